@@ -12,7 +12,7 @@ import { openStore } from '../src/store.ts'
 import { type ExecutionInput, execute } from '../src/taskgen/execution/execute.ts'
 import { done } from '../src/taskgen/stage-result.ts'
 import { bootstrap } from '../src/workspaces/workspaces.ts'
-import { doneAt, type StageScript, scriptedStages } from '../test/support/taskgen/scripted-stages.ts'
+import { createScriptedStages, doneAt, type StageScript } from '../test/support/taskgen/scripted-stages.ts'
 
 // One role of the service in which only the execution stage does work: it waits for some milliseconds or runs the tests
 // given in a file. Queue, leases and rows are real.
@@ -42,7 +42,7 @@ const runExecution = /^\d+$/.test(execution)
   : running(JSON.parse(readFileSync(execution, 'utf8')))
 const provider = createLocalProvider({ ...config, runtime: 'bwrap', log })
 const opened = await openServices(config, store.database, log)
-const tools = { ...opened, stages: scriptedStages({ execution: runExecution }), findProvider: () => provider }
+const tools = { ...opened, stages: createScriptedStages({ execution: runExecution }), findProvider: () => provider }
 if (role === 'api') {
   await bootstrap(store.database.db, config.bootstrapKey)
   const { url } = await listen(createApp(tools), '127.0.0.1', 0)

@@ -10,7 +10,7 @@ import { connectRepository } from '../src/repos/schema.ts'
 import type { ExecutionInput } from '../src/taskgen/execution/execute.ts'
 import { planRuns } from '../src/taskgen/execution/plan-runs.ts'
 import { newKey } from '../src/workspaces/key.ts'
-import { historyOf } from '../test/support/generating.ts'
+import { buildHistory } from '../test/support/generating.ts'
 import { pythonRootfs } from '../test/support/grading/images.ts'
 import { openSuiteRunner, type SuiteRunner } from '../test/support/grading/suite-runner.ts'
 import { writeHistory } from '../test/support/histories.ts'
@@ -169,7 +169,7 @@ async function openLab(url: string, folder: string) {
     async connect(count: number): Promise<BenchRepository> {
       const name = `executed-${++repositories}`
       const git = join(folder, name)
-      await writeHistory(git, historyOf({ easy: count, medium: 0, hard: 0 }, name))
+      await writeHistory(git, buildHistory({ easy: count, medium: 0, hard: 0 }, name))
       const params = { org: 'local', owner: 'lab', name }
       await call(client, connectRepository, { params, body: { source: { kind: 'git', url: git } } })
       return params

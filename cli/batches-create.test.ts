@@ -3,25 +3,30 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { createCredential } from '../src/credentials/schema.ts'
 import { done } from '../src/taskgen/stage-result.ts'
-import { type Generating, type GeneratingApp, generating, generatingApp } from '../test/support/generating.ts'
+import {
+  type GenerationApp,
+  type GenerationLab,
+  openGenerationLab,
+  startGenerationApp,
+} from '../test/support/generating.ts'
 import { temporaryFolder } from '../test/support/harbor/folders.ts'
-import { doneAt, scriptedStages } from '../test/support/taskgen/scripted-stages.ts'
+import { createScriptedStages, doneAt } from '../test/support/taskgen/scripted-stages.ts'
 import { assay, hasTerminal, onTerminal } from './test-support.ts'
 
-let app: GeneratingApp & AsyncDisposable
-let lab: Generating
+let app: GenerationApp & AsyncDisposable
+let lab: GenerationLab
 let folder: Awaited<ReturnType<typeof temporaryFolder>>
 let repo: string[]
 beforeAll(async () => {
-  app = await generatingApp()
+  app = await startGenerationApp()
   folder = await temporaryFolder()
-  const stages = scriptedStages({
+  const stages = createScriptedStages({
     difficulty: (making) =>
       making.candidate.number === 1
         ? done({ ...doneAt('difficulty', making), concerns: ['It is long.'] })
         : (undefined as never),
   })
-  lab = await generating(app, { changes: { easy: 3, medium: 1, hard: 0 }, stages })
+  lab = await openGenerationLab(app, { changes: { easy: 3, medium: 1, hard: 0 }, stages })
   repo = ['--repo', `lab/${lab.place.name}`]
 })
 // An offer that nobody repeats grows old.

@@ -8,8 +8,8 @@ import type { ReviewVerdict } from '../src/taskgen/review/review.ts'
 import { done } from '../src/taskgen/stage-result.ts'
 import type { ValidationReport } from '../src/taskgen/validation/validation.ts'
 import { smallTask } from '../test/support/archives.ts'
-import { generating, generatingApp } from '../test/support/generating.ts'
-import { doneAt, type StageScript, scriptedStages } from '../test/support/taskgen/scripted-stages.ts'
+import { openGenerationLab, startGenerationApp } from '../test/support/generating.ts'
+import { createScriptedStages, doneAt, type StageScript } from '../test/support/taskgen/scripted-stages.ts'
 import { assay } from './test-support.ts'
 
 const TESTS = 'def test_ranks():\n\tassert rank([1, 2]) == [2, 1]\n'
@@ -76,8 +76,8 @@ const evidence = (found: Partial<Record<keyof StageScript, unknown>>): StageScri
   )
 
 test('a task is shown in words: runs, trials, readers, and the tests that judge it', async () => {
-  await using app = await generatingApp()
-  const stages = scriptedStages({
+  await using app = await startGenerationApp()
+  const stages = createScriptedStages({
     ...evidence({
       split: { tests: ['t.py'], patch: '' },
       environment: { foundBy: 'rules', runner: 'pytest', health: { tests: 13, passed: 12, seconds: 1 } },
@@ -98,7 +98,7 @@ test('a task is shown in words: runs, trials, readers, and the tests that judge 
       return done(doneAt('assembly', making))
     },
   })
-  const lab = await generating(app, { changes: { easy: 1, medium: 0, hard: 0 }, stages })
+  const lab = await openGenerationLab(app, { changes: { easy: 1, medium: 0, hard: 0 }, stages })
   const { runId, tasks } = await lab.made({ easy: 1 })
   const args = ['batches', 'show', runId, tasks[0].taskId, '--repo', `lab/${lab.place.name}`]
   const { out } = await assay(args, { env: { ASSAY_URL: app.url, ASSAY_KEY: app.adminKey } })

@@ -2,8 +2,8 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../test/support/app.ts'
-import { archiveOf, smallTask } from '../test/support/archives.ts'
-import { importing, scriptedValidator, VALID } from '../test/support/batches.ts'
+import { buildArchive, smallTask } from '../test/support/archives.ts'
+import { createScriptedValidator, openImportLab, VALID } from '../test/support/batches.ts'
 import { temporaryFolder } from '../test/support/harbor/folders.ts'
 import { assay } from './test-support.ts'
 
@@ -48,7 +48,7 @@ test('a repository is connected, listed, shown and removed', async () => {
 })
 
 test('without a model and a sandbox, options and create say what is missing and how to get it', async () => {
-  const lab = await importing(app)
+  const lab = await openImportLab(app)
   const repo = ['--repo', `lab/${lab.place.name}`]
   const options = await run('batches', 'options', ...repo)
   expect(options.err).toContain(
@@ -60,12 +60,12 @@ test('without a model and a sandbox, options and create say what is missing and 
 })
 
 test('a folder or an archive is imported, and its tasks are approved and declined', async () => {
-  const lab = await importing(app)
+  const lab = await openImportLab(app)
   const repo = ['--repo', `lab/${lab.place.name}`]
   const tasks = { hello: smallTask(), bye: smallTask(), bad: { 'task.toml': 'no' } }
   const path = writeTasks(join(folder.path, 'tasks'), { ...tasks, '.git': { config: 'x' } })
   const archive = join(folder.path, 'tasks.tar.gz')
-  writeFileSync(archive, archiveOf(tasks))
+  writeFileSync(archive, buildArchive(tasks))
   for (const source of [path, archive]) {
     const imported = await run('batches', 'import', source, ...repo)
     expect(imported.code, imported.err).toBe(0)
@@ -97,9 +97,9 @@ test('a task that is ready and not green is named with the reason, and is not ap
     ...VALID,
     calibration: { ...calibration, strength: 'weak', winners: ['reward-daemon'] },
   } as typeof VALID
-  const lab = await importing(
+  const lab = await openImportLab(
     app,
-    scriptedValidator(() => weak),
+    createScriptedValidator(() => weak),
   )
   const { runId } = await lab.imported({ hello: smallTask() })
   const named = [runId, '--repo', `lab/${lab.place.name}`]

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { decideTask } from '../src/batches/schema.ts'
 import { type TestApp, testApp } from '../test/support/app.ts'
-import { importing } from '../test/support/batches.ts'
-import { comparingInRepository } from '../test/support/comparisons.ts'
-import { generating, generatingApp } from '../test/support/generating.ts'
+import { openImportLab } from '../test/support/batches.ts'
+import { openRepositoryComparisonLab } from '../test/support/comparisons.ts'
+import { openGenerationLab, startGenerationApp } from '../test/support/generating.ts'
 import { assay } from './test-support.ts'
 
 let app: TestApp
@@ -15,7 +15,7 @@ afterAll(async () => app[Symbol.asyncDispose]())
 const run = (...args: string[]) => assay(args, { env: { ASSAY_URL: app.url, ASSAY_KEY: app.adminKey } })
 
 test('approved tasks of a repository are compared, all of them or those that are named', async () => {
-  const lab = await comparingInRepository(app)
+  const lab = await openRepositoryComparisonLab(app)
   const repo = ['--repo', `lab/${lab.params.name}`]
   const all = await run('compare', ...repo, '--sandbox', 'local', '--detach')
   expect(all.code, all.err).toBe(0)
@@ -35,8 +35,8 @@ test('approved tasks of a repository are compared, all of them or those that are
 })
 
 test('who compares is told which models may remember the changes that tasks were made of', async () => {
-  await using own = await generatingApp()
-  const lab = await generating(own, { changes: { easy: 2, medium: 0, hard: 0 } })
+  await using own = await startGenerationApp()
+  const lab = await openGenerationLab(own, { changes: { easy: 2, medium: 0, hard: 0 } })
   const { runId, tasks } = await lab.made({ easy: 2 })
   for (const { taskId, digest } of tasks)
     await own.call(decideTask, { ...lab.at(runId, { taskId }), body: { decision: 'approved', digest } })
@@ -54,7 +54,7 @@ test('who compares is told which models may remember the changes that tasks were
 })
 
 test('a repository without an approved task is told so', async () => {
-  const { place } = await importing(app)
+  const { place } = await openImportLab(app)
   const { code, err } = await run('compare', '--repo', `lab/${place.name}`, '--sandbox', 'local')
   expect([code, err]).toEqual([2, expect.stringContaining('No task of lab/')])
 })

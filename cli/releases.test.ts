@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { OPERATOR_KEY, type TestApp, testApp } from '../test/support/app.ts'
-import { releasing } from '../test/support/releases.ts'
+import { openReleaseLab } from '../test/support/releases.ts'
 import { assay } from './test-support.ts'
 
 let app: TestApp
@@ -12,7 +12,7 @@ afterAll(() => app[Symbol.asyncDispose]())
 const run = (...args: string[]) => assay(args, { env: { ASSAY_URL: app.url, ASSAY_KEY: app.adminKey } })
 
 test('results are previewed, published, listed and withdrawn', async () => {
-  const lab = await releasing(app)
+  const lab = await openReleaseLab(app)
   await lab.ran({ id: 'acme/a|mini|low', cells: 'pppfff' }, { id: 'acme/b|mini|low', cells: 'ppppff', micros: null })
   const repo = ['--repo', `${lab.place.owner}/${lab.place.name}`]
   const preview = await run('releases', 'preview', ...repo)
@@ -39,7 +39,7 @@ test('results are previewed, published, listed and withdrawn', async () => {
 })
 
 test('a repository with a public release is removed with --withdraw or --keep-public', async () => {
-  const lab = await releasing(app)
+  const lab = await openReleaseLab(app)
   await lab.ran({ id: 'acme/a|mini|low', cells: 'pppfff' })
   const name = `${lab.place.owner}/${lab.place.name}`
   const id = (await run('releases', 'publish', '--repo', name)).out.trim()

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../test/support/app.ts'
-import { comparing, scriptedEngine } from '../test/support/comparisons.ts'
+import { createScriptedEngine, openComparisonLab } from '../test/support/comparisons.ts'
 import { assay } from './test-support.ts'
 
 const HOSTILE = '\u001b]0;owned\u0007\u001b[2J\u009b31m\r\nassay ready http://evil.example\u202e\u2028\u0085end'
@@ -23,9 +23,9 @@ function expectHarmless({ out, err }: { out: string; err: string }): void {
 }
 
 test("a trial's error does not command the terminal of whoever reads it", async () => {
-  const lab = await comparing(
+  const lab = await openComparisonLab(
     app,
-    scriptedEngine(() => ({
+    createScriptedEngine(() => ({
       state: 'errored',
       class: 'operator_error',
       reward: null,

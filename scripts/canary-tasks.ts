@@ -2,7 +2,7 @@ import type { KnownTask } from '../src/taskgen/canaries/known-tasks.ts'
 import { parsePatch } from '../src/taskgen/lint/patch-files.ts'
 import { type KnownPull, openKnown } from '../test/batches/known-pull.ts'
 import { repositories } from '../test/support/repositories/repositories.ts'
-import { pullsOf, type SampleRepository } from '../test/support/repositories/repository.ts'
+import { listPulls, type SampleRepository } from '../test/support/repositories/repository.ts'
 import { drafts } from '../test/support/repositories/scripts.ts'
 
 /** Returns the good tasks of the known repositories as models see them. Other tests run them. */
@@ -15,7 +15,7 @@ export async function canaryTasks(): Promise<KnownTask[]> {
 async function goodTasks(repository: SampleRepository): Promise<KnownTask[]> {
   await using known = await openKnown(repository)
   const tasks: KnownTask[] = []
-  for (const { number, expected, truth, isHostile } of pullsOf(repository)) {
+  for (const { number, expected, truth, isHostile } of listPulls(repository)) {
     const draft = drafts[repository.name]?.[number]
     if ((truth ?? expected) !== 'ready' || isHostile || !draft) continue
     tasks.push({ name: `${repository.name}-${number}`, draft, ...shownOf(await known.pull(number)) })

@@ -2,7 +2,7 @@ import { findModelUrl, findUpstream } from './credentials/providers.ts'
 import { type OpenedSecret, openSecret } from './credentials/secrets.ts'
 import type { GatewayDeps } from './gateway/call-context.ts'
 import { gatewayCounters } from './gateway/counters.ts'
-import { type Gateway, startGateway } from './gateway/gateway.ts'
+import { type Gateway, type ListenAddress, startGateway } from './gateway/gateway.ts'
 import type { Grant, Terms } from './gateway/ledger.ts'
 import type { GatewayOptions } from './gateway/options.ts'
 import { createOpenStream } from './platform/outbound/stream.ts'
@@ -15,8 +15,6 @@ export const startModelGateway = (
   address: ListenAddress,
   options: Partial<GatewayOptions> = {},
 ): Promise<Gateway> => startGateway(toGatewayDeps(services), address, options)
-
-type ListenAddress = { host: string; port: number }
 
 const toGatewayDeps = ({ ledger, credentials, config, blobs, log, metrics }: Services): GatewayDeps => ({
   ledger,

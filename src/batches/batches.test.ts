@@ -2,8 +2,8 @@ import { readdir } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
-import { archiveOf, smallTask } from '../../test/support/archives.ts'
-import { importing, scriptedValidator, VALID } from '../../test/support/batches.ts'
+import { buildArchive, smallTask } from '../../test/support/archives.ts'
+import { createScriptedValidator, openImportLab, VALID } from '../../test/support/batches.ts'
 import { toStream } from '../../test/support/harbor/unpacking.ts'
 import { unpackToMemory } from '../harbor/archive.ts'
 import { readTask } from '../harbor/read-task.ts'
@@ -23,8 +23,8 @@ afterAll(async () => app[Symbol.asyncDispose]())
 const key = () => ({ authorization: `Bearer ${app.adminKey}` })
 
 test('imports and validates hand-written tasks', async () => {
-  const lab = await importing(app)
-  const sent = await lab.send(archiveOf({ 'tasks/hello': smallTask(), 'tasks/bye': smallTask() }))
+  const lab = await openImportLab(app)
+  const sent = await lab.send(buildArchive({ 'tasks/hello': smallTask(), 'tasks/bye': smallTask() }))
   expect(sent).toMatchObject({ status: 202, body: { run: { state: 'queued', startedAt: null, generation: null } } })
   expect(sent.body.runId).toMatch(/^batch-[0-9a-f-]{36}$/)
   expect(sent.body.run.runId).toBe(sent.body.runId)
@@ -49,17 +49,17 @@ test('imports and validates hand-written tasks', async () => {
 
 test('names the temporary folder after its task during validation and deletes it afterwards', async () => {
   const places: string[] = []
-  const judge = scriptedValidator(({ folder }) => {
+  const judge = createScriptedValidator(({ folder }) => {
     places.push(basename(dirname(folder)))
     return VALID
   })
-  await (await importing(app, judge)).imported({ hello: smallTask() })
+  await (await openImportLab(app, judge)).imported({ hello: smallTask() })
   expect(places).toEqual([expect.stringMatching(new RegExp(`^\\.trial-${process.pid}-\\d+-`))])
   expect(await readdir(app.tools.trialsFolder)).not.toContain(places[0])
 })
 
 test('shows instruction, files and evidence of a task', async () => {
-  const lab = await importing(app)
+  const lab = await openImportLab(app)
   const { runId } = await lab.imported({ hello: smallTask({ 'tests/data/a b.txt': 'x' }) })
   const task = await lab.task(runId, 'hello')
   expect(task).toMatchObject({
@@ -79,7 +79,7 @@ test('shows instruction, files and evidence of a task', async () => {
 })
 
 test('the archive of a task contains exactly its files', async () => {
-  const lab = await importing(app)
+  const lab = await openImportLab(app)
   const { runId, tasks } = await lab.imported({
     hello: smallTask({ '__pycache__/x.pyc': 'left out', 'notes.txt': 'too' }),
   })
@@ -92,12 +92,12 @@ test('the archive of a task contains exactly its files', async () => {
 })
 
 test('rejects an invalid task with a reason, and no other task', async () => {
-  const judge = scriptedValidator(({ task }) => {
+  const judge = createScriptedValidator(({ task }) => {
     if (!task.name.endsWith('unfit')) return VALID
     const { calibration } = VALID as Extract<typeof VALID, { kind: 'valid' }>
     return { kind: 'rejected', rejection: { reason: 'oracle_fails', detail: 'Its reward is 0.' }, calibration }
   })
-  const lab = await importing(app, judge)
+  const lab = await openImportLab(app, judge)
   const named = (name: string) => smallTask({ 'task.toml': `schema_version = "1.4"\n[task]\nname = "${name}"\n` })
   const { run, tasks, runId } = await lab.imported({
     fine: named('lab/fine'),
@@ -131,10 +131,10 @@ test('rejects an invalid task with a reason, and no other task', async () => {
 })
 
 test('a batch waits for a sandbox and continues when there is one', async () => {
-  const lab = await importing(app, scriptedValidator(), { waits: { offerMs: 0, retryMs: 0, sandboxMs: 50 } })
+  const lab = await openImportLab(app, createScriptedValidator(), { waits: { offerMs: 0, retryMs: 0, sandboxMs: 50 } })
   await lab.withdraw()
   await app.database.pool.query('delete from sandbox_offers')
-  const { runId } = (await lab.send(archiveOf({ hello: smallTask() }))).body
+  const { runId } = (await lab.send(buildArchive({ hello: smallTask() }))).body
   await lab.work()
   expect(await lab.read(runId)).toMatchObject({
     state: 'waiting',
@@ -155,14 +155,14 @@ test('defers when the sandbox is unavailable, rejects when only this task breaks
       throw new SandboxUnavailable('It does not build.')
     }),
   ]
-  const lab = await importing(
+  const lab = await openImportLab(
     app,
-    scriptedValidator(() => (answers.shift() ?? (() => VALID))()),
+    createScriptedValidator(() => (answers.shift() ?? (() => VALID))()),
     {
       waits: { offerMs: 0, retryMs: 0, sandboxMs: 60_000 },
     },
   )
-  const { runId } = (await lab.send(archiveOf({ hello: smallTask() }))).body
+  const { runId } = (await lab.send(buildArchive({ hello: smallTask() }))).body
   await lab.work()
   expect(await lab.read(runId)).toMatchObject({ state: 'waiting' })
   for (let tries = 0; tries < 3; tries++) {
@@ -181,15 +181,15 @@ test('defers when the sandbox is unavailable, rejects when only this task breaks
 
 test('a canceled batch stops, keeps ready tasks, and continues on resume', async () => {
   const tried: string[] = []
-  const lab = await importing(
+  const lab = await openImportLab(
     app,
-    scriptedValidator(async ({ task }) => {
+    createScriptedValidator(async ({ task }) => {
       tried.push(task.name)
       if (tried.length === 2) await cancel()
       return VALID
     }),
   )
-  const { runId } = (await lab.send(archiveOf({ a: smallTask(), b: smallTask(), c: smallTask() }))).body
+  const { runId } = (await lab.send(buildArchive({ a: smallTask(), b: smallTask(), c: smallTask() }))).body
   const cancel = () => app.call(schema.cancelBatch, lab.at(runId))
   await lab.work()
   expect(tried).toHaveLength(2)
@@ -204,8 +204,8 @@ test('a canceled batch stops, keeps ready tasks, and continues on resume', async
 })
 
 test('unpacks a batch on resume if it was canceled before it started', async () => {
-  const lab = await importing(app)
-  const { runId } = (await lab.send(archiveOf({ hello: smallTask() }))).body
+  const lab = await openImportLab(app)
+  const { runId } = (await lab.send(buildArchive({ hello: smallTask() }))).body
   expect((await app.call(schema.cancelBatch, lab.at(runId))).body).toMatchObject({ state: 'canceled' })
   await lab.work()
   expect(await lab.tasks(runId)).toEqual([])
@@ -215,8 +215,8 @@ test('unpacks a batch on resume if it was canceled before it started', async () 
 })
 
 test('streams events of a batch until it ends', async () => {
-  const lab = await importing(app)
-  const { runId } = (await lab.send(archiveOf({ hello: smallTask() }))).body
+  const lab = await openImportLab(app)
+  const { runId } = (await lab.send(buildArchive({ hello: smallTask() }))).body
   const path = `/api/orgs/local/repos/lab/${lab.place.name}/batches/${runId}/events`
   const response = await fetch(app.url + path, { headers: key() })
   expect(response.headers.get('content-type')).toBe('text/event-stream')
@@ -231,8 +231,8 @@ test('streams events of a batch until it ends', async () => {
 })
 
 test('ends the event stream when its key is revoked', async () => {
-  const lab = await importing(app)
-  const { runId } = (await lab.send(archiveOf({ hello: smallTask() }))).body
+  const lab = await openImportLab(app)
+  const { runId } = (await lab.send(buildArchive({ hello: smallTask() }))).body
   const reader = (await app.call(createKey, { body: { name: 'reader', permission: 'read' } })).body
   const path = `/api/orgs/local/repos/lab/${lab.place.name}/batches/${runId}/events`
   const response = await fetch(app.url + path, { headers: { authorization: `Bearer ${reader.key}` } })
@@ -246,13 +246,13 @@ test('ends the event stream when its key is revoked', async () => {
 })
 
 test('the same archive with the same idempotency key is one batch; another archive is refused', async () => {
-  const lab = await importing(app)
+  const lab = await openImportLab(app)
   const once = { 'idempotency-key': 'import-once' }
-  const archive = archiveOf({ hello: smallTask() })
+  const archive = buildArchive({ hello: smallTask() })
   const first = await lab.send(archive, once)
   const again = await lab.send(archive, once)
   expect(again.text).toBe(first.text)
-  expect(await lab.send(archiveOf({ other: smallTask() }), once)).toMatchObject({
+  expect(await lab.send(buildArchive({ other: smallTask() }), once)).toMatchObject({
     status: 409,
     body: { code: 'idempotency_key_reused' },
   })
@@ -260,8 +260,8 @@ test('the same archive with the same idempotency key is one batch; another archi
 })
 
 test('finds a batch only in its repository and workspace', async () => {
-  const lab = await importing(app)
-  const beside = await importing(app)
+  const lab = await openImportLab(app)
+  const beside = await openImportLab(app)
   const { runId } = await lab.imported({ hello: smallTask() })
   expect((await app.call(schema.readBatch, beside.at(runId))).status).toBe(404)
   expect((await app.call(schema.readBatchTask, lab.at(runId, { taskId: 'nothing' }))).status).toBe(404)
@@ -289,8 +289,8 @@ async function isThereAfter(days: number, runId: string, archive: string): Promi
 const GONE = { status: 409, body: { code: 'archive_gone' } }
 
 test('deletes an archive without tasks after a day, and its batch cannot be resumed', async () => {
-  const lab = await importing(app)
-  const { runId } = (await lab.send(archiveOf({ nothing: { 'readme.md': 'No task.' } }))).body
+  const lab = await openImportLab(app)
+  const { runId } = (await lab.send(buildArchive({ nothing: { 'readme.md': 'No task.' } }))).body
   const archive = await archiveKept(runId)
   await lab.work()
   const run = await lab.read(runId)
@@ -303,8 +303,8 @@ test('deletes an archive without tasks after a day, and its batch cannot be resu
 })
 
 test('keeps the archive of a canceled batch for a week', async () => {
-  const lab = await importing(app)
-  const { runId } = (await lab.send(archiveOf({ hello: smallTask() }))).body
+  const lab = await openImportLab(app)
+  const { runId } = (await lab.send(buildArchive({ hello: smallTask() }))).body
   const archive = await archiveKept(runId)
   await app.call(schema.cancelBatch, lab.at(runId))
   expect(await isThereAfter(6, runId, archive)).toBe(true)
@@ -317,8 +317,8 @@ test('keeps the archive of a canceled batch for a week', async () => {
 })
 
 test('deletes an archive a day after its tasks are listed', async () => {
-  const lab = await importing(app)
-  const waiting = (await lab.send(archiveOf({ hello: smallTask() }))).body.runId
+  const lab = await openImportLab(app)
+  const waiting = (await lab.send(buildArchive({ hello: smallTask() }))).body.runId
   await app.database.pool.query(`update batch_archives set used_at = now() - interval '2 days'`)
   await sweepArchives({ db: app.database.db, blobs: app.tools.blobs })
   await lab.work()

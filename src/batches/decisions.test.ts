@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
-import { archiveOf, smallTask } from '../../test/support/archives.ts'
-import { importing } from '../../test/support/batches.ts'
+import { buildArchive, smallTask } from '../../test/support/archives.ts'
+import { openImportLab } from '../../test/support/batches.ts'
 import { findRepository } from '../repos/repos.ts'
 import { listEvents } from '../workspaces/audit.ts'
 import { listApprovedTasks } from './approved-tasks.ts'
 import { decideTasks } from './schema.ts'
 
 let app: TestApp
-let lab: Awaited<ReturnType<typeof importing>>
+let lab: Awaited<ReturnType<typeof openImportLab>>
 beforeAll(async () => {
   app = await testApp()
-  lab = await importing(app)
+  lab = await openImportLab(app)
 })
 afterAll(async () => app[Symbol.asyncDispose]())
 
@@ -53,7 +53,7 @@ test('answers 409 for a decision on another digest', async () => {
 })
 
 test('answers 409 for a task that is not ready', async () => {
-  const { runId } = (await lab.send(archiveOf({ bad: { 'task.toml': 'no' }, hello: smallTask() }))).body
+  const { runId } = (await lab.send(buildArchive({ bad: { 'task.toml': 'no' }, hello: smallTask() }))).body
   await lab.work()
   const refused = await lab.decide(runId, 'bad', { digest: OTHER })
   expect(refused).toMatchObject({ status: 409, body: { code: 'task_not_ready', errors: [{ pointer: '' }] } })

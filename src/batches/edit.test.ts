@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
-import { archiveOf, smallTask } from '../../test/support/archives.ts'
-import { importing, scriptedValidator, VALID } from '../../test/support/batches.ts'
-import { type GeneratingApp, generating, generatingApp } from '../../test/support/generating.ts'
-import { doneAt, scriptedStages } from '../../test/support/taskgen/scripted-stages.ts'
+import { buildArchive, smallTask } from '../../test/support/archives.ts'
+import { createScriptedValidator, openImportLab, VALID } from '../../test/support/batches.ts'
+import { type GenerationApp, openGenerationLab, startGenerationApp } from '../../test/support/generating.ts'
+import { createScriptedStages, doneAt } from '../../test/support/taskgen/scripted-stages.ts'
 import { done } from '../taskgen/stage-result.ts'
 import { decideTasks, putBatchTaskFile, readBatchTaskFile } from './schema.ts'
 
 let app: TestApp
-let made: GeneratingApp & AsyncDisposable
+let made: GenerationApp & AsyncDisposable
 beforeAll(async () => {
   app = await testApp()
-  made = await generatingApp()
+  made = await startGenerationApp()
 })
 afterAll(async () => {
   await app[Symbol.asyncDispose]()
@@ -21,7 +21,7 @@ afterAll(async () => {
 const EASY = { easy: 1, medium: 0, hard: 0 }
 
 test('a changed instruction is reviewed again without executing anything again', async () => {
-  const lab = await generating(made, { changes: EASY })
+  const lab = await openGenerationLab(made, { changes: EASY })
   const { runId, tasks } = await lab.made(EASY)
   const { taskId, digest } = tasks[0]
   const at = lab.at(runId, { taskId, path: 'instruction.md' })
@@ -58,7 +58,7 @@ test('a changed instruction is reviewed again without executing anything again',
 })
 
 test('refuses an edit based on an outdated version', async () => {
-  const lab = await importing(app)
+  const lab = await openImportLab(app)
   const { runId } = await lab.imported({ hello: smallTask() })
   const at = lab.at(runId, { taskId: 'hello', path: 'instruction.md' })
   const put = (headers: Record<string, string>, content = 'x\n') =>
@@ -76,7 +76,7 @@ test('refuses an edit based on an outdated version', async () => {
 })
 
 test('one of two concurrent edits of a file is refused', async () => {
-  const lab = await importing(app)
+  const lab = await openImportLab(app)
   const { runId } = await lab.imported({ hello: smallTask() })
   const at = lab.at(runId, { taskId: 'hello', path: 'instruction.md' })
   const etag = (await app.call(readBatchTaskFile, at)).headers.get('etag') ?? ''
@@ -87,7 +87,7 @@ test('one of two concurrent edits of a file is refused', async () => {
 })
 
 test('refuses an edit that makes a task unsafe or unreadable', async () => {
-  const lab = await importing(app)
+  const lab = await openImportLab(app)
   const { runId, tasks } = await lab.imported({ hello: smallTask() })
   const put = (path: string, content: string) =>
     app.call(putBatchTaskFile, {
@@ -105,7 +105,7 @@ test('refuses an edit that makes a task unsafe or unreadable', async () => {
 })
 
 test('allows editing only the instruction of a generated task, and nothing of a canceled batch', async () => {
-  const lab = await generating(made, { changes: { easy: 2, medium: 0, hard: 0 } })
+  const lab = await openGenerationLab(made, { changes: { easy: 2, medium: 0, hard: 0 } })
   const { runId, tasks } = await lab.made({ easy: 1 })
   const put = (id: string, path: string) =>
     made.call(putBatchTaskFile, {
@@ -120,11 +120,11 @@ test('allows editing only the instruction of a generated task, and nothing of a 
 
 test('approves several tasks at once only if none has warnings', async () => {
   const concerned = { concerns: ['The verifier is not sure.'] }
-  const stages = scriptedStages({
+  const stages = createScriptedStages({
     review: (making) =>
       making.candidate.number === 1 ? done({ ...doneAt('review', making), ...concerned }) : (undefined as never),
   })
-  const lab = await generating(made, { changes: { easy: 2, medium: 0, hard: 0 }, stages })
+  const lab = await openGenerationLab(made, { changes: { easy: 2, medium: 0, hard: 0 }, stages })
   const { runId, tasks } = await lab.made({ easy: 2 })
   const decisions = (decision: 'approved' | 'declined') =>
     tasks.map(({ taskId, digest }: { taskId: string; digest: string }) => ({ taskId, digest, decision }))
@@ -146,11 +146,11 @@ test.each([
 ])('does not approve an imported task with a weak verifier in bulk: %j', async (found, concern) => {
   const { calibration } = VALID as Extract<typeof VALID, { kind: 'valid' }>
   const weak = { ...calibration, strength: 'weak' as const, ...found }
-  const lab = await importing(
+  const lab = await openImportLab(
     app,
-    scriptedValidator(() => ({ kind: 'valid', calibration: weak })),
+    createScriptedValidator(() => ({ kind: 'valid', calibration: weak })),
   )
-  const { runId } = (await lab.send(archiveOf({ hello: smallTask() }))).body
+  const { runId } = (await lab.send(buildArchive({ hello: smallTask() }))).body
   await lab.work()
   const [task] = await lab.tasks(runId)
   expect(task.concerns).toEqual([concern])

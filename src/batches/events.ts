@@ -1,9 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Db } from '../platform/db/db.ts'
+import type { ServerEvent } from '../platform/http/endpoint.ts'
 import { isOpen } from '../taskgen/schema.ts'
 import { findRun } from './batches.ts'
-
-type ServerEvent = { event: string; data: unknown }
 
 const POLL_MS = 500
 

@@ -3,18 +3,18 @@ import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
-import { archiveOf, smallTask } from '../../test/support/archives.ts'
-import { importing } from '../../test/support/batches.ts'
+import { buildArchive, smallTask } from '../../test/support/archives.ts'
+import { openImportLab } from '../../test/support/batches.ts'
 import { type RawEntry, tar, tgz } from '../../test/support/harbor/raw-tar.ts'
 import { importBatch } from './schema.ts'
 
 let app: TestApp
-let lab: Awaited<ReturnType<typeof importing>>
+let lab: Awaited<ReturnType<typeof openImportLab>>
 beforeAll(async () => {
   app = await testApp()
 })
 beforeEach(async () => {
-  lab = await importing(app)
+  lab = await openImportLab(app)
 })
 afterAll(async () => app[Symbol.asyncDispose]())
 
@@ -75,12 +75,12 @@ test('answers 400 for invalid gzip and 415 for another content type', async () =
   })
   expect((await post(new Uint8Array(), 'application/gzip')).status).toBe(400)
   expect((await post(new Uint8Array([0x1f]), 'application/gzip')).status).toBe(400)
-  expect((await post(archiveOf({ hello: smallTask() }), 'application/json')).status).toBe(415)
-  expect((await post(archiveOf({ hello: smallTask() }), undefined)).status).toBe(415)
+  expect((await post(buildArchive({ hello: smallTask() }), 'application/json')).status).toBe(415)
+  expect((await post(buildArchive({ hello: smallTask() }), undefined)).status).toBe(415)
   expect([await batches(), leftovers()]).toEqual([before, []])
 })
 
-const task = (...more: RawEntry[]): Buffer => archiveOf({ hello: smallTask() }, ...more)
+const task = (...more: RawEntry[]): Buffer => buildArchive({ hello: smallTask() }, ...more)
 const bomb = () => gzipSync(Buffer.alloc(32 * MIB))
 
 test.each<[string, () => Buffer, string]>([
@@ -95,7 +95,7 @@ test.each<[string, () => Buffer, string]>([
   ['no entries', () => tgz(), 'archive_refused'],
   ['only folders', () => tgz({ name: 'hello/', type: '5' }), 'no_tasks'],
   ['no task', () => tgz({ name: 'README.md', content: 'x' }), 'no_tasks'],
-  ['a task too deep', () => archiveOf({ 'a/b/c/d/hello': smallTask() }), 'no_tasks'],
+  ['a task too deep', () => buildArchive({ 'a/b/c/d/hello': smallTask() }), 'no_tasks'],
   ['a link', () => task({ name: 'hello/tests/passwd', type: '2', target: '/etc/passwd' }), 'archive_refused'],
   ['a link inside', () => task({ name: 'hello/tests/again', type: '2', target: 'test.sh' }), 'archive_refused'],
   ['a hard link', () => task({ name: 'hello/x', type: '1', target: 'hello/task.toml' }), 'archive_refused'],
@@ -106,7 +106,7 @@ test.each<[string, () => Buffer, string]>([
   ['a name in two casings', () => task({ name: 'HELLO/task.toml', content: 'x' }), 'archive_refused'],
   [
     'more tasks than a batch has',
-    () => archiveOf(Object.fromEntries(Array.from({ length: 301 }, (_, n) => [`t${n}`, { 'task.toml': '' }]))),
+    () => buildArchive(Object.fromEntries(Array.from({ length: 301 }, (_, n) => [`t${n}`, { 'task.toml': '' }]))),
     'too_many_tasks',
   ],
 ])('an archive with %s fails the batch with a reason and leaves no files', async (_what, archive, code) => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
-import { archiveOf, smallTask } from '../../test/support/archives.ts'
-import { importing } from '../../test/support/batches.ts'
+import { buildArchive, smallTask } from '../../test/support/archives.ts'
+import { openImportLab } from '../../test/support/batches.ts'
 import type { Endpoint } from '../platform/http/endpoint.ts'
 import * as repositories from '../repos/schema.ts'
 import * as schema from './schema.ts'
@@ -11,7 +11,7 @@ let victim: { runId: string; taskId: string; digest: string; place: { owner: str
 let other: { key: string; login: string }
 beforeAll(async () => {
   app = await testApp()
-  const lab = await importing(app)
+  const lab = await openImportLab(app)
   const { runId, tasks } = await lab.imported({ hello: smallTask() })
   victim = { runId, taskId: tasks[0].taskId, digest: tasks[0].digest, place: lab.place }
   other = await app.otherWorkspace()
@@ -39,7 +39,7 @@ function wishFor({ id }: Endpoint) {
     connectRepository: { source: { kind: 'git', url: 'https://git.example.org/demo.git' } },
     createBatch: { candidateCounts: { easy: 1, medium: 0, hard: 0 } },
   }
-  const upload = id === 'importBatch' ? { upload: archiveOf({ hello: smallTask() }) } : {}
+  const upload = id === 'importBatch' ? { upload: buildArchive({ hello: smallTask() }) } : {}
   const body = bodies[id]
   return { ...upload, body, headers: { 'if-match': '"x"' } }
 }

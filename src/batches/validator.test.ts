@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { smallTask } from '../../test/support/archives.ts'
-import { importing } from '../../test/support/batches.ts'
+import { openImportLab } from '../../test/support/batches.ts'
 import { openWorkbench } from '../trials/testing/workbench.ts'
 import { sandboxValidator } from './validator.ts'
 
@@ -19,7 +19,7 @@ afterAll(async () => {
 test('in real sandboxes a task whose reference solution passes is ready, and others are not', {
   timeout: 600_000,
 }, async () => {
-  const lab = await importing(
+  const lab = await openImportLab(
     app,
     sandboxValidator(() => bench.provider),
   )
@@ -41,7 +41,7 @@ test('in real sandboxes a task whose reference solution passes is ready, and oth
 })
 
 test('a worker without the provider validates nothing', async () => {
-  const lab = await importing(
+  const lab = await openImportLab(
     app,
     sandboxValidator(() => undefined),
     {

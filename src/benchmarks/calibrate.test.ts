@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
-import { scriptedValidator, VALID } from '../../test/support/batches.ts'
+import { createScriptedValidator, VALID } from '../../test/support/batches.ts'
 import { drain } from '../../test/support/jobs/drain.ts'
 import { sandboxJobs } from '../app.ts'
 import type { ValidationOutcome, Validator } from '../batches/validator.ts'
@@ -26,7 +26,7 @@ test('tasks are calibrated on request, and the results are stored with the bench
   const { taskList } = await read()
   const [weak, broken] = taskList.map((task: { digest: string }) => task.digest)
   const judged: string[] = []
-  const validate = scriptedValidator(({ digest }): ValidationOutcome => {
+  const validate = createScriptedValidator(({ digest }): ValidationOutcome => {
     judged.push(digest)
     if (VALID.kind !== 'valid') return VALID
     const { calibration } = VALID
@@ -57,14 +57,14 @@ test('a task that cannot be calibrated records the reason, and a removed benchma
   await add(true)
   await app.call(removeBenchmark, QUICK)
   await work(
-    scriptedValidator(() => {
+    createScriptedValidator(() => {
       throw new Error('Nothing of it is there any more.')
     }),
   )
   await add(true)
   await app.database.pool.query('update jobs set failures = 100')
   await work(
-    scriptedValidator(() => {
+    createScriptedValidator(() => {
       throw new Error('The sandbox broke.')
     }),
   )

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
-import { comparing, QUICK } from '../../test/support/comparisons.ts'
+import { openComparisonLab, QUICK } from '../../test/support/comparisons.ts'
 import { inBenchmark } from '../comparisons/schema.ts'
 import { isSandboxAvailable, reportCapabilities, type TestableSandbox } from './capabilities.ts'
 
@@ -13,7 +13,7 @@ let folder: string
 beforeAll(async () => {
   app = await testApp()
   folder = mkdtempSync(join(tmpdir(), 'assay-offers-'))
-  await comparing(app)
+  await openComparisonLab(app)
   await app.database.pool.query('delete from sandbox_offers')
 })
 afterAll(async () => {

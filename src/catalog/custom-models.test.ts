@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { z } from 'zod'
 import { type TestApp, testApp } from '../../test/support/app.ts'
-import { type Comparing, comparing, QUICK } from '../../test/support/comparisons.ts'
+import { type ComparisonLab, openComparisonLab, QUICK } from '../../test/support/comparisons.ts'
 import { startServer } from '../../test/support/loopback-servers.ts'
 import { inBenchmark } from '../comparisons/schema.ts'
 import { checkCredential, createCredential, listCredentialProviders } from '../credentials/schema.ts'
@@ -9,10 +9,10 @@ import { findModel } from './models.ts'
 import { addModel, listModels, type NewModel, removeModel } from './schema.ts'
 
 let app: TestApp
-let lab: Comparing
+let lab: ComparisonLab
 beforeAll(async () => {
   app = await testApp()
-  lab = await comparing(app)
+  lab = await openComparisonLab(app)
 })
 afterAll(async () => app[Symbol.asyncDispose]())
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
-import { type Comparing, comparing, scriptedEngine } from '../../test/support/comparisons.ts'
+import { type ComparisonLab, createScriptedEngine, openComparisonLab } from '../../test/support/comparisons.ts'
 import { drain } from '../../test/support/jobs/drain.ts'
 import { sandboxJobs, serviceJobs } from '../app.ts'
 import { newId } from '../platform/ids.ts'
@@ -23,7 +23,7 @@ async function another(login: string): Promise<TestApp> {
 }
 
 /** Until its trials wait, and none of them runs. */
-async function submitted(lab: Comparing, wish: object): Promise<string> {
+async function submitted(lab: ComparisonLab, wish: object): Promise<string> {
   const { body } = await lab.create(wish)
   await drain(
     app.database,
@@ -53,7 +53,7 @@ async function jobsOf(comparison: string): Promise<TrialJob[]> {
 const trialClaim = (slots: number) => ({ workerId: newId(), types: ['trial.local'], slots, leaseMs: 60_000 })
 
 test('a trial starts only within the limits of its workspace, comparison, credentials and memory', async () => {
-  const lab = await comparing(app)
+  const lab = await openComparisonLab(app)
   const id = await submitted(lab, { concurrency: 3 })
   const trials = await lab.trials(id)
   const jobs = await jobsOf(id)
@@ -77,7 +77,7 @@ test.each([
   [1_000_000_000_000, 1_572_864],
 ])('a task that declares %i MB is queued with a weight of %i MB', async (named, weighed) => {
   await using own = await testApp()
-  const lab = await comparing(own)
+  const lab = await openComparisonLab(own)
   await own.database.pool.query('update task_contents set memory_mb = $1', [named])
   await lab.create()
   await drain(
@@ -89,7 +89,7 @@ test.each([
 })
 
 test('workspaces share slots evenly, and so do comparisons of one workspace, regardless of size', async () => {
-  const [large, small] = [await comparing(app), await comparing(await another('small'))]
+  const [large, small] = [await openComparisonLab(app), await openComparisonLab(await another('small'))]
   const ids = [
     await submitted(large, { attempts: 10 }),
     await submitted(large, { attempts: 4 }),
@@ -117,7 +117,7 @@ test.each([
   const limit = limits[kind] ?? 0
   const full = Promise.withResolvers<void>()
   let [running, most] = [0, 0]
-  const engine = scriptedEngine(async () => {
+  const engine = createScriptedEngine(async () => {
     running += 1
     most = Math.max(most, running)
     if (running >= limit) full.resolve()
@@ -126,7 +126,7 @@ test.each([
     running -= 1
     return {}
   })
-  const lab = await comparing(app, engine)
+  const lab = await openComparisonLab(app, engine)
   const ids = [await submitted(lab, { attempts: 2 }), await submitted(lab, { attempts: 2, concurrency: 50 })]
   const workers = [1, 2, 3].map(() =>
     startWorker({ database: app.database, handlers: sandboxJobs(lab.tools, 'local'), slots: 8, log: app.tools.log }),

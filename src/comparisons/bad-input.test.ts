@@ -3,8 +3,13 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, type TestResponse, testApp } from '../../test/support/app.ts'
 import { smallTask } from '../../test/support/archives.ts'
-import { type Comparing, comparing, comparingInRepository, scriptedEngine } from '../../test/support/comparisons.ts'
-import { trialRecord } from '../../test/support/trial-record.ts'
+import {
+  type ComparisonLab,
+  createScriptedEngine,
+  openComparisonLab,
+  openRepositoryComparisonLab,
+} from '../../test/support/comparisons.ts'
+import { buildTrialRecord } from '../../test/support/trial-record.ts'
 import { createCredential } from '../credentials/schema.ts'
 import type { Endpoint } from '../platform/http/endpoint.ts'
 import { requireSize } from './choices.ts'
@@ -23,11 +28,11 @@ const pointers = ({ status, body }: TestResponse) => ({
 const UNKNOWN = '00000000-0000-4000-8000-000000000000'
 
 describe.each([
-  { scope: 'benchmark', open: comparing },
-  { scope: 'repository', open: comparingInRepository },
+  { scope: 'benchmark', open: openComparisonLab },
+  { scope: 'repository', open: openRepositoryComparisonLab },
 ])('on a $scope', ({ scope, open }) => {
-  let lab: Comparing
-  let model: ReturnType<Comparing['body']>['models'][number]
+  let lab: ComparisonLab
+  let model: ReturnType<ComparisonLab['body']>['models'][number]
   beforeAll(async () => {
     lab = await open(app)
     model = lab.body().models[0] ?? { catalogId: '', credentialId: '', harnesses: [] }
@@ -116,7 +121,7 @@ describe.each([
     expect(answers.map(({ status }) => status)).toEqual([202, 202, 202])
     for (const over of [{ attempts: 2 }, { skipCompleted: true }, { models: [{ ...model, harnesses: ['nop'] }] }])
       expect(await ask(over)).toMatchObject({ status: 409, body: { code: 'id_reused' } })
-    const elsewhere = await (scope === 'benchmark' ? comparingInRepository : comparing)(app)
+    const elsewhere = await (scope === 'benchmark' ? openRepositoryComparisonLab : openComparisonLab)(app)
     expect(await elsewhere.create({ id: body.id })).toMatchObject({ status: 409, body: { code: 'id_reused' } })
     const nowhere = { ...lab.params, dataset: 'none', name: 'none' }
     const unknown = await app.call<Endpoint>(lab.endpoints.create, { params: nowhere, body: body as never })
@@ -128,7 +133,7 @@ describe.each([
 
   test('a comparison is found only in its own scope; unknown and foreign ones are 404', async () => {
     const other = await app.otherWorkspace(`stranger-to-${scope}`)
-    const elsewhere = await (scope === 'benchmark' ? comparingInRepository : comparing)(app)
+    const elsewhere = await (scope === 'benchmark' ? openRepositoryComparisonLab : openComparisonLab)(app)
     const { body } = await lab.create()
     const { read, resume, resumeShort, cancel, matrix, events, trials } = lab.endpoints
     for (const endpoint of [read, resume, resumeShort, cancel, matrix, events, trials]) {
@@ -167,13 +172,13 @@ describe.each([
   test('artifacts with hostile names or HTML content are served as downloads only', async () => {
     const hostile = '<img src=x onerror=alert(1)>.html'
     const liar = await open(app, {
-      ...scriptedEngine(),
+      ...createScriptedEngine(),
       run: async (order) => {
         mkdirSync(join(order.outputFolder, 'artifacts'))
         writeFileSync(join(order.outputFolder, 'artifacts', hostile), '<script>alert(1)</script>')
         writeFileSync(join(order.outputFolder, 'new\nline.log'), 'hidden')
         symlinkSync('/etc/passwd', join(order.outputFolder, 'passwd'))
-        return trialRecord(order)
+        return buildTrialRecord(order)
       },
     })
     const { body } = await liar.create()
@@ -198,7 +203,7 @@ test('a comparison of 100,001 trials is rejected', () => {
 })
 
 test('a benchmark with more tasks than fit into a comparison is rejected', async () => {
-  const lab = await comparing(app)
+  const lab = await openComparisonLab(app)
   await app.database.pool.query(`update benchmarks set tasks = 5001 where dataset = 'quick'`)
   const tooMany = await lab.create({ attempts: 10 })
   await app.database.pool.query(`update benchmarks set tasks = 5 where dataset = 'quick'`)
@@ -206,14 +211,14 @@ test('a benchmark with more tasks than fit into a comparison is rejected', async
 })
 
 test('a comparison on a benchmark does not accept a choice of tasks', async () => {
-  const lab = await comparing(app)
+  const lab = await openComparisonLab(app)
   expect(pointers(await lab.create({ tasks: [] }))).toEqual({ status: 422, errors: ['/tasks unknown_field'] })
 })
 
 describe('tasks of a repository', () => {
-  let lab: Awaited<ReturnType<typeof comparingInRepository>>
+  let lab: Awaited<ReturnType<typeof openRepositoryComparisonLab>>
   beforeAll(async () => {
-    lab = await comparingInRepository(app)
+    lab = await openRepositoryComparisonLab(app)
   })
   const refused = async (tasks: unknown, ...errors: string[]) =>
     expect(pointers(await lab.create({ tasks }))).toEqual({ status: 422, errors })
@@ -225,7 +230,7 @@ describe('tasks of a repository', () => {
   })
 
   test('unknown tasks: of no batch, of another repository, or with hostile names', async () => {
-    const other = await comparingInRepository(app)
+    const other = await openRepositoryComparisonLab(app)
     const { runId } = lab
     await refused(
       [

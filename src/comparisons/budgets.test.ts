@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { comparingModels } from '../../test/support/model-comparing.ts'
+import { openModelComparisonLab } from '../../test/support/model-comparing.ts'
 import type { Comparison, ComparisonSetting, ComparisonTrial } from './shapes/schema.ts'
 import { countLateSpend } from './trials/spend.ts'
 
@@ -14,13 +14,13 @@ const random = (below: number): number => {
   return Math.floor((state / 2 ** 32) * below)
 }
 
-type Shop = Awaited<ReturnType<typeof comparingModels>>
+type Shop = Awaited<ReturnType<typeof openModelComparisonLab>>
 let shop: Shop
 let check: ((id: string) => Promise<void>) | undefined
 let comparison = ''
 beforeAll(async () => {
   // Agents make up to three calls, and some of their sandboxes break.
-  shop = await comparingModels(async (ask) => {
+  shop = await openModelComparisonLab(async (ask) => {
     for (let calls = random(4); calls >= 0; calls -= 1) {
       await ask()
       await check?.(comparison)

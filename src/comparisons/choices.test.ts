@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
-import { type Comparing, comparing, QUICK } from '../../test/support/comparisons.ts'
+import { type ComparisonLab, openComparisonLab, QUICK } from '../../test/support/comparisons.ts'
 import { addModel, removeModel } from '../catalog/schema.ts'
 import { createCredential } from '../credentials/schema.ts'
 import { inBenchmark } from './schema.ts'
 
 const catalogId = 'custom/house'
 let app: TestApp
-let lab: Comparing
+let lab: ComparisonLab
 let credentialId: string
 beforeAll(async () => {
   app = await testApp()
-  lab = await comparing(app)
+  lab = await openComparisonLab(app)
   await app.call(addModel, {
     body: {
       catalogId,

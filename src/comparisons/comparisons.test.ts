@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
-import { type Comparing, comparing, QUICK, scriptedEngine } from '../../test/support/comparisons.ts'
+import { type ComparisonLab, createScriptedEngine, openComparisonLab, QUICK } from '../../test/support/comparisons.ts'
 import { removeBenchmark } from '../benchmarks/schema.ts'
 import { inBenchmark } from './schema.ts'
 
 let app: TestApp
-let lab: Comparing
+let lab: ComparisonLab
 beforeAll(async () => {
   app = await testApp()
-  lab = await comparing(app)
+  lab = await openComparisonLab(app)
 })
 afterAll(async () => app[Symbol.asyncDispose]())
 
@@ -74,8 +74,8 @@ test('canceling takes effect immediately and is idempotent; resuming continues t
   expect((await lab.read(body.id)).state).toBe('completed')
   expect((await lab.cancel(body.id)).body.state).toBe('completed')
 
-  const engine = scriptedEngine()
-  const halfway = await comparing(app, {
+  const engine = createScriptedEngine()
+  const halfway = await openComparisonLab(app, {
     ...engine,
     run: async (order, watch) => {
       if (engine.orders.length === 3) await halfway.cancel(second.body.id)
@@ -183,7 +183,7 @@ test('a quote accepts the body of a create request and rejects what creating rej
 
 test('a cost per task has six decimals, rounded half up, in the status and in the list', async () => {
   await using own = await testApp()
-  const here = await comparing(own)
+  const here = await openComparisonLab(own)
   const { body } = await here.create()
   await here.work()
   for (const [micros, usd] of [
@@ -208,7 +208,7 @@ const costPerTask = ({ costPerTaskUsd }: { costPerTaskUsd: number }) => costPerT
 
 test('a comparison remains readable after its benchmark is removed', async () => {
   await using own = await testApp()
-  const here = await comparing(own)
+  const here = await openComparisonLab(own)
   const { body } = await here.create()
   await own.call(removeBenchmark, { params: QUICK })
   await here.work()

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { smallTask } from '../../test/support/archives.ts'
-import { comparingOn } from '../../test/support/comparisons.ts'
+import { openComparisonLabIn } from '../../test/support/comparisons.ts'
 import { type Dockerd, importBase, startDockerd } from '../../test/support/dockerd.ts'
 import { addBenchmark } from '../benchmarks/schema.ts'
 import { createCredential, deleteCredential } from '../credentials/schema.ts'
@@ -50,7 +50,7 @@ async function comparingInDocker(second: (run: () => ReturnType<RunTrial>) => Re
     return orders === 2 ? second(() => real.run(order, watch)) : real.run(order, watch)
   }
   const engine: TrialEngine = { ...real, run }
-  const lab = await comparingOn(app, { endpoints: inBenchmark, params: PLACE, chosen: {} }, engine, {})
+  const lab = await openComparisonLabIn(app, { endpoints: inBenchmark, params: PLACE, chosen: {} }, engine, {})
   await app.database.pool.query(`insert into sandbox_offers values (gen_random_uuid(), 'docker', true, 'none', '')`)
   const { sandboxes } = (await app.call(inBenchmark.catalog, { params: PLACE })).body
   const builtin: string = sandboxes.find(({ id }: { id: string }) => id === 'docker').credentials[0].id

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
-import { type Comparing, comparing, QUICK } from '../../test/support/comparisons.ts'
+import { type ComparisonLab, openComparisonLab, QUICK } from '../../test/support/comparisons.ts'
 import { readEvents } from '../platform/http/client.ts'
 import { createKey, deleteKey } from '../workspaces/schema.ts'
 import { Comparison, TrialChange } from './shapes/schema.ts'
@@ -9,10 +9,10 @@ import { Comparison, TrialChange } from './shapes/schema.ts'
 const KEY = randomBytes(32).toString('hex')
 
 let app: TestApp
-let lab: Comparing
+let lab: ComparisonLab
 beforeAll(async () => {
   app = await testApp({ ASSAY_SECRET_KEY: KEY })
-  lab = await comparing(app)
+  lab = await openComparisonLab(app)
 })
 afterAll(async () => app[Symbol.asyncDispose]())
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
-import { comparing, scriptedEngine } from '../../test/support/comparisons.ts'
+import { createScriptedEngine, openComparisonLab } from '../../test/support/comparisons.ts'
 import { readReward } from '../harbor/reward.ts'
 import { blamedOutcome, stepOutcome, trialOutcome } from '../trials/outcome.ts'
 import type { StepRecord, TrialRecord } from '../trials/record.ts'
@@ -91,13 +91,13 @@ function leaveFiles(folder: string, { output, names }: Hostile): void {
 test('a trial is stored as scored and readable, whatever bytes agent and verifier leave', async () => {
   const samples = fc.sample(hostile, { seed: SEED, numRuns: TRIALS })
   const used = new Map<TrialRunRequest, Hostile>()
-  const engine = scriptedEngine(async (order) => {
+  const engine = createScriptedEngine(async (order) => {
     const data = samples[used.size % samples.length] as Hostile
     used.set(order, data)
     leaveFiles(order.outputFolder, data)
     return recordOf(order.outputFolder, data)
   })
-  const lab = await comparing(app, engine)
+  const lab = await openComparisonLab(app, engine)
   const { body } = await lab.create({ attempts: ATTEMPTS })
   await lab.work()
   expect(used.size, 'no trial was run twice').toBe(TRIALS)
@@ -117,9 +117,9 @@ test('a result is kept when its artifacts cannot be stored', async () => {
   const broken = { ...app.tools.blobs, put: () => Promise.reject(new Error('The disk is full\0.')) }
   let runs = 0
   await using own = await testApp()
-  const lab = await comparing(
+  const lab = await openComparisonLab(
     own,
-    scriptedEngine(() => {
+    createScriptedEngine(() => {
       runs += 1
       return {}
     }),

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { CANARY, comparingModels } from '../../test/support/model-comparing.ts'
+import { CANARY, openModelComparisonLab } from '../../test/support/model-comparing.ts'
 import type { ComparisonTrial } from './shapes/schema.ts'
 import { countLateSpend } from './trials/spend.ts'
 
@@ -12,7 +12,7 @@ const passed = { state: 'passed', class: 'verified', reward: 1, rewards: { rewar
 const failed = { state: 'failed', class: 'agent_exit', reward: 0, rewards: { reward: 0 } } as const
 
 test('a trial costs what the provider bills, call by call, and the key is not stored or shown', async () => {
-  await using shop = await comparingModels(async (ask) => {
+  await using shop = await openModelComparisonLab(async (ask) => {
     await ask()
     await ask()
     return passed
@@ -49,7 +49,7 @@ test('a trial costs what the provider bills, call by call, and the key is not st
 })
 
 test('no trial starts when the budget is spent; a larger budget continues the comparison', async () => {
-  await using shop = await comparingModels(async (ask) => {
+  await using shop = await openModelComparisonLab(async (ask) => {
     await ask()
     return passed
   }, script)
@@ -69,7 +69,7 @@ test('no trial starts when the budget is spent; a larger budget continues the co
 
 test('a trial that exhausts its own budget is informed and verified as it is', async () => {
   const statuses: number[] = []
-  await using shop = await comparingModels(async (ask) => {
+  await using shop = await openModelComparisonLab(async (ask) => {
     while (statuses.at(-1) !== 402) statuses.push(await ask())
     return failed
   }, script)
@@ -82,7 +82,7 @@ test('a trial that exhausts its own budget is informed and verified as it is', a
 })
 
 test('a key that the provider rejects pauses the comparison, and a valid one finishes it', async () => {
-  await using shop = await comparingModels(
+  await using shop = await openModelComparisonLab(
     async (ask) => {
       await ask()
       return failed
@@ -106,7 +106,7 @@ test('a key that the provider rejects pauses the comparison, and a valid one fin
 test.each([401, 403, 500])(
   'a call that the provider answers with %i although it accepts the key does not pause the comparison',
   async (status) => {
-    await using shop = await comparingModels(
+    await using shop = await openModelComparisonLab(
       async (ask) => {
         await ask()
         await ask()
@@ -122,7 +122,7 @@ test.each([401, 403, 500])(
 )
 
 test('a failing provider is retried twice, then the trial is errored and not scored', async () => {
-  await using shop = await comparingModels(
+  await using shop = await openModelComparisonLab(
     async (ask) => {
       await ask()
       return failed
@@ -137,7 +137,7 @@ test('a failing provider is retried twice, then the trial is errored and not sco
 })
 
 test('an exhausted account of unknown cause excuses a trial twice; then the trial is scored', async () => {
-  await using shop = await comparingModels(
+  await using shop = await openModelComparisonLab(
     async (ask) => {
       await ask()
       await ask()
@@ -154,7 +154,7 @@ test('an exhausted account of unknown cause excuses a trial twice; then the tria
 })
 
 test('a model unknown to the provider is an operator error and is not retried', async () => {
-  await using shop = await comparingModels(
+  await using shop = await openModelComparisonLab(
     async (ask) => {
       await ask()
       return failed
@@ -169,7 +169,7 @@ test('a model unknown to the provider is an operator error and is not retried', 
 
 test('the spend of a failed attempt is counted exactly once', async () => {
   let count = 0
-  await using shop = await comparingModels(async (ask) => {
+  await using shop = await openModelComparisonLab(async (ask) => {
     await ask()
     count += 1
     return count === 1 ? { state: 'errored', class: 'sandbox_error', reward: null, error: 'It broke.' } : passed
@@ -186,7 +186,7 @@ test('the spend of a failed attempt is counted exactly once', async () => {
 })
 
 test('the spend of a canceled trial is shown immediately and counted once by the sweep', async () => {
-  await using shop = await comparingModels(async (ask, order) => {
+  await using shop = await openModelComparisonLab(async (ask, order) => {
     await ask()
     if (shop.engine.orders[0] === order) await shop.cancel(id)
     return passed

@@ -2,17 +2,17 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { smallTask } from '../../test/support/archives.ts'
 import { type CodeHostServer, startCodeHost } from '../../test/support/code-host.ts'
-import { APPROVED, comparingInRepository, scriptedEngine } from '../../test/support/comparisons.ts'
+import { APPROVED, createScriptedEngine, openRepositoryComparisonLab } from '../../test/support/comparisons.ts'
 import { connectRepository, readRepository, removeRepository } from '../repos/schema.ts'
 import { inRepository } from './schema.ts'
 
 let app: TestApp
 let host: CodeHostServer
-let lab: Awaited<ReturnType<typeof comparingInRepository>>
+let lab: Awaited<ReturnType<typeof openRepositoryComparisonLab>>
 beforeAll(async () => {
   host = await startCodeHost()
   app = await testApp({ ASSAY_GATEWAY_UPSTREAM_GITHUB: host.url })
-  lab = await comparingInRepository(app)
+  lab = await openRepositoryComparisonLab(app)
 })
 afterAll(async () => {
   await app[Symbol.asyncDispose]()
@@ -90,8 +90,8 @@ test('chosen tasks run in the chosen order; tasks with the same name stay distin
 })
 
 test('a task declined later stays in existing comparisons and is rejected in new ones', async () => {
-  const engine = scriptedEngine()
-  const own = await comparingInRepository(app, engine)
+  const engine = createScriptedEngine()
+  const own = await openRepositoryComparisonLab(app, engine)
   const waiting = await own.create()
   const { tasks } = (await app.call(inRepository.options, { params: own.params })).body
   for (const { taskId, digest } of tasks)
@@ -105,7 +105,7 @@ test('a task declined later stays in existing comparisons and is rejected in new
 })
 
 test('a reused trial is readable with its artifacts where it is referenced, also from another repository', async () => {
-  const other = await comparingInRepository(app)
+  const other = await openRepositoryComparisonLab(app)
   const source = await lab.create()
   await lab.work()
   const { body } = await other.create({ skipCompleted: true })
@@ -137,7 +137,7 @@ test('a reused trial is readable with its artifacts where it is referenced, also
 })
 
 test('a comparison can have 5,000 tasks', async () => {
-  const own = await comparingInRepository(app)
+  const own = await openRepositoryComparisonLab(app)
   await app.database.pool.query(
     `insert into batch_tasks (batch, id, state, title, digest, evidence, decision)
      select batch, 'many-' || n, state, title, digest, evidence, decision from batch_tasks, generate_series(1, 4995) as n
@@ -175,7 +175,7 @@ test('a quote covers the chosen tasks', async () => {
 
 test('repository names are compared without case, and a renamed repository keeps its comparisons', async () => {
   const hosted = host.add('Lab/Moving')
-  const own = await comparingInRepository(app)
+  const own = await openRepositoryComparisonLab(app)
   const first = { owner: 'lab', name: 'moving' }
   const body = { source: { kind: 'github' } } as const
   await app.call(connectRepository, { params: first, body })
@@ -227,7 +227,7 @@ test('an unavailable code host answers 503 and nothing is created', async () => 
 })
 
 test('a repository cannot be removed while a comparison runs; reconnecting it restores its comparisons', async () => {
-  const own = await comparingInRepository(app)
+  const own = await openRepositoryComparisonLab(app)
   const { body } = await own.create()
   const remove = () => app.call(removeRepository, { params: own.params })
   expect(await remove()).toMatchObject({ status: 409, body: { code: 'repository_busy' } })
@@ -240,7 +240,7 @@ test('a repository cannot be removed while a comparison runs; reconnecting it re
 })
 
 test('a repository cannot be removed while a comparison is paused', async () => {
-  const own = await comparingInRepository(app)
+  const own = await openRepositoryComparisonLab(app)
   const { body } = await own.create({ budgetUsd: 0 })
   await own.work()
   expect((await own.read(body.id)).state).toBe('paused')

@@ -6,10 +6,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { smallTask } from '../../test/support/archives.ts'
 import {
-  comparingInRepository,
-  comparingOn,
+  createScriptedEngine,
+  openComparisonLabIn,
+  openRepositoryComparisonLab,
   type ScriptedEngine,
-  scriptedEngine,
 } from '../../test/support/comparisons.ts'
 import { type PackageRegistryServer, startPackageRegistry } from '../../test/support/package-registry.ts'
 import { addBenchmark } from '../benchmarks/schema.ts'
@@ -50,19 +50,19 @@ async function publish(name: string, isPrivate = false) {
 }
 
 /** A benchmark of two tasks that is added, on an app. */
-async function comparingAt(name: string, on: TestApp = app, engine = scriptedEngine()) {
+async function comparingAt(name: string, on: TestApp = app, engine = createScriptedEngine()) {
   const [datasetOrg = '', dataset = ''] = name.split('/')
   expect((await on.call(addBenchmark, { body: { reference: name } })).status).toBe(201)
   const grounds = { endpoints: inBenchmark, params: { datasetOrg, dataset }, chosen: {} }
-  return { ...(await comparingOn(on, grounds, engine, {})), engine, app: on }
+  return { ...(await openComparisonLabIn(on, grounds, engine, {})), engine, app: on }
 }
 
-type ComparisonLab = Awaited<ReturnType<typeof comparingAt>>
+type StopLab = Awaited<ReturnType<typeof comparingAt>>
 type Stopped = { code: string; retryable: boolean; trials?: number }
 
 /** Created, stopped by what `provoke` does, and resumed after it was mended: once to its end, each trial once. */
 async function provoked(
-  lab: ComparisonLab,
+  lab: StopLab,
   { code, retryable, trials = 4 }: Stopped,
   provoke: () => unknown,
   mend: () => unknown,
@@ -167,8 +167,8 @@ test('no worker provides the sandbox', async () => {
 })
 
 test('files of approved tasks no longer stored', async () => {
-  const engine: ScriptedEngine = scriptedEngine()
-  const lab = { ...(await comparingInRepository(app, engine)), engine, app }
+  const engine: ScriptedEngine = createScriptedEngine()
+  const lab = { ...(await openRepositoryComparisonLab(app, engine)), engine, app }
   const { rows } = await app.database.pool.query(
     'select archive from task_contents join batch_tasks using (digest) where batch = $1 order by id limit 1',
     [lab.runId.slice('batch-'.length)],
@@ -191,10 +191,10 @@ test('bug in the submission, resumed after the fix', async () => {
   const step = (name: string) => {
     if (isBroken && name === 'submit.planned') throw new Error('a bug')
   }
-  const engine = scriptedEngine()
+  const engine = createScriptedEngine()
   await comparingAt('lab/buggy')
   const grounds = { endpoints: inBenchmark, params: { datasetOrg: 'lab', dataset: 'buggy' }, chosen: {} }
-  const lab = await comparingOn(app, grounds, engine, { step })
+  const lab = await openComparisonLabIn(app, grounds, engine, { step })
   const { body } = await lab.create()
   for (let tries = 0; (await lab.read(body.id)).state === 'submitting' && tries < 50; tries += 1) {
     await lab.work()

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
-import { type Comparing, comparing, scriptedEngine } from '../../test/support/comparisons.ts'
+import { type ComparisonLab, createScriptedEngine, openComparisonLab } from '../../test/support/comparisons.ts'
 import { type PackageRegistryServer, startPackageRegistry } from '../../test/support/package-registry.ts'
 import { addBenchmark } from '../benchmarks/schema.ts'
 import { inBenchmark } from './schema.ts'
@@ -32,7 +32,7 @@ async function publish(name: string, tasks: string[]) {
 
 const here = (dataset: string) => ({ datasetOrg: 'lab', dataset })
 
-async function createOn(lab: Comparing, dataset: string) {
+async function createOn(lab: ComparisonLab, dataset: string) {
   const { body } = await app.call(inBenchmark.create, { params: here(dataset), body: lab.body() })
   const at = { params: { ...here(dataset), comparisonId: body.id } }
   return {
@@ -43,7 +43,7 @@ async function createOn(lab: Comparing, dataset: string) {
 
 test('an unavailable registry fails the submission with its own code, and a resume continues', async () => {
   await publish('lab/away', ['lab/a1', 'lab/a2'])
-  const lab = await comparing(app)
+  const lab = await openComparisonLab(app)
   const comparison = await createOn(lab, 'away')
   registry.misbehave({ on: 'dist.tar.gz', times: 1, status: 429, headers: { 'retry-after': '3600' } })
   await lab.work()
@@ -62,7 +62,7 @@ test('an unavailable registry fails the submission with its own code, and a resu
 
 test('content that differs from what was checked never runs', async () => {
   const version = await publish('lab/changed', ['lab/c1', 'lab/c2'])
-  const lab = await comparing(app)
+  const lab = await openComparisonLab(app)
   const comparison = await createOn(lab, 'changed')
   const [first, second] = version.tasks.map((task) => task.archive_path)
   const before = registry.rows.objects.get(first ?? '')
@@ -80,7 +80,7 @@ test('content that differs from what was checked never runs', async () => {
 
 test('a submission fails until a worker provides the sandbox', async () => {
   await using own = await testApp()
-  const lab = await comparing(own)
+  const lab = await openComparisonLab(own)
   await own.database.pool.query('delete from sandbox_offers')
   const { body } = await lab.create()
   await lab.work()
@@ -99,7 +99,7 @@ test('a submission fails until a worker provides the sandbox', async () => {
 test('a submission without a worker ends as sandbox_unavailable, never as an internal error', async () => {
   await using own = await testApp()
   const { waits } = own.tools
-  const lab = await comparing(own, scriptedEngine(), { waits: { ...waits, offerMs: 3_600_000 } })
+  const lab = await openComparisonLab(own, createScriptedEngine(), { waits: { ...waits, offerMs: 3_600_000 } })
   const { pool } = own.database
   await pool.query('delete from sandbox_offers')
   const { body } = await lab.create()
@@ -119,7 +119,7 @@ test('a submission without a worker ends as sandbox_unavailable, never as an int
 
 test('a comparison whose trials are all reused needs no worker', async () => {
   await using own = await testApp()
-  const lab = await comparing(own)
+  const lab = await openComparisonLab(own)
   await lab.create()
   await lab.work()
   await own.database.pool.query('delete from sandbox_offers')
@@ -135,7 +135,7 @@ test('a full database disk fails the submission with disk_full', async () => {
   const step = (name: string) => {
     if (isFull && name === 'submit.inserted') throw new Error('the plan could not be stored', { cause: full })
   }
-  const lab = await comparing(own, scriptedEngine(), { step })
+  const lab = await openComparisonLab(own, createScriptedEngine(), { step })
   const { body } = await lab.create()
   await lab.work()
   expect(await lab.read(body.id)).toMatchObject({
@@ -161,7 +161,7 @@ function breaksAt(place: number) {
 test('a comparison interrupted between any two writes ends the same, and nothing runs or counts twice', async () => {
   await using own = await testApp()
   const whole = breaksAt(-1)
-  const calm = await comparing(own, scriptedEngine(), { step: whole.step })
+  const calm = await openComparisonLab(own, createScriptedEngine(), { step: whole.step })
   await calm.create()
   await calm.work()
   expect([...new Set(whole.passed)].toSorted()).toEqual(STEPS.toSorted())
@@ -171,8 +171,8 @@ test('a comparison interrupted between any two writes ends the same, and nothing
   ])
   for (const place of new Set(places)) {
     const broken = breaksAt(place)
-    const engine = scriptedEngine()
-    const lab = await comparing(own, engine, { step: broken.step })
+    const engine = createScriptedEngine()
+    const lab = await openComparisonLab(own, engine, { step: broken.step })
     const { body } = await lab.create()
     await lab.work()
     // What the queue would wait for.
@@ -197,7 +197,7 @@ test('a comparison interrupted between any two writes ends the same, and nothing
 
 test('counts match the trials after any history', async () => {
   await using own = await testApp()
-  const lab = await comparing(own)
+  const lab = await openComparisonLab(own)
   const { body } = await lab.create({ attempts: 3 })
   await lab.work()
   const { rows } = await own.database.pool.query(
@@ -216,8 +216,8 @@ test('counts match the trials after any history', async () => {
 
 test('comparisons take turns: a small one does not wait for an earlier large one', async () => {
   await using own = await testApp()
-  const engine = scriptedEngine()
-  const lab = await comparing(own, engine)
+  const engine = createScriptedEngine()
+  const lab = await openComparisonLab(own, engine)
   const [model] = lab.body().models
   await lab.create({ attempts: 10, models: [{ ...model, harnesses: ['oracle'] }] })
   await lab.create({ models: [{ ...model, harnesses: ['nop'] }] })

@@ -2,8 +2,8 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
-import { comparing, scriptedEngine } from '../../test/support/comparisons.ts'
-import { trialRecord } from '../../test/support/trial-record.ts'
+import { createScriptedEngine, openComparisonLab } from '../../test/support/comparisons.ts'
+import { buildTrialRecord } from '../../test/support/trial-record.ts'
 import { createCredential, deleteCredential } from '../credentials/schema.ts'
 import { SandboxUnavailable, SandboxUnsupported } from '../sandboxes/sandbox.ts'
 import { inBenchmark } from './schema.ts'
@@ -25,9 +25,9 @@ const unlucky = (trials: ComparisonTrial[]) =>
 
 test('a trial that fails because of the infrastructure is retried twice, and each attempt is recorded', async () => {
   let spoils = 2
-  const lab = await comparing(
+  const lab = await openComparisonLab(
     app,
-    scriptedEngine((order) =>
+    createScriptedEngine((order) =>
       isUnlucky(order) && spoils-- > 0 ? { ...spoiled, class: 'sandbox_error', error: `broke, ${spoils} more` } : {},
     ),
   )
@@ -44,7 +44,7 @@ test('a trial that fails because of the infrastructure is retried twice, and eac
 })
 
 test('trial ids do not reveal how many comparisons other workspaces have', async () => {
-  const lab = await comparing(app, scriptedEngine())
+  const lab = await openComparisonLab(app, createScriptedEngine())
   const heads: number[] = []
   for (let n = 0; n < 2; n++) {
     const { body } = await lab.create()
@@ -58,9 +58,9 @@ test('trial ids do not reveal how many comparisons other workspaces have', async
 
 test('after three infrastructure failures a trial is errored and unscored; a resume retries it', async () => {
   let spoils = 3
-  const lab = await comparing(
+  const lab = await openComparisonLab(
     app,
-    scriptedEngine((order) =>
+    createScriptedEngine((order) =>
       isUnlucky(order) && spoils-- > 0 ? { ...spoiled, class: 'verifier_error', error: 'no reward' } : {},
     ),
   )
@@ -82,7 +82,7 @@ test('after three infrastructure failures a trial is errored and unscored; a res
 })
 
 test('a task that cannot run or be verified here is errored without a retry', async () => {
-  const engine = scriptedEngine((order) => {
+  const engine = createScriptedEngine((order) => {
     if (isUnlucky(order)) throw new SandboxUnsupported('It wants a GPU.')
     return {}
   })
@@ -92,7 +92,7 @@ test('a task that cannot run or be verified here is errored without a retry', as
       ? { kind: 'unfit', reason: 'Doing nothing passes.' }
       : calibrate(order, watch)
   await using own = await testApp()
-  const lab = await comparing(own, engine)
+  const lab = await openComparisonLab(own, engine)
   const { body } = await lab.create()
   await lab.work()
   const errored: ComparisonTrial[] = await lab.trials(body.id, { state: 'errored' })
@@ -105,8 +105,8 @@ test('a task that cannot run or be verified here is errored without a retry', as
 
 test('a task is calibrated once per sandbox, however many trials need it concurrently', async () => {
   await using own = await testApp()
-  const engine = scriptedEngine()
-  const lab = await comparing(own, engine)
+  const engine = createScriptedEngine()
+  const lab = await openComparisonLab(own, engine)
   const { body } = await lab.create({ attempts: 4 })
   await Promise.all([lab.work(), lab.work(), lab.work()])
   await lab.work()
@@ -117,13 +117,13 @@ test('a task is calibrated once per sandbox, however many trials need it concurr
 
 test('trials receive the paths of the calibration, and a calibration by older rules is repeated', async () => {
   await using own = await testApp()
-  const engine = scriptedEngine((order) => ({ verifyMode: order.verifying.mode }))
+  const engine = createScriptedEngine((order) => ({ verifyMode: order.verifying.mode }))
   const { calibrate } = engine
   engine.calibrate = async (order, watch) => {
     const found = await calibrate(order, watch)
     return found.kind === 'fit' ? { ...found, mode: 'snapshot', carried: ['/srv/work', "/srv/it's"] } : found
   }
-  const lab = await comparing(own, engine)
+  const lab = await openComparisonLab(own, engine)
   await lab.create()
   await lab.work()
   expect(engine.orders).toHaveLength(10)
@@ -139,8 +139,8 @@ test('trials receive the paths of the calibration, and a calibration by older ru
 })
 
 test('no trial starts when the budget is spent; raising it continues the comparison', async () => {
-  const engine = scriptedEngine()
-  const lab = await comparing(app, engine)
+  const engine = createScriptedEngine()
+  const lab = await openComparisonLab(app, engine)
   const { body } = await lab.create({ budgetUsd: 0 })
   await lab.work()
   const paused = await lab.read(body.id)
@@ -159,9 +159,9 @@ test('no trial starts when the budget is spent; raising it continues the compari
 
 test('an unavailable sandbox pauses the comparison, and its trials wait', async () => {
   let isLost = true
-  const lab = await comparing(
+  const lab = await openComparisonLab(
     app,
-    scriptedEngine((order) => {
+    createScriptedEngine((order) => {
       if (isLost && isUnlucky(order)) throw new SandboxUnavailable('The daemon is gone.')
       return {}
     }),
@@ -189,11 +189,11 @@ test('a missing credential pauses the comparison; a replacement lets it continue
     return (await app.call(createCredential, { body })).body.id
   }
   const [first, second] = [await store(), await store()]
-  const engine = scriptedEngine((order) => {
+  const engine = createScriptedEngine((order) => {
     if (order.sandboxCredentialId === first) throw new CredentialGone('It was refused.')
     return {}
   })
-  const lab = await comparing(app, engine)
+  const lab = await openComparisonLab(app, engine)
   const { body } = await lab.create({ sandbox: 'docker', sandboxCredentialId: first })
   await app.database.pool.query(`insert into sandbox_offers values (gen_random_uuid(), 'docker', true, 'none', '')`)
   await lab.work('docker')
@@ -210,8 +210,8 @@ test('a missing credential pauses the comparison; a replacement lets it continue
 
 test('a scored trial is reused once, and only under identical conditions', async () => {
   await using own = await testApp()
-  const engine = scriptedEngine()
-  const lab = await comparing(own, engine)
+  const engine = createScriptedEngine()
+  const lab = await openComparisonLab(own, engine)
   const first = await lab.create({ models: [{ ...lab.body().models[0], harnesses: ['oracle'] }] })
   await lab.work()
   expect(engine.orders).toHaveLength(5)
@@ -232,8 +232,8 @@ test('a scored trial is reused once, and only under identical conditions', async
 
 test('a comparison whose trials are all reused completes without running a trial', async () => {
   await using own = await testApp()
-  const engine = scriptedEngine()
-  const lab = await comparing(own, engine)
+  const engine = createScriptedEngine()
+  const lab = await openComparisonLab(own, engine)
   await lab.create()
   await lab.work()
   const again = await lab.create({ skipCompleted: true })
@@ -245,12 +245,12 @@ test('a comparison whose trials are all reused completes without running a trial
 test("the first scored attempt is the task's result, in any order of finishing; all attempts make the mean", async () => {
   await using own = await testApp()
   const seen = new Map<string, number>()
-  const engine = scriptedEngine((order) => {
+  const engine = createScriptedEngine((order) => {
     const attempt = (seen.get(order.task.name) ?? 0) + 1
     seen.set(order.task.name, attempt)
     return attempt === 1 ? { state: 'failed', reward: 0, rewards: { reward: 0 } } : {}
   })
-  const lab = await comparing(own, engine)
+  const lab = await openComparisonLab(own, engine)
   const { body } = await lab.create({ attempts: 4, models: [{ ...lab.body().models[0], harnesses: ['oracle'] }] })
   await lab.work()
   const [setting] = (await lab.read(body.id)).settings
@@ -268,8 +268,8 @@ test("the first scored attempt is the task's result, in any order of finishing; 
 })
 
 test('an artifact is served as a download, whatever its content and name', async () => {
-  const engine = scriptedEngine()
-  const lab = await comparing(app, {
+  const engine = createScriptedEngine()
+  const lab = await openComparisonLab(app, {
     ...engine,
     run: async (order) => {
       mkdirSync(join(order.outputFolder, 'artifacts'))
@@ -281,7 +281,7 @@ test('an artifact is served as a download, whatever its content and name', async
       writeFileSync(join(order.outputFolder, 'new\nline.log'), 'hidden')
       writeFileSync(join(order.outputFolder, 'empty.log'), '')
       symlinkSync('/etc/passwd', join(order.outputFolder, 'passwd'))
-      return trialRecord(order)
+      return buildTrialRecord(order)
     },
   })
   const { body } = await lab.create()
@@ -316,15 +316,15 @@ test('an artifact is served as a download, whatever its content and name', async
 })
 
 test("an agent that leaves many files does not displace the engine's own artifacts", async () => {
-  const engine = scriptedEngine()
-  const lab = await comparing(app, {
+  const engine = createScriptedEngine()
+  const lab = await openComparisonLab(app, {
     ...engine,
     run: async (order) => {
       mkdirSync(join(order.outputFolder, 'artifacts'))
       for (let n = 0; n < 300; n += 1) writeFileSync(join(order.outputFolder, 'artifacts', `${n}`), 'x')
       for (const name of ['agent-1.log', 'changes.patch', 'verifier-1.log'])
         writeFileSync(join(order.outputFolder, name), name)
-      return trialRecord(order)
+      return buildTrialRecord(order)
     },
   })
   const { body } = await lab.create()

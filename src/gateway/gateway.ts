@@ -26,7 +26,7 @@ export type Gateway = {
   stop(graceMs: number): Promise<void>
 }
 
-type ListenAddress = { host: string; port: number }
+export type ListenAddress = { host: string; port: number }
 
 /** Many sandboxes start at the same time. */
 const BACKLOG = 4096

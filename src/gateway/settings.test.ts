@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { comparingModels } from '../../test/support/model-comparing.ts'
+import { openModelComparisonLab } from '../../test/support/model-comparing.ts'
 import { newId } from '../platform/ids.ts'
 import { createKey, listAudit } from '../workspaces/schema.ts'
 import { sweepCallBodies } from './call-bodies.ts'
@@ -8,9 +8,9 @@ import { changeGatewaySettings, readCallBodies, readGatewaySettings } from './sc
 const passed = { state: 'passed', class: 'verified', reward: 1, rewards: { reward: 1 } } as const
 const script = { tasks: [{ match: 'Work', turns: [{ say: 'It is done.' }] }] }
 
-let shop: Awaited<ReturnType<typeof comparingModels>>
+let shop: Awaited<ReturnType<typeof openModelComparisonLab>>
 beforeAll(async () => {
-  shop = await comparingModels(async (ask) => {
+  shop = await openModelComparisonLab(async (ask) => {
     await ask()
     return passed
   }, script)

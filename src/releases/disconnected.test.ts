@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { type CodeHostServer, startCodeHost } from '../../test/support/code-host.ts'
-import { alsoReleasing, releasing } from '../../test/support/releases.ts'
+import { openReleaseLab, openSecondReleaseLab } from '../../test/support/releases.ts'
 import { serviceJobs } from '../app.ts'
 import { connectRepository, removeRepository } from '../repos/schema.ts'
 import {
@@ -33,7 +33,7 @@ const A = { id: 'acme/small|mini|low', cells: 'pppppp' }
 type RepositoryName = { owner: string; name: string }
 
 async function published() {
-  const lab = await releasing(app)
+  const lab = await openReleaseLab(app)
   await lab.ran(A)
   const { body, status } = await lab.publishAll({ publishTasks: true })
   expect(status).toBe(201)
@@ -163,10 +163,10 @@ const check = async () => {
 }
 
 async function publishedOnHost(login: string) {
-  const { digests } = await releasing(app)
+  const { digests } = await openReleaseLab(app)
   const repository = host.add(`${login}/widgets`)
   const place = { owner: login, name: 'widgets' }
-  const lab = await alsoReleasing(app, { login, place, digests }, [A])
+  const lab = await openSecondReleaseLab(app, { login, place, digests }, [A])
   expect((await lab.publishAll()).status).toBe(201)
   return { ...lab, repository, place, line: async () => (await shown(place)).line }
 }

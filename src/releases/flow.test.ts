@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { comparingModelsInRepository } from '../../test/support/model-comparing.ts'
-import { releaser } from '../../test/support/releases.ts'
+import { openRepositoryModelComparisonLab } from '../../test/support/model-comparing.ts'
+import { createReleaseClient } from '../../test/support/releases.ts'
 import { inRepository } from '../comparisons/schema.ts'
 import { connectRepository } from '../repos/schema.ts'
 import { readResults } from '../results/schema.ts'
@@ -18,7 +18,7 @@ const repriced = (tokens: TokenCounts, { input, output, cacheRead = input, cache
   1_000_000
 
 test('imported tasks lead through a metered comparison to public results', async () => {
-  await using lab = await comparingModelsInRepository(async (ask, { task, model }) => {
+  await using lab = await openRepositoryModelComparisonLab(async (ask, { task, model }) => {
     await ask()
     const isHigh = model?.access.level === 'high'
     if (isHigh) await ask()
@@ -37,7 +37,7 @@ test('imported tasks lead through a metered comparison to public results', async
   await lab.work()
   expect((await lab.read(comparison.id)).state).toBe('completed')
 
-  const releases = releaser(app, place)
+  const releases = createReleaseClient(app, place)
   const first = await releases.publishAll()
   expect(first.status, first.text).toBe(201)
   // 2 dollars for a million of input and 10 of output: 3000 micro-dollars for a call.

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { OPERATOR_KEY, type TestApp, testApp } from '../../test/support/app.ts'
-import { releasing } from '../../test/support/releases.ts'
+import { openReleaseLab } from '../../test/support/releases.ts'
 import { readResults } from '../results/schema.ts'
 import { mayPublish } from './owners.ts'
 import * as schema from './schema.ts'
@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => app[Symbol.asyncDispose]())
 
 async function twoSettings() {
-  const lab = await releasing(app)
+  const lab = await openReleaseLab(app)
   await lab.ran({ id: 'acme/small|mini|low', cells: 'ppffff' }, { id: 'acme/large|mini|high', cells: 'pppppf' })
   return lab
 }

@@ -1,7 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { type CodeHostServer, startCodeHost } from '../../test/support/code-host.ts'
-import { alsoReleasing, insertComparison, releaser, releasing } from '../../test/support/releases.ts'
+import {
+  createReleaseClient,
+  insertComparison,
+  openReleaseLab,
+  openSecondReleaseLab,
+} from '../../test/support/releases.ts'
 import { type ConnectRepositoryInput, connectRepository, removeRepository } from '../repos/schema.ts'
 import { readHistory, readPublicRelease, readResults } from '../results/schema.ts'
 
@@ -20,7 +25,7 @@ const A = { id: 'acme/small|mini|low', cells: 'pppppp' }
 type RepositoryName = { owner: string; name: string }
 
 async function publishPlainGit() {
-  const lab = await releasing(app)
+  const lab = await openReleaseLab(app)
   await lab.ran(A)
   const { body, status } = await lab.publishAll()
   expect(status).toBe(201)
@@ -57,7 +62,7 @@ const permalink = async (params: RepositoryName, releaseId: string) =>
 test('an owner assigned to a workspace is refused to every other workspace, on GitHub too', async () => {
   const lab = await publishPlainGit()
   host.add(`lab/${lab.place.name}`)
-  const other = await alsoReleasing(app, { login: 'stranger', place: lab.place, digests: lab.digests }, [A])
+  const other = await openSecondReleaseLab(app, { login: 'stranger', place: lab.place, digests: lab.digests }, [A])
   expect((await other.preview()).blockers).toMatchObject([{ code: 'owner_not_assigned' }, { code: 'name_taken' }])
   expect(await other.publishAll()).toMatchObject({ status: 422, body: { code: 'owner_not_assigned' } })
   expect(await lines(lab.place)).toEqual([lab.releaseId])
@@ -70,7 +75,7 @@ test('two code hosts never share a public name', async () => {
   expect((await app.call(removeRepository, keep)).status).toBe(204)
   expect((await connect(lab.place, { source: { kind: 'github' } })).status).toBe(201)
   await moveResults(lab)
-  const hosted = releaser(app, lab.place)
+  const hosted = createReleaseClient(app, lab.place)
   expect((await hosted.preview()).blockers).toMatchObject([{ code: 'name_taken' }])
   expect(await hosted.publishAll()).toMatchObject({ status: 409, body: { code: 'name_taken' } })
   expect(await history(lab.place)).toEqual([lab.releaseId])

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import type { ArchiveFiles } from '../../test/support/archives.ts'
 import { type CodeHostServer, startCodeHost } from '../../test/support/code-host.ts'
-import { insertComparison, releaser, releasing } from '../../test/support/releases.ts'
+import { createReleaseClient, insertComparison, openReleaseLab } from '../../test/support/releases.ts'
 import { decideTask } from '../batches/schema.ts'
 import { connectRepository } from '../repos/schema.ts'
 import { listPublicTasks, listResults, readHistory, readPublicTaskArchive, readResults } from '../results/schema.ts'
@@ -26,7 +26,7 @@ const B = 'acme/large|mini|high'
 
 /** Two settings: one is cheap, the other is better. */
 async function twoSettings() {
-  const lab = await releasing(app)
+  const lab = await openReleaseLab(app)
   await lab.ran({ id: A, cells: 'ppffff', micros: 1000 }, { id: B, cells: 'pppppf', micros: 5000 })
   return lab
 }
@@ -167,7 +167,7 @@ test('checks run in the order of the contract', async () => {
 })
 
 test('an unpublishable setting is rejected with its reason', async () => {
-  const lab = await releasing(app)
+  const lab = await openReleaseLab(app)
   expect((await lab.preview()).blockers).toMatchObject([{ code: 'no_results' }])
   await lab.ran(
     { id: A, cells: 'pppppp', micros: null },
@@ -203,7 +203,7 @@ test('new results make the preview stale', async () => {
 })
 
 test('a setting without results for some tasks is published but not on the frontier', async () => {
-  const lab = await releasing(app)
+  const lab = await openReleaseLab(app)
   await lab.ran({ id: A, cells: 'pp----', micros: 1 }, { id: B, cells: 'pppppf', micros: 5000 })
   const { body } = await lab.publishAll()
   expect(body).toMatchObject({ tasks: 6, frontier: [B] })
@@ -238,20 +238,20 @@ test('a private repository cannot publish, nor can one that became private', asy
 
 describe('on a code host', () => {
   let hosted: { id: number; owner: string; name: string; visibility: 'public' | 'private' | 'internal' }
-  let lab: ReturnType<typeof releaser> & { where: Parameters<typeof insertComparison>[1] }
+  let lab: ReturnType<typeof createReleaseClient> & { where: Parameters<typeof insertComparison>[1] }
 
   beforeAll(async () => {
     hosted = host.add('Octo/Cat')
     const place = { owner: 'Octo', name: 'Cat' }
     await app.call(connectRepository, { params: place, body: { source: { kind: 'github' } } })
     const { rows } = await app.database.pool.query(`select key, workspace_id from repositories where owner = 'Octo'`)
-    const tasks = await releasing(app)
+    const tasks = await openReleaseLab(app)
     await app.database.pool.query('update batches set repository = $1 where id = $2', [
       rows[0].key,
       tasks.runId.slice(6),
     ])
     const where = { ...tasks.where, ...place, repository: rows[0].key }
-    lab = { ...releaser(app, place), where }
+    lab = { ...createReleaseClient(app, place), where }
     await insertComparison(app.database.pool, where, [{ id: A, cells: 'pppfff' }])
   })
 
@@ -282,7 +282,7 @@ describe('on a code host', () => {
       body: { source: { kind: 'github' } },
     })
     await insertComparison(app.database.pool, lab.where, [{ id: A, cells: '---p--' }])
-    const renamed = releaser(app, { owner: 'octo', name: 'feline' })
+    const renamed = createReleaseClient(app, { owner: 'octo', name: 'feline' })
     expect(await renamed.publishAll()).toMatchObject({ status: 201, body: { repository: { fullName: 'Octo/Feline' } } })
     expect((await app.call(readResults, { params: { owner: 'Octo', name: 'Cat' }, key: null })).status).toBe(404)
     const { body } = await app.call(readHistory, { params: { owner: 'Octo', name: 'Feline' }, key: null })
@@ -359,7 +359,7 @@ test('task files are private unless published, and then stay public', async () =
 
 test('a secret in task files prevents the whole publication', async () => {
   const secret = `AKIA${'QZ3M7KD5LX2W6RTV'}`
-  const lab = await releasing(
+  const lab = await openReleaseLab(
     app,
     (task): ArchiveFiles => (task === 'two' ? { 'tests/notes.md': `first\n${secret}\n` } : {}),
   )

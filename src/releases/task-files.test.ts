@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import type { ArchiveFiles } from '../../test/support/archives.ts'
 import { tar, tgz } from '../../test/support/harbor/raw-tar.ts'
-import { insertComparison, releasing } from '../../test/support/releases.ts'
+import { insertComparison, openReleaseLab } from '../../test/support/releases.ts'
 import { putBatchTaskFile, readBatchTaskFile } from '../batches/schema.ts'
 import { listPublicTasks, readPublicTaskArchive } from '../results/schema.ts'
 
@@ -14,15 +14,15 @@ afterAll(() => app[Symbol.asyncDispose]())
 
 const A = 'acme/small|mini|low'
 
-type ReleaseLab = Awaited<ReturnType<typeof releasing>>
+type TaskFilesLab = Awaited<ReturnType<typeof openReleaseLab>>
 
-async function digestsOf(lab: ReleaseLab): Promise<Record<string, string>> {
+async function digestsOf(lab: TaskFilesLab): Promise<Record<string, string>> {
   const { body } = await app.call(listPublicTasks, { params: lab.place, key: null })
   return Object.fromEntries(body.tasks.map(({ taskId, digest }: Record<string, string>) => [taskId, digest]))
 }
 
 /** Answers the digest that it has now, approved. */
-async function changeInstruction(lab: ReleaseLab, taskId: string, content: string): Promise<string> {
+async function changeInstruction(lab: TaskFilesLab, taskId: string, content: string): Promise<string> {
   const at = lab.at(lab.runId, { taskId, path: 'instruction.md' })
   const etag = (await app.call(readBatchTaskFile, at)).headers.get('etag') ?? ''
   const put = await app.call(putBatchTaskFile, { ...at, body: { content }, headers: { 'if-match': etag } })
@@ -33,7 +33,7 @@ async function changeInstruction(lab: ReleaseLab, taskId: string, content: strin
 }
 
 test('changed files are public as in the newest release that published them', async () => {
-  const lab = await releasing(app)
+  const lab = await openReleaseLab(app)
   await lab.ran({ id: A, cells: 'pppppp' })
   await lab.publishAll({ publishTasks: true })
   const archive = async () => {
@@ -54,7 +54,7 @@ test('changed files are public as in the newest release that published them', as
 })
 
 test('two tasks that swapped ids are public under their current ids', async () => {
-  const lab = await releasing(app)
+  const lab = await openReleaseLab(app)
   await lab.ran({ id: A, cells: 'pppppp' })
   await lab.publishAll({ publishTasks: true })
   const before = await digestsOf(lab)
@@ -94,7 +94,7 @@ test.each<[string, ArchiveFiles, object]>([
     { path: 'tests/repo.tar.gz', detail: expect.stringContaining('cannot be scanned') },
   ],
 ])('a secret %s is found before anything is published', async (_, files, finding) => {
-  const lab = await releasing(app, (task) => (task === 'two' ? files : {}))
+  const lab = await openReleaseLab(app, (task) => (task === 'two' ? files : {}))
   await lab.ran({ id: A, cells: 'pppppp' })
   const answer = await lab.publishAll({ publishTasks: true })
   expect(answer).toMatchObject({
@@ -106,7 +106,7 @@ test.each<[string, ArchiveFiles, object]>([
 
 test('an archive without secrets is published', async () => {
   const clean = tgz({ name: 'src', type: '5' }, { name: 'src/a', content: 'first' }, { name: 'empty' })
-  const lab = await releasing(app, (task) => (task === 'two' ? { 'environment/repo.tar.gz': clean } : {}))
+  const lab = await openReleaseLab(app, (task) => (task === 'two' ? { 'environment/repo.tar.gz': clean } : {}))
   await lab.ran({ id: A, cells: 'pppppp' })
   expect((await lab.publishAll({ publishTasks: true })).status).toBe(201)
 })

@@ -2,7 +2,7 @@ import { mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
-import { archiveOf, smallTask } from '../../test/support/archives.ts'
+import { buildArchive, smallTask } from '../../test/support/archives.ts'
 import { type CodeHostServer, startCodeHost } from '../../test/support/code-host.ts'
 import { temporaryFolder } from '../../test/support/harbor/folders.ts'
 import { importBatch } from '../batches/schema.ts'
@@ -229,7 +229,7 @@ test('connects a public repository automatically on the first write, and no othe
   host.add('Acme/Public')
   host.add('acme/private', 'private')
   const send = async (fullName: string) =>
-    app.call(importBatch, { ...at(fullName), upload: archiveOf({ hello: smallTask() }) })
+    app.call(importBatch, { ...at(fullName), upload: buildArchive({ hello: smallTask() }) })
   expect((await read('acme/public')).status).toBe(404)
   expect((await send('acme/PUBLIC')).status).toBe(202)
   expect((await read('acme/public')).body).toMatchObject({ fullName: 'Acme/Public' })
@@ -247,7 +247,7 @@ test('connects a public repository automatically on the first write, and no othe
 
 test('refuses to remove or replace a repository while a batch runs', async () => {
   await connect('lab/busy', git('https://git.example.org/busy.git'))
-  await app.call(importBatch, { ...at('lab/busy'), upload: archiveOf({ hello: smallTask() }) })
+  await app.call(importBatch, { ...at('lab/busy'), upload: buildArchive({ hello: smallTask() }) })
   expect(await remove('lab/busy')).toMatchObject({ status: 409, body: { code: 'repository_busy' } })
   host.add('lab/busy')
   expect(await connect('lab/busy')).toMatchObject({ status: 409, body: { code: 'repository_busy' } })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { testApp } from '../../test/support/app.ts'
-import { releasing } from '../../test/support/releases.ts'
+import { openReleaseLab } from '../../test/support/releases.ts'
 import { listenForChanges } from './changes.ts'
 
 // What was asked for before in the same words is answered before the router. Nobody can tell, but by the time it takes.
@@ -10,7 +10,7 @@ const A = 'acme/small|mini|low'
 async function published(environment: Record<string, string> = {}) {
   const app = await testApp({ ASSAY_PUBLIC_OWNERS: 'lab=local', ...environment })
   const changes = listenForChanges(app.database.url, app.tools.results)
-  const lab = await releasing(app)
+  const lab = await openReleaseLab(app)
   await lab.ran({ id: A, cells: 'ppffff' })
   await lab.publishAll()
   const path = `/api/public/results/${lab.place.owner}/${lab.place.name}`

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { startCodeHost } from '../../test/support/code-host.ts'
-import { alsoReleasing, releasing } from '../../test/support/releases.ts'
+import { openReleaseLab, openSecondReleaseLab } from '../../test/support/releases.ts'
 import { createCredential } from '../credentials/schema.ts'
 import { createKey } from '../workspaces/schema.ts'
 import * as schema from './schema.ts'
@@ -96,12 +96,12 @@ test('public answers contain nothing private', async () => {
     body: { kind: 'model', provider: 'openai', name: CANARY, secret: { apiKey: `sk-${CANARY}` } },
   })
   await app.call(createKey, { body: { name: CANARY, permission: 'read' } })
-  const other = await releasing(app, () => ({ 'instruction.md': `${CANARY}\n`, 'tests/notes.md': CANARY }))
+  const other = await openReleaseLab(app, () => ({ 'instruction.md': `${CANARY}\n`, 'tests/notes.md': CANARY }))
   const made = [
     { id: 'acme/a|mini|low', cells: 'pppfff,ppffff' },
     { id: 'acme/b|mini|low', cells: 'eeefff' },
   ]
-  const lab = await alsoReleasing(app, { login: 'publisher', place, digests: other.digests }, made)
+  const lab = await openSecondReleaseLab(app, { login: 'publisher', place, digests: other.digests }, made)
   const first = await lab.publishAll()
   expect(first.status).toBe(201)
   const poisoned = await poison()

@@ -2,7 +2,7 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { OPERATOR_KEY, type TestApp, testApp } from '../../test/support/app.ts'
 import { startCodeHost } from '../../test/support/code-host.ts'
-import { alsoReleasing, releasing } from '../../test/support/releases.ts'
+import { openReleaseLab, openSecondReleaseLab } from '../../test/support/releases.ts'
 import { putEndorsement, verifyWorkspace } from '../releases/schema.ts'
 import { listenForChanges } from './changes.ts'
 import * as schema from './schema.ts'
@@ -18,7 +18,7 @@ const A = 'acme/small|mini|low'
 const B = 'acme/large|mini|high'
 
 async function published() {
-  const lab = await releasing(app)
+  const lab = await openReleaseLab(app)
   await lab.ran(
     { id: A, cells: 'ppffff', micros: 1000, label: 'Small' },
     { id: B, cells: 'pppppf', micros: 5000, label: 'Large' },
@@ -171,8 +171,8 @@ test("the default line is the owner's, else the newest endorsed, else the newest
   await using own = await testApp({ ASSAY_GATEWAY_UPSTREAM_GITHUB: host.url })
   host.add('Octo/Multi')
   const place = { owner: 'Octo', name: 'Multi' }
-  const { digests } = await releasing(own)
-  const join = (login: string) => alsoReleasing(own, { login, place, digests }, [{ id: A, cells: 'ppffff' }])
+  const { digests } = await openReleaseLab(own)
+  const join = (login: string) => openSecondReleaseLab(own, { login, place, digests }, [{ id: A, cells: 'ppffff' }])
   const shown = async () => {
     const { body } = await own.call(schema.listResults, { key: null })
     const { body: page } = await own.call(schema.readResults, { params: place, key: null })
@@ -207,7 +207,7 @@ describe('what is kept for readers', () => {
     const storage = { ASSAY_CREDENTIAL_STORAGE: 'off', ASSAY_PUBLIC_OWNERS: 'lab=local' }
     await using writer = await testApp(storage)
     await using reader = await testApp(storage, writer.database)
-    const lab = await releasing(writer)
+    const lab = await openReleaseLab(writer)
     await lab.ran({ id: A, cells: 'ppffff' })
     await lab.publishAll()
     const path = `/api/public/results/${lab.place.owner}/${lab.place.name}`
@@ -241,7 +241,7 @@ describe('what is kept for readers', () => {
   })
 
   test('a publisher reads its own release immediately', async () => {
-    const lab = await releasing(app)
+    const lab = await openReleaseLab(app)
     const listener = listenForChanges(app.database.url, app.tools.results)
     for (const cells of ['p-----', 'pp----', 'ppp---']) {
       await lab.ran({ id: A, cells })

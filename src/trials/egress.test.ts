@@ -2,7 +2,13 @@ import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { hungUp, type LoopbackServer, OTHER_PUBLIC, PUBLIC, startServer } from '../../test/support/loopback-servers.ts'
+import {
+  type LoopbackServer,
+  OTHER_PUBLIC,
+  PUBLIC,
+  startServer,
+  waitForHangUp,
+} from '../../test/support/loopback-servers.ts'
 import { openCaseContext } from '../../test/support/sandboxes/case-context.ts'
 import { createLocalSubject } from '../../test/support/sandboxes/local-subject.ts'
 import type { ProviderUnderTest } from '../../test/support/sandboxes/provider-under-test.ts'
@@ -229,7 +235,7 @@ test('when the sandbox ends its connections end, and without a network there is 
     'tunnel good.example:443 > /tmp/out & until [ -s /tmp/out ]; do sleep 0.05; done',
   )
   expect(record.egress?.reached).toEqual(['good.example:443'])
-  await hungUp({ ...server, connections: server.connections.slice(before) })
+  await waitForHangUp({ ...server, connections: server.connections.slice(before) })
 
   for (const mode of ['unsaid', 'no-network'] as const) {
     const closed = await inSandbox({ mode, hosts: [] }, 'env | grep -i proxy; (exec 3<>/dev/tcp/127.0.0.1/31280) 2>&1')

@@ -3,10 +3,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import {
   type Certificate,
-  hungUp,
   PUBLIC,
   startServer,
   trustedCertificate,
+  waitForHangUp,
 } from '../../test/support/loopback-servers.ts'
 import { createWebhookDriver, HOST, isSignedWith, startReceiver } from '../../test/support/webhooks/receiver.ts'
 import { listEvents } from '../workspaces/audit.ts'
@@ -186,7 +186,7 @@ describe('a receiver that means harm', () => {
     const { id } = await lab.hooks.test(lab.webhook.id)
     await lab.hooks.send()
     expect(await lab.deliveryOf(id)).toMatchObject({ state: 'delivered', status: 200 })
-    await hungUp(lab.receiver)
+    await waitForHangUp(lab.receiver)
   })
 
   test('never answers, or byte by byte: the attempt times out', async () => {
@@ -200,7 +200,7 @@ describe('a receiver that means harm', () => {
       expect([state, status]).toEqual(['pending', null])
       expect(error).toContain('no complete answer within the time allowed')
     }
-    await hungUp(lab.receiver)
+    await waitForHangUp(lab.receiver)
   })
 
   test('is slow: at most two deliveries wait for it', async () => {

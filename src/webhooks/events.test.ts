@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
-import { archiveOf } from '../../test/support/archives.ts'
-import { comparing, comparingInRepository } from '../../test/support/comparisons.ts'
-import { releasing } from '../../test/support/releases.ts'
+import { buildArchive } from '../../test/support/archives.ts'
+import { openComparisonLab, openRepositoryComparisonLab } from '../../test/support/comparisons.ts'
+import { openReleaseLab } from '../../test/support/releases.ts'
 import { addBenchmark } from '../benchmarks/schema.ts'
 import * as schema from './schema.ts'
 
@@ -38,11 +38,11 @@ test('benchmark.added is emitted', async () => {
 })
 
 test('batch.completed and batch.failed are emitted', async () => {
-  const lab = await comparingInRepository(app)
+  const lab = await openRepositoryComparisonLab(app)
   const { place, send, work } = lab.repository
   const repository = `${place.owner}/${place.name}`
   expect(await told(all, 'batch.completed')).toEqual([{ repository, runId: lab.runId }])
-  const { runId } = (await send(archiveOf({}))).body
+  const { runId } = (await send(buildArchive({}))).body
   await work()
   const [failed, ...others] = await told(all, 'batch.failed')
   expect(others).toEqual([])
@@ -50,7 +50,7 @@ test('batch.completed and batch.failed are emitted', async () => {
 })
 
 test('comparison.completed, comparison.paused and comparison.submission_failed are emitted', async () => {
-  const lab = await comparing(app)
+  const lab = await openComparisonLab(app)
   const { body: done } = await lab.create()
   await lab.work()
   const before = await lab.read(done.id)
@@ -78,7 +78,7 @@ test('comparison.completed, comparison.paused and comparison.submission_failed a
 })
 
 test('release.published and release.withdrawn are emitted once, and only to subscribers', async () => {
-  const lab = await releasing(app)
+  const lab = await openReleaseLab(app)
   await lab.ran({ id: 'acme/a|mini|low', cells: 'pppfff' })
   const { body } = await lab.publishAll()
   await lab.publishAll()

@@ -8,7 +8,7 @@ import { controls, traps } from '../../src/taskgen/canaries/measure.ts'
 import { lintInstruction } from '../../src/taskgen/lint/lint-instruction.ts'
 import { type InstructionDraft, renderInstruction } from '../../src/taskgen/lint/render-instruction.ts'
 import { repositories } from '../support/repositories/repositories.ts'
-import { candidatesOf, pullsOf } from '../support/repositories/repository.ts'
+import { listCandidates, listPulls } from '../support/repositories/repository.ts'
 import { drafts } from '../support/repositories/scripts.ts'
 import { harmlessSentences } from './canaries/controls.ts'
 import { instructionCanaries } from './canaries/instructions.ts'
@@ -41,7 +41,7 @@ describe('a spoiled instruction is seen by its rule', () => {
 })
 
 const goodPulls = repositories.flatMap((repository) =>
-  pullsOf(repository)
+  listPulls(repository)
     .filter(({ expected, truth }) => (truth ?? expected) === 'ready')
     .map(({ number, title }) => [repository.name, number, title] as const),
 )
@@ -93,7 +93,7 @@ test.each(traps.map((each) => [each.task, each.name, each] as const))(
 )
 
 test('the set is large enough to mean something', () => {
-  const ended = repositories.flatMap(candidatesOf).filter(({ expected }) => expected !== 'ready')
+  const ended = repositories.flatMap(listCandidates).filter(({ expected }) => expected !== 'ready')
   expect(instructionCanaries.length + ended.length).toBeGreaterThanOrEqual(40)
   expect(goodPulls.length + harmlessSentences.length).toBeGreaterThanOrEqual(40)
   expect(defects.length).toBeGreaterThanOrEqual(25)

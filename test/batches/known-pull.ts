@@ -10,7 +10,7 @@ import type { LintFacts } from '../../src/taskgen/lint/finding.ts'
 import { selectPinnedSymbols } from '../../src/taskgen/lint/pinned-symbols.ts'
 import type { PinnedSymbol } from '../../src/taskgen/lint/render-instruction.ts'
 import {
-  landings,
+  listLandedTrees,
   type SampleRepository,
   type SourceTree,
   writeRepository,
@@ -31,7 +31,7 @@ export async function openKnown(repository: SampleRepository): Promise<KnownRepo
   const clone = undo.use(await openClone(folder, { signal }))
   const found = new Map<number, PullRequest>()
   for await (const each of listGitHistory(clone).list(signal)) found.set(each.number ?? 0, each)
-  const trees = new Map([...landings(repository)].map(({ pull, before }) => [pull.number, before]))
+  const trees = new Map([...listLandedTrees(repository)].map(({ pull, before }) => [pull.number, before]))
   const running = undo.move()
   const read = async (number: number): Promise<KnownPull> => {
     const pullRequest = found.get(number)

@@ -7,9 +7,9 @@ import { STAGES, type Stage, type StageName, type Stages } from '../../src/taskg
 import { realStages } from '../../src/taskgen/pipeline/stages/stages.ts'
 import { reject } from '../../src/taskgen/stage-result.ts'
 import type { TrialCounts } from '../../src/taskgen/validation/validation.ts'
-import { generating } from '../support/generating.ts'
-import { appWithModels } from '../support/generating-models.ts'
-import { candidatesOf, type SampleRepository, writeRepository } from '../support/repositories/repository.ts'
+import { openGenerationLab } from '../support/generating.ts'
+import { startAppWithModels } from '../support/generating-models.ts'
+import { listCandidates, type SampleRepository, writeRepository } from '../support/repositories/repository.ts'
 import { drafts } from '../support/repositories/scripts.ts'
 import { openBuilder } from '../support/taskgen/image-builders.ts'
 import { said } from '../support/taskgen/scripted-answers.ts'
@@ -29,8 +29,8 @@ type PipelineOptions = {
 export async function openPipeline(repository: SampleRepository, wish: PipelineOptions = {}) {
   await using undo = new AsyncDisposableStack()
   const builder = undo.use(await openBuilder('docker'))
-  const { app, gateway } = undo.use(await appWithModels(await scriptOf(repository)))
-  const shop = await generating(
+  const { app, gateway } = undo.use(await startAppWithModels(await scriptOf(repository)))
+  const shop = await openGenerationLab(
     app,
     {
       changes: (folder) => writeRepository(folder, repository),
@@ -89,7 +89,7 @@ function watched(stages: Stages, { only, tell = () => {} }: PipelineOptions): St
 
 function countsOf(repository: SampleRepository) {
   const counts = { easy: 0, medium: 0, hard: 0 }
-  for (const { difficulty = 'medium' } of candidatesOf(repository)) counts[difficulty] += 1
+  for (const { difficulty = 'medium' } of listCandidates(repository)) counts[difficulty] += 1
   return counts
 }
 
@@ -100,7 +100,7 @@ const NO_RECIPE = { match: 'make it ready for its tests', turns: [said('There is
 async function scriptOf(repository: SampleRepository) {
   await using known = await openKnown(repository)
   const tasks = []
-  for (const pull of candidatesOf(repository)) {
+  for (const pull of listCandidates(repository)) {
     const draft = drafts[repository.name]?.[pull.number]
     if (draft) tasks.push(...(scriptFor(pull, draft, (await known.pull(pull.number)).split.hidden).tasks ?? []))
   }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { isLongRun } from '../support/parts.ts'
 import { repositories } from '../support/repositories/repositories.ts'
-import { candidatesOf, type SampleRepository } from '../support/repositories/repository.ts'
+import { listCandidates, type SampleRepository } from '../support/repositories/repository.ts'
 import { PROOF } from '../support/repositories/tally/hostile.ts'
 import { openPipeline, type Pipeline } from './open-pipeline.ts'
 
@@ -39,7 +39,7 @@ describe.each(chosen)('$name, in $language', (repository) => {
 
   test('every candidate comes to its known end', async () => {
     const isAsked = (number: number) => only === undefined || only.includes(number)
-    const fates = candidatesOf(repository).map(
+    const fates = listCandidates(repository).map(
       ({ number, expected }) => [number, isAsked(number) ? expected : 'nobody_asked'] as const,
     )
     expect(pipeline.fates).toEqual(Object.fromEntries(fates))

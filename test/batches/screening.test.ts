@@ -6,7 +6,7 @@ import { openClone } from '../../src/repos/mirror/local-clone.ts'
 import { listGitHistory } from '../../src/repos/pull-requests/git-history.ts'
 import { scan } from '../../src/taskgen/candidates/scan.ts'
 import { repositories } from '../support/repositories/repositories.ts'
-import { pullsOf, type SampleRepository, writeRepository } from '../support/repositories/repository.ts'
+import { listPulls, type SampleRepository, writeRepository } from '../support/repositories/repository.ts'
 
 let root: string
 beforeAll(async () => {
@@ -34,14 +34,14 @@ async function verdicts(repository: SampleRepository): Promise<Record<number, st
 test.each(repositories.map((repository) => [repository.name, repository] as const))(
   'every pull request of %s is a candidate of its difficulty, or out for its reason',
   async (_, repository) => {
-    const expected = pullsOf(repository).map(({ number, difficulty, expected: fate }) => [number, difficulty ?? fate])
+    const expected = listPulls(repository).map(({ number, difficulty, expected: fate }) => [number, difficulty ?? fate])
     expect(await verdicts(repository)).toEqual(Object.fromEntries(expected))
   },
 )
 
 test('the repositories hold every difficulty, and the same bytes every time', async () => {
   for (const repository of repositories) {
-    const sizes = pullsOf(repository).filter(({ expected }) => expected === 'ready')
+    const sizes = listPulls(repository).filter(({ expected }) => expected === 'ready')
     expect(new Set(sizes.map(({ difficulty }) => difficulty))).toEqual(new Set(['easy', 'medium', 'hard']))
   }
   const [first = '', second = ''] = await Promise.all(['one', 'two'].map(tipOf))

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { sandboxJobs, serviceJobs } from '../../src/app.ts'
 import { startWorker } from '../../src/platform/jobs/worker.ts'
 import { BATCH_STEPS } from '../../src/taskgen/pipeline/steps.ts'
-import { generatingWithModels } from '../support/generating-models.ts'
+import { openModelGenerationLab } from '../support/generating-models.ts'
 import { askingStages } from '../support/taskgen/asking-stages.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 120_000 })
@@ -19,9 +19,9 @@ const CASES = BATCH_STEPS.flatMap((step) =>
   (/^stage\.(?!granted)/.test(step) ? [1, 7] : [1]).map((time) => [step, time] as const),
 )
 
-let lab: Awaited<ReturnType<typeof generatingWithModels>>
+let lab: Awaited<ReturnType<typeof openModelGenerationLab>>
 beforeAll(async () => {
-  lab = await generatingWithModels({ easy: TASKS, medium: 0, hard: 0 }, askingStages())
+  lab = await openModelGenerationLab({ easy: TASKS, medium: 0, hard: 0 }, askingStages())
 })
 afterAll(() => lab[Symbol.asyncDispose]())
 beforeEach(async () => {

@@ -1,4 +1,4 @@
-import { scriptedEngine } from '../support/comparisons.ts'
+import { createScriptedEngine } from '../support/comparisons.ts'
 import { startDeadlyWorker } from './deadly-worker.ts'
 
-await startDeadlyWorker((step) => ({ engine: scriptedEngine(), step }))
+await startDeadlyWorker((step) => ({ engine: createScriptedEngine(), step }))

@@ -6,7 +6,7 @@ import { sandboxJobs, serviceJobs } from '../../src/app.ts'
 import { STEPS } from '../../src/comparisons/steps.ts'
 import { startWorker } from '../../src/platform/jobs/worker.ts'
 import { type TestApp, testApp } from '../support/app.ts'
-import { type Comparing, comparing } from '../support/comparisons.ts'
+import { type ComparisonLab, openComparisonLab } from '../support/comparisons.ts'
 
 vi.setConfig({ testTimeout: 300_000 })
 
@@ -20,13 +20,13 @@ const CASES = STEPS.flatMap((step) =>
 )
 
 let app: TestApp
-let lab: Comparing
+let lab: ComparisonLab
 beforeAll(async () => {
   app = await testApp()
 })
 // Reset for each case: worker capabilities expire, and calibrations are cached.
 beforeEach(async () => {
-  lab = await comparing(app)
+  lab = await openComparisonLab(app)
   await app.database.pool.query('delete from task_calibrations')
 })
 afterAll(() => app[Symbol.asyncDispose]())

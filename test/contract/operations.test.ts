@@ -3,11 +3,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { putEndorsement, verifyWorkspace } from '../../src/releases/schema.ts'
 import { createWebhook, testWebhook } from '../../src/webhooks/schema.ts'
 import { OPERATOR_KEY, type TestApp, testApp } from '../support/app.ts'
-import { archiveOf, smallTask } from '../support/archives.ts'
-import { importing } from '../support/batches.ts'
+import { buildArchive, smallTask } from '../support/archives.ts'
+import { openImportLab } from '../support/batches.ts'
 import { type CodeHostServer, startCodeHost } from '../support/code-host.ts'
-import { type Comparing, comparing, comparingInRepository } from '../support/comparisons.ts'
-import { releasing } from '../support/releases.ts'
+import { type ComparisonLab, openComparisonLab, openRepositoryComparisonLab } from '../support/comparisons.ts'
+import { openReleaseLab } from '../support/releases.ts'
 import { type ApiOperation, type OperationOptions, operationsOf, send } from './operations.ts'
 
 // These tests read the OpenAPI document, so that new operations are covered automatically.
@@ -213,7 +213,7 @@ test('a repeated Idempotency-Key does not repeat the operation', async () => {
     const other = await send(app, operation, {
       ...sending,
       text: JSON.stringify(changed),
-      file: archiveOf({ other: smallTask() }),
+      file: buildArchive({ other: smallTask() }),
     })
     expect(other).toMatchObject({ status: 409, body: { code: 'idempotency_key_reused' } })
     const malformed = await send(app, operation, { ...sending, headers: { 'idempotency-key': 'x'.repeat(256) } })
@@ -243,8 +243,8 @@ const byId = (id: string): ApiOperation => {
 /** Creates a resource for each path parameter, by a POST with its example or by test support. */
 async function ownThings(): Promise<(operation: ApiOperation) => Record<string, string>> {
   const made = Object.assign({}, ...(await makeThings({})).map(({ params }) => params), await toldThings())
-  const onBenchmark = { ...made, ...(await comparedThings(await comparing(app))) }
-  const onRepository = { ...made, ...(await comparedThings(await comparingInRepository(app))) }
+  const onBenchmark = { ...made, ...(await comparedThings(await openComparisonLab(app))) }
+  const onRepository = { ...made, ...(await comparedThings(await openRepositoryComparisonLab(app))) }
   const onBatches = { ...made, ...(await importedThings()) }
   const onReleases = { ...made, ...(await releasedThings()) }
   const onEndorsements = { ...made, ...(await endorsedThings()) }
@@ -257,7 +257,7 @@ async function ownThings(): Promise<(operation: ApiOperation) => Record<string, 
 }
 
 /** Creates a finished comparison and one of its trials. */
-async function comparedThings(lab: Comparing): Promise<Record<string, string>> {
+async function comparedThings(lab: ComparisonLab): Promise<Record<string, string>> {
   const { body } = await lab.create()
   await lab.work()
   const [trial] = await lab.trials(body.id)
@@ -266,7 +266,7 @@ async function comparedThings(lab: Comparing): Promise<Record<string, string>> {
 
 /** Creates a validated batch and one of its tasks. */
 async function importedThings(): Promise<Record<string, string>> {
-  const lab = await importing(app)
+  const lab = await openImportLab(app)
   const { runId } = await lab.imported({ hello: smallTask() })
   return { ...lab.place, runId, taskId: 'hello', path: 'task.toml' }
 }
@@ -281,7 +281,7 @@ async function bodiesThatNameThings(params: Record<string, string>): Promise<Rec
 
 /** Creates a release with task files. */
 async function releasedThings(): Promise<Record<string, string>> {
-  const lab = await releasing(app)
+  const lab = await openReleaseLab(app)
   await lab.ran({ id: 'acme/a|mini|low', cells: 'pppfff' })
   const { body } = await lab.publishAll({ publishTasks: true })
   return { ...lab.place, releaseId: body.releaseId, taskId: 'one' }

@@ -1,5 +1,5 @@
 import type { TestApp, TestResponse } from '../support/app.ts'
-import { archiveOf, smallTask } from '../support/archives.ts'
+import { buildArchive, smallTask } from '../support/archives.ts'
 
 type BodySchema = { type?: string; properties?: Record<string, unknown> }
 
@@ -70,7 +70,7 @@ export function send(app: TestApp, operation: ApiOperation, sending: OperationOp
 
 /** Returns the example body, or a small archive for an upload. */
 function contentOf({ body, upload }: ApiOperation, { text, file }: OperationOptions) {
-  if (upload !== undefined) return { type: upload, body: new Uint8Array(file ?? archiveOf({ hello: smallTask() })) }
+  if (upload !== undefined) return { type: upload, body: new Uint8Array(file ?? buildArchive({ hello: smallTask() })) }
   const content = text ?? (body ? JSON.stringify(body.example ?? {}) : undefined)
   return { type: content === undefined ? undefined : 'application/json', body: content }
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { listResults, readResults } from '../../src/results/schema.ts'
 import { type TestApp, testApp } from '../support/app.ts'
-import { releasing } from '../support/releases.ts'
+import { openReleaseLab } from '../support/releases.ts'
 
 // The tables of the specified interface: published results have every field with its type, and the rules between fields
 // hold.
@@ -79,7 +79,7 @@ let card: Any
 
 beforeAll(async () => {
   app = await testApp()
-  const lab = await releasing(app)
+  const lab = await openReleaseLab(app)
   await lab.ran(
     { id: SETTINGS[0] ?? '', cells: 'ppffff', micros: 1000, label: 'A' },
     { id: SETTINGS[1] ?? '', cells: 'pppppf', micros: 5000, label: 'B' },

@@ -3,14 +3,14 @@ import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { testApp } from '../support/app.ts'
 import { hasProgram } from '../support/parts.ts'
-import { releasing } from '../support/releases.ts'
+import { openReleaseLab } from '../support/releases.ts'
 import { READS_A_RELEASE } from './reads-a-release.ts'
 
 const run = promisify(execFile)
 
 test.skipIf(!hasProgram('curl'))('the commands in docs/releases.md work once a release is published', async () => {
   await using app = await testApp()
-  const lab = await releasing(app)
+  const lab = await openReleaseLab(app)
   const commands = READS_A_RELEASE.replaceAll('lab/demo', `${lab.place.owner}/${lab.place.name}`).split('\n')
   const read = async (command: string) => {
     const { stdout } = await run('sh', ['-c', command], { env: { ...process.env, ASSAY_URL: app.url } })

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { testApp } from '../support/app.ts'
-import { comparing } from '../support/comparisons.ts'
+import { openComparisonLab } from '../support/comparisons.ts'
 import { startProgram } from '../support/program.ts'
 
 const PROCESS = new URL('../support/comparison-process.ts', import.meta.url).pathname
@@ -9,7 +9,7 @@ const HOLD_MS = '300'
 
 test('killing a worker during a comparison loses no trial and uses up no retry', async () => {
   await using app = await testApp()
-  const lab = await comparing(app)
+  const lab = await openComparisonLab(app)
   const env = {
     DATABASE_URL: app.database.url,
     ASSAY_DATA: app.tools.config.dataFolder,

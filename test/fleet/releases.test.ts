@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newKey } from '../../src/workspaces/key.ts'
 import { type TestApp, testApp } from '../support/app.ts'
-import { releasing } from '../support/releases.ts'
+import { openReleaseLab } from '../support/releases.ts'
 import { type ServiceProcess, startService } from '../support/service.ts'
 
 // Two API processes on one database, with many concurrent publish requests.
@@ -33,7 +33,7 @@ afterAll(async () => {
 const SETTINGS = ['a', 'b', 'c', 'd', 'e', 'f', 'g'].map((name) => `acme/${name}|mini|low`)
 
 async function previewed() {
-  const lab = await releasing(app)
+  const lab = await openReleaseLab(app)
   await lab.ran(...SETTINGS.map((id, place) => ({ id, cells: 'pppfff', micros: 1000 + place })))
   const path = `/repos/${lab.place.owner}/${lab.place.name}/releases`
   return { ...lab, path, shown: await lab.preview() }

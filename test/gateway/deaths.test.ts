@@ -7,7 +7,7 @@ import { PROTOCOLS } from '../../src/harnesses/model-access.ts'
 import { newId } from '../../src/platform/ids.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
 import { openGatewayFixture, TERMS } from '../support/gateway/gateway.ts'
-import { questionOf, startTestProvider } from '../support/provider.ts'
+import { buildProviderRequest, startTestProvider } from '../support/provider.ts'
 
 const MODEL = 'large-1'
 const AGENTS = 24
@@ -41,7 +41,7 @@ test("the ledger matches the provider's records when agents die during a stream"
   for (let place = 0; place < AGENTS; place += 1) {
     const sandbox = await bench.sandbox({ workspaceId, terms: { ...TERMS, prices: PRICES } })
     const protocol = PROTOCOLS[place % PROTOCOLS.length] ?? 'gemini'
-    const { path, body } = questionOf(protocol, { model: MODEL, prompt: `Call ${place};`, isStream: true })
+    const { path, body } = buildProviderRequest(protocol, { model: MODEL, prompt: `Call ${place};`, isStream: true })
     const answer = await sandbox.post(path, body)
     const isDying = place % 3 !== 0
     if (isDying) await answer.body?.getReader().read()

@@ -7,7 +7,7 @@ import { PROTOCOLS } from '../../src/harnesses/model-access.ts'
 import { newId } from '../../src/platform/ids.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
 import { KEY, openGatewayFixture, type SandboxClient, TERMS } from '../support/gateway/gateway.ts'
-import { questionOf, startTestProvider } from '../support/provider.ts'
+import { buildProviderRequest, startTestProvider } from '../support/provider.ts'
 
 const CALLS = 1000
 const AT_ONCE = 16
@@ -63,7 +63,7 @@ async function ask(sandbox: SandboxClient, place: number): Promise<void> {
   const effort = levelOf(place)
   const protocol = PROTOCOLS[place % PROTOCOLS.length] ?? 'gemini'
   const prompt = `Call ${place}; ${PADDING}`
-  const { path, body } = questionOf(protocol, { model: MODEL, prompt, isStream, effort })
+  const { path, body } = buildProviderRequest(protocol, { model: MODEL, prompt, isStream, effort })
   const leave = new AbortController()
   try {
     const answer = await sandbox.post(path, body, { signal: leave.signal })

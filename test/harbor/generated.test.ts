@@ -12,7 +12,7 @@ import { TESTS_IMAGE } from '../support/grading/suite-runner.ts'
 import { type Harbor, startHarbor } from '../support/harbor-program.ts'
 import { finishTask, SHOP } from '../support/taskgen/finished-task.ts'
 import { BASE, type Builder, bareRootfs, openBuilder } from '../support/taskgen/image-builders.ts'
-import { doneOf, make } from '../support/taskgen/prepared-pull-request.ts'
+import { doneOf, preparePullRequest } from '../support/taskgen/prepared-pull-request.ts'
 import { pythonRootfs } from '../support/taskgen/python-suite-runner.ts'
 
 /** Long run only: installing Harbor takes minutes, and so does each of its builds. */
@@ -35,10 +35,10 @@ test.runIf(isLong)(
   'Harbor itself: the oracle scores 1 on a finished task, nop 0, and a solution that solves nothing 0',
   async () => {
     const { folder } = await finishTask(builder.folder, TESTS_IMAGE, SHOP)
-    expect(await harbor.judge(folder, 'nop')).toEqual({ reward: 0 })
-    expect(await harbor.judge(folder, 'oracle')).toEqual({ reward: 1 })
+    expect(await harbor.runHarbor(folder, 'nop')).toEqual({ reward: 0 })
+    expect(await harbor.runHarbor(folder, 'oracle')).toEqual({ reward: 1 })
     await rm(join(folder, 'solution/fix.patch'))
-    expect(await harbor.judge(folder, 'oracle')).toEqual({ reward: 0 })
+    expect(await harbor.runHarbor(folder, 'oracle')).toEqual({ reward: 0 })
   },
   AN_HOUR,
 )
@@ -83,7 +83,7 @@ const LANDED = {
 /** Creates a task with the functions of the stages. Only the model's text is hand-written. */
 async function makeTask(): Promise<{ folder: string; order: Parameters<typeof validateTask>[1] }> {
   const { signal } = new AbortController()
-  const made = await make(builder, BEFORE, LANDED)
+  const made = await preparePullRequest(builder, BEFORE, LANDED)
   const { source, hidden } = made.split
   const runner = findRunner(made.recipe.runner)
   if (!runner) throw new Error(`Unknown runner ${made.recipe.runner}.`)
@@ -109,8 +109,8 @@ test.runIf(isLong)(
     const counts = { nop: 1, oracle: 2, oracleAll: 2 }
     const proof = doneOf(await validateTask(builder.provider, { ...order, counts }, new AbortController().signal))
     expect(proof).toMatchObject({ oracle: [{ reward: 1 }, { reward: 1 }], nop: [{ reward: 0, notPassed: 1 }] })
-    expect(await harbor.judge(folder, 'nop')).toEqual({ reward: 0 })
-    expect(await harbor.judge(folder, 'oracle')).toEqual({ reward: 1 })
+    expect(await harbor.runHarbor(folder, 'nop')).toEqual({ reward: 0 })
+    expect(await harbor.runHarbor(folder, 'oracle')).toEqual({ reward: 1 })
   },
   AN_HOUR,
 )
@@ -124,7 +124,7 @@ test.for(ready)(
   { timeout: AN_HOUR },
   async (name) => {
     const folder = join(readyFolder ?? '', name)
-    expect(await harbor.judge(folder, 'nop')).toEqual({ reward: 0 })
-    expect(await harbor.judge(folder, 'oracle')).toEqual({ reward: 1 })
+    expect(await harbor.runHarbor(folder, 'nop')).toEqual({ reward: 0 })
+    expect(await harbor.runHarbor(folder, 'oracle')).toEqual({ reward: 1 })
   },
 )

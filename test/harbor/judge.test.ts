@@ -16,8 +16,8 @@ afterAll(async () => harbor?.[Symbol.asyncDispose](), 60_000)
 
 test.runIf(isLong).each(names)('in Harbor the reference solution passes %s and the no-op does not', async (name) => {
   const task = join(SAMPLES, name)
-  const solved = await harbor.judge(task, 'oracle')
-  const idle = await harbor.judge(task, 'nop')
+  const solved = await harbor.runHarbor(task, 'oracle')
+  const idle = await harbor.runHarbor(task, 'nop')
   console.log(`${name}: oracle ${JSON.stringify(solved)}, nop ${JSON.stringify(idle)}`)
   expect(solved).toMatchObject({ reward: 1 })
   expect(idle).toMatchObject({ reward: 0 })

@@ -8,7 +8,12 @@ import { wireProtocols } from '../../src/gateway/protocols.ts'
 import type { MeteredAnswer } from '../../src/gateway/wire-protocol.ts'
 import type { JsonObject } from '../../src/harnesses/json.ts'
 import { PROTOCOLS, type Protocol } from '../../src/harnesses/model-access.ts'
-import { type Question, questionOf, startTestProvider, type TestProvider } from '../support/provider.ts'
+import {
+  buildProviderRequest,
+  type ProviderRequest,
+  startTestProvider,
+  type TestProvider,
+} from '../support/provider.ts'
 
 const USAGE = { input: 700, cacheRead: 300, cacheWrite5m: 60, cacheWrite1h: 40, output: 50, reasoning: 20 }
 const SCRIPT = {
@@ -27,10 +32,10 @@ beforeEach(async () => {
 })
 afterEach(async () => provider[Symbol.asyncDispose]())
 
-const EASY: Question = { model: 'm', prompt: 'Something easy.', isStream: true }
+const EASY: ProviderRequest = { model: 'm', prompt: 'Something easy.', isStream: true }
 
-function ask(protocol: Protocol, question: Partial<Question> = {}, init: RequestInit = {}): Promise<Response> {
-  const { path, body } = questionOf(protocol, { ...EASY, ...question })
+function ask(protocol: Protocol, question: Partial<ProviderRequest> = {}, init: RequestInit = {}): Promise<Response> {
+  const { path, body } = buildProviderRequest(protocol, { ...EASY, ...question })
   return fetch(provider.url + path, { method: 'POST', body: JSON.stringify(body), ...init })
 }
 
@@ -44,8 +49,8 @@ async function metered(protocol: Protocol, answer: Response): Promise<MeteredAns
 }
 
 /** The protocol that tells the usage of a stream only to those who ask is asked, as the gateway does it. */
-const wanted = (protocol: Protocol, question: Partial<Question>): RequestInit => {
-  const { body } = questionOf(protocol, { ...EASY, ...question })
+const wanted = (protocol: Protocol, question: Partial<ProviderRequest>): RequestInit => {
+  const { body } = buildProviderRequest(protocol, { ...EASY, ...question })
   return { body: JSON.stringify(wireProtocols[protocol].rewriteBody(body, { model: 'm' })) }
 }
 
@@ -159,7 +164,7 @@ test('a wrong key and an unknown model are refused, and another model may answer
 })
 
 test('bodies may be packed', async () => {
-  const body = JSON.stringify(questionOf('openai-responses', EASY).body)
+  const body = JSON.stringify(buildProviderRequest('openai-responses', EASY).body)
   for (const [encoding, bytes] of [
     ['gzip', gzipSync(body)],
     ['zstd', zstdCompressSync(body)],
@@ -208,7 +213,7 @@ test('it is a program, too', async () => {
   const program = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
   try {
     const [url] = await once(createInterface(program.stdout), 'line')
-    const { path, body } = questionOf('gemini', { ...EASY, prompt: 'Write hello.txt.' })
+    const { path, body } = buildProviderRequest('gemini', { ...EASY, prompt: 'Write hello.txt.' })
     const answer = await fetch(url + path, { method: 'POST', body: JSON.stringify(body) })
     expect(await answer.text()).toContain('> hello.txt')
   } finally {

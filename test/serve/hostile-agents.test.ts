@@ -12,7 +12,7 @@ import { shellCommand } from '../../src/harnesses/reference.ts'
 import type { ModelPlace } from '../../src/trials/bench.ts'
 import { openWorkbench, writeTask } from '../../src/trials/testing/workbench.ts'
 import { type TestApp, testApp } from '../support/app.ts'
-import { comparing } from '../support/comparisons.ts'
+import { openComparisonLab } from '../support/comparisons.ts'
 import { watchLoop } from '../support/loop-delay.ts'
 
 /** Runs real trials in a real sandbox with a real database, in the process that also answers requests. */
@@ -102,7 +102,7 @@ const engine: TrialEngine = {
 }
 
 test('a trial is scored once and the service stays responsive, whatever agent, model or verifier write', async () => {
-  const lab = await comparing(app, engine)
+  const lab = await openComparisonLab(app, engine)
   // Loads modules before the measurement.
   await bench.run(task, speaking('echo "{}"'), 'workspace', { keepsPatch: true })
   const { body } = await lab.create({ models: [{ ...lab.body().models[0], harnesses: ['nop'] }] })

@@ -15,7 +15,7 @@ import { bootstrap, createWorkspace } from '../../src/workspaces/workspaces.ts'
 import { type TestDatabase, testDatabase } from './database.ts'
 
 /** Nothing listens there: no test ever asks the real one. */
-const NOBODY = 'http://127.0.0.1:9'
+const UNREACHABLE_URL = 'http://127.0.0.1:9'
 
 export const OPERATOR_KEY = 'operator-key-for-tests-0123456789'
 
@@ -37,8 +37,8 @@ export async function testApp(environment: ConfigEnvironment = {}, shared?: Test
   const config = readConfig({
     ASSAY_DATA: folder,
     ASSAY_OPERATOR_KEY: OPERATOR_KEY,
-    ASSAY_GATEWAY_UPSTREAM_GITHUB: NOBODY,
-    ASSAY_GATEWAY_URL: NOBODY,
+    ASSAY_GATEWAY_UPSTREAM_GITHUB: UNREACHABLE_URL,
+    ASSAY_GATEWAY_URL: UNREACHABLE_URL,
     ...environment,
   })
   const database = shared ?? (await testDatabase())

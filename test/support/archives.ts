@@ -18,7 +18,7 @@ export const smallTask = <Content extends string | Buffer = string>(
 })
 
 /** Tasks by their folders, as somebody would pack them. */
-export const archiveOf = (tasks: Record<string, ArchiveFiles>, ...more: RawEntry[]): Buffer =>
+export const buildArchive = (tasks: Record<string, ArchiveFiles>, ...more: RawEntry[]): Buffer =>
   tgz(
     ...Object.entries(tasks).flatMap(([folder, files]) =>
       Object.entries(files).map(([path, content]) => ({

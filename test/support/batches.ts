@@ -3,7 +3,7 @@ import type { ValidationOutcome, ValidationRequest, Validator } from '../../src/
 import { connectRepository } from '../../src/repos/schema.ts'
 import type { Services } from '../../src/services.ts'
 import type { TestApp } from './app.ts'
-import { archiveOf } from './archives.ts'
+import { buildArchive } from './archives.ts'
 import { testWorker } from './worker.ts'
 
 const outcome = { state: 'passed', class: 'verified', reward: 1, error: null }
@@ -21,7 +21,7 @@ export const VALID: ValidationOutcome = {
 }
 
 /** Without sandboxes: every task is valid, and a test can say otherwise. */
-export const scriptedValidator =
+export const createScriptedValidator =
   (
     judge: (order: ValidationRequest, signal: AbortSignal) => ValidationOutcome | Promise<ValidationOutcome> = () =>
       VALID,
@@ -32,7 +32,11 @@ export const scriptedValidator =
 let repositories = 0
 
 /** A repository with a sandbox on offer, and a worker that works when it is told to. */
-export async function importing(app: TestApp, validate: Validator = scriptedValidator(), more: Partial<Services> = {}) {
+export async function openImportLab(
+  app: TestApp,
+  validate: Validator = createScriptedValidator(),
+  more: Partial<Services> = {},
+) {
   const place = { owner: 'lab', name: `demo-${++repositories}` }
   const source = { kind: 'git', url: 'https://git.example.org/demo.git' } as const
   const { body: repository } = await app.call(connectRepository, { params: place, body: { source } })
@@ -54,8 +58,8 @@ export async function importing(app: TestApp, validate: Validator = scriptedVali
     decide: (runId: string, taskId: string, body: object) =>
       app.call(schema.decideTask, { ...at(runId, { taskId }), body: { decision: 'approved', digest: '', ...body } }),
     /** From the request to the end. */
-    async imported(folders: Parameters<typeof archiveOf>[0]) {
-      const { runId } = (await send(archiveOf(folders))).body
+    async imported(folders: Parameters<typeof buildArchive>[0]) {
+      const { runId } = (await send(buildArchive(folders))).body
       await worker.work()
       return { runId, run: await read(runId), tasks: await tasks(runId) }
     },

@@ -13,7 +13,7 @@ import { openServices } from '../../src/services.ts'
 import { openStore } from '../../src/store.ts'
 import type { TrialRecord } from '../../src/trials/record.ts'
 import { bootstrap } from '../../src/workspaces/workspaces.ts'
-import { trialRecord } from './trial-record.ts'
+import { buildTrialRecord } from './trial-record.ts'
 
 // One role of the service with an engine that does nothing, and with a catalog of many settings: what is left is the
 // cost of keeping the books.
@@ -65,7 +65,7 @@ const idle: TrialEngine = {
   }),
   run: async (order, signal) => {
     if (holdMs !== '0') await wait(Number(holdMs), undefined, { signal })
-    return trialRecord(order, ENDED)
+    return buildTrialRecord(order, ENDED)
   },
 }
 

@@ -9,8 +9,8 @@ import type { Services } from '../../src/services.ts'
 import type { TrialRecord } from '../../src/trials/record.ts'
 import type { TestApp } from './app.ts'
 import { smallTask } from './archives.ts'
-import { importing } from './batches.ts'
-import { trialRecord } from './trial-record.ts'
+import { openImportLab } from './batches.ts'
+import { buildTrialRecord } from './trial-record.ts'
 import { testWorker } from './worker.ts'
 
 export const QUICK = { datasetOrg: 'assay', dataset: 'quick' }
@@ -18,7 +18,7 @@ export const QUICK = { datasetOrg: 'assay', dataset: 'quick' }
 export type ScriptedEngine = TrialEngine & { orders: TrialRunRequest[]; calibrations: string[] }
 
 /** An engine without sandboxes: the oracle passes, nothing fails, and a test can say otherwise. */
-export function scriptedEngine(
+export function createScriptedEngine(
   run: (order: TrialRunRequest) => Partial<TrialRecord> | Promise<Partial<TrialRecord>> = () => ({}),
 ) {
   const engine: ScriptedEngine = {
@@ -31,45 +31,49 @@ export function scriptedEngine(
     async run(order) {
       engine.orders.push(order)
       writeFileSync(join(order.outputFolder, 'agent.log'), `${order.harness} worked on ${order.task.name}\n`)
-      return trialRecord(order, await run(order))
+      return buildTrialRecord(order, await run(order))
     },
   }
   return engine
 }
 
 /** Where comparisons are made: the endpoints of a scope, its place, and how its tasks are chosen. */
-export type Grounds = {
+export type ScopeFixture = {
   endpoints: typeof inBenchmark | typeof inRepository
   params: Record<string, string>
   chosen: { tasks?: { runId: string; taskId: string }[] }
 }
 
 /** A workspace with the samples, a sandbox on offer, and a worker that works when it is told to. */
-export async function comparing(app: TestApp, engine: TrialEngine = scriptedEngine(), more: Partial<Services> = {}) {
+export async function openComparisonLab(
+  app: TestApp,
+  engine: TrialEngine = createScriptedEngine(),
+  more: Partial<Services> = {},
+) {
   await app.call(addBenchmark, { body: { reference: 'assay/quick' } })
-  return comparingOn(app, { endpoints: inBenchmark, params: QUICK, chosen: {} }, engine, more)
+  return openComparisonLabIn(app, { endpoints: inBenchmark, params: QUICK, chosen: {} }, engine, more)
 }
 
 export const APPROVED = ['one', 'two', 'three', 'four', 'five']
 
 /** The same on five approved tasks of a repository. */
-export async function comparingInRepository(
+export async function openRepositoryComparisonLab(
   app: TestApp,
-  engine: TrialEngine = scriptedEngine(),
+  engine: TrialEngine = createScriptedEngine(),
   more: Partial<Services> = {},
 ) {
-  const repository = await importing(app)
+  const repository = await openImportLab(app)
   const folders = APPROVED.map((id) => [id, smallTask({ 'instruction.md': `Say hello, ${id}.\n` })])
   const { runId, tasks } = await repository.imported(Object.fromEntries(folders))
   for (const { taskId, digest } of tasks) await repository.decide(runId, taskId, { digest })
   const chosen = { tasks: APPROVED.map((taskId) => ({ runId, taskId })) }
   const grounds = { endpoints: inRepository, params: repository.place, chosen }
-  return { ...(await comparingOn(app, grounds, engine, more)), repository, runId }
+  return { ...(await openComparisonLabIn(app, grounds, engine, more)), repository, runId }
 }
 
-export async function comparingOn(
+export async function openComparisonLabIn(
   app: TestApp,
-  { endpoints, params, chosen }: Grounds,
+  { endpoints, params, chosen }: ScopeFixture,
   engine: TrialEngine,
   more: Partial<Services>,
 ) {
@@ -105,4 +109,4 @@ export async function comparingOn(
   }
 }
 
-export type Comparing = Awaited<ReturnType<typeof comparing>>
+export type ComparisonLab = Awaited<ReturnType<typeof openComparisonLab>>

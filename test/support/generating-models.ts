@@ -1,16 +1,16 @@
 import { startProvider } from '../../samples/provider/provider.ts'
 import type { ScriptInput } from '../../samples/provider/script.ts'
 import { startModelGateway } from '../../src/model-gateway.ts'
-import { type Counts, generating, generatingApp } from './generating.ts'
+import { type Counts, openGenerationLab, startGenerationApp } from './generating.ts'
 import type { ScriptedStages } from './taskgen/scripted-stages.ts'
 
 const USAGE = { input: 1000, output: 100 }
 
 /** A service that may read repositories, with a real gateway in front of a provider that does what a script says. */
-export async function appWithModels(script: ScriptInput) {
+export async function startAppWithModels(script: ScriptInput) {
   await using undo = new AsyncDisposableStack()
   const provider = undo.use(await startProvider(script))
-  const app = undo.use(await generatingApp({ ASSAY_GATEWAY_UPSTREAM_ANTHROPIC: provider.url }))
+  const app = undo.use(await startGenerationApp({ ASSAY_GATEWAY_UPSTREAM_ANTHROPIC: provider.url }))
   const gateway = await startModelGateway(app.tools, { host: '127.0.0.1', port: 0 })
   undo.defer(() => gateway.stop(1000))
   const open = undo.move()
@@ -18,11 +18,11 @@ export async function appWithModels(script: ScriptInput) {
 }
 
 /** A repository, and a model that says the same to everybody. */
-export async function generatingWithModels(changes: Counts, stages: ScriptedStages, usage: object = USAGE) {
+export async function openModelGenerationLab(changes: Counts, stages: ScriptedStages, usage: object = USAGE) {
   await using undo = new AsyncDisposableStack()
   const tasks = [{ match: '', turns: [{ say: 'Well.', usage }], endless: true }]
-  const { app, provider, gateway } = undo.use(await appWithModels({ tasks }))
-  const lab = await generating(app, { changes, stages }, { gatewayUrl: () => gateway.url })
+  const { app, provider, gateway } = undo.use(await startAppWithModels({ tasks }))
+  const lab = await openGenerationLab(app, { changes, stages }, { gatewayUrl: () => gateway.url })
   const open = undo.move()
   return {
     ...lab,

@@ -8,7 +8,7 @@ import type { Services } from '../../src/services.ts'
 import type { Stages } from '../../src/taskgen/pipeline/stage.ts'
 import { type TestApp, testApp } from './app.ts'
 import { type HistoryCommit, writeHistory } from './histories.ts'
-import { type ScriptedStages, scriptedStages } from './taskgen/scripted-stages.ts'
+import { createScriptedStages, type ScriptedStages } from './taskgen/scripted-stages.ts'
 import { testWorker } from './worker.ts'
 
 export type Counts = { easy: number; medium: number; hard: number }
@@ -29,7 +29,7 @@ function pullRequest(number: number, files: number, lines: number, title = `Chan
 const SIZES: Record<keyof Counts, [files: number, lines: number]> = { easy: [1, 5], medium: [2, 30], hard: [6, 10] }
 
 /** A history of its own with so many candidates of each difficulty, and one pull request that is none. */
-export function historyOf(counts: Counts, name: string): HistoryCommit[] {
+export function buildHistory(counts: Counts, name: string): HistoryCommit[] {
   let number = 0
   const changes = (['easy', 'medium', 'hard'] as const).flatMap((difficulty) =>
     Array.from({ length: counts[difficulty] }, () => {
@@ -45,7 +45,7 @@ export function historyOf(counts: Counts, name: string): HistoryCommit[] {
 }
 
 /** A service that may read repositories of a folder of this machine. */
-export async function generatingApp(environment: Record<string, string> = {}) {
+export async function startGenerationApp(environment: Record<string, string> = {}) {
   const root = mkdtempSync(join(tmpdir(), 'assay-histories-'))
   const app = await testApp({ ASSAY_GIT_ALLOW: root, ...environment })
   const dispose = app[Symbol.asyncDispose]
@@ -58,11 +58,11 @@ export async function generatingApp(environment: Record<string, string> = {}) {
     },
   }
 }
-export type GeneratingApp = TestApp & { root: string }
+export type GenerationApp = TestApp & { root: string }
 
 function writerOf(changes: GenerationLabOptions<Stages>['changes'], name: string): Write {
   if (typeof changes === 'function') return changes
-  return (folder) => writeHistory(folder, Array.isArray(changes) ? changes : historyOf(changes, name))
+  return (folder) => writeHistory(folder, Array.isArray(changes) ? changes : buildHistory(changes, name))
 }
 
 /** As a worker does. */
@@ -74,14 +74,14 @@ type Write = (folder: string) => Promise<void>
 type GenerationLabOptions<S> = { changes: Counts | HistoryCommit[] | Write; stages?: S; sandbox?: string }
 
 /** A repository with a history, a model, a sandbox on offer, and a worker that works when it is told to. */
-export async function generating<S extends Stages = ScriptedStages>(
-  app: GeneratingApp,
+export async function openGenerationLab<S extends Stages = ScriptedStages>(
+  app: GenerationApp,
   { changes, stages: given, sandbox = 'local' }: GenerationLabOptions<S>,
   more: Partial<Services> = {},
 ) {
   const place = { owner: 'lab', name: `made-${++repositories}` }
   const url = join(app.root, place.name)
-  const stages = given ?? (scriptedStages() as Stages as S)
+  const stages = given ?? (createScriptedStages() as Stages as S)
   await writerOf(changes, place.name)(url)
   await app.call(connectRepository, { params: place, body: { source: { kind: 'git', url } } })
   const worker = await testWorker(app, { stages, ...more }, sandbox)
@@ -144,4 +144,4 @@ export async function generating<S extends Stages = ScriptedStages>(
     },
   }
 }
-export type Generating = Awaited<ReturnType<typeof generating<ScriptedStages>>>
+export type GenerationLab = Awaited<ReturnType<typeof openGenerationLab<ScriptedStages>>>

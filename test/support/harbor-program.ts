@@ -37,7 +37,7 @@ exec chroot "$root" env -i HOME=/root PATH=/opt/harbor/bin:/usr/bin:/bin:/usr/sb
 export type Harbor = AsyncDisposable & {
   version: string
   /** What Harbor makes of a task: the rewards, or the exception in their place. */
-  judge(taskFolder: string, agent: 'oracle' | 'nop'): Promise<Record<string, number> | string>
+  runHarbor(taskFolder: string, agent: 'oracle' | 'nop'): Promise<Record<string, number> | string>
 }
 
 /** Images that tasks begin with, besides the usual one, by the folders that they are made of. */
@@ -52,7 +52,7 @@ export async function startHarbor(images: Record<string, string> = {}): Promise<
   for (const [name, rootfs] of Object.entries(images)) await importBase(dockerd, name, rootfs)
   return {
     version: VERSION,
-    judge: (taskFolder, agent) => judge({ root, shared }, taskFolder, agent),
+    runHarbor: (taskFolder, agent) => judge({ root, shared }, taskFolder, agent),
     async [Symbol.asyncDispose]() {
       await dockerd[Symbol.asyncDispose]()
       await bridge[Symbol.asyncDispose]()

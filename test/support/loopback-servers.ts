@@ -85,7 +85,7 @@ export async function startServer(
 }
 
 /** When the other side has hung up, in whatever way, on the first connection. */
-export function hungUp({ connections: [socket] }: LoopbackServer): Promise<void> {
+export function waitForHangUp({ connections: [socket] }: LoopbackServer): Promise<void> {
   if (!socket) throw new Error('Nobody has connected.')
   return new Promise((resolve) => {
     socket.on('close', () => resolve())

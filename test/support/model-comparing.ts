@@ -9,29 +9,35 @@ import type { Port } from '../../src/sandboxes/sandbox.ts'
 import type { Services } from '../../src/services.ts'
 import type { TrialRecord } from '../../src/trials/record.ts'
 import { type TestApp, testApp } from './app.ts'
-import { type Comparing, comparing, comparingInRepository, type ScriptedEngine, scriptedEngine } from './comparisons.ts'
+import {
+  type ComparisonLab,
+  createScriptedEngine,
+  openComparisonLab,
+  openRepositoryComparisonLab,
+  type ScriptedEngine,
+} from './comparisons.ts'
 
 export const CANARY = 'sk-canary-0123456789abcdef'
 const MODEL = 'anthropic/claude-sonnet-5'
 const HARNESS = 'claude-code'
 
 /** What a program in a sandbox would do, without either. */
-export type Work = (ask: Ask, order: TrialRunRequest) => Promise<Partial<TrialRecord>>
+export type TrialScript = (ask: Ask, order: TrialRunRequest) => Promise<Partial<TrialRecord>>
 type Ask = (over?: { model?: string; headers?: Record<string, string> }) => Promise<number>
 
 /** A service with a real gateway in front of a scripted provider; trials do what the test says. */
-export async function comparingModels(work: Work, script: ScriptInput = {}) {
-  return opened(work, script, comparing)
+export async function openModelComparisonLab(work: TrialScript, script: ScriptInput = {}) {
+  return openLab(work, script, openComparisonLab)
 }
 
 /** The same on approved tasks of a repository. */
-export async function comparingModelsInRepository(work: Work, script: ScriptInput = {}) {
-  return opened(work, script, comparingInRepository)
+export async function openRepositoryModelComparisonLab(work: TrialScript, script: ScriptInput = {}) {
+  return openLab(work, script, openRepositoryComparisonLab)
 }
 
 type Open<S> = (app: TestApp, engine: ScriptedEngine, more: Partial<Services>) => Promise<S>
 
-async function opened<S extends Comparing>(work: Work, script: ScriptInput, open: Open<S>) {
+async function openLab<S extends ComparisonLab>(work: TrialScript, script: ScriptInput, open: Open<S>) {
   const provider = await startProvider(script)
   const app = await testApp({ ANTHROPIC_API_KEY: CANARY, ASSAY_GATEWAY_UPSTREAM_ANTHROPIC: provider.url })
   const gateway = await startModelGateway(
@@ -41,10 +47,10 @@ async function opened<S extends Comparing>(work: Work, script: ScriptInput, open
       retry: { triesMax: 2, totalMs: 1000, firstMs: 1, pauseMaxMs: 5, quietMs: 20 },
     },
   )
-  const engine = scriptedEngine(async (order) => {
+  const engine = createScriptedEngine(async (order) => {
     if (!order.model) return {}
-    await using way = await behind(order.model.port)
-    return await work((over) => askAt(way.url, order, over), order)
+    await using way = await openLoopbackPort(order.model.port)
+    return await work((over) => sendModelRequest(way.url, order, over), order)
   })
   const shop = await open(app, engine, { gatewayUrl: () => gateway.url })
   const { body: catalog } = await app.call(shop.endpoints.catalog, { params: shop.params })
@@ -66,7 +72,7 @@ async function opened<S extends Comparing>(work: Work, script: ScriptInput, open
 }
 
 /** The port of a sandbox, on this machine's own loopback. */
-async function behind(port: Port) {
+async function openLoopbackPort(port: Port) {
   const server = createServer({ allowHalfOpen: true }, port.onConnection)
   await once(server.listen(0, '127.0.0.1'), 'listening')
   const address = server.address()
@@ -76,7 +82,7 @@ async function behind(port: Port) {
   }
 }
 
-async function askAt(
+async function sendModelRequest(
   url: string,
   { model }: TrialRunRequest,
   { model: name, headers = {} }: NonNullable<Parameters<Ask>[0]> = {},

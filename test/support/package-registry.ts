@@ -7,7 +7,7 @@ import { answer, BadQuery } from './package-registry-queries.ts'
 import { isVisible, newRows, type RegistryCaller, type Rows } from './package-registry-rows.ts'
 
 /** What the next matching requests get instead of an answer. */
-type Misdeed = {
+type ScriptedFault = {
   /** A part of the path. */
   on: string
   times?: number
@@ -30,7 +30,7 @@ export type PackageRegistryServer = AsyncDisposable & {
   revokeKey(key: string): void
   /** Every token that was given out is worthless from now on. */
   expireTokens(): void
-  misbehave(misdeed: Misdeed): void
+  misbehave(misdeed: ScriptedFault): void
   /** `GET /rest/v1/…`, as they came. */
   requests: string[]
 }
@@ -40,7 +40,7 @@ type State = {
   rows: Rows
   keys: Map<string, RegistryCaller>
   tokens: Map<string, RegistryCaller>
-  misdeeds: Misdeed[]
+  misdeeds: ScriptedFault[]
   requests: string[]
 }
 
@@ -101,7 +101,11 @@ async function serve(state: State, request: IncomingMessage, response: ServerRes
   return json(response, 404, { message: 'no Route matched with those values' })
 }
 
-async function misbehaved(misdeed: Misdeed, bytes: Buffer | undefined, response: ServerResponse): Promise<boolean> {
+async function misbehaved(
+  misdeed: ScriptedFault,
+  bytes: Buffer | undefined,
+  response: ServerResponse,
+): Promise<boolean> {
   if ('status' in misdeed) response.writeHead(misdeed.status, misdeed.headers).end(misdeed.body)
   else if ('send' in misdeed) response.writeHead(200).end(misdeed.send)
   else if (misdeed.act === 'hang') return true

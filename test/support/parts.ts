@@ -2,7 +2,7 @@ import { accessSync, constants, readdirSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
 /** A part of the machine that some suites need. A missing one is named and its suites are left out; a required one fails the run. */
-type Part = { name: string; setup: string; find: () => string | undefined; without: string; suites: string[] }
+type MachinePart = { name: string; setup: string; find: () => string | undefined; without: string; suites: string[] }
 
 const IN_DOCKER = [
   'src/sandboxes/docker*.test.ts',
@@ -26,7 +26,7 @@ const IN_SANDBOXES = [
   'test/gateway/canary.test.ts',
 ]
 
-export const PARTS: Part[] = [
+export const PARTS: MachinePart[] = [
   {
     name: 'postgres',
     setup: 'postgres',
@@ -75,7 +75,7 @@ export const hasProgram = (name: string): boolean => onPath(name) !== undefined
 export const isLongRun = (): boolean => Boolean(process.env.ASSAY_TEST_LONG)
 
 /** Suites that cannot run here. */
-export const suitesLeftOut = (): string[] => [
+export const listUnsupportedSuites = (): string[] => [
   ...new Set(PARTS.filter((part) => part.find() === undefined).flatMap((part) => part.suites)),
 ]
 

@@ -28,7 +28,7 @@ const totalsOf = (calls: readonly Booked[]): MockUsage =>
     { input: 0, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 0, reasoning: 0 },
   )
 
-export type Question = {
+export type ProviderRequest = {
   model: string
   prompt: string
   isStream: boolean
@@ -38,7 +38,10 @@ export type Question = {
 }
 
 /** The request that a program would send, with a shell as its only tool. */
-export function questionOf(protocol: Protocol, question: Question): { path: string; body: JsonObject } {
+export function buildProviderRequest(
+  protocol: Protocol,
+  question: ProviderRequest,
+): { path: string; body: JsonObject } {
   const ask: Record<Protocol, () => { path: string; body: JsonObject }> = {
     'anthropic-messages': () => anthropic(question),
     'openai-chat': () => chat(question),
@@ -53,7 +56,7 @@ const SCHEMA: Json = { type: 'object', properties: { command: { type: 'string' }
 const times = (count: number | undefined, made: (place: number) => JsonObject[]): JsonObject[] =>
   Array.from({ length: count ?? 0 }, (_, place) => made(place)).flat()
 
-function anthropic({ model, prompt, isStream, effort, results }: Question) {
+function anthropic({ model, prompt, isStream, effort, results }: ProviderRequest) {
   const answered = times(results, (id) => [
     { role: 'assistant', content: [{ type: 'tool_use', id: `t${id}`, name: 'Bash', input: {} }] },
     { role: 'user', content: [{ type: 'tool_result', tool_use_id: `t${id}`, content: 'done' }] },
@@ -69,7 +72,7 @@ function anthropic({ model, prompt, isStream, effort, results }: Question) {
   return { path: '/v1/messages', body }
 }
 
-function chat({ model, prompt, isStream, effort, results }: Question) {
+function chat({ model, prompt, isStream, effort, results }: ProviderRequest) {
   const answered = times(results, (id) => [
     {
       role: 'assistant',
@@ -87,7 +90,7 @@ function chat({ model, prompt, isStream, effort, results }: Question) {
   return { path: '/v1/chat/completions', body }
 }
 
-function responses({ model, prompt, isStream, effort, results }: Question) {
+function responses({ model, prompt, isStream, effort, results }: ProviderRequest) {
   const answered = times(results, (id) => [
     { type: 'function_call', call_id: `t${id}`, name: 'shell', arguments: '{}' },
     { type: 'function_call_output', call_id: `t${id}`, output: 'done' },
@@ -102,7 +105,7 @@ function responses({ model, prompt, isStream, effort, results }: Question) {
   return { path: '/v1/responses', body }
 }
 
-function gemini({ model, prompt, isStream, effort, results }: Question) {
+function gemini({ model, prompt, isStream, effort, results }: ProviderRequest) {
   const answered = times(results, () => [
     { role: 'model', parts: [{ functionCall: { name: 'shell', args: {} } }] },
     { role: 'user', parts: [{ functionResponse: { name: 'shell', response: { output: 'done' } } }] },

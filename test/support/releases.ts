@@ -4,10 +4,10 @@ import * as schema from '../../src/releases/schema.ts'
 import { connectRepository } from '../../src/repos/schema.ts'
 import type { TestApp } from './app.ts'
 import { type ArchiveFiles, smallTask } from './archives.ts'
-import { importing } from './batches.ts'
+import { openImportLab } from './batches.ts'
 
 /** What one setting did in a comparison: a letter for each task and attempt (p passed, f failed, e errored, - none). */
-export type MadeUp = {
+export type SettingFixture = {
   id: string
   /** Attempts with a comma between them: `ppf,pff`. */
   cells: string
@@ -21,12 +21,16 @@ export type MadeUp = {
 
 const STATES: Record<string, string> = { p: 'passed', f: 'failed', e: 'errored' }
 
-type Where = { workspaceId: string; repository: number; owner: string; name: string; digests: string[] }
+type ComparisonTarget = { workspaceId: string; repository: number; owner: string; name: string; digests: string[] }
 
 let clock = Date.parse('2026-01-01T00:00:00Z')
 
 /** A comparison with its trials, as if it had been run: written into the tables. */
-export async function insertComparison(pool: pg.Pool, where: Where, settings: MadeUp[]): Promise<number> {
+export async function insertComparison(
+  pool: pg.Pool,
+  where: ComparisonTarget,
+  settings: SettingFixture[],
+): Promise<number> {
   clock += 1000
   const { rows } = await pool.query(
     `insert into comparisons (workspace_id, id, scope_kind, scope_owner, scope_name, repository, request_hash, state, step,
@@ -47,7 +51,7 @@ export async function insertComparison(pool: pg.Pool, where: Where, settings: Ma
   return key
 }
 
-async function insertSetting(pool: pg.Pool, key: number, position: number, made: MadeUp): Promise<void> {
+async function insertSetting(pool: pg.Pool, key: number, position: number, made: SettingFixture): Promise<void> {
   const [catalogId = '', harness = '', level = ''] = made.id.split('|')
   await pool.query(
     `insert into comparison_settings (comparison, position, id, catalog_id, name, label, provider, custom, harness,
@@ -77,8 +81,8 @@ async function insertSetting(pool: pg.Pool, key: number, position: number, made:
 const NAMES = ['one', 'two', 'three', 'four', 'five', 'six']
 
 /** A public repository with approved tasks, on which comparisons can be made up. */
-export async function releasing(app: TestApp, files: (task: string) => ArchiveFiles = () => ({})) {
-  const lab = await importing(app)
+export async function openReleaseLab(app: TestApp, files: (task: string) => ArchiveFiles = () => ({})) {
+  const lab = await openImportLab(app)
   const source = { kind: 'git', url: 'https://git.example.org/demo.git' } as const
   await app.call(connectRepository, { params: lab.place, body: { source, visibility: 'public' } })
   const folders = NAMES.map((id) => [id, smallTask({ 'instruction.md': `Say ${id}.\n`, ...files(id) })])
@@ -92,16 +96,16 @@ export async function releasing(app: TestApp, files: (task: string) => ArchiveFi
   const where = { workspaceId: rows[0].workspace_id, repository: rows[0].key, ...lab.place, digests }
   return {
     ...lab,
-    ...releaser(app, lab.place),
+    ...createReleaseClient(app, lab.place),
     runId,
     digests,
     where,
-    ran: (...made: MadeUp[]) => insertComparison(app.database.pool, where, made),
+    ran: (...made: SettingFixture[]) => insertComparison(app.database.pool, where, made),
   }
 }
 
 /** What can be done with the releases of a repository, by a workspace. */
-export function releaser(
+export function createReleaseClient(
   app: TestApp,
   place: { owner: string; name: string },
   own: { org?: string; key?: string } = {},
@@ -126,10 +130,10 @@ export function releaser(
 }
 
 /** A workspace that has the same repository of a code host, with the same approved tasks and results of its own. */
-export async function alsoReleasing(
+export async function openSecondReleaseLab(
   app: TestApp,
   { login, place, digests }: { login: string; place: { owner: string; name: string }; digests: string[] },
-  made: MadeUp[],
+  made: SettingFixture[],
 ) {
   const { id: workspaceId, key } = await app.otherWorkspace(login)
   await app.call(connectRepository, { params: { org: login, ...place }, key, body: { source: { kind: 'github' } } })
@@ -145,6 +149,6 @@ export async function alsoReleasing(
   )
   const where = { workspaceId, repository, ...place, digests }
   await insertComparison(pool, where, made)
-  const again = (...more: MadeUp[]) => insertComparison(pool, where, more)
-  return { ...releaser(app, place, { org: login, key }), key, login, where, ran: again }
+  const again = (...more: SettingFixture[]) => insertComparison(pool, where, more)
+  return { ...createReleaseClient(app, place, { org: login, key }), key, login, where, ran: again }
 }

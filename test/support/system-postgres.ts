@@ -39,7 +39,7 @@ export async function startSystemPostgres(bin: string, { durable = false } = {})
     url: `postgres://postgres@127.0.0.1:${port}/postgres`,
     version: run('postgres', '--version').trim(),
     postmaster: () => Number(readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')[0]),
-    startAgain: () => untilItWorks(() => promisify(execFile)(join(bin, 'pg_ctl'), start, { ...user, cwd: '/' })),
+    startAgain: () => retryUntilReady(() => promisify(execFile)(join(bin, 'pg_ctl'), start, { ...user, cwd: '/' })),
     stop: () => {
       run('pg_ctl', '-D', data, '-m', 'immediate', '-w', 'stop')
       rmSync(folder, { recursive: true, force: true })
@@ -50,7 +50,7 @@ export async function startSystemPostgres(bin: string, { durable = false } = {})
 const STARTS_MAX = 50
 
 /** Each attempt takes a while by itself. */
-async function untilItWorks(work: () => Promise<unknown>): Promise<void> {
+async function retryUntilReady(work: () => Promise<unknown>): Promise<void> {
   for (let starts = 1; ; starts += 1) {
     try {
       await work()

@@ -2,7 +2,7 @@ import type { TrialRunRequest } from '../../src/comparisons/trials/engine.ts'
 import type { TrialRecord } from '../../src/trials/record.ts'
 
 /** How a trial ended, as the engine tells it. */
-export const trialRecord = (order: TrialRunRequest, over: Partial<TrialRecord> = {}): TrialRecord => ({
+export const buildTrialRecord = (order: TrialRunRequest, over: Partial<TrialRecord> = {}): TrialRecord => ({
   task: order.task,
   harness: order.harness,
   state: order.harness === 'oracle' ? 'passed' : 'failed',

@@ -7,7 +7,12 @@ import { create } from 'tar'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { z } from 'zod'
 import { type TestApp, testApp } from '../../../test/support/app.ts'
-import { type Comparing, comparing, QUICK, scriptedEngine } from '../../../test/support/comparisons.ts'
+import {
+  type ComparisonLab,
+  createScriptedEngine,
+  openComparisonLab,
+  QUICK,
+} from '../../../test/support/comparisons.ts'
 import { isHarnessInUse } from '../../comparisons/comparisons.ts'
 import { inBenchmark } from '../../comparisons/schema.ts'
 import { createCredential } from '../../credentials/schema.ts'
@@ -18,11 +23,11 @@ import { deleteUnusedBundles, openBundle } from './bundles.ts'
 import { addHarness, listHarnesses, type NewHarness, removeHarness, sendBundle } from './schema.ts'
 
 let app: TestApp
-let lab: Comparing
-const engine = scriptedEngine()
+let lab: ComparisonLab
+const engine = createScriptedEngine()
 beforeAll(async () => {
   app = await testApp()
-  lab = await comparing(app, engine)
+  lab = await openComparisonLab(app, engine)
 })
 afterAll(async () => app[Symbol.asyncDispose]())
 

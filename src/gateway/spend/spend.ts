@@ -1,11 +1,12 @@
 import { Prices } from '../../catalog/prices.ts'
 import { type Db, transact } from '../../platform/db/db.ts'
 import type { RecordedCall } from '../ledger.ts'
+import type { GranteeRef } from '../sql.ts'
 import * as rows from '../sql.ts'
 import { type GrantTotals, sumCalls } from '../totals.ts'
 import * as reads from './sql.ts'
 
-export type GranteeRef = rows.GranteeRef
+export type { GranteeRef } from '../sql.ts'
 
 /** Creates a shared budget or changes its limit; null removes the limit. Earlier spend stays counted. */
 export const setSharedBudget = (tx: Db, budget: SharedBudget): Promise<void> => rows.upsertBudget(tx, budget)

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
-import { hungUp, startServer } from '../../../test/support/loopback-servers.ts'
+import { startServer, waitForHangUp } from '../../../test/support/loopback-servers.ts'
 import { createOutbound, type OutboundInit } from './outbound.ts'
 
 const outbound = createOutbound()
@@ -31,7 +31,7 @@ test('cuts an endless body at 10 MiB and closes the connection', async () => {
   const answer = await outbound.fetch(at(server), operator)
 
   await expect(answer.bytes()).rejects.toMatchObject({ reason: 'response_too_large' })
-  await hungUp(server)
+  await waitForHangUp(server)
   expect(sent).toBeLessThan(30 * 1024 * 1024)
 })
 
@@ -64,7 +64,7 @@ test('times out when a server responds too slowly', async () => {
   const answer = await outbound.fetch(at(server), { trust: 'operator', timeoutMs: 200 })
 
   await expect(answer.text()).rejects.toMatchObject({ name: 'OutboundFailed', reason: 'timed_out' })
-  await hungUp(server)
+  await waitForHangUp(server)
 })
 
 test('one deadline covers all redirects', async () => {
@@ -83,7 +83,7 @@ test('closes an unread body at the deadline', async () => {
 
   await outbound.fetch(at(server), { trust: 'operator', timeoutMs: 200 })
 
-  await hungUp(server)
+  await waitForHangUp(server)
 })
 
 test('a caller can abort and gets its own reason', async () => {

@@ -3,7 +3,12 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { processesNaming } from '../../../test/support/sandboxes/processes.ts'
 import { type Builder, openBuilder } from '../../../test/support/taskgen/image-builders.ts'
-import { doneOf, make, type PreparedPullRequest, scan } from '../../../test/support/taskgen/prepared-pull-request.ts'
+import {
+  doneOf,
+  type PreparedPullRequest,
+  preparePullRequest,
+  scan,
+} from '../../../test/support/taskgen/prepared-pull-request.ts'
 import type { EnvRecipe } from '../../grading/languages/recipe.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 1_800_000 })
@@ -36,11 +41,11 @@ describe.each(SANDBOXES)('%s', (sandbox) => {
   let made: PreparedPullRequest
   beforeAll(async () => {
     builder = await openBuilder(sandbox)
-    made = await make(builder, BASE, LANDED)
+    made = await preparePullRequest(builder, BASE, LANDED)
   })
   afterAll(() => builder?.[Symbol.asyncDispose]())
 
-  const built = (...lines: string[]) => make(builder, BASE, LANDED, building(...lines))
+  const built = (...lines: string[]) => preparePullRequest(builder, BASE, LANDED, building(...lines))
   const scanned = async (...lines: string[]) => scan(builder, await built(...lines))
 
   test('commits a tree with hostile names and attributes unchanged', async () => {
@@ -108,7 +113,7 @@ describe.each(SANDBOXES)('%s', (sandbox) => {
   })
 
   test('stops and rejects a build that does not end', async () => {
-    const { image } = await make(builder, BASE, LANDED, { ...building('sleep 3000'), seconds: 25 })
+    const { image } = await preparePullRequest(builder, BASE, LANDED, { ...building('sleep 3000'), seconds: 25 })
     expect(image).toMatchObject({
       kind: 'rejected',
       reason: 'env_build_failed',
@@ -117,7 +122,7 @@ describe.each(SANDBOXES)('%s', (sandbox) => {
   })
 
   test('defers when the base image is unavailable', async () => {
-    const { image } = await make(builder, BASE, LANDED, {
+    const { image } = await preparePullRequest(builder, BASE, LANDED, {
       adapt: (recipe) => ({ ...recipe, base: 'debian:bookworm-slim' }),
     })
     expect(image).toMatchObject({
@@ -129,7 +134,7 @@ describe.each(SANDBOXES)('%s', (sandbox) => {
 
   test('defers when a package server is unavailable', async () => {
     const line = 'git ls-remote https://packages.invalid/kit'
-    const { image } = await make(builder, BASE, LANDED, building(line))
+    const { image } = await preparePullRequest(builder, BASE, LANDED, building(line))
     expect(image).toMatchObject({ kind: 'deferred', reason: 'provider', detail: expect.stringContaining('invalid') })
   })
 
@@ -138,9 +143,9 @@ describe.each(SANDBOXES)('%s', (sandbox) => {
       ...BASE,
       'setup.py': "from setuptools import setup\nsetup(name='iniconfig', version='1', py_modules=['ranks'])\n",
     }
-    const clean = await make(builder, base, LANDED)
+    const clean = await preparePullRequest(builder, base, LANDED)
     expect(await scan(builder, clean)).toEqual({ kind: 'done', value: null })
-    const copied = await make(builder, base, LANDED, building('pip install --target /srv/more iniconfig'))
+    const copied = await preparePullRequest(builder, base, LANDED, building('pip install --target /srv/more iniconfig'))
     expect(await scan(builder, copied)).toMatchObject({
       reason: 'leak_in_image',
       detail: expect.stringContaining('python:iniconfig'),
@@ -150,7 +155,7 @@ describe.each(SANDBOXES)('%s', (sandbox) => {
   test('concurrent builds of one profile install the shared part once', async () => {
     const lines: string[] = []
     const both = ['one.py', 'two.py'].map((name) =>
-      make(builder, { ...BASE, [name]: '' }, LANDED, {
+      preparePullRequest(builder, { ...BASE, [name]: '' }, LANDED, {
         adapt: (recipe) => ({ ...recipe, setup: [...recipe.setup, "printf 'installed-%s\\n' once"] }),
         onLog: (line) => lines.push(line.trim()),
       }),

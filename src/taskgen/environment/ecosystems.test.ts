@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Builder, openBuilder } from '../../../test/support/taskgen/image-builders.ts'
-import { doneOf, make, scan } from '../../../test/support/taskgen/prepared-pull-request.ts'
+import { doneOf, preparePullRequest, scan } from '../../../test/support/taskgen/prepared-pull-request.ts'
 import { findRunner } from '../../grading/languages/languages.ts'
 import { checkHealth } from './check-health.ts'
 
@@ -143,7 +143,7 @@ describe.runIf(process.env.ASSAY_TEST_LONG === '1')('every ecosystem', () => {
     '%s: built with a network, clean, and its tests pass without one',
     async (id, files, testFile) => {
       const signal = new AbortController().signal
-      const made = await make(builder, files, { [testFile]: `${files[testFile]}\n` })
+      const made = await preparePullRequest(builder, files, { [testFile]: `${files[testFile]}\n` })
       expect(made.recipe.runner).toBe(id)
       const image = doneOf(made.image)
       expect(await scan(builder, made)).toEqual({ kind: 'done', value: null })

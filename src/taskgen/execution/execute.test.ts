@@ -1,6 +1,11 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Builder, openBuilder } from '../../../test/support/taskgen/image-builders.ts'
-import { doneOf, make, type PreparedPullRequest, scan } from '../../../test/support/taskgen/prepared-pull-request.ts'
+import {
+  doneOf,
+  type PreparedPullRequest,
+  preparePullRequest,
+  scan,
+} from '../../../test/support/taskgen/prepared-pull-request.ts'
 import { findRunner } from '../../grading/languages/languages.ts'
 import { checkHealth } from '../environment/check-health.ts'
 import { execute } from './execute.ts'
@@ -41,7 +46,7 @@ let builder: Builder
 let made: PreparedPullRequest
 beforeAll(async () => {
   builder = await openBuilder('local')
-  made = await make(builder, BASE, LANDED)
+  made = await preparePullRequest(builder, BASE, LANDED)
 })
 afterAll(() => builder?.[Symbol.asyncDispose]())
 
@@ -57,7 +62,7 @@ async function executed(from: PreparedPullRequest) {
 
 /** Another pull request on the same base, whose image is there. */
 async function variant(landed: Record<string, string>) {
-  return executed(await make(builder, BASE, landed))
+  return executed(await preparePullRequest(builder, BASE, landed))
 }
 
 test('the image contains the base tree as its only commit and nothing of the answer', async () => {

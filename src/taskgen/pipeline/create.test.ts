@@ -1,14 +1,19 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { type Generating, type GeneratingApp, generating, generatingApp } from '../../../test/support/generating.ts'
+import {
+  type GenerationApp,
+  type GenerationLab,
+  openGenerationLab,
+  startGenerationApp,
+} from '../../../test/support/generating.ts'
 import { createBatch, listBatches, readGenerationOptions } from '../../batches/schema.ts'
 import { createCredential, deleteCredential } from '../../credentials/schema.ts'
 
-let app: GeneratingApp & AsyncDisposable
-let lab: Generating
+let app: GenerationApp & AsyncDisposable
+let lab: GenerationLab
 let valid: Record<string, string>
 beforeAll(async () => {
-  app = await generatingApp()
-  lab = await generating(app, { changes: { easy: 1, medium: 0, hard: 0 } })
+  app = await startGenerationApp()
+  lab = await openGenerationLab(app, { changes: { easy: 1, medium: 0, hard: 0 } })
   valid = (await lab.options()).defaults
 })
 // An offer that nobody repeats grows old.
@@ -133,11 +138,11 @@ test('answers 404 for options and batches of an unknown repository', async () =>
 })
 
 test('defaults to the keys of the server without credential storage', async () => {
-  await using bare = await generatingApp({
+  await using bare = await startGenerationApp({
     ASSAY_CREDENTIAL_STORAGE: 'off',
     ANTHROPIC_API_KEY: 'sk-ant-0123456789abcdef',
   })
-  const { place, options } = await generating(bare, { changes: { easy: 1, medium: 0, hard: 0 } })
+  const { place, options } = await openGenerationLab(bare, { changes: { easy: 1, medium: 0, hard: 0 } })
   expect(await options()).toMatchObject({
     credentialStorage: false,
     modelAccess: ['environment', 'credential'],
@@ -157,14 +162,14 @@ test('defaults to the keys of the server without credential storage', async () =
 test('defaults to a verifier model of another provider than the author if a key is available', async () => {
   const keys = { ANTHROPIC_API_KEY: 'sk-ant-0123456789abcdef', OPENAI_API_KEY: 'sk-0123456789abcdef0123' }
   const houseOf = (catalogId: string) => catalogId.split('/')[0]
-  await using bare = await generatingApp({ ASSAY_CREDENTIAL_STORAGE: 'off', ...keys })
-  const { place, options } = await generating(bare, { changes: { easy: 1, medium: 0, hard: 0 } })
+  await using bare = await startGenerationApp({ ASSAY_CREDENTIAL_STORAGE: 'off', ...keys })
+  const { place, options } = await openGenerationLab(bare, { changes: { easy: 1, medium: 0, hard: 0 } })
   const { defaults } = await options()
   expect(houseOf(defaults.verifierModel)).not.toBe(houseOf(defaults.authorModel))
   expect((await bare.call(createBatch, { params: place, body: { candidateCounts: counts } })).status).toBe(202)
 
-  await using stored = await generatingApp()
-  const made = await generating(stored, { changes: { easy: 1, medium: 0, hard: 0 } })
+  await using stored = await startGenerationApp()
+  const made = await openGenerationLab(stored, { changes: { easy: 1, medium: 0, hard: 0 } })
   expect((await made.options()).defaults).not.toHaveProperty('verifierCredentialId')
   const secret = { apiKey: 'sk-0123456789abcdef0123' }
   const body = { kind: 'model', provider: 'openai', name: 'openai', secret } as const
@@ -176,8 +181,8 @@ test('defaults to a verifier model of another provider than the author if a key 
 })
 
 test('reports that there are no defaults without any key', async () => {
-  await using bare = await generatingApp({ ASSAY_CREDENTIAL_STORAGE: 'off' })
-  const { place, options } = await generating(bare, { changes: { easy: 1, medium: 0, hard: 0 } })
+  await using bare = await startGenerationApp({ ASSAY_CREDENTIAL_STORAGE: 'off' })
+  const { place, options } = await openGenerationLab(bare, { changes: { easy: 1, medium: 0, hard: 0 } })
   expect(await options()).toMatchObject({ models: [], defaults: null })
   const answer = await bare.call(createBatch, { params: place, body: { candidateCounts: counts } })
   expect(answer.body.errors).toMatchObject([{ pointer: '/generation', code: 'no_defaults' }])

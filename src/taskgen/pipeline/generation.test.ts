@@ -2,22 +2,27 @@ import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { smallTask } from '../../../test/support/archives.ts'
-import { type GeneratingApp, generating, generatingApp, historyOf } from '../../../test/support/generating.ts'
+import {
+  buildHistory,
+  type GenerationApp,
+  openGenerationLab,
+  startGenerationApp,
+} from '../../../test/support/generating.ts'
 import { writeHistory } from '../../../test/support/histories.ts'
-import { doneAt, type ScriptedStages, scriptedStages } from '../../../test/support/taskgen/scripted-stages.ts'
+import { createScriptedStages, doneAt, type ScriptedStages } from '../../../test/support/taskgen/scripted-stages.ts'
 import { putBatchTaskFile } from '../../batches/schema.ts'
 import { GENERATED_LIMITS } from '../../harbor/limits.ts'
 import { SandboxUnavailable } from '../../sandboxes/sandbox.ts'
 import { done, reject } from '../stage-result.ts'
 
-let app: GeneratingApp & AsyncDisposable
+let app: GenerationApp & AsyncDisposable
 beforeAll(async () => {
-  app = await generatingApp()
+  app = await startGenerationApp()
 })
 afterAll(async () => app[Symbol.asyncDispose]())
 
 test('creates tasks from the newest pull requests of each difficulty with evidence of every stage', async () => {
-  const lab = await generating(app, { changes: { easy: 3, medium: 2, hard: 1 } })
+  const lab = await openGenerationLab(app, { changes: { easy: 3, medium: 2, hard: 1 } })
   const created = await lab.create({ easy: 2, medium: 1, hard: 1 })
   expect(created).toMatchObject({ status: 202, body: { run: { state: 'queued', counts: { discovered: 0 } } } })
   expect(created.body.runId).toBe(created.body.run.runId)
@@ -60,7 +65,7 @@ test('creates tasks from the newest pull requests of each difficulty with eviden
 const EASY = { easy: 1, medium: 0, hard: 0 }
 
 test('reports a shortage of candidates and does not substitute others', async () => {
-  const lab = await generating(app, { changes: { easy: 4, medium: 0, hard: 1 } })
+  const lab = await openGenerationLab(app, { changes: { easy: 4, medium: 0, hard: 1 } })
   const { run, tasks } = await lab.made({ easy: 1, medium: 3, hard: 2 })
   expect(run).toMatchObject({
     state: 'completed',
@@ -73,7 +78,7 @@ test('reports a shortage of candidates and does not substitute others', async ()
 })
 
 test('a later batch uses other pull requests unless repeats are allowed', async () => {
-  const lab = await generating(app, { changes: { easy: 3, medium: 0, hard: 0 } })
+  const lab = await openGenerationLab(app, { changes: { easy: 3, medium: 0, hard: 0 } })
   const numbers = (tasks: { pullRequest: { number: number } }[]) => tasks.map(({ pullRequest }) => pullRequest.number)
   const first = await lab.made({ easy: 2 })
   expect(numbers(first.tasks).toSorted()).toEqual([2, 3])
@@ -91,11 +96,11 @@ test('a later batch uses other pull requests unless repeats are allowed', async 
 })
 
 test('a rejected task has a reason and a stage; the others continue', async () => {
-  const stages = scriptedStages({
+  const stages = createScriptedStages({
     execution: ({ candidate }) =>
       candidate.number === 2 ? reject('no_f2p', 'No test\u0000 fails before the change.') : (undefined as never),
   })
-  const lab = await generating(app, { changes: { easy: 3, medium: 0, hard: 0 }, stages })
+  const lab = await openGenerationLab(app, { changes: { easy: 3, medium: 0, hard: 0 }, stages })
   const { run, tasks } = await lab.made({ easy: 3 })
   expect(run).toMatchObject({
     state: 'completed',
@@ -110,11 +115,11 @@ test('a rejected task has a reason and a stage; the others continue', async () =
 
 test('shows the review that rejected a task until the task is edited', async () => {
   const verdict = { decision: { kind: 'rejected' }, passes: [{ quote: 'as\u0000 before', minutes: undefined }] }
-  const stages = scriptedStages({
+  const stages = createScriptedStages({
     review: ({ edited }) =>
       edited === null ? reject('underspecified', 'Nobody could know.', verdict) : (undefined as never),
   })
-  const lab = await generating(app, { changes: EASY, stages })
+  const lab = await openGenerationLab(app, { changes: EASY, stages })
   const { runId, tasks } = await lab.made({ easy: 1 })
   expect(tasks).toMatchObject([{ state: 'rejected', stage: 'review', rejection: { reason: 'underspecified' } }])
   const [{ taskId }] = tasks
@@ -130,7 +135,7 @@ test('shows the review that rejected a task until the task is edited', async () 
 })
 
 test('shows the safety findings of an assembled task that is refused', async () => {
-  const stages = scriptedStages({
+  const stages = createScriptedStages({
     assembly: async (state, { target }) => {
       const dockerfile = 'FROM debian\nRUN curl http://169.254.169.254/latest\n'
       for (const [path, content] of Object.entries(smallTask({ 'environment/Dockerfile': dockerfile }))) {
@@ -140,7 +145,7 @@ test('shows the safety findings of an assembled task that is refused', async () 
       return done(doneAt('assembly', state))
     },
   })
-  const lab = await generating(app, { changes: EASY, stages })
+  const lab = await openGenerationLab(app, { changes: EASY, stages })
   const { runId, tasks } = await lab.made({ easy: 1 })
   expect(tasks).toMatchObject([{ state: 'rejected', stage: 'assembly', rejection: { reason: 'unsafe_task' } }])
   const { evidence } = await lab.task(runId, tasks[0].taskId)
@@ -155,8 +160,8 @@ const inTurn =
 
 test('defers a task, waits if no other task can run, and continues by itself', async () => {
   const later = { kind: 'deferred' as const, reason: 'rate_limit' as const, detail: '429', retryAfterMs: 60_000 }
-  const stages = scriptedStages({ authoring: inTurn(() => later) })
-  const lab = await generating(app, { changes: { easy: 2, medium: 0, hard: 0 }, stages })
+  const stages = createScriptedStages({ authoring: inTurn(() => later) })
+  const lab = await openGenerationLab(app, { changes: { easy: 2, medium: 0, hard: 0 }, stages })
   const { run, runId, tasks } = await lab.made({ easy: 2 })
   expect(run).toMatchObject({
     state: 'waiting',
@@ -174,7 +179,7 @@ test('defers a task, waits if no other task can run, and continues by itself', a
 })
 
 test('waits without a sandbox and continues when there is one', async () => {
-  const lab = await generating(app, { changes: EASY }, { waits: { offerMs: 0, retryMs: 0, sandboxMs: 60_000 } })
+  const lab = await openGenerationLab(app, { changes: EASY }, { waits: { offerMs: 0, retryMs: 0, sandboxMs: 60_000 } })
   const { runId } = (await lab.create({ easy: 1 })).body
   await lab.withdraw()
   await app.database.pool.query('delete from sandbox_offers')
@@ -196,10 +201,10 @@ const broken = () => {
 }
 
 test('defers when the sandbox is unavailable, rejects when only this task breaks it, and retries on resume', async () => {
-  const stages = scriptedStages({ execution: inTurn(broken, broken, broken, broken) })
+  const stages = createScriptedStages({ execution: inTurn(broken, broken, broken, broken) })
   let isWell = false
   const findProvider = () => ({ selfTest: async () => (isWell ? {} : broken()) }) as never
-  const lab = await generating(
+  const lab = await openGenerationLab(
     app,
     { changes: EASY, stages },
     { findProvider, waits: { offerMs: 0, retryMs: 0, sandboxMs: 60_000 } },
@@ -220,14 +225,14 @@ test('defers when the sandbox is unavailable, rejects when only this task breaks
 
 test('a canceled batch stops, keeps its results, and continues from there', async () => {
   let cancel = async () => {}
-  const stages: ScriptedStages = scriptedStages({
+  const stages: ScriptedStages = createScriptedStages({
     execution: async () => {
       await cancel()
       cancel = async () => {}
       return undefined as never
     },
   })
-  const lab = await generating(app, { changes: { easy: 2, medium: 0, hard: 0 }, stages })
+  const lab = await openGenerationLab(app, { changes: { easy: 2, medium: 0, hard: 0 }, stages })
   const { runId } = (await lab.create({ easy: 2 })).body
   cancel = async () => void (await lab.cancel(runId))
   await lab.work()
@@ -243,7 +248,7 @@ test('a canceled batch stops, keeps its results, and continues from there', asyn
 })
 
 test('discovers candidates on resume if a batch was canceled before it started', async () => {
-  const lab = await generating(app, { changes: EASY })
+  const lab = await openGenerationLab(app, { changes: EASY })
   const { runId } = (await lab.create({ easy: 1 })).body
   expect((await lab.cancel(runId)).body.state).toBe('canceled')
   await lab.work()
@@ -254,23 +259,23 @@ test('discovers candidates on resume if a batch was canceled before it started',
 })
 
 test('rejects candidates that a rewritten history no longer contains', async () => {
-  const stages = scriptedStages({
+  const stages = createScriptedStages({
     split: async (_, { repository }) => {
       // Another worker, which has no mirror yet, after a force-push.
       await rm(join(app.tools.config.dataFolder, 'mirrors'), { recursive: true })
-      await writeHistory(lab.url, historyOf(EASY, 'rewritten'))
+      await writeHistory(lab.url, buildHistory(EASY, 'rewritten'))
       await repository()
       return undefined as never
     },
   })
-  const lab = await generating(app, { changes: EASY, stages })
+  const lab = await openGenerationLab(app, { changes: EASY, stages })
   const { run, tasks } = await lab.made({ easy: 1 })
   expect(run).toMatchObject({ state: 'completed', rejections: { history_rewritten: 1 } })
   expect(tasks[0].rejection.detail).toMatch(/^The repository has no [0-9a-f]{40}/)
 })
 
 test('reports no candidates for an empty repository and one without tests', async () => {
-  const empty = await generating(app, { changes: [] })
+  const empty = await openGenerationLab(app, { changes: [] })
   expect((await empty.made({ easy: 1 })).run).toMatchObject({
     state: 'completed',
     shortfall: 1,
@@ -278,7 +283,7 @@ test('reports no candidates for an empty repository and one without tests', asyn
     warnings: ['No merged pull request was found in the default branch.'],
   })
   const files = { 'src/a.py': 'a = 1\nb = 2\nc = 3\nd = 4\n' }
-  const bare = await generating(app, {
+  const bare = await openGenerationLab(app, {
     changes: [
       { message: 'start', files: {} },
       { message: 'Add it (#1)', files },
@@ -290,7 +295,7 @@ test('reports no candidates for an empty repository and one without tests', asyn
 })
 
 test('a job waits for the resources that its stage needs', async () => {
-  const lab = await generating(app, { changes: EASY })
+  const lab = await openGenerationLab(app, { changes: EASY })
   const { run } = (await lab.create({ easy: 1 })).body
   const { sandboxCredentialId, modelCredentialId } = run.generation
   const seen: Record<string, unknown> = {}
@@ -311,13 +316,13 @@ test('a job waits for the resources that its stage needs', async () => {
 })
 
 test('retries a stage that throws and finally rejects only its task', async () => {
-  const stages = scriptedStages({
+  const stages = createScriptedStages({
     lint: ({ candidate }) => {
       if (candidate.number === 1) throw new Error('a bug')
       return undefined as never
     },
   })
-  const lab = await generating(app, { changes: { easy: 2, medium: 0, hard: 0 }, stages })
+  const lab = await openGenerationLab(app, { changes: { easy: 2, medium: 0, hard: 0 }, stages })
   const { runId } = await lab.made({ easy: 2 })
   for (let tries = 0; tries < 3; tries++) {
     await lab.hurry()

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Json } from './stage.ts'
+import type { Json } from '../../harnesses/json.ts'
 
 type StageInput = { stage: string; version: number; inputs: Json }
 

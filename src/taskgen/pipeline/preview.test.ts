@@ -3,10 +3,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startCodeHost } from '../../../test/support/code-host.ts'
-import { type GeneratingApp, generating, generatingApp, historyOf } from '../../../test/support/generating.ts'
+import {
+  buildHistory,
+  type GenerationApp,
+  openGenerationLab,
+  startGenerationApp,
+} from '../../../test/support/generating.ts'
 import { startGitServer } from '../../../test/support/harbor/git-server.ts'
 import { git, writeHistory } from '../../../test/support/histories.ts'
-import { scriptedStages } from '../../../test/support/taskgen/scripted-stages.ts'
+import { createScriptedStages } from '../../../test/support/taskgen/scripted-stages.ts'
 import {
   createBatch,
   listBatchTasks,
@@ -20,9 +25,9 @@ import { readEvents } from '../../platform/http/client.ts'
 import { connectRepository, listRepositories } from '../../repos/schema.ts'
 import type { CandidateFacts } from './stage.ts'
 
-let app: GeneratingApp & AsyncDisposable
+let app: GenerationApp & AsyncDisposable
 beforeAll(async () => {
-  app = await generatingApp()
+  app = await startGenerationApp()
 })
 afterAll(async () => app[Symbol.asyncDispose]())
 
@@ -30,7 +35,7 @@ const EASY = { easy: 1, medium: 0, hard: 0 }
 const NOTHING = { requested: 0, available: 0, tried: 0, shortfall: 0 }
 
 test('a preview counts candidates per difficulty and exclusion reasons without starting a batch', async () => {
-  const lab = await generating(app, { changes: { easy: 3, medium: 1, hard: 0 } })
+  const lab = await openGenerationLab(app, { changes: { easy: 3, medium: 1, hard: 0 } })
   const preview = (body?: object) => app.call(previewBatch, { params: lab.place, body })
   expect(await preview()).toMatchObject({
     status: 200,
@@ -62,7 +67,7 @@ test('a preview counts candidates per difficulty and exclusion reasons without s
 })
 
 test('streams the progress of a preview', async () => {
-  const lab = await generating(app, { changes: { easy: 1, medium: 0, hard: 0 } })
+  const lab = await openGenerationLab(app, { changes: { easy: 1, medium: 0, hard: 0 } })
   const path = `/api/orgs/local/repos/lab/${lab.place.name}/batches/preview`
   const headers = { authorization: `Bearer ${app.adminKey}`, accept: 'text/event-stream' }
   const response = await fetch(app.url + path, { method: 'POST', headers })
@@ -73,13 +78,13 @@ test('streams the progress of a preview', async () => {
 })
 
 test('previews an empty repository', async () => {
-  const lab = await generating(app, { changes: [] })
+  const lab = await openGenerationLab(app, { changes: [] })
   const { body } = await app.call(previewBatch, { params: lab.place })
   expect(body).toMatchObject({ tip: null, pullRequests: 0, warnings: ['The repository is empty.'] })
 })
 
 test('an unreadable repository is 422 in a preview and fails a batch, which can be resumed after a fix', async () => {
-  const lab = await generating(app, { changes: { easy: 1, medium: 0, hard: 0 } })
+  const lab = await openGenerationLab(app, { changes: { easy: 1, medium: 0, hard: 0 } })
   const { runId } = (await lab.create({ easy: 1 })).body
   await rm(lab.url, { recursive: true })
   expect(await app.call(previewBatch, { params: lab.place })).toMatchObject({
@@ -91,14 +96,14 @@ test('an unreadable repository is 422 in a preview and fails a batch, which can 
     state: 'failed',
     error: { code: 'repository_unreadable', retryable: true },
   })
-  await writeHistory(lab.url, historyOf({ easy: 1, medium: 0, hard: 0 }, 'mended'))
+  await writeHistory(lab.url, buildHistory({ easy: 1, medium: 0, hard: 0 }, 'mended'))
   expect((await lab.resume(runId)).body).not.toHaveProperty('error')
   await lab.work()
   expect(await lab.read(runId)).toMatchObject({ state: 'completed', counts: { ready: 1 } })
 })
 
 test('an unreachable host is 503 in a preview and makes a batch wait', async () => {
-  const lab = await generating(app, { changes: EASY })
+  const lab = await openGenerationLab(app, { changes: EASY })
   const params = { owner: 'lab', name: 'away' }
   const source = { kind: 'git', url: 'https://no-such-host.invalid/x.git' } as const
   await app.call(connectRepository, { params, body: { source } })
@@ -115,8 +120,8 @@ test('an unreachable host is 503 in a preview and makes a batch wait', async () 
 
 test('the first batch connects a repository when the host is available', async () => {
   await using host = await startCodeHost()
-  await using own = await generatingApp({ ASSAY_GATEWAY_UPSTREAM_GITHUB: host.url })
-  const lab = await generating(own, { changes: EASY })
+  await using own = await startGenerationApp({ ASSAY_GATEWAY_UPSTREAM_GITHUB: host.url })
+  const lab = await openGenerationLab(own, { changes: EASY })
   host.add('lab/hosted')
   const options = (name: string) => own.call(readGenerationOptions, { params: { owner: 'lab', name } })
   const connected = async () =>
@@ -139,19 +144,19 @@ test('the first batch connects a repository when the host is available', async (
 test('a batch waits as long as a rate limit requires and then uses the pull requests of the code host', async () => {
   const root = await mkdtemp(join(tmpdir(), 'assay-hosted-'))
   const repository = join(root, 'lab', 'hosted.git')
-  await writeHistory(repository, historyOf(EASY, 'hosted'))
+  await writeHistory(repository, buildHistory(EASY, 'hosted'))
   await git(repository, ['config', 'uploadpack.allowFilter', 'true'])
   await git(repository, ['config', 'uploadpack.allowAnySHA1InWant', 'true'])
   await using server = await startGitServer(root)
-  await using own = await generatingApp({ ASSAY_GATEWAY_UPSTREAM_GITHUB: server.url })
+  await using own = await startGenerationApp({ ASSAY_GATEWAY_UPSTREAM_GITHUB: server.url })
   const seen: CandidateFacts['issues'][] = []
-  const stages = scriptedStages({
+  const stages = createScriptedStages({
     authoring: ({ candidate }) => {
       seen.push(candidate.issues)
       return undefined as never
     },
   })
-  const lab = await generating(own, { changes: EASY, stages })
+  const lab = await openGenerationLab(own, { changes: EASY, stages })
   const found = { id: 7, name: 'hosted', owner: { login: 'lab' }, private: false }
   server.pages.set('/repos/lab/hosted', JSON.stringify(found))
   const token = {

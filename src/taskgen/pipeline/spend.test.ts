@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { generatingWithModels } from '../../../test/support/generating-models.ts'
+import { openModelGenerationLab } from '../../../test/support/generating-models.ts'
 import { askingStages } from '../../../test/support/taskgen/asking-stages.ts'
 import type { StageScript } from '../../../test/support/taskgen/scripted-stages.ts'
 import { previewBatch } from '../../batches/schema.ts'
@@ -10,7 +10,7 @@ const TWO = { easy: 2, medium: 0, hard: 0 }
 const TASK_USD = 0.006 + 0.003
 
 test('counts model spend once, and cached results cost nothing', async () => {
-  await using lab = await generatingWithModels(TWO, askingStages())
+  await using lab = await openModelGenerationLab(TWO, askingStages())
   const { run, runId, tasks } = await lab.made(TWO)
   expect(run).toMatchObject({ state: 'completed', counts: { ready: 2 } })
   expect(run.costUsd).toBeCloseTo(2 * TASK_USD, 6)
@@ -25,7 +25,7 @@ test('counts model spend once, and cached results cost nothing', async () => {
 
 test('a preview reports the yield of earlier candidates', async () => {
   const FIVE = { easy: 5, medium: 0, hard: 0 }
-  await using lab = await generatingWithModels(FIVE, askingStages())
+  await using lab = await openModelGenerationLab(FIVE, askingStages())
   const costOf = async () => {
     const body = { candidateCounts: TWO, again: true }
     return (await lab.app.call(previewBatch, { params: lab.place, body })).body.cost
@@ -48,7 +48,7 @@ test('bounds the spend on a provider that fails in the middle of every call', as
       return { kind: 'deferred', reason: 'provider', detail: 'It broke.', retryAfterMs: 60_000 }
     },
   }
-  await using lab = await generatingWithModels({ ...TWO, easy: 1 }, askingStages(reviews, text), {
+  await using lab = await openModelGenerationLab({ ...TWO, easy: 1 }, askingStages(reviews, text), {
     input: 25_000,
     output: 0,
   })
@@ -65,7 +65,7 @@ test('bounds the spend on a provider that fails in the middle of every call', as
 })
 
 test('a batch pauses when its budget is spent and continues with a larger one', async () => {
-  await using lab = await generatingWithModels(TWO, askingStages({}, 'x'.repeat(120_000)), {
+  await using lab = await openModelGenerationLab(TWO, askingStages({}, 'x'.repeat(120_000)), {
     input: 120_000,
     output: 0,
   })
@@ -85,7 +85,7 @@ test('a batch pauses when its budget is spent and continues with a larger one', 
 
 test('counts the spend of a task that was canceled in the middle', async () => {
   const asking = askingStages()
-  const lab = await generatingWithModels({ easy: 1, medium: 0, hard: 0 }, asking)
+  const lab = await openModelGenerationLab({ easy: 1, medium: 0, hard: 0 }, asking)
   await using _ = lab
   const { runId } = (await lab.create({ easy: 1 })).body
   const { run } = asking.authoring

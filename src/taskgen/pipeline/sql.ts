@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { z } from 'zod'
+import type { Json } from '../../harnesses/json.ts'
 import type { Db } from '../../platform/db/db.ts'
 import {
   type BatchError,
@@ -11,7 +12,7 @@ import {
   type TaskPullRequest,
   type Waiting,
 } from '../schema.ts'
-import { type CandidateFacts, FIRST_REVIEWED_STAGE, type Json, type StageDone, type StageName } from './stage.ts'
+import { type CandidateFacts, FIRST_REVIEWED_STAGE, type StageDone, type StageName } from './stage.ts'
 
 /** Loads the input of a stage, except the outputs of earlier stages. */
 export const findTaskInProgress = (db: Db, { batch, task }: TaskKey) =>

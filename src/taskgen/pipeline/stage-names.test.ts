@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { generating, generatingApp } from '../../../test/support/generating.ts'
+import { openGenerationLab, startGenerationApp } from '../../../test/support/generating.ts'
 
 /** Applies to today's tables, in which the column `kind` of jobs is called `type`. */
 const MIGRATION = readFileSync(new URL('../../../migrations/0030_stage_names.sql', import.meta.url), 'utf8').replaceAll(
@@ -12,8 +12,8 @@ const MIGRATION = readFileSync(new URL('../../../migrations/0030_stage_names.sql
 const UNDO = MIGRATION.replaceAll('new from stage_names where stage = old', 'old from stage_names where stage = new')
 
 test('the migration of stage names keeps the evidence of tasks created before it', async () => {
-  await using app = await generatingApp()
-  const lab = await generating(app, { changes: { easy: 1, medium: 0, hard: 0 } })
+  await using app = await startGenerationApp()
+  const lab = await openGenerationLab(app, { changes: { easy: 1, medium: 0, hard: 0 } })
   const { runId, tasks } = await lab.made({ easy: 1 })
   const before = await lab.task(runId, tasks[0].taskId)
   const { pool } = app.database

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Json } from '../../harnesses/json.ts'
 import type { GitLocation } from '../../platform/git/settings.ts'
 import type { SandboxProvider } from '../../sandboxes/sandbox.ts'
 import { Features } from '../candidates/screen-diff.ts'
@@ -24,8 +25,6 @@ export type StageName = (typeof STAGES)[number]
 export const ASSEMBLY_STAGE: StageName = 'assembly'
 /** First stage that uses the instruction. A task whose instruction was edited returns to it. */
 export const FIRST_REVIEWED_STAGE: StageName = 'lint'
-
-export type Json = string | number | boolean | null | Json[] | { [name: string]: Json }
 
 /** A selected pull request. Its texts are untrusted and truncated. */
 export const CandidateFacts = z.object({

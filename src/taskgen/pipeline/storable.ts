@@ -1,4 +1,4 @@
-import type { Json } from './stage.ts'
+import type { Json } from '../../harnesses/json.ts'
 
 const NUL = /\0/g
 

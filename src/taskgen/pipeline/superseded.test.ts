@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type GeneratingApp, generating, generatingApp } from '../../../test/support/generating.ts'
+import { type GenerationApp, openGenerationLab, startGenerationApp } from '../../../test/support/generating.ts'
 import { decideTask, decideTasks } from '../../batches/schema.ts'
 
-let app: GeneratingApp & AsyncDisposable
+let app: GenerationApp & AsyncDisposable
 beforeAll(async () => {
-  app = await generatingApp()
+  app = await startGenerationApp()
 })
 afterAll(async () => app[Symbol.asyncDispose]())
 
 const EASY = { easy: 1, medium: 0, hard: 0 }
 
 test('a newer task of a pull request supersedes the older one, which links to it', async () => {
-  const lab = await generating(app, { changes: { easy: 2, medium: 0, hard: 0 } })
+  const lab = await openGenerationLab(app, { changes: { easy: 2, medium: 0, hard: 0 } })
   const first = await lab.made({ easy: 2 })
   const again = await lab.made({ easy: 1 }, { again: true })
   const [newer] = again.tasks
@@ -38,7 +38,7 @@ test('a newer task of a pull request supersedes the older one, which links to it
 })
 
 test('an approved task is not superseded, and the newer task has a warning', async () => {
-  const lab = await generating(app, { changes: EASY })
+  const lab = await openGenerationLab(app, { changes: EASY })
   const { runId, tasks } = await lab.made({ easy: 1 })
   const [{ taskId, digest }] = tasks
   const approved = { decision: 'approved', digest } as const
@@ -56,7 +56,7 @@ test('an approved task is not superseded, and the newer task has a warning', asy
 })
 
 test('of two concurrent tasks of a pull request one remains', async () => {
-  const lab = await generating(app, { changes: EASY })
+  const lab = await openGenerationLab(app, { changes: EASY })
   const runs = [await lab.create({ easy: 1 }, { again: true }), await lab.create({ easy: 1 }, { again: true })]
   await Promise.all([lab.work(), lab.work()])
   const tasks = await Promise.all(runs.map(({ body }) => lab.tasks(body.runId)))

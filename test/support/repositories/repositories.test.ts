@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hasProgram, isLongRun } from '../parts.ts'
 import { repositories } from './repositories.ts'
-import { landings, type SamplePull, type SampleRepository, type SourceTree } from './repository.ts'
+import { listLandedTrees, type SamplePull, type SampleRepository, type SourceTree } from './repository.ts'
 import { type Ended, type Toolchain, toolchains, writeTree } from './toolchains.ts'
 
 let root: string
@@ -137,7 +137,7 @@ const isChosen = ({ language }: SampleRepository, { number, difficulty, isHostil
 
 describe.each(repositories.map((repository) => [repository.name, repository] as const))('%s', (_, repository) => {
   const tools = toolchains[repository.language]
-  const cases = [...landings(repository)].filter(({ pull }) => isChosen(repository, pull))
+  const cases = [...listLandedTrees(repository)].filter(({ pull }) => isChosen(repository, pull))
   test
     .skipIf(!hasProgram(tools.program))
     .each(cases.map((each) => [each.pull.number, each.pull.truth ?? each.pull.expected, each] as const))(

@@ -49,11 +49,11 @@ const START = 1_740_787_200
 
 const isPull = (step: SamplePull | SamplePush): step is SamplePull => 'number' in step
 
-export const pullsOf = ({ steps }: SampleRepository): SamplePull[] => steps.filter(isPull)
+export const listPulls = ({ steps }: SampleRepository): SamplePull[] => steps.filter(isPull)
 
 /** Those that pass the screen, whatever running them shows. */
-export const candidatesOf = (repository: SampleRepository): SamplePull[] =>
-  pullsOf(repository).filter(({ difficulty }) => difficulty !== undefined)
+export const listCandidates = (repository: SampleRepository): SamplePull[] =>
+  listPulls(repository).filter(({ difficulty }) => difficulty !== undefined)
 
 /** A bare repository in `folder`. The same bytes, and so the same ids, every time. */
 export async function writeRepository(folder: string, repository: SampleRepository): Promise<void> {
@@ -62,7 +62,7 @@ export async function writeRepository(folder: string, repository: SampleReposito
 }
 
 /** The tree before and after each pull request. */
-export function* landings(
+export function* listLandedTrees(
   repository: SampleRepository,
 ): Generator<{ pull: SamplePull; before: SourceTree; after: SourceTree }> {
   let before: SourceTree = new Map(Object.entries(repository.base))

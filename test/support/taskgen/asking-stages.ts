@@ -1,6 +1,6 @@
 import type { StageContext, StageDone } from '../../../src/taskgen/pipeline/stage.ts'
 import type { StageResult } from '../../../src/taskgen/stage-result.ts'
-import { type StageScript, scriptedStages } from './scripted-stages.ts'
+import { createScriptedStages, type StageScript } from './scripted-stages.ts'
 
 type Role = 'author' | 'verifier'
 
@@ -26,7 +26,7 @@ async function ask(
  * usage that the provider claims: the gateway does not believe more tokens than a request has bytes.
  */
 export const askingStages = (script: StageScript = {}, padding = '') =>
-  scriptedStages({
+  createScriptedStages({
     authoring: async (_, tools, signal) => (await ask(tools, 'author', padding, signal)) as never,
     review: async (_, tools, signal) => (await ask(tools, 'verifier', padding, signal)) as never,
     ...script,

@@ -34,7 +34,7 @@ type PrepareOptions = {
 }
 
 /** The base, and what lands on it. */
-export async function make(
+export async function preparePullRequest(
   { provider, folder: top }: Builder,
   base: FileEdits,
   landed: FileEdits,

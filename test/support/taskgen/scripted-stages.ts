@@ -50,7 +50,7 @@ const CACHE_INPUTS: Record<StageName, (state: CandidateState) => Json> = {
 }
 
 /** Stages without sandboxes and models: every candidate becomes a task, and a test can say otherwise. */
-export function scriptedStages(script: StageScript = {}): ScriptedStages {
+export function createScriptedStages(script: StageScript = {}): ScriptedStages {
   const runs: ScriptedStages['runs'] = []
   const stageOf = (stage: StageName): Stage => ({
     version: 1,

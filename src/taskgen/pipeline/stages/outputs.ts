@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import type { CandidateState, Json } from '../stage.ts'
+import type { Json } from '../../../harnesses/json.ts'
+import type { CandidateState } from '../stage.ts'
 
 /** Stored outputs of stages. Everything else is read again from the mirror. */
 
