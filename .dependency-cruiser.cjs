@@ -4,6 +4,7 @@ const { Visitor } = require('@swc/core/Visitor.js')
 // `scripts/house-rules.test.ts` shows for each rule a small tree that breaks it.
 const ORDER = [
   'platform',
+  'statistics',
   'harbor',
   'contents',
   'sandboxes',
@@ -19,7 +20,6 @@ const ORDER = [
   'taskgen',
   'batches',
   'benchmarks',
-  'statistics',
   'comparisons',
   'releases',
   'results',
@@ -49,6 +49,7 @@ const PURE = [
   'taskgen/validation/(check-trials|validation)',
   'taskgen/canaries/figures',
   'statistics/[^/.]+',
+  'comparisons/statistics/(answer|decode-results)',
   'comparisons/(outcome|plan|status|counts|quote|trial-id)',
   'releases/(aggregate|canonical-json|cohort|fingerprint|picks|stats)',
   'results/cards',

@@ -75,7 +75,12 @@ export const routeGroups = (services: Services): { name: string; routes: Route[]
   { name: 'Benchmarks', routes: benchmarkRoutes(toBenchmarkDeps(services)) },
   {
     name: 'Comparisons',
-    routes: comparisonRoutes({ ...toRepositoryDeps(services), blobs: services.blobs, events: services.events }),
+    routes: comparisonRoutes({
+      ...toRepositoryDeps(services),
+      blobs: services.blobs,
+      events: services.events,
+      statistics: services.statistics,
+    }),
   },
   { name: 'Releases', routes: releaseRoutes(toReleaseDeps(services)) },
   { name: 'Webhooks', routes: webhookRoutes(toWebhookDeps(services)) },

@@ -5,6 +5,7 @@ import type { TestableSandbox } from './catalog/capabilities.ts'
 import { listCustomProviders } from './catalog/custom-models.ts'
 import { sandboxChoices } from './catalog/sandboxes.ts'
 import { type ComparisonEvents, createComparisonEvents } from './comparisons/events.ts'
+import { createStatisticsCache, type StatisticsCache } from './comparisons/statistics/statistics.ts'
 import type { OnStep } from './comparisons/steps.ts'
 import type { TrialEngine } from './comparisons/trials/engine.ts'
 import { createSandboxEngine } from './comparisons/trials/sandbox-engine.ts'
@@ -43,6 +44,7 @@ export type Services = {
   outbound: Outbound
   registry: Registry
   events: ComparisonEvents
+  statistics: StatisticsCache
   /** Grants and calls, shared with the gateway through the database. */
   ledger: Ledger
   credentials: ReturnType<typeof toCredentialDeps>
@@ -87,6 +89,7 @@ export async function openServices(config: Config, database: Database, log: Log)
   const trialsFolder = join(config.dataFolder, 'trials')
   await mkdir(trialsFolder, { recursive: true, mode: 0o700 })
   const providers = openProviders(config, log)
+  const statistics = createStatisticsCache()
   const credentials = toCredentialDeps({ database, keyring, config, outbound })
   return {
     config,
@@ -97,7 +100,8 @@ export async function openServices(config: Config, database: Database, log: Log)
     keyring,
     outbound,
     registry: openRegistries(config.registries, { outbound, scratch: join(config.dataFolder, 'scratch'), log }),
-    events: createComparisonEvents(database.db),
+    events: createComparisonEvents(database.db, statistics),
+    statistics,
     results: createResultsCache(),
     ledger: storedLedger(database.db),
     credentials,

@@ -21,6 +21,8 @@ import {
 } from './shapes/schema.ts'
 import { connectScope, readSource, type ScopeDeps, type ScopeRef } from './source.ts'
 import * as rows from './sql.ts'
+import { addStatistics } from './statistics/answer.ts'
+import type { StatisticsCache } from './statistics/statistics.ts'
 import { buildStatus, type ComparisonFacts, type SettingFacts } from './status.ts'
 import { enqueueSubmission } from './submit.ts'
 import { toSharedBudgetId } from './trials/spend.ts'
@@ -155,9 +157,27 @@ export async function readStatus(db: Db, row: rows.ComparisonRow | undefined): P
   return status
 }
 
-/** Reads the status again, for example after a change. */
-export const reloadStatus = async (db: Db, { key }: rows.ComparisonRow): Promise<Comparison> =>
-  readStatus(db, await rows.findByKey(db, key))
+/** Reads the status with statistics and answer. */
+export async function readStatusWithStatistics(
+  db: Db,
+  statistics: StatisticsCache,
+  row: rows.ComparisonRow,
+): Promise<Comparison> {
+  // The status first: an answer must not be final before all its results are counted.
+  const status = await readStatus(db, row)
+  return addStatistics(status, await statistics.load(db, row))
+}
+
+/** Reads the status again after a change, with statistics and answer. */
+export async function reloadStatus(
+  db: Db,
+  statistics: StatisticsCache,
+  { key }: rows.ComparisonRow,
+): Promise<Comparison> {
+  const row = await rows.findByKey(db, key)
+  if (!row) throw new Problem(notFound, 'Comparison not found')
+  return readStatusWithStatistics(db, statistics, row)
+}
 
 const LIST_MAX = 1000
 const PAGE = 50

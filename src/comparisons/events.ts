@@ -1,9 +1,10 @@
 import type { Db } from '../platform/db/db.ts'
 import { createWakeSignal, type WakeSignal } from '../platform/wake-signal.ts'
-import { readStatus } from './comparisons.ts'
+import { readStatus, readStatusWithStatistics } from './comparisons.ts'
 import { loadComparisonNames } from './names.ts'
 import type { Comparison } from './shapes/schema.ts'
 import { findByKey } from './sql.ts'
+import type { StatisticsCache } from './statistics/statistics.ts'
 import { currentSnapshot } from './trials/sql.ts'
 import { readChanges } from './trials/trials.ts'
 
@@ -22,7 +23,7 @@ type WatchedComparison = { watchers: Set<Watcher>; wake: WakeSignal }
 export type ComparisonEvents = ReturnType<typeof createComparisonEvents>
 
 /** Event streams of comparisons. Each watched comparison is polled once per process, however many clients watch it. */
-export function createComparisonEvents(db: Db, pollMs = POLL_MS) {
+export function createComparisonEvents(db: Db, statistics: StatisticsCache, pollMs = POLL_MS) {
   const watched = new Map<number, WatchedComparison>()
 
   const join = (key: number, watcher: Watcher): void => {
@@ -30,7 +31,7 @@ export function createComparisonEvents(db: Db, pollMs = POLL_MS) {
     if (existing) return void existing.watchers.add(watcher)
     const added = { watchers: new Set([watcher]), wake: createWakeSignal() }
     watched.set(key, added)
-    void pollComparison(db, key, added, pollMs).finally(() => {
+    void pollComparison({ db, statistics }, key, added, pollMs).finally(() => {
       if (watched.get(key) === added) watched.delete(key)
     })
   }
@@ -47,7 +48,7 @@ export function createComparisonEvents(db: Db, pollMs = POLL_MS) {
       join(key, watcher)
       signal.addEventListener('abort', watcher.wake.notify)
       try {
-        const { events, isOver } = await observe(db, key, isSnapshot(lastId) ? lastId : undefined)
+        const { events, isOver } = await observe({ db, statistics }, key, isSnapshot(lastId) ? lastId : undefined)
         yield* events
         if (!isOver) yield* yieldBatches(watcher, signal)
       } finally {
@@ -79,14 +80,14 @@ async function* yieldBatches({ batches, wake }: Watcher, signal: AbortSignal): A
 
 /** Polls until the comparison ends or has no watchers. Database errors are ignored; the next poll retries. */
 async function pollComparison(
-  db: Db,
+  deps: ObserveDeps,
   key: number,
   { watchers, wake }: WatchedComparison,
   everyMs: number,
 ): Promise<void> {
   let last: Observation | undefined
   while (watchers.size > 0 && !last?.isOver) {
-    const current = await observe(db, key, last?.snapshot).catch(() => undefined)
+    const current = await observe(deps, key, last?.snapshot).catch(() => undefined)
     if (current && hasChanged(current, last)) for (const watcher of watchers) pushEvents(watcher, current.events)
     last = current ?? last
     await wake.wait(everyMs)
@@ -102,13 +103,16 @@ function pushEvents({ batches, wake }: Watcher, events: ComparisonEvent[]): void
 const hasChanged = (current: Observation, last: Observation | undefined): boolean =>
   current.isOver || (last !== undefined && (current.text !== last.text || current.events.length > 1))
 
+type ObserveDeps = { db: Db; statistics: StatisticsCache }
 type Observation = { events: ComparisonEvent[]; snapshot: string; text: string; isOver: boolean }
 
 /** Reads status and changes. The snapshot is taken first, so concurrent changes are repeated rather than missed. */
-async function observe(db: Db, key: number, since: string | undefined): Promise<Observation> {
+async function observe({ db, statistics }: ObserveDeps, key: number, since: string | undefined): Promise<Observation> {
   const snapshot = await currentSnapshot(db)
   const row = await findByKey(db, key)
-  const status = await readStatus(db, row)
+  // Statistics are added at the end only: while trials run they would be computed at every poll.
+  const hasEnded = row !== undefined && ENDED.includes(row.state)
+  const status = hasEnded ? await readStatusWithStatistics(db, statistics, row) : await readStatus(db, row)
   const changes = row && since !== undefined ? await readChanges(db, await loadComparisonNames(db, row), since) : []
   const isOver = ENDED.includes(status.state)
   return {

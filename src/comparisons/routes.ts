@@ -14,7 +14,7 @@ import {
   listComparisons,
   quoteComparison,
   readComparisonRow,
-  readStatus,
+  readStatusWithStatistics,
   reloadStatus,
   requireScope,
 } from './comparisons.ts'
@@ -24,11 +24,13 @@ import { cancelComparison, resumeComparison } from './resume.ts'
 import { benchmarkNotAdded, type ComparisonEndpoints, inBenchmark, inRepository } from './schema.ts'
 import { readSource, type ScopeDeps } from './source.ts'
 import type { ComparisonScope } from './sql.ts'
+import { listPairs, readPair } from './statistics/pairs.ts'
+import type { StatisticsCache } from './statistics/statistics.ts'
 import { readArtifact } from './trials/artifacts.ts'
 import { listTrialCalls } from './trials/calls.ts'
 import { findArtifact, listTrials, readMatrix, readTrial, readTrialRow, voidTrial } from './trials/trials.ts'
 
-export type ComparisonDeps = ScopeDeps & { blobs: Blobs; events: ComparisonEvents }
+export type ComparisonDeps = ScopeDeps & { blobs: Blobs; events: ComparisonEvents; statistics: StatisticsCache }
 
 type ScopeRequest = { db: Db; caller: KeyCaller; params: Record<string, string> }
 /** Finds the scope that a path names. Throws not found. */
@@ -111,14 +113,14 @@ function lifecycleRoutes(deps: ComparisonDeps, endpoints: ComparisonEndpoints, f
   const resumeRoute = (endpoint: ComparisonEndpoints['resume'] | ComparisonEndpoints['resumeShort']) =>
     route(endpoint, find, async ({ db, caller, body, requestId }, row) => {
       await resumeComparison({ ...deps, db }, by(caller, requestId), row, body)
-      return reply(202, await reloadStatus(db, row))
+      return reply(202, await reloadStatus(db, deps.statistics, row))
     })
   return [
     resumeRoute(endpoints.resume),
     resumeRoute(endpoints.resumeShort),
     route(endpoints.cancel, find, async ({ db, caller, requestId }, row) => {
       await cancelComparison(db, by(caller, requestId), row.key)
-      return reply(202, await reloadStatus(db, row))
+      return reply(202, await reloadStatus(db, deps.statistics, row))
     }),
   ]
 }
@@ -139,10 +141,18 @@ function listRoutes(deps: ComparisonDeps, endpoints: ComparisonEndpoints, findSc
   ]
 }
 
-function statusRoutes({ events }: ComparisonDeps, endpoints: ComparisonEndpoints, findScope: FindScope): Route[] {
+function statusRoutes(
+  { events, statistics }: ComparisonDeps,
+  endpoints: ComparisonEndpoints,
+  findScope: FindScope,
+): Route[] {
   const find = findRowWith(findScope)
   return [
-    route(endpoints.read, find, async ({ db }, row) => reply(200, await readStatus(db, row))),
+    route(endpoints.read, find, async ({ db }, row) => reply(200, await readStatusWithStatistics(db, statistics, row))),
+    route(endpoints.pairs, find, async ({ db, query }, row) =>
+      reply(200, { pairs: await listPairs(db, statistics, row, query.baseline) }),
+    ),
+    route(endpoints.pair, find, async ({ db, params }, row) => reply(200, await readPair(db, statistics, row, params))),
     route(endpoints.matrix, find, async ({ db }, row) =>
       reply(200, await readMatrix(db, await loadComparisonNames(db, row))),
     ),

@@ -21,6 +21,7 @@ import {
   TrialState,
   TrialWithAttempts,
 } from './shapes/schema.ts'
+import { ComparisonPair, ComparisonPairWithTasks } from './statistics/schema.ts'
 
 export const benchmarkNotAdded = {
   code: 'benchmark_not_added',
@@ -41,6 +42,13 @@ export const trialNotScored = {
   status: 409,
   title: 'Trial has no result',
   meaning: 'Only a trial that passed or failed can be voided, and only once.',
+} as const satisfies ProblemKind
+
+export const noSharedTasks = {
+  code: 'no_shared_tasks',
+  status: 422,
+  title: 'No task in common',
+  meaning: 'Settings are compared on tasks that both have a result for. Wait for results, or choose other settings.',
 } as const satisfies ProblemKind
 
 const ID = '{comparisonId}'
@@ -161,6 +169,31 @@ const statusEndpoints = (prefix: `/${string}`, suffix: string) =>
     }),
   }) as const
 
+const pairEndpoints = (prefix: `/${string}`, suffix: string) =>
+  ({
+    pairs: endpoint({
+      id: `listComparisonPairs${suffix}`,
+      method: 'GET',
+      path: `${prefix}/evaluations/comparisons/${ID}/pairs`,
+      summary: 'Compare the settings of a comparison in pairs',
+      access: 'read',
+      query: z.object({
+        baseline: z.string().max(500).optional().describe('Compare every other setting with this one only.'),
+      }),
+      answers: { 200: z.object({ pairs: z.array(ComparisonPair) }) },
+      problems: [noSharedTasks],
+    }),
+    pair: endpoint({
+      id: `readComparisonPair${suffix}`,
+      method: 'GET',
+      path: `${prefix}/evaluations/comparisons/${ID}/pairs/{a}/{b}`,
+      summary: 'Compare two settings, with the outcome of each task',
+      access: 'read',
+      answers: { 200: ComparisonPairWithTasks },
+      problems: [noSharedTasks],
+    }),
+  }) as const
+
 const trialEndpoints = (prefix: `/${string}`, suffix: string) =>
   ({
     trials: endpoint({
@@ -268,6 +301,7 @@ const comparisonEndpoints = (prefix: `/${string}`, suffix: string) => ({
   ...listEndpoints(prefix, suffix),
   ...lifecycleEndpoints(prefix, suffix),
   ...statusEndpoints(prefix, suffix),
+  ...pairEndpoints(prefix, suffix),
   ...trialEndpoints(prefix, suffix),
 })
 

@@ -31,7 +31,7 @@ const selectComparisons = (db: Db) =>
     .selectFrom('comparisons')
     .select(['key', 'workspace_id', 'id', 'scope_kind', 'scope_owner', 'scope_name', 'repository', 'request_hash'])
     .select(['state', 'step', 'submission_error', 'pause', 'sandbox', 'sandbox_credential_id', 'skip_completed'])
-    .select(['attempts', 'budget_micros', 'trial_budget_micros', 'concurrency', 'frozen_digest', 'tasks'])
+    .select(['attempts', 'settings', 'budget_micros', 'trial_budget_micros', 'concurrency', 'frozen_digest', 'tasks'])
     .select(['created_at', 'submit_asked_at', 'submitted_at', 'started_at', 'finished_at'])
 
 /** Serializes requests with the same id, also before a row exists. */

@@ -1,8 +1,10 @@
 import { type Db, transact } from '../platform/db/db.ts'
 import { readRepositoryRef } from '../repos/repos.ts'
-import { emitEvent } from '../webhooks/emit.ts'
+import { emitEvent, isSubscribed } from '../webhooks/emit.ts'
 import type { ComparisonPause, SubmissionError } from './shapes/schema.ts'
 import * as rows from './sql.ts'
+import { toAnswer } from './statistics/answer.ts'
+import { computeStatisticsOf } from './statistics/statistics.ts'
 import { liftLimit, withdrawWaiting } from './trials/queue/queue.ts'
 import { hasOpenTrials } from './trials/sql.ts'
 
@@ -46,9 +48,21 @@ export const completeIfDone = (db: Db, key: number): Promise<void> =>
     await rows.endRow(tx, key, 'completed')
     await rows.releaseCredentials(tx, key)
     await liftLimit(tx, key)
-    const { workspaceId, ref } = await describeForWebhook(tx, key)
-    await emitEvent(tx, workspaceId, { type: 'comparison.completed', data: ref })
+    await emitCompleted(tx, row)
   })
+
+/** Emits the event with the answer, which is computed only if a webhook receives it. */
+async function emitCompleted(tx: Db, row: rows.ComparisonRow): Promise<void> {
+  if (!(await isSubscribed(tx, row.workspace_id, 'comparison.completed'))) return
+  const { workspaceId, ref } = await describeForWebhook(tx, row.key)
+  const settings = await rows.listSettingRows(tx, [row.key])
+  const answer = toAnswer(
+    { state: 'completed', tasks: row.tasks, attempts: row.attempts, trials: { total: 0, queued: 0, running: 0 } },
+    settings.map((setting) => ({ ...setting, model: setting, reasoningLevel: setting.reasoning_level })),
+    await computeStatisticsOf(tx, row),
+  )
+  await emitEvent(tx, workspaceId, { type: 'comparison.completed', data: { ...ref, answer } })
+}
 
 /** Completes comparisons whose last worker died before it could. */
 export async function completeAllDone(db: Db): Promise<void> {

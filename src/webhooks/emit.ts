@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Db } from '../platform/db/db.ts'
 import { newId } from '../platform/ids.ts'
 import { defineJobType, enqueue } from '../platform/jobs/jobs.ts'
+import type { Answer } from '../statistics/answer.ts'
 import type { WebhookEvent } from './schema.ts'
 import { type DeliveryRow, insertDelivery, listSubscribed } from './sql.ts'
 
@@ -10,7 +11,7 @@ export type WebhookPayload =
   | { type: 'benchmark.added'; data: { benchmark: string; digest: string } }
   | { type: 'batch.completed'; data: { repository: string; runId: string } }
   | { type: 'batch.failed'; data: { repository: string; runId: string; error: { code: string; message: string } } }
-  | { type: 'comparison.completed'; data: ComparisonRef }
+  | { type: 'comparison.completed'; data: ComparisonRef & { answer: Answer } }
   | { type: 'comparison.paused'; data: ComparisonRef & { pause: { reason: string; message: string } } }
   | { type: 'comparison.submission_failed'; data: ComparisonRef & { error: { code: string; message: string } } }
   | { type: 'release.published'; data: { repository: string; releaseId: string } }
@@ -22,6 +23,10 @@ type ComparisonRef = { comparisonId: string; scope: { kind: string; owner: strin
 export async function emitEvent(tx: Db, workspaceId: string, { type, data }: WebhookPayload): Promise<void> {
   for (const webhook of await listSubscribed(tx, workspaceId, type)) await createDelivery(tx, webhook, type, data)
 }
+
+/** True if an enabled webhook of the workspace receives the event. */
+export const isSubscribed = async (tx: Db, workspaceId: string, event: WebhookEvent): Promise<boolean> =>
+  (await listSubscribed(tx, workspaceId, event)).length > 0
 
 export const deliverJobType = defineJobType({ type: 'webhook.deliver', payload: z.strictObject({ id: z.uuid() }) })
 

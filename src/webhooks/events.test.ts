@@ -61,7 +61,7 @@ test('comparison.completed, comparison.paused and comparison.submission_failed a
     await lab.work()
   }
   const scope = { kind: 'benchmark', owner: 'assay', name: 'quick' }
-  expect(await told(all, 'comparison.completed')).toEqual([{ comparisonId: done.id, scope }])
+  expect(await told(all, 'comparison.completed')).toEqual([{ comparisonId: done.id, scope, answer: before.answer }])
   const { body: waits } = await lab.create({ budgetUsd: 0 })
   await lab.work()
   expect(await told(all, 'comparison.paused')).toEqual([

@@ -261,7 +261,8 @@ async function comparedThings(lab: ComparisonLab): Promise<Record<string, string
   const { body } = await lab.create()
   await lab.work()
   const [trial] = await lab.trials(body.id)
-  return { ...lab.params, comparisonId: body.id, trialId: trial.id, artifact: trial.artifacts[0].name }
+  const [a, b] = ['reference|oracle|none', 'reference|nop|none']
+  return { ...lab.params, comparisonId: body.id, trialId: trial.id, artifact: trial.artifacts[0].name, a, b }
 }
 
 /** Creates a validated batch and one of its tasks. */

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { BatchTask } from '../../batches/schema.ts'
+import { ComparisonAnswer, CostInterval, SettingRank } from '../statistics/schema.ts'
 
 const time = z.iso.datetime()
 const usd = z.number().min(0)
@@ -109,10 +110,22 @@ const Interval = z.object({
   trials: count,
 })
 
+const NOT_IN_LISTS = 'Absent in lists, in the answer to a create request, and in events before the comparison ends.'
+
 const Stats = z
   .object({
     passAt1: z.number().nullable().describe('Mean over tasks of the share of scored trials that passed, in percent.'),
     ci95: Interval.nullable().describe('In percent. Null below five tasks.'),
+    costCi95: CostInterval.nullable()
+      .optional()
+      .describe(`Interval of costPerTaskUsd. Null below five tasks or if a cost is unknown. ${NOT_IN_LISTS}`),
+    rank: SettingRank.nullable().optional().describe(`Range of ranks by accuracy. ${NOT_IN_LISTS}`),
+    frontierProbability: z
+      .number()
+      .nullable()
+      .optional()
+      .describe(`How often the setting is on the frontier when tasks are resampled. ${NOT_IN_LISTS}`),
+    methods: z.object({ rank: z.string(), frontierProbability: z.string() }).optional(),
   })
   .meta({ id: 'SettingStats' })
 
@@ -189,6 +202,7 @@ export const Comparison = z
     etaSeconds: count.nullable(),
     frontier: z.array(z.string()),
     settings: z.array(ComparisonSetting),
+    answer: ComparisonAnswer.optional().describe(NOT_IN_LISTS),
   })
   .meta({ id: 'Comparison' })
 export type Comparison = z.infer<typeof Comparison>

@@ -130,6 +130,9 @@ const PATH_PARAMETERS: Record<string, RegExp> = {
   trialId: UUID,
   // Looked up in a list of names, never used as a file path.
   artifact: /^[^\p{Cc}]{1,255}$/u,
+  // Ids of settings, looked up in a list.
+  a: /^[^\p{Cc}]{1,500}$/u,
+  b: /^[^\p{Cc}]{1,500}$/u,
   owner: SLUG,
   name: /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/,
   runId: /^batch-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/,

@@ -1,0 +1,76 @@
+import { type Answer, buildAnswer } from '../../statistics/answer.ts'
+import type { ComparisonStatistics } from '../../statistics/comparison-statistics.ts'
+import { DRAWS } from '../../statistics/frontier-probability.ts'
+import type { Comparison, ComparisonSetting } from '../shapes/schema.ts'
+
+/** The fields of a setting that an answer names. */
+export type NamedSetting = Pick<ComparisonSetting, 'id' | 'harness' | 'reasoningLevel' | 'provider'> & {
+  model: { name: string }
+}
+
+type AnsweredComparison = {
+  state: string
+  /** Number of tasks. Null until they are frozen. */
+  tasks: number | null
+  attempts: number
+  trials: { total: number; queued: number; running: number }
+}
+
+/** States in which no more results are expected. */
+const ENDED: readonly string[] = ['completed', 'canceled']
+
+export const toAnswer = (
+  { state, tasks, attempts, trials }: AnsweredComparison,
+  settings: readonly NamedSetting[],
+  statistics: ComparisonStatistics,
+): Answer =>
+  buildAnswer({
+    isCollecting: !ENDED.includes(state),
+    finished: trials.total - trials.queued - trials.running,
+    total: trials.total,
+    plan: { tasks, attempts },
+    settings: settings.map((setting) => ({
+      id: setting.id,
+      name: describeSetting(setting),
+      isReference: setting.provider === 'none',
+    })),
+    statistics,
+  })
+
+/** Describes a setting in words: `claude-sonnet-5 with claude-code at high`. */
+const describeSetting = ({ model, harness, reasoningLevel }: NamedSetting): string =>
+  `${model.name} with ${harness}${reasoningLevel === 'none' ? '' : ` at ${reasoningLevel}`}`
+
+const METHODS = { rank: 'holm-paired-t', frontierProbability: `task-bootstrap-${DRAWS}-sfc32` }
+
+/** Adds statistics and answer to a status. */
+export function addStatistics(status: Comparison, statistics: ComparisonStatistics): Comparison {
+  return {
+    ...status,
+    settings: status.settings.map((setting, index) => ({
+      ...setting,
+      stats: { ...setting.stats, ...toSettingStats(statistics.settings[index]) },
+    })),
+    answer: toAnswer({ ...status, tasks: status.frozen?.tasks ?? null }, status.settings, statistics),
+  }
+}
+
+function toSettingStats(found: ComparisonStatistics['settings'][number] | undefined) {
+  return {
+    costCi95: found?.cost
+      ? {
+          low: toUsd(found.cost.low),
+          high: toUsd(found.cost.high),
+          level: 0.95,
+          method: 'johnson-t',
+          tasks: found.tasks,
+        }
+      : null,
+    rank: found?.rank ?? null,
+    frontierProbability: found?.frontierProbability ?? null,
+    methods: METHODS,
+  }
+}
+
+/** Converts micro-dollars to USD, rounded to six decimals. */
+export const toUsd = (micros: number): number => Math.round(micros) / 1_000_000

@@ -1,0 +1,112 @@
+import type { Db } from '../../platform/db/db.ts'
+import { invalidRequest, notFound, Problem } from '../../platform/problem.ts'
+import { findPair } from '../../statistics/answer.ts'
+import type { ComparisonStatistics } from '../../statistics/comparison-statistics.ts'
+import { flipPair, type PairStatistics, type SettingResults, toOutcome } from '../../statistics/pairs.ts'
+import { loadComparisonNames } from '../names.ts'
+import { noSharedTasks } from '../schema.ts'
+import { type ComparisonRow, listSettingRows } from '../sql.ts'
+import { toUsd } from './answer.ts'
+import type { ComparisonPair, ComparisonPairWithTasks } from './schema.ts'
+import { loadResults, type StatisticsCache } from './statistics.ts'
+
+/** Lists all pairs of settings, or with a baseline each other setting against it. */
+export async function listPairs(
+  db: Db,
+  statistics: StatisticsCache,
+  row: ComparisonRow,
+  baseline: string | undefined,
+): Promise<ComparisonPair[]> {
+  const ids = (await listSettingRows(db, [row.key])).map(({ id }) => id)
+  const base = baseline === undefined ? undefined : requireBaseline(ids, baseline)
+  const loaded = await statistics.load(db, row)
+  const pairs = base === undefined ? loaded.pairs : listAgainst(loaded, base)
+  if (base !== undefined && ids.length > 1 && pairs.every(({ tasks }) => tasks === 0))
+    throw noShared('/query/baseline', `${baseline} shares no scored task with another setting.`)
+  return pairs.map((pair) => toWirePair(pair, ids))
+}
+
+function requireBaseline(ids: readonly string[], baseline: string): number {
+  const index = ids.indexOf(baseline)
+  if (index >= 0) return index
+  const message = `Unknown setting ${baseline}`
+  throw new Problem(invalidRequest, `/query/baseline: ${message}`, {
+    errors: [{ pointer: '/query/baseline', code: 'unknown_setting', message }],
+  })
+}
+
+const listAgainst = ({ pairs }: ComparisonStatistics, base: number): PairStatistics[] =>
+  pairs.flatMap((pair) => {
+    if (pair.b === base) return [pair]
+    return pair.a === base ? [flipPair(pair)] : []
+  })
+
+const noShared = (pointer: string, message: string): Problem =>
+  new Problem(noSharedTasks, message, { errors: [{ pointer, code: noSharedTasks.code, message }] })
+
+/** Reads one pair with the outcome of each shared task. */
+export async function readPair(
+  db: Db,
+  statistics: StatisticsCache,
+  row: ComparisonRow,
+  { a, b }: { a: string; b: string },
+): Promise<ComparisonPairWithTasks> {
+  const names = await loadComparisonNames(db, row)
+  const ids = names.settings.map(({ id }) => id)
+  const [first, second] = [requireSetting(ids, a), requireSetting(ids, b)]
+  if (first === second) throw noShared('/path/b', 'A setting cannot be compared with itself. Name two settings.')
+  const pair = findPair(await statistics.load(db, row), first, second)
+  if (pair.tasks === 0) throw noShared('/path/b', `${a} and ${b} share no scored task.`)
+  const results = await loadResults(db, row)
+  const [ofA, ofB] = [results[first], results[second]]
+  const outcomes = names.tasks.flatMap((task, index) => {
+    const [one, other] = [toTaskScore(ofA, index), toTaskScore(ofB, index)]
+    return one && other ? [{ task, outcome: toOutcome(one.passed, other.passed), a: one, b: other }] : []
+  })
+  return { ...toWirePair(pair, ids), outcomes }
+}
+
+function requireSetting(ids: readonly string[], id: string): number {
+  const index = ids.indexOf(id)
+  if (index < 0) throw new Problem(notFound, `Setting ${id} not found`)
+  return index
+}
+
+/** Returns the result of a task. Undefined without a scored trial. */
+export function toTaskScore(results: SettingResults | undefined, task: number) {
+  const trials = results?.trials[task] ?? 0
+  if (!results || trials === 0) return undefined
+  const micros = results.micros[task] ?? Number.NaN
+  return {
+    passed: results.passed[task] === 1,
+    trials,
+    passes: results.passes[task] ?? 0,
+    costUsd: Number.isNaN(micros) ? null : toUsd(micros),
+  }
+}
+
+function toWirePair(pair: PairStatistics, ids: readonly string[]): ComparisonPair {
+  const { tasks, wonByA, wonByB, both, neither } = pair
+  return { a: ids[pair.a] ?? '', b: ids[pair.b] ?? '', wonByA, wonByB, both, neither, tasks, ...toWireDifference(pair) }
+}
+
+/** Converts differences to percentage points and USD. */
+export function toWireDifference({
+  difference,
+  cost,
+  verdict,
+}: Pick<PairStatistics, 'difference' | 'cost' | 'verdict'>) {
+  return {
+    difference: difference
+      ? {
+          points: 100 * difference.mean,
+          low: 100 * difference.low,
+          high: 100 * difference.high,
+          level: 0.95,
+          method: 'paired-t-bonett-price',
+        }
+      : null,
+    costDifferenceUsd: cost ? { mean: toUsd(cost.mean), low: toUsd(cost.low), high: toUsd(cost.high) } : null,
+    verdict,
+  }
+}
