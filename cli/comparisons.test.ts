@@ -38,6 +38,19 @@ test('a comparison is left with Ctrl-C, goes on, and can be watched again to its
   expect(again.out).toMatch(/^reference\|nop\|none +0\/5 +0\.0 % /m)
   const json = await assay(['--json', 'comparisons', 'show', 'assay/quick', id], { env })
   expect(JSON.parse(json.out)).toMatchObject({ id, state: 'completed', trials: { total: 20, passed: 10 } })
+
+  const answer = 'Only reference settings were compared, so there is nothing to recommend'
+  expect(again.out).toContain(`\n${answer}`)
+  expect(again.out).toMatch(/^reference\|oracle\|none +reference\|nop\|none +5 +0 +0 +0 +\+100\.0 .* better$/m)
+  expect(JSON.parse(json.out)).toMatchObject({
+    answer: { text: expect.stringContaining(answer) },
+    pairs: [{ wonByA: 5 }],
+  })
+  const baseline = ['--baseline', 'reference|oracle|none']
+  const pairs = await assay(['comparisons', 'pairs', 'assay/quick', id, ...baseline], { env })
+  expect(pairs.out).toMatch(/^reference\|nop\|none +reference\|oracle\|none +0 +5 +0 +0 +-100\.0 .* worse$/m)
+  const unknown = await assay(['comparisons', 'pairs', 'assay/quick', id, '--baseline', 'none'], { env })
+  expect(unknown).toMatchObject({ code: 1, err: expect.stringContaining('Unknown setting none') })
 })
 
 /** The one that is there, once it is. */

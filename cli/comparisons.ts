@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import type { Catalog } from '../src/catalog/schema.ts'
 import type { Comparison } from '../src/comparisons/shapes/schema.ts'
 import { call } from '../src/platform/http/client.ts'
+import { type PairFlags, printPairs, printResults } from './comparison-answer.ts'
 import { type CompareRequest, openScope, type ScopeFlags } from './comparison-scope.ts'
 import { printErrors, printTrials, type ScopedComparison, type TrialFlags } from './comparison-trials.ts'
 import { Failed, WrongUse } from './failure.ts'
@@ -13,7 +14,7 @@ import { note, print, printJson, type Shell } from './shell.ts'
 import { moment, printTable } from './table.ts'
 import { detachOnSignal, printSettings, watchComparison } from './watch-comparison.ts'
 
-type ComparisonVerbFlags = ScopeFlags & TrialFlags & { budget?: string }
+type ComparisonVerbFlags = ScopeFlags & TrialFlags & PairFlags & { budget?: string }
 
 type CompareFlags = ScopeFlags & {
   model: string[]
@@ -98,6 +99,7 @@ function addComparisons(assay: Command, shell: Shell): void {
 
 const STATE = ['--state <state>', 'only those that are passed, failed, errored, …'] as const
 const SETTING = ['--setting <id>', 'only those of this setting, as `show` names it'] as const
+const BASELINE = ['--baseline <id>', 'Setting to compare the others with (default: all pairs)'] as const
 const BUDGET = ['--budget <usd>', 'a new one: at this much nothing new starts'] as const
 
 type ComparisonVerb = {
@@ -111,6 +113,12 @@ const VERBS: ComparisonVerb[] = [
   { verb: 'watch', about: 'Watch a comparison; Ctrl-C leaves it running', run: watch },
   { verb: 'show', about: 'Show the status of a comparison', run: show },
   { verb: 'trials', about: 'List the trials of a comparison, with errors', run: trials, options: [STATE, SETTING] },
+  {
+    verb: 'pairs',
+    about: 'Compare the settings of a comparison in pairs',
+    run: pairs,
+    options: [BASELINE],
+  },
   { verb: 'resume', about: 'Resume a paused, failed or canceled comparison', run: resume, options: [BUDGET] },
   { verb: 'cancel', about: 'Cancel a comparison', run: cancel },
 ]
@@ -191,8 +199,7 @@ async function follow(
   const last = await watchComparison(shell, service, { endpoints, params: { ...params, comparisonId: id } }, left)
   const again = `assay comparisons watch ${argument} ${id}`
   if (last === undefined) return note(shell, `Still running in the background. To watch again: ${again}`)
-  if (service.json) printJson(shell, last)
-  else printSettings(shell, last)
+  await printResults(shell, service, { scope, id }, last)
   await printErrors(shell, service, { scope, id }, last)
   if (last.state === 'completed' && isWorthSomething(last)) return
   if (last.state !== 'completed')
@@ -230,7 +237,8 @@ async function watch(shell: Shell, command: Command, names: string[], flags: Sco
 async function show(shell: Shell, command: Command, names: string[], flags: ScopeFlags): Promise<void> {
   const { service, scope, params } = await place(shell, command, names, flags)
   const { body } = await call(service, scope.endpoints.read, { params })
-  present(shell, service, body)
+  note(shell, `The comparison is ${body.state}${reasonOf(body)}`)
+  await printResults(shell, service, { scope, id: body.id }, body)
   await printErrors(shell, service, { scope, id: body.id }, body)
 }
 
@@ -250,13 +258,15 @@ async function resume(shell: Shell, command: Command, names: string[], flags: Co
 
 async function cancel(shell: Shell, command: Command, names: string[], flags: ScopeFlags): Promise<void> {
   const { service, scope, params } = await place(shell, command, names, flags)
-  present(shell, service, (await call(service, scope.endpoints.cancel, { params })).body)
+  const { body: comparison } = await call(service, scope.endpoints.cancel, { params })
+  note(shell, `The comparison is ${comparison.state}${reasonOf(comparison)}`)
+  if (service.json) printJson(shell, comparison)
+  else printSettings(shell, comparison)
 }
 
-function present(shell: Shell, { json }: Service, comparison: Comparison): void {
-  note(shell, `The comparison is ${comparison.state}${reasonOf(comparison)}`)
-  if (json) printJson(shell, comparison)
-  else printSettings(shell, comparison)
+async function pairs(shell: Shell, command: Command, names: string[], flags: ComparisonVerbFlags): Promise<void> {
+  const { service, scope, params } = await place(shell, command, names, flags)
+  await printPairs(shell, service, { scope, id: params.comparisonId }, flags)
 }
 
 async function list(shell: Shell, command: Command, name: string | undefined, flags: ScopeFlags): Promise<void> {

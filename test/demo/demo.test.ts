@@ -25,6 +25,8 @@ test('compares settings without keys, network or Docker', async () => {
   expect(err).toMatch(/^The comparison is paused: .*budget of \$0\.01 .*Resume with a larger budget/m)
   expect(out).toMatch(/^custom\/scripted\|mini\|low +2\/5 +40\.0 %/m)
   expect(out).toMatch(/^custom\/scripted\|mini\|high +5\/5 +100\.0 %/m)
+  // The demo ends with an answer.
+  expect(out).toMatch(/^(Use|Tentatively use) scripted-1 with mini at high: it solved 5 of 5 tasks for \$\S+ each\. /m)
   expect(out).toContain('Next steps')
   expect(code).toBe(0)
 })

@@ -1,0 +1,77 @@
+import type { Comparison } from '../src/comparisons/shapes/schema.ts'
+import type { ComparisonPair } from '../src/comparisons/statistics/schema.ts'
+import { call } from '../src/platform/http/client.ts'
+import type { ScopedComparison } from './comparison-trials.ts'
+import type { Service } from './service.ts'
+import { print, printJson, type Shell } from './shell.ts'
+import { printTable } from './table.ts'
+import { printSettings } from './watch-comparison.ts'
+
+export type PairFlags = { baseline?: string }
+
+/** Pairs that are printed after a comparison without a recommendation. With more, the table would hide the answer. */
+const PAIRS_MAX = 10
+
+/** Prints the results of a comparison, then its answer and the pairs behind it. */
+export async function printResults(
+  shell: Shell,
+  service: Service,
+  scoped: ScopedComparison,
+  comparison: Comparison,
+): Promise<void> {
+  const pairs = await listAnsweredPairs(service, scoped, comparison)
+  if (service.json) return printJson(shell, pairs ? { ...comparison, pairs } : comparison)
+  printSettings(shell, comparison)
+  if (pairs && pairs.length > 0) {
+    print(shell, '')
+    printPairTable(shell, pairs)
+  }
+  if (comparison.answer) print(shell, '', comparison.answer.text)
+}
+
+/** Lists every setting against the recommended one, or all pairs. Undefined without scored trials. */
+async function listAnsweredPairs(
+  service: Service,
+  scoped: ScopedComparison,
+  { answer, settings }: Comparison,
+): Promise<ComparisonPair[] | undefined> {
+  if (!answer || answer.state === 'collecting') return undefined
+  const baseline = answer.recommended ?? undefined
+  const isLong = (settings.length * (settings.length - 1)) / 2 > PAIRS_MAX
+  if (baseline === undefined && isLong && !service.json) return undefined
+  const pairs = await listPairs(service, scoped, baseline)
+  return pairs.filter(({ tasks }) => tasks > 0)
+}
+
+async function listPairs(
+  service: Service,
+  { scope, id }: ScopedComparison,
+  baseline: string | undefined,
+): Promise<ComparisonPair[]> {
+  const params = { org: service.org, ...scope.params, comparisonId: id }
+  return (await call(service, scope.endpoints.pairs, { params, query: { baseline } })).body.pairs
+}
+
+export async function printPairs(shell: Shell, service: Service, scoped: ScopedComparison, flags: PairFlags) {
+  const pairs = await listPairs(service, scoped, flags.baseline)
+  if (service.json) return printJson(shell, { pairs })
+  printPairTable(shell, pairs)
+}
+
+function printPairTable(shell: Shell, pairs: readonly ComparisonPair[]): void {
+  printTable<ComparisonPair>(shell, pairs, [
+    ['SETTING', ({ a }) => a],
+    ['AGAINST', ({ b }) => b],
+    ['WON', ({ wonByA }) => String(wonByA)],
+    ['LOST', ({ wonByB }) => String(wonByB)],
+    ['BOTH', ({ both }) => String(both)],
+    ['NEITHER', ({ neither }) => String(neither)],
+    ['POINTS', ({ difference }) => (difference ? signed(difference.points) : '-')],
+    ['95 %', ({ difference }) => (difference ? `${signed(difference.low)} to ${signed(difference.high)}` : '-')],
+    ['VERDICT', ({ verdict }) => formatVerdict(verdict)],
+  ])
+}
+
+export const formatVerdict = (verdict: ComparisonPair['verdict']): string => verdict.replace('_', ' ')
+
+export const signed = (points: number): string => `${points > 0 ? '+' : ''}${points.toFixed(1)}`
