@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../../test/support/app.ts'
-import { type Comparing, comparing } from '../../../test/support/comparisons.ts'
-import { insertComparison, type MadeUp, releasing } from '../../../test/support/releases.ts'
+import { type ComparisonLab, openComparisonLab } from '../../../test/support/comparisons.ts'
+import { insertComparison, openReleaseLab, type SettingFixture } from '../../../test/support/releases.ts'
 import { inBenchmark, inRepository } from '../schema.ts'
 
 let app: TestApp
-let repository: Awaited<ReturnType<typeof releasing>>
-let benchmark: Comparing
+let repository: Awaited<ReturnType<typeof openReleaseLab>>
+let benchmark: ComparisonLab
 
 beforeAll(async () => {
   app = await testApp()
-  repository = await releasing(app)
-  benchmark = await comparing(app)
+  repository = await openReleaseLab(app)
+  benchmark = await openComparisonLab(app)
 })
 afterAll(async () => app[Symbol.asyncDispose]())
 
@@ -24,7 +24,7 @@ const BAD = 'acme/bad|mini|low'
 const solved = (passed: number): string => 'p'.repeat(passed) + 'f'.repeat(TASKS - passed)
 
 /** Stores a finished comparison on 24 tasks of the repository. Returns the parameters of its path. */
-async function stored(...settings: MadeUp[]) {
+async function stored(...settings: SettingFixture[]) {
   const digests = Array.from({ length: TASKS }, (_, task) => repository.digests[task % repository.digests.length] ?? '')
   const key = await insertComparison(app.database.pool, { ...repository.where, digests }, settings)
   const { rows } = await app.database.pool.query('select id from comparisons where key = $1', [key])

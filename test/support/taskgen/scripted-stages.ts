@@ -1,8 +1,8 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import type { Json } from '../../../src/harnesses/json.ts'
 import {
   type CandidateState,
-  type Json,
   STAGES,
   type Stage,
   type StageDone,
