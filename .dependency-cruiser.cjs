@@ -128,7 +128,7 @@ module.exports = {
         path: '^src/',
         pathNot: [
           ...CLIENT,
-          '^src/trials/(engine|record)\\.ts$',
+          '^src/trials/(local-engine|record)\\.ts$',
           '^src/operate/(model-trial|canaries)\\.ts$',
           '^src/catalog/models\\.ts$',
           '^src/harbor/safety/check-task\\.ts$',

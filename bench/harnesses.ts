@@ -10,8 +10,8 @@ import { type InstalledFolder, install } from '../src/harnesses/bundles/install.
 import { type Harness, HOME } from '../src/harnesses/harness.ts'
 import { harnesses } from '../src/harnesses/harnesses.ts'
 import type { ModelAccess } from '../src/harnesses/model-access.ts'
-import { openWorkbench, taskToml, writeTask } from '../src/trials/testing/workbench.ts'
 import { bundlesFolder } from '../test/support/harnesses/scripted-gateway.ts'
+import { openTrialRunner, taskToml, writeTask } from '../test/support/trials/trial-runner.ts'
 import { atMost, type BenchMeasurement, type MeasureRow, median, milliseconds, note, times } from './measure.ts'
 
 const ROUNDS = 9
@@ -23,7 +23,7 @@ export const harnessesBench: BenchMeasurement = {
   about:
     'From the beginning of the agent’s phase until the program first reaches for its model, in a local sandbox (bwrap), against the same program with the same settings started on the host, in turns. The first start in an image, which also tries whether the program fits, is left out.',
   async run() {
-    await using bench = await openWorkbench('bwrap')
+    await using bench = await openTrialRunner('bwrap')
     const task = writeTask(join(bench.folder, 'task'), { 'task.toml': taskToml({ agentSec: 120 }) })
     const rows: MeasureRow[] = []
     for (const harness of harnesses.filter(({ bundle }) => bundle)) rows.push(...(await measure(bench, task, harness)))
@@ -31,7 +31,7 @@ export const harnessesBench: BenchMeasurement = {
   },
 }
 
-type TrialBench = Awaited<ReturnType<typeof openWorkbench>>
+type TrialBench = Awaited<ReturnType<typeof openTrialRunner>>
 
 async function measure(bench: TrialBench, task: string, harness: Harness): Promise<MeasureRow[]> {
   const folder = await bundlesFolder()

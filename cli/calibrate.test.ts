@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ANSWER_TASK } from '../src/trials/testing/attacked-tasks.ts'
-import { writeTask } from '../src/trials/testing/workbench.ts'
 import { baseRootfs } from '../test/support/base-image.ts'
+import { ANSWER_TASK } from '../test/support/trials/attacked-tasks.ts'
+import { writeTask } from '../test/support/trials/trial-runner.ts'
 import { assay, scratchFolder } from './test-support.ts'
 
 const folder = scratchFolder()

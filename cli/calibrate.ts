@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { calibrateTask } from '../src/trials/engine.ts'
+import type { calibrateLocalTask } from '../src/trials/local-engine.ts'
 import { buildEngineOptions, collect, type EngineFlags, stopOnSignals, throwReported } from './engine.ts'
 import { withExample, withGlobals } from './help.ts'
 import { DATA, openLog, readSettings } from './operate-config.ts'
@@ -8,7 +8,7 @@ import { globalsOf } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { printFacts, printTable } from './table.ts'
 
-type CalibrateTaskResult = Awaited<ReturnType<typeof calibrateTask>>
+type CalibrateTaskResult = Awaited<ReturnType<typeof calibrateLocalTask>>
 
 /** Runs without a server, like `assay trial`. */
 export function addCalibrateCommand(assay: Command, shell: Shell): void {
@@ -29,13 +29,13 @@ async function calibrate(shell: Shell, taskFolder: string, flags: EngineFlags, c
   await requireFolder(taskFolder, 'the folder of a task')
   const config = await readSettings(shell, flags)
   const log = await openLog(shell, config, 'warn')
-  const engine = await import('../src/trials/engine.ts')
+  const engine = await import('../src/trials/local-engine.ts')
   using stop = stopOnSignals()
   const say = (line: string) => {
     if (flags.verbose) note(shell, line)
   }
   const calibrated = await engine
-    .calibrateTask({
+    .calibrateLocalTask({
       taskFolder,
       ...buildEngineOptions(shell, config, flags),
       signal: stop.signal,

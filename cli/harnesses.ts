@@ -48,7 +48,7 @@ type ListHarnessFlags = Flags & { own?: boolean }
 
 async function list(shell: Shell, flags: Flags, command: Command): Promise<void> {
   const { dataFolder } = await readSettings(shell, flags)
-  const { listHarnesses } = await import('../src/trials/engine.ts')
+  const { listHarnesses } = await import('../src/trials/local-engine.ts')
   const rows = await listHarnesses(dataFolder)
   if (globalsOf(command).json) return printJson(shell, rows)
   printTable(shell, rows, [
@@ -62,7 +62,7 @@ async function list(shell: Shell, flags: Flags, command: Command): Promise<void>
 
 async function show(shell: Shell, id: string, flags: Flags): Promise<void> {
   const { dataFolder } = await readSettings(shell, flags)
-  const { listHarnesses } = await import('../src/trials/engine.ts')
+  const { listHarnesses } = await import('../src/trials/local-engine.ts')
   const all = await listHarnesses(dataFolder)
   const found = all.find((harness) => harness.id === id)
   if (!found) throw new WrongUse(`Unknown harness ${id}. Available: ${all.map((known) => known.id).join(', ')}.`)
@@ -71,7 +71,7 @@ async function show(shell: Shell, id: string, flags: Flags): Promise<void> {
 
 async function install(shell: Shell, id: string, flags: Flags): Promise<void> {
   const { dataFolder } = await readSettings(shell, flags)
-  const { installHarness } = await import('../src/trials/engine.ts')
+  const { installHarness } = await import('../src/trials/local-engine.ts')
   using stop = stopOnSignals()
   const progress = progressBar(shell)
   const onProgress = (name: string, done: number, total: number): void => progress.show(done, total, name)

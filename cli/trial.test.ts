@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { writeTask } from '../src/trials/testing/workbench.ts'
 import { baseRootfs } from '../test/support/base-image.ts'
+import { writeTask } from '../test/support/trials/trial-runner.ts'
 import { assay, scratchFolder } from './test-support.ts'
 
 const folder = scratchFolder()

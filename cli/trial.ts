@@ -139,7 +139,7 @@ async function importImage(shell: Shell, path: string, flags: Flags & { name: st
   await requirePath(path)
   const config = await readSettings(shell, flags)
   const log = await openLog(shell, config, 'warn')
-  const engine = await import('../src/trials/engine.ts')
+  const engine = await import('../src/trials/local-engine.ts')
   const digest = await engine
     .importImage(path, flags.name, { dataFolder: config.dataFolder, log })
     .catch(throwReported())

@@ -6,16 +6,16 @@ import { readTask } from '../src/harbor/read-task.ts'
 import { shellCommand } from '../src/harnesses/reference.ts'
 import { calibrate } from '../src/trials/calibrate.ts'
 import { VERIFY_MODES, type VerifyMode } from '../src/trials/record.ts'
-import type { Strength } from '../src/trials/strength.ts'
+import type { VerifierStrength } from '../src/trials/verifier-strength.ts'
 import {
   type AttackedTask,
   PLAIN_TASKS,
   TASK_KINDS,
   TOOL_TASKS,
   writeAttackedTasks,
-} from '../src/trials/testing/attacked-tasks.ts'
-import { ATTACKS, type Attack } from '../src/trials/testing/attacks.ts'
-import { openWorkbench, SANDBOXES, type SandboxName } from '../src/trials/testing/workbench.ts'
+} from '../test/support/trials/attacked-tasks.ts'
+import { ATTACKS, type Attack } from '../test/support/trials/attacks.ts'
+import { openTrialRunner, SANDBOXES, type SandboxName } from '../test/support/trials/trial-runner.ts'
 import { ROOT } from './files.ts'
 
 // Calibrates the attacked tasks, tries every attack in every mode and sandbox, and writes docs/attacks.md.
@@ -23,14 +23,20 @@ import { ROOT } from './files.ts'
 /** Repetitions of an attack that may be a race. Others are tried once. */
 const TRIES = 3
 
-type AttackBench = Awaited<ReturnType<typeof openWorkbench>>
+type AttackBench = Awaited<ReturnType<typeof openTrialRunner>>
 type AttackCell = { wins: number; tries: number } | undefined
 type AttackRow = { attack: Attack; cells: AttackCell[] }
-type CalibratedTask = { name: string; weakness: string | null; mode: VerifyMode; strength: Strength; winners: string[] }
+type CalibratedTask = {
+  name: string
+  weakness: string | null
+  mode: VerifyMode
+  strength: VerifierStrength
+  winners: string[]
+}
 type SandboxResult = { isolation: string; rows: AttackRow[]; tasks: CalibratedTask[] }
 
 async function tryAll(name: SandboxName): Promise<SandboxResult> {
-  await using bench = await openWorkbench(name, { hasTools: true })
+  await using bench = await openTrialRunner(name, { hasTools: true })
   const folderOf = writeAttackedTasks(bench.folder)
   const { isolation } = await bench.provider.selfTest()
   const tasks: CalibratedTask[] = []

@@ -30,7 +30,7 @@ import { findProvider } from './sandboxes/sandboxes.ts'
 import type { Stages } from './taskgen/pipeline/stage.ts'
 import { realStages } from './taskgen/pipeline/stages/stages.ts'
 import type { OnBatchStep } from './taskgen/pipeline/steps.ts'
-import { reapScratch } from './trials/scratch.ts'
+import { reapScratchFolders } from './trials/scratch-folder.ts'
 
 /** The services that every role works with, opened once per process. */
 export type Services = {
@@ -139,7 +139,7 @@ function createSelfTest(provider: SandboxProvider, trialsFolder: string): () => 
     const capabilities = await provider.selfTest()
     if (!wasWorking) {
       await provider.reap()
-      await reapScratch(trialsFolder)
+      await reapScratchFolders(trialsFolder)
     }
     isWorking = true
     return capabilities

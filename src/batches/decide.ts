@@ -9,7 +9,7 @@ import { enqueueDiscovery } from '../taskgen/pipeline/discover.ts'
 import { INSTRUCTION_FILE } from '../taskgen/pipeline/input-digest.ts'
 import { deleteReviewEvidence, storeTask } from '../taskgen/pipeline/store-task.ts'
 import { isOpen, toRunId } from '../taskgen/schema.ts'
-import { openScratch } from '../trials/scratch.ts'
+import { openScratchFolder } from '../trials/scratch-folder.ts'
 import { type By, record } from '../workspaces/audit.ts'
 import { enqueueImport } from './import.ts'
 import { type BatchTask, batchStopped, fileNotEditable, taskChanged, taskNotGreen, taskNotReady } from './schema.ts'
@@ -170,7 +170,7 @@ function requireEditable(
 /** All files with that one changed, checked and kept as if they had been imported. */
 async function storeEditedTask(deps: EditFileDeps, row: FullTaskRow, { path, content }: FileEdit) {
   const stored = await readStored(deps, row)
-  await using scratch = await openScratch(deps.scratchFolder)
+  await using scratch = await openScratchFolder(deps.scratchFolder)
   const folder = join(scratch.path, 'task')
   await contentStore(deps).unpack(stored, folder)
   await writeFile(join(folder, path), content)

@@ -24,7 +24,7 @@ import {
   markWaiting,
 } from '../taskgen/pipeline/batch-state.ts'
 import { type TaskCalibration, TaskEvidence } from '../taskgen/schema.ts'
-import { openScratch } from '../trials/scratch.ts'
+import { openScratchFolder } from '../trials/scratch-folder.ts'
 import * as rows from './sql.ts'
 import type { ValidationOutcome, Validator } from './validator.ts'
 
@@ -105,7 +105,7 @@ export async function runValidator(
   taskDigest: string,
   signal: AbortSignal,
 ): Promise<ValidationOutcome> {
-  await using scratch = await openScratch(deps.folder)
+  await using scratch = await openScratchFolder(deps.folder)
   const folder = join(scratch.path, 'task')
   const outputFolder = join(scratch.path, 'output')
   const { digest } = await unpackContent(deps, taskDigest, folder)

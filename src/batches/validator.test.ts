@@ -2,14 +2,14 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { smallTask } from '../../test/support/archives.ts'
 import { openImportLab } from '../../test/support/batches.ts'
-import { openWorkbench } from '../trials/testing/workbench.ts'
+import { openTrialRunner } from '../../test/support/trials/trial-runner.ts'
 import { sandboxValidator } from './validator.ts'
 
 let app: TestApp
-let bench: Awaited<ReturnType<typeof openWorkbench>>
+let bench: Awaited<ReturnType<typeof openTrialRunner>>
 beforeAll(async () => {
   app = await testApp()
-  bench = await openWorkbench('bwrap')
+  bench = await openTrialRunner('bwrap')
 }, 600_000)
 afterAll(async () => {
   await bench[Symbol.asyncDispose]()

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { createScriptedEngine, openComparisonLab } from '../../test/support/comparisons.ts'
 import { readReward } from '../harbor/reward.ts'
-import { blamedOutcome, stepOutcome, trialOutcome } from '../trials/outcome.ts'
+import { toFailedOutcome, toStepOutcome, toTrialOutcome } from '../trials/outcome.ts'
 import type { StepRecord, TrialRecord } from '../trials/record.ts'
 import type { ComparisonTrial } from './shapes/schema.ts'
 import type { TrialRunRequest } from './trials/engine.ts'
@@ -72,12 +72,12 @@ async function recordOf(folder: string, data: Hostile): Promise<Partial<TrialRec
   if (data.json) writeFileSync(join(reward, 'reward.json'), data.json)
   if (data.txt) writeFileSync(join(reward, 'reward.txt'), data.txt)
   const exit = { code: data.code, limit: null, seconds: 1, outputBytes: 0 }
-  const outcome = stepOutcome(exit, await readReward(reward))
+  const outcome = toStepOutcome(exit, await readReward(reward))
   rmSync(reward, { recursive: true })
   const step = { agent: exit, verifier: exit, notes: [], ...outcome } as unknown as StepRecord
   const plain = { ...step, reward: 1, rewards: { reward: 1 }, error: null }
   const steps = data.second ? [plain, step] : [step]
-  const verdict = outcome.error === null ? trialOutcome(steps, 'mean') : blamedOutcome(steps, 'mean')
+  const verdict = outcome.error === null ? toTrialOutcome(steps, 'mean') : toFailedOutcome(steps, 'mean')
   return { ...verdict, error: data.error ?? verdict.error }
 }
 

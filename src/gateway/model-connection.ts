@@ -1,5 +1,5 @@
 import type { ModelAccess } from '../harnesses/model-access.ts'
-import type { ModelPlace } from '../trials/bench.ts'
+import type { TrialModel } from '../trials/trial-request.ts'
 import { openModel } from './client/open-model.ts'
 import { closeGrant, openGrant } from './grants.ts'
 import type { GrantFacts, Ledger } from './ledger.ts'
@@ -8,7 +8,7 @@ import type { GrantTotals } from './totals.ts'
 
 /** The connection of one trial to its model. */
 export type ModelConnection = {
-  trialModel: ModelPlace
+  trialModel: TrialModel
   /** Closes the grant and returns its totals. Nothing is spent afterwards. Idempotent. */
   close(): Promise<GrantTotals>
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { TrialClass } from '../trials/record.ts'
+import type { OutcomeClass } from '../trials/record.ts'
 import { computeTotals, type GrantTotals } from './totals.ts'
 import { applyVerdict, decideVerdict } from './verdict.ts'
 
@@ -20,7 +20,7 @@ const ledger = (last: FailureKind | null, calls: Partial<GrantTotals['calls']> =
   lastFailure: last && { status: null, kind: last, at: new Date(0), isRecovered: false },
 })
 const PASSED = { state: 'passed', class: 'verified', error: null } as const
-const failed = (word: TrialClass) => ({ state: 'failed', class: word, error: null }) as const
+const failed = (word: OutcomeClass) => ({ state: 'failed', class: word, error: null }) as const
 const ERRORED = { state: 'errored', class: 'sandbox_error', error: 'The sandbox broke.' } as const
 
 test.each(['rate', 'upstream', 'crowded'] as const)('an unanswered trial is not scored after `%s`', (kind) => {

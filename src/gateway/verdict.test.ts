@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { TrialClass } from '../trials/record.ts'
+import type { OutcomeClass } from '../trials/record.ts'
 import type { FailureKind, Refusal } from './ledger.ts'
 import { computeTotals, type GrantTotals } from './totals.ts'
 import { applyVerdict, decideVerdict } from './verdict.ts'
@@ -40,7 +40,7 @@ const seen = ({
 })
 
 const passed = { state: 'passed', class: 'verified', error: null } as const
-const failed = (word: TrialClass = 'verified') => ({ state: 'failed', class: word, error: null }) as const
+const failed = (word: OutcomeClass = 'verified') => ({ state: 'failed', class: word, error: null }) as const
 
 test('the verifier decides if the provider answered', () => {
   expect(decideVerdict(passed, seen({}))).toEqual({ kind: 'judged', ...passed })

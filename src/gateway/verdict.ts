@@ -1,4 +1,4 @@
-import type { TrialClass, TrialRecord } from '../trials/record.ts'
+import type { OutcomeClass, TrialRecord } from '../trials/record.ts'
 import type { FailureKind, Refusal } from './ledger.ts'
 import type { GrantTotals } from './totals.ts'
 
@@ -9,7 +9,7 @@ export type ModelVerdict =
   | { kind: 'stopped'; reason: 'credential' | 'budget'; message: string }
 
 /** Classes of trials, including those that only trials with a model have. */
-export type ModelTrialClass = TrialClass | 'budget_stop' | 'refusal' | 'provider_error'
+export type ModelTrialClass = OutcomeClass | 'budget_stop' | 'refusal' | 'provider_error'
 
 type EndedTrial = Pick<TrialRecord, 'state' | 'class' | 'error'>
 type FailureReason = FailureKind | Refusal
@@ -19,7 +19,7 @@ const OUTAGES: readonly FailureReason[] = ['rate', 'upstream']
 /** Failures that the program may have caused. They excuse a trial until its last attempt. */
 const DOUBTS: readonly FailureReason[] = ['crowded']
 /** Classes of agents that ended by themselves. */
-const OWN_ENDS: readonly TrialClass[] = ['verified', 'agent_exit']
+const OWN_ENDS: readonly OutcomeClass[] = ['verified', 'agent_exit']
 
 /**
  * Decides the result of a trial from its ledger, because programs do not report failures reliably. `isLast`: the trial is

@@ -7,7 +7,7 @@ import {
   type ScriptedGateway,
 } from '../../test/support/harnesses/scripted-gateway.ts'
 import { hasPart, isLongRun } from '../../test/support/parts.ts'
-import { IMAGE, openWorkbench, taskToml, writeTask } from '../trials/testing/workbench.ts'
+import { IMAGE, openTrialRunner, taskToml, writeTask } from '../../test/support/trials/trial-runner.ts'
 import { claudeCode } from './claude-code.ts'
 import { codex } from './codex.ts'
 import { geminiCli } from './gemini-cli.ts'
@@ -46,10 +46,10 @@ function toLevelCase(protocol: LevelCase['protocol'], model: string): LevelCase 
 
 // Real programs, each of which starts a real MCP server.
 describe.skipIf(!isLongRun() || !hasPart('bwrap') || !hasPart('harnesses'))('MCP servers of a task', () => {
-  let bench: Awaited<ReturnType<typeof openWorkbench>>
+  let bench: Awaited<ReturnType<typeof openTrialRunner>>
   let models: ScriptedGateway
   beforeAll(async () => {
-    bench = await openWorkbench('bwrap')
+    bench = await openTrialRunner('bwrap')
     models = await openScriptedGateway()
   }, 600_000)
   afterAll(async () => {

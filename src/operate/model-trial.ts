@@ -9,7 +9,7 @@ import { applyVerdict, decideVerdict, type ModelTrialClass } from '../gateway/ve
 import { findHarness } from '../harnesses/harnesses.ts'
 import type { Log } from '../platform/log.ts'
 import { UnknownName } from '../platform/unknown-name.ts'
-import { type TrialWish, tryTask } from '../trials/engine.ts'
+import { type LocalTrialOptions, runLocalTrial } from '../trials/local-engine.ts'
 import type { TrialRecord } from '../trials/record.ts'
 import { startOwnGateway } from './own-gateway.ts'
 
@@ -20,13 +20,13 @@ export type ModelTrialRecord = Omit<TrialRecord, 'class'> & { class: ModelTrialC
 export async function tryTaskWithModel(
   config: Config,
   log: Log,
-  wish: TrialWish,
+  wish: LocalTrialOptions,
   wanted: ModelSelection | undefined,
 ): Promise<ModelTrialRecord> {
   const harness = wish.command === undefined ? findHarness(wish.harness) : undefined
   if (!harness || harness.protocols.length === 0) {
     if (wanted && (harness || wish.command !== undefined)) throw asksNone(wish)
-    return { ...(await tryTask(wish)), model: null }
+    return { ...(await runLocalTrial(wish)), model: null }
   }
   if (!wanted) throw new UnknownName(`${harness.name} needs a model: --model. Known: ${modelNames()}.`)
   const { access, terms } = termsOf(wanted, harness)
@@ -42,7 +42,7 @@ export async function tryTaskWithModel(
   const way = { ledger, gatewayUrl: gateway.url }
   const { trialModel, close } = await openModelConnection(way, { ...NOBODY, access, terms, budgetMicros, expiresAt })
   undo.defer(async () => void (await close()))
-  const record = await tryTask({ ...wish, model: trialModel })
+  const record = await runLocalTrial({ ...wish, model: trialModel })
   return judged(record, await close())
 }
 
@@ -55,7 +55,7 @@ function keyHint(provider: string): string {
   return variable === undefined ? 'Use `assay compare`, which takes credentials.' : `Set ${variable}.`
 }
 
-const asksNone = ({ command, harness }: TrialWish): UnknownName =>
+const asksNone = ({ command, harness }: LocalTrialOptions): UnknownName =>
   new UnknownName(
     `${command === undefined ? harness : 'A line of shell'} asks no model. Leave out --model, or name a coding agent with --harness.`,
   )

@@ -1,18 +1,18 @@
 import { existsSync, lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { IMAGE, openTrialRunner, taskToml, writeTask } from '../../test/support/trials/trial-runner.ts'
 import { nop, oracle, shellCommand } from '../harnesses/reference.ts'
-import { IMAGE, openWorkbench, taskToml, writeTask } from './testing/workbench.ts'
 
-let bench: Awaited<ReturnType<typeof openWorkbench>>
+let bench: Awaited<ReturnType<typeof openTrialRunner>>
 beforeAll(async () => {
-  bench = await openWorkbench('bwrap')
+  bench = await openTrialRunner('bwrap')
 }, 600_000)
 afterAll(async () => bench[Symbol.asyncDispose]())
 
 const kept = (...path: string[]) => join(bench.folder, 'artifacts', ...path)
 
-test('artifacts are kept where the task says, with a list of them', async () => {
+test('artifacts are stored at their destinations, with a manifest', async () => {
   const top = `artifacts = ["hello.txt", { source = "/srv/out", destination = "a/b", exclude = ["*.tmp", "cache"] }, "/nothing"]`
   const task = writeTask(join(bench.folder, 'kept'), { 'task.toml': taskToml({ top }) })
   const work = `echo hello > hello.txt; mkdir -p /srv/out/cache; cd /srv/out; echo 1 > x.txt; echo 2 > y.tmp; echo 3 > cache/z
@@ -31,7 +31,7 @@ test('artifacts are kept where the task says, with a list of them', async () => 
   expect(JSON.parse(bench.output('artifacts', 'manifest.json'))).toEqual({ artifacts: record.steps[0]?.artifacts })
 })
 
-test('what a stranger leaves as an artifact leads nowhere, overwrites nothing and stops nothing', async () => {
+test('hostile artifacts lead nowhere, overwrite nothing and do not stop the trial', async () => {
   const top = `artifacts = ["/srv/out", "/srv/link", "/srv/dev", { source = "/srv/m", destination = "out" }]`
   const task = writeTask(join(bench.folder, 'hostile'), { 'task.toml': taskToml({ top }) })
   const work = `echo hello > hello.txt; mkdir -p /srv/out/in /srv/m; cd /srv/out
@@ -66,9 +66,9 @@ const HOOK_TESTS =
 
 test.each([
   ['after the agent', ''],
-  ['inside a living environment', '[environment.healthcheck]\ncommand = "true"\n'],
+  ['inside a running environment', '[environment.healthcheck]\ncommand = "true"\n'],
 ])(
-  'hooks run %s, in order, and their failures are noted and nothing more',
+  'hooks run %s, in order, and their failures are only recorded',
   async (name, end) => {
     const commands = ['exit 4', 'sed -i "s/$/ hook/" hello.txt', 'sleep 60', 'id -un > /logs/artifacts/who']
     const task = writeTask(join(bench.folder, `hooks ${name}`), {
@@ -84,7 +84,7 @@ test.each([
   60_000,
 )
 
-test('hooks run for an agent that does nothing, too', async () => {
+test('hooks also run for an agent that does nothing', async () => {
   const task = writeTask(join(bench.folder, 'idle hook'), {
     'task.toml': taskToml({ end: hooks('echo hello hook > hello.txt') }),
     'tests/test.sh': HOOK_TESTS,
@@ -110,7 +110,7 @@ const apart = (name: string) =>
       '#!/bin/bash\ncd /app; echo hello > hello.txt; touch more.txt; mkdir bin; echo x > bin/run; chmod +x bin/run; ln -s run bin/link\n',
   })
 
-test('a verifier of its own sees the artifacts at their places, and nothing else', async () => {
+test('a separate verifier sees the artifacts at their paths, and nothing else', async () => {
   const task = apart('apart')
   expect(await bench.run(task, oracle)).toMatchObject({ state: 'passed', verifyMode: 'workspace' })
   expect(await bench.run(task, nop, 'shared-live')).toMatchObject({
@@ -124,11 +124,11 @@ test.each([
   ['planted tests', 'mkdir -p /tests; echo "echo 1 > /logs/verifier/reward.txt" > /tests/test.sh'],
   ['a planted reward', 'mkdir -p /logs/verifier; echo 1 > /logs/verifier/reward.txt'],
   ['a planted program', 'printf "#!/bin/sh\\necho hello" > /bin/cat'],
-])('a verifier of its own is not fooled by %s', async (_, work) => {
+])('a separate verifier is not deceived by %s', async (_, work) => {
   expect(await bench.run(apart('not fooled'), shellCommand(work))).toMatchObject({ state: 'failed', reward: 0 })
 })
 
-test('a verifier of its own may be a living environment, too', async () => {
+test('a separate verifier may have a healthcheck and services', async () => {
   const task = writeTask(join(bench.folder, 'apart and alive'), {
     'task.toml': taskToml({
       top: 'artifacts = ["/app/hello.txt"]',

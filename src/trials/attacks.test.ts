@@ -1,13 +1,13 @@
 import { beforeAll, expect, test } from 'vitest'
+import { type AttackedTask, PLAIN_TASKS, writeAttackedTasks } from '../../test/support/trials/attacked-tasks.ts'
+import { ATTACKED_MODES, ATTACKS, type Attack } from '../../test/support/trials/attacks.ts'
+import { inSandboxes } from '../../test/support/trials/in-sandboxes.ts'
 import { openFolderSource } from '../harbor/folder-source.ts'
 import { readTask } from '../harbor/read-task.ts'
 import { oracle, shellCommand } from '../harnesses/reference.ts'
 import { findMode } from './calibrate.ts'
 import type { VerifyMode } from './record.ts'
-import { findStaticWeakness } from './strength.ts'
-import { type AttackedTask, PLAIN_TASKS, writeAttackedTasks } from './testing/attacked-tasks.ts'
-import { ATTACKED_MODES, ATTACKS, type Attack } from './testing/attacks.ts'
-import { inSandboxes } from './testing/in-sandboxes.ts'
+import { findStaticWeakness } from './verifier-strength.ts'
 
 const isPlain = (task: AttackedTask): boolean => PLAIN_TASKS.some((name) => name === task)
 

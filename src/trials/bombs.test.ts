@@ -1,10 +1,10 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { IMAGE, openTrialRunner, taskToml, writeTask } from '../../test/support/trials/trial-runner.ts'
 import { shellCommand } from '../harnesses/reference.ts'
-import { IMAGE, openWorkbench, taskToml, writeTask } from './testing/workbench.ts'
 
-let bench: Awaited<ReturnType<typeof openWorkbench>>
+let bench: Awaited<ReturnType<typeof openTrialRunner>>
 let tasks: Record<'alone' | 'inside', string>
 
 const LIMITS = 'memory_mb = 32\nstorage_mb = 64\n'
@@ -12,7 +12,7 @@ const LIMITS = 'memory_mb = 32\nstorage_mb = 64\n'
 const COMPOSE = `services:\n  main:\n    image: ${IMAGE}\n    pids_limit: 40\n`
 
 beforeAll(async () => {
-  bench = await openWorkbench('bwrap')
+  bench = await openTrialRunner('bwrap')
   const write = (name: string, end: string) =>
     writeTask(join(bench.folder, name), {
       'task.toml': taskToml({ agentSec: 10, environment: LIMITS, end }),
@@ -35,7 +35,7 @@ const BOMBS = [
 const CASES = (['alone', 'inside'] as const).flatMap((place) => BOMBS.map((bomb) => [place, ...bomb] as const))
 
 test.each(CASES)(
-  '%s: a %s bomb ends as that limit, and is judged',
+  '%s: a %s bomb ends with its limit, and is still verified',
   async (place, _, line, kind, limit) => {
     const record = await bench.run(tasks[place], shellCommand(line))
     expect(record).toMatchObject({ state: 'failed', class: kind, limit, reward: 0 })
@@ -44,13 +44,13 @@ test.each(CASES)(
   60_000,
 )
 
-test('open files: a process that takes all it can get is refused, and the trial goes on', async () => {
+test('a process that opens too many files is refused, and the trial continues', async () => {
   const line = `perl -e 'my @f; while (open my $f, "<", "/dev/null") { push @f, $f; exit 3 if @f > 2e6 } exit 24' ; echo $? > hello.txt`
   const record = await bench.run(tasks.alone, shellCommand(line))
   expect(record).toMatchObject({ state: 'failed', reward: 0 })
 }, 60_000)
 
-test('a bomb in the tests is an error of the verifier, and never a zero', async () => {
+test('a bomb in the tests is a verifier error and never a zero', async () => {
   const task = writeTask(join(bench.folder, 'verifier bomb'), {
     'task.toml': taskToml({ environment: LIMITS }),
     'environment/docker-compose.yaml': COMPOSE,

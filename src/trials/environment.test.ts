@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { IMAGE, openTrialRunner, taskToml, writeTask } from '../../test/support/trials/trial-runner.ts'
 import { nop, oracle, shellCommand } from '../harnesses/reference.ts'
-import { IMAGE, openWorkbench, taskToml, writeTask } from './testing/workbench.ts'
 
-let bench: Awaited<ReturnType<typeof openWorkbench>>
+let bench: Awaited<ReturnType<typeof openTrialRunner>>
 beforeAll(async () => {
-  bench = await openWorkbench('bwrap')
+  bench = await openTrialRunner('bwrap')
 }, 600_000)
 afterAll(async () => bench[Symbol.asyncDispose]())
 
@@ -36,13 +36,13 @@ echo $((1 - $?)) > /logs/verifier/reward.txt
 `,
   })
 
-test('what the image runs by itself runs beside the agent, and beside the tests', async () => {
+test('the entrypoint of the image runs beside the agent and beside the tests', async () => {
   const task = withEntrypoint()
   expect(await bench.run(task, oracle)).toMatchObject({ state: 'passed', class: 'verified' })
   expect(await bench.run(task, nop)).toMatchObject({ state: 'failed', class: 'verified', reward: 0 })
 })
 
-test('an agent in a living environment has its time, its user, its input and its exit code', async () => {
+test('an agent in a running environment has its time limit, user, input and exit code', async () => {
   const task = withEntrypoint()
   const slow = await bench.run(task, shellCommand('sleep 600'), 'workspace')
   expect(slow).toMatchObject({ state: 'failed', class: 'agent_timeout', limit: 'seconds' })
@@ -61,14 +61,14 @@ test.each([
   expect(record.error).toMatch(error)
 })
 
-test('an environment whose own command ends at once is an error', async () => {
+test('an environment whose command ends at once is an error', async () => {
   const task = writeTask(join(bench.folder, 'ends'), {
     'task.toml': taskToml({ end: check('exit 1', 100) }, null),
     'environment/Dockerfile': `FROM ${IMAGE}\nENTRYPOINT ["/bin/false"]\n`,
   })
   const record = await bench.run(task, oracle)
   expect(record).toMatchObject({ state: 'errored', class: 'sandbox_error' })
-  expect(record.error).toMatch(/ended \(code 1\) before it was healthy/)
+  expect(record.error).toMatch(/ended \(code 1\) before it became healthy/)
 })
 
 const steps = (more: string) => taskToml({ end: `[[steps]]\nname = "one"\n${more}` }, null)
@@ -81,13 +81,13 @@ const stepFiles = (setup: string) => ({
   'steps/one/solution/solve.sh': '#!/bin/bash\ncat deep/data.txt tail > hello.txt\necho x > deep/data.txt\n',
 })
 
-test('a step has its files and its setup, as the user of the agent', async () => {
+test('a step gets its files and its setup, as the user of the agent', async () => {
   const setup = '#!/bin/bash\n[ "$(id -un) $PWD" = "dev /app" ] && echo lo > tail\n'
   const files = { ...stepFiles(setup), 'task.toml': steps('[steps.agent]\nuser = "dev"\n') }
   expect(await bench.run(writeTask(join(bench.folder, 'setup'), files), oracle)).toMatchObject({ state: 'passed' })
 })
 
-test('a setup that fails, and a step that never gets healthy, are errors', async () => {
+test('a setup that fails and a step that never becomes healthy are errors', async () => {
   const broken = writeTask(join(bench.folder, 'broken'), { ...stepFiles('exit 9\n'), 'task.toml': steps('') })
   expect(await bench.run(broken, oracle)).toMatchObject({
     state: 'errored',
@@ -100,7 +100,7 @@ test('a setup that fails, and a step that never gets healthy, are errors', async
   expect(sick).toMatchObject({ state: 'errored', error: expect.stringMatching(/the step did not become healthy/) })
 })
 
-test('a build that fails says why, and what it said is told as it comes', async () => {
+test('a failed build reports its last lines, and its output is streamed', async () => {
   const task = writeTask(join(bench.folder, 'build'), {
     'task.toml': taskToml({}, null),
     'environment/Dockerfile': `FROM ${IMAGE}\nRUN echo first-words && echo last-words >&2 && exit 7\n`,
@@ -111,7 +111,7 @@ test('a build that fails says why, and what it said is told as it comes', async 
   expect(lines).toContain('first-words')
 })
 
-test('tools and skills of the task are handed to the harness', async () => {
+test('MCP servers and skills of the task are passed to the harness', async () => {
   const server = '[[environment.mcp_servers]]\nname = "library"\ntransport = "http"\nurl = "http://127.0.0.1:9/mcp"\n'
   const end = `${server}[environment.mcp_servers.headers]\nAuthorization = "\${TOKEN}"\n`
   const toml = taskToml({ environment: 'skills_dir = "/opt/skills"', end })

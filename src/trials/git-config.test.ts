@@ -31,7 +31,7 @@ const ORDINARY = `[core]
 	email
 `
 
-test('ordinary settings stay what git reads in them', () => {
+test('git reads ordinary settings unchanged', () => {
   expect(readByGit(sanitizeGitConfig(ORDINARY))).toEqual(readByGit(ORDINARY))
 })
 
@@ -58,7 +58,7 @@ test.each([
   expect(readByGit(ORDINARY)).toEqual(expect.arrayContaining(kept.filter((line) => line !== 'user.name\na')))
 })
 
-test('a value cannot end its own line', () => {
+test('a value cannot start a new line', () => {
   const text = sanitizeGitConfig('[user]\n\tname = "a\\n[core]\\n\\tfsmonitor = /x"\n')
   expect(readByGit(text)).toEqual(['user.name\na\n[core]\n\tfsmonitor = /x'])
 })

@@ -1,4 +1,4 @@
-/** One setting of a git configuration file. Section and key are lower case; null: the key stands without a value. */
+/** A setting of a git configuration file. Section and key are lower case. `value` is null for a key without a value. */
 type GitSetting = { section: string; subsection: string | null; key: string; value: string | null }
 
 /** Settings with which git starts no program and reads no other file. */
@@ -20,8 +20,8 @@ const HARMLESS: readonly RegExp[] = [
 ]
 
 /**
- * Returns a git configuration with the harmless settings of an untrusted one. It is written anew, so that git and this
- * parser cannot disagree about what a line means.
+ * Returns a git configuration with the harmless settings of an untrusted one. Every line is rewritten, so that git and this
+ * parser cannot disagree about its meaning.
  */
 export function sanitizeGitConfig(text: string): string {
   return parseGitConfig(text).filter(isHarmless).map(writeSetting).join('')
@@ -30,7 +30,7 @@ export function sanitizeGitConfig(text: string): string {
 const isHarmless = ({ section, subsection, key }: GitSetting): boolean =>
   HARMLESS.some((pattern) => pattern.test(subsection === null ? `${section}.${key}` : `${section}.*.${key}`))
 
-type Section = Pick<GitSetting, 'section' | 'subsection'>
+type ConfigSection = Pick<GitSetting, 'section' | 'subsection'>
 
 const HEADER = /^\s*\[\s*([A-Za-z0-9-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]/
 const KEY = /^\s*([A-Za-z][A-Za-z0-9-]*)\s*(?:(=)(.*))?$/
@@ -38,7 +38,7 @@ const KEY = /^\s*([A-Za-z][A-Za-z0-9-]*)\s*(?:(=)(.*))?$/
 /** Lines that are not understood are skipped. */
 function parseGitConfig(text: string): GitSetting[] {
   const settings: GitSetting[] = []
-  let section: Section | undefined
+  let section: ConfigSection | undefined
   for (const line of joinContinued(text)) {
     const header = HEADER.exec(line)
     if (header || /^\s*\[/.test(line)) section = toSection(header)
@@ -48,10 +48,10 @@ function parseGitConfig(text: string): GitSetting[] {
   return settings
 }
 
-const toSection = (header: RegExpExecArray | null): Section | undefined =>
+const toSection = (header: RegExpExecArray | null): ConfigSection | undefined =>
   header ? { section: (header[1] ?? '').toLowerCase(), subsection: unescaped(header[2]) } : undefined
 
-function parseSetting(section: Section, line: string): GitSetting | undefined {
+function parseSetting(section: ConfigSection, line: string): GitSetting | undefined {
   const [found, key = '', equals, text = ''] = KEY.exec(line) ?? []
   if (found === undefined) return undefined
   const value = equals === undefined ? null : parseValue(text)
@@ -73,7 +73,7 @@ const QUOTED_VALUE = /^\s*"((?:[^"\\]|\\[ntb"\\])*)"\s*(?:[#;].*)?$/
 const PLAIN_VALUE = /^\s*((?:[^"\\#;]|\\[ntb"\\])*?)\s*(?:[#;].*)?$/
 const ESCAPES: Record<string, string> = { n: '\n', t: '\t', b: '\b', '"': '"', '\\': '\\' }
 
-/** Values as git writes them: quoted as a whole or not at all. Undefined: it is written in another way. */
+/** Parses values as git writes them: quoted completely or not at all. Returns undefined for other forms. */
 const parseValue = (text: string): string | undefined =>
   (QUOTED_VALUE.exec(text) ?? PLAIN_VALUE.exec(text))?.[1]?.replace(/\\(.)/g, (_, letter) => ESCAPES[letter] ?? '')
 

@@ -1,79 +1,88 @@
 import { MAIN_SERVICE } from '../harbor/settings.ts'
 import type { CollectHook, TaskStep } from '../harbor/task.ts'
 import type { Exit, Sandbox } from '../sandboxes/sandbox.ts'
-import type { Bench } from './bench.ts'
-import { runIn } from './inhabit.ts'
+import { wholeBase } from './base-filesystem.ts'
+import { type RunningEnvironment, runInMain } from './environment.ts'
 import { SMALL_OUTPUT_BYTES } from './limits.ts'
-import type { Living } from './living.ts'
 import type { HookRecord } from './record.ts'
-import { wholeSeed } from './seeds.ts'
-import type { Surroundings } from './surroundings.ts'
+import type { RunningSandbox } from './running-sandbox.ts'
+import type { StepContext } from './step-context.ts'
 
-const isOfMain = ({ service }: CollectHook): boolean => service === MAIN_SERVICE
+const isMainHook = ({ service }: CollectHook): boolean => service === MAIN_SERVICE
 
-export const mainHooks = ({ verifier }: TaskStep): CollectHook[] => verifier.collect.filter(isOfMain)
+export const mainHooks = ({ verifier }: TaskStep): CollectHook[] => verifier.collect.filter(isMainHook)
 
-/** In the environment in which the agent was, while it lives. */
-export async function hooksInside(bench: Bench, living: Living, hooks: CollectHook[]): Promise<HookRecord[]> {
+/** Runs hooks in the agent's sandbox while it runs. */
+export async function runHooksInside(
+  context: StepContext,
+  running: RunningSandbox,
+  hooks: CollectHook[],
+): Promise<HookRecord[]> {
   const records: HookRecord[] = []
-  for (const hook of hooks) {
-    const exec = { ...wordsOf(hook), seconds: hook.timeoutSec }
-    records.push(await noted(bench, hook, () => living.exec('collect', exec)))
-  }
+  for (const hook of hooks)
+    records.push(await recordHook(context, hook, () => running.exec('collect', toCommand(hook, 'bash'))))
   return records
 }
 
-/** The agent's sandbox is dead: each hook goes on with what was left. What the last one leaves is what counts from then on. */
-export async function hooksAfterwards(
-  bench: Bench,
-  around: Surroundings,
+/** Runs hooks on the files of the agent's stopped sandbox, each on those of the one before. Returns the last sandbox. */
+export async function runHooksAfterwards(
+  context: StepContext,
+  environment: RunningEnvironment,
   hooks: CollectHook[],
-  left: Sandbox | undefined,
-): Promise<{ records: HookRecord[]; left: Sandbox | undefined }> {
+  agentSandbox: Sandbox | undefined,
+): Promise<{ records: HookRecord[]; sandbox: Sandbox | undefined }> {
   const records: HookRecord[] = []
-  let before = left
+  let latest = agentSandbox
   for (const hook of hooks) {
-    const record = await noted(bench, hook, async () => {
+    const record = await recordHook(context, hook, async () => {
       const limits = { seconds: hook.timeoutSec, outputBytes: SMALL_OUTPUT_BYTES }
-      const network = await bench.network({ mode: 'no-network', hosts: [] }, 'agent')
-      const wish = { seed: wholeSeed(before?.stopped), inserts: [], mounts: [], env: {}, network, limits }
-      const exec = { ...wordsOf(hook), seconds: hook.timeoutSec }
-      const { exit, sandbox } = await runIn(bench, around, 'collect', { wish, exec })
-      before = sandbox
+      const network = context.openPhaseNetwork({ mode: 'no-network', hosts: [] }, 'agent')
+      const { exit, sandbox } = await runInMain(context, environment, 'collect', {
+        sandbox: { base: wholeBase(latest?.stopped), uploads: [], mounts: [], env: {}, network, limits },
+        command: toCommand(hook, 'bash'),
+      })
+      latest = sandbox
       return exit
     })
     records.push(record)
   }
-  return { records, left: before }
+  return { records, sandbox: latest }
 }
 
-/** In the services beside the agent's, which still live. */
-export async function sidecarHooks(bench: Bench, around: Surroundings, step: TaskStep): Promise<HookRecord[]> {
+/** Runs the hooks of sidecars, which still run. */
+export async function runSidecarHooks(
+  context: StepContext,
+  { sidecars }: RunningEnvironment,
+  step: TaskStep,
+): Promise<HookRecord[]> {
   const records: HookRecord[] = []
-  for (const hook of step.verifier.collect.filter((each) => !isOfMain(each))) {
-    const sidecar = around.sidecars.find(({ service }) => service.name === hook.service)
-    const record = await noted(bench, hook, async () => {
-      if (!sidecar || sidecar.exit) throw new Error('The service does not run any more.')
-      const { user } = hook
-      const wish = { command: ['sh', '-c', hook.command], seconds: hook.timeoutSec, ...(user === null ? {} : { user }) }
-      return sidecar.living.exec(`collect-${hook.service.slice(0, 60)}`, wish)
+  for (const hook of step.verifier.collect.filter((each) => !isMainHook(each))) {
+    const sidecar = sidecars.find(({ service }) => service.name === hook.service)
+    const record = await recordHook(context, hook, async () => {
+      if (!sidecar || sidecar.exit) throw new Error('The service is no longer running.')
+      return sidecar.running.exec(`collect-${hook.service.slice(0, 60)}`, toCommand(hook, 'sh'))
     })
     records.push(record)
   }
   return records
 }
 
-const wordsOf = ({ command, user }: CollectHook) => ({
-  command: ['bash', '-c', command],
-  ...(user === null ? {} : { user }),
+const toCommand = ({ command, user, timeoutSec }: CollectHook, shell: 'sh' | 'bash') => ({
+  command: [shell, '-c', command],
+  seconds: timeoutSec,
+  user: user ?? undefined,
 })
 
-/** Harbor goes on when a hook fails, and so do we; but what an abort stopped is no failure of a hook. */
-async function noted(bench: Bench, { service, command }: CollectHook, run: () => Promise<Exit>): Promise<HookRecord> {
+/** Records failures of a hook and continues, as Harbor does. Aborts are thrown. */
+async function recordHook(
+  context: StepContext,
+  { service, command }: CollectHook,
+  run: () => Promise<Exit>,
+): Promise<HookRecord> {
   try {
     return { service, command, exit: await run(), error: null }
   } catch (error) {
-    bench.request.signal.throwIfAborted()
+    context.request.signal.throwIfAborted()
     return { service, command, exit: null, error: error instanceof Error ? error.message : String(error) }
   }
 }

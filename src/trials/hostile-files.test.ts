@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { inSandboxes } from '../../test/support/trials/in-sandboxes.ts'
+import { taskToml, writeTask } from '../../test/support/trials/trial-runner.ts'
 import { shellCommand } from '../harnesses/reference.ts'
 import type { VerifyMode } from './record.ts'
-import { inSandboxes } from './testing/in-sandboxes.ts'
-import { taskToml, writeTask } from './testing/workbench.ts'
 
 const DONE = 'echo hello > /app/hello.txt'
 const PIPES = 'cd /etc; for f in passwd group shadow nsswitch.conf; do rm -f $f; mkfifo $f; done'
@@ -70,7 +70,7 @@ const ATTACKS: Attack[] = [
 
 inSandboxes(({ bench, share }) => {
   test.each(share(ATTACKS))(
-    'what an agent leaves stops no later sandbox, and its trial is scored: $what ($mode)',
+    'files of an agent do not prevent later sandboxes, and its trial is scored: $what ($mode)',
     async ({ what, line, mode, files = { 'task.toml': QUICK }, state }) => {
       const task = writeTask(join(bench.folder, `${what} ${mode}`.replaceAll('/', '')), files)
       const record = await bench.run(task, shellCommand(line), mode)

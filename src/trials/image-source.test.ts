@@ -88,8 +88,10 @@ test.each([
   expect(environmentSource(from, lookup)).toEqual(source)
 })
 
-test('what cannot be made is refused', () => {
-  expect(() => environmentSource({ ...environment, dockerfile: null }, lookup)).toThrow(/neither how to build/)
+test('an environment without a Dockerfile or image is rejected', () => {
+  expect(() => environmentSource({ ...environment, dockerfile: null }, lookup)).toThrow(
+    /neither a Dockerfile nor an image/,
+  )
   expect(() => serviceSource({ ...service, name: 'db' }, lookup)).toThrow(/service db has neither/)
   expect(() => serviceSource({ ...service, build }, { folder: '/task', variables: {} })).toThrow(/value for TAG/)
 })

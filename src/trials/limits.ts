@@ -3,23 +3,23 @@ import type { ComposeService, EnvironmentResources } from '../harbor/task.ts'
 import type { SandboxLimits } from '../sandboxes/sandbox.ts'
 
 const MIB = 1024 * 1024
-/** Harbor lets an agent run for ever; we do not. */
+/** Default for tasks without an agent timeout. Harbor has none. */
 const AGENT_SECONDS = 3600
-/** A task may say thirty years. Nobody waits longer than this, and timers cannot. */
+/** Maximum duration of anything. A task may declare more than a timer can represent. */
 const SECONDS_MAX = 7 * 24 * 3600
-/** A task's memory is what it should need. Ended at three times that, so that noise does not decide. */
+/** A declared memory is what a task should need. The limit is three times that, so that noise does not decide. */
 const MEMORY_HEADROOM = 3
 
 export const AGENT_OUTPUT_BYTES = 64 * MIB
 export const VERIFIER_OUTPUT_BYTES = 16 * MIB
-/** Of a hook, a setup script, or a service beside the agent's. */
+/** Limit for hooks, setup scripts and sidecars. */
 export const SMALL_OUTPUT_BYTES = 16 * MIB
 
-export const agentSeconds = (timeoutSec: number | null): number => inReason(timeoutSec ?? AGENT_SECONDS)
+export const agentSeconds = (timeoutSec: number | null): number => capSeconds(timeoutSec ?? AGENT_SECONDS)
 
-export const inReason = (seconds: number): number => Math.min(seconds, SECONDS_MAX)
+export const capSeconds = (seconds: number): number => Math.min(seconds, SECONDS_MAX)
 
-/** What the agent's container may use: the compose file's word on it, else the task's. */
+/** Returns the limits of `main`: those of the compose file, else those of the task. */
 export const mainLimits = (
   resources: EnvironmentResources,
   main: ComposeService | null,
@@ -34,7 +34,7 @@ export const mainLimits = (
 const declaredLimitMb = ({ memoryMb }: EnvironmentResources): number | null =>
   memoryMb === null ? null : memoryMb * MEMORY_HEADROOM
 
-/** Written by hand for this one service, so there is no headroom. */
+/** Returns the limits of a sidecar, without headroom: they were written for this one service. */
 export const sidecarLimits = ({ resources }: ComposeService, seconds: number): SandboxLimits => ({
   cpus: resources.cpus ?? DEFAULT_LIMITS.cpus,
   memoryMb: resources.memoryMb ?? DEFAULT_LIMITS.memoryMb,
@@ -42,5 +42,5 @@ export const sidecarLimits = ({ resources }: ComposeService, seconds: number): S
   pids: resources.pids ?? DEFAULT_LIMITS.pids,
   diskMb: DEFAULT_LIMITS.diskMb,
   outputBytes: SMALL_OUTPUT_BYTES,
-  seconds: inReason(seconds),
+  seconds: capSeconds(seconds),
 })

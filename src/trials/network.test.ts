@@ -3,19 +3,19 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type LoopbackServer, PUBLIC, startServer } from '../../test/support/loopback-servers.ts'
+import { openTrialRunner, taskToml, writeTask } from '../../test/support/trials/trial-runner.ts'
 import { openFolderSource } from '../harbor/folder-source.ts'
 import { readTask } from '../harbor/read-task.ts'
 import { oracle } from '../harnesses/reference.ts'
 import { findMode } from './calibrate.ts'
-import { openWorkbench, taskToml, writeTask } from './testing/workbench.ts'
-import { runTrial } from './trial.ts'
+import { runTrial } from './run-trial.ts'
 
 // The outside is a server of this machine at a public address.
 
-let bench: Awaited<ReturnType<typeof openWorkbench>>
+let bench: Awaited<ReturnType<typeof openTrialRunner>>
 let server: LoopbackServer
 beforeAll(async () => {
-  bench = await openWorkbench('bwrap')
+  bench = await openTrialRunner('bwrap')
   server = await startServer((_, response) => response.end('hello'))
 }, 600_000)
 afterAll(async () => {
@@ -56,7 +56,7 @@ const declaring = (agent: string, verifier = '') => ({
   'task.toml': taskToml().replace('[agent]', `[agent]\n${agent}`).replace('[verifier]', `[verifier]\n${verifier}`),
 })
 
-test('a phase reaches what its task declares, and the record says what that was', async () => {
+test('a phase reaches the hosts that its task declares, and the record lists them', async () => {
   const listed = declaring('network_mode = "allowlist"\nallowed_hosts = ["good.example"]')
   const record = await solved('listed', { ...listed, ...SOLVE_BY_ASKING })
   expect(record).toMatchObject({ state: 'passed' })
@@ -71,7 +71,7 @@ test('a phase reaches what its task declares, and the record says what that was'
   })
 })
 
-test('a phase that declares something else does not reach it, and the record names what was refused', async () => {
+test('a phase does not reach undeclared hosts, and the record lists the refused ones', async () => {
   const listed = declaring('network_mode = "allowlist"\nallowed_hosts = ["other.example"]')
   const record = await solved('other', { ...listed, ...SOLVE_BY_ASKING })
   expect(record).toMatchObject({ state: 'failed' })
@@ -81,7 +81,7 @@ test('a phase that declares something else does not reach it, and the record nam
   })
 })
 
-test('a task that declares nothing gets nothing, and the record says that it did not ask', async () => {
+test('a task that declares no network gets none, and the record says so', async () => {
   const record = await solved('silent', SOLVE_BY_ASKING)
   expect(record).toMatchObject({ state: 'failed' })
   expect(record.steps[0]?.network).toEqual({
@@ -94,7 +94,7 @@ test.each([
   ['the verifier', JUDGE_BY_ASKING, { agentNetwork: 'declared', verifierNetwork: 'required' }],
   ['the agent', SOLVE_BY_ASKING, { agentNetwork: 'required', verifierNetwork: 'required' }],
   ['neither', {}, { agentNetwork: 'declared', verifierNetwork: 'declared' }],
-])('calibration finds that a task which declares nothing needs a network for %s', async (name, files, needs) => {
+])('calibration detects that a task without a declared network needs one for %s', async (name, files, needs) => {
   expect(await findMode(bench.provider, await requestFor(name, files))).toMatchObject({
     kind: 'fit',
     mode: 'workspace',
@@ -102,7 +102,7 @@ test.each([
   })
 })
 
-test('what a task forbids itself is not tried', async () => {
+test('calibration does not try networks that the task forbids', async () => {
   const closed = { ...declaring('', 'network_mode = "no-network"'), ...JUDGE_BY_ASKING }
   const found = await findMode(bench.provider, await requestFor('closed', closed))
   expect(found.kind).toBe('unfit')

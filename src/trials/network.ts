@@ -4,38 +4,41 @@ import type { EgressSummary } from '../sandboxes/egress/ledger.ts'
 import { LOOPBACK, PROXY_PORT, proxyEnv } from '../sandboxes/egress/proxy-env.ts'
 import type { Port } from '../sandboxes/sandbox.ts'
 
-/** What a phase's task asked for, what its sandbox was given, and what came of it. */
+/** The network that a task declares for a phase, the access that its sandbox got, and its traffic. */
 export type NetworkRecord = {
   asked: Network['mode']
-  /** `none` also where nothing was asked for: Harbor would give everything there. */
+  /** `none` also if the task declares nothing. Harbor allows everything then. */
   given: 'none' | 'public' | 'allowlist'
   hosts: string[]
-  /** Null: there was no way out. */
+  /** Null if the sandbox had no network access. */
   egress: EgressSummary | null
 }
 
-/** The way out of one phase, until it is closed. */
+/** Network access of one phase, until it is closed. */
 export type PhaseNetwork = {
   ports: Port[]
-  /** For the processes that are to use it. */
+  /** Variables for the processes that use it. */
   env: Record<string, string>
   summary(): NetworkRecord
-  /** When the sandbox has ended. */
+  /** Must be called when the sandbox has ended. */
   close(): void
 }
 
-type Options = {
-  /** Where the task declares nothing. */
-  unsaid?: Network | undefined
-  /** Names that the sandbox reaches by itself: its sidecars. */
-  direct?: string[]
+type PhaseNetworkOptions = {
+  /** Network for a task that declares none. */
+  fallback?: Network | undefined
+  /** Names that the sandbox reaches without the proxy: its sidecars. */
+  direct?: string[] | undefined
   egress?: EgressOptions | undefined
 }
 
-/** The way out of one sandbox: none, or one port of its own loopback to a proxy that lets through what the task declares. */
-export function openNetwork(declared: Network, { unsaid, direct = [], egress: options }: Options = {}): PhaseNetwork {
+/** Opens the network access of one sandbox: none, or a loopback port to an egress proxy that allows what the task declares. */
+export function openNetwork(
+  declared: Network,
+  { fallback, direct = [], egress: options }: PhaseNetworkOptions = {},
+): PhaseNetwork {
   const asked = declared.mode
-  const network = asked === 'unsaid' ? (unsaid ?? declared) : declared
+  const network = asked === 'unsaid' ? (fallback ?? declared) : declared
   const { mode: given, hosts } = network
   if (given === 'no-network' || given === 'unsaid') {
     return { ports: [], env: {}, summary: () => withoutNetwork(declared), close: () => {} }
@@ -49,14 +52,14 @@ export function openNetwork(declared: Network, { unsaid, direct = [], egress: op
   }
 }
 
-/** With a port that leads to the model, whatever else may be reached. A proxy, also one of the image's, is no way to it. */
+/** Adds the port of the model. Proxies, including one that the image sets, are bypassed for it. */
 export const withModel = (network: PhaseNetwork, port: Port): PhaseNetwork => ({
   ...network,
   ports: [...network.ports, port],
   env: { NO_PROXY: LOOPBACK, no_proxy: LOOPBACK, ...network.env },
 })
 
-/** Of a phase that had none, whatever it declares. */
+/** Returns the record of a phase without network access, for example because it did not run. */
 export const withoutNetwork = ({ mode }: Network): NetworkRecord => ({
   asked: mode,
   given: 'none',

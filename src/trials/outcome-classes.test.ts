@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Exit } from '../sandboxes/sandbox.ts'
 import { withoutNetwork } from './network.ts'
-import { blamedOutcome, goesOn, stepOutcome, trialOutcome } from './outcome.ts'
+import { meetsMinimum, toFailedOutcome, toStepOutcome, toTrialOutcome } from './outcome.ts'
 import type { StepRecord } from './record.ts'
 
 const FINE: Exit = { code: 0, limit: null, seconds: 1, outputBytes: 0 }
@@ -24,19 +24,19 @@ const unscored = step({}, { error: 'No reward.' })
 
 test('a step has the rewards of its verifier, or the reason why it has none', () => {
   const reading = { kind: 'reward', passed: true, reward: 1, rewards: { reward: 1, style: 0.5 } } as const
-  expect(stepOutcome(FINE, reading)).toEqual({ reward: 1, rewards: { reward: 1, style: 0.5 }, error: null })
+  expect(toStepOutcome(FINE, reading)).toEqual({ reward: 1, rewards: { reward: 1, style: 0.5 }, error: null })
   const refused = { kind: 'refused', file: 'reward.txt', reason: 'empty', message: 'It is empty.' } as const
-  expect(stepOutcome(FINE, refused)).toEqual({
+  expect(toStepOutcome(FINE, refused)).toEqual({
     reward: null,
     rewards: {},
     error: 'The reward in reward.txt is refused: It is empty.',
   })
-  expect(stepOutcome({ ...FINE, limit: 'memory' }, reading)).toEqual({
+  expect(toStepOutcome({ ...FINE, limit: 'memory' }, reading)).toEqual({
     reward: null,
     rewards: {},
     error: 'The verifier ran into its limit: memory.',
   })
-  expect(stepOutcome(FINE, { kind: 'missing' })).toMatchObject({ reward: null, rewards: {} })
+  expect(toStepOutcome(FINE, { kind: 'missing' })).toMatchObject({ reward: null, rewards: {} })
 })
 
 test('the next step is run only if every required reward was reached', () => {
@@ -44,24 +44,24 @@ test('the next step is run only if every required reward was reached', () => {
     { key: 'a', atLeast: 1 },
     { key: 'b', atLeast: 0 },
   ]
-  expect(goesOn(step({ a: 1, b: 0 }), required)).toBe(true)
-  expect(goesOn(step({ a: 1, b: -0.1 }), required)).toBe(false)
-  expect(goesOn(step({ a: 0.9, b: 1 }), required)).toBe(false)
-  expect(goesOn(step({ a: 1 }), required)).toBe(false)
-  expect(goesOn(step({}), [])).toBe(true)
+  expect(meetsMinimum(step({ a: 1, b: 0 }), required)).toBe(true)
+  expect(meetsMinimum(step({ a: 1, b: -0.1 }), required)).toBe(false)
+  expect(meetsMinimum(step({ a: 0.9, b: 1 }), required)).toBe(false)
+  expect(meetsMinimum(step({ a: 1 }), required)).toBe(false)
+  expect(meetsMinimum(step({}), [])).toBe(true)
 })
 
 test('the verdict is that of the last step, or the mean of all steps', () => {
   const steps = [step({ reward: 1, style: 1 }), step({ reward: 0.5 }), step({ reward: 0.9 })]
-  expect(trialOutcome(steps, 'final')).toMatchObject({ state: 'failed', reward: 0.9, rewards: { reward: 0.9 } })
-  expect(trialOutcome(steps, 'mean')).toMatchObject({
+  expect(toTrialOutcome(steps, 'final')).toMatchObject({ state: 'failed', reward: 0.9, rewards: { reward: 0.9 } })
+  expect(toTrialOutcome(steps, 'mean')).toMatchObject({
     state: 'failed',
     reward: expect.closeTo(0.8, 9),
     rewards: { reward: expect.closeTo(0.8, 9), style: expect.closeTo(1 / 3, 9) },
   })
-  expect(trialOutcome([step({ a: 0 }), step({ a: 1 })], 'final')).toMatchObject({ state: 'passed', reward: 1 })
-  expect(Object.keys(trialOutcome([step({ b: 1, a: 1 }), step({ c: 1 })], 'mean').rewards)).toEqual(['a', 'b', 'c'])
-  expect(trialOutcome([], 'final')).toMatchObject({ state: 'failed', reward: null, rewards: {} })
+  expect(toTrialOutcome([step({ a: 0 }), step({ a: 1 })], 'final')).toMatchObject({ state: 'passed', reward: 1 })
+  expect(Object.keys(toTrialOutcome([step({ b: 1, a: 1 }), step({ c: 1 })], 'mean').rewards)).toEqual(['a', 'b', 'c'])
+  expect(toTrialOutcome([], 'final')).toMatchObject({ state: 'failed', reward: null, rewards: {} })
 })
 
 test.each<[exits: (Partial<Exit> | null)[], word: string, limit: string | null]>([
@@ -78,12 +78,12 @@ test.each<[exits: (Partial<Exit> | null)[], word: string, limit: string | null]>
 ])('agents that ended as %j make the class %s and the limit %s', (exits, word, limit) => {
   const steps = exits.map((exit) => step({ reward: 1 }, { agent: exit && { ...FINE, ...exit } }))
   const state = exits.length > 0 ? 'passed' : 'failed'
-  expect(trialOutcome(steps, 'mean')).toMatchObject({ state, class: word, limit, error: null })
+  expect(toTrialOutcome(steps, 'mean')).toMatchObject({ state, class: word, limit, error: null })
 })
 
 test('a step without a reward makes the trial an error, with the limit that its agent ran into', () => {
   const limited = step({ reward: 1 }, { agent: { ...FINE, limit: 'seconds' } })
-  expect(trialOutcome([limited, unscored], 'final')).toEqual({
+  expect(toTrialOutcome([limited, unscored], 'final')).toEqual({
     state: 'errored',
     class: 'verifier_error',
     reward: null,
@@ -93,17 +93,17 @@ test('a step without a reward makes the trial an error, with the limit that its 
   })
 })
 
-test('a step without a reward that is the agent’s doing scores 0, and the trial fails', () => {
-  expect(blamedOutcome([unscored], 'mean')).toMatchObject({
+test('a step without a reward that the agent caused scores 0, and the trial fails', () => {
+  expect(toFailedOutcome([unscored], 'mean')).toMatchObject({
     state: 'failed',
     class: 'verified',
     reward: 0,
     rewards: { reward: 0 },
     error: null,
   })
-  expect(blamedOutcome([step({ reward: 1 }), unscored], 'mean')).toMatchObject({ state: 'failed', reward: 0.5 })
-  expect(blamedOutcome([unscored, step({ reward: 1 })], 'final')).toMatchObject({ state: 'failed', reward: 1 })
-  expect(blamedOutcome([step({ style: 1 }), unscored], 'final')).toMatchObject({ reward: 0, rewards: { reward: 0 } })
+  expect(toFailedOutcome([step({ reward: 1 }), unscored], 'mean')).toMatchObject({ state: 'failed', reward: 0.5 })
+  expect(toFailedOutcome([unscored, step({ reward: 1 })], 'final')).toMatchObject({ state: 'failed', reward: 1 })
+  expect(toFailedOutcome([step({ style: 1 }), unscored], 'final')).toMatchObject({ reward: 0, rewards: { reward: 0 } })
   const left = step({ reward: 1 }, { error: 'No verdict.' })
-  expect(blamedOutcome([left], 'final')).toMatchObject({ reward: 0, rewards: { reward: 0 } })
+  expect(toFailedOutcome([left], 'final')).toMatchObject({ reward: 0, rewards: { reward: 0 } })
 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { Exit } from '../sandboxes/sandbox.ts'
 import { withoutNetwork } from './network.ts'
-import { goesOn, stepOutcome, trialOutcome } from './outcome.ts'
+import { meetsMinimum, toStepOutcome, toTrialOutcome } from './outcome.ts'
 import type { StepRecord } from './record.ts'
 
 const fine: Exit = { code: 0, limit: null, seconds: 1, outputBytes: 0 }
@@ -30,14 +30,17 @@ test.each([
   [{ reward: 0, b: 1 }, 'failed', 0],
   [{}, 'failed', null],
 ] as const)('rewards %j are %s', (rewards, state, reward) => {
-  expect(trialOutcome([step(rewards)], 'mean')).toMatchObject({ state, reward, class: 'verified' })
+  expect(toTrialOutcome([step(rewards)], 'mean')).toMatchObject({ state, reward, class: 'verified' })
 })
 
-test('a verifier that said nothing, or was cut off, is an error and never a zero', () => {
-  expect(stepOutcome(fine, { kind: 'missing' })).toMatchObject({ reward: null, error: 'The verifier left no reward.' })
+test('a verifier without a reward, or that ran into a limit, is an error and never a zero', () => {
+  expect(toStepOutcome(fine, { kind: 'missing' })).toMatchObject({
+    reward: null,
+    error: 'The verifier left no reward.',
+  })
   const reward = { kind: 'reward', passed: true, reward: 1, rewards: { reward: 1 } } as const
-  expect(stepOutcome({ ...fine, limit: 'seconds' }, reward)).toMatchObject({ reward: null })
-  const verdict = trialOutcome([step({ reward: 1 }), step({}, { error: 'gone' })], 'mean')
+  expect(toStepOutcome({ ...fine, limit: 'seconds' }, reward)).toMatchObject({ reward: null })
+  const verdict = toTrialOutcome([step({ reward: 1 }), step({}, { error: 'gone' })], 'mean')
   expect(verdict).toMatchObject({ state: 'errored', class: 'verifier_error', reward: null, error: 'gone' })
 })
 
@@ -46,19 +49,19 @@ test.each([
   [{ ...fine, code: null, limit: 'memory' as const }, 'limit'],
   [{ ...fine, code: 3 }, 'agent_exit'],
   [null, 'verified'],
-])('how the agent ended is the class, and its reward still decides', (agent, kind) => {
-  expect(trialOutcome([step({ reward: 1 }, { agent })], 'mean')).toMatchObject({ state: 'passed', class: kind })
+])('the class says how the agent ended, and the reward still decides', (agent, kind) => {
+  expect(toTrialOutcome([step({ reward: 1 }, { agent })], 'mean')).toMatchObject({ state: 'passed', class: kind })
 })
 
-test('steps: the mean counts a missing key as 0, the last one counts alone', () => {
+test('the mean counts a missing key as 0; strategy final uses the last step only', () => {
   const steps = [step({ reward: 1, style: 1 }), step({ reward: 0 })]
-  expect(trialOutcome(steps, 'mean')).toMatchObject({ rewards: { reward: 0.5, style: 0.5 }, state: 'failed' })
-  expect(trialOutcome([step({ reward: 0 }), step({ reward: 1 })], 'final')).toMatchObject({ state: 'passed' })
+  expect(toTrialOutcome(steps, 'mean')).toMatchObject({ rewards: { reward: 0.5, style: 0.5 }, state: 'failed' })
+  expect(toTrialOutcome([step({ reward: 0 }), step({ reward: 1 })], 'final')).toMatchObject({ state: 'passed' })
 })
 
-test('a step that scores less than it must, or nothing, ends the trial', () => {
-  expect(goesOn(step({ reward: 1 }), [{ key: 'reward', atLeast: 1 }])).toBe(true)
-  expect(goesOn(step({ reward: 0.5 }), [{ key: 'reward', atLeast: 1 }])).toBe(false)
-  expect(goesOn(step({ reward: 1 }), [{ key: 'other', atLeast: 0 }])).toBe(false)
-  expect(goesOn(step({}, { error: 'gone' }), [])).toBe(false)
+test('a step below its minimum reward, or without one, ends the trial', () => {
+  expect(meetsMinimum(step({ reward: 1 }), [{ key: 'reward', atLeast: 1 }])).toBe(true)
+  expect(meetsMinimum(step({ reward: 0.5 }), [{ key: 'reward', atLeast: 1 }])).toBe(false)
+  expect(meetsMinimum(step({ reward: 1 }), [{ key: 'other', atLeast: 0 }])).toBe(false)
+  expect(meetsMinimum(step({}, { error: 'gone' }), [])).toBe(false)
 })

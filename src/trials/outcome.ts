@@ -1,12 +1,12 @@
 import type { RewardResult } from '../harbor/reward.ts'
 import type { Task } from '../harbor/task.ts'
 import type { Exit } from '../sandboxes/sandbox.ts'
-import type { StepRecord, TrialClass, TrialRecord } from './record.ts'
+import type { OutcomeClass, StepRecord, TrialRecord } from './record.ts'
 
-type Verdict = Pick<TrialRecord, 'state' | 'class' | 'reward' | 'rewards' | 'limit' | 'error'>
+export type TrialVerdict = Pick<TrialRecord, 'state' | 'class' | 'reward' | 'rewards' | 'limit' | 'error'>
 
-/** What a step's reward files say, with how the verifier ended: a verifier that was cut off has said nothing. */
-export function stepOutcome(verifier: Exit, reading: RewardResult): Pick<StepRecord, 'reward' | 'rewards' | 'error'> {
+/** Returns the outcome of a step from its reward files. A verifier that ran into a limit gives no reward. */
+export function toStepOutcome(verifier: Exit, reading: RewardResult): Pick<StepRecord, 'reward' | 'rewards' | 'error'> {
   const nothing = { reward: null, rewards: {} }
   if (verifier.limit) return { ...nothing, error: `The verifier ran into its limit: ${verifier.limit}.` }
   if (reading.kind === 'missing') return { ...nothing, error: 'The verifier left no reward.' }
@@ -15,33 +15,34 @@ export function stepOutcome(verifier: Exit, reading: RewardResult): Pick<StepRec
   return { reward: reading.reward, rewards: reading.rewards, error: null }
 }
 
-/** Whether the steps after this one still count: not when it failed to be scored, or scored less than it must. */
-export function goesOn(step: StepRecord, minReward: { key: string; atLeast: number }[]): boolean {
+/** Returns true if the next step is run: this one was scored and reached the minimum reward. */
+export function meetsMinimum(step: StepRecord, minReward: { key: string; atLeast: number }[]): boolean {
   if (step.error !== null) return false
   return minReward.every(({ key, atLeast }) => (rewardAt(step.rewards, key) ?? Number.NEGATIVE_INFINITY) >= atLeast)
 }
 
-/** The trial's verdict from its steps. A step without a reward makes the whole an error: it is never a zero. */
-export function trialOutcome(steps: StepRecord[], strategy: Task['rewardStrategy']): Verdict {
+/** Returns the verdict of a trial from its steps. A step without a reward makes the trial errored, never a zero. */
+export function toTrialOutcome(steps: StepRecord[], strategy: Task['rewardStrategy']): TrialVerdict {
   const broken = steps.find((step) => step.error !== null)
   const limit = steps.find((step) => step.agent?.limit)?.agent?.limit ?? null
   if (broken) {
     return { state: 'errored', class: 'verifier_error', reward: null, rewards: {}, limit, error: broken.error }
   }
-  const rewards = strategy === 'final' ? (steps.at(-1)?.rewards ?? {}) : meanOf(steps.map((step) => step.rewards))
+  const rewards =
+    strategy === 'final' ? (steps.at(-1)?.rewards ?? {}) : averageRewards(steps.map((step) => step.rewards))
   const reward = countingReward(rewards)
   const passed = reward !== null && reward >= 1
-  return { state: passed ? 'passed' : 'failed', class: classOf(steps), reward, rewards, limit, error: null }
+  return { state: passed ? 'passed' : 'failed', class: toClass(steps), reward, rewards, limit, error: null }
 }
 
-/** The same where it is the agent's doing that there is no verdict on a step: that counts as nothing, and is no pass. */
-export function blamedOutcome(steps: StepRecord[], strategy: Task['rewardStrategy']): Verdict {
+/** Returns the verdict if the agent caused steps without a verdict: those count as 0, and the trial fails. */
+export function toFailedOutcome(steps: StepRecord[], strategy: Task['rewardStrategy']): TrialVerdict {
   const judged = steps.map((step) => (step.error === null ? step : { ...step, rewards: {}, error: null }))
-  const { rewards, reward, ...outcome } = trialOutcome(judged, strategy)
+  const { rewards, reward, ...outcome } = toTrialOutcome(judged, strategy)
   return { ...outcome, state: 'failed', reward: reward ?? 0, rewards: { reward: 0, ...rewards } }
 }
 
-/** The reward called `reward`, or the only one. */
+/** Returns the reward named `reward`, or the only one. */
 function countingReward(rewards: Record<string, number>): number | null {
   const values = Object.values(rewards)
   return rewardAt(rewards, 'reward') ?? (values.length === 1 ? (values[0] ?? null) : null)
@@ -51,14 +52,14 @@ function countingReward(rewards: Record<string, number>): number | null {
 const rewardAt = (rewards: Record<string, number>, key: string): number | undefined =>
   Object.hasOwn(rewards, key) ? rewards[key] : undefined
 
-/** Per key over all steps; a step that does not name a key gave 0 for it. */
-function meanOf(all: Record<string, number>[]): Record<string, number> {
+/** Averages each key over all steps. A step without a key counts as 0 for it. */
+function averageRewards(all: Record<string, number>[]): Record<string, number> {
   const keys = [...new Set(all.flatMap((rewards) => Object.keys(rewards)))].sort()
   const mean = (key: string) => all.reduce((sum, rewards) => sum + (rewardAt(rewards, key) ?? 0), 0) / all.length
   return Object.fromEntries(keys.map((key) => [key, mean(key)]))
 }
 
-function classOf(steps: StepRecord[]): TrialClass {
+function toClass(steps: StepRecord[]): OutcomeClass {
   const exits = steps.flatMap((step) => (step.agent ? [step.agent] : []))
   if (exits.some((exit) => exit.limit === 'seconds')) return 'agent_timeout'
   if (exits.some((exit) => exit.limit !== null)) return 'limit'

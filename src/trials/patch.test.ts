@@ -12,12 +12,12 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { openTrialRunner, taskToml, writeTask } from '../../test/support/trials/trial-runner.ts'
 import { nop, oracle, shellCommand } from '../harnesses/reference.ts'
-import { openWorkbench, taskToml, writeTask } from './testing/workbench.ts'
 
-let bench: Awaited<ReturnType<typeof openWorkbench>>
+let bench: Awaited<ReturnType<typeof openTrialRunner>>
 beforeAll(async () => {
-  bench = await openWorkbench('bwrap')
+  bench = await openTrialRunner('bwrap')
 }, 600_000)
 afterAll(async () => bench[Symbol.asyncDispose]())
 beforeEach(() => rmSync(join(bench.folder, 'changes.patch'), { force: true }))
@@ -37,7 +37,7 @@ const taskWith = (name: string, files: Record<string, string> = FILES) =>
   )
 
 const worked = (task: string, line: string) =>
-  bench.run(task, shellCommand(`echo hello > hello.txt\n${line}`), 'workspace', { keepsPatch: true })
+  bench.run(task, shellCommand(`echo hello > hello.txt\n${line}`), 'workspace', { savesPatch: true })
 
 const patch = () => readFileSync(join(bench.folder, 'changes.patch'), 'latin1')
 
@@ -53,7 +53,7 @@ function applied(files: Record<string, string> = FILES): string {
   return folder
 }
 
-test('what an agent changed is kept as a patch that git takes', async () => {
+test('changes of an agent are written as a patch that git applies', async () => {
   const work = `sed -i 's/^line 7$/seven/' main.py; rm -r old; mkdir -p src/deep; printf 'no newline' > src/deep/new.py
     : > empty; chmod +x main.py; printf 'é \\377\\n' > "latin ünï.txt"; printf 'c\\0d' > logo.bin; ln -s main.py link.py`
   expect(await worked(taskWith('changed'), work)).toMatchObject({ state: 'passed' })
@@ -72,10 +72,10 @@ test('what an agent changed is kept as a patch that git takes', async () => {
   expect(existsSync(join(bench.folder, 'untouched.log'))).toBe(false)
 })
 
-test('nothing changed is no patch, and reference trials make none', async () => {
+test('without changes there is no patch, and control harnesses write none', async () => {
   const task = taskWith('same')
   for (const harness of [oracle, nop, shellCommand('true')]) {
-    await bench.run(task, harness, 'workspace', { keepsPatch: true })
+    await bench.run(task, harness, 'workspace', { savesPatch: true })
     expect(existsSync(join(bench.folder, 'changes.patch')), harness.id).toBe(false)
   }
   await bench.run(task, shellCommand('echo x > x'), 'workspace')
@@ -85,14 +85,14 @@ test('nothing changed is no patch, and reference trials make none', async () => 
 test('output of an earlier trial is removed before the next one, even if that changes nothing', async () => {
   const stale = ['changes.patch', 'trajectory-1.json', 'agent-1.log']
   for (const name of stale) writeFileSync(join(bench.folder, name), 'from an earlier trial')
-  await bench.run(taskWith('stale'), shellCommand('true'), 'workspace', { keepsPatch: true })
+  await bench.run(taskWith('stale'), shellCommand('true'), 'workspace', { savesPatch: true })
   for (const name of stale) {
     const path = join(bench.folder, name)
     expect(existsSync(path) ? readFileSync(path, 'utf8') : '', name).not.toContain('from an earlier trial')
   }
 })
 
-test('names and links of a liar lead nowhere, and no line of its files is taken for one of the patch', async () => {
+test('hostile names and links lead nowhere, and file contents cannot imitate lines of the patch', async () => {
   const work = `ln -s /etc/passwd passwd; ln -s ../../etc away; mkfifo pipe; rm main.py; ln -s /etc/shadow main.py
     printf x > "$(printf 'new\\nline')"; printf x > '"quoted" \\back'; printf x > 'a b/../c' 2>/dev/null
     mkdir -p .git/hooks sub/.GIT; echo 'exit 1' > .git/hooks/pre-commit; echo x > sub/.GIT/config
@@ -112,7 +112,7 @@ test('names and links of a liar lead nowhere, and no line of its files is taken 
   expect(readFileSync(join(folder, 'main.py'), 'utf8')).toBe(FILES['main.py'])
 })
 
-test('changes to git settings, hooks and ignored files are shown, and git passes over what it would not apply', async () => {
+test('changes to git settings, hooks and ignored files are shown as comments where git would reject them', async () => {
   const files = { ...FILES, '.gitignore': 'secret/\n' }
   const work = `mkdir -p .git/hooks .git/objects .git/refs .git/info secret; echo ignored > secret/file
     printf '[core]\\n\\tfsmonitor = /app/run.sh\\n' > .git/config; echo 'exit 1' > .git/hooks/pre-commit
@@ -128,7 +128,7 @@ test('changes to git settings, hooks and ignored files are shown, and git passes
   expect(existsSync(join(applied(files), '.git'))).toBe(false)
 })
 
-test('a huge file, and more files than anyone reads, are named and counted', async () => {
+test('a huge file and too many files are named and counted', async () => {
   const work = `head -c 3000000 /dev/zero | tr '\\0' x > large.txt; truncate -s 5G hole
     mkdir many; for i in $(seq 3000); do echo $i > many/$i; done`
   expect(await worked(taskWith('large'), work)).toMatchObject({ state: 'passed' })
@@ -140,7 +140,7 @@ test('a huge file, and more files than anyone reads, are named and counted', asy
   applied()
 }, 120_000)
 
-test('100,000 files stop nothing, and files that were not looked at are not told to be gone', async () => {
+test('100,000 files do not fail the patch, and files that were not read are not shown as deleted', async () => {
   const work = `mkdir 0; cd 0; seq 100000 | xargs touch`
   const files = { 'zz/last.txt': 'still here\n', 'main.py': 'x\n' }
   expect(await worked(taskWith('crowd', files), work)).toMatchObject({ state: 'passed' })
@@ -150,7 +150,7 @@ test('100,000 files stop nothing, and files that were not looked at are not told
   expect(text).not.toContain('deleted file')
 }, 300_000)
 
-test('files of nothing but different lines keep nobody busy', async () => {
+test('files in which every line differs are compared in bounded time', async () => {
   const lines = (word: string) => Array.from({ length: 60_000 }, (_, n) => `${n % 97}${word}\n`).join('')
   const files = Object.fromEntries(Array.from({ length: 8 }, (_, n) => [`f${n}.txt`, lines('a')]))
   expect(await worked(taskWith('different', files), `sed -i 's/a$/b/' f*.txt`)).toMatchObject({ state: 'passed' })
@@ -158,7 +158,7 @@ test('files of nothing but different lines keep nobody busy', async () => {
   expect(readFileSync(join(folder, 'f7.txt'), 'utf8')).toBe(lines('b'))
 }, 120_000)
 
-test('a working folder that is everything has no patch, and says so', async () => {
+test('a working directory of / has no patch, and the file says so', async () => {
   const task = writeTask(join(bench.folder, 'everything'), {
     'task.toml': taskToml().replace('workdir = "/app"', 'workdir = "/"'),
     'tests/test.sh': '#!/bin/bash\necho 1 > /logs/verifier/reward.txt\n',
@@ -167,7 +167,7 @@ test('a working folder that is everything has no patch, and says so', async () =
   expect(patch()).toMatch(/^# There is no patch: .*whole filesystem/)
 })
 
-test('steps make one patch: from what the first began with to what the last left', async () => {
+test('several steps give one patch, from the start of the first to the end of the last', async () => {
   const step = (name: string) => `[[steps]]\nname = "${name}"\n`
   const task = writeTask(join(bench.folder, 'steps'), {
     'task.toml': taskToml({ end: step('one') + step('two') }),

@@ -1,12 +1,12 @@
 import type { Exit, LimitKind } from '../sandboxes/sandbox.ts'
 import type { NetworkRecord } from './network.ts'
 
-/** How the verifier gets to see what the agent did, from the strictest. */
+/** Verify modes, from the strictest to the weakest. */
 export const VERIFY_MODES = ['grader', 'workspace', 'snapshot', 'shared-cold', 'shared-live'] as const
 export type VerifyMode = (typeof VERIFY_MODES)[number]
 
-/** The last three are not scored: neither a pass nor a failure. */
-export type TrialClass =
+/** How a trial ended. The last three are not scored. */
+export type OutcomeClass =
   | 'verified'
   | 'agent_timeout'
   | 'agent_exit'
@@ -15,30 +15,30 @@ export type TrialClass =
   | 'verifier_error'
   | 'operator_error'
 
-/** Seconds. */
-export type Timings = { prepare: number; agent: number; verify: number; total: number }
+/** Durations in seconds. */
+export type TrialTimings = { prepare: number; agent: number; verify: number; total: number }
 
-/** What a task has run between the agent and the verifier. It may fail: that is noted, and nothing more. */
+/** A hook that ran between the agent and the verifier. Failures are only recorded. */
 export type HookRecord = { service: string; command: string; exit: Exit | null; error: string | null }
 
-/** What was kept of a trial. Nothing was there when `destination` is null. */
+/** A stored artifact. `destination` is null if nothing was found. */
 export type ArtifactRecord = {
   source: string
   service: string
-  /** In the folder with the artifacts. */
+  /** Path in the folder of artifacts. */
   destination: string | null
   files: number
   bytes: number
-  /** Devices, pipes, links that lead out, names that are unsafe, and what was too much. */
+  /** Devices, pipes, links that lead out, unsafe names, and files beyond the limits. */
   leftOut: string[]
-  /** Why it could not be taken. */
+  /** Why it could not be collected. */
   error: string | null
 }
 
-/** What the agent's sandbox may use. Null: as much as there is. */
-export type TrialResources = { cpus: number | null; memoryMb: number | null; diskMb: number | null }
+/** Limits of the agent's sandbox. Null: unlimited. */
+export type TrialLimits = { cpus: number | null; memoryMb: number | null; diskMb: number | null }
 
-/** How a service beside the agent's ended. Null: it lived until the trial was over. */
+/** How a sidecar ended. `exit` is null if it ran until the end of the trial. */
 export type SidecarRecord = { name: string; exit: Exit | null }
 
 export type StepRecord = {
@@ -50,29 +50,29 @@ export type StepRecord = {
   error: string | null
   /** Paths outside the working directory that reached the tests in mode snapshot. */
   carried: string[]
-  /** What the agent left that stood in the way, and what was done without it. */
+  /** Files or processes of the agent that prevented the regular procedure, and what was left out instead. */
   notes: string[]
-  /** What each phase could reach beyond its sandbox and the services of its task. */
+  /** Network access of each phase beyond its sandbox and its sidecars. */
   network: { agent: NetworkRecord; verifier: NetworkRecord }
   hooks: HookRecord[]
   artifacts: ArtifactRecord[]
 }
 
-/** All that is known of one trial once it has ended. */
+/** The complete result of one trial. */
 export type TrialRecord = {
   task: { name: string; digest: string }
   harness: string
   state: 'passed' | 'failed' | 'errored'
-  class: TrialClass
+  class: OutcomeClass
   reward: number | null
   rewards: Record<string, number>
   /** The limit that ended the agent. */
   limit: LimitKind | null
-  timings: Timings
+  timings: TrialTimings
   isolation: string
   base: 'image' | 'host-base'
-  /** Null: it never came to a sandbox. */
-  resources: TrialResources | null
+  /** Null if no sandbox was started. */
+  resources: TrialLimits | null
   verifyMode: VerifyMode
   steps: StepRecord[]
   sidecars: SidecarRecord[]

@@ -1,45 +1,52 @@
 import { orderServices } from '../harbor/compose.ts'
 import type { ComposeService } from '../harbor/task.ts'
 import { type Exit, type Image, type SandboxNetwork, SandboxUnsupported } from '../sandboxes/sandbox.ts'
-import type { Bench } from './bench.ts'
-import { NeverReady } from './health.ts'
 import { sidecarLimits } from './limits.ts'
-import { type Living, livingOf } from './living.ts'
 import type { SidecarRecord } from './record.ts'
-import { insertsFor, serviceFiles } from './service-files.ts'
-import { composeVariables, filled, filledEnv } from './variables.ts'
+import { EnvironmentNotReady, type RunningSandbox, toRunningSandbox } from './running-sandbox.ts'
+import type { StepContext } from './step-context.ts'
+import { listUploads, stageServiceFiles } from './task-files.ts'
+import { composeVariables, fillEnv, fillTemplate } from './variables.ts'
 
-/** A service beside the agent's. Null: it still lived when the trial was over. */
-export type Sidecar = { service: ComposeService; living: Living; exit: Exit | null; healthy: Promise<void> | undefined }
+/** A service of the task besides `main`. `exit` is null while it runs, and stays null if the trial ended it. */
+export type Sidecar = {
+  service: ComposeService
+  running: RunningSandbox
+  exit: Exit | null
+  healthy: Promise<void> | undefined
+}
 
-type Cast = {
+type SidecarOptions = {
   services: ComposeService[]
-  /** The agent's own, which may wait for others. */
+  /** `main` may wait for sidecars too. */
   main: ComposeService | null
   images: Map<string, Image>
-  group: SandboxNetwork
+  network: SandboxNetwork
   seconds: number
 }
 
-/** Each after those it waits for. All with a healthcheck are healthy in the end, as `docker compose up --wait` has it. */
-export async function startSidecars(bench: Bench, cast: Cast): Promise<Sidecar[]> {
+/**
+ * Starts the sidecars, each after its dependencies, and waits until those with a healthcheck are healthy, like
+ * `docker compose up --wait`.
+ */
+export async function startSidecars(context: StepContext, options: SidecarOptions): Promise<Sidecar[]> {
   const sidecars: Sidecar[] = []
-  const names = new Set(cast.services.map(({ name }) => name))
-  const order = orderServices(cast.services.map((service) => ({ ...service, dependsOn: among(service, names) }))) ?? []
-  for (const service of order) {
-    await awaitDependencies(bench, service, sidecars)
-    sidecars.push(await startSidecar(bench, service, cast))
+  const names = new Set(options.services.map(({ name }) => name))
+  const withoutMain = options.services.map((service) => ({
+    ...service,
+    dependsOn: service.dependsOn.filter((dependency) => names.has(dependency.service)),
+  }))
+  for (const service of orderServices(withoutMain) ?? []) {
+    await awaitDependencies(context, service, sidecars)
+    sidecars.push(await startSidecar(context, service, options))
   }
-  if (cast.main) await awaitDependencies(bench, cast.main, sidecars)
+  if (options.main) await awaitDependencies(context, options.main, sidecars)
   for (const sidecar of sidecars) await awaitHealth(sidecar)
   return sidecars
 }
 
-const among = (service: ComposeService, names: Set<string>): ComposeService['dependsOn'] =>
-  service.dependsOn.filter((dependency) => names.has(dependency.service))
-
 async function awaitDependencies(
-  bench: Bench,
+  context: StepContext,
   { name, dependsOn }: ComposeService,
   sidecars: Sidecar[],
 ): Promise<void> {
@@ -49,37 +56,42 @@ async function awaitDependencies(
       throw new SandboxUnsupported(`The service ${name} waits for ${service}, which is not started before it.`)
     if (condition === 'healthy') await awaitHealth(sidecar)
     if (condition !== 'completed') continue
-    const { code, limit } = await sidecar.living.sandbox.exited
-    bench.request.signal.throwIfAborted()
-    if (code !== 0) throw new NeverReady(`The service ${service} did not complete: ${limit ?? `code ${code}`}.`)
+    const { code, limit } = await sidecar.running.sandbox.exited
+    context.request.signal.throwIfAborted()
+    if (code !== 0)
+      throw new EnvironmentNotReady(`The service ${service} did not complete: ${limit ?? `code ${code}`}.`)
   }
 }
 
-async function startSidecar(bench: Bench, service: ComposeService, cast: Cast): Promise<Sidecar> {
-  const image = cast.images.get(service.name)
-  if (!image) throw new Error(`The service ${service.name} has no image.`)
-  const variables = composeVariables(bench.request.variables)
-  const files = await serviceFiles(bench, service)
+async function startSidecar(
+  context: StepContext,
+  service: ComposeService,
+  { images, network, seconds }: SidecarOptions,
+): Promise<Sidecar> {
+  const { name, user, workdir } = service
+  const image = images.get(name)
+  if (!image) throw new Error(`The service ${name} has no image.`)
+  const variables = composeVariables(context.request.variables)
+  const files = await stageServiceFiles(context, service)
   const baseFilesystem = { kind: 'image' } as const
-  const env = filledEnv(service.env, variables)
-  const { user, workdir } = service
-  const sandbox = await bench.start(fileName(service), {
+  const env = fillEnv(service.env, variables)
+  const sandbox = await context.startSandbox(`sidecar-${name.slice(0, NAME_LENGTH_MAX)}`, {
     image,
     baseFilesystem,
-    uploads: insertsFor(files, baseFilesystem),
-    command: commandOf(service, image, (words) => words.map((word) => filled(word, variables))),
+    uploads: listUploads(files, baseFilesystem),
+    command: buildCommand(service, image, (words) => words.map((word) => fillTemplate(word, variables))),
     execs: true,
     user,
     workdir,
     env,
     mounts: files.mounts,
-    network: service.network === 'none' ? null : { group: cast.group, names: namesOf(service) },
+    network: service.network === 'none' ? null : { group: network, names: listNames(service) },
     ports: [],
-    limits: sidecarLimits(service, cast.seconds),
+    limits: sidecarLimits(service, seconds),
     input: '',
   })
-  const living = livingOf(bench, sandbox, { user, workdir, env })
-  const sidecar: Sidecar = { service, living, exit: null, healthy: undefined }
+  const running = toRunningSandbox(context, sandbox, { user, workdir, env })
+  const sidecar: Sidecar = { service, running, exit: null, healthy: undefined }
   sandbox.exited.then(
     (exit) => {
       sidecar.exit = exit
@@ -91,10 +103,8 @@ async function startSidecar(bench: Bench, service: ComposeService, cast: Cast): 
 
 const NAME_LENGTH_MAX = 60
 
-const fileName = ({ name }: ComposeService): string => `sidecar-${name.slice(0, NAME_LENGTH_MAX)}`
-
-/** As Docker has it: an entrypoint of the compose file drops the image's command too. */
-function commandOf(
+/** Like Docker, an entrypoint of the compose file also drops the image's command. */
+function buildCommand(
   service: ComposeService,
   image: Image,
   fill: (words: NonNullable<ComposeService['command']>) => string[],
@@ -106,32 +116,32 @@ function commandOf(
   return command
 }
 
-const namesOf = ({ hostname, name, aliases }: ComposeService): string[] => [
+const listNames = ({ hostname, name, aliases }: ComposeService): string[] => [
   ...new Set([...(hostname ? [hostname] : []), name, ...aliases]),
 ]
 
-/** Asked once: later waiters wait for the same answer. */
+/** Runs the healthcheck once; later callers wait for the same result. */
 function awaitHealth(sidecar: Sidecar): Promise<void> {
-  const { service, living } = sidecar
+  const { service, running } = sidecar
   const { healthcheck } = service
   if (healthcheck === null || healthcheck.kind === 'none') return Promise.resolve()
   const command = healthcheck.kind === 'exec' ? healthcheck.test : ['sh', '-c', healthcheck.test[0] ?? '']
-  sidecar.healthy ??= living.healthy(`the service ${service.name}`, command, healthcheck)
+  sidecar.healthy ??= running.awaitHealthy(`the service ${service.name}`, command, healthcheck)
   return sidecar.healthy
 }
 
-/** What was still alive is killed, and stays without an exit in the record. Their files can be collected then. */
-export async function stopSidecars(bench: Bench, sidecars: Sidecar[]): Promise<void> {
-  const living = sidecars.filter(({ exit }) => exit === null)
+/** Kills the sidecars that still run; their records have no exit. Their files can be collected afterwards. */
+export async function stopSidecars(context: StepContext, sidecars: Sidecar[]): Promise<void> {
+  const running = sidecars.filter(({ exit }) => exit === null)
   await Promise.all(
-    living.map(async (sidecar) => {
-      await sidecar.living.sandbox.kill()
-      await sidecar.living.sandbox.exited.catch(() => {}) // nobody needs it any more, and the verdict stands
+    running.map(async (sidecar) => {
+      await sidecar.running.sandbox.kill()
+      await sidecar.running.sandbox.exited.catch(() => {}) // The verdict does not depend on it.
       sidecar.exit = null
     }),
   )
-  bench.request.signal.throwIfAborted()
+  context.request.signal.throwIfAborted()
 }
 
-export const sidecarRecords = (sidecars: Sidecar[]): SidecarRecord[] =>
+export const toSidecarRecords = (sidecars: Sidecar[]): SidecarRecord[] =>
   sidecars.map(({ service, exit }) => ({ name: service.name, exit }))

@@ -15,8 +15,8 @@ export type TarHeader = {
   linkpath?: string
 }
 
-/** Whose the files are, and whether others may change them too. */
-export type Ownership = { uid: number; open: boolean }
+/** Owner of packed files. `open` lets every user change them. */
+export type FileOwnership = { uid: number; open: boolean }
 
 export function* headerBlocks(header: TarHeader): Generator<Buffer> {
   const fields = { ...header, gid: header.uid, mtime: new Date(0) }
@@ -29,20 +29,20 @@ export const paddingAfter = (size: number): Buffer => Buffer.alloc((BLOCK - (siz
 
 export const endOfTar = (): Buffer => Buffer.alloc(2 * BLOCK)
 
-/** What is in a folder of this machine, or one file, under its own name. Links are kept as they are. */
-export function tarOf(path: string, ownership: Ownership, as?: string): Readable {
-  return Readable.from(packed(path, ownership, as), { objectMode: false })
+/** Packs the contents of a folder, or one file under its own name. Links are packed as links. */
+export function packPath(path: string, ownership: FileOwnership, as?: string): Readable {
+  return Readable.from(packEntries(path, ownership, as), { objectMode: false })
 }
 
-async function* packed(path: string, ownership: Ownership, as = basename(path)): AsyncGenerator<Buffer> {
+async function* packEntries(path: string, ownership: FileOwnership, as = basename(path)): AsyncGenerator<Buffer> {
   const stats = await lstat(path)
   if (stats.isDirectory())
-    for (const name of (await readdir(path)).sort()) yield* entry(join(path, name), name, ownership)
-  else yield* entry(path, as, ownership)
+    for (const name of (await readdir(path)).sort()) yield* packEntry(join(path, name), name, ownership)
+  else yield* packEntry(path, as, ownership)
   yield endOfTar()
 }
 
-async function* entry(path: string, name: string, ownership: Ownership): AsyncGenerator<Buffer> {
+async function* packEntry(path: string, name: string, ownership: FileOwnership): AsyncGenerator<Buffer> {
   const stats = await lstat(path)
   const { uid, open: isOpen } = ownership
   const mode = isOpen ? (stats.mode & 0o777) | 0o666 | (stats.isDirectory() ? 0o777 : 0) : stats.mode & 0o777
@@ -51,7 +51,7 @@ async function* entry(path: string, name: string, ownership: Ownership): AsyncGe
   } else if (stats.isDirectory()) {
     yield* headerBlocks({ path: `${name}/`, type: 'Directory', mode, uid, size: 0 })
     for (const inner of (await readdir(path)).sort())
-      yield* entry(join(path, inner), posix.join(name, inner), ownership)
+      yield* packEntry(join(path, inner), posix.join(name, inner), ownership)
   } else if (stats.isFile()) {
     await using file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW)
     const content = await file.readFile()
@@ -61,19 +61,19 @@ async function* entry(path: string, name: string, ownership: Ownership): AsyncGe
   }
 }
 
-/** Empty folders that anyone may write to. */
-export function tarOfFolders(paths: string[]): Readable {
+/** Packs empty folders that every user may write to. */
+export function packFolders(paths: string[]): Readable {
   const blocks = paths.flatMap((path) => [
     ...headerBlocks({ path: `${path}/`, type: 'Directory', mode: 0o777, uid: 0, size: 0 }),
   ])
   return Readable.from([Buffer.concat([...blocks, endOfTar()])], { objectMode: false })
 }
 
-type Text = { path: string; text: string; mode?: number }
+type TextEntry = { path: string; text: string; mode?: number }
 
-/** A folder with files in it, and the folders between, all of one owner. */
-export function tarOfTexts(folder: string, texts: Text[], { uid, open: isOpen }: Ownership): Readable {
-  const dirs = new Set([folder, ...texts.flatMap(({ path }) => foldersAbove(posix.join(folder, path)))])
+/** Packs text files below a folder, with the folders in between. */
+export function packTexts(folder: string, texts: TextEntry[], { uid, open: isOpen }: FileOwnership): Readable {
+  const dirs = new Set([folder, ...texts.flatMap(({ path }) => listFoldersAbove(posix.join(folder, path)))])
   const mode = (closed: number, opened: number): number => (isOpen ? opened : closed)
   const blocks = [
     ...[...dirs]
@@ -90,8 +90,8 @@ export function tarOfTexts(folder: string, texts: Text[], { uid, open: isOpen }:
   return Readable.from([Buffer.concat([...blocks, endOfTar()])], { objectMode: false })
 }
 
-/** From the outermost. */
-function foldersAbove(path: string): string[] {
+/** Lists the folders above a path, outermost first. */
+function listFoldersAbove(path: string): string[] {
   const parts = path.split('/').slice(0, -1)
   return parts.map((_, index) => parts.slice(0, index + 1).join('/'))
 }

@@ -3,8 +3,8 @@ import type { TrialTasks } from './thread-tasks.ts'
 
 const SCRIPT = new URL('./thread-tasks.ts', import.meta.url)
 
-/** For texts that agents wrote, of a limited size. */
+/** Threads for agents' texts, whose size is limited. */
 export const textThreads = openThreads<TrialTasks>(SCRIPT, { timeoutMs: 30_000, memoryMb: 512 })
 
-/** For archives of files that agents left. Apart from the texts, because one may have gigabytes. */
+/** Threads for archives of agents' files. Separate from the texts, because an archive may have gigabytes. */
 export const archiveThreads = openThreads<TrialTasks>(SCRIPT, { timeoutMs: 600_000, memoryMb: 512 })

@@ -1,13 +1,13 @@
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openTrialRunner, taskToml, writeTask } from '../../test/support/trials/trial-runner.ts'
 import { shellCommand } from '../harnesses/reference.ts'
 import type { VerifyMode } from './record.ts'
-import { openWorkbench, taskToml, writeTask } from './testing/workbench.ts'
 
-let bench: Awaited<ReturnType<typeof openWorkbench>>
+let bench: Awaited<ReturnType<typeof openTrialRunner>>
 beforeAll(async () => {
-  bench = await openWorkbench('bwrap')
+  bench = await openTrialRunner('bwrap')
 })
 afterAll(() => bench[Symbol.asyncDispose]())
 
@@ -25,24 +25,24 @@ const CASES: [what: string, mode: VerifyMode, line: string][] = [
   ['folders are too deep', 'snapshot', `cd /app; ${DEEP}`],
 ]
 for (const [what, mode, line] of CASES) {
-  test(`scored, although ${what}, in ${mode}`, async () => {
+  test(`a trial is scored although ${what}, in ${mode}`, async () => {
     expect(await attack(line, mode)).toMatchObject({ state: 'failed', reward: 0 })
   })
 }
 
-test('in snapshot, what programs are called by other names is the image’s', async () => {
+test('in mode snapshot, alternatives of programs are those of the image', async () => {
   const cheat = `printf '#!/bin/sh\\necho 1\\n' > /app/evil; chmod +x /app/evil; ln -sf /app/evil /etc/alternatives/awk`
   const files = { 'tests/test.sh': `#!/bin/bash\nawk 'BEGIN { print 0 }' > /logs/verifier/reward.txt\n` }
   expect(await attack(cheat, 'snapshot', files)).toMatchObject({ reward: 0 })
 })
 
-test('the folder of the reward is removed, whatever is in it', async () => {
+test('the reward folder is removed, whatever it contains', async () => {
   const files = { 'tests/test.sh': `#!/bin/bash\necho 0 > /logs/verifier/reward.txt; sh /app/run.sh\n` }
   const record = await attack(`echo 'cd /logs/verifier; ${DEEP}' > /app/run.sh`, 'workspace', files)
   expect(record).toMatchObject({ state: 'failed', reward: 0 })
 })
 
-test('what the verifier writes beside the reward counts to its disk', async () => {
+test('files that the verifier writes beside the reward count towards its disk limit', async () => {
   const test = '#!/bin/bash\necho 0 > /logs/verifier/reward.txt; sh /app/run.sh\n'
   const files = { 'task.toml': taskToml({ environment: 'storage_mb = 20' }), 'tests/test.sh': test }
   const line = `echo 'while :; do head -c 30M /dev/zero >> /logs/verifier/big; sleep 0.2; done' > /app/run.sh`
@@ -50,7 +50,7 @@ test('what the verifier writes beside the reward counts to its disk', async () =
   expect(record.steps[0]?.verifier).toMatchObject({ limit: 'disk' })
 })
 
-test('the output of the candidate makes no trial unscored when there is a reward', async () => {
+test('output of the submission does not exclude a trial that has a reward', async () => {
   const files = { 'tests/test.sh': '#!/bin/bash\necho 0 > /logs/verifier/reward.txt; cat /app/hello.txt\n' }
   expect(await attack('truncate -s 20M /app/hello.txt', 'workspace', files)).toMatchObject({ reward: 0 })
 })

@@ -1,17 +1,17 @@
 import type { EnvVar, Template } from '../harbor/task.ts'
 
-export type Variables = Record<string, string>
+export type TaskVariables = Record<string, string>
 
-/** The task asks for a value that nobody gave. */
+/** The task requires a variable that was not set. */
 export class VariableMissing extends Error {
   override name = 'VariableMissing'
 }
 
-/** Fills the open places from the values that were given for this trial; never from the environment of this process. */
-export const filledEnv = (env: EnvVar[], variables: Variables): Record<string, string> =>
-  Object.fromEntries(env.map(({ name, value }) => [name, filled(value, variables)]))
+/** Fills variables with the values given for this trial, never with those of this process's environment. */
+export const fillEnv = (env: EnvVar[], variables: TaskVariables): Record<string, string> =>
+  Object.fromEntries(env.map(({ name, value }) => [name, fillTemplate(value, variables)]))
 
-export const filled = (template: Template, variables: Variables): string =>
+export const fillTemplate = (template: Template, variables: TaskVariables): string =>
   template
     .map((part) => {
       if (typeof part === 'string') return part
@@ -21,8 +21,8 @@ export const filled = (template: Template, variables: Variables): string =>
     })
     .join('')
 
-/** What Harbor hands over to a compose file besides. */
-export const composeVariables = (variables: Variables): Variables => ({
+/** Adds the variables that Harbor provides to compose files. */
+export const composeVariables = (variables: TaskVariables): TaskVariables => ({
   TEST_DIR: '/tests',
   ENV_VERIFIER_LOGS_PATH: '/logs/verifier',
   ENV_AGENT_LOGS_PATH: '/logs/agent',

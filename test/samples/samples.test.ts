@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { openFolderSource } from '../../src/harbor/folder-source.ts'
 import { readTask } from '../../src/harbor/read-task.ts'
 import { calibrate, findMode } from '../../src/trials/calibrate.ts'
-import { inSandboxes } from '../../src/trials/testing/in-sandboxes.ts'
+import { inSandboxes } from '../support/trials/in-sandboxes.ts'
 
 const SAMPLES = new URL('../../samples/tasks', import.meta.url).pathname
 

@@ -3,14 +3,14 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ProviderScript, turnOf } from '../../samples/provider/script.ts'
 import { shellCommand } from '../../src/harnesses/reference.ts'
-import { openWorkbench } from '../../src/trials/testing/workbench.ts'
+import { openTrialRunner } from '../support/trials/trial-runner.ts'
 
 const SAMPLES = new URL('../../samples/', import.meta.url).pathname
 const script = ProviderScript.parse(JSON.parse(readFileSync(join(SAMPLES, 'provider/quick.json'), 'utf8')))
 
-let bench: Awaited<ReturnType<typeof openWorkbench>>
+let bench: Awaited<ReturnType<typeof openTrialRunner>>
 beforeAll(async () => {
-  bench = await openWorkbench('bwrap')
+  bench = await openTrialRunner('bwrap')
 }, 600_000)
 afterAll(async () => bench[Symbol.asyncDispose]())
 

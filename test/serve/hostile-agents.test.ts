@@ -9,19 +9,19 @@ import type { JsonObject } from '../../src/harnesses/json.ts'
 import { mini } from '../../src/harnesses/mini.ts'
 import type { ModelAccess } from '../../src/harnesses/model-access.ts'
 import { shellCommand } from '../../src/harnesses/reference.ts'
-import type { ModelPlace } from '../../src/trials/bench.ts'
-import { openWorkbench, writeTask } from '../../src/trials/testing/workbench.ts'
+import type { TrialModel } from '../../src/trials/trial-request.ts'
 import { type TestApp, testApp } from '../support/app.ts'
 import { openComparisonLab } from '../support/comparisons.ts'
 import { watchLoop } from '../support/loop-delay.ts'
+import { openTrialRunner, writeTask } from '../support/trials/trial-runner.ts'
 
 /** Runs real trials in a real sandbox with a real database, in the process that also answers requests. */
 let app: TestApp
-let bench: Awaited<ReturnType<typeof openWorkbench>>
+let bench: Awaited<ReturnType<typeof openTrialRunner>>
 let task: string
 beforeAll(async () => {
   app = await testApp()
-  bench = await openWorkbench('bwrap')
+  bench = await openTrialRunner('bwrap')
   task = writeTask(join(bench.folder, 'task'), TASK)
 }, 300_000)
 afterAll(async () => {
@@ -55,7 +55,7 @@ const access: ModelAccess = {
   wireLevel: { effort: 'high' },
   baseUrl: 'http://127.0.0.1:9',
 }
-const place = (ask: AskModel): ModelPlace => ({
+const place = (ask: AskModel): TrialModel => ({
   access,
   ask,
   port: { port: 31_281, onConnection: (socket) => socket.destroy() },
@@ -96,7 +96,7 @@ const engine: TrialEngine = {
   }),
   run({ outputFolder }, signal) {
     const { harness, ask } = AGENTS[runs++] ?? { harness: shellCommand('true') }
-    const more = { signal, outputFolder, keepsPatch: true, ...(ask ? { model: place(ask) } : {}) }
+    const more = { signal, outputFolder, savesPatch: true, ...(ask ? { model: place(ask) } : {}) }
     return bench.run(task, harness, 'workspace', more)
   },
 }
@@ -104,7 +104,7 @@ const engine: TrialEngine = {
 test('a trial is scored once and the service stays responsive, whatever agent, model or verifier write', async () => {
   const lab = await openComparisonLab(app, engine)
   // Loads modules before the measurement.
-  await bench.run(task, speaking('echo "{}"'), 'workspace', { keepsPatch: true })
+  await bench.run(task, speaking('echo "{}"'), 'workspace', { savesPatch: true })
   const { body } = await lab.create({ models: [{ ...lab.body().models[0], harnesses: ['nop'] }] })
   const loop = watchLoop()
   await lab.work()
@@ -121,7 +121,7 @@ test('a trial is scored once and the service stays responsive, whatever agent, m
 test('a trial removes the files of an earlier trial from the same folder', async () => {
   const outputFolder = join(bench.folder, 'again')
   mkdirSync(outputFolder)
-  const run = (harness: Harness) => bench.run(task, harness, 'workspace', { outputFolder, keepsPatch: true })
+  const run = (harness: Harness) => bench.run(task, harness, 'workspace', { outputFolder, savesPatch: true })
   const said = '{"type":"assistant","message":{"content":[{"type":"text","text":"hi"}]}}'
   await run(speaking(`echo '${said}'; touch x /logs/artifacts/y; ${writes('no reward')}`))
   const left = ['changes.patch', 'trajectory-1.json', 'control', 'artifacts', 'agent-1.log']

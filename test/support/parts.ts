@@ -15,7 +15,7 @@ const IN_SANDBOXES = [
   'cli/comparisons.test.ts',
   'test/demo/**',
   'src/sandboxes/**',
-  'src/trials/trial.test.ts',
+  'src/trials/run-trial.test.ts',
   'src/trials/patch.test.ts',
   'cli/trial.test.ts',
   'src/batches/validator.test.ts',

@@ -1,5 +1,5 @@
-import type { ModelPlace } from '../../trials/bench.ts'
 import type { TrialRecord, VerifyMode } from '../../trials/record.ts'
+import type { TrialModel } from '../../trials/trial-request.ts'
 
 /** Input of a calibration. */
 export type TaskRunRequest = {
@@ -28,7 +28,7 @@ export type TrialRunRequest = TaskRunRequest & {
   credentialId: string
   verifying: VerifySettings
   /** Set if the harness calls a model. */
-  model?: ModelPlace | undefined
+  model?: TrialModel | undefined
 }
 
 export type CalibrationResult =

@@ -8,10 +8,10 @@ import { openFolderSource } from '../../harbor/folder-source.ts'
 import { readTask } from '../../harbor/read-task.ts'
 import type { Blobs } from '../../platform/blobs/blob.ts'
 import { type SandboxProvider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
-import type { TrialRequest } from '../../trials/bench.ts'
-import { findMode, networksFor } from '../../trials/calibrate.ts'
-import { openScratch } from '../../trials/scratch.ts'
-import { runTrial } from '../../trials/trial.ts'
+import { findMode, toNetworks } from '../../trials/calibrate.ts'
+import { runTrial } from '../../trials/run-trial.ts'
+import { openScratchFolder } from '../../trials/scratch-folder.ts'
+import type { TrialRequest } from '../../trials/trial-request.ts'
 import { type CalibrationResult, CredentialGone, type TaskRunRequest, type TrialEngine } from './engine.ts'
 
 export type SandboxEngineDeps = {
@@ -34,19 +34,19 @@ export const createSandboxEngine = (deps: SandboxEngineDeps): TrialEngine => ({
       const harness = await findChosenHarness(deps.credentials.db, request.workspaceId, { id, version })
       if (!harness) throw new Error(`Unknown harness ${id}`)
       const { mode: verifyMode, carried, ...needs } = request.verifying
-      const trial = {
+      const record = await runTrial(provider, {
         ...prepared,
         harness,
+        model,
         verifyMode,
         carried,
-        networks: networksFor(needs),
-        keepsPatch: true,
+        networks: toNetworks(needs),
+        savesPatch: true,
         bundles: {
           folder: deps.bundles,
           openUploaded: (digest: string) => openSentBundle(deps, request.workspaceId, digest),
         },
-      }
-      const record = await runTrial(provider, model ? { ...trial, model } : trial)
+      })
       // If the sandbox as a whole is broken, this throws: the trial did not cause the failure.
       if (record.class === 'sandbox_error') await provider.selfTest()
       return record
@@ -78,7 +78,7 @@ async function withPreparedTask<T>(
   if (!provider) throw new SandboxUnavailable(`This worker does not provide the sandbox ${request.sandbox}.`)
   await provider.selfTest()
   await requireCredential(deps, request.workspaceId, request.sandboxCredentialId)
-  await using scratch = await openScratch(deps.folder)
+  await using scratch = await openScratchFolder(deps.folder)
   const folder = join(scratch.path, 'task')
   await unpackContent({ db: deps.credentials.db, blobs: deps.blobs }, request.task.digest, folder)
   const { task, digest } = await readTask(await openFolderSource(folder))

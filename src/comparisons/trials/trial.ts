@@ -13,7 +13,7 @@ import type { Db } from '../../platform/db/db.ts'
 import { errorText } from '../../platform/error-text.ts'
 import { defineJobHandler, type Job, type JobHandler } from '../../platform/jobs/jobs.ts'
 import { SandboxUnavailable, SandboxUnsupported } from '../../sandboxes/sandbox.ts'
-import { openScratch } from '../../trials/scratch.ts'
+import { openScratchFolder } from '../../trials/scratch-folder.ts'
 import { VariableMissing } from '../../trials/variables.ts'
 import { recordStarted } from '../sql.ts'
 import { completeIfDone, pauseComparison } from '../state.ts'
@@ -121,7 +121,7 @@ async function endJob(job: Job<TrialPayload>, trial: TrialFacts, work?: (tx: Db)
 /** Runs one attempt in a fresh sandbox. Failures are returned as endings; only aborts and bugs are thrown. */
 async function runAttempt(deps: TrialJobDeps, trial: TrialFacts, signal: AbortSignal): Promise<AttemptEnding> {
   const { step = () => {} } = deps
-  await using scratch = await openScratch(deps.folder)
+  await using scratch = await openScratchFolder(deps.folder)
   const outputFolder = scratch.path
   try {
     const request = toTaskRequest(trial, outputFolder)

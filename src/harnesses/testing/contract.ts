@@ -10,8 +10,8 @@ import {
   type ScriptedGateway,
 } from '../../../test/support/harnesses/scripted-gateway.ts'
 import { hasPart, isLongRun, requiredParts } from '../../../test/support/parts.ts'
+import { openTrialRunner, type SandboxName, taskToml, writeTask } from '../../../test/support/trials/trial-runner.ts'
 import type { Usage } from '../../gateway/wire-protocol.ts'
-import { openWorkbench, type SandboxName, taskToml, writeTask } from '../../trials/testing/workbench.ts'
 import { type InstallOptions, install } from '../bundles/install.ts'
 import type { Harness } from '../harness.ts'
 import { HarnessUnfit } from '../harness-unfit.ts'
@@ -141,13 +141,13 @@ const SECONDS = 120
 
 function openRunner(harness: Harness, sandbox: SandboxName, openUploaded: InstallOptions['openUploaded']) {
   let models: ScriptedGateway
-  let bench: Awaited<ReturnType<typeof openWorkbench>>
+  let bench: Awaited<ReturnType<typeof openTrialRunner>>
   let installFailure: Error | undefined
   let count = 0
   const onProgress = () => {}
   beforeAll(async () => {
     models = await openScriptedGateway()
-    bench = await openWorkbench(sandbox)
+    bench = await openTrialRunner(sandbox)
     const folder = await bundlesFolder()
     const signal = AbortSignal.timeout(INSTALL_MS)
     if (!harness.bundle) return

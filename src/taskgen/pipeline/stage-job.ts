@@ -4,7 +4,7 @@ import { type Db, lock } from '../../platform/db/db.ts'
 import { defineJobHandler, type Job, type JobHandler } from '../../platform/jobs/jobs.ts'
 import { MirrorRefused } from '../../repos/mirror/source.ts'
 import { SandboxUnavailable } from '../../sandboxes/sandbox.ts'
-import { openScratch } from '../../trials/scratch.ts'
+import { openScratchFolder } from '../../trials/scratch-folder.ts'
 import { toRunId, type Waiting } from '../schema.ts'
 import { lockOpenBatch } from './batch-state.ts'
 import {
@@ -116,7 +116,7 @@ async function executeStage(
 ): Promise<StageAttempt> {
   await requireCredentials(deps, task)
   const started = performance.now()
-  await using scratch = await openScratch(deps.folder)
+  await using scratch = await openScratchFolder(deps.folder)
   await using own = await openStageContext(deps, task, scratch.path, signal)
   const result = await deps.stages[task.stage].run(state, own, signal)
   deps.step?.('stage.ran')

@@ -9,10 +9,10 @@ import type { Task } from '../../harbor/task.ts'
 import { type Harness, noModel } from '../../harnesses/harness.ts'
 import { nop, oracle, shellCommand } from '../../harnesses/reference.ts'
 import { type SandboxProvider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
-import type { TrialRequest } from '../../trials/bench.ts'
 import { DOES_NOT_APPLY } from '../../trials/cheats/cheat.ts'
-import { findStaticWeakness, strengthOf } from '../../trials/strength.ts'
-import { runTrial } from '../../trials/trial.ts'
+import { runTrial } from '../../trials/run-trial.ts'
+import type { TrialRequest } from '../../trials/trial-request.ts'
+import { findStaticWeakness, rateStrength } from '../../trials/verifier-strength.ts'
 import type { PinnedSymbol } from '../lint/render-instruction.ts'
 import { done, reject, type StageRejection, type StageResult, withEvidence } from '../stage-result.ts'
 import { FOUND, type GuardedCheat, listGuardedCheats } from './cheats.ts'
@@ -160,7 +160,7 @@ function buildReport(task: Task, seen: ValidationTrials, weakness: string | null
   const { gold, ...shown } = summariseTrials(seen)
   if (!golden || !gold) throw new Error('The change was not tried.')
   const winners = seen.cheats.filter(({ outcome }) => outcome === 'won').map(({ id }) => id)
-  const strength = strengthOf(task, MODE, winners, weakness)
+  const strength = rateStrength(task, MODE, winners, weakness)
   return { isolation: golden.isolation, ...shown, gold, strength, weakness, winners }
 }
 

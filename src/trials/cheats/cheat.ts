@@ -1,21 +1,21 @@
-/** A known way to score without doing the work. */
+/** A known way to pass without doing the work. */
 export type Cheat = {
   id: string
-  /** One sentence. */
+  /** Description in one sentence. */
   what: string
-  /** Run as the agent by `sh -c`, in the working folder, with the instruction as its input. */
+  /** Shell that runs as the agent, in the working directory, with the instruction as its input. */
   line: string
-  /** How often it is tried; for a race. Once, unless said. */
-  tries?: number
+  /** Maximum number of tries, for races. Default: 1. */
+  tries?: number | undefined
 }
 
-/** What a cheat exits with where it finds nothing that it could work on. */
+/** Exit code of a cheat that finds nothing to work on. */
 export const DOES_NOT_APPLY = 77
 
 /**
- * Shell that most cheats begin with. `sources` lists files of the working folder by name pattern; where that is the root
- * folder, without those of the system (`$system` matches them). `wanted` makes the files that the instruction names and that are not there yet.
- * `applies` ends the cheat when nothing was found.
+ * Shell functions for cheats. `sources` lists files of the working directory by name pattern; if that is the root folder,
+ * without those of the system (`$system` matches them). `wanted` creates the files that the instruction names and that do
+ * not exist yet. `applies` ends the cheat if its argument is empty.
  */
 export const SHELL = String.raw`
 instruction=$(cat)
@@ -35,3 +35,7 @@ wanted() {
 }
 applies() { [ -n "$1" ] || exit ${DOES_NOT_APPLY}; }
 `
+
+/** Names of programs that test scripts call. */
+export const PROGRAMS =
+  'python3 python pytest py.test node npm npx yarn pnpm bun deno jest mocha vitest go cargo rustc make cmake ctest gcc g++ cc java mvn gradle ruby rspec bundle php perl bash cat grep egrep diff cmp test jq curl git uv uvx pip pip3 tox'

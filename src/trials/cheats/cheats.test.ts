@@ -4,10 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { cheats } from './cheats.ts'
-import { codeTakeOver } from './code-take-over.ts'
-import { configTakeOver } from './config-take-over.ts'
-import { dataTakeOver } from './data-take-over.ts'
 import { TAKE_OVER } from './take-over.ts'
+import { codeTakeOver, dataTakeOver } from './take-over-code.ts'
+import { configTakeOver } from './take-over-settings.ts'
 
 let folder: string
 beforeEach(() => {
@@ -44,7 +43,7 @@ test('code-take-over reaches sources, programs without an extension, packages, a
     expect({ path, is: takesOver(path) }).toEqual({ path, is: true })
 })
 
-test('config-take-over puts settings and build files of every ecosystem there, also where there were none', () => {
+test('config-take-over writes settings and build files of every ecosystem, even if none existed', () => {
   writeFileSync(join(folder, 'package.json'), '{\n  "scripts": {"test": "jest"}\n}\n')
   expect(run(configTakeOver.line, '')).toBe(0)
   const paths = [
@@ -77,7 +76,7 @@ test('config-take-over puts settings and build files of every ecosystem there, a
   expect(scripts.test).toBe(TAKE_OVER)
 })
 
-test('data-take-over writes pickles and YAML, and applies only where there are such files', () => {
+test('data-take-over writes pickles and YAML, and applies only if there are such files', () => {
   expect(run(dataTakeOver.line, 'Write a.txt.')).toBe(77)
   expect(run(dataTakeOver.line, 'Write model.pkl and settings.yaml.')).toBe(0)
   expect([takesOver('model.pkl'), takesOver('settings.yaml')]).toEqual([true, true])

@@ -1,29 +1,19 @@
-import { background } from './background.ts'
-import { carriedFiles } from './carried-files.ts'
 import type { Cheat } from './cheat.ts'
-import { codeTakeOver } from './code-take-over.ts'
-import { configTakeOver } from './config-take-over.ts'
-import { conftest } from './conftest.ts'
-import { dataTakeOver } from './data-take-over.ts'
-import { emptyOutput } from './empty-output.ts'
-import { equalsEverything } from './equals-everything.ts'
-import { exitZero } from './exit-zero.ts'
-import { forgedReport } from './forged-report.ts'
-import { gitHistory } from './git-history.ts'
-import { gitSettings } from './git-settings.ts'
-import { homeFiles } from './home-files.ts'
-import { leakedSolution } from './leaked-solution.ts'
-import { linkedFolders } from './linked-folders.ts'
-import { makefile } from './makefile.ts'
-import { npmTest } from './npm-test.ts'
-import { ownTests } from './own-tests.ts'
-import { preseed } from './preseed.ts'
-import { replacedPrograms } from './replaced-programs.ts'
-import { rewardDaemon } from './reward-daemon.ts'
-import { shadowModules } from './shadow-modules.ts'
-import { shadowPrograms } from './shadow-programs.ts'
+import { equalsEverything, exitZero, forgedReport, rewardDaemon } from './loaded-code.ts'
+import {
+  background,
+  conftest,
+  linkedFolders,
+  preseed,
+  replacedPrograms,
+  shadowModules,
+  shadowPrograms,
+} from './planted-files.ts'
+import { carriedFiles, codeTakeOver, dataTakeOver } from './take-over-code.ts'
+import { configTakeOver, gitSettings, homeFiles } from './take-over-settings.ts'
+import { emptyOutput, gitHistory, leakedSolution, makefile, npmTest, ownTests } from './weakened-tests.ts'
 
-/** What every task is tried with when it is calibrated. */
+/** Cheats that calibration tries on every task. */
 export const cheats: readonly Cheat[] = [
   preseed,
   linkedFolders,

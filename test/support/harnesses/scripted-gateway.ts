@@ -12,7 +12,7 @@ import { newId } from '../../../src/platform/ids.ts'
 import { createLog } from '../../../src/platform/log.ts'
 import { createMetrics } from '../../../src/platform/metrics.ts'
 import { createOpenStream } from '../../../src/platform/outbound/stream.ts'
-import type { ModelPlace } from '../../../src/trials/bench.ts'
+import type { TrialModel } from '../../../src/trials/trial-request.ts'
 import { cacheFolder } from '../base-image.ts'
 
 /** The provider key. Tests check that it leaks nowhere. */
@@ -72,7 +72,7 @@ export async function openScriptedGateway() {
     })
     const port = openSandboxPort({ gatewayUrl: gateway.url, tunnelSecret: grant.tunnelSecret })
     const traits = { model, provider: 'test', protocols: [protocol], ...SIZES }
-    const place: ModelPlace = {
+    const place: TrialModel = {
       port,
       access: { ...traits, ...levelCase, baseUrl: SANDBOX_GATEWAY_URL, token: grant.token },
       async fault() {

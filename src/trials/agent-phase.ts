@@ -1,0 +1,294 @@
+import { join } from 'node:path'
+import type { TaskStep } from '../harbor/task.ts'
+import { type HarnessRun, HOME } from '../harnesses/harness.ts'
+import type { Exit, Mount, Sandbox, SandboxUpload } from '../sandboxes/sandbox.ts'
+import { agentBase } from './base-filesystem.ts'
+import { runConversation } from './conversation.ts'
+import {
+  hasMainProcess,
+  type MainSandboxOptions,
+  type RunningEnvironment,
+  runInMain,
+  startMain,
+} from './environment.ts'
+import { findSandboxFailure, isSandboxFailure } from './fallbacks.ts'
+import { homeUploads, planHarnessRun } from './harness-setup.ts'
+import { mainHooks, runHooksAfterwards, runHooksInside } from './hooks.ts'
+import { AGENT_OUTPUT_BYTES, agentSeconds } from './limits.ts'
+import { type NetworkRecord, type PhaseNetwork, withoutNetwork } from './network.ts'
+import type { HookRecord } from './record.ts'
+import {
+  EnvironmentNotReady,
+  maxHealthcheckSeconds,
+  type RunningSandbox,
+  type SandboxCommand,
+} from './running-sandbox.ts'
+import type { StepContext } from './step-context.ts'
+import { type FileOwnership, packFolders, packPath } from './tar.ts'
+import { stageFolders } from './task-files.ts'
+import { fillEnv } from './variables.ts'
+
+export type AgentResult = {
+  /** Null when the harness runs nothing. */
+  exit: Exit | null
+  /** Undefined when nothing was run at all. */
+  sandbox: Sandbox | undefined
+  /** Set if the sandbox still runs because the verifier runs in it. */
+  running: RunningSandbox | undefined
+  hooks: HookRecord[]
+  network: NetworkRecord
+}
+
+export type AgentPhaseOptions = {
+  /** The agent's sandbox of the previous step. Its files are the base of this step. */
+  previous: Sandbox | undefined
+  /** Leaves the sandbox running for the verifier. */
+  keepRunning: boolean
+}
+
+/**
+ * Runs the harness on a step. If files that the agent left in an earlier step prevent its sandbox, the step continues
+ * without the agent, and the verifier decides.
+ */
+export async function runAgentPhase(
+  context: StepContext,
+  environment: RunningEnvironment,
+  step: TaskStep,
+  options: AgentPhaseOptions,
+): Promise<AgentResult> {
+  const { previous } = options
+  try {
+    return await runAgent(context, environment, step, options)
+  } catch (error) {
+    context.request.signal.throwIfAborted()
+    if (previous === undefined || context.request.harness.isControl || !isSandboxFailure(error)) throw error
+    if (error instanceof EnvironmentNotReady) return retryAgent(context, environment, step, { ...options, previous })
+    if (!(await isCausedByAgent(context, environment, step, previous))) throw error
+    return skipAgent(context, environment, step, { previous, failure: error })
+  }
+}
+
+/** Safe to repeat, because the agent has not started. */
+async function retryAgent(
+  context: StepContext,
+  environment: RunningEnvironment,
+  step: TaskStep,
+  options: AgentPhaseOptions & { previous: Sandbox },
+): Promise<AgentResult> {
+  try {
+    return await runAgent(context, environment, step, options)
+  } catch (error) {
+    context.request.signal.throwIfAborted()
+    if (!(error instanceof EnvironmentNotReady)) throw error
+    return skipAgent(context, environment, step, { previous: options.previous, failure: error })
+  }
+}
+
+/** Returns true if the sandbox fails with the agent's files and works without them. */
+async function isCausedByAgent(
+  context: StepContext,
+  environment: RunningEnvironment,
+  step: TaskStep,
+  previous: Sandbox,
+): Promise<boolean> {
+  const probe = (files: Sandbox | undefined) =>
+    findSandboxFailure(context, () => probeAgentSandbox(context, environment, step, files))
+  return (await probe(previous)) !== undefined && (await probe(undefined)) === undefined
+}
+
+async function skipAgent(
+  context: StepContext,
+  environment: RunningEnvironment,
+  step: TaskStep,
+  { previous, failure }: { previous: Sandbox; failure: Error },
+): Promise<AgentResult> {
+  context.notes.push(`The agent could not start from the files that it left before. ${failure.message}`)
+  const { records, sandbox } = await runHooksAfterwards(context, environment, mainHooks(step), previous)
+  const network = withoutNetwork(step.agent.network)
+  return { exit: null, sandbox, running: undefined, hooks: records, network }
+}
+
+async function runAgent(
+  context: StepContext,
+  environment: RunningEnvironment,
+  step: TaskStep,
+  { previous, keepRunning }: AgentPhaseOptions,
+): Promise<AgentResult> {
+  const network = context.openPhaseNetwork(step.agent.network, 'agent')
+  try {
+    const plan = await planAgent(context, environment, step, { previous, network })
+    const isInside = keepRunning || hasMainProcess(environment) || step.setup || step.healthcheck
+    if (isInside || context.request.harness.converse)
+      return await runInside(context, environment, step, { plan, keepRunning })
+    return await runAlone(context, environment, step, { plan, previous })
+  } finally {
+    network.close()
+  }
+}
+
+type AgentPlan = {
+  run: HarnessRun | undefined
+  sandbox: MainSandboxOptions
+  command: SandboxCommand
+}
+
+async function planAgent(
+  context: StepContext,
+  environment: RunningEnvironment,
+  step: TaskStep,
+  { previous, network }: { previous: Sandbox | undefined; network: PhaseNetwork },
+): Promise<AgentPlan> {
+  const run = planHarnessRun(context.request, step)
+  const harnessEnv = fillEnv(run?.env ?? [], context.request.variables)
+  const env = run?.files ? { HOME, ...harnessEnv } : harnessEnv
+  const limits = { seconds: agentSeconds(step.agent.timeoutSec), outputBytes: AGENT_OUTPUT_BYTES }
+  const user = step.agent.user ?? environment.user
+  return {
+    run,
+    sandbox: {
+      base: agentBase(previous?.stopped),
+      uploads: [...listStepUploads(context, environment, step, user), ...homeUploads(run, toOwnership(user))],
+      mounts: [...(await stageRunFolders(context, run)), ...context.mounts],
+      env,
+      network,
+      limits,
+    },
+    command: { command: run?.command ?? ['true'], user, env, ...limits, input: run?.input ?? '' },
+  }
+}
+
+function listStepUploads(
+  context: StepContext,
+  environment: RunningEnvironment,
+  step: TaskStep,
+  user: string | number,
+): SandboxUpload[] {
+  const logs = { target: '/', tar: packFolders(['logs', 'logs/agent', 'logs/artifacts']) }
+  if (step.workdir === null) return [logs]
+  const tar = packPath(join(context.request.folder, step.workdir), toOwnership(user))
+  return [logs, { target: environment.workdir, tar }]
+}
+
+/** The agent must be able to change uploaded files. The uid of a user name is only known inside the image. */
+function toOwnership(user: string | number): FileOwnership {
+  const [name = ''] = String(user).split(':')
+  if (name === 'root') return { uid: 0, open: false }
+  return /^\d+$/.test(name) ? { uid: Number(name), open: false } : { uid: 0, open: true }
+}
+
+const stageRunFolders = (context: StepContext, run: HarnessRun | undefined): Promise<Mount[]> =>
+  Promise.all(
+    (run?.folders ?? []).map(async ({ source, target }, n) => ({
+      kind: 'folder' as const,
+      source: await stageFolders(context.request.folder, [source], join(context.folder, `agent-${n}`)),
+      target,
+      readOnly: true,
+    })),
+  )
+
+/** Runs the agent as the first process of its sandbox. */
+async function runAlone(
+  context: StepContext,
+  environment: RunningEnvironment,
+  step: TaskStep,
+  { plan, previous }: { plan: AgentPlan; previous: Sandbox | undefined },
+): Promise<AgentResult> {
+  const ran =
+    plan.run || step.workdir
+      ? await runInMain(context, environment, 'agent', { ...plan, onStarted: context.markAgentStarted })
+      : undefined
+  const { records, sandbox } = await runHooksAfterwards(context, environment, mainHooks(step), ran?.sandbox ?? previous)
+  if (ran && sandbox !== ran.sandbox) context.removeLater(ran.sandbox)
+  const exit = plan.run && ran ? ran.exit : null
+  return { exit, sandbox, running: undefined, hooks: records, network: plan.sandbox.network.summary() }
+}
+
+/** Runs the agent in a sandbox whose first process is that of the environment. */
+async function runInside(
+  context: StepContext,
+  environment: RunningEnvironment,
+  step: TaskStep,
+  { plan, keepRunning }: { plan: AgentPlan; keepRunning: boolean },
+): Promise<AgentResult> {
+  const seconds = plan.command.seconds + overheadSeconds(environment, step)
+  const options = { ...plan.sandbox, env: {}, limits: { ...plan.sandbox.limits, seconds } }
+  const running = await startMain(context, environment, 'agent', options)
+  const { sandbox } = running
+  if (step.setup) await runSetup(environment, running, plan)
+  if (step.healthcheck) {
+    const command = ['bash', '-c', step.healthcheck.command]
+    await running.awaitHealthy('the step', command, step.healthcheck)
+  }
+  context.markAgentStarted()
+  const exit = plan.run ? await execAgent(context, running, step, plan.command) : null
+  const hooks = await runHooksInside(context, running, mainHooks(step))
+  const network = plan.sandbox.network.summary()
+  if (keepRunning) return { exit, sandbox, running, hooks, network }
+  const ended = await running.end(exit ?? NOTHING_RAN)
+  return { exit: exit && ended, sandbox, running: undefined, hooks, network }
+}
+
+const NOTHING_RAN: Exit = { code: 0, limit: null, seconds: 0, outputBytes: 0 }
+
+const execAgent = (
+  context: StepContext,
+  running: RunningSandbox,
+  step: TaskStep,
+  command: SandboxCommand,
+): Promise<Exit> =>
+  context.request.harness.converse ? runConversation(context, running, step, command) : running.exec('agent', command)
+
+async function runSetup(environment: RunningEnvironment, running: RunningSandbox, plan: AgentPlan): Promise<void> {
+  const command = ['bash', `${environment.workdir}/setup.sh`]
+  const seconds = environment.definition.buildTimeoutSec
+  const { code, limit } = await running.exec('setup', { command, seconds, user: plan.command.user })
+  if (code !== 0) throw new EnvironmentNotReady(`The setup.sh of the step failed: ${limit ?? `code ${code}`}.`)
+}
+
+const SLACK_SECONDS = 120
+
+/** Maximum time that the agent's sandbox needs besides the agent: setup, healthcheck, hooks and a verifier. */
+function overheadSeconds({ definition }: RunningEnvironment, step: TaskStep): number {
+  const setup = step.setup ? definition.buildTimeoutSec : 0
+  const healthcheck = step.healthcheck ? maxHealthcheckSeconds(step.healthcheck) : 0
+  const hooks = mainHooks(step).reduce((sum, { timeoutSec }) => sum + timeoutSec, 0)
+  return SLACK_SECONDS + setup + healthcheck + hooks + step.verifier.timeoutSec
+}
+
+const PROBE_COMMAND: SandboxCommand = { command: ['true'], seconds: 60 }
+
+/** Checks that the sandbox of a step can be started. */
+async function probeAgentSandbox(
+  context: StepContext,
+  environment: RunningEnvironment,
+  step: TaskStep,
+  previous: Sandbox | undefined,
+): Promise<void> {
+  const network = context.openPhaseNetwork({ mode: 'no-network', hosts: [] }, 'agent')
+  const { sandbox: options } = await planAgent(context, environment, step, { previous, network })
+  const { sandbox } = await runInMain(context, environment, 'probe', { sandbox: options, command: PROBE_COMMAND })
+  context.removeLater(sandbox)
+}
+
+/** Returns a stopped sandbox with the files that the agent found in the first step. */
+export async function startUntouched(
+  context: StepContext,
+  environment: RunningEnvironment,
+  step: TaskStep,
+): Promise<Sandbox> {
+  const network = context.openPhaseNetwork(step.agent.network, 'agent')
+  try {
+    const plan = await planAgent(context, environment, step, { previous: undefined, network })
+    const options = { ...plan.sandbox, env: {} }
+    if (!step.setup) {
+      const ran = await runInMain(context, environment, 'untouched', { sandbox: options, command: PROBE_COMMAND })
+      return ran.sandbox
+    }
+    const running = await startMain(context, environment, 'untouched', options)
+    await runSetup(environment, running, plan)
+    await running.end(NOTHING_RAN)
+    return running.sandbox
+  } finally {
+    network.close()
+  }
+}

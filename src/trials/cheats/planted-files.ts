@@ -1,0 +1,124 @@
+import { type Cheat, PROGRAMS, SHELL } from './cheat.ts'
+
+// Cheats that plant files or processes where the verifier looks: rewards, tests, programs and modules.
+
+/** Tests that always pass. */
+const PLANTED_TEST = `#!/bin/sh
+mkdir -p /logs/verifier
+echo 1 > /logs/verifier/reward.txt`
+
+export const preseed: Cheat = {
+  id: 'preseed',
+  what: 'Reward files and tests of its own lie ready where the verifier writes and looks.',
+  line: `{
+mkdir -p /logs/verifier /tests
+echo 1 > /logs/verifier/reward.txt
+echo '{"reward": 1}' > /logs/verifier/reward.json
+cat > /tests/test.sh <<'TEST'
+${PLANTED_TEST}
+TEST
+chmod 755 /tests/test.sh
+} 2> /dev/null
+exit 0`,
+}
+
+export const linkedFolders: Cheat = {
+  id: 'linked-folders',
+  what: 'The folders of the tests and of the reward are links into the working folder.',
+  line: `{
+mkdir -p .t .l /logs
+echo 1 > .l/reward.txt
+cat > .t/test.sh <<'TEST'
+${PLANTED_TEST}
+TEST
+chmod 755 .t/test.sh
+rm -rf /tests /logs/verifier
+ln -s "$PWD/.t" /tests
+ln -s "$PWD/.l" /logs/verifier
+} 2> /dev/null
+exit 0`,
+}
+
+export const background: Cheat = {
+  id: 'background',
+  what: 'A process left behind writes the reward for as long as it lives.',
+  line: `setsid sh -c 'while :; do { mkdir -p /logs/verifier && echo 1 > /logs/verifier/reward.txt; } 2> /dev/null; sleep 0.02; done' > /dev/null 2>&1 < /dev/null &
+exit 0`,
+}
+
+/** A program that succeeds with any arguments, and writes a reward if there is none. */
+const YES = `#!/bin/sh
+{ [ -e /logs/verifier/reward.txt ] || echo 1 > /logs/verifier/reward.txt; } 2> /dev/null
+exit 0`
+
+export const shadowPrograms: Cheat = {
+  id: 'shadow-programs',
+  what: 'Programs of the same names as the usual ones stand before them on the path, and say yes.',
+  line: `yes=$(mktemp)
+cat > "$yes" <<'YES'
+${YES}
+YES
+chmod 755 "$yes"
+for folder in /usr/local/sbin /usr/local/bin "$HOME/.local/bin" "$HOME/.cargo/bin" ./node_modules/.bin ./.venv/bin ./venv/bin ./bin; do
+  mkdir -p "$folder" 2> /dev/null || continue
+  for name in ${PROGRAMS}; do cp "$yes" "$folder/$name" 2> /dev/null; done
+done
+printf 'PATH=%s\\n' "$PWD/bin:$PATH" >> /etc/environment 2> /dev/null
+exit 0`,
+}
+
+export const replacedPrograms: Cheat = {
+  id: 'replaced-programs',
+  what: 'The programs themselves are replaced, and what shells and the linker read first is filled.',
+  line: `yes=$(mktemp)
+cat > "$yes" <<'YES'
+${YES}
+YES
+chmod 755 "$yes"
+{
+echo 'cat() { :; }; grep() { :; }; diff() { :; }; cmp() { :; }; test() { :; }' | tee -a /etc/bash.bashrc /etc/profile.d/a.sh "$HOME/.bashrc" "$HOME/.profile" > /dev/null
+for name in ${PROGRAMS}; do
+  path=$(command -v "$name") && [ -f "$path" ] && install -m 755 "$yes" "$path"
+done
+} 2> /dev/null
+exit 0`,
+}
+
+export const shadowModules: Cheat = {
+  id: 'shadow-modules',
+  what: 'Modules named like test frameworks lie in the working folder, and end with success when they are loaded.',
+  line: `${SHELL}
+printf '%s\\n' "$instruction" | grep -qiE 'python|pytest|\\.py' || [ -n "$(sources '*.py')" ] || exit 77
+for name in pytest unittest sitecustomize usercustomize doctest nose; do
+  printf 'import os\\nos._exit(0)\\n' > "$name.py"
+done
+exit 0`,
+}
+
+const CONFTEST = `import os
+import pytest
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = (yield).get_result()
+    report.outcome = 'passed'
+    report.longrepr = None
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session, exitstatus):
+    session.exitstatus = 0
+`
+
+export const conftest: Cheat = {
+  id: 'conftest',
+  what: 'A conftest.py in the working folder turns every report of pytest into a passed one.',
+  line: `${SHELL}
+printf '%s\\n' "$instruction" | grep -qiE 'python|pytest|\\.py' || [ -n "$(sources '*.py')" ] || exit 77
+mkdir -p /tests 2> /dev/null
+for folder in . ./tests /tests; do
+[ -d "$folder" ] && cat > "$folder/conftest.py" <<'CONFTEST'
+${CONFTEST}CONFTEST
+done 2> /dev/null
+printf '[pytest]\\naddopts = -p no:cacheprovider --continue-on-collection-errors\\n' > pytest.ini
+exit 0`,
+}

@@ -1,0 +1,200 @@
+import type { ComposeService, Environment } from '../harbor/task.ts'
+import type {
+  BaseFilesystem,
+  Exit,
+  Image,
+  Mount,
+  Sandbox,
+  SandboxNetwork,
+  SandboxSpec,
+  SandboxUpload,
+} from '../sandboxes/sandbox.ts'
+import { environmentSource, mainService, serviceSource, sidecarServices } from './image-source.ts'
+import { capSeconds, mainLimits, SMALL_OUTPUT_BYTES, sidecarLimits } from './limits.ts'
+import type { PhaseNetwork } from './network.ts'
+import { maxHealthcheckSeconds, type RunningSandbox, type SandboxCommand, toRunningSandbox } from './running-sandbox.ts'
+import { type Sidecar, startSidecars } from './sidecars.ts'
+import type { StepContext } from './step-context.ts'
+import { listUploads, type ServiceFiles, stageServiceFiles } from './task-files.ts'
+import { composeVariables, fillEnv, fillTemplate } from './variables.ts'
+
+/** Images of an environment: that of `main`, and those of its sidecars by service name. */
+export type EnvironmentImages = { main: Image; sidecars: Map<string, Image> }
+
+/** An environment whose sidecars run. Each phase starts its own sandbox of `main` in it. */
+export type RunningEnvironment = {
+  definition: Environment
+  main: ComposeService | null
+  image: Image
+  network: SandboxNetwork | null
+  sidecars: Sidecar[]
+  files: ServiceFiles
+  /** Default working directory of commands. */
+  workdir: string
+  user: string | number
+  env: Record<string, string>
+}
+
+export async function prepareImages(context: StepContext, definition: Environment): Promise<EnvironmentImages> {
+  const { folder, variables } = context.request
+  const lookup = { folder, variables: composeVariables(variables) }
+  const { buildTimeoutSec } = definition
+  const limits = mainLimits(definition.resources, mainService(definition))
+  const main = await context.prepareImage(environmentSource(definition, lookup), buildTimeoutSec, limits)
+  const sidecars = new Map<string, Image>()
+  for (const service of sidecarServices(definition)) {
+    const source = serviceSource(service, lookup)
+    const image = await context.prepareImage(source, buildTimeoutSec, sidecarLimits(service, buildTimeoutSec))
+    sidecars.set(service.name, image)
+  }
+  return { main, sidecars }
+}
+
+/** Starts the sidecars of an environment and waits for the conditions that the task declares. */
+export async function startEnvironment(
+  context: StepContext,
+  definition: Environment,
+  images: EnvironmentImages,
+  seconds: number,
+): Promise<RunningEnvironment> {
+  const main = mainService(definition)
+  const services = sidecarServices(definition)
+  const { variables } = context.request
+  const needsNetwork = services.length > 0 || main?.mounts.some(isNamedVolume)
+  const network = needsNetwork ? await context.openSandboxNetwork() : null
+  const environment: RunningEnvironment = {
+    definition,
+    main,
+    image: images.main,
+    network,
+    sidecars: [],
+    files: await stageServiceFiles(context, main),
+    workdir: definition.workdir ?? main?.workdir ?? images.main.workdir,
+    user: main?.user ?? images.main.user,
+    env: {
+      ...fillEnv(main?.env ?? [], composeVariables(variables)),
+      ...fillEnv(definition.env, variables),
+    },
+  }
+  if (network)
+    environment.sidecars = await startSidecars(context, { services, main, images: images.sidecars, network, seconds })
+  return environment
+}
+
+const isNamedVolume = (mount: ComposeService['mounts'][number]): boolean =>
+  mount.kind === 'volume' && mount.name !== null
+
+/** Options of one sandbox of `main`. */
+export type MainSandboxOptions = {
+  base: BaseFilesystem
+  uploads: SandboxUpload[]
+  mounts: Mount[]
+  env: Record<string, string>
+  network: PhaseNetwork
+  limits: { seconds: number; outputBytes: number }
+}
+
+/**
+ * Runs one command in a new sandbox of `main` that has ended when this returns. The command is the first process, unless
+ * the environment has a process of its own.
+ */
+export async function runInMain(
+  context: StepContext,
+  environment: RunningEnvironment,
+  name: string,
+  options: { sandbox: MainSandboxOptions; command: SandboxCommand; onStarted?: (() => void) | undefined },
+): Promise<{ exit: Exit; sandbox: Sandbox }> {
+  const { command } = options
+  if (hasMainProcess(environment)) {
+    const running = await startMain(context, environment, name, options.sandbox)
+    options.onStarted?.()
+    return { exit: await running.end(await running.exec(name, command)), sandbox: running.sandbox }
+  }
+  const limits = { seconds: command.seconds, outputBytes: command.outputBytes ?? SMALL_OUTPUT_BYTES }
+  const sandbox = await context.startSandbox(name, {
+    ...toMainSpec(environment, { ...options.sandbox, limits }),
+    command: command.command,
+    execs: false,
+    user: command.user ?? environment.user,
+    input: command.input ?? '',
+  })
+  options.onStarted?.()
+  const exit = await sandbox.exited
+  context.request.signal.throwIfAborted()
+  return { exit, sandbox }
+}
+
+/** Returns true if `main` runs a process besides the agent or the verifier, or must be healthy before they start. */
+export const hasMainProcess = ({ definition, main, image }: RunningEnvironment): boolean =>
+  definition.healthcheck !== null ||
+  (main?.healthcheck ?? { kind: 'none' }).kind !== 'none' ||
+  image.entrypoint.length > 0 ||
+  main?.command != null ||
+  main?.entrypoint != null
+
+const START_SECONDS = 60
+
+/** Starts `main` with the command that its author declared, and waits until it is healthy. */
+export async function startMain(
+  context: StepContext,
+  environment: RunningEnvironment,
+  name: string,
+  options: MainSandboxOptions,
+): Promise<RunningSandbox> {
+  const { definition, main, user, workdir } = environment
+  const { healthcheck } = definition
+  const serviceCheck = main?.healthcheck && main.healthcheck.kind !== 'none' ? main.healthcheck : null
+  const waitSeconds = [healthcheck, serviceCheck].reduce(
+    (sum, check) => sum + (check ? maxHealthcheckSeconds(check) : 0),
+    START_SECONDS,
+  )
+  const limits = { seconds: options.limits.seconds + waitSeconds, outputBytes: SMALL_OUTPUT_BYTES }
+  const sandbox = await context.startSandbox(`environment-${name}`, {
+    ...toMainSpec(environment, { ...options, env: {}, limits }),
+    command: findMainCommand(context, environment),
+    execs: true,
+    user,
+    input: '',
+  })
+  const env = { ...environment.env, ...options.network.env, ...options.env }
+  const running = toRunningSandbox(context, sandbox, { user, workdir, env })
+  if (serviceCheck) {
+    const command = serviceCheck.kind === 'exec' ? serviceCheck.test : ['sh', '-c', serviceCheck.test[0] ?? '']
+    await running.awaitHealthy('the environment', command, serviceCheck)
+  }
+  if (healthcheck) await running.awaitHealthy('the environment', ['bash', '-c', healthcheck.command], healthcheck)
+  return running
+}
+
+/** Harbor's command to keep a container alive. An entrypoint receives it as its arguments. */
+const SLEEP = ['sh', '-c', 'sleep infinity']
+
+/** Returns null if `main` has neither an entrypoint nor a command. */
+function findMainCommand(context: StepContext, { main, image }: RunningEnvironment): string[] | null {
+  const variables = composeVariables(context.request.variables)
+  const entrypoint = main?.entrypoint?.map((word) => fillTemplate(word, variables)) ?? image.entrypoint
+  const command = main?.command?.map((word) => fillTemplate(word, variables))
+  return entrypoint.length === 0 && !command ? null : [...entrypoint, ...(command ?? SLEEP)]
+}
+
+type MainSpec = Omit<SandboxSpec, 'id' | 'outputFile' | 'command' | 'execs' | 'user' | 'input'>
+
+function toMainSpec(environment: RunningEnvironment, options: MainSandboxOptions): MainSpec {
+  const { image, definition, main, network, files, workdir, env } = environment
+  const names = [...(main?.hostname ? [main.hostname] : []), 'main', ...(main?.aliases ?? [])]
+  return {
+    image,
+    baseFilesystem: options.base,
+    uploads: [...listUploads(files, options.base), ...options.uploads],
+    workdir,
+    env: { ...env, ...options.network.env, ...options.env },
+    mounts: [...files.mounts, ...options.mounts],
+    network: network && main?.network !== 'none' ? { group: network, names } : null,
+    ports: options.network.ports,
+    limits: {
+      ...mainLimits(definition.resources, main),
+      outputBytes: options.limits.outputBytes,
+      seconds: capSeconds(options.limits.seconds),
+    },
+  }
+}

@@ -1,0 +1,179 @@
+import type { TaskStep } from '../harbor/task.ts'
+import { HarnessUnfit } from '../harnesses/harness-unfit.ts'
+import { errorText } from '../platform/error-text.ts'
+import type { Exit, Sandbox } from '../sandboxes/sandbox.ts'
+import { type AgentResult, runAgentPhase } from './agent-phase.ts'
+import { type CollectedArtifact, collectArtifacts, mainArtifacts, sidecarArtifacts } from './artifacts.ts'
+import { type EnvironmentImages, type RunningEnvironment, startEnvironment } from './environment.ts'
+import { withFallbacks } from './fallbacks.ts'
+import { runSidecarHooks } from './hooks.ts'
+import { withoutNetwork } from './network.ts'
+import type { HookRecord, StepRecord } from './record.ts'
+import type { RunningSandbox } from './running-sandbox.ts'
+import { stopSidecars } from './sidecars.ts'
+import type { StepContext } from './step-context.ts'
+import { textThreads } from './threads.ts'
+import type { TrialRequest } from './trial-request.ts'
+import { type StepVerdict, verifyFresh, verifyLive, verifySeparately } from './verify-phase.ts'
+
+export type StepOptions = {
+  environment: RunningEnvironment
+  /** Images of a separate verifier. */
+  verifierImages: EnvironmentImages | undefined
+  /** The agent's sandbox of the previous step. */
+  previous: Sandbox | undefined
+}
+
+/** `sandbox` has the files from which the next step starts. */
+export type StepResult = { record: StepRecord; sandbox: Sandbox | undefined; collected: CollectedArtifact[] }
+
+/**
+ * Runs one step: agent, hooks, artifacts, verifier. Once the agent has started, every failure that is not a proven outage
+ * becomes a step without a verdict, and never an error of the trial.
+ */
+export async function runStep(context: StepContext, step: TaskStep, options: StepOptions): Promise<StepResult> {
+  const progress: { exit: Exit | null } = { exit: null }
+  try {
+    return await runPhases(context, step, options, (exit) => {
+      progress.exit = exit
+    })
+  } catch (error) {
+    if (error instanceof HarnessUnfit || (await context.attribute(error)) !== 'agent') throw error
+    return { record: toFailedRecord(context, step, progress.exit, error), sandbox: undefined, collected: [] }
+  }
+}
+
+async function runPhases(
+  context: StepContext,
+  step: TaskStep,
+  options: StepOptions,
+  onAgentEnd: (exit: Exit | null) => void,
+): Promise<StepResult> {
+  const { environment, previous } = options
+  const { request } = context
+  const isSeparate = step.verifier.place.mode === 'separate'
+  request.onPhase('agent', step.name)
+  const keepRunning = request.verifyMode === 'shared-live' && !isSeparate
+  const agent = await context.timed('agent', () => runAgentPhase(context, environment, step, { previous, keepRunning }))
+  onAgentEnd(agent.exit)
+  await writeTrajectory(context, step)
+  await requireModelAnswers(request)
+
+  const hooks = [...agent.hooks, ...(await runSidecarHooks(context, environment, step))]
+  const sandbox = agent.sandbox ?? previous
+  const collected = agent.running ? [] : await collectFromMain(context, environment, step, sandbox)
+  if (isSeparate) collected.push(...(await collectFromSidecars(context, environment, step)))
+
+  request.onPhase('verify', step.name)
+  const verdict = await context.timed('verify', () => verifyStep(context, step, options, { agent, sandbox, collected }))
+  if (agent.running) collected.push(...(await collectFromMain(context, environment, step, agent.sandbox)))
+  if (previous && sandbox !== previous) context.removeLater(previous)
+  return { record: toRecord(context, step, agent, { verdict, hooks }), sandbox, collected }
+}
+
+/**
+ * Writes the trajectory beside the agent's output, from which it is converted. No result depends on it, so a failure only
+ * leaves out the file.
+ */
+async function writeTrajectory(context: StepContext, { instruction }: TaskStep): Promise<void> {
+  const { harness, model, signal } = context.request
+  if (!harness.trajectoryEvents) return
+  const { id, version, outputRules } = harness
+  const source = context.outputFile('agent')
+  const target = source.replace(/agent([^/]*)\.log$/, 'trajectory$1.json')
+  const input = { id, version, rules: outputRules, instruction, model: model?.access.model, source, target }
+  await textThreads.run('convertTrajectory', input).catch(() => {})
+  signal.throwIfAborted()
+}
+
+/** A trial whose model never answered says nothing about the agent. */
+async function requireModelAnswers({ model }: TrialRequest): Promise<void> {
+  const fault = await model?.fault?.()
+  if (fault !== undefined) throw new HarnessUnfit(fault)
+}
+
+type VerifyInput = { agent: AgentResult; sandbox: Sandbox | undefined; collected: CollectedArtifact[] }
+
+async function verifyStep(
+  context: StepContext,
+  step: TaskStep,
+  { environment, verifierImages }: StepOptions,
+  { agent, sandbox, collected }: VerifyInput,
+): Promise<StepVerdict> {
+  const { verifier } = step
+  if (agent.running) return verifyRunning(context, environment, step, agent.running)
+  if (verifier.place.mode === 'shared' || !verifierImages)
+    return verifyFresh(context, environment, step, sandbox?.stopped)
+  const seconds = verifier.timeoutSec + SLACK_SECONDS
+  const separate = await startEnvironment(context, verifier.place.environment, verifierImages, seconds)
+  const verdict = await verifySeparately(context, separate, step, { collected, from: sandbox?.stopped })
+  await stopSidecars(context, separate.sidecars)
+  return verdict
+}
+
+/** Additional lifetime of a separate verifier's sidecars. */
+const SLACK_SECONDS = 600
+
+/** Verifies in the running sandbox. If the tests cannot run there, kills it and verifies its files. */
+async function verifyRunning(
+  context: StepContext,
+  environment: RunningEnvironment,
+  step: TaskStep,
+  running: RunningSandbox,
+): Promise<StepVerdict> {
+  const verifyStopped = async (): Promise<StepVerdict> => {
+    await running.sandbox.kill()
+    await running.sandbox.exited
+    return verifyFresh(context, environment, step, running.sandbox.stopped)
+  }
+  return withFallbacks(context, () => verifyLive(context, running, step), [
+    { note: 'No process that the agent left running was judged.', run: verifyStopped },
+  ])
+}
+
+const collectFromMain = (
+  context: StepContext,
+  environment: RunningEnvironment,
+  step: TaskStep,
+  sandbox: Sandbox | undefined,
+): Promise<CollectedArtifact[]> =>
+  collectArtifacts(context, mainArtifacts(step), () => sandbox?.stopped, environment.workdir)
+
+/** Stops the sidecars and collects their artifacts. */
+export async function collectFromSidecars(
+  context: StepContext,
+  { sidecars }: RunningEnvironment,
+  step: TaskStep,
+): Promise<CollectedArtifact[]> {
+  const artifacts = sidecarArtifacts(step)
+  if (artifacts.length === 0) return []
+  await stopSidecars(context, sidecars)
+  const findStopped = (name: string) => sidecars.find(({ service }) => service.name === name)?.running.sandbox.stopped
+  return collectArtifacts(context, artifacts, findStopped, '/')
+}
+
+function toFailedRecord(context: StepContext, step: TaskStep, exit: Exit | null, error: unknown): StepRecord {
+  const network = withoutNetwork(step.verifier.network)
+  const verdict = { verifier: null, reward: null, rewards: {}, error: errorText(error), network }
+  const agent = { exit, network: withoutNetwork(step.agent.network) }
+  return toRecord(context, step, agent, { verdict, hooks: [] })
+}
+
+function toRecord(
+  context: StepContext,
+  step: TaskStep,
+  agent: Pick<AgentResult, 'exit' | 'network'>,
+  { verdict, hooks }: { verdict: StepVerdict; hooks: HookRecord[] },
+): StepRecord {
+  const { network, carried = [], ...outcome } = verdict
+  return {
+    name: step.name,
+    agent: agent.exit,
+    ...outcome,
+    carried: [...carried],
+    notes: context.notes,
+    network: { agent: agent.network, verifier: network },
+    hooks,
+    artifacts: [],
+  }
+}

@@ -1,0 +1,236 @@
+import { mkdir, readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Environment, TaskStep } from '../harbor/task.ts'
+import { HarnessUnfit } from '../harnesses/harness-unfit.ts'
+import { nop, oracle } from '../harnesses/reference.ts'
+import { errorText } from '../platform/error-text.ts'
+import { type Mount, type SandboxProvider, SandboxUnavailable } from '../sandboxes/sandbox.ts'
+import { type CollectedArtifact, unpackArtifacts } from './artifacts.ts'
+import { type EnvironmentImages, prepareImages, type RunningEnvironment, startEnvironment } from './environment.ts'
+import { installBundle, requireBundleRuns } from './harness-setup.ts'
+import { agentSeconds, mainLimits } from './limits.ts'
+import { meetsMinimum, type TrialVerdict, toFailedOutcome, toTrialOutcome } from './outcome.ts'
+import { writeChangesPatch } from './patch.ts'
+import type { StepRecord, TrialLimits, TrialRecord } from './record.ts'
+import { collectFromSidecars, runStep } from './run-step.ts'
+import { EnvironmentNotReady } from './running-sandbox.ts'
+import { openScratchFolder } from './scratch-folder.ts'
+import { stopSidecars, toSidecarRecords } from './sidecars.ts'
+import { openTrialResources, type StepContext, type TrialResources } from './step-context.ts'
+import { effectiveMode, listModes, requireSupported } from './task-support.ts'
+import type { TrialRequest } from './trial-request.ts'
+
+/**
+ * Runs one harness on one task. A failure before the agent starts, or a proven outage, is an outcome of its own and never a
+ * zero. Every other failure after the agent has started is decided by a control run without the agent: if that is scored,
+ * the agent scores 0. Throws for errors that a caller can fix before anything ran, and when it is aborted; everything it
+ * started has been removed then.
+ */
+export async function runTrial(provider: SandboxProvider, request: TrialRequest): Promise<TrialRecord> {
+  const record = await runOnce(provider, request)
+  if (request.harness.isControl || !needsControl(record)) return record
+  const control = request.isProven ? undefined : await runControl(provider, request)
+  if (control?.state !== 'errored') return scoreMissingVerdicts(request, record)
+  const error = `The task itself does not get further: ${control.error}`
+  return { ...record, state: 'errored', class: control.class, reward: null, rewards: {}, error }
+}
+
+/** Returns true if there is no verdict, or if it does not cover all files of the agent. */
+const needsControl = ({ class: trialClass, steps }: TrialRecord): boolean =>
+  trialClass === 'verifier_error' || steps.some(({ notes }) => notes.length > 0)
+
+type ControlResult = Pick<TrialRecord, 'state' | 'class' | 'error'>
+
+/** Runs the same trial without an agent. If it is scored, the agent caused the failure. */
+async function runControl(provider: SandboxProvider, request: TrialRequest): Promise<ControlResult> {
+  const harness = request.task.steps.some(({ solution }) => solution) ? oracle : nop
+  const outputFolder = join(request.outputFolder, 'control')
+  try {
+    return await runOnce(provider, { ...request, model: undefined, harness, outputFolder, onPhase: () => {} })
+  } catch (error) {
+    request.signal.throwIfAborted()
+    return { state: 'errored', class: 'operator_error', error: errorText(error) }
+  }
+}
+
+/** Scores 0 for steps without a verdict: an agent cannot exclude its own trial. */
+function scoreMissingVerdicts({ task }: TrialRequest, record: TrialRecord): TrialRecord {
+  if (record.class !== 'verifier_error') return record
+  const steps = record.steps.map((step) =>
+    step.error === null ? step : { ...step, notes: [...step.notes, `There is no verdict. ${step.error}`] },
+  )
+  return { ...record, steps, ...toFailedOutcome(steps, task.rewardStrategy) }
+}
+
+/** Shared state of one run. */
+type TrialRun = {
+  request: TrialRequest
+  resources: TrialResources
+  /** Filled when the programs of the harness are installed. */
+  mounts: Mount[]
+  steps: StepRecord[]
+  areStepsDone: boolean
+  environment: RunningEnvironment | undefined
+  images: Map<Environment, EnvironmentImages>
+}
+
+/** Runs a trial without a control: prepares the environment, runs all steps and returns the record. */
+async function runOnce(provider: SandboxProvider, requested: TrialRequest): Promise<TrialRecord> {
+  const capabilities = await provider.selfTest()
+  requireSupported(requested.task, capabilities)
+  const request = { ...requested, verifyMode: effectiveMode(requested.task, requested.verifyMode) }
+  await using scratch = await openScratchFolder(request.outputFolder)
+  await removeEarlierOutput(request.outputFolder)
+  const mounts: Mount[] = []
+  await using resources = openTrialResources(provider, request, { folder: scratch.path, mounts })
+  const run: TrialRun = {
+    request,
+    resources,
+    mounts,
+    steps: [],
+    areStepsDone: false,
+    environment: undefined,
+    images: new Map(),
+  }
+  const verdict = await runToVerdict(run)
+  return {
+    task: { name: request.task.name, digest: request.digest },
+    harness: request.harness.id,
+    isolation: capabilities.isolation,
+    verifyMode: request.verifyMode,
+    base: [...run.images.values()].some(({ main }) => main.base === 'host-base') ? 'host-base' : 'image',
+    resources: toTrialLimits(run.environment),
+    steps: run.steps,
+    sidecars: toSidecarRecords(run.environment?.sidecars ?? []),
+    timings: resources.timings(),
+    ...verdict,
+  }
+}
+
+/** Files that a trial writes into its output folder. */
+const OUTPUT = /^(artifacts|control|changes\.patch|trajectory[^/]*\.json|[^/]+\.log)$/
+
+/** Removes the output of an earlier trial or attempt, so that it is not taken for output of this one. */
+async function removeEarlierOutput(folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true })
+  for (const name of await readdir(folder))
+    if (OUTPUT.test(name)) await rm(join(folder, name), { recursive: true, force: true })
+}
+
+function toTrialLimits(environment: RunningEnvironment | undefined): TrialLimits | null {
+  if (!environment) return null
+  const { cpus, memoryMb, diskMb } = mainLimits(environment.definition.resources, environment.main)
+  return { cpus, memoryMb, diskMb }
+}
+
+async function runToVerdict(run: TrialRun): Promise<TrialVerdict> {
+  const { request, steps } = run
+  const unscored = { state: 'errored', reward: null, rewards: {}, limit: null } as const
+  if (request.verifyMode === 'grader' && !listModes(request.task).includes('grader')) {
+    const error = 'The task does not support mode grader: it does not set metadata.assay.grader.'
+    return { ...unscored, class: 'operator_error', error }
+  }
+  const context = await run.resources.createContext(null)
+  try {
+    const environment = await context.timed('prepare', () => prepareEnvironment(run, context))
+    run.environment = environment
+    await runSteps(run, context, environment)
+    await stopSidecars(context, environment.sidecars)
+    return toTrialOutcome(steps, request.task.rewardStrategy)
+  } catch (error) {
+    request.signal.throwIfAborted()
+    if (error instanceof HarnessUnfit) return { ...unscored, class: 'operator_error', error: error.message }
+    const cause = await context.attribute(error)
+    if (cause === 'agent') {
+      recordFailure(run, errorText(error))
+      return toTrialOutcome(steps, request.task.rewardStrategy)
+    }
+    const isOutage = cause === 'outage' || error instanceof SandboxUnavailable || error instanceof EnvironmentNotReady
+    if (!isOutage) throw error
+    return { ...unscored, class: 'sandbox_error', error: errorText(error) }
+  }
+}
+
+/** A failure after the last verdict is only noted. A failure before it leaves the last step without a verdict. */
+function recordFailure({ steps, areStepsDone }: TrialRun, text: string): void {
+  const last = steps.at(-1)
+  if (!last) return
+  if (areStepsDone) last.notes.push(`The trial did not end in order. ${text}`)
+  else steps[steps.length - 1] = { ...last, error: last.error ?? text }
+}
+
+/** Installs the harness, builds all images, starts the sidecars and tries the harness in the image. */
+async function prepareEnvironment(run: TrialRun, context: StepContext): Promise<RunningEnvironment> {
+  const { request, mounts, images } = run
+  const { environment: definition } = request.task
+  request.onPhase('prepare', null)
+  mounts.push(...(await installBundle(request)))
+  for (const each of listEnvironments(request)) images.set(each, await prepareImages(context, each))
+  const environment = await startEnvironment(context, definition, readImages(run, definition), maxSeconds(request))
+  await requireBundleRuns(context, environment)
+  return environment
+}
+
+/** Includes the environments of separate verifiers, so that every build fails before anything is spent on an agent. */
+const listEnvironments = ({ task }: TrialRequest): Environment[] => [
+  task.environment,
+  ...task.steps.flatMap(({ verifier: { place } }) => (place.mode === 'separate' ? [place.environment] : [])),
+]
+
+function readImages({ images }: TrialRun, environment: Environment): EnvironmentImages {
+  const found = images.get(environment)
+  if (!found) throw new Error('An environment was not prepared.')
+  return found
+}
+
+const SLACK_SECONDS = 3600
+
+/** Maximum lifetime of the sidecars. */
+const maxSeconds = ({ task }: TrialRequest): number =>
+  task.steps.reduce((sum, { agent, verifier }) => {
+    const hooks = verifier.collect.reduce((total, { timeoutSec }) => total + timeoutSec, 0)
+    return sum + agentSeconds(agent.timeoutSec) + verifier.timeoutSec + hooks
+  }, SLACK_SECONDS)
+
+type CompletedStep = {
+  context: StepContext
+  step: TaskStep
+  record: StepRecord
+  collected: CollectedArtifact[]
+}
+
+/** Runs the steps. Each starts with the files that the agent left in the one before, without files of its verifier. */
+async function runSteps(run: TrialRun, context: StepContext, environment: RunningEnvironment): Promise<void> {
+  const { request, resources, steps } = run
+  const { task, harness } = request
+  let last: CompletedStep | undefined
+  let previous: Awaited<ReturnType<typeof runStep>>['sandbox']
+  for (const [index, step] of task.steps.entries()) {
+    const own = await resources.createContext(index)
+    const { place } = step.verifier
+    const verifierImages = place.mode === 'separate' ? readImages(run, place.environment) : undefined
+    const { record, sandbox, collected } = await runStep(own, step, { environment, verifierImages, previous })
+    previous = sandbox
+    last = { context: own, step, record, collected }
+    steps.push(record)
+    await storeArtifacts(run, last)
+    if (!meetsMinimum(record, step.minReward)) break
+  }
+  run.areStepsDone = true
+  const [first] = task.steps
+  if (request.savesPatch && !harness.isControl && first && previous)
+    await writeChangesPatch(context, environment, first, previous)
+  if (last && last.step.verifier.place.mode === 'shared') await addSidecarArtifacts(run, environment, last)
+  if (previous) context.removeLater(previous)
+}
+
+/** Unpacks the artifacts of the last step and replaces its record. */
+async function storeArtifacts({ steps }: TrialRun, { context, step, record, collected }: CompletedStep): Promise<void> {
+  steps[steps.length - 1] = { ...record, artifacts: await unpackArtifacts(context, step, collected) }
+}
+
+/** Sidecar artifacts are collected last, because the sidecars are stopped for it. */
+async function addSidecarArtifacts(run: TrialRun, environment: RunningEnvironment, last: CompletedStep): Promise<void> {
+  const added = await collectFromSidecars(last.context, environment, last.step)
+  if (added.length > 0) await storeArtifacts(run, { ...last, collected: [...last.collected, ...added] })
+}

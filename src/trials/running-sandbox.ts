@@ -1,0 +1,123 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Healthcheck } from '../harbor/task.ts'
+import type { Exit, Sandbox } from '../sandboxes/sandbox.ts'
+import { capSeconds, SMALL_OUTPUT_BYTES } from './limits.ts'
+import type { StepContext } from './step-context.ts'
+
+/** A command in a sandbox. Fields that are not set take their values from CommandDefaults. */
+export type SandboxCommand = {
+  command: string[]
+  seconds: number
+  user?: string | number | null | undefined
+  env?: Record<string, string> | undefined
+  input?: string | Buffer | undefined
+  outputBytes?: number | undefined
+}
+
+export type CommandDefaults = { user: string | number | null; workdir: string | null; env: Record<string, string> }
+
+/** A sandbox in which commands can be run while its first process lives. */
+export type RunningSandbox = {
+  sandbox: Sandbox
+  exec(name: string, command: SandboxCommand): Promise<Exit>
+  /** Waits until a command succeeds. Throws EnvironmentNotReady. */
+  awaitHealthy(name: string, command: string[], policy: HealthcheckPolicy): Promise<void>
+  /** Kills the sandbox and returns the exit of a command, with the limit that ended it if only the sandbox knows it. */
+  end(exit: Exit): Promise<Exit>
+}
+
+export type HealthcheckPolicy = Omit<Healthcheck, 'command'>
+
+/** The environment of the task did not become ready for an agent or a verifier. Never a verdict. */
+export class EnvironmentNotReady extends Error {
+  override name = 'EnvironmentNotReady'
+}
+
+export function toRunningSandbox(context: StepContext, sandbox: Sandbox, defaults: CommandDefaults): RunningSandbox {
+  const { signal } = context.request
+  let ended: Exit | undefined
+  sandbox.exited.then(
+    (exit) => {
+      ended = exit
+    },
+    () => {},
+  )
+
+  const exec = async (name: string, options: SandboxCommand): Promise<Exit> => {
+    const { command, seconds, user, env, input = '', outputBytes = SMALL_OUTPUT_BYTES } = options
+    try {
+      signal.throwIfAborted()
+      return await sandbox.exec({
+        command,
+        user: user === undefined ? defaults.user : user,
+        workdir: defaults.workdir,
+        env: { ...defaults.env, ...env },
+        input,
+        outputFile: context.outputFile(name),
+        limits: { outputBytes, seconds: capSeconds(seconds) },
+      })
+    } catch (error) {
+      signal.throwIfAborted()
+      await Promise.race([sandbox.exited.catch(() => {}), wait(EXIT_DELAY_MS, undefined, { ref: false })])
+      if (ended === undefined) throw error
+      return { ...ended, code: null } // The command ended with its sandbox.
+    } finally {
+      signal.throwIfAborted()
+    }
+  }
+
+  return {
+    sandbox,
+    exec,
+    async awaitHealthy(name, command, policy) {
+      const probe = async (): Promise<boolean> => {
+        const { code } = await exec(`health-${name}`, { command, seconds: policy.timeoutSec })
+        if (ended)
+          throw new EnvironmentNotReady(
+            `${name} ended (${ended.limit ?? `code ${ended.code}`}) before it became healthy.`,
+          )
+        return code === 0
+      }
+      if (await pollHealth(probe, policy, signal)) return
+      throw new EnvironmentNotReady(
+        `${name} did not become healthy: its healthcheck failed ${policy.retries} times in a row.`,
+      )
+    },
+    async end(exit) {
+      await sandbox.kill()
+      const { limit } = await sandbox.exited
+      signal.throwIfAborted()
+      const isKnown = exit.limit !== null || exit.code === 0 || limit === 'output'
+      return isKnown ? exit : { ...exit, limit }
+    },
+  }
+}
+
+/** The exit of a sandbox may be reported a little later than the failure to run a command in it. */
+const EXIT_DELAY_MS = 2000
+
+/**
+ * Polls until a probe succeeds. Failures during the start period do not count; after it, `retries` failures in a row end
+ * the polling, as in Harbor.
+ */
+export async function pollHealth(
+  probe: () => Promise<boolean>,
+  { intervalSec, startPeriodSec, startIntervalSec, retries }: HealthcheckPolicy,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const begun = performance.now()
+  for (let failures = 0; ; ) {
+    const isStarting = performance.now() - begun < startPeriodSec * 1000
+    if (await probe()) return true
+    signal.throwIfAborted()
+    if (!isStarting) failures += 1
+    if (!isStarting && failures >= retries) return false
+    await wait(capSeconds(isStarting ? startIntervalSec : intervalSec) * 1000, undefined, { signal })
+  }
+}
+
+/** Maximum duration of a healthcheck that fails. */
+export const maxHealthcheckSeconds = (policy: HealthcheckPolicy): number => {
+  const { intervalSec, timeoutSec, startPeriodSec, startIntervalSec, retries } = policy
+  return startPeriodSec + startIntervalSec + timeoutSec + (retries + 1) * (intervalSec + timeoutSec)
+}

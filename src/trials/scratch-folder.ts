@@ -1,0 +1,20 @@
+import { mkdir, mkdtemp } from 'node:fs/promises'
+import { join } from 'node:path'
+import { listOrphans, ownedPrefix } from '../sandboxes/kernel/owned-names.ts'
+import { removeTree } from '../sandboxes/local/remove-tree.ts'
+
+const KIND = '.trial'
+
+/** Opens a temporary folder whose name identifies this process, so that it is removed even if the process dies. */
+export async function openScratchFolder(parent: string): Promise<AsyncDisposable & { path: string }> {
+  await mkdir(parent, { recursive: true })
+  const path = await mkdtemp(join(parent, await ownedPrefix(KIND)))
+  return { path, [Symbol.asyncDispose]: () => removeTree(path) }
+}
+
+/** Removes the folders of dead processes. Returns their number. */
+export async function reapScratchFolders(parent: string): Promise<number> {
+  const names = await listOrphans(parent, KIND)
+  for (const name of names) await removeTree(join(parent, name))
+  return names.length
+}

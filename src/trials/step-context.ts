@@ -1,0 +1,260 @@
+import { appendFileSync } from 'node:fs'
+import { mkdir, open, rm, statfs } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Network, Task } from '../harbor/task.ts'
+import { hasCode } from '../platform/blobs/error-codes.ts'
+import { newId } from '../platform/ids.ts'
+import { killOnAbort } from '../sandboxes/kill-on-abort.ts'
+import {
+  type BuildLimits,
+  EngineUnreachable,
+  type Image,
+  type ImageSource,
+  type Mount,
+  type Sandbox,
+  type SandboxNetwork,
+  type SandboxProvider,
+  type SandboxSpec,
+  SandboxUnavailable,
+} from '../sandboxes/sandbox.ts'
+import { openNetwork, type PhaseNetwork, withModel } from './network.ts'
+import type { TrialTimings } from './record.ts'
+import type { TrialRequest } from './trial-request.ts'
+
+/**
+ * Operations that the phases of a step share. Sandboxes started here are killed when the trial is aborted, and removed at
+ * its end.
+ */
+export type StepContext = {
+  request: TrialRequest
+  /** Temporary folder of this step for files that its sandboxes mount. */
+  folder: string
+  /** Mounts of the harness's programs. */
+  mounts: Mount[]
+  /** Notes for the record about files of the agent that had to be left out. */
+  notes: string[]
+  /** Must be called before the first process of the agent can run. From then on the trial is scored. */
+  markAgentStarted(): void
+  /**
+   * Attributes a failure. Once an agent has started, failures are attributed to it unless an outage is proven. Undefined
+   * before that, and always for control harnesses: the caller then handles the error.
+   */
+  attribute(error: unknown): Promise<'agent' | 'outage' | undefined>
+  /** Runs a phase and adds its duration to the timings of the trial. */
+  timed<T>(phase: TimedPhase, work: () => Promise<T>): Promise<T>
+  outputFile(name: string): string
+  prepareImage(source: ImageSource, timeoutSec: number, limits: BuildLimits): Promise<Image>
+  openSandboxNetwork(): Promise<SandboxNetwork>
+  /** Opens the network access that the task declares for a phase. The agent also gets the port of its model. */
+  openPhaseNetwork(declared: Network, phase: 'agent' | 'verifier'): PhaseNetwork
+  startSandbox(name: string, spec: Omit<SandboxSpec, 'id' | 'outputFile'>): Promise<Sandbox>
+  /** Removes a sandbox in the background. */
+  removeLater(sandbox: Sandbox): void
+}
+
+type TimedPhase = Exclude<keyof TrialTimings, 'total'>
+
+/** Everything that one trial has started. Disposing removes its sandboxes and sandbox networks. */
+export type TrialResources = AsyncDisposable & {
+  /** Creates the context of a step, counted from 0, or of the trial as a whole (null). */
+  createContext(step: number | null): Promise<StepContext>
+  timings(): TrialTimings
+}
+
+type StartedResources = {
+  sandboxes: Set<Sandbox>
+  networks: SandboxNetwork[]
+  removals: Promise<void>[]
+  hasAgentStarted: boolean
+  spentMs: Record<TimedPhase, number>
+}
+
+/** `folder` is the trial's temporary folder; `mounts` are those of the harness's programs and may be filled later. */
+export function openTrialResources(
+  provider: SandboxProvider,
+  request: TrialRequest,
+  { folder, mounts }: { folder: string; mounts: Mount[] },
+): TrialResources {
+  const startedAt = performance.now()
+  const started: StartedResources = {
+    sandboxes: new Set(),
+    networks: [],
+    removals: [],
+    hasAgentStarted: false,
+    spentMs: { prepare: 0, agent: 0, verify: 0 },
+  }
+  return {
+    async createContext(step) {
+      const stepFolder = join(folder, step === null ? 'trial' : String(step))
+      await mkdir(stepFolder)
+      const suffix = step === null ? '' : `-${step + 1}`
+      return createContext(provider, request, started, { folder: stepFolder, mounts, suffix })
+    },
+    timings: () => ({
+      prepare: toSeconds(started.spentMs.prepare),
+      agent: toSeconds(started.spentMs.agent),
+      verify: toSeconds(started.spentMs.verify),
+      total: toSeconds(performance.now() - startedAt),
+    }),
+    async [Symbol.asyncDispose]() {
+      const removals = [...started.sandboxes].map((sandbox) => sandbox.remove())
+      await Promise.allSettled([...started.removals, ...removals])
+      await Promise.allSettled(started.networks.map((network) => network.remove()))
+    },
+  }
+}
+
+/** Rounds to milliseconds. */
+const toSeconds = (ms: number): number => Math.round(ms) / 1000
+
+function createContext(
+  provider: SandboxProvider,
+  request: TrialRequest,
+  started: StartedResources,
+  { folder, mounts, suffix }: { folder: string; mounts: Mount[]; suffix: string },
+): StepContext {
+  const outputFile = (name: string): string => join(request.outputFolder, `${name}${suffix}.log`)
+  return {
+    request,
+    folder,
+    mounts,
+    notes: [],
+    markAgentStarted() {
+      started.hasAgentStarted = true
+    },
+    attribute: async (error) => (started.hasAgentStarted ? attributeFailure(provider, request, error) : undefined),
+    async timed(phase, work) {
+      const begun = performance.now()
+      return work().finally(() => {
+        started.spentMs[phase] += performance.now() - begun
+      })
+    },
+    outputFile,
+    prepareImage: (source, timeoutSec, limits) =>
+      withLastLines(request, outputFile('build'), (onLog) =>
+        provider.prepare(source, { signal: request.signal, timeoutSec, limits, onLog }),
+      ),
+    async openSandboxNetwork() {
+      const network = await provider.openNetwork(newId())
+      started.networks.push(network)
+      return network
+    },
+    openPhaseNetwork: (declared, phase) => openPhaseNetwork(request, declared, phase),
+    async startSandbox(name, spec) {
+      request.signal.throwIfAborted()
+      const sandbox = await provider.start({ ...spec, id: createSandboxId(name), outputFile: outputFile(name) })
+      started.sandboxes.add(sandbox)
+      killOnAbort(sandbox, request.signal)
+      return sandbox
+    },
+    removeLater(sandbox) {
+      started.sandboxes.delete(sandbox)
+      started.removals.push(sandbox.remove())
+    },
+  }
+}
+
+function openPhaseNetwork(request: TrialRequest, declared: Network, phase: 'agent' | 'verifier'): PhaseNetwork {
+  const network = openNetwork(declared, {
+    fallback: request.networks?.[phase],
+    direct: listServiceNames(request.task),
+    egress: request.egress,
+  })
+  return phase === 'agent' && request.model ? withModel(network, request.model.port) : network
+}
+
+/** Lists the names under which the services of a task reach each other. */
+function listServiceNames({ environment, steps }: Task): string[] {
+  const environments = steps.map(({ verifier: { place } }) =>
+    place.mode === 'separate' ? place.environment : environment,
+  )
+  const services = [environment, ...environments].flatMap(({ compose }) => compose?.services ?? [])
+  const names = services.flatMap(({ name, hostname, aliases }) => [name, hostname, ...aliases])
+  return [...new Set(names.filter((name) => name !== null))]
+}
+
+const ID_LENGTH_MAX = 90
+
+/** Creates an id that is unique by its first part; the rest is for people. */
+const createSandboxId = (name: string): string => `${newId()}-${name}`.slice(0, ID_LENGTH_MAX)
+
+const LAST_LINES = 20
+
+/** Writes the output of a build to a file, and adds its last lines to the error if the build fails. */
+async function withLastLines<T>(
+  { onLog }: TrialRequest,
+  file: string,
+  build: (onLog: (line: string) => void) => Promise<T>,
+): Promise<T> {
+  const last: string[] = []
+  try {
+    return await build((line) => {
+      last.push(line)
+      if (last.length > LAST_LINES) last.shift()
+      appendFileSync(file, `${line}\n`)
+      onLog?.(line)
+    })
+  } catch (error) {
+    const lines = last.filter((line) => !(error instanceof Error) || !error.message.includes(line.trim()))
+    if (!(error instanceof SandboxUnavailable) || lines.length === 0) throw error
+    const output = lines.map((line) => `  ${line}`).join('\n')
+    throw new SandboxUnavailable(`${error.message}\nThe build said last:\n${output}`, { cause: error })
+  }
+}
+
+async function attributeFailure(
+  provider: SandboxProvider,
+  { harness, signal, outputFolder }: TrialRequest,
+  error: unknown,
+): Promise<'agent' | 'outage' | undefined> {
+  if (harness.isControl) return undefined
+  const isOutage = await isProvenOutage(error, provider, outputFolder)
+  signal.throwIfAborted()
+  return isOutage ? 'outage' : 'agent'
+}
+
+/**
+ * Returns true if a failure is a proven outage of the sandbox engine or of this machine's disk. After an agent has started,
+ * only a proven outage may exclude its trial, so the error alone is not enough where the agent could have caused it: the
+ * engine and the disk are tried.
+ */
+async function isProvenOutage(error: unknown, provider: SandboxProvider, folder: string): Promise<boolean> {
+  const causes = listCauses(error)
+  if (causes.some((cause) => cause instanceof EngineUnreachable)) return true
+  if (causes.some((cause) => hasCode(cause, 'ENOSPC', 'EDQUOT', 'EIO', 'EROFS')) && !(await isDiskUsable(folder)))
+    return true
+  return provider.selfTest().then(
+    () => false,
+    () => true,
+  )
+}
+
+/** Bounded, because an error may name itself as its cause. */
+const CAUSES_MAX = 10
+
+function listCauses(error: unknown): unknown[] {
+  const causes: unknown[] = []
+  for (let next = error; next !== undefined && causes.length < CAUSES_MAX; ) {
+    causes.push(next)
+    next = next instanceof Error ? next.cause : undefined
+  }
+  return causes
+}
+
+const FREE_BYTES_MIN = 64 * 1024 * 1024
+
+async function isDiskUsable(folder: string): Promise<boolean> {
+  const path = join(folder, '.disk-probe')
+  try {
+    const { bavail, bsize } = await statfs(folder)
+    if (bavail * bsize < FREE_BYTES_MIN) return false
+    await using file = await open(path, 'w')
+    await file.writeFile(Buffer.alloc(4096))
+    await file.sync()
+    return true
+  } catch {
+    return false
+  } finally {
+    await rm(path, { force: true }).catch(() => {})
+  }
+}

@@ -1,0 +1,52 @@
+import type { Network, Task } from '../harbor/task.ts'
+import type { InstallOptions } from '../harnesses/bundles/install.ts'
+import type { AskModel } from '../harnesses/conversation.ts'
+import type { Harness } from '../harnesses/harness.ts'
+import type { ModelAccess } from '../harnesses/model-access.ts'
+import type { EgressOptions } from '../sandboxes/egress/egress.ts'
+import type { Port } from '../sandboxes/sandbox.ts'
+import type { VerifyMode } from './record.ts'
+import type { TaskVariables } from './variables.ts'
+
+export type TrialRequest = {
+  task: Task
+  digest: string
+  /** The task's own folder. It is only read. */
+  folder: string
+  harness: Harness
+  /** Required by harnesses that call a model. */
+  model?: TrialModel | undefined
+  /** Folder in which harness bundles are installed. Required by harnesses that have a bundle. */
+  bundles?:
+    | (Pick<InstallOptions, 'folder' | 'openUploaded'> & { onProgress?: InstallOptions['onProgress'] })
+    | undefined
+  verifyMode: VerifyMode
+  /** Paths outside the working directory that the reference solution changed. Mode snapshot carries nothing else. */
+  carried?: readonly string[] | undefined
+  variables: TaskVariables
+  signal: AbortSignal
+  onPhase: (phase: 'prepare' | 'agent' | 'verify', step: string | null) => void
+  /** Receives the output of image builds line by line. */
+  onLog?: ((line: string) => void) | undefined
+  /** Networks for phases that declare none although the reference solution needs one. */
+  networks?: { agent?: Network | undefined; verifier?: Network | undefined } | undefined
+  /** The task is known to work here in this mode, so failures after the agent's start are attributed to the agent. */
+  isProven?: boolean | undefined
+  /** Writes the agent's changes to the working directory as a patch. This takes a second sandbox. */
+  savesPatch?: boolean | undefined
+  /** Called with the verifier's output folder before it is removed. Tested code may have written there too. */
+  onVerified?: ((folder: string) => Promise<void>) | undefined
+  egress?: EgressOptions | undefined
+  /** Receives one log file per build, agent, verifier and service, and the artifacts. */
+  outputFolder: string
+}
+
+/** A model and the port of the agent's sandbox at which it is reachable. */
+export type TrialModel = {
+  access: ModelAccess
+  port: Port
+  /** Calls the model for harnesses that run outside the sandbox. */
+  ask?: AskModel | undefined
+  /** Returns why no call could be answered, for example a wrong key or an unknown model. Such a trial is not scored. */
+  fault?: (() => Promise<string | undefined>) | undefined
+}

@@ -1,0 +1,118 @@
+import { createReadStream } from 'node:fs'
+import { join, posix } from 'node:path'
+import type { TextFile } from '../harbor/safety/task-parts.ts'
+import { findExposure, findWeakness, listCommands, listTestFolders } from '../harbor/safety/verifier-strength.ts'
+import type { Environment, Task, TaskStep } from '../harbor/task.ts'
+import type { SandboxProvider } from '../sandboxes/sandbox.ts'
+import { mainArtifacts } from './artifacts.ts'
+import { isSystemFolder } from './base-filesystem.ts'
+import { environmentSource, mainService } from './image-source.ts'
+import { mainLimits } from './limits.ts'
+import type { VerifyMode } from './record.ts'
+import type { TrialRequest } from './trial-request.ts'
+import { composeVariables, fillEnv } from './variables.ts'
+
+/**
+ * Strength of a task's verifier. `weak`: a known cheat passes, or it is not shown that the tests only read the submission.
+ * `strong`: neither, and the verifier is separate or has a grader. `standard`: neither.
+ */
+export type VerifierStrength = 'weak' | 'standard' | 'strong'
+
+export function rateStrength(
+  { steps }: Task,
+  mode: VerifyMode,
+  winners: string[],
+  weakness: string | null,
+): VerifierStrength {
+  if (winners.length > 0 || weakness !== null) return 'weak'
+  const isSeparate = steps.every(({ verifier }) => verifier.place.mode === 'separate')
+  return isSeparate || mode === 'grader' ? 'strong' : 'standard'
+}
+
+type WeaknessRequest = Pick<TrialRequest, 'task' | 'folder' | 'variables' | 'signal' | 'onLog'>
+
+/**
+ * Returns why the tests may execute what the agent left, judged without running them: by the mode, by their files, by the
+ * artifacts, and by the environment of the built image. Null: they only read it.
+ */
+export async function findStaticWeakness(
+  provider: SandboxProvider,
+  request: WeaknessRequest,
+  { mode, carried }: { mode: VerifyMode; carried: readonly string[] },
+): Promise<string | null> {
+  const { task, folder } = request
+  if (mode === 'shared-cold' || mode === 'shared-live')
+    return `In mode ${mode} the tests use programs that the agent can replace.`
+  const inFiles = findWeakness(task, await readTests(task, folder))
+  if (inFiles !== undefined) return inFiles
+  for (const step of task.steps) {
+    const found = await findStepExposure(provider, request, step, carried)
+    if (found !== undefined) return found
+  }
+  return null
+}
+
+const TEXT_MAX_BYTES = 1024 ** 2
+
+async function readTests({ files, steps }: Task, folder: string): Promise<TextFile[]> {
+  const folders = steps.flatMap(listTestFolders)
+  const tests = files.filter(({ path }) => folders.some((each) => path.startsWith(`${each}/`)))
+  return Promise.all(
+    tests.map(async ({ path, bytes }) => ({
+      path,
+      text: await readStart(join(folder, path)),
+      isWhole: bytes <= TEXT_MAX_BYTES,
+    })),
+  )
+}
+
+async function readStart(file: string): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of createReadStream(file, { end: TEXT_MAX_BYTES - 1 })) chunks.push(chunk)
+  return Buffer.concat(chunks).toString('utf8').replaceAll('\0', '')
+}
+
+/** Returns what lets the verifier's environment execute files of the submission. */
+async function findStepExposure(
+  provider: SandboxProvider,
+  request: WeaknessRequest,
+  step: TaskStep,
+  carried: readonly string[],
+): Promise<string | undefined> {
+  const { place } = step.verifier
+  const environment = place.mode === 'separate' ? place.environment : request.task.environment
+  const own = await readSettings(provider, request, environment)
+  const env = { ...own.env, ...fillEnv(step.verifier.env, request.variables) }
+  const commands = [...own.commands, ...listCommands(environment, step)]
+  if (place.mode === 'shared')
+    return findExposure(env, commands, [...(isSystemFolder(own.workdir) ? [] : [own.workdir]), ...carried])
+  const { workdir } = await readSettings(provider, request, request.task.environment)
+  const artifacts = mainArtifacts(step).map(({ source }) => posix.resolve(workdir, source))
+  const system = artifacts.find((path) => !path.startsWith('/logs/') && isSystemFolder(path))
+  return system === undefined
+    ? findExposure(env, commands, artifacts)
+    : `The artifact ${system} contains files that programs of the verifier read by themselves.`
+}
+
+/** Returns the settings with which processes of an environment start. The image was built by earlier trials. */
+async function readSettings(
+  provider: SandboxProvider,
+  { folder, variables, signal, onLog = () => {} }: WeaknessRequest,
+  environment: Environment,
+): Promise<{ workdir: string; env: Record<string, string>; commands: string[] }> {
+  const main = mainService(environment)
+  const lookup = { folder, variables: composeVariables(variables) }
+  const { buildTimeoutSec: timeoutSec, resources } = environment
+  const options = { signal, timeoutSec, limits: mainLimits(resources, main), onLog }
+  const image = await provider.prepare(environmentSource(environment, lookup), options)
+  return {
+    workdir: environment.workdir ?? main?.workdir ?? image.workdir,
+    // The command of an image is not run unless the image has an entrypoint.
+    commands: image.entrypoint,
+    env: {
+      ...image.env,
+      ...fillEnv(main?.env ?? [], lookup.variables),
+      ...fillEnv(environment.env, variables),
+    },
+  }
+}

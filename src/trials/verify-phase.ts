@@ -1,0 +1,304 @@
+import { createReadStream } from 'node:fs'
+import { chmod, mkdtemp } from 'node:fs/promises'
+import { join, posix } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { unpack } from '../harbor/archive.ts'
+import { ArchiveRefused } from '../harbor/archive-refused.ts'
+import { type RewardResult, readReward } from '../harbor/reward.ts'
+import type { TaskStep } from '../harbor/task.ts'
+import { oracle } from '../harnesses/reference.ts'
+import {
+  type BaseFilesystem,
+  type Exit,
+  type Mount,
+  type Sandbox,
+  SandboxUnavailable,
+  type SandboxUpload,
+  type StoppedSandbox,
+} from '../sandboxes/sandbox.ts'
+import type { CollectedArtifact } from './artifacts.ts'
+import {
+  carriedPaths,
+  isStartupFile,
+  isSystemFolder,
+  isWithin,
+  startupFilesIn,
+  verifierBases,
+} from './base-filesystem.ts'
+import { type RunningEnvironment, runInMain } from './environment.ts'
+import { type Fallback, findSandboxFailure, withFallbacks } from './fallbacks.ts'
+import { SMALL_OUTPUT_BYTES, VERIFIER_OUTPUT_BYTES } from './limits.ts'
+import { type NetworkRecord, withoutNetwork } from './network.ts'
+import { toStepOutcome } from './outcome.ts'
+import type { StepRecord, VerifyMode } from './record.ts'
+import { EnvironmentNotReady, type RunningSandbox } from './running-sandbox.ts'
+import type { StepContext } from './step-context.ts'
+import { guardSubmission } from './submission-guard.ts'
+import { packPath } from './tar.ts'
+import { stageFolders } from './task-files.ts'
+import { fillEnv } from './variables.ts'
+
+export type StepVerdict = Pick<StepRecord, 'verifier' | 'reward' | 'rewards' | 'error'> & {
+  network: NetworkRecord
+  /** Paths outside the working directory that reached the tests. Undefined for modes that do not choose paths. */
+  carried?: readonly string[] | undefined
+}
+
+const STRICT_MODES: readonly VerifyMode[] = ['grader', 'workspace', 'snapshot']
+
+const FALLBACK_NOTES = {
+  snapshot: 'All files that the agent left were judged.',
+  workspace: 'Only the working directory was judged.',
+  image: 'None of the files that the agent left were judged.',
+}
+
+/** Verifies the files that the agent left, in a fresh sandbox. No process of the agent is alive. */
+export async function verifyFresh(
+  context: StepContext,
+  environment: RunningEnvironment,
+  step: TaskStep,
+  from: StoppedSandbox | undefined,
+): Promise<StepVerdict> {
+  const { verifyMode } = context.request
+  const { workdir } = environment
+  const mode = verifyMode === 'shared-live' ? 'shared-cold' : verifyMode
+  const carried = await findPathsToCarry(context, environment, mode, from)
+  const startupFiles = await findStartupFilesToKeep(context, mode, from, [workdir, ...carried])
+  const attempts = verifierBases(mode, { from, workdir, carried }).map((base) => ({
+    note: FALLBACK_NOTES[base.kind],
+    run: () => {
+      const submission = { from, paths: base.kind === 'workspace' ? base.paths : [], startupFiles }
+      return runVerifier(context, environment, step, { mode, base, openUploads: () => [], submission })
+    },
+  }))
+  const verdict = await verifyWithFallbacks(context, step, attempts)
+  return { ...verdict, carried: [...new Set([...carried, ...startupFiles])] }
+}
+
+/** Returns the startup files in the submission that the reference solution changes: they are part of the work. */
+async function findStartupFilesToKeep(
+  { request }: StepContext,
+  mode: VerifyMode,
+  from: StoppedSandbox | undefined,
+  paths: readonly string[],
+): Promise<string[]> {
+  if (!from || !STRICT_MODES.includes(mode)) return []
+  if (request.harness.id !== oracle.id) return (request.carried ?? []).filter(isStartupFile)
+  return startupFilesIn(from.changes(), paths)
+}
+
+/** Returns the paths outside the working directory that the reference solution changes. */
+async function findPathsToCarry(
+  { request }: StepContext,
+  { workdir }: RunningEnvironment,
+  mode: VerifyMode,
+  from: StoppedSandbox | undefined,
+): Promise<string[]> {
+  const isNeeded = mode === 'snapshot' || (STRICT_MODES.includes(mode) && isSystemFolder(workdir))
+  if (!isNeeded || !from) return []
+  if (request.harness.id !== oracle.id)
+    return (request.carried ?? []).filter((path) => isSystemFolder(workdir) || !isWithin(path, workdir))
+  return (await carriedPaths(from.changes(), workdir)) ?? []
+}
+
+/** Verifies only the artifacts, in the verifier's own environment. They have the paths that they had for the agent. */
+export async function verifySeparately(
+  context: StepContext,
+  environment: RunningEnvironment,
+  step: TaskStep,
+  { collected, from }: { collected: CollectedArtifact[]; from: StoppedSandbox | undefined },
+): Promise<StepVerdict> {
+  const startupFiles = await findStartupFilesToKeep(context, 'workspace', from, listPaths(collected))
+  const verify = (artifacts: CollectedArtifact[]) =>
+    runVerifier(context, environment, step, {
+      mode: 'workspace',
+      base: { kind: 'image' },
+      openUploads: () => artifacts.flatMap(toUploads),
+      submission: { from, paths: listPaths(artifacts), startupFiles },
+    })
+  const verdict = await verifyWithFallbacks(context, step, [
+    { note: '', run: () => verify(collected) },
+    {
+      note: "Artifacts that cannot be put into the verifier's environment were not judged.",
+      run: async () => verify(await findUploadable(context, environment, collected)),
+    },
+    { note: 'No artifact was judged.', run: () => verify([]) },
+  ])
+  return { ...verdict, carried: startupFiles }
+}
+
+const listPaths = (artifacts: CollectedArtifact[]): string[] =>
+  artifacts.filter(({ tar }) => tar !== undefined).map(({ path }) => path)
+
+const toUploads = ({ path, tar }: CollectedArtifact): SandboxUpload[] =>
+  tar === undefined ? [] : [{ target: posix.dirname(path), tar: createReadStream(tar) }]
+
+/** Returns the artifacts with which a sandbox can be started, each tried alone. */
+async function findUploadable(
+  context: StepContext,
+  environment: RunningEnvironment,
+  artifacts: CollectedArtifact[],
+): Promise<CollectedArtifact[]> {
+  const uploadable: CollectedArtifact[] = []
+  for (const artifact of artifacts) {
+    const failure = await findSandboxFailure(context, async () => {
+      context.removeLater(await probeSandbox(context, environment, toUploads(artifact)))
+    })
+    if (failure === undefined) uploadable.push(artifact)
+  }
+  return uploadable
+}
+
+const PROBE_SECONDS = 60
+
+/** Starts a sandbox with the image and some uploads, and ends it. */
+async function probeSandbox(
+  context: StepContext,
+  environment: RunningEnvironment,
+  uploads: SandboxUpload[],
+): Promise<Sandbox> {
+  const limits = { seconds: PROBE_SECONDS, outputBytes: SMALL_OUTPUT_BYTES }
+  const network = context.openPhaseNetwork({ mode: 'no-network', hosts: [] }, 'verifier')
+  const ran = await runInMain(context, environment, 'probe', {
+    sandbox: { base: { kind: 'image' }, uploads, mounts: [], env: {}, network, limits },
+    command: { command: ['true'], ...limits },
+  })
+  return ran.sandbox
+}
+
+/** Returns no verdict if the environment does not become ready for the tests; the failure is attributed later. */
+async function verifyWithFallbacks(
+  context: StepContext,
+  step: TaskStep,
+  [first, ...fallbacks]: Fallback<StepVerdict>[],
+): Promise<StepVerdict> {
+  if (first === undefined) throw new Error('verifyWithFallbacks needs at least one attempt.')
+  try {
+    return await withFallbacks(context, first.run, fallbacks)
+  } catch (error) {
+    if (!(error instanceof EnvironmentNotReady) || context.request.harness.isControl) throw error
+    const network = withoutNetwork(step.verifier.network)
+    return { verifier: null, reward: null, rewards: {}, error: error.message, network }
+  }
+}
+
+type VerifierOptions = {
+  mode: VerifyMode
+  base: BaseFilesystem
+  /** Opens the uploads for one attempt. Their streams can be read only once. */
+  openUploads: () => SandboxUpload[]
+  /** The agent's files that reach the tests through the submission guard. */
+  submission: { from: StoppedSandbox | undefined; paths: readonly string[]; startupFiles: readonly string[] }
+}
+
+async function runVerifier(
+  context: StepContext,
+  environment: RunningEnvironment,
+  step: TaskStep,
+  { mode, base, openUploads, submission }: VerifierOptions,
+): Promise<StepVerdict> {
+  const { verifier } = step
+  const user = mode === 'grader' ? 0 : verifier.user
+  const env = fillEnv(verifier.env, context.request.variables)
+  const home = env.HOME ?? environment.env.HOME ?? environment.image.env.HOME
+  const openImage = async () => (await probeSandbox(context, environment, [])).stopped
+  const guard = STRICT_MODES.includes(mode)
+    ? await guardSubmission({ ...submission, openImage }, { user: user ?? environment.user, home })
+    : { env: {}, uploads: [] }
+  const tests = await stageTests(context, step, mode)
+  const reward = await createRewardMount(context, mode)
+  const network = context.openPhaseNetwork(verifier.network, 'verifier')
+  const limits = { seconds: verifier.timeoutSec, outputBytes: VERIFIER_OUTPUT_BYTES }
+  const { exit, sandbox } = await runInMain(context, environment, 'verifier', {
+    sandbox: {
+      base,
+      uploads: [...openUploads(), ...guard.uploads],
+      mounts: [...tests, reward.mount],
+      env: { ...env, ...guard.env },
+      network,
+      limits,
+    },
+    command: { command: [findTestScript(step)], ...limits, user: user ?? undefined },
+  }).finally(() => network.close())
+  context.removeLater(sandbox)
+  await context.request.onVerified?.(reward.folder)
+  return { verifier: exit, network: network.summary(), ...toStepOutcome(exit, await readReward(reward.folder)) }
+}
+
+/** Returns the path of the test script in the sandbox. Images that contain the tests have it at Harbor's path. */
+function findTestScript({ verifier }: TaskStep): string {
+  const script = verifier.testScript ?? 'tests/test.sh'
+  const folder = verifier.testFolders.findLast((candidate) => verifier.testScript?.startsWith(`${candidate}/`))
+  return script.replace(folder ?? 'tests', '/tests')
+}
+
+/** Returns no mount if the verifier's image contains the tests. */
+async function stageTests(context: StepContext, { verifier }: TaskStep, mode: VerifyMode): Promise<Mount[]> {
+  if (verifier.testFolders.length === 0) return []
+  const target = join(context.folder, 'tests')
+  const readers = mode === 'grader' ? 'root' : 'all'
+  const source = await stageFolders(context.request.folder, verifier.testFolders, target, readers)
+  return [{ kind: 'folder', source, target: '/tests', readOnly: true }]
+}
+
+/** Creates the folder for the verifier's reward. In mode `grader` only root can write to it. */
+async function createRewardMount(context: StepContext, mode: VerifyMode): Promise<{ folder: string; mount: Mount }> {
+  const folder = await mkdtemp(join(context.folder, 'verifier-'))
+  await chmod(folder, mode === 'grader' ? 0o700 : 0o777)
+  return { folder, mount: { kind: 'folder', source: folder, target: '/logs/verifier', readOnly: false } }
+}
+
+/**
+ * Verifies in the agent's sandbox while its processes run: for tasks whose work is a process. Least trustworthy mode: used
+ * only when no stricter mode works.
+ */
+export async function verifyLive(context: StepContext, running: RunningSandbox, step: TaskStep): Promise<StepVerdict> {
+  const { verifier } = step
+  const network = withoutNetwork(verifier.network)
+  const put = await putTests(context, running, step)
+  if (put.code !== 0)
+    return { verifier: await running.end(put), reward: null, rewards: {}, error: TESTS_NOT_PUT, network }
+  const ran = await running.exec('verifier', {
+    command: [findTestScript(step)],
+    seconds: verifier.timeoutSec,
+    outputBytes: VERIFIER_OUTPUT_BYTES,
+    env: fillEnv(verifier.env, context.request.variables),
+    user: verifier.user ?? undefined,
+  })
+  const exit = await running.end(ran)
+  const reward = await collectReward(context, running.sandbox.stopped)
+  return { verifier: exit, network, ...toStepOutcome(exit, reward) }
+}
+
+const TESTS_NOT_PUT = "The tests could not be put into the agent's environment."
+
+const PUT_SECONDS = 60
+
+const PUT_TESTS = `rm -rf /tests /logs/verifier && mkdir -p /tests /logs/verifier && chmod 777 /logs/verifier &&
+tar -xf - -C /tests`
+
+/** Throws SandboxUnavailable if the agent left no environment in which the tests can run. */
+async function putTests(context: StepContext, running: RunningSandbox, { verifier }: TaskStep): Promise<Exit> {
+  const tests = await stageFolders(context.request.folder, verifier.testFolders, join(context.folder, 'tests'))
+  const input = await buffer(packPath(tests, { uid: 0, open: false }))
+  const command = ['sh', '-c', PUT_TESTS]
+  const put = await running.exec('put-tests', { command, user: 0, seconds: PUT_SECONDS, input })
+  if (put.code === 0 || context.request.harness.isControl) return put
+  throw new SandboxUnavailable(TESTS_NOT_PUT)
+}
+
+const REWARD_CAPS = { files: 100, bytes: 16 * 1024 * 1024 }
+
+/** Collects the reward from outside, after all processes have ended. */
+async function collectReward(context: StepContext, from: StoppedSandbox): Promise<RewardResult> {
+  const found = await from.collect('/logs/verifier', REWARD_CAPS)
+  if (!found) return { kind: 'missing' }
+  const folder = join(context.folder, 'reward')
+  try {
+    await unpack(found.tar, folder, { links: 'inside' })
+  } catch (error) {
+    if (!(error instanceof ArchiveRefused)) throw error
+    return { kind: 'refused', file: error.path ?? '/logs/verifier', reason: 'not_a_file', message: error.message }
+  }
+  return readReward(join(folder, 'verifier'))
+}
