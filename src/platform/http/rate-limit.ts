@@ -5,8 +5,8 @@ export type RateLimit = { requests: number; seconds: number }
 export type RateLimiter = {
   /** Takes one token and returns the rate-limit headers. Throws 429 when none is left. */
   take(caller: string): Record<string, string>
-  /** Returns a token that was taken for something that does not count. */
-  giveBack(caller: string): void
+  /** Returns the rate-limit headers without taking a token. Throws 429 when none is left. */
+  check(caller: string): Record<string, string>
 }
 
 const TRACKED_MAX = 100_000
@@ -23,21 +23,27 @@ export function createRateLimiter(limit: RateLimit, now: () => number = Date.now
   return {
     take(caller) {
       const at = now()
-      const bucket = buckets.get(caller) ?? { tokens: limit.requests, at }
-      const tokens = Math.min(limit.requests, bucket.tokens + (at - bucket.at) * perMs)
+      const tokens = countTokens(caller, at)
       remember(buckets, caller, { tokens: tokens >= 1 ? tokens - 1 : tokens, at })
-      if (tokens >= 1)
-        return headers(policy, Math.floor(tokens - 1), Math.ceil((limit.requests - tokens + 1) / perMs / 1000))
+      return toHeaders(tokens, 1)
+    },
+    check: (caller) => toHeaders(countTokens(caller, now()), 0),
+  }
 
-      const waitSeconds = Math.max(1, Math.ceil((1 - tokens) / perMs / 1000))
-      throw new Problem(rateLimited, `More than ${limit.requests} requests in ${limit.seconds} s.`, {
-        headers: { ...headers(policy, 0, waitSeconds), 'retry-after': String(waitSeconds) },
-      })
-    },
-    giveBack(caller) {
-      const bucket = buckets.get(caller)
-      if (bucket) bucket.tokens = Math.min(limit.requests, bucket.tokens + 1)
-    },
+  function countTokens(caller: string, at: number): number {
+    const bucket = buckets.get(caller) ?? { tokens: limit.requests, at }
+    return Math.min(limit.requests, bucket.tokens + (at - bucket.at) * perMs)
+  }
+
+  function toHeaders(tokens: number, taken: 0 | 1): Record<string, string> {
+    if (tokens >= 1) {
+      const left = tokens - taken
+      return headers(policy, Math.floor(left), Math.ceil((limit.requests - left) / perMs / 1000))
+    }
+    const waitSeconds = Math.max(1, Math.ceil((1 - tokens) / perMs / 1000))
+    throw new Problem(rateLimited, `More than ${limit.requests} requests in ${limit.seconds} s.`, {
+      headers: { ...headers(policy, 0, waitSeconds), 'retry-after': String(waitSeconds) },
+    })
   }
 }
 
@@ -58,9 +64,9 @@ const headers = (policy: string, remaining: number, resetSeconds: number): Recor
 const PREFIX_LENGTH = 14
 
 /**
- * Limits failed sign-ins. Each attempt takes a token for its address and the prefix of its key, and a successful one
- * returns it. Failures also count for the address as a whole; that limit refuses only further failures, so that one
- * client behind a proxy or a NAT cannot lock out the others.
+ * Limits failed sign-ins. Only a failure takes a token, for its address and the prefix of its key, so that any number of
+ * valid sign-ins can be under way at once. Failures also count for the address as a whole; that limit refuses only further
+ * failures, so that one client behind a proxy or a NAT cannot lock out the others.
  */
 export async function limitSignIn(
   limiter: RateLimiter,
@@ -68,14 +74,14 @@ export async function limitSignIn(
   signIn: () => Promise<HttpAnswer>,
 ): Promise<HttpAnswer> {
   const key = `sign-in ${address} ${secret.slice(0, PREFIX_LENGTH)}`
-  const headers = limiter.take(key)
+  const headers = limiter.check(key)
   try {
     const answer = await signIn()
-    limiter.giveBack(key)
     return { ...answer, headers: { ...answer.headers, ...headers } }
   } catch (error) {
-    if (error instanceof Problem && error.kind === unauthenticated) limiter.take(`sign-in ${address}`)
-    else limiter.giveBack(key)
+    if (!(error instanceof Problem) || error.kind !== unauthenticated) throw error
+    limiter.take(key)
+    limiter.take(`sign-in ${address}`)
     throw error
   }
 }

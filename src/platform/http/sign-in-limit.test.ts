@@ -96,6 +96,9 @@ test('refuses sign-ins after 20 failures, but accepts a valid key from the same 
   )
   await expect(outage).rejects.toThrow('away')
   expect(limiter.take(`sign-in 198.51.100.2 ${valid.slice(0, 14)}`).ratelimit).toMatch(/r=19/)
+  const same = newKey()
+  const repeated = await Promise.all(Array.from({ length: 30 }, () => attempt(same, false)))
+  expect(repeated.filter((status) => status === 401)).toHaveLength(0)
 })
 
 const MANY = 80
@@ -115,6 +118,8 @@ test('refuses repeated attempts with the same wrong key', async () => {
 
 test('successful sign-ins are not limited', async () => {
   for (let n = 0; n < 25; n++) expect(await signIn('198.51.100.4', app.adminKey)).toBe(201)
+  const atOnce = await Promise.all(Array.from({ length: 60 }, () => signIn('198.51.100.4', app.adminKey)))
+  expect(new Set(atOnce)).toEqual(new Set([201]))
 })
 
 test('addresses of one IPv6 network share a limit', async () => {
