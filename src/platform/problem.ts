@@ -31,7 +31,8 @@ export const malformedBody = problem({
   code: 'malformed_body',
   status: 400,
   title: 'Malformed body',
-  meaning: 'The body is not UTF-8 JSON, or not gzip where an archive is expected. Send one JSON value, or one archive.',
+  meaning:
+    'The body is not UTF-8 JSON, an object in it has a duplicate key (`errors` has its pointer), or it is not gzip where an archive is expected. Send one JSON value, or one archive.',
 })
 export const unauthenticated = problem({
   code: 'unauthenticated',

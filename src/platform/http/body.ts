@@ -1,10 +1,9 @@
 import { bodyTooLarge, malformedBody, Problem, requestTimeout, unsupportedMediaType } from '../problem.ts'
+import { requireScannable } from './scan-json.ts'
 
 const BODY_BYTES_MAX = 2 * 1024 * 1024
 /** Limit for operations that need no key, where anyone could send large bodies. */
 const PUBLIC_BODY_BYTES_MAX = 16 * 1024
-const DEPTH_MAX = 64
-const VALUES_MAX = 200_000
 
 export type JsonBodyOptions = { timeoutMs: number; isPublic: boolean; isOptional: boolean }
 
@@ -41,42 +40,12 @@ async function readCapped({ body }: Request, timeoutMs: number, bytesMax: number
 }
 
 function parse(bytes: Buffer): unknown {
-  requireCheap(bytes)
+  requireScannable(bytes)
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
   } catch {
     throw new Problem(malformedBody, 'The body is not valid UTF-8 JSON.')
   }
-}
-
-const [QUOTE, BACKSLASH, COMMA, OPEN_BRACE, OPEN_BRACKET, CLOSE_BRACE, CLOSE_BRACKET] = Buffer.from('"\\,{[}]')
-
-/**
- * Refuses JSON with so many or so deeply nested values that parsing it would block the event loop for long: a body of
- * 2 MiB that is nested a million deep takes a second, this scan a few milliseconds.
- */
-function requireCheap(bytes: Buffer): void {
-  let depth = 0
-  let values = 0
-  for (let at = 0; at < bytes.length; at += 1) {
-    const byte = bytes[at]
-    if (byte === QUOTE) at = endOfString(bytes, at)
-    else if (byte === COMMA) values += 1
-    else depth += depthChange(byte)
-    if (depth > DEPTH_MAX) throw new Problem(malformedBody, `The body is nested deeper than ${DEPTH_MAX} levels.`)
-  }
-  if (values > VALUES_MAX) throw new Problem(malformedBody, `The body has more than ${VALUES_MAX} values.`)
-}
-
-function endOfString(bytes: Buffer, start: number): number {
-  let at = start + 1
-  while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1
-  return at
-}
-
-function depthChange(byte: number | undefined): number {
-  if (byte === OPEN_BRACE || byte === OPEN_BRACKET) return 1
-  return byte === CLOSE_BRACE || byte === CLOSE_BRACKET ? -1 : 0
 }
 
 /** Rejects text that PostgreSQL cannot store. */
