@@ -347,6 +347,14 @@ test('task files are private unless published, and then stay public', async () =
   const file = await archive()
   expect(file.status).toBe(200)
   expect(file.headers.get('content-disposition')).toContain('attachment')
+  expect(file.headers.get('cache-control')).toBe('public, no-cache')
+  const etag = file.headers.get('etag') ?? ''
+  const again = await app.call(readPublicTaskArchive, {
+    ...{ params: { ...lab.place, taskId: 'one' }, key: null },
+    headers: { 'if-none-match': etag },
+  })
+  expect(again).toMatchObject({ status: 304, text: '' })
+  expect([again.headers.get('etag'), again.headers.get('cache-control')]).toEqual([etag, 'public, no-cache'])
   await lab.ran({ id: A, cells: '---p--' })
   const second = await lab.publishAll()
   expect(second.status).toBe(201)

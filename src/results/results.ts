@@ -98,7 +98,7 @@ export async function openTaskArchive(
   const task = (await listPublicTasks(deps.db, key)).find(({ id }) => id === taskId)
   const stored = task && (await findContent(deps, task.digest))
   if (!stored) throw new Problem(notFound, `No published task ${taskId}`)
-  return { bytes: stored.bytes, content: await deps.blobs.get(stored.archive) }
+  return { bytes: stored.bytes, etag: `"${stored.archive}"`, content: await deps.blobs.get(stored.archive) }
 }
 
 export async function renderFeed(db: Db, publicUrl: string): Promise<string> {

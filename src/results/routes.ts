@@ -141,7 +141,8 @@ const taskRoutes = (deps: ResultDeps): Route[] => [
   ),
   route(schema.readPublicTaskArchive, async ({ db, params, query }) => {
     const selection = { publisher: query.publisher, taskId: params.taskId }
-    const { bytes, content } = await openTaskArchive({ db, blobs: deps.blobs }, params, selection)
-    return replyFile({ name: `${params.taskId}.tar.gz`, mediaType: 'application/gzip', bytes, content })
+    const archive = await openTaskArchive({ db, blobs: deps.blobs }, params, selection)
+    const cacheControl = CACHING['cache-control']
+    return replyFile({ name: `${params.taskId}.tar.gz`, mediaType: 'application/gzip', cacheControl, ...archive })
   }),
 ]

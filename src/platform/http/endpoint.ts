@@ -102,6 +102,7 @@ export const replyFile = (file: {
   bytes: number
   content: AsyncIterable<Uint8Array>
   etag?: string
+  cacheControl?: string
 }) => ({
   status: 200 as const,
   body: undefined,
@@ -112,6 +113,7 @@ export const replyFile = (file: {
     'content-disposition': `attachment; filename*=UTF-8''${encodeURIComponent(file.name)}`,
     'content-security-policy': 'sandbox',
     ...(file.etag === undefined ? {} : { etag: file.etag }),
+    ...(file.cacheControl === undefined ? {} : { 'cache-control': file.cacheControl }),
   },
 })
 

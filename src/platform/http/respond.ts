@@ -25,7 +25,7 @@ export function toWireResponse(
   }
   if (answer.cached) return cachedWireResponse(request, answer.cached, headers)
   headers['content-type'] ??= 'application/json'
-  if (answer.stream) return { status: answer.status, headers, body: answer.stream }
+  if (answer.stream) return streamWireResponse(request, { ...answer, stream: answer.stream }, headers)
   if (isRead && answer.status === 200) {
     headers.etag = `"${createHash('sha256').update(answer.text).digest('base64url').slice(0, 27)}"`
     if (matches(request.headers['if-none-match'], headers.etag)) return empty(304, headers)
@@ -46,6 +46,19 @@ function cachedWireResponse(
   headers['content-type'] = type
   headers['content-length'] = String(body.byteLength)
   return { status: 200, headers, body }
+}
+
+/** Sends a stream. One with an ETag is canceled unread if the client has that version. */
+function streamWireResponse(
+  request: IncomingMessage,
+  { status, stream }: { status: number; stream: ReadableStream<Uint8Array> },
+  headers: Record<string, string>,
+): WireResponse {
+  if (headers.etag === undefined || !matches(request.headers['if-none-match'], headers.etag))
+    return { status, headers, body: stream }
+  stream.cancel().catch(() => {})
+  const { 'content-length': _, ...rest } = headers
+  return empty(304, rest)
 }
 
 const empty = (status: number, { 'content-type': _, ...headers }: Record<string, string>): WireResponse => ({
