@@ -60,6 +60,32 @@ const headers = (policy: string, remaining: number, resetSeconds: number): Recor
   ratelimit: `"default";r=${remaining};t=${resetSeconds}`,
 })
 
+/** Maximum number of event streams that one key has open in this process. */
+export const STREAMS_PER_KEY_MAX = 50
+const RETRY_SECONDS = 10
+
+/** Counts a stream of a caller until the returned function is called. Throws 429 when the caller has too many. */
+export type OpenStream = (caller: string) => () => void
+
+export function createStreamLimiter(): OpenStream {
+  const open = new Map<string, number>()
+  return (caller) => {
+    const count = open.get(caller) ?? 0
+    if (count >= STREAMS_PER_KEY_MAX)
+      throw new Problem(
+        rateLimited,
+        `This key has ${STREAMS_PER_KEY_MAX} event streams open. Close one, or use another key.`,
+        { headers: { 'retry-after': String(RETRY_SECONDS) } },
+      )
+    open.set(caller, count + 1)
+    return () => {
+      const left = (open.get(caller) ?? 1) - 1
+      if (left > 0) open.set(caller, left)
+      else open.delete(caller)
+    }
+  }
+}
+
 /** Enough to tell keys apart: `assay_` and eight characters. */
 const PREFIX_LENGTH = 14
 

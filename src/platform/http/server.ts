@@ -18,7 +18,7 @@ import {
 } from './endpoint.ts'
 import { type HttpAnswer, runOnce, runOnceAcrossTransactions } from './idempotency.ts'
 import { type AnswerUnrouted, createUnroutedAnswerer } from './methods.ts'
-import { createRateLimiter, limitSignIn, type RateLimit } from './rate-limit.ts'
+import { createRateLimiter, createStreamLimiter, limitSignIn, type OpenStream, type RateLimit } from './rate-limit.ts'
 import { toProblemAnswer, toWireResponse, type WireResponse } from './respond.ts'
 import type { Route, UncheckedCall } from './route.ts'
 import { receiveUpload } from './upload.ts'
@@ -58,11 +58,11 @@ export function createHttp(deps: ServerDeps, routes: Route[]): Http {
   const limits = { all: deps.limit && createRateLimiter(deps.limit), signIn: createRateLimiter(deps.signInLimit) }
   // A request line contains no secrets, and searching it for them would cost more than writing it.
   const service = { ...deps, requestLog: deps.log.child({}, { redact: { paths: [] } }) }
-  const watchCaller = watchCallers(deps.authenticate)
+  const streams = { watchCaller: watchCallers(deps.authenticate), openStream: createStreamLimiter() }
   const answerUnrouted = createUnroutedAnswerer(routes.map(({ endpoint }) => endpoint))
   for (const route of routes) {
     const { method, path } = route.endpoint
-    const work = createHandler({ ...deps, watchCaller, answerUnrouted }, limits, route)
+    const work = createHandler({ ...deps, ...streams, answerUnrouted }, limits, route)
     app.on(method, honoPath(path), (c) => respond(service, c, route.endpoint, work))
   }
   app.notFound((c) => respond(service, c, unroutedOperation(c.req.path), async () => answerUnrouted(c.req)))
@@ -160,7 +160,11 @@ const toRequestId = (sent: unknown): string =>
 const PROCESS_ID = newId()
 let requests = 1
 
-type HandlerDeps = ServerDeps & { watchCaller: ReturnType<typeof watchCallers>; answerUnrouted: AnswerUnrouted }
+type HandlerDeps = ServerDeps & {
+  watchCaller: ReturnType<typeof watchCallers>
+  openStream: OpenStream
+  answerUnrouted: AnswerUnrouted
+}
 
 const toBodyOptions = ({ bodyTimeoutMs }: ServerDeps, { access, bodyOptional }: Endpoint): JsonBodyOptions => ({
   timeoutMs: bodyTimeoutMs,
@@ -177,6 +181,7 @@ const createHandler = (deps: HandlerDeps, limits: RequestLimiters, route: Route)
     const address = toRateLimitAddress(deps.clientAddress(incoming))
     const params: Record<string, string> = c.req.param()
     const { caller, headers } = await admit(deps, limits, endpoint, { request: incoming, params, address })
+    limitStreams(deps, endpoint, c, caller)
     const sent = endpoint.body ? await readJson(c.req.raw, toBodyOptions(deps, endpoint)) : undefined
     await using upload = await receiveUpload(c.req.raw, endpoint.upload, {
       folder: deps.uploadsFolder,
@@ -247,6 +252,14 @@ function createSignal({ watchCaller }: HandlerDeps, endpoint: Endpoint, c: Conte
   const subscriber = watchCaller(readPresented(incoming.headers))
   outgoing.once('close', subscriber.leave)
   return AbortSignal.any([signal, subscriber.signal])
+}
+
+/** Counts event streams per key. The count ends with the response. */
+function limitStreams({ openStream }: HandlerDeps, endpoint: Endpoint, c: Context<Env>, caller: Caller | undefined) {
+  const { incoming, outgoing } = c.env
+  if (endpoint.events === undefined && !wantsEvents(endpoint, incoming)) return
+  if (outgoing.destroyed) return
+  outgoing.once('close', openStream(caller?.by === 'key' ? caller.keyId : 'operator'))
 }
 
 const wantsEvents = ({ progress }: Endpoint, { headers }: IncomingMessage): boolean =>

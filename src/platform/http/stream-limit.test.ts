@@ -1,0 +1,44 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type TestApp, testApp } from '../../../test/support/app.ts'
+import { archiveOf, smallTask } from '../../../test/support/archives.ts'
+import { importing } from '../../../test/support/batches.ts'
+import { createKey } from '../../workspaces/schema.ts'
+import { STREAMS_PER_KEY_MAX } from './rate-limit.ts'
+
+let app: TestApp
+beforeAll(async () => {
+  app = await testApp()
+})
+afterAll(() => app[Symbol.asyncDispose]())
+
+/** Opens the event stream of a batch that waits for a worker. */
+async function openStreams() {
+  const lab = await importing(app)
+  const { runId } = (await lab.send(archiveOf({ hello: smallTask() }))).body
+  const url = `${app.url}/api/orgs/local/repos/${lab.place.owner}/${lab.place.name}/batches/${runId}/events`
+  return async (key: string) => {
+    const leaving = new AbortController()
+    const response = await fetch(url, { headers: { authorization: `Bearer ${key}` }, signal: leaving.signal })
+    return { response, leave: () => leaving.abort() }
+  }
+}
+
+test('a key has a limited number of event streams, and closing one makes room for another', async () => {
+  const open = await openStreams()
+  const streams = await Promise.all(Array.from({ length: STREAMS_PER_KEY_MAX }, () => open(app.adminKey)))
+  expect(new Set(streams.map(({ response }) => response.status))).toEqual(new Set([200]))
+
+  const { response: refused } = await open(app.adminKey)
+  expect(refused.status).toBe(429)
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+  expect(await refused.json()).toMatchObject({ code: 'rate_limited', retryable: true })
+
+  const { body: other } = await app.call(createKey, { body: { name: 'other', permission: 'read' } })
+  const { response: own, leave } = await open(other.key)
+  expect(own.status).toBe(200)
+  leave()
+
+  streams[0]?.leave()
+  await expect.poll(async () => (await open(app.adminKey)).response.status).toBe(200)
+  for (const stream of streams) stream.leave()
+})
