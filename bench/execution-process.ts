@@ -14,7 +14,7 @@ import { done } from '../src/taskgen/stage-result.ts'
 import { bootstrap } from '../src/workspaces/workspaces.ts'
 import { createScriptedStages, doneAt, type StageScript } from '../test/support/taskgen/scripted-stages.ts'
 
-// One role of the service in which only the execution stage does work: it waits for some milliseconds or runs the tests
+// Runs one role of the service in which only the execution stage does work: it waits for some milliseconds or runs the tests
 // given in a file. Queue, leases and rows are real.
 
 type ExecuteStage = NonNullable<StageScript['execution']>

@@ -3,7 +3,7 @@ import { request } from 'undici'
 import { messagesRequest } from '../test/support/gateway/gateway.ts'
 import { median } from './measure.ts'
 
-/** One of several routes to the same provider. */
+/** A route to the provider, for comparison with others. */
 export type GatewayRoute = { url: string; headers: Record<string, string> }
 
 export type CallRoute = (way: GatewayRoute) => Promise<number>

@@ -11,7 +11,7 @@ export const PORTKEY = '@portkey-ai/gateway@1.15.2'
 
 export type Portkey = AsyncDisposable & { url: string; pid: number; headers: Record<string, string> }
 
-/** With later versions every stream fails before it starts. */
+/** In later versions every stream fails before it starts. */
 const WORKING = { '@hono/node-server': '1.14.1' }
 
 const run = promisify(execFile)

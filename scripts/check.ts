@@ -10,7 +10,7 @@ import { type ProseLimits, proseFindings } from './prose.ts'
 import { sharedTables, strayQueries } from './queries.ts'
 import { tooLong } from './sizes.ts'
 
-/** What it found, as text. Nothing: all is well. */
+/** Returns the findings as text, or an empty text if the check passes. */
 type Check = { name: string; run: () => Promise<string> }
 
 const CODE = ['src', 'cli', 'web', 'test', 'bench', 'scripts', 'samples/provider'].filter((folder) =>

@@ -27,7 +27,7 @@ const CodegenSettings = z.object({
 /** Types of the tables after all migrations. */
 async function tables(db: Db): Promise<GeneratedFile> {
   const settings = CodegenSettings.parse(JSON.parse(await readFile(new URL('.kysely-codegenrc.json', ROOT), 'utf8')))
-  // As plain text, a type would be parsed with TypeScript's compiler API, which TypeScript 7 does not have.
+  // Plain text would be parsed with TypeScript's compiler API, which TypeScript 7 does not have.
   const columns = Object.entries(settings.overrides.columns).map(([name, type]) => [name, new RawExpressionNode(type)])
   const text = await generate({
     db,

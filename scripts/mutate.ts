@@ -14,7 +14,7 @@ import {
 import { runGroup } from './mutation/run-group.ts'
 
 // npm run mutate: changes the decision files in small ways and counts the changes that no test notices.
-// With names of files it tests only those; without, it also writes the table in docs/mutation.md.
+// Tests only the files that are named; without names it also writes the table in docs/mutation.md.
 
 const PAGE = join(ROOT, 'docs/mutation.md')
 const PART = /(<!-- table: npm run mutate -->\n)[\s\S]*(<!-- end of table -->)/

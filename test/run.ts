@@ -12,7 +12,7 @@ const { values, positionals } = parseArgs({ options: { long: { type: 'boolean' }
 
 type Count = { passed: number; failed: number; skipped: number; failures: string[] }
 
-/** How many of the slowest suites are named. */
+/** Number of slowest suites to print. */
 const SLOWEST = 25
 
 announceParts()
@@ -84,7 +84,7 @@ function summarise(title: string, report: VitestReport, status: number): Count {
   return { passed: report.numPassedTests, failed, skipped: report.numPendingTests, failures }
 }
 
-/** What failed comes last, where a log that was cut still has it. */
+/** Failures come last, so that a truncated log still has them. */
 function failuresOf(title: string, suite: VitestSuite): string[] {
   const failed = suite.assertionResults.filter(({ status }) => status === 'failed')
   const told = failed.map(({ fullName, failureMessages }) => ({ name: fullName, why: failureMessages.join('\n') }))

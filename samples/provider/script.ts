@@ -40,7 +40,7 @@ export const Fault = Trouble.extend({ times: z.int().min(1).default(1) })
 export type Fault = z.infer<typeof Fault>
 export type FaultInput = z.input<typeof Fault>
 
-/** One turn of the model. With `run` or `use` the conversation continues, otherwise it ends. */
+/** A turn of the model. The conversation continues after `run` or `use` and ends otherwise. */
 const Turn = z.strictObject({
   say: z.string().optional(),
   /** A shell command, run with the program's shell tool. `{result}` is the result of the last tool call. */

@@ -64,7 +64,7 @@ function openVitest({ tests }: MutationGroup, instrumented: ReadonlyMap<string, 
   return createVitest('test', options, { plugins: [plugin] })
 }
 
-/** Without a mutant every test must pass. With one, the runner has noted whether a test failed. */
+/** The original must pass every test. For a mutant, the runner has noted whether a test failed. */
 async function runTests(
   vitest: Vitest,
   folder: string,

@@ -24,12 +24,12 @@ type Instrumentation = {
 /** An endless loop ends after this many times as many executions of the mutant as the original has. */
 const HITS_FACTOR = 5
 const HITS_MIN = 10_000
-/** The same limit where the executions of the original were not counted. */
+/** Limit for code whose executions in the original were not counted. */
 const HITS_MAX = 10_000_000
 
 const state: Instrumentation = {}
 Object.assign(globalThis, { __stryker__: state })
-// The same inputs for every mutant, and no search for a smaller counterexample.
+// Every mutant gets equal inputs, and no smaller counterexample is searched.
 fc.configureGlobal({ seed: 1, endOnFailure: true })
 
 /** Runs every test once as it is, and then once for each mutant that it executes. A test that fails kills the mutant. */

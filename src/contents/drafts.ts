@@ -64,7 +64,7 @@ async function claimFolder(folder: string, name: string): Promise<string> {
   throw new Error('New draft folder already has an owner')
 }
 
-/** Creates the owner file together with its content, so that nobody reads it half written. */
+/** Creates the owner file together with its content, so that it is never read half written. */
 async function takeOwnership(path: string): Promise<boolean> {
   const owner = Number(await readFile(path, 'utf8').catch(() => '0'))
   if (owner !== 0 && owner !== process.pid && !isProcessGone(owner)) return false

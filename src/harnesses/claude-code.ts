@@ -63,7 +63,7 @@ function variables({ baseUrl, token, model, wireLevel }: ModelAccess): Record<st
   return {
     ANTHROPIC_BASE_URL: baseUrl,
     ANTHROPIC_API_KEY: token,
-    // Without this variable the program refuses to run as root.
+    // The program refuses to run as root unless this variable is set.
     IS_SANDBOX: '1',
     CLAUDE_CONFIG_DIR: `${HOME}/${CONFIG}`,
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',

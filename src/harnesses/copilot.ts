@@ -52,7 +52,7 @@ const EFFORTS_ONLY = { efforts: EFFORTS, budgets: false, off: false, unset: fals
 const SUPPORTED_LEVELS: LevelMapping = {
   'anthropic-messages': { ...EFFORTS_ONLY, off: true },
   'openai-responses': { ...EFFORTS_ONLY, efforts: ['none', ...EFFORTS] },
-  // With this protocol the program omits the parameter for the effort `none`.
+  // The program omits the parameter for the effort `none` in this protocol.
   'openai-chat': { ...EFFORTS_ONLY, unset: true },
 }
 
@@ -66,7 +66,7 @@ const PROVIDERS: Record<Exclude<Protocol, 'gemini'>, Record<string, string>> = {
 
 function variables({ protocol, baseUrl, token, model }: ModelAccess): Record<string, string> {
   return {
-    // Without this variable the program contacts GitHub for authorization.
+    // The program contacts GitHub for authorization unless this variable is set.
     COPILOT_OFFLINE: 'true',
     COPILOT_AUTO_UPDATE: 'false',
     COPILOT_HOME: `${HOME}/${CONFIG}`,

@@ -22,7 +22,7 @@ export const textAt = (from: JsonObject, key: string): string => {
 
 /**
  * Maximum nesting of JSON that is read from an untrusted party. JSON.parse does not recurse, but JSON.stringify and
- * String do: a value that is nested a few thousand deep overflows the stack of whoever writes it again.
+ * String do: a value that is nested a few thousand deep overflows the stack when it is serialised.
  */
 const JSON_DEPTH_MAX = 100
 

@@ -158,7 +158,7 @@ function saveIdentity(
 
 /**
  * Finds the id of a plain git repository that was connected before. After a release, another address is another
- * repository: nobody can tell whether it has the same contents.
+ * repository, because it cannot be verified to have the same contents.
  */
 async function findGitId(deps: RepositoryDeps, tx: Db, ref: RepositoryRef, url: string | null) {
   const known = await rows.listGitRows(tx, ref)
@@ -191,7 +191,7 @@ function toCredentialProblem(error: unknown): never {
   throw invalidField('/credentialId', 'The credential was deleted.')
 }
 
-/** Removes a repository whose name now belongs to another. A code host vouches for that; for plain git nobody does. */
+/** Removes a repository whose name now belongs to another. A code host confirms that; plain git cannot. */
 async function replaceRow(deps: RepositoryDeps, tx: Db, row: RepositoryRow): Promise<void> {
   if (row.source_kind === 'git') await requireNothingPublic(deps, tx, row)
   await removeRow(deps, tx, row)

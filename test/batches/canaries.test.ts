@@ -1,4 +1,4 @@
-// Known-bad tasks, one defect each, and good ones beside them: what must be seen is seen, and nothing else is.
+// Known-bad tasks with one defect each, and good ones: every defect is detected and no good task is rejected.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sanitise } from '../../src/taskgen/authoring/sanitise.ts'
 import { buildReviewInput } from '../../src/taskgen/canaries/canary.ts'

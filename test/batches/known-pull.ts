@@ -16,7 +16,7 @@ import {
   writeRepository,
 } from '../support/repositories/repository.ts'
 
-/** A pull request of a known repository, as the pipeline finds it in git. */
+/** Opens a pull request of a sample repository as the pipeline finds it in git. */
 export type KnownPull = { pullRequest: PullRequest; split: SplitCommit; before: SourceTree; facts: LintFacts }
 
 export type KnownRepository = AsyncDisposable & { place: GitLocation; pull(number: number): Promise<KnownPull> }
@@ -71,11 +71,11 @@ function factsOf(
   }
 }
 
-/** What an instruction must say, with these tests. */
+/** Symbols that an instruction must name for these tests. */
 export const pinnedIn = (before: SourceTree, change: Pick<SplitCommit, 'source' | 'hidden'>): PinnedSymbol[] =>
   selectPinnedSymbols({ ...change, baseHas: (text) => hasWord(before, text) })
 
-/** To the letter, and as a whole word. */
+/** Matches the exact text as a whole word. */
 function hasWord(tree: SourceTree, text: string): boolean {
   const escaped = text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
   const word = new RegExp(`(?<!\\w)${escaped}(?!\\w)`)
@@ -84,7 +84,7 @@ function hasWord(tree: SourceTree, text: string): boolean {
 
 const NAMES = /\bdef (test_\w+)|\bfunc (Test\w+)|#\[test\]\s+fn (\w+)|\btest\('([^']+)'/g
 
-/** Names of tests, as they stand in their files. */
+/** Returns the test names as written in their files. */
 const testNames = ({ files }: SplitCommit['hidden']): string[] =>
   files.flatMap(({ path, content }) =>
     [...content.matchAll(NAMES)].map((match) => `${path}::${match.slice(1).find((name) => name !== undefined)}`),

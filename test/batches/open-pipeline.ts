@@ -19,13 +19,13 @@ import { scriptFor } from './scripted-models.ts'
 const FEW: TrialCounts = { nop: 1, oracle: 1, oracleAll: 1 }
 
 type PipelineOptions = {
-  /** Numbers of pull requests. The others are let go at once. */
+  /** Numbers of the pull requests to process. Others are rejected immediately. */
   only?: readonly number[] | undefined
-  /** Hears of every stage, as it ends. */
+  /** Receives a line when a stage ends. */
   tell?: (line: string) => void
 }
 
-/** A service with a worker that has a Docker engine, and one batch of all candidates of a repository, made to its end. */
+/** Starts a service and a worker with a Docker engine, and completes one batch of all candidates of a repository. */
 export async function openPipeline(repository: SampleRepository, wish: PipelineOptions = {}) {
   await using undo = new AsyncDisposableStack()
   const builder = undo.use(await openBuilder('docker'))
@@ -49,7 +49,7 @@ export async function openPipeline(repository: SampleRepository, wish: PipelineO
     fates: Object.fromEntries(tasks.map((each) => [each.pullRequest?.number, each.rejection?.reason ?? each.state])),
     read: (): Promise<BatchRun> => shop.read(runId),
     task: (taskId: string): Promise<BatchTaskDetail> => shop.task(runId, taskId),
-    /** Its files, as whoever downloads it gets them. */
+    /** Downloads the files of a task. */
     async unpack(taskId: string, folder: string): Promise<void> {
       const path = `/api/orgs/local/repos/lab/${shop.place.name}/batches/${runId}/tasks/${taskId}/archive`
       const answer = await fetch(`${app.url}${path}`, { headers: { authorization: `Bearer ${app.adminKey}` } })
@@ -57,7 +57,7 @@ export async function openPipeline(repository: SampleRepository, wish: PipelineO
       await mkdir(folder, { recursive: true })
       await pipeline(Readable.fromWeb(answer.body), extract({ cwd: folder }))
     },
-    /** By the calls themselves. */
+    /** Sums the cost from the recorded calls. */
     async billed(): Promise<number> {
       const { rows } = await app.database.pool.query('select sum(cost_micros)::bigint as micros from gateway_calls')
       return Number(rows[0].micros) / 1e6
@@ -67,7 +67,7 @@ export async function openPipeline(repository: SampleRepository, wish: PipelineO
 }
 export type Pipeline = Awaited<ReturnType<typeof openPipeline>>
 
-/** The same stages, heard of, and with nothing done for those that nobody asked for. */
+/** Wraps the stages: reports each result and skips pull requests that are not selected. */
 function watched(stages: Stages, { only, tell = () => {} }: PipelineOptions): Stages {
   const watch = (name: StageName): Stage => ({
     ...stages[name],
@@ -93,10 +93,10 @@ function countsOf(repository: SampleRepository) {
   return counts
 }
 
-/** Where rules do not find how a tree is made ready, the author knows no better. */
+/** Scripts an author that cannot find a recipe either. */
 const NO_RECIPE = { match: 'make it ready for its tests', turns: [said('There is no other way.')], endless: true }
 
-/** For each pull request that makes a good task: what its author writes, and readers who find nothing against it. */
+/** Scripts the author and agreeing reviewers for each good pull request. */
 async function scriptOf(repository: SampleRepository) {
   await using known = await openKnown(repository)
   const tasks = []

@@ -1,5 +1,5 @@
-// Known pull requests, from the request for a batch to tasks that wait for a person: real git, real containers, real
-// runners, the real gateway. Only the models are scripted.
+// Processes known pull requests from the batch request to tasks that await a decision, with real git, containers,
+// test runners and gateway. Only the models are scripted.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -11,7 +11,7 @@ import { openPipeline, type Pipeline } from './open-pipeline.ts'
 
 vi.setConfig({ testTimeout: 3_600_000, hookTimeout: 3_600_000 })
 
-/** Without the long run a small part of one history: one that becomes a task, one whose change breaks what worked. */
+/** Default runs process two pull requests: one that becomes a task, one whose change breaks working tests. */
 const QUICK: Record<string, number[]> = { tally: [1, 11] }
 
 const shortened = (repository: SampleRepository): SampleRepository => ({
@@ -19,13 +19,13 @@ const shortened = (repository: SampleRepository): SampleRepository => ({
   steps: repository.steps.filter((step) => 'number' in step && QUICK[repository.name]?.includes(step.number)),
 })
 
-/** Of a long run, by number: `ASSAY_TEST_PULLS=16,31`, and `-t tally` for a repository. */
+/** Restricts a long run to these pull requests: `ASSAY_TEST_PULLS=16,31`, with `-t tally` for a repository. */
 const only = process.env.ASSAY_TEST_PULLS?.split(',').map(Number)
 
-/** Where tasks that got ready are left for Harbor: `test/harbor/generated.test.ts` judges what is there. */
+/** Folder for ready tasks, which `test/harbor/generated.test.ts` runs with Harbor. */
 const readyFolder = process.env.ASSAY_TEST_READY_TASKS
 
-/** A long run is watched. */
+/** Prints the progress of a long run. */
 const tell = (line: string): void => void (isLongRun() && process.stdout.write(`${line}\n`))
 
 const chosen = isLongRun() ? repositories : repositories.filter(({ name }) => name in QUICK).map(shortened)
@@ -58,7 +58,7 @@ describe.each(chosen)('$name, in $language', (repository) => {
         validation: { nop: [{ reward: 0 }], oracle: [{ reward: 1 }], gold: { reward: 1 } },
         review: { decision: { kind: 'accepted' } },
       })
-      // What wins on every task of a language is told, and keeps none from being approved with others.
+      // A cheat that wins on every task of a language is a warning and does not prevent approval.
       expect(concerns.filter((each) => each.includes('cheat'))).toEqual([])
       expect(instruction).not.toMatch(/[0-9a-f]{40}|#\d|Ada|github/)
       expect(files.map(({ path }) => path)).toContain('tests/Dockerfile')

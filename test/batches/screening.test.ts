@@ -17,7 +17,7 @@ afterAll(() => rm(root, { recursive: true, force: true }))
 const signal = new AbortController().signal
 const NOW = new Date('2026-06-01')
 
-/** What becomes of each pull request: its difficulty, or why it is out. */
+/** Returns the difficulty of each pull request, or the reason for its rejection. */
 async function verdicts(repository: SampleRepository): Promise<Record<number, string>> {
   const folder = join(root, repository.name)
   await writeRepository(folder, repository)

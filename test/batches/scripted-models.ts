@@ -7,7 +7,7 @@ import { readingOf, said, whenReading, whenWriting } from '../support/taskgen/sc
 const MINUTES = { easy: 10, medium: 35, hard: 90 }
 const ASSERTION = /^.*\b(?:assert|assert_eq!|assert!|expect|Fatal|Fatalf|Error|Errorf|raises)(?!\w).*$/m
 
-/** An author who writes this draft, and two readers who find nothing against it and show that they have read. */
+/** Scripts an author that writes this draft and two reviewers that approve it with quotes. */
 export function scriptFor(pull: SamplePull, draft: InstructionDraft, hidden: HiddenTests): ScriptInput {
   const assertion = hidden.files.map(({ content }) => ASSERTION.exec(content)?.[0]?.trim()).find(Boolean) ?? ''
   const support = draft.expected.slice(0, 40)

@@ -30,7 +30,7 @@ const foldersOf = (dataFolder: string): string[] =>
 /** Lists disk images. */
 async function listLoops(): Promise<string[]> {
   const files = list('/sys/block').map((disk) => `/sys/block/${disk}/loop/backing_file`)
-  return Promise.all(files.map((file) => readFile(file, 'utf8').catch(() => ''))) // most disks are none, or free
+  return Promise.all(files.map((file) => readFile(file, 'utf8').catch(() => ''))) // most disks are not loop devices, or unused
 }
 
 /** Lists mounts in all namespaces, because a leaked process would keep its own. */

@@ -14,7 +14,7 @@ import { newKey } from '../../src/workspaces/key.ts'
 import { bootstrap, createWorkspace } from '../../src/workspaces/workspaces.ts'
 import { type TestDatabase, testDatabase } from './database.ts'
 
-/** Nothing listens there: no test ever asks the real one. */
+/** An address on which nothing listens, so that no test reaches a real provider. */
 const UNREACHABLE_URL = 'http://127.0.0.1:9'
 
 export const OPERATOR_KEY = 'operator-key-for-tests-0123456789'
@@ -31,7 +31,7 @@ type CallOptions<E extends Endpoint> = {
   headers?: Record<string, string>
 }
 
-/** The whole service on a port of its own, spoken to over HTTP; on a database of its own, or on another's. */
+/** Starts the entire service on its own port, with its own database or a shared one. Tests call it over HTTP. */
 export async function testApp(environment: ConfigEnvironment = {}, shared?: TestDatabase) {
   const folder = mkdtempSync(join(tmpdir(), 'assay-test-'))
   const config = readConfig({
@@ -57,10 +57,10 @@ export async function testApp(environment: ConfigEnvironment = {}, shared?: Test
     tools,
     database,
     adminKey,
-    /** What the service wrote to its log. */
+    /** The log of the service. */
     logged: () => lines.join(''),
     ...caller(url, adminKey),
-    /** Another workspace with its admin key. */
+    /** Creates another workspace with an admin key. */
     async otherWorkspace(login = 'other') {
       const { key, row } = await createWorkspace(database.db, { login, name: login, kind: 'org' }, { actor: 'system' })
       return { key, id: row.id, login }
@@ -75,7 +75,7 @@ export async function testApp(environment: ConfigEnvironment = {}, shared?: Test
 
 export type TestApp = Awaited<ReturnType<typeof testApp>>
 
-/** Every (operation, status) that a test has seen goes into the ledger, which the last suite holds against the document. */
+/** Records every (operation, status) that a test has seen. The last suite compares the record with the OpenAPI document. */
 function recording() {
   const metrics = createMetrics()
   const seen = new Set<string>()
@@ -128,7 +128,7 @@ function contentOf({ upload }: Endpoint, wish: { body?: unknown; upload?: Uint8A
   return { headers: { 'content-type': 'application/json' }, init: { body: JSON.stringify(wish.body) } }
 }
 
-/** An answer that does not fit its contract fails the test that asked for it, whatever the test looks at. */
+/** Fails the test if a response does not match its contract, whatever the test asserts. */
 function checkShape(endpoint: Endpoint, answer: TestResponse): void {
   if (answer.status === 304) return
   if (answer.status === 200 && (endpoint.download || endpoint.media !== undefined)) return

@@ -1,9 +1,9 @@
 import { type RawEntry, tgz } from './harbor/raw-tar.ts'
 
-/** By their paths. */
+/** File contents by path. */
 export type ArchiveFiles = Record<string, string | Buffer>
 
-/** A task that a scripted validator takes: its name, and what is said of it. */
+/** Files of a task that the scripted validator accepts. */
 export const smallTask = <Content extends string | Buffer = string>(
   more: Record<string, Content> = {},
 ): Record<string, string | Content> => ({
@@ -17,7 +17,7 @@ export const smallTask = <Content extends string | Buffer = string>(
   ...more,
 })
 
-/** Tasks by their folders, as somebody would pack them. */
+/** Packs tasks by folder into an archive. */
 export const buildArchive = (tasks: Record<string, ArchiveFiles>, ...more: RawEntry[]): Buffer =>
   tgz(
     ...Object.entries(tasks).flatMap(([folder, files]) =>

@@ -13,15 +13,15 @@ const run = promisify(execFile)
 const { ASSAY_TEST_CACHE, XDG_CACHE_HOME } = process.env
 const cache = ASSAY_TEST_CACHE ?? join(XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'assay-test')
 
-/** What takes long to make is kept here, outside the repository. */
+/** Returns the cache folder for images that take long to build. It is outside the repository. */
 export async function cacheFolder(): Promise<string> {
   await mkdir(cache, { recursive: true })
   return cache
 }
 
 /**
- * Built beside its place and moved there when complete; a second run waits for the first. Never changed afterwards.
- * Without manuals, translations and lists of packages: it is taken in a hundred times in one run of the tests.
+ * Builds the image in a temporary folder and moves it when complete; a second run waits for the first. Manuals,
+ * translations and package lists are removed, because one test run imports the image a hundred times.
  */
 const MAKE = `set -e
 [ -d "$2" ] && exit 0
@@ -31,8 +31,8 @@ find usr/share/doc usr/share/info usr/share/locale usr/share/man ! -type d -dele
 mv "$2.draft" "$2"`
 
 /**
- * A folder with a small Debian, the base of the images in tests: no registry can be reached from here. Made outside the
- * repository on first use (about two minutes, 80 MB), which takes root and debootstrap.
+ * Returns a folder with a small Debian, the base of all test images, because no image registry is reachable. Built on
+ * first use in about two minutes (80 MB). Requires root and debootstrap.
  */
 export async function baseRootfs(suite: DebianSuite = 'bookworm'): Promise<string> {
   const rootfs = join(cache, `rootfs-${suite}-slim-${await architecture()}`)
@@ -43,7 +43,7 @@ export async function baseRootfs(suite: DebianSuite = 'bookworm'): Promise<strin
   return rootfs
 }
 
-/** What this machine trusts and how it finds names is needed to install; a namespace of its own takes the mounts away. */
+/** Installing packages needs the certificates and DNS settings of this machine. The mounts end with their namespace. */
 const EQUIP = `set -e
 [ -d "$2" ] && exit 0
 rm -rf "$2.draft" && cp -a "$1" "$2.draft"
@@ -55,7 +55,7 @@ umount "$2.draft/proc"
 rm -rf "$2.draft/var/cache/apt/archives" "$2.draft/var/lib/apt/lists"
 mv "$2.draft" "$2"`
 
-/** A Debian on which lines of shell were run, with a network. Kept by its name and what the lines are. */
+/** Returns a Debian on which a shell script ran, with network access. Cached by name and script. */
 export async function equippedRootfs(name: string, script: string, suite: DebianSuite = 'trixie'): Promise<string> {
   const base = await baseRootfs(suite)
   const hash = createHash('sha256').update(script).digest('hex').slice(0, 12)

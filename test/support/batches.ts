@@ -20,7 +20,7 @@ export const VALID: ValidationOutcome = {
   },
 }
 
-/** Without sandboxes: every task is valid, and a test can say otherwise. */
+/** Creates a validator without sandboxes. Every task is valid unless the test overrides it. */
 export const createScriptedValidator =
   (
     judge: (order: ValidationRequest, signal: AbortSignal) => ValidationOutcome | Promise<ValidationOutcome> = () =>
@@ -31,7 +31,7 @@ export const createScriptedValidator =
 
 let repositories = 0
 
-/** A repository with a sandbox on offer, and a worker that works when it is told to. */
+/** Opens a repository with an available sandbox and a worker that runs on demand. */
 export async function openImportLab(
   app: TestApp,
   validate: Validator = createScriptedValidator(),
@@ -57,7 +57,7 @@ export async function openImportLab(
     task: async (runId: string, taskId: string) => (await app.call(schema.readBatchTask, at(runId, { taskId }))).body,
     decide: (runId: string, taskId: string, body: object) =>
       app.call(schema.decideTask, { ...at(runId, { taskId }), body: { decision: 'approved', digest: '', ...body } }),
-    /** From the request to the end. */
+    /** Imports an archive and runs the worker until it is done. */
     async imported(folders: Parameters<typeof buildArchive>[0]) {
       const { runId } = (await send(buildArchive(folders))).body
       await worker.work()

@@ -3,9 +3,9 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 
-export type Bridge = AsyncDisposable & { /** What dockerd is told of it. */ args: string[] }
+export type Bridge = AsyncDisposable & { /** Arguments of dockerd. */ args: string[] }
 
-/** Images that install packages need a way out while they are built: a bridge of our own, which goes with the engine. */
+/** Opens a network bridge for builds that install packages. It is removed together with the engine. */
 export async function openBridge(): Promise<Bridge> {
   const number = process.pid % 200
   const name = `assay-b${process.pid % 100_000}`
@@ -13,7 +13,7 @@ export async function openBridge(): Promise<Bridge> {
   await ip('link', 'add', name, 'type', 'bridge')
   await ip('addr', 'add', `172.30.${number + 32}.1/24`, 'dev', name)
   await ip('link', 'set', name, 'up')
-  // Packets that are too long for the way out would be lost without a word.
+  // Packets larger than the MTU of the outer network would be dropped silently.
   const args = ['--bridge', name, '--iptables=true', '--ip-forward=true', '--mtu=1400']
   return { args, [Symbol.asyncDispose]: async () => void (await ip('link', 'del', name)) }
 }

@@ -1,4 +1,4 @@
-// GitHub's API, as far as we use it: who sees which repository, renames, limits and bad days.
+// A fake of the parts of GitHub's API that we use: visibility, renames, rate limits and failures.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
@@ -18,12 +18,12 @@ export type CodeHostServer = Awaited<ReturnType<typeof startCodeHost>>
 export async function startCodeHost() {
   const repositories: CodeHostRepository[] = []
   const renamed = new Map<string, number>()
-  /** What a token sees besides all that is public. */
+  /** Private repositories by the token that can see them. */
   const tokens = new Map<string, number[]>()
   const troubles: ScriptedFailure[] = []
   const requests: { path: string; token: string | undefined }[] = []
   const pullRequests = new Map<number, readonly HostedPullRequest[]>()
-  /** How many were asked for on each page. */
+  /** Requested page sizes. */
   const pages: number[] = []
   let lastId = 1000
 
@@ -102,7 +102,7 @@ export async function startCodeHost() {
         token,
         sees.map(({ id }) => id),
       ),
-    /** The next answer. */
+    /** Replaces the next answer. */
     misbehave: (trouble: ScriptedFailure) => void troubles.push(trouble),
     [Symbol.asyncDispose]: async () => {
       server.closeAllConnections()

@@ -15,12 +15,11 @@ import type { TrialRecord } from '../../src/trials/record.ts'
 import { bootstrap } from '../../src/workspaces/workspaces.ts'
 import { buildTrialRecord } from './trial-record.ts'
 
-// One role of the service with an engine that does nothing, and with a catalog of many settings: what is left is the
-// cost of keeping the books.
+// Runs one role of the service with a no-op engine and a catalog of many settings, to measure the cost of bookkeeping.
 
 const [role, holdMs = '0'] = process.argv.slice(2)
 
-/** The catalog is data; this is other data. */
+/** Replaces the catalog with generated models. */
 function fillCatalog(): void {
   const all = harnesses as Harness[]
   for (let n = 0; n < 5; n++) {

@@ -17,7 +17,7 @@ export const QUICK = { datasetOrg: 'assay', dataset: 'quick' }
 
 export type ScriptedEngine = TrialEngine & { orders: TrialRunRequest[]; calibrations: string[] }
 
-/** An engine without sandboxes: the oracle passes, nothing fails, and a test can say otherwise. */
+/** Creates an engine without sandboxes. The oracle passes and the no-op fails unless the test overrides it. */
 export function createScriptedEngine(
   run: (order: TrialRunRequest) => Partial<TrialRecord> | Promise<Partial<TrialRecord>> = () => ({}),
 ) {
@@ -37,14 +37,14 @@ export function createScriptedEngine(
   return engine
 }
 
-/** Where comparisons are made: the endpoints of a scope, its place, and how its tasks are chosen. */
+/** The endpoints and path parameters of a scope, and how its tasks are selected. */
 export type ScopeFixture = {
   endpoints: typeof inBenchmark | typeof inRepository
   params: Record<string, string>
   chosen: { tasks?: { runId: string; taskId: string }[] }
 }
 
-/** A workspace with the samples, a sandbox on offer, and a worker that works when it is told to. */
+/** Opens a workspace with the sample benchmark, an available sandbox and a worker that runs on demand. */
 export async function openComparisonLab(
   app: TestApp,
   engine: TrialEngine = createScriptedEngine(),
@@ -56,7 +56,7 @@ export async function openComparisonLab(
 
 export const APPROVED = ['one', 'two', 'three', 'four', 'five']
 
-/** The same on five approved tasks of a repository. */
+/** Opens a lab on five approved tasks of a repository. */
 export async function openRepositoryComparisonLab(
   app: TestApp,
   engine: TrialEngine = createScriptedEngine(),

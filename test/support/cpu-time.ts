@@ -1,4 +1,4 @@
-/** Milliseconds of this thread's CPU time, the best of three: other programs on the machine do not count. */
+/** Returns the minimum CPU time of this thread over three runs, in milliseconds. Other processes do not count. */
 export async function cpuMs(work: () => unknown): Promise<number> {
   const times: number[] = []
   for (let round = 0; round < 3; round++) {

@@ -5,7 +5,7 @@ import { connect, type Database } from '../../src/platform/db/db.ts'
 
 export type TestDatabase = Database & { [Symbol.asyncDispose](): Promise<void> }
 
-/** A migrated database of its own, copied from the template in about 50 ms. */
+/** Creates a migrated database, copied from the template in about 50 ms. */
 export async function testDatabase(options: { max?: number } = {}): Promise<TestDatabase> {
   const name = `test_${randomBytes(8).toString('hex')}`
   await maintain((client) => client.query(`create database ${name} template ${inject('template')}`))
@@ -19,7 +19,7 @@ export async function testDatabase(options: { max?: number } = {}): Promise<Test
   }
 }
 
-/** The same server, another database. */
+/** Returns the URL of another database on the same server. */
 function databaseUrl(name: string): string {
   const url = new URL(inject('serverUrl'))
   url.pathname = `/${name}`

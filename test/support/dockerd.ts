@@ -22,18 +22,18 @@ export type Dockerd = AsyncDisposable & {
   log(): Promise<string>
 }
 
-/** What it is told besides where to lie, for example to listen elsewhere too. */
+/** `args` are additional arguments of dockerd, for example a second address to listen on. */
 type DockerdOptions = { args?: string[]; folder?: string }
 
 const TRIES = 3
 
-/** A Docker engine of our own, in a folder that goes with it. It has no network but those that are made for groups. */
+/** Starts a Docker engine in a temporary folder. Its only networks are those of sandboxes. */
 export async function startDockerd(options: DockerdOptions = {}): Promise<Dockerd> {
   for (let tries = 1; ; tries += 1) {
     try {
       return await start(options)
     } catch (error) {
-      // Two that start at the same time take the chains of the firewall from each other.
+      // Two engines that start at the same time overwrite the firewall chains of each other.
       if (tries === TRIES || !String(error).includes('iptables')) throw error
     }
   }
@@ -56,7 +56,7 @@ async function start({ args = [], folder: given }: DockerdOptions): Promise<Dock
   const said: Promise<string>[] = [text(child.stdout), text(child.stderr)]
   const docker = connectDocker({ kind: 'unix', path: socket })
   await waitUntilReady(docker, child, said)
-  // Also for users of this machine that the tests become.
+  // Tests also connect as other users of this machine.
   await chmod(folder, 0o755)
   await chmod(socket, 0o666)
   return {
@@ -101,7 +101,7 @@ async function stop(child: ChildProcess, folder: string): Promise<void> {
     await run('umount', ['-l', mount])
 }
 
-/** Takes in the base image under the name that tasks use. Answers its digest. */
+/** Imports the base image under the name that tasks use. Returns its digest. */
 export async function importBase({ docker }: Dockerd, name = 'debian:bookworm-slim', rootfs?: string): Promise<string> {
   const tar = spawn('tar', ['-c', '-C', rootfs ?? (await baseRootfs()), '.'], { stdio: ['ignore', 'pipe', 'inherit'] })
   const [repo, tag] = name.split(':')

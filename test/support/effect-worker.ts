@@ -6,7 +6,7 @@ import { defineJobHandler, defineJobType } from '../../src/platform/jobs/jobs.ts
 import { startWorker } from '../../src/platform/jobs/worker.ts'
 import { createLog } from '../../src/platform/log.ts'
 
-// A worker process whose jobs each insert one row. A job that took effect twice would insert two.
+// A worker process whose jobs each insert one row, so that a job that took effect twice is visible.
 
 const Payload = z.object({ n: z.number(), holdMs: z.number() })
 

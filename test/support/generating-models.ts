@@ -6,7 +6,7 @@ import type { ScriptedStages } from './taskgen/scripted-stages.ts'
 
 const USAGE = { input: 1000, output: 100 }
 
-/** A service that may read repositories, with a real gateway in front of a provider that does what a script says. */
+/** Starts a service that can read local repositories, with a real gateway in front of a scripted provider. */
 export async function startAppWithModels(script: ScriptInput) {
   await using undo = new AsyncDisposableStack()
   const provider = undo.use(await startProvider(script))
@@ -17,7 +17,7 @@ export async function startAppWithModels(script: ScriptInput) {
   return { app, provider, gateway, [Symbol.asyncDispose]: () => open.disposeAsync() }
 }
 
-/** A repository, and a model that says the same to everybody. */
+/** Opens a repository and a model that gives the same answer to every request. */
 export async function openModelGenerationLab(changes: Counts, stages: ScriptedStages, usage: object = USAGE) {
   await using undo = new AsyncDisposableStack()
   const tasks = [{ match: '', turns: [{ say: 'Well.', usage }], endless: true }]
@@ -29,7 +29,7 @@ export async function openModelGenerationLab(changes: Counts, stages: ScriptedSt
     app,
     provider,
     gateway,
-    /** Every grant, and whether somebody counted it. */
+    /** Lists the grants and whether their spend was counted. */
     async grants(): Promise<{ spent: number; uncounted: number; grants: number }> {
       const { rows } = await app.database.pool.query(
         `select count(*)::int as grants, coalesce(sum(spent_micros), 0)::int as spent,

@@ -13,7 +13,7 @@ import { testWorker } from './worker.ts'
 
 export type Counts = { easy: number; medium: number; hard: number }
 
-/** A pull request with a change and a test of it, of this many source files with this many lines each. */
+/** Builds a pull request with a test, this many changed source files and this many lines in each. */
 function pullRequest(number: number, files: number, lines: number, title = `Change ${number}`): HistoryCommit {
   const source = Array.from({ length: files }, (_, place) => [
     `src/part${number}_${place}.py`,
@@ -28,7 +28,7 @@ function pullRequest(number: number, files: number, lines: number, title = `Chan
 
 const SIZES: Record<keyof Counts, [files: number, lines: number]> = { easy: [1, 5], medium: [2, 30], hard: [6, 10] }
 
-/** A history of its own with so many candidates of each difficulty, and one pull request that is none. */
+/** Builds a history with this many candidates of each difficulty, and one pull request that is not a candidate. */
 export function buildHistory(counts: Counts, name: string): HistoryCommit[] {
   let number = 0
   const changes = (['easy', 'medium', 'hard'] as const).flatMap((difficulty) =>
@@ -44,7 +44,7 @@ export function buildHistory(counts: Counts, name: string): HistoryCommit[] {
   ]
 }
 
-/** A service that may read repositories of a folder of this machine. */
+/** Starts a service that can read repositories from a local folder. */
 export async function startGenerationApp(environment: Record<string, string> = {}) {
   const root = mkdtempSync(join(tmpdir(), 'assay-histories-'))
   const app = await testApp({ ASSAY_GIT_ALLOW: root, ...environment })
@@ -65,7 +65,7 @@ function writerOf(changes: GenerationLabOptions<Stages>['changes'], name: string
   return (folder) => writeHistory(folder, Array.isArray(changes) ? changes : buildHistory(changes, name))
 }
 
-/** As a worker does. */
+/** Reports a sandbox as usable, as a worker does. */
 const OFFER_EVERY_MS = 10_000
 
 let repositories = 0
@@ -73,7 +73,7 @@ let repositories = 0
 type Write = (folder: string) => Promise<void>
 type GenerationLabOptions<S> = { changes: Counts | HistoryCommit[] | Write; stages?: S; sandbox?: string }
 
-/** A repository with a history, a model, a sandbox on offer, and a worker that works when it is told to. */
+/** Opens a repository with a history, a model, an available sandbox and a worker that runs on demand. */
 export async function openGenerationLab<S extends Stages = ScriptedStages>(
   app: GenerationApp,
   { changes, stages: given, sandbox = 'local' }: GenerationLabOptions<S>,
@@ -86,7 +86,7 @@ export async function openGenerationLab<S extends Stages = ScriptedStages>(
   await app.call(connectRepository, { params: place, body: { source: { kind: 'git', url } } })
   const worker = await testWorker(app, { stages, ...more }, sandbox)
   let isOffered = true
-  // An offer that nobody repeats grows old.
+  // Worker capabilities expire unless they are reported again.
   const offerAgain = async () => (isOffered ? worker.offer() : undefined)
   const credential = await app.call(createCredential, {
     body: { kind: 'model', provider: 'anthropic', name: 'Team key', secret: { apiKey: 'sk-ant-0123456789abcdef' } },
@@ -126,7 +126,7 @@ export async function openGenerationLab<S extends Stages = ScriptedStages>(
       isOffered = true
       await worker.offer()
     },
-    /** Nobody offers a sandbox any more. */
+    /** Withdraws the sandbox. */
     async withdraw() {
       isOffered = false
       await worker.withdraw()
@@ -134,9 +134,9 @@ export async function openGenerationLab<S extends Stages = ScriptedStages>(
     task: async (runId: string, taskId: string) => (await app.call(schema.readBatchTask, at(runId, { taskId }))).body,
     resume: (runId: string, body: object = {}) => app.call(schema.resumeBatch, { ...at(runId), body }),
     cancel: (runId: string) => app.call(schema.cancelBatch, at(runId)),
-    /** What waits for its time need not wait. */
+    /** Makes every deferred job due now. */
     hurry: () => app.database.pool.query('update jobs set run_at = now()'),
-    /** From the request to the end. */
+    /** Creates a batch and runs the worker until it is done. */
     async made(counts: Partial<Counts>, over: object = {}) {
       const { body } = await create(counts, over)
       await work()

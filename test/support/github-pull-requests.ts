@@ -1,23 +1,23 @@
-// GitHub's GraphQL API, as far as we use it: merged pull requests of a repository, page by page.
+// A fake of GitHub's GraphQL API for merged pull requests, page by page.
 import { z } from 'zod'
 
 export type HostedPullRequest = {
   number: number
   title: string
   body?: string
-  /** Default: a day before it was merged. */
+  /** Defaults to a day before the merge. */
   createdAt?: Date
-  /** Its text, for the last time. */
+  /** Time of the last edit of the text. */
   lastEditedAt?: Date
   mergedAt: Date
   author?: { login: string; __typename: 'User' | 'Bot' } | null
   into?: string
-  /** Null: its commit is gone. */
+  /** Null if the commit no longer exists. */
   mergeCommit: { oid: string; messageHeadline: string; parents: string[] } | null
   commits?: number
-  /** The subject of its own last commit, before it landed. */
+  /** Subject of the last commit of the branch before the merge. */
   lastHeadline?: string
-  /** Those it closes. `of`: another repository. */
+  /** Issues that the pull request closes. `of` names another repository. */
   issues?: readonly { title: string; body: string | null; lastEditedAt?: Date; of?: string }[]
 }
 
@@ -31,7 +31,7 @@ const Request = z.object({
   }),
 })
 
-/** What GitHub answers to one request. The newest is told first. */
+/** Builds the answer to one request, newest first. */
 export function pageOf(
   body: string,
   find: (fullName: string) => readonly HostedPullRequest[] | undefined,

@@ -11,14 +11,14 @@ import { toDatabaseUrl } from '../../src/store.ts'
 declare module 'vitest' {
   export interface ProvidedContext {
     serverUrl: string
-    /** A migrated database to copy. */
+    /** Name of the migrated template database. */
     template: string
-    /** A file: one line for each (operation, status) that was seen. */
+    /** A file with one line for each (operation, status) that a test has seen. */
     ledger: string
   }
 }
 
-/** vitest calls this for each project of a run; they share one server, template and ledger, found by the run's pid. */
+/** Vitest calls this for each project. All projects of a run share one server, template and record, found by pid. */
 const folder = join(tmpdir(), `assay-tests-${process.pid}`)
 const ledger = `${folder}-ledger`
 const template = `assay_template_${process.pid}`
@@ -39,7 +39,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   }
 }
 
-/** The server that is named, or an embedded one of our own. */
+/** Returns the configured server, or starts an embedded one. */
 async function startServer(): Promise<{ url: string; stop: () => Promise<void> }> {
   const named = process.env.ASSAY_TEST_DATABASE_URL
   if (named) return { url: named, stop: async () => {} }

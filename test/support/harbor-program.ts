@@ -1,4 +1,4 @@
-// The real Harbor, from PyPI, in a Debian of its own: it needs a newer Python than many machines have.
+// Runs the real Harbor from PyPI in its own Debian, because it needs a newer Python than many machines have.
 import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
@@ -14,7 +14,7 @@ const MAKE_MS = 30 * 60_000
 const TRIAL_MS = 15 * 60_000
 const run = promisify(execFile)
 
-/** Debian 13 with Python 3.13, the Docker client and compose. Moved to its place when complete. */
+/** Builds Debian 13 with Python 3.13, the Docker client and compose. Moved to its final path when complete. */
 const MAKE = `set -e
 [ -d "$1" ] && exit 0
 rm -rf "$1.draft"
@@ -25,7 +25,7 @@ chroot "$1.draft" python3 -m venv /opt/harbor
 chroot "$1.draft" /opt/harbor/bin/pip install --quiet "harbor==$2"
 mv "$1.draft" "$1"`
 
-/** Mounts are those of a namespace that ends with the program. Paths outside and inside are the same, for Docker. */
+/** The mounts end with the namespace of the program. Paths are equal inside and outside, because Docker sees both. */
 const ENTER = `set -e
 root=$1; shared=$2; shift 2
 mkdir -p "$root$shared"
@@ -36,11 +36,11 @@ exec chroot "$root" env -i HOME=/root PATH=/opt/harbor/bin:/usr/bin:/bin:/usr/sb
 
 export type Harbor = AsyncDisposable & {
   version: string
-  /** What Harbor makes of a task: the rewards, or the exception in their place. */
+  /** Runs a task and returns its rewards, or the exception. */
   runHarbor(taskFolder: string, agent: 'oracle' | 'nop'): Promise<Record<string, number> | string>
 }
 
-/** Images that tasks begin with, besides the usual one, by the folders that they are made of. */
+/** Starts Harbor. `images` maps additional base images to their root file systems. */
 export async function startHarbor(images: Record<string, string> = {}): Promise<Harbor> {
   const root = join(await cacheFolder(), `harbor-${VERSION}`)
   await run('flock', [`${root}.lock`, 'sh', '-c', MAKE, 'make', root, VERSION], { timeout: MAKE_MS, maxBuffer: 64e6 })
@@ -64,7 +64,7 @@ export async function startHarbor(images: Record<string, string> = {}): Promise<
 type HarborFolders = { root: string; shared: string }
 
 async function judge({ root, shared }: HarborFolders, taskFolder: string, agent: string) {
-  const task = join(shared, `${basename(taskFolder)}-${agent}-${randomUUID().slice(0, 8)}`) // a job of the same name is resumed
+  const task = join(shared, `${basename(taskFolder)}-${agent}-${randomUUID().slice(0, 8)}`) // unique, because Harbor resumes a job with the same name
   const jobs = join(shared, 'jobs')
   await cp(taskFolder, task, { recursive: true, verbatimSymlinks: true })
   await withoutNetworkModes(join(task, 'task.toml'))
@@ -72,11 +72,11 @@ async function judge({ root, shared }: HarborFolders, taskFolder: string, agent:
   await run('unshare', ['--mount', 'sh', '-c', ENTER, 'enter', root, shared, ...words], {
     timeout: TRIAL_MS,
     maxBuffer: 64e6,
-  }).catch(() => undefined) // what it thought of the task is in its result
+  }).catch(() => undefined) // the result file has the error
   return resultIn(join(jobs, basename(task)))
 }
 
-/** Harbor holds networks back with an image that it pulls, which cannot be had everywhere. */
+/** Removes network modes, which Harbor enforces with an image that it would have to pull. */
 async function withoutNetworkModes(path: string): Promise<void> {
   const text = await readFile(path, 'utf8')
   await writeFile(path, text.replaceAll(/^(network_mode|allowed_hosts|allow_internet) *=.*\n/gm, ''))

@@ -1,20 +1,20 @@
-// Repositories with a known history, written by `git fast-import`: thousands of commits in a moment.
+// Writes repositories with a known history by `git fast-import`, which is fast for thousands of commits.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 
 export type HistoryCommit = {
-  /** Bytes as latin1, so that they need not be UTF-8. */
+  /** Bytes as latin1, because they may be invalid UTF-8. */
   message: string
-  /** A path to its new text; null deletes it. */
+  /** New texts by path; null deletes a file. */
   files: Record<string, string | null>
   author?: string | undefined
-  /** Seconds since 1970. Without one: a day after the one before. */
+  /** Seconds since 1970. Defaults to a day after the previous commit. */
   at?: number
-  /** Its commits stand beside the branch, and a merge commit brings them in. */
+  /** Lands by a merge commit instead of a squashed commit. */
   isMerge?: boolean
-  /** `refs/pull/<n>/head` stays where it ended. */
+  /** Number of the pull request; `refs/pull/<n>/head` keeps pointing at its last commit. */
   pull?: number
   /** Commits of the pull request as they were before they were rebased onto the branch. */
   isRebased?: boolean
@@ -23,7 +23,7 @@ export type HistoryCommit = {
 const DAY = 86_400
 const START = 1_500_000_000
 
-/** A bare repository in `folder`, with one branch: main. */
+/** Writes a bare repository with the branch main. */
 export async function writeHistory(folder: string, changes: Iterable<HistoryCommit>): Promise<void> {
   await mkdir(folder, { recursive: true })
   await git(folder, ['init', '--quiet', '--bare', '--initial-branch=main', '.'])
@@ -79,7 +79,7 @@ function* landing(last: number, change: HistoryCommit, at: number): Generator<Bu
 
 const TAKES = 60
 
-/** The commit of a pull request as it was before it landed. */
+/** Yields the commit of a pull request before the merge. */
 function* aside(mark: number, change: HistoryCommit, at: number, from: string): Generator<Buffer> {
   const message = change.isMerge ? 'work' : change.message
   yield commit(mark, 'refs/heads/aside', { ...change, message, committedAt: at - TAKES, authoredAt: at - TAKES }, from)

@@ -15,7 +15,7 @@ export function watchLoop() {
     timer = setTimeout(tick, TICK_MS)
   }
   return {
-    /** The delay that a request meets that arrives at a random moment, in milliseconds, at this percentile. */
+    /** Returns the delay in milliseconds of a request that arrives at a random moment, at this percentile. */
     percentile(share: number): number {
       clearTimeout(timer)
       return timeWeighted(gaps, share)
@@ -28,7 +28,7 @@ const sample = () => {
   return { wallMs: performance.now(), cpuMs: (user + system) / 1000 }
 }
 
-/** A block of ten seconds is met by more requests than one of a millisecond: each gap weighs as much as it lasts. */
+/** Weighs each gap by its length, because more requests arrive during a long gap than during a short one. */
 function timeWeighted(gaps: readonly number[], share: number): number {
   const sorted = [...gaps].sort((a, b) => b - a)
   let left = (1 - share) * gaps.reduce((sum, gap) => sum + Math.max(gap, TICK_MS), 0)

@@ -1,4 +1,4 @@
-// Support for the tests of this folder: real servers on 127.0.0.1 that count who comes.
+// Real servers on 127.0.0.1 that record connections and requests.
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
@@ -20,17 +20,17 @@ type LoopbackRequest = {
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void
 export type LoopbackServer = AsyncDisposable & { port: number; connections: Socket[]; requests: LoopbackRequest[] }
 
-/** Real address space, so the guard lets it pass; tests connect it to a loopback server. */
+/** A public address that the SSRF guard accepts. Tests connect it to a loopback server. */
 export const PUBLIC = '93.184.216.34'
 export const OTHER_PUBLIC = '93.184.216.35'
 
-/** Empty on a machine without IPv6. */
+/** The IPv6 loopback address. Empty on a machine without IPv6. */
 export const IPV6_LOOPBACK = Object.values(networkInterfaces())
   .flatMap((addresses) => addresses ?? [])
   .filter(({ address }) => address === '::1')
   .map(({ address }) => address)
 
-/** Made new for each run and trusted by this process only. */
+/** Creates a certificate that only this process trusts. */
 export async function trustedCertificate(names: readonly string[]): Promise<Certificate> {
   const folder = await mkdtemp(join(tmpdir(), 'assay-cert-'))
   try {
@@ -84,7 +84,7 @@ export async function startServer(
   }
 }
 
-/** When the other side has hung up, in whatever way, on the first connection. */
+/** Resolves when the client has closed the first connection. */
 export function waitForHangUp({ connections: [socket] }: LoopbackServer): Promise<void> {
   if (!socket) throw new Error('Nobody has connected.')
   return new Promise((resolve) => {

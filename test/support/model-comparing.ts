@@ -21,16 +21,16 @@ export const CANARY = 'sk-canary-0123456789abcdef'
 const MODEL = 'anthropic/claude-sonnet-5'
 const HARNESS = 'claude-code'
 
-/** What a program in a sandbox would do, without either. */
+/** Replaces the program in the sandbox: calls the model and returns the record of the trial. */
 export type TrialScript = (ask: Ask, order: TrialRunRequest) => Promise<Partial<TrialRecord>>
 type Ask = (over?: { model?: string; headers?: Record<string, string> }) => Promise<number>
 
-/** A service with a real gateway in front of a scripted provider; trials do what the test says. */
+/** Opens a service with a real gateway in front of a scripted provider. The test scripts the trials. */
 export async function openModelComparisonLab(work: TrialScript, script: ScriptInput = {}) {
   return openLab(work, script, openComparisonLab)
 }
 
-/** The same on approved tasks of a repository. */
+/** Opens a model comparison lab on approved tasks of a repository. */
 export async function openRepositoryModelComparisonLab(work: TrialScript, script: ScriptInput = {}) {
   return openLab(work, script, openRepositoryComparisonLab)
 }
@@ -71,7 +71,7 @@ async function openLab<S extends ComparisonLab>(work: TrialScript, script: Scrip
   }
 }
 
-/** The port of a sandbox, on this machine's own loopback. */
+/** Serves the gateway port of a sandbox on the loopback interface. */
 async function openLoopbackPort(port: Port) {
   const server = createServer({ allowHalfOpen: true }, port.onConnection)
   await once(server.listen(0, '127.0.0.1'), 'listening')

@@ -16,7 +16,7 @@ const cache = ASSAY_TEST_CACHE ?? join(XDG_CACHE_HOME ?? join(homedir(), '.cache
 const home = join(cache, `moto-${VERSION}`)
 const pythonIn = (folder: string) => join(folder, 'bin', 'python')
 
-/** Moto breaks when two requests write one key at the same time, which S3 does not; so it gets one after the other. */
+/** Serialises requests: moto fails when two requests write the same key at once, which S3 allows. */
 const SERVER = `
 import threading
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
@@ -43,7 +43,7 @@ export async function motoAvailable(): Promise<{ available: true } | { available
   }
 }
 
-/** An S3 server with nothing in it, on a free port of this machine; it takes any keys. */
+/** Starts an empty S3 server on a free port. It accepts any keys. */
 export async function startMoto(): Promise<AsyncDisposable & { url: string }> {
   const server = spawn(pythonIn(home), ['-c', SERVER], { stdio: ['ignore', 'ignore', 'pipe'] })
   const url = await announcedUrl(server)
@@ -57,7 +57,7 @@ export async function startMoto(): Promise<AsyncDisposable & { url: string }> {
   }
 }
 
-/** Built beside its place and moved there when complete, so an interrupted or parallel run leaves no half of it. */
+/** Installs into a temporary folder and moves it when complete, so that interrupted or parallel runs leave nothing partial. */
 async function install(): Promise<void> {
   const building = `${home}.${randomUUID()}`
   try {
@@ -66,21 +66,21 @@ async function install(): Promise<void> {
     const pip = ['-m', 'pip', 'install', '--quiet', '--only-binary', ':all:', `moto[server]==${VERSION}`]
     await run(pythonIn(building), pip, { timeout: INSTALL_TIMEOUT_MS })
     await rename(building, home).catch(async (error: unknown) => {
-      if (!(await exists(pythonIn(home)))) throw error // otherwise another run was faster
+      if (!(await exists(pythonIn(home)))) throw error // otherwise a parallel run has installed it
     })
   } finally {
     await rm(building, { recursive: true, force: true })
   }
 }
 
-/** With port 0 only the server knows where it listens; it says so on standard error. */
+/** Reads the address from standard error, because the server chooses its port. */
 async function announcedUrl(server: ChildProcess): Promise<string> {
   if (!server.stderr) throw new Error('moto was started without standard error.')
   const said: string[] = []
   for await (const line of createInterface({ input: server.stderr })) {
     const url = /Running on (http:\/\/127\.0\.0\.1:\d+)/.exec(line)?.[1]
     if (url) {
-      server.stderr.resume() // so that it never waits for us to read its log
+      server.stderr.resume() // so that a full pipe never blocks it
       return url
     }
     said.push(line)

@@ -3,7 +3,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { isPublicAddress } from '../../src/platform/outbound/addresses.ts'
 import { parseAllowedHost } from '../../src/sandboxes/egress/rules.ts'
 
-/** Where this machine's own packages come from, as apt knows it. */
+/** Package servers of this machine from the settings of apt. */
 const sources = globSync(['/etc/apt/sources.list', '/etc/apt/sources.list.d/*']).map((path) =>
   readFileSync(path, 'utf8'),
 )
@@ -18,7 +18,7 @@ const addresses = await Promise.all(
   ),
 )
 
-/** Machines that test often have mirrors of all package servers, at an address that is not public: builds may go there. */
+/** Hosts that builds may reach. CI machines often use package mirrors at private addresses. */
 export const PACKAGE_HOSTS = [...new Set(addresses.flat())]
   .filter((address) => !isPublicAddress(address))
   .flatMap((address) => parseAllowedHost(`${address}/${address.includes(':') ? 128 : 32}`) ?? [])

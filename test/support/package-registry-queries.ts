@@ -1,7 +1,7 @@
-// What the registry answers, to exactly the questions that Harbor's own client asks. Any other is a 400.
+// Answers exactly the queries that Harbor's own client sends. Any other query is a 400.
 import { type DatasetVersionRow, isVisible, type RegistryCaller, type Rows } from './package-registry-rows.ts'
 
-/** A question that PostgREST would not understand, or that nobody asks. */
+/** A query that PostgREST would reject, or that Harbor never sends. */
 export class BadQuery extends Error {}
 
 type RegistryQuery = Map<string, string>
@@ -70,7 +70,7 @@ const TABLES: Record<string, Table[]> = {
 
 const PAGE_MAX = 1000
 
-/** Rows of one page and how many there are, as PostgREST would say it. */
+/** Returns one page of rows and the total, in the format of PostgREST. */
 export function answer(rows: Rows, table: string, params: URLSearchParams, caller: RegistryCaller) {
   const query = new Map(params)
   if (query.size !== [...params].length) throw new BadQuery('a parameter stands twice')

@@ -1,4 +1,4 @@
-// The tables of the package registry, and who may see what in them.
+// The tables of the package registry and their visibility rules.
 import { randomUUID } from 'node:crypto'
 import { buffer } from 'node:stream/consumers'
 import { computeDatasetDigest } from '../../src/harbor/digest.ts'
@@ -23,7 +23,7 @@ export type DatasetVersionRow = VersionRow & {
   tasks: TaskVersionRow[]
   files: { id: string; path: string; storage_path: string; content_hash: string; size_bytes: number }[]
 }
-/** The organisations whose private packages somebody sees. */
+/** Organisations whose private packages the caller can see. */
 export type RegistryCaller = { orgs: string[] }
 
 export type PublishTaskInput = {
@@ -39,7 +39,7 @@ export type PublishDatasetInput = {
   files?: { path: string; digest: Digest }[]
   isPrivate?: boolean
   yankedReason?: string
-  /** What the registry claims, when it is not the truth. */
+  /** A false digest that the registry reports. */
   digest?: Digest
 }
 

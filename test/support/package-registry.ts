@@ -1,4 +1,4 @@
-// A package registry on 127.0.0.1 that speaks Harbor's protocol, and misbehaves on demand.
+// A package registry on 127.0.0.1 with Harbor's protocol and scripted faults.
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -6,17 +6,17 @@ import { text } from 'node:stream/consumers'
 import { answer, BadQuery } from './package-registry-queries.ts'
 import { isVisible, newRows, type RegistryCaller, type Rows } from './package-registry-rows.ts'
 
-/** What the next matching requests get instead of an answer. */
+/** A fault of the next matching requests. */
 type ScriptedFault = {
-  /** A part of the path. */
+  /** Matches paths that contain this text. */
   on: string
   times?: number
 } & (
   | { status: number; headers?: Record<string, string>; body?: string }
   | { act: 'hang' }
-  /** Says how much is coming and stops halfway. */
+  /** Closes the connection after half of the announced bytes. */
   | { act: 'break' }
-  /** Ends in order, with half of the bytes. */
+  /** Ends normally with half of the bytes. */
   | { act: 'shorten' }
   | { send: Buffer }
 )
@@ -25,13 +25,13 @@ export type PackageRegistryServer = AsyncDisposable & {
   url: string
   publicKey: string
   rows: Rows
-  /** A personal key that sees the private packages of these organisations. */
+  /** Creates a key that can see the private packages of these organisations. */
   addKey(orgs: string[]): string
   revokeKey(key: string): void
-  /** Every token that was given out is worthless from now on. */
+  /** Revokes all tokens. */
   expireTokens(): void
   misbehave(misdeed: ScriptedFault): void
-  /** `GET /rest/v1/…`, as they came. */
+  /** Received `GET /rest/v1/…` requests. */
   requests: string[]
 }
 
@@ -118,7 +118,7 @@ async function misbehaved(
   return true
 }
 
-/** Undefined when the token is none, or no longer. */
+/** Returns undefined if the token is missing, invalid or revoked. */
 function callerOf(state: State, request: IncomingMessage): RegistryCaller | undefined {
   const [, token = ''] = /^Bearer (.+)$/.exec(request.headers.authorization ?? '') ?? []
   return token === state.publicKey ? { orgs: [] } : state.tokens.get(token)
@@ -149,7 +149,7 @@ function table(state: State, url: URL, request: IncomingMessage, response: Serve
   }
 }
 
-/** The function of the database, asked by digest. */
+/** Implements the database function that resolves a task by digest. */
 async function resolveTask(state: State, request: IncomingMessage, response: ServerResponse) {
   const caller = callerOf(state, request)
   if (!caller) return json(response, 401, { code: 'PGRST303', message: 'JWT expired' })
@@ -167,7 +167,7 @@ const PREFIX = '/storage/v1/object/packages/'
 const objectAt = (state: State, url: URL): Buffer | undefined =>
   state.rows.objects.get(decodeURIComponent(url.pathname.slice(PREFIX.length)))
 
-/** The storage has its own way to say no: 400, whatever it is. */
+/** Serves a stored object. The storage answers every error with 400. */
 function object(state: State, url: URL, request: IncomingMessage, response: ServerResponse) {
   const caller = callerOf(state, request)
   if (!caller) {

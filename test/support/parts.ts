@@ -1,7 +1,7 @@
 import { accessSync, constants, readdirSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
-/** A part of the machine that some suites need. A missing one is named and its suites are left out; a required one fails the run. */
+/** A system dependency of some suites. If it is missing, its suites are skipped with one line; if required, the run fails. */
 type MachinePart = { name: string; setup: string; find: () => string | undefined; without: string; suites: string[] }
 
 const IN_DOCKER = [
@@ -44,7 +44,7 @@ export const PARTS: MachinePart[] = [
   ...['bwrap', 'runc', 'ip', 'buildah', 'debootstrap'].map((name) => ({
     name,
     setup: name,
-    // Mounts, cgroups and a base image of our own are made by root only.
+    // Mounts, cgroups and the base image require root.
     find: () => (process.getuid?.() === 0 ? onPath(name) : undefined),
     without: 'nothing is run in sandboxes',
     suites: IN_SANDBOXES,
@@ -52,7 +52,7 @@ export const PARTS: MachinePart[] = [
   {
     name: 'docker',
     setup: 'docker',
-    // A Docker engine of our own, with the base image that only root makes.
+    // Starts its own Docker engine with the base image, which requires root.
     find: () => (process.getuid?.() === 0 && onPath('debootstrap') ? onPath('dockerd') : undefined),
     without: 'nothing is run in containers of Docker',
     suites: IN_DOCKER,
@@ -60,7 +60,7 @@ export const PARTS: MachinePart[] = [
   {
     name: 'harnesses',
     setup: 'bwrap',
-    // Real programs, brought by npm on first use.
+    // Installs the real programs from npm on first use.
     find: () => (process.getuid?.() === 0 ? onPath('npm') : undefined),
     without: 'no real program works on a task',
     suites: [],
@@ -69,19 +69,19 @@ export const PARTS: MachinePart[] = [
 
 export const hasPart = (name: string): boolean => PARTS.find((part) => part.name === name)?.find() !== undefined
 
-/** Whether a program is on this machine. */
+/** Returns true if the program is on the PATH. */
 export const hasProgram = (name: string): boolean => onPath(name) !== undefined
 
 export const isLongRun = (): boolean => Boolean(process.env.ASSAY_TEST_LONG)
 
-/** Suites that cannot run here. */
+/** Lists the suites that this machine cannot run. */
 export const listUnsupportedSuites = (): string[] => [
   ...new Set(PARTS.filter((part) => part.find() === undefined).flatMap((part) => part.suites)),
 ]
 
 export const requiredParts = (): string[] => (process.env.ASSAY_REQUIRE ?? '').split(',').filter((name) => name !== '')
 
-/** Where the programs of the newest PostgreSQL of the system lie. */
+/** Returns the folder of the programs of the newest system PostgreSQL. */
 export function postgresFolder(): string | undefined {
   const debian = '/usr/lib/postgresql'
   const versions = list(debian).sort((a, b) => Number(b) - Number(a))

@@ -2,16 +2,16 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 
 export type Program = {
-  /** What follows `assay ready`. */
+  /** The rest of the line after `assay ready`. */
   url: string
-  /** Lines before it. */
+  /** Lines printed before it. */
   said: string[]
   process: ChildProcess
   exited: Promise<number | null>
   kill(signal: NodeJS.Signals): Promise<number | null>
 }
 
-/** Runs a TypeScript program of ours in a process of its own, until it says `assay ready`. */
+/** Starts a TypeScript program in its own process and waits until it prints `assay ready`. */
 export async function startProgram(
   file: string,
   options: string[],

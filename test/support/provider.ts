@@ -1,4 +1,4 @@
-// The scripted provider that ships with the samples, in this process, and how a program would ask it.
+// The scripted provider of the samples in this process, and requests to it in each protocol.
 
 import type { Booked } from '../../samples/provider/books.ts'
 import type { MockUsage } from '../../samples/provider/conversation.ts'
@@ -14,7 +14,7 @@ export async function startTestProvider(script: ScriptInput = {}) {
   return { ...provider, totals: () => totalsOf(provider.calls()) }
 }
 
-/** What the provider bills for all calls together, by its own count. */
+/** Sums the usage of all calls by the provider's own count. */
 const totalsOf = (calls: readonly Booked[]): MockUsage =>
   calls.reduce<MockUsage>(
     (sum, { usage }) => ({
@@ -33,11 +33,11 @@ export type ProviderRequest = {
   prompt: string
   isStream: boolean
   effort?: string
-  /** How many calls of the shell have been answered before. */
+  /** Number of shell calls that already have results. */
   results?: number
 }
 
-/** The request that a program would send, with a shell as its only tool. */
+/** Builds a request as a program would send it, with a shell as its only tool. */
 export function buildProviderRequest(
   protocol: Protocol,
   question: ProviderRequest,

@@ -6,12 +6,12 @@ import type { TestApp } from './app.ts'
 import { type ArchiveFiles, smallTask } from './archives.ts'
 import { openImportLab } from './batches.ts'
 
-/** What one setting did in a comparison: a letter for each task and attempt (p passed, f failed, e errored, - none). */
+/** Results of one setting in a comparison: a letter for each task and attempt (p passed, f failed, e errored, - none). */
 export type SettingFixture = {
   id: string
-  /** Attempts with a comma between them: `ppf,pff`. */
+  /** Attempts, separated by commas: `ppf,pff`. */
   cells: string
-  /** What each trial cost. */
+  /** Cost of each trial. */
   micros?: number | null
   label?: string
   provider?: string
@@ -25,7 +25,7 @@ type ComparisonTarget = { workspaceId: string; repository: number; owner: string
 
 let clock = Date.parse('2026-01-01T00:00:00Z')
 
-/** A comparison with its trials, as if it had been run: written into the tables. */
+/** Inserts a comparison with finished trials into the tables. */
 export async function insertComparison(
   pool: pg.Pool,
   where: ComparisonTarget,
@@ -80,7 +80,7 @@ async function insertSetting(pool: pg.Pool, key: number, position: number, made:
 
 const NAMES = ['one', 'two', 'three', 'four', 'five', 'six']
 
-/** A public repository with approved tasks, on which comparisons can be made up. */
+/** Opens a public repository with approved tasks, for inserted comparisons. */
 export async function openReleaseLab(app: TestApp, files: (task: string) => ArchiveFiles = () => ({})) {
   const lab = await openImportLab(app)
   const source = { kind: 'git', url: 'https://git.example.org/demo.git' } as const
@@ -104,7 +104,7 @@ export async function openReleaseLab(app: TestApp, files: (task: string) => Arch
   }
 }
 
-/** What can be done with the releases of a repository, by a workspace. */
+/** Creates functions to preview, publish and withdraw releases of a repository as one workspace. */
 export function createReleaseClient(
   app: TestApp,
   place: { owner: string; name: string },
@@ -117,7 +117,7 @@ export function createReleaseClient(
   return {
     preview,
     publish,
-    /** All that can be published, or these. */
+    /** Publishes all settings that can be published, or these. */
     async publishAll(over: object = {}) {
       const { settings, head, fingerprint } = await preview()
       const keys = settings.filter((each: { publishable: boolean }) => each.publishable)
@@ -129,7 +129,7 @@ export function createReleaseClient(
   }
 }
 
-/** A workspace that has the same repository of a code host, with the same approved tasks and results of its own. */
+/** Opens another workspace with the same hosted repository, the same approved tasks and its own results. */
 export async function openSecondReleaseLab(
   app: TestApp,
   { login, place, digests }: { login: string; place: { owner: string; name: string }; digests: string[] },

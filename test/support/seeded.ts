@@ -1,4 +1,4 @@
-/** Numbers from 0 to 1 that are the same in every run with the same seed (mulberry32). */
+/** Creates a random number generator from 0 to 1 that is deterministic for a seed (mulberry32). */
 export function seeded(seed: number): () => number {
   let state = seed
   return () => {

@@ -3,7 +3,7 @@ import { type Program, startProgram } from './program.ts'
 
 const BIN = new URL('../../bin/assay', import.meta.url).pathname
 
-/** The real program in a process of its own, once it says that it is ready; with the admin key that this start printed. */
+/** The real program in its own process, with the admin key that this start printed. */
 export type ServiceProcess = Program & { newKey: string | undefined }
 
 export async function startService(

@@ -8,14 +8,14 @@ import { promisify } from 'node:util'
 export type SystemPostgres = {
   url: string
   version: string
-  /** Its first process. A new one after each start. */
+  /** Pid of the postmaster. Changes with each start. */
   postmaster(): number
-  /** Once more, after it was killed: as soon as the last of its processes is gone. */
+  /** Starts it again after a kill, once all of its processes have ended. */
   startAgain(): Promise<void>
   stop(): void
 }
 
-/** A throwaway cluster of the system's own PostgreSQL, in a folder that goes with it. */
+/** Starts a temporary cluster of the system's PostgreSQL. Its folder is deleted at the end. */
 export async function startSystemPostgres(bin: string, { durable = false } = {}): Promise<SystemPostgres> {
   const folder = mkdtempSync(join(tmpdir(), 'assay-system-postgres-'))
   const user = process.getuid?.() === 0 ? accountOf('postgres') : undefined
@@ -49,7 +49,7 @@ export async function startSystemPostgres(bin: string, { durable = false } = {})
 
 const STARTS_MAX = 50
 
-/** Each attempt takes a while by itself. */
+/** Retries without a pause, because each attempt takes a while. */
 async function retryUntilReady(work: () => Promise<unknown>): Promise<void> {
   for (let starts = 1; ; starts += 1) {
     try {

@@ -1,7 +1,7 @@
 import type { TrialRunRequest } from '../../src/comparisons/trials/engine.ts'
 import type { TrialRecord } from '../../src/trials/record.ts'
 
-/** How a trial ended, as the engine tells it. */
+/** Builds the record of a finished trial. */
 export const buildTrialRecord = (order: TrialRunRequest, over: Partial<TrialRecord> = {}): TrialRecord => ({
   task: order.task,
   harness: order.harness,

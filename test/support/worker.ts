@@ -5,7 +5,7 @@ import type { Services } from '../../src/services.ts'
 import type { TestApp } from './app.ts'
 import { drain } from './jobs/drain.ts'
 
-/** A worker that offers a sandbox, waits for nothing, and works when it is told to. */
+/** Creates a worker that reports a sandbox as usable and runs jobs on demand, without waiting. */
 export async function testWorker(app: TestApp, more: Partial<Services>, sandbox = 'local') {
   const id = newId()
   const tools: Services = { ...app.tools, waits: { offerMs: 0, retryMs: 0, sandboxMs: 0 }, ...more }
@@ -14,9 +14,9 @@ export async function testWorker(app: TestApp, more: Partial<Services>, sandbox 
   return {
     tools,
     offer,
-    /** It offers nothing any more. */
+    /** Withdraws the sandbox. */
     withdraw: () => deleteCapabilities(app.database.db, id),
-    /** Until nothing is left to do, but for what comes again by the clock. */
+    /** Runs jobs until only recurring ones are left. */
     work: (inSandbox = sandbox) =>
       drain(app.database, [
         ...serviceJobs(tools).filter(({ everySeconds }) => everySeconds === undefined),

@@ -122,7 +122,7 @@ function checkAssignment(context: CheckContext, word: ShellWord): string | undef
   return isSystem || isExtendedPath(name, word) ? undefined : `sets ${name}`
 }
 
-/** Whether a word only adds system folders to the value that the image gave the variable. */
+/** Returns true if a word only adds system folders to the value that the image gave the variable. */
 function isExtendedPath(name: string, word: ShellWord): boolean {
   const known = word.map((part) => {
     if (part.kind === 'text') return part.text

@@ -115,7 +115,7 @@ function toAssignment(word: ShellWord): Assignment | undefined {
   return { name, value: [{ ...first, text: first.text.slice(start.length), isQuoted: true }, ...others] }
 }
 
-/** Whether nothing in a word can come from the submission. */
+/** Returns true if nothing in a word can come from the submission. */
 export const isTrustedWord = (trust: Pick<ScriptTrust, 'functions' | 'untrusted'>, word: ShellWord): boolean =>
   word.every((part) => isTrustedPart(trust, part))
 
@@ -143,7 +143,7 @@ const SILENT = new Set(
 const PRODUCERS = new Set('mktemp date seq nproc id whoami uname dirname basename echo printf'.split(' '))
 const DEPTH_MAX = 5
 
-/** Whether a command prints nothing that the submission can choose. */
+/** Returns true if a command prints nothing that the submission can choose. */
 function hasTrustedOutput(
   trust: Pick<ScriptTrust, 'functions' | 'untrusted'>,
   { kind, words, redirects, isPiped }: ShellCommand,
@@ -159,7 +159,7 @@ function hasTrustedOutput(
   return PRODUCERS.has(name) && words.slice(1).every((word) => isTrustedWord(trust, word))
 }
 
-/** Whether a command prints nothing, or only a number. */
+/** Returns true if a command prints nothing, or only a number. */
 const isQuiet = (name: string, words: readonly ShellWord[]): boolean =>
   (name === 'wc' && words.slice(1).every((word) => /^-[lwcm]$/.test(plainText(word) ?? ''))) ||
   (name === 'cmp' && words.some((word) => plainText(word) === '-s')) ||
@@ -188,10 +188,10 @@ function resolveVariable(values: Values, name: string, depth: number): string | 
   return value && others.length === 0 && depth <= DEPTH_MAX ? resolveWord(values, value, depth + 1) : undefined
 }
 
-/** Whether an unquoted text stands for itself. */
+/** Returns true if an unquoted text is literal. */
 const isPlain = (text: string): boolean => text === '[' || !/[*?[{]|^~/.test(text)
 
-/** Whether a substitution prints the folder of the script: `dirname "$0"`, or `cd` to it and `pwd`. */
+/** Returns true if a substitution prints the folder of the script: `dirname "$0"`, or `cd` to it and `pwd`. */
 function isScriptFolder(commands: readonly ShellCommand[]): boolean {
   const [first, second, ...others] = commands
   if (!first || others.length > 0) return false

@@ -1,4 +1,4 @@
-/** One piece of a shell word. `isQuoted`: neither split into words nor expanded to file names. */
+/** A part of a shell word. If `isQuoted`, it is neither split into words nor expanded to file names. */
 export type WordPart =
   | { kind: 'text'; text: string; isQuoted: boolean }
   /** `operator` is what follows the name inside `${…}`, and `nested` the words in it. */
@@ -23,7 +23,7 @@ export type ShellCommand = {
   text: string
   /** Commands of a function. */
   body: ShellCommand[]
-  /** Its output is the input of the next command. */
+  /** The output is the input of the next command. */
   isPiped: boolean
 }
 

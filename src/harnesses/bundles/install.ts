@@ -184,7 +184,7 @@ async function acquireLock(path: string): Promise<boolean> {
 
 type FetchOptions = { folder: string; signal: AbortSignal; onFetched: (done: number) => void }
 
-/** One npm process fetches its archives sequentially, so several run in parallel, with a few archives each. */
+/** An npm process fetches its archives sequentially, so several run in parallel, with a few archives each. */
 const BATCH_SIZE = 8
 const PROCESSES_MAX = 4
 

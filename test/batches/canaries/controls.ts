@@ -1,4 +1,4 @@
-/** Good instructions with a sentence that only looks like a defect. None of them may be held against it. */
+/** Good instructions with a sentence that only looks like a defect. No rule may reject them. */
 export const harmlessSentences: readonly (readonly [repository: string, pull: number, sentence: string])[] = [
   ['tally', 1, 'Amounts up to 1000000000 units must be read without a loss.'],
   ['tally', 2, 'A ledger of version 2.10.3 has no weights, and none are needed there.'],

@@ -5,7 +5,7 @@ import {
 } from '../../../src/taskgen/lint/render-instruction.ts'
 import type { KnownPull } from '../known-pull.ts'
 
-/** A good instruction, spoiled in one way that is known from published sets of tasks, and the rule that must see it. */
+/** A good instruction with one defect known from published datasets, and the rule that must detect it. */
 export type InstructionCanary = {
   name: string
   repository: string
@@ -21,11 +21,11 @@ const edited =
   (good, known) =>
     renderInstruction({ ...good, ...edit(good, known) }, known.facts.pinned)
 
-/** One more sentence at the end of what is wanted. */
+/** Appends a sentence to the expected behaviour. */
 const adding = (sentence: (known: KnownPull) => string): InstructionCanary['spoil'] =>
   edited((good, known) => ({ expected: `${good.expected}\n\n${sentence(known)}` }))
 
-/** What our own part says is taken away: what is left is what a model would have said alone. */
+/** Removes the generated part, so that only the text of the model is left. */
 const withoutInterface: InstructionCanary['spoil'] = (good, { facts }) => {
   const whole = renderInstruction(good, facts.pinned)
   return whole.slice(0, whole.length - renderInterface(facts.pinned).length)
@@ -36,7 +36,7 @@ const renamed =
   (good, { facts }) =>
     renderInstruction(good, facts.pinned).replaceAll(from, to)
 
-/** Every line that the change adds, with its white space. */
+/** Returns every line that the change adds, with whitespace. */
 const added = ({ split }: KnownPull): string[] =>
   split.source
     .split('\n')

@@ -7,22 +7,22 @@ const apt = (...packages: string[]): string =>
 /** Debian 13 with Python and pytest. */
 export const pythonRootfs = (): Promise<string> => equippedRootfs('python', apt('python3-pytest'))
 
-/** What Go compiled once need not be compiled in every sandbox. */
+/** Precompiles the standard library of Go, so that sandboxes do not. */
 const WARM_GO = `mkdir -p /home/tests && cd /tmp && export HOME=/home/tests
 printf 'package main\nimport ("fmt"; "testing")\nfunc TestNothing(t *testing.T) { fmt.Println() }\n' > warm_test.go
 go test warm_test.go && rm warm_test.go
 chown -R ${TESTS_UID}:${TESTS_UID} /home/tests`
 
-/** Debian 13 with the runners that every change is tried with. */
+/** Debian 13 with the test runners of the default suites. */
 export const shortRootfs = (): Promise<string> =>
   equippedRootfs('runners', `${apt('python3-pytest', 'nodejs', 'golang-go')}\n${WARM_GO}`)
 
-/** Those that this machine trusts, among them perhaps one of its own. */
+/** Certificates that this machine trusts, including private ones. */
 const TRUST = `cd /usr/local/share/ca-certificates
 csplit -s -z -f machine- -b %03d.crt ../machine.crt '/-----BEGIN CERTIFICATE-----/' '{*}'
 update-ca-certificates`
 
-/** Where Node looks when a repository has nothing of its own. */
+/** Folder in which Node finds modules that a repository does not have. */
 const JAVASCRIPT = `mkdir -p /workspace && cd /workspace && export NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt
 npm install --no-audit --no-fund --no-package-lock jest@29.7.0 vitest@3.2.4 mocha@11.7.1
 mv node_modules /opt/node_modules && rm -rf /workspace/* && ln -s /opt/node_modules /workspace/node_modules`
@@ -34,7 +34,7 @@ const POM = `<project xmlns="http://maven.apache.org/POM/4.0.0">
 <build><plugins><plugin><artifactId>maven-surefire-plugin</artifactId><version>3.5.2</version></plugin></plugins></build>
 </project>`
 
-/** Maven has its plugins from a test of nothing. */
+/** Downloads the Maven plugins by running an empty test. */
 const WARM_MAVEN = `mkdir -p /tmp/warm/src/test/java && cd /tmp/warm
 cat > pom.xml <<'END'
 ${POM}
@@ -42,7 +42,7 @@ END
 printf 'class WarmTest { @org.junit.jupiter.api.Test void nothing() {} }\n' > src/test/java/WarmTest.java
 mvn -B -q -Duser.home=/home/tests test && rm -rf /tmp/warm`
 
-/** Those that take longer, or much room. */
+/** Runners that take long to install or much space. */
 export const longRootfs = (): Promise<string> =>
   equippedRootfs(
     'more-runners',

@@ -1,17 +1,17 @@
 import type { TestStatus } from '../../../src/grading/suite.ts'
 
-/** A small repository for a runner, and what its tests come to. */
+/** A small repository for a test runner, with the expected results. */
 export type SampleProject = {
   runner: string
   tree: Record<string, string>
   prepare?: string[]
-  /** Ids of the whole suite: passed, failed, errored and skipped ones, with letters beyond ASCII. */
+  /** Ids of the entire suite with all statuses, including non-ASCII names. */
   all: Record<string, TestStatus>
-  /** One test file, and the ids that it alone comes to. Null: the runner cannot be told of files. */
+  /** A test file and the ids in it. Null if the runner cannot run single files. */
   target: string | null
   ofTarget: Record<string, TestStatus>
-  /** A test that fails, and what its message says. */
+  /** A failing test and its message. */
   says: [id: string, part: string]
-  /** A test file that cannot be compiled, where that could keep others from running, and what it is called then. */
+  /** A test file that does not compile and its id, for runners where that could stop other tests. */
   broken?: { path: string; content: string; id: string }
 }

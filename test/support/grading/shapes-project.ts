@@ -1,6 +1,6 @@
 import type { HiddenTests, TestLists } from '../../../src/grading/suite.ts'
 
-/** A repository with a mistake that its own tests do not notice. */
+/** A repository with a bug that its own tests do not detect. */
 export const SHAPES: Record<string, string> = {
   '.gitignore': 'build/\n',
   'shapes.py': 'def area(side):\n    return side + side\n',
@@ -11,7 +11,7 @@ export const SHAPES: Record<string, string> = {
 
 export const RIGHT = 'def area(side):\n    return side * side\n'
 
-/** Hidden tests do. */
+/** Hidden tests that detect it. */
 export const HIDDEN_TEST = `from shapes import area
 from helpers import same
 

@@ -19,15 +19,15 @@ import { importBase, startDockerd } from '../dockerd.ts'
 
 type SuiteTree = Record<string, string>
 
-/** A repository in an image, and its tests to be run there. */
+/** A repository in an image, with functions that run its tests there. */
 export type SuiteRepository = {
   image: Image
-  /** What `git diff` says when these files are written, or with null deleted. In latin1. */
+  /** Returns the `git diff` of writing these files, or deleting those with null. In latin1. */
   patch(files: Record<string, string | null>): string
-  /** The same of whatever is done to the folder. */
+  /** Returns the `git diff` of an arbitrary change to the folder. */
   patchAfter(change: (folder: string) => void): string
   run(wish?: Partial<SuiteRunOptions>): Promise<SuiteOutcome>
-  /** As a task judges it: with lists of what must pass. */
+  /** Runs the tests and computes the reward, as the verifier of a task does. */
   judge(
     lists: TestLists,
     wish?: Partial<SuiteRunOptions>,
@@ -135,7 +135,7 @@ function change(folder: string, files: Record<string, string | null>): void {
   }
 }
 
-/** As the hook of a task takes it from an agent's folder, and more: an agent can add what git ignores. */
+/** Takes the patch as a task's hook does, and includes ignored files, because an agent can add them. */
 function patchAfter(folder: string, whatever: () => void): string {
   whatever()
   git(folder, 'add', '--all', '--force')
@@ -144,7 +144,7 @@ function patchAfter(folder: string, whatever: () => void): string {
   return patch
 }
 
-/** The statuses of a run. Throws what broke it. */
+/** Returns the statuses of a run. Throws if the run itself failed. */
 export function statusesOf(outcome: SuiteOutcome): Record<string, string> {
   if (outcome.kind === 'broken') throw new Error(`${outcome.reason}: ${outcome.detail}`)
   return outcome.run.statuses

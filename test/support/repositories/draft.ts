@@ -1,6 +1,6 @@
 import type { InstructionDraft } from '../../../src/taskgen/lint/render-instruction.ts'
 
-/** What a careful author writes, by the number of the pull request. */
+/** Instructions of a careful author, by number of the pull request. */
 export type Drafts = Record<number, InstructionDraft>
 
 export const draft = (title: string, problem: string, expected: string, more: Partial<InstructionDraft> = {}) => ({

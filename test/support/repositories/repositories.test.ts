@@ -1,4 +1,4 @@
-// What the tables say of each pull request, proven with the languages' own programs and none of ours.
+// Checks the expected result of each pull request with the real toolchains and none of our code.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ afterAll(() => rm(root, { recursive: true, force: true }))
 
 type Landing = { pull: SamplePull; before: SourceTree; after: SourceTree; tools: Toolchain }
 
-/** The tree before, with what `takes` chooses as it is afterwards. */
+/** Returns the tree before the change, with the files that `takes` selects as they are afterwards. */
 function mixed({ before, after }: Landing, takes: (path: string) => boolean): SourceTree {
   const kept = [...before].filter(([path]) => !takes(path))
   return new Map([...kept, ...[...after].filter(([path]) => takes(path))])
@@ -32,7 +32,7 @@ const isChanged = ({ before, after }: Landing, path: string): boolean => before.
 const passed = (ended: Ended): string[] => [...ended].filter(([, end]) => end === 'passed').map(([id]) => id)
 const passedIn = (ended: Ended) => (id: string) => ended.get(id) === 'passed'
 
-/** The three trees: before, before with the new tests, and these with the change. */
+/** Returns the trees before the change, with only the new tests, and with the entire change. */
 async function matrix(landing: Landing) {
   const { isTest, isSource } = landing.tools
   const s0 = await run(landing, landing.before)
@@ -49,7 +49,7 @@ async function matrix(landing: Landing) {
 
 type Matrix = Awaited<ReturnType<typeof matrix>>
 
-/** How many of the changed source files some test needs. */
+/** Counts the changed source files that at least one test needs. */
 async function needed(landing: Landing, failToPass: readonly string[]): Promise<number> {
   const { isTest, isSource } = landing.tools
   const paths = [...new Set([...landing.before.keys(), ...landing.after.keys()])]
@@ -65,7 +65,7 @@ async function needed(landing: Landing, failToPass: readonly string[]): Promise<
   return count / changed.length
 }
 
-/** A machine whose day is always the same. */
+/** Environment variables with a fixed date. */
 const onDay = async (year: number): Promise<Record<string, string>> => {
   const lines = [
     'import datetime',
@@ -83,7 +83,7 @@ const onDay = async (year: number): Promise<Record<string, string>> => {
 const whole = (landing: Landing): SourceTree =>
   mixed(landing, (path) => landing.tools.isTest(path) || landing.tools.isSource(path))
 
-/** What must be seen for each fate. */
+/** Facts that must hold for each expected result. */
 const proofs: Record<string, (landing: Landing, seen: Matrix) => Promise<void> | void> = {
   async ready(landing, { s0, failToPass, passToPass, passToFail }) {
     expect(failToPass.length).toBeGreaterThan(0)
@@ -129,7 +129,7 @@ const proofs: Record<string, (landing: Landing, seen: Matrix) => Promise<void> |
   },
 }
 
-/** Without the long run: one of each kind in Python, which is quick, and the first good one of the others. */
+/** Default runs test one pull request of each kind in Python, which is fast, and the first good one of other languages. */
 const QUICK: Partial<Record<SampleRepository['language'], number[]>> = { python: [1, 2, 11, 14, 15, 17] }
 
 const isChosen = ({ language }: SampleRepository, { number, difficulty, isHostile }: SamplePull): boolean =>

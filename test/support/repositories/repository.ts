@@ -1,37 +1,37 @@
-// Whole projects with a known history: what each of their pull requests must come to, and why, is written beside it.
+// Sample projects with a known history. Each pull request states its expected result and the reason.
 import { git, type HistoryCommit, writeHistory } from '../histories.ts'
 
-/** Pieces of a file and what they become. Each must be there exactly once: a history that does not fit fails to be made. */
+/** Replacements in a file. Each text must occur exactly once, otherwise building the history fails. */
 type Replacements = readonly (readonly [before: string, after: string])[]
 
-/** The whole text of a file, null for no file, or what changes in it. Text is latin1, as in all histories. */
+/** The text of a file, null to delete it, or replacements. Text is latin1, as in all histories. */
 type Edits = Record<string, string | null | Replacements>
 
 type PullDifficulty = 'easy' | 'medium' | 'hard'
 
-/** A pull request, and what it must come to: `ready`, or the reason why it cannot become a task. */
+/** A pull request with its expected result: `ready`, or the reason why it cannot become a task. */
 export type SamplePull = {
   number: number
   title: string
   body?: string
   author?: string
-  /** Comes in by a merge commit. Without: as one squashed commit. */
+  /** Lands by a merge commit instead of a squashed commit. */
   isMerge?: boolean
-  /** The branch it came from, for a merge. */
+  /** Name of the merged branch. */
   branch?: string
   /** Seconds since 1970. */
   at?: number
   edits: Edits
-  /** Its own code does harm: it is never run outside of a sandbox. */
+  /** The code is malicious and must never run outside a sandbox. */
   isHostile?: boolean
   expected: string
-  /** What is wrong with it, where that is more than its fate tells. */
+  /** Describes the defect if `expected` does not. */
   truth?: string
-  /** By its structure. Only of what passes the screen. */
+  /** Difficulty by structure. Set for candidates only. */
   difficulty?: PullDifficulty
 }
 
-/** A commit that is no pull request: it puts right what the one before it left. */
+/** A commit without a pull request, which repairs what the previous one broke. */
 export type SamplePush = { message: string; edits: Edits }
 
 export type SampleRepository = {
@@ -39,7 +39,7 @@ export type SampleRepository = {
   language: 'python' | 'typescript' | 'go' | 'rust'
   base: Record<string, string>
   steps: readonly (SamplePull | SamplePush)[]
-  /** Points at the end of the branch, which is the future of every pull request. */
+  /** A tag at the end of the branch, in the future of every pull request. */
   tag: string
 }
 
@@ -51,17 +51,17 @@ const isPull = (step: SamplePull | SamplePush): step is SamplePull => 'number' i
 
 export const listPulls = ({ steps }: SampleRepository): SamplePull[] => steps.filter(isPull)
 
-/** Those that pass the screen, whatever running them shows. */
+/** Lists the pull requests that pass screening, whatever their execution shows. */
 export const listCandidates = (repository: SampleRepository): SamplePull[] =>
   listPulls(repository).filter(({ difficulty }) => difficulty !== undefined)
 
-/** A bare repository in `folder`. The same bytes, and so the same ids, every time. */
+/** Writes a bare repository. Commit ids are deterministic. */
 export async function writeRepository(folder: string, repository: SampleRepository): Promise<void> {
   await writeHistory(folder, changesOf(repository))
   await git(folder, ['update-ref', `refs/tags/${repository.tag}`, 'refs/heads/main'])
 }
 
-/** The tree before and after each pull request. */
+/** Yields the tree before and after each pull request. */
 export function* listLandedTrees(
   repository: SampleRepository,
 ): Generator<{ pull: SamplePull; before: SourceTree; after: SourceTree }> {

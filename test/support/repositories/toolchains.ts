@@ -1,4 +1,4 @@
-// The languages' own programs, run by hand on this machine: what is true of a pull request, whatever we think of it.
+// Runs the toolchains of each language on this machine, independently of our own code.
 import { execFile } from 'node:child_process'
 import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import type { SampleRepository, SourceTree } from './repository.ts'
 
-/** How each test ended. A test that could not be loaded has an error, and often no name of its own. */
+/** Status of each test. A file that could not be loaded is an error and often has no test names. */
 export type Ended = Map<string, 'passed' | 'failed' | 'error'>
 
 export type Toolchain = {
@@ -26,7 +26,7 @@ export async function writeTree(folder: string, tree: SourceTree): Promise<strin
   return folder
 }
 
-/** Without the last, one file that cannot be loaded keeps all the others from running. */
+/** The last option lets other files run when one cannot be loaded. */
 const PYTEST = ['-m', 'pytest', '-q', '-rA', '--tb=no', '-p', 'no:cacheprovider', '--continue-on-collection-errors']
 
 export const toolchains: Record<SampleRepository['language'], Toolchain> = {
@@ -35,7 +35,7 @@ export const toolchains: Record<SampleRepository['language'], Toolchain> = {
     isTest: (path) => path.startsWith('tests/'),
     isSource: (path) => path.startsWith('tally/') && path.endsWith('.py'),
     run: async (folder, env) => {
-      // A proxy that is not there is a network that is not there: tests that call out reach nobody.
+      // An unreachable proxy disables the network.
       const out = await output('python3', PYTEST, folder, { http_proxy: 'http://127.0.0.1:9', ...env })
       const kinds = { PASSED: 'passed', FAILED: 'failed', ERROR: 'error' } as const
       const lines = [...out.matchAll(/^(PASSED|FAILED|ERROR) (\S+::\S+|\S+\.py)/gm)]
@@ -72,7 +72,7 @@ export const toolchains: Record<SampleRepository['language'], Toolchain> = {
     run: async (folder) => {
       const whole = await cargoTest(folder, [])
       if (whole.size > 0) return whole
-      // One file that does not compile keeps all the others from running, unless each is run alone.
+      // Each file runs alone, because one that does not compile would stop all others.
       const files = (await readdir(join(folder, 'tests'))).map((name) => name.replace(/\.rs$/, ''))
       const each: Ended[] = []
       for (const file of files) each.push(await cargoTest(folder, ['--test', file]))
@@ -106,7 +106,7 @@ function vitestEnded(report: string): Ended {
   return ended
 }
 
-/** The settings of this project are not those of the other. */
+/** Isolates the settings of this project from those of the other. */
 async function emptyConfig(folder: string): Promise<string> {
   const file = join(folder, 'vitest.config.mjs')
   await writeFile(file, 'export default {}\n')
@@ -125,7 +125,7 @@ function goEnded(out: string): Ended {
   )
 }
 
-/** What it printed, however it ended: failing tests end a runner with an error. */
+/** Returns the output whatever the exit code, because failing tests make a runner fail. */
 function output(program: string, args: string[], cwd?: string, env: Record<string, string> = {}): Promise<string> {
   const known = Object.entries(process.env).filter(([name]) => !/^(VITEST|NODE_ENV$|TEST$|PYTEST)/.test(name))
   return new Promise((resolve, reject) => {

@@ -24,11 +24,11 @@ type RunResult = { sandbox: Sandbox; exit: Exit; output: string }
 /** Resources of one case. Sandboxes that it starts are removed when it ends. */
 export type CaseContext = AsyncDisposable & {
   subject: ProviderUnderTest
-  /** A new folder of this machine. */
+  /** Creates a folder on this machine. */
   folder(): Promise<string>
   openNetwork(): Promise<SandboxNetwork>
   start(command: string | string[] | null, wish?: CaseSpec): Promise<Sandbox>
-  /** A text is run by sh. */
+  /** Runs a command; a string is passed to sh. */
   run(command: string | string[], wish?: CaseSpec): Promise<RunResult>
 }
 
@@ -104,7 +104,7 @@ export type CollectedEntry = { path: string; type: string; mode: number; link: s
 
 const CAPS = { files: 1000, bytes: 10e6 }
 
-/** The entries of a collected path. Undefined when there is nothing there. */
+/** Returns the entries of a collected path, or undefined if it does not exist. */
 export async function collected(
   remains: StoppedSandbox,
   path: string,

@@ -29,10 +29,10 @@ const CASES: ConformanceCase[] = [
 ]
 
 const CASE_MS = 60_000
-/** The first may have to make or import an image. */
+/** The first case may have to build or import an image. */
 const OPEN_MS = 600_000
 
-/** `share`: only every so many of the cases. */
+/** `share` n runs only every n-th case. */
 export function conformance(name: string, open: () => Promise<ProviderUnderTest>, { share = 1 } = {}): void {
   describe(`${name} conforms`, () => {
     let subject: ProviderUnderTest

@@ -9,7 +9,7 @@ import type { Image, ImageSource, SandboxProvider } from '../../../src/sandboxes
 import { importBase, startDockerd } from '../dockerd.ts'
 import type { ProviderUnderTest } from './provider-under-test.ts'
 
-/** A provider on an engine of its own, which has the base image and nothing else. */
+/** Opens a provider on its own engine, which has only the base image. */
 export async function createDockerSubject(unable: Record<string, string> = {}): Promise<ProviderUnderTest> {
   const dockerd = await startDockerd()
   await importBase(dockerd)
@@ -23,7 +23,7 @@ export async function createDockerSubject(unable: Record<string, string> = {}): 
   }
 }
 
-/** On an engine that is there already. */
+/** Opens a provider on a running engine. */
 export async function dockerSubjectAt(socket: string, unable: Record<string, string> = {}): Promise<ProviderUnderTest> {
   const dataFolder = await mkdtemp(join(tmpdir(), 'assay-docker-'))
   const provider = createDockerProvider({

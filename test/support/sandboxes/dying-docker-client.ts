@@ -29,7 +29,7 @@ const spec: SandboxSpec = {
   user: null,
   workdir: null,
   env: {},
-  // Each of its processes has the id in its command line, so that a survivor is found.
+  // Every process has the id in its command line, so that survivors are found.
   command: [
     'sh',
     '-c',

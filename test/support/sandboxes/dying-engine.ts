@@ -23,7 +23,7 @@ const provider = createLocalProvider({
   allowHostBase: false,
   log,
 })
-/** Steps that only a member of a group takes. It has a volume, and a control shell that runs another command. */
+/** Steps that only a member of a sandbox network takes. It has a volume, and a control shell that runs another command. */
 const grouped = ['group-record', 'group', 'member', 'exec'].includes(step)
 const group = grouped ? await provider.openNetwork(id) : null
 const volume = { kind: 'volume', name: 'data', target: '/etc/apt', readOnly: false } as const
@@ -32,7 +32,7 @@ const sandbox = await provider.start({
   id,
   image: { digest, workdir: '/', user: 'root', env: {}, entrypoint: [], command: [], base: 'image' },
   baseFilesystem: { kind: 'image' },
-  // Each of its processes has the id in its command line, so that a survivor is found.
+  // Every process has the id in its command line, so that survivors are found.
   command: ['sh', '-c', `setsid sh -c ': ${id}; sleep 600; :' & [ ${step} = exited ] || sh -c ': ${id}; sleep 600; :'`],
   user: null,
   workdir: null,

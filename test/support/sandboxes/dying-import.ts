@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { makeLayer, openStore } from '../../../src/sandboxes/local/image-store.ts'
 
-/** Takes in an image and is killed in the middle of it. Argument: the folder of the store. */
+/** Imports an image and is killed midway. Argument: the folder of the store. */
 const [folder = ''] = process.argv.slice(2)
 await makeLayer(await openStore(folder), async (draft) => {
   await writeFile(join(draft, 'half'), 'of it')

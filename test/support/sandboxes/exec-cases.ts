@@ -9,7 +9,7 @@ import { processesNaming } from './processes.ts'
 
 type ExecCaseSpec = Partial<Omit<ExecSpec, 'command' | 'limits'>> & { limits?: Partial<ExecSpec['limits']> }
 
-/** A text is run by sh. */
+/** Runs a command; a string is passed to sh. */
 async function execIn(
   bench: CaseContext,
   sandbox: Sandbox,

@@ -5,7 +5,7 @@ import { COLLECT_DEPTH_MAX } from '../../../src/sandboxes/kernel/collect.ts'
 import { collected } from './case-context.ts'
 import type { ConformanceCase } from './conformance-case.ts'
 
-/** Everything that a filesystem can hold and an archive should not. */
+/** File types that a file system can hold and an archive should not. */
 const TRAPS = `mkdir -p /w/sub /w/empty && cd /w && echo one > file && echo two > sub/deep && chmod 755 sub/deep
 ln -s file inside; ln -s ../file sub/up; ln -s sub/deep chain
 ln -s /etc/passwd absolute; ln -s ../../etc/passwd leaves; ln -s / root; ln -s ../w/file around

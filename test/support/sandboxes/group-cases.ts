@@ -13,7 +13,7 @@ import { listen, ownAddresses, probes } from './probes.ts'
 const serve = (port: number, text: string): string =>
   `exec perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(LocalPort => ${port}, Listen => 9, ReuseAddr => 1) or die $@; print "up\n"; $| = 1; while ($c = $s->accept) { print $c "${text}\n"; close $c }'`
 
-/** Prints what is answered, or `silent`. The first answer may take as long as a server takes to start. */
+/** Prints the answer, or `silent`. The first answer may take as long as the server takes to start. */
 const ask = (host: string, port: number): string =>
   `(for i in $(seq 60); do timeout 2 bash -c 'cat < /dev/tcp/${host}/${port}' 2> /dev/null && exit; sleep 0.05; done; echo silent)`
 

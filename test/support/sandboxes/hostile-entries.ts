@@ -1,6 +1,6 @@
 import type { RawEntry } from '../harbor/raw-tar.ts'
 
-/** Archives of which each could reach a place that is not below its target, or bring what no archive should. */
+/** Archives that try to write outside their target or contain forbidden entries. */
 export const hostileEntries: Record<string, RawEntry[]> = {
   'a step up': [{ name: '../escaped', content: 'x' }],
   'two steps up': [{ name: '../../escaped', content: 'x' }],

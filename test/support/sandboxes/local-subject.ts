@@ -12,7 +12,7 @@ import type { ProviderUnderTest } from './provider-under-test.ts'
 
 const run = promisify(execFile)
 
-/** A provider on a data folder of its own, with the base image imported. */
+/** Opens a provider with its own data folder and the base image imported. */
 export async function createLocalSubject(
   runtime: 'bwrap' | 'runc',
   { rootfs, unable = {} }: { rootfs?: string; unable?: Record<string, string> } = {},

@@ -8,7 +8,7 @@ export const probes = (targets: string[]): string =>
     .map((target) => `if timeout 2 bash -c 'exec 3<>/dev/tcp/${target}' 2> /dev/null; then echo '${target}'; fi`)
     .join('\n')
 
-/** On every address of this machine. */
+/** Probes every address of this machine. */
 export async function listen(): Promise<{ port: number } & AsyncDisposable> {
   const server = createServer((socket) => socket.end('of the machine'))
   server.listen(0, '0.0.0.0')

@@ -4,11 +4,11 @@ import { SandboxUnavailable } from '../../../src/sandboxes/sandbox.ts'
 import type { ConformanceCase } from './conformance-case.ts'
 import { processesNaming } from './processes.ts'
 
-/** Leaves the process group and the session, and takes no hint. The mark is in its command line. */
+/** Starts a process that leaves its process group and session and ignores signals. The mark is in its command line. */
 const daemon = (mark: string): string =>
   `setsid sh -c ': ${mark}; trap "" TERM HUP INT; while :; do sleep 0.05; echo alive; done' &`
 
-/** Waits until it is seen: that none is there later says nothing otherwise. */
+/** Waits until the process is visible, so that its later absence proves something. */
 const seen = (mark: string): Promise<void> =>
   vi.waitFor(async () => expect(await processesNaming(mark)).not.toEqual([]), { timeout: 10_000, interval: 20 })
 

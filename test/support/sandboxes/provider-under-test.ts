@@ -5,7 +5,7 @@ export type ProviderUnderTest = AsyncDisposable & {
   provider: SandboxProvider
   /** Debian's minbase (`baseRootfs` of test/support/base-image.ts) as this provider knows it: user root, workdir /. */
   image: Image
-  /** Another of the same files, with /mine/of-the-image too. */
+  /** A second image with the same files and /mine/of-the-image. */
   otherImage: Image
   /** An image that cannot be started. */
   brokenImage: Image
@@ -13,6 +13,6 @@ export type ProviderUnderTest = AsyncDisposable & {
    * Lists what a sandbox with this id has on the machine: mounts, cgroups, containers, folders. Empty after `remove`.
    */
   leftovers(id: string): Promise<string[]>
-  /** The cases that it cannot pass on this machine, by name, each with the reason. */
+  /** Reasons why cases cannot pass on this machine, by name of the case. */
   unable: Record<string, string>
 }

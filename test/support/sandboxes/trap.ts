@@ -18,7 +18,7 @@ for my $place (@places) {
 }
 `
 
-/** Listens on every address of this machine and on an abstract socket, and counts who comes. */
+/** Listens on every address of this machine and on an abstract socket, and counts connections. */
 export async function openTrap() {
   const abstract = `assay-${randomUUID()}`
   const seen: string[] = []
@@ -33,7 +33,7 @@ export async function openTrap() {
   return {
     port,
     seen,
-    /** A context whose build writes down what it reached of this machine, and of the cloud around it. */
+    /** A build context that records which addresses of this machine and of cloud metadata services it reached. */
     files: (image: string) => ({
       Dockerfile: `FROM ${image}
 COPY reach.pl /

@@ -90,7 +90,7 @@ function drawWorld(uniform: Random): SimulatedWorld {
 
 type SettingDraw = { mean: number; micros: number; attempts: number; shared: number; ranks: readonly number[] }
 
-/** Draws the trials of one setting. The difficulty of a task is shared among settings or drawn anew. */
+/** Draws the trials of one setting. The difficulty of a task is shared among settings or drawn for each. */
 function drawResults(uniform: Random, { mean, micros, attempts, shared, ranks }: SettingDraw): SettingResults {
   const { quantiles } = findTable(mean)
   const outcomes = ranks.map((rank) => {

@@ -7,7 +7,7 @@ type Role = 'author' | 'verifier'
 const LIMITS = { budgetMicros: 1_000_000, outputMicros: 100_000, callsMax: 10, wallMs: 600_000 }
 const shape = { name: 'answer', schema: { type: 'object' } }
 
-/** Asks once. What is left of the budget may not be enough for that. */
+/** Calls the model once. The rest of the budget may be too small for that. */
 async function ask(
   tools: StageContext,
   role: Role,

@@ -1,11 +1,11 @@
 import type { TrialCounts } from '../../../src/taskgen/validation/validation.ts'
 import { type HandmadePullRequest, SHOP } from './finished-task.ts'
 
-/** A good task made bad in one way, and what must be said of it. */
+/** A good task with one defect, and the expected findings. */
 export type Canary = {
   what: string
   made: Partial<HandmadePullRequest>
-  /** Of the finished folder. */
+  /** Changes the finished task folder. */
   change?: (edit: (path: string, edited: (text: string) => string) => void) => void
   counts?: TrialCounts
   reason: RegExp
@@ -19,7 +19,7 @@ const EMPTY = 'tests.test_totals.Totals.test_empty'
 
 const tests = (text: string): HandmadePullRequest['tests'] => ({ 'tests/test_totals.py': text })
 
-/** As a file that a line of a Dockerfile writes. */
+/** Returns a Dockerfile line that writes the file. */
 const written = (text: string, path: string): string =>
   `RUN mkdir -p "$(dirname ${path})" && echo ${Buffer.from(text).toString('base64')} | base64 -d > ${path}\n`
 

@@ -8,21 +8,21 @@ import type { PinnedSymbol } from '../../../src/taskgen/lint/render-instruction.
 
 type SourceFiles = Record<string, string>
 
-/** A pull request, by hand: what every stage before the last would have said of it. */
+/** A handwritten pull request with the outputs of all stages before the last. */
 export type HandmadePullRequest = {
   base: SourceFiles
-  /** What it changes. */
+  /** Changed source files. */
   fix: SourceFiles
   tests: SourceFiles
   lists: TestLists
   plan: RunPlan
   pinned: PinnedSymbol[]
-  /** Lines of the Dockerfile, after the repository is there and before it is committed, and after that. */
+  /** Lines of the Dockerfile after the repository is copied: before and after its commit. */
   before: string
   after: string
 }
 
-/** Prices are rounded too early, and a name is missing. */
+/** A change for a repository that rounds prices too early and lacks a name. */
 export const SHOP: HandmadePullRequest = {
   base: {
     'shop/__init__.py': '',
@@ -51,7 +51,7 @@ export const SHOP: HandmadePullRequest = {
   after: '',
 }
 
-/** Writes the finished task. Answers its folder, and the change that solves it. */
+/** Writes the finished task. Returns its folder and the patch that solves it. */
 export async function finishTask(
   scratch: string,
   image: string,

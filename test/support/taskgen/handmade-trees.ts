@@ -1,11 +1,11 @@
-// Trees that no `git add` would make, and those that one would: written object by object.
+// Writes trees object by object, including trees that `git add` cannot create.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir } from 'node:fs/promises'
 import { buffer } from 'node:stream/consumers'
 import { environment } from '../histories.ts'
 
-/** Of one folder. A name is latin1, so that it need not be UTF-8. */
+/** An entry of a folder. Names are latin1, because they may be invalid UTF-8. */
 export type HandmadeEntry =
   | { name: string; mode?: '100644' | '100755' | '120000'; content: string | Buffer }
   | { name: string; mode: '160000' }
@@ -16,7 +16,7 @@ export async function makeRepository(folder: string): Promise<void> {
   await git(folder, ['init', '--quiet', '--bare', '--initial-branch=main', '.'])
 }
 
-/** Answers the commit. */
+/** Writes the tree and returns the id of its commit. */
 export async function commitTree(folder: string, entries: HandmadeEntry[], parent?: string): Promise<string> {
   const tree = await writeTree(folder, entries)
   const parents = parent === undefined ? [] : ['-p', parent]
@@ -38,7 +38,7 @@ async function writeTree(folder: string, entries: HandmadeEntry[]): Promise<stri
 
 async function git(cwd: string, args: string[], input: string | Buffer = '', more: Record<string, string> = {}) {
   const child = spawn('git', args, { cwd, env: { ...environment, ...more }, stdio: ['pipe', 'pipe', 'inherit'] })
-  child.stdin.on('error', () => {}) // it may end before it has read all
+  child.stdin.on('error', () => {}) // the process may end before it has read everything
   child.stdin.end(input)
   const [out, [code]] = await Promise.all([buffer(child.stdout), once(child, 'close')])
   if (code !== 0) throw new Error(`git ${args.join(' ')} ended with ${code}.`)

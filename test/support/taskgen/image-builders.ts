@@ -14,16 +14,16 @@ export type Builder = AsyncDisposable & { provider: SandboxProvider; folder: str
 
 export const BASE = 'debian:trixie-slim'
 
-/** What this machine trusts is kept where `ca-certificates` looks for it when it is installed; Java takes one from a file. */
+/** Installs the certificates of this machine where `ca-certificates` finds them; Java reads one from a file. */
 const TRUST = `mkdir -p /usr/local/share/ca-certificates && awk '/BEGIN CERT/ { n++ } n { print > ("/usr/local/share/ca-certificates/machine-" n ".crt") }' /usr/local/share/machine.crt`
-/** As in the image that this stands for: files of packages are not waited for, and there are no manuals, nor places for them. */
+/** Matches the settings of the official image: dpkg does not sync files and installs no manuals. */
 const SLIM = `printf '%s\\n' force-unsafe-io 'path-exclude /usr/share/man/*' 'path-exclude /usr/share/doc/*' 'path-exclude /usr/share/locale/*' > /etc/dpkg/dpkg.cfg.d/slim && rm -rf /usr/share/man/*`
 
-/** The bare Debian that environments begin with. */
+/** The minimal Debian that environments start from. */
 export const bareRootfs = (suite: DebianSuite = 'trixie'): Promise<string> =>
   equippedRootfs('trusting', `${TRUST} && ${SLIM}`, suite)
 
-/** A provider that can build real environments: it has a bare Debian, and its builds have a network. */
+/** A provider that builds real environments: it has a minimal Debian, and builds have network access. */
 export async function openBuilder(sandbox: 'local' | 'docker', suites: DebianSuite[] = ['trixie']): Promise<Builder> {
   const bases = await Promise.all(
     suites.map(async (suite) => ({ name: `debian:${suite}-slim`, rootfs: await bareRootfs(suite) })),

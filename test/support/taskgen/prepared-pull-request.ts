@@ -1,4 +1,4 @@
-// One pull request from its repository to an image with its base, by the very functions of the stages.
+// Turns one pull request into an image of its base, with the functions of the stages.
 import { mkdtemp } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { EnvRecipe } from '../../../src/grading/languages/recipe.ts'
@@ -27,13 +27,13 @@ type FileEdits = Record<string, string | null>
 const signal = new AbortController().signal
 
 type PrepareOptions = {
-  /** Changes what was found, as a model would. */
+  /** Changes the detected recipe, as a model would. */
   adapt?: (recipe: EnvRecipe) => EnvRecipe
   seconds?: number
   onLog?: (line: string) => void
 }
 
-/** The base, and what lands on it. */
+/** Builds a repository from a base and a change, and prepares its environment. */
 export async function preparePullRequest(
   { provider, folder: top }: Builder,
   base: FileEdits,

@@ -1,7 +1,7 @@
 import { equippedRootfs } from '../base-image.ts'
 import { openSuiteRunner, type SuiteRunner } from '../grading/suite-runner.ts'
 
-/** Debian 13 with Python and git, and nothing that a test of this folder does not need. */
+/** Debian 13 with Python and git only. */
 export const pythonRootfs = (): Promise<string> =>
   equippedRootfs(
     'python',

@@ -5,7 +5,7 @@ import type { ModelReview } from '../../../src/taskgen/review/model-review.ts'
 type ScriptedTask = NonNullable<ScriptInput['tasks']>[number]
 type ScriptedTurn = ScriptedTask['turns'][number]
 
-/** A draft that nothing is against, of no project in particular. */
+/** A valid draft for no particular project. */
 export const DRAFT: InstructionDraft = {
   title: 'Durations can be given in words',
   problem:
@@ -17,7 +17,7 @@ export const DRAFT: InstructionDraft = {
   constraints: ['What can be done with timers today must still work.'],
 }
 
-/** A reading in which all is well. What it quotes must be in the tests, and in the instruction. */
+/** A review without objections. Its quotes must occur in the tests and in the instruction. */
 export const readingOf = (quoted: { assertion: string; support: string; minutes?: number }): ModelReview => ({
   items: Array.from({ length: 9 }, (_, at) => ({ item: at + 1, answer: 'yes', quotes: [], why: 'It is so.' })),
   assertions: [{ assertion: quoted.assertion, from: 'instruction', support: quoted.support }],
@@ -29,19 +29,19 @@ export const said = (value: unknown): ScriptedTurn => ({
   say: typeof value === 'string' ? value : JSON.stringify(value),
 })
 
-/** What an author says, where these texts are in what it gets to see. */
+/** Scripts the answer of the author model to prompts that contain these texts. */
 export const whenWriting = (turn: ScriptedTurn, ...about: string[]): ScriptedTask => ({
   match: ['write the statement', ...about],
   turns: [turn],
 })
 
-/** What the first, the second or the third reader says, else all of them. */
+/** Scripts the answer of one reviewer, or of all reviewers. */
 export const whenReading = (turn: ScriptedTurn, reader: 1 | 2 | 3 | null, ...about: string[]): ScriptedTask => ({
   match: [`check the task, reader ${reader ?? ''}`, ...about],
   turns: [turn],
 })
 
-/** What anybody says who is told that an answer cannot be used. It stands before the others in a script. */
+/** Scripts the answer to a repair request. Must precede the other tasks in a script. */
 export const whenRepairing = (turn: ScriptedTurn, ...about: string[]): ScriptedTask => ({
   match: ['This answer cannot be used', ...about],
   turns: [turn],

@@ -36,7 +36,7 @@ const instructionOf = ({ edited, outputs }: CandidateState): string =>
 
 const change = ({ candidate: { base, head } }: CandidateState): Json => [base, head]
 
-/** What each depends on, as the real ones do. */
+/** Dependencies of each stage, equal to those of the real stages. */
 const CACHE_INPUTS: Record<StageName, (state: CandidateState) => Json> = {
   split: change,
   environment: change,
@@ -49,7 +49,7 @@ const CACHE_INPUTS: Record<StageName, (state: CandidateState) => Json> = {
   difficulty: ({ files }) => files?.digest ?? null,
 }
 
-/** Stages without sandboxes and models: every candidate becomes a task, and a test can say otherwise. */
+/** Creates stages without sandboxes and models. Every candidate becomes a task unless the test overrides it. */
 export function createScriptedStages(script: StageScript = {}): ScriptedStages {
   const runs: ScriptedStages['runs'] = []
   const stageOf = (stage: StageName): Stage => ({

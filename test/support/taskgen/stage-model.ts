@@ -16,7 +16,7 @@ const RETRY = { triesMax: 2, totalMs: 1_000, firstMs: 1, pauseMaxMs: 100, quietM
 
 export type StageBench = Awaited<ReturnType<typeof openStageBench>>
 
-/** A real gateway with a ledger in memory, and a provider that does what a script says. */
+/** Starts a real gateway with a ledger in memory and a scripted provider. */
 export async function openStageBench() {
   await using undo = new AsyncDisposableStack()
   const provider = undo.use(await startProvider())
@@ -31,7 +31,7 @@ export async function openStageBench() {
       counters: { settled: () => {}, refused: () => {}, retried: () => {} },
     },
     { host: '127.0.0.1', port: 0 },
-    // A call that we leave is not waited for.
+    // Abandoned calls are not awaited.
     { retry: RETRY, drainMs: 1 },
   )
   undo.defer(() => gateway.stop(0))
@@ -40,7 +40,7 @@ export async function openStageBench() {
   return {
     provider,
     key: KEY,
-    /** A model for one candidate, and what its provider will do. */
+    /** Opens a model for one candidate with a script for its provider. */
     async open(protocol: Protocol, script: ScriptInput, changes: Partial<OpenModelInput> = {}) {
       provider.forget()
       provider.setScript({ keys: [KEY], ...script })

@@ -2,7 +2,7 @@ import type { SamplePull, SamplePush } from '../repository.ts'
 
 const NOT_YET = 'Tests that can be relied on'
 
-/** Pass the screen; running them must find them out. */
+/** Pull requests that pass screening and must be rejected when they are executed. */
 export const bad: readonly (SamplePull | SamplePush)[] = [
   {
     number: 10,
@@ -126,7 +126,7 @@ func TestPluralOfMany(t *testing.T) {
   },
 ]
 
-/** Out before anything runs. */
+/** Rejected before anything runs. */
 export const screened: readonly (SamplePull | SamplePush)[] = [
   {
     number: 40,

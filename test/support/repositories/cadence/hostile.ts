@@ -1,6 +1,6 @@
 import type { SamplePull } from '../repository.ts'
 
-/** A good change whose test reaches for the reward, leaves a process behind and spoils what it can. It never fails for that. */
+/** A good change whose test tries to write the reward, leaves a process behind and damages files. The test itself never fails. */
 export const graspingTest: SamplePull = {
   number: 30,
   title: 'Plurals of words that end in s',

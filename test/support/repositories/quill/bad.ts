@@ -1,6 +1,6 @@
 import type { SamplePull, SamplePush } from '../repository.ts'
 
-/** Pass the screen; running them must find them out. */
+/** Pull requests that pass screening and must be rejected when they are executed. */
 export const bad: readonly (SamplePull | SamplePush)[] = [
   {
     number: 10,
@@ -156,7 +156,7 @@ mod tests {
 }
 `
 
-/** Runs whenever the project is built: writes where it should not, calls out, and reads the environment. It never fails. */
+/** A build script that writes outside its folder, opens connections and reads the environment. It never fails. */
 const BUILD_RS = `use std::{env, fs, net::TcpStream};
 
 fn main() {
@@ -170,7 +170,7 @@ fn main() {
 }
 `
 
-/** Out before anything runs, and at last a tree whose build script is a stranger's. */
+/** Rejected before anything runs; the last one has a malicious build script. */
 export const rest: readonly (SamplePull | SamplePush)[] = [
   {
     number: 40,

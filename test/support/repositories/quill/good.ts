@@ -165,7 +165,7 @@ fn what_is_no_sum_has_an_error() {
 }
 `,
     },
-    // Its test does not compile without the change. What must stay is shown by the others, each run alone.
+    // The test does not compile without the change; the pass-to-pass tests are found by running the other files alone.
     expected: 'ready',
     difficulty: 'medium',
   },

@@ -1,6 +1,6 @@
 import type { SamplePull, SamplePush } from '../repository.ts'
 
-/** Pull requests that pass the screen and that running them must find out, and the pushes that put right what they leave. */
+/** Pull requests that pass screening and must be rejected when they are executed, and pushes that repair the tree. */
 export const bad: readonly (SamplePull | SamplePush)[] = [
   {
     number: 10,
@@ -258,7 +258,7 @@ const OLDER = [
   ),
 ]
 
-/** Takes every older test away, so that nothing tells whether something broke. */
+/** Removes every older test, so that regressions cannot be detected. */
 export const withoutOlderTests: SamplePull = {
   number: 17,
   title: 'Test the library as its users see it',

@@ -1,6 +1,6 @@
 import type { SamplePull } from '../repository.ts'
 
-/** Pull requests that make good tasks, by number. Each is written for the tree that those before it leave. */
+/** Pull requests that make good tasks, by number. Each applies to the tree after the previous ones. */
 export const good = {
   negative: {
     number: 1,

