@@ -72,7 +72,7 @@ async function onSystemPostgres(): Promise<{ rate: number; version: string } | u
   }
 }
 
-async function inLab<T>(url: string, work: (lab: ComparisonLab) => Promise<T>): Promise<T> {
+export async function inLab<T>(url: string, work: (lab: ComparisonLab) => Promise<T>): Promise<T> {
   const lab = await openLab(url)
   try {
     return await work(lab)
@@ -81,7 +81,7 @@ async function inLab<T>(url: string, work: (lab: ComparisonLab) => Promise<T>): 
   }
 }
 
-type ComparisonLab = Awaited<ReturnType<typeof openLab>>
+export type ComparisonLab = Awaited<ReturnType<typeof openLab>>
 const QUICK = { org: 'local', datasetOrg: 'lab', dataset: 'many' }
 
 async function openLab(url: string) {
@@ -156,7 +156,7 @@ function writeTasks(folder: string): void {
   }
 }
 
-async function untilState(lab: ComparisonLab, id: string, state: string): Promise<void> {
+export async function untilState(lab: ComparisonLab, id: string, state: string): Promise<void> {
   while ((await lab.read(id)).state !== state) await wait(100)
 }
 
@@ -260,7 +260,7 @@ async function fill(pool: pg.Pool, key: number): Promise<void> {
   await pool.query('analyze')
 }
 
-async function p95(lab: ComparisonLab, id: string): Promise<number> {
+export async function p95(lab: ComparisonLab, id: string): Promise<number> {
   const times: number[] = []
   for (let n = 0; n < READS; n++) {
     const started = performance.now()

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
 import { admissionBench } from './admission.ts'
 import { benchmarksBench } from './benchmarks.ts'
+import { comparisonStatisticsBench } from './comparison-statistics.ts'
 import { comparisonsBench } from './comparisons.ts'
 import { executionsBench } from './executions.ts'
 import { gatewayBench } from './gateway.ts'
@@ -25,6 +26,7 @@ const BENCHES: BenchMeasurement[] = [
   safetyBench,
   benchmarksBench,
   comparisonsBench,
+  comparisonStatisticsBench,
   scanBench,
   executionsBench,
   gatewayBench,
