@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../../test/support/app.ts'
-import { archiveOf, smallTask } from '../../../test/support/archives.ts'
-import { importing } from '../../../test/support/batches.ts'
+import { buildArchive, smallTask } from '../../../test/support/archives.ts'
+import { openImportLab } from '../../../test/support/batches.ts'
 import { createKey } from '../../workspaces/schema.ts'
 import { STREAMS_PER_KEY_MAX } from './rate-limit.ts'
 
@@ -13,8 +13,8 @@ afterAll(() => app[Symbol.asyncDispose]())
 
 /** Opens the event stream of a batch that waits for a worker. */
 async function openStreams() {
-  const lab = await importing(app)
-  const { runId } = (await lab.send(archiveOf({ hello: smallTask() }))).body
+  const lab = await openImportLab(app)
+  const { runId } = (await lab.send(buildArchive({ hello: smallTask() }))).body
   const url = `${app.url}/api/orgs/local/repos/${lab.place.owner}/${lab.place.name}/batches/${runId}/events`
   return async (key: string) => {
     const leaving = new AbortController()
