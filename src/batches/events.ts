@@ -1,10 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Db } from '../platform/db/db.ts'
-import type { ServerEvent } from '../platform/http/endpoint.ts'
 import { isOpen } from '../taskgen/schema.ts'
 import { findRun } from './batches.ts'
 
 const POLL_MS = 500
+
+type BatchEvent = { event: string; data: unknown }
 
 type RunSnapshot = Awaited<ReturnType<typeof findRun>>
 
@@ -23,7 +24,7 @@ function readShared(db: Db, id: string): Promise<RunSnapshot> {
  * Yields the status now and after each change, then the end. A reconnecting client starts with the current status.
  * Database outages are retried.
  */
-export async function* batchEvents(db: Db, id: string, signal: AbortSignal): AsyncGenerator<ServerEvent> {
+export async function* batchEvents(db: Db, id: string, signal: AbortSignal): AsyncGenerator<BatchEvent> {
   let seen = ''
   while (!signal.aborted) {
     const run = await readShared(db, id).catch(() => 'away' as const)

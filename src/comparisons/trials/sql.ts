@@ -103,9 +103,7 @@ export async function startTrial(
   { comparison, ordinal }: TrialKey,
   { isAdmitted = false }: { isAdmitted?: boolean } = {},
 ): Promise<TrialFacts | undefined> {
-  const { rows } = await executePrepared(
-    db,
-    sql<TrialFacts>`
+  const query = sql<TrialFacts>`
     with found as materialized (
       select trials.comparison, ordinal, task, setting, attempt, trials.state, retries,
         comparisons.state as comparison_state, budget_micros
@@ -140,8 +138,8 @@ export async function startTrial(
     join comparison_tasks as task on task.comparison = ${comparison} and task.position = found.task
     left join task_calibrations as calibration
       on calibration.digest = task.digest and calibration.sandbox = comparisons.sandbox
-      and calibration.rules = ${CALIBRATION_RULES}`,
-  )
+      and calibration.rules = ${CALIBRATION_RULES}`
+  const { rows } = await executePrepared(db, query)
   return rows[0]
 }
 
@@ -193,9 +191,7 @@ export async function storeEnd(
   end: TrialEnd,
   changes: Partial<SettingCounts>,
 ): Promise<number | undefined> {
-  const { rows } = await executePrepared(
-    tx,
-    sql<{ open: number }>`
+  const query = sql<{ open: number }>`
     with ended as (
       update trials set state = ${end.state}, class = ${end.class}, verify_mode = ${end.verifyMode},
         reward = ${end.reward}, cost_micros = ${end.costMicros}, retries = ${end.retries},
@@ -206,8 +202,8 @@ export async function storeEnd(
     )
     update trial_counts set ${toIncrements(changes)} from ended
     where comparison = ${comparison} and setting = ${setting} and part = ${partOf(ordinal)}
-    returning queued + running as open`,
-  )
+    returning queued + running as open`
+  const { rows } = await executePrepared(tx, query)
   return rows[0]?.open
 }
 

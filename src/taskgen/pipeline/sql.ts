@@ -371,10 +371,8 @@ export type TaskOrigin = TaskKey & { repository: number; head: string }
 export const supersede = (tx: Db, { repository, head, batch, task }: TaskOrigin, detail: string) =>
   sql`
     update batch_tasks set state = 'rejected', rejection = ${JSON.stringify({ reason: 'superseded', detail })}::jsonb
-    from batches where batches.id = batch and repository = ${repository} and head = ${head}
-      and batch_tasks.state = 'ready' and decision is null and (batch, batch_tasks.id) <> (${batch}, ${task})`.execute(
-    tx,
-  )
+    from batches where batches.id = batch and repository = ${repository} and head = ${head} and decision is null
+      and batch_tasks.state = 'ready' and (batch, batch_tasks.id) <> (${batch}, ${task})`.execute(tx)
 
 export const addConcern = (tx: Db, key: TaskKey, concern: string) =>
   updateTask(tx, key)

@@ -1,5 +1,5 @@
 import type { SuiteOutcome } from '../../grading/suite.ts'
-import type { VerifierStrength } from '../../trials/verifier-strength.ts'
+import type { TaskCalibration } from '../schema.ts'
 
 /** Number of trials. `oracleAll`: total oracle runs before a task is ready. */
 export type TrialCounts = { nop: number; oracle: number; oracleAll: number }
@@ -38,7 +38,7 @@ export type ValidationReport = {
   gold: ValidationRun
   cheats: CheatValidation[]
   /** The same rule as for calibration. */
-  strength: VerifierStrength
+  strength: NonNullable<TaskCalibration['strength']>
   /** Why the files and the environment of the verifier do not show that its tests only read. Null if they do. */
   weakness: string | null
   /** The cheats that make it weak. */
