@@ -129,7 +129,7 @@ module.exports = {
         pathNot: [
           ...CLIENT,
           '^src/trials/(local-engine|record)\\.ts$',
-          '^src/operate/(model-trial|canaries)\\.ts$',
+          '^src/operate/(model-trial|metered-trial|canaries)\\.ts$',
           '^src/catalog/models\\.ts$',
           '^src/harbor/safety/check-task\\.ts$',
           '^src/taskgen/candidates/scan-clone\\.ts$',

@@ -1,34 +1,16 @@
 import { Command } from 'commander'
 import about from '../package.json' with { type: 'json' }
-import { addAuditCommands } from './audit.ts'
-import { addBatchesCommands } from './batches.ts'
-import { addBenchmarksCommands } from './benchmarks.ts'
-import { addCalibrateCommand } from './calibrate.ts'
-import { addCheckCommand } from './check.ts'
-import { addComparisonCommands } from './comparisons.ts'
-import { addCredentialsCommands } from './credentials.ts'
-import { addDoctorCommand } from './doctor.ts'
 import { EXIT_CODES, report } from './failure.ts'
-import { addHarnessesCommands } from './harnesses.ts'
 import { withGlobals } from './help.ts'
-import { addKeysCommands } from './keys.ts'
-import { addModelsCommands } from './models.ts'
-import { addOperateCommands } from './operate.ts'
-import { addOrgsCommands } from './orgs.ts'
-import { addReleasesCommands } from './releases.ts'
-import { addReposCommands } from './repos.ts'
-import { addScanCommand } from './scan.ts'
-import { addServeCommands } from './serve.ts'
 import { DEFAULT_URL } from './service.ts'
 import { type Shell, styled } from './shell.ts'
-import { addTrialCommands } from './trial.ts'
-import { addWebhooksCommands } from './webhooks.ts'
 
 /** Runs the command line and returns the exit code. */
 export async function run(args: string[], shell: Shell): Promise<number> {
   let called: Command | undefined
   try {
-    const assay = program(shell).hook('preAction', (_, command) => {
+    const addCommands = await loadCommands(args)
+    const assay = buildProgram(shell, addCommands).hook('preAction', (_, command) => {
       called = command
     })
     await assay.parseAsync(args, { from: 'user' })
@@ -38,8 +20,24 @@ export async function run(args: string[], shell: Shell): Promise<number> {
   }
 }
 
-/** Declares all commands. Their code is loaded on use, so that `--help` is fast. */
-function program(shell: Shell): Command {
+type AddCommands = (assay: Command, shell: Shell) => void
+
+/** Commands that run without a service. They are loaded alone, which makes them start faster. */
+const STANDALONE: Record<string, () => Promise<AddCommands>> = {
+  calibrate: async () => (await import('./calibrate.ts')).addCalibrateCommand,
+  check: async () => (await import('./check.ts')).addCheckCommand,
+  scan: async () => (await import('./scan.ts')).addScanCommand,
+  trial: async () => (await import('./trial.ts')).addTrialCommands,
+}
+
+/** Loads the declaration of the called command, or of all commands if the first argument does not name a standalone one. */
+async function loadCommands([first = '']: string[]): Promise<AddCommands> {
+  const load = Object.hasOwn(STANDALONE, first) ? STANDALONE[first] : undefined
+  return load ? load() : (await import('./all-commands.ts')).addAllCommands
+}
+
+/** Declares the options of all commands, and the commands. The code of commands is loaded when they are called. */
+function buildProgram(shell: Shell, addCommands: AddCommands): Command {
   const assay = withGlobals(new Command('assay'), '--url', '--org', '--json')
     .description(about.description)
     .version(about.version, '-V, --version', 'print the version')
@@ -56,29 +54,7 @@ function program(shell: Shell): Command {
     })
     .exitOverride()
 
-  assay.commandsGroup('Run the service:')
-  addServeCommands(assay, shell)
-  assay.commandsGroup('Use the service:')
-  addOrgsCommands(assay, shell)
-  const keys = addKeysCommands(assay, shell)
-  const credentials = addCredentialsCommands(assay, shell)
-  addModelsCommands(assay, shell)
-  addBenchmarksCommands(assay, shell)
-  addReposCommands(assay, shell)
-  addBatchesCommands(assay, shell)
-  addComparisonCommands(assay, shell)
-  addReleasesCommands(assay, shell)
-  addWebhooksCommands(assay, shell)
-  const audit = addAuditCommands(assay, shell)
-  assay.commandsGroup('Work on tasks:')
-  addTrialCommands(assay, shell)
-  addCalibrateCommand(assay, shell)
-  addCheckCommand(assay, shell)
-  addScanCommand(assay, shell)
-  addHarnessesCommands(assay, shell)
-  assay.commandsGroup('Look after it:')
-  addOperateCommands({ assay, keys, credentials, audit }, shell)
-  addDoctorCommand(assay, shell)
+  addCommands(assay, shell)
   return assay
 }
 

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { ModelTrialRecord } from '../src/operate/model-trial.ts'
+import type { ModelTrialRecord } from '../src/operate/metered-trial.ts'
 import { buildEngineOptions, collect, type EngineFlags, stopOnSignals, throwReported } from './engine.ts'
 import { WrongUse } from './failure.ts'
 import { withExample, withGlobals } from './help.ts'
@@ -63,7 +63,7 @@ async function runTrial(shell: Shell, taskFolder: string, flags: RunTrialFlags, 
   const { tryTaskWithModel } = await import('../src/operate/model-trial.ts')
   using stop = stopOnSignals()
   const progress = progressBar(shell)
-  const wish = {
+  const options = {
     taskFolder,
     harness: flags.harness,
     command: flags.command,
@@ -78,13 +78,13 @@ async function runTrial(shell: Shell, taskFolder: string, flags: RunTrialFlags, 
     onInstall: (name: string, done: number, total: number) => progress.show(done, total, name),
     log,
   }
-  const record = await tryTaskWithModel(config, log, wish, modelWish(flags)).catch(throwReported(stop.signal))
+  const record = await tryTaskWithModel(config, log, options, toModelSelection(flags)).catch(throwReported(stop.signal))
   if (globalsOf(command).json) printJson(shell, record)
   else show(shell, record)
   if (record.state === 'errored') throw new Error(record.error ?? 'The trial could not be scored.')
 }
 
-function modelWish({ model, level, budget }: RunTrialFlags) {
+function toModelSelection({ model, level, budget }: RunTrialFlags) {
   if (model === undefined) return undefined
   const budgetUsd = budget === undefined ? undefined : Number(budget)
   if (budgetUsd !== undefined && !(budgetUsd >= 0))

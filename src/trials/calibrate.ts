@@ -4,12 +4,11 @@ import { nop, oracle, shellCommand } from '../harnesses/reference.ts'
 import { type SandboxProvider, SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import { isSystemFolder } from './base-filesystem.ts'
 import { type Cheat, DOES_NOT_APPLY } from './cheats/cheat.ts'
-import { cheats as knownCheats } from './cheats/cheats.ts'
 import type { TrialRecord, VerifyMode } from './record.ts'
 import { runTrial } from './run-trial.ts'
 import { listModes } from './task-support.ts'
 import type { TrialRequest } from './trial-request.ts'
-import { findStaticWeakness, rateStrength, type VerifierStrength } from './verifier-strength.ts'
+import type { VerifierStrength } from './verifier-strength.ts'
 
 /** Version of the rules by which a task is calibrated. Stored calibrations of other versions are repeated. */
 export const CALIBRATION_RULES = 3
@@ -63,6 +62,9 @@ export async function calibrate(provider: SandboxProvider, request: CalibrationR
   const { mode: verifyMode, carried } = found
   const { onTrial, ...trial } = request
   const cheatRequest = { ...trial, networks: toNetworks(found), verifyMode, carried, isProven: true }
+  // Loaded here, because a single trial only finds the mode.
+  const { cheats: knownCheats } = await import('./cheats/cheats.ts')
+  const { findStaticWeakness, rateStrength } = await import('./verifier-strength.ts')
   const cheats: CheatTrialResult[] = []
   for (const cheat of knownCheats) {
     onTrial?.(`cheat ${cheat.id}`)

@@ -1,0 +1,48 @@
+import type { Command } from 'commander'
+import { addAuditCommands } from './audit.ts'
+import { addBatchesCommands } from './batches.ts'
+import { addBenchmarksCommands } from './benchmarks.ts'
+import { addCalibrateCommand } from './calibrate.ts'
+import { addCheckCommand } from './check.ts'
+import { addComparisonCommands } from './comparisons.ts'
+import { addCredentialsCommands } from './credentials.ts'
+import { addDoctorCommand } from './doctor.ts'
+import { addHarnessesCommands } from './harnesses.ts'
+import { addKeysCommands } from './keys.ts'
+import { addModelsCommands } from './models.ts'
+import { addOperateCommands } from './operate.ts'
+import { addOrgsCommands } from './orgs.ts'
+import { addReleasesCommands } from './releases.ts'
+import { addReposCommands } from './repos.ts'
+import { addScanCommand } from './scan.ts'
+import { addServeCommands } from './serve.ts'
+import type { Shell } from './shell.ts'
+import { addTrialCommands } from './trial.ts'
+import { addWebhooksCommands } from './webhooks.ts'
+
+/** Declares all commands, in the order of the help text. */
+export function addAllCommands(assay: Command, shell: Shell): void {
+  assay.commandsGroup('Run the service:')
+  addServeCommands(assay, shell)
+  assay.commandsGroup('Use the service:')
+  addOrgsCommands(assay, shell)
+  const keys = addKeysCommands(assay, shell)
+  const credentials = addCredentialsCommands(assay, shell)
+  addModelsCommands(assay, shell)
+  addBenchmarksCommands(assay, shell)
+  addReposCommands(assay, shell)
+  addBatchesCommands(assay, shell)
+  addComparisonCommands(assay, shell)
+  addReleasesCommands(assay, shell)
+  addWebhooksCommands(assay, shell)
+  const audit = addAuditCommands(assay, shell)
+  assay.commandsGroup('Work on tasks:')
+  addTrialCommands(assay, shell)
+  addCalibrateCommand(assay, shell)
+  addCheckCommand(assay, shell)
+  addScanCommand(assay, shell)
+  addHarnessesCommands(assay, shell)
+  assay.commandsGroup('Look after it:')
+  addOperateCommands({ assay, keys, credentials, audit }, shell)
+  addDoctorCommand(assay, shell)
+}

@@ -1,0 +1,72 @@
+import { listPublicModels } from '../catalog/models.ts'
+import type { Config } from '../config.ts'
+import { findModelKeyVariable, findModelSecret } from '../credentials/providers.ts'
+import { memoryLedger } from '../gateway/memory-ledger.ts'
+import { openModelConnection } from '../gateway/model-connection.ts'
+import { termsFor } from '../gateway/model-terms.ts'
+import type { GrantTotals } from '../gateway/totals.ts'
+import { applyVerdict, decideVerdict, type ModelTrialClass } from '../gateway/verdict.ts'
+import type { Harness } from '../harnesses/harness.ts'
+import type { Log } from '../platform/log.ts'
+import { UnknownName } from '../platform/unknown-name.ts'
+import { type LocalTrialOptions, runLocalTrial } from '../trials/local-engine.ts'
+import type { TrialRecord } from '../trials/record.ts'
+import { startOwnGateway } from './own-gateway.ts'
+
+export type ModelSelection = { catalogId: string; level: string | undefined; budgetUsd: number | undefined }
+export type ModelTrialRecord = Omit<TrialRecord, 'class'> & { class: ModelTrialClass; model: GrantTotals | null }
+
+/** Runs one trial of a harness that uses a model, through a temporary gateway that meters its calls. */
+export async function runMeteredTrial(
+  { config, log }: { config: Config; log: Log },
+  options: LocalTrialOptions,
+  selection: ModelSelection | undefined,
+  harness: Harness,
+): Promise<ModelTrialRecord> {
+  if (!selection) throw new UnknownName(`${harness.name} needs a model: --model. Known: ${listModelNames()}.`)
+  const { access, terms } = findTerms(selection, harness)
+  if (!findModelSecret(config.environment, terms.provider))
+    throw new UnknownName(`No key for ${terms.provider} in the environment. ${keyHint(terms.provider)}`)
+
+  await using undo = new AsyncDisposableStack()
+  const ledger = memoryLedger()
+  const gateway = await startOwnGateway(config, log, ledger)
+  undo.defer(() => gateway.stop(0))
+  const budgetMicros = selection.budgetUsd === undefined ? null : Math.round(selection.budgetUsd * 1e6)
+  const expiresAt = new Date(Date.now() + DAY_MS)
+  const { trialModel, close } = await openModelConnection(
+    { ledger, gatewayUrl: gateway.url },
+    { ...GRANTEE, access, terms, budgetMicros, expiresAt },
+  )
+  undo.defer(async () => void (await close()))
+  const record = await runLocalTrial({ ...options, model: trialModel })
+  return toModelRecord(record, await close())
+}
+
+const DAY_MS = 24 * 3600 * 1000
+const GRANTEE = { workspaceId: '', grantee: 'trial', credentialId: '', callsMax: 5000 }
+
+/** Suggests how to provide a key. Custom models need a server. */
+function keyHint(provider: string): string {
+  const variable = findModelKeyVariable(provider)
+  return variable === undefined ? 'Use `assay compare`, which takes credentials.' : `Set ${variable}.`
+}
+
+const listModelNames = (): string =>
+  listPublicModels()
+    .flatMap(({ catalogId, protocols }) => (protocols.length > 0 ? [catalogId] : []))
+    .join(', ')
+
+function findTerms({ catalogId, level }: ModelSelection, harness: Harness) {
+  const model = listPublicModels().find((known) => known.catalogId === catalogId)
+  if (!model) throw new UnknownName(`The catalog has no model ${catalogId}. Known: ${listModelNames()}.`)
+  return termsFor(model, level ?? model.defaultLevel, harness)
+}
+
+function toModelRecord(record: TrialRecord, totals: GrantTotals): ModelTrialRecord {
+  const verdict = decideVerdict(record, totals)
+  const unscored = { reward: null, rewards: {} }
+  if (verdict.kind === 'stopped')
+    return { ...record, ...unscored, state: 'errored', class: 'operator_error', error: verdict.message, model: totals }
+  return { ...applyVerdict(record, verdict), model: totals }
+}
