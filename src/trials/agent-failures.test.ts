@@ -5,13 +5,13 @@ import { IMAGE, taskToml, writeTask } from '../../test/support/trials/trial-runn
 import { shellCommand } from '../harnesses/reference.ts'
 import type { TrialRecord, VerifyMode } from './record.ts'
 
-/** An agent that cannot do its task would rather not be counted at all. Whatever it leaves, it is. */
-type Way = {
-  way: string
+/** Files or processes with which an agent could try to have its failed trial excluded. The trial must be scored. */
+type FailureCase = {
+  what: string
   line: string
   files?: Record<string, string>
   modes?: VerifyMode[]
-  /** What is judged is what can be used of its work. Any: that is more in one sandbox than in another. */
+  /** `any`: sandboxes differ in how much of the work can be used. */
   state?: 'passed' | 'failed' | 'any'
 }
 
@@ -34,51 +34,51 @@ const ALL: VerifyMode[] = ['workspace', 'snapshot', 'shared-cold', 'shared-live'
 const COLD: VerifyMode[] = ['snapshot', 'shared-cold']
 const DEEP = `d=${'0123456789'.repeat(10)}; for i in $(seq 60); do mkdir $d && cd $d || break; done`
 
-const STEPS: Way[] = [
-  { way: 'no shell for the setup of the next step', line: 'rm -f /bin/bash /usr/bin/bash', files: withSetup },
+const STEPS: FailureCase[] = [
+  { what: 'no shell for the setup of the next step', line: 'rm -f /bin/bash /usr/bin/bash', files: withSetup },
   {
-    way: 'the next step never becomes healthy',
+    what: 'the next step never becomes healthy',
     line: 'touch /srv/sick',
     files: steps(check('steps', 'test ! -e /srv/sick')),
   },
   {
-    way: 'the environment never becomes healthy again',
+    what: 'the environment never becomes healthy again',
     line: 'touch /srv/sick',
     files: steps('', check('environment', 'test ! -e /srv/sick')),
     modes: ['workspace', 'snapshot'],
   },
   {
-    way: 'the working folder is a link when the next step brings files',
+    what: 'the working folder is a link when the next step brings files',
     line: 'rm -rf /app; ln -s /srv /app',
     files: withSetup,
     modes: ['workspace', 'snapshot'],
   },
-  { way: 'the working folder is a file when the next step begins', line: 'rm -rf /app; echo > /app', files: steps() },
+  { what: 'the working folder is a file when the next step begins', line: 'rm -rf /app; echo > /app', files: steps() },
 ]
 
-const APART = {
+const SEPARATE = {
   'task.toml': quick({ top: 'artifacts = ["/app/out", "hello.txt"]', verifier: 'environment_mode = "separate"' }),
   'tests/Dockerfile': `FROM ${IMAGE}\nRUN mkdir -p /app/out\nCOPY test.sh /tests/test.sh\nRUN chmod +x /tests/test.sh\n`,
   'solution/solve.sh': '#!/bin/bash\nmkdir /app/out; echo hello > /app/hello.txt\n',
 }
 
-const PLACES: Way[] = [
+const WORKDIRS: FailureCase[] = [
   {
-    way: "an artifact clashes with the verifier's image",
+    what: "an artifact clashes with the verifier's image",
     line: 'echo 1 > /app/out; echo hello > hello.txt',
-    files: APART,
+    files: SEPARATE,
     modes: ['workspace'],
     state: 'passed',
   },
-  { way: 'the working folder is a link', line: 'rm -rf /app; ln -s /srv /app', modes: ALL },
-  { way: 'the working folder is a file', line: 'rm -rf /app; echo > /app', modes: ALL },
-  { way: 'there is no working folder', line: 'rm -rf /app', modes: ALL },
+  { what: 'the working folder is a link', line: 'rm -rf /app; ln -s /srv /app', modes: ALL },
+  { what: 'the working folder is a file', line: 'rm -rf /app; echo > /app', modes: ALL },
+  { what: 'there is no working folder', line: 'rm -rf /app', modes: ALL },
   ...['/tests', '/logs', '/solution', '/sys', '/tmp', '/srv'].map((path) => ({
-    ...{ way: `${path} is a link`, line: `rm -rf ${path}; ln -s /app ${path}; echo hello > hello.txt`, modes: COLD },
+    ...{ what: `${path} is a link`, line: `rm -rf ${path}; ln -s /app ${path}; echo hello > hello.txt`, modes: COLD },
     state: 'passed' as const,
   })),
   {
-    way: 'the user of the tests was removed',
+    what: 'the user of the tests was removed',
     line: 'sed -i /dev:/d /etc/passwd; echo hello > hello.txt',
     files: {
       'task.toml': quick({ verifier: 'user = "dev"' }, null),
@@ -89,44 +89,44 @@ const PLACES: Way[] = [
   },
 ]
 
-const REMAINS: Way[] = [
+const LEFTOVERS: FailureCase[] = [
   {
-    way: 'a path too deep for any program',
+    what: 'a path too deep for any program',
     line: `echo hello > hello.txt; ${DEEP}`,
     modes: ['workspace', 'snapshot'],
     state: 'any',
   },
   {
-    way: 'names that no archive can contain',
+    what: 'names that no archive can contain',
     line: `echo hello > hello.txt; touch "$(printf 'new\\nline')" "$(printf '\\377\\376')" 'back\\slash' ' ' '-rf'`,
     modes: ['workspace', 'snapshot'],
     state: 'passed',
   },
   {
-    way: 'pipes, sockets and links that lead out',
+    what: 'pipes, sockets and links that lead out',
     line: `echo hello > hello.txt; mkfifo pipe; ln -s / root; ln -s self self; perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Local => "/app/door", Listen => 1)'`,
     modes: ['workspace', 'snapshot'],
     state: 'passed',
   },
   {
-    way: 'a file of a thousand gigabytes without content',
+    what: 'a file of a thousand gigabytes without content',
     line: 'echo hello > hello.txt; truncate -s 1000G zeros; mkdir -p /logs/artifacts; cp --sparse=always zeros /logs/artifacts/',
     modes: ['workspace', 'snapshot'],
     state: 'any',
   },
   {
-    way: 'very many files',
+    what: 'very many files',
     line: `echo hello > hello.txt; mkdir -p /logs/artifacts; perl -e 'for (1 .. 3000) { open my $f, ">", "/logs/artifacts/$_"; symlink "/etc", "/app/link$_" }'`,
     state: 'passed',
   },
   {
-    way: 'a folder without permissions',
+    what: 'a folder without permissions',
     line: 'echo hello > hello.txt; mkdir shut; touch shut/x; chmod 0 shut hello.txt',
     modes: ALL,
     state: 'passed',
   },
   {
-    way: 'hooks that never end, and have no shell',
+    what: 'hooks that never end, and have no shell',
     line: 'mkfifo /srv/pipe; rm /bin/sh /usr/bin/sh; rm -f /bin/bash /usr/bin/bash',
     files: { 'task.toml': quick({ end: hook('cat /srv/pipe') + hook('touch /srv/x') }) },
   },
@@ -148,10 +148,10 @@ volumes:
 `,
 }
 
-const NO_VERDICT: Way[] = [
-  { way: 'the tests wait endlessly for the answer', line: 'mkfifo hello.txt', modes: [...COLD, 'shared-live'] },
+const NO_VERDICT: FailureCase[] = [
+  { what: 'the tests wait endlessly for the answer', line: 'mkfifo hello.txt', modes: [...COLD, 'shared-live'] },
   {
-    way: 'the tests run a program that never ends',
+    what: 'the tests run a program that never ends',
     line: 'printf "#!/bin/sh\\nsleep 60" > run; chmod +x run',
     files: {
       'task.toml': quick(),
@@ -160,47 +160,47 @@ const NO_VERDICT: Way[] = [
     },
   },
   {
-    way: 'the tests run a program that removes their reward',
+    what: 'the tests run a program that removes their reward',
     line: 'printf "#!/bin/sh\\nrm -rf /logs/verifier/*; kill -9 $PPID" > run; chmod +x run',
     files: {
       'tests/test.sh': '#!/bin/bash\n./run | grep -q hello; echo $((1 - $?)) > /logs/verifier/reward.txt\n./run\n',
       'solution/solve.sh': '#!/bin/bash\nprintf "#!/bin/sh\\necho hello" > run; chmod +x run\n',
     },
   },
-  { way: 'no shell for the tests', line: 'rm -f /bin/bash /usr/bin/bash', modes: ['shared-cold', 'shared-live'] },
-  { way: 'a sidecar has ended', line: 'touch /srv/shared/stop', files: SIDECAR },
+  { what: 'no shell for the tests', line: 'rm -f /bin/bash /usr/bin/bash', modes: ['shared-cold', 'shared-live'] },
+  { what: 'a sidecar has ended', line: 'touch /srv/shared/stop', files: SIDECAR },
 ]
 
-const LIVE: Way[] = [
-  { way: 'no tar to upload the tests with', line: 'rm /bin/tar /usr/bin/tar' },
-  { way: 'no shell to upload the tests with', line: 'rm /bin/sh /usr/bin/sh' },
-  { way: 'everything is killed', line: 'kill -9 -1' },
+const LIVE: FailureCase[] = [
+  { what: 'no tar to upload the tests with', line: 'rm /bin/tar /usr/bin/tar' },
+  { what: 'no shell to upload the tests with', line: 'rm /bin/sh /usr/bin/sh' },
+  { what: 'everything is killed', line: 'kill -9 -1' },
   {
-    way: 'every process is taken',
+    what: 'every process is taken',
     line: `perl -e 'for (1 .. 600) { last unless defined(my $p = fork()); if (!$p) { sleep 60; exit } }'`,
   },
-].map((way) => ({ ...way, modes: ['shared-live' as const] }))
+].map((failure) => ({ ...failure, modes: ['shared-live' as const] }))
 
-const WAYS = [...STEPS, ...PLACES, ...REMAINS, ...NO_VERDICT, ...LIVE]
+const CASES = [...STEPS, ...WORKDIRS, ...LEFTOVERS, ...NO_VERDICT, ...LIVE]
 
-/** Each way in all its modes, or in the first of them. */
-const casesOf = (ways: Way[], inAll: boolean) =>
-  ways.flatMap(({ modes = ['workspace'], ...way }) =>
-    (inAll ? modes : modes.slice(0, 1)).map((mode) => ({ ...way, mode })),
+/** Returns each case in all its modes, or only in the first. */
+const expandModes = (cases: FailureCase[], inAll: boolean) =>
+  cases.flatMap(({ modes = ['workspace'], ...failure }) =>
+    (inAll ? modes : modes.slice(0, 1)).map((mode) => ({ ...failure, mode })),
   )
 
-const expectedOf = (record: TrialRecord, state: Way['state'] = 'failed'): string => {
+const expectedState = (record: TrialRecord, state: FailureCase['state'] = 'failed'): string => {
   if (state !== 'any') return state
   return record.reward === 1 ? 'passed' : 'failed'
 }
 
-inSandboxes(({ bench, sandbox, share, isFull }) => {
-  test.each(casesOf(share(WAYS), isFull))(
-    'an agent cannot have its trial excluded: $way ($mode)',
-    async ({ way, line, files = { 'task.toml': quick() }, mode, state }) => {
-      const task = writeTask(join(bench.folder, way.replaceAll('/', '')), files)
-      const record = await bench.run(task, shellCommand(line), mode)
-      expect({ state: record.state, error: record.error }).toEqual({ state: expectedOf(record, state), error: null })
+inSandboxes(({ runner, sandbox, share, isFull }) => {
+  test.each(expandModes(share(CASES), isFull))(
+    'an agent cannot have its trial excluded: $what ($mode)',
+    async ({ what, line, files = { 'task.toml': quick() }, mode, state }) => {
+      const task = writeTask(join(runner.folder, what.replaceAll('/', '')), files)
+      const record = await runner.run(task, shellCommand(line), mode)
+      expect({ state: record.state, error: record.error }).toEqual({ state: expectedState(record, state), error: null })
       expect(record.reward, JSON.stringify(record.steps)).toBeGreaterThanOrEqual(0)
     },
     60_000,
@@ -208,12 +208,12 @@ inSandboxes(({ bench, sandbox, share, isFull }) => {
 
   test('files that prevent the sandbox are noted, and the rest is verified', async () => {
     const clash = shellCommand('echo > out; echo hello > hello.txt')
-    const apart = await bench.run(writeTask(join(bench.folder, 'told'), APART), clash)
-    // A Docker engine puts the file in the place of the folder, and nothing is in the way.
+    const apart = await runner.run(writeTask(join(runner.folder, 'told'), SEPARATE), clash)
+    // A Docker engine replaces the folder with the file, so nothing fails.
     const notes = sandbox === 'docker' ? [] : [expect.stringMatching(/Artifacts .* not judged.*app\/out/)]
     expect(apart).toMatchObject({ state: 'passed', steps: [{ notes }] })
     const link = shellCommand('rm -rf /app; ln -s /srv /app')
-    const steps = await bench.run(writeTask(join(bench.folder, 'told steps'), withSetup), link)
+    const steps = await runner.run(writeTask(join(runner.folder, 'told steps'), withSetup), link)
     expect(steps.steps[1]).toMatchObject({
       agent: null,
       reward: 0,
@@ -226,7 +226,7 @@ inSandboxes(({ bench, sandbox, share, isFull }) => {
     ['tests that leave no reward', { 'tests/test.sh': '#!/bin/sh\n' }, 'verifier_error'],
     ['an environment that is never healthy', steps('', check('environment', 'false')), 'sandbox_error'],
   ])('a failure that also happens without the agent is not scored: %s', async (name, files, kind) => {
-    const task = writeTask(join(bench.folder, `not counted ${name}`), files)
-    expect(await bench.run(task, shellCommand('true'))).toMatchObject({ state: 'errored', class: kind, reward: null })
+    const task = writeTask(join(runner.folder, `not counted ${name}`), files)
+    expect(await runner.run(task, shellCommand('true'))).toMatchObject({ state: 'errored', class: kind, reward: null })
   })
 })

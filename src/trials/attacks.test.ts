@@ -15,10 +15,10 @@ const attackedModes = ({ wins }: Pick<Attack, 'wins'>) => ATTACKED_MODES.filter(
 
 const wonIn = ({ wins }: Attack, mode: VerifyMode) => (mode === 'shared-live' ? 1 : wins[mode])
 
-inSandboxes(({ bench, share, isFull }) => {
+inSandboxes(({ runner, share, isFull }) => {
   let folderOf: ReturnType<typeof writeAttackedTasks>
   beforeAll(() => {
-    folderOf = writeAttackedTasks(bench.folder)
+    folderOf = writeAttackedTasks(runner.folder)
   })
 
   test.each(PLAIN_TASKS)(
@@ -26,7 +26,7 @@ inSandboxes(({ bench, share, isFull }) => {
     async (task) => {
       const wins: Attack['wins'] = ATTACKS.find((attack) => attack.task === task)?.wins ?? {}
       for (const mode of attackedModes({ wins })) {
-        expect(await bench.run(folderOf(task, mode === 'grader'), oracle, mode), task).toMatchObject({
+        expect(await runner.run(folderOf(task, mode === 'grader'), oracle, mode), task).toMatchObject({
           state: 'passed',
           verifyMode: mode,
         })
@@ -41,11 +41,11 @@ inSandboxes(({ bench, share, isFull }) => {
       const folder = folderOf(task, false)
       const { task: read, digest } = await readTask(await openFolderSource(folder))
       const signal = new AbortController().signal
-      const options = { variables: {}, signal, onPhase: () => {}, outputFolder: bench.folder }
+      const options = { variables: {}, signal, onPhase: () => {}, outputFolder: runner.folder }
       const request = { task: read, digest, folder, ...options }
-      const found = await findMode(bench.provider, request)
+      const found = await findMode(runner.provider, request)
       if (found.kind === 'unfit') throw new Error(found.reason)
-      const weakness = await findStaticWeakness(bench.provider, request, found)
+      const weakness = await findStaticWeakness(runner.provider, request, found)
       const wins = ATTACKS.filter((attack) => attack.task === task).map((attack) => wonIn(attack, found.mode))
       if (wins.includes(1)) expect(weakness).toEqual(expect.any(String))
       if (task === 'hello' || task.startsWith('system-')) expect(weakness).toBeNull()
@@ -58,7 +58,7 @@ inSandboxes(({ bench, share, isFull }) => {
     async (attack) => {
       for (const mode of attackedModes(attack)) {
         const folder = folderOf(attack.task, mode === 'grader')
-        const { state, error } = await bench.run(folder, shellCommand(attack.line), mode, { isProven: true })
+        const { state, error } = await runner.run(folder, shellCommand(attack.line), mode, { isProven: true })
         const expected =
           attack.wins[mode] === 'race' ? expect.any(String) : attack.wins[mode] === 1 ? 'passed' : 'failed'
         expect({ mode, state, error }).toEqual({ mode, state: expected, error: null })

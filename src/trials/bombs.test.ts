@@ -4,26 +4,26 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { IMAGE, openTrialRunner, taskToml, writeTask } from '../../test/support/trials/trial-runner.ts'
 import { shellCommand } from '../harnesses/reference.ts'
 
-let bench: Awaited<ReturnType<typeof openTrialRunner>>
+let runner: Awaited<ReturnType<typeof openTrialRunner>>
 let tasks: Record<'alone' | 'inside', string>
 
 const LIMITS = 'memory_mb = 32\nstorage_mb = 64\n'
-/** The most processes that any of these can make, because a compose file may say so. */
+/** Limits the number of processes through the compose file. */
 const COMPOSE = `services:\n  main:\n    image: ${IMAGE}\n    pids_limit: 40\n`
 
 beforeAll(async () => {
-  bench = await openTrialRunner('bwrap')
+  runner = await openTrialRunner('bwrap')
   const write = (name: string, end: string) =>
-    writeTask(join(bench.folder, name), {
+    writeTask(join(runner.folder, name), {
       'task.toml': taskToml({ agentSec: 10, environment: LIMITS, end }),
       'environment/docker-compose.yaml': COMPOSE,
     })
   tasks = { alone: write('alone', ''), inside: write('inside', '[environment.healthcheck]\ncommand = "true"\n') }
 }, 600_000)
-afterAll(async () => bench[Symbol.asyncDispose]())
+afterAll(async () => runner[Symbol.asyncDispose]())
 
 const FORKS = `perl -e 'for (1 .. 100) { my $p = fork(); exit 9 unless defined $p; if (!$p) { sleep 20; exit } }'`
-/** Never more than twice the limit, so that a sandbox without one does no harm. */
+/** Bounded at twice the limit, so that a sandbox without limits does no harm. */
 const BOMBS = [
   ['fork', FORKS, 'limit', 'pids'],
   ['memory', `perl -e '$x = "a" x 192e6'`, 'limit', 'memory'],
@@ -37,26 +37,26 @@ const CASES = (['alone', 'inside'] as const).flatMap((place) => BOMBS.map((bomb)
 test.each(CASES)(
   '%s: a %s bomb ends with its limit, and is still verified',
   async (place, _, line, kind, limit) => {
-    const record = await bench.run(tasks[place], shellCommand(line))
+    const record = await runner.run(tasks[place], shellCommand(line))
     expect(record).toMatchObject({ state: 'failed', class: kind, limit, reward: 0 })
-    expect(statSync(join(bench.folder, 'agent-1.log')).size).toBeLessThanOrEqual(64 * 1024 * 1024)
+    expect(statSync(join(runner.folder, 'agent-1.log')).size).toBeLessThanOrEqual(64 * 1024 * 1024)
   },
   60_000,
 )
 
 test('a process that opens too many files is refused, and the trial continues', async () => {
   const line = `perl -e 'my @f; while (open my $f, "<", "/dev/null") { push @f, $f; exit 3 if @f > 2e6 } exit 24' ; echo $? > hello.txt`
-  const record = await bench.run(tasks.alone, shellCommand(line))
+  const record = await runner.run(tasks.alone, shellCommand(line))
   expect(record).toMatchObject({ state: 'failed', reward: 0 })
 }, 60_000)
 
 test('a bomb in the tests is a verifier error and never a zero', async () => {
-  const task = writeTask(join(bench.folder, 'verifier bomb'), {
+  const task = writeTask(join(runner.folder, 'verifier bomb'), {
     'task.toml': taskToml({ environment: LIMITS }),
     'environment/docker-compose.yaml': COMPOSE,
     'tests/test.sh': `#!/bin/bash\n${FORKS}\nexit 9\n`,
   })
-  const record = await bench.run(task, shellCommand('true'))
+  const record = await runner.run(task, shellCommand('true'))
   expect(record).toMatchObject({ state: 'errored', class: 'verifier_error', reward: null })
   expect(record.error).toMatch(/limit: pids/)
 })

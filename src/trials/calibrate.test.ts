@@ -8,19 +8,19 @@ import { SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import { calibrate, findMode } from './calibrate.ts'
 import { rateStrength } from './verifier-strength.ts'
 
-let bench: Awaited<ReturnType<typeof openTrialRunner>>
+let runner: Awaited<ReturnType<typeof openTrialRunner>>
 beforeAll(async () => {
-  bench = await openTrialRunner('bwrap')
+  runner = await openTrialRunner('bwrap')
 }, 600_000)
-afterAll(async () => bench[Symbol.asyncDispose]())
+afterAll(async () => runner[Symbol.asyncDispose]())
 
 const requestFor = (name: string, files: Record<string, string> = {}) =>
-  requestIn(writeTask(join(bench.folder, name), files))
+  requestIn(writeTask(join(runner.folder, name), files))
 
 async function requestIn(folder: string) {
   const { task, digest } = await readTask(await openFolderSource(folder))
   const signal = new AbortController().signal
-  return { task, digest, folder, variables: {}, signal, onPhase: () => {}, outputFolder: bench.folder }
+  return { task, digest, folder, variables: {}, signal, onPhase: () => {}, outputFolder: runner.folder }
 }
 
 const outcomes = (cheats: { id: string; outcome: string }[], outcome: string): string[] =>
@@ -28,7 +28,7 @@ const outcomes = (cheats: { id: string; outcome: string }[], outcome: string): s
 
 test('calibration chooses the strictest mode in which the solution passes', async () => {
   const found = async (name: string, files: Record<string, string>) =>
-    findMode(bench.provider, await requestFor(name, files))
+    findMode(runner.provider, await requestFor(name, files))
   expect(await found('strict', {})).toMatchObject({ kind: 'fit', mode: 'workspace', verifierNetwork: 'declared' })
   const outside = {
     'solution/solve.sh': '#!/bin/sh\necho hello > /srv/hello.txt\n',
@@ -50,7 +50,7 @@ test('calibration chooses the strictest mode in which the solution passes', asyn
 })
 
 test('a task whose tests only read files withstands every cheat', async () => {
-  const calibration = await calibrate(bench.provider, await requestFor('hello'))
+  const calibration = await calibrate(runner.provider, await requestFor('hello'))
   expect(calibration).toMatchObject({
     kind: 'fit',
     mode: 'workspace',
@@ -67,7 +67,7 @@ test('a task whose tests only read files withstands every cheat', async () => {
 })
 
 test('a task whose tests load the code is weak, and the cheats that win are named', async () => {
-  const calibration = await calibrate(bench.provider, await requestFor('answer', ANSWER_TASK))
+  const calibration = await calibrate(runner.provider, await requestFor('answer', ANSWER_TASK))
   expect(calibration).toMatchObject({ kind: 'fit', mode: 'workspace', strength: 'weak' })
   if (calibration.kind === 'unfit') throw new Error(calibration.reason)
   const winners = calibration.winners.filter((id) => id !== 'reward-daemon') // a race
@@ -78,8 +78,8 @@ test('a task whose tests load the code is weak, and the cheats that win are name
 })
 
 test('a task whose tests run a program of the candidate is weak, whatever the program is called', async () => {
-  const folder = writeAttackedTasks(join(bench.folder, 'programs'))('program', false)
-  const calibration = await calibrate(bench.provider, await requestIn(folder))
+  const folder = writeAttackedTasks(join(runner.folder, 'programs'))('program', false)
+  const calibration = await calibrate(runner.provider, await requestIn(folder))
   expect(calibration).toMatchObject({ kind: 'fit', mode: 'workspace', strength: 'weak' })
   if (calibration.kind === 'unfit') throw new Error(calibration.reason)
   expect(calibration.winners).toContain('code-take-over')
@@ -91,21 +91,21 @@ test('a program that the solution puts outside the working directory is tried as
     'tests/test.sh':
       '#!/bin/sh\nif [ "$(sh /srv/tool/run)" = hello ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt\n',
   }
-  const calibration = await calibrate(bench.provider, await requestFor('tool', tool))
+  const calibration = await calibrate(runner.provider, await requestFor('tool', tool))
   expect(calibration).toMatchObject({ mode: 'snapshot', carried: ['/srv/tool'], strength: 'weak' })
   if (calibration.kind === 'unfit') throw new Error(calibration.reason)
   expect(calibration.winners).toContain('carried-files')
 }, 60_000)
 
 test('a task with a working grader is strong', async () => {
-  const folder = writeAttackedTasks(join(bench.folder, 'attacked'))('answer', true)
-  const calibration = await calibrate(bench.provider, await requestIn(folder))
+  const folder = writeAttackedTasks(join(runner.folder, 'attacked'))('answer', true)
+  const calibration = await calibrate(runner.provider, await requestIn(folder))
   expect(calibration).toMatchObject({ kind: 'fit', mode: 'grader', strength: 'strong', winners: [] })
 })
 
 test('a broken sandbox is an error and not a calibration', async () => {
   const toml = '[environment]\ndocker_image = "nobody/knows:this"\nworkdir = "/app"\n'
-  await expect(calibrate(bench.provider, await requestFor('lost', { 'task.toml': toml }))).rejects.toThrow(
+  await expect(calibrate(runner.provider, await requestFor('lost', { 'task.toml': toml }))).rejects.toThrow(
     SandboxUnavailable,
   )
 })
@@ -150,7 +150,7 @@ test.runIf(process.env.ASSAY_TEST_LONG)(
   'tests in Python that load the code are weak, whatever runs them',
   async () => {
     const winners = async (name: string, files: Record<string, string>) => {
-      const calibration = await calibrate(bench.provider, await requestFor(name, { ...PYTHON_TASK, ...files }))
+      const calibration = await calibrate(runner.provider, await requestFor(name, { ...PYTHON_TASK, ...files }))
       if (calibration.kind === 'unfit') throw new Error(calibration.reason)
       expect(calibration.strength).toBe('weak')
       return calibration.winners.filter((id) => id !== 'reward-daemon')

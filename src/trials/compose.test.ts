@@ -6,7 +6,7 @@ import { IMAGE, taskToml, writeTask } from '../../test/support/trials/trial-runn
 import { nop, oracle, shellCommand } from '../harnesses/reference.ts'
 import { SandboxUnsupported } from '../sandboxes/sandbox.ts'
 
-/** Answers each connection with a line: what is in its environment, its files and its own count. */
+/** Answers each connection with a line: its environment, its files and a count of connections. */
 const SERVER = `use IO::Socket::INET;
 open my $f, '<', '/srv/data/word' or die; my $word = <$f>; chomp $word;
 my $s = IO::Socket::INET->new(LocalPort => 7000, Listen => 5, ReuseAddr => 1) or die;
@@ -48,7 +48,7 @@ const FILES = {
   'environment/code/server.pl': SERVER,
   'environment/data/word': 'world\n',
   'solution/solve.sh': `#!/bin/bash\n${ASK}; echo "$line" > /app/answer\n`,
-  // The count goes on, so it is the same server; the volume is the same too.
+  // The count continues, so it is the same server; the volume is the same too.
   'tests/test.sh': `#!/bin/bash\n${ASK}
 [ "$(cat /app/answer)" = "hello world 1" ] && [ "$line" = "hello world 2" ] && [ "$(cat /srv/shared/first)" = one ]
 echo $((1 - $?)) > /logs/verifier/reward.txt\n`,
@@ -56,12 +56,12 @@ echo $((1 - $?)) > /logs/verifier/reward.txt\n`,
 
 const end = `[[verifier.collect]]\nservice = "server"\ncommand = "cp /srv/count /srv/kept; exit 3"\n`
 const top = 'artifacts = [{ source = "/srv/kept", destination = "count", service = "server" }]'
-inSandboxes(({ bench, share }) => {
+inSandboxes(({ runner, share }) => {
   const composed = (name: string, files: Record<string, string> = {}) =>
-    writeTask(join(bench.folder, name), { ...FILES, 'task.toml': taskToml({ top, end }, null), ...files })
+    writeTask(join(runner.folder, name), { ...FILES, 'task.toml': taskToml({ top, end }, null), ...files })
 
   test('sidecars run beside the agent and the tests; their hooks, logs and files are stored', async () => {
-    const record = await bench.run(composed('composed'), oracle)
+    const record = await runner.run(composed('composed'), oracle)
     expect(record, record.error ?? '').toMatchObject({
       state: 'passed',
       sidecars: [
@@ -72,9 +72,9 @@ inSandboxes(({ bench, share }) => {
         { hooks: [{ service: 'server', exit: { code: 3 } }], artifacts: [{ service: 'server', destination: 'count' }] },
       ],
     })
-    expect(bench.output('artifacts', 'count')).toBe('1\n')
-    expect(existsSync(join(bench.folder, 'sidecar-server.log'))).toBe(true)
-    expect(await bench.run(composed('composed'), nop)).toMatchObject({ state: 'failed', reward: 0 })
+    expect(runner.output('artifacts', 'count')).toBe('1\n')
+    expect(existsSync(join(runner.folder, 'sidecar-server.log'))).toBe(true)
+    expect(await runner.run(composed('composed'), nop)).toMatchObject({ state: 'failed', reward: 0 })
   }, 60_000)
 
   test('a separate verifier gets the files of a sidecar but not the sidecar', async () => {
@@ -85,7 +85,7 @@ inSandboxes(({ bench, share }) => {
 [ "$(cat /srv/kept)" = 1 ] && ! (exec 3<> /dev/tcp/server/7000) 2> /dev/null
 echo $((1 - $?)) > /logs/verifier/reward.txt\n`,
     })
-    const record = await bench.run(task, oracle)
+    const record = await runner.run(task, oracle)
     expect(record, record.error ?? '').toMatchObject({ state: 'passed' })
   }, 60_000)
 
@@ -104,7 +104,7 @@ echo $((1 - $?)) > /logs/verifier/reward.txt\n`,
       ],
     ]),
   )('a sidecar that never becomes ready (%s) is an error and never a zero', async (name, compose, error) => {
-    const record = await bench.run(composed(`never ${name}`, { 'environment/docker-compose.yaml': compose }), oracle)
+    const record = await runner.run(composed(`never ${name}`, { 'environment/docker-compose.yaml': compose }), oracle)
     expect(record).toMatchObject({ state: 'errored', class: 'sandbox_error', reward: null })
     expect(record.error).toMatch(error)
   })
@@ -125,16 +125,16 @@ echo $((1 - $?)) > /logs/verifier/reward.txt\n`,
     ]),
   )('unsupported compose features are rejected by name before anything runs: %s', async (name, compose, sentence) => {
     const task = composed(`refused ${name}`, { 'environment/docker-compose.yaml': compose })
-    await expect(bench.run(task, oracle)).rejects.toThrow(SandboxUnsupported)
-    await expect(bench.run(task, oracle)).rejects.toThrow(sentence)
+    await expect(runner.run(task, oracle)).rejects.toThrow(SandboxUnsupported)
+    await expect(runner.run(task, oracle)).rejects.toThrow(sentence)
   })
 
   test('the agent can neither change mounted task files nor reach anything but its sidecars', async () => {
-    const record = await bench.run(
+    const record = await runner.run(
       composed('contained'),
       shellCommand('(exec 3<> /dev/tcp/1.1.1.1/80) || getent hosts example.com || exit 7'),
     )
     expect(record.steps[0]?.agent).toMatchObject({ code: 7 })
-    expect(existsSync(join(bench.folder, 'contained/environment/data/word'))).toBe(true)
+    expect(existsSync(join(runner.folder, 'contained/environment/data/word'))).toBe(true)
   })
 })

@@ -32,25 +32,25 @@ const place = (): TrialModel => {
   }
 }
 
-/** A micro-dollar for each token. */
+/** One micro-dollar per token. */
 const PRICES = { input: 1, output: 1, cacheRead: 1, cacheWrite5m: 1 }
 
 const says = (...turns: { say?: string; run?: string }[]) => provider.setScript({ tasks: [{ match: 'hello', turns }] })
 
-inSandboxes(({ bench, isFull }) => {
-  const task = (name: string, files: Record<string, string> = {}) => writeTask(join(bench.folder, name), files)
+inSandboxes(({ runner, isFull }) => {
+  const task = (name: string, files: Record<string, string> = {}) => writeTask(join(runner.folder, name), files)
   const run = (folder: string, mode: 'workspace' | 'shared-live' = 'workspace') =>
-    bench.run(folder, mini, mode, { model: place() })
+    runner.run(folder, mini, mode, { model: place() })
 
   test('mini solves a task; its log and its trajectory are stored', async () => {
     says({ say: 'I write it.', run: 'pwd; echo hello > hello.txt' }, { run: 'cat hello.txt; exit 3' }, { say: 'Done.' })
     const record = await run(task('solved'))
     expect(record).toMatchObject({ state: 'passed', class: 'verified', reward: 1, harness: 'mini' })
-    expect(bench.output('agent-1.log')).toContain('"text":"/app\\n\\n[exit code 0]"')
-    expect(bench.output('agent-1.log')).toContain('"text":"hello\\n\\n[exit code 3]"')
-    const trajectory = JSON.parse(bench.output('trajectory-1.json'))
+    expect(runner.output('agent-1.log')).toContain('"text":"/app\\n\\n[exit code 0]"')
+    expect(runner.output('agent-1.log')).toContain('"text":"hello\\n\\n[exit code 3]"')
+    const trajectory = JSON.parse(runner.output('trajectory-1.json'))
     expect(trajectory).toMatchObject({ agent: { name: 'mini', model_name: 'large-1' }, steps: { length: 4 } })
-    expect(readdirSync(bench.folder).filter((name) => name.startsWith('line'))).toEqual([])
+    expect(readdirSync(runner.folder).filter((name) => name.startsWith('line'))).toEqual([])
   })
 
   if (!isFull) return
@@ -61,7 +61,7 @@ inSandboxes(({ bench, isFull }) => {
       {},
     )
     expect(await run(task('bare'))).toMatchObject({ state: 'passed' })
-    const log = bench.output('agent-1.log')
+    const log = runner.output('agent-1.log')
     expect(log).toContain('exit code')
     for (const word of [CANARY, provider.url, 'large-1']) expect(log).not.toContain(word)
   })
@@ -73,7 +73,7 @@ inSandboxes(({ bench, isFull }) => {
       {},
     )
     expect(await run(task('background'))).toMatchObject({ state: 'passed' })
-    expect(bench.output('agent-1.log')).toContain('"text":"/app\\n\\n[exit code 0]"')
+    expect(runner.output('agent-1.log')).toContain('"text":"/app\\n\\n[exit code 0]"')
   })
 
   test('a conversation works in mode shared-live', async () => {
@@ -98,16 +98,16 @@ inSandboxes(({ bench, isFull }) => {
     says(turn, {})
     const model = where === 'in its model' ? withFault({ hang: 'before' }) : place()
     const folder = task(`late ${where}`, { 'task.toml': taskToml({ agentSec: 3 }) })
-    const record = await bench.run(folder, mini, 'workspace', { model })
+    const record = await runner.run(folder, mini, 'workspace', { model })
     expect(record).toMatchObject({ state: 'passed', class: 'agent_timeout', limit: 'seconds' })
   })
 
   test('a model that stops answering ends the agent, and its work is verified', async () => {
     says({ run: 'echo hello > hello.txt' }, {})
     const model = withFault({ status: 402, message: 'nothing left to spend' })
-    const record = await bench.run(task('spent'), mini, 'workspace', { model })
+    const record = await runner.run(task('spent'), mini, 'workspace', { model })
     expect(record).toMatchObject({ state: 'passed', class: 'agent_exit' })
-    expect(bench.output('agent-1.log')).toContain('nothing left to spend')
+    expect(runner.output('agent-1.log')).toContain('nothing left to spend')
   })
 
   test('every call through the gateway is metered at its level, and the budget ends the agent', async () => {
@@ -120,7 +120,7 @@ inSandboxes(({ bench, isFull }) => {
     const tried = async (name: string, budgetMicros: number | null) => {
       const { token, tunnelSecret, id } = await gateway.sandbox({ budgetMicros, terms })
       await using model = openModel({ ...place().access, token }, { url: gateway.gateway.url, tunnelSecret })
-      const record = await bench.run(task(name), mini, 'workspace', { model: { ...place(), ask: model.ask } })
+      const record = await runner.run(task(name), mini, 'workspace', { model: { ...place(), ask: model.ask } })
       return { record, totals: await readGrant(gateway.ledger, id) }
     }
 
@@ -133,7 +133,7 @@ inSandboxes(({ bench, isFull }) => {
     provider.forget()
     const short = await tried('short', (totals.costMicros ?? 0) / 2 + terms.outputTokens)
     expect(short.record).toMatchObject({ class: 'agent_exit' })
-    expect(bench.output('agent-1.log')).toContain('The model answered 402')
+    expect(runner.output('agent-1.log')).toContain('The model answered 402')
     expect(provider.calls().length).toBeLessThan(3)
   })
 
@@ -142,13 +142,13 @@ inSandboxes(({ bench, isFull }) => {
     const folder = task('hungry', { 'task.toml': taskToml({ environment: 'memory_mb = 64' }) })
     const record = await run(folder)
     expect(record.state).toBe('passed')
-    expect(existsSync(join(bench.folder, 'agent-1.log'))).toBe(true)
+    expect(existsSync(join(runner.folder, 'agent-1.log'))).toBe(true)
   })
 
   test('binary output, even a flood of it, does no harm', async () => {
     says({ run: 'head -c 3m /dev/urandom; echo hello > hello.txt' }, {})
     expect(await run(task('flood'))).toMatchObject({ state: 'passed' })
-    expect(bench.output('agent-1.log').length).toBeLessThan(300_000)
+    expect(runner.output('agent-1.log').length).toBeLessThan(300_000)
   })
 
   test('a custom harness runs in the image, with its files, variables and instruction', async () => {
@@ -160,7 +160,7 @@ inSandboxes(({ bench, isFull }) => {
       env: { KEY: '{token}' },
       files: [{ path: '.house/rc', text: '[ "$KEY" = {token} ] && WORD={level}\n' }],
     })
-    const record = await bench.run(task('described'), house, 'workspace', { model: place() })
+    const record = await runner.run(task('described'), house, 'workspace', { model: place() })
     expect(record).toMatchObject({ state: 'passed', class: 'verified' })
   })
 })

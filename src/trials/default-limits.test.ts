@@ -5,16 +5,16 @@ import { IMAGE, taskToml, writeTask } from '../../test/support/trials/trial-runn
 import { DEFAULT_LIMITS } from '../harbor/limits.ts'
 import { shellCommand } from '../harnesses/reference.ts'
 
-/** Takes a little more than the default, and then stops: a sandbox without a limit does no harm with it. */
+/** Uses a little more than the default, then stops, so that a sandbox without limits does no harm. */
 const TOO_MUCH_MB = DEFAULT_LIMITS.memoryMb + 256
 const BOMB = `perl -e 'my $kept = "x" x (${TOO_MUCH_MB} << 20); print "took all"'`
 const SHM = `head -c ${(DEFAULT_LIMITS.shmMb + 16) << 20} /dev/zero > /dev/shm/file || exit 7`
 
-inSandboxes(({ bench }) => {
-  const write = (name: string, files: Record<string, string>) => writeTask(join(bench.folder, name), files)
+inSandboxes(({ runner }) => {
+  const write = (name: string, files: Record<string, string>) => writeTask(join(runner.folder, name), files)
 
   test('an agent of a task without declared memory ends at the default limit, and is verified', async () => {
-    const record = await bench.run(
+    const record = await runner.run(
       write('agent', { 'task.toml': taskToml({ agentSec: 100 }) }),
       shellCommand(`echo hello > hello.txt; ${BOMB}`),
     )
@@ -25,7 +25,7 @@ inSandboxes(({ bench }) => {
   }, 300_000)
 
   test('shared memory has its own limit', async () => {
-    const record = await bench.run(write('shm', {}), shellCommand(`echo hello > hello.txt; ${SHM}`))
+    const record = await runner.run(write('shm', {}), shellCommand(`echo hello > hello.txt; ${SHM}`))
     expect(record).toMatchObject({ state: 'passed', class: 'agent_exit', reward: 1, steps: [{ agent: { code: 7 } }] })
   }, 300_000)
 
@@ -34,7 +34,7 @@ inSandboxes(({ bench }) => {
       'task.toml': taskToml().replace('[verifier]\ntimeout_sec = 20', '[verifier]\ntimeout_sec = 100'),
       'tests/test.sh': `#!/bin/bash\n${BOMB}\nexit $?\n`,
     })
-    const record = await bench.run(task, shellCommand('true'))
+    const record = await runner.run(task, shellCommand('true'))
     expect(record).toMatchObject({ state: 'errored', class: 'verifier_error' })
     expect(record.error).toMatch(/limit: memory/)
   }, 300_000)
@@ -56,7 +56,7 @@ volumes:
       'environment/greedy/run.sh': `${BOMB}\n: > /srv/shared/over\nexit 9\n`,
     })
     const wait = 'until [ -e /srv/shared/over ]; do sleep 0.2; done; echo hello > hello.txt'
-    const record = await bench.run(task, shellCommand(wait))
+    const record = await runner.run(task, shellCommand(wait))
     expect(record).toMatchObject({ state: 'passed', reward: 1 })
     expect(record.sidecars).toMatchObject([{ name: 'greedy', exit: { code: 9, limit: 'memory' } }])
   }, 300_000)
@@ -67,7 +67,7 @@ volumes:
       'environment/Dockerfile': `FROM ${IMAGE}\nCOPY bomb.sh /\nRUN sh /bomb.sh && touch /survived\n`,
       'environment/bomb.sh': BOMB,
     })
-    const record = await bench.run(task, shellCommand('true'))
+    const record = await runner.run(task, shellCommand('true'))
     expect(record).toMatchObject({ state: 'errored', class: 'sandbox_error' })
     expect(record.error).not.toContain('took all')
   }, 300_000)

@@ -4,17 +4,17 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openTrialRunner, writeTask } from '../../test/support/trials/trial-runner.ts'
 import { shellCommand } from '../harnesses/reference.ts'
 
-let bench: Awaited<ReturnType<typeof openTrialRunner>>
+let runner: Awaited<ReturnType<typeof openTrialRunner>>
 beforeAll(async () => {
-  bench = await openTrialRunner('docker')
+  runner = await openTrialRunner('docker')
 }, 600_000)
-afterAll(async () => bench[Symbol.asyncDispose]())
+afterAll(async () => runner[Symbol.asyncDispose]())
 
 async function patchAfter(name: string, line: string): Promise<string> {
-  const task = writeTask(join(bench.folder, name), { 'environment/main.py': 'a\nb\n', 'environment/zz/last': 'x\n' })
-  const record = await bench.run(task, shellCommand(line), 'workspace', { savesPatch: true })
+  const task = writeTask(join(runner.folder, name), { 'environment/main.py': 'a\nb\n', 'environment/zz/last': 'x\n' })
+  const record = await runner.run(task, shellCommand(line), 'workspace', { savesPatch: true })
   expect(record.state).not.toBe('errored')
-  return readFileSync(join(bench.folder, 'changes.patch'), 'latin1')
+  return readFileSync(join(runner.folder, 'changes.patch'), 'latin1')
 }
 
 test('changes of an agent in a container are written as a patch', async () => {

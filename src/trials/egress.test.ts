@@ -16,7 +16,7 @@ import type { Network } from '../harbor/task.ts'
 import type { EgressOptions } from '../sandboxes/egress/egress.ts'
 import { openNetwork } from './network.ts'
 
-// Real sandboxes that speak HTTP by hand; the outside is a server of this machine at a public address.
+// Real sandboxes that speak HTTP by hand; the internet is a server of this machine at a public address.
 
 let subject: ProviderUnderTest
 let server: LoopbackServer
@@ -58,7 +58,7 @@ tunnel() { open && printf 'CONNECT %s HTTP/1.1\\r\\n\\r\\n%s' "$1" "$2" >&3 && c
 `
 const GET = "$'GET /tunnelled HTTP/1.1\\r\\nHost: good.example\\r\\nConnection: close\\r\\n\\r\\n'"
 
-/** Runs a line of bash in a sandbox with that network. Says also what was looked up and dialled. */
+/** Runs a bash command in a sandbox with a network. Also returns the names looked up and the addresses dialled. */
 async function inSandbox(network: Network, line: string, limits: Partial<EgressOptions> = {}) {
   const asked: string[] = []
   const dialled: string[] = []
@@ -74,8 +74,8 @@ async function inSandbox(network: Network, line: string, limits: Partial<EgressO
     ...limits,
   }
   const opened = openNetwork(network, { egress })
-  await using bench = await openCaseContext(subject)
-  const { output } = await bench.run(['bash', '-c', FUNCTIONS + line], { ports: opened.ports, env: opened.env })
+  await using runner = await openCaseContext(subject)
+  const { output } = await runner.run(['bash', '-c', FUNCTIONS + line], { ports: opened.ports, env: opened.env })
   opened.close()
   return { output, asked, dialled, record: opened.summary() }
 }
@@ -162,7 +162,7 @@ test.each([
   ['tunnel good.example', 'malformed'],
   ['tunnel user@good.example:443', 'malformed'],
 ])('%s is refused: %s', async (line, reason) => {
-  // Listing a private place does not open it.
+  // Listing a private address does not allow it.
   for (const network of [OPEN, listed('good.example', 'inside.example', 'metadata.example', 'half.example')]) {
     const { output, dialled, record } = await inSandbox(network, line)
     expect(output).toMatch(/^HTTP\/1\.1 403 Forbidden/)

@@ -11,7 +11,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** The settings of a configuration, as git itself reads them. */
+/** Returns the settings of a configuration as git reads them. */
 function readByGit(text: string): string[] {
   const file = join(folder, 'config')
   writeFileSync(file, text)

@@ -12,11 +12,11 @@ import { type Harness, type HarnessRun, toEnv } from '../harnesses/harness.ts'
 import { HarnessUnfit } from '../harnesses/harness-unfit.ts'
 import type { TrialModel } from './trial-request.ts'
 
-let bench: Awaited<ReturnType<typeof openTrialRunner>>
+let runner: Awaited<ReturnType<typeof openTrialRunner>>
 beforeAll(async () => {
-  bench = await openTrialRunner('bwrap')
+  runner = await openTrialRunner('bwrap')
 }, 600_000)
-afterAll(async () => bench[Symbol.asyncDispose]())
+afterAll(async () => runner[Symbol.asyncDispose]())
 
 const TARBALL = { path: 'program', name: 'made-up', version: '1', integrity: 'sha512-' }
 const LOCK: BundleLock = { package: 'made-up', version: '1', tarballs: [TARBALL] }
@@ -25,9 +25,9 @@ const ACCESS: TrialModel['access'] = {
   ...{ wireLevel: { nothing: true }, contextTokens: 1, outputTokens: 1, baseUrl: 'http://127.0.0.1:31281', token: 't' },
 }
 
-/** A program that is installed already. Its script says what it does. */
+/** Creates an installed program from a script. */
 function program(name: string, script: string, run: Partial<HarnessRun> = {}): { harness: Harness; folder: string } {
-  const folder = join(bench.folder, `bundles-${name}`)
+  const folder = join(runner.folder, `bundles-${name}`)
   const place = join(folder, toFolderName({ id: name, lock: LOCK }), 'program')
   mkdirSync(place, { recursive: true })
   writeFileSync(join(place, 'run'), script)
@@ -61,10 +61,10 @@ ls /assay/home /assay/bundle 2>/dev/null | grep . && exit 1
 (${ASKS}) 2>/dev/null && exit 1
 [ "$(cat /app/hello.txt)" = hello ] && echo 1 > /logs/verifier/reward.txt
 `
-  const task = writeTask(join(bench.folder, 'whole'), { 'tests/test.sh': tests })
+  const task = writeTask(join(runner.folder, 'whole'), { 'tests/test.sh': tests })
   const { harness, folder } = program('whole', script, { files: [{ path: 'config/a.json', text: '{}' }] })
   for (const mode of ['workspace', 'snapshot', 'shared-cold'] as const) {
-    const record = await bench.run(task, harness, mode, { model: model(), bundles: { folder } })
+    const record = await runner.run(task, harness, mode, { model: model(), bundles: { folder } })
     expect(record).toMatchObject({ state: 'passed', class: 'verified', harness: 'whole' })
   }
 })
@@ -78,8 +78,8 @@ test('HOME belongs to the user of the agent', async () => {
   const { harness, folder } = program('owner', script, { files })
   for (const user of ['"nobody"', '12345', '"root"']) {
     const toml = taskToml().replace('[agent]', `[agent]\nuser = ${user}`)
-    const task = writeTask(join(bench.folder, `owner ${user.replaceAll('"', '')}`), { 'task.toml': toml })
-    const record = await bench.run(task, harness, 'workspace', { model: model(), bundles: { folder } })
+    const task = writeTask(join(runner.folder, `owner ${user.replaceAll('"', '')}`), { 'task.toml': toml })
+    const record = await runner.run(task, harness, 'workspace', { model: model(), bundles: { folder } })
     expect(record.steps[0]?.agent).toMatchObject({ code: 0 })
   }
 })
@@ -90,12 +90,12 @@ test('skills of the task are copied to the folder where the program looks for th
     '#!/bin/bash\n[ "$1" = --version ] || cat ~/skills/greet/SKILL.md > /app/hello.txt\n',
     { files: [], skills: 'skills' },
   )
-  const task = writeTask(join(bench.folder, 'skilled'), {
+  const task = writeTask(join(runner.folder, 'skilled'), {
     'task.toml': taskToml({ environment: 'skills_dir = "/skills"' }, null),
     'environment/Dockerfile': `FROM ${IMAGE}\nCOPY greet /skills/greet\n`,
     'environment/greet/SKILL.md': 'hello',
   })
-  const record = await bench.run(task, harness, 'workspace', { model: model(), bundles: { folder } })
+  const record = await runner.run(task, harness, 'workspace', { model: model(), bundles: { folder } })
   expect(record).toMatchObject({ state: 'passed' })
 })
 
@@ -104,16 +104,16 @@ test.each([
   ['needs a library that the image lacks', '#!/lib/ld-musl-nowhere.so.1\n', 'does not run in the image'],
 ])('a program that %s is an operator error, and nothing is run', async (_name, script, message) => {
   const { harness, folder } = program(`unfit-${script.length}`, script)
-  const task = writeTask(join(bench.folder, `unfit ${script.length}`))
+  const task = writeTask(join(runner.folder, `unfit ${script.length}`))
   const onConnection = vi.fn<() => void>()
   const port = { port: 31_281, onConnection }
-  const record = await bench.run(task, harness, 'workspace', { model: model({ port }), bundles: { folder } })
+  const record = await runner.run(task, harness, 'workspace', { model: model({ port }), bundles: { folder } })
   expect(record).toMatchObject({ state: 'errored', class: 'operator_error', reward: null, steps: [] })
   expect(record.error).toContain(message)
   expect(onConnection).not.toHaveBeenCalled()
 })
 
-/** A program of this machine, changed in its header. */
+/** Returns a changed copy of a program of this machine. */
 function changed(bytes: Buffer, change: (copy: Buffer) => void): Buffer {
   const copy = Buffer.from(bytes)
   change(copy)
@@ -145,7 +145,7 @@ test.skipIf(process.arch !== 'x64').each<[string, Buffer | null, string]>([
   ['is truncated', TRUE.subarray(0, 60), 'neither a Linux executable'],
   ['does not exist', null, 'bundle does not contain this file'],
 ])('an uploaded program that %s is an operator error with an explanation', async (name, bytes, message) => {
-  const place = join(bench.folder, `sent-${name}`)
+  const place = join(runner.folder, `sent-${name}`)
   mkdirSync(place)
   if (bytes) writeFileSync(join(place, 'run'), bytes)
   else writeFileSync(join(place, 'other'), '')
@@ -156,9 +156,9 @@ test.skipIf(process.arch !== 'x64').each<[string, Buffer | null, string]>([
     ...{ command: ['{bundle}/run'], bundle: { digest, node: false, probe: ['{bundle}/run'] } },
   })
   const onConnection = vi.fn<() => void>()
-  const record = await bench.run(writeTask(join(bench.folder, `task-${name}`)), harness, 'workspace', {
+  const record = await runner.run(writeTask(join(runner.folder, `task-${name}`)), harness, 'workspace', {
     model: model({ port: { port: 31_281, onConnection } }),
-    bundles: { folder: join(bench.folder, 'sent-bundles'), openUploaded: async () => Readable.from([archive]) },
+    bundles: { folder: join(runner.folder, 'sent-bundles'), openUploaded: async () => Readable.from([archive]) },
   })
   expect(record).toMatchObject({ state: 'errored', class: 'operator_error', steps: [] })
   expect(record.error).toContain(message)
@@ -169,7 +169,7 @@ test.each(['{bundle}/../outside', '{bundle}/sub/../../outside', '{bundle}/sub'])
   'a program at %s, outside the bundle, is not read',
   async (program) => {
     const name = `outside-${program.replaceAll(/\W/g, '-')}`
-    const bundles = join(bench.folder, name)
+    const bundles = join(runner.folder, name)
     mkdirSync(join(bundles, 'packed/sub'), { recursive: true })
     writeFileSync(join(bundles, 'outside'), '#!/secret/of/the/worker\n')
     writeFileSync(join(bundles, 'packed/run'), '')
@@ -179,7 +179,7 @@ test.each(['{bundle}/../outside', '{bundle}/sub/../../outside', '{bundle}/sub'])
       ...{ id: 'custom/a', name: 'Own', version: '1', protocols: ['openai-chat'], levels: {}, env: {}, files: [] },
       ...{ command: ['{bundle}/run'], bundle: { digest, node: false, probe: [program] } },
     })
-    const record = await bench.run(writeTask(join(bench.folder, `task-${name}`)), harness, 'workspace', {
+    const record = await runner.run(writeTask(join(runner.folder, `task-${name}`)), harness, 'workspace', {
       model: model(),
       bundles: { folder: bundles, openUploaded: async () => Readable.from([archive]) },
     })
@@ -190,15 +190,15 @@ test.each(['{bundle}/../outside', '{bundle}/sub/../../outside', '{bundle}/sub'])
 
 test('a program that refuses a task, and a model that never answers, are operator errors', async () => {
   const { harness, folder } = program('good', '#!/bin/bash\n[ "$1" = --version ] || echo hello > /app/hello.txt\n')
-  const task = writeTask(join(bench.folder, 'refused'))
+  const task = writeTask(join(runner.folder, 'refused'))
   const plan = (): never => {
     throw new HarnessUnfit('It cannot do this.')
   }
   expect(
-    await bench.run(task, { ...harness, plan }, 'workspace', { model: model(), bundles: { folder } }),
+    await runner.run(task, { ...harness, plan }, 'workspace', { model: model(), bundles: { folder } }),
   ).toMatchObject({ class: 'operator_error', error: 'It cannot do this.' })
   const fault = async () => 'The key was refused.'
-  expect(await bench.run(task, harness, 'workspace', { model: model({ fault }), bundles: { folder } })).toMatchObject({
+  expect(await runner.run(task, harness, 'workspace', { model: model({ fault }), bundles: { folder } })).toMatchObject({
     state: 'errored',
     class: 'operator_error',
     error: 'The key was refused.',
@@ -208,19 +208,19 @@ test('a program that refuses a task, and a model that never answers, are operato
 
 test('without a folder for bundles nothing is run', async () => {
   const { harness } = program('homeless', '#!/bin/bash\n')
-  const task = writeTask(join(bench.folder, 'homeless'))
-  expect(await bench.run(task, harness, 'workspace', { model: model() })).toMatchObject({ class: 'operator_error' })
+  const task = writeTask(join(runner.folder, 'homeless'))
+  expect(await runner.run(task, harness, 'workspace', { model: model() })).toMatchObject({ class: 'operator_error' })
 })
 
 test('a proxy that the image sets is not used for the model', async () => {
   const script = `#!/bin/bash\n[ "$1" = --version ] || { echo "$http_proxy $no_proxy" > /app/said; ${ASKS} > /app/hello.txt; }\n`
   const { harness, folder } = program('proxied', script, { env: toEnv({}) })
-  const task = writeTask(join(bench.folder, 'proxied'), {
+  const task = writeTask(join(runner.folder, 'proxied'), {
     'task.toml': taskToml({}, null),
     'environment/Dockerfile': `FROM ${IMAGE}\nENV http_proxy=http://nowhere:1\n`,
     'tests/test.sh':
       '#!/bin/bash\n[ "$(cat /app/said)" = "http://nowhere:1 localhost,127.0.0.1,::1" ] && echo 1 > /logs/verifier/reward.txt\n',
   })
-  const record = await bench.run(task, harness, 'workspace', { model: model(), bundles: { folder } })
+  const record = await runner.run(task, harness, 'workspace', { model: model(), bundles: { folder } })
   expect(record).toMatchObject({ state: 'passed' })
 })

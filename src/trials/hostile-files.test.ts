@@ -19,11 +19,11 @@ type Attack = {
   line: string
   mode: VerifyMode
   files?: Record<string, string>
-  /** Any: what can be carried over differs between sandboxes. */
+  /** `any`: sandboxes differ in the files that can be carried over. */
   state: 'passed' | 'failed' | 'any'
 }
 
-/** Files that would block or mislead whatever opens them as root when the next sandbox starts. */
+/** Files that would block or mislead a process that opens them as root when the next sandbox starts. */
 const ATTACKS: Attack[] = [
   { what: 'account files are pipes', line: `${DONE}; ${PIPES}`, mode: 'snapshot', state: 'passed' },
   { what: 'account files are pipes', line: `${DONE}; ${PIPES}`, mode: 'shared-cold', state: 'passed' },
@@ -68,12 +68,12 @@ const ATTACKS: Attack[] = [
   },
 ]
 
-inSandboxes(({ bench, share }) => {
+inSandboxes(({ runner, share }) => {
   test.each(share(ATTACKS))(
     'files of an agent do not prevent later sandboxes, and its trial is scored: $what ($mode)',
     async ({ what, line, mode, files = { 'task.toml': QUICK }, state }) => {
-      const task = writeTask(join(bench.folder, `${what} ${mode}`.replaceAll('/', '')), files)
-      const record = await bench.run(task, shellCommand(line), mode)
+      const task = writeTask(join(runner.folder, `${what} ${mode}`.replaceAll('/', '')), files)
+      const record = await runner.run(task, shellCommand(line), mode)
       expect(record.error).toBe(null)
       expect(state === 'any' ? ['passed', 'failed'] : [state]).toContain(record.state)
     },

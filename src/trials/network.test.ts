@@ -10,20 +10,20 @@ import { oracle } from '../harnesses/reference.ts'
 import { findMode } from './calibrate.ts'
 import { runTrial } from './run-trial.ts'
 
-// The outside is a server of this machine at a public address.
+// The internet is a server of this machine at a public address.
 
-let bench: Awaited<ReturnType<typeof openTrialRunner>>
+let runner: Awaited<ReturnType<typeof openTrialRunner>>
 let server: LoopbackServer
 beforeAll(async () => {
-  bench = await openTrialRunner('bwrap')
+  runner = await openTrialRunner('bwrap')
   server = await startServer((_, response) => response.end('hello'))
 }, 600_000)
 afterAll(async () => {
   await server?.[Symbol.asyncDispose]()
-  await bench?.[Symbol.asyncDispose]()
+  await runner?.[Symbol.asyncDispose]()
 })
 
-/** Prints what the outside answers, or nothing. */
+/** Prints the answer of the internet server, or nothing. */
 const ASK = String.raw`
 proxy=$(echo "$http_proxy" | sed 's,http://,,; s,:,/,')
 [ -n "$proxy" ] && exec 3<>"/dev/tcp/$proxy" && printf 'GET http://good.example/ HTTP/1.1\r\nConnection: close\r\n\r\n' >&3 && tail -n 1 <&3
@@ -35,7 +35,7 @@ if [ "$(${ASK})" = hello ] && grep -q hello /app/hello.txt; then echo 1; else ec
 }
 
 async function requestFor(name: string, files: Record<string, string>) {
-  const folder = writeTask(join(bench.folder, name), files)
+  const folder = writeTask(join(runner.folder, name), files)
   const { task, digest } = await readTask(await openFolderSource(folder))
   const egress = {
     resolve: async (host: string) => (host === 'good.example' ? [PUBLIC] : []),
@@ -46,11 +46,11 @@ async function requestFor(name: string, files: Record<string, string>) {
     },
   }
   const signal = new AbortController().signal
-  return { task, digest, folder, variables: {}, signal, onPhase: () => {}, outputFolder: bench.folder, egress }
+  return { task, digest, folder, variables: {}, signal, onPhase: () => {}, outputFolder: runner.folder, egress }
 }
 
 const solved = async (name: string, files: Record<string, string>) =>
-  runTrial(bench.provider, { ...(await requestFor(name, files)), harness: oracle, verifyMode: 'workspace' })
+  runTrial(runner.provider, { ...(await requestFor(name, files)), harness: oracle, verifyMode: 'workspace' })
 
 const declaring = (agent: string, verifier = '') => ({
   'task.toml': taskToml().replace('[agent]', `[agent]\n${agent}`).replace('[verifier]', `[verifier]\n${verifier}`),
@@ -95,7 +95,7 @@ test.each([
   ['the agent', SOLVE_BY_ASKING, { agentNetwork: 'required', verifierNetwork: 'required' }],
   ['neither', {}, { agentNetwork: 'declared', verifierNetwork: 'declared' }],
 ])('calibration detects that a task without a declared network needs one for %s', async (name, files, needs) => {
-  expect(await findMode(bench.provider, await requestFor(name, files))).toMatchObject({
+  expect(await findMode(runner.provider, await requestFor(name, files))).toMatchObject({
     kind: 'fit',
     mode: 'workspace',
     ...needs,
@@ -104,7 +104,7 @@ test.each([
 
 test('calibration does not try networks that the task forbids', async () => {
   const closed = { ...declaring('', 'network_mode = "no-network"'), ...JUDGE_BY_ASKING }
-  const found = await findMode(bench.provider, await requestFor('closed', closed))
+  const found = await findMode(runner.provider, await requestFor('closed', closed))
   expect(found.kind).toBe('unfit')
   expect(found.attempts.map(({ verifierNetwork }) => verifierNetwork)).not.toContain('required')
 })

@@ -15,12 +15,12 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { openTrialRunner, taskToml, writeTask } from '../../test/support/trials/trial-runner.ts'
 import { nop, oracle, shellCommand } from '../harnesses/reference.ts'
 
-let bench: Awaited<ReturnType<typeof openTrialRunner>>
+let runner: Awaited<ReturnType<typeof openTrialRunner>>
 beforeAll(async () => {
-  bench = await openTrialRunner('bwrap')
+  runner = await openTrialRunner('bwrap')
 }, 600_000)
-afterAll(async () => bench[Symbol.asyncDispose]())
-beforeEach(() => rmSync(join(bench.folder, 'changes.patch'), { force: true }))
+afterAll(async () => runner[Symbol.asyncDispose]())
+beforeEach(() => rmSync(join(runner.folder, 'changes.patch'), { force: true }))
 
 const FILES = {
   'main.py': Array.from({ length: 40 }, (_, n) => `line ${n}\n`).join(''),
@@ -29,27 +29,27 @@ const FILES = {
   'logo.bin': 'a\0b',
 }
 
-/** What is in the environment's folder is in the working folder when the agent begins. */
+/** Files of the environment's folder are in the working directory when the agent starts. */
 const taskWith = (name: string, files: Record<string, string> = FILES) =>
   writeTask(
-    join(bench.folder, name),
+    join(runner.folder, name),
     Object.fromEntries(Object.entries(files).map(([path, text]) => [`environment/${path}`, text])),
   )
 
 const worked = (task: string, line: string) =>
-  bench.run(task, shellCommand(`echo hello > hello.txt\n${line}`), 'workspace', { savesPatch: true })
+  runner.run(task, shellCommand(`echo hello > hello.txt\n${line}`), 'workspace', { savesPatch: true })
 
-const patch = () => readFileSync(join(bench.folder, 'changes.patch'), 'latin1')
+const patch = () => readFileSync(join(runner.folder, 'changes.patch'), 'latin1')
 
-/** The files as they were, with the patch applied by git. */
+/** Applies the patch to the original files with git. */
 function applied(files: Record<string, string> = FILES): string {
-  const folder = mkdtempSync(join(bench.folder, 'applied-'))
+  const folder = mkdtempSync(join(runner.folder, 'applied-'))
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(dirname(join(folder, path)), { recursive: true })
     writeFileSync(join(folder, path), text)
     if (path.endsWith('.sh')) chmodSync(join(folder, path), 0o755)
   }
-  execFileSync('git', ['apply', join(bench.folder, 'changes.patch')], { cwd: folder, stdio: 'pipe' })
+  execFileSync('git', ['apply', join(runner.folder, 'changes.patch')], { cwd: folder, stdio: 'pipe' })
   return folder
 }
 
@@ -69,25 +69,25 @@ test('changes of an agent are written as a patch that git applies', async () => 
     /^# Binary files, not shown:\n# {3}logo\.bin \(changed, 3 bytes\)\n# Links, not shown:\n# {3}link\.py \(new/,
   )
   expect(patch().match(/^diff --git/gm)).toHaveLength(6)
-  expect(existsSync(join(bench.folder, 'untouched.log'))).toBe(false)
+  expect(existsSync(join(runner.folder, 'untouched.log'))).toBe(false)
 })
 
 test('without changes there is no patch, and control harnesses write none', async () => {
   const task = taskWith('same')
   for (const harness of [oracle, nop, shellCommand('true')]) {
-    await bench.run(task, harness, 'workspace', { savesPatch: true })
-    expect(existsSync(join(bench.folder, 'changes.patch')), harness.id).toBe(false)
+    await runner.run(task, harness, 'workspace', { savesPatch: true })
+    expect(existsSync(join(runner.folder, 'changes.patch')), harness.id).toBe(false)
   }
-  await bench.run(task, shellCommand('echo x > x'), 'workspace')
-  expect(existsSync(join(bench.folder, 'changes.patch'))).toBe(false)
+  await runner.run(task, shellCommand('echo x > x'), 'workspace')
+  expect(existsSync(join(runner.folder, 'changes.patch'))).toBe(false)
 })
 
 test('output of an earlier trial is removed before the next one, even if that changes nothing', async () => {
   const stale = ['changes.patch', 'trajectory-1.json', 'agent-1.log']
-  for (const name of stale) writeFileSync(join(bench.folder, name), 'from an earlier trial')
-  await bench.run(taskWith('stale'), shellCommand('true'), 'workspace', { savesPatch: true })
+  for (const name of stale) writeFileSync(join(runner.folder, name), 'from an earlier trial')
+  await runner.run(taskWith('stale'), shellCommand('true'), 'workspace', { savesPatch: true })
   for (const name of stale) {
-    const path = join(bench.folder, name)
+    const path = join(runner.folder, name)
     expect(existsSync(path) ? readFileSync(path, 'utf8') : '', name).not.toContain('from an earlier trial')
   }
 })
@@ -159,7 +159,7 @@ test('files in which every line differs are compared in bounded time', async () 
 }, 120_000)
 
 test('a working directory of / has no patch, and the file says so', async () => {
-  const task = writeTask(join(bench.folder, 'everything'), {
+  const task = writeTask(join(runner.folder, 'everything'), {
     'task.toml': taskToml().replace('workdir = "/app"', 'workdir = "/"'),
     'tests/test.sh': '#!/bin/bash\necho 1 > /logs/verifier/reward.txt\n',
   })
@@ -169,7 +169,7 @@ test('a working directory of / has no patch, and the file says so', async () => 
 
 test('several steps give one patch, from the start of the first to the end of the last', async () => {
   const step = (name: string) => `[[steps]]\nname = "${name}"\n`
-  const task = writeTask(join(bench.folder, 'steps'), {
+  const task = writeTask(join(runner.folder, 'steps'), {
     'task.toml': taskToml({ end: step('one') + step('two') }),
     'environment/main.py': 'a\n',
     ...Object.fromEntries(

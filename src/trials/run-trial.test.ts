@@ -3,35 +3,35 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { IMAGE, openTrialRunner, writeTask } from '../../test/support/trials/trial-runner.ts'
 import { nop, oracle, shellCommand } from '../harnesses/reference.ts'
 
-let bench: Awaited<ReturnType<typeof openTrialRunner>>
+let runner: Awaited<ReturnType<typeof openTrialRunner>>
 let hello: string
 beforeAll(async () => {
-  bench = await openTrialRunner('bwrap')
-  hello = writeTask(join(bench.folder, 'hello'))
+  runner = await openTrialRunner('bwrap')
+  hello = writeTask(join(runner.folder, 'hello'))
 }, 600_000)
-afterAll(async () => bench[Symbol.asyncDispose]())
+afterAll(async () => runner[Symbol.asyncDispose]())
 
 test('the oracle scores 1 and nop 0 in every mode', async () => {
   for (const mode of ['workspace', 'snapshot', 'shared-cold', 'shared-live'] as const) {
-    expect(await bench.run(hello, oracle, mode)).toMatchObject({
+    expect(await runner.run(hello, oracle, mode)).toMatchObject({
       state: 'passed',
       class: 'verified',
       reward: 1,
       verifyMode: mode,
     })
-    expect(await bench.run(hello, nop, mode)).toMatchObject({ state: 'failed', class: 'verified', reward: 0 })
+    expect(await runner.run(hello, nop, mode)).toMatchObject({ state: 'failed', class: 'verified', reward: 0 })
   }
 })
 
 test('an agent that runs out of time is stopped, and its work is still verified', async () => {
   const toml = `schema_version = "1.4"\n[task]\nname = "a/b"\n[environment]\ndocker_image = "${IMAGE}"\nworkdir = "/app"\n[agent]\ntimeout_sec = 1\n`
-  const task = writeTask(join(bench.folder, 'slow'), { 'task.toml': toml })
-  const record = await bench.run(task, shellCommand('echo hello > hello.txt; trap "" TERM; sleep 60'))
+  const task = writeTask(join(runner.folder, 'slow'), { 'task.toml': toml })
+  const record = await runner.run(task, shellCommand('echo hello > hello.txt; trap "" TERM; sleep 60'))
   expect(record).toMatchObject({ state: 'passed', class: 'agent_timeout', limit: 'seconds' })
 })
 
 test('the work of an agent that exits with an error is verified', async () => {
-  expect(await bench.run(hello, shellCommand('echo hello > hello.txt; exit 7'))).toMatchObject({
+  expect(await runner.run(hello, shellCommand('echo hello > hello.txt; exit 7'))).toMatchObject({
     state: 'passed',
     class: 'agent_exit',
   })
@@ -47,8 +47,8 @@ test.each([
     '#!/bin/sh\necho 0 > /logs/verifier/reward.txt; echo \'{"reward": 1}\' > /logs/verifier/reward.json\n',
   ],
 ])('a verifier that %s is a verifier error', async (name, script) => {
-  const task = writeTask(join(bench.folder, `verifier ${name}`), { 'tests/test.sh': script })
-  const record = await bench.run(task, oracle)
+  const task = writeTask(join(runner.folder, `verifier ${name}`), { 'tests/test.sh': script })
+  const record = await runner.run(task, oracle)
   expect(record).toMatchObject({ state: 'errored', class: 'verifier_error', reward: null })
   expect(record.error).toBeTruthy()
 })
@@ -56,6 +56,6 @@ test.each([
 test('the agent sees neither the tests nor the solution nor the name of the task', async () => {
   const line =
     'ls -d /tests /solution 2>/dev/null; env | grep -i hello; grep -rl "assay/hello" /proc/self/environ /app 2>/dev/null; exit 0'
-  const record = await bench.run(hello, shellCommand(`[ -z "$(${line})" ] && echo hello > hello.txt`))
+  const record = await runner.run(hello, shellCommand(`[ -z "$(${line})" ] && echo hello > hello.txt`))
   expect(record).toMatchObject({ state: 'passed' })
 })

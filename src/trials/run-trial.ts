@@ -4,7 +4,7 @@ import type { Environment, TaskStep } from '../harbor/task.ts'
 import { HarnessUnfit } from '../harnesses/harness-unfit.ts'
 import { nop, oracle } from '../harnesses/reference.ts'
 import { errorText } from '../platform/error-text.ts'
-import { type Mount, type SandboxProvider, SandboxUnavailable } from '../sandboxes/sandbox.ts'
+import { type Mount, type Sandbox, type SandboxProvider, SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import { type CollectedArtifact, unpackArtifacts } from './artifacts.ts'
 import { type EnvironmentImages, prepareImages, type RunningEnvironment, startEnvironment } from './environment.ts'
 import { installBundle, requireBundleRuns } from './harness-setup.ts'
@@ -204,7 +204,7 @@ async function runSteps(run: TrialRun, context: StepContext, environment: Runnin
   const { request, resources, steps } = run
   const { task, harness } = request
   let last: CompletedStep | undefined
-  let previous: Awaited<ReturnType<typeof runStep>>['sandbox']
+  let previous: Sandbox | undefined
   for (const [index, step] of task.steps.entries()) {
     const own = await resources.createContext(index)
     const { place } = step.verifier

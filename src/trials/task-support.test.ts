@@ -12,10 +12,10 @@ const GRADED = new URL('../../samples/tasks/sum-behind-a-wall', import.meta.url)
 const module = (begin: string) =>
   `cat > /app/Sum.pm <<'PERL'\npackage Sum;\nBEGIN { ${begin} }\nsub total { my $sum = 1; $sum }\n1;\nPERL`
 
-inSandboxes(({ bench, share, isFull }) => {
+inSandboxes(({ runner, share, isFull }) => {
   test('grader: the reference solution passes and a no-op does not', async () => {
-    expect(await bench.run(GRADED, oracle, 'grader')).toMatchObject({ state: 'passed', verifyMode: 'grader' })
-    expect(await bench.run(GRADED, nop, 'grader')).toMatchObject({ state: 'failed', reward: 0 })
+    expect(await runner.run(GRADED, oracle, 'grader')).toMatchObject({ state: 'passed', verifyMode: 'grader' })
+    expect(await runner.run(GRADED, nop, 'grader')).toMatchObject({ state: 'failed', reward: 0 })
   })
 
   test.runIf(isFull)(
@@ -23,7 +23,7 @@ inSandboxes(({ bench, share, isFull }) => {
     async () => {
       const spin = 'unless (fork) { 1 while !open(my $f, ">", "/logs/verifier/reward.txt") || !print $f "1\\n" }'
       for (let round = 0; round < 20; round += 1) {
-        expect(await bench.run(GRADED, shellCommand(module(spin)), 'grader')).toMatchObject({
+        expect(await runner.run(GRADED, shellCommand(module(spin)), 'grader')).toMatchObject({
           state: 'failed',
           reward: 0,
         })
@@ -41,18 +41,21 @@ inSandboxes(({ bench, share, isFull }) => {
       ['replaces the tests', 'unlink "/tests/cases.txt"; rename "/tests", "/gone"'],
     ]),
   )('grader: a candidate that %s does not win', async (_, begin) => {
-    expect(await bench.run(GRADED, shellCommand(module(begin)), 'grader')).toMatchObject({ state: 'failed', reward: 0 })
+    expect(await runner.run(GRADED, shellCommand(module(begin)), 'grader')).toMatchObject({
+      state: 'failed',
+      reward: 0,
+    })
   })
 
   test('mode grader requires the promise of the task', async () => {
-    const plain = writeTask(join(bench.folder, 'plain'))
+    const plain = writeTask(join(runner.folder, 'plain'))
     const read = async (folder: string) => listModes((await readTask(await openFolderSource(folder))).task)
     expect(await read(plain)).toEqual(['workspace', 'snapshot', 'shared-cold', 'shared-live'])
     expect(await read(GRADED)).toEqual(['grader', 'workspace', 'snapshot', 'shared-cold', 'shared-live'])
-    expect(await bench.run(plain, oracle, 'grader')).toMatchObject({ state: 'errored', class: 'operator_error' })
+    expect(await runner.run(plain, oracle, 'grader')).toMatchObject({ state: 'errored', class: 'operator_error' })
   })
 
-  /** The work is a process, which no fresh sandbox has. */
+  /** A task whose work is a process, which does not exist in a fresh sandbox. */
   const SERVER = {
     'solution/solve.sh': `#!/bin/bash
 mkfifo /tmp/door
@@ -64,10 +67,10 @@ setsid bash -c 'while :; do echo hello > /tmp/door; done' > /dev/null 2>&1 &
   }
 
   test('only in mode shared-live do the tests see processes that the agent left running', async () => {
-    const task = writeTask(join(bench.folder, 'server'), SERVER)
-    expect(await bench.run(task, oracle, 'shared-cold')).toMatchObject({ state: 'failed' })
-    expect(await bench.run(task, oracle, 'shared-live')).toMatchObject({ state: 'passed', verifyMode: 'shared-live' })
-    expect(await bench.run(task, nop, 'shared-live')).toMatchObject({ state: 'failed', reward: 0 })
+    const task = writeTask(join(runner.folder, 'server'), SERVER)
+    expect(await runner.run(task, oracle, 'shared-cold')).toMatchObject({ state: 'failed' })
+    expect(await runner.run(task, oracle, 'shared-live')).toMatchObject({ state: 'passed', verifyMode: 'shared-live' })
+    expect(await runner.run(task, nop, 'shared-live')).toMatchObject({ state: 'failed', reward: 0 })
   }, 60_000)
 
   test.each(
@@ -83,7 +86,7 @@ setsid bash -c 'while :; do echo hello > /tmp/door; done' > /dev/null 2>&1 &
       ['no tar', 'rm /bin/tar /usr/bin/tar', 'failed'],
     ] as const),
   )('shared-live: %s does not win', async (_, work, state) => {
-    const record = await bench.run(writeTask(join(bench.folder, 'lax')), shellCommand(work), 'shared-live')
+    const record = await runner.run(writeTask(join(runner.folder, 'lax')), shellCommand(work), 'shared-live')
     expect(record).toMatchObject({ state })
   })
 
@@ -94,7 +97,7 @@ setsid bash -c 'while :; do echo hello > /tmp/door; done' > /dev/null 2>&1 &
       ['a folder of its own elsewhere', 'rm -rf /logs/verifier; ln -s /app /logs/verifier; echo 1 > /app/reward.txt'],
     ]),
   )('shared-live: a reward that is %s is refused', async (name, script) => {
-    const task = writeTask(join(bench.folder, `live ${name}`), { 'tests/test.sh': `#!/bin/sh\n${script}\n` })
-    expect(await bench.run(task, oracle, 'shared-live')).toMatchObject({ state: 'errored', class: 'verifier_error' })
+    const task = writeTask(join(runner.folder, `live ${name}`), { 'tests/test.sh': `#!/bin/sh\n${script}\n` })
+    expect(await runner.run(task, oracle, 'shared-live')).toMatchObject({ state: 'errored', class: 'verifier_error' })
   })
 })

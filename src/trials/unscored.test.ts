@@ -5,17 +5,17 @@ import { openTrialRunner, taskToml, writeTask } from '../../test/support/trials/
 import { shellCommand } from '../harnesses/reference.ts'
 import type { VerifyMode } from './record.ts'
 
-let bench: Awaited<ReturnType<typeof openTrialRunner>>
+let runner: Awaited<ReturnType<typeof openTrialRunner>>
 beforeAll(async () => {
-  bench = await openTrialRunner('bwrap')
+  runner = await openTrialRunner('bwrap')
 })
-afterAll(() => bench[Symbol.asyncDispose]())
+afterAll(() => runner[Symbol.asyncDispose]())
 
 const DEEP = 'N=$(printf %0200d 0); for i in $(seq 1 60); do mkdir $N && cd $N || break; done'
 const attack = (line: string, mode: VerifyMode, files: Record<string, string> = {}) =>
-  bench.run(writeTask(mkdtempSync(join(bench.folder, 'task-')), files), shellCommand(line), mode)
+  runner.run(writeTask(mkdtempSync(join(runner.folder, 'task-')), files), shellCommand(line), mode)
 
-/** What the agent left cannot make its trial an accident of ours: it did not do the work. */
+/** Files of an agent that did not do the work. They must not turn the failure into an infrastructure error. */
 const CASES: [what: string, mode: VerifyMode, line: string][] = [
   ['the working folder is a file', 'workspace', 'cd /; rm -rf /app; echo > /app'],
   ['the working folder is a file', 'snapshot', 'cd /; rm -rf /app; echo > /app'],

@@ -8,7 +8,7 @@ import { unifiedDiff } from './write-patch.ts'
 
 const PLENTY = { left: 1e9 }
 
-/** What the hunks make of a text, by their own rules and no one else's. */
+/** Applies hunks to a text, independently of the code under test. */
 function applied(before: string, hunks: string): string {
   const lines = before.match(/[^\n]*\n|[^\n]+/g) ?? []
   const made: string[] = []

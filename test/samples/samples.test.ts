@@ -18,19 +18,19 @@ const installs = (name: string): boolean => {
 }
 const names = readdirSync(SAMPLES).filter((name) => process.env.ASSAY_TEST_LONG || !installs(name))
 
-inSandboxes(({ bench, share }) => {
+inSandboxes(({ runner, share }) => {
   async function calibrated(name: string) {
     const folder = join(SAMPLES, name)
     const { task, digest } = await readTask(await openFolderSource(folder))
     const signal = new AbortController().signal
-    return (process.env.ASSAY_TEST_LONG ? calibrate : findMode)(bench.provider, {
+    return (process.env.ASSAY_TEST_LONG ? calibrate : findMode)(runner.provider, {
       task,
       digest,
       folder,
       variables: {},
       signal,
       onPhase: () => {},
-      outputFolder: bench.folder,
+      outputFolder: runner.folder,
     })
   }
 

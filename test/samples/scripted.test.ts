@@ -8,11 +8,11 @@ import { openTrialRunner } from '../support/trials/trial-runner.ts'
 const SAMPLES = new URL('../../samples/', import.meta.url).pathname
 const script = ProviderScript.parse(JSON.parse(readFileSync(join(SAMPLES, 'provider/quick.json'), 'utf8')))
 
-let bench: Awaited<ReturnType<typeof openTrialRunner>>
+let runner: Awaited<ReturnType<typeof openTrialRunner>>
 beforeAll(async () => {
-  bench = await openTrialRunner('bwrap')
+  runner = await openTrialRunner('bwrap')
 }, 600_000)
-afterAll(async () => bench[Symbol.asyncDispose]())
+afterAll(async () => runner[Symbol.asyncDispose]())
 
 /** What the model has a program run, turn by turn. */
 function linesOf(prompt: string, level: string): string[] {
@@ -40,6 +40,6 @@ test.each([
   ] as const) {
     const lines = linesOf(prompt, level)
     expect(lines.length).toBeGreaterThan(0)
-    expect(await bench.run(folder, shellCommand(lines.join('\n')))).toMatchObject({ class: 'verified', reward })
+    expect(await runner.run(folder, shellCommand(lines.join('\n')))).toMatchObject({ class: 'verified', reward })
   }
 })

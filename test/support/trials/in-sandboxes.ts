@@ -8,7 +8,7 @@ const SHARE = 8
 
 type TrialRunner = Awaited<ReturnType<typeof openTrialRunner>>
 type SandboxSuite = {
-  bench: Pick<TrialRunner, 'run' | 'output'> & { readonly folder: string; readonly provider: TrialRunner['provider'] }
+  runner: Pick<TrialRunner, 'run' | 'output'> & { readonly folder: string; readonly provider: TrialRunner['provider'] }
   sandbox: SandboxName
   /** Returns all cases, or every eighth one; different ones in each sandbox. */
   share<T>(cases: readonly T[]): T[]
@@ -25,7 +25,7 @@ export function inSandboxes(suite: (tools: SandboxSuite) => void): void {
 
 function openSuite(sandbox: SandboxName): SandboxSuite {
   let opened: TrialRunner | undefined
-  const bench = (): TrialRunner => {
+  const runner = (): TrialRunner => {
     if (!opened) throw new Error('The trial runner is opened before the first test.')
     return opened
   }
@@ -39,14 +39,14 @@ function openSuite(sandbox: SandboxName): SandboxSuite {
     sandbox,
     isFull,
     share: (cases) => (isFull ? [...cases] : cases.filter((_, index) => index % SHARE === offset)),
-    bench: {
-      run: (...args) => bench().run(...args),
-      output: (...path) => bench().output(...path),
+    runner: {
+      run: (...args) => runner().run(...args),
+      output: (...path) => runner().output(...path),
       get folder() {
-        return bench().folder
+        return runner().folder
       },
       get provider() {
-        return bench().provider
+        return runner().provider
       },
     },
   }
