@@ -2,6 +2,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
+import { rotateMasterKey } from '../src/credentials/rotate-master-key.ts'
 import { testDatabase } from '../test/support/database.ts'
 import { isLongRun } from '../test/support/parts.ts'
 import { assay, hasTerminal, launch, localServer, onTerminal, scratchFolder } from './test-support.ts'
@@ -102,6 +103,19 @@ test('api and work are the same program in two processes', async () => {
   expect((await fetch(`${url}/readyz`)).status).toBe(200)
   for (const program of [api, work]) program.child.kill('SIGTERM')
   expect([await api.exited, await work.exited]).toEqual([0, 0])
+})
+
+test('a gateway that still has the old master key is not ready', async () => {
+  await using database = await testDatabase()
+  const [old, next] = ['0123456789abcdef'.repeat(4), 'fedcba9876543210'.repeat(4)]
+  const env = { DATABASE_URL: database.url, ASSAY_SECRET_KEY: old, ASSAY_GATEWAY_PORT: '0' }
+  const gateway = launch(['gateway', '--data', join(folder.path, 'd')], env)
+  const readiness = `${urlIn(await gateway.ready)}/readyz`
+  expect((await fetch(readiness)).status).toBe(200)
+  await rotateMasterKey({ db: database.db, dataFolder: folder.path, secretKey: `${next},${old}`, force: true })
+  await expect.poll(async () => (await fetch(readiness)).status, { timeout: 20_000 }).toBe(503)
+  gateway.child.kill('SIGTERM')
+  expect(await gateway.exited).toBe(0)
 })
 
 test.each([

@@ -34,12 +34,13 @@ export async function start(role: ServiceRole, config: Config, log: Log): Promis
   const store = await openStore(config, log)
   undo.defer(store.stop)
   const services = await openServices(config, store.database, log)
-  if (services.keyring) undo.defer(announceKeys({ db: store.database.db, keyring: services.keyring, log }).stop)
+  const isFit = startKeyWatch(services, undo)
 
-  const gatewayUrl = role === 'serve' || role === 'gateway' ? await startRoleGateway(role, services, undo) : undefined
+  const isGateway = role === 'serve' || role === 'gateway'
+  const gatewayUrl = isGateway ? await startRoleGateway(role, services, { isFit, undo }) : undefined
   if (role === 'serve' || role === 'work') {
     await limitCredentials(store.database.db, config.credentialTrials)
-    undo.defer(startWorkers(services))
+    undo.defer(startWorkers(services, isFit))
   }
   const isApi = role === 'serve' || role === 'api'
   const url = isApi ? await startApi(services, undo) : gatewayUrl
@@ -52,25 +53,37 @@ export async function start(role: ServiceRole, config: Config, log: Log): Promis
   return { url, newKey, stop: () => running.disposeAsync() }
 }
 
+/** Returns whether this process holds the master key in use. Without it, no work may be taken on. */
+function startKeyWatch({ database, keyring, log }: Services, undo: AsyncDisposableStack): () => boolean {
+  if (!keyring) return () => true
+  const keys = announceKeys({ db: database.db, keyring, log })
+  undo.defer(keys.stop)
+  return keys.holdsActiveKey
+}
+
 /** Default port of a gateway that runs alone. `serve` uses any free port. */
 const GATEWAY_PORT = 4001
 
 /** Started before the workers, whose trials need it, and therefore stopped after them. */
-async function startRoleGateway(role: ServiceRole, services: Services, undo: AsyncDisposableStack): Promise<string> {
+async function startRoleGateway(
+  role: ServiceRole,
+  services: Services,
+  { isFit, undo }: { isFit: () => boolean; undo: AsyncDisposableStack },
+): Promise<string> {
   const { host, port = role === 'gateway' ? GATEWAY_PORT : 0 } = services.config.gateway
-  const gateway = await startModelGateway(services, { host, port })
+  const gateway = await startModelGateway({ ...services, isFit }, { host, port })
   undo.defer(() => gateway.stop(GRACE_MS))
   services.setGatewayUrl(gateway.url)
   services.metrics.gauge('assay_gateway_tunnels', 'Open connections of sandboxes', gateway.tunnels)
   return gateway.url
 }
 
-function startWorkers(services: Services): () => Promise<void> {
+function startWorkers(services: Services, isFit: () => boolean): () => Promise<void> {
   const { database, config, log, metrics } = services
   const workers: Worker[] = []
   const inSandbox = new Map<string, Worker>()
   const work = (handlers: JobHandler[]): Worker => {
-    const worker = startWorker({ database, handlers, log, ...toWorkerLimits(config) })
+    const worker = startWorker({ database, handlers, log, mayClaim: isFit, ...toWorkerLimits(config) })
     workers.push(worker)
     return worker
   }

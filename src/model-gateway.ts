@@ -11,18 +11,27 @@ import { createOperatorKeyTest } from './workspaces/authenticate.ts'
 
 /** Starts the gateway of this process, the only part that opens the keys of model providers. */
 export const startModelGateway = (
-  services: Services,
+  services: Services & { isFit?: () => boolean },
   address: ListenAddress,
   options: Partial<GatewayOptions> = {},
 ): Promise<Gateway> => startGateway(toGatewayDeps(services), address, options)
 
-const toGatewayDeps = ({ ledger, credentials, config, blobs, log, metrics }: Services): GatewayDeps => ({
+const toGatewayDeps = ({
+  ledger,
+  credentials,
+  config,
+  blobs,
+  log,
+  metrics,
+  isFit,
+}: Parameters<typeof startModelGateway>[0]): GatewayDeps => ({
   ledger,
   blobs,
   openStream: createOpenStream(),
   openKey: async (grant) => selectKey(grant, await openSecret(credentials, grant.workspaceId, grant.credentialId)),
   findUpstream: (terms) => resolveUpstream(terms, config.upstreams),
   log,
+  isFit,
   counters: gatewayCounters(metrics),
   metrics: { ...metrics, isOperatorKey: createOperatorKeyTest(config.operatorKey) },
 })

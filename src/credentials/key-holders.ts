@@ -15,11 +15,17 @@ const WAIT_MS = 10_000
 
 type AnnounceOptions = { db: Db; keyring: Pick<Keyring, 'keyIds'>; log: JobLog; everyMs?: number }
 
+export type AnnouncedKeys = {
+  /** False once this process has noticed that the key in use is not among its keys. It must not take on work then. */
+  holdsActiveKey(): boolean
+  stop(): Promise<void>
+}
+
 /**
  * Records which master keys this process can read, for as long as it runs. A rotation waits until every process can read
  * the new key. Logs an error when the key in use is not among them.
  */
-export function announceKeys({ db, keyring, log, everyMs = ANNOUNCE_MS }: AnnounceOptions): { stop(): Promise<void> } {
+export function announceKeys({ db, keyring, log, everyMs = ANNOUNCE_MS }: AnnounceOptions): AnnouncedKeys {
   const holder = { id: newId(), host: hostname(), processId: process.pid }
   let missing: string | undefined
   const announce = async (): Promise<void> => {
@@ -38,6 +44,7 @@ export function announceKeys({ db, keyring, log, everyMs = ANNOUNCE_MS }: Announ
     current = current.then(announceOrWarn)
   }, everyMs)
   return {
+    holdsActiveKey: () => missing === undefined,
     async stop() {
       clearInterval(timer)
       await current

@@ -1,10 +1,24 @@
 import { expect, test } from 'vitest'
 import { testApp } from '../../test/support/app.ts'
 import { readDoctor } from '../workspaces/schema.ts'
+import { announceKeys } from './key-holders.ts'
+import { openKeyring } from './master-key.ts'
 import { rotateMasterKey } from './rotate-master-key.ts'
 import { checkCredential, createCredential, updateCredential } from './schema.ts'
 
 const [OLD, NEW] = ['0123456789abcdef'.repeat(4), 'fedcba9876543210'.repeat(4)]
+
+test('a process notices that it lacks the master key in use', async () => {
+  await using app = await testApp({ ASSAY_SECRET_KEY: OLD })
+  const { db } = app.database
+  const keyring = await openKeyring({ db, dataFolder: '/nowhere', secretKey: OLD })
+  const keys = announceKeys({ db, keyring, log: app.tools.log, everyMs: 10 })
+  await expect.poll(() => app.database.pool.query('select 1 from key_holders').then(({ rowCount }) => rowCount)).toBe(1)
+  expect(keys.holdsActiveKey()).toBe(true)
+  await rotateMasterKey({ db, dataFolder: '/nowhere', secretKey: `${NEW},${OLD}`, force: true })
+  await expect.poll(keys.holdsActiveKey).toBe(false)
+  await keys.stop()
+})
 
 test('a process with only the old master key responds with 503, is not ready and names no key to workspaces', async () => {
   await using app = await testApp({ ASSAY_SECRET_KEY: OLD })

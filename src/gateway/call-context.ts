@@ -29,12 +29,14 @@ export type GatewayDeps = {
   /** Stores the bodies of calls for grants that record them. */
   blobs?: Blobs | undefined
   log: Log
+  /** Tells whether this process can open the keys of providers. Default: always. */
+  isFit?: (() => boolean) | undefined
   counters: Counters
   /** Served outside of tunnels. */
   metrics?: MetricsEndpoint | undefined
 }
 
-export type MetricsEndpoint = Pick<Metrics, 'text' | 'contentType'> & {
+type MetricsEndpoint = Pick<Metrics, 'text' | 'contentType'> & {
   /** Metrics are shown only to the operator. */
   isOperatorKey: (key: string) => boolean
 }

@@ -6,7 +6,7 @@ import type { JsonObject } from '../harnesses/json.ts'
 import type { Protocol } from '../harnesses/model-access.ts'
 import { newId } from '../platform/ids.ts'
 import { makeCall } from './call.ts'
-import type { GatewayDeps, GatewayRequest, GatewayRuntime, MetricsEndpoint } from './call-context.ts'
+import type { GatewayDeps, GatewayRequest, GatewayRuntime } from './call-context.ts'
 import { type ClientResponse, wrapResponse } from './client-response.ts'
 import { createGrantLimiter } from './grant-limiter.ts'
 import { hashSecret, isSecretOf } from './grants.ts'
@@ -155,7 +155,7 @@ function openTunnels(atOnceMax: number): Tunnels {
 
 /** Opens a tunnel. Only the worker has the tunnel secret; it opens one tunnel per connection of its sandbox. */
 async function openTunnel(
-  { ledger }: GatewayRuntime,
+  { ledger, isFit }: GatewayRuntime,
   tunnels: Tunnels,
   request: IncomingMessage,
   socket: Duplex,
@@ -164,6 +164,7 @@ async function openTunnel(
   if (tunnels.grantOf(socket) || request.url !== 'gateway:80') return rejectTunnel(socket, '403 Forbidden')
   const grant = secret ? await ledger.findByTunnelSecret(hashSecret(secret)) : undefined
   if (!grant) return rejectTunnel(socket, '407 Proxy Authentication Required')
+  if (isFit?.() === false) return rejectTunnel(socket, '503 Service Unavailable')
   return tunnels.open(socket, grant) || rejectTunnel(socket, '503 Service Unavailable')
 }
 
@@ -190,7 +191,7 @@ async function handleRequest(
   try {
     if (!grant) {
       const { authorization } = headers
-      const answer = await answerOutsideTunnel(runtime.metrics, { method, url, authorization })
+      const answer = await answerOutsideTunnel(runtime, { method, url, authorization })
       return void response.writeHead(answer.status, answer.headers).end(answer.text)
     }
     const search = new URLSearchParams(query.join('?'))
@@ -208,10 +209,18 @@ const TEXT = { 'content-type': 'text/plain' }
 
 /** Answers requests outside of tunnels, which come from no sandbox: health, and metrics for the operator. */
 async function answerOutsideTunnel(
-  metrics: MetricsEndpoint | undefined,
+  { metrics, isFit }: Pick<GatewayRuntime, 'metrics' | 'isFit'>,
   { method, url, authorization = '' }: OutsideRequest,
 ): Promise<PlainAnswer> {
   if (url === '/healthz') return { status: 200, headers: TEXT, text: 'ok\n' }
+  if (url === '/readyz')
+    return isFit?.() === false
+      ? {
+          status: 503,
+          headers: TEXT,
+          text: 'This process does not hold the master key in use. Restart it with that key.\n',
+        }
+      : { status: 200, headers: TEXT, text: 'ok\n' }
   if (url === '/metrics' && ['GET', 'HEAD'].includes(method) && metrics) {
     const [, key] = /^Bearer +(\S+)$/i.exec(authorization) ?? []
     if (key === undefined || !metrics.isOperatorKey(key))

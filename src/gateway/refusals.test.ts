@@ -78,6 +78,19 @@ function dial(url: string, path: string, headers: Record<string, string>): Promi
   })
 }
 
+test('a gateway without the master key in use is not ready and opens no tunnels', async () => {
+  let isFit = true
+  await using fixture = await openGatewayFixture((response) => sendJson(response, message()), {
+    tools: { isFit: () => isFit },
+  })
+  const { tunnelSecret } = await fixture.sandbox()
+  const readiness = async () => (await fetch(`${fixture.gateway.url}/readyz`)).status
+  const open = () => dial(fixture.gateway.url, 'gateway:80', { 'proxy-authorization': `Bearer ${tunnelSecret}` })
+  expect([await readiness(), await open()]).toEqual([200, 200])
+  isFit = false
+  expect([await readiness(), await open()]).toEqual([503, 503])
+})
+
 test('a tunnel requires the tunnel secret and leads only to the gateway', async () => {
   await using fixture = await openOrdinary()
   const { token, tunnelSecret, url } = await fixture.sandbox()

@@ -34,6 +34,22 @@ test('a notification wakes an idle worker before its next poll', async () => {
   await eventually(() => seen).toEqual(['first', 'second'])
 })
 
+test('a worker that is not fit claims nothing, and claims again when it is', async () => {
+  await using database = await effectsDatabase()
+  let isFit = false
+  const seen: string[] = []
+  const noteAs = (name: string) => [createNoteHandler(async () => void seen.push(name))]
+  await using _unfit = testWorker(database, { handlers: noteAs('unfit'), mayClaim: () => isFit })
+  const other = testWorker(database, { handlers: noteAs('other'), slots: 1 })
+  for (let n = 0; n < 20; n++) await enqueue(database.db, noteJob, { text: String(n) })
+  await eventually(() => seen.length).toBe(20)
+  expect(new Set(seen)).toEqual(new Set(['other']))
+  await other.stop(1000)
+  isFit = true
+  await enqueue(database.db, noteJob, { text: 'last' })
+  await eventually(() => seen.at(-1)).toBe('unfit')
+})
+
 test('canceling a running job aborts its signal at once and marks the row as canceled', async () => {
   await using database = await effectsDatabase()
   const begun = createGate()

@@ -35,6 +35,8 @@ export type WorkerOptions = {
   startsPerSecond?: number | undefined
   /** Maximum memory of those jobs together, over all workers of this host. Default: no limit. */
   memoryMb?: number | undefined
+  /** Tells before each claim whether this process is fit for work. Default: always. */
+  mayClaim?: (() => boolean) | undefined
   log: JobLog
   leaseMs?: number | undefined
   pollMs?: number | undefined
@@ -179,6 +181,7 @@ async function register(db: Db, { worker, recurring }: WorkerState): Promise<voi
 async function claimFreeSlots(state: WorkerState): Promise<void> {
   const { options, worker, pollMs, leaseMs } = state
   state.nextClaimMs = pollMs
+  if (options.mayClaim?.() === false) return
   const slots = Math.min(CLAIM_MAX, options.slots - state.running.size)
   if (slots <= 0) return
   const claimedAt = performance.now()
