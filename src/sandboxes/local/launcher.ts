@@ -43,11 +43,15 @@ export function launcherWords(launcher: LocalLauncher, account: UserAccount, cap
   ]
 }
 
-/** setpriv looks even numbers up in the sandbox's account files, so for root, which it already is, it is given none. */
+/**
+ * setpriv looks even numbers up in the sandbox's account files, which may be pipes by now. For root, which it already is,
+ * it is therefore given none, with or without rights to change groups.
+ */
 function identityWords(account: UserAccount): string[] {
   const { uid, gid, groups } = account
-  const isRoot = uid === 0 && gid === 0 && groups?.every((group) => group === 0)
-  return isRoot ? ['--clear-groups'] : numberWords(account)
+  if (uid !== 0 || gid !== 0) return numberWords(account)
+  if (groups === undefined) return ['--keep-groups']
+  return groups.every((group) => group === 0) ? ['--clear-groups'] : numberWords(account)
 }
 
 const numberWords = ({ uid, gid, groups }: UserAccount): string[] => [
