@@ -35,6 +35,15 @@ const ATTACKS: Attack[] = [
     files: TWO_STEPS,
     state: 'passed',
   },
+  ...(['nobody', '65534'] as const).flatMap((user): Attack[] =>
+    (['shared-live', 'shared-cold'] as const).map((mode) => ({
+      what: `account files are pipes and the tests run as ${user}`,
+      line: `${DONE}; ${PIPES}; chmod 666 /app/hello.txt`,
+      mode,
+      files: { 'task.toml': QUICK.replace('timeout_sec = 3', `timeout_sec = 3\nuser = "${user}"`) },
+      state: 'any',
+    })),
+  ),
   {
     what: '/etc is a link',
     line: `${DONE}; mv /etc /srv/etc; rm -rf /etc; ln -s /srv/etc /etc; mkfifo /srv/pipe; ln -sf /srv/pipe /srv/etc/passwd`,
