@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { type TestApp, type TestResponse, testApp } from '../../test/support/app.ts'
+import { startProviders } from '../../test/support/credentials/provider-servers.ts'
 import { createOutbound } from '../platform/outbound/outbound.ts'
 import { openKeyring } from './master-key.ts'
 import { rotateMasterKey } from './rotate-master-key.ts'
 import * as schema from './schema.ts'
 import { openSecret } from './secrets.ts'
-import { startProviders } from './testing/provider-servers.ts'
 
 const CANARY = 'canary-7f3b2a9c41d8e605'
 

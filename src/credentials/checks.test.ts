@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
+import { type ProviderServers, startProviders, VALID_KEY } from '../../test/support/credentials/provider-servers.ts'
 import { createOutbound } from '../platform/outbound/outbound.ts'
 import { checkDocker, checkGithub } from './checks.ts'
 import { isStorable, providers } from './providers.ts'
 import * as schema from './schema.ts'
-import { type ProviderServers, startProviders, VALID_KEY } from './testing/provider-servers.ts'
 
 let upstream: ProviderServers
 let app: TestApp

@@ -3,15 +3,15 @@ import { readdir, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { openRotationFixture } from '../../test/support/credentials/rotation-fixture.ts'
 import { testDatabase } from '../../test/support/database.ts'
 import { transact } from '../platform/db/db.ts'
 import { ROTATION_STEPS, rotateMasterKey } from './rotate-master-key.ts'
 import { SealBroken } from './seal.ts'
 import { openSecret } from './secrets.ts'
-import { startService } from './testing/service.ts'
 
 test('moves every secret to the new key, the only one left, while processes keep running', async () => {
-  await using service = await startService()
+  await using service = await openRotationFixture()
   const running = await service.process()
   const ids = await service.store(running, 3)
   const before = await service.rows()
@@ -36,7 +36,7 @@ test('moves every secret to the new key, the only one left, while processes keep
 
 describe('a rotation that dies', () => {
   test.each(ROTATION_STEPS)('after "%s" leaves every secret open, and can be done again', async (fatal) => {
-    await using service = await startService()
+    await using service = await openRotationFixture()
     const running = await service.process()
     const ids = await service.store(running, 3)
     const onStep = (step: string) => {
@@ -57,7 +57,7 @@ describe('a rotation that dies', () => {
   })
 
   test('before its commit is resumed with the key it had created', async () => {
-    await using service = await startService()
+    await using service = await openRotationFixture()
     const onStep = () => {
       throw new Error('killed')
     }
@@ -70,7 +70,7 @@ describe('a rotation that dies', () => {
 
 describe('a rotation among others', () => {
   test('waits for a write that has begun to seal, and takes it along', async () => {
-    await using service = await startService()
+    await using service = await openRotationFixture()
     const running = await service.process()
     let rotated: Promise<unknown> = Promise.resolve()
     const id = await transact(service.place.db, async (tx) => {
@@ -85,7 +85,7 @@ describe('a rotation among others', () => {
   })
 
   test('never lets a write go under a retired key, or a read fail, however many there are', async () => {
-    await using service = await startService()
+    await using service = await openRotationFixture()
     const processes = [await service.process(), await service.process()]
     const ids = await service.store(await service.process(), 4)
     let isDone = false
@@ -117,7 +117,7 @@ describe('a rotation among others', () => {
   })
 
   test('may end between the look at a row and the look at the key file', async () => {
-    await using service = await startService()
+    await using service = await openRotationFixture()
     const running = await service.process()
     const ids = await service.store(running, 1)
     await rotateMasterKey(service.place)
@@ -136,7 +136,7 @@ describe('a rotation among others', () => {
   })
 
   test('is one after the other, and the last key wins', async () => {
-    await using service = await startService()
+    await using service = await openRotationFixture()
     const running = await service.process()
     const ids = await service.store(running, 2)
     await Promise.all([1, 2, 3, 4].map(() => rotateMasterKey(service.place)))
@@ -146,7 +146,7 @@ describe('a rotation among others', () => {
 })
 
 test('reports a damaged secret and keeps its old key until the secret is replaced', async () => {
-  await using service = await startService()
+  await using service = await openRotationFixture()
   const running = await service.process()
   const ids = await service.store(running, 2)
   const [damaged = '', sound = ''] = ids
@@ -168,7 +168,7 @@ describe('with ASSAY_SECRET_KEY', () => {
   const [old, next] = [randomBytes(32).toString('hex'), randomBytes(32).toString('base64')]
 
   test('the secrets move to its first key, and then the old one is not needed any more', async () => {
-    await using service = await startService(old)
+    await using service = await openRotationFixture(old)
     const ids = await service.store(await service.process(old), 2)
     const both = await service.process(`${next},${old}`)
     ids.push(...(await service.store(both, 1)))
@@ -182,7 +182,7 @@ describe('with ASSAY_SECRET_KEY', () => {
   })
 
   test('a process that has only the old key neither opens nor seals after the rotation', async () => {
-    await using service = await startService(old)
+    await using service = await openRotationFixture(old)
     const behind = await service.process(old)
     const [id = ''] = await service.store(behind, 1)
     await rotateMasterKey({ ...service.place, secretKey: `${next},${old}` })
@@ -192,7 +192,7 @@ describe('with ASSAY_SECRET_KEY', () => {
   })
 
   test('the first key being the active one already, nothing changes', async () => {
-    await using service = await startService(old)
+    await using service = await openRotationFixture(old)
     await service.store(await service.process(old), 1)
     const before = await service.rows()
     const rotation = await rotateMasterKey({ ...service.place, secretKey: old })
@@ -201,7 +201,7 @@ describe('with ASSAY_SECRET_KEY', () => {
   })
 
   test('without the active key it refuses', async () => {
-    await using service = await startService(old)
+    await using service = await openRotationFixture(old)
     const rotation = rotateMasterKey({ ...service.place, secretKey: next })
     await expect(rotation).rejects.toThrow('which ASSAY_SECRET_KEY does not contain')
   })

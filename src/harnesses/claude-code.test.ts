@@ -1,6 +1,6 @@
+import { testHarnessContract } from '../../test/support/harnesses/contract.ts'
 import { budget, efforts, off } from '../../test/support/harnesses/level-cases.ts'
 import { claudeCode } from './claude-code.ts'
-import { testHarnessContract } from './testing/contract.ts'
 
 testHarnessContract(claudeCode, {
   isInShortRun: true,

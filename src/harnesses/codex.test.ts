@@ -1,6 +1,6 @@
+import { testHarnessContract } from '../../test/support/harnesses/contract.ts'
 import { efforts } from '../../test/support/harnesses/level-cases.ts'
 import { codex } from './codex.ts'
-import { testHarnessContract } from './testing/contract.ts'
 
 testHarnessContract(codex, {
   levelCases: [

@@ -1,6 +1,6 @@
+import { testHarnessContract } from '../../test/support/harnesses/contract.ts'
 import { efforts, off, unset } from '../../test/support/harnesses/level-cases.ts'
 import { copilot } from './copilot.ts'
-import { testHarnessContract } from './testing/contract.ts'
 
 testHarnessContract(copilot, {
   levelCases: [

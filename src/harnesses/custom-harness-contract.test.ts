@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { create } from 'tar'
+import { testHarnessContract } from '../../test/support/harnesses/contract.ts'
 import { efforts } from '../../test/support/harnesses/level-cases.ts'
 import { buildCustomHarness } from './custom-harness.ts'
-import { testHarnessContract } from './testing/contract.ts'
 
 /** The bundle that a workspace would upload. */
 const FOLDER = new URL('../../test/support/harnesses/house-agent/', import.meta.url).pathname

@@ -1,6 +1,6 @@
+import { testHarnessContract } from '../../test/support/harnesses/contract.ts'
 import { budget, efforts, off } from '../../test/support/harnesses/level-cases.ts'
 import { geminiCli } from './gemini-cli.ts'
-import { testHarnessContract } from './testing/contract.ts'
 
 testHarnessContract(geminiCli, {
   levelCases: [

@@ -1,6 +1,6 @@
+import { testHarnessContract } from '../../test/support/harnesses/contract.ts'
 import { efforts, off } from '../../test/support/harnesses/level-cases.ts'
 import { kimiCode } from './kimi-code.ts'
-import { testHarnessContract } from './testing/contract.ts'
 
 testHarnessContract(kimiCode, {
   levelCases: [

@@ -1,6 +1,6 @@
+import { testHarnessContract } from '../../test/support/harnesses/contract.ts'
 import { budget, efforts, off, unset } from '../../test/support/harnesses/level-cases.ts'
 import { pi } from './pi.ts'
-import { testHarnessContract } from './testing/contract.ts'
 
 testHarnessContract(pi, {
   isInShortRun: true,

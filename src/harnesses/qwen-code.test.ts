@@ -1,6 +1,6 @@
+import { testHarnessContract } from '../../test/support/harnesses/contract.ts'
 import { efforts, unset } from '../../test/support/harnesses/level-cases.ts'
 import { qwenCode } from './qwen-code.ts'
-import { testHarnessContract } from './testing/contract.ts'
 
 testHarnessContract(qwenCode, {
   levelCases: [

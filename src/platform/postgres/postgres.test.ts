@@ -3,9 +3,9 @@ import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Client } from 'pg'
 import { expect, test, vi } from 'vitest'
+import { type StarterProcess, spawnStarter } from '../../../test/support/postgres/starter-process.ts'
+import { query, readPassword, temporaryFolder } from '../../../test/support/postgres/temporary-folder.ts'
 import { startPostgres } from './postgres.ts'
-import { type Child, spawnStarter } from './testing/child.ts'
-import { query, readPassword, temporaryFolder } from './testing/temporary-folder.ts'
 
 vi.setConfig({ testTimeout: 120_000 }) // real servers, on machines that may be busy
 
@@ -146,7 +146,10 @@ test('acknowledged rows survive a killed server', async () => {
 })
 
 /** Kills the server after fifty rows; those that arrive until the writer notices count too. */
-async function collectUntilLost(child: Child, postmaster: () => Promise<number | undefined>): Promise<number[]> {
+async function collectUntilLost(
+  child: StarterProcess,
+  postmaster: () => Promise<number | undefined>,
+): Promise<number[]> {
   const ids: number[] = []
   for await (const fact of child.facts) {
     if (fact.id !== undefined) ids.push(fact.id)

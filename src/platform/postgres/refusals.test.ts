@@ -2,10 +2,10 @@ import { chmod, chown, mkdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { expect, test, vi } from 'vitest'
+import { spawnStarter } from '../../../test/support/postgres/starter-process.ts'
+import { query, readPassword, temporaryFolder } from '../../../test/support/postgres/temporary-folder.ts'
 import { findBinaries } from './binaries.ts'
 import { PostgresUnavailable, startPostgres } from './postgres.ts'
-import { spawnStarter } from './testing/child.ts'
-import { query, readPassword, temporaryFolder } from './testing/temporary-folder.ts'
 
 vi.setConfig({ testTimeout: 120_000 }) // real servers, on machines that may be busy
 

@@ -1,11 +1,11 @@
 import { chmod, chown, mkdir, readdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { expect, test, vi } from 'vitest'
+import { copyProject } from '../../../test/support/postgres/project-copy.ts'
+import { type StarterOptions, spawnStarter } from '../../../test/support/postgres/starter-process.ts'
+import { failingPrograms, query, temporaryFolder } from '../../../test/support/postgres/temporary-folder.ts'
 import { findUnprivileged } from './ownership.ts'
 import { startPostgres } from './postgres.ts'
-import { type ChildOptions, spawnStarter } from './testing/child.ts'
-import { copyProject } from './testing/project-copy.ts'
-import { failingPrograms, query, temporaryFolder } from './testing/temporary-folder.ts'
 
 vi.setConfig({ testTimeout: 120_000 }) // real servers, on machines that may be busy
 
@@ -14,7 +14,7 @@ const asRoot = test.skipIf(process.getuid?.() !== 0)
 
 asRoot('an ordinary user runs the server itself', async () => {
   await using project = await copyProject({ links: true })
-  await chmod(project.top, 0o755)
+  await chmod(project.root, 0o755)
   await using folder = await temporaryFolder()
   await mkdir(folder.path)
   await chown(folder.path, NOBODY.uid, NOBODY.gid)
@@ -28,7 +28,7 @@ asRoot('an ordinary user runs the server itself', async () => {
 
 asRoot('an ordinary user who may not add the missing links gets a copy of the programs', async () => {
   await using project = await copyProject({ links: false })
-  await chmod(project.top, 0o755)
+  await chmod(project.root, 0o755)
   await using folder = await temporaryFolder()
   await mkdir(folder.path)
   await chown(folder.path, NOBODY.uid, NOBODY.gid)
@@ -109,7 +109,7 @@ test('the first start creates missing links', async () => {
   expect(await copies(one.path)).toEqual([])
 })
 
-async function startAndStop(folder: string, options: ChildOptions) {
+async function startAndStop(folder: string, options: StarterOptions) {
   await using child = spawnStarter(folder, options)
   const answer = await child.hear()
   if (answer.failed) return answer

@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline'
 import { Client } from 'pg'
-import { type EmbeddedPostgres, startPostgres } from '../postgres.ts'
+import { type EmbeddedPostgres, startPostgres } from '../../../src/platform/postgres/postgres.ts'
 
 /** A separate process that starts the server on a folder, reports it, and then executes commands from its input. */
 const folder = process.argv[2] ?? ''

