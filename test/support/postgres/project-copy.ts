@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { copyFile, cp, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
@@ -45,8 +46,8 @@ async function withDependencies(name: string): Promise<string[]> {
 }
 
 function packageFolder(name: string): string {
-  const require = createRequire(import.meta.url)
-  const folders = require.resolve.paths(name) ?? []
-  const entry = require.resolve(name)
-  return folders.map((folder) => join(folder, name)).find((folder) => entry.startsWith(`${folder}/`)) ?? dirname(entry)
+  const folders = createRequire(import.meta.url).resolve.paths(name) ?? []
+  const found = folders.map((folder) => join(folder, name)).find(existsSync)
+  if (found === undefined) throw new Error(`The package ${name} is not installed. Run npm ci.`)
+  return found
 }
