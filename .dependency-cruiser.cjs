@@ -49,7 +49,7 @@ const PURE = [
   'taskgen/validation/(check-trials|validation)',
   'taskgen/canaries/figures',
   'statistics/[^/.]+',
-  'comparisons/statistics/(answer|decode-results)',
+  'comparisons/statistics/(answer|trial-grid)',
   'comparisons/(outcome|plan|status|counts|quote|trial-id)',
   'releases/(aggregate|canonical-json|cohort|fingerprint|picks|stats)',
   'results/cards',

@@ -15,20 +15,22 @@ export function estimateCost(micros: readonly number[]): MeanInterval | undefine
   return interval && { ...interval, low: Math.max(0, interval.low) }
 }
 
-/** Estimates the difference in cost between two settings on the same tasks. Undefined below five tasks. */
-export const estimateCostDifference = (a: readonly number[], b: readonly number[]): MeanInterval | undefined =>
-  estimateMean(a.map((micros, index) => micros - (b[index] ?? 0)))
-
-function estimateMean(values: readonly number[]): MeanInterval | undefined {
+/** Estimates a mean with its 95 % interval. Undefined below five values. */
+export function estimateMean(values: ArrayLike<number>): MeanInterval | undefined {
   const count = values.length
   if (count < TASKS_MIN) return undefined
-  const mean = sum(values) / count
-  const deviations = values.map((value) => value - mean)
-  const variance = sum(deviations.map((deviation) => deviation ** 2)) / (count - 1)
+  let sum = 0
+  for (let index = 0; index < count; index++) sum += values[index] ?? 0
+  const mean = sum / count
+  let [squares, cubes] = [0, 0]
+  for (let index = 0; index < count; index++) {
+    const deviation = (values[index] ?? 0) - mean
+    squares += deviation * deviation
+    cubes += deviation * deviation * deviation
+  }
+  const variance = squares / (count - 1)
   if (variance === 0) return { mean, low: mean, high: mean }
-  const centre = mean + sum(deviations.map((deviation) => deviation ** 3)) / count / (6 * variance * count)
+  const centre = mean + cubes / count / (6 * variance * count)
   const half = quantile(LEVEL, count - 1) * Math.sqrt(variance / count)
   return { mean, low: centre - half, high: centre + half }
 }
-
-const sum = (values: readonly number[]): number => values.reduce((all, value) => all + value, 0)

@@ -1,4 +1,4 @@
-import { estimateCostDifference, type MeanInterval } from './cost.ts'
+import { estimateMean, type MeanInterval } from './cost.ts'
 import { selectSignificant } from './holm.ts'
 import { type MeasuredDifference, measureDifference, type ScoreTrack } from './paired.ts'
 
@@ -76,15 +76,19 @@ export function measurePair(a: PairSide, b: PairSide) {
 }
 
 function countPair(a: SettingResults, b: SettingResults): PairCounts & { isSingle: boolean } {
-  const counts = { tasks: 0, wonByA: 0, wonByB: 0, both: 0, neither: 0, isSingle: true }
+  let [tasks, passedByA, passedByB, both, isSingle] = [0, 0, 0, 0, true]
   for (let task = 0; task < a.trials.length; task++) {
-    const [ofA, ofB] = [a.trials[task] ?? 0, b.trials[task] ?? 0]
-    if (ofA === 0 || ofB === 0) continue
-    counts.tasks += 1
-    counts[toOutcome(a.passed[task] === 1, b.passed[task] === 1)] += 1
-    if (ofA > 1 || ofB > 1) counts.isSingle = false
+    const [trialsOfA, trialsOfB] = [a.trials[task] ?? 0, b.trials[task] ?? 0]
+    if (trialsOfA === 0 || trialsOfB === 0) continue
+    const [passA, passB] = [a.passed[task] ?? 0, b.passed[task] ?? 0]
+    tasks += 1
+    passedByA += passA
+    passedByB += passB
+    both += passA * passB
+    isSingle &&= trialsOfA === 1 && trialsOfB === 1
   }
-  return counts
+  const neither = tasks - passedByA - passedByB + both
+  return { tasks, wonByA: passedByA - both, wonByB: passedByB - both, both, neither, isSingle }
 }
 
 export type PairOutcome = 'wonByA' | 'wonByB' | 'both' | 'neither'
@@ -94,16 +98,18 @@ export function toOutcome(isPassedByA: boolean, isPassedByB: boolean): PairOutco
   return isPassedByB ? 'wonByB' : 'neither'
 }
 
+/** Estimates the difference in cost on shared tasks. Undefined if a cost is unknown. */
 function measureCost(a: SettingResults, b: SettingResults): MeanInterval | undefined {
-  const [ofA, ofB]: [number[], number[]] = [[], []]
+  const gaps = new Float64Array(a.trials.length)
+  let tasks = 0
   for (let task = 0; task < a.trials.length; task++) {
     if (a.trials[task] === 0 || b.trials[task] === 0) continue
-    const [costA = Number.NaN, costB = Number.NaN] = [a.micros[task], b.micros[task]]
-    if (Number.isNaN(costA + costB)) return undefined
-    ofA.push(costA)
-    ofB.push(costB)
+    const gap = (a.micros[task] ?? 0) - (b.micros[task] ?? 0)
+    if (Number.isNaN(gap)) return undefined
+    gaps[tasks] = gap
+    tasks += 1
   }
-  return estimateCostDifference(ofA, ofB)
+  return estimateMean(gaps.subarray(0, tasks))
 }
 
 /** Returns the same pair seen from the other side. */

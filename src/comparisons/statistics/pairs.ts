@@ -8,7 +8,7 @@ import { noSharedTasks } from '../schema.ts'
 import { type ComparisonRow, listSettingRows } from '../sql.ts'
 import { toUsd } from './answer.ts'
 import type { ComparisonPair, ComparisonPairWithTasks } from './schema.ts'
-import { loadResults, type StatisticsCache } from './statistics.ts'
+import type { StatisticsCache } from './statistics.ts'
 
 /** Lists all pairs of settings, or with a baseline each other setting against it. */
 export async function listPairs(
@@ -57,7 +57,7 @@ export async function readPair(
   if (first === second) throw noShared('/path/b', 'A setting cannot be compared with itself. Name two settings.')
   const pair = findPair(await statistics.load(db, row), first, second)
   if (pair.tasks === 0) throw noShared('/path/b', `${a} and ${b} share no scored task.`)
-  const results = await loadResults(db, row)
+  const results = await statistics.loadResults(db, row)
   const [ofA, ofB] = [results[first], results[second]]
   const outcomes = names.tasks.flatMap((task, index) => {
     const [one, other] = [toTaskScore(ofA, index), toTaskScore(ofB, index)]

@@ -4,46 +4,86 @@ import type { ComparisonStatistics } from '../../statistics/comparison-statistic
 import type { SettingResults } from '../../statistics/pairs.ts'
 import type { ComparisonRow } from '../sql.ts'
 import { currentSnapshot } from '../trials/sql.ts'
-import { computeEncoded, decodeResults, type EncodedComparison } from './decode-results.ts'
-import { hasScoredSince, listResultRows } from './sql.ts'
+import { listScoredSince, listScoredTrials } from './sql.ts'
 import type { StatisticsTasks } from './thread-tasks.ts'
+import {
+  applyChanges,
+  buildGrid,
+  type ChangedTrial,
+  computeGridStatistics,
+  type TrialGrid,
+  toResults,
+} from './trial-grid.ts'
 
 /** The fields of a comparison that its results depend on. */
-export type MeasuredComparison = Pick<ComparisonRow, 'key' | 'tasks' | 'settings'>
+export type MeasuredComparison = Pick<ComparisonRow, 'key' | 'tasks' | 'settings' | 'attempts'>
 
 export type StatisticsCache = ReturnType<typeof createStatisticsCache>
 
-type CachedStatistics = { snapshot: string; statistics: Promise<ComparisonStatistics> }
+type CachedStatistics = {
+  /** Null until the tasks are frozen. */
+  tasks: number | null
+  /** Every change that this PostgreSQL snapshot shows is contained. */
+  snapshot: string
+  grid: Promise<TrialGrid>
+  statistics: Promise<ComparisonStatistics>
+}
 
-/** Maximum number of comparisons whose statistics are kept. */
-const CACHED_MAX = 100
+/** Maximum number of comparisons that are kept. The largest take about 2 MB. */
+const CACHED_MAX = 50
+/** With more changed trials than this, all are read again. */
+const CHANGES_MAX = 10_000
 
-/** Caches the statistics of comparisons until one of their scored trials changes. One cache per database. */
+/** Caches the results and statistics of comparisons until a scored trial changes. One cache per database. */
 export function createStatisticsCache() {
   const cached = new Map<number, CachedStatistics>()
 
-  const load = async (db: Db, comparison: MeasuredComparison): Promise<ComparisonStatistics> => {
-    const { key } = comparison
-    const known = cached.get(key)
-    if (known && !(await hasScoredSince(db, key, known.snapshot))) return keep(key, known)
-    // Taken before the results are read, so that a concurrent change is seen by the next check.
+  const load = async (db: Db, comparison: MeasuredComparison): Promise<CachedStatistics> => {
+    const { key, tasks } = comparison
+    const entry = cached.get(key)
+    const known = entry?.tasks === tasks ? entry : undefined
+    // Taken before the changes are read, so that a concurrent change is at worst applied twice.
     const snapshot = await currentSnapshot(db)
-    if (cached.get(key) !== known) return load(db, comparison) // another request is computing them
-    return keep(key, { snapshot, statistics: computeStatisticsOf(db, comparison) })
+    const changes = known ? await listScoredSince(db, key, known.snapshot, CHANGES_MAX) : undefined
+    if (cached.get(key) !== entry) return load(db, comparison) // another request has started to compute them
+    if (known && changes?.length === 0) return keep(key, known)
+    const grid = updateGrid(known?.grid, changes) ?? loadGrid(db, comparison)
+    return keep(key, { tasks, snapshot, grid, statistics: grid.then(computeOnOrOffThread) })
   }
 
   /** Stores an entry as the most recently used one. A failed computation is not kept. */
-  const keep = (key: number, entry: CachedStatistics): Promise<ComparisonStatistics> => {
+  const keep = (key: number, entry: CachedStatistics): CachedStatistics => {
     cached.delete(key)
     cached.set(key, entry)
     const [oldest] = cached.keys()
     if (cached.size > CACHED_MAX && oldest !== undefined) cached.delete(oldest)
     entry.statistics.catch(() => cached.get(key) === entry && cached.delete(key))
-    return entry.statistics
+    return entry
   }
 
-  return { load }
+  return {
+    load: async (db: Db, comparison: MeasuredComparison): Promise<ComparisonStatistics> =>
+      (await load(db, comparison)).statistics,
+    /** Loads the results of all settings, one element per task. */
+    loadResults: async (db: Db, comparison: MeasuredComparison): Promise<SettingResults[]> =>
+      toResults(await (await load(db, comparison)).grid),
+  }
 }
+
+/** Applies changes to a known grid. Undefined if all trials have to be read. */
+function updateGrid(
+  known: Promise<TrialGrid> | undefined,
+  changes: readonly ChangedTrial[] = [],
+): Promise<TrialGrid> | undefined {
+  return changes.length < CHANGES_MAX ? known?.then((grid) => applyChanges(grid, changes)) : undefined
+}
+
+/** Computes the statistics without a cache. */
+export const computeStatisticsOf = async (db: Db, comparison: MeasuredComparison): Promise<ComparisonStatistics> =>
+  computeOnOrOffThread(await loadGrid(db, comparison))
+
+const loadGrid = async (db: Db, { key, settings, tasks, attempts }: MeasuredComparison): Promise<TrialGrid> =>
+  buildGrid({ settings, tasks: tasks ?? 0, attempts }, tasks === null ? [] : await listScoredTrials(db, key))
 
 const threads = openThreads<StatisticsTasks>(new URL('./thread-tasks.ts', import.meta.url), {
   timeoutMs: 60_000,
@@ -53,18 +93,6 @@ const threads = openThreads<StatisticsTasks>(new URL('./thread-tasks.ts', import
 /** Settings × tasks that are computed faster than they can be passed to a thread: a few milliseconds. */
 const SMALL_CELLS = 1000
 
-/** Computes the statistics without a cache. Large comparisons are computed in a thread. */
-export async function computeStatisticsOf(db: Db, comparison: MeasuredComparison): Promise<ComparisonStatistics> {
-  const input = await loadEncoded(db, comparison)
-  return input.settings * input.tasks <= SMALL_CELLS ? computeEncoded(input) : threads.run('computeEncoded', input)
-}
-
-/** Loads the results of all settings, one element per task. */
-export const loadResults = async (db: Db, comparison: MeasuredComparison): Promise<SettingResults[]> =>
-  decodeResults(await loadEncoded(db, comparison))
-
-const loadEncoded = async (db: Db, { key, settings, tasks }: MeasuredComparison): Promise<EncodedComparison> => ({
-  settings,
-  tasks: tasks ?? 0,
-  rows: tasks === null ? [] : await listResultRows(db, key),
-})
+/** Computes large comparisons in a thread, because they would block the event loop. */
+const computeOnOrOffThread = async (grid: TrialGrid): Promise<ComparisonStatistics> =>
+  grid.settings * grid.tasks <= SMALL_CELLS ? computeGridStatistics(grid) : threads.run('computeGridStatistics', grid)

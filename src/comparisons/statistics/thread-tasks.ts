@@ -1,8 +1,8 @@
 import { serveTasks } from '../../platform/threads/serve-tasks.ts'
-import { computeEncoded } from './decode-results.ts'
+import { computeGridStatistics } from './trial-grid.ts'
 
 /** Script of the threads that compute the statistics of large comparisons. */
-const tasks = { computeEncoded }
+const tasks = { computeGridStatistics }
 export type StatisticsTasks = typeof tasks
 
 serveTasks(tasks)
