@@ -24,6 +24,7 @@ import { cancelComparison, resumeComparison } from './resume.ts'
 import { benchmarkNotAdded, type ComparisonEndpoints, inBenchmark, inRepository } from './schema.ts'
 import { readSource, type ScopeDeps } from './source.ts'
 import type { ComparisonScope } from './sql.ts'
+import { diffComparisons } from './statistics/diff.ts'
 import { listPairs, readPair } from './statistics/pairs.ts'
 import type { StatisticsCache } from './statistics/statistics.ts'
 import { readArtifact } from './trials/artifacts.ts'
@@ -147,12 +148,17 @@ function statusRoutes(
   findScope: FindScope,
 ): Route[] {
   const find = findRowWith(findScope)
+  const findBoth = async (request: ComparisonRequest & { params: { baseId: string } }) => {
+    const base = { ...request, params: { ...request.params, comparisonId: request.params.baseId } }
+    return { current: await find(request), base: await find(base) }
+  }
   return [
     route(endpoints.read, find, async ({ db }, row) => reply(200, await readStatusWithStatistics(db, statistics, row))),
     route(endpoints.pairs, find, async ({ db, query }, row) =>
       reply(200, { pairs: await listPairs(db, statistics, row, query.baseline) }),
     ),
     route(endpoints.pair, find, async ({ db, params }, row) => reply(200, await readPair(db, statistics, row, params))),
+    route(endpoints.diff, findBoth, async ({ db }, rows) => reply(200, await diffComparisons(db, statistics, rows))),
     route(endpoints.matrix, find, async ({ db }, row) =>
       reply(200, await readMatrix(db, await loadComparisonNames(db, row))),
     ),

@@ -21,7 +21,7 @@ import {
   TrialState,
   TrialWithAttempts,
 } from './shapes/schema.ts'
-import { ComparisonPair, ComparisonPairWithTasks } from './statistics/schema.ts'
+import { ComparisonDiff, ComparisonPair, ComparisonPairWithTasks } from './statistics/schema.ts'
 
 export const benchmarkNotAdded = {
   code: 'benchmark_not_added',
@@ -190,6 +190,15 @@ const pairEndpoints = (prefix: `/${string}`, suffix: string) =>
       summary: 'Compare two settings, with the outcome of each task',
       access: 'read',
       answers: { 200: ComparisonPairWithTasks },
+      problems: [noSharedTasks],
+    }),
+    diff: endpoint({
+      id: `diffComparison${suffix}`,
+      method: 'GET',
+      path: `${prefix}/evaluations/comparisons/${ID}/diff/{baseId}`,
+      summary: 'Compare a comparison with an earlier one of the same scope, setting by setting',
+      access: 'read',
+      answers: { 200: ComparisonDiff },
       problems: [noSharedTasks],
     }),
   }) as const

@@ -262,7 +262,15 @@ async function comparedThings(lab: ComparisonLab): Promise<Record<string, string
   await lab.work()
   const [trial] = await lab.trials(body.id)
   const [a, b] = ['reference|oracle|none', 'reference|nop|none']
-  return { ...lab.params, comparisonId: body.id, trialId: trial.id, artifact: trial.artifacts[0].name, a, b }
+  return {
+    ...lab.params,
+    comparisonId: body.id,
+    trialId: trial.id,
+    artifact: trial.artifacts[0].name,
+    a,
+    b,
+    baseId: body.id,
+  }
 }
 
 /** Creates a validated batch and one of its tasks. */

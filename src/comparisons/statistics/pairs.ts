@@ -41,7 +41,8 @@ const listAgainst = ({ pairs }: ComparisonStatistics, base: number): PairStatist
     return pair.a === base ? [flipPair(pair)] : []
   })
 
-const noShared = (pointer: string, message: string): Problem =>
+/** Returns the problem of settings that cannot be compared. */
+export const noShared = (pointer: string, message: string): Problem =>
   new Problem(noSharedTasks, message, { errors: [{ pointer, code: noSharedTasks.code, message }] })
 
 /** Reads one pair with the outcome of each shared task. */

@@ -83,3 +83,31 @@ export const ComparisonPairWithTasks = ComparisonPair.extend({
   ),
 }).meta({ id: 'ComparisonPairWithTasks' })
 export type ComparisonPairWithTasks = z.infer<typeof ComparisonPairWithTasks>
+
+export const ComparisonDiff = z
+  .object({
+    base: z.uuid(),
+    comparison: z.uuid(),
+    tasks: z
+      .object({ shared: count, onlyInBase: count, onlyInComparison: count })
+      .describe('Tasks are matched by digest.'),
+    settings: z.array(
+      z.object({
+        base: settingId,
+        setting: settingId.describe('Differs from `base` if it is the only setting left without a counterpart.'),
+        baseHarnessVersion: z.string(),
+        harnessVersion: z.string(),
+        ...pairFields,
+        fixed: count.describe('Tasks that failed in the base and passed now, by the first scored trials.'),
+        broken: count,
+        changed: z.array(
+          z.object({ task: TaskRef, change: z.enum(['fixed', 'broken']), before: TaskScore, after: TaskScore }),
+        ),
+      }),
+    ),
+    unmatched: z
+      .object({ base: z.array(settingId), comparison: z.array(settingId) })
+      .describe('Settings that the other comparison does not have.'),
+  })
+  .meta({ id: 'ComparisonDiff', description: 'Differences are the comparison minus its base.' })
+export type ComparisonDiff = z.infer<typeof ComparisonDiff>

@@ -183,3 +183,52 @@ test('a benchmark comparison collects first, and its last event carries the answ
   const { body: list } = await app.call(inBenchmark.list, { params: benchmark.params })
   expect(list.evaluations[0]).not.toHaveProperty('answer')
 })
+
+test('two comparisons of the same settings are compared by task', async () => {
+  const old = await stored(
+    { id: GOOD, cells: solved(20), micros: 500_000, version: '1' },
+    { id: CHEAP, cells: solved(10) },
+    { id: 'acme/v1|mini|low', cells: solved(3) },
+  )
+  const current = await stored(
+    { id: CHEAP, cells: solved(10) },
+    { id: GOOD, cells: `f${solved(5).slice(1)}`, micros: 400_000, version: '2' },
+    { id: 'acme/v2|mini|low', cells: solved(4) },
+  )
+  const params = { ...current.params, baseId: old.params.comparisonId }
+  const { status, body } = await app.call(inRepository.diff, { params })
+  expect(status).toBe(200)
+  expect(body).toMatchObject({
+    base: old.params.comparisonId,
+    comparison: current.params.comparisonId,
+    tasks: { shared: 24, onlyInBase: 0, onlyInComparison: 0 },
+    settings: [
+      { base: CHEAP, setting: CHEAP, tasks: 24, fixed: 0, broken: 0, changed: [], verdict: 'cannot_tell' },
+      {
+        ...{ base: GOOD, setting: GOOD, baseHarnessVersion: '1', harnessVersion: '2', fixed: 0, broken: 16 },
+        ...{ verdict: 'worse', costDifferenceUsd: { mean: -0.1 }, difference: { points: expect.closeTo(-66.7, 1) } },
+      },
+      { base: 'acme/v1|mini|low', setting: 'acme/v2|mini|low', fixed: 1, broken: 0, verdict: 'cannot_tell' },
+    ],
+    unmatched: { base: [], comparison: [] },
+  })
+  expect(body.settings[1].changed[0]).toMatchObject({
+    change: 'broken',
+    before: { passed: true, costUsd: 0.5 },
+    after: { passed: false, costUsd: 0.4 },
+  })
+})
+
+test('comparisons without a common setting or in another scope are not compared', async () => {
+  const one = await stored({ id: GOOD, cells: solved(2) }, { id: CHEAP, cells: solved(2) })
+  const other = await stored({ id: BAD, cells: solved(2) })
+  const unshared = await app.call(inRepository.diff, {
+    params: { ...one.params, baseId: other.params.comparisonId },
+  })
+  expect(unshared).toMatchObject({
+    status: 422,
+    body: { code: 'no_shared_tasks', errors: [{ pointer: '/path/baseId' }] },
+  })
+  const { body: elsewhere } = await benchmark.create()
+  expect((await app.call(inRepository.diff, { params: { ...one.params, baseId: elsewhere.id } })).status).toBe(404)
+})

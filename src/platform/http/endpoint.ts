@@ -129,6 +129,7 @@ const PATH_PARAMETERS: Record<string, RegExp> = {
   callId: UUID,
   credentialId: UUID,
   comparisonId: UUID,
+  baseId: UUID,
   trialId: UUID,
   // Looked up in a list of names, never used as a file path.
   artifact: /^[^\p{Cc}]{1,255}$/u,
