@@ -1,5 +1,5 @@
 import type { Comparison } from '../src/comparisons/shapes/schema.ts'
-import type { ComparisonPair } from '../src/comparisons/statistics/schema.ts'
+import type { ComparisonDiff, ComparisonPair } from '../src/comparisons/statistics/schema.ts'
 import { call } from '../src/platform/http/client.ts'
 import type { ScopedComparison } from './comparison-trials.ts'
 import type { Service } from './service.ts'
@@ -72,6 +72,32 @@ function printPairTable(shell: Shell, pairs: readonly ComparisonPair[]): void {
   ])
 }
 
-export const formatVerdict = (verdict: ComparisonPair['verdict']): string => verdict.replace('_', ' ')
+/** Prints how the settings of a comparison differ from an earlier one, then the tasks that changed. */
+export async function printDiff(shell: Shell, service: Service, { scope, id }: ScopedComparison, baseId: string) {
+  const params = { org: service.org, ...scope.params, comparisonId: id, baseId }
+  const { body: diff } = await call(service, scope.endpoints.diff, { params })
+  if (service.json) return printJson(shell, diff)
+  printTable<ComparisonDiff['settings'][number]>(shell, diff.settings, [
+    ['SETTING', ({ setting }) => setting],
+    ['BEFORE', ({ base, setting }) => (base === setting ? '=' : base)],
+    ['HARNESS', ({ baseHarnessVersion: from, harnessVersion: to }) => (from === to ? to : `${from} → ${to}`)],
+    ['TASKS', ({ tasks }) => String(tasks)],
+    ['FIXED', ({ fixed }) => String(fixed)],
+    ['BROKEN', ({ broken }) => String(broken)],
+    ['POINTS', ({ difference }) => (difference ? signed(difference.points) : '-')],
+    ['95 %', ({ difference }) => (difference ? `${signed(difference.low)} to ${signed(difference.high)}` : '-')],
+    ['VERDICT', ({ verdict }) => formatVerdict(verdict)],
+  ])
+  const changed = diff.settings.flatMap(({ setting, changed }) => changed.map((each) => ({ setting, ...each })))
+  if (changed.length === 0) return
+  print(shell, '')
+  printTable<(typeof changed)[number]>(shell, changed, [
+    ['TASK', ({ task }) => task.name],
+    ['SETTING', ({ setting }) => setting],
+    ['CHANGE', ({ change }) => change],
+  ])
+}
 
-export const signed = (points: number): string => `${points > 0 ? '+' : ''}${points.toFixed(1)}`
+const formatVerdict = (verdict: ComparisonPair['verdict']): string => verdict.replace('_', ' ')
+
+const signed = (points: number): string => `${points > 0 ? '+' : ''}${points.toFixed(1)}`

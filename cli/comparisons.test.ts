@@ -49,6 +49,10 @@ test('a comparison is left with Ctrl-C, goes on, and can be watched again to its
   const baseline = ['--baseline', 'reference|oracle|none']
   const pairs = await assay(['comparisons', 'pairs', 'assay/quick', id, ...baseline], { env })
   expect(pairs.out).toMatch(/^reference\|nop\|none +reference\|oracle\|none +0 +5 +0 +0 +-100\.0 .* worse$/m)
+  const same = await assay(['comparisons', 'diff', 'assay/quick', id, id], { env })
+  expect(same.out).toMatch(/^reference\|oracle\|none += {2,}\S+ +5 +0 +0 +0\.0 .* cannot tell$/m)
+  const diff = await assay(['--json', 'comparisons', 'diff', 'assay/quick', id, id], { env })
+  expect(JSON.parse(diff.out)).toMatchObject({ base: id, comparison: id, tasks: { shared: 5 } })
   const unknown = await assay(['comparisons', 'pairs', 'assay/quick', id, '--baseline', 'none'], { env })
   expect(unknown).toMatchObject({ code: 1, err: expect.stringContaining('Unknown setting none') })
 })

@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import type { Catalog } from '../src/catalog/schema.ts'
 import type { Comparison } from '../src/comparisons/shapes/schema.ts'
 import { call } from '../src/platform/http/client.ts'
-import { type PairFlags, printPairs, printResults } from './comparison-answer.ts'
+import { type PairFlags, printDiff, printPairs, printResults } from './comparison-answer.ts'
 import { type CompareRequest, openScope, type ScopeFlags } from './comparison-scope.ts'
 import { printErrors, printTrials, type ScopedComparison, type TrialFlags } from './comparison-trials.ts'
 import { Failed, WrongUse } from './failure.ts'
@@ -78,7 +78,7 @@ function addComparisons(assay: Command, shell: Shell): void {
       .action((name: string | undefined, flags: ScopeFlags, command: Command) => list(shell, command, name, flags)),
     'assay comparisons list assay/quick',
   )
-  for (const { verb, about, run, options = [] } of VERBS) {
+  for (const { verb, about, run, options = [], more = '' } of VERBS) {
     const named = comparisons
       .command(verb)
       .description(about)
@@ -92,7 +92,7 @@ function addComparisons(assay: Command, shell: Shell): void {
       named.action((names: string[], flags: ComparisonVerbFlags, command: Command) =>
         run(shell, command, names, flags),
       ),
-      `assay comparisons ${verb} assay/quick 0198c0de-0000-7000-8000-000000000000`,
+      `assay comparisons ${verb} assay/quick 0198c0de-0000-7000-8000-000000000000${more}`,
     )
   }
 }
@@ -107,6 +107,8 @@ type ComparisonVerb = {
   about: string
   run: (shell: Shell, command: Command, names: string[], flags: ComparisonVerbFlags) => Promise<void>
   options?: (readonly [string, string])[]
+  /** Added to the example. */
+  more?: string
 }
 
 const VERBS: ComparisonVerb[] = [
@@ -118,6 +120,12 @@ const VERBS: ComparisonVerb[] = [
     about: 'Compare the settings of a comparison in pairs',
     run: pairs,
     options: [BASELINE],
+  },
+  {
+    verb: 'diff',
+    about: 'Compare two comparisons of the same scope, setting by setting; name the older one first',
+    run: diff,
+    more: ' 0198c0de-0000-7000-8000-000000000001',
   },
   { verb: 'resume', about: 'Resume a paused, failed or canceled comparison', run: resume, options: [BUDGET] },
   { verb: 'cancel', about: 'Cancel a comparison', run: cancel },
@@ -262,6 +270,13 @@ async function cancel(shell: Shell, command: Command, names: string[], flags: Sc
   note(shell, `The comparison is ${comparison.state}${reasonOf(comparison)}`)
   if (service.json) printJson(shell, comparison)
   else printSettings(shell, comparison)
+}
+
+async function diff(shell: Shell, command: Command, names: string[], flags: ScopeFlags): Promise<void> {
+  const [current = '', old = '', ...rest] = names.toReversed()
+  const baseId = requireId(old, 'assay comparisons list')
+  const { service, scope, params } = await place(shell, command, [...rest.toReversed(), current], flags)
+  await printDiff(shell, service, { scope, id: params.comparisonId }, baseId)
 }
 
 async function pairs(shell: Shell, command: Command, names: string[], flags: ComparisonVerbFlags): Promise<void> {
