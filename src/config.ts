@@ -84,6 +84,9 @@ const Settings = z.object({
     .refine((names) => names?.every(findSandboxChoice) ?? true, `must be auto, or some of ${SANDBOXES} with commas`)
     .optional(),
   DOCKER_HOST: z.string().min(1).optional(),
+  DOCKER_TLS_VERIFY: z.string().optional(),
+  DOCKER_CERT_PATH: z.string().min(1).optional(),
+  HOME: z.string().default(''),
   ASSAY_ALLOW_HOST_BASE: z.enum(['0', '1'], 'must be 0 or 1').default('0'),
   ASSAY_BUILD_HOSTS: z
     .string()
@@ -132,6 +135,8 @@ export type Config = {
   allowHostBase: boolean
   /** Address of the Docker engine. Default: the usual socket. */
   dockerHost: string | undefined
+  /** Folder with the certificates for that engine. Undefined without DOCKER_TLS_VERIFY. */
+  dockerCertificates: string | undefined
   /** Hosts that builds may reach besides public ones. */
   buildHosts: readonly AllowedHost[]
   workerSlots: number
@@ -192,6 +197,9 @@ export function readConfig(environment: ConfigEnvironment): Config {
     sandboxes: settings.ASSAY_SANDBOXES,
     allowHostBase: settings.ASSAY_ALLOW_HOST_BASE === '1',
     dockerHost: settings.DOCKER_HOST,
+    dockerCertificates: settings.DOCKER_TLS_VERIFY
+      ? (settings.DOCKER_CERT_PATH ?? `${settings.HOME}/.docker`)
+      : undefined,
     buildHosts: settings.ASSAY_BUILD_HOSTS,
     workerSlots: settings.ASSAY_WORKER_SLOTS,
     workerMemoryMb: settings.ASSAY_WORKER_MEMORY_MB,

@@ -26,7 +26,7 @@ import type { CodeHost } from './repos/code-host.ts'
 import { createGithubHost } from './repos/github.ts'
 import { createResultsCache, type ResultsCache } from './results/cache.ts'
 import type { SandboxProvider } from './sandboxes/sandbox.ts'
-import { findProvider } from './sandboxes/sandboxes.ts'
+import { openSandboxProviders, type SandboxProviders } from './sandboxes/sandboxes.ts'
 import type { Stages } from './taskgen/pipeline/stage.ts'
 import { realStages } from './taskgen/pipeline/stages/stages.ts'
 import type { OnBatchStep } from './taskgen/pipeline/steps.ts'
@@ -55,7 +55,7 @@ export type Services = {
   validate: Validator
   /** Stages that turn a pull request into a task. */
   stages: Stages
-  findProvider: (sandbox: string) => SandboxProvider | undefined
+  findProvider: SandboxProviders['find']
   codeHost: CodeHost
   /** Sandboxes that this process may run trials in. */
   sandboxes: readonly TestableSandbox[]
@@ -110,13 +110,16 @@ export async function openServices(config: Config, database: Database, log: Log)
       blobs,
       folder: trialsFolder,
       bundles: bundlesFolder(config.dataFolder),
-      findProvider: (name) => providers.get(name),
+      findProvider: providers.find,
     }),
-    validate: sandboxValidator((name) => providers.get(name)),
+    validate: sandboxValidator((name) => providers.find(name)),
     stages: realStages(),
-    findProvider: (name) => providers.get(name),
+    findProvider: providers.find,
     codeHost: createGithubHost({ outbound, baseUrl: config.upstreams.github }),
-    sandboxes: [...providers].map(([sandbox, provider]) => ({ sandbox, test: createSelfTest(provider, trialsFolder) })),
+    sandboxes: [...providers.own].map(([sandbox, provider]) => ({
+      sandbox,
+      test: createSelfTest(provider, trialsFolder),
+    })),
     trialsFolder,
     waits: { offerMs: 20_000, retryMs: 5_000, sandboxMs: 15_000 },
     gatewayUrl: () => gatewayUrl,
@@ -146,15 +149,10 @@ function createSelfTest(provider: SandboxProvider, trialsFolder: string): () => 
   }
 }
 
-/** Opens one provider of each kind per process, so that each image is built once. */
-const openProviders = (config: Config, log: Log): Map<string, SandboxProvider> =>
-  new Map(
-    sandboxChoices.flatMap(({ id }) => {
-      if (config.sandboxes && !config.sandboxes.includes(id)) return []
-      const provider = findProvider(id, { ...config, log })
-      return provider ? [[id, provider] as const] : []
-    }),
-  )
+function openProviders(config: Config, log: Log): SandboxProviders {
+  const names = sandboxChoices.map(({ id }) => id).filter((id) => config.sandboxes?.includes(id) ?? true)
+  return openSandboxProviders(names, { ...config, log })
+}
 
 export const toCredentialDeps = ({
   database,

@@ -109,6 +109,22 @@ test.each([
   300_000,
 )
 
+test('trials with a stored credential never run on the engine of this machine', async () => {
+  const lab = await comparingInDocker()
+  const secret = { host: 'tcp://engine.example.com:2376' }
+  const body = { kind: 'sandbox', provider: 'docker', name: 'another engine', secret } as const
+  const { body: credential } = await app.call(createCredential, { body })
+  const { body: created } = await lab.create({ sandbox: 'docker', sandboxCredentialId: credential.id })
+  await lab.work('docker')
+  expect(await lab.read(created.id)).toMatchObject({
+    state: 'paused',
+    pause: { reason: 'sandbox', message: expect.stringContaining('engine.example.com:2376') },
+    trials: { total: 2, queued: 2, errored: 0 },
+  })
+  await lab.cancel(created.id)
+  await app.call(deleteCredential, { params: { credentialId: credential.id } })
+}, 300_000)
+
 test('a deleted credential pauses the comparison; a replacement lets it continue', async () => {
   const lab = await comparingInDocker()
   const secret = { host: 'tcp://engine.example.com:2376' }

@@ -11,8 +11,9 @@ import type { AllowedHost } from './egress/rules.ts'
 import { type Capabilities, type SandboxProvider, SandboxUnavailable } from './sandbox.ts'
 
 export type DockerOptions = {
-  connection: DockerConnection
-  /** Told apart by it: several servers may use one engine, and each cleans up after itself only. */
+  /** A function is called when the engine is first needed. It may throw SandboxUnavailable. */
+  connection: DockerConnection | (() => Promise<DockerConnection>)
+  /** Distinguishes servers that share an engine. Each removes only its own leftovers. */
   installation: string
   dataFolder: string
   /** Hosts that builds may reach besides public ones. */
@@ -29,7 +30,9 @@ export function createDockerProvider(options: DockerOptions): SandboxProvider {
   const folder = join(dataFolder, 'sandboxes', 'docker')
   let found: Promise<DockerEngine> | undefined
   const engine = (): Promise<DockerEngine> => {
-    found ??= findEngine({ connection, installation, folder, buildHosts, log })
+    found ??= Promise.resolve(typeof connection === 'function' ? connection() : connection).then((opened) =>
+      findEngine({ connection: opened, installation, folder, buildHosts, log }),
+    )
     // An engine that is started later is found then.
     found.catch(() => {
       found = undefined

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Log } from '../platform/log.ts'
-import { parseDockerHost } from './docker/connection.ts'
+import { parseDockerHost, parseEngineCredential } from './docker/connection.ts'
 import { createDockerProvider } from './docker.ts'
 import type { AllowedHost } from './egress/rules.ts'
 import { createLocalProvider } from './local.ts'
@@ -28,8 +29,12 @@ function installationOf(dataFolder: string): string {
 export type ProviderOptions = {
   dataFolder: string
   allowHostBase: boolean
-  /** Same format as DOCKER_HOST. Defaults to the socket of an ordinary installation. */
+  /** Same format as DOCKER_HOST. Defaults to the usual socket. */
   dockerHost?: string | undefined
+  /** Folder with ca.pem, cert.pem and key.pem for the engine at `dockerHost`, if it is behind TLS. */
+  dockerCertificates?: string | undefined
+  /** Address and certificates of a stored credential. They replace the engine at `dockerHost`. */
+  secret?: Partial<Record<string, string>> | undefined
   /** Hosts that builds may reach besides public ones. */
   buildHosts?: readonly AllowedHost[]
   /** Told in a sentence what `auto` took, and why nothing before it. */
@@ -41,17 +46,30 @@ type CreateProvider = (options: ProviderOptions) => SandboxProvider
 
 const PROVIDERS: Record<string, CreateProvider> = {
   auto: createAutoProvider,
-  docker: ({ dockerHost, dataFolder, buildHosts = [], log }) =>
+  docker: (options) =>
     createDockerProvider({
-      connection: parseDockerHost(dockerHost),
-      installation: installationOf(dataFolder),
-      dataFolder,
-      buildHosts,
-      log,
+      connection: () => openDockerConnection(options),
+      installation: installationOf(options.dataFolder),
+      dataFolder: options.dataFolder,
+      buildHosts: options.buildHosts ?? [],
+      log: options.log,
     }),
   local: (options) => createLocalProvider({ ...options, runtime: 'auto' }),
   'local-bwrap': (options) => createLocalProvider({ ...options, runtime: 'bwrap' }),
   'local-runc': (options) => createLocalProvider({ ...options, runtime: 'runc' }),
+}
+
+async function openDockerConnection({ dockerHost, dockerCertificates, secret }: ProviderOptions) {
+  if (secret?.host !== undefined) return parseEngineCredential(secret)
+  if (dockerCertificates === undefined) return parseDockerHost(dockerHost)
+  const [ca, cert, key] = await Promise.all(
+    ['ca.pem', 'cert.pem', 'key.pem'].map((file) =>
+      readFile(join(dockerCertificates, file), 'utf8').catch(() => {
+        throw new SandboxUnavailable(`${file} cannot be read in ${dockerCertificates}. Check DOCKER_CERT_PATH.`)
+      }),
+    ),
+  )
+  return parseDockerHost(dockerHost, { ca, cert, key })
 }
 
 /** The strongest walls first, among those that work here. */
@@ -61,6 +79,44 @@ export const providerNames: string[] = Object.keys(PROVIDERS)
 
 export const findProvider = (name: string, options: ProviderOptions): SandboxProvider | undefined =>
   PROVIDERS[name]?.(options)
+
+export type SandboxProviders = {
+  /** Providers of this machine, by the name of the sandbox. */
+  own: ReadonlyMap<string, SandboxProvider>
+  /** Returns the provider for a sandbox and the secret of its credential, which may name another engine. */
+  find(sandbox: string, secret?: Partial<Record<string, string>>): SandboxProvider | undefined
+}
+
+/** Number of engines of stored credentials that a process keeps open. */
+const STORED_MAX = 32
+
+/**
+ * Opens the providers of a process: one per sandbox and, for stored credentials, one per engine. They are kept, so that
+ * each image is built once.
+ */
+export function openSandboxProviders(names: readonly string[], options: ProviderOptions): SandboxProviders {
+  const own = new Map(
+    names.flatMap((name) => {
+      const provider = findProvider(name, options)
+      return provider ? [[name, provider] as const] : []
+    }),
+  )
+  const stored = new Map<string, SandboxProvider>()
+  return {
+    own,
+    find(sandbox, secret = {}) {
+      const standard = own.get(sandbox)
+      if (secret.host === undefined || standard === undefined) return standard
+      const key = JSON.stringify([sandbox, secret.host, secret.ca, secret.cert, secret.key])
+      const provider = stored.get(key) ?? findProvider(sandbox, { ...options, secret })
+      if (provider === undefined) return undefined
+      stored.delete(key)
+      stored.set(key, provider)
+      for (const oldest of [...stored.keys()].slice(0, -STORED_MAX)) stored.delete(oldest)
+      return provider
+    },
+  }
+}
 
 export type ProviderSelection = {
   name: string

@@ -3,6 +3,7 @@ import { openBundle } from '../../catalog/custom-harnesses/bundles.ts'
 import { findChosenHarness } from '../../catalog/harnesses.ts'
 import { unpackContent } from '../../contents/contents.ts'
 import type { CredentialDeps as CredentialTools } from '../../credentials/credentials.ts'
+import type { Secret } from '../../credentials/seal.ts'
 import { openSecret } from '../../credentials/secrets.ts'
 import { openFolderSource } from '../../harbor/folder-source.ts'
 import { readTask } from '../../harbor/read-task.ts'
@@ -21,7 +22,7 @@ export type SandboxEngineDeps = {
   folder: string
   /** Folder of installed harness bundles. */
   bundles: string
-  findProvider: (sandbox: string) => SandboxProvider | undefined
+  findProvider: (sandbox: string, secret: Secret) => SandboxProvider | undefined
 }
 
 /** Runs trials in real sandboxes. */
@@ -29,7 +30,7 @@ export const createSandboxEngine = (deps: SandboxEngineDeps): TrialEngine => ({
   calibrate: (request, signal) => withPreparedTask(deps, request, signal, calibrateTask),
   run: (request, signal) =>
     withPreparedTask(deps, request, signal, async (provider, prepared) => {
-      await requireCredential(deps, request.workspaceId, request.credentialId)
+      await requireSecret(deps, request.workspaceId, request.credentialId)
       const { harness: id, harnessVersion: version, model } = request
       const harness = await findChosenHarness(deps.credentials.db, request.workspaceId, { id, version })
       if (!harness) throw new Error(`Unknown harness ${id}`)
@@ -74,10 +75,10 @@ async function withPreparedTask<T>(
   signal: AbortSignal,
   work: (provider: SandboxProvider, request: BaseTrialRequest) => Promise<T>,
 ): Promise<T> {
-  const provider = deps.findProvider(request.sandbox)
+  const secret = await requireSecret(deps, request.workspaceId, request.sandboxCredentialId)
+  const provider = deps.findProvider(request.sandbox, secret)
   if (!provider) throw new SandboxUnavailable(`This worker does not provide the sandbox ${request.sandbox}.`)
   await provider.selfTest()
-  await requireCredential(deps, request.workspaceId, request.sandboxCredentialId)
   await using scratch = await openScratchFolder(deps.folder)
   const folder = join(scratch.path, 'task')
   await unpackContent({ db: deps.credentials.db, blobs: deps.blobs }, request.task.digest, folder)
@@ -89,7 +90,8 @@ async function withPreparedTask<T>(
 const openSentBundle = ({ credentials, blobs }: SandboxEngineDeps, workspaceId: string, digest: string) =>
   openBundle({ db: credentials.db, blobs }, workspaceId, digest)
 
-async function requireCredential({ credentials }: SandboxEngineDeps, workspaceId: string, id: string): Promise<void> {
-  if (await openSecret(credentials, workspaceId, id)) return
+async function requireSecret({ credentials }: SandboxEngineDeps, workspaceId: string, id: string): Promise<Secret> {
+  const opened = await openSecret(credentials, workspaceId, id)
+  if (opened) return opened.secret
   throw new CredentialGone(`The credential ${id} no longer exists. Resume with a replacement.`)
 }

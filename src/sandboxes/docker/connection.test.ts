@@ -11,6 +11,7 @@ import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
 import { createLog } from '../../platform/log.ts'
 import { createDockerProvider } from '../docker.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
+import { openSandboxProviders } from '../sandboxes.ts'
 import { type DockerConnection, parseDockerHost, sshWords, type TlsSecret } from './connection.ts'
 
 const run = promisify(execFile)
@@ -137,6 +138,34 @@ test.each([
   await expect(providerAt(connection).selfTest()).rejects.toThrow('are its certificates right')
 })
 
+test('the certificates of DOCKER_CERT_PATH open the engine of this machine', async () => {
+  const files = { ca: 'ca.pem', cert: 'cert.pem', key: 'key.pem' }
+  const secret = await secretOf('ours')
+  for (const name of ['ca', 'cert', 'key'] as const) await writeFile(join(folder, files[name]), secret[name] ?? '')
+  const dockerHost = `tcp://127.0.0.1:${port}`
+  const options = { dataFolder: folder, allowHostBase: false, dockerHost, log: createLog('silent') }
+  const open = (dockerCertificates: string) =>
+    openSandboxProviders(['docker'], { ...options, dockerCertificates }).find('docker')
+  expect(await open(folder)?.selfTest()).toMatchObject({ isolation: 'docker:runc' })
+  await expect(open(join(folder, 'none'))?.selfTest()).rejects.toThrow('ca.pem cannot be read')
+})
+
+test('a stored credential is used instead of the engine of this machine, and only at a public host', async () => {
+  const providers = openSandboxProviders(['docker'], {
+    dataFolder: folder,
+    allowHostBase: false,
+    dockerHost: `unix://${dockerd.socket}`,
+    log: createLog('silent'),
+  })
+  expect(await providers.find('docker', {})?.selfTest()).toMatchObject({ isolation: 'docker:runc' })
+  const stored = (host: string) => providers.find('docker', { host, ca: 'x' })
+  expect(stored('tcp://engine.invalid:2376')).toBe(stored('tcp://engine.invalid:2376'))
+  await expect(stored('tcp://engine.invalid:2376')?.selfTest()).rejects.toThrow(SandboxUnavailable)
+  for (const host of [`tcp://127.0.0.1:${port}`, 'tcp://[::1]:2376', `unix://${dockerd.socket}`, 'ssh://root@host'])
+    await expect(stored(host)?.selfTest()).rejects.toThrow('of a public host')
+  await expect(stored(`tcp://localhost:${port}`)?.selfTest()).rejects.toThrow(SandboxUnavailable)
+})
+
 test('without TLS the same engine is not reached', async () => {
   const connection = parseDockerHost(`tcp://127.0.0.1:${port}`)
   await expect(providerAt(connection).selfTest()).rejects.toThrow(SandboxUnavailable)
@@ -164,7 +193,7 @@ test.each([
   ['ssh://me@engine:2222', { kind: 'ssh', destination: 'me@engine', port: 2222 }],
   ['ssh://engine', { kind: 'ssh', destination: 'engine', port: null }],
 ])('DOCKER_HOST %s is understood', (text, connection) => {
-  expect(parseDockerHost(text)).toEqual(connection)
+  expect(parseDockerHost(text)).toMatchObject(connection)
 })
 
 test.each(['engine:2375', 'http://engine', 'ssh://', 'npipe:////./pipe/docker', 'tcp:'])('%s is refused', (text) => {

@@ -1,7 +1,10 @@
 import { spawn } from 'node:child_process'
 import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
+import { isIP, type LookupFunction } from 'node:net'
 import { Duplex } from 'node:stream'
+import { isPublicAddress } from '../../platform/outbound/addresses.ts'
+import { resolveName, resolvePublicHost } from '../../platform/outbound/public-host.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 
 type Destination = { destination: string; port: number | null }
@@ -53,24 +56,34 @@ class SshLink extends Duplex {
   }
 }
 
-/** The texts of PEM files, as a stored credential holds them. */
-export type TlsSecret = { ca: string; cert: string; key: string }
+/** Contents of PEM files. Without a client certificate, the engine must accept any client. */
+export type TlsSecret = { ca?: string | undefined; cert?: string | undefined; key?: string | undefined }
 
 /** Address of a Docker engine. */
 export type DockerConnection =
   | { kind: 'unix'; path: string }
-  | { kind: 'tcp'; host: string; port: number; tls: TlsSecret | null }
+  | { kind: 'tcp'; host: string; port: number; tls: TlsSecret | null; publicOnly: boolean }
   /** Through `docker system dial-stdio` on the machine that ssh reaches, with whatever keys ssh finds. */
   | ({ kind: 'ssh' } & Destination)
 
 /** Options of node:http that reach the engine. Each request adds its method and path. */
 export type DockerRoute = { agent: HttpAgent; secure: boolean; socketPath?: string; host?: string; port?: number }
 
+const NOT_PUBLIC = 'The Docker engine of a stored credential must be at tcp://HOST:PORT of a public host.'
 const DEFAULT_SOCKET = '/var/run/docker.sock'
 const PLAIN_PORT = 2375
 const TLS_PORT = 2376
 
-/** Reads a value as of DOCKER_HOST. None: the socket of an ordinary installation. */
+/** Parses the address and certificates of a stored credential. Its host is untrusted and must be public. */
+export function parseEngineCredential({ host, ca, cert, key }: Partial<Record<string, string>>): DockerConnection {
+  const tls = ca !== undefined || cert !== undefined || key !== undefined ? { ca, cert, key } : null
+  const connection = parseDockerHost(host, tls)
+  if (connection.kind !== 'tcp') throw new SandboxUnavailable(NOT_PUBLIC)
+  if (isIP(connection.host) !== 0 && !isPublicAddress(connection.host)) throw new SandboxUnavailable(NOT_PUBLIC)
+  return { ...connection, publicOnly: true }
+}
+
+/** Parses a value of DOCKER_HOST. The default is the usual socket. */
 export function parseDockerHost(text: string | undefined, tls: TlsSecret | null = null): DockerConnection {
   if (!text) return { kind: 'unix', path: DEFAULT_SOCKET }
   if (text.startsWith('unix://')) return { kind: 'unix', path: text.slice('unix://'.length) }
@@ -88,7 +101,8 @@ function fromUrl(
   const port = text === '' ? null : Number(text)
   if (hostname === '') return undefined
   if (protocol === 'tcp:') {
-    return { kind: 'tcp', host: hostname, port: port ?? (tls ? TLS_PORT : PLAIN_PORT), tls }
+    const host = hostname.replace(/^\[(.*)\]$/, '$1')
+    return { kind: 'tcp', host, port: port ?? (tls ? TLS_PORT : PLAIN_PORT), tls, publicOnly: false }
   }
   if (protocol !== 'ssh:') return undefined
   return { kind: 'ssh', destination: username ? `${username}@${hostname}` : hostname, port }
@@ -100,9 +114,27 @@ export function routeTo(connection: DockerConnection): DockerRoute {
     return { agent: new HttpAgent({ keepAlive: true }), secure: false, socketPath: connection.path }
   }
   if (connection.kind === 'ssh') return { agent: new SshAgent(connection), secure: false, host: 'docker' }
-  const { host, port, tls } = connection
-  if (tls === null) return { agent: new HttpAgent({ keepAlive: true }), secure: false, host, port }
-  return { agent: new HttpsAgent({ keepAlive: true, ...tls }), secure: true, host, port }
+  const { host, port, tls, publicOnly } = connection
+  const options = { keepAlive: true, lookup: publicOnly ? lookupPublic : undefined }
+  if (tls === null) return { agent: new HttpAgent(options), secure: false, host, port }
+  return { agent: new HttpsAgent({ ...options, ...tls }), secure: true, host, port }
+}
+
+/** Resolves a host for a connection, and fails unless all of its addresses are public. */
+const lookupPublic: LookupFunction = (host, { all }, callback) => {
+  resolvePublicHost(host, resolveName).then(
+    (found) => {
+      const addresses = found.kind === 'public' ? found.addresses : []
+      const [first] = addresses
+      if (first === undefined) return callback(new Error(NOT_PUBLIC), '')
+      if (!all) return callback(null, first, isIP(first))
+      callback(
+        null,
+        addresses.map((address) => ({ address, family: isIP(address) })),
+      )
+    },
+    (error: Error) => callback(error, ''),
+  )
 }
 
 /** Returns what to check when the engine does not answer. */

@@ -2,6 +2,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { findModel } from '../../catalog/models.ts'
 import { unpackContent } from '../../contents/contents.ts'
+import type { Secret } from '../../credentials/seal.ts'
 import { openSecret } from '../../credentials/secrets.ts'
 import type { Ledger } from '../../gateway/ledger.ts'
 import { ModelUnfit, termsFor } from '../../gateway/model-terms.ts'
@@ -24,7 +25,7 @@ import type { OnBatchStep } from './steps.ts'
 export type StageWorkDeps = StageModelDeps & {
   blobs: Blobs
   repositories: RepositoryMirrorDeps
-  findProvider: (sandbox: string) => SandboxProvider | undefined
+  findProvider: (sandbox: string, secret: Secret) => SandboxProvider | undefined
   /** Parent of the stages' working folders. It exists. */
   folder: string
   stages: Stages
@@ -70,6 +71,7 @@ export async function openStageContext(
   const own = { folder: join(folder, 'work'), target: join(folder, 'task') }
   await mkdir(own.folder)
   await mkdir(own.target)
+  const provider = await findTaskProvider(deps, task)
   let mirror: Promise<StageRepository> | undefined
   return {
     ...own,
@@ -77,7 +79,7 @@ export async function openStageContext(
       mirror ??= openRepository(deps, task, closing, signal)
       return mirror
     },
-    provider: () => requireProvider(deps, task),
+    provider: () => provider ?? noProvider(deps, task),
     async model(role, limits) {
       requireNeed(deps, task, role)
       await requireShare(deps, task, role, limits)
@@ -113,12 +115,23 @@ function requireNeed({ stages }: StageWorkDeps, { stage }: TaskFacts, role: Mode
   if (!stages[stage].needs.includes(role)) throw new Error(`The stage ${stage} did not say that it needs ${role}.`)
 }
 
-function requireProvider(deps: StageWorkDeps, { stage, generation }: TaskFacts): SandboxProvider {
-  const place = sandboxOf(deps.stages[stage], generation)
-  if (place === undefined) throw new Error(`The stage ${stage} did not say that it needs sandboxes.`)
-  const provider = deps.findProvider(place)
-  if (!provider) throw new SandboxUnavailable(`This worker has no sandbox ${place}.`)
-  return provider
+/** Finds the provider of a stage's sandbox: the one of its credential, or the one of this machine. */
+export async function findTaskProvider(
+  { repositories, stages, findProvider }: StageWorkDeps,
+  { stage, generation, workspaceId }: TaskFacts,
+): Promise<SandboxProvider | undefined> {
+  const sandbox = sandboxOf(stages[stage], generation)
+  if (sandbox === undefined) return undefined
+  const { sandboxCredentialId, harborCredentialId } = generation
+  const id = stages[stage].needs.includes('sandbox') ? sandboxCredentialId : harborCredentialId
+  const opened = await openSecret(repositories, workspaceId, id)
+  return opened && findProvider(sandbox, opened.secret)
+}
+
+function noProvider({ stages }: StageWorkDeps, { stage, generation }: TaskFacts): never {
+  const sandbox = sandboxOf(stages[stage], generation)
+  if (sandbox === undefined) throw new Error(`The stage ${stage} does not declare that it needs a sandbox.`)
+  throw new SandboxUnavailable(`This worker has no sandbox ${sandbox}.`)
 }
 
 /**

@@ -7,14 +7,7 @@ import { SandboxUnavailable } from '../../sandboxes/sandbox.ts'
 import { openScratchFolder } from '../../trials/scratch-folder.ts'
 import { toRunId, type Waiting } from '../schema.ts'
 import { lockOpenBatch } from './batch-state.ts'
-import {
-  type EnqueueDeps,
-  enqueueStage,
-  type StagePayload,
-  sandboxOf,
-  sandboxWatchJobType,
-  stageJobType,
-} from './enqueue.ts'
+import { type EnqueueDeps, enqueueStage, type StagePayload, sandboxWatchJobType, stageJobType } from './enqueue.ts'
 import { findTask, loadCandidateState, type TaskFacts } from './facts.ts'
 import { hashInput } from './input-digest.ts'
 import { countSpend } from './spend.ts'
@@ -24,6 +17,7 @@ import { ASSEMBLY_STAGE, type CandidateState, type StageDone, stageAfter } from 
 import {
   BatchBudgetSpent,
   CandidateBudgetSpent,
+  findTaskProvider,
   HistoryMissing,
   openStageContext,
   requireCredentials,
@@ -165,8 +159,7 @@ async function toEnding(deps: StageJobDeps, task: TaskFacts, error: unknown): Pr
 
 /** If the provider's self-test passes, the failure is attributed to the task. */
 async function diagnoseSandbox(deps: StageJobDeps, task: TaskFacts, error: SandboxUnavailable): Promise<StageAttempt> {
-  const place = sandboxOf(deps.stages[task.stage], task.generation)
-  const provider = place === undefined ? undefined : deps.findProvider(place)
+  const provider = await findTaskProvider(deps, task)
   const trouble = await provider?.selfTest().then(
     () => undefined,
     (reason: unknown) => (reason instanceof SandboxUnavailable ? reason : error),
