@@ -57,7 +57,7 @@ const PURE = [
 ].join('|')
 
 const JUNK = '(utils?|helpers?|common|shared|misc|types|constants|managers?|index)'
-const TESTS = ['\\.test\\.ts$', '/testing/', '/(test-support|loopback-servers)\\.ts$', '^(test|bench)/']
+const TESTS = ['\\.test\\.ts$', '/(test-support|loopback-servers)\\.ts$', '^(test|bench)/']
 
 // What a browser may load: the wire contract, and the little that it is written with.
 const CONTRACT = [

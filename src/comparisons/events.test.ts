@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(async () => app[Symbol.asyncDispose]())
 
-type Heard = { event: string; data: string; id: string | undefined }
+type ReceivedEvent = { event: string; data: string; id: string | undefined }
 
 async function watch(id: string, lastEventId?: string, url = app.url, key = app.adminKey) {
   const abort = new AbortController()
@@ -32,8 +32,8 @@ async function watch(id: string, lastEventId?: string, url = app.url, key = app.
   return {
     response,
     hangUp: () => abort.abort(),
-    async until(isEnough: (event: Heard) => boolean): Promise<Heard[]> {
-      const heard: Heard[] = []
+    async until(isEnough: (event: ReceivedEvent) => boolean): Promise<ReceivedEvent[]> {
+      const heard: ReceivedEvent[] = []
       while (true) {
         const { value, done } = await events.next()
         if (done) return heard
@@ -44,8 +44,8 @@ async function watch(id: string, lastEventId?: string, url = app.url, key = app.
   }
 }
 
-const isEnd = ({ event }: Heard) => event === 'end'
-const trialsIn = (heard: Heard[]) =>
+const isEnd = ({ event }: ReceivedEvent) => event === 'end'
+const trialsIn = (heard: ReceivedEvent[]) =>
   heard.filter(({ event }) => event === 'trial').map(({ data }) => TrialChange.parse(JSON.parse(data)))
 
 test('a watcher receives the status, every trial change and the end', async () => {

@@ -108,7 +108,7 @@ async function findTools(runtime: Runtime): Promise<void> {
   }
 }
 
-async function tryOverlay(store: ImageStore, rootless: boolean, must: Holder['runOrThrow']): Promise<void> {
+async function tryOverlay(store: ImageStore, rootless: boolean, must: NamespaceHolder['runOrThrow']): Promise<void> {
   const folder = join(store.folder, await newDraft())
   await mkdir(folder)
   try {
@@ -123,9 +123,9 @@ async function tryOverlay(store: ImageStore, rootless: boolean, must: Holder['ru
   }
 }
 
-type Holder = Awaited<ReturnType<typeof startNamespaceProcess>>
+type NamespaceHolder = Awaited<ReturnType<typeof startNamespaceProcess>>
 
-async function canLoop(store: ImageStore, run: Holder['run']): Promise<boolean> {
+async function canLoop(store: ImageStore, run: NamespaceHolder['run']): Promise<boolean> {
   const folder = join(store.folder, await newDraft())
   await mkdir(folder)
   try {

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 
-export type StarterFact = { started?: string; failed?: string; stopped?: true; lost?: true; id?: number }
+type StarterFact = { started?: string; failed?: string; stopped?: true; lost?: true; id?: number }
 
 /** A process that runs `starter.ts`. Killed at the end of the test. */
 export type StarterProcess = AsyncDisposable & {
