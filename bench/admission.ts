@@ -17,7 +17,7 @@ const jobType = defineJobType({ type: 'bench.admission', payload: z.object({ n: 
 
 export const admissionBench: BenchMeasurement = {
   name: 'Admission',
-  about: `Jobs in ${GROUPS} comparisons of 5 workspaces, each with two limit keys and a weight, on a durable embedded PostgreSQL. ${CLAIMS} claims of ${SLOTS} jobs, one after another; what was claimed ends before the next.`,
+  about: `Jobs in ${GROUPS} comparisons of 5 workspaces, each with two limit keys and a weight, on a durable embedded PostgreSQL. ${CLAIMS} claims of ${SLOTS} jobs, one after another; claimed jobs end before the next claim.`,
   run: () =>
     withPostgres(async (url) => {
       const database = connect(url, { max: SLOTS, onError: () => {} })
@@ -33,7 +33,7 @@ export const admissionBench: BenchMeasurement = {
         atMost(`enqueueing ${JOBS} jobs`, (enqueued - started) / 1000, 20, seconds),
         atMost(`claim with ${JOBS} queued, p95`, p95(many), 10, milliseconds),
         note('median', milliseconds(median(many))),
-        atMost('the same against a tenth of the jobs, medians', median(many) / median(few), 1.5, times),
+        atMost('ratio to a tenth of the jobs, medians', median(many) / median(few), 1.5, times),
       ]
     }),
 }

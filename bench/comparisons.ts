@@ -33,7 +33,7 @@ const READS = 200
 
 export const comparisonsBench: BenchMeasurement = {
   name: 'Comparisons',
-  about: `A benchmark of ${TASKS} tasks, an engine that does nothing, an API process, a process for submissions and two workers with 16 slots each, on a durable embedded PostgreSQL.`,
+  about: `A benchmark of ${TASKS} tasks, a no-op engine, an API process, a process for submissions and two workers with 16 slots each, on a durable embedded PostgreSQL.`,
   run: async () => {
     const system = await onSystemPostgres()
     return withPostgres((url) =>
@@ -44,7 +44,9 @@ export const comparisonsBench: BenchMeasurement = {
           ...submitted,
           ...(system ? [atLeast(`${THROUGH}, on ${system.version}`, system.rate, 200, perSecond)] : []),
           atLeast(`${THROUGH}, on the embedded one`, embedded.rate, 160, perSecond),
-          ...(system ? [atLeast('the embedded one by the other', embedded.rate / system.rate, 0.8, times)] : []),
+          ...(system
+            ? [atLeast('embedded PostgreSQL, ratio to the system PostgreSQL', embedded.rate / system.rate, 0.8, times)]
+            : []),
           ...embedded.rows,
           ...(await statusReads(lab)),
           ...(await subscribers(lab)),
@@ -207,10 +209,10 @@ async function throughput(lab: ComparisonLab): Promise<{ rate: number; rows: Mea
   const total = TASKS * 20
   const kibibytes = (bytes: number): string => `${(bytes / 1024).toFixed(2)} KiB`
   const rows = [
-    note('processor time for each: workers', each(workersAfter - workersBefore)),
-    note('processor time for each: database', each(databaseAfter - databaseBefore)),
-    atMost('growth of the database for each trial, at its end', (after - before) / total, 2048, kibibytes),
-    note('while it waits', kibibytes((waiting - before) / total)),
+    note('CPU time per trial: workers', each(workersAfter - workersBefore)),
+    note('CPU time per trial: database', each(databaseAfter - databaseBefore)),
+    atMost('database growth per trial, completed', (after - before) / total, 2048, kibibytes),
+    note('database growth per trial, queued', kibibytes((waiting - before) / total)),
   ]
   return { rate: first / took, rows }
 }
@@ -233,12 +235,12 @@ async function statusReads(lab: ComparisonLab): Promise<MeasureRow[]> {
   await fill(lab.pool, rows[0].key)
   return [
     atMost(
-      'status read, p95: 100,000 trials in it, 1,000,000 in the database',
+      'status read, p95: 100,000 trials in the comparison, 1,000,000 in the database',
       await p95(lab, rows[0].id),
       20,
       milliseconds,
     ),
-    note('the same with 10,000 trials in it, before', milliseconds(few)),
+    note('status read, p95: 10,000 trials in the comparison, before', milliseconds(few)),
   ]
 }
 
@@ -288,8 +290,8 @@ async function subscribers(lab: ComparisonLab): Promise<MeasureRow[]> {
   const after = memoryOf(lab.api)
   abort.abort()
   return [
-    atMost(`memory that ${SUBSCRIBERS} who watch add to the API process`, after - before, 200, mebibytes),
-    note('all of it, with them', mebibytes(after)),
+    atMost(`memory that ${SUBSCRIBERS} event streams add to the API process`, after - before, 200, mebibytes),
+    note('memory of the API process with event streams', mebibytes(after)),
   ]
 }
 

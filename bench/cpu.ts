@@ -13,7 +13,7 @@ function machineCpuMs(): number {
   const version1 = read('/sys/fs/cgroup/cpuacct/cpuacct.usage') ?? read('/sys/fs/cgroup/cpu,cpuacct/cpuacct.usage')
   if (version1 !== undefined) return Number(version1) / 1e6
   const version2 = /usage_usec (\d+)/.exec(read('/sys/fs/cgroup/cpu.stat') ?? '')?.[1]
-  if (version2 === undefined) throw new Error('The kernel does not say how much processor time was used.')
+  if (version2 === undefined) throw new Error('The kernel does not report CPU time. Enable cgroup accounting.')
   return Number(version2) / 1000
 }
 

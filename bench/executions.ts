@@ -38,7 +38,7 @@ const BUSY_EACH = 3
 /** Measures a second worker: less time if executions wait, no additional CPU time if they compute. */
 export const executionsBench: BenchMeasurement = {
   name: 'Executions',
-  about: `Batches of a git repository from the request to their end, on a durable embedded PostgreSQL, by one worker process and by two. First ${WAITING} executions that wait ${WAIT_MS / 1000} s, ${WAIT_SLOTS} slots for each worker; the other stages do nothing. Then executions that run pytest seven times in bubblewrap sandboxes, one slot for each worker and ${BUSY_EACH} executions for each, ${BUSY_ROUNDS} rounds taking turns; processor time is that of workers, their sandboxes and the database.`,
+  about: `Batches of a git repository from the request to completion, on a durable embedded PostgreSQL, by one worker process and by two. First ${WAITING} executions that wait ${WAIT_MS / 1000} s, ${WAIT_SLOTS} slots for each worker; the other stages do nothing. Then executions that run pytest seven times in bubblewrap sandboxes, one slot for each worker and ${BUSY_EACH} executions for each, ${BUSY_ROUNDS} alternating rounds; CPU time of workers, sandboxes and database.`,
   async run() {
     await using suites = await openSuiteRunner('bwrap', await pythonRootfs())
     const order = await busyOrder(suites)
@@ -53,7 +53,7 @@ async function waitingRows(lab: ExecutionLab): Promise<MeasureRow[]> {
   const order = { execution: String(WAIT_MS), slots: WAIT_SLOTS, count: WAITING }
   const [one, two] = [await batch(lab, { ...order, workers: 1 }), await batch(lab, { ...order, workers: 2 })]
   return [
-    atLeast('executions that wait: two workers by one, in time', one.seconds / two.seconds, 1.8, times),
+    atLeast('waiting executions: speed-up of two workers over one', one.seconds / two.seconds, 1.8, times),
     note('one worker, two workers', `${seconds(one.seconds)}, ${seconds(two.seconds)}`),
     note('CPU of all stages of one task', `${milliseconds(cpuOfEach([one]))}, ${milliseconds(cpuOfEach([two]))}`),
   ]
@@ -74,9 +74,14 @@ async function busyRows(lab: ExecutionLab, execution: string): Promise<MeasureRo
   }
   const secondsOf = (rounds: ExecutionTimes[]): number => mean(rounds.map((round) => round.seconds))
   return [
-    atMost('executions that compute: CPU of each, two workers by one', cpuOfEach(two) / cpuOfEach(one), 1.1, times),
+    atMost(
+      'computing executions: CPU time per execution, two workers / one',
+      cpuOfEach(two) / cpuOfEach(one),
+      1.1,
+      times,
+    ),
     note('with one worker, with two', `${milliseconds(cpuOfEach(one))}, ${milliseconds(cpuOfEach(two))}`),
-    note('twice as many by two workers, in time', times(secondsOf(two) / secondsOf(one))),
+    note('duration of twice as many executions with two workers, ratio', times(secondsOf(two) / secondsOf(one))),
   ]
 }
 

@@ -42,7 +42,7 @@ const PROCESS = new URL('../test/support/gateway/gateway-process.ts', import.met
 
 export const gatewayBench: BenchMeasurement = {
   name: 'Gateway',
-  about: `Calls to a provider on loopback: directly, through a gateway in a process of its own (tunnel, reservation committed, settlement committed), and through ${PORTKEY}, which keeps no books. ${CALLS} of each taking turns, one after the other; then ${AT_ONCE} at once, in rounds that take turns; then ${STREAMS} streams at once. Ratios are ours by theirs.`,
+  about: `Calls to a provider on loopback: directly, through a gateway in its own process (tunnel, reservation committed, settlement committed), and through ${PORTKEY}, which has no ledger. ${CALLS} of each, alternating and sequential; then ${AT_ONCE} concurrent, in alternating rounds; then ${STREAMS} concurrent streams. Ratios are ours / theirs.`,
   run: () => withPostgres(measure),
 }
 
@@ -99,16 +99,21 @@ async function calls(
     atMost('added to the first byte of a stream, p50', first[0]?.p50 ?? Number.NaN, 3, milliseconds),
     note('a small call, directly', milliseconds(small[0]?.direct ?? Number.NaN)),
   ]
-  if (typeof theirs === 'string') return [...rows, note(`beside ${PORTKEY}`, theirs)]
+  if (typeof theirs === 'string') return [...rows, note(`comparison with ${PORTKEY}`, theirs)]
   return [
     ...rows,
     beside('added to a small call, p50', mine?.p50, its?.p50, milliseconds),
     beside('added to a small call, p99', mine?.p99, its?.p99, milliseconds),
     beside('added to the first byte of a stream, p50', mine?.first?.p50, its?.first?.p50, milliseconds),
     beside('added to the first byte of a stream, p99', mine?.first?.p99, its?.first?.p99, milliseconds),
-    beside('processor time of its process for a small call', mine?.alone, its?.alone, milliseconds),
-    beside(`the same, ${AT_ONCE} at once`, mine?.cpuMs, its?.cpuMs, milliseconds),
-    beside(`small calls, ${AT_ONCE} at once`, mine?.perSecond, its?.perSecond, perSecond),
+    beside('CPU time of the gateway process per small call', mine?.alone, its?.alone, milliseconds),
+    beside(
+      `CPU time of the gateway process per small call, ${AT_ONCE} concurrent`,
+      mine?.cpuMs,
+      its?.cpuMs,
+      milliseconds,
+    ),
+    beside(`small calls per second, ${AT_ONCE} concurrent`, mine?.perSecond, its?.perSecond, perSecond),
   ]
 }
 
@@ -127,7 +132,7 @@ async function added(direct: GatewayRoute, contenders: GatewayContender[], ask: 
 }
 
 function beside(what: string, ours = Number.NaN, theirs = Number.NaN, show: (n: number) => string): MeasureRow {
-  return note(`${what}, by that of ${PORTKEY}`, `${times(ours / theirs)} (${show(ours)}, ${show(theirs)})`)
+  return note(`${what}, ratio to ${PORTKEY}`, `${times(ours / theirs)} (${show(ours)}, ${show(theirs)})`)
 }
 
 /** Opens a grant and a route to the gateway for each sandbox. */

@@ -21,7 +21,7 @@ const BAR_TIMES = 1.3
 export const harnessesBench: BenchMeasurement = {
   name: 'Harnesses',
   about:
-    'From the beginning of the agent’s phase until the program first reaches for its model, in a local sandbox (bwrap), against the same program with the same settings started on the host, in turns. The first start in an image, which also tries whether the program fits, is left out.',
+    'From the beginning of the agent phase until the first request to a model, in a local sandbox (bwrap), compared with the same program and settings on the host, alternating. The first start in an image, which also tests whether the program fits, is excluded.',
   async run() {
     await using bench = await openTrialRunner('bwrap')
     const task = writeTask(join(bench.folder, 'task'), { 'task.toml': taskToml({ agentSec: 120 }) })
@@ -52,7 +52,7 @@ async function measure(bench: TrialBench, task: string, harness: Harness): Promi
   const [hostMs, trialMs] = [median(host), median(trial)]
   const name = `${harness.id} ${harness.version}`
   return [
-    atMost(`${name}: start in a trial, by its start on the host`, trialMs / hostMs, BAR_TIMES, times),
+    atMost(`${name}: start in a trial, ratio to its start on the host`, trialMs / hostMs, BAR_TIMES, times),
     note(`${name}: start in a trial, on the host`, `${milliseconds(trialMs)}, ${milliseconds(hostMs)}`),
   ]
 }

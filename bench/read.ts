@@ -17,7 +17,7 @@ const CONNECTIONS = 50
 /** Measures both servers in turns, so that other load on the machine affects them equally. */
 export const readBench: BenchMeasurement = {
   name: 'Small authenticated read',
-  about: `GET /api/orgs/local against a bare node:http server that runs the same SQL through the same pool; ${CONNECTIONS} connections, ${ROUNDS} rounds of ${SECONDS} s taking turns, medians.`,
+  about: `GET /api/orgs/local against a bare node:http server that runs the same SQL through the same pool; ${CONNECTIONS} connections, ${ROUNDS} rounds of ${SECONDS} s, alternating; medians.`,
   run: () =>
     withPostgres(async (url) => {
       const key = newKey()

@@ -36,7 +36,7 @@ const PREVIEW = { tasks: 500, settings: 60, attempts: 3 }
 
 export const resultsBench: BenchMeasurement = {
   name: 'Releases and public results',
-  about: `${REPOSITORIES} repositories × ${PUBLISHERS} publishers × ${RELEASES} releases, an API process on a durable embedded PostgreSQL. Ratios are to a bare node:http server that sends the same bytes, medians of ${ROUNDS} rounds of ${SECONDS} s taking turns, 50 connections; latencies with as many connections as are named. Cold: each read of another page, which is not kept yet. One release is published; the others are written into the tables by SQL that gives the published rows again, byte for byte, when it is told what those are of.`,
+  about: `${REPOSITORIES} repositories × ${PUBLISHERS} publishers × ${RELEASES} releases, an API process on a durable embedded PostgreSQL. Ratios are to a bare node:http server that sends the same bytes, medians of ${ROUNDS} alternating rounds of ${SECONDS} s, 50 connections; latencies with as many connections as are named. Cold: each read is of a page that is not cached yet. One release is published; SQL derives the other rows from it and reproduces the published rows byte for byte.`,
   run: () =>
     withPostgres(async (url) => {
       const lab = await openLab(url)
@@ -50,12 +50,7 @@ export const resultsBench: BenchMeasurement = {
         await fill.close()
         const many = await coldList(lab)
         return [
-          atMost(
-            `to fill the tables with ${REPOSITORIES * PUBLISHERS * RELEASES} releases`,
-            heads + others,
-            90,
-            seconds,
-          ),
+          atMost(`inserting ${REPOSITORIES * PUBLISHERS * RELEASES} releases`, heads + others, 90, seconds),
           ...(await listReads(lab)),
           atMost('cold list, ten releases each to one each', many.timesNothing / few.timesNothing, 1.5, times),
           note('cold list of up to 200 cards, low decile', milliseconds(many.ms)),
@@ -156,7 +151,7 @@ async function previewed(lab: ResultsLab): Promise<MeasureRow[]> {
   const size = `${PREVIEW.tasks} tasks × ${PREVIEW.settings} settings × ${PREVIEW.attempts} attempts`
   return [
     atMost(`preview of ${size}`, median(took), 1, seconds),
-    note('processor time of the API process for it', seconds(median(busy))),
+    note('CPU time of the API process for the preview', seconds(median(busy))),
   ]
 }
 
@@ -213,7 +208,7 @@ async function listReads(lab: ResultsLab): Promise<MeasureRow[]> {
   return [
     atLeast(`list of 1,000 cards (${Math.round(body.bytes / 1024)} KiB), ratio to bare`, ours / theirs, 0.5, times),
     note('requests per second: ours, bare', `${perSecond(ours)}, ${perSecond(theirs)}`),
-    atMost('the same, p99 with 2 connections', calm.latency.p99, 20, milliseconds),
+    atMost('list of 1,000 cards, p99 with 2 connections', calm.latency.p99, 20, milliseconds),
     note('bare, p99 with 2 connections', milliseconds(bareCalm.latency.p99)),
   ]
 }

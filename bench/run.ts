@@ -54,12 +54,12 @@ process.exit(missed > 0 ? 1 : 0)
 function tableOf(rows: MeasureRow[]): string {
   const mark = { true: 'yes', false: 'NO', undefined: '' }
   const lines = rows.map((row) => `| ${row.what} | ${row.bar} | ${row.measured} | ${mark[`${row.passes}`]} |`)
-  return ['| what | bar | measured | passes |', '|---|---|---|---|', ...lines].join('\n')
+  return ['| measurement | limit | measured | passes |', '|---|---|---|---|', ...lines].join('\n')
 }
 
 function page(parts: string[]): string {
   const machine = `${cpus().length} cores (${cpus()[0]?.model ?? 'unknown'}), ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}`
   const intro =
-    'Written by `npm run bench`. Ratios are taken within one run, so that they hold on other machines; absolute numbers are from the machine named here.'
+    'Written by `npm run bench`. Ratios are measured within one run, so that they are valid on other machines; absolute numbers are from the machine named here.'
   return `# Benchmarks\n\n${intro}\n\n${machine}, ${new Date().toISOString().slice(0, 10)}.\n\n${parts.join('\n')}`
 }

@@ -17,7 +17,7 @@ const WARM_UP = 20
 export const trialsBench: BenchMeasurement = {
   name: 'Trials',
   about:
-    'CPU of the whole machine (engine, daemon, sandboxes) per tiny oracle trial with fresh verification, against the bare cycle of the same runtime in the same run, in turns. Only meaningful on an idle machine.',
+    'CPU time of the entire machine (engine, daemon, sandboxes) per small oracle trial with fresh verification, compared with a bare cycle of the same runtime in the same run, alternating. Only meaningful on an idle machine.',
   async run() {
     const rows: MeasureRow[] = []
     for await (const contender of contenders()) rows.push(...(await measure(contender)))
@@ -37,7 +37,7 @@ async function measure(contender: SandboxContender): Promise<MeasureRow[]> {
   }
   const [bareMs, ourMs] = [median(bare), median(ours)]
   return [
-    atMost(`${contender.name}: CPU of a trial, by the bare cycle`, ourMs / bareMs, contender.barTimes, times),
+    atMost(`${contender.name}: CPU of a trial, ratio to a bare cycle`, ourMs / bareMs, contender.barTimes, times),
     note(`${contender.name}: CPU of a trial, of a bare cycle`, `${ourMs.toFixed(0)} ms, ${bareMs.toFixed(0)} ms`),
     ...(await throughput(contender, trial)),
     ...(await overhead(contender)),
@@ -52,7 +52,7 @@ async function throughput(contender: SandboxContender, trial: () => Promise<void
   if (contender.barThroughput === undefined) return [note(what, ours.toFixed(0))]
   const bare = await perMinute(() => inParallel(PARALLEL, () => contender.bare(TRIALS)), PARALLEL * TRIALS)
   return [
-    atLeast(`${what}, by bare cycles`, ours / bare, contender.barThroughput, times),
+    atLeast(`${what}, ratio to bare cycles`, ours / bare, contender.barThroughput, times),
     note(what, `${ours.toFixed(0)} (bare cycles: ${bare.toFixed(0)})`),
   ]
 }
