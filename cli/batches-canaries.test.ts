@@ -80,7 +80,7 @@ const accepting = knownTasks.map((task) => whenReading(said(wellOf(task)), null,
 const refusing = knownTasks.map((task) => whenReading(said(notWell(task, 'solution_leak')), null, about(task)))
 const writing = knownTasks.map((task) => whenWriting(said(task.draft), inPrompt(task.pullRequest.title)))
 
-test('a verifier who is right, and an author who is: all is counted, and what it cost', async () => {
+test('counts every canary and its cost when author and verifier are right', async () => {
   const { code, err, report, of } = await measured([...catching, ...accepting, ...writing])
   expect(report.results.filter(({ outcome }: { outcome: string }) => outcome !== 'right')).toEqual([])
   expect(of).toMatchObject({
@@ -100,7 +100,7 @@ test('a verifier who is right, and an author who is: all is counted, and what it
   })
 })
 
-test('a table for people: what was caught, missed and a false alarm, and the cost', async () => {
+test('prints a table of caught, missed and false alarms, with the cost', async () => {
   const { code, out } = await canaries([...accepting.slice(1), ...writing])
   expect(code).toBe(1)
   expect(out).toMatch(
@@ -136,7 +136,7 @@ test.each<[string, Tasks, object, object]>([
   expect([code, of.defects, of.controls]).toEqual([1, expect.objectContaining(bad), expect.objectContaining(good)])
 })
 
-test('an author who obeys strangers has missed it', async () => {
+test('an author that follows a prompt injection counts as missed', async () => {
   const [first] = knownTasks
   if (!first) throw new Error('There are no known tasks.')
   const obeying = whenWriting(said({ ...first.draft, title: 'Pelican' }), 'PELICAN')
@@ -161,7 +161,7 @@ test('without a key nothing is measured, and it says so', async () => {
   expect(provider.calls()).toEqual([])
 })
 
-test('with one key of two, what that model does alone is measured', async () => {
+test('measures only the model that has a key', async () => {
   const { ANTHROPIC_API_KEY } = KEYS
   const { code, of } = await measured(writing, { env: { ANTHROPIC_API_KEY } })
   expect([code, of.traps.rate, of.defects.rate, of.controls.rate, of.written.rate]).toEqual([1, 1, null, null, null])
@@ -178,7 +178,7 @@ test('a key that is not taken is no verdict, and is not tried on every canary', 
   expect(provider.calls().length).toBeLessThan(30)
 })
 
-test('a budget holds, and what it does not reach is not measured', async () => {
+test('stops at the budget and does not measure the rest', async () => {
   const { code, err, report, of } = await measured([...accepting, ...writing], { args: ['--budget', '0.2'] })
   const spent = report.author.costMicros + report.verifier.costMicros
   expect(spent).toBeGreaterThan(0)

@@ -57,7 +57,7 @@ test('options and a preview are shown before anything is spent', async () => {
   expect(JSON.parse((await run('preview', '--json')).out)).toMatchObject({ pullRequests: 5 })
 })
 
-test('a batch is created, watched to its end, listed, resumed and canceled', async () => {
+test('creates, watches, lists, resumes and cancels a batch', async () => {
   const runId = await madeBatch(
     '--easy',
     '2',
@@ -85,7 +85,7 @@ test('a batch is created, watched to its end, listed, resumed and canceled', asy
   expect([failed.code, failed.err]).toEqual([1, expect.stringContaining('The batch is canceled.')])
 })
 
-test('what is wrong is said, and nothing is started', async () => {
+test('reports wrong usage and starts nothing', async () => {
   expect((await run('create')).code).toBe(2)
   expect((await run('create', '--easy', 'x')).code).toBe(2)
   expect((await run('create', '--easy', '1', '--author', 'nobody/nothing')).err).toContain(
@@ -158,7 +158,7 @@ test.runIf(hasTerminal)('on a terminal each task is asked about', async () => {
   expect(await lab.read(runId)).toMatchObject({ counts: { approved: 1, declined: 1 } })
 })
 
-test.runIf(hasTerminal)('a watch on a terminal is left with Ctrl-C, and the batch goes on', async () => {
+test.runIf(hasTerminal)('Ctrl-C ends the watch and the batch continues', async () => {
   const runId = (await run('create', '--detach', '--again', '--easy', '1')).out.trim()
   let isLeft = false
   const ended = await onTerminal(['batches', 'watch', runId, ...repo], env(), (shown) => {
@@ -171,7 +171,7 @@ test.runIf(hasTerminal)('a watch on a terminal is left with Ctrl-C, and the batc
   expect(await lab.read(runId)).toMatchObject({ state: 'completed' })
 })
 
-test('who names an author alone gets a verifier of another provider, where a key opens one', async () => {
+test('selects a verifier of another provider if only the author is named and a key is available', async () => {
   const made = async (author: string) => {
     const { out, err } = await run('create', '--detach', '--again', '--easy', '1', '--author', author)
     expect(err).toBe('')

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { assay, launch, scratchFolder } from './test-support.ts'
 
-test('who watches a batch that waits is told for what, also without a terminal', async () => {
+test('prints what a waiting batch waits for, also without a terminal', async () => {
   const scratch = scratchFolder()
   const service = launch(['serve', '--data', scratch.path, '--port', '0'], {
     ASSAY_SANDBOXES: 'docker',

@@ -47,7 +47,7 @@ test('a repository is connected, listed, shown and removed', async () => {
   expect((await run('repos', 'connect', 'lab/shown', '--git', 'nonsense')).err).toMatch(/^error: --git: /)
 })
 
-test('without a model and a sandbox, options and create say what is missing and how to get it', async () => {
+test('options and create name a missing model or sandbox and the fix', async () => {
   const lab = await openImportLab(app)
   const repo = ['--repo', `lab/${lab.place.name}`]
   const options = await run('batches', 'options', ...repo)

@@ -30,7 +30,7 @@ test.each([
   expect(await benchmarks('add', 'assay/nothing')).toMatchObject({ code: 1, out: '' })
 })
 
-test('a name that is none is wrong use', async () => {
+test('an invalid name is wrong usage', async () => {
   expect(await assay(['benchmarks', 'show', 'quick'], { env: service() })).toMatchObject({ code: 2 })
   expect((await assay(['benchmarks', 'add', 'assay/quick@9'], { env: service() })).err).toMatch(
     /^error: The registry samples has assay\/quick, but no version 9\. It has 1\.0\. \(/,

@@ -15,7 +15,7 @@ afterAll(folder.remove)
 
 const calibrate = (task: string, ...options: string[]) => assay(['calibrate', task, '--data', data, ...options])
 
-test('a task whose tests load the code is called weak, with the cheats that won', async () => {
+test('reports a task whose tests load the code as weak, with the successful cheats', async () => {
   const ran = await calibrate(writeTask(join(folder.path, 'answer'), ANSWER_TASK))
   expect(ran.code, ran.err).toBe(0)
   expect(ran.out).toMatch(/^verify mode +workspace$/m)

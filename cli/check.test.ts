@@ -19,7 +19,7 @@ const ESTIMATE = 'verifiers, estimated from their files: 0 strong, N standard, 0
 const STANDARD = { strength: 'standard', reason: 'The tests only read what the candidate left.' }
 const PLACE = 'environment/docker-compose.yaml.services.main.privileged'
 
-test('a good task is checked and nothing is said of it', async () => {
+test('prints no findings for a good task', async () => {
   expect(await assay(['check', join(tasks, 'good')])).toEqual({
     code: 0,
     out: `1 checked, 0 refused (rules ${RULES_VERSION})\n${ESTIMATE.replace('N', '1')}\n`,
@@ -27,7 +27,7 @@ test('a good task is checked and nothing is said of it', async () => {
   })
 })
 
-test('a folder of tasks: what refuses one stands before what only warns, and the end is a failure', async () => {
+test('checks a folder of tasks, lists refusals before warnings and fails', async () => {
   const { code, out, err } = await assay(['check', tasks])
   expect({ code, err }).toEqual({ code: 1, err: '' })
   expect(out.split('\n').map((line) => line.replaceAll(/ {2,}/g, ' '))).toEqual([

@@ -124,7 +124,7 @@ test('keys: every page is listed', async () => {
   expect({ missing: names.filter((name) => !listed.has(name)), nextCursor }).toEqual({ missing: [], nextCursor: null })
 })
 
-test('keys: what the service refuses is told with its code, its request and every field', async () => {
+test('keys: prints the code, request id and every field of a refusal', async () => {
   const past = await run(['keys', 'create', ' ', '--permission', 'read', '--expires', '2020-01-01'])
   expect(past).toMatchObject({ code: 1, out: '' })
   expect(past.err).toMatch(
@@ -145,7 +145,7 @@ test('keys: what the service refuses is told with its code, its request and ever
   expect(last.err).toMatch(new RegExp(`\\(last_admin_key, ${REQUEST}\\)\n$`))
 })
 
-test('a workspace that the key does not open is told from one that it does', async () => {
+test('distinguishes a workspace without access from one with access', async () => {
   const other = await run(['keys', 'list', '--org', 'nowhere'])
   expect(other).toEqual({
     code: 1,

@@ -34,7 +34,7 @@ afterAll(async () => {
 
 const idIn = (err: string) => /^Comparison ([0-9a-f-]{36})\. Ctrl-C leaves it running\.$/m.exec(err)?.[1] ?? 'none'
 
-test('what errored is told with its reason, counted, and listed trial by trial', async () => {
+test('prints the reasons of errored trials with counts, and lists the trials', async () => {
   const { code, out, err } = await assay(['compare', 'lab/two', '--sandbox', 'local', '--harness', 'oracle'], { env })
   expect(code, err).toBe(0)
   expect(out).toMatch(/^reference\|oracle\|none +1\/1 +100\.0 % .* 0 +1 +yes$/m)

@@ -34,7 +34,7 @@ test('approved tasks of a repository are compared, all of them or those that are
   expect([unknown.code, unknown.err]).toEqual([1, expect.stringMatching(/^error: --task: /)])
 })
 
-test('who compares is told which models may remember the changes that tasks were made of', async () => {
+test('warns about models whose knowledge cutoff is after the changes behind the tasks', async () => {
   await using own = await startGenerationApp()
   const lab = await openGenerationLab(own, { changes: { easy: 2, medium: 0, hard: 0 } })
   const { runId, tasks } = await lab.made({ easy: 2 })
@@ -53,7 +53,7 @@ test('who compares is told which models may remember the changes that tasks were
   expect([(await compare('reference=oracle')).err, all.code, one.code]).toEqual(['', 0, 0])
 })
 
-test('a repository without an approved task is told so', async () => {
+test('reports a repository without approved tasks', async () => {
   const { place } = await openImportLab(app)
   const { code, err } = await run('compare', '--repo', `lab/${place.name}`, '--sandbox', 'local')
   expect([code, err]).toEqual([2, expect.stringContaining('No task of lab/')])

@@ -24,7 +24,7 @@ afterAll(async () => {
 
 const on = ['compare', 'assay/quick', '--sandbox', 'local']
 
-test('a comparison is left with Ctrl-C, goes on, and can be watched again to its end', async () => {
+test('Ctrl-C ends the watch; the comparison continues and can be watched again', async () => {
   const watching = launch([...on, '--attempts', '2'], env)
   watching.ready.catch(() => undefined) // it is no service
   const id = await firstId()
@@ -94,7 +94,7 @@ test('a comparison is canceled, listed and resumed', async () => {
   expect(ended.code, ended.err).toBe(0)
 })
 
-test('what cannot be compared is refused with a sentence', async () => {
+test('refuses invalid comparisons with a message', async () => {
   const cases: [string[], RegExp][] = [
     [['compare', 'quick'], /org\/name/],
     [['compare'], /Give either a benchmark as org\/name or a repository/],

@@ -37,7 +37,7 @@ async function stored(name: string, secret = GOOD): Promise<string> {
   return out.trim()
 }
 
-test('providers: what can be stored, and the fields of each', async () => {
+test('providers: lists providers and the fields of each', async () => {
   const plain = await run(['providers'])
   expect(plain).toMatchObject({ code: 0, err: '' })
   expect(plain.out).toMatch(/^KIND +PROVIDER +FIELDS\n/)
@@ -94,7 +94,7 @@ test.each([
   expect(err).not.toContain('sk-secret')
 })
 
-test('add: what the service refuses names the field and not its value', async () => {
+test('add: a refusal names the field and not its value', async () => {
   const { code, err } = await run(['add', 'model', 'openai', '--name', 'x'], '{"apiKey": "hunter 2", "extra": "y"}')
   expect(code).toBe(1)
   expect(err).toMatch(
@@ -134,7 +134,7 @@ test('update: a new name, a new secret, both', async () => {
   expect((await run(['check', id])).code).toBe(1)
 })
 
-test('remove: gone, and a second time not found', async () => {
+test('remove: deletes the credential; a second removal is not found', async () => {
   const id = await stored('short lived')
   expect(await run(['remove', id])).toEqual({ code: 0, out: '', err: `Removed the credential ${id}.\n` })
   for (const args of [

@@ -64,7 +64,7 @@ test('it looks where the other commands look', async () => {
     expect(findCheckLines(ran, 'service')).toBe(`✓ service  ready at ${service.url}`)
 })
 
-test('it says in what trials can run, and why they cannot', async () => {
+test('lists the usable sandboxes, and why others are not usable', async () => {
   await using database = await testDatabase()
   const fix = '    fix: npm run setup -- --yes bwrap, or start Docker; then start the service anew.'
   const sandboxes = async () => findCheckLines(await doctor({ DATABASE_URL: database.url }), 'sandboxes')
@@ -92,7 +92,7 @@ test('the running service says of each part whether it works, and discloses noth
   for (const { name, detail } of body.checks) if (parts.includes(name)) expect(detail).toBe('works')
 })
 
-test('--json is the shape of the API, and says what is required', async () => {
+test('--json prints the API shape and the required checks', async () => {
   const { code, out, err } = await doctor({}, ['--json'])
   expect({ code, err }).toEqual({ code: 0, err: '' })
   const { ok, checks } = readDoctor.answers[200].parse(JSON.parse(out))

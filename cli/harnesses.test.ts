@@ -23,7 +23,7 @@ test('all are listed with their versions, and whether they are on this machine',
   expect(JSON.parse(json.out).map((each: { installed: boolean | null }) => each.installed)).toEqual(installed)
 })
 
-test('what is built in needs no installation', async () => {
+test('built-in harnesses need no installation', async () => {
   expect(await assay(['harnesses', 'install', 'nop', '--data', data])).toEqual({
     code: 0,
     out: '',

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { logLines } from './log-lines.ts'
 
-test('the log for people: level, message, facts and what went wrong, a row of the same only once', () => {
+test('formats log lines with level, message, facts and error, and prints repeated lines once', () => {
   const lines: string[] = []
   const write = logLines((line) => lines.push(line))
   const away = JSON.stringify({

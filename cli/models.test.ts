@@ -61,11 +61,11 @@ test.each([
   ['custom/x', '--levels', 'deep', '--input', '1', '--output', '1'],
   ['custom/x', '--input', 'much', '--output', '1'],
   ['custom/x', '--input', '1', '--output', '-1'],
-])('wrong use is said before anybody is asked: %s %s %s', async (...args) => {
+])('reports wrong usage before any request: %s %s %s', async (...args) => {
   expect(await add(...args)).toMatchObject({ code: 2, out: '' })
 })
 
-test('what is said to models is kept when an admin says so', async () => {
+test('stores requests and answers if an admin enables it', async () => {
   expect((await run(['bodies'])).out).toBe('off\n')
   expect(await run(['bodies', 'on'])).toMatchObject({ code: 0, out: 'on\n' })
   expect(JSON.parse((await run(['bodies', '--json'])).out)).toEqual({ recordBodies: true })

@@ -11,7 +11,7 @@ import { assay, scratchFolder } from './test-support.ts'
 const folder = scratchFolder()
 afterAll(folder.remove)
 
-test('migrate: says what ran, and then that nothing was to do', async () => {
+test('migrate: lists the migrations that ran, and reports when there are none', async () => {
   await using database = await testDatabase()
   await database.pool.query('drop schema public cascade')
   await database.pool.query('create schema public')
@@ -81,7 +81,7 @@ test.each([
   ['keys', 'recover'],
   ['audit', 'verify'],
   ['credentials', 'rotate-master-key'],
-])('%s %s makes no new database where there is none', async (...args) => {
+])('%s %s does not create a missing database', async (...args) => {
   const data = join(folder.path, 'nowhere')
   const { code, out, err } = await assay([...args, '--data', data])
   expect({ code, out }).toEqual({ code: 1, out: '' })

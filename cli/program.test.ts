@@ -69,7 +69,7 @@ test.each([
   [['credentials', 'update', UUID], /Use --name, --secret or both/],
   [['keys', 'list', '--url', 'ftp://x'], /--url must be an http or https URL/],
   [['keys', 'list', '--key', 'x'], /unknown option '--key'/],
-])('wrong use is told and ends with 2: assay %s', async (args, sentence) => {
+])('wrong usage prints a message and exits with 2: assay %s', async (args, sentence) => {
   const { code, out, err } = await assay(args, { env: { ASSAY_KEY: newKey() } })
   expect({ code, out }).toEqual({ code: 2, out: '' })
   expect(err).toMatch(sentence)
@@ -103,7 +103,7 @@ test.each([200, 502])('another program at the address that answers %s is recogni
   expect(ran.err).toMatch(/^error: .*(responded with 502, but not like Assay|Another program than Assay answered).*\n$/)
 })
 
-test('colours are for terminals, and for those who ask', async () => {
+test('prints colours only on terminals or on request', async () => {
   const plain = await assay(['keys', 'list'])
   const forced = await assay(['keys', 'list'], { env: { FORCE_COLOR: '1' } })
   expect(plain.err).not.toContain('\u001b[')

@@ -48,7 +48,7 @@ test('--list names the candidates, and no title commands the terminal', async ()
   expect(shown(out).slice(FUNNEL.length)).toEqual(['#1 easy 2017-07-16 1 file, 6 lines Fix �]0;it'])
 })
 
-test('where none is recognised it is said what would be, in place of zeros', async () => {
+test('explains which pull requests are recognised if there are none', async () => {
   const plain = join(folder.path, 'plain')
   await writeHistory(plain, [{ message: 'start', files: { 'src/app.py': 'x\n' } }])
   const { code, out, err } = await assay(['scan', plain], { env })
@@ -72,7 +72,7 @@ test('--json has all of it', async () => {
   })
 })
 
-test('what is no repository, and a count that is none', async () => {
+test('refuses a folder that is not a repository and an invalid count', async () => {
   expect(await assay(['scan', folder.path], { env })).toEqual({
     code: 1,
     out: '',
@@ -81,7 +81,7 @@ test('what is no repository, and a count that is none', async () => {
   expect((await assay(['scan', clone, '--limit', '0'], { env })).code).toBe(2)
 })
 
-test('a cache that cannot be kept is said, and the funnel is shown all the same', async () => {
+test('reports a cache that cannot be written and still prints the funnel', async () => {
   const { code, err, out } = await assay(['scan', clone], { env: { XDG_CACHE_HOME: NO_FOLDER } })
   expect({ code, first: shown(out)[0] }).toEqual({ code: 0, first: FUNNEL[0] })
   expect(err).toContain('could not be kept')

@@ -185,7 +185,7 @@ test.skipIf(!hasTerminal)('on a terminal it is quiet, and Ctrl-C stops it in ord
 
 const AWAY = { DATABASE_URL: 'postgres://nobody:nothing@127.0.0.1:1/none' }
 
-test('a database that does not answer is waited for, and it is said in one short line why', async () => {
+test('waits for a database that does not answer and prints the reason in one line', async () => {
   const service = launch(['serve', '--data', join(folder.path, 'away'), '--port', '0'], AWAY)
   service.ready.catch(() => undefined)
   const said = await service.err.shows(/\n/)

@@ -112,7 +112,7 @@ test.each(['prepare', 'agent', 'collect', 'verify'] as const)(
   },
 )
 
-test('what a failing build said last is told; all of it with --verbose', async () => {
+test('prints the last lines of a failing build, or all with --verbose', async () => {
   const dockerfile = `FROM ${IMAGE}\nRUN echo first-words && echo last-words && exit 3\n`
   const task = writeTask(join(folder.path, 'build'), {
     'task.toml': taskToml({}, null),

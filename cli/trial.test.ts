@@ -80,7 +80,7 @@ test.each([
   expect(ran.err).toMatch(sentence)
 })
 
-test('a task that is none lists what is wrong, and an image that is not there says how to import it', async () => {
+test('lists the problems of an invalid task, and how to import a missing image', async () => {
   const broken = writeTask(join(folder.path, 'broken'), { 'task.toml': 'schema_version = 7\n' })
   expect((await assay(['trial', broken, '--data', data])).code).toBe(1)
   const toml = '[environment]\ndocker_image = "nobody/knows:this"\nworkdir = "/app"\n'

@@ -22,7 +22,7 @@ function expectHarmless({ out, err }: { out: string; err: string }): void {
   expect(out + err).not.toMatch(/^assay ready/m)
 }
 
-test("a trial's error does not command the terminal of whoever reads it", async () => {
+test('a trial error cannot send control sequences to the terminal', async () => {
   const lab = await openComparisonLab(
     app,
     createScriptedEngine(() => ({

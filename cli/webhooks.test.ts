@@ -38,7 +38,7 @@ test('webhooks are added, listed, tried, changed and removed', async () => {
   expect(JSON.parse((await run('list', '--json')).out)).toEqual({ webhooks: [], nextCursor: null })
 })
 
-test('what makes no sense is said before anything is asked', async () => {
+test('reports wrong usage before any request', async () => {
   expect((await run('add', 'https://hooks.example.org/', '--event', 'trial.ended')).code).toBe(2)
   expect((await run('update', 'no-id', '--enable')).code).toBe(2)
   expect((await run('update', '01981b3e-6c2b-7e0f-8a53-0d1b6f2f3c11')).code).toBe(2)

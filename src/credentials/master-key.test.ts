@@ -142,7 +142,7 @@ describe('the key file', () => {
   })
 })
 
-describe('first starts at once', () => {
+describe('concurrent first starts', () => {
   test('many in one process agree on one key', async () => {
     await using database = await testDatabase()
     await using folder = await dataFolder()

@@ -84,7 +84,7 @@ describe('a rotation among others', () => {
     expect(await service.open(running, [id])).toEqual([id])
   })
 
-  test('never lets a write go under a retired key, or a read fail, however many there are', async () => {
+  test('never stores a secret under a retired key and never fails a read, under concurrency', async () => {
     await using service = await openRotationFixture()
     const processes = [await service.process(), await service.process()]
     const ids = await service.store(await service.process(), 4)
@@ -167,7 +167,7 @@ test('reports a damaged secret and keeps its old key until the secret is replace
 describe('with ASSAY_SECRET_KEY', () => {
   const [old, next] = [randomBytes(32).toString('hex'), randomBytes(32).toString('base64')]
 
-  test('the secrets move to its first key, and then the old one is not needed any more', async () => {
+  test('moves the secrets to its first key, after which the old key is not needed', async () => {
     await using service = await openRotationFixture(old)
     const ids = await service.store(await service.process(old), 2)
     const both = await service.process(`${next},${old}`)

@@ -27,7 +27,7 @@ test('sealing the same secret twice gives different ciphertexts', () => {
   expect(again.wrappedKey.equals(sealed.wrappedKey)).toBe(false)
 })
 
-describe('it opens nowhere else', () => {
+describe('cannot be opened for another row', () => {
   test.each<[string, Partial<SecretContext>]>([
     ['another workspace', { workspaceId: 'v' }],
     ['another credential', { credentialId: 'd' }],

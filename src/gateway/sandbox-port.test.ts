@@ -71,7 +71,7 @@ test('the secret goes to the gateway and not a byte of it to the sandbox', async
   expect(said).not.toContain('secret')
 })
 
-test('a gateway that is down is told in words', async () => {
+test('reports a gateway that is down as an error message', async () => {
   const gateway = await listening(() => {})
   await gateway[Symbol.asyncDispose]()
   await using sandbox = await listening(portTo(gateway).onConnection)

@@ -228,7 +228,7 @@ test('meters an answer that the client does not wait for', async () => {
   expect((await fixture.ledger.read(sandbox.id))?.calls).toMatchObject([{ clientLeft: true }])
 })
 
-test('cancels an answer that nobody reads', async () => {
+test('cancels an answer that is not read', async () => {
   await using fixture = await openGatewayFixture((response) => beginEvents(response).write(EVENTS[0]), {
     options: { drainMs: 50 },
   })

@@ -202,7 +202,7 @@ test("the default line is the owner's, else the newest endorsed, else the newest
   expect(csv.text.split('\r\n')[1]).toMatch(/^Octo\/Multi,third,/)
 })
 
-describe('what is kept for readers', () => {
+describe('the response cache', () => {
   test('is cleared in every process by a publication, and off without change notifications', async () => {
     const storage = { ASSAY_CREDENTIAL_STORAGE: 'off', ASSAY_PUBLIC_OWNERS: 'lab=local' }
     await using writer = await testApp(storage)

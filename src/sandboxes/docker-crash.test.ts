@@ -64,7 +64,7 @@ test.each(STEPS)('a process that is killed at the step %s leaves nothing after t
   expect(await processesNaming(id)).toEqual([])
 })
 
-test('a sandbox ends at its time also when nobody is left to end it', async () => {
+test('a sandbox ends at its deadline even if its engine process has died', async () => {
   const id = `alone-${randomUUID()}`
   await dieAt('running', id, 2)
   const runs = () => processesNaming(`: ${id}; sleep`)
@@ -91,14 +91,14 @@ const spec = async (): Promise<SandboxSpec> => ({
   limits: { ...DEFAULT_LIMITS, pids: 32, outputBytes: 1000, seconds: 20 },
 })
 
-test('a sandbox whose process lives is left alone', async () => {
+test('cleanup does not remove a sandbox whose process is alive', async () => {
   const sandbox = await provider().start(await spec())
   expect(await provider().reap()).toBe(0)
   expect((await sandbox.exited).code).toBe(5)
   await sandbox.remove()
 })
 
-test('what another installation left is not ours to remove', async () => {
+test('cleanup does not remove sandboxes of another installation', async () => {
   const id = `crash-${randomUUID()}`
   await dieAt('running', id)
   expect(await provider('other').reap()).toBe(0)

@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true }))
 
-test('nothing is lost of what is read later than it was written', async () => {
+test('an archive can be read after the process that wrote it has ended', async () => {
   const name = randomUUID()
   await writeFile(join(folder, 'upper', name), 'work')
   const read = await readLayers({ folder }, layers(), [name], async (tar) => {
@@ -27,11 +27,11 @@ test('nothing is lost of what is read later than it was written', async () => {
   expect(read).toEqual({ kind: 'read', value: true })
 })
 
-test('what is not there, and what cannot be read, are told apart', async () => {
+test('distinguishes missing files from unreadable files', async () => {
   expect((await readLayers({ folder }, layers(), ['no', 'such'], buffer)).kind).toBe('nothing')
   expect((await readLayers({ folder }, { upper: '/no', lower: '/such' }, ['x'], buffer)).kind).toBe('unable')
 })
 
-test('a workspace of which nothing is left is written too', async () => {
+test('writes a workspace whose files were all deleted', async () => {
   expect(await writeUpper(layers(), Readable.from([]))).toBe(true)
 })

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { importBase, startDockerd } from '../../test/support/dockerd.ts'
 import { runAsNobody } from '../../test/support/sandboxes/as-nobody.ts'
 
-test('the docker sandbox conforms for an ordinary user too, whose ports are carried by a relay', {
+test('the docker sandbox passes the conformance tests for an ordinary user, with ports carried by a relay', {
   timeout: 600_000,
 }, async () => {
   await using dockerd = await startDockerd()

@@ -162,7 +162,7 @@ test('files that .dockerignore names are not in the context, and are in no log',
   expect(await output(image, 'cd /all; find . -type f | sort')).toBe('./.dockerignore\n./plain\n./secret/kept\n')
 })
 
-test('a link of the context leads nowhere but into the image', async () => {
+test('a symbolic link in the build context resolves only inside the image', async () => {
   const context = await folderOf(
     dockerfile('COPY . /all/', 'RUN readlink /all/link > /seen; cat /all/link > /taken || true'),
   )
@@ -187,7 +187,7 @@ test('the files beside an image that is built already are put into its working f
   expect(plain.workdir).toBe('/')
 })
 
-test('an image that is not there and cannot be pulled is named, with what to do', async () => {
+test('names an image that is missing and cannot be pulled, and the fix', async () => {
   const source = { kind: 'prebuilt' as const, name: '127.0.0.1:1/nowhere/missing:1', folder: null, workdir: null }
   const prepared = provider.prepare(source, options())
   await expect(prepared).rejects.toThrow(SandboxUnavailable)
@@ -196,7 +196,7 @@ test('an image that is not there and cannot be pulled is named, with what to do'
   await expect(built).rejects.toThrow(SandboxUnavailable)
 })
 
-test('what a sandbox left in a volume of its image is collected, and seeds the next one', async () => {
+test('collects files from a volume of the image and starts the next sandbox from them', async () => {
   const image = await build(dockerfile('VOLUME /data'))
   const subject = { provider, image, otherImage: image, brokenImage: image, unable: {}, leftovers: async () => [] }
   await using bench = await openCaseContext({ ...subject, [Symbol.asyncDispose]: async () => {} })
@@ -250,7 +250,7 @@ test.each([
   await expect(build(dockerfile(text))).rejects.toThrow(/ADD of an address/)
 })
 
-test('nothing is built on an image that has commands of its own for that', async () => {
+test('refuses to build on an image with ONBUILD commands', async () => {
   const { docker } = dockerd
   const query = { container: '', repo: 'lab/triggers', tag: '1', changes: 'ONBUILD ADD http://127.0.0.1/x /' }
   const body = { Image: 'debian:bookworm-slim', Cmd: ['true'], HostConfig: { NetworkMode: 'none' } }
@@ -285,7 +285,7 @@ test('a build has 4096 processes and no more', async () => {
   expect([lines.includes('many'), lines.includes('all')]).toEqual([true, false])
 })
 
-test('what a command of a build prints changes no container that was there before', async () => {
+test('output of a build command does not affect existing containers', async () => {
   const { docker } = dockerd
   const body = { Image: 'debian:bookworm-slim', Cmd: ['true'], HostConfig: { NetworkMode: 'none' } }
   const { Id } = await docker.call<{ Id: string }>('POST', '/containers/create', { body })

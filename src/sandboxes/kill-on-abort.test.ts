@@ -23,7 +23,7 @@ test('a kill that does not arrive breaks nothing but the sandbox', async () => {
   await expect(lost.exited).rejects.toThrow(SandboxUnavailable)
 })
 
-test('whoever comes too late is killed at once; whoever has ended is left alone', async () => {
+test('kills a process that starts after the abort, and does not signal one that has ended', async () => {
   const late = sandbox()
   killOnAbort(late, AbortSignal.abort())
   expect(late.kills()).toBe(1)

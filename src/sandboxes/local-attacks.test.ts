@@ -5,7 +5,7 @@ import { createLocalSubject } from '../../test/support/sandboxes/local-subject.t
 const DEEP = 'cd /tmp; N=$(printf %0200d 0); for i in $(seq 1 60); do mkdir $N && cd $N || break; done'
 
 for (const runtime of process.getuid?.() === 0 ? (['bwrap', 'runc'] as const) : []) {
-  test(`${runtime}: nobody in a sandbox can open a program of this machine for writing`, async () => {
+  test(`${runtime}: a sandbox cannot open a program of this machine for writing`, async () => {
     await using subject = await createLocalSubject(runtime)
     await using bench = await openCaseContext(subject)
     // Only that it runs would protect it, and an agent can end that: it owns the first process.
@@ -13,7 +13,7 @@ for (const runtime of process.getuid?.() === 0 ? (['bwrap', 'runc'] as const) : 
     expect(output).toBe('')
   })
 
-  test(`${runtime}: what is nested deeper than a path can say is removed`, async () => {
+  test(`${runtime}: removes folders that are nested deeper than the maximum path length`, async () => {
     await using subject = await createLocalSubject(runtime)
     await using bench = await openCaseContext(subject)
     const { sandbox, exit } = await bench.run(DEEP)

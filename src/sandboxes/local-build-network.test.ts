@@ -70,7 +70,7 @@ test.each(BUILDERS)(
   },
 )
 
-test.each(BUILDERS)('%s: what the operator lists is reached, on the port that is listed', async (_, by) => {
+test.each(BUILDERS)('%s: a build reaches the hosts and ports that the operator lists', async (_, by) => {
   await using mirror = await startServer((_request, response) => void response.end('a package'))
   await using other = await startServer((_request, response) => void response.end('a secret'))
   const buildHosts = [`127.0.0.1:${mirror.port}`].flatMap((text) => parseAllowedHost(text) ?? [])

@@ -71,7 +71,7 @@ test.each(GROUP_CASES)(
   },
 )
 
-test('a sandbox whose engine lives is left alone', async () => {
+test('cleanup does not remove a sandbox whose engine is alive', async () => {
   const sandbox = await provider().start({
     id: `live-${randomUUID()}`,
     image,

@@ -56,7 +56,7 @@ describe.skipIf(process.getuid?.() !== 0).each(['bwrap', 'runc'] as const)('the 
     expect(await exec('exit 5')).toMatchObject({ code: 5, limit: null })
   })
 
-  test('what an agent says in its place is not believed beyond a number, and costs no memory', async () => {
+  test('accepts only a number in place of the exit code, with bounded memory', async () => {
     await using bench = await openCaseContext(subject)
     const sandbox = await bench.start(null)
     const before = process.memoryUsage.rss()

@@ -113,7 +113,7 @@ test('an OCI layout is taken in, as a folder or a tar, with zipped layers, delet
   expect((await provider().importRootfs(await tarOf(path))).digest).toBe(image.digest)
 })
 
-test('what docker save wrote is taken in, by its name when there are several', async () => {
+test('imports archives of docker save, selected by name if there are several images', async () => {
   const one = await provider().importRootfs(await tarOf(await writeSaved(['lab/one:1'])), 'any:name')
   expect(await output(one, SEEN)).toBe(SHOWN)
   const two = await tarOf(await writeSaved(['lab/one:1', 'lab/two:1']))
@@ -126,7 +126,7 @@ test('an image for another kind of machine is refused by name', async () => {
   await expect(provider().importRootfs(path)).rejects.toThrow('linux/riscv64')
 })
 
-test('a layer that is not what its digest says is refused', async () => {
+test('refuses a layer that does not match its digest', async () => {
   const path = await writeLayout([tar(file('a', 'right'))])
   const hex = createHash('sha256')
     .update(tar(file('a', 'right')))

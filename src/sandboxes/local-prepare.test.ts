@@ -105,7 +105,7 @@ test('an image is found by any way to write its name', async () => {
   }
 })
 
-test('a base image that nobody imported is named, with what to do', async () => {
+test('names a base image that was not imported, and the fix', async () => {
   const dockerfile = 'FROM nowhere/missing:1\nRUN true\n'
   await expect(prepare({ Dockerfile: dockerfile })).rejects.toThrow(/nowhere\/missing:1.*assay images import/)
 })
@@ -199,7 +199,7 @@ ENTRYPOINT run it
 `,
 }
 
-test('arguments, the stage to stop at, and what the image would run', async () => {
+test('applies build arguments, the target stage and the command of the image', async () => {
   const args = { TAG: 'bookworm-slim', WORD: 'given' }
   const first = await prepare(STARTING, { args, target: 'base' })
   expect(first).toMatchObject({ entrypoint: [], command: ['serve', 'a b'] })

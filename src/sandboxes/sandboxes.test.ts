@@ -21,7 +21,7 @@ beforeAll(async () => {
 
 afterAll(() => rm(dataFolder, { recursive: true }))
 
-test('the first that works is chosen, and it is said why not those before it', async () => {
+test('selects the first working provider and reports why earlier ones were not selected', async () => {
   const chosen = await chooseProvider(options())
   expect(chosen.name).toBe('local-runc')
   expect(chosen.rejected).toMatchObject([{ name: 'docker', reason: expect.stringContaining('no.sock') }])

@@ -56,7 +56,7 @@ test('settings without a shared task have a pair with zero tasks', () => {
   ])
 })
 
-test('a large difference is told from both sides, and the difference of costs has the sign of the first setting', () => {
+test('reports a large difference from both sides; the cost difference has the sign of the first setting', () => {
   const [pair] = comparePairs([results('++++++++++++', 3000), results('------------', 1000)])
   if (!pair) throw new Error('One pair expected')
   expect(pair).toMatchObject({ verdict: 'better', wonByA: 12, cost: { mean: 2000, low: 2000, high: 2000 } })

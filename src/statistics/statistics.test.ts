@@ -204,8 +204,8 @@ describe('simulated', () => {
     },
   )
 
-  test.runIf(isLong)('the page shows what comes out', () => {
-    const page = readFileSync(new URL('../../../docs/statistics.md', import.meta.url), 'utf8')
+  test.runIf(isLong)('docs/statistics.md shows the simulated tables', () => {
+    const page = readFileSync(new URL('../../docs/statistics.md', import.meta.url), 'utf8')
     expect(page).toContain(simulation.simulationTables())
   })
 })

@@ -53,7 +53,7 @@ describe('a good instruction has nothing against it', () => {
   })
 })
 
-describe('what only looks like a defect is none', () => {
+describe('accepts instructions that only look defective', () => {
   test.each(harmlessSentences)('%s #%i: %s', async (repository, number, sentence) => {
     const [good, { facts }] = await goodTask(repository, number)
     const markdown = renderInstruction({ ...good, problem: `${good.problem} ${sentence}` }, facts.pinned)
@@ -71,7 +71,7 @@ const taskOf = (name: string) => {
   return found
 }
 
-describe('what only a reader can see is seen by no rule', () => {
+describe('no rule rejects defects that only a reviewer can see', () => {
   const all = [...defects, ...controls]
   test.each(all.map((each) => [each.task, each.name, each] as const))('%s: %s', async (task, _, spoiling) => {
     const [, { facts, before, split }] = await knownPull(task)

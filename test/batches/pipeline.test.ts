@@ -47,7 +47,7 @@ describe.each(chosen)('$name, in $language', (repository) => {
     expect(existsSync(PROOF)).toBe(false)
   })
 
-  test('what is ready is proven, paid for once, and says nothing of where it came from', async () => {
+  test('ready tasks are validated, charged once, and do not reveal their origin', async () => {
     const ready = pipeline.tasks.filter(({ state }) => state === 'ready')
     expect(ready.length).toBeGreaterThan(0)
     for (const { taskId, pullRequest } of ready) {

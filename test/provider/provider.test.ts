@@ -67,7 +67,7 @@ describe.each(PROTOCOLS)('%s', (protocol) => {
     ])
   })
 
-  test.each([true, false])('what it says is what it has in its books, as a stream: %s', async (isStream) => {
+  test.each([true, false])('the usage in a stream matches the provider ledger: %s', async (isStream) => {
     const { usage, model } = await metered(
       protocol,
       await ask(protocol, { isStream }, wanted(protocol, { isStream, effort: 'low' })),
@@ -101,7 +101,7 @@ describe.each(PROTOCOLS)('%s', (protocol) => {
     }
   })
 
-  test('goes wrong as often as it is told, and then no more', async () => {
+  test('fails the scripted number of calls and then succeeds', async () => {
     provider.addFault({ status: 429, retryAfter: '1', times: 2 })
     const answers = [await ask(protocol), await ask(protocol), await ask(protocol)]
     expect(answers.map(({ status }) => status)).toEqual([429, 429, 200])
@@ -109,7 +109,7 @@ describe.each(PROTOCOLS)('%s', (protocol) => {
     expect(provider.calls().map(({ usage }) => usage === null)).toEqual([true, true, false])
   })
 
-  test('a stream that is cut off breaks, and has said nothing of its usage', async () => {
+  test('a stream that is cut breaks the connection and reports no usage', async () => {
     provider.addFault({ cutAfter: 2 })
     const answer = await ask(protocol)
     await expect(answer.text()).rejects.toThrow()
@@ -188,7 +188,7 @@ test('garbage is answered, or the connection ends', async () => {
   expect((await fetch(`${provider.url}/nowhere`)).status).toBe(404)
 })
 
-test('it is told from outside what to do', async () => {
+test('can be scripted over HTTP', async () => {
   const tell = async (method: string, path: string, body?: JsonObject): Promise<number> =>
     (await fetch(`${provider.url}/__control/${path}`, { method, ...(body ? { body: JSON.stringify(body) } : {}) }))
       .status

@@ -97,7 +97,7 @@ test('without a shell there is no call', () => {
   expect(shellCall([tool('BashOutput', { id: TEXT }), tool('Read', {})], LINE)).toBeNull()
 })
 
-test('another tool is found by the end of its name, or looked for where it is kept back', () => {
+test('finds another tool by the end of its name, also among deferred tools', () => {
   const tool = (name: string, kind = 'function'): Tool => ({ name, kind, schema: {}, namespace: null })
   const [word, search] = [tool('mcp__words__secret_word'), tool('tool_search', 'tool_search')]
   expect(namedCall([tool('bash'), word], 'secret_word', { a: 1 })).toEqual({ tool: word, input: { a: 1 } })
@@ -105,6 +105,6 @@ test('another tool is found by the end of its name, or looked for where it is ke
   expect(namedCall([tool('bash')], 'secret_word', {})).toBeNull()
 })
 
-test('what a tool brought stands in a line of shell, and nothing else comes with it', () => {
+test('removes shell metacharacters from a tool result that enters a command', () => {
   expect(filledLine("echo '{result}'", "a-b.c 1'; rm -rf /")).toBe("echo 'a-b.c 1 rm -rf '")
 })

@@ -87,7 +87,7 @@ describe.each([file, s3])('$name', ({ missing, open }) => {
     ['nothing', 0],
     ['one byte', 1],
     ['more than a chunk', 5 * MIB + 3],
-  ])('%s comes back as it was, from bytes and from a stream', async (_, size) => {
+  ])('%s is stored and read unchanged, from bytes and from a stream', async (_, size) => {
     const { blobs, names } = await open()
     const content = randomBytes(size)
 
@@ -104,7 +104,7 @@ describe.each([file, s3])('$name', ({ missing, open }) => {
     expect(await names()).toEqual([put.digest.slice(7)])
   })
 
-  it('what is not there is missing, and removing it is harmless', async () => {
+  it('an absent blob is reported as missing, and removing it is a no-op', async () => {
     const { blobs } = await open()
 
     await expect(blobs.get(ABSENT)).rejects.toThrow(BlobMissing)
@@ -112,7 +112,7 @@ describe.each([file, s3])('$name', ({ missing, open }) => {
     await blobs.remove(ABSENT)
   })
 
-  it('a removed blob is gone, and can be stored again', async () => {
+  it('a removed blob is missing and can be stored again', async () => {
     const { blobs, names } = await open()
     const { digest } = await blobs.put(Buffer.from('hello'))
 
@@ -123,7 +123,7 @@ describe.each([file, s3])('$name', ({ missing, open }) => {
     expect((await buffer(await blobs.get(digest))).toString()).toBe('hello')
   })
 
-  it('many at once with the same content make one blob', async () => {
+  it('concurrent writes of the same content store one blob', async () => {
     const { blobs, names } = await open()
     const content = randomBytes(MIB)
 
@@ -207,7 +207,7 @@ describe.each([file, s3])('$name', ({ missing, open }) => {
     await expect(blobs.put(Buffer.from('x'), { expect: digest })).rejects.toThrow('Not a digest')
   })
 
-  it('a reader that goes away early is no trouble', async () => {
+  it('a reader that stops early leaks nothing', async () => {
     const { blobs } = await open()
     const { digest } = await blobs.put(randomBytes(5 * MIB))
 

@@ -111,7 +111,7 @@ test('deletes the files of killed processes after a day, and nothing else', asyn
   expect((await readdir(incoming)).sort()).toEqual([parts[1], 'notes.txt'])
 })
 
-test.skipIf(process.platform !== 'linux')('no file stays open, whatever goes wrong', async () => {
+test.skipIf(process.platform !== 'linux')('no file stays open after a failure', async () => {
   const folder = await temporaryFolder()
   const blobs = openBlobs(`file:${folder}`, folder)
   const nowhere = openBlobs(S3_NOWHERE, folder)

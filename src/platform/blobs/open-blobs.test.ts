@@ -93,7 +93,7 @@ test.each([
     { AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'b' },
     'Add region= to ASSAY_BLOBS, or set AWS_REGION',
   ],
-])('S3 with %s in the environment says what to set', async (_, query, keys, advice) => {
+])('S3 with %s in the environment names the missing setting', async (_, query, keys, advice) => {
   const folder = await mkdtemp(join(tmpdir(), 'assay-blobs-'))
   const url = `s3://bucket?pathStyle=1&endpoint=http://127.0.0.1:9${query}`
   const lines = `await openBlobs(${JSON.stringify(url)}, ${JSON.stringify(folder)}).check()

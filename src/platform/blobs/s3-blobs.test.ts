@@ -112,7 +112,7 @@ describe.skipIf(!moto.available)(`on the wire to S3${moto.available ? '' : `: sk
   })
 })
 
-describe('what is wrong with the settings is said', () => {
+describe('reports wrong settings', () => {
   test('reports an unreachable endpoint', async () => {
     await expect(blobsAt('http://127.0.0.1:9').check()).rejects.toThrow(
       /no connection to http:\/\/127\.0\.0\.1:9\/ \(ECONNREFUSED\)\. Check the endpoint/,

@@ -35,7 +35,7 @@ test('a request that the engine never answers is a failure of the sandbox, and n
   await expect(engine.docker.attach('/exec/x/start', SHORT)).rejects.toThrow('POST /exec/x/start in time')
 })
 
-test('an answer that stops in the middle is one too, for whoever reads it', async () => {
+test('a truncated answer fails the reader', async () => {
   await using engine = await openEngine((_, response) => void response.writeHead(200).write('{"some":'))
   await expect(engine.docker.call('GET', '/containers/x/json', SHORT)).rejects.toThrow(SandboxUnavailable)
   const answer = await engine.docker.open('GET', '/containers/x/archive', SHORT)

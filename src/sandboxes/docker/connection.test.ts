@@ -171,7 +171,7 @@ test('without TLS the same engine is not reached', async () => {
   await expect(providerAt(connection).selfTest()).rejects.toThrow(SandboxUnavailable)
 })
 
-test('an engine that is not there is unavailable, with what to do', async () => {
+test('reports an unreachable engine as unavailable, with the fix', async () => {
   const selfTest = providerAt({ kind: 'unix', path: '/no/such.sock' }).selfTest()
   await expect(selfTest).rejects.toThrow(SandboxUnavailable)
   await expect(selfTest).rejects.toThrow(/may this user open \/no\/such\.sock/)

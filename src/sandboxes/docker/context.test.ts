@@ -17,7 +17,7 @@ test.each([
   ['a.b+(c)', ['a.b+(c)'], ['aXb+(c)', 'a.bb(c)']],
   ['docs\n!docs/kept\n# not.this\n\n', ['docs/x', 'docs'], ['docs/kept', 'docs/kept/deep', 'not.this']],
   ['*\n!src', ['a', 'lib/x'], ['src', 'src/x']],
-])('%j leaves out what Docker would', (text, left, kept) => {
+])('%j excludes the same files as Docker', (text, left, kept) => {
   const isIgnored = ignoring(text)
   expect(left.filter((path) => !isIgnored(path))).toEqual([])
   expect(kept.filter(isIgnored)).toEqual([])

@@ -56,7 +56,7 @@ test('another name of a file is a copy of it, and counts again', async () => {
   expect(small.leftOut).toEqual(['w/second'])
 })
 
-test('a second name of what was left out, or of nothing of it, is left out', async () => {
+test('leaves out hard links to files that were left out or do not exist', async () => {
   const { found, leftOut } = await sieve([
     { path: 'w/leaves', type: 'SymbolicLink', link: '/etc/shadow' },
     { path: 'w/second', type: 'Link', link: 'w/leaves' },
@@ -67,7 +67,7 @@ test('a second name of what was left out, or of nothing of it, is left out', asy
   expect(leftOut).toEqual(['w/leaves', 'w/second', 'w/third', '../../w/up'])
 })
 
-test('a file without end is not read to its end', async () => {
+test('stops reading an endless file at the limit', async () => {
   let read = 0
   const zeros = async function* () {
     for (;;) {
@@ -88,7 +88,7 @@ test('a file without end is not read to its end', async () => {
   expect(read).toBeLessThan(10)
 })
 
-test('a broken archive ends what is taken from it, and is no fault of ours', async () => {
+test('a broken archive ends the collection without an error of the provider', async () => {
   const broken = Readable.from([Buffer.alloc(512, 'x')])
   const { found, leftOut } = await sieve([{ path: 'w/a', content: 'a' }], undefined, broken)
   expect(found).toEqual([['up/w/a', 'File', 'a']])

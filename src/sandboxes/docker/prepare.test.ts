@@ -42,7 +42,7 @@ test.each([
   ['renamed:1', 'elsewhere@sha256:4'],
   ['loaded:1', undefined],
   ['imported:1', undefined],
-])('an image says what a registry calls it, where one does: %s is %s', async (name, registryName) => {
+])('reports the registry digest of an image if it has one: %s is %s', async (name, registryName) => {
   const options = { signal: new AbortController().signal, timeoutSec: 10, onLog: () => {} }
   const source = { kind: 'prebuilt', name, folder: null, workdir: null } as const
   const image = await prepareImage({ docker } as DockerEngine, source, options)

@@ -8,7 +8,7 @@ test('a result in time is passed on, and so is a failure', async () => {
   await expect(withDeadline(Promise.reject(new Error('its own')), 10_000, never)).rejects.toThrow('its own')
 })
 
-test('work that never ends is a failure of the sandbox, and is told to stop', async () => {
+test('work that exceeds its deadline fails as a sandbox failure and is aborted', async () => {
   let isStopped = false
   const onLate = () => {
     isStopped = true

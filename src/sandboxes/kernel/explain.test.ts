@@ -41,6 +41,6 @@ test.each<[string | undefined, number | undefined]>([
   expect(parseExitCode(text)).toBe(code)
 })
 
-test('a code that no process can have is none, and so no success', () => {
+test('an impossible exit code is not a success', () => {
   expect(explain({ ...PLAIN, code: parseExitCode('-17') })).toMatchObject({ code: null, limit: null })
 })

@@ -8,7 +8,7 @@ const FLOOD = `head -c ${64 * MEGABYTE} /dev/zero | tr '\\0' x`
 /** Maximum output that is buffered. */
 const KEPT = 2 * MEGABYTE
 
-test('a program that never ends its line is heard to its end, and little of it is kept', async () => {
+test('reads an endless line to its end and stores only a small part', async () => {
   const lines: string[] = []
   const options = { signal: new AbortController().signal, onLog: (line: string) => void lines.push(line) }
   await runLogged('sh', ['-c', `echo first >&2; ${FLOOD} >&2; printf '\\nlast\\r\\nwords' >&2`], options)

@@ -3,12 +3,12 @@ import { readDockerfile } from '../../harbor/dockerfile.ts'
 import { baseNames } from '../kernel/base-names.ts'
 import { registryName } from './buildah.ts'
 
-test('what a Dockerfile is built on is found through its variables and stages', () => {
+test('finds the base images of a Dockerfile through its variables and stages', () => {
   const text = `ARG TAG=1\nFROM a:\${TAG} AS one\nFROM one AS two\nFROM scratch\nFROM b/$TAG:\${NONE:-x}\nFROM a:1\n`
   expect(baseNames(readDockerfile(text))).toEqual(['a:1', 'b/1:x'])
 })
 
-test('a stage is no image only after its own FROM, and a variable may be made of others', () => {
+test('treats a stage name as an image before its FROM, and expands nested variables', () => {
   const text = 'ARG TAG=1\nARG BASE=b:$TAG\nFROM late AS one\nFROM ONE\nFROM $BASE AS late\nFROM late\n'
   expect(baseNames(readDockerfile(text))).toEqual(['late', 'b:1'])
 })

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { listAbandoned } from './record.ts'
 
-test('what a dead writer left unfinished goes at once, and nothing of one who lives', async () => {
+test('deletes unfinished records of dead writers and keeps those of live writers', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'assay-records-'))
   const { pid: dead } = spawnSync('true')
   const [gone, kept] = [`one.${dead}.draft`, `two.${process.pid}.draft`]

@@ -60,7 +60,7 @@ test('a link of the image is replaced by a file, not written through; a target c
   expect((await stat(join(root, 'etc', 'link'))).mode & 0o7777).toBe(0o755)
 })
 
-test('what is no archive, or half of one, is an error', async () => {
+test('refuses an upload that is not an archive or is truncated', async () => {
   const half = tar({ name: 'a', content: 'x'.repeat(5000) }).subarray(0, 2000)
   for (const bytes of [Buffer.from('no archive'), half]) {
     await expect(unpackInserts(root, [{ target: '/', tar: Readable.from([bytes]) }], false)).rejects.toThrow()
