@@ -20,11 +20,7 @@ let database: TestDatabase
 const workspaceId = newId()
 const gateways = [newId(), newId()]
 beforeAll(async () => {
-  database = await testDatabase()
-  await database.db
-    .insertInto('workspaces')
-    .values({ id: workspaceId, login: 'acme', name: 'Acme', kind: 'org' })
-    .execute()
+  database = await testDatabase({ workspaceId })
 })
 afterAll(() => database[Symbol.asyncDispose]())
 

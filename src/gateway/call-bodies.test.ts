@@ -42,12 +42,8 @@ test('hides the key where the provider quotes it', async () => {
 test('stores bodies if the grant records them, without keys, and deletes them in time', async () => {
   using folder = mkdtempDisposableSync(join(tmpdir(), 'assay-record-'))
   const blobs = openBlobs(`file:${folder.path}`, join(folder.path, 'spool'))
-  await using database = await testDatabase()
   const workspaceId = newId()
-  await database.db
-    .insertInto('workspaces')
-    .values({ id: workspaceId, login: 'acme', name: 'Acme', kind: 'org' })
-    .execute()
+  await using database = await testDatabase({ workspaceId })
   const ledger = storedLedger(database.db)
   await using fixture = await openGatewayFixture((response) => beginEvents(response).end(EVENTS.join('')), {
     ledger,

@@ -21,9 +21,7 @@ import { storedLedger } from './stored-ledger.ts'
 let database: TestDatabase
 const workspaceId = newId()
 beforeAll(async () => {
-  database = await testDatabase()
-  const workspace = { id: workspaceId, login: 'acme', name: 'Acme', kind: 'org' as const }
-  await database.db.insertInto('workspaces').values(workspace).execute()
+  database = await testDatabase({ workspaceId })
 })
 afterAll(() => database[Symbol.asyncDispose]())
 

@@ -22,12 +22,8 @@ import { decideVerdict } from './verdict.ts'
 const PROCESS = new URL('../../test/support/gateway/gateway-process.ts', import.meta.url).pathname
 
 test('a call of a killed gateway is lost and stands at its reservation', async () => {
-  await using database = await testDatabase()
   const workspaceId = newId()
-  await database.db
-    .insertInto('workspaces')
-    .values({ id: workspaceId, login: 'acme', name: 'Acme', kind: 'org' })
-    .execute()
+  await using database = await testDatabase({ workspaceId })
   let count = 0
   await using provider = await startServer((request, response) => {
     request.resume()
@@ -70,12 +66,8 @@ test('a call of a killed gateway is lost and stands at its reservation', async (
 const GIVEN_UP = { state: 'failed', class: 'agent_exit', error: null } as const
 
 test('a dead gateway excuses a harness that runs outside the sandbox', async () => {
-  await using database = await testDatabase()
   const workspaceId = newId()
-  await database.db
-    .insertInto('workspaces')
-    .values({ id: workspaceId, login: 'acme', name: 'Acme', kind: 'org' })
-    .execute()
+  await using database = await testDatabase({ workspaceId })
   await using provider = await startServer((request, response) => {
     request.resume()
     sendJson(response, message())

@@ -18,11 +18,7 @@ const TEXT = 'Words that come in several pieces, so that a stream can end in the
 let database: TestDatabase
 const workspaceId = newId()
 beforeAll(async () => {
-  database = await testDatabase()
-  await database.db
-    .insertInto('workspaces')
-    .values({ id: workspaceId, login: 'acme', name: 'Acme', kind: 'org' })
-    .execute()
+  database = await testDatabase({ workspaceId })
 })
 afterAll(() => database[Symbol.asyncDispose]())
 

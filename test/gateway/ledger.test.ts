@@ -16,11 +16,7 @@ const MODEL = 'large-1'
 let database: TestDatabase
 const workspaceId = newId()
 beforeAll(async () => {
-  database = await testDatabase()
-  await database.db
-    .insertInto('workspaces')
-    .values({ id: workspaceId, login: 'acme', name: 'Acme', kind: 'org' })
-    .execute()
+  database = await testDatabase({ workspaceId })
 })
 afterAll(() => database[Symbol.asyncDispose]())
 

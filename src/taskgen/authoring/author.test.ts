@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ScriptInput } from '../../../samples/provider/script.ts'
 import { DRAFT, said, whenRepairing, whenWriting } from '../../../test/support/taskgen/scripted-answers.ts'
-import { openStageBench, type StageBench, wishFor } from '../../../test/support/taskgen/stage-model.ts'
+import {
+  buildModelInput,
+  openStageModelFixture,
+  type StageModelFixture,
+} from '../../../test/support/taskgen/stage-model.ts'
 import type { Protocol } from '../../harnesses/model-access.ts'
 import type { LintFacts } from '../lint/finding.ts'
 import type { InstructionDraft } from '../lint/render-instruction.ts'
@@ -45,9 +49,9 @@ const answers = (first: object, repaired: object = first): ScriptInput => ({
 })
 const changed = (change: Partial<InstructionDraft>) => said({ ...DRAFT, ...change })
 
-let bench: StageBench
+let bench: StageModelFixture
 beforeAll(async () => {
-  bench = await openStageBench()
+  bench = await openStageModelFixture()
 })
 afterAll(async () => bench[Symbol.asyncDispose]())
 
@@ -257,7 +261,7 @@ describe('failures that do not reject the task', () => {
       'no price, and a batch with a limit',
       'config',
       good,
-      { batchLeftMicros: 1e6, terms: { ...wishFor('anthropic-messages').terms, prices: null } },
+      { batchLeftMicros: 1e6, terms: { ...buildModelInput('anthropic-messages').terms, prices: null } },
     ],
   ])('%s: %s', async (_name, reason, script, changes) => {
     const { result } = await run(script, changes)
@@ -282,7 +286,7 @@ describe('failures that do not reject the task', () => {
   })
 
   test('limits calls and time without a price and reports an unknown cost', async () => {
-    const terms = { ...wishFor('anthropic-messages').terms, prices: null }
+    const terms = { ...buildModelInput('anthropic-messages').terms, prices: null }
     const { result, bill } = await run(good, { terms })
     expect([result.kind, bill.costMicros, bill.costSource]).toEqual(['done', null, 'unknown'])
   })

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openStageBench, type StageBench } from '../../../test/support/taskgen/stage-model.ts'
+import { openStageModelFixture, type StageModelFixture } from '../../../test/support/taskgen/stage-model.ts'
 import type { EnvRecipe } from '../../grading/languages/recipe.ts'
 import { RECIPE_LIMITS } from '../models/stage-model.ts'
 import { lintRecipe, proposeRecipe, type RecipeFacts } from './propose-recipe.ts'
@@ -71,9 +71,9 @@ test.each<Partial<EnvRecipe>>([
 })
 
 describe('a model', () => {
-  let bench: StageBench
+  let bench: StageModelFixture
   beforeAll(async () => {
-    bench = await openStageBench()
+    bench = await openStageModelFixture()
   })
   afterAll(async () => bench[Symbol.asyncDispose]())
 

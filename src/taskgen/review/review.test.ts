@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ScriptInput } from '../../../samples/provider/script.ts'
 import { readingOf, said, whenReading, whenRepairing } from '../../../test/support/taskgen/scripted-answers.ts'
-import { openStageBench, type StageBench } from '../../../test/support/taskgen/stage-model.ts'
+import { openStageModelFixture, type StageModelFixture } from '../../../test/support/taskgen/stage-model.ts'
 import { type OpenModelInput, VERIFIER_LIMITS } from '../models/stage-model.ts'
 import { estimateDifficulty } from '../pipeline/stages/stages.ts'
 import type { ModelReview } from './model-review.ts'
@@ -46,9 +46,9 @@ const readers = (...turns: object[]): ScriptInput => ({
   tasks: turns.map((turn, at) => whenReading(turn, ([1, 2, 3] as const)[at] ?? null)),
 })
 
-let bench: StageBench
+let bench: StageModelFixture
 beforeAll(async () => {
-  bench = await openStageBench()
+  bench = await openStageModelFixture()
 })
 afterAll(async () => bench[Symbol.asyncDispose]())
 

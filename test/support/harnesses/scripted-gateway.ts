@@ -1,19 +1,13 @@
 import { join } from 'node:path'
-import { startProvider } from '../../../samples/provider/provider.ts'
 import type { ScriptInput } from '../../../samples/provider/script.ts'
-import { gatewayCounters } from '../../../src/gateway/counters.ts'
-import { startGateway } from '../../../src/gateway/gateway.ts'
 import { closeGrant, openGrant, readGrant } from '../../../src/gateway/grants.ts'
-import { memoryLedger } from '../../../src/gateway/memory-ledger.ts'
 import { openSandboxPort, SANDBOX_GATEWAY_URL } from '../../../src/gateway/sandbox-port.ts'
 import type { Harness } from '../../../src/harnesses/harness.ts'
 import type { Level, Protocol, WireLevel } from '../../../src/harnesses/model-access.ts'
 import { newId } from '../../../src/platform/ids.ts'
-import { createLog } from '../../../src/platform/log.ts'
-import { createMetrics } from '../../../src/platform/metrics.ts'
-import { createOpenStream } from '../../../src/platform/outbound/stream.ts'
 import type { TrialModel } from '../../../src/trials/trial-request.ts'
 import { cacheFolder } from '../base-image.ts'
+import { startScriptedGateway } from '../gateway/scripted-gateway.ts'
 
 /** The provider key. Tests check that it leaks nowhere. */
 export const KEY = 'sk-canary-7f3a9c51d0e84b26'
@@ -27,22 +21,8 @@ const SIZES = { contextTokens: 200_000, outputTokens: 32_000 }
 
 /** Starts a real gateway in front of a scripted provider. */
 export async function openScriptedGateway() {
-  await using undo = new AsyncDisposableStack()
-  const provider = undo.use(await startProvider())
-  const ledger = memoryLedger()
-  const gateway = await startGateway(
-    {
-      ledger,
-      openStream: createOpenStream(),
-      openKey: async () => KEY,
-      findUpstream: () => ({ url: provider.url, trust: 'operator' }),
-      log: createLog('silent'),
-      counters: gatewayCounters(createMetrics()),
-    },
-    { host: '127.0.0.1', port: 0 },
-    { retry: RETRY },
-  )
-  undo.defer(() => gateway.stop(0))
+  const scripted = await startScriptedGateway(KEY, { retry: RETRY })
+  const { provider, ledger, gatewayUrl } = scripted
 
   /** Opens a grant for one trial, with an optional budget. */
   const open = async (
@@ -70,7 +50,7 @@ export async function openScriptedGateway() {
       terms: { ...terms, ...more },
       expiresAt: new Date(Date.now() + 3_600_000),
     })
-    const port = openSandboxPort({ gatewayUrl: gateway.url, tunnelSecret: grant.tunnelSecret })
+    const port = openSandboxPort({ gatewayUrl, tunnelSecret: grant.tunnelSecret })
     const traits = { model, provider: 'test', protocols: [protocol], ...SIZES }
     const place: TrialModel = {
       port,
@@ -84,8 +64,7 @@ export async function openScriptedGateway() {
     return { place, totals: () => closeGrant(ledger, grant.id) }
   }
 
-  const running = undo.move()
-  return { provider, open, [Symbol.asyncDispose]: () => running.disposeAsync() }
+  return { provider, open, [Symbol.asyncDispose]: () => scripted[Symbol.asyncDispose]() }
 }
 
 export type ScriptedGateway = Awaited<ReturnType<typeof openScriptedGateway>>

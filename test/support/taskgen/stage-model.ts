@@ -1,42 +1,22 @@
-import { startProvider } from '../../../samples/provider/provider.ts'
 import type { ScriptInput } from '../../../samples/provider/script.ts'
-import { startGateway } from '../../../src/gateway/gateway.ts'
-import { memoryLedger } from '../../../src/gateway/memory-ledger.ts'
 import { SANDBOX_GATEWAY_URL } from '../../../src/gateway/sandbox-port.ts'
 import type { Protocol, WireLevel } from '../../../src/harnesses/model-access.ts'
 import { newId } from '../../../src/platform/ids.ts'
-import { createLog } from '../../../src/platform/log.ts'
-import { createOpenStream } from '../../../src/platform/outbound/stream.ts'
 import { AUTHOR_LIMITS, type OpenModelInput, openStageModel } from '../../../src/taskgen/models/stage-model.ts'
+import { startScriptedGateway } from '../gateway/scripted-gateway.ts'
 
 const KEY = 'sk-canary-41c07b'
 const PRICES = { input: 3, output: 15, cacheRead: 0.3, cacheWrite5m: 3.75, cacheWrite1h: 6 }
 const SIZES = { contextTokens: 200_000, outputTokens: 64_000 }
 const RETRY = { triesMax: 2, totalMs: 1_000, firstMs: 1, pauseMaxMs: 100, quietMs: 10 }
 
-export type StageBench = Awaited<ReturnType<typeof openStageBench>>
+export type StageModelFixture = Awaited<ReturnType<typeof openStageModelFixture>>
 
 /** Starts a real gateway with a ledger in memory and a scripted provider. */
-export async function openStageBench() {
-  await using undo = new AsyncDisposableStack()
-  const provider = undo.use(await startProvider())
-  const ledger = memoryLedger()
-  const gateway = await startGateway(
-    {
-      ledger,
-      openStream: createOpenStream(),
-      openKey: async () => KEY,
-      findUpstream: () => ({ url: provider.url, trust: 'operator' }),
-      log: createLog('silent'),
-      counters: { settled: () => {}, refused: () => {}, retried: () => {} },
-    },
-    { host: '127.0.0.1', port: 0 },
-    // Abandoned calls are not awaited.
-    { retry: RETRY, drainMs: 1 },
-  )
-  undo.defer(() => gateway.stop(0))
-  const way = { ledger, gatewayUrl: gateway.url }
-  const running = undo.move()
+export async function openStageModelFixture() {
+  // Abandoned calls are not awaited.
+  const scripted = await startScriptedGateway(KEY, { retry: RETRY, drainMs: 1 })
+  const { provider, ledger, gatewayUrl } = scripted
   return {
     provider,
     key: KEY,
@@ -44,13 +24,13 @@ export async function openStageBench() {
     async open(protocol: Protocol, script: ScriptInput, changes: Partial<OpenModelInput> = {}) {
       provider.forget()
       provider.setScript({ keys: [KEY], ...script })
-      return openStageModel(way, { ...wishFor(protocol), ...changes })
+      return openStageModel({ ledger, gatewayUrl }, { ...buildModelInput(protocol), ...changes })
     },
-    [Symbol.asyncDispose]: () => running.disposeAsync(),
+    [Symbol.asyncDispose]: () => scripted[Symbol.asyncDispose](),
   }
 }
 
-export function wishFor(protocol: Protocol): OpenModelInput {
+export function buildModelInput(protocol: Protocol): OpenModelInput {
   const wireLevel: WireLevel = { effort: 'low' }
   const traits = { model: 'large-1', provider: 'acme', ...SIZES }
   return {

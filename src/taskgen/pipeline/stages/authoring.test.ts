@@ -3,15 +3,15 @@ import { type KnownRepository, openKnown } from '../../../../test/batches/known-
 import { drafts } from '../../../../test/support/repositories/tally/drafts.ts'
 import { tally } from '../../../../test/support/repositories/tally/tally.ts'
 import { said, whenWriting } from '../../../../test/support/taskgen/scripted-answers.ts'
-import { openStageBench, type StageBench } from '../../../../test/support/taskgen/stage-model.ts'
+import { openStageModelFixture, type StageModelFixture } from '../../../../test/support/taskgen/stage-model.ts'
 import { AUTHOR_LIMITS } from '../../models/stage-model.ts'
 import type { CandidateState, StageContext } from '../stage.ts'
 import { authoringStage } from './stages.ts'
 
-let bench: StageBench
+let bench: StageModelFixture
 let known: KnownRepository
 beforeAll(async () => {
-  bench = await openStageBench()
+  bench = await openStageModelFixture()
   known = await openKnown(tally)
 })
 afterAll(async () => {
