@@ -1,5 +1,5 @@
-import { serveTasks } from '../platform/threads/serve-tasks.ts'
 import { openThreads, TaskFailed } from '../platform/threads/threads.ts'
+import type { BodyTasks } from './body-tasks.ts'
 import {
   type InspectInput,
   inspectBody,
@@ -37,9 +37,3 @@ export const meter = async (input: MeterInput): Promise<MeteredAnswer> =>
   isSmall(input)
     ? meterBody(input)
     : threads.run('meterBody', input).catch(() => meterBody({ ...input, bytes: new Uint8Array() }))
-
-/** Script of the threads that parse large bodies. */
-const tasks = { inspectBody, limitBody, meterBody }
-type BodyTasks = typeof tasks
-
-serveTasks(tasks)
