@@ -76,18 +76,21 @@ export function measurePair(a: PairSide, b: PairSide) {
 }
 
 function countPair(a: SettingResults, b: SettingResults): PairCounts & { isSingle: boolean } {
-  let [tasks, passedByA, passedByB, both, isSingle] = [0, 0, 0, 0, true]
+  let [tasks, passedByA, passedByB, both, trials] = [0, 0, 0, 0, 0]
   for (let task = 0; task < a.trials.length; task++) {
-    const [trialsOfA, trialsOfB] = [a.trials[task] ?? 0, b.trials[task] ?? 0]
+    const trialsOfA = a.trials[task] ?? 0
+    const trialsOfB = b.trials[task] ?? 0
     if (trialsOfA === 0 || trialsOfB === 0) continue
-    const [passA, passB] = [a.passed[task] ?? 0, b.passed[task] ?? 0]
+    const isPassedByA = a.passed[task] ?? 0
+    const isPassedByB = b.passed[task] ?? 0
     tasks += 1
-    passedByA += passA
-    passedByB += passB
-    both += passA * passB
-    isSingle &&= trialsOfA === 1 && trialsOfB === 1
+    trials += trialsOfA + trialsOfB
+    passedByA += isPassedByA
+    passedByB += isPassedByB
+    both += isPassedByA * isPassedByB
   }
   const neither = tasks - passedByA - passedByB + both
+  const isSingle = trials === 2 * tasks
   return { tasks, wonByA: passedByA - both, wonByB: passedByB - both, both, neither, isSingle }
 }
 
