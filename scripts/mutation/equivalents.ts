@@ -103,15 +103,9 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
     reason: 'A probability is never exactly 5 %.',
   },
   {
-    file: 'src/statistics/ranks.ts',
-    code: '() => 0',
-    becomes: '() => undefined',
-    reason: 'Counts that are missing are read as 0.',
-  },
-  {
-    file: 'src/statistics/ranks.ts',
-    code: 'probability > LEVEL / (sorted.length - place)',
-    becomes: 'probability >= LEVEL / (sorted.length - place)',
+    file: 'src/statistics/holm.ts',
+    code: 'at(probabilities, index) > LEVEL / (order.length - step)',
+    becomes: 'at(probabilities, index) >= LEVEL / (order.length - step)',
     reason: 'A probability is never exactly at the level.',
   },
   {

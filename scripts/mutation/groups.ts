@@ -17,6 +17,7 @@ export const MUTATION_GROUPS: readonly MutationGroup[] = [
     files: [
       'src/statistics/accuracy.ts',
       'src/statistics/generator.ts',
+      'src/statistics/holm.ts',
       'src/statistics/paired.ts',
       'src/statistics/ranks.ts',
       'src/statistics/reliability.ts',
@@ -27,6 +28,7 @@ export const MUTATION_GROUPS: readonly MutationGroup[] = [
       'src/statistics/accuracy.test.ts',
       'src/statistics/generator.test.ts',
       'src/statistics/paired.test.ts',
+      'src/statistics/pairs.test.ts',
       'src/releases/stats.test.ts',
       'src/statistics/student.test.ts',
     ],
