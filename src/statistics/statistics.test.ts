@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { SETTINGS, setting, TASKS, trial, trials } from '../../test/support/releases/arbitrary-trials.ts'
-import { falseRanks, intervalCoverage, pairCoverage } from '../../test/support/statistics/simulation.ts'
+import { falseRanks, intervalCoverage, pairCoverage, toSeed } from '../../test/support/statistics/simulation.ts'
 import * as simulation from '../../test/support/statistics/simulation-table.ts'
 import { buildResults } from '../releases/aggregate.ts'
 import { computeSettingStats } from '../releases/stats.ts'
@@ -13,7 +13,7 @@ import { computeRanks } from './ranks.ts'
 import { computeReliability } from './reliability.ts'
 import { oneSided, quantile, twoSided } from './student.ts'
 
-const SEED = simulation.toSeed('test')
+const SEED = toSeed('test')
 const isLong = Boolean(process.env.ASSAY_TEST_LONG)
 
 test("Student's t-distribution matches published tables", () => {
@@ -46,7 +46,7 @@ test('the generator is deterministic and uniform', () => {
   for (const count of counts) expect(Math.abs(count - 10_000)).toBeLessThan(400)
   const first = createGenerator(SEED)
   const again = createGenerator(SEED)
-  const other = createGenerator(simulation.toSeed('other'))
+  const other = createGenerator(toSeed('other'))
   const numbers = (of: () => number) => Array.from({ length: 4 }, of)
   const known = numbers(first)
   expect(numbers(again)).toEqual(known)
@@ -189,7 +189,7 @@ describe('simulated', () => {
   const worlds = means.flatMap((mean) => sizes.flatMap((tasks) => attempts.map((n) => ({ mean, tasks, attempts: n }))))
 
   test.each(worlds)('the interval holds the truth: $mean, $tasks tasks, $attempts attempts', (world) => {
-    const { covered } = intervalCoverage(world, draws, simulation.toSeed(world.mean, world.tasks, world.attempts))
+    const { covered } = intervalCoverage(world, draws, toSeed(world.mean, world.tasks, world.attempts))
     expect(covered).toBeGreaterThanOrEqual(93)
     expect(covered).toBeLessThanOrEqual(99.5)
   })
@@ -198,9 +198,9 @@ describe('simulated', () => {
     'so does that of a difference, and ranks claim little: %d tasks',
     (tasks) => {
       const world = { tasks, attempts: 3, mean: 0.5 }
-      const { covered } = pairCoverage(world, 0.15, draws / 2, simulation.toSeed('pair', tasks, 3))
+      const { covered } = pairCoverage(world, 0.15, draws / 2, toSeed('pair', tasks, 3))
       expect(covered).toBeGreaterThanOrEqual(93)
-      expect(falseRanks(world, 6, draws / 4, simulation.toSeed('ranks', tasks, 3))).toBeLessThanOrEqual(6.5)
+      expect(falseRanks(world, 6, draws / 4, toSeed('ranks', tasks, 3))).toBeLessThanOrEqual(6.5)
     },
   )
 

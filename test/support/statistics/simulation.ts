@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { wilsonInterval } from '../../../src/statistics/accuracy.ts'
 import { createGenerator } from '../../../src/statistics/generator.ts'
 import {
@@ -11,6 +12,9 @@ import { computeRanks } from '../../../src/statistics/ranks.ts'
 
 // Simulations with a known truth: tasks have pass probabilities, trials are drawn, and the statistics are compared with
 // the truth.
+
+export const toSeed = (...words: (string | number)[]): string =>
+  createHash('sha256').update(words.join(' ')).digest('hex')
 
 export type Random = () => number
 

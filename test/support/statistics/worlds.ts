@@ -3,8 +3,7 @@ import { type Answer, buildAnswer } from '../../../src/statistics/answer.ts'
 import { type ComparisonStatistics, computeStatistics } from '../../../src/statistics/comparison-statistics.ts'
 import { createGenerator } from '../../../src/statistics/generator.ts'
 import type { PairStatistics, SettingResults } from '../../../src/statistics/pairs.ts'
-import { beta, CONCENTRATION, type Random, toRandom } from './simulation.ts'
-import { toSeed } from './simulation-table.ts'
+import { beta, CONCENTRATION, type Random, toRandom, toSeed } from './simulation.ts'
 
 // Simulated comparisons with known accuracies, through the statistics and the recommendation of a whole comparison.
 
