@@ -1,4 +1,4 @@
-import { type ComparisonLab, inLab, p95, untilState } from './comparisons.ts'
+import { type ComparisonLab, p95, untilState, withLab } from './comparisons.ts'
 import { atMost, type BenchMeasurement, milliseconds, note } from './measure.ts'
 import { withPostgres } from './postgres.ts'
 
@@ -12,7 +12,7 @@ export const comparisonStatisticsBench: BenchMeasurement = {
   about: `Status with rank, frontier probability, cost intervals and answer for ${MODELS * HARNESSES} settings × 500 tasks × ${ATTEMPTS} attempts, read through the API. Unchanged, then ${CHANGES} times after one more result.`,
   run: () =>
     withPostgres((url) =>
-      inLab(url, async (lab) => {
+      withLab(url, async (lab) => {
         const { id } = await lab.create(MODELS, HARNESSES, ATTEMPTS)
         await untilState(lab, id, 'running')
         await score(lab, id)

@@ -33,38 +33,38 @@ const READS = 200
 
 export const comparisonsBench: BenchMeasurement = {
   name: 'Comparisons',
-  about: `A benchmark of ${TASKS} tasks, a no-op engine, an API process, a process for submissions and two workers with 16 slots each, on a durable embedded PostgreSQL.`,
+  about: `A benchmark of ${TASKS} tasks, a mock sandbox engine, an API process, a process for submissions and two workers with 16 slots each, on a durable embedded PostgreSQL.`,
   run: async () => {
-    const system = await onSystemPostgres()
+    const system = await measureOnSystemPostgres()
     return withPostgres((url) =>
-      inLab(url, async (lab) => {
-        const submitted = await submissions(lab)
-        const embedded = await throughput(lab)
+      withLab(url, async (lab) => {
+        const submitted = await measureSubmissions(lab)
+        const embedded = await measureThroughput(lab)
         return [
           ...submitted,
-          ...(system ? [atLeast(`${THROUGH}, on ${system.version}`, system.rate, 200, perSecond)] : []),
-          atLeast(`${THROUGH}, on the embedded one`, embedded.rate, 160, perSecond),
+          ...(system ? [atLeast(`${THROUGHPUT_LABEL}, on ${system.version}`, system.rate, 200, perSecond)] : []),
+          atLeast(`${THROUGHPUT_LABEL}, on the embedded PostgreSQL`, embedded.rate, 160, perSecond),
           ...(system
             ? [atLeast('embedded PostgreSQL, ratio to the system PostgreSQL', embedded.rate / system.rate, 0.8, times)]
             : []),
           ...embedded.rows,
-          ...(await statusReads(lab)),
-          ...(await subscribers(lab)),
+          ...(await measureStatusReads(lab)),
+          ...(await measureSubscribers(lab)),
         ]
       }),
     )
   },
 }
 
-const THROUGH = 'trials through the control plane, two workers'
+const THROUGHPUT_LABEL = 'trials per second through the control plane, two workers'
 
-/** Starts the system's PostgreSQL with default durability, if installed. */
-async function onSystemPostgres(): Promise<{ rate: number; version: string } | undefined> {
+/** Measures the throughput on the system's PostgreSQL with default durability, if it is installed. */
+async function measureOnSystemPostgres(): Promise<{ rate: number; version: string } | undefined> {
   const bin = postgresFolder()
   if (bin === undefined) return undefined
   const postgres = await startSystemPostgres(bin, { durable: true })
   try {
-    const { rate } = await inLab(postgres.url, throughput)
+    const { rate } = await withLab(postgres.url, measureThroughput)
     return {
       rate,
       version: /PostgreSQL\)? [\d.]+/.exec(postgres.version)?.[0].replace(')', '') ?? 'another PostgreSQL',
@@ -74,7 +74,8 @@ async function onSystemPostgres(): Promise<{ rate: number; version: string } | u
   }
 }
 
-export async function inLab<T>(url: string, work: (lab: ComparisonLab) => Promise<T>): Promise<T> {
+/** Starts an installation to measure, passes it to `work`, and stops it afterwards. */
+export async function withLab<T>(url: string, work: (lab: ComparisonLab) => Promise<T>): Promise<T> {
   const lab = await openLab(url)
   try {
     return await work(lab)
@@ -84,8 +85,9 @@ export async function inLab<T>(url: string, work: (lab: ComparisonLab) => Promis
 }
 
 export type ComparisonLab = Awaited<ReturnType<typeof openLab>>
-const QUICK = { org: 'local', datasetOrg: 'lab', dataset: 'many' }
+const BENCHMARK_PARAMS = { org: 'local', datasetOrg: 'lab', dataset: 'many' }
 
+/** Starts an API process and a submission process with a benchmark of `TASKS` tasks. Workers are started on request. */
 async function openLab(url: string) {
   const folder = mkdtempSync(join(tmpdir(), 'assay-bench-'))
   writeTasks(join(folder, 'registry/lab/many'))
@@ -103,9 +105,9 @@ async function openLab(url: string) {
   const programs: Program[] = [api, await start('submit')]
   const client = { url: api.url, key }
   await call(client, addBenchmark, { params: { org: 'local' }, body: { reference: 'lab/many' } })
-  const { body: catalog } = await call(client, inBenchmark.catalog, { params: QUICK })
+  const { body: catalog } = await call(client, inBenchmark.catalog, { params: BENCHMARK_PARAMS })
   const pool = new pg.Pool({ connectionString: url, max: 2 })
-  const models = (count: number, harnesses: number) =>
+  const chooseModels = (count: number, harnesses: number) =>
     catalog.models
       .filter(({ catalogId }) => catalogId.startsWith('bench/'))
       .slice(0, count)
@@ -125,12 +127,12 @@ async function openLab(url: string) {
     },
     async create(modelCount: number, harnesses: number, attempts: number) {
       const sandboxCredentialId = catalog.sandboxes[0]?.credentials[0]?.id ?? ''
-      const wish = { id: randomUUID(), sandbox: 'local', sandboxCredentialId, attempts }
-      const body = { ...wish, models: models(modelCount, harnesses) }
-      return (await call(client, inBenchmark.create, { params: QUICK, body })).body
+      const id = randomUUID()
+      const body = { id, sandbox: 'local', sandboxCredentialId, attempts, models: chooseModels(modelCount, harnesses) }
+      return (await call(client, inBenchmark.create, { params: BENCHMARK_PARAMS, body })).body
     },
     read: async (comparisonId: string) => {
-      const params = { ...QUICK, comparisonId }
+      const params = { ...BENCHMARK_PARAMS, comparisonId }
       return (await call(client, inBenchmark.read, { params })).body
     },
     async close() {
@@ -162,11 +164,11 @@ export async function untilState(lab: ComparisonLab, id: string, state: string):
   while ((await lab.read(id)).state !== state) await wait(100)
 }
 
-async function submissions(lab: ComparisonLab): Promise<MeasureRow[]> {
+async function measureSubmissions(lab: ComparisonLab): Promise<MeasureRow[]> {
   const rows: MeasureRow[] = []
-  for (const { size, models, attempts, bar } of [
-    { size: 30_000, models: 12, attempts: 1, bar: 5 },
-    { size: 100_000, models: 4, attempts: 10, bar: 20 },
+  for (const { size, models, attempts, secondsMax } of [
+    { size: 30_000, models: 12, attempts: 1, secondsMax: 5 },
+    { size: 100_000, models: 4, attempts: 10, secondsMax: 20 },
   ]) {
     const started = performance.now()
     const { id } = await lab.create(models, 5, attempts)
@@ -174,78 +176,78 @@ async function submissions(lab: ComparisonLab): Promise<MeasureRow[]> {
     await untilState(lab, id, 'running')
     const enqueued = performance.now()
     const { trials } = await lab.read(id)
-    if (trials.queued !== size) throw new Error(`${trials.queued} of ${size} trials wait.`)
+    if (trials.queued !== size) throw new Error(`${trials.queued} of ${size} trials are queued.`)
     rows.push(atMost(`create with ${size} trials, answered`, (answered - started) / 1000, 1, seconds))
-    rows.push(atMost(`${size} trials, fully enqueued`, (enqueued - started) / 1000, bar, seconds))
+    rows.push(atMost(`${size} trials, fully enqueued`, (enqueued - started) / 1000, secondsMax, seconds))
     if (size === 30_000) await cancel(lab, id)
   }
   return rows
 }
 
 const cancel = (lab: ComparisonLab, comparisonId: string) => {
-  const params = { ...QUICK, comparisonId }
+  const params = { ...BENCHMARK_PARAMS, comparisonId }
   return call(lab.client, inBenchmark.cancel, { params })
 }
 
-async function throughput(lab: ComparisonLab): Promise<{ rate: number; rows: MeasureRow[] }> {
+async function measureThroughput(lab: ComparisonLab): Promise<{ rate: number; rows: MeasureRow[] }> {
   const { rows: open } = await lab.pool.query(`select id from comparisons where state = 'running'`)
   for (const { id } of open) await cancel(lab, id)
   await lab.pool.query('vacuum analyze')
-  const before = await size(lab)
+  const before = await databaseBytes(lab)
   const { id } = await lab.create(4, 5, 1)
   await untilState(lab, id, 'running')
-  const waiting = await size(lab)
+  const waiting = await databaseBytes(lab)
   const database = await postmasterOf(lab.pool)
   const workers = await Promise.all([lab.start('work'), lab.start('work')])
   const pids = workers.map((worker) => worker.process.pid ?? 0)
-  const [first, started] = [(await lab.read(id)).trials.queued, performance.now()]
-  const busy = () => [sum(pids.map(cpuSeconds)), cpuSeconds(database)]
-  const [workersBefore = 0, databaseBefore = 0] = busy()
+  const [queued, started] = [(await lab.read(id)).trials.queued, performance.now()]
+  const readCpuSeconds = () => [sum(pids.map(cpuSeconds)), cpuSeconds(database)]
+  const [workersBefore = 0, databaseBefore = 0] = readCpuSeconds()
   await untilState(lab, id, 'completed')
-  const took = (performance.now() - started) / 1000
-  const [workersAfter = 0, databaseAfter = 0] = busy()
-  const each = (seconds: number): string => milliseconds((1000 * seconds) / first)
-  const after = await size(lab)
+  const tookSeconds = (performance.now() - started) / 1000
+  const [workersAfter = 0, databaseAfter = 0] = readCpuSeconds()
+  const perTrial = (seconds: number): string => milliseconds((1000 * seconds) / queued)
+  const after = await databaseBytes(lab)
   const total = TASKS * 20
   const kibibytes = (bytes: number): string => `${(bytes / 1024).toFixed(2)} KiB`
   const rows = [
-    note('CPU time per trial: workers', each(workersAfter - workersBefore)),
-    note('CPU time per trial: database', each(databaseAfter - databaseBefore)),
+    note('CPU time per trial: workers', perTrial(workersAfter - workersBefore)),
+    note('CPU time per trial: database', perTrial(databaseAfter - databaseBefore)),
     atMost('database growth per trial, completed', (after - before) / total, 2048, kibibytes),
     note('database growth per trial, queued', kibibytes((waiting - before) / total)),
   ]
-  return { rate: first / took, rows }
+  return { rate: queued / tookSeconds, rows }
 }
 
 const sum = (numbers: number[]): number => numbers.reduce((all, each) => all + each, 0)
 
-async function size({ pool }: ComparisonLab): Promise<number> {
+async function databaseBytes({ pool }: ComparisonLab): Promise<number> {
   const { rows } = await pool.query('select pg_database_size(current_database())::bigint as bytes')
   return Number(rows[0].bytes)
 }
 
-async function statusReads(lab: ComparisonLab): Promise<MeasureRow[]> {
+async function measureStatusReads(lab: ComparisonLab): Promise<MeasureRow[]> {
   const small = await lab.create(4, 5, 1)
   await untilState(lab, small.id, 'completed')
-  const few = await p95(lab, small.id)
+  const smallMs = await p95(lab, small.id)
   const { rows } = await lab.pool.query(
     `select id, key from comparisons join (select comparison, count(*) from trials group by 1) as n on comparison = key
      where count = 100000 limit 1`,
   )
-  await fill(lab.pool, rows[0].key)
+  await insertLargeComparisons(lab.pool, rows[0].key)
   return [
     atMost(
-      'status read, p95: 100,000 trials in the comparison, 1,000,000 in the database',
+      'status read, p95: comparison of 100,000 trials, 1,000,000 in the database',
       await p95(lab, rows[0].id),
       20,
       milliseconds,
     ),
-    note('status read, p95: 10,000 trials in the comparison, before', milliseconds(few)),
+    note('status read, p95: comparison of 10,000 trials, smaller database', milliseconds(smallMs)),
   ]
 }
 
-/** Nine more comparisons of maximum size. */
-async function fill(pool: pg.Pool, key: number): Promise<void> {
+/** Inserts nine more comparisons of maximum size. */
+async function insertLargeComparisons(pool: pg.Pool, key: number): Promise<void> {
   for (let n = 0; n < 9; n++) {
     await pool.query(
       `with copy as (
@@ -262,6 +264,7 @@ async function fill(pool: pg.Pool, key: number): Promise<void> {
   await pool.query('analyze')
 }
 
+/** Returns the 95th percentile of status read times, in milliseconds. */
 export async function p95(lab: ComparisonLab, id: string): Promise<number> {
   const times: number[] = []
   for (let n = 0; n < READS; n++) {
@@ -272,7 +275,7 @@ export async function p95(lab: ComparisonLab, id: string): Promise<number> {
   return times.sort((a, b) => a - b)[Math.floor(READS * 0.95)] ?? Number.NaN
 }
 
-async function subscribers(lab: ComparisonLab): Promise<MeasureRow[]> {
+async function measureSubscribers(lab: ComparisonLab): Promise<MeasureRow[]> {
   const { rows } = await lab.pool.query(`select id from comparisons where state = 'canceled' limit 1`)
   await lab.pool.query(`update comparisons set state = 'paused' where id = $1`, [rows[0].id])
   const path = `/api/orgs/local/benchmarks/lab/many/evaluations/comparisons/${rows[0].id}/events`
@@ -290,8 +293,8 @@ async function subscribers(lab: ComparisonLab): Promise<MeasureRow[]> {
   const after = memoryOf(lab.api)
   abort.abort()
   return [
-    atMost(`memory that ${SUBSCRIBERS} event streams add to the API process`, after - before, 200, mebibytes),
-    note('memory of the API process with event streams', mebibytes(after)),
+    atMost(`memory that ${SUBSCRIBERS} event subscribers add to the API process`, after - before, 200, mebibytes),
+    note('memory of the API process with these subscribers', mebibytes(after)),
   ]
 }
 

@@ -10,15 +10,15 @@ import { beginEvents, EVENTS, message, newGrantFacts, sendJson } from '../test/s
 import { startServer } from '../test/support/loopback-servers.ts'
 import { startProgram } from '../test/support/program.ts'
 import {
-  atOnce,
   type CallRoute,
   cpuMs,
-  firstMs,
   type GatewayContender,
   type GatewayRoute,
-  heldStream,
-  inTurns,
-  wholeMs,
+  measureConcurrent,
+  measureInTurns,
+  readHeldStream,
+  timeFirstEvent,
+  timeSmallCall,
 } from './gateway-calls.ts'
 import {
   atMost,
@@ -62,7 +62,7 @@ async function measure(databaseUrl: string): Promise<MeasureRow[]> {
   const theirs = typeof beside === 'string' ? beside : contenderOf(undo.use(beside))
 
   const direct: GatewayRoute = { url: upstream, headers: { 'x-api-key': 'none' } }
-  const rows = await calls(direct, { pid, ways: await sandboxes(AT_ONCE) }, theirs)
+  const rows = await calls(direct, { pid, routes: await sandboxes(AT_ONCE) }, theirs)
   const memory = await manyStreams(await sandboxes(STREAMS / PER_GRANT), release.resolve, pid)
   return [atMost(`memory with ${STREAMS} streams`, memory, 400, mebibytes), ...rows]
 }
@@ -80,7 +80,7 @@ const startProvider = (release: Promise<void>) =>
 
 const contenderOf = ({ url, pid, headers }: Portkey): GatewayContender => ({
   pid,
-  ways: Array.from({ length: AT_ONCE }, () => ({ url, headers: { ...headers, 'x-api-key': 'none' } })),
+  routes: Array.from({ length: AT_ONCE }, () => ({ url, headers: { ...headers, 'x-api-key': 'none' } })),
 })
 
 async function calls(
@@ -89,9 +89,9 @@ async function calls(
   theirs: GatewayContender | string,
 ): Promise<MeasureRow[]> {
   const contenders = typeof theirs === 'string' ? [ours] : [ours, theirs]
-  const small = await added(direct, contenders, wholeMs)
-  const first = await added(direct, contenders, firstMs)
-  const many = await atOnce(contenders)
+  const small = await added(direct, contenders, timeSmallCall)
+  const first = await added(direct, contenders, timeFirstEvent)
+  const many = await measureConcurrent(contenders)
   const [mine, its] = contenders.map((_, place) => ({ ...small[place], ...many[place], first: first[place] }))
   const rows = [
     atMost('added to a small call, p50', small[0]?.p50 ?? Number.NaN, 3, milliseconds),
@@ -119,10 +119,10 @@ async function calls(
 
 /** Compares the latency that each gateway adds (median and tail) and its CPU time per call. */
 async function added(direct: GatewayRoute, contenders: GatewayContender[], ask: CallRoute) {
-  const ways = [direct, ...contenders.flatMap(({ ways }) => ways.slice(0, 1))]
-  await inTurns(ways, WARM, ask)
+  const routes = [direct, ...contenders.flatMap(({ routes }) => routes.slice(0, 1))]
+  await measureInTurns(routes, WARM, ask)
   const before = contenders.map(({ pid }) => cpuMs(pid))
-  const [near, ...far] = await inTurns(ways, CALLS, ask)
+  const [near, ...far] = await measureInTurns(routes, CALLS, ask)
   return contenders.map(({ pid }, place) => ({
     direct: near?.p50 ?? Number.NaN,
     p50: (far[place]?.p50 ?? Number.NaN) - (near?.p50 ?? 0),
@@ -157,14 +157,14 @@ async function sandboxOpener(db: Db, gatewayUrl: string, undo: AsyncDisposableSt
 }
 
 /** Opens all streams at the same time, then ends them. Returns the gateway's peak memory. */
-async function manyStreams(ways: GatewayRoute[], release: () => void, pid: number): Promise<number> {
+async function manyStreams(routes: GatewayRoute[], release: () => void, pid: number): Promise<number> {
   let open = 0
   const all = Promise.withResolvers<void>()
   const opened = () => {
     open += 1
     if (open === STREAMS) all.resolve()
   }
-  const streams = ways.flatMap((way) => Array.from({ length: PER_GRANT }, () => heldStream(way, opened)))
+  const streams = routes.flatMap((route) => Array.from({ length: PER_GRANT }, () => readHeldStream(route, opened)))
   const ended = Promise.all(streams)
   await Promise.race([all.promise, ended])
   release()

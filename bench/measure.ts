@@ -1,5 +1,5 @@
-/** A line of the table: measured quantity, limit, value, and whether it passes. */
-export type MeasureRow = { what: string; bar: string; measured: string; passes: boolean | undefined }
+/** A row of the results table. `passes` is undefined for a row without a target. */
+export type MeasureRow = { label: string; target: string; measured: string; passes: boolean | undefined }
 
 export type BenchMeasurement = { name: string; about: string; run(): Promise<MeasureRow[]> }
 
@@ -8,21 +8,26 @@ export const median = (numbers: number[]): number => {
   return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN
 }
 
-export const atLeast = (what: string, value: number, bar: number, show: (n: number) => string): MeasureRow => ({
-  what,
-  bar: `≥ ${show(bar)}`,
+export const atLeast = (label: string, value: number, target: number, show: (n: number) => string): MeasureRow => ({
+  label,
+  target: `≥ ${show(target)}`,
   measured: show(value),
-  passes: value >= bar,
+  passes: value >= target,
 })
 
-export const atMost = (what: string, value: number, bar: number, show: (n: number) => string): MeasureRow => ({
-  what,
-  bar: `≤ ${show(bar)}`,
+export const atMost = (label: string, value: number, target: number, show: (n: number) => string): MeasureRow => ({
+  label,
+  target: `≤ ${show(target)}`,
   measured: show(value),
-  passes: value <= bar,
+  passes: value <= target,
 })
 
-export const note = (what: string, measured: string): MeasureRow => ({ what, bar: '', measured, passes: undefined })
+export const note = (label: string, measured: string): MeasureRow => ({
+  label,
+  target: '',
+  measured,
+  passes: undefined,
+})
 
 export const times = (n: number): string => `${n.toFixed(2)} ×`
 export const seconds = (n: number): string => `${n.toFixed(2)} s`

@@ -32,11 +32,11 @@ const BENCHES: BenchMeasurement[] = [
   gatewayBench,
   resultsBench,
 ]
-const TARGET = new URL('../docs/benchmarks.md', import.meta.url)
+const RESULTS_FILE = new URL('../docs/benchmarks.md', import.meta.url)
 
-const wanted = process.argv.slice(2)
+const nameFilters = process.argv.slice(2)
 const chosen = BENCHES.filter(
-  ({ name }) => wanted.length === 0 || wanted.some((word) => name.toLowerCase().includes(word)),
+  ({ name }) => nameFilters.length === 0 || nameFilters.some((word) => name.toLowerCase().includes(word)),
 )
 const sections: string[] = []
 let missed = 0
@@ -44,20 +44,22 @@ for (const bench of chosen) {
   console.log(`${bench.name} …`)
   const rows = await bench.run()
   missed += rows.filter((row) => row.passes === false).length
-  const table = tableOf(rows)
+  const table = renderTable(rows)
   console.log(`${table}\n`)
   sections.push(`## ${bench.name}\n\n${bench.about}\n\n${table}\n`)
 }
-if (wanted.length === 0) writeFileSync(TARGET, page(sections))
+if (nameFilters.length === 0) writeFileSync(RESULTS_FILE, renderPage(sections))
 process.exit(missed > 0 ? 1 : 0)
 
-function tableOf(rows: MeasureRow[]): string {
-  const mark = { true: 'yes', false: 'NO', undefined: '' }
-  const lines = rows.map((row) => `| ${row.what} | ${row.bar} | ${row.measured} | ${mark[`${row.passes}`]} |`)
-  return ['| measurement | limit | measured | passes |', '|---|---|---|---|', ...lines].join('\n')
+function renderTable(rows: MeasureRow[]): string {
+  const PASSES_TEXT = { true: 'yes', false: 'NO', undefined: '' }
+  const lines = rows.map(
+    (row) => `| ${row.label} | ${row.target} | ${row.measured} | ${PASSES_TEXT[`${row.passes}`]} |`,
+  )
+  return ['| measurement | target | measured | passes |', '|---|---|---|---|', ...lines].join('\n')
 }
 
-function page(parts: string[]): string {
+function renderPage(parts: string[]): string {
   const machine = `${cpus().length} cores (${cpus()[0]?.model ?? 'unknown'}), ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}`
   const intro =
     'Written by `npm run bench`. Ratios are measured within one run, so that they are valid on other machines; absolute numbers are from the machine named here.'

@@ -1,12 +1,12 @@
-/** A call among the concurrent calls of its grant. */
+/** One of the concurrent calls that a grant allows. Released when the call ends. */
 export type CallSlot = {
-  /** Accounts for buffered bytes. Returns false if the grant has no memory left for them. */
+  /** Accounts for buffered bytes. Returns false if they would exceed the limit of the grant. */
   takeBytes(bytes: number): boolean
   release(): void
 }
 
 export type GrantLimiter = {
-  /** Returns undefined if the grant has too many concurrent calls. */
+  /** Takes a slot for a call. Returns undefined if the grant already has the maximum number of concurrent calls. */
   enter(grantId: string): CallSlot | undefined
 }
 

@@ -26,7 +26,7 @@ const ONE = 10n ** BigInt(PLACES)
 // The product of a price and a multiplier has twice as many places.
 const MICRO = ONE * ONE
 
-/** Returns the cost, rounded once, half up, or null if a price is missing that the call needs. Unknown is never zero. */
+/** Returns the cost, rounded half up once at the end, or null if a price that the call needs is unknown. */
 export function costMicros(usage: Usage, prices: CallPrices, serviceTier: string | null = null): number | null {
   const cost = exactCost(usage, prices, serviceTier)
   return cost === null ? null : Number((2n * cost + MICRO) / (2n * MICRO))
@@ -36,22 +36,22 @@ export function costMicros(usage: Usage, prices: CallPrices, serviceTier: string
 export function exactCost(usage: Usage, prices: CallPrices, serviceTier: string | null = null): bigint | null {
   const multiplier = multiplierOf(prices, serviceTier)
   if (multiplier === null) return null
-  const own = pricesFor(prices, inputOf(usage))
-  const input = decimal(own.input)
-  const long = own.cacheWrite1h === undefined ? input && 2n * input : decimal(own.cacheWrite1h)
-  const sum = total([
+  const applicable = pricesFor(prices, inputOf(usage))
+  const input = parsePrice(applicable.input)
+  const cacheWrite1h = applicable.cacheWrite1h === undefined ? input && 2n * input : parsePrice(applicable.cacheWrite1h)
+  const sum = sumCosts([
     [usage.input, input],
-    [usage.cacheRead, decimal(own.cacheRead)],
-    [usage.cacheWrite5m, decimal(own.cacheWrite5m)],
-    [usage.cacheWrite1h, long],
+    [usage.cacheRead, parsePrice(applicable.cacheRead)],
+    [usage.cacheWrite5m, parsePrice(applicable.cacheWrite5m)],
+    [usage.cacheWrite1h, cacheWrite1h],
     // Reasoning is part of the output.
-    [usage.output, decimal(own.output)],
+    [usage.output, parsePrice(applicable.output)],
   ])
   return sum === null ? null : sum * multiplier
 }
 
-/** Sums up tokens times price. Only classes with tokens need a price. */
-function total(classes: readonly [tokens: number, price: bigint | null][]): bigint | null {
+/** Sums tokens times price. Returns null if a class with tokens has no price. */
+function sumCosts(classes: readonly [tokens: number, price: bigint | null][]): bigint | null {
   let sum = 0n
   for (const [tokens, price] of classes) {
     if (tokens === 0) continue
@@ -73,18 +73,18 @@ const pricesFor = (prices: CallPrices, input: number): TokenPrices =>
     )
 
 // Names of service tiers that are billed at the list price.
-const ORDINARY = ['standard', 'default', 'auto', 'on_demand']
+const LIST_PRICE_TIERS = ['standard', 'default', 'auto', 'on_demand']
 
 function multiplierOf({ tierMultipliers = {} }: CallPrices, serviceTier: string | null): bigint | null {
   if (serviceTier === null) return ONE
-  if (Object.hasOwn(tierMultipliers, serviceTier)) return decimal(tierMultipliers[serviceTier])
-  return ORDINARY.includes(serviceTier) ? ONE : null
+  if (Object.hasOwn(tierMultipliers, serviceTier)) return parsePrice(tierMultipliers[serviceTier])
+  return LIST_PRICE_TIERS.includes(serviceTier) ? ONE : null
 }
 
 const DECIMAL = /^(\d{1,15})(?:\.(\d+))?(?:e([+-]?\d{1,2}))?$/i
 
 /** Returns null if the price is missing, not a decimal, or has too many decimal places. */
-function decimal(price: Price | undefined): bigint | null {
+function parsePrice(price: Price | undefined): bigint | null {
   const [, whole, fraction = '', exponent] = DECIMAL.exec(String(price)) ?? []
   if (whole === undefined) return null
   const digits = fraction.replace(/0+$/, '')

@@ -18,14 +18,18 @@ export type UpstreamAnswer =
   | { kind: 'answered'; status: number; headers: HeaderValues; body: Readable; tries: number }
   | { kind: 'silent'; why: NoAnswerReason; detail: string; tries: number }
 
-/** After `broken` and `late` the provider may have done the work, and may bill it. */
+/**
+ * `unwanted`: the client disconnected. `refused`: the address or a header is not allowed. `late`: timeout. After `broken`
+ * and `late` the provider may have processed the request, and may bill it.
+ */
 export type NoAnswerReason = 'unreachable' | 'refused' | 'unwanted' | 'broken' | 'late'
 
 type UpstreamDeps = { openStream: OpenStream; retry: RetryOptions; onRetry: (why: string) => void }
 
 /**
- * Sends a request to a provider and retries transient failures, so that the retry policy of the program does not decide
- * a trial. Retries only before anything was relayed, and never if the provider may have done the work.
+ * Sends a request to a provider and retries transient failures, so that the result of a trial does not
+ * depend on the retry policy of the agent program. Retries only before anything was relayed, and never if the provider
+ * may have processed the request.
  */
 export async function sendUpstream(
   deps: UpstreamDeps,
@@ -43,7 +47,7 @@ export async function sendUpstream(
     deps.onRetry(retry.why)
     if (answer.kind === 'answered') await discard(answer.body)
     await wait(retry.pauseMs, undefined, { signal: timeouts.signal }).catch(() => {})
-    if (isOver()) return silent('unwanted', 'the client has left', tries)
+    if (isOver()) return silent('unwanted', 'the client disconnected', tries)
   }
 }
 
@@ -57,12 +61,13 @@ async function sendOnce(
   try {
     const { status, headers, body } = await openStream(url, { ...request, signal: timeouts.signal })
     timeouts.onData()
-    body.on('error', () => {}) // Handles errors after the last read.
+    body.on('error', () => {}) // Prevents an unhandled error event after the last read.
     return { kind: 'answered', status, headers, body: decodeBody(headers, body), tries }
   } catch (error) {
     if (timeouts.signal.aborted) return silent('late', 'no answer in time', tries)
     if (error instanceof OutboundRefused) return silent('refused', error.message, tries)
-    if (error instanceof OutboundFailed) return silent(isSafe(error) ? 'unreachable' : 'broken', error.message, tries)
+    if (error instanceof OutboundFailed)
+      return silent(isNeverSent(error) ? 'unreachable' : 'broken', error.message, tries)
     throw error
   }
 }
@@ -74,8 +79,8 @@ const silent = (why: NoAnswerReason, detail: string, tries: number): UpstreamAns
   tries,
 })
 
-/** Tells whether the request cannot have reached the provider, so that a retry is safe. */
-const isSafe = (error: OutboundFailed): boolean =>
+/** Returns true if the request cannot have reached the provider, so that a retry is safe. */
+const isNeverSent = (error: OutboundFailed): boolean =>
   error instanceof NotConnected || error.reason === 'name_not_found' || error.reason === 'address_not_public'
 
 /** Decompresses a body. Some providers compress although the request asks them not to. */

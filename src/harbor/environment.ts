@@ -32,29 +32,29 @@ export const isDefinedIn = (folder: string, files: EnvironmentFiles): boolean =>
 /** Files that define the environment of the agent, or of a separate verifier. */
 const DEFINITION = /^(?:environment|tests|steps\/[^/]+\/tests)\/(?:Dockerfile|docker-compose\.yaml)$/
 
-/** A definition file. Its report is included only if the file is used. */
+/** A Dockerfile or compose file. The findings in its report count only if an environment uses the file. */
 type Definition = { text: string | undefined; report: Report }
 
 export async function readEnvironmentFiles(
   source: FileSource,
-  listed: SourceFile[],
+  sourceFiles: SourceFile[],
   report: Report,
 ): Promise<EnvironmentFiles> {
-  const paths = new Set(listed.map(({ path }) => path))
-  const folders = new Set(listed.flatMap(({ path }) => listPrefixes(path).slice(0, -1)))
-  const definitions = await loadDefinitions(source, listed)
-  const defined = new Map<string, ReturnType<EnvironmentFiles['readDefinitions']>>()
+  const paths = new Set(sourceFiles.map(({ path }) => path))
+  const folders = new Set(sourceFiles.flatMap(({ path }) => listPrefixes(path).slice(0, -1)))
+  const definitions = await loadDefinitions(source, sourceFiles)
+  const parsedByFolder = new Map<string, ReturnType<EnvironmentFiles['readDefinitions']>>()
   const readDefinitions = (folder: string) => {
-    const parsed = defined.get(folder) ?? parseDefinitions(folder, definitions, report)
-    defined.set(folder, parsed)
+    const parsed = parsedByFolder.get(folder) ?? parseDefinitions(folder, definitions, report)
+    parsedByFolder.set(folder, parsed)
     return parsed
   }
   return { hasFile: (path) => paths.has(path), hasFolder: (path) => folders.has(path), readDefinitions }
 }
 
-async function loadDefinitions(source: FileSource, listed: SourceFile[]): Promise<Map<string, Definition>> {
+async function loadDefinitions(source: FileSource, sourceFiles: SourceFile[]): Promise<Map<string, Definition>> {
   const definitions = new Map<string, Definition>()
-  for (const { path } of listed.filter((file) => DEFINITION.test(file.path))) {
+  for (const { path } of sourceFiles.filter((file) => DEFINITION.test(file.path))) {
     const report = createReport()
     const bytesMax = path.endsWith(COMPOSE_FILE) ? COMPOSE_BYTES_MAX : DOCKERFILE_BYTES_MAX
     definitions.set(path, { text: await readText(source, path, bytesMax, report), report })
@@ -67,13 +67,13 @@ function parseDefinitions(
   definitions: Map<string, Definition>,
   report: Report,
 ): ReturnType<EnvironmentFiles['readDefinitions']> {
-  const dockerfile = `${folder}/Dockerfile`
-  const build = definitions.get(dockerfile)
+  const dockerfilePath = `${folder}/Dockerfile`
+  const dockerfile = definitions.get(dockerfilePath)
   const compose = definitions.get(`${folder}/${COMPOSE_FILE}`)
-  for (const used of [build, compose]) if (used) report.include(used.report)
-  if (build?.text !== undefined) parseDockerfile(build.text, dockerfile, report)
+  for (const used of [dockerfile, compose]) if (used) report.include(used.report)
+  if (dockerfile?.text !== undefined) parseDockerfile(dockerfile.text, dockerfilePath, report)
   return {
-    dockerfile: build ? dockerfile : null,
+    dockerfile: dockerfile ? dockerfilePath : null,
     compose: compose?.text === undefined ? null : (parseCompose(compose.text, folder, report) ?? null),
   }
 }

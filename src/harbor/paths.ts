@@ -22,7 +22,7 @@ type PathEntry = { path: string; kind: EntryKind }
 
 type AddedPath = { fault: TreeFault } | { fault?: never; folders: string[] }
 
-/** A set of paths, none of which collide on any file system. */
+/** A set of paths that do not collide, even on a file system that ignores case or Unicode forms. */
 export type PathTree = {
   /** Adds a path. Returns a fault, or the parent folders that were added with it, outermost first. */
   add(path: string, kind: EntryKind): AddedPath
@@ -32,18 +32,19 @@ export type PathTree = {
 export function createPathTree(): PathTree {
   const entries = new Map<string, PathEntry>()
 
+  /** Returns whether the folder is new, or a fault. */
   function addFolder(path: string): TreeFault | boolean {
-    const before = entries.get(foldPath(path))
-    if (before && before.path !== path) return 'collision'
-    if (before?.kind === 'file') return 'under_a_file'
-    if (before?.kind === 'link') return 'through_a_link'
+    const existing = entries.get(foldPath(path))
+    if (existing && existing.path !== path) return 'collision'
+    if (existing?.kind === 'file') return 'under_a_file'
+    if (existing?.kind === 'link') return 'through_a_link'
     entries.set(foldPath(path), { path, kind: 'folder' })
-    return before === undefined
+    return existing === undefined
   }
 
-  function addLast(path: string, kind: EntryKind): TreeFault | undefined {
-    const before = entries.get(foldPath(path))
-    if (before) return before.path === path ? 'duplicate' : 'collision'
+  function addEntry(path: string, kind: EntryKind): TreeFault | undefined {
+    const existing = entries.get(foldPath(path))
+    if (existing) return existing.path === path ? 'duplicate' : 'collision'
     entries.set(foldPath(path), { path, kind })
     return undefined
   }
@@ -62,9 +63,9 @@ export function createPathTree(): PathTree {
     find: (path) => entries.get(foldPath(path)),
     add(path, kind) {
       if (kind === 'folder') return addFolders(listPrefixes(path))
-      const above = addFolders(listPrefixes(path).slice(0, -1))
-      const fault = above.fault ?? addLast(path, kind)
-      return fault ? { fault } : above
+      const parents = addFolders(listPrefixes(path).slice(0, -1))
+      const fault = parents.fault ?? addEntry(path, kind)
+      return fault ? { fault } : parents
     },
   }
 }

@@ -11,7 +11,7 @@ export const openaiResponses: ClientProtocol = {
   reply,
 }
 
-/** Turns storage off. The provider returns its reasoning encrypted, and the next request sends it back. */
+/** Builds a request that the provider does not store. Reasoning comes back encrypted and is sent with the next request. */
 function body({ model, wireLevel }: ModelAccess, request: ModelRequest): ClientRequestBody {
   const { tools = [], shape, messages } = request
   const effort = 'effort' in wireLevel ? wireLevel.effort : undefined
@@ -44,14 +44,14 @@ function itemsOf(message: Message): Json[] {
 
 function reply(answer: JsonObject): ModelReply {
   const items = listOf(answer.output).map(objectOf)
-  const parts = (type: string) => items.filter((item) => item.type === type)
-  const contentParts = parts('message').flatMap(({ content }) => listOf(content).map(objectOf))
+  const itemsOfType = (type: string) => items.filter((item) => item.type === type)
+  const contentParts = itemsOfType('message').flatMap(({ content }) => listOf(content).map(objectOf))
   const refusal = contentParts.flatMap(({ refusal: text }) => (typeof text === 'string' ? [text] : [])).join('')
   const text = contentParts.flatMap(({ type, text }) => (type === 'output_text' ? [plainText(text)] : [])).join('')
-  const calls = parts('function_call')
+  const calls = itemsOfType('function_call')
   return {
     text: text || refusal,
-    thought: parts('reasoning')
+    thought: itemsOfType('reasoning')
       .flatMap(({ summary }) => listOf(summary).map((part) => plainText(objectOf(part).text)))
       .join('\n'),
     calls: calls.map((call) => ({

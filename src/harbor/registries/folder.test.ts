@@ -22,13 +22,13 @@ test('ignores folders without task.toml and additional files', async () => {
   await mkdir(join(root, 'lab/d/notes'))
   await writeFile(join(root, 'lab/d/README.md'), 'Hello.')
 
-  expect((await fixture.found(registry(), 'lab/d')).tasks.map(({ name }) => name)).toEqual(['a'])
+  expect((await fixture.resolveDataset(registry(), 'lab/d')).tasks.map(({ name }) => name)).toEqual(['a'])
 })
 
 test('refuses the download of a task that was edited after resolution', async () => {
-  const before = await fixture.found(registry(), 'lab/d')
+  const before = await fixture.resolveDataset(registry(), 'lab/d')
   await writeFile(join(root, 'lab/d/a/instruction.md'), 'Something else.\n')
-  const after = await fixture.found(registry(), 'lab/d')
+  const after = await fixture.resolveDataset(registry(), 'lab/d')
 
   expect(after.digest).not.toBe(before.digest)
   expect(await fixture.resolve(registry(), `lab/d@${before.digest}`)).toMatchObject({ kind: 'other_versions' })
@@ -41,25 +41,25 @@ test('refuses the download of a task that was edited after resolution', async ()
 })
 
 test('files that Harbor does not pack do not change the digest', async () => {
-  const { digest } = await fixture.found(registry(), 'lab/d')
+  const { digest } = await fixture.resolveDataset(registry(), 'lab/d')
   await writeFile(join(root, 'lab/d/a/notes.txt'), 'mine')
   await mkdir(join(root, 'lab/d/a/tests/__pycache__'))
   await writeFile(join(root, 'lab/d/a/tests/__pycache__/x.pyc'), 'old')
 
-  const again = await fixture.found(registry(), 'lab/d')
+  const again = await fixture.resolveDataset(registry(), 'lab/d')
 
   expect(again.digest).toBe(digest)
   expect(await fixture.download(registry(), again)).toMatchObject({ kind: 'downloaded', dataset: { digest } })
 })
 
 test('a manifest lists tasks, digests and files of the digest', async () => {
-  const [task] = (await fixture.found(registry(), 'lab/d')).tasks
+  const [task] = (await fixture.resolveDataset(registry(), 'lab/d')).tasks
   await writeFile(join(root, 'lab/d/metric.py'), 'print(1)\n')
   await rename(join(root, 'lab/d/a'), join(root, 'lab/elsewhere'))
   const listed = `version = "7"\n[[tasks]]\nname = "other/a"\ndigest = "${task?.digest}"\npath = "../elsewhere"\n`
   await manifest(`${listed}[[files]]\npath = "metric.py"\n`)
 
-  const dataset = await fixture.found(registry(), 'lab/d@7')
+  const dataset = await fixture.resolveDataset(registry(), 'lab/d@7')
 
   expect(dataset).toMatchObject({ resolvedRef: '7', revision: null, files: [{ path: 'metric.py' }] })
   expect(dataset.tasks).toMatchObject([{ org: 'other', name: 'a', digest: task?.digest }])
@@ -100,7 +100,9 @@ test('restricts manifest paths to the allowed folder', async () => {
 
   expect(await fixture.resolve(registry(), 'lab/d')).toMatchObject({ kind: 'invalid' })
   const wide = registry(fixture.folder)
-  expect(await fixture.download(wide, await fixture.found(wide, 'lab/d'))).toMatchObject({ kind: 'downloaded' })
+  expect(await fixture.download(wide, await fixture.resolveDataset(wide, 'lab/d'))).toMatchObject({
+    kind: 'downloaded',
+  })
 })
 
 test('does not find a dataset that is a link out of the folder', async () => {

@@ -27,7 +27,7 @@ beforeEach(async () => {
   })
   const tasks = [await server.rows.publishTask({ name: 'lab/a' }), await server.rows.publishTask({ name: 'lab/b' })]
   server.rows.publishDataset({ name: 'lab/d', tasks })
-  dataset = await fixture.found(registry, 'lab/d')
+  dataset = await fixture.resolveDataset(registry, 'lab/d')
   fixture.pauses.length = 0
   fixture.index.clear()
   return () => server[Symbol.asyncDispose]()
@@ -41,7 +41,7 @@ test('waits as long as a 429 response requests', async () => {
   server.misbehave({ on: QUESTION, status: 429, headers: { 'retry-after': '7' } })
   server.misbehave({ on: ARCHIVE, status: 429, headers: { 'retry-after': '9' } })
 
-  await fixture.found(registry, 'lab/d')
+  await fixture.resolveDataset(registry, 'lab/d')
   expect(await fixture.download(registry, dataset)).toMatchObject({ kind: 'downloaded' })
 
   expect(fixture.pauses).toEqual([7000, 9000])
@@ -59,7 +59,7 @@ test('does not wait for a Retry-After of an hour but reports it', async () => {
 
 test('retries a 500 with increasing pauses and a limited number of attempts', async () => {
   server.misbehave({ on: QUESTION, status: 500, times: 3 })
-  await fixture.found(registry, 'lab/d')
+  await fixture.resolveDataset(registry, 'lab/d')
   expect(fixture.pauses.map((ms) => 2 ** Math.round(Math.log2(ms / 1000)))).toEqual([1, 2, 4])
 
   server.misbehave({ on: QUESTION, status: 503, times: 4 })
@@ -221,7 +221,7 @@ test('limits the number of concurrent downloads', async () => {
   const tasks = []
   for (let place = 0; place < 12; place++) tasks.push(await server.rows.publishTask({ name: `lab/t${place}` }))
   server.rows.publishDataset({ name: 'lab/many', tasks })
-  const many = await fixture.found(registry, 'lab/many')
+  const many = await fixture.resolveDataset(registry, 'lab/many')
   let [open, most] = [0, 0]
   const counting: Registry = {
     ...registry,

@@ -27,7 +27,7 @@ test.each([
   )
   const registry = open('samples')
 
-  const dataset = await fixture.found(registry, name)
+  const dataset = await fixture.resolveDataset(registry, name)
   const result = await fixture.download(registry, dataset)
 
   expect(dataset.tasks).toHaveLength(count)
@@ -41,8 +41,8 @@ test('uses the first registry that knows a name and opens the dataset there', as
   await writeTask(join(fixture.folder, 'one/assay/quick/own'), 'assay/own')
   const registry = open(`dir:${fixture.folder}/one`, 'samples', 'harbor')
 
-  const own = await fixture.found(registry, 'assay/quick')
-  const sample = await fixture.found(registry, 'assay/polyglot')
+  const own = await fixture.resolveDataset(registry, 'assay/quick')
+  const sample = await fixture.resolveDataset(registry, 'assay/polyglot')
 
   expect([own.tasks.length, own.registry, sample.registry]).toEqual([1, `dir:${fixture.folder}/one`, 'samples'])
   expect(await fixture.download(registry, own)).toMatchObject({ kind: 'downloaded' })
@@ -63,7 +63,7 @@ test('does not skip an unavailable registry', async () => {
     retryAfterMs: 3_600_000,
   })
   expect(await fixture.resolve(last, 'assay/quick@9')).toMatchObject({ kind: 'other_versions', registry: 'samples' })
-  expect(await fixture.found(last, 'assay/quick')).toMatchObject({ registry: 'samples' })
+  expect(await fixture.resolveDataset(last, 'assay/quick')).toMatchObject({ registry: 'samples' })
 })
 
 test('validates registry names', () => {

@@ -35,11 +35,11 @@ test('a tag follows a new version; a revision and a digest do not', async () => 
   const first = await publish('lab/d', { tags: ['stable'] })
   const second = await publish('lab/d', { tags: ['stable'], task: 'lab/other' })
   const revisions = ['', '@stable', '@1', '@2', `@sha256:${first.content_hash}`].map(async (ref) => {
-    return (await fixture.found(registry, `lab/d${ref}`)).revision
+    return (await fixture.resolveDataset(registry, `lab/d${ref}`)).revision
   })
 
   expect(await Promise.all(revisions)).toEqual([2, 2, 1, 2, 1])
-  expect(await fixture.found(registry, 'lab/d@stable')).toMatchObject({
+  expect(await fixture.resolveDataset(registry, 'lab/d@stable')).toMatchObject({
     digest: `sha256:${second.content_hash}`,
     resolvedRef: '2',
     description: 'All about lab/d.',
@@ -51,7 +51,7 @@ test('reads 1,201 tasks in pages of 1,000', async () => {
   const tasks = Array.from({ length: 1201 }, (_, place) => server.rows.addTask(`lab/t${place}`, aDigest(place)))
   server.rows.publishDataset({ name: 'lab/d', tasks })
 
-  const dataset = await fixture.found(registry, 'lab/d', { tasksMax: 2000 })
+  const dataset = await fixture.resolveDataset(registry, 'lab/d', { tasksMax: 2000 })
 
   expect(new Set(dataset.tasks.map(({ name }) => name)).size).toBe(1201)
   expect(server.requests.filter((each) => each.includes('dataset_version_task'))).toHaveLength(2)
@@ -61,7 +61,7 @@ test('reads exactly 1,000 tasks', async () => {
   const tasks = Array.from({ length: 1000 }, (_, place) => server.rows.addTask(`lab/t${place}`, aDigest(place)))
   server.rows.publishDataset({ name: 'lab/d', tasks })
 
-  expect((await fixture.found(registry, 'lab/d', { tasksMax: 1000 })).tasks).toHaveLength(1000)
+  expect((await fixture.resolveDataset(registry, 'lab/d', { tasksMax: 1000 })).tasks).toHaveLength(1000)
 })
 
 test('counts too many tasks with one query and downloads nothing', async () => {
@@ -88,7 +88,7 @@ test('shows a private dataset only to its organisation', async () => {
 
   expect(await fixture.resolve(registry, 'lab/d')).toEqual({ kind: 'unknown' })
   expect(await fixture.resolve(registry, 'lab/d', { key: other })).toEqual({ kind: 'unknown' })
-  const dataset = await fixture.found(registry, 'lab/d', { key: own })
+  const dataset = await fixture.resolveDataset(registry, 'lab/d', { key: own })
   expect(await fixture.download(registry, dataset, { key: own })).toMatchObject({ kind: 'downloaded' })
   const result = await fixture.download(registry, dataset, { key: other, reuse: false })
   expect(result).toMatchObject({ kind: 'refused', faults: [{ reason: 'missing' }] })
@@ -104,7 +104,7 @@ test('reports private tasks of a public dataset', async () => {
 test('reports a revoked key as unauthorized', async () => {
   const dataset = await publish('lab/d', { isPrivate: true })
   const key = server.addKey(['lab'])
-  const found = await fixture.found(registry, 'lab/d', { key })
+  const found = await fixture.resolveDataset(registry, 'lab/d', { key })
   server.revokeKey(key)
   server.expireTokens()
 
@@ -129,11 +129,11 @@ test('reuses a token and renews it when it expires', async () => {
   const key = server.addKey(['lab'])
   const exchanges = () => server.requests.filter((each) => each.includes('api-key-exchange')).length
 
-  const dataset = await fixture.found(registry, 'lab/d', { key })
+  const dataset = await fixture.resolveDataset(registry, 'lab/d', { key })
   expect(exchanges()).toBe(1)
 
   server.expireTokens() // the questions answer 401
-  await fixture.found(registry, 'lab/d', { key })
+  await fixture.resolveDataset(registry, 'lab/d', { key })
   expect(exchanges()).toBe(2)
 
   server.expireTokens() // the storage answers 400
@@ -178,7 +178,7 @@ test('includes additional files in the digest', async () => {
   const files = [{ path: 'metric.py', digest: aDigest(2) }]
   const { content_hash } = server.rows.publishDataset({ name: 'lab/d', tasks: [task], files })
 
-  const dataset = await fixture.found(registry, 'lab/d')
+  const dataset = await fixture.resolveDataset(registry, 'lab/d')
   const result = await fixture.download(registry, dataset)
 
   expect(dataset.files).toEqual(files)
@@ -198,7 +198,7 @@ test.each([
 
 test('finds a moved archive by its digest', async () => {
   const { tasks } = await publish('lab/d')
-  const dataset = await fixture.found(registry, 'lab/d')
+  const dataset = await fixture.resolveDataset(registry, 'lab/d')
   for (const task of tasks) {
     const bytes = server.rows.objects.get(task.archive_path) ?? Buffer.alloc(0)
     server.rows.objects.delete(task.archive_path)

@@ -61,7 +61,7 @@ describe.each(REGISTRY_FIXTURES)('%s', (_, start) => {
   }
 
   test('resolves latest and lists tasks in a fixed order', async () => {
-    const dataset = await fixture.found(subject.registry, 'lab/pair')
+    const dataset = await fixture.resolveDataset(subject.registry, 'lab/pair')
 
     expect(dataset).toMatchObject({ org: 'lab', name: 'pair', ref: 'latest', registry: subject.registry.name })
     expect(dataset.tasks.map(({ org, name }) => `${org}/${name}`)).toEqual(SORTED)
@@ -70,10 +70,10 @@ describe.each(REGISTRY_FIXTURES)('%s', (_, start) => {
   })
 
   test('resolves an existing tag and no other', async () => {
-    const dataset = await fixture.found(subject.registry, 'lab/pair@1.0')
+    const dataset = await fixture.resolveDataset(subject.registry, 'lab/pair@1.0')
 
     expect(dataset.ref).toBe('1.0')
-    expect({ ...dataset, ref: 'latest' }).toEqual(await fixture.found(subject.registry, 'lab/pair'))
+    expect({ ...dataset, ref: 'latest' }).toEqual(await fixture.resolveDataset(subject.registry, 'lab/pair'))
     for (const other of ['1.1', '77'])
       expect(await fixture.resolve(subject.registry, `lab/pair@${other}`)).toEqual(otherVersions())
   })
@@ -102,7 +102,7 @@ describe.each(REGISTRY_FIXTURES)('%s', (_, start) => {
   })
 
   test('downloads all files with the digests of Harbor', async () => {
-    const dataset = await downloaded(await fixture.found(subject.registry, 'lab/pair'))
+    const dataset = await downloaded(await fixture.resolveDataset(subject.registry, 'lab/pair'))
 
     expect(dataset.tasks.map(({ digest }) => digest)).toEqual(await Promise.all(SORTED.map(digestOf)))
     expect(dataset.digest).toBe(computeDatasetDigest(await Promise.all(PAIR.map(digestOf))))
@@ -117,7 +117,7 @@ describe.each(REGISTRY_FIXTURES)('%s', (_, start) => {
   })
 
   test('does not download stored tasks again unless requested, and still inspects them', async () => {
-    const dataset = await downloaded(await fixture.found(subject.registry, 'lab/pair'))
+    const dataset = await downloaded(await fixture.resolveDataset(subject.registry, 'lab/pair'))
     const fetched: string[] = []
     const seen: string[] = []
     const inspect = async ({ name }: { name: string }) => void seen.push(name)
@@ -131,7 +131,7 @@ describe.each(REGISTRY_FIXTURES)('%s', (_, start) => {
   })
 
   test('refuses a dataset stored as JSON whose content has changed', async () => {
-    const dataset = await downloaded(await fixture.found(subject.registry, 'lab/pair'))
+    const dataset = await downloaded(await fixture.resolveDataset(subject.registry, 'lab/pair'))
     const [first, ...others] = JSON.parse(JSON.stringify(dataset)).tasks
     const changed = { ...dataset, tasks: [{ ...first, digest: `sha256:${'1'.repeat(64)}` }, ...others] }
 
@@ -143,7 +143,7 @@ describe.each(REGISTRY_FIXTURES)('%s', (_, start) => {
   })
 
   test('reports progress in tasks and bytes', async () => {
-    const dataset = await fixture.found(subject.registry, 'lab/pair')
+    const dataset = await fixture.resolveDataset(subject.registry, 'lab/pair')
     const seen: DownloadProgress[] = []
 
     await fixture.download(subject.registry, dataset, { reuse: false, onProgress: (progress) => seen.push(progress) })
@@ -156,7 +156,7 @@ describe.each(REGISTRY_FIXTURES)('%s', (_, start) => {
   })
 
   test('an aborted download throws the abort reason', async () => {
-    const dataset = await fixture.found(subject.registry, 'lab/pair')
+    const dataset = await fixture.resolveDataset(subject.registry, 'lab/pair')
     const stopped = new AbortController()
     const reason = new Error('enough')
     const inspect = async () => stopped.abort(reason)

@@ -40,16 +40,16 @@ const under = (folder: string, name: string) =>
 test('finds a name without organisation as registry/name and resolves latest to the newest version', async () => {
   list(...['1.9', '1.10', '1.10rc1', 'old'].map((version) => entry([remote('a')], version, 'fixture')))
 
-  expect((await fixture.found(registry, 'registry/fixture')).resolvedRef).toBe('1.10')
-  expect((await fixture.found(registry, 'registry/fixture@old')).resolvedRef).toBe('old')
+  expect((await fixture.resolveDataset(registry, 'registry/fixture')).resolvedRef).toBe('1.10')
+  expect((await fixture.resolveDataset(registry, 'registry/fixture@old')).resolvedRef).toBe('old')
   expect(await fixture.resolve(registry, 'lab/fixture')).toEqual({ kind: 'unknown' })
 })
 
 test('prefers head over version numbers, and accepts a number as version', async () => {
   list(entry([remote('a')], '2'), entry([remote('a')], 'head'))
 
-  expect((await fixture.found(registry, 'lab/d')).resolvedRef).toBe('head')
-  expect((await fixture.found(registry, 'lab/d@2')).resolvedRef).toBe('2')
+  expect((await fixture.resolveDataset(registry, 'lab/d')).resolvedRef).toBe('head')
+  expect((await fixture.resolveDataset(registry, 'lab/d@2')).resolvedRef).toBe('2')
 })
 
 test('clones a commit once for all its tasks and fetches only their files', async () => {
@@ -66,7 +66,9 @@ test('clones a commit once for all its tasks and fetches only their files', asyn
     ]),
   )
 
-  expect(await fixture.download(registry, await fixture.found(registry, 'lab/d'))).toMatchObject({ kind: 'downloaded' })
+  expect(await fixture.download(registry, await fixture.resolveDataset(registry, 'lab/d'))).toMatchObject({
+    kind: 'downloaded',
+  })
 
   expect(server.bytes()).toBeLessThan(100_000)
   // Two fetches, one for the commit and one for the file contents, each with its handshake.
@@ -78,10 +80,10 @@ test('downloads an old commit unchanged', async () => {
   const repository = join(fixture.folder, 'repository')
   const commit = commitFiles(repository, under('tasks/a', 'lab/a'))
   list(entry([remote('lab/a', { git_commit_id: commit, path: 'tasks/a' })]))
-  const first = await fixture.download(registry, await fixture.found(registry, 'lab/d'))
+  const first = await fixture.download(registry, await fixture.resolveDataset(registry, 'lab/d'))
   commitFiles(repository, [['tasks/a/instruction.md', 'Something else.\n']])
 
-  const second = await fixture.download(registry, await fixture.found(registry, 'lab/d'), { reuse: false })
+  const second = await fixture.download(registry, await fixture.resolveDataset(registry, 'lab/d'), { reuse: false })
 
   expect(second).toEqual(first)
 })
@@ -98,7 +100,9 @@ test('runs no hooks of a repository and ignores its settings', async () => {
   ])
   list(entry([remote('lab/a', { git_commit_id: commit, path: 'tasks/a' })]))
 
-  expect(await fixture.download(registry, await fixture.found(registry, 'lab/d'))).toMatchObject({ kind: 'downloaded' })
+  expect(await fixture.download(registry, await fixture.resolveDataset(registry, 'lab/d'))).toMatchObject({
+    kind: 'downloaded',
+  })
   expect(existsSync(proof)).toBe(false)
 })
 
@@ -118,7 +122,7 @@ test('refuses a link that leads out of the repository', async () => {
     ]),
   )
 
-  const result = await fixture.download(registry, await fixture.found(registry, 'lab/d'))
+  const result = await fixture.download(registry, await fixture.resolveDataset(registry, 'lab/d'))
 
   if (result.kind !== 'refused') throw new Error(JSON.stringify(result))
   const faults = result.faults.map(({ task, reason }) => `${task} ${reason}`)
@@ -132,7 +136,7 @@ test('stops git at a tree that expands to ten billion files', async () => {
   const small = openRegistryJson({ ...fixture, name: location, location, gitMemoryKib: 512 * 1024 })
   list(entry([remote('lab/a', { git_commit_id: commit, path: 'tasks/a' })]))
 
-  const result = await fixture.download(small, await fixture.found(small, 'lab/d'))
+  const result = await fixture.download(small, await fixture.resolveDataset(small, 'lab/d'))
 
   expect(result).toMatchObject({ kind: 'refused', faults: [{ task: 'lab/a', reason: 'archive_refused' }] })
   expect(await fixture.leftovers()).toEqual([])
@@ -142,7 +146,7 @@ test('reports a missing commit or folder', async () => {
   const commit = commitFiles(join(fixture.folder, 'repository'), under('tasks/a', 'lab/a'))
   list(entry([remote('lab/a'), remote('lab/b', { git_commit_id: commit, path: 'tasks/b' })]))
 
-  const result = await fixture.download(registry, await fixture.found(registry, 'lab/d'))
+  const result = await fixture.download(registry, await fixture.resolveDataset(registry, 'lab/d'))
 
   expect(result).toMatchObject({ kind: 'refused', faults: [{ reason: 'missing' }, { reason: 'missing' }] })
 })
@@ -150,7 +154,7 @@ test('reports a missing commit or folder', async () => {
 test('retries a missing repository and then reports the registry as unavailable', async () => {
   list(entry([remote('lab/a', { git_url: `${server.url}/nobody` })]))
 
-  const result = fixture.download(registry, await fixture.found(registry, 'lab/d'))
+  const result = fixture.download(registry, await fixture.resolveDataset(registry, 'lab/d'))
 
   await expect(result).rejects.toMatchObject({ name: 'RegistryUnavailable' })
   expect(fixture.pauses).toHaveLength(3)
@@ -165,7 +169,9 @@ test('git does not follow redirects', async () => {
   )
   list(entry([remote('lab/a', { git_url: `${server.url}/moved`, git_commit_id: commit })]))
 
-  await expect(fixture.download(registry, await fixture.found(registry, 'lab/d'))).rejects.toThrow('git could not read')
+  await expect(fixture.download(registry, await fixture.resolveDataset(registry, 'lab/d'))).rejects.toThrow(
+    'git could not read',
+  )
   expect(elsewhere.requests).toEqual([])
 })
 
@@ -196,7 +202,7 @@ test('refuses a public name that resolves to a private address', async () => {
   const fooled = openRegistryJson({ ...options, resolveName: async () => ['93.184.216.34', '10.0.0.1'] })
   list(entry([remote('lab/a', { git_url: 'https://git.example.org/a' })]))
 
-  await expect(fixture.download(fooled, await fixture.found(fooled, 'lab/d'))).rejects.toMatchObject({
+  await expect(fixture.download(fooled, await fixture.resolveDataset(fooled, 'lab/d'))).rejects.toMatchObject({
     name: 'RegistryUnavailable',
     isLasting: true,
   })
@@ -217,8 +223,10 @@ test('allows a registry.json file to list tasks in its folder and no others', as
   ]
   await writeFile(location, JSON.stringify([entry(tasks.slice(0, 1)), entry(tasks, '2')]))
 
-  expect(await fixture.download(local, await fixture.found(local, 'lab/d@1.0'))).toMatchObject({ kind: 'downloaded' })
-  expect(await fixture.download(local, await fixture.found(local, 'lab/d@2'))).toMatchObject({
+  expect(await fixture.download(local, await fixture.resolveDataset(local, 'lab/d@1.0'))).toMatchObject({
+    kind: 'downloaded',
+  })
+  expect(await fixture.download(local, await fixture.resolveDataset(local, 'lab/d@2'))).toMatchObject({
     kind: 'refused',
     faults: [{ task: 'lab/b', reason: 'missing' }],
   })

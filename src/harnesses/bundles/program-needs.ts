@@ -3,6 +3,7 @@ import { type FileHandle, open, realpath } from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import { arch } from 'node:process'
 
+/** Values of `e_machine` in an ELF header. */
 const MACHINES: Record<number, { name: string; arch: string }> = {
   3: { name: '32-bit x86', arch: 'ia32' },
   40: { name: '32-bit ARM', arch: 'arm' },
@@ -12,7 +13,9 @@ const MACHINES: Record<number, { name: string; arch: string }> = {
 }
 const HEAD_BYTES = 64
 const SEGMENTS_MAX = 64
-const INTERPRETER = 3
+/** Type of the program header that names the dynamic loader (PT_INTERP), and the size of a 64-bit program header. */
+const SEGMENT_INTERPRETER = 3
+const SEGMENT_BYTES = 56
 const NAME_BYTES_MAX = 256
 
 /** Explains in a sentence why a program may have failed to start. The file is untrusted; only its headers are read. */
@@ -36,7 +39,7 @@ export async function describeProgramNeeds(bundle: string, program: string): Pro
     : `It needs ${loader} and its libraries in the image.`
 }
 
-/** Follows no further link and does not block on a named pipe. */
+/** Flags for a path whose links are already resolved: refuses a link and does not block on a named pipe. */
 const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 /** Opens a regular file of the bundle. The resolved path must be inside the bundle. */
@@ -49,7 +52,7 @@ async function openBundleFile(bundle: string, program: string): Promise<FileHand
   return undefined
 }
 
-/** Returns the printable prefix: the name is untrusted and is displayed. */
+/** Returns the printable prefix of a name. The name is untrusted, and the result is displayed. */
 const readPrintableName = (text: string): string | undefined => /^[\x21-\x7e]+/.exec(text)?.[0]
 
 const describeScriptNeeds = (start: Buffer): string => {
@@ -62,15 +65,17 @@ type ReadBytes = (at: number, bytes: number) => Promise<Buffer>
 
 /** Returns the path of the program's dynamic loader, which images with another C library do not have. */
 async function findLoader(head: Buffer, read: ReadBytes): Promise<string | undefined> {
-  const [from, bytes] = [Number(head.readBigUInt64LE(32)), head.readUInt16LE(54)]
+  const [tableOffset, entryBytes] = [Number(head.readBigUInt64LE(32)), head.readUInt16LE(54)]
   const count = Math.min(head.readUInt16LE(56), SEGMENTS_MAX)
-  if (!Number.isSafeInteger(from) || bytes < 56) return undefined
+  if (!Number.isSafeInteger(tableOffset) || entryBytes < SEGMENT_BYTES) return undefined
   for (let n = 0; n < count; n++) {
-    const segment = await read(from + n * bytes, 56)
-    if (segment.length < 56) return undefined
-    if (segment.readUInt32LE(0) !== INTERPRETER) continue
-    const at = Number(segment.readBigUInt64LE(8))
-    return Number.isSafeInteger(at) ? readPrintableName((await read(at, NAME_BYTES_MAX)).toString('latin1')) : undefined
+    const segment = await read(tableOffset + n * entryBytes, SEGMENT_BYTES)
+    if (segment.length < SEGMENT_BYTES) return undefined
+    if (segment.readUInt32LE(0) !== SEGMENT_INTERPRETER) continue
+    const nameOffset = Number(segment.readBigUInt64LE(8))
+    return Number.isSafeInteger(nameOffset)
+      ? readPrintableName((await read(nameOffset, NAME_BYTES_MAX)).toString('latin1'))
+      : undefined
   }
   return undefined
 }

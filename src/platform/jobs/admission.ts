@@ -1,11 +1,12 @@
-/** Queued jobs that are equal in everything admission looks at. Within a class the oldest job starts first. */
+/** Queued jobs with the same priority, fair group, limits and memory. Within a class the oldest job starts first. */
 export type QueueClass = {
   id: string
   priority: number
+  /** `outer/inner`. Capacity is shared between outer groups first, then between the inner groups of each. */
   fairGroup: string
   limitKeys: readonly string[]
   memoryMb: number
-  /** Ranks of its oldest jobs among those of all classes, by age. */
+  /** Positions of the oldest jobs of this class when the jobs of all classes are sorted by age. */
   ranks: readonly number[]
 }
 
@@ -20,10 +21,10 @@ export type QueueState = {
   memoryMbTaken: number
 }
 
-/** Free capacity of a worker. Starts and host memory only matter to jobs that declare memory. */
+/** Free capacity of a worker. `starts` and `memoryMb` limit only jobs that declare memory. */
 export type WorkerCapacity = { slots: number; starts: number; memoryMb: number }
 
-/** Number of jobs to take of each queue class, and the groups this serves in the order in which they were last served. */
+/** Number of jobs to start from each queue class, and the fair groups of these jobs, the most recently served last. */
 export type JobAdmission = { jobCounts: Map<string, number>; served: string[] }
 
 type FairGroup = { name: string; running: number; served: number }
@@ -45,13 +46,13 @@ type RemainingCapacity = WorkerCapacity & {
 export function admit(queue: QueueState, capacity: WorkerCapacity): JobAdmission {
   const remaining = toRemainingCapacity(queue, capacity)
   const all = listCandidates(queue)
-  const open = new Set(all)
-  for (let next = findFirst(open); next && remaining.slots > 0; next = findFirst(open)) {
+  const pending = new Set(all)
+  for (let next = findFirst(pending); next && remaining.slots > 0; next = findFirst(pending)) {
     const isFitting = fits(next, remaining)
     if (isFitting) take(next, remaining)
     else reserve(next, remaining)
     // Capacity only shrinks: a class that does not fit now will not fit later.
-    if (!isFitting || next.taken === next.ranks.length) open.delete(next)
+    if (!isFitting || next.taken === next.ranks.length) pending.delete(next)
   }
   return toAdmission(all.filter((candidate) => candidate.taken > 0))
 }
@@ -94,12 +95,12 @@ function listCandidates({ queueClasses, running, limits, turns }: QueueState): A
     }))
 }
 
-/** An outer name has no slash and a fair group has one, so the two never collide. */
+/** Returns the outer group. Its name has no slash and that of a fair group has one, so the two never collide. */
 const outerOf = (fairGroup: string): string => fairGroup.slice(0, fairGroup.indexOf('/'))
 
-function findFirst(open: Iterable<AdmissionCandidate>): AdmissionCandidate | undefined {
+function findFirst(candidates: Iterable<AdmissionCandidate>): AdmissionCandidate | undefined {
   let best: AdmissionCandidate | undefined
-  for (const candidate of open) if (!best || compareCandidates(candidate, best) < 0) best = candidate
+  for (const candidate of candidates) if (!best || compareCandidates(candidate, best) < 0) best = candidate
   return best
 }
 
@@ -141,8 +142,8 @@ function take(next: AdmissionCandidate, remaining: RemainingCapacity): void {
 }
 
 /**
- * Reserves capacity for a job that does not fit yet, so that small jobs cannot starve it. Only the first job in turn gets
- * a reservation, to keep little idle; and it reserves memory only when it waits for nothing else.
+ * Reserves capacity for a job that does not fit yet, so that small jobs cannot starve it. Only the first such job
+ * gets a reservation, so that little capacity stays idle. It reserves memory only if it does not also wait for slots.
  */
 function reserve(next: AdmissionCandidate, remaining: RemainingCapacity): void {
   if (remaining.hasReservation) return

@@ -5,16 +5,16 @@ import type { SourceAnswer, TaskAnswer, TaskMessage, TaskTable } from './threads
 /** A stream from the main thread. Its return value follows the last chunk. */
 export type ChunkStream = AsyncGenerator<Buffer, unknown>
 
-/** Serves the tasks of a script that openThreads runs. */
+/** Runs the tasks that the main thread requests. Called by the script of a worker thread that `openThreads` starts. */
 export function serveTasks(tasks: TaskTable): void {
   parentPort?.on('message', async ({ name, input, ports }: TaskMessage) => {
-    const answer = await runToAnswer(() => tasks[name]?.(input, ports.map(readChunks)))
+    const answer = await toTaskAnswer(() => tasks[name]?.(input, ports.map(readChunks)))
     for (const port of ports) port.close()
     parentPort?.postMessage(answer)
   })
 }
 
-async function runToAnswer(work: () => unknown): Promise<TaskAnswer> {
+async function toTaskAnswer(work: () => unknown): Promise<TaskAnswer> {
   try {
     return { result: await work() }
   } catch (error) {

@@ -68,18 +68,18 @@ function rejectBySize(fileCount: number, source: readonly ChangedFile[]): Screen
   return lines > SOURCE_LINES_MAX ? rejectCandidate('too_large', `${lines} lines of source`) : undefined
 }
 
-/** Reports the reason that describes the changed files best. */
+/** Rejects a change without source files, with the most specific reason that covers all changed files. */
 function rejectWithoutSource(files: readonly ChangedFile[]): ScreenRejection | undefined {
   if (filterKind(files, 'source').length > 0) return undefined
   const kinds = new Set(files.map(({ kind }) => kind))
-  const isAll = ([, main, beside]: KindRule) =>
-    kinds.has(main) && [...kinds].every((kind) => kind === main || beside.includes(kind))
-  const reason = KIND_RULES.find(isAll)?.[0] ?? 'no_source'
+  const matchesAll = ([, required, allowed]: KindRule) =>
+    kinds.has(required) && [...kinds].every((kind) => kind === required || allowed.includes(kind))
+  const reason = KIND_RULES.find(matchesAll)?.[0] ?? 'no_source'
   return rejectCandidate(reason, files[0]?.path ?? '')
 }
 
-/** Required path kind for a reason, and the kinds that may accompany it. */
-type KindRule = [reason: Reason, main: PathKind, beside: PathKind[]]
+/** A rejection reason, the path kind that must occur for it, and the other kinds that may occur. */
+type KindRule = [reason: Reason, required: PathKind, allowed: PathKind[]]
 
 const KIND_RULES: KindRule[] = [
   ['docs_only', 'docs', []],
@@ -103,9 +103,9 @@ function rejectInlineTests(source: readonly ChangedFile[]): ScreenRejection {
 }
 
 function rejectWithoutTests(tests: readonly ChangedFile[]): ScreenRejection | undefined {
-  const running = tests.filter(({ hasTests, added }) => hasTests && added > 0)
-  if (running.length === 0) return rejectCandidate('no_tests', `only ${tests[0]?.path ?? ''}`)
-  const lines = countLines(running)
+  const extended = tests.filter(({ hasTests, added }) => hasTests && added > 0)
+  if (extended.length === 0) return rejectCandidate('no_tests', `only ${tests[0]?.path ?? ''}`)
+  const lines = countLines(extended)
   return lines < TEST_LINES_MIN ? rejectCandidate('no_tests', `${lines} lines of tests`) : undefined
 }
 
@@ -115,9 +115,9 @@ const isCosmetic = ({ addedCode, deletedCode }: ChangedFile): boolean =>
 function rejectFile(
   reason: Reason,
   files: readonly ChangedFile[],
-  is: (file: ChangedFile) => boolean,
+  predicate: (file: ChangedFile) => boolean,
 ): ScreenRejection | undefined {
-  const found = files.find(is)
+  const found = files.find(predicate)
   return found && rejectCandidate(reason, found.path)
 }
 

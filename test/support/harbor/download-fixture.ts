@@ -20,8 +20,8 @@ export type DownloadFixture = AsyncDisposable & {
   pauses: number[]
   outbound: ReturnType<typeof createOutbound>
   resolve(registry: Registry, reference: string, options?: Partial<ResolveOptions>): Promise<Resolution>
-  /** Resolves a reference or throws an error with the actual resolution. */
-  found(registry: Registry, reference: string, options?: Partial<ResolveOptions>): Promise<ResolvedDataset>
+  /** Resolves a reference that must exist. Throws an error with the resolution otherwise. */
+  resolveDataset(registry: Registry, reference: string, options?: Partial<ResolveOptions>): Promise<ResolvedDataset>
   download(registry: Registry, dataset: ResolvedDataset, options?: Partial<DownloadOptions>): Promise<DownloadOutcome>
   /** Lists the files in the scratch folder. */
   leftovers(): Promise<string[]>
@@ -53,10 +53,10 @@ export async function createDownloadFixture(): Promise<DownloadFixture> {
     pauses,
     outbound: createOutbound(),
     resolve,
-    async found(registry, reference, options) {
+    async resolveDataset(registry, reference, options) {
       const resolution = await resolve(registry, reference, options)
       if (resolution.kind === 'found') return resolution.dataset
-      throw new Error(`${reference} is not found: ${JSON.stringify(resolution)}`)
+      throw new Error(`${reference} did not resolve to a dataset: ${JSON.stringify(resolution)}`)
     },
     download: (registry, dataset, options) =>
       downloadDataset({ registry, store, scratch, retryTimer }, dataset, { signal, ...options }),
