@@ -1,97 +1,28 @@
 import { join } from 'node:path'
-import { CONFIG_FILE } from '../../harbor/config.ts'
 import { openFolderSource } from '../../harbor/folder-source.ts'
-import { type ReadTask, readTask } from '../../harbor/read-task.ts'
-import { checkTask } from '../../harbor/safety/check-task.ts'
-import type { SafetyFinding } from '../../harbor/safety/rule.ts'
 import type { FileSource } from '../../harbor/source.ts'
-import { type Task, type TaskFile, TaskInvalid } from '../../harbor/task.ts'
-import { hashFiles } from '../../harbor/task-files.ts'
 import type { Digest } from '../../platform/blobs/blob.ts'
-import { Difficulty, type Rejection, type TaskContent, type TaskEvidence } from '../schema.ts'
+import { openThreads } from '../../platform/threads/threads.ts'
+import type { FolderScreening, NewTask, ScreenTasks } from './screen-folder.ts'
 
-export type NewTask = {
-  id: string
-  title: string
-  difficulty: Difficulty | null
-  digest: string | null
-  rejection: Rejection | null
-  content: TaskContent | null
-  evidence: TaskEvidence
-}
+export type { NewTask }
 
 /** Includes the files if the task may be stored. */
-export type ScreenedTask = { task: NewTask; name: string; keep: { digest: Digest; source: FileSource } | undefined }
+export type ScreenedTask = Pick<FolderScreening, 'name' | 'task'> & {
+  keep: { digest: Digest; source: FileSource } | undefined
+}
 
-/** Reads and checks one task, and runs nothing of it. */
+const SCRIPT = new URL('./screen-folder.ts', import.meta.url)
+const threads = openThreads<ScreenTasks>(SCRIPT, { timeoutMs: 600_000, memoryMb: 512 })
+
+/** Reads and checks one task in a thread, and runs nothing of it. */
 export async function screenTask(root: string, { id, path }: { id: string; path: string }): Promise<ScreenedTask> {
-  const source = await openFolderSource(join(root, path))
-  const { findings } = await checkTask(source)
-  const evidence: TaskEvidence = { findings: findings.map(shownFinding), calibration: null }
-  const blocking = findings.filter(({ severity }) => severity === 'block')
-  if (blocking.length > 0) return rejectTask(id, evidence, toRejection(blocking))
-  const read = await readTask(source).catch(toInvalidDetail)
-  if ('detail' in read) return rejectTask(id, evidence, { reason: 'invalid_task', detail: read.detail })
-  const toml = await hashFiles(source, (await source.list([CONFIG_FILE])).files)
-  return toScreenedTask(id, evidence, source, { ...read, files: [...read.task.files, ...toml] })
+  const folder = join(root, path)
+  const { name, task, digest } = await threads.run('screenFolder', { folder, id })
+  if (digest === null) return { name, task, keep: undefined }
+  const paths = new Set(task.content?.files.map((file) => file.path))
+  return { name, task, keep: { digest, source: restrictFiles(await openFolderSource(folder), paths) } }
 }
-
-const shownFinding = ({ rule, severity, path, detail }: SafetyFinding) => ({ rule, severity, path, detail })
-
-const rejectTask = (id: string, evidence: TaskEvidence, rejection: Rejection): ScreenedTask => ({
-  task: { id, title: id, difficulty: null, digest: null, rejection, content: null, evidence },
-  name: id,
-  keep: undefined,
-})
-
-const UNREADABLE = ['schema', 'required_files']
-
-/** A task that cannot be read is not called unsafe. */
-function toRejection(blocking: SafetyFinding[]): Rejection {
-  const [first] = blocking
-  const isUnreadable = blocking.every(({ rule }) => UNREADABLE.includes(rule))
-  const more = blocking.length > 1 ? ` (and ${blocking.length - 1} more)` : ''
-  return {
-    reason: isUnreadable ? 'invalid_task' : 'unsafe_task',
-    detail: `${first?.path}: ${first?.detail}${more}`,
-  }
-}
-
-function toInvalidDetail(error: unknown): { detail: string } {
-  if (error instanceof TaskInvalid) return { detail: error.message }
-  throw error
-}
-
-type ReadableTask = Pick<ReadTask, 'task' | 'digest'> & { files: TaskFile[] }
-
-function toScreenedTask(
-  id: string,
-  evidence: TaskEvidence,
-  source: FileSource,
-  { task, digest, files }: ReadableTask,
-): ScreenedTask {
-  files.sort((a, b) => (a.path < b.path ? -1 : 1))
-  return {
-    name: task.name,
-    task: {
-      id,
-      title: readTitle(task),
-      difficulty: readDifficulty(task),
-      digest,
-      rejection: null,
-      evidence,
-      content: { instruction: task.steps.map(({ instruction }) => instruction).join('\n\n'), files },
-    },
-    keep: { digest, source: restrictFiles(source, new Set(files.map(({ path }) => path))) },
-  }
-}
-
-const TITLE_LENGTH_MAX = 200
-
-const readTitle = ({ package: info, name }: Task): string =>
-  (info?.description.trim().split('\n', 1)[0] || name).slice(0, TITLE_LENGTH_MAX)
-
-const readDifficulty = ({ metadata }: Task) => Difficulty.safeParse(metadata.difficulty).data ?? null
 
 /** Limits a source to the files that Harbor packs. */
 const restrictFiles = (source: FileSource, paths: ReadonlySet<string>): FileSource => ({

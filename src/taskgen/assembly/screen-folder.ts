@@ -1,0 +1,94 @@
+import { CONFIG_FILE } from '../../harbor/config.ts'
+import { openFolderSource } from '../../harbor/folder-source.ts'
+import { type ReadTask, readTask } from '../../harbor/read-task.ts'
+import { checkTask } from '../../harbor/safety/check-task.ts'
+import type { SafetyFinding } from '../../harbor/safety/rule.ts'
+import { type Task, type TaskFile, TaskInvalid } from '../../harbor/task.ts'
+import { hashFiles } from '../../harbor/task-files.ts'
+import type { Digest } from '../../platform/blobs/blob.ts'
+import { serveTasks } from '../../platform/threads/serve-tasks.ts'
+import { Difficulty, type Rejection, type TaskContent, type TaskEvidence } from '../schema.ts'
+
+export type NewTask = {
+  id: string
+  title: string
+  difficulty: Difficulty | null
+  digest: string | null
+  rejection: Rejection | null
+  content: TaskContent | null
+  evidence: TaskEvidence
+}
+
+/** `digest` is null if the task is rejected. */
+export type FolderScreening = { name: string; task: NewTask; digest: Digest | null }
+
+/** Tasks of the threads that screen untrusted tasks. */
+const tasks = { screenFolder }
+export type ScreenTasks = typeof tasks
+
+serveTasks(tasks)
+
+/** Reads and checks one task, and runs nothing of it. Runs in a thread: thousands of files or large scripts take seconds. */
+async function screenFolder({ folder, id }: { folder: string; id: string }): Promise<FolderScreening> {
+  const source = await openFolderSource(folder)
+  const { findings } = await checkTask(source)
+  const evidence: TaskEvidence = { findings: findings.map(shownFinding), calibration: null }
+  const blocking = findings.filter(({ severity }) => severity === 'block')
+  if (blocking.length > 0) return rejectTask(id, evidence, toRejection(blocking))
+  const read = await readTask(source).catch(toInvalidDetail)
+  if ('detail' in read) return rejectTask(id, evidence, { reason: 'invalid_task', detail: read.detail })
+  const toml = await hashFiles(source, (await source.list([CONFIG_FILE])).files)
+  return toScreening(id, evidence, { ...read, files: [...read.task.files, ...toml] })
+}
+
+const shownFinding = ({ rule, severity, path, detail }: SafetyFinding) => ({ rule, severity, path, detail })
+
+const rejectTask = (id: string, evidence: TaskEvidence, rejection: Rejection): FolderScreening => ({
+  task: { id, title: id, difficulty: null, digest: null, rejection, content: null, evidence },
+  name: id,
+  digest: null,
+})
+
+const UNREADABLE = ['schema', 'required_files']
+
+/** A task that cannot be read is not called unsafe. */
+function toRejection(blocking: SafetyFinding[]): Rejection {
+  const [first] = blocking
+  const isUnreadable = blocking.every(({ rule }) => UNREADABLE.includes(rule))
+  const more = blocking.length > 1 ? ` (and ${blocking.length - 1} more)` : ''
+  return {
+    reason: isUnreadable ? 'invalid_task' : 'unsafe_task',
+    detail: `${first?.path}: ${first?.detail}${more}`,
+  }
+}
+
+function toInvalidDetail(error: unknown): { detail: string } {
+  if (error instanceof TaskInvalid) return { detail: error.message }
+  throw error
+}
+
+type ReadableTask = Pick<ReadTask, 'task' | 'digest'> & { files: TaskFile[] }
+
+function toScreening(id: string, evidence: TaskEvidence, { task, digest, files }: ReadableTask): FolderScreening {
+  files.sort((a, b) => (a.path < b.path ? -1 : 1))
+  return {
+    name: task.name,
+    task: {
+      id,
+      title: readTitle(task),
+      difficulty: readDifficulty(task),
+      digest,
+      rejection: null,
+      evidence,
+      content: { instruction: task.steps.map(({ instruction }) => instruction).join('\n\n'), files },
+    },
+    digest,
+  }
+}
+
+const TITLE_LENGTH_MAX = 200
+
+const readTitle = ({ package: info, name }: Task): string =>
+  (info?.description.trim().split('\n', 1)[0] || name).slice(0, TITLE_LENGTH_MAX)
+
+const readDifficulty = ({ metadata }: Task) => Difficulty.safeParse(metadata.difficulty).data ?? null
