@@ -1,7 +1,7 @@
 const { Visitor } = require('@swc/core/Visitor.js')
 
-// The house, top to bottom: a folder may import from the folders above it, never from those below.
-// `scripts/house-rules.test.ts` shows for each rule a small tree that breaks it.
+// Import order, top to bottom: a folder may import only from the folders above it.
+// `scripts/import-rules.test.ts` tests each rule on a small tree that violates it.
 const ORDER = [
   'platform',
   'statistics',
@@ -24,10 +24,10 @@ const ORDER = [
   'releases',
   'results',
 ]
-// Files of src/ itself put the rooms together, and operate/ mends the whole: they stand below all of them.
+// Files directly in src/ and operate/ combine all folders, so they come last.
 const GROUND = 'operate/|[^/]+\\.ts$'
 
-// Decisions: what goes in is all they know. A new one is added here, by name.
+// Pure decisions, which import nothing with side effects. Add new ones here.
 const PURE = [
   'platform/(jobs/backoff|usd)',
   'harbor/safety/rules/[^/.]+',
@@ -57,9 +57,9 @@ const PURE = [
 ].join('|')
 
 const JUNK = '(utils?|helpers?|common|shared|misc|types|constants|managers?|index)'
-const TESTS = ['\\.test\\.ts$', '/(test-support|loopback-servers)\\.ts$', '^(test|bench)/']
+const TESTS = ['\\.test\\.ts$', '^(test|bench)/']
 
-// What a browser may load: the wire contract, and the little that it is written with.
+// Modules that a browser may load: the wire contract and its dependencies.
 const CONTRACT = [
   '/schema\\.ts$',
   '^src/platform/http/(endpoint|page|unique)\\.ts$',
@@ -70,9 +70,9 @@ const CONTRACT_BASE = '^src/platform/(http/(endpoint|page|unique|client|read-eve
 const ZOD = 'node_modules/zod/'
 const EVENT_PARSER = 'node_modules/eventsource-parser/'
 
-// The only commands that open the server's own code: they start it, or mend it where no server runs.
+// The only commands that import server code: they start or repair it without a running server.
 const STARTERS = '^cli/(serve|migrate|doctor|operate[^/]*)\\.ts$'
-// The commands that run the engine by itself, without a server.
+// Commands that run the trial engine without a server.
 const ENGINE = '^cli/(trial|calibrate|check|harnesses|models-catalog|scan|batches-canaries)\\.ts$'
 const CLIENT = [
   '/schema\\.ts$',
@@ -83,7 +83,7 @@ const CLIENT = [
 const forbid = (name, from, to) => ({ name, severity: 'error', from, to })
 const below = (place) => [...ORDER.slice(place + 1).map((folder) => `${folder}/`), GROUND].join('|')
 
-// swc reads `using`; the visitor that dependency-cruiser walks its tree with does not know it, and would stop there.
+// swc parses `using`, but the visitor of dependency-cruiser does not support it and would stop there.
 const { visitStatement } = Visitor.prototype
 Visitor.prototype.visitStatement = function visit(statement) {
   if (statement.type !== 'UsingDeclaration') return visitStatement.call(this, statement)
@@ -94,35 +94,35 @@ module.exports = {
   forbidden: [
     ...ORDER.map((folder, place) =>
       forbid(
-        `${folder}-looks-only-up`,
+        `${folder}-imports-only-from-above`,
         { path: `^src/${folder}/`, pathNot: TESTS },
         { path: `^src/(${below(place)})` },
       ),
     ),
-    forbid('src-has-only-known-rooms', { path: `^src/(?!(${ORDER.join('|')}|operate)/)[^/]+/` }, {}),
-    forbid('src-stands-alone', { path: '^src/', pathNot: TESTS }, { path: '^(scripts|cli|web)/' }),
-    forbid('the-program-knows-no-tests', { path: '^(src|cli|web)/', pathNot: TESTS }, { path: TESTS }),
+    forbid('src-has-only-listed-folders', { path: `^src/(?!(${ORDER.join('|')}|operate)/)[^/]+/` }, {}),
+    forbid('src-does-not-import-clients', { path: '^src/', pathNot: TESTS }, { path: '^(scripts|cli|web)/' }),
+    forbid('program-does-not-import-tests', { path: '^(src|cli|web)/', pathNot: TESTS }, { path: TESTS }),
     forbid('no-cycles', {}, { circular: true }),
     forbid('nothing-unresolved', {}, { couldNotResolve: true }),
     forbid(
-      'the-program-needs-no-dev-dependency',
+      'program-does-not-import-dev-dependencies',
       { path: '^(src|cli)/', pathNot: TESTS },
       { dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown'] },
     ),
     forbid('contract-is-browser-safe', { path: '^src/.+/schema\\.ts$' }, { pathNot: [...CONTRACT, ZOD] }),
     forbid('contract-base-is-browser-safe', { path: CONTRACT_BASE }, { pathNot: [CONTRACT_BASE, ZOD, EVENT_PARSER] }),
     forbid(
-      'clients-see-only-the-contract',
+      'clients-import-only-the-contract',
       { path: '^(web|cli)/', pathNot: [...TESTS, STARTERS, ENGINE] },
       { path: '^src/', pathNot: CLIENT },
     ),
     forbid(
-      'starters-see-only-the-contract-and-the-entrance',
+      'starters-import-only-the-contract-and-entry-points',
       { path: STARTERS, pathNot: TESTS },
       { path: '^src/', pathNot: [...CLIENT, '^src/(operate/)?[^/]+\\.ts$', '^src/platform/log\\.ts$'] },
     ),
     forbid(
-      'the-engine-is-entered-by-its-door',
+      'engine-commands-import-only-entry-points',
       { path: ENGINE },
       {
         path: '^src/',
@@ -143,7 +143,7 @@ module.exports = {
     ),
     forbid(
       'connections-are-made-in-platform',
-      // A server makes its own first database.
+      // The embedded server creates its own first database.
       { path: '^(src|cli|web)/', pathNot: [...TESTS, '^src/platform/(db|postgres)/', '/sql\\.ts$'] },
       { path: 'node_modules/(pg|@types/pg)/' },
     ),
@@ -160,7 +160,7 @@ module.exports = {
     ),
     forbid('sql-is-private-to-its-noun', { pathNot: ['^src/[^/]+/', ...TESTS] }, { path: '/sql\\.ts$' }),
     forbid(
-      'http-comes-in-through-platform',
+      'http-server-stays-in-platform',
       { path: '^(src|cli)/', pathNot: [...TESTS, '^src/platform/http/'] },
       { path: 'node_modules/(hono|@hono)/' },
     ),
@@ -170,7 +170,7 @@ module.exports = {
         path: '^src/[^/]+/',
         pathNot: [...TESTS, '^src/platform/', '/(routes|schema)\\.ts$'],
       },
-      // Who calls, and which page: facts of a request that an operation may be told.
+      // The caller and the page are facts of a request that operations may take.
       { path: '^src/platform/http/', pathNot: '/(caller|page)\\.ts$' },
     ),
     forbid(
@@ -182,9 +182,9 @@ module.exports = {
           '^src/platform/(http|outbound)/',
           '^src/gateway/(gateway|client-response|sandbox-port)\\.ts$',
           '^src/sandboxes/egress/egress\\.ts$',
-          // Our own calls go to the gateway, which is an address of ours.
+          // These calls go to our own gateway.
           '^src/gateway/client/(complete|open-model)\\.ts$',
-          // A Docker engine is mostly a socket of this machine, which the guard would refuse.
+          // A Docker engine is usually a local socket, which the guard would refuse.
           '^src/sandboxes/docker/(client|connection)\\.ts$',
         ],
       },
@@ -192,9 +192,9 @@ module.exports = {
     ),
     forbid('routes-are-mounted-by-app', { pathNot: ['^src/app\\.ts$', ...TESTS] }, { path: '/routes\\.ts$' }),
     forbid(
-      'pure-stays-pure',
+      'decisions-are-pure',
       { path: `^src/(${PURE})\\.ts$` },
-      // A hash of what went in is still a decision, and so is what a parser makes of a text.
+      // Hashing and parsing the input are pure.
       {
         pathNot: [
           `^src/(${PURE})\\.ts$`,
@@ -207,7 +207,7 @@ module.exports = {
         ],
       },
     ),
-    forbid('no-junk-drawers-no-barrels', {}, { path: `/${JUNK}(/|\\.tsx?$)`, pathNot: 'node_modules/' }),
+    forbid('no-utility-files-or-barrels', {}, { path: `/${JUNK}(/|\\.tsx?$)`, pathNot: 'node_modules/' }),
   ],
   options: {
     // TypeScript 7 has no compiler API. swc sees type-only imports too, so a type cannot point the wrong way either.

@@ -8,8 +8,8 @@ import type { CanaryFigure } from '../src/taskgen/canaries/figures.ts'
 import { type KnownTask, knownTasks } from '../src/taskgen/canaries/known-tasks.ts'
 import type { ModelReview } from '../src/taskgen/review/model-review.ts'
 import { RUBRIC } from '../src/taskgen/review/rubric.ts'
+import { assay } from '../test/support/assay-command.ts'
 import { readingOf, said, whenReading, whenWriting } from '../test/support/taskgen/scripted-answers.ts'
-import { assay } from './test-support.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { createCredential } from '../src/credentials/schema.ts'
 import { done } from '../src/taskgen/stage-result.ts'
+import { assay, hasTerminal, onTerminal } from '../test/support/assay-command.ts'
 import {
   type GenerationApp,
   type GenerationLab,
@@ -11,7 +12,6 @@ import {
 } from '../test/support/generating.ts'
 import { temporaryFolder } from '../test/support/harbor/folders.ts'
 import { createScriptedStages, doneAt } from '../test/support/taskgen/scripted-stages.ts'
-import { assay, hasTerminal, onTerminal } from './test-support.ts'
 
 let app: GenerationApp & AsyncDisposable
 let lab: GenerationLab

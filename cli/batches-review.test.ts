@@ -8,9 +8,9 @@ import type { ReviewVerdict } from '../src/taskgen/review/review.ts'
 import { done } from '../src/taskgen/stage-result.ts'
 import type { ValidationReport } from '../src/taskgen/validation/validation.ts'
 import { smallTask } from '../test/support/archives.ts'
+import { assay } from '../test/support/assay-command.ts'
 import { openGenerationLab, startGenerationApp } from '../test/support/generating.ts'
 import { createScriptedStages, doneAt, type StageScript } from '../test/support/taskgen/scripted-stages.ts'
-import { assay } from './test-support.ts'
 
 const TESTS = 'def test_ranks():\n\tassert rank([1, 2]) == [2, 1]\n'
 const RUN = { cpus: 2, isShuffled: false, daysAhead: null, passed: 1, failed: 1, seconds: 1 }

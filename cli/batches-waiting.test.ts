@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { assay, launch, scratchFolder } from './test-support.ts'
+import { assay, launch, scratchFolder } from '../test/support/assay-command.ts'
 
 test('prints what a waiting batch waits for, also without a terminal', async () => {
   const scratch = scratchFolder()

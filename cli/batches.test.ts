@@ -3,9 +3,9 @@ import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../test/support/app.ts'
 import { buildArchive, smallTask } from '../test/support/archives.ts'
+import { assay } from '../test/support/assay-command.ts'
 import { createScriptedValidator, openImportLab, VALID } from '../test/support/batches.ts'
 import { temporaryFolder } from '../test/support/harbor/folders.ts'
-import { assay } from './test-support.ts'
 
 let app: TestApp
 let folder: Awaited<ReturnType<typeof temporaryFolder>>

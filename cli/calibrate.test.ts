@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { assay, scratchFolder } from '../test/support/assay-command.ts'
 import { baseRootfs } from '../test/support/base-image.ts'
 import { ANSWER_TASK } from '../test/support/trials/attacked-tasks.ts'
 import { writeTask } from '../test/support/trials/trial-runner.ts'
-import { assay, scratchFolder } from './test-support.ts'
 
 const folder = scratchFolder()
 const data = join(folder.path, 'data')

@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { RULES_VERSION } from '../src/harbor/safety/rules.ts'
+import { assay, scratchFolder } from '../test/support/assay-command.ts'
 import { writeFiles } from '../test/support/harbor/folders.ts'
 import { SMALL_TASK } from '../test/support/harbor/small-task.ts'
-import { assay, scratchFolder } from './test-support.ts'
 
 const folder = scratchFolder()
 const tasks = join(folder.path, 'tasks')

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { call } from '../src/platform/http/client.ts'
 import { isKey, newKey } from '../src/workspaces/key.ts'
 import * as schema from '../src/workspaces/schema.ts'
+import { assay, BIN, bareEnvironment, type CommandResult, scratchFolder } from '../test/support/assay-command.ts'
 import { type ServiceProcess, startService } from '../test/support/service.ts'
-import { assay, BIN, bareEnvironment, type CommandResult, scratchFolder } from './test-support.ts'
 
 const operatorKey = newKey()
 const key = newKey()

@@ -1,7 +1,7 @@
 import { cpSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { assay, launch, scratchFolder } from './test-support.ts'
+import { assay, launch, scratchFolder } from '../test/support/assay-command.ts'
 
 const scratch = scratchFolder()
 let service: ReturnType<typeof launch>

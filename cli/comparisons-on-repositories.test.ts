@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { decideTask } from '../src/batches/schema.ts'
 import { type TestApp, testApp } from '../test/support/app.ts'
+import { assay } from '../test/support/assay-command.ts'
 import { openImportLab } from '../test/support/batches.ts'
 import { openRepositoryComparisonLab } from '../test/support/comparisons.ts'
 import { openGenerationLab, startGenerationApp } from '../test/support/generating.ts'
-import { assay } from './test-support.ts'
 
 let app: TestApp
 beforeAll(async () => {

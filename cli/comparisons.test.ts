@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { assay, hasTerminal, launch, onTerminal, scratchFolder } from './test-support.ts'
+import { assay, hasTerminal, launch, onTerminal, scratchFolder } from '../test/support/assay-command.ts'
 
 const scratch = scratchFolder()
 let service: ReturnType<typeof launch>

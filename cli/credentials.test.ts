@@ -1,8 +1,15 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import * as schema from '../src/credentials/schema.ts'
 import { newKey } from '../src/workspaces/key.ts'
+import {
+  assay,
+  type CommandResult,
+  hasTerminal,
+  localServer,
+  onTerminal,
+  scratchFolder,
+} from '../test/support/assay-command.ts'
 import { type ServiceProcess, startService } from '../test/support/service.ts'
-import { assay, type CommandResult, hasTerminal, localServer, onTerminal, scratchFolder } from './test-support.ts'
 
 const GOOD = 'sk-good-0123456789abcdef'
 const BAD = 'sk-bad-0123456789abcdef'

@@ -2,8 +2,8 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newKey } from '../src/workspaces/key.ts'
+import { assay, type CommandResult, scratchFolder } from '../test/support/assay-command.ts'
 import { type ServiceProcess, startService } from '../test/support/service.ts'
-import { assay, type CommandResult, scratchFolder } from './test-support.ts'
 
 const key = newKey()
 const folder = scratchFolder()

@@ -1,8 +1,14 @@
 import { chmodSync, chownSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
+import {
+  assay,
+  type CommandResult,
+  type CommandVariables,
+  findCheckLines,
+  scratchFolder,
+} from '../test/support/assay-command.ts'
 import { startService } from '../test/support/service.ts'
-import { assay, type CommandResult, type CommandVariables, findCheckLines, scratchFolder } from './test-support.ts'
 
 const folder = scratchFolder()
 afterAll(folder.remove)

@@ -6,8 +6,6 @@ import { call } from '../src/platform/http/client.ts'
 import { newKey } from '../src/workspaces/key.ts'
 import { readDoctor } from '../src/workspaces/schema.ts'
 import { bootstrap } from '../src/workspaces/workspaces.ts'
-import { testDatabase } from '../test/support/database.ts'
-import { type ServiceProcess, startService } from '../test/support/service.ts'
 import {
   assay,
   type CommandResult,
@@ -17,7 +15,9 @@ import {
   localServer,
   onTerminal,
   scratchFolder,
-} from './test-support.ts'
+} from '../test/support/assay-command.ts'
+import { testDatabase } from '../test/support/database.ts'
+import { type ServiceProcess, startService } from '../test/support/service.ts'
 
 const folder = scratchFolder()
 const data = join(folder.path, 'data')

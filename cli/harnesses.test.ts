@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { harnesses } from '../src/harnesses/harnesses.ts'
-import { assay, scratchFolder } from './test-support.ts'
+import { assay, scratchFolder } from '../test/support/assay-command.ts'
 
 const folder = scratchFolder()
 afterAll(folder.remove)

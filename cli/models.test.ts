@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { listModels } from '../src/catalog/schema.ts'
 import { newKey } from '../src/workspaces/key.ts'
+import { assay, type CommandResult, scratchFolder } from '../test/support/assay-command.ts'
 import { type ServiceProcess, startService } from '../test/support/service.ts'
-import { assay, type CommandResult, scratchFolder } from './test-support.ts'
 
 const key = newKey()
 const folder = scratchFolder()

@@ -4,9 +4,9 @@ import { afterAll, expect, test } from 'vitest'
 import { newKey } from '../src/workspaces/key.ts'
 import { createKey } from '../src/workspaces/schema.ts'
 import { bootstrap } from '../src/workspaces/workspaces.ts'
+import { assay, scratchFolder } from '../test/support/assay-command.ts'
 import { testDatabase } from '../test/support/database.ts'
 import { startService } from '../test/support/service.ts'
-import { assay, scratchFolder } from './test-support.ts'
 
 const folder = scratchFolder()
 afterAll(folder.remove)

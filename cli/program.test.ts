@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import about from '../package.json' with { type: 'json' }
 import { isKey, newKey } from '../src/workspaces/key.ts'
-import { assay, localServer } from './test-support.ts'
+import { assay, localServer } from '../test/support/assay-command.ts'
 
 const COMMANDS = [
   'serve',

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { OPERATOR_KEY, type TestApp, testApp } from '../test/support/app.ts'
+import { assay } from '../test/support/assay-command.ts'
 import { openReleaseLab } from '../test/support/releases.ts'
-import { assay } from './test-support.ts'
 
 let app: TestApp
 beforeAll(async () => {

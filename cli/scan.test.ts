@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { assay, hasTerminal, onTerminal, scratchFolder } from '../test/support/assay-command.ts'
 import { writeHistory } from '../test/support/histories.ts'
-import { assay, hasTerminal, onTerminal, scratchFolder } from './test-support.ts'
 
 const folder = scratchFolder()
 const clone = join(folder.path, 'clone')

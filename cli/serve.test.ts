@@ -3,9 +3,9 @@ import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { rotateMasterKey } from '../src/credentials/rotate-master-key.ts'
+import { assay, hasTerminal, launch, localServer, onTerminal, scratchFolder } from '../test/support/assay-command.ts'
 import { testDatabase } from '../test/support/database.ts'
 import { isLongRun } from '../test/support/parts.ts'
-import { assay, hasTerminal, launch, localServer, onTerminal, scratchFolder } from './test-support.ts'
 
 const folder = scratchFolder()
 afterAll(folder.remove)

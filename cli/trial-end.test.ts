@@ -1,11 +1,11 @@
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { assay, launch, scratchFolder } from '../test/support/assay-command.ts'
 import { baseRootfs } from '../test/support/base-image.ts'
 import { findLeftovers } from '../test/support/sandboxes/local-subject.ts'
 import { processesNaming } from '../test/support/sandboxes/processes.ts'
 import { IMAGE, taskToml, writeTask } from '../test/support/trials/trial-runner.ts'
-import { assay, launch, scratchFolder } from './test-support.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 

@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { assay, scratchFolder } from '../test/support/assay-command.ts'
 import { baseRootfs } from '../test/support/base-image.ts'
 import { writeTask } from '../test/support/trials/trial-runner.ts'
-import { assay, scratchFolder } from './test-support.ts'
 
 const folder = scratchFolder()
 const data = join(folder.path, 'data')

@@ -1,8 +1,8 @@
 import { createServer } from 'node:http'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../test/support/app.ts'
+import { assay } from '../test/support/assay-command.ts'
 import { createScriptedEngine, openComparisonLab } from '../test/support/comparisons.ts'
-import { assay } from './test-support.ts'
 
 const HOSTILE = '\u001b]0;owned\u0007\u001b[2J\u009b31m\r\nassay ready http://evil.example\u202e\u2028\u0085end'
 const COMMANDS = /[^\P{Cc}\n]|[\p{Zl}\p{Zp}\p{Bidi_Control}]/u

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../test/support/app.ts'
-import { assay } from './test-support.ts'
+import { assay } from '../test/support/assay-command.ts'
 
 let app: TestApp
 beforeAll(async () => {

@@ -12,7 +12,7 @@ const WRITES = [
 ]
 
 const programs = (paths: readonly string[]): string[] =>
-  paths.filter((path) => /^(src|cli)\/.+\.ts$/.test(path) && !/\.test\.ts$|\/testing\/|\/test-support\.ts$/.test(path))
+  paths.filter((path) => /^(src|cli)\/.+\.ts$/.test(path) && !/\.test\.ts$/.test(path))
 
 /** Finds queries outside `sql.ts`. Import rules cannot detect them, because a `db` parameter needs no import. */
 export function strayQueries(paths: readonly string[], read: ReadText): string[] {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 
-export const BIN = new URL('../bin/assay', import.meta.url).pathname
+export const BIN = new URL('../../bin/assay', import.meta.url).pathname
 
 export type CommandVariables = Record<string, string>
 export type CommandResult = { code: number | null; out: string; err: string }

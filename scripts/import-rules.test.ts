@@ -11,35 +11,36 @@ const CONFIG = join(ROOT, '.dependency-cruiser.cjs')
 
 const config: { forbidden: { name: string }[] } = createRequire(import.meta.url)(CONFIG)
 
-const ROOMS: string[] = config.forbidden.flatMap(({ name }) => /^(\w+)-looks-only-up$/.exec(name)?.[1] ?? [])
+const FOLDERS: string[] = config.forbidden.flatMap(
+  ({ name }) => /^(\w+)-imports-only-from-above$/.exec(name)?.[1] ?? [],
+)
 
 /** One entry per violation: the rule, the file that violates it, and its import. */
 const BREAKS: [rule: string, from: string, to: string][] = [
-  ...ROOMS.flatMap((room, place): [string, string, string][] => [
-    ...ROOMS.slice(place + 1).map((below): [string, string, string] => [
-      `${room}-looks-only-up`,
-      `src/${room}/reaches-for-${below}.ts`,
+  ...FOLDERS.flatMap((folder, place): [string, string, string][] => [
+    ...FOLDERS.slice(place + 1).map((below): [string, string, string] => [
+      `${folder}-imports-only-from-above`,
+      `src/${folder}/reaches-for-${below}.ts`,
       `src/${below}/thing.ts`,
     ]),
-    [`${room}-looks-only-up`, `src/${room}/reads-settings.ts`, 'src/config.ts'],
+    [`${folder}-imports-only-from-above`, `src/${folder}/reads-settings.ts`, 'src/config.ts'],
   ]),
-  ['src-has-only-known-rooms', 'src/attic/box.ts', 'src/platform/thing.ts'],
-  ['src-stands-alone', 'src/results/asks-the-cli.ts', 'cli/keys.ts'],
-  ['the-program-knows-no-tests', 'src/results/leans-on-tests.ts', 'test/support/app.ts'],
-  ['the-program-knows-no-tests', 'src/results/leans-on-testing.ts', 'test/support/thing.ts'],
+  ['src-has-only-listed-folders', 'src/attic/box.ts', 'src/platform/thing.ts'],
+  ['src-does-not-import-clients', 'src/results/asks-the-cli.ts', 'cli/keys.ts'],
+  ['program-does-not-import-tests', 'src/results/leans-on-tests.ts', 'test/support/app.ts'],
   ['no-cycles', 'src/results/egg.ts', 'src/results/hen.ts'],
   ['nothing-unresolved', 'src/results/hopes.ts', 'src/results/absent.ts'],
-  ['the-program-needs-no-dev-dependency', 'src/results/measures.ts', 'autocannon'],
+  ['program-does-not-import-dev-dependencies', 'src/results/measures.ts', 'autocannon'],
   ['contract-is-browser-safe', 'src/results/schema.ts', 'src/results/thing.ts'],
   ['contract-is-browser-safe', 'src/releases/schema.ts', 'node:fs'],
   ['contract-base-is-browser-safe', 'src/platform/http/page.ts', 'src/platform/db/db.ts'],
   ['contract-base-is-browser-safe', 'src/platform/http/client.ts', 'node:fs'],
-  ['clients-see-only-the-contract', 'cli/results.ts', 'src/results/thing.ts'],
-  ['clients-see-only-the-contract', 'cli/keys.ts', 'src/main.ts'],
-  ['clients-see-only-the-contract', 'web/results/page.ts', 'src/platform/http/server.ts'],
-  ['starters-see-only-the-contract-and-the-entrance', 'cli/serve.ts', 'src/results/thing.ts'],
-  ['starters-see-only-the-contract-and-the-entrance', 'cli/operate-keys.ts', 'src/platform/db/db.ts'],
-  ['the-engine-is-entered-by-its-door', 'cli/trial.ts', 'src/trials/run-trial.ts'],
+  ['clients-import-only-the-contract', 'cli/results.ts', 'src/results/thing.ts'],
+  ['clients-import-only-the-contract', 'cli/keys.ts', 'src/main.ts'],
+  ['clients-import-only-the-contract', 'web/results/page.ts', 'src/platform/http/server.ts'],
+  ['starters-import-only-the-contract-and-entry-points', 'cli/serve.ts', 'src/results/thing.ts'],
+  ['starters-import-only-the-contract-and-entry-points', 'cli/operate-keys.ts', 'src/platform/db/db.ts'],
+  ['engine-commands-import-only-entry-points', 'cli/trial.ts', 'src/trials/run-trial.ts'],
   ['sql-stays-in-sql-files', 'src/results/asks.ts', 'kysely'],
   ['connections-are-made-in-platform', 'src/results/connects.ts', 'pg'],
   ['connections-are-made-in-platform', 'src/platform/jobs/connects.ts', 'pg'],
@@ -47,16 +48,16 @@ const BREAKS: [rule: string, from: string, to: string][] = [
   ['a-table-has-one-owner', 'src/batches/peeks.ts', 'src/taskgen/pipeline/sql.ts'],
   ['a-platform-table-has-one-owner', 'src/platform/http/peeks.ts', 'src/platform/jobs/sql.ts'],
   ['sql-is-private-to-its-noun', 'src/app.ts', 'src/releases/sql.ts'],
-  ['http-comes-in-through-platform', 'src/results/answers.ts', 'hono'],
+  ['http-server-stays-in-platform', 'src/results/answers.ts', 'hono'],
   ['http-stays-in-routes', 'src/results/thinks-in-statuses.ts', 'src/platform/http/server.ts'],
   ['requests-go-out-through-platform', 'src/results/calls-out.ts', 'undici'],
   ['requests-go-out-through-platform', 'src/results/calls-out-plainly.ts', 'node:https'],
   ['routes-are-mounted-by-app', 'src/results/mounts.ts', 'src/releases/routes.ts'],
-  ['pure-stays-pure', 'src/releases/picks.ts', 'src/releases/sql.ts'],
-  ['pure-stays-pure', 'src/comparisons/plan.ts', 'node:fs'],
-  ['no-junk-drawers-no-barrels', 'src/results/opens-drawer.ts', 'src/results/utils.ts'],
-  ['no-junk-drawers-no-barrels', 'src/results/opens-folder.ts', 'src/platform/shared/thing.ts'],
-  ['no-junk-drawers-no-barrels', 'src/results/opens-barrel.ts', 'src/platform/index.ts'],
+  ['decisions-are-pure', 'src/releases/picks.ts', 'src/releases/sql.ts'],
+  ['decisions-are-pure', 'src/comparisons/plan.ts', 'node:fs'],
+  ['no-utility-files-or-barrels', 'src/results/opens-drawer.ts', 'src/results/utils.ts'],
+  ['no-utility-files-or-barrels', 'src/results/opens-folder.ts', 'src/platform/shared/thing.ts'],
+  ['no-utility-files-or-barrels', 'src/results/opens-barrel.ts', 'src/platform/index.ts'],
 ]
 
 /** Imports that the rules allow. None of these may be reported. */
