@@ -18,22 +18,23 @@ const BIN = new URL('../bin/assay', import.meta.url).pathname
 
 export const scanBench: BenchMeasurement = {
   name: 'Scan',
-  about: `\`assay scan\` on a clone of ${COMMITS} commits, ${FILES} files and ${PULL_REQUESTS} pull requests, a third of them merges and the others squashed, of which about a fifth are candidates. The memory is that of the command with all git processes that it starts.`,
+  about: `\`assay scan\` on a clone of ${COMMITS} commits, ${FILES} files and ${PULL_REQUESTS} pull requests, a third of them merges and the others squashed, of which about a fifth are candidates. Memory includes all git processes that the command starts.`,
   run: async () => {
     const folder = mkdtempSync(join(tmpdir(), 'assay-bench-scan-'))
     try {
       await writeHistory(join(folder, 'clone'), history())
-      const first = await scanned(folder)
-      const second = await scanned(folder)
-      if (first.out !== second.out) throw new Error('The second scan found something else.')
+      const first = await runScan(folder)
+      const second = await runScan(folder)
+      if (first.out !== second.out) throw new Error('The second scan returned a different result.')
       const { funnel } = Scan.parse(JSON.parse(first.out))
-      if (funnel.recognised !== PULL_REQUESTS) throw new Error(`${funnel.recognised} pull requests were recognised.`)
+      if (funnel.recognised !== PULL_REQUESTS)
+        throw new Error(`${funnel.recognised} of ${PULL_REQUESTS} pull requests were recognised.`)
       const { easy, medium, hard } = funnel.candidates
       return [
         atMost('the first scan', first.seconds, 60, seconds),
-        atMost('its memory, at most', first.memory, 400, mebibytes),
+        atMost('peak memory of the first scan', first.memory, 400, mebibytes),
         atMost('the second scan', second.seconds, 5, seconds),
-        note('its memory, at most', mebibytes(second.memory)),
+        note('peak memory of the second scan', mebibytes(second.memory)),
         note('candidates', `${easy} easy, ${medium} medium, ${hard} hard`),
       ]
     } finally {
@@ -49,21 +50,21 @@ const Scan = z.object({
   }),
 })
 
-async function scanned(folder: string) {
+async function runScan(folder: string) {
   const started = performance.now()
   const env = { PATH: process.env.PATH ?? '', HOME: folder, XDG_CACHE_HOME: join(folder, 'cache') }
   const child = spawn(process.execPath, [BIN, 'scan', join(folder, 'clone'), '--json'], { env })
   let memory = 0
-  const watch = setInterval(() => {
+  const sampler = setInterval(() => {
     memory = Math.max(memory, memoryOf(child.pid ?? 0))
   }, 20)
   const [out, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')])
-  clearInterval(watch)
+  clearInterval(sampler)
   if (code !== 0) throw new Error(`assay scan ended with ${code}.`)
   return { out, memory, seconds: (performance.now() - started) / 1000 }
 }
 
-/** Peak memory in MiB, including child processes. */
+/** Returns the current memory of a process and its descendants, in MiB. */
 function memoryOf(root: number): number {
   const parents = new Map<number, number>()
   for (const name of readdirSync('/proc').filter((each) => /^\d+$/.test(each))) {
@@ -80,21 +81,21 @@ function statusOf(pid: string): string {
   try {
     return readFileSync(`/proc/${pid}/status`, 'utf8')
   } catch {
-    return '' // it has ended
+    return '' // The process has ended.
   }
 }
 
-/** Every fourth change is a pull request; every third of those is a merge with two commits. */
+/** Generates commits of which about a quarter are pull requests; every third of those is a merge with two commits. */
 function* history(): Generator<HistoryCommit> {
   yield {
     message: 'start',
     files: Object.fromEntries(Array.from({ length: FILES }, (_, n) => [pathOf(n), textOf(n, 0)])),
   }
   const merges = Math.floor(PULL_REQUESTS / 3)
-  const landings = COMMITS - 1 - merges
+  const mainlineCommits = COMMITS - 1 - merges
   let pull = 0
-  for (let n = 1; n <= landings; n += 1) {
-    const isPull = pull < Math.floor((n * PULL_REQUESTS) / landings)
+  for (let n = 1; n <= mainlineCommits; n += 1) {
+    const isPull = pull < Math.floor((n * PULL_REQUESTS) / mainlineCommits)
     if (isPull) pull += 1
     const at = START + n * HOUR
     yield isPull
@@ -107,22 +108,23 @@ const WORDS = ['Fix the parser', 'Add an option', 'Make it quick', 'Handle the e
 
 /** Uses the mix of real repositories: bots 8 %, chores 23 %, no source 27 %, no tests 18 %, sizes 4 %. */
 function pullRequest(pull: number, n: number): HistoryCommit {
-  const place = (pull * 37) % 100
+  const percentile = (pull * 37) % 100
   const isMerge = pull % 3 === 0
-  const title = place < 31 && place >= 8 ? `chore: tidy ${n}` : `${WORDS[n % WORDS.length]} ${n}`
+  const title = percentile < 31 && percentile >= 8 ? `chore: tidy ${n}` : `${WORDS[n % WORDS.length]} ${n}`
   const message = isMerge
-    ? `Merge pull request #${pull} from ${place < 8 ? 'acme/dependabot/npm' : 'ada/fix'}\n\n${title}`
+    ? `Merge pull request #${pull} from ${percentile < 8 ? 'acme/dependabot/npm' : 'ada/fix'}\n\n${title}`
     : `${title} (#${pull})`
-  return { message, isMerge, author: place < 8 ? 'dependabot[bot]' : 'Ada', files: changedBy(place, n) }
+  return { message, isMerge, author: percentile < 8 ? 'dependabot[bot]' : 'Ada', files: changedFiles(percentile, n) }
 }
 
-function changedBy(place: number, n: number): Record<string, string> {
+function changedFiles(percentile: number, n: number): Record<string, string> {
   const source = { [pathOf(n % FILES)]: textOf(n % FILES, n) }
   const tests = { [`tests/test_${n % 500}.py`]: textOf(n, n) }
-  if (place < 31) return { ...source, ...tests }
-  if (place < 58) return place % 2 === 0 ? { 'README.md': textOf(1, n) } : { 'package.json': `{"version": "${n}"}\n` }
-  if (place < 76) return source
-  if (place < 80) return { [pathOf(n % FILES)]: textOf(n % FILES, n).repeat(40), ...tests }
+  if (percentile < 31) return { ...source, ...tests }
+  if (percentile < 58)
+    return percentile % 2 === 0 ? { 'README.md': textOf(1, n) } : { 'package.json': `{"version": "${n}"}\n` }
+  if (percentile < 76) return source
+  if (percentile < 80) return { [pathOf(n % FILES)]: textOf(n % FILES, n).repeat(40), ...tests }
   const width = [1, 1, 2, 3, 6][n % 5] ?? 1
   const more = Array.from({ length: width }, (_, at) => (n + at * 7) % FILES)
   return { ...Object.fromEntries(more.map((file) => [pathOf(file), textOf(file, n)])), ...tests }

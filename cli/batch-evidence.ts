@@ -16,19 +16,20 @@ export function stageLines({ stage, seconds, reused, evidence }: EvidenceStage):
   return [`${head} ${first}`, ...more.map((line) => `    ${line}`)]
 }
 
-const DESCRIBE: Record<string, (found: EvidenceFields) => string[] | undefined> = {
+/** Describes the evidence by stage. Returns undefined if the evidence has an unknown shape. */
+const DESCRIBE: Record<string, (evidence: EvidenceFields) => string[] | undefined> = {
   split: ({ tests }) => (isTexts(tests) ? ['tests of the pull request:', ...shortenList(tests)] : undefined),
   environment: environment,
   execution: execution,
   authoring: ({ specSource, rounds }) =>
-    isKnown(specSource, rounds)
+    areKnown(specSource, rounds)
       ? [`written from ${SOURCES[String(specSource)] ?? specSource}, in ${rounds} ${rounds === 1 ? 'round' : 'rounds'}`]
       : undefined,
   lint: ({ findings }) => (Array.isArray(findings) && findings.length === 0 ? ['no findings'] : undefined),
   validation: validation,
   review: review,
   difficulty: ({ prior, judged, final, confidence }) =>
-    isKnown(prior, final)
+    areKnown(prior, final)
       ? [`${final}; by size ${prior}, by review ${judged ?? '-'}; confidence ${confidence}`]
       : undefined,
 }
@@ -40,9 +41,9 @@ const SOURCES: Record<string, string> = {
 
 function environment({ foundBy, runner, health }: EvidenceFields): string[] | undefined {
   const { tests, passed } = fieldsOf(health)
-  if (!isKnown(foundBy, runner, tests, passed)) return undefined
-  const who = foundBy === 'model' ? "built by a model's recipe" : 'built by rules'
-  return [`${who}, for ${runner}; ${passed} of ${tests} tests of the base pass offline`]
+  if (!areKnown(foundBy, runner, tests, passed)) return undefined
+  const origin = foundBy === 'model' ? "built by a model's recipe" : 'built by rules'
+  return [`${origin}, for ${runner}; ${passed} of ${tests} tests of the base pass offline`]
 }
 
 function execution({ failToPass, passToPass, runs, ablation, messages }: EvidenceFields): string[] | undefined {
@@ -72,9 +73,9 @@ function review({ passes, minutes, model, flags }: EvidenceFields): string[] | u
   if (!Array.isArray(passes) || !Array.isArray(minutes)) return undefined
   const reviews = passes.map((pass) => fieldsOf(fieldsOf(pass).reading)).filter(({ items }) => Array.isArray(items))
   const assertions = reviews[0]?.assertions
-  const own = Array.isArray(flags) && flags.includes('self_verified') ? ', same provider as the author' : ''
+  const sameProvider = Array.isArray(flags) && flags.includes('self_verified') ? ', same provider as the author' : ''
   return [
-    `passes by ${fieldsOf(model).catalogId}${own}: ${reviews.length}; estimated minutes: ${minutes.join(', ')}; assertions and their support:`,
+    `passes by ${fieldsOf(model).catalogId}${sameProvider}: ${reviews.length}; estimated minutes: ${minutes.join(', ')}; assertions and their support:`,
     ...shortenList(Array.isArray(assertions) ? assertions.map(supportLine) : []),
   ]
 }
@@ -92,7 +93,7 @@ const fieldsOf = (value: unknown): EvidenceFields =>
 const isTexts = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every((each) => typeof each === 'string')
 
-const isKnown = (...values: unknown[]): boolean => values.every((value) => value !== undefined && value !== null)
+const areKnown = (...values: unknown[]): boolean => values.every((value) => value !== undefined && value !== null)
 
 const shortenList = (lines: readonly string[]): string[] => [
   ...lines.slice(0, NAMES_MAX),

@@ -51,7 +51,7 @@ import { stageJob } from './taskgen/pipeline/stage-job.ts'
 import { isModelInUse as isModelInUseByBatch } from './taskgen/pipeline/waiting.ts'
 import { deliverJob, sweepDeliveries } from './webhooks/deliver.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
-import type { By } from './workspaces/audit.ts'
+import type { AuditActor } from './workspaces/audit.ts'
 import { createAuthenticator, createOperatorKeyTest } from './workspaces/authenticate.ts'
 import { workspaceRoutes } from './workspaces/routes.ts'
 import { deleteExpiredSessions } from './workspaces/sessions.ts'
@@ -101,9 +101,9 @@ const toRepositoryDeps = (services: Services) => ({
   isBusy: async (db: Db, key: number) => (await hasOpenBatches(db, key)) || (await hasOpenComparisons(db, key)),
   findPublicRelease,
   hasReleases,
-  withdrawPublicRelease: (tx: Db, by: By, repository: number, reason: string) =>
+  withdrawPublicRelease: (tx: Db, by: AuditActor, repository: number, reason: string) =>
     withdrawPublicRelease({ updateResults }, tx, { by, repository, reason }),
-  applyVisibility: (tx: Db, by: By, repository: number, visibility: 'public' | 'private') =>
+  applyVisibility: (tx: Db, by: AuditActor, repository: number, visibility: 'public' | 'private') =>
     applyVisibility({ updateResults }, tx, { by, repository, visibility }),
   forget: services.results.forget,
 })

@@ -25,7 +25,7 @@ import {
   toUsd,
   Waiting,
 } from '../taskgen/schema.ts'
-import { type By, record } from '../workspaces/audit.ts'
+import { type AuditActor, record } from '../workspaces/audit.ts'
 import { keepArchive } from './archives.ts'
 import { enqueueImport, importJobId } from './import.ts'
 import { archiveGone, type BatchRun } from './schema.ts'
@@ -42,7 +42,7 @@ type ImportBatchDeps = { db: Db; blobs: Blobs }
  */
 type ImportBatchInput = { repository: number; path: string; db: Db }
 
-export async function importBatch(deps: ImportBatchDeps, by: By, { repository, path, db }: ImportBatchInput) {
+export async function importBatch(deps: ImportBatchDeps, by: AuditActor, { repository, path, db }: ImportBatchInput) {
   const id = newId()
   const archive = await keepArchive(deps, id, path)
   const run = await transact(db, async (tx) => {
@@ -57,7 +57,7 @@ export async function importBatch(deps: ImportBatchDeps, by: By, { repository, p
 type CreateBatchInput = { repository: number; options: GenerationOptions; wish: NewBatch }
 
 /** Validates the request against the available options, then stores the batch together with its first job. */
-export async function createBatch(db: Db, by: By, { repository, options, wish }: CreateBatchInput) {
+export async function createBatch(db: Db, by: AuditActor, { repository, options, wish }: CreateBatchInput) {
   const generation = resolveGeneration(options, wish.generation)
   const id = newId()
   const run = await transact(db, async (tx) => {
@@ -106,7 +106,7 @@ export async function readRun(db: Db, id: string): Promise<BatchRun> {
 }
 
 /** Cancels a batch. Idempotent. */
-export async function cancelBatch(db: Db, by: By, { id }: batchState.BatchRow): Promise<BatchRun> {
+export async function cancelBatch(db: Db, by: AuditActor, { id }: batchState.BatchRow): Promise<BatchRun> {
   const jobs = await transact(db, async (tx) => {
     if (!(await batchState.lockOpenBatch(tx, id))) return []
     await batchState.cancelBatch(tx, id)
@@ -125,7 +125,7 @@ type ResumeBatchInput = { budgetUsd?: number | undefined }
 /** Resumes a batch after a failure, a cancellation or a wait. A no-op for work that is already running. */
 export async function resumeBatch(
   db: Db,
-  by: By,
+  by: AuditActor,
   found: batchState.BatchRow,
   { budgetUsd }: ResumeBatchInput,
 ): Promise<BatchRun> {
@@ -149,7 +149,7 @@ async function lookAgain(tx: Db, id: string): Promise<void> {
   await enqueueDiscovery(tx, id)
 }
 
-async function reopenIfWorthIt(tx: Db, by: By, row: batchState.BatchRow): Promise<void> {
+async function reopenIfWorthIt(tx: Db, by: AuditActor, row: batchState.BatchRow): Promise<void> {
   if (row.step === 'unpack' && row.archive === null) throw new Problem(archiveGone, 'Send the archive again.')
   const isWorthIt = (await rows.retryBrokenTasks(tx, row.id)) || row.state !== 'completed'
   if (!isWorthIt) return

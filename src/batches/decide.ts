@@ -10,7 +10,7 @@ import { INSTRUCTION_FILE } from '../taskgen/pipeline/input-digest.ts'
 import { deleteReviewEvidence, storeTask } from '../taskgen/pipeline/store-task.ts'
 import { isOpen, toRunId } from '../taskgen/schema.ts'
 import { openScratchFolder } from '../trials/scratch-folder.ts'
-import { type By, record } from '../workspaces/audit.ts'
+import { type AuditActor, record } from '../workspaces/audit.ts'
 import { enqueueImport } from './import.ts'
 import { type BatchTask, batchStopped, fileNotEditable, taskChanged, taskNotGreen, taskNotReady } from './schema.ts'
 import * as rows from './sql.ts'
@@ -29,7 +29,7 @@ type DecisionMode = 'alone' | 'bulk'
 /** Stores all decisions or none. A decision applies only to the digest that was reviewed. */
 export function decide(
   db: Db,
-  by: By,
+  by: AuditActor,
   batch: string,
   wishes: readonly DecisionInput[],
   manner: DecisionMode,
@@ -126,7 +126,12 @@ type FileEdit = { path: string; content: string }
  * Puts other text into a file. What depends on it is validated again: of a generated task only the instruction can be
  * changed, and nothing is executed again for that; an imported one is tried as if it had just come.
  */
-export async function editFile(deps: EditFileDeps, by: By, row: FullTaskRow, edit: FileEdit): Promise<FullTaskRow> {
+export async function editFile(
+  deps: EditFileDeps,
+  by: AuditActor,
+  row: FullTaskRow,
+  edit: FileEdit,
+): Promise<FullTaskRow> {
   requireEditable(row, edit.path)
   const kept = await storeEditedTask(deps, row, edit)
   await transact(deps.db, async (tx) => {

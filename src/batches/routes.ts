@@ -7,7 +7,7 @@ import { type Route, route } from '../platform/http/route.ts'
 import { type RepositoryDeps, readRepository, requireConnectable, requireRepository } from '../repos/repos.ts'
 import { readOptions } from '../taskgen/pipeline/options.ts'
 import { type PreviewDeps, previewBatch } from '../taskgen/pipeline/preview.ts'
-import { by } from '../workspaces/audit.ts'
+import { toAuditActor } from '../workspaces/audit.ts'
 import { cancelBatch, createBatch, importBatch, listBatches, readBatchRow, readRun, resumeBatch } from './batches.ts'
 import { decide, type EditFileDeps, editFile } from './decide.ts'
 import { batchEvents } from './events.ts'
@@ -53,10 +53,13 @@ const generationRoutes = (deps: BatchRoutesDeps): Route[] => [
   ),
   route(
     schema.createBatch,
-    ({ caller, params }) => requireRepository(deps, by(caller), toRepositoryRef({ caller, params })),
+    ({ caller, params }) => requireRepository(deps, toAuditActor(caller), toRepositoryRef({ caller, params })),
     async ({ db, caller, body, requestId }, { key }) => {
       const options = await readOptions({ ...deps, db }, caller.workspace)
-      return reply(202, await createBatch(db, by(caller, requestId), { repository: key, options, wish: body }))
+      return reply(
+        202,
+        await createBatch(db, toAuditActor(caller, requestId), { repository: key, options, wish: body }),
+      )
     },
   ),
   route(schema.previewBatch, findRepository, async ({ caller, body, signal, onProgress }, row) => {
@@ -69,15 +72,18 @@ function startRoutes(deps: BatchRoutesDeps): Route[] {
   return [
     route(
       schema.importBatch,
-      ({ caller, params }) => requireRepository(deps, by(caller), toRepositoryRef({ caller, params })),
+      ({ caller, params }) => requireRepository(deps, toAuditActor(caller), toRepositoryRef({ caller, params })),
       async ({ db, caller, upload, requestId }, { key }) =>
-        reply(202, await importBatch(deps, by(caller, requestId), { repository: key, path: upload.path, db })),
+        reply(
+          202,
+          await importBatch(deps, toAuditActor(caller, requestId), { repository: key, path: upload.path, db }),
+        ),
     ),
     route(schema.cancelBatch, findBatch, async ({ db, caller, requestId }, row) =>
-      reply(202, await cancelBatch(db, by(caller, requestId), row)),
+      reply(202, await cancelBatch(db, toAuditActor(caller, requestId), row)),
     ),
     route(schema.resumeBatch, findBatch, async ({ db, caller, body, requestId }, row) =>
-      reply(202, await resumeBatch(db, by(caller, requestId), row, body)),
+      reply(202, await resumeBatch(db, toAuditActor(caller, requestId), row, body)),
     ),
   ]
 }
@@ -107,7 +113,10 @@ const taskRoutes = (deps: BatchRoutesDeps): Route[] => [
     async ({ db, caller, params, body, ifMatch, requestId }, { row, file }) => {
       requireMatch(ifMatch, toEtag(file))
       const { path } = params
-      const changed = await editFile({ ...deps, db }, by(caller, requestId), row, { path, content: body.content })
+      const changed = await editFile({ ...deps, db }, toAuditActor(caller, requestId), row, {
+        path,
+        content: body.content,
+      })
       return reply(202, await readDetail(db, changed), { etag: toEtag(readFileFacts(changed, path)) })
     },
   ),
@@ -119,11 +128,11 @@ const taskRoutes = (deps: BatchRoutesDeps): Route[] => [
 
 const decisionRoutes = (): Route[] => [
   route(schema.decideTask, findTask, async ({ db, caller, body, requestId }, row) => {
-    const [task] = await decide(db, by(caller, requestId), row.batch, [{ taskId: row.id, ...body }], 'alone')
+    const [task] = await decide(db, toAuditActor(caller, requestId), row.batch, [{ taskId: row.id, ...body }], 'alone')
     if (!task) throw new Error('A decision was made about nothing.')
     return reply(200, task)
   }),
   route(schema.decideTasks, findBatch, async ({ db, caller, body, requestId }, row) =>
-    reply(200, { tasks: await decide(db, by(caller, requestId), row.id, body.decisions, 'bulk') }),
+    reply(200, { tasks: await decide(db, toAuditActor(caller, requestId), row.id, body.decisions, 'bulk') }),
   ),
 ]

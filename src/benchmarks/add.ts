@@ -21,7 +21,7 @@ import { type Db, transact } from '../platform/db/db.ts'
 import { newId } from '../platform/ids.ts'
 import { invalidRequest, Problem } from '../platform/problem.ts'
 import { emitEvent } from '../webhooks/emit.ts'
-import { type By, record } from '../workspaces/audit.ts'
+import { type AuditActor, record } from '../workspaces/audit.ts'
 import { toBenchmark } from './benchmarks.ts'
 import type { AddProgress, Benchmark, BenchmarkFinding } from './schema.ts'
 import * as schema from './schema.ts'
@@ -43,7 +43,7 @@ type AddBenchmarkResult = { kind: 'added' | 'unchanged'; benchmark: Benchmark }
 /** Adds a dataset. Stores nothing unless every task passes the safety check. */
 export async function addBenchmark(
   deps: AddBenchmarkDeps,
-  by: By,
+  by: AuditActor,
   text: string,
   options: AddBenchmarkOptions,
 ): Promise<AddBenchmarkResult> {
@@ -161,7 +161,7 @@ const sortKey = ({ severity, task, path, rule }: BenchmarkFinding): string => [s
 type CheckedDataset = { text: string; dataset: DownloadedDataset; warnings: BenchmarkFinding[] }
 
 /** Stores the benchmark. Unchanged content is a no-op, also if a concurrent request stored it. */
-function keep(db: Db, by: By, { text, dataset, warnings }: CheckedDataset): Promise<AddBenchmarkResult> {
+function keep(db: Db, by: AuditActor, { text, dataset, warnings }: CheckedDataset): Promise<AddBenchmarkResult> {
   const ref = { workspaceId: by.workspaceId, datasetOrg: dataset.org, dataset: dataset.name }
   return transact(db, async (tx) => {
     await rows.lockBenchmark(tx, ref)

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type Db, transact } from '../platform/db/db.ts'
 import { type Page, toPage } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
-import { type By, record } from '../workspaces/audit.ts'
+import { type AuditActor, record } from '../workspaces/audit.ts'
 import { type Benchmark, BenchmarkFinding, BenchmarkTask } from './schema.ts'
 import * as rows from './sql.ts'
 
@@ -39,7 +39,11 @@ async function withCalibration(db: Db, benchmarks: rows.BenchmarkRow[]): Promise
   })
 }
 
-export function removeBenchmark(db: Db, by: By, { datasetOrg, dataset }: Omit<rows.BenchmarkRef, 'workspaceId'>) {
+export function removeBenchmark(
+  db: Db,
+  by: AuditActor,
+  { datasetOrg, dataset }: Omit<rows.BenchmarkRef, 'workspaceId'>,
+) {
   const ref = { workspaceId: by.workspaceId, datasetOrg, dataset }
   return transact(db, async (tx) => {
     await rows.lockBenchmark(tx, ref)

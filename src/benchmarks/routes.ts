@@ -1,6 +1,6 @@
 import { reply } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
-import { by } from '../workspaces/audit.ts'
+import { toAuditActor } from '../workspaces/audit.ts'
 import { type AddBenchmarkDeps, addBenchmark } from './add.ts'
 import { listBenchmarks, readBenchmark, removeBenchmark } from './benchmarks.ts'
 import { startCalibration } from './calibrate.ts'
@@ -8,7 +8,10 @@ import * as schema from './schema.ts'
 
 export const benchmarkRoutes = (deps: AddBenchmarkDeps): Route[] => [
   route(schema.addBenchmark, async ({ caller, body, requestId, signal, onProgress }) => {
-    const { kind, benchmark } = await addBenchmark(deps, by(caller, requestId), body.reference, { signal, onProgress })
+    const { kind, benchmark } = await addBenchmark(deps, toAuditActor(caller, requestId), body.reference, {
+      signal,
+      onProgress,
+    })
     const status = kind === 'added' ? 201 : 200
     if (!body.calibrate) return reply(status, benchmark)
     const { datasetOrg, dataset } = benchmark
@@ -21,7 +24,7 @@ export const benchmarkRoutes = (deps: AddBenchmarkDeps): Route[] => [
     reply(200, await readBenchmark(db, { workspaceId: caller.workspace.id, ...params })),
   ),
   route(schema.removeBenchmark, async ({ db, caller, params, requestId }) => {
-    await removeBenchmark(db, by(caller, requestId), params)
+    await removeBenchmark(db, toAuditActor(caller, requestId), params)
     return reply(204)
   }),
 ]

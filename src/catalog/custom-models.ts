@@ -6,7 +6,7 @@ import { type Page, toPage } from '../platform/http/page.ts'
 import { newId } from '../platform/ids.ts'
 import { refuseUrl } from '../platform/outbound/outbound.ts'
 import { invalidRequest, notFound, Problem } from '../platform/problem.ts'
-import { type By, record } from '../workspaces/audit.ts'
+import { type AuditActor, record } from '../workspaces/audit.ts'
 import type { Model } from './model.ts'
 import { type CustomModel, modelExists, modelInUse, modelNameSpent, type NewModel } from './schema.ts'
 import * as rows from './sql.ts'
@@ -29,7 +29,7 @@ export type CustomModelDeps = {
 /** Adds a model. An existing one only accepts a new label and new prices, so that past comparisons stay valid. */
 export async function addModel(
   db: Db,
-  by: By,
+  by: AuditActor,
   input: NewModel,
 ): Promise<{ kind: 'added' | 'same'; model: CustomModel }> {
   requireValid(input)
@@ -51,7 +51,12 @@ export async function listModelPage(db: Db, workspaceId: string, page: Page) {
   return { models: items, nextCursor }
 }
 
-export async function removeModel({ isModelInUse }: CustomModelDeps, db: Db, by: By, catalogId: string): Promise<void> {
+export async function removeModel(
+  { isModelInUse }: CustomModelDeps,
+  db: Db,
+  by: AuditActor,
+  catalogId: string,
+): Promise<void> {
   await transact(db, async (tx) => {
     const row = await rows.findModelRow(tx, by.workspaceId, toSlug(catalogId))
     if (!row || row.removed_at) throw new Problem(notFound, `Model ${catalogId} not found.`)

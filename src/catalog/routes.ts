@@ -1,19 +1,19 @@
 import { reply } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
-import { by } from '../workspaces/audit.ts'
+import { toAuditActor } from '../workspaces/audit.ts'
 import { addModel, type CustomModelDeps, listModelPage, removeModel } from './custom-models.ts'
 import * as schema from './schema.ts'
 
 export const modelRoutes = (tools: CustomModelDeps): Route[] => [
   route(schema.addModel, async ({ db, caller, body, requestId }) => {
-    const { kind, model } = await addModel(db, by(caller, requestId), body)
+    const { kind, model } = await addModel(db, toAuditActor(caller, requestId), body)
     return reply(kind === 'added' ? 201 : 200, model)
   }),
   route(schema.listModels, async ({ db, caller, query }) =>
     reply(200, await listModelPage(db, caller.workspace.id, query)),
   ),
   route(schema.removeModel, async ({ db, caller, params, requestId }) => {
-    await removeModel(tools, db, by(caller, requestId), `custom/${params.slug}`)
+    await removeModel(tools, db, toAuditActor(caller, requestId), `custom/${params.slug}`)
     return reply(204)
   }),
 ]

@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import { LEVELS, PROTOCOLS } from '../harnesses/model-access.ts'
-import written from './models.json' with { type: 'json' }
+import modelsJson from './models.json' with { type: 'json' }
 import { DatedPrices } from './prices.ts'
 
 const Level = z.enum(LEVELS)
 
+/** How a reasoning level is requested. `off`: reasoning is switched off explicitly. `nothing`: no field is sent. */
 const WireLevel = z.union([
   z.strictObject({ effort: z.string().min(1) }),
   z.strictObject({ budgetTokens: z.number().int().min(1) }),
@@ -15,8 +16,8 @@ const WireLevel = z.union([
 const ModelLevel = z.strictObject({ level: Level, wire: WireLevel })
 
 /**
- * Source of the knowledge cutoff, which price lists do not contain. `maker`: its maker, read by hand. `confirmed`: also
- * models.dev, as included in OpenCode 1.18.18. Null: unknown.
+ * Source of the knowledge cutoff, which price lists do not contain. `maker`: copied by hand from a publication of the
+ * model's maker. `confirmed`: the same, and models.dev (as included in OpenCode 1.18.18) agrees. Null: cutoff unknown.
  */
 export const CutoffSource = z.enum(['maker', 'confirmed']).nullable()
 
@@ -51,4 +52,4 @@ export const Snapshot = z.strictObject({
 export type Snapshot = z.infer<typeof Snapshot>
 
 /** Reviewed model data from public catalogs. Written only by `npm run catalog`. */
-export const snapshot: Snapshot = Snapshot.parse(written)
+export const snapshot: Snapshot = Snapshot.parse(modelsJson)

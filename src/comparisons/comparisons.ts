@@ -6,7 +6,7 @@ import { type Db, transact } from '../platform/db/db.ts'
 import { type Page, toPage } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { listRepositoryNames } from '../repos/repos.ts'
-import { type By, record } from '../workspaces/audit.ts'
+import { type AuditActor, record } from '../workspaces/audit.ts'
 import { requireCredentials, requireSize, resolveSettings } from './choices.ts'
 import { buildQuote } from './quote.ts'
 import { idReused } from './schema.ts'
@@ -33,7 +33,7 @@ type CreateComparisonInput = NewComparison & { tasks?: TaskChoice[] }
 /** Creates a comparison. Idempotent: the client chooses the id, and the same request again returns the same comparison. */
 export async function createComparison(
   deps: ScopeDeps,
-  by: By,
+  by: AuditActor,
   scopeRef: ScopeRef,
   input: CreateComparisonInput,
 ): Promise<Comparison> {
@@ -62,7 +62,7 @@ async function readExisting(db: Db, row: rows.ComparisonRow, hash: Buffer): Prom
 
 async function storeComparison(
   deps: CredentialTools,
-  by: By,
+  by: AuditActor,
   scope: rows.ComparisonScope,
   input: CreateComparisonInput,
   hash: Buffer,

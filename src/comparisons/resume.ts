@@ -2,7 +2,7 @@ import { findSandboxChoice } from '../catalog/sandboxes.ts'
 import { type CredentialDeps as CredentialTools, findCredential } from '../credentials/credentials.ts'
 import { setSharedBudget } from '../gateway/spend/spend.ts'
 import { type Db, transact } from '../platform/db/db.ts'
-import { type By, record } from '../workspaces/audit.ts'
+import { type AuditActor, record } from '../workspaces/audit.ts'
 import { rejectRequest } from './choices.ts'
 import { toMicros } from './comparisons.ts'
 import * as rows from './sql.ts'
@@ -16,7 +16,7 @@ type ResumeInput = { budgetUsd?: number | undefined; credentials?: Record<string
 /** Resumes a stopped comparison where it left off. Changes of budget and credentials also apply to a running one. */
 export async function resumeComparison(
   deps: CredentialTools,
-  by: By,
+  by: AuditActor,
   comparison: rows.ComparisonRow,
   input: ResumeInput,
 ) {
@@ -38,7 +38,11 @@ async function setBudget(tx: Db, workspaceId: string, key: number, budgetMicros:
   await setSharedBudget(tx, { id: toSharedBudgetId(key), workspaceId, budgetMicros })
 }
 
-async function continueComparison(tx: Db, by: By, { key, id, state, submitted_at }: rows.ComparisonRow): Promise<void> {
+async function continueComparison(
+  tx: Db,
+  by: AuditActor,
+  { key, id, state, submitted_at }: rows.ComparisonRow,
+): Promise<void> {
   if (state === 'canceled') await requeueTrialRows(tx, key, 'canceled')
   // A completed comparison without errored trials stays completed: reopening it would end it a second time.
   if (state === 'completed' && !(await requeueTrialRows(tx, key, 'errored'))) return
@@ -84,7 +88,7 @@ async function listProviders(db: Db, row: rows.ComparisonRow): Promise<Map<strin
 }
 
 /** Cancels all open trials. Idempotent. */
-export async function cancelComparison(db: Db, by: By, key: number): Promise<void> {
+export async function cancelComparison(db: Db, by: AuditActor, key: number): Promise<void> {
   const stopped = await transact(db, async (tx) => {
     const row = await rows.lockComparison(tx, key)
     if (!row || row.state === 'canceled' || row.state === 'completed') return []

@@ -8,7 +8,7 @@ import { reply, replyEvents, replyFile } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { readRepository } from '../repos/repos.ts'
-import { by } from '../workspaces/audit.ts'
+import { toAuditActor } from '../workspaces/audit.ts'
 import {
   createComparison,
   listComparisons,
@@ -66,7 +66,7 @@ const findRepository: FindScope = async ({ db, caller, params: { owner = '', nam
 const benchmarkRoutes = (deps: ComparisonDeps): Route[] => [
   route(inBenchmark.create, async ({ db, caller, params, body, requestId }) => {
     const scope = { kind: 'benchmark', owner: params.datasetOrg, name: params.dataset } as const
-    return reply(202, await createComparison({ ...deps, db }, by(caller, requestId), scope, body))
+    return reply(202, await createComparison({ ...deps, db }, toAuditActor(caller, requestId), scope, body))
   }),
   route(inBenchmark.quote, findAddedBenchmark, async ({ db, caller, body }, scope) =>
     reply(200, await quoteComparison(db, caller.workspace.id, scope, body)),
@@ -85,7 +85,7 @@ function throwNotAdded(error: unknown): never {
 const repositoryRoutes = (deps: ComparisonDeps): Route[] => [
   route(inRepository.create, async ({ db, caller, params: { owner, name }, body, requestId }) => {
     const scope = { kind: 'repository', owner, name } as const
-    return reply(202, await createComparison({ ...deps, db }, by(caller, requestId), scope, body))
+    return reply(202, await createComparison({ ...deps, db }, toAuditActor(caller, requestId), scope, body))
   }),
   route(inRepository.quote, findRepository, async ({ db, caller, body }, scope) =>
     reply(200, await quoteComparison(db, caller.workspace.id, scope, body)),
@@ -106,21 +106,22 @@ const scopeRoutes = (deps: ComparisonDeps, endpoints: ComparisonEndpoints, findS
 
 type ComparisonRequest = ScopeRequest & { params: { comparisonId: string } }
 
-const findRowWith = (findScope: FindScope) => async (request: ComparisonRequest) =>
+/** Returns a function that finds the comparison of a request. Throws not found. */
+const findComparisonIn = (findScope: FindScope) => async (request: ComparisonRequest) =>
   readComparisonRow(request.db, request.caller.workspace.id, await findScope(request), request.params.comparisonId)
 
 function lifecycleRoutes(deps: ComparisonDeps, endpoints: ComparisonEndpoints, findScope: FindScope): Route[] {
-  const find = findRowWith(findScope)
+  const find = findComparisonIn(findScope)
   const resumeRoute = (endpoint: ComparisonEndpoints['resume'] | ComparisonEndpoints['resumeShort']) =>
     route(endpoint, find, async ({ db, caller, body, requestId }, row) => {
-      await resumeComparison({ ...deps, db }, by(caller, requestId), row, body)
+      await resumeComparison({ ...deps, db }, toAuditActor(caller, requestId), row, body)
       return reply(202, await reloadStatus(db, deps.statistics, row))
     })
   return [
     resumeRoute(endpoints.resume),
     resumeRoute(endpoints.resumeShort),
     route(endpoints.cancel, find, async ({ db, caller, requestId }, row) => {
-      await cancelComparison(db, by(caller, requestId), row.key)
+      await cancelComparison(db, toAuditActor(caller, requestId), row.key)
       return reply(202, await reloadStatus(db, deps.statistics, row))
     }),
   ]
@@ -147,7 +148,7 @@ function statusRoutes(
   endpoints: ComparisonEndpoints,
   findScope: FindScope,
 ): Route[] {
-  const find = findRowWith(findScope)
+  const find = findComparisonIn(findScope)
   const findBoth = async (request: ComparisonRequest & { params: { baseId: string } }) => {
     const base = { ...request, params: { ...request.params, comparisonId: request.params.baseId } }
     return { current: await find(request), base: await find(base) }
@@ -170,7 +171,7 @@ function statusRoutes(
 
 function trialRoutes({ blobs }: ComparisonDeps, endpoints: ComparisonEndpoints, findScope: FindScope): Route[] {
   const find = async (request: ComparisonRequest) =>
-    loadComparisonNames(request.db, await findRowWith(findScope)(request))
+    loadComparisonNames(request.db, await findComparisonIn(findScope)(request))
   const findTrial = async (request: ComparisonRequest & { params: { trialId: string } }) => {
     const names = await find(request)
     return { names, row: await readTrialRow(request.db, names, request.params.trialId) }
@@ -192,7 +193,7 @@ function trialRoutes({ blobs }: ComparisonDeps, endpoints: ComparisonEndpoints, 
     }),
     route(endpoints.void, findTrial, async ({ db, caller, params, body, requestId }, { names }) => {
       const input = { id: params.trialId, reason: body.reason }
-      return reply(200, await voidTrial(db, names, by(caller, requestId), input))
+      return reply(200, await voidTrial(db, names, toAuditActor(caller, requestId), input))
     }),
   ]
 }

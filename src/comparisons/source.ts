@@ -3,7 +3,7 @@ import { findResolvedDataset } from '../benchmarks/freeze.ts'
 import type { Db } from '../platform/db/db.ts'
 import { type FieldError, Problem } from '../platform/problem.ts'
 import { type RepositoryDeps, requireRepository } from '../repos/repos.ts'
-import type { By } from '../workspaces/audit.ts'
+import type { AuditActor } from '../workspaces/audit.ts'
 import { rejectRequest } from './choices.ts'
 import { benchmarkNotAdded } from './schema.ts'
 import type { TaskChoice } from './shapes/schema.ts'
@@ -15,7 +15,11 @@ export type ScopeDeps = RepositoryDeps
 export type ScopeRef = { kind: ComparisonScope['kind']; owner: string; name: string }
 
 /** Resolves a scope for a write. Connects a public repository that is not connected yet. */
-export async function connectScope(deps: ScopeDeps, by: By, { kind, owner, name }: ScopeRef): Promise<ComparisonScope> {
+export async function connectScope(
+  deps: ScopeDeps,
+  by: AuditActor,
+  { kind, owner, name }: ScopeRef,
+): Promise<ComparisonScope> {
   if (kind === 'benchmark') return { kind, owner, name, repository: null }
   const row = await requireRepository(deps, by, { workspaceId: by.workspaceId, owner, name })
   return { kind, owner: row.owner, name: row.name, repository: row.key }

@@ -2,7 +2,7 @@ import { errorCode, transact } from '../platform/db/db.ts'
 import { type Page, toPage } from '../platform/http/page.ts'
 import { newId } from '../platform/ids.ts'
 import { notFound, Problem } from '../platform/problem.ts'
-import { type By, record } from '../workspaces/audit.ts'
+import { type AuditActor, record } from '../workspaces/audit.ts'
 import { acceptSecret, type ProviderDeps } from './accept.ts'
 import type { CheckDeps } from './checks.ts'
 import { type CredentialOwner, type DerivedCredential, listDerivedCredentials } from './derived.ts'
@@ -28,7 +28,7 @@ type CredentialChange = { name?: string | undefined; secret?: Secret | undefined
 
 export async function createCredential(
   tools: CredentialDeps,
-  by: By,
+  by: AuditActor,
   input: CreateCredentialInput,
 ): Promise<Credential> {
   const { keyring } = tools
@@ -114,7 +114,7 @@ export async function readCredential(tools: CredentialDeps, workspaceId: string,
 /** Updates a credential. A new secret replaces every field of the old one, so it also repairs a damaged one. */
 export async function updateCredential(
   tools: CredentialDeps,
-  by: By,
+  by: AuditActor,
   before: Credential,
   change: CredentialChange,
 ): Promise<Credential> {
@@ -138,7 +138,7 @@ export async function updateCredential(
   })
 }
 
-export async function deleteCredential(tools: CredentialDeps, by: By, credential: Credential): Promise<void> {
+export async function deleteCredential(tools: CredentialDeps, by: AuditActor, credential: Credential): Promise<void> {
   requireStored(tools, credential)
   await transact(tools.db, async (tx) => {
     const { numDeletedRows } = await rows.deleteCredentialRow(tx, by.workspaceId, credential.id).catch(refuseUsed)

@@ -2,7 +2,7 @@ import type { Db } from '../platform/db/db.ts'
 import type { KeyCaller } from '../platform/http/caller.ts'
 import { reply } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
-import { by } from '../workspaces/audit.ts'
+import { toAuditActor } from '../workspaces/audit.ts'
 import { listProviders } from './accept.ts'
 import {
   type CredentialDeps,
@@ -22,16 +22,16 @@ export function credentialRoutes(tools: CredentialDeps): Route[] {
 
   return [
     route(schema.createCredential, async ({ db, caller, body, requestId }) =>
-      reply(201, await createCredential(within(db), by(caller, requestId), body)),
+      reply(201, await createCredential(within(db), toAuditActor(caller, requestId), body)),
     ),
     route(schema.listCredentials, async ({ db, caller, query }) =>
       reply(200, await listCredentials(within(db), caller.workspace, query)),
     ),
     route(schema.updateCredential, find, async ({ db, caller, body, requestId }, credential) =>
-      reply(200, await updateCredential(within(db), by(caller, requestId), credential, body)),
+      reply(200, await updateCredential(within(db), toAuditActor(caller, requestId), credential, body)),
     ),
     route(schema.deleteCredential, find, async ({ db, caller, requestId }, credential) => {
-      await deleteCredential(within(db), by(caller, requestId), credential)
+      await deleteCredential(within(db), toAuditActor(caller, requestId), credential)
       return reply(204)
     }),
     route(schema.checkCredential, find, async ({ db, caller }, credential) =>

@@ -1,7 +1,7 @@
 import type { Blobs } from '../platform/blobs/blob.ts'
 import { reply, replyFile } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
-import { by } from '../workspaces/audit.ts'
+import { toAuditActor } from '../workspaces/audit.ts'
 import { openCallBodies } from './call-bodies.ts'
 import * as schema from './schema.ts'
 import { changeSettings, readSettings } from './settings.ts'
@@ -9,7 +9,7 @@ import { changeSettings, readSettings } from './settings.ts'
 export const gatewayRoutes = ({ blobs }: { blobs: Blobs }): Route[] => [
   route(schema.readGatewaySettings, async ({ db, caller }) => reply(200, await readSettings(db, caller.workspace.id))),
   route(schema.changeGatewaySettings, async ({ db, caller, body, requestId }) =>
-    reply(200, await changeSettings(db, by(caller, requestId), body)),
+    reply(200, await changeSettings(db, toAuditActor(caller, requestId), body)),
   ),
   route(schema.readCallBodies, async ({ db, caller, params }) => {
     const { bytes, content } = await openCallBodies({ db, blobs }, caller.workspace.id, params.callId)

@@ -1,5 +1,5 @@
 import { type Db, transact } from '../platform/db/db.ts'
-import { type By, record } from '../workspaces/audit.ts'
+import { type AuditActor, record } from '../workspaces/audit.ts'
 import type { GatewaySettings } from './schema.ts'
 import { findSettings, storeSettings } from './sql.ts'
 
@@ -9,7 +9,7 @@ const OFF: GatewaySettings = { recordBodies: false }
 export const readSettings = async (db: Db, workspaceId: string): Promise<GatewaySettings> =>
   (await findSettings(db, workspaceId)) ?? OFF
 
-export const changeSettings = (db: Db, by: By, settings: GatewaySettings): Promise<GatewaySettings> =>
+export const changeSettings = (db: Db, by: AuditActor, settings: GatewaySettings): Promise<GatewaySettings> =>
   transact(db, async (tx) => {
     const before = await readSettings(tx, by.workspaceId)
     if (before.recordBodies === settings.recordBodies) return settings

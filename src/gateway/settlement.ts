@@ -16,7 +16,7 @@ export type CostEstimate = {
   reservedMicros: number | null
   /** Expected input tokens. */
   input: number
-  /** Most tokens that the model can have read, and produced, for this request. */
+  /** Upper bounds of the tokens that the model can have read and produced for this request. */
   inputMax: number
   outputMax: number
   limitedBy: BudgetKind | null
@@ -25,7 +25,7 @@ export type CostEstimate = {
 /** The cause of a failure, and the answer to the gateway's own request if one was sent. */
 export type Attribution = { failure: FailureKind; probeAnswer: TappedAnswer | null }
 
-/** `attribution` is null if the answer is whole. */
+/** `attribution` is null if the answer is complete. `quietMs` is the time in which the provider sent nothing. */
 type AttributedAnswer = TappedAnswer & { attribution: Attribution | null; quietMs?: number }
 
 /** Settles a call that was answered, at the reported usage or at an estimate of what the provider produced. */
@@ -42,7 +42,7 @@ export function settleAnswer(facts: CallFacts, answer: AttributedAnswer, estimat
   }
 }
 
-/** Returns the budget that imposed the output limit at which the answer ends, if one did. */
+/** Returns the budget that limited the output, if the answer was truncated at that limit. */
 const budgetCut = ({ isTruncated }: TappedAnswer, { limitedBy }: CostEstimate): BudgetKind | null =>
   isTruncated ? limitedBy : null
 
@@ -128,7 +128,7 @@ function clipUsage(usage: Usage, { inputMax, outputMax }: CostEstimate): Usage {
   }
 }
 
-/** Approximate speed of reasoning that is not sent to the client. The first seconds are the provider's queue. */
+/** Approximate speed of reasoning that is not sent to the client. The first seconds are time in the provider's queue. */
 const HIDDEN_TOKENS_PER_SECOND = 50
 const HIDDEN_GRACE_MS = 5_000
 
@@ -145,7 +145,7 @@ function estimateCost({ partial, isStream }: ProducedOutput, quietMs: number, es
   const { prices, reservedMicros, outputMax } = estimate
   const known = partial.usage && clipUsage(partial.usage, estimate)
   const [text, hidden] = [estimateTokens(partial.textBytes), estimateHiddenTokens(quietMs)]
-  // The text of a whole answer was produced in the same time as any reasoning that was not sent.
+  // Without streaming, the quiet time also includes the time in which the text was produced.
   const produced = Math.max(known?.output ?? 0, isStream ? text + hidden : Math.max(text, hidden))
   const usage = { ...NO_USAGE, ...(known ?? { input: estimate.input }), output: Math.min(outputMax, produced) }
   const cost = prices && costMicros(usage, prices)

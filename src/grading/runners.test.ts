@@ -82,23 +82,23 @@ function contract(sample: SampleProject, bench: () => SuiteRunner): void {
 
   test('reports every test with its id and outcome', { timeout: 5 * MINUTES }, async () => {
     const outcome = await repository.run()
-    expect(statusesOf(outcome)).toEqual(sample.all)
-    const [id, part] = sample.says
+    expect(statusesOf(outcome)).toEqual(sample.statuses)
+    const [id, part] = sample.failureMessage
     expect(outcome).toMatchObject({ run: { messages: { [id]: expect.stringContaining(part) } } })
   })
 
   test('reports the same in another order', { timeout: 5 * MINUTES }, async () => {
-    expect(statusesOf(await repository.run({ seed: 7 }))).toEqual(sample.all)
+    expect(statusesOf(await repository.run({ seed: 7 }))).toEqual(sample.statuses)
   })
 
   const { broken } = sample
   if (broken)
     test('a file that does not compile does not stop the others', { timeout: 5 * MINUTES }, async () => {
       const hidden = { files: [{ ...broken, executable: false }], deleted: [] }
-      expect(statusesOf(await repository.run({ hidden }))).toEqual({ ...sample.all, [broken.id]: 'errored' })
+      expect(statusesOf(await repository.run({ hidden }))).toEqual({ ...sample.statuses, [broken.id]: 'errored' })
     })
 
   test.skipIf(sample.target === null)('runs a single file', { timeout: 5 * MINUTES }, async () => {
-    expect(statusesOf(await repository.run({ targets: [sample.target ?? ''] }))).toEqual(sample.ofTarget)
+    expect(statusesOf(await repository.run({ targets: [sample.target ?? ''] }))).toEqual(sample.targetStatuses)
   })
 }

@@ -1,7 +1,7 @@
 import { type Db, transact } from '../platform/db/db.ts'
 import type { KeyCaller } from '../platform/http/caller.ts'
 import { notFound, Problem } from '../platform/problem.ts'
-import { type By, record } from '../workspaces/audit.ts'
+import { type AuditActor, record } from '../workspaces/audit.ts'
 import { findWorkspaceByLogin, setVerified } from '../workspaces/workspaces.ts'
 import type { ReleaseDeps } from './publish.ts'
 import { type Endorsement, notTheOwner } from './schema.ts'
@@ -30,7 +30,7 @@ const fullName = ({ owner, name }: EndorsementRef): string => `${owner}/${name}`
 
 export function putEndorsement(
   deps: EndorsementDeps,
-  by: By,
+  by: AuditActor,
   workspace: CallerWorkspace,
   ref: EndorsementRef,
 ): Promise<Endorsement> {
@@ -60,7 +60,7 @@ async function requireOwner(tx: Db, { login }: CallerWorkspace, { owner }: Endor
 
 export function removeEndorsement(
   deps: EndorsementDeps,
-  by: By,
+  by: AuditActor,
   workspace: CallerWorkspace,
   ref: EndorsementRef,
 ): Promise<void> {

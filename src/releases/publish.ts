@@ -4,7 +4,7 @@ import { newId } from '../platform/ids.ts'
 import { type FieldError, Problem } from '../platform/problem.ts'
 import { type RepositoryDeps, type RepositoryRow, readRepository, refreshVisibility } from '../repos/repos.ts'
 import { emitEvent } from '../webhooks/emit.ts'
-import { type By, record } from '../workspaces/audit.ts'
+import { type AuditActor, record } from '../workspaces/audit.ts'
 import type { SettingResult } from './aggregate.ts'
 import { buildDisclosure } from './disclosure.ts'
 import { buildContent, buildRelease, type ReleaseContent } from './document.ts'
@@ -47,7 +47,7 @@ type StaleResult = { kind: 'stale'; detail: string }
  */
 export async function publishRelease(
   deps: ReleaseDeps,
-  by: By,
+  by: AuditActor,
   { repository, publisher }: { repository: RepositoryRow; publisher: Publisher },
   input: PublishInput,
 ): Promise<PublishResult> {
@@ -71,7 +71,7 @@ type ScannedPublishInput = PublishInput & { clean: ReadonlySet<string> }
 
 async function publishLocked(
   deps: ReleaseDeps,
-  by: By,
+  by: AuditActor,
   context: ReleaseContext,
   input: ScannedPublishInput,
 ): Promise<PublishResult | StaleResult> {
@@ -94,7 +94,7 @@ const areAllKnown = (chosen: readonly SettingResult[], { settings }: PublishInpu
 /** Keeps the head, because the content is unchanged. Only task files may be published in addition. */
 async function keepHead(
   deps: ReleaseDeps,
-  by: By,
+  by: AuditActor,
   context: ReleaseContext,
   head: ReleaseRow,
   input: ScannedPublishInput,
@@ -128,7 +128,7 @@ const toRefusal = (errors: FieldError[]): Problem => new Problem(settingsRefused
 
 async function storeRelease(
   deps: ReleaseDeps,
-  by: By,
+  by: AuditActor,
   context: ReleaseContext,
   { chosen, publishTasks, clean }: ScannedPublishInput & { chosen: SettingResult[] },
 ): Promise<PublishResult> {

@@ -3,7 +3,7 @@ import { type Page, toPage } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { findRepository, type RepositoryRef, type RepositoryRow, readRepository } from '../repos/repos.ts'
 import { emitEvent } from '../webhooks/emit.ts'
-import { type By, record } from '../workspaces/audit.ts'
+import { type AuditActor, record } from '../workspaces/audit.ts'
 import { findWorkspaceByLogin } from '../workspaces/workspaces.ts'
 import { parseDocument } from './preview.ts'
 import type { ReleaseDeps } from './publish.ts'
@@ -50,7 +50,7 @@ const toWithdrawal = ({
 /** Withdraws a release. Withdrawing the head removes its line and task files; no older release replaces it. */
 export async function withdrawRelease(
   deps: Pick<ReleaseDeps, 'updateResults'> & { db: Db },
-  by: By,
+  by: AuditActor,
   { id, repository }: rows.ReleaseRow,
   reason: string,
 ): Promise<PublishedRelease> {
@@ -85,7 +85,7 @@ export const hasReleases = async (db: Db, repository: number): Promise<boolean> 
 export async function applyVisibility(
   deps: Pick<ReleaseDeps, 'updateResults'>,
   tx: Db,
-  { by, repository, visibility }: { by: By; repository: number; visibility: 'public' | 'private' },
+  { by, repository, visibility }: { by: AuditActor; repository: number; visibility: 'public' | 'private' },
 ): Promise<void> {
   if (visibility === 'private')
     await withdrawPublicRelease(deps, tx, { by, repository, reason: 'The repository is no longer public.' })
@@ -98,7 +98,7 @@ export async function applyVisibility(
 export async function withdrawPublicRelease(
   deps: Pick<ReleaseDeps, 'updateResults'>,
   tx: Db,
-  { by, repository, reason }: { by: By; repository: number; reason: string },
+  { by, repository, reason }: { by: AuditActor; repository: number; reason: string },
 ): Promise<void> {
   await rows.lockReleases(tx, repository)
   const newest = await rows.findNewest(tx, repository)

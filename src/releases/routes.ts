@@ -3,7 +3,7 @@ import type { KeyCaller } from '../platform/http/caller.ts'
 import { reply } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { readRepository } from '../repos/repos.ts'
-import { by } from '../workspaces/audit.ts'
+import { toAuditActor } from '../workspaces/audit.ts'
 import { putEndorsement, readEndorsement, removeEndorsement, verifyWorkspace } from './endorse.ts'
 import { loadReleaseContext, previewRelease } from './preview.ts'
 import { publishRelease, type ReleaseDeps } from './publish.ts'
@@ -49,7 +49,7 @@ const publishRoutes = (deps: ReleaseDeps): Route[] => [
   }),
   route(schema.publishRelease, findRepository, async ({ caller, body, requestId }, repository) => {
     const target = { repository, publisher: caller.workspace }
-    const { kind, row } = await forgetAfter(deps, publishRelease(deps, by(caller, requestId), target, body))
+    const { kind, row } = await forgetAfter(deps, publishRelease(deps, toAuditActor(caller, requestId), target, body))
     const url = `${deps.publicUrl()}/api/public/results/${row.owner}/${row.name}`
     return reply(kind === 'published' ? 201 : 200, { ...toPublishedRelease(row, row), url })
   }),
@@ -61,7 +61,10 @@ const readRoutes = (deps: ReleaseDeps): Route[] => [
   ),
   route(schema.readRelease, findRelease, async ({ db }, row) => reply(200, await readRelease(db, row))),
   route(schema.withdrawRelease, findRelease, async ({ db, caller, body, requestId }, row) =>
-    reply(200, await forgetAfter(deps, withdrawRelease({ ...deps, db }, by(caller, requestId), row, body.reason))),
+    reply(
+      200,
+      await forgetAfter(deps, withdrawRelease({ ...deps, db }, toAuditActor(caller, requestId), row, body.reason)),
+    ),
   ),
 ]
 
@@ -69,14 +72,20 @@ const endorsementRoutes = (deps: ReleaseDeps): Route[] => [
   route(schema.putEndorsement, async ({ db, caller, params, requestId }) =>
     reply(
       200,
-      await forgetAfter(deps, putEndorsement({ ...deps, db }, by(caller, requestId), caller.workspace, params)),
+      await forgetAfter(
+        deps,
+        putEndorsement({ ...deps, db }, toAuditActor(caller, requestId), caller.workspace, params),
+      ),
     ),
   ),
   route(schema.readEndorsement, async ({ db, caller, params }) =>
     reply(200, await readEndorsement(db, caller.workspace, params)),
   ),
   route(schema.deleteEndorsement, async ({ db, caller, params, requestId }) => {
-    await forgetAfter(deps, removeEndorsement({ ...deps, db }, by(caller, requestId), caller.workspace, params))
+    await forgetAfter(
+      deps,
+      removeEndorsement({ ...deps, db }, toAuditActor(caller, requestId), caller.workspace, params),
+    )
     return reply(204)
   }),
   route(schema.verifyWorkspace, async ({ db, params, requestId }) =>

@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 import { type Db, errorCode, transact } from '../platform/db/db.ts'
 import { type Page, toPage } from '../platform/http/page.ts'
 import { forbidden, notFound, Problem } from '../platform/problem.ts'
-import { type By, record } from '../workspaces/audit.ts'
+import { type AuditActor, record } from '../workspaces/audit.ts'
 import {
   findHostedRepository,
   type IdentityDeps,
@@ -31,9 +31,9 @@ export type RepositoryDeps = IdentityDeps & {
   /** Tests for releases, withdrawn ones included. */
   hasReleases: (db: Db, key: number) => Promise<boolean>
   /** Withdraws the public release, if there is one, in the same transaction. */
-  withdrawPublicRelease: (tx: Db, by: By, key: number, reason: string) => Promise<void>
+  withdrawPublicRelease: (tx: Db, by: AuditActor, key: number, reason: string) => Promise<void>
   /** Updates the public results for a visibility, in the same transaction. Private withdraws the public release. */
-  applyVisibility: (tx: Db, by: By, key: number, visibility: RepositoryRow['visibility']) => Promise<void>
+  applyVisibility: (tx: Db, by: AuditActor, key: number, visibility: RepositoryRow['visibility']) => Promise<void>
   /** Drops public answers that this process has cached. Call it after the transaction. */
   forget: () => void
 }
@@ -97,7 +97,7 @@ type ConnectRepositoryResult = { kind: 'connected' | 'changed'; repository: Repo
 /** Connects a repository or changes its connection. Without `mayWithdraw`, no public release may be declared private. */
 export async function connectRepository(
   deps: RepositoryDeps,
-  { mayWithdraw, ...by }: By & { mayWithdraw: boolean },
+  { mayWithdraw, ...by }: AuditActor & { mayWithdraw: boolean },
   ref: Omit<RepositoryRef, 'workspaceId'>,
   input: ConnectRepositoryInput,
 ): Promise<ConnectRepositoryResult> {
@@ -108,7 +108,11 @@ export async function connectRepository(
 }
 
 /** Finds a repository for a write. A public repository is connected automatically. */
-export async function requireRepository(deps: RepositoryDeps, by: By, ref: RepositoryRef): Promise<RepositoryRow> {
+export async function requireRepository(
+  deps: RepositoryDeps,
+  by: AuditActor,
+  ref: RepositoryRef,
+): Promise<RepositoryRow> {
   const known = await findRepository(deps.db, ref)
   if (known) return known
   const identity = await loadPublicIdentity(deps, ref)
@@ -131,7 +135,7 @@ async function loadPublicIdentity(deps: RepositoryDeps, ref: RepositoryRef): Pro
 
 function saveIdentity(
   deps: RepositoryDeps,
-  by: By,
+  by: AuditActor,
   ref: RepositoryRef,
   { mayWithdraw, ...identity }: RepositoryIdentity & { mayWithdraw: boolean },
 ) {
@@ -200,7 +204,7 @@ async function replaceRow(deps: RepositoryDeps, tx: Db, row: RepositoryRow): Pro
 /** Disconnects a repository. `withdraw` decides what happens to its public release; without it that is a conflict. */
 export function removeRepository(
   deps: RepositoryDeps,
-  by: By,
+  by: AuditActor,
   ref: RepositoryRef,
   withdraw: boolean | undefined,
 ): Promise<void> {

@@ -2,7 +2,7 @@ import { permits } from '../platform/http/caller.ts'
 import { reply } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { forbidden, Problem } from '../platform/problem.ts'
-import { by } from '../workspaces/audit.ts'
+import { toAuditActor } from '../workspaces/audit.ts'
 import {
   connectRepository,
   listRepositories,
@@ -18,7 +18,7 @@ export const repositoryRoutes = (deps: RepositoryDeps): Route[] => [
     reply(200, await listRepositories(db, caller.workspace.id, query)),
   ),
   route(schema.connectRepository, async ({ caller, params, body, requestId }) => {
-    const writer = { ...by(caller, requestId), mayWithdraw: permits(caller.permission, 'admin') }
+    const writer = { ...toAuditActor(caller, requestId), mayWithdraw: permits(caller.permission, 'admin') }
     const { kind, repository } = await connectRepository(deps, writer, params, body)
     return reply(kind === 'connected' ? 201 : 200, repository)
   }),
@@ -29,7 +29,12 @@ export const repositoryRoutes = (deps: RepositoryDeps): Route[] => [
     const withdraw = query.withdraw === undefined ? undefined : query.withdraw === 'true'
     if (withdraw && !permits(caller.permission, 'admin'))
       throw new Problem(forbidden, 'Withdrawing a release requires a key with permission admin.')
-    await removeRepository(deps, by(caller, requestId), { workspaceId: caller.workspace.id, ...params }, withdraw)
+    await removeRepository(
+      deps,
+      toAuditActor(caller, requestId),
+      { workspaceId: caller.workspace.id, ...params },
+      withdraw,
+    )
     return reply(204)
   }),
 ]

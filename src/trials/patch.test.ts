@@ -164,7 +164,7 @@ test('a working directory of / has no patch, and the file says so', async () => 
     'tests/test.sh': '#!/bin/bash\necho 1 > /logs/verifier/reward.txt\n',
   })
   expect(await worked(task, 'true')).toMatchObject({ state: 'passed' })
-  expect(patch()).toMatch(/^# There is no patch: .*whole filesystem/)
+  expect(patch()).toMatch(/^# The patch could not be created: .*whole filesystem/)
 })
 
 test('several steps give one patch, from the start of the first to the end of the last', async () => {

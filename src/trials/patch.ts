@@ -9,15 +9,15 @@ import type { RunningEnvironment } from './environment.ts'
 import type { StepContext } from './step-context.ts'
 import { archiveThreads } from './threads.ts'
 
-const NAME = 'changes.patch'
+const PATCH_FILE = 'changes.patch'
 
 /** Maximum number of files and bytes that are compared, on each side. */
-const CAPS = { files: 50_000, bytes: 4 * 1024 ** 3 }
+const COMPARED_MAX = { files: 50_000, bytes: 4 * 1024 ** 3 }
 
 /**
  * Writes a patch of the agent's changes to the working directory, compared with a second sandbox in which no agent ran.
- * Both are stopped; nothing in them is executed, unpacked or followed. Writes no file when nothing differs. A patch that
- * cannot be created does not change the result: the file says why.
+ * Both are stopped; nothing in them is executed, unpacked or followed. Writes no file when nothing differs. If the
+ * patch cannot be created, the file contains the reason and the result of the trial does not change.
  */
 export async function writeChangesPatch(
   context: StepContext,
@@ -25,18 +25,18 @@ export async function writeChangesPatch(
   step: TaskStep,
   agentSandbox: Sandbox,
 ): Promise<void> {
-  const file = join(context.request.outputFolder, NAME)
+  const file = join(context.request.outputFolder, PATCH_FILE)
   try {
     if (environment.workdir === '/') throw new Error('The working directory is the whole filesystem.')
     const before = await startUntouched(context, environment, step)
     const folders = [before.stopped, agentSandbox.stopped].map((from) => openFolder(from, environment.workdir))
-    // Each is read twice: to find the differences, and for the contents of the files that differ.
-    await archiveThreads.run('writePatch', { file, filesMax: CAPS.files }, [...folders, ...folders])
+    // Each folder is read twice: first to find the differences, then for the contents of the files that differ.
+    await archiveThreads.run('writePatch', { file, filesMax: COMPARED_MAX.files }, [...folders, ...folders])
     context.removeLater(before)
   } catch (error) {
     context.request.signal.throwIfAborted()
     const [line] = errorText(error).split('\n')
-    await writeFile(file, `# There is no patch: ${line}\n`)
+    await writeFile(file, `# The patch could not be created: ${line}\n`)
   } finally {
     // Logs of the second sandbox are not part of the output.
     for (const name of ['untouched', 'environment-untouched', 'setup'])
@@ -44,10 +44,13 @@ export async function writeChangesPatch(
   }
 }
 
-/** Ends with the names of files that were left out, or with undefined if the folder does not exist. */
+/**
+ * Streams a folder of a stopped sandbox as a tar. The return value lists the files that were left out; undefined if the
+ * folder does not exist.
+ */
 const openFolder = (from: StoppedSandbox, folder: string): ThreadSource =>
   async function* () {
-    const found = await from.collect(folder, CAPS)
+    const found = await from.collect(folder, COMPARED_MAX)
     if (!found) return undefined
     yield* found.tar
     return found.leftOut

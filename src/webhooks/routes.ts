@@ -4,7 +4,7 @@ import { reply } from '../platform/http/endpoint.ts'
 import { type Page, toPage } from '../platform/http/page.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { notFound, Problem } from '../platform/problem.ts'
-import { by } from '../workspaces/audit.ts'
+import { toAuditActor } from '../workspaces/audit.ts'
 import { createDelivery, enqueueDelivery } from './emit.ts'
 import * as schema from './schema.ts'
 import { Delivery, type DeliveryWithBody, deliveryPending, webhookDisabled } from './schema.ts'
@@ -31,17 +31,17 @@ const findDelivery = async (request: WebhookRequest<{ webhookId: string; deliver
 
 export const webhookRoutes = (deps: WebhookDeps): Route[] => [
   route(schema.createWebhook, async ({ db, caller, body, requestId }) =>
-    reply(201, await createWebhook({ ...deps, db }, by(caller, requestId), body)),
+    reply(201, await createWebhook({ ...deps, db }, toAuditActor(caller, requestId), body)),
   ),
   route(schema.listWebhooks, async ({ db, caller, query }) =>
     reply(200, await listWebhooks(db, caller.workspace.id, query)),
   ),
   route(schema.readWebhook, find, async (_call, webhook) => reply(200, toWebhook(webhook))),
   route(schema.updateWebhook, find, async ({ db, caller, body, requestId }, webhook) =>
-    reply(200, await updateWebhook({ ...deps, db }, by(caller, requestId), webhook, body)),
+    reply(200, await updateWebhook({ ...deps, db }, toAuditActor(caller, requestId), webhook, body)),
   ),
   route(schema.deleteWebhook, find, async ({ db, caller, requestId }, webhook) => {
-    await removeWebhook(db, by(caller, requestId), webhook)
+    await removeWebhook(db, toAuditActor(caller, requestId), webhook)
     return reply(204)
   }),
   route(schema.testWebhook, find, async ({ db }, webhook) => reply(202, await testWebhook(db, webhook))),

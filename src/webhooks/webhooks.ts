@@ -7,7 +7,7 @@ import { newId } from '../platform/ids.ts'
 import { setLimit } from '../platform/jobs/jobs.ts'
 import { refuseUrl, type Trust } from '../platform/outbound/outbound.ts'
 import { notFound, Problem } from '../platform/problem.ts'
-import { type By, record } from '../workspaces/audit.ts'
+import { type AuditActor, record } from '../workspaces/audit.ts'
 import { webhookLimit } from './emit.ts'
 import { type ChangedWebhook, type NewWebhook, tooManyWebhooks, urlRefused, Webhook, WebhookEvent } from './schema.ts'
 import { newSigningSecret } from './signature.ts'
@@ -28,7 +28,7 @@ const OLD_SECRET_MS = 24 * 3600 * 1000
 
 type CreateWebhookInput = { url: string; description: string; events: string[] }
 
-export function createWebhook(deps: WebhookDeps, by: By, input: CreateWebhookInput): Promise<NewWebhook> {
+export function createWebhook(deps: WebhookDeps, by: AuditActor, input: CreateWebhookInput): Promise<NewWebhook> {
   const origin = requireUrl(deps, input.url)
   const keyring = requireKeyring(deps)
   const { workspaceId } = by
@@ -100,7 +100,7 @@ type UpdateWebhookInput = Partial<{ [Name in keyof CreateWebhookInput]: CreateWe
 
 export function updateWebhook(
   deps: WebhookDeps,
-  by: By,
+  by: AuditActor,
   { id }: rows.WebhookRow,
   input: UpdateWebhookInput,
 ): Promise<ChangedWebhook> {
@@ -152,7 +152,7 @@ const toRowChange = ({ description, events, enabled }: UpdateWebhookInput, origi
   return enabled ? { ...change, disabled: null, failing_since: null } : { ...change, disabled: 'asked' as const }
 }
 
-export function removeWebhook(db: Db, by: By, { id, origin }: rows.WebhookRow): Promise<void> {
+export function removeWebhook(db: Db, by: AuditActor, { id, origin }: rows.WebhookRow): Promise<void> {
   return transact(db, async (tx) => {
     if (!(await rows.deleteWebhookRow(tx, by.workspaceId, id))) throw toNotFound(id)
     await setLimit(tx, webhookLimit(id), null)

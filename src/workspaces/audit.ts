@@ -18,9 +18,9 @@ export type AuditEntry = {
 export const toActor = (caller: Caller): string => (caller.by === 'key' ? `key:${caller.keyId}` : 'operator')
 
 /** The actor of an audit event: workspace, caller and request. */
-export type By = Pick<AuditEntry, 'workspaceId' | 'actor' | 'requestId'>
+export type AuditActor = Pick<AuditEntry, 'workspaceId' | 'actor' | 'requestId'>
 
-export const by = (caller: KeyCaller, requestId?: string): By => ({
+export const toAuditActor = (caller: KeyCaller, requestId?: string): AuditActor => ({
   workspaceId: caller.workspace.id,
   actor: toActor(caller),
   requestId,

@@ -2,7 +2,7 @@ import { type Db, transact } from '../platform/db/db.ts'
 import { type Page, toPage } from '../platform/http/page.ts'
 import { newId } from '../platform/ids.ts'
 import { notFound, Problem } from '../platform/problem.ts'
-import { type By, record } from './audit.ts'
+import { type AuditActor, record } from './audit.ts'
 import { hashKey, newKey } from './key.ts'
 import { type Key, lastAdminKey, type Permission } from './schema.ts'
 import { findKey, insertKey, listKeyRows, lockAdminKeys, removeKey } from './sql.ts'
@@ -10,7 +10,7 @@ import { findKey, insertKey, listKeyRows, lockAdminKeys, removeKey } from './sql
 type CreateKeyInput = { name: string; permission: Permission; expiresAt: string | null }
 
 /** Creates a key. The key itself is returned once and only its hash is stored. */
-export const createKey = (db: Db, by: By, input: CreateKeyInput): Promise<Key & { key: string }> =>
+export const createKey = (db: Db, by: AuditActor, input: CreateKeyInput): Promise<Key & { key: string }> =>
   transact(db, async (tx) => {
     const key = newKey()
     const stored = await storeKey(tx, by.workspaceId, key, input)
@@ -49,7 +49,7 @@ export async function readKey(db: Db, workspaceId: string, id: string): Promise<
 }
 
 /** Revokes a key. The last admin key that does not expire is refused, because the workspace would become inaccessible. */
-export const revokeKey = (db: Db, by: By, key: Key): Promise<void> =>
+export const revokeKey = (db: Db, by: AuditActor, key: Key): Promise<void> =>
   transact(db, async (tx) => {
     const lasting = await lockAdminKeys(tx, by.workspaceId)
     if (lasting.length === 1 && lasting[0]?.id === key.id) {

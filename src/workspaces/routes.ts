@@ -1,7 +1,7 @@
 import { SESSION_COOKIE } from '../platform/http/admit.ts'
 import { reply } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
-import { by, listEvents, toActor } from './audit.ts'
+import { listEvents, toActor, toAuditActor } from './audit.ts'
 import { createKey, listKeys, readKey, revokeKey } from './keys.ts'
 import * as schema from './schema.ts'
 import { signIn, signOut, toSession } from './sessions.ts'
@@ -37,14 +37,14 @@ export const workspaceRoutes = (deps: WorkspaceRouteDeps): Route[] => [
     return reply(204, undefined, { 'set-cookie': cookie(deps, '', new Date(0).toISOString()) })
   }),
   route(schema.createKey, async ({ db, caller, body, requestId }) =>
-    reply(201, await createKey(db, by(caller, requestId), body)),
+    reply(201, await createKey(db, toAuditActor(caller, requestId), body)),
   ),
   route(schema.listKeys, async ({ db, caller, query }) => reply(200, await listKeys(db, caller.workspace.id, query))),
   route(
     schema.deleteKey,
     ({ db, caller, params }) => readKey(db, caller.workspace.id, params.keyId),
     async ({ db, caller, requestId }, key) => {
-      await revokeKey(db, by(caller, requestId), key)
+      await revokeKey(db, toAuditActor(caller, requestId), key)
       return reply(204)
     },
   ),

@@ -33,16 +33,16 @@ export async function startDockerd(options: DockerdOptions = {}): Promise<Docker
     try {
       return await start(options)
     } catch (error) {
-      // Two engines that start at the same time overwrite the firewall chains of each other.
+      // Two engines that start at the same time overwrite each other's firewall chains.
       if (tries === TRIES || !String(error).includes('iptables')) throw error
     }
   }
 }
 
-async function start({ args = [], folder: given }: DockerdOptions): Promise<Dockerd> {
-  const folder = given ?? (await mkdtemp(join(tmpdir(), 'assay-dockerd-')))
+async function start({ args = [], folder: existingFolder }: DockerdOptions): Promise<Dockerd> {
+  const folder = existingFolder ?? (await mkdtemp(join(tmpdir(), 'assay-dockerd-')))
   const socket = join(folder, 'docker.sock')
-  const places = [
+  const pathArgs = [
     '--host',
     `unix://${socket}`,
     '--data-root',
@@ -50,12 +50,12 @@ async function start({ args = [], folder: given }: DockerdOptions): Promise<Dock
     '--exec-root',
     join(folder, 'exec'),
   ]
-  const network = ['--bridge', 'none', '--ip-forward=false']
-  const own = [...places, '--pidfile', join(folder, 'pid'), ...network, '--log-level', 'warn', ...args]
-  const child = spawn('dockerd', own, { stdio: ['ignore', 'pipe', 'pipe'], env: { PATH: TOOLS_PATH } })
-  const said: Promise<string>[] = [text(child.stdout), text(child.stderr)]
+  const networkArgs = ['--bridge', 'none', '--ip-forward=false']
+  const dockerdArgs = [...pathArgs, '--pidfile', join(folder, 'pid'), ...networkArgs, '--log-level', 'warn', ...args]
+  const child = spawn('dockerd', dockerdArgs, { stdio: ['ignore', 'pipe', 'pipe'], env: { PATH: TOOLS_PATH } })
+  const outputs: Promise<string>[] = [text(child.stdout), text(child.stderr)]
   const docker = connectDocker({ kind: 'unix', path: socket })
-  await waitUntilReady(docker, child, said)
+  await waitUntilReady(docker, child, outputs)
   // Tests also connect as other users of this machine.
   await chmod(folder, 0o755)
   await chmod(socket, 0o666)
@@ -64,7 +64,7 @@ async function start({ args = [], folder: given }: DockerdOptions): Promise<Dock
     folder,
     docker,
     pid: child.pid ?? 0,
-    log: async () => (await Promise.all(said)).join(''),
+    log: async () => (await Promise.all(outputs)).join(''),
     async [Symbol.asyncDispose]() {
       docker.close()
       await stop(child, folder)
@@ -75,13 +75,14 @@ async function start({ args = [], folder: given }: DockerdOptions): Promise<Dock
 
 const TOOLS_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-async function waitUntilReady(docker: Docker, child: ChildProcess, said: Promise<string>[]): Promise<void> {
+async function waitUntilReady(docker: Docker, child: ChildProcess, outputs: Promise<string>[]): Promise<void> {
   const deadline = performance.now() + START_MS
   for (;;) {
-    if (child.exitCode !== null) throw new Error(`dockerd ended: ${(await Promise.all(said)).join('')}`)
+    if (child.exitCode !== null)
+      throw new Error(`dockerd exited before it was ready: ${(await Promise.all(outputs)).join('')}`)
     const answer = await docker.call('GET', '/version').catch(() => undefined)
     if (answer !== undefined) return
-    if (performance.now() > deadline) throw new Error('dockerd does not answer.')
+    if (performance.now() > deadline) throw new Error(`dockerd did not answer within ${START_MS} ms.`)
     await wait(100)
   }
 }

@@ -6,7 +6,7 @@ import { BlobMissing, type Blobs, isDigest } from '../../platform/blobs/blob.ts'
 import { hashOwned, openOwned, putOwned } from '../../platform/blobs/owned-blob.ts'
 import { type Db, transact } from '../../platform/db/db.ts'
 import { Problem } from '../../platform/problem.ts'
-import { type By, record } from '../../workspaces/audit.ts'
+import { type AuditActor, record } from '../../workspaces/audit.ts'
 import { bundleMissing, bundleRefused, bundlesFull, type SentBundle } from './schema.ts'
 import * as rows from './sql.ts'
 
@@ -18,7 +18,7 @@ type ReceivedBundle = { path: string; digest: string; bytes: number }
 const toOwner = (workspaceId: string): string => `harness bundle of ${workspaceId}`
 
 /** Checks and stores a bundle. The row comes first: a row without its blob is deleted later, a blob without a row never. */
-export async function storeBundle({ db, blobs }: BundleDeps, by: By, { path, digest, bytes }: ReceivedBundle) {
+export async function storeBundle({ db, blobs }: BundleDeps, by: AuditActor, { path, digest, bytes }: ReceivedBundle) {
   const { entries, bytes: unpackedBytes } = await measureBundle(path)
   const owner = toOwner(by.workspaceId)
   const blob = await hashOwned(owner, path)

@@ -6,7 +6,7 @@ import { type Db, transact } from '../../platform/db/db.ts'
 import { type Page, toPage } from '../../platform/http/page.ts'
 import { newId } from '../../platform/ids.ts'
 import { notFound, Problem } from '../../platform/problem.ts'
-import { type By, record } from '../../workspaces/audit.ts'
+import { type AuditActor, record } from '../../workspaces/audit.ts'
 import { type HarnessUse, requireBundle } from './bundles.ts'
 import { type CustomHarness, harnessExists, harnessInUse, harnessNameSpent, type NewHarness } from './schema.ts'
 import * as rows from './sql.ts'
@@ -16,7 +16,12 @@ export type CustomHarnessDeps = HarnessUse & { blobs: Blobs }
 type AddedHarness = { kind: 'added' | 'same'; harness: CustomHarness }
 
 /** Adds a version of a harness. Versions are immutable. */
-export function addHarness({ blobs }: CustomHarnessDeps, db: Db, by: By, input: NewHarness): Promise<AddedHarness> {
+export function addHarness(
+  { blobs }: CustomHarnessDeps,
+  db: Db,
+  by: AuditActor,
+  input: NewHarness,
+): Promise<AddedHarness> {
   const slug = toHarnessSlug(input.id)
   return transact(db, async (tx) => {
     await rows.lockSlug(tx, by.workspaceId, slug)
@@ -46,7 +51,12 @@ export async function listHarnessPage(db: Db, workspaceId: string, page: Page) {
   return { harnesses: items, nextCursor }
 }
 
-export async function removeHarness({ isHarnessInUse }: CustomHarnessDeps, db: Db, by: By, id: string): Promise<void> {
+export async function removeHarness(
+  { isHarnessInUse }: CustomHarnessDeps,
+  db: Db,
+  by: AuditActor,
+  id: string,
+): Promise<void> {
   await transact(db, async (tx) => {
     await rows.lockSlug(tx, by.workspaceId, toHarnessSlug(id))
     const [newest] = await rows.listVersions(tx, by.workspaceId, toHarnessSlug(id))

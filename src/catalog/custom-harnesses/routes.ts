@@ -1,24 +1,24 @@
 import { reply } from '../../platform/http/endpoint.ts'
 import { type Route, route } from '../../platform/http/route.ts'
-import { by } from '../../workspaces/audit.ts'
+import { toAuditActor } from '../../workspaces/audit.ts'
 import { storeBundle } from './bundles.ts'
 import { addHarness, type CustomHarnessDeps, listHarnessPage, removeHarness } from './custom-harnesses.ts'
 import * as schema from './schema.ts'
 
 export const harnessRoutes = (tools: CustomHarnessDeps): Route[] => [
   route(schema.addHarness, async ({ db, caller, body, requestId }) => {
-    const { kind, harness } = await addHarness(tools, db, by(caller, requestId), body)
+    const { kind, harness } = await addHarness(tools, db, toAuditActor(caller, requestId), body)
     return reply(kind === 'added' ? 201 : 200, harness)
   }),
   route(schema.sendBundle, async ({ db, caller, upload, requestId }) => {
-    const { kind, bundle } = await storeBundle({ ...tools, db }, by(caller, requestId), upload)
+    const { kind, bundle } = await storeBundle({ ...tools, db }, toAuditActor(caller, requestId), upload)
     return reply(kind === 'stored' ? 201 : 200, bundle)
   }),
   route(schema.listHarnesses, async ({ db, caller, query }) =>
     reply(200, await listHarnessPage(db, caller.workspace.id, query)),
   ),
   route(schema.removeHarness, async ({ db, caller, params, requestId }) => {
-    await removeHarness(tools, db, by(caller, requestId), `custom/${params.slug}`)
+    await removeHarness(tools, db, toAuditActor(caller, requestId), `custom/${params.slug}`)
     return reply(204)
   }),
 ]

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type GranteeTotals, readGranteeTotals } from '../../gateway/spend/spend.ts'
 import { type Db, transact } from '../../platform/db/db.ts'
 import { notFound, Problem } from '../../platform/problem.ts'
-import { type By, record } from '../../workspaces/audit.ts'
+import { type AuditActor, record } from '../../workspaces/audit.ts'
 import { diffCell, partOf } from '../counts.ts'
 import { listCellOrdinals, type PlanShape, toOrdinal } from '../plan.ts'
 import type { PastUsage } from '../quote.ts'
@@ -197,7 +197,7 @@ const toShape = ({ tasks, settings, attempts }: ComparisonNames): PlanShape => (
 export async function voidTrial(
   db: Db,
   names: ComparisonNames,
-  by: By,
+  by: AuditActor,
   { id, reason }: { id: string; reason: string },
 ) {
   const { ordinal } = await readTrialRow(db, names, id)

@@ -13,14 +13,14 @@ import { openaiChat } from './openai-chat.ts'
 import { openaiResponses } from './openai-responses.ts'
 
 /** Base URL of the gateway inside a tunnel. */
-const INSIDE = 'http://gateway:80'
+const TUNNEL_BASE_URL = 'http://gateway:80'
 
 type GatewayEndpoint = { url: string; tunnelSecret: string }
 
 export type OpenedModel = AsyncDisposable & {
   ask: AskModel
   complete(request: ModelRequest): Promise<Completion>
-  /** Tells whether the last call failed because the gateway was down. */
+  /** Returns true if the last call failed because the gateway refused the connection. */
   isCutOff(): boolean
 }
 
@@ -30,7 +30,7 @@ export function openModel(access: Omit<ModelAccess, 'baseUrl'>, { url, tunnelSec
   let isCutOff = false
   const ask = async (request: ModelRequest) => {
     try {
-      const completion = await complete({ ...access, baseUrl: INSIDE }, request, agent)
+      const completion = await complete({ ...access, baseUrl: TUNNEL_BASE_URL }, request, agent)
       isCutOff = false
       return completion
     } catch (error) {
@@ -52,8 +52,8 @@ const clientProtocols: Record<Protocol, ClientProtocol> = {
 type Completion = ModelReply & { usage: Usage | undefined }
 
 /**
- * Calls a model once. There are no retries: the gateway has already retried transient failures, and an answer that was
- * cut may have been billed. Throws `ModelCallFailed`.
+ * Calls a model once. There are no retries: the gateway has already retried transient failures, and an answer
+ * that broke off may have been billed. Throws `ModelCallFailed`.
  */
 export async function complete(
   access: ModelAccess,
@@ -80,17 +80,17 @@ type ModelPost = {
   dispatcher: Dispatcher | undefined
 }
 
-/** Longer than any model needs. */
-const ANSWER_MS = 30 * 60_000
+/** Timeout of a call, longer than any model needs. */
+const CALL_TIMEOUT_MS = 30 * 60_000
 
 async function post(url: string, { headers, body, signal, dispatcher }: ModelPost): Promise<JsonObject> {
-  const wait = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)])
+  const signalOrTimeout = AbortSignal.any([signal, AbortSignal.timeout(CALL_TIMEOUT_MS)])
   try {
     const answer = await request(url, {
       method: 'POST',
       headers: { ...headers, 'content-type': 'application/json' },
       body: JSON.stringify(body),
-      signal: wait,
+      signal: signalOrTimeout,
       headersTimeout: 0,
       bodyTimeout: 0,
       ...(dispatcher ? { dispatcher } : {}),
@@ -107,7 +107,7 @@ async function post(url: string, { headers, body, signal, dispatcher }: ModelPos
   }
 }
 
-/** Maximum size of an answer: far more than a model writes, and little enough to parse without blocking others. */
+/** Maximum size of an answer. Models write far less, and an answer of this size does not block the event loop for long. */
 const BYTES_MAX = 8 * 1024 * 1024
 
 async function textOf(body: Dispatcher.ResponseData['body']): Promise<string> {
@@ -123,7 +123,7 @@ async function textOf(body: Dispatcher.ResponseData['body']): Promise<string> {
 
 const MESSAGE_LENGTH_MAX = 500
 
-/** Reads the message of an error, which all protocols have in the same place. Untrusted text. */
+/** Returns the message of an error answer. All protocols use the field `error.message`. The text is untrusted. */
 function messageIn(json: Json | undefined): string {
   const { message } = objectOf(objectOf(json).error)
   return typeof message === 'string' ? message.slice(0, MESSAGE_LENGTH_MAX) : 'no reason given'

@@ -4,13 +4,13 @@ import { hasCode } from '../../platform/blobs/error-codes.ts'
 
 /** Resolves a relative path, following links. Returns undefined if the target is outside the root or missing. */
 export async function resolveInside(root: string, path: string): Promise<string | undefined> {
-  const [real, target] = [await find(root), await find(join(root, path))]
-  return real !== undefined && target !== undefined && (target === real || target.startsWith(real + sep))
+  const [realRoot, target] = [await findRealPath(root), await findRealPath(join(root, path))]
+  return realRoot !== undefined && target !== undefined && (target === realRoot || target.startsWith(realRoot + sep))
     ? target
     : undefined
 }
 
-const find = (path: string): Promise<string | undefined> =>
+const findRealPath = (path: string): Promise<string | undefined> =>
   realpath(path).catch((error: unknown) => {
     if (hasCode(error, 'ENOENT', 'ENOTDIR', 'ELOOP', 'EACCES', 'ENAMETOOLONG', 'ERR_INVALID_ARG_VALUE'))
       return undefined

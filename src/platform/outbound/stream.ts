@@ -20,20 +20,20 @@ export class NotConnected extends OutboundFailed {
 }
 
 /** Opens a response as a stream without a deadline. Redirects are not followed. */
-export type OpenStream = (url: string, sent: StreamRequest) => Promise<StreamResponse>
+export type OpenStream = (url: string, request: StreamRequest) => Promise<StreamResponse>
 
-/** Creates the same guard as `createOutbound`, for responses that are forwarded while they arrive. */
+/** Creates a client that checks URLs and addresses like `createOutbound`, for responses that are forwarded as they arrive. */
 export function createOpenStream(options: { resolve?: Resolve; agentFor?: AgentFor } = {}): OpenStream {
   const resolve = options.resolve ?? cacheLookups(resolveName)
   const agentFor = options.agentFor ?? pinnedAgents()
-  return async (address, { trust, signal, ...sent }) => {
+  return async (address, { trust, signal, ...rest }) => {
     const url = URL.parse(address)
     const refusal = url ? urlRefusal(url, trust) : 'invalid_url'
     if (!url || refusal) throw new OutboundRefused(refusal ?? 'invalid_url', url)
 
     const addresses = await resolveAddresses({ resolve }, { url, rule: trust }, { signal })
     const { origin, pathname, search } = url
-    const request = { ...sent, origin, path: `${pathname}${search}`, signal }
+    const request = { ...rest, origin, path: `${pathname}${search}`, signal }
     try {
       const { statusCode, headers, body } = await agentFor(addresses).request(request)
       return { status: statusCode, headers, body }
@@ -46,10 +46,10 @@ export function createOpenStream(options: { resolve?: Resolve; agentFor?: AgentF
 
 const NOT_CONNECTED = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'EADDRNOTAVAIL', 'UND_ERR_CONNECT_TIMEOUT']
 
-/** Keeps only the code: the original may quote a header with the key. */
+/** Converts an error, keeping only its code: the original message may quote a header with the key. */
 function toOutboundError(url: URL, error: unknown): Error {
   const code = codeOf(error)
   if (code === 'UND_ERR_INVALID_ARG') return new OutboundRefused('header_not_valid', url)
-  const Kind = NOT_CONNECTED.includes(code) ? NotConnected : OutboundFailed
-  return new Kind('unreachable', url, `the connection broke or could not be made (${code})`)
+  const ErrorClass = NOT_CONNECTED.includes(code) ? NotConnected : OutboundFailed
+  return new ErrorClass('unreachable', url, `the connection broke or could not be made (${code})`)
 }

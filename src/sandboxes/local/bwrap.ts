@@ -12,7 +12,7 @@ import {
   type Launch,
   type Launched,
   type LaunchMount,
-  START_MS,
+  START_TIMEOUT_MS,
   STARTED_FILE,
 } from './launch.ts'
 import { initWords, launcherWords, STARTED_FD } from './launcher.ts'
@@ -51,14 +51,14 @@ export async function launchBwrap(launch: Launch): Promise<Launched> {
     child.reject(new SandboxUnavailable(`bubblewrap did not start (${code}). ${text}`))
     return {
       code: parseExitCode(/"exit-code": (-?\d+) \}/.exec(text)?.[1]),
-      complaint: text.replace(/^\{.*\}$/gm, ''),
+      errorOutput: text.replace(/^\{.*\}$/gm, ''),
       hasStarted: await hasStarted(folder),
     }
   })
   ended.catch(child.reject)
   ended.finally(() => input.close()).catch(() => {})
 
-  const pid = await withDeadline(child.promise, START_MS, () => {
+  const pid = await withDeadline(child.promise, START_TIMEOUT_MS, () => {
     holder.kill()
     return 'bubblewrap did not start in time.'
   }).finally(() => input.send())

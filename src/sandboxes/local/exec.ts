@@ -13,8 +13,8 @@ import { asOrdinaryUser, findAccount } from './account.ts'
 import type { ControlShell } from './control.ts'
 import { rootOf } from './files.ts'
 import { type Input, openInput } from './input.ts'
-import { environmentOf } from './launch.ts'
-import { carryOutput, type Output } from './output.ts'
+import { buildEnvironmentVariables } from './launch.ts'
+import { copyOutput, type Output } from './output.ts'
 import type { LocalRunningSandbox } from './running.ts'
 
 type Life = { isOver(): boolean; exited: Promise<unknown>; isDiskFull(since: number): Promise<boolean> }
@@ -40,13 +40,13 @@ export async function execIn(
       account,
       command: spec.command,
       workdir: spec.workdir ?? running.spec.workdir ?? running.spec.image.workdir,
-      env: environmentOf(running.spec.image, account, { ...running.spec.env, ...spec.env }),
+      env: buildEnvironmentVariables(running.spec.image, account, { ...running.spec.env, ...spec.env }),
       hasInput: spec.input.length > 0,
     })
     const ending = await firstOf(control.code(number), life, spec.limits.seconds)
     const seconds = (performance.now() - begun) / 1000
     if (ending.stopped === 'seconds') control.kill(number)
-    const { bytes } = await output.leave()
+    const { bytes } = await output.stopCopying()
     const hits = await hitsOf(running)
     return explain({
       ...ending,
@@ -69,7 +69,7 @@ async function openFiles(
 ): Promise<{ input: Input; output: Output }> {
   const [inputPipe = '', outputPipe = ''] = ['input', 'output'].map((name) => join(control.folder, `${number}.${name}`))
   await runProgram('mkfifo', ['-m', '666', inputPipe, outputPipe])
-  const output = await carryOutput(outputPipe, spec.outputFile, spec.limits.outputBytes)
+  const output = await copyOutput(outputPipe, spec.outputFile, spec.limits.outputBytes)
   return { output, input: await openInput(inputPipe, spec.input) }
 }
 

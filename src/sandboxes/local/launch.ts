@@ -9,9 +9,10 @@ import type { Host } from './machine.ts'
 /** Inputs of a runtime that runs one command on mounted files. */
 export type Launch = {
   host: Host
+  /** Process that keeps the namespaces of the sandbox open. */
   holder: NamespaceProcess
   spec: SandboxSpec
-  /** The sandbox's root and its own folder, on this machine. */
+  /** Paths on this machine: the root of the sandbox's file system, and the folder of its control files. */
   root: string
   folder: string
   account: UserAccount
@@ -20,7 +21,7 @@ export type Launch = {
   env: Record<string, string>
   cgroups: string[]
   launcherFiles: { source: string; target: string }[]
-  /** Folders of this machine that its image is made of. */
+  /** Folders of this machine that are mounted as parts of the image. */
   binds: string[]
   hostname: string
   mounts: LaunchMount[]
@@ -29,39 +30,45 @@ export type Launch = {
 export type LaunchMount = Exclude<Mount, { kind: 'volume' }>
 
 export type Launched = {
-  /** The first process of the sandbox's process namespace: when it is dead, all are. */
+  /** First process of the sandbox's PID namespace. When it ends, the kernel kills all others. */
   init: ProcessMark
-  /** Lets the command begin, when there are ports to wait for. */
+  /** Starts the command, once the sandbox's ports are open. */
   begin(): Promise<void>
   ended: Promise<LaunchEnd>
 }
 
 type LaunchEnd = {
-  /** Undefined when the runtime reported none, or none that a process can have. */
+  /** Exit code. Undefined if the runtime reported none or an invalid one. */
   code: number | undefined
-  complaint: string
+  /** Error output of the runtime. */
+  errorOutput: string
   /** True once the first process of the sandbox has run. From then on, every failure is attributed to the command. */
   hasStarted: boolean
 }
 
-/** Runtimes start in milliseconds, and in seconds on a machine that is overloaded. */
-export const START_MS = 60_000
+/** Timeout for the start of a runtime, which usually takes milliseconds, or seconds on an overloaded machine. */
+export const START_TIMEOUT_MS = 60_000
 
-/** File of the sandbox's folder that its first process writes to when it begins. */
+/** Name of the file that the sandbox's first process writes when it starts. */
 export const STARTED_FILE = 'started'
 
 export const hasStarted = async (folder: string): Promise<boolean> =>
   (await stat(join(folder, STARTED_FILE)).catch(() => ({ size: 0 }))).size > 0
 
+/** Returns true if commands can be started in the sandbox later, through a control shell. */
 export const hasControl = ({ execs, command }: SandboxSpec): boolean => execs || command === null
 
-/** The control shell, and one beside each command that it started. */
+/** Upper bound for the processes of the control shell: itself, and one per command that it has started. */
 const CONTROL_PROCESSES = 8
 
 export const controlProcesses = (spec: SandboxSpec): number => (hasControl(spec) ? CONTROL_PROCESSES : 0)
 
-/** Written over by what the image says, and that by the sandbox's own. */
-export function environmentOf(image: Image, account: UserAccount, env: Record<string, string>): Record<string, string> {
+/** Builds the environment variables. Variables of the sandbox override those of the image, which override the defaults. */
+export function buildEnvironmentVariables(
+  image: Image,
+  account: UserAccount,
+  env: Record<string, string>,
+): Record<string, string> {
   return {
     PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
     HOME: account.home,

@@ -3,9 +3,10 @@ import type { UserAccount } from '../kernel/accounts.ts'
 import { boundingSet } from '../kernel/agent-rights.ts'
 import type { LocalLauncher } from './machine.ts'
 
-/** Folder in the sandbox's /dev, which is created for each sandbox, so that it does not become part of its files. */
+/** Folder for our programs in the sandbox. It is in /dev, which is not part of the sandbox's collected files. */
 export const LAUNCHER = '/dev/.assay'
 
+/** Path of a launcher file in the sandbox. */
 const inside = (path: string): string => join(LAUNCHER, basename(path))
 
 export const launcherFiles = ({
@@ -25,6 +26,7 @@ export const controlFiles = ({ setsid }: LocalLauncher, folder: string): { sourc
   { source: folder, target: CONTROL },
 ]
 
+/** Builds the words that run a program with our own loader and libraries instead of those of the image. */
 const program = ({ loader }: LocalLauncher, path: string): string[] => [
   inside(loader),
   '--library-path',
@@ -33,7 +35,8 @@ const program = ({ loader }: LocalLauncher, path: string): string[] => [
 ]
 
 /**
- * Returns the command line that switches to the user and drops for good the capabilities that the runtime only lowers.
+ * Returns the command line that switches to the user and removes capabilities from the bounding set, so that they cannot
+ * be regained. The runtime alone does not do that.
  */
 export function launcherWords(launcher: LocalLauncher, account: UserAccount, capabilities: string[]): string[] {
   return [
@@ -44,28 +47,28 @@ export function launcherWords(launcher: LocalLauncher, account: UserAccount, cap
 }
 
 /**
- * setpriv looks even numbers up in the sandbox's account files, which may be pipes by now. For root, which it already is,
- * it is therefore given none, with or without rights to change groups.
+ * Returns the setpriv options for an account. setpriv looks up even numeric ids in the sandbox's account files, which the
+ * agent may have replaced by pipes. It already runs as root, so for root it gets no ids and reads no file.
  */
 function identityWords(account: UserAccount): string[] {
   const { uid, gid, groups } = account
-  if (uid !== 0 || gid !== 0) return numberWords(account)
+  if (uid !== 0 || gid !== 0) return numericIdWords(account)
   if (groups === undefined) return ['--keep-groups']
-  return groups.every((group) => group === 0) ? ['--clear-groups'] : numberWords(account)
+  return groups.every((group) => group === 0) ? ['--clear-groups'] : numericIdWords(account)
 }
 
-const numberWords = ({ uid, gid, groups }: UserAccount): string[] => [
+const numericIdWords = ({ uid, gid, groups }: UserAccount): string[] => [
   ...['--reuid', String(uid), '--regid', String(gid)],
   ...(groups === undefined ? ['--keep-groups'] : ['--groups', groups.join(',')]),
 ]
 
-/** Reads what it is to do from a pipe, as a shell reads a script. */
+/** Returns the command line of the control shell, which reads its commands from a pipe as if it were a script. */
 export const controlWords = (launcher: LocalLauncher): string[] => [
   ...program(launcher, launcher.sh),
   join(CONTROL, 'requests'),
 ]
 
-/** For a command that the control shell starts: a process group of its own, so that all of it can be ended. */
+/** Returns the words before a command that the control shell starts. The command gets its own session, so that all of its processes can be killed. */
 export const commandWords = (launcher: LocalLauncher, account: UserAccount): string[] => [
   ...program(launcher, launcher.setsid),
   ...program(launcher, launcher.setpriv),
@@ -73,7 +76,7 @@ export const commandWords = (launcher: LocalLauncher, account: UserAccount): str
   ...['--inh-caps', '-all', '--'],
 ]
 
-/** Descriptor on which the first process reports that the runtime has set everything up and handed over to it. */
+/** File descriptor to which the first process writes when the runtime has finished the setup and started it. */
 export const STARTED_FD = 6
 
 /**

@@ -7,17 +7,17 @@ import { promisify } from 'node:util'
 export type Output = {
   /** Resolves when the last writer has closed the pipe. */
   ended: Promise<{ bytes: number }>
-  /** Ends the output of a sandbox that never opened the pipe, which would otherwise wait for a writer. */
+  /** Ends the output of a sandbox that never opened the pipe. Without it, `ended` would wait for a writer forever. */
   finish(): Promise<void>
-  /** Stops copying the output of one of several commands, even if processes continue to write. */
-  leave(): Promise<{ bytes: number }>
+  /** Stops copying after a command has ended, even if its background processes continue to write. */
+  stopCopying(): Promise<{ bytes: number }>
 }
 
 /**
  * Copies a pipe to a file, up to a limit, and counts the rest. The pipe has a name, because programs reopen
  * /dev/stdout, which fails on the sockets that Node gives to its children.
  */
-export async function carryOutput(pipe: string, file: string, maxBytes: number): Promise<Output> {
+export async function copyOutput(pipe: string, file: string, maxBytes: number): Promise<Output> {
   const target = await open(file, 'w', 0o600)
   const source = await promisify(openDescriptor)(pipe, constants.O_RDONLY | constants.O_NONBLOCK, 0).catch(
     async (error: unknown) => {
@@ -25,44 +25,44 @@ export async function carryOutput(pipe: string, file: string, maxBytes: number):
       throw error
     },
   )
-  const state = { bytes: 0, left: false }
+  const state = { bytes: 0, isStopped: false }
   return {
-    ended: carry({ source, target, maxBytes }, state),
+    ended: copyPipe({ source, target, maxBytes }, state),
     async finish() {
       const writer = await open(pipe, constants.O_WRONLY | constants.O_NONBLOCK).catch(() => undefined)
       await writer?.close()
     },
-    async leave() {
+    async stopCopying() {
       const deadline = performance.now() + DRAIN_MS
       for (let before = -1; before !== state.bytes && performance.now() < deadline; ) {
         before = state.bytes
         await wait(QUIET_MS)
         await nextTurn()
       }
-      state.left = true
+      state.isStopped = true
       return { bytes: state.bytes }
     },
   }
 }
 
-/** Time to read what was written to the pipe before the command ended. */
+/** Reading stops when the pipe was empty for `QUIET_MS`, and after `DRAIN_MS` at the latest. */
 const QUIET_MS = 20
 const DRAIN_MS = 2000
 
 type PipeOutput = { source: number; target: FileHandle; maxBytes: number }
 
-async function carry(
+async function copyPipe(
   { source, target, maxBytes }: PipeOutput,
-  state: { bytes: number; left: boolean },
+  state: { bytes: number; isStopped: boolean },
 ): Promise<{ bytes: number }> {
   await using file = target
-  // Read as a socket, a pipe holds up none of Node's few threads. It closes the descriptor itself.
+  // A socket reads the pipe without blocking a thread of Node's thread pool, and closes the descriptor at the end.
   const socket = new Socket({ fd: source, readable: true, writable: false })
   for await (const chunk of socket) {
-    if (state.left) continue
-    const room = Math.max(0, maxBytes - state.bytes)
+    if (state.isStopped) continue
+    const remaining = Math.max(0, maxBytes - state.bytes)
     state.bytes += chunk.length
-    if (room > 0) await file.writeFile(chunk.length <= room ? chunk : chunk.subarray(0, room))
+    if (remaining > 0) await file.writeFile(chunk.length <= remaining ? chunk : chunk.subarray(0, remaining))
   }
   return { bytes: state.bytes }
 }

@@ -8,7 +8,7 @@ import { type Mount, SandboxUnsupported } from '../sandbox.ts'
 import { asOrdinaryUser, findAccount } from './account.ts'
 import { controlFolder } from './control.ts'
 import { refuseLinks, rootOf } from './files.ts'
-import { environmentOf, type Launch, type LaunchMount } from './launch.ts'
+import { buildEnvironmentVariables, type Launch, type LaunchMount } from './launch.ts'
 import { controlFiles, controlWords, launcherFiles } from './launcher.ts'
 import { hostsFile, type LocalNetwork, localNetworkOf } from './network.ts'
 import type { LocalRunningSandbox } from './running.ts'
@@ -48,7 +48,7 @@ async function firstCommand(
   { host, spec, resources }: Planning,
   { account, workdir }: Pick<Launch, 'account' | 'workdir'>,
 ): Promise<First> {
-  const env = environmentOf(spec.image, account, spec.env)
+  const env = buildEnvironmentVariables(spec.image, account, spec.env)
   const files = launcherFiles(host.launcher)
   const { command } = spec
   if (resources.control === undefined) return { account, command: command ?? [], env, launcherFiles: files }

@@ -8,7 +8,7 @@ import { parseExitCode } from '../kernel/explain.ts'
 import { findProcess, type ProcessMark } from '../kernel/process-life.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { openInput } from './input.ts'
-import { hasStarted, type Launch, type Launched, type LaunchMount, START_MS, STARTED_FILE } from './launch.ts'
+import { hasStarted, type Launch, type Launched, type LaunchMount, START_TIMEOUT_MS, STARTED_FILE } from './launch.ts'
 import { initWords, LAUNCHER, launcherWords } from './launcher.ts'
 import { seccompSettings } from './seccomp.ts'
 import { line, quote } from './shell.ts'
@@ -27,7 +27,7 @@ export async function launchRunc(launch: Launch): Promise<Launched> {
     const complaint = await readComplaint(folder)
     return {
       code: complaint === '' ? parseExitCode(String(code)) : undefined,
-      complaint: `${text}${complaint}`,
+      errorOutput: `${text}${complaint}`,
       hasStarted: await hasStarted(folder),
     }
   })
@@ -35,7 +35,7 @@ export async function launchRunc(launch: Launch): Promise<Launched> {
 
   const init = await withDeadline(
     findInit(launch, () => over),
-    START_MS,
+    START_TIMEOUT_MS,
     () => {
       over = true
       holder.kill()

@@ -14,7 +14,7 @@ import { readImage } from './image-store.ts'
 import { controlProcesses, hasControl } from './launch.ts'
 import type { Host } from './machine.ts'
 import { joinNetwork, type LocalNetwork, localNetworkOf, networkOf } from './network.ts'
-import { carryOutput } from './output.ts'
+import { copyOutput } from './output.ts'
 import { planLaunch } from './plan-launch.ts'
 import { takeAway } from './reap.ts'
 import { makeRecord, updateRecord } from './record.ts'
@@ -100,7 +100,7 @@ async function build(host: Host, spec: SandboxSpec, resources: SandboxResources,
   await unpackInserts(rootOf(host, holder, files), spec.uploads, !host.rootless)
   tell(host, spec, 'mount')
 
-  const output = await carryOutput(join(files.folder, 'output'), spec.outputFile, spec.limits.outputBytes)
+  const output = await copyOutput(join(files.folder, 'output'), spec.outputFile, spec.limits.outputBytes)
   if (hasControl(spec)) resources.control = await openControl(files.folder, holder)
   const launched = await launchWith[host.runtime](await planLaunch({ host, spec, holder, resources, binds }))
   tell(host, spec, 'launch')

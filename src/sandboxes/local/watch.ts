@@ -31,7 +31,7 @@ export function watch(running: LocalRunningSandbox): WatchedSandbox {
 
   const see = async (): Promise<Exit> => {
     try {
-      const { code, complaint, hasStarted } = await launched.ended
+      const { code, errorOutput, hasStarted } = await launched.ended
       const seconds = (performance.now() - begun) / 1000
       await ensureDead(running)
       over = true
@@ -39,7 +39,7 @@ export function watch(running: LocalRunningSandbox): WatchedSandbox {
       const { bytes } = await running.output.ended
       const hits = await hitsOf(running)
       const hasFailed = code === undefined && !hasStarted
-      if (hasFailed && stopped === undefined && hits.memory === 0) throw await startFailure(running, complaint)
+      if (hasFailed && stopped === undefined && hits.memory === 0) throw await startFailure(running, errorOutput)
       return explain({
         stopped,
         code,

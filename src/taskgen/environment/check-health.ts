@@ -13,7 +13,7 @@ export type HealthCheckOptions = {
   rules?: HealthRules
 }
 
-/** Resources of every test run. */
+/** CPU and memory limits of every test run. */
 export const SUITE_SIZE = { cpus: GENERATED_LIMITS.cpus, memoryMb: GENERATED_LIMITS.memoryMb } as const
 
 const SUITE_SECONDS_MAX = 600
@@ -29,32 +29,32 @@ export async function checkHealth(
   const first = await runSuite(provider, input, signal)
   // A broken run is not repeated.
   const second = first.kind === 'broken' ? first : await runSuite(provider, input, signal)
-  const judged = judgeHealth(first, second, rules)
-  return 'kind' in judged ? judged : done(judged)
+  const health = judgeHealth(first, second, rules)
+  return 'kind' in health ? health : done(health)
 }
 
-/** Minimum requirements for a usable test suite. */
-const HEALTH = { testsMin: 10, passedMin: 0.85, agreedMin: 0.99 } as const
+/** Minimum number of tests, share that must pass, and share with the same status in both runs. */
+const DEFAULT_RULES = { testsMin: 10, passedMin: 0.85, agreedMin: 0.99 } as const
 
 type HealthRules = { testsMin: number; passedMin: number; agreedMin: number }
 
 type Health = { tests: number; passed: number; seconds: number }
 
-/** How programs say that there is no network. */
-const OFFLINE = [
+/** Messages of programs that fail without a network. */
+const OFFLINE_MESSAGES = [
   /name resolution|getaddrinfo|Name or service not known|nodename nor servname|Could not resolve host/i,
   /dns error|failed to lookup address|UnknownHostException|ENOTFOUND|EAI_AGAIN/i,
   /Network is unreachable|ENETUNREACH|No route to host|dial tcp|Max retries exceeded|ConnectTimeout/i,
 ]
-const mentionsNetwork = (text: string): boolean => OFFLINE.some((pattern) => pattern.test(text))
+const mentionsNetwork = (text: string): boolean => OFFLINE_MESSAGES.some((pattern) => pattern.test(text))
 
-const DETAIL_LETTERS = 2000
+const DETAIL_LENGTH_MAX = 2000
 
-/** Two runs of the whole suite on the base, one after the other, without a network. */
+/** Decides from two offline runs of the whole suite on the base whether the suite can be used. */
 export function judgeHealth(
   first: SuiteOutcome,
   second: SuiteOutcome,
-  rules: HealthRules = HEALTH,
+  rules: HealthRules = DEFAULT_RULES,
 ): Health | StageRejection {
   if (first.kind === 'broken') return rejectBrokenSuite(first)
   if (second.kind === 'broken') return rejectBrokenSuite(second)
@@ -62,10 +62,10 @@ export function judgeHealth(
 }
 
 function rejectBrokenSuite({ reason, detail }: Extract<SuiteOutcome, { kind: 'broken' }>): StageRejection {
-  if (reason === 'timeout') return reject('suite_too_slow', detail.slice(-DETAIL_LETTERS))
+  if (reason === 'timeout') return reject('suite_too_slow', detail.slice(-DETAIL_LENGTH_MAX))
   return reject(
     mentionsNetwork(detail) ? 'needs_network' : 'suite_unhealthy',
-    `${reason}: ${detail.slice(-DETAIL_LETTERS)}`,
+    `${reason}: ${detail.slice(-DETAIL_LENGTH_MAX)}`,
   )
 }
 
@@ -75,12 +75,12 @@ function judgeRuns(first: SuiteRun, second: SuiteRun, { testsMin, passedMin, agr
   const failed = counted.filter(([, status]) => status !== 'passed').map(([id]) => id)
   const passed = counted.length - failed.length
   if (counted.length < testsMin)
-    return reject('suite_unhealthy', `It has ${counted.length} tests; ${testsMin} are needed.`)
+    return reject('suite_unhealthy', `The suite has ${counted.length} tests; at least ${testsMin} are required.`)
   if (passed < counted.length * passedMin) {
     const offline = failed.filter((id) => mentionsNetwork(first.messages[id] ?? ''))
     const isNetwork = passed + offline.length >= counted.length * passedMin
     const detail = `${passed} of ${counted.length} tests pass. ${failed.slice(0, 5).join(', ')}`
-    return reject(isNetwork ? 'needs_network' : 'suite_unhealthy', detail.slice(0, DETAIL_LETTERS))
+    return reject(isNetwork ? 'needs_network' : 'suite_unhealthy', detail.slice(0, DETAIL_LENGTH_MAX))
   }
   const ids = new Set([...Object.keys(first.statuses), ...Object.keys(second.statuses)])
   const differing = [...ids].filter((id) => first.statuses[id] !== second.statuses[id])

@@ -3,9 +3,9 @@ import { DEPS, type EnvRecipe, quoteWord } from '../../grading/languages/recipe.
 import { REPOSITORY_FOLDER } from '../../grading/suite.ts'
 
 /** Packages of every image: git for the agent, Python for the verifier, libfaketime for clock tests. */
-const ALWAYS = ['ca-certificates', 'git', 'libfaketime', 'python3']
+const REQUIRED_PACKAGES = ['ca-certificates', 'git', 'libfaketime', 'python3']
 
-/** Images to begin with. Others are refused. */
+/** Allowed base images. */
 export const bases: readonly string[] = ['debian:trixie-slim', 'debian:bookworm-slim']
 
 export const ARCHIVE = 'repo.tar.gz'
@@ -18,7 +18,7 @@ const VARIABLE = /^[A-Za-z_]\w*$/
  * that hides the rest.
  */
 const LINE = /^(?!\s*--)(?!.*<<)(?!.*(?:^|\s)#)[^\r\n\0]*[^\\\r\n\0]$/s
-const LINE_LETTERS_MAX = 8000
+const LINE_LENGTH_MAX = 8000
 const VALUE = /^[^\r\n\0]*$/
 
 /** Returns the first fault of a recipe, or undefined if it can be rendered. */
@@ -31,51 +31,52 @@ export function findRecipeFault({
   build,
   runner,
 }: EnvRecipe): string | undefined {
-  if (!bases.includes(base)) return `${JSON.stringify(base)} is none of our base images.`
-  if (!findRunnerSetup(runner)) return `${JSON.stringify(runner)} is no runner.`
+  if (!bases.includes(base))
+    return `${JSON.stringify(base)} is not an allowed base image. Use one of: ${bases.join(', ')}.`
+  if (!findRunnerSetup(runner)) return `${JSON.stringify(runner)} is not a supported runner.`
   const badPackage = aptPackages.find((name) => !PACKAGE.test(name))
-  if (badPackage !== undefined) return `${JSON.stringify(badPackage)} is no package.`
+  if (badPackage !== undefined) return `${JSON.stringify(badPackage)} is not a valid package name.`
   const badName = Object.keys(env).find((name) => !VARIABLE.test(name))
-  if (badName !== undefined) return `${JSON.stringify(badName)} is no variable.`
-  if (!Object.values(env).every((value) => VALUE.test(value))) return 'A variable has more than one line.'
-  const badLine = [...setup, ...build].find((line) => !LINE.test(line) || line.length > LINE_LETTERS_MAX)
-  if (badLine !== undefined) return `${JSON.stringify(badLine.slice(0, 200))} is not one line of shell.`
+  if (badName !== undefined) return `${JSON.stringify(badName)} is not a valid variable name.`
+  if (!Object.values(env).every((value) => VALUE.test(value))) return 'The value of a variable has more than one line.'
+  const badLine = [...setup, ...build].find((line) => !LINE.test(line) || line.length > LINE_LENGTH_MAX)
+  if (badLine !== undefined) return `${JSON.stringify(badLine.slice(0, 200))} is not a single shell command line.`
   const isInside = (path: string) => path.split('/').every((part) => !['', '.', '..'].includes(part))
-  return manifests.every(isInside) ? undefined : 'A manifest lies outside of the tree.'
+  return manifests.every(isInside) ? undefined : 'A manifest path is outside the tree.'
 }
 
 /** Renders the Dockerfile used both for test runs and in the finished task. */
 export function renderDockerfile(recipe: EnvRecipe, committedAt: Date): string {
-  const trouble = findRecipeFault(recipe)
-  if (trouble) throw new Error(trouble)
+  const fault = findRecipeFault(recipe)
+  if (fault) throw new Error(fault)
   const { base, aptPackages, env, manifests, setup, build, runner } = recipe
-  const packages = [...new Set([...ALWAYS, ...aptPackages])].sort()
+  const packages = [...new Set([...REQUIRED_PACKAGES, ...aptPackages])].sort()
   const parts = [
     `FROM ${base}`,
     ...(findRunnerSetup(runner)?.buildArgs ?? []).map((name) => `ARG ${name}`),
     envLine({ LANG: 'C.UTF-8', ...env }),
     runLine([
-      MANUALS,
+      CREATE_MANUAL_FOLDERS,
       'apt-get update',
       `DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ${packages.join(' ')}`,
       'rm -rf /var/lib/apt/lists/*',
     ]),
     `WORKDIR ${REPOSITORY_FOLDER}`,
     ...(manifests.length === 0 ? [] : [`COPY ${MANIFESTS}/ ./`]),
-    ...(setup.length === 0 ? [] : [runLine([...setup.map(groupLine), ...OPEN])]),
+    ...(setup.length === 0 ? [] : [runLine([...setup.map(groupLine), ...OPEN_PERMISSIONS])]),
     `COPY ${ARCHIVE} /tmp/${ARCHIVE}`,
     runLine(commitLines(findRunnerSetup(runner)?.artefacts ?? [], committedAt)),
-    ...(build.length === 0 ? [] : [runLine([...build.map(groupLine), ...OPEN])]),
+    ...(build.length === 0 ? [] : [runLine([...build.map(groupLine), ...OPEN_PERMISSIONS])]),
   ]
   return `${parts.join('\n')}\n`
 }
 
-/** Images called slim have no places for manuals, and packages such as Java's fail to install without them. */
-const MANUALS = 'mkdir -p /usr/share/man/man1 /usr/share/man/man7'
+/** Creates the manual page folders. Slim images lack them, and packages such as Java's fail to install without them. */
+const CREATE_MANUAL_FOLDERS = 'mkdir -p /usr/share/man/man1 /usr/share/man/man7'
 
 const runLine = (lines: readonly string[]): string => `RUN ${lines.join(' \\\n && ')}`
 
-/** An `||` of one line must not reach the next. */
+/** Groups a line with operators, so that an `||` in it does not affect the following lines. */
 const groupLine = (line: string): string => (/[|;&]/.test(line) ? `{ ${line}; }` : line)
 
 const envLine = (env: Record<string, string>): string =>
@@ -88,9 +89,9 @@ const envLine = (env: Record<string, string>): string =>
  * Gives the unprivileged test user access. Only inaccessible files are changed, since every changed file is copied into
  * this layer.
  */
-const OPEN = [`mkdir -p ${DEPS}`, `find ${DEPS} ! -type l ! -perm -0666 -exec chmod a+rwX {} +`]
+const OPEN_PERMISSIONS = [`mkdir -p ${DEPS}`, `find ${DEPS} ! -type l ! -perm -0666 -exec chmod a+rwX {} +`]
 
-/** Overrides attributes of the tree, which could change file contents. */
+/** Git attributes that override those in the tree, which could change file contents at checkout. */
 const ATTRIBUTES = '* -text -filter -ident -working-tree-encoding'
 
 /**

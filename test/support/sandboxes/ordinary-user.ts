@@ -11,8 +11,8 @@ conformance('local bwrap as an ordinary user', () =>
   createLocalSubject('bwrap', {
     rootfs: join(tmpdir(), 'rootfs'),
     unable: {
-      'it runs as the user it is given, by name or number, with that user’s groups and home': ONE_USER,
-      'also another user in it can open /dev/stdout and /dev/stderr': ONE_USER,
+      'the command runs as the specified user, by name or number, with that user’s groups and home': ONE_USER,
+      'a user other than root can open /dev/stdout and /dev/stderr': ONE_USER,
       'an ordinary user in it has no capability, and su gives none': ONE_USER,
       'a seed keeps owners and rights': ONE_USER,
       'group: an ordinary user in a member may listen below 1024': ONE_USER,

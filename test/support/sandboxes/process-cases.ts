@@ -5,16 +5,16 @@ import type { ConformanceCase } from './conformance-case.ts'
 import { processesNaming } from './processes.ts'
 
 /** Starts a process that leaves its process group and session and ignores signals. The mark is in its command line. */
-const daemon = (mark: string): string =>
+const daemonScript = (mark: string): string =>
   `setsid sh -c ': ${mark}; trap "" TERM HUP INT; while :; do sleep 0.05; echo alive; done' &`
 
 /** Waits until the process is visible, so that its later absence proves something. */
-const seen = (mark: string): Promise<void> =>
+const waitForProcess = (mark: string): Promise<void> =>
   vi.waitFor(async () => expect(await processesNaming(mark)).not.toEqual([]), { timeout: 10_000, interval: 20 })
 
 export const processCases: ConformanceCase[] = [
   {
-    name: 'the exit code is the one of the command',
+    name: 'the exit code is that of the command',
     run: async (bench) => {
       const codes = []
       for (const code of [0, 1, 42]) codes.push((await bench.run(`exit ${code}`)).exit)
@@ -26,20 +26,20 @@ export const processCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'a command that is not there ends with 127, one that cannot be run with 126',
+    name: 'a missing command has exit code 127, one that is not executable 126',
     run: async (bench) => {
       expect((await bench.run(['no-such-program'])).exit).toMatchObject({ code: 127, limit: null })
       expect((await bench.run(['/etc/passwd'])).exit).toMatchObject({ code: 126, limit: null })
     },
   },
   {
-    name: 'a signal of its own ends a command with 128 and its number',
+    name: 'a command that is killed by a signal has exit code 128 plus its number',
     run: async (bench) => {
       expect((await bench.run('kill -KILL $$')).exit).toMatchObject({ code: 137, limit: null })
     },
   },
   {
-    name: 'it gets its variables and those of the image, and none of ours',
+    name: 'the command gets the variables of the sandbox and the image, and none of the host',
     run: async (bench) => {
       const image = { ...bench.subject.image, env: { ...bench.subject.image.env, FROM_IMAGE: '1', BOTH: 'image' } }
       const env = { BOTH: 'spec', ODD: `a 'b' "c" $d\n=e` }
@@ -53,14 +53,14 @@ export const processCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'it runs as the user of the image',
+    name: 'the command runs as the user of the image',
     run: async (bench) => {
       const { output } = await bench.run('id -u; id -g; pwd', { workdir: '/usr/share' })
       expect(output).toBe('0\n0\n/usr/share\n')
     },
   },
   {
-    name: 'it runs as the user it is given, by name or number, with that user’s groups and home',
+    name: 'the command runs as the specified user, by name or number, with that user’s groups and home',
     run: async (bench) => {
       const named = await bench.run('id -u; id -g; echo $HOME', { user: 'www-data' })
       expect(named.output).toBe('33\n33\n/var/www\n')
@@ -69,14 +69,14 @@ export const processCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'its arguments arrive as they are',
+    name: 'arguments arrive unchanged',
     run: async (bench) => {
       const words = ['%s|', '', ' a  b ', `'"$HOME\``, '-n', 'é\n']
       expect((await bench.run(['printf', ...words])).output).toBe(`${words.slice(1).join('|')}|`)
     },
   },
   {
-    name: 'its input arrives and ends',
+    name: 'input arrives completely and ends',
     run: async (bench) => {
       const input = `first 'line'\n${'x'.repeat(200_000)}`
       expect((await bench.run('wc -c', { input })).output.trim()).toBe(String(input.length))
@@ -84,37 +84,37 @@ export const processCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'output and errors are kept in the order they come, also through /dev/stdout and /dev/stderr',
+    name: 'output and errors are recorded in order, also through /dev/stdout and /dev/stderr',
     run: async (bench) => {
       const script = 'echo 1; echo 2 >&2; echo 3 > /dev/stdout; echo 4 > /dev/stderr'
       expect((await bench.run(script)).output).toBe('1\n2\n3\n4\n')
     },
   },
   {
-    name: 'also another user in it can open /dev/stdout and /dev/stderr',
+    name: 'a user other than root can open /dev/stdout and /dev/stderr',
     run: async (bench) => {
       const script = 'echo 1 > /dev/stdout; echo 2 > /dev/stderr'
       expect((await bench.run(script, { user: 'nobody' })).output).toBe('1\n2\n')
     },
   },
   {
-    name: 'all its processes are dead when it has ended',
+    name: 'all processes are dead when the sandbox has ended',
     run: async (bench) => {
       const mark = randomUUID()
-      const sandbox = await bench.start(`${daemon(mark)} sleep 1; exit 3`)
-      await seen(mark)
+      const sandbox = await bench.start(`${daemonScript(mark)} sleep 1; exit 3`)
+      await waitForProcess(mark)
       expect((await sandbox.exited).code).toBe(3)
       expect(await processesNaming(mark)).toEqual([])
     },
   },
   {
-    name: 'time is up for a process that ignores signals, and for its daemons',
+    name: 'the time limit also ends daemons and processes that ignore signals',
     run: async (bench) => {
       const mark = randomUUID()
       const begun = performance.now()
-      const script = `trap "" TERM INT; ${daemon(mark)} while :; do sleep 0.1; done`
+      const script = `trap "" TERM INT; ${daemonScript(mark)} while :; do sleep 0.1; done`
       const sandbox = await bench.start(script, { limits: { seconds: 2 } })
-      await seen(mark)
+      await waitForProcess(mark)
       const exit = await sandbox.exited
       expect(await processesNaming(mark)).toEqual([])
       expect(exit).toMatchObject({ code: null, limit: 'seconds' })
@@ -123,11 +123,11 @@ export const processCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'kill ends it at once, and is harmless when it has ended',
+    name: 'kill ends the sandbox at once and is a no-op afterwards',
     run: async (bench) => {
       const mark = randomUUID()
-      const sandbox = await bench.start(`${daemon(mark)} sleep 600`)
-      await seen(mark)
+      const sandbox = await bench.start(`${daemonScript(mark)} sleep 600`)
+      await waitForProcess(mark)
       await sandbox.kill()
       expect(await sandbox.exited).toMatchObject({ code: null, limit: null })
       expect(await processesNaming(mark)).toEqual([])
@@ -135,7 +135,7 @@ export const processCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'a second start with the same id is an error, and the first goes on',
+    name: 'a second start with the same id is an error and does not affect the first',
     run: async (bench) => {
       const id = `twice-${randomUUID()}`
       const first = await bench.start('sleep 0.5; exit 7', { id })
@@ -144,7 +144,7 @@ export const processCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'remove leaves nothing, also while it runs, and is harmless twice',
+    name: 'remove leaves nothing, even of a running sandbox, and is a no-op the second time',
     run: async (bench) => {
       const id = `gone-${randomUUID()}`
       const sandbox = await bench.start('sleep 600', { id, limits: { diskMb: 64, memoryMb: 256 } })
@@ -155,7 +155,7 @@ export const processCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'an image that cannot be started is SandboxUnavailable, not an exit code, and leaves nothing',
+    name: 'an image that cannot be started throws SandboxUnavailable and leaves nothing',
     run: async (bench) => {
       const id = `broken-${randomUUID()}`
       await expect(bench.start('true', { id, image: bench.subject.brokenImage })).rejects.toThrow(SandboxUnavailable)
@@ -163,7 +163,7 @@ export const processCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'a sandbox that cannot be set up is SandboxUnavailable too, when it starts or when it ends',
+    name: 'a sandbox that cannot be set up throws SandboxUnavailable',
     run: async (bench) => {
       const mounts = [{ kind: 'folder' as const, source: '/no/such/place', target: '/given', readOnly: true }]
       await expect(bench.run('true', { mounts })).rejects.toThrow(SandboxUnavailable)

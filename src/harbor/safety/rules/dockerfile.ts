@@ -43,38 +43,40 @@ const describePrivilege = ({ flags }: DockerfileInstruction): string | undefined
 const FRONTEND = /^#\s*syntax\s*=\s*(\S+)/i
 const KNOWN_FRONTEND = /^(?:docker\.io\/)?docker\/dockerfile(?:-upstream)?(?:[:@][\w.:-]+)?$/
 
-/** Matches syntax directives, which must precede all instructions. */
+/** Matches `# syntax=` directives. They count only before the first instruction. */
 function matchFrontends({ path, text }: UsedDockerfile): RuleMatch[] {
   const lines = text.split('\n', 20)
   const end = lines.findIndex((line) => !/^\s*(?:#|$)/.test(line))
-  return lines.slice(0, end < 0 ? lines.length : end).flatMap((line, place) => {
+  return lines.slice(0, end < 0 ? lines.length : end).flatMap((line, index) => {
     const frontend = FRONTEND.exec(line)?.[1]
     if (frontend === undefined || KNOWN_FRONTEND.test(frontend)) return []
-    return [{ path, line: place + 1, detail: 'The build would run an untrusted frontend image.' }]
+    return [{ path, line: index + 1, detail: 'The build would run an untrusted frontend image.' }]
   })
 }
 
-/** Tests for a working folder through which runc could be escaped (CVE-2024-21626). */
+/** Returns true for a working directory that could allow an escape from runc (CVE-2024-21626). */
 const isKernelPath = (folder: string | null | undefined): boolean =>
   typeof folder === 'string' && /^["']?\/(?:proc|dev\/fd|sys)(?:\/|["']?$)/.test(folder)
 
 const matchWorkdirs = (view: TaskView): RuleMatch[] => [
-  ...matchInstructions(({ keyword, text }) => (keyword === 'WORKDIR' && isKernelPath(text) ? HANDLE : undefined))(view),
+  ...matchInstructions(({ keyword, text }) =>
+    keyword === 'WORKDIR' && isKernelPath(text) ? WORKDIR_DETAIL : undefined,
+  )(view),
   ...view.environments
     .filter(({ workdir }) => isKernelPath(workdir))
-    .map(() => ({ path: 'environment.workdir', detail: HANDLE })),
+    .map(() => ({ path: 'environment.workdir', detail: WORKDIR_DETAIL })),
   ...listRawServices(view)
     .filter(({ settings }) => typeof settings.working_dir === 'string' && isKernelPath(settings.working_dir))
-    .map(({ path }) => ({ path: `${path}.working_dir`, detail: HANDLE })),
+    .map(({ path }) => ({ path: `${path}.working_dir`, detail: WORKDIR_DETAIL })),
 ]
 
-const HANDLE = 'The working folder could lead to the file system of the host.'
+const WORKDIR_DETAIL = 'The working directory could give access to the file system of the host.'
 
 export const dockerfileRules: SafetyRule[] = [
   {
     id: 'dockerfile_context',
     severity: 'block',
-    description: 'files copied from outside the folder of the build',
+    description: 'files copied from outside the build context',
     check: matchContextEscapes,
   },
   {
@@ -86,19 +88,19 @@ export const dockerfileRules: SafetyRule[] = [
   {
     id: 'dockerfile_privileges',
     severity: 'block',
-    description: 'builds without confinement, on the network or with devices of the host',
+    description: 'build steps with --security=insecure, --network=host or a host device',
     check: matchInstructions(describePrivilege),
   },
   {
     id: 'dockerfile_frontend',
     severity: 'block',
-    description: 'a build program other than Docker’s own',
+    description: 'a Dockerfile frontend other than Docker’s own',
     check: ({ dockerfiles }) => dockerfiles.flatMap(matchFrontends),
   },
   {
     id: 'workdir_escape',
     severity: 'block',
-    description: 'a working folder in /proc, /sys or /dev/fd',
+    description: 'a working directory in /proc, /sys or /dev/fd',
     check: matchWorkdirs,
   },
 ]

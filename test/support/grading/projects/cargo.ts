@@ -38,7 +38,7 @@ fn größe() { assert_eq!(area(3), 9); }
 `,
     'tests/other.rs': '#[test]\nfn square() {}\n',
   },
-  all: {
+  statuses: {
     'shapes src/lib.rs::tests::square': 'passed',
     'shapes tests/shapes.rs::square': 'passed',
     'shapes tests/shapes.rs::wrong': 'failed',
@@ -50,7 +50,7 @@ fn größe() { assert_eq!(area(3), 9); }
     'shapes documentation::src/lib.rs - (line 1)': 'passed',
   },
   target: 'tests/other.rs',
-  ofTarget: { 'other tests/other.rs::square': 'passed' },
-  says: ['shapes tests/shapes.rs::wrong', 'right: 5'],
+  targetStatuses: { 'other tests/other.rs::square': 'passed' },
+  failureMessage: ['shapes tests/shapes.rs::wrong', 'right: 5'],
   broken: { path: 'tests/broken.rs', content: 'use shapes::volume;\n', id: 'shapes test "broken"' },
 }

@@ -34,7 +34,7 @@ int main(int, char **words) {
 `,
   },
   prepare: [...(findRunner('ctest')?.prepare ?? [])],
-  all: {
+  statuses: {
     square: 'passed',
     wrong: 'failed',
     crash: 'failed',
@@ -44,6 +44,6 @@ int main(int, char **words) {
     missing: 'errored',
   },
   target: null,
-  ofTarget: {},
-  says: ['wrong', 'Failed'],
+  targetStatuses: {},
+  failureMessage: ['wrong', 'Failed'],
 }

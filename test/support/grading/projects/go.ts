@@ -47,7 +47,7 @@ func TestPanics(t *testing.T) { panic("no such shape") }
     'unbuilt/unbuilt_test.go': 'package unbuilt\n\nimport "testing"\n\nfunc TestNever(t *testing.T) { nothing() }\n',
     'other/other_test.go': 'package other\n\nimport "testing"\n\nfunc TestOther(t *testing.T) {}\n',
   },
-  all: {
+  statuses: {
     'example.org/shapes::TestSquare': 'passed',
     'example.org/shapes::TestWrong': 'failed',
     'example.org/shapes::TestLater': 'skipped',
@@ -62,6 +62,6 @@ func TestPanics(t *testing.T) { panic("no such shape") }
     'example.org/shapes/other::TestOther': 'passed',
   },
   target: 'other/other_test.go',
-  ofTarget: { 'example.org/shapes/other::TestOther': 'passed' },
-  says: ['example.org/shapes::TestWrong', 'got 4, want 5'],
+  targetStatuses: { 'example.org/shapes/other::TestOther': 'passed' },
+  failureMessage: ['example.org/shapes::TestWrong', 'got 4, want 5'],
 }

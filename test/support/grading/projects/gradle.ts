@@ -26,7 +26,7 @@ public class ShapesTest {
     'src/test/java/org/example/OtherTest.java':
       'package org.example;\npublic class OtherTest { @org.junit.Test public void square() {} }\n',
   },
-  all: {
+  statuses: {
     'org.example.ShapesTest::square': 'passed',
     'org.example.ShapesTest::wrong': 'failed',
     'org.example.ShapesTest::error': 'failed',
@@ -35,6 +35,6 @@ public class ShapesTest {
     'org.example.OtherTest::square': 'passed',
   },
   target: 'src/test/java/org/example/OtherTest.java',
-  ofTarget: { 'org.example.OtherTest::square': 'passed' },
-  says: ['org.example.ShapesTest::wrong', 'expected:<5> but was:<4>'],
+  targetStatuses: { 'org.example.OtherTest::square': 'passed' },
+  failureMessage: ['org.example.ShapesTest::wrong', 'expected:<5> but was:<4>'],
 }

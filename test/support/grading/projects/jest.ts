@@ -23,7 +23,7 @@ export const jestSample: SampleProject = {
     'tests/unreadable.test.js': "require('./nothing-of-this-name.js')\n",
     'tests/other.test.js': "test('square', () => {})\n",
   },
-  all: {
+  statuses: {
     'tests/shapes.test.js > square': 'passed',
     'tests/shapes.test.js > wrong': 'failed',
     'tests/shapes.test.js > error': 'failed',
@@ -38,8 +38,8 @@ export const jestSample: SampleProject = {
     'tests/other.test.js > square': 'passed',
   },
   target: 'tests/other.test.js',
-  ofTarget: { 'tests/other.test.js > square': 'passed' },
-  says: ['tests/shapes.test.js > wrong', 'Expected: 5'],
+  targetStatuses: { 'tests/other.test.js > square': 'passed' },
+  failureMessage: ['tests/shapes.test.js > wrong', 'Expected: 5'],
 }
 
 export const vitestSample: SampleProject = {
@@ -55,5 +55,5 @@ export const vitestSample: SampleProject = {
     'tests/unreadable.test.js': "import './nothing-of-this-name.js'\n",
     'tests/other.test.js': "import { test } from 'vitest'\ntest('square', () => {})\n",
   },
-  says: ['tests/shapes.test.js > wrong', 'expected 4 to be 5'],
+  failureMessage: ['tests/shapes.test.js > wrong', 'expected 4 to be 5'],
 }

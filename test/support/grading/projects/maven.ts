@@ -33,7 +33,7 @@ class ShapesTest {
     'src/test/java/org/example/OtherTest.java':
       'package org.example;\nclass OtherTest { @org.junit.jupiter.api.Test void square() {} }\n',
   },
-  all: {
+  statuses: {
     'org.example.ShapesTest::square': 'passed',
     'org.example.ShapesTest::wrong': 'failed',
     'org.example.ShapesTest::error': 'errored',
@@ -45,6 +45,6 @@ class ShapesTest {
     'org.example.OtherTest::square': 'passed',
   },
   target: 'src/test/java/org/example/OtherTest.java',
-  ofTarget: { 'org.example.OtherTest::square': 'passed' },
-  says: ['org.example.ShapesTest::wrong', 'expected: <5> but was: <4>'],
+  targetStatuses: { 'org.example.OtherTest::square': 'passed' },
+  failureMessage: ['org.example.ShapesTest::wrong', 'expected: <5> but was: <4>'],
 }

@@ -23,7 +23,7 @@ describe('area', () => {
 `,
     'test/other.js': "it('square', () => {})\n",
   },
-  all: {
+  statuses: {
     'test/shapes.js > area square': 'passed',
     'test/shapes.js > area wrong': 'failed',
     'test/shapes.js > area error': 'failed',
@@ -36,6 +36,6 @@ describe('area', () => {
     'test/other.js > square': 'passed',
   },
   target: 'test/other.js',
-  ofTarget: { 'test/other.js > square': 'passed' },
-  says: ['test/shapes.js > area wrong', '4 == 5'],
+  targetStatuses: { 'test/other.js > square': 'passed' },
+  failureMessage: ['test/shapes.js > area wrong', '4 == 5'],
 }

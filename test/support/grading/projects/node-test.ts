@@ -28,7 +28,7 @@ describe('area', () => {
     'test/unreadable.test.js': "import './nothing-of-this-name.js'\n",
     'test/other.test.js': "import { test } from 'node:test'\ntest('square', () => {})\n",
   },
-  all: {
+  statuses: {
     'test/shapes.test.js > square': 'passed',
     'test/shapes.test.js > wrong': 'failed',
     'test/shapes.test.js > error': 'failed',
@@ -45,6 +45,6 @@ describe('area', () => {
     'test/other.test.js > square': 'passed',
   },
   target: 'test/other.test.js',
-  ofTarget: { 'test/other.test.js > square': 'passed' },
-  says: ['test/shapes.test.js > wrong', '4 !== 5'],
+  targetStatuses: { 'test/other.test.js > square': 'passed' },
+  failureMessage: ['test/shapes.test.js > wrong', '4 !== 5'],
 }

@@ -27,7 +27,7 @@ final class OtherTest extends PHPUnit\\Framework\\TestCase {
 }
 `,
   },
-  all: {
+  statuses: {
     'ShapesTest::testSquare': 'passed',
     'ShapesTest::testWrong': 'failed',
     'ShapesTest::testError': 'errored',
@@ -38,6 +38,6 @@ final class OtherTest extends PHPUnit\\Framework\\TestCase {
     'OtherTest::testSquare': 'passed',
   },
   target: 'tests/OtherTest.php',
-  ofTarget: { 'OtherTest::testSquare': 'passed' },
-  says: ['ShapesTest::testWrong', 'Failed asserting that 4 is identical to 5'],
+  targetStatuses: { 'OtherTest::testSquare': 'passed' },
+  failureMessage: ['ShapesTest::testWrong', 'Failed asserting that 4 is identical to 5'],
 }

@@ -54,7 +54,7 @@ class TestMore:
     'tests/test_elsewhere.py': 'import nothing_of_this_name\n',
     'tests/test_other.py': 'def test_other():\n    pass\n',
   },
-  all: {
+  statuses: {
     'tests.test_shapes::test_square': 'passed',
     'tests.test_shapes::test_wrong': 'failed',
     'tests.test_shapes::test_error': 'errored',
@@ -73,6 +73,6 @@ class TestMore:
     'tests.test_other::test_other': 'passed',
   },
   target: 'tests/test_other.py',
-  ofTarget: { 'tests.test_other::test_other': 'passed' },
-  says: ['tests.test_shapes::test_wrong', 'assert 4 == 5'],
+  targetStatuses: { 'tests.test_other::test_other': 'passed' },
+  failureMessage: ['tests.test_shapes::test_wrong', 'assert 4 == 5'],
 }

@@ -17,7 +17,7 @@ end
 `,
     'spec/other_spec.rb': "RSpec.describe 'other' do\n  it('is fine') { }\nend\n",
   },
-  all: {
+  statuses: {
     './spec/shapes_spec.rb > area is square': 'passed',
     './spec/shapes_spec.rb > area is wrong': 'failed',
     './spec/shapes_spec.rb > area has an error': 'failed',
@@ -29,6 +29,6 @@ end
     './spec/other_spec.rb > other is fine': 'passed',
   },
   target: 'spec/other_spec.rb',
-  ofTarget: { './spec/other_spec.rb > other is fine': 'passed' },
-  says: ['./spec/shapes_spec.rb > area is wrong', 'expected: 5'],
+  targetStatuses: { './spec/other_spec.rb > other is fine': 'passed' },
+  failureMessage: ['./spec/shapes_spec.rb > area is wrong', 'expected: 5'],
 }

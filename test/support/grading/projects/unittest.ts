@@ -39,7 +39,7 @@ class Unready(unittest.TestCase):
     'tests/test_other.py':
       'import unittest\n\nclass Other(unittest.TestCase):\n    def test_other(self):\n        pass\n',
   },
-  all: {
+  statuses: {
     'tests.test_shapes.Shapes.test_square': 'passed',
     'tests.test_shapes.Shapes.test_größe': 'passed',
     'tests.test_shapes.Shapes.test_wrong': 'failed',
@@ -52,6 +52,6 @@ class Unready(unittest.TestCase):
     'tests.test_other.Other.test_other': 'passed',
   },
   target: 'tests/test_other.py',
-  ofTarget: { 'tests.test_other.Other.test_other': 'passed' },
-  says: ['tests.test_shapes.Shapes.test_wrong', '4 != 5'],
+  targetStatuses: { 'tests.test_other.Other.test_other': 'passed' },
+  failureMessage: ['tests.test_shapes.Shapes.test_wrong', '4 != 5'],
 }
