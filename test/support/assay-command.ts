@@ -13,7 +13,6 @@ export type CommandResult = { code: number | null; out: string; err: string }
 
 type CommandOptions = { env?: CommandVariables; input?: string; cwd?: string; uid?: number; gid?: number }
 
-// biome-ignore lint/style/noProcessEnv: needed to start the program
 const { PATH = '', HOME = tmpdir() } = process.env
 
 /** The minimal environment that the program needs to start. */
