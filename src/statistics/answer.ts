@@ -37,7 +37,7 @@ export function buildAnswer(input: AnswerInput): Answer {
   const facts: AnswerFacts = { ...input, all, candidates, visible }
   const decision = input.isCollecting ? undefined : decide(input.statistics, candidates, visible)
   const text = describeAnswer(facts, decision)
-  const smallestVisibleDifference = visible === undefined ? null : 100 * visible
+  const smallestVisibleDifference = visible === undefined ? null : Math.round(1000 * visible) / 10
   if (!decision) {
     const state = input.isCollecting ? 'collecting' : 'inconclusive'
     return { state, recommended: null, alternatives: [], text, smallestVisibleDifference }
