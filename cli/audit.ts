@@ -28,15 +28,15 @@ async function list(shell: Shell, command: Command, limit: string): Promise<void
   }, Number(limit))
   if (service.json) return printJson(shell, { events, nextCursor })
   printTable<AuditEvent>(shell, events, [
-    ['AT', (event) => moment(event.at, '-')],
-    ['BY', (event) => event.actor],
-    ['DID', (event) => event.action],
-    ['TO', (event) => event.subject],
-    ['DETAIL', (event) => detailOf(event.detail)],
+    ['TIME', (event) => moment(event.at, '-')],
+    ['ACTOR', (event) => event.actor],
+    ['ACTION', (event) => event.action],
+    ['SUBJECT', (event) => event.subject],
+    ['DETAIL', (event) => formatDetail(event.detail)],
   ])
 }
 
-const detailOf = (detail: Record<string, string>): string =>
+const formatDetail = (detail: Record<string, string>): string =>
   Object.entries(detail)
     .map(([name, value]) => `${name}=${value}`)
     .join(' ')

@@ -158,7 +158,7 @@ test('distinguishes a workspace without access from one with access', async () =
 test('audit: the newest first, as many as asked for, over pages', async () => {
   const plain = await run(['audit', '--limit', '3'])
   expect(plain.out.split('\n')).toHaveLength(5)
-  expect(plain.out.split('\n')[0]).toMatch(/^AT +BY +DID +TO +DETAIL$/)
+  expect(plain.out.split('\n')[0]).toMatch(/^TIME +ACTOR +ACTION +SUBJECT +DETAIL$/)
   expect(plain.out).toMatch(/ key:[0-9a-f-]{36} +key\.(created|revoked) /)
 
   const { out } = await run(['audit', '--limit', '205', '--json'])

@@ -14,7 +14,7 @@ import { openServices, type Services } from './services.ts'
 import { openStore } from './store.ts'
 import { bootstrap } from './workspaces/workspaces.ts'
 
-/** `serve` is everything in one process. The others are one part each; any number of them share one database. */
+/** `serve` runs everything in one process. Each of the others runs one part; any number of processes share one database. */
 export type ServiceRole = 'serve' | 'api' | 'work' | 'gateway'
 
 export type RunningRole = {
@@ -25,6 +25,7 @@ export type RunningRole = {
   stop(): Promise<void>
 }
 
+/** Time that requests and jobs have to finish when the process stops. */
 const GRACE_MS = 10_000
 
 export async function start(role: ServiceRole, config: Config, log: Log): Promise<RunningRole> {
@@ -53,7 +54,7 @@ export async function start(role: ServiceRole, config: Config, log: Log): Promis
   return { url, newKey, stop: () => running.disposeAsync() }
 }
 
-/** Returns whether this process holds the master key in use. Without it, no work may be taken on. */
+/** Watches the master key. The returned function tells whether this process has the key in use; without it, it must not accept work. */
 function startKeyWatch({ database, keyring, log }: Services, undo: AsyncDisposableStack): () => boolean {
   if (!keyring) return () => true
   const keys = announceKeys({ db: database.db, keyring, log })
@@ -64,7 +65,7 @@ function startKeyWatch({ database, keyring, log }: Services, undo: AsyncDisposab
 /** Default port of a gateway that runs alone. `serve` uses any free port. */
 const GATEWAY_PORT = 4001
 
-/** Started before the workers, whose trials need it, and therefore stopped after them. */
+/** Starts the gateway. Called before the workers start, because their trials need it, and so it stops after them. */
 async function startRoleGateway(
   role: ServiceRole,
   services: Services,
@@ -81,18 +82,18 @@ async function startRoleGateway(
 function startWorkers(services: Services, isFit: () => boolean): () => Promise<void> {
   const { database, config, log, metrics } = services
   const workers: Worker[] = []
-  const inSandbox = new Map<string, Worker>()
+  const sandboxWorkers = new Map<string, Worker>()
   const work = (handlers: JobHandler[]): Worker => {
     const worker = startWorker({ database, handlers, log, mayClaim: isFit, ...toWorkerLimits(config) })
     workers.push(worker)
     return worker
   }
   work(serviceJobs(services))
-  // Separate workers: trials that take hours must not delay a submission. They run only while the sandbox works;
-  // otherwise its trials go to other processes.
+  // Trials have separate workers, so that trials that take hours do not delay a submission. A sandbox's worker runs only
+  // while the sandbox is available; otherwise other processes run its trials.
   const capabilities = reportCapabilities({ db: database.db, log }, services.sandboxes, (name, available) => {
-    if (available) inSandbox.set(name, work(sandboxJobs(services, name)))
-    else void inSandbox.get(name)?.stop(GRACE_MS)
+    if (available) sandboxWorkers.set(name, work(sandboxJobs(services, name)))
+    else void sandboxWorkers.get(name)?.stop(GRACE_MS)
   })
   const sum = (name: 'running' | 'done' | 'failed') => workers.reduce((all, worker) => all + worker.counts()[name], 0)
   metrics.gauge('assay_jobs_running', 'Jobs running in this process', () => sum('running'))
@@ -110,7 +111,7 @@ const toWorkerLimits = ({ workerSlots, workerMemoryMb, workerStartsPerSecond }: 
   startsPerSecond: workerStartsPerSecond,
 })
 
-/** Started last and therefore stopped first: no requests arrive while the workers and the database stop. */
+/** Starts the API. Called last, so that it stops first and no requests arrive while the workers and the database stop. */
 async function startApi(services: Services, undo: AsyncDisposableStack): Promise<string> {
   const { config } = services
   const listening = await listen(createApp(services), config.host, config.port)

@@ -9,27 +9,27 @@ type ArchiveDeps = { db: Db; blobs: Blobs }
 const blobOwner = (batch: string): string => `batch ${batch}`
 
 /**
- * Stores the archive where every worker can read it. The row is written first: a row without its blob is swept, a
- * blob without a row would leak.
+ * Stores the archive where every worker can read it. The row is written first: a row without its blob is swept later,
+ * but a blob without a row would leak.
  */
-export async function keepArchive({ db, blobs }: ArchiveDeps, batch: string, path: string): Promise<Digest> {
+export async function storeArchive({ db, blobs }: ArchiveDeps, batch: string, path: string): Promise<Digest> {
   const digest = await hashOwned(blobOwner(batch), path)
   await upsertArchive(db, digest)
   await putOwned(blobs, blobOwner(batch), path, digest)
   return digest
 }
 
-/** The bytes as they were sent. */
+/** Opens an archive as it was uploaded. */
 export const openArchive = (blobs: Blobs, batch: string, digest: string): Promise<Readable> =>
   openOwned(blobs, blobOwner(batch), digest)
 
 const SWEEP_MAX = 1000
-/** A canceled or failed batch can be resumed for this long. */
-const STOPPED_DAYS = 7
+/** Number of days for which a canceled or failed batch can be resumed. */
+const RESUMABLE_DAYS = 7
 
 /** Removes archives that no batch needs. */
 export async function sweepArchives({ db, blobs }: ArchiveDeps): Promise<void> {
-  await dropArchives(db, STOPPED_DAYS)
+  await dropArchives(db, RESUMABLE_DAYS)
   for (const { digest } of await listUnusedArchives(db, SWEEP_MAX)) {
     await transact(db, async (tx) => {
       if ((await deleteUnusedArchive(tx, digest)) && isDigest(digest)) await blobs.remove(digest)

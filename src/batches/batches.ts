@@ -26,7 +26,7 @@ import {
   Waiting,
 } from '../taskgen/schema.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'
-import { keepArchive } from './archives.ts'
+import { storeArchive } from './archives.ts'
 import { enqueueImport, importJobId } from './import.ts'
 import { archiveGone, type BatchRun } from './schema.ts'
 import type { TaskTally } from './sql.ts'
@@ -44,7 +44,7 @@ type ImportBatchInput = { repository: number; path: string; db: Db }
 
 export async function importBatch(deps: ImportBatchDeps, by: AuditActor, { repository, path, db }: ImportBatchInput) {
   const id = newId()
-  const archive = await keepArchive(deps, id, path)
+  const archive = await storeArchive(deps, id, path)
   const run = await transact(db, async (tx) => {
     const row = await rows.insertBatch(tx, { id, repository, archive })
     await enqueueImport(tx, id)

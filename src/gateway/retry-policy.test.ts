@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'vitest'
-import { isRetried, retryPause } from './retry-policy.ts'
+import { isRetryable, retryPause } from './retry-policy.ts'
 
 const OPTIONS = { triesMax: 4, totalMs: 60_000, firstMs: 1000, pauseMaxMs: 20_000, quietMs: 30_000 }
 const NOW = Date.parse('2026-11-15T10:00:00Z')
 const FAILED = { status: 500, tries: 1, elapsedMs: 0, headers: {}, now: NOW, random: 1 }
 
 test.each([429, 500, 502, 503, 504, 529])('status %i is tried again', (status) => {
-  expect(isRetried(status)).toBe(true)
+  expect(isRetryable(status)).toBe(true)
 })
 
 test.each([200, 400, 401, 404, 408, 501, 505, 528])('status %i is not tried again', (status) => {
-  expect(isRetried(status)).toBe(false)
+  expect(isRetryable(status)).toBe(false)
 })
 
 describe('limits of the pause', () => {

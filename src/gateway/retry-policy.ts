@@ -6,18 +6,18 @@ export type RetryOptions = {
   triesMax: number
   /** Maximum time from the first try to the start of the last. */
   totalMs: number
-  /** Pause before the second try; it doubles with each. */
+  /** Pause before the second try. Each further pause is twice as long. */
   firstMs: number
-  /** A provider that asks for a longer pause is not asked again. */
+  /** Maximum pause. If the provider requests a longer one, the call is not retried. */
   pauseMaxMs: number
-  /** The last try after a 429 waits until this long after the first, when the rate-limit window has passed. */
+  /** After a 429, the last try starts at least this long after the first, so that the rate-limit window has passed. */
   quietMs: number
 }
 
 const RETRIED_STATUSES = [429, 500, 502, 503, 504, 529]
 const RATE_LIMITED = 429
 
-export const isRetried = (status: number): boolean => RETRIED_STATUSES.includes(status)
+export const isRetryable = (status: number): boolean => RETRIED_STATUSES.includes(status)
 
 type FailedTry = {
   status: number | null
@@ -28,23 +28,23 @@ type FailedTry = {
   random: number
 }
 
-/** Returns the pause before the next try, or undefined if there is none. */
+/** Returns the pause before the next try, or undefined if the call must not be retried. */
 export function retryPause(options: RetryOptions, failed: FailedTry): number | undefined {
   if (failed.tries >= options.triesMax) return undefined
-  const pause = requestedPause(failed.headers, failed.now) ?? ownPause(options, failed)
+  const pause = requestedPause(failed.headers, failed.now) ?? backoffPause(options, failed)
   if (pause > options.pauseMaxMs || failed.elapsedMs + pause > options.totalMs) return undefined
-  const isLast = failed.status === RATE_LIMITED && failed.tries === options.triesMax - 1
-  return isLast ? Math.max(pause, options.quietMs - failed.elapsedMs) : pause
+  const waitsForWindow = failed.status === RATE_LIMITED && failed.tries === options.triesMax - 1
+  return waitsForWindow ? Math.max(pause, options.quietMs - failed.elapsedMs) : pause
 }
 
-/** Exponential backoff. Half of it is random, so that calls that failed together do not retry together. */
-const ownPause = ({ firstMs, pauseMaxMs }: RetryOptions, { tries, random }: FailedTry): number =>
+/** Returns the pause of an exponential backoff. Half of it is random, so that calls that failed together do not retry together. */
+const backoffPause = ({ firstMs, pauseMaxMs }: RetryOptions, { tries, random }: FailedTry): number =>
   Math.min(firstMs * 2 ** (tries - 1), pauseMaxMs) * (0.5 + random / 2)
 
-/** Reads `Retry-After` (seconds or a date), or the finer `Retry-After-Ms` of some providers. */
+/** Reads `Retry-After` (seconds or a date), or `Retry-After-Ms`, which some providers send. */
 function requestedPause(headers: ResponseHeaders, now: number): number | undefined {
-  const fine = Number(headers['retry-after-ms'] ?? Number.NaN)
-  if (fine >= 0) return fine
+  const milliseconds = Number(headers['retry-after-ms'] ?? Number.NaN)
+  if (milliseconds >= 0) return milliseconds
   const retryAfter = headers['retry-after']
   if (typeof retryAfter !== 'string' || retryAfter === '') return undefined
   const seconds = Number(retryAfter)

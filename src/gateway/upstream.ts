@@ -4,7 +4,7 @@ import { OutboundFailed, OutboundRefused, type Trust } from '../platform/outboun
 import { NotConnected, type OpenStream } from '../platform/outbound/stream.ts'
 import type { CallTimeouts } from './call-timeouts.ts'
 import { decoderFor, type HeaderValues } from './headers.ts'
-import { isRetried, type RetryOptions, retryPause } from './retry-policy.ts'
+import { isRetryable, type RetryOptions, retryPause } from './retry-policy.ts'
 
 export type UpstreamRequest = {
   url: string
@@ -105,7 +105,7 @@ function planRetry(options: RetryOptions, answer: UpstreamAnswer, elapsedMs: num
 /** Returns undefined if the answer is good, or a retry would not help or not be safe. */
 function retryReason(answer: UpstreamAnswer): string | undefined {
   if (answer.kind === 'silent') return answer.why === 'unreachable' ? answer.why : undefined
-  return isRetried(answer.status) ? String(answer.status) : undefined
+  return isRetryable(answer.status) ? String(answer.status) : undefined
 }
 
 const DISCARDED_BYTES_MAX = 64 * 1024

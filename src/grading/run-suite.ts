@@ -41,32 +41,32 @@ const NO_SECOND_USER = 75
 
 /**
  * Runs the tests once in a fresh sandbox without network, with the grader files that a task ships. Throws
- * SandboxUnavailable if the sandbox broke; everything the tests do is an outcome.
+ * SandboxUnavailable if the sandbox broke; every failure that the tests cause is returned as an outcome.
  */
 export async function runSuite(
   provider: SandboxProvider,
-  order: SuiteOptions,
+  options: SuiteOptions,
   signal: AbortSignal,
 ): Promise<SuiteOutcome> {
-  return (await gradeSuite(provider, { ...order, lists: null }, signal)).outcome
+  return (await gradeSuite(provider, { ...options, lists: null }, signal)).outcome
 }
 
 type GradeOptions = SuiteOptions & { lists: TestLists | null }
 
-/** Also returns the reward written by root for these test lists. */
+/** Runs the suite like `runSuite`, and also returns the reward that the grader wrote for these test lists. */
 export async function gradeSuite(
   provider: SandboxProvider,
-  order: GradeOptions,
+  options: GradeOptions,
   signal: AbortSignal,
 ): Promise<{ outcome: SuiteOutcome; reward: string | undefined }> {
   signal.throwIfAborted()
   const id = newId()
-  const outputFile = join(order.folder, `suite-${id}.log`)
+  const outputFile = join(options.folder, `suite-${id}.log`)
   const sandbox = await provider.start({
     id: `${id}-suite`,
-    image: order.image,
+    image: options.image,
     baseFilesystem: { kind: 'image' },
-    uploads: buildUploads(order),
+    uploads: buildUploads(options),
     command: ['/bin/sh', '/tests/test.sh'],
     execs: false,
     user: 0,
@@ -77,12 +77,12 @@ export async function gradeSuite(
     ports: [],
     limits: {
       ...DEFAULT_LIMITS,
-      cpus: order.cpus,
-      memoryMb: order.memoryMb,
+      cpus: options.cpus,
+      memoryMb: options.memoryMb,
       pids: PIDS,
       diskMb: DISK_MB,
       outputBytes: OUTPUT_BYTES,
-      seconds: order.plan.timeoutSec + GRADER_SLACK_SEC,
+      seconds: options.plan.timeoutSec + GRADER_SLACK_SEC,
     },
     input: '',
     outputFile,
@@ -90,7 +90,9 @@ export async function gradeSuite(
   try {
     const exit = await waitForExit(sandbox, signal)
     if (exit.code === NO_SECOND_USER)
-      throw new SandboxUnavailable('Tests need a sandbox that root runs: this one has but one user.')
+      throw new SandboxUnavailable(
+        'Tests need a sandbox with a second user, and this one has only one. Run the worker as root.',
+      )
     const { outcome, reward } = await readGradeOutput(sandbox.stopped)
     return { outcome: outcome ?? toBrokenOutcome(exit, await readTail(outputFile)), reward }
   } finally {
@@ -122,19 +124,19 @@ async function waitForExit(sandbox: Sandbox, signal: AbortSignal): Promise<Exit>
   return exit
 }
 
-/** The judge itself was ended: by a limit of the sandbox, or because the image lacks what it needs. */
-const toBrokenOutcome = ({ code, limit }: Exit, said: string): SuiteOutcome => ({
+/** Returns the outcome if the grader left no report: a sandbox limit ended it, or the image lacks a program it needs. */
+const toBrokenOutcome = ({ code, limit }: Exit, output: string): SuiteOutcome => ({
   kind: 'broken',
   reason: limit === 'seconds' ? 'timeout' : 'no_report',
-  detail: `The judge ended with ${code ?? `the limit ${limit}`} and left no report that can be read.\n${said}`,
+  detail: `The grader ended with ${code === null ? `the limit ${limit}` : `exit code ${code}`} and left no readable report.\n${output}`,
 })
 
-const SAID_BYTES = 4000
+const TAIL_BYTES = 4000
 
 async function readTail(path: string): Promise<string> {
   await using file = await open(path, 'r')
   const { size } = await file.stat()
-  const length = Math.min(size, SAID_BYTES)
+  const length = Math.min(size, TAIL_BYTES)
   const { buffer } = await file.read(Buffer.alloc(length), 0, length, size - length)
   return buffer.toString('utf8')
 }

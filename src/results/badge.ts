@@ -6,7 +6,7 @@ const HEIGHT = 20
 const DARK = '#3b4252'
 const GREEN = '#1f6f43'
 const FONT = { fill: '#fff', 'font-family': 'Verdana,DejaVu Sans,sans-serif', 'font-size': 11 }
-const LETTER = 6.6
+const CHARACTER_WIDTH_PX = 6.6
 const PADDING = 8
 const LABEL_MAX = 32
 
@@ -17,14 +17,14 @@ export function drawBadge(release: Release): string {
     ? `${markCustom(truncate(best.model.label, LABEL_MAX), best)} ${formatPercent(best.accuracy)} · ${formatUsd(best.costPerTaskUsd)}/task`
     : 'no frontier'
   const left = `assay · ${release.tasks} ${release.tasks === 1 ? 'task' : 'tasks'}`
-  const [a, b] = [widthPx(left), widthPx(right)]
+  const [leftWidth, rightWidth] = [widthPx(left), widthPx(right)]
   const title = `${truncate(release.repository.fullName, 60)}: ${right}`
-  return svg({ width: a + b, height: HEIGHT, role: 'img', 'aria-label': title }, [
+  return svg({ width: leftWidth + rightWidth, height: HEIGHT, role: 'img', 'aria-label': title }, [
     element('title', {}, escapeXml(title)),
-    element('rect', { width: a, height: HEIGHT, rx: 3, fill: DARK }),
-    element('rect', { x: a, width: b, height: HEIGHT, rx: 3, fill: GREEN }),
-    element('rect', { x: a - 3, width: 6, height: HEIGHT, fill: DARK }),
-    element('g', FONT, fitted(left, 0, a), fitted(right, a, b)),
+    element('rect', { width: leftWidth, height: HEIGHT, rx: 3, fill: DARK }),
+    element('rect', { x: leftWidth, width: rightWidth, height: HEIGHT, rx: 3, fill: GREEN }),
+    element('rect', { x: leftWidth - 3, width: 6, height: HEIGHT, fill: DARK }),
+    element('g', FONT, drawText(left, 0, leftWidth), drawText(right, leftWidth, rightWidth)),
   ])
 }
 
@@ -36,7 +36,8 @@ function mostAccurate({ frontier, settings }: Release): ReleaseSetting | undefin
   )
 }
 
-const widthPx = (text: string): number => Math.round(widthOf(text) * LETTER) + 2 * PADDING
+const widthPx = (text: string): number => Math.round(widthOf(text) * CHARACTER_WIDTH_PX) + 2 * PADDING
 
-const fitted = (text: string, start: number, width: number): string =>
+/** Draws a text that is stretched to fit its box, whatever font the viewer has. */
+const drawText = (text: string, start: number, width: number): string =>
   textElement({ x: start + PADDING, y: 14, textLength: width - 2 * PADDING, lengthAdjust: 'spacingAndGlyphs' }, text)

@@ -21,17 +21,17 @@ import { effectiveMode, listModes, requireSupported } from './task-support.ts'
 import type { TrialRequest } from './trial-request.ts'
 
 /**
- * Runs one harness on one task. A failure before the agent starts, or a proven outage, is an outcome of its own and never a
- * zero. Every other failure after the agent has started is decided by a control run without the agent: if that is scored,
- * the agent scores 0. Throws for errors that a caller can fix before anything ran, and when it is aborted; everything it
- * started has been removed then.
+ * Runs one harness on one task. A failure before the agent starts, or a proven outage, makes the trial errored; it never
+ * scores 0. Any other failure is followed by a control run without the agent: if the control run is scored, the agent
+ * scores 0. Throws if it is aborted, and before anything runs for errors that the caller can fix. Everything
+ * that it started has been removed then.
  */
 export async function runTrial(provider: SandboxProvider, request: TrialRequest): Promise<TrialRecord> {
   const record = await runOnce(provider, request)
   if (request.harness.isControl || !needsControl(record)) return record
   const control = request.isProven ? undefined : await runControl(provider, request)
   if (control?.state !== 'errored') return scoreMissingVerdicts(request, record)
-  const error = `The task itself does not get further: ${control.error}`
+  const error = `The task also fails without the agent: ${control.error}`
   return { ...record, state: 'errored', class: control.class, reward: null, rewards: {}, error }
 }
 
@@ -108,13 +108,13 @@ async function runOnce(provider: SandboxProvider, requested: TrialRequest): Prom
 }
 
 /** Files that a trial writes into its output folder. */
-const OUTPUT = /^(artifacts|control|changes\.patch|trajectory[^/]*\.json|[^/]+\.log)$/
+const OUTPUT_NAME = /^(artifacts|control|changes\.patch|trajectory[^/]*\.json|[^/]+\.log)$/
 
 /** Removes the output of an earlier trial or attempt, so that it is not taken for output of this one. */
 async function removeEarlierOutput(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true })
   for (const name of await readdir(folder))
-    if (OUTPUT.test(name)) await rm(join(folder, name), { recursive: true, force: true })
+    if (OUTPUT_NAME.test(name)) await rm(join(folder, name), { recursive: true, force: true })
 }
 
 function toTrialLimits(environment: RunningEnvironment | undefined): TrialLimits | null {
@@ -151,11 +151,11 @@ async function runToVerdict(run: TrialRun): Promise<TrialVerdict> {
   }
 }
 
-/** A failure after the last verdict is only noted. A failure before it leaves the last step without a verdict. */
+/** Records a failure. After the last verdict it is only a note. Before that, the last step has no verdict. */
 function recordFailure({ steps, areStepsDone }: TrialRun, text: string): void {
   const last = steps.at(-1)
   if (!last) return
-  if (areStepsDone) last.notes.push(`The trial did not end in order. ${text}`)
+  if (areStepsDone) last.notes.push(`The trial did not end normally. ${text}`)
   else steps[steps.length - 1] = { ...last, error: last.error ?? text }
 }
 
@@ -166,7 +166,12 @@ async function prepareEnvironment(run: TrialRun, context: StepContext): Promise<
   request.onPhase('prepare', null)
   mounts.push(...(await installBundle(request)))
   for (const each of listEnvironments(request)) images.set(each, await prepareImages(context, each))
-  const environment = await startEnvironment(context, definition, readImages(run, definition), maxSeconds(request))
+  const environment = await startEnvironment(
+    context,
+    definition,
+    readImages(run, definition),
+    sidecarSecondsMax(request),
+  )
   await requireBundleRuns(context, environment)
   return environment
 }
@@ -179,14 +184,14 @@ const listEnvironments = ({ task }: TrialRequest): Environment[] => [
 
 function readImages({ images }: TrialRun, environment: Environment): EnvironmentImages {
   const found = images.get(environment)
-  if (!found) throw new Error('An environment was not prepared.')
+  if (!found) throw new Error('The images of an environment were not prepared.')
   return found
 }
 
 const SLACK_SECONDS = 3600
 
 /** Maximum lifetime of the sidecars. */
-const maxSeconds = ({ task }: TrialRequest): number =>
+const sidecarSecondsMax = ({ task }: TrialRequest): number =>
   task.steps.reduce((sum, { agent, verifier }) => {
     const hooks = verifier.collect.reduce((total, { timeoutSec }) => total + timeoutSec, 0)
     return sum + agentSeconds(agent.timeoutSec) + verifier.timeoutSec + hooks
@@ -206,12 +211,12 @@ async function runSteps(run: TrialRun, context: StepContext, environment: Runnin
   let last: CompletedStep | undefined
   let previous: Sandbox | undefined
   for (const [index, step] of task.steps.entries()) {
-    const own = await resources.createContext(index)
+    const stepContext = await resources.createContext(index)
     const { place } = step.verifier
     const verifierImages = place.mode === 'separate' ? readImages(run, place.environment) : undefined
-    const { record, sandbox, collected } = await runStep(own, step, { environment, verifierImages, previous })
+    const { record, sandbox, collected } = await runStep(stepContext, step, { environment, verifierImages, previous })
     previous = sandbox
-    last = { context: own, step, record, collected }
+    last = { context: stepContext, step, record, collected }
     steps.push(record)
     await storeArtifacts(run, last)
     if (!meetsMinimum(record, step.minReward)) break
@@ -229,7 +234,7 @@ async function storeArtifacts({ steps }: TrialRun, { context, step, record, coll
   steps[steps.length - 1] = { ...record, artifacts: await unpackArtifacts(context, step, collected) }
 }
 
-/** Sidecar artifacts are collected last, because the sidecars are stopped for it. */
+/** Adds the artifacts of the sidecars. Done last, because the sidecars are stopped for it. */
 async function addSidecarArtifacts(run: TrialRun, environment: RunningEnvironment, last: CompletedStep): Promise<void> {
   const added = await collectFromSidecars(last.context, environment, last.step)
   if (added.length > 0) await storeArtifacts(run, { ...last, collected: [...last.collected, ...added] })

@@ -14,9 +14,9 @@ export async function listTrialCalls(
   { limit, cursor }: { limit: number; cursor?: string | undefined },
 ) {
   const grantee = { workspaceId, grantee: toTrialGrantee(trial) }
-  const listed = await listGranteeCalls(db, grantee, { limit: limit + 1, after: cursor })
-  const calls = listed.slice(0, limit).map(toTrialCall)
-  return { calls, nextCursor: listed.length > limit ? (calls.at(-1)?.id ?? null) : null }
+  const callsAndNext = await listGranteeCalls(db, grantee, { limit: limit + 1, after: cursor })
+  const calls = callsAndNext.slice(0, limit).map(toTrialCall)
+  return { calls, nextCursor: callsAndNext.length > limit ? (calls.at(-1)?.id ?? null) : null }
 }
 
 const toTrialCall = (call: RecordedCall): TrialCall => ({
@@ -29,7 +29,7 @@ const toTrialCall = (call: RecordedCall): TrialCall => ({
   status: call.status,
   failure: call.failure,
   tries: call.tries,
-  usage: toShownUsage(call.usage),
+  usage: toPublicUsage(call.usage),
   costUsd: call.costMicros === null || call.outcome === 'open' ? null : call.costMicros / 1e6,
   pendingUsd: call.outcome === 'open' ? (call.reservedMicros ?? 0) / 1e6 : 0,
   outputLimit: call.outputLimit,
@@ -40,8 +40,8 @@ const toTrialCall = (call: RecordedCall): TrialCall => ({
   bodies: call.bodies !== null,
 })
 
-/** Converts usage to its public form, in which cache writes of both durations are one number. */
-export const toShownUsage = ({ input, cacheRead, cacheWrite5m, cacheWrite1h, output, reasoning }: Usage) => ({
+/** Converts usage to the form in the API, in which the cache writes of both durations are summed. */
+export const toPublicUsage = ({ input, cacheRead, cacheWrite5m, cacheWrite1h, output, reasoning }: Usage) => ({
   input,
   cacheRead,
   cacheWrite: cacheWrite5m + cacheWrite1h,

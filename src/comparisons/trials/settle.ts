@@ -10,7 +10,7 @@ import { recordIsolation } from '../sql.ts'
 import { isRunning, pauseComparison } from '../state.ts'
 import type { OnStep } from '../steps.ts'
 import type { StoredArtifact } from './artifacts.ts'
-import { toShownUsage } from './calls.ts'
+import { toPublicUsage } from './calls.ts'
 import { enqueueTrial } from './queue/queue.ts'
 import { readTrialSpend, takeTrialSpend } from './spend.ts'
 import { findTrialState, insertFailedAttempt, lockTrials, storeEnd, type TrialEnd, type TrialFacts } from './sql.ts'
@@ -154,7 +154,7 @@ function toTrialEnd(trial: TrialFacts, ending: AttemptEnding, spend: GranteeSpen
 }
 
 const toSpendDetail = (spend: GranteeSpend | undefined) =>
-  spend ? { usage: toShownUsage(spend.usage), costSource: spend.costSource } : {}
+  spend ? { usage: toPublicUsage(spend.usage), costSource: spend.costSource } : {}
 
 type RanEnding = Extract<AttemptEnding, { kind: 'ran' }>
 

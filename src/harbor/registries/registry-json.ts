@@ -278,7 +278,7 @@ export function createGitAdmission(operatorOrigin: string | undefined, resolve: 
       return { url: href, protocol: protocol === 'https:' ? 'https' : 'http', pin: undefined }
     const admission = await admitAddress(url, resolve)
     if (admission.kind === 'admitted') return { url: admission.url, protocol: 'https', pin: admission.pin }
-    const isLasting = admission.because !== 'unresolved'
+    const isLasting = admission.reason !== 'unresolved'
     throw new RegistryUnavailable(`The git host ${admission.host} does not have a public address.`, { isLasting })
   }
 }

@@ -54,7 +54,7 @@ export async function resolveReach({ url, token }: MirrorSource, rules: SourceRu
   const admission = await admitAddress(url, rules.resolveName)
   if (admission.kind === 'admitted') return { url: admission.url, protocols: 'https', pin: admission.pin, secret }
   // The message is the same for a private address and an unknown name, so that it does not reveal internal names.
-  throw new MirrorRefused(`The host ${admission.host} does not have a public address.`, admission.because === 'address')
+  throw new MirrorRefused(`The host ${admission.host} does not have a public address.`, admission.reason === 'address')
 }
 
 async function resolvePath(path: string, { gitAllow }: SourceRules): Promise<MirrorReach> {

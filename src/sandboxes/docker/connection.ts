@@ -9,7 +9,7 @@ import { SandboxUnavailable } from '../sandbox.ts'
 
 type Destination = { destination: string; port: number | null }
 
-/** Options of ssh: no prompts, and the destination is never parsed as an option. */
+/** Returns the arguments of ssh. It never prompts, and `--` keeps the destination from being parsed as an option. */
 export function sshWords({ destination, port }: Destination): string[] {
   return [
     ...['-o', 'BatchMode=yes', '-o', 'ConnectTimeout=30', '-T'],
@@ -21,7 +21,7 @@ export function sshWords({ destination, port }: Destination): string[] {
 /** Opens a connection to the engine over the standard input and output of an ssh process. */
 function dialSsh(destination: Destination): Duplex {
   const child = spawn('ssh', sshWords(destination), { stdio: ['pipe', 'pipe', 'ignore'] })
-  const link = new SshLink({
+  const connection = new SshPipes({
     read: () => void child.stdout.resume(),
     write: (chunk, _encoding, done) => void child.stdin.write(chunk, done),
     final: (done) => void child.stdin.end(done),
@@ -30,15 +30,15 @@ function dialSsh(destination: Destination): Duplex {
       done(error)
     },
   })
-  child.stdin.on('error', (error) => link.destroy(error))
-  child.stdout.on('data', (chunk) => link.push(chunk) || child.stdout.pause())
-  child.stdout.on('end', () => link.push(null))
-  child.once('error', (error) => link.destroy(error))
-  return link
+  child.stdin.on('error', (error) => connection.destroy(error))
+  child.stdout.on('data', (chunk) => connection.push(chunk) || child.stdout.pause())
+  child.stdout.on('end', () => connection.push(null))
+  child.once('error', (error) => connection.destroy(error))
+  return connection
 }
 
-/** An agent sets these on what it keeps; they mean nothing for two pipes. */
-class SshLink extends Duplex {
+/** A connection over two pipes. `http.Agent` calls these socket methods on connections that it keeps open; here they are no-ops. */
+class SshPipes extends Duplex {
   setKeepAlive(): this {
     return this
   }
@@ -63,7 +63,7 @@ export type TlsSecret = { ca?: string | undefined; cert?: string | undefined; ke
 export type DockerConnection =
   | { kind: 'unix'; path: string }
   | { kind: 'tcp'; host: string; port: number; tls: TlsSecret | null; publicOnly: boolean }
-  /** Through `docker system dial-stdio` on the machine that ssh reaches, with whatever keys ssh finds. */
+  /** Connects through `docker system dial-stdio` on the remote machine. ssh uses its own configuration and keys. */
   | ({ kind: 'ssh' } & Destination)
 
 /** Options of node:http that reach the engine. Each request adds its method and path. */
@@ -87,10 +87,10 @@ export function parseEngineCredential({ host, ca, cert, key }: Partial<Record<st
 export function parseDockerHost(text: string | undefined, tls: TlsSecret | null = null): DockerConnection {
   if (!text) return { kind: 'unix', path: DEFAULT_SOCKET }
   if (text.startsWith('unix://')) return { kind: 'unix', path: text.slice('unix://'.length) }
-  const found = URL.canParse(text) ? fromUrl(new URL(text), tls) : undefined
-  if (found) return found
+  const connection = URL.canParse(text) ? fromUrl(new URL(text), tls) : undefined
+  if (connection) return connection
   throw new SandboxUnavailable(
-    `${JSON.stringify(text)} is no address of a Docker engine. Use unix:///path, tcp://host:port or ssh://user@host.`,
+    `${JSON.stringify(text)} is not a valid address of a Docker engine. Use unix:///path, tcp://host:port or ssh://user@host.`,
   )
 }
 
@@ -108,7 +108,7 @@ function fromUrl(
   return { kind: 'ssh', destination: username ? `${username}@${hostname}` : hostname, port }
 }
 
-/** Connections are kept: making one for each request is what a command-line client pays. */
+/** Returns the route to an engine. Connections are kept alive, because a new one per request is slow. */
 export function routeTo(connection: DockerConnection): DockerRoute {
   if (connection.kind === 'unix') {
     return { agent: new HttpAgent({ keepAlive: true }), secure: false, socketPath: connection.path }
@@ -137,7 +137,7 @@ const lookupPublic: LookupFunction = (host, { all }, callback) => {
   )
 }
 
-/** Returns what to check when the engine does not answer. */
+/** Returns a hint for the operator when the engine does not answer. */
 export function adviceFor(connection: DockerConnection): string {
   switch (connection.kind) {
     case 'unix':
@@ -145,7 +145,7 @@ export function adviceFor(connection: DockerConnection): string {
     case 'tcp':
       return `Is a Docker engine listening on ${connection.host}:${connection.port}, and are its certificates right?`
     case 'ssh':
-      return `Does "ssh ${connection.destination} docker version" work without a question?`
+      return `Does "ssh ${connection.destination} docker version" work without a prompt?`
   }
 }
 

@@ -7,21 +7,22 @@ import type { ScreenedPullRequest } from './screened-pull-request.ts'
 export type SelectedCandidate = { pullRequest: PullRequest; verdict: CandidateVerdict }
 
 export type CandidateSelection = {
-  /** In the order of the scan, which is newest first. */
-  add(judged: ScreenedPullRequest): void
+  /** Adds the next result of the scan. Must be called in the order of the scan, newest first. */
+  add(screened: ScreenedPullRequest): void
   /** True once every requested candidate is selected. */
   isFull(): boolean
   chosen: SelectedCandidate[]
   discovered: number
   screened: number
   rejections: Map<Reason, number>
+  /** Candidates that an earlier batch has tried, and those that can still be selected. */
   tried: Record<Difficulty, number>
   available: Record<Difficulty, number>
 }
 
 /** Selects the newest candidates of each difficulty. A shortfall is not filled from another difficulty. */
 export function newSelection(counts: CandidateCounts, isTried: (head: string) => boolean): CandidateSelection {
-  const open = { ...counts }
+  const remaining = { ...counts }
   const state: CandidateSelection = {
     chosen: [],
     discovered: 0,
@@ -29,7 +30,7 @@ export function newSelection(counts: CandidateCounts, isTried: (head: string) =>
     rejections: new Map(),
     tried: { easy: 0, medium: 0, hard: 0 },
     available: { easy: 0, medium: 0, hard: 0 },
-    isFull: () => open.easy + open.medium + open.hard === 0,
+    isFull: () => remaining.easy + remaining.medium + remaining.hard === 0,
     add({ pullRequest, verdict }) {
       state.discovered += 1
       if (verdict.kind === 'rejected') {
@@ -43,8 +44,8 @@ export function newSelection(counts: CandidateCounts, isTried: (head: string) =>
         return
       }
       state.available[difficulty] += 1
-      if (open[difficulty] === 0) return
-      open[difficulty] -= 1
+      if (remaining[difficulty] === 0) return
+      remaining[difficulty] -= 1
       state.chosen.push({ pullRequest, verdict })
     },
   }
@@ -61,13 +62,11 @@ export function listShortfallWarnings(
   const missing = counts.easy + counts.medium + counts.hard - chosen.length
   if (missing === 0) return []
   if (discovered === 0) return ['No merged pull request was found in the default branch.']
-  const used = tried.easy + tried.medium + tried.hard
+  const triedBefore = tried.easy + tried.medium + tried.hard
   const reasons = [...rejections]
     .toSorted(([, one], [, other]) => other - one)
     .slice(0, REASONS_SHOWN)
     .map(([reason, count]) => `${count} ${reason}`)
-  const why = [...(used > 0 ? [`${used} tried before`] : []), ...reasons].join(', ')
-  return [
-    `There are ${missing} candidates fewer than asked for: of ${discovered} pull requests, ${why || 'none was left out'}.`,
-  ]
+  const why = [...(triedBefore > 0 ? [`${triedBefore} tried before`] : []), ...reasons].join(', ')
+  return [`${missing} fewer candidates than requested. Excluded of ${discovered} pull requests: ${why || 'none'}.`]
 }

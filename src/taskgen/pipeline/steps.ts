@@ -1,4 +1,4 @@
-/** Between every two writes of a discovery and of a stage, in their order. Tests stop everything at each of them. */
+/** Points between two consecutive writes of a discovery or a stage, in order. Crash tests kill the process at each of them. */
 export const BATCH_STEPS = [
   'discover.claimed',
   'discover.scanned',
@@ -13,5 +13,5 @@ export const BATCH_STEPS = [
   'stage.finished',
 ] as const
 
-/** Hears that a step is reached. */
+/** Called when a step is reached. */
 export type OnBatchStep = (step: (typeof BATCH_STEPS)[number]) => void

@@ -22,21 +22,21 @@ function requireDone<T>(result: StageResult<T>): T {
   throw new Error(`What an earlier stage has read cannot be read any more: ${result.detail}`)
 }
 
-type InstructionContext = { landing: SplitCommit; pinned: readonly PinnedSymbol[]; failToPass: readonly string[] }
+type InstructionContext = { change: SplitCommit; pinned: readonly PinnedSymbol[]; failToPass: readonly string[] }
 
 /** Loads the facts that an instruction is checked against. */
 export async function loadLintFacts(
   { candidate }: CandidateState,
   context: StageContext,
-  { landing, pinned, failToPass }: InstructionContext,
+  { change, pinned, failToPass }: InstructionContext,
   signal: AbortSignal,
 ): Promise<LintFacts> {
   const repository = await context.repository()
   const { authors, commits } = await readCommits(repository.place, candidate, signal)
   return {
     pinned,
-    source: landing.source,
-    hidden: landing.hidden,
+    source: change.source,
+    hidden: change.hidden,
     failToPass,
     authors,
     commits,

@@ -22,7 +22,7 @@ import { loadLintFacts, readBase, readChange } from './candidate-inputs.ts'
 import { environmentStage, prepareImage } from './environment.ts'
 import { parseEnvironment, parseExecution, parseInstruction, parseReview, toJson } from './outputs.ts'
 
-/** Every stage of the state of a task, as it really is. */
+/** Returns the implementations of all stages. Tests replace some of them. */
 export const realStages = (counts?: TrialCounts): Stages => ({
   split: splitStage,
   environment: environmentStage,
@@ -49,7 +49,7 @@ const splitStage: Stage = {
   },
 }
 
-/** Which tests the change turns, and which it leaves as they were, seen in fresh sandboxes. */
+/** Runs the tests in fresh sandboxes and determines the fail-to-pass and pass-to-pass tests. */
 const executionStage: Stage = {
   version: 3,
   needs: ['sandbox'],
@@ -75,7 +75,7 @@ const executionStage: Stage = {
   },
 }
 
-/** The text that agents get: a person's before a model's. */
+/** Returns the text that agents receive. An instruction edited by a person takes precedence over that of the model. */
 const instructionText = (state: CandidateState): string => state.edited ?? parseInstruction(state).markdown
 
 /** Checks the instruction, whether a model or a person wrote it. */
@@ -88,16 +88,19 @@ const lintStage: Stage = {
   },
   async run(state, context, signal) {
     const { failToPass } = parseExecution(state).lists
-    const landing = await readChange(state, context, signal)
-    const told = { landing, failToPass, pinned: parseInstruction(state).pinned }
-    const findings = lintInstruction(instructionText(state), await loadLintFacts(state, context, told, signal))
+    const change = await readChange(state, context, signal)
+    const instructionContext = { change, failToPass, pinned: parseInstruction(state).pinned }
+    const findings = lintInstruction(
+      instructionText(state),
+      await loadLintFacts(state, context, instructionContext, signal),
+    )
     const [first] = findings.filter(isBlocking)
     if (first) return reject(first.rule, `${first.detail} ${first.excerpt}`.trim(), { findings })
     return done({ made: null, evidence: toJson({ findings }) })
   },
 }
 
-/** Has the author model write the instruction. The names that it must expose are determined by code. */
+/** Lets the author model write the instruction. The symbols that it must name are determined by code, not by the model. */
 export const authoringStage: Stage = {
   version: 2,
   needs: ['author'],
@@ -109,13 +112,16 @@ export const authoringStage: Stage = {
   async run(state, context, signal) {
     const { candidate } = state
     const { lists, messages, failsByAssertion } = parseExecution(state)
-    const landing = await readChange(state, context, signal)
+    const change = await readChange(state, context, signal)
     const { place } = await context.repository()
-    const pinned = await findPinnedSymbols({ place, commit: candidate.base }, landing, signal)
+    const pinned = await findPinnedSymbols({ place, commit: candidate.base }, change, signal)
     if (!failsByAssertion && pinned.length === 0)
-      return reject('error_only_f2p', 'Its tests fail because something is not there, and nothing says what.')
-    const told = { landing, pinned, failToPass: lists.failToPass }
-    const facts = await loadLintFacts(state, context, told, signal)
+      return reject(
+        'error_only_f2p',
+        'The fail-to-pass tests fail only because of a missing symbol, and that symbol could not be determined.',
+      )
+    const instructionContext = { change, pinned, failToPass: lists.failToPass }
+    const facts = await loadLintFacts(state, context, instructionContext, signal)
     await using model = await context.model('author', AUTHOR_LIMITS)
     const written = await writeInstruction(model, { text: candidate, messages, facts }, signal)
     if (written.kind !== 'done') return written
@@ -172,7 +178,7 @@ const assemblyStage: Stage = {
   },
 }
 
-/** Validates the finished files in the selected sandbox. Independent of the instruction. */
+/** Validates the finished files in the selected sandbox. The result does not depend on the instruction. */
 const validationStage = (counts: TrialCounts = FULL_COUNTS): Stage => ({
   version: 4,
   needs: ['harbor'],
@@ -187,8 +193,8 @@ const validationStage = (counts: TrialCounts = FULL_COUNTS): Stage => ({
       lists: parseExecution(state).lists,
       pinned: parseInstruction(state).pinned,
     }
-    const proof = await validateTask(context.provider(), input, signal)
-    return proof.kind === 'done' ? done({ made: null, evidence: toJson(proof.value) }) : proof
+    const validated = await validateTask(context.provider(), input, signal)
+    return validated.kind === 'done' ? done({ made: null, evidence: toJson(validated.value) }) : validated
   },
 })
 
@@ -205,7 +211,7 @@ const reviewStage: Stage = {
   async run(state, context, signal) {
     const { source, hidden } = await readChange(state, context, signal)
     const { failToPass } = parseExecution(state).lists
-    const base = await touchedFiles(state, context, source, signal)
+    const base = await readTouchedFiles(state, context, source, signal)
     await using model = await context.model('verifier', VERIFIER_LIMITS)
     const author = {
       provider: state.generation.authorModel.split('/')[0] ?? '',
@@ -215,7 +221,9 @@ const reviewStage: Stage = {
     const verdict = await reviewTask(model, input, signal)
     if (verdict.kind !== 'done') return verdict
     const { minutes, flags } = verdict.value
-    const concerns = flags.map(() => 'Author and verifier are of one house: the same mistakes may be overlooked.')
+    const concerns = flags.map(
+      () => 'The author and verifier models are from the same provider and may overlook the same mistakes.',
+    )
     return done({ made: { minutes }, evidence: toJson(verdict.value), concerns })
   },
 }
@@ -223,19 +231,19 @@ const reviewStage: Stage = {
 const FILE_BYTES_MAX = 200_000
 
 /** Reads the base version of the files that the change touches. */
-async function touchedFiles(state: CandidateState, context: StageContext, source: string, signal: AbortSignal) {
+async function readTouchedFiles(state: CandidateState, context: StageContext, source: string, signal: AbortSignal) {
   const { entries } = await readBase(state, context, signal)
   const touched = new Set(parsePatch(source).map(({ path }) => path))
   const files = entries.filter(({ path, kind, size }) => touched.has(path) && kind !== 'link' && size <= FILE_BYTES_MAX)
   const { place } = await context.repository()
-  const found: { path: string; text: string }[] = []
+  const texts: { path: string; text: string }[] = []
   for await (const { path, content } of readBlobs(place, files, { signal, bytesMax: FILE_BYTES_MAX })) {
-    found.push({ path, text: content.toString() })
+    texts.push({ path, text: content.toString() })
   }
-  return found
+  return texts
 }
 
-/** How hard it is, by all that is known. */
+/** Estimates the difficulty from the size of the change and the reviews. */
 const difficultyStage: Stage = {
   version: 1,
   needs: [],
@@ -259,7 +267,7 @@ export type DifficultyEstimate = {
   confidence: 'low' | 'medium' | 'high'
 }
 
-/** Combines the reviewers' estimates; the size of the change breaks ties. */
+/** Combines the reviewers' estimates. The estimate from the size of the change breaks ties. */
 export function estimateDifficulty(known: {
   prior: Difficulty
   minutes: readonly number[]
@@ -267,22 +275,22 @@ export function estimateDifficulty(known: {
 }): DifficultyEstimate {
   const { prior, minutes, measured } = known
   const judged = medianDifficulty(minutes, prior)
-  const isOneVoice = new Set(minutes.map(toDifficulty)).size === 1
+  const isUnanimous = new Set(minutes.map(toDifficulty)).size === 1
   return {
     prior,
     judged,
     measured,
     final: measured ?? judged ?? prior,
-    confidence: computeConfidence(known, judged, isOneVoice),
+    confidence: computeConfidence(known, judged, isUnanimous),
   }
 }
 
-const EASY_BELOW = 15
-const HARD_ABOVE = 60
+const EASY_BELOW_MINUTES = 15
+const HARD_ABOVE_MINUTES = 60
 
 function toDifficulty(minutes: number): Difficulty {
-  if (minutes < EASY_BELOW) return 'easy'
-  return minutes > HARD_ABOVE ? 'hard' : 'medium'
+  if (minutes < EASY_BELOW_MINUTES) return 'easy'
+  return minutes > HARD_ABOVE_MINUTES ? 'hard' : 'medium'
 }
 
 function medianDifficulty(minutes: readonly number[], prior: Difficulty): Difficulty | null {
@@ -291,17 +299,17 @@ function medianDifficulty(minutes: readonly number[], prior: Difficulty): Diffic
   if (low === undefined || high === undefined) return null
   const [one, other] = [toDifficulty(low), toDifficulty(high)]
   if (one === other) return one
-  // Two in the middle that differ: the prior, if it is one of them.
+  // If the two middle values differ, the prior decides, provided that it is one of them.
   return prior === one || prior === other ? prior : toDifficulty((low + high) / 2)
 }
 
 function computeConfidence(
   { prior, measured }: { prior: Difficulty; measured: Difficulty | null },
   judged: Difficulty | null,
-  isOneVoice: boolean,
+  isUnanimous: boolean,
 ): DifficultyEstimate['confidence'] {
   if (measured !== null) return 'high'
   if (judged === null) return 'low'
-  const agreements = Number(isOneVoice) + Number(judged === prior)
+  const agreements = Number(isUnanimous) + Number(judged === prior)
   return (['low', 'medium', 'high'] as const)[agreements] ?? 'low'
 }
