@@ -108,10 +108,13 @@ async function rotateMasterKey(shell: Shell, flags: Flags & { force?: boolean },
   const rotation = await renewMasterKey(config, log, flags.force ?? false)
   if (globalsOf(command).json) printJson(shell, rotation)
   else if (rotation.from === rotation.to) note(shell, UNCHANGED)
-  else print(shell, `${rotation.from} → ${rotation.to}, ${rotation.rewrapped} credentials sealed again`)
+  else print(shell, `${rotation.from} → ${rotation.to}, ${rotation.rewrapped} credentials re-encrypted`)
   if (rotation.broken.length === 0) return
 
-  note(shell, `These credentials could not be opened, also not before. Enter their secrets again: ${rotation.broken}`)
+  note(
+    shell,
+    `These credentials could not be opened, neither before nor after the rotation. Enter their secrets again: ${rotation.broken}`,
+  )
   throw new Failed()
 }
 

@@ -47,7 +47,7 @@ test('on the folder of a service, with and without it running: recover, rotate, 
   const before = readFileSync(join(data, 'secret.key'), 'utf8')
   const rotated = await assay(['credentials', 'rotate-master-key', '--data', data])
   expect(rotated).toMatchObject({ code: 0, err: '' })
-  expect(rotated.out).toMatch(/^[0-9a-f]{16} → [0-9a-f]{16}, 1 credentials sealed again\n$/)
+  expect(rotated.out).toMatch(/^[0-9a-f]{16} → [0-9a-f]{16}, 1 credentials re-encrypted\n$/)
   expect(readFileSync(join(data, 'secret.key'), 'utf8')).not.toBe(before)
   expect(await first.kill('SIGTERM')).toBe(0)
 
@@ -121,7 +121,7 @@ test('rotate-master-key refuses without the key in use, and repeats none', async
 
   const same = await rotate(right)
   expect(same).toMatchObject({ code: 0, out: '', err: expect.stringMatching(/^Nothing to do: ASSAY_SECRET_KEY /) })
-  expect((await rotate(`${wrong},${right}`)).out).toMatch(/ → [0-9a-f]{16}, 0 credentials sealed again\n$/)
+  expect((await rotate(`${wrong},${right}`)).out).toMatch(/ → [0-9a-f]{16}, 0 credentials re-encrypted\n$/)
 })
 
 test('rotate-master-key refuses while a running process holds the old key alone; forced, that process is not ready', async () => {

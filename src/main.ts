@@ -14,7 +14,9 @@ import { openServices, type Services } from './services.ts'
 import { openStore } from './store.ts'
 import { bootstrap } from './workspaces/workspaces.ts'
 
-/** `serve` runs everything in one process. Each of the others runs one part; any number of processes share one database. */
+/**
+ * `serve` runs everything in one process. Each of the others runs one part; any number of processes share one database.
+ */
 export type ServiceRole = 'serve' | 'api' | 'work' | 'gateway'
 
 export type RunningRole = {
@@ -54,7 +56,10 @@ export async function start(role: ServiceRole, config: Config, log: Log): Promis
   return { url, newKey, stop: () => running.disposeAsync() }
 }
 
-/** Watches the master key. The returned function tells whether this process has the key in use; without it, it must not accept work. */
+/**
+ * Watches the master key. The returned function tells whether this process has the key in use; without it, it must not
+ * accept work.
+ */
 function startKeyWatch({ database, keyring, log }: Services, undo: AsyncDisposableStack): () => boolean {
   if (!keyring) return () => true
   const keys = announceKeys({ db: database.db, keyring, log })
@@ -111,7 +116,9 @@ const toWorkerLimits = ({ workerSlots, workerMemoryMb, workerStartsPerSecond }: 
   startsPerSecond: workerStartsPerSecond,
 })
 
-/** Starts the API. Called last, so that it stops first and no requests arrive while the workers and the database stop. */
+/**
+ * Starts the API. Called last, so that it stops first and no requests arrive while the workers and the database stop.
+ */
 async function startApi(services: Services, undo: AsyncDisposableStack): Promise<string> {
   const { config } = services
   const listening = await listen(createApp(services), config.host, config.port)

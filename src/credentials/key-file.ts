@@ -7,11 +7,12 @@ import type { MasterKey } from './seal.ts'
 
 const HEADING =
   '# Assay master keys, the newest first. They open every stored credential: keep a copy, and keep it secret.'
-const OTHERS = 0o077
+/** Permission bits of group and others. */
+const GROUP_AND_OTHERS = 0o077
 
 /** Reads the keys of the file. Returns undefined without a file; refuses a file that others can read or write. */
 export async function readKeyFile(path: string): Promise<MasterKey[] | undefined> {
-  const file = await open(path, 'r').catch(unless('ENOENT'))
+  const file = await open(path, 'r').catch(ignoreCode('ENOENT'))
   if (!file) return undefined
   await using _ = file
   requirePrivate(path, await file.stat())
@@ -25,14 +26,14 @@ export async function readKeyFile(path: string): Promise<MasterKey[] | undefined
 function requirePrivate(path: string, stats: Stats): void {
   if (!stats.isFile()) throw new MasterKeyRefused(`${path} is not a file.`)
   const self = process.geteuid?.()
-  if (self === undefined) return // Windows has no such owners and modes
+  if (self === undefined) return // Windows has no numeric owners and modes.
   if (stats.uid !== self) {
     throw new MasterKeyRefused(
-      `${path} belongs to user ${stats.uid} and Assay runs as user ${self}. Start it as the owner.`,
+      `${path} belongs to user ${stats.uid} but Assay runs as user ${self}. Start Assay as the owner of the file.`,
     )
   }
-  if ((stats.mode & OTHERS) !== 0) {
-    throw new MasterKeyRefused(`${path} can be read or written by others. Close it with: chmod 600 ${path}`)
+  if ((stats.mode & GROUP_AND_OTHERS) !== 0) {
+    throw new MasterKeyRefused(`${path} can be read or written by others. Restrict it with: chmod 600 ${path}`)
   }
 }
 
@@ -41,7 +42,7 @@ export async function createKeyFile(path: string, key: MasterKey): Promise<void>
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
   const draft = await writeDraft(path, [key])
   // A link, unlike a rename, never replaces a file.
-  await link(draft, path).catch(unless('EEXIST'))
+  await link(draft, path).catch(ignoreCode('EEXIST'))
   await rm(draft)
   await syncFolder(dirname(path))
 }
@@ -67,7 +68,8 @@ async function syncFolder(path: string): Promise<void> {
   await folder.sync()
 }
 
-const unless =
+/** Returns a handler for `.catch` that ignores one error code and rethrows other errors. */
+const ignoreCode =
   (code: string) =>
   (error: unknown): undefined => {
     if (error instanceof Error && 'code' in error && error.code === code) return undefined

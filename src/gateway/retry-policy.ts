@@ -37,7 +37,10 @@ export function retryPause(options: RetryOptions, failed: FailedTry): number | u
   return waitsForWindow ? Math.max(pause, options.quietMs - failed.elapsedMs) : pause
 }
 
-/** Returns the pause of an exponential backoff. Half of it is random, so that calls that failed together do not retry together. */
+/**
+ * Returns the pause of an exponential backoff. Half of it is random, so that calls that failed together do not retry
+ * together.
+ */
 const backoffPause = ({ firstMs, pauseMaxMs }: RetryOptions, { tries, random }: FailedTry): number =>
   Math.min(firstMs * 2 ** (tries - 1), pauseMaxMs) * (0.5 + random / 2)
 

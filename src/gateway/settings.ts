@@ -3,11 +3,11 @@ import { type AuditActor, record } from '../workspaces/audit.ts'
 import type { GatewaySettings } from './schema.ts'
 import { findSettings, storeSettings } from './sql.ts'
 
-const OFF: GatewaySettings = { recordBodies: false }
+const DEFAULTS: GatewaySettings = { recordBodies: false }
 
-/** Bodies are not recorded unless an admin has turned it on. */
+/** Returns the gateway settings of a workspace. By default, request and response bodies are not recorded. */
 export const readSettings = async (db: Db, workspaceId: string): Promise<GatewaySettings> =>
-  (await findSettings(db, workspaceId)) ?? OFF
+  (await findSettings(db, workspaceId)) ?? DEFAULTS
 
 export const changeSettings = (db: Db, by: AuditActor, settings: GatewaySettings): Promise<GatewaySettings> =>
   transact(db, async (tx) => {

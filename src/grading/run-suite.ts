@@ -124,7 +124,9 @@ async function waitForExit(sandbox: Sandbox, signal: AbortSignal): Promise<Exit>
   return exit
 }
 
-/** Returns the outcome if the grader left no report: a sandbox limit ended it, or the image lacks a program it needs. */
+/**
+ * Returns the outcome if the grader left no report: a sandbox limit ended it, or the image lacks a program it needs.
+ */
 const toBrokenOutcome = ({ code, limit }: Exit, output: string): SuiteOutcome => ({
   kind: 'broken',
   reason: limit === 'seconds' ? 'timeout' : 'no_report',

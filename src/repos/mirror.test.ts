@@ -108,7 +108,7 @@ test('a second process waits for the lock and fails after the maximum wait', asy
   expect(one.tip).toBe(two.tip)
   await Promise.all([one[Symbol.asyncDispose](), two[Symbol.asyncDispose]()])
   await using _ = await lockMirror(join(root, 'mirrors', 'both', 'lock'), 0, signal)
-  await expect(open({ id: 'both', url }, { lockWaitMs: 0 })).rejects.toMatchObject({ isLasting: false })
+  await expect(open({ id: 'both', url }, { lockWaitMs: 0 })).rejects.toMatchObject({ isPermanent: false })
 })
 
 test('refuses a repository that is too large and leaves no files', async () => {

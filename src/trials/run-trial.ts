@@ -21,10 +21,10 @@ import { effectiveMode, listModes, requireSupported } from './task-support.ts'
 import type { TrialRequest } from './trial-request.ts'
 
 /**
- * Runs one harness on one task. A failure before the agent starts, or a proven outage, makes the trial errored; it never
- * scores 0. Any other failure is followed by a control run without the agent: if the control run is scored, the agent
- * scores 0. Throws if it is aborted, and before anything runs for errors that the caller can fix. Everything
- * that it started has been removed then.
+ * Runs one harness on one task. A failure before the agent starts, or a proven outage, makes the trial errored; it
+ * never scores 0. Any other failure is followed by a control run without the agent: if the control run is scored, the
+ * agent scores 0. Throws if it is aborted, and before anything runs for errors that the caller can fix. Everything that
+ * it started has been removed then.
  */
 export async function runTrial(provider: SandboxProvider, request: TrialRequest): Promise<TrialRecord> {
   const record = await runOnce(provider, request)

@@ -10,12 +10,12 @@ import { openBridge } from './bridge.ts'
 import { importBase, startDockerd } from './dockerd.ts'
 
 const VERSION = '0.24.0'
-const MAKE_MS = 30 * 60_000
-const TRIAL_MS = 15 * 60_000
+const BUILD_TIMEOUT_MS = 30 * 60_000
+const TRIAL_TIMEOUT_MS = 15 * 60_000
 const run = promisify(execFile)
 
 /** Builds Debian 13 with Python 3.13, the Docker client and compose. Moved to its final path when complete. */
-const MAKE = `set -e
+const BUILD_SCRIPT = `set -e
 [ -d "$1" ] && exit 0
 rm -rf "$1.draft"
 debootstrap --variant=minbase --include=ca-certificates,python3,python3-venv,git,docker-cli,docker-compose trixie "$1.draft"
@@ -25,8 +25,11 @@ chroot "$1.draft" python3 -m venv /opt/harbor
 chroot "$1.draft" /opt/harbor/bin/pip install --quiet "harbor==$2"
 mv "$1.draft" "$1"`
 
-/** The mounts end with the namespace of the program. Paths are equal inside and outside, because Docker sees both. */
-const ENTER = `set -e
+/**
+ * Runs Harbor in its own root. The mounts end with the mount namespace. Shared paths are the same inside and outside,
+ * because the Docker engine resolves them outside.
+ */
+const RUN_SCRIPT = `set -e
 root=$1; shared=$2; shift 2
 mkdir -p "$root$shared"
 mount --rbind "$shared" "$root$shared"
@@ -43,7 +46,10 @@ export type Harbor = AsyncDisposable & {
 /** Starts Harbor. `images` maps additional base images to their root file systems. */
 export async function startHarbor(images: Record<string, string> = {}): Promise<Harbor> {
   const root = join(await cacheFolder(), `harbor-${VERSION}`)
-  await run('flock', [`${root}.lock`, 'sh', '-c', MAKE, 'make', root, VERSION], { timeout: MAKE_MS, maxBuffer: 64e6 })
+  await run('flock', [`${root}.lock`, 'sh', '-c', BUILD_SCRIPT, 'build', root, VERSION], {
+    timeout: BUILD_TIMEOUT_MS,
+    maxBuffer: 64e6,
+  })
   const shared = await mkdtemp(join(tmpdir(), 'assay-harbor-'))
   const bridge = await openBridge()
   await mkdir(join(shared, 'docker'))
@@ -52,7 +58,7 @@ export async function startHarbor(images: Record<string, string> = {}): Promise<
   for (const [name, rootfs] of Object.entries(images)) await importBase(dockerd, name, rootfs)
   return {
     version: VERSION,
-    runHarbor: (taskFolder, agent) => judge({ root, shared }, taskFolder, agent),
+    runHarbor: (taskFolder, agent) => runTask({ root, shared }, taskFolder, agent),
     async [Symbol.asyncDispose]() {
       await dockerd[Symbol.asyncDispose]()
       await bridge[Symbol.asyncDispose]()
@@ -63,31 +69,31 @@ export async function startHarbor(images: Record<string, string> = {}): Promise<
 
 type HarborFolders = { root: string; shared: string }
 
-async function judge({ root, shared }: HarborFolders, taskFolder: string, agent: string) {
+async function runTask({ root, shared }: HarborFolders, taskFolder: string, agent: string) {
   const task = join(shared, `${basename(taskFolder)}-${agent}-${randomUUID().slice(0, 8)}`) // unique, because Harbor resumes a job with the same name
   const jobs = join(shared, 'jobs')
   await cp(taskFolder, task, { recursive: true, verbatimSymlinks: true })
-  await withoutNetworkModes(join(task, 'task.toml'))
-  const words = ['run', '-p', task, '-a', agent, '-o', jobs, '--job-name', basename(task), '-n', '1', '-y', '-q']
-  await run('unshare', ['--mount', 'sh', '-c', ENTER, 'enter', root, shared, ...words], {
-    timeout: TRIAL_MS,
+  await removeNetworkModes(join(task, 'task.toml'))
+  const args = ['run', '-p', task, '-a', agent, '-o', jobs, '--job-name', basename(task), '-n', '1', '-y', '-q']
+  await run('unshare', ['--mount', 'sh', '-c', RUN_SCRIPT, 'run', root, shared, ...args], {
+    timeout: TRIAL_TIMEOUT_MS,
     maxBuffer: 64e6,
-  }).catch(() => undefined) // the result file has the error
-  return resultIn(join(jobs, basename(task)))
+  }).catch(() => undefined) // The result file contains the error.
+  return readResult(join(jobs, basename(task)))
 }
 
 /** Removes network modes, which Harbor enforces with an image that it would have to pull. */
-async function withoutNetworkModes(path: string): Promise<void> {
+async function removeNetworkModes(path: string): Promise<void> {
   const text = await readFile(path, 'utf8')
   await writeFile(path, text.replaceAll(/^(network_mode|allowed_hosts|allow_internet) *=.*\n/gm, ''))
 }
 
-async function resultIn(job: string): Promise<Record<string, number> | string> {
+async function readResult(job: string): Promise<Record<string, number> | string> {
   for (const name of await readdir(job).catch(() => [])) {
     const text = await readFile(join(job, name, 'result.json'), 'utf8').catch(() => undefined)
     if (text === undefined) continue
     const { verifier_result: verdict, exception_info: exception } = JSON.parse(text)
-    return verdict?.rewards ?? exception?.exception_message ?? 'It left no reward.'
+    return verdict?.rewards ?? exception?.exception_message ?? 'Harbor wrote no reward.'
   }
-  return 'It left no result.'
+  return 'Harbor wrote no result.'
 }

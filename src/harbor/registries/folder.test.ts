@@ -127,6 +127,6 @@ test('reports a missing folder as a lasting configuration error', async () => {
 
   await expect(fixture.resolve(registry(), 'lab/d')).rejects.toMatchObject({
     name: 'RegistryUnavailable',
-    isLasting: true,
+    isPermanent: true,
   })
 })

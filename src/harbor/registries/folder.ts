@@ -72,7 +72,7 @@ const isFolder = async (path: string): Promise<boolean> =>
 async function requireFolder(folder: string, name: string): Promise<void> {
   if (await isFolder(folder)) return
   throw new RegistryUnavailable(`The folder of a ${describeRegistry(name)} in ASSAY_REGISTRIES does not exist.`, {
-    isLasting: true,
+    isPermanent: true,
   })
 }
 

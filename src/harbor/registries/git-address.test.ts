@@ -18,16 +18,16 @@ test.each([
   ['a private address among public ones', [V4, '127.0.0.1'], true],
   ['the metadata of a cloud', ['169.254.169.254'], true],
   ['no address', [], false],
-])('refuses a name with %s, with the same message', async (_, addresses, isLasting) => {
+])('refuses a name with %s, with the same message', async (_, addresses, isPermanent) => {
   const refused = resolvesTo(...addresses)('https://git.example.org/a')
   const message = 'The git host git.example.org does not have a public address.'
-  await expect(refused).rejects.toMatchObject({ message, isLasting })
+  await expect(refused).rejects.toMatchObject({ message, isPermanent })
 })
 
 test('refuses a URL that is not canonical before resolving its name', async () => {
   const admit = createGitAdmission('http://10.0.0.1:8080', () => Promise.reject(new Error('looked up')))
   for (const url of [`https://${V4}\\@127.0.0.1:22443/x.git`, 'http://10.0.0.1:8080\\@127.0.0.1/x.git'])
-    await expect(admit(url)).rejects.toMatchObject({ isLasting: true })
+    await expect(admit(url)).rejects.toMatchObject({ isPermanent: true })
 })
 
 test('allows the private server of the list but not another port of it', async () => {
@@ -36,6 +36,6 @@ test('allows the private server of the list but not another port of it', async (
     protocol: 'http',
     pin: undefined,
   })
-  await expect(resolvesTo()('http://10.0.0.1:8081/a')).rejects.toMatchObject({ isLasting: true })
-  await expect(resolvesTo()('https://10.0.0.1/a')).rejects.toMatchObject({ isLasting: true })
+  await expect(resolvesTo()('http://10.0.0.1:8081/a')).rejects.toMatchObject({ isPermanent: true })
+  await expect(resolvesTo()('https://10.0.0.1/a')).rejects.toMatchObject({ isPermanent: true })
 })

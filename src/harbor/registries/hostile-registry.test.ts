@@ -79,7 +79,10 @@ test('reports a server that never answers as unavailable', async () => {
   })
   server.misbehave({ on: QUESTION, act: 'hang', times: 4 })
 
-  await expect(fixture.resolve(hasty, 'lab/d')).rejects.toMatchObject({ name: 'RegistryUnavailable', isLasting: false })
+  await expect(fixture.resolve(hasty, 'lab/d')).rejects.toMatchObject({
+    name: 'RegistryUnavailable',
+    isPermanent: false,
+  })
   expect(fixture.pauses).toHaveLength(3)
 })
 
@@ -170,9 +173,9 @@ test('does not follow redirects to private addresses for queries or archives', a
 
   await expect(fixture.resolve(registry, 'lab/d')).rejects.toMatchObject({
     name: 'RegistryUnavailable',
-    isLasting: true,
+    isPermanent: true,
   })
-  await expect(fixture.download(registry, dataset)).rejects.toMatchObject({ isLasting: true })
+  await expect(fixture.download(registry, dataset)).rejects.toMatchObject({ isPermanent: true })
   expect([inner.requests, fixture.pauses]).toEqual([[], []])
 })
 
@@ -180,7 +183,7 @@ test('does not send a personal key to a redirect target', async () => {
   server.misbehave({ on: 'api-key-exchange', status: 307, headers: { location: 'https://example.org/' } })
 
   await expect(fixture.resolve(registry, 'lab/d', { key: server.addKey([]) })).rejects.toMatchObject({
-    isLasting: true,
+    isPermanent: true,
   })
 })
 

@@ -46,7 +46,7 @@ test('uses the first registry that knows a name and opens the dataset there', as
 
   expect([own.tasks.length, own.registry, sample.registry]).toEqual([1, `dir:${fixture.folder}/one`, 'samples'])
   expect(await fixture.download(registry, own)).toMatchObject({ kind: 'downloaded' })
-  await expect(fixture.download(open('samples'), own)).rejects.toMatchObject({ isLasting: true })
+  await expect(fixture.download(open('samples'), own)).rejects.toMatchObject({ isPermanent: true })
 })
 
 test('does not skip an unavailable registry', async () => {

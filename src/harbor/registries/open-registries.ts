@@ -57,14 +57,14 @@ function combineRegistries(registries: readonly Registry[]): Registry {
       const registry = registries.find(({ name }) => name === dataset.registry)
       if (registry) return registry.open(dataset, options)
       const message = `The dataset comes from a ${describeRegistry(dataset.registry)} that is no longer in ASSAY_REGISTRIES.`
-      throw new RegistryUnavailable(message, { isLasting: true })
+      throw new RegistryUnavailable(message, { isPermanent: true })
     },
   }
 }
 
 /** Adds the label of the registry to an error, since a workspace does not know the configured addresses. */
 function addRegistryName({ name }: Registry, error: unknown): unknown {
-  if (!(error instanceof RegistryUnavailable) || error.isLasting) return error
+  if (!(error instanceof RegistryUnavailable) || error.isPermanent) return error
   const { message, retryAfterMs } = error
   return new RegistryUnavailable(`The ${describeRegistry(name)} is unavailable. ${message}`, { retryAfterMs })
 }

@@ -107,7 +107,9 @@ function requireTls(url: string): void {
   const isHere =
     hostname === 'localhost' || hostname === '[::1]' || (isIP(hostname) === 4 && hostname.startsWith('127.'))
   if (protocol === 'https:' || isHere) return
-  throw new RegistryUnavailable('Personal keys are only sent over https. Change ASSAY_HARBOR_URL.', { isLasting: true })
+  throw new RegistryUnavailable('Personal keys are only sent over https. Change ASSAY_HARBOR_URL.', {
+    isPermanent: true,
+  })
 }
 
 /** Parses JSON. Returns undefined if it is invalid. */

@@ -162,7 +162,7 @@ test('sends a personal key only over TLS or on this machine', async () => {
 
   await expect(fixture.resolve(far, 'lab/d', { key: 'sk-harbor-1' })).rejects.toMatchObject({
     name: 'RegistryUnavailable',
-    isLasting: true,
+    isPermanent: true,
   })
 })
 

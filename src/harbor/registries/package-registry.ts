@@ -253,7 +253,7 @@ async function listFiles(context: PackageQueryContext, version: DatasetVersion):
     const page = await readPage(context, 'dataset_version_file', { ...query, ...pageAt(files.length) }, FileRow)
     files.push(...page.rows)
     if (files.length > FILES_MAX)
-      throw new RegistryUnavailable('The dataset lists too many files.', { isLasting: true })
+      throw new RegistryUnavailable('The dataset lists too many files.', { isPermanent: true })
     if (page.rows.length < PAGE) return files
   }
 }

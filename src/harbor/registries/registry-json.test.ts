@@ -204,7 +204,7 @@ test('refuses a public name that resolves to a private address', async () => {
 
   await expect(fixture.download(fooled, await fixture.resolveDataset(fooled, 'lab/d'))).rejects.toMatchObject({
     name: 'RegistryUnavailable',
-    isLasting: true,
+    isPermanent: true,
   })
   expect(fixture.pauses).toEqual([])
 })
@@ -236,10 +236,10 @@ test.each(['', '{}', '[{"name": 1}]', 'null'])('rejects an invalid list: %s', as
   server.pages.set('/registry.json', text)
   await expect(fixture.resolve(registry, 'lab/d')).rejects.toMatchObject({
     name: 'RegistryUnavailable',
-    isLasting: true,
+    isPermanent: true,
   })
 
   const location = join(fixture.folder, 'nowhere.json')
   const missing = openRegistryJson({ ...fixture, name: location, location })
-  await expect(fixture.resolve(missing, 'lab/d')).rejects.toMatchObject({ isLasting: true })
+  await expect(fixture.resolve(missing, 'lab/d')).rejects.toMatchObject({ isPermanent: true })
 })

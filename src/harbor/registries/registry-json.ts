@@ -74,7 +74,7 @@ export function openRegistryJson(options: RegistryJsonOptions): Registry {
 }
 
 const toBrokenRegistry = (why: string) =>
-  new RegistryUnavailable(`The registry.json in ASSAY_REGISTRIES ${why}.`, { isLasting: true })
+  new RegistryUnavailable(`The registry.json in ASSAY_REGISTRIES ${why}.`, { isPermanent: true })
 
 async function download({ outbound, location, ...options }: RegistryJsonOptions, signal: AbortSignal): Promise<string> {
   return retryUnavailable(
@@ -278,8 +278,8 @@ export function createGitAdmission(operatorOrigin: string | undefined, resolve: 
       return { url: href, protocol: protocol === 'https:' ? 'https' : 'http', pin: undefined }
     const admission = await admitAddress(url, resolve)
     if (admission.kind === 'admitted') return { url: admission.url, protocol: 'https', pin: admission.pin }
-    const isLasting = admission.reason !== 'unresolved'
-    throw new RegistryUnavailable(`The git host ${admission.host} does not have a public address.`, { isLasting })
+    const isPermanent = admission.reason !== 'unresolved'
+    throw new RegistryUnavailable(`The git host ${admission.host} does not have a public address.`, { isPermanent })
   }
 }
 

@@ -35,7 +35,7 @@ export function toUnavailable(error: unknown): unknown {
   if (error instanceof OutboundFailed)
     return new RegistryUnavailable(`The registry cannot be reached (${error.reason}).`)
   if (error instanceof OutboundRefused)
-    return new RegistryUnavailable(`A request to the registry was refused (${error.reason}).`, { isLasting: true })
+    return new RegistryUnavailable(`A request to the registry was refused (${error.reason}).`, { isPermanent: true })
   return error
 }
 

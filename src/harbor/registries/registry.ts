@@ -8,11 +8,11 @@ export const TASKS_MAX = 500
 
 /** A source of datasets. */
 export type Registry = {
-  /** Entry in the operator's settings. Stored with each dataset. */
+  /** Entry in ASSAY_REGISTRIES that defines the registry. Stored with each dataset. */
   name: string
   /** Resolves a reference and lists the tasks without downloading them. Throws RegistryUnavailable. */
   resolve(reference: DatasetReference, options: ResolveOptions): Promise<Resolution>
-  /** Opens a dataset that this registry has resolved at any time. Disposing it deletes its temporary files. */
+  /** Opens a dataset that this registry resolved, now or earlier. Disposing it deletes its temporary files. */
   open(dataset: ResolvedDataset, options: AccessOptions): Promise<OpenDataset>
 }
 
@@ -49,7 +49,7 @@ export type ResolvedDataset = {
   resolvedRef: string
   revision: number | null
   description: string
-  /** Null if the registry pins commits; then the digest is known after the download. */
+  /** Null if the registry identifies versions by commit; then the digest is only known after the download. */
   digest: Digest | null
   /** Sorted by name. */
   tasks: ResolvedTask[]
@@ -80,21 +80,24 @@ export function describeRegistry(name: string): string {
 
 export const formatTaskName = ({ org, name }: { org: string; name: string }): string => `${org}/${name}`
 
-/** Thrown when a registry cannot be reached or answers unexpectedly. Says nothing about the dataset. */
+/**
+ * Thrown when a registry cannot be reached or answers unexpectedly. Does not imply that the dataset is missing or
+ * invalid.
+ */
 export class RegistryUnavailable extends Error {
   override name = 'RegistryUnavailable'
   /** Pause that the registry requested. */
   readonly retryAfterMs: number | undefined
   /** A retry is pointless until a setting changes. */
-  readonly isLasting: boolean
+  readonly isPermanent: boolean
 
   constructor(
     message: string,
-    { retryAfterMs, isLasting = false }: { retryAfterMs?: number | undefined; isLasting?: boolean } = {},
+    { retryAfterMs, isPermanent = false }: { retryAfterMs?: number | undefined; isPermanent?: boolean } = {},
   ) {
     super(message)
     this.retryAfterMs = retryAfterMs
-    this.isLasting = isLasting
+    this.isPermanent = isPermanent
   }
 }
 
@@ -112,8 +115,8 @@ export class AccessRefused extends Error {
 export const compareTaskNames = (a: ResolvedTask, b: ResolvedTask): number =>
   compareCodePoints(formatTaskName(a), formatTaskName(b))
 
-/** Finds a duplicate name among sorted tasks, ignoring case. Results could not distinguish two tasks of one name. */
+/** Finds a duplicate name among sorted tasks, ignoring case. Results identify tasks by name. */
 export function findDuplicateName(tasks: readonly ResolvedTask[]): string | undefined {
   const names = tasks.map(formatTaskName)
-  return names.find((name, place) => place > 0 && name.toLowerCase() === names[place - 1]?.toLowerCase())
+  return names.find((name, index) => index > 0 && name.toLowerCase() === names[index - 1]?.toLowerCase())
 }

@@ -35,7 +35,7 @@ export async function retryUnavailable<Result>(
 
 /** Returns the pause before the next attempt, or undefined if a retry is pointless. */
 function computePause(error: unknown, failures: number): number | undefined {
-  if (!(error instanceof RegistryUnavailable) || error.isLasting) return undefined
+  if (!(error instanceof RegistryUnavailable) || error.isPermanent) return undefined
   const requestedMs = error.retryAfterMs ?? 0
   return requestedMs > PAUSE_MAX_MS ? undefined : Math.max(requestedMs, backoffMs(failures, Math.random()))
 }

@@ -7,22 +7,22 @@ export async function* splitStream(
   separator: number,
   bytesMax: number,
 ): AsyncGenerator<string, void, undefined> {
-  let held = ''
+  let partial = ''
   for await (const chunk of stream) {
     let from = 0
-    for (let at = chunk.indexOf(separator); at !== -1; at = chunk.indexOf(separator, from)) {
-      yield append(held, chunk, from, at, bytesMax)
-      held = ''
-      from = at + 1
+    for (let end = chunk.indexOf(separator); end !== -1; end = chunk.indexOf(separator, from)) {
+      yield append(partial, chunk, from, end, bytesMax)
+      partial = ''
+      from = end + 1
     }
-    held = append(held, chunk, from, chunk.length, bytesMax)
+    partial = append(partial, chunk, from, chunk.length, bytesMax)
   }
-  if (held !== '') yield held
+  if (partial !== '') yield partial
 }
 
-function append(held: string, chunk: Buffer, from: number, to: number, bytesMax: number): string {
-  const remaining = bytesMax - held.length
-  return remaining <= 0 ? held : held + chunk.toString('latin1', from, Math.min(to, from + remaining))
+function append(partial: string, chunk: Buffer, from: number, to: number, bytesMax: number): string {
+  const remaining = bytesMax - partial.length
+  return remaining <= 0 ? partial : partial + chunk.toString('latin1', from, Math.min(to, from + remaining))
 }
 
 export const LINE_END = 10

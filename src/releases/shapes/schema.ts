@@ -16,7 +16,7 @@ const Usage = z.object({
 const Rank = z.object({ best: count, worst: count })
 
 const Reliability = z.object({
-  trials: count.describe('Number of trials that every task has.'),
+  trials: count.describe('Smallest number of trials of any task.'),
   always: count,
   sometimes: count,
   never: count,
@@ -49,7 +49,7 @@ const ReleaseStats = z
 
 const model = z.object({ catalogId: z.string(), name: z.string(), label: z.string() })
 
-const named = {
+const settingIdentity = {
   id: z.string().describe('`<catalogId>|<harness>|<reasoningLevel>`'),
   model,
   harness: z.string(),
@@ -60,7 +60,7 @@ const named = {
 
 export const ReleaseSetting = z
   .object({
-    ...named,
+    ...settingIdentity,
     tasks: count.describe('Tasks run for this setting.'),
     passed: count,
     accuracy: percent,
@@ -91,7 +91,7 @@ const span = z
 const ResourceSpans = z.object({ cpus: span, memoryMb: span, diskMb: span })
 export type ResourceSpans = z.infer<typeof ResourceSpans>
 
-/** Older releases, from before limits were recorded per trial, contain a sentence. */
+/** Limits are spans. Releases from before limits were recorded per trial contain a sentence instead. */
 const ReleasedResources = z.union([ResourceSpans.nullable(), z.string()])
 
 export const Disclosure = z
@@ -167,7 +167,7 @@ export const PublishAnswer = PublishedRelease.extend({
 const PreviewSetting = z
   .object({
     key: z.string(),
-    ...named,
+    ...settingIdentity,
     tasks: count,
     passed: count,
     accuracy: percent.nullable(),

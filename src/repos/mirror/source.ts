@@ -25,16 +25,16 @@ export type SourceRules = {
 }
 
 /**
- * Thrown when a repository cannot be mirrored. A retry is pointless unless `isLasting` is false. The message is shown to
- * the workspace, so it quotes neither git nor the server; `cause` does, for the operator.
+ * Thrown when a repository cannot be mirrored. A retry is pointless unless `isPermanent` is false. The message is shown
+ * to the workspace, so it quotes neither git nor the server; `cause` does, for the operator.
  */
 export class MirrorRefused extends Error {
   override name = 'MirrorRefused'
-  readonly isLasting: boolean
+  readonly isPermanent: boolean
 
-  constructor(message: string, isLasting = true, cause?: Error) {
+  constructor(message: string, isPermanent = true, cause?: Error) {
     super(message, { cause })
-    this.isLasting = isLasting
+    this.isPermanent = isPermanent
   }
 }
 

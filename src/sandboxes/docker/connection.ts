@@ -37,7 +37,10 @@ function dialSsh(destination: Destination): Duplex {
   return connection
 }
 
-/** A connection over two pipes. `http.Agent` calls these socket methods on connections that it keeps open; here they are no-ops. */
+/**
+ * A connection over two pipes. `http.Agent` calls these socket methods on connections that it keeps open; here they are
+ * no-ops.
+ */
 class SshPipes extends Duplex {
   setKeepAlive(): this {
     return this

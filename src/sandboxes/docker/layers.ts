@@ -12,26 +12,33 @@ import type { DockerEngine } from './engine.ts'
 /** Folders of a container's files on the engine's machine: its changes, and the layers below them. Readable by root. */
 export type ContainerLayers = { upper: string; lower: string }
 
-const NO_MOUNT = 43
-const NOTHING_THERE = 44
-/** Exit codes of mount, the shell and tar. A tar whose output is closed ends by a signal. */
-const FAILURES = [NO_MOUNT, 1, 2, 126, 127]
+/** Exit codes of the script below. */
+const MOUNT_FAILED = 43
+const PATH_NOT_FOUND = 44
+/**
+ * Exit codes with which mount, the shell or tar report a failure. A tar whose output was closed early ends by a signal
+ * instead.
+ */
+const FAILURES = [MOUNT_FAILED, 1, 2, 126, 127]
 
-/** Nothing runs in the container, so a path that was checked to be no link cannot become one. */
-const READ = `mount -t overlay overlay -o "ro,lowerdir=$1" "$2" || exit ${NO_MOUNT}
+/**
+ * Mounts the layers and writes a path as a tar. No race: the container is stopped, so a checked path cannot become a
+ * link.
+ */
+const READ_SCRIPT = `mount -t overlay overlay -o "ro,lowerdir=$1" "$2" || exit ${MOUNT_FAILED}
 cd "$2" && shift 2
 while [ $# -gt 1 ]; do
-  if [ -L "$1" ] || [ ! -d "$1" ]; then exit ${NOTHING_THERE}; fi
+  if [ -L "$1" ] || [ ! -d "$1" ]; then exit ${PATH_NOT_FOUND}; fi
   cd -- "$1" && shift
 done
-if [ ! -e "$1" ] && [ ! -L "$1" ]; then exit ${NOTHING_THERE}; fi
+if [ ! -e "$1" ] && [ ! -L "$1" ]; then exit ${PATH_NOT_FOUND}; fi
 exec tar -c -f - --format=pax --numeric-owner -- "$1"`
 
 /** Result of reading layers. `value` is complete only when `kind` is `read`. */
 export type LayerReading<T> = { kind: 'read' | 'nothing' | 'unable'; value: T }
 
 /**
- * Reads files of a stopped container without the engine, which takes several times the processor time for it. The
+ * Reads files of a stopped container without the engine, which needs several times the CPU time for it. The
  * overlay is mounted in a private mount namespace, which ends with the process.
  */
 export async function readLayers<T>(
@@ -40,22 +47,33 @@ export async function readLayers<T>(
   parts: string[],
   use: (tar: Readable) => Promise<T>,
 ): Promise<LayerReading<T>> {
-  const place = join(folder, 'mount')
-  await mkdir(place, { recursive: true })
-  const args = ['--mount', '--propagation', 'private', 'sh', '-c', READ, 'read', `${upper}:${lower}`, place, ...parts]
+  const mountPoint = join(folder, 'mount')
+  await mkdir(mountPoint, { recursive: true })
+  const args = [
+    '--mount',
+    '--propagation',
+    'private',
+    'sh',
+    '-c',
+    READ_SCRIPT,
+    'read',
+    `${upper}:${lower}`,
+    mountPoint,
+    ...parts,
+  ]
   const child = spawn('unshare', args, { env: { PATH: TOOLS_PATH }, stdio: ['ignore', 'pipe', 'ignore'] })
   const ended = once(child, 'close').then(([code]): number | null => code)
-  const clock = setTimeout(() => void child.kill('SIGKILL'), TRANSFER_MS)
+  const timer = setTimeout(() => void child.kill('SIGKILL'), TRANSFER_MS)
   // Piped at once: when a child ends, Node discards output that has no reader yet.
   const tar = child.stdout.pipe(new PassThrough())
   try {
     const value = await use(tar)
-    child.stdout.destroy() // it may have had enough
+    child.stdout.destroy() // `use` may have stopped before the end.
     const code = await ended
-    if (code === NOTHING_THERE) return { kind: 'nothing', value }
+    if (code === PATH_NOT_FOUND) return { kind: 'nothing', value }
     return { kind: FAILURES.includes(code ?? 0) ? 'unable' : 'read', value }
   } finally {
-    clearTimeout(clock)
+    clearTimeout(timer)
     child.kill('SIGKILL')
   }
 }
@@ -68,18 +86,18 @@ export async function writeUpper({ upper }: ContainerLayers, tar: Readable): Pro
   const args = ['-x', '-p', '--numeric-owner', '-C', upper, '-f', '-']
   const child = spawn('tar', args, { env: { PATH: TOOLS_PATH }, stdio: ['pipe', 'ignore', 'ignore'] })
   const closed = once(child, 'close')
-  const clock = setTimeout(() => void child.kill('SIGKILL'), TRANSFER_MS)
+  const timer = setTimeout(() => void child.kill('SIGKILL'), TRANSFER_MS)
   try {
-    await pipeline(ended(tar), child.stdin)
+    await pipeline(appendTarEnd(tar), child.stdin)
     const [code] = await closed
     return code === 0
   } finally {
-    clearTimeout(clock)
+    clearTimeout(timer)
   }
 }
 
-/** Also when nothing passed the filter. */
-async function* ended(tar: Readable): AsyncGenerator<Buffer> {
+/** Appends the end-of-archive blocks, which tar requires even for an empty archive. */
+async function* appendTarEnd(tar: Readable): AsyncGenerator<Buffer> {
   yield* tar
   yield tarEnd()
 }

@@ -69,8 +69,8 @@ export const controlWords = (launcher: LocalLauncher): string[] => [
 ]
 
 /**
- * Returns the words before a command that the control shell starts. The command gets its own session, so that all of its
- * processes can be killed.
+ * Returns the words before a command that the control shell starts. The command gets its own session, so that all of
+ * its processes can be killed.
  */
 export const commandWords = (launcher: LocalLauncher, account: UserAccount): string[] => [
   ...program(launcher, launcher.setsid),

@@ -7,7 +7,7 @@ import { COLLECT_PATHS, collectScript } from './collect-hook.ts'
 
 /** Fields of a generated task. They reveal nothing about the origin of the task. */
 export type GeneratedTaskInput = {
-  /** `org/slug`, the slug drawn by lot. */
+  /** `org/slug`, with a random slug. */
   name: string
   title: string
   markdown: string
@@ -18,7 +18,7 @@ export type GeneratedTaskInput = {
   resources: { cpus: number; memoryMb: number; storageMb: number }
 }
 
-/** Enough for a suite of tests that was let into a batch. */
+/** Resources of generated tasks. The health check runs every suite with the same limits, so they suffice. */
 const { cpus, memoryMb, diskMb } = GENERATED_LIMITS
 export const DEFAULT_RESOURCES: GeneratedTaskInput['resources'] = { cpus, memoryMb, storageMb: diskMb }
 
@@ -26,20 +26,20 @@ export const DEFAULT_RESOURCES: GeneratedTaskInput['resources'] = { cpus, memory
  * Builds a task with a separate verifier that sees only the agent's patch. No phase has network access; models are
  * reached through the gateway tunnel.
  */
-export function buildTask(outline: GeneratedTaskInput): Omit<Task, 'files'> {
-  const { name, title, markdown, difficulty, agentSec } = outline
+export function buildTask(input: GeneratedTaskInput): Omit<Task, 'files'> {
+  const { name, title, markdown, difficulty, agentSec } = input
   return {
     name,
     package: { name, version: null, description: title, authors: [], keywords: [] },
     source: null,
     metadata: { difficulty },
-    environment: buildEnvironment('environment', outline),
+    environment: buildEnvironment('environment', input),
     steps: [
       {
         name: null,
         instruction: markdown,
-        agent: { timeoutSec: agentSec, user: null, network: NONE },
-        verifier: buildVerifier(outline),
+        agent: { timeoutSec: agentSec, user: null, network: NO_NETWORK },
+        verifier: buildVerifier(input),
         healthcheck: null,
         artifacts: [
           { source: COLLECT_PATHS.submission, destination: 'submission.patch', exclude: [], service: MAIN_SERVICE },
@@ -56,17 +56,17 @@ export function buildTask(outline: GeneratedTaskInput): Omit<Task, 'files'> {
   }
 }
 
-const NONE = { mode: 'no-network' as const, hosts: [] }
+const NO_NETWORK = { mode: 'no-network' as const, hosts: [] }
 
 const COLLECT_SECONDS = 300
 
-const buildVerifier = (outline: GeneratedTaskInput): Task['steps'][0]['verifier'] => ({
-  timeoutSec: outline.verifierSec,
+const buildVerifier = (input: GeneratedTaskInput): Task['steps'][0]['verifier'] => ({
+  timeoutSec: input.verifierSec,
   user: 'root',
   env: [],
-  network: NONE,
+  network: NO_NETWORK,
   collect: [{ command: collectScript(), service: MAIN_SERVICE, timeoutSec: COLLECT_SECONDS, user: 'root' }],
-  place: { mode: 'separate', environment: buildEnvironment('tests', outline) },
+  place: { mode: 'separate', environment: buildEnvironment('tests', input) },
   testFolders: [],
   testScript: null,
 })
@@ -79,7 +79,7 @@ const buildEnvironment = (folder: string, { buildSec, resources }: GeneratedTask
   compose: null,
   buildTimeoutSec: buildSec,
   resources: { ...resources, gpus: null, gpuTypes: null, tpu: null },
-  network: NONE,
+  network: NO_NETWORK,
   env: [],
   mcpServers: [],
   skillsDir: null,

@@ -7,7 +7,7 @@ import type { ModelQuestion, StageModel } from './stage-model.ts'
 
 export type TypedQuestion<T> = {
   system: string
-  /** Said instead where a model declines: a plainer word for the same work. */
+  /** System prompt for the second try, after a refusal. Describes the same work in more neutral words. */
   neutral: string
   prompt: string
   shape: ModelQuestion['shape']
@@ -19,41 +19,45 @@ export type TypedQuestion<T> = {
 
 export type TypedAnswer<T> =
   | { kind: 'value'; value: T; rounds: number }
-  /** No JSON of this form, after all repairs. */
+  /** The answer is not JSON of this schema, even after all repairs. */
   | { kind: 'invalid'; detail: string }
-  /** Well-formed but faulty. */
+  /** The answer matches the schema but has faults, even after all repairs. */
   | { kind: 'faulty'; value: T; detail: string }
   | { kind: 'refused'; detail: string }
   | SpentBudget
   | StageDeferral
 
 const ANSWER_LENGTH_MAX = 60_000
-const SENT_BACK_MAX = 8_000
+const REPEATED_ANSWER_MAX = 8_000
 const FAULTS_MAX = 30
 const DETAIL_MAX = 500
 
-/** Retries a refusal once with neutral wording. */
+/** Asks a model for a value of a schema. Retries a refusal once with the neutral system prompt. */
 export async function askTyped<T>(
   model: StageModel,
-  typed: TypedQuestion<T>,
+  question: TypedQuestion<T>,
   signal: AbortSignal,
 ): Promise<TypedAnswer<T>> {
-  const answer = await converse(model, typed, signal)
-  return answer.kind === 'refused' ? converse(model, { ...typed, system: typed.neutral }, signal) : answer
+  const answer = await askWithRepairs(model, question, signal)
+  return answer.kind === 'refused' ? askWithRepairs(model, { ...question, system: question.neutral }, signal) : answer
 }
 
-/** Asks, and asks again with exactly what was wrong, as often as it may. */
-async function converse<T>(model: StageModel, typed: TypedQuestion<T>, signal: AbortSignal): Promise<TypedAnswer<T>> {
-  const { system, shape, repairsMax } = typed
-  let messages: Message[] = [{ role: 'user', text: typed.prompt }]
+/** Asks, and repeats the request with the list of faults up to `repairsMax` times. */
+async function askWithRepairs<T>(
+  model: StageModel,
+  question: TypedQuestion<T>,
+  signal: AbortSignal,
+): Promise<TypedAnswer<T>> {
+  const { system, shape, repairsMax } = question
+  let messages: Message[] = [{ role: 'user', text: question.prompt }]
   for (let round = 1; ; round++) {
     const answered = await model.ask({ system, messages, shape }, signal)
     if (answered.kind !== 'answered') return answered
     const { reply } = answered
     if (reply.stop === 'refusal') return { kind: 'refused', detail: reply.text.slice(0, DETAIL_MAX).toWellFormed() }
-    const { outcome, faults } = judgeAnswer(typed, reply, round)
+    const { outcome, faults } = judgeAnswer(question, reply, round)
     if (faults.length === 0 || round > repairsMax) return outcome
-    messages = continueConversation(messages, typed.prompt, reply, buildRepair(faults))
+    messages = continueConversation(messages, question.prompt, reply, buildRepair(faults))
   }
 }
 
@@ -64,7 +68,7 @@ const continueConversation = (
   { text, raw }: ModelReply,
   repair: string,
 ): Message[] =>
-  text.length > SENT_BACK_MAX
+  text.length > REPEATED_ANSWER_MAX
     ? [{ role: 'user', text: `${prompt}\n\n${repair}` }]
     : [...before, { role: 'model', raw }, { role: 'user', text: repair }]
 
@@ -83,7 +87,7 @@ function judgeAnswer<T>(
   const value = findJsonValue(reply.text)
   if (value === undefined) return invalid(['The answer is not JSON.'])
   const { data, error } = schema.safeParse(value)
-  if (error) return invalid(error.issues.map(({ path, message }) => `${path.join('.') || 'The whole'}: ${message}.`))
+  if (error) return invalid(error.issues.map(({ path, message }) => `${path.join('.') || 'The answer'}: ${message}.`))
   const faults = faultsOf(data).slice(0, FAULTS_MAX)
   if (faults.length === 0) return { outcome: { kind: 'value', value: data, rounds: round }, faults }
   return {

@@ -10,12 +10,12 @@ export function isServedAs(asked: string, served: string): boolean {
   return given === base || (given.startsWith(base) && ADDED.test(given.slice(base.length)))
 }
 
-/** Routers put the maker before the name. */
+/** Returns the name without the vendor prefix that routers add. */
 const plainName = (name: string): string => name.toLowerCase().slice(name.lastIndexOf('/') + 1)
 
 export type NamedModel = { provider: string; name: string }
 
-/** Two models of one house tend to make the same mistakes, and to overlook each other's. */
+/** Returns true for models of the same vendor or family, which tend to make and overlook the same mistakes. */
 export const isSameFamily = (one: NamedModel, other: NamedModel): boolean =>
   vendorOf(one) === vendorOf(other) || firstWord(one.name) === firstWord(other.name)
 

@@ -124,7 +124,7 @@ const RETRY_SECONDS = 60
 export function toDiscoveryFailure(error: unknown): DiscoveryFailure {
   if (error instanceof CodeHostUnavailable)
     return { kind: 'later', message: error.message, seconds: error.retryAfterSeconds ?? RETRY_SECONDS }
-  if (error instanceof MirrorRefused && !error.isLasting)
+  if (error instanceof MirrorRefused && !error.isPermanent)
     return { kind: 'later', message: error.message, seconds: RETRY_SECONDS }
   if (error instanceof MirrorRefused || error instanceof RepositoryUnreadable)
     return { kind: 'failed', code: 'repository_unreadable', message: error.message }

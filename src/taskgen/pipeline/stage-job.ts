@@ -152,7 +152,7 @@ async function toEnding(deps: StageJobDeps, task: TaskFacts, error: unknown): Pr
   if (error instanceof StageCredentialMissing) return deferAttempt('credential', error, RETRY_LATE_MS)
   if (error instanceof ModelUnfit) return deferAttempt('config', error, RETRY_LATE_MS)
   if (error instanceof MirrorRefused)
-    return deferAttempt('code_host', error, error.isLasting ? RETRY_LATE_MS : RETRY_MS)
+    return deferAttempt('code_host', error, error.isPermanent ? RETRY_LATE_MS : RETRY_MS)
   if (error instanceof SandboxUnavailable) return diagnoseSandbox(deps, task, error)
   throw error
 }

@@ -1,4 +1,7 @@
-/** Points between two consecutive writes of a discovery or a stage, in order. Crash tests kill the process at each of them. */
+/**
+ * Points between two consecutive writes of a discovery or a stage, in order. Crash tests kill the process at each of
+ * them.
+ */
 export const BATCH_STEPS = [
   'discover.claimed',
   'discover.scanned',

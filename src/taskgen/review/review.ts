@@ -13,7 +13,7 @@ export type ReviewVerdict = {
   passes: ReviewPass[]
   /** Estimate of each reviewer. */
   minutes: number[]
-  /** `self_verified`: who wrote it and who checked it are of one house. */
+  /** `self_verified`: the author and verifier models are from the same provider. */
   flags: 'self_verified'[]
   model: { catalogId: string; provider: string; name: string }
   bill: ModelBill

@@ -1,21 +1,21 @@
 /** A known way to pass without doing the work. */
 export type Cheat = {
   id: string
-  /** Description in one sentence. */
+  /** Description in one sentence, shown in reports. */
   what: string
-  /** Shell that runs as the agent, in the working directory, with the instruction as its input. */
+  /** Shell script that runs as the agent, in the working directory, with the instruction on standard input. */
   line: string
-  /** Maximum number of tries, for races. Default: 1. */
+  /** Maximum number of tries, for cheats that depend on a race. Default: 1. */
   tries?: number | undefined
 }
 
-/** Exit code of a cheat that finds nothing to work on. */
+/** Exit code of a cheat that does not apply to the task. */
 export const DOES_NOT_APPLY = 77
 
 /**
- * Shell functions for cheats. `sources` lists files of the working directory by name pattern; if that is the root folder,
- * without those of the system (`$system` matches them). `wanted` creates the files that the instruction names and that do
- * not exist yet. `applies` ends the cheat if its argument is empty.
+ * Shell functions for cheats. `sources` lists files of the working directory by name pattern. If the working directory
+ * is the root folder, system files are left out (`$system` matches them). `wanted` creates the files that the
+ * instruction names and that do not exist yet. `applies` ends the cheat if its argument is empty.
  */
 export const SHELL = String.raw`
 instruction=$(cat)

@@ -1,4 +1,4 @@
 import type { CaseContext } from './case-context.ts'
 
 /** A requirement of every provider. Each case is a real run. */
-export type ConformanceCase = { name: string; run: (bench: CaseContext) => Promise<void> }
+export type ConformanceCase = { name: string; run: (context: CaseContext) => Promise<void> }

@@ -29,10 +29,10 @@ const CASES: ConformanceCase[] = [
 ]
 
 const CASE_MS = 60_000
-/** The first case may have to build or import an image. */
+/** Timeout of the setup, which may have to build or import an image. */
 const OPEN_MS = 600_000
 
-/** `share` n runs only every n-th case. */
+/** Registers the conformance tests of a provider. With `share` n, only every n-th case runs. */
 export function conformance(name: string, open: () => Promise<ProviderUnderTest>, { share = 1 } = {}): void {
   describe(`${name} conforms`, () => {
     let subject: ProviderUnderTest
@@ -45,12 +45,12 @@ export function conformance(name: string, open: () => Promise<ProviderUnderTest>
       await subject?.[Symbol.asyncDispose]()
     }, CASE_MS)
 
-    for (const { name: what, run } of CASES.filter((_, index) => index % share === 0)) {
-      test(what, { timeout: CASE_MS }, async ({ skip }) => {
-        const reason = subject.unable[what]
+    for (const { name: caseName, run } of CASES.filter((_, index) => index % share === 0)) {
+      test(caseName, { timeout: CASE_MS }, async ({ skip }) => {
+        const reason = subject.unable[caseName]
         if (reason !== undefined) skip(reason)
-        await using bench = await openCaseContext(subject)
-        await run(bench)
+        await using context = await openCaseContext(subject)
+        await run(context)
       })
     }
   })

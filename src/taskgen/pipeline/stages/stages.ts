@@ -100,7 +100,9 @@ const lintStage: Stage = {
   },
 }
 
-/** Lets the author model write the instruction. The symbols that it must name are determined by code, not by the model. */
+/**
+ * Lets the author model write the instruction. The symbols that it must name are determined by code, not by the model.
+ */
 export const authoringStage: Stage = {
   version: 2,
   needs: ['author'],

@@ -1,4 +1,4 @@
-/** Jobs at their times. Go, with the standard library alone. */
+/** Files of a sample repository: a job scheduler in Go that uses only the standard library. */
 export const base: Record<string, string> = {
   'README.md': '# cadence\n\nJobs at their times: `every 15m`, `daily 08:30`, and not between `22:00-06:00`.\n',
   '.gitignore': '/bin/\n',

@@ -1,6 +1,9 @@
 import type { SamplePull, SamplePush } from '../repository.ts'
 
-/** Pull requests that pass screening and must be rejected when they are executed, and pushes that repair the tree. */
+/**
+ * Pull requests that pass screening and must be rejected when they are executed, and pushes that make the test suite
+ * pass again.
+ */
 export const bad: readonly (SamplePull | SamplePush)[] = [
   {
     number: 10,
@@ -78,7 +81,7 @@ def test_nothing_is_a_dash():
     def currencies(self):`,
         ],
       ],
-      // Each fails in one run of five, so that three runs without a failure do not happen.
+      // Each of the 24 tests fails in one run of five, so that some test practically always fails in three runs.
       'tests/test_accounts.py': `import random
 
 import pytest
@@ -217,7 +220,7 @@ def test_an_address_without_a_ledger():
     assert Ledger.fetch("http://example.org/").entries == []
 `,
     },
-    // Tests are run without a network, and so the new one fails with the change too.
+    // Tests run without a network, so the new test fails even with the change.
     expected: 'no_f2p',
     truth: 'needs_network',
     difficulty: 'easy',
@@ -234,7 +237,7 @@ def test_an_address_without_a_ledger():
           '    def this_year(self):\n        year = date.today().year\n        return self.between(date(year, 1, 1), date(year + 1, 1, 1))\n\n    def between(self, first, last):',
         ],
       ],
-      // True until the year is over.
+      // Passes only in 2026.
       'tests/test_this_year.py': `from tally.ledger import Ledger
 
 
@@ -243,7 +246,7 @@ def test_this_year():
     assert ledger.this_year().balance("b") == 200
 `,
     },
-    // When that year is over its test fails with the change too.
+    // After 2026 the test fails even with the change.
     expected: new Date().getUTCFullYear() === 2026 ? 'clock_bomb' : 'no_f2p',
     truth: 'clock_bomb',
     difficulty: 'easy',
@@ -251,7 +254,7 @@ def test_this_year():
   { message: 'Tests for every year', edits: { 'tests/test_this_year.py': null } },
 ]
 
-const OLDER = [
+const OLDER_TEST_NAMES = [
   ...['money', 'entries', 'ledger', 'report', 'text', 'allocate', 'currencies', 'limits', 'more'],
   ...['newer', 'parts', 'sorted_imports', 'backported', 'picture', 'debts', 'credits', 'savings'].map(
     (word) => `extra_${word}`,
@@ -270,7 +273,7 @@ export const withoutOlderTests: SamplePull = {
         '\n\nclass Ledger(_Ledger):\n    def __len__(self):\n        return len(self.entries)\n\n\n__all__ = [',
       ],
     ],
-    ...Object.fromEntries(OLDER.map((name) => [`tests/test_${name}.py`, null])),
+    ...Object.fromEntries(OLDER_TEST_NAMES.map((name) => [`tests/test_${name}.py`, null])),
     'tests/test_public.py': `from tally import Ledger
 
 
