@@ -25,7 +25,7 @@ export type CostEstimate = {
 /** The cause of a failure, and the answer to the gateway's own request if one was sent. */
 export type Attribution = { failure: FailureKind; probeAnswer: TappedAnswer | null }
 
-/** `attribution` is null if the answer is complete. `quietMs` is the time in which the provider sent nothing. */
+/** `attribution` is null if the answer is complete. `quietMs` is the time before the first text. */
 type AttributedAnswer = TappedAnswer & { attribution: Attribution | null; quietMs?: number }
 
 /** Settles a call that was answered, at the reported usage or at an estimate of what the provider produced. */

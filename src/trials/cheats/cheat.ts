@@ -1,7 +1,7 @@
 /** A known way to pass without doing the work. */
 export type Cheat = {
   id: string
-  /** Description in one sentence, shown in reports. */
+  /** Description in one sentence. Part of the calibration result. */
   what: string
   /** Shell script that runs as the agent, in the working directory, with the instruction on standard input. */
   line: string
