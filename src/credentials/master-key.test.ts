@@ -110,7 +110,7 @@ describe('the key file', () => {
     await using folder = await started.copy()
     await chown(folder.keyFile, 65_534, 65_534)
     const start = started.start({ dataFolder: folder.path })
-    await expect(start).rejects.toThrow('belongs to user 65534 and Assay runs as user 0')
+    await expect(start).rejects.toThrow('belongs to user 65534 but Assay runs as user 0')
   })
 
   test.each([

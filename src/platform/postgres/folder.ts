@@ -47,7 +47,7 @@ async function requireOwner(folder: ServerFolder): Promise<void> {
   const self = ownAccount()
   if (owner === undefined || owner.uid === self.uid) return
   throw new PostgresUnavailable(
-    `PostgreSQL cannot use the folder ${folder.path}: it belongs to user ${owner.uid} and Assay runs as user ${self.uid}.`,
+    `PostgreSQL cannot use the folder ${folder.path}: it belongs to user ${owner.uid} but Assay runs as user ${self.uid}.`,
     'Start Assay as the owner of the folder, choose another folder',
   )
 }

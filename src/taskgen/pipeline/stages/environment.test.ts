@@ -67,7 +67,9 @@ test.each([
 ])('rejects %s that cannot be built', async (_, packages) => {
   const { result } = await judged(packages, { ...RECIPE, build: ['--network=host make'] })
   expect(result).toMatchObject({ kind: 'rejected', reason: 'env_build_failed' })
-  expect(result).toMatchObject({ detail: expect.stringMatching(/is not one line of shell.*A model was asked/s) })
+  expect(result).toMatchObject({
+    detail: expect.stringMatching(/is not a single shell command line.*A model was asked/s),
+  })
 })
 
 test('a model that proposes a recipe receives the CI configuration', async () => {
