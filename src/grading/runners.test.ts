@@ -1,3 +1,5 @@
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { longRootfs, shortRootfs } from '../../test/support/grading/images.ts'
 import { cargoSample } from '../../test/support/grading/projects/cargo.ts'
@@ -39,6 +41,13 @@ const MINUTES = 60_000
 
 test('every runner has a sample repository', () => {
   expect([...SHORT, ...LONG].map(({ runner }) => runner).sort()).toEqual(runners.map(({ id }) => id).sort())
+})
+
+test('every runner writes a report format that the grader can read', () => {
+  const program = 'import json, reports; print(json.dumps(list(reports.READERS)))'
+  const cwd = join(import.meta.dirname, 'files')
+  const formats = JSON.parse(execFileSync('python3', ['-B', '-c', program], { cwd, encoding: 'utf8' }))
+  for (const { report } of runners) expect(formats).toContain(report)
 })
 
 test.each([...SHORT, ...LONG])('$runner is detected first in its sample repository', ({ runner, tree, target }) => {

@@ -55,6 +55,7 @@ export const cpp: LanguageEcosystem = {
   buildFilePatterns: [],
   readTestFiles: null,
   packageNames: () => [],
+  publishedCopy: null,
   runners: [{ runner: ctest, buildRecipe, artefacts: ['/build/', '/Testing/'], buildArgs: [] }],
   hidesModules: false,
   testConfiguration: [],

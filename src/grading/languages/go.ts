@@ -1,7 +1,7 @@
 import { posix } from 'node:path'
 import { pathWords, type Runner, ZERO_OR_ONE } from '../runners/runner.ts'
 import type { TreeFacts } from '../suite.ts'
-import type { LanguageEcosystem, StubbedName, StubValue } from './language.ts'
+import { escapePattern, type LanguageEcosystem, type StubbedName, type StubValue } from './language.ts'
 import { DEPS, type EnvRecipe, listFilesNamed, recipe, textsNamed } from './recipe.ts'
 
 const toPackage = (path: string): string => `./${posix.dirname(path)}`
@@ -73,6 +73,8 @@ export const go: LanguageEcosystem = {
   buildFilePatterns: [],
   readTestFiles: null,
   packageNames: (tree) => textsNamed(tree, /^go\.mod$/).flatMap((text) => /^module\s+(\S+)/m.exec(text)?.[1] ?? []),
+  publishedCopy: (name) =>
+    `/pkg/mod/${escapePattern(name.replace(/[A-Z]/g, (letter) => `!${letter.toLowerCase()}`))}@[^/@]+$`,
   runners: [{ runner: goTest, buildRecipe, artefacts: [], buildArgs: [] }],
   hidesModules: false,
   testConfiguration: [],

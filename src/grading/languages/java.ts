@@ -1,6 +1,6 @@
 import { gradle, maven } from '../runners/java.ts'
 import type { TreeFacts } from '../suite.ts'
-import type { LanguageEcosystem, SourceLanguage } from './language.ts'
+import { escapePattern, type LanguageEcosystem, type SourceLanguage } from './language.ts'
 import { DEPS, type EnvRecipe, listFilesNamed, present, recipe, textsNamed } from './recipe.ts'
 
 /**
@@ -72,6 +72,10 @@ export const java: LanguageEcosystem = {
   buildFilePatterns: [],
   readTestFiles: null,
   packageNames: (tree) => textsNamed(tree, /^pom\.xml$/).flatMap((text) => findArtifact(text) ?? []),
+  publishedCopy: (name) => {
+    const [group = '', artifact = ''] = name.split(':')
+    return `/m2/(?:.*/)?${escapePattern(group.replaceAll('.', '/'))}/${escapePattern(artifact)}$`
+  },
   runners: [
     { runner: maven, buildRecipe: buildMavenRecipe, artefacts: ['target/'], buildArgs: BUILD_ARGS },
     { runner: gradle, buildRecipe: buildGradleRecipe, artefacts: ['build/', '.gradle/'], buildArgs: BUILD_ARGS },

@@ -47,7 +47,7 @@ type StubWriter = {
 
 /**
  * Everything that depends on a language ecosystem. A new ecosystem is one file with such a value, one line in
- * `languages.ts`, and a report reader in `files/reports.py` if its runner has a report format of its own.
+ * `languages.ts`, and a reader in `files/reports.py` if its runner has a report format of its own.
  */
 export type LanguageEcosystem = {
   /** Prefix of package names in the leak scan: `python:requests`. */
@@ -63,6 +63,11 @@ export type LanguageEcosystem = {
   readTestFiles: RegExp | null
   /** Names under which registries publish the repository. */
   packageNames(tree: TreeFacts): string[]
+  /**
+   * Returns a regular expression, in the syntax that JavaScript and Python share, for the absolute path of a folder that
+   * holds a published copy of the package. The leak scan searches images for it. Null if no package manager keeps copies.
+   */
+  publishedCopy: ((packageName: string) => string) | null
   /** In the order of detection. */
   runners: readonly RunnerSetup[]
   /** Set where a new file can shadow a module of the test runner. */
@@ -72,3 +77,6 @@ export type LanguageEcosystem = {
   /** Empty where a stub cannot be written without knowing types. */
   stubs: readonly StubWriter[]
 }
+
+/** Escapes a package name for use in `publishedCopy`. */
+export const escapePattern = (text: string): string => text.replace(/\W/gu, '\\$&')

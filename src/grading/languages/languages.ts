@@ -13,8 +13,9 @@ import { rust } from './rust.ts'
 /** Every ecosystem for which tasks can be created. */
 export const languages: readonly LanguageEcosystem[] = [python, node, go, rust, java, cpp, ruby, php]
 
+/** Languages whose tests can be run take precedence over rows of `other-sources.ts`. */
 const SOURCES = new Map(
-  [...languages.flatMap(({ sources }) => sources), ...OTHER_SOURCES].flatMap((source) =>
+  [...OTHER_SOURCES, ...languages.flatMap(({ sources }) => sources)].flatMap((source) =>
     source.extensions.map((extension) => [extension, source] as const),
   ),
 )

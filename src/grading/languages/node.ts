@@ -3,7 +3,14 @@ import { z } from 'zod'
 import { jest, mocha, nodeTest, vitest } from '../runners/node.ts'
 import type { Runner } from '../runners/runner.ts'
 import type { TreeFacts } from '../suite.ts'
-import type { LanguageEcosystem, RunnerSetup, SourceLanguage, StubbedName, StubValue } from './language.ts'
+import {
+  escapePattern,
+  type LanguageEcosystem,
+  type RunnerSetup,
+  type SourceLanguage,
+  type StubbedName,
+  type StubValue,
+} from './language.ts'
 import { DEPS, type EnvRecipe, listFilesNamed, present, quoteWord, recipe } from './recipe.ts'
 
 const PackageJson = z.object({
@@ -196,6 +203,7 @@ export const node: LanguageEcosystem = {
   readTestFiles: /\.[cm]?[jt]sx?$/,
   packageNames: (tree) =>
     listFilesNamed(tree, /^package\.json$/).flatMap((path) => readPackageJson(tree, path).name ?? []),
+  publishedCopy: (name) => `/node_modules/${escapePattern(name)}$`,
   runners: [vitest, jest, mocha, nodeTest].map(setUp),
   hidesModules: false,
   testConfiguration: ['[.]mocharc[^/]*', '(jest|vitest)[.][^/]*'],

@@ -1,6 +1,6 @@
 import { hasFile, mentions, pathWords, type Runner } from '../runners/runner.ts'
 import type { TreeFacts } from '../suite.ts'
-import type { LanguageEcosystem } from './language.ts'
+import { escapePattern, type LanguageEcosystem } from './language.ts'
 import { type EnvRecipe, present, recipe, textsNamed } from './recipe.ts'
 
 const phpunit: Runner = {
@@ -52,6 +52,7 @@ export const php: LanguageEcosystem = {
   readTestFiles: /\.php$/,
   packageNames: (tree) =>
     textsNamed(tree, /^composer\.json$/).flatMap((text) => /"name"\s*:\s*"([\w.-]+\/[\w.-]+)"/.exec(text)?.[1] ?? []),
+  publishedCopy: (name) => `/vendor/${escapePattern(name)}$`,
   runners: [
     {
       runner: phpunit,

@@ -1,6 +1,6 @@
 import { pytest, unittest } from '../runners/python.ts'
 import type { TreeFacts } from '../suite.ts'
-import type { LanguageEcosystem, StubbedName, StubValue } from './language.ts'
+import { escapePattern, type LanguageEcosystem, type StubbedName, type StubValue } from './language.ts'
 import { installableExtras, isPackage, listRequirements, publishedNames, requiredPython } from './python-project.ts'
 import { DEPS, type EnvRecipe, listFilesNamed, quoteWord, recipe, SYSTEM_PATH } from './recipe.ts'
 
@@ -146,6 +146,11 @@ export const python: LanguageEcosystem = {
   buildFilePatterns: [/^(?:[\w-]+-)?requirements[\w.-]*\.(?:txt|in)$/i],
   readTestFiles: /\.py$/,
   packageNames: publishedNames,
+  publishedCopy: (name) =>
+    `/(?i:${name
+      .split(/[-_.]+/)
+      .map(escapePattern)
+      .join('[-_.]+')})-[^-/]+\\.(?:dist|egg)-info$`,
   runners: [
     {
       runner: pytest,

@@ -1,6 +1,6 @@
 import { hasFile, mentions, pathWords, type Runner, ZERO_OR_ONE } from '../runners/runner.ts'
 import type { TreeFacts } from '../suite.ts'
-import type { LanguageEcosystem, StubbedName, StubValue } from './language.ts'
+import { escapePattern, type LanguageEcosystem, type StubbedName, type StubValue } from './language.ts'
 import { DEPS, type EnvRecipe, listFilesNamed, present, recipe } from './recipe.ts'
 
 const rspec: Runner = {
@@ -63,6 +63,7 @@ export const ruby: LanguageEcosystem = {
   readTestFiles: /\.rb$/,
   packageNames: (tree) =>
     listFilesNamed(tree, /\.gemspec$/).map((path) => path.slice(path.lastIndexOf('/') + 1, -'.gemspec'.length)),
+  publishedCopy: (name) => `/gems/${escapePattern(name)}(?:-\\d[^-/]*)?$`,
   runners: [{ runner: rspec, buildRecipe, artefacts: ['.bundle/', 'Gemfile.lock'], buildArgs: [] }],
   hidesModules: false,
   testConfiguration: ['[.]rspec'],

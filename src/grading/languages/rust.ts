@@ -1,7 +1,7 @@
 import { quote } from '../../sandboxes/local/shell.ts'
 import type { Runner } from '../runners/runner.ts'
 import type { TreeFacts } from '../suite.ts'
-import type { LanguageEcosystem } from './language.ts'
+import { escapePattern, type LanguageEcosystem } from './language.ts'
 import { DEPS, type EnvRecipe, recipe, textsNamed } from './recipe.ts'
 
 const TARGET = /^(?:(?<folder>.*)\/)?tests\/(?:(?<file>[^/]+)\.rs|(?<named>[^/]+)\/main\.rs)$/
@@ -62,6 +62,7 @@ export const rust: LanguageEcosystem = {
   buildFilePatterns: [],
   readTestFiles: null,
   packageNames: (tree) => textsNamed(tree, /^Cargo\.toml$/).flatMap((text) => findCrateName(text) ?? []),
+  publishedCopy: (name) => `/registry/src/[^/]+/${escapePattern(name)}(?:-\\d[^/]*)?$`,
   runners: [{ runner: cargo, buildRecipe, artefacts: ['Cargo.lock'], buildArgs: [] }],
   hidesModules: false,
   testConfiguration: [],

@@ -1,9 +1,6 @@
 import { quote } from '../../sandboxes/local/shell.ts'
 import type { TreeFacts } from '../suite.ts'
 
-/** How `grade.py` reads what a runner leaves in `$ASSAY_REPORT`: one file, except for `junit-files`. */
-type ReportKind = ('junit' | 'junit-files' | 'ctest' | 'lines' | 'jest') | ('mocha' | 'go' | 'libtest' | 'rspec')
-
 type CommandOptions = {
   /** Test files, relative to the repository. Empty: all there are. */
   targets: readonly string[]
@@ -14,7 +11,8 @@ type CommandOptions = {
 export type Runner = {
   id: string
   name: string
-  report: ReportKind
+  /** Format of the report in `$ASSAY_REPORT`: a key of `READERS` in `files/reports.py`. One file, except for `junit-files`. */
+  report: string
   /** Set where `seed` has an effect. */
   shuffles: boolean
   /** Tried after all other runners: its `detect` accepts what others claim with better evidence. */

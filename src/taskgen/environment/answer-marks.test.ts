@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 import { listOwnPackages } from './build-environment.ts'
-import { answerMarks } from './scan-image.ts'
+import { answerMarks, publishedCopies } from './scan-image.ts'
 
 const SOURCE = `diff --git a/a.py b/a.py
 index ${'1'.repeat(40)}..${'2'.repeat(40)} 100644
@@ -54,4 +54,33 @@ test('lists the names of a repository in registries', () => {
     'ruby:kit',
     'php:kit/kit',
   ])
+})
+
+test.each([
+  [
+    'python:Kit.Tools',
+    '/usr/lib/python3/dist-packages/kit_tools-1.2.dist-info',
+    '/usr/lib/kit_tools_more-1.2.dist-info',
+  ],
+  ['node:@kit/root', '/usr/lib/node_modules/@kit/root', '/usr/lib/node_modules/@kit/rooted'],
+  [
+    'go:example.org/Kit/v2',
+    '/opt/deps/go/pkg/mod/example.org/!kit/v2@v2.0.1',
+    '/opt/deps/go/pkg/mod/example.org/kit/v2@v2.0.1',
+  ],
+  [
+    'rust:kit',
+    '/opt/deps/cargo/registry/src/index.crates.io-1/kit-0.3.1',
+    '/opt/deps/cargo/registry/src/index/kit_core-0.3.1',
+  ],
+  ['java:org.kit:core', '/opt/deps/m2/org/kit/core', '/opt/deps/m2/org/kit/core-api'],
+  ['ruby:kit', '/opt/deps/bundle/ruby/3.3.0/gems/kit-1.0.2', '/opt/deps/bundle/ruby/3.3.0/gems/kit-rails-1.0.2'],
+  ['php:kit/kit', '/srv/vendor/kit/kit', '/srv/vendor/kit/kit-more'],
+])('recognises a published copy of %s by its path', (name, copy, other) => {
+  const program = `import json, re, sys
+pattern, *paths = json.load(sys.stdin)
+print(json.dumps([bool(re.search(pattern, path)) for path in paths]))`
+  const [found] = publishedCopies([name])
+  const said = execFileSync('python3', ['-c', program], { input: JSON.stringify([found?.copy, copy, other]) })
+  expect(JSON.parse(said.toString())).toEqual([true, false])
 })

@@ -19,6 +19,7 @@ repository = order['repository']
 lines = {line.encode('latin-1') for line in order['lines']}
 shortest = min(map(len, lines), default=0)
 blobs = set(order['blobs'])
+copies = [(each['name'], re.compile(each['copy'])) for each in order['packages']]
 found = []
 
 
@@ -118,39 +119,18 @@ def digests(content):
     return {(hashlib.sha256 if size == 64 else hashlib.sha1)(head + content).hexdigest()}
 
 
-def normal(name):
-    return re.sub('[-_.]+', '-', name).lower()
-
-
 def look_for_packages(folder, names):
     """The package itself must be a link to the tree, and never a copy that a registry sent."""
-    for name in map(os.fsdecode, names):
-        for package in order['packages']:
-            if is_copy(folder, name, *package.split(':', 1)):
-                tell('package', os.path.join(folder, name) + ' is a copy of ' + package + '.')
-
-
-def is_copy(folder, name, ecosystem, package):
-    path = os.path.join(folder, name)
-    if ecosystem == 'python':
-        kept = re.match(r'(.+?)-[^-]+\.(dist|egg)-info$', name)
-        return bool(kept) and normal(kept[1]) == normal(package) and not is_linked(path)
-    if ecosystem == 'node':
-        return not os.path.islink(path) and path.endswith('/node_modules/' + package)
-    if ecosystem == 'rust':
-        return bool(re.search('/registry/src/[^/]+$', folder)) and re.sub(r'-\d.*$', '', name) == package
-    if ecosystem == 'go':
-        kept = re.search(r'/pkg/mod/(.+)@[^/@]+$', path)
-        return bool(kept) and re.sub('!(.)', lambda sign: sign[1].upper(), kept[1]) == package
-    if ecosystem == 'java':
-        group, artifact = package.split(':')
-        return path.endswith('/' + group.replace('.', '/') + '/' + artifact) and '/m2/' in path
-    if ecosystem == 'ruby':
-        return folder.endswith('/gems') and re.sub(r'-\d[^-]*$', '', name) == package
-    return ecosystem == 'php' and path.endswith('/vendor/' + package)
+    for path in (os.path.join(folder, os.fsdecode(name)) for name in names):
+        for package, pattern in copies:
+            if pattern.search(path) and not is_linked(path):
+                tell('package', path + ' is a copy of ' + package + '.')
 
 
 def is_linked(path):
+    """A link into the tree, or a package that pip installed from it."""
+    if os.path.islink(path):
+        return (os.path.realpath(path) + '/').startswith(repository + '/')
     try:
         with open(os.path.join(path, 'direct_url.json'), encoding='utf-8') as file:
             return json.load(file).get('url', '').startswith('file://' + repository)

@@ -4,6 +4,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { languages } from '../../grading/languages/languages.ts'
 import { type HiddenTests, REPOSITORY_FOLDER } from '../../grading/suite.ts'
 import { DEFAULT_LIMITS, GENERATED_LIMITS } from '../../harbor/limits.ts'
 import { newId } from '../../platform/ids.ts'
@@ -38,7 +39,8 @@ export async function scanImage(
   { source, hidden, ownPackages, baseTree }: LeakScanInput,
   signal: AbortSignal,
 ): Promise<StageResult<null>> {
-  const input = { repository: REPOSITORY_FOLDER, packages: ownPackages, tree: baseTree, ...answerMarks(source, hidden) }
+  const packages = publishedCopies(ownPackages)
+  const input = { repository: REPOSITORY_FOLDER, packages, tree: baseTree, ...answerMarks(source, hidden) }
   const said = await runScan(provider, image, JSON.stringify(input), signal)
   const report = readReport(said)
   if (!report) return reject('env_build_failed', `The image could not be looked through: ${said.slice(-2000)}`)
@@ -49,6 +51,14 @@ export async function scanImage(
   if (report.usedKb > IMAGE_KB_MAX) return reject('env_build_failed', `The image has ${report.usedKb} KiB.`)
   return done(null)
 }
+
+/** Returns for each package, such as `python:requests`, the pattern of the folders that hold a published copy of it. */
+export const publishedCopies = (packages: readonly string[]): { name: string; copy: string }[] =>
+  packages.flatMap((name) => {
+    const end = name.indexOf(':')
+    const language = languages.find(({ id }) => id === name.slice(0, end))
+    return language?.publishedCopy ? [{ name, copy: language.publishedCopy(name.slice(end + 1)) }] : []
+  })
 
 const SHOWN_MAX = 10
 

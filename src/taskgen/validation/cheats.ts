@@ -80,7 +80,7 @@ const CONSTANTS: readonly StubValue[] = ['nothing', 'true', 'false']
 
 /**
  * Everything that the instruction names is there, and answers with a constant. None where nothing is named, or where no
- * stub can be written without knowing types: Rust, Java, C and C++, PHP.
+ * stub can be written without knowing types (`stubs` of the language is empty).
  */
 function nullImplementations({ pinned, source }: TaskInterface): GuardedCheat[] {
   const names = pinned.filter(({ kind }) => kind === 'name').flatMap(parseName)
@@ -197,6 +197,11 @@ fi
 exit 0`,
 }
 
+/** Extensions of source files, as Python strings. */
+const CODE_ENDINGS = languages
+  .flatMap(({ sources }) => sources)
+  .flatMap(({ extensions }) => extensions.map((each) => `".${each}"`))
+
 /**
  * Looks for a later state of the repository: commits besides the one there is, patches, other clones, and copies of its
  * files elsewhere on the disk, installed or built or in a cache of packages. What it finds it lays over the repository.
@@ -232,7 +237,7 @@ for top, names in places:
         path = os.path.join(top, name)
         if name.endswith((".patch", ".diff", ".rej")) and path not in known:
             laid |= subprocess.run(["git", "apply", "--whitespace=nowarn", path], capture_output=True).returncode == 0
-CODE = (".py", ".js", ".mjs", ".cjs", ".ts", ".tsx", ".jsx", ".go", ".rs", ".java", ".c", ".cc", ".cpp", ".h", ".hpp", ".rb", ".php")
+CODE = (${CODE_ENDINGS.join(', ')},)
 ends = {"/".join(path.split("/")[-2:]): path for path in tracked if path.endswith(CODE) and "/" in path}
 copies = collections.defaultdict(list)
 for top, names in places:

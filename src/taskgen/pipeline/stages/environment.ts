@@ -19,7 +19,7 @@ import { toJson } from './outputs.ts'
 
 /** Builds an image in which the tests of the base run. A model proposes a recipe only if the rules fail. */
 export const environmentStage: Stage = {
-  version: 2,
+  version: 3,
   needs: ['sandbox', 'author'],
   cacheInputs: ({ candidate: { base, head }, generation: { sandbox, authorModel } }) => [
     base,

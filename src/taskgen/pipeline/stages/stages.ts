@@ -182,7 +182,7 @@ const assemblyStage: Stage = {
 
 /** Validates the finished files in the selected sandbox. The result does not depend on the instruction. */
 const validationStage = (counts: TrialCounts = FULL_COUNTS): Stage => ({
-  version: 4,
+  version: 5,
   needs: ['harbor'],
   cacheInputs: ({ files, generation }) => [files?.ground ?? null, generation.harborEnvironment, { ...counts }],
   async run(state, context, signal) {
