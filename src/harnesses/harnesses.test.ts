@@ -55,11 +55,14 @@ test.each(inside)('$id is configured with address and token, and refuses a level
   expect(() => harness.plan(STEP, RESOURCES)).toThrow(HarnessUnfit)
 })
 
+/** Harnesses whose program does not support MCP. */
+const WITHOUT_MCP = ['pi']
+
 test.each(inside)("$id configures the task's MCP servers, or reports that it cannot", (harness) => {
   const [protocol = 'gemini'] = harness.protocols
   const plan = () =>
     harness.plan(STEP, { ...RESOURCES, mcpServers: MCP_SERVERS }, accessTo(protocol, { effort: 'high' }))
-  if (harness.id === 'pi') return expect(plan).toThrow(HarnessUnfit)
+  if (WITHOUT_MCP.includes(harness.id)) return expect(plan).toThrow(HarnessUnfit)
   const configuration = JSON.stringify(plan()?.files)
   for (const word of ['serve', '--files', 'http://far:1/mcp', 'x-key']) expect(configuration).toContain(word)
 })
