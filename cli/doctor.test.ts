@@ -117,7 +117,7 @@ test('a key file that others can read', async () => {
   const ran = await doctor()
   chmodSync(file, 0o600)
   expect(ran.code).toBe(1)
-  expect(ran.err).toBe('1 of these must be mended.\n')
+  expect(ran.err).toBe('1 required check failed.\n')
   expect(findCheckLines(ran, 'master key')).toBe(
     `✗ master key  ${file} can be read or written by others\n    fix: chmod 600 ${file}`,
   )
