@@ -37,7 +37,10 @@ function printChecks(shell: Shell, checks: Diagnosis[]): void {
     if (check.fix !== null) print(shell, `    fix: ${check.fix}`)
   }
   const failed = checks.filter(({ ok, required }) => required && !ok).length
-  note(shell, failed === 0 ? 'All required checks passed.' : `${failed} required ${failed === 1 ? 'check' : 'checks'} failed.`)
+  note(
+    shell,
+    failed === 0 ? 'All required checks passed.' : `${failed} required ${failed === 1 ? 'check' : 'checks'} failed.`,
+  )
 }
 
 function mark(shell: Shell, { ok, required }: Diagnosis): string {
