@@ -167,7 +167,11 @@ type ConnectResult =
 async function connectTo(tools: EgressDeps, target: Target): Promise<ConnectResult> {
   if (tools.ledger.isSpent()) return refused(tools, nameOf(target), 'limit')
   const found = await passage(tools, target)
-  if (found.kind === 'refused') return refused(tools, nameOf(target), found.reason)
+  if (found.kind === 'refused') {
+    const refusal = refused(tools, nameOf(target), found.reason)
+    // Answered like a name that does not exist: a sandbox must not learn internal names.
+    return found.reason === 'address_not_public' ? { kind: 'unreachable' } : refusal
+  }
   const socket = found.kind === 'open' && (await tools.dial(found.addresses, target.port).catch(() => undefined))
   if (!socket) return { kind: 'unreachable' }
   keep(tools, socket)

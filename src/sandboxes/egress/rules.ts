@@ -48,10 +48,7 @@ export async function passage({ network, vouched, resolve }: EgressRules, { host
     (address) => isVouched(address) || (isUsual && isPublicAddress(address)),
   )
   if (found.kind === 'refused') return found
-  // The same answer for a name that does not exist and for a private one: a sandbox must not learn internal names.
-  return found.kind === 'unknown'
-    ? { kind: 'refused', reason: 'address_not_public' }
-    : { kind: 'open', addresses: found.addresses }
+  return found.kind === 'unknown' ? { kind: 'unreachable' } : { kind: 'open', addresses: found.addresses }
 }
 
 async function anyAddress(host: string, resolve: Resolve): Promise<Passage> {
