@@ -84,7 +84,7 @@ test('refuses a folder that is not a repository and an invalid count', async () 
 test('reports a cache that cannot be written and still prints the funnel', async () => {
   const { code, err, out } = await assay(['scan', clone], { env: { XDG_CACHE_HOME: NO_FOLDER } })
   expect({ code, first: shown(out)[0] }).toEqual({ code: 0, first: FUNNEL[0] })
-  expect(err).toContain('could not be kept')
+  expect(err).toContain('could not be cached')
   expect((await assay(['scan', clone, '--no-cache'], { env: { XDG_CACHE_HOME: NO_FOLDER } })).err).toBe(NEXT)
 })
 
