@@ -48,7 +48,7 @@ test.skipIf(!hasTerminal)('on a terminal a removal is asked about, unless --yes 
   await assay(['benchmarks', 'add', 'assay/quick'], { env: service() })
   let isAsked = false
   const kept = await onTerminal(['benchmarks', 'remove', 'assay/quick'], service(), (shown) => {
-    if (isAsked || !shown.includes('Comparisons on it stay.')) return undefined
+    if (isAsked || !shown.includes('Its comparisons stay.')) return undefined
     isAsked = true
     return '\r'
   })
