@@ -86,7 +86,6 @@ const Settings = z.object({
   DOCKER_HOST: z.string().min(1).optional(),
   DOCKER_TLS_VERIFY: z.string().optional(),
   DOCKER_CERT_PATH: z.string().min(1).optional(),
-  HOME: z.string().default(''),
   ASSAY_ALLOW_HOST_BASE: z.enum(['0', '1'], 'must be 0 or 1').default('0'),
   ASSAY_BUILD_HOSTS: z
     .string()
@@ -198,7 +197,7 @@ export function readConfig(environment: ConfigEnvironment): Config {
     allowHostBase: settings.ASSAY_ALLOW_HOST_BASE === '1',
     dockerHost: settings.DOCKER_HOST,
     dockerCertificates: settings.DOCKER_TLS_VERIFY
-      ? (settings.DOCKER_CERT_PATH ?? `${settings.HOME}/.docker`)
+      ? (settings.DOCKER_CERT_PATH ?? `${environment.HOME}/.docker`)
       : undefined,
     buildHosts: settings.ASSAY_BUILD_HOSTS,
     workerSlots: settings.ASSAY_WORKER_SLOTS,
