@@ -64,10 +64,17 @@ export const MUTATION_GROUPS: readonly MutationGroup[] = [
   },
   {
     name: 'price',
-    files: ['src/catalog/prices.ts', 'src/comparisons/quote.ts', 'src/gateway/price.ts', 'src/platform/usd.ts'],
+    files: [
+      'src/catalog/prices.ts',
+      'src/comparisons/quote.ts',
+      'src/comparisons/trial-prior.ts',
+      'src/gateway/price.ts',
+      'src/platform/usd.ts',
+    ],
     tests: [
       'src/catalog/prices.test.ts',
       'src/comparisons/quote.test.ts',
+      'src/comparisons/trial-prior.test.ts',
       'src/gateway/price.test.ts',
       'src/platform/usd.test.ts',
     ],

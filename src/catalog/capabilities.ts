@@ -3,6 +3,7 @@ import { newId } from '../platform/ids.ts'
 import type { JobLog } from '../platform/jobs/jobs.ts'
 import { sandboxChoices } from './sandboxes.ts'
 import {
+  countLiveWorkerRows,
   deleteCapabilities,
   deleteStaleCapabilities,
   listLiveCapabilityRows,
@@ -75,6 +76,10 @@ async function testSandbox(sandbox: string, test: TestableSandbox['test'], testM
     clearTimeout(timer)
   }
 }
+
+/** Counts the live workers that report the sandbox as usable. */
+export const countLiveWorkers = (db: Db, sandbox: string): Promise<number> =>
+  countLiveWorkerRows(db, sandbox, ALIVE_SECONDS)
 
 export const listLiveCapabilities = (db: Db): Promise<WorkerCapability[]> => listLiveCapabilityRows(db, ALIVE_SECONDS)
 

@@ -35,6 +35,18 @@ export const listLiveCapabilityRows = (db: Db, withinSeconds: number): Promise<W
     .orderBy('seen_at', 'desc')
     .execute()
 
+/** Counts the workers that can run a sandbox. */
+export async function countLiveWorkerRows(db: Db, sandbox: string, withinSeconds: number): Promise<number> {
+  const { workers } = await db
+    .selectFrom('sandbox_offers')
+    .select(({ fn }) => fn.countAll<number>().as('workers'))
+    .where('sandbox', '=', sandbox)
+    .where('available', '=', true)
+    .where('seen_at', '>', sql<Date>`now() - make_interval(secs => ${withinSeconds})`)
+    .executeTakeFirstOrThrow()
+  return Number(workers)
+}
+
 /** Locks a model name until the end of the transaction. */
 export const lockSlug = (tx: Db, workspaceId: string, slug: string) => lock(tx, `custom model ${workspaceId} ${slug}`)
 

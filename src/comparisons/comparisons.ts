@@ -8,14 +8,11 @@ import { notFound, Problem } from '../platform/problem.ts'
 import { listRepositoryNames } from '../repos/repos.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'
 import { requireCredentials, requireSize, resolveSettings } from './choices.ts'
-import { buildQuote } from './quote.ts'
 import { idReused } from './schema.ts'
 import {
   type Comparison,
   ComparisonPause,
   type NewComparison,
-  type Quote,
-  type QuoteRequest,
   SubmissionError,
   type TaskChoice,
 } from './shapes/schema.ts'
@@ -26,7 +23,6 @@ import type { StatisticsCache } from './statistics/statistics.ts'
 import { buildStatus, type ComparisonFacts, type SettingFacts } from './status.ts'
 import { enqueueSubmission } from './submit.ts'
 import { toSharedBudgetId } from './trials/spend.ts'
-import { loadPastUsage } from './trials/trials.ts'
 
 type CreateComparisonInput = NewComparison & { tasks?: TaskChoice[] }
 
@@ -269,22 +265,6 @@ const toSettingFacts = (row: SettingRow): SettingFacts => ({
   custom: row.custom,
   isolation: row.isolation,
 })
-
-type QuoteInput = QuoteRequest & { tasks?: TaskChoice[] }
-
-/** Estimates the cost of a comparison without creating it. */
-export async function quoteComparison(
-  db: Db,
-  workspaceId: string,
-  scope: rows.ComparisonScope,
-  input: QuoteInput,
-): Promise<Quote> {
-  const source = await readSource(db, workspaceId, scope, input.tasks)
-  const settings = await resolveSettings(db, workspaceId, input.models)
-  requireSize(source.tasks, settings.length, input.attempts)
-  const used = await loadPastUsage(db, workspaceId, settings)
-  return buildQuote({ tasks: source.tasks, settings: settings.length, attempts: input.attempts }, used)
-}
 
 /** True if an open comparison uses the model. */
 export const isModelInUse = (db: Db, workspaceId: string, catalogId: string): Promise<boolean> =>

@@ -3,7 +3,6 @@ import { expect, test } from 'vitest'
 import { smallestDifference, wilsonInterval } from '../statistics/accuracy.ts'
 import { type CellTrial, countCell, diffCell, initialCounts, partOf, sumCounts } from './counts.ts'
 import { countTrials, listCellOrdinals, planTrials, toOrdinal } from './plan.ts'
-import { buildQuote } from './quote.ts'
 import { findOrdinal, formatTrialId } from './trial-id.ts'
 
 const shapes = fc.record({
@@ -108,16 +107,6 @@ test('the smallest detectable difference matches the simulations', () => {
   ] as const)
     expect(Math.abs(smallestDifference(tasks, attempts) - points)).toBeLessThan(1.1)
   expect(smallestDifference(1, 1)).toBe(100)
-})
-
-test('a quote distinguishes free, used and unknown settings', () => {
-  const shape = { tasks: 10, settings: 2, attempts: 1 }
-  expect(buildQuote(shape, ['free', 'free']).costUsd).toEqual({ low: 0, expected: 0, high: 0 })
-  expect(buildQuote(shape, ['free', 'unknown']).costUsd).toBeNull()
-  const used = { trials: 4, micros: 4_000_000, squares: 4 * 1e12 }
-  expect(buildQuote(shape, ['free', used]).costUsd).toEqual({ low: 10, expected: 10, high: 10 })
-  const wide = buildQuote(shape, [{ ...used, squares: 8 * 1e12 }]).costUsd
-  expect([wide?.low ?? 0, wide?.high ?? 0]).toEqual([expect.closeTo(0, -1), expect.closeTo(20, -1)])
 })
 
 test('a trial id resolves only in its own comparison', () => {

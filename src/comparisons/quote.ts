@@ -1,38 +1,161 @@
 import { smallestDifference } from '../statistics/accuracy.ts'
 import { countTrials, type PlanShape } from './plan.ts'
-import type { Quote } from './shapes/schema.ts'
+import type { Quote, QuotedSetting } from './shapes/schema.ts'
 
 /** Cost of earlier trials of a setting: count, sum and sum of squares. */
 export type PastUsage = { trials: number; micros: number; squares: number }
 
-/** Estimates cost and statistical power of a comparison. Settings without a model are free; unused settings are unknown. */
-export function buildQuote(shape: PlanShape, usage: readonly (PastUsage | 'free' | 'unknown')[]): Quote {
+/** Basis of a setting's cost: none without a model, earlier trials, or the assumed mean cost of a trial. */
+export type CostBasis =
+  | { source: 'free' }
+  | ({ source: 'measured' } & PastUsage)
+  | { source: 'estimated'; micros: number }
+
+export type SettingBasis = {
+  id: string
+  cost: CostBasis
+  /** Mean duration of a trial. */
+  duration: { seconds: number; source: 'measured' | 'estimated' }
+}
+
+export type QuoteLimits = {
+  budgetUsd?: number | undefined
+  trialBudgetUsd?: number | undefined
+  /** Number of trials that run at the same time. */
+  concurrency: number
+}
+
+/** Estimates cost, duration and statistical power of a comparison. */
+export function buildQuote(shape: PlanShape, settings: readonly SettingBasis[], limits: QuoteLimits): Quote {
+  const trials = shape.tasks * shape.attempts
+  const estimates = settings.map((setting) => ({
+    setting,
+    range: capRange(estimateRange(setting.cost, trials), trials, limits),
+  }))
   return {
     tasks: shape.tasks,
     settings: shape.settings,
     trials: countTrials(shape),
-    costUsd: estimateCost(shape, usage),
+    costUsd: toUsdRange(addRanges(estimates.map(({ range }) => range))),
+    maximumCostUsd: findMaximum(settings, trials, limits),
+    perSetting: estimates.map(({ setting, range }) => toQuotedSetting(setting, range, trials, limits)),
+    durationSeconds: estimateDuration(settings, trials, limits.concurrency),
+    concurrency: limits.concurrency,
     smallestDifference: smallestDifference(shape.tasks, shape.attempts),
+    advice: adviseOnPower(shape),
   }
 }
 
-function estimateCost(
-  { tasks, attempts }: PlanShape,
-  usage: readonly (PastUsage | 'free' | 'unknown')[],
-): Quote['costUsd'] {
-  let expected = 0
-  let variance = 0
-  for (const used of usage) {
-    if (used === 'unknown') return null
-    if (used === 'free') continue
-    const mean = used.micros / used.trials
-    const scatter = Math.max(0, used.squares / used.trials - mean ** 2)
-    const trials = tasks * attempts
-    expected += trials * mean
-    variance += trials * scatter * (1 + trials / used.trials)
-  }
+/** A range in micro-dollars. `variance` is independent scatter; `low` and `high` bound a systematic error. */
+type CostRange = { low: number; expected: number; high: number; variance: number }
+
+/** Assumed costs may be wrong by this factor in either direction. */
+const ESTIMATE_FACTOR = 3
+
+function estimateRange(cost: CostBasis, trials: number): CostRange {
+  if (cost.source === 'free') return { low: 0, expected: 0, high: 0, variance: 0 }
+  if (cost.source === 'estimated') return widen(trials * cost.micros)
+  const mean = cost.micros / cost.trials
+  // The scatter of a single trial is unknown.
+  if (cost.trials === 1) return widen(trials * mean)
+  const scatter = Math.max(0, cost.squares / cost.trials - mean ** 2)
+  const expected = trials * mean
+  return { low: expected, expected, high: expected, variance: trials * scatter * (1 + trials / cost.trials) }
+}
+
+const widen = (expected: number): CostRange => ({
+  low: expected / ESTIMATE_FACTOR,
+  expected,
+  high: expected * ESTIMATE_FACTOR,
+  variance: 0,
+})
+
+/** Limits a range to what the trial budget allows. */
+function capRange(range: CostRange, trials: number, { trialBudgetUsd }: QuoteLimits): CostRange {
+  if (trialBudgetUsd === undefined) return range
+  const cap = trials * trialBudgetUsd * MILLION
+  if (range.expected + 2 * Math.sqrt(range.variance) <= cap && range.high <= cap) return range
+  const { low, expected, high } = applyScatter(range)
+  return { low: Math.min(low, cap), expected: Math.min(expected, cap), high: Math.min(high, cap), variance: 0 }
+}
+
+/** Systematic errors add up; independent scatter partly cancels out. */
+const addRanges = (ranges: readonly CostRange[]): CostRange =>
+  ranges.reduce(
+    (sum, { low, expected, high, variance }) => ({
+      low: sum.low + low,
+      expected: sum.expected + expected,
+      high: sum.high + high,
+      variance: sum.variance + variance,
+    }),
+    { low: 0, expected: 0, high: 0, variance: 0 },
+  )
+
+/** Widens the range by two standard errors. */
+function applyScatter({ low, expected, high, variance }: CostRange): Omit<CostRange, 'variance'> {
   const error = 2 * Math.sqrt(variance)
-  return { low: usd(Math.max(0, expected - error)), expected: usd(expected), high: usd(expected + error) }
+  return { low: Math.max(0, low - error), expected, high: high + error }
 }
 
-const usd = (micros: number): number => Math.round(micros) / 1_000_000
+function toUsdRange(range: CostRange): Quote['costUsd'] {
+  const { low, expected, high } = applyScatter(range)
+  return { low: usd(low), expected: usd(expected), high: usd(high) }
+}
+
+const MILLION = 1_000_000
+const usd = (micros: number): number => Math.round(micros) / MILLION
+
+/** Returns the limit that the budgets set, or null if neither is given. Retries are not limited by the trial budget. */
+function findMaximum(
+  settings: readonly SettingBasis[],
+  trials: number,
+  { budgetUsd, trialBudgetUsd }: QuoteLimits,
+): number | null {
+  const charged = settings.filter(({ cost }) => cost.source !== 'free').length
+  if (charged === 0) return 0
+  const limits = [budgetUsd, trialBudgetUsd === undefined ? undefined : charged * trials * trialBudgetUsd]
+  const given = limits.filter((limit) => limit !== undefined)
+  return given.length === 0 ? null : usd(Math.min(...given) * MILLION)
+}
+
+const toQuotedSetting = (
+  setting: SettingBasis,
+  range: CostRange,
+  trials: number,
+  limits: QuoteLimits,
+): QuotedSetting => ({
+  settingId: setting.id,
+  trials,
+  costUsd: toUsdRange(range),
+  maximumCostUsd: findMaximum([setting], trials, limits),
+  source: setting.cost.source,
+  measuredTrials: setting.cost.source === 'measured' ? setting.cost.trials : 0,
+  secondsPerTrial: Math.round(setting.duration.seconds * 1000) / 1000,
+  durationSource: setting.duration.source,
+})
+
+/** Divides the work among the concurrent trials. No comparison is faster than its slowest trial. */
+function estimateDuration(settings: readonly SettingBasis[], trials: number, concurrency: number): number {
+  const means = settings.map(({ duration }) => duration.seconds)
+  const total = trials * means.reduce((sum, seconds) => sum + seconds, 0)
+  return Math.ceil(Math.max(total / concurrency, ...means, 0))
+}
+
+/** With fewer tasks there are no intervals and no verdicts. */
+const TASKS_MIN = 5
+/** Further attempts lower the visible difference only slightly. */
+const ATTEMPTS_ADVISED = 3
+
+/** States the smallest visible difference, and the change that lowers it most cheaply. */
+export function adviseOnPower({ tasks, attempts }: Pick<PlanShape, 'tasks' | 'attempts'>): string {
+  if (tasks < TASKS_MIN) return `${plural(tasks, 'task')} cannot show a difference: use at least ${TASKS_MIN} tasks.`
+  const points = (moreTasks: number, moreAttempts: number) => Math.round(smallestDifference(moreTasks, moreAttempts))
+  const basis = attempts === 1 ? `${tasks} tasks` : `${tasks} tasks with ${attempts} attempts`
+  const change =
+    attempts < ATTEMPTS_ADVISED
+      ? `${ATTEMPTS_ADVISED} attempts lower that to ${points(tasks, ATTEMPTS_ADVISED)}`
+      : `${2 * tasks} tasks lower that to ${points(2 * tasks, attempts)}`
+  return `${basis} show differences above ${points(tasks, attempts)} points; ${change}.`
+}
+
+const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`

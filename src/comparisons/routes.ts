@@ -12,7 +12,6 @@ import { toAuditActor } from '../workspaces/audit.ts'
 import {
   createComparison,
   listComparisons,
-  quoteComparison,
   readComparisonRow,
   readStatusWithStatistics,
   reloadStatus,
@@ -20,6 +19,7 @@ import {
 } from './comparisons.ts'
 import type { ComparisonEvents } from './events.ts'
 import { loadComparisonNames, loadNamesForTrial } from './names.ts'
+import { quoteComparison } from './quote-comparison.ts'
 import { cancelComparison, resumeComparison } from './resume.ts'
 import { benchmarkNotAdded, type ComparisonEndpoints, inBenchmark, inRepository } from './schema.ts'
 import { readSource, type ScopeDeps } from './source.ts'

@@ -1,4 +1,4 @@
-import { listApprovedTasks, listTaskStates } from '../batches/approved-tasks.ts'
+import { type ApprovedTask, listApprovedTasks, listTaskStates } from '../batches/approved-tasks.ts'
 import { findResolvedDataset } from '../benchmarks/freeze.ts'
 import type { Db } from '../platform/db/db.ts'
 import { type FieldError, Problem } from '../platform/problem.ts'
@@ -8,6 +8,7 @@ import { rejectRequest } from './choices.ts'
 import { benchmarkNotAdded } from './schema.ts'
 import type { TaskChoice } from './shapes/schema.ts'
 import type { ComparisonScope } from './sql.ts'
+import type { DifficultyCounts } from './trial-prior.ts'
 
 export type ScopeDeps = RepositoryDeps
 
@@ -26,7 +27,7 @@ export async function connectScope(
 }
 
 /** Number of tasks, and everything needed to freeze them even if the benchmark or approval is removed later. */
-type ComparisonSource = { tasks: number; resolved: unknown }
+type ComparisonSource = { tasks: number; difficulties: DifficultyCounts; resolved: unknown }
 
 export async function readSource(
   db: Db,
@@ -37,7 +38,7 @@ export async function readSource(
   if (scope.kind === 'repository') return readApprovedSource(db, scope.repository, choices)
   const { owner, name } = scope
   const source = await findResolvedDataset(db, { workspaceId, datasetOrg: owner, dataset: name })
-  if (source) return source
+  if (source) return { ...source, difficulties: { easy: 0, medium: source.tasks, hard: 0 } }
   throw new Problem(benchmarkNotAdded, `The benchmark ${owner}/${name} is not in this workspace. Add it first.`)
 }
 
@@ -53,8 +54,15 @@ async function readApprovedSource(
   if (tasks.length < choices.length) rejectRequest(findMistakes(keys, approved, await loadTaskStates(db, repository)))
   return {
     tasks: tasks.length,
+    difficulties: countDifficulties(tasks),
     resolved: { tasks: tasks.map(({ runId, taskId, digest }) => ({ runId, taskId, digest })) },
   }
+}
+
+function countDifficulties(tasks: readonly Pick<ApprovedTask, 'difficulty'>[]): DifficultyCounts {
+  const counts = { easy: 0, medium: 0, hard: 0 }
+  for (const { difficulty } of tasks) counts[difficulty ?? 'medium'] += 1
+  return counts
 }
 
 const toTaskKey = ({ runId, taskId }: TaskChoice): string => `${runId}/${taskId}`

@@ -5,7 +5,6 @@ import { notFound, Problem } from '../../platform/problem.ts'
 import { type AuditActor, record } from '../../workspaces/audit.ts'
 import { diffCell, partOf } from '../counts.ts'
 import { listCellOrdinals, type PlanShape, toOrdinal } from '../plan.ts'
-import type { PastUsage } from '../quote.ts'
 import { trialNotScored } from '../schema.ts'
 import {
   type ComparisonMatrix,
@@ -19,7 +18,6 @@ import {
 } from '../shapes/schema.ts'
 import { findOrdinal, formatTrialId } from '../trial-id.ts'
 import { StoredArtifact, toArtifact } from './artifacts.ts'
-import { listUsage } from './forecast/sql.ts'
 import { toTrialGrantee } from './spend.ts'
 import * as rows from './sql.ts'
 
@@ -239,15 +237,4 @@ export async function readChanges(db: Db, names: ComparisonNames, snapshot: stri
     class: row.class === null ? null : TrialClass.parse(row.class),
     reward: row.reward,
   }))
-}
-
-/** Loads the past usage of settings. Settings without a provider are free. */
-export async function loadPastUsage(
-  db: Db,
-  workspaceId: string,
-  settings: readonly { id: string; provider: string }[],
-): Promise<(PastUsage | 'free' | 'unknown')[]> {
-  const ids = settings.map(({ id }) => id)
-  const usageById = new Map((await listUsage(db, workspaceId, ids)).map((usage) => [usage.id, usage]))
-  return settings.map(({ id, provider }) => (provider === 'none' ? 'free' : (usageById.get(id) ?? 'unknown')))
 }

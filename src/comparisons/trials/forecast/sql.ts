@@ -44,3 +44,29 @@ export async function listUsage(db: Db, workspaceId: string, ids: readonly strin
     group by setting.id having sum(metered) > 0`.execute(db)
   return rows
 }
+
+/** Comparisons, and tasks in each, that durations are read from: enough for a mean, and independent of the history. */
+const RECENT_COMPARISONS = 3
+const RECENT_TASKS = 50
+
+/** Lists the mean duration of recent scored trials of settings in this workspace. */
+export async function listDurations(
+  db: Db,
+  workspaceId: string,
+  ids: readonly string[],
+): Promise<{ id: string; seconds: number }[]> {
+  // Ordinals are computed as in `toOrdinal`, so that each trial is found by its primary key.
+  const { rows } = await sql<{ id: string; seconds: number }>`
+    select wanted.id, avg(extract(epoch from finished_at - started_at))::float8 as seconds
+    from unnest(${ids}::text[]) as wanted (id)
+    cross join lateral (
+      select key, settings, position from comparison_settings as setting join comparisons on key = setting.comparison
+      where setting.id = wanted.id and workspace_id = ${workspaceId} and started_at is not null
+      order by key desc limit ${RECENT_COMPARISONS}
+    ) as recent
+    cross join generate_series(0, ${RECENT_TASKS - 1}::int) as place
+    join trials on trials.comparison = recent.key and trials.ordinal = place * recent.settings + recent.position
+    where state in ('passed', 'failed') and reused_comparison is null and finished_at >= started_at
+    group by wanted.id`.execute(db)
+  return rows
+}

@@ -1,0 +1,76 @@
+import { countLiveWorkers } from '../catalog/capabilities.ts'
+import { listModels } from '../catalog/models.ts'
+import type { Db } from '../platform/db/db.ts'
+import { requireSize, resolveSettings } from './choices.ts'
+import { buildQuote, type SettingBasis } from './quote.ts'
+import type { Quote, QuoteRequest, TaskChoice } from './shapes/schema.ts'
+import { readSource } from './source.ts'
+import type { ComparisonScope, NewSetting } from './sql.ts'
+import { type DifficultyCounts, estimateTrial, MODEL_FREE_SECONDS } from './trial-prior.ts'
+import { listDurations, listUsage } from './trials/forecast/sql.ts'
+
+type QuoteInput = QuoteRequest & { tasks?: TaskChoice[] }
+
+/** Estimates cost, duration and power of a comparison without creating it. */
+export async function quoteComparison(
+  db: Db,
+  workspaceId: string,
+  scope: ComparisonScope,
+  input: QuoteInput,
+): Promise<Quote> {
+  const source = await readSource(db, workspaceId, scope, input.tasks)
+  const settings = await resolveSettings(db, workspaceId, input.models)
+  requireSize(source.tasks, settings.length, input.attempts)
+  const { budgetUsd, trialBudgetUsd, attempts } = input
+  return buildQuote(
+    { tasks: source.tasks, settings: settings.length, attempts },
+    await loadBases(db, workspaceId, settings, source.difficulties),
+    { budgetUsd, trialBudgetUsd, concurrency: input.concurrency ?? (await countSlots(db, input.sandbox)) },
+  )
+}
+
+/** Default number of trials that a worker runs at the same time. */
+const SLOTS_PER_WORKER = 8
+
+async function countSlots(db: Db, sandbox: string | undefined): Promise<number> {
+  const workers = sandbox === undefined ? 1 : await countLiveWorkers(db, sandbox)
+  return SLOTS_PER_WORKER * Math.max(1, workers)
+}
+
+/** Loads what is known about each setting from earlier trials, and assumes the rest. */
+async function loadBases(
+  db: Db,
+  workspaceId: string,
+  settings: readonly NewSetting[],
+  difficulties: DifficultyCounts,
+): Promise<SettingBasis[]> {
+  const ids = settings.map(({ id }) => id)
+  const usage = new Map((await listUsage(db, workspaceId, ids)).map((used) => [used.id, used]))
+  const durations = new Map((await listDurations(db, workspaceId, ids)).map(({ id, seconds }) => [id, seconds]))
+  const models = new Map((await listModels(db, workspaceId)).map((model) => [model.catalogId, model]))
+  return settings.map(({ id, provider, catalog_id, reasoning_level }) => {
+    const prices = models.get(catalog_id)?.prices ?? { input: 0, output: 0 }
+    const estimate = estimateTrial(prices, reasoning_level, difficulties)
+    const past = usage.get(id)
+    const measuredSeconds = durations.get(id)
+    const estimatedSeconds = provider === 'none' ? MODEL_FREE_SECONDS : estimate.seconds
+    return {
+      id,
+      cost: toCostBasis(provider, past, estimate.micros),
+      duration:
+        measuredSeconds === undefined
+          ? { seconds: estimatedSeconds, source: 'estimated' }
+          : { seconds: measuredSeconds, source: 'measured' },
+    }
+  })
+}
+
+function toCostBasis(
+  provider: string,
+  past: Awaited<ReturnType<typeof listUsage>>[number] | undefined,
+  micros: number,
+): SettingBasis['cost'] {
+  if (provider === 'none') return { source: 'free' }
+  if (!past) return { source: 'estimated', micros }
+  return { source: 'measured', trials: past.trials, micros: past.micros, squares: past.squares }
+}
