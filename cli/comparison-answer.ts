@@ -1,4 +1,4 @@
-import type { Comparison } from '../src/comparisons/shapes/schema.ts'
+import type { Comparison, Quote } from '../src/comparisons/shapes/schema.ts'
 import type { ComparisonDiff, ComparisonPair } from '../src/comparisons/statistics/schema.ts'
 import { call } from '../src/platform/http/client.ts'
 import type { ScopedComparison } from './comparison-trials.ts'
@@ -12,15 +12,16 @@ export type PairFlags = { baseline?: string }
 /** Pairs that are printed after a comparison without a recommendation. With more, the table would hide the answer. */
 const PAIRS_MAX = 10
 
-/** Prints the results of a comparison, then its answer and the pairs behind it. */
+/** Prints the results of a comparison, then its answer and the pairs behind it. JSON also contains the quote, if there is one. */
 export async function printResults(
   shell: Shell,
   service: Service,
   scoped: ScopedComparison,
   comparison: Comparison,
+  quote?: Quote,
 ): Promise<void> {
   const pairs = await listAnsweredPairs(service, scoped, comparison)
-  if (service.json) return printJson(shell, pairs ? { ...comparison, pairs } : comparison)
+  if (service.json) return printJson(shell, { ...comparison, pairs, quote })
   printSettings(shell, comparison)
   if (pairs && pairs.length > 0) {
     print(shell, '')

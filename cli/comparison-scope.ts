@@ -1,5 +1,5 @@
 import type { ComparisonEndpoints } from '../src/comparisons/schema.ts'
-import type { Comparison, NewComparison } from '../src/comparisons/shapes/schema.ts'
+import type { Comparison, NewComparison, Quote } from '../src/comparisons/shapes/schema.ts'
 import { call } from '../src/platform/http/client.ts'
 import { parseDatasetName } from './benchmarks.ts'
 import { WrongUse } from './failure.ts'
@@ -18,11 +18,16 @@ export type ScopeClient = {
   params: Record<string, string>
   /** The scope as arguments of a command line. */
   argument: string
-  create: (service: Service, request: CompareRequest) => Promise<CreatedComparison>
+  /** Resolves the tasks. Starts nothing. */
+  prepare: (service: Service, request: CompareRequest) => Promise<PreparedComparison>
 }
 
-/** `mergedAt` has the merge times of the pull requests behind the tasks. */
-type CreatedComparison = { comparison: Comparison; mergedAt: string[] }
+type PreparedComparison = {
+  /** Merge times of the pull requests behind the tasks. */
+  mergedAt: string[]
+  quote: () => Promise<Quote>
+  create: () => Promise<Comparison>
+}
 
 const contract = () => import('../src/comparisons/schema.ts')
 
@@ -43,9 +48,13 @@ async function openBenchmarkScope(argument: string): Promise<ScopeClient> {
     endpoints,
     params,
     argument,
-    async create(service, body) {
-      const created = await call(service, endpoints.create, { params: { org: service.org, ...params }, body })
-      return { comparison: created.body, mergedAt: [] }
+    async prepare(service, body) {
+      const request = { params: { org: service.org, ...params }, body }
+      return {
+        mergedAt: [],
+        quote: async () => (await call(service, endpoints.quote, request)).body,
+        create: async () => (await call(service, endpoints.create, request)).body,
+      }
     },
   }
 }
@@ -58,18 +67,21 @@ async function openRepositoryScope(repo: string, tasks: string[]): Promise<Scope
     endpoints,
     params: repository,
     argument: `--repo ${repo}`,
-    async create(service, request) {
+    async prepare(service, choices) {
       const params = { org: service.org, ...repository }
       const approved = (await call(service, endpoints.options, { params })).body.tasks
       const chosen = named.length > 0 ? named : approved
       if (chosen.length === 0)
         throw new WrongUse(`No task of ${repo} is approved. Approve tasks with assay batches approve.`)
-      const body = { ...request, tasks: chosen.map(({ runId, taskId }) => ({ runId, taskId })) }
-      const { body: comparison } = await call(service, endpoints.create, { params, body })
+      const request = {
+        params,
+        body: { ...choices, tasks: chosen.map(({ runId, taskId }) => ({ runId, taskId })) },
+      }
       const isChosen = (task: { runId: string; taskId: string }) =>
         chosen.some(({ runId, taskId }) => runId === task.runId && taskId === task.taskId)
       return {
-        comparison,
+        quote: async () => (await call(service, endpoints.quote, request)).body,
+        create: async () => (await call(service, endpoints.create, request)).body,
         mergedAt: approved.filter(isChosen).flatMap(({ pullRequest }) => pullRequest?.mergedAt ?? []),
       }
     },

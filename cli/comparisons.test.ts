@@ -67,12 +67,67 @@ async function firstId(): Promise<string> {
 }
 
 test.runIf(hasTerminal)('on a terminal it shows a bar, the spend and a table that is written over', async () => {
-  const { out, code } = await onTerminal([...on, '--skip-completed', '--attempts', '3'], env, () => undefined)
+  const { out, code } = await onTerminal([...on, '--yes', '--skip-completed', '--attempts', '3'], env, () => undefined)
   expect(code, out).toBe(0)
   expect(out).toMatch(/\[[= ]{24}\] \d+\/30 (submitting|running|completed), \$0\.00/)
   expect(out).toContain('\u001b[J')
   expect(out).toContain('FRONTIER')
 })
+
+const countComparisons = async (): Promise<number> => {
+  const { out } = await assay(['--json', 'comparisons', 'list', 'assay/quick'], { env })
+  return JSON.parse(out).evaluations.length
+}
+
+test('a quote is printed without starting anything, and before every comparison', async () => {
+  const before = await countComparisons()
+  const quoted = await assay([...on, '--quote', '--attempts', '3', '--concurrency', '2'], { env })
+  expect(quoted).toMatchObject({ code: 0, err: '' })
+  expect(quoted.out).toMatch(/^30 trials \(5 tasks × 2 settings × 3 attempts\), about .* with 2 at a time$/m)
+  expect(quoted.out).toMatch(/^reference\|nop\|none +\$0\.00 +\$0\.00-\$0\.00 +\$0\.00 +free +\d+ s$/m)
+  expect(quoted.out).toContain(
+    '\n5 tasks with 3 attempts show differences above 42 points; 10 tasks lower that to 29.\n',
+  )
+  const json = await assay(['--json', ...on, '--quote'], { env })
+  expect(JSON.parse(json.out)).toMatchObject({ trials: 10, perSetting: [{ source: 'free' }, { source: 'free' }] })
+  expect(await countComparisons()).toBe(before)
+
+  const started = await assay(['--json', ...on, '--skip-completed', '--trial-budget', '2'], { env })
+  expect(started.code, started.err).toBe(0)
+  expect(started.err).toContain('Expected cost: $0.00')
+  const { quote, trialBudgetUsd, answer } = JSON.parse(started.out)
+  expect([quote.trials, trialBudgetUsd, answer.text]).toEqual([10, 2, expect.any(String)])
+  const detached = await assay(['--json', ...on, '--skip-completed', '--detach'], { env })
+  expect(JSON.parse(detached.out)).toMatchObject({ state: 'submitting', quote: { trials: 10 } })
+})
+
+test.runIf(hasTerminal).each([
+  ['no', 'n'],
+  ['Enter', '\r'],
+  ['Ctrl-C', '\u0003'],
+])('on a terminal, %s at the quote starts nothing and exits with 130', async (_, typed) => {
+  const before = await countComparisons()
+  const { out, code } = await onTerminal(on, env, answerOnce(typed))
+  expect([code, out]).toEqual([130, expect.stringContaining('Nothing was started.')])
+  expect(out).toMatch(/10 trials .*reference\|oracle\|none .*Start this comparison\?/s)
+  expect(await countComparisons()).toBe(before)
+})
+
+test.runIf(hasTerminal)('on a terminal, yes at the quote starts the comparison', async () => {
+  const { out, code } = await onTerminal([...on, '--skip-completed'], env, answerOnce('y'))
+  expect(code, out).toBe(0)
+  expect(out).toContain('FRONTIER')
+})
+
+/** Types once, when the question is shown. */
+function answerOnce(typed: string): (shown: string) => string | undefined {
+  let isAnswered = false
+  return (shown) => {
+    if (isAnswered || !shown.includes('Start this comparison?')) return undefined
+    isAnswered = true
+    return typed
+  }
+}
 
 test('a comparison is canceled, listed and resumed', async () => {
   const { out } = await assay([...on, '--detach', '--harness', 'nop'], { env })
@@ -111,6 +166,8 @@ test('refuses invalid comparisons with a message', async () => {
     [[...on, '--attempts', 'many'], /--attempts must be a number/],
     [[...on, '--attempts', '11'], /^error: --attempts: must be at most 10 \(/],
     [[...on, '--attempts', '0'], /^error: --attempts: must be at least 1 \(/],
+    [[...on, '--trial-budget', 'much'], /--trial-budget must be a number/],
+    [[...on, '--trial-budget', '-1'], /^error: --trial-budget: must be at least 0 \(/],
     [[...on, '--id', '7'], /[Nn]ot an id/],
     [['comparisons', 'show', 'assay/quick', '00000000-0000-4000-8000-000000000000'], /Comparison .* not found/],
   ]

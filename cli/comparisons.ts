@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import type { Command } from 'commander'
 import type { Catalog } from '../src/catalog/schema.ts'
-import type { Comparison } from '../src/comparisons/shapes/schema.ts'
+import type { Comparison, Quote } from '../src/comparisons/shapes/schema.ts'
 import { call } from '../src/platform/http/client.ts'
 import { type PairFlags, printDiff, printPairs, printResults } from './comparison-answer.ts'
+import { confirmQuote, formatQuote } from './comparison-quote.ts'
 import { type CompareRequest, openScope, type ScopeFlags } from './comparison-scope.ts'
 import { printErrors, printTrials, type ScopedComparison, type TrialFlags } from './comparison-trials.ts'
+import { YES, type YesFlag } from './confirm.ts'
 import { Failed, WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { warnOfKnownTasks } from './knowledge-cutoff.ts'
@@ -16,17 +18,20 @@ import { detachOnSignal, printSettings, watchComparison } from './watch-comparis
 
 type ComparisonVerbFlags = ScopeFlags & TrialFlags & PairFlags & { budget?: string }
 
-type CompareFlags = ScopeFlags & {
-  model: string[]
-  harness?: string
-  sandbox?: string
-  attempts: string
-  budget?: string
-  concurrency?: string
-  skipCompleted?: boolean
-  id?: string
-  detach?: boolean
-}
+type CompareFlags = ScopeFlags &
+  YesFlag & {
+    model: string[]
+    harness?: string
+    sandbox?: string
+    attempts: string
+    budget?: string
+    trialBudget?: string
+    concurrency?: string
+    skipCompleted?: boolean
+    id?: string
+    detach?: boolean
+    quote?: boolean
+  }
 
 export function addComparisonCommands(assay: Command, shell: Shell): void {
   addCompare(assay, shell)
@@ -38,7 +43,7 @@ function addCompare(assay: Command, shell: Shell): void {
     assay
       .command('compare')
       .description(
-        'Compare models and harnesses on a benchmark or on tasks of a repository, and watch; Ctrl-C leaves it running',
+        'Compare models and harnesses on a benchmark or on tasks of a repository. Shows a quote first and asks on a terminal; then watches, and Ctrl-C leaves it running',
       )
       .argument('[benchmark]', 'Benchmark as org/name')
       .option(...REPO)
@@ -53,15 +58,19 @@ function addCompare(assay: Command, shell: Shell): void {
       .option('--sandbox <name>', 'Sandbox for trials (default: the first available)')
       .option('--attempts <number>', 'Trials per task and setting', '1')
       .option('--budget <usd>', 'Start no new trials after spending this much (USD)')
+      .option('--trial-budget <usd>', 'Stop a trial after spending this much (USD) and verify it as it is')
       .option('--concurrency <number>', 'Maximum number of concurrent trials')
       .option('--skip-completed', 'Reuse results of earlier comparisons')
       .option('--id <uuid>', 'Id of the comparison; a repeated request with the same id has no effect')
       .option('--detach', 'Print the id and do not watch')
+      .option('--quote', 'Print the quote and start nothing')
+      .option(...YES)
       .action((name: string | undefined, flags: CompareFlags, command: Command) =>
         compare(shell, command, name, flags),
       ),
     'assay compare assay/quick',
-    'assay compare --repo lab/demo',
+    'assay compare assay/quick --attempts 3 --quote',
+    'assay compare --repo lab/demo --yes',
     'assay compare assay/quick --model reference --harness oracle,nop --attempts 3',
     'assay compare assay/quick --model reference=oracle --model custom/house@high=mini --budget 5',
   )
@@ -140,13 +149,17 @@ async function compare(shell: Shell, command: Command, name: string | undefined,
   const service = await openService(shell, command)
   const params = { org: service.org, ...scope.params }
   const { body: catalog } = await call(service, scope.endpoints.catalog, { params })
-  const left = detachOnSignal()
   const request = wishOf(catalog, flags)
-  const { comparison, mergedAt } = await scope.create(service, request)
-  for (const line of warnOfKnownTasks(catalog, request, mergedAt)) note(shell, line)
-  if (flags.detach) return service.json ? printJson(shell, comparison) : print(shell, comparison.id)
+  const prepared = await scope.prepare(service, request)
+  for (const line of warnOfKnownTasks(catalog, request, prepared.mergedAt)) note(shell, line)
+  const quote = await prepared.quote()
+  if (flags.quote) return service.json ? printJson(shell, quote) : print(shell, ...formatQuote(quote))
+  await confirmQuote(shell, quote, flags)
+  const left = detachOnSignal()
+  const comparison = await prepared.create()
+  if (flags.detach) return service.json ? printJson(shell, { ...comparison, quote }) : print(shell, comparison.id)
   note(shell, `Comparison ${comparison.id}. Ctrl-C leaves it running.`)
-  await follow(shell, service, { scope, id: comparison.id }, left)
+  await follow(shell, service, { scope, id: comparison.id, quote }, left)
 }
 
 function wishOf(catalog: Catalog, flags: CompareFlags): CompareRequest {
@@ -162,8 +175,9 @@ function wishOf(catalog: Catalog, flags: CompareFlags): CompareRequest {
     sandbox: sandbox.id,
     sandboxCredentialId,
     attempts: numberOf(flags.attempts, '--attempts'),
-    budgetUsd: flags.budget === undefined ? undefined : numberOf(flags.budget, '--budget'),
-    concurrency: flags.concurrency === undefined ? undefined : numberOf(flags.concurrency, '--concurrency'),
+    budgetUsd: optionalNumberOf(flags.budget, '--budget'),
+    trialBudgetUsd: optionalNumberOf(flags.trialBudget, '--trial-budget'),
+    concurrency: optionalNumberOf(flags.concurrency, '--concurrency'),
     skipCompleted: flags.skipCompleted ?? false,
   }
 }
@@ -190,6 +204,9 @@ function choiceOf(catalog: Catalog, text: string, others: string | undefined) {
   return { catalogId, credentialId, harnesses: chosen, reasoningLevel }
 }
 
+const optionalNumberOf = (text: string | undefined, flag: string): number | undefined =>
+  text === undefined ? undefined : numberOf(text, flag)
+
 function numberOf(text: string, flag: string): number {
   const value = Number(text)
   if (text.trim() === '' || !Number.isFinite(value)) throw new WrongUse(`${flag} must be a number.`)
@@ -200,14 +217,14 @@ function numberOf(text: string, flag: string): number {
 async function follow(
   shell: Shell,
   service: Service,
-  { scope, id }: ScopedComparison,
+  { scope, id, quote }: ScopedComparison & { quote?: Quote },
   left: AbortSignal,
 ): Promise<void> {
   const { endpoints, params, argument } = scope
   const last = await watchComparison(shell, service, { endpoints, params: { ...params, comparisonId: id } }, left)
   const again = `assay comparisons watch ${argument} ${id}`
   if (last === undefined) return note(shell, `Still running in the background. To watch again: ${again}`)
-  await printResults(shell, service, { scope, id }, last)
+  await printResults(shell, service, { scope, id }, last, quote)
   await printErrors(shell, service, { scope, id }, last)
   if (last.state === 'completed' && isWorthSomething(last)) return
   if (last.state !== 'completed')

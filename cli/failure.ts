@@ -22,7 +22,7 @@ const FAILED = 1
 const WRONG_USE = 2
 const INTERRUPTED = 130
 
-export const EXIT_CODES = `Exit codes: 0 done, ${FAILED} failed, ${WRONG_USE} wrong use, ${INTERRUPTED} interrupted in a question.`
+export const EXIT_CODES = `Exit codes: 0 done, ${FAILED} failed, ${WRONG_USE} wrong use, ${INTERRUPTED} canceled at a question.`
 
 /** Prints an error and returns the exit code. */
 export function report(error: unknown, shell: Shell, command?: Command): number {

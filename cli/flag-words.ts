@@ -8,6 +8,7 @@ const FLAGS: Record<string, string> = {
   defaultReasoningLevel: '--default-level',
   expiresAt: '--expires',
   reasoningLevels: '--levels',
+  trialBudgetUsd: '--trial-budget',
   url: '--git',
 }
 

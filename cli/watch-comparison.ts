@@ -83,7 +83,7 @@ function headline({ state, trials, costUsd, pendingUsd, budgetUsd, etaSeconds, p
   return `${bar(done, trials.total)} ${done}/${trials.total} ${state}, ${spent}${range}${eta}`
 }
 
-function duration(seconds: number): string {
+export function duration(seconds: number): string {
   if (seconds < 60) return `${seconds} s`
   const minutes = Math.round(seconds / 60)
   return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`

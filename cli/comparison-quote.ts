@@ -1,0 +1,59 @@
+import type { Quote, QuotedSetting } from '../src/comparisons/shapes/schema.ts'
+import { requireConfirmation, type YesFlag } from './confirm.ts'
+import { Canceled } from './failure.ts'
+import { note, type Shell } from './shell.ts'
+import { aligned, counted } from './table.ts'
+import { duration } from './watch-comparison.ts'
+
+/** Prints the quote among the notes and asks on a terminal. Throws `Canceled` unless the answer is yes. */
+export async function confirmQuote(shell: Shell, quote: Quote, flags: YesFlag): Promise<void> {
+  note(shell, ...formatQuote(quote))
+  try {
+    await requireConfirmation(shell, 'Start this comparison?', flags)
+  } catch (error) {
+    if (error instanceof Canceled) note(shell, 'Nothing was started.')
+    throw error
+  }
+}
+
+/** Formats a quote as a table of settings between what runs and what it costs and can show. */
+export function formatQuote(quote: Quote): string[] {
+  return [
+    formatSize(quote),
+    ...aligned([HEADINGS, ...quote.perSetting.map(toCells)]),
+    formatCost(quote),
+    ...warnOfBudget(quote),
+    quote.advice,
+  ]
+}
+
+function formatSize({ tasks, settings, trials, durationSeconds, concurrency }: Quote): string {
+  const attempts = trials / (tasks * settings)
+  const factors = [counted(tasks, 'task'), counted(settings, 'setting'), counted(attempts, 'attempt')].join(' × ')
+  return `${counted(trials, 'trial')} (${factors}), about ${duration(durationSeconds)} with ${concurrency} at a time`
+}
+
+const HEADINGS = ['SETTING', 'EXPECTED', 'RANGE', 'MAXIMUM', 'SOURCE', 'PER TRIAL']
+
+const toCells = ({ settingId, costUsd, maximumCostUsd, source, measuredTrials, ...setting }: QuotedSetting) => [
+  settingId,
+  usd(costUsd.expected),
+  `${usd(costUsd.low)}-${usd(costUsd.high)}`,
+  maximumCostUsd === null ? '-' : usd(maximumCostUsd),
+  source === 'measured' ? `${source} (${counted(measuredTrials, 'trial')})` : source,
+  duration(Math.ceil(setting.secondsPerTrial)),
+]
+
+function formatCost({ costUsd: { low, expected, high }, maximumCostUsd }: Quote): string {
+  if (high === 0) return 'Expected cost: $0.00'
+  const limit = maximumCostUsd === null ? 'no limit is set' : `at most ${usd(maximumCostUsd)}`
+  return `Expected cost: ${usd(expected)} (${usd(low)} to ${usd(high)}); ${limit}`
+}
+
+/** A trial budget lowers the expected cost, so only the budget of the comparison can be below it. */
+const warnOfBudget = ({ costUsd: { expected }, maximumCostUsd }: Quote): string[] =>
+  maximumCostUsd !== null && maximumCostUsd < expected
+    ? ['The budget is below the expected cost: the comparison will probably pause before all trials have run.']
+    : []
+
+const usd = (amount: number): string => `$${amount.toFixed(amount > 0 && amount < 0.01 ? 4 : 2)}`
