@@ -23,6 +23,7 @@ const ORDER = [
   'comparisons',
   'releases',
   'results',
+  'site',
 ]
 // Files directly in src/ and operate/ combine all folders, so they come last.
 const GROUND = 'operate/|[^/]+\\.ts$'
@@ -78,6 +79,8 @@ const CLIENT = [
   '/schema\\.ts$',
   '^src/platform/(http/(client|endpoint)|terminal-text|unknown-name)\\.ts$',
   '^src/harnesses/model-access\\.ts$',
+  // Pure formatting of names and numbers, as in the published pictures.
+  '^src/results/text\\.ts$',
 ]
 
 const forbid = (name, from, to) => ({ name, severity: 'error', from, to })
@@ -100,7 +103,17 @@ module.exports = {
       ),
     ),
     forbid('src-has-only-listed-folders', { path: `^src/(?!(${ORDER.join('|')}|operate)/)[^/]+/` }, {}),
-    forbid('src-does-not-import-clients', { path: '^src/', pathNot: TESTS }, { path: '^(scripts|cli|web)/' }),
+    forbid(
+      'src-does-not-import-clients',
+      { path: '^src/', pathNot: [...TESTS, '^src/site/routes\\.ts$'] },
+      { path: '^(scripts|cli|web)/' },
+    ),
+    // The routes of the site render its pages.
+    forbid(
+      'site-imports-only-pages',
+      { path: '^src/site/' },
+      { path: '^(scripts|cli|web)/', pathNot: '^web/public/[^/]+/page\\.ts$' },
+    ),
     forbid('program-does-not-import-tests', { path: '^(src|cli|web)/', pathNot: TESTS }, { path: TESTS }),
     forbid('no-cycles', {}, { circular: true }),
     forbid('nothing-unresolved', {}, { couldNotResolve: true }),

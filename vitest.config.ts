@@ -31,7 +31,7 @@ export default defineConfig({
       project(
         'all',
         1,
-        ['{src,cli,test,scripts}/**/*.test.ts'],
+        ['{src,cli,web,test,scripts}/**/*.test.ts'],
         ['test/last/**', ...listUnsupportedSuites(), ...(process.env.ASSAY_TEST_DATABASE_URL ? ON_ANY_DATABASE : [])],
       ),
       // Looks back at what the others have seen.

@@ -46,6 +46,8 @@ import { repositoryRoutes } from './repos/routes.ts'
 import { createCachedAnswers, resultRoutes } from './results/routes.ts'
 import { updateResults } from './results/update-results.ts'
 import { type Services, toCredentialDeps } from './services.ts'
+import { createProblemPages, siteReads, siteRoutes } from './site/routes.ts'
+import { resultsWithdrawn } from './site/schema.ts'
 import { pipelineJobs } from './taskgen/pipeline/jobs.ts'
 import { stageJob } from './taskgen/pipeline/stage-job.ts'
 import { isModelInUse as isModelInUseByBatch } from './taskgen/pipeline/waiting.ts'
@@ -143,6 +145,8 @@ const toReleaseDeps = (services: Services) => ({
   publicUrl: () => publicUrl(services),
 })
 
+const toSiteDeps = (services: Services) => ({ cache: services.results, publicUrl: () => publicUrl(services) })
+
 const publicUrl = ({ config, baseUrl }: Services): string => config.publicUrl ?? baseUrl()
 
 export const toBenchmarkDeps = (services: Services) => ({
@@ -181,9 +185,11 @@ export function createApp(services: Services): Http {
       clientAddress: createClientAddressReader(services.config.trustedProxies),
       uploadsFolder: uploadsFolder(services),
       observe: services.metrics.observeRequest,
-      findCached: createCachedAnswers(services.results),
+      findCached: createCachedAnswers(services.results, siteReads),
+      renderProblem: createProblemPages(() => publicUrl(services)),
     },
-    groups.flatMap((group) => group.routes),
+    // Pages are not part of the API, so its reference does not list them.
+    [...groups.flatMap((group) => group.routes), ...siteRoutes(toSiteDeps(services))],
   )
   addMetaRoutes(http, {
     version: about.version,
@@ -202,7 +208,7 @@ export const endpointGroups = (groups: { name: string; routes: Route[] }[]): End
   groups.map(({ name, routes }) => ({ name, endpoints: routes.map((route) => route.endpoint) }))
 
 const listProblems = (groups: EndpointGroup[]): ProblemKind[] => {
-  const undeclared: ProblemKind[] = [methodNotAllowed, requestTimeout, internalError, unavailable]
+  const undeclared: ProblemKind[] = [methodNotAllowed, resultsWithdrawn, requestTimeout, internalError, unavailable]
   const declared = groups
     .flatMap((group) => group.endpoints)
     .flatMap((endpoint) => [...listStatuses(endpoint).values()])

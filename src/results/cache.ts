@@ -1,4 +1,4 @@
-import { type CachedBody, createCachedBody, type EncodedBody, type Encoding } from './cached-body.ts'
+import { type CachedBody, chooseEncoding, createCachedBody, type EncodedBody, type Encoding } from './cached-body.ts'
 
 const BYTES_MAX = 128 * 1024 * 1024
 /** Maximum number of request targets per entry. Requests with other targets go through the router. */
@@ -58,6 +58,28 @@ function createEntries() {
   }
 }
 
+type ReadOperation = { id: string; media?: string | undefined }
+
+/** A public read with the headers of its answer in each encoding. */
+export type CachedRead<Operation extends ReadOperation = ReadOperation> = {
+  endpoint: Operation
+  type: string
+  headers: Record<Encoding, Record<string, string>>
+}
+
+export function describeRead<Operation extends ReadOperation>(
+  endpoint: Operation,
+  headers: Record<string, string>,
+): CachedRead<Operation> {
+  const encoded = (encoding: Encoding) => ({ ...headers, 'content-encoding': encoding })
+  const byEncoding = { identity: headers, gzip: encoded('gzip'), br: encoded('br') }
+  return { endpoint, type: endpoint.media ?? 'application/json', headers: byEncoding }
+}
+
+type EncodingRequest = { acceptEncoding: string | undefined; target: string }
+/** Source of a body. `name` is the repository that it depends on, undefined for lists. */
+type BodySource = { key: string; name: string | undefined; render: () => Promise<string> }
+
 export type ResultsCache = ReturnType<typeof createResultsCache>
 
 /**
@@ -71,6 +93,29 @@ export function createResultsCache() {
     isListening = value
     clear()
   }
+  /** Returns a cached body or renders it. Concurrent reads share one rendering. `name` is undefined for lists. */
+  const read = async (key: string, name: string | undefined, render: () => Promise<string>): Promise<CachedBody> => {
+    if (!isListening) return createCachedBody(await render())
+    const cached = entries.get(key)
+    if (cached) return use(key, cached).pending
+    const entry: CacheEntry = { name, pending: render().then(createCachedBody), bytes: 0, targets: [] }
+    entries.set(key, entry)
+    try {
+      complete(key, entry, await entry.pending)
+      return await entry.pending
+    } catch (error) {
+      if (entries.get(key) === entry) remove(key)
+      throw error
+    }
+  }
+  /** Lets `find` answer this request target from the entry while it is cached. */
+  const remember = (target: string, cachedTarget: CachedTarget): void => {
+    const entry = entries.get(cachedTarget.key)
+    if (!entry || entry.targets.length >= TARGETS_MAX || targets.has(target)) return
+    if (target.length > TARGET_LENGTH_MAX) return
+    entry.targets.push(target)
+    targets.set(target, cachedTarget)
+  }
   return {
     joined: setListening(true),
     lost: setListening(false),
@@ -80,28 +125,14 @@ export function createResultsCache() {
     changed(name: string): void {
       for (const [key, entry] of entries) if (entry.name === undefined || entry.name === name) remove(key)
     },
-    /** Returns a cached body or renders it. Concurrent reads share one rendering. `name` is undefined for lists. */
-    async read(key: string, name: string | undefined, render: () => Promise<string>): Promise<CachedBody> {
-      if (!isListening) return createCachedBody(await render())
-      const cached = entries.get(key)
-      if (cached) return use(key, cached).pending
-      const entry: CacheEntry = { name, pending: render().then(createCachedBody), bytes: 0, targets: [] }
-      entries.set(key, entry)
-      try {
-        complete(key, entry, await entry.pending)
-        return await entry.pending
-      } catch (error) {
-        if (entries.get(key) === entry) remove(key)
-        throw error
-      }
-    },
-    /** Lets `find` answer this request target from the entry while it is cached. */
-    remember(target: string, cachedTarget: CachedTarget): void {
-      const entry = entries.get(cachedTarget.key)
-      if (!entry || entry.targets.length >= TARGETS_MAX || targets.has(target)) return
-      if (target.length > TARGET_LENGTH_MAX) return
-      entry.targets.push(target)
-      targets.set(target, cachedTarget)
+    read,
+    remember,
+    /** Returns the body in the best encoding that the client accepts, and lets `find` answer the next request. */
+    async answer(operation: CachedRead, request: EncodingRequest, { key, name, render }: BodySource) {
+      const body = await read(key, name, render)
+      const { body: bytes, etag, encoding } = await body.encode(chooseEncoding(request.acceptEncoding))
+      remember(request.target, { operation: operation.endpoint.id, key })
+      return { cached: { body: bytes, etag, type: operation.type }, headers: operation.headers[encoding] }
     },
     /** Finds a ready body for a request target. Undefined if target or encoding is not cached. */
     find(target: string, encoding: Encoding): { operation: string; encoded: EncodedBody } | undefined {

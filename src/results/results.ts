@@ -31,6 +31,12 @@ export async function renderLines(db: Db, repository: RepositoryName): Promise<s
   return `{"lines":[${lines.map(({ line }) => line).join(',')}]}`
 }
 
+/** Lists the lines of a repository with their cards, the default line first. Empty if nothing is public. */
+export async function listPublishedLines(db: Db, repository: RepositoryName): Promise<(Line & { card: Card })[]> {
+  const rows = await listLineRows(db, toNameKey(repository))
+  return rows.map(({ line, card }) => ({ ...Line.parse(JSON.parse(line)), card: Card.parse(JSON.parse(card)) }))
+}
+
 async function readLines(db: Db, repository: RepositoryName): Promise<LineRow[]> {
   const lines = await listLineRows(db, toNameKey(repository))
   if (lines.length === 0) throw notPublished(repository)

@@ -5,8 +5,8 @@ import { type Route, route } from '../platform/http/route.ts'
 import type { ServerDeps } from '../platform/http/server.ts'
 import type { Release } from '../releases/shapes/schema.ts'
 import { drawBadge } from './badge.ts'
-import type { ResultsCache } from './cache.ts'
-import { chooseEncoding, type EncodedBody, type Encoding } from './cached-body.ts'
+import { type CachedRead, describeRead, type ResultsCache } from './cache.ts'
+import { chooseEncoding } from './cached-body.ts'
 import { drawChart } from './chart.ts'
 import { toCsv } from './csv.ts'
 import {
@@ -24,7 +24,6 @@ import { type RepositoryName, toNameKey } from './update-results.ts'
 
 export type ResultDeps = { blobs: Blobs; cache: ResultsCache; publicUrl: () => string }
 
-const JSON_TYPE = 'application/json'
 /** Clients may cache but must revalidate, so that withdrawn results disappear immediately. */
 const CACHING = { 'cache-control': 'public, no-cache', vary: 'Accept-Encoding' }
 /** Prevents scripts and embedding when an SVG or CSV is opened directly. */
@@ -38,44 +37,37 @@ export const resultRoutes = (deps: ResultDeps): Route[] => [
 ]
 
 type ReadRequest = { acceptEncoding: string | undefined; target: string }
-type CachedRead = { key: unknown[]; repository?: RepositoryName; render: () => Promise<string> }
+type ResultSource = { key: unknown[]; repository?: RepositoryName; render: () => Promise<string> }
 
 /** Replies from the cache or renders the answer, in the best encoding that the client accepts. */
-async function answerFromCache({ cache }: ResultDeps, endpoint: Endpoint, request: ReadRequest, read: CachedRead) {
-  const key = JSON.stringify(read.key)
-  const body = await cache.read(key, read.repository && toNameKey(read.repository), read.render)
-  const encoded = await body.encode(chooseEncoding(request.acceptEncoding))
-  cache.remember(request.target, { operation: endpoint.id, key })
-  return replyCached(toReadyBody(endpoint, encoded), buildHeaders(endpoint, encoded.encoding))
+async function answerFromCache({ cache }: ResultDeps, endpoint: Endpoint, request: ReadRequest, source: ResultSource) {
+  const name = source.repository && toNameKey(source.repository)
+  const read = READS.get(endpoint.id) ?? describeResultRead(endpoint)
+  const answer = await cache.answer(read, request, { key: JSON.stringify(source.key), name, render: source.render })
+  return replyCached(answer.cached, answer.headers)
 }
 
-const toReadyBody = ({ media }: Endpoint, { body, etag }: EncodedBody) => ({ body, etag, type: media ?? JSON_TYPE })
+const describeResultRead = (endpoint: Endpoint): CachedRead<Endpoint> =>
+  describeRead(endpoint, { ...CACHING, ...(endpoint.media === undefined ? {} : SEALED) })
 
-function buildHeaders({ media }: Endpoint, encoding: Encoding): Record<string, string> {
-  const headers = { ...CACHING, ...(media === undefined ? {} : SEALED) }
-  return encoding === 'identity' ? headers : { ...headers, 'content-encoding': encoding }
-}
-
-/** Endpoints with their precomputed headers. */
-const READS = new Map<string, ReturnType<typeof describeRead>>(
-  Object.values(schema).flatMap((each) => ('path' in each ? [[each.id, describeRead(each)]] : [])),
+const READS = new Map<string, CachedRead<Endpoint>>(
+  Object.values(schema).flatMap((each) => ('path' in each ? [[each.id, describeResultRead(each)]] : [])),
 )
 
-function describeRead(endpoint: Endpoint) {
-  const headers = (encoding: Encoding) => buildHeaders(endpoint, encoding)
-  return { endpoint, headers: { identity: headers('identity'), gzip: headers('gzip'), br: headers('br') } }
-}
-
-/** Answers repeated request targets from the cache, before routing. */
-export const createCachedAnswers =
-  (cache: ResultsCache): ServerDeps['findCached'] =>
-  (target, acceptEncoding) => {
+/** Answers repeated request targets from the cache, before routing: results, and these other reads. */
+export function createCachedAnswers(
+  cache: ResultsCache,
+  others: readonly CachedRead<Endpoint>[],
+): ServerDeps['findCached'] {
+  const reads = new Map([...READS, ...others.map((read) => [read.endpoint.id, read] as const)])
+  return (target, acceptEncoding) => {
     const found = cache.find(target, chooseEncoding(acceptEncoding))
-    const read = found && READS.get(found.operation)
+    const read = found && reads.get(found.operation)
     if (!read) return undefined
-    const { endpoint, headers } = read
-    return { endpoint, cached: toReadyBody(endpoint, found.encoded), headers: headers[found.encoded.encoding] }
+    const { body, etag, encoding } = found.encoded
+    return { endpoint: read.endpoint, cached: { body, etag, type: read.type }, headers: read.headers[encoding] }
   }
+}
 
 const listRoutes = (deps: ResultDeps): Route[] => [
   route(schema.listResults, (call) => {

@@ -38,7 +38,7 @@ export type LineRow = Awaited<ReturnType<typeof listLineRows>>[number]
 export const listLineRows = (db: Db, nameKey: string) =>
   db
     .selectFrom('result_lines')
-    .select(['repository', 'publisher', 'is_default', 'line'])
+    .select(['repository', 'publisher', 'is_default', 'line', 'card'])
     .where('name_key', '=', nameKey)
     .orderBy('is_default', 'desc')
     .orderBy('released_at', 'desc')

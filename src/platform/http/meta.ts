@@ -6,7 +6,7 @@ import type { Metrics } from '../metrics.ts'
 import type { ProblemKind } from '../problem.ts'
 import { newUnauthenticated, readPresented } from './admit.ts'
 import { buildOpenApiDocument, type EndpointGroup } from './openapi.ts'
-import { renderHomePage, renderProblemsPage, renderReferencePage } from './reference.ts'
+import { renderProblemsPage, renderReferencePage } from './reference.ts'
 import { toProblemAnswer } from './respond.ts'
 import type { Http } from './server.ts'
 
@@ -53,7 +53,6 @@ export function addMetaRoutes(http: Http, deps: MetaRouteDeps): void {
     return c.body(reference, 200, PAGE_HEADERS)
   })
   http.get('/docs/problems', (c) => c.body(renderProblemsPage(deps.problems), 200, PAGE_HEADERS))
-  http.get('/', (c) => c.body(renderHomePage(deps.version), 200, PAGE_HEADERS))
 }
 
 const NO_STORE = { 'cache-control': 'no-store' }

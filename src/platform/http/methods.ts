@@ -5,7 +5,7 @@ import type { HttpAnswer } from './idempotency.ts'
 export const NOT_FOUND_DETAIL = 'Nothing exists at this path.'
 
 /** Paths that are not endpoints. All of them are read-only. */
-const META_PATHS = ['/', '/healthz', '/readyz', '/metrics', '/openapi.json', '/docs', '/docs/problems']
+const META_PATHS = ['/healthz', '/readyz', '/metrics', '/openapi.json', '/docs', '/docs/problems']
 
 /** Answers a request that matches no endpoint: OPTIONS, 404 or 405. */
 export type AnswerUnrouted = (request: { method: string; path: string }) => HttpAnswer

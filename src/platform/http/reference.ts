@@ -36,21 +36,6 @@ const page = (title: string, content: Markup): string =>
       </body>
     </html>`)
 
-export const renderHomePage = (version: string): string =>
-  page(
-    'Welcome',
-    html`<h1>Assay is running</h1>
-      <p>Which model, coding agent and reasoning level works best on your own code, and what it costs.</p>
-      <p>Every call needs a key, sent as <code>Authorization: Bearer assay_…</code>. The server printed the first one when it started for the first time.</p>
-      <ul>
-        <li><a href="/docs">API reference</a>: every operation, field and status</li>
-        <li><a href="/docs/problems">Problems</a>: what each error means and how to fix it</li>
-        <li><a href="/openapi.json">OpenAPI 3.1</a> for generators</li>
-        <li><a href="/readyz">Readiness</a>, and <code>/metrics</code> (requires the operator key)</li>
-      </ul>
-      <p class="soft">Version ${version}</p>`,
-  )
-
 export const renderProblemsPage = (problems: ProblemKind[]): string =>
   page(
     'Problems',

@@ -50,7 +50,18 @@ export type ServerDeps = {
   observe: (operation: string, status: number, seconds: number) => void
   /** Finds the current cached response for a public read of exactly this path and query. */
   findCached: (target: string, acceptEncoding: string | undefined) => CachedAnswer | undefined
+  /** Renders a problem as a page, for browsers that open a path outside the API. */
+  renderProblem: (problem: ProblemDocument) => { text: string; headers: Record<string, string> }
 }
+
+/** Members of a problem document that a page shows. */
+export type ProblemDocument = {
+  status: number
+  title: string
+  detail: string
+  code: string
+  requestId: string
+} & Record<string, unknown>
 
 /** Creates the HTTP server for these routes. Every error becomes a problem response. */
 export function createHttp(deps: ServerDeps, routes: Route[]): Http {
@@ -131,8 +142,19 @@ const receive = (incoming: IncomingMessage): ReceivedRequest => ({
   started: performance.now(),
 })
 
-const toFailure = ({ log, baseUrl }: HttpService, { requestId }: ReceivedRequest, error: unknown): HttpAnswer =>
-  toProblemAnswer(error, { log, baseUrl: baseUrl(), requestId })
+function toFailure(
+  { log, baseUrl, renderProblem }: HttpService,
+  { incoming, requestId }: ReceivedRequest,
+  error: unknown,
+): HttpAnswer {
+  const answer = toProblemAnswer(error, { log, baseUrl: baseUrl(), requestId })
+  if (!wantsPage(incoming)) return answer
+  const { text, headers } = renderProblem(JSON.parse(answer.text))
+  return { ...answer, text, headers: { ...answer.headers, ...headers, vary: 'Accept' } }
+}
+
+const wantsPage = (incoming: IncomingMessage): boolean =>
+  !targetOf(incoming).startsWith('/api/') && (incoming.headers.accept?.includes('text/html') ?? false)
 
 /** Builds the response, logs the request and counts it. Every request ends here. */
 function complete(

@@ -153,6 +153,7 @@ export type Release = z.infer<typeof Release>
 export const Withdrawal = z.object({ at: time, reason: z.string() })
 
 export const PublicRelease = Release.extend({ withdrawn: Withdrawal.nullable() }).meta({ id: 'PublicRelease' })
+export type PublicRelease = z.infer<typeof PublicRelease>
 
 export const PublishedRelease = Release.extend({
   isHead: z.boolean(),

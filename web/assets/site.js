@@ -1,0 +1,81 @@
+// Progressive enhancement: theme, copy buttons, sorting in place. Every page is complete without it.
+const THEMES = ['system', 'light', 'dark']
+
+function readTheme() {
+  try {
+    const stored = localStorage.getItem('theme')
+    return THEMES.includes(stored) ? stored : 'system'
+  } catch {
+    return 'system'
+  }
+}
+
+function applyTheme(theme) {
+  if (theme === 'system') delete document.documentElement.dataset.theme
+  else document.documentElement.dataset.theme = theme
+}
+
+// Runs before the page is painted, so that it does not flash in the other theme.
+applyTheme(readTheme())
+
+function enableTheme(button) {
+  const show = (theme) => {
+    button.textContent = `Theme: ${theme}`
+  }
+  button.hidden = false
+  show(readTheme())
+  button.addEventListener('click', () => {
+    const next = THEMES[(THEMES.indexOf(readTheme()) + 1) % THEMES.length]
+    try {
+      localStorage.setItem('theme', next)
+    } catch {
+      // Without storage the choice lasts for this page only.
+    }
+    applyTheme(next)
+    show(next)
+  })
+}
+
+function enableCopy(button) {
+  if (!navigator.clipboard) return
+  const label = button.innerHTML
+  button.hidden = false
+  button.addEventListener('click', async () => {
+    await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent)
+    button.textContent = 'Copied'
+    setTimeout(() => {
+      button.innerHTML = label
+    }, 1500)
+  })
+}
+
+function sortRows(table, field) {
+  const link = table.querySelector(`[data-sort="${CSS.escape(field)}"]`)
+  if (!link) return
+  const rows = [...table.tBodies[0].rows]
+  const by = (key) => (a, b) => Number(a.dataset[key]) - Number(b.dataset[key])
+  rows.sort((a, b) => by(field)(a, b) || by('solved')(a, b) || by('cost')(a, b))
+  table.tBodies[0].append(...rows)
+  for (const header of table.tHead.rows[0].cells) header.removeAttribute('aria-sort')
+  const header = link.closest('th')
+  header.setAttribute('aria-sort', header.dataset.direction)
+}
+
+function enableSorting(table) {
+  table.addEventListener('click', (event) => {
+    const link = event.target.closest('[data-sort]')
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return
+    event.preventDefault()
+    sortRows(table, link.dataset.sort)
+    history.pushState(null, '', link.href)
+  })
+  window.addEventListener('popstate', () => {
+    sortRows(table, new URLSearchParams(location.search).get('sort') ?? 'rank')
+  })
+}
+
+document.addEventListener('DOMContentLoaded', () => {
+  for (const button of document.querySelectorAll('[data-theme-button]')) enableTheme(button)
+  for (const button of document.querySelectorAll('[data-copy]')) enableCopy(button)
+  for (const table of document.querySelectorAll('[data-sortable]')) enableSorting(table)
+})

@@ -1,0 +1,166 @@
+import { html } from 'hono/html'
+import type { Release, ReleaseSetting } from '../../src/releases/shapes/schema.ts'
+import { widthOf } from '../../src/results/text.ts'
+import { type Box, type PlacedLabel, placeLabels } from './chart-labels.ts'
+import { type Html, interval, percent, plural, safeText, usd } from './format.ts'
+
+type ChartSize = { width: number; height: number; labelMax: number; costTicksMax: number; kind: 'wide' | 'narrow' }
+
+const WIDE: ChartSize = { width: 920, height: 400, labelMax: 44, costTicksMax: 8, kind: 'wide' }
+const NARROW: ChartSize = { width: 340, height: 330, labelMax: 20, costTicksMax: 4, kind: 'narrow' }
+const CHARACTER_WIDTH_PX = 6.9
+
+type Scale = { toX: (amount: number) => number; ticks: number[]; isLog: boolean }
+type ChartFrame = { plot: Box; cost: Scale; toY: (percent: number) => number; accuracyTicks: number[] }
+
+/**
+ * Draws accuracy over cost with 95 % intervals. The frontier is a step line, because no setting exists between two of
+ * its points. There are two drawings, of which the stylesheet shows the one that fits the screen.
+ */
+export const drawFrontierChart = (release: Release): Html =>
+  html`${drawChart(release, WIDE)}${drawChart(release, NARROW)}`
+
+function drawChart({ settings, frontier, releasedAt, prices }: Release, size: ChartSize): Html {
+  const onFrontier = frontier.flatMap((id) => settings.filter((setting) => setting.id === id))
+  const others = settings.filter((setting) => !frontier.includes(setting.id))
+  const frame = toFrame(settings, size)
+  const { plot, cost } = frame
+  const pricesAt = (prices.at ?? releasedAt).slice(0, 10)
+  const caption = `cost per task${cost.isLog ? ', log scale' : ''}${size.kind === 'wide' ? `, prices of ${pricesAt}` : ''}`
+  const summary = `Accuracy against cost per task of ${plural(settings.length, 'setting')}, ${onFrontier.length} on the frontier. The table below has all numbers.`
+  return html`<svg class="chart ${size.kind}" viewBox="0 0 ${size.width} ${size.height}" role="img" aria-label="${summary}">
+${drawAxes(frame, size)}
+<text class="tick" x="${plot.right}" y="${size.height - 6}" text-anchor="end">${caption}</text>
+${drawSteps(onFrontier, frame)}
+${[...others, ...onFrontier].map((setting) => drawPoint(setting, frame))}
+${drawLabels([...onFrontier.toReversed(), ...others], frame, size)}
+</svg>`
+}
+
+function toFrame(settings: readonly ReleaseSetting[], size: ChartSize): ChartFrame {
+  const plot = { left: 46, top: 14, right: size.width - 10, bottom: size.height - 46 }
+  const bounds = settings.flatMap(({ accuracy, stats: { ci95 } }) => [
+    accuracy,
+    ci95?.low ?? accuracy,
+    ci95?.high ?? accuracy,
+  ])
+  const low = Math.max(0, Math.floor((Math.min(...bounds, 100) - 4) / 10) * 10)
+  const high = Math.min(100, Math.ceil((Math.max(...bounds, 0) + 4) / 10) * 10)
+  const step = high - low > 50 ? 20 : 10
+  const toY = (value: number): number => round(plot.bottom - ((value - low) / (high - low)) * (plot.bottom - plot.top))
+  const accuracyTicks = range(Math.ceil(low / step), Math.floor(high / step)).map((each) => each * step)
+  return { plot, toY, accuracyTicks, cost: toCostScale(settings, plot, size.costTicksMax) }
+}
+
+/** Builds a logarithmic scale, or a linear one if a setting cost nothing. */
+function toCostScale(settings: readonly ReleaseSetting[], { left, right }: Box, ticksMax: number): Scale {
+  const costs = settings.map(({ costPerTaskUsd }) => costPerTaskUsd)
+  const [least, most] = [Math.min(...costs), Math.max(...costs)]
+  const width = right - left
+  if (!(least > 0)) {
+    const top = most > 0 ? most * 1.15 : 1
+    const toX = (amount: number) => round(left + (amount / top) * width)
+    return { toX, ticks: [0, top / 2, top], isLog: false }
+  }
+  const [low, high] = [Math.log10(least / 1.45), Math.log10(most * 1.45)]
+  const toX = (amount: number) => round(left + ((Math.log10(amount) - low) / (high - low)) * width)
+  const all = range(Math.floor(low), Math.ceil(high)).flatMap((power) => [1, 2, 5].map((digit) => digit * 10 ** power))
+  const inside = all.filter((amount) => Math.log10(amount) >= low && Math.log10(amount) <= high)
+  const decades = inside.filter((amount) => Number.isInteger(round(Math.log10(amount) * 1e6) / 1e6))
+  return {
+    toX,
+    ticks: inside.length <= ticksMax || decades.length < 2 ? thin(inside, ticksMax) : thin(decades, ticksMax),
+    isLog: true,
+  }
+}
+
+const range = (from: number, to: number): number[] =>
+  Array.from({ length: Math.max(0, to - from + 1) }, (_, each) => from + each)
+const thin = (ticks: number[], max: number): number[] =>
+  ticks.filter((_, index) => index % Math.ceil(ticks.length / max) === 0)
+const round = (value: number): number => Math.round(value * 10) / 10
+
+const drawAxes = ({ plot, cost, toY, accuracyTicks }: ChartFrame, { height }: ChartSize): Html =>
+  html`${accuracyTicks.map(
+    (tick) =>
+      html`<line class="grid" x1="${plot.left}" x2="${plot.right}" y1="${toY(tick)}" y2="${toY(tick)}"/><text class="tick" x="${plot.left - 8}" y="${toY(tick) + 4}" text-anchor="end">${tick} %</text>`,
+  )}${cost.ticks.map(
+    (tick) =>
+      html`<line class="notch" x1="${cost.toX(tick)}" x2="${cost.toX(tick)}" y1="${plot.bottom}" y2="${plot.bottom + 5}"/><text class="tick" x="${cost.toX(tick)}" y="${height - 26}" text-anchor="middle">${usd(tick)}</text>`,
+  )}`
+
+function drawSteps(frontier: readonly ReleaseSetting[], { cost, toY, plot }: ChartFrame): Html {
+  const [first, ...rest] = frontier
+  if (!first) return html``
+  const start = cost.toX(first.costPerTaskUsd)
+  const steps = rest.map((each) => `H${cost.toX(each.costPerTaskUsd)}V${toY(each.accuracy)}`).join('')
+  const line = `M${start},${toY(first.accuracy)}${steps}H${plot.right}`
+  return html`<path class="unattained" d="${line}V${plot.top}H${start}Z"/><path class="steps" d="${line}"/>`
+}
+
+function drawPoint(setting: ReleaseSetting, { cost, toY }: ChartFrame): Html {
+  const { accuracy, costPerTaskUsd, onFrontier, stats } = setting
+  const x = cost.toX(costPerTaskUsd)
+  const { ci95 } = stats
+  return html`<g class="${onFrontier ? 'on' : 'off'}"><title>${describe(setting)}</title>${
+    ci95 ? html`<line class="whisker" x1="${x}" x2="${x}" y1="${toY(ci95.low)}" y2="${toY(ci95.high)}"/>` : ''
+  }<circle cx="${x}" cy="${toY(accuracy)}" r="${onFrontier ? 6 : 4.5}"/></g>`
+}
+
+function describe({
+  model,
+  harness,
+  reasoningLevel,
+  accuracy,
+  costPerTaskUsd,
+  stats: { ci95 },
+}: ReleaseSetting): string {
+  const between = ci95 ? ` (${interval(ci95)})` : ''
+  return `${safeText(model.label)}, ${safeText(harness)}, ${safeText(reasoningLevel)}: ${percent(accuracy)}${between}, ${usd(costPerTaskUsd)}`
+}
+
+function drawLabels(settings: readonly ReleaseSetting[], { cost, toY, plot }: ChartFrame, size: ChartSize): Html {
+  const points = settings.map(({ model, harness, costPerTaskUsd, accuracy, onFrontier }) => {
+    const text = safeText(
+      size.kind === 'wide' ? `${safeText(model.label, 28)} · ${safeText(harness, 20)}` : model.label,
+      size.labelMax,
+    )
+    const width = widthOf(text) * CHARACTER_WIDTH_PX * (onFrontier ? 1.06 : 1)
+    return { x: cost.toX(costPerTaskUsd), y: toY(accuracy), width, text }
+  })
+  const whiskers = settings.flatMap(({ costPerTaskUsd, stats: { ci95 } }) => {
+    const x = cost.toX(costPerTaskUsd)
+    return ci95 ? [{ left: x - 2, right: x + 2, top: toY(ci95.high), bottom: toY(ci95.low) }] : []
+  })
+  const labels = placeLabels(points, plot, [...whiskers, ...toStepBoxes(settings, { cost, toY })])
+  return html`${labels.map((label, index) => {
+    const [point, setting] = [points[index], settings[index]]
+    return label && point && setting ? drawLabel(label, point, setting.onFrontier) : ''
+  })}`
+}
+
+/** Boxes around the frontier line, which labels avoid if they can. */
+function toStepBoxes(settings: readonly ReleaseSetting[], { cost, toY }: Pick<ChartFrame, 'cost' | 'toY'>): Box[] {
+  const steps = settings.filter(({ onFrontier }) => onFrontier).toSorted((a, b) => a.costPerTaskUsd - b.costPerTaskUsd)
+  return steps.slice(1).flatMap((each, index) => {
+    const before = steps[index]
+    if (!before) return []
+    const [fromX, toX, fromY, stepY] = [
+      cost.toX(before.costPerTaskUsd),
+      cost.toX(each.costPerTaskUsd),
+      toY(before.accuracy),
+      toY(each.accuracy),
+    ]
+    return [
+      { left: fromX, right: toX, top: fromY - 2, bottom: fromY + 2 },
+      { left: toX - 2, right: toX + 2, top: stepY, bottom: fromY },
+    ]
+  })
+}
+
+const drawLabel = (label: PlacedLabel, point: { x: number; y: number }, onFrontier: boolean): Html =>
+  html`${
+    label.leader
+      ? html`<line class="leader" x1="${point.x}" y1="${point.y}" x2="${label.x}" y2="${label.y > point.y ? label.y - 11 : label.y + 3}"/>`
+      : ''
+  }<text class="label ${onFrontier ? 'on' : 'off'}" x="${round(label.x)}" y="${round(label.y)}" text-anchor="${label.anchor}">${label.text}</text>`

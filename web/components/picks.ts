@@ -1,0 +1,87 @@
+import { html } from 'hono/html'
+import type { Release, ReleaseSetting } from '../../src/releases/shapes/schema.ts'
+import { type Html, interval, name, percent, plural, programOf, usd } from './format.ts'
+
+/** A setting that readers should look at first. */
+export type PickedSetting = { setting: ReleaseSetting; roles: readonly string[] }
+
+const ROLES: Record<string, string> = {
+  'best-value': 'Use this',
+  'most-accurate': 'Most accurate',
+  cheapest: 'Cheapest on the frontier',
+}
+const ROLE_ORDER = Object.keys(ROLES)
+
+/** Finds the settings of picks, the recommended one first. */
+export function toPickedSettings(release: Release, picks: readonly { id: string; roles: string[] }[]): PickedSetting[] {
+  const found = picks.flatMap(({ id, roles }) => {
+    const setting = release.settings.find((each) => each.id === id)
+    const ordered = roles.toSorted((a, b) => ROLE_ORDER.indexOf(a) - ROLE_ORDER.indexOf(b))
+    return setting ? [{ setting, roles: ordered }] : []
+  })
+  return found.toSorted((a, b) => ROLE_ORDER.indexOf(a.roles[0] ?? '') - ROLE_ORDER.indexOf(b.roles[0] ?? ''))
+}
+
+/** Derives picks from a release of which no card is stored: the ends of its frontier. */
+export function derivePicks({ frontier, settings }: Release): { id: string; roles: string[] }[] {
+  const all = frontier.flatMap((id) => settings.filter((setting) => setting.id === id))
+  const [cheapest] = all
+  if (!cheapest) return []
+  const accurate = all.reduce((best, each) => (each.accuracy > best.accuracy ? each : best), cheapest)
+  if (accurate === cheapest) return [{ id: cheapest.id, roles: ['cheapest', 'most-accurate'] }]
+  return [
+    { id: accurate.id, roles: ['most-accurate'] },
+    { id: cheapest.id, roles: ['cheapest'] },
+  ]
+}
+
+const findRole = (picks: readonly PickedSetting[], role: string): ReleaseSetting | undefined =>
+  picks.find(({ roles }) => roles.includes(role))?.setting
+
+/** Renders the recommendation as a sentence. Says so if there are too few tasks to recommend one setting. */
+export function renderAnswer({ repository, tasks }: Release, picks: readonly PickedSetting[]): Html {
+  const short = repository.fullName.split('/').at(-1) ?? repository.fullName
+  const accurate = findRole(picks, 'most-accurate')
+  const value = findRole(picks, 'best-value')
+  if (!accurate) return html`<p class="answer">No setting of ${name(short)} is on the frontier.</p>`
+  if (!value)
+    return html`<p class="answer">On ${name(short)}, ${nameSetting(accurate)} solved most: ${percent(accurate.accuracy)} of ${plural(tasks, 'task')} for ${usd(accurate.costPerTaskUsd)} each. <span class="muted">${tasks < 20 ? 'That is too few tasks to recommend a setting.' : ''}</span></p>`
+  return html`<p class="answer">On ${name(short)}, use ${nameSetting(value)}: it solves ${percent(value.accuracy)} of ${plural(tasks, 'real task')} for ${usd(value.costPerTaskUsd)} each. <span class="muted">${
+    value === accurate
+      ? 'No setting solved more, and every cheaper one on the frontier is measurably worse.'
+      : html`It is the cheapest that is not measurably worse than the most accurate, ${name(accurate.model.label, 40)} (${percent(accurate.accuracy)}, ${usd(accurate.costPerTaskUsd)}).`
+  }</span></p>`
+}
+
+const nameSetting = ({ model, harness, reasoningLevel }: ReleaseSetting): Html =>
+  html`<strong>${name(model.label, 60)} with ${name(harness, 40)} at ${name(reasoningLevel, 20)}</strong>`
+
+export const renderPicks = (release: Release, picks: readonly PickedSetting[]): Html =>
+  picks.length === 0
+    ? html``
+    : html`<section aria-labelledby="picks-title"><h2 class="hidden" id="picks-title">Picks</h2>
+<ul class="picks">${picks.map((pick) => renderPick(release, pick, findRole(picks, 'most-accurate')))}</ul></section>`
+
+function renderPick(release: Release, { setting, roles }: PickedSetting, accurate: ReleaseSetting | undefined): Html {
+  const { model, custom, accuracy, costPerTaskUsd, stats } = setting
+  return html`<li class="card pick">
+<p class="role">${roles.map((role) => ROLES[role] ?? role).join(' · ')}</p>
+<h3>${name(model.label, 60)}</h3>
+<p class="muted small">${programOf(setting)}${custom ? html` · <span class="chip">custom model</span>` : ''}</p>
+<dl><div><dt>solves</dt><dd>${percent(accuracy)} ${stats.ci95 ? html`<span class="faint small">${interval(stats.ci95)}</span>` : ''}</dd></div>
+<div><dt>per task</dt><dd>${usd(costPerTaskUsd)}</dd></div></dl>
+<p class="small muted">${explain(release, setting, accurate)}</p></li>`
+}
+
+/** Explains a pick in one sentence: against the most accurate setting, or how certain its place on the frontier is. */
+function explain({ tasks }: Release, setting: ReleaseSetting, accurate: ReleaseSetting | undefined): string {
+  const { frontierProbability } = setting.stats
+  if (accurate && accurate !== setting && accurate.costPerTaskUsd > 0) {
+    const points = Math.round(accurate.accuracy - setting.accuracy)
+    const share = Math.round((100 * setting.costPerTaskUsd) / accurate.costPerTaskUsd)
+    return `${points === 0 ? 'As accurate as the best' : `${plural(points, 'point')} below the best`}, for ${share} % of its cost.`
+  }
+  return frontierProbability === null
+    ? `Measured on ${plural(tasks, 'task')}.`
+    : `On the frontier in ${percent(100 * frontierProbability)} of resamples.`
+}

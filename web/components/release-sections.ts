@@ -1,0 +1,118 @@
+import { html } from 'hono/html'
+import type { Disclosure, Release } from '../../src/releases/shapes/schema.ts'
+import type { HistoryEntry } from '../../src/results/schema.ts'
+import { apiPath, date, type Html, name, plural, repositoryPath, safeText, usd, withQuery } from './format.ts'
+import { renderCopyText, type Site } from './layout.ts'
+
+/** Renders what was measured, how, and how far it can be trusted. */
+export const renderEvidence = (release: Release): Html => html`<section class="columns" aria-label="Evidence">
+<div><h2>What was measured</h2>${renderMeasured(release.disclosure)}</div>
+<div><h2>Method</h2>${renderMethod(release)}</div>
+<div><h2>Integrity</h2>${renderIntegrity(release.disclosure)}</div>
+</section>`
+
+const EXCLUDED: Record<string, string> = {
+  no_results: 'without results',
+  no_results_under_these_conditions: 'without results under these conditions',
+  declined_after_results: 'declined after results were known',
+}
+
+function renderMeasured({ settings, tasks, trials }: Disclosure): Html {
+  const lost = [
+    ...(trials.errored > 0 ? [`${trials.errored} failed because of the infrastructure`] : []),
+    ...(trials.voided > 0 ? [`${trials.voided} excluded with a recorded reason`] : []),
+  ]
+  return html`<p>The publisher ran ${plural(settings.run, 'setting')} and published ${settings.published}.</p>
+<p>${plural(tasks.published, 'task')} of ${tasks.approved} approved${
+    tasks.excluded.length === 0
+      ? ''
+      : html`; left out: ${tasks.excluded.map(({ reason, count }) => `${count} ${EXCLUDED[reason] ?? safeText(reason)}`).join(', ')}`
+  }.</p>
+<p>${plural(trials.run, 'trial')}, of which ${trials.scored} were scored${lost.length === 0 ? '' : `; ${lost.join(', ')}`}.</p>`
+}
+
+function renderMethod({ disclosure, settings, prices }: Release): Html {
+  const { attempts, comparisons } = disclosure
+  const [first] = settings
+  const count =
+    attempts.min === attempts.max ? plural(attempts.min, 'attempt') : `${attempts.min} to ${attempts.max} attempts`
+  return html`<p>${count} per task; the first counts for the accuracy, all of them for the interval.</p>
+<p>Intervals: 95 %, ${safeText(first?.stats.ci95?.method ?? 'none below five tasks')}. Ranks: ${safeText(first?.stats.methods.rank ?? '')}. Frontier: ${safeText(first?.stats.methods.frontierProbability ?? '')}.</p>
+<p>${plural(comparisons.count, 'comparison')}${comparisons.from ? html` from ${date(comparisons.from)}` : ''}${comparisons.to ? html` to ${date(comparisons.to)}` : ''}. Costs at the prices of ${prices.at ? date(prices.at) : 'the trials'}.</p>
+${renderPrices(prices.models)}`
+}
+
+const renderPrices = (models: Release['prices']['models']): Html =>
+  models.length === 0
+    ? html``
+    : html`<details><summary>Prices, USD per million tokens</summary><ul>${models.map(
+        ({ catalogId, prices }) =>
+          html`<li>${name(catalogId)}: ${prices ? `${usd(prices.input)} in, ${usd(prices.output)} out` : 'no model was called'}</li>`,
+      )}</ul></details>`
+
+const VERIFY_MODES: Record<string, string> = {
+  grader: 'the verifier sees only the changed files',
+  workspace: 'the verifier sees only the working directory',
+  snapshot: 'the verifier sees all files in a fresh sandbox',
+  'shared-cold': 'the verifier runs in the stopped environment of the agent',
+  'shared-live': 'the verifier runs beside what the agent started',
+}
+
+const renderIntegrity = ({ verifyModes, sandboxes, isolation, harnesses }: Disclosure): Html => html`<ul>
+${verifyModes.map((mode) => html`<li>Verify mode ${name(mode)}${VERIFY_MODES[mode] ? `: ${VERIFY_MODES[mode]}` : ''}</li>`)}
+<li>Tasks: the reference solution passes, a no-op fails, known cheats were tried</li>
+<li>Sandboxes: ${listNames(sandboxes)}; isolation: ${listNames(isolation)}</li></ul>
+<details><summary>Harness versions</summary><ul>${harnesses.map(({ harness, version }) => html`<li>${name(harness)} ${name(version)}</li>`)}</ul></details>`
+
+const listNames = (names: readonly string[]): string =>
+  names.length === 0 ? 'not recorded' : names.map((each) => safeText(each)).join(', ')
+
+/** Renders all releases of a repository. Withdrawn ones remain, with the reason. */
+export const renderHistory = (fullName: string, history: readonly HistoryEntry[], currentId: string): Html =>
+  html`<section aria-labelledby="history-title"><h2 id="history-title">History</h2><ol class="history">${history.map(
+    (entry, index) =>
+      renderHistoryEntry(fullName, entry, {
+        isCurrent: entry.releaseId === currentId,
+        before: findBefore(history, index),
+      }),
+  )}</ol></section>`
+
+const findBefore = (history: readonly HistoryEntry[], index: number): HistoryEntry | undefined =>
+  history.slice(index + 1).find(({ publisher }) => publisher.login === history[index]?.publisher.login)
+
+function renderHistoryEntry(
+  fullName: string,
+  { releaseId, releasedAt, publisher, tasks, settings, withdrawn }: HistoryEntry,
+  { isCurrent, before }: { isCurrent: boolean; before: HistoryEntry | undefined },
+): Html {
+  const change = before
+    ? ` (${signed(tasks - before.tasks)} tasks, ${signed(settings - before.settings)} settings)`
+    : ''
+  return html`<li><a href="${repositoryPath(fullName)}/releases/${encodeURIComponent(releaseId)}" ${isCurrent ? html`aria-current="page"` : ''}>${date(releasedAt)}</a>
+<span class="muted">${name(publisher.login)} · ${plural(tasks, 'task')} · ${plural(settings, 'setting')}${change}</span>
+${withdrawn ? html`<span class="withdrawn"><span class="chip">withdrawn</span> ${name(withdrawn.reason, 1000)}</span>` : ''}</li>`
+}
+
+const signed = (difference: number): string =>
+  difference > 0 ? `+${difference}` : difference === 0 ? '±0' : `−${-difference}`
+
+/** Renders the downloads and texts to copy for a publisher's line. */
+export function renderUse(
+  { publicUrl }: Site,
+  { repository, publisher, releaseId, releasedAt }: Release,
+  isDefault: boolean,
+): Html {
+  const { fullName } = repository
+  const only = { publisher: isDefault ? undefined : publisher.login }
+  const api = (file: string): string => withQuery(`${apiPath(fullName)}${file}`, only)
+  const page = `${publicUrl}${repositoryPath(fullName)}`
+  const title = safeText(fullName)
+  const permalink = `${page}/releases/${encodeURIComponent(releaseId)}`
+  return html`<section aria-labelledby="use-title"><h2 id="use-title">Use this data</h2>
+<p><a href="${api('/results.csv')}">CSV</a> · <a href="${apiPath(fullName)}/releases/${encodeURIComponent(releaseId)}">JSON</a> · <a href="${api('/chart.svg')}">SVG chart</a> · <a href="${api('/badge.svg')}">Badge</a> · <a href="/api/public/results.atom">Feed</a> · <a href="${permalink}">Permalink</a></p>
+<div class="columns">
+${renderCopyText('badge', 'Badge, Markdown', `[![Assay](${publicUrl}${api('/badge.svg')})](${page})`)}
+${renderCopyText('embed', 'Embed, HTML', `<a href="${page}"><img src="${publicUrl}${api('/chart.svg')}" alt="Accuracy and cost on ${title.replaceAll('"', '')}" width="760"></a>`)}
+${renderCopyText('citation', 'Citation', `${safeText(publisher.login)} (${releasedAt.slice(0, 10)}). Coding agents on ${title}. Assay release ${releaseId}. ${permalink}`)}
+</div></section>`
+}

@@ -1,0 +1,104 @@
+import { html } from 'hono/html'
+import type { ReleaseSetting } from '../../src/releases/shapes/schema.ts'
+import { type Html, interval, name, percent, plural, programOf, safeText, usd, withQuery } from './format.ts'
+import { drawInterval } from './interval-bar.ts'
+
+export type TableView = {
+  sort?: 'rank' | 'solved' | 'cost' | 'frontier' | undefined
+  provider?: string | undefined
+  harness?: string | undefined
+  level?: string | undefined
+  publisher?: string | undefined
+}
+type Sort = NonNullable<TableView['sort']>
+
+/** Sort keys. Rows are in ascending order of these numbers, so that the best comes first. */
+const SORT_KEYS: Record<Sort, (setting: ReleaseSetting) => number> = {
+  rank: ({ stats: { rank } }) => rank.best * 1000 + rank.worst,
+  solved: ({ accuracy }) => -accuracy,
+  cost: ({ costPerTaskUsd }) => costPerTaskUsd,
+  frontier: ({ stats: { frontierProbability } }) => -(frontierProbability ?? -1),
+}
+
+const FILTERS = [
+  { field: 'provider', label: 'Provider', read: (setting: ReleaseSetting) => setting.provider },
+  { field: 'harness', label: 'Harness', read: (setting: ReleaseSetting) => setting.harness },
+  { field: 'level', label: 'Level', read: (setting: ReleaseSetting) => setting.reasoningLevel },
+] as const
+
+/** Renders all settings as a table. Sorting and filters are links and a form, so that they work without JavaScript. */
+export function renderSettingsTable(settings: readonly ReleaseSetting[], path: string, view: TableView): Html {
+  const shown = settings
+    .filter((setting) =>
+      FILTERS.every(
+        ({ field, read }) => view[field] === undefined || view[field] === '' || read(setting) === view[field],
+      ),
+    )
+    .toSorted(compareBy(view.sort ?? 'rank'))
+  const count =
+    shown.length === settings.length
+      ? plural(settings.length, 'setting')
+      : `${shown.length} of ${plural(settings.length, 'setting')}`
+  return html`${renderFilters(settings, path, view)}
+<div class="scroll" role="region" aria-labelledby="settings-caption" tabindex="0">
+<table data-sortable><caption id="settings-caption" class="small muted">${count}. Accuracy with its 95 % interval; ranks are ranges that the data supports.</caption>
+<thead><tr>${renderHeader('rank', 'Rank', path, view)}<th scope="col">Setting</th>${renderHeader('solved', 'Solved', path, view, 'number')}<th scope="col" class="wide-only">95 % interval</th>${renderHeader('cost', 'Per task', path, view, 'number')}${renderHeader('frontier', 'On the frontier', path, view)}</tr></thead>
+<tbody>${shown.map(renderRow)}</tbody></table></div>
+${shown.length === 0 ? html`<p class="muted">No setting matches. <a href="${withQuery(path, { publisher: view.publisher })}">Show all settings</a></p>` : ''}`
+}
+
+const compareBy =
+  (sort: Sort) =>
+  (a: ReleaseSetting, b: ReleaseSetting): number =>
+    SORT_KEYS[sort](a) - SORT_KEYS[sort](b) || b.accuracy - a.accuracy || a.costPerTaskUsd - b.costPerTaskUsd
+
+function renderHeader(sort: Sort, label: string, path: string, view: TableView, kind = ''): Html {
+  const isCurrent = (view.sort ?? 'rank') === sort
+  const direction = sort === 'solved' || sort === 'frontier' ? 'descending' : 'ascending'
+  return html`<th scope="col" class="${kind}" ${isCurrent ? html`aria-sort="${direction}"` : ''} data-direction="${direction}"><a href="${withQuery(path, { ...view, sort })}" class="quiet" data-sort="${sort}">${label}</a></th>`
+}
+
+function renderRow(setting: ReleaseSetting): Html {
+  const { model, accuracy, costPerTaskUsd, onFrontier, custom, tasks, stats } = setting
+  const { rank, ci95, frontierProbability, coverage } = stats
+  return html`<tr ${onFrontier ? html`class="on"` : ''} data-rank="${SORT_KEYS.rank(setting)}" data-solved="${SORT_KEYS.solved(setting)}" data-cost="${SORT_KEYS.cost(setting)}" data-frontier="${SORT_KEYS.frontier(setting)}">
+<td class="muted nowrap">${rank.best === rank.worst ? rank.best : `${rank.best}–${rank.worst}`}</td>
+<th scope="row"><span class="model">${name(model.label)}</span>${custom ? html` <span class="chip">custom model</span>` : ''}<br><span class="small muted">${programOf(setting)}${coverage < 100 ? html` · ${plural(tasks, 'task')} only` : ''}</span></th>
+<td class="number"><strong>${percent(accuracy)}</strong>${ci95 ? html`<span class="narrow-only small faint">${interval(ci95)}</span>` : ''}</td>
+<td class="wide-only nowrap">${drawInterval(accuracy, ci95)} <span class="small faint">${ci95 ? interval(ci95) : 'too few tasks'}</span></td>
+<td class="number">${usd(costPerTaskUsd)}</td>
+<td>${renderFrontier(onFrontier, frontierProbability)}</td></tr>`
+}
+
+const renderFrontier = (onFrontier: boolean, probability: number | null): Html => {
+  const share = probability === null ? '' : percent(100 * probability)
+  if (onFrontier) return html`<span class="chip gold">frontier ${share}</span>`
+  return html`<span class="small faint">${share || '–'}</span>`
+}
+
+function renderFilters(settings: readonly ReleaseSetting[], path: string, view: TableView): Html {
+  const groups = FILTERS.map((filter) => ({ ...filter, values: [...new Set(settings.map(filter.read))].sort() }))
+  if (groups.every(({ values }) => values.length < 2)) return html``
+  const keep = [
+    ['sort', view.sort],
+    ['publisher', view.publisher],
+  ] as const
+  return html`<form class="filters" action="${path}" method="get">
+${keep.map(([field, value]) => (value ? html`<input type="hidden" name="${field}" value="${safeText(value, 200)}">` : ''))}
+${groups.map(({ field, label, values }) => (values.length < 2 ? '' : renderSelect(field, label, values, view[field])))}
+<button class="button" type="submit">Filter</button></form>`
+}
+
+/** Renders a choice. The first option selects all. Names that cannot be shown unchanged are not offered. */
+export const renderSelect = (
+  field: string,
+  label: string,
+  values: readonly string[],
+  current: string | undefined,
+): Html =>
+  html`<label><span class="small muted">${label}</span> <select name="${field}"><option value="">All</option>${values
+    .filter((value) => value !== '' && safeText(value) === value)
+    .map(
+      (value) =>
+        html`<option value="${value}" ${value === current ? html`selected` : ''}>${safeText(value, 40)}</option>`,
+    )}</select></label>`

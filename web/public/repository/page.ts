@@ -1,0 +1,55 @@
+import { html } from 'hono/html'
+import type { Card, HistoryEntry, Line } from '../../../src/results/schema.ts'
+import type { RepositoryView } from '../../../src/site/schema.ts'
+import { date, type Html, name, percent, repositoryPath, safeText, withQuery } from '../../components/format.ts'
+import { renderPage, type Site } from '../../components/layout.ts'
+import { toPickedSettings } from '../../components/picks.ts'
+import { renderReleaseBody } from '../../components/release-body.ts'
+
+type PublishedCard = Line & { card: Card }
+
+type RepositoryDocuments = {
+  lines: readonly PublishedCard[]
+  selected: PublishedCard
+  history: readonly HistoryEntry[]
+  visibleDifference: number | undefined
+}
+
+/** Renders the results of a repository: one publisher's line, and links to the others. */
+export function renderRepositoryPage(site: Site, documents: RepositoryDocuments, view: RepositoryView): string {
+  const { selected, history, visibleDifference } = documents
+  const { release, card } = selected
+  const { fullName } = release.repository
+  const path = repositoryPath(fullName)
+  const picks = toPickedSettings(
+    release,
+    card.picks.map(({ setting, roles }) => ({ id: setting.id, roles })),
+  )
+  const [first] = picks
+  const content = html`<section>${renderTitle(selected)}
+${renderPublishers(documents, path)}</section>
+${renderReleaseBody(site, { release, picks, history, visibleDifference, path, view, isDefault: card.defaultLine })}`
+  return renderPage(site, {
+    title: safeText(fullName),
+    description: first
+      ? `${safeText(first.setting.model.label)} with ${safeText(first.setting.harness)} solves ${percent(first.setting.accuracy)} of ${release.tasks} tasks on ${safeText(fullName)}.`
+      : `Results of coding agents on ${safeText(fullName)}.`,
+    path,
+    content,
+  })
+}
+
+function renderTitle({ release, endorsed }: PublishedCard): Html {
+  const [owner = '', short = ''] = release.repository.fullName.split('/')
+  return html`<h1 class="where">${name(owner)} / <strong>${name(short)}</strong></h1>
+<p class="small muted byline">published by ${name(release.publisher.login)} ${endorsed ? html`<span class="chip">endorsed by the owner</span>` : html`<span class="chip">not endorsed by the owner</span>`} · release of ${date(release.releasedAt)}</p>`
+}
+
+const renderPublishers = ({ lines, selected }: RepositoryDocuments, path: string): Html =>
+  lines.length < 2
+    ? html``
+    : html`<nav class="publishers small" aria-label="Publishers"><ul>${lines.map(({ release, card, endorsed }) => {
+        const { login } = release.publisher
+        const href = withQuery(path, { publisher: card.defaultLine ? undefined : login })
+        return html`<li><a href="${href}" ${card === selected.card ? html`aria-current="page"` : ''}>${name(login)}</a> <span class="muted">${endorsed ? 'endorsed · ' : ''}${date(release.releasedAt)}</span></li>`
+      })}</ul></nav>`

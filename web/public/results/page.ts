@@ -1,0 +1,100 @@
+import { html } from 'hono/html'
+import type { Card, SettingSummary } from '../../../src/results/schema.ts'
+import type { ResultsView } from '../../../src/site/schema.ts'
+import {
+  date,
+  type Html,
+  name,
+  percent,
+  plural,
+  repositoryPath,
+  safeText,
+  usd,
+  withQuery,
+} from '../../components/format.ts'
+import { renderCopyText, renderPage, type Site } from '../../components/layout.ts'
+import { renderSelect } from '../../components/settings-table.ts'
+import { drawSparkFrontier } from '../../components/spark-frontier.ts'
+
+const CARDS_PER_PAGE = 48
+
+/** Renders the list of published results, newest first. */
+export function renderResultsPage(site: Site, cards: readonly Card[], view: ResultsView): string {
+  const isEmpty = cards.length === 0 && !view.q
+  const matching = cards.filter((card) => matches(card, view))
+  const page = view.page ?? 1
+  const shown = matching.slice((page - 1) * CARDS_PER_PAGE, page * CARDS_PER_PAGE)
+  const content = isEmpty
+    ? renderEmptyInstance()
+    : html`<section><h1>Results</h1>
+<p class="lead muted">Which model, coding agent and reasoning level works best on a team’s own code, and what it costs.</p></section>
+${renderFilters(cards, view)}
+${shown.length === 0 ? renderNoMatch() : html`<p class="small muted" role="status">${plural(matching.length, 'result')}, newest first</p><ul class="cards">${shown.map(renderCard)}</ul>`}
+${renderPaging(matching.length, page, view)}`
+  const description = 'Published results: which model, coding agent and reasoning level works best, and what it costs.'
+  return renderPage(site, { title: 'Results', description, path: '/', q: view.q, content })
+}
+
+/** Parts of a setting id, `<catalogId>|<harness>|<level>`. The catalog id begins with the provider. */
+function parseId({ id }: SettingSummary): { provider: string; harness: string; level: string } {
+  const [catalogId = '', harness = '', level = ''] = id.split('|')
+  return { provider: catalogId.split('/')[0] ?? '', harness, level }
+}
+
+/** Returns true if one setting of the frontier matches all filters. */
+const matches = ({ frontier }: Card, { provider, harness }: ResultsView): boolean =>
+  (!provider && !harness) ||
+  frontier
+    .map(parseId)
+    .some((each) => (!provider || each.provider === provider) && (!harness || each.harness === harness))
+
+function renderFilters(cards: readonly Card[], { q, provider, harness }: ResultsView): Html {
+  const settings = cards.flatMap(({ frontier }) => frontier.map(parseId))
+  const values = (field: 'provider' | 'harness') =>
+    [...new Set(settings.map((each) => each[field]))].sort().slice(0, 100)
+  return html`<form class="filters" action="/" method="get">
+<label><span class="small muted">Search</span> <input type="search" name="q" maxlength="200" value="${safeText(q ?? '', 200)}"></label>
+${renderSelect('provider', 'Provider', values('provider'), provider)}${renderSelect('harness', 'Harness', values('harness'), harness)}
+<button class="button" type="submit">Show</button></form>`
+}
+
+function renderCard({
+  repository,
+  publisher,
+  releasedAt,
+  tasks,
+  settings,
+  picks,
+  frontier,
+  endorsed,
+  defaultLine,
+}: Card): Html {
+  const href = withQuery(repositoryPath(repository.fullName), { publisher: defaultLine ? undefined : publisher.login })
+  const order = ['best-value', 'most-accurate', 'cheapest']
+  const best = order.flatMap((role) => picks.filter(({ roles }) => roles.includes(role))).at(0)?.setting
+  return html`<li class="card result"><div class="result-head"><h2><a href="${href}">${name(repository.fullName)}</a></h2>${drawSparkFrontier(frontier)}</div>
+${best ? html`<p><strong>${name(best.model.label, 40)}</strong> <span class="muted small">${name(parseId(best).harness, 30)} · ${name(parseId(best).level, 20)}</span><br><span class="figure">${percent(best.accuracy)}</span> <span class="muted small">of ${plural(tasks, 'task')}</span> · <span class="figure">${usd(best.costPerTaskUsd)}</span> <span class="muted small">per task</span></p>` : ''}
+<p class="small muted">${name(publisher.login)}${endorsed ? html` <span class="chip">endorsed</span>` : ''} · ${plural(settings, 'setting')} · ${date(releasedAt)}</p></li>`
+}
+
+function renderPaging(count: number, page: number, view: ResultsView): Html {
+  const pages = Math.ceil(count / CARDS_PER_PAGE)
+  if (pages < 2) return html``
+  const link = (to: number, label: string) =>
+    to >= 1 && to <= pages
+      ? html`<a class="button" href="${withQuery('/', { ...view, page: to === 1 ? undefined : to })}">${label}</a>`
+      : ''
+  return html`<nav class="paging" aria-label="Pages of results">${link(page - 1, 'Newer')} <span class="muted small">Page ${page} of ${pages}</span> ${link(page + 1, 'Older')}</nav>`
+}
+
+const renderNoMatch = (): Html =>
+  html`<div class="card panel"><h2>No result matches</h2><p class="muted">The search looks at the names of repositories, publishers and models. <a href="/">Show all results</a></p></div>`
+
+/** Explains an instance without results, and how to get the first one. */
+const renderEmptyInstance = (): Html => html`<section class="empty"><h1>No results yet</h1>
+<p class="answer">Assay measures which model, coding agent and reasoning level works best on your own code, and what it costs. <span class="muted">Published results appear here.</span></p>
+<div class="card panel"><h2>Your first result, in three commands</h2>
+<ol class="steps-list"><li>${renderCopyText('step-1', 'Create tasks from merged pull requests, then approve them', 'bin/assay batches create --repo acme/widgets --easy 5')}</li>
+<li>${renderCopyText('step-2', 'Compare settings on the approved tasks', 'bin/assay compare --repo acme/widgets --model anthropic/claude-sonnet-5@high=claude-code --budget 5')}</li>
+<li>${renderCopyText('step-3', 'Publish', 'bin/assay releases publish --repo acme/widgets')}</li></ol>
+<p class="small muted">The commands need <code>ASSAY_URL</code> and <code>ASSAY_KEY</code>; the server printed the first key when it started for the first time. The <a href="/docs">API reference</a> describes every operation.</p></div></section>`
