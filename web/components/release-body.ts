@@ -15,13 +15,13 @@ type ReleaseBodyOptions = {
   visibleDifference: number | undefined
   path: string
   view: TableView
-  /** True for the line that the API serves without `?publisher=`. */
-  isDefault: boolean
+  /** The publisher's line, if this page shows its newest release. The API serves the default line without a publisher. */
+  line?: { isDefault: boolean } | undefined
 }
 
 /** Renders a release: the answer, then the evidence. */
 export function renderReleaseBody(site: Site, options: ReleaseBodyOptions): Html {
-  const { release, picks, history, visibleDifference, path, view, isDefault } = options
+  const { release, picks, history, visibleDifference, path, view, line } = options
   return html`${renderAnswer(release, picks)}
 ${renderPicks(release, picks)}
 <section class="card panel" aria-labelledby="chart-title"><div class="panel-head"><h2 id="chart-title">Accuracy and cost</h2><span class="chip gold">frontier</span><span class="chip">95 % intervals</span></div>
@@ -30,7 +30,7 @@ ${drawFrontierChart(release)}
 <section class="card panel" aria-labelledby="table-title"><div class="panel-head"><h2 id="table-title">All settings</h2></div>
 ${renderSettingsTable(release.settings, path, view)}</section>
 ${renderEvidence(release)}
-${renderUse(site, release, isDefault)}
+${renderUse(site, release, line)}
 ${renderHistory(release.repository.fullName, history, release.releaseId)}`
 }
 

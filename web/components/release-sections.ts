@@ -96,23 +96,28 @@ ${withdrawn ? html`<span class="withdrawn"><span class="chip">withdrawn</span> $
 const signed = (difference: number): string =>
   difference > 0 ? `+${difference}` : difference === 0 ? '±0' : `−${-difference}`
 
-/** Renders the downloads and texts to copy for a publisher's line. */
-export function renderUse(
-  { publicUrl }: Site,
-  { repository, publisher, releaseId, releasedAt }: Release,
-  isDefault: boolean,
-): Html {
-  const { fullName } = repository
-  const only = { publisher: isDefault ? undefined : publisher.login }
-  const api = (file: string): string => withQuery(`${apiPath(fullName)}${file}`, only)
-  const page = `${publicUrl}${repositoryPath(fullName)}`
-  const title = safeText(fullName)
-  const permalink = `${page}/releases/${encodeURIComponent(releaseId)}`
+/**
+ * Renders downloads and texts to copy. CSV, chart and badge always show the newest release of a publisher's line, so that
+ * the page of a single release does not offer them.
+ */
+export function renderUse(site: Site, release: Release, line: { isDefault: boolean } | undefined): Html {
+  const { fullName } = release.repository
+  const json = `${apiPath(fullName)}/releases/${encodeURIComponent(release.releaseId)}`
+  const permalink = `${repositoryPath(fullName)}/releases/${encodeURIComponent(release.releaseId)}`
+  const toFile = (file: string): string =>
+    withQuery(`${apiPath(fullName)}${file}`, { publisher: line?.isDefault ? undefined : release.publisher.login })
+  const files = line
+    ? html`<a href="${toFile('/results.csv')}">CSV</a> · <a href="${toFile('/chart.svg')}">SVG chart</a> · <a href="${toFile('/badge.svg')}">Badge</a> · `
+    : ''
+  const citation = `${safeText(release.publisher.login)} (${release.releasedAt.slice(0, 10)}). Coding agents on ${safeText(fullName)}. Assay release ${release.releaseId}. ${site.publicUrl}${permalink}`
   return html`<section aria-labelledby="use-title"><h2 id="use-title">Use this data</h2>
-<p><a href="${api('/results.csv')}">CSV</a> · <a href="${apiPath(fullName)}/releases/${encodeURIComponent(releaseId)}">JSON</a> · <a href="${api('/chart.svg')}">SVG chart</a> · <a href="${api('/badge.svg')}">Badge</a> · <a href="/api/public/results.atom">Feed</a> · <a href="${permalink}">Permalink</a></p>
-<div class="columns">
-${renderCopyText('badge', 'Badge, Markdown', `[![Assay](${publicUrl}${api('/badge.svg')})](${page})`)}
-${renderCopyText('embed', 'Embed, HTML', `<a href="${page}"><img src="${publicUrl}${api('/chart.svg')}" alt="Accuracy and cost on ${title.replaceAll('"', '')}" width="760"></a>`)}
-${renderCopyText('citation', 'Citation', `${safeText(publisher.login)} (${releasedAt.slice(0, 10)}). Coding agents on ${title}. Assay release ${releaseId}. ${permalink}`)}
-</div></section>`
+<p>${files}<a href="${json}">JSON</a> · <a href="${permalink}">Permalink</a> · <a href="/api/public/results.atom">Feed</a></p>
+<div class="columns">${line ? renderEmbeds(site, fullName, toFile) : ''}${renderCopyText('citation', 'Citation', citation)}</div></section>`
+}
+
+function renderEmbeds({ publicUrl }: Site, fullName: string, toFile: (file: string) => string): Html {
+  const page = `${publicUrl}${repositoryPath(fullName)}`
+  const alt = `Accuracy and cost on ${safeText(fullName).replaceAll('"', '')}`
+  return html`${renderCopyText('badge', 'Badge, Markdown', `[![Assay](${publicUrl}${toFile('/badge.svg')})](${page})`)}
+${renderCopyText('embed', 'Embed, HTML', `<a href="${page}"><img src="${publicUrl}${toFile('/chart.svg')}" alt="${alt}" width="760"></a>`)}`
 }

@@ -11,7 +11,7 @@ export const renderProblemPage = (site: Site, problem: ProblemFacts): string =>
   renderPage(site, {
     title: `${problem.status} ${problem.title}`,
     description: problem.title,
-    content: html`<section class="problem"><p class="role">${problem.status}</p><h1>${problem.title}</h1>
+    content: html`<section class="problem"><p class="small muted">${problem.status}</p><h1>${problem.title}</h1>
 <p class="lead">${name(problem.detail, DETAIL_MAX)}</p>
 ${renderHelp(problem)}
 <p class="small faint">Request ${problem.requestId}</p></section>`,

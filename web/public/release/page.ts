@@ -25,7 +25,7 @@ export function renderReleasePage(
   const best = picks.find(({ roles }) => roles.includes('most-accurate'))?.setting
   const content = html`<section><h1 class="where"><a href="${repositoryPath(fullName)}">${name(fullName)}</a> <span class="muted">release of ${date(release.releasedAt)} by ${name(release.publisher.login)}</span></h1>
 ${renderState(release, history)}</section>
-${renderReleaseBody(site, { release, picks, history, visibleDifference, path, view, isDefault: true })}`
+${renderReleaseBody(site, { release, picks, history, visibleDifference, path, view })}`
   return renderPage(site, {
     title: `${safeText(fullName)}, release of ${release.releasedAt.slice(0, 10)}`,
     description: best

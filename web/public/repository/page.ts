@@ -28,7 +28,7 @@ export function renderRepositoryPage(site: Site, documents: RepositoryDocuments,
   const [first] = picks
   const content = html`<section>${renderTitle(selected)}
 ${renderPublishers(documents, path)}</section>
-${renderReleaseBody(site, { release, picks, history, visibleDifference, path, view, isDefault: card.defaultLine })}`
+${renderReleaseBody(site, { release, picks, history, visibleDifference, path, view, line: { isDefault: card.defaultLine } })}`
   return renderPage(site, {
     title: safeText(fullName),
     description: first

@@ -27,8 +27,8 @@ export function renderResultsPage(site: Site, cards: readonly Card[], view: Resu
   const content = isEmpty
     ? renderEmptyInstance()
     : html`<section><h1>Results</h1>
-<p class="lead muted">Which model, coding agent and reasoning level works best on a team’s own code, and what it costs.</p></section>
-${renderFilters(cards, view)}
+<p class="lead muted">Which model, coding agent and reasoning level works best on a team’s own code, and what it costs.</p>
+${renderFilters(cards, view)}</section>
 ${shown.length === 0 ? renderNoMatch() : html`<p class="small muted" role="status">${plural(matching.length, 'result')}, newest first</p><ul class="cards">${shown.map(renderCard)}</ul>`}
 ${renderPaging(matching.length, page, view)}`
   const description = 'Published results: which model, coding agent and reasoning level works best, and what it costs.'
@@ -72,7 +72,7 @@ function renderCard({
   const href = withQuery(repositoryPath(repository.fullName), { publisher: defaultLine ? undefined : publisher.login })
   const order = ['best-value', 'most-accurate', 'cheapest']
   const best = order.flatMap((role) => picks.filter(({ roles }) => roles.includes(role))).at(0)?.setting
-  return html`<li class="card result"><div class="result-head"><h2><a href="${href}">${name(repository.fullName)}</a></h2>${drawSparkFrontier(frontier)}</div>
+  return html`<li class="card result"><div class="result-head"><h2><a class="quiet" href="${href}">${name(repository.fullName)}</a></h2>${drawSparkFrontier(frontier)}</div>
 ${best ? html`<p><strong>${name(best.model.label, 40)}</strong> <span class="muted small">${name(parseId(best).harness, 30)} · ${name(parseId(best).level, 20)}</span><br><span class="figure">${percent(best.accuracy)}</span> <span class="muted small">of ${plural(tasks, 'task')}</span> · <span class="figure">${usd(best.costPerTaskUsd)}</span> <span class="muted small">per task</span></p>` : ''}
 <p class="small muted">${name(publisher.login)}${endorsed ? html` <span class="chip">endorsed</span>` : ''} · ${plural(settings, 'setting')} · ${date(releasedAt)}</p></li>`
 }
