@@ -13,15 +13,15 @@ export const resultsWithdrawn = {
 const choice = z.string().trim().max(200).optional().catch(undefined)
 const open = { method: 'GET', access: 'public', media: 'text/html; charset=utf-8', answers: { 200: null } } as const
 
-export const ResultsQuery = z.object({
+const ResultsQuery = z.object({
   q: choice,
   provider: choice,
   harness: choice,
   page: z.coerce.number().int().min(1).max(1000).optional().catch(undefined),
 })
 
-export const SORTS = ['rank', 'solved', 'cost', 'frontier'] as const
-export const RepositoryQuery = z.object({
+const SORTS = ['rank', 'solved', 'cost', 'frontier'] as const
+const RepositoryQuery = z.object({
   publisher: choice,
   sort: z.enum(SORTS).optional().catch(undefined),
   provider: choice,

@@ -58,7 +58,7 @@ function toBox({ x, y, width }: ChartPoint, { dx, dy, anchor }: Candidate): Box 
 const isInside = (box: Box, plot: Box): boolean =>
   box.left >= plot.left && box.right <= plot.right && box.top >= plot.top && box.bottom <= plot.bottom
 
-export const overlap = (a: Box, b: Box): boolean =>
+const overlap = (a: Box, b: Box): boolean =>
   a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom
 
 const countOverlaps = (box: Box, others: readonly Box[]): number => others.filter((other) => overlap(box, other)).length

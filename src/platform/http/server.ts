@@ -55,7 +55,7 @@ export type ServerDeps = {
 }
 
 /** Members of a problem document that a page shows. */
-export type ProblemDocument = {
+type ProblemDocument = {
   status: number
   title: string
   detail: string
