@@ -232,3 +232,21 @@ test('comparisons without a common setting or in another scope are not compared'
   const { body: elsewhere } = await benchmark.create()
   expect((await app.call(inRepository.diff, { params: { ...one.params, baseId: elsewhere.id } })).status).toBe(404)
 })
+
+test('a benchmark comparison without results is rejected with a pointer', async () => {
+  const [one, other] = [(await benchmark.create()).body, (await benchmark.create()).body]
+  const params = { ...benchmark.params, comparisonId: one.id }
+  const [a, b] = one.settings.map(({ id }: { id: string }) => id)
+  expect(await app.call(inBenchmark.pair, { params: { ...params, a, b } })).toMatchObject({
+    status: 422,
+    body: { code: 'no_shared_tasks', errors: [{ pointer: '/path/b' }] },
+  })
+  expect(await app.call(inBenchmark.pairs, { params, query: { baseline: a } })).toMatchObject({
+    status: 422,
+    body: { code: 'no_shared_tasks', errors: [{ pointer: '/query/baseline' }] },
+  })
+  expect(await app.call(inBenchmark.diff, { params: { ...params, baseId: other.id } })).toMatchObject({
+    status: 422,
+    body: { code: 'no_shared_tasks', errors: [{ pointer: '/path/baseId' }] },
+  })
+})
