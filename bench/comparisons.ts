@@ -131,6 +131,10 @@ async function openLab(url: string) {
       const body = { id, sandbox: 'local', sandboxCredentialId, attempts, models: chooseModels(modelCount, harnesses) }
       return (await call(client, inBenchmark.create, { params: BENCHMARK_PARAMS, body })).body
     },
+    async quote(modelCount: number, harnesses: number, attempts: number) {
+      const body = { sandbox: 'local', attempts, models: chooseModels(modelCount, harnesses) }
+      return (await call(client, inBenchmark.quote, { params: BENCHMARK_PARAMS, body })).body
+    },
     read: async (comparisonId: string) => {
       const params = { ...BENCHMARK_PARAMS, comparisonId }
       return (await call(client, inBenchmark.read, { params })).body
