@@ -51,11 +51,11 @@ const renderPrices = (models: Release['prices']['models']): Html =>
       )}</ul></details>`
 
 const VERIFY_MODES: Record<string, string> = {
-  grader: 'the verifier sees only the changed files',
-  workspace: 'the verifier sees only the working directory',
-  snapshot: 'the verifier sees all files in a fresh sandbox',
-  'shared-cold': 'the verifier runs in the stopped environment of the agent',
-  'shared-live': 'the verifier runs beside what the agent started',
+  grader: 'tests see the filtered working directory, and only root can access tests and reward',
+  workspace: 'tests see only the filtered working directory of the agent',
+  snapshot: 'tests also see the paths outside it that the reference solution changes',
+  'shared-cold': 'tests see all files that the agent changed; none of its processes is alive',
+  'shared-live': 'tests run beside the processes of the agent',
 }
 
 const renderIntegrity = ({ verifyModes, sandboxes, isolation, harnesses }: Disclosure): Html => html`<ul>
