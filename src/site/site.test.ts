@@ -200,6 +200,11 @@ describe('untrusted text', () => {
         JSON.stringify(poison(JSON.parse(rows[0].card), stored)),
         where.repository,
       ])
+      const { rows: documents } = await pool.query('select document from releases where id = $1', [release.releaseId])
+      await pool.query('update releases set document = $1 where id = $2', [
+        JSON.stringify(poison(JSON.parse(documents[0].document), stored)),
+        release.releaseId,
+      ])
       for (const at of [
         path,
         permalink,
