@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { listUnsupportedSuites } from './test/support/parts.ts'
 
 /** Suites that bring their own database, or need none: once is enough. */
@@ -14,6 +15,17 @@ const ON_ANY_DATABASE = [
   'test/gateway/canary.test.ts',
 ]
 
+/** Suites that run for minutes. They start first, so that no worker ends long after the others. */
+const SLOW =
+  /\/(trials\/(attacks|agent-failures|default-limits)|batches\/pipeline|sandboxes\/(docker|local)(-ordinary-user|-crash)?|validation\/validate-task|environment\/build-environment|samples\/samples|execution\/execute|docs\/commands|chaos\/[\w-]+)\.test\.ts$/
+
+class SlowestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files)
+    return sorted.toSorted((a, b) => Number(SLOW.test(b.moduleId)) - Number(SLOW.test(a.moduleId)))
+  }
+}
+
 const project = (name: string, groupOrder: number, include: string[], exclude: string[] = []) => ({
   extends: true as const,
   test: { name, include, exclude, sequence: { groupOrder } },
@@ -23,6 +35,7 @@ export default defineConfig({
   test: {
     globalSetup: 'test/support/global-setup.ts',
     maxWorkers: 3,
+    sequence: { sequencer: SlowestFirst },
     // Half of the processor time was module loading. Suites share a process, so none may change its global state.
     isolate: false,
     testTimeout: process.env.ASSAY_TEST_LONG ? 3_600_000 : 120_000,
