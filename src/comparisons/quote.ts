@@ -141,7 +141,7 @@ function estimateDuration(settings: readonly SettingBasis[], trials: number, con
   return Math.ceil(Math.max(total / concurrency, ...means, 0))
 }
 
-/** With fewer tasks there are no intervals and no verdicts. */
+/** Minimum number of tasks for intervals and verdicts. */
 const TASKS_MIN = 5
 /** Further attempts lower the visible difference only slightly. */
 const ATTEMPTS_ADVISED = 3

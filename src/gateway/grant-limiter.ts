@@ -1,4 +1,4 @@
-/** One of the concurrent calls that a grant allows. Released when the call ends. */
+/** Represents one of the concurrent calls that a grant allows, until `release`. */
 export type CallSlot = {
   /** Accounts for buffered bytes. Returns false if they would exceed the limit of the grant. */
   takeBytes(bytes: number): boolean

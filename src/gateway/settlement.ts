@@ -145,7 +145,7 @@ function estimateCost({ partial, isStream }: ProducedOutput, quietMs: number, es
   const { prices, reservedMicros, outputMax } = estimate
   const known = partial.usage && clipUsage(partial.usage, estimate)
   const [text, hidden] = [estimateTokens(partial.textBytes), estimateHiddenTokens(quietMs)]
-  // Without streaming, the quiet time also includes the time in which the text was produced.
+  // The quiet time of a call without streaming includes the time in which the text was produced.
   const produced = Math.max(known?.output ?? 0, isStream ? text + hidden : Math.max(text, hidden))
   const usage = { ...NO_USAGE, ...(known ?? { input: estimate.input }), output: Math.min(outputMax, produced) }
   const cost = prices && costMicros(usage, prices)

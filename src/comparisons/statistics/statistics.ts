@@ -31,7 +31,7 @@ type CachedStatistics = {
 
 /** Maximum number of comparisons that are kept. The largest take about 2 MB. */
 const CACHED_MAX = 50
-/** With more changed trials than this, all are read again. */
+/** Maximum number of changed trials that are read one by one. Beyond it, all trials are read again. */
 const CHANGES_MAX = 10_000
 
 /** Caches the results and statistics of comparisons until a scored trial changes. One cache per database. */

@@ -41,7 +41,7 @@ function joinFiles(files: readonly { path: string; text: string }[], max: number
 
 const ITEMS = RUBRIC.map(({ item, asks }) => `${item}. ${asks}`).join('\n')
 
-/** One perspective per review pass, so that passes differ. Used instead of a temperature, which not every model supports. */
+/** Perspectives, one per review pass, make passes differ. Not every model supports a temperature. */
 const PERSPECTIVES = [
   'Read it as a programmer who has to do the work with the instruction and the base code alone.',
   'Read it as a sceptic: look for a correct solution that the tests would turn down, and for a wrong one that they would take.',

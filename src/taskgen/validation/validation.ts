@@ -37,7 +37,7 @@ export type ValidationReport = {
   /** The change as an agent would make it, without the folder of the solution anywhere. */
   gold: ValidationRun
   cheats: CheatValidation[]
-  /** The same rule as for calibration. */
+  /** Strength of the verifier, by the rule of calibration. */
   strength: NonNullable<TaskCalibration['strength']>
   /** Why the files and the environment of the verifier do not show that its tests only read. Null if they do. */
   weakness: string | null
