@@ -1,14 +1,10 @@
-import { type Db, transact } from '../platform/db/db.ts'
+import type { Db } from '../platform/db/db.ts'
 import type { KeyCaller } from '../platform/http/caller.ts'
 import { reply } from '../platform/http/endpoint.ts'
-import { type Page, toPage } from '../platform/http/page.ts'
 import { type Route, route } from '../platform/http/route.ts'
-import { notFound, Problem } from '../platform/problem.ts'
 import { toAuditActor } from '../workspaces/audit.ts'
-import { createDelivery, enqueueDelivery } from './emit.ts'
+import { listDeliveries, readDelivery, redeliver, testWebhook } from './deliveries.ts'
 import * as schema from './schema.ts'
-import { Delivery, type DeliveryWithBody, deliveryPending, webhookDisabled } from './schema.ts'
-import * as rows from './sql.ts'
 import {
   createWebhook,
   listWebhooks,
@@ -53,50 +49,3 @@ export const webhookRoutes = (deps: WebhookDeps): Route[] => [
     reply(202, await redeliver(db, webhook, delivery)),
   ),
 ]
-
-/** Throws if the webhook is disabled, because its deliveries would fail. */
-function requireEnabled({ disabled }: rows.WebhookRow): void {
-  if (disabled !== null) throw new Problem(webhookDisabled, 'The webhook is disabled. Enable it first.')
-}
-
-async function testWebhook(db: Db, webhook: rows.WebhookRow): Promise<Delivery> {
-  requireEnabled(webhook)
-  const data = { webhookId: webhook.id }
-  return toDelivery(await transact(db, (tx) => createDelivery(tx, webhook.id, 'webhook.test', data)))
-}
-
-async function listDeliveries(db: Db, webhook: rows.WebhookRow, page: Page) {
-  const listed = await rows.listDeliveryRows(db, webhook.id, page)
-  const toCursor = (row: rows.DeliveryRow) => ({ at: row.created_at, id: row.id })
-  const { items, nextCursor } = toPage(listed, page.limit, toDelivery, toCursor)
-  return { deliveries: items, nextCursor }
-}
-
-async function readDelivery(db: Db, webhook: rows.WebhookRow, id: string): Promise<DeliveryWithBody> {
-  const row = await rows.findDeliveryRow(db, webhook.id, id)
-  if (!row) throw new Problem(notFound, `Delivery ${id} not found`)
-  return { ...toDelivery(row), body: row.body }
-}
-
-/** Sends a finished delivery again with the same id, so that receivers can recognise duplicates. */
-function redeliver(db: Db, webhook: rows.WebhookRow, { id }: DeliveryWithBody): Promise<Delivery> {
-  requireEnabled(webhook)
-  return transact(db, async (tx) => {
-    if (!(await rows.reopenDelivery(tx, id))) throw new Problem(deliveryPending, 'The delivery has not finished yet.')
-    await enqueueDelivery(tx, { id, webhook: webhook.id })
-    return readDelivery(tx, webhook, id)
-  })
-}
-
-const toDelivery = (row: rows.DeliveryRow): Delivery => ({
-  id: row.id,
-  event: row.event,
-  state: Delivery.shape.state.parse(row.state),
-  attempts: row.attempts,
-  attemptedAt: row.attempted_at?.toISOString() ?? null,
-  status: row.status,
-  error: row.error,
-  tookMs: row.took_ms,
-  nextAt: row.next_at?.toISOString() ?? null,
-  createdAt: row.created_at.toISOString(),
-})

@@ -3,7 +3,7 @@ import type { ScriptInput } from '../../../samples/provider/script.ts'
 import { readingOf, said, whenReading, whenRepairing } from '../../../test/support/taskgen/scripted-answers.ts'
 import { openStageModelFixture, type StageModelFixture } from '../../../test/support/taskgen/stage-model.ts'
 import { type OpenModelInput, VERIFIER_LIMITS } from '../models/stage-model.ts'
-import { estimateDifficulty } from '../pipeline/stages/stages.ts'
+import { estimateDifficulty } from './difficulty.ts'
 import type { ModelReview } from './model-review.ts'
 import { reviewTask } from './review.ts'
 

@@ -1,0 +1,60 @@
+import type { Difficulty } from '../schema.ts'
+
+/** Difficulty estimates by source, and the resulting one. */
+export type DifficultyEstimate = {
+  /** Estimate from the size of the change. */
+  prior: Difficulty
+  /** Estimate from the reviewers' minutes. */
+  judged: Difficulty | null
+  /** Estimate from trials. */
+  measured: Difficulty | null
+  final: Difficulty
+  confidence: 'low' | 'medium' | 'high'
+}
+
+/** Combines the reviewers' estimates. The estimate from the size of the change breaks ties. */
+export function estimateDifficulty(known: {
+  prior: Difficulty
+  minutes: readonly number[]
+  measured: Difficulty | null
+}): DifficultyEstimate {
+  const { prior, minutes, measured } = known
+  const judged = medianDifficulty(minutes, prior)
+  const isUnanimous = new Set(minutes.map(toDifficulty)).size === 1
+  return {
+    prior,
+    judged,
+    measured,
+    final: measured ?? judged ?? prior,
+    confidence: computeConfidence(known, judged, isUnanimous),
+  }
+}
+
+const EASY_BELOW_MINUTES = 15
+const HARD_ABOVE_MINUTES = 60
+
+function toDifficulty(minutes: number): Difficulty {
+  if (minutes < EASY_BELOW_MINUTES) return 'easy'
+  return minutes > HARD_ABOVE_MINUTES ? 'hard' : 'medium'
+}
+
+function medianDifficulty(minutes: readonly number[], prior: Difficulty): Difficulty | null {
+  const sorted = [...minutes].sort((one, other) => one - other)
+  const [low, high] = [sorted[Math.floor((sorted.length - 1) / 2)], sorted[Math.floor(sorted.length / 2)]]
+  if (low === undefined || high === undefined) return null
+  const [one, other] = [toDifficulty(low), toDifficulty(high)]
+  if (one === other) return one
+  // If the two middle values differ, the prior decides, provided that it is one of them.
+  return prior === one || prior === other ? prior : toDifficulty((low + high) / 2)
+}
+
+function computeConfidence(
+  { prior, measured }: { prior: Difficulty; measured: Difficulty | null },
+  judged: Difficulty | null,
+  isUnanimous: boolean,
+): DifficultyEstimate['confidence'] {
+  if (measured !== null) return 'high'
+  if (judged === null) return 'low'
+  const agreements = Number(isUnanimous) + Number(judged === prior)
+  return (['low', 'medium', 'high'] as const)[agreements] ?? 'low'
+}
