@@ -13,6 +13,15 @@ export type Usage = {
 
 export const NO_USAGE: Usage = { input: 0, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 0, reasoning: 0 }
 
+export const addUsage = (one: Usage, other: Usage): Usage => ({
+  input: one.input + other.input,
+  cacheRead: one.cacheRead + other.cacheRead,
+  cacheWrite5m: one.cacheWrite5m + other.cacheWrite5m,
+  cacheWrite1h: one.cacheWrite1h + other.cacheWrite1h,
+  output: one.output + other.output,
+  reasoning: one.reasoning + other.reasoning,
+})
+
 /** The operation that a path of a protocol stands for. Only `generate` costs anything. */
 export type WireOperation = {
   kind: 'generate' | 'count' | 'models' | 'hello' | 'upgrade'

@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type TestApp, testApp } from '../../test/support/app.ts'
-import { type CodeHostServer, startCodeHost } from '../../test/support/code-host.ts'
-import { openReleaseLab, openSecondReleaseLab } from '../../test/support/releases.ts'
+import { beforeAll, expect, test } from 'vitest'
+import type { TestApp } from '../../test/support/app.ts'
+import type { CodeHostServer } from '../../test/support/code-host.ts'
+import { openReleaseLab, openSecondReleaseLab, startReleaseApp } from '../../test/support/releases.ts'
 import { serviceJobs } from '../app.ts'
 import { connectRepository, removeRepository } from '../repos/schema.ts'
 import {
@@ -21,12 +21,7 @@ import { readRelease } from './schema.ts'
 let app: TestApp
 let host: CodeHostServer
 beforeAll(async () => {
-  host = await startCodeHost()
-  app = await testApp({ ASSAY_GATEWAY_UPSTREAM_GITHUB: host.url, ASSAY_PUBLIC_OWNERS: 'lab=local' })
-})
-afterAll(async () => {
-  await app[Symbol.asyncDispose]()
-  await host[Symbol.asyncDispose]()
+  ;({ app, host } = await startReleaseApp())
 })
 
 const A = { id: 'acme/small|mini|low', cells: 'pppppp' }

@@ -1,11 +1,12 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type TestApp, testApp } from '../../test/support/app.ts'
-import { type CodeHostServer, startCodeHost } from '../../test/support/code-host.ts'
+import { beforeAll, expect, test } from 'vitest'
+import type { TestApp } from '../../test/support/app.ts'
+import type { CodeHostServer } from '../../test/support/code-host.ts'
 import {
   createReleaseClient,
   insertComparison,
   openReleaseLab,
   openSecondReleaseLab,
+  startReleaseApp,
 } from '../../test/support/releases.ts'
 import { type ConnectRepositoryInput, connectRepository, removeRepository } from '../repos/schema.ts'
 import { readHistory, readPublicRelease, readResults } from '../results/schema.ts'
@@ -13,12 +14,7 @@ import { readHistory, readPublicRelease, readResults } from '../results/schema.t
 let app: TestApp
 let host: CodeHostServer
 beforeAll(async () => {
-  host = await startCodeHost()
-  app = await testApp({ ASSAY_GATEWAY_UPSTREAM_GITHUB: host.url, ASSAY_PUBLIC_OWNERS: 'lab=local' })
-})
-afterAll(async () => {
-  await app[Symbol.asyncDispose]()
-  await host[Symbol.asyncDispose]()
+  ;({ app, host } = await startReleaseApp())
 })
 
 const A = { id: 'acme/small|mini|low', cells: 'pppppp' }

@@ -2,7 +2,7 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { OPERATOR_KEY, type TestApp, testApp } from '../../test/support/app.ts'
 import { startCodeHost } from '../../test/support/code-host.ts'
-import { openReleaseLab, openSecondReleaseLab } from '../../test/support/releases.ts'
+import { openReleaseLab, openSecondReleaseLab, publishTwoSettings } from '../../test/support/releases.ts'
 import { putEndorsement, verifyWorkspace } from '../releases/schema.ts'
 import { listenForChanges } from './changes.ts'
 import * as schema from './schema.ts'
@@ -18,13 +18,8 @@ const A = 'acme/small|mini|low'
 const B = 'acme/large|mini|high'
 
 async function published() {
-  const lab = await openReleaseLab(app)
-  await lab.ran(
-    { id: A, cells: 'ppffff', micros: 1000, label: 'Small' },
-    { id: B, cells: 'pppppf', micros: 5000, label: 'Large' },
-  )
-  const { body } = await lab.publishAll({ publishTasks: true })
-  return { ...lab, release: body, path: `/api/public/results/${lab.place.owner}/${lab.place.name}` }
+  const lab = await publishTwoSettings(app, { publishTasks: true })
+  return { ...lab, path: `/api/public/results/${lab.place.owner}/${lab.place.name}` }
 }
 
 const open = <E extends Parameters<TestApp['call']>[0]>(endpoint: E, wish: object = {}) =>

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
-import { openReleaseLab } from '../../test/support/releases.ts'
+import { publishTwoSettings } from '../../test/support/releases.ts'
 import { listenForChanges } from '../results/changes.ts'
 
 let app: TestApp
@@ -11,17 +11,11 @@ beforeAll(async () => {
 afterAll(() => app[Symbol.asyncDispose]())
 
 const A = 'acme/small|mini|low'
-const B = 'acme/large|mini|high'
 
 async function published() {
-  const lab = await openReleaseLab(app)
-  await lab.ran(
-    { id: A, cells: 'ppffff', micros: 1000, label: 'Small' },
-    { id: B, cells: 'pppppf', micros: 5000, label: 'Large' },
-  )
-  const { body } = await lab.publishAll()
+  const lab = await publishTwoSettings(app)
   const path = `/results/${lab.place.owner}/${lab.place.name}`
-  return { ...lab, release: body, path, permalink: `${path}/releases/${body.releaseId}` }
+  return { ...lab, path, permalink: `${path}/releases/${lab.release.releaseId}` }
 }
 
 const BROWSER = { headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' } }

@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
+import { afterAll } from 'vitest'
 import * as schema from '../../src/releases/schema.ts'
 import { connectRepository } from '../../src/repos/schema.ts'
-import type { TestApp } from './app.ts'
+import { type TestApp, testApp } from './app.ts'
 import { type ArchiveFiles, smallTask } from './archives.ts'
 import { openImportLab } from './batches.ts'
+import { startCodeHost } from './code-host.ts'
 
 /** Results of one setting in a comparison: a letter for each task and attempt (p passed, f failed, e errored, - none). */
 export type SettingFixture = {
@@ -151,4 +153,26 @@ export async function openSecondReleaseLab(
   await insertComparison(pool, where, made)
   const again = (...more: SettingFixture[]) => insertComparison(pool, where, more)
   return { ...createReleaseClient(app, place, { org: login, key }), key, login, where, ran: again }
+}
+
+/** Starts an app that may publish the owner `lab`, with its own code host. Both stop at the end of the test file. */
+export async function startReleaseApp() {
+  const host = await startCodeHost()
+  const app = await testApp({ ASSAY_GATEWAY_UPSTREAM_GITHUB: host.url, ASSAY_PUBLIC_OWNERS: 'lab=local' })
+  afterAll(async () => {
+    await app[Symbol.asyncDispose]()
+    await host[Symbol.asyncDispose]()
+  })
+  return { app, host }
+}
+
+/** Publishes a release with a cheap setting (2 of 6) and an expensive one (5 of 6). */
+export async function publishTwoSettings(app: TestApp, over: object = {}) {
+  const lab = await openReleaseLab(app)
+  await lab.ran(
+    { id: 'acme/small|mini|low', cells: 'ppffff', micros: 1000, label: 'Small' },
+    { id: 'acme/large|mini|high', cells: 'pppppf', micros: 5000, label: 'Large' },
+  )
+  const { body } = await lab.publishAll(over)
+  return { ...lab, release: body }
 }

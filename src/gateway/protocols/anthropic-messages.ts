@@ -1,12 +1,13 @@
 import type { JsonObject } from '../../harnesses/json.ts'
-import type {
-  AnswerError,
-  Media,
-  ParsedRequest,
-  Usage,
-  UsageMeter,
-  WireOperation,
-  WireProtocol,
+import {
+  type AnswerError,
+  addUsage,
+  type Media,
+  type ParsedRequest,
+  type Usage,
+  type UsageMeter,
+  type WireOperation,
+  type WireProtocol,
 } from '../wire-protocol.ts'
 import {
   byteLength,
@@ -214,7 +215,7 @@ function usageOf(first: JsonObject, last: JsonObject): Usage | undefined {
     output,
     reasoning: Math.min(output, tokensOf(details.thinking_tokens) ?? 0),
   }
-  return listOf(last.iterations).map(objectOf).filter(isCompaction).map(spentOn).reduce(sum, usage)
+  return listOf(last.iterations).map(objectOf).filter(isCompaction).map(spentOn).reduce(addUsage, usage)
 }
 
 /** Splits cache writes by lifetime. Writes without a lifetime last five minutes. */
@@ -235,15 +236,6 @@ const spentOn = (iteration: JsonObject): Usage => ({
   ...writesOf(tokensOf(iteration.cache_creation_input_tokens), objectOf(iteration.cache_creation)),
   output: tokensOf(iteration.output_tokens) ?? 0,
   reasoning: 0,
-})
-
-const sum = (one: Usage, other: Usage): Usage => ({
-  input: one.input + other.input,
-  cacheRead: one.cacheRead + other.cacheRead,
-  cacheWrite5m: one.cacheWrite5m + other.cacheWrite5m,
-  cacheWrite1h: one.cacheWrite1h + other.cacheWrite1h,
-  output: one.output + other.output,
-  reasoning: one.reasoning + other.reasoning,
 })
 
 /** Fast mode has its own price, whatever the service tier is. */

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { ScriptInput } from '../../../samples/provider/script.ts'
-import type { Usage } from '../../../src/gateway/wire-protocol.ts'
+import { addUsage, NO_USAGE, type Usage } from '../../../src/gateway/wire-protocol.ts'
 import { type InstallOptions, install } from '../../../src/harnesses/bundles/install.ts'
 import type { Harness } from '../../../src/harnesses/harness.ts'
 import { HarnessUnfit } from '../../../src/harnesses/harness-unfit.ts'
@@ -181,23 +181,7 @@ type ProviderCall = ReturnType<ScriptedGateway['provider']['calls']>[number]
 
 /** Total usage that the provider billed. */
 const sumUsage = (calls: ProviderCall[]): Usage =>
-  calls.reduce<Usage>((sum, { usage }) => (usage ? add(sum, usage) : sum), {
-    input: 0,
-    cacheRead: 0,
-    cacheWrite5m: 0,
-    cacheWrite1h: 0,
-    output: 0,
-    reasoning: 0,
-  })
-
-const add = (one: Usage, other: Usage): Usage => ({
-  input: one.input + other.input,
-  cacheRead: one.cacheRead + other.cacheRead,
-  cacheWrite5m: one.cacheWrite5m + other.cacheWrite5m,
-  cacheWrite1h: one.cacheWrite1h + other.cacheWrite1h,
-  output: one.output + other.output,
-  reasoning: one.reasoning + other.reasoning,
-})
+  calls.reduce<Usage>((sum, { usage }) => (usage ? addUsage(sum, usage) : sum), NO_USAGE)
 
 const filesWith = (folder: string, text: string): string[] =>
   readdirSync(folder, { recursive: true, withFileTypes: true })
