@@ -1,3 +1,4 @@
+import { flushCompileCache } from 'node:module'
 import type { Command } from 'commander'
 import type { ServiceRole } from '../src/main.ts'
 import { report } from './failure.ts'
@@ -81,6 +82,8 @@ async function serve(shell: Shell, role: ServiceRole, flags: Flags): Promise<voi
       `${running.url && role !== 'gateway' ? `The reference is at ${running.url}/docs. ` : ''}Ctrl-C stops it.`,
     )
 
+  // A service that is killed would otherwise never keep its compiled code for the next start.
+  flushCompileCache()
   await asked
   log.info('stopping')
   if (isTerminal) note(shell, '', 'Stopping. Press Ctrl-C again to stop immediately.')

@@ -12,6 +12,8 @@ const { values, positionals } = parseArgs({ options: { long: { type: 'boolean' }
 
 type Count = { passed: number; failed: number; skipped: number; failures: string[] }
 
+const COMPILED = join(import.meta.dirname, '../node_modules/.cache/assay-test')
+
 /** Number of slowest suites to print. */
 const SLOWEST = 25
 
@@ -48,7 +50,13 @@ function run(title: string, environment: Record<string, string>): Count {
   const folder = mkdtempSync(join(tmpdir(), 'assay-report-'))
   const report = join(folder, 'report.json')
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
-  const env = { ...process.env, ...environment, ...(values.long ? { ASSAY_TEST_LONG: '1' } : {}) }
+  // Tests start hundreds of processes. With a cache of compiled code, each takes half of the processor time to start.
+  const env = {
+    NODE_COMPILE_CACHE: COMPILED,
+    ...process.env,
+    ...environment,
+    ...(values.long && { ASSAY_TEST_LONG: '1' }),
+  }
   const { status } = spawnSync('vitest', ['run', ...reporters, ...positionals], { stdio: 'inherit', env })
   try {
     return summarise(title, JSON.parse(readFileSync(report, 'utf8')), status ?? 1)

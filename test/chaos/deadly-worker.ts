@@ -1,3 +1,4 @@
+import { flushCompileCache } from 'node:module'
 import { sandboxJobs, serviceJobs } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import { startWorker } from '../../src/platform/jobs/worker.ts'
@@ -11,6 +12,8 @@ import { openStore } from '../../src/store.ts'
  * place.
  */
 export async function startDeadlyWorker(given: (step: (name: string) => void) => Partial<Services>): Promise<void> {
+  // A killed process does not write its compiled code.
+  flushCompileCache()
   const [deadly, time, leaseMs] = process.argv.slice(2)
   let passed = 0
   const step = (name: string): void => {
