@@ -126,8 +126,13 @@ module.exports = {
     forbid('contract-base-is-browser-safe', { path: CONTRACT_BASE }, { pathNot: [CONTRACT_BASE, ZOD, EVENT_PARSER] }),
     forbid(
       'clients-import-only-the-contract',
-      { path: '^(web|cli)/', pathNot: [...TESTS, STARTERS, ENGINE] },
+      { path: '^(web|cli)/', pathNot: [...TESTS, STARTERS, ENGINE, '^cli/demo\\.ts$'] },
       { path: '^src/', pathNot: CLIENT },
+    ),
+    forbid(
+      'demo-imports-only-the-format-of-keys',
+      { path: '^cli/demo\\.ts$' },
+      { path: '^src/', pathNot: [...CLIENT, '^src/workspaces/key\\.ts$'] },
     ),
     forbid(
       'starters-import-only-the-contract-and-entry-points',

@@ -6,6 +6,7 @@ import { addCalibrateCommand } from './calibrate.ts'
 import { addCheckCommand } from './check.ts'
 import { addComparisonCommands } from './comparisons.ts'
 import { addCredentialsCommands } from './credentials.ts'
+import { addDemoCommand } from './demo.ts'
 import { addDoctorCommand } from './doctor.ts'
 import { addHarnessesCommands } from './harnesses.ts'
 import { addKeysCommands } from './keys.ts'
@@ -16,6 +17,7 @@ import { addReleasesCommands } from './releases.ts'
 import { addReposCommands } from './repos.ts'
 import { addScanCommand } from './scan.ts'
 import { addServeCommands } from './serve.ts'
+import { addSetupCommand } from './setup.ts'
 import type { Shell } from './shell.ts'
 import { addTrialCommands } from './trial.ts'
 import { addWebhooksCommands } from './webhooks.ts'
@@ -23,6 +25,7 @@ import { addWebhooksCommands } from './webhooks.ts'
 /** Declares all commands, in the order of the help text. */
 export function addAllCommands(assay: Command, shell: Shell): void {
   assay.commandsGroup('Run the service:')
+  addDemoCommand(assay, shell)
   addServeCommands(assay, shell)
   assay.commandsGroup('Use the service:')
   addOrgsCommands(assay, shell)
@@ -45,4 +48,5 @@ export function addAllCommands(assay: Command, shell: Shell): void {
   assay.commandsGroup('Look after it:')
   addOperateCommands({ assay, keys, credentials, audit }, shell)
   addDoctorCommand(assay, shell)
+  addSetupCommand(assay, shell)
 }

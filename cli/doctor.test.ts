@@ -66,7 +66,7 @@ test('it looks where the other commands look', async () => {
 
 test('lists the usable sandboxes, and why others are not usable', async () => {
   await using database = await testDatabase()
-  const fix = '    fix: npm run setup -- --yes bwrap, or start Docker; then start the service anew.'
+  const fix = '    fix: assay setup --yes bwrap, or start Docker; then restart the service.'
   const sandboxes = async () => findCheckLines(await doctor({ DATABASE_URL: database.url }), 'sandboxes')
   const offer = (available: boolean, detail: string) =>
     database.pool.query(
@@ -106,7 +106,7 @@ test('parts that are not installed are notes with the command that installs them
   expect(ran.code).toBe(0)
   for (const part of ['git', 'bwrap', 'runc', 'docker']) {
     expect(findCheckLines(ran, part)).toMatch(
-      new RegExp(`^– ${part}  not installed; it is for .*\n    fix: npm run setup -- ${part}$`),
+      new RegExp(`^– ${part}  not installed; it is for .*\n    fix: assay setup ${part}$`),
     )
   }
 })

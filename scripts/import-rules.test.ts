@@ -42,6 +42,7 @@ const BREAKS: [rule: string, from: string, to: string][] = [
   ['starters-import-only-the-contract-and-entry-points', 'cli/serve.ts', 'src/results/thing.ts'],
   ['starters-import-only-the-contract-and-entry-points', 'cli/operate-keys.ts', 'src/platform/db/db.ts'],
   ['engine-commands-import-only-entry-points', 'cli/trial.ts', 'src/trials/run-trial.ts'],
+  ['demo-imports-only-the-format-of-keys', 'cli/demo.ts', 'src/results/thing.ts'],
   ['sql-stays-in-sql-files', 'src/results/asks.ts', 'kysely'],
   ['connections-are-made-in-platform', 'src/results/connects.ts', 'pg'],
   ['connections-are-made-in-platform', 'src/platform/jobs/connects.ts', 'pg'],

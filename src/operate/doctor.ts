@@ -100,7 +100,7 @@ async function sandboxesDiagnosis({ db }: Database): Promise<Diagnosis> {
     return pass('sandboxes', working.map(({ sandbox, isolation }) => `${sandbox} (${isolation})`).join(', '))
   const reasons = offers.map(({ sandbox, detail }) => `${sandbox}: ${detail}`)
   const detail = `no worker can run a trial${reasons.length === 0 ? '' : `. ${reasons.join(' ')}`}`
-  return note('sandboxes', detail, 'npm run setup -- --yes bwrap, or start Docker; then start the service anew.')
+  return note('sandboxes', detail, 'assay setup --yes bwrap, or start Docker; then restart the service.')
 }
 
 type OpenDatabase = Database & AsyncDisposable

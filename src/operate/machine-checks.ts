@@ -134,7 +134,7 @@ export const partDiagnoses = (searchPath: string): Promise<Diagnosis[]> =>
     PARTS.map(async ({ command, use }) => {
       const place = await findCommand(command, searchPath)
       if (place) return { ...pass(command, place), required: false }
-      return note(command, `not installed; it is for ${use}`, `npm run setup -- ${command}`)
+      return note(command, `not installed; it is for ${use}`, `assay setup ${command}`)
     }),
   )
 

@@ -6,13 +6,13 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, expect, test } from 'vitest'
 
-const DEMO = new URL('../../scripts/demo.ts', import.meta.url).pathname
+const BIN = new URL('../../bin/assay', import.meta.url).pathname
 const folder = mkdtempSync(join(tmpdir(), 'assay-demo-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 async function demo(environment: Record<string, string>) {
   const env = { ...process.env, ASSAY_DATA: join(folder, 'data'), ...environment }
-  const child = spawn(process.execPath, [DEMO], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [BIN, 'demo'], { env, stdio: ['ignore', 'pipe', 'pipe'] })
   const [out, err, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
   return { out, err, code }
 }
@@ -33,5 +33,5 @@ test('compares settings without keys, network or Docker', async () => {
 
 test('without bubblewrap and runc, exits before starting and names the package to install', async () => {
   const { err, code } = await demo({ PATH: join(folder, 'empty') })
-  expect([code, err.trim()]).toEqual([3, expect.stringContaining('npm run setup -- --yes bwrap')])
+  expect([code, err.trim()]).toEqual([1, expect.stringContaining('assay setup --yes bwrap')])
 })

@@ -75,8 +75,13 @@ export function openThreads<Tasks extends TaskTable>(script: URL, limits: Thread
   }
 }
 
+/** The npm package contains JavaScript only. */
+const IS_COMPILED = import.meta.filename.endsWith('.js')
+
 function startWorker(script: URL, { memoryMb }: ThreadLimits): Worker {
-  const worker = new Worker(script, { resourceLimits: { maxOldGenerationSizeMb: memoryMb } })
+  const worker = new Worker(IS_COMPILED ? new URL(script.href.replace(/\.ts$/, '.js')) : script, {
+    resourceLimits: { maxOldGenerationSizeMb: memoryMb },
+  })
   worker.on('error', () => {}) // a running task has its own listener
   return worker
 }

@@ -12,8 +12,8 @@ export type SystemPart = {
   /** Additional condition: this command exits with 0. */
   probe?: readonly [command: string, ...args: string[]]
   packages: Partial<Record<SystemPackageManager, readonly string[]>>
-  /** Installed only on request, because nothing uses it yet. */
-  later?: true
+  /** Used only by the tests of Assay. Installed only on request. */
+  isForTests?: true
 }
 
 const everywhere = (name: string): SystemPart['packages'] => ({
@@ -23,16 +23,17 @@ const everywhere = (name: string): SystemPart['packages'] => ({
   pacman: [name],
 })
 
-export const PARTS: readonly SystemPart[] = [
+export const SYSTEM_PARTS: readonly SystemPart[] = [
   {
     name: 'git',
-    use: 'the static checks; repositories',
+    use: 'repositories',
     commands: ['git'],
     packages: { ...everywhere('git'), brew: ['git'] },
   },
   {
     name: 'postgres',
-    use: 'the second run of the tests, on a PostgreSQL of the system',
+    use: 'tests on a system PostgreSQL',
+    isForTests: true,
     commands: ['postgres'],
     files: ['/usr/lib/postgresql/*/bin/postgres', '/usr/libexec/postgresql*/postgres'],
     packages: {
@@ -45,7 +46,8 @@ export const PARTS: readonly SystemPart[] = [
   },
   {
     name: 'python',
-    use: 'the S3 server of the tests',
+    use: 'tests with an S3 server',
+    isForTests: true,
     commands: ['python3'],
     probe: ['python3', '-c', 'import ensurepip, venv'],
     packages: {
@@ -58,37 +60,38 @@ export const PARTS: readonly SystemPart[] = [
   },
   {
     name: 'docker',
-    use: 'sandboxes in containers',
+    use: 'sandboxes as containers',
     commands: ['dockerd', '/usr/sbin/dockerd'],
     packages: { 'apt-get': ['docker.io'], dnf: ['moby-engine'], apk: ['docker'], pacman: ['docker'] },
   },
   {
     name: 'buildah',
-    use: 'images without a daemon',
+    use: 'images for sandboxes without a daemon',
     commands: ['buildah'],
     packages: everywhere('buildah'),
   },
   {
     name: 'runc',
-    use: 'sandboxes without a daemon, as containers are run',
+    use: 'sandboxes without a daemon',
     commands: ['runc'],
     packages: everywhere('runc'),
   },
   {
     name: 'ip',
-    use: 'sandboxes without a daemon that find each other: the sidecars of a task',
+    use: 'sandboxes without a daemon: tasks with several services',
     commands: ['ip'],
     packages: { 'apt-get': ['iproute2'], dnf: ['iproute'], apk: ['iproute2'], pacman: ['iproute2'] },
   },
   {
     name: 'bwrap',
-    use: 'sandboxes without a daemon, the light way',
+    use: 'sandboxes without a daemon, the fastest to start',
     commands: ['bwrap'],
     packages: everywhere('bubblewrap'),
   },
   {
     name: 'debootstrap',
-    use: 'the base image of the tests of sandboxes',
+    use: 'tests of sandboxes: the base image',
+    isForTests: true,
     commands: ['debootstrap', '/usr/sbin/debootstrap'],
     packages: { 'apt-get': ['debootstrap'], dnf: ['debootstrap'], apk: ['debootstrap'], pacman: ['debootstrap'] },
   },
@@ -97,6 +100,6 @@ export const PARTS: readonly SystemPart[] = [
     use: 'tests in a browser',
     commands: ['chromium', 'chromium-browser', 'google-chrome'],
     packages: everywhere('chromium'),
-    later: true,
+    isForTests: true,
   },
 ]

@@ -1,26 +1,27 @@
-import type { SystemPackageManager, SystemPart } from './setup-parts.ts'
+import type { SystemPackageManager, SystemPart } from './parts.ts'
 
 export type SetupCommand = readonly [program: string, ...args: string[]]
 export type SetupMachine = { manager: SystemPackageManager | undefined; isRoot: boolean; hasSudo: boolean }
 export type SetupPlan = { commands: SetupCommand[] } | { refusal: string }
 
-export function planFor(wanted: readonly SystemPart[], machine: SetupMachine): SetupPlan {
+export function planInstallation(wanted: readonly SystemPart[], machine: SetupMachine): SetupPlan {
   const { manager, isRoot, hasSudo } = machine
-  if (!manager) return { refusal: `No package manager is known here. Install by hand: ${names(wanted)}.` }
+  if (!manager)
+    return { refusal: `This system has no package manager that Assay knows. Install by hand: ${partNames(wanted)}.` }
   const unpackaged = wanted.filter((part) => !part.packages[manager])
   if (unpackaged.length > 0) {
-    return { refusal: `No package of ${manager} is known for ${names(unpackaged)}. Install it by hand.` }
+    return { refusal: `No package of ${manager} is known for ${partNames(unpackaged)}. Install it by hand.` }
   }
   const packages = wanted.flatMap((part) => part.packages[manager] ?? [])
   const commands = installCommands(manager, packages, machine)
   if (isRoot || hasSudo || manager === 'brew') return { commands }
-  return { refusal: `Run this as root:\n${lines(commands)}` }
+  return { refusal: ['Run this as root:', ...formatCommands(commands)].join('\n') }
 }
 
-export const names = (parts: readonly SystemPart[]): string => parts.map((part) => part.name).join(', ')
+export const partNames = (parts: readonly SystemPart[]): string => parts.map((part) => part.name).join(', ')
 
-export const lines = (commands: readonly SetupCommand[]): string =>
-  commands.map((command) => `  ${command.join(' ')}`).join('\n')
+export const formatCommands = (commands: readonly SetupCommand[]): string[] =>
+  commands.map((command) => `  ${command.join(' ')}`)
 
 /** Returns the commands that install the packages, in order. */
 function installCommands(

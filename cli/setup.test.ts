@@ -3,9 +3,10 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { ROOT } from './files.ts'
-import { PARTS, type SystemPackageManager } from './setup-parts.ts'
-import { planFor } from './setup-plan.ts'
+import { SYSTEM_PARTS, type SystemPackageManager } from './setup/parts.ts'
+import { planInstallation } from './setup/plan.ts'
+
+const BIN = join(import.meta.dirname, '../bin/assay')
 
 /** Creates a PATH with only these commands. Each records its arguments. */
 function machine(commands: Record<string, string>) {
@@ -19,9 +20,8 @@ function machine(commands: Record<string, string>) {
   for (const [name, body] of Object.entries(commands)) install(name, body.replaceAll('BIN', bin))
   return {
     setup(...args: string[]) {
-      const script = join(ROOT, 'scripts/setup.ts')
-      const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...args], {
-        env: { PATH: bin },
+      const { status, stdout, stderr } = spawnSync(process.execPath, [BIN, 'setup', ...args], {
+        env: { PATH: bin, HOME: folder },
         encoding: 'utf8',
         input: '',
       })
@@ -35,7 +35,7 @@ function machine(commands: Record<string, string>) {
 const INSTALLS_RUNC = 'case "$*" in *install*runc*) printf "#!/bin/sh\\n" > BIN/runc; /bin/chmod 755 BIN/runc;; esac'
 const AS_ROOT = { env: 'shift; exec "$@"', sudo: 'exec "$@"' }
 
-test('a part that is there is not installed again', () => {
+test('an installed part is not installed again', () => {
   using debian = machine({ 'apt-get': '', runc: '' })
   expect(debian.setup('--yes', 'runc')).toMatchObject({ status: 0, calls: '' })
 })
@@ -50,29 +50,26 @@ test('with --yes a missing part is installed after the lists are refreshed', () 
   expect(rest).toEqual(['apt-get install -q -y --no-install-recommends runc'])
 })
 
-test('without a terminal and without --yes it only says what it would run', () => {
+test('without a terminal and without --yes it only prints what it would run', () => {
   using debian = machine({ 'apt-get': INSTALLS_RUNC, ...AS_ROOT })
   const { status, output, calls } = debian.setup('runc', 'bwrap')
   expect(output).toContain('apt-get install -q -y --no-install-recommends runc bubblewrap')
   expect({ status, calls }).toEqual({ status: 1, calls: '' })
 })
 
-test('without parts it shows all of them, and passes over those that nothing needs yet', () => {
+test('without names it shows all parts and leaves out those that only tests use', () => {
   using debian = machine({
     'apt-get': '',
     git: '',
-    postgres: '',
-    python3: '',
     buildah: '',
     runc: '',
     ip: '',
     bwrap: '',
-    debootstrap: '',
     dockerd: '',
   })
   const { status, output } = debian.setup('--yes')
-  for (const { name } of PARTS) expect(output).toMatch(new RegExp(`^${name} +(there|missing)`, 'm'))
-  expect(output).toContain('All that is needed is there.')
+  for (const { name } of SYSTEM_PARTS) expect(output).toMatch(new RegExp(`^${name} +(installed|missing)`, 'm'))
+  expect(output).toContain('Everything needed is installed.')
   expect(status).toBe(0)
 })
 
@@ -81,28 +78,28 @@ test('python without its venv module counts as missing', () => {
   expect(debian.setup('python').output).toContain('python3 python3-venv')
 })
 
-test('a package manager that fails is not passed over in silence', () => {
+test('a failure of the package manager is reported', () => {
   using debian = machine({ 'apt-get': 'case "$1" in install) exit 100;; esac', ...AS_ROOT })
   const { status, output } = debian.setup('--yes', 'runc')
   expect(output).toMatch(/apt-get install .* failed\./)
   expect(status).toBe(1)
 })
 
-test('a package that does not bring its program is not called installed', () => {
+test('a package without its program does not count as installed', () => {
   using debian = machine({ 'apt-get': '', ...AS_ROOT })
   const { status, output } = debian.setup('--yes', 'runc')
   expect(output).toContain('runc cannot be found')
   expect(status).toBe(1)
 })
 
-test('an unknown part is refused, and the known ones are named', () => {
+test('an unknown part is refused with the list of known ones', () => {
   using debian = machine({ 'apt-get': '' })
   const { status, output, calls } = debian.setup('--yes', 'runc', 'emacs')
   expect(output).toContain('Unknown part emacs. Available: git, postgres,')
   expect({ status, calls }).toEqual({ status: 2, calls: '' })
 })
 
-test('a system without a known package manager, or without a package, is told so', () => {
+test('a system without a known package manager or package gets a message', () => {
   using bare = machine({})
   expect(bare.setup('--yes', 'runc')).toMatchObject({ status: 1, output: expect.stringContaining('by hand: runc') })
   using mac = machine({ brew: '' })
@@ -112,7 +109,7 @@ test('a system without a known package manager, or without a package, is told so
   })
 })
 
-const git = PARTS.filter(({ name }) => name === 'git')
+const git = SYSTEM_PARTS.filter(({ name }) => name === 'git')
 
 const ordinaryUser: [SystemPackageManager, string][] = [
   ['apt-get', 'sudo apt-get update -q'],
@@ -123,19 +120,19 @@ const ordinaryUser: [SystemPackageManager, string][] = [
   ['brew', 'brew install git'],
 ]
 test.each(ordinaryUser)('an ordinary user with sudo and %s runs %s', (manager, command) => {
-  const plan = planFor(git, { manager, isRoot: false, hasSudo: true })
+  const plan = planInstallation(git, { manager, isRoot: false, hasSudo: true })
   expect('commands' in plan && plan.commands.map((words) => words.join(' '))).toContain(command)
 })
 
-test('an ordinary user without sudo gets the commands to hand on', () => {
-  const plan = planFor(git, { manager: 'apk', isRoot: false, hasSudo: false })
+test('an ordinary user without sudo gets the commands to run as root', () => {
+  const plan = planInstallation(git, { manager: 'apk', isRoot: false, hasSudo: false })
   expect(plan).toEqual({ refusal: 'Run this as root:\n  apk add git' })
 })
 
-test('--help says how it is used, and names every part', () => {
+test('--help names every part', () => {
   using debian = machine({ 'apt-get': '' })
   const { status, output, calls } = debian.setup('--help')
   expect({ status, calls }).toEqual({ status: 0, calls: '' })
-  expect(output).toMatch(/^Usage: npm run setup/)
-  for (const { name } of PARTS) expect(output).toContain(name)
+  expect(output).toMatch(/^Usage: assay setup/)
+  for (const { name } of SYSTEM_PARTS) expect(output).toContain(name)
 })

@@ -1,0 +1,81 @@
+import type { Command } from 'commander'
+import { Failed, WrongUse } from './failure.ts'
+import { withExample, withGlobals } from './help.ts'
+import { isInstalled, readMachine, runCommand } from './setup/machine.ts'
+import { SYSTEM_PARTS, type SystemPart } from './setup/parts.ts'
+import { formatCommands, partNames, planInstallation, type SetupCommand } from './setup/plan.ts'
+import { print, type Shell } from './shell.ts'
+
+/** Installs missing system packages. Needs no server and no key. */
+export function addSetupCommand(assay: Command, shell: Shell): void {
+  withExample(
+    withGlobals(assay.command('setup'))
+      .description('Show which system packages Assay uses and install missing ones')
+      .argument('[parts...]', `only these: ${partNames(SYSTEM_PARTS)}`)
+      .option('-y, --yes', 'do not ask')
+      .action((names: string[], { yes = false }: { yes?: boolean }) => setUp(shell, names, yes)),
+    'assay setup --yes bwrap',
+  )
+}
+
+async function setUp(shell: Shell, names: string[], yes: boolean): Promise<void> {
+  const unknown = names.filter((name) => !SYSTEM_PARTS.some((part) => part.name === name))
+  if (unknown.length > 0)
+    throw new WrongUse(`Unknown part ${unknown.join(', ')}. Available: ${partNames(SYSTEM_PARTS)}.`)
+
+  const missing = SYSTEM_PARTS.filter((part) => !isInstalled(shell, part))
+  if (names.length === 0) printTable(shell, missing)
+  const offered = missing.filter((part) => (names.length === 0 ? !part.isForTests : names.includes(part.name)))
+  if (offered.length === 0) return print(shell, 'Everything needed is installed.')
+
+  const wanted = names.length === 0 && !yes && isTerminal(shell) ? await choose(shell, offered) : offered
+  if (wanted.length === 0) return print(shell, 'Nothing was installed.')
+  const plan = planInstallation(wanted, readMachine(shell))
+  if ('refusal' in plan) throw new Error(plan.refusal)
+  if (!yes) await requireAgreement(shell, plan.commands)
+  install(shell, wanted, plan.commands)
+}
+
+function printTable(shell: Shell, missing: readonly SystemPart[]): void {
+  for (const part of SYSTEM_PARTS) {
+    const state = missing.includes(part) ? 'missing' : 'installed'
+    print(shell, `${part.name.padEnd(12)} ${state.padEnd(10)} ${part.use}`)
+  }
+}
+
+function install(shell: Shell, wanted: readonly SystemPart[], commands: readonly SetupCommand[]): void {
+  for (const command of commands) {
+    print(shell, `> ${command.join(' ')}`)
+    if (!runCommand(command, 'inherit')) throw new Error(`${command.join(' ')} failed.`)
+  }
+  const absent = wanted.filter((part) => !isInstalled(shell, part))
+  if (absent.length > 0)
+    throw new Error(`The packages are installed, but ${partNames(absent)} cannot be found on PATH.`)
+  print(shell, `Installed: ${partNames(wanted)}.`)
+}
+
+async function choose(shell: Shell, missing: readonly SystemPart[]): Promise<SystemPart[]> {
+  const { isCancel, multiselect } = await import('@clack/prompts')
+  const answer = await multiselect({
+    message: 'Which parts do you want to install?',
+    options: missing.map((part) => ({ value: part, label: part.name, hint: part.use })),
+    required: false,
+    input: shell.input(),
+    output: shell.output,
+  })
+  return isCancel(answer) ? [] : answer
+}
+
+async function requireAgreement(shell: Shell, commands: readonly SetupCommand[]): Promise<void> {
+  if (!isTerminal(shell)) {
+    print(shell, 'With --yes, this runs:', ...formatCommands(commands))
+    throw new Failed()
+  }
+  const { confirm } = await import('@clack/prompts')
+  const message = ['Run this?', ...formatCommands(commands)].join('\n')
+  if ((await confirm({ message, input: shell.input(), output: shell.output })) === true) return
+  print(shell, 'Nothing was installed.')
+  throw new Failed()
+}
+
+const isTerminal = (shell: Shell): boolean => shell.input().isTTY && shell.output.isTTY
