@@ -224,12 +224,47 @@ test.each([
   await expect(built).rejects.toThrow(named)
 })
 
-test.each([['RUN --mount=type=cache,target=/x true'], ['RUN <<END\necho 1\nEND']])(
-  '%s is said to need BuildKit, where there is none',
-  async (text) => {
-    await expect(build(dockerfile(text))).rejects.toThrow(/BuildKit/)
-  },
-)
+test('builds what only BuildKit knows: here-documents, caches, links and modes', async () => {
+  const image = await build({
+    Dockerfile: `FROM debian:bookworm-slim
+COPY --link --chmod=750 run.sh conf/ /app/
+COPY <<END <<"OTHER" /texts/
+one
+END
+$HOME
+OTHER
+RUN --mount=type=cache,target=/cache --mount=type=tmpfs,target=/scratch <<END
+printf two > /two
+END
+RUN cat <<A > /three && cat <<-'B' >> /three
+$((1 + 2))
+A
+	$HOME
+	B
+RUN <<END
+#!/usr/bin/perl
+print 'four'
+END
+`,
+    'run.sh': 'echo 1\n',
+    'conf/x': 'x',
+  })
+  expect(await output(image, 'stat -c "%a %n" /app/*; cat /texts/END /texts/OTHER /two; echo; cat /three')).toBe(
+    '750 /app/run.sh\n750 /app/x\none\n$HOME\ntwo\n3\n$HOME\n',
+  )
+})
+
+test.each([
+  ['RUN --mount=type=bind,source=.,target=/x true', 'RUN --mount=type=bind'],
+  ['RUN --network=none true', 'RUN --network=none'],
+  ['COPY --parents a /', 'COPY --parents'],
+  ['COPY --chmod=u+x a /', 'COPY --chmod=u+x'],
+  ['COPY <<END /x\n$HOME\nEND', 'COPY <<'],
+])('%s is refused by name, because it needs BuildKit', async (text, named) => {
+  const built = build(dockerfile(text))
+  await expect(built).rejects.toThrow(SandboxUnsupported)
+  await expect(built).rejects.toThrow(`Line 2 of the Dockerfile: ${named}`)
+})
 
 test('a command installs packages, and nothing of the way out stays in the image or the engine', async () => {
   const image = await build(dockerfile('RUN apt-get update && apt-get install -y --no-install-recommends netbase'))

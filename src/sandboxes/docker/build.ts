@@ -3,9 +3,10 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
-import { type Dockerfile, type DockerfileInstruction, readDockerfile } from '../../harbor/dockerfile.ts'
+import { type Dockerfile, readDockerfile } from '../../harbor/dockerfile.ts'
 import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
 import { buildArgs, openBuildWay } from '../egress/build-egress.ts'
+import { ADDED_FOLDER } from '../kernel/classic-dockerfile.ts'
 import { tarFile } from '../kernel/tar-writer.ts'
 import {
   type BuildLimits,
@@ -15,7 +16,7 @@ import {
   SandboxUnsupported,
 } from '../sandbox.ts'
 import { type Docker, ignoring } from './client.ts'
-import { contextTar, folderTar } from './context.ts'
+import { type ContextAdditions, contextTar, extendedContextTar, folderTar } from './context.ts'
 import { type DockerEngine, nameOf } from './engine.ts'
 import type { DockerLauncher } from './launcher.ts'
 import { readMessages } from './messages.ts'
@@ -25,6 +26,8 @@ export type BuildPlan = Omit<Extract<ImageSource, { kind: 'dockerfile' }>, 'kind
   text: string
   /** Null when the Dockerfile is generated and not part of the context. */
   dockerfile: string | null
+  /** What a rewritten Dockerfile needs in its context. Null if the Dockerfile is used as it is. */
+  additions: ContextAdditions | null
 }
 
 /** Folder of the files in the context of a generated Dockerfile, which must not be among them. */
@@ -44,7 +47,7 @@ export async function buildImage(
   await using network = await openBuildNetwork(engine, dockerfile, options)
   const query = {
     t: tag,
-    dockerfile: plan.dockerfile ?? 'Dockerfile',
+    dockerfile: plan.additions ? ADDED_DOCKERFILE : (plan.dockerfile ?? 'Dockerfile'),
     rm: true,
     forcerm: true,
     target: plan.target ?? undefined,
@@ -75,7 +78,13 @@ export async function buildImage(
   }
 }
 
-async function contextOf({ text, context, dockerfile }: BuildPlan): Promise<Readable> {
+const ADDED_DOCKERFILE = `${ADDED_FOLDER}/Dockerfile`
+
+async function contextOf({ text, context, dockerfile, additions }: BuildPlan): Promise<Readable> {
+  if (dockerfile !== null && additions) {
+    const own = { path: ADDED_DOCKERFILE, content: text, mode: 0o644 }
+    return extendedContextTar(context, dockerfile, { ...additions, files: [own, ...additions.files] })
+  }
   if (dockerfile !== null) return contextTar(context, dockerfile)
   const own = tarFile('Dockerfile', Buffer.from(text), 0o644)
   return Readable.from(before(own, await folderTar(context, FILES_FOLDER)))
@@ -98,24 +107,6 @@ export function refuseFetching({ stages }: Dockerfile): void {
 
 /** Words may be quoted, escaped, or JSON with escapes of its own: what has none of these signs is no address anyhow. */
 const MAY_BE_ADDRESS = /[:$\\]/
-
-const BUILDKIT_FLAGS = ['mount', 'link', 'chmod', 'parents', 'exclude', 'network', 'security']
-
-/**
- * Refuses instructions that only BuildKit supports. The classic builder, which engines offer to API clients, does not.
- */
-export function refuseBuildKit({ stages }: Dockerfile): void {
-  for (const instruction of stages.flatMap(({ instructions }) => instructions)) {
-    const what = needOf(instruction)
-    if (what) throw new SandboxUnsupported(`Line ${instruction.line} of the Dockerfile: ${what} needs BuildKit.`)
-  }
-}
-
-function needOf({ keyword, flags, heredocs }: DockerfileInstruction): string | undefined {
-  if (heredocs.length > 0) return `${keyword} <<`
-  const flag = flags.find(({ name }) => BUILDKIT_FLAGS.includes(name))
-  return flag && `${keyword} --${flag.name}`
-}
 
 /** Network of a build. `mode` is the engine's network mode. */
 type DockerBuildNetwork = AsyncDisposable & { mode: string; env: Record<string, string> }

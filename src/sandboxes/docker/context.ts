@@ -1,17 +1,55 @@
-import { lstat, readdir, readFile } from 'node:fs/promises'
+import { lstat, readdir, readFile, readlink } from 'node:fs/promises'
 import { join, posix } from 'node:path'
 import { Readable } from 'node:stream'
 import { create } from 'tar'
+import { type ClassicDockerfile, modeFolder } from '../kernel/classic-dockerfile.ts'
+import { tarFile, tarHeader, tarPadding } from '../kernel/tar-writer.ts'
 import { SandboxUnsupported } from '../sandbox.ts'
 
 const IGNORE_FILE = '.dockerignore'
 
-/** The files that a build is given, without those that .dockerignore names; it needs itself and the Dockerfile. */
+/** Packs the files for a build. Leaves out what .dockerignore names, except the Dockerfile and itself. */
 export async function contextTar(context: string, dockerfile: string): Promise<Readable> {
+  return pack(context, await listContext(context, dockerfile))
+}
+
+export type ContextAdditions = Pick<ClassicDockerfile, 'files' | 'modes'>
+
+/** Packs the same files and the additions. */
+export async function extendedContextTar(
+  context: string,
+  dockerfile: string,
+  { files, modes }: ContextAdditions,
+): Promise<Readable> {
+  const paths = await listContext(context, dockerfile)
+  async function* entries(): AsyncGenerator<Buffer> {
+    for (const { path, content, mode } of files) yield* tarFile(path, Buffer.from(content), mode)
+    for (const mode of modes) for (const path of paths) yield* tarWithMode(context, path, mode)
+    yield* pack(context, paths)
+  }
+  return Readable.from(entries())
+}
+
+/** Packs a copy of a file or folder with another mode. */
+async function* tarWithMode(context: string, path: string, mode: number): AsyncGenerator<Buffer> {
+  const source = join(context, path)
+  const found = await lstat(source)
+  const entry = { path: `${modeFolder(mode)}/${path}`, mode, uid: 0, gid: 0, size: 0, mtime: new Date(0) }
+  if (found.isSymbolicLink()) yield tarHeader({ ...entry, type: 'SymbolicLink', link: await readlink(source) })
+  else if (found.isDirectory()) yield tarHeader({ ...entry, type: 'Directory' })
+  else if (found.isFile()) {
+    const content = await readFile(source)
+    yield tarHeader({ ...entry, type: 'File', size: content.length })
+    yield content
+    yield tarPadding(content.length)
+  }
+}
+
+async function listContext(context: string, dockerfile: string): Promise<string[]> {
   const text = await readFile(join(context, IGNORE_FILE), 'utf8').catch(() => '')
   const isIgnored = ignoring(text)
   const needed = new Set([posix.normalize(dockerfile), IGNORE_FILE])
-  return pack(context, await listFiles(context, '', (path) => isIgnored(path) && !needed.has(path)))
+  return listFiles(context, '', (path) => isIgnored(path) && !needed.has(path))
 }
 
 /** All files of a folder, below another name. */

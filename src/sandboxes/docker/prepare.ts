@@ -3,6 +3,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Dockerfile, readDockerfile } from '../../harbor/dockerfile.ts'
 import { baseNames } from '../kernel/base-names.ts'
+import { toClassicDockerfile } from '../kernel/classic-dockerfile.ts'
 import { refuseDangers, refuseTriggers } from '../kernel/dockerfile-dangers.ts'
 import { treeDigest } from '../kernel/tree-digest.ts'
 import {
@@ -12,7 +13,7 @@ import {
   SandboxUnavailable,
   SandboxUnsupported,
 } from '../sandbox.ts'
-import { type BuildPlan, buildImage, FILES_FOLDER, refuseBuildKit, refuseFetching } from './build.ts'
+import { type BuildPlan, buildImage, FILES_FOLDER, refuseFetching } from './build.ts'
 import { ignoring } from './client.ts'
 import type { DockerEngine } from './engine.ts'
 import { readMessages } from './messages.ts'
@@ -95,7 +96,11 @@ async function named(
   if (/[\n\r$\\]/.test(place)) throw new SandboxUnsupported(`${JSON.stringify(place)} is no working folder for files.`)
   await requirePlain(engine, base.digest, name)
   const text = `FROM ${base.digest}\nWORKDIR ${place}\nCOPY ${FILES_FOLDER}/ .\n`
-  return buildOnce(engine, { text, context: folder, dockerfile: null, target: null, args: {} }, options)
+  return buildOnce(
+    engine,
+    { text, context: folder, dockerfile: null, target: null, args: {}, additions: null },
+    options,
+  )
 }
 
 async function pull(engine: DockerEngine, name: string, options: PrepareOptions): Promise<Image> {
@@ -126,10 +131,14 @@ async function build(engine: DockerEngine, recipe: DockerfileSource, options: Pr
   })
   const dockerfile = readDockerfile(text)
   refuseDangers(dockerfile)
-  refuseBuildKit(dockerfile)
   refuseFetching(dockerfile)
+  const classic = toClassicDockerfile(text, dockerfile, { keepCopies: false })
   for (const name of baseNames(dockerfile, recipe)) await haveBase(engine, dockerfile, name, options)
-  return buildOnce(engine, { ...recipe, text }, options)
+  return buildOnce(
+    engine,
+    { ...recipe, text: classic.text, additions: classic.text === text ? null : classic },
+    options,
+  )
 }
 
 const IMAGE_NAME = /^[\w.:/@-]+$/
@@ -160,6 +169,7 @@ async function buildOnce(engine: DockerEngine, plan: BuildPlan, options: Prepare
   const parts = [
     plan.text,
     plan.dockerfile,
+    plan.additions?.files ?? [],
     await treeDigest(plan.context),
     plan.target,
     Object.entries(plan.args).sort(),

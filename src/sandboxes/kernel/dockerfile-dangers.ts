@@ -6,14 +6,6 @@ export function refuseDangers(dockerfile: Dockerfile): void {
   refuseAll(dockerfile, dangerOf)
 }
 
-/**
- * For a builder that puts folders of this machine in their place: caches that every build would share, and sources whose
- * links it follows out of the build.
- */
-export function refuseMounts(dockerfile: Dockerfile): void {
-  refuseAll(dockerfile, ({ keyword, flags }) => (flags.some(isMount) ? `${keyword} --mount` : undefined))
-}
-
 /** Refuses ONBUILD commands of base images, which have not been checked. */
 export function refuseTriggers(name: string, triggers: readonly string[]): void {
   if (triggers.length === 0) return
@@ -35,5 +27,3 @@ function dangerOf({ keyword, text, flags }: DockerfileInstruction): string | und
 }
 
 const DANGEROUS_FLAG = /^--(security=|network=host$|mount=.*type=(secret|ssh))/i
-
-const isMount = ({ name }: DockerfileInstruction['flags'][number]): boolean => name.toLowerCase() === 'mount'

@@ -1,4 +1,4 @@
-import { readFile, rm } from 'node:fs/promises'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Dockerfile } from '../../harbor/dockerfile.ts'
 import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
@@ -18,7 +18,7 @@ export type BuildahOptions = { signal: AbortSignal; onLog: (line: string) => voi
 type Apart = { holder: NamespaceProcess; env: Record<string, string> }
 export type BuildRequest = {
   dockerfile: Dockerfile
-  path: string
+  text: string
   context: string
   target: string | null
   args: Record<string, string>
@@ -71,14 +71,16 @@ const CHROOT = ['--isolation', 'chroot', '--cap-drop', 'CAP_SYS_CHROOT']
 /** Builds a Dockerfile. Its base image must be in the store and is never pulled. */
 export async function buildWithBuildah(
   store: ImageStore,
-  { dockerfile, path, context, target, args, bases }: BuildRequest,
+  { dockerfile, text, context, target, args, bases }: BuildRequest,
   { buildHosts, ...options }: BuildahOptions & { buildHosts: readonly AllowedHost[] },
 ): Promise<StoredImage> {
   for (const base of bases) await offerBase(store, base, options)
   const idFile = join(store.folder, await newDraft())
+  const path = join(store.folder, await newDraft())
   const holder = await startNamespaceProcess({ rootless: false, beside: undefined, cwd: '/', network: 'alone' })
   let network: LocalBuildNetwork | undefined
   try {
+    await writeFile(path, text)
     network = await openBuildNetwork(holder, { rootless: false, buildHosts, onLog: options.onLog })
     const { env } = network
     const flags = [...CHROOT, '--pull=never', '--layers', '--iidfile', idFile, '-f', path]
@@ -91,7 +93,7 @@ export async function buildWithBuildah(
   } finally {
     network?.close()
     await holder.end()
-    await rm(idFile, { force: true })
+    for (const file of [idFile, path]) await rm(file, { force: true })
   }
 }
 

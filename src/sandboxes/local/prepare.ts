@@ -6,8 +6,9 @@ import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
 import type { AllowedHost } from '../egress/rules.ts'
 import { baseNames } from '../kernel/base-names.ts'
 import { allFolders, cgroupFolders, listProcesses, makeCgroup, removeCgroup } from '../kernel/cgroup.ts'
+import { toClassicDockerfile } from '../kernel/classic-dockerfile.ts'
 import { watchFolders } from '../kernel/disk.ts'
-import { refuseDangers, refuseMounts } from '../kernel/dockerfile-dangers.ts'
+import { refuseDangers } from '../kernel/dockerfile-dangers.ts'
 import { runProgram } from '../kernel/run-program.ts'
 import { treeDigest } from '../kernel/tree-digest.ts'
 import {
@@ -106,11 +107,11 @@ async function build(
   options: PrepareOptions,
 ): Promise<StoredImage> {
   const { store } = host
-  const path = join(recipe.context, recipe.dockerfile)
-  const text = await readFile(path, 'utf8')
+  const given = await readFile(join(recipe.context, recipe.dockerfile), 'utf8')
+  const parsed = readDockerfile(given)
+  refuseDangers(parsed)
+  const { text } = toClassicDockerfile(given, parsed, { keepCopies: true })
   const dockerfile = readDockerfile(text)
-  refuseDangers(dockerfile)
-  refuseMounts(dockerfile)
   const withBuildah = await canBuildah(host, preparing.useBuildah)
   const sources = { host, withBuildah, allowHostBase: preparing.allowHostBase }
   const bases = await findBases(sources, baseNames(dockerfile, recipe), options)
@@ -126,7 +127,7 @@ async function build(
     withBuildDisk({ store, limits, processes, signal }, (disk) => {
       const building = { ...options, ...disk, entering, buildHosts }
       return withBuildah && !onHost
-        ? buildWithBuildah(store, { ...recipe, dockerfile, path, bases }, building)
+        ? buildWithBuildah(store, { ...recipe, dockerfile, text, bases }, building)
         : buildBuiltIn(host, { ...recipe, dockerfile, key, base: builtInBase(base?.image) }, building)
     }),
   )
