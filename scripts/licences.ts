@@ -3,6 +3,8 @@ import { z } from 'zod'
 const ALLOWED = new Set([
   ...['MIT', 'Apache-2.0', 'ISC', 'BSD-2-Clause', 'BSD-3-Clause', '0BSD', 'BlueOak-1.0.0'],
   ...['PostgreSQL', 'Python-2.0', 'CC0-1.0', 'Unlicense'],
+  // Fonts.
+  'OFL-1.1',
 ])
 
 const Lockfile = z.object({

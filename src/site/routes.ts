@@ -1,6 +1,3 @@
-import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { renderProblemPage } from '../../web/public/problem/page.ts'
 import { renderReleasePage } from '../../web/public/release/page.ts'
 import { renderRepositoryPage } from '../../web/public/repository/page.ts'
@@ -8,17 +5,14 @@ import { renderResultsPage } from '../../web/public/results/page.ts'
 import { type Endpoint, replyCached } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import type { ServerDeps } from '../platform/http/server.ts'
+import { notFound, Problem } from '../platform/problem.ts'
 import { type CachedRead, describeRead, type ResultsCache } from '../results/cache.ts'
 import { type RepositoryName, toNameKey } from '../results/update-results.ts'
+import { assetVersion, findFont, script, stylesheet } from './assets.ts'
 import { loadCards, loadRelease, loadRepository } from './documents.ts'
 import * as schema from './schema.ts'
 
 type SiteDeps = { cache: ResultsCache; publicUrl: () => string }
-
-const ASSETS = join(import.meta.dirname, '../../web/assets')
-const stylesheet = readFileSync(join(ASSETS, 'site.css'), 'utf8')
-const script = readFileSync(join(ASSETS, 'site.js'), 'utf8')
-const assetVersion = createHash('sha256').update(stylesheet).update(script).digest('base64url').slice(0, 12)
 
 /** Pages load nothing from other hosts and execute only the script of this service. */
 const PAGE_HEADERS = {
@@ -86,6 +80,11 @@ export function siteRoutes({ cache, publicUrl }: SiteDeps): Route[] {
     ),
     route(schema.readStylesheet, (call) => answer(READS.stylesheet, call, { key: [], render: async () => stylesheet })),
     route(schema.readScript, (call) => answer(READS.script, call, { key: [], render: async () => script })),
+    route(schema.readFont, async ({ params }) => {
+      const font = findFont(params.font)
+      if (!font) throw new Problem(notFound, `No font ${params.font}`)
+      return replyCached(font, { ...PAGE_HEADERS, ...ASSET_CACHING })
+    }),
   ]
 }
 

@@ -71,3 +71,11 @@ export const readScript = endpoint({
   summary: 'Script of all pages: sorting, theme and copy buttons',
   media: 'text/javascript; charset=utf-8',
 })
+
+export const readFont = endpoint({
+  ...open,
+  id: 'readFont',
+  path: '/assets/fonts/{font}',
+  summary: 'Font of all pages',
+  media: 'font/woff2',
+})

@@ -130,6 +130,18 @@ test('pages and assets have a strict policy, an ETag, and are compressed', async
   }
 })
 
+test('every font that the stylesheet names is served by this service, and no other', async () => {
+  const { text } = await open('/assets/site.css')
+  const fonts = [...text.matchAll(/url\("([^"]+)"\)/g)].map(([, url]) => url ?? '')
+  expect(fonts).toHaveLength(3)
+  for (const font of fonts) {
+    const { status, headers } = await open(font)
+    expect([status, headers.get('content-type')], font).toEqual([200, 'font/woff2'])
+    expect(headers.get('cache-control')).toContain('immutable')
+  }
+  expect((await open('/assets/fonts/other.woff2')).status).toBe(404)
+})
+
 test('a page is rendered once per release: a cached page changes when the next release is published', async () => {
   const { cache } = { cache: app.tools.results }
   const connected = Promise.withResolvers<void>()

@@ -25,6 +25,8 @@ export const renderPage = (site: Site, { title, description, path, q, content }:
 <meta name="description" content="${description}">
 ${path === undefined ? html`<meta name="robots" content="noindex">` : describeForSharing(site, { title, description, path })}
 <link rel="alternate" type="application/atom+xml" title="Newest results" href="/api/public/results.atom">
+<link rel="preload" as="font" type="font/woff2" href="/assets/fonts/source-serif-4-5.3.1.woff2" crossorigin>
+<link rel="preload" as="font" type="font/woff2" href="/assets/fonts/inter-5.3.0.woff2" crossorigin>
 <link rel="stylesheet" href="/assets/site.css?v=${site.assetVersion}">
 <script src="/assets/site.js?v=${site.assetVersion}"></script>
 </head>

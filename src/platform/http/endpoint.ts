@@ -146,6 +146,7 @@ const PATH_PARAMETERS: Record<string, RegExp> = {
   deliveryId: UUID,
   publisher: SLUG,
   login: SLUG,
+  font: SLUG,
   // A normalised relative path. Looked up in a list, never used as a file path.
   path: /^(?!.*(?:^|\/)\.{0,2}(?:\/|$))[^\p{Cc}\\]{1,1024}$/u,
 }
