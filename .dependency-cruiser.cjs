@@ -24,6 +24,7 @@ const ORDER = [
   'releases',
   'results',
   'site',
+  'workspace-app',
 ]
 // Files directly in src/ and operate/ combine all folders, so they come last.
 const GROUND = 'operate/|[^/]+\\.ts$'
@@ -231,8 +232,9 @@ module.exports = {
     // TypeScript 7 has no compiler API. swc sees type-only imports too, so a type cannot point the wrong way either.
     parser: 'swc',
     doNotFollow: { path: 'node_modules/' },
+    exclude: { path: '^web/app/dist' },
     enhancedResolveOptions: {
-      extensions: ['.ts', '.js', '.tsx'],
+      extensions: ['.ts', '.js', '.tsx', '.css'],
       exportsFields: ['exports'],
       conditionNames: ['node', 'import', 'types'],
     },

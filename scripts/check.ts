@@ -29,6 +29,7 @@ const PROSE_LIMITS: ProseLimits = {
 const CHECKS: Check[] = [
   command('format and lint', 'biome', 'ci', '--colors=off', '--error-on-warnings'),
   command('types', 'tsc', '--noEmit'),
+  command('types of the app', 'tsc', '--noEmit', '--project', 'web/app'),
   command('imports', 'depcruise', '--config', '.dependency-cruiser.cjs', ...CODE),
   command('unused code', 'knip', '--no-progress'),
   // Rules that need types, which biome does not have yet in a stable form.

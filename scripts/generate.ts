@@ -8,6 +8,7 @@ import type { Db } from '../src/platform/db/db.ts'
 import { buildOpenApiDocument } from '../src/platform/http/openapi.ts'
 import { createLog } from '../src/platform/log.ts'
 import { openServices } from '../src/services.ts'
+import { appEndpoints } from './app-endpoints.ts'
 import { canaryTasks } from './canary-tasks.ts'
 import { type ScratchDatabase, withScratchDatabase } from './scratch-database.ts'
 
@@ -63,6 +64,7 @@ async function main(): Promise<void> {
     await tables(scratch.database.db),
     await openApi(scratch),
     await canaries(),
+    { path: 'web/app/endpoints.gen.ts', text: await appEndpoints() },
   ])
   for (const file of files) {
     if (await isCurrent(file)) continue

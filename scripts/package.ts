@@ -21,6 +21,8 @@ const COPIED = [
 rmSync(BUILD, { recursive: true, force: true })
 run(join(ROOT, 'node_modules/.bin/tsc'), ['--project', 'tsconfig.package.json'], ROOT)
 for (const path of projectFiles().filter((file) => COPIED.some((pattern) => pattern.test(file)))) copy(path)
+run(process.execPath, ['scripts/build-app.ts', '--if-stale'], ROOT)
+cpSync(join(ROOT, 'web/app/dist'), join(FOLDER, 'web/app/dist'), { recursive: true })
 writeProgram()
 writeFileSync(join(FOLDER, 'package.json'), `${JSON.stringify(manifest(), null, 2)}\n`)
 

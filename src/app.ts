@@ -53,6 +53,8 @@ import { stageJob } from './taskgen/pipeline/stage-job.ts'
 import { isModelInUse as isModelInUseByBatch } from './taskgen/pipeline/waiting.ts'
 import { deliverJob, sweepDeliveries } from './webhooks/deliver.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
+import { workspaceAppRoutes } from './workspace-app/routes.ts'
+import { appNotBuilt } from './workspace-app/schema.ts'
 import type { AuditActor } from './workspaces/audit.ts'
 import { createAuthenticator, createOperatorKeyTest } from './workspaces/authenticate.ts'
 import { workspaceRoutes } from './workspaces/routes.ts'
@@ -189,7 +191,7 @@ export function createApp(services: Services): Http {
       renderProblem: createProblemPages(() => publicUrl(services)),
     },
     // Pages are not part of the API, so its reference does not list them.
-    [...groups.flatMap((group) => group.routes), ...siteRoutes(toSiteDeps(services))],
+    [...groups.flatMap((group) => group.routes), ...siteRoutes(toSiteDeps(services)), ...workspaceAppRoutes()],
   )
   addMetaRoutes(http, {
     version: about.version,
@@ -208,7 +210,14 @@ export const endpointGroups = (groups: { name: string; routes: Route[] }[]): End
   groups.map(({ name, routes }) => ({ name, endpoints: routes.map((route) => route.endpoint) }))
 
 const listProblems = (groups: EndpointGroup[]): ProblemKind[] => {
-  const undeclared: ProblemKind[] = [methodNotAllowed, resultsWithdrawn, requestTimeout, internalError, unavailable]
+  const undeclared: ProblemKind[] = [
+    methodNotAllowed,
+    resultsWithdrawn,
+    requestTimeout,
+    internalError,
+    unavailable,
+    appNotBuilt,
+  ]
   const declared = groups
     .flatMap((group) => group.endpoints)
     .flatMap((endpoint) => [...listStatuses(endpoint).values()])

@@ -12,6 +12,7 @@ import type { Log } from './platform/log.ts'
 import { listenForChanges } from './results/changes.ts'
 import { openServices, type Services } from './services.ts'
 import { openStore } from './store.ts'
+import { refreshBuild } from './workspace-app/build.ts'
 import { bootstrap } from './workspaces/workspaces.ts'
 
 /**
@@ -125,5 +126,6 @@ async function startApi(services: Services, undo: AsyncDisposableStack): Promise
   undo.defer(listenForChanges(services.database.url, services.results).close)
   undo.defer(() => listening.stop(GRACE_MS))
   services.setListeningUrl(listening.url)
+  undo.defer(refreshBuild(services.log))
   return services.baseUrl()
 }

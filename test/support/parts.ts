@@ -65,6 +65,13 @@ export const PARTS: MachinePart[] = [
     without: 'no real program works on a task',
     suites: [],
   },
+  {
+    name: 'chromium',
+    setup: 'chromium',
+    find: findChromium,
+    without: 'no page is opened in a browser',
+    suites: ['test/app/**'],
+  },
 ]
 
 export const hasPart = (name: string): boolean => PARTS.find((part) => part.name === name)?.find() !== undefined
@@ -86,6 +93,10 @@ export function postgresFolder(): string | undefined {
   const debian = '/usr/lib/postgresql'
   const versions = list(debian).sort((a, b) => Number(b) - Number(a))
   return versions.map((version) => join(debian, version, 'bin')).find((folder) => list(folder).includes('postgres'))
+}
+
+export function findChromium(): string | undefined {
+  return onPath('chromium') ?? onPath('chromium-browser') ?? onPath('google-chrome')
 }
 
 function onPath(program: string): string | undefined {

@@ -4,7 +4,7 @@ import type { Endpoint, Params, Progress, Reply } from './endpoint.ts'
 
 export type ClientOptions = { url: string; key: string | undefined; fetch?: typeof fetch }
 
-type CallInput<E extends Endpoint> = {
+export type CallInput<E extends Endpoint> = {
   params?: Params<E>
   query?: E['query'] extends z.ZodType ? z.input<E['query']> : never
   body?: E['body'] extends z.ZodType ? z.input<E['body']> : never
@@ -160,7 +160,16 @@ function toBody({ body, upload }: CallInput<Endpoint>): Blob | string | null {
 type RawEvent = { event: string; data: string; id: string | undefined }
 
 /** Yields server-sent events as they arrive. Comments, which only keep the connection open, are skipped. */
-export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<RawEvent> {
+export async function* readEvents(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<RawEvent> {
   const events = body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream())
-  for await (const { event = 'message', data, id } of events) yield { event, data, id }
+  // Browsers differ in whether streams can be iterated, so that this reads them one by one.
+  const reader = events.getReader()
+  try {
+    for (let read = await reader.read(); !read.done; read = await reader.read()) {
+      const { event = 'message', data, id } = read.value
+      yield { event, data, id }
+    }
+  } finally {
+    await reader.cancel().catch(() => {})
+  }
 }

@@ -3,7 +3,7 @@ import { readEvents } from './client.ts'
 import type { ServerEvent } from './endpoint.ts'
 import { eventStream, progressEvents } from './server.ts'
 
-const all = async (body: ReadableStream<Uint8Array>) => {
+const all = async (body: ReadableStream<Uint8Array<ArrayBuffer>>) => {
   const events = []
   for await (const event of readEvents(body)) events.push(event)
   return events

@@ -325,7 +325,7 @@ const encoder = new TextEncoder()
 export function eventStream(
   events: AsyncIterable<ServerEvent>,
   heartbeatMs = HEARTBEAT_MS,
-): ReadableStream<Uint8Array> {
+): ReadableStream<Uint8Array<ArrayBuffer>> {
   const source = events[Symbol.asyncIterator]()
   let beat: NodeJS.Timeout | undefined
   return new ReadableStream({

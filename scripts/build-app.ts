@@ -1,0 +1,89 @@
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
+import { BUILD_FOLDER, isBuildStale } from '../src/workspace-app/build.ts'
+import { ROOT } from './files.ts'
+
+// npm run build, npm ci: builds the workspace app into web/app/dist, compressed in advance. With --if-stale only when needed.
+
+const LOCK = `${BUILD_FOLDER}.lock`
+/** A lock that is older was left by a build that was killed. */
+const LOCK_MS = 120_000
+const LOCK_POLL_MS = 200
+const COMPRESSED = /\.(html|js|css|svg)$/
+
+async function main(): Promise<void> {
+  if (process.argv.includes('--if-stale') && !(await isBuildStale())) return
+  const tools = await loadTools()
+  if (!tools)
+    return console.error(
+      'The workspace app is not built: vite is not installed. Run npm ci with development dependencies.',
+    )
+  while (!(await lock())) {
+    await wait(LOCK_POLL_MS)
+    if (!(await isBuildStale())) return
+  }
+  // Tests start this program with another value, which would select the development build of React.
+  process.env.NODE_ENV = 'production'
+  const folder = `${BUILD_FOLDER}.${process.pid}`
+  try {
+    await tools.build(toSettings(folder, tools.react()))
+    await compress(folder)
+    await rm(BUILD_FOLDER, { recursive: true, force: true })
+    await rename(folder, BUILD_FOLDER)
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+    await rm(LOCK, { recursive: true, force: true })
+  }
+}
+
+/** Loads the build tools. Undefined in an installation without development dependencies. */
+async function loadTools() {
+  try {
+    const [{ build }, { default: react }] = await Promise.all([import('vite'), import('@vitejs/plugin-react')])
+    return { build, react }
+  } catch {
+    return undefined
+  }
+}
+
+/** Takes the lock of the build. Returns false if another process has it. */
+async function lock(): Promise<boolean> {
+  const since = await stat(LOCK).catch(() => undefined)
+  if (since && Date.now() - since.mtimeMs > LOCK_MS) await rm(LOCK, { recursive: true, force: true })
+  return mkdir(LOCK).then(
+    () => true,
+    () => false,
+  )
+}
+
+const toSettings = (outDir: string, plugins: unknown) => ({
+  configFile: false as const,
+  root: join(ROOT, 'web/app'),
+  base: '/app/',
+  publicDir: false as const,
+  // Fonts of the tokens are served by the public pages, which the build reports as unresolved.
+  logLevel: 'error' as const,
+  plugins: plugins as never,
+  build: {
+    outDir,
+    emptyOutDir: true,
+    target: 'es2024',
+    modulePreload: { polyfill: false },
+    reportCompressedSize: false,
+    // An inlined asset would be a data URL, which the content security policy refuses.
+    assetsInlineLimit: 0,
+  },
+})
+
+async function compress(folder: string): Promise<void> {
+  const names = await readdir(folder, { recursive: true })
+  for (const name of names.filter((each) => COMPRESSED.test(each))) {
+    const bytes = await readFile(join(folder, name))
+    await writeFile(join(folder, `${name}.br`), brotliCompressSync(bytes))
+    await writeFile(join(folder, `${name}.gz`), gzipSync(bytes, { level: 9 }))
+  }
+}
+
+await main()

@@ -1,0 +1,71 @@
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { findChromium } from './parts.ts'
+
+const BUILDER = new URL('../../scripts/build-app.ts', import.meta.url).pathname
+const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** A browser and the workspace app, built if it was stale. */
+export async function openBrowser(): Promise<Browser> {
+  const { status, stderr } = spawnSync(process.execPath, [BUILDER, '--if-stale'], { encoding: 'utf8' })
+  if (status !== 0) throw new Error(`The app could not be built: ${stderr}`)
+  const executablePath = findChromium()
+  if (!executablePath) throw new Error('Chromium is not installed.')
+  return chromium.launch({ executablePath, args: ['--no-sandbox'] })
+}
+
+type PageOptions = { width?: number; height?: number; theme?: 'light' | 'dark' }
+
+/** A page with its own cookies. Collects errors of scripts and refusals of the content security policy. */
+export async function openPage(browser: Browser, baseURL: string, options: PageOptions = {}) {
+  const { width = 1440, height = 900, theme = 'light' } = options
+  const context = await browser.newContext({ baseURL, viewport: { width, height }, colorScheme: theme })
+  const page = await context.newPage()
+  const errors: string[] = []
+  page.on('pageerror', (error) => errors.push(error.message))
+  page.on('console', (message) => {
+    if (/Content Security Policy/i.test(message.text())) errors.push(message.text())
+  })
+  return { page, context, errors, [Symbol.asyncDispose]: () => context.close() }
+}
+
+/** Signs in through the form and waits for the page behind it. */
+export async function signIn(page: Page, key: string, path = '/app'): Promise<void> {
+  await page.goto(path)
+  await page.getByLabel('Workspace key').fill(key)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('navigation', { name: 'Main' }).waitFor({ state: 'attached' })
+}
+
+type AxeResult = { violations: { id: string; help: string; nodes: { html: string; failureSummary: string }[] }[] }
+
+/** Lists the violations of accessibility rules in both themes. */
+export async function findViolations(page: Page): Promise<string[]> {
+  const found: string[] = []
+  for (const theme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme: theme })
+    const run = `${axeSource};axe.run(document, { resultTypes: ['violations'] })`
+    const { violations } = await evaluate<AxeResult>(page.context(), page, run)
+    for (const { id, nodes } of violations)
+      found.push(...nodes.map(({ html, failureSummary }) => `${theme}: ${id}: ${html}: ${failureSummary}`))
+  }
+  return found
+}
+
+/** Evaluates a script through the debugger, which the content security policy of the page does not restrict. */
+async function evaluate<T>(context: BrowserContext, page: Page, expression: string): Promise<T> {
+  const session = await context.newCDPSession(page)
+  try {
+    const { result, exceptionDetails } = await session.send('Runtime.evaluate', {
+      expression,
+      awaitPromise: true,
+      returnByValue: true,
+    })
+    if (exceptionDetails) throw new Error(exceptionDetails.text)
+    return result.value
+  } finally {
+    await session.detach()
+  }
+}

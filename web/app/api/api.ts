@@ -1,0 +1,56 @@
+import {
+  type CallInput,
+  type ClientOptions,
+  call,
+  ProblemReceived,
+  ServiceUnreachable,
+  streamEvents,
+} from '../../../src/platform/http/client.ts'
+import type { Endpoint, Params, Reply } from '../../../src/platform/http/endpoint.ts'
+import type { Session } from '../../../src/workspaces/schema.ts'
+
+/** Input of a call. The workspace of the session is added. */
+export type ApiInput<E extends Endpoint> = Omit<CallInput<E>, 'params'> & { params?: Omit<Params<E>, 'org'> }
+export type ApiBody<E extends Endpoint> = Reply<E>['body']
+export type EventEndpoint = Endpoint & { events: NonNullable<Endpoint['events']> }
+
+export type Api = ReturnType<typeof createApi>
+
+/** Creates the client of a signed-in browser. The cookie is sent by the browser, the CSRF token with every change. */
+export function createApi({ org, csrfToken }: Session) {
+  const options: ClientOptions = { ...ANONYMOUS, fetch: createFetch(csrfToken) }
+  const complete = <E extends Endpoint>(input: ApiInput<E>) =>
+    ({ ...input, params: { org, ...input.params } }) as unknown as CallInput<E>
+  return {
+    org,
+    async call<const E extends Endpoint>(endpoint: E, input: ApiInput<E> = {}): Promise<ApiBody<E>> {
+      const { body } = await call(options, endpoint, complete(input))
+      return body
+    },
+    stream<const E extends EventEndpoint>(
+      endpoint: E,
+      input: ApiInput<E>,
+      position: { signal: AbortSignal; lastId: string | undefined },
+    ) {
+      return streamEvents(options, endpoint, complete(input), position)
+    },
+  }
+}
+
+/** The client of a browser that has not signed in. */
+export const ANONYMOUS: ClientOptions = { url: globalThis.location.origin, key: undefined }
+
+const createFetch =
+  (csrfToken: string | null): typeof fetch =>
+  (target, init) => {
+    const headers = new Headers(init?.headers)
+    if (csrfToken !== null && init?.method !== 'GET') headers.set('x-csrf-token', csrfToken)
+    return fetch(target, { ...init, headers })
+  }
+
+/** Returns true if the session has ended and the reader must sign in again. */
+export const isSignedOut = (error: unknown): boolean => error instanceof ProblemReceived && error.problem.status === 401
+
+/** Returns true if the same request may succeed later. */
+export const isRetryable = (error: unknown): boolean =>
+  error instanceof ServiceUnreachable || (error instanceof ProblemReceived && error.problem.retryable)

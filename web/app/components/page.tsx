@@ -1,0 +1,79 @@
+import type { ReactNode } from 'react'
+
+type PageProps = {
+  title: string
+  /** Line above the title that says where the page belongs. */
+  crumbs?: ReactNode
+  /** Chips beside the title. */
+  state?: ReactNode
+  /** Buttons at the right. Leave out those that the session may not use. */
+  actions?: ReactNode
+  children: ReactNode
+}
+
+/** Frame of every page: where it belongs, title with state and actions, content. */
+export function Page({ title, crumbs, state, actions, children }: PageProps) {
+  return (
+    <main id="content" tabIndex={-1}>
+      <title>{`${title} · Assay`}</title>
+      <header className="page-head">
+        <div>
+          {crumbs && <p className="crumbs">{crumbs}</p>}
+          <div className="title-line">
+            <h1>{title}</h1>
+            {state}
+          </div>
+        </div>
+        {actions && <div className="actions">{actions}</div>}
+      </header>
+      {children}
+    </main>
+  )
+}
+
+type CardProps = { title?: string; actions?: ReactNode; className?: string; children: ReactNode }
+
+/** A surface with a heading. Cards are not nested. */
+export function Card({ title, actions, className, children }: CardProps) {
+  return (
+    <section className={className ? `card ${className}` : 'card'}>
+      {title && (
+        <header className="card-head">
+          <h2>{title}</h2>
+          {actions && <div className="actions">{actions}</div>}
+        </header>
+      )}
+      {children}
+    </section>
+  )
+}
+
+type FactProps = { label: string; value: ReactNode; note?: ReactNode; children?: ReactNode }
+
+/** An answer card: one number or name, and a note that qualifies it. */
+export function Fact({ label, value, note, children }: FactProps) {
+  return (
+    <section className="card fact">
+      <h2 className="label">{label}</h2>
+      <p className="value">{value}</p>
+      {note && <p className="note">{note}</p>}
+      {children}
+    </section>
+  )
+}
+
+type EmptyProps = { children: ReactNode; command?: string }
+
+/** An empty state: what will appear here, and the command that produces it. */
+export function Empty({ children, command }: EmptyProps) {
+  return (
+    <div className="empty">
+      <p>{children}</p>
+      {command && (
+        <pre>
+          <code>{command}</code>
+        </pre>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,22 @@
+import { RouterProvider } from '@tanstack/react-router'
+import { StrictMode } from 'react'
+import { createRoot } from 'react-dom/client'
+import '../assets/tokens.css'
+import './app.css'
+import { router } from './router.tsx'
+import { SessionGate } from './session/session.tsx'
+import { applyTheme } from './shell/theme.ts'
+
+applyTheme()
+// A page of an older build refers to files that a new build has replaced.
+addEventListener('vite:preloadError', () => location.reload())
+
+const container = document.getElementById('root')
+if (!container) throw new Error('The page has no element #root.')
+createRoot(container).render(
+  <StrictMode>
+    <SessionGate>
+      <RouterProvider router={router} />
+    </SessionGate>
+  </StrictMode>,
+)

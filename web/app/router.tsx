@@ -1,0 +1,53 @@
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  type ErrorComponentProps,
+  Link,
+  lazyRouteComponent,
+} from '@tanstack/react-router'
+import { Page } from './components/page.tsx'
+import { ProblemNote } from './components/problem-note.tsx'
+import { Shell } from './shell/shell.tsx'
+
+const root = createRootRoute({ component: Shell, notFoundComponent: NotFoundPage })
+const at = () => root
+
+const overview = createRoute({
+  getParentRoute: at,
+  path: '/',
+  component: lazyRouteComponent(() => import('./overview/overview-page.tsx'), 'OverviewPage'),
+})
+
+/** Pages of the app. Each is loaded when it is first opened. */
+export const router = createRouter({
+  routeTree: root.addChildren([overview]),
+  basepath: '/app',
+  defaultPreload: 'intent',
+  scrollRestoration: true,
+  defaultErrorComponent: FailedPage,
+})
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: typeof router
+  }
+}
+
+function NotFoundPage() {
+  return (
+    <Page title="Page not found">
+      <p>
+        The address may be misspelled. <Link to="/">Go to the overview</Link>
+      </p>
+    </Page>
+  )
+}
+
+function FailedPage({ error, reset }: ErrorComponentProps) {
+  return (
+    <Page title="This page has failed">
+      <ProblemNote error={error} onRetry={reset} />
+    </Page>
+  )
+}

@@ -1,0 +1,91 @@
+import { useNavigate } from '@tanstack/react-router'
+import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
+import { useSignOut } from '../session/session.tsx'
+import { NAVIGATION } from './navigation.ts'
+import { useTheme } from './theme.ts'
+
+type PaletteCommand = { label: string; run: () => void }
+
+/** Lists every page and command. Typing filters the list, arrow keys select, Enter runs. */
+export function CommandPalette({ onClose }: { onClose: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const [text, setText] = useState('')
+  const [selected, setSelected] = useState(0)
+  const commands = filterCommands(useCommands(), text)
+  useEffect(() => dialog.current?.showModal(), [])
+
+  const run = (command: PaletteCommand | undefined) => {
+    if (!command) return
+    onClose()
+    command.run()
+  }
+  const press = (event: KeyboardEvent) => {
+    if (event.key === 'Enter') return run(commands[selected])
+    const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0
+    if (step === 0 || commands.length === 0) return
+    event.preventDefault()
+    setSelected((selected + step + commands.length) % commands.length)
+  }
+
+  return (
+    <dialog ref={dialog} className="palette" aria-label="Search or jump" onClose={onClose}>
+      <input
+        role="combobox"
+        aria-expanded="true"
+        aria-controls="palette-list"
+        aria-activedescendant={commands.length > 0 ? `palette-${selected}` : undefined}
+        aria-label="Page or command"
+        placeholder="Page or command"
+        value={text}
+        onKeyDown={press}
+        onChange={({ target }) => {
+          setText(target.value)
+          setSelected(0)
+        }}
+      />
+      <CommandList commands={commands} selected={selected} onRun={run} />
+    </dialog>
+  )
+}
+
+type CommandListProps = {
+  commands: readonly PaletteCommand[]
+  selected: number
+  onRun: (command: PaletteCommand) => void
+}
+
+/** Options of the combobox. The input keeps the focus; options are only clicked. */
+const CommandList = ({ commands, selected, onRun }: CommandListProps) => (
+  <div id="palette-list" role="listbox" aria-label="Pages and commands" tabIndex={-1}>
+    {commands.map((command, index) => (
+      <div
+        key={command.label}
+        id={`palette-${index}`}
+        role="option"
+        tabIndex={-1}
+        aria-selected={index === selected}
+        onClick={() => onRun(command)}
+        onKeyDown={() => {}}
+      >
+        {command.label}
+      </div>
+    ))}
+    {commands.length === 0 && <p className="muted">No page or command matches.</p>}
+  </div>
+)
+
+const filterCommands = (commands: readonly PaletteCommand[], text: string): PaletteCommand[] => {
+  const words = text.toLowerCase().split(/\s+/)
+  return commands.filter(({ label }) => words.every((word) => label.toLowerCase().includes(word)))
+}
+
+function useCommands(): PaletteCommand[] {
+  const navigate = useNavigate()
+  const signOut = useSignOut()
+  const [, nextTheme] = useTheme()
+  return [
+    ...NAVIGATION.map(({ label, link }) => ({ label, run: () => void navigate(link) })),
+    { label: 'Switch theme', run: nextTheme },
+    { label: 'Sign out', run: () => void signOut() },
+  ]
+}

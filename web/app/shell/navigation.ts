@@ -1,0 +1,4 @@
+import { linkOptions } from '@tanstack/react-router'
+
+/** Pages that the navigation and the command palette list, in their order. */
+export const NAVIGATION = [{ group: 'Work', label: 'Overview', link: linkOptions({ to: '/' }) }] as const

@@ -1,0 +1,106 @@
+import { Link, Outlet, useRouterState } from '@tanstack/react-router'
+import { useEffect, useState } from 'react'
+import { useSession, useSignOut } from '../session/session.tsx'
+import { CommandPalette } from './command-palette.tsx'
+import { NAVIGATION } from './navigation.ts'
+import { useTheme } from './theme.ts'
+
+/** Frame of the app: navigation at the side, or above the page on a phone. */
+export function Shell() {
+  const [isPaletteOpen, setPaletteOpen] = useState(false)
+  useShortcut('k', () => setPaletteOpen(true))
+  return (
+    <>
+      <a className="skip" href="#content">
+        Skip to content
+      </a>
+      <div className="shell">
+        <Sidebar onSearch={() => setPaletteOpen(true)} />
+        <div className="page">
+          <Outlet />
+        </div>
+      </div>
+      {isPaletteOpen && <CommandPalette onClose={() => setPaletteOpen(false)} />}
+    </>
+  )
+}
+
+function Sidebar({ onSearch }: { onSearch: () => void }) {
+  const [isOpen, setOpen] = useState(false)
+  const path = useRouterState({ select: ({ location }) => location.pathname })
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another page closes the menu of a phone
+  useEffect(() => setOpen(false), [path])
+  return (
+    <header className="sidebar">
+      <div className="sidebar-top">
+        <Link to="/" className="brand">
+          Assay
+        </Link>
+        <button type="button" className="button menu-button" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+          Menu
+        </button>
+      </div>
+      <div className={isOpen ? 'sidebar-body open' : 'sidebar-body'}>
+        <button type="button" className="search-button" onClick={onSearch}>
+          <span>Search or jump…</span> <kbd>{MODIFIER}K</kbd>
+        </button>
+        <Navigation />
+        <SessionNote />
+      </div>
+    </header>
+  )
+}
+
+function Navigation() {
+  const groups = Map.groupBy(NAVIGATION, ({ group }) => group)
+  return (
+    <nav aria-label="Main">
+      {[...groups].map(([group, entries]) => (
+        <ul key={group} aria-label={group}>
+          {entries.map(({ label, link }) => (
+            <li key={label}>
+              <Link {...link} activeOptions={{ exact: link.to === '/' }}>
+                {label}
+              </Link>
+            </li>
+          ))}
+        </ul>
+      ))}
+    </nav>
+  )
+}
+
+function SessionNote() {
+  const { org, permission } = useSession()
+  const signOut = useSignOut()
+  const [theme, nextTheme] = useTheme()
+  return (
+    <div className="session-note small">
+      <p className="muted">
+        {org} · {permission} key
+      </p>
+      <button type="button" className="link-button" onClick={nextTheme}>
+        Theme: {theme}
+      </button>
+      <button type="button" className="link-button" onClick={() => void signOut()}>
+        Sign out
+      </button>
+    </div>
+  )
+}
+
+const isApple = /Mac|iPhone|iPad/.test(navigator.userAgent)
+const MODIFIER = isApple ? '⌘' : 'Ctrl '
+
+/** Calls `onPress` for Ctrl or Command with a letter. */
+function useShortcut(letter: string, onPress: () => void): void {
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      if (event.key !== letter || !(event.metaKey || event.ctrlKey)) return
+      event.preventDefault()
+      onPress()
+    }
+    addEventListener('keydown', press)
+    return () => removeEventListener('keydown', press)
+  })
+}
