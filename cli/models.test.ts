@@ -46,7 +46,7 @@ test('a model is added, shown, repriced and removed', async () => {
   expect(await add('custom/house', ...flags)).toMatchObject({
     code: 0,
     out: 'custom/house\n',
-    err: 'Added house-v2.\n',
+    err: 'Added house-v2.\nIts key: assay credentials add model custom/house --name key\n',
   })
   expect((await add('custom/house', ...flags)).err).toBe('house-v2 already exists, unchanged.\n')
   expect((await run(['list'])).out).toMatch(/\ncustom\/house +house-v2 +openai-chat +low,high +0\.5 +2 +\d/)
@@ -76,11 +76,32 @@ test('only custom models can be removed', async () => {
   expect(await run(['remove', 'reference'])).toMatchObject({ code: 2 })
 })
 
-test('a model of a private host is refused with the way that there is', async () => {
-  const wish = '--name house --protocol openai-chat --base-url http://127.0.0.1:9 --input 1 --output 1'
-  const { code, err } = await run(['add', 'custom/house.2', ...wish.split(' ')])
+test('a model server on this machine takes one short command, and is called without a key', async () => {
+  const added = await run(['add', 'custom/qwen3', '--base-url', 'http://127.0.0.1:11434/v1'])
+  expect(added).toMatchObject({ code: 0, out: 'custom/qwen3\n' })
+  expect(added.err).toContain('It is called without a key.')
+  const { models } = listModels.answers[200].parse(JSON.parse((await run(['list', '--json'])).out))
+  expect(models[0]).toMatchObject({ name: 'qwen3', protocol: 'openai-chat', prices: { input: 0, output: 0 } })
+  const listed = await assay(['credentials', 'list'], { env: { ASSAY_URL: service.url, ASSAY_KEY: key } })
+  expect(listed.out).toMatch(/model +custom\/qwen3 +No key +stored/)
+})
+
+test('the key of a model comes from a variable and is stored as a credential', async () => {
+  const flags = ['--base-url', 'http://127.0.0.1:8000/v1', '--key-env', 'VLLM_KEY']
+  expect((await run(['add', 'custom/vllm', ...flags])).err).toContain('VLLM_KEY in --key-env is not set')
+  const env = { ASSAY_URL: service.url, ASSAY_KEY: key, VLLM_KEY: 'my-vllm-key-1' }
+  const added = await assay(['models', 'add', 'custom/vllm', ...flags], { env })
+  expect(added).toMatchObject({ code: 0, err: expect.stringContaining('Its key is stored.') })
+})
+
+test('an address in another private network is refused with the setting that allows it', async () => {
+  const flags = '--base-url http://10.0.0.7:8000/v1'
+  const { code, err } = await run(['add', 'custom/house.2', ...flags.split(' ')])
   expect(code).toBe(1)
-  expect(err).toMatch(/^error: --base-url: must be an https address .* ASSAY_GATEWAY_UPSTREAM_CUSTOM_HOUSE_2 set to/)
+  expect(err).toMatch(/^error: --base-url: must be an address in a network that ASSAY_MODEL_NETWORKS allows/)
+  expect((await run(['add', 'custom/paid', '--base-url', 'https://models.example.com/v1'])).err).toContain(
+    '--input is missing',
+  )
 })
 
 test('the catalog lists what everybody can compare, without a service; the list of one’s own names it', async () => {

@@ -7,7 +7,7 @@ import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { addBodiesCommand } from './models-bodies.ts'
 import { addCatalogCommand } from './models-catalog.ts'
-import { listAll, openService } from './service.ts'
+import { listAll, openService, type Service } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { moment, printTable } from './table.ts'
 
@@ -15,14 +15,17 @@ type ModelProtocol = (typeof PROTOCOLS)[number]
 type ModelLevel = (typeof LEVELS)[number]
 
 type AddModelFlags = {
-  name: string
+  name?: string
   label?: string
   protocol: ModelProtocol
   baseUrl: string
   levels: string
   defaultLevel?: string
-  input: string
-  output: string
+  input?: string
+  output?: string
+  contextTokens?: string
+  outputTokens?: string
+  keyEnv?: string
   cacheRead?: string
   cacheWrite?: string
 }
@@ -44,21 +47,23 @@ export function addModelsCommands(assay: Command, shell: Shell): void {
       .command('add')
       .description('Add a custom model or update its prices. Its key is a credential of the provider custom/<name>')
       .argument('<catalog-id>', 'custom/ and a new name; names cannot be reused')
-      .requiredOption('--name <name>', "Provider's name of the model")
+      .option('--name <name>', "Provider's name of the model (default: as after custom/)")
       .option('--label <label>', 'as people call it (default: its name)')
       .addOption(
-        new Option('--protocol <protocol>', 'Protocol of the model API')
-          .choices([...PROTOCOLS])
-          .makeOptionMandatory(true),
+        new Option('--protocol <protocol>', 'Protocol of the model API').choices([...PROTOCOLS]).default('openai-chat'),
       )
-      .requiredOption('--base-url <url>', 'Base URL of the API')
+      .requiredOption('--base-url <url>', 'Base URL of the API, for example http://127.0.0.1:11434/v1')
+      .option('--key-env <variable>', 'Store the key in this environment variable as a credential of the model')
       .option('--levels <levels>', `Supported levels, comma-separated: ${LEVELS.join(', ')}`, 'none')
       .option('--default-level <level>', 'Default level (default: the first)')
-      .requiredOption('--input <usd>', 'Price per million input tokens')
-      .requiredOption('--output <usd>', 'Price per million output tokens')
+      .option('--input <usd>', 'Price per million input tokens (default: 0 for http addresses, else required)')
+      .option('--output <usd>', 'Price per million output tokens (default: as for --input)')
+      .option('--context-tokens <number>', 'Maximum number of input tokens')
+      .option('--output-tokens <number>', 'Maximum number of output tokens')
       .option('--cache-read <usd>', 'Price per million tokens read from the cache (default: as input)')
       .option('--cache-write <usd>', 'Price per million tokens written to the cache (default: as input)')
       .action((catalogId: string, flags: AddModelFlags, command: Command) => add(shell, command, flags, catalogId)),
+    'assay models add custom/qwen3 --base-url http://127.0.0.1:11434/v1',
     'assay models add custom/house --name house-v2 --protocol openai-chat --base-url https://models.example.com/v1 --levels none,low,high --input 0.5 --output 2',
   )
   withExample(
@@ -97,31 +102,70 @@ async function list(shell: Shell, command: Command): Promise<void> {
 }
 
 async function add(shell: Shell, command: Command, flags: AddModelFlags, catalogId: string): Promise<void> {
-  const { name, label = name, protocol, baseUrl, cacheRead, cacheWrite } = flags
+  const body = toNewModel(flags, catalogId)
+  const key = readKey(shell, flags)
+  const service = await openService(shell, command)
+  const { status, body: model } = await call(service, (await contract()).addModel, {
+    params: { org: service.org },
+    body,
+  })
+  const credential = await storeKey(service, model, key)
+  if (service.json) return printJson(shell, model)
+  note(shell, status === 201 ? `Added ${model.label}.` : `${model.label} already exists, unchanged.`)
+  if (credential !== undefined && status === 201) note(shell, credential)
+  print(shell, model.catalogId)
+}
+
+function toNewModel(flags: AddModelFlags, catalogId: string) {
+  const { name = catalogId.replace(/^custom\//, ''), label = name, protocol, baseUrl, cacheRead, cacheWrite } = flags
   const reasoningLevels = flags.levels.split(',').map(levelNamed)
   const [first = 'none'] = reasoningLevels
-  const service = await openService(shell, command)
-  const { status, body } = await call(service, (await contract()).addModel, {
-    params: { org: service.org },
-    body: {
-      catalogId,
-      name,
-      label,
-      protocol,
-      baseUrl,
-      reasoningLevels,
-      defaultReasoningLevel: flags.defaultLevel === undefined ? first : levelNamed(flags.defaultLevel),
-      prices: {
-        input: price('--input', flags.input),
-        output: price('--output', flags.output),
-        cacheRead: cacheRead !== undefined ? price('--cache-read', cacheRead) : undefined,
-        cacheWrite: cacheWrite !== undefined ? price('--cache-write', cacheWrite) : undefined,
-      },
+  const isFree = isPlainHttp(baseUrl)
+  return {
+    catalogId,
+    name,
+    label,
+    protocol,
+    baseUrl,
+    reasoningLevels,
+    defaultReasoningLevel: flags.defaultLevel === undefined ? first : levelNamed(flags.defaultLevel),
+    contextTokens: tokens('--context-tokens', flags.contextTokens),
+    outputTokens: tokens('--output-tokens', flags.outputTokens),
+    prices: {
+      input: price('--input', flags.input ?? (isFree ? '0' : undefined)),
+      output: price('--output', flags.output ?? (isFree ? '0' : undefined)),
+      cacheRead: cacheRead !== undefined ? price('--cache-read', cacheRead) : undefined,
+      cacheWrite: cacheWrite !== undefined ? price('--cache-write', cacheWrite) : undefined,
     },
-  })
-  if (service.json) return printJson(shell, body)
-  note(shell, status === 201 ? `Added ${body.label}.` : `${body.label} already exists, unchanged.`)
-  print(shell, body.catalogId)
+  }
+}
+
+/** Plain http is only accepted for model servers in private networks. Those seldom bill tokens or check keys. */
+const isPlainHttp = (baseUrl: string): boolean => baseUrl.startsWith('http://')
+
+/** Stored for servers that need no key, because a model is selected together with a credential. */
+const NO_KEY = 'none'
+
+/** Returns the key to store with the model, or undefined if it is added as a credential later. */
+function readKey({ env }: Shell, { keyEnv, baseUrl }: AddModelFlags): string | undefined {
+  if (keyEnv === undefined) return isPlainHttp(baseUrl) ? NO_KEY : undefined
+  const key = env[keyEnv]
+  if (!key) throw new WrongUse(`The variable ${keyEnv} in --key-env is not set.`)
+  return key
+}
+
+/** Stores the key unless the model has a credential already. Returns a note for the user. */
+async function storeKey(service: Service, { catalogId }: CustomModel, apiKey: string | undefined) {
+  const byHand = `Its key: assay credentials add model ${catalogId} --name key`
+  if (apiKey === undefined) return byHand
+  const { createCredential, listCredentials } = await import('../src/credentials/schema.ts')
+  const params = { org: service.org }
+  const { body } = await call(service, listCredentials, { params })
+  if (body.credentials.some(({ kind, provider }) => kind === 'model' && provider === catalogId)) return undefined
+  const name = apiKey === NO_KEY ? 'No key' : 'Key'
+  const credential = { kind: 'model' as const, provider: catalogId, name, secret: { apiKey } }
+  await call(service, createCredential, { params, body: credential })
+  return apiKey === NO_KEY ? 'It is called without a key. If it needs one, use --key-env.' : 'Its key is stored.'
 }
 
 function levelNamed(text: string): ModelLevel {
@@ -130,7 +174,13 @@ function levelNamed(text: string): ModelLevel {
   throw new WrongUse(`Unknown level ${text}. Available: ${LEVELS.join(', ')}.`)
 }
 
-function price(flag: string, text: string): number {
+function tokens(flag: string, text: string | undefined): number | undefined {
+  if (text === undefined || /^[1-9]\d{0,8}$/.test(text)) return text === undefined ? undefined : Number(text)
+  throw new WrongUse(`${flag} must be a number of tokens.`)
+}
+
+function price(flag: string, text: string | undefined): number {
+  if (text === undefined) throw new WrongUse(`${flag} is missing. Give the price in USD per million tokens, or 0.`)
   if (/^\d+(\.\d+)?$/.test(text)) return Number(text)
   throw new WrongUse(`${flag} must be a price in USD per million tokens, for example 0.5.`)
 }

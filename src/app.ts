@@ -71,7 +71,10 @@ export const routeGroups = (services: Services): { name: string; routes: Route[]
     }),
   },
   { name: 'Credentials', routes: credentialRoutes(toCredentialDeps(services)) },
-  { name: 'Models', routes: modelRoutes({ isModelInUse: isModelInUseAnywhere }) },
+  {
+    name: 'Models',
+    routes: modelRoutes({ isModelInUse: isModelInUseAnywhere, findModelTrust: services.credentials.findModelTrust }),
+  },
   { name: 'Harnesses', routes: harnessRoutes({ isHarnessInUse, blobs: services.blobs }) },
   { name: 'Gateway', routes: gatewayRoutes({ blobs: services.blobs }) },
   { name: 'Repositories', routes: repositoryRoutes(toRepositoryDeps(services)) },

@@ -14,6 +14,16 @@ test('without any setting the defaults hold', () => {
   expect(readConfig({ ASSAY_PORT: '' }).port).toBe(4000)
 })
 
+test('model servers on the machine itself are for its owner, while the API listens on no other address', () => {
+  const networks = (environment: Record<string, string>) => [...readConfig(environment).modelNetworks]
+  expect(networks({})).toMatchObject([['local', [{ address: '127.0.0.0' }, { address: '::1' }]]])
+  expect(networks({ ASSAY_HOST: '0.0.0.0' })).toEqual([])
+  expect(networks({ ASSAY_MODEL_NETWORKS: 'off' })).toEqual([])
+  expect(networks({ ASSAY_HOST: '0.0.0.0', ASSAY_MODEL_NETWORKS: 'Lab=10.0.0.0/8' })).toMatchObject([
+    ['lab', [{ address: '10.0.0.0', prefixLength: 8 }]],
+  ])
+})
+
 test.each([
   ['ASSAY_PORT', 'abc'],
   ['ASSAY_PORT', '65536'],
@@ -32,6 +42,9 @@ test.each([
   ['ASSAY_OPERATOR_KEY', 'short'],
   ['ASSAY_OPERATOR_KEY', 'a'.repeat(40)],
   ['ASSAY_CREDENTIAL_STORAGE', 'maybe'],
+  ['ASSAY_MODEL_NETWORKS', 'on'],
+  ['ASSAY_MODEL_NETWORKS', 'local=nowhere'],
+  ['ASSAY_MODEL_NETWORKS', 'local=10.0.0.0/8,'],
   ['ASSAY_RATE_LIMIT', '0'],
   ['ASSAY_WORKER_SLOTS', '0'],
   ['ASSAY_SANDBOXES', 'lokal'],

@@ -1,6 +1,7 @@
 import { availableParallelism, totalmem } from 'node:os'
 import { isAbsolute, resolve } from 'node:path'
 import { z } from 'zod'
+import type { ModelNetworks } from './catalog/model-networks.ts'
 import { findSandboxChoice, sandboxChoices } from './catalog/sandboxes.ts'
 import { isRegistryName, type RegistrySettings } from './harbor/registries/open-registries.ts'
 import { type AddressRange, parseAddressRange } from './platform/http/client-address.ts'
@@ -52,6 +53,14 @@ const Settings = z.object({
     .string()
     .regex(/^[\w.-]+=[\w.-]+(,[\w.-]+=[\w.-]+)*$/, 'must list owner=org, with commas')
     .transform((text) => new Map(text.split(',').map((pair) => ownerAndLogin(pair.toLowerCase()))))
+    .optional(),
+  ASSAY_MODEL_NETWORKS: z
+    .string()
+    .transform(parseModelNetworks)
+    .refine(
+      (networks) => networks !== undefined,
+      'must be off, or list workspace=range such as local=10.0.0.0/8, with commas',
+    )
     .optional(),
   ASSAY_BOOTSTRAP_KEY: z.string().refine(isKey, 'must be a key as `assay keys generate` prints it').optional(),
   ASSAY_OPERATOR_KEY: z
@@ -120,6 +129,8 @@ export type Config = {
   gateway: { url: string | undefined; host: string; port: number | undefined }
   /** Owner under which each workspace publishes plain git repositories, by logins. */
   publicOwners: ReadonlyMap<string, string> | undefined
+  /** Private networks in which custom models of a workspace may run, by its login. */
+  modelNetworks: ModelNetworks
   bootstrapKey: string | undefined
   operatorKey: string | undefined
   secretKey: string | undefined
@@ -187,6 +198,7 @@ export function readConfig(environment: ConfigEnvironment): Config {
       port: settings.ASSAY_GATEWAY_PORT,
     },
     publicOwners: settings.ASSAY_PUBLIC_OWNERS,
+    modelNetworks: settings.ASSAY_MODEL_NETWORKS ?? defaultModelNetworks(settings.ASSAY_HOST),
     bootstrapKey: settings.ASSAY_BOOTSTRAP_KEY,
     operatorKey: settings.ASSAY_OPERATOR_KEY,
     secretKey: settings.ASSAY_SECRET_KEY,
@@ -228,6 +240,29 @@ function readUpstreams(given: ConfigEnvironment): Record<string, string> {
 }
 
 const sentence = (issue: z.core.$ZodIssue): string => `${issue.path.join('.')} ${issue.message}.`
+
+/** Parses `workspace=range,…`. Returns undefined if any part is invalid. */
+function parseModelNetworks(text: string): ModelNetworks | undefined {
+  if (text === 'off') return new Map()
+  const networks = new Map<string, AddressRange[]>()
+  for (const pair of text.split(',')) {
+    const [login = '', range = '', ...rest] = pair.trim().toLowerCase().split('=')
+    const parsed = parseAddressRange(range)
+    if (!/^[a-z0-9][\w.-]*$/.test(login) || !parsed || rest.length > 0) return undefined
+    networks.set(login, [...(networks.get(login) ?? []), parsed])
+  }
+  return networks
+}
+
+/**
+ * The owner of a machine may use model servers on it: an API that listens on a loopback address only serves programs of
+ * the same machine, and `local` is the workspace of its owner.
+ */
+function defaultModelNetworks(host: string): ModelNetworks {
+  if (!['127.0.0.1', '::1', 'localhost'].includes(host)) return new Map()
+  const loopback = ['127.0.0.0/8', '::1'].flatMap((range) => parseAddressRange(range) ?? [])
+  return new Map([['local', loopback]])
+}
 
 function ownerAndLogin(pair: string): [string, string] {
   const [owner = '', login = ''] = pair.split('=')

@@ -5,6 +5,7 @@ import { gatewayCounters } from './gateway/counters.ts'
 import { type Gateway, type ListenAddress, startGateway } from './gateway/gateway.ts'
 import type { Grant, Terms } from './gateway/ledger.ts'
 import type { GatewayOptions } from './gateway/options.ts'
+import type { Trust } from './platform/outbound/outbound.ts'
 import { createOpenStream } from './platform/outbound/stream.ts'
 import type { Services } from './services.ts'
 import { createOperatorKeyTest } from './workspaces/authenticate.ts'
@@ -29,7 +30,8 @@ const toGatewayDeps = ({
   blobs,
   openStream: createOpenStream(),
   openKey: async (grant) => selectKey(grant, await openSecret(credentials, grant.workspaceId, grant.credentialId)),
-  findUpstream: (terms) => resolveUpstream(terms, config.upstreams),
+  findUpstream: async (terms, _, workspaceId) =>
+    resolveUpstream(terms, config.upstreams, await credentials.findModelTrust(workspaceId)),
   log,
   isFit,
   counters: gatewayCounters(metrics),
@@ -41,10 +43,10 @@ function selectKey({ terms }: Grant, opened: OpenedSecret | undefined): string |
   return opened?.kind === 'model' && opened.provider === terms.provider ? opened.secret.apiKey : undefined
 }
 
-/** Returns the operator's address of a provider, or its own. Addresses from a workspace are untrusted. */
-export function resolveUpstream({ provider, baseUrl }: Terms, upstreams: Record<string, string>) {
+/** Returns the operator's address of a provider, or its own. `trust` applies to addresses of custom models. */
+export function resolveUpstream({ provider, baseUrl }: Terms, upstreams: Record<string, string>, trust: Trust) {
   const own = findUpstream(upstreams, provider)
-  if (own === undefined && baseUrl !== null) return { url: baseUrl, trust: 'client' as const }
+  if (own === undefined && baseUrl !== null) return { url: baseUrl, trust }
   const url = own ?? findModelUrl(provider)
   if (url === undefined) throw new Error(`Unknown model provider ${provider}.`)
   return { url, trust: 'operator' as const }

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { sandboxValidator, type Validator } from './batches/validator.ts'
 import type { TestableSandbox } from './catalog/capabilities.ts'
 import { listCustomProviders } from './catalog/custom-models.ts'
+import { createModelTrustLookup } from './catalog/model-networks.ts'
 import { sandboxChoices } from './catalog/sandboxes.ts'
 import { type ComparisonEvents, createComparisonEvents } from './comparisons/events.ts'
 import { createStatisticsCache, type StatisticsCache } from './comparisons/statistics/statistics.ts'
@@ -18,7 +19,7 @@ import type { Registry } from './harbor/registries/registry.ts'
 import { bundlesFolder } from './harnesses/bundles/bundle.ts'
 import type { Blobs } from './platform/blobs/blob.ts'
 import { openBlobs } from './platform/blobs/blobs.ts'
-import type { Database } from './platform/db/db.ts'
+import type { Database, Db } from './platform/db/db.ts'
 import type { Log } from './platform/log.ts'
 import { createMetrics, type Metrics } from './platform/metrics.ts'
 import { createOutbound, type Outbound } from './platform/outbound/outbound.ts'
@@ -165,5 +166,14 @@ export const toCredentialDeps = ({
   environment: config.environment,
   upstreams: config.upstreams,
   outbound,
-  customProviders: listCustomProviders,
+  ...toCustomProviderDeps(database, config),
 })
+
+function toCustomProviderDeps({ db }: Database, { modelNetworks }: Config) {
+  const findModelTrust = createModelTrustLookup(db, modelNetworks)
+  return {
+    findModelTrust,
+    customProviders: async (tx: Db, workspaceId: string) =>
+      listCustomProviders(tx, workspaceId, await findModelTrust(workspaceId)),
+  }
+}

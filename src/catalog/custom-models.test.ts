@@ -17,6 +17,7 @@ beforeAll(async () => {
 afterAll(async () => app[Symbol.asyncDispose]())
 
 let made = 0
+let guarded: { key: string; login: string } | undefined
 const wish = (over: object = {}): z.input<typeof NewModel> => ({
   catalogId: `custom/model-${++made}`,
   name: 'model-v1',
@@ -114,10 +115,41 @@ describe('adding', () => {
     ['https://user:pass@models.example.com/v1', 'credentials_in_url'],
     ['https://models.example.com:22/v1', 'port_not_allowed'],
   ])('an address that is not a public one is refused: %s', async (baseUrl, code) => {
-    expect(await add(wish({ baseUrl }))).toMatchObject({
+    guarded ??= await app.otherWorkspace('guarded')
+    const { key, login } = guarded
+    expect(await app.call(addModel, { key, params: { org: login }, body: wish({ baseUrl }) })).toMatchObject({
       status: 422,
       body: { errors: [{ pointer: '/baseUrl', code }] },
     })
+  })
+
+  test.each([
+    ['http://127.0.0.1:11434/v1', undefined],
+    ['http://localhost:11434/v1', undefined],
+    ['http://[::1]:8080/v1', undefined],
+    ['https://models.example.com/v1', undefined],
+    ['http://10.0.0.7:8000/v1', 'host_not_public'],
+    ['http://169.254.169.254/latest', 'host_not_public'],
+    ['http://user:pass@127.0.0.1:8000/v1', 'credentials_in_url'],
+    ['http://127.0.0.1:22/v1', 'port_not_allowed'],
+  ])('the owner of the machine may use model servers on it, and no others: %s', async (baseUrl, code) => {
+    const added = await add(wish({ baseUrl }))
+    if (code === undefined) expect(added.status).toBe(201)
+    else expect(added).toMatchObject({ status: 422, body: { errors: [{ pointer: '/baseUrl', code }] } })
+  })
+
+  test('the operator allows networks for chosen workspaces, or none', async () => {
+    await using chosen = await testApp({ ASSAY_MODEL_NETWORKS: 'Team=10.0.0.0/8,team=192.168.7.7' })
+    const team = await chosen.otherWorkspace('team')
+    const addFor = (key: string, org: string, baseUrl: string) =>
+      chosen.call(addModel, { key, params: { org }, body: wish({ baseUrl }) })
+    expect((await addFor(team.key, team.login, 'http://10.1.2.3:8000/v1')).status).toBe(201)
+    expect((await addFor(team.key, team.login, 'http://192.168.7.7:8000/v1')).status).toBe(201)
+    expect((await addFor(team.key, team.login, 'http://127.0.0.1:8000/v1')).status).toBe(422)
+    expect((await addFor(chosen.adminKey, 'local', 'http://127.0.0.1:8000/v1')).status).toBe(422)
+    await using none = await testApp({ ASSAY_MODEL_NETWORKS: 'off' })
+    const refused = await none.call(addModel, { body: wish({ baseUrl: 'http://127.0.0.1:8000/v1' }) })
+    expect(refused).toMatchObject({ status: 422, body: { errors: [{ code: 'scheme_not_allowed' }] } })
   })
 
   test.each([

@@ -4,7 +4,7 @@ import type { Level, Protocol, WireLevel } from '../harnesses/model-access.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { type Page, toPage } from '../platform/http/page.ts'
 import { newId } from '../platform/ids.ts'
-import { refuseUrl } from '../platform/outbound/outbound.ts'
+import { refuseUrl, type Trust } from '../platform/outbound/outbound.ts'
 import { invalidRequest, notFound, Problem } from '../platform/problem.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'
 import type { Model } from './model.ts'
@@ -22,6 +22,8 @@ function toCustomWireLevel(protocol: Protocol, level: Level, all: readonly Level
 }
 
 export type CustomModelDeps = {
+  /** Returns how far addresses that a workspace gives are trusted. */
+  findModelTrust: (workspaceId: string) => Promise<Trust>
   /** Returns whether unfinished work uses the model. */
   isModelInUse: (db: Db, workspaceId: string, catalogId: string) => Promise<boolean>
 }
@@ -31,8 +33,9 @@ export async function addModel(
   db: Db,
   by: AuditActor,
   input: NewModel,
+  trust: Trust,
 ): Promise<{ kind: 'added' | 'same'; model: CustomModel }> {
-  requireValid(input)
+  requireValid(input, trust)
   return transact(db, async (tx) => {
     await rows.lockSlug(tx, by.workspaceId, toSlug(input.catalogId))
     const before = await rows.findModelRow(tx, by.workspaceId, toSlug(input.catalogId))
@@ -52,7 +55,7 @@ export async function listModelPage(db: Db, workspaceId: string, page: Page) {
 }
 
 export async function removeModel(
-  { isModelInUse }: CustomModelDeps,
+  { isModelInUse }: Pick<CustomModelDeps, 'isModelInUse'>,
   db: Db,
   by: AuditActor,
   catalogId: string,
@@ -85,11 +88,13 @@ export async function findCustomModel(
 }
 
 /** Lists the providers of custom models, each of which can have credentials. */
-export async function listCustomProviders(db: Db, workspaceId: string): Promise<ProviderDefinition[]> {
+export async function listCustomProviders(db: Db, workspaceId: string, trust: Trust): Promise<ProviderDefinition[]> {
   const found = await rows.listModelRows(db, workspaceId, { limit: MODELS_MAX })
   return found
     .map(toCustomModel)
-    .map(({ catalogId, protocol, baseUrl }) => ownModelProvider({ provider: catalogId, baseUrl, ...PROBES[protocol] }))
+    .map(({ catalogId, protocol, baseUrl }) =>
+      ownModelProvider({ provider: catalogId, baseUrl, trust, ...PROBES[protocol] }),
+    )
 }
 
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
@@ -108,10 +113,10 @@ const PROBES = {
 const PREFIX = 'custom/'
 const toSlug = (catalogId: string): string => catalogId.slice(PREFIX.length)
 
-function requireValid({ catalogId, baseUrl, reasoningLevels, defaultReasoningLevel }: NewModel): void {
-  const refusal = refuseUrl(baseUrl, 'client')
+function requireValid({ catalogId, baseUrl, reasoningLevels, defaultReasoningLevel }: NewModel, trust: Trust): void {
+  const refusal = refuseUrl(baseUrl, trust)
   const errors = [
-    ...(refusal ? [{ pointer: '/baseUrl', code: refusal, message: publicOnly(catalogId) }] : []),
+    ...(refusal ? [{ pointer: '/baseUrl', code: refusal, message: explainAddress(catalogId, trust) }] : []),
     ...(new Set(reasoningLevels).size < reasoningLevels.length
       ? [{ pointer: '/reasoningLevels', code: 'duplicate_level', message: 'must not repeat a level' }]
       : []),
@@ -122,9 +127,11 @@ function requireValid({ catalogId, baseUrl, reasoningLevels, defaultReasoningLev
   if (errors[0]) throw new Problem(invalidRequest, `${errors[0].pointer}: ${errors[0].message}`, { errors })
 }
 
-/** Explains the rule for addresses: private hosts must be set by the operator. */
-const publicOnly = (catalogId: string): string =>
-  `must be an https address of a public host, in the form that a URL parser returns. Of a private host, give any such address here, and start the service with ASSAY_GATEWAY_UPSTREAM_${catalogId.toUpperCase().replaceAll(/[^A-Z0-9]/g, '_')} set to the real one.`
+/** Explains the rule for addresses, and the setting with which the operator allows others. */
+const explainAddress = (catalogId: string, trust: Trust): string =>
+  typeof trust === 'object'
+    ? 'must be an address in a network that ASSAY_MODEL_NETWORKS allows for this workspace, or an https address of a public host, without a user name, and in the form that a URL parser returns.'
+    : `must be an https address of a public host, in the form that a URL parser returns. For a private host the operator allows its network with ASSAY_MODEL_NETWORKS, or sets ASSAY_GATEWAY_UPSTREAM_${catalogId.toUpperCase().replaceAll(/[^A-Z0-9]/g, '_')} to the address.`
 
 /** Returns the fields that identify a model. They cannot be changed. */
 const toIdentity = ({ name, protocol, baseUrl, reasoningLevels, contextTokens, outputTokens }: NewModel) => ({

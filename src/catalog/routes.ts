@@ -6,7 +6,8 @@ import * as schema from './schema.ts'
 
 export const modelRoutes = (tools: CustomModelDeps): Route[] => [
   route(schema.addModel, async ({ db, caller, body, requestId }) => {
-    const { kind, model } = await addModel(db, toAuditActor(caller, requestId), body)
+    const trust = await tools.findModelTrust(caller.workspace.id)
+    const { kind, model } = await addModel(db, toAuditActor(caller, requestId), body, trust)
     return reply(kind === 'added' ? 201 : 200, model)
   }),
   route(schema.listModels, async ({ db, caller, query }) =>

@@ -1,3 +1,4 @@
+import type { Trust } from '../platform/outbound/outbound.ts'
 import {
   type CredentialProbe,
   type CredentialVariables,
@@ -106,21 +107,20 @@ const modelProvider = ({ provider, baseUrl, variable, path, headers }: ModelApi)
     }),
 })
 
-type OwnModel = { provider: string; baseUrl: string; path: string; headers: KeyHeaders }
+type OwnModel = { provider: string; baseUrl: string; path: string; headers: KeyHeaders; trust: Trust }
 
-/** Builds the provider of a custom model. Its address is untrusted unless the operator has set it. */
-export const ownModelProvider = ({ provider, baseUrl, path, headers }: OwnModel): ProviderDefinition => ({
+/** Builds the provider of a custom model. `trust` applies to its address unless the operator has set another one. */
+export const ownModelProvider = ({ provider, baseUrl, path, headers, trust }: OwnModel): ProviderDefinition => ({
   kind: 'model',
   provider,
   fields: [token('apiKey')],
   check: (tools, { apiKey = '' }) => {
     const upstream = findUpstream(tools.upstreams, provider)
-    const trust = upstream === undefined ? 'client' : 'operator'
     return sendProbe(tools, {
       provider,
       url: buildTargetUrl(upstream ?? baseUrl, path),
       headers: headers(apiKey),
-      trust,
+      trust: upstream === undefined ? trust : 'operator',
     })
   },
 })

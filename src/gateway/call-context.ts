@@ -24,8 +24,8 @@ export type GatewayDeps = {
   openStream: OpenStream
   /** Returns the current provider key, or undefined if the credential no longer exists. */
   openKey: (grant: Grant) => Promise<string | undefined>
-  /** Returns the address of a grant's provider. */
-  findUpstream: (terms: Terms, protocol: Protocol) => { url: string; trust: Trust }
+  /** Returns the address of a grant's provider, and how far it is trusted. */
+  findUpstream: (terms: Terms, protocol: Protocol, workspaceId: string) => Upstream | Promise<Upstream>
   /** Stores the bodies of calls for grants that record them. */
   blobs?: Blobs | undefined
   log: Log
@@ -35,6 +35,8 @@ export type GatewayDeps = {
   /** Served outside of tunnels. */
   metrics?: MetricsEndpoint | undefined
 }
+
+type Upstream = { url: string; trust: Trust }
 
 type MetricsEndpoint = Pick<Metrics, 'text' | 'contentType'> & {
   /** Metrics are shown only to the operator. */

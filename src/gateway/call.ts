@@ -144,7 +144,7 @@ async function prepareCall(
   const outputLimit =
     limitedBy && prices && reservedMicros !== null ? coveredOutput(prices, tokens, reservedMicros) : null
   const body = outputLimit === null ? accepted.bytes : await limitOutput(context, accepted, outputLimit)
-  const sent = buildUpstreamRequest(runtime, context, key, body)
+  const sent = await buildUpstreamRequest(runtime, context, key, body)
   return {
     call,
     key,
@@ -172,13 +172,13 @@ const limitOutput = async (
 const sumInputTokens = ({ input, cacheRead, cacheWrite5m, cacheWrite1h }: Usage): number =>
   input + cacheRead + cacheWrite5m + cacheWrite1h
 
-function buildUpstreamRequest(
+async function buildUpstreamRequest(
   { findUpstream }: GatewayRuntime,
   { grant, wire, request }: CallContext,
   key: string,
   body: Buffer,
-): UpstreamRequest {
-  const { url, trust } = findUpstream(grant.terms, wire.protocol)
+): Promise<UpstreamRequest> {
+  const { url, trust } = await findUpstream(grant.terms, wire.protocol, grant.workspaceId)
   const path = wire.rewritePath(request.path, { model: grant.terms.model })
   return {
     url: buildTargetUrl(url, path) + buildUpstreamQuery(request.query),

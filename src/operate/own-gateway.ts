@@ -13,7 +13,8 @@ export const startOwnGateway = (config: Config, log: Log, ledger: Ledger): Promi
       ledger,
       openStream: createOpenStream(),
       openKey: async ({ terms }) => findModelSecret(config.environment, terms.provider)?.apiKey,
-      findUpstream: (terms) => resolveUpstream(terms, config.upstreams),
+      // Whoever runs this process may connect to any address of the machine anyway.
+      findUpstream: (terms) => resolveUpstream(terms, config.upstreams, 'operator'),
       log,
       counters: { settled: () => {}, refused: () => {}, retried: () => {} },
     },

@@ -13,6 +13,8 @@ export type ClientProtocol = {
   body(access: ModelAccess, request: ModelRequest): ClientRequestBody
   /** Reads an untrusted answer. Unknown content is ignored. */
   reply(answer: JsonObject): ModelReply
+  /** Builds the answer from the events of a stream, or undefined if it broke off. Absent: the protocol is not streamed. */
+  assemble?(events: readonly JsonObject[]): JsonObject | undefined
 }
 
 /** Returns the system prompt. It asks for JSON of the schema, because not every provider enforces it. */

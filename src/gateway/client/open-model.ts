@@ -5,6 +5,7 @@ import type { ModelAccess, Protocol } from '../../harnesses/model-access.ts'
 import { isObject, objectOf } from '../protocols/fields.ts'
 import { wireProtocols } from '../protocols.ts'
 import { isConnectionRefused } from '../sandbox-port.ts'
+import { readEvents } from '../usage-tap.ts'
 import type { Usage } from '../wire-protocol.ts'
 import { anthropicMessages } from './anthropic-messages.ts'
 import type { ClientProtocol, ClientRequestBody } from './client-protocol.ts'
@@ -28,9 +29,12 @@ export type OpenedModel = AsyncDisposable & {
 export function openModel(access: Omit<ModelAccess, 'baseUrl'>, { url, tunnelSecret }: GatewayEndpoint): OpenedModel {
   const agent = new ProxyAgent({ uri: url, token: `Bearer ${tunnelSecret}`, proxyTunnel: true })
   let isCutOff = false
-  const ask = async (request: ModelRequest) => {
+  const send = async (request: ModelRequest, options: CompleteOptions) => {
     try {
-      const completion = await complete({ ...access, baseUrl: TUNNEL_BASE_URL }, request, agent)
+      const completion = await complete({ ...access, baseUrl: TUNNEL_BASE_URL }, request, {
+        dispatcher: agent,
+        ...options,
+      })
       isCutOff = false
       return completion
     } catch (error) {
@@ -38,7 +42,13 @@ export function openModel(access: Omit<ModelAccess, 'baseUrl'>, { url, tunnelSec
       throw error
     }
   }
-  return { ask, complete: ask, isCutOff: () => isCutOff, [Symbol.asyncDispose]: () => agent.destroy() }
+  return {
+    // Agents wait for long answers, and a stream shows that a slow model is alive.
+    ask: (request) => send(request, { isStream: true }),
+    complete: (request) => send(request, {}),
+    isCutOff: () => isCutOff,
+    [Symbol.asyncDispose]: () => agent.destroy(),
+  }
 }
 
 const clientProtocols: Record<Protocol, ClientProtocol> = {
@@ -58,32 +68,39 @@ type Completion = ModelReply & { usage: Usage | undefined }
 export async function complete(
   access: ModelAccess,
   modelRequest: ModelRequest,
-  dispatcher?: Dispatcher,
+  { dispatcher, isStream = false }: CompleteOptions = {},
 ): Promise<Completion> {
   const { protocol, model, baseUrl, token } = access
   const clientProtocol = clientProtocols[protocol]
+  const assemble = isStream ? clientProtocol.assemble : undefined
+  const body = clientProtocol.body(access, modelRequest)
   const answer = await post(`${baseUrl}${clientProtocol.path(model)}`, {
     headers: clientProtocol.headers(token),
-    body: clientProtocol.body(access, modelRequest),
+    body: assemble ? { ...body, stream: true, stream_options: { include_usage: true } } : body,
     signal: modelRequest.signal,
     dispatcher,
+    assemble,
   })
   const meter = wireProtocols[protocol].createMeter()
   meter.takeBody(answer)
   return { ...clientProtocol.reply(answer), usage: meter.read().usage }
 }
 
+/** `isStream`: stream the answer if the protocol supports it. */
+type CompleteOptions = { dispatcher?: Dispatcher | undefined; isStream?: boolean }
+
 type ModelPost = {
   headers: Record<string, string>
   body: ClientRequestBody
   signal: AbortSignal
   dispatcher: Dispatcher | undefined
+  assemble: ClientProtocol['assemble']
 }
 
 /** Timeout of a call, longer than any model needs. */
 const CALL_TIMEOUT_MS = 30 * 60_000
 
-async function post(url: string, { headers, body, signal, dispatcher }: ModelPost): Promise<JsonObject> {
+async function post(url: string, { headers, body, signal, dispatcher, assemble }: ModelPost): Promise<JsonObject> {
   const signalOrTimeout = AbortSignal.any([signal, AbortSignal.timeout(CALL_TIMEOUT_MS)])
   try {
     const answer = await request(url, {
@@ -95,7 +112,10 @@ async function post(url: string, { headers, body, signal, dispatcher }: ModelPos
       bodyTimeout: 0,
       ...(dispatcher ? { dispatcher } : {}),
     })
-    const json = parseJson(await textOf(answer.body))
+    const text = await textOf(answer.body)
+    const isStream = /^text\/event-stream\b/i.test(String(answer.headers['content-type'] ?? ''))
+    if (answer.statusCode === 200 && isStream && assemble) return readStream(text, assemble)
+    const json = parseJson(text)
     if (answer.statusCode === 200 && isObject(json)) return json
     if (answer.statusCode === 200)
       throw new ModelCallFailed(200, 'The answer is not a JSON object, or is nested too deeply.')
@@ -105,6 +125,22 @@ async function post(url: string, { headers, body, signal, dispatcher }: ModelPos
     if (error instanceof ModelCallFailed) throw error
     throw new ModelCallFailed(null, `The model did not answer (${codeOf(error)}).`, { cause: error })
   }
+}
+
+/** Reads a streamed answer. A stream may end with an error although its status is 200. */
+function readStream(text: string, assemble: NonNullable<ClientProtocol['assemble']>): JsonObject {
+  const events: JsonObject[] = []
+  const reader = readEvents((data) => {
+    const event = parseJson(data)
+    if (isObject(event)) events.push(event)
+  })
+  reader.push(Buffer.from(text))
+  reader.end()
+  const failed = events.find(({ error }) => error !== undefined && error !== null)
+  if (failed) throw new ModelCallFailed(200, `The model answered with an error: ${messageIn(failed)}`)
+  const answer = assemble(events)
+  if (!answer) throw new ModelCallFailed(null, 'The answer of the model broke off.')
+  return answer
 }
 
 /** Maximum size of an answer. Models write far less, and an answer of this size does not block the event loop for long. */

@@ -2,6 +2,7 @@ import type { Message, ModelReply, ModelRequest, StopReason } from '../../harnes
 import type { JsonObject } from '../../harnesses/json.ts'
 import type { ModelAccess, WireLevel } from '../../harnesses/model-access.ts'
 import { listOf, objectOf } from '../protocols/fields.ts'
+import { assembleChat } from './chat-stream.ts'
 import {
   type ClientProtocol,
   type ClientRequestBody,
@@ -16,6 +17,7 @@ export const openaiChat: ClientProtocol = {
   headers: (token) => ({ authorization: `Bearer ${token}` }),
   body,
   reply,
+  assemble: assembleChat,
 }
 
 /** Sets no output limit: providers differ in its name, and each has a default. */

@@ -1,8 +1,8 @@
 import type { SentBody } from './bodies.ts'
-import type { RuleName } from './url-rules.ts'
+import type { RuleName, UrlRule } from './url-rules.ts'
 
 /** A request: the first one, or the next one of a redirect chain. */
-export type Hop = { url: URL; rule: RuleName; method: string; headers: Headers; body: SentBody }
+export type Hop = { url: URL; rule: UrlRule; method: string; headers: Headers; body: SentBody }
 
 /** Headers that contain credentials. They are only sent to the origin they were meant for. */
 const CREDENTIAL_HEADERS = [

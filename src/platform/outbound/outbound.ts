@@ -5,9 +5,11 @@ import { encodeBody, isStream, limitBody } from './bodies.ts'
 import { type Deadline, startDeadline, withinDeadline } from './deadline.ts'
 import { type Hop, nextHop, redirectTarget } from './hops.ts'
 import { type AgentFor, pinnedAgents } from './pinned-agents.ts'
+import type { NetworkTrust } from './private-networks.ts'
 import { type Resolve, resolveName } from './public-host.ts'
 import {
   hostOf,
+  isAllowedBy,
   isCanonical,
   RULES,
   redirectRefusal,
@@ -175,17 +177,31 @@ export async function resolveAddresses(
 ): Promise<string[]> {
   const host = hostOf(hop.url)
   const look = isIP(host) === 0 ? resolve(host) : Promise.resolve([host])
+  if (typeof hop.rule === 'object')
+    return requireAllowed(hop.rule, hop.url, await withinDeadline(deadline, lookUp(look, hop.url)))
   if (RULES[hop.rule].publicOnly) {
     const addresses = await withinDeadline(deadline, look).catch(() => [])
     if (addresses.length > 0 && addresses.every(isPublicAddress)) return addresses
     throw new OutboundFailed('address_not_public', hop.url, 'the host does not resolve to public addresses only')
   }
-  const addresses = await withinDeadline(deadline, look).catch((error: unknown) => {
-    throw new OutboundFailed('name_not_found', hop.url, `the host name could not be resolved (${codeOf(error)})`)
+  return withinDeadline(deadline, lookUp(look, hop.url))
+}
+
+async function lookUp(look: Promise<string[]>, url: URL): Promise<string[]> {
+  const addresses = await look.catch((error: unknown) => {
+    throw new OutboundFailed('name_not_found', url, `the host name could not be resolved (${codeOf(error)})`)
   })
-  if (addresses.length === 0) throw new OutboundFailed('name_not_found', hop.url, 'the host name has no address')
+  if (addresses.length === 0) throw new OutboundFailed('name_not_found', url, 'the host name has no address')
   return addresses
 }
+
+/** Every address must be allowed: a name that resolves to an allowed and to another address could choose. */
+function requireAllowed(trust: NetworkTrust, url: URL, addresses: string[]): string[] {
+  if (addresses.every((address) => isAllowedBy(trust, url, address))) return addresses
+  throw new OutboundFailed('address_not_public', url, NOT_ALLOWED)
+}
+
+const NOT_ALLOWED = 'the host resolves to an address that is neither public nor in a network of this workspace'
 
 function toResponse(answer: Answer, url: URL, bytesMax: number, deadline: Deadline): Response {
   if (answer.status < 200 || answer.status > 599)

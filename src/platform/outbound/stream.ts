@@ -46,10 +46,21 @@ export function createOpenStream(options: { resolve?: Resolve; agentFor?: AgentF
 
 const NOT_CONNECTED = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'EADDRNOTAVAIL', 'UND_ERR_CONNECT_TIMEOUT']
 
+const CONNECTION_FAILED = 'the connection broke or could not be made'
+
+const CONNECTION_SENTENCES: Record<string, string> = {
+  ECONNREFUSED: 'the connection was refused',
+  EHOSTUNREACH: 'the host cannot be reached',
+  ENETUNREACH: 'the network cannot be reached',
+  ECONNRESET: 'the server closed the connection',
+  UND_ERR_SOCKET: 'the server closed the connection',
+  UND_ERR_CONNECT_TIMEOUT: 'the host did not accept a connection in time',
+}
+
 /** Converts an error, keeping only its code: the original message may quote a header with the key. */
 function toOutboundError(url: URL, error: unknown): Error {
   const code = codeOf(error)
   if (code === 'UND_ERR_INVALID_ARG') return new OutboundRefused('header_not_valid', url)
   const ErrorClass = NOT_CONNECTED.includes(code) ? NotConnected : OutboundFailed
-  return new ErrorClass('unreachable', url, `the connection broke or could not be made (${code})`)
+  return new ErrorClass('unreachable', url, `${CONNECTION_SENTENCES[code] ?? CONNECTION_FAILED} (${code})`)
 }

@@ -1,7 +1,9 @@
 import { isIP } from 'node:net'
 import { isPublicAddress } from './addresses.ts'
+import { isInNetworks, type NetworkTrust } from './private-networks.ts'
 
-export type Trust = 'client' | 'operator'
+/** Says who chose a URL: a client of the API, the operator, or a client whose private networks the operator allows. */
+export type Trust = 'client' | 'operator' | NetworkTrust
 
 export type UrlRefusal =
   | 'invalid_url'
@@ -22,12 +24,15 @@ export const RULES = {
 } satisfies Record<string, UrlRules>
 
 export type RuleName = keyof typeof RULES
+/** The rule for one request: a named one, or the networks that a workspace may use. */
+export type UrlRule = RuleName | NetworkTrust
 
 /** Reserved names that never resolve to a public server. Other names are judged by their addresses. */
 const PRIVATE_NAMES = ['localhost', 'local', 'internal', 'home.arpa']
 
-export function urlRefusal(url: URL, ruleName: RuleName): UrlRefusal | undefined {
-  const rules: UrlRules = RULES[ruleName]
+export function urlRefusal(url: URL, rule: UrlRule): UrlRefusal | undefined {
+  if (typeof rule === 'object') return networkRefusal(url, rule)
+  const rules: UrlRules = RULES[rule]
   if (!rules.schemes.includes(url.protocol)) return 'scheme_not_allowed'
   if (url.username !== '' || url.password !== '') return 'credentials_in_url'
   if (!rules.publicOnly) return undefined
@@ -36,6 +41,19 @@ export function urlRefusal(url: URL, ruleName: RuleName): UrlRefusal | undefined
   if (!mayBePublic(hostOf(url))) return 'host_not_public'
   return undefined
 }
+
+/** Judges a URL that may lead into private networks. Host names are judged when they are resolved. */
+function networkRefusal(url: URL, trust: NetworkTrust): UrlRefusal | undefined {
+  if (!['https:', 'http:'].includes(url.protocol)) return 'scheme_not_allowed'
+  if (url.username !== '' || url.password !== '') return 'credentials_in_url'
+  if (!isAllowedPort(url) && url.port !== '80') return 'port_not_allowed'
+  const host = hostOf(url)
+  return isIP(host) === 0 || isAllowedBy(trust, url, host) ? undefined : 'host_not_public'
+}
+
+/** Returns whether a workspace may connect to the address: one of its networks, or with https any public one. */
+export const isAllowedBy = (trust: NetworkTrust, { protocol }: URL, address: string): boolean =>
+  isInNetworks(address, trust) || (protocol === 'https:' && isPublicAddress(address))
 
 /** Letters, digits, hyphens and underscores in labels; no trailing dot, nothing that another parser reads as syntax. */
 const DNS_NAME = /^(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*$/
@@ -60,7 +78,7 @@ export function redirectRefusal(from: URL, to: URL, trust: Trust): UrlRefusal | 
   return urlRefusal(to, redirectRule(trust))
 }
 
-export const redirectRule = (trust: Trust): RuleName => (trust === 'client' ? 'client' : 'operatorRedirect')
+export const redirectRule = (trust: Trust): RuleName => (trust === 'operator' ? 'operatorRedirect' : 'client')
 
 /** Returns the host of a URL, without the brackets around IPv6 addresses. */
 export const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '')
