@@ -20,6 +20,7 @@ import { addServeCommands } from './serve.ts'
 import { addSetupCommand } from './setup.ts'
 import type { Shell } from './shell.ts'
 import { addTrialCommands } from './trial.ts'
+import { addTrialsCommands } from './trials.ts'
 import { addWebhooksCommands } from './webhooks.ts'
 
 /** Declares all commands, in the order of the help text. */
@@ -36,6 +37,7 @@ export function addAllCommands(assay: Command, shell: Shell): void {
   addReposCommands(assay, shell)
   addBatchesCommands(assay, shell)
   addComparisonCommands(assay, shell)
+  addTrialsCommands(assay, shell)
   addReleasesCommands(assay, shell)
   addWebhooksCommands(assay, shell)
   const audit = addAuditCommands(assay, shell)

@@ -20,7 +20,9 @@ export async function printErrors(shell: Shell, service: Service, comparison: Sc
   const { errored } = status.trials
   if (errored === 0) return
   const trials = await listTrials(service, comparison, { state: 'errored' }, ERRORED_READ_MAX)
-  const reasons = Object.entries(Object.groupBy(trials, ({ error = 'No reason was recorded.' }) => firstLine(error)))
+  const reasons = Object.entries(
+    Object.groupBy(trials, ({ explanation, error = 'No reason was recorded.' }) => explanation ?? firstLine(error)),
+  )
     .map(([reason, alike = []]) => ({ reason, count: alike.length }))
     .toSorted((a, b) => b.count - a.count)
   note(shell, `${errored === 1 ? '1 trial errored and is' : `${errored} trials errored and are`} not scored:`)
@@ -39,14 +41,16 @@ export async function printTrials(shell: Shell, service: Service, comparison: Sc
   })
   if (service.json) return printJson(shell, { trials })
   printTable<ComparisonTrial>(shell, trials, [
+    ['ID', ({ id }) => id],
     ['TASK', ({ task }) => task.name],
     ['SETTING', ({ settingId }) => settingId],
     ['ATTEMPT', ({ attempt }) => String(attempt)],
     ['STATE', ({ state }) => state],
     ['CLASS', (trial) => trial.class ?? '-'],
     ['COST', ({ costUsd }) => (costUsd === null ? '-' : `$${costUsd.toFixed(4)}`)],
-    ['ERROR', ({ error }) => (error === undefined ? '' : firstLine(error))],
+    ['WHY', ({ explanation, error }) => explanation ?? (error === undefined ? '' : firstLine(error))],
   ])
+  if (trials.length > 0) note(shell, 'To look inside one: assay trials show <id>')
 }
 
 const STATES: readonly ListedTrialState[] = ['queued', 'running', 'passed', 'failed', 'errored', 'canceled']

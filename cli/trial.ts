@@ -79,8 +79,8 @@ async function runTrial(shell: Shell, taskFolder: string, flags: RunTrialFlags, 
     log,
   }
   const record = await tryTaskWithModel(config, log, options, toModelSelection(flags)).catch(throwReported(stop.signal))
-  if (globalsOf(command).json) printJson(shell, record)
-  else show(shell, record)
+  if (globalsOf(command).json) printJson(shell, { ...record, outputFolder: options.outputFolder })
+  else show(shell, record, options.outputFolder)
   if (record.state === 'errored') throw new Error(record.error ?? 'The trial could not be scored.')
 }
 
@@ -94,12 +94,13 @@ function toModelSelection({ model, level, budget }: RunTrialFlags) {
 
 const seconds = (value: number): string => `${value.toFixed(2)} s`
 
-function show(shell: Shell, record: ModelTrialRecord): void {
+function show(shell: Shell, record: ModelTrialRecord, outputFolder: string): void {
   printFacts(shell, [
     ['task', record.task.name],
     ['harness', record.harness],
     ['result', `${record.state} (${record.class}${record.limit ? `: ${record.limit}` : ''})`],
     ['reward', record.reward === null ? 'none' : String(record.reward)],
+    ...(record.explanation === null ? [] : [['why', record.explanation] as [string, string]]),
     ['verify mode', record.verifyMode],
     ...networkFacts(record),
     ['isolation', record.base === 'host-base' ? `${record.isolation}, host-base` : record.isolation],
@@ -108,7 +109,10 @@ function show(shell: Shell, record: ModelTrialRecord): void {
     ['verify', seconds(record.timings.verify)],
     ['total', seconds(record.timings.total)],
     ...modelFacts(record),
+    ['output', outputFolder],
   ])
+  const failedTests = record.steps.flatMap((step) => step.failedTests ?? [])
+  if (failedTests.length > 0) print(shell, 'failed tests', ...failedTests.map((name) => `  ${name}`))
 }
 
 /** Formats the usage that the gateway metered. */

@@ -22,6 +22,7 @@ import { addStatistics } from './statistics/answer.ts'
 import type { StatisticsCache } from './statistics/statistics.ts'
 import { buildStatus, type ComparisonFacts, type SettingFacts } from './status.ts'
 import { enqueueSubmission } from './submit.ts'
+import { parseTrialId } from './trial-id.ts'
 import { toSharedBudgetId } from './trials/spend.ts'
 
 type CreateComparisonInput = NewComparison & { tasks?: TaskChoice[] }
@@ -145,6 +146,15 @@ export async function readComparisonRow(
   const row = await rows.findComparisonRow(db, workspaceId, id.toLowerCase())
   if (!row || !rows.isInScope(row, scope)) throw new Problem(notFound, `Comparison ${id} not found`)
   return row
+}
+
+/** Reads the comparison of a trial. Throws not found if it belongs to another workspace. */
+export async function readComparisonOfTrial(db: Db, workspaceId: string, trialId: string) {
+  const trial = parseTrialId(trialId)
+  const row = trial && (await rows.findByKey(db, trial.comparison))
+  if (!row || row.workspace_id !== workspaceId) throw new Problem(notFound, `Trial ${trialId} not found`)
+  const names = await listRepositoryNames(db, row.repository === null ? [] : [row.repository])
+  return { row, scope: toScope(row, names) }
 }
 
 export async function readStatus(db: Db, row: rows.ComparisonRow | undefined): Promise<Comparison> {

@@ -12,6 +12,7 @@ import { toAuditActor } from '../workspaces/audit.ts'
 import {
   createComparison,
   listComparisons,
+  readComparisonOfTrial,
   readComparisonRow,
   readStatusWithStatistics,
   reloadStatus,
@@ -21,7 +22,7 @@ import type { ComparisonEvents } from './events.ts'
 import { loadComparisonNames, loadNamesForTrial } from './names.ts'
 import { quoteComparison } from './quote-comparison.ts'
 import { cancelComparison, resumeComparison } from './resume.ts'
-import { benchmarkNotAdded, type ComparisonEndpoints, inBenchmark, inRepository } from './schema.ts'
+import { benchmarkNotAdded, type ComparisonEndpoints, inBenchmark, inRepository, readTrialById } from './schema.ts'
 import { readSource, type ScopeDeps } from './source.ts'
 import type { ComparisonScope } from './sql.ts'
 import { diffComparisons } from './statistics/diff.ts'
@@ -42,6 +43,7 @@ export const comparisonRoutes = (deps: ComparisonDeps): Route[] => [
   ...scopeRoutes(deps, inBenchmark, findBenchmark),
   ...repositoryRoutes(deps),
   ...scopeRoutes(deps, inRepository, findRepository),
+  readTrialByIdRoute,
 ]
 
 const findBenchmark: FindScope = async ({ params: { datasetOrg = '', dataset = '' } }) => ({
@@ -61,6 +63,17 @@ const findRepository: FindScope = async ({ db, caller, params: { owner = '', nam
   const row = await readRepository(db, { workspaceId: caller.workspace.id, owner, name })
   return { kind: 'repository', owner: row.owner, name: row.name, repository: row.key }
 }
+
+const readTrialByIdRoute = route(
+  readTrialById,
+  async ({ db, caller, params: { trialId } }) => {
+    const comparison = await readComparisonOfTrial(db, caller.workspace.id, trialId)
+    const names = await loadComparisonNames(db, comparison.row)
+    return { ...comparison, names, trial: await readTrialRow(db, names, trialId) }
+  },
+  async ({ db }, { row, scope, names, trial }) =>
+    reply(200, { ...(await readTrial(db, names, trial)), comparison: { id: row.id, scope } }),
+)
 
 /** Routes of benchmarks whose request bodies or answers differ from those of repositories. */
 const benchmarkRoutes = (deps: ComparisonDeps): Route[] => [

@@ -10,6 +10,7 @@ import {
   Comparison,
   ComparisonMatrix,
   ComparisonTrial,
+  LocatedTrial,
   NewComparison,
   NewRepositoryComparison,
   Quote,
@@ -252,6 +253,15 @@ const trialEndpoints = (prefix: `/${string}`, suffix: string) =>
       problems: [trialNotScored],
     }),
   }) as const
+
+export const readTrialById = endpoint({
+  id: 'readTrial',
+  method: 'GET',
+  path: `/api/orgs/{org}/trials/${TRIAL}`,
+  summary: 'Read a trial by its id alone, with the comparison it belongs to',
+  access: 'read',
+  answers: { 200: LocatedTrial },
+})
 
 /** The parts of the contract that differ between scopes. */
 type ScopeContract<CreateBody extends z.ZodObject, QuoteBody extends z.ZodObject, Task extends z.ZodType> = {

@@ -8,6 +8,7 @@ import { filterResponseHeaders } from './headers.ts'
 import type { FailureKind, Settlement } from './ledger.ts'
 import type { GatewayOptions } from './options.ts'
 import { CREDENTIAL_REFUSED, REQUEST_REFUSED, TIMED_OUT, UNREACHABLE } from './problems.ts'
+import { readProviderMessage, toStorableMessage } from './provider-message.ts'
 import { type Attribution, type CallFacts, settleAnswer, settleFree, settleProbed, settleSilent } from './settlement.ts'
 import { type NoAnswerReason, readStart, sendUpstream, type UpstreamAnswer } from './upstream.ts'
 import { openUsageTap, type TappedAnswer, type UsageTap } from './usage-tap.ts'
@@ -58,7 +59,8 @@ async function sendAndRelay(
     const { why, detail } = answer
     runtime.log.warn({ call: prepared.call.id, why, detail }, 'provider did not answer')
     const attribution = await attributeSilence(runtime, context, prepared, { why, timeouts })
-    return settleWithoutAnswer(context, prepared, why, { attribution, facts: collectFacts(null) })
+    const message = why === 'unwanted' ? null : toStorableMessage(detail, prepared.key)
+    return settleWithoutAnswer(context, prepared, why, { attribution, facts: { ...collectFacts(null), message } })
   }
   return answer.status >= 200 && answer.status < 300
     ? relayAnswer(runtime, context, prepared, { answer, timeouts, collectFacts })
@@ -179,15 +181,21 @@ async function relayFailure(
   const kind = classifyFailure(answer.status, body.toString())
   const elapsedMs = collectFacts(null).totalMs
   const attribution = await attributeStatus(runtime, context, prepared, { kind, elapsedMs })
+  const message = readProviderMessage(body.toString(), prepared.key)
+  runtime.log.warn(
+    { call: prepared.call.id, status: answer.status, failure: attribution.failure, message },
+    'call failed',
+  )
   const isRelayed = kind !== 'credential' && answer.status >= 400
-  const { status, code, message } = problemFor(attribution.failure)
+  const problem = problemFor(attribution.failure)
   const finish = () => {
-    if (!isRelayed) return client.answer(status, wire.formatError(status, code, message))
+    if (!isRelayed)
+      return client.answer(problem.status, wire.formatError(problem.status, problem.code, problem.message))
     client.begin(answer.status, filterResponseHeaders(answer.headers), 'whole')
     void client.write(body)
     client.end()
   }
-  return { settlement: settleProbed(collectFacts(null), attribution, estimate), finish }
+  return { settlement: settleProbed({ ...collectFacts(null), message }, attribution, estimate), finish }
 }
 
 function problemFor(failure: FailureKind) {

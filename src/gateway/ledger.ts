@@ -143,6 +143,8 @@ export type Settlement = {
   bodies: string | null
   /** The output limit that the gateway wrote into the request, if it did. */
   outputLimit: number | null
+  /** The provider's message about a failed call, or why it could not be reached. Printable, short, without the key. */
+  message?: string | null | undefined
 }
 
 /** A row of the ledger. The reservation is pending while the call is open, and becomes its cost if its gateway dies. */

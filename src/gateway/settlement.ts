@@ -7,7 +7,7 @@ import { NO_USAGE, type Usage } from './wire-protocol.ts'
 
 export type CallFacts = Pick<
   Settlement,
-  'status' | 'tries' | 'clientLeft' | 'firstByteMs' | 'totalMs' | 'bodies' | 'outputLimit'
+  'status' | 'tries' | 'clientLeft' | 'firstByteMs' | 'totalMs' | 'bodies' | 'outputLimit' | 'message'
 >
 
 /** Facts about the cost of a call that are known before it is answered. */

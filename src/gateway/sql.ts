@@ -177,7 +177,7 @@ export const settleCall = (db: Db, callId: string, settled: Settlement) =>
         failure = ${settled.failure}, tries = ${settled.tries}, served_model = ${settled.servedModel},
         service_tier = ${settled.serviceTier}, is_refusal = ${settled.isRefusal}, client_left = ${settled.clientLeft},
         first_byte_ms = ${settled.firstByteMs}, total_ms = ${settled.totalMs}, bodies = ${settled.bodies},
-        output_limit = ${settled.outputLimit}
+        output_limit = ${settled.outputLimit}, message = ${settled.message ?? null}
       from before where gateway_calls.id = before.id and before.mode = 'off'
       returning grant_id, pending, coalesce(cost_micros, reserved_micros, 0) - coalesce(reserved_micros, 0) as difference
     ), granted as (
@@ -309,7 +309,7 @@ const selectCalls = (db: Db) =>
     .select(['served_model as servedModel', 'service_tier as serviceTier', 'is_refusal as isRefusal'])
     .select(['client_left as clientLeft', 'first_byte_ms as firstByteMs', 'total_ms as totalMs'])
     .select(['started_at as startedAt', 'settled_at as settledAt'])
-    .select(['limited_by as limitedBy', 'output_limit as outputLimit'])
+    .select(['limited_by as limitedBy', 'output_limit as outputLimit', 'message'])
     .select(
       sql<Usage>`jsonb_build_object('input', input, 'cacheRead', cache_read, 'cacheWrite5m', cache_write_5m,
         'cacheWrite1h', cache_write_1h, 'output', output, 'reasoning', reasoning)`.as('usage'),

@@ -39,8 +39,16 @@ export type GrantTotals = {
   isClosed: boolean
 }
 
-/** `isRecovered`: a later call succeeded. */
-type LastFailure = { status: number | null; kind: FailureKind | Refusal; at: Date; isRecovered: boolean }
+/** `isRecovered`: a later call succeeded. `lastedMs`: time since the first of the failures of this kind in a row. */
+type LastFailure = {
+  status: number | null
+  kind: FailureKind | Refusal
+  at: Date
+  isRecovered: boolean
+  /** The provider's message, or why the provider could not be reached. */
+  message?: string | null | undefined
+  lastedMs?: number | undefined
+}
 
 export function computeTotals(state: GrantState): GrantTotals {
   const generated = state.calls.filter(({ kind }) => kind === 'generate')
@@ -104,8 +112,8 @@ const isRecoveredLater = (lost: RecordedCall, calls: readonly RecordedCall[]): b
   )
 
 function lastFailure({ lastRefusal }: GrantState, calls: readonly RecordedCall[]): LastFailure | null {
-  const failed = calls.flatMap(({ failure, status, settledAt }) =>
-    failure && failure !== 'gateway' && settledAt ? [{ status, kind: failure, at: settledAt }] : [],
+  const failed: Omit<LastFailure, 'isRecovered'>[] = calls.flatMap(({ failure, status, settledAt, message }) =>
+    failure && failure !== 'gateway' && settledAt ? [{ status, kind: failure, at: settledAt, message }] : [],
   )
   const refused = lastRefusal ? [{ status: null, kind: lastRefusal.reason, at: lastRefusal.at }] : []
   // Non-final refusals must not hide an earlier failure of the provider.
@@ -117,5 +125,12 @@ function lastFailure({ lastRefusal }: GrantState, calls: readonly RecordedCall[]
   const isRecovered = calls.some(
     ({ outcome, settledAt }) => outcome === 'succeeded' && settledAt !== null && settledAt > last.at,
   )
-  return { ...last, isRecovered }
+  return { ...last, isRecovered, lastedMs: last.at.getTime() - findStart(calls, last).getTime() }
+}
+
+/** Returns the start of the first call of the unbroken run of failures of the same kind that ends with `last`. */
+function findStart(calls: readonly RecordedCall[], last: Pick<LastFailure, 'kind' | 'at'>): Date {
+  const earlier = calls.filter(({ startedAt }) => startedAt <= last.at)
+  const lastOther = earlier.findLastIndex(({ failure }) => failure !== last.kind)
+  return earlier[lastOther + 1]?.startedAt ?? last.at
 }

@@ -64,7 +64,7 @@ async function sendOnce(
     body.on('error', () => {}) // Prevents an unhandled error event after the last read.
     return { kind: 'answered', status, headers, body: decodeBody(headers, body), tries }
   } catch (error) {
-    if (timeouts.signal.aborted) return silent('late', 'no answer in time', tries)
+    if (timeouts.signal.aborted) return silent('late', 'no answer within the time limit of a call', tries)
     if (error instanceof OutboundRefused) return silent('refused', error.message, tries)
     if (error instanceof OutboundFailed)
       return silent(isNeverSent(error) ? 'unreachable' : 'broken', error.message, tries)

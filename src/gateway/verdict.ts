@@ -1,4 +1,5 @@
 import type { OutcomeClass, TrialRecord } from '../trials/record.ts'
+import { explainCallFailure, FAILURE_SENTENCES } from './explanation.ts'
 import type { FailureKind, Refusal } from './ledger.ts'
 import type { GrantTotals } from './totals.ts'
 
@@ -39,7 +40,7 @@ export function decideVerdict(
   if (totals.calls.succeeded === 0) return { kind: 'judged', ...judgeWithoutAnswer(record, last, totals) }
   // Applies to passes too: keeping only passes would favor providers that fail.
   if (last !== null && (OUTAGES.includes(last) || (!isLast && DOUBTS.includes(last))))
-    return excludedVerdict('provider_error', `The provider failed: ${last}.`)
+    return excludedVerdict('provider_error', explain(totals, `The provider failed: ${last}.`))
   return { kind: 'judged', ...ended(record), class: scoredClass(record, last, totals) }
 }
 
@@ -54,11 +55,16 @@ export function applyVerdict<R extends EndedTrial & Pick<TrialRecord, 'reward' |
 }
 
 /** Returns a stop if no other trial of the comparison could run now either. */
-function findStop(last: FailureReason | null, { cutBy }: GrantTotals): ModelVerdict | undefined {
-  if (last === 'credential') return { kind: 'stopped', reason: 'credential', message: WHY.credential }
-  if (last !== 'shared_budget' && cutBy !== 'shared_budget') return undefined
-  return { kind: 'stopped', reason: 'budget', message: WHY.shared_budget }
+function findStop(last: FailureReason | null, totals: GrantTotals): ModelVerdict | undefined {
+  if (last === 'credential')
+    return { kind: 'stopped', reason: 'credential', message: explain(totals, FAILURE_SENTENCES.credential) }
+  if (last !== 'shared_budget' && totals.cutBy !== 'shared_budget') return undefined
+  return { kind: 'stopped', reason: 'budget', message: FAILURE_SENTENCES.shared_budget }
 }
+
+/** Explains the last failure in the provider's own words, or with `otherwise` if it sent none. */
+const explain = ({ lastFailure }: GrantTotals, otherwise: string): string =>
+  lastFailure?.message == null ? otherwise : explainCallFailure(lastFailure)
 
 const ended = ({ state, class: word, error }: EndedTrial) => ({ state, class: word, error })
 
@@ -80,11 +86,12 @@ function scoredClass(
 function judgeWithoutAnswer(record: EndedTrial, last: FailureReason | null, totals: GrantTotals) {
   const { calls, lastFailure } = totals
   const isOutage = last === null ? calls.cut + calls.lost > 0 : [...OUTAGES, ...DOUBTS].includes(last)
-  if (isOutage) return excluded('provider_error', 'The provider never returned a complete answer.')
+  if (isOutage) return excluded('provider_error', explain(totals, 'The provider never returned a complete answer.'))
   // A status means that the gateway's own request found the model missing too. Refusals by the gateway have no status.
   const isUnknownModel = last === 'model' && lastFailure?.status != null
-  if (last !== null && (last === 'price' || isUnknownModel)) return excluded('operator_error', WHY[last])
-  const error = last === null ? 'The program never called its model.' : WHY[last]
+  if (last !== null && (last === 'price' || isUnknownModel))
+    return excluded('operator_error', explain(totals, FAILURE_SENTENCES[last]))
+  const error = last === null ? 'The program never called its model.' : explain(totals, FAILURE_SENTENCES[last])
   return { state: 'failed' as const, class: scoredClass(record, last, totals), error }
 }
 
@@ -94,27 +101,3 @@ const excludedVerdict = (word: ModelTrialClass, error: string): ModelVerdict => 
   kind: 'judged',
   ...excluded(word, error),
 })
-
-/** Explanations for operators. */
-const WHY: Record<FailureReason, string> = {
-  credential: 'The provider rejected the key.',
-  rate: 'The provider limits the rate of calls.',
-  crowded: 'The provider limits the rate of calls.',
-  upstream: 'The provider is unavailable.',
-  gateway: 'The gateway failed.',
-  busy: 'The program made too many concurrent calls.',
-  model: 'The provider does not have this model, or the program requested another one.',
-  request: 'The provider rejected the request of the program.',
-  closed: 'The program made a call after its trial had ended.',
-  expired: 'The program made a call after its trial had ended.',
-  calls: 'The trial has used all of its calls.',
-  budget: "The trial's budget is too small for one call.",
-  shared_budget: 'The budget of the comparison cut this trial off. It runs again when the comparison is resumed.',
-  price: 'The price of the model is unknown, so no budget can be enforced.',
-  hosted: 'The program requested a server-side tool, which runs outside the sandbox.',
-  surcharge: 'The program requested something that is billed separately.',
-  token: 'The program did not send its token.',
-  size: 'The request of the program was too large.',
-  malformed: 'The program sent an invalid request.',
-  path: 'The program requested an unknown path.',
-}

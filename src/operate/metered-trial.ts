@@ -1,6 +1,7 @@
 import { listPublicModels } from '../catalog/models.ts'
 import type { Config } from '../config.ts'
 import { findModelKeyVariable, findModelSecret } from '../credentials/providers.ts'
+import { explainTrial } from '../gateway/explanation.ts'
 import { memoryLedger } from '../gateway/memory-ledger.ts'
 import { openModelConnection } from '../gateway/model-connection.ts'
 import { termsFor } from '../gateway/model-terms.ts'
@@ -14,7 +15,12 @@ import type { TrialRecord } from '../trials/record.ts'
 import { startOwnGateway } from './own-gateway.ts'
 
 export type ModelSelection = { catalogId: string; level: string | undefined; budgetUsd: number | undefined }
-export type ModelTrialRecord = Omit<TrialRecord, 'class'> & { class: ModelTrialClass; model: GrantTotals | null }
+export type ModelTrialRecord = Omit<TrialRecord, 'class'> & {
+  class: ModelTrialClass
+  model: GrantTotals | null
+  /** Why the trial has no full score, in one sentence. Null after a full score. */
+  explanation: string | null
+}
 
 /** Runs one trial of a harness that uses a model, through a temporary gateway that meters its calls. */
 export async function runMeteredTrial(
@@ -66,7 +72,9 @@ function findTerms({ catalogId, level }: ModelSelection, harness: Harness) {
 function toModelRecord(record: TrialRecord, totals: GrantTotals): ModelTrialRecord {
   const verdict = decideVerdict(record, totals)
   const unscored = { reward: null, rewards: {} }
-  if (verdict.kind === 'stopped')
-    return { ...record, ...unscored, state: 'errored', class: 'operator_error', error: verdict.message, model: totals }
-  return { ...applyVerdict(record, verdict), model: totals }
+  const judged =
+    verdict.kind === 'stopped'
+      ? { ...record, ...unscored, state: 'errored' as const, class: 'operator_error' as const, error: verdict.message }
+      : applyVerdict(record, verdict)
+  return { ...judged, model: totals, explanation: explainTrial(judged, totals) }
 }

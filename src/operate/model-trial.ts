@@ -1,4 +1,5 @@
 import type { Config } from '../config.ts'
+import { explainTrial } from '../gateway/explanation.ts'
 import { findHarness } from '../harnesses/harnesses.ts'
 import type { Log } from '../platform/log.ts'
 import { UnknownName } from '../platform/unknown-name.ts'
@@ -19,7 +20,8 @@ export async function tryTaskWithModel(
     return runMeteredTrial({ config, log }, options, selection, harness)
   }
   if (selection && (harness || options.command !== undefined)) throw usesNoModel(options)
-  return { ...(await runLocalTrial(options)), model: null }
+  const record = await runLocalTrial(options)
+  return { ...record, model: null, explanation: explainTrial(record, null) }
 }
 
 const usesNoModel = ({ command, harness }: LocalTrialOptions): UnknownName =>

@@ -68,7 +68,8 @@ export async function requireBundleRuns(context: StepContext, environment: Runni
   })
   context.removeLater(sandbox)
   if (exit.code !== 0) {
-    const reason = exit.limit ?? `code ${exit.code}`
+    const reason =
+      exit.limit === 'seconds' ? `not started within ${PROBE_SECONDS} s` : (exit.limit ?? `code ${exit.code}`)
     const needs = await describeNeeds(harness.bundle, context.mounts)
     throw new HarnessUnfit(`${harness.name} does not run in the image of this task (${reason}). ${needs}`)
   }

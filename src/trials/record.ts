@@ -48,6 +48,8 @@ export type StepRecord = {
   reward: number | null
   rewards: Record<string, number>
   error: string | null
+  /** Names of tests that did not pass, as far as the verifier printed them. */
+  failedTests?: string[] | undefined
   /** Paths outside the working directory that reached the tests in mode snapshot. */
   carried: string[]
   /** Files or processes of the agent that prevented the regular procedure, and what was left out instead. */

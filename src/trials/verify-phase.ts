@@ -26,6 +26,7 @@ import {
   verifierBases,
 } from './base-filesystem.ts'
 import { type RunningEnvironment, runInMain } from './environment.ts'
+import { readFailedTests } from './failed-tests.ts'
 import { type Fallback, findSandboxFailure, withFallbacks } from './fallbacks.ts'
 import { SMALL_OUTPUT_BYTES, VERIFIER_OUTPUT_BYTES } from './limits.ts'
 import { type NetworkRecord, withoutNetwork } from './network.ts'
@@ -38,7 +39,7 @@ import { packPath } from './tar.ts'
 import { stageFolders } from './task-files.ts'
 import { fillEnv } from './variables.ts'
 
-export type StepVerdict = Pick<StepRecord, 'verifier' | 'reward' | 'rewards' | 'error'> & {
+export type StepVerdict = Pick<StepRecord, 'verifier' | 'reward' | 'rewards' | 'error' | 'failedTests'> & {
   network: NetworkRecord
   /** Paths outside the working directory that reached the tests. Undefined for modes that do not choose paths. */
   carried?: readonly string[] | undefined
@@ -222,7 +223,15 @@ async function runVerifier(
   }).finally(() => network.close())
   context.removeLater(sandbox)
   await context.request.onVerified?.(reward.folder)
-  return { verifier: exit, network: network.summary(), ...toStepOutcome(exit, await readReward(reward.folder)) }
+  const outcome = toStepOutcome(exit, await readReward(reward.folder))
+  return { verifier: exit, network: network.summary(), ...(await addFailedTests(context, outcome)) }
+}
+
+/** Adds the failed tests to the outcome of a step without a full reward, from the verifier's output. */
+async function addFailedTests(context: StepContext, outcome: ReturnType<typeof toStepOutcome>) {
+  if (outcome.reward !== null && outcome.reward >= 1) return outcome
+  const failedTests = await readFailedTests(context.outputFile('verifier'))
+  return failedTests.length === 0 ? outcome : { ...outcome, failedTests }
 }
 
 /** Returns the path of the test script in the sandbox. Images that contain the tests have it at Harbor's path. */
@@ -267,7 +276,7 @@ export async function verifyLive(context: StepContext, running: RunningSandbox, 
   })
   const exit = await running.end(ran)
   const reward = await collectReward(context, running.sandbox.stopped)
-  return { verifier: exit, network, ...toStepOutcome(exit, reward) }
+  return { verifier: exit, network, ...(await addFailedTests(context, toStepOutcome(exit, reward))) }
 }
 
 const TESTS_NOT_PUT = "The tests could not be put into the agent's environment."

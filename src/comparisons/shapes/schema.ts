@@ -235,6 +235,7 @@ export const TrialCall = z
     outcome: z.enum(['open', 'succeeded', 'failed', 'cut', 'lost']),
     status: z.number().int().nullable().describe('HTTP status of the last try.'),
     failure: z.string().nullable(),
+    message: z.string().nullable().describe("The provider's message about a failed call, without secrets."),
     tries: count,
     usage: Usage,
     costUsd: usd.nullable().describe('Null while the call is running and if its price is unknown.'),
@@ -288,6 +289,12 @@ export const ComparisonTrial = z
     retries: count,
     artifacts: z.array(TrialArtifact),
     error: z.string().optional(),
+    explanation: z
+      .string()
+      .optional()
+      .describe(
+        'Why the trial has no full score, in one sentence. Absent before the trial ends and after a full score.',
+      ),
     voided: z.object({ reason: z.string(), at: time }).optional(),
   })
   .meta({ id: 'Trial' })
@@ -297,6 +304,11 @@ export const TrialWithAttempts = ComparisonTrial.extend({ spoiled: z.array(Faile
   id: 'TrialWithAttempts',
 })
 export type TrialWithAttempts = z.infer<typeof TrialWithAttempts>
+
+export const LocatedTrial = TrialWithAttempts.extend({
+  comparison: z.object({ id: z.uuid(), scope: Scope }).describe('The comparison that the trial belongs to.'),
+}).meta({ id: 'LocatedTrial' })
+export type LocatedTrial = z.infer<typeof LocatedTrial>
 
 /** Event data of a trial whose state changed. */
 export const TrialChange = z

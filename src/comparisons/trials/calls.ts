@@ -28,6 +28,7 @@ const toTrialCall = (call: RecordedCall): TrialCall => ({
   outcome: call.outcome,
   status: call.status,
   failure: call.failure,
+  message: call.message ?? null,
   tries: call.tries,
   usage: toPublicUsage(call.usage),
   costUsd: call.costMicros === null || call.outcome === 'open' ? null : call.costMicros / 1e6,

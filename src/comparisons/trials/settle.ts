@@ -21,6 +21,8 @@ export type AttemptEnding =
       kind: 'ran'
       record: AttributedRecord
       totals: AttemptTotals | null
+      /** Null after a full score. */
+      explanation: string | null
       artifacts: StoredArtifact[]
       blob: string | null
     }
@@ -148,10 +150,13 @@ function toTrialEnd(trial: TrialFacts, ending: AttemptEnding, spend: GranteeSpen
   const mayRetry = ending.kind !== 'unfit' && RETRIED_CLASSES.includes(failure.class) && hasRetriesLeft(trial)
   if (mayRetry) return { ...NO_RESULT, state: 'queued', retries: trial.retries + 1 }
   if (ending.kind === 'ran') return toRecordedEnd(trial, ending, spend)
-  const detail = { error: failure.error, ...toSpendDetail(spend) }
+  const detail = { error: failure.error, explanation: explainError(failure.error), ...toSpendDetail(spend) }
   const costMicros = spend ? spend.costMicros : 0
   return { ...NO_RESULT, state: 'errored', class: failure.class, retries: trial.retries, detail, costMicros }
 }
+
+/** An attempt that did not run is explained by the first line of its error. */
+const explainError = (error: string | null): string | undefined => error?.trim().split('\n', 1)[0]
 
 const toSpendDetail = (spend: GranteeSpend | undefined) =>
   spend ? { usage: toPublicUsage(spend.usage), costSource: spend.costSource } : {}
@@ -159,7 +164,7 @@ const toSpendDetail = (spend: GranteeSpend | undefined) =>
 type RanEnding = Extract<AttemptEnding, { kind: 'ran' }>
 
 function toRecordedEnd(trial: TrialFacts, ending: RanEnding, spend: GranteeSpend | undefined): TrialEnd {
-  const { record, totals, artifacts, blob } = ending
+  const { record, totals, explanation, artifacts, blob } = ending
   return {
     state: record.state,
     class: record.class,
@@ -176,6 +181,7 @@ function toRecordedEnd(trial: TrialFacts, ending: RanEnding, spend: GranteeSpend
       ...(totals ? toTotalsDetail(totals) : {}),
       artifacts: artifacts.length > 0 ? artifacts : undefined,
       error: record.error ?? undefined,
+      explanation: explanation === null ? undefined : storableText(explanation),
     },
     artifacts: blob,
   }

@@ -1,5 +1,6 @@
 import { findChosenHarness } from '../../catalog/harnesses.ts'
 import { findModel } from '../../catalog/models.ts'
+import { explainTrial } from '../../gateway/explanation.ts'
 import type { Ledger } from '../../gateway/ledger.ts'
 import { type ModelConnection, openModelConnection } from '../../gateway/model-connection.ts'
 import { ModelUnfit, termsFor } from '../../gateway/model-terms.ts'
@@ -156,7 +157,8 @@ async function runWithModel(
     const verdict = totals && decideVerdict(record, totals, { isLast: !hasRetriesLeft(trial) })
     if (verdict?.kind === 'stopped') return toStoppedEnding(verdict, trial, totals)
     const result = verdict ? applyVerdict(record, verdict) : record
-    return { kind: 'ran', totals, ...(await collectArtifacts(deps, trial, task, result)) }
+    const explanation = explainTrial(result, totals)
+    return { kind: 'ran', totals, explanation, ...(await collectArtifacts(deps, trial, task, result)) }
   } finally {
     await model?.close()
   }

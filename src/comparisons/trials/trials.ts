@@ -84,6 +84,7 @@ const Detail = z.object({
   isolation: z.string().nullable().default(null),
   artifacts: z.array(StoredArtifact).default([]),
   error: z.string().optional(),
+  explanation: z.string().optional(),
 })
 
 async function loadTrials(
@@ -125,6 +126,7 @@ function toTrial(names: ComparisonNames, row: rows.TrialRow, spend: GranteeTotal
     retries: row.retries,
     artifacts: row.artifacts === null ? [] : detail.artifacts.map(toArtifact),
     error: detail.error,
+    explanation: detail.explanation,
     voided: toVoided(row),
   }
 }

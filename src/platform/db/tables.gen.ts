@@ -306,6 +306,7 @@ export interface GatewayCalls {
   kind: 'generate' | 'count';
   level_asked: Json | null;
   limited_by: 'budget' | 'shared_budget' | null | null;
+  message: string | null;
   outcome: Generated<'open' | 'succeeded' | 'failed' | 'cut' | 'lost'>;
   output: Generated<number>;
   output_limit: number | null;
