@@ -14,6 +14,7 @@ const ORDER = [
   'credentials',
   'webhooks',
   'catalog',
+  'configurations',
   'gateway',
   'repos',
   'grading',

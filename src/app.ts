@@ -17,6 +17,7 @@ import { submitJob } from './comparisons/submit.ts'
 import { sweepArtifacts, sweepOutput } from './comparisons/trials/artifacts.ts'
 import { countLateSpend } from './comparisons/trials/spend.ts'
 import { trialJob } from './comparisons/trials/trial.ts'
+import { configurationRoutes } from './configurations/routes.ts'
 import { sweepContents } from './contents/contents.ts'
 import { sweepDrafts } from './contents/drafts.ts'
 import { credentialRoutes } from './credentials/routes.ts'
@@ -76,6 +77,7 @@ export const routeGroups = (services: Services): { name: string; routes: Route[]
     routes: modelRoutes({ isModelInUse: isModelInUseAnywhere, findModelTrust: services.credentials.findModelTrust }),
   },
   { name: 'Harnesses', routes: harnessRoutes({ isHarnessInUse, blobs: services.blobs }) },
+  { name: 'Configurations', routes: configurationRoutes({ blobs: services.blobs }) },
   { name: 'Gateway', routes: gatewayRoutes({ blobs: services.blobs }) },
   { name: 'Repositories', routes: repositoryRoutes(toRepositoryDeps(services)) },
   { name: 'Batches', routes: batchRoutes(toBatchDeps(services)) },

@@ -3,11 +3,13 @@ import { canDrive, levelsByHarness, listHarnesses } from '../catalog/harnesses.t
 import { findWire, type Model } from '../catalog/model.ts'
 import { findModel } from '../catalog/models.ts'
 import { findSandboxChoice } from '../catalog/sandboxes.ts'
+import type { ConfigurationDeps } from '../configurations/configurations.ts'
+import type { Configuration } from '../configurations/schema.ts'
 import { type CredentialDeps, findCredential } from '../credentials/credentials.ts'
 import type { Credential } from '../credentials/schema.ts'
 import type { Harness } from '../harnesses/harness.ts'
-import type { Db } from '../platform/db/db.ts'
 import { type FieldError, invalidRequest, Problem } from '../platform/problem.ts'
+import { findChosenConfiguration, findPinnedHarness, listForbiddenServers, listMisfits } from './configured-choices.ts'
 import { countTrials } from './plan.ts'
 import { type ModelChoice, type NewComparison, TRIALS_MAX } from './shapes/schema.ts'
 import type { NewSetting } from './sql.ts'
@@ -24,23 +26,51 @@ export function rejectRequest(errors: FieldError[]): never {
   )
 }
 
-/** Returns the settings that the model choices describe, in their order. Throws a problem that lists every mistake. */
+/**
+ * Returns the settings that the model choices describe, in their order. Throws a problem that lists every mistake.
+ * `digests` lists the tasks, whose network policies apply to the MCP servers of configurations.
+ */
 export async function resolveSettings(
-  db: Db,
+  deps: ConfigurationDeps,
   workspaceId: string,
   models: readonly ModelChoice[],
+  digests: () => readonly string[],
 ): Promise<NewSetting[]> {
   const errors: FieldError[] = []
   const settings: NewSetting[] = []
-  const harnesses = await listHarnesses(db, workspaceId)
+  const configurations: (Configuration | undefined)[] = []
+  const harnesses = await listHarnesses(deps.db, workspaceId)
   for (const [index, choice] of models.entries()) {
-    const model = await findModel(db, workspaceId, choice.catalogId)
+    const model = await findModel(deps.db, workspaceId, choice.catalogId)
+    const chosen = await findChosenConfiguration(deps, workspaceId, choice, index)
+    const { configuration } = chosen
+    configurations.push(configuration)
+    errors.push(...chosen.errors)
     if (!model)
       errors.push(toFieldError(`/models/${index}/catalogId`, 'unknown_model', 'The catalog has no model with this id.'))
-    else
-      errors.push(...levelErrors(model, choice, index), ...addSettings(settings, { harnesses, model, choice, index }))
+    else if (chosen.errors.length === 0) {
+      const pinned = await pinHarnesses(deps, workspaceId, harnesses, configuration)
+      const resolved = { harnesses, pinned, model, choice, configuration, index }
+      errors.push(...levelErrors(model, choice, index), ...addSettings(settings, resolved))
+    }
   }
+  errors.push(...(await listForbiddenServers(deps, configurations, digests)))
   return errors.length > 0 ? rejectRequest(errors) : settings
+}
+
+/** Returns the harnesses in the versions that the configuration requires. Harnesses without that version are left out. */
+async function pinHarnesses(
+  { db }: ConfigurationDeps,
+  workspaceId: string,
+  harnesses: readonly Harness[],
+  configuration: Configuration | undefined,
+): Promise<Harness[]> {
+  const pinned: Harness[] = []
+  for (const harness of harnesses)
+    pinned.push(
+      ...[await findPinnedHarness(db, workspaceId, harness, configuration)].filter((found) => found !== undefined),
+    )
+  return pinned
 }
 
 function levelErrors(model: Model, { reasoningLevel }: ModelChoice, index: number): FieldError[] {
@@ -49,16 +79,25 @@ function levelErrors(model: Model, { reasoningLevel }: ModelChoice, index: numbe
   return [toFieldError(`/models/${index}/reasoningLevel`, 'unknown_level', message)]
 }
 
-type ResolvedChoice = { harnesses: readonly Harness[]; model: Model; choice: ModelChoice; index: number }
+type ResolvedChoice = {
+  harnesses: readonly Harness[]
+  /** The same harnesses in the versions that the configuration requires. */
+  pinned: readonly Harness[]
+  model: Model
+  choice: ModelChoice
+  configuration: Configuration | undefined
+  index: number
+}
 
-function addSettings(settings: NewSetting[], { harnesses, model, choice, index }: ResolvedChoice): FieldError[] {
+function addSettings(settings: NewSetting[], resolved: ResolvedChoice): FieldError[] {
+  const { harnesses, pinned, model, choice, configuration, index } = resolved
   return choice.harnesses.flatMap((id, position) => {
-    const setting = buildSetting(
-      harnesses.find((harness) => harness.id === id),
-      model,
-      choice,
-    )
+    const harness = harnesses.find((each) => each.id === id)
+    const chosen = pinned.find((each) => each.id === id)
     const pointer = `/models/${index}/harnesses/${position}`
+    const misfits = harness && configuration ? listMisfits(harness, chosen, configuration, pointer) : []
+    if (misfits.length > 0) return misfits
+    const setting = buildSetting(chosen, model, choice, configuration)
     if (!setting)
       return harnessErrors(levelsByHarness(harnesses, model), model, resolveLevel(model, choice), { id, pointer })
     if (settings.some((other) => other.id === setting.id))
@@ -66,7 +105,7 @@ function addSettings(settings: NewSetting[], { harnesses, model, choice, index }
         toFieldError(
           pointer,
           'duplicate_setting',
-          'This combination of model, harness and reasoning level is listed twice.',
+          'This combination of model, harness, reasoning level and configuration is listed twice.',
         ),
       ]
     settings.push(setting)
@@ -91,11 +130,18 @@ function harnessErrors(
 
 const resolveLevel = (model: Model, { reasoningLevel }: ModelChoice): string => reasoningLevel ?? model.defaultLevel
 
-function buildSetting(harness: Harness | undefined, model: Model, choice: ModelChoice): NewSetting | undefined {
+function buildSetting(
+  harness: Harness | undefined,
+  model: Model,
+  choice: ModelChoice,
+  configuration: Configuration | undefined,
+): NewSetting | undefined {
   const level = resolveLevel(model, choice)
   if (!harness || !canDrive(harness, model, level)) return undefined
+  const parts = [model.catalogId, harness.id, level]
+  if (configuration) parts.push(`${configuration.name}@${configuration.version}`)
   return {
-    id: `${model.catalogId}|${harness.id}|${level}`,
+    id: parts.join('|'),
     catalog_id: model.catalogId,
     name: model.name,
     label: model.label,
@@ -105,6 +151,9 @@ function buildSetting(harness: Harness | undefined, model: Model, choice: ModelC
     harness_version: harness.version,
     reasoning_level: level,
     credential_id: choice.credentialId,
+    configuration: configuration?.name ?? null,
+    configuration_version: configuration?.version ?? null,
+    configuration_digest: configuration?.digest ?? null,
   }
 }
 

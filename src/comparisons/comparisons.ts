@@ -2,12 +2,14 @@ import { createHash } from 'node:crypto'
 import { findModel } from '../catalog/models.ts'
 import type { CredentialDeps as CredentialTools } from '../credentials/credentials.ts'
 import { setSharedBudget } from '../gateway/spend/spend.ts'
+import type { Blobs } from '../platform/blobs/blob.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { type Page, toPage } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { listRepositoryNames } from '../repos/repos.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'
 import { requireCredentials, requireSize, resolveSettings } from './choices.ts'
+import { toNamedConfiguration } from './named-configuration.ts'
 import { idReused } from './schema.ts'
 import {
   type Comparison,
@@ -16,7 +18,7 @@ import {
   SubmissionError,
   type TaskChoice,
 } from './shapes/schema.ts'
-import { connectScope, readSource, type ScopeDeps, type ScopeRef } from './source.ts'
+import { connectScope, listDigests, readSource, type ScopeDeps, type ScopeRef } from './source.ts'
 import * as rows from './sql.ts'
 import { addStatistics } from './statistics/answer.ts'
 import type { StatisticsCache } from './statistics/statistics.ts'
@@ -29,7 +31,7 @@ type CreateComparisonInput = NewComparison & { tasks?: TaskChoice[] }
 
 /** Creates a comparison. Idempotent: the client chooses the id, and the same request again returns the same comparison. */
 export async function createComparison(
-  deps: ScopeDeps,
+  deps: ScopeDeps & { blobs: Blobs },
   by: AuditActor,
   scopeRef: ScopeRef,
   input: CreateComparisonInput,
@@ -58,7 +60,7 @@ async function readExisting(db: Db, row: rows.ComparisonRow, hash: Buffer): Prom
 }
 
 async function storeComparison(
-  deps: CredentialTools,
+  deps: CredentialTools & { blobs: Blobs },
   by: AuditActor,
   scope: rows.ComparisonScope,
   input: CreateComparisonInput,
@@ -66,7 +68,7 @@ async function storeComparison(
 ): Promise<void> {
   const tx = deps.db
   const source = await readSource(tx, by.workspaceId, scope, input.tasks)
-  const settings = await resolveSettings(tx, by.workspaceId, input.models)
+  const settings = await resolveSettings(deps, by.workspaceId, input.models, () => listDigests(source))
   await requireCredentials(deps, by.workspaceId, input)
   requireSize(source.tasks, settings.length, input.attempts)
   const { key } = await rows.insertComparison(tx, {
@@ -119,11 +121,12 @@ function hashRequest(scopeRef: ScopeRef, { models, ...rest }: CreateComparisonIn
   const { sandbox, sandboxCredentialId, skipCompleted, attempts, budgetUsd, trialBudgetUsd, concurrency, tasks } = rest
   const fields: unknown[] = [
     toScopeKey(scopeRef),
-    models.map(({ catalogId, credentialId, harnesses, reasoningLevel }) => [
+    models.map(({ catalogId, credentialId, harnesses, reasoningLevel, configuration }) => [
       catalogId,
       credentialId,
       harnesses,
       reasoningLevel ?? null,
+      ...(configuration === undefined ? [] : [configuration]),
     ]),
     [sandbox, sandboxCredentialId, skipCompleted, attempts, budgetUsd ?? null, trialBudgetUsd ?? null],
     concurrency ?? null,
@@ -273,6 +276,7 @@ const toSettingFacts = (row: SettingRow): SettingFacts => ({
   reasoningLevel: row.reasoning_level,
   provider: row.provider,
   custom: row.custom,
+  configuration: toNamedConfiguration(row),
   isolation: row.isolation,
 })
 

@@ -1,10 +1,11 @@
 import { countLiveWorkers } from '../catalog/capabilities.ts'
 import { listModels } from '../catalog/models.ts'
+import type { ConfigurationDeps } from '../configurations/configurations.ts'
 import type { Db } from '../platform/db/db.ts'
 import { requireSize, resolveSettings } from './choices.ts'
 import { buildQuote, type SettingBasis } from './quote.ts'
 import type { Quote, QuoteRequest, TaskChoice } from './shapes/schema.ts'
-import { readSource } from './source.ts'
+import { listDigests, readSource } from './source.ts'
 import type { ComparisonScope, NewSetting } from './sql.ts'
 import { type DifficultyCounts, estimateTrial, MODEL_FREE_SECONDS } from './trial-prior.ts'
 import { listDurations, listUsage } from './trials/forecast/sql.ts'
@@ -13,13 +14,14 @@ type QuoteInput = QuoteRequest & { tasks?: TaskChoice[] }
 
 /** Estimates cost, duration and power of a comparison without creating it. */
 export async function quoteComparison(
-  db: Db,
+  deps: ConfigurationDeps,
   workspaceId: string,
   scope: ComparisonScope,
   input: QuoteInput,
 ): Promise<Quote> {
+  const { db } = deps
   const source = await readSource(db, workspaceId, scope, input.tasks)
-  const settings = await resolveSettings(db, workspaceId, input.models)
+  const settings = await resolveSettings(deps, workspaceId, input.models, () => listDigests(source))
   requireSize(source.tasks, settings.length, input.attempts)
   const { budgetUsd, trialBudgetUsd, attempts } = input
   return buildQuote(

@@ -82,7 +82,7 @@ const benchmarkRoutes = (deps: ComparisonDeps): Route[] => [
     return reply(202, await createComparison({ ...deps, db }, toAuditActor(caller, requestId), scope, body))
   }),
   route(inBenchmark.quote, findAddedBenchmark, async ({ db, caller, body }, scope) =>
-    reply(200, await quoteComparison(db, caller.workspace.id, scope, body)),
+    reply(200, await quoteComparison({ db, blobs: deps.blobs }, caller.workspace.id, scope, body)),
   ),
   route(inBenchmark.options, async ({ db, caller, params: { datasetOrg, dataset } }) => {
     const ref = { workspaceId: caller.workspace.id, datasetOrg, dataset }
@@ -101,7 +101,7 @@ const repositoryRoutes = (deps: ComparisonDeps): Route[] => [
     return reply(202, await createComparison({ ...deps, db }, toAuditActor(caller, requestId), scope, body))
   }),
   route(inRepository.quote, findRepository, async ({ db, caller, body }, scope) =>
-    reply(200, await quoteComparison(db, caller.workspace.id, scope, body)),
+    reply(200, await quoteComparison({ db, blobs: deps.blobs }, caller.workspace.id, scope, body)),
   ),
   route(inRepository.options, findRepository, async ({ db }, { repository }) => {
     const tasks = repository === null ? [] : await listApprovedTasks(db, repository)

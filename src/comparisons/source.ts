@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import { type ApprovedTask, listApprovedTasks, listTaskStates } from '../batches/approved-tasks.ts'
 import { findResolvedDataset } from '../benchmarks/freeze.ts'
 import type { Db } from '../platform/db/db.ts'
@@ -41,6 +42,12 @@ export async function readSource(
   if (source) return { ...source, difficulties: { easy: 0, medium: source.tasks, hard: 0 } }
   throw new Problem(benchmarkNotAdded, `The benchmark ${owner}/${name} is not in this workspace. Add it first.`)
 }
+
+const SourceTasks = z.object({ tasks: z.array(z.object({ digest: z.string() })) })
+
+/** Lists the digests of the tasks. */
+export const listDigests = ({ resolved }: ComparisonSource): string[] =>
+  SourceTasks.parse(resolved).tasks.map(({ digest }) => digest)
 
 /** Reads chosen tasks with their approved digests. Later decisions do not affect the comparison. */
 async function readApprovedSource(

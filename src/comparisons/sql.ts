@@ -114,6 +114,9 @@ export type NewSetting = {
   harness_version: string
   reasoning_level: string
   credential_id: string
+  configuration: string | null
+  configuration_version: number | null
+  configuration_digest: string | null
 }
 
 export const insertSettings = (tx: Db, comparison: number, settings: readonly NewSetting[]) =>
@@ -343,6 +346,7 @@ export const listRepositorySettings = (db: Db, repository: number) =>
     .select(['setting.comparison', 'setting.position', 'setting.id', 'setting.catalog_id', 'setting.name'])
     .select(['setting.label', 'setting.provider', 'setting.custom', 'setting.harness', 'setting.harness_version'])
     .select(['setting.reasoning_level', 'comparisons.sandbox', 'comparisons.created_at'])
+    .select(['setting.configuration', 'setting.configuration_version', 'setting.configuration_digest'])
     .where('comparisons.repository', '=', repository)
     .orderBy('comparisons.created_at')
     .orderBy('comparisons.key')

@@ -1,6 +1,7 @@
 import { type Db, transact } from '../platform/db/db.ts'
 import { readRepositoryRef } from '../repos/repos.ts'
 import { emitEvent, isSubscribed } from '../webhooks/emit.ts'
+import { toNamedConfiguration } from './named-configuration.ts'
 import type { ComparisonPause, SubmissionError } from './shapes/schema.ts'
 import * as rows from './sql.ts'
 import { toAnswer } from './statistics/answer.ts'
@@ -58,7 +59,12 @@ async function emitCompleted(tx: Db, row: rows.ComparisonRow): Promise<void> {
   const settings = await rows.listSettingRows(tx, [row.key])
   const answer = toAnswer(
     { state: 'completed', tasks: row.tasks, attempts: row.attempts, trials: { total: 0, queued: 0, running: 0 } },
-    settings.map((setting) => ({ ...setting, model: setting, reasoningLevel: setting.reasoning_level })),
+    settings.map((setting) => ({
+      ...setting,
+      model: setting,
+      reasoningLevel: setting.reasoning_level,
+      configuration: toNamedConfiguration(setting),
+    })),
     await computeStatisticsOf(tx, row),
   )
   await emitEvent(tx, workspaceId, { type: 'comparison.completed', data: { ...ref, answer } })

@@ -27,7 +27,15 @@ export type ComparisonFacts = Pick<
 
 export type SettingFacts = Pick<
   ComparisonSetting,
-  'id' | 'model' | 'harness' | 'harnessVersion' | 'reasoningLevel' | 'provider' | 'custom' | 'isolation'
+  | 'id'
+  | 'model'
+  | 'harness'
+  | 'harnessVersion'
+  | 'reasoningLevel'
+  | 'provider'
+  | 'custom'
+  | 'configuration'
+  | 'isolation'
 >
 
 type CountedSettingFacts = {

@@ -22,6 +22,11 @@ export const claudeCode: Harness = {
   protocols: ['anthropic-messages'],
   bundle: nativeBundle('claude-code', lock, PROGRAM),
   helpers: [],
+  supportsMcp: true,
+  allowedArguments: [
+    { flag: '--append-system-prompt', value: /\S/, example: '--append-system-prompt=<text>' },
+    { flag: '--max-turns', value: /^[1-9]\d{0,5}$/, example: '--max-turns=<number>' },
+  ],
   protocolFor: (model, _level, wire) => findProtocol(SUPPORTED_LEVELS, claudeCode.protocols, model, wire),
   plan({ instruction }, { mcpServers }, optionalAccess) {
     const access = requireModelAccess(claudeCode, optionalAccess)

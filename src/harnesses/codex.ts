@@ -25,6 +25,14 @@ export const codex: Harness = {
   protocols: ['openai-responses'],
   bundle: nativeBundle('codex', lock, PROGRAM),
   helpers: [],
+  supportsMcp: true,
+  allowedArguments: [
+    {
+      flag: '--config',
+      value: /^(project_doc_max_bytes=[1-9]\d{0,8}|model_verbosity="(low|medium|high)")$/,
+      example: '--config=project_doc_max_bytes=<number>, --config=model_verbosity="<low|medium|high>"',
+    },
+  ],
   protocolFor: (model, _level, wire) => findProtocol(SUPPORTED_LEVELS, codex.protocols, model, wire),
   plan({ instruction }, { mcpServers }, optionalAccess) {
     const access = requireModelAccess(codex, optionalAccess)

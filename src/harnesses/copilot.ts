@@ -18,6 +18,7 @@ export const copilot: Harness = {
   protocols: ['anthropic-messages', 'openai-responses', 'openai-chat'],
   bundle: nativeBundle('copilot', lock, PROGRAM),
   helpers: [],
+  supportsMcp: true,
   protocolFor: (model, _level, wire) => findProtocol(SUPPORTED_LEVELS, copilot.protocols, model, wire),
   plan({ instruction }, { mcpServers }, optionalAccess) {
     const access = requireModelAccess(copilot, optionalAccess)

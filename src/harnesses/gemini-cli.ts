@@ -20,6 +20,7 @@ export const geminiCli: Harness = {
   bundle: nodeBundle('gemini-cli', lock),
   // The program replaces some models with others of its own choice.
   helpers: [{ name: '*', rule: 'pin' }],
+  supportsMcp: true,
   protocolFor: (model, _level, wire) => findProtocol(SUPPORTED_LEVELS, geminiCli.protocols, model, wire),
   plan({ instruction }, { mcpServers }, optionalAccess) {
     const access = requireModelAccess(geminiCli, optionalAccess)

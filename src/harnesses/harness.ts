@@ -59,6 +59,9 @@ export type HarnessConversation = {
  */
 export type AuxiliaryModelRule = { name: string; rule: 'pin' | 'refuse' }
 
+/** An argument of the form `flag=value` that a configuration may add to a program. `example` is shown to people. */
+type ArgumentRule = { flag: string; value: RegExp; example: string }
+
 /** A program that works on tasks. Each harness is one file in this folder; no other code refers to it by name. */
 export type Harness = {
   id: string
@@ -71,6 +74,10 @@ export type Harness = {
   isControl?: true
   bundle?: Bundle | undefined
   helpers: readonly AuxiliaryModelRule[]
+  /** Set if the program can use MCP servers over stdio and HTTP. `plan` throws HarnessUnfit otherwise. */
+  supportsMcp?: true
+  /** Arguments that a configuration may add. Others could change the model, the tools or the network. */
+  allowedArguments?: readonly ArgumentRule[]
   /** Returns the protocol in which the program can request exactly this level, or undefined. Levels are never rounded. */
   protocolFor(model: ModelTraits, level: Level, wire: WireLevel): Protocol | undefined
   /** Returns the command for a step, or undefined if there is nothing to run. Throws HarnessUnfit. */

@@ -62,6 +62,7 @@ test.each(inside)("$id configures the task's MCP servers, or reports that it can
   const [protocol = 'gemini'] = harness.protocols
   const plan = () =>
     harness.plan(STEP, { ...RESOURCES, mcpServers: MCP_SERVERS }, accessTo(protocol, { effort: 'high' }))
+  expect(harness.supportsMcp ?? false).toBe(!WITHOUT_MCP.includes(harness.id))
   if (WITHOUT_MCP.includes(harness.id)) return expect(plan).toThrow(HarnessUnfit)
   const configuration = JSON.stringify(plan()?.files)
   for (const word of ['serve', '--files', 'http://far:1/mcp', 'x-key']) expect(configuration).toContain(word)

@@ -23,6 +23,7 @@ export const kimiCode: Harness = {
   protocols: ['openai-chat', 'anthropic-messages', 'openai-responses', 'gemini'],
   bundle: nodeBundle('kimi-code', lock),
   helpers: [],
+  supportsMcp: true,
   protocolFor: (model, _level, wire) => findProtocol(SUPPORTED_LEVELS, kimiCode.protocols, model, wire),
   plan({ instruction }, { mcpServers }, optionalAccess) {
     const access = requireModelAccess(kimiCode, optionalAccess)

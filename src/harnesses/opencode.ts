@@ -20,6 +20,7 @@ export const opencode: Harness = {
   protocols: ['anthropic-messages', 'openai-responses', 'gemini', 'openai-chat'],
   bundle: nativeBundle('opencode', lock, PROGRAM),
   helpers: [],
+  supportsMcp: true,
   protocolFor: (model, _level, wire) => findProtocol(SUPPORTED_LEVELS, opencode.protocols, model, wire),
   plan({ instruction }, { mcpServers }, optionalAccess) {
     const access = requireModelAccess(opencode, optionalAccess)

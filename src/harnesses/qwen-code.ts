@@ -17,6 +17,7 @@ export const qwenCode: Harness = {
   protocols: ['openai-chat', 'openai-responses', 'anthropic-messages'],
   bundle: nodeBundle('qwen-code', lock),
   helpers: [],
+  supportsMcp: true,
   protocolFor: (model, _level, wire) => findProtocol(SUPPORTED_LEVELS, qwenCode.protocols, model, wire),
   plan({ instruction }, { mcpServers }, optionalAccess) {
     const access = requireModelAccess(qwenCode, optionalAccess)

@@ -1,4 +1,5 @@
 import type { TrialOutcome } from '../comparisons/outcome.ts'
+import type { NamedConfiguration } from '../configurations/schema.ts'
 import { frontier, type Point } from '../statistics/frontier.ts'
 import { type Cohort, type CohortResult, type ResultCell, selectCohort } from './cohort.ts'
 
@@ -10,6 +11,7 @@ export type SettingFact = {
   reasoningLevel: string
   provider: string
   custom: boolean
+  configuration?: NamedConfiguration | undefined
   /** True for `oracle` and `nop`, which only show that the tasks work. */
   isReference: boolean
 }

@@ -41,14 +41,10 @@ export function buildContent(chosen: readonly SettingResult[]): ReleaseContent {
   return { hash, tasks, settings, frontier, picks: buildPicks(chosen, frontier) }
 }
 
-export const toSettingNames = ({ id, model, harness, reasoningLevel, provider, custom }: SettingResult) => ({
-  id,
-  model,
-  harness,
-  reasoningLevel,
-  provider,
-  custom,
-})
+export const toSettingNames = (result: SettingResult) => {
+  const { id, model, harness, reasoningLevel, provider, custom, configuration } = result
+  return { id, model, harness, reasoningLevel, provider, custom, configuration }
+}
 
 function buildPicks(chosen: readonly SettingResult[], frontier: readonly string[]): SettingPick[] {
   const byId = new Map(chosen.map((result) => [result.id, result]))

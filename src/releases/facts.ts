@@ -1,4 +1,5 @@
 import { listApprovedTasks } from '../batches/approved-tasks.ts'
+import { toNamedConfiguration } from '../comparisons/named-configuration.ts'
 import type { TrialOutcome } from '../comparisons/outcome.ts'
 import { listOutcomes, type RunSetting } from '../comparisons/outcomes.ts'
 import type { Db } from '../platform/db/db.ts'
@@ -58,6 +59,7 @@ const toSettingFact = (row: RunSetting): SettingFact => ({
   reasoningLevel: row.reasoning_level,
   provider: row.provider,
   custom: row.custom,
+  configuration: toNamedConfiguration(row),
   isReference: row.provider === NO_PROVIDER,
 })
 

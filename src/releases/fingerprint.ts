@@ -29,8 +29,10 @@ function toCanonicalText(result: SettingResult): string {
   return text
 }
 
+/** Fingerprints of results without configurations must not change, so the field is absent there. */
 const toHashedFields = (result: SettingResult): CanonicalJson => ({
   id: result.id,
+  ...(result.configuration ? { configuration: { ...result.configuration } } : {}),
   model: { ...result.model },
   harness: result.harness,
   reasoningLevel: result.reasoningLevel,

@@ -72,8 +72,11 @@ export type SandboxNetwork = {
 /** Initial files of a sandbox: the image alone, or the image with files of an earlier sandbox. */
 export type BaseFilesystem =
   | { kind: 'image' }
-  /** Only these files and folders of the earlier sandbox, through the filter of `collect`. It may be of another image. */
-  | { kind: 'workspace'; from: StoppedSandbox; paths: string[] }
+  /**
+   * Only these files and folders of the earlier sandbox, through the filter of `collect`. It may be of another image.
+   * Nothing at or under `without` is taken from it; what the image has there may be present.
+   */
+  | { kind: 'workspace'; from: StoppedSandbox; paths: string[]; without?: string[] }
   /** All its changes but those under these paths. Of the same image. */
   | { kind: 'snapshot'; from: StoppedSandbox; without: string[] }
 

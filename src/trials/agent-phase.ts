@@ -1,3 +1,4 @@
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { TaskStep } from '../harbor/task.ts'
 import { type HarnessRun, HOME } from '../harnesses/harness.ts'
@@ -16,6 +17,7 @@ import { homeUploads, planHarnessRun } from './harness-setup.ts'
 import { mainHooks, runHooksAfterwards, runHooksInside } from './hooks.ts'
 import { AGENT_OUTPUT_BYTES, agentSeconds } from './limits.ts'
 import { type NetworkRecord, type PhaseNetwork, withoutNetwork } from './network.ts'
+import { inspectPlaces, placeUpload } from './place-files.ts'
 import type { HookRecord } from './record.ts'
 import {
   EnvironmentNotReady,
@@ -27,6 +29,8 @@ import type { StepContext } from './step-context.ts'
 import { type FileOwnership, packFolders, packPath } from './tar.ts'
 import { stageFolders } from './task-files.ts'
 import { fillEnv } from './variables.ts'
+import { withdrawFiles } from './withdraw-files.ts'
+import { listChangedFiles } from './withhold-files.ts'
 
 export type AgentResult = {
   /** Null when the harness runs nothing. */
@@ -37,6 +41,8 @@ export type AgentResult = {
   running: RunningSandbox | undefined
   hooks: HookRecord[]
   network: NetworkRecord
+  /** Files of the configuration that the agent changed. */
+  droppedChanges: string[]
 }
 
 export type AgentPhaseOptions = {
@@ -105,7 +111,7 @@ async function skipAgent(
   context.notes.push(`The agent could not start from the files that it left before. ${failure.message}`)
   const { records, sandbox } = await runHooksAfterwards(context, environment, mainHooks(step), previous)
   const network = withoutNetwork(step.agent.network)
-  return { exit: null, sandbox, running: undefined, hooks: records, network }
+  return { exit: null, sandbox, running: undefined, hooks: records, network, droppedChanges: [] }
 }
 
 async function runAgent(
@@ -143,11 +149,16 @@ async function planAgent(
   const env = run?.files ? { HOME, ...harnessEnv } : harnessEnv
   const limits = { seconds: agentSeconds(step.agent.timeoutSec), outputBytes: AGENT_OUTPUT_BYTES }
   const user = step.agent.user ?? environment.user
+  const placed = context.placedFiles()
   return {
     run,
     sandbox: {
       base: agentBase(previous?.stopped),
-      uploads: [...listStepUploads(context, environment, step, user), ...homeUploads(run, toOwnership(user))],
+      uploads: [
+        ...listStepUploads(context, environment, step, user),
+        ...(placed ? [placeUpload(placed, toOwnership(user))] : []),
+        ...homeUploads(run, toOwnership(user)),
+      ],
       mounts: [...(await stageRunFolders(context, run)), ...context.mounts],
       env,
       network,
@@ -197,10 +208,12 @@ async function runAlone(
     plan.run || step.workdir
       ? await runInMain(context, environment, 'agent', { ...plan, onStarted: context.markAgentStarted })
       : undefined
+  const droppedChanges = ran ? await listChangedFiles(ran.sandbox.stopped) : []
   const { records, sandbox } = await runHooksAfterwards(context, environment, mainHooks(step), ran?.sandbox ?? previous)
   if (ran && sandbox !== ran.sandbox) context.removeLater(ran.sandbox)
   const exit = plan.run && ran ? ran.exit : null
-  return { exit, sandbox, running: undefined, hooks: records, network: plan.sandbox.network.summary() }
+  const network = plan.sandbox.network.summary()
+  return { exit, sandbox, running: undefined, hooks: records, network, droppedChanges }
 }
 
 /** Runs the agent in a sandbox whose first process is that of the environment. */
@@ -221,11 +234,14 @@ async function runInside(
   }
   context.markAgentStarted()
   const exit = plan.run ? await execAgent(context, running, step, plan.command) : null
+  const isWithdrawn = keepRunning || mainHooks(step).length > 0
+  if (isWithdrawn) await withdrawFiles(context, running)
   const hooks = await runHooksInside(context, running, mainHooks(step))
   const network = plan.sandbox.network.summary()
-  if (keepRunning) return { exit, sandbox, running, hooks, network }
+  if (keepRunning) return { exit, sandbox, running, hooks, network, droppedChanges: [] }
   const ended = await running.end(exit ?? NOTHING_RAN)
-  return { exit: exit && ended, sandbox, running: undefined, hooks, network }
+  const droppedChanges = isWithdrawn ? [] : await listChangedFiles(sandbox.stopped)
+  return { exit: exit && ended, sandbox, running: undefined, hooks, network, droppedChanges }
 }
 
 const NOTHING_RAN: Exit = { code: 0, limit: null, seconds: 0, outputBytes: 0 }
@@ -290,5 +306,25 @@ export async function startUntouched(
     return running.sandbox
   } finally {
     network.close()
+    // Logs of this sandbox are not part of the output.
+    for (const name of ['untouched', 'environment-untouched', 'setup'])
+      await rm(context.outputFile(name), { force: true })
   }
+}
+
+/**
+ * Inspects the places of the configuration's files before the agent starts. Returns the sandbox without an agent in which
+ * they were found, or undefined without files.
+ */
+export async function placeConfiguration(
+  context: StepContext,
+  environment: RunningEnvironment,
+  step: TaskStep,
+): Promise<Sandbox | undefined> {
+  const { files = [] } = context.request.configuration ?? {}
+  if (files.length === 0) return undefined
+  const untouched = await startUntouched(context, environment, step)
+  const { workdir, files: service } = environment
+  context.placeFiles(await inspectPlaces(untouched.stopped, { workdir, mounts: service.mounts }, files))
+  return untouched
 }

@@ -32,7 +32,7 @@ function verifierBase(mode: VerifyMode, { from, workdir, carried }: SubmissionSo
 }
 
 /** Paths that the verifier provides, or that belong to a harness. Nothing below them ever reaches the verifier. */
-const VERIFIER_PATHS = ['/tests', '/logs', '/solution', HARNESS_FOLDER]
+export const VERIFIER_PATHS = ['/tests', '/logs', '/solution', HARNESS_FOLDER]
 
 /** Account files: users, groups and home directories are always read from the image. */
 const ACCOUNT_PATHS = ['passwd', 'group', 'shadow', 'gshadow', 'subuid', 'subgid', 'nsswitch.conf']

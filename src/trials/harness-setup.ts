@@ -33,7 +33,8 @@ export function planHarnessRun(request: TrialRequest, step: TaskStep): HarnessRu
       server.transport === 'stdio' ? server : { ...server, headers: fillEnv(server.headers, variables) },
     ),
   }
-  const run = harness.plan(step, resources, model?.access)
+  const planned = harness.plan(step, resources, model?.access)
+  const run = planned && { ...planned, command: [...planned.command, ...(request.configuration?.arguments ?? [])] }
   if (!run?.skills || skillsDir === null) return run
   return { ...run, command: ['sh', '-c', COPY_SKILLS, 'skills', skillsDir, `${HOME}/${run.skills}`, ...run.command] }
 }

@@ -1,4 +1,4 @@
-import { rm, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { TaskStep } from '../harbor/task.ts'
 import { errorText } from '../platform/error-text.ts'
@@ -23,12 +23,12 @@ export async function writeChangesPatch(
   context: StepContext,
   environment: RunningEnvironment,
   step: TaskStep,
-  agentSandbox: Sandbox,
+  { agentSandbox, untouched }: { agentSandbox: Sandbox; untouched: Sandbox | undefined },
 ): Promise<void> {
   const file = join(context.request.outputFolder, PATCH_FILE)
   try {
     if (environment.workdir === '/') throw new Error('The working directory is the whole filesystem.')
-    const before = await startUntouched(context, environment, step)
+    const before = untouched ?? (await startUntouched(context, environment, step))
     const folders = [before.stopped, agentSandbox.stopped].map((from) => openFolder(from, environment.workdir))
     // Each folder is read twice: first to find the differences, then for the contents of the files that differ.
     await archiveThreads.run('writePatch', { file, filesMax: COMPARED_MAX.files }, [...folders, ...folders])
@@ -37,10 +37,6 @@ export async function writeChangesPatch(
     context.request.signal.throwIfAborted()
     const [line] = errorText(error).split('\n')
     await writeFile(file, `# The patch could not be created: ${line}\n`)
-  } finally {
-    // Logs of the second sandbox are not part of the output.
-    for (const name of ['untouched', 'environment-untouched', 'setup'])
-      await rm(context.outputFile(name), { force: true })
   }
 }
 

@@ -54,6 +54,8 @@ export type StepRecord = {
   carried: string[]
   /** Files or processes of the agent that prevented the regular procedure, and what was left out instead. */
   notes: string[]
+  /** Files of the configuration that the agent changed. The changes were dropped. */
+  droppedChanges?: string[] | undefined
   /** Network access of each phase beyond its sandbox and its sidecars. */
   network: { agent: NetworkRecord; verifier: NetworkRecord }
   hooks: HookRecord[]

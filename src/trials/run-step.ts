@@ -1,7 +1,7 @@
 import type { TaskStep } from '../harbor/task.ts'
 import { HarnessUnfit } from '../harnesses/harness-unfit.ts'
 import { errorText } from '../platform/error-text.ts'
-import type { Exit, Sandbox } from '../sandboxes/sandbox.ts'
+import { type Exit, type Sandbox, SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import { type AgentResult, runAgentPhase } from './agent-phase.ts'
 import { type CollectedArtifact, collectArtifacts, mainArtifacts, sidecarArtifacts } from './artifacts.ts'
 import { type EnvironmentImages, type RunningEnvironment, startEnvironment } from './environment.ts'
@@ -15,6 +15,7 @@ import type { StepContext } from './step-context.ts'
 import { textThreads } from './threads.ts'
 import type { TrialRequest } from './trial-request.ts'
 import { type StepVerdict, verifyFresh, verifyLive, verifySeparately } from './verify-phase.ts'
+import { withdrawFiles } from './withdraw-files.ts'
 
 export type StepOptions = {
   environment: RunningEnvironment
@@ -126,10 +127,16 @@ async function verifyRunning(
     await running.sandbox.exited
     return verifyFresh(context, environment, step, running.sandbox.stopped)
   }
-  return withFallbacks(context, () => verifyLive(context, running, step), [
+  const verifyRunningFiles = async (): Promise<StepVerdict> => {
+    if (!(await withdrawFiles(context, running))) throw new SandboxUnavailable(NOT_WITHDRAWN)
+    return verifyLive(context, running, step)
+  }
+  return withFallbacks(context, verifyRunningFiles, [
     { note: 'No process that the agent left running was judged.', run: verifyStopped },
   ])
 }
+
+const NOT_WITHDRAWN = "The files of the configuration could not be removed from the agent's environment."
 
 const collectFromMain = (
   context: StepContext,
@@ -155,14 +162,14 @@ export async function collectFromSidecars(
 function toFailedRecord(context: StepContext, step: TaskStep, exit: Exit | null, error: unknown): StepRecord {
   const network = withoutNetwork(step.verifier.network)
   const verdict = { verifier: null, reward: null, rewards: {}, error: errorText(error), network }
-  const agent = { exit, network: withoutNetwork(step.agent.network) }
+  const agent = { exit, network: withoutNetwork(step.agent.network), droppedChanges: [] }
   return toRecord(context, step, agent, { verdict, hooks: [] })
 }
 
 function toRecord(
   context: StepContext,
   step: TaskStep,
-  agent: Pick<AgentResult, 'exit' | 'network'>,
+  agent: Pick<AgentResult, 'exit' | 'network' | 'droppedChanges'>,
   { verdict, hooks }: { verdict: StepVerdict; hooks: HookRecord[] },
 ): StepRecord {
   const { network, carried = [], ...outcome } = verdict
@@ -172,6 +179,7 @@ function toRecord(
     ...outcome,
     carried: [...carried],
     notes: context.notes,
+    droppedChanges: agent.droppedChanges.length > 0 ? agent.droppedChanges : undefined,
     network: { agent: agent.network, verifier: network },
     hooks,
     artifacts: [],

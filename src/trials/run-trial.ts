@@ -5,6 +5,7 @@ import { HarnessUnfit } from '../harnesses/harness-unfit.ts'
 import { nop, oracle } from '../harnesses/reference.ts'
 import { errorText } from '../platform/error-text.ts'
 import { type Mount, type Sandbox, type SandboxProvider, SandboxUnavailable } from '../sandboxes/sandbox.ts'
+import { placeConfiguration } from './agent-phase.ts'
 import { type CollectedArtifact, unpackArtifacts } from './artifacts.ts'
 import { type EnvironmentImages, prepareImages, type RunningEnvironment, startEnvironment } from './environment.ts'
 import { installBundle, requireBundleRuns } from './harness-setup.ts'
@@ -27,12 +28,34 @@ import type { TrialRequest } from './trial-request.ts'
  * it started has been removed then.
  */
 export async function runTrial(provider: SandboxProvider, request: TrialRequest): Promise<TrialRecord> {
-  const record = await runOnce(provider, request)
+  const record = await runOnce(provider, configureTask(request))
   if (request.harness.isControl || !needsControl(record)) return record
   const control = request.isProven ? undefined : await runControl(provider, request)
   if (control?.state !== 'errored') return scoreMissingVerdicts(request, record)
   const error = `The task also fails without the agent: ${control.error}`
   return { ...record, state: 'errored', class: control.class, reward: null, rewards: {}, error }
+}
+
+/** Adds the instructions and MCP servers of the configuration to the task. Throws HarnessUnfit if a server exists already. */
+function configureTask(request: TrialRequest): TrialRequest {
+  const { task, configuration } = request
+  if (!configuration) return request
+  const { instructionPrefix, instructionSuffix, mcpServers } = configuration
+  const taken = mcpServers.find(({ name }) => task.environment.mcpServers.some((server) => server.name === name))
+  if (taken) throw new HarnessUnfit(`The task has an MCP server ${taken.name}, which the configuration adds, too.`)
+  const surround = (step: TaskStep): TaskStep => {
+    const texts = [instructionPrefix, step.instruction, instructionSuffix]
+    return { ...step, instruction: texts.filter((text) => text !== '').join('\n\n') }
+  }
+  const [first, ...others] = task.steps
+  return {
+    ...request,
+    task: {
+      ...task,
+      environment: { ...task.environment, mcpServers: [...task.environment.mcpServers, ...mcpServers] },
+      steps: [surround(first), ...others.map(surround)],
+    },
+  }
 }
 
 /** Returns true if there is no verdict, or if it does not cover all files of the agent. */
@@ -46,7 +69,14 @@ async function runControl(provider: SandboxProvider, request: TrialRequest): Pro
   const harness = request.task.steps.some(({ solution }) => solution) ? oracle : nop
   const outputFolder = join(request.outputFolder, 'control')
   try {
-    return await runOnce(provider, { ...request, model: undefined, harness, outputFolder, onPhase: () => {} })
+    return await runOnce(provider, {
+      ...request,
+      model: undefined,
+      configuration: undefined,
+      harness,
+      outputFolder,
+      onPhase: () => {},
+    })
   } catch (error) {
     request.signal.throwIfAborted()
     return { state: 'errored', class: 'operator_error', error: errorText(error) }
@@ -210,6 +240,8 @@ async function runSteps(run: TrialRun, context: StepContext, environment: Runnin
   const { task, harness } = request
   let last: CompletedStep | undefined
   let previous: Sandbox | undefined
+  const [first] = task.steps
+  const untouched = await context.timed('prepare', () => placeConfiguration(context, environment, first))
   for (const [index, step] of task.steps.entries()) {
     const stepContext = await resources.createContext(index)
     const { place } = step.verifier
@@ -222,9 +254,8 @@ async function runSteps(run: TrialRun, context: StepContext, environment: Runnin
     if (!meetsMinimum(record, step.minReward)) break
   }
   run.areStepsDone = true
-  const [first] = task.steps
-  if (request.savesPatch && !harness.isControl && first && previous)
-    await writeChangesPatch(context, environment, first, previous)
+  if (request.savesPatch && !harness.isControl && previous)
+    await writeChangesPatch(context, environment, first, { agentSandbox: previous, untouched })
   if (last && last.step.verifier.place.mode === 'shared') await addSidecarArtifacts(run, environment, last)
   if (previous) context.removeLater(previous)
 }

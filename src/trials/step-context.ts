@@ -18,8 +18,10 @@ import {
   SandboxUnavailable,
 } from '../sandboxes/sandbox.ts'
 import { openNetwork, type PhaseNetwork, withModel } from './network.ts'
+import type { PlacedFiles } from './place-files.ts'
 import type { TrialTimings } from './record.ts'
 import type { TrialRequest } from './trial-request.ts'
+import { resolveBase, withholdFiles } from './withhold-files.ts'
 
 /**
  * Operations that the phases of a step share. Sandboxes started here are killed when the trial is aborted, and removed at
@@ -47,6 +49,10 @@ export type StepContext = {
   openSandboxNetwork(): Promise<SandboxNetwork>
   /** Opens the network access that the task declares for a phase. The agent also gets the port of its model. */
   openPhaseNetwork(declared: Network, phase: 'agent' | 'verifier'): PhaseNetwork
+  /** Files of the configuration. Undefined without any, and until `placeFiles`. */
+  placedFiles(): PlacedFiles | undefined
+  /** Withholds these files from everything that reads sandboxes that are started from now on. */
+  placeFiles(placed: PlacedFiles): void
   startSandbox(name: string, spec: Omit<SandboxSpec, 'id' | 'outputFile'>): Promise<Sandbox>
   /** Removes a sandbox in the background. */
   removeLater(sandbox: Sandbox): void
@@ -66,6 +72,7 @@ type StartedResources = {
   networks: SandboxNetwork[]
   removals: Promise<void>[]
   hasAgentStarted: boolean
+  placedFiles: PlacedFiles | undefined
   spentMs: Record<TimedPhase, number>
 }
 
@@ -81,6 +88,7 @@ export function openTrialResources(
     networks: [],
     removals: [],
     hasAgentStarted: false,
+    placedFiles: undefined,
     spentMs: { prepare: 0, agent: 0, verify: 0 },
   }
   return {
@@ -140,9 +148,15 @@ function createContext(
       return network
     },
     openPhaseNetwork: (declared, phase) => openPhaseNetwork(request, declared, phase),
+    placedFiles: () => started.placedFiles,
+    placeFiles(placed) {
+      started.placedFiles = placed
+    },
     async startSandbox(name, spec) {
       request.signal.throwIfAborted()
-      const sandbox = await provider.start({ ...spec, id: createSandboxId(name), outputFile: outputFile(name) })
+      const resolved = await resolveBase(spec)
+      const plain = await provider.start({ ...resolved, id: createSandboxId(name), outputFile: outputFile(name) })
+      const sandbox = started.placedFiles ? withholdFromSandbox(plain, started.placedFiles) : plain
       started.sandboxes.add(sandbox)
       killOnAbort(sandbox, request.signal)
       return sandbox
@@ -151,6 +165,20 @@ function createContext(
       started.sandboxes.delete(sandbox)
       started.removals.push(sandbox.remove())
     },
+  }
+}
+
+/** Returns a sandbox whose files, once it has stopped, are read without those of the configuration. */
+function withholdFromSandbox(sandbox: Sandbox, placed: PlacedFiles): Sandbox {
+  const { id, exited } = sandbox
+  const stopped = withholdFiles(sandbox.stopped, placed)
+  return {
+    id,
+    exited,
+    stopped,
+    kill: () => sandbox.kill(),
+    exec: (spec) => sandbox.exec(spec),
+    remove: () => sandbox.remove(),
   }
 }
 

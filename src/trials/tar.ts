@@ -11,6 +11,10 @@ export type TarHeader = {
   type: 'File' | 'Directory' | 'SymbolicLink'
   mode: number
   uid: number
+  /** Default: the uid. */
+  gid?: number | undefined
+  /** Default: the epoch. */
+  mtime?: Date | undefined
   size: number
   linkpath?: string
 }
@@ -19,7 +23,8 @@ export type TarHeader = {
 export type FileOwnership = { uid: number; open: boolean }
 
 export function* headerBlocks(header: TarHeader): Generator<Buffer> {
-  const fields = { ...header, gid: header.uid, mtime: new Date(0) }
+  const { gid = header.uid, mtime = new Date(0) } = header
+  const fields = { ...header, gid, mtime }
   const block = Buffer.alloc(BLOCK)
   if (new Header(fields).encode(block)) yield new Pax(fields).encode()
   yield block

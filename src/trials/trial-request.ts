@@ -1,4 +1,4 @@
-import type { Network, Task } from '../harbor/task.ts'
+import type { McpServer, Network, Task } from '../harbor/task.ts'
 import type { InstallOptions } from '../harnesses/bundles/install.ts'
 import type { AskModel } from '../harnesses/conversation.ts'
 import type { Harness } from '../harnesses/harness.ts'
@@ -20,6 +20,8 @@ export type TrialRequest = {
   bundles?:
     | (Pick<InstallOptions, 'folder' | 'openUploaded'> & { onProgress?: InstallOptions['onProgress'] })
     | undefined
+  /** Additions of a workspace to the agent. */
+  configuration?: AgentConfiguration | undefined
   verifyMode: VerifyMode
   /** Paths outside the working directory that the reference solution changed. Mode snapshot carries nothing else. */
   carried?: readonly string[] | undefined
@@ -39,6 +41,19 @@ export type TrialRequest = {
   egress?: EgressOptions | undefined
   /** Receives one log file per build, agent, verifier and service, and the artifacts. */
   outputFolder: string
+}
+
+/** A file that is in the working directory while the agent works. `path` is relative and has been validated. */
+export type ConfigurationFile = { path: string; text: string; executable: boolean }
+
+/** Additions of a workspace to an agent. The verifier never sees them. */
+export type AgentConfiguration = {
+  files: readonly ConfigurationFile[]
+  instructionPrefix: string
+  instructionSuffix: string
+  mcpServers: readonly McpServer[]
+  /** Additional arguments of the harness's program. */
+  arguments: readonly string[]
 }
 
 /** A model and the port of the agent's sandbox at which it is reachable. */

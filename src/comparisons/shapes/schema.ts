@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { BatchTask } from '../../batches/schema.ts'
+import { ConfigurationRef, NamedConfiguration } from '../../configurations/schema.ts'
 import { ComparisonAnswer, CostInterval, SettingRank } from '../statistics/schema.ts'
 
 const time = z.iso.datetime()
@@ -31,6 +32,7 @@ const ModelChoice = z
     credentialId: uuid,
     harnesses: z.array(z.string().min(1).max(100)).min(1).max(HARNESSES_MAX),
     reasoningLevel: z.string().min(1).max(50).optional().describe('Default: the default level of the model.'),
+    configuration: ConfigurationRef.optional(),
   })
   .meta({ id: 'ModelChoice' })
 export type ModelChoice = z.infer<typeof ModelChoice>
@@ -131,13 +133,16 @@ const Stats = z
 
 export const ComparisonSetting = z
   .object({
-    id: z.string().describe('`<catalogId>|<harness>|<reasoningLevel>`'),
+    id: z
+      .string()
+      .describe('`<catalogId>|<harness>|<reasoningLevel>`, followed by `|<name>@<version>` if it has a configuration'),
     model: z.object({ catalogId: z.string(), name: z.string(), label: z.string() }),
     harness: z.string(),
     harnessVersion: z.string(),
     reasoningLevel: z.string(),
     provider: z.string(),
     custom: z.boolean(),
+    configuration: NamedConfiguration.optional().describe('Absent if the setting has none.'),
     isolation: z.string().nullable(),
     tasks: count.describe('Number of tasks with a scored trial.'),
     passed: count.describe('How many of these passed in their first scored trial.'),
@@ -294,6 +299,12 @@ export const ComparisonTrial = z
       .optional()
       .describe(
         'Why the trial has no full score, in one sentence. Absent before the trial ends and after a full score.',
+      ),
+    droppedChanges: z
+      .array(z.string())
+      .optional()
+      .describe(
+        'Files of the configuration that the agent changed. These changes were dropped before the verification.',
       ),
     voided: z.object({ reason: z.string(), at: time }).optional(),
   })

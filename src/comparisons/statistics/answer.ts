@@ -6,6 +6,7 @@ import type { Comparison, ComparisonSetting } from '../shapes/schema.ts'
 /** The fields of a setting that an answer names. */
 export type NamedSetting = Pick<ComparisonSetting, 'id' | 'harness' | 'reasoningLevel' | 'provider'> & {
   model: { name: string }
+  configuration?: { name: string; version: number } | undefined
 }
 
 type AnsweredComparison = {
@@ -31,15 +32,25 @@ export const toAnswer = (
     plan: { tasks, attempts },
     settings: settings.map((setting) => ({
       id: setting.id,
-      name: describeSetting(setting),
+      name: describeSetting(
+        setting,
+        settings.some(({ configuration }) => configuration),
+      ),
       isReference: setting.provider === 'none',
     })),
     statistics,
   })
 
-/** Describes a setting in words: `claude-sonnet-5 with claude-code at high`. */
-const describeSetting = ({ model, harness, reasoningLevel }: NamedSetting): string =>
-  `${model.name} with ${harness}${reasoningLevel === 'none' ? '' : ` at ${reasoningLevel}`}`
+/**
+ * Describes a setting in words: `claude-sonnet-5 with claude-code at high`. Where settings have configurations, it also
+ * says which one: `… and agents-md@2`, `… and no configuration`.
+ */
+function describeSetting(setting: NamedSetting, namesConfigurations: boolean): string {
+  const { model, harness, reasoningLevel, configuration } = setting
+  const level = reasoningLevel === 'none' ? '' : ` at ${reasoningLevel}`
+  const name = configuration ? `${configuration.name}@${configuration.version}` : 'no configuration'
+  return `${model.name} with ${harness}${level}${namesConfigurations ? ` and ${name}` : ''}`
+}
 
 const METHODS = { rank: 'holm-paired-t', frontierProbability: `task-bootstrap-${DRAWS}-sfc32` }
 

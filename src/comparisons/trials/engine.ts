@@ -27,6 +27,8 @@ export type TrialRunRequest = TaskRunRequest & {
   harnessVersion: string
   credentialId: string
   verifying: VerifySettings
+  /** Digest of the configuration's content. */
+  configurationDigest: string | null
   /** Set if the harness calls a model. */
   model?: TrialModel | undefined
 }

@@ -1,6 +1,8 @@
 import { join } from 'node:path'
 import { openBundle } from '../../catalog/custom-harnesses/bundles.ts'
 import { findChosenHarness } from '../../catalog/harnesses.ts'
+import { readContent } from '../../configurations/configurations.ts'
+import type { ConfigurationContent } from '../../configurations/schema.ts'
 import { unpackContent } from '../../contents/contents.ts'
 import type { CredentialDeps as CredentialTools } from '../../credentials/credentials.ts'
 import type { Secret } from '../../credentials/seal.ts'
@@ -12,7 +14,7 @@ import { type SandboxProvider, SandboxUnavailable } from '../../sandboxes/sandbo
 import { findMode, toNetworks } from '../../trials/calibrate.ts'
 import { runTrial } from '../../trials/run-trial.ts'
 import { openScratchFolder } from '../../trials/scratch-folder.ts'
-import type { TrialRequest } from '../../trials/trial-request.ts'
+import type { AgentConfiguration, TrialRequest } from '../../trials/trial-request.ts'
 import { type CalibrationResult, CredentialGone, type TaskRunRequest, type TrialEngine } from './engine.ts'
 
 export type SandboxEngineDeps = {
@@ -39,6 +41,7 @@ export const createSandboxEngine = (deps: SandboxEngineDeps): TrialEngine => ({
         ...prepared,
         harness,
         model,
+        configuration: await readConfiguration(deps, id, request.configurationDigest),
         verifyMode,
         carried,
         networks: toNetworks(needs),
@@ -53,6 +56,22 @@ export const createSandboxEngine = (deps: SandboxEngineDeps): TrialEngine => ({
       return record
     }),
 })
+
+async function readConfiguration(
+  { blobs }: SandboxEngineDeps,
+  harness: string,
+  digest: string | null,
+): Promise<AgentConfiguration | undefined> {
+  if (digest === null) return undefined
+  const { mcpServers, harnesses, ...content } = await readContent(blobs, digest)
+  return { ...content, mcpServers: mcpServers.map(toServer), arguments: harnesses[harness]?.arguments ?? [] }
+}
+
+function toServer(server: ConfigurationContent['mcpServers'][number]): AgentConfiguration['mcpServers'][number] {
+  if ('url' in server) return { name: server.name, transport: 'streamable-http', url: server.url, headers: [] }
+  const [command = '', ...args] = server.command
+  return { name: server.name, transport: 'stdio', command, args }
+}
 
 type BaseTrialRequest = Omit<TrialRequest, 'harness' | 'verifyMode' | 'networks'>
 

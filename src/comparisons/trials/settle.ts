@@ -182,9 +182,16 @@ function toRecordedEnd(trial: TrialFacts, ending: RanEnding, spend: GranteeSpend
       artifacts: artifacts.length > 0 ? artifacts : undefined,
       error: record.error ?? undefined,
       explanation: explanation === null ? undefined : storableText(explanation),
+      droppedChanges: listDroppedChanges(record),
     },
     artifacts: blob,
   }
+}
+
+/** Lists files of the configuration that the agent changed in any step. Undefined if there are none. */
+function listDroppedChanges({ steps }: Pick<TrialRecord, 'steps'>): string[] | undefined {
+  const dropped = [...new Set(steps.flatMap((step) => step.droppedChanges ?? []))]
+  return dropped.length > 0 ? dropped : undefined
 }
 
 /** Omits counts of zero, which are the normal case. */

@@ -147,11 +147,11 @@ async function runWithModel(
   signal: AbortSignal,
 ): Promise<AttemptEnding> {
   const { step = () => {} } = deps
-  const { harness, harnessVersion, credentialId } = trial
+  const { harness, harnessVersion, credentialId, configurationDigest } = trial
   const model = await openModel(deps, trial)
   step('trial.granted')
   try {
-    const request = { ...task, harness, harnessVersion, credentialId, model: model?.trialModel }
+    const request = { ...task, harness, harnessVersion, credentialId, configurationDigest, model: model?.trialModel }
     const record = await deps.engine.run(request, signal)
     const totals = (await model?.close()) ?? null
     const verdict = totals && decideVerdict(record, totals, { isLast: !hasRetriesLeft(trial) })

@@ -85,6 +85,7 @@ const Detail = z.object({
   artifacts: z.array(StoredArtifact).default([]),
   error: z.string().optional(),
   explanation: z.string().optional(),
+  droppedChanges: z.array(z.string()).optional(),
 })
 
 async function loadTrials(
@@ -127,6 +128,7 @@ function toTrial(names: ComparisonNames, row: rows.TrialRow, spend: GranteeTotal
     artifacts: row.artifacts === null ? [] : detail.artifacts.map(toArtifact),
     error: detail.error,
     explanation: detail.explanation,
+    droppedChanges: detail.droppedChanges,
     voided: toVoided(row),
   }
 }

@@ -201,6 +201,9 @@ export interface Comparisons {
 export interface ComparisonSettings {
   catalog_id: string;
   comparison: number;
+  configuration: string | null;
+  configuration_digest: string | null;
+  configuration_version: number | null;
   credential_id: string;
   custom: boolean;
   harness: string;
@@ -221,6 +224,16 @@ export interface ComparisonTasks {
   position: number;
   run_id: string | null;
   task_id: string | null;
+}
+
+export interface Configurations {
+  created_at: Generated<Timestamp>;
+  digest: string;
+  files: Json;
+  id: string;
+  name: string;
+  version: number;
+  workspace_id: string;
 }
 
 export interface Credentials {
@@ -651,6 +664,7 @@ export interface DB {
   comparison_settings: ComparisonSettings;
   comparison_tasks: ComparisonTasks;
   comparisons: Comparisons;
+  configurations: Configurations;
   credentials: Credentials;
   custom_harnesses: CustomHarnesses;
   custom_model_prices: CustomModelPrices;

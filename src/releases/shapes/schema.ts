@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { NamedConfiguration } from '../../configurations/schema.ts'
 
 const time = z.iso.datetime()
 const count = z.number().int().min(0)
@@ -50,12 +51,15 @@ const ReleaseStats = z
 const model = z.object({ catalogId: z.string(), name: z.string(), label: z.string() })
 
 const settingIdentity = {
-  id: z.string().describe('`<catalogId>|<harness>|<reasoningLevel>`'),
+  id: z
+    .string()
+    .describe('`<catalogId>|<harness>|<reasoningLevel>`, followed by `|<name>@<version>` if it has a configuration'),
   model,
   harness: z.string(),
   reasoningLevel: z.string(),
   provider: z.string(),
   custom: z.boolean(),
+  configuration: NamedConfiguration.optional().describe('Name and digest only. The content stays private.'),
 }
 
 export const ReleaseSetting = z

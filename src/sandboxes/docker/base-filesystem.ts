@@ -62,13 +62,15 @@ export async function planBaseFilesystem(
 /** Creates the base of a workspace on an image that has nothing at its paths, so that deleted files stay deleted. */
 async function workspaceOf(
   engine: DockerEngine,
-  { from, paths }: Extract<BaseFilesystem, { kind: 'workspace' }>,
+  { from, paths, without = [] }: Extract<BaseFilesystem, { kind: 'workspace' }>,
   digest: string,
 ): Promise<Omit<ContainerBase, 'release' | 'inherited'>> {
   const places = [...new Set(paths.map((path) => posix.join('/', ...partsOf(path))))].sort()
   const whole = places.filter((path) => !places.some((other) => other !== path && isBelow(path, other)))
   if (whole.includes('/')) throw new SandboxUnsupported('The whole of a sandbox is no workspace: take a snapshot.')
   const image = await withoutPaths(engine, digest, whole)
+  const isWithout = (inside: string): boolean =>
+    without.some((other) => `/${inside}` === other || isBelow(`/${inside}`, other))
   const workspace: Readable[] = []
   for (const path of whole) {
     const prefix = partsOf(path)
@@ -78,7 +80,7 @@ async function workspaceOf(
     const found = await collectFrom(engine, stoppedContainerOf(from), path, {
       caps: CAPS,
       prefix,
-      isDropped: isEngineFile,
+      isDropped: (inside) => isEngineFile(inside) || isWithout(inside),
     })
     if (found) workspace.push(found.tar)
   }

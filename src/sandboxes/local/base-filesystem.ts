@@ -18,7 +18,7 @@ export async function seedLayers(seeding: BaseContext, seed: BaseFilesystem): Pr
   if (seed.kind === 'image') return []
   const left = stoppedFilesOf(seed.from)
   if (seed.kind === 'workspace')
-    return (await canLayer(seeding, left, seed.paths)) ? copyPaths(seeding, left, seed.paths) : []
+    return (await canLayer(seeding, left, seed.paths)) ? copyPaths(seeding, left, seed) : []
   if (left.imageDigest !== seeding.imageDigest) {
     throw new SandboxUnsupported('A snapshot can only be continued on the image that it was taken from.')
   }
@@ -43,7 +43,7 @@ export async function seedCopies(seeding: BaseContext, seed: BaseFilesystem): Pr
   const left = stoppedFilesOf(seed.from)
   if (seed.kind === 'snapshot')
     return restoreProtected(seeding, [...seed.without, ...(await listUnsafeFiles(seeding, left))])
-  if (!(await canLayer(seeding, left, seed.paths))) await replacePaths(seeding, left, seed.paths)
+  if (!(await canLayer(seeding, left, seed.paths))) await replacePaths(seeding, left, seed)
 }
 
 /** Reports whether the base filesystem is made from files of the store alone, without mounting the earlier sandbox. */
@@ -92,7 +92,13 @@ function copyLine(left: StoppedFiles, source: string, target: string): string {
   return `${line('cp', '-a', '--link', '-T', '--', source, target)} > /dev/null 2>&1 || { ${clear} && ${copy}; }`
 }
 
-async function copyPaths(seeding: BaseContext, left: StoppedFiles, paths: string[]): Promise<string[]> {
+type WorkspaceBase = Extract<BaseFilesystem, { kind: 'workspace' }>
+
+async function copyPaths(
+  seeding: BaseContext,
+  left: StoppedFiles,
+  { paths, without = [] }: WorkspaceBase,
+): Promise<string[]> {
   return eachChange(seeding, left, async (source, target, change) => {
     for (const path of paths) {
       const parts = partsOf(path)
@@ -103,6 +109,7 @@ async function copyPaths(seeding: BaseContext, left: StoppedFiles, paths: string
         'Copying a workspace',
         copyLine(left, join(seeding.host.store.folder, change, ...parts), below),
       )
+      await removePaths(seeding, { visible: target, inside: target }, without)
       const unfit = await listUnfit(below, parts.at(-1) ?? '.', true)
       await whiteOut(seeding, unfit, { layer: target, below: rootsBelow(seeding, left, change) })
     }
@@ -144,8 +151,25 @@ async function eachChange({ host, files }: BaseContext, left: StoppedFiles, fill
   return layers
 }
 
-async function replacePaths(seeding: BaseContext, left: StoppedFiles, paths: string[]): Promise<void> {
+async function replacePaths(
+  seeding: BaseContext,
+  left: StoppedFiles,
+  { paths, without = [] }: WorkspaceBase,
+): Promise<void> {
   for (const path of paths) await replacePath(seeding, left, path)
+  const { host, holder, files } = seeding
+  const root = { visible: rootOf(host, holder, files), inside: join(host.store.folder, files.root) }
+  await removePaths(seeding, root, without)
+}
+
+/** A folder as this process sees it, and as the namespace process does. */
+type NamespaceFolder = { visible: string; inside: string }
+
+/** Removes paths below a folder. A path behind a link is left alone. */
+async function removePaths({ holder }: BaseContext, folder: NamespaceFolder, paths: readonly string[]): Promise<void> {
+  for (const path of paths)
+    if (await findInside(folder.visible, path))
+      await holder.runOrThrow('Filtering a workspace', line('rm', '-rf', '--', join(folder.inside, ...partsOf(path))))
 }
 
 async function replacePath({ host, holder, files }: BaseContext, left: StoppedFiles, path: string): Promise<void> {

@@ -70,7 +70,7 @@ type ExtraOptions = Partial<
   Pick<
     TrialRequest,
     | ('signal' | 'onPhase' | 'onLog' | 'networks' | 'egress' | 'variables')
-    | ('isProven' | 'outputFolder' | 'model' | 'bundles' | 'savesPatch')
+    | ('isProven' | 'outputFolder' | 'model' | 'bundles' | 'savesPatch' | 'configuration')
   >
 >
 type RunOptions = ExtraOptions & { taskFolder: string; harness: Harness; verifyMode: VerifyMode; outputFolder: string }
@@ -88,7 +88,8 @@ async function runTask(provider: SandboxProvider, options: RunOptions): Promise<
   }
   if (options.harness.isControl) return runTrial(provider, request)
   const key = `${digest} ${options.verifyMode}`
-  const known = solutionPaths.get(key) ?? findSolutionPaths(provider, request, options.verifyMode)
+  const known =
+    solutionPaths.get(key) ?? findSolutionPaths(provider, { ...request, configuration: undefined }, options.verifyMode)
   solutionPaths.set(key, known)
   return runTrial(provider, { ...request, carried: await known })
 }
