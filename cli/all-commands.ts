@@ -5,6 +5,7 @@ import { addBenchmarksCommands } from './benchmarks.ts'
 import { addCalibrateCommand } from './calibrate.ts'
 import { addCheckCommand } from './check.ts'
 import { addComparisonCommands } from './comparisons.ts'
+import { addConfigurationsCommands } from './configurations.ts'
 import { addCredentialsCommands } from './credentials.ts'
 import { addDemoCommand } from './demo.ts'
 import { addDoctorCommand } from './doctor.ts'
@@ -36,6 +37,7 @@ export function addAllCommands(assay: Command, shell: Shell): void {
   addBenchmarksCommands(assay, shell)
   addReposCommands(assay, shell)
   addBatchesCommands(assay, shell)
+  addConfigurationsCommands(assay, shell)
   addComparisonCommands(assay, shell)
   addTrialsCommands(assay, shell)
   addReleasesCommands(assay, shell)

@@ -7,6 +7,7 @@ import { type PairFlags, printDiff, printPairs, printResults } from './compariso
 import { confirmQuote, formatQuote } from './comparison-quote.ts'
 import { type CompareRequest, openScope, type ScopeFlags } from './comparison-scope.ts'
 import { printErrors, printTrials, type ScopedComparison, type TrialFlags } from './comparison-trials.ts'
+import { resolveConfigurations } from './configuration-source.ts'
 import { YES, type YesFlag } from './confirm.ts'
 import { Failed, WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
@@ -22,6 +23,7 @@ type CompareFlags = ScopeFlags &
   YesFlag & {
     model: string[]
     harness?: string
+    configuration: string[]
     sandbox?: string
     attempts: string
     budget?: string
@@ -55,6 +57,12 @@ function addCompare(assay: Command, shell: Shell): void {
         [],
       )
       .option('--harness <names>', 'Harnesses for models that name none (default: all compatible)')
+      .option(
+        '--configuration <name|path>',
+        'Agent configuration, or a file or folder to make one of, or none; repeatable: every model is repeated for each',
+        collect,
+        [],
+      )
       .option('--sandbox <name>', 'Sandbox for trials (default: the first available)')
       .option('--attempts <number>', 'Trials per task and setting', '1')
       .option('--budget <usd>', 'Start no new trials after spending this much (USD)')
@@ -73,6 +81,7 @@ function addCompare(assay: Command, shell: Shell): void {
     'assay compare --repo lab/demo --yes',
     'assay compare assay/quick --model reference --harness oracle,nop --attempts 3',
     'assay compare assay/quick --model reference=oracle --model custom/house@high=mini --budget 5',
+    'assay compare --repo lab/demo --model custom/house=claude-code --configuration none --configuration ./AGENTS.md',
   )
 }
 
@@ -149,7 +158,7 @@ async function compare(shell: Shell, command: Command, name: string | undefined,
   const service = await openService(shell, command)
   const params = { org: service.org, ...scope.params }
   const { body: catalog } = await call(service, scope.endpoints.catalog, { params })
-  const request = wishOf(catalog, flags)
+  const request = wishOf(catalog, flags, await resolveConfigurations(shell, service, flags.configuration))
   const prepared = await scope.prepare(service, request)
   for (const line of warnOfKnownTasks(catalog, request, prepared.mergedAt)) note(shell, line)
   const quote = await prepared.quote()
@@ -162,7 +171,11 @@ async function compare(shell: Shell, command: Command, name: string | undefined,
   await follow(shell, service, { scope, id: comparison.id, quote }, left)
 }
 
-function wishOf(catalog: Catalog, flags: CompareFlags): CompareRequest {
+function wishOf(
+  catalog: Catalog,
+  flags: CompareFlags,
+  configurations: readonly (string | undefined)[],
+): CompareRequest {
   const sandbox = catalog.sandboxes.find(({ id, available }) =>
     flags.sandbox === undefined ? available : id === flags.sandbox,
   )
@@ -171,7 +184,7 @@ function wishOf(catalog: Catalog, flags: CompareFlags): CompareRequest {
   const models = flags.model.length === 0 ? ['reference'] : flags.model
   return {
     id: flags.id === undefined ? randomUUID() : requireId(flags.id, 'assay comparisons list'),
-    models: models.map((text) => choiceOf(catalog, text, flags.harness)),
+    models: models.flatMap((text) => choicesOf(catalog, text, flags.harness, configurations)),
     sandbox: sandbox.id,
     sandboxCredentialId,
     attempts: numberOf(flags.attempts, '--attempts'),
@@ -187,7 +200,13 @@ const noSandbox = (catalog: Catalog, wanted: string | undefined): string =>
     ? `No sandbox is available. ${catalog.sandboxes.map(({ id, detail }) => `${id}: ${detail}`).join(' ')}`
     : `There is no sandbox ${wanted}. Known: ${catalog.sandboxes.map(({ id }) => id).join(', ')}.`
 
-function choiceOf(catalog: Catalog, text: string, others: string | undefined) {
+/** Returns a model choice for each configuration. The reference solution and the no-op run no agent to configure. */
+function choicesOf(
+  catalog: Catalog,
+  text: string,
+  others: string | undefined,
+  configurations: readonly (string | undefined)[],
+) {
   const [setting = '', harnesses = others] = text.split('=')
   const [catalogId = '', reasoningLevel] = setting.split('@')
   const model = catalog.models.find((each) => each.catalogId === catalogId)
@@ -201,7 +220,9 @@ function choiceOf(catalog: Catalog, text: string, others: string | undefined) {
       `No credential gives access to ${catalogId}. Add one: assay credentials add model ${model.provider} --name <name>`,
     )
   const chosen = harnesses === undefined ? model.harnesses : harnesses.split(',').map((id) => id.trim())
-  return { catalogId, credentialId, harnesses: chosen, reasoningLevel }
+  const choice = { catalogId, credentialId, harnesses: chosen, reasoningLevel }
+  if (model.provider === 'none') return [choice]
+  return configurations.map((configuration) => ({ ...choice, configuration }))
 }
 
 const optionalNumberOf = (text: string | undefined, flag: string): number | undefined =>
