@@ -8,7 +8,7 @@ import { previewRelease, publishRelease } from '../src/releases/schema.ts'
 import { connectRepository } from '../src/repos/schema.ts'
 import { newKey } from '../src/workspaces/key.ts'
 import { startProgram } from '../test/support/program.ts'
-import { insertComparison } from '../test/support/releases.ts'
+import { insertApprovedTasks, insertComparison } from '../test/support/releases.ts'
 import { startService } from '../test/support/service.ts'
 import {
   atLeast,
@@ -95,19 +95,7 @@ async function repository({ client, pool }: ResultsLab, name: string, tasks: num
   const source = { kind: 'git', url: 'https://git.example.org/x.git' } as const
   await call(client, connectRepository, { params: place(name), body: { source, visibility: 'public' } })
   const { rows } = await pool.query('select key, workspace_id from repositories where name = $1', [name])
-  const digests = Array.from({ length: tasks }, (_, n) => `sha256:${String(n).padStart(64, '0')}`)
-  await pool.query(
-    `insert into task_contents (digest, archive, bytes) select digest, digest, 1 from unnest($1::text[]) as t (digest)
-     on conflict do nothing`,
-    [digests],
-  )
-  await pool.query(
-    `with batch as (insert into batches (id, repository, step) values (gen_random_uuid(), $1, 'validate') returning id)
-     insert into batch_tasks (batch, id, state, title, digest, evidence, decision)
-     select batch.id, 'task-' || place, 'ready', 'A task', digest, '{}', 'approved'
-     from batch cross join unnest($2::text[]) with ordinality as t (digest, place)`,
-    [rows[0].key, digests],
-  )
+  const digests = await insertApprovedTasks(pool, rows[0].key, tasks)
   return { workspaceId: rows[0].workspace_id, repository: rows[0].key, owner: 'lab', name, digests }
 }
 

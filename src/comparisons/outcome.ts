@@ -36,4 +36,6 @@ export type TrialOutcome = {
   usage: OutcomeUsage | null
   /** Limits of the sandbox. Null for trials from before limits were recorded. */
   resources: OutcomeResources | null
+  /** Duration of the agent phase. Null if it was not recorded. */
+  agentSeconds: number | null
 }

@@ -47,5 +47,6 @@ function toOutcome(group: EndedTrials, index: number, setting: RunSetting, task:
     costSource: at(group.cost_sources) ?? (costMicros === null ? null : 'none'),
     usage: Usages.parse(at(group.usages)),
     resources: Resources.parse(at(group.resources)),
+    agentSeconds: at(group.agent_seconds),
   }
 }

@@ -374,6 +374,7 @@ export type EndedTrials = {
   isolations: (string | null)[]
   usages: unknown[]
   resources: unknown[]
+  agent_seconds: (number | null)[]
   /** Key of the trial that ran, also where it is reused. */
   origins: number[]
   ordinals: number[]
@@ -387,7 +388,7 @@ export async function listEnded(db: Db, comparisons: readonly number[]) {
       json_agg(trials.state) as states, json_agg(trials.verify_mode) as verify_modes,
       json_agg(trials.cost_micros) as cost_micros, json_agg(trials.detail->'costSource') as cost_sources,
       json_agg(trials.detail->'isolation') as isolations, json_agg(trials.detail->'usage') as usages,
-      json_agg(trials.detail->'resources') as resources,
+      json_agg(trials.detail->'resources') as resources, json_agg(trials.detail->'timings'->'agent') as agent_seconds,
       json_agg(coalesce(trials.reused_comparison, trials.comparison)) as origins,
       json_agg(coalesce(trials.reused_ordinal, trials.ordinal)) as ordinals,
       json_agg(trials.voided_at is not null or origin.voided_at is not null) as voided

@@ -70,6 +70,7 @@ test('a cohort has the conditions of its trials and one cell per task, sorted by
     costSource: 'harness',
     usage: null,
     resources: null,
+    agentSeconds: null,
     trial: '1 a|x|low t1 1',
     trials: 1,
     passes: 1,

@@ -12,6 +12,7 @@ export type ResultCell = {
   costSource: string | null
   usage: TrialOutcome['usage']
   resources: TrialOutcome['resources']
+  agentSeconds: number | null
   /** Name of the canonical trial. */
   trial: string
   /** Number of scored trials of the task. */
@@ -82,7 +83,7 @@ function toCells(trials: TrialOutcome[]): ResultCell[] {
 }
 
 function toCell(task: string, [first, ...others]: [TrialOutcome, ...TrialOutcome[]]): ResultCell {
-  const { costMicros, costSource, usage, resources, trial } = first
+  const { costMicros, costSource, usage, resources, agentSeconds, trial } = first
   return {
     task,
     passed: first.state === 'passed',
@@ -90,6 +91,7 @@ function toCell(task: string, [first, ...others]: [TrialOutcome, ...TrialOutcome
     costSource,
     usage,
     resources,
+    agentSeconds,
     trial,
     trials: 1 + others.length,
     passes: [first, ...others].filter(({ state }) => state === 'passed').length,

@@ -50,7 +50,7 @@ const publishRoutes = (deps: ReleaseDeps): Route[] => [
   route(schema.publishRelease, findRepository, async ({ caller, body, requestId }, repository) => {
     const target = { repository, publisher: caller.workspace }
     const { kind, row } = await forgetAfter(deps, publishRelease(deps, toAuditActor(caller, requestId), target, body))
-    const url = `${deps.publicUrl()}/api/public/results/${row.owner}/${row.name}`
+    const url = `${deps.publicUrl()}/results/${row.owner}/${row.name}`
     return reply(kind === 'published' ? 201 : 200, { ...toPublishedRelease(row, row), url })
   }),
 ]

@@ -20,6 +20,7 @@ function cell(task: string, text: string, over: Partial<ResultCell> = {}): Resul
     costSource: 'gateway',
     usage: USAGE,
     resources: null,
+    agentSeconds: null,
     trial: task,
     ...over,
   }
@@ -60,6 +61,22 @@ describe('accuracy', () => {
     expect(statsForCells(tasks('1/1'))).toMatchObject({ passAt1: 100, ci95: null })
     expect(statsForCells(tasks('1/1', '0/1', '0/1', '0/1'))).toMatchObject({ passAt1: 25, ci95: null })
     expect(statsForCells([])).toMatchObject({ passAt1: 0, ci95: null, coverage: 0 })
+  })
+})
+
+describe('duration', () => {
+  const timed = (...seconds: (number | null)[]) =>
+    statsForCells(seconds.map((agentSeconds, index) => cell(`t${index}`, '1/1', { agentSeconds })))?.medianSeconds
+
+  test('is the median over tasks: the middle one, or the mean of the two in the middle', () => {
+    expect(timed(90)).toBe(90)
+    expect(timed(300, 10, 20)).toBe(20)
+    expect(timed(40, 10, 300, 20)).toBe(30)
+  })
+
+  test('is null if the duration of one task is unknown or there is no task', () => {
+    expect(timed(10, null, 20)).toBeNull()
+    expect(timed()).toBeNull()
   })
 })
 

@@ -15,6 +15,7 @@ export type SettingStats = {
   frontierProbability: number | null
   usagePerTask: OutcomeUsage | null
   cacheHitRate: number | null
+  medianSeconds: number | null
   reliability: Reliability | null
   coverage: number
   errored: number
@@ -41,6 +42,7 @@ export function computeSettingStats(chosen: readonly SettingResult[], seed: stri
         rank: rankRanges[index] ?? { best: 1, worst: chosen.length },
         frontierProbability: onFrontier.get(result.id) ?? null,
         ...averageUsage(result.cells),
+        medianSeconds: computeMedianSeconds(result.cells),
         reliability: computeReliability(result.cells),
         coverage: tasks.length === 0 ? 0 : (100 * result.cells.length) / tasks.length,
         errored: result.errored,
@@ -90,6 +92,13 @@ function averageUsage(cells: readonly ResultCell[]): Pick<SettingStats, 'usagePe
     },
     cacheHitRate: read === 0 ? null : (100 * all('cacheRead')) / read,
   }
+}
+
+/** Returns the median duration of the agent in the canonical trials. Null if the duration of one is unknown. */
+function computeMedianSeconds(cells: readonly ResultCell[]): number | null {
+  const known = cells.flatMap(({ agentSeconds }) => (agentSeconds === null ? [] : [agentSeconds])).sort((a, b) => a - b)
+  const [low, high] = [known[Math.floor((known.length - 1) / 2)], known[Math.floor(known.length / 2)]]
+  return low === undefined || high === undefined || known.length < cells.length ? null : (low + high) / 2
 }
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((all, each) => all + each, 0)

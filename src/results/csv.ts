@@ -24,6 +24,7 @@ const COLUMNS: CsvColumn[] = [
   ['cost_per_task_usd', ({ costPerTaskUsd }) => costPerTaskUsd],
   ['total_cost_usd', ({ totalCostUsd }) => totalCostUsd],
   ['on_frontier', ({ onFrontier }) => onFrontier],
+  ['median_seconds', ({ stats }) => stats.medianSeconds ?? null],
 ]
 
 /** Renders one line per setting (RFC 4180). */

@@ -225,7 +225,7 @@ describe('the table', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 30 }), (name) => {
         const row = cellsOf(toCsv(releaseWith([settingNamed(name)])))[1] ?? []
-        expect(row).toHaveLength(20)
+        expect(row).toHaveLength(21)
         expect([name, `'${name}`].map((each) => printable(each.toWellFormed(), ' '))).toContain(row[5])
       }),
     )

@@ -19,6 +19,8 @@ export type SettingFixture = {
   provider?: string
   version?: string
   usage?: object
+  /** Duration of the agent in each trial. */
+  seconds?: number
 }
 
 const STATES: Record<string, string> = { p: 'passed', f: 'failed', e: 'errored' }
@@ -67,7 +69,12 @@ async function insertSetting(pool: pg.Pool, key: number, position: number, made:
     .split(',')
     .flatMap((cells, attempt) => [...cells].map((letter, task) => ({ letter, task, attempt: attempt + 1 })))
     .filter(({ letter }) => letter !== '-')
-  const detail = { isolation: 'none', costSource: 'gateway', ...(made.usage ? { usage: made.usage } : {}) }
+  const detail = {
+    isolation: 'none',
+    costSource: 'gateway',
+    ...(made.usage ? { usage: made.usage } : {}),
+    ...(made.seconds ? { timings: { prepare: 1, agent: made.seconds, verify: 1, total: made.seconds + 2 } } : {}),
+  }
   await pool.query(
     `insert into trials (comparison, ordinal, task, setting, attempt, state, verify_mode, cost_micros, detail)
      select $1, $2 * 1000000 + place, task, $2, attempt, state, case state when 'errored' then null else 'workspace' end, $3, $4
@@ -129,6 +136,24 @@ export function createReleaseClient(
       app.call(schema.withdrawRelease, { params: { ...params, releaseId }, ...key, body: { reason } }),
     list: async () => (await app.call(schema.listReleases, { params, ...key })).body.releases,
   }
+}
+
+/** Inserts approved tasks whose files do not matter, and returns their digests. */
+export async function insertApprovedTasks(pool: pg.Pool, repository: number, tasks: number): Promise<string[]> {
+  const digests = Array.from({ length: tasks }, (_, n) => `sha256:${String(n).padStart(64, '0')}`)
+  await pool.query(
+    `insert into task_contents (digest, archive, bytes) select digest, digest, 1 from unnest($1::text[]) as t (digest)
+     on conflict do nothing`,
+    [digests],
+  )
+  await pool.query(
+    `with batch as (insert into batches (id, repository, step) values (gen_random_uuid(), $1, 'validate') returning id)
+     insert into batch_tasks (batch, id, state, title, digest, evidence, decision)
+     select batch.id, 'task-' || place, 'ready', 'A task', digest, '{}', 'approved'
+     from batch cross join unnest($2::text[]) with ordinality as t (digest, place)`,
+    [repository, digests],
+  )
+  return digests
 }
 
 /** Opens another workspace with the same hosted repository, the same approved tasks and its own results. */

@@ -40,6 +40,12 @@ const ReleaseStats = z
       .describe('Null if the setting lacks results for some tasks.'),
     usagePerTask: Usage.nullable().describe('Mean tokens per task.'),
     cacheHitRate: percent.nullable(),
+    medianSeconds: z
+      .number()
+      .min(0)
+      .nullable()
+      .optional()
+      .describe('Median time of the agent on a task. Null if it was not recorded; omitted in older releases.'),
     reliability: Reliability.nullable().describe('Null if a task has only one trial.'),
     coverage: percent.describe("Share of the release's tasks that have a result."),
     errored: count.describe('Trials that failed because of the infrastructure.'),
@@ -166,7 +172,7 @@ export const PublishedRelease = Release.extend({
 export type PublishedRelease = z.infer<typeof PublishedRelease>
 
 export const PublishAnswer = PublishedRelease.extend({
-  url: z.url().describe('Public URL of the results of the repository.'),
+  url: z.url().describe('Public page of the results of the repository.'),
 }).meta({ id: 'PublishAnswer' })
 
 const PreviewSetting = z

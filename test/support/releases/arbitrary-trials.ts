@@ -31,6 +31,7 @@ export const trial = (over: Partial<TrialOutcome> & Pick<TrialOutcome, 'setting'
   costSource: 'gateway',
   usage: null,
   resources: null,
+  agentSeconds: null,
   trial: [over.comparison ?? 1, over.setting, over.task, over.attempt ?? 1].join(' '),
   ...over,
 })
