@@ -47,7 +47,7 @@ import { repositoryRoutes } from './repos/routes.ts'
 import { createCachedAnswers, resultRoutes } from './results/routes.ts'
 import { updateResults } from './results/update-results.ts'
 import { type Services, toCredentialDeps } from './services.ts'
-import { createProblemPages, siteReads, siteRoutes } from './site/routes.ts'
+import { createProblemPages, type SiteDeps, siteReads, siteRoutes } from './site/routes.ts'
 import { resultsWithdrawn } from './site/schema.ts'
 import { pipelineJobs } from './taskgen/pipeline/jobs.ts'
 import { stageJob } from './taskgen/pipeline/stage-job.ts'
@@ -152,7 +152,16 @@ const toReleaseDeps = (services: Services) => ({
   publicUrl: () => publicUrl(services),
 })
 
-const toSiteDeps = (services: Services) => ({ cache: services.results, publicUrl: () => publicUrl(services) })
+function toSiteDeps(services: Services): SiteDeps {
+  const count = services.metrics.counter('assay_pages_rendered_total', 'Public pages rendered, not sent from memory', [
+    'page',
+  ])
+  return {
+    cache: services.results,
+    publicUrl: () => publicUrl(services),
+    countRendering: (page) => count({ page }),
+  }
+}
 
 const publicUrl = ({ config, baseUrl }: Services): string => config.publicUrl ?? baseUrl()
 

@@ -78,7 +78,8 @@ export function describeRead<Operation extends ReadOperation>(
 
 type EncodingRequest = { acceptEncoding: string | undefined; target: string }
 /** Source of a body. `name` is the repository that it depends on, undefined for lists. */
-type BodySource = { key: string; name: string | undefined; render: () => Promise<string> }
+type BodySource = { key: string; name: string | undefined; render: RenderBody }
+type RenderBody = () => Promise<string | Uint8Array>
 
 export type ResultsCache = ReturnType<typeof createResultsCache>
 
@@ -94,7 +95,7 @@ export function createResultsCache() {
     clear()
   }
   /** Returns a cached body or renders it. Concurrent reads share one rendering. `name` is undefined for lists. */
-  const read = async (key: string, name: string | undefined, render: () => Promise<string>): Promise<CachedBody> => {
+  const read = async (key: string, name: string | undefined, render: RenderBody): Promise<CachedBody> => {
     if (!isListening) return createCachedBody(await render())
     const cached = entries.get(key)
     if (cached) return use(key, cached).pending

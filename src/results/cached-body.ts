@@ -23,8 +23,8 @@ export type CachedBody = {
 /** A body in one encoding. The ETag identifies exactly these bytes. */
 export type EncodedBody = { body: Uint8Array<ArrayBuffer>; etag: string; encoding: Encoding }
 
-export function createCachedBody(text: string): CachedBody {
-  const body = new Uint8Array(Buffer.from(text))
+export function createCachedBody(content: string | Uint8Array): CachedBody {
+  const body = new Uint8Array(typeof content === 'string' ? Buffer.from(content) : content)
   const tag = createHash('sha256').update(body).digest('base64url').slice(0, 27)
   const plain: EncodedBody = { body, etag: `"${tag}"`, encoding: 'identity' }
   const pending = new Map<Encoding, Promise<EncodedBody>>([['identity', Promise.resolve(plain)]])

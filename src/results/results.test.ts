@@ -276,6 +276,7 @@ test('the feed lists the newest releases with their URLs', async () => {
   const { text, headers } = await app.fetch('/api/public/results.atom')
   expect(headers.get('content-type')).toBe('application/atom+xml; charset=utf-8')
   expect(text).toContain(`<id>urn:uuid:${release.releaseId}</id>`)
+  expect(text).toContain(`href="https://results.example/results/${place.owner}/${place.name}"`)
   expect(text).toContain(`href="https://results.example/api/public/results/${place.owner}/${place.name}"`)
 })
 

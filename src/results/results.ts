@@ -7,7 +7,7 @@ import { findNamedRelease, listHistory, listPublicTasks } from '../releases/rele
 import type { Release } from '../releases/shapes/schema.ts'
 import { toHistoryEntry } from './cards.ts'
 import { Card, Line } from './schema.ts'
-import { type LineRow, listCardRows, listLineRows } from './sql.ts'
+import { type LineRow, listCardRows, listLineRows, listLineRowsNaming } from './sql.ts'
 import { escapeXml, formatPercent, formatUsd } from './text.ts'
 import { type RepositoryName, toNameKey } from './update-results.ts'
 
@@ -34,6 +34,12 @@ export async function renderLines(db: Db, repository: RepositoryName): Promise<s
 /** Lists the lines of a repository with their cards, the default line first. Empty if nothing is public. */
 export async function listPublishedLines(db: Db, repository: RepositoryName): Promise<(Line & { card: Card })[]> {
   const rows = await listLineRows(db, toNameKey(repository))
+  return rows.map(({ line, card }) => ({ ...Line.parse(JSON.parse(line)), card: Card.parse(JSON.parse(card)) }))
+}
+
+/** Lists lines whose names contain this text: of repository, publisher, settings or models. Newest first. */
+export async function listLinesNaming(db: Db, text: string, limit: number): Promise<(Line & { card: Card })[]> {
+  const rows = await listLineRowsNaming(db, text, limit)
   return rows.map(({ line, card }) => ({ ...Line.parse(JSON.parse(line)), card: Card.parse(JSON.parse(card)) }))
 }
 
@@ -123,6 +129,7 @@ export function toAtomFeed(cards: readonly Card[], publicUrl: string): string {
 <title>Assay: published results</title>
 <updated>${updated}</updated>
 <link rel="self" type="application/atom+xml" href="${self}"/>
+<link rel="alternate" type="text/html" href="${escapeXml(`${publicUrl}/`)}"/>
 ${cards.map((card) => toAtomEntry(card, publicUrl)).join('\n')}
 </feed>
 `
@@ -132,7 +139,7 @@ const toAtomEntry = (
   { repository, publisher, releaseId, releasedAt, tasks, settings, frontier }: Card,
   publicUrl: string,
 ) => {
-  const href = `${publicUrl}/api/public/results/${repository.fullName.toWellFormed().split('/').map(encodeURIComponent).join('/')}`
+  const path = `/results/${repository.fullName.toWellFormed().split('/').map(encodeURIComponent).join('/')}`
   const lines = frontier.map(
     ({ id, accuracy, costPerTaskUsd }) => `${id}: ${formatPercent(accuracy)}, ${formatUsd(costPerTaskUsd)} per task`,
   )
@@ -141,7 +148,8 @@ const toAtomEntry = (
 <title>${escapeXml(`${repository.fullName}: ${settings} settings on ${tasks} tasks`)}</title>
 <author><name>${escapeXml(publisher.login)}</name></author>
 <updated>${releasedAt}</updated>
-<link href="${escapeXml(href)}"/>
+<link rel="alternate" type="text/html" href="${escapeXml(`${publicUrl}${path}`)}"/>
+<link rel="related" type="application/json" href="${escapeXml(`${publicUrl}/api/public${path}`)}"/>
 <summary>${escapeXml(lines.join('; '))}</summary>
 </entry>`
 }

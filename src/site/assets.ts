@@ -27,6 +27,13 @@ const FONT_FILES: Record<string, string> = {
   ),
 }
 
+/** Returns the path of a font of the pages, for programs that draw pictures. */
+export function findFontPath(family: string): string {
+  const [, path] = Object.entries(FONT_FILES).find(([name]) => name.startsWith(family)) ?? []
+  if (path === undefined) throw new Error(`No font ${family}`)
+  return path
+}
+
 type Font = { body: Uint8Array<ArrayBuffer>; etag: string; type: string }
 
 const fonts = new Map(

@@ -1,15 +1,18 @@
 import type { Db } from '../platform/db/db.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import type { Release } from '../releases/shapes/schema.ts'
-import { listPublishedLines, renderCards, renderHistory, renderRelease } from '../results/results.ts'
+import { listLinesNaming, listPublishedLines, renderCards, renderHistory, renderRelease } from '../results/results.ts'
 import { listResults, readHistory, readPublicRelease } from '../results/schema.ts'
 import type { RepositoryName } from '../results/update-results.ts'
 import { smallestDifference } from '../statistics/accuracy.ts'
-import { resultsWithdrawn } from './schema.ts'
+import { type AcrossKind, type AcrossRow, isCustomName, type RepositoryView, resultsWithdrawn } from './schema.ts'
+import { repriceToday } from './today-prices.ts'
 
 const HISTORY_MAX = 50
+/** Maximum number of lines that a page across repositories shows, the newest ones. */
+const ACROSS_LINES_MAX = 300
 
-export async function loadCards(db: Db, q: string | undefined) {
+export async function loadCards(db: Db, q?: string) {
   return listResults.answers[200].parse(JSON.parse(await renderCards(db, { q }))).cards
 }
 
@@ -19,7 +22,7 @@ async function loadHistory(db: Db, repository: RepositoryName) {
 }
 
 /** Loads the lines of a repository and the selected one. Results that were all withdrawn are gone (410). */
-export async function loadRepository(db: Db, repository: RepositoryName, publisher: string | undefined) {
+export async function loadRepository(db: Db, repository: RepositoryName, { publisher, prices }: RepositoryView) {
   const lines = await listPublishedLines(db, repository)
   const history = await loadHistory(db, repository)
   if (lines.length === 0) throw toWithdrawnProblem(repository, history)
@@ -27,7 +30,7 @@ export async function loadRepository(db: Db, repository: RepositoryName, publish
   const selected = lines.find(({ card }) => login === undefined || card.publisher.login.toLowerCase() === login)
   if (!selected)
     throw new Problem(notFound, `${publisher} has not published results for ${repository.owner}/${repository.name}.`)
-  return { lines, selected, history, visibleDifference: computeVisibleDifference(selected.release) }
+  return { lines, selected, history, ...deriveFigures(selected.release, prices) }
 }
 
 function toWithdrawnProblem(
@@ -43,11 +46,72 @@ function toWithdrawnProblem(
   })
 }
 
+const readReleaseDocument = async (db: Db, repository: RepositoryName, releaseId: string) =>
+  readPublicRelease.answers[200].parse(JSON.parse(await renderRelease(db, repository, releaseId)))
+
 /** Loads any release of a repository, also a withdrawn one, and the history around it. */
-export async function loadRelease(db: Db, repository: RepositoryName, releaseId: string) {
-  const release = readPublicRelease.answers[200].parse(JSON.parse(await renderRelease(db, repository, releaseId)))
+export async function loadRelease(
+  db: Db,
+  repository: RepositoryName,
+  { releaseId, prices }: { releaseId: string; prices: RepositoryView['prices'] },
+) {
+  const release = await readReleaseDocument(db, repository, releaseId)
   const history = await loadHistory(db, repository)
-  return { release, history, visibleDifference: computeVisibleDifference(release) }
+  return { release, history, ...deriveFigures(release, prices) }
+}
+
+const deriveFigures = (release: Release, prices: RepositoryView['prices']) => ({
+  visibleDifference: computeVisibleDifference(release),
+  repriced: prices === 'today' ? repriceToday(release) : undefined,
+})
+
+/** Loads two releases of a repository. By default the newest release and the one of the same publisher before it. */
+export async function loadReleasePair(
+  db: Db,
+  repository: RepositoryName,
+  view: { from?: string | undefined; to?: string | undefined },
+) {
+  const history = await loadHistory(db, repository)
+  const to = history.find(({ releaseId }) => releaseId === view.to?.toLowerCase()) ?? history[0]
+  const older = history.slice(to ? history.indexOf(to) + 1 : 0)
+  const before = older.find(({ publisher }) => publisher.login === to?.publisher.login)
+  const from = history.find(({ releaseId }) => releaseId === view.from?.toLowerCase()) ?? before ?? to
+  if (!to || !from) throw new Problem(notFound, `No published results for ${repository.owner}/${repository.name}.`)
+  return {
+    from: await readReleaseDocument(db, repository, from.releaseId),
+    to: await readReleaseDocument(db, repository, to.releaseId),
+    history,
+  }
+}
+
+/** Loads the results of a model, a harness or a setting on all public repositories. */
+export async function loadAcross(db: Db, kind: AcrossKind, id: string): Promise<AcrossRow[]> {
+  const lines = await listLinesNaming(db, id, ACROSS_LINES_MAX)
+  const rows = lines.flatMap(({ release, endorsed, card: { defaultLine } }) =>
+    release.settings
+      .filter((setting) => !setting.custom && !isCustomName(setting.harness) && MATCHES[kind](setting) === id)
+      .map((setting): AcrossRow => {
+        const { repository, publisher, releasedAt } = release
+        return { repository, publisher, releasedAt, endorsed, defaultLine, settings: release.settings.length, setting }
+      }),
+  )
+  if (rows.length === 0) throw new Problem(notFound, `No published results of the ${kind} ${id}.`)
+  return rows
+}
+
+const MATCHES: Record<AcrossKind, (setting: Release['settings'][number]) => string> = {
+  model: ({ model }) => model.catalogId,
+  harness: ({ harness }) => harness,
+  setting: ({ id }) => id,
+}
+
+/** Loads the results of one publisher, newest first. */
+export async function loadPublisher(db: Db, login: string) {
+  const cards = (await loadCards(db, login)).filter(
+    ({ publisher }) => publisher.login.toLowerCase() === login.toLowerCase(),
+  )
+  if (cards.length === 0) throw new Problem(notFound, `${login} has not published results.`)
+  return cards
 }
 
 /** Returns the smallest visible difference in points, as in a comparison. Undefined for fewer than two settings. */

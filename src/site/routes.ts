@@ -1,7 +1,12 @@
+import { renderAcrossPage } from '../../web/public/across/page.ts'
+import { renderComparePage } from '../../web/public/compare/page.ts'
+import { renderMethodologyPage } from '../../web/public/methodology/page.ts'
 import { renderProblemPage } from '../../web/public/problem/page.ts'
+import { renderPublisherPage } from '../../web/public/publisher/page.ts'
 import { renderReleasePage } from '../../web/public/release/page.ts'
 import { renderRepositoryPage } from '../../web/public/repository/page.ts'
 import { renderResultsPage } from '../../web/public/results/page.ts'
+import type { Db } from '../platform/db/db.ts'
 import { type Endpoint, replyCached } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import type { ServerDeps } from '../platform/http/server.ts'
@@ -9,10 +14,18 @@ import { notFound, Problem } from '../platform/problem.ts'
 import { type CachedRead, describeRead, type ResultsCache } from '../results/cache.ts'
 import { type RepositoryName, toNameKey } from '../results/update-results.ts'
 import { assetVersion, findFont, script, stylesheet } from './assets.ts'
-import { loadCards, loadRelease, loadRepository } from './documents.ts'
+import { loadAcross, loadCards, loadPublisher, loadRelease, loadReleasePair, loadRepository } from './documents.ts'
+import { renderDocument } from './methodology.ts'
 import * as schema from './schema.ts'
+import { drawShareImage } from './share-image.ts'
+import { renderOembed, renderRobots, renderSitemap } from './sharing.ts'
 
-type SiteDeps = { cache: ResultsCache; publicUrl: () => string }
+export type SiteDeps = {
+  cache: ResultsCache
+  publicUrl: () => string
+  /** Counts pages that were rendered rather than sent from the cache. */
+  countRendering: (page: string) => void
+}
 
 /** Pages load nothing from other hosts and execute only the script of this service. */
 const PAGE_HEADERS = {
@@ -26,72 +39,159 @@ const PAGE_CACHING = { 'cache-control': 'public, no-cache', vary: 'Accept-Encodi
 /** Pages link to assets with their version, so that an asset never changes under its URL. */
 const ASSET_CACHING = { 'cache-control': 'public, max-age=31536000, immutable', vary: 'Accept-Encoding' }
 
-const pageRead = (endpoint: Endpoint) => describeRead(endpoint, { ...PAGE_HEADERS, ...PAGE_CACHING })
-const assetRead = (endpoint: Endpoint) => describeRead(endpoint, { ...PAGE_HEADERS, ...ASSET_CACHING })
+const ASSETS: readonly string[] = [schema.readStylesheet.id, schema.readScript.id]
 
-const READS = {
-  results: pageRead(schema.showResults),
-  repository: pageRead(schema.showRepository),
-  release: pageRead(schema.showRelease),
-  stylesheet: assetRead(schema.readStylesheet),
-  script: assetRead(schema.readScript),
-}
+const READS = new Map<string, CachedRead<Endpoint>>(
+  Object.values(schema).flatMap((each) => {
+    if (typeof each !== 'object' || !('path' in each)) return []
+    const caching = ASSETS.includes(each.id) ? ASSET_CACHING : PAGE_CACHING
+    return [[each.id, describeRead(each, { ...PAGE_HEADERS, ...caching })]]
+  }),
+)
 
 /** Reads of the site that are answered from the cache. */
-export const siteReads: readonly CachedRead<Endpoint>[] = Object.values(READS)
+export const siteReads: readonly CachedRead<Endpoint>[] = [...READS.values()]
 
-type PageRequest = { acceptEncoding: string | undefined; target: string }
-type PageSource = { key: unknown[]; repository?: RepositoryName; render: () => Promise<string> }
+type PageCall = { acceptEncoding: string | undefined; target: string; db: Db }
+/** Source of a page. Pages without a repository depend on all results. */
+type PageSource = { key: unknown[]; repository?: RepositoryName; render: () => Promise<string | Uint8Array> | string }
 
 /** Routes of the public pages. A page is rendered once per release and view, then sent from the cache. */
-export function siteRoutes({ cache, publicUrl }: SiteDeps): Route[] {
-  const site = () => ({ publicUrl: publicUrl(), assetVersion })
-  const answer = async (read: CachedRead, request: PageRequest, { key, repository, render }: PageSource) => {
-    const cacheKey = JSON.stringify([read.endpoint.id, ...key])
-    const { cached, headers } = await cache.answer(read, request, {
-      key: cacheKey,
+export function siteRoutes(deps: SiteDeps): Route[] {
+  const { cache, countRendering } = deps
+  const answer: AnswerPage = async ({ id }, call, { key, repository, render }) => {
+    const read = READS.get(id)
+    if (!read) throw new Error(`${id} is no page`)
+    const { cached, headers } = await cache.answer(read, call, {
+      key: JSON.stringify([id, ...key]),
       name: repository && toNameKey(repository),
-      render,
+      render: async () => {
+        countRendering(id)
+        return render()
+      },
     })
     return replyCached(cached, headers)
   }
   return [
+    ...repositoryRoutes(deps, answer),
+    ...acrossRoutes(deps, answer),
+    ...documentRoutes(deps, answer),
+    ...machineRoutes(deps, answer),
+    ...assetRoutes(answer),
+  ]
+}
+
+type AnswerPage = (
+  endpoint: { id: string },
+  call: PageCall,
+  source: PageSource,
+) => Promise<ReturnType<typeof replyCached>>
+
+const toSite = ({ publicUrl }: Pick<SiteDeps, 'publicUrl'>) => ({ publicUrl: publicUrl(), assetVersion })
+
+/** Part of the cache key of pages that show today's prices. */
+const toPriceDay = (prices: 'today' | undefined): string | undefined => prices && new Date().toISOString().slice(0, 10)
+
+const repositoryRoutes = (deps: SiteDeps, answer: AnswerPage): Route[] => [
+  route(schema.showRepository, (call) =>
+    answer(schema.showRepository, call, {
+      key: [toNameKey(call.params), call.query, toPriceDay(call.query.prices)],
+      repository: call.params,
+      render: async () =>
+        renderRepositoryPage(toSite(deps), await loadRepository(call.db, call.params, call.query), call.query),
+    }),
+  ),
+  route(schema.showRelease, (call) => {
+    const { releaseId } = call.params
+    const selection = { releaseId, prices: call.query.prices }
+    return answer(schema.showRelease, call, {
+      key: [toNameKey(call.params), releaseId.toLowerCase(), call.query, toPriceDay(call.query.prices)],
+      repository: call.params,
+      render: async () =>
+        renderReleasePage(toSite(deps), await loadRelease(call.db, call.params, selection), call.query),
+    })
+  }),
+  route(schema.compareReleases, (call) =>
+    answer(schema.compareReleases, call, {
+      key: [toNameKey(call.params), call.query],
+      repository: call.params,
+      render: async () => renderComparePage(toSite(deps), await loadReleasePair(call.db, call.params, call.query)),
+    }),
+  ),
+]
+
+/** Pages over all repositories. */
+function acrossRoutes(deps: SiteDeps, answer: AnswerPage): Route[] {
+  const across = (endpoint: { id: string }, kind: schema.AcrossKind, call: PageCall & { params: { path: string } }) => {
+    const id = call.params.path
+    const render = async () => renderAcrossPage(toSite(deps), { kind, id, rows: await loadAcross(call.db, kind, id) })
+    return answer(endpoint, call, { key: [id], render })
+  }
+  return [
     route(schema.showResults, (call) =>
-      answer(READS.results, call, {
+      answer(schema.showResults, call, {
         key: [call.query],
-        render: async () => renderResultsPage(site(), await loadCards(call.db, call.query.q), call.query),
+        render: async () => renderResultsPage(toSite(deps), await loadCards(call.db, call.query.q), call.query),
       }),
     ),
-    route(schema.showRepository, (call) =>
-      answer(READS.repository, call, {
-        key: [toNameKey(call.params), call.query],
-        repository: call.params,
-        render: async () =>
-          renderRepositoryPage(site(), await loadRepository(call.db, call.params, call.query.publisher), call.query),
-      }),
-    ),
-    route(schema.showRelease, (call) =>
-      answer(READS.release, call, {
-        key: [toNameKey(call.params), call.params.releaseId.toLowerCase(), call.query],
-        repository: call.params,
-        render: async () =>
-          renderReleasePage(site(), await loadRelease(call.db, call.params, call.params.releaseId), call.query),
-      }),
-    ),
-    route(schema.readStylesheet, (call) => answer(READS.stylesheet, call, { key: [], render: async () => stylesheet })),
-    route(schema.readScript, (call) => answer(READS.script, call, { key: [], render: async () => script })),
-    route(schema.readFont, async ({ params }) => {
-      const font = findFont(params.font)
-      if (!font) throw new Problem(notFound, `No font ${params.font}`)
-      return replyCached(font, { ...PAGE_HEADERS, ...ASSET_CACHING })
+    route(schema.showModel, (call) => across(schema.showModel, 'model', call)),
+    route(schema.showHarness, (call) => across(schema.showHarness, 'harness', call)),
+    route(schema.showSetting, (call) => across(schema.showSetting, 'setting', call)),
+    route(schema.showPublisher, (call) => {
+      const { login } = call.params
+      const render = async () => renderPublisherPage(toSite(deps), login, await loadPublisher(call.db, login))
+      return answer(schema.showPublisher, call, { key: [login.toLowerCase()], render })
     }),
   ]
 }
+
+const documentRoutes = (deps: SiteDeps, answer: AnswerPage): Route[] => [
+  route(schema.showMethodology, (call) => {
+    const render = () => renderMethodologyPage(toSite(deps), renderDocument('statistics.md'))
+    return answer(schema.showMethodology, call, { key: [], render })
+  }),
+  route(schema.showAttacks, (call) => {
+    const render = () => renderMethodologyPage(toSite(deps), renderDocument('attacks.md'))
+    return answer(schema.showAttacks, call, { key: [], render })
+  }),
+]
+
+/** Documents for search engines and for sites that embed results. */
+const machineRoutes = ({ publicUrl }: SiteDeps, answer: AnswerPage): Route[] => [
+  route(schema.readShareImage, (call) =>
+    answer(schema.readShareImage, call, {
+      key: [toNameKey(call.params)],
+      repository: call.params,
+      render: async () => drawShareImage((await loadRepository(call.db, call.params, {})).selected.release),
+    }),
+  ),
+  route(schema.readRobots, (call) =>
+    answer(schema.readRobots, call, { key: [], render: () => renderRobots(publicUrl()) }),
+  ),
+  route(schema.readSitemap, (call) => {
+    const render = async () => renderSitemap(publicUrl(), await loadCards(call.db))
+    return answer(schema.readSitemap, call, { key: [], render })
+  }),
+  route(schema.readOembed, (call) => {
+    const render = async () => renderOembed(call.db, publicUrl(), call.query)
+    return answer(schema.readOembed, call, { key: [call.query], render })
+  }),
+]
+
+const assetRoutes = (answer: AnswerPage): Route[] => [
+  route(schema.readStylesheet, (call) => answer(schema.readStylesheet, call, { key: [], render: () => stylesheet })),
+  route(schema.readScript, (call) => answer(schema.readScript, call, { key: [], render: () => script })),
+  route(schema.readFont, async ({ params }) => {
+    const font = findFont(params.font)
+    if (!font) throw new Problem(notFound, `No font ${params.font}`)
+    return replyCached(font, { ...PAGE_HEADERS, ...ASSET_CACHING })
+  }),
+]
 
 /** Creates the renderer of problems for browsers. Programs get the JSON document. */
 export const createProblemPages =
   (publicUrl: () => string): ServerDeps['renderProblem'] =>
   (problem) => ({
-    text: renderProblemPage({ publicUrl: publicUrl(), assetVersion }, problem),
+    text: renderProblemPage(toSite({ publicUrl }), problem),
     headers: { ...PAGE_HEADERS, 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-store' },
   })

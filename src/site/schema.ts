@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { endpoint } from '../platform/http/endpoint.ts'
 import type { ProblemKind } from '../platform/problem.ts'
+import type { Release, ReleaseSetting } from '../releases/shapes/schema.ts'
 
 export const resultsWithdrawn = {
   code: 'results_withdrawn',
@@ -20,16 +21,31 @@ const ResultsQuery = z.object({
   page: z.coerce.number().int().min(1).max(1000).optional().catch(undefined),
 })
 
-const SORTS = ['rank', 'solved', 'cost', 'frontier'] as const
+const SORTS = ['rank', 'solved', 'cost', 'time', 'frontier'] as const
 const RepositoryQuery = z.object({
   publisher: choice,
   sort: z.enum(SORTS).optional().catch(undefined),
   provider: choice,
   harness: choice,
   level: choice,
+  prices: z.literal('today').optional().catch(undefined),
 })
 export type RepositoryView = z.infer<typeof RepositoryQuery>
 export type ResultsView = z.infer<typeof ResultsQuery>
+
+/** True for a name that a workspace chose. The same name means something else in another workspace. */
+export const isCustomName = (text: string): boolean => text.startsWith('custom/')
+
+export type AcrossKind = 'model' | 'harness' | 'setting'
+
+/** Results of one setting on one repository, from the line of one publisher. */
+export type AcrossRow = Pick<Release, 'repository' | 'publisher' | 'releasedAt'> & {
+  endorsed: boolean
+  defaultLine: boolean
+  /** Number of settings in the release, which ranks refer to. */
+  settings: number
+  setting: ReleaseSetting
+}
 
 export const showResults = endpoint({
   ...open,
@@ -54,6 +70,94 @@ export const showRelease = endpoint({
   path: '/results/{owner}/{name}/releases/{releaseId}',
   summary: 'Page: one release of a repository',
   query: RepositoryQuery.omit({ publisher: true }),
+})
+
+export const compareReleases = endpoint({
+  ...open,
+  id: 'compareReleases',
+  path: '/results/{owner}/{name}/compare',
+  summary: 'Page: what changed between two releases',
+  query: z.object({ from: choice, to: choice }),
+})
+
+export const showModel = endpoint({
+  ...open,
+  id: 'showModel',
+  path: '/models/{path}',
+  summary: 'Page: a model on all public repositories',
+})
+
+export const showHarness = endpoint({
+  ...open,
+  id: 'showHarness',
+  path: '/harnesses/{path}',
+  summary: 'Page: a harness on all public repositories',
+})
+
+export const showSetting = endpoint({
+  ...open,
+  id: 'showSetting',
+  path: '/settings/{path}',
+  summary: 'Page: a setting on all public repositories',
+})
+
+export const showPublisher = endpoint({
+  ...open,
+  id: 'showPublisher',
+  path: '/publishers/{login}',
+  summary: 'Page: results of a publisher',
+})
+
+export const showMethodology = endpoint({
+  ...open,
+  id: 'showMethodology',
+  path: '/methodology',
+  summary: 'Page: how results are measured',
+})
+
+export const showAttacks = endpoint({
+  ...open,
+  id: 'showAttacks',
+  path: '/methodology/attacks',
+  summary: 'Page: attacks on the verdict that were tried',
+})
+
+export const readShareImage = endpoint({
+  ...open,
+  id: 'readShareImage',
+  path: '/results/{owner}/{name}/image.png',
+  summary: 'Picture of a repository for services that show links',
+  media: 'image/png',
+  crossOrigin: true,
+})
+
+export const readRobots = endpoint({
+  ...open,
+  id: 'readRobots',
+  path: '/robots.txt',
+  summary: 'Rules for search engines',
+  media: 'text/plain; charset=utf-8',
+})
+
+export const readSitemap = endpoint({
+  ...open,
+  id: 'readSitemap',
+  path: '/sitemap.xml',
+  summary: 'All pages for search engines',
+  media: 'application/xml; charset=utf-8',
+})
+
+export const readOembed = endpoint({
+  ...open,
+  id: 'readOembed',
+  path: '/oembed',
+  summary: 'oEmbed document of a repository page',
+  media: 'application/json',
+  crossOrigin: true,
+  query: z.object({
+    url: z.string().max(1000).optional().catch(undefined),
+    maxwidth: z.coerce.number().int().min(100).max(4000).optional().catch(undefined),
+  }),
 })
 
 export const readStylesheet = endpoint({

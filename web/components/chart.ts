@@ -2,7 +2,7 @@ import { html } from 'hono/html'
 import type { Release, ReleaseSetting } from '../../src/releases/shapes/schema.ts'
 import { widthOf } from '../../src/results/text.ts'
 import { type Box, type PlacedLabel, placeLabels } from './chart-labels.ts'
-import { type Html, interval, percent, plural, safeText, usd } from './format.ts'
+import { describeSetting, formatDate, type Html, interval, percent, plural, safeText, usd } from './format.ts'
 
 type ChartSize = { width: number; height: number; labelMax: number; costTicksMax: number; kind: 'wide' | 'narrow' }
 
@@ -17,15 +17,15 @@ type ChartFrame = { plot: Box; cost: Scale; toY: (percent: number) => number; ac
  * Draws accuracy over cost with 95 % intervals. The frontier is a step line, because no setting exists between two of
  * its points. There are two drawings, of which the stylesheet shows the one that fits the screen.
  */
-export const drawFrontierChart = (release: Release): Html =>
-  html`${drawChart(release, WIDE)}${drawChart(release, NARROW)}`
+export const drawFrontierChart = (release: Release, isToday = false): Html =>
+  html`${drawChart(release, WIDE, isToday)}${drawChart(release, NARROW, isToday)}`
 
-function drawChart({ settings, frontier, releasedAt, prices }: Release, size: ChartSize): Html {
+function drawChart({ settings, frontier, releasedAt, prices }: Release, size: ChartSize, isToday: boolean): Html {
   const onFrontier = frontier.flatMap((id) => settings.filter((setting) => setting.id === id))
   const others = settings.filter((setting) => !frontier.includes(setting.id))
   const frame = toFrame(settings, size)
   const { plot, cost } = frame
-  const pricesAt = (prices.at ?? releasedAt).slice(0, 10)
+  const pricesAt = isToday ? 'today' : formatDate(prices.at ?? releasedAt)
   const caption = `cost per task${cost.isLog ? ', log scale' : ''}${size.kind === 'wide' ? `, prices of ${pricesAt}` : ''}`
   const summary = `Accuracy against cost per task of ${plural(settings.length, 'setting')}, ${onFrontier.length} on the frontier. The table below has all numbers.`
   return html`<svg class="chart ${size.kind}" viewBox="0 0 ${size.width} ${size.height}" role="img" aria-label="${summary}">
@@ -107,16 +107,10 @@ function drawPoint(setting: ReleaseSetting, { cost, toY }: ChartFrame): Html {
   }<circle cx="${x}" cy="${toY(accuracy)}" r="${onFrontier ? 6 : 4.5}"/></g>`
 }
 
-function describe({
-  model,
-  harness,
-  reasoningLevel,
-  accuracy,
-  costPerTaskUsd,
-  stats: { ci95 },
-}: ReleaseSetting): string {
+function describe(setting: ReleaseSetting): string {
+  const { ci95 } = setting.stats
   const between = ci95 ? ` (${interval(ci95)})` : ''
-  return `${safeText(model.label)}, ${safeText(harness)}, ${safeText(reasoningLevel)}: ${percent(accuracy)}${between}, ${usd(costPerTaskUsd)}`
+  return `${describeSetting(setting)}: ${percent(setting.accuracy)}${between}, ${usd(setting.costPerTaskUsd)} per task`
 }
 
 function drawLabels(settings: readonly ReleaseSetting[], { cost, toY, plot }: ChartFrame, size: ChartSize): Html {

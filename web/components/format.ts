@@ -27,20 +27,62 @@ export function usd(amount: number): string {
 export const interval = ({ low, high }: { low: number; high: number }): string =>
   `${Math.round(low)}–${Math.round(high)}`
 
+/** Formats a difference with its sign. */
+export const signed = (difference: number): string =>
+  difference > 0 ? `+${difference}` : difference === 0 ? '±0' : `−${-difference}`
+
 export const plural = (count: number, one: string, many = `${one}s`): string =>
   `${count.toLocaleString('en')} ${count === 1 ? one : many}`
 
 const DATE = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric', timeZone: 'UTC' })
 
-export const date = (iso: string): Html => html`<time datetime="${iso}">${DATE.format(new Date(iso))}</time>`
+export const formatDate = (iso: string): string => DATE.format(new Date(iso))
 
-/** Describes the harness and the reasoning level of a setting. */
-export const programOf = ({ harness, reasoningLevel }: Pick<ReleaseSetting, 'harness' | 'reasoningLevel'>): Html =>
-  html`${name(harness)} · ${name(reasoningLevel)}`
+export const date = (iso: string): Html => html`<time datetime="${iso}">${formatDate(iso)}</time>`
+
+/** Formats a duration with its two largest units: `6 min 10 s`. */
+export function duration(seconds: number): string {
+  const whole = Math.round(seconds)
+  const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60]
+  if (hours > 0) return `${hours}\u00a0h ${minutes}\u00a0min`
+  return minutes > 0 ? `${minutes}\u00a0min ${rest}\u00a0s` : `${rest}\u00a0s`
+}
+
+/** Returns the parts of a setting id. The fourth is the configuration of the harness, if there is one. */
+export function parseSettingId(id: string) {
+  const [catalogId = '', harness = '', level = '', configuration = ''] = id.split('|')
+  return { catalogId, provider: catalogId.split('/')[0] ?? '', harness, level, configuration }
+}
+
+type SettingProgram = Pick<ReleaseSetting, 'id' | 'harness' | 'reasoningLevel'>
+
+/** Describes the harness, the reasoning level and the configuration of a setting. */
+export function programOf({ id, harness, reasoningLevel }: SettingProgram): Html {
+  const { configuration } = parseSettingId(id)
+  return html`${name(harness)} · ${name(reasoningLevel)}${configuration === '' ? '' : html` · ${name(configuration)}`}`
+}
+
+/** Describes a setting in plain text: model, harness, level and configuration. */
+export function describeSetting({ id, model, harness, reasoningLevel }: ReleaseSetting): string {
+  const { configuration } = parseSettingId(id)
+  const parts = [model.label, harness, reasoningLevel, ...(configuration === '' ? [] : [configuration])]
+  return parts.map((part) => safeText(part, 60)).join(', ')
+}
 
 /** Path of the page of a repository. */
-export const repositoryPath = (fullName: string): string =>
-  `/results/${fullName.toWellFormed().split('/').map(encodeURIComponent).join('/')}`
+export const repositoryPath = (fullName: string): string => `/results/${toPath(fullName)}`
+
+const toPath = (text: string): string => text.toWellFormed().split('/').map(encodeURIComponent).join('/')
+
+export const releasePath = (fullName: string, releaseId: string): string =>
+  `${repositoryPath(fullName)}/releases/${encodeURIComponent(releaseId)}`
+
+export const publisherPath = (login: string): string => `/publishers/${encodeURIComponent(login.toWellFormed())}`
+
+/** Paths of the pages of a model, harness or setting across repositories. */
+export const modelPath = (catalogId: string): string => `/models/${toPath(catalogId)}`
+export const harnessPath = (harness: string): string => `/harnesses/${toPath(harness)}`
+export const settingPath = (id: string): string => `/settings/${toPath(id)}`
 
 /** Path of the public API for a repository. */
 export const apiPath = (fullName: string): string => `/api/public${repositoryPath(fullName)}`

@@ -1,5 +1,5 @@
-import { html } from 'hono/html'
-import { type Html, safeText } from './format.ts'
+import { html, raw } from 'hono/html'
+import { type Html, safeText, withQuery } from './format.ts'
 
 /** Facts of the service that every page needs. */
 export type Site = { publicUrl: string; assetVersion: string }
@@ -9,21 +9,26 @@ type LayoutOptions = {
   description: string
   /** Path of the page. Undefined for pages that must not be indexed. */
   path?: string | undefined
+  /** Description of the content for search engines, in the vocabulary of schema.org. */
+  structured?: Record<string, unknown> | undefined
+  /** Path of a picture for services that show links, 1200 × 630 pixels. */
+  image?: string | undefined
   /** Search text of the current page. */
   q?: string | undefined
   content: Html
 }
 
 /** Renders a whole page: head, header, content, footer. */
-export const renderPage = (site: Site, { title, description, path, q, content }: LayoutOptions): string =>
+export const renderPage = (site: Site, page: LayoutOptions): string =>
   String(html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${title} · Assay</title>
-<meta name="description" content="${description}">
-${path === undefined ? html`<meta name="robots" content="noindex">` : describeForSharing(site, { title, description, path })}
+<title>${page.title} · Assay</title>
+<meta name="description" content="${page.description}">
+<meta name="color-scheme" content="light dark">
+${page.path === undefined ? html`<meta name="robots" content="noindex">` : describeForSharing(site, page, page.path)}
 <link rel="alternate" type="application/atom+xml" title="Newest results" href="/api/public/results.atom">
 <link rel="preload" as="font" type="font/woff2" href="/assets/fonts/source-serif-4-5.3.1.woff2" crossorigin>
 <link rel="preload" as="font" type="font/woff2" href="/assets/fonts/inter-5.3.0.woff2" crossorigin>
@@ -34,26 +39,41 @@ ${path === undefined ? html`<meta name="robots" content="noindex">` : describeFo
 <a class="skip" href="#content">Skip to content</a>
 <header class="top">
 <a class="brand" href="/">Assay</a>
-<nav aria-label="Main"><a class="quiet" href="/">Results</a> <a class="quiet" href="/docs">API</a></nav>
+<nav aria-label="Main"><a class="quiet" href="/">Results</a> <a class="quiet" href="/methodology">Methodology</a> <a class="quiet" href="/docs">API</a></nav>
 <form class="search" role="search" action="/" method="get">
 <label class="hidden" for="find">Find a repository, publisher or model</label>
-<input id="find" type="search" name="q" maxlength="200" placeholder="Find a repository" value="${safeText(q ?? '', 200)}">
+<input id="find" type="search" name="q" maxlength="200" placeholder="Find a repository" value="${safeText(page.q ?? '', 200)}">
 </form>
-<button class="button" type="button" data-theme-button hidden>Theme</button>
 </header>
-<main id="content">${content}</main>
-<footer class="bottom small"><p>Measured with Assay on a team’s own code. <a href="/api/public/results.atom">Feed</a> · <a href="/docs">API</a></p></footer>
+<main id="content">${page.content}</main>
+<footer class="bottom small"><p>Measured with Assay on a team’s own code. <a href="/methodology">Methodology</a> · <a href="/api/public/results.atom">Feed</a> · <a href="/docs">API</a></p><button class="button" type="button" data-theme-button hidden>Theme</button></footer>
 </body>
 </html>
 `)
 
-const describeForSharing = (
-  { publicUrl }: Site,
-  { title, description, path }: { title: string; description: string; path: string },
-): Html => html`<link rel="canonical" href="${publicUrl}${path}">
+function describeForSharing({ publicUrl }: Site, page: LayoutOptions, path: string): Html {
+  const { title, description, image, structured } = page
+  const url = `${publicUrl}${path}`
+  return html`<link rel="canonical" href="${url}">
+<meta property="og:site_name" content="Assay">
+<meta property="og:type" content="website">
 <meta property="og:title" content="${title}">
 <meta property="og:description" content="${description}">
-<meta property="og:url" content="${publicUrl}${path}">`
+<meta property="og:url" content="${url}">
+${
+  image
+    ? html`<meta property="og:image" content="${publicUrl}${image}">
+<meta property="og:image:width" content="1200"><meta property="og:image:height" content="630">
+<meta property="og:image:alt" content="${description}">
+<meta name="twitter:card" content="summary_large_image">
+<link rel="alternate" type="application/json+oembed" title="${title}" href="${withQuery(`${publicUrl}/oembed`, { url })}">`
+    : ''
+}
+${structured ? html`<script type="application/ld+json">${raw(toScriptJson(structured))}</script>` : ''}`
+}
+
+/** Serialises data for a script element. No text in it can end the element. */
+const toScriptJson = (data: object): string => JSON.stringify(data).replaceAll('<', '\\u003c')
 
 /** Renders a text to copy with its button. The button needs JavaScript; the text can be selected without. */
 export const renderCopyText = (id: string, label: string, text: string): Html => html`<div class="copy">

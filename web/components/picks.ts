@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
 import type { Release, ReleaseSetting } from '../../src/releases/shapes/schema.ts'
-import { type Html, interval, name, percent, plural, programOf, usd } from './format.ts'
+import { type Html, interval, name, parseSettingId, percent, plural, programOf, usd } from './format.ts'
 
 /** A setting that readers should look at first. */
 export type PickedSetting = { setting: ReleaseSetting; roles: readonly string[] }
@@ -53,8 +53,13 @@ export function renderAnswer({ repository, tasks }: Release, picks: readonly Pic
   }</span></p>`
 }
 
-const nameSetting = ({ model, harness, reasoningLevel }: ReleaseSetting): Html =>
-  html`<strong>${name(model.label, 60)} with ${name(harness, 40)} at ${name(reasoningLevel, 20)}</strong>`
+function nameConfiguration(id: string): Html {
+  const { configuration } = parseSettingId(id)
+  return configuration === '' ? html`` : html`, configured as ${name(configuration, 40)}`
+}
+
+const nameSetting = ({ id, model, harness, reasoningLevel }: ReleaseSetting): Html =>
+  html`<strong class="recommended">${name(model.label, 60)} with ${name(harness, 40)} at ${name(reasoningLevel, 20)}${nameConfiguration(id)}</strong>`
 
 export const renderPicks = (release: Release, picks: readonly PickedSetting[]): Html =>
   picks.length === 0

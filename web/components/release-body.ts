@@ -2,7 +2,7 @@ import { html } from 'hono/html'
 import type { Release } from '../../src/releases/shapes/schema.ts'
 import type { HistoryEntry } from '../../src/results/schema.ts'
 import { drawFrontierChart } from './chart.ts'
-import { type Html, plural } from './format.ts'
+import { date, type Html, plural, withQuery } from './format.ts'
 import type { Site } from './layout.ts'
 import { type PickedSetting, renderAnswer, renderPicks } from './picks.ts'
 import { renderEvidence, renderHistory, renderUse } from './release-sections.ts'
@@ -13,6 +13,8 @@ type ReleaseBodyOptions = {
   picks: readonly PickedSetting[]
   history: readonly HistoryEntry[]
   visibleDifference: number | undefined
+  /** Costs at today's prices, if the reader asked for them. */
+  repriced?: { release: Release; unconverted: readonly string[] } | undefined
   path: string
   view: TableView
   /** The publisher's line, if this page shows its newest release. The API serves the default line without a publisher. */
@@ -21,18 +23,34 @@ type ReleaseBodyOptions = {
 
 /** Renders a release: the answer, then the evidence. */
 export function renderReleaseBody(site: Site, options: ReleaseBodyOptions): Html {
-  const { release, picks, history, visibleDifference, path, view, line } = options
+  const { release, picks, history, visibleDifference, repriced, path, view, line } = options
+  const shown = repriced?.release ?? release
   return html`${renderAnswer(release, picks)}
 ${renderPicks(release, picks)}
-<section class="card panel" aria-labelledby="chart-title"><div class="panel-head"><h2 id="chart-title">Accuracy and cost</h2><span class="chip gold">frontier</span><span class="chip">95 % intervals</span></div>
-${drawFrontierChart(release)}
-<p class="note small muted">${renderCaveat(release, visibleDifference)}</p></section>
+<section class="card panel" aria-labelledby="chart-title"><div class="panel-head"><h2 id="chart-title">Accuracy and cost</h2><span class="chip gold">frontier</span><span class="chip">95 % intervals</span>${renderPriceChoice(options)}</div>
+${drawFrontierChart(shown, repriced !== undefined)}
+<p class="note small muted">${renderCaveat(release, visibleDifference)}${repriced ? renderRepriced(repriced.unconverted.length) : ''}</p></section>
 <section class="card panel" aria-labelledby="table-title"><div class="panel-head"><h2 id="table-title">All settings</h2></div>
-${renderSettingsTable(release.settings, path, view)}</section>
+${renderSettingsTable(shown.settings, path, view)}</section>
 ${renderEvidence(release)}
 ${renderUse(site, release, line)}
 ${renderHistory(release.repository.fullName, history, release.releaseId)}`
 }
+
+/** Renders the choice between the prices of the release and those of today, as links. */
+function renderPriceChoice({ release, path, view }: ReleaseBodyOptions): Html {
+  const at = release.prices.at ?? release.releasedAt
+  const link = (prices: 'today' | undefined, label: Html) =>
+    view.prices === prices
+      ? html`<span aria-current="true">${label}</span>`
+      : html`<a href="${withQuery(path, { ...view, prices })}">${label}</a>`
+  return html`<span class="choice small">Prices: ${link(undefined, date(at))} ${link('today', html`today`)}</span>`
+}
+
+const renderRepriced = (unconverted: number): string =>
+  ` Costs and frontier at today’s list prices; the recommendation above uses the prices of the release.${
+    unconverted === 0 ? '' : ` The cost of ${plural(unconverted, 'setting')} could not be converted and is unchanged.`
+  }`
 
 function renderCaveat({ tasks, disclosure: { attempts } }: Release, visibleDifference: number | undefined): string {
   const size = `${plural(tasks, 'task')}, ${plural(attempts.min, 'attempt')} each.`

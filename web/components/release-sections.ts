@@ -1,7 +1,22 @@
 import { html } from 'hono/html'
 import type { Disclosure, Release } from '../../src/releases/shapes/schema.ts'
 import type { HistoryEntry } from '../../src/results/schema.ts'
-import { apiPath, date, type Html, name, plural, repositoryPath, safeText, usd, withQuery } from './format.ts'
+import {
+  apiPath,
+  date,
+  formatDate,
+  type Html,
+  name,
+  parseSettingId,
+  plural,
+  publisherPath,
+  releasePath,
+  repositoryPath,
+  safeText,
+  signed,
+  usd,
+  withQuery,
+} from './format.ts'
 import { renderCopyText, type Site } from './layout.ts'
 
 /** Renders what was measured, how, and how far it can be trusted. */
@@ -37,9 +52,14 @@ function renderMethod({ disclosure, settings, prices }: Release): Html {
   const count =
     attempts.min === attempts.max ? plural(attempts.min, 'attempt') : `${attempts.min} to ${attempts.max} attempts`
   return html`<p>${count} per task; the first counts for the accuracy, all of them for the interval.</p>
-<p>Intervals: 95 %, ${safeText(first?.stats.ci95?.method ?? 'none below five tasks')}. Ranks: ${safeText(first?.stats.methods.rank ?? '')}. Frontier: ${safeText(first?.stats.methods.frontierProbability ?? '')}.</p>
-<p>${plural(comparisons.count, 'comparison')}${comparisons.from ? html` from ${date(comparisons.from)}` : ''}${comparisons.to ? html` to ${date(comparisons.to)}` : ''}. Costs at the prices of ${prices.at ? date(prices.at) : 'the trials'}.</p>
+<p><a href="/methodology">How results are measured</a>. Intervals: 95 %, ${safeText(first?.stats.ci95?.method ?? 'none below five tasks')}. Ranks: ${safeText(first?.stats.methods.rank ?? '')}. Frontier: ${safeText(first?.stats.methods.frontierProbability ?? '')}.</p>
+<p>${plural(comparisons.count, 'comparison')}${renderSpan(comparisons)}. Costs at the prices of ${prices.at ? date(prices.at) : 'the trials'}.</p>
 ${renderPrices(prices.models)}`
+}
+
+function renderSpan({ from, to }: Disclosure['comparisons']): Html {
+  if (!from || !to) return html``
+  return formatDate(from) === formatDate(to) ? html` on ${date(to)}` : html` from ${date(from)} to ${date(to)}`
 }
 
 const renderPrices = (models: Release['prices']['models']): Html =>
@@ -60,7 +80,7 @@ const VERIFY_MODES: Record<string, string> = {
 
 const renderIntegrity = ({ verifyModes, sandboxes, isolation, harnesses }: Disclosure): Html => html`<ul>
 ${verifyModes.map((mode) => html`<li>Verify mode ${name(mode)}${VERIFY_MODES[mode] ? `: ${VERIFY_MODES[mode]}` : ''}</li>`)}
-<li>Tasks: the reference solution passes, a no-op fails, known cheats were tried</li>
+<li>Tasks: the reference solution passes, a no-op fails, <a href="/methodology/attacks">known cheats were tried</a></li>
 <li>Sandboxes: ${listNames(sandboxes)}; isolation: ${listNames(isolation)}</li></ul>
 <details><summary>Harness versions</summary><ul>${harnesses.map(({ harness, version }) => html`<li>${name(harness)} ${name(version)}</li>`)}</ul></details>`
 
@@ -80,21 +100,36 @@ export const renderHistory = (fullName: string, history: readonly HistoryEntry[]
 const findBefore = (history: readonly HistoryEntry[], index: number): HistoryEntry | undefined =>
   history.slice(index + 1).find(({ publisher }) => publisher.login === history[index]?.publisher.login)
 
-function renderHistoryEntry(
-  fullName: string,
-  { releaseId, releasedAt, publisher, tasks, settings, withdrawn }: HistoryEntry,
-  { isCurrent, before }: { isCurrent: boolean; before: HistoryEntry | undefined },
-): Html {
-  const change = before
-    ? ` (${signed(tasks - before.tasks)} tasks, ${signed(settings - before.settings)} settings)`
-    : ''
-  return html`<li><a href="${repositoryPath(fullName)}/releases/${encodeURIComponent(releaseId)}" ${isCurrent ? html`aria-current="page"` : ''}>${date(releasedAt)}</a>
-<span class="muted">${name(publisher.login)} · ${plural(tasks, 'task')} · ${plural(settings, 'setting')}${change}</span>
-${withdrawn ? html`<span class="withdrawn"><span class="chip">withdrawn</span> ${name(withdrawn.reason, 1000)}</span>` : ''}</li>`
+type HistoryPlace = { isCurrent: boolean; before: HistoryEntry | undefined }
+
+function renderHistoryEntry(fullName: string, entry: HistoryEntry, { isCurrent, before }: HistoryPlace): Html {
+  const { releaseId, releasedAt, publisher, tasks, settings, withdrawn } = entry
+  return html`<li><a href="${releasePath(fullName, releaseId)}" ${isCurrent ? html`aria-current="page"` : ''}>${date(releasedAt)}</a>
+<span class="muted"><a class="plain" href="${publisherPath(publisher.login)}">${name(publisher.login)}</a> · ${plural(tasks, 'task')} · ${plural(settings, 'setting')}</span>
+${before ? html`<span class="change muted small">${describeChanges(before, entry)} <a href="${withQuery(`${repositoryPath(fullName)}/compare`, { from: before.releaseId, to: releaseId })}">Compare<span class="hidden"> ${formatDate(before.releasedAt)} with ${formatDate(releasedAt)}</span></a></span>` : ''}
+${withdrawn ? html`<span class="withdrawn small"><span class="chip">withdrawn ${date(withdrawn.at)}</span> ${name(withdrawn.reason, 1000)}</span>` : ''}</li>`
 }
 
-const signed = (difference: number): string =>
-  difference > 0 ? `+${difference}` : difference === 0 ? '±0' : `−${-difference}`
+/** Describes what changed between two releases: sizes, and settings that joined or left the frontier. */
+function describeChanges(before: HistoryEntry, after: HistoryEntry): Html {
+  const [old, current] = [before, after].map(({ frontier }) => new Set(frontier.map(({ id }) => id)))
+  const list = (settings: HistoryEntry['frontier']) =>
+    settings
+      .map(({ id, model }) => `${safeText(model.label, 40)} with ${safeText(parseSettingId(id).harness, 30)}`)
+      .join(', ')
+  const joined = after.frontier.filter(({ id }) => !old?.has(id))
+  const left = before.frontier.filter(({ id }) => !current?.has(id))
+  const sizes = [
+    ...(after.tasks === before.tasks ? [] : [`${signed(after.tasks - before.tasks)} tasks`]),
+    ...(after.settings === before.settings ? [] : [`${signed(after.settings - before.settings)} settings`]),
+  ]
+  return html`${[
+    ...sizes,
+    ...(joined.length === 0 ? [] : [`joined the frontier: ${list(joined)}`]),
+    ...(left.length === 0 ? [] : [`left the frontier: ${list(left)}`]),
+    ...(joined.length + left.length === 0 ? ['same frontier'] : []),
+  ].join(' · ')}.`
+}
 
 /**
  * Renders downloads and texts to copy. CSV, chart and badge always show the newest release of a publisher's line, so that
@@ -103,7 +138,7 @@ const signed = (difference: number): string =>
 export function renderUse(site: Site, release: Release, line: { isDefault: boolean } | undefined): Html {
   const { fullName } = release.repository
   const json = `${apiPath(fullName)}/releases/${encodeURIComponent(release.releaseId)}`
-  const permalink = `${repositoryPath(fullName)}/releases/${encodeURIComponent(release.releaseId)}`
+  const permalink = releasePath(fullName, release.releaseId)
   const toFile = (file: string): string =>
     withQuery(`${apiPath(fullName)}${file}`, { publisher: line?.isDefault ? undefined : release.publisher.login })
   const files = line
@@ -111,13 +146,17 @@ export function renderUse(site: Site, release: Release, line: { isDefault: boole
     : ''
   const citation = `${safeText(release.publisher.login)} (${release.releasedAt.slice(0, 10)}). Coding agents on ${safeText(fullName)}. Assay release ${release.releaseId}. ${site.publicUrl}${permalink}`
   return html`<section aria-labelledby="use-title"><h2 id="use-title">Use this data</h2>
-<p>${files}<a href="${json}">JSON</a> · <a href="${permalink}">Permalink</a> · <a href="/api/public/results.atom">Feed</a></p>
-<div class="columns">${line ? renderEmbeds(site, fullName, toFile) : ''}${renderCopyText('citation', 'Citation', citation)}</div></section>`
+<p class="files">${files}<a href="${json}">JSON</a> · <a href="${permalink}">Permalink</a> · <a href="/api/public/results.atom">Feed</a></p>
+<div class="uses">${line ? renderEmbeds(site, fullName, toFile) : ''}${renderFolded('Cite', renderCopyText('citation', 'Citation', citation))}</div></section>`
 }
 
 function renderEmbeds({ publicUrl }: Site, fullName: string, toFile: (file: string) => string): Html {
   const page = `${publicUrl}${repositoryPath(fullName)}`
   const alt = `Accuracy and cost on ${safeText(fullName).replaceAll('"', '')}`
-  return html`${renderCopyText('badge', 'Badge, Markdown', `[![Assay](${publicUrl}${toFile('/badge.svg')})](${page})`)}
-${renderCopyText('embed', 'Embed, HTML', `<a href="${page}"><img src="${publicUrl}${toFile('/chart.svg')}" alt="${alt}" width="760"></a>`)}`
+  return html`${renderFolded('Badge', renderCopyText('badge', 'Badge, Markdown', `[![Assay](${publicUrl}${toFile('/badge.svg')})](${page})`))}
+${renderFolded('Embed', renderCopyText('embed', 'Embed, HTML', `<a href="${page}"><img src="${publicUrl}${toFile('/chart.svg')}" alt="${alt}" width="760"></a>`))}`
 }
+
+/** Renders texts to copy folded, so that their font is loaded only when somebody opens them. */
+const renderFolded = (label: string, content: Html): Html =>
+  html`<details><summary>${label}</summary>${content}</details>`

@@ -1,14 +1,28 @@
 import { html } from 'hono/html'
 import type { ReleaseSetting } from '../../src/releases/shapes/schema.ts'
-import { type Html, interval, name, percent, plural, programOf, safeText, usd, withQuery } from './format.ts'
+import { isCustomName } from '../../src/site/schema.ts'
+import {
+  duration,
+  type Html,
+  interval,
+  name,
+  percent,
+  plural,
+  programOf,
+  safeText,
+  settingPath,
+  usd,
+  withQuery,
+} from './format.ts'
 import { drawInterval } from './interval-bar.ts'
 
 export type TableView = {
-  sort?: 'rank' | 'solved' | 'cost' | 'frontier' | undefined
+  sort?: 'rank' | 'solved' | 'cost' | 'time' | 'frontier' | undefined
   provider?: string | undefined
   harness?: string | undefined
   level?: string | undefined
   publisher?: string | undefined
+  prices?: 'today' | undefined
 }
 type Sort = NonNullable<TableView['sort']>
 
@@ -17,6 +31,7 @@ const SORT_KEYS: Record<Sort, (setting: ReleaseSetting) => number> = {
   rank: ({ stats: { rank } }) => rank.best * 1000 + rank.worst,
   solved: ({ accuracy }) => -accuracy,
   cost: ({ costPerTaskUsd }) => costPerTaskUsd,
+  time: ({ stats: { medianSeconds } }) => medianSeconds ?? Number.MAX_VALUE,
   frontier: ({ stats: { frontierProbability } }) => -(frontierProbability ?? -1),
 }
 
@@ -40,9 +55,9 @@ export function renderSettingsTable(settings: readonly ReleaseSetting[], path: s
       ? plural(settings.length, 'setting')
       : `${shown.length} of ${plural(settings.length, 'setting')}`
   return html`${renderFilters(settings, path, view)}
-<div class="scroll" role="region" aria-labelledby="settings-caption" tabindex="0">
+<div class="scroll" role="group" aria-labelledby="settings-caption" tabindex="0">
 <table data-sortable><caption id="settings-caption" class="small muted">${count}. Accuracy with its 95 % interval; ranks are ranges that the data supports.</caption>
-<thead><tr>${renderHeader('rank', 'Rank', path, view)}<th scope="col">Setting</th>${renderHeader('solved', 'Solved', path, view, 'number')}<th scope="col" class="wide-only">95 % interval</th>${renderHeader('cost', 'Per task', path, view, 'number')}${renderHeader('frontier', 'On the frontier', path, view)}</tr></thead>
+<thead><tr>${renderHeader('rank', 'Rank', path, view)}<th scope="col">Setting</th>${renderHeader('solved', 'Solved', path, view, 'number')}<th scope="col" class="wide-only">95 % interval</th>${renderHeader('cost', 'Per task', path, view, 'number')}${renderHeader('time', 'Median time', path, view, 'number wide-only')}${renderHeader('frontier', 'On the frontier', path, view)}</tr></thead>
 <tbody>${shown.map(renderRow)}</tbody></table></div>
 ${shown.length === 0 ? html`<p class="muted">No setting matches. <a href="${withQuery(path, { publisher: view.publisher })}">Show all settings</a></p>` : ''}`
 }
@@ -59,18 +74,33 @@ function renderHeader(sort: Sort, label: string, path: string, view: TableView, 
 }
 
 function renderRow(setting: ReleaseSetting): Html {
-  const { model, accuracy, costPerTaskUsd, onFrontier, custom, tasks, stats } = setting
-  const { rank, ci95, frontierProbability, coverage } = stats
-  return html`<tr ${onFrontier ? html`class="on"` : ''} data-rank="${SORT_KEYS.rank(setting)}" data-solved="${SORT_KEYS.solved(setting)}" data-cost="${SORT_KEYS.cost(setting)}" data-frontier="${SORT_KEYS.frontier(setting)}">
-<td class="muted nowrap">${rank.best === rank.worst ? rank.best : `${rank.best}–${rank.worst}`}</td>
-<th scope="row"><span class="model">${name(model.label)}</span>${custom ? html` <span class="chip">custom model</span>` : ''}<br><span class="small muted">${programOf(setting)}${coverage < 100 ? html` · ${plural(tasks, 'task')} only` : ''}</span></th>
+  const { accuracy, costPerTaskUsd, onFrontier, custom, tasks, stats } = setting
+  const { ci95, frontierProbability, coverage, medianSeconds } = stats
+  return html`<tr ${onFrontier ? html`class="on"` : ''} data-rank="${SORT_KEYS.rank(setting)}" data-solved="${SORT_KEYS.solved(setting)}" data-cost="${SORT_KEYS.cost(setting)}" data-time="${SORT_KEYS.time(setting)}" data-frontier="${SORT_KEYS.frontier(setting)}">
+<td class="rank muted nowrap">${renderRank(setting)}</td>
+<th scope="row"><span class="model">${linkSetting(setting)}</span>${custom ? html` <span class="chip">custom model</span>` : ''}<br><span class="small muted">${programOf(setting)}${coverage < 100 ? html` · ${plural(tasks, 'task')} only` : ''}</span></th>
 <td class="number"><strong>${percent(accuracy)}</strong>${ci95 ? html`<span class="narrow-only small faint">${interval(ci95)}</span>` : ''}</td>
 <td class="wide-only nowrap">${drawInterval(accuracy, ci95)} <span class="small faint">${ci95 ? interval(ci95) : 'too few tasks'}</span></td>
 <td class="number">${usd(costPerTaskUsd)}</td>
+<td class="number wide-only muted">${medianSeconds ? duration(medianSeconds) : '–'}</td>
 <td>${renderFrontier(onFrontier, frontierProbability)}</td></tr>`
 }
 
-const renderFrontier = (onFrontier: boolean, probability: number | null): Html => {
+/** Renders the range of ranks that the data supports. */
+export const renderRank = ({ stats: { rank } }: ReleaseSetting): string =>
+  rank.best === rank.worst ? String(rank.best) : `${rank.best}–${rank.worst}`
+
+/** Maximum length of an id that is linked. Longer ones are no names that anybody uses. */
+const LINKED_ID_MAX = 300
+
+/** Links to the page of a setting across repositories. Names that a workspace chose have no such page. */
+export const linkSetting = ({ id, model, harness, custom }: ReleaseSetting): Html =>
+  custom || isCustomName(harness) || id.length > LINKED_ID_MAX
+    ? name(model.label)
+    : html`<a class="plain" href="${settingPath(id)}">${name(model.label)}</a>`
+
+/** Renders a place on the frontier with its probability. */
+export const renderFrontier = (onFrontier: boolean, probability: number | null): Html => {
   const share = probability === null ? '' : percent(100 * probability)
   if (onFrontier) return html`<span class="chip gold">frontier ${share}</span>`
   return html`<span class="small faint">${share || '–'}</span>`
@@ -82,6 +112,7 @@ function renderFilters(settings: readonly ReleaseSetting[], path: string, view: 
   const keep = [
     ['sort', view.sort],
     ['publisher', view.publisher],
+    ['prices', view.prices],
   ] as const
   return html`<form class="filters" action="${path}" method="get">
 ${keep.map(([field, value]) => (value ? html`<input type="hidden" name="${field}" value="${safeText(value, 200)}">` : ''))}

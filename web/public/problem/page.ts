@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import { type Html, name, repositoryPath } from '../../components/format.ts'
+import { type Html, name, releasePath } from '../../components/format.ts'
 import { renderPage, type Site } from '../../components/layout.ts'
 
 type ProblemFacts = { status: number; title: string; detail: string; requestId: string } & Record<string, unknown>
@@ -19,7 +19,7 @@ ${renderHelp(problem)}
 
 function renderHelp({ status, releaseId, repository }: ProblemFacts): Html {
   if (typeof releaseId === 'string' && typeof repository === 'string')
-    return html`<p>The withdrawn release stays readable, marked as withdrawn. <a href="${repositoryPath(repository)}/releases/${encodeURIComponent(releaseId)}">Show the withdrawn release</a> · <a href="/">All results</a></p>`
+    return html`<p>The withdrawn release stays readable, marked as withdrawn. <a href="${releasePath(repository, releaseId)}">Show the withdrawn release</a> · <a href="/">All results</a></p>`
   if (status >= 500)
     return html`<p>This is an error of the service. Try again; if it persists, tell its operator the request below.</p>`
   return html`<p>The address may be misspelled, or its results are not public. Search for a repository above, or see <a href="/">all results</a>.</p>`

@@ -1,8 +1,19 @@
 import { html } from 'hono/html'
-import type { PublicRelease } from '../../../src/releases/shapes/schema.ts'
+import type { PublicRelease, Release } from '../../../src/releases/shapes/schema.ts'
 import type { HistoryEntry } from '../../../src/results/schema.ts'
 import type { RepositoryView } from '../../../src/site/schema.ts'
-import { date, type Html, name, percent, repositoryPath, safeText } from '../../components/format.ts'
+import { describeDataset } from '../../components/dataset.ts'
+import {
+  date,
+  type Html,
+  name,
+  percent,
+  publisherPath,
+  releasePath,
+  repositoryPath,
+  safeText,
+  withQuery,
+} from '../../components/format.ts'
 import { renderPage, type Site } from '../../components/layout.ts'
 import { derivePicks, toPickedSettings } from '../../components/picks.ts'
 import { renderReleaseBody } from '../../components/release-body.ts'
@@ -11,27 +22,30 @@ type ReleaseDocuments = {
   release: PublicRelease
   history: readonly HistoryEntry[]
   visibleDifference: number | undefined
+  repriced: { release: Release; unconverted: string[] } | undefined
 }
 
 /** Renders the permanent page of one release. It never changes, except that it can be withdrawn. */
 export function renderReleasePage(
   site: Site,
-  { release, history, visibleDifference }: ReleaseDocuments,
+  { release, history, visibleDifference, repriced }: ReleaseDocuments,
   view: RepositoryView,
 ): string {
   const { fullName } = release.repository
-  const path = `${repositoryPath(fullName)}/releases/${encodeURIComponent(release.releaseId)}`
+  const path = releasePath(fullName, release.releaseId)
   const picks = toPickedSettings(release, derivePicks(release))
   const best = picks.find(({ roles }) => roles.includes('most-accurate'))?.setting
-  const content = html`<section><h1 class="where"><a href="${repositoryPath(fullName)}">${name(fullName)}</a> <span class="muted">release of ${date(release.releasedAt)} by ${name(release.publisher.login)}</span></h1>
+  const content = html`<section><h1 class="where"><a href="${repositoryPath(fullName)}">${name(fullName)}</a> <span class="muted">release of ${date(release.releasedAt)} by <a href="${publisherPath(release.publisher.login)}">${name(release.publisher.login)}</a></span></h1>
 ${renderState(release, history)}</section>
-${renderReleaseBody(site, { release, picks, history, visibleDifference, path, view })}`
+${renderReleaseBody(site, { release, picks, history, visibleDifference, repriced, path, view })}`
   return renderPage(site, {
     title: `${safeText(fullName)}, release of ${release.releasedAt.slice(0, 10)}`,
     description: best
       ? `${safeText(best.model.label)} solved ${percent(best.accuracy)} of ${release.tasks} tasks.`
       : 'Results of coding agents.',
     path,
+    image: `${repositoryPath(fullName)}/image.png`,
+    structured: describeDataset(site, release),
     content,
   })
 }
@@ -44,5 +58,5 @@ function renderState(
     return html`<p class="note warning"><strong>Withdrawn</strong> on ${date(withdrawn.at)}: ${name(withdrawn.reason, 1000)} <span class="muted">Do not rely on these numbers.</span></p>`
   const newest = history.find((entry) => entry.publisher.login === publisher.login && !entry.withdrawn)
   if (!newest || newest.releaseId === releaseId) return html``
-  return html`<p class="note">There is a newer release: <a href="${repositoryPath(repository.fullName)}/releases/${encodeURIComponent(newest.releaseId)}">${date(newest.releasedAt)}</a>.</p>`
+  return html`<p class="note">There is a newer release: <a href="${releasePath(repository.fullName, newest.releaseId)}">${date(newest.releasedAt)}</a>. <a href="${withQuery(`${repositoryPath(repository.fullName)}/compare`, { from: releaseId, to: newest.releaseId })}">What changed</a></p>`
 }

@@ -1,7 +1,18 @@
 import { html } from 'hono/html'
+import type { Release } from '../../../src/releases/shapes/schema.ts'
 import type { Card, HistoryEntry, Line } from '../../../src/results/schema.ts'
 import type { RepositoryView } from '../../../src/site/schema.ts'
-import { date, type Html, name, percent, repositoryPath, safeText, withQuery } from '../../components/format.ts'
+import { describeDataset } from '../../components/dataset.ts'
+import {
+  date,
+  type Html,
+  name,
+  percent,
+  publisherPath,
+  repositoryPath,
+  safeText,
+  withQuery,
+} from '../../components/format.ts'
 import { renderPage, type Site } from '../../components/layout.ts'
 import { toPickedSettings } from '../../components/picks.ts'
 import { renderReleaseBody } from '../../components/release-body.ts'
@@ -13,11 +24,12 @@ type RepositoryDocuments = {
   selected: PublishedCard
   history: readonly HistoryEntry[]
   visibleDifference: number | undefined
+  repriced: { release: Release; unconverted: string[] } | undefined
 }
 
 /** Renders the results of a repository: one publisher's line, and links to the others. */
 export function renderRepositoryPage(site: Site, documents: RepositoryDocuments, view: RepositoryView): string {
-  const { selected, history, visibleDifference } = documents
+  const { selected, history, visibleDifference, repriced } = documents
   const { release, card } = selected
   const { fullName } = release.repository
   const path = repositoryPath(fullName)
@@ -28,13 +40,15 @@ export function renderRepositoryPage(site: Site, documents: RepositoryDocuments,
   const [first] = picks
   const content = html`<section>${renderTitle(selected)}
 ${renderPublishers(documents, path)}</section>
-${renderReleaseBody(site, { release, picks, history, visibleDifference, path, view, line: { isDefault: card.defaultLine } })}`
+${renderReleaseBody(site, { release, picks, history, visibleDifference, repriced, path, view, line: { isDefault: card.defaultLine } })}`
   return renderPage(site, {
     title: safeText(fullName),
     description: first
       ? `${safeText(first.setting.model.label)} with ${safeText(first.setting.harness)} solves ${percent(first.setting.accuracy)} of ${release.tasks} tasks on ${safeText(fullName)}.`
       : `Results of coding agents on ${safeText(fullName)}.`,
     path,
+    image: `${repositoryPath(fullName)}/image.png`,
+    structured: describeDataset(site, release),
     content,
   })
 }
@@ -42,7 +56,7 @@ ${renderReleaseBody(site, { release, picks, history, visibleDifference, path, vi
 function renderTitle({ release, endorsed }: PublishedCard): Html {
   const [owner = '', short = ''] = release.repository.fullName.split('/')
   return html`<h1 class="where">${name(owner)} / <strong>${name(short)}</strong></h1>
-<p class="small muted byline">published by ${name(release.publisher.login)} ${endorsed ? html`<span class="chip">endorsed by the owner</span>` : html`<span class="chip">not endorsed by the owner</span>`} · release of ${date(release.releasedAt)}</p>`
+<p class="small muted byline">published by <a href="${publisherPath(release.publisher.login)}">${name(release.publisher.login)}</a> ${endorsed ? html`<span class="chip">endorsed by the owner</span>` : html`<span class="chip">not endorsed by the owner</span>`} · release of ${date(release.releasedAt)}</p>`
 }
 
 const renderPublishers = ({ lines, selected }: RepositoryDocuments, path: string): Html =>

@@ -1,20 +1,10 @@
 import { html } from 'hono/html'
-import type { Card, SettingSummary } from '../../../src/results/schema.ts'
+import type { Card } from '../../../src/results/schema.ts'
 import type { ResultsView } from '../../../src/site/schema.ts'
-import {
-  date,
-  type Html,
-  name,
-  percent,
-  plural,
-  repositoryPath,
-  safeText,
-  usd,
-  withQuery,
-} from '../../components/format.ts'
+import { type Html, parseSettingId, plural, safeText, withQuery } from '../../components/format.ts'
 import { renderCopyText, renderPage, type Site } from '../../components/layout.ts'
+import { renderResultCard } from '../../components/result-card.ts'
 import { renderSelect } from '../../components/settings-table.ts'
-import { drawSparkFrontier } from '../../components/spark-frontier.ts'
 
 const CARDS_PER_PAGE = 48
 
@@ -28,53 +18,29 @@ export function renderResultsPage(site: Site, cards: readonly Card[], view: Resu
     ? renderEmptyInstance()
     : html`<section><h1>Results</h1>
 <p class="lead muted">Which model, coding agent and reasoning level works best on a team’s own code, and what it costs.</p>
-${renderFilters(cards, view)}</section>
-${shown.length === 0 ? renderNoMatch() : html`<p class="small muted" role="status">${plural(matching.length, 'result')}, newest first</p><ul class="cards">${shown.map(renderCard)}</ul>`}
+${renderFilters(cards, view)}
+${shown.length === 0 ? '' : html`<p class="small muted" role="status">${plural(matching.length, 'result')}, newest first</p>`}</section>
+${shown.length === 0 ? renderNoMatch() : html`<ul class="cards">${shown.map(renderResultCard)}</ul>`}
 ${renderPaging(matching.length, page, view)}`
   const description = 'Published results: which model, coding agent and reasoning level works best, and what it costs.'
   return renderPage(site, { title: 'Results', description, path: '/', q: view.q, content })
-}
-
-/** Parts of a setting id, `<catalogId>|<harness>|<level>`. The catalog id begins with the provider. */
-function parseId({ id }: SettingSummary): { provider: string; harness: string; level: string } {
-  const [catalogId = '', harness = '', level = ''] = id.split('|')
-  return { provider: catalogId.split('/')[0] ?? '', harness, level }
 }
 
 /** Returns true if one setting of the frontier matches all filters. */
 const matches = ({ frontier }: Card, { provider, harness }: ResultsView): boolean =>
   (!provider && !harness) ||
   frontier
-    .map(parseId)
+    .map(({ id }) => parseSettingId(id))
     .some((each) => (!provider || each.provider === provider) && (!harness || each.harness === harness))
 
 function renderFilters(cards: readonly Card[], { q, provider, harness }: ResultsView): Html {
-  const settings = cards.flatMap(({ frontier }) => frontier.map(parseId))
+  const settings = cards.flatMap(({ frontier }) => frontier.map(({ id }) => parseSettingId(id)))
   const values = (field: 'provider' | 'harness') =>
     [...new Set(settings.map((each) => each[field]))].sort().slice(0, 100)
   return html`<form class="filters" action="/" method="get">
 <label><span class="small muted">Search</span> <input type="search" name="q" maxlength="200" value="${safeText(q ?? '', 200)}"></label>
 ${renderSelect('provider', 'Provider', values('provider'), provider)}${renderSelect('harness', 'Harness', values('harness'), harness)}
 <button class="button" type="submit">Show</button></form>`
-}
-
-function renderCard({
-  repository,
-  publisher,
-  releasedAt,
-  tasks,
-  settings,
-  picks,
-  frontier,
-  endorsed,
-  defaultLine,
-}: Card): Html {
-  const href = withQuery(repositoryPath(repository.fullName), { publisher: defaultLine ? undefined : publisher.login })
-  const order = ['best-value', 'most-accurate', 'cheapest']
-  const best = order.flatMap((role) => picks.filter(({ roles }) => roles.includes(role))).at(0)?.setting
-  return html`<li class="card result"><div class="result-head"><h2><a class="quiet" href="${href}">${name(repository.fullName)}</a></h2>${drawSparkFrontier(frontier)}</div>
-${best ? html`<p><strong>${name(best.model.label, 40)}</strong> <span class="muted small">${name(parseId(best).harness, 30)} · ${name(parseId(best).level, 20)}</span><br><span class="figure">${percent(best.accuracy)}</span> <span class="muted small">of ${plural(tasks, 'task')}</span> · <span class="figure">${usd(best.costPerTaskUsd)}</span> <span class="muted small">per task</span></p>` : ''}
-<p class="small muted">${name(publisher.login)}${endorsed ? html` <span class="chip">endorsed</span>` : ''} · ${plural(settings, 'setting')} · ${date(releasedAt)}</p></li>`
 }
 
 function renderPaging(count: number, page: number, view: ResultsView): Html {

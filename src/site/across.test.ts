@@ -1,0 +1,99 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type TestApp, testApp } from '../../test/support/app.ts'
+import { publishTwoSettings } from '../../test/support/releases.ts'
+
+let app: TestApp
+let lab: Awaited<ReturnType<typeof publishTwoSettings>>
+let path: string
+
+beforeAll(async () => {
+  app = await testApp({ ASSAY_PUBLIC_OWNERS: 'lab=local' })
+  await publishTwoSettings(app)
+  lab = await publishTwoSettings(app)
+  path = `/results/${lab.place.owner}/${lab.place.name}`
+})
+afterAll(() => app[Symbol.asyncDispose]())
+
+const open = async (target: string) => {
+  const { status, text } = await app.fetch(target, { headers: { accept: 'text/html' } })
+  const words = text
+    .replaceAll(/<[^>]*>/g, '')
+    .replaceAll('\u00a0', ' ')
+    .replaceAll(/\s+/g, ' ')
+  return { status, text, words }
+}
+
+test('a setting is shown on every repository with its interval, and without an average', async () => {
+  const { status, words } = await open('/settings/acme/large%7Cmini%7Chigh')
+  expect(status).toBe(200)
+  expect(words).toContain('Large, mini, high')
+  expect(words).toContain(
+    'Measured on 2 repositories. It solved between 83 % and 83 % of the tasks. It is on the frontier of 2 of 2.',
+  )
+  expect(words).toContain('There is no average over repositories')
+  for (const name of [lab.place.name, 'demo-1']) expect(words).toContain(`lab/${name}`)
+})
+
+test('a harness and a model list their settings', async () => {
+  const harness = await open('/harnesses/mini')
+  expect(harness.words).toContain(
+    'Measured on 2 repositories, in 2 settings. Its settings solved between 33 % and 83 %',
+  )
+  expect(harness.text).toContain('href="/settings/acme/small%7Cmini%7Clow"')
+  const model = await open('/models/acme/small')
+  expect(model.words).toContain('Small')
+  expect(model.words).not.toContain('Large')
+})
+
+test('part of a name is no model, harness or setting', async () => {
+  for (const target of [
+    '/models/acme',
+    '/harnesses/min',
+    '/settings/acme/large',
+    '/models/custom/x',
+    '/publishers/nobody',
+  ])
+    expect((await open(target)).status, target).toBe(404)
+})
+
+test('a setting with a configuration has a page of its own', async () => {
+  await lab.ran({ id: 'acme/small|mini|low|careful@2', cells: 'pppfff', label: 'Small' })
+  await lab.publishAll()
+  const { status, words } = await open('/settings/acme/small%7Cmini%7Clow%7Ccareful@2')
+  expect(status).toBe(200)
+  expect(words).toContain('Measured on 1 repository. It solved 50 % of the tasks.')
+  expect((await open(path)).words).toContain('mini · low · careful@2')
+  expect((await open('/settings/acme/small%7Cmini%7Clow')).words).toContain('Measured on 2 repositories.')
+})
+
+test('a publisher has a page with all results', async () => {
+  const { status, words, text } = await open('/publishers/local')
+  expect(status).toBe(200)
+  expect(words).toContain('Published results of 2 repositories')
+  expect(text).toContain(`href="${path}"`)
+})
+
+test('two releases are compared setting by setting, by default the newest with the one before', async () => {
+  const own = await publishTwoSettings(app)
+  const base = `/results/${own.place.owner}/${own.place.name}`
+  expect((await open(`${base}/compare`)).words).toContain('There is only one release')
+  await own.ran({ id: 'acme/third|mini|low', cells: 'pppppp', label: 'Third', micros: 2000 })
+  const { body: newer } = await own.publishAll()
+  const { words, text } = await open(`${base}/compare`)
+  expect(words).toContain(
+    'the same number of tasks, 1 new setting. Third with mini joined the frontier. Large with mini left it.',
+  )
+  expect(text).toContain(`<option value="${newer.releaseId}" selected>`)
+  const { words: reverse } = await open(`${base}/compare?from=${newer.releaseId}&to=${own.release.releaseId}`)
+  expect(reverse).toContain('0 new settings, 1 no longer published')
+  expect((await open(base)).text).toContain(`/compare?from=${own.release.releaseId}&amp;to=${newer.releaseId}`)
+  expect((await open('/results/lab/nothing/compare')).status).toBe(404)
+})
+
+test('the methodology is rendered from the documentation, and its links lead to pages', async () => {
+  const { text, words } = await open('/methodology')
+  expect(words).toContain('Trials of one task are correlated, so the task is the unit')
+  expect(text).toContain('<h2 id="counted-numbers">')
+  for (const [, href = ''] of text.matchAll(/href="(\/[^"#]*)/g)) expect((await open(href)).status, href).toBe(200)
+  expect((await open('/methodology/attacks')).words).toContain('a reward that lies ready')
+})

@@ -1,0 +1,79 @@
+import type { Db } from '../platform/db/db.ts'
+import { notFound, Problem } from '../platform/problem.ts'
+import type { Card } from '../results/schema.ts'
+import { escapeXml } from '../results/text.ts'
+import { loadRepository } from './documents.ts'
+
+/** Allows every page. Programs should read the API instead. */
+export const renderRobots = (publicUrl: string): string => `User-agent: *
+Allow: /
+Disallow: /api/orgs/
+Sitemap: ${publicUrl}/sitemap.xml
+`
+
+const toPath = (text: string): string => text.toWellFormed().split('/').map(encodeURIComponent).join('/')
+
+/** Maximum number of addresses in a sitemap, from its specification. */
+const ADDRESSES_MAX = 50_000
+
+/** Renders a sitemap: repositories and publishers with the date of their newest release, and the models of frontiers. */
+export function renderSitemap(publicUrl: string, cards: readonly Card[]): string {
+  const models = cards.flatMap(({ frontier, releasedAt }) =>
+    frontier.flatMap(({ id }) => {
+      const [catalogId = ''] = id.split('|')
+      return catalogId.startsWith('custom/') ? [] : [{ path: `/models/${toPath(catalogId)}`, releasedAt }]
+    }),
+  )
+  const pages = [
+    ...cards.map(({ repository, releasedAt }) => ({ path: `/results/${toPath(repository.fullName)}`, releasedAt })),
+    ...cards.map(({ publisher, releasedAt }) => ({ path: `/publishers/${toPath(publisher.login)}`, releasedAt })),
+    ...models,
+  ]
+  // Cards are sorted newest first, so that the first date of a page is its newest.
+  const dates = new Map(pages.toReversed().map(({ path, releasedAt }) => [path, releasedAt]))
+  const entries = [
+    ...['/', '/methodology', '/methodology/attacks'].map((path): [string, string | undefined] => [path, undefined]),
+    ...dates,
+  ]
+  return `<?xml version="1.0" encoding="utf-8"?>
+<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
+${entries
+  .slice(0, ADDRESSES_MAX)
+  .map(
+    ([path, releasedAt]) =>
+      `<url><loc>${escapeXml(publicUrl + path)}</loc>${releasedAt ? `<lastmod>${releasedAt}</lastmod>` : ''}</url>`,
+  )
+  .join('\n')}
+</urlset>
+`
+}
+
+type OembedQuery = { url?: string | undefined; maxwidth?: number | undefined }
+
+const CHART = { width: 760, height: 520 }
+
+/** Renders the oEmbed document of a repository page: its chart with a link. Other addresses are not found. */
+export async function renderOembed(db: Db, publicUrl: string, { url = '', maxwidth }: OembedQuery): Promise<string> {
+  const [, owner, name] = /^\/results\/([A-Za-z0-9][\w.-]*)\/([\w.-]+)(?:\/releases\/[\w-]+)?\/?(?:[?#].*)?$/.exec(
+    url.startsWith(publicUrl) ? url.slice(publicUrl.length) : '',
+  ) ?? ['', '', '']
+  if (!owner || !name) throw new Problem(notFound, 'No repository page has this url.')
+  const { selected } = await loadRepository(db, { owner, name }, {})
+  const { repository, publisher } = selected.release
+  const width = Math.min(CHART.width, maxwidth ?? CHART.width)
+  const height = Math.round((CHART.height * width) / CHART.width)
+  const path = toPath(repository.fullName)
+  const title = `Coding agents on ${repository.fullName}`
+  return JSON.stringify({
+    version: '1.0',
+    type: 'rich',
+    title,
+    author_name: publisher.login,
+    author_url: `${publicUrl}/publishers/${toPath(publisher.login)}`,
+    provider_name: 'Assay',
+    provider_url: publicUrl,
+    width,
+    height,
+    html: `<a href="${escapeXml(`${publicUrl}/results/${path}`)}"><img src="${escapeXml(`${publicUrl}/api/public/results/${path}/chart.svg`)}" alt="${escapeXml(title)}" width="${width}" height="${height}"></a>`,
+  })
+}

@@ -1,0 +1,136 @@
+import { html } from 'hono/html'
+import type { AcrossKind, AcrossRow } from '../../../src/site/schema.ts'
+import {
+  date,
+  describeSetting,
+  type Html,
+  harnessPath,
+  interval,
+  modelPath,
+  name,
+  percent,
+  plural,
+  programOf,
+  publisherPath,
+  repositoryPath,
+  safeText,
+  settingPath,
+  usd,
+  withQuery,
+} from '../../components/format.ts'
+import { drawInterval } from '../../components/interval-bar.ts'
+import { renderPage, type Site } from '../../components/layout.ts'
+import { renderFrontier, renderRank } from '../../components/settings-table.ts'
+
+const PATHS: Record<AcrossKind, (id: string) => string> = {
+  model: modelPath,
+  harness: harnessPath,
+  setting: settingPath,
+}
+
+/** Renders the results of a model, a harness or a setting on all public repositories, without an average. */
+export function renderAcrossPage(
+  site: Site,
+  { kind, id, rows }: { kind: AcrossKind; id: string; rows: readonly AcrossRow[] },
+): string {
+  const title = nameSubject(kind, id, rows)
+  const repositories = countDistinct(rows.map(({ repository }) => repository.fullName))
+  const content = html`<section><p class="where muted">${KIND_LABELS[kind]}</p><h1>${name(title, 120)}</h1>
+${renderSummary(kind, rows, repositories)}</section>
+${kind === 'setting' ? renderParts(rows) : renderSettings(kind, rows)}
+<section class="card panel" aria-labelledby="repositories-title"><div class="panel-head"><h2 id="repositories-title">By repository</h2></div>
+${renderTable(kind, rows)}
+<p class="note small muted">There is no average over repositories: they have different tasks, and a mean would depend on which of them happened to be measured. Compare settings within one repository.</p></section>`
+  return renderPage(site, {
+    title: safeText(title, 120),
+    description: `${safeText(title, 120)} on ${plural(repositories, 'repository', 'repositories')}: accuracy with intervals, and cost.`,
+    path: PATHS[kind](id),
+    content,
+  })
+}
+
+const KIND_LABELS: Record<AcrossKind, string> = { model: 'Model', harness: 'Harness', setting: 'Setting' }
+
+function nameSubject(kind: AcrossKind, id: string, [first]: readonly AcrossRow[]): string {
+  if (kind === 'harness' || !first) return id
+  return kind === 'model' ? first.setting.model.label : describeSetting(first.setting)
+}
+
+const countDistinct = (values: readonly string[]): number => new Set(values).size
+
+/** Summarises by counts and by the range, which stay true whatever repositories are added. */
+function renderSummary(kind: AcrossKind, rows: readonly AcrossRow[], repositories: number): Html {
+  const accuracies = rows.map(({ setting }) => setting.accuracy)
+  const [low, high] = [Math.min(...accuracies), Math.max(...accuracies)]
+  const settings = countDistinct(rows.map(({ setting }) => setting.id))
+  const reached = countDistinct(
+    rows.filter(({ setting }) => setting.onFrontier).map(({ repository }) => repository.fullName),
+  )
+  const range =
+    rows.length === 1
+      ? html`It solved <strong>${percent(low)}</strong> of the tasks.`
+      : html`${kind === 'setting' ? 'It' : 'Its settings'} solved between <strong>${percent(low)}</strong> and <strong>${percent(high)}</strong> of the tasks.`
+  const where = kind === 'setting' ? 'It is' : 'A setting of it is'
+  return html`<p class="answer">Measured on ${plural(repositories, 'repository', 'repositories')}${kind === 'setting' ? '' : `, in ${plural(settings, 'setting')}`}. ${range} <span class="muted">${where} on the frontier of ${reached} of ${repositories}.</span></p>`
+}
+
+/** Links a setting to the pages of its model and its harness. */
+function renderParts([first]: readonly AcrossRow[]): Html {
+  if (!first) return html``
+  const { model, harness } = first.setting
+  return html`<p class="small">Also: <a href="${modelPath(model.catalogId)}">all settings with ${name(model.label, 60)}</a> · <a href="${harnessPath(harness)}">all settings with ${name(harness, 60)}</a></p>`
+}
+
+/** Lists the settings of a model or harness with the number of repositories, not with a mean. */
+function renderSettings(kind: AcrossKind, rows: readonly AcrossRow[]): Html {
+  const groups = [...Map.groupBy(rows, ({ setting }) => setting.id).values()].toSorted((a, b) => b.length - a.length)
+  return html`<section class="card panel" aria-labelledby="settings-title"><div class="panel-head"><h2 id="settings-title">Settings</h2></div>
+<div class="scroll" role="group" aria-labelledby="settings-title" tabindex="0"><table><thead><tr><th scope="col">Setting</th><th scope="col" class="number">Repositories</th><th scope="col" class="number">On the frontier</th><th scope="col" class="number">Solved</th><th scope="col" class="number">Per task</th></tr></thead>
+<tbody>${groups.map((group) => renderSetting(kind, group))}</tbody></table></div></section>`
+}
+
+function renderSetting(kind: AcrossKind, group: readonly AcrossRow[]): Html {
+  const [first] = group
+  if (!first) return html``
+  const { setting } = first
+  const accuracies = group.map((row) => row.setting.accuracy)
+  const costs = group.map((row) => row.setting.costPerTaskUsd)
+  const label = kind === 'model' ? programOf(setting) : html`${name(setting.model.label, 60)} · ${programOf(setting)}`
+  return html`<tr><th scope="row"><a class="plain" href="${settingPath(setting.id)}">${label}</a></th><td class="number">${countDistinct(group.map(({ repository }) => repository.fullName))}</td><td class="number">${group.filter((row) => row.setting.onFrontier).length}</td><td class="number">${formatRange(accuracies, percent)}</td><td class="number">${formatRange(costs, usd)}</td></tr>`
+}
+
+function formatRange(values: readonly number[], format: (value: number) => string): string {
+  const [low, high] = [format(Math.min(...values)), format(Math.max(...values))]
+  return low === high ? low : `${low} to ${high}`
+}
+
+function renderTable(kind: AcrossKind, rows: readonly AcrossRow[]): Html {
+  const sorted = rows.toSorted(
+    (a, b) =>
+      compare(a.repository.fullName, b.repository.fullName) ||
+      Number(b.defaultLine) - Number(a.defaultLine) ||
+      a.setting.stats.rank.best - b.setting.stats.rank.best ||
+      b.setting.accuracy - a.setting.accuracy,
+  )
+  return html`<div class="scroll" role="group" aria-labelledby="repositories-title" tabindex="0"><table><thead><tr><th scope="col">Repository</th>${kind === 'setting' ? '' : html`<th scope="col">Setting</th>`}<th scope="col" class="number">Solved</th><th scope="col" class="wide-only">95 % interval</th><th scope="col" class="number">Per task</th><th scope="col">Rank</th><th scope="col">On the frontier</th></tr></thead>
+<tbody>${sorted.map((row) => renderRow(kind, row))}</tbody></table></div>`
+}
+
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+
+function renderRow(kind: AcrossKind, row: AcrossRow): Html {
+  const { repository, publisher, releasedAt, endorsed, defaultLine, settings, setting } = row
+  const { ci95, frontierProbability } = setting.stats
+  const href = withQuery(repositoryPath(repository.fullName), { publisher: defaultLine ? undefined : publisher.login })
+  const label =
+    kind === 'model'
+      ? programOf(setting)
+      : html`${name(setting.model.label, 60)}<br><span class="small muted">${programOf(setting)}</span>`
+  return html`<tr><th scope="row"><a class="plain model" href="${href}">${name(repository.fullName)}</a><br><span class="small muted">${plural(setting.tasks, 'task')} · <a class="plain" href="${publisherPath(publisher.login)}">${name(publisher.login)}</a>${endorsed ? ', endorsed' : ''} · ${date(releasedAt)}</span></th>
+${kind === 'setting' ? '' : html`<td><a class="plain" href="${settingPath(setting.id)}">${label}</a></td>`}
+<td class="number"><strong>${percent(setting.accuracy)}</strong>${ci95 ? html`<span class="narrow-only small faint">${interval(ci95)}</span>` : ''}</td>
+<td class="wide-only nowrap">${drawInterval(setting.accuracy, ci95)} <span class="small faint">${ci95 ? interval(ci95) : 'too few tasks'}</span></td>
+<td class="number">${usd(setting.costPerTaskUsd)}</td>
+<td class="muted nowrap">${renderRank(setting)} of ${settings}</td>
+<td>${renderFrontier(setting.onFrontier, frontierProbability)}</td></tr>`
+}

@@ -1,0 +1,41 @@
+import type { Release, ReleaseSetting } from '../../../src/releases/shapes/schema.ts'
+
+/** A setting in two releases. One of the two is missing if the setting is new or was dropped. */
+export type SettingChange = { id: string; before?: ReleaseSetting | undefined; after?: ReleaseSetting | undefined }
+
+export type ReleaseChanges = {
+  settings: SettingChange[]
+  added: number
+  removed: number
+  enteredFrontier: ReleaseSetting[]
+  leftFrontier: ReleaseSetting[]
+  tasks: number
+}
+
+/** Compares two releases setting by setting: those in both first, in the order of accuracy, then new and dropped ones. */
+export function compareReleases(from: Release, to: Release): ReleaseChanges {
+  const ids = [...new Set([...to.settings, ...from.settings].map(({ id }) => id))]
+  const settings = ids
+    .map((id): SettingChange => ({ id, before: find(from, id), after: find(to, id) }))
+    .toSorted((a, b) => toGroup(a) - toGroup(b) || toAccuracy(b) - toAccuracy(a))
+  return {
+    settings,
+    added: settings.filter(({ before }) => !before).length,
+    removed: settings.filter(({ after }) => !after).length,
+    enteredFrontier: settings.flatMap(({ before, after }) => (after?.onFrontier && !before?.onFrontier ? [after] : [])),
+    leftFrontier: settings.flatMap(({ before, after }) => (before?.onFrontier && !after?.onFrontier ? [before] : [])),
+    tasks: to.tasks - from.tasks,
+  }
+}
+
+const find = ({ settings }: Release, id: string): ReleaseSetting | undefined =>
+  settings.find((setting) => setting.id === id)
+
+const toGroup = ({ before, after }: SettingChange): number => (before && after ? 0 : after ? 1 : 2)
+const toAccuracy = ({ before, after }: SettingChange): number => (after ?? before)?.accuracy ?? 0
+
+/** True if the intervals of both releases overlap or one has none, so that the change can be noise. */
+export function isWithinNoise(before: ReleaseSetting, after: ReleaseSetting): boolean {
+  const [a, b] = [before.stats.ci95, after.stats.ci95]
+  return !a || !b || (a.low <= b.high && b.low <= a.high)
+}

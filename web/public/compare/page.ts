@@ -1,0 +1,140 @@
+import { html } from 'hono/html'
+import type { PublicRelease, ReleaseSetting } from '../../../src/releases/shapes/schema.ts'
+import type { HistoryEntry } from '../../../src/results/schema.ts'
+import {
+  date,
+  formatDate,
+  type Html,
+  interval,
+  name,
+  percent,
+  plural,
+  programOf,
+  releasePath,
+  repositoryPath,
+  safeText,
+  signed,
+  usd,
+  withQuery,
+} from '../../components/format.ts'
+import { renderPage, type Site } from '../../components/layout.ts'
+import { linkSetting } from '../../components/settings-table.ts'
+import { compareReleases, isWithinNoise, type ReleaseChanges, type SettingChange } from './changes.ts'
+
+type ReleasePair = { from: PublicRelease; to: PublicRelease; history: readonly HistoryEntry[] }
+
+/** Renders what changed between two releases of a repository. */
+export function renderComparePage(site: Site, { from, to, history }: ReleasePair): string {
+  const { fullName } = to.repository
+  const path = `${repositoryPath(fullName)}/compare`
+  const changes = compareReleases(from, to)
+  const content = html`<section><h1 class="where"><a href="${repositoryPath(fullName)}">${name(fullName)}</a> <span class="muted">comparison of two releases</span></h1></section>
+<section>${from.releaseId === to.releaseId ? html`<p class="answer">${history.length < 2 ? 'There is only one release, so there is nothing to compare yet.' : 'Both sides show the same release.'}</p>` : renderSentence(from, to, changes)}
+${[from, to].map(renderWithdrawn)}${renderChoice(path, { from, to, history })}</section>
+<section class="card panel" aria-labelledby="changes-title"><div class="panel-head"><h2 id="changes-title">Settings</h2></div>
+${renderTable(from, to, changes)}
+<p class="note small muted">A change is within noise if the two 95 % intervals overlap. Different tasks also change accuracy: ${plural(from.tasks, 'task')} before, ${plural(to.tasks, 'task')} after.</p></section>
+${renderConditions(from, to)}`
+  return renderPage(site, {
+    title: `${safeText(fullName)}: what changed`,
+    description: `What changed in the results of ${safeText(fullName)} between ${formatDate(from.releasedAt)} and ${formatDate(to.releasedAt)}.`,
+    path: withQuery(path, { from: from.releaseId, to: to.releaseId }),
+    content,
+  })
+}
+
+function renderSentence(from: PublicRelease, to: PublicRelease, changes: ReleaseChanges): Html {
+  const moved = changes.settings.filter(({ before, after }) => before && after && !isWithinNoise(before, after))
+  const parts = [
+    changes.tasks === 0 ? 'the same number of tasks' : `${signed(changes.tasks)} tasks`,
+    `${plural(changes.added, 'new setting')}`,
+    ...(changes.removed > 0 ? [`${changes.removed} no longer published`] : []),
+  ]
+  const frontier = [
+    ...changes.enteredFrontier.map(
+      ({ model, harness }) => html`${name(model.label, 60)} with ${name(harness, 40)} joined the frontier.`,
+    ),
+    ...changes.leftFrontier.map(
+      ({ model, harness }) => html`${name(model.label, 60)} with ${name(harness, 40)} left it.`,
+    ),
+  ]
+  return html`<p class="answer">From ${date(from.releasedAt)} to ${date(to.releasedAt)}: ${parts.join(', ')}. ${frontier.map((part) => html`${part} `)}<span class="muted">${moved.length === 0 ? 'No accuracy changed by more than noise.' : `${plural(moved.length, 'accuracy', 'accuracies')} changed by more than noise.`}</span></p>`
+}
+
+const renderWithdrawn = ({ withdrawn, releasedAt }: PublicRelease): Html =>
+  withdrawn
+    ? html`<p class="note warning">The release of ${date(releasedAt)} was <strong>withdrawn</strong> on ${date(withdrawn.at)}: ${name(withdrawn.reason, 1000)}</p>`
+    : html``
+
+function renderChoice(path: string, { from, to, history }: ReleasePair): Html {
+  const select = (field: string, label: string, current: string) =>
+    html`<label><span class="small muted">${label}</span> <select name="${field}">${history.map(
+      ({ releaseId, releasedAt, publisher, withdrawn }) =>
+        html`<option value="${releaseId}" ${releaseId === current ? html`selected` : ''}>${formatDate(releasedAt)}, ${releasedAt.slice(11, 16)} UTC, ${safeText(publisher.login, 40)}${withdrawn ? ', withdrawn' : ''}</option>`,
+    )}</select></label>`
+  return html`<form class="filters" action="${path}" method="get">${select('from', 'Before', from.releaseId)}${select('to', 'After', to.releaseId)}<button class="button" type="submit">Compare</button></form>`
+}
+
+function renderTable(from: PublicRelease, to: PublicRelease, { settings }: ReleaseChanges): Html {
+  const head = ({ repository, releaseId, releasedAt }: PublicRelease) =>
+    html`<th scope="col" class="number"><a class="plain" href="${releasePath(repository.fullName, releaseId)}">${date(releasedAt)}</a></th>`
+  return html`<div class="scroll" role="group" aria-labelledby="changes-title" tabindex="0"><table><thead><tr><th scope="col">Setting</th>${head(from)}${head(to)}<th scope="col" class="number">Change</th><th scope="col" class="number">Per task</th><th scope="col">Frontier</th></tr></thead>
+<tbody>${settings.map(renderRow)}</tbody></table></div>`
+}
+
+function renderRow({ before, after }: SettingChange): Html {
+  const setting = after ?? before
+  if (!setting) return html``
+  return html`<tr><th scope="row"><span class="model">${linkSetting(setting)}</span><br><span class="small muted">${programOf(setting)}</span></th>
+<td class="number">${renderAccuracy(before)}</td><td class="number">${renderAccuracy(after)}</td>
+<td class="number">${renderChange(before, after)}</td><td class="number">${renderCosts(before, after)}</td><td>${renderFrontierChange(before, after)}</td></tr>`
+}
+
+const renderAccuracy = (setting: ReleaseSetting | undefined): Html =>
+  setting
+    ? html`<strong>${percent(setting.accuracy)}</strong> <span class="small faint">${setting.stats.ci95 ? interval(setting.stats.ci95) : ''}</span>`
+    : html`<span class="faint">–</span>`
+
+function renderChange(before: ReleaseSetting | undefined, after: ReleaseSetting | undefined): Html {
+  if (!before) return html`<span class="chip">new</span>`
+  if (!after) return html`<span class="chip">no longer published</span>`
+  if (before.accuracy === after.accuracy) return html`<span class="faint">none</span>`
+  const points = `${signed(Math.round(after.accuracy - before.accuracy))} points`
+  return isWithinNoise(before, after)
+    ? html`${points}<br><span class="small faint">within noise</span>`
+    : html`<strong>${points}</strong>`
+}
+
+function renderCosts(before: ReleaseSetting | undefined, after: ReleaseSetting | undefined): string {
+  const [old, current] = [before, after].map((each) => (each ? usd(each.costPerTaskUsd) : ''))
+  return old === current || !old || !current ? `${old || current}` : `${old} → ${current}`
+}
+
+function renderFrontierChange(before: ReleaseSetting | undefined, after: ReleaseSetting | undefined): Html {
+  if (after?.onFrontier)
+    return html`<span class="chip gold">${before && !before.onFrontier ? 'joined' : 'frontier'}</span>`
+  return html`<span class="small faint">${before?.onFrontier ? 'left' : '–'}</span>`
+}
+
+/** Renders conditions that differ: harness versions, verify modes, sandboxes, attempts. */
+function renderConditions(from: PublicRelease, to: PublicRelease): Html {
+  const versions = ({ disclosure }: PublicRelease) =>
+    disclosure.harnesses.map(({ harness, version }) => `${safeText(harness, 60)} ${safeText(version, 40)}`)
+  const conditions: [string, string, string][] = [
+    ['Attempts per task', attempts(from), attempts(to)],
+    ['Settings run', String(from.disclosure.settings.run), String(to.disclosure.settings.run)],
+    ['Verify modes', list(from.disclosure.verifyModes), list(to.disclosure.verifyModes)],
+    ['Sandboxes', list(from.disclosure.sandboxes), list(to.disclosure.sandboxes)],
+    ['Harness versions', list(versions(from)), list(versions(to))],
+  ]
+  return html`<section aria-labelledby="conditions-title"><h2 id="conditions-title">Conditions</h2><div class="scroll" role="group" aria-labelledby="conditions-title" tabindex="0"><table class="halves"><thead><tr><th scope="col">Condition</th><th scope="col">Before</th><th scope="col">After</th></tr></thead><tbody>${conditions.map(
+    ([label, before, after]) =>
+      html`<tr><th scope="row">${label}</th><td>${before}</td><td>${before === after ? html`<span class="faint">same</span>` : after}</td></tr>`,
+  )}</tbody></table></div></section>`
+}
+
+const attempts = ({ disclosure: { attempts: count } }: PublicRelease): string =>
+  count.min === count.max ? String(count.min) : `${count.min} to ${count.max}`
+
+const list = (texts: readonly string[]): string =>
+  texts.length === 0 ? 'not recorded' : texts.map((text) => safeText(text, 100)).join(', ')
