@@ -10,7 +10,7 @@ const ON_ANY_DATABASE = [
   'src/grading/**',
   'src/taskgen/{assembly,authoring,candidates,environment,execution,lint,review,validation}/**',
   'src/platform/{git,postgres,blobs,outbound}/**',
-  'test/{batches,demo,docs,harbor,provider,safety,serve,samples,support}/**',
+  'test/{batches,demo,docs,harbor,provider,safety,serve,samples,site,support}/**',
   'test/chaos/{batch-steps,kills,spend,steps}.test.ts',
   'test/gateway/canary.test.ts',
 ]

@@ -15,6 +15,8 @@ const FOLDER = join(BUILD, 'package')
 const COPIED = [
   /^(src|samples|web\/assets)\/.+(?<!\.ts)$/,
   /^migrations\//,
+  // Pages of the service.
+  /^docs\/(statistics|attacks)\.md$/,
   /^(LICENSE|NOTICE|README\.md|CHANGELOG\.md)$/,
 ]
 

@@ -11,6 +11,11 @@ const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/
 export async function openBrowser(): Promise<Browser> {
   const { status, stderr } = spawnSync(process.execPath, [BUILDER, '--if-stale'], { encoding: 'utf8' })
   if (status !== 0) throw new Error(`The app could not be built: ${stderr}`)
+  return startBrowser()
+}
+
+/** Starts the system's Chromium without a window. */
+export function startBrowser(): Promise<Browser> {
   const executablePath = findChromium()
   if (!executablePath) throw new Error('Chromium is not installed.')
   return chromium.launch({ executablePath, args: ['--no-sandbox'] })

@@ -70,7 +70,7 @@ export const PARTS: MachinePart[] = [
     setup: 'chromium',
     find: findChromium,
     without: 'no page is opened in a browser',
-    suites: ['test/app/**'],
+    suites: ['test/{app,site}/**'],
   },
 ]
 
