@@ -13,6 +13,7 @@ import { readBench } from './read.ts'
 import { resultsBench } from './results.ts'
 import { safetyBench } from './safety.ts'
 import { scanBench } from './scan.ts'
+import { siteBench } from './site.ts'
 import { startBench } from './start.ts'
 import { trialsBench } from './trials.ts'
 
@@ -31,6 +32,7 @@ const BENCHES: BenchMeasurement[] = [
   executionsBench,
   gatewayBench,
   resultsBench,
+  siteBench,
 ]
 const RESULTS_FILE = new URL('../docs/benchmarks.md', import.meta.url)
 

@@ -69,6 +69,10 @@ const toFixture = (setting: DemoSetting, tasks: number, attempts: number): Setti
   },
 })
 
+/** Results of nine settings, as a comparison would have stored them. */
+export const createDemoFixtures = (tasks: number, attempts: number): SettingFixture[] =>
+  DEMO_SETTINGS.map((setting) => toFixture(setting, tasks, attempts))
+
 /** Connects a public repository with approved tasks to a workspace of the owner, whom the operator has verified. */
 async function openDemoRepository(app: TestApp, [owner, name]: [string, string], tasks: number, workspaceKey?: string) {
   const { pool } = app.database
