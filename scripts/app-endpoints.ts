@@ -32,7 +32,8 @@ function toLiteral(value: unknown): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined
   const members = Object.entries(value)
   if (members.length === 0 || !members.every(([, member]) => isEndpoint(member))) return undefined
-  return JSON.stringify(Object.fromEntries(members.map(([name, member]) => [name, pick(member)])))
+  // One line per endpoint, so that two branches can add one each.
+  return `{\n${members.map(([name, member]) => `  ${name}: ${JSON.stringify(pick(member))},\n`).join('')}}`
 }
 
 const pick = ({ id, method, path, upload }: EndpointValue): EndpointValue => ({

@@ -193,15 +193,16 @@ const PAGE = 50
 
 type ListComparisonsOptions = { limit?: number | undefined; cursor?: Page['cursor'] }
 
+/** Lists the comparisons of a scope, or of the whole workspace. */
 export async function listComparisons(
   db: Db,
   workspaceId: string,
-  scope: rows.ComparisonScope,
+  scope: rows.ComparisonScope | undefined,
   { limit, cursor }: ListComparisonsOptions,
 ) {
   const page = { limit: limit ?? (cursor ? PAGE : LIST_MAX), cursor }
   const listed = await rows.listComparisonRows(db, workspaceId, scope, page)
-  if (listed.length === 0) await requireScope(db, workspaceId, scope)
+  if (scope && listed.length === 0) await requireScope(db, workspaceId, scope)
   const { items, nextCursor } = toPage(
     listed,
     page.limit,

@@ -22,7 +22,14 @@ import type { ComparisonEvents } from './events.ts'
 import { loadComparisonNames, loadNamesForTrial } from './names.ts'
 import { quoteComparison } from './quote-comparison.ts'
 import { cancelComparison, resumeComparison } from './resume.ts'
-import { benchmarkNotAdded, type ComparisonEndpoints, inBenchmark, inRepository, readTrialById } from './schema.ts'
+import {
+  benchmarkNotAdded,
+  type ComparisonEndpoints,
+  inBenchmark,
+  inRepository,
+  listAllComparisons,
+  readTrialById,
+} from './schema.ts'
 import { readSource, type ScopeDeps } from './source.ts'
 import type { ComparisonScope } from './sql.ts'
 import { diffComparisons } from './statistics/diff.ts'
@@ -30,6 +37,7 @@ import { listPairs, readPair } from './statistics/pairs.ts'
 import type { StatisticsCache } from './statistics/statistics.ts'
 import { readArtifact } from './trials/artifacts.ts'
 import { listTrialCalls } from './trials/calls.ts'
+import { listFailures } from './trials/failures.ts'
 import { findArtifact, listTrials, readMatrix, readTrial, readTrialRow, voidTrial } from './trials/trials.ts'
 
 export type ComparisonDeps = ScopeDeps & { blobs: Blobs; events: ComparisonEvents; statistics: StatisticsCache }
@@ -44,6 +52,9 @@ export const comparisonRoutes = (deps: ComparisonDeps): Route[] => [
   ...repositoryRoutes(deps),
   ...scopeRoutes(deps, inRepository, findRepository),
   readTrialByIdRoute,
+  route(listAllComparisons, async ({ db, caller, query }) =>
+    reply(200, await listComparisons(db, caller.workspace.id, undefined, query)),
+  ),
 ]
 
 const findBenchmark: FindScope = async ({ params: { datasetOrg = '', dataset = '' } }) => ({
@@ -175,6 +186,9 @@ function statusRoutes(
     route(endpoints.diff, findBoth, async ({ db }, rows) => reply(200, await diffComparisons(db, statistics, rows))),
     route(endpoints.matrix, find, async ({ db }, row) =>
       reply(200, await readMatrix(db, await loadComparisonNames(db, row))),
+    ),
+    route(endpoints.failures, find, async ({ db }, row) =>
+      reply(200, { groups: await listFailures(db, await loadComparisonNames(db, row)) }),
     ),
     route(endpoints.events, find, async ({ lastEventId, signal }, row) =>
       replyEvents(events.follow(row.key, lastEventId, signal)),

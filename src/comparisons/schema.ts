@@ -10,6 +10,7 @@ import {
   Comparison,
   ComparisonMatrix,
   ComparisonTrial,
+  FailureGroup,
   LocatedTrial,
   NewComparison,
   NewRepositoryComparison,
@@ -141,6 +142,16 @@ const listEndpoints = (prefix: `/${string}`, suffix: string) =>
     }),
   }) as const
 
+export const listAllComparisons = endpoint({
+  id: 'listComparisons',
+  method: 'GET',
+  path: '/api/orgs/{org}/evaluations',
+  summary: 'List the comparisons of all benchmarks and repositories, newest first',
+  access: 'read',
+  query: pageQuery(),
+  answers: { 200: z.object({ evaluations: z.array(Comparison), nextCursor: z.string().nullable() }) },
+})
+
 const statusEndpoints = (prefix: `/${string}`, suffix: string) =>
   ({
     read: endpoint({
@@ -158,6 +169,14 @@ const statusEndpoints = (prefix: `/${string}`, suffix: string) =>
       summary: 'Read the tasks × settings matrix, one letter per trial',
       access: 'read',
       answers: { 200: ComparisonMatrix },
+    }),
+    failures: endpoint({
+      id: `listComparisonFailures${suffix}`,
+      method: 'GET',
+      path: `${prefix}/evaluations/comparisons/${ID}/failures`,
+      summary: 'Group the trials that failed or have no result by class and message',
+      access: 'read',
+      answers: { 200: z.object({ groups: z.array(FailureGroup) }) },
     }),
     events: endpoint({
       id: `watchComparison${suffix}`,

@@ -53,8 +53,13 @@ export const lockComparison = (tx: Db, key: number) =>
 export const lockStateShared = (tx: Db, key: number) =>
   tx.selectFrom('comparisons').select('state').where('key', '=', key).forShare().executeTakeFirst()
 
-export const listComparisonRows = (db: Db, workspaceId: string, scope: ComparisonScope, page: Page) =>
-  whereInScope(selectComparisons(db), workspaceId, scope).$call(pageNewestFirst('created_at', page)).execute()
+export const listComparisonRows = (db: Db, workspaceId: string, scope: ComparisonScope | undefined, page: Page) =>
+  (scope
+    ? whereInScope(selectComparisons(db), workspaceId, scope)
+    : selectComparisons(db).where('workspace_id', '=', workspaceId)
+  )
+    .$call(pageNewestFirst('created_at', page))
+    .execute()
 
 function whereInScope<O>(
   query: SelectQueryBuilder<DB, 'comparisons', O>,

@@ -41,7 +41,7 @@ export async function signIn(page: Page, key: string, path = '/app'): Promise<vo
   await page.goto(path)
   await page.getByLabel('Workspace key').fill(key)
   await page.getByRole('button', { name: 'Sign in' }).click()
-  await page.getByRole('navigation', { name: 'Main' }).waitFor({ state: 'attached' })
+  await page.locator('.shell').waitFor()
 }
 
 type AxeResult = { violations: { id: string; help: string; nodes: { html: string; failureSummary: string }[] }[] }

@@ -19,9 +19,27 @@ const overview = createRoute({
   component: lazyRouteComponent(() => import('./overview/overview-page.tsx'), 'OverviewPage'),
 })
 
+const comparisons = createRoute({
+  getParentRoute: at,
+  path: '/comparisons',
+  component: lazyRouteComponent(() => import('./comparisons/comparisons-page.tsx'), 'ComparisonsPage'),
+})
+
+const loadComparison = () => import('./comparisons/comparison-page.tsx')
+const benchmarkComparison = createRoute({
+  getParentRoute: at,
+  path: '/benchmarks/$datasetOrg/$dataset/comparisons/$comparisonId',
+  component: lazyRouteComponent(loadComparison, 'ComparisonPage'),
+})
+const repositoryComparison = createRoute({
+  getParentRoute: at,
+  path: '/repos/$owner/$name/comparisons/$comparisonId',
+  component: lazyRouteComponent(loadComparison, 'ComparisonPage'),
+})
+
 /** Pages of the app. Each is loaded when it is first opened. */
 export const router = createRouter({
-  routeTree: root.addChildren([overview]),
+  routeTree: root.addChildren([overview, comparisons, benchmarkComparison, repositoryComparison]),
   basepath: '/app',
   defaultPreload: 'intent',
   scrollRestoration: true,

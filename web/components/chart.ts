@@ -2,6 +2,7 @@ import { html } from 'hono/html'
 import type { Release, ReleaseSetting } from '../../src/releases/shapes/schema.ts'
 import { widthOf } from '../../src/results/text.ts'
 import { type Box, type PlacedLabel, placeLabels } from './chart-labels.ts'
+import { type AccuracyScale, type CostScale, round, toAccuracyScale, toCostScale } from './chart-scale.ts'
 import { describeSetting, formatDate, type Html, interval, percent, plural, safeText, usd } from './format.ts'
 
 type ChartSize = { width: number; height: number; labelMax: number; costTicksMax: number; kind: 'wide' | 'narrow' }
@@ -10,8 +11,7 @@ const WIDE: ChartSize = { width: 920, height: 400, labelMax: 44, costTicksMax: 8
 const NARROW: ChartSize = { width: 340, height: 330, labelMax: 20, costTicksMax: 4, kind: 'narrow' }
 const CHARACTER_WIDTH_PX = 6.9
 
-type Scale = { toX: (amount: number) => number; ticks: number[]; isLog: boolean }
-type ChartFrame = { plot: Box; cost: Scale; toY: (percent: number) => number; accuracyTicks: number[] }
+type ChartFrame = AccuracyScale & { plot: Box; cost: CostScale }
 
 /**
  * Draws accuracy over cost with 95 % intervals. The frontier is a step line, because no setting exists between two of
@@ -39,46 +39,9 @@ ${drawLabels([...onFrontier.toReversed(), ...others], frame, size)}
 
 function toFrame(settings: readonly ReleaseSetting[], size: ChartSize): ChartFrame {
   const plot = { left: 46, top: 14, right: size.width - 10, bottom: size.height - 46 }
-  const bounds = settings.flatMap(({ accuracy, stats: { ci95 } }) => [
-    accuracy,
-    ci95?.low ?? accuracy,
-    ci95?.high ?? accuracy,
-  ])
-  const low = Math.max(0, Math.floor((Math.min(...bounds, 100) - 4) / 10) * 10)
-  const high = Math.min(100, Math.ceil((Math.max(...bounds, 0) + 4) / 10) * 10)
-  const step = high - low > 50 ? 20 : 10
-  const toY = (value: number): number => round(plot.bottom - ((value - low) / (high - low)) * (plot.bottom - plot.top))
-  const accuracyTicks = range(Math.ceil(low / step), Math.floor(high / step)).map((each) => each * step)
-  return { plot, toY, accuracyTicks, cost: toCostScale(settings, plot, size.costTicksMax) }
-}
-
-/** Builds a logarithmic scale, or a linear one if a setting cost nothing. */
-function toCostScale(settings: readonly ReleaseSetting[], { left, right }: Box, ticksMax: number): Scale {
   const costs = settings.map(({ costPerTaskUsd }) => costPerTaskUsd)
-  const [least, most] = [Math.min(...costs), Math.max(...costs)]
-  const width = right - left
-  if (!(least > 0)) {
-    const top = most > 0 ? most * 1.15 : 1
-    const toX = (amount: number) => round(left + (amount / top) * width)
-    return { toX, ticks: [0, top / 2, top], isLog: false }
-  }
-  const [low, high] = [Math.log10(least / 1.45), Math.log10(most * 1.45)]
-  const toX = (amount: number) => round(left + ((Math.log10(amount) - low) / (high - low)) * width)
-  const all = range(Math.floor(low), Math.ceil(high)).flatMap((power) => [1, 2, 5].map((digit) => digit * 10 ** power))
-  const inside = all.filter((amount) => Math.log10(amount) >= low && Math.log10(amount) <= high)
-  const decades = inside.filter((amount) => Number.isInteger(round(Math.log10(amount) * 1e6) / 1e6))
-  return {
-    toX,
-    ticks: inside.length <= ticksMax || decades.length < 2 ? thin(inside, ticksMax) : thin(decades, ticksMax),
-    isLog: true,
-  }
+  return { plot, ...toAccuracyScale(settings, plot), cost: toCostScale(costs, plot, size.costTicksMax) }
 }
-
-const range = (from: number, to: number): number[] =>
-  Array.from({ length: Math.max(0, to - from + 1) }, (_, each) => from + each)
-const thin = (ticks: number[], max: number): number[] =>
-  ticks.filter((_, index) => index % Math.ceil(ticks.length / max) === 0)
-const round = (value: number): number => Math.round(value * 10) / 10
 
 const drawAxes = ({ plot, cost, toY, accuracyTicks }: ChartFrame, { height }: ChartSize): Html =>
   html`${accuracyTicks.map(

@@ -54,3 +54,7 @@ export const isSignedOut = (error: unknown): boolean => error instanceof Problem
 /** Returns true if the same request may succeed later. */
 export const isRetryable = (error: unknown): boolean =>
   error instanceof ServiceUnreachable || (error instanceof ProblemReceived && error.problem.retryable)
+
+/** Returns true if the request was understood but cannot be answered with what there is. */
+export const isUnprocessable = (error: unknown): boolean =>
+  error instanceof ProblemReceived && error.problem.status === 422

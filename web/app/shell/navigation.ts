@@ -1,4 +1,7 @@
 import { linkOptions } from '@tanstack/react-router'
 
 /** Pages that the navigation and the command palette list, in their order. */
-export const NAVIGATION = [{ group: 'Work', label: 'Overview', link: linkOptions({ to: '/' }) }] as const
+export const NAVIGATION = [
+  { group: 'Work', label: 'Overview', link: linkOptions({ to: '/' }) },
+  { group: 'Work', label: 'Comparisons', link: linkOptions({ to: '/comparisons' }) },
+] as const

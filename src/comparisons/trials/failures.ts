@@ -1,0 +1,52 @@
+import type { Db } from '../../platform/db/db.ts'
+import { type FailureGroup, TrialClass } from '../shapes/schema.ts'
+import { formatTrialId } from '../trial-id.ts'
+import { type FailureRow, listFailureRows } from './sql.ts'
+import type { ComparisonNames } from './trials.ts'
+
+/** Maximum number of distinct messages that are grouped. Rarer ones are left out. */
+const MESSAGES_MAX = 2000
+const GROUPS_MAX = 100
+const SIGNATURE_MAX = 200
+
+/** Groups trials that failed or have no result by class and by the part of their messages that they have in common. */
+export async function listFailures(db: Db, { key, settings }: ComparisonNames): Promise<FailureGroup[]> {
+  const rows = await listFailureRows(db, key, MESSAGES_MAX)
+  const groups = Map.groupBy(rows, (row) => JSON.stringify([row.state, row.class, toSignature(row.message)]))
+  return [...groups.values()]
+    .map((group) => toGroup(key, settings, group))
+    .toSorted((a, b) => b.trials - a.trials)
+    .slice(0, GROUPS_MAX)
+}
+
+function toGroup(
+  comparison: number,
+  settings: ComparisonNames['settings'],
+  group: readonly FailureRow[],
+): FailureGroup {
+  const [first] = group
+  if (!first) throw new Error('A group of failures has at least one row.')
+  const positions = new Set(group.flatMap((row) => row.settings))
+  return {
+    state: first.state,
+    class: TrialClass.parse(first.class),
+    signature: toSignature(first.message),
+    trials: group.reduce((sum, row) => sum + row.trials, 0),
+    settings: settings.filter((_, position) => positions.has(position)).map(({ id }) => id),
+    tasks: new Set(group.flatMap((row) => row.tasks)).size,
+    exampleTrialId: formatTrialId({ comparison, ordinal: Math.min(...group.map((row) => row.first)) }),
+  }
+}
+
+/** Replaces what differs between occurrences of the same failure: quoted names, paths, ids and numbers. */
+export function toSignature(message: string | null): string | null {
+  if (message === null) return null
+  const [line = ''] = message.trim().split('\n', 1)
+  return line
+    .slice(0, 10 * SIGNATURE_MAX)
+    .replaceAll(/\b[0-9a-f]{8}-[0-9a-f-]{27}\b|\b(?=[0-9a-f]*\d)[0-9a-f]{12,}\b/gi, '…')
+    .replaceAll(/(["'`])(?:(?!\1).){1,200}\1/g, '$1…$1')
+    .replaceAll(/(?<![\w.])\/[\w./-]{2,}/g, '/…')
+    .replaceAll(/\d+(?:\.\d+)?/g, '…')
+    .slice(0, SIGNATURE_MAX)
+}

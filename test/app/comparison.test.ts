@@ -1,0 +1,127 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createKey } from '../../src/workspaces/schema.ts'
+import { findViolations, openBrowser, openPage, signIn } from '../support/browser.ts'
+import { openModelComparisonLab } from '../support/model-comparing.ts'
+
+const HOSTILE = '<img src=x onerror="window.harmed=1"><script>window.harmed=1</script>\u202e'
+
+type Lab = Awaited<ReturnType<typeof openModelComparisonLab>>
+let lab: Lab
+let browser: Browser
+
+/** High solves everything. Low fails with text that tries to run a script. */
+const openLab = () =>
+  openModelComparisonLab(async (ask, { model }) => {
+    await ask()
+    if (JSON.stringify(model?.access.wireLevel).includes('high')) return { state: 'passed', reward: 1 }
+    return { state: 'failed', reward: 0, class: 'agent_exit', error: HOSTILE }
+  })
+
+beforeAll(async () => {
+  ;[lab, browser] = await Promise.all([openLab(), openBrowser()])
+})
+afterAll(async () => {
+  await browser.close()
+  await lab[Symbol.asyncDispose]()
+})
+
+const levels = ['low', 'high']
+const models = () => levels.map((reasoningLevel) => ({ ...lab.models[0], reasoningLevel }))
+/** A worker reports its sandbox again and again. */
+const create = async (over: object = {}) => {
+  await lab.offer()
+  return lab.create({ models: models(), ...over })
+}
+const pathOf = (id: string) => `/app/benchmarks/assay/quick/comparisons/${id}`
+const state = (page: Page, name: string) => page.locator('.title-line .chip', { hasText: name }).waitFor()
+
+async function open(path: string, key = lab.app.adminKey) {
+  const opened = await openPage(browser, lab.app.url)
+  await signIn(opened.page, key, path)
+  return opened
+}
+
+describe('a comparison', () => {
+  test('is found in the list and watched until its answer, without a reload', async () => {
+    const { body } = await create()
+    await using opened = await open('/app/comparisons')
+    const { page, errors } = opened
+    await page.getByRole('link', { name: 'assay/quick' }).first().click()
+    await state(page, 'submitting')
+
+    await lab.work()
+    await state(page, 'completed')
+    const { answer } = await lab.read(body.id)
+    await page.getByText(answer.text).waitFor()
+    await page
+      .getByRole('region', { name: 'Differences' })
+      .getByRole('row', { name: /low worse −100/ })
+      .waitFor()
+    await page.getByRole('region', { name: 'Settings' }).getByRole('row', { name: /high/ }).waitFor()
+    expect(await findViolations(page)).toEqual([])
+    expect(errors).toEqual([])
+  })
+
+  test('its map is read with the keyboard, and text of agents is shown, never executed', async () => {
+    const { body } = await create()
+    await lab.work()
+    await using opened = await open(pathOf(body.id))
+    const { page, errors } = opened
+    await page.getByRole('application').focus()
+    for (const key of ['ArrowRight', 'ArrowDown', 'Enter']) await page.keyboard.press(key)
+    await page.locator('.cell-card', { hasText: 'Attempt 1 failed · Agent crashed' }).waitFor()
+    await page.locator('.cell-card', { hasText: '<script>' }).waitFor()
+    await page.locator('.signatures', { hasText: '<img' }).waitFor()
+    expect(await page.evaluate('window.harmed')).toBeUndefined()
+    expect(await findViolations(page)).toEqual([])
+    expect(errors).toEqual([])
+  })
+
+  test('that is paused by its budget is resumed with a new one', async () => {
+    const { body } = await create({ budgetUsd: 0.000001 })
+    await lab.work()
+    await using opened = await open(pathOf(body.id))
+    const { page } = opened
+    await state(page, 'paused')
+    await page.getByLabel('budget, USD').fill('5')
+    await page.getByRole('button', { name: 'Resume' }).click()
+    await state(page, 'running')
+    await lab.work()
+    await state(page, 'completed')
+  })
+
+  test('is canceled after a second question', async () => {
+    const { body } = await create()
+    await using opened = await open(pathOf(body.id))
+    const { page } = opened
+    await page.getByRole('button', { name: 'Cancel' }).click()
+    await page.getByRole('button', { name: 'Cancel comparison' }).click()
+    await state(page, 'canceled')
+    expect((await lab.read(body.id)).state).toBe('canceled')
+  })
+
+  test('has no control for a key that may only read, and the API refuses the change', async () => {
+    const { body } = await create()
+    const { body: reader } = await lab.app.call(createKey, { body: { name: 'reader', permission: 'read' } })
+    await using opened = await open(pathOf(body.id), reader.key)
+    const { page } = opened
+    await state(page, 'submitting')
+    await page.getByText('read key').waitFor()
+    expect(await page.getByRole('button', { name: /Cancel|Resume/ }).count()).toBe(0)
+    const { csrfToken } = await (await page.request.get('/api/session')).json()
+    const path = `/api/orgs/local/benchmarks/assay/quick/evaluations/comparisons/${body.id}/cancel`
+    const refused = await page.request.post(path, { headers: { 'x-csrf-token': csrfToken } })
+    expect(refused.status()).toBe(403)
+  })
+
+  test('fits a phone without sideways scrolling', async () => {
+    const { body } = await create()
+    await lab.work()
+    await using opened = await openPage(browser, lab.app.url, { width: 360, height: 740 })
+    await signIn(opened.page, lab.app.adminKey, pathOf(body.id))
+    await state(opened.page, 'completed')
+    await opened.page.getByRole('region', { name: 'Differences' }).waitFor()
+    expect(await opened.page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(360)
+  })
+})

@@ -1,0 +1,85 @@
+import { Link } from '@tanstack/react-router'
+import { useState } from 'react'
+import type { Comparison, ComparisonMatrix } from '../../../src/comparisons/shapes/schema.ts'
+import { Loaded } from '../components/loaded.tsx'
+import { Card, Empty, Page } from '../components/page.tsx'
+import { CellCard } from './cell-card.tsx'
+import './comparisons.css'
+import { Controls } from './controls.tsx'
+import type { MapCell } from './draw-map.ts'
+import { FailuresCard } from './failures-card.tsx'
+import { FrontierChart } from './frontier-chart.tsx'
+import { useLiveComparison } from './live.ts'
+import { PairTable } from './pair-table.tsx'
+import { AnswerCard, ProgressCards, StateChip, StreamNote } from './progress.tsx'
+import { type ComparisonTarget, useComparisonTarget } from './scope.ts'
+import { SettingsTable } from './settings-table.tsx'
+import { TrialMap } from './trial-map.tsx'
+
+export function ComparisonPage() {
+  const target = useComparisonTarget()
+  const { comparison, matrix, stream } = useLiveComparison(target)
+  const { data } = comparison
+  const id = target.input.params.comparisonId
+  return (
+    <Page
+      title={target.name}
+      crumbs={
+        <>
+          <Link to="/comparisons">Comparisons</Link> · {target.scope.kind} · {id.slice(0, 8)}
+        </>
+      }
+      state={
+        data && (
+          <>
+            <StateChip comparison={data} />
+            <StreamNote stream={stream} />
+          </>
+        )
+      }
+      actions={data && <Controls target={target} comparison={data} />}
+    >
+      <Loaded query={comparison}>
+        {(status) => (
+          <>
+            <AnswerCard comparison={status} />
+            <ProgressCards comparison={status} />
+            <Loaded query={matrix}>
+              {(cells) => <MapSection target={target} comparison={status} matrix={cells} />}
+            </Loaded>
+            <div className="columns">
+              <FrontierChart comparison={status} />
+              <FailuresCard target={target} comparison={status} />
+            </div>
+            <SettingsTable comparison={status} />
+            <PairTable target={target} comparison={status} />
+          </>
+        )}
+      </Loaded>
+    </Page>
+  )
+}
+
+type MapSectionProps = { target: ComparisonTarget; comparison: Comparison; matrix: ComparisonMatrix }
+
+function MapSection({ target, comparison, matrix }: MapSectionProps) {
+  const [selected, setSelected] = useState<MapCell>()
+  if (matrix.tasks.length === 0)
+    return (
+      <Card title="Tasks × settings">
+        <Empty>Each trial appears here as a cell when the tasks have been frozen.</Empty>
+      </Card>
+    )
+  return (
+    <>
+      <TrialMap
+        matrix={matrix}
+        settings={comparison.settings}
+        selected={selected}
+        onSelect={setSelected}
+        onOpen={setSelected}
+      />
+      {selected && <CellCard target={target} comparison={comparison} matrix={matrix} cell={selected} />}
+    </>
+  )
+}

@@ -1,0 +1,90 @@
+import { Link } from '@tanstack/react-router'
+import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
+import { usd } from '../../components/format.ts'
+import { useRead } from '../api/use-api.ts'
+import { Loaded } from '../components/loaded.tsx'
+import { Card, Empty, Page } from '../components/page.tsx'
+import { listAllComparisons } from '../endpoints.gen.ts'
+import './comparisons.css'
+import { StateChip } from './progress.tsx'
+import { nameScope, toComparisonLink } from './scope.ts'
+import { findLeader, formatTime, nameSetting } from './text.ts'
+
+const REFRESH_MS = 5000
+const SHOWN = 100
+
+export function ComparisonsPage() {
+  const comparisons = useRead(listAllComparisons, { query: { limit: SHOWN } }, { refetchMs: REFRESH_MS })
+  return (
+    <Page title="Comparisons">
+      <Loaded query={comparisons}>
+        {({ evaluations }) =>
+          evaluations.length === 0 ? (
+            <Card>
+              <Empty command="assay compare assay/quick">
+                Comparisons of this workspace appear here. One runs models, coding agents and reasoning levels on the
+                same tasks and says which setting to use.
+              </Empty>
+            </Card>
+          ) : (
+            <Card>
+              <ComparisonsTable comparisons={evaluations} />
+            </Card>
+          )
+        }
+      </Loaded>
+    </Page>
+  )
+}
+
+export function ComparisonsTable({ comparisons }: { comparisons: readonly Comparison[] }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a table that scrolls must be reachable by keyboard
+    <section className="table-scroll" tabIndex={0} aria-label="Comparisons">
+      <table>
+        <thead>
+          <tr>
+            <th>Tasks of</th>
+            <th>State</th>
+            <th>Leading</th>
+            <th className="number">Trials</th>
+            <th className="number">USD</th>
+            <th className="number">Created</th>
+          </tr>
+        </thead>
+        <tbody>
+          {comparisons.map((comparison) => (
+            <ComparisonRow key={comparison.id} comparison={comparison} />
+          ))}
+        </tbody>
+      </table>
+    </section>
+  )
+}
+
+function ComparisonRow({ comparison }: { comparison: Comparison }) {
+  const { id, scope, trials, costUsd, createdAt } = comparison
+  const leader = findLeader(comparison)
+  const done = trials.passed + trials.failed + trials.errored
+  return (
+    <tr>
+      <td>
+        <Link {...toComparisonLink(scope, id)}>
+          <bdi>{nameScope(scope)}</bdi>
+        </Link>{' '}
+        <span className="small faint">{id.slice(0, 8)}</span>
+      </td>
+      <td>
+        <StateChip comparison={comparison} />
+      </td>
+      <td>
+        <bdi>{leader ? nameSetting(leader) : '–'}</bdi>
+      </td>
+      <td className="number">
+        {done.toLocaleString('en')} of {trials.total.toLocaleString('en')}
+      </td>
+      <td className="number">{usd(costUsd)}</td>
+      <td className="number">{formatTime(createdAt)}</td>
+    </tr>
+  )
+}

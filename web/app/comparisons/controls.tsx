@@ -1,0 +1,76 @@
+import { type FormEvent, useState } from 'react'
+import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
+import { useChange } from '../api/use-api.ts'
+import { ProblemNote } from '../components/problem-note.tsx'
+import { useMay } from '../session/session.tsx'
+import { isOpen } from './live.ts'
+import type { ComparisonTarget } from './scope.ts'
+
+type ControlsProps = { target: ComparisonTarget; comparison: Comparison }
+
+/** Resume and cancel. Nothing for a key that may only read. */
+export function Controls(props: ControlsProps) {
+  const { comparison } = props
+  if (!useMay('write')) return null
+  const hasUnscored = comparison.trials.errored > 0 || comparison.trials.canceled > 0
+  const isResumable = ['paused', 'canceled', 'submission_failed'].includes(comparison.state)
+  return (
+    <>
+      {(isResumable || (comparison.state === 'completed' && hasUnscored)) && <ResumeForm {...props} />}
+      {isOpen(comparison) && <CancelButton {...props} />}
+    </>
+  )
+}
+
+function ResumeForm({ target: { endpoints, input }, comparison }: ControlsProps) {
+  const resume = useChange(endpoints.resume, { outdates: [endpoints.read, endpoints.matrix] })
+  const [budget, setBudget] = useState(comparison.budgetUsd === null ? '' : String(comparison.budgetUsd))
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    resume.mutate({ ...input, body: budget === '' ? {} : { budgetUsd: Number(budget) } })
+  }
+  return (
+    <form className="actions" onSubmit={submit}>
+      <label>
+        budget, USD{' '}
+        <input
+          className="short"
+          type="number"
+          min="0"
+          step="any"
+          placeholder="none"
+          value={budget}
+          onChange={({ target }) => setBudget(target.value)}
+        />
+      </label>
+      <button type="submit" className="button primary" disabled={resume.isPending}>
+        {comparison.state === 'completed' ? 'Run failed trials again' : 'Resume'}
+      </button>
+      {resume.error && <ProblemNote error={resume.error} />}
+    </form>
+  )
+}
+
+/** Asks once more before it cancels: running trials are stopped. */
+function CancelButton({ target: { endpoints, input } }: ControlsProps) {
+  const [isAsking, setAsking] = useState(false)
+  const cancel = useChange(endpoints.cancel, { outdates: [endpoints.read, endpoints.matrix] })
+  if (!isAsking)
+    return (
+      <button type="button" className="button" onClick={() => setAsking(true)}>
+        Cancel
+      </button>
+    )
+  return (
+    <span className="actions">
+      <span className="small muted">Stop running trials? Results so far are kept.</span>
+      <button type="button" className="button primary" disabled={cancel.isPending} onClick={() => cancel.mutate(input)}>
+        Cancel comparison
+      </button>
+      <button type="button" className="button" onClick={() => setAsking(false)}>
+        Keep running
+      </button>
+      {cancel.error && <ProblemNote error={cancel.error} />}
+    </span>
+  )
+}

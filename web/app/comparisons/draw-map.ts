@@ -1,0 +1,160 @@
+import type { ComparisonMatrix } from '../../../src/comparisons/shapes/schema.ts'
+import { type CellState, toCell } from './map-model.ts'
+
+export const ROW_PX = 22
+const COLUMN_MAX_PX = 15
+const COLUMN_MIN_PX = 8
+
+/** Returns the width of a column: as wide as fits, within limits. */
+export const toColumnWidth = (width: number, tasks: number): number =>
+  Math.max(COLUMN_MIN_PX, Math.min(COLUMN_MAX_PX, Math.floor(width / Math.max(1, tasks))))
+
+/** Colours of the states, resolved for the current theme. */
+export type MapColors = Record<'pass' | 'fail' | 'run' | 'wait' | 'ink', string>
+
+export type MapCell = { task: number; setting: number }
+
+export type MapDrawing = {
+  matrix: ComparisonMatrix
+  /** Positions of settings and tasks in the order in which they are shown. */
+  rows: readonly number[]
+  columns: readonly number[]
+  columnPx: number
+  scrollLeft: number
+  selected: MapCell | undefined
+  colors: MapColors
+}
+
+type Mark = { x: number; y: number; width: number; height: number; share: number }
+
+/** Draws the visible columns. Each state has a shape of its own, so that the map can be read without colours. */
+export function drawMap(canvas: HTMLCanvasElement, drawing: MapDrawing): void {
+  const context = canvas.getContext('2d')
+  if (!context) return
+  const scale = devicePixelRatio
+  const [width, height] = [canvas.clientWidth, drawing.rows.length * ROW_PX]
+  if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
+    canvas.width = Math.round(width * scale)
+    canvas.height = Math.round(height * scale)
+  }
+  context.setTransform(scale, 0, 0, scale, 0, 0)
+  context.clearRect(0, 0, width, height)
+  for (const [state, marks] of collectMarks(drawing, width)) paintState(context, drawing.colors, state, marks)
+  paintSelection(context, drawing)
+}
+
+/** Collects the visible cells by state, because one path per state is much faster than one per cell. */
+function collectMarks({ matrix, rows, columns, columnPx, scrollLeft }: MapDrawing, width: number) {
+  const marks = new Map<CellState, Mark[]>()
+  const first = Math.max(0, Math.floor(scrollLeft / columnPx))
+  const last = Math.min(columns.length, Math.ceil((scrollLeft + width) / columnPx))
+  const gap = columnPx > 11 ? 3 : 2
+  for (let column = first; column < last; column++) {
+    for (let row = 0; row < rows.length; row++) {
+      const { state, share } = toCell(matrix, columns[column] ?? 0, rows[row] ?? 0)
+      const mark = {
+        x: column * columnPx - scrollLeft + 1,
+        y: row * ROW_PX + 3,
+        width: columnPx - gap,
+        height: ROW_PX - 7,
+        share,
+      }
+      const list = marks.get(state)
+      if (list) list.push(mark)
+      else marks.set(state, [mark])
+    }
+  }
+  return marks
+}
+
+/** Number of marks up to which corners are rounded. */
+const ROUNDED_MAX = 2500
+
+function paintState(context: CanvasRenderingContext2D, colors: MapColors, state: CellState, marks: Mark[]): void {
+  const paint = PAINTERS[state]
+  if (!paint) return
+  context.lineWidth = 1.5
+  const outline = (inset: number): Path2D => {
+    const path = new Path2D()
+    const isRounded = marks.length <= ROUNDED_MAX
+    for (const { x, y, width, height } of marks) {
+      const box = [x + inset, y + inset, width - 2 * inset, height - 2 * inset] as const
+      if (isRounded) path.roundRect(...box, 2.5)
+      else path.rect(...box)
+    }
+    return path
+  }
+  paint({ context, colors, marks, outline })
+}
+
+type PaintInput = {
+  context: CanvasRenderingContext2D
+  colors: MapColors
+  marks: readonly Mark[]
+  outline: (inset: number) => Path2D
+}
+
+const PAINTERS: Partial<Record<CellState, (input: PaintInput) => void>> = {
+  passed({ context, colors, outline }) {
+    context.fillStyle = colors.pass
+    context.fill(outline(0))
+  },
+  failed({ context, colors, outline }) {
+    context.strokeStyle = colors.fail
+    context.stroke(outline(0.75))
+  },
+  mixed({ context, colors, marks, outline }) {
+    context.strokeStyle = colors.pass
+    context.stroke(outline(0.75))
+    context.fillStyle = colors.pass
+    for (const { x, y, width, height, share } of marks)
+      context.fillRect(x, y + height * (1 - share), width, height * share)
+  },
+  running({ context, colors, marks, outline }) {
+    context.fillStyle = colors.run
+    context.globalAlpha = 0.3
+    context.fill(outline(0))
+    context.globalAlpha = 1
+    context.fill(toDots(marks, 2.5))
+  },
+  queued({ context, colors, marks }) {
+    context.fillStyle = colors.wait
+    context.fill(toDots(marks, 1.5))
+  },
+  errored({ context, colors, marks }) {
+    context.strokeStyle = colors.ink
+    const path = new Path2D()
+    for (const { x, y, width, height } of marks) {
+      const [centerX, centerY, arm] = [x + width / 2, y + height / 2, Math.min(4, width / 2)]
+      path.moveTo(centerX - arm, centerY - arm)
+      path.lineTo(centerX + arm, centerY + arm)
+      path.moveTo(centerX + arm, centerY - arm)
+      path.lineTo(centerX - arm, centerY + arm)
+    }
+    context.stroke(path)
+  },
+  canceled({ context, colors, marks }) {
+    context.fillStyle = colors.wait
+    for (const { x, y, width, height } of marks) context.fillRect(x + 1, y + height / 2 - 1, width - 2, 2)
+  },
+}
+
+function toDots(marks: readonly Mark[], radius: number): Path2D {
+  const path = new Path2D()
+  for (const { x, y, width, height } of marks) {
+    const [centerX, centerY] = [x + width / 2, y + height / 2]
+    path.moveTo(centerX + radius, centerY)
+    path.arc(centerX, centerY, radius, 0, 2 * Math.PI)
+  }
+  return path
+}
+
+function paintSelection(context: CanvasRenderingContext2D, drawing: MapDrawing): void {
+  const { selected, rows, columns, columnPx, scrollLeft, colors } = drawing
+  if (!selected) return
+  const [row, column] = [rows.indexOf(selected.setting), columns.indexOf(selected.task)]
+  if (row < 0 || column < 0) return
+  context.strokeStyle = colors.ink
+  context.lineWidth = 2
+  context.strokeRect(column * columnPx - scrollLeft, row * ROW_PX + 1, columnPx, ROW_PX - 3)
+}

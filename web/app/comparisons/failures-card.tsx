@@ -1,0 +1,79 @@
+import type { Comparison, FailureGroup } from '../../../src/comparisons/shapes/schema.ts'
+import { plural } from '../../components/format.ts'
+import { useRead } from '../api/use-api.ts'
+import { Loaded } from '../components/loaded.tsx'
+import { Card, Empty } from '../components/page.tsx'
+import type { ComparisonTarget } from './scope.ts'
+import { CLASS_NAMES } from './text.ts'
+
+const REFRESH_MS = 10_000
+const SIGNATURES_SHOWN = 6
+
+type FailuresCardProps = { target: ComparisonTarget; comparison: Comparison }
+
+/** Failures by class, each with the messages that its trials have in common. */
+export function FailuresCard({ target, comparison }: FailuresCardProps) {
+  const refetchMs = comparison.state === 'running' ? REFRESH_MS : undefined
+  const failures = useRead(target.endpoints.failures, target.input, { refetchMs })
+  return (
+    <Card title="Failures by cause">
+      <Loaded query={failures}>
+        {({ groups }) =>
+          groups.length === 0 ? (
+            <Empty>Trials that fail, or that have no result, are grouped here by cause.</Empty>
+          ) : (
+            <FailureList groups={groups} />
+          )
+        }
+      </Loaded>
+    </Card>
+  )
+}
+
+function FailureList({ groups }: { groups: readonly FailureGroup[] }) {
+  const classes = [...Map.groupBy(groups, (group) => `${group.state} ${group.class}`).values()]
+    .map((own) => ({ own, trials: own.reduce((sum, { trials }) => sum + trials, 0) }))
+    .toSorted((a, b) => b.trials - a.trials)
+  const most = classes[0]?.trials ?? 1
+  return (
+    <ul className="rows failures">
+      {classes.map(({ own, trials }) => {
+        const [first] = own
+        if (!first) return null
+        const isErrored = first.state === 'errored'
+        return (
+          <li key={`${first.state} ${first.class}`}>
+            <div className="failure-line">
+              <span>
+                {isErrored && <span className="muted">Not scored: </span>}
+                {CLASS_NAMES[first.class]}
+              </span>
+              <span className="number">{trials}</span>
+              <span className="failure-bar" aria-hidden="true">
+                <i className={isErrored ? 'wait' : ''} style={{ width: `${(100 * trials) / most}%` }} />
+              </span>
+            </div>
+            <Signatures groups={own} />
+          </li>
+        )
+      })}
+    </ul>
+  )
+}
+
+function Signatures({ groups }: { groups: readonly FailureGroup[] }) {
+  const named = groups.filter(({ signature }) => signature !== null).slice(0, SIGNATURES_SHOWN)
+  if (named.length === 0) return null
+  return (
+    <ul className="signatures small muted">
+      {named.map(({ signature, trials, settings, tasks }) => (
+        <li key={signature}>
+          <bdi>{signature}</bdi>{' '}
+          <span className="faint">
+            {trials} × in {plural(settings.length, 'setting')}, {plural(tasks, 'task')}
+          </span>
+        </li>
+      ))}
+    </ul>
+  )
+}

@@ -1,0 +1,134 @@
+import { useEffect, useRef, useState } from 'react'
+import type { Comparison, ComparisonSetting } from '../../../src/comparisons/shapes/schema.ts'
+import { widthOf } from '../../../src/results/text.ts'
+import { placeLabels } from '../../components/chart-labels.ts'
+import { round, toAccuracyScale, toCostScale } from '../../components/chart-scale.ts'
+import { interval, percent, usd } from '../../components/format.ts'
+import { Card, Empty } from '../components/page.tsx'
+import { findFrontier, isControl, nameSetting } from './text.ts'
+
+const HEIGHT_PX = 320
+const CHARACTER_PX = 6.6
+const LABEL_MAX = 30
+
+type ChartSetting = ComparisonSetting & { accuracy: number; costPerTaskUsd: number }
+
+const isMeasured = (setting: ComparisonSetting): setting is ChartSetting =>
+  setting.accuracy !== null && setting.costPerTaskUsd !== null && !isControl(setting)
+
+/** Accuracy over cost with intervals. Settings appear as soon as they have a result. */
+export function FrontierChart({ comparison }: { comparison: Comparison }) {
+  const settings = comparison.settings.filter(isMeasured)
+  return (
+    <Card title="Accuracy and cost">
+      {settings.length === 0 ? (
+        <Empty>Settings appear here with their first results: accuracy over cost per task, with intervals.</Empty>
+      ) : (
+        <Chart settings={settings} frontier={findFrontier(settings)} />
+      )}
+    </Card>
+  )
+}
+
+type ChartProps = { settings: readonly ChartSetting[]; frontier: readonly string[] }
+
+function Chart({ settings, frontier }: ChartProps) {
+  const [width, frame] = useWidth()
+  const plot = { left: 44, top: 10, right: width - 8, bottom: HEIGHT_PX - 44 }
+  const { toY, accuracyTicks } = toAccuracyScale(settings, plot)
+  const costs = settings.map(({ costPerTaskUsd }) => costPerTaskUsd)
+  const cost = toCostScale(costs, plot, width > 520 ? 7 : 4)
+  const onFrontier = frontier.flatMap((id) => settings.filter((setting) => setting.id === id))
+  const others = settings.filter(({ id }) => !frontier.includes(id))
+  const points = [...onFrontier.toReversed(), ...others].map((setting) => ({
+    setting,
+    isOn: frontier.includes(setting.id),
+    x: cost.toX(setting.costPerTaskUsd),
+    y: toY(setting.accuracy),
+  }))
+  const summary = `Accuracy against cost per task of ${settings.length} settings. The table has all numbers.`
+  return (
+    <div ref={frame}>
+      <svg className="frontier" width={width} height={HEIGHT_PX} role="img" aria-label={summary}>
+        {accuracyTicks.map((tick) => (
+          <g key={tick}>
+            <line className="grid" x1={plot.left} x2={plot.right} y1={toY(tick)} y2={toY(tick)} />
+            <text x={plot.left - 8} y={toY(tick) + 4} textAnchor="end">{`${tick} %`}</text>
+          </g>
+        ))}
+        {cost.ticks.map((tick) => (
+          <text key={tick} x={cost.toX(tick)} y={HEIGHT_PX - 26} textAnchor="middle">
+            {usd(tick)}
+          </text>
+        ))}
+        <text x={plot.right} y={HEIGHT_PX - 6} textAnchor="end">
+          {`cost per task${cost.isLog ? ', log scale' : ''}`}
+        </text>
+        <path className="steps" d={toSteps(onFrontier, { toX: cost.toX, toY, right: plot.right })} />
+        {points.toReversed().map((point) => (
+          <Point key={point.setting.id} {...point} toY={toY} />
+        ))}
+        <Labels points={points} plot={plot} />
+      </svg>
+    </div>
+  )
+}
+
+type StepScale = { toX: (amount: number) => number; toY: (percent: number) => number; right: number }
+
+function toSteps([first, ...rest]: readonly ChartSetting[], { toX, toY, right }: StepScale): string {
+  if (!first) return ''
+  const steps = rest.map((each) => `H${toX(each.costPerTaskUsd)}V${toY(each.accuracy)}`).join('')
+  return `M${toX(first.costPerTaskUsd)},${toY(first.accuracy)}${steps}H${right}`
+}
+
+type ChartMark = { setting: ChartSetting; isOn: boolean; x: number; y: number }
+
+function Point({ setting, isOn, x, y, toY }: ChartMark & { toY: (percent: number) => number }) {
+  const { ci95 } = setting.stats
+  const between = ci95 ? ` (${interval(ci95)})` : ''
+  return (
+    <g className={isOn ? 'on' : 'off'}>
+      <title>{`${nameSetting(setting)}: ${percent(setting.accuracy)}${between}, ${usd(setting.costPerTaskUsd)}`}</title>
+      {ci95 && <line className="whisker" x1={x} x2={x} y1={toY(ci95.low)} y2={toY(ci95.high)} />}
+      <circle cx={x} cy={y} r={isOn ? 6 : 4.5} />
+    </g>
+  )
+}
+
+function Labels({ points, plot }: { points: readonly ChartMark[]; plot: Parameters<typeof placeLabels>[1] }) {
+  const texts = points.map(({ setting, x, y }) => {
+    const full = `${setting.model.label} · ${setting.harness}`
+    const text = full.length > LABEL_MAX ? `${full.slice(0, LABEL_MAX - 1)}…` : full
+    return { x, y, text, width: widthOf(text) * CHARACTER_PX }
+  })
+  return placeLabels(texts, plot).map((label, index) => {
+    const point = points[index]
+    if (!label || !point) return null
+    return (
+      <text
+        key={point.setting.id}
+        className={point.isOn ? 'label on' : 'label'}
+        x={round(label.x)}
+        y={round(label.y)}
+        textAnchor={label.anchor}
+      >
+        {label.text}
+      </text>
+    )
+  })
+}
+
+/** Returns the width of an element, updated when it changes. */
+function useWidth() {
+  const frame = useRef<HTMLDivElement>(null)
+  const [width, setWidth] = useState(640)
+  useEffect(() => {
+    const element = frame.current
+    if (!element) return
+    const observer = new ResizeObserver(() => setWidth(Math.max(260, element.clientWidth)))
+    observer.observe(element)
+    return () => observer.disconnect()
+  }, [])
+  return [width, frame] as const
+}

@@ -1,0 +1,92 @@
+import type { ComparisonMatrix, TrialChange } from '../../../src/comparisons/shapes/schema.ts'
+
+/** State of a cell: that of its trials together. */
+export type CellState = 'passed' | 'failed' | 'mixed' | 'errored' | 'running' | 'queued' | 'canceled' | 'none'
+
+/** `share` is the share of scored trials that passed. */
+export type Cell = { state: CellState; share: number; letters: string }
+
+export type TaskOrder = 'plan' | 'difficulty'
+
+/** Applies changed trials to a matrix. Changes of unknown tasks or settings are ignored. */
+export function applyChanges(matrix: ComparisonMatrix, changes: readonly TrialChange[]): ComparisonMatrix {
+  const settings = new Map(matrix.settings.map((id, position) => [id, position]))
+  const byTask = Map.groupBy(changes, ({ task }) => task)
+  const tasks = matrix.tasks.map((task) => {
+    const own = byTask.get(task.name)
+    if (!own) return task
+    const cells = [...task.cells]
+    for (const { settingId, attempt, state } of own) {
+      const position = settings.get(settingId)
+      if (position !== undefined) cells[position * matrix.attempts + attempt - 1] = state.slice(0, 1)
+    }
+    return { ...task, cells: cells.join('') }
+  })
+  return { ...matrix, tasks }
+}
+
+export function toCell(matrix: ComparisonMatrix, task: number, setting: number): Cell {
+  const { attempts, tasks } = matrix
+  const letters = tasks[task]?.cells.slice(setting * attempts, (setting + 1) * attempts) ?? ''
+  const passed = countLetter(letters, 'p')
+  const scored = passed + countLetter(letters, 'f')
+  const share = scored === 0 ? 0 : passed / scored
+  return { letters, share, state: toState(letters, scored, share) }
+}
+
+/** Counts a letter without allocating, because maps have up to 100,000 cells. */
+function countLetter(letters: string, letter: string): number {
+  let count = 0
+  for (let at = letters.indexOf(letter); at >= 0; at = letters.indexOf(letter, at + 1)) count++
+  return count
+}
+
+function toState(letters: string, scored: number, share: number): CellState {
+  if (letters.includes('r')) return 'running'
+  if (scored > 0) return share === 1 ? 'passed' : share === 0 ? 'failed' : 'mixed'
+  if (letters.includes('q')) return 'queued'
+  if (letters.includes('e')) return 'errored'
+  return letters.includes('c') ? 'canceled' : 'none'
+}
+
+/** Returns positions of tasks: as planned, or from the one that most settings solve to the one that fewest solve. */
+export function orderTasks(matrix: ComparisonMatrix, order: TaskOrder): number[] {
+  const positions = matrix.tasks.map((_, position) => position)
+  if (order === 'plan') return positions
+  const shares = matrix.tasks.map(({ cells }) => solvedShare(cells))
+  return positions.toSorted((a, b) => (shares[b] ?? -1) - (shares[a] ?? -1) || a - b)
+}
+
+/** Returns the share of scored trials that passed. Tasks without a result come last. */
+function solvedShare(cells: string): number {
+  const passed = countLetter(cells, 'p')
+  const scored = passed + countLetter(cells, 'f')
+  return scored === 0 ? -1 : passed / scored
+}
+
+/** A run of neighbouring tasks that are about as difficult. */
+export type TaskGroup = { label: string; from: number; to: number }
+
+const GROUPS: readonly { label: string; contains: (share: number) => boolean }[] = [
+  { label: 'solved by all', contains: (share) => share === 1 },
+  { label: 'by most', contains: (share) => share >= 0.5 && share < 1 },
+  { label: 'by few', contains: (share) => share > 0 && share < 0.5 },
+  { label: 'by none', contains: (share) => share === 0 },
+  { label: 'no result', contains: (share) => share < 0 },
+]
+
+/** Groups tasks that are ordered by difficulty. Positions are those in the order. */
+export function groupTasks(matrix: ComparisonMatrix, ordered: readonly number[]): TaskGroup[] {
+  const shares = ordered.map((position) => solvedShare(matrix.tasks[position]?.cells ?? ''))
+  return GROUPS.flatMap(({ label, contains }) => {
+    const from = shares.findIndex(contains)
+    return from < 0 ? [] : [{ label, from, to: shares.findLastIndex(contains) + 1 }]
+  })
+}
+
+/** Returns positions of settings, the most accurate first. */
+export const orderSettings = (matrix: ComparisonMatrix, accuracy: (id: string) => number | null): number[] =>
+  matrix.settings
+    .map((id, position) => ({ position, value: accuracy(id) ?? -1 }))
+    .toSorted((a, b) => b.value - a.value || a.position - b.position)
+    .map(({ position }) => position)

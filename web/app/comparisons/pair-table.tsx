@@ -1,0 +1,127 @@
+import { useState } from 'react'
+import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
+import type { ComparisonPair } from '../../../src/comparisons/statistics/schema.ts'
+import { usd } from '../../components/format.ts'
+import { isUnprocessable } from '../api/api.ts'
+import { useRead } from '../api/use-api.ts'
+import { Loaded } from '../components/loaded.tsx'
+import { Card, Empty } from '../components/page.tsx'
+import type { ComparisonTarget } from './scope.ts'
+import { createNames, findLeader } from './text.ts'
+
+type PairTableProps = { target: ComparisonTarget; comparison: Comparison }
+
+/** Every other setting compared with a baseline, paired by task. */
+export function PairTable({ target, comparison }: PairTableProps) {
+  const [chosen, setChosen] = useState<string>()
+  const baseline =
+    chosen ?? comparison.answer?.recommended ?? findLeader(comparison)?.id ?? comparison.settings[0]?.id ?? ''
+  const name = createNames(comparison.settings)
+  const pairs = useRead(
+    target.endpoints.pairs,
+    { ...target.input, query: { baseline } },
+    { enabled: comparison.settings.length > 1, keepPrevious: true },
+  )
+  if (comparison.settings.length < 2) return null
+  return (
+    <Card
+      title="Differences"
+      actions={
+        <label>
+          compared with{' '}
+          <select value={baseline} onChange={({ target: { value } }) => setChosen(value)}>
+            {comparison.settings.map(({ id }) => (
+              <option key={id} value={id}>
+                {name(id)}
+              </option>
+            ))}
+          </select>
+        </label>
+      }
+    >
+      {isUnprocessable(pairs.error) ? (
+        <Empty>Pairs appear when two settings have a result for the same task.</Empty>
+      ) : (
+        <Loaded query={pairs}>
+          {(data) => <Rows pairs={data.pairs.map((pair) => orient(pair, baseline))} name={name} />}
+        </Loaded>
+      )}
+    </Card>
+  )
+}
+
+/** Turns a pair so that the baseline is its second setting. */
+function orient(pair: ComparisonPair, baseline: string): ComparisonPair {
+  if (pair.a !== baseline) return pair
+  const { a, b, wonByA, wonByB, difference, costDifferenceUsd, verdict } = pair
+  const swapped = { better: 'worse', worse: 'better', cannot_tell: 'cannot_tell' } as const
+  return {
+    ...pair,
+    a: b,
+    b: a,
+    wonByA: wonByB,
+    wonByB: wonByA,
+    verdict: swapped[verdict],
+    difference: difference && {
+      ...difference,
+      points: -difference.points,
+      low: -difference.high,
+      high: -difference.low,
+    },
+    costDifferenceUsd: costDifferenceUsd && {
+      mean: -costDifferenceUsd.mean,
+      low: -costDifferenceUsd.high,
+      high: -costDifferenceUsd.low,
+    },
+  }
+}
+
+const VERDICTS = { better: 'better', worse: 'worse', cannot_tell: 'within noise' } as const
+
+function Rows({ pairs, name }: { pairs: readonly ComparisonPair[]; name: (id: string) => string }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a table that scrolls must be reachable by keyboard
+    <section className="table-scroll" tabIndex={0} aria-label="Differences">
+      <table>
+        <thead>
+          <tr>
+            <th>Setting</th>
+            <th>Verdict</th>
+            <th className="number">Points</th>
+            <th className="number">95 % interval</th>
+            <th className="number">Won</th>
+            <th className="number">Lost</th>
+            <th className="number">Tasks</th>
+            <th className="number">USD per task</th>
+          </tr>
+        </thead>
+        <tbody>
+          {pairs.map((pair) => (
+            <tr key={pair.a}>
+              <td>
+                <bdi>{name(pair.a)}</bdi>
+              </td>
+              <td className={pair.verdict === 'cannot_tell' ? 'muted' : 'strong'}>{VERDICTS[pair.verdict]}</td>
+              <td className="number">{pair.difference ? formatSigned(pair.difference.points) : '–'}</td>
+              <td className="number">{pair.difference ? formatRange(pair.difference) : '–'}</td>
+              <td className="number">{pair.wonByA}</td>
+              <td className="number">{pair.wonByB}</td>
+              <td className="number">{pair.tasks}</td>
+              <td className="number">{pair.costDifferenceUsd ? formatCost(pair.costDifferenceUsd.mean) : '–'}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  )
+}
+
+const formatSigned = (points: number): string => {
+  const whole = Math.round(points)
+  return whole > 0 ? `+${whole}` : whole < 0 ? `−${-whole}` : '0'
+}
+
+const formatRange = ({ low, high }: { low: number; high: number }): string =>
+  `${formatSigned(low)} to ${formatSigned(high)}`
+
+const formatCost = (amount: number): string => `${amount < 0 ? '−' : '+'}${usd(Math.abs(amount))}`

@@ -1,0 +1,170 @@
+import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
+import { interval, percent, plural, usd } from '../../components/format.ts'
+import type { StreamState } from '../api/use-events.ts'
+import { Card, Fact } from '../components/page.tsx'
+import { isOpen } from './live.ts'
+import { createNames, describeLimit, findLeader, formatDuration, formatTime, nameSetting, STATE_NAMES } from './text.ts'
+
+export function StateChip({ comparison }: { comparison: Comparison }) {
+  const { state } = comparison
+  const kind = state === 'running' || state === 'submitting' ? 'run' : state === 'submission_failed' ? 'fail' : ''
+  return <span className={`chip ${kind}`}>{`${SHAPES[state]} ${STATE_NAMES[state]}`}</span>
+}
+
+const SHAPES: Record<Comparison['state'], string> = {
+  submitting: '○',
+  submission_failed: '×',
+  running: '●',
+  paused: '‖',
+  completed: '✓',
+  canceled: '–',
+}
+
+/** Says whether the page is up to date. Silent while it is. */
+export const StreamNote = ({ stream }: { stream: StreamState }) =>
+  stream === 'lost' ? (
+    <output className="chip">connection lost, reconnecting…</output>
+  ) : stream === 'failed' ? (
+    <output className="chip fail">× not live; reload the page</output>
+  ) : null
+
+/** The answer, before any number. */
+export function AnswerCard({ comparison }: { comparison: Comparison }) {
+  const { answer, settings, submissionError, pause } = comparison
+  const name = createNames(settings)
+  return (
+    <Card className="answer">
+      {submissionError && (
+        <p>
+          <strong>The submission failed.</strong> <bdi>{submissionError.message}</bdi>{' '}
+          {submissionError.retryable && 'Resume to try again.'}
+        </p>
+      )}
+      {pause && (
+        <p>
+          <strong>Paused.</strong> <bdi>{pause.message}</bdi>
+        </p>
+      )}
+      <p className="answer-text">
+        <bdi>{answer?.text ?? 'Results are being collected.'}</bdi>
+      </p>
+      {answer?.recommended && (
+        <p className="small muted">
+          <span className="chip gold">recommended</span> <bdi>{name(answer.recommended)}</bdi>
+          {answer.alternatives.length > 0 && (
+            <>
+              {' '}
+              · not shown to be worse: <bdi>{answer.alternatives.slice(0, 3).map(name).join(', ')}</bdi>
+              {answer.alternatives.length > 3 && ` and ${answer.alternatives.length - 3} others`}
+            </>
+          )}
+        </p>
+      )}
+    </Card>
+  )
+}
+
+export function ProgressCards({ comparison }: { comparison: Comparison }) {
+  return (
+    <div className="cards">
+      <TrialsFact comparison={comparison} />
+      <SpendFact comparison={comparison} />
+      <TimeFact comparison={comparison} />
+      <LeaderFact comparison={comparison} />
+    </div>
+  )
+}
+
+function TrialsFact({ comparison: { trials } }: { comparison: Comparison }) {
+  const done = trials.passed + trials.failed + trials.errored
+  const parts = [
+    trials.running > 0 && `${trials.running} running`,
+    trials.errored > 0 && `${trials.errored} not scored`,
+    trials.canceled > 0 && `${trials.canceled} canceled`,
+    trials.reused > 0 && `${trials.reused} reused`,
+  ].filter((part) => part !== false)
+  return (
+    <Fact
+      label="trials"
+      value={<Of value={done.toLocaleString('en')} of={trials.total.toLocaleString('en')} />}
+      note={parts.join(' · ')}
+    >
+      <Bar share={trials.total === 0 ? 0 : done / trials.total} label="finished trials" />
+    </Fact>
+  )
+}
+
+function SpendFact({ comparison }: { comparison: Comparison }) {
+  const { costUsd, budgetUsd, projectedCostUsd, pendingUsd } = comparison
+  const projected = projectedCostUsd && isOpen(comparison)
+  const notes = [
+    projected && `about ${usd((projectedCostUsd.low + projectedCostUsd.high) / 2)} projected`,
+    pendingUsd > 0 && `${usd(pendingUsd)} reserved`,
+    budgetUsd === null && 'no budget',
+  ].filter((part) => typeof part === 'string')
+  return (
+    <Fact
+      label="spent"
+      value={budgetUsd === null ? usd(costUsd) : <Of value={usd(costUsd)} of={usd(budgetUsd)} />}
+      note={notes.join(' · ')}
+    >
+      {budgetUsd !== null && budgetUsd > 0 && <Bar share={(costUsd + pendingUsd) / budgetUsd} label="of the budget" />}
+    </Fact>
+  )
+}
+
+function TimeFact({ comparison }: { comparison: Comparison }) {
+  const { etaSeconds, finishedAt, createdAt } = comparison
+  if (!isOpen(comparison))
+    return (
+      <Fact
+        label="ended"
+        value={finishedAt ? formatTime(finishedAt) : '–'}
+        note={finishedAt && `after ${formatDuration((Date.parse(finishedAt) - Date.parse(createdAt)) / 1000)}`}
+      />
+    )
+  return (
+    <Fact
+      label="time left"
+      value={etaSeconds === null ? 'not known yet' : formatDuration(etaSeconds)}
+      note={describeLimit(comparison)}
+    />
+  )
+}
+
+function LeaderFact({ comparison }: { comparison: Comparison }) {
+  const leader = findLeader(comparison)
+  if (!leader || leader.accuracy === null) return <Fact label="leading" value="–" note="no results yet" />
+  const { ci95, rank } = leader.stats
+  const ties = rank ? rank.worst - rank.best : 0
+  const tied = ties > 0 ? `; tied with ${ties === 1 ? 'another' : `${ties} others`}` : ''
+  return (
+    <Fact
+      label="leading"
+      value={<bdi>{nameSetting(leader)}</bdi>}
+      note={`${percent(leader.accuracy)} of ${plural(leader.tasks, 'task')}${ci95 ? `, ${interval(ci95)}` : ''}${tied}`}
+    />
+  )
+}
+
+const Of = ({ value, of }: { value: string; of: string }) => (
+  <>
+    {value} <small>of {of}</small>
+  </>
+)
+
+function Bar({ share, label }: { share: number; label: string }) {
+  const value = Math.round(100 * Math.min(1, share))
+  return (
+    <div
+      className="bar"
+      role="progressbar"
+      aria-valuenow={value}
+      aria-valuemin={0}
+      aria-valuemax={100}
+      aria-label={label}
+    >
+      <span style={{ width: `${value}%` }} />
+    </div>
+  )
+}

@@ -1,0 +1,44 @@
+import { linkOptions, useParams } from '@tanstack/react-router'
+import type { ComparisonEndpoints } from '../../../src/comparisons/schema.ts'
+import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
+import { inBenchmark, inRepository } from '../endpoints.gen.ts'
+
+export type Scope = Comparison['scope']
+
+/** A scope as the API addresses it. */
+type ScopeTarget = { endpoints: ComparisonEndpoints; params: Record<string, string>; name: string }
+
+function toTarget(scope: Scope): ScopeTarget {
+  const name = nameScope(scope)
+  if (scope.kind === 'benchmark')
+    return { endpoints: inBenchmark, params: { datasetOrg: scope.datasetOrg, dataset: scope.dataset }, name }
+  return { endpoints: inRepository, params: { owner: scope.owner, name: scope.name }, name }
+}
+
+export const nameScope = (scope: Scope): string =>
+  scope.kind === 'benchmark' ? `${scope.datasetOrg}/${scope.dataset}` : `${scope.owner}/${scope.name}`
+
+export type ComparisonTarget = ScopeTarget & { scope: Scope; input: { params: { comparisonId: string } } }
+
+/** Returns the comparison that the address of the page names. */
+export function useComparisonTarget(): ComparisonTarget {
+  const { comparisonId = '', datasetOrg, dataset, owner = '', name = '' } = useParams({ strict: false })
+  const scope: Scope =
+    datasetOrg !== undefined && dataset !== undefined
+      ? { kind: 'benchmark', datasetOrg, dataset }
+      : { kind: 'repository', owner, name }
+  const target = toTarget(scope)
+  return { ...target, scope, input: { params: { ...target.params, comparisonId } } }
+}
+
+/** Link to a comparison. */
+export const toComparisonLink = (scope: Scope, comparisonId: string) =>
+  scope.kind === 'benchmark'
+    ? linkOptions({
+        to: '/benchmarks/$datasetOrg/$dataset/comparisons/$comparisonId',
+        params: { datasetOrg: scope.datasetOrg, dataset: scope.dataset, comparisonId },
+      })
+    : linkOptions({
+        to: '/repos/$owner/$name/comparisons/$comparisonId',
+        params: { owner: scope.owner, name: scope.name, comparisonId },
+      })

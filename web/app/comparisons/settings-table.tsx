@@ -1,0 +1,78 @@
+import type { Comparison, ComparisonSetting } from '../../../src/comparisons/shapes/schema.ts'
+import { interval, percent, usd } from '../../components/format.ts'
+import { Card } from '../components/page.tsx'
+import { findFrontier, nameSetting } from './text.ts'
+
+/** Settings with intervals, the most accurate first. */
+export function SettingsTable({ comparison }: { comparison: Comparison }) {
+  const settings = comparison.settings.toSorted((a, b) => (b.accuracy ?? -1) - (a.accuracy ?? -1))
+  const frontier = findFrontier(settings)
+  return (
+    <Card title="Settings">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a table that scrolls must be reachable by keyboard */}
+      <section className="table-scroll" tabIndex={0} aria-label="Settings">
+        <table>
+          <thead>
+            <tr>
+              <th>Setting</th>
+              <th className="number">Solved, %</th>
+              <th>95 % interval</th>
+              <th className="number">Tasks</th>
+              <th className="number">Rank</th>
+              <th className="number">USD per task</th>
+              <th className="number">USD spent</th>
+              <th className="number">Not scored</th>
+            </tr>
+          </thead>
+          <tbody>
+            {settings.map((setting) => (
+              <SettingRow key={setting.id} setting={setting} isOnFrontier={frontier.includes(setting.id)} />
+            ))}
+          </tbody>
+        </table>
+      </section>
+    </Card>
+  )
+}
+
+function SettingRow({ setting, isOnFrontier }: { setting: ComparisonSetting; isOnFrontier: boolean }) {
+  const { stats, trials, accuracy, costPerTaskUsd } = setting
+  return (
+    <tr>
+      <td>
+        <bdi>{nameSetting(setting)}</bdi> {isOnFrontier && <span className="chip gold">frontier</span>}
+      </td>
+      <td className="number">{accuracy === null ? '–' : percent(accuracy)}</td>
+      <td>
+        <IntervalBar range={stats.ci95} value={accuracy} />
+      </td>
+      <td className="number">
+        {setting.passed} of {setting.tasks}
+      </td>
+      <td className="number">{formatRank(stats.rank)}</td>
+      <td className="number">{costPerTaskUsd === null ? '–' : usd(costPerTaskUsd)}</td>
+      <td className="number">{usd(setting.costUsd)}</td>
+      <td className="number">{trials.errored === 0 ? '–' : trials.errored}</td>
+    </tr>
+  )
+}
+
+const formatRank = (rank: { best: number; worst: number } | null | undefined): string => {
+  if (!rank) return '–'
+  return rank.best === rank.worst ? String(rank.best) : `${rank.best}–${rank.worst}`
+}
+
+type IntervalBarProps = { range: { low: number; high: number } | null; value: number | null }
+
+function IntervalBar({ range, value }: IntervalBarProps) {
+  if (!range || value === null) return <span className="small faint">from 5 tasks on</span>
+  return (
+    <span className="interval">
+      <span className="interval-bar" aria-hidden="true">
+        <i style={{ left: `${range.low}%`, width: `${range.high - range.low}%` }} />
+        <b style={{ left: `${value}%` }} />
+      </span>
+      <span className="small">{interval(range)}</span>
+    </span>
+  )
+}

@@ -1,0 +1,83 @@
+import type { Comparison, ComparisonSetting, TrialClass } from '../../../src/comparisons/shapes/schema.ts'
+
+/** Names a setting: model, harness, level, and the configuration of the harness if it has one. */
+export function nameSetting({ id, model, harness, reasoningLevel }: ComparisonSetting): string {
+  const configuration = id.split('|').slice(3).join('|')
+  return [model.label, harness, reasoningLevel, configuration].filter((part) => part !== '').join(' · ')
+}
+
+/** Returns the most accurate setting. The reference solution and the no-op are controls, not candidates. */
+export const findLeader = ({ settings }: Comparison): ComparisonSetting | undefined =>
+  settings
+    .filter((setting) => setting.accuracy !== null && !isControl(setting))
+    .toSorted((a, b) => (b.accuracy ?? 0) - (a.accuracy ?? 0))[0]
+
+/** Returns the ids of settings that no other setting beats on both cost and accuracy, the cheapest first. */
+export function findFrontier(settings: readonly ComparisonSetting[]): string[] {
+  const points = settings.flatMap(({ id, accuracy, costPerTaskUsd: cost, ...rest }) =>
+    accuracy === null || cost === null || rest.provider === 'none' ? [] : [{ id, accuracy, cost }],
+  )
+  return points
+    .filter(
+      (point) =>
+        !points.some(
+          ({ accuracy, cost }) =>
+            accuracy >= point.accuracy && cost <= point.cost && (accuracy > point.accuracy || cost < point.cost),
+        ),
+    )
+    .toSorted((a, b) => a.cost - b.cost || b.accuracy - a.accuracy)
+    .map(({ id }) => id)
+}
+
+/** Returns true for settings without a model. */
+export const isControl = ({ provider }: ComparisonSetting): boolean => provider === 'none'
+
+/** Returns a function that names settings by id. Unknown ids are their own name. */
+export function createNames(settings: readonly ComparisonSetting[]): (id: string) => string {
+  const names = new Map(settings.map((setting) => [setting.id, nameSetting(setting)]))
+  return (id) => names.get(id) ?? id
+}
+
+/** Formats a duration with its two largest units. */
+export function formatDuration(seconds: number): string {
+  const whole = Math.round(seconds)
+  const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60]
+  if (hours > 0) return `${hours}\u00a0h ${minutes}\u00a0min`
+  return minutes > 0 ? `${minutes}\u00a0min` : `${whole}\u00a0s`
+}
+
+const TIME = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' })
+export const formatTime = (iso: string): string => TIME.format(new Date(iso))
+
+export const STATE_NAMES: Record<Comparison['state'], string> = {
+  submitting: 'submitting',
+  submission_failed: 'submission failed',
+  running: 'running',
+  paused: 'paused',
+  completed: 'completed',
+  canceled: 'canceled',
+}
+
+export const CLASS_NAMES: Record<TrialClass, string> = {
+  verified: 'Tests failed',
+  agent_timeout: 'Timed out',
+  agent_exit: 'Agent crashed',
+  budget_stop: 'Stopped by the trial budget',
+  refusal: 'Model refused',
+  limit: 'Limit of the model reached',
+  provider_error: 'Provider failed',
+  sandbox_error: 'Sandbox failed',
+  verifier_error: 'Verifier failed',
+  operator_error: 'Configuration of the service',
+}
+
+/** Says how many trials run and what keeps it from being more. */
+export function describeLimit({ state, trials, concurrency, sandbox, pause }: Comparison): string {
+  if (state === 'paused') return pause?.message ?? 'paused'
+  if (state === 'submitting') return 'tasks are being frozen and planned'
+  if (trials.queued === 0) return trials.running > 0 ? `the last ${trials.running} in parallel` : ''
+  if (trials.running === 0) return `waiting for a worker with the sandbox ${sandbox}`
+  if (concurrency !== null && trials.running >= concurrency)
+    return `${trials.running} in parallel · limited by the concurrency of this comparison`
+  return `${trials.running} in parallel · limited by workers and rate limits`
+}

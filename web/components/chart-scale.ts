@@ -1,0 +1,48 @@
+import type { Box } from './chart-labels.ts'
+
+export type CostScale = { toX: (amount: number) => number; ticks: number[]; isLog: boolean }
+export type AccuracyScale = { toY: (percent: number) => number; accuracyTicks: number[] }
+
+type MeasuredAccuracy = { accuracy: number; stats: { ci95: { low: number; high: number } | null } }
+
+/** Builds the scale of percentages. Covers all intervals, rounded to tens. */
+export function toAccuracyScale(settings: readonly MeasuredAccuracy[], plot: Box): AccuracyScale {
+  const bounds = settings.flatMap(({ accuracy, stats: { ci95 } }) => [
+    accuracy,
+    ci95?.low ?? accuracy,
+    ci95?.high ?? accuracy,
+  ])
+  const low = Math.max(0, Math.floor((Math.min(...bounds, 100) - 4) / 10) * 10)
+  const high = Math.min(100, Math.ceil((Math.max(...bounds, 0) + 4) / 10) * 10)
+  const step = high - low > 50 ? 20 : 10
+  const toY = (value: number): number => round(plot.bottom - ((value - low) / (high - low)) * (plot.bottom - plot.top))
+  const accuracyTicks = range(Math.ceil(low / step), Math.floor(high / step)).map((each) => each * step)
+  return { toY, accuracyTicks }
+}
+
+/** Builds a logarithmic scale, or a linear one if a setting cost nothing. */
+export function toCostScale(costs: readonly number[], { left, right }: Box, ticksMax: number): CostScale {
+  const [least, most] = [Math.min(...costs), Math.max(...costs)]
+  const width = right - left
+  if (!(least > 0)) {
+    const top = most > 0 ? most * 1.15 : 1
+    const toX = (amount: number) => round(left + (amount / top) * width)
+    return { toX, ticks: [0, top / 2, top], isLog: false }
+  }
+  const [low, high] = [Math.log10(least / 1.45), Math.log10(most * 1.45)]
+  const toX = (amount: number) => round(left + ((Math.log10(amount) - low) / (high - low)) * width)
+  const all = range(Math.floor(low), Math.ceil(high)).flatMap((power) => [1, 2, 5].map((digit) => digit * 10 ** power))
+  const inside = all.filter((amount) => Math.log10(amount) >= low && Math.log10(amount) <= high)
+  const decades = inside.filter((amount) => Number.isInteger(round(Math.log10(amount) * 1e6) / 1e6))
+  return {
+    toX,
+    ticks: inside.length <= ticksMax || decades.length < 2 ? thin(inside, ticksMax) : thin(decades, ticksMax),
+    isLog: true,
+  }
+}
+
+const range = (from: number, to: number): number[] =>
+  Array.from({ length: Math.max(0, to - from + 1) }, (_, each) => from + each)
+const thin = (ticks: number[], max: number): number[] =>
+  ticks.filter((_, index) => index % Math.ceil(ticks.length / max) === 0)
+export const round = (value: number): number => Math.round(value * 10) / 10
