@@ -59,3 +59,12 @@ test('the canonical text of a result is stable', () => {
   const found = results()
   expect(computeFingerprint(found, TASKS)).toBe(computeFingerprint(found, TASKS))
 })
+
+test('the digest of a configuration is part of the fingerprint, and without one nothing changes', () => {
+  const [first, ...others] = results() as [SettingResult, ...SettingResult[]]
+  const fingerprint = (configuration: SettingResult['configuration']) =>
+    computeFingerprint([{ ...first, configuration }, ...others], TASKS)
+  expect(fingerprint(undefined)).toBe(computeFingerprint(results(), TASKS))
+  const digests = ['sha256:1', 'sha256:2'].map((digest) => fingerprint({ name: 'rules', version: 1, digest }))
+  expect(new Set([...digests, fingerprint(undefined)]).size).toBe(3)
+})

@@ -65,8 +65,10 @@ const describeFrontier = (frontier: readonly ReleaseSetting[]): string =>
     .join('. ')
 
 function toRow(setting: ReleaseSetting, index: number): string {
-  const { model, harness, reasoningLevel, accuracy, costPerTaskUsd } = setting
-  const label = markCustom(truncate(`${model.label} · ${harness} · ${reasoningLevel}`, LABEL_MAX), setting)
+  const { model, harness, reasoningLevel, configuration, accuracy, costPerTaskUsd } = setting
+  const parts = [model.label, harness, reasoningLevel]
+  if (configuration) parts.push(`${configuration.name}@${configuration.version}`)
+  const label = markCustom(truncate(parts.join(' · '), LABEL_MAX), setting)
   return `${index + 1}  ${label}: ${formatPercent(accuracy)}, ${formatUsd(costPerTaskUsd)}`
 }
 
