@@ -1,15 +1,15 @@
 import { findModel } from '../../../catalog/models.ts'
-import { type CallPrices, costMicros } from '../../../gateway/price.ts'
+import type { Prices } from '../../../catalog/prices.ts'
+import { costMicros } from '../../../gateway/price.ts'
 import { NO_USAGE } from '../../../gateway/wire-protocol.ts'
 import { type Db, lock, transact } from '../../../platform/db/db.ts'
+import { estimateTrial } from '../../trial-prior.ts'
 import { startTrial, type TrialFacts } from '../sql.ts'
 import { type AdmissionFacts, decideAdmission, explainPause, type SettingForecast } from './admission.ts'
 import { listForecastRows, listUsage, readLiveSpend } from './sql.ts'
 
 export type TrialAdmission = { kind: 'start' } | { kind: 'wait'; waiting: number } | { kind: 'pause'; message: string }
 
-/** Assumed tokens of a trial without past usage. */
-const USUAL_TRIAL = { ...NO_USAGE, input: 100_000, output: 10_000 }
 /** Tokens of the shortest useful call. */
 const SHORT_CALL = { ...NO_USAGE, input: 1000, output: 256 }
 
@@ -54,11 +54,14 @@ async function readAdmission(tx: Db, trial: TrialFacts): Promise<{ facts: Admiss
   return { facts, waiting: rows.reduce((sum, { queued }) => sum + queued, 0) }
 }
 
-type Priced = { provider: string; catalogId: string }
+type Priced = { provider: string; catalogId: string; reasoningLevel: string }
 
-const guessCost = async ({ provider, catalogId }: Priced, prices: (catalogId: string) => Promise<CallPrices | null>) =>
-  provider === 'none' ? 0 : priceUsage(await prices(catalogId), USUAL_TRIAL)
+/** Assumes the usage that quotes assume for a task of medium difficulty. */
+async function guessCost(row: Priced, readPrices: (catalogId: string) => Promise<Prices | null>): Promise<number> {
+  const prices = row.provider === 'none' ? null : await readPrices(row.catalogId)
+  return prices ? estimateTrial(prices, row.reasoningLevel, { easy: 0, medium: 1, hard: 0 }).micros : 0
+}
 
 /** Prices usage. Models without a price count as 0: under a budget, the gateway refuses their calls. */
-const priceUsage = (prices: CallPrices | null, usage: typeof USUAL_TRIAL): number =>
+const priceUsage = (prices: Prices | null, usage: typeof SHORT_CALL): number =>
   (prices && costMicros(usage, prices)) ?? 0

@@ -5,6 +5,7 @@ type ForecastRow = {
   id: string
   catalogId: string
   provider: string
+  reasoningLevel: string
   queued: number
   running: number
   metered: number
@@ -14,12 +15,13 @@ type ForecastRow = {
 /** Lists progress and spend of a comparison's settings, in their order. */
 export async function listForecastRows(db: Db, comparison: number): Promise<ForecastRow[]> {
   const { rows } = await sql<ForecastRow>`
-    select setting.id, catalog_id as "catalogId", provider, sum(queued)::int as queued, sum(running)::int as running,
-      sum(metered)::int as metered, sum(spent_micros)::bigint as "spentMicros"
+    select setting.id, catalog_id as "catalogId", provider, reasoning_level as "reasoningLevel",
+      sum(queued)::int as queued, sum(running)::int as running, sum(metered)::int as metered,
+      sum(spent_micros)::bigint as "spentMicros"
     from comparison_settings as setting
     join trial_counts on trial_counts.comparison = setting.comparison and trial_counts.setting = setting.position
     where setting.comparison = ${comparison}
-    group by setting.position, setting.id, catalog_id, provider order by setting.position`.execute(db)
+    group by setting.position, setting.id, catalog_id, provider, reasoning_level order by setting.position`.execute(db)
   return rows
 }
 
