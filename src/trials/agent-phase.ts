@@ -17,7 +17,7 @@ import { homeUploads, planHarnessRun } from './harness-setup.ts'
 import { mainHooks, runHooksAfterwards, runHooksInside } from './hooks.ts'
 import { AGENT_OUTPUT_BYTES, agentSeconds } from './limits.ts'
 import { type NetworkRecord, type PhaseNetwork, withoutNetwork } from './network.ts'
-import { inspectPlaces, placeUpload } from './place-files.ts'
+import { inspectPlaces, type PlacedFiles, placeUpload, replaceOriginals } from './place-files.ts'
 import type { HookRecord } from './record.ts'
 import {
   EnvironmentNotReady,
@@ -149,7 +149,7 @@ async function planAgent(
   const env = run?.files ? { HOME, ...harnessEnv } : harnessEnv
   const limits = { seconds: agentSeconds(step.agent.timeoutSec), outputBytes: AGENT_OUTPUT_BYTES }
   const user = step.agent.user ?? environment.user
-  const placed = context.placedFiles()
+  const placed = await placeForStep(context, step, toOwnership(user))
   return {
     run,
     sandbox: {
@@ -166,6 +166,19 @@ async function planAgent(
     },
     command: { command: run?.command ?? ['true'], user, env, ...limits, input: run?.input ?? '' },
   }
+}
+
+/** Returns the files of the configuration for a step, which may bring its own versions of the files that they replace. */
+async function placeForStep(
+  context: StepContext,
+  step: TaskStep,
+  ownership: FileOwnership,
+): Promise<PlacedFiles | undefined> {
+  const placed = context.placedFiles()
+  if (!placed || step.workdir === null) return placed
+  const own = await replaceOriginals(placed, join(context.request.folder, step.workdir), ownership)
+  context.placeFiles(own)
+  return own
 }
 
 function listStepUploads(

@@ -146,6 +146,52 @@ inSandboxes(({ runner, sandbox, isFull }) => {
     120_000,
   )
 
+  test.runIf(isFull)(
+    'every step has the files, and hooks, later steps and a running environment leave none behind',
+    async () => {
+      const hook = `[[verifier.collect]]\ncommand = "cp -r /app /logs/artifacts/app"\ntimeout_sec = 10\n`
+      const check = `#!/bin/bash
+found=$(grep -rl ${SECRET} /app /logs/artifacts 2>/dev/null)
+[ -z "$found" ] && cmp /app/README.md /tests/expected.txt && echo 1 > /logs/verifier/reward.txt || echo 0 > /logs/verifier/reward.txt
+`
+      const steps = (more: string) =>
+        writeTask(join(runner.folder, `steps-${more === '' ? 'alone' : 'inside'}`), {
+          ...TASK,
+          'task.toml': taskToml(
+            { environment: more, end: `${hook}[[steps]]\nname = "one"\n[[steps]]\nname = "two"` },
+            null,
+          ),
+          'tests/test.sh': check,
+          'steps/one/instruction.md': 'First.',
+          'steps/one/solution/solve.sh': '#!/bin/bash\ntrue\n',
+          'steps/one/workdir/README.md': 'of step one\n',
+          'steps/one/tests/expected.txt': 'of step one\n',
+          'steps/two/workdir/README.md': 'of step two\n',
+          'steps/two/tests/expected.txt': 'of step two\n',
+          'steps/two/instruction.md': 'Second.',
+          'steps/two/solution/solve.sh': '#!/bin/bash\ntrue\n',
+        })
+      const work = `${SOLVE}\necho more >> AGENTS.md; [ -e hello.txt ] || exit 1`
+      for (const environment of ['', '[environment.healthcheck]\ncommand = "true"'])
+        for (const mode of ['workspace', 'snapshot', 'shared-cold'] as const) {
+          const options = { isProven: true, savesPatch: true, configuration: configure() }
+          const record = await runner.run(steps(environment), shellCommand(work), mode, options)
+          const seen = record.steps.map(({ agent, reward }) => [agent?.code, reward])
+          expect({ environment, mode, seen, error: record.error }).toEqual({
+            environment,
+            mode,
+            seen: [
+              [0, 1],
+              [0, 1],
+            ],
+            error: null,
+          })
+          expect(readFileSync(join(runner.folder, 'changes.patch'), 'utf8')).not.toContain(SECRET)
+        }
+    },
+    300_000,
+  )
+
   test.runIf(isFull)('the instruction is surrounded by the texts of the configuration', async () => {
     const task = writeTask(join(runner.folder, 'texts'))
     const configuration = configure({ files: [], instructionPrefix: 'Before.', instructionSuffix: 'After.' })

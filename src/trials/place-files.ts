@@ -1,4 +1,5 @@
-import { posix } from 'node:path'
+import { lstat, readFile } from 'node:fs/promises'
+import { join, posix } from 'node:path'
 import { Readable } from 'node:stream'
 import { readTarEntries, type TarEntry } from '../harbor/tar-reader.ts'
 import { HarnessUnfit } from '../harnesses/harness-unfit.ts'
@@ -98,6 +99,24 @@ async function readOriginal(from: StoppedSandbox, workdir: string, path: string)
   const link = await findInTar(folder?.tar, name, path)
   if (link) return [link]
   throw toUnfit(path, 'the task has something there that could not be restored')
+}
+
+/** Returns the places for a step whose own folder has files at some of them: these are what the configuration replaces. */
+export async function replaceOriginals(
+  placed: PlacedFiles,
+  folder: string,
+  { uid }: FileOwnership,
+): Promise<PlacedFiles> {
+  const originals = new Map(placed.originals.map((original) => [original.path, original]))
+  for (const [index, { path }] of placed.files.entries()) {
+    const stats = await lstat(join(folder, path)).catch(() => undefined)
+    const target = placed.paths[index]
+    if (!stats?.isFile() || target === undefined) continue
+    const content = await readFile(join(folder, path))
+    const nature = { mode: stats.mode & 0o777, uid, gid: uid, mtime: undefined, linkTarget: '' }
+    originals.set(target, { path: target, type: 'File', content, ...nature })
+  }
+  return { ...placed, originals: [...originals.values()] }
 }
 
 /** Finds a regular file or a link in an archive, and reads the archive to its end. */

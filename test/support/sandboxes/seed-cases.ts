@@ -20,6 +20,20 @@ export const seedCases: ConformanceCase[] = [
     },
   },
   {
+    name: 'a workspace seed leaves out the paths that it is to be without, and nothing behind links',
+    run: async (bench) => {
+      const { sandbox } = await bench.run(
+        'mkdir -p /app/a /app/gone /mine/b; echo x > /app/a/gone; echo y > /app/kept; echo w > /app/gone/in; echo z > /mine/b/kept; ln -s a /app/link; echo v > /app/a/kept',
+      )
+      const without = ['/app/a/gone', '/app/gone', '/app/link/kept', '/app/missing/file']
+      for (const image of [bench.subject.image, bench.subject.otherImage]) {
+        const baseFilesystem = { kind: 'workspace' as const, from: sandbox.stopped, paths: ['/app', '/mine'], without }
+        const { output } = await bench.run('find /app /mine -type f | sort; ls -d /app/gone', { baseFilesystem, image })
+        expect(output.replace(/^ls: .*\n/m, ''), image.digest).toBe('/app/a/kept\n/app/kept\n/mine/b/kept\n')
+      }
+    },
+  },
+  {
     name: 'a workspace seed shows what was deleted as deleted',
     run: async (bench) => {
       const { sandbox } = await bench.run(
