@@ -74,12 +74,12 @@ const ZOD = 'node_modules/zod/'
 const EVENT_PARSER = 'node_modules/eventsource-parser/'
 
 // The only commands that import server code: they start or repair it without a running server.
-const STARTERS = '^cli/(serve|migrate|doctor|operate[^/]*)\\.ts$'
+const STARTERS = '^cli/(serve|temporary-service|migrate|doctor|operate[^/]*)\\.ts$'
 // Commands that run the trial engine without a server.
-const ENGINE = '^cli/(trial|calibrate|check|harnesses|models-catalog|scan|batches-canaries)\\.ts$'
+const ENGINE = '^cli/(trial|run-tasks|calibrate|check|harnesses|models-catalog|scan|batches-canaries)\\.ts$'
 const CLIENT = [
   '/schema\\.ts$',
-  '^src/platform/(http/(client|endpoint)|terminal-text|unknown-name)\\.ts$',
+  '^src/platform/(http/(client|endpoint)|terminal-text|unknown-name|outage)\\.ts$',
   '^src/harnesses/model-access\\.ts$',
   // Pure formatting of names and numbers, as in the published pictures.
   '^src/results/text\\.ts$',

@@ -16,6 +16,7 @@ import { addOperateCommands } from './operate.ts'
 import { addOrgsCommands } from './orgs.ts'
 import { addReleasesCommands } from './releases.ts'
 import { addReposCommands } from './repos.ts'
+import { addRunCommand } from './run.ts'
 import { addScanCommand } from './scan.ts'
 import { addServeCommands } from './serve.ts'
 import { addSetupCommand } from './setup.ts'
@@ -26,6 +27,8 @@ import { addWebhooksCommands } from './webhooks.ts'
 
 /** Declares all commands, in the order of the help text. */
 export function addAllCommands(assay: Command, shell: Shell): void {
+  assay.commandsGroup('Start here:')
+  addRunCommand(assay, shell)
   assay.commandsGroup('Run the service:')
   addDemoCommand(assay, shell)
   addServeCommands(assay, shell)

@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { BatchRun } from '../src/batches/schema.ts'
 import { call, type ReceivedEvent, streamEvents } from '../src/platform/http/client.ts'
 import { type BatchParams, contract, openBatch, parseNumber } from './batch.ts'
-import { Failed } from './failure.ts'
+import { Failed, InfrastructureFailed } from './failure.ts'
 import { withExample } from './help.ts'
 import { liveLines } from './live-lines.ts'
 import { bar } from './progress.ts'
@@ -101,7 +101,8 @@ export async function followBatch(shell: Shell, service: Service, params: BatchP
   for (const warning of last.warnings) note(shell, warning)
   if (last.state === 'completed') return note(shell, `To review the tasks: assay batches review ${named}`)
   note(shell, `The batch is ${last.state}.${last.error ? ` ${last.error.message}` : ''}`)
-  throw new Failed()
+  if (last.state === 'canceled') throw new Failed()
+  throw new InfrastructureFailed('The batch did not complete.', { isReported: true })
 }
 
 const RECONNECT_MS = 1000

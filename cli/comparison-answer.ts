@@ -1,7 +1,8 @@
 import type { Comparison, Quote } from '../src/comparisons/shapes/schema.ts'
 import type { ComparisonDiff, ComparisonPair } from '../src/comparisons/statistics/schema.ts'
 import { call } from '../src/platform/http/client.ts'
-import type { ScopedComparison } from './comparison-trials.ts'
+import { formatJunit, formatMarkdown, type ReportFormat } from './comparison-reports.ts'
+import { listTrials, type ScopedComparison } from './comparison-trials.ts'
 import type { Service } from './service.ts'
 import { print, printJson, type Shell } from './shell.ts'
 import { printTable } from './table.ts'
@@ -18,8 +19,10 @@ export async function printResults(
   service: Service,
   scoped: ScopedComparison,
   comparison: Comparison,
-  quote?: Quote,
+  { quote, format = 'table' }: { quote?: Quote | undefined; format?: ReportFormat | undefined } = {},
 ): Promise<void> {
+  if (format === 'markdown') return print(shell, ...formatMarkdown(comparison))
+  if (format === 'junit') return print(shell, ...formatJunit(comparison, await listTrials(service, scoped, {})))
   const pairs = await listAnsweredPairs(service, scoped, comparison)
   if (service.json) return printJson(shell, { ...comparison, pairs, quote })
   printSettings(shell, comparison)

@@ -63,7 +63,7 @@ function requireState(text: string): ListedTrialState {
 
 type TrialQuery = { state?: ListedTrialState | undefined; setting?: string | undefined }
 
-async function listTrials(
+export async function listTrials(
   service: Service,
   { scope, id }: ScopedComparison,
   filter: TrialQuery,

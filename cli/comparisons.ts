@@ -5,11 +5,12 @@ import type { Comparison, Quote } from '../src/comparisons/shapes/schema.ts'
 import { call } from '../src/platform/http/client.ts'
 import { type PairFlags, printDiff, printPairs, printResults } from './comparison-answer.ts'
 import { confirmQuote, formatQuote } from './comparison-quote.ts'
-import { type CompareRequest, openScope, type ScopeFlags } from './comparison-scope.ts'
+import { REPORT_FORMATS } from './comparison-reports.ts'
+import { type CompareRequest, openScope, type ScopeClient, type ScopeFlags } from './comparison-scope.ts'
 import { printErrors, printTrials, type ScopedComparison, type TrialFlags } from './comparison-trials.ts'
 import { resolveConfigurations } from './configuration-source.ts'
 import { YES, type YesFlag } from './confirm.ts'
-import { Failed, WrongUse } from './failure.ts'
+import { Failed, InfrastructureFailed, WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { warnOfKnownTasks } from './knowledge-cutoff.ts'
 import { openService, requireId, type Service } from './service.ts'
@@ -17,10 +18,13 @@ import { note, print, printJson, type Shell } from './shell.ts'
 import { moment, printTable } from './table.ts'
 import { detachOnSignal, printSettings, watchComparison } from './watch-comparison.ts'
 
-type ComparisonVerbFlags = ScopeFlags & TrialFlags & PairFlags & { budget?: string }
+type ComparisonVerbFlags = ScopeFlags & TrialFlags & PairFlags & ResultFlags & { budget?: string }
+/** Options of commands that end with results. */
+type ResultFlags = { failUnder?: string; format?: string }
 
-type CompareFlags = ScopeFlags &
-  YesFlag & {
+export type CompareFlags = ScopeFlags &
+  YesFlag &
+  ResultFlags & {
     model: string[]
     harness?: string
     configuration: string[]
@@ -72,6 +76,8 @@ function addCompare(assay: Command, shell: Shell): void {
       .option('--id <uuid>', 'Id of the comparison; a repeated request with the same id has no effect')
       .option('--detach', 'Print the id and do not watch')
       .option('--quote', 'Print the quote and start nothing')
+      .option(...FAIL_UNDER)
+      .option(...FORMAT)
       .option(...YES)
       .action((name: string | undefined, flags: CompareFlags, command: Command) =>
         compare(shell, command, name, flags),
@@ -118,6 +124,8 @@ function addComparisons(assay: Command, shell: Shell): void {
 const STATE = ['--state <state>', 'only those that are passed, failed, errored, …'] as const
 const SETTING = ['--setting <id>', 'only those of this setting, as `show` names it'] as const
 const BASELINE = ['--baseline <id>', 'Setting to compare the others with (default: all pairs)'] as const
+const FAIL_UNDER = ['--fail-under <percent>', 'Exit with 1 if a setting has a lower accuracy'] as const
+const FORMAT = ['--format <format>', 'Print results as table, markdown or junit'] as const
 const BUDGET = ['--budget <usd>', 'a new one: at this much nothing new starts'] as const
 
 type ComparisonVerb = {
@@ -130,8 +138,8 @@ type ComparisonVerb = {
 }
 
 const VERBS: ComparisonVerb[] = [
-  { verb: 'watch', about: 'Watch a comparison; Ctrl-C leaves it running', run: watch },
-  { verb: 'show', about: 'Show the status of a comparison', run: show },
+  { verb: 'watch', about: 'Watch a comparison; Ctrl-C leaves it running', run: watch, options: [FAIL_UNDER, FORMAT] },
+  { verb: 'show', about: 'Show the status of a comparison', run: show, options: [FAIL_UNDER, FORMAT] },
   { verb: 'trials', about: 'List the trials of a comparison, with errors', run: trials, options: [STATE, SETTING] },
   {
     verb: 'pairs',
@@ -155,7 +163,17 @@ const collect = (value: string, before: string[]): string[] => [...before, value
 
 async function compare(shell: Shell, command: Command, name: string | undefined, flags: CompareFlags): Promise<void> {
   const scope = await openScope(flags, name)
-  const service = await openService(shell, command)
+  parseResultFlags(flags) // wrong flags are reported before anything starts
+  await startComparison(shell, await openService(shell, command), scope, flags)
+}
+
+/** Quotes and creates a comparison, then watches it until it ends. */
+export async function startComparison(
+  shell: Shell,
+  service: Service,
+  scope: ScopeClient,
+  flags: CompareFlags,
+): Promise<void> {
   const params = { org: service.org, ...scope.params }
   const { body: catalog } = await call(service, scope.endpoints.catalog, { params })
   const request = wishOf(catalog, flags, await resolveConfigurations(shell, service, flags.configuration))
@@ -168,7 +186,7 @@ async function compare(shell: Shell, command: Command, name: string | undefined,
   const comparison = await prepared.create()
   if (flags.detach) return service.json ? printJson(shell, { ...comparison, quote }) : print(shell, comparison.id)
   note(shell, `Comparison ${comparison.id}. Ctrl-C leaves it running.`)
-  await follow(shell, service, { scope, id: comparison.id, quote }, left)
+  await follow(shell, service, { scope, id: comparison.id, quote }, { left, flags })
 }
 
 function wishOf(
@@ -239,20 +257,38 @@ async function follow(
   shell: Shell,
   service: Service,
   { scope, id, quote }: ScopedComparison & { quote?: Quote },
-  left: AbortSignal,
+  { left, flags }: { left: AbortSignal; flags: ResultFlags },
 ): Promise<void> {
+  const { format, failUnder } = parseResultFlags(flags)
   const { endpoints, params, argument } = scope
   const last = await watchComparison(shell, service, { endpoints, params: { ...params, comparisonId: id } }, left)
   const again = `assay comparisons watch ${argument} ${id}`
   if (last === undefined) return note(shell, `Still running in the background. To watch again: ${again}`)
-  await printResults(shell, service, { scope, id }, last, quote)
+  await printResults(shell, service, { scope, id }, last, { quote, format })
   await printErrors(shell, service, { scope, id }, last)
-  if (last.state === 'completed' && isWorthSomething(last)) return
+  if (last.state === 'completed' && isWorthSomething(last)) return requireAccuracy(shell, last, failUnder)
   if (last.state !== 'completed')
     note(
       shell,
       `The comparison is ${last.state}${reasonOf(last)} To resume: assay comparisons resume ${argument} ${id}`,
     )
+  if (last.state === 'canceled') throw new Failed()
+  throw new InfrastructureFailed('The comparison has no complete result.', { isReported: true })
+}
+
+function parseResultFlags({ failUnder, format = 'table' }: ResultFlags) {
+  const known = REPORT_FORMATS.find((each) => each === format)
+  if (!known) throw new WrongUse(`--format must be one of: ${REPORT_FORMATS.join(', ')}.`)
+  return { format: known, failUnder: optionalNumberOf(failUnder, '--fail-under') }
+}
+
+/** Fails if a setting has a lower accuracy than expected, or none. */
+function requireAccuracy(shell: Shell, { settings }: Comparison, percent: number | undefined): void {
+  if (percent === undefined) return
+  const below = settings.filter(({ accuracy }) => accuracy === null || accuracy < percent)
+  if (below.length === 0) return
+  for (const { id, accuracy } of below)
+    note(shell, `${id} has an accuracy of ${accuracy?.toFixed(1) ?? 'none'}, below --fail-under ${percent}.`)
   throw new Failed()
 }
 
@@ -275,17 +311,19 @@ async function place(shell: Shell, command: Command, names: string[], flags: Sco
   return { service, scope, params: { org: service.org, ...scope.params, comparisonId } }
 }
 
-async function watch(shell: Shell, command: Command, names: string[], flags: ScopeFlags): Promise<void> {
+async function watch(shell: Shell, command: Command, names: string[], flags: ComparisonVerbFlags): Promise<void> {
   const { service, scope, params } = await place(shell, command, names, flags)
-  await follow(shell, service, { scope, id: params.comparisonId }, detachOnSignal())
+  await follow(shell, service, { scope, id: params.comparisonId }, { left: detachOnSignal(), flags })
 }
 
-async function show(shell: Shell, command: Command, names: string[], flags: ScopeFlags): Promise<void> {
+async function show(shell: Shell, command: Command, names: string[], flags: ComparisonVerbFlags): Promise<void> {
+  const { format, failUnder } = parseResultFlags(flags)
   const { service, scope, params } = await place(shell, command, names, flags)
   const { body } = await call(service, scope.endpoints.read, { params })
   note(shell, `The comparison is ${body.state}${reasonOf(body)}`)
-  await printResults(shell, service, { scope, id: body.id }, body)
+  await printResults(shell, service, { scope, id: body.id }, body, { format })
   await printErrors(shell, service, { scope, id: body.id }, body)
+  requireAccuracy(shell, body, failUnder)
 }
 
 async function trials(shell: Shell, command: Command, names: string[], flags: ComparisonVerbFlags): Promise<void> {

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
+import { Outage } from '../src/platform/outage.ts'
 import { UnknownName } from '../src/platform/unknown-name.ts'
-import { Canceled, WrongUse } from './failure.ts'
+import { Canceled, InfrastructureFailed, WrongUse } from './failure.ts'
 import type { Flags, readSettings } from './operate-config.ts'
 import { note, type Shell } from './shell.ts'
 
@@ -57,5 +58,6 @@ export const throwReported =
   (signal?: AbortSignal) =>
   (error: unknown): never => {
     if (signal?.aborted) throw new Canceled()
+    if (error instanceof Outage) throw new InfrastructureFailed(error.message)
     throw error instanceof UnknownName ? new WrongUse(error.message) : error
   }

@@ -1,5 +1,6 @@
 import { type Command, CommanderError } from 'commander'
-import { ProblemReceived } from '../src/platform/http/client.ts'
+import { ProblemReceived, ServiceUnreachable } from '../src/platform/http/client.ts'
+import { escapeJson } from '../src/platform/terminal-text.ts'
 import { wordFor } from './flag-words.ts'
 import { note, type Shell, styled } from './shell.ts'
 
@@ -8,9 +9,21 @@ export class WrongUse extends Error {
   override name = 'WrongUse'
 }
 
-/** The command failed and has already printed why. */
+/** The command failed and has already printed why: an expectation was not met, or a check found a problem. */
 export class Failed extends Error {
   override name = 'Failed'
+}
+
+/** There is no result, because a sandbox, a model provider or the service failed. A repetition may succeed. */
+export class InfrastructureFailed extends Error {
+  override name = 'InfrastructureFailed'
+  /** The command has already printed why. */
+  readonly isReported: boolean
+
+  constructor(message: string, { isReported = false }: { isReported?: boolean } = {}) {
+    super(message)
+    this.isReported = isReported
+  }
 }
 
 /** The user canceled a prompt or the command. */
@@ -20,23 +33,55 @@ export class Canceled extends Error {
 
 const FAILED = 1
 const WRONG_USE = 2
+const INFRASTRUCTURE = 3
 const INTERRUPTED = 130
 
-export const EXIT_CODES = `Exit codes: 0 done, ${FAILED} failed, ${WRONG_USE} wrong use, ${INTERRUPTED} canceled at a question.`
+export const EXIT_CODES = `Exit codes: 0 done, ${FAILED} failed or an expectation was not met, ${WRONG_USE} wrong use, ${INFRASTRUCTURE} the infrastructure failed, ${INTERRUPTED} canceled.`
+
+/** `isJson`: errors are printed as JSON too. */
+type ReportOptions = { command?: Command | undefined; isJson?: boolean }
 
 /** Prints an error and returns the exit code. */
-export function report(error: unknown, shell: Shell, command?: Command): number {
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : WRONG_USE // it has said what is wrong
-  if (error instanceof Canceled) return INTERRUPTED
-  if (error instanceof Failed) return FAILED
+export function report(error: unknown, shell: Shell, { command, isJson = false }: ReportOptions = {}): number {
+  const code = exitCodeOf(error)
+  if (isPrinted(error, isJson)) return code
+  if (isJson) printErrorJson(shell, error, code)
+  else printError(shell, error, command)
+  return code
+}
 
+function exitCodeOf(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : WRONG_USE
+  if (error instanceof Canceled) return INTERRUPTED
+  if (error instanceof WrongUse) return WRONG_USE
+  const isUnreachable = error instanceof ServiceUnreachable || error instanceof SyntaxError
+  if (error instanceof InfrastructureFailed || isUnreachable) return INFRASTRUCTURE
+  return error instanceof ProblemReceived && error.problem.status >= 500 ? INFRASTRUCTURE : FAILED
+}
+
+function isPrinted(error: unknown, isJson: boolean): boolean {
+  if (error instanceof CommanderError) return !isJson || error.exitCode === 0 // commander prints its own errors
+  if (error instanceof InfrastructureFailed) return error.isReported
+  return error instanceof Canceled || error instanceof Failed
+}
+
+function printError(shell: Shell, error: unknown, command: Command | undefined): void {
   const lines = error instanceof ProblemReceived ? problemLines(error, command) : sentence(error).split('\n')
   // Further lines are indented: a message may quote untrusted text, which must not look like our own output.
   const [first = '', ...others] = lines.map((line, at) => (at === 0 || line.startsWith('  ') ? line : `  ${line}`))
   note(shell, `${styled(shell.errors, 'red', 'error:')} ${first}`, ...others)
   if (shell.env.ASSAY_LOG === 'debug' && error instanceof Error && error.stack) note(shell, ...error.stack.split('\n'))
-  return error instanceof WrongUse ? WRONG_USE : FAILED
 }
+
+/** Prints one line of JSON among the notes, so that the output contains results only. */
+function printErrorJson(shell: Shell, error: unknown, exitCode: number): void {
+  const message = sentence(error).replace(/^error: /, '')
+  const problem = error instanceof ProblemReceived ? error.problem : undefined
+  const code = problem?.code ?? CODE_NAMES[exitCode] ?? 'failed'
+  shell.errors.write(`${escapeJson(JSON.stringify({ error: { code, message, exitCode, problem } }))}\n`)
+}
+
+const CODE_NAMES: Record<number, string> = { [WRONG_USE]: 'wrong_use', [INFRASTRUCTURE]: 'infrastructure' }
 
 const NOT_ASSAY = 'Another program than Assay answered. Does ASSAY_URL or --url name the service?'
 

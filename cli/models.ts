@@ -155,7 +155,11 @@ function readKey({ env }: Shell, { keyEnv, baseUrl }: AddModelFlags): string | u
 }
 
 /** Stores the key unless the model has a credential already. Returns a note for the user. */
-async function storeKey(service: Service, { catalogId }: CustomModel, apiKey: string | undefined) {
+export async function storeKey(
+  service: Service,
+  { catalogId }: Pick<CustomModel, 'catalogId'>,
+  apiKey: string | undefined,
+): Promise<string | undefined> {
   const byHand = `Its key: assay credentials add model ${catalogId} --name key`
   if (apiKey === undefined) return byHand
   const { createCredential, listCredentials } = await import('../src/credentials/schema.ts')

@@ -31,7 +31,9 @@ test('the help lists every command and the exit codes', async () => {
   const { code, out, err } = await assay(['--help'])
   expect({ code, err }).toEqual({ code: 0, err: '' })
   expect(out).toContain(about.description.slice(0, 40))
-  expect(out).toContain('Exit codes: 0 done, 1 failed, 2 wrong use')
+  expect(out).toContain(
+    'Exit codes: 0 done, 1 failed or an expectation was not met, 2 wrong use, 3 the infrastructure failed',
+  )
   for (const name of new Set(COMMANDS.map((command) => command.split(' ')[0]))) expect(out).toMatch(`\n  ${name} `)
 })
 
@@ -91,7 +93,7 @@ test.each([['orgs', 'show'], ['keys', 'list'], ['credentials', 'list'], ['audit'
   async (...args) => {
     const url = 'http://127.0.0.1:1'
     const { code, out, err } = await assay(args, { env: { ASSAY_KEY: newKey(), ASSAY_URL: url } })
-    expect({ code, out }).toEqual({ code: 1, out: '' })
+    expect({ code, out }).toEqual({ code: 3, out: '' })
     expect(err).toBe(`error: No response from ${url}. Is the service running there?\n`)
   },
 )
@@ -99,8 +101,28 @@ test.each([['orgs', 'show'], ['keys', 'list'], ['credentials', 'list'], ['audit'
 test.each([200, 502])('another program at the address that answers %s is recognised', async (status) => {
   await using server = await localServer((_, response) => response.writeHead(status).end('<html>'))
   const ran = await assay(['keys', 'list', '--url', server.url], { env: { ASSAY_KEY: newKey() } })
-  expect(ran.code).toBe(1)
+  expect(ran.code).toBe(3)
   expect(ran.err).toMatch(/^error: .*(responded with 502, but not like Assay|Another program than Assay answered).*\n$/)
+})
+
+test('with --json errors are JSON too, with the exit code and the problem', async () => {
+  const wrong = await assay(['keys', 'list', '--json', '--nonsense'])
+  expect({ code: wrong.code, out: wrong.out }).toEqual({ code: 2, out: '' })
+  expect(JSON.parse(wrong.err)).toMatchObject({
+    error: { code: 'wrong_use', exitCode: 2, message: expect.stringContaining('--nonsense') },
+  })
+  const dead = await assay(['keys', 'list', '--json'], {
+    env: { ASSAY_KEY: newKey(), ASSAY_URL: 'http://127.0.0.1:1' },
+  })
+  expect(JSON.parse(dead.err)).toMatchObject({ error: { code: 'infrastructure', exitCode: 3 } })
+  const problem = { code: 'not_found', status: 404, title: 'Not found', detail: 'No\u001b[2J.', requestId: 'r' }
+  await using server = await localServer((_, response) =>
+    response.writeHead(404, { 'content-type': 'application/problem+json' }).end(JSON.stringify(problem)),
+  )
+  const refused = await assay(['keys', 'list', '--json', '--url', server.url], { env: { ASSAY_KEY: newKey() } })
+  expect(refused.code).toBe(1)
+  expect(refused.err).not.toContain('\u001b')
+  expect(JSON.parse(refused.err)).toMatchObject({ error: { code: 'not_found', exitCode: 1, problem } })
 })
 
 test('prints colours only on terminals or on request', async () => {

@@ -10,13 +10,13 @@ export async function run(args: string[], shell: Shell): Promise<number> {
   let called: Command | undefined
   try {
     const addCommands = await loadCommands(args)
-    const assay = buildProgram(shell, addCommands).hook('preAction', (_, command) => {
+    const assay = buildProgram(shell, addCommands, args.includes('--json')).hook('preAction', (_, command) => {
       called = command
     })
     await assay.parseAsync(args, { from: 'user' })
     return 0
   } catch (error) {
-    return report(error, shell, called)
+    return report(error, shell, { command: called, isJson: args.includes('--json') })
   }
 }
 
@@ -39,7 +39,7 @@ async function loadCommands([first = '']: string[]): Promise<AddCommands> {
 }
 
 /** Declares the options of all commands, and the commands. The code of commands is loaded when they are called. */
-function buildProgram(shell: Shell, addCommands: AddCommands): Command {
+function buildProgram(shell: Shell, addCommands: AddCommands, isJson: boolean): Command {
   const assay = withGlobals(new Command('assay'), '--url', '--org', '--json')
     .description(about.description)
     .version(about.version, '-V, --version', 'print the version')
@@ -52,7 +52,9 @@ function buildProgram(shell: Shell, addCommands: AddCommands): Command {
     .configureOutput({
       writeOut: (text) => shell.output.write(text),
       writeErr: (text) => shell.errors.write(text),
-      outputError: (text, write) => write(text.replace(/^error:/, styled(shell.errors, 'red', 'error:'))),
+      // With --json the error is reported as JSON at the end.
+      outputError: (text, write) =>
+        isJson ? undefined : write(text.replace(/^error:/, styled(shell.errors, 'red', 'error:'))),
     })
     .exitOverride()
 

@@ -119,7 +119,7 @@ test('prints the last lines of a failing build, or all with --verbose', async ()
     'environment/Dockerfile': dockerfile,
   })
   const quiet = await assay(['trial', task, '--data', data, '--verify-mode', 'workspace'])
-  expect(quiet).toMatchObject({ code: 1, err: expect.stringMatching(/error: [\s\S]*last-words/) })
+  expect(quiet).toMatchObject({ code: 3, err: expect.stringMatching(/error: [\s\S]*last-words/) })
   const loud = await assay(['trial', task, '--data', data, '--verify-mode', 'workspace', '--verbose'])
   expect(loud.err).toMatch(/first-words[\s\S]*error: /)
 })

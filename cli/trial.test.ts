@@ -32,7 +32,7 @@ test('the author’s solution is tried, and the strictest mode found, without se
   expect(ran.code, ran.err).toBe(0)
   expect(ran.out).toMatch(/^result +passed \(verified\)$/m)
   expect(ran.out).toMatch(/^verify mode +workspace$/m)
-  expect(ran.err).toMatch(
+  expect(ran.err.replaceAll(/^.* s so far\n/gm, '')).toMatch(
     /^Sandboxes are run by \S+ \(.*\)\.\nFinding the verify mode: oracle in mode workspace\nFinding the verify mode: nop in mode workspace\nThe trial: oracle in mode workspace\nprepare\nagent\nverify\n$/,
   )
 })
@@ -63,6 +63,22 @@ test('--command tries a solution, or a cheat', async () => {
   expect(await tried('mkdir -p /logs/verifier; echo 1 > /logs/verifier/reward.txt')).toBe('failed')
 })
 
+test('--expect decides the exit code; the output folder and the failed tests are printed', async () => {
+  const nop = ['--harness', 'nop', '--verify-mode', 'workspace']
+  const failed = await trial(...nop, '--expect', 'pass')
+  expect(failed.code).toBe(1)
+  expect(failed.err).toContain('The trial failed, but --expect pass was given.')
+  expect(failed.out).toMatch(new RegExp(`^output +${join(data, 'trials')}$`, 'm'))
+  expect(failed.out).toMatch(/^why +The tests of the task gave the reward 0\.$/m)
+  expect((await trial(...nop, '--expect', 'fail')).code).toBe(0)
+  expect((await trial(...nop, '--expect', 'maybe')).code).toBe(2)
+  const tests = '#!/bin/sh\necho "not ok 1 - says hello"\nmkdir -p /logs/verifier; echo 0 > /logs/verifier/reward.txt\n'
+  const named = writeTask(join(folder.path, 'named'), { 'tests/test.sh': tests })
+  const ran = await assay(['trial', named, '--data', data, ...nop])
+  expect(ran.out).toMatch(/^why +1 test failed: says hello\.$/m)
+  expect(ran.out).toMatch(/^failed tests\n {2}says hello$/m)
+})
+
 test.each([
   [['--harness', 'nobody'], 2, /There is no harness nobody\. Known: oracle, nop, /],
   [['--sandbox', 'cloud'], 2, /There is no sandbox cloud\. Known: auto, docker, local/],
@@ -86,7 +102,7 @@ test('lists the problems of an invalid task, and how to import a missing image',
   const toml = '[environment]\ndocker_image = "nobody/knows:this"\nworkdir = "/app"\n'
   const lost = writeTask(join(folder.path, 'lost'), { 'task.toml': toml })
   const ran = await assay(['trial', lost, '--data', data, '--verify-mode', 'workspace'])
-  expect(ran.code).toBe(1)
+  expect(ran.code).toBe(3)
   expect(ran.err).toMatch(/assay images import .*ASSAY_ALLOW_HOST_BASE=1/)
 })
 

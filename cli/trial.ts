@@ -1,8 +1,10 @@
 import type { Command } from 'commander'
 import type { ModelTrialRecord } from '../src/operate/metered-trial.ts'
 import { buildEngineOptions, collect, type EngineFlags, stopOnSignals, throwReported } from './engine.ts'
-import { WrongUse } from './failure.ts'
+import { InfrastructureFailed, WrongUse } from './failure.ts'
+import { printEvery } from './heartbeat.ts'
 import { withExample, withGlobals } from './help.ts'
+import { findServer, SERVER_OPTIONS, type ServerFlags } from './model-servers.ts'
 import { DATA, type Flags, openLog, readSettings } from './operate-config.ts'
 import { requireFolder, requirePath } from './paths.ts'
 import { progressBar } from './progress.ts'
@@ -10,14 +12,16 @@ import { globalsOf } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { printFacts } from './table.ts'
 
-type RunTrialFlags = EngineFlags & {
-  harness: string
-  command?: string
-  model?: string
-  level?: string
-  budget?: string
-  verifyMode?: string
-}
+type RunTrialFlags = EngineFlags &
+  ServerFlags & {
+    harness: string
+    command?: string
+    model?: string
+    level?: string
+    budget?: string
+    verifyMode?: string
+    expect?: string
+  }
 
 /** Runs a trial without a server, a database or an API key. */
 export function addTrialCommands(assay: Command, shell: Shell): void {
@@ -30,7 +34,10 @@ export function addTrialCommands(assay: Command, shell: Shell): void {
         'Harness: oracle (reference solution), nop (no-op) or a coding agent (assay harnesses list)',
         'oracle',
       )
-      .option('--model <catalogId>', 'Model of the coding agent; its key is read from the environment')
+      .option('--model <id>', 'Model of the catalog (key from the environment), custom/<name>, or ollama/ and a name')
+      .option(...SERVER_OPTIONS[0])
+      .option(...SERVER_OPTIONS[1])
+      .option(...SERVER_OPTIONS[2])
       .option('--level <level>', "Reasoning level (default: the catalog's)")
       .option('--budget <usd>', 'Maximum cost of the trial (USD)')
       .option('--command <line>', 'Run this shell command as the agent, to try a solution or a cheat')
@@ -39,6 +46,7 @@ export function addTrialCommands(assay: Command, shell: Shell): void {
         '--verify-mode <mode>',
         'grader, workspace, snapshot, shared-cold or shared-live; else the strictest in which the oracle passes',
       )
+      .option('--expect <result>', 'Exit with 1 unless the result is this: pass or fail')
       .option('--env <name=value>', 'Variable that the task requires; repeatable', collect, [])
       .option('--verbose', 'Show the build output, and why no other sandbox was selected')
       .option(...DATA)
@@ -57,39 +65,61 @@ export function addTrialCommands(assay: Command, shell: Shell): void {
 }
 
 async function runTrial(shell: Shell, taskFolder: string, flags: RunTrialFlags, command: Command): Promise<void> {
+  const expected = flags.expect === undefined ? undefined : requireExpectation(flags.expect)
   await requireFolder(taskFolder, 'the folder of a task')
   const config = await readSettings(shell, flags)
   const log = await openLog(shell, config, 'warn')
   const { tryTaskWithModel } = await import('../src/operate/model-trial.ts')
   using stop = stopOnSignals()
   const progress = progressBar(shell)
+  const startedAt = performance.now()
+  let current = 'prepare'
+  const heartbeat = printEvery(
+    shell,
+    () => `${current}, ${Math.round((performance.now() - startedAt) / 1000)} s so far`,
+  )
+  const notePhase = (text: string): void => {
+    current = text
+    note(shell, text)
+  }
   const options = {
     taskFolder,
     harness: flags.harness,
     command: flags.command,
     ...buildEngineOptions(shell, config, flags),
-    onTrial: (what: string) => note(shell, what),
+    onTrial: notePhase,
     verifyMode: flags.verifyMode,
     signal: stop.signal,
-    onPhase: (phase: string, step: string | null) => note(shell, step ? `${phase} (${step})` : phase),
+    onPhase: (phase: string, step: string | null) => notePhase(step ? `${phase} (${step})` : phase),
     onLog: (line: string) => {
       if (flags.verbose) note(shell, line)
     },
     onInstall: (name: string, done: number, total: number) => progress.show(done, total, name),
     log,
   }
-  const record = await tryTaskWithModel(config, log, options, toModelSelection(flags)).catch(throwReported(stop.signal))
+  const record = await tryTaskWithModel(config, log, options, toModelSelection(shell, flags))
+    .catch(throwReported(stop.signal))
+    .finally(heartbeat.stop)
   if (globalsOf(command).json) printJson(shell, { ...record, outputFolder: options.outputFolder })
   else show(shell, record, options.outputFolder)
-  if (record.state === 'errored') throw new Error(record.error ?? 'The trial could not be scored.')
+  if (record.state === 'errored') throw new InfrastructureFailed(record.error ?? 'The trial could not be scored.')
+  if (expected !== undefined && record.state !== expected)
+    throw new Error(`The trial ${record.state}, but --expect ${flags.expect} was given.`)
 }
 
-function toModelSelection({ model, level, budget }: RunTrialFlags) {
+function requireExpectation(text: string): 'passed' | 'failed' {
+  if (text === 'pass' || text === 'fail') return text === 'pass' ? 'passed' : 'failed'
+  throw new WrongUse('--expect must be pass or fail.')
+}
+
+function toModelSelection(shell: Shell, flags: RunTrialFlags) {
+  const { model, level, budget } = flags
   if (model === undefined) return undefined
+  const server = findServer(shell, model, flags)
   const budgetUsd = budget === undefined ? undefined : Number(budget)
   if (budgetUsd !== undefined && !(budgetUsd >= 0))
     throw new WrongUse('--budget must be an amount in USD, for example 0.50.')
-  return { catalogId: model, level, budgetUsd }
+  return { catalogId: server?.name ?? model, level, budgetUsd, server }
 }
 
 const seconds = (value: number): string => `${value.toFixed(2)} s`

@@ -1,6 +1,4 @@
-import { listPublicModels } from '../catalog/models.ts'
 import type { Config } from '../config.ts'
-import { findModelKeyVariable, findModelSecret } from '../credentials/providers.ts'
 import { explainTrial } from '../gateway/explanation.ts'
 import { memoryLedger } from '../gateway/memory-ledger.ts'
 import { openModelConnection } from '../gateway/model-connection.ts'
@@ -13,8 +11,8 @@ import { UnknownName } from '../platform/unknown-name.ts'
 import { type LocalTrialOptions, runLocalTrial } from '../trials/local-engine.ts'
 import type { TrialRecord } from '../trials/record.ts'
 import { startOwnGateway } from './own-gateway.ts'
+import { listModelNames, type ModelSelection, resolveTrialModel } from './trial-models.ts'
 
-export type ModelSelection = { catalogId: string; level: string | undefined; budgetUsd: number | undefined }
 export type ModelTrialRecord = Omit<TrialRecord, 'class'> & {
   class: ModelTrialClass
   model: GrantTotals | null
@@ -29,14 +27,14 @@ export async function runMeteredTrial(
   selection: ModelSelection | undefined,
   harness: Harness,
 ): Promise<ModelTrialRecord> {
-  if (!selection) throw new UnknownName(`${harness.name} needs a model: --model. Known: ${listModelNames()}.`)
-  const { access, terms } = findTerms(selection, harness)
-  if (!findModelSecret(config.environment, terms.provider))
-    throw new UnknownName(`No key for ${terms.provider} in the environment. ${keyHint(terms.provider)}`)
+  if (!selection)
+    throw new UnknownName(`${harness.name} needs a model: --model. Known: ${listModelNames().join(', ')}.`)
+  const { model, apiKey } = await resolveTrialModel(config, log, selection)
+  const { access, terms } = termsFor(model, selection.level ?? model.defaultLevel, harness)
 
   await using undo = new AsyncDisposableStack()
   const ledger = memoryLedger()
-  const gateway = await startOwnGateway(config, log, ledger)
+  const gateway = await startOwnGateway(config, log, ledger, apiKey)
   undo.defer(() => gateway.stop(0))
   const budgetMicros = selection.budgetUsd === undefined ? null : Math.round(selection.budgetUsd * 1e6)
   const expiresAt = new Date(Date.now() + DAY_MS)
@@ -51,23 +49,6 @@ export async function runMeteredTrial(
 
 const DAY_MS = 24 * 3600 * 1000
 const GRANTEE = { workspaceId: '', grantee: 'trial', credentialId: '', callsMax: 5000 }
-
-/** Suggests how to provide a key. Custom models need a server. */
-function keyHint(provider: string): string {
-  const variable = findModelKeyVariable(provider)
-  return variable === undefined ? 'Use `assay compare`, which takes credentials.' : `Set ${variable}.`
-}
-
-const listModelNames = (): string =>
-  listPublicModels()
-    .flatMap(({ catalogId, protocols }) => (protocols.length > 0 ? [catalogId] : []))
-    .join(', ')
-
-function findTerms({ catalogId, level }: ModelSelection, harness: Harness) {
-  const model = listPublicModels().find((known) => known.catalogId === catalogId)
-  if (!model) throw new UnknownName(`The catalog has no model ${catalogId}. Known: ${listModelNames()}.`)
-  return termsFor(model, level ?? model.defaultLevel, harness)
-}
 
 function toModelRecord(record: TrialRecord, totals: GrantTotals): ModelTrialRecord {
   const verdict = decideVerdict(record, totals)

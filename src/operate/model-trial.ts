@@ -4,7 +4,8 @@ import { findHarness } from '../harnesses/harnesses.ts'
 import type { Log } from '../platform/log.ts'
 import { UnknownName } from '../platform/unknown-name.ts'
 import { type LocalTrialOptions, runLocalTrial } from '../trials/local-engine.ts'
-import type { ModelSelection, ModelTrialRecord } from './metered-trial.ts'
+import type { ModelTrialRecord } from './metered-trial.ts'
+import type { ModelSelection } from './trial-models.ts'
 
 /** Runs one trial, with a temporary gateway if the harness uses a model. */
 export async function tryTaskWithModel(

@@ -6,7 +6,7 @@ import type { Log } from '../platform/log.ts'
 import { openStore } from '../store.ts'
 import { findBrokenLink } from '../workspaces/audit.ts'
 import { newKey } from '../workspaces/key.ts'
-import { createKey } from '../workspaces/keys.ts'
+import { createKey, readKey, revokeKey } from '../workspaces/keys.ts'
 import type { Key } from '../workspaces/schema.ts'
 import { listWorkspaces, readWorkspaceRow } from '../workspaces/workspaces.ts'
 
@@ -29,6 +29,26 @@ export const recoverKey = (config: Config, log: Log, login: string): Promise<Key
     const by = { workspaceId: workspace.id, actor: 'operator' }
     return createKey(db, by, { name: 'recovered key', permission: 'admin', expiresAt: null })
   })
+
+/** Creates an admin key of the workspace `local` for one command of the machine's owner. */
+export const createOwnKey = (
+  config: Config,
+  log: Log,
+  { name, expiresAt }: { name: string; expiresAt: string },
+): Promise<Key & { key: string }> =>
+  onExistingData(config, log, async (db) =>
+    createKey(db, await toOperator(db), { name, permission: 'admin', expiresAt }),
+  )
+
+export const revokeOwnKey = (config: Config, log: Log, id: string): Promise<void> =>
+  onExistingData(config, log, async (db) => {
+    const by = await toOperator(db)
+    await revokeKey(db, by, await readKey(db, by.workspaceId, id))
+  })
+
+async function toOperator(db: Db) {
+  return { workspaceId: (await readWorkspaceRow(db, 'local')).id, actor: 'operator' }
+}
 
 export const renewMasterKey = (config: Config, log: Log, force: boolean): Promise<Rotation> =>
   onExistingData(config, log, (db) => {

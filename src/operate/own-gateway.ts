@@ -6,13 +6,13 @@ import { resolveUpstream } from '../model-gateway.ts'
 import type { Log } from '../platform/log.ts'
 import { createOpenStream } from '../platform/outbound/stream.ts'
 
-/** Starts a gateway without a server, with the keys of the environment. The caller stops it. */
-export const startOwnGateway = (config: Config, log: Log, ledger: Ledger): Promise<Gateway> =>
+/** Starts a gateway without a server, with `apiKey` or the keys of the environment. The caller stops it. */
+export const startOwnGateway = (config: Config, log: Log, ledger: Ledger, apiKey?: string): Promise<Gateway> =>
   startGateway(
     {
       ledger,
       openStream: createOpenStream(),
-      openKey: async ({ terms }) => findModelSecret(config.environment, terms.provider)?.apiKey,
+      openKey: async ({ terms }) => apiKey ?? findModelSecret(config.environment, terms.provider)?.apiKey,
       // Whoever runs this process may connect to any address of the machine anyway.
       findUpstream: (terms) => resolveUpstream(terms, config.upstreams, 'operator'),
       log,

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
+import { Outage } from '../platform/outage.ts'
 
 /** Capabilities of a provider on this machine, detected by trying them. Stored with every trial. */
 export type Capabilities = {
@@ -199,7 +200,7 @@ export type FileChange = {
  * The provider failed, not the command: the daemon does not answer, a mount failed, the image is unavailable. Never a
  * verdict.
  */
-export class SandboxUnavailable extends Error {
+export class SandboxUnavailable extends Outage {
   override name = 'SandboxUnavailable'
 }
 

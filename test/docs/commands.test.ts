@@ -52,7 +52,7 @@ const hasCurl = spawnSync('curl', ['--version']).status === 0
 
 test.for(toRun)('$path: $text', async ({ text, stopped }, { skip }) => {
   skip(text.includes('curl') && !hasCurl, 'curl is missing')
-  skip(/assay (trial|calibrate|compare)/.test(text) && !canSandbox, 'root or bubblewrap is missing')
+  skip(/assay (run|trial|calibrate|compare)/.test(text) && !canSandbox, 'root or bubblewrap is missing')
   skip(/assay scan/.test(text) && !existsSync(join(ROOT, '.git')), 'this is no clone')
   if (stopped) await service.kill('SIGTERM')
   const { status, output } = shell(text)

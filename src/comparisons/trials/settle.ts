@@ -156,7 +156,7 @@ function toTrialEnd(trial: TrialFacts, ending: AttemptEnding, spend: GranteeSpen
 }
 
 /** An attempt that did not run is explained by the first line of its error. */
-const explainError = (error: string | null): string | undefined => error?.trim().split('\n', 1)[0]
+const explainError = (error: string | null): string | undefined => error?.trim().split('\n', 1)[0]?.replace(/:$/, '.')
 
 const toSpendDetail = (spend: GranteeSpend | undefined) =>
   spend ? { usage: toPublicUsage(spend.usage), costSource: spend.costSource } : {}

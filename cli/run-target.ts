@@ -1,0 +1,62 @@
+import { execFile } from 'node:child_process'
+import { readdir, stat } from 'node:fs/promises'
+import { basename, join, matchesGlob, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { WrongUse } from './failure.ts'
+
+/** What `assay run` works on. */
+export type RunTarget =
+  | { kind: 'tasks'; folders: string[] }
+  | { kind: 'dataset'; name: string }
+  | { kind: 'repository'; name: string }
+
+const DATASET = /^[A-Za-z0-9][\w.-]*\/[A-Za-z0-9][\w.-]*(@\S+)?$/
+
+/**
+ * Finds out what a target is: a task folder, a folder of task folders, a git clone with a remote, or else the name of a
+ * dataset.
+ */
+export async function resolveTarget(text: string): Promise<RunTarget> {
+  const folder = resolve(text)
+  if (!(await isFolder(folder))) {
+    if (DATASET.test(text)) return { kind: 'dataset', name: text }
+    throw new WrongUse(`${text} is neither a folder nor the name of a dataset (org/name).`)
+  }
+  const folders = await findTaskFolders(folder)
+  if (folders.length > 0) return { kind: 'tasks', folders }
+  const name = await findRemoteName(folder)
+  if (name !== undefined) return { kind: 'repository', name }
+  throw new WrongUse(`${text} contains no task (a folder with task.toml) and is not a git clone with a remote.`)
+}
+
+/** Filters by name. `*` matches within a name. */
+export function filterByGlob<T>(items: readonly T[], nameOf: (item: T) => string, globs: readonly string[]): T[] {
+  const chosen =
+    globs.length === 0 ? [...items] : items.filter((item) => globs.some((glob) => matchesGlob(nameOf(item), glob)))
+  if (chosen.length > 0 || items.length === 0) return chosen
+  throw new WrongUse(`No task matches ${globs.join(', ')}. There are: ${items.map(nameOf).slice(0, 20).join(', ')}.`)
+}
+
+export const taskName = (folder: string): string => basename(folder)
+
+const isFolder = async (path: string): Promise<boolean> =>
+  (await stat(path).catch(() => undefined))?.isDirectory() ?? false
+
+const isTask = async (folder: string): Promise<boolean> =>
+  (await stat(join(folder, 'task.toml')).catch(() => undefined))?.isFile() ?? false
+
+async function findTaskFolders(folder: string): Promise<string[]> {
+  if (await isTask(folder)) return [folder]
+  const entries = await readdir(folder, { withFileTypes: true })
+  const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(folder, name))
+  const found = await Promise.all(folders.map(async (each) => ((await isTask(each)) ? [each] : [])))
+  return found.flat().sort()
+}
+
+/** Returns `owner/name` of the remote `origin`, as code hosts write it in their addresses. */
+async function findRemoteName(folder: string): Promise<string | undefined> {
+  const run = promisify(execFile)
+  const remote = await run('git', ['-C', folder, 'remote', 'get-url', 'origin']).catch(() => undefined)
+  const [, owner, name] = /[:/]([\w.-]+)\/([\w.-]+?)(?:\.git)?\/?\s*$/.exec(remote?.stdout ?? '') ?? []
+  return owner && name ? `${owner}/${name}` : undefined
+}

@@ -1,0 +1,126 @@
+import { join } from 'node:path'
+import type { ModelTrialRecord } from '../src/operate/metered-trial.ts'
+import { buildEngineOptions, stopOnSignals, throwReported } from './engine.ts'
+import { Failed, InfrastructureFailed } from './failure.ts'
+import { printEvery } from './heartbeat.ts'
+import type { NamedServer } from './model-servers.ts'
+import { openLog, readSettings } from './operate-config.ts'
+import { progressBar } from './progress.ts'
+import { taskName } from './run-target.ts'
+import { note, print, printJson, type Shell } from './shell.ts'
+import { counted, printTable } from './table.ts'
+
+/** Trials of task folders, without a service. */
+export type TaskRun = {
+  folders: readonly string[]
+  attempts: number
+  harness: string
+  model: string | undefined
+  server: NamedServer | undefined
+  level: string | undefined
+  budgetUsd: number | undefined
+  failUnder: number | undefined
+  isJson: boolean
+  flags: { data?: string; sandbox: string; env: string[]; verbose?: boolean }
+}
+
+type FinishedTrial = { name: string; attempt: number; record: ModelTrialRecord; output: string }
+
+/** Runs every task in turn and prints a summary. Fails if a trial has no result or too few passed. */
+export async function runTasks(shell: Shell, run: TaskRun): Promise<void> {
+  const config = await readSettings(shell, run.flags)
+  const log = await openLog(shell, config, 'error')
+  using stop = stopOnSignals()
+  const folder = join(config.dataFolder, 'runs', new Date().toISOString().replaceAll(/[:.]/g, '-'))
+  const planned = run.folders.flatMap((taskFolder) =>
+    Array.from({ length: run.attempts }, (_, index) => ({ taskFolder, attempt: index + 1 })),
+  )
+  note(shell, describeRun(run, planned.length))
+  const finished: FinishedTrial[] = []
+  for (const { taskFolder, attempt } of planned) {
+    const task = taskName(taskFolder)
+    const output = join(folder, run.attempts === 1 ? task : `${task}-${attempt}`)
+    const label = `[${finished.length + 1}/${planned.length}] ${task}`
+    const record = await runTask(shell, run, { config, log, signal: stop.signal, taskFolder, output, label })
+    finished.push({ name: task, attempt, record, output })
+    note(shell, `${label}: ${record.state}${record.explanation === null ? '' : `. ${record.explanation}`}`)
+  }
+  printSummary(shell, run, finished)
+}
+
+function describeRun({ harness, model, budgetUsd }: TaskRun, trials: number): string {
+  const limit = budgetUsd === undefined ? '' : `, each at most $${budgetUsd}`
+  return `${counted(trials, 'trial')} of ${harness}${model === undefined ? '' : ` with ${model}`}${limit}`
+}
+
+type TaskContext = {
+  config: Awaited<ReturnType<typeof readSettings>>
+  log: Awaited<ReturnType<typeof openLog>>
+  signal: AbortSignal
+  taskFolder: string
+  output: string
+  label: string
+}
+
+async function runTask(shell: Shell, run: TaskRun, context: TaskContext): Promise<ModelTrialRecord> {
+  const { config, log, signal, taskFolder, output, label } = context
+  const { tryTaskWithModel } = await import('../src/operate/model-trial.ts')
+  const startedAt = performance.now()
+  let phase = 'prepare'
+  const seconds = (): number => Math.round((performance.now() - startedAt) / 1000)
+  const heartbeat = printEvery(shell, () => `${label}: ${phase}, ${seconds()} s so far`)
+  const notePhase = (text: string): void => {
+    phase = text
+    note(shell, `${label}: ${text}`)
+  }
+  const progress = progressBar(shell)
+  const options = {
+    taskFolder,
+    harness: run.harness,
+    command: undefined,
+    ...buildEngineOptions(shell, config, run.flags),
+    outputFolder: output,
+    onTrial: notePhase,
+    verifyMode: undefined,
+    signal,
+    onPhase: (name: string) => notePhase(name),
+    onLog: () => {},
+    onInstall: (name: string, done: number, all: number) => progress.show(done, all, name),
+    log,
+  }
+  return tryTaskWithModel(config, log, options, toSelection(run)).catch(throwReported(signal)).finally(heartbeat.stop)
+}
+
+const toSelection = ({ model, server, level, budgetUsd }: TaskRun) =>
+  model === undefined ? undefined : { catalogId: server?.name ?? model, level, budgetUsd, server }
+
+function printSummary(shell: Shell, run: TaskRun, finished: readonly FinishedTrial[]): void {
+  const passed = finished.filter(({ record }) => record.state === 'passed').length
+  const errored = finished.filter(({ record }) => record.state === 'errored').length
+  const scored = finished.length - errored
+  const accuracy = scored === 0 ? null : (100 * passed) / scored
+  const costMicros = finished.reduce((sum, { record }) => sum + (record.model?.costMicros ?? 0), 0)
+  if (run.isJson) {
+    const trials = finished.map(({ name, attempt, record, output }) => ({ name, attempt, output, ...record }))
+    printJson(shell, { passed, scored, errored, accuracy, costUsd: costMicros / 1e6, trials })
+  } else {
+    printTable(shell, finished, [
+      ['TASK', ({ name }) => name],
+      ['ATTEMPT', ({ attempt }) => String(attempt)],
+      ['RESULT', ({ record }) => record.state],
+      ['COST', ({ record }) => formatMicros(record.model?.costMicros ?? 0)],
+      ['SECONDS', ({ record }) => record.timings.total.toFixed(1)],
+      ['WHY', ({ record }) => record.explanation ?? ''],
+      ['OUTPUT', ({ output }) => output],
+    ])
+    const share =
+      accuracy === null ? 'No trial was scored.' : `${passed} of ${scored} passed (${accuracy.toFixed(1)} %).`
+    print(shell, '', `${share} Cost: ${formatMicros(costMicros)}.`)
+  }
+  if (errored > 0) throw new InfrastructureFailed(`${counted(errored, 'trial')} without a result.`)
+  if (run.failUnder === undefined || (accuracy ?? 0) >= run.failUnder) return
+  note(shell, `The accuracy is below --fail-under ${run.failUnder}.`)
+  throw new Failed()
+}
+
+const formatMicros = (micros: number): string => `$${(micros / 1e6).toFixed(4)}`

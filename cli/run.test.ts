@@ -1,0 +1,135 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { newKey } from '../src/workspaces/key.ts'
+import { assay, localServer, scratchFolder } from '../test/support/assay-command.ts'
+import { baseRootfs } from '../test/support/base-image.ts'
+import { startService } from '../test/support/service.ts'
+import { writeTask } from '../test/support/trials/trial-runner.ts'
+
+vi.setConfig({ testTimeout: 240_000 })
+
+const folder = scratchFolder()
+const data = join(folder.path, 'data')
+const tasks = join(folder.path, 'tasks')
+const task = join(tasks, 'hello')
+
+beforeAll(async () => {
+  writeTask(task)
+  writeTask(join(tasks, 'other'))
+  const image = ['--name', 'debian:bookworm-slim', '--data', data]
+  const imported = await assay(['images', 'import', await baseRootfs(), ...image])
+  expect(imported.code, imported.err).toBe(0)
+}, 600_000)
+afterAll(folder.remove)
+
+const run = (target: string, ...args: string[]) => assay(['run', target, '--data', data, ...args])
+
+type Reply = (response: ServerResponse, call: number) => void
+
+const event = (json: object): string => `data: ${JSON.stringify(json)}\n\n`
+const delta = (part: object, finish: string | null = null) => ({
+  model: 'm',
+  choices: [{ index: 0, delta: part, finish_reason: finish }],
+})
+const usage = { choices: [], usage: { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 } }
+const shell = { index: 0, id: 'a', function: { name: 'shell', arguments: '{"command":"echo hello > hello.txt"}' } }
+
+/** Solves the task with its first answer and is done with the second. Both are streamed. */
+const solve: Reply = (response, call) => {
+  const [part, finish] = call === 1 ? [{ tool_calls: [shell] }, 'tool_calls'] : [{ content: 'Done.' }, 'stop']
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
+  response.end(`${[delta(part), delta({}, finish), usage].map(event).join('')}data: [DONE]\n\n`)
+}
+
+async function startModel(reply: Reply) {
+  const requests: { body: Record<string, unknown>; key: string | undefined }[] = []
+  const server = await localServer(async (request: IncomingMessage, response) => {
+    requests.push({ body: JSON.parse(await text(request)), key: request.headers.authorization })
+    reply(response, requests.length)
+  })
+  return { ...server, baseUrl: `${server.url}/v1`, requests, [Symbol.asyncDispose]: server[Symbol.asyncDispose] }
+}
+
+test('one command runs a task with a model server of this machine', async () => {
+  await using model = await startModel(solve)
+  const ran = await run(task, '--model', 'm', '--base-url', model.baseUrl, '--fail-under', '100')
+  expect(ran.code, ran.err).toBe(0)
+  expect(ran.err).toMatch(/^1 trial of mini with m$/m)
+  expect(ran.out).toMatch(/^hello +1 +passed +\$0\.0000 /m)
+  expect(ran.out).toMatch(/^1 of 1 passed \(100\.0 %\)\. Cost: \$0\.0000\.$/m)
+  expect(model.requests).toHaveLength(2)
+  expect(model.requests[0]).toMatchObject({ body: { model: 'm', stream: true }, key: 'Bearer none' })
+})
+
+test('a custom model of the data folder works in a trial without a service', async () => {
+  await using model = await startModel(solve)
+  const key = newKey()
+  const service = await startService('serve', ['--data', data, '--port', '0'], { ASSAY_BOOTSTRAP_KEY: key })
+  try {
+    const env = { ASSAY_URL: service.url, ASSAY_KEY: key, FAKE_KEY: 'fake-key-1' }
+    const flags = ['--base-url', model.baseUrl, '--key-env', 'FAKE_KEY']
+    const added = await assay(['models', 'add', 'custom/fake', ...flags], { env })
+    expect(added.code, added.err).toBe(0)
+  } finally {
+    await service.kill('SIGTERM')
+  }
+  const flags = ['--harness', 'mini', '--model', 'custom/fake', '--verify-mode', 'workspace', '--expect', 'pass']
+  const ran = await assay(['trial', task, '--data', data, ...flags])
+  expect(ran.code, ran.err).toBe(0)
+  expect(ran.out).toMatch(/^tokens +200 in, 0 cached, 20 out/m)
+  expect(model.requests[0]).toMatchObject({ body: { model: 'fake' }, key: 'Bearer fake-key-1' })
+})
+
+describe('a run without a result exits with 3 and says why', () => {
+  const CONTEXT = 'request (2257 tokens) exceeds the available context size (1024 tokens), try increasing it'
+  const refuse =
+    (status: number, message: string): Reply =>
+    (response) =>
+      response
+        .writeHead(status, { 'content-type': 'application/json' })
+        .end(JSON.stringify({ error: { code: status, message } }))
+
+  test('a server that is not running', async () => {
+    const ran = await run(task, '--model', 'm', '--base-url', 'http://127.0.0.1:9/v1')
+    expect(ran.code, ran.err).toBe(3)
+    expect(ran.out).toContain('The provider could not be reached')
+    expect(ran.out).toContain('the connection was refused (ECONNREFUSED)')
+  })
+
+  test('a wrong key', async () => {
+    await using model = await startModel(refuse(401, 'Invalid API Key'))
+    const ran = await run(task, '--model', 'm', '--base-url', model.baseUrl)
+    expect(ran.code, ran.err).toBe(3)
+    expect(ran.out).toContain('The provider rejected the key (401): "Invalid API Key".')
+  })
+
+  test('a context that is too short counts against the setting, with both sizes', async () => {
+    await using model = await startModel(refuse(400, CONTEXT))
+    const ran = await run(task, '--model', 'm', '--base-url', model.baseUrl)
+    expect(ran.code, ran.err).toBe(0)
+    expect(ran.out).toContain("A request of 2257 tokens exceeds the model's context of 1024 tokens")
+    expect(ran.out).toContain('0 of 1 passed')
+  })
+})
+
+test('folders of tasks are filtered by name and number', async () => {
+  const all = await run(tasks, '--task', 'o*', '--json')
+  expect(all.code, all.err).toBe(0)
+  expect(JSON.parse(all.out)).toMatchObject({ passed: 1, scored: 1, accuracy: 100, trials: [{ name: 'other' }] })
+})
+
+test.each([
+  [['./nowhere'], /neither a folder nor the name of a dataset/],
+  [[tasks, '--task', 'zz*'], /No task matches zz\*\. There are: hello, other\./],
+  [[tasks, '--limit', '0'], /--limit must be a whole number from 1 up/],
+  [[tasks, '--model', 'm', '--base-url', 'nowhere'], /--base-url must be an http or https URL/],
+  [[tasks, '--model', 'm', '--key-env', 'K'], /can only be used with --base-url/],
+  [['assay/quick', '--limit', '2'], /--task and --limit can only be used with folders and repositories/],
+  [[folder.path], /contains no task .* and is not a git clone/],
+])('%j is wrong use', async ([target = '', ...args], sentence) => {
+  const ran = await run(target, ...args)
+  expect(ran).toMatchObject({ code: 2, out: '' })
+  expect(ran.err).toMatch(sentence)
+})

@@ -1,0 +1,206 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Command } from 'commander'
+import type { Catalog } from '../src/catalog/schema.ts'
+import { call, callWithProgress, ProblemReceived } from '../src/platform/http/client.ts'
+import { parseDatasetName } from './benchmarks.ts'
+import { openScope } from './comparison-scope.ts'
+import { type CompareFlags, startComparison } from './comparisons.ts'
+import { YES, type YesFlag } from './confirm.ts'
+import { collect } from './engine.ts'
+import { WrongUse } from './failure.ts'
+import { withExample, withGlobals } from './help.ts'
+import { findServer, type NamedServer, SERVER_OPTIONS, type ServerFlags } from './model-servers.ts'
+import { storeKey } from './models.ts'
+import { DATA, type Flags } from './operate-config.ts'
+import { filterByGlob, resolveTarget, taskName } from './run-target.ts'
+import { globalsOf, type Service } from './service.ts'
+import { note, type Shell } from './shell.ts'
+
+type RunFlags = Flags &
+  YesFlag &
+  ServerFlags & {
+    model?: string
+    harness?: string
+    level?: string
+    attempts: string
+    budget?: string
+    limit?: string
+    task: string[]
+    sandbox: string
+    failUnder?: string
+    format?: string
+    env: string[]
+    verbose?: boolean
+  }
+
+/** Runs one model on tasks, a dataset or a repository, and starts everything that is needed for it. */
+export function addRunCommand(assay: Command, shell: Shell): void {
+  const run = withGlobals(assay.command('run'), '--json')
+    .description(
+      'Run a model on a task folder, a dataset or the approved tasks of a clone. Starts what is needed; needs no key of a service',
+    )
+    .argument('<target>', 'Task folder, folder of task folders, dataset as org/name, or git clone')
+    .option('--model <id>', 'Model of the catalog, custom/<name>, or ollama/, lmstudio/, llamacpp/ or vllm/ and a name')
+    .option('--harness <name>', 'Harness (default: mini with a model, otherwise oracle, the reference solution)')
+    .option('--level <level>', "Reasoning level (default: the model's)")
+  for (const [flag, about] of SERVER_OPTIONS) run.option(flag, about)
+  withExample(
+    run
+      .option('--attempts <number>', 'Trials per task', '1')
+      .option('--budget <usd>', 'Maximum cost (USD): of each trial for task folders, otherwise of all together')
+      .option('--task <glob>', 'Only tasks whose name matches; repeatable', collect, [])
+      .option('--limit <number>', 'Only the first tasks')
+      .option('--sandbox <name>', 'Sandbox: auto, docker or local', 'auto')
+      .option('--fail-under <percent>', 'Exit with 1 if the accuracy is lower')
+      .option('--format <format>', 'Print results of a dataset or a repository as table, markdown or junit')
+      .option('--env <name=value>', 'Variable that a task folder requires; repeatable', collect, [])
+      .option('--verbose', 'Show why no other sandbox was selected')
+      .option(...YES)
+      .option(...DATA)
+      .action((target: string, flags: RunFlags, command: Command) => runTarget(shell, command, target, flags)),
+    'assay run ./my-task --model ollama/qwen3',
+    'assay run assay/quick --model anthropic/claude-sonnet-5 --harness claude-code --budget 5',
+    'assay run . --model custom/house',
+  )
+}
+
+async function runTarget(shell: Shell, command: Command, text: string, flags: RunFlags): Promise<void> {
+  const attempts = requireNumber('--attempts', flags.attempts, 1)
+  const limit = flags.limit === undefined ? undefined : requireNumber('--limit', flags.limit, 1)
+  const budgetUsd = flags.budget === undefined ? undefined : requireNumber('--budget', flags.budget, 0)
+  const failUnder = flags.failUnder === undefined ? undefined : requireNumber('--fail-under', flags.failUnder, 0)
+  const server = flags.model === undefined ? undefined : findServer(shell, flags.model, flags)
+  const harness = flags.harness ?? (flags.model === undefined ? 'oracle' : 'mini')
+  const isJson = globalsOf(command).json ?? false
+  const target = await resolveTarget(text)
+  if (target.kind === 'tasks') {
+    const folders = filterByGlob(target.folders, taskName, flags.task).slice(0, limit)
+    const { runTasks } = await import('./run-tasks.ts')
+    const { model, level } = flags
+    return runTasks(shell, { folders, attempts, harness, model, server, level, budgetUsd, failUnder, isJson, flags })
+  }
+  await runOnService(shell, { target, flags: { ...flags, harness }, server, limit, isJson })
+}
+
+type ServiceRun = {
+  target: Exclude<Awaited<ReturnType<typeof resolveTarget>>, { kind: 'tasks' }>
+  flags: RunFlags & { harness: string }
+  server: NamedServer | undefined
+  limit: number | undefined
+  isJson: boolean
+}
+
+/** Runs a comparison with one setting on a service of its own, on the same data folder as any other. */
+async function runOnService(shell: Shell, { target, flags, server, limit, isJson }: ServiceRun): Promise<void> {
+  if (target.kind === 'dataset' && (limit !== undefined || flags.task.length > 0))
+    throw new WrongUse('--task and --limit can only be used with folders and repositories.')
+  const { openTemporaryService } = await import('./temporary-service.ts')
+  await using opened = await openTemporaryService(shell, flags, isJson)
+  const { service, dataFolder } = opened
+  const model = server ? await addServerModel(service, server) : flags.model
+  if (target.kind === 'dataset') await addDataset(shell, service, target.name)
+  const [name = ''] = target.name.split('@')
+  const tasks = target.kind === 'dataset' ? [] : await listTaskRefs(service, name, flags.task, limit)
+  const scope =
+    target.kind === 'dataset' ? await openScope({}, name) : await openScope({ repo: name, task: tasks }, undefined)
+  const { body: catalog } = await call(service, scope.endpoints.catalog, {
+    params: { org: service.org, ...scope.params },
+  })
+  await waitForSandbox(service, scope, catalog)
+  await startComparison(shell, service, scope, toCompareFlags(flags, model))
+  note(
+    shell,
+    `Details are in ${dataFolder}: assay serve --data ${dataFolder}, then assay comparisons list ${scope.argument}`,
+  )
+}
+
+function toCompareFlags(flags: ServiceRun['flags'], model: string | undefined): CompareFlags {
+  const { level, harness, sandbox, attempts, budget, failUnder, format, yes } = flags
+  const setting = model === undefined ? [] : [`${model}${level === undefined ? '' : `@${level}`}`]
+  const compareFlags: CompareFlags = { model: setting, configuration: [], harness, attempts }
+  if (sandbox !== 'auto') compareFlags.sandbox = sandbox
+  if (budget !== undefined) compareFlags.budget = budget
+  if (failUnder !== undefined) compareFlags.failUnder = failUnder
+  if (format !== undefined) compareFlags.format = format
+  if (yes !== undefined) compareFlags.yes = yes
+  return compareFlags
+}
+
+/** Adds a custom model for a server that was named by its address. The same server has the same model again. */
+async function addServerModel(service: Service, { name, baseUrl, protocol, apiKey }: NamedServer): Promise<string> {
+  const { addModel } = await import('../src/catalog/schema.ts')
+  const slug = `${new URL(baseUrl).host}-${name}`
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9._-]+/g, '-')
+    .slice(0, 60)
+  const body = {
+    catalogId: `custom/${slug}`,
+    name,
+    label: name,
+    protocol,
+    baseUrl,
+    reasoningLevels: ['none' as const],
+    defaultReasoningLevel: 'none' as const,
+    prices: { input: 0, output: 0 },
+  }
+  const { body: model } = await call(service, addModel, { params: { org: service.org }, body })
+  await storeKey(service, model, apiKey ?? 'none')
+  return model.catalogId
+}
+
+async function addDataset(shell: Shell, service: Service, reference: string): Promise<void> {
+  const { addBenchmark, readBenchmark } = await import('../src/benchmarks/schema.ts')
+  const [name = ''] = reference.split('@')
+  const [datasetOrg, dataset] = parseDatasetName(name)
+  const params = { org: service.org, datasetOrg, dataset }
+  const isAdded = await call(service, readBenchmark, { params }).then(
+    () => true,
+    (error: unknown) => {
+      if (error instanceof ProblemReceived && error.problem.status === 404) return false
+      throw error
+    },
+  )
+  if (isAdded && name === reference) return
+  note(shell, `Adding ${reference}.`)
+  await callWithProgress(service, addBenchmark, { params: { org: service.org }, body: { reference } }, () => {})
+}
+
+/** Lists the approved tasks of a repository that match, as `batch/task`. */
+async function listTaskRefs(service: Service, repository: string, globs: string[], limit: number | undefined) {
+  const { inRepository } = await import('../src/comparisons/schema.ts')
+  const [owner = '', name = ''] = repository.split('/')
+  const params = { org: service.org, owner, name }
+  const { body } = await call(service, inRepository.options, { params }).catch((error: unknown) => {
+    if (!(error instanceof ProblemReceived) || error.problem.status !== 404) throw error
+    throw new WrongUse(
+      `${repository} is not connected. Connect it with assay repos connect ${repository}, and create tasks with assay batches create.`,
+    )
+  })
+  if (body.tasks.length === 0)
+    throw new WrongUse(`No task of ${repository} is approved. Approve tasks with assay batches approve.`)
+  const chosen = filterByGlob(body.tasks, ({ taskId }) => taskId, globs).slice(0, limit)
+  return chosen.map(({ runId, taskId }) => `${runId}/${taskId}`)
+}
+
+const SANDBOX_WAIT_MS = 60_000
+const POLL_MS = 250
+
+/** Waits until the worker of a fresh service has tried its sandboxes. */
+async function waitForSandbox(
+  service: Service,
+  { endpoints, params }: Awaited<ReturnType<typeof openScope>>,
+  first: Catalog,
+): Promise<void> {
+  const deadline = Date.now() + SANDBOX_WAIT_MS
+  for (let catalog = first; !catalog.sandboxes.some(({ available }) => available) && Date.now() < deadline; ) {
+    await wait(POLL_MS)
+    catalog = (await call(service, endpoints.catalog, { params: { org: service.org, ...params } })).body
+  }
+}
+
+function requireNumber(flag: string, text: string, min: number): number {
+  const value = Number(text)
+  if (text.trim() !== '' && Number.isFinite(value) && value >= min && (min === 0 || Number.isInteger(value)))
+    return value
+  throw new WrongUse(`${flag} must be ${min === 0 ? 'a number from 0 up' : `a whole number from ${min} up`}.`)
+}
