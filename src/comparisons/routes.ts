@@ -37,7 +37,7 @@ import { listPairs, readPair } from './statistics/pairs.ts'
 import type { StatisticsCache } from './statistics/statistics.ts'
 import { readArtifact } from './trials/artifacts.ts'
 import { listTrialCalls } from './trials/calls.ts'
-import { listFailures } from './trials/failures.ts'
+import { listFailures } from './trials/failures/failures.ts'
 import { findArtifact, listTrials, readMatrix, readTrial, readTrialRow, voidTrial } from './trials/trials.ts'
 
 export type ComparisonDeps = ScopeDeps & { blobs: Blobs; events: ComparisonEvents; statistics: StatisticsCache }

@@ -10,7 +10,6 @@ import {
   Comparison,
   ComparisonMatrix,
   ComparisonTrial,
-  FailureGroup,
   LocatedTrial,
   NewComparison,
   NewRepositoryComparison,
@@ -24,6 +23,7 @@ import {
   TrialWithAttempts,
 } from './shapes/schema.ts'
 import { ComparisonDiff, ComparisonPair, ComparisonPairWithTasks } from './statistics/schema.ts'
+import { FailureGroup } from './trials/failures/schema.ts'
 
 export const benchmarkNotAdded = {
   code: 'benchmark_not_added',

@@ -8,11 +8,7 @@ import { NO_COUNTS, type SettingCounts } from './counts.ts'
 import type { ComparisonPause, SubmissionError } from './shapes/schema.ts'
 
 /** The columns that determine how trials are queued. */
-export const toQueue = (row: ComparisonRow) => ({
-  key: row.key,
-  sandbox: row.sandbox,
-  concurrency: row.concurrency,
-})
+export const toQueue = ({ key, sandbox, concurrency }: ComparisonRow) => ({ key, sandbox, concurrency })
 
 /** The benchmark or repository that a comparison runs on. Benchmarks are identified by name, repositories by key because they can be renamed. */
 export type ComparisonScope =
@@ -54,19 +50,16 @@ export const lockStateShared = (tx: Db, key: number) =>
   tx.selectFrom('comparisons').select('state').where('key', '=', key).forShare().executeTakeFirst()
 
 export const listComparisonRows = (db: Db, workspaceId: string, scope: ComparisonScope | undefined, page: Page) =>
-  (scope
-    ? whereInScope(selectComparisons(db), workspaceId, scope)
-    : selectComparisons(db).where('workspace_id', '=', workspaceId)
-  )
-    .$call(pageNewestFirst('created_at', page))
-    .execute()
+  whereInScope(selectComparisons(db), workspaceId, scope).$call(pageNewestFirst('created_at', page)).execute()
 
 function whereInScope<O>(
   query: SelectQueryBuilder<DB, 'comparisons', O>,
   workspaceId: string,
-  { kind, owner, name, repository }: ComparisonScope,
+  scope: ComparisonScope | undefined,
 ) {
   const inWorkspace = query.where('workspace_id', '=', workspaceId)
+  if (!scope) return inWorkspace
+  const { kind, owner, name, repository } = scope
   if (kind === 'repository') return inWorkspace.where('repository', '=', repository)
   return inWorkspace.where('scope_kind', '=', kind).where('scope_owner', '=', owner).where('scope_name', '=', name)
 }

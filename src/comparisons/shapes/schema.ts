@@ -321,22 +321,6 @@ export const LocatedTrial = TrialWithAttempts.extend({
 }).meta({ id: 'LocatedTrial' })
 export type LocatedTrial = z.infer<typeof LocatedTrial>
 
-export const FailureGroup = z
-  .object({
-    state: z.enum(['failed', 'errored']),
-    class: TrialClass,
-    signature: z
-      .string()
-      .nullable()
-      .describe('The common message, with numbers, ids and paths left out. Null if the trials have no message.'),
-    trials: count,
-    settings: z.array(z.string()).describe('Ids of the settings that the group occurs in.'),
-    tasks: count,
-    exampleTrialId: z.uuid(),
-  })
-  .meta({ id: 'FailureGroup', description: 'Trials that ended for the same reason. The largest group comes first.' })
-export type FailureGroup = z.infer<typeof FailureGroup>
-
 /** Event data of a trial whose state changed. */
 export const TrialChange = z
   .object({

@@ -365,26 +365,6 @@ export async function storeVoid(tx: Db, { comparison, ordinal }: TrialKey, reaso
 export const listTrialStates = (db: Db, comparison: number) =>
   db.selectFrom('trials').select(['ordinal', 'state']).where('comparison', '=', comparison).orderBy('ordinal').execute()
 
-export type FailureRow = {
-  state: 'failed' | 'errored'
-  class: string
-  message: string | null
-  trials: number
-  settings: number[]
-  tasks: number[]
-  first: number
-}
-
-/** Lists trials that failed or have no result, grouped by class and exact message. Voided trials are left out. */
-export async function listFailureRows(db: Db, comparison: number, limit: number): Promise<FailureRow[]> {
-  const { rows } = await sql<FailureRow>`
-    select state, class, coalesce(detail->>'explanation', detail->>'error') as message, count(*)::int as trials,
-      array_agg(distinct setting) as settings, array_agg(distinct task) as tasks, min(ordinal) as first
-    from trials where comparison = ${comparison} and state in ('failed', 'errored') and voided_at is null
-    group by 1, 2, 3 order by trials desc, first limit ${limit}`.execute(db)
-  return rows
-}
-
 /** Returns the current snapshot. `listChangedTrials` lists what became visible after it. */
 export async function currentSnapshot(db: Db): Promise<string> {
   const { rows } = await sql<{ snapshot: string }>`select pg_current_snapshot()::text as snapshot`.execute(db)

@@ -1,4 +1,5 @@
-import type { Comparison, FailureGroup } from '../../../src/comparisons/shapes/schema.ts'
+import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
+import type { FailureGroup } from '../../../src/comparisons/trials/failures/schema.ts'
 import { plural } from '../../components/format.ts'
 import { useRead } from '../api/use-api.ts'
 import { Loaded } from '../components/loaded.tsx'

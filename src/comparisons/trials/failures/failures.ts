@@ -1,8 +1,9 @@
-import type { Db } from '../../platform/db/db.ts'
-import { type FailureGroup, TrialClass } from '../shapes/schema.ts'
-import { formatTrialId } from '../trial-id.ts'
+import type { Db } from '../../../platform/db/db.ts'
+import { TrialClass } from '../../shapes/schema.ts'
+import { formatTrialId } from '../../trial-id.ts'
+import type { ComparisonNames } from '../trials.ts'
+import type { FailureGroup } from './schema.ts'
 import { type FailureRow, listFailureRows } from './sql.ts'
-import type { ComparisonNames } from './trials.ts'
 
 /** Maximum number of distinct messages that are grouped. Rarer ones are left out. */
 const MESSAGES_MAX = 2000

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type TestApp, testApp } from '../../../test/support/app.ts'
+import { type TestApp, testApp } from '../../../../test/support/app.ts'
 import {
   createScriptedEngine,
   openComparisonLab,
   openRepositoryComparisonLab,
-} from '../../../test/support/comparisons.ts'
-import { listAllComparisons } from '../schema.ts'
+} from '../../../../test/support/comparisons.ts'
+import { listAllComparisons } from '../../schema.ts'
 import { toSignature } from './failures.ts'
 
 test.each([
