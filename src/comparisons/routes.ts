@@ -38,7 +38,15 @@ import type { StatisticsCache } from './statistics/statistics.ts'
 import { readArtifact } from './trials/artifacts.ts'
 import { listTrialCalls } from './trials/calls.ts'
 import { listFailures } from './trials/failures/failures.ts'
-import { findArtifact, listTrials, readMatrix, readTrial, readTrialRow, voidTrial } from './trials/trials.ts'
+import {
+  findArtifact,
+  findNeighbours,
+  listTrials,
+  readMatrix,
+  readTrial,
+  readTrialRow,
+  voidTrial,
+} from './trials/trials.ts'
 
 export type ComparisonDeps = ScopeDeps & { blobs: Blobs; events: ComparisonEvents; statistics: StatisticsCache }
 
@@ -83,7 +91,11 @@ const readTrialByIdRoute = route(
     return { ...comparison, names, trial: await readTrialRow(db, names, trialId) }
   },
   async ({ db }, { row, scope, names, trial }) =>
-    reply(200, { ...(await readTrial(db, names, trial)), comparison: { id: row.id, scope } }),
+    reply(200, {
+      ...(await readTrial(db, names, trial)),
+      comparison: { id: row.id, scope },
+      ...findNeighbours(names, trial),
+    }),
 )
 
 /** Routes of benchmarks whose request bodies or answers differ from those of repositories. */

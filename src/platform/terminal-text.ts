@@ -10,6 +10,21 @@ const UNSAFE =
 /** Makes untrusted text safe to show within one line of a terminal, a log or a file. Line breaks are replaced too. */
 export const printable = (text: string, replacement = '�'): string => text.replaceAll(UNSAFE, replacement)
 
+/** Sequences that set colours, move the cursor or name a window. A sequence without an end takes one line at most. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the sequences consist of control characters
+const ANSI = /\u001b\[[0-?]*[ -/]*[@-~]|\u001b\][^\u0007\u001b\n]*(?:\u0007|\u001b\\)?|\u001b[@-Z\\^_]/gu
+
+/** Makes untrusted text safe to show on a page: its unsafe characters are replaced by their names, such as [U+202E]. */
+export const nameUnsafe = (text: string): string =>
+  text.replaceAll(UNSAFE, (character) =>
+    character === '\n' || character === '\t'
+      ? character
+      : `[U+${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0').toUpperCase()}]`,
+  )
+
+/** Removes ANSI and OSC sequences. Other control characters stay. */
+export const stripAnsi = (text: string): string => (text.includes('\u001b') ? text.replaceAll(ANSI, '') : text)
+
 /** Escapes the same characters in JSON text. The value stays the same: JSON reads an escape as its character. */
 export const escapeJson = (json: string): string =>
   PLAIN.test(json) ? json : json.replaceAll(UNSAFE, (character) => (character === '\n' ? '\n' : escaped(character)))

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { join } from 'node:path'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 import { findChromium } from './parts.ts'
 
@@ -21,6 +22,8 @@ export function startBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath, args: ['--no-sandbox'] })
 }
 
+const ACTION_MS = 15_000
+
 type PageOptions = { width?: number; height?: number; theme?: 'light' | 'dark' }
 
 /** A page with its own cookies. Collects errors of scripts and refusals of the content security policy. */
@@ -28,6 +31,7 @@ export async function openPage(browser: Browser, baseURL: string, options: PageO
   const { width = 1440, height = 900, theme = 'light' } = options
   const context = await browser.newContext({ baseURL, viewport: { width, height }, colorScheme: theme })
   const page = await context.newPage()
+  page.setDefaultTimeout(ACTION_MS)
   const errors: string[] = []
   page.on('pageerror', (error) => errors.push(error.message))
   page.on('console', (message) => {
@@ -42,6 +46,16 @@ export async function signIn(page: Page, key: string, path = '/app'): Promise<vo
   await page.getByLabel('Workspace key').fill(key)
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.locator('.shell').waitFor()
+}
+
+/** Saves a page in both themes for the documentation if the variable ASSAY_PICTURES names a folder. */
+export async function savePictures(page: Page, name: string): Promise<void> {
+  const folder = process.env.ASSAY_PICTURES
+  if (!folder) return
+  for (const theme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme: theme })
+    await page.screenshot({ path: join(folder, `${name}-${theme}.png`) })
+  }
 }
 
 type AxeResult = { violations: { id: string; help: string; nodes: { html: string; failureSummary: string }[] }[] }

@@ -9,6 +9,7 @@ import {
 import { Page } from './components/page.tsx'
 import { ProblemNote } from './components/problem-note.tsx'
 import { Shell } from './shell/shell.tsx'
+import { parseTrialSearch } from './trials/trial-search.ts'
 
 const root = createRootRoute({ component: Shell, notFoundComponent: NotFoundPage })
 const at = () => root
@@ -37,9 +38,16 @@ const repositoryComparison = createRoute({
   component: lazyRouteComponent(loadComparison, 'ComparisonPage'),
 })
 
+const trial = createRoute({
+  getParentRoute: at,
+  path: '/trials/$trialId',
+  validateSearch: parseTrialSearch,
+  component: lazyRouteComponent(() => import('./trials/trial-page.tsx'), 'TrialPage'),
+})
+
 /** Pages of the app. Each is loaded when it is first opened. */
 export const router = createRouter({
-  routeTree: root.addChildren([overview, comparisons, benchmarkComparison, repositoryComparison]),
+  routeTree: root.addChildren([overview, comparisons, benchmarkComparison, repositoryComparison, trial]),
   basepath: '/app',
   defaultPreload: 'intent',
   scrollRestoration: true,

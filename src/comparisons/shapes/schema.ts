@@ -306,6 +306,10 @@ export const ComparisonTrial = z
       .describe(
         'Files of the configuration that the agent changed. These changes were dropped before the verification.',
       ),
+    failedTests: z
+      .array(z.string())
+      .optional()
+      .describe('Names of tests that did not pass, as far as the verifier printed them.'),
     voided: z.object({ reason: z.string(), at: time }).optional(),
   })
   .meta({ id: 'Trial' })
@@ -318,6 +322,8 @@ export type TrialWithAttempts = z.infer<typeof TrialWithAttempts>
 
 export const LocatedTrial = TrialWithAttempts.extend({
   comparison: z.object({ id: z.uuid(), scope: Scope }).describe('The comparison that the trial belongs to.'),
+  previous: z.uuid().nullable().describe('The same setting and attempt on the task before. Null for the first task.'),
+  next: z.uuid().nullable().describe('The same setting and attempt on the task after. Null for the last task.'),
 }).meta({ id: 'LocatedTrial' })
 export type LocatedTrial = z.infer<typeof LocatedTrial>
 

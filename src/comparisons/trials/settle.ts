@@ -183,6 +183,7 @@ function toRecordedEnd(trial: TrialFacts, ending: RanEnding, spend: GranteeSpend
       error: record.error ?? undefined,
       explanation: explanation === null ? undefined : storableText(explanation),
       droppedChanges: listDroppedChanges(record),
+      failedTests: listFailedTests(record),
     },
     artifacts: blob,
   }
@@ -192,6 +193,11 @@ function toRecordedEnd(trial: TrialFacts, ending: RanEnding, spend: GranteeSpend
 function listDroppedChanges({ steps }: Pick<TrialRecord, 'steps'>): string[] | undefined {
   const dropped = [...new Set(steps.flatMap((step) => step.droppedChanges ?? []))]
   return dropped.length > 0 ? dropped : undefined
+}
+
+function listFailedTests({ steps }: AttributedRecord): string[] | undefined {
+  const names = steps.flatMap(({ failedTests = [] }) => failedTests)
+  return names.length === 0 ? undefined : names.map(storableText)
 }
 
 /** Omits counts of zero, which are the normal case. */

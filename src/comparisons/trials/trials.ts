@@ -74,6 +74,12 @@ export async function readTrial(db: Db, names: ComparisonNames, row: rows.TrialR
   }
 }
 
+/** Returns the trials of the same setting and attempt on the tasks before and after. */
+export function findNeighbours({ tasks, settings }: ComparisonNames, { comparison, ordinal, task }: rows.TrialRow) {
+  const idAt = (step: number): string => formatTrialId({ comparison, ordinal: ordinal + step * settings.length })
+  return { previous: task === 0 ? null : idAt(-1), next: task === tasks.length - 1 ? null : idAt(1) }
+}
+
 const Detail = z.object({
   rewards: z.record(z.string(), z.number()).default({}),
   timings: Timings.omit({ queue: true }).optional(),
@@ -86,6 +92,7 @@ const Detail = z.object({
   error: z.string().optional(),
   explanation: z.string().optional(),
   droppedChanges: z.array(z.string()).optional(),
+  failedTests: z.array(z.string()).optional(),
 })
 
 async function loadTrials(
@@ -129,6 +136,7 @@ function toTrial(names: ComparisonNames, row: rows.TrialRow, spend: GranteeTotal
     error: detail.error,
     explanation: detail.explanation,
     droppedChanges: detail.droppedChanges,
+    failedTests: detail.failedTests,
     voided: toVoided(row),
   }
 }

@@ -55,10 +55,21 @@ export async function download<const E extends Endpoint & { download: true }>(
   endpoint: E,
   input: CallInput<E>,
 ): Promise<{ bytes: Uint8Array; etag: string | undefined }> {
-  const response = await send(options, endpoint, input, { accept: '*/*' })
-  if (response.status >= 400) throw toError(options, response, await response.text())
+  const response = await openDownload(options, endpoint, input)
   const bytes = new Uint8Array(await response.arrayBuffer())
   return { bytes, etag: response.headers.get('etag') ?? undefined }
+}
+
+/** Starts a download. The body of the response is read by the caller. */
+export async function openDownload<const E extends Endpoint & { download: true }>(
+  options: ClientOptions,
+  endpoint: E,
+  input: CallInput<E>,
+  signal?: AbortSignal,
+): Promise<Response> {
+  const response = await send(options, endpoint, input, { accept: '*/*', signal })
+  if (response.status >= 400) throw toError(options, response, await response.text())
+  return response
 }
 
 /** Calls an endpoint that reports progress. Returns the body of its response. */
@@ -111,7 +122,7 @@ function toError(options: ClientOptions, response: Response, text: string): Erro
   return new ServiceUnreachable(`${options.url} responded with ${response.status}, but not like Assay.`)
 }
 
-function buildUrl(base: string, endpoint: Endpoint, input: CallInput<Endpoint>): URL {
+export function buildUrl(base: string, endpoint: Endpoint, input: CallInput<Endpoint>): URL {
   const params: Record<string, string> = input.params ?? {}
   const path = endpoint.path.replaceAll(/\{([^}]+)\}/g, (_, name) => encodeURIComponent(params[name] ?? ''))
   const url = new URL(path, base)

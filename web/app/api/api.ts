@@ -1,7 +1,9 @@
 import {
+  buildUrl,
   type CallInput,
   type ClientOptions,
   call,
+  openDownload,
   ProblemReceived,
   ServiceUnreachable,
   streamEvents,
@@ -12,6 +14,7 @@ import type { Session } from '../../../src/workspaces/schema.ts'
 /** Input of a call. The workspace of the session is added. */
 export type ApiInput<E extends Endpoint> = Omit<CallInput<E>, 'params'> & { params?: Omit<Params<E>, 'org'> }
 export type ApiBody<E extends Endpoint> = Reply<E>['body']
+export type FileEndpoint = Endpoint & { download: true }
 export type EventEndpoint = Endpoint & { events: NonNullable<Endpoint['events']> }
 
 export type Api = ReturnType<typeof createApi>
@@ -26,6 +29,14 @@ export function createApi({ org, csrfToken }: Session) {
     async call<const E extends Endpoint>(endpoint: E, input: ApiInput<E> = {}): Promise<ApiBody<E>> {
       const { body } = await call(options, endpoint, complete(input))
       return body
+    },
+    /** Starts the download of a file. Read the body of the response. */
+    openFile<const E extends FileEndpoint>(endpoint: E, input: ApiInput<E>, signal?: AbortSignal): Promise<Response> {
+      return openDownload(options, endpoint, complete(input), signal)
+    },
+    /** Address of a file for a link. The service sends it as an attachment. */
+    fileUrl<const E extends FileEndpoint>(endpoint: E, input: ApiInput<E>): string {
+      return buildUrl(options.url, endpoint, complete(input) as CallInput<Endpoint>).href
     },
     stream<const E extends EventEndpoint>(
       endpoint: E,

@@ -8,7 +8,7 @@ export type Scope = Comparison['scope']
 /** A scope as the API addresses it. */
 type ScopeTarget = { endpoints: ComparisonEndpoints; params: Record<string, string>; name: string }
 
-function toTarget(scope: Scope): ScopeTarget {
+export function toTarget(scope: Scope): ScopeTarget {
   const name = nameScope(scope)
   if (scope.kind === 'benchmark')
     return { endpoints: inBenchmark, params: { datasetOrg: scope.datasetOrg, dataset: scope.dataset }, name }

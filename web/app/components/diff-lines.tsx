@@ -1,0 +1,53 @@
+import { useMemo, useState } from 'react'
+import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { VirtualLines } from './virtual-lines.tsx'
+
+type DiffLinesProps = { label: string; lines: readonly string[] }
+
+/** Shows a unified diff with its files above it. */
+export function DiffLines({ label, lines }: DiffLinesProps) {
+  const files = useMemo(() => listFiles(lines), [lines])
+  const [target, setTarget] = useState<number>()
+  return (
+    <>
+      {files.length > 0 && (
+        <ul className="rows small diff-files">
+          {files.slice(0, FILES_SHOWN).map(({ name, line, added, removed }) => (
+            <li key={line}>
+              <button type="button" className="link-button" onClick={() => setTarget(line)}>
+                <bdi>{nameUnsafe(name)}</bdi>
+              </button>{' '}
+              <span className="muted">
+                +{added} −{removed}
+              </span>
+            </li>
+          ))}
+          {files.length > FILES_SHOWN && <li className="muted">and {files.length - FILES_SHOWN} more files</li>}
+        </ul>
+      )}
+      <VirtualLines label={label} lines={lines} classOf={classOfLine} target={target} />
+    </>
+  )
+}
+
+const FILES_SHOWN = 20
+
+type DiffFile = { name: string; line: number; added: number; removed: number }
+
+function listFiles(lines: readonly string[]): DiffFile[] {
+  const files: DiffFile[] = []
+  for (const [line, text] of lines.entries()) {
+    if (text.startsWith('+++ ')) files.push({ name: text.slice(4).replace(/^b\//, ''), line, added: 0, removed: 0 })
+    const file = files.at(-1)
+    const change = classOfLine(text)
+    if (file && (change === 'added' || change === 'removed')) file[change] += 1
+  }
+  return files
+}
+
+function classOfLine(line: string): string | undefined {
+  if (/^(?:diff |index |--- |\+\+\+ |new file|deleted file|rename |similarity )/.test(line)) return 'file'
+  if (line.startsWith('@@')) return 'hunk'
+  if (line.startsWith('+')) return 'added'
+  return line.startsWith('-') ? 'removed' : undefined
+}

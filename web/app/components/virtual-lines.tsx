@@ -1,0 +1,62 @@
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { useEffect, useRef } from 'react'
+import { nameUnsafe, stripAnsi } from '../../../src/platform/terminal-text.ts'
+import './virtual-lines.css'
+
+type VirtualLinesProps = {
+  label: string
+  lines: readonly string[]
+  /** Class of a line, for example its colour in a diff. */
+  classOf?: (line: string) => string | undefined
+  /** Line to scroll to, from 0. */
+  target?: number | undefined
+}
+
+const LINE_HEIGHT = 20
+/** Borders, and a horizontal scroll bar. */
+const FRAME = 18
+const LINE_LENGTH_MAX = 2000
+
+/** Shows the lines of an untrusted text. Only the visible ones are in the document; nothing of them is interpreted. */
+export function VirtualLines({ label, lines, classOf, target }: VirtualLinesProps) {
+  const region = useRef<HTMLElement>(null)
+  const virtualizer = useVirtualizer({
+    count: lines.length,
+    getScrollElement: () => region.current,
+    estimateSize: () => LINE_HEIGHT,
+    overscan: 12,
+  })
+  useEffect(() => {
+    if (target !== undefined) virtualizer.scrollToIndex(target, { align: 'start' })
+  }, [target, virtualizer])
+  return (
+    <section
+      className="lines"
+      aria-label={label}
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable without a mouse
+      tabIndex={0}
+      ref={region}
+      style={{ height: lines.length * LINE_HEIGHT + FRAME }}
+    >
+      <div style={{ height: virtualizer.getTotalSize() }}>
+        {virtualizer.getVirtualItems().map(({ index, start }) => (
+          <div
+            key={index}
+            className={['line', classOf?.(lines[index] ?? ''), index === target && 'target'].filter(Boolean).join(' ')}
+            style={{ transform: `translateY(${start}px)` }}
+          >
+            <span className="line-number" aria-hidden="true">
+              {index + 1}
+            </span>
+            <bdi>{toShownLine(lines[index] ?? '')}</bdi>
+          </div>
+        ))}
+      </div>
+    </section>
+  )
+}
+
+function toShownLine(line: string): string {
+  const shown = nameUnsafe(stripAnsi(line.slice(0, LINE_LENGTH_MAX)).replace(/\r$/, ''))
+  return line.length > LINE_LENGTH_MAX ? `${shown} … ${line.length - LINE_LENGTH_MAX} more characters` : shown
+}

@@ -1,0 +1,96 @@
+import { useInfiniteQuery } from '@tanstack/react-query'
+import type { LocatedTrial, TrialCall } from '../../../src/comparisons/shapes/schema.ts'
+import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { usd } from '../../components/format.ts'
+import { useApi } from '../api/use-api.ts'
+import { Empty } from '../components/page.tsx'
+import { ProblemNote } from '../components/problem-note.tsx'
+import { formatSeconds, isOpen, toTrialTarget } from './trial-files.ts'
+
+const PAGE = 100
+const LIVE_MS = 2000
+
+/** The calls to models as the gateway metered them. New ones appear while the trial runs. */
+export function CallsView({ trial }: { trial: LocatedTrial }) {
+  const api = useApi()
+  const { endpoints, params } = toTrialTarget(trial)
+  const query = useInfiniteQuery({
+    queryKey: ['trial-calls', trial.id],
+    queryFn: ({ pageParam }) => api.call(endpoints.calls, { params, query: { limit: PAGE, cursor: pageParam } }),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
+    refetchInterval: isOpen(trial) ? LIVE_MS : false,
+  })
+  if (query.isError) return <ProblemNote error={query.error} onRetry={() => void query.refetch()} />
+  const calls = query.data?.pages.flatMap((page) => page.calls)
+  if (!calls) return <p className="loading">Loading…</p>
+  if (calls.length === 0)
+    return (
+      <Empty>{isOpen(trial) ? 'Calls to models appear here as they happen.' : 'This trial called no model.'}</Empty>
+    )
+  return (
+    <>
+      <div className="table-scroll">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Time</th>
+              <th scope="col">Model</th>
+              <th scope="col">Outcome</th>
+              <th scope="col" className="number">
+                Input
+              </th>
+              <th scope="col" className="number">
+                Cached
+              </th>
+              <th scope="col" className="number">
+                Output
+              </th>
+              <th scope="col" className="number">
+                Duration
+              </th>
+              <th scope="col" className="number">
+                Cost
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {calls.map((call) => (
+              <CallRow key={call.id} call={call} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {query.hasNextPage && (
+        <button type="button" className="button" onClick={() => void query.fetchNextPage()}>
+          Show more calls
+        </button>
+      )}
+    </>
+  )
+}
+
+const TIME = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' })
+const count = (value: number): string => value.toLocaleString('en')
+
+function CallRow({ call }: { call: TrialCall }) {
+  const { at, model, outcome, status, failure, message, usage, totalMs, costUsd } = call
+  const reason = [status !== null && status >= 400 ? String(status) : undefined, failure, message].filter(Boolean)
+  return (
+    <tr>
+      <td>{TIME.format(new Date(at))}</td>
+      <td>
+        <bdi>{model === null ? '–' : nameUnsafe(model)}</bdi>
+      </td>
+      <td className={outcome === 'succeeded' ? undefined : 'fail-mark'}>
+        {outcome}
+        {reason.length > 0 && <bdi> {nameUnsafe(reason.join(' · '))}</bdi>}
+      </td>
+      <td className="number">{count(usage.input)}</td>
+      <td className="number">{count(usage.cacheRead + usage.cacheWrite)}</td>
+      <td className="number">{count(usage.output)}</td>
+      <td className="number">{totalMs === null ? '–' : formatSeconds(totalMs / 1000)}</td>
+      <td className="number">{costUsd === null ? '–' : usd(costUsd)}</td>
+    </tr>
+  )
+}

@@ -1,0 +1,170 @@
+import { useMemo, useState } from 'react'
+import type { LocatedTrial } from '../../../src/comparisons/shapes/schema.ts'
+import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { plural } from '../../components/format.ts'
+import { useApi } from '../api/use-api.ts'
+import { DiffLines } from '../components/diff-lines.tsx'
+import { Empty } from '../components/page.tsx'
+import { ProblemNote } from '../components/problem-note.tsx'
+import { type TextFile, useTextFile } from '../components/text-file.ts'
+import { VirtualLines } from '../components/virtual-lines.tsx'
+import { FileChoice } from './trajectory-view.tsx'
+import { explainMissing, formatBytes, isLog, isVerifierLog, openArtifact, PATCH, toArtifactUrl } from './trial-files.ts'
+
+function useArtifact(trial: LocatedTrial, name: string) {
+  const api = useApi()
+  const file = useTextFile(`${trial.id} ${name}`, (signal) => openArtifact(api, trial, name, signal))
+  const size = trial.artifacts.find((artifact) => artifact.name === name)?.bytes ?? 0
+  return { file, size, url: toArtifactUrl(api, trial, name) }
+}
+
+type FileNoteProps = { file: TextFile & { loadRest: () => void }; size: number; url: string }
+
+/** Says how much of a file is shown, with a way to the rest. */
+function FileNote({ file, size, url }: FileNoteProps) {
+  const { state, characters, lines, error, loadRest } = file
+  if (state === 'failed') return <ProblemNote error={error} />
+  return (
+    <p className="actions small muted">
+      {state === 'done'
+        ? `${plural(lines.length, 'line')}, ${formatBytes(size)}`
+        : `${plural(lines.length, 'line')}, the first ${formatBytes(characters)} of ${formatBytes(size)}`}
+      {state === 'paused' && (
+        <button type="button" className="button" onClick={loadRest}>
+          Load the rest
+        </button>
+      )}
+      {state === 'full' && 'Download the file to read more.'}
+      <a href={url} download>
+        Download
+      </a>
+    </p>
+  )
+}
+
+/** The changes that the agent made to the working directory. */
+export function DiffView({ trial }: { trial: LocatedTrial }) {
+  if (!trial.artifacts.some(({ name }) => name === PATCH))
+    return <Empty command={`assay trials diff ${trial.id}`}>{explainMissing(trial, 'The patch')}</Empty>
+  return <Patch trial={trial} />
+}
+
+function Patch({ trial }: { trial: LocatedTrial }) {
+  const { file, ...rest } = useArtifact(trial, PATCH)
+  return (
+    <>
+      <FileNote file={file} {...rest} />
+      {file.state === 'done' && file.lines.length === 0 ? (
+        <p>The agent changed no file.</p>
+      ) : (
+        <DiffLines label="Patch" lines={file.lines} />
+      )}
+    </>
+  )
+}
+
+/** The output of the verifier, below the tests that failed. */
+export function VerifierView({ trial }: { trial: LocatedTrial }) {
+  const [target, setTarget] = useState<number>()
+  const names = trial.artifacts.map(({ name }) => name).filter(isVerifierLog)
+  const [name = '', setName] = useState(names[0])
+  if (name === '')
+    return (
+      <Empty command={`assay trials logs ${trial.id}`}>{explainMissing(trial, 'The output of the verifier')}</Empty>
+    )
+  return (
+    <>
+      {names.length > 1 && <FileChoice names={names} name={name} onChoose={setName} />}
+      <VerifierLog trial={trial} name={name} target={target} onTarget={setTarget} />
+    </>
+  )
+}
+
+type VerifierLogProps = {
+  trial: LocatedTrial
+  name: string
+  target: number | undefined
+  onTarget: (line: number) => void
+}
+
+function VerifierLog({ trial, name, target, onTarget }: VerifierLogProps) {
+  const { file, ...rest } = useArtifact(trial, name)
+  const failed = useMemo(
+    () =>
+      (trial.failedTests ?? []).map((test) => ({ test, line: file.lines.findIndex((line) => line.includes(test)) })),
+    [trial.failedTests, file.lines],
+  )
+  return (
+    <>
+      {failed.length > 0 && (
+        <>
+          <h3>{plural(failed.length, 'failed test')}</h3>
+          <ul className="rows failed-tests">
+            {failed.map(({ test, line }) => (
+              <li key={test}>
+                <span className="fail-mark">× failed</span>
+                {line < 0 ? (
+                  <bdi>{nameUnsafe(test)}</bdi>
+                ) : (
+                  <button type="button" className="link-button" onClick={() => onTarget(line)}>
+                    <bdi>{nameUnsafe(test)}</bdi>
+                  </button>
+                )}
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+      <FileNote file={file} {...rest} />
+      <VirtualLines label={name} lines={file.lines} target={target} />
+    </>
+  )
+}
+
+/** The logs of the agent and of other programs. */
+export function LogsView({ trial }: { trial: LocatedTrial }) {
+  const names = trial.artifacts.map(({ name }) => name).filter(isLog)
+  const [name = '', setName] = useState(names[0])
+  if (name === '') return <Empty command={`assay trials logs ${trial.id}`}>{explainMissing(trial, 'The log')}</Empty>
+  return (
+    <>
+      {names.length > 1 && <FileChoice names={names} name={name} onChoose={setName} />}
+      <Log key={name} trial={trial} name={name} />
+    </>
+  )
+}
+
+function Log({ trial, name }: { trial: LocatedTrial; name: string }) {
+  const { file, ...rest } = useArtifact(trial, name)
+  const [target, setTarget] = useState<number>()
+  return (
+    <>
+      <div className="actions">
+        <FileNote file={file} {...rest} />
+        <button type="button" className="button" onClick={() => setTarget(file.lines.length - 1)}>
+          Go to the end
+        </button>
+      </div>
+      <VirtualLines label={name} lines={file.lines} target={target} />
+    </>
+  )
+}
+
+/** Every file of the trial as a download. The service never sends one as a page. */
+export function FilesView({ trial }: { trial: LocatedTrial }) {
+  const api = useApi()
+  if (trial.artifacts.length === 0)
+    return <Empty command={`assay trials artifacts ${trial.id}`}>{explainMissing(trial, 'The list of files')}</Empty>
+  return (
+    <ul className="rows">
+      {trial.artifacts.map(({ name, bytes }) => (
+        <li key={name} className="file-row">
+          <a href={toArtifactUrl(api, trial, name)} download>
+            <bdi>{nameUnsafe(name)}</bdi>
+          </a>
+          <span className="muted">{formatBytes(bytes)}</span>
+        </li>
+      ))}
+    </ul>
+  )
+}

@@ -1,0 +1,238 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link, useNavigate } from '@tanstack/react-router'
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { useDeferredValue, useEffect, useMemo, useRef, useState } from 'react'
+import type { LocatedTrial } from '../../../src/comparisons/shapes/schema.ts'
+import { nameUnsafe, stripAnsi } from '../../../src/platform/terminal-text.ts'
+import { plural, usd } from '../../components/format.ts'
+import { useApi } from '../api/use-api.ts'
+import { Loaded } from '../components/loaded.tsx'
+import { Empty } from '../components/page.tsx'
+import {
+  EVENT_KINDS,
+  type EventKind,
+  filterEvents,
+  isOfKind,
+  type ParsedTrajectory,
+  parseTrajectory,
+  type StepUsage,
+  type TraceEvent,
+} from './trajectory.ts'
+import { explainMissing, isTrajectory, openArtifact } from './trial-files.ts'
+
+type TrajectoryViewProps = { trial: LocatedTrial; step: number | undefined }
+
+/** What the agent said, thought and did, with filters and search. */
+export function TrajectoryView({ trial, step }: TrajectoryViewProps) {
+  const api = useApi()
+  const names = trial.artifacts.map(({ name }) => name).filter(isTrajectory)
+  const [name = '', setName] = useState(names[0])
+  const query = useQuery({
+    queryKey: ['trajectory', trial.id, name],
+    queryFn: async ({ signal }) => parseTrajectory(await (await openArtifact(api, trial, name, signal)).text()),
+    enabled: name !== '',
+    staleTime: Number.POSITIVE_INFINITY,
+  })
+  if (name === '')
+    return <Empty command={`assay trials trajectory ${trial.id}`}>{explainMissing(trial, 'The trajectory')}</Empty>
+  return (
+    <>
+      {names.length > 1 && <FileChoice names={names} name={name} onChoose={setName} />}
+      <Loaded query={query}>
+        {(trajectory) => <Trace trajectory={trajectory} trialId={trial.id} target={step} />}
+      </Loaded>
+    </>
+  )
+}
+
+type FileChoiceProps = { names: readonly string[]; name: string; onChoose: (name: string) => void }
+
+export function FileChoice({ names, name, onChoose }: FileChoiceProps) {
+  return (
+    <p className="actions">
+      {names.map((each) => (
+        <button type="button" className="button" key={each} aria-pressed={each === name} onClick={() => onChoose(each)}>
+          <bdi>{each}</bdi>
+        </button>
+      ))}
+    </p>
+  )
+}
+
+const KIND_LABELS: Record<EventKind, string> = {
+  messages: 'Messages',
+  reasoning: 'Reasoning',
+  tools: 'Tool calls',
+  errors: 'Errors',
+}
+
+type TraceProps = { trajectory: ParsedTrajectory; trialId: string; target: number | undefined }
+
+function Trace({ trajectory, trialId, target }: TraceProps) {
+  const { events, usage, agent, notes } = trajectory
+  const [kind, setKind] = useState<EventKind>()
+  const [search, setSearch] = useState('')
+  const wanted = useDeferredValue(search)
+  const shown = useMemo(() => filterEvents(events, kind, wanted), [events, kind, wanted])
+  const counts = useMemo(
+    () => EVENT_KINDS.map((each) => ({ each, count: events.filter((event) => isOfKind(event, each)).length })),
+    [events],
+  )
+  return (
+    <>
+      <div className="trace-controls">
+        <fieldset className="actions">
+          <legend className="hidden">Filter by kind</legend>
+          <button type="button" className="button" aria-pressed={!kind} onClick={() => setKind(undefined)}>
+            All <span className="faint">{events.length.toLocaleString('en')}</span>
+          </button>
+          {counts.map(({ each, count }) => (
+            <button
+              type="button"
+              className="button"
+              key={each}
+              aria-pressed={kind === each}
+              disabled={count === 0}
+              onClick={() => setKind(kind === each ? undefined : each)}
+            >
+              {KIND_LABELS[each]} <span className="faint">{count.toLocaleString('en')}</span>
+            </button>
+          ))}
+        </fieldset>
+        <input
+          type="search"
+          aria-label="Search the trajectory"
+          placeholder="Search the trajectory"
+          value={search}
+          onChange={(event) => setSearch(event.target.value)}
+        />
+        <output className="small muted">{plural(shown.length, 'event')}</output>
+      </div>
+      {(agent || notes) && (
+        <p className="small muted">
+          <bdi>{nameUnsafe([agent, notes].filter(Boolean).join(' · '))}</bdi>
+        </p>
+      )}
+      <EventList events={shown} usage={usage} trialId={trialId} target={target} />
+    </>
+  )
+}
+
+type EventListProps = {
+  events: readonly TraceEvent[]
+  usage: ReadonlyMap<number, StepUsage>
+  trialId: string
+  target: number | undefined
+}
+
+function EventList({ events, usage, trialId, target }: EventListProps) {
+  const region = useRef<HTMLElement>(null)
+  const navigate = useNavigate()
+  const virtualizer = useVirtualizer({
+    count: events.length,
+    getScrollElement: () => region.current,
+    estimateSize: () => 84,
+    overscan: 4,
+  })
+  const isAtStep = useRef<number>(undefined)
+  useEffect(() => {
+    if (target === undefined || isAtStep.current === target) return
+    const index = events.findIndex(({ step }) => step >= target)
+    isAtStep.current = target
+    if (index >= 0) virtualizer.scrollToIndex(index, { align: 'start' })
+  }, [target, events, virtualizer])
+  const goTo = (change: number) => {
+    const steps = events.map(({ step }) => step)
+    const next =
+      change > 0 ? steps.find((step) => step > (target ?? 0)) : steps.findLast((step) => step < (target ?? 0))
+    if (next !== undefined)
+      void navigate({
+        to: '/trials/$trialId',
+        params: { trialId },
+        search: { step: next },
+        replace: true,
+        resetScroll: false,
+      })
+  }
+  return (
+    <section
+      className="trace"
+      aria-label="Events"
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable without a mouse
+      tabIndex={0}
+      ref={region}
+      onKeyDown={({ key }) => {
+        if (key === 'j') goTo(1)
+        if (key === 'k') goTo(-1)
+      }}
+    >
+      <ol style={{ height: virtualizer.getTotalSize() }}>
+        {virtualizer.getVirtualItems().map(({ index, start }) => {
+          const event = events[index]
+          if (!event) return null
+          const isFirst = events[index - 1]?.step !== event.step
+          return (
+            <li
+              key={index}
+              data-index={index}
+              ref={virtualizer.measureElement}
+              aria-setsize={events.length}
+              aria-posinset={index + 1}
+              className={event.step === target ? 'target' : undefined}
+              style={{ transform: `translateY(${start}px)` }}
+            >
+              <EventRow event={event} trialId={trialId} usage={isFirst ? usage.get(event.step) : undefined} />
+            </li>
+          )
+        })}
+      </ol>
+    </section>
+  )
+}
+
+const TEXT_LENGTH_MAX = 1500
+const TEXT_LINES_MAX = 16
+
+function EventRow({ event, trialId, usage }: { event: TraceEvent; trialId: string; usage: StepUsage | undefined }) {
+  const [isOpen, setOpen] = useState(false)
+  const { step, kind, label, text, isError } = event
+  const short = isOpen ? text : shorten(text)
+  return (
+    <div className={`event ${kind}`}>
+      <p className="event-head">
+        <Link
+          to="/trials/$trialId"
+          params={{ trialId }}
+          search={{ step }}
+          replace
+          resetScroll={false}
+          aria-label={`Link to step ${step}`}
+        >
+          {step}
+        </Link>
+        <bdi>{nameUnsafe(label)}</bdi>
+        {isError && <span className="chip fail">× error</span>}
+        {usage && (
+          <span className="faint">
+            {usage.input.toLocaleString('en')} in, {usage.output.toLocaleString('en')} out
+            {usage.costUsd === undefined ? '' : `, ${usd(usage.costUsd)}`}
+          </span>
+        )}
+      </p>
+      <pre>
+        <bdi>{nameUnsafe(stripAnsi(short))}</bdi>
+      </pre>
+      {(isOpen || short.length < text.length) && (
+        <button type="button" className="link-button small" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+          {isOpen ? 'Show less' : `Show all ${text.length.toLocaleString('en')} characters`}
+        </button>
+      )}
+    </div>
+  )
+}
+
+function shorten(text: string): string {
+  const start = text.slice(0, TEXT_LENGTH_MAX)
+  const lines = start.split('\n')
+  return lines.length > TEXT_LINES_MAX ? lines.slice(0, TEXT_LINES_MAX).join('\n') : start
+}

@@ -1,0 +1,92 @@
+/** Kinds of events by which a trajectory is filtered. */
+export const EVENT_KINDS = ['messages', 'reasoning', 'tools', 'errors'] as const
+export type EventKind = (typeof EVENT_KINDS)[number]
+
+/** One thing that an agent said, did or saw. The texts are untrusted. */
+export type TraceEvent = {
+  /** Number of the step, from 1. */
+  step: number
+  kind: 'message' | 'reasoning' | 'call' | 'result'
+  /** Author of a message or name of a tool. */
+  label: string
+  text: string
+  isError: boolean
+}
+
+/** Tokens and cost of a step, as its agent reported them. */
+export type StepUsage = { input: number; output: number; costUsd: number | undefined }
+
+export type ParsedTrajectory = { agent: string; events: TraceEvent[]; usage: Map<number, StepUsage>; notes: string }
+
+/** Reads a trajectory in Harbor's format ATIF. The file is untrusted: anything unexpected is left out. */
+export function parseTrajectory(json: string): ParsedTrajectory {
+  const { agent, steps, notes } = toObject(JSON.parse(json))
+  const { name, version, model_name: model } = toObject(agent)
+  const events: TraceEvent[] = []
+  const usage = new Map<number, StepUsage>()
+  for (const [index, step] of toArray(steps).entries()) {
+    addStep(events, index + 1, toObject(step))
+    const spent = findUsage(toObject(step).metrics)
+    if (spent) usage.set(index + 1, spent)
+  }
+  return { agent: [name, version, model].map(toText).filter(Boolean).join(' '), events, usage, notes: toText(notes) }
+}
+
+type JsonRecord = Record<string, unknown>
+
+function addStep(events: TraceEvent[], step: number, record: JsonRecord): void {
+  const add = (kind: TraceEvent['kind'], label: string, text: string) => {
+    if (text !== '') events.push({ step, kind, label, text, isError: kind === 'result' && isErrorText(text) })
+  }
+  add('reasoning', 'reasoning', toText(record.reasoning_content))
+  add('message', toText(record.source) || 'agent', toText(record.message))
+  for (const call of toArray(record.tool_calls).map(toObject))
+    add('call', toText(call.function_name) || 'tool', formatArguments(call.arguments))
+  for (const result of toArray(toObject(record.observation).results).map(toObject))
+    add('result', 'result', toText(result.content))
+}
+
+function findUsage(metrics: unknown): StepUsage | undefined {
+  const { prompt_tokens: input, completion_tokens: output, cost_usd: cost } = toObject(metrics)
+  if (typeof input !== 'number' || typeof output !== 'number') return undefined
+  return { input, output, costUsd: typeof cost === 'number' ? cost : undefined }
+}
+
+/** Shows a command as it was run, and other arguments as JSON. */
+function formatArguments(value: unknown): string {
+  const { command, ...others } = toObject(value)
+  if (typeof command === 'string' && Object.keys(others).length === 0) return `$ ${command}`
+  try {
+    return JSON.stringify(value ?? {}, undefined, 1)
+  } catch {
+    return 'The arguments are nested too deeply to be shown.'
+  }
+}
+
+const ERROR_TEXT =
+  /^\s*(?:\S*(?:Error|Exception)\b|error\b|fatal:|panic:|Traceback \(|bash: )|exit(?:ed with)? (?:code|status):? [1-9]|command not found/im
+const ERROR_LENGTH_MAX = 2000
+
+/** Guesses from its beginning and end whether a tool's output reports an error. */
+const isErrorText = (text: string): boolean =>
+  ERROR_TEXT.test(text.slice(0, ERROR_LENGTH_MAX)) || ERROR_TEXT.test(text.slice(-ERROR_LENGTH_MAX))
+
+const KIND_OF = { message: 'messages', reasoning: 'reasoning', call: 'tools', result: 'tools' } as const
+
+export const isOfKind = (event: TraceEvent, kind: EventKind): boolean =>
+  kind === 'errors' ? event.isError : KIND_OF[event.kind] === kind
+
+/** Returns the events of a kind that contain a text, in any case. */
+export function filterEvents(events: readonly TraceEvent[], kind: EventKind | undefined, search: string): TraceEvent[] {
+  const pattern = search === '' ? undefined : new RegExp(search.replaceAll(/[^\w\s]/g, '\\$&'), 'i')
+  return events.filter(
+    (event) =>
+      (kind === undefined || isOfKind(event, kind)) &&
+      (pattern === undefined || pattern.test(event.text) || pattern.test(event.label)),
+  )
+}
+
+const toObject = (value: unknown): JsonRecord =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonRecord) : {}
+const toArray = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
+const toText = (value: unknown): string => (typeof value === 'string' ? value : '')

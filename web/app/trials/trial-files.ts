@@ -1,0 +1,50 @@
+import type { ComparisonTrial, LocatedTrial } from '../../../src/comparisons/shapes/schema.ts'
+import type { Api } from '../api/api.ts'
+import { toTarget } from '../comparisons/scope.ts'
+
+/** Endpoints and path parameters of a trial below its comparison. */
+export function toTrialTarget({ id, reusedFrom, comparison }: LocatedTrial) {
+  const { endpoints, params } = toTarget(comparison.scope)
+  return { endpoints, params: { ...params, comparisonId: comparison.id, trialId: reusedFrom ?? id } }
+}
+
+export function openArtifact(api: Api, trial: LocatedTrial, artifact: string, signal?: AbortSignal): Promise<Response> {
+  const { endpoints, params } = toTrialTarget(trial)
+  return api.openFile(endpoints.artifact, { params: { ...params, artifact } }, signal)
+}
+
+export function toArtifactUrl(api: Api, trial: LocatedTrial, artifact: string): string {
+  const { endpoints, params } = toTrialTarget(trial)
+  return api.fileUrl(endpoints.artifact, { params: { ...params, artifact } })
+}
+
+export const PATCH = 'changes.patch'
+export const isTrajectory = (name: string): boolean => /^trajectory[^/]*\.json$/.test(name)
+export const isVerifierLog = (name: string): boolean => /^verifier[^/]*\.log$/.test(name)
+export const isLog = (name: string): boolean => /^[^/]+\.log$/.test(name) && !isVerifierLog(name)
+
+export const isOpen = ({ state }: Pick<ComparisonTrial, 'state'>): boolean => state === 'queued' || state === 'running'
+
+/** Says why a trial has no files of a kind. */
+export function explainMissing(trial: LocatedTrial, what: string): string {
+  if (isOpen(trial)) return `The trial is ${trial.state}. ${what} appears here when it has ended.`
+  return trial.artifacts.length === 0
+    ? 'The trial has no files: it ended before the agent started, or they have expired.'
+    : `${what} was not recorded for this trial.`
+}
+
+const UNITS = ['B', 'kB', 'MB', 'GB']
+
+export function formatBytes(bytes: number): string {
+  const unit = Math.min(UNITS.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3))
+  const value = bytes / 1000 ** unit
+  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)}\u00a0${UNITS[unit]}`
+}
+
+/** Formats a duration. Short ones keep a decimal. */
+export function formatSeconds(seconds: number): string {
+  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)}\u00a0s`
+  const whole = Math.round(seconds)
+  const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60]
+  return hours > 0 ? `${hours}\u00a0h ${minutes}\u00a0min` : `${minutes}\u00a0min ${whole % 60}\u00a0s`
+}

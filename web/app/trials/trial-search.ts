@@ -1,0 +1,11 @@
+const TABS = ['trajectory', 'diff', 'verifier', 'logs', 'calls', 'files'] as const
+export type TrialTab = (typeof TABS)[number]
+
+/** What the address of a trial page selects: a tab, and a step of the trajectory. */
+export type TrialSearch = { tab?: TrialTab | undefined; step?: number | undefined }
+
+/** Reads the search parameters of the address. Anything else is ignored. */
+export const parseTrialSearch = ({ tab, step }: Record<string, unknown>): TrialSearch => ({
+  tab: TABS.find((each) => each === tab),
+  step: Number.isSafeInteger(step) && Number(step) > 0 ? Number(step) : undefined,
+})
