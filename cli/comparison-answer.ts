@@ -1,4 +1,5 @@
-import type { Comparison, Quote } from '../src/comparisons/shapes/schema.ts'
+import type { Quote } from '../src/comparisons/quotes/schema.ts'
+import type { Comparison } from '../src/comparisons/shapes/schema.ts'
 import type { ComparisonDiff, ComparisonPair } from '../src/comparisons/statistics/schema.ts'
 import { call } from '../src/platform/http/client.ts'
 import { formatJunit, formatMarkdown, type ReportFormat } from './comparison-reports.ts'

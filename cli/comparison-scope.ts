@@ -1,5 +1,6 @@
+import type { Quote } from '../src/comparisons/quotes/schema.ts'
 import type { ComparisonEndpoints } from '../src/comparisons/schema.ts'
-import type { Comparison, NewComparison, Quote } from '../src/comparisons/shapes/schema.ts'
+import type { Comparison, NewComparison } from '../src/comparisons/shapes/schema.ts'
 import { call } from '../src/platform/http/client.ts'
 import { parseDatasetName } from './benchmarks.ts'
 import { WrongUse } from './failure.ts'

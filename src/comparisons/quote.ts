@@ -1,6 +1,6 @@
 import { smallestDifference } from '../statistics/accuracy.ts'
 import { countTrials, type PlanShape } from './plan.ts'
-import type { Quote, QuotedSetting } from './shapes/schema.ts'
+import type { Quote, QuotedSetting } from './quotes/schema.ts'
 
 /** Cost of earlier trials of a setting: count, sum and sum of squares. */
 export type PastUsage = { trials: number; micros: number; squares: number }

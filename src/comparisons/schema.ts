@@ -5,6 +5,7 @@ import { endpoint } from '../platform/http/endpoint.ts'
 import { pageQuery, queryInteger } from '../platform/http/page.ts'
 import type { ProblemKind } from '../platform/problem.ts'
 import { codeHostUnavailable } from '../repos/schema.ts'
+import { Quote } from './quotes/schema.ts'
 import {
   ApprovedTask,
   Comparison,
@@ -13,7 +14,6 @@ import {
   LocatedTrial,
   NewComparison,
   NewRepositoryComparison,
-  Quote,
   QuoteRequest,
   RepositoryQuoteRequest,
   TrialCall,

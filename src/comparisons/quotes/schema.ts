@@ -1,0 +1,49 @@
+import { z } from 'zod'
+
+const usd = z.number().min(0)
+const count = z.number().int().min(0)
+
+const CostRange = z.object({ low: usd, expected: usd, high: usd })
+
+const LIMITED_BY_BUDGETS =
+  'Limit that `budgetUsd` and `trialBudgetUsd` set, not counting retries after infrastructure failures. Null without them.'
+
+const QuotedSetting = z
+  .object({
+    settingId: z.string(),
+    trials: count,
+    costUsd: CostRange,
+    maximumCostUsd: usd.nullable().describe(LIMITED_BY_BUDGETS),
+    source: z
+      .enum(['measured', 'estimated', 'free'])
+      .describe(
+        'Basis of costUsd. `measured`: earlier trials of this setting in the workspace. `estimated`: current prices and assumed tokens by task difficulty and reasoning level. `free`: uses no model.',
+      ),
+    measuredTrials: count.describe('Number of earlier trials behind a measured cost.'),
+    secondsPerTrial: z.number().min(0),
+    durationSource: z.enum(['measured', 'estimated']).describe('Basis of secondsPerTrial.'),
+  })
+  .meta({ id: 'QuotedSetting' })
+export type QuotedSetting = z.infer<typeof QuotedSetting>
+
+export const Quote = z
+  .object({
+    tasks: count,
+    settings: count,
+    trials: count,
+    costUsd: CostRange.describe(
+      'Cost of all trials, ignoring `budgetUsd` and trials that `skipCompleted` reuses. `perSetting` names the source of each part.',
+    ),
+    maximumCostUsd: usd.nullable().describe(LIMITED_BY_BUDGETS),
+    perSetting: z.array(QuotedSetting),
+    durationSeconds: count.describe('Expected duration with `concurrency` trials at the same time.'),
+    concurrency: count.describe('As requested; otherwise 8 for each worker that offers the sandbox.'),
+    smallestDifference: z
+      .number()
+      .describe(
+        'Smallest difference between two settings, in percentage points, that this many trials detect with 80 % power.',
+      ),
+    advice: z.string().describe('What this many tasks and attempts can show, and how to see smaller differences.'),
+  })
+  .meta({ id: 'ComparisonQuote' })
+export type Quote = z.infer<typeof Quote>
