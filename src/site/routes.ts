@@ -162,7 +162,10 @@ const machineRoutes = ({ publicUrl }: SiteDeps, answer: AnswerPage): Route[] => 
     answer(schema.readShareImage, call, {
       key: [toNameKey(call.params)],
       repository: call.params,
-      render: async () => drawShareImage((await loadRepository(call.db, call.params, {})).selected.release),
+      render: async () => {
+        const { release, card } = (await loadRepository(call.db, call.params, {})).selected
+        return drawShareImage(release, card.picks.find(({ roles }) => roles.includes('best-value'))?.setting.id)
+      },
     }),
   ),
   route(schema.readRobots, (call) =>

@@ -4,7 +4,7 @@ import { formatUsd, truncate } from '../results/text.ts'
 import { findFontPath } from './assets.ts'
 
 const [WIDTH, HEIGHT, EDGE] = [1200, 630, 64]
-const PLOT = { left: 96, top: 300, right: WIDTH - EDGE, bottom: 540 }
+const PLOT = { left: 114, top: 300, right: WIDTH - EDGE, bottom: 540 }
 const COLOURS = {
   paper: '#faf9f5',
   ink: '#1d1c18',
@@ -25,13 +25,13 @@ async function loadCanvas() {
 }
 
 /** Draws the picture that services show beside a link: the best setting and the frontier, 1200 × 630 pixels, as PNG. */
-export async function drawShareImage(release: Release): Promise<Uint8Array> {
+export async function drawShareImage(release: Release, recommended: string | undefined): Promise<Uint8Array> {
   const { createCanvas } = await loadCanvas()
   const canvas = createCanvas(WIDTH, HEIGHT)
   const context = canvas.getContext('2d')
   context.fillStyle = COLOURS.paper
   context.fillRect(0, 0, WIDTH, HEIGHT)
-  drawHeading(context, release)
+  drawHeading(context, release, recommended)
   drawFrontier(context, release)
   return canvas.encode('png')
 }
@@ -45,10 +45,8 @@ function write(context: SKRSContext2D, text: string, [x, y]: [number, number], s
   context.fillText(text, x, y, WIDTH - 2 * EDGE)
 }
 
-function drawHeading(
-  context: SKRSContext2D,
-  { repository, tasks, settings, frontier, publisher, releasedAt }: Release,
-): void {
+function drawHeading(context: SKRSContext2D, release: Release, recommended: string | undefined): void {
+  const { repository, tasks, settings, frontier, publisher, releasedAt } = release
   write(context, 'Assay', [EDGE, 84], { size: 30, family: SERIF, weight: 600 })
   write(context, `${truncate(publisher.login, 30)} · ${releasedAt.slice(0, 10)}`, [WIDTH - EDGE, 84], {
     size: 24,
@@ -56,7 +54,7 @@ function drawHeading(
     align: 'right',
   })
   write(context, truncate(repository.fullName, 42), [EDGE, 160], { size: 58, family: SERIF, weight: 600 })
-  const best = findMostAccurate(settings, frontier)
+  const best = settings.find(({ id }) => id === recommended) ?? findMostAccurate(settings, frontier)
   const answer = best
     ? `${truncate(best.model.label, 32)} with ${truncate(best.harness, 24)}: ${Math.round(best.accuracy)} % of ${tasks} tasks, ${formatUsd(best.costPerTaskUsd)} each`
     : `${settings.length} settings on ${tasks} tasks`

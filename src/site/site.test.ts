@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { publishTwoSettings } from '../../test/support/releases.ts'
 import { listenForChanges } from '../results/changes.ts'
+import { createProblemPages } from './routes.ts'
 
 let app: TestApp
 
@@ -113,6 +114,19 @@ describe('pages', () => {
     expect((await open(`/api/public${path}`)).body.lines).toHaveLength(1)
     expect((await app.fetch(path, { method: 'POST' })).status).toBe(405)
   })
+})
+
+test('an error of the service is a page that names the request to report', () => {
+  const { text, headers } = createProblemPages(() => 'https://results.example')({
+    status: 500,
+    title: 'Internal error',
+    detail: 'Something failed.',
+    code: 'internal_error',
+    requestId: 'request-7',
+  })
+  expect(toText(text)).toContain('This is an error of the service. Try again; if it persists, tell its operator')
+  expect(toText(text)).toContain('Request request-7')
+  expect(headers['cache-control']).toBe('no-store')
 })
 
 test('pages and assets have a strict policy, an ETag, and are compressed', async () => {

@@ -85,7 +85,7 @@ function renderParts([first]: readonly AcrossRow[]): Html {
 function renderSettings(kind: AcrossKind, rows: readonly AcrossRow[]): Html {
   const groups = [...Map.groupBy(rows, ({ setting }) => setting.id).values()].toSorted((a, b) => b.length - a.length)
   return html`<section class="card panel" aria-labelledby="settings-title"><div class="panel-head"><h2 id="settings-title">Settings</h2></div>
-<div class="scroll" role="group" aria-labelledby="settings-title" tabindex="0"><table><thead><tr><th scope="col">Setting</th><th scope="col" class="number">Repositories</th><th scope="col" class="number">On the frontier</th><th scope="col" class="number">Solved</th><th scope="col" class="number">Per task</th></tr></thead>
+<div class="scroll" role="group" aria-labelledby="settings-title" tabindex="0"><table><thead><tr><th scope="col">Setting</th><th scope="col" class="number">Repositories</th><th scope="col" class="number">On the frontier</th><th scope="col" class="number">Solved</th><th scope="col" class="number wide-only">Per task</th></tr></thead>
 <tbody>${groups.map((group) => renderSetting(kind, group))}</tbody></table></div></section>`
 }
 
@@ -96,7 +96,7 @@ function renderSetting(kind: AcrossKind, group: readonly AcrossRow[]): Html {
   const accuracies = group.map((row) => row.setting.accuracy)
   const costs = group.map((row) => row.setting.costPerTaskUsd)
   const label = kind === 'model' ? programOf(setting) : html`${name(setting.model.label, 60)} · ${programOf(setting)}`
-  return html`<tr><th scope="row"><a class="plain" href="${settingPath(setting.id)}">${label}</a></th><td class="number">${countDistinct(group.map(({ repository }) => repository.fullName))}</td><td class="number">${group.filter((row) => row.setting.onFrontier).length}</td><td class="number">${formatRange(accuracies, percent)}</td><td class="number">${formatRange(costs, usd)}</td></tr>`
+  return html`<tr><th scope="row"><a class="plain" href="${settingPath(setting.id)}">${label}</a></th><td class="number">${countDistinct(group.map(({ repository }) => repository.fullName))}</td><td class="number">${group.filter((row) => row.setting.onFrontier).length}</td><td class="number">${formatRange(accuracies, percent)}</td><td class="number wide-only">${formatRange(costs, usd)}</td></tr>`
 }
 
 function formatRange(values: readonly number[], format: (value: number) => string): string {
@@ -112,7 +112,7 @@ function renderTable(kind: AcrossKind, rows: readonly AcrossRow[]): Html {
       a.setting.stats.rank.best - b.setting.stats.rank.best ||
       b.setting.accuracy - a.setting.accuracy,
   )
-  return html`<div class="scroll" role="group" aria-labelledby="repositories-title" tabindex="0"><table><thead><tr><th scope="col">Repository</th>${kind === 'setting' ? '' : html`<th scope="col">Setting</th>`}<th scope="col" class="number">Solved</th><th scope="col" class="wide-only">95 % interval</th><th scope="col" class="number">Per task</th><th scope="col">Rank</th><th scope="col">On the frontier</th></tr></thead>
+  return html`<div class="scroll" role="group" aria-labelledby="repositories-title" tabindex="0"><table><thead><tr><th scope="col">Repository</th>${kind === 'setting' ? '' : html`<th scope="col" class="wide-only">Setting</th>`}<th scope="col" class="number">Solved</th><th scope="col" class="wide-only">95 % interval</th><th scope="col" class="number">Per task</th><th scope="col" class="wide-only">Rank</th><th scope="col">On the frontier</th></tr></thead>
 <tbody>${sorted.map((row) => renderRow(kind, row))}</tbody></table></div>`
 }
 
@@ -126,11 +126,11 @@ function renderRow(kind: AcrossKind, row: AcrossRow): Html {
     kind === 'model'
       ? programOf(setting)
       : html`${name(setting.model.label, 60)}<br><span class="small muted">${programOf(setting)}</span>`
-  return html`<tr><th scope="row"><a class="plain model" href="${href}">${name(repository.fullName)}</a><br><span class="small muted">${plural(setting.tasks, 'task')} · <a class="plain" href="${publisherPath(publisher.login)}">${name(publisher.login)}</a>${endorsed ? ', endorsed' : ''} · ${date(releasedAt)}</span></th>
-${kind === 'setting' ? '' : html`<td><a class="plain" href="${settingPath(setting.id)}">${label}</a></td>`}
+  return html`<tr><th scope="row"><a class="plain model" href="${href}">${name(repository.fullName)}</a><br>${kind === 'setting' ? '' : html`<span class="narrow-only small"><a class="plain" href="${settingPath(setting.id)}">${label}</a></span>`}<span class="small muted">${plural(setting.tasks, 'task')} · <a class="plain" href="${publisherPath(publisher.login)}">${name(publisher.login)}</a>${endorsed ? ', endorsed' : ''} · ${date(releasedAt)}</span></th>
+${kind === 'setting' ? '' : html`<td class="wide-only"><a class="plain" href="${settingPath(setting.id)}">${label}</a></td>`}
 <td class="number"><strong>${percent(setting.accuracy)}</strong>${ci95 ? html`<span class="narrow-only small faint">${interval(ci95)}</span>` : ''}</td>
 <td class="wide-only nowrap">${drawInterval(setting.accuracy, ci95)} <span class="small faint">${ci95 ? interval(ci95) : 'too few tasks'}</span></td>
 <td class="number">${usd(setting.costPerTaskUsd)}</td>
-<td class="muted nowrap">${renderRank(setting)} of ${settings}</td>
+<td class="rank muted nowrap wide-only">${renderRank(setting)} of ${settings}</td>
 <td>${renderFrontier(setting.onFrontier, frontierProbability)}</td></tr>`
 }

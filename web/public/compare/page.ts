@@ -78,7 +78,7 @@ function renderChoice(path: string, { from, to, history }: ReleasePair): Html {
 function renderTable(from: PublicRelease, to: PublicRelease, { settings }: ReleaseChanges): Html {
   const head = ({ repository, releaseId, releasedAt }: PublicRelease) =>
     html`<th scope="col" class="number"><a class="plain" href="${releasePath(repository.fullName, releaseId)}">${date(releasedAt)}</a></th>`
-  return html`<div class="scroll" role="group" aria-labelledby="changes-title" tabindex="0"><table><thead><tr><th scope="col">Setting</th>${head(from)}${head(to)}<th scope="col" class="number">Change</th><th scope="col" class="number">Per task</th><th scope="col">Frontier</th></tr></thead>
+  return html`<div class="scroll" role="group" aria-labelledby="changes-title" tabindex="0"><table><thead><tr><th scope="col">Setting</th>${head(from)}${head(to)}<th scope="col" class="number">Change</th><th scope="col" class="number wide-only">Per task</th><th scope="col" class="wide-only">Frontier</th></tr></thead>
 <tbody>${settings.map(renderRow)}</tbody></table></div>`
 }
 
@@ -87,17 +87,17 @@ function renderRow({ before, after }: SettingChange): Html {
   if (!setting) return html``
   return html`<tr><th scope="row"><span class="model">${linkSetting(setting)}</span><br><span class="small muted">${programOf(setting)}</span></th>
 <td class="number">${renderAccuracy(before)}</td><td class="number">${renderAccuracy(after)}</td>
-<td class="number">${renderChange(before, after)}</td><td class="number">${renderCosts(before, after)}</td><td>${renderFrontierChange(before, after)}</td></tr>`
+<td class="number">${renderChange(before, after)}</td><td class="number wide-only">${renderCosts(before, after)}</td><td class="wide-only">${renderFrontierChange(before, after)}</td></tr>`
 }
 
 const renderAccuracy = (setting: ReleaseSetting | undefined): Html =>
   setting
-    ? html`<strong>${percent(setting.accuracy)}</strong> <span class="small faint">${setting.stats.ci95 ? interval(setting.stats.ci95) : ''}</span>`
+    ? html`<strong>${percent(setting.accuracy)}</strong> <span class="own-line small faint">${setting.stats.ci95 ? interval(setting.stats.ci95) : ''}</span>`
     : html`<span class="faint">–</span>`
 
 function renderChange(before: ReleaseSetting | undefined, after: ReleaseSetting | undefined): Html {
   if (!before) return html`<span class="chip">new</span>`
-  if (!after) return html`<span class="chip">no longer published</span>`
+  if (!after) return html`<span class="chip">dropped</span>`
   if (before.accuracy === after.accuracy) return html`<span class="faint">none</span>`
   const points = `${signed(Math.round(after.accuracy - before.accuracy))} points`
   return isWithinNoise(before, after)

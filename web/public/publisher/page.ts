@@ -10,7 +10,7 @@ export function renderPublisherPage(site: Site, login: string, cards: readonly C
   const endorsed = cards.filter((card) => card.endorsed).length
   const trials = cards.reduce((sum, { tasks }) => sum + tasks, 0)
   const content = html`<section><p class="where muted">Publisher</p><h1>${name(shown)}</h1>
-<p class="answer">Published results of ${plural(cards.length, 'repository', 'repositories')}, on ${plural(trials, 'task')}. <span class="muted">${endorsed === 0 ? 'No owner of these repositories has endorsed them.' : `${endorsed === cards.length ? 'All' : `${endorsed}`} of them ${endorsed === 1 && cards.length > 1 ? 'is' : 'are'} endorsed by the owner of the repository.`}</span></p></section>
+<p class="answer">Published results of ${plural(cards.length, 'repository', 'repositories')}, on ${plural(trials, 'task')}. <span class="muted">${describeEndorsement(endorsed, cards.length)}</span></p></section>
 <ul class="cards">${cards.map(renderResultCard)}</ul>`
   return renderPage(site, {
     title: safeText(shown),
@@ -18,4 +18,11 @@ export function renderPublisherPage(site: Site, login: string, cards: readonly C
     path: publisherPath(shown),
     content,
   })
+}
+
+function describeEndorsement(endorsed: number, all: number): string {
+  if (endorsed === 0) return 'No owner of these repositories has endorsed them.'
+  if (endorsed < all)
+    return `${endorsed} of them ${endorsed === 1 ? 'is' : 'are'} endorsed by the owner of the repository.`
+  return all === 1 ? 'The owner of the repository endorses them.' : 'The owners of the repositories endorse them.'
 }
