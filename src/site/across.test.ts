@@ -56,13 +56,12 @@ test('part of a name is no model, harness or setting', async () => {
     expect((await open(target)).status, target).toBe(404)
 })
 
-test('a setting with a configuration has a page of its own', async () => {
+test('a setting with a configuration is listed by model, and has no page, because its content is private', async () => {
   await lab.ran({ id: 'acme/small|mini|low|careful@2', cells: 'pppfff', label: 'Small' })
   await lab.publishAll()
-  const { status, words } = await open('/settings/acme/small%7Cmini%7Clow%7Ccareful@2')
-  expect(status).toBe(200)
-  expect(words).toContain('Measured on 1 repository. It solved 50 % of the tasks.')
+  expect((await open('/settings/acme/small%7Cmini%7Clow%7Ccareful@2')).status).toBe(404)
   expect((await open(path)).words).toContain('mini · low · careful@2')
+  expect((await open('/models/acme/small')).words).toContain('Measured on 2 repositories, in 2 settings.')
   expect((await open('/settings/acme/small%7Cmini%7Clow')).words).toContain('Measured on 2 repositories.')
 })
 

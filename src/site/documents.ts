@@ -5,7 +5,14 @@ import { listLinesNaming, listPublishedLines, renderCards, renderHistory, render
 import { listResults, readHistory, readPublicRelease } from '../results/schema.ts'
 import type { RepositoryName } from '../results/update-results.ts'
 import { smallestDifference } from '../statistics/accuracy.ts'
-import { type AcrossKind, type AcrossRow, isCustomName, type RepositoryView, resultsWithdrawn } from './schema.ts'
+import {
+  type AcrossKind,
+  type AcrossRow,
+  hasSettingPage,
+  isPublicSetting,
+  type RepositoryView,
+  resultsWithdrawn,
+} from './schema.ts'
 import { repriceToday } from './today-prices.ts'
 
 const HISTORY_MAX = 50
@@ -89,7 +96,8 @@ export async function loadAcross(db: Db, kind: AcrossKind, id: string): Promise<
   const lines = await listLinesNaming(db, id, ACROSS_LINES_MAX)
   const rows = lines.flatMap(({ release, endorsed, card: { defaultLine } }) =>
     release.settings
-      .filter((setting) => !setting.custom && !isCustomName(setting.harness) && MATCHES[kind](setting) === id)
+      .filter((setting) => (kind === 'setting' ? hasSettingPage : isPublicSetting)(setting))
+      .filter((setting) => MATCHES[kind](setting) === id)
       .map((setting): AcrossRow => {
         const { repository, publisher, releasedAt } = release
         return { repository, publisher, releasedAt, endorsed, defaultLine, settings: release.settings.length, setting }

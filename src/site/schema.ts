@@ -33,8 +33,14 @@ const RepositoryQuery = z.object({
 export type RepositoryView = z.infer<typeof RepositoryQuery>
 export type ResultsView = z.infer<typeof ResultsQuery>
 
-/** True for a name that a workspace chose. The same name means something else in another workspace. */
-export const isCustomName = (text: string): boolean => text.startsWith('custom/')
+type SettingNames = Pick<ReleaseSetting, 'id' | 'harness' | 'custom'>
+
+/** True if model and harness mean the same in every workspace. A workspace chooses the names of its own. */
+export const isPublicSetting = ({ harness, custom }: SettingNames): boolean => !custom && !harness.startsWith('custom/')
+
+/** True if the setting has a page across repositories. A configuration, the fourth part of an id, is private. */
+export const hasSettingPage = (setting: SettingNames): boolean =>
+  isPublicSetting(setting) && setting.id.split('|').length === 3
 
 export type AcrossKind = 'model' | 'harness' | 'setting'
 

@@ -182,7 +182,8 @@ describe('every page', () => {
         expect(await findViolations(page), path).toEqual([])
       }
     })
-  })
+  }, // The rules take long on pages with large tables.
+  300_000)
 
   test('executes no script but the one of the service, which is small', async () => {
     await visit({}, async (page) => {

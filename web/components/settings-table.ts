@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
 import type { ReleaseSetting } from '../../src/releases/shapes/schema.ts'
-import { isCustomName } from '../../src/site/schema.ts'
+import { hasSettingPage } from '../../src/site/schema.ts'
 import {
   duration,
   type Html,
@@ -93,11 +93,11 @@ export const renderRank = ({ stats: { rank } }: ReleaseSetting): string =>
 /** Maximum length of an id that is linked. Longer ones are no names that anybody uses. */
 const LINKED_ID_MAX = 300
 
-/** Links to the page of a setting across repositories. Names that a workspace chose have no such page. */
-export const linkSetting = ({ id, model, harness, custom }: ReleaseSetting): Html =>
-  custom || isCustomName(harness) || id.length > LINKED_ID_MAX
-    ? name(model.label)
-    : html`<a class="plain" href="${settingPath(id)}">${name(model.label)}</a>`
+/** Links to the page of a setting across repositories, if it has one. */
+export const linkSetting = (setting: ReleaseSetting, label: Html = name(setting.model.label)): Html =>
+  hasSettingPage(setting) && setting.id.length <= LINKED_ID_MAX
+    ? html`<a class="plain" href="${settingPath(setting.id)}">${label}</a>`
+    : label
 
 /** Renders a place on the frontier with its probability. */
 export const renderFrontier = (onFrontier: boolean, probability: number | null): Html => {

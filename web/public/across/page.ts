@@ -20,7 +20,7 @@ import {
 } from '../../components/format.ts'
 import { drawInterval } from '../../components/interval-bar.ts'
 import { renderPage, type Site } from '../../components/layout.ts'
-import { renderFrontier, renderRank } from '../../components/settings-table.ts'
+import { linkSetting, renderFrontier, renderRank } from '../../components/settings-table.ts'
 
 const PATHS: Record<AcrossKind, (id: string) => string> = {
   model: modelPath,
@@ -96,7 +96,7 @@ function renderSetting(kind: AcrossKind, group: readonly AcrossRow[]): Html {
   const accuracies = group.map((row) => row.setting.accuracy)
   const costs = group.map((row) => row.setting.costPerTaskUsd)
   const label = kind === 'model' ? programOf(setting) : html`${name(setting.model.label, 60)} · ${programOf(setting)}`
-  return html`<tr><th scope="row"><a class="plain" href="${settingPath(setting.id)}">${label}</a></th><td class="number">${countDistinct(group.map(({ repository }) => repository.fullName))}</td><td class="number">${group.filter((row) => row.setting.onFrontier).length}</td><td class="number">${formatRange(accuracies, percent)}</td><td class="number wide-only">${formatRange(costs, usd)}</td></tr>`
+  return html`<tr><th scope="row">${linkSetting(setting, label)}</th><td class="number">${countDistinct(group.map(({ repository }) => repository.fullName))}</td><td class="number">${group.filter((row) => row.setting.onFrontier).length}</td><td class="number">${formatRange(accuracies, percent)}</td><td class="number wide-only">${formatRange(costs, usd)}</td></tr>`
 }
 
 function formatRange(values: readonly number[], format: (value: number) => string): string {
@@ -126,8 +126,8 @@ function renderRow(kind: AcrossKind, row: AcrossRow): Html {
     kind === 'model'
       ? programOf(setting)
       : html`${name(setting.model.label, 60)}<br><span class="small muted">${programOf(setting)}</span>`
-  return html`<tr><th scope="row"><a class="plain model" href="${href}">${name(repository.fullName)}</a><br>${kind === 'setting' ? '' : html`<span class="narrow-only small"><a class="plain" href="${settingPath(setting.id)}">${label}</a></span>`}<span class="small muted">${plural(setting.tasks, 'task')} · <a class="plain" href="${publisherPath(publisher.login)}">${name(publisher.login)}</a>${endorsed ? ', endorsed' : ''} · ${date(releasedAt)}</span></th>
-${kind === 'setting' ? '' : html`<td class="wide-only"><a class="plain" href="${settingPath(setting.id)}">${label}</a></td>`}
+  return html`<tr><th scope="row"><a class="plain model" href="${href}">${name(repository.fullName)}</a><br>${kind === 'setting' ? '' : html`<span class="narrow-only small">${linkSetting(setting, label)}</span>`}<span class="small muted">${plural(setting.tasks, 'task')} · <a class="plain" href="${publisherPath(publisher.login)}">${name(publisher.login)}</a>${endorsed ? ', endorsed' : ''} · ${date(releasedAt)}</span></th>
+${kind === 'setting' ? '' : html`<td class="wide-only">${linkSetting(setting, label)}</td>`}
 <td class="number"><strong>${percent(setting.accuracy)}</strong>${ci95 ? html`<span class="narrow-only small faint">${interval(ci95)}</span>` : ''}</td>
 <td class="wide-only nowrap">${drawInterval(setting.accuracy, ci95)} <span class="small faint">${ci95 ? interval(ci95) : 'too few tasks'}</span></td>
 <td class="number">${usd(setting.costPerTaskUsd)}</td>
