@@ -1,5 +1,6 @@
 import type { Comparison, ComparisonTrial } from '../src/comparisons/shapes/schema.ts'
 import { call } from '../src/platform/http/client.ts'
+import { suggestName } from '../src/platform/suggestion.ts'
 import type { ScopeClient } from './comparison-scope.ts'
 import { WrongUse } from './failure.ts'
 import { listAll, type Service } from './service.ts'
@@ -57,7 +58,10 @@ const STATES: readonly ListedTrialState[] = ['queued', 'running', 'passed', 'fai
 
 function requireState(text: string): ListedTrialState {
   const state = STATES.find((each) => each === text)
-  if (!state) throw new WrongUse(`Unknown state ${text}. --state must be one of: ${STATES.join(', ')}.`)
+  if (!state)
+    throw new WrongUse(
+      `Unknown state ${text}.${suggestName(text, STATES)} --state must be one of: ${STATES.join(', ')}.`,
+    )
   return state
 }
 

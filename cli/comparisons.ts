@@ -4,6 +4,7 @@ import type { Catalog } from '../src/catalog/schema.ts'
 import type { Quote } from '../src/comparisons/quotes/schema.ts'
 import type { Comparison } from '../src/comparisons/shapes/schema.ts'
 import { call } from '../src/platform/http/client.ts'
+import { suggestName } from '../src/platform/suggestion.ts'
 import { type PairFlags, printDiff, printPairs, printResults } from './comparison-answer.ts'
 import { confirmQuote, formatQuote } from './comparison-quote.ts'
 import { REPORT_FORMATS } from './comparison-reports.ts'
@@ -217,7 +218,10 @@ function wishOf(
 const noSandbox = (catalog: Catalog, wanted: string | undefined): string =>
   wanted === undefined
     ? `No sandbox is available. ${catalog.sandboxes.map(({ id, detail }) => `${id}: ${detail}`).join(' ')}`
-    : `There is no sandbox ${wanted}. Known: ${catalog.sandboxes.map(({ id }) => id).join(', ')}.`
+    : `There is no sandbox ${wanted}.${suggestName(
+        wanted,
+        catalog.sandboxes.map(({ id }) => id),
+      )} Known: ${catalog.sandboxes.map(({ id }) => id).join(', ')}.`
 
 /** Returns a model choice for each configuration. The reference solution and the no-op run no agent to configure. */
 function choicesOf(
@@ -230,8 +234,8 @@ function choicesOf(
   const [catalogId = '', reasoningLevel] = setting.split('@')
   const model = catalog.models.find((each) => each.catalogId === catalogId)
   if (!model) {
-    const known = catalog.models.map((each) => each.catalogId).join(', ')
-    throw new WrongUse(`Unknown model ${catalogId}. Available: ${known}.`)
+    const known = catalog.models.map((each) => each.catalogId)
+    throw new WrongUse(`Unknown model ${catalogId}.${suggestName(catalogId, known)} Available: ${known.join(', ')}.`)
   }
   const credentialId = model.credentials[0]?.id
   if (credentialId === undefined)

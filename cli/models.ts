@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander'
 import type { CustomModel } from '../src/catalog/schema.ts'
 import { LEVELS, PROTOCOLS } from '../src/harnesses/model-access.ts'
 import { call } from '../src/platform/http/client.ts'
+import { suggestName } from '../src/platform/suggestion.ts'
 import { requireConfirmation, YES, type YesFlag } from './confirm.ts'
 import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
@@ -175,7 +176,7 @@ export async function storeKey(
 function levelNamed(text: string): ModelLevel {
   const level = LEVELS.find((known) => known === text.trim())
   if (level) return level
-  throw new WrongUse(`Unknown level ${text}. Available: ${LEVELS.join(', ')}.`)
+  throw new WrongUse(`Unknown level ${text}.${suggestName(text, LEVELS)} Available: ${LEVELS.join(', ')}.`)
 }
 
 function tokens(flag: string, text: string | undefined): number | undefined {

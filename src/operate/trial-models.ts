@@ -7,7 +7,7 @@ import { openNewestSecret } from '../credentials/secrets.ts'
 import type { Protocol } from '../harnesses/model-access.ts'
 import type { Log } from '../platform/log.ts'
 import { createOutbound } from '../platform/outbound/outbound.ts'
-import { closestName } from '../platform/suggestion.ts'
+import { suggestName } from '../platform/suggestion.ts'
 import { UnknownName } from '../platform/unknown-name.ts'
 import { toCredentialDeps } from '../services.ts'
 import { readWorkspaceRow } from '../workspaces/workspaces.ts'
@@ -48,9 +48,7 @@ export const listModelNames = (): string[] =>
 
 function describeUnknown(catalogId: string): string {
   const names = listModelNames()
-  const closest = closestName(catalogId, names)
-  const hint = closest === undefined ? `Known: ${names.join(', ')}.` : `Did you mean ${closest}?`
-  return `The catalog has no model ${catalogId}. ${hint}`
+  return `The catalog has no model ${catalogId}.${suggestName(catalogId, names) || ` Known: ${names.join(', ')}.`}`
 }
 
 /** Sent to servers that need no key. */

@@ -3,13 +3,19 @@ const DISTANCE_SHARE_MAX = 0.4
 const LENGTH_MAX = 200
 
 /** Returns the known name that a mistyped one most likely means, or undefined if none is close. */
-export function closestName(name: string, known: readonly string[]): string | undefined {
+function closestName(name: string, known: readonly string[]): string | undefined {
   if (name.length > LENGTH_MAX) return undefined
   const ranked = known
     .map((each) => ({ each, distance: editDistance(name.toLowerCase(), each.toLowerCase()) }))
     .sort((one, other) => one.distance - other.distance)
   const [best] = ranked
   return best && best.distance <= Math.max(1, Math.floor(best.each.length * DISTANCE_SHARE_MAX)) ? best.each : undefined
+}
+
+/** Returns a question for an error message, with a space before it, or an empty text if no name is close. */
+export function suggestName(name: string, known: readonly string[]): string {
+  const closest = closestName(name, known)
+  return closest === undefined ? '' : ` Did you mean ${closest}?`
 }
 
 /** Counts the insertions, deletions, substitutions and swaps of neighbours that turn one text into the other. */

@@ -9,6 +9,7 @@ import { findHarness, harnesses } from '../harnesses/harnesses.ts'
 import type { Protocol } from '../harnesses/model-access.ts'
 import { shellCommand } from '../harnesses/reference.ts'
 import type { Log } from '../platform/log.ts'
+import { suggestName } from '../platform/suggestion.ts'
 import { UnknownName } from '../platform/unknown-name.ts'
 import type { AllowedHost } from '../sandboxes/egress/rules.ts'
 import { findProvider, providerNames } from '../sandboxes/sandboxes.ts'
@@ -101,7 +102,10 @@ export async function calibrateLocalTask(
 /** Reads the task, opens the sandbox provider and removes leftovers of dead processes. */
 async function openTask(options: LocalCalibrationOptions) {
   const provider = findProvider(options.sandbox, options)
-  if (!provider) throw new UnknownName(`There is no sandbox ${options.sandbox}. Known: ${providerNames.join(', ')}.`)
+  if (!provider)
+    throw new UnknownName(
+      `There is no sandbox ${options.sandbox}.${suggestName(options.sandbox, providerNames)} Known: ${providerNames.join(', ')}.`,
+    )
   const folder = resolve(options.taskFolder)
   const { task, digest } = await readTask(await openFolderSource(folder))
   await mkdir(options.outputFolder, { recursive: true })
@@ -152,11 +156,14 @@ export async function installHarness(
 function readHarness(id: string): Harness {
   const harness = findHarness(id)
   if (harness) return harness
-  throw new UnknownName(`There is no harness ${id}. Known: ${harnesses.map((known) => known.id).join(', ')}.`)
+  const known = harnesses.map((each) => each.id)
+  throw new UnknownName(`There is no harness ${id}.${suggestName(id, known)} Known: ${known.join(', ')}.`)
 }
 
 function parseMode(text: string): VerifyMode {
   const mode = VERIFY_MODES.find((candidate) => candidate === text)
   if (mode) return mode
-  throw new UnknownName(`There is no verify mode ${text}. Known: ${VERIFY_MODES.join(', ')}.`)
+  throw new UnknownName(
+    `There is no verify mode ${text}.${suggestName(text, VERIFY_MODES)} Known: ${VERIFY_MODES.join(', ')}.`,
+  )
 }
