@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createKey } from '../../src/workspaces/schema.ts'
@@ -6,14 +8,17 @@ import { openModelComparisonLab } from '../support/model-comparing.ts'
 
 const HOSTILE = '<img src=x onerror="window.harmed=1"><script>window.harmed=1</script>\u202e'
 
+const HOSTILE_LINE = '<script>window.harmed=1</script>'
+
 type Lab = Awaited<ReturnType<typeof openModelComparisonLab>>
 let lab: Lab
 let browser: Browser
 
 /** High solves everything. Low fails with text that tries to run a script. */
 const openLab = () =>
-  openModelComparisonLab(async (ask, { model }) => {
+  openModelComparisonLab(async (ask, { model, outputFolder }) => {
     await ask()
+    writeFileSync(join(outputFolder, 'changes.patch'), `--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+${HOSTILE_LINE}\n`)
     if (JSON.stringify(model?.access.wireLevel).includes('high')) return { state: 'passed', reward: 1 }
     return { state: 'failed', reward: 0, class: 'agent_exit', error: HOSTILE }
   })
@@ -69,11 +74,35 @@ describe('a comparison', () => {
     await using opened = await open(pathOf(body.id))
     const { page, errors } = opened
     await page.getByRole('application').focus()
-    for (const key of ['ArrowRight', 'ArrowDown', 'Enter']) await page.keyboard.press(key)
+    for (const key of ['ArrowRight', 'ArrowDown']) await page.keyboard.press(key)
     await page.locator('.cell-card', { hasText: 'Attempt 1 failed · Agent crashed' }).waitFor()
     await page.locator('.cell-card', { hasText: '<script>' }).waitFor()
     await page.locator('.signatures', { hasText: '<img' }).waitFor()
+    expect(await findViolations(page)).toEqual([])
+
+    await page.keyboard.press('Enter')
+    await page.getByRole('row', { name: /low.*failed.*<img/ }).waitFor()
+    await page.getByRole('button', { name: /Show the changes of .*high/ }).click()
+    await page.locator('.patch .added', { hasText: HOSTILE_LINE }).waitFor()
     expect(await page.evaluate('window.harmed')).toBeUndefined()
+    expect(await findViolations(page)).toEqual([])
+    expect(errors).toEqual([])
+  })
+
+  test('shows two of its settings side by side, with both patches of a task', async () => {
+    const { body } = await create()
+    await lab.work()
+    await using opened = await open(pathOf(body.id))
+    const { page, errors } = opened
+    await page.getByRole('link', { name: 'Compare two settings' }).click()
+    await page.getByText(/high solved 100 points more than .*low on \d+ tasks/).waitFor()
+    await page.getByRole('button', { name: 'Swap' }).click()
+    await page.getByText(/low solved 100 points less than .*high on \d+ tasks/).waitFor()
+    await page
+      .getByRole('button', { name: /^Patches/ })
+      .first()
+      .click()
+    await page.getByRole('region', { name: 'Patch of B' }).waitFor()
     expect(await findViolations(page)).toEqual([])
     expect(errors).toEqual([])
   })
@@ -123,5 +152,31 @@ describe('a comparison', () => {
     await state(opened.page, 'completed')
     await opened.page.getByRole('region', { name: 'Differences' }).waitFor()
     expect(await opened.page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(360)
+  })
+})
+
+describe('a new comparison', () => {
+  test('is quoted while it is put together, started, and watched', async () => {
+    await lab.offer()
+    await using opened = await open('/app')
+    const { page, errors } = opened
+    await page.getByRole('link', { name: 'Compare', exact: true }).click()
+    await page.getByLabel('Add a model').selectOption('reference')
+    await page.getByText('Smallest visible difference').waitFor()
+    await page.getByText('assay compare assay/quick --model reference@none=oracle,nop --sandbox local').waitFor()
+    expect(await findViolations(page)).toEqual([])
+    await page.getByRole('button', { name: 'Start comparison' }).click()
+    await state(page, 'submitting')
+    await lab.work()
+    await state(page, 'completed')
+    expect(errors).toEqual([])
+  })
+
+  test('shows what is wrong with it beside the button', async () => {
+    await lab.offer()
+    await using opened = await open('/app/comparisons/new')
+    const { page } = opened
+    for (const _ of ['twice', 'the same']) await page.getByLabel('Add a model').selectOption('reference')
+    await page.getByRole('alert').first().waitFor()
   })
 })

@@ -26,6 +26,13 @@ const comparisons = createRoute({
   component: lazyRouteComponent(() => import('./comparisons/comparisons-page.tsx'), 'ComparisonsPage'),
 })
 
+const newComparison = createRoute({
+  getParentRoute: at,
+  path: '/comparisons/new',
+  validateSearch: ({ on }): { on?: string } => (typeof on === 'string' ? { on } : {}),
+  component: lazyRouteComponent(() => import('./comparisons/new-comparison-page.tsx'), 'NewComparisonPage'),
+})
+
 const loadComparison = () => import('./comparisons/comparison-page.tsx')
 const benchmarkComparison = createRoute({
   getParentRoute: at,
@@ -45,9 +52,53 @@ const trial = createRoute({
   component: lazyRouteComponent(() => import('./trials/trial-page.tsx'), 'TrialPage'),
 })
 
+const validatePair = ({ a, b }: Record<string, unknown>): { a?: string; b?: string } => ({
+  ...(typeof a === 'string' ? { a } : {}),
+  ...(typeof b === 'string' ? { b } : {}),
+})
+const loadPair = () => import('./comparisons/pair-page.tsx')
+const benchmarkPair = createRoute({
+  getParentRoute: at,
+  path: '/benchmarks/$datasetOrg/$dataset/comparisons/$comparisonId/pair',
+  validateSearch: validatePair,
+  component: lazyRouteComponent(loadPair, 'PairPage'),
+})
+const repositoryPair = createRoute({
+  getParentRoute: at,
+  path: '/repos/$owner/$name/comparisons/$comparisonId/pair',
+  validateSearch: validatePair,
+  component: lazyRouteComponent(loadPair, 'PairPage'),
+})
+
+const validateTask = ({ task }: Record<string, unknown>): { task: string } => ({ task: String(task ?? '') })
+const loadTask = () => import('./comparisons/task-page.tsx')
+const benchmarkTask = createRoute({
+  getParentRoute: at,
+  path: '/benchmarks/$datasetOrg/$dataset/comparisons/$comparisonId/task',
+  validateSearch: validateTask,
+  component: lazyRouteComponent(loadTask, 'TaskPage'),
+})
+const repositoryTask = createRoute({
+  getParentRoute: at,
+  path: '/repos/$owner/$name/comparisons/$comparisonId/task',
+  validateSearch: validateTask,
+  component: lazyRouteComponent(loadTask, 'TaskPage'),
+})
+
 /** Pages of the app. Each is loaded when it is first opened. */
 export const router = createRouter({
-  routeTree: root.addChildren([overview, comparisons, benchmarkComparison, repositoryComparison, trial]),
+  routeTree: root.addChildren([
+    overview,
+    comparisons,
+    newComparison,
+    benchmarkComparison,
+    repositoryComparison,
+    benchmarkPair,
+    repositoryPair,
+    benchmarkTask,
+    repositoryTask,
+    trial,
+  ]),
   basepath: '/app',
   defaultPreload: 'intent',
   scrollRestoration: true,

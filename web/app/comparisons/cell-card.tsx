@@ -1,10 +1,11 @@
+import { Link } from '@tanstack/react-router'
 import type { Comparison, ComparisonMatrix, ComparisonTrial } from '../../../src/comparisons/shapes/schema.ts'
 import { usd } from '../../components/format.ts'
 import { useRead } from '../api/use-api.ts'
 import { Loaded } from '../components/loaded.tsx'
 import { Card } from '../components/page.tsx'
 import type { MapCell } from './draw-map.ts'
-import type { ComparisonTarget } from './scope.ts'
+import { type ComparisonTarget, toTaskLink } from './scope.ts'
 import { CLASS_NAMES, createNames, formatDuration } from './text.ts'
 
 type CellCardProps = { target: ComparisonTarget; comparison: Comparison; matrix: ComparisonMatrix; cell: MapCell }
@@ -22,7 +23,9 @@ export function CellCard({ target, comparison, matrix, cell }: CellCardProps) {
     <Card className="cell-card" key={letters}>
       <p>
         <strong>
-          <bdi>{task}</bdi>
+          <Link {...toTaskLink(target.scope, comparison.id, task)}>
+            <bdi>{task}</bdi>
+          </Link>
         </strong>{' '}
         <span className="muted">
           <bdi>{createNames(comparison.settings)(setting)}</bdi>
@@ -51,7 +54,11 @@ function TrialLine({ trial }: { trial: ComparisonTrial }) {
   ].filter((fact) => typeof fact === 'string')
   return (
     <li>
-      <span className={`mark ${state}`} aria-hidden="true" /> Attempt {attempt} {state}
+      <span className={`mark ${state}`} aria-hidden="true" />{' '}
+      <Link to="/trials/$trialId" params={{ trialId: trial.id }}>
+        Attempt {attempt}
+      </Link>{' '}
+      {state}
       {facts.length > 0 && (
         <span className="muted">
           {' · '}

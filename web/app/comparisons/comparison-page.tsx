@@ -1,4 +1,4 @@
-import { Link } from '@tanstack/react-router'
+import { Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { Comparison, ComparisonMatrix } from '../../../src/comparisons/shapes/schema.ts'
 import { Loaded } from '../components/loaded.tsx'
@@ -12,7 +12,7 @@ import { FrontierChart } from './frontier-chart.tsx'
 import { useLiveComparison } from './live.ts'
 import { PairTable } from './pair-table.tsx'
 import { AnswerCard, ProgressCards, StateChip, StreamNote } from './progress.tsx'
-import { type ComparisonTarget, useComparisonTarget } from './scope.ts'
+import { type ComparisonTarget, toPairLink, toTaskLink, useComparisonTarget } from './scope.ts'
 import { SettingsTable } from './settings-table.tsx'
 import { TrialMap } from './trial-map.tsx'
 
@@ -37,7 +37,18 @@ export function ComparisonPage() {
           </>
         )
       }
-      actions={data && <Controls target={target} comparison={data} />}
+      actions={
+        data && (
+          <>
+            {data.settings.length > 1 && (
+              <Link {...toPairLink(target.scope, id, {})} className="button">
+                Compare two settings
+              </Link>
+            )}
+            <Controls target={target} comparison={data} />
+          </>
+        )
+      }
     >
       <Loaded query={comparison}>
         {(status) => (
@@ -64,6 +75,7 @@ type MapSectionProps = { target: ComparisonTarget; comparison: Comparison; matri
 
 function MapSection({ target, comparison, matrix }: MapSectionProps) {
   const [selected, setSelected] = useState<MapCell>()
+  const navigate = useNavigate()
   if (matrix.tasks.length === 0)
     return (
       <Card title="Tasks × settings">
@@ -77,7 +89,7 @@ function MapSection({ target, comparison, matrix }: MapSectionProps) {
         settings={comparison.settings}
         selected={selected}
         onSelect={setSelected}
-        onOpen={setSelected}
+        onOpen={({ task }) => void navigate(toTaskLink(target.scope, comparison.id, matrix.tasks[task]?.name ?? ''))}
       />
       {selected && <CellCard target={target} comparison={comparison} matrix={matrix} cell={selected} />}
     </>

@@ -16,7 +16,14 @@ const SHOWN = 100
 export function ComparisonsPage() {
   const comparisons = useRead(listAllComparisons, { query: { limit: SHOWN } }, { refetchMs: REFRESH_MS })
   return (
-    <Page title="Comparisons">
+    <Page
+      title="Comparisons"
+      actions={
+        <Link to="/comparisons/new" className="button primary">
+          New comparison
+        </Link>
+      }
+    >
       <Loaded query={comparisons}>
         {({ evaluations }) =>
           evaluations.length === 0 ? (

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'react'
 import type { Comparison, ComparisonSetting } from '../../../src/comparisons/shapes/schema.ts'
 import { widthOf } from '../../../src/results/text.ts'
-import { placeLabels } from '../../components/chart-labels.ts'
+import { type Box, placeLabels } from '../../components/chart-labels.ts'
 import { round, toAccuracyScale, toCostScale } from '../../components/chart-scale.ts'
 import { interval, percent, usd } from '../../components/format.ts'
 import { Card, Empty } from '../components/page.tsx'
@@ -68,7 +68,7 @@ function Chart({ settings, frontier }: ChartProps) {
         {points.toReversed().map((point) => (
           <Point key={point.setting.id} {...point} toY={toY} />
         ))}
-        <Labels points={points} plot={plot} />
+        <Labels points={points} plot={plot} obstacles={toObstacles(points, toY)} />
       </svg>
     </div>
   )
@@ -96,13 +96,28 @@ function Point({ setting, isOn, x, y, toY }: ChartMark & { toY: (percent: number
   )
 }
 
-function Labels({ points, plot }: { points: readonly ChartMark[]; plot: Parameters<typeof placeLabels>[1] }) {
+/** Boxes around whiskers and the frontier line, which labels avoid if they can. */
+function toObstacles(points: readonly ChartMark[], toY: (percent: number) => number): Box[] {
+  const whiskers = points.flatMap(({ x, setting: { stats } }) =>
+    stats.ci95 ? [{ left: x - 2, right: x + 2, top: toY(stats.ci95.high), bottom: toY(stats.ci95.low) }] : [],
+  )
+  const steps = points.filter(({ isOn }) => isOn).toSorted((a, b) => a.x - b.x)
+  const lines = steps.slice(1).flatMap((point, index) => {
+    const before = steps[index] ?? point
+    return [{ left: before.x, right: point.x, top: before.y - 2, bottom: before.y + 2 }]
+  })
+  return [...whiskers, ...lines]
+}
+
+type LabelsProps = { points: readonly ChartMark[]; plot: Box; obstacles: readonly Box[] }
+
+function Labels({ points, plot, obstacles }: LabelsProps) {
   const texts = points.map(({ setting, x, y }) => {
     const full = `${setting.model.label} · ${setting.harness}`
     const text = full.length > LABEL_MAX ? `${full.slice(0, LABEL_MAX - 1)}…` : full
     return { x, y, text, width: widthOf(text) * CHARACTER_PX }
   })
-  return placeLabels(texts, plot).map((label, index) => {
+  return placeLabels(texts, plot, obstacles).map((label, index) => {
     const point = points[index]
     if (!label || !point) return null
     return (

@@ -38,13 +38,17 @@ test('changes replace single letters; unknown tasks and settings are ignored', (
 })
 
 test('tasks are ordered from solved by all to without result, in groups', () => {
-  const ordered = orderTasks(MATRIX, 'difficulty')
+  const ordered = orderTasks(MATRIX, 'difficulty', [0, 1])
   expect(ordered).toEqual([1, 2, 0, 3])
-  expect(orderTasks(MATRIX, 'plan')).toEqual([0, 1, 2, 3])
-  expect(groupTasks(MATRIX, ordered)).toEqual([
+  expect(orderTasks(MATRIX, 'plan', [0, 1])).toEqual([0, 1, 2, 3])
+  expect(groupTasks(MATRIX, ordered, [0, 1])).toEqual([
     { label: 'solved by all', from: 0, to: 1 },
     { label: 'by most', from: 1, to: 2 },
     { label: 'by none', from: 2, to: 3 },
     { label: 'no result', from: 3, to: 4 },
   ])
+})
+
+test('settings that are not counted do not change the difficulty of a task', () => {
+  expect(orderTasks(MATRIX, 'difficulty', [1])).toEqual([1, 0, 2, 3])
 })

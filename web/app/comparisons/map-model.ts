@@ -49,18 +49,22 @@ function toState(letters: string, scored: number, share: number): CellState {
   return letters.includes('c') ? 'canceled' : 'none'
 }
 
-/** Returns positions of tasks: as planned, or from the one that most settings solve to the one that fewest solve. */
-export function orderTasks(matrix: ComparisonMatrix, order: TaskOrder): number[] {
+/**
+ * Returns positions of tasks: as planned, or from the one that most settings solve to the one that fewest solve. Only
+ * settings at `counted` positions count; controls solve everything or nothing.
+ */
+export function orderTasks(matrix: ComparisonMatrix, order: TaskOrder, counted: readonly number[]): number[] {
   const positions = matrix.tasks.map((_, position) => position)
   if (order === 'plan') return positions
-  const shares = matrix.tasks.map(({ cells }) => solvedShare(cells))
+  const shares = matrix.tasks.map(({ cells }) => solvedShare(matrix, cells, counted))
   return positions.toSorted((a, b) => (shares[b] ?? -1) - (shares[a] ?? -1) || a - b)
 }
 
 /** Returns the share of scored trials that passed. Tasks without a result come last. */
-function solvedShare(cells: string): number {
-  const passed = countLetter(cells, 'p')
-  const scored = passed + countLetter(cells, 'f')
+function solvedShare({ attempts }: ComparisonMatrix, cells: string, counted: readonly number[]): number {
+  const letters = counted.map((setting) => cells.slice(setting * attempts, (setting + 1) * attempts)).join('')
+  const passed = countLetter(letters, 'p')
+  const scored = passed + countLetter(letters, 'f')
   return scored === 0 ? -1 : passed / scored
 }
 
@@ -76,8 +80,12 @@ const GROUPS: readonly { label: string; contains: (share: number) => boolean }[]
 ]
 
 /** Groups tasks that are ordered by difficulty. Positions are those in the order. */
-export function groupTasks(matrix: ComparisonMatrix, ordered: readonly number[]): TaskGroup[] {
-  const shares = ordered.map((position) => solvedShare(matrix.tasks[position]?.cells ?? ''))
+export function groupTasks(
+  matrix: ComparisonMatrix,
+  ordered: readonly number[],
+  counted: readonly number[],
+): TaskGroup[] {
+  const shares = ordered.map((position) => solvedShare(matrix, matrix.tasks[position]?.cells ?? '', counted))
   return GROUPS.flatMap(({ label, contains }) => {
     const from = shares.findIndex(contains)
     return from < 0 ? [] : [{ label, from, to: shares.findLastIndex(contains) + 1 }]

@@ -1,3 +1,4 @@
+import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
 import type { ComparisonPair } from '../../../src/comparisons/statistics/schema.ts'
@@ -6,7 +7,7 @@ import { isUnprocessable } from '../api/api.ts'
 import { useRead } from '../api/use-api.ts'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty } from '../components/page.tsx'
-import type { ComparisonTarget } from './scope.ts'
+import { type ComparisonTarget, toPairLink } from './scope.ts'
 import { createNames, findLeader } from './text.ts'
 
 type PairTableProps = { target: ComparisonTarget; comparison: Comparison }
@@ -43,7 +44,13 @@ export function PairTable({ target, comparison }: PairTableProps) {
         <Empty>Pairs appear when two settings have a result for the same task.</Empty>
       ) : (
         <Loaded query={pairs}>
-          {(data) => <Rows pairs={data.pairs.map((pair) => orient(pair, baseline))} name={name} />}
+          {(data) => (
+            <Rows
+              pairs={data.pairs.map((pair) => orientPair(pair, baseline))}
+              name={name}
+              toLink={(a, b) => toPairLink(target.scope, comparison.id, { a, b })}
+            />
+          )}
         </Loaded>
       )}
     </Card>
@@ -51,7 +58,7 @@ export function PairTable({ target, comparison }: PairTableProps) {
 }
 
 /** Turns a pair so that the baseline is its second setting. */
-function orient(pair: ComparisonPair, baseline: string): ComparisonPair {
+function orientPair(pair: ComparisonPair, baseline: string): ComparisonPair {
   if (pair.a !== baseline) return pair
   const { a, b, wonByA, wonByB, difference, costDifferenceUsd, verdict } = pair
   const swapped = { better: 'worse', worse: 'better', cannot_tell: 'cannot_tell' } as const
@@ -76,9 +83,15 @@ function orient(pair: ComparisonPair, baseline: string): ComparisonPair {
   }
 }
 
-const VERDICTS = { better: 'better', worse: 'worse', cannot_tell: 'within noise' } as const
+export const VERDICTS = { better: 'better', worse: 'worse', cannot_tell: 'within noise' } as const
 
-function Rows({ pairs, name }: { pairs: readonly ComparisonPair[]; name: (id: string) => string }) {
+type RowsProps = {
+  pairs: readonly ComparisonPair[]
+  name: (id: string) => string
+  toLink: (a: string, b: string) => ReturnType<typeof toPairLink>
+}
+
+function Rows({ pairs, name, toLink }: RowsProps) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a table that scrolls must be reachable by keyboard
     <section className="table-scroll" tabIndex={0} aria-label="Differences">
@@ -99,7 +112,9 @@ function Rows({ pairs, name }: { pairs: readonly ComparisonPair[]; name: (id: st
           {pairs.map((pair) => (
             <tr key={pair.a}>
               <td>
-                <bdi>{name(pair.a)}</bdi>
+                <Link {...toLink(pair.a, pair.b)}>
+                  <bdi>{name(pair.a)}</bdi>
+                </Link>
               </td>
               <td className={pair.verdict === 'cannot_tell' ? 'muted' : 'strong'}>{VERDICTS[pair.verdict]}</td>
               <td className="number">{pair.difference ? formatSigned(pair.difference.points) : '–'}</td>
@@ -121,7 +136,7 @@ const formatSigned = (points: number): string => {
   return whole > 0 ? `+${whole}` : whole < 0 ? `−${-whole}` : '0'
 }
 
-const formatRange = ({ low, high }: { low: number; high: number }): string =>
+export const formatRange = ({ low, high }: { low: number; high: number }): string =>
   `${formatSigned(low)} to ${formatSigned(high)}`
 
 const formatCost = (amount: number): string => `${amount < 0 ? '−' : '+'}${usd(Math.abs(amount))}`

@@ -42,3 +42,31 @@ export const toComparisonLink = (scope: Scope, comparisonId: string) =>
         to: '/repos/$owner/$name/comparisons/$comparisonId',
         params: { owner: scope.owner, name: scope.name, comparisonId },
       })
+
+/** Link to two settings of a comparison side by side. */
+export const toPairLink = (scope: Scope, comparisonId: string, search: { a?: string; b?: string }) =>
+  scope.kind === 'benchmark'
+    ? linkOptions({
+        to: '/benchmarks/$datasetOrg/$dataset/comparisons/$comparisonId/pair',
+        params: { datasetOrg: scope.datasetOrg, dataset: scope.dataset, comparisonId },
+        search,
+      })
+    : linkOptions({
+        to: '/repos/$owner/$name/comparisons/$comparisonId/pair',
+        params: { owner: scope.owner, name: scope.name, comparisonId },
+        search,
+      })
+
+/** Link to a task across the settings of a comparison. */
+export const toTaskLink = (scope: Scope, comparisonId: string, task: string) =>
+  scope.kind === 'benchmark'
+    ? linkOptions({
+        to: '/benchmarks/$datasetOrg/$dataset/comparisons/$comparisonId/task',
+        params: { datasetOrg: scope.datasetOrg, dataset: scope.dataset, comparisonId },
+        search: { task },
+      })
+    : linkOptions({
+        to: '/repos/$owner/$name/comparisons/$comparisonId/task',
+        params: { owner: scope.owner, name: scope.name, comparisonId },
+        search: { task },
+      })

@@ -4,7 +4,7 @@ import { percent } from '../../components/format.ts'
 import { Card } from '../components/page.tsx'
 import { drawMap, type MapCell, type MapColors, ROW_PX, toColumnWidth } from './draw-map.ts'
 import { groupTasks, orderSettings, orderTasks, type TaskOrder, toCell } from './map-model.ts'
-import { createNames } from './text.ts'
+import { createNames, isControl } from './text.ts'
 
 type TrialMapProps = {
   matrix: ComparisonMatrix
@@ -18,7 +18,11 @@ type TrialMapProps = {
 /** Tasks × settings. Drawn on a canvas, so that 300 × 60 cells cost one element. */
 export function TrialMap({ matrix, settings, selected, onSelect, onOpen }: TrialMapProps) {
   const [order, setOrder] = useState<TaskOrder>('difficulty')
-  const columns = useMemo(() => orderTasks(matrix, order), [matrix, order])
+  const counted = useMemo(() => {
+    const controls = new Set(settings.filter(isControl).map(({ id }) => id))
+    return matrix.settings.flatMap((id, position) => (controls.has(id) ? [] : [position]))
+  }, [matrix, settings])
+  const columns = useMemo(() => orderTasks(matrix, order, counted), [matrix, order, counted])
   const rows = useMemo(() => {
     const accuracy = new Map(settings.map((setting) => [setting.id, setting.accuracy]))
     return orderSettings(matrix, (id) => accuracy.get(id) ?? null)
@@ -43,7 +47,7 @@ export function TrialMap({ matrix, settings, selected, onSelect, onOpen }: Trial
     >
       <div className="map">
         <RowLabels rows={rows} matrix={matrix} settings={settings} isGrouped={isGrouped} />
-        <MapCells {...{ matrix, rows, columns, selected, onSelect, onOpen, settings, isGrouped }} />
+        <MapCells {...{ matrix, rows, columns, selected, onSelect, onOpen, settings, isGrouped, counted }} />
       </div>
       <p className="small muted">
         {isGrouped ? 'Columns are tasks, hardest on the right. ' : 'Columns are tasks in the order of the plan. '}
@@ -93,7 +97,13 @@ function RowLabels({ rows, matrix, settings, isGrouped }: RowLabelsProps) {
   )
 }
 
-type MapCellsProps = TrialMapProps & { rows: readonly number[]; columns: readonly number[]; isGrouped: boolean }
+type MapCellsProps = TrialMapProps & {
+  rows: readonly number[]
+  columns: readonly number[]
+  isGrouped: boolean
+  /** Positions of the settings that decide how difficult a task is. */
+  counted: readonly number[]
+}
 
 const STEPS: Record<string, [number, number]> = {
   ArrowLeft: [-1, 0],
@@ -105,11 +115,14 @@ const STEPS: Record<string, [number, number]> = {
 }
 
 function MapCells(props: MapCellsProps) {
-  const { matrix, rows, columns, selected, onSelect, onOpen, settings, isGrouped } = props
+  const { matrix, rows, columns, selected, onSelect, onOpen, settings, isGrouped, counted } = props
   const scroller = useRef<HTMLDivElement>(null)
   const canvas = useRef<HTMLCanvasElement>(null)
   const columnPx = useDrawing(scroller, canvas, props)
-  const groups = useMemo(() => (isGrouped ? groupTasks(matrix, columns) : []), [matrix, columns, isGrouped])
+  const groups = useMemo(
+    () => (isGrouped ? groupTasks(matrix, columns, counted) : []),
+    [matrix, columns, isGrouped, counted],
+  )
   const select = (column: number, row: number) => {
     const [task, setting] = [columns[clamp(column, columns.length)], rows[clamp(row, rows.length)]]
     if (task === undefined || setting === undefined) return

@@ -1,36 +1,178 @@
+import { Link } from '@tanstack/react-router'
+import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
+import type { HealthCheck } from '../../../src/workspaces/schema.ts'
+import { plural } from '../../components/format.ts'
 import { useRead } from '../api/use-api.ts'
+import { ComparisonsTable } from '../comparisons/comparisons-page.tsx'
+import { nameScope, toComparisonLink } from '../comparisons/scope.ts'
+import { CopyText } from '../components/copy-text.tsx'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
-import { listBenchmarks } from '../endpoints.gen.ts'
+import { listAllComparisons, listBenchmarks, listRepositories, readDoctor } from '../endpoints.gen.ts'
 import { useSession } from '../session/session.tsx'
+import './overview.css'
 
+const REFRESH_MS = 5000
+const HEALTH_MS = 60_000
+const SHOWN = 50
+
+/** What needs attention comes first, then running work, then what the workspace has. */
 export function OverviewPage() {
   const { org } = useSession()
-  const benchmarks = useRead(listBenchmarks)
+  const comparisons = useRead(listAllComparisons, { query: { limit: SHOWN } }, { refetchMs: REFRESH_MS })
+  const health = useRead(readDoctor, {}, { refetchMs: HEALTH_MS })
   return (
     <Page title="Overview" crumbs={`workspace ${org}`}>
-      <Card title="Benchmarks">
-        <Loaded query={benchmarks}>
-          {({ benchmarks: all }) =>
-            all.length === 0 ? (
-              <Empty command="assay benchmarks add assay/quick">
-                Datasets that this workspace has added appear here. Add the bundled sample to begin.
-              </Empty>
-            ) : (
-              <ul className="rows">
-                {all.map(({ datasetOrg, dataset, tasks }) => (
-                  <li key={`${datasetOrg}/${dataset}`}>
-                    <bdi>
-                      {datasetOrg}/{dataset}
-                    </bdi>{' '}
-                    <span className="muted">{tasks} tasks</span>
-                  </li>
-                ))}
-              </ul>
-            )
-          }
-        </Loaded>
-      </Card>
+      <Loaded query={comparisons}>
+        {({ evaluations }) => (
+          <>
+            <Attention comparisons={evaluations} checks={health.data?.checks ?? []} />
+            {evaluations.length === 0 ? <Onboarding /> : <Recent comparisons={evaluations} />}
+          </>
+        )}
+      </Loaded>
+      <div className="columns">
+        <Benchmarks />
+        <Repositories />
+      </div>
     </Page>
+  )
+}
+
+type AttentionProps = { comparisons: readonly Comparison[]; checks: readonly HealthCheck[] }
+
+function Attention({ comparisons, checks }: AttentionProps) {
+  const stopped = comparisons.filter(({ state }) => state === 'paused' || state === 'submission_failed')
+  const failing = checks.filter(({ ok }) => !ok)
+  if (stopped.length + failing.length === 0) return null
+  return (
+    <Card title="Needs attention">
+      <ul className="rows">
+        {stopped.map(({ id, scope, pause, submissionError }) => (
+          <li key={id}>
+            <span className="attention">!</span>{' '}
+            <Link {...toComparisonLink(scope, id)}>
+              <bdi>{nameScope(scope)}</bdi>
+            </Link>{' '}
+            <bdi className="muted">{pause?.message ?? submissionError?.message}</bdi>
+          </li>
+        ))}
+        {failing.map(({ name, detail, fix }) => (
+          <li key={name}>
+            <span className="attention">!</span> {name} <bdi className="muted">{detail}</bdi>{' '}
+            {fix && <bdi className="small muted">Fix: {fix}</bdi>}
+          </li>
+        ))}
+      </ul>
+    </Card>
+  )
+}
+
+const RECENT_SHOWN = 8
+
+function Recent({ comparisons }: { comparisons: readonly Comparison[] }) {
+  const running = comparisons.filter(({ state }) => state === 'running' || state === 'submitting')
+  const title = running.length === 0 ? 'Comparisons' : `Comparisons, ${running.length} running`
+  const shown = [...running, ...comparisons.filter((each) => !running.includes(each))].slice(0, RECENT_SHOWN)
+  return (
+    <Card
+      title={title}
+      actions={
+        <Link to="/comparisons/new" className="button">
+          New comparison
+        </Link>
+      }
+    >
+      <ComparisonsTable comparisons={shown} />
+    </Card>
+  )
+}
+
+const ENTRIES = [
+  {
+    title: 'Run the example',
+    text: 'The reference solution and a no-op on five small tasks. Needs no model and no key, and takes a minute.',
+    command: 'assay benchmarks add assay/quick && assay compare assay/quick',
+  },
+  {
+    title: 'Add a dataset',
+    text: 'Any dataset of the registry. Every task is checked before anything of it is executed.',
+    command: 'assay benchmarks add <org>/<name>',
+  },
+  {
+    title: 'Connect a repository',
+    text: 'Merged pull requests become tasks with hidden tests. Preview what a repository can supply without spending.',
+    command: 'assay scan <path of a clone>',
+  },
+] as const
+
+const Onboarding = () => (
+  <div className="cards">
+    {ENTRIES.map(({ title, text, command }) => (
+      <Card key={title} title={title}>
+        <p className="muted">{text}</p>
+        <CopyText label={`Command: ${title.toLowerCase()}`} text={command} />
+      </Card>
+    ))}
+  </div>
+)
+
+function Benchmarks() {
+  const benchmarks = useRead(listBenchmarks)
+  return (
+    <Card title="Benchmarks">
+      <Loaded query={benchmarks}>
+        {({ benchmarks: all }) =>
+          all.length === 0 ? (
+            <Empty command="assay benchmarks add assay/quick">
+              Datasets that this workspace has added appear here.
+            </Empty>
+          ) : (
+            <ul className="rows">
+              {all.map(({ datasetOrg, dataset, tasks }) => (
+                <li key={`${datasetOrg}/${dataset}`} className="row-line">
+                  <bdi>
+                    {datasetOrg}/{dataset}
+                  </bdi>
+                  <span className="muted">{plural(tasks, 'task')}</span>
+                  <Link to="/comparisons/new" search={{ on: `benchmark ${datasetOrg}/${dataset}` }}>
+                    Compare
+                  </Link>
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </Loaded>
+    </Card>
+  )
+}
+
+function Repositories() {
+  const repositories = useRead(listRepositories)
+  return (
+    <Card title="Repositories">
+      <Loaded query={repositories}>
+        {({ repos }) =>
+          repos.length === 0 ? (
+            <Empty command="assay repos connect <owner>/<name>">
+              Connected repositories appear here with their tasks.
+            </Empty>
+          ) : (
+            <ul className="rows">
+              {repos.map(({ fullName, visibility }) => (
+                <li key={fullName} className="row-line">
+                  <bdi>{fullName}</bdi>
+                  <span className="muted">{visibility}</span>
+                  <Link to="/comparisons/new" search={{ on: `repository ${fullName}` }}>
+                    Compare
+                  </Link>
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </Loaded>
+    </Card>
   )
 }

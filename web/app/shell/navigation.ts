@@ -4,4 +4,5 @@ import { linkOptions } from '@tanstack/react-router'
 export const NAVIGATION = [
   { group: 'Work', label: 'Overview', link: linkOptions({ to: '/' }) },
   { group: 'Work', label: 'Comparisons', link: linkOptions({ to: '/comparisons' }) },
+  { group: 'Work', label: 'New comparison', link: linkOptions({ to: '/comparisons/new' }) },
 ] as const

@@ -59,7 +59,7 @@ function Navigation() {
         <ul key={group} aria-label={group}>
           {entries.map(({ label, link }) => (
             <li key={label}>
-              <Link {...link} activeOptions={{ exact: link.to === '/' }}>
+              <Link {...link} activeOptions={{ exact: link.to === '/' || link.to === '/comparisons' }}>
                 {label}
               </Link>
             </li>

@@ -11,6 +11,7 @@ import { toSignature } from './failures.ts'
 test.each([
   [null, null],
   ['The agent ended with code 137 after 12.5 s.', 'The agent ended with code … after … s.'],
+  ['It had produced 12,345 tokens.', 'It had produced … tokens.'],
   ['Cannot read /workspace/src/a.ts: ENOENT', 'Cannot read /…: ENOENT'],
   ["No module named 'left_pad'", "No module named '…'"],
   ['Trial 0198c0de-0000-4000-8000-000000000001 lost\nsecond line', 'Trial … lost'],

@@ -48,6 +48,6 @@ export function toSignature(message: string | null): string | null {
     .replaceAll(/\b[0-9a-f]{8}-[0-9a-f-]{27}\b|\b(?=[0-9a-f]*\d)[0-9a-f]{12,}\b/gi, '…')
     .replaceAll(/(["'`])(?:(?!\1).){1,200}\1/g, '$1…$1')
     .replaceAll(/(?<![\w.])\/[\w./-]{2,}/g, '/…')
-    .replaceAll(/\d+(?:\.\d+)?/g, '…')
+    .replaceAll(/\d+(?:[.,]\d+)*/g, '…')
     .slice(0, SIGNATURE_MAX)
 }

@@ -1,0 +1,83 @@
+import type { CatalogModel } from '../../../src/catalog/schema.ts'
+import type { ModelChoice } from '../../../src/comparisons/shapes/schema.ts'
+
+/** A setting row of the form: one model at one level with some harnesses. */
+export type DraftModel = { key: number; catalogId: string; credentialId: string; level: string; harnesses: string[] }
+
+/** The form of a new comparison. Numbers stay texts until they are sent. */
+export type Draft = {
+  models: DraftModel[]
+  sandbox: string
+  attempts: string
+  budget: string
+  trialBudget: string
+  concurrency: string
+  skipCompleted: boolean
+}
+
+export const EMPTY_DRAFT: Draft = {
+  models: [],
+  sandbox: '',
+  attempts: '1',
+  budget: '',
+  trialBudget: '',
+  concurrency: '',
+  skipCompleted: false,
+}
+
+/** Adds a model with its default level and the harnesses that can ask for it. */
+export function addModel(models: readonly DraftModel[], model: CatalogModel): DraftModel[] {
+  const key = 1 + Math.max(0, ...models.map((each) => each.key))
+  const level = model.defaultReasoningLevel
+  const harnesses = listHarnesses(model, level).slice(0, model.provider === 'none' ? undefined : 1)
+  return [
+    ...models,
+    { key, catalogId: model.catalogId, credentialId: model.credentials[0]?.id ?? '', level, harnesses },
+  ]
+}
+
+/** Lists the harnesses that can ask the model for a level. */
+export const listHarnesses = (model: CatalogModel, level: string): string[] =>
+  model.harnesses.filter((harness) => model.harnessLevels[harness]?.includes(level) ?? true)
+
+const toNumber = (text: string): number | undefined => (text.trim() === '' ? undefined : Number(text))
+
+/** Returns the fields of a request that the quote depends on. Undefined while nothing is chosen. */
+export function toQuoteBody({ models, attempts, budget, trialBudget, concurrency, skipCompleted }: Draft) {
+  const chosen = models.filter(({ harnesses, credentialId }) => harnesses.length > 0 && credentialId !== '')
+  if (chosen.length === 0) return undefined
+  return {
+    models: chosen.map(
+      ({ catalogId, credentialId, harnesses, level }): ModelChoice => ({
+        catalogId,
+        credentialId,
+        harnesses,
+        reasoningLevel: level,
+      }),
+    ),
+    attempts: toNumber(attempts) ?? 1,
+    budgetUsd: toNumber(budget),
+    trialBudgetUsd: toNumber(trialBudget),
+    concurrency: toNumber(concurrency),
+    skipCompleted,
+  }
+}
+
+/** Writes the same request as a command line. */
+export function toCommand(scope: { kind: string; name: string }, draft: Draft): string {
+  const flag = (name: string, value: string): string[] => (value.trim() === '' ? [] : [name, value.trim()])
+  const words = [
+    'assay compare',
+    ...(scope.kind === 'repository' ? ['--repo', scope.name] : [scope.name]),
+    ...draft.models
+      .filter(({ harnesses }) => harnesses.length > 0)
+      .flatMap(({ catalogId, level, harnesses }) => ['--model', `${catalogId}@${level}=${harnesses.join(',')}`]),
+    ...flag('--sandbox', draft.sandbox),
+    ...(draft.attempts === '1' ? [] : flag('--attempts', draft.attempts)),
+    ...flag('--budget', draft.budget),
+    ...flag('--trial-budget', draft.trialBudget),
+    ...flag('--concurrency', draft.concurrency),
+    ...(draft.skipCompleted ? ['--skip-completed'] : []),
+  ]
+  return words.join(' ')
+}

@@ -1,0 +1,145 @@
+import { useNavigate, useSearch } from '@tanstack/react-router'
+import { useState } from 'react'
+import type { Benchmark } from '../../../src/benchmarks/schema.ts'
+import type { Catalog } from '../../../src/catalog/schema.ts'
+import type { Repository } from '../../../src/repos/schema.ts'
+import { useRead } from '../api/use-api.ts'
+import { Loaded } from '../components/loaded.tsx'
+import { Card, Empty, Page } from '../components/page.tsx'
+import { listBenchmarks, listRepositories } from '../endpoints.gen.ts'
+import './comparisons.css'
+import { type Draft, EMPTY_DRAFT } from './draft.ts'
+import { ModelRows } from './model-rows.tsx'
+import { QuoteCard } from './quote-card.tsx'
+import { nameScope, type Scope, toTarget } from './scope.ts'
+
+/** Choices at the left, what they cost and can show at the right. */
+export function NewComparisonPage() {
+  const benchmarks = useRead(listBenchmarks, { query: { limit: 200 } })
+  const repositories = useRead(listRepositories, { query: { limit: 200 } })
+  return (
+    <Page title="New comparison">
+      <Loaded query={benchmarks}>
+        {(known) => (
+          <Loaded query={repositories}>
+            {({ repos }) => <ScopeForm scopes={[...known.benchmarks.map(toBenchmark), ...repos.map(toRepository)]} />}
+          </Loaded>
+        )}
+      </Loaded>
+    </Page>
+  )
+}
+
+const toBenchmark = ({ datasetOrg, dataset }: Benchmark): Scope => ({ kind: 'benchmark', datasetOrg, dataset })
+const toRepository = ({ owner, name }: Repository): Scope => ({ kind: 'repository', owner, name })
+const toValue = (scope: Scope): string => `${scope.kind} ${nameScope(scope)}`
+
+function ScopeForm({ scopes }: { scopes: readonly Scope[] }) {
+  const { on } = useSearch({ from: '/comparisons/new' })
+  const navigate = useNavigate()
+  const scope = scopes.find((each) => toValue(each) === on) ?? scopes[0]
+  if (!scope)
+    return (
+      <Card>
+        <Empty command="assay benchmarks add assay/quick">
+          A comparison needs tasks. Add a benchmark, or connect a repository and approve tasks of it.
+        </Empty>
+      </Card>
+    )
+  return (
+    <>
+      <label className="field">
+        Tasks of{' '}
+        <select
+          value={toValue(scope)}
+          onChange={({ target }) => void navigate({ to: '/comparisons/new', search: { on: target.value } })}
+        >
+          {scopes.map((each) => (
+            <option key={toValue(each)} value={toValue(each)}>
+              {nameScope(each)} ({each.kind})
+            </option>
+          ))}
+        </select>
+      </label>
+      <CatalogForm key={toValue(scope)} scope={scope} />
+    </>
+  )
+}
+
+function CatalogForm({ scope }: { scope: Scope }) {
+  const { endpoints, params } = toTarget(scope)
+  const catalog = useRead(endpoints.catalog, { params })
+  const [draft, setDraft] = useState(EMPTY_DRAFT)
+  return (
+    <Loaded query={catalog}>
+      {(offered) => {
+        const sandbox = draft.sandbox || offered.sandboxes.find(({ available }) => available)?.id || ''
+        const complete = { ...draft, sandbox }
+        return (
+          <div className="form-columns">
+            <div className="form-choices">
+              <ModelRows
+                catalog={offered}
+                models={draft.models}
+                onChange={(models) => setDraft((previous) => ({ ...previous, models }))}
+              />
+              <Limits catalog={offered} draft={complete} onChange={setDraft} />
+            </div>
+            <QuoteCard scope={scope} catalog={offered} draft={complete} />
+          </div>
+        )
+      }}
+    </Loaded>
+  )
+}
+
+type LimitsProps = { catalog: Catalog; draft: Draft; onChange: (draft: Draft) => void }
+
+const NUMBERS: readonly { name: 'attempts' | 'budget' | 'trialBudget' | 'concurrency'; label: string; min: string }[] =
+  [
+    { name: 'attempts', label: 'Attempts per task', min: '1' },
+    { name: 'budget', label: 'Budget, USD', min: '0' },
+    { name: 'trialBudget', label: 'Budget per trial, USD', min: '0' },
+    { name: 'concurrency', label: 'Trials in parallel', min: '1' },
+  ]
+
+function Limits({ catalog, draft, onChange }: LimitsProps) {
+  return (
+    <Card title="Run">
+      <div className="fields">
+        <label className="field">
+          Sandbox
+          <select value={draft.sandbox} onChange={({ target }) => onChange({ ...draft, sandbox: target.value })}>
+            {draft.sandbox === '' && <option value="">none is available</option>}
+            {catalog.sandboxes.map(({ id, name, available }) => (
+              <option key={id} value={id} disabled={!available}>
+                {available ? name : `${name} (no worker offers it)`}
+              </option>
+            ))}
+          </select>
+        </label>
+        {NUMBERS.map(({ name, label, min }) => (
+          <label key={name} className="field">
+            {label}
+            <input
+              type="number"
+              min={min}
+              step={name.toLowerCase().includes('budget') ? 'any' : 1}
+              placeholder="no limit"
+              value={draft[name]}
+              onChange={({ target }) => onChange({ ...draft, [name]: target.value })}
+            />
+          </label>
+        ))}
+      </div>
+      <label className="check">
+        <input
+          type="checkbox"
+          checked={draft.skipCompleted}
+          onChange={({ target }) => onChange({ ...draft, skipCompleted: target.checked })}
+        />{' '}
+        Reuse results of earlier comparisons
+      </label>
+    </Card>
+  )
+}

@@ -1,0 +1,150 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { useDeferredValue, useState } from 'react'
+import type { Catalog } from '../../../src/catalog/schema.ts'
+import type { Quote } from '../../../src/comparisons/shapes/schema.ts'
+import { plural, usd } from '../../components/format.ts'
+import { type Api, isRetryable } from '../api/api.ts'
+import { readKey, useApi, useRead } from '../api/use-api.ts'
+import { CopyText } from '../components/copy-text.tsx'
+import { Loaded } from '../components/loaded.tsx'
+import { Card, Empty } from '../components/page.tsx'
+import { ProblemNote } from '../components/problem-note.tsx'
+import { inBenchmark, inRepository, listAllComparisons } from '../endpoints.gen.ts'
+import { useMay } from '../session/session.tsx'
+import { type Draft, toCommand, toQuoteBody } from './draft.ts'
+import { nameScope, type Scope, toComparisonLink } from './scope.ts'
+import { formatDuration } from './text.ts'
+
+type QuoteCardProps = { scope: Scope; catalog: Catalog; draft: Draft }
+type QuoteBody = NonNullable<ReturnType<typeof toQuoteBody>>
+
+/** What the choices cost and can show, and the button that starts them. */
+export function QuoteCard({ scope, catalog, draft }: QuoteCardProps) {
+  const body = useDeferredValue(toQuoteBody(draft))
+  return (
+    <aside className="quote">
+      <Card title="Quote">
+        {body ? (
+          <Quoted scope={scope} body={body} />
+        ) : (
+          <Empty>Cost, duration and the smallest difference that the comparison can show appear here.</Empty>
+        )}
+        {body && <StartButton scope={scope} catalog={catalog} draft={draft} />}
+      </Card>
+      {body && (
+        <CopyText label="The same as a command" text={toCommand({ kind: scope.kind, name: nameScope(scope) }, draft)} />
+      )}
+    </aside>
+  )
+}
+
+function Quoted({ scope, body }: { scope: Scope; body: QuoteBody }) {
+  const tasks = useTasks(scope)
+  const isRepository = scope.kind === 'repository'
+  const onBenchmark = useRead(
+    inBenchmark.quote,
+    { params: toBenchmarkParams(scope), body },
+    { enabled: !isRepository, keepPrevious: true },
+  )
+  const onRepository = useRead(
+    inRepository.quote,
+    { params: toRepositoryParams(scope), body: { ...body, tasks } },
+    { enabled: isRepository && tasks.length > 0, keepPrevious: true },
+  )
+  if (isRepository && tasks.length === 0)
+    return (
+      <Empty command={`assay batches review ${nameScope(scope)}`}>No task of this repository is approved yet.</Empty>
+    )
+  return <Loaded query={isRepository ? onRepository : onBenchmark}>{(quote) => <QuoteFacts quote={quote} />}</Loaded>
+}
+
+const toBenchmarkParams = (scope: Scope) =>
+  scope.kind === 'benchmark'
+    ? { datasetOrg: scope.datasetOrg, dataset: scope.dataset }
+    : { datasetOrg: '', dataset: '' }
+const toRepositoryParams = (scope: Scope) =>
+  scope.kind === 'repository' ? { owner: scope.owner, name: scope.name } : { owner: '', name: '' }
+
+/** Lists all approved tasks of a repository. A benchmark always runs whole. */
+function useTasks(scope: Scope) {
+  const options = useRead(
+    inRepository.options,
+    { params: toRepositoryParams(scope) },
+    { enabled: scope.kind === 'repository' },
+  )
+  return (options.data?.tasks ?? []).map(({ runId, taskId }) => ({ runId, taskId }))
+}
+
+function QuoteFacts({ quote }: { quote: Quote }) {
+  const { costUsd, maximumCostUsd, durationSeconds, concurrency, smallestDifference } = quote
+  const rows: [string, string][] = [
+    [
+      'Trials',
+      `${quote.trials.toLocaleString('en')} (${plural(quote.tasks, 'task')}, ${plural(quote.settings, 'setting')})`,
+    ],
+    [
+      'Expected cost',
+      costUsd.high === 0 ? 'free' : `${usd(costUsd.expected)} (${usd(costUsd.low)} to ${usd(costUsd.high)})`,
+    ],
+    ['At most', maximumCostUsd === null ? 'no limit; set a budget' : usd(maximumCostUsd)],
+    ['Time', `about ${formatDuration(durationSeconds)}, ${concurrency} in parallel`],
+    [
+      'Smallest visible difference',
+      quote.settings < 2 ? 'needs two settings' : `${Math.round(smallestDifference)} points`,
+    ],
+  ]
+  return (
+    <>
+      <dl className="facts">
+        {rows.map(([term, value]) => (
+          <div key={term}>
+            <dt>{term}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+      <p className="small muted">{quote.advice}</p>
+    </>
+  )
+}
+
+function StartButton({ scope, catalog, draft }: QuoteCardProps) {
+  const api = useApi()
+  const navigate = useNavigate()
+  const queries = useQueryClient()
+  const tasks = useTasks(scope)
+  // The id is chosen once, so that a repeated click creates nothing new.
+  const [id] = useState(() => crypto.randomUUID())
+  const start = useMutation({
+    mutationFn: () => create(api, { scope, catalog, draft, tasks, id }),
+    retry: (count, error) => isRetryable(error) && count < 2,
+    onSuccess: async () => {
+      await queries.invalidateQueries({ queryKey: readKey(listAllComparisons) })
+      await navigate(toComparisonLink(scope, id))
+    },
+  })
+  if (!useMay('write'))
+    return <p className="small muted">This key may only read. Starting needs a key with permission write.</p>
+  return (
+    <>
+      <button type="button" className="button primary" disabled={start.isPending} onClick={() => start.mutate()}>
+        Start comparison
+      </button>
+      {start.error && <ProblemNote error={start.error} />}
+    </>
+  )
+}
+
+type CreateInput = QuoteCardProps & { tasks: { runId: string; taskId: string }[]; id: string }
+
+function create(api: Api, { scope, catalog, draft, tasks, id }: CreateInput) {
+  const body = toQuoteBody(draft)
+  const sandboxCredentialId = catalog.sandboxes.find((each) => each.id === draft.sandbox)?.credentials[0]?.id
+  if (!body || sandboxCredentialId === undefined)
+    throw new Error('No sandbox is available. Start a worker that offers one.')
+  const complete = { ...body, id, sandbox: draft.sandbox, sandboxCredentialId }
+  return scope.kind === 'benchmark'
+    ? api.call(inBenchmark.create, { params: toBenchmarkParams(scope), body: complete })
+    : api.call(inRepository.create, { params: toRepositoryParams(scope), body: { ...complete, tasks } })
+}

@@ -1,0 +1,24 @@
+import { useState } from 'react'
+
+/** A text to copy, such as a command. */
+export function CopyText({ label, text }: { label: string; text: string }) {
+  const [isCopied, setCopied] = useState(false)
+  return (
+    <div className="copy-text">
+      <p className="small muted">{label}</p>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a long command scrolls and must be reachable by keyboard */}
+      <section tabIndex={0} aria-label={label}>
+        <pre>
+          <code>{text}</code>
+        </pre>
+      </section>
+      <button
+        type="button"
+        className="button"
+        onClick={() => void navigator.clipboard?.writeText(text).then(() => setCopied(true))}
+      >
+        {isCopied ? 'Copied' : 'Copy'}
+      </button>
+    </div>
+  )
+}
