@@ -85,6 +85,24 @@ const repositoryTask = createRoute({
   component: lazyRouteComponent(loadTask, 'TaskPage'),
 })
 
+const repositories = createRoute({
+  getParentRoute: at,
+  path: '/repos',
+  component: lazyRouteComponent(() => import('./repositories/repositories-page.tsx'), 'RepositoriesPage'),
+})
+const repository = createRoute({
+  getParentRoute: at,
+  path: '/repos/$owner/$name',
+  component: lazyRouteComponent(() => import('./repositories/repository-page.tsx'), 'RepositoryPage'),
+})
+const review = createRoute({
+  getParentRoute: at,
+  path: '/repos/$owner/$name/batches/$runId/review',
+  validateSearch: ({ task }: Record<string, unknown>): { task?: string } =>
+    typeof task === 'string' || typeof task === 'number' ? { task: String(task) } : {},
+  component: lazyRouteComponent(() => import('./repositories/review-page.tsx'), 'ReviewPage'),
+})
+
 /** Pages of the app. Each is loaded when it is first opened. */
 export const router = createRouter({
   routeTree: root.addChildren([
@@ -98,6 +116,9 @@ export const router = createRouter({
     benchmarkTask,
     repositoryTask,
     trial,
+    repositories,
+    repository,
+    review,
   ]),
   basepath: '/app',
   defaultPreload: 'intent',

@@ -1,0 +1,93 @@
+import { Link, useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { useChange, useRead } from '../api/use-api.ts'
+import { Loaded } from '../components/loaded.tsx'
+import { Card, Empty, Page } from '../components/page.tsx'
+import { ProblemNote } from '../components/problem-note.tsx'
+import { connectRepository, listRepositories } from '../endpoints.gen.ts'
+import { useMay } from '../session/session.tsx'
+import './repositories.css'
+
+/** The connected repositories, and a form that connects another one. */
+export function RepositoriesPage() {
+  const repositories = useRead(listRepositories, { query: { limit: 100 } })
+  return (
+    <Page title="Repositories">
+      <Card>
+        <Loaded query={repositories}>
+          {({ repos }) =>
+            repos.length === 0 ? (
+              <Empty command="assay repos connect owner/name">
+                Connected repositories appear here. Tasks are created from their merged pull requests.
+              </Empty>
+            ) : (
+              <ul className="rows">
+                {repos.map(({ owner, name, visibility, source }) => (
+                  <li key={`${owner}/${name}`} className="row-line">
+                    <Link to="/repos/$owner/$name" params={{ owner, name }}>
+                      <bdi>
+                        {owner}/{name}
+                      </bdi>
+                    </Link>
+                    <span className="muted">
+                      {visibility} · <bdi>{source.kind === 'git' ? nameUnsafe(source.url) : source.kind}</bdi>
+                    </span>
+                  </li>
+                ))}
+              </ul>
+            )
+          }
+        </Loaded>
+      </Card>
+      {useMay('write') && <ConnectForm />}
+    </Page>
+  )
+}
+
+const FULL_NAME = '[\\w.\\-]+/[\\w.\\-]+'
+
+function ConnectForm() {
+  const [fullName, setFullName] = useState('')
+  const [url, setUrl] = useState('')
+  const navigate = useNavigate()
+  const connect = useChange(connectRepository, {
+    outdates: [listRepositories],
+    onDone: ({ owner, name }) => void navigate({ to: '/repos/$owner/$name', params: { owner, name } }),
+  })
+  return (
+    <Card title="Connect a repository">
+      <form
+        className="fields"
+        onSubmit={(event) => {
+          event.preventDefault()
+          const [owner = '', name = ''] = fullName.split('/')
+          const source = url === '' ? ({ kind: 'github' } as const) : ({ kind: 'git', url } as const)
+          connect.mutate({ params: { owner, name }, body: { source } })
+        }}
+      >
+        <label htmlFor="full-name">Owner and name</label>
+        <input
+          id="full-name"
+          required
+          pattern={FULL_NAME}
+          placeholder="acme/billing"
+          value={fullName}
+          onChange={(event) => setFullName(event.target.value)}
+        />
+        <label htmlFor="git-url">Git address, unless it is on GitHub</label>
+        <input
+          id="git-url"
+          type="url"
+          placeholder="https://git.example.org/acme/billing.git"
+          value={url}
+          onChange={(event) => setUrl(event.target.value)}
+        />
+        <button type="submit" className="button primary" disabled={connect.isPending}>
+          Connect
+        </button>
+      </form>
+      {connect.isError && <ProblemNote error={connect.error} />}
+    </Card>
+  )
+}

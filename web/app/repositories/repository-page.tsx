@@ -1,0 +1,170 @@
+import { Link, useParams } from '@tanstack/react-router'
+import type { BatchRun } from '../../../src/batches/schema.ts'
+import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import type { BatchPreview } from '../../../src/taskgen/schema.ts'
+import { plural, usd } from '../../components/format.ts'
+import { useChange, useRead } from '../api/use-api.ts'
+import { Loaded } from '../components/loaded.tsx'
+import { Card, Empty, Page } from '../components/page.tsx'
+import { ProblemNote } from '../components/problem-note.tsx'
+import { inRepository, listBatches, previewBatch, readRepository } from '../endpoints.gen.ts'
+import './repositories.css'
+
+const ROUTE = '/repos/$owner/$name'
+const LIVE_MS = 3000
+
+/** One repository: its batches with live counts, its approved tasks, and what its pull requests could supply. */
+export function RepositoryPage() {
+  const params = useParams({ from: ROUTE })
+  const repository = useRead(readRepository, { params })
+  const batches = useRead(listBatches, { params, query: { limit: 50 } }, { refetchMs: LIVE_MS })
+  const approved = useRead(inRepository.options, { params })
+  return (
+    <Page
+      title={`${params.owner}/${params.name}`}
+      crumbs={<Link to="/repos">Repositories</Link>}
+      state={repository.data && <span className="chip">{repository.data.visibility}</span>}
+    >
+      {repository.isError && <ProblemNote error={repository.error} />}
+      <Card title="Batches">
+        <Loaded query={batches}>
+          {({ batches: all }) =>
+            all.length === 0 ? (
+              <Empty command={`assay batches create ${params.owner}/${params.name} --easy 5`}>
+                Batches of tasks appear here with the progress of each stage.
+              </Empty>
+            ) : (
+              <ul className="rows">
+                {all.map((batch) => (
+                  <BatchRow key={batch.runId} batch={batch} />
+                ))}
+              </ul>
+            )
+          }
+        </Loaded>
+      </Card>
+      <Funnel />
+      <Card title="Approved tasks">
+        <Loaded query={approved}>
+          {({ tasks }) =>
+            tasks.length === 0 ? (
+              <Empty>Tasks that were approved in a review appear here and can be compared on.</Empty>
+            ) : (
+              <ul className="rows">
+                {tasks.map(({ runId, taskId, title, difficulty }) => (
+                  <li key={`${runId} ${taskId}`} className="row-line">
+                    <Link
+                      to="/repos/$owner/$name/batches/$runId/review"
+                      params={{ ...params, runId }}
+                      search={{ task: taskId }}
+                    >
+                      <bdi>{nameUnsafe(title || taskId)}</bdi>
+                    </Link>
+                    <span className="muted">{difficulty}</span>
+                  </li>
+                ))}
+              </ul>
+            )
+          }
+        </Loaded>
+      </Card>
+    </Page>
+  )
+}
+
+const DATE = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' })
+const STAGES = ['discovered', 'screened', 'executed', 'authored', 'validated', 'verified', 'ready'] as const
+
+function BatchRow({ batch }: { batch: BatchRun }) {
+  const params = useParams({ from: ROUTE })
+  const { runId, state, createdAt, counts, generation, rejections, waiting, costUsd, error } = batch
+  const open = counts.ready - counts.approved - counts.declined
+  const stages = generation === null ? (['discovered', 'screened', 'ready'] as const) : STAGES
+  return (
+    <li>
+      <p className="row-line">
+        <Link to="/repos/$owner/$name/batches/$runId/review" params={{ ...params, runId }}>
+          {generation === null ? 'Import' : 'Batch'} of {DATE.format(new Date(createdAt))}
+        </Link>
+        <span className="muted">
+          {state} · {plural(open, 'task')} to review · {counts.approved} approved · {usd(costUsd)}
+        </span>
+      </p>
+      <ul className="stages small">
+        {stages.map((stage) => (
+          <li key={stage}>
+            <strong>{counts[stage]}</strong> <span className="muted">{stage}</span>
+          </li>
+        ))}
+        <li>
+          <strong>{counts.rejected}</strong> <span className="muted">rejected</span>
+        </li>
+      </ul>
+      <Reasons reasons={rejections} />
+      {(waiting ?? error) && (
+        <p className="small fail-mark">
+          <bdi>{nameUnsafe(waiting?.detail ?? error?.message ?? '')}</bdi>
+        </p>
+      )}
+    </li>
+  )
+}
+
+function Reasons({ reasons }: { reasons: Readonly<Record<string, number>> }) {
+  const sorted = Object.entries(reasons).sort(([, a], [, b]) => b - a)
+  if (sorted.length === 0) return null
+  return (
+    <ul className="reasons small muted">
+      {sorted.map(([reason, count]) => (
+        <li key={reason}>
+          {count} {nameUnsafe(reason.replaceAll('_', ' '))}
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+/** What the pull requests could supply, counted on demand because it reads the whole history. */
+function Funnel() {
+  const params = useParams({ from: ROUTE })
+  const scan = useChange(previewBatch)
+  return (
+    <Card
+      title="Pull requests"
+      actions={
+        <button type="button" className="button" disabled={scan.isPending} onClick={() => scan.mutate({ params })}>
+          {scan.isPending ? 'Scanning…' : 'Scan'}
+        </button>
+      }
+    >
+      {scan.isError && <ProblemNote error={scan.error} />}
+      {scan.data ? (
+        <FunnelResult preview={scan.data} />
+      ) : (
+        <Empty command={`assay batches preview ${params.owner}/${params.name}`}>
+          A scan counts the merged pull requests that could become tasks, with the reasons for the rest. Nothing runs.
+        </Empty>
+      )}
+    </Card>
+  )
+}
+
+function FunnelResult({ preview }: { preview: BatchPreview }) {
+  const { pullRequests, buckets, rejections, branch } = preview
+  return (
+    <>
+      <p>
+        {plural(pullRequests, 'merged pull request')} on <bdi>{nameUnsafe(branch)}</bdi>. Untried candidates:{' '}
+        {buckets.easy.available} easy, {buckets.medium.available} medium, {buckets.hard.available} hard.
+      </p>
+      <ul className="rows small">
+        {rejections.map(({ reason, meaning, count }) => (
+          <li key={reason} className="row-line">
+            <span>{meaning}</span>
+            <span className="muted">{count}</span>
+          </li>
+        ))}
+      </ul>
+    </>
+  )
+}

@@ -1,0 +1,304 @@
+import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router'
+import { useEffect, useEffectEvent, useRef, useState } from 'react'
+import type { BatchTask, BatchTaskDetail } from '../../../src/batches/schema.ts'
+import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { plural } from '../../components/format.ts'
+import { useChange, useRead } from '../api/use-api.ts'
+import { Loaded } from '../components/loaded.tsx'
+import { Card, Empty, Page } from '../components/page.tsx'
+import { ProblemNote } from '../components/problem-note.tsx'
+import { isTyping } from '../components/shortcuts.ts'
+import { decideTask, decideTasks, listBatchTasks, readBatch, readBatchTask } from '../endpoints.gen.ts'
+import { useMay } from '../session/session.tsx'
+import { EditForm } from './edit-form.tsx'
+import { Evidence } from './review-evidence.tsx'
+import { ReviewFiles } from './review-files.tsx'
+import './repositories.css'
+
+const ROUTE = '/repos/$owner/$name/batches/$runId/review'
+const LIVE_MS = 3000
+
+/** The tasks of a batch, to be approved or declined one by one, also without a mouse. */
+export function ReviewPage() {
+  const params = useParams({ from: ROUTE })
+  const tasks = useRead(listBatchTasks, { params }, { refetchMs: LIVE_MS })
+  if (tasks.data === undefined || tasks.data.tasks.length === 0)
+    return (
+      <Page title="Review" crumbs={<Crumbs />}>
+        <Loaded query={tasks}>
+          {() => (
+            <Empty command={`assay batches create ${params.owner}/${params.name}`}>
+              Tasks appear here as the batch creates them.
+            </Empty>
+          )}
+        </Loaded>
+      </Page>
+    )
+  return <Queue tasks={tasks.data.tasks} />
+}
+
+function Crumbs() {
+  const { owner, name, runId } = useParams({ from: ROUTE })
+  return (
+    <>
+      <Link to="/repos/$owner/$name" params={{ owner, name }}>
+        <bdi>
+          {owner}/{name}
+        </bdi>
+      </Link>{' '}
+      · <bdi>{runId}</bdi>
+    </>
+  )
+}
+
+const isUndecided = ({ state, decision }: BatchTask): boolean => state === 'ready' && decision === null
+const isPlain = (task: BatchTask): boolean => isUndecided(task) && task.concerns.length === 0
+
+type ReviewMode = 'read' | 'decline' | 'edit' | 'keys'
+
+function Queue({ tasks }: { tasks: readonly BatchTask[] }) {
+  const params = useParams({ from: ROUTE })
+  const { task: chosen } = useSearch({ from: ROUTE })
+  const navigate = useNavigate({ from: ROUTE })
+  const [mode, setMode] = useState<ReviewMode>('read')
+  const index = Math.max(
+    0,
+    tasks.findIndex(({ taskId }) => taskId === chosen),
+  )
+  const current = tasks[index]
+  const choose = (task: BatchTask | undefined) => {
+    setMode('read')
+    if (task) void navigate({ search: { task: task.taskId }, replace: true, resetScroll: false })
+  }
+  const detail = useRead(
+    readBatchTask,
+    { params: { ...params, taskId: current?.taskId ?? '' } },
+    { refetchMs: LIVE_MS },
+  )
+  const decision = useDecision(current, () => choose(tasks.slice(index + 1).find(isUndecided)))
+  const isDecidable = useMay('write') && current?.state === 'ready'
+  useKeys({
+    j: () => choose(tasks[index + 1]),
+    k: () => choose(tasks[index - 1]),
+    '?': () => setMode('keys'),
+    ...(isDecidable ? { a: decision.approve, r: () => setMode('decline'), e: () => setMode('edit') } : {}),
+  })
+  if (!current) return null
+  return (
+    <Page
+      title={nameUnsafe(current.title || current.taskId)}
+      crumbs={<Crumbs />}
+      state={<TaskChips task={current} />}
+      actions={isDecidable && <ReviewActions onApprove={decision.approve} onMode={setMode} />}
+    >
+      {decision.error && <ProblemNote error={decision.error} />}
+      {mode === 'decline' && <DeclineForm onCancel={() => setMode('read')} onDecline={decision.decline} />}
+      {mode === 'keys' && <KeyHelp onClose={() => setMode('read')} />}
+      <div className="review">
+        <TaskList tasks={tasks} current={current} onChoose={choose} />
+        <Loaded query={detail}>
+          {(task) => (
+            <TaskContent
+              key={`${task.taskId} ${task.digest}`}
+              task={task}
+              isEditing={mode === 'edit'}
+              onEnd={() => setMode('read')}
+            />
+          )}
+        </Loaded>
+      </div>
+    </Page>
+  )
+}
+
+/** Decides on the files of a task that are shown: a task that has changed since is refused. */
+function useDecision(task: BatchTask | undefined, onDone: () => void) {
+  const params = useParams({ from: ROUTE })
+  const change = useChange(decideTask, { outdates: [listBatchTasks, readBatchTask, readBatch], onDone })
+  const decide = (decision: 'approved' | 'declined', note?: string) => {
+    if (!task?.digest) return
+    change.mutate({ params: { ...params, taskId: task.taskId }, body: { decision, digest: task.digest, note } })
+  }
+  return {
+    error: change.error,
+    approve: () => decide('approved'),
+    decline: (note: string) => decide('declined', note),
+  }
+}
+
+function ReviewActions({ onApprove, onMode }: { onApprove: () => void; onMode: (mode: ReviewMode) => void }) {
+  return (
+    <>
+      <button type="button" className="button" onClick={() => onMode('decline')}>
+        Decline <kbd>r</kbd>
+      </button>
+      <button type="button" className="button" onClick={() => onMode('edit')}>
+        Edit <kbd>e</kbd>
+      </button>
+      <button type="button" className="button primary" onClick={onApprove}>
+        Approve <kbd>a</kbd>
+      </button>
+    </>
+  )
+}
+
+function TaskContent({ task, isEditing, onEnd }: { task: BatchTaskDetail; isEditing: boolean; onEnd: () => void }) {
+  return (
+    <>
+      <div className="review-content">
+        {isEditing ? <EditForm task={task} onEnd={onEnd} /> : <ReviewFiles task={task} />}
+      </div>
+      <Evidence task={task} />
+    </>
+  )
+}
+
+function TaskChips({ task: { state, difficulty, pullRequest, decision } }: { task: BatchTask }) {
+  return (
+    <>
+      {difficulty && <span className="chip">{difficulty}</span>}
+      {pullRequest && <span className="chip">pull request {pullRequest.number}</span>}
+      <span className={`chip ${decision === 'approved' ? 'pass' : ''}`}>{decision ?? state}</span>
+    </>
+  )
+}
+
+/** State of a task as a shape, with its name for screen readers. */
+function toMark({ state, decision, concerns }: BatchTask): [mark: string, name: string] {
+  if (decision === 'approved') return ['✓', 'approved']
+  if (decision === 'declined') return ['–', 'declined']
+  if (state === 'rejected') return ['×', 'rejected']
+  if (state !== 'ready') return ['…', 'in progress']
+  return concerns.length > 0 ? ['!', plural(concerns.length, 'warning')] : ['○', 'ready']
+}
+
+type TaskListProps = { tasks: readonly BatchTask[]; current: BatchTask; onChoose: (task: BatchTask) => void }
+
+function TaskList({ tasks, current, onChoose }: TaskListProps) {
+  return (
+    <Card className="review-list">
+      <BulkApproval tasks={tasks} />
+      <ul className="rows">
+        {tasks.map((task) => {
+          const [mark, state] = toMark(task)
+          return (
+            <li key={task.taskId}>
+              <button type="button" aria-current={task === current ? 'true' : undefined} onClick={() => onChoose(task)}>
+                <bdi>{nameUnsafe(task.taskId)}</bdi>
+                <span title={state}>
+                  {mark} <span className="hidden">{state}</span>
+                </span>
+              </button>
+            </li>
+          )
+        })}
+      </ul>
+      <p className="small muted">
+        <kbd>j</kbd> <kbd>k</kbd> next / previous · <kbd>?</kbd> keys
+      </p>
+    </Card>
+  )
+}
+
+function BulkApproval({ tasks }: { tasks: readonly BatchTask[] }) {
+  const params = useParams({ from: ROUTE })
+  const mayWrite = useMay('write')
+  const decide = useChange(decideTasks, { outdates: [listBatchTasks, readBatchTask, readBatch] })
+  const plain = tasks.filter(isPlain)
+  if (!mayWrite || plain.length < 2) return null
+  const approve = () => {
+    const decisions = plain.map(({ taskId, digest }) => ({
+      taskId,
+      digest: digest ?? '',
+      decision: 'approved' as const,
+    }))
+    decide.mutate({ params, body: { decisions } })
+  }
+  return (
+    <>
+      <button type="button" className="button" disabled={decide.isPending} onClick={approve}>
+        Approve {plain.length} without warnings
+      </button>
+      {decide.isError && <ProblemNote error={decide.error} />}
+    </>
+  )
+}
+
+function DeclineForm({ onDecline, onCancel }: { onDecline: (note: string) => void; onCancel: () => void }) {
+  const [note, setNote] = useState('')
+  const field = useRef<HTMLInputElement>(null)
+  useEffect(() => field.current?.focus(), [])
+  return (
+    <Card title="Decline this task">
+      <form
+        className="actions"
+        onSubmit={(event) => {
+          event.preventDefault()
+          onDecline(note)
+        }}
+        onKeyDown={({ key }) => key === 'Escape' && onCancel()}
+      >
+        <label htmlFor="reason">Reason</label>
+        <input
+          id="reason"
+          ref={field}
+          required
+          maxLength={1000}
+          value={note}
+          onChange={(e) => setNote(e.target.value)}
+        />
+        <button type="submit" className="button primary">
+          Decline
+        </button>
+        <button type="button" className="button" onClick={onCancel}>
+          Cancel
+        </button>
+      </form>
+    </Card>
+  )
+}
+
+const KEYS: [key: string, action: string][] = [
+  ['j', 'next task'],
+  ['k', 'previous task'],
+  ['a', 'approve'],
+  ['r', 'decline with a reason'],
+  ['e', 'edit the instruction'],
+  ['?', 'this list'],
+]
+
+function KeyHelp({ onClose }: { onClose: () => void }) {
+  return (
+    <Card
+      title="Keys"
+      actions={
+        <button type="button" className="button" onClick={onClose}>
+          Close
+        </button>
+      }
+    >
+      <ul className="rows small">
+        {KEYS.map(([key, action]) => (
+          <li key={key}>
+            <kbd>{key}</kbd> {action}
+          </li>
+        ))}
+      </ul>
+    </Card>
+  )
+}
+
+/** Calls the action of a key unless a text is being typed. */
+function useKeys(actions: Record<string, (() => void) | undefined>): void {
+  const press = useEffectEvent((event: KeyboardEvent) => {
+    const action = isTyping(event) ? undefined : actions[event.key]
+    if (!action) return
+    event.preventDefault()
+    action()
+  })
+  useEffect(() => {
+    const listen = (event: KeyboardEvent) => press(event)
+    addEventListener('keydown', listen)
+    return () => removeEventListener('keydown', listen)
+  }, [])
+}
