@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline'
 import type { Command } from 'commander'
 import { startProvider } from '../samples/provider/provider.ts'
 import { newKey } from '../src/workspaces/key.ts'
+import { InfrastructureFailed } from './failure.ts'
 import { withExample, withGlobals } from './help.ts'
 import { isOnPath } from './setup/machine.ts'
 import { print, type Shell } from './shell.ts'
@@ -40,7 +41,7 @@ type Demo = { shell: Shell; data: string; client: Record<string, string> }
 
 async function runDemo(shell: Shell, data: string): Promise<void> {
   if (!isOnPath(shell, 'bwrap') && !isOnPath(shell, 'runc'))
-    throw new Error('Trials need bwrap or runc, but neither is installed. Run: assay setup --yes bwrap')
+    throw new InfrastructureFailed('Trials need bwrap or runc, but neither is installed. Run: assay setup --yes bwrap')
   const key = newKey()
   await using provider = await startProvider(JSON.parse(readFileSync(SCRIPT, 'utf8')))
   const service = start(shell, ['serve', '--data', data, '--port', '0'], {
@@ -60,7 +61,7 @@ async function runDemo(shell: Shell, data: string): Promise<void> {
     const url = await readAddress(service)
     await showComparisons({ shell, data, client: { ASSAY_URL: url, ASSAY_KEY: key } })
     if (shell.output.isTTY) {
-      print(shell, '', `The service is running at ${url}. Ctrl-C stops it.`)
+      print(shell, '', `Open ${url}/app and sign in with this key: ${key}`, 'Ctrl-C stops the service.')
       await ended
     }
   } finally {

@@ -33,5 +33,5 @@ test('compares settings without keys, network or Docker', async () => {
 
 test('without bubblewrap and runc, exits before starting and names the package to install', async () => {
   const { err, code } = await demo({ PATH: join(folder, 'empty') })
-  expect([code, err.trim()]).toEqual([1, expect.stringContaining('assay setup --yes bwrap')])
+  expect([code, err.trim()]).toEqual([3, expect.stringContaining('assay setup --yes bwrap')])
 })
