@@ -182,7 +182,7 @@ async function relayFailure(
   const elapsedMs = collectFacts(null).totalMs
   const attribution = await attributeStatus(runtime, context, prepared, { kind, elapsedMs })
   const message = readProviderMessage(body.toString(), prepared.key)
-  runtime.log.warn(
+  runtime.log.info(
     { call: prepared.call.id, status: answer.status, failure: attribution.failure, message },
     'call failed',
   )
