@@ -12,7 +12,7 @@ const CONFIG = join(ROOT, '.dependency-cruiser.cjs')
 const config: { forbidden: { name: string }[] } = createRequire(import.meta.url)(CONFIG)
 
 const FOLDERS: string[] = config.forbidden.flatMap(
-  ({ name }) => /^(\w+)-imports-only-from-above$/.exec(name)?.[1] ?? [],
+  ({ name }) => /^([\w-]+)-imports-only-from-above$/.exec(name)?.[1] ?? [],
 )
 
 /** One entry per violation: the rule, the file that violates it, and its import. */

@@ -99,7 +99,11 @@ test('publishing new results answers 201, the same results 200, and they are pub
   const { body } = await app.call(readResults, { params: lab.place, key: null })
   const { isHead: _, withdrawn: __, url, ...release } = first.body
   expect(body).toEqual({ lines: [{ release, endorsed: false }] })
-  expect(await (await fetch(url)).json()).toEqual(body)
+  const page = await fetch(url)
+  expect([page.headers.get('content-type'), await page.text()]).toEqual([
+    'text/html; charset=utf-8',
+    expect.stringContaining(lab.place.name),
+  ])
   await lab.ran({ id: A, cells: '---p--', micros: 1000 })
   const moved = await lab.publishAll()
   expect(moved.status).toBe(201)
