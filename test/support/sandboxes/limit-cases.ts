@@ -35,8 +35,8 @@ export const limitCases: ConformanceCase[] = [
   {
     name: 'pids: no more processes than the limit, and the limit is named',
     run: async (bench) => {
-      // At most a hundred in any case.
-      const script = `perl -e 'for (1 .. 100) { my $p = fork(); if (!defined $p) { print "refused\\n"; exit 9 } if (!$p) { sleep 20; exit } }'`
+      // At most a hundred in any case. The counter of the limit is read twice a second while the sandbox lives.
+      const script = `perl -e '$| = 1; for (1 .. 100) { my $p = fork(); if (!defined $p) { print "refused\\n"; sleep 1; exit 9 } if (!$p) { sleep 20; exit } }'`
       const { exit, output } = await bench.run(script, { limits: { pids: 32 } })
       expect(exit).toMatchObject({ code: 9, limit: 'pids' })
       expect(output).toBe('refused\n')
