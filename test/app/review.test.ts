@@ -9,6 +9,10 @@ import { findViolations, openBrowser, openPage, savePictures, signIn } from '../
 const HOSTILE = '<img src=x onerror="window.owned=1">'
 const PATCH = '--- a/money.py\n+++ b/money.py\n@@ -1 +1 @@\n-half up\n+half even\n'
 
+/** Only one instruction is hostile, so that pictures show an ordinary one. */
+const instructionOf = (id: string): string =>
+  `Round halves to even in ${id}. ${id === 'tax-zones' ? HOSTILE : 'Amounts keep two decimals.'}\n`
+
 let app: TestApp
 let browser: Browser
 let lab: Awaited<ReturnType<typeof openImportLab>>
@@ -19,7 +23,7 @@ beforeAll(async () => {
   lab = await openImportLab(app)
   const folders = ['ledger-export', 'parse-iban', 'retry-on-deadlock', 'round-half-even', 'tax-zones'].map((id) => [
     id,
-    smallTask({ 'instruction.md': `Round halves to even in ${id}. ${HOSTILE}\n`, 'solution/fix.patch': PATCH }),
+    smallTask({ 'instruction.md': instructionOf(id), 'solution/fix.patch': PATCH }),
   ])
   runId = (await lab.imported(Object.fromEntries(folders))).runId
 }, 60_000)
@@ -36,7 +40,7 @@ describe('the review queue', () => {
     await using opened = await openPage(browser, app.url)
     const { page } = opened
     await signIn(page, app.adminKey, reviewPath())
-    await page.getByText('Round halves to even in ledger-export. <img').waitFor()
+    await page.getByText('Round halves to even in ledger-export.').waitFor()
     expect(await findViolations(page)).toEqual([])
     await savePictures(page, 'review')
 
@@ -64,7 +68,6 @@ describe('the review queue', () => {
     await page.locator('.instruction', { hasText: 'Retry twice.' }).waitFor()
     await page.keyboard.press('?')
     await page.getByText('previous task').waitFor()
-    expect(await page.evaluate('window.owned')).toBeUndefined()
     expect(opened.errors).toEqual([])
   })
 
@@ -86,7 +89,8 @@ describe('the review queue', () => {
     await using opened = await openPage(browser, app.url)
     const { page } = opened
     await signIn(page, body.key, `${reviewPath()}?task=tax-zones`)
-    await page.getByText('Round halves to even in tax-zones.').waitFor()
+    await page.getByText('Round halves to even in tax-zones. <img').waitFor()
+    expect(await page.evaluate('window.owned')).toBeUndefined()
     await page.keyboard.press('a')
     expect(await page.getByRole('button', { name: /Approve|Decline|Edit/ }).count()).toBe(0)
     expect(await decisionOf('tax-zones')).toBeNull()

@@ -20,6 +20,14 @@ const PATCH = `diff --git a/billing/money.py b/billing/money.py
 const AGENT_STEPS = 25_000
 const LOG_LINES = 400_000
 
+/** Step whose output is hostile. */
+const HOSTILE_STEP = 15
+
+function outputOf(index: number): string {
+  if (index === HOSTILE_STEP - 1) return HOSTILE
+  return index % 10 === 0 ? 'ValueError: no' : `passed ${index}\n`.repeat(4)
+}
+
 /** A trajectory of two events per step, with an error in every tenth result. */
 function buildTrajectory(steps: number): object {
   return {
@@ -27,15 +35,13 @@ function buildTrajectory(steps: number): object {
     agent: { name: 'mini', version: '1', model_name: 'scripted' },
     steps: Array.from({ length: steps }, (_, index) =>
       index === 0
-        ? { step_id: 1, source: 'user', message: `Round half even. ${HOSTILE}`, reasoning_content: 'Read the tests.' }
+        ? { step_id: 1, source: 'user', message: 'Round half even.', reasoning_content: 'Read the tests.' }
         : {
             step_id: index + 1,
             source: 'agent',
             message: '',
             tool_calls: [{ tool_call_id: 'a', function_name: 'shell', arguments: { command: `pytest -k ${index}` } }],
-            observation: {
-              results: [{ content: index % 10 === 0 ? 'ValueError: no' : `passed ${index}\n`.repeat(4) }],
-            },
+            observation: { results: [{ content: outputOf(index) }] },
             metrics: { prompt_tokens: 1200, completion_tokens: 80, cost_usd: 0.012 },
           },
     ),
@@ -172,7 +178,7 @@ describe('evidence', () => {
     await using opened = await openTrial('failed')
     const { page } = opened
     for (const tab of ['trajectory', 'diff', 'verifier', 'logs']) {
-      await page.goto(`/app/trials/${idOf('failed')}?tab=${tab}`)
+      await page.goto(`/app/trials/${idOf('failed')}?tab=${tab}&step=${HOSTILE_STEP}`)
       await page.getByText('[U+202E]gpj.exered').first().waitFor()
       expect(await page.locator('img, .evidence script').count()).toBe(0)
     }
