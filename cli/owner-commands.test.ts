@@ -149,7 +149,7 @@ test('rotate-master-key refuses while a running process holds the old key alone;
   const client = { ASSAY_URL: service.url, ASSAY_KEY: service.newKey ?? '', MODEL: 'sk-0123456789abcdef' }
   const add = ['credentials', 'add', 'model', 'openai', '--name', 'x', '--from-env', 'apiKey=MODEL']
   const failed = await assay(add, { env: client })
-  expect(failed.code).toBe(1)
+  expect(failed.code).toBe(3)
   expect(failed.err).toContain('does not hold the master key in use')
   await service.kill('SIGTERM')
 

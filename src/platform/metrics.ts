@@ -47,7 +47,9 @@ export function createMetrics(): Metrics {
       })
     },
     counter: (name, help, labelNames) => {
-      const counter = new Counter({ name, help, labelNames, registers: [registry] })
+      // Several apps of one process share the registry.
+      const known = registry.getSingleMetric(name)
+      const counter = known instanceof Counter ? known : new Counter({ name, help, labelNames, registers: [registry] })
       return (labels, by = 1) => counter.inc(labels, by)
     },
     text: () => registry.metrics(),
