@@ -3,12 +3,13 @@ import { type TestApp, testApp } from '../../test/support/app.ts'
 import { publishTwoSettings } from '../../test/support/releases.ts'
 
 let app: TestApp
-let lab: Awaited<ReturnType<typeof publishTwoSettings>>
+let other: Awaited<ReturnType<typeof publishTwoSettings>>
+let lab: typeof other
 let path: string
 
 beforeAll(async () => {
   app = await testApp({ ASSAY_PUBLIC_OWNERS: 'lab=local' })
-  await publishTwoSettings(app)
+  other = await publishTwoSettings(app)
   lab = await publishTwoSettings(app)
   path = `/results/${lab.place.owner}/${lab.place.name}`
 })
@@ -31,7 +32,7 @@ test('a setting is shown on every repository with its interval, and without an a
     'Measured on 2 repositories. It solved between 83 % and 83 % of the tasks. It is on the frontier of 2 of 2.',
   )
   expect(words).toContain('There is no average over repositories')
-  for (const name of [lab.place.name, 'demo-1']) expect(words).toContain(`lab/${name}`)
+  for (const { name } of [lab.place, other.place]) expect(words).toContain(`lab/${name}`)
 })
 
 test('a harness and a model list their settings', async () => {
