@@ -10,6 +10,7 @@ import { addCredentialsCommands } from './credentials.ts'
 import { addDemoCommand } from './demo.ts'
 import { addDoctorCommand } from './doctor.ts'
 import { addHarnessesCommands } from './harnesses.ts'
+import { addInitCommand } from './init.ts'
 import { addKeysCommands } from './keys.ts'
 import { addModelsCommands } from './models.ts'
 import { addOperateCommands } from './operate.ts'
@@ -49,6 +50,7 @@ export function addAllCommands(assay: Command, shell: Shell): void {
   assay.commandsGroup('Work on tasks:')
   addTrialCommands(assay, shell)
   addCalibrateCommand(assay, shell)
+  addInitCommand(assay, shell)
   addCheckCommand(assay, shell)
   addScanCommand(assay, shell)
   addHarnessesCommands(assay, shell)

@@ -27,6 +27,7 @@ const STANDALONE: Record<string, () => Promise<AddCommands>> = {
   calibrate: async () => (await import('./calibrate.ts')).addCalibrateCommand,
   check: async () => (await import('./check.ts')).addCheckCommand,
   demo: async () => (await import('./demo.ts')).addDemoCommand,
+  init: async () => (await import('./init.ts')).addInitCommand,
   scan: async () => (await import('./scan.ts')).addScanCommand,
   setup: async () => (await import('./setup.ts')).addSetupCommand,
   trial: async () => (await import('./trial.ts')).addTrialCommands,
