@@ -103,6 +103,22 @@ const review = createRoute({
   component: lazyRouteComponent(() => import('./repositories/review-page.tsx'), 'ReviewPage'),
 })
 
+const credentials = createRoute({
+  getParentRoute: at,
+  path: '/settings/credentials',
+  component: lazyRouteComponent(() => import('./settings/credentials-page.tsx'), 'CredentialsPage'),
+})
+const keys = createRoute({
+  getParentRoute: at,
+  path: '/settings/keys',
+  component: lazyRouteComponent(() => import('./settings/keys-page.tsx'), 'KeysPage'),
+})
+const audit = createRoute({
+  getParentRoute: at,
+  path: '/settings/audit',
+  component: lazyRouteComponent(() => import('./settings/audit-page.tsx'), 'AuditPage'),
+})
+
 /** Pages of the app. Each is loaded when it is first opened. */
 export const router = createRouter({
   routeTree: root.addChildren([
@@ -119,6 +135,9 @@ export const router = createRouter({
     repositories,
     repository,
     review,
+    credentials,
+    keys,
+    audit,
   ]),
   basepath: '/app',
   defaultPreload: 'intent',

@@ -1,0 +1,72 @@
+import { useState } from 'react'
+import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { useRead } from '../api/use-api.ts'
+import { formatTime } from '../comparisons/text.ts'
+import { DataTable } from '../components/data-table.tsx'
+import { Loaded } from '../components/loaded.tsx'
+import { Card, Page } from '../components/page.tsx'
+import { listAudit } from '../endpoints.gen.ts'
+
+const SHOWN = 100
+
+/** Who changed what, newest first. */
+export function AuditPage() {
+  const [cursors, setCursors] = useState<string[]>([])
+  const cursor = cursors.at(-1)
+  const events = useRead(
+    listAudit,
+    { query: cursor ? { limit: SHOWN, cursor } : { limit: SHOWN } },
+    { keepPrevious: true },
+  )
+  return (
+    <Page title="Audit log">
+      <Card>
+        <Loaded query={events}>
+          {(found) => (
+            <>
+              <DataTable label="Audit log" heads={['Time', 'Actor', 'Action', 'Subject', 'Detail']}>
+                {found.events.map(({ id, at, actor, action, subject, detail }) => (
+                  <tr key={id}>
+                    <td>{formatTime(at)}</td>
+                    <td>
+                      <code>{actor}</code>
+                    </td>
+                    <td>{action}</td>
+                    <td>
+                      <bdi>{nameUnsafe(subject)}</bdi>
+                    </td>
+                    <td className="muted">
+                      <bdi>
+                        {nameUnsafe(
+                          Object.entries(detail)
+                            .map(([name, value]) => `${name}: ${value}`)
+                            .join(', '),
+                        )}
+                      </bdi>
+                    </td>
+                  </tr>
+                ))}
+              </DataTable>
+              <div className="actions">
+                {cursors.length > 0 && (
+                  <button type="button" className="button" onClick={() => setCursors(cursors.slice(0, -1))}>
+                    Newer
+                  </button>
+                )}
+                {found.nextCursor !== null && (
+                  <button
+                    type="button"
+                    className="button"
+                    onClick={() => setCursors([...cursors, found.nextCursor ?? ''])}
+                  >
+                    Older
+                  </button>
+                )}
+              </div>
+            </>
+          )}
+        </Loaded>
+      </Card>
+    </Page>
+  )
+}

@@ -1,0 +1,121 @@
+import { type ReactNode, useState } from 'react'
+import type { Key } from '../../../src/workspaces/schema.ts'
+import { useChange, useRead } from '../api/use-api.ts'
+import { formatTime } from '../comparisons/text.ts'
+import { ConfirmButton } from '../components/confirm-button.tsx'
+import { CopyText } from '../components/copy-text.tsx'
+import { DataTable } from '../components/data-table.tsx'
+import { Loaded } from '../components/loaded.tsx'
+import { Card, Page } from '../components/page.tsx'
+import { ProblemNote } from '../components/problem-note.tsx'
+import { createKey, deleteKey, listKeys } from '../endpoints.gen.ts'
+import { useMay } from '../session/session.tsx'
+
+/** The API keys of the workspace. A new key is shown once. */
+export function KeysPage() {
+  const keys = useRead(listKeys, { query: { limit: 100 } })
+  const revoke = useChange(deleteKey, { outdates: [listKeys] })
+  const mayChange = useMay('admin')
+  return (
+    <Page title="Keys">
+      <Card>
+        <Loaded query={keys}>
+          {(found) => (
+            <DataTable
+              label="Keys"
+              heads={['Name', 'Permission', 'Ends with', '#Created', '#Expires', '#Last used', '']}
+            >
+              {found.keys.map((key) => (
+                <KeyRow key={key.id} value={key}>
+                  {mayChange && (
+                    <ConfirmButton
+                      label={`Revoke ${key.name}`}
+                      isPending={revoke.isPending}
+                      onConfirm={() => revoke.mutate({ params: { keyId: key.id } })}
+                    >
+                      Revoke
+                    </ConfirmButton>
+                  )}
+                </KeyRow>
+              ))}
+            </DataTable>
+          )}
+        </Loaded>
+        {revoke.isError && <ProblemNote error={revoke.error} />}
+      </Card>
+      {mayChange && <KeyForm />}
+    </Page>
+  )
+}
+
+function KeyRow({ value, children }: { value: Key; children: ReactNode }) {
+  const { name, permission, last4, createdAt, expiresAt, lastUsedAt } = value
+  return (
+    <tr>
+      <td>
+        <bdi>{name}</bdi>
+      </td>
+      <td>{permission}</td>
+      <td>
+        <code>…{last4}</code>
+      </td>
+      <td className="number">{formatTime(createdAt)}</td>
+      <td className="number">{expiresAt ? formatTime(expiresAt) : 'never'}</td>
+      <td className="number">{lastUsedAt ? formatTime(lastUsedAt) : 'never'}</td>
+      <td className="number">{children}</td>
+    </tr>
+  )
+}
+
+const PERMISSIONS = ['read', 'write', 'admin'] as const
+type KeyPermission = (typeof PERMISSIONS)[number]
+const DAY_MS = 86_400_000
+
+function KeyForm() {
+  const [name, setName] = useState('')
+  const [permission, setPermission] = useState<KeyPermission>('read')
+  const [days, setDays] = useState('90')
+  const create = useChange(createKey, { outdates: [listKeys], onDone: () => setName('') })
+  const submit = () => {
+    const expiresAt = days === '' ? null : new Date(Date.now() + Number(days) * DAY_MS).toISOString()
+    create.mutate({ body: { name, permission, expiresAt } })
+  }
+  return (
+    <Card title="Create a key">
+      <form
+        className="fields"
+        onSubmit={(event) => {
+          event.preventDefault()
+          submit()
+        }}
+      >
+        <label htmlFor="key-name">Name</label>
+        <input id="key-name" required maxLength={200} value={name} onChange={(event) => setName(event.target.value)} />
+        <label htmlFor="key-permission">Permission</label>
+        <select
+          id="key-permission"
+          value={permission}
+          onChange={(event) => setPermission(event.target.value as KeyPermission)}
+        >
+          {PERMISSIONS.map((each) => (
+            <option key={each}>{each}</option>
+          ))}
+        </select>
+        <label htmlFor="key-days">Days until it expires; empty for never</label>
+        <input
+          id="key-days"
+          type="number"
+          min="1"
+          max="3650"
+          value={days}
+          onChange={(event) => setDays(event.target.value)}
+        />
+        <button type="submit" className="button primary" disabled={create.isPending}>
+          Create key
+        </button>
+      </form>
+      {create.isError && <ProblemNote error={create.error} />}
+      {create.data && <CopyText label="The new key is shown only once" text={create.data.key} />}
+    </Card>
+  )
+}
