@@ -119,7 +119,8 @@ describe('a trial', () => {
     const { page } = opened
     const title = await page.getByRole('heading', { level: 1 }).innerText()
     await page.keyboard.press(']')
-    await page.getByRole('heading', { level: 1 }).filter({ hasNotText: title }).waitFor()
+    // The heading of the next trial, not the one that is shown while it loads.
+    await page.getByRole('heading', { level: 1, name: 'assay/' }).filter({ hasNotText: title }).waitFor()
     await page.keyboard.press('[')
     await page.getByRole('heading', { level: 1 }).filter({ hasText: title }).waitFor()
   })

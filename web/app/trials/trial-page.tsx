@@ -1,5 +1,5 @@
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router'
-import { useEffect } from 'react'
+import { useLayoutEffect } from 'react'
 import type { LocatedTrial } from '../../../src/comparisons/shapes/schema.ts'
 import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
 import { plural, usd } from '../../components/format.ts'
@@ -113,7 +113,8 @@ function Verdict({ trial: { state, class: trialClass, reusedFrom } }: { trial: L
 /** Links to the same setting on the tasks before and after, also by the keys [ and ]. */
 function Neighbours({ trial: { previous, next }, tab }: { trial: LocatedTrial; tab: TrialTab }) {
   const navigate = useNavigate()
-  useEffect(() => {
+  // Before the page is painted, so that a key works as soon as the page is seen.
+  useLayoutEffect(() => {
     const press = (event: KeyboardEvent) => {
       const trialId = { '[': previous, ']': next }[event.key]
       if (!trialId || isTyping(event)) return
