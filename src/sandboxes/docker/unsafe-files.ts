@@ -43,7 +43,8 @@ export async function repairAccounts(
   running: { id: string; image: string; layers: ContainerLayers | undefined },
 ) {
   const { id, image, layers } = running
-  const unsafe = layers ? await listUnsafePaths((path) => findChanged(layers, path)) : []
+  const find = (path: string) => (layers ? findChanged(layers, path) : statOrUnsafe(engine.docker, id, path))
+  const unsafe = await listUnsafePaths(find)
   if (unsafe.length > 0) await putAccounts(engine, id, image)
 }
 
