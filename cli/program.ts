@@ -53,7 +53,7 @@ function buildProgram(shell: Shell, addCommands: AddCommands, isJson: boolean): 
     .configureOutput({
       writeOut: (text) => shell.output.write(text),
       writeErr: (text) => shell.errors.write(text),
-      // With --json the error is reported as JSON at the end.
+      // Errors are reported as JSON at the end if --json is set.
       outputError: (text, write) =>
         isJson ? undefined : write(text.replace(/^error:/, styled(shell.errors, 'red', 'error:'))),
     })

@@ -4,7 +4,7 @@ import { basename, join, matchesGlob, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { WrongUse } from './failure.ts'
 
-/** What `assay run` works on. */
+/** Target of `assay run`. */
 export type RunTarget =
   | { kind: 'tasks'; folders: string[] }
   | { kind: 'dataset'; name: string }

@@ -32,7 +32,7 @@ function toLiteral(value: unknown): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined
   const members = Object.entries(value)
   if (members.length === 0 || !members.every(([, member]) => isEndpoint(member))) return undefined
-  // One line per endpoint, so that two branches can add one each.
+  // Each endpoint has its own line, so that two branches can add one without a conflict.
   return `{\n${members.map(([name, member]) => `  ${name}: ${JSON.stringify(pick(member))},\n`).join('')}}`
 }
 

@@ -81,7 +81,7 @@ function levelErrors(model: Model, { reasoningLevel }: ModelChoice, index: numbe
 
 type ResolvedChoice = {
   harnesses: readonly Harness[]
-  /** The same harnesses in the versions that the configuration requires. */
+  /** Replaces harnesses by the versions that the configuration requires. */
   pinned: readonly Harness[]
   model: Model
   choice: ModelChoice

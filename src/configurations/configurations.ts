@@ -151,7 +151,7 @@ export async function findConfiguration(
   return row && { ...toIdentity(row), ...(await readContent(blobs, row.digest)) }
 }
 
-/** Reads content by its digest. Throws if the blob is gone or damaged. */
+/** Reads content by its digest. Throws if the blob is missing or damaged. */
 export async function readContent(blobs: Blobs, digest: string): Promise<ConfigurationContent> {
   if (!isDigest(digest)) throw new Error('Invalid digest in database row')
   return ConfigurationContent.parse(JSON.parse((await buffer(await blobs.get(digest))).toString('utf8')))

@@ -13,7 +13,7 @@ export const startOwnGateway = (config: Config, log: Log, ledger: Ledger, apiKey
       ledger,
       openStream: createOpenStream(),
       openKey: async ({ terms }) => apiKey ?? findModelSecret(config.environment, terms.provider)?.apiKey,
-      // Whoever runs this process may connect to any address of the machine anyway.
+      // The user who runs this process may connect to any address of the machine anyway.
       findUpstream: (terms) => resolveUpstream(terms, config.upstreams, 'operator'),
       log,
       counters: { settled: () => {}, refused: () => {}, retried: () => {} },

@@ -119,7 +119,7 @@ export async function replaceOriginals(
   return { ...placed, originals: [...originals.values()] }
 }
 
-/** Finds a regular file or a link in an archive, and reads the archive to its end. */
+/** Finds a regular file or a link in an archive. Consumes the whole archive. */
 export async function findInTar(
   tar: Readable | undefined,
   name: string,
@@ -138,7 +138,7 @@ export const emptyTar = (): Readable => Readable.from([endOfTar()], { objectMode
 /** Returns the path of an entry without a leading `./` and a trailing slash. */
 export const toName = ({ path }: Pick<TarEntry, 'path'>): string => path.replace(/^(\.\/)+/, '').replace(/\/+$/, '')
 
-/** Reads an entry to its end. Returns its content if it is wanted and not too large. */
+/** Consumes an entry. Returns its content if it is wanted and not too large. */
 async function readContent(entry: TarEntry, isWanted: boolean): Promise<Buffer | undefined> {
   const isKept = isWanted && entry.bytes <= ORIGINAL_BYTES_MAX
   const chunks: Buffer[] = []

@@ -157,6 +157,6 @@ function renderEmbeds({ publicUrl }: Site, fullName: string, toFile: (file: stri
 ${renderFolded('Embed', renderCopyText('embed', 'Embed, HTML', `<a href="${page}"><img src="${publicUrl}${toFile('/chart.svg')}" alt="${alt}" width="760"></a>`))}`
 }
 
-/** Renders texts to copy folded, so that their font is loaded only when somebody opens them. */
+/** Renders texts to copy folded, so that their font is loaded only when they are opened. */
 const renderFolded = (label: string, content: Html): Html =>
   html`<details><summary>${label}</summary>${content}</details>`

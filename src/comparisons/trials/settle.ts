@@ -189,7 +189,7 @@ function toRecordedEnd(trial: TrialFacts, ending: RanEnding, spend: GranteeSpend
   }
 }
 
-/** Lists files of the configuration that the agent changed in any step. Undefined if there are none. */
+/** Lists files of the configuration that the agent changed in any step. Returns undefined instead of an empty list. */
 function listDroppedChanges({ steps }: Pick<TrialRecord, 'steps'>): string[] | undefined {
   const dropped = [...new Set(steps.flatMap((step) => step.droppedChanges ?? []))]
   return dropped.length > 0 ? dropped : undefined

@@ -26,7 +26,7 @@ export type BuildPlan = Omit<Extract<ImageSource, { kind: 'dockerfile' }>, 'kind
   text: string
   /** Null when the Dockerfile is generated and not part of the context. */
   dockerfile: string | null
-  /** What a rewritten Dockerfile needs in its context. Null if the Dockerfile is used as it is. */
+  /** Additions to the context of a rewritten Dockerfile. Null if the Dockerfile is used unchanged. */
   additions: ContextAdditions | null
 }
 

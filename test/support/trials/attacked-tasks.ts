@@ -63,7 +63,7 @@ export const ANSWER_TASK: Record<string, string> = {
   'tests/test.sh': '#!/bin/sh\nif perl /tests/test.pl; then echo 1; else echo 0; fi > /logs/verifier/reward.txt\n',
 }
 
-/** A variant in which the tests run as root, the agent's code as nobody, and only its output is compared. */
+/** Variant in which the tests run as root, the agent's code as the user 65534, and only its output is compared. */
 const ANSWER_GRADED = {
   ...ANSWER_TASK,
   'tests/test.sh': `#!/bin/sh

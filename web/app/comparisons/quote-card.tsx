@@ -19,7 +19,7 @@ import { formatDuration } from './text.ts'
 type QuoteCardProps = { scope: Scope; catalog: Catalog; draft: Draft }
 type QuoteBody = NonNullable<ReturnType<typeof toQuoteBody>>
 
-/** What the choices cost and can show, and the button that starts them. */
+/** Shows the quote of the chosen settings, and starts the comparison. */
 export function QuoteCard({ scope, catalog, draft }: QuoteCardProps) {
   const body = useDeferredValue(toQuoteBody(draft))
   return (

@@ -12,7 +12,7 @@ import { CLASS_NAMES, createNames, formatDuration, isControl } from './text.ts'
 
 const TRIALS_MAX = 200
 
-/** One task in every setting: who solved it, with which patch, and why others did not. */
+/** Shows a task in every setting: which solved it, with which patch, and why others did not. */
 export function TaskPage() {
   const target = useComparisonTarget()
   const { task = '' } = useSearch({ strict: false })

@@ -13,7 +13,7 @@ import './repositories.css'
 const ROUTE = '/repos/$owner/$name'
 const LIVE_MS = 3000
 
-/** One repository: its batches with live counts, its approved tasks, and what its pull requests could supply. */
+/** Shows a repository: batches with live counts, approved tasks, and how many tasks its pull requests could supply. */
 export function RepositoryPage() {
   const params = useParams({ from: ROUTE })
   const repository = useRead(readRepository, { params })
@@ -124,7 +124,7 @@ function Reasons({ reasons }: { reasons: Readonly<Record<string, number>> }) {
   )
 }
 
-/** What the pull requests could supply, counted on demand because it reads the whole history. */
+/** Counts the pull requests that could become tasks. On demand, because it reads the whole history. */
 function Funnel() {
   const params = useParams({ from: ROUTE })
   const scan = useChange(previewBatch)

@@ -5,7 +5,7 @@ import { Card } from '../components/page.tsx'
 
 type EvidenceLine = { mark: '✓' | '!' | '×'; text: string }
 
-/** What speaks for and against a task: warnings first. */
+/** Shows the evidence for and against a task, warnings first. */
 export function Evidence({ task }: { task: BatchTaskDetail }) {
   const { evidence, costUsd, note } = task
   const { calibration } = evidence

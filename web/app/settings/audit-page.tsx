@@ -9,7 +9,7 @@ import { listAudit } from '../endpoints.gen.ts'
 
 const SHOWN = 100
 
-/** Who changed what, newest first. */
+/** Shows the audit log, newest first. */
 export function AuditPage() {
   const [cursors, setCursors] = useState<string[]>([])
   const cursor = cursors.at(-1)

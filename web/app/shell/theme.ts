@@ -28,7 +28,7 @@ export function useTheme(): [Theme, () => void] {
     try {
       localStorage.setItem(STORED, following)
     } catch {
-      // Without storage the choice lasts for this page only.
+      // The choice lasts for this page only if the browser has no storage.
     }
     applyTheme(following)
     setTheme(following)

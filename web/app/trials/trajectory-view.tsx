@@ -22,7 +22,7 @@ import { explainMissing, isTrajectory, openArtifact } from './trial-files.ts'
 
 type TrajectoryViewProps = { trial: LocatedTrial; step: number | undefined }
 
-/** What the agent said, thought and did, with filters and search. */
+/** Shows messages, reasoning and tool calls of the agent, with filters and search. */
 export function TrajectoryView({ trial, step }: TrajectoryViewProps) {
   const api = useApi()
   const names = trial.artifacts.map(({ name }) => name).filter(isTrajectory)

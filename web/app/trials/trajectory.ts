@@ -2,7 +2,7 @@
 export const EVENT_KINDS = ['messages', 'reasoning', 'tools', 'errors'] as const
 export type EventKind = (typeof EVENT_KINDS)[number]
 
-/** One thing that an agent said, did or saw. The texts are untrusted. */
+/** A message, a tool call or its result. The texts are untrusted. */
 export type TraceEvent = {
   /** Number of the step, from 1. */
   step: number

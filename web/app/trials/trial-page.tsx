@@ -16,7 +16,7 @@ import { formatSeconds, isOpen } from './trial-files.ts'
 import type { TrialTab } from './trial-search.ts'
 import './trials.css'
 
-/** One trial: the verdict, then the evidence for it. */
+/** Shows a trial: the verdict, then the evidence for it. */
 export function TrialPage() {
   const { trialId } = useParams({ from: '/trials/$trialId' })
   const trial = useRead(readTrialById, { params: { trialId } })

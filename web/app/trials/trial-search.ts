@@ -1,7 +1,7 @@
 const TABS = ['trajectory', 'diff', 'verifier', 'logs', 'calls', 'files'] as const
 export type TrialTab = (typeof TABS)[number]
 
-/** What the address of a trial page selects: a tab, and a step of the trajectory. */
+/** Search parameters of a trial page: a tab, and a step of the trajectory. */
 export type TrialSearch = { tab?: TrialTab | undefined; step?: number | undefined }
 
 /** Reads the search parameters of the address. Anything else is ignored. */
