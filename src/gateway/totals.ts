@@ -8,7 +8,7 @@ import {
   type RecordedCall,
   type Refusal,
 } from './ledger.ts'
-import { NO_USAGE, type Usage } from './wire-protocol.ts'
+import { addUsage, NO_USAGE, type Usage } from './wire-protocol.ts'
 
 /** Totals of a grant. Calls that only count tokens are free and counted separately. */
 export type GrantTotals = {
@@ -80,15 +80,6 @@ export const sumCalls = (calls: readonly CountedCall[]): Pick<GrantTotals, 'usag
     ? null
     : calls.reduce((sum, { costMicros }) => sum + (costMicros ?? 0), 0),
   costSource: worstSource(calls),
-})
-
-const addUsage = (one: Usage, other: Usage): Usage => ({
-  input: one.input + other.input,
-  cacheRead: one.cacheRead + other.cacheRead,
-  cacheWrite5m: one.cacheWrite5m + other.cacheWrite5m,
-  cacheWrite1h: one.cacheWrite1h + other.cacheWrite1h,
-  output: one.output + other.output,
-  reasoning: one.reasoning + other.reasoning,
 })
 
 const BUDGETS: readonly BudgetKind[] = ['shared_budget', 'budget']

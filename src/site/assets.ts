@@ -5,7 +5,7 @@ import { createRequire } from 'node:module'
 const readAsset = (name: string): string => readFileSync(new URL(`../../web/assets/${name}`, import.meta.url), 'utf8')
 
 /** The stylesheet of all pages. One file, because a page needs all of it before it is painted. */
-export const stylesheet = readAsset('tokens.css') + readAsset('site.css')
+export const stylesheet = ['tokens.css', 'base.css', 'site.css'].map(readAsset).join('')
 export const script = readAsset('site.js')
 
 const hash = (content: string | Uint8Array): string =>

@@ -11,7 +11,7 @@ const ROOT = join(import.meta.dirname, '../..')
 export const BUILD_FOLDER = join(ROOT, 'web/app/dist')
 const BUILDER = join(ROOT, 'scripts/build-app.ts')
 /** Files and folders that the build depends on. */
-const SOURCES = ['web/app', 'web/components', 'web/assets/tokens.css', 'package-lock.json', 'scripts/build-app.ts']
+const SOURCES = ['web/app', 'web/components', 'web/assets', 'package-lock.json', 'scripts/build-app.ts']
 const ENTRY = 'index.html'
 
 /** Returns true if the app is missing or older than one of its sources. */

@@ -138,6 +138,17 @@ export function createReleaseClient(
   }
 }
 
+/** Inserts a batch with one approved task per digest. */
+async function insertBatch(pool: pg.Pool, repository: number, digests: readonly string[]): Promise<void> {
+  await pool.query(
+    `with batch as (insert into batches (id, repository, step) values (gen_random_uuid(), $1, 'validate') returning id)
+     insert into batch_tasks (batch, id, state, title, digest, evidence, decision)
+     select batch.id, 'task-' || place, 'ready', 'A task', digest, '{}', 'approved'
+     from batch cross join unnest($2::text[]) with ordinality as t (digest, place)`,
+    [repository, digests],
+  )
+}
+
 /** Inserts approved tasks whose files do not matter, and returns their digests. */
 export async function insertApprovedTasks(pool: pg.Pool, repository: number, tasks: number): Promise<string[]> {
   const digests = Array.from({ length: tasks }, (_, n) => `sha256:${String(n).padStart(64, '0')}`)
@@ -146,13 +157,7 @@ export async function insertApprovedTasks(pool: pg.Pool, repository: number, tas
      on conflict do nothing`,
     [digests],
   )
-  await pool.query(
-    `with batch as (insert into batches (id, repository, step) values (gen_random_uuid(), $1, 'validate') returning id)
-     insert into batch_tasks (batch, id, state, title, digest, evidence, decision)
-     select batch.id, 'task-' || place, 'ready', 'A task', digest, '{}', 'approved'
-     from batch cross join unnest($2::text[]) with ordinality as t (digest, place)`,
-    [repository, digests],
-  )
+  await insertBatch(pool, repository, digests)
   return digests
 }
 
@@ -167,13 +172,7 @@ export async function openSecondReleaseLab(
   const { pool } = app.database
   const found = await pool.query('select key from repositories where workspace_id = $1', [workspaceId])
   const repository: number = found.rows[0].key
-  await pool.query(
-    `with batch as (insert into batches (id, repository, step) values (gen_random_uuid(), $1, 'validate') returning id)
-     insert into batch_tasks (batch, id, state, title, digest, evidence, decision)
-     select batch.id, 'task-' || place, 'ready', 'A task', digest, '{}', 'approved'
-     from batch cross join unnest($2::text[]) with ordinality as t (digest, place)`,
-    [repository, digests],
-  )
+  await insertBatch(pool, repository, digests)
   const where = { workspaceId, repository, ...place, digests }
   await insertComparison(pool, where, made)
   const again = (...more: SettingFixture[]) => insertComparison(pool, where, more)

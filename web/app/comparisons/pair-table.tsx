@@ -21,7 +21,7 @@ export function PairTable({ target, comparison }: PairTableProps) {
   const pairs = useRead(
     target.endpoints.pairs,
     { ...target.input, query: { baseline } },
-    { enabled: comparison.settings.length > 1, keepPrevious: true },
+    { enabled: comparison.settings.length > 1 },
   )
   if (comparison.settings.length < 2) return null
   return (
@@ -45,42 +45,12 @@ export function PairTable({ target, comparison }: PairTableProps) {
       ) : (
         <Loaded query={pairs}>
           {(data) => (
-            <Rows
-              pairs={data.pairs.map((pair) => orientPair(pair, baseline))}
-              name={name}
-              toLink={(a, b) => toPairLink(target.scope, comparison.id, { a, b })}
-            />
+            <Rows pairs={data.pairs} name={name} toLink={(a, b) => toPairLink(target.scope, comparison.id, { a, b })} />
           )}
         </Loaded>
       )}
     </Card>
   )
-}
-
-/** Turns a pair so that the baseline is its second setting. */
-function orientPair(pair: ComparisonPair, baseline: string): ComparisonPair {
-  if (pair.a !== baseline) return pair
-  const { a, b, wonByA, wonByB, difference, costDifferenceUsd, verdict } = pair
-  const swapped = { better: 'worse', worse: 'better', cannot_tell: 'cannot_tell' } as const
-  return {
-    ...pair,
-    a: b,
-    b: a,
-    wonByA: wonByB,
-    wonByB: wonByA,
-    verdict: swapped[verdict],
-    difference: difference && {
-      ...difference,
-      points: -difference.points,
-      low: -difference.high,
-      high: -difference.low,
-    },
-    costDifferenceUsd: costDifferenceUsd && {
-      mean: -costDifferenceUsd.mean,
-      low: -costDifferenceUsd.high,
-      high: -costDifferenceUsd.low,
-    },
-  }
 }
 
 export const VERDICTS = { better: 'better', worse: 'worse', cannot_tell: 'within noise' } as const

@@ -16,7 +16,7 @@ const REFRESH_MS = 5000
 const HEALTH_MS = 60_000
 const SHOWN = 50
 
-/** What needs attention comes first, then running work, then what the workspace has. */
+/** Shows problems first, then running work, then benchmarks and repositories. */
 export function OverviewPage() {
   const { org } = useSession()
   const comparisons = useRead(listAllComparisons, { query: { limit: SHOWN } }, { refetchMs: REFRESH_MS })
@@ -130,15 +130,12 @@ function Benchmarks() {
           ) : (
             <ul className="rows">
               {all.map(({ datasetOrg, dataset, tasks }) => (
-                <li key={`${datasetOrg}/${dataset}`} className="row-line">
-                  <bdi>
-                    {datasetOrg}/{dataset}
-                  </bdi>
-                  <span className="muted">{plural(tasks, 'task')}</span>
-                  <Link to="/comparisons/new" search={{ on: `benchmark ${datasetOrg}/${dataset}` }}>
-                    Compare
-                  </Link>
-                </li>
+                <SourceRow
+                  key={`${datasetOrg}/${dataset}`}
+                  kind="benchmark"
+                  name={`${datasetOrg}/${dataset}`}
+                  note={plural(tasks, 'task')}
+                />
               ))}
             </ul>
           )
@@ -161,13 +158,7 @@ function Repositories() {
           ) : (
             <ul className="rows">
               {repos.map(({ fullName, visibility }) => (
-                <li key={fullName} className="row-line">
-                  <bdi>{fullName}</bdi>
-                  <span className="muted">{visibility}</span>
-                  <Link to="/comparisons/new" search={{ on: `repository ${fullName}` }}>
-                    Compare
-                  </Link>
-                </li>
+                <SourceRow key={fullName} kind="repository" name={fullName} note={visibility} />
               ))}
             </ul>
           )
@@ -176,3 +167,16 @@ function Repositories() {
     </Card>
   )
 }
+
+type SourceRowProps = { kind: 'benchmark' | 'repository'; name: string; note: string }
+
+/** A source of tasks, with a link that compares on it. */
+const SourceRow = ({ kind, name, note }: SourceRowProps) => (
+  <li className="row-line">
+    <bdi>{name}</bdi>
+    <span className="muted">{note}</span>
+    <Link to="/comparisons/new" search={{ on: `${kind} ${name}` }}>
+      Compare
+    </Link>
+  </li>
+)
