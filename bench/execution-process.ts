@@ -11,7 +11,7 @@ import { openServices } from '../src/services.ts'
 import { openStore } from '../src/store.ts'
 import { type ExecutionInput, execute } from '../src/taskgen/execution/execute.ts'
 import { done } from '../src/taskgen/stage-result.ts'
-import { bootstrap } from '../src/workspaces/workspaces.ts'
+import { ensureBootstrapKey } from '../src/workspaces/workspaces.ts'
 import { createScriptedStages, doneAt, type StageScript } from '../test/support/taskgen/scripted-stages.ts'
 
 // Runs one role of the service in which only the execution stage does work: it waits for some milliseconds or runs the tests
@@ -44,7 +44,7 @@ const provider = createLocalProvider({ ...config, runtime: 'bwrap', log })
 const opened = await openServices(config, store.database, log)
 const tools = { ...opened, stages: createScriptedStages({ execution: runExecution }), findProvider: () => provider }
 if (role === 'api') {
-  await bootstrap(store.database.db, config.bootstrapKey)
+  if (config.bootstrapKey) await ensureBootstrapKey(store.database.db, config.bootstrapKey)
   const { url } = await listen(createApp(tools), '127.0.0.1', 0)
   console.log(`assay ready ${url}`)
 } else {

@@ -5,7 +5,7 @@ import { openKeyring } from '../src/credentials/master-key.ts'
 import { call } from '../src/platform/http/client.ts'
 import { newKey } from '../src/workspaces/key.ts'
 import { readDoctor } from '../src/workspaces/schema.ts'
-import { bootstrap } from '../src/workspaces/workspaces.ts'
+import { ensureBootstrapKey } from '../src/workspaces/workspaces.ts'
 import {
   assay,
   type CommandResult,
@@ -164,7 +164,7 @@ test('missing migrations', async () => {
 
 test('a broken audit log', async () => {
   await using database = await testDatabase()
-  await bootstrap(database.db, newKey())
+  await ensureBootstrapKey(database.db, newKey())
   await database.pool.query("update audit_events set subject = 'another'")
   const ran = await doctor({ DATABASE_URL: database.url, ASSAY_CREDENTIAL_STORAGE: 'off' })
   expect(ran.code).toBe(1)

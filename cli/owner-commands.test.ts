@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { newKey } from '../src/workspaces/key.ts'
 import { createKey } from '../src/workspaces/schema.ts'
-import { bootstrap } from '../src/workspaces/workspaces.ts'
+import { ensureBootstrapKey } from '../src/workspaces/workspaces.ts'
 import { assay, scratchFolder } from '../test/support/assay-command.ts'
 import { testDatabase } from '../test/support/database.ts'
 import { startService } from '../test/support/service.ts'
@@ -71,7 +71,7 @@ test('on the folder of a service, with and without it running: recover, rotate, 
 
 test('recover --json is the shape of a created key', async () => {
   await using database = await testDatabase()
-  await bootstrap(database.db, newKey())
+  await ensureBootstrapKey(database.db, newKey())
   const { code, out } = await assay(['keys', 'recover', '--json'], { env: { DATABASE_URL: database.url } })
   expect(code).toBe(0)
   expect(createKey.answers[201].parse(JSON.parse(out))).toMatchObject({ name: 'recovered key', permission: 'admin' })
@@ -90,7 +90,7 @@ test.each([
 
 test('audit verify names the workspace and the event that was changed, and fails', async () => {
   await using database = await testDatabase()
-  await bootstrap(database.db, newKey())
+  await ensureBootstrapKey(database.db, newKey())
   await database.pool.query("update audit_events set actor = 'operator' where sequence = 1")
   const env = { DATABASE_URL: database.url }
 

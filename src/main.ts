@@ -13,7 +13,7 @@ import { listenForChanges } from './results/changes.ts'
 import { openServices, type Services } from './services.ts'
 import { openStore } from './store.ts'
 import { refreshBuild } from './workspace-app/build.ts'
-import { bootstrap } from './workspaces/workspaces.ts'
+import { createFirstWorkspace, ensureBootstrapKey } from './workspaces/workspaces.ts'
 
 /**
  * `serve` runs everything in one process. Each of the others runs one part; any number of processes share one database.
@@ -39,6 +39,8 @@ export async function start(role: ServiceRole, config: Config, log: Log): Promis
   undo.defer(store.stop)
   const services = await openServices(config, store.database, log)
   const isFit = startKeyWatch(services, undo)
+  // Before the API listens, so that no request with the key is refused.
+  if (config.bootstrapKey) await ensureBootstrapKey(store.database.db, config.bootstrapKey)
 
   const isGateway = role === 'serve' || role === 'gateway'
   const gatewayUrl = isGateway ? await startRoleGateway(role, services, { isFit, undo }) : undefined
@@ -50,8 +52,7 @@ export async function start(role: ServiceRole, config: Config, log: Log): Promis
   const url = isApi ? await startApi(services, undo) : gatewayUrl
   // Last, because a created key must be shown and a failed start shows nothing. Only the API creates one: the output of
   // workers and gateways may go elsewhere.
-  const isBootstrapping = isApi || config.bootstrapKey !== undefined
-  const { newKey } = isBootstrapping ? await bootstrap(store.database.db, config.bootstrapKey) : {}
+  const newKey = isApi ? await createFirstWorkspace(store.database.db) : undefined
 
   const running = undo.move()
   return { url, newKey, stop: () => running.disposeAsync() }

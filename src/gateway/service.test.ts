@@ -15,7 +15,7 @@ import { readConfig } from '../config.ts'
 import { findNewestCredential } from '../credentials/credentials.ts'
 import { createOutbound } from '../platform/outbound/outbound.ts'
 import { newKey } from '../workspaces/key.ts'
-import { bootstrap } from '../workspaces/workspaces.ts'
+import { ensureBootstrapKey } from '../workspaces/workspaces.ts'
 import { closeGrant, openGrant } from './grants.ts'
 import { openSandboxPort, SANDBOX_GATEWAY_URL } from './sandbox-port.ts'
 import { storedLedger } from './stored-ledger.ts'
@@ -33,7 +33,7 @@ test('the service sends a call with the key of a credential and keeps the key ou
     ANTHROPIC_API_KEY: CANARY,
     ASSAY_GATEWAY_UPSTREAM_ANTHROPIC: `http://127.0.0.1:${provider.port}/`,
   }
-  await bootstrap(database.db, newKey())
+  await ensureBootstrapKey(database.db, newKey())
   const service = await startService('gateway', ['--port', '0'], environment)
   const { db } = database
   const { id: workspaceId } = await db

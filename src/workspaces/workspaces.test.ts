@@ -6,7 +6,7 @@ import { newId } from '../platform/ids.ts'
 import { findBrokenLink } from './audit.ts'
 import { isKey, newKey } from './key.ts'
 import * as schema from './schema.ts'
-import { bootstrap } from './workspaces.ts'
+import { createFirstWorkspace, ensureBootstrapKey } from './workspaces.ts'
 
 test('the operator creates a workspace with its first key', async () => {
   await using app = await testApp()
@@ -37,9 +37,9 @@ test('without an operator key workspaces cannot be created', async () => {
 
 test('an empty database gets one workspace and one key, also when many processes start at once', async () => {
   await using database = await testDatabase()
-  const starts = await Promise.all([1, 2, 3, 4].map(() => bootstrap(database.db, undefined)))
-  expect(starts.filter((start) => start.newKey)).toHaveLength(1)
-  expect(await bootstrap(database.db, undefined)).toEqual({})
+  const starts = await Promise.all([1, 2, 3, 4].map(() => createFirstWorkspace(database.db)))
+  expect(starts.filter((key) => key !== undefined)).toHaveLength(1)
+  expect(await createFirstWorkspace(database.db)).toBeUndefined()
 })
 
 test('every start restores a revoked or weakened bootstrap key', async () => {
@@ -47,21 +47,21 @@ test('every start restores a revoked or weakened bootstrap key', async () => {
   const key = newKey()
   const keys = async () => (await database.pool.query('select name, permission, expires_at from api_keys')).rows
   const whole = [{ name: 'bootstrap key', permission: 'admin', expires_at: null }]
-  expect(await bootstrap(database.db, key)).toEqual({})
-  await bootstrap(database.db, key)
+  await ensureBootstrapKey(database.db, key)
+  await ensureBootstrapKey(database.db, key)
   expect(await keys()).toEqual(whole)
   await database.pool.query(`update api_keys set permission = 'read', expires_at = now()`)
-  await bootstrap(database.db, key)
+  await ensureBootstrapKey(database.db, key)
   expect(await keys()).toEqual(whole)
   await database.pool.query('delete from api_keys')
-  await bootstrap(database.db, key)
+  await ensureBootstrapKey(database.db, key)
   expect(await keys()).toEqual(whole)
 })
 
 test('a bootstrap key that belongs to another workspace stops the start', async () => {
   await using app = await testApp()
   const other = await app.otherWorkspace()
-  await expect(bootstrap(app.database.db, other.key)).rejects.toThrow(/ASSAY_BOOTSTRAP_KEY/)
+  await expect(ensureBootstrapKey(app.database.db, other.key)).rejects.toThrow(/ASSAY_BOOTSTRAP_KEY/)
 })
 
 test('the audit log lists events newest first and detects changed or missing rows', async () => {

@@ -45,20 +45,21 @@ export const toWorkspace = (row: KeyCaller['workspace'], credentialStorage: bool
   createdAt: row.createdAt.toISOString(),
 })
 
-/**
- * Creates the workspace of an empty database, and ensures the operator's bootstrap key if one is set. Returns the admin key
- * if it was created here, so that it can be shown once.
- */
-export const bootstrap = (db: Db, bootstrapKey: string | undefined): Promise<{ newKey?: string }> =>
+const LOCAL_WORKSPACE: CreateWorkspaceInput = { login: LOCAL, name: 'Local', kind: 'org' }
+
+/** Creates the workspace of an empty database. Returns its admin key if it was created here, to be shown once. */
+export const createFirstWorkspace = (db: Db): Promise<string | undefined> =>
   transact(db, async (tx) => {
     await lock(tx, 'bootstrap')
-    const input: CreateWorkspaceInput = { login: LOCAL, name: 'Local', kind: 'org' }
-    if (bootstrapKey) {
-      await ensureKey(tx, bootstrapKey, input)
-      return {}
-    }
-    if (await findAnyWorkspace(tx)) return {}
-    return { newKey: (await createWorkspace(tx, input, { actor: 'system' })).key }
+    if (await findAnyWorkspace(tx)) return undefined
+    return (await createWorkspace(tx, LOCAL_WORKSPACE, { actor: 'system' })).key
+  })
+
+/** Makes the operator's bootstrap key an admin key of the local workspace, which is created if it is missing. Idempotent. */
+export const ensureBootstrapKey = (db: Db, key: string): Promise<void> =>
+  transact(db, async (tx) => {
+    await lock(tx, 'bootstrap')
+    await ensureKey(tx, key, LOCAL_WORKSPACE)
   })
 
 async function ensureKey(tx: Db, key: string, input: CreateWorkspaceInput): Promise<void> {

@@ -11,7 +11,7 @@ import { createLog } from '../../src/platform/log.ts'
 import { createMetrics } from '../../src/platform/metrics.ts'
 import { openServices } from '../../src/services.ts'
 import { newKey } from '../../src/workspaces/key.ts'
-import { bootstrap, createWorkspace } from '../../src/workspaces/workspaces.ts'
+import { createWorkspace, ensureBootstrapKey } from '../../src/workspaces/workspaces.ts'
 import { type TestDatabase, testDatabase } from './database.ts'
 
 /** An address on which nothing listens, so that no test reaches a real provider. */
@@ -45,7 +45,7 @@ export async function testApp(environment: ConfigEnvironment = {}, shared?: Test
   const lines: string[] = []
   const log = createLog('debug', (line) => lines.push(line))
   const adminKey = newKey()
-  await bootstrap(database.db, adminKey)
+  await ensureBootstrapKey(database.db, adminKey)
 
   const tools = { ...(await openServices(config, database, log)), metrics: recording() }
   const listening = await listen(createApp(tools), '127.0.0.1', 0)

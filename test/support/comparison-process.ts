@@ -12,7 +12,7 @@ import { createLog } from '../../src/platform/log.ts'
 import { openServices } from '../../src/services.ts'
 import { openStore } from '../../src/store.ts'
 import type { TrialRecord } from '../../src/trials/record.ts'
-import { bootstrap } from '../../src/workspaces/workspaces.ts'
+import { ensureBootstrapKey } from '../../src/workspaces/workspaces.ts'
 import { buildTrialRecord } from './trial-record.ts'
 
 // Runs one role of the service with a no-op engine and a catalog of many settings, to measure the cost of bookkeeping.
@@ -74,7 +74,7 @@ const log = createLog('error')
 const store = await openStore(config, log)
 const tools = { ...(await openServices(config, store.database, log)), engine: idle }
 if (role === 'api') {
-  await bootstrap(store.database.db, config.bootstrapKey)
+  if (config.bootstrapKey) await ensureBootstrapKey(store.database.db, config.bootstrapKey)
   const { url } = await listen(createApp(tools), '127.0.0.1', 0)
   console.log(`assay ready ${url}`)
 } else {
