@@ -74,7 +74,7 @@ const ZOD = 'node_modules/zod/'
 const EVENT_PARSER = 'node_modules/eventsource-parser/'
 
 // The only commands that import server code: they start or repair it without a running server.
-const STARTERS = '^cli/(serve|temporary-service|migrate|doctor|operate[^/]*)\\.ts$'
+const STARTERS = '^cli/(serve|temporary-service|doctor|backup|operate[^/]*)\\.ts$'
 // Commands that run the trial engine without a server.
 const ENGINE = '^cli/(trial|run-tasks|calibrate|check|harnesses|models-catalog|scan|batches-canaries)\\.ts$'
 const CLIENT = [

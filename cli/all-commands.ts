@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { addAuditCommands } from './audit.ts'
+import { addBackupCommands } from './backup.ts'
 import { addBatchesCommands } from './batches.ts'
 import { addBenchmarksCommands } from './benchmarks.ts'
 import { addCalibrateCommand } from './calibrate.ts'
@@ -56,6 +57,7 @@ export function addAllCommands(assay: Command, shell: Shell): void {
   addHarnessesCommands(assay, shell)
   assay.commandsGroup('Look after it:')
   addOperateCommands({ assay, keys, credentials, audit }, shell)
+  addBackupCommands(assay, shell)
   addDoctorCommand(assay, shell)
   addSetupCommand(assay, shell)
 }

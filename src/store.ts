@@ -6,14 +6,25 @@ import { migrate } from './platform/db/migrate.ts'
 import type { Log } from './platform/log.ts'
 import { type EmbeddedPostgres, type PostgresConnection, startPostgres } from './platform/postgres/postgres.ts'
 
-/** The configured database, migrated, and kept running if it is the embedded one. */
+/** The configured database, kept running if it is the embedded one. `migrated` lists the migrations that ran now. */
 export type DatabaseStore = { database: Database; migrated: string[]; stop(): Promise<void> }
 
 const DATABASE_WAIT_MS = 30_000
 
-export async function openStore(config: Config, log: Log): Promise<DatabaseStore> {
-  if (config.databaseUrl) return openNamed(config.databaseUrl, config, log)
+export async function openStore(config: Config, log: Log, { migrates = true } = {}): Promise<DatabaseStore> {
+  const store = config.databaseUrl ? await openNamed(config.databaseUrl, config, log) : await openEmbedded(config, log)
+  if (!migrates) return { ...store, migrated: [] }
+  try {
+    return { ...store, migrated: await migrate(store.database.db) }
+  } catch (error) {
+    await store.stop()
+    throw error
+  }
+}
 
+type OpenedDatabase = Omit<DatabaseStore, 'migrated'>
+
+async function openEmbedded(config: Config, log: Log): Promise<OpenedDatabase> {
   const folder = join(config.dataFolder, 'postgres')
   const postgres = await startPostgres({ folder })
   const database = connect(toDatabaseUrl(postgres.connection), {
@@ -21,10 +32,8 @@ export async function openStore(config: Config, log: Log): Promise<DatabaseStore
     onError: (error) => log.warn({ error }, 'database connection lost'),
   })
   const guard = keepRunning(postgres, folder, log)
-  const migrated = await migrate(database.db)
   return {
     database,
-    migrated,
     stop: async () => {
       await database.close()
       await guard.stop()
@@ -64,14 +73,14 @@ function keepRunning(first: EmbeddedPostgres, folder: string, log: Log): { stop(
   }
 }
 
-async function openNamed(url: string, config: Config, log: Log): Promise<DatabaseStore> {
+async function openNamed(url: string, config: Config, log: Log): Promise<OpenedDatabase> {
   const database = connect(url, {
     max: config.databaseConnections,
     onError: (error) => log.warn({ error }, 'database connection lost'),
   })
   try {
     await waitUntilReachable(database, log)
-    return { database, migrated: await migrate(database.db), stop: () => database.close() }
+    return { database, stop: () => database.close() }
   } catch (error) {
     await database.close()
     throw error

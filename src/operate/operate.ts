@@ -73,13 +73,14 @@ export async function onExistingData<T>(
   config: Config,
   log: Log,
   work: (db: Db, database: Database) => Promise<T>,
+  { migrates = true }: { migrates?: boolean } = {},
 ): Promise<T> {
   if (!config.databaseUrl && !existsSync(config.dataFolder)) {
     throw new Error(
       `There is no data in ${config.dataFolder}. Name the folder of the service with --data or ASSAY_DATA.`,
     )
   }
-  const store = await openStore(config, log)
+  const store = await openStore(config, log, { migrates })
   try {
     return await work(store.database.db, store.database)
   } finally {

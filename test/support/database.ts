@@ -23,6 +23,16 @@ export async function testDatabase(options: { max?: number; workspaceId?: string
   }
 }
 
+/** Creates a database without tables, for programs that fill it. */
+export async function emptyDatabase(): Promise<{ url: string; [Symbol.asyncDispose](): Promise<void> }> {
+  const name = `test_${randomBytes(8).toString('hex')}`
+  await maintain((client) => client.query(`create database ${name}`))
+  return {
+    url: databaseUrl(name),
+    [Symbol.asyncDispose]: () => maintain((client) => client.query(`drop database ${name} with (force)`)),
+  }
+}
+
 /** Returns the URL of another database on the same server. */
 function databaseUrl(name: string): string {
   const url = new URL(inject('serverUrl'))

@@ -14,6 +14,21 @@ export async function migrate(db: Db): Promise<string[]> {
   return (results ?? []).map((result) => result.migrationName)
 }
 
+/** Applies the migrations up to the named one and returns the names of all that the database has then. */
+export async function migrateTo(db: Db, last: string): Promise<string[]> {
+  await requireVersion(db)
+  const pending = new Set(await listPendingMigrations(db))
+  if (pending.has(last)) {
+    const { error } = await migrator(db).migrateTo(last)
+    if (error) throw new Error('Migrating the database failed.', { cause: error })
+  }
+  const all = await migrator(db).getMigrations()
+  return all.filter((migration) => migration.executedAt).map((migration) => migration.name)
+}
+
+/** Lists the migrations of this program, in their order. */
+export const listKnownMigrations = async (): Promise<string[]> => Object.keys(await readMigrations())
+
 /** Lists the migrations of this program that the database lacks. */
 export async function listPendingMigrations(db: Db): Promise<string[]> {
   const all = await migrator(db).getMigrations()
