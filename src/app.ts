@@ -47,7 +47,7 @@ import { repositoryRoutes } from './repos/routes.ts'
 import { createCachedAnswers, resultRoutes } from './results/routes.ts'
 import { updateResults } from './results/update-results.ts'
 import { type Services, toCredentialDeps } from './services.ts'
-import { createProblemPages, type SiteDeps, siteReads, siteRoutes } from './site/routes.ts'
+import { createProblemPages, previewPageRoute, type SiteDeps, siteReads, siteRoutes } from './site/routes.ts'
 import { resultsWithdrawn } from './site/schema.ts'
 import { pipelineJobs } from './taskgen/pipeline/jobs.ts'
 import { stageJob } from './taskgen/pipeline/stage-job.ts'
@@ -91,7 +91,10 @@ export const routeGroups = (services: Services): { name: string; routes: Route[]
       statistics: services.statistics,
     }),
   },
-  { name: 'Releases', routes: releaseRoutes(toReleaseDeps(services)) },
+  {
+    name: 'Releases',
+    routes: [...releaseRoutes(toReleaseDeps(services)), previewPageRoute({ publicUrl: () => publicUrl(services) })],
+  },
   { name: 'Webhooks', routes: webhookRoutes(toWebhookDeps(services)) },
   {
     name: 'Public results',

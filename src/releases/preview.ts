@@ -46,7 +46,10 @@ export async function previewRelease(
 }
 
 /** Selects publishable settings: the given ones, or all. */
-function selectResults(results: readonly SettingResult[], settingIds: readonly string[] | undefined): SettingResult[] {
+export function selectResults(
+  results: readonly SettingResult[],
+  settingIds: readonly string[] | undefined,
+): SettingResult[] {
   if (!settingIds) return results.filter(({ reason }) => reason === undefined)
   const known = new Set(results.map(({ id }) => id))
   const errors = settingIds

@@ -20,6 +20,7 @@ import {
   previewRelease,
   type ReleaseContext,
   type ReleasePreviewDeps,
+  selectResults,
   toReleaseIdentity,
 } from './preview.ts'
 import { nameTaken, ownerNotAssigned, repositoryPrivate, settingsRefused, stalePreview } from './schema.ts'
@@ -65,6 +66,20 @@ export async function publishRelease(
   // Outside the transaction: other publishers must not wait for the preview.
   const preview = await previewRelease(deps, await loadReleaseContext(deps.db, repository, publisher))
   throw new Problem(stalePreview, outcome.detail, { members: { preview } })
+}
+
+/** Builds the release that publishing these settings would store, dated today. Stores nothing. */
+export async function buildPreviewRelease(
+  db: Db,
+  context: ReleaseContext,
+  settingIds: readonly string[] | undefined,
+): Promise<{ release: Release; picks: ReleaseContent['picks'] }> {
+  const chosen = selectResults(context.facts.results, settingIds)
+  const content = buildContent(chosen)
+  const prices = await loadPrices(db, context.publisher.id, chosen)
+  const releasedAt = new Date(new Date().setUTCHours(0, 0, 0, 0))
+  const release = buildDocument(context, chosen, { releaseId: 'preview', content, releasedAt, prices })
+  return { release, picks: content.picks }
 }
 
 type ScannedPublishInput = PublishInput & { clean: ReadonlySet<string> }
@@ -138,7 +153,7 @@ async function storeRelease(
   const releasedAt = new Date(Math.max(Date.now(), (newest?.released_at.getTime() ?? 0) + 1))
   const content = buildContent(chosen)
   const prices = await loadPrices(tx, by.workspaceId, chosen)
-  const release = buildDocument(context, chosen, { content, releasedAt, prices })
+  const release = buildDocument(context, chosen, { releaseId: newId(), content, releasedAt, prices })
   const identity = toReleaseIdentity(repository)
   await insertRelease(tx, {
     id: release.releaseId,
@@ -195,13 +210,15 @@ async function loadPrices(db: Db, workspaceId: string, chosen: SettingResult[]):
   }
 }
 
+type DocumentParts = { releaseId: string; content: ReleaseContent; releasedAt: Date; prices: Release['prices'] }
+
 function buildDocument(
   { repository, publisher, facts }: ReleaseContext,
   chosen: SettingResult[],
-  { content, releasedAt, prices }: { content: ReleaseContent; releasedAt: Date; prices: Release['prices'] },
+  { releaseId, content, releasedAt, prices }: DocumentParts,
 ): Release {
   const label = {
-    releaseId: newId(),
+    releaseId,
     releasedAt: releasedAt.toISOString(),
     repository: { id: repository.id, fullName: fullNameOf(repository) },
     publisher: { login: publisher.login, kind: publisher.kind },

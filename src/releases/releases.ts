@@ -117,19 +117,28 @@ export type PublisherHead = {
 /** Lists the current releases of all publishers under a repository name. */
 export async function listHeads(db: Db, owner: string, name: string): Promise<PublisherHead[]> {
   const found = await rows.listHeadRows(db, owner, name)
+  const rankOf = await loadPublisherRanks(db, owner, name)
+  return found.map((row) => {
+    const { isOwn, endorsed } = rankOf(row.workspace_id)
+    return { row, release: parseDocument(row), picks: parsePicks(row), isOwn, endorsed }
+  })
+}
+
+type PublisherRank = Pick<PublisherHead, 'isOwn' | 'endorsed'>
+
+/** Loads how the owner of a repository relates to workspaces that publish under its name. */
+export async function loadPublisherRanks(
+  db: Db,
+  owner: string,
+  name: string,
+): Promise<(workspaceId: string) => PublisherRank> {
   const own = await findWorkspaceByLogin(db, owner)
   const isVerified = own !== undefined && own.verifiedAt !== null
   const endorsed = isVerified ? await rows.listEndorsed(db, own.id, name) : new Set<string>()
-  return found.map((row) => {
-    const isOwn = row.workspace_id === own?.id
-    return {
-      row,
-      release: parseDocument(row),
-      picks: parsePicks(row),
-      isOwn,
-      endorsed: isVerified && (isOwn || endorsed.has(row.workspace_id)),
-    }
-  })
+  return (workspaceId) => {
+    const isOwn = workspaceId === own?.id
+    return { isOwn, endorsed: isVerified && (isOwn || endorsed.has(workspaceId)) }
+  }
 }
 
 const parsePicks = ({ picks }: rows.ReleaseRow): PublisherHead['picks'] => SettingPicks.parse(picks)

@@ -69,20 +69,33 @@ export const releaseWithdrawn = {
 const REPOSITORY = '/api/orgs/{org}/repos/{owner}/{name}'
 const PATH = `${REPOSITORY}/releases` as const
 
+const PreviewQuery = z.object({
+  setting: z
+    .union([z.string().max(400), z.array(z.string().max(400)).max(500)])
+    .optional()
+    .transform((given) => (given === undefined ? undefined : [given].flat()))
+    .describe('Only these settings. Repeatable. Default: all publishable settings.'),
+})
+
 export const previewRelease = endpoint({
   id: 'previewRelease',
   method: 'GET',
   path: `${PATH}/preview`,
   summary: 'Preview a release: its content, and the setting keys, head and fingerprint needed to publish it',
   access: 'read',
-  query: z.object({
-    setting: z
-      .union([z.string().max(400), z.array(z.string().max(400)).max(500)])
-      .optional()
-      .transform((given) => (given === undefined ? undefined : [given].flat()))
-      .describe('Only these settings. Repeatable. Default: all publishable settings.'),
-  }),
+  query: PreviewQuery,
   answers: { 200: Preview },
+})
+
+export const previewReleasePage = endpoint({
+  id: 'previewReleasePage',
+  method: 'GET',
+  path: `${PATH}/preview/page`,
+  summary: 'Preview the public page of the repository as it would be after publishing, dated today',
+  access: 'read',
+  media: 'text/html; charset=utf-8',
+  query: PreviewQuery,
+  answers: { 200: null },
 })
 
 export const publishRelease = endpoint({

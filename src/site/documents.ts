@@ -1,6 +1,11 @@
 import type { Db } from '../platform/db/db.ts'
 import { notFound, Problem } from '../platform/problem.ts'
+import { loadReleaseContext, type Publisher } from '../releases/preview.ts'
+import { buildPreviewRelease } from '../releases/publish.ts'
+import { listHeads, listHistory, loadPublisherRanks } from '../releases/releases.ts'
 import type { Release } from '../releases/shapes/schema.ts'
+import type { RepositoryRow } from '../repos/repos.ts'
+import { buildLines, toHistoryEntry } from '../results/cards.ts'
 import { listLinesNaming, listPublishedLines, renderCards, renderHistory, renderRelease } from '../results/results.ts'
 import { listResults, readHistory, readPublicRelease } from '../results/schema.ts'
 import type { RepositoryName } from '../results/update-results.ts'
@@ -38,6 +43,25 @@ export async function loadRepository(db: Db, repository: RepositoryName, { publi
   if (!selected)
     throw new Problem(notFound, `${publisher} has not published results for ${repository.owner}/${repository.name}.`)
   return { lines, selected, history, ...deriveFigures(selected.release, prices) }
+}
+
+type PreviewSelection = { repository: RepositoryRow; publisher: Publisher; settings: readonly string[] | undefined }
+
+/** Loads the documents of a repository as they would be after these settings were published. */
+export async function loadPreview(db: Db, { repository, publisher, settings }: PreviewSelection) {
+  const { owner, name } = repository
+  const context = await loadReleaseContext(db, repository, publisher)
+  const { release, picks } = await buildPreviewRelease(db, context, settings)
+  const { isOwn, endorsed } = (await loadPublisherRanks(db, owner, name))(publisher.id)
+  const others = (await listHeads(db, owner, name)).filter(({ row }) => row.workspace_id !== publisher.id)
+  const lines = buildLines([...others, { release, picks, isOwn, endorsed }], `${owner}/${name}`).map(
+    ({ line, card }) => ({ ...line, card }),
+  )
+  const selected = lines.find(({ card }) => card.releaseId === release.releaseId)
+  if (!selected) throw new Error('The preview has no line')
+  const { items } = await listHistory(db, repository, { limit: HISTORY_MAX })
+  const history = [{ ...release, withdrawn: null }, ...items].map(toHistoryEntry)
+  return { lines, selected, history, ...deriveFigures(selected.release, undefined) }
 }
 
 function toWithdrawnProblem(

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { renderAcrossPage } from '../../web/public/across/page.ts'
 import { renderComparePage } from '../../web/public/compare/page.ts'
 import { renderMethodologyPage } from '../../web/public/methodology/page.ts'
@@ -11,10 +12,20 @@ import { type Endpoint, replyCached } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import type { ServerDeps } from '../platform/http/server.ts'
 import { notFound, Problem } from '../platform/problem.ts'
+import { previewReleasePage } from '../releases/schema.ts'
+import { readRepository } from '../repos/repos.ts'
 import { type CachedRead, describeRead, type ResultsCache } from '../results/cache.ts'
 import { type RepositoryName, toNameKey } from '../results/update-results.ts'
 import { assetVersion, findFont, script, stylesheet } from './assets.ts'
-import { loadAcross, loadCards, loadPublisher, loadRelease, loadReleasePair, loadRepository } from './documents.ts'
+import {
+  loadAcross,
+  loadCards,
+  loadPreview,
+  loadPublisher,
+  loadRelease,
+  loadReleasePair,
+  loadRepository,
+} from './documents.ts'
 import { renderDocument } from './methodology.ts'
 import * as schema from './schema.ts'
 import { drawShareImage } from './share-image.ts'
@@ -86,6 +97,28 @@ type AnswerPage = (
   call: PageCall,
   source: PageSource,
 ) => Promise<ReturnType<typeof replyCached>>
+
+/** A preview executes nothing and is shown only inside the workspace app or in a tab. */
+const PREVIEW_HEADERS = {
+  ...PAGE_HEADERS,
+  'content-security-policy':
+    "default-src 'none'; style-src 'self'; img-src 'self'; font-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'self'",
+  'cache-control': 'private, no-cache',
+}
+
+/** The route of the preview page, which is part of the API: it needs a key and is never cached for others. */
+export const previewPageRoute = (deps: Pick<SiteDeps, 'publicUrl'>): Route =>
+  route(
+    previewReleasePage,
+    ({ db, caller, params: { owner, name } }) => readRepository(db, { workspaceId: caller.workspace.id, owner, name }),
+    async ({ db, caller, query }, repository) => {
+      const selection = { repository, publisher: caller.workspace, settings: query.setting }
+      const site = { ...toSite(deps), linkTarget: '_blank' as const }
+      const body = new TextEncoder().encode(renderRepositoryPage(site, await loadPreview(db, selection), {}))
+      const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 27)}"`
+      return replyCached({ body, etag, type: previewReleasePage.media }, PREVIEW_HEADERS)
+    },
+  )
 
 const toSite = ({ publicUrl }: Pick<SiteDeps, 'publicUrl'>) => ({ publicUrl: publicUrl(), assetVersion })
 

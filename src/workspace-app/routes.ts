@@ -7,10 +7,10 @@ import { chooseEncoding } from '../results/cached-body.ts'
 import { type BuiltFile, findAsset, findPage } from './build.ts'
 import * as schema from './schema.ts'
 
-/** The app executes only its own scripts, is never framed, and sends requests only to this service. */
+/** The app executes only its own scripts, is never framed, and frames and calls only this service. */
 const HEADERS = {
   'content-security-policy':
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; frame-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
   'cross-origin-opener-policy': 'same-origin',
   'referrer-policy': 'same-origin',
   'x-content-type-options': 'nosniff',

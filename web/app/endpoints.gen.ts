@@ -101,6 +101,7 @@ export const readGatewaySettings = {"id":"readGatewaySettings","method":"GET","p
 export const deleteEndorsement = {"id":"deleteEndorsement","method":"DELETE","path":"/api/orgs/{org}/repos/{owner}/{name}/endorsements/{publisher}"} as unknown as typeof releases.deleteEndorsement
 export const listReleases = {"id":"listReleases","method":"GET","path":"/api/orgs/{org}/repos/{owner}/{name}/releases"} as unknown as typeof releases.listReleases
 export const previewRelease = {"id":"previewRelease","method":"GET","path":"/api/orgs/{org}/repos/{owner}/{name}/releases/preview"} as unknown as typeof releases.previewRelease
+export const previewReleasePage = {"id":"previewReleasePage","method":"GET","path":"/api/orgs/{org}/repos/{owner}/{name}/releases/preview/page"} as unknown as typeof releases.previewReleasePage
 export const publishRelease = {"id":"publishRelease","method":"POST","path":"/api/orgs/{org}/repos/{owner}/{name}/releases"} as unknown as typeof releases.publishRelease
 export const putEndorsement = {"id":"putEndorsement","method":"PUT","path":"/api/orgs/{org}/repos/{owner}/{name}/endorsements/{publisher}"} as unknown as typeof releases.putEndorsement
 export const readEndorsement = {"id":"readEndorsement","method":"GET","path":"/api/orgs/{org}/repos/{owner}/{name}/endorsements/{publisher}"} as unknown as typeof releases.readEndorsement

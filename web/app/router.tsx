@@ -103,6 +103,17 @@ const review = createRoute({
   component: lazyRouteComponent(() => import('./repositories/review-page.tsx'), 'ReviewPage'),
 })
 
+const releases = createRoute({
+  getParentRoute: at,
+  path: '/releases',
+  component: lazyRouteComponent(() => import('./releases/releases-page.tsx'), 'ReleasesPage'),
+})
+const publish = createRoute({
+  getParentRoute: at,
+  path: '/repos/$owner/$name/publish',
+  component: lazyRouteComponent(() => import('./releases/publish-page.tsx'), 'PublishPage'),
+})
+
 const credentials = createRoute({
   getParentRoute: at,
   path: '/settings/credentials',
@@ -135,6 +146,8 @@ export const router = createRouter({
     repositories,
     repository,
     review,
+    releases,
+    publish,
     credentials,
     keys,
     audit,

@@ -2,7 +2,12 @@ import { html, raw } from 'hono/html'
 import { type Html, safeText, withQuery } from './format.ts'
 
 /** Facts of the service that every page needs. */
-export type Site = { publicUrl: string; assetVersion: string }
+export type Site = {
+  publicUrl: string
+  assetVersion: string
+  /** Target of links. Set for a page that is shown inside another one. */
+  linkTarget?: '_blank' | undefined
+}
 
 type LayoutOptions = {
   title: string
@@ -27,7 +32,12 @@ export const renderPage = (site: Site, page: LayoutOptions): string =>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${page.title} · Assay</title>
 <meta name="description" content="${page.description}">
-<meta name="color-scheme" content="light dark">
+<meta name="color-scheme" content="light dark">${
+    site.linkTarget
+      ? html`
+<base target="${site.linkTarget}">`
+      : ''
+  }
 ${page.path === undefined ? html`<meta name="robots" content="noindex">` : describeForSharing(site, page, page.path)}
 <link rel="alternate" type="application/atom+xml" title="Newest results" href="/api/public/results.atom">
 <link rel="preload" as="font" type="font/woff2" href="/assets/fonts/source-serif-4-5.3.1.woff2" crossorigin>

@@ -34,8 +34,8 @@ export function createApi({ org, csrfToken }: Session) {
     openFile<const E extends FileEndpoint>(endpoint: E, input: ApiInput<E>, signal?: AbortSignal): Promise<Response> {
       return openDownload(options, endpoint, complete(input), signal)
     },
-    /** Address of a file for a link. The service sends it as an attachment. */
-    fileUrl<const E extends FileEndpoint>(endpoint: E, input: ApiInput<E>): string {
+    /** Address of a file or a page, for a link or a frame. The service sends files as attachments. */
+    fileUrl<const E extends Endpoint>(endpoint: E, input: ApiInput<E>): string {
       return buildUrl(options.url, endpoint, complete(input) as CallInput<Endpoint>).href
     },
     stream<const E extends EventEndpoint>(

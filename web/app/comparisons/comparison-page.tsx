@@ -3,6 +3,7 @@ import { useState } from 'react'
 import type { Comparison, ComparisonMatrix } from '../../../src/comparisons/shapes/schema.ts'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
+import { useMay } from '../session/session.tsx'
 import { CellCard } from './cell-card.tsx'
 import './comparisons.css'
 import { Controls } from './controls.tsx'
@@ -45,6 +46,7 @@ export function ComparisonPage() {
                 Compare two settings
               </Link>
             )}
+            <PublishLink target={target} comparison={data} />
             <Controls target={target} comparison={data} />
           </>
         )
@@ -68,6 +70,17 @@ export function ComparisonPage() {
         )}
       </Loaded>
     </Page>
+  )
+}
+
+/** Leads from the results of a repository to their publication. Only results of repositories can be published. */
+function PublishLink({ target: { scope }, comparison }: { target: ComparisonTarget; comparison: Comparison }) {
+  if (!useMay('write') || scope.kind !== 'repository' || comparison.state !== 'completed') return null
+  const { owner, name } = scope
+  return (
+    <Link to="/repos/$owner/$name/publish" params={{ owner, name }} className="button">
+      Publish
+    </Link>
   )
 }
 

@@ -1,7 +1,9 @@
 import type { Comparison, ComparisonSetting, TrialClass } from '../../../src/comparisons/shapes/schema.ts'
 
+type NamedSetting = Pick<ComparisonSetting, 'id' | 'model' | 'harness' | 'reasoningLevel'>
+
 /** Names a setting: model, harness, level, and the configuration of the harness if it has one. */
-export function nameSetting({ id, model, harness, reasoningLevel }: ComparisonSetting): string {
+export function nameSetting({ id, model, harness, reasoningLevel }: NamedSetting): string {
   const configuration = id.split('|').slice(3).join('|')
   return [model.label, harness, reasoningLevel, configuration].filter((part) => part !== '').join(' · ')
 }

@@ -24,6 +24,11 @@ export function RepositoryPage() {
       title={`${params.owner}/${params.name}`}
       crumbs={<Link to="/repos">Repositories</Link>}
       state={repository.data && <span className="chip">{repository.data.visibility}</span>}
+      actions={
+        <Link to="/repos/$owner/$name/publish" params={params} className="button">
+          Releases
+        </Link>
+      }
     >
       {repository.isError && <ProblemNote error={repository.error} />}
       <Card title="Batches">

@@ -6,6 +6,7 @@ export const NAVIGATION = [
   { group: 'Work', label: 'Comparisons', link: linkOptions({ to: '/comparisons' }) },
   { group: 'Work', label: 'New comparison', link: linkOptions({ to: '/comparisons/new' }) },
   { group: 'Work', label: 'Repositories', link: linkOptions({ to: '/repos' }) },
+  { group: 'Work', label: 'Releases', link: linkOptions({ to: '/releases' }) },
   { group: 'Settings', label: 'Credentials', link: linkOptions({ to: '/settings/credentials' }) },
   { group: 'Settings', label: 'Keys', link: linkOptions({ to: '/settings/keys' }) },
   { group: 'Settings', label: 'Audit log', link: linkOptions({ to: '/settings/audit' }) },

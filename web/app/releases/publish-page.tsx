@@ -1,0 +1,181 @@
+import { Link, useParams } from '@tanstack/react-router'
+import { useState } from 'react'
+import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import type { Preview } from '../../../src/releases/shapes/schema.ts'
+import { plural, repositoryPath } from '../../components/format.ts'
+import { useApi, useChange, useRead } from '../api/use-api.ts'
+import { ConfirmButton } from '../components/confirm-button.tsx'
+import { Loaded } from '../components/loaded.tsx'
+import { Card, Empty, Page } from '../components/page.tsx'
+import { ProblemNote } from '../components/problem-note.tsx'
+import { listReleases, previewRelease, previewReleasePage, publishRelease } from '../endpoints.gen.ts'
+import { useMay } from '../session/session.tsx'
+import { ReleaseChanges } from './release-changes.tsx'
+import { ReleaseHistory } from './release-history.tsx'
+import './releases.css'
+import { SettingsChoice } from './settings-choice.tsx'
+
+const ROUTE = '/repos/$owner/$name/publish'
+const RELEASES_SHOWN = 50
+
+/** Chooses settings, shows the public page that they would produce, and publishes it. Releases so far are below. */
+export function PublishPage() {
+  const params = useParams({ from: ROUTE })
+  const [chosen, setChosen] = useState<readonly string[]>()
+  const preview = useRead(
+    previewRelease,
+    { params, query: chosen ? { setting: [...chosen] } : {} },
+    { keepPrevious: true, enabled: chosen?.length !== 0 },
+  )
+  return (
+    <Page
+      title="Publish"
+      crumbs={
+        <>
+          <Link to="/releases">Releases</Link> ·{' '}
+          <Link to="/repos/$owner/$name" params={params}>
+            {params.owner}/{params.name}
+          </Link>
+        </>
+      }
+      state={preview.data && <span className="chip">{preview.data.repository.visibility} repository</span>}
+    >
+      <Loaded query={preview}>
+        {(found) => (
+          <Choice
+            preview={found}
+            chosen={chosen ?? listPublishable(found)}
+            onChoose={setChosen}
+            onStale={() => void preview.refetch()}
+          />
+        )}
+      </Loaded>
+      <ReleaseHistory owner={params.owner} name={params.name} />
+    </Page>
+  )
+}
+
+const listPublishable = ({ settings }: Preview): string[] =>
+  settings.filter(({ publishable }) => publishable).map(({ key }) => key)
+
+type ChoiceProps = {
+  preview: Preview
+  chosen: readonly string[]
+  onChoose: (chosen: readonly string[]) => void
+  onStale: () => void
+}
+
+function Choice({ preview, chosen, onChoose, onStale }: ChoiceProps) {
+  const params = useParams({ from: ROUTE })
+  const releases = useRead(listReleases, { params, query: { limit: RELEASES_SHOWN } })
+  const head = releases.data?.releases.find(({ isHead }) => isHead)
+  if (preview.settings.length === 0)
+    return (
+      <Card title="Settings">
+        <Empty command={`assay compare --repo ${params.owner}/${params.name} --model <model>`}>
+          Settings with results on approved tasks of this repository appear here. Compare on the repository first.
+        </Empty>
+      </Card>
+    )
+  return (
+    <>
+      <Blockers blockers={preview.blockers} />
+      <SettingsChoice settings={preview.settings} chosen={chosen} onChoose={onChoose} />
+      {chosen.length > 0 && (
+        <>
+          <ReleaseChanges preview={preview} head={head} />
+          <PublicPage chosen={chosen} />
+        </>
+      )}
+      <PublishCard preview={preview} chosen={chosen} onStale={onStale} />
+    </>
+  )
+}
+
+function Blockers({ blockers }: Pick<Preview, 'blockers'>) {
+  if (blockers.length === 0) return null
+  return (
+    <Card title="Not possible yet">
+      <ul className="rows">
+        {blockers.map(({ code, message }) => (
+          <li key={code}>
+            <span className="fail-mark">!</span> <bdi>{nameUnsafe(message)}</bdi>
+          </li>
+        ))}
+      </ul>
+    </Card>
+  )
+}
+
+/** The public page itself, rendered by the service. Scripts are off, and links open in another tab. */
+function PublicPage({ chosen }: { chosen: readonly string[] }) {
+  const api = useApi()
+  const params = useParams({ from: ROUTE })
+  const address = api.fileUrl(previewReleasePage, { params, query: { setting: [...chosen] } })
+  return (
+    <Card
+      title="Public page after publishing"
+      actions={
+        <a className="button" href={address} target="_blank" rel="noreferrer">
+          Open in a tab
+        </a>
+      }
+    >
+      <iframe
+        className="public-page"
+        title="Preview of the public page"
+        src={address}
+        sandbox="allow-same-origin allow-popups allow-popups-to-escape-sandbox"
+      />
+    </Card>
+  )
+}
+
+type PublishCardProps = { preview: Preview; chosen: readonly string[]; onStale: () => void }
+
+function PublishCard({ preview, chosen, onStale }: PublishCardProps) {
+  const params = useParams({ from: ROUTE })
+  const [publishTasks, setPublishTasks] = useState(false)
+  const publish = useChange(publishRelease, { outdates: [previewRelease, listReleases] })
+  const mayPublish = useMay('write')
+  if (!mayPublish) return null
+  const { head, fingerprint, blockers, changes } = preview
+  const isUnchanged = head !== null && Object.values(changes).every((ids) => ids.length === 0)
+  return (
+    <Card title="Publish">
+      <p>
+        {plural(chosen.length, 'setting')} on {plural(preview.tasks, 'task')} become public under{' '}
+        <bdi>{preview.repository.fullName}</bdi>, published by <bdi>{preview.publisher.login}</bdi>.
+        {isUnchanged && ' Nothing has changed since the current release; publishing keeps it.'}
+      </p>
+      <label className="check">
+        <input type="checkbox" checked={publishTasks} onChange={({ target }) => setPublishTasks(target.checked)} />{' '}
+        Publish the files of the tasks too. Published files may have been copied and cannot be recalled.
+      </label>
+      <p className="actions">
+        {chosen.length > 0 && blockers.length === 0 && (
+          <ConfirmButton
+            label={`Publish ${plural(chosen.length, 'setting')}`}
+            isPending={publish.isPending}
+            onConfirm={() =>
+              publish.mutate(
+                { params, body: { settings: [...chosen], head, fingerprint, publishTasks } },
+                { onError: onStale },
+              )
+            }
+          >
+            Publish
+          </ConfirmButton>
+        )}
+        {chosen.length === 0 && <span className="muted">Choose at least one setting.</span>}
+      </p>
+      {publish.isError && <ProblemNote error={publish.error} />}
+      {publish.data && (
+        <p role="status">
+          <span className="pass-mark">✓ Published.</span>{' '}
+          <a href={repositoryPath(publish.data.repository.fullName)}>Open the public page</a>
+        </p>
+      )}
+    </Card>
+  )
+}

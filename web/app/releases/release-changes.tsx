@@ -1,0 +1,99 @@
+import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import type { Preview, PublishedRelease } from '../../../src/releases/shapes/schema.ts'
+import { formatDate, percent, plural, usd } from '../../components/format.ts'
+import { nameSetting } from '../comparisons/text.ts'
+import { DataTable } from '../components/data-table.tsx'
+import { Card } from '../components/page.tsx'
+
+type ReleaseChangesProps = { preview: Preview; head: PublishedRelease | undefined }
+type ChangeNumbers = { accuracy: number | null; costPerTaskUsd: number | null; onFrontier: boolean }
+type ChangeRow = {
+  key: string
+  name: string
+  kind: 'new' | 'removed' | 'changed'
+  before?: ChangeNumbers | undefined
+  after?: ChangeNumbers | undefined
+}
+
+/** Lists the differences between the preview and the release that is public now. */
+export function ReleaseChanges({ preview, head }: ReleaseChangesProps) {
+  if (preview.head === null)
+    return (
+      <Card title="Changes">
+        <p className="muted">Nothing of this repository is public now: this is its first release, or the next one.</p>
+      </Card>
+    )
+  const rows = listChanges(preview, head)
+  const tasks = head ? preview.tasks - head.tasks : 0
+  return (
+    <Card title={head ? `Changes since the release of ${formatDate(head.releasedAt)}` : 'Changes'}>
+      {rows.length === 0 ? (
+        <p className="muted">The same settings with the same numbers.</p>
+      ) : (
+        <DataTable label="Changes" heads={['Setting', 'Change', '#Solved', '#USD per task', 'Frontier']}>
+          {rows.map((row) => (
+            <ChangeTableRow key={row.key} row={row} />
+          ))}
+        </DataTable>
+      )}
+      {tasks !== 0 && (
+        <p className="muted">
+          {plural(Math.abs(tasks), 'task')} {tasks > 0 ? 'more' : 'fewer'} than now.
+        </p>
+      )}
+    </Card>
+  )
+}
+
+function listChanges({ changes, settings }: Preview, head: PublishedRelease | undefined): ChangeRow[] {
+  const now = new Map(settings.map((setting) => [setting.key, setting]))
+  const then = new Map(head?.settings.map((setting) => [setting.id, setting]))
+  const toRow =
+    (kind: ChangeRow['kind']) =>
+    (key: string): ChangeRow => {
+      const [before, after] = [then.get(key), now.get(key)]
+      const known = after ?? before
+      return {
+        key,
+        kind,
+        name: known ? nameSetting(known) : key,
+        before: kind === 'new' ? undefined : before,
+        after: kind === 'removed' ? undefined : after,
+      }
+    }
+  return [
+    ...changes.added.map(toRow('new')),
+    ...changes.moved.map(toRow('changed')),
+    ...changes.removed.map(toRow('removed')),
+  ]
+}
+
+function ChangeTableRow({ row: { name, kind, before, after } }: { row: ChangeRow }) {
+  return (
+    <tr>
+      <td>
+        <bdi>{nameUnsafe(name)}</bdi>
+      </td>
+      <td>{kind}</td>
+      <td className="number">{toSpan(before?.accuracy, after?.accuracy, percent)}</td>
+      <td className="number">{toSpan(before?.costPerTaskUsd, after?.costPerTaskUsd, usd)}</td>
+      <td>{describeFrontier(before?.onFrontier ?? false, after?.onFrontier ?? false)}</td>
+    </tr>
+  )
+}
+
+/** Formats a number before and after, or the one that exists. */
+function toSpan(
+  before: number | null | undefined,
+  after: number | null | undefined,
+  format: (value: number) => string,
+): string {
+  const [old, current] = [before, after].map((value) => (value === null || value === undefined ? '' : format(value)))
+  if (old === current || current === '') return old ?? ''
+  return old === '' ? (current ?? '') : `${old} → ${current}`
+}
+
+function describeFrontier(before: boolean, after: boolean): string {
+  if (before === after) return after ? 'stays' : ''
+  return after ? 'joins' : 'leaves'
+}

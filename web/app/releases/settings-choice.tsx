@@ -1,0 +1,66 @@
+import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import type { PreviewSetting } from '../../../src/releases/shapes/schema.ts'
+import { percent, usd } from '../../components/format.ts'
+import { nameSetting } from '../comparisons/text.ts'
+import { DataTable } from '../components/data-table.tsx'
+import { Card } from '../components/page.tsx'
+
+type SettingsChoiceProps = {
+  settings: readonly PreviewSetting[]
+  chosen: readonly string[]
+  onChoose: (chosen: readonly string[]) => void
+}
+
+/** Every setting that has run on the repository, with a check box for those that can be published. */
+export function SettingsChoice({ settings, chosen, onChoose }: SettingsChoiceProps) {
+  const toggle = (key: string, isOn: boolean) =>
+    onChoose(isOn ? [...chosen, key].toSorted() : chosen.filter((each) => each !== key))
+  return (
+    <Card title="Settings">
+      <DataTable label="Settings" heads={['Setting', '#Solved', '#Tasks', '#USD per task', 'State']}>
+        {settings.map((setting) => (
+          <tr key={setting.key}>
+            <td>
+              <label className="check">
+                <input
+                  type="checkbox"
+                  checked={setting.publishable && chosen.includes(setting.key)}
+                  disabled={!setting.publishable}
+                  onChange={({ target }) => toggle(setting.key, target.checked)}
+                />{' '}
+                <bdi>{nameUnsafe(nameSetting(setting))}</bdi>
+              </label>
+            </td>
+            <td className="number">{setting.accuracy === null ? '–' : percent(setting.accuracy)}</td>
+            <td className="number">{setting.tasks}</td>
+            <td className="number">{setting.costPerTaskUsd === null ? '–' : usd(setting.costPerTaskUsd)}</td>
+            <td>
+              <SettingState setting={setting} />
+            </td>
+          </tr>
+        ))}
+      </DataTable>
+    </Card>
+  )
+}
+
+const REASONS: Record<NonNullable<PreviewSetting['reason']>, string> = {
+  reference: 'a control without a model, never published',
+  no_results: 'no results on approved tasks',
+  cost_unknown: 'cost unknown',
+}
+
+function SettingState({ setting }: { setting: PreviewSetting }) {
+  const { reason, selected, onFrontier, complete, errored, voided } = setting
+  if (reason) return <span className="muted">{REASONS[reason]}</span>
+  const notes = [
+    ...(selected && !complete ? ['results for some tasks only'] : []),
+    ...(errored > 0 ? [`${errored} errored`] : []),
+    ...(voided > 0 ? [`${voided} voided`] : []),
+  ]
+  return (
+    <>
+      {onFrontier && <span className="chip gold">frontier</span>} <span className="muted">{notes.join(' · ')}</span>
+    </>
+  )
+}
