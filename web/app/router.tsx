@@ -103,6 +103,30 @@ const review = createRoute({
   component: lazyRouteComponent(() => import('./repositories/review-page.tsx'), 'ReviewPage'),
 })
 
+const benchmarks = createRoute({
+  getParentRoute: at,
+  path: '/benchmarks',
+  component: lazyRouteComponent(() => import('./benchmarks/benchmarks-page.tsx'), 'BenchmarksPage'),
+})
+const benchmark = createRoute({
+  getParentRoute: at,
+  path: '/benchmarks/$datasetOrg/$dataset',
+  component: lazyRouteComponent(() => import('./benchmarks/benchmark-page.tsx'), 'BenchmarkPage'),
+})
+
+const configurations = createRoute({
+  getParentRoute: at,
+  path: '/configurations',
+  component: lazyRouteComponent(() => import('./configurations/configurations-page.tsx'), 'ConfigurationsPage'),
+})
+const configuration = createRoute({
+  getParentRoute: at,
+  path: '/configurations/$name',
+  validateSearch: ({ version }: Record<string, unknown>): { version?: number } =>
+    Number(version) > 0 ? { version: Number(version) } : {},
+  component: lazyRouteComponent(() => import('./configurations/configuration-page.tsx'), 'ConfigurationPage'),
+})
+
 const releases = createRoute({
   getParentRoute: at,
   path: '/releases',
@@ -146,6 +170,10 @@ export const router = createRouter({
     repositories,
     repository,
     review,
+    benchmarks,
+    benchmark,
+    configurations,
+    configuration,
     releases,
     publish,
     credentials,

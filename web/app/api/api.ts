@@ -3,18 +3,20 @@ import {
   type CallInput,
   type ClientOptions,
   call,
+  callWithProgress,
   openDownload,
   ProblemReceived,
   ServiceUnreachable,
   streamEvents,
 } from '../../../src/platform/http/client.ts'
-import type { Endpoint, Params, Reply } from '../../../src/platform/http/endpoint.ts'
+import type { Endpoint, Params, Progress, Reply } from '../../../src/platform/http/endpoint.ts'
 import type { Session } from '../../../src/workspaces/schema.ts'
 
 /** Input of a call. The workspace of the session is added. */
 export type ApiInput<E extends Endpoint> = Omit<CallInput<E>, 'params'> & { params?: Omit<Params<E>, 'org'> }
 export type ApiBody<E extends Endpoint> = Reply<E>['body']
 export type FileEndpoint = Endpoint & { download: true }
+type ProgressEndpoint = Endpoint & { progress: NonNullable<Endpoint['progress']> }
 export type EventEndpoint = Endpoint & { events: NonNullable<Endpoint['events']> }
 
 export type Api = ReturnType<typeof createApi>
@@ -29,6 +31,14 @@ export function createApi({ org, csrfToken }: Session) {
     async call<const E extends Endpoint>(endpoint: E, input: ApiInput<E> = {}): Promise<ApiBody<E>> {
       const { body } = await call(options, endpoint, complete(input))
       return body
+    },
+    /** Calls an endpoint that reports progress while it works. */
+    callWithProgress<const E extends ProgressEndpoint>(
+      endpoint: E,
+      input: ApiInput<E>,
+      onProgress: (progress: Progress<E>) => void,
+    ): Promise<ApiBody<E>> {
+      return callWithProgress(options, endpoint, complete(input), onProgress)
     },
     /** Starts the download of a file. Read the body of the response. */
     openFile<const E extends FileEndpoint>(endpoint: E, input: ApiInput<E>, signal?: AbortSignal): Promise<Response> {

@@ -41,6 +41,20 @@ test('the request and the command say the same', () => {
   )
 })
 
+test('every model runs with each configuration, except the reference solution', () => {
+  const reference = { ...model, catalogId: 'reference', provider: 'none' }
+  const models = addModel(addModel([], model), reference)
+  const draft = { ...EMPTY_DRAFT, models, configurations: ['none', 'rules@2'] }
+  expect(toQuoteBody(draft)?.models.map(({ catalogId, configuration }) => [catalogId, configuration])).toEqual([
+    ['acme/large', undefined],
+    ['acme/large', 'rules@2'],
+    ['reference', undefined],
+  ])
+  expect(toCommand({ kind: 'benchmark', name: 'assay/quick' }, draft)).toContain(
+    '--configuration none --configuration rules@2',
+  )
+})
+
 test('nothing is quoted while no harness is chosen', () => {
   const [first] = addModel([], model)
   expect(toQuoteBody(EMPTY_DRAFT)).toBeUndefined()

@@ -2,11 +2,24 @@ import type { CatalogModel } from '../../../src/catalog/schema.ts'
 import type { ModelChoice } from '../../../src/comparisons/shapes/schema.ts'
 
 /** A setting row of the form: one model at one level with some harnesses. */
-export type DraftModel = { key: number; catalogId: string; credentialId: string; level: string; harnesses: string[] }
+export type DraftModel = {
+  key: number
+  catalogId: string
+  credentialId: string
+  level: string
+  harnesses: string[]
+  /** False for the reference solution and the no-op, which run no agent. */
+  isConfigurable: boolean
+}
+
+/** Stands for agents as they are among the chosen configurations. */
+export const NO_CONFIGURATION = 'none'
 
 /** The form of a new comparison. Numbers stay texts until they are sent. */
 export type Draft = {
   models: DraftModel[]
+  /** References of configurations. Every model runs with each of them. */
+  configurations: string[]
   sandbox: string
   attempts: string
   budget: string
@@ -17,6 +30,7 @@ export type Draft = {
 
 export const EMPTY_DRAFT: Draft = {
   models: [],
+  configurations: [NO_CONFIGURATION],
   sandbox: '',
   attempts: '1',
   budget: '',
@@ -32,7 +46,14 @@ export function addModel(models: readonly DraftModel[], model: CatalogModel): Dr
   const harnesses = listHarnesses(model, level).slice(0, model.provider === 'none' ? undefined : 1)
   return [
     ...models,
-    { key, catalogId: model.catalogId, credentialId: model.credentials[0]?.id ?? '', level, harnesses },
+    {
+      key,
+      catalogId: model.catalogId,
+      credentialId: model.credentials[0]?.id ?? '',
+      level,
+      harnesses,
+      isConfigurable: model.provider !== 'none',
+    },
   ]
 }
 
@@ -43,24 +64,27 @@ export const listHarnesses = (model: CatalogModel, level: string): string[] =>
 const toNumber = (text: string): number | undefined => (text.trim() === '' ? undefined : Number(text))
 
 /** Returns the fields of a request that the quote depends on. Undefined while nothing is chosen. */
-export function toQuoteBody({ models, attempts, budget, trialBudget, concurrency, skipCompleted }: Draft) {
+export function toQuoteBody(draft: Draft) {
+  const { models, configurations, attempts, budget, trialBudget, concurrency, skipCompleted } = draft
   const chosen = models.filter(({ harnesses, credentialId }) => harnesses.length > 0 && credentialId !== '')
   if (chosen.length === 0) return undefined
   return {
-    models: chosen.map(
-      ({ catalogId, credentialId, harnesses, level }): ModelChoice => ({
-        catalogId,
-        credentialId,
-        harnesses,
-        reasoningLevel: level,
-      }),
-    ),
+    models: chosen.flatMap((model) => toChoices(model, configurations)),
     attempts: toNumber(attempts) ?? 1,
     budgetUsd: toNumber(budget),
     trialBudgetUsd: toNumber(trialBudget),
     concurrency: toNumber(concurrency),
     skipCompleted,
   }
+}
+
+function toChoices(model: DraftModel, configurations: readonly string[]): ModelChoice[] {
+  const { catalogId, credentialId, harnesses, level: reasoningLevel, isConfigurable } = model
+  const choice = { catalogId, credentialId, harnesses, reasoningLevel }
+  if (!isConfigurable || configurations.length === 0) return [choice]
+  return configurations.map((configuration) =>
+    configuration === NO_CONFIGURATION ? choice : { ...choice, configuration },
+  )
 }
 
 /** Writes the same request as a command line. */
@@ -72,6 +96,9 @@ export function toCommand(scope: { kind: string; name: string }, draft: Draft): 
     ...draft.models
       .filter(({ harnesses }) => harnesses.length > 0)
       .flatMap(({ catalogId, level, harnesses }) => ['--model', `${catalogId}@${level}=${harnesses.join(',')}`]),
+    ...(draft.configurations.some((each) => each !== NO_CONFIGURATION)
+      ? draft.configurations.flatMap((each) => ['--configuration', each])
+      : []),
     ...flag('--sandbox', draft.sandbox),
     ...(draft.attempts === '1' ? [] : flag('--attempts', draft.attempts)),
     ...flag('--budget', draft.budget),

@@ -8,6 +8,7 @@ import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
 import { listBenchmarks, listRepositories } from '../endpoints.gen.ts'
 import './comparisons.css'
+import { ConfigurationChoice } from './configuration-choice.tsx'
 import { type Draft, EMPTY_DRAFT } from './draft.ts'
 import { ModelRows } from './model-rows.tsx'
 import { QuoteCard } from './quote-card.tsx'
@@ -82,6 +83,10 @@ function CatalogForm({ scope }: { scope: Scope }) {
                 catalog={offered}
                 models={draft.models}
                 onChange={(models) => setDraft((previous) => ({ ...previous, models }))}
+              />
+              <ConfigurationChoice
+                chosen={draft.configurations}
+                onChange={(configurations) => setDraft((previous) => ({ ...previous, configurations }))}
               />
               <Limits catalog={offered} draft={complete} onChange={setDraft} />
             </div>

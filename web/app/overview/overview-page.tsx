@@ -1,4 +1,4 @@
-import { Link } from '@tanstack/react-router'
+import { Link, type LinkProps, linkOptions } from '@tanstack/react-router'
 import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
 import type { HealthCheck } from '../../../src/workspaces/schema.ts'
 import { plural } from '../../components/format.ts'
@@ -134,6 +134,7 @@ function Benchmarks() {
                   key={`${datasetOrg}/${dataset}`}
                   kind="benchmark"
                   name={`${datasetOrg}/${dataset}`}
+                  link={linkOptions({ to: '/benchmarks/$datasetOrg/$dataset', params: { datasetOrg, dataset } })}
                   note={plural(tasks, 'task')}
                 />
               ))}
@@ -157,8 +158,14 @@ function Repositories() {
             </Empty>
           ) : (
             <ul className="rows">
-              {repos.map(({ fullName, visibility }) => (
-                <SourceRow key={fullName} kind="repository" name={fullName} note={visibility} />
+              {repos.map(({ owner, name, fullName, visibility }) => (
+                <SourceRow
+                  key={fullName}
+                  kind="repository"
+                  name={fullName}
+                  link={linkOptions({ to: '/repos/$owner/$name', params: { owner, name } })}
+                  note={visibility}
+                />
               ))}
             </ul>
           )
@@ -168,12 +175,14 @@ function Repositories() {
   )
 }
 
-type SourceRowProps = { kind: 'benchmark' | 'repository'; name: string; note: string }
+type SourceRowProps = { kind: 'benchmark' | 'repository'; name: string; link: LinkProps; note: string }
 
 /** A source of tasks, with a link that compares on it. */
-const SourceRow = ({ kind, name, note }: SourceRowProps) => (
+const SourceRow = ({ kind, name, link, note }: SourceRowProps) => (
   <li className="row-line">
-    <bdi>{name}</bdi>
+    <Link {...link}>
+      <bdi>{name}</bdi>
+    </Link>
     <span className="muted">{note}</span>
     <Link to="/comparisons/new" search={{ on: `${kind} ${name}` }}>
       Compare

@@ -6,6 +6,8 @@ export const NAVIGATION = [
   { group: 'Work', label: 'Comparisons', link: linkOptions({ to: '/comparisons' }) },
   { group: 'Work', label: 'New comparison', link: linkOptions({ to: '/comparisons/new' }) },
   { group: 'Work', label: 'Repositories', link: linkOptions({ to: '/repos' }) },
+  { group: 'Work', label: 'Benchmarks', link: linkOptions({ to: '/benchmarks' }) },
+  { group: 'Work', label: 'Configurations', link: linkOptions({ to: '/configurations' }) },
   { group: 'Work', label: 'Releases', link: linkOptions({ to: '/releases' }) },
   { group: 'Settings', label: 'Credentials', link: linkOptions({ to: '/settings/credentials' }) },
   { group: 'Settings', label: 'Keys', link: linkOptions({ to: '/settings/keys' }) },

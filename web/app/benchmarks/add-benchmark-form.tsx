@@ -1,0 +1,72 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import type { AddProgress, BenchmarkFinding } from '../../../src/benchmarks/schema.ts'
+import { ProblemReceived } from '../../../src/platform/http/client.ts'
+import { plural } from '../../components/format.ts'
+import { readKey, useApi } from '../api/use-api.ts'
+import { Card } from '../components/page.tsx'
+import { ProblemNote } from '../components/problem-note.tsx'
+import { addBenchmark, listBenchmarks } from '../endpoints.gen.ts'
+import { FindingsList } from './findings-list.tsx'
+
+/** Adds a dataset of a registry, with the progress of its download and check. */
+export function AddBenchmarkForm() {
+  const api = useApi()
+  const queries = useQueryClient()
+  const navigate = useNavigate()
+  const [reference, setReference] = useState('')
+  const [calibrate, setCalibrate] = useState(true)
+  const [progress, setProgress] = useState<AddProgress>()
+  const add = useMutation({
+    mutationFn: () => api.callWithProgress(addBenchmark, { body: { reference, calibrate } }, setProgress),
+    onMutate: () => setProgress(undefined),
+    onSuccess: async ({ datasetOrg, dataset }) => {
+      await queries.invalidateQueries({ queryKey: readKey(listBenchmarks) })
+      await navigate({ to: '/benchmarks/$datasetOrg/$dataset', params: { datasetOrg, dataset } })
+    },
+  })
+  const findings = listFindings(add.error)
+  return (
+    <Card title="Add a dataset">
+      <form
+        className="fields"
+        onSubmit={(event) => {
+          event.preventDefault()
+          add.mutate()
+        }}
+      >
+        <label htmlFor="reference">Name, optionally with @ and a tag, a revision or a digest</label>
+        <input
+          id="reference"
+          required
+          maxLength={400}
+          placeholder="assay/quick"
+          value={reference}
+          onChange={({ target }) => setReference(target.value)}
+        />
+        <label className="check">
+          <input type="checkbox" checked={calibrate} onChange={({ target }) => setCalibrate(target.checked)} />{' '}
+          Calibrate every task: run the reference solution, a no-op and the known cheats in a sandbox
+        </label>
+        <button type="submit" className="button primary" disabled={add.isPending}>
+          {add.isPending ? 'Adding…' : 'Add'}
+        </button>
+      </form>
+      {add.isPending && progress && (
+        <p role="status" className="muted">
+          {progress.done} of {plural(progress.total, 'task')} downloaded and checked
+        </p>
+      )}
+      {add.isError && <ProblemNote error={add.error} />}
+      {findings.length > 0 && <FindingsList findings={findings} />}
+    </Card>
+  )
+}
+
+/** Returns the findings of a refusal by the safety check. */
+function listFindings(error: unknown): BenchmarkFinding[] {
+  if (!(error instanceof ProblemReceived) || !('findings' in error.problem)) return []
+  const { findings } = error.problem
+  return Array.isArray(findings) ? findings : []
+}

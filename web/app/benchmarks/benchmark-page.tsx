@@ -1,0 +1,171 @@
+import { Link, useNavigate, useParams } from '@tanstack/react-router'
+import type { Benchmark, BenchmarkTask } from '../../../src/benchmarks/schema.ts'
+import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { formatDate, plural } from '../../components/format.ts'
+import type { ApiBody } from '../api/api.ts'
+import { useChange, useRead } from '../api/use-api.ts'
+import { ComparisonsTable } from '../comparisons/comparisons-page.tsx'
+import { ConfirmButton } from '../components/confirm-button.tsx'
+import { DataTable } from '../components/data-table.tsx'
+import { Loaded } from '../components/loaded.tsx'
+import { Card, Empty, Fact, Page } from '../components/page.tsx'
+import { ProblemNote } from '../components/problem-note.tsx'
+import { addBenchmark, inBenchmark, listBenchmarks, readBenchmark, removeBenchmark } from '../endpoints.gen.ts'
+import { useMay } from '../session/session.tsx'
+import { describeCalibration } from './calibration-text.ts'
+import { FindingsList } from './findings-list.tsx'
+
+const ROUTE = '/benchmarks/$datasetOrg/$dataset'
+const LIVE_MS = 5000
+
+/** A benchmark: what the safety check and the calibration found, its tasks, and the comparisons on it. */
+export function BenchmarkPage() {
+  const params = useParams({ from: ROUTE })
+  const benchmark = useRead(readBenchmark, { params }, { refetchMs: LIVE_MS })
+  const comparisons = useRead(inBenchmark.list, { params, query: { limit: 50 } })
+  const name = `${params.datasetOrg}/${params.dataset}`
+  return (
+    <Page
+      title={name}
+      crumbs={<Link to="/benchmarks">Benchmarks</Link>}
+      actions={
+        <>
+          <Link to="/comparisons/new" search={{ on: `benchmark ${name}` }} className="button primary">
+            Compare
+          </Link>
+          {benchmark.data && <BenchmarkControls benchmark={benchmark.data} />}
+        </>
+      }
+    >
+      <Loaded query={benchmark}>{(found) => <BenchmarkFacts benchmark={found} />}</Loaded>
+      <Card title="Comparisons">
+        <Loaded query={comparisons}>
+          {({ evaluations }) =>
+            evaluations.length === 0 ? (
+              <Empty command={`assay compare ${name}`}>Comparisons on this benchmark appear here.</Empty>
+            ) : (
+              <ComparisonsTable comparisons={evaluations} />
+            )
+          }
+        </Loaded>
+      </Card>
+      <Loaded query={benchmark}>
+        {({ taskList, check }) => (
+          <>
+            <TasksCard tasks={taskList} warnings={check.warnings} />
+            {check.warnings.length > 0 && (
+              <Card title="Warnings of the safety check">
+                <FindingsList findings={check.warnings} />
+              </Card>
+            )}
+          </>
+        )}
+      </Loaded>
+    </Page>
+  )
+}
+
+function BenchmarkFacts({ benchmark }: { benchmark: ApiBody<typeof readBenchmark> }) {
+  const { tasks, ref, resolvedRef, digest, addedAt, check, calibration, description } = benchmark
+  return (
+    <>
+      {description !== '' && (
+        <p className="muted">
+          <bdi>{nameUnsafe(description)}</bdi>
+        </p>
+      )}
+      <div className="cards">
+        <Fact label="tasks" value={tasks} note={`added on ${formatDate(addedAt)}`} />
+        <Fact
+          label="version"
+          value={<bdi>{nameUnsafe(ref).slice(0, 30)}</bdi>}
+          note={<bdi>{nameUnsafe(resolvedRef === ref ? digest : resolvedRef)}</bdi>}
+        />
+        <Fact
+          label="safety check"
+          value="passed"
+          note={`${plural(check.warnings.length, 'warning')} · rules ${check.ruleset}`}
+        />
+        <Fact
+          label="calibration"
+          value={describeCalibration(benchmark)}
+          note={calibration && `in the sandbox ${calibration.sandbox}`}
+        />
+      </div>
+    </>
+  )
+}
+
+function BenchmarkControls({ benchmark }: { benchmark: Benchmark }) {
+  const { datasetOrg, dataset, reference, calibration, tasks } = benchmark
+  const navigate = useNavigate()
+  const calibrate = useChange(addBenchmark, { outdates: [readBenchmark, listBenchmarks] })
+  const remove = useChange(removeBenchmark, {
+    outdates: [listBenchmarks],
+    onDone: () => void navigate({ to: '/benchmarks' }),
+  })
+  if (!useMay('write')) return null
+  return (
+    <>
+      {(calibration?.done ?? 0) < tasks && (
+        <button
+          type="button"
+          className="button"
+          disabled={calibrate.isPending}
+          onClick={() => calibrate.mutate({ body: { reference, calibrate: true } })}
+        >
+          Calibrate
+        </button>
+      )}
+      <ConfirmButton
+        label={`Remove ${datasetOrg}/${dataset}`}
+        isPending={remove.isPending}
+        onConfirm={() => remove.mutate({ params: { datasetOrg, dataset } })}
+      >
+        Remove
+      </ConfirmButton>
+      {calibrate.isError && <ProblemNote error={calibrate.error} />}
+      {remove.isError && <ProblemNote error={remove.error} />}
+    </>
+  )
+}
+
+type TasksCardProps = { tasks: readonly BenchmarkTask[]; warnings: Benchmark['check']['warnings'] }
+
+function TasksCard({ tasks, warnings }: TasksCardProps) {
+  const byTask = Map.groupBy(warnings, ({ task }) => task)
+  return (
+    <Card title="Tasks">
+      <DataTable label="Tasks" heads={['Task', 'Verify mode', 'Strength', 'Cheats that pass', '#Warnings']}>
+        {tasks.map(({ name, calibration }) => (
+          <tr key={name}>
+            <td>
+              <bdi>{nameUnsafe(name)}</bdi>
+            </td>
+            <td>{calibration?.verifyMode ?? (calibration?.error ? '' : '–')}</td>
+            <td>
+              <StrengthCell calibration={calibration} />
+            </td>
+            <td>{calibration?.winners.join(', ')}</td>
+            <td className="number">{byTask.get(name)?.length ?? 0}</td>
+          </tr>
+        ))}
+      </DataTable>
+    </Card>
+  )
+}
+
+const STRENGTH_MARKS = { weak: '! weak', standard: '✓ standard', strong: '✓ strong' } as const
+
+function StrengthCell({ calibration }: Pick<BenchmarkTask, 'calibration'>) {
+  if (!calibration) return <span className="muted">not calibrated</span>
+  const { strength, error } = calibration
+  if (error)
+    return (
+      <span className="fail-mark">
+        × <bdi>{nameUnsafe(error)}</bdi>
+      </span>
+    )
+  if (!strength) return <span className="muted">–</span>
+  return <span className={strength === 'weak' ? 'fail-mark' : 'pass-mark'}>{STRENGTH_MARKS[strength]}</span>
+}

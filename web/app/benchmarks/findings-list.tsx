@@ -1,0 +1,25 @@
+import type { BenchmarkFinding } from '../../../src/benchmarks/schema.ts'
+import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+
+const SHOWN = 200
+
+/** Findings of the safety check by task. Those that block come first. */
+export function FindingsList({ findings }: { findings: readonly BenchmarkFinding[] }) {
+  const sorted = findings.toSorted((a, b) => Number(a.severity === 'warn') - Number(b.severity === 'warn'))
+  return (
+    <ul className="rows small" aria-label="Findings of the safety check">
+      {sorted.slice(0, SHOWN).map(({ task, rule, severity, path, detail }) => (
+        <li key={`${task} ${rule} ${path} ${detail}`}>
+          <span className={severity === 'block' ? 'fail-mark' : 'muted'}>
+            {severity === 'block' ? '× refused' : '! warning'}
+          </span>{' '}
+          <strong>
+            <bdi>{nameUnsafe(task ?? 'the dataset')}</bdi>
+          </strong>{' '}
+          <code>{nameUnsafe(path)}</code> <bdi>{nameUnsafe(detail)}</bdi> <span className="muted">({rule})</span>
+        </li>
+      ))}
+      {sorted.length > SHOWN && <li className="muted">and {sorted.length - SHOWN} more</li>}
+    </ul>
+  )
+}

@@ -1,0 +1,74 @@
+import { Link, useNavigate } from '@tanstack/react-router'
+import type { ConfigurationSummary } from '../../../src/configurations/schema.ts'
+import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { plural } from '../../components/format.ts'
+import { useRead } from '../api/use-api.ts'
+import { formatTime } from '../comparisons/text.ts'
+import { DataTable } from '../components/data-table.tsx'
+import { Loaded } from '../components/loaded.tsx'
+import { Card, Empty, Page } from '../components/page.tsx'
+import { listConfigurations } from '../endpoints.gen.ts'
+import { useMay } from '../session/session.tsx'
+import { ConfigurationForm, EMPTY_CONFIGURATION } from './configuration-form.tsx'
+
+/** The agent configurations of the workspace with their newest versions, and a form that creates one. */
+export function ConfigurationsPage() {
+  const found = useRead(listConfigurations, { query: { limit: 200 } })
+  const navigate = useNavigate()
+  return (
+    <Page title="Configurations">
+      <Card>
+        <Loaded query={found}>
+          {({ configurations }) =>
+            configurations.length === 0 ? (
+              <Empty command="assay configurations create rules AGENTS.md">
+                Additions to coding agents appear here: an AGENTS.md, rules, skills or MCP servers. A comparison runs
+                the same models with and without one.
+              </Empty>
+            ) : (
+              <DataTable label="Configurations" heads={['Name', '#Newest version', 'Files', '#Created']}>
+                {listNewest(configurations).map((configuration) => (
+                  <ConfigurationRow key={configuration.name} configuration={configuration} />
+                ))}
+              </DataTable>
+            )
+          }
+        </Loaded>
+      </Card>
+      {useMay('write') && (
+        <Card title="Create a configuration">
+          <ConfigurationForm
+            content={EMPTY_CONFIGURATION}
+            onCreated={({ name }) => void navigate({ to: '/configurations/$name', params: { name } })}
+          />
+        </Card>
+      )}
+    </Page>
+  )
+}
+
+/** Returns the newest version of each name. The list begins with the newest of all. */
+export const listNewest = (all: readonly ConfigurationSummary[]): ConfigurationSummary[] =>
+  all.filter(({ name }, index) => all.findIndex((each) => each.name === name) === index)
+
+function ConfigurationRow({ configuration: { name, version, files, createdAt } }: ConfigurationRowProps) {
+  const paths = files.map(({ path }) => path)
+  return (
+    <tr>
+      <td>
+        <Link to="/configurations/$name" params={{ name }}>
+          {name}
+        </Link>
+      </td>
+      <td className="number">{version}</td>
+      <td>
+        <bdi>{nameUnsafe(paths.slice(0, 3).join(', '))}</bdi>
+        {paths.length > 3 && ` and ${plural(paths.length - 3, 'other')}`}
+        {paths.length === 0 && <span className="muted">none</span>}
+      </td>
+      <td className="number">{formatTime(createdAt)}</td>
+    </tr>
+  )
+}
+
+type ConfigurationRowProps = { configuration: ConfigurationSummary }
