@@ -54,7 +54,7 @@ const PURE = [
   'statistics/[^/.]+',
   'comparisons/statistics/(answer|trial-grid)',
   'comparisons/(outcome|plan|status|counts|quote|trial-id)',
-  'releases/(aggregate|canonical-json|cohort|fingerprint|picks|stats)',
+  'releases/(aggregate|canonical-json|cohort|fingerprint|language|picks|stats)',
   'results/cards',
   'webhooks/schedule',
 ].join('|')

@@ -1,7 +1,7 @@
 import type { Db } from '../platform/db/db.ts'
 import { TaskPullRequest, toRunId } from '../taskgen/schema.ts'
 import type { BatchTask } from './schema.ts'
-import { listApprovedRows, listTaskStateRows } from './sql.ts'
+import { listApprovedPaths, listApprovedRows, listTaskStateRows } from './sql.ts'
 
 export type ApprovedTask = {
   runId: string
@@ -26,6 +26,12 @@ export async function listApprovedTasks(db: Db, repository: number): Promise<App
     archive,
     pullRequest: TaskPullRequest.nullable().parse(pull_request),
   }))
+}
+
+/** Lists the paths of the files of each approved task with one of these digests. */
+export async function listTaskPaths(db: Db, repository: number, digests: readonly string[]): Promise<string[][]> {
+  const found = await listApprovedPaths(db, repository, digests)
+  return found.map(({ paths }) => paths ?? [])
 }
 
 type TaskState = { runId: string; taskId: string; state: BatchTask['state'] }

@@ -163,6 +163,17 @@ export const listApprovedRows = (db: Db, repository: number) =>
     .orderBy('batch_tasks.id')
     .execute()
 
+/** Lists the paths of the files of approved tasks with these digests. Tasks with the same content are listed once. */
+export async function listApprovedPaths(db: Db, repository: number, digests: readonly string[]) {
+  const { rows } = await sql<{ paths: string[] | null }>`
+    select distinct on (batch_tasks.digest) jsonb_path_query_array(batch_tasks.content, '$.files[*].path') as paths
+    from batch_tasks join batches on batches.id = batch_tasks.batch
+    where batches.repository = ${repository} and batch_tasks.decision = 'approved'
+      and batch_tasks.digest = any(${[...digests]}::text[])
+    order by batch_tasks.digest`.execute(db)
+  return rows
+}
+
 export const listTaskStateRows = (db: Db, repository: number) =>
   db
     .selectFrom('batch_tasks')

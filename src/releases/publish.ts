@@ -1,3 +1,4 @@
+import { listTaskPaths } from '../batches/approved-tasks.ts'
 import { listTrialPrices } from '../comparisons/trials/spend.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { newId } from '../platform/ids.ts'
@@ -9,6 +10,7 @@ import type { SettingResult } from './aggregate.ts'
 import { buildDisclosure } from './disclosure.ts'
 import { buildContent, buildRelease, type ReleaseContent } from './document.ts'
 import { computeContentHash } from './fingerprint.ts'
+import { detectLanguage } from './language.ts'
 import {
   explainNameTaken,
   explainNotAssigned,
@@ -166,6 +168,7 @@ async function storeRelease(
     content_hash: content.hash,
     picks: content.picks,
     document: JSON.stringify(release),
+    language: detectLanguage(await listTaskPaths(tx, repository.key, content.tasks)),
   })
   if (publishTasks) await publishFiles(deps, context, chosen, clean)
   const older = await renameReleases(tx, identity)

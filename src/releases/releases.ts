@@ -154,6 +154,12 @@ export async function findNamedRelease(db: Db, owner: string, name: string, id: 
   return row && toPublicRelease(row)
 }
 
+/** Finds the picks that were chosen when the release was published. */
+export async function findNamedPicks(db: Db, owner: string, name: string, id: string) {
+  const row = await rows.findNamedRow(db, owner, name, id)
+  return row && parsePicks(row)
+}
+
 const toPublicRelease = (row: rows.ReleaseRow) => ({ ...parseDocument(row), withdrawn: toWithdrawal(row) })
 
 export const listPublicTasks = (db: Db, repository: number) => rows.listPublicTasks(db, repository)

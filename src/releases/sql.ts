@@ -19,6 +19,7 @@ const RELEASE_COLUMNS = [
   'content_hash',
   'picks',
   'document',
+  'language',
   'withdrawn_at',
   'withdrawn_reason',
 ] as const
@@ -111,6 +112,7 @@ export type NewRelease = {
   content_hash: string
   picks: SettingPick[]
   document: string
+  language: string | null
 }
 
 export const insertRelease = (tx: Db, { picks, ...row }: NewRelease) =>

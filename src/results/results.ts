@@ -3,7 +3,7 @@ import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 import { type Page, toPage } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
-import { findNamedRelease, listHistory, listPublicTasks } from '../releases/releases.ts'
+import { findNamedPicks, findNamedRelease, listHistory, listPublicTasks } from '../releases/releases.ts'
 import type { Release } from '../releases/shapes/schema.ts'
 import { toHistoryEntry } from './cards.ts'
 import { Card, Line } from './schema.ts'
@@ -24,6 +24,12 @@ export async function renderCards(db: Db, { limit, cursor, q }: ListCardsOptions
   const toCursor = (row: (typeof listed)[number]) => ({ at: row.released_at, id: row.release_id })
   const { items, nextCursor } = toPage(listed, page.limit, ({ card }) => card, toCursor)
   return `{"cards":[${items.join(',')}],"nextCursor":${JSON.stringify(nextCursor)}}`
+}
+
+/** Lists cards whose names contain this text, newest first. The language is not part of the public API. */
+export async function listCards(db: Db, q: string | undefined): Promise<{ card: Card; language: string | null }[]> {
+  const rows = await listCardRows(db, { limit: LIST_MAX, q })
+  return rows.slice(0, LIST_MAX).map(({ card, language }) => ({ card: Card.parse(JSON.parse(card)), language }))
 }
 
 export async function renderLines(db: Db, repository: RepositoryName): Promise<string> {
@@ -64,6 +70,10 @@ export async function renderRelease(db: Db, { owner, name }: RepositoryName, id:
   if (!release) throw notPublished({ owner, name })
   return JSON.stringify(release)
 }
+
+/** Lists the picks that a release was published with. */
+export const listReleasePicks = async (db: Db, { owner, name }: RepositoryName, id: string) =>
+  (await findNamedPicks(db, owner, name, id.toLowerCase())) ?? []
 
 /** Reads the line of a publisher, or the default line. */
 async function readLine(db: Db, repository: RepositoryName, publisher: string | undefined): Promise<LineRow> {

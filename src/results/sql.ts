@@ -18,6 +18,7 @@ export type NewLine = {
   search: string
   card: string
   line: string
+  language: string | null
 }
 
 /** Replaces the lines of a name. Listeners are notified when the transaction commits. */
@@ -56,8 +57,8 @@ export async function listLineRowsNaming(db: Db, text: string, limit: number) {
 type CardQuery = Page & { q?: string | undefined }
 
 export async function listCardRows(db: Db, { limit, cursor, q }: CardQuery) {
-  const { rows } = await sql<{ card: string; released_at: Date; release_id: string }>`
-    select card, released_at, release_id from result_lines
+  const { rows } = await sql<{ card: string; language: string | null; released_at: Date; release_id: string }>`
+    select card, language, released_at, release_id from result_lines
     where ${cursor ? sql`(released_at, release_id) < (${cursor.at}::timestamptz, ${cursor.id}::uuid)` : sql`true`}
       and ${q ? sql`position(lower(${q}) in search) > 0` : sql`true`}
     order by released_at desc, release_id desc limit ${limit + 1}`.execute(db)

@@ -32,6 +32,7 @@ const toLineRow = (nameKey: string, { head, card, line, isDefault }: PublishedLi
   search: toSearchText(line),
   card: JSON.stringify(card),
   line: JSON.stringify(line),
+  language: head.row.language,
 })
 
 const toSearchText = ({ release }: PublishedLine['line']): string =>

@@ -6,7 +6,15 @@ import { listHeads, listHistory, loadPublisherRanks } from '../releases/releases
 import type { Release } from '../releases/shapes/schema.ts'
 import type { RepositoryRow } from '../repos/repos.ts'
 import { buildLines, toHistoryEntry } from '../results/cards.ts'
-import { listLinesNaming, listPublishedLines, renderCards, renderHistory, renderRelease } from '../results/results.ts'
+import {
+  listCards,
+  listLinesNaming,
+  listPublishedLines,
+  listReleasePicks,
+  renderCards,
+  renderHistory,
+  renderRelease,
+} from '../results/results.ts'
 import { listResults, readHistory, readPublicRelease } from '../results/schema.ts'
 import type { RepositoryName } from '../results/update-results.ts'
 import { smallestDifference } from '../statistics/accuracy.ts'
@@ -15,6 +23,7 @@ import {
   type AcrossRow,
   hasSettingPage,
   isPublicSetting,
+  type ListedCard,
   type RepositoryView,
   resultsWithdrawn,
 } from './schema.ts'
@@ -27,6 +36,9 @@ const ACROSS_LINES_MAX = 300
 export async function loadCards(db: Db, q?: string) {
   return listResults.answers[200].parse(JSON.parse(await renderCards(db, { q }))).cards
 }
+
+/** Loads the cards of the index page with the language of each. */
+export const loadListedCards = (db: Db, q: string | undefined): Promise<ListedCard[]> => listCards(db, q)
 
 async function loadHistory(db: Db, repository: RepositoryName) {
   const text = await renderHistory(db, repository, { limit: HISTORY_MAX })
@@ -88,7 +100,8 @@ export async function loadRelease(
 ) {
   const release = await readReleaseDocument(db, repository, releaseId)
   const history = await loadHistory(db, repository)
-  return { release, history, ...deriveFigures(release, prices) }
+  const picks = await listReleasePicks(db, repository, releaseId)
+  return { release, picks, history, ...deriveFigures(release, prices) }
 }
 
 const deriveFigures = (release: Release, prices: RepositoryView['prices']) => ({

@@ -20,6 +20,7 @@ import { assetVersion, findFont, script, stylesheet } from './assets.ts'
 import {
   loadAcross,
   loadCards,
+  loadListedCards,
   loadPreview,
   loadPublisher,
   loadRelease,
@@ -164,7 +165,7 @@ function acrossRoutes(deps: SiteDeps, answer: AnswerPage): Route[] {
     route(schema.showResults, (call) =>
       answer(schema.showResults, call, {
         key: [call.query],
-        render: async () => renderResultsPage(toSite(deps), await loadCards(call.db, call.query.q), call.query),
+        render: async () => renderResultsPage(toSite(deps), await loadListedCards(call.db, call.query.q), call.query),
       }),
     ),
     route(schema.showModel, (call) => across(schema.showModel, 'model', call)),

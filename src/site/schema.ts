@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { endpoint } from '../platform/http/endpoint.ts'
 import type { ProblemKind } from '../platform/problem.ts'
 import type { Release, ReleaseSetting } from '../releases/shapes/schema.ts'
+import type { Card } from '../results/schema.ts'
 
 export const resultsWithdrawn = {
   code: 'results_withdrawn',
@@ -18,6 +19,7 @@ const ResultsQuery = z.object({
   q: choice,
   provider: choice,
   harness: choice,
+  language: choice,
   page: z.coerce.number().int().min(1).max(1000).optional().catch(undefined),
 })
 
@@ -41,6 +43,9 @@ export const isPublicSetting = ({ harness, custom }: SettingNames): boolean => !
 /** True if the setting has a page across repositories. A configuration, the fourth part of an id, is private. */
 export const hasSettingPage = (setting: SettingNames): boolean =>
   isPublicSetting(setting) && setting.id.split('|').length === 3
+
+/** A card of the index page, and the programming language of most tasks of its release if it is known. */
+export type ListedCard = { card: Card; language: string | null }
 
 export type AcrossKind = 'model' | 'harness' | 'setting'
 

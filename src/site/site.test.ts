@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
-import { publishTwoSettings } from '../../test/support/releases.ts'
+import { openReleaseLab, publishTwoSettings } from '../../test/support/releases.ts'
 import { listenForChanges } from '../results/changes.ts'
 import { createProblemPages } from './routes.ts'
 
@@ -48,6 +48,19 @@ describe('pages', () => {
     expect((await open(`/?q=${place.name}&provider=acme&harness=mini`)).text).toContain(`href="${path}"`)
     expect((await open('/?harness=other')).text).toContain('No result matches')
     expect((await open('/?q=%25_no+such')).text).toContain('No result matches')
+    expect((await open('/?language=ruby')).text).toContain('No result matches')
+  })
+
+  test('the list is filtered by the language of most tasks, which releases of shell tasks do not have', async () => {
+    const { path: unknown } = await published()
+    const lab = await openReleaseLab(app, (task) => ({ [`environment/${task}.rs`]: '' }))
+    await lab.ran({ id: A, cells: 'ppffff' })
+    await lab.publishAll()
+    const { text } = await open('/?language=rust')
+    expect(text).toContain('<option value="rust" selected>Rust</option>')
+    expect(text).toContain(`href="/results/lab/${lab.place.name}"`)
+    expect(text).not.toContain(`href="${unknown}"`)
+    expect((await open('/')).text).toContain(`href="${unknown}"`)
   })
 
   test('a repository page begins with the answer and links to every format', async () => {

@@ -98,6 +98,10 @@ describe('a reader', () => {
 
       await page.getByRole('link', { name: 'Permalink' }).click()
       await page.waitForURL(`**/releases/${demo.releases.second.releaseId}`)
+      expect(await page.locator('.answer').innerText()).toMatch(
+        /^On flask, use Claude Sonnet 5 with claude-code at high/,
+      )
+      expect(await page.locator('.pick .role').first().innerText()).toMatch(/^use this/i)
       await page.goto(demo.flask.path)
       await page
         .getByRole('link', { name: /^Compare/ })

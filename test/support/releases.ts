@@ -138,41 +138,53 @@ export function createReleaseClient(
   }
 }
 
-/** Inserts a batch with one approved task per digest. */
-async function insertBatch(pool: pg.Pool, repository: number, digests: readonly string[]): Promise<void> {
+/** Inserts a batch with one approved task per digest. Each task has one file, if a path is given. */
+async function insertBatch(
+  pool: pg.Pool,
+  repository: number,
+  digests: readonly string[],
+  path?: string,
+): Promise<void> {
+  const content = path && { instruction: 'Do it.', files: [{ path, bytes: 1, executable: false, sha256: '' }] }
   await pool.query(
     `with batch as (insert into batches (id, repository, step) values (gen_random_uuid(), $1, 'validate') returning id)
-     insert into batch_tasks (batch, id, state, title, digest, evidence, decision)
-     select batch.id, 'task-' || place, 'ready', 'A task', digest, '{}', 'approved'
+     insert into batch_tasks (batch, id, state, title, digest, evidence, decision, content)
+     select batch.id, 'task-' || place, 'ready', 'A task', digest, '{}', 'approved', $3
      from batch cross join unnest($2::text[]) with ordinality as t (digest, place)`,
-    [repository, digests],
+    [repository, digests, content],
   )
 }
 
-/** Inserts approved tasks whose files do not matter, and returns their digests. */
-export async function insertApprovedTasks(pool: pg.Pool, repository: number, tasks: number): Promise<string[]> {
+/** Inserts approved tasks whose files do not matter, and returns their digests. A path shows their language. */
+export async function insertApprovedTasks(
+  pool: pg.Pool,
+  repository: number,
+  tasks: number,
+  path?: string,
+): Promise<string[]> {
   const digests = Array.from({ length: tasks }, (_, n) => `sha256:${String(n).padStart(64, '0')}`)
   await pool.query(
     `insert into task_contents (digest, archive, bytes) select digest, digest, 1 from unnest($1::text[]) as t (digest)
      on conflict do nothing`,
     [digests],
   )
-  await insertBatch(pool, repository, digests)
+  await insertBatch(pool, repository, digests, path)
   return digests
 }
 
 /** Opens another workspace with the same hosted repository, the same approved tasks and its own results. */
 export async function openSecondReleaseLab(
   app: TestApp,
-  { login, place, digests }: { login: string; place: { owner: string; name: string }; digests: string[] },
+  lab: { login: string; place: { owner: string; name: string }; digests: string[]; path?: string },
   made: SettingFixture[],
 ) {
+  const { login, place, digests } = lab
   const { id: workspaceId, key } = await app.otherWorkspace(login)
   await app.call(connectRepository, { params: { org: login, ...place }, key, body: { source: { kind: 'github' } } })
   const { pool } = app.database
   const found = await pool.query('select key from repositories where workspace_id = $1', [workspaceId])
   const repository: number = found.rows[0].key
-  await insertBatch(pool, repository, digests)
+  await insertBatch(pool, repository, digests, lab.path)
   const where = { workspaceId, repository, ...place, digests }
   await insertComparison(pool, where, made)
   const again = (...more: SettingFixture[]) => insertComparison(pool, where, more)

@@ -85,7 +85,7 @@ async function openDemoRepository(app: TestApp, [owner, name]: [string, string],
     owner,
     name,
   ])
-  const digests = await insertApprovedTasks(pool, rows[0].key, tasks)
+  const digests = await insertApprovedTasks(pool, rows[0].key, tasks, 'environment/example.py')
   const where = { workspaceId: rows[0].workspace_id, repository: rows[0].key, owner, name, digests }
   return {
     ...createReleaseClient(app, { owner, name }, { org: owner, key }),

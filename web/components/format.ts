@@ -94,3 +94,19 @@ export function withQuery(path: string, query: Record<string, string | number | 
   )
   return set.length === 0 ? path : `${path}?${new URLSearchParams(set)}`
 }
+
+const LANGUAGES: Record<string, string> = {
+  cpp: 'C++',
+  csharp: 'C#',
+  fsharp: 'F#',
+  javascript: 'JavaScript',
+  'objective-c': 'Objective-C',
+  ocaml: 'OCaml',
+  php: 'PHP',
+  sql: 'SQL',
+  typescript: 'TypeScript',
+}
+
+/** Formats the name of a programming language. */
+export const formatLanguage = (language: string): string =>
+  LANGUAGES[language] ?? `${language.slice(0, 1).toUpperCase()}${language.slice(1)}`

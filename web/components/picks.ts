@@ -22,19 +22,6 @@ export function toPickedSettings(release: Release, picks: readonly { id: string;
   return found.toSorted((a, b) => ROLE_ORDER.indexOf(a.roles[0] ?? '') - ROLE_ORDER.indexOf(b.roles[0] ?? ''))
 }
 
-/** Derives picks from a release of which no card is stored: the ends of its frontier. */
-export function derivePicks({ frontier, settings }: Release): { id: string; roles: string[] }[] {
-  const all = frontier.flatMap((id) => settings.filter((setting) => setting.id === id))
-  const [cheapest] = all
-  if (!cheapest) return []
-  const accurate = all.reduce((best, each) => (each.accuracy > best.accuracy ? each : best), cheapest)
-  if (accurate === cheapest) return [{ id: cheapest.id, roles: ['cheapest', 'most-accurate'] }]
-  return [
-    { id: accurate.id, roles: ['most-accurate'] },
-    { id: cheapest.id, roles: ['cheapest'] },
-  ]
-}
-
 const findRole = (picks: readonly PickedSetting[], role: string): ReleaseSetting | undefined =>
   picks.find(({ roles }) => roles.includes(role))?.setting
 

@@ -2,6 +2,7 @@ import { html } from 'hono/html'
 import type { Card } from '../../src/results/schema.ts'
 import {
   date,
+  formatLanguage,
   type Html,
   name,
   parseSettingId,
@@ -17,13 +18,13 @@ import { drawSparkFrontier } from './spark-frontier.ts'
 const ROLE_ORDER = ['best-value', 'most-accurate', 'cheapest']
 
 /** Renders the newest release of one publisher as a card: its first pick, and a small chart. */
-export function renderResultCard(card: Card): Html {
+export function renderResultCard(card: Card, language?: string | null): Html {
   const { repository, publisher, releasedAt, tasks, settings, picks, frontier, endorsed, defaultLine } = card
   const href = withQuery(repositoryPath(repository.fullName), { publisher: defaultLine ? undefined : publisher.login })
   const best = ROLE_ORDER.flatMap((role) => picks.filter(({ roles }) => roles.includes(role))).at(0)?.setting
   return html`<li class="card result"><div class="result-head"><h2><a class="quiet" href="${href}">${name(repository.fullName)}</a></h2>${drawSparkFrontier(frontier)}</div>
 ${best ? renderBest(best, tasks) : ''}
-<p class="small muted"><a class="plain" href="${publisherPath(publisher.login)}">${name(publisher.login)}</a>${endorsed ? html` <span class="chip">endorsed</span>` : ''} · ${plural(settings, 'setting')} · ${date(releasedAt)}</p></li>`
+<p class="small muted"><a class="plain" href="${publisherPath(publisher.login)}">${name(publisher.login)}</a>${endorsed ? html` <span class="chip">endorsed</span>` : ''} · ${language ? html`${formatLanguage(language)} · ` : ''}${plural(settings, 'setting')} · ${date(releasedAt)}</p></li>`
 }
 
 function renderBest({ id, model, accuracy, costPerTaskUsd }: Card['frontier'][number], tasks: number): Html {

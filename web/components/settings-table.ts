@@ -126,10 +126,10 @@ export const renderSelect = (
   label: string,
   values: readonly string[],
   current: string | undefined,
+  toLabel: (value: string) => string = (value) => safeText(value, 40),
 ): Html =>
   html`<label><span class="small muted">${label}</span> <select name="${field}"><option value="">All</option>${values
     .filter((value) => value !== '' && safeText(value) === value)
     .map(
-      (value) =>
-        html`<option value="${value}" ${value === current ? html`selected` : ''}>${safeText(value, 40)}</option>`,
+      (value) => html`<option value="${value}" ${value === current ? html`selected` : ''}>${toLabel(value)}</option>`,
     )}</select></label>`

@@ -459,6 +459,7 @@ export interface Releases {
   fingerprint: string;
   host: string;
   id: string;
+  language: string | null;
   name: string;
   owner: string;
   picks: Json;
@@ -492,6 +493,7 @@ export interface Repositories {
 export interface ResultLines {
   card: string;
   is_default: boolean;
+  language: string | null;
   line: string;
   name_key: string;
   publisher: string;

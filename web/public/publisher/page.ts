@@ -11,7 +11,7 @@ export function renderPublisherPage(site: Site, login: string, cards: readonly C
   const trials = cards.reduce((sum, { tasks }) => sum + tasks, 0)
   const content = html`<section><p class="where muted">Publisher</p><h1>${name(shown)}</h1>
 <p class="answer">Published results of ${plural(cards.length, 'repository', 'repositories')}, on ${plural(trials, 'task')}. <span class="muted">${describeEndorsement(endorsed, cards.length)}</span></p></section>
-<ul class="cards">${cards.map(renderResultCard)}</ul>`
+<ul class="cards">${cards.map((card) => renderResultCard(card))}</ul>`
   return renderPage(site, {
     title: safeText(shown),
     description: `Results that ${safeText(shown)} has published.`,

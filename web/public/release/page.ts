@@ -15,25 +15,24 @@ import {
   withQuery,
 } from '../../components/format.ts'
 import { renderPage, type Site } from '../../components/layout.ts'
-import { derivePicks, toPickedSettings } from '../../components/picks.ts'
+import { toPickedSettings } from '../../components/picks.ts'
 import { renderReleaseBody } from '../../components/release-body.ts'
 
 type ReleaseDocuments = {
   release: PublicRelease
+  /** Picks that were chosen when it was published. */
+  picks: readonly { id: string; roles: string[] }[]
   history: readonly HistoryEntry[]
   visibleDifference: number | undefined
   repriced: { release: Release; unconverted: string[] } | undefined
 }
 
 /** Renders the permanent page of one release. It never changes, except that it can be withdrawn. */
-export function renderReleasePage(
-  site: Site,
-  { release, history, visibleDifference, repriced }: ReleaseDocuments,
-  view: RepositoryView,
-): string {
+export function renderReleasePage(site: Site, documents: ReleaseDocuments, view: RepositoryView): string {
+  const { release, history, visibleDifference, repriced } = documents
   const { fullName } = release.repository
   const path = releasePath(fullName, release.releaseId)
-  const picks = toPickedSettings(release, derivePicks(release))
+  const picks = toPickedSettings(release, documents.picks)
   const best = picks.find(({ roles }) => roles.includes('most-accurate'))?.setting
   const content = html`<section><h1 class="where"><a href="${repositoryPath(fullName)}">${name(fullName)}</a> <span class="muted">release of ${date(release.releasedAt)} by <a href="${publisherPath(release.publisher.login)}">${name(release.publisher.login)}</a></span></h1>
 ${renderState(release, history)}</section>

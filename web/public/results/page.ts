@@ -1,7 +1,6 @@
 import { html } from 'hono/html'
-import type { Card } from '../../../src/results/schema.ts'
-import type { ResultsView } from '../../../src/site/schema.ts'
-import { type Html, parseSettingId, plural, safeText, withQuery } from '../../components/format.ts'
+import type { ListedCard, ResultsView } from '../../../src/site/schema.ts'
+import { formatLanguage, type Html, parseSettingId, plural, safeText, withQuery } from '../../components/format.ts'
 import { renderCopyText, renderPage, type Site } from '../../components/layout.ts'
 import { renderResultCard } from '../../components/result-card.ts'
 import { renderSelect } from '../../components/settings-table.ts'
@@ -9,7 +8,7 @@ import { renderSelect } from '../../components/settings-table.ts'
 const CARDS_PER_PAGE = 48
 
 /** Renders the list of published results, newest first. */
-export function renderResultsPage(site: Site, cards: readonly Card[], view: ResultsView): string {
+export function renderResultsPage(site: Site, cards: readonly ListedCard[], view: ResultsView): string {
   const isEmpty = cards.length === 0 && !view.q
   const matching = cards.filter((card) => matches(card, view))
   const page = view.page ?? 1
@@ -20,26 +19,30 @@ export function renderResultsPage(site: Site, cards: readonly Card[], view: Resu
 <p class="lead muted">Which model, coding agent and reasoning level works best on a team’s own code, and what it costs.</p>
 ${renderFilters(cards, view)}
 ${shown.length === 0 ? '' : html`<p class="small muted" role="status">${plural(matching.length, 'result')}, newest first</p>`}</section>
-${shown.length === 0 ? renderNoMatch() : html`<ul class="cards">${shown.map(renderResultCard)}</ul>`}
+${shown.length === 0 ? renderNoMatch() : html`<ul class="cards">${shown.map(({ card, language }) => renderResultCard(card, language))}</ul>`}
 ${renderPaging(matching.length, page, view)}`
   const description = 'Published results: which model, coding agent and reasoning level works best, and what it costs.'
   return renderPage(site, { title: 'Results', description, path: '/', q: view.q, content })
 }
 
-/** Returns true if one setting of the frontier matches all filters. */
-const matches = ({ frontier }: Card, { provider, harness }: ResultsView): boolean =>
-  (!provider && !harness) ||
-  frontier
-    .map(({ id }) => parseSettingId(id))
-    .some((each) => (!provider || each.provider === provider) && (!harness || each.harness === harness))
+/** Returns true if the language matches, and one setting of the frontier matches provider and harness. */
+const matches = ({ card: { frontier }, language }: ListedCard, view: ResultsView): boolean =>
+  (!view.language || language === view.language) &&
+  ((!view.provider && !view.harness) ||
+    frontier
+      .map(({ id }) => parseSettingId(id))
+      .some(
+        ({ provider, harness }) =>
+          (!view.provider || provider === view.provider) && (!view.harness || harness === view.harness),
+      ))
 
-function renderFilters(cards: readonly Card[], { q, provider, harness }: ResultsView): Html {
-  const settings = cards.flatMap(({ frontier }) => frontier.map(({ id }) => parseSettingId(id)))
-  const values = (field: 'provider' | 'harness') =>
-    [...new Set(settings.map((each) => each[field]))].sort().slice(0, 100)
+function renderFilters(cards: readonly ListedCard[], { q, provider, harness, language }: ResultsView): Html {
+  const settings = cards.flatMap(({ card }) => card.frontier.map(({ id }) => parseSettingId(id)))
+  const distinct = (values: readonly string[]) => [...new Set(values)].sort().slice(0, 100)
+  const languages = distinct(cards.flatMap((each) => each.language ?? []))
   return html`<form class="filters" action="/" method="get">
 <label><span class="small muted">Search</span> <input type="search" name="q" maxlength="200" value="${safeText(q ?? '', 200)}"></label>
-${renderSelect('provider', 'Provider', values('provider'), provider)}${renderSelect('harness', 'Harness', values('harness'), harness)}
+${languages.length === 0 ? '' : renderSelect('language', 'Language', languages, language, formatLanguage)}${renderSelect('provider', 'Provider', distinct(settings.map((each) => each.provider)), provider)}${renderSelect('harness', 'Harness', distinct(settings.map((each) => each.harness)), harness)}
 <button class="button" type="submit">Show</button></form>`
 }
 
