@@ -10,6 +10,7 @@ import { confirmQuote, formatQuote } from './comparison-quote.ts'
 import { REPORT_FORMATS } from './comparison-reports.ts'
 import { type CompareRequest, openScope, type ScopeClient, type ScopeFlags } from './comparison-scope.ts'
 import { printErrors, printTrials, type ScopedComparison, type TrialFlags } from './comparison-trials.ts'
+import type { ExportFlags } from './comparisons-export.ts'
 import { resolveConfigurations } from './configuration-source.ts'
 import { YES, type YesFlag } from './confirm.ts'
 import { Failed, InfrastructureFailed, WrongUse } from './failure.ts'
@@ -20,7 +21,7 @@ import { note, print, printJson, type Shell } from './shell.ts'
 import { moment, printTable } from './table.ts'
 import { detachOnSignal, printSettings, watchComparison } from './watch-comparison.ts'
 
-type ComparisonVerbFlags = ScopeFlags & TrialFlags & PairFlags & ResultFlags & { budget?: string }
+type ComparisonVerbFlags = ScopeFlags & TrialFlags & PairFlags & ResultFlags & ExportFlags & { budget?: string }
 /** Options of commands that end with results. */
 type ResultFlags = { failUnder?: string; format?: string }
 
@@ -128,6 +129,8 @@ const SETTING = ['--setting <id>', 'only those of this setting, as `show` names 
 const BASELINE = ['--baseline <id>', 'Setting to compare the others with (default: all pairs)'] as const
 const FAIL_UNDER = ['--fail-under <percent>', 'Exit with 1 if a setting has a lower accuracy'] as const
 const FORMAT = ['--format <format>', 'Print results as table, markdown or junit'] as const
+const HTML = ['--html', 'Write HTML pages that open from disk, without the service'] as const
+const OUTPUT = ['--output <folder>', 'New folder for the pages (default: comparison- and the start of the id)'] as const
 const BUDGET = ['--budget <usd>', 'a new one: at this much nothing new starts'] as const
 
 type ComparisonVerb = {
@@ -154,6 +157,13 @@ const VERBS: ComparisonVerb[] = [
     about: 'Compare two comparisons of the same scope, setting by setting; name the older one first',
     run: diff,
     more: ' 0198c0de-0000-7000-8000-000000000001',
+  },
+  {
+    verb: 'export',
+    about: 'Write a comparison as a folder of pages: answer, map, pairs, and trials with their evidence',
+    run: exportPages,
+    options: [HTML, OUTPUT],
+    more: ' --html',
   },
   { verb: 'resume', about: 'Resume a paused, failed or canceled comparison', run: resume, options: [BUDGET] },
   { verb: 'cancel', about: 'Cancel a comparison', run: cancel },
@@ -363,6 +373,12 @@ async function diff(shell: Shell, command: Command, names: string[], flags: Scop
 async function pairs(shell: Shell, command: Command, names: string[], flags: ComparisonVerbFlags): Promise<void> {
   const { service, scope, params } = await place(shell, command, names, flags)
   await printPairs(shell, service, { scope, id: params.comparisonId }, flags)
+}
+
+async function exportPages(shell: Shell, command: Command, names: string[], flags: ComparisonVerbFlags): Promise<void> {
+  const { service, scope, params } = await place(shell, command, names, flags)
+  const { exportComparison } = await import('./comparisons-export.ts')
+  await exportComparison(shell, service, { scope, id: params.comparisonId }, flags)
 }
 
 async function list(shell: Shell, command: Command, name: string | undefined, flags: ScopeFlags): Promise<void> {

@@ -63,7 +63,12 @@ export function programOf({ id, harness, reasoningLevel }: SettingProgram): Html
 }
 
 /** Describes a setting in plain text: model, harness, level and configuration. */
-export function describeSetting({ id, model, harness, reasoningLevel }: ReleaseSetting): string {
+export function describeSetting({
+  id,
+  model,
+  harness,
+  reasoningLevel,
+}: SettingProgram & Pick<ReleaseSetting, 'model'>): string {
   const { configuration } = parseSettingId(id)
   const parts = [model.label, harness, reasoningLevel, ...(configuration === '' ? [] : [configuration])]
   return parts.map((part) => safeText(part, 60)).join(', ')

@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import type { ComparisonTrial } from '../../../src/comparisons/shapes/schema.ts'
+import { toDiffLineKind } from '../../components/diff-line.ts'
 import { useApi } from '../api/use-api.ts'
 import { Loaded } from '../components/loaded.tsx'
 import { Empty } from '../components/page.tsx'
@@ -39,7 +40,7 @@ function PatchLines({ text, isCut, label }: { text: string; isCut: boolean; labe
         <pre>
           {shown.map((line, number) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: lines of a stored patch never move
-            <code key={number} className={toLineKind(line)}>
+            <code key={number} className={toDiffLineKind(line)}>
               {`${line}\n`}
             </code>
           ))}
@@ -48,11 +49,4 @@ function PatchLines({ text, isCut, label }: { text: string; isCut: boolean; labe
       {(isCut || lines.length > shown.length) && <p className="small muted">The patch is longer than what is shown.</p>}
     </>
   )
-}
-
-function toLineKind(line: string): string {
-  if (/^(diff |index |--- |\+\+\+ )/.test(line)) return 'head'
-  if (line.startsWith('@@')) return 'hunk'
-  if (line.startsWith('+')) return 'added'
-  return line.startsWith('-') ? 'removed' : ''
 }

@@ -1,5 +1,6 @@
 import { useMemo, useState } from 'react'
 import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { toDiffLineKind } from '../../components/diff-line.ts'
 import { VirtualLines } from './virtual-lines.tsx'
 
 type DiffLinesProps = { label: string; lines: readonly string[] }
@@ -25,7 +26,7 @@ export function DiffLines({ label, lines }: DiffLinesProps) {
           {files.length > FILES_SHOWN && <li className="muted">and {files.length - FILES_SHOWN} more files</li>}
         </ul>
       )}
-      <VirtualLines label={label} lines={lines} classOf={classOfLine} target={target} />
+      <VirtualLines label={label} lines={lines} classOf={toDiffLineKind} target={target} />
     </>
   )
 }
@@ -39,15 +40,8 @@ function listFiles(lines: readonly string[]): DiffFile[] {
   for (const [line, text] of lines.entries()) {
     if (text.startsWith('+++ ')) files.push({ name: text.slice(4).replace(/^b\//, ''), line, added: 0, removed: 0 })
     const file = files.at(-1)
-    const change = classOfLine(text)
+    const change = toDiffLineKind(text)
     if (file && (change === 'added' || change === 'removed')) file[change] += 1
   }
   return files
-}
-
-function classOfLine(line: string): string | undefined {
-  if (/^(?:diff |index |--- |\+\+\+ |new file|deleted file|rename |similarity )/.test(line)) return 'file'
-  if (line.startsWith('@@')) return 'hunk'
-  if (line.startsWith('+')) return 'added'
-  return line.startsWith('-') ? 'removed' : undefined
 }

@@ -1,0 +1,49 @@
+import { html } from 'hono/html'
+import { nameUnsafe, stripAnsi } from '../../src/platform/terminal-text.ts'
+import type { Html } from '../components/format.ts'
+
+/**
+ * The policy of every page: styles of the folder, and nothing else. Pages have no script, and `file:` is needed because
+ * a page that was opened from disk has no origin.
+ */
+const POLICY = "default-src 'none'; style-src 'self' file:; base-uri 'none'; form-action 'none'"
+
+type ExportPage = {
+  title: string
+  /** Path from the page to the folder, with a slash at the end. Empty for a page in the folder itself. */
+  root: '' | '../'
+  content: Html
+}
+
+/** Renders a page of an export. */
+export const renderExportPage = ({ title, root, content }: ExportPage): string =>
+  String(html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${POLICY}">
+<meta name="referrer" content="no-referrer">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title} · Assay</title>
+<link rel="stylesheet" href="${root}style.css">
+</head>
+<body>
+<header class="top"><span class="brand">Assay</span>${root === '' ? '' : html`<nav aria-label="Main"><a class="quiet" href="${root}index.html">Comparison</a></nav>`}</header>
+<main id="content">${content}</main>
+<footer class="bottom small"><p>Exported by Assay. The pages contain text of agents and tasks; it is shown as it is and never executed.</p></footer>
+</body>
+</html>
+`)
+
+const TEXT_MAX = 20_000
+
+/** Returns untrusted text of several lines for a template, which escapes it. Unsafe characters are named. */
+export function shownText(text: string, max = TEXT_MAX): string {
+  const shown = nameUnsafe(stripAnsi(text.slice(0, max)).replaceAll('\r\n', '\n'))
+  return text.length > max ? `${shown}\n… ${(text.length - max).toLocaleString('en')} more characters` : shown
+}
+
+/** Renders untrusted text within a line. */
+export const shownName = (text: string, max = 200): Html =>
+  html`<bdi>${shownText(text.replaceAll(/\s+/g, ' '), max)}</bdi>`
