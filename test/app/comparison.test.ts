@@ -83,7 +83,7 @@ describe('a comparison', () => {
     await page.keyboard.press('Enter')
     await page.getByRole('row', { name: /low.*failed.*<img/ }).waitFor()
     await page.getByRole('button', { name: /Show the changes of .*high/ }).click()
-    await page.locator('.patch .added', { hasText: HOSTILE_LINE }).waitFor()
+    await page.locator('.line.added', { hasText: HOSTILE_LINE }).waitFor()
     expect(await page.evaluate('window.harmed')).toBeUndefined()
     expect(await findViolations(page)).toEqual([])
     expect(errors).toEqual([])

@@ -162,6 +162,9 @@ describe('evidence', () => {
     await page.getByRole('button', { name: 'billing/money.py' }).waitFor()
     expect(await page.locator('.line.added').innerText()).toContain('ROUND_HALF_EVEN')
     expect(await page.locator('.line.removed').count()).toBe(1)
+    await page.locator('.line.removed .code-keyword', { hasText: 'return' }).waitFor()
+    expect(await page.locator('.line.added .code-comment').innerText()).toContain('<script>')
+    expect(await findViolations(page)).toEqual([])
     await savePictures(page, 'trial-diff')
   })
 

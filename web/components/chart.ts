@@ -5,14 +5,14 @@ import { type Box, type PlacedLabel, placeLabels } from './chart-labels.ts'
 import { type AccuracyScale, type CostScale, round, toAccuracyScale, toCostScale } from './chart-scale.ts'
 import { describeSetting, formatDate, type Html, interval, percent, plural, safeText, usd } from './format.ts'
 
-type ChartSetting = Pick<
+type PlottedSetting = Pick<
   ReleaseSetting,
   'id' | 'model' | 'harness' | 'reasoningLevel' | 'accuracy' | 'costPerTaskUsd' | 'onFrontier'
 > & { stats: Pick<ReleaseSetting['stats'], 'ci95'> }
 
 /** The parts of a release that a chart shows. */
 type ChartRelease = Pick<Release, 'frontier' | 'releasedAt'> & {
-  settings: readonly ChartSetting[]
+  settings: readonly PlottedSetting[]
   prices: Pick<Release['prices'], 'at'>
 }
 
@@ -48,7 +48,7 @@ ${drawLabels([...onFrontier.toReversed(), ...others], frame, size)}
 </svg>`
 }
 
-function toFrame(settings: readonly ChartSetting[], size: ChartSize): ChartFrame {
+function toFrame(settings: readonly PlottedSetting[], size: ChartSize): ChartFrame {
   const plot = { left: 46, top: 14, right: size.width - 10, bottom: size.height - 46 }
   const costs = settings.map(({ costPerTaskUsd }) => costPerTaskUsd)
   return { plot, ...toAccuracyScale(settings, plot), cost: toCostScale(costs, plot, size.costTicksMax) }
@@ -63,7 +63,7 @@ const drawAxes = ({ plot, cost, toY, accuracyTicks }: ChartFrame, { height }: Ch
       html`<line class="notch" x1="${cost.toX(tick)}" x2="${cost.toX(tick)}" y1="${plot.bottom}" y2="${plot.bottom + 5}"/><text class="tick" x="${cost.toX(tick)}" y="${height - 26}" text-anchor="middle">${usd(tick)}</text>`,
   )}`
 
-function drawSteps(frontier: readonly ChartSetting[], { cost, toY, plot }: ChartFrame): Html {
+function drawSteps(frontier: readonly PlottedSetting[], { cost, toY, plot }: ChartFrame): Html {
   const [first, ...rest] = frontier
   if (!first) return html``
   const start = cost.toX(first.costPerTaskUsd)
@@ -72,7 +72,7 @@ function drawSteps(frontier: readonly ChartSetting[], { cost, toY, plot }: Chart
   return html`<path class="unattained" d="${line}V${plot.top}H${start}Z"/><path class="steps" d="${line}"/>`
 }
 
-function drawPoint(setting: ChartSetting, { cost, toY }: ChartFrame): Html {
+function drawPoint(setting: PlottedSetting, { cost, toY }: ChartFrame): Html {
   const { accuracy, costPerTaskUsd, onFrontier, stats } = setting
   const x = cost.toX(costPerTaskUsd)
   const { ci95 } = stats
@@ -81,13 +81,13 @@ function drawPoint(setting: ChartSetting, { cost, toY }: ChartFrame): Html {
   }<circle cx="${x}" cy="${toY(accuracy)}" r="${onFrontier ? 6 : 4.5}"/></g>`
 }
 
-function describe(setting: ChartSetting): string {
+function describe(setting: PlottedSetting): string {
   const { ci95 } = setting.stats
   const between = ci95 ? ` (${interval(ci95)})` : ''
   return `${describeSetting(setting)}: ${percent(setting.accuracy)}${between}, ${usd(setting.costPerTaskUsd)} per task`
 }
 
-function drawLabels(settings: readonly ChartSetting[], { cost, toY, plot }: ChartFrame, size: ChartSize): Html {
+function drawLabels(settings: readonly PlottedSetting[], { cost, toY, plot }: ChartFrame, size: ChartSize): Html {
   const points = settings.map(({ model, harness, costPerTaskUsd, accuracy, onFrontier }) => {
     const text = safeText(
       size.kind === 'wide' ? `${safeText(model.label, 28)} · ${safeText(harness, 20)}` : model.label,
@@ -108,7 +108,7 @@ function drawLabels(settings: readonly ChartSetting[], { cost, toY, plot }: Char
 }
 
 /** Boxes around the frontier line, which labels avoid if they can. */
-function toStepBoxes(settings: readonly ChartSetting[], { cost, toY }: Pick<ChartFrame, 'cost' | 'toY'>): Box[] {
+function toStepBoxes(settings: readonly PlottedSetting[], { cost, toY }: Pick<ChartFrame, 'cost' | 'toY'>): Box[] {
   const steps = settings.filter(({ onFrontier }) => onFrontier).toSorted((a, b) => a.costPerTaskUsd - b.costPerTaskUsd)
   return steps.slice(1).flatMap((each, index) => {
     const before = steps[index]

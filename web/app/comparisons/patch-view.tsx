@@ -1,14 +1,14 @@
 import { useQuery } from '@tanstack/react-query'
+import { useMemo } from 'react'
 import type { ComparisonTrial } from '../../../src/comparisons/shapes/schema.ts'
-import { toDiffLineKind } from '../../components/diff-line.ts'
 import { useApi } from '../api/use-api.ts'
+import { DiffLines } from '../components/diff-lines.tsx'
 import { Loaded } from '../components/loaded.tsx'
 import { Empty } from '../components/page.tsx'
 import type { ComparisonTarget } from './scope.ts'
 
 const PATCH = 'changes.patch'
 const BYTES_MAX = 200_000
-const LINES_MAX = 2000
 
 type PatchViewProps = { target: ComparisonTarget; trial: ComparisonTrial; label: string }
 
@@ -31,22 +31,12 @@ export function PatchView({ target, trial, label }: PatchViewProps) {
 }
 
 function PatchLines({ text, isCut, label }: { text: string; isCut: boolean; label: string }) {
-  const lines = text.split('\n')
-  const shown = lines.slice(0, LINES_MAX)
+  const lines = useMemo(() => text.replace(/\n$/, '').split('\n'), [text])
+  if (text === '') return <Empty>The agent changed no file.</Empty>
   return (
     <>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a patch that scrolls must be reachable by keyboard */}
-      <section className="patch" tabIndex={0} aria-label={label}>
-        <pre>
-          {shown.map((line, number) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: lines of a stored patch never move
-            <code key={number} className={toDiffLineKind(line)}>
-              {`${line}\n`}
-            </code>
-          ))}
-        </pre>
-      </section>
-      {(isCut || lines.length > shown.length) && <p className="small muted">The patch is longer than what is shown.</p>}
+      <DiffLines label={label} lines={lines} />
+      {isCut && <p className="small muted">The patch is longer than what is shown.</p>}
     </>
   )
 }

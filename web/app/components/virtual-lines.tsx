@@ -1,5 +1,5 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { useEffect, useRef } from 'react'
+import { type ReactNode, useEffect, useRef } from 'react'
 import { nameUnsafe, stripAnsi } from '../../../src/platform/terminal-text.ts'
 import './virtual-lines.css'
 
@@ -10,6 +10,8 @@ type VirtualLinesProps = {
   classOf?: (line: string) => string | undefined
   /** Line to scroll to, from 0. */
   target?: number | undefined
+  /** Renders a line with colours. The line is safe to show; elements must contain nothing but its text. */
+  colour?: ((line: string, index: number) => ReactNode) | undefined
 }
 
 const LINE_HEIGHT = 20
@@ -18,7 +20,7 @@ const FRAME = 18
 const LINE_LENGTH_MAX = 2000
 
 /** Shows the lines of an untrusted text. Only the visible ones are in the document; nothing of them is interpreted. */
-export function VirtualLines({ label, lines, classOf, target }: VirtualLinesProps) {
+export function VirtualLines({ label, lines, classOf, target, colour }: VirtualLinesProps) {
   const region = useRef<HTMLElement>(null)
   const virtualizer = useVirtualizer({
     count: lines.length,
@@ -48,7 +50,7 @@ export function VirtualLines({ label, lines, classOf, target }: VirtualLinesProp
             <span className="line-number" aria-hidden="true">
               {index + 1}
             </span>
-            <bdi>{toShownLine(lines[index] ?? '')}</bdi>
+            <bdi>{colour ? colour(toShownLine(lines[index] ?? ''), index) : toShownLine(lines[index] ?? '')}</bdi>
           </div>
         ))}
       </div>
