@@ -46,7 +46,7 @@ function environment({ foundBy, runner, health }: EvidenceFields): string[] | un
   return [`${origin}, for ${runner}; ${passed} of ${tests} tests of the base pass offline`]
 }
 
-function execution({ failToPass, passToPass, runs, ablation, messages }: EvidenceFields): string[] | undefined {
+function execution({ failToPass, passToPass, guards, runs, ablation, messages }: EvidenceFields): string[] | undefined {
   if (!isTexts(failToPass) || !isTexts(passToPass) || !Array.isArray(runs)) return undefined
   const { groups, necessary } = fieldsOf(ablation)
   const failures = fieldsOf(messages)
@@ -54,7 +54,7 @@ function execution({ failToPass, passToPass, runs, ablation, messages }: Evidenc
     typeof failures[id] === 'string' ? `${id}: ${failures[id].split('\n', 1)[0]}` : id,
   )
   return [
-    `runs in fresh sandboxes: ${runs.length}; necessary parts of the change: ${necessary} of ${groups}; pass-to-pass tests: ${passToPass.length}; fail-to-pass tests:`,
+    `runs in fresh sandboxes: ${runs.length}; necessary parts of the change: ${necessary} of ${groups}; pass-to-pass tests: ${passToPass.length}; guards: ${isTexts(guards) ? guards.length : 0}; fail-to-pass tests:`,
     ...shortenList(failing),
   ]
 }

@@ -19,6 +19,9 @@ const TRIAL = { reward: 1, passed: 2, notPassed: 0, seconds: 1 }
 const execution = {
   failToPass: ['t.py::test_ranks'],
   passToPass: ['t.py::test_low'],
+  guards: [],
+  buildErrors: [],
+  newTests: [],
   unstable: [],
   medianSec: 1,
   runs: Array.from({ length: 8 }, () => ({ ...RUN, variant: 'fixed' as const })),
@@ -108,7 +111,7 @@ test('a task is shown in words: runs, trials, readers, and the tests that judge 
       'Tests: t.py',
       '    assert rank([1, 2]) == [2, 1]',
       '  environment built by rules, for pytest; 12 of 13 tests of the base pass offline',
-      '  execution runs in fresh sandboxes: 8; necessary parts of the change: 2 of 3; pass-to-pass tests: 1; fail-to-pass tests:',
+      '  execution runs in fresh sandboxes: 8; necessary parts of the change: 2 of 3; pass-to-pass tests: 1; guards: 0; fail-to-pass tests:',
       '      t.py::test_ranks: assert [1, 2] == [2, 1]',
       '  authoring written from the change itself, because its discussion says little, in 2 rounds',
       '  lint no findings',

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { findLanguageOfRunner, findRunner } from './languages/languages.ts'
 import { testPaths } from './path-kinds.ts'
-import type { Runner } from './runners/runner.ts'
+import { type Runner, SELECTED_TESTS } from './runners/runner.ts'
 import { type HiddenTests, type PlainFile, REPOSITORY_FOLDER, type RunPlan, type TestLists } from './suite.ts'
 
 /** The user that tests run as. Images give it what its programs have to write to. */
@@ -13,22 +13,28 @@ export const TESTS_UID = 61_000
  */
 export const GRADER_SLACK_SEC = 120
 
-/** `daysAhead`: what the clock of the tests shows. Null: nothing stands between them and the real one. */
-type GraderOptions = { hidden?: HiddenTests | null; seed?: number | null; daysAhead?: number | null }
+type GraderOptions = {
+  hidden?: HiddenTests | null
+  seed?: number | null
+  /** Days by which the tests' clock is shifted. Null: the real clock. */
+  daysAhead?: number | null
+  /** Ids of the only tests to run. Null: all tests of the plan. */
+  only?: readonly string[] | null
+}
 
 /**
  * Returns the files in `/tests` of a verifier. The programs are identical for every task and run; only the data differs.
  * Without lists there is no reward, only the report.
  */
 export function graderFiles(plan: RunPlan, lists: TestLists | null, more: GraderOptions = {}): PlainFile[] {
-  const { hidden = null, seed = null, daysAhead = null } = more
+  const { hidden = null, seed = null, daysAhead = null, only = null } = more
   const runner = findRunner(plan.runner)
   if (runner === undefined) throw new Error(`There is no runner ${plan.runner}.`)
   return [
     ...programs(),
-    dataFile('run.json', runData(plan, runner, { seed, daysAhead })),
+    dataFile('run.json', runData(plan, runner, { seed, daysAhead, only })),
     dataFile('hidden.json', hiddenData(hidden)),
-    ...(lists === null ? [] : [dataFile('f2p.json', lists.failToPass), dataFile('p2p.json', lists.passToPass)]),
+    ...(lists === null ? [] : listFiles(lists)),
     ...(hidden?.files ?? []).map((file) => ({
       ...file,
       path: `hidden/${requireRelativePath(file.path)}`,
@@ -36,6 +42,12 @@ export function graderFiles(plan: RunPlan, lists: TestLists | null, more: Grader
     })),
   ]
 }
+
+const listFiles = ({ failToPass, passToPass, guards }: TestLists): PlainFile[] => [
+  dataFile('f2p.json', failToPass),
+  dataFile('p2p.json', passToPass),
+  dataFile('guards.json', guards),
+]
 
 const FOLDER = join(import.meta.dirname, 'files')
 const TOOLS = join(import.meta.dirname, 'runners', 'files')
@@ -50,21 +62,24 @@ const programs = (): PlainFile[] =>
       executable: name.endsWith('.sh'),
     }))
 
-type RunOptions = { seed: number | null; daysAhead: number | null }
+type RunOptions = { seed: number | null; daysAhead: number | null; only: readonly string[] | null }
 
-const runData = (plan: RunPlan, runner: Runner, { seed, daysAhead }: RunOptions): object => ({
+const runData = (plan: RunPlan, runner: Runner, { seed, daysAhead, only }: RunOptions): object => ({
   repository: REPOSITORY_FOLDER,
   uid: TESTS_UID,
   runner: runner.id,
   report: runner.report,
   prepare: plan.prepare,
-  command: `${daysAhead === null ? '' : shiftClock(daysAhead)}${runner.command({ targets: plan.targets, seed })}`,
+  command: `${daysAhead === null ? '' : shiftClock(daysAhead)}${runner.command({ targets: plan.targets, seed, only })}`,
   timeoutSec: plan.timeoutSec,
   exits: runner.exits,
   settings: runner.settings,
   tests: testPaths,
   hidesModules: findLanguageOfRunner(runner.id)?.hidesModules ?? false,
-  tools: Object.fromEntries(runner.tools.map(({ name, file }) => [name, readFileSync(join(TOOLS, file), 'utf8')])),
+  tools: Object.fromEntries([
+    ...runner.tools.map(({ name, file }) => [name, readFileSync(join(TOOLS, file), 'utf8')]),
+    ...(only === null ? [] : [[SELECTED_TESTS, JSON.stringify(only)]]),
+  ]),
 })
 
 /**

@@ -26,6 +26,8 @@ export type SuiteOptions = {
   seed: number | null
   /** Days by which the tests' clock is shifted. Omitted: the real clock. */
   daysAhead?: number | null
+  /** Ids of the only tests to run, for runners that select tests. Omitted: all tests of the plan. */
+  only?: readonly string[] | null
   cpus: number
   memoryMb: number
   /** Folder on this machine for output; each run writes its own file. */
@@ -100,10 +102,13 @@ export async function gradeSuite(
   }
 }
 
-function buildUploads({ plan, lists, hidden, seed, daysAhead, submission }: GradeOptions): SandboxUpload[] {
+function buildUploads({ plan, lists, hidden, seed, daysAhead, only, submission }: GradeOptions): SandboxUpload[] {
   const patch = submission === null ? [] : [{ path: 'submission.patch', content: submission, executable: false }]
   return [
-    { target: '/tests', tar: packTar(graderFiles(plan, lists, { hidden, seed, daysAhead: daysAhead ?? null })) },
+    {
+      target: '/tests',
+      tar: packTar(graderFiles(plan, lists, { hidden, seed, daysAhead: daysAhead ?? null, only: only ?? null })),
+    },
     { target: '/logs/artifacts', tar: packTar(patch) },
   ]
 }

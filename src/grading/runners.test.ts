@@ -100,6 +100,13 @@ function contract(sample: SampleProject, bench: () => SuiteRunner): void {
     expect(statusesOf(await repository.run({ seed: 7 }))).toEqual(sample.statuses)
   })
 
+  test.skipIf(!findRunner(sample.runner)?.selects)('runs selected tests alone', { timeout: 5 * MINUTES }, async () => {
+    const [id] = sample.failureMessage
+    const statuses = statusesOf(await repository.run({ only: [id] }))
+    expect(statuses[id]).toBe(sample.statuses[id])
+    expect(Object.values(statuses)).not.toContain('passed')
+  })
+
   const { broken } = sample
   if (broken)
     test('a file that does not compile does not stop the others', { timeout: 5 * MINUTES }, async () => {

@@ -43,5 +43,16 @@ export type SuiteOutcome =
   | { kind: 'ran'; run: SuiteRun }
   | { kind: 'broken'; reason: 'no_report' | 'timeout' | 'patch_does_not_apply' | 'prepare_failed'; detail: string }
 
-/** Sorted. */
-export type TestLists = { failToPass: string[]; passToPass: string[] }
+/**
+ * Tests that a solution must pass, sorted. Without the fix, fail-to-pass tests do not pass and pass-to-pass tests do.
+ * Guards pass on the base and with the fix, but cannot run properly in between: the landed tests do not compile without
+ * the fix, or one of them spoils those that run after it.
+ */
+export type TestLists = { failToPass: string[]; passToPass: string[]; guards: string[] }
+
+/** Lists every test that a solution must pass. */
+export const listRequired = ({ failToPass, passToPass, guards }: TestLists): string[] => [
+  ...failToPass,
+  ...passToPass,
+  ...guards,
+]

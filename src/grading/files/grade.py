@@ -24,6 +24,8 @@ LOGS = '/logs/verifier'
 ARTIFACTS = '/logs/artifacts'
 SUBMISSION = ARTIFACTS + '/submission.patch'
 DETAIL_LETTERS = 4000
+# Tests that must pass. A task without guards has no file of them.
+LISTS = ('f2p.json', 'p2p.json', 'guards.json')
 # Not a verdict: a sandbox of an ordinary user has no second one that tests could run as.
 NO_SECOND_USER = 75
 
@@ -88,7 +90,7 @@ def require_users(uid):
 
 def reward(outcome):
     """Skipped is not passed, and neither is a test that the report does not know."""
-    must_pass = (read_json('f2p.json') or []) + (read_json('p2p.json') or [])
+    must_pass = [test for name in LISTS for test in read_json(name) or []]
     if outcome['kind'] != 'ran' or not must_pass:
         return 0
     statuses = outcome['run']['statuses']

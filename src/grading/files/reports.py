@@ -198,6 +198,7 @@ GO = {'pass': 'passed', 'fail': 'failed', 'skip': 'skipped'}
 class GoPackage:
     def __init__(self):
         self.end = None
+        self.failed_build = None
         self.tests = {}
         self.said = {}
 
@@ -208,6 +209,7 @@ class GoPackage:
                 self.said[test] = self.said.get(test, '') + text_of(event['Output'])
         elif test is None:
             self.end = GO.get(action, self.end)
+            self.failed_build = event.get('FailedBuild')
         elif action == 'run':
             self.tests.setdefault(text_of(test), []).append('errored')
         elif action in GO:
@@ -219,13 +221,16 @@ class GoPackage:
 
 def read_go(content):
     """A test that began and never ended counts as an error, and so does a package that failed without a failed test."""
-    packages = {}
+    packages, compiler = {}, {}
     for line in content.split(b'\n'):
         if not line.startswith(b'{'):
             continue  # what the compiler says
         event = parsed(line)
         if 'Package' in event:
             packages.setdefault(text_of(event['Package']), GoPackage()).hear(event)
+        elif event.get('Action') == 'build-output':
+            build = text_of(event['ImportPath'])
+            compiler[build] = (compiler.get(build, '') + text_of(event['Output']))[:MESSAGE_LETTERS]
     cases = []
     for name, package in packages.items():
         require(package.end is not None, f'{name} has no end')
@@ -234,7 +239,7 @@ def read_go(content):
         require(package.end == 'failed' or not bad, f'{name} passed with a failed test')
         cases += [(f'{name}::{test}', status, package.said.get(test, '')) for test, status in ends]
         if package.end == 'failed' and not bad:
-            cases.append((name, 'errored', package.said.get(None, '')))
+            cases.append((name, 'errored', compiler.get(package.failed_build, '') + package.said.get(None, '')))
     return cases
 
 

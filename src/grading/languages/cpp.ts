@@ -11,6 +11,7 @@ const ctest: Runner = {
   name: 'CTest',
   report: 'ctest',
   shuffles: true,
+  selects: false,
   isFallback: false,
   detect: ({ paths }) => paths.has('CMakeLists.txt'),
   isTarget: () => false,

@@ -1,4 +1,5 @@
 import { posix } from 'node:path'
+import { quote } from '../../sandboxes/local/shell.ts'
 import { pathWords, type Runner, ZERO_OR_ONE } from '../runners/runner.ts'
 import type { TreeFacts } from '../suite.ts'
 import { escapePattern, type LanguageEcosystem, type StubbedName, type StubValue } from './language.ts'
@@ -6,19 +7,25 @@ import { DEPS, type EnvRecipe, listFilesNamed, recipe, textsNamed } from './reci
 
 const toPackage = (path: string): string => `./${posix.dirname(path)}`
 
+/** Returns a pattern for the functions of tests such as `example.org/kit::TestOne/part`. */
+const selectFunctions = (ids: readonly string[]): string =>
+  `^(${[...new Set(ids.map((id) => /::(\w+)/u.exec(id)?.[1] ?? ''))].filter((name) => name !== '').join('|')})$`
+
 /** Go compiles whole packages, so a test file runs with its package. */
 const goTest: Runner = {
   id: 'go',
   name: 'go test',
   report: 'go',
   shuffles: true,
+  selects: true,
   isFallback: false,
   detect: ({ paths }) => paths.has('go.mod'),
   isTarget: (path) => /_test\.go$/.test(path),
-  command({ targets, seed }) {
+  command({ targets, seed, only = null }) {
     const packages = targets.length === 0 ? ['./...'] : [...new Set(targets.map(toPackage))].sort()
     const shuffle = seed === null ? '' : ` -shuffle=${seed}`
-    return `GOFLAGS="-buildvcs=false $GOFLAGS" GOPROXY=off GOTOOLCHAIN=auto go test -json -count=1${shuffle}${pathWords(packages)} > "$ASSAY_REPORT/report"`
+    const select = only === null ? '' : ` -run ${quote(selectFunctions(only))}`
+    return `GOFLAGS="-buildvcs=false $GOFLAGS" GOPROXY=off GOTOOLCHAIN=auto go test -json -count=1${shuffle}${select}${pathWords(packages)} > "$ASSAY_REPORT/report"`
   },
   prepare: [],
   exits: ZERO_OR_ONE,

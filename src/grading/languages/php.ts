@@ -8,6 +8,7 @@ const phpunit: Runner = {
   name: 'PHPUnit',
   report: 'junit',
   shuffles: true,
+  selects: false,
   isFallback: false,
   detect: (tree) =>
     hasFile(tree, (path) => /^phpunit(\.dist)?\.xml(\.dist)?$/.test(path)) ||

@@ -8,6 +8,7 @@ const rspec: Runner = {
   name: 'RSpec',
   report: 'rspec',
   shuffles: true,
+  selects: false,
   isFallback: false,
   detect: (tree) =>
     tree.paths.has('.rspec') ||

@@ -23,6 +23,7 @@ const cargo: Runner = {
   name: 'cargo test',
   report: 'libtest',
   shuffles: false,
+  selects: false,
   isFallback: false,
   detect: ({ paths }) => paths.has('Cargo.toml'),
   isTarget: (path) => TARGET.test(path),

@@ -35,6 +35,7 @@ export const gradle: Runner = {
   name: 'Gradle',
   report: 'junit-files',
   shuffles: false,
+  selects: false,
   isFallback: false,
   detect: ({ paths }) =>
     ['build.gradle', 'build.gradle.kts', 'settings.gradle', 'settings.gradle.kts'].some((name) => paths.has(name)),
@@ -70,6 +71,7 @@ export const maven: Runner = {
   name: 'Maven',
   report: 'junit-files',
   shuffles: true,
+  selects: false,
   isFallback: false,
   detect: ({ paths }) => paths.has('pom.xml'),
   isTarget: isJavaTest,

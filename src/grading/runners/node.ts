@@ -39,6 +39,7 @@ export const nodeTest: Runner = {
   name: 'node:test',
   report: 'lines',
   shuffles: false,
+  selects: false,
   isFallback: false,
   detect: (tree) =>
     mentions(tree, 'package.json', /\bnode\b[^"\n]{0,300}\s--test\b/) ||
@@ -60,6 +61,7 @@ export const mocha: Runner = {
   name: 'Mocha',
   report: 'mocha',
   shuffles: false,
+  selects: false,
   isFallback: false,
   detect: (tree) =>
     mentions(tree, 'package.json', dependsOn('mocha')) || hasFile(tree, (path) => /^\.mocharc(\.|$)/.test(path)),
@@ -81,6 +83,7 @@ export const jest: Runner = {
   name: 'Jest',
   report: 'jest',
   shuffles: true,
+  selects: false,
   isFallback: false,
   detect: (tree) => mentions(tree, 'package.json', dependsOn('jest')) || hasConfig(tree, 'jest'),
   isTarget: (path) => JAVASCRIPT_TEST_FILE.test(path),
@@ -100,6 +103,7 @@ export const vitest: Runner = {
   name: 'Vitest',
   report: 'jest',
   shuffles: true,
+  selects: false,
   isFallback: false,
   detect: (tree) => mentions(tree, 'package.json', dependsOn('vitest')) || hasConfig(tree, 'vitest'),
   isTarget: (path) => JAVASCRIPT_TEST_FILE.test(path),

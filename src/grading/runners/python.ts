@@ -1,4 +1,4 @@
-import { hasFile, mentions, pathWords, type Runner, ZERO_OR_ONE } from './runner.ts'
+import { hasFile, mentions, pathWords, type Runner, SELECTED_TESTS, ZERO_OR_ONE } from './runner.ts'
 
 /** The Python that the image puts first. */
 const PYTHON = '"$(command -v python || command -v python3)"'
@@ -27,6 +27,7 @@ const REQUIREMENTS = /^(requirements[^/]*|[^/]*requirements|requirements\/.*|tes
 const PLAIN_TEST = /^(?:import pytest\b|from pytest\b|(?:async )?def test_)/m
 
 const shuffle = { name: 'pytest_shuffle_by_seed.py', file: 'pytest-shuffle.py' }
+const select = { name: 'pytest_select.py', file: 'pytest-select.py' }
 const options = { name: 'pytest_options.py', file: 'pytest-options.py' }
 
 /**
@@ -38,6 +39,7 @@ export const pytest: Runner = {
   name: 'pytest',
   report: 'junit',
   shuffles: true,
+  selects: true,
   isFallback: false,
   detect: (tree) =>
     hasFile(tree, (path) => /(^|\/)(conftest\.py|pytest\.ini|\.pytest\.ini|pytest\.toml)$/.test(path)) ||
@@ -46,16 +48,18 @@ export const pytest: Runner = {
     ) ||
     hasFile(tree, (path) => PYTHON_TEST_FILE.test(path) && mentions(tree, path, PLAIN_TEST)),
   isTarget: (path) => PYTHON_TEST_FILE.test(path),
-  command({ targets, seed }) {
-    const shuffled = seed === null ? '' : `PYTHONPATH="$ASSAY_TOOLS\${PYTHONPATH:+:$PYTHONPATH}" ASSAY_SEED=${seed} `
-    const plugin = seed === null ? '' : ' -p pytest_shuffle_by_seed'
+  command({ targets, seed, only = null }) {
+    const shuffled = seed === null ? '' : `ASSAY_SEED=${seed} `
+    const plugins = [...(seed === null ? [] : ['pytest_shuffle_by_seed']), ...(only === null ? [] : ['pytest_select'])]
+    const path = plugins.length === 0 ? '' : `PYTHONPATH="$ASSAY_TOOLS\${PYTHONPATH:+:$PYTHONPATH}" `
+    const named = plugins.map((name) => ` -p ${name}`).join('')
     const chosen = `PYTEST_ADDOPTS="$(${PYTHON} -I -B "$ASSAY_TOOLS/${options.name}")" `
-    return `${chosen}${shuffled}${PYTHON} -m pytest${plugin} -q -p no:cacheprovider -o addopts= -o junit_family=xunit1 --continue-on-collection-errors --junitxml="$ASSAY_REPORT/report"${pathWords(targets)}`
+    return `${chosen}${path}${shuffled}${PYTHON} -m pytest${named} -q -p no:cacheprovider -o addopts= -o junit_family=xunit1 --continue-on-collection-errors --junitxml="$ASSAY_REPORT/report"${pathWords(targets)}`
   },
   prepare: [],
   exits: ZERO_OR_ONE,
   settings: [...PYTHON_SETTINGS, 'conftest.py', 'pytest.ini', '.pytest.ini', 'pytest.toml', '.pytest.toml'],
-  tools: [shuffle, options],
+  tools: [shuffle, select, options],
 }
 
 /** Python's built-in runner. It has no machine-readable report, so a custom result class writes one. */
@@ -64,11 +68,12 @@ export const unittest: Runner = {
   name: 'unittest',
   report: 'lines',
   shuffles: true,
+  selects: true,
   isFallback: true,
   detect: (tree) => hasFile(tree, (path) => PYTHON_TEST_FILE.test(path)),
   isTarget: (path) => PYTHON_TEST_FILE.test(path),
-  command: ({ targets, seed }) =>
-    `${seed === null ? '' : `ASSAY_SEED=${seed} `}${PYTHON} "$ASSAY_TOOLS/unittest_report.py" "$ASSAY_REPORT/report"${pathWords(targets)}`,
+  command: ({ targets, seed, only = null }) =>
+    `${seed === null ? '' : `ASSAY_SEED=${seed} `}${only === null ? '' : `ASSAY_SELECTED="$ASSAY_TOOLS/${SELECTED_TESTS}" `}${PYTHON} "$ASSAY_TOOLS/unittest_report.py" "$ASSAY_REPORT/report"${pathWords(targets)}`,
   prepare: [],
   exits: ZERO_OR_ONE,
   settings: [...PYTHON_SETTINGS, 'unittest/'],

@@ -6,7 +6,12 @@ type CommandOptions = {
   targets: readonly string[]
   /** Null keeps the runner's own order. */
   seed: number | null
+  /** Ids of the only tests to run; also in the file `SELECTED_TESTS`. Null, and without `selects`, runs all targets. */
+  only?: readonly string[] | null
 }
+
+/** Name of the JSON file in `$ASSAY_TOOLS` that lists the ids of `only`. */
+export const SELECTED_TESTS = 'selected-tests.json'
 
 export type Runner = {
   id: string
@@ -15,6 +20,8 @@ export type Runner = {
   report: string
   /** Set where `seed` has an effect. */
   shuffles: boolean
+  /** Set where `only` has an effect. */
+  selects: boolean
   /** Tried after all other runners: its `detect` accepts what others claim with better evidence. */
   isFallback: boolean
   detect(tree: TreeFacts): boolean

@@ -26,7 +26,11 @@ const orderIn = (environmentFolder: string): EmitTaskInput => ({
   environmentFolder,
   source: 'diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-caf\xe9\n+tea\n',
   plan: { runner: 'pytest', prepare: [], targets: ['tests/test_a.py'], timeoutSec: 360 },
-  lists: { failToPass: ['tests/test_a.py::test_ü'], passToPass: ['tests/test_a.py::test_b'] },
+  lists: {
+    failToPass: ['tests/test_a.py::test_ü'],
+    passToPass: ['tests/test_a.py::test_b'],
+    guards: ['tests/test_a.py::test_c'],
+  },
   hidden: {
     files: [{ path: 'tests/test_a.py', content: 'assert "\xff"\n', executable: true }],
     deleted: ['tests/test_old.py'],
@@ -76,6 +80,7 @@ test('writes a task deterministically', async () => {
     'task.toml',
     'tests/Dockerfile',
     'tests/grader/f2p.json',
+    'tests/grader/guards.json',
     'tests/grader/hidden.json',
     'tests/grader/p2p.json',
     'tests/grader/run.json',

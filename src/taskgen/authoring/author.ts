@@ -28,22 +28,28 @@ const AUTHOR_NEUTRAL = `You are a technical writer. Below is public material on 
 
 const TESTS_MAX = 30
 const MESSAGE_MAX = 500
+const BUILD_ERROR_MAX = 1_000
 const CHANGE_MAX = 24_000
 
-type AuthorMaterial = { text: PullRequestText; messages: Record<string, string>; facts: LintFacts; withChange: boolean }
+type AuthorMaterial = AuthorInput & { withChange: boolean }
 
 /** Builds the prompt as one JSON value, so that no text can break out of its string. */
-function buildAuthorPrompt({ text, messages, facts, withChange }: AuthorMaterial): string {
+function buildAuthorPrompt(material: AuthorMaterial): string {
+  const { text, messages, buildErrors = [], newTests = [], facts, withChange } = material
+  const isNew = new Set(newTests)
+  // Tests that came with the change say most about it.
+  const expected = facts.failToPass.toSorted((a, b) => Number(isNew.has(b)) - Number(isNew.has(a)))
   return JSON.stringify(
     {
       task: 'write the statement',
       pullRequest: { title: text.title, body: text.body },
       issues: text.issues,
       interface: facts.pinned.map(({ kind, text: name, signature }) => ({ kind, name, signature })),
-      expectations: facts.failToPass.slice(0, TESTS_MAX).map((id) => ({
+      expectations: expected.slice(0, TESTS_MAX).map((id) => ({
         name: id.slice(0, MESSAGE_MAX),
         failsWith: (messages[id] ?? '').slice(0, MESSAGE_MAX).toWellFormed(),
       })),
+      compiler: buildErrors.map((message) => message.slice(0, BUILD_ERROR_MAX).toWellFormed()),
       change: withChange ? decodeText(facts.source).slice(0, CHANGE_MAX).toWellFormed() : undefined,
     },
     null,
@@ -68,6 +74,10 @@ export type AuthorInput = {
   text: PullRequestText
   /** How tests fail before the change, by their ids. */
   messages: Record<string, string>
+  /** Messages of compilers and loaders before the change. */
+  buildErrors?: readonly string[]
+  /** Tests that came with the change. They are shown first. */
+  newTests?: readonly string[]
   facts: LintFacts
 }
 
@@ -110,7 +120,7 @@ export async function writeInstruction(
       shape: SHAPE,
       schema: Draft,
       repairsMax: REPAIRS_MAX,
-      prompt: buildAuthorPrompt({ text, messages: input.messages, facts, withChange: specSource === 'diff' }),
+      prompt: buildAuthorPrompt({ ...input, text, withChange: specSource === 'diff' }),
       faults: (draft) => lint(draft).filter(isBlocking).map(describeFinding),
     },
     signal,

@@ -9,6 +9,7 @@ import {
   findClockBombs,
   type Judgement,
   judgeRuns,
+  listSuspects,
   type SuiteRuns,
   type SuiteSummary,
 } from './judge-runs.ts'
@@ -31,8 +32,19 @@ const MEDIAN_SECONDS_MAX = 180
 const DAYS_AHEAD = 1111
 
 /** Variant of one test run. */
-type SuiteVariant = { variant: SuiteSummary['variant']; isShuffled?: boolean; cpus?: number; daysAhead?: number }
-type SuiteMatrix = { summaries: SuiteSummary[]; run(wish: SuiteVariant): Promise<SuiteRun | StageRejection> }
+type SuiteVariant = {
+  variant: SuiteSummary['variant']
+  isShuffled?: boolean
+  cpus?: number
+  daysAhead?: number
+  only?: readonly string[]
+}
+type SuiteMatrix = {
+  summaries: SuiteSummary[]
+  /** Set where the runner can run single tests by their ids. */
+  canSelect: boolean
+  run(wish: SuiteVariant): Promise<SuiteRun | StageRejection>
+}
 
 /**
  * Runs the tests on the base, on the base with the tests that landed, and on that with the fix, each time in a fresh
@@ -68,9 +80,9 @@ async function runAll(
       'weak_tests',
       `Without ${ablation.groups - ablation.necessary} of ${ablation.groups} parts of the fix all its tests pass.`,
     )
-  const { lists, unstable, messages, failsByAssertion } = judged
+  const { kind, ...facts } = judged
   const plan = { ...input.plan, timeoutSec: computeTimeout(medianSec) }
-  return done({ lists, plan, runs: matrix.summaries, unstable, messages, failsByAssertion, ablation, medianSec })
+  return done({ ...facts, plan, runs: matrix.summaries, ablation, medianSec })
 }
 
 /** Runs each variant once and rejects what more runs cannot improve. A possible one-off failure is repeated. */
@@ -81,7 +93,8 @@ async function runOnce(matrix: SuiteMatrix): Promise<SuiteRuns | StageRejection>
   if ('kind' in tests) return tests
   const fixed = await matrix.run({ variant: 'fixed' })
   if ('kind' in fixed) return fixed
-  const runs: SuiteRuns = { base, tests: [tests], fixed: [fixed] }
+  const alone = await runSuspects(matrix, { base: [base], tests: [tests], alone: [], fixed: [fixed] })
+  const runs: SuiteRuns = { base: [base], tests: [tests], alone, fixed: [fixed] }
   const judged = judgeRuns(runs)
   if (judged.kind === 'judged') return runs
   if (judged.reason !== 'p2f') return judged
@@ -92,20 +105,53 @@ async function runOnce(matrix: SuiteMatrix): Promise<SuiteRuns | StageRejection>
   return second.kind === 'rejected' && second.reason === 'p2f' ? second : twice
 }
 
-/** Repeats the runs with the fix: once shuffled, once with half the CPUs. */
-async function runRepeats(matrix: SuiteMatrix, { base, tests, fixed }: SuiteRuns): Promise<Judgement | StageRejection> {
+/** Bounds the command line of the runner. */
+const SUSPECTS_MAX = 1000
+const SINGLE_RUNS_MAX = 10
+
+/**
+ * Runs suspected company failures without all other tests. If that clears some of them, one of the rest may spoil the
+ * others, so each of the rest is run by itself.
+ */
+async function runSuspects(matrix: SuiteMatrix, runs: SuiteRuns): Promise<SuiteRun[]> {
+  const suspects = listSuspects(runs)
+  if (!matrix.canSelect || suspects.length === 0 || suspects.length > SUSPECTS_MAX) return []
+  const together = await runAlone(matrix, suspects)
+  const rest = listSuspects({ ...runs, alone: together })
+  if (rest.length === suspects.length || rest.length > SINGLE_RUNS_MAX) return together
+  const single: SuiteRun[] = []
+  for (const id of rest) single.push(...(await runAlone(matrix, [id])))
+  return [...together, ...single]
+}
+
+/** A selection that cannot be run clears nothing. */
+async function runAlone(matrix: SuiteMatrix, only: readonly string[]): Promise<SuiteRun[]> {
+  const run = await matrix.run({ variant: 'alone', only })
+  return 'kind' in run ? [] : [run]
+}
+
+/**
+ * Repeats the runs with the fix: once shuffled, once with half the CPUs. If there are guards, the base is repeated too,
+ * because a guard is known to work only from there.
+ */
+async function runRepeats(matrix: SuiteMatrix, first: SuiteRuns): Promise<Judgement | StageRejection> {
+  const judged = judgeRuns(first)
+  const hasGuards = judged.kind === 'judged' && judged.lists.guards.length > 0
+  const repeat = (variant: 'base' | 'tests', count: number): SuiteVariant[] =>
+    Array.from({ length: count }, () => ({ variant }))
   const wishes: SuiteVariant[] = [
-    ...Array.from({ length: REPEATS - tests.length }, () => ({ variant: 'tests' }) as const),
+    ...repeat('base', hasGuards ? REPEATS - first.base.length : 0),
+    ...repeat('tests', REPEATS - first.tests.length),
     { variant: 'fixed', isShuffled: true },
     { variant: 'fixed', cpus: SUITE_SIZE.cpus / 2 },
   ]
-  const more = { tests: [...tests], fixed: [...fixed] }
+  const all = { base: [...first.base], tests: [...first.tests], alone: [...first.alone], fixed: [...first.fixed] }
   for (const wish of wishes) {
     const run = await matrix.run(wish)
     if ('kind' in run) return run
-    more[wish.variant === 'tests' ? 'tests' : 'fixed'].push(run)
+    all[wish.variant].push(run)
   }
-  return judgeRuns({ base, ...more })
+  return judgeRuns(all)
 }
 
 /**
@@ -128,12 +174,13 @@ async function runLaterDay(matrix: SuiteMatrix, lists: TestLists): Promise<Stage
 function openMatrix(provider: SandboxProvider, input: ExecutionInput, signal: AbortSignal): SuiteMatrix {
   const { image, source, hidden, plan, folder } = input
   const summaries: SuiteSummary[] = []
-  const canShuffle = findRunner(plan.runner)?.shuffles ?? false
+  const { shuffles = false, selects = false } = findRunner(plan.runner) ?? {}
   return {
     summaries,
+    canSelect: selects,
     async run(wish) {
-      const { variant, cpus = SUITE_SIZE.cpus, daysAhead = null } = wish
-      const isShuffled = (wish.isShuffled ?? false) && canShuffle
+      const { variant, cpus = SUITE_SIZE.cpus, daysAhead = null, only = null } = wish
+      const isShuffled = (wish.isShuffled ?? false) && shuffles
       const outcome = await runSuite(
         provider,
         {
@@ -143,6 +190,7 @@ function openMatrix(provider: SandboxProvider, input: ExecutionInput, signal: Ab
           ...SUITE_SIZE,
           cpus,
           daysAhead,
+          only,
           seed: isShuffled ? SEED : null,
           submission: variant === 'fixed' ? source : null,
           hidden: variant === 'base' ? null : hidden,
@@ -156,13 +204,19 @@ function openMatrix(provider: SandboxProvider, input: ExecutionInput, signal: Ab
   }
 }
 
-const EMPTY_RUN: SuiteRun = { statuses: {}, messages: {}, exitCode: null, seconds: 0 }
+/** A run without results; its message explains why. */
+const emptyRun = (detail: string): SuiteRun => ({
+  statuses: {},
+  messages: { '<run>': detail },
+  exitCode: null,
+  seconds: 0,
+})
 
 /** Tests may fail to compile without the fix or on another day: then none passes. With the fix they must run. */
 function toRunOrRejection({ variant, daysAhead }: SuiteVariant, outcome: SuiteOutcome): SuiteRun | StageRejection {
   if (outcome.kind === 'ran') return outcome.run
   const { reason, detail } = outcome
-  if (variant === 'tests' || daysAhead !== undefined) return EMPTY_RUN
+  if (variant === 'tests' || variant === 'alone' || daysAhead !== undefined) return emptyRun(detail)
   if (reason === 'patch_does_not_apply') return reject('patch_does_not_apply', detail)
   if (reason === 'timeout') return reject('suite_too_slow', detail)
   return reject(variant === 'base' ? 'suite_unhealthy' : 'no_f2p', `${reason}: ${detail}`)

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { SuiteRun, TestStatus } from '../../grading/suite.ts'
-import { findClockBombs, judgeRuns, listExecutionConcerns, type SuiteRuns } from './judge-runs.ts'
+import { findClockBombs, judgeRuns, listExecutionConcerns, listSuspects, type SuiteRuns } from './judge-runs.ts'
 
 const NAMES: Record<string, TestStatus> = { p: 'passed', f: 'failed', e: 'errored', s: 'skipped' }
 
@@ -19,15 +19,19 @@ function runsOf(table: Record<string, string>, message = 'AssertionError: 1 != 2
   })
 }
 
-/** By test: base, three with the tests, three with the fix. */
-function runs(table: Record<string, [string, string, string]>, message?: string): SuiteRuns {
-  const column = (at: 0 | 1 | 2) => Object.fromEntries(Object.entries(table).map(([id, cells]) => [id, cells[at]]))
-  const [base] = runsOf(column(0), message)
-  if (!base) throw new Error('There is no base.')
-  return { base, tests: runsOf(column(1), message), fixed: runsOf(column(2), message) }
+/** By test: base, three with the tests, three with the fix, and suspects alone. */
+type TestRow = [base: string, tests: string, fixed: string, alone?: string]
+
+function runs(table: Record<string, TestRow>, message?: string): SuiteRuns {
+  const column = (at: 0 | 1 | 2 | 3) =>
+    runsOf(Object.fromEntries(Object.entries(table).map(([id, cells]) => [id, cells[at] ?? ''])), message)
+  return { base: column(0), tests: column(1), fixed: column(2), alone: column(3) }
 }
 
-const GOOD: Record<string, [string, string, string]> = {
+const many = (count: number, cells: TestRow) =>
+  Object.fromEntries(Array.from({ length: count }, (_, n) => [`many ${n}`, cells]))
+
+const GOOD: Record<string, TestRow> = {
   turned: ['-', 'fff', 'ppp'],
   changed: ['p', 'fee', 'ppp'],
   kept: ['p', 'ppp', 'ppp'],
@@ -40,17 +44,74 @@ const GOOD: Record<string, [string, string, string]> = {
 test('computes fail-to-pass and pass-to-pass tests', () => {
   expect(judgeRuns(runs(GOOD))).toEqual({
     kind: 'judged',
-    lists: { failToPass: ['changed', 'turned'], passToPass: ['added', 'kept'] },
+    lists: { failToPass: ['changed', 'turned'], passToPass: ['added', 'kept'], guards: [] },
     unstable: [],
     messages: { turned: 'AssertionError: 1 != 2', changed: 'AssertionError: 1 != 2' },
     failsByAssertion: true,
+    buildErrors: [],
+    newTests: ['turned'],
   })
 })
 
-const many = (count: number, cells: [string, string, string]) =>
-  Object.fromEntries(Array.from({ length: count }, (_, n) => [`many ${n}`, cells]))
+test.each<[string, Record<string, TestRow>, { failToPass: string[]; passToPass: string[]; guards: string[] }]>([
+  [
+    'a package that does not compile without the fix',
+    { two: ['-', '---', 'ppp'], one: ['ppp', '---', 'ppp'], other: ['ppp', 'ppp', 'ppp'], gone: ['ppp', '---', '---'] },
+    { failToPass: ['two'], passToPass: ['other'], guards: ['one'] },
+  ],
+  [
+    'a module that does not compile, and nothing else',
+    { two: ['-', '---', 'ppp'], one: ['ppp', '---', 'ppp'] },
+    { failToPass: ['two'], passToPass: [], guards: ['one'] },
+  ],
+  [
+    'more than 200 tests that only lost their build',
+    { two: ['-', '---', 'ppp'], ...many(252, ['ppp', '---', 'ppp']) },
+    { failToPass: ['two'], passToPass: [], guards: Object.keys(many(252, ['', '', ''])).toSorted() },
+  ],
+  [
+    'tests that fail only in company',
+    { two: ['-', 'fff', 'ppp'], later: ['ppp', 'fff', 'ppp', 'p'], kept: ['ppp', 'ppp', 'ppp'] },
+    { failToPass: ['two'], passToPass: ['kept'], guards: ['later'] },
+  ],
+  [
+    'a changed test that fails alone too',
+    { changed: ['ppp', 'fff', 'ppp', 'f'], kept: ['ppp', 'ppp', 'ppp'] },
+    { failToPass: ['changed'], passToPass: ['kept'], guards: [] },
+  ],
+  [
+    'a test that failed on the base by itself',
+    { wrong: ['fff', '---', 'ppp'], kept: ['ppp', '---', 'ppp'] },
+    { failToPass: ['wrong'], passToPass: [], guards: ['kept'] },
+  ],
+])('guards: %s', (_, table, lists) => {
+  expect(judgeRuns(runs(table))).toMatchObject({ kind: 'judged', lists })
+})
 
-test.each<[string, Record<string, [string, string, string]>, string]>([
+test.each<[string, Record<string, TestRow>, string]>([
+  ['tests that only lost their build prove nothing', { one: ['ppp', '---', 'ppp'] }, 'no_f2p'],
+  ['the fix breaks a guard', { two: ['-', '---', 'ppp'], one: ['ppp', '---', 'fff'] }, 'p2f'],
+  [
+    'a test that wavers on the base is neither guard nor fail-to-pass',
+    { two: ['-', '---', 'ppp'], one: ['pfp', '---', 'ppp'] },
+    'suite_unhealthy',
+  ],
+])('guards: %s', (_, table, reason) => {
+  expect(judgeRuns(runs(table))).toMatchObject({ kind: 'rejected', reason })
+})
+
+test('suspects are tests of the base that fail with the tests that landed, until they pass alone', () => {
+  const table: Record<string, TestRow> = {
+    two: ['-', 'fff', 'ppp'],
+    later: ['p', 'fff', 'ppp'],
+    missing: ['p', '---', 'ppp'],
+    cleared: ['p', 'fff', 'ppp', 'p'],
+    kept: ['p', 'ppp', 'ppp'],
+  }
+  expect(listSuspects(runs(table))).toEqual(['later'])
+})
+
+test.each<[string, Record<string, TestRow>, string]>([
   ['nothing turns', { kept: ['p', 'ppp', 'ppp'], wrong: ['f', 'fff', 'fff'] }, 'no_f2p'],
   ['skipped after the fix is not passed', { kept: ['p', 'ppp', 'ppp'], x: ['-', 'fff', 'sss'] }, 'no_f2p'],
   ['nothing stays', { turned: ['-', 'fff', 'ppp'] }, 'no_p2p'],
@@ -88,7 +149,7 @@ test.each([
   expect(judgeRuns(missing)).toMatchObject({ failsByAssertion: false })
 })
 
-const LISTS = { failToPass: ['turned'], passToPass: ['kept'] }
+const LISTS = { failToPass: ['turned'], passToPass: ['kept'], guards: [] }
 
 test.each<[string, Record<string, string>, Record<string, string>, string | undefined]>([
   ['passes on every day', { turned: 'p', kept: 'p' }, { turned: 'p', kept: 'p' }, undefined],
@@ -131,7 +192,8 @@ const Run = fc.dictionary(Id, Status, { maxKeys: 7 }).map(
   }),
 )
 const AnyRuns = fc.record({
-  base: Run,
+  base: fc.array(Run, { minLength: 1, maxLength: 3 }),
+  alone: fc.array(Run, { maxLength: 2 }),
   tests: fc.array(Run, { minLength: 1, maxLength: 3 }),
   fixed: fc.array(Run, { minLength: 1, maxLength: 3 }),
 })
@@ -143,15 +205,20 @@ test('for any runs, the lists hold for every run', () => {
     fc.property(AnyRuns, (all) => {
       const judged = judgeRuns(all)
       if (judged.kind !== 'judged') return
-      const { failToPass, passToPass } = judged.lists
+      const { failToPass, passToPass, guards } = judged.lists
       expect(failToPass.length).toBeGreaterThan(0)
-      expect(passToPass.length).toBeGreaterThan(0)
+      expect(passToPass.length + guards.length).toBeGreaterThan(0)
+      for (const id of guards) {
+        expect(all.tests.some((run) => passes(run, id))).toBe(false)
+        expect([...all.base, ...all.fixed].every((run) => passes(run, id))).toBe(true)
+      }
       for (const id of failToPass) {
         expect(all.tests.some((run) => passes(run, id))).toBe(false)
         expect(all.fixed.every((run) => passes(run, id))).toBe(true)
       }
       for (const id of passToPass) expect([...all.tests, ...all.fixed].every((run) => passes(run, id))).toBe(true)
-      expect(failToPass.filter((id) => passToPass.includes(id) || judged.unstable.includes(id))).toEqual([])
+      const listed = [...failToPass, ...passToPass, ...guards, ...judged.unstable]
+      expect(new Set(listed).size).toBe(listed.length)
       expect([failToPass, passToPass]).toEqual([failToPass.toSorted(), passToPass.toSorted()])
     }),
     { numRuns: 2000 },
@@ -161,7 +228,7 @@ test('for any runs, the lists hold for every run', () => {
 test('for any runs, their order does not matter', () => {
   fc.assert(
     fc.property(AnyRuns, (all) => {
-      const turned = { base: all.base, tests: all.tests.toReversed(), fixed: all.fixed.toReversed() }
+      const turned = { ...all, tests: all.tests.toReversed(), fixed: all.fixed.toReversed() }
       const [one, two] = [judgeRuns(all), judgeRuns(turned)]
       expect(two.kind).toBe(one.kind)
       if (one.kind === 'judged') expect(two).toMatchObject({ lists: one.lists, unstable: one.unstable })
@@ -188,6 +255,7 @@ test('for any runs, one more run only removes tests from the lists', () => {
 test('accepts few pass-to-pass tests with a warning', () => {
   const listed = (count: number) => ({
     failToPass: ['a'],
+    guards: [],
     passToPass: Array.from({ length: count }, (_, at) => `t${at}`),
   })
   expect([5, 40].flatMap((count) => listExecutionConcerns(listed(count)))).toEqual([])

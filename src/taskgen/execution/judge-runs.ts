@@ -1,9 +1,10 @@
-import type { RunPlan, SuiteRun, TestLists, TestStatus } from '../../grading/suite.ts'
+import { listRequired, type RunPlan, type SuiteRun, type TestLists, type TestStatus } from '../../grading/suite.ts'
 import { reject, type StageRejection } from '../stage-result.ts'
 
 /** Summary of one test run. */
 export type SuiteSummary = {
-  variant: 'base' | 'tests' | 'fixed'
+  /** `alone`: the tests that landed, of which only the suspected company failures are run. */
+  variant: 'base' | 'tests' | 'alone' | 'fixed'
   cpus: number
   isShuffled: boolean
   /** Days by which the clock was shifted. Null: the real clock. */
@@ -24,15 +25,24 @@ export type Execution = {
   messages: Record<string, string>
   /** True if some test fails by an assertion rather than by a missing symbol. */
   failsByAssertion: boolean
+  /** Messages of compilers and loaders without the fix, for whole files, packages or runs. */
+  buildErrors: string[]
+  /** Fail-to-pass tests that the base does not have. */
+  newTests: string[]
   ablation: { groups: number; necessary: number }
   medianSec: number
 }
 
 /**
- * Runs of three trees: the base, the base with the tests that landed, and that with the fix. Of the latter two each run
- * counts the same, however it was run.
+ * Runs of three trees: the base, the base with the tests that landed, and that with the fix. `alone` are runs of the
+ * second tree in which only suspected company failures ran. The runs of a tree count the same, however they were run.
  */
-export type SuiteRuns = { base: SuiteRun; tests: readonly SuiteRun[]; fixed: readonly SuiteRun[] }
+export type SuiteRuns = {
+  base: readonly SuiteRun[]
+  tests: readonly SuiteRun[]
+  alone: readonly SuiteRun[]
+  fixed: readonly SuiteRun[]
+}
 
 export type Judgement = {
   kind: 'judged'
@@ -40,96 +50,150 @@ export type Judgement = {
   unstable: string[]
   messages: Record<string, string>
   failsByAssertion: boolean
+  buildErrors: string[]
+  newTests: string[]
 }
 
 const FAIL_TO_PASS_MAX = 200
 const UNSTABLE_MAX = 0.02
 const SHOWN_MAX = 5
 
-/** Number of passes without and with the fix. */
-type TestTally = { id: string; atBase: TestStatus | undefined; before: number; after: number }
+/** Number of runs that report a test, and in which it passes. */
+type TestCount = { seen: number; passed: number; runs: number }
+type TestTally = { id: string; base: TestCount; tests: TestCount; alone: TestCount; fixed: TestCount }
 
-/** Which tests a fix turns, and which must stay. The order of the runs does not matter. */
+/** Classifies the tests as fail-to-pass, pass-to-pass and guards. The order of the runs does not matter. */
 export function judgeRuns(runs: SuiteRuns): Judgement | StageRejection {
-  const { tests, fixed } = runs
-  if (tests.length === 0 || fixed.length === 0) throw new Error('Nothing can be judged without runs.')
+  const { base, tests, fixed } = runs
+  if ([base, tests, fixed].some(({ length }) => length === 0))
+    throw new Error('Every tree must have run at least once to be judged.')
   const tallies = tallyAll(runs)
-  const always = ({ after }: TestTally) => after === fixed.length
-  const turned = tallies.filter((tally) => tally.before === 0 && always(tally)).map(({ id }) => id)
-  const broken = tallies.filter((tally) => isBroken(tally, runs))
-  const kept = tallies.filter((tally) => tally.before === tests.length && always(tally) && stoodAtBase(tally))
-  const unstable = tallies.filter((tally) => isUnstable(tally, runs))
-  const flaky = unstable.filter((tally) => looksTurned(tally, runs)).map(({ id }) => id)
-
-  if (broken.length > 0)
-    return rejectTests(
-      'p2f',
-      'The fix breaks',
-      broken.map(({ id }) => id),
-    )
-  if (flaky.length > 0) return rejectTests('flaky_f2p', 'The fix turns, but not every time,', flaky)
-  if (turned.length === 0)
-    return reject('no_f2p', `No test fails before the fix and passes after it. ${describeFailure(runs)}`)
-  if (turned.length > FAIL_TO_PASS_MAX) return reject('too_broad', `The fix turns ${turned.length} tests.`)
-  if (unstable.length > (kept.length + unstable.length) * UNSTABLE_MAX)
-    return rejectTests(
-      'suite_unhealthy',
-      `Of ${kept.length + unstable.length} tests these are not stable:`,
-      unstable.map(({ id }) => id),
-    )
-  if (kept.length === 0) return reject('no_p2p', 'No test passes both before the fix and after it.')
-  const messages = collectMessages(turned, tests)
+  const unstable = tallies.filter(isUnstable)
+  const stable = tallies.filter((tally) => !isUnstable(tally))
+  const guards = stable.filter((tally) => isMasked(tally) && passesAlways(tally.fixed))
+  const turned = stable.filter((tally) => neverPasses(tally.tests) && passesAlways(tally.fixed) && !isMasked(tally))
+  const kept = stable.filter(
+    ({ base: atBase, tests: before, fixed: after }) =>
+      // A test that came with the change is not in the base.
+      [before, after].every(passesAlways) && (atBase.seen === 0 || passesAlways(atBase)),
+  )
+  const classes = { broken: stable.filter(isBroken), unstable, guards, turned, kept }
+  const rejection = findRejection(classes, runs)
+  if (rejection) return rejection
+  const failToPass = listIds(turned)
   return {
     kind: 'judged',
-    lists: { failToPass: turned.toSorted(), passToPass: kept.map(({ id }) => id).toSorted() },
-    unstable: unstable.map(({ id }) => id).toSorted(),
-    messages,
-    failsByAssertion: turned.some((id) => failsByAssertion(id, tests)),
+    lists: { failToPass, passToPass: listIds(kept), guards: listIds(guards) },
+    unstable: listIds(unstable),
+    messages: collectMessages(failToPass, tests),
+    failsByAssertion: failToPass.some((id) => failsByAssertion(id, tests)),
+    buildErrors: listBuildErrors(runs),
+    newTests: listIds(turned.filter((tally) => tally.base.seen === 0)),
   }
 }
 
-const GUARDS_WANTED = 5
+type TestClasses = Record<'broken' | 'unstable' | 'guards' | 'turned' | 'kept', TestTally[]>
+
+function findRejection(classes: TestClasses, runs: SuiteRuns): StageRejection | undefined {
+  const { broken, unstable, guards, turned, kept } = classes
+  if (broken.length > 0) return rejectTests('p2f', 'The fix breaks', listIds(broken))
+  const flaky = unstable.filter(looksTurned)
+  if (flaky.length > 0) return rejectTests('flaky_f2p', 'The fix turns, but not every time,', listIds(flaky))
+  if (turned.length === 0) return reject('no_f2p', `${describeNothingTurned(guards)} ${describeFailure(runs)}`.trim())
+  if (turned.length > FAIL_TO_PASS_MAX) return reject('too_broad', `The fix turns ${turned.length} tests.`)
+  const protecting = kept.length + guards.length
+  if (unstable.length > (protecting + unstable.length) * UNSTABLE_MAX)
+    return rejectTests(
+      'suite_unhealthy',
+      `Of ${protecting + unstable.length} tests these are not stable:`,
+      listIds(unstable),
+    )
+  if (protecting === 0) return reject('no_p2p', 'No test passes both before the fix and after it.')
+  return undefined
+}
+
+const describeNothingTurned = ({ length }: TestTally[]): string =>
+  length === 0
+    ? 'No test fails before the fix and passes after it.'
+    : `No test is new or fails by itself before the fix: ${length} tests of the base only cannot run with the tests that landed.`
+
+/**
+ * Lists tests that pass on the base and with the fix, and fail with the tests that landed: they may fail only because
+ * another test ran before them. Run alone they show it.
+ */
+export const listSuspects = (runs: SuiteRuns): string[] =>
+  listIds(
+    tallyAll(runs).filter(
+      ({ base, tests, alone, fixed }) =>
+        passesAlways(base) && neverPasses(tests) && tests.seen > 0 && neverPasses(alone) && passesAlways(fixed),
+    ),
+  )
+
+const PROTECTING_WANTED = 5
 
 /** Lists concerns about usable tests for the reviewer. */
-export function listExecutionConcerns({ passToPass }: TestLists): string[] {
-  const count = passToPass.length
-  return count >= GUARDS_WANTED ? [] : [`Tests that guard what works today: ${count}. It may break elsewhere unseen.`]
+export function listExecutionConcerns({ passToPass, guards }: TestLists): string[] {
+  const count = passToPass.length + guards.length
+  return count >= PROTECTING_WANTED
+    ? []
+    : [`Tests that guard what works today: ${count}. It may break elsewhere unseen.`]
 }
 
 /** Runs with the fix, by a clock that shows tomorrow and by one that shows a day years from now. */
 export type ClockRuns = { tomorrow: readonly SuiteRun[]; later: readonly SuiteRun[] }
 
 /** Finds tests that pass tomorrow but on no later day: their result depends on the date. */
-export function findClockBombs(
-  { failToPass, passToPass }: TestLists,
-  { tomorrow, later }: ClockRuns,
-): StageRejection | undefined {
+export function findClockBombs(lists: TestLists, { tomorrow, later }: ClockRuns): StageRejection | undefined {
   const passes = (id: string) => (run: SuiteRun) => statusOf(run, id) === 'passed'
-  const bombs = [...failToPass, ...passToPass].filter((id) => tomorrow.every(passes(id)) && !later.some(passes(id)))
+  const bombs = listRequired(lists).filter((id) => tomorrow.every(passes(id)) && !later.some(passes(id)))
   return bombs.length === 0 ? undefined : rejectTests('clock_bomb', 'On a later day it fails:', bombs)
 }
 
-function tallyAll({ base, tests, fixed }: SuiteRuns): TestTally[] {
-  const passes = (id: string, all: readonly SuiteRun[]) => all.filter((run) => statusOf(run, id) === 'passed').length
+function tallyAll({ base, tests, alone, fixed }: SuiteRuns): TestTally[] {
+  const count = (id: string, runs: readonly SuiteRun[]): TestCount => {
+    const statuses = runs.map((run) => statusOf(run, id)).filter((status) => status !== undefined)
+    return {
+      seen: statuses.length,
+      passed: statuses.filter((status) => status === 'passed').length,
+      runs: runs.length,
+    }
+  }
   const ids = new Set([...tests, ...fixed].flatMap((run) => Object.keys(run.statuses)))
-  return [...ids].map((id) => ({ id, atBase: statusOf(base, id), before: passes(id, tests), after: passes(id, fixed) }))
+  return [...ids].map((id) => ({
+    id,
+    base: count(id, base),
+    tests: count(id, tests),
+    alone: count(id, alone),
+    fixed: count(id, fixed),
+  }))
 }
 
 /** Test ids are untrusted and may equal names of built-in properties. */
 const statusOf = ({ statuses }: SuiteRun, id: string): TestStatus | undefined =>
   Object.hasOwn(statuses, id) ? statuses[id] : undefined
 
-/** A test that came with the change is not there yet. */
-const stoodAtBase = ({ atBase }: TestTally): boolean => atBase === undefined || atBase === 'passed'
+const passesAlways = ({ passed, runs }: TestCount): boolean => passed === runs
+const neverPasses = ({ passed }: TestCount): boolean => passed === 0
+const wavers = (count: TestCount): boolean => !neverPasses(count) && !passesAlways(count)
 
-const isBroken = ({ before, after }: TestTally, { tests }: SuiteRuns): boolean => before === tests.length && after === 0
+/** True if a test of the base only cannot run with the tests that landed, or fails there only in company. */
+const isMasked = ({ base, tests, alone }: TestTally): boolean =>
+  passesAlways(base) && neverPasses(tests) && (tests.seen === 0 || !neverPasses(alone))
 
-const isUnstable = ({ before, after }: TestTally, { tests, fixed }: SuiteRuns): boolean =>
-  (before > 0 && before < tests.length) || (after > 0 && after < fixed.length)
+/** True if the fix breaks a test. A masked test that is missing with the fix too was deleted by the pull request. */
+const isBroken = (tally: TestTally): boolean =>
+  neverPasses(tally.fixed) && (passesAlways(tally.tests) || (isMasked(tally) && tally.fixed.seen > 0))
 
-/** More often than not it fails before and passes after: that would have been one of those that count. */
-const looksTurned = ({ before, after }: TestTally, { tests, fixed }: SuiteRuns): boolean =>
-  before * 2 < tests.length && after * 2 > fixed.length
+const isUnstable = ({ base, tests, fixed }: TestTally): boolean => [base, tests, fixed].some(wavers)
+
+/** True if a test fails before and passes after more often than not: a stable one would be fail-to-pass. */
+const looksTurned = (tally: TestTally): boolean =>
+  tally.tests.passed * 2 < tally.tests.runs &&
+  tally.fixed.passed * 2 > tally.fixed.runs &&
+  !isMasked(tally) &&
+  !wavers(tally.base)
+
+const listIds = (tallies: readonly TestTally[]): string[] => tallies.map(({ id }) => id).toSorted()
 
 const rejectTests = (reason: string, what: string, ids: readonly string[]): StageRejection => {
   const more = ids.length > SHOWN_MAX ? ` and ${ids.length - SHOWN_MAX} more` : ''
@@ -150,6 +214,15 @@ function collectMessages(ids: readonly string[], tests: readonly SuiteRun[]): Re
     return message === undefined ? [] : [[id, message] as const]
   })
   return Object.fromEntries(entries)
+}
+
+const BUILD_ERRORS_MAX = 5
+
+/** Lists distinct messages of files, packages and runs that could not be loaded without the fix. */
+function listBuildErrors({ tests, fixed }: SuiteRuns): string[] {
+  const known = new Set(fixed.flatMap(({ statuses }) => Object.keys(statuses)))
+  const messages = tests.flatMap((run) => Object.entries(run.messages)).filter(([id]) => !known.has(id))
+  return [...new Set(messages.map(([, message]) => message))].slice(0, BUILD_ERRORS_MAX)
 }
 
 /** Errors caused by a missing name, module or parameter, which a solver cannot guess. */

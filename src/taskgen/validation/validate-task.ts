@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { mkdir, open } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { SuiteOutcome, TestLists } from '../../grading/suite.ts'
+import { listRequired, type SuiteOutcome, type TestLists } from '../../grading/suite.ts'
 import { parseReport } from '../../grading/suite-report.ts'
 import { openFolderSource } from '../../harbor/folder-source.ts'
 import { readTask } from '../../harbor/read-task.ts'
@@ -218,11 +218,15 @@ async function readReport(folder: string): Promise<SuiteOutcome | undefined> {
 /** No link is followed, and no writer waited for. */
 const PLAINLY = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
-/** Checks that the no-op fails for the right reason: fail-to-pass tests fail, pass-to-pass tests pass. */
+/**
+ * Checks that the no-op fails for the right reason: fail-to-pass tests fail, pass-to-pass tests pass. Guards may do
+ * either. If all that must keep passing are guards, nothing has to run: the tests need not compile.
+ */
 function checkNop({ isWon, outcome }: ValidationTrial, lists: TestLists): StageRejection | undefined {
   if (isWon) return reject('nop_passes', 'Doing nothing passes the tests.')
   const trouble = describeTrouble(outcome)
-  if (trouble) return reject('nop_wrong_reason', trouble)
+  const mustRun = lists.passToPass.length > 0 || lists.guards.length === 0
+  if (trouble && (mustRun || outcome === undefined)) return reject('nop_wrong_reason', trouble)
   const passed = listPassed(outcome)
   const broken = lists.passToPass.filter((id) => !passed.has(id))
   if (broken.length > 0) return reject('nop_wrong_reason', `Without any change these do not pass: ${joinIds(broken)}`)
@@ -282,9 +286,9 @@ const listPassed = (outcome: SuiteOutcome | undefined): Set<string> =>
       : [],
   )
 
-function describeMissing(outcome: SuiteOutcome | undefined, { failToPass, passToPass }: TestLists): string {
+function describeMissing(outcome: SuiteOutcome | undefined, lists: TestLists): string {
   const passed = listPassed(outcome)
-  return joinIds([...failToPass, ...passToPass].filter((id) => !passed.has(id)))
+  return joinIds(listRequired(lists).filter((id) => !passed.has(id)))
 }
 
 function listDifferences(one: string[], other: string[]): string[] {

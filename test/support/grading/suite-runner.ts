@@ -38,6 +38,7 @@ type SuiteRunOptions = Partial<RunPlan> & {
   submission: string | null
   hidden: HiddenTests | null
   seed: number | null
+  only: readonly string[] | null
 }
 
 export type SuiteRunner = AsyncDisposable & {
@@ -102,10 +103,11 @@ async function openRepository(
     submission = null,
     hidden = null,
     seed = null,
+    only = null,
     ...plan
   }: Partial<SuiteRunOptions> = {}): SuiteOptions => {
     const whole = { prepare: [], targets: [], timeoutSec: 300, ...defaults, ...plan }
-    return { image, submission, hidden, seed, plan: whole, cpus: 2, memoryMb: 4096, folder: scratch }
+    return { image, submission, hidden, seed, only, plan: whole, cpus: 2, memoryMb: 4096, folder: scratch }
   }
   return {
     image,

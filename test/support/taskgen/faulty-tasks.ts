@@ -48,7 +48,7 @@ export const CANARIES: Canary[] = [
   },
   {
     what: 'a test that is to be mended passes already',
-    made: { lists: { failToPass: [EMPTY, HALVES], passToPass: [] } },
+    made: { lists: { failToPass: [EMPTY, HALVES], passToPass: [], guards: [] } },
     reason: /^nop_wrong_reason$/,
     detail: /these pass: .*test_empty/,
   },
@@ -135,7 +135,7 @@ export const CANARIES: Canary[] = [
           'self.assertTrue(callable(totals.average))',
         ).replace('[0.4, 0.4, 0.4]), 1', '[1]), 1'),
       ),
-      lists: { failToPass: ['tests.test_totals.Totals.test_average'], passToPass: [EMPTY, HALVES] },
+      lists: { failToPass: ['tests.test_totals.Totals.test_average'], passToPass: [EMPTY, HALVES], guards: [] },
     },
     reason: /^cheat_passes$/,
     detail: /null-implementation-nothing/,

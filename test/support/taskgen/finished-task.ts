@@ -44,6 +44,7 @@ export const SHOP: HandmadePullRequest = {
   lists: {
     failToPass: ['tests.test_totals.Totals.test_average', 'tests.test_totals.Totals.test_halves'],
     passToPass: ['tests.test_totals.Totals.test_empty'],
+    guards: [],
   },
   plan: { runner: 'unittest', prepare: [], targets: ['tests/test_totals.py'], timeoutSec: 120 },
   pinned: [{ kind: 'name', text: 'average', signature: 'def average(prices)' }],

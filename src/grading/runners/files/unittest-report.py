@@ -99,6 +99,10 @@ def flat(suite):
 def main():
     report = sys.argv.pop(1)
     suite = load(sys.argv[1:])
+    if listed := os.environ.get('ASSAY_SELECTED'):
+        with open(listed, encoding='utf-8') as file:
+            selected = set(json.load(file))
+        suite = unittest.TestSuite(test for test in flat(suite) if test.id() in selected)
     if seed := os.environ.get('ASSAY_SEED'):
         suite = shuffled(suite, random.Random(int(seed)))
     result = unittest.TextTestRunner(resultclass=Report, verbosity=1).run(suite)

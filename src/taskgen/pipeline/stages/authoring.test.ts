@@ -29,7 +29,7 @@ const WISH = { title: 'A refund is booked as a payment', body: 'It happened to e
 async function makingOf(issues: CandidateState['candidate']['issues']): Promise<CandidateState> {
   const { pullRequest, facts } = await known.pull(1)
   const { title, body, base, head } = pullRequest
-  const lists = { failToPass: [...facts.failToPass], passToPass: [] }
+  const lists = { failToPass: [...facts.failToPass], passToPass: [], guards: [] }
   const plan = { runner: 'pytest', prepare: [], targets: [], timeoutSec: 60 }
   const text = { number: 1, title, body, issues, mergedAt: '2025-03-02T00:00:00Z' }
   return {

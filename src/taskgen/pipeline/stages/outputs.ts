@@ -22,10 +22,12 @@ const Plan = z.object({ runner: z.string(), prepare: strings, targets: strings, 
 const Environment = z.object({ recipe: Recipe, plan: Plan })
 
 const Executed = z.object({
-  lists: z.object({ failToPass: strings, passToPass: strings }),
+  lists: z.object({ failToPass: strings, passToPass: strings, guards: strings.default([]) }),
   plan: Plan,
   messages: texts,
   failsByAssertion: z.boolean(),
+  buildErrors: strings.default([]),
+  newTests: strings.default([]),
 })
 
 const Pinned = z.object({

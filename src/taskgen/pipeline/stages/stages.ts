@@ -49,9 +49,9 @@ const splitStage: Stage = {
   },
 }
 
-/** Runs the tests in fresh sandboxes and determines the fail-to-pass and pass-to-pass tests. */
+/** Runs the tests in fresh sandboxes and determines the fail-to-pass and pass-to-pass tests and the guards. */
 const executionStage: Stage = {
-  version: 3,
+  version: 4,
   needs: ['sandbox'],
   cacheInputs: ({ candidate: { base, head }, generation, outputs }) => [
     base,
@@ -69,8 +69,8 @@ const executionStage: Stage = {
     const executed = await execute(context.provider(), input, signal)
     if (executed.kind !== 'done') return executed
     const { runs, unstable, ablation, medianSec, ...output } = executed.value
-    const { failToPass, passToPass } = output.lists
-    const evidence = { failToPass, passToPass, messages: output.messages, runs, unstable, ablation, medianSec }
+    const { lists, messages, buildErrors } = output
+    const evidence = { ...lists, messages, buildErrors, runs, unstable, ablation, medianSec }
     return done({ made: toJson(output), evidence: toJson(evidence), concerns: listExecutionConcerns(output.lists) })
   },
 }
@@ -104,7 +104,7 @@ const lintStage: Stage = {
  * Lets the author model write the instruction. The symbols that it must name are determined by code, not by the model.
  */
 export const authoringStage: Stage = {
-  version: 2,
+  version: 3,
   needs: ['author'],
   cacheInputs: ({
     candidate: { base, head, title, body, issues },
@@ -113,7 +113,7 @@ export const authoringStage: Stage = {
   }) => [base, head, title, body, issues, authorModel, reasoning, outputs.execution ?? null],
   async run(state, context, signal) {
     const { candidate } = state
-    const { lists, messages, failsByAssertion } = parseExecution(state)
+    const { lists, messages, failsByAssertion, buildErrors, newTests } = parseExecution(state)
     const change = await readChange(state, context, signal)
     const { place } = await context.repository()
     const pinned = await findPinnedSymbols({ place, commit: candidate.base }, change, signal)
@@ -125,7 +125,7 @@ export const authoringStage: Stage = {
     const instructionContext = { change, pinned, failToPass: lists.failToPass }
     const facts = await loadLintFacts(state, context, instructionContext, signal)
     await using model = await context.model('author', AUTHOR_LIMITS)
-    const written = await writeInstruction(model, { text: candidate, messages, facts }, signal)
+    const written = await writeInstruction(model, { text: candidate, messages, buildErrors, newTests, facts }, signal)
     if (written.kind !== 'done') return written
     const { draft, markdown, specSource, warnings, rounds, bill } = written.value
     return done({
@@ -182,7 +182,7 @@ const assemblyStage: Stage = {
 
 /** Validates the finished files in the selected sandbox. The result does not depend on the instruction. */
 const validationStage = (counts: TrialCounts = FULL_COUNTS): Stage => ({
-  version: 5,
+  version: 6,
   needs: ['harbor'],
   cacheInputs: ({ files, generation }) => [files?.ground ?? null, generation.harborEnvironment, { ...counts }],
   async run(state, context, signal) {
