@@ -105,7 +105,7 @@ test('a system without a known package manager or package gets a message', () =>
   using mac = machine({ brew: '' })
   expect(mac.setup('--yes', 'runc')).toMatchObject({
     status: 1,
-    output: expect.stringContaining('brew is known for runc'),
+    output: expect.stringContaining('brew has no known package for: runc'),
   })
 })
 

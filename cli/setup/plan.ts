@@ -6,11 +6,10 @@ export type SetupPlan = { commands: SetupCommand[] } | { refusal: string }
 
 export function planInstallation(wanted: readonly SystemPart[], machine: SetupMachine): SetupPlan {
   const { manager, isRoot, hasSudo } = machine
-  if (!manager)
-    return { refusal: `This system has no package manager that Assay knows. Install by hand: ${partNames(wanted)}.` }
+  if (!manager) return { refusal: `No supported package manager found. Install by hand: ${partNames(wanted)}.` }
   const unpackaged = wanted.filter((part) => !part.packages[manager])
   if (unpackaged.length > 0) {
-    return { refusal: `No package of ${manager} is known for ${partNames(unpackaged)}. Install it by hand.` }
+    return { refusal: `${manager} has no known package for: ${partNames(unpackaged)}. Install by hand.` }
   }
   const packages = wanted.flatMap((part) => part.packages[manager] ?? [])
   const commands = installCommands(manager, packages, machine)
@@ -30,19 +29,19 @@ function installCommands(
   { isRoot, hasSudo }: SetupMachine,
 ): SetupCommand[] {
   if (manager === 'brew') return [['brew', 'install', ...packages]]
-  const asRoot: string[] = isRoot || !hasSudo ? [] : ['sudo']
-  const quietly = 'DEBIAN_FRONTEND=noninteractive'
-  const commands: Record<Exclude<SystemPackageManager, 'brew'>, string[][]> = {
+  const commands: Record<Exclude<SystemPackageManager, 'brew'>, SetupCommand[]> = {
     'apt-get': [
       ['apt-get', 'update', '-q'],
-      ['env', quietly, 'apt-get', 'install', '-q', '-y', '--no-install-recommends', ...packages],
+      [
+        'env',
+        'DEBIAN_FRONTEND=noninteractive',
+        ...['apt-get', 'install', '-q', '-y', '--no-install-recommends', ...packages],
+      ],
     ],
     dnf: [['dnf', 'install', '-y', ...packages]],
     apk: [['apk', 'add', ...packages]],
     pacman: [['pacman', '-S', '--needed', '--noconfirm', ...packages]],
   }
-  return commands[manager].map(([program = '', ...args]): SetupCommand => {
-    const [first = '', ...rest] = [...asRoot, program, ...args]
-    return [first, ...rest]
-  })
+  const needsSudo = !isRoot && hasSudo
+  return commands[manager].map((command): SetupCommand => (needsSudo ? ['sudo', ...command] : command))
 }
