@@ -3,7 +3,7 @@ import { findHarness, harnesses } from '../harnesses/harnesses.ts'
 import type { ModelAccess } from '../harnesses/model-access.ts'
 import type { Db } from '../platform/db/db.ts'
 import { findCustomHarness, listCustomHarnesses } from './custom-harnesses/custom-harnesses.ts'
-import { findWire, type Model, toTraits } from './model.ts'
+import { findModelLevel, type Model, toTraits } from './model.ts'
 import type { CatalogHarness } from './schema.ts'
 
 /** Lists the harnesses of a workspace: built-in ones, then its own. */
@@ -41,7 +41,7 @@ export const canDrive = (harness: Harness, model: Model, level: string): boolean
 
 /** Resolves the protocol and wire level that a harness uses with a model, for the grant and the harness. */
 export function resolveProtocol(harness: Harness, model: Model, level: string): ModelTerms | undefined {
-  const known = findWire(model, level)
+  const known = findModelLevel(model, level)
   const protocol = known && harness.protocolFor(toTraits(model), known.level, known.wire)
   return protocol && { ...toTraits(model), protocol, level: known.level, wireLevel: known.wire }
 }

@@ -30,4 +30,5 @@ export const toTraits = ({ name, provider, protocols, contextTokens, outputToken
   outputTokens,
 })
 
-export const findWire = ({ levels }: Model, level: string) => levels.find((known) => known.level === level)
+/** Finds a reasoning level of a model and how it is requested. */
+export const findModelLevel = ({ levels }: Model, level: string) => levels.find((known) => known.level === level)

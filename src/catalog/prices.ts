@@ -1,8 +1,8 @@
 import { z } from 'zod'
 
 /**
- * USD per million tokens, which equals micro-dollars per token. A missing rate is unknown, and so is the cost of a call with
- * such tokens; except that a one-hour cache write costs twice the input. Rates of custom models are filled in when read.
+ * USD per million tokens, which equals micro-dollars per token. The cost of a call is unknown if it has tokens without a
+ * rate. Exception: a missing `cacheWrite1h` is twice `input`. Missing rates of custom models are filled in when read.
  */
 const rates = {
   input: z.number().min(0),

@@ -1,6 +1,6 @@
 import { isCustomHarness } from '../catalog/custom-harnesses/custom-harnesses.ts'
 import { canDrive, levelsByHarness, listHarnesses } from '../catalog/harnesses.ts'
-import { findWire, type Model } from '../catalog/model.ts'
+import { findModelLevel, type Model } from '../catalog/model.ts'
 import { findModel } from '../catalog/models.ts'
 import { findSandboxChoice } from '../catalog/sandboxes.ts'
 import type { ConfigurationDeps } from '../configurations/configurations.ts'
@@ -74,7 +74,7 @@ async function pinHarnesses(
 }
 
 function levelErrors(model: Model, { reasoningLevel }: ModelChoice, index: number): FieldError[] {
-  if (reasoningLevel === undefined || findWire(model, reasoningLevel)) return []
+  if (reasoningLevel === undefined || findModelLevel(model, reasoningLevel)) return []
   const message = `This model has the levels ${model.levels.map(({ level }) => level).join(', ')}.`
   return [toFieldError(`/models/${index}/reasoningLevel`, 'unknown_level', message)]
 }
@@ -123,7 +123,7 @@ function harnessErrors(
   const supported = levels[id]
   if (!supported)
     return [toFieldError(pointer, 'unknown_harness', `This model works with ${Object.keys(levels).join(', ')}.`)]
-  if (!findWire(model, level)) return []
+  if (!findModelLevel(model, level)) return []
   const message = `${id} cannot ask this model for ${level}, only for ${supported.join(', ')}.`
   return [toFieldError(pointer, 'level_out_of_reach', message)]
 }

@@ -23,15 +23,15 @@ export async function storeBundle({ db, blobs }: BundleDeps, by: AuditActor, { p
   const owner = toOwner(by.workspaceId)
   const blob = await hashOwned(owner, path)
   const bundle: SentBundle = { digest, bytes, files: entries, unpackedBytes }
-  const isThere = (await blobs.find(blob)) !== undefined
+  const isStored = (await blobs.find(blob)) !== undefined
   await transact(db, async (tx) => {
     await rows.lockBundles(tx, by.workspaceId)
     await requireQuota(tx, by.workspaceId, bundle)
     await rows.upsertBundle(tx, by.workspaceId, { ...bundle, blob })
-    if (!isThere) await record(tx, { ...by, action: 'harness.bundle_sent', subject: digest })
+    if (!isStored) await record(tx, { ...by, action: 'harness.bundle_sent', subject: digest })
   })
   await putOwned(blobs, owner, path, blob)
-  return { kind: isThere ? ('same' as const) : ('stored' as const), bundle }
+  return { kind: isStored ? ('same' as const) : ('stored' as const), bundle }
 }
 
 const GIB = 1024 ** 3
@@ -42,8 +42,8 @@ const BYTES_MAX = 16 * GIB
 async function requireQuota(tx: Db, workspaceId: string, { digest, unpackedBytes }: SentBundle): Promise<void> {
   const { count, bytes } = await rows.sumOtherBundles(tx, workspaceId, digest)
   if (count < BUNDLES_MAX && bytes + unpackedBytes <= BYTES_MAX) return
-  const most = `${BUNDLES_MAX} bundles of ${BYTES_MAX / GIB} GiB in all, unpacked`
-  throw new Problem(bundlesFull, `A workspace can have at most ${most}.`)
+  const quota = `${BUNDLES_MAX} bundles with ${BYTES_MAX / GIB} GiB in total, unpacked`
+  throw new Problem(bundlesFull, `A workspace can store at most ${quota}. Remove harnesses that you no longer need.`)
 }
 
 async function measureBundle(path: string) {
@@ -59,7 +59,7 @@ async function measureBundle(path: string) {
 export async function requireBundle({ db, blobs }: BundleDeps, workspaceId: string, digest: string): Promise<void> {
   const blob = await rows.useBundle(db, workspaceId, digest)
   if (isDigest(blob) && (await blobs.find(blob))) return
-  throw new Problem(bundleMissing, `Bundle ${digest} not found. Send its archive.`)
+  throw new Problem(bundleMissing, `Bundle ${digest} not found. Upload its archive.`)
 }
 
 /** Opens a bundle's archive. Returns undefined if it was deleted. */

@@ -27,16 +27,16 @@ export function addHarness(
     await rows.lockSlug(tx, by.workspaceId, slug)
     const versions = await rows.listVersions(tx, by.workspaceId, slug)
     if (versions[0]?.removed_at) throw new Problem(harnessNameSpent, `${input.id} was removed. Choose another name.`)
-    const before = versions.find(({ version }) => version === input.version)
-    if (before && !isDeepStrictEqual(before.description, input))
+    const existing = versions.find(({ version }) => version === input.version)
+    if (existing && !isDeepStrictEqual(existing.description, input))
       throw new Problem(
         harnessExists,
-        `${input.id} ${input.version} exists with another description. Choose another version.`,
+        `${input.id} ${input.version} exists with a different description. Choose another version.`,
       )
-    if (before) return { kind: 'same', harness: toCustomHarness(before) }
+    if (existing) return { kind: 'same', harness: toCustomHarness(existing) }
     if (input.bundle) await requireBundle({ db: tx, blobs }, by.workspaceId, input.bundle.digest)
-    const fresh = { id: newId(), workspace_id: by.workspaceId, slug, version: input.version }
-    const row = await rows.insertHarness(tx, fresh, input)
+    const keys = { id: newId(), workspace_id: by.workspaceId, slug, version: input.version }
+    const row = await rows.insertHarness(tx, keys, input)
     await record(tx, { ...by, action: 'harness.added', subject: input.id, detail: { version: input.version } })
     return { kind: 'added', harness: toCustomHarness(row) }
   })
@@ -73,11 +73,12 @@ const HARNESSES_MAX = 1000
 /** Lists the newest version of each custom harness. */
 export async function listCustomHarnesses(db: Db, workspaceId: string): Promise<Harness[]> {
   const found = await rows.listHarnessRows(db, workspaceId, { limit: HARNESSES_MAX })
+  // Rows are sorted newest first. The last entry of a key wins in a Map, so the newest version must come last.
   const newest = new Map(found.toReversed().map(({ description }) => [description.id, description]))
   return [...newest.values()].map(buildCustomHarness)
 }
 
-/** Finds a version that was chosen once, even if it was removed since. */
+/** Finds a version of a custom harness, also if it has been removed: comparisons may still use it. */
 export async function findCustomHarness(db: Db, workspaceId: string, id: string, version: string) {
   if (!isCustomHarness(id)) return undefined
   const versions = await rows.listVersions(db, workspaceId, toHarnessSlug(id))

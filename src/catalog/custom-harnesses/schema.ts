@@ -5,49 +5,59 @@ import { pageQuery } from '../../platform/http/page.ts'
 import type { ProblemKind } from '../../platform/problem.ts'
 
 const TEMPLATE =
-  '`{model}`, `{baseUrl}`, `{token}`, `{protocol}`, `{level}`, `{home}`, `{instructionFile}`, `{bundle}` and `{node}` are filled in.'
+  'The placeholders `{model}`, `{baseUrl}`, `{token}`, `{protocol}`, `{level}`, `{home}`, `{instructionFile}`, `{bundle}` and `{node}` are replaced.'
 
 const BUNDLE_BYTES_MAX = 256 * 1024 * 1024
 const DIGEST = /^sha256:[0-9a-f]{64}$/
 
-const path = z
+/** A path below HOME. `instruction.md` is reserved for the instruction. */
+const filePath = z
   .string()
   .max(200)
   .regex(/^(?!instruction\.md$)(?!.*(?:^|\/)\.{1,2}(?:\/|$))[A-Za-z0-9._-]+(?:\/[A-Za-z0-9._-]+)*$/)
 
-/** A program and its arguments. Arguments may say what they like. */
-const commandOf = (wordsMax: number, lengthMax: number) =>
+/** A program and its arguments. The arguments are not restricted. */
+const commandLine = (wordsMax: number, lengthMax: number) =>
   z
     .array(z.string().max(lengthMax))
     .min(1)
     .max(wordsMax)
     .refine(([program = '']) => !program.split('/').includes('..'), {
-      error: 'The path of a program has no `..`.',
+      error: 'The path of the program must not contain `..`.',
       path: [0],
     })
 
-const Path = z
+/** A path into a line of JSON. */
+const MemberPath = z
   .string()
   .max(200)
   .regex(/^[A-Za-z0-9_$-]+(?:\.[A-Za-z0-9_$-]+){0,7}$/)
-  .describe('Names of members, with dots between them.')
+  .describe('Member names separated by dots.')
 
 const Condition = z
-  .record(Path, z.union([z.string().max(200), z.number(), z.boolean()]))
-  .refine((condition) => Object.keys(condition).length <= 5, 'at most five')
+  .record(MemberPath, z.union([z.string().max(200), z.number(), z.boolean()]))
+  .refine((condition) => Object.keys(condition).length <= 5, 'At most five paths')
   .default({})
 
 const rule = {
-  when: Condition.describe('What stands at some paths of a line. All must be so.'),
-  each: Path.optional().describe('A list in the line. The rule speaks of its members then, one by one.'),
-  where: Condition.describe('The same of what the rule speaks of.'),
+  when: Condition.describe('Values that the line must have at these paths. All must match.'),
+  each: MemberPath.optional().describe(
+    'MemberPath of a list in the line. The rule is applied to each of its elements.',
+  ),
+  where: Condition.describe('Values that the element (without `each`, the line) must have at these paths.'),
 }
 
 const Rule = z
   .discriminatedUnion('tells', [
-    z.strictObject({ ...rule, tells: z.enum(['message', 'thought']), text: Path }),
-    z.strictObject({ ...rule, tells: z.literal('call'), id: Path, name: Path, arguments: Path.optional() }),
-    z.strictObject({ ...rule, tells: z.literal('result'), id: Path, text: Path }),
+    z.strictObject({ ...rule, tells: z.enum(['message', 'thought']), text: MemberPath }),
+    z.strictObject({
+      ...rule,
+      tells: z.literal('call'),
+      id: MemberPath,
+      name: MemberPath,
+      arguments: MemberPath.optional(),
+    }),
+    z.strictObject({ ...rule, tells: z.literal('result'), id: MemberPath, text: MemberPath }),
     z.strictObject({ ...rule, tells: z.literal('turn') }),
   ])
   .meta({ id: 'OutputRule' })
@@ -58,34 +68,34 @@ const fields = {
   version: z
     .string()
     .regex(/^[A-Za-z0-9][A-Za-z0-9._+-]{0,49}$/)
-    .describe('A change that can change results is a new one.'),
+    .describe('Choose a new version for every change that can affect results.'),
   protocols: z.array(z.enum(PROTOCOLS)).min(1).max(PROTOCOLS.length),
   levels: z
     .partialRecord(z.enum(LEVELS), z.string().min(1).max(50))
-    .describe('The levels that it can ask a model for, and what stands for `{level}` then.'),
-  command: commandOf(100, 4000).describe(`A program of the bundle or the image, and its arguments. ${TEMPLATE}`),
+    .describe('Reasoning levels that the program supports, each with the value of `{level}`.'),
+  command: commandLine(100, 4000).describe(`A program of the bundle or the image, and its arguments. ${TEMPLATE}`),
   env: z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,99}$/), z.string().max(4000)).default({}),
   files: z
-    .array(z.strictObject({ path, text: z.string().max(100_000) }))
+    .array(z.strictObject({ path: filePath, text: z.string().max(100_000) }))
     .max(50)
     .default([])
-    .describe('Below its HOME.'),
+    .describe('Files to create. Paths are relative to HOME.'),
   bundle: z
     .strictObject({
-      digest: z.string().regex(DIGEST).describe('Of an archive that was sent before.'),
-      node: z.boolean().default(false).describe('Whether it needs Node 22, which is at `{node}` then.'),
-      probe: commandOf(20, 1000).describe(
-        'A command that ends with 0 where the program runs. It is tried in an image before anything is spent.',
+      digest: z.string().regex(DIGEST).describe('Digest of an uploaded archive.'),
+      node: z.boolean().default(false).describe('Provides Node 22 at `{node}`.'),
+      probe: commandLine(20, 1000).describe(
+        'A command that exits with 0 if the program can run. It is executed in the image before the first model call.',
       ),
     })
     .optional()
-    .describe('Its program. It is at `{bundle}`, for reading only.'),
+    .describe('The uploaded program, mounted read-only at `{bundle}`.'),
   output: z
     .array(Rule)
     .min(1)
     .max(50)
     .optional()
-    .describe('How the lines of its output that are JSON objects become a trajectory. Without it there is none.'),
+    .describe('Rules that turn JSON lines of the output into a trajectory. Without rules there is no trajectory.'),
 }
 
 export const NewHarness = z.strictObject(fields)
@@ -97,50 +107,53 @@ export type CustomHarness = z.infer<typeof CustomHarness>
 export const harnessExists = {
   code: 'harness_exists',
   status: 409,
-  title: 'Version exists with another description',
-  meaning: 'What was compared with a version stays true. Give the change a new version.',
+  title: 'Version exists with a different description',
+  meaning: 'A version is immutable, because results refer to it. Choose a new version for the change.',
 } as const satisfies ProblemKind
 
 export const harnessNameSpent = {
   code: 'harness_name_spent',
   status: 409,
-  title: 'This name was used before',
-  meaning: 'Results of a harness that was removed still carry its name. Choose another one.',
+  title: 'Name of a removed harness',
+  meaning: 'Results of the removed harness still refer to this name. Choose another name.',
 } as const satisfies ProblemKind
 
 export const harnessInUse = {
   code: 'harness_in_use',
   status: 409,
-  title: 'This harness is in use',
-  meaning: 'A comparison that is not over yet works with it. Wait for its end, or cancel it.',
+  title: 'Harness in use',
+  meaning: 'An unfinished comparison uses the harness. Wait until it ends, or cancel it.',
 } as const satisfies ProblemKind
 
 export const bundleRefused = {
   code: 'bundle_refused',
   status: 422,
-  title: 'This archive is not unpacked',
-  meaning: 'It is damaged, too large, or has paths, links or files that no program needs. `detail` names the entry.',
+  title: 'Bundle archive refused',
+  meaning: 'The archive is damaged, too large, or has unsafe paths, links or file types. `detail` names the entry.',
 } as const satisfies ProblemKind
 
 export const bundlesFull = {
   code: 'bundles_full',
   status: 409,
-  title: 'There is no room for more bundles',
-  meaning: 'Remove harnesses that are not needed any more. A bundle that no harness names goes after a day.',
+  title: 'Bundle quota exceeded',
+  meaning: 'Remove harnesses that you no longer need. A bundle that no harness uses is deleted after a day.',
 } as const satisfies ProblemKind
 
 export const bundleMissing = {
   code: 'bundle_missing',
   status: 422,
-  title: 'There is no such bundle',
-  meaning: 'Send the archive first. One that no harness names goes after a day.',
+  title: 'Bundle not found',
+  meaning: 'Upload the archive first. A bundle that no harness uses is deleted after a day.',
 } as const satisfies ProblemKind
 
 export const SentBundle = z
   .object({
-    digest: z.string().regex(DIGEST).describe('Of the archive as it was sent. Descriptions of harnesses name it.'),
+    digest: z
+      .string()
+      .regex(DIGEST)
+      .describe('Digest of the uploaded archive. Use it as `bundle.digest` of a harness.'),
     bytes: z.number().int(),
-    files: z.number().int().describe('Folders among them.'),
+    files: z.number().int().describe('Number of files and folders.'),
     unpackedBytes: z.number().int(),
   })
   .meta({ id: 'SentBundle' })
@@ -150,7 +163,7 @@ export const sendBundle = endpoint({
   id: 'sendBundle',
   method: 'POST',
   path: '/api/orgs/{org}/harnesses/bundles',
-  summary: 'Send the program of a harness: a gzipped tar archive. Nothing in it is run until a trial does',
+  summary: 'Upload the program of a harness as a gzipped tar archive. It is executed only in trials',
   access: 'admin',
   upload: { mediaType: 'application/gzip', bytesMax: BUNDLE_BYTES_MAX },
   answers: { 200: SentBundle, 201: SentBundle },
@@ -162,7 +175,7 @@ export const addHarness = endpoint({
   id: 'addHarness',
   method: 'POST',
   path: '/api/orgs/{org}/harnesses',
-  summary: 'Describe a harness of your own, or a new version of one',
+  summary: 'Add a custom harness, or a new version of one',
   access: 'admin',
   body: NewHarness,
   example: {
@@ -184,7 +197,7 @@ export const listHarnesses = endpoint({
   id: 'listHarnesses',
   method: 'GET',
   path: '/api/orgs/{org}/harnesses',
-  summary: 'List the harnesses that this workspace has described, each version',
+  summary: 'List all versions of the custom harnesses of this workspace',
   access: 'read',
   query: pageQuery(),
   answers: { 200: z.object({ harnesses: z.array(CustomHarness), nextCursor: z.string().nullable() }) },
@@ -194,7 +207,7 @@ export const removeHarness = endpoint({
   id: 'removeHarness',
   method: 'DELETE',
   path: '/api/orgs/{org}/harnesses/custom/{slug}',
-  summary: 'Remove a harness with all its versions; its name is not given again',
+  summary: 'Remove a harness with all its versions. Its name cannot be reused',
   access: 'admin',
   answers: { 204: null },
   problems: [harnessInUse],
