@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { findModel } from '../catalog/models.ts'
-import type { CredentialDeps as CredentialTools } from '../credentials/credentials.ts'
+import type { CredentialDeps } from '../credentials/credentials.ts'
 import { setSharedBudget } from '../gateway/spend/spend.ts'
 import type { Blobs } from '../platform/blobs/blob.ts'
 import { type Db, transact } from '../platform/db/db.ts'
@@ -60,7 +60,7 @@ async function readExisting(db: Db, row: rows.ComparisonRow, hash: Buffer): Prom
 }
 
 async function storeComparison(
-  deps: CredentialTools & { blobs: Blobs },
+  deps: CredentialDeps & { blobs: Blobs },
   by: AuditActor,
   scope: rows.ComparisonScope,
   input: CreateComparisonInput,
@@ -188,8 +188,10 @@ export async function reloadStatus(
   return readStatusWithStatistics(db, statistics, row)
 }
 
-const LIST_MAX = 1000
-const PAGE = 50
+/** Page size for requests without `limit` and `cursor`. */
+const UNPAGED_LIMIT = 1000
+/** Page size for requests with a cursor but without `limit`. */
+const PAGE_LIMIT = 50
 
 type ListComparisonsOptions = { limit?: number | undefined; cursor?: Page['cursor'] }
 
@@ -200,7 +202,7 @@ export async function listComparisons(
   scope: rows.ComparisonScope | undefined,
   { limit, cursor }: ListComparisonsOptions,
 ) {
-  const page = { limit: limit ?? (cursor ? PAGE : LIST_MAX), cursor }
+  const page = { limit: limit ?? (cursor ? PAGE_LIMIT : UNPAGED_LIMIT), cursor }
   const listed = await rows.listComparisonRows(db, workspaceId, scope, page)
   if (scope && listed.length === 0) await requireScope(db, workspaceId, scope)
   const { items, nextCursor } = toPage(
@@ -281,7 +283,7 @@ const toSettingFacts = (row: SettingRow): SettingFacts => ({
   isolation: row.isolation,
 })
 
-/** True if an open comparison uses the model. */
+/** Returns whether an open comparison uses the model. */
 export const isModelInUse = (db: Db, workspaceId: string, catalogId: string): Promise<boolean> =>
   rows.hasOpenSettings(db, workspaceId, { catalog_id: catalogId })
 

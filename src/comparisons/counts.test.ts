@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type CellTrial, countCell, initialCounts, NO_COUNTS, partOf, SHARE_UNIT, sumCounts } from './counts.ts'
+import { type CellTrial, countCell, initialCounts, NO_COUNTS, SHARE_UNIT, sumCounts, toCountPart } from './counts.ts'
 import { type CompletedTrial, planTrials } from './plan.ts'
 
 const trial = (attempt: number, state: CellTrial['state'], over: Partial<CellTrial> = {}): CellTrial => ({
@@ -78,7 +78,7 @@ test('a new comparison has four count rows per setting, and every trial is count
     [0, 1].flatMap((setting) => [0, 1, 2, 3].map((part) => [setting, part])),
   )
   for (const row of rows) {
-    const own = trials.filter(({ setting, ordinal }) => setting === row.setting && partOf(ordinal) === row.part)
+    const own = trials.filter(({ setting, ordinal }) => setting === row.setting && toCountPart(ordinal) === row.part)
     expect(row).toEqual({ ...NO_COUNTS, setting: row.setting, part: row.part, queued: own.length })
   }
 })

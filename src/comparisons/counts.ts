@@ -5,7 +5,9 @@ import type { TrialState } from './shapes/schema.ts'
 export type SettingCounts = Record<TrialState, number> & {
   reused: number
   spent_micros: number
+  /** Number of trials in `spent_micros` and `spent_squares`. */
   metered: number
+  /** Sum of squared costs, for the standard deviation. */
   spent_squares: number
 } & CellCounts
 
@@ -15,6 +17,7 @@ export type CellCounts = {
   tasks_passed: number
   tasks_micros: number
   tasks_unpriced: number
+  /** Share of scored attempts that passed, in SHARE_UNIT. */
   shares: number
   share_squares: number
 }
@@ -89,8 +92,11 @@ export function diffCell(before: readonly CellTrial[], after: readonly CellTrial
   }
 }
 
-/** Returns the row of the counts that a trial updates. Hashed, so that neighbours and multiples of the setting count differ. */
-export const partOf = (ordinal: number): number => (Math.imul(ordinal, 0x9e3779b1) >>> 16) % PARTS
+/**
+ * Returns the count row of a setting that a trial updates. The ordinal is hashed: trials of one setting have ordinals with
+ * a constant step, which a plain modulo could map to the same row.
+ */
+export const toCountPart = (ordinal: number): number => (Math.imul(ordinal, 0x9e3779b1) >>> 16) % PARTS
 
 export type CountRow = SettingCounts & { setting: number; part: number }
 
@@ -102,7 +108,7 @@ export function initialCounts(settings: number, trials: readonly PlannedTrial[])
     part: index % PARTS,
   }))
   for (const trial of trials) {
-    const row = rows[trial.setting * PARTS + partOf(trial.ordinal)]
+    const row = rows[trial.setting * PARTS + toCountPart(trial.ordinal)]
     if (!row) continue
     row[trial.reused?.state ?? 'queued'] += 1
     row.reused += trial.reused ? 1 : 0

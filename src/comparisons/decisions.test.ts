@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { smallestDifference, wilsonInterval } from '../statistics/accuracy.ts'
-import { type CellTrial, countCell, diffCell, initialCounts, partOf, sumCounts } from './counts.ts'
+import { type CellTrial, countCell, diffCell, initialCounts, sumCounts, toCountPart } from './counts.ts'
 import { countTrials, listCellOrdinals, planTrials, toOrdinal } from './plan.ts'
 import { findOrdinal, formatTrialId } from './trial-id.ts'
 
@@ -33,7 +33,7 @@ test.each([1, 2, 4, 7, 8, 20, 60])(
     const shape = { tasks: 100, settings, attempts: 1 }
     const parts = Map.groupBy(planTrials(shape, []), ({ setting }) => setting)
     for (const trials of parts.values()) {
-      const counts = Map.groupBy(trials, ({ ordinal }) => partOf(ordinal))
+      const counts = Map.groupBy(trials, ({ ordinal }) => toCountPart(ordinal))
       expect([...counts.keys()].sort()).toEqual([0, 1, 2, 3])
       for (const part of counts.values()) expect(part.length).toBeLessThan(50)
     }

@@ -5,7 +5,7 @@ import type { Quote, QuotedSetting } from './quotes/schema.ts'
 /** Cost of earlier trials of a setting: count, sum and sum of squares. */
 export type PastUsage = { trials: number; micros: number; squares: number }
 
-/** Basis of a setting's cost: none without a model, earlier trials, or the assumed mean cost of a trial. */
+/** Basis of a setting's cost. `free`: no model. `measured`: earlier trials. `estimated`: assumed mean cost of a trial. */
 export type CostBasis =
   | { source: 'free' }
   | ({ source: 'measured' } & PastUsage)
@@ -46,7 +46,7 @@ export function buildQuote(shape: PlanShape, settings: readonly SettingBasis[], 
   }
 }
 
-/** A range in micro-dollars. `variance` is independent scatter; `low` and `high` bound a systematic error. */
+/** A range in micro-dollars. `low` and `high` bound the systematic error; `variance` is the random error of the trials. */
 type CostRange = { low: number; expected: number; high: number; variance: number }
 
 /** Assumed costs may be wrong by this factor in either direction. */
@@ -54,16 +54,16 @@ const ESTIMATE_FACTOR = 3
 
 function estimateRange(cost: CostBasis, trials: number): CostRange {
   if (cost.source === 'free') return { low: 0, expected: 0, high: 0, variance: 0 }
-  if (cost.source === 'estimated') return widen(trials * cost.micros)
+  if (cost.source === 'estimated') return toAssumedRange(trials * cost.micros)
   const mean = cost.micros / cost.trials
-  // The scatter of a single trial is unknown.
-  if (cost.trials === 1) return widen(trials * mean)
-  const scatter = Math.max(0, cost.squares / cost.trials - mean ** 2)
+  // The variance of a single trial is unknown.
+  if (cost.trials === 1) return toAssumedRange(trials * mean)
+  const trialVariance = Math.max(0, cost.squares / cost.trials - mean ** 2)
   const expected = trials * mean
-  return { low: expected, expected, high: expected, variance: trials * scatter * (1 + trials / cost.trials) }
+  return { low: expected, expected, high: expected, variance: trials * trialVariance * (1 + trials / cost.trials) }
 }
 
-const widen = (expected: number): CostRange => ({
+const toAssumedRange = (expected: number): CostRange => ({
   low: expected / ESTIMATE_FACTOR,
   expected,
   high: expected * ESTIMATE_FACTOR,
@@ -75,11 +75,11 @@ function capRange(range: CostRange, trials: number, { trialBudgetUsd }: QuoteLim
   if (trialBudgetUsd === undefined) return range
   const cap = trials * trialBudgetUsd * MILLION
   if (range.expected + 2 * Math.sqrt(range.variance) <= cap && range.high <= cap) return range
-  const { low, expected, high } = applyScatter(range)
+  const { low, expected, high } = applyVariance(range)
   return { low: Math.min(low, cap), expected: Math.min(expected, cap), high: Math.min(high, cap), variance: 0 }
 }
 
-/** Systematic errors add up; independent scatter partly cancels out. */
+/** Adds ranges. Systematic errors add up; for random errors, variances add up. */
 const addRanges = (ranges: readonly CostRange[]): CostRange =>
   ranges.reduce(
     (sum, { low, expected, high, variance }) => ({
@@ -92,20 +92,20 @@ const addRanges = (ranges: readonly CostRange[]): CostRange =>
   )
 
 /** Widens the range by two standard errors. */
-function applyScatter({ low, expected, high, variance }: CostRange): Omit<CostRange, 'variance'> {
+function applyVariance({ low, expected, high, variance }: CostRange): Omit<CostRange, 'variance'> {
   const error = 2 * Math.sqrt(variance)
   return { low: Math.max(0, low - error), expected, high: high + error }
 }
 
 function toUsdRange(range: CostRange): Quote['costUsd'] {
-  const { low, expected, high } = applyScatter(range)
-  return { low: usd(low), expected: usd(expected), high: usd(high) }
+  const { low, expected, high } = applyVariance(range)
+  return { low: toUsd(low), expected: toUsd(expected), high: toUsd(high) }
 }
 
 const MILLION = 1_000_000
-const usd = (micros: number): number => Math.round(micros) / MILLION
+const toUsd = (micros: number): number => Math.round(micros) / MILLION
 
-/** Returns the limit that the budgets set, or null if neither is given. Retries are not limited by the trial budget. */
+/** Returns the maximum cost that the budgets allow, or null without budgets. Retries can exceed the trial budget. */
 function findMaximum(
   settings: readonly SettingBasis[],
   trials: number,
@@ -115,7 +115,7 @@ function findMaximum(
   if (charged === 0) return 0
   const limits = [budgetUsd, trialBudgetUsd === undefined ? undefined : charged * trials * trialBudgetUsd]
   const given = limits.filter((limit) => limit !== undefined)
-  return given.length === 0 ? null : usd(Math.min(...given) * MILLION)
+  return given.length === 0 ? null : toUsd(Math.min(...given) * MILLION)
 }
 
 const toQuotedSetting = (

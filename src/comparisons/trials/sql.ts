@@ -3,7 +3,7 @@ import type { Db } from '../../platform/db/db.ts'
 import { executePrepared } from '../../platform/db/prepared.ts'
 import { storableJson, storableText } from '../../platform/db/storable.ts'
 import { CALIBRATION_RULES } from '../../trials/calibrate.ts'
-import { COUNT_NAMES, type CountRow, partOf, type SettingCounts } from '../counts.ts'
+import { COUNT_NAMES, type CountRow, type SettingCounts, toCountPart } from '../counts.ts'
 import type { CompletedTrial, PlannedTrial } from '../plan.ts'
 import type { TrialClass, TrialState } from '../shapes/schema.ts'
 
@@ -119,7 +119,7 @@ export async function startTrial(
     ), counted as (
       update trial_counts set queued = queued - 1, running = running + 1 from started
       where trial_counts.comparison = ${comparison} and trial_counts.setting = started.setting
-        and part = ${partOf(ordinal)}
+        and part = ${toCountPart(ordinal)}
     )
     select found.comparison, found.ordinal, found.state, found.comparison_state as "comparisonState",
       found.budget_micros as "budgetMicros", found.task, found.setting, found.attempt, found.retries,
@@ -203,7 +203,7 @@ export async function storeEnd(
       returning ordinal
     )
     update trial_counts set ${toIncrements(changes)} from ended
-    where comparison = ${comparison} and setting = ${setting} and part = ${partOf(ordinal)}
+    where comparison = ${comparison} and setting = ${setting} and part = ${toCountPart(ordinal)}
     returning queued + running as open`
   const { rows } = await executePrepared(tx, query)
   return rows[0]?.open
@@ -237,10 +237,10 @@ export async function addSpend(tx: Db, { comparison, ordinal }: TrialKey, micros
   if (rows[0]?.isFirst)
     await sql`update trial_counts set tasks_micros = tasks_micros + ${micros} from trials
       where trials.comparison = ${comparison} and trials.ordinal = ${ordinal} and trial_counts.comparison = ${comparison}
-        and trial_counts.setting = trials.setting and part = ${partOf(ordinal)}`.execute(tx)
+        and trial_counts.setting = trials.setting and part = ${toCountPart(ordinal)}`.execute(tx)
   await sql`update trial_counts set spent_micros = spent_micros + ${micros} from trials
     where trials.comparison = ${comparison} and trials.ordinal = ${ordinal} and trial_counts.comparison = ${comparison}
-      and trial_counts.setting = trials.setting and part = ${partOf(ordinal)}`.execute(tx)
+      and trial_counts.setting = trials.setting and part = ${toCountPart(ordinal)}`.execute(tx)
 }
 
 type NewFailedAttempt = TrialKey & {

@@ -3,7 +3,7 @@ import { type GranteeTotals, readGranteeTotals } from '../../gateway/spend/spend
 import { type Db, transact } from '../../platform/db/db.ts'
 import { notFound, Problem } from '../../platform/problem.ts'
 import { type AuditActor, record } from '../../workspaces/audit.ts'
-import { diffCell, partOf } from '../counts.ts'
+import { diffCell, toCountPart } from '../counts.ts'
 import { listCellOrdinals, type PlanShape, toOrdinal } from '../plan.ts'
 import { trialNotScored } from '../schema.ts'
 import {
@@ -221,7 +221,7 @@ export async function voidTrial(
       throw new Problem(trialNotScored, 'The trial has no result, or is already voided.')
     const after = before.map((trial) => (trial.attempt === attempt ? { ...trial, voided: true } : trial))
     await rows.storeVoid(tx, { comparison: names.key, ordinal }, reason)
-    await rows.addCounts(tx, { comparison: names.key, setting, part: partOf(ordinal) }, diffCell(before, after))
+    await rows.addCounts(tx, { comparison: names.key, setting, part: toCountPart(ordinal) }, diffCell(before, after))
     await record(tx, { ...by, action: 'trial.voided', subject: id, detail: { reason } })
   })
   return loadTrial(db, names, await readTrialRow(db, names, id))
