@@ -44,10 +44,10 @@ type AddBenchmarkResult = { kind: 'added' | 'unchanged'; benchmark: Benchmark }
 export async function addBenchmark(
   deps: AddBenchmarkDeps,
   by: AuditActor,
-  text: string,
+  referenceText: string,
   options: AddBenchmarkOptions,
 ): Promise<AddBenchmarkResult> {
-  const reference = requireReference(text)
+  const reference = requireReference(referenceText)
   const key = await deps.registryKey(by.workspaceId)
   const access = key === undefined ? { signal: options.signal } : { signal: options.signal, key }
   const dataset = await resolveDataset(deps.registry, reference, access)
@@ -58,15 +58,15 @@ export async function addBenchmark(
 
   return withDraft(deps, draftName(dataset), async (draft) => {
     const findings: BenchmarkFinding[] = []
-    const downloading = { registry: deps.registry, store: draft.store, scratch: join(deps.draftsFolder, 'scratch') }
-    const downloaded = await downloadDataset(downloading, dataset, {
+    const downloadDeps = { registry: deps.registry, store: draft.store, scratch: join(deps.draftsFolder, 'scratch') }
+    const downloaded = await downloadDataset(downloadDeps, dataset, {
       ...access,
       onProgress: options.onProgress,
       inspect: async (task, source) => void findings.push(...(await checkDownloaded(formatTaskName(task), source))),
     }).catch(throwAsProblem)
     const complete = requireComplete(downloaded, findings)
     await draft.commit(complete.tasks.map((task) => task.stored))
-    return keep(deps.db, by, { text, dataset: complete, warnings: findings })
+    return storeBenchmark(deps.db, by, { referenceText, dataset: complete, warnings: findings })
   })
 }
 
@@ -158,17 +158,18 @@ function requireComplete(downloaded: DownloadOutcome, findings: BenchmarkFinding
 
 const sortKey = ({ severity, task, path, rule }: BenchmarkFinding): string => [severity, task, path, rule].join('\0')
 
-type CheckedDataset = { text: string; dataset: DownloadedDataset; warnings: BenchmarkFinding[] }
+type CheckedDataset = { referenceText: string; dataset: DownloadedDataset; warnings: BenchmarkFinding[] }
 
 /** Stores the benchmark. Unchanged content is a no-op, also if a concurrent request stored it. */
-function keep(db: Db, by: AuditActor, { text, dataset, warnings }: CheckedDataset): Promise<AddBenchmarkResult> {
+function storeBenchmark(db: Db, by: AuditActor, checked: CheckedDataset): Promise<AddBenchmarkResult> {
+  const { dataset } = checked
   const ref = { workspaceId: by.workspaceId, datasetOrg: dataset.org, dataset: dataset.name }
   return transact(db, async (tx) => {
     await rows.lockBenchmark(tx, ref)
     const existing = await rows.findBenchmarkRow(tx, ref)
     if (existing && existing.digest === dataset.digest && existing.ruleset === RULES_VERSION)
       return { kind: 'unchanged', benchmark: toBenchmark(existing) }
-    const row = await rows.replaceBenchmark(tx, toRow(by.workspaceId, { text, dataset, warnings }), toTaskRows(dataset))
+    const row = await rows.replaceBenchmark(tx, toRow(by.workspaceId, checked), toTaskRows(dataset))
     const subject = `${dataset.org}/${dataset.name}`
     await record(tx, { ...by, action: 'benchmark.added', subject, detail: { digest: dataset.digest } })
     const data = { benchmark: subject, digest: dataset.digest }
@@ -180,12 +181,12 @@ function keep(db: Db, by: AuditActor, { text, dataset, warnings }: CheckedDatase
 const toTaskRows = ({ tasks }: DownloadedDataset) =>
   tasks.map((task) => ({ name: formatTaskName(task), digest: task.digest }))
 
-const toRow = (workspaceId: string, { text, dataset, warnings }: CheckedDataset) => ({
+const toRow = (workspaceId: string, { referenceText, dataset, warnings }: CheckedDataset) => ({
   id: newId(),
   workspace_id: workspaceId,
   dataset_org: dataset.org,
   dataset: dataset.name,
-  reference: text,
+  reference: referenceText,
   ref: dataset.ref,
   resolved_ref: dataset.resolvedRef,
   digest: dataset.digest,

@@ -35,8 +35,8 @@ export async function freezeDataset(
   const access: AccessOptions = key === undefined ? { signal } : { signal, key }
   return withDraft(deps, `freeze-${dataset.digest?.replace(':', '-')}`, async (draft) => {
     const store = await draft.fresh(dataset.tasks.flatMap(({ digest }) => digest ?? []))
-    const downloading = { registry: deps.registry, store, scratch: join(deps.draftsFolder, 'scratch') }
-    const downloaded = await downloadDataset(downloading, dataset, access)
+    const downloadDeps = { registry: deps.registry, store, scratch: join(deps.draftsFolder, 'scratch') }
+    const downloaded = await downloadDataset(downloadDeps, dataset, access)
     if (downloaded.kind === 'unauthorized') return downloaded
     if (downloaded.kind === 'refused') return toFailedFreeze(downloaded.faults)
     const tasks = downloaded.dataset.tasks.map((task) => ({ name: formatTaskName(task), stored: task.stored }))
@@ -51,7 +51,7 @@ function toFailedFreeze(faults: readonly TaskFault[]): FreezeResult {
   return { kind: 'changed', detail: faults[0]?.detail ?? '' }
 }
 
-/** Finds what a benchmark was resolved to when it was added. Enough to freeze it even after it is removed. */
+/** Finds the dataset that a benchmark was resolved to. It can be frozen even after the benchmark is removed. */
 export async function findResolvedDataset(
   db: Db,
   ref: BenchmarkRef,
