@@ -9,12 +9,12 @@ export type ApprovedTask = {
   title: string
   difficulty: BatchTask['difficulty']
   digest: string
-  /** The blob that holds its files. */
+  /** Digest of the blob that holds the task's files. */
   archive: string
   pullRequest: TaskPullRequest | null
 }
 
-/** Lists the approved tasks of a repository, oldest first. `repository` is its key. */
+/** Lists the approved tasks of a repository, oldest first. `repository` is the key of its row. */
 export async function listApprovedTasks(db: Db, repository: number): Promise<ApprovedTask[]> {
   const found = await listApprovedRows(db, repository)
   return found.map(({ batch, id, title, difficulty, digest, archive, pull_request }) => ({
@@ -36,7 +36,7 @@ export async function listTaskPaths(db: Db, repository: number, digests: readonl
 
 type TaskState = { runId: string; taskId: string; state: BatchTask['state'] }
 
-/** Every task of a repository, whatever became of it. */
+/** Lists all tasks of a repository with their states. */
 export async function listTaskStates(db: Db, repository: number): Promise<TaskState[]> {
   const found = await listTaskStateRows(db, repository)
   return found.map(({ batch, id, state }) => ({ runId: toRunId(batch), taskId: id, state }))

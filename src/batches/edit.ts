@@ -21,8 +21,8 @@ export type EditFileDeps = { db: Db; blobs: Blobs; draftsFolder: string; scratch
 type FileEdit = { path: string; content: string }
 
 /**
- * Replaces a file of a task and validates again what depends on it. Of a generated task only the instruction can be
- * replaced, and its tests are not executed again; an imported task is validated as if it were new.
+ * Replaces a file of a task and repeats the stages that depend on it. A generated task allows only its instruction to be
+ * replaced, and its tests are not executed again. An imported task is validated like a new one.
  */
 export async function editFile(
   deps: EditFileDeps,
@@ -31,16 +31,16 @@ export async function editFile(
   edit: FileEdit,
 ): Promise<FullTaskRow> {
   requireEditable(row, edit.path)
-  const kept = await storeEditedTask(deps, row, edit)
+  const stored = await storeEditedTask(deps, row, edit)
   await transact(deps.db, async (tx) => {
     // Lock order: the job first, then the row.
     await (row.candidate === null ? enqueueImport(tx, row.batch) : enqueueDiscovery(tx, row.batch))
     const batch = await lockUnchanged(tx, row)
-    await resetTask(tx, { batch: row.batch, task: row.id }, kept, row.candidate === null ? null : edit.content)
+    await resetTask(tx, { batch: row.batch, task: row.id }, stored, row.candidate === null ? null : edit.content)
     await deleteReviewEvidence(tx, row.batch, row.id)
     if (!isOpen(batch)) await reopenBatch(tx, batch)
     const subject = `${toRunId(row.batch)}/${row.id}`
-    await record(tx, { ...by, action: 'task.edited', subject, detail: { path: edit.path, digest: kept.digest } })
+    await record(tx, { ...by, action: 'task.edited', subject, detail: { path: edit.path, digest: stored.digest } })
   })
   return readTaskRow(deps.db, row.batch, row.id)
 }
@@ -52,9 +52,9 @@ async function lockUnchanged(tx: Db, row: FullTaskRow): Promise<BatchRow> {
   const batch = await lockBatch(tx, row.batch)
   if (!batch || STOPPED.includes(batch.state))
     throw new Problem(batchStopped, 'The batch has stopped. Resume it, then change the file.')
-  const [now] = await rows.lockTaskRows(tx, row.batch, [row.id])
-  if (now?.digest !== row.digest || now.state !== row.state)
-    throw new Problem(preconditionFailed, 'The task has changed meanwhile. Read it again.')
+  const [current] = await rows.lockTaskRows(tx, row.batch, [row.id])
+  if (current?.digest !== row.digest || current.state !== row.state)
+    throw new Problem(preconditionFailed, 'The task has changed since you read it. Read it again.')
   return batch
 }
 
@@ -74,8 +74,8 @@ async function storeEditedTask(deps: EditFileDeps, row: FullTaskRow, { path, con
   const folder = join(scratch.path, 'task')
   await contentStore(deps).unpack(stored, folder)
   await writeFile(join(folder, path), content)
-  const kept = await storeTask(deps, folder, row.id)
-  if (kept.kind === 'kept') return kept.files
-  const { reason, detail } = kept
+  const result = await storeTask(deps, folder, row.id)
+  if (result.kind === 'kept') return result.files
+  const { reason, detail } = result
   throw new Problem(invalidRequest, detail, { errors: [{ pointer: '/content', code: reason, message: detail }] })
 }

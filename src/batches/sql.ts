@@ -72,20 +72,34 @@ export const insertTasks = (tx: Db, batch: string, tasks: readonly NewTask[]) =>
     )
     .execute()
 
-const TASK = [
-  ...(['batch', 'id', 'state', 'stage', 'title', 'difficulty', 'requested_difficulty', 'pull_request'] as const),
-  ...(['digest', 'rejection', 'deferral', 'concerns', 'spent_micros', 'decision', 'note', 'decided_at'] as const),
+const TASK_COLUMNS = [
+  'batch',
+  'id',
+  'state',
+  'stage',
+  'title',
+  'difficulty',
+  'requested_difficulty',
+  'pull_request',
+  'digest',
+  'rejection',
+  'deferral',
+  'concerns',
+  'spent_micros',
+  'decision',
+  'note',
+  'decided_at',
 ] as const
 
 export type TaskRow = Awaited<ReturnType<typeof listTaskRows>>[number]
 
 export const listTaskRows = (db: Db, batch: string) =>
-  db.selectFrom('batch_tasks').select(TASK).where('batch', '=', batch).orderBy('id').execute()
+  db.selectFrom('batch_tasks').select(TASK_COLUMNS).where('batch', '=', batch).orderBy('id').execute()
 
 export const findTaskRow = (db: Db, batch: string, id: string) =>
   db
     .selectFrom('batch_tasks')
-    .select([...TASK, 'content', 'evidence', 'candidate'])
+    .select([...TASK_COLUMNS, 'content', 'evidence', 'candidate'])
     .where('batch', '=', batch)
     .where('id', '=', id)
     .executeTakeFirst()
@@ -93,7 +107,7 @@ export const findTaskRow = (db: Db, batch: string, id: string) =>
 export const lockTaskRows = (tx: Db, batch: string, ids: readonly string[]) =>
   tx
     .selectFrom('batch_tasks')
-    .select(TASK)
+    .select(TASK_COLUMNS)
     .where('batch', '=', batch)
     .where('id', 'in', ids)
     .orderBy('id')
@@ -126,12 +140,12 @@ type DecisionColumns = { decision: 'approved' | 'declined'; note: string | null 
 export const decideTaskRow = (tx: Db, key: TaskKey, columns: DecisionColumns) =>
   updateTask(tx, key)
     .set({ ...columns, decided_at: sql<Date>`now()` })
-    .returning(TASK)
+    .returning(TASK_COLUMNS)
     .executeTakeFirstOrThrow()
 
 export type TaskTally = Awaited<ReturnType<typeof listTallies>>[number]
 
-/** Counts and costs of tasks by state, for several batches at once. */
+/** Counts tasks and sums their costs by state, for several batches in one query. */
 export const listTallies = (db: Db, batches: readonly string[]) =>
   db
     .selectFrom('batch_tasks')
@@ -145,7 +159,7 @@ export const listTallies = (db: Db, batches: readonly string[]) =>
     .groupBy(['batch', 'state', 'stage', 'decision', 'bucket', 'reason', 'isDeferred'])
     .execute()
 
-/** An empty list is no SQL. */
+/** Matches no batch. Added to the list because `in ()` is a syntax error in SQL. */
 const NO_BATCH = '00000000-0000-0000-0000-000000000000'
 
 export const listApprovedRows = (db: Db, repository: number) =>
@@ -195,9 +209,7 @@ const UNUSED = sql<boolean>`used_at < now() - interval '1 day'
 export const listUnusedArchives = (db: Db, limit: number) =>
   db.selectFrom('batch_archives').select('digest').where(UNUSED).limit(limit).execute()
 
-/**
- * Locks the row until the transaction ends; a concurrent upload of the same archive waits and then stores it again.
- */
+/** Deletes an archive if it is still unused. A concurrent upload of the same archive waits, then stores it again. */
 export async function deleteUnusedArchive(tx: Db, digest: string): Promise<boolean> {
   const { numDeletedRows } = await tx
     .deleteFrom('batch_archives')

@@ -17,23 +17,23 @@ export type ValidationRequest = {
 export type ValidationOutcome =
   | { kind: 'valid'; calibration: TaskCalibration }
   | { kind: 'rejected'; rejection: Rejection; calibration: TaskCalibration }
-  /** Nothing can be run at all now, whatever the task. */
+  /** The sandbox is unavailable; the task is not the cause. */
   | { kind: 'unavailable'; detail: string }
 
 /**
- * Runs the author's solution, nothing at all and the known cheats. Throws SandboxUnavailable when a sandbox that works
- * breaks with this task.
+ * Runs the reference solution, a no-op and the known cheats. Throws SandboxUnavailable if the sandbox passes its self-test
+ * but fails with this task.
  */
-export type Validator = (order: ValidationRequest, signal: AbortSignal) => Promise<ValidationOutcome>
+export type Validator = (request: ValidationRequest, signal: AbortSignal) => Promise<ValidationOutcome>
 
 export const sandboxValidator =
   (findProvider: (sandbox: string) => SandboxProvider | undefined): Validator =>
-  async ({ sandbox, ...order }, signal) => {
+  async ({ sandbox, ...request }, signal) => {
     const provider = findProvider(sandbox)
     if (!provider) return { kind: 'unavailable', detail: `This worker has no sandbox ${sandbox}.` }
-    const trouble = await provider.selfTest().then(() => undefined, toUnavailable)
-    if (trouble) return trouble
-    return toOutcome(sandbox, await calibrate(provider, { ...order, variables: {}, signal, onPhase: () => {} }))
+    const unavailable = await provider.selfTest().then(() => undefined, toUnavailable)
+    if (unavailable) return unavailable
+    return toOutcome(sandbox, await calibrate(provider, { ...request, variables: {}, signal, onPhase: () => {} }))
   }
 
 function toUnavailable(error: unknown): ValidationOutcome {
@@ -41,16 +41,16 @@ function toUnavailable(error: unknown): ValidationOutcome {
   throw error
 }
 
-function toOutcome(sandbox: string, found: Calibration): ValidationOutcome {
-  const attempts = found.attempts.map(({ mode, oracle, nop }) => ({ verifyMode: mode, oracle, nop }))
-  if (found.kind === 'fit') {
-    const { mode, strength, weakness, winners, cheats } = found
+function toOutcome(sandbox: string, result: Calibration): ValidationOutcome {
+  const attempts = result.attempts.map(({ mode, oracle, nop }) => ({ verifyMode: mode, oracle, nop }))
+  if (result.kind === 'fit') {
+    const { mode, strength, weakness, winners, cheats } = result
     return { kind: 'valid', calibration: { sandbox, verifyMode: mode, strength, weakness, winners, attempts, cheats } }
   }
-  const isIdle = found.attempts.some(({ nop }) => nop?.state === 'passed')
+  const nopPasses = result.attempts.some(({ nop }) => nop?.state === 'passed')
   return {
     kind: 'rejected',
-    rejection: { reason: isIdle ? 'nop_passes' : 'oracle_fails', detail: found.reason },
+    rejection: { reason: nopPasses ? 'nop_passes' : 'oracle_fails', detail: result.reason },
     calibration: { sandbox, verifyMode: null, strength: null, winners: [], attempts, cheats: [] },
   }
 }

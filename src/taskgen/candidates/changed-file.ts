@@ -11,15 +11,15 @@ export type ChangedFile = {
   isSubmodule: boolean
   isLink: boolean
   isDeleted: boolean
-  /** Blobs that must be there to compare the text. */
+  /** Ids of the blobs before and after the change, without missing ones. */
   blobs: readonly string[]
   added: number
   deleted: number
   hunks: number
   isBinary: boolean
-  /** A test that runs, rather than something that tests need. */
+  /** The file contains tests, not only support code such as fixtures. */
   hasTests: boolean
-  /** A source file in which a test changes. */
+  /** The file is source code, and the change touches a test inside it. */
   hasInlineTests: boolean
   /** Hashes of added and deleted code, ignoring white space and comments. */
   addedCode: Hash
@@ -27,8 +27,9 @@ export type ChangedFile = {
 }
 
 const SUBMODULE = '160000'
-const LINK = '120000'
-const NOTHING = /^0+$/
+const SYMLINK = '120000'
+/** Object id that git prints for a missing side of a change. */
+const NULL_ID = /^0+$/
 
 type RawChange = { oldMode: string; newMode: string; oldId: string; newId: string; path: string }
 
@@ -41,9 +42,9 @@ export function newChangedFile({ oldMode, newMode, oldId, newId, path }: RawChan
     kind,
     language,
     isSubmodule: modes.includes(SUBMODULE),
-    isLink: modes.includes(LINK),
-    isDeleted: NOTHING.test(newId),
-    blobs: [oldId, newId].filter((id) => !NOTHING.test(id)),
+    isLink: modes.includes(SYMLINK),
+    isDeleted: NULL_ID.test(newId),
+    blobs: [oldId, newId].filter((id) => !NULL_ID.test(id)),
     added: 0,
     deleted: 0,
     hunks: 0,
@@ -61,12 +62,13 @@ const INLINE_TEST = /#\[(\w+::)?test\b|#\[cfg\(test\)\]|#\[rstest|\bmod tests?\b
 const LFS = 'version https://git-lfs.github.com/spec/'
 const COMMENT = /^(\/\/|#(?![![])|\*|\/\*|--|;;|%%|<!--)/
 
-/** A line of the difference, or the line that git shows beside the numbers of a hunk. */
+/** Updates the facts for a line of the diff, or for the code that git shows in a hunk header. */
 export function noteContext(file: ChangedFile, text: string): void {
   if (file.kind === 'test' && file.language !== undefined) file.hasTests ||= TEST_CODE.test(text)
   if (file.kind === 'source' && file.language?.hasInlineTests) file.hasInlineTests ||= INLINE_TEST.test(text)
 }
 
+/** Updates the facts for an added (`+`) or deleted (`-`) line. */
 export function noteLine(file: ChangedFile, sign: string, text: string): void {
   noteContext(file, text)
   if (text.startsWith(LFS)) file.isBinary = true
