@@ -94,7 +94,10 @@ export async function refreshVisibility(deps: RepositoryDeps, row: RepositoryRow
 
 type ConnectRepositoryResult = { kind: 'connected' | 'changed'; repository: Repository }
 
-/** Connects a repository or changes its connection. Without `mayWithdraw`, no public release may be declared private. */
+/**
+ * Connects a repository or changes its connection. Without `mayWithdraw`, the caller cannot make a plain git repository
+ * private while it has a public release, because that withdraws the release.
+ */
 export async function connectRepository(
   deps: RepositoryDeps,
   { mayWithdraw, ...by }: AuditActor & { mayWithdraw: boolean },
@@ -181,7 +184,7 @@ async function requireNotDeclaredPrivate(deps: RepositoryDeps, tx: Db, row: Repo
   )
 }
 
-/** Returns a new id above those of every code host. It is random, so that it does not reveal how many there are. */
+/** Creates an id above all ids of code hosts. It is random, so that it does not reveal the number of repositories. */
 async function createGitId(tx: Db): Promise<number> {
   const id = randomInt(2 ** 40, 2 ** 48)
   return (await rows.findGitRow(tx, id)) === undefined ? id : createGitId(tx)
@@ -195,13 +198,16 @@ function toCredentialProblem(error: unknown): never {
   throw invalidField('/credentialId', 'The credential was deleted.')
 }
 
-/** Removes a repository whose name now belongs to another. A code host confirms that; plain git cannot. */
+/**
+ * Removes a repository whose name now belongs to another one. A code host confirms that. Plain git cannot confirm it, so
+ * the removal is refused while a release is public.
+ */
 async function replaceRow(deps: RepositoryDeps, tx: Db, row: RepositoryRow): Promise<void> {
   if (row.source_kind === 'git') await requireNothingPublic(deps, tx, row)
   await removeRow(deps, tx, row)
 }
 
-/** Disconnects a repository. `withdraw` decides what happens to its public release; without it that is a conflict. */
+/** Disconnects a repository. `withdraw`: also withdraw its public release. Undefined: a public release is a conflict. */
 export function removeRepository(
   deps: RepositoryDeps,
   by: AuditActor,

@@ -59,7 +59,7 @@ async function perform({ handlers, log }: RunDeps, lease: Lease): Promise<JobEnd
 const toPayloadError = (type: string, error: z.ZodError) =>
   errorText(`Invalid payload for job type ${type}: ${z.prettifyError(error)}`)
 
-/** Retries while the lease is held: a database outage must not turn a finished job into an unfinished one. */
+/** Records the ending. Retries while the lease is held, so that a database outage does not repeat a finished job. */
 async function record(deps: RunDeps, lease: Lease, ending: JobEnding): Promise<void> {
   while (lease.state === 'held' && ending.kind !== 'none') {
     try {
@@ -80,7 +80,7 @@ async function recordOnce(deps: RunDeps, lease: Lease, ending: JobEnding): Promi
   await endLease(lease, () => putBack(lease.database.db, lease.job, failure))
 }
 
-/** If the hook throws, the job is put back and given up again later, so that the failure is not lost. */
+/** Fails a job for good and calls `onGivenUp`. If that throws, the job returns to the queue and this is repeated later. */
 async function giveUp({ handlers, log }: RunDeps, lease: Lease, reason: string): Promise<void> {
   const { job, database } = lease
   const fields = { job: job.id, type: job.type, attempt: job.attempt, reason }
@@ -103,7 +103,7 @@ async function callOnGivenUp(tx: Db, handler: JobHandler | undefined, payload: u
 
 export type OutageLog = ReturnType<typeof createOutageLog>
 
-/** Logs a database outage once at its start and once at its end, however many activities fail how often. */
+/** Logs a database outage once at its start and once at its end, regardless of how many activities fail meanwhile. */
 export function createOutageLog(log: JobLog) {
   const failing = new Set<string>()
   return {
@@ -131,7 +131,7 @@ const OUTAGE_MS = 1_000
 
 type RunStatus = { leaseState: 'held' | 'ending' | 'ended' | 'lost'; aborted: boolean }
 
-/** A handler that returns after its signal aborted is not done: only `finish` ends an aborted job. */
+/** Returns the ending after a handler returned. An aborted job is only done if its handler called `finish`. */
 function toReturnEnding({ leaseState, aborted }: RunStatus): JobEnding {
   if (leaseState === 'ended' || leaseState === 'lost') return { kind: 'none' }
   return aborted ? { kind: 'put_back' } : { kind: 'done' }
@@ -144,7 +144,7 @@ export function toErrorEnding(error: unknown, { leaseState, aborted }: RunStatus
   return toFailureEnding(errorText(error), job)
 }
 
-/** A recurring job is never given up: it waits for its next run. */
+/** Returns the ending of a failed attempt. A recurring job is never given up: it waits for its next run. */
 function toFailureEnding(error: string, job: ClaimedJob): JobEnding {
   const failures = job.failures + 1
   if (failures < job.failuresMax) return { kind: 'retry', error, retryInMs: backoffMs(failures, Math.random()) }

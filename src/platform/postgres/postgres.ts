@@ -3,7 +3,7 @@ import { ensurePassword, openFolder, type ServerFolder } from './folder.ts'
 import { lockFolder } from './folder-lock.ts'
 import { findPostmaster, shutDown } from './postmaster.ts'
 import { ensureServer } from './server.ts'
-import { isAlone, type PostgresConnection, type PresenceSession, trySession } from './session.ts'
+import { isOnlyProcess, type PostgresConnection, type PresenceSession, trySession } from './session.ts'
 import { removeSocketFolder } from './socket-folder.ts'
 import { PostgresUnavailable, toUnavailable } from './unavailable.ts'
 
@@ -54,7 +54,7 @@ async function leave(folder: ServerFolder, session: PresenceSession): Promise<vo
   const current = await renewSession(folder, session)
   if (current === undefined) return
   current.socket.ref() // a new session is unreferenced, and the process could exit too early
-  const isLast = await isAlone(current)
+  const isLast = await isOnlyProcess(current)
   await current.client.end()
   if (!isLast) return
 

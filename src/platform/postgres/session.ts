@@ -72,13 +72,14 @@ async function ensureDatabase(client: Client, name: string): Promise<void> {
 }
 
 /** Returns whether no other process is connected. Call under the lock, or one may connect right afterwards. */
-export async function isAlone({ client }: PresenceSession): Promise<boolean> {
-  const isLast = await waitUntil(CLOSING_MS, async () => {
+export async function isOnlyProcess({ client }: PresenceSession): Promise<boolean> {
+  const isAlone = await waitUntil(CLOSING_MS, async () => {
     const others = await listOthers(client)
+    if (others.length === 0) return true
     if (others.includes(PRESENCE)) return false
-    return others.length === 0 || undefined
+    return undefined // connections that may be closing: look again
   })
-  return isLast ?? false
+  return isAlone ?? false
 }
 
 async function listOthers(client: Client): Promise<string[]> {

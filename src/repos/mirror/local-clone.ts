@@ -15,21 +15,21 @@ export type CloneOptions = { signal: AbortSignal; branch?: string | undefined }
 
 /** Opens a clone on this machine, bare or with a working tree. Throws RepositoryUnreadable. */
 export async function openClone(folder: string, { signal, branch }: CloneOptions): Promise<ReadableRepository> {
-  const place = await toGitLocation(folder)
-  const ask = async (...args: string[]) =>
-    (await runGit(place, args, { signal, timeoutMs: TIMEOUT_MS })).toString().trim()
-  const where = await ask('rev-parse', '--git-common-dir', '--is-shallow-repository').catch(rethrowUnreadable(folder))
-  const [gitDir = '', isShallow] = where.split('\n')
-  const common = isAbsolute(gitDir) ? gitDir : resolve(place.cwd, gitDir)
-  const names = (await ask('for-each-ref', '--format=%(objectname) %(refname) %(symref)')).split('\n')
-  const refs = new Map(names.map((line) => line.split(' ')).map(([id = '', name = '', to = '']) => [name, { id, to }]))
-  const head = await ask('symbolic-ref', '--quiet', 'HEAD').catch(() => '')
+  const location = await toGitLocation(folder)
+  const git = async (...args: string[]) =>
+    (await runGit(location, args, { signal, timeoutMs: TIMEOUT_MS })).toString().trim()
+  const answer = await git('rev-parse', '--git-common-dir', '--is-shallow-repository').catch(rethrowUnreadable(folder))
+  const [commonDir = '', isShallow] = answer.split('\n')
+  const gitDir = isAbsolute(commonDir) ? commonDir : resolve(location.cwd, commonDir)
+  const refs = parseRefs(await git('for-each-ref', '--format=%(objectname) %(refname) %(symref)'))
+  const head = await git('symbolic-ref', '--quiet', 'HEAD').catch(() => '')
+  const isDetached = head === ''
   const chosen = chooseBranch(refs, head, branch)
-  const tip = refs.get(chosen)?.id ?? (head === '' && branch === undefined ? await ask('rev-parse', 'HEAD') : undefined)
+  const tip = refs.get(chosen)?.id ?? (isDetached && branch === undefined ? await git('rev-parse', 'HEAD') : undefined)
   if (branch !== undefined && tip === undefined) throw new RepositoryUnreadable(`Branch not found: ${branch}.`)
   return openRepository({
-    gitDir: common,
-    objects: join(common, 'objects'),
+    gitDir,
+    objects: join(gitDir, 'objects'),
     tip,
     isShallow: isShallow === 'true',
     branch: chosen.replace(/^refs\/(heads|remotes\/[^/]+)\//, '') || 'HEAD',
@@ -38,8 +38,8 @@ export async function openClone(folder: string, { signal, branch }: CloneOptions
 }
 
 /**
- * Returns git settings for reading ref names and ids, during which git runs no code of the repository (no diff, index or
- * remote). The owner of the folder therefore does not matter. The folder must be the repository itself, not one inside it.
+ * Returns git settings for reading ref names and ids. These commands use no diff, index or remote, so git runs no code of
+ * the repository and `safe.directory=*` is safe. `ceiling` requires the folder to be the repository, not inside one.
  */
 async function toGitLocation(folder: string): Promise<GitLocation> {
   const cwd = await realpath(folder).catch(() => {
@@ -58,15 +58,24 @@ const rethrowUnreadable =
     throw new RepositoryUnreadable(isNotRepository ? `${folder} is not a git repository.` : error.message)
   }
 
-type Refs = ReadonlyMap<string, { id: string; to: string }>
+/** Refs by name. `symref` is the target of a symbolic ref, else empty. */
+type Refs = ReadonlyMap<string, { id: string; symref: string }>
+
+const parseRefs = (lines: string): Refs =>
+  new Map(
+    lines
+      .split('\n')
+      .map((line) => line.split(' '))
+      .map(([id = '', name = '', symref = '']) => [name, { id, symref }]),
+  )
 
 /** Returns the requested branch, else the default branch of the remote, else the checked-out branch. */
 function chooseBranch(refs: Refs, head: string, wanted: string | undefined): string {
   if (wanted !== undefined) {
     return refs.has(`refs/heads/${wanted}`) ? `refs/heads/${wanted}` : `refs/remotes/origin/${wanted}`
   }
-  const ofRemote = refs.get('refs/remotes/origin/HEAD')?.to
-  return ofRemote !== undefined && refs.has(ofRemote) ? ofRemote : head
+  const remoteDefault = refs.get('refs/remotes/origin/HEAD')?.symref
+  return remoteDefault !== undefined && refs.has(remoteDefault) ? remoteDefault : head
 }
 
 function listPullHeads(refs: Refs): Map<number, string> {
