@@ -47,7 +47,7 @@ export function explainCallFailure({ kind, status, message, lastedMs }: CallFail
   if (excess)
     return `A request of ${excess.tokens} tokens exceeds the model's context of ${excess.limit} tokens: ${quote(message)}.`
   if (status == null) return `${NO_ANSWER[kind] ?? 'The provider did not answer'}: ${message.replace(/\.$/, '')}.`
-  return `${subject(kind, lastedMs)} (${status}): ${quote(message)}.`
+  return `${describeFailure(kind, lastedMs)} (${status}): ${quote(message)}.`
 }
 
 const NO_ANSWER: Partial<Record<FailureKind | Refusal, string>> = {
@@ -55,14 +55,14 @@ const NO_ANSWER: Partial<Record<FailureKind | Refusal, string>> = {
   request: 'The call was not answered',
 }
 
-function subject(kind: FailureKind | Refusal, lastedMs: number | undefined): string {
-  if (kind === 'rate' || kind === 'crowded') return `The provider limited the rate of calls${formatFor(lastedMs)}`
-  if (kind === 'upstream') return `The provider failed${formatFor(lastedMs)}`
+function describeFailure(kind: FailureKind | Refusal, lastedMs: number | undefined): string {
+  if (kind === 'rate' || kind === 'crowded') return `The provider limited the rate of calls${formatLasting(lastedMs)}`
+  if (kind === 'upstream') return `The provider failed${formatLasting(lastedMs)}`
   return FAILURE_SENTENCES[kind].replace(/\.$/, '')
 }
 
-/** Formats a duration in minutes once there are any; shorter failures need no duration. */
-function formatFor(ms = 0): string {
+/** Formats a duration as ` for 3 minutes`. Returns an empty text for durations that round to 0 minutes. */
+function formatLasting(ms = 0): string {
   const minutes = Math.round(ms / 60_000)
   return minutes < 1 ? '' : ` for ${minutes === 1 ? '1 minute' : `${minutes} minutes`}`
 }
@@ -115,7 +115,7 @@ const firstLine = (text: string): string => text.trim().split('\n', 1)[0]?.repla
 
 const quote = (message: string): string => `"${message.replaceAll('"', "'")}"`
 
-/** Sentences for failures of which nothing else is known. */
+/** Sentences for failures without a message of the provider. */
 export const FAILURE_SENTENCES: Record<FailureKind | Refusal, string> = {
   credential: 'The provider rejected the key.',
   rate: 'The provider limits the rate of calls.',

@@ -5,23 +5,23 @@ import type { OutcomeClass, StepRecord, TrialRecord } from './record.ts'
 
 export type TrialVerdict = Pick<TrialRecord, 'state' | 'class' | 'reward' | 'rewards' | 'limit' | 'error'>
 
-/** Returns the outcome of a step from its reward files. A verifier that ran into a limit gives no reward. */
-export function toStepOutcome(verifier: Exit, reading: RewardResult): Pick<StepRecord, 'reward' | 'rewards' | 'error'> {
-  const nothing = { reward: null, rewards: {} }
-  if (verifier.limit) return { ...nothing, error: `The verifier ran into its limit: ${verifier.limit}.` }
-  if (reading.kind === 'missing') return { ...nothing, error: 'The verifier left no reward.' }
-  if (reading.kind === 'refused')
-    return { ...nothing, error: `The reward in ${reading.file} is refused: ${reading.message}` }
-  return { reward: reading.reward, rewards: reading.rewards, error: null }
+/** Returns the outcome of a step from its reward files. The reward is ignored if the verifier reached a limit. */
+export function toStepOutcome(verifier: Exit, result: RewardResult): Pick<StepRecord, 'reward' | 'rewards' | 'error'> {
+  const unrewarded = { reward: null, rewards: {} }
+  if (verifier.limit) return { ...unrewarded, error: `The verifier ran into its limit: ${verifier.limit}.` }
+  if (result.kind === 'missing') return { ...unrewarded, error: 'The verifier left no reward.' }
+  if (result.kind === 'refused')
+    return { ...unrewarded, error: `The reward in ${result.file} is refused: ${result.message}` }
+  return { reward: result.reward, rewards: result.rewards, error: null }
 }
 
-/** Returns true if the next step is run: this one was scored and reached the minimum reward. */
+/** Returns whether the next step may run: this step has rewards, and they reach the minimum. */
 export function meetsMinimum(step: StepRecord, minReward: { key: string; atLeast: number }[]): boolean {
   if (step.error !== null) return false
   return minReward.every(({ key, atLeast }) => (rewardAt(step.rewards, key) ?? Number.NEGATIVE_INFINITY) >= atLeast)
 }
 
-/** Returns the verdict of a trial from its steps. A step without a reward makes the trial errored, never a zero. */
+/** Returns the verdict of a trial from its steps. A step without a reward makes the trial errored; it never counts as 0. */
 export function toTrialOutcome(steps: StepRecord[], strategy: Task['rewardStrategy']): TrialVerdict {
   const broken = steps.find((step) => step.error !== null)
   const limit = steps.find((step) => step.agent?.limit)?.agent?.limit ?? null
@@ -30,25 +30,25 @@ export function toTrialOutcome(steps: StepRecord[], strategy: Task['rewardStrate
   }
   const rewards =
     strategy === 'final' ? (steps.at(-1)?.rewards ?? {}) : averageRewards(steps.map((step) => step.rewards))
-  const reward = countingReward(rewards)
+  const reward = findMainReward(rewards)
   const passed = reward !== null && reward >= 1
   return { state: passed ? 'passed' : 'failed', class: toClass(steps), reward, rewards, limit, error: null }
 }
 
-/** Returns the verdict if the agent caused steps without a verdict: those count as 0, and the trial fails. */
+/** Returns the verdict of a trial whose agent caused the errors of its steps. These steps count as 0; the trial fails. */
 export function toFailedOutcome(steps: StepRecord[], strategy: Task['rewardStrategy']): TrialVerdict {
-  const judged = steps.map((step) => (step.error === null ? step : { ...step, rewards: {}, error: null }))
-  const { rewards, reward, ...outcome } = toTrialOutcome(judged, strategy)
+  const scored = steps.map((step) => (step.error === null ? step : { ...step, rewards: {}, error: null }))
+  const { rewards, reward, ...outcome } = toTrialOutcome(scored, strategy)
   return { ...outcome, state: 'failed', reward: reward ?? 0, rewards: { reward: 0, ...rewards } }
 }
 
-/** Returns the reward named `reward`, or the only one. */
-function countingReward(rewards: Record<string, number>): number | null {
+/** Returns the reward with the key `reward`, or the only reward, or null. */
+function findMainReward(rewards: Record<string, number>): number | null {
   const values = Object.values(rewards)
   return rewardAt(rewards, 'reward') ?? (values.length === 1 ? (values[0] ?? null) : null)
 }
 
-/** Keys come from the verifier, so one may be called like a member that every object inherits. */
+/** Looks up own properties only: a verifier may name a reward like a property of `Object.prototype`. */
 const rewardAt = (rewards: Record<string, number>, key: string): number | undefined =>
   Object.hasOwn(rewards, key) ? rewards[key] : undefined
 
