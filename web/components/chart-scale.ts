@@ -16,7 +16,7 @@ export function toAccuracyScale(settings: readonly MeasuredAccuracy[], plot: Box
   const high = Math.min(100, Math.ceil((Math.max(...bounds, 0) + 4) / 10) * 10)
   const step = high - low > 50 ? 20 : 10
   const toY = (value: number): number => round(plot.bottom - ((value - low) / (high - low)) * (plot.bottom - plot.top))
-  const accuracyTicks = range(Math.ceil(low / step), Math.floor(high / step)).map((each) => each * step)
+  const accuracyTicks = range(Math.ceil(low / step), Math.floor(high / step)).map((multiple) => multiple * step)
   return { toY, accuracyTicks }
 }
 
@@ -24,7 +24,7 @@ export function toAccuracyScale(settings: readonly MeasuredAccuracy[], plot: Box
 export function toCostScale(costs: readonly number[], { left, right }: Box, ticksMax: number): CostScale {
   const [least, most] = [Math.min(...costs), Math.max(...costs)]
   const width = right - left
-  if (!(least > 0)) {
+  if (least <= 0) {
     const top = most > 0 ? most * 1.15 : 1
     const toX = (amount: number) => round(left + (amount / top) * width)
     return { toX, ticks: [0, top / 2, top], isLog: false }
@@ -33,7 +33,7 @@ export function toCostScale(costs: readonly number[], { left, right }: Box, tick
   const toX = (amount: number) => round(left + ((Math.log10(amount) - low) / (high - low)) * width)
   const all = range(Math.floor(low), Math.ceil(high)).flatMap((power) => [1, 2, 5].map((digit) => digit * 10 ** power))
   const inside = all.filter((amount) => Math.log10(amount) >= low && Math.log10(amount) <= high)
-  const decades = inside.filter((amount) => Number.isInteger(round(Math.log10(amount) * 1e6) / 1e6))
+  const decades = inside.filter(isPowerOfTen)
   return {
     toX,
     ticks: inside.length <= ticksMax || decades.length < 2 ? thin(inside, ticksMax) : thin(decades, ticksMax),
@@ -41,8 +41,12 @@ export function toCostScale(costs: readonly number[], { left, right }: Box, tick
   }
 }
 
+/** Tests for a power of ten, with a tolerance for rounding errors of the logarithm. */
+const isPowerOfTen = (amount: number): boolean => Number.isInteger(round(Math.log10(amount) * 1e6) / 1e6)
+/** Lists the integers between two bounds, both included. */
 const range = (from: number, to: number): number[] =>
-  Array.from({ length: Math.max(0, to - from + 1) }, (_, each) => from + each)
+  Array.from({ length: Math.max(0, to - from + 1) }, (_, offset) => from + offset)
+/** Keeps every n-th tick, so that at most `max` remain. */
 const thin = (ticks: number[], max: number): number[] =>
   ticks.filter((_, index) => index % Math.ceil(ticks.length / max) === 0)
 export const round = (value: number): number => Math.round(value * 10) / 10

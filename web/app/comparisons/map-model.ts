@@ -1,6 +1,6 @@
 import type { ComparisonMatrix, TrialChange } from '../../../src/comparisons/shapes/schema.ts'
 
-/** State of a cell: that of its trials together. */
+/** Combined state of the trials in a cell. */
 export type CellState = 'passed' | 'failed' | 'mixed' | 'errored' | 'running' | 'queued' | 'canceled' | 'none'
 
 /** `share` is the share of scored trials that passed. */
@@ -50,8 +50,8 @@ function toState(letters: string, scored: number, share: number): CellState {
 }
 
 /**
- * Returns positions of tasks: as planned, or from the one that most settings solve to the one that fewest solve. Only
- * settings at `counted` positions count; controls solve everything or nothing.
+ * Returns the positions of the tasks in display order: as planned, or easiest first. Difficulty is measured on the settings
+ * at the positions `counted`, which leave out the controls: they solve everything or nothing.
  */
 export function orderTasks(matrix: ComparisonMatrix, order: TaskOrder, counted: readonly number[]): number[] {
   const positions = matrix.tasks.map((_, position) => position)

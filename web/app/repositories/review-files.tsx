@@ -26,9 +26,9 @@ export function ReviewFiles({ task }: { task: BatchTaskDetail }) {
   return (
     <Card>
       <div className="tabs">
-        {GROUPS.map(({ id, label, folder: each }) => (
+        {GROUPS.map(({ id, label, folder: tabFolder }) => (
           <button type="button" key={id} aria-pressed={id === group} onClick={() => setGroup(id)}>
-            {label} {each && <span className="faint">{listIn(each).length}</span>}
+            {label} {tabFolder && <span className="faint">{listIn(tabFolder).length}</span>}
           </button>
         ))}
       </div>

@@ -18,7 +18,7 @@ import './repositories.css'
 const ROUTE = '/repos/$owner/$name/batches/$runId/review'
 const LIVE_MS = 3000
 
-/** The tasks of a batch, to be approved or declined one by one, also without a mouse. */
+/** Shows the tasks of a batch for review. All actions have keyboard shortcuts. */
 export function ReviewPage() {
   const params = useParams({ from: ROUTE })
   const tasks = useRead(listBatchTasks, { params }, { refetchMs: LIVE_MS })
@@ -52,7 +52,7 @@ function Crumbs() {
 }
 
 const isUndecided = ({ state, decision }: BatchTask): boolean => state === 'ready' && decision === null
-const isPlain = (task: BatchTask): boolean => isUndecided(task) && task.concerns.length === 0
+const isUndecidedWithoutWarnings = (task: BatchTask): boolean => isUndecided(task) && task.concerns.length === 0
 
 type ReviewMode = 'read' | 'decline' | 'edit' | 'keys'
 
@@ -111,7 +111,7 @@ function Queue({ tasks }: { tasks: readonly BatchTask[] }) {
   )
 }
 
-/** Decides on the files of a task that are shown: a task that has changed since is refused. */
+/** Approves or declines the displayed version of a task. The server refuses the decision if the task has changed since. */
 function useDecision(task: BatchTask | undefined, onDone: () => void) {
   const params = useParams({ from: ROUTE })
   const change = useChange(decideTask, { outdates: [listBatchTasks, readBatchTask, readBatch], onDone })
@@ -163,7 +163,7 @@ function TaskChips({ task: { state, difficulty, pullRequest, decision } }: { tas
   )
 }
 
-/** State of a task as a shape, with its name for screen readers. */
+/** Returns a symbol for the state of a task, and its name for screen readers. */
 function toMark({ state, decision, concerns }: BatchTask): [mark: string, name: string] {
   if (decision === 'approved') return ['✓', 'approved']
   if (decision === 'declined') return ['–', 'declined']
@@ -204,10 +204,10 @@ function BulkApproval({ tasks }: { tasks: readonly BatchTask[] }) {
   const params = useParams({ from: ROUTE })
   const mayWrite = useMay('write')
   const decide = useChange(decideTasks, { outdates: [listBatchTasks, readBatchTask, readBatch] })
-  const plain = tasks.filter(isPlain)
-  if (!mayWrite || plain.length < 2) return null
+  const unproblematic = tasks.filter(isUndecidedWithoutWarnings)
+  if (!mayWrite || unproblematic.length < 2) return null
   const approve = () => {
-    const decisions = plain.map(({ taskId, digest }) => ({
+    const decisions = unproblematic.map(({ taskId, digest }) => ({
       taskId,
       digest: digest ?? '',
       decision: 'approved' as const,
@@ -217,7 +217,7 @@ function BulkApproval({ tasks }: { tasks: readonly BatchTask[] }) {
   return (
     <>
       <button type="button" className="button" disabled={decide.isPending} onClick={approve}>
-        Approve {plain.length} without warnings
+        Approve {unproblematic.length} without warnings
       </button>
       {decide.isError && <ProblemNote error={decide.error} />}
     </>
@@ -288,7 +288,7 @@ function KeyHelp({ onClose }: { onClose: () => void }) {
   )
 }
 
-/** Calls the action of a key unless a text is being typed. */
+/** Calls the action of a pressed key, except while the user types text. */
 function useKeys(actions: Record<string, (() => void) | undefined>): void {
   const press = useEffectEvent((event: KeyboardEvent) => {
     const action = isTyping(event) ? undefined : actions[event.key]

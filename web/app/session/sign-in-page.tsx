@@ -46,8 +46,8 @@ export function SignInPage({ onSignedIn }: { onSignedIn: (session: Session) => v
         {error !== undefined && <ProblemNote error={error} />}
       </form>
       <p className="small muted">
-        The first start of the service prints the admin key of the workspace local. Create others with{' '}
-        <code>assay keys create</code>; replace a lost one with <code>assay keys recover</code>.
+        The first start of the service prints the admin key of the workspace <code>local</code>. Create more keys with{' '}
+        <code>assay keys create</code>; replace a lost key with <code>assay keys recover</code>.
       </p>
     </main>
   )
