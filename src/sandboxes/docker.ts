@@ -24,7 +24,7 @@ export type DockerOptions = {
 const ANSWER_MS = 25_000
 const SILENT = 'The Docker engine does not answer.'
 
-/** Sandboxes as containers of a Docker engine, here or elsewhere. */
+/** Creates the provider `docker`: sandboxes are containers of a local or remote Docker engine. */
 export function createDockerProvider(options: DockerOptions): SandboxProvider {
   const { connection, installation, dataFolder, buildHosts = [], log } = options
   const folder = join(dataFolder, 'sandboxes', 'docker')
@@ -33,14 +33,14 @@ export function createDockerProvider(options: DockerOptions): SandboxProvider {
     found ??= Promise.resolve(typeof connection === 'function' ? connection() : connection).then((opened) =>
       findEngine({ connection: opened, installation, folder, buildHosts, log }),
     )
-    // An engine that is started later is found then.
+    // A failure is retried on the next call, because the engine may have been started.
     found.catch(() => {
       found = undefined
     })
     return found
   }
 
-  /** Returns the engine after checking that it still answers. An engine that comes back is found again. */
+  /** Returns the engine after checking that it still answers. A restarted engine is detected again. */
   const living = async (): Promise<DockerEngine> => {
     const known = await engine()
     await known.docker.call('GET', '/version', { signal: AbortSignal.timeout(ANSWER_MS) }).catch((error: unknown) => {

@@ -22,57 +22,57 @@ export type LocalOptions = {
   log: Log
 }
 
-/** Sandboxes without a daemon: bubblewrap or runc on an overlay of images that lie in the data folder. */
+/** Creates the provider `local`, which needs no daemon: bubblewrap or runc on an overlay of images in the data folder. */
 export function createLocalProvider(options: LocalOptions): SandboxProvider & {
-  /** Takes in a root filesystem, what `docker save` wrote or an OCI layout, under a name that tasks can use. */
+  /** Imports a root filesystem, the output of `docker save` or an OCI layout under a name that tasks can use. */
   importRootfs(path: string, name?: string): Promise<Image>
 } {
   const folder = join(options.dataFolder, 'sandboxes', 'local')
-  let found: Promise<Host> | undefined
-  const host = (): Promise<Host> => {
-    found ??= open(options, folder)
-    // Retried on the next call, because missing programs may have been installed.
-    found.catch(() => {
-      found = undefined
+  let opened: Promise<Host> | undefined
+  const openOnce = (): Promise<Host> => {
+    opened ??= openHost(options, folder)
+    // A failure is retried on the next call, because missing programs may have been installed.
+    opened.catch(() => {
+      opened = undefined
     })
-    return found
+    return opened
   }
 
   return {
     name: 'local',
     selfTest: async () => {
-      const known = await host()
-      await requireRuntime(known.runtime)
-      return capabilitiesOf(known)
+      const host = await openOnce()
+      await requireRuntime(host.runtime)
+      return toCapabilities(host)
     },
     prepare: async (source, prepareOptions) => {
       const { allowHostBase, useBuildah = true, buildHosts = [] } = options
-      return prepareImage({ host: await host(), allowHostBase, useBuildah, buildHosts }, source, prepareOptions)
+      return prepareImage({ host: await openOnce(), allowHostBase, useBuildah, buildHosts }, source, prepareOptions)
     },
-    openNetwork: async (id) => openNetwork(await host(), id),
-    start: async (spec) => startSandbox(await host(), spec),
-    reap: async () => reap(await host()),
+    openNetwork: async (id) => openNetwork(await openOnce(), id),
+    start: async (spec) => startSandbox(await openOnce(), spec),
+    reap: async () => reap(await openOnce()),
     importRootfs: async (path, name) => importImage(await openStore(folder), path, name),
   }
 }
 
-async function open({ runtime, log }: LocalOptions, folder: string): Promise<Host> {
+async function openHost({ runtime, log }: LocalOptions, folder: string): Promise<Host> {
   const store = await openStore(folder)
   if (runtime !== 'auto') return findHost(store, runtime, log)
   try {
     return await findHost(store, 'runc', log)
   } catch (error) {
-    log.info({ error }, 'sandboxes are run by bubblewrap, because runc does not work here')
+    log.info({ error }, 'runc does not work on this machine; sandboxes use bubblewrap')
     return findHost(store, 'bwrap', log)
   }
 }
 
-function capabilitiesOf({ runtime, cgroups, loop, groups }: Host): Capabilities {
-  const limited = cgroups !== undefined
+function toCapabilities({ runtime, cgroups, loop, groups }: Host): Capabilities {
+  const hasCgroups = cgroups !== undefined
   return {
     isolation: runtime,
     gatewayChannel: 'namespace',
-    limits: { cpus: limited, memory: limited, pids: limited, disk: loop ? 'hard' : 'watched' },
+    limits: { cpus: hasCgroups, memory: hasCgroups, pids: hasCgroups, disk: loop ? 'hard' : 'watched' },
     groups,
   }
 }

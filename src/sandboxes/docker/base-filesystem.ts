@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import { Readable } from 'node:stream'
 import { readTarEntries, type TarEntry } from '../../harbor/tar-reader.ts'
-import { partsOf } from '../kernel/inside.ts'
+import { toPathParts } from '../kernel/inside.ts'
 import { tarEnd, tarHeader, tarPadding } from '../kernel/tar-writer.ts'
 import {
   type BaseFilesystem,
@@ -24,11 +24,11 @@ import { listUnsafeFiles, putAccounts } from './unsafe-files.ts'
 export type ContainerBase = {
   image: string
   workspace: Readable[]
-  /** All of it lies directly below the root, so that no folder of the image is touched. */
+  /** The workspace lies directly below the root, so that no folder of the image is changed. */
   isOnTop: boolean
   /** The workspace has files in /etc, where the engine opens some when the container starts. */
   changesEtc: boolean
-  /** Changes that the image has already, where they cannot be told from its layers. */
+  /** Changes that the image already contains, if its layers cannot be read. */
   inherited: readonly FileChange[]
   release(): Promise<void>
 }
@@ -65,15 +65,16 @@ async function workspaceOf(
   { from, paths, without = [] }: Extract<BaseFilesystem, { kind: 'workspace' }>,
   digest: string,
 ): Promise<Omit<ContainerBase, 'release' | 'inherited'>> {
-  const places = [...new Set(paths.map((path) => posix.join('/', ...partsOf(path))))].sort()
+  const places = [...new Set(paths.map((path) => posix.join('/', ...toPathParts(path))))].sort()
   const whole = places.filter((path) => !places.some((other) => other !== path && isBelow(path, other)))
-  if (whole.includes('/')) throw new SandboxUnsupported('The whole of a sandbox is no workspace: take a snapshot.')
+  if (whole.includes('/'))
+    throw new SandboxUnsupported('The workspace / includes the whole sandbox. Use a snapshot instead.')
   const image = await withoutPaths(engine, digest, whole)
   const isWithout = (inside: string): boolean =>
     without.some((other) => `/${inside}` === other || isBelow(`/${inside}`, other))
   const workspace: Readable[] = []
   for (const path of whole) {
-    const prefix = partsOf(path)
+    const prefix = toPathParts(path)
       .slice(0, -1)
       .map((part) => `${part}/`)
       .join('')
@@ -84,7 +85,7 @@ async function workspaceOf(
     })
     if (found) workspace.push(found.tar)
   }
-  const isOnTop = whole.every((path) => partsOf(path).length === 1)
+  const isOnTop = whole.every((path) => toPathParts(path).length === 1)
   return { image, workspace, isOnTop, changesEtc: whole.some((path) => path === '/etc' || isBelow(path, '/etc')) }
 }
 
@@ -114,7 +115,7 @@ function removing({ launcher }: DockerEngine, paths: string[]): string[] {
 
 const isBelow = (path: string, folder: string): boolean => path.startsWith(folder === '/' ? '/' : `${folder}/`)
 
-/** Made once for an image and its paths, and kept. */
+/** Creates the image once per base image and paths, and caches it. */
 function withoutPaths(engine: DockerEngine, digest: string, paths: string[]): Promise<string> {
   const key = createHash('sha256')
     .update(JSON.stringify([digest, paths]))
@@ -155,7 +156,7 @@ async function outsideVolumes({ docker }: DockerEngine, digest: string, paths: s
 const KEEP_MS = 24 * 3_600_000
 const LINKS_MAX = 20
 
-/** Takes the paths away, and whatever stands where a folder above one should be. */
+/** Script that removes the paths, and any file at the place of one of their parent folders. */
 const CLEAN = `set -f
 for path; do
   at=
@@ -168,7 +169,7 @@ for path; do
   rm -rf -- "$path" || :
 done`
 
-/** An image of what a sandbox left, with the given paths as they are in its image. */
+/** Creates an image from a stopped sandbox, with the given paths restored from the sandbox's image. */
 async function takeSnapshot(
   engine: DockerEngine,
   left: StoppedContainer,
@@ -196,7 +197,7 @@ async function takeSnapshot(
 
 const MEGABYTE = 1024 * 1024
 
-/** The engine writes the holes of sparse files out, so the apparent size of what a sandbox left must fit its disk. */
+/** Checks the apparent size of a stopped sandbox's files against its disk limit, because the engine expands sparse files. */
 async function refuseHuge({ docker }: DockerEngine, { containerId, diskMb }: StoppedContainer): Promise<void> {
   const ask = { query: { size: true }, timeoutMs: TRANSFER_MS }
   const { SizeRw = 0 } = await docker.call<{ SizeRw?: number }>('GET', `/containers/${containerId}/json`, ask)
@@ -242,19 +243,19 @@ async function restored(engine: DockerEngine, { from, left, without, labels, uns
 }
 
 /**
- * Paths as they are when the links of the image are followed. A link on the way is protected too: who changes it changes
- * what is behind it.
+ * Resolves paths through the links of the image. Links along a path are protected too, because changing a link changes
+ * its target.
  */
 async function realPaths({ docker }: DockerEngine, container: string, paths: string[]): Promise<string[]> {
   const real = new Set<string>()
   for (const path of paths) {
-    let parts = partsOf(path)
+    let parts = toPathParts(path)
     for (let length = 1, links = 0; length < parts.length && links < LINKS_MAX; length += 1) {
       const above = `/${parts.slice(0, length).join('/')}`
       const place = await statIn(docker, container, above)
       if (!place?.isLink) continue
       real.add(above)
-      parts = partsOf(posix.join(posix.resolve(posix.dirname(above), place.link), ...parts.slice(length)))
+      parts = toPathParts(posix.join(posix.resolve(posix.dirname(above), place.link), ...parts.slice(length)))
       length = 0
       links += 1
     }
@@ -273,7 +274,7 @@ function cleaning({ launcher }: DockerEngine, paths: string[]): string[] {
   return launcher.words('sh', '-c', `rm() { ${remove} "$@"; }\n${CLEAN}`, 'clean', ...paths)
 }
 
-/** The paths as the image has them, in one archive. */
+/** Packs the paths from the image into one archive. */
 async function* originals({ docker }: DockerEngine, container: string, paths: string[]): AsyncGenerator<Buffer> {
   for (const path of paths) {
     const ask = { query: { path }, timeoutMs: TRANSFER_MS }

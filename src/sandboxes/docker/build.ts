@@ -95,7 +95,7 @@ async function* before(first: Buffer[], rest: AsyncIterable<Buffer>): AsyncGener
   yield* rest
 }
 
-/** The engine itself would fetch it, in its own network, wherever that leads. */
+/** Refuses ADD with a URL: the engine would download it through its own unrestricted network. */
 export function refuseFetching({ stages }: Dockerfile): void {
   for (const { keyword, text, line } of stages.flatMap(({ instructions }) => instructions)) {
     if (keyword !== 'ADD' || !MAY_BE_ADDRESS.test(text)) continue
@@ -105,7 +105,7 @@ export function refuseFetching({ stages }: Dockerfile): void {
   }
 }
 
-/** Words may be quoted, escaped, or JSON with escapes of its own: what has none of these signs is no address anyhow. */
+/** Characters that every URL or variable has, in any quoting. Text without them contains no URL. */
 const MAY_BE_ADDRESS = /[:$\\]/
 
 /** Network of a build. `mode` is the engine's network mode. */
@@ -173,7 +173,7 @@ const MEGABYTE = 1024 * 1024
 const PERIOD_US = 100_000
 const PROCESSES_MAX = 4096
 
-/** Returns the limits of each command of a build, in the words of the engine. */
+/** Returns the limits of each build command as parameters of the engine's API. */
 function buildQuery({ memoryBytes, cpus }: DockerEngine, limits: BuildLimits): Record<string, number> {
   const memory = Math.min(limits.memoryMb * MEGABYTE, memoryBytes)
   return {
@@ -185,13 +185,13 @@ function buildQuery({ memoryBytes, cpus }: DockerEngine, limits: BuildLimits): R
   }
 }
 
-/** How the engine names the container of a command, when it starts it. */
+/** Line with which the engine reports the container of a build command. */
 const NAMED = /^ ---> Running in ([0-9a-f]{12})$/
 
 /**
- * Hears every line of a build, limits the processes of each container as soon as it runs, and watches what it writes: the
- * engine takes these limits for containers, and not for builds. What a command prints may look the same: containers that were
- * there before are left alone.
+ * Reads the output of a build. Limits the processes of each container as soon as it runs, and watches its disk usage: the
+ * engine accepts these limits for containers but not for builds. A command can print a fake container id, so containers that
+ * existed before the build are ignored.
  */
 async function containerLimiter(docker: Docker, { diskMb }: BuildLimits, onTrouble: (error: unknown) => void) {
   const before = new Set((await listIds(docker)).map((id) => id.slice(0, 12)))
@@ -219,7 +219,7 @@ const LOOK_MS = 2000
 const TRIES_MAX = 20
 const PAUSE_MS = 50
 
-/** The engine takes a while to see that a command has ended. */
+/** Limits the processes of a build container. Retries, because the engine notices late that a container has ended. */
 async function limitProcesses(docker: Docker, id: string): Promise<void> {
   for (let tries = 1; ; tries += 1) {
     try {

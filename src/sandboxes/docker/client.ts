@@ -17,12 +17,12 @@ type DockerRequest = {
   timeoutMs?: number | null
 }
 
-/** An engine that is under heavy load answers in seconds. */
+/** Timeout of ordinary requests. An engine under heavy load takes seconds. */
 const ANSWER_MS = 60_000
-/** For requests that carry or copy all files of a sandbox. */
+/** Timeout of requests that transfer or copy all files of a sandbox. */
 export const TRANSFER_MS = 15 * 60_000
 
-/** The engine heard us and said no. */
+/** Thrown when the engine answers with an error status. */
 export class EngineRefusal extends Error {
   override name = 'EngineRefusal'
   readonly status: number
@@ -34,18 +34,18 @@ export class EngineRefusal extends Error {
 }
 
 export type Docker = {
-  /** The answer's JSON, which is what the engine's own documentation says it is. */
+  /** Sends a request and returns the JSON of the response. The type is not checked. */
   call<T>(method: DockerMethod, path: string, ask?: DockerRequest): Promise<T>
-  /** The answer's body as it comes, and its headers. */
+  /** Sends a request and returns the response body as a stream, with its headers. */
   open(method: DockerMethod, path: string, ask?: DockerRequest): Promise<IncomingMessage>
-  /** Turns the connection into the input and output of a container or of a command in it. */
+  /** Opens the input and output of a container, or of a command in it, as a duplex stream. */
   attach(path: string, ask?: DockerRequest): Promise<Duplex>
   /** Sets the API version of all later requests. */
   useVersion(version: string): void
   close(): void
 }
 
-/** A client of the few requests that we make. Everything goes over connections that are kept. */
+/** Creates a client of the Docker API. Connections are kept alive. */
 export function connectDocker(connection: DockerConnection): Docker {
   const { secure, ...route } = routeTo(connection)
   const send = secure ? secureRequest : plainRequest
@@ -59,7 +59,7 @@ export function connectDocker(connection: DockerConnection): Docker {
     }
     const sent = send({ ...options, signal })
     if (body instanceof Readable)
-      void pipeline(body, sent).catch(() => {}) // the request itself tells
+      void pipeline(body, sent).catch(() => {}) // reported by the request
     else sent.end(bytes)
     return sent
   }
@@ -140,7 +140,7 @@ function unreachable(connection: DockerConnection, error: Error, signal: AbortSi
   })
 }
 
-/** For what may be gone already. */
+/** Returns an error handler that ignores these statuses, for objects that may already be removed. */
 export function ignoring(...statuses: number[]): (error: unknown) => undefined {
   return (error) => {
     if (error instanceof EngineRefusal && statuses.includes(error.status)) return undefined

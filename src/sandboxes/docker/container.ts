@@ -6,7 +6,7 @@ import { LABEL } from './labels.ts'
 import { type DockerLauncher, LAUNCHER_FOLDER } from './launcher.ts'
 
 const MEGABYTE = 1024 * 1024
-/** The first process, and what keeps the time. */
+/** Additional processes in the container: the first process and the timer. */
 const SPARE_PROCESSES = 2
 /** Seconds after its time limit at which a sandbox ends by itself, in case its server has died. */
 const SPARE_SECONDS = 10
@@ -21,7 +21,7 @@ const NO_NAME_SERVER = '127.0.0.1'
  */
 const FIRST = 'trap : INT; read -r go || exit; exec 2> /dev/null; "$@" 2>&1; exit $?'
 const MERGED = 'exec "$@" 2>&1'
-/** For a user that the engine is not told of, and so gives neither a home nor its standard input and output. */
+/** Sets HOME for a user that our launcher sets. The engine does not know this user, so it sets neither HOME nor stream owners. */
 const SET_HOME = 'HOME=$1; export HOME; shift; '
 const SHARED_FILES = ['/proc/self/fd/0', '/proc/self/fd/1']
 
@@ -77,7 +77,7 @@ function hostConfig(engine: DockerEngine, { limits, mounts, network }: SandboxSp
     ...(engine.launcher ? { Init: false, CapAdd: [...CAPABILITIES, FIRST_PROCESS_CAPABILITY] } : {}),
     NetworkMode: network ? nameOf(engine, network.group.id) : 'none',
     ...(network ? { Dns: [NO_NAME_SERVER], DnsSearch: ['.'], DnsOptions: ['timeout:1', 'attempts:1'] } : {}),
-    // Swap is counted with it, and so there is none.
+    // Memory plus swap has the same limit as memory, so swap is disabled.
     Memory: memory,
     MemorySwap: memory,
     ShmSize: limits.shmMb * MEGABYTE,
@@ -87,7 +87,7 @@ function hostConfig(engine: DockerEngine, { limits, mounts, network }: SandboxSp
   }
 }
 
-/** The user that the engine starts a process as. It looks numbers up too, but does not insist on finding them. */
+/** Returns the user that the engine starts a process as. Numeric ids need no entry in the account files. */
 export const engineUser = (identity: SandboxIdentity, user: string | number): string =>
   identity ? '0:0' : String(user).replaceAll(/\broot\b/g, '0')
 
@@ -136,7 +136,7 @@ function tmpfsOf(mount: Mount): [string, string][] {
 function firstWords(launcher: DockerLauncher | undefined, spec: SandboxSpec, identity: SandboxIdentity): string[] {
   const { command, limits } = spec
   const seconds = String(Math.ceil(limits.seconds) + SPARE_SECONDS)
-  // A sandbox without a command lives on the time that is left.
+  // A sandbox without a command runs until its time limit.
   if (launcher === undefined) return command ?? ['sleep', seconds]
   if (command === null) return launcher.words('sh', '-c', FIRST, 'init', ...launcher.words('sleep', seconds))
   const env = { ...spec.image.env, ...spec.env }

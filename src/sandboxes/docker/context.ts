@@ -8,7 +8,7 @@ import { SandboxUnsupported } from '../sandbox.ts'
 
 const IGNORE_FILE = '.dockerignore'
 
-/** Packs the files for a build. Leaves out what .dockerignore names, except the Dockerfile and itself. */
+/** Packs the files for a build, except those in .dockerignore. The Dockerfile and .dockerignore are always included. */
 export async function contextTar(context: string, dockerfile: string): Promise<Readable> {
   return pack(context, await listContext(context, dockerfile))
 }
@@ -52,15 +52,15 @@ async function listContext(context: string, dockerfile: string): Promise<string[
   return listFiles(context, '', (path) => isIgnored(path) && !needed.has(path))
 }
 
-/** All files of a folder, below another name. */
+/** Packs all files of a folder under another name. */
 export const folderTar = async (folder: string, prefix: string): Promise<Readable> =>
   pack(folder, await listFiles(folder, '', () => false), prefix)
 
-/** Owners of this machine mean nothing in an image, and times would make every build a new one. */
+/** Normalises owners and times: owners have no meaning in an image, and times would defeat the build cache. */
 const pack = (cwd: string, paths: string[], prefix = ''): Readable =>
   Readable.from(create({ cwd, prefix, portable: true, noDirRecurse: true, mtime: new Date(0) }, paths))
 
-/** Ignored folders are looked through all the same: a later line may take a file of theirs back. */
+/** Lists the files of a context. Ignored folders are searched too, because a later pattern may include a file in them. */
 async function listFiles(top: string, folder: string, leaveOut: (path: string) => boolean): Promise<string[]> {
   const names = (await readdir(join(top, folder))).sort()
   const found: string[] = []
@@ -76,7 +76,7 @@ async function listFiles(top: string, folder: string, leaveOut: (path: string) =
 /** Maximum number of characters that are compared in all, because the patterns are untrusted. */
 const EFFORT = 5e7
 
-/** Pure: what a .dockerignore leaves out. The last line that fits decides, and a folder's holds for all below it. */
+/** Parses a .dockerignore into a predicate. The last matching line decides; a match of a folder applies to its contents. */
 export function ignoring(text: string): (path: string) => boolean {
   const effort = { left: EFFORT }
   const rules = text
@@ -94,7 +94,7 @@ export function ignoring(text: string): (path: string) => boolean {
   }
 }
 
-/** `star` stays in its folder, `all` does not, and `folders` is nothing or whole folders. */
+/** `star` matches within one folder, `all` across folders, `folders` zero or more whole folders. */
 type PatternToken = 'star' | 'all' | 'folders' | ((letter: string) => boolean)
 
 const TOKEN = /\*\*\/?|\*|\?|\[[^\]]+\]|\\[\s\S]|[\s\S]/g
@@ -125,13 +125,14 @@ function classOf(inner: string[]): PatternToken {
   return (letter) => letter !== '/' && isIn(letter) !== negated
 }
 
-/** Every way at once, letter by letter: in the time of the path times the pattern, whatever both are. */
+/** Matches by tracking all positions in the pattern at once: time is linear in path length times pattern length. */
 function fits(tokens: readonly PatternToken[], path: string, effort: { left: number }): boolean {
   let places = reached(tokens, [0])
   for (const letter of path) {
     if (letter === '/' && places.has(tokens.length)) return true
     effort.left -= places.size
-    if (effort.left < 0) throw new SandboxUnsupported('The .dockerignore is too much to hold against all files.')
+    if (effort.left < 0)
+      throw new SandboxUnsupported('The .dockerignore has too many patterns for this number of files.')
     places = reached(
       tokens,
       [...places].flatMap((place) => after(tokens, place, letter)),
@@ -141,7 +142,7 @@ function fits(tokens: readonly PatternToken[], path: string, effort: { left: num
   return places.has(tokens.length)
 }
 
-/** Half a place on: inside of folders that have not ended yet. */
+/** Offset of the state inside a `folders` token whose folder name has not ended. */
 const INSIDE = 0.5
 
 function after(tokens: readonly PatternToken[], place: number, letter: string): number[] {

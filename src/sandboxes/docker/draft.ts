@@ -55,7 +55,7 @@ async function runDraft({ docker }: DockerEngine, id: string): Promise<void> {
   if (StatusCode !== 0) throw new SandboxUnavailable(`An image could not be changed: ${(await said).trim()}`)
 }
 
-/** The files of a container as an image. The labels are all that tells who made it. */
+/** Commits the files of a container as an image. Only the labels identify its owner. */
 export async function commit(
   { docker }: DockerEngine,
   container: string,

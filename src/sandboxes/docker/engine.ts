@@ -7,7 +7,7 @@ import type { Docker } from './client.ts'
 import { type EngineObjectRole, LABEL } from './labels.ts'
 import type { DockerLauncher } from './launcher.ts'
 
-/** A Docker engine that we know our way around, found out once. */
+/** A Docker engine and its capabilities, detected once. */
 export type DockerEngine = {
   docker: Docker
   log: Log
@@ -32,7 +32,7 @@ export type DockerEngine = {
   /** Hosts that builds may reach besides public ones. */
   buildHosts: readonly AllowedHost[]
   gatewayChannel: Capabilities['gatewayChannel']
-  /** Derived images that are being made, or were. */
+  /** Derived images that exist or are being created. */
   images: Map<string, Promise<string>>
   /** Account files of images, by digest. */
   accounts: Map<string, Promise<AccountFiles>>

@@ -4,9 +4,9 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { readTarEntries, type TarEntry } from '../../harbor/tar-reader.ts'
 import { staysInside } from '../kernel/collect.ts'
 import { parseExitCode } from '../kernel/explain.ts'
-import { partsOf } from '../kernel/inside.ts'
+import { toPathParts } from '../kernel/inside.ts'
 import { PLAIN_MODE, tarEnd, tarHeader, tarPadding } from '../kernel/tar-writer.ts'
-import { partsIn, refused } from '../kernel/upload-path.ts'
+import { parseEntryPath, uploadRefused } from '../kernel/upload-path.ts'
 import { type ExecSpec, type Exit, type SandboxSpec, SandboxUnavailable, type SandboxUpload } from '../sandbox.ts'
 import { findIdentity } from './account.ts'
 import { type Docker, ignoring, TRANSFER_MS } from './client.ts'
@@ -21,7 +21,7 @@ type ExecTarget = { engine: DockerEngine; spec: SandboxSpec; container: Containe
 
 /** Runs another command in a running container. After its timeout its output is no longer read. */
 export async function execIn({ engine, spec, container, isOver }: ExecTarget, exec: ExecSpec): Promise<Exit> {
-  if (isOver()) throw new SandboxUnavailable(`Sandbox ${spec.id} has ended: nothing can be run in it.`)
+  if (isOver()) throw new SandboxUnavailable(`Sandbox ${spec.id} has ended.`)
   const { docker, launcher } = engine
   const { seconds: secondsMax, outputBytes: outputMaxBytes } = exec.limits
   const begun = performance.now()
@@ -43,7 +43,7 @@ export async function execIn({ engine, spec, container, isOver }: ExecTarget, ex
   const { Id } = await docker.call<{ Id: string }>('POST', `/containers/${containerId}/exec`, { body })
   const stream = await docker.attach(`/exec/${Id}/start`, { body: { Detach: false, Tty: false } })
   const output = copyFrames(stream, { file: exec.outputFile, maxBytes: outputMaxBytes })
-  stream.on('error', () => {}) // the output tells
+  stream.on('error', () => {}) // reported by `output`
   stream.end(exec.input)
 
   const clock = new AbortController()
@@ -97,7 +97,7 @@ async function hasEnded(docker: Docker, containerId: string): Promise<boolean> {
 
 type ContainerUploads = { id: string; spec: SandboxSpec; workspace: Readable[] }
 
-/** Everything that goes into a container before it starts, in one archive: each request of this kind costs much. */
+/** Uploads all files for a container in one archive before it starts, because each upload request is slow. */
 export async function putUploads(engine: DockerEngine, { id, spec, workspace }: ContainerUploads): Promise<void> {
   if (workspace.length === 0 && spec.uploads.length === 0) return
   const made = new Set<string>()
@@ -105,7 +105,7 @@ export async function putUploads(engine: DockerEngine, { id, spec, workspace }: 
   const body = Readable.from(archive(workspace, spec.uploads, made), { objectMode: false })
   const failed = Promise.withResolvers<never>()
   failed.promise.catch(() => {})
-  body.once('error', failed.reject) // what was refused says more than the engine about half an archive
+  body.once('error', failed.reject) // the reason of the refusal is more useful than the engine's message about a truncated archive
   const put = engine.docker.call('PUT', `/containers/${id}/archive`, {
     query: { path: '/' },
     body,
@@ -117,14 +117,14 @@ export async function putUploads(engine: DockerEngine, { id, spec, workspace }: 
   ])
 }
 
-/** A link on the way would lead the archive elsewhere in the sandbox. */
+/** Lists the missing folders of a target. Refuses a link along the path, which would redirect the archive. */
 async function newFolders({ docker }: DockerEngine, id: string, target: string): Promise<string[]> {
-  const parts = partsOf(target)
+  const parts = toPathParts(target)
   for (let length = 1; length <= parts.length; length += 1) {
     const path = `/${parts.slice(0, length).join('/')}`
     const place = await statIn(docker, id, path)
     if (place === undefined) return parts.slice(length - 1).map((_, index) => parts.slice(0, length + index).join('/'))
-    if (!place.isFolder) throw refused(path, place.isLink ? 'a link in the image' : 'no folder')
+    if (!place.isFolder) throw uploadRefused(path, place.isLink ? 'is a link in the image' : 'is not a folder')
   }
   return []
 }
@@ -133,13 +133,13 @@ async function* archive(workspace: Readable[], inserts: SandboxUpload[], made: S
   for (const tar of workspace) yield* tar
   for (const path of made) yield tarHeader({ path, type: 'Directory', mode: 0o755, uid: 0, gid: 0, size: 0 })
   for (const { target, tar } of inserts) {
-    for await (const entry of readTarEntries(tar)) yield* rewritten(entry, partsOf(target))
+    for await (const entry of readTarEntries(tar)) yield* rewritten(entry, toPathParts(target))
   }
   yield tarEnd()
 }
 
 async function* rewritten(entry: TarEntry, target: string[]): AsyncGenerator<Buffer> {
-  const parts = partsIn(entry)
+  const parts = parseEntryPath(entry)
   if (parts.length === 0) return
   const { uid, gid, mtime, bytes } = entry
   const facts = { path: posix.join(...target, ...parts), mode: entry.mode & PLAIN_MODE, uid, gid, mtime }
@@ -154,10 +154,11 @@ async function* rewritten(entry: TarEntry, target: string[]): AsyncGenerator<Buf
       yield tarPadding(bytes)
       return
     case 'SymbolicLink':
-      if (!staysInside(`top/${parts.join('/')}`, entry.linkTarget)) throw refused(entry.path, 'a link that leads out')
+      if (!staysInside(`top/${parts.join('/')}`, entry.linkTarget))
+        throw uploadRefused(entry.path, 'is a link out of the target')
       yield tarHeader({ ...facts, type: 'SymbolicLink', size: 0, link: entry.linkTarget })
       return
     default:
-      throw refused(entry.path, `of kind ${entry.type}`)
+      throw uploadRefused(entry.path, `has the type ${entry.type}`)
   }
 }

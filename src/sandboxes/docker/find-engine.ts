@@ -26,7 +26,7 @@ const OUR_VERSION = 41
 const OLDEST_VERSION = 41
 const MACHINES: Record<string, string> = { x64: 'amd64', arm64: 'arm64' }
 
-/** Asks an engine who it is, and tries it out. */
+/** Detects the capabilities of an engine and tests it with a container. */
 export async function findEngine({
   connection,
   installation,
@@ -84,7 +84,7 @@ async function agreeOnVersion(docker: Docker): Promise<{ sameMachine: boolean }>
   return { sameMachine: process.platform === 'linux' && found.Arch === MACHINES[process.arch] }
 }
 
-/** containerd's names for it are many. */
+/** Shortens the name of a runtime, which containerd reports in several forms. */
 const runtimeName = (text: string): string =>
   /runsc|gvisor/.test(text) ? 'runsc' : text.replace(/^io\.containerd\.(\w+)\..*$/, '$1')
 
@@ -111,7 +111,7 @@ async function tryOut(engine: DockerEngine, launcher: DockerLauncher): Promise<D
 
 type TrialSandbox = { sandbox: Sandbox; onThisMachine: boolean }
 
-/** An engine elsewhere does not find our folder, or finds another one. */
+/** Starts a test sandbox, with a folder of this machine if possible. A remote engine finds no folder, or a different one. */
 async function startTrial(engine: DockerEngine, launcher: DockerLauncher, folder: string): Promise<TrialSandbox> {
   const shown = specOf(launcher, folder, [{ kind: 'folder', source: folder, target: '/try', readOnly: true }])
   try {
@@ -174,7 +174,7 @@ async function isSeen(engine: DockerEngine, id: string): Promise<boolean> {
   return (await readFile(`/proc/${State.Pid}/cgroup`, 'utf8').catch(() => '')).includes(Id)
 }
 
-/** gVisor has a network of its own making, which no other process can enter or share. */
+/** Detects how sandboxes can reach the gateway. No process can enter or share the network stack of gVisor. */
 async function findChannel(
   engine: DockerEngine,
   launcher: DockerLauncher,

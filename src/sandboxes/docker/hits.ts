@@ -13,9 +13,9 @@ const PAUSE_MS = 2
 const TEXT_MAX_BYTES = 200
 
 /**
- * The kernel's counter goes away some milliseconds after the container's last process, before the engine tells us. So it
- * is kept open, and looked at now and then and when output comes: who is refused a process mostly complains. One that
- * ends at once without a word is not noticed.
+ * Opens the kernel's counter, which disappears some milliseconds after the container's last process, before the engine
+ * reports the end. It is therefore read at intervals and whenever output arrives, because a program that cannot fork
+ * usually prints an error. A program that ends at once without output is not noticed.
  */
 export async function openHits(layout: CgroupLayout, pid: number): Promise<Hits> {
   const top = layout.version === 2 ? layout.unified : layout.pids
@@ -25,7 +25,7 @@ export async function openHits(layout: CgroupLayout, pid: number): Promise<Hits>
   let refused = 0
   let lookedAt = 0
   const look = (): number => {
-    // A flood of output must not become a flood of looks.
+    // Reads are rate-limited, because output may be a flood.
     if (performance.now() - lookedAt > PAUSE_MS) refused = readCounter(descriptor) ?? refused
     lookedAt = performance.now()
     return refused
@@ -40,7 +40,7 @@ export async function openHits(layout: CgroupLayout, pid: number): Promise<Hits>
   }
 }
 
-/** Pure: the path of a process's group in the tree that counts processes. */
+/** Parses the path of a process's cgroup in the hierarchy of the pids controller. */
 export function groupOf(text: string, layout: Pick<CgroupLayout, 'version'>): string {
   const fields = text.split('\n').map((line) => line.split(':'))
   const own = fields.find(([number, kinds = '']) =>
@@ -53,7 +53,7 @@ function tryOpen(file: string): number | undefined {
   try {
     return openSync(file, 'r')
   } catch {
-    return undefined // it is over already
+    return undefined // the process has ended
   }
 }
 

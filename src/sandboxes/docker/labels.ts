@@ -14,16 +14,16 @@ export const LABEL = {
 /** A `draft` is a container in which an image is made; a `relay` carries the ports of a sandbox. */
 export type EngineObjectRole = 'sandbox' | 'relay' | 'draft' | 'group' | 'snapshot'
 
-/** Past its deadline a sandbox is still collected from and removed by its owner. */
+/** Time after the deadline in which the owner of a sandbox still collects files and removes it. */
 const GRACE_MS = 15 * 60_000
 
 /**
- * This process, not to be mistaken for a later one or for one of another machine: the machine's start, the process
- * namespace, the number, the process's start.
+ * Identifies this process across restarts and machines: boot time of the machine, process namespace, process id, and
+ * start time of the process.
  */
 export async function ownerMark(): Promise<string> {
   const found = await findProcess(process.pid)
-  if (found === undefined) throw new Error('This process does not find itself in /proc.')
+  if (found === undefined) throw new Error('This process is not listed in /proc. Mount /proc.')
   return [await placeMark(), found.pid, found.startTime].join('/')
 }
 

@@ -8,14 +8,14 @@ import { tarEnd, tarFile } from '../kernel/tar-writer.ts'
 import { type Docker, ignoring } from './client.ts'
 
 /**
- * Programs of this machine, with their loader and libraries, that begin a sandbox's command: so they work in any image,
- * and nothing that an agent changed is run. They lie in a volume of the engine, which every container gets read-only.
+ * Programs of this machine, with their loader and libraries, that start a sandbox's command. They work in any image,
+ * and no file that an agent can change is executed. A volume of the engine holds them, mounted read-only in containers.
  */
 export type DockerLauncher = {
   volume: string
-  /** An image that holds nothing else: what we run for ourselves is run on it. */
+  /** An image with nothing but these programs, for our own containers. */
   image: string
-  /** The words that run one of the programs. */
+  /** Returns the command line that runs one of the programs. */
   words(program: LauncherProgram, ...args: string[]): string[]
 }
 
@@ -27,7 +27,7 @@ export const LAUNCHER_FOLDER = '/dev/.assay'
 const IN_IMAGE = 'launcher'
 const NAME_LENGTH = 16
 
-/** Undefined where it cannot be had: this machine is no Linux, or another kind of machine than the engine's. */
+/** Loads the launcher. Returns undefined if this machine is not Linux, or has another architecture than the engine. */
 export async function bringLauncher(docker: Docker): Promise<DockerLauncher | undefined> {
   const files = await findFiles()
   const loader = files.find(({ name }) => name.startsWith('ld-'))?.name
@@ -69,7 +69,7 @@ async function importFiles(docker: Docker, image: string, files: LauncherFile[])
   await text(await docker.open('POST', '/images/create', { query: { fromSrc: '-', repo, tag }, body: tar }))
 }
 
-/** The engine itself copies what an image has into a volume that is new. */
+/** Creates the volume. The engine copies the files of the image into a new volume. */
 async function fillVolume(docker: Docker, image: string, volume: string): Promise<void> {
   const known = await docker.call('GET', `/volumes/${volume}`).catch(ignoring(404))
   if (known !== undefined) return

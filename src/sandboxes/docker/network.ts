@@ -34,9 +34,9 @@ async function createNetwork(engine: DockerEngine, id: string): Promise<void> {
     const body = { Name, CheckDuplicate: true, ...settings(engine, id) }
     const refusal = await engine.docker.call('POST', '/networks/create', { body }).then(() => undefined, asRefusal)
     if (refusal === undefined) return
-    if (refusal.status === 409) throw new Error(`There is already a group ${id}.`)
+    if (refusal.status === 409) throw new Error(`Sandbox network ${id} already exists.`)
     if (!/overlap/i.test(refusal.message) || tries === TRIES_MAX) {
-      throw new SandboxUnavailable(`The network of group ${id} could not be made: ${refusal.message}`)
+      throw new SandboxUnavailable(`Sandbox network ${id} could not be created: ${refusal.message}`)
     }
   }
 }

@@ -4,12 +4,12 @@ import type { Duplex } from 'node:stream'
 const HEADER_BYTES = 8
 const LENGTH_AT = 4
 
-/** `onOutput`: some has come. */
+/** `onOutput` is called for every chunk. */
 type FrameOutput = { file: string; maxBytes: number; onOutput?: () => void }
 
 /**
- * Carries what comes out of a container to a file, up to a limit, and counts the rest. The engine sends frames: a header
- * with a length, then so many bytes.
+ * Copies the output of a container to a file, up to a limit, and counts the rest. The engine sends frames: a header
+ * with a length, then that many bytes.
  */
 export async function copyFrames(
   stream: Duplex,

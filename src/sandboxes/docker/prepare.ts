@@ -21,7 +21,7 @@ import { readMessages } from './messages.ts'
 type DockerPrebuilt = Extract<ImageSource, { kind: 'prebuilt' }>
 type DockerfileSource = Extract<ImageSource, { kind: 'dockerfile' }>
 
-/** A name that the engine has or can pull, or a Dockerfile, built once for the same content. */
+/** Prepares an image: a name that the engine has or can pull, or a Dockerfile, built once per content. */
 export async function prepareImage(engine: DockerEngine, source: ImageSource, options: PrepareOptions): Promise<Image> {
   const late = AbortSignal.timeout(options.timeoutSec * 1000)
   const timed = { ...options, signal: AbortSignal.any([options.signal, late]) }
@@ -76,7 +76,7 @@ function registryNameOf(names: readonly string[], asked: string): Pick<Image, 'r
   return found === undefined ? {} : { registryName: found }
 }
 
-/** The engine wants the slashes of a name as they are. */
+/** Encodes an image name for a path of the engine's API, which requires unescaped slashes. */
 const encodeName = (name: string): string => encodeURIComponent(name).replaceAll('%2F', '/')
 
 function splitVariable(text: string): [string, string] {
@@ -93,7 +93,7 @@ async function named(
   const files = folder === null ? [] : await readdir(folder).catch(() => [])
   if (folder === null || files.every((file) => file === '.gitkeep')) return base
   const place = workdir ?? base.workdir
-  if (/[\n\r$\\]/.test(place)) throw new SandboxUnsupported(`${JSON.stringify(place)} is no working folder for files.`)
+  if (/[\n\r$\\]/.test(place)) throw new SandboxUnsupported(`${JSON.stringify(place)} is not a valid working folder.`)
   await requirePlain(engine, base.digest, name)
   const text = `FROM ${base.digest}\nWORKDIR ${place}\nCOPY ${FILES_FOLDER}/ .\n`
   return buildOnce(
@@ -143,14 +143,14 @@ async function build(engine: DockerEngine, recipe: DockerfileSource, options: Pr
 
 const IMAGE_NAME = /^[\w.:/@-]+$/
 
-/** Fetched before the build, which then uses what was looked at here and nothing else of that name. */
+/** Pulls a base image before the build and checks it. The build then uses exactly this image. */
 async function haveBase(
   engine: DockerEngine,
   { stages }: Dockerfile,
   name: string,
   options: PrepareOptions,
 ): Promise<void> {
-  if (!IMAGE_NAME.test(name)) throw new SandboxUnsupported(`FROM ${JSON.stringify(name)} is no name of an image.`)
+  if (!IMAGE_NAME.test(name)) throw new SandboxUnsupported(`FROM ${JSON.stringify(name)} is not a valid image name.`)
   const { digest } = (await findImage(engine, name)) ?? (await pull(engine, name, options))
   const { Os, Architecture } = await requirePlain(engine, digest, name)
   const other = stages.find(({ platform }) => platform !== null && !`${platform}/`.startsWith(`${Os}/${Architecture}/`))
@@ -164,7 +164,7 @@ async function requirePlain(engine: DockerEngine, digest: string, name: string):
   return found
 }
 
-/** Also when it is asked for twice at the same time. */
+/** Builds an image once, also for concurrent requests. */
 async function buildOnce(engine: DockerEngine, plan: BuildPlan, options: PrepareOptions): Promise<Image> {
   const parts = [
     plan.text,

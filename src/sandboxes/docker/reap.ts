@@ -8,7 +8,7 @@ import { portsFolder } from './relay.ts'
 
 type Labelled = { Id: string; Labels: Record<string, string> | null }
 
-/** Removes what dead processes of this installation left in the engine: containers first, then what they used. */
+/** Removes objects of dead processes of this installation: containers first, then networks, volumes and images. */
 export async function reap(engine: DockerEngine): Promise<number> {
   const { docker, log } = engine
   const containers = await abandoned(engine, '/containers/json', { all: true })
@@ -17,10 +17,10 @@ export async function reap(engine: DockerEngine): Promise<number> {
     try {
       await docker.call('DELETE', `/containers/${Id}`, { query: { force: true, v: true } }).catch(ignoring(404, 409))
       if (id !== undefined) await rm(portsFolder(engine, id), { recursive: true, force: true })
-      log.info({ sandbox: id }, 'removed a container that no process looks after')
+      log.info({ sandbox: id }, 'removed an orphaned container')
     } catch (error) {
-      // A container that cannot be removed must not keep the others.
-      log.error({ sandbox: id, error: String(error) }, 'could not remove a container that no process looks after')
+      // A failed removal must not prevent the others.
+      log.error({ sandbox: id, error: String(error) }, 'could not remove an orphaned container')
     }
   }
   for (const { Labels } of await abandoned(engine, '/networks'))
@@ -59,7 +59,7 @@ async function reapVolumes(engine: DockerEngine): Promise<void> {
 
 const OLD_MS = 10 * 60_000
 
-/** Left by a process that died while it tried out the engine, which takes seconds. */
+/** Removes temporary folders of processes that died while they tested the engine, which takes seconds. */
 async function sweepFolder(folder: string): Promise<void> {
   for (const name of (await readdir(folder)).filter((entry) => /^(try|spool)-/.test(entry))) {
     const found = await stat(join(folder, name)).catch(() => undefined)

@@ -28,13 +28,13 @@ const PROGRAM_FOLDER = '/relay'
 const PROCESSES_MAX = 32
 const OPEN_MS = 30_000
 
-/** Short: the path of a socket has a hundred characters at most. */
+/** Returns a short path, because the path of a socket is limited to about 100 bytes. */
 export const portsFolder = ({ folder }: DockerEngine, id: string): string =>
   join(folder, 'ports', createHash('sha256').update(id).digest('hex').slice(0, 12))
 
 /**
- * For an ordinary user, who cannot enter a container's network but may start a container in it. It is run by this
- * process's own Node, shown read-only: no image has to be had for it.
+ * Opens ports without root: a container in the sandbox's network forwards them. It runs this process's own Node, mounted
+ * read-only, so that no image is needed.
  */
 export async function openRelay(
   engine: DockerEngine,
@@ -67,7 +67,7 @@ async function listen(folder: string, { port, onConnection }: Port): Promise<Ser
   const path = join(folder, String(port))
   const server = createServer({ allowHalfOpen: false }, onConnection).listen(path)
   await once(server, 'listening')
-  // The folder is ours alone; in the container it may be another user's.
+  // The folder is private to this process; in the container it may belong to another user.
   await chmod(path, 0o666)
   return server
 }
@@ -76,7 +76,8 @@ type Relay = { name: string; container: string; labels: Record<string, string>; 
 
 async function startRelay(engine: DockerEngine, { name, container, labels, folder, ports }: Relay): Promise<void> {
   const { docker, launcher } = engine
-  if (launcher === undefined) throw new SandboxUnavailable('Ports need programs of this machine, which were not found.')
+  if (launcher === undefined)
+    throw new SandboxUnavailable('Ports require the launcher programs, which were not found on this machine.')
   const files = await nodeFiles()
   const [loader = ''] = files.filter((file) => basename(file).startsWith('ld-'))
   const inside = (path: string): string => join(PROGRAM_FOLDER, basename(path))
@@ -114,7 +115,7 @@ async function startRelay(engine: DockerEngine, { name, container, labels, folde
 
 let found: Promise<string[]> | undefined
 
-/** This process's Node with its loader and libraries. */
+/** Lists the files of this process's Node with its loader and libraries. */
 function nodeFiles(): Promise<string[]> {
   found ??= tryProgram('ldd', [process.execPath]).then(({ output }) => {
     const libraries = output.split('\n').flatMap((line) => /(?:=> |^\s*)(\/\S+) \(/.exec(line)?.[1] ?? [])

@@ -12,7 +12,7 @@ export type RunningContainer = {
   spec: SandboxSpec
   container: Container
   stream: Duplex
-  /** When the last of it has come. */
+  /** Resolves when the output has ended. */
   output: Promise<{ bytes: number }>
   ports: OpenPorts
   hits: Hits
@@ -20,9 +20,9 @@ export type RunningContainer = {
 
 export type Container = {
   id: string
-  /** 0 where its process cannot be seen. */
+  /** Process id; 0 if it is not visible on this machine. */
   pid: number
-  /** Undefined where they cannot be read. */
+  /** Undefined if the layers cannot be read. */
   layers: ContainerLayers | undefined
   /** Paths of ENGINE_FILES on this machine. Empty where they cannot be read. */
   engineFiles: string[]

@@ -32,18 +32,18 @@ export async function startSandbox(engine: DockerEngine, spec: SandboxSpec): Pro
 }
 
 function refuseUnsupported({ gatewayChannel }: DockerEngine, { id, ports, mounts, network }: SandboxSpec): void {
-  if (!SAFE_ID.test(id)) throw new Error(`A sandbox cannot be called ${JSON.stringify(id)}.`)
+  if (!SAFE_ID.test(id)) throw new Error(`Invalid sandbox id: ${JSON.stringify(id)}`)
   if (ports.length > 0 && gatewayChannel === 'none') {
-    throw new SandboxUnsupported('A sandbox can have ports only where the Docker engine is on this machine.')
+    throw new SandboxUnsupported('Ports of a sandbox require a Docker engine on this machine.')
   }
   if (network === null && mounts.some(({ kind }) => kind === 'volume')) {
-    throw new SandboxUnsupported('Volumes belong to a group, and this sandbox is in none.')
+    throw new SandboxUnsupported('Volumes require a sandbox network.')
   }
 }
 
 function startFailure({ id, user, image }: SandboxSpec, error: unknown): Error {
   const refused = error instanceof EngineRefusal ? error : undefined
-  if (refused?.status === 409) return new Error(`There is already a sandbox ${id}.`, { cause: error })
+  if (refused?.status === 409) return new Error(`Sandbox ${id} already exists.`, { cause: error })
   const message = error instanceof Error ? error.message : String(error)
   if (/unable to find (user|group)|no matching entries in (passwd|group) file/.test(message)) {
     return new SandboxUnsupported(`The image has no user ${JSON.stringify(user ?? image.user)}.`, { cause: error })
@@ -104,7 +104,7 @@ async function launch(engine: DockerEngine, spec: SandboxSpec, seeding: Containe
   }
 }
 
-/** Answers what has to go the long way. */
+/** Writes the workspace directly into the container's layer if possible. Returns the archives that must be uploaded. */
 async function writeWorkspace(
   engine: DockerEngine,
   { workspace, isOnTop }: ContainerBase,
@@ -129,7 +129,7 @@ type InspectedContainer = {
   GraphDriver?: { Data?: { UpperDir?: string; LowerDir?: string } | null }
 }
 
-/** Only where there is something to be done with it. */
+/** Inspects a container, as far as this process can use the result. */
 async function inspect(engine: DockerEngine, id: string): Promise<Container> {
   if (!engine.seesProcesses) return { id, pid: 0, layers: undefined, engineFiles: [] }
   const found = await engine.docker.call<InspectedContainer>('GET', `/containers/${id}/json`)
@@ -173,7 +173,7 @@ function sandboxOf(running: RunningContainer, seeding: ContainerBase): Sandbox {
 
 const noPorts: OpenPorts = { close: async () => {} }
 
-/** Before the command begins. The container runs already, and waits at its gate. */
+/** Opens the ports before the command starts. The container is running, but its first process still waits. */
 async function openSandboxPorts(
   engine: DockerEngine,
   spec: Pick<SandboxSpec, 'id' | 'ports' | 'limits'>,

@@ -8,7 +8,7 @@ import { ArchiveRefused } from '../../harbor/archive-refused.ts'
 import { readTarEntries, type TarEntry } from '../../harbor/tar-reader.ts'
 import { listChanges } from '../kernel/changes.ts'
 import { isTooDeep, staysInside } from '../kernel/collect.ts'
-import { findInside, type HostPath, partsOf } from '../kernel/inside.ts'
+import { findInside, type HostPath, toPathParts } from '../kernel/inside.ts'
 import { PLAIN_MODE, tarEnd, tarHeader, tarPadding } from '../kernel/tar-writer.ts'
 import { type FileChange, type SandboxSpec, SandboxUnavailable, type StoppedSandbox } from '../sandbox.ts'
 import { ignoring, TRANSFER_MS } from './client.ts'
@@ -17,12 +17,12 @@ import type { DockerEngine } from './engine.ts'
 import { type ContainerLayers, readLayers } from './layers.ts'
 import type { Container } from './running.ts'
 
-/** The inside of `Remains`: what a later sandbox is seeded from. */
+/** Private part of a `StoppedSandbox`, from which a later sandbox can start. */
 export type StoppedContainer = {
   containerId: string
   imageDigest: string
   layers: ContainerLayers | undefined
-  /** Limit of its disk, which a copy of its files must not exceed either. */
+  /** Disk limit, which also applies to a copy of its files. */
   diskMb: number
   /** Changes of the snapshot that it was started from, where `layers` cannot be read. */
   inherited: readonly FileChange[]
@@ -58,7 +58,7 @@ export function createStoppedSandbox(
 
 export function stoppedContainerOf(remains: StoppedSandbox): StoppedContainer {
   const left = insides.get(remains)
-  if (left === undefined) throw new Error(`What sandbox ${remains.sandboxId} left is not of this provider.`)
+  if (left === undefined) throw new Error(`Sandbox ${remains.sandboxId} belongs to another provider.`)
   return left
 }
 
@@ -74,14 +74,14 @@ async function* ended(tar: Readable): AsyncGenerator<Buffer> {
 
 type CollectOptions = Omit<TarFilterOptions, 'folder'>
 
-/** Undefined when there is nothing at that path, or only behind a link. */
+/** Collects a path. Returns undefined if it does not exist or is behind a link. */
 export async function collectFrom(
   engine: DockerEngine,
   { containerId, layers }: StoppedContainer,
   path: string,
   options: CollectOptions,
 ): Promise<FilteredTar | undefined> {
-  const parts = partsOf(path)
+  const parts = toPathParts(path)
   const sieve = (tar: Readable): Promise<FilteredTar> => filterTar(tar, { ...options, folder: engine.folder })
   if (layers === undefined || parts.length === 0) return askEngine(engine, containerId, parts, sieve)
   const reading = await readLayers(engine, layers, parts, sieve)
@@ -148,7 +148,7 @@ async function* walkFolders(top: string, name: string): AsyncGenerator<{ entry: 
 
 const SOCKETS_MAX = 1000
 
-/** A name that is not UTF-8 cannot be opened, and neither can a path that is too long. */
+/** Ignores the errors for names that are not UTF-8 and for paths that are too long, which cannot be opened. */
 function ignoreUnreadableName(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT' && error.code !== 'ENAMETOOLONG') throw error
 }
@@ -220,7 +220,7 @@ type TarCaps = { files: number; bytes: number }
 type SpooledContent = { at: number; size: number }
 type TarFilter = {
   spool: FileHandle
-  /** Goes before each name in what comes out. */
+  /** Prefix of each name in the result. */
   prefix: string
   caps: TarCaps
   written: number
@@ -247,11 +247,11 @@ type TarFilterOptions = {
  */
 type FilteredTar = { tar: Readable; leftOut: string[] }
 
-/** A file that is left out has to be read all the same. Above this we would rather stop: it may be as long as it likes. */
+/** Maximum size of a dropped file. Even a dropped file must be read, and its size is untrusted. */
 const SKIP_MAX_BYTES = 256e6
 /** Maximum number of entries that are read only to be dropped. */
 const SKIPPED_MAX = 100_000
-/** Maximum number of names of what was left out. */
+/** Maximum number of names in `leftOut`. */
 const LEFT_OUT_MAX = 1000
 export const AND_THE_REST = '… and what came after it'
 const COPY_BYTES = 1024 * 1024
@@ -326,7 +326,7 @@ async function leaveOut({ leftOut }: TarFilter, name: string, { bytes, content }
   return true
 }
 
-/** False when it was left out, and not read. */
+/** Returns false if the entry was left out without reading it. */
 async function pass(sieve: TarFilter, name: string, entry: TarEntry): Promise<boolean> {
   if (sieve.count >= sieve.caps.files || name.split('/').includes('..')) return false
   switch (entry.type) {

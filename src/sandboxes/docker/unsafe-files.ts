@@ -9,7 +9,7 @@ import type { DockerEngine } from './engine.ts'
 import type { ContainerLayers } from './layers.ts'
 import type { StoppedContainer } from './stopped-sandbox.ts'
 
-/** Lists what a container left where the engine opens files when the next one starts. */
+/** Lists unsafe files of a container at the paths that the engine opens when the next container starts. */
 export function listUnsafeFiles(
   { docker }: DockerEngine,
   { layers, containerId }: StoppedContainer,
@@ -17,7 +17,7 @@ export function listUnsafeFiles(
   return listUnsafePaths((path) => (layers ? findChanged(layers, path) : statOrUnsafe(docker, containerId, path)))
 }
 
-/** The engine refuses to look at a link that leads to itself. Such a file is as unsafe as any other link. */
+/** Reads the type of a file. The engine refuses to stat a link to itself, which counts as unsafe like any link. */
 const statOrUnsafe = (docker: Docker, containerId: string, path: string): Promise<FileKind | undefined> =>
   statIn(docker, containerId, path).catch((error: unknown) => {
     if (!(error instanceof EngineRefusal)) throw error
@@ -48,7 +48,7 @@ export async function repairAccounts(
   if (unsafe.length > 0) await putAccounts(engine, id, image)
 }
 
-/** Puts the account files of the image in place of whatever is there, so that the engine can open them. */
+/** Replaces the account files by those of the image, so that the engine can open them. */
 export async function putAccounts(engine: DockerEngine, id: string, image: string): Promise<void> {
   const files = accountEntries(await imageAccounts(engine, image))
   const folder = tarHeader({ path: 'etc', type: 'Directory', mode: 0o755, uid: 0, gid: 0, size: 0 })

@@ -1,5 +1,5 @@
 import { type DiskWatch, watchFolders } from '../kernel/disk.ts'
-import { explain, parseExitCode, type SandboxEnding } from '../kernel/explain.ts'
+import { parseExitCode, type SandboxEnding, toExit } from '../kernel/explain.ts'
 import { type Exit, SandboxUnavailable } from '../sandbox.ts'
 import { type Docker, EngineRefusal, ignoring } from './client.ts'
 import { ENGINE_FILES } from './container.ts'
@@ -11,7 +11,7 @@ export type WatchedContainer = { exited: Promise<Exit>; kill(): Promise<void>; i
 
 const ASK_SIZE_MS = 2000
 const SIZE_REFUSALS_MAX = 3
-/** A killed container ends in much less time. */
+/** Timeout for the end of a killed container, which usually takes much less. */
 const DEATH_MS = 60_000
 const MEGABYTE = 1024 * 1024
 
@@ -34,7 +34,7 @@ export function watchContainer(running: RunningContainer): WatchedContainer {
   }
   const quietly = (reason: NonNullable<SandboxEnding['stopped']>) => (): void =>
     void stop(reason).catch((error: unknown) =>
-      engine.log.warn({ error, sandbox: spec.id }, 'a sandbox was not killed'),
+      engine.log.warn({ error, sandbox: spec.id }, 'could not kill a sandbox'),
     )
   const clock = setTimeout(quietly('seconds'), spec.limits.seconds * 1000)
   const disk = watchDiskUse(running, quietly('disk'))
@@ -47,7 +47,7 @@ export function watchContainer(running: RunningContainer): WatchedContainer {
       const hits = { memory: outOfMemory ? 1 : 0, pids: running.hits.look() }
       const seconds = (performance.now() - begun) / 1000
       const diskFull = await disk.isFull()
-      return explain({
+      return toExit({
         stopped,
         code,
         hits,
@@ -75,7 +75,7 @@ const undying = (id: string): SandboxUnavailable =>
 
 type ContainerState = { State: { OOMKilled: boolean; ExitCode: number; Error: string } }
 
-/** The engine answers when all its processes are dead. */
+/** Waits for the end of a container. The engine answers when all processes are dead. */
 async function readEnd({
   engine,
   container,
@@ -99,7 +99,7 @@ async function readEnd({
 const KILLED = 137
 const LATE_MS = 500
 
-/** The engine hears of the end and of its reason on two ways. When the reason comes last it is only in its events. */
+/** Looks for an out-of-memory event. The engine may learn of it only after it has reported the end. */
 async function wasOutOfMemory({ docker }: DockerEngine, id: string): Promise<boolean> {
   const filters = JSON.stringify({ container: [id], event: ['oom'] })
   const until = ((Date.now() + LATE_MS) / 1000).toFixed(3)
@@ -110,7 +110,7 @@ async function wasOutOfMemory({ docker }: DockerEngine, id: string): Promise<boo
     return false
   } catch (error) {
     if (!signal.aborted) throw error
-    return false // its clock goes after ours
+    return false // the clock of the engine may be behind ours
   }
 }
 

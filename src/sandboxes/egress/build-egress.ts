@@ -4,17 +4,17 @@ import { createEgress } from './egress.ts'
 import { PROXY_PORT, proxyEnv } from './proxy-env.ts'
 import type { AllowedHost } from './rules.ts'
 
-/** The way out of one build, until it is closed. */
+/** Egress proxy of one build. */
 export type BuildWay = {
   port: Port
   env: Record<string, string>
-  /** Tells what was refused: an operator may have meant to allow it. */
+  /** Closes the proxy and logs refused destinations, which the operator may want to allow. */
   close(onLog: (line: string) => void): void
 }
 
 const TOLD_MAX = 10
 
-/** To public places and to those that the operator lists. What a pull request brings runs in builds, and reaches no other. */
+/** Opens egress to public hosts and to hosts that the operator allows. Builds run code of pull requests, so no other is allowed. */
 export function openBuildWay(vouched: readonly AllowedHost[]): BuildWay {
   const egress = createEgress({ mode: 'public', hosts: [] }, { vouched })
   return {
@@ -29,7 +29,7 @@ export function openBuildWay(vouched: readonly AllowedHost[]): BuildWay {
   }
 }
 
-/** Java reads no variable of the others. The last is for Maven, which asks for more than that. */
+/** Proxy settings for Java, which ignores the usual variables. The last one is for Maven. */
 const JAVA_TOOL_OPTIONS = [
   ...['http', 'https'].flatMap((scheme) => [`-D${scheme}.proxyHost=127.0.0.1`, `-D${scheme}.proxyPort=${PROXY_PORT}`]),
   '-Daether.connector.http.useSystemProperties=true',

@@ -13,22 +13,22 @@ import { type AllowedHost, connectTarget, type EgressRefusal, passage, type Targ
 type Dial = (addresses: readonly string[], port: number) => Promise<Socket>
 
 type EgressLimits = {
-  /** At the same time, of both sides. */
+  /** Maximum number of concurrent connections, on both sides together. */
   sockets: number
-  /** Over all, both ways. */
+  /** Maximum number of bytes in total, both directions together. */
   bytes: number
   /** Time without traffic after which a connection is closed. */
   idleMs: number
 }
 
-/** Name resolution and the dialer are where the network begins; tests put their own there. */
+/** Options of the proxy. Tests replace `resolve` and `dial`, where access to the network begins. */
 export type EgressOptions = Partial<EgressLimits> & { resolve?: Resolve; dial?: Dial; vouched?: readonly AllowedHost[] }
 
 export type Egress = {
-  /** A connection from the sandbox. */
+  /** Handles a connection from the sandbox. */
   onConnection(socket: Socket): void
   summary(): EgressSummary
-  /** Ends every connection. What comes later is hung up on. */
+  /** Closes all connections. Later connections are closed at once. */
   close(): void
 }
 
@@ -46,7 +46,7 @@ type EgressDeps = {
   open: Set<Duplex>
 }
 
-/** An HTTP proxy: the only way out of a sandbox, to the places that its task declares, or of a build. */
+/** Creates the egress proxy of a sandbox or build: an HTTP proxy that allows only the declared destinations. */
 export function createEgress(network: Network, options: EgressOptions = {}): Egress {
   const { resolve, dial, vouched = [], ...limits } = options
   const all = { ...DEFAULTS, ...limits }
@@ -60,7 +60,7 @@ export function createEgress(network: Network, options: EgressOptions = {}): Egr
     open: new Set(),
   }
   let closed = false
-  // The host stands in the first line of what a proxy is asked; some clients leave out the header.
+  // A proxy request has the host in its first line; some clients omit the Host header.
   const server = createServer({ maxHeaderSize: HEADER_BYTES_MAX, requireHostHeader: false }, (request, response) => {
     forward(tools, request, response).catch(() => response.destroy())
   })
@@ -87,7 +87,7 @@ function refuseSocket({ ledger }: EgressDeps, socket: Socket): void {
   socket.destroy()
 }
 
-/** Until it closes. A broken connection is no more than a closed one. */
+/** Tracks an open connection until it closes. Errors and idle timeouts close it. */
 function keep({ open, limits }: EgressDeps, socket: Socket): void {
   open.add(socket)
   socket.on('close', () => open.delete(socket))
@@ -95,7 +95,7 @@ function keep({ open, limits }: EgressDeps, socket: Socket): void {
   socket.setTimeout(limits.idleMs, () => socket.destroy())
 }
 
-/** CONNECT: bytes both ways, of whatever protocol. */
+/** Handles CONNECT: relays bytes in both directions, for any protocol. */
 async function tunnel(tools: EgressDeps, request: IncomingMessage, client: Duplex, head: Buffer): Promise<void> {
   const target = connectTarget(request.url ?? '')
   const way = target ? await connectTo(tools, target) : refused(tools, request.url ?? '', 'malformed')
@@ -152,7 +152,7 @@ async function relay(
     socket.on('close', () => reject(new Error('The server hung up.')))
   })
   const sent = pipeline(request, meter(ledger), upstream)
-  sent.catch(() => {}) // a server may answer before it has heard all
+  sent.catch(() => {}) // a server may answer before it has read the whole request
   const found = await answered.catch(() => undefined)
   if (!found) return answer(response, { kind: 'unreachable' })
   response.writeHead(found.statusCode ?? 502, endToEnd(found.headers))
@@ -195,7 +195,7 @@ function answer(response: ServerResponse, way: ConnectResult): void {
   response.writeHead(status, { connection: 'close', 'content-type': 'text/plain' }).end(text)
 }
 
-/** Counts what passes, and breaks off where there is no more to spend. */
+/** Counts the bytes that pass, and ends the connection when the limit is reached. */
 const meter = (ledger: EgressLedger): Transform =>
   new Transform({
     transform: (chunk: Buffer, _encoding, done) =>

@@ -3,9 +3,9 @@ import type { EgressRefusal, Target } from './rules.ts'
 /** Summary of a sandbox's egress traffic. */
 export type EgressSummary = {
   connections: number
-  /** Both ways. */
+  /** Bytes in both directions together. */
   bytes: number
-  /** Each once, the first of them. */
+  /** Distinct entries, limited to the first ones. */
   reached: string[]
   refused: { count: number; first: { host: string; reason: EgressRefusal }[] }
 }
@@ -30,7 +30,7 @@ export function openLedger(bytesMax: number) {
       const entry = { host: shown(host), reason }
       if (refusals.size < LISTED_MAX) refusals.set(`${reason} ${entry.host}`, entry)
     },
-    /** False when there is no more to spend. */
+    /** Adds to the count. Returns false if the limit is reached. */
     spend(bytes: number): boolean {
       counts.bytes += bytes
       return counts.bytes <= bytesMax

@@ -8,7 +8,7 @@ import { hostOf } from '../../platform/outbound/url-rules.ts'
 /** Requested destination: a name, or an address in canonical form. */
 export type Target = { host: string; port: number }
 
-/** Why it may not. All but the first two and the last are about the place itself. */
+/** Reasons for a refusal. All except the first two and the last concern the destination itself. */
 export type EgressRefusal =
   | 'malformed'
   | 'scheme_not_allowed'
@@ -24,7 +24,7 @@ export type Passage =
   /** No address was found or none answered. This may be temporary. */
   | { kind: 'unreachable' }
 
-/** Other ports are other protocols: ssh, mail, databases. None of them is what tasks call the internet. */
+/** Allowed ports. Others belong to protocols such as ssh, mail and databases, which tasks do not need. */
 const PORTS = [80, 443]
 
 /** A host that the operator allows for builds, public or not. Null as port allows the usual ports. */
@@ -32,7 +32,7 @@ export type AllowedHost = { host: string; port: number | null }
 
 type EgressRules = { network: Network; vouched: readonly AllowedHost[]; resolve: Resolve }
 
-/** Judges a wish in the order of what it costs: a name that is not listed is never looked up, so it carries nothing out. */
+/** Decides about a destination. Unlisted names are never resolved, because a DNS query could carry data out. */
 export async function passage({ network, vouched, resolve }: EgressRules, { host, port }: Target): Promise<Passage> {
   const isUsual = PORTS.includes(port)
   const places = vouched.filter((place) => (place.port === null ? isUsual : place.port === port))
@@ -56,7 +56,7 @@ async function anyAddress(host: string, resolve: Resolve): Promise<Passage> {
   return addresses.length === 0 ? { kind: 'unreachable' } : { kind: 'open', addresses }
 }
 
-/** Names are listed by name and addresses by address. `*.` stands for what is below a name, and not for the name. */
+/** Tests whether a destination is listed. Names match names and addresses match addresses; `*.` matches subdomains only. */
 export function covers(entry: string, host: string): boolean {
   if (entry.includes('/')) return isInRange(host, entry)
   if (entry.startsWith('*.')) return isIP(host) === 0 && host.endsWith(entry.slice(1))

@@ -3,10 +3,10 @@ import { SandboxUnsupported } from '../sandbox.ts'
 /** A user of a sandbox. Undefined `groups` means those of this process, which an ordinary user cannot change. */
 export type UserAccount = { uid: number; gid: number; groups: number[] | undefined; home: string }
 
-/** A user that a container runtime is not told of. Undefined for root, whose groups the engine knows. */
+/** User that the launcher switches to, instead of the runtime. Undefined for root, whose groups the engine knows. */
 export type SandboxIdentity = UserAccount | undefined
 
-/** Contents of /etc/passwd and /etc/group. Undefined: there is no such file. */
+/** Contents of /etc/passwd and /etc/group. Undefined: file missing. */
 export type AccountFiles = { passwd: string | undefined; group: string | undefined }
 
 /** Larger account files are ignored. */

@@ -6,7 +6,7 @@ export const CAPABILITIES = ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'FSETID', 'KILL'
  */
 export const FIRST_PROCESS_CAPABILITY = 'SETPCAP'
 
-/** The bounding set of everything but the first process, in the words of setpriv. */
+/** Returns the bounding set of all processes except the first, as an option of setpriv. */
 export const boundingSet = (capabilities: string[]): string =>
   ['-all', ...capabilities.map((name) => `+${name.toLowerCase()}`)].join(',')
 

@@ -20,7 +20,7 @@ export function baseNames(
   const found = stages.slice(0, last === -1 ? stages.length : last + 1).flatMap(({ image, name }) => {
     const base = expand(image)
     const isOther = !own.has(base.toLowerCase())
-    // Before its own FROM the name of a stage is that of an image.
+    // Before the FROM that defines a stage, its name refers to an image.
     if (name !== null) own.add(name.toLowerCase())
     return isOther ? [base] : []
   })

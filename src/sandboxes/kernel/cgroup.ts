@@ -13,7 +13,7 @@ const KINDS = ['memory', 'pids', 'cpu'] as const
 const PERIOD_US = 100_000
 const EMPTY_MS = 5000
 
-/** Undefined when we may not make groups here. */
+/** Finds the cgroup folders. Returns undefined if this process may not create cgroups. */
 export async function findLayout(): Promise<CgroupLayout | undefined> {
   const layout = layoutOf(await readFile('/proc/self/mountinfo', 'utf8'))
   if (layout === undefined) return undefined
@@ -21,7 +21,7 @@ export async function findLayout(): Promise<CgroupLayout | undefined> {
   return allowed ? layout : undefined
 }
 
-/** Pure, for tests on machines of the other kind. */
+/** Parses the mount table. Pure, so that both cgroup versions can be tested on any machine. */
 export function layoutOf(mountinfo: string): CgroupLayout | undefined {
   const mounts = mountinfo.split('\n').map((text) => text.split(' '))
   const of = (type: string, option: string): string | undefined =>
@@ -52,13 +52,13 @@ async function tryOut(layout: CgroupLayout): Promise<boolean> {
   }
 }
 
-/** The group's folder in each tree, known before it is made. */
+/** Returns the folder of a cgroup in each hierarchy. The cgroup need not exist. */
 export function cgroupFolders(layout: CgroupLayout, id: string): string[] {
   const trees = layout.version === 2 ? [layout.unified] : [layout.pids, layout.memory, layout.cpu]
   return [...new Set(trees)].map((top) => join(top, `assay-${id}`))
 }
 
-/** Also those in which runc makes a group of the same name. */
+/** Like `cgroupFolders`, with the hierarchies in which runc creates a cgroup of the same name. */
 export const allFolders = (layout: CgroupLayout, id: string): string[] =>
   layout.version === 2 ? cgroupFolders(layout, id) : layout.all.map((top) => join(top, `assay-${id}`))
 
@@ -72,7 +72,7 @@ export async function makeCgroup(
   for (const folder of cgroupFolders(layout, id)) await mkdir(folder)
   for (const [path, value] of settings(layout, id, { ...limits, pids: limits.pids + spare })) {
     await writeFile(path, value).catch((error: NodeJS.ErrnoException) => {
-      // Not every kernel counts swap.
+      // Some kernels do not account for swap.
       if (error.code === 'ENOENT' && path.includes('sw')) return
       throw new SandboxUnavailable(`The limit ${value} could not be written to ${path}: ${error.message}`)
     })
@@ -109,18 +109,19 @@ export async function readHits(layout: CgroupLayout, id: string): Promise<{ memo
 }
 
 async function readCounter(path: string, key: string): Promise<number> {
-  // runc takes a group away when it fails to use it.
+  // runc removes a cgroup that it failed to use.
   const text = (await readFile(path, 'utf8').catch(ignoreMissing)) ?? ''
   const found = text.split('\n').find((entry) => entry.startsWith(`${key} `))
   return Number(found?.slice(key.length + 1) ?? 0)
 }
 
-/** Kills whatever is in it and takes it away. Harmless when it is not there. */
+/** Kills all processes of a cgroup and removes it. A no-op if it does not exist. */
 export async function removeCgroup(folders: string[]): Promise<void> {
   const deadline = performance.now() + EMPTY_MS
   for (const folder of folders) {
     while (!(await tryRemove(folder))) {
-      if (performance.now() > deadline) throw new SandboxUnavailable(`The cgroup ${folder} does not become empty.`)
+      if (performance.now() > deadline)
+        throw new SandboxUnavailable(`Processes in the cgroup ${folder} could not be killed.`)
       await wait(5)
     }
   }

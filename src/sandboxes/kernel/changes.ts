@@ -30,7 +30,7 @@ async function* walk(walking: Walk, folder: Buffer): AsyncGenerator<FileChange> 
   }
 }
 
-/** Undefined for a folder that the image has too. */
+/** Returns the change at a path, or undefined for a folder that the image has too. */
 async function kindOf(
   { layer, imageRoots }: Walk,
   path: Buffer,
@@ -60,7 +60,7 @@ const isWhiteout = async (path: Buffer): Promise<boolean> => (await lstat(path))
 
 type RawFolderEntry = { name: Buffer; isDirectory(): boolean; isCharacterDevice(): boolean }
 
-/** Node's types declare names as text only. */
+/** Lists names as bytes. Node's types declare names as text only. */
 const openBuffers = (folder: Buffer): Promise<AsyncIterable<RawFolderEntry>> =>
   opendir(folder as unknown as string, { encoding: 'buffer' as BufferEncoding }) as unknown as Promise<
     AsyncIterable<RawFolderEntry>

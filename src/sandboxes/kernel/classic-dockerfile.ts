@@ -10,7 +10,7 @@ export type ClassicDockerfile = {
   modes: number[]
 }
 
-/** Folder of the context for what is added to it. */
+/** Folder of the build context for added files. */
 export const ADDED_FOLDER = '.assay-build'
 export const modeFolder = (mode: number): string => `${ADDED_FOLDER}/mode-${mode.toString(8)}`
 
@@ -57,7 +57,7 @@ function listWithShells({ stages }: Dockerfile): { instruction: DockerfileInstru
 
 const DEFAULT_SHELL = ['/bin/sh', '-c']
 
-/** Keeps the number of lines, so that messages of the builder name the right ones. */
+/** Preserves line numbers, so that messages of the builder refer to the original lines. */
 function replaceLines(lines: string[], { line, lastLine }: DockerfileInstruction, text: string): void {
   lines.fill('', line - 1, lastLine)
   lines[line - 1] = text

@@ -7,16 +7,16 @@ import { PLAIN_MODE, tarEnd, tarHeader, tarPadding } from './tar-writer.ts'
 
 type CollectCaps = { files: number; bytes: number }
 type CollectedType = 'File' | 'Directory' | 'SymbolicLink'
-/** `name` is the path in the archive. */
+/** A file to collect. `name` is its path in the archive. */
 type CollectedFile = HostPath & { name: string; kind: CollectedType; link: string }
 type Collection = { found: CollectedFile[]; leftOut: string[]; bytes: number; caps: CollectCaps }
 
 /** Folders below the collected path that are nested more deeply than this are left out, with everything in them. */
 export const COLLECT_DEPTH_MAX = 100
-/** Maximum number of names of what was left out. */
+/** Maximum number of names in `leftOut`. */
 const LEFT_OUT_MAX = 1000
 
-/** The archive's names begin with the last part of the path. */
+/** Collects a path as a tar archive. Names in the archive begin with the last part of the path. */
 export async function collectTar(
   root: string,
   path: string,
@@ -91,7 +91,7 @@ function header({ name, kind, link, stats }: CollectedFile, size: number): Buffe
   return tarHeader({ path: name, type: kind, mode: stats.mode & PLAIN_MODE, uid, gid, size, mtime, link })
 }
 
-/** Exactly as many bytes as the header says. */
+/** Yields exactly as many bytes as the header declares. */
 async function* content({ path }: CollectedFile, size: number): AsyncGenerator<Buffer> {
   if (size === 0) return
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK

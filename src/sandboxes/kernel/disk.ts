@@ -4,14 +4,14 @@ import { join } from 'node:path'
 import type { NamespaceProcess } from './namespace-process.ts'
 import { tryProgram } from './run-program.ts'
 
-/** `since`: a moment of `performance`. What was full before it does not count. */
+/** Reports whether the disk was full at or after `since`, a time of `performance.now()`. */
 export type DiskWatch = { stop(): void; isFull(since?: number): Promise<boolean> }
 
 const LOOK_MS = 500
 const FULL_SHARE = 0.01
 const MEGABYTE = 1024 * 1024
 
-/** A disk of its own cannot overflow; that it was full is remembered, because what filled it may have been deleted. */
+/** Watches a disk image. The kernel enforces its size; a full disk is remembered, because files may be deleted later. */
 export function watchDisk(holder: NamespaceProcess, disk: string): DiskWatch {
   let fullAt = Number.NEGATIVE_INFINITY
   const look = async (): Promise<void> => {
@@ -28,7 +28,7 @@ export function watchDisk(holder: NamespaceProcess, disk: string): DiskWatch {
   }
 }
 
-/** A filesystem has only so many files, however small. What is not empty takes as much anyway. */
+/** Minimum size that is counted for a file, because a filesystem has a limited number of files. */
 const INODE_BYTES = 4096
 
 async function sumOf(folders: string[], unit: string): Promise<number> {
@@ -70,7 +70,7 @@ export function watchFolders({ folders, maxMb, processes }: WatchedFolders, onFu
 const BLOCK = 512
 const OPEN_MAX = 10_000
 
-/** Each file once, however often it is open. */
+/** Sums the sizes of deleted files that are still open, each file once. */
 async function deletedBytes(pids: number[]): Promise<number> {
   const open = await Promise.all(pids.map(async (pid) => openBy(pid)))
   const sizes = new Map<number, number>()
@@ -90,7 +90,7 @@ async function findDeleted(path: string): Promise<Stats | undefined> {
   return found?.isFile() ? found : undefined
 }
 
-/** Full when one of them is. */
+/** Combines several watches: full if one of them is full. */
 export const watchBoth = (one: DiskWatch, other: DiskWatch): DiskWatch => ({
   stop() {
     one.stop()
@@ -99,5 +99,5 @@ export const watchBoth = (one: DiskWatch, other: DiskWatch): DiskWatch => ({
   isFull: async (since) => (await one.isFull(since)) || other.isFull(since),
 })
 
-/** No limit. */
+/** A watch that never reports a full disk. */
 export const noWatch: DiskWatch = { stop: () => {}, isFull: async () => false }

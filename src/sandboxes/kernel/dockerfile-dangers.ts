@@ -1,7 +1,7 @@
 import type { Dockerfile, DockerfileInstruction } from '../../harbor/dockerfile.ts'
 import { SandboxUnsupported } from '../sandbox.ts'
 
-/** Things of the machine that a build could ask for, or ways that led out of one. Refused before anything is built. */
+/** Refuses features that give a build access to this machine. Called before anything is built. */
 export function refuseDangers(dockerfile: Dockerfile): void {
   refuseAll(dockerfile, dangerOf)
 }
@@ -9,7 +9,7 @@ export function refuseDangers(dockerfile: Dockerfile): void {
 /** Refuses ONBUILD commands of base images, which have not been checked. */
 export function refuseTriggers(name: string, triggers: readonly string[]): void {
   if (triggers.length === 0) return
-  throw new SandboxUnsupported(`The image ${name} has commands for whatever is built on it (ONBUILD): it is refused.`)
+  throw new SandboxUnsupported(`The image ${name} has ONBUILD commands, which are not allowed. Use another base image.`)
 }
 
 function refuseAll({ stages }: Dockerfile, dangerIn: (instruction: DockerfileInstruction) => string | undefined): void {

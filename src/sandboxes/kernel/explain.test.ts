@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { explain, parseExitCode, type SandboxEnding } from './explain.ts'
+import { parseExitCode, type SandboxEnding, toExit } from './explain.ts'
 
 const PLAIN: SandboxEnding = {
   stopped: undefined,
@@ -23,7 +23,7 @@ test.each<[string, Partial<SandboxEnding>, number | null, string | null]>([
   ['pids explain a failure', { code: 2, hits: { memory: 0, pids: 9 } }, 2, 'pids'],
   ['cut output is told after a success too', { outputBytes: 101 }, 0, 'output'],
 ])('%s', (_, seen, code, limit) => {
-  expect(explain({ ...PLAIN, ...seen })).toMatchObject({ code, limit })
+  expect(toExit({ ...PLAIN, ...seen })).toMatchObject({ code, limit })
 })
 
 test.each<[string | undefined, number | undefined]>([
@@ -42,5 +42,5 @@ test.each<[string | undefined, number | undefined]>([
 })
 
 test('an impossible exit code is not a success', () => {
-  expect(explain({ ...PLAIN, code: parseExitCode('-17') })).toMatchObject({ code: null, limit: null })
+  expect(toExit({ ...PLAIN, code: parseExitCode('-17') })).toMatchObject({ code: null, limit: null })
 })

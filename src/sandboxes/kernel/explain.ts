@@ -2,7 +2,7 @@ import type { Exit, LimitKind } from '../sandbox.ts'
 
 /** Observations about a sandbox that has ended. */
 export type SandboxEnding = {
-  /** Why we ended it. */
+  /** Reason why the provider ended the sandbox. */
   stopped: 'seconds' | 'disk' | 'kill' | undefined
   code: number | undefined
   hits: { memory: number; pids: number }
@@ -13,7 +13,7 @@ export type SandboxEnding = {
 }
 
 /** Builds the exit report. A limit explains a failure, never a success; truncated output is always reported. */
-export function explain(ending: SandboxEnding): Exit {
+export function toExit(ending: SandboxEnding): Exit {
   const { stopped, outputBytes, seconds } = ending
   const code = stopped === undefined ? (ending.code ?? null) : null
   return { code, limit: limitOf(ending, code), seconds, outputBytes }

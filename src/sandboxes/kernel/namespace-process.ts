@@ -12,8 +12,8 @@ import { withDeadline } from './deadline.ts'
 type ScriptResult = { code: number; text: string }
 
 /**
- * A shell in a mount namespace of its own. Everything that a sandbox mounts is mounted in there, so that the kernel takes
- * it all back when the shell ends; and it ends when we do, because it reads from us.
+ * A shell in its own mount namespace. All mounts of a sandbox are created there, so that the kernel removes them when the
+ * shell ends. The shell ends with this process, because it reads its input from it.
  */
 export type NamespaceProcess = {
   pid: number
@@ -21,7 +21,7 @@ export type NamespaceProcess = {
   root: string
   /** Runs one script at a time. `text` is its output, shortened to the end if it is long. */
   run(script: string, onText?: (text: string) => void): Promise<ScriptResult>
-  /** Like `run`, for what has to work. */
+  /** Like `run`, but throws SandboxUnavailable if the script fails. `what` names the step in the message. */
   runOrThrow(what: string, script: string): Promise<string>
   end(): Promise<void>
   hasExited(): boolean
@@ -31,7 +31,7 @@ export type NamespaceProcess = {
   kill(): void
 }
 
-/** In a namespace like the one of `beside`, so that what is mounted there can be used. */
+/** Options of a namespace process. `beside`: copy the mounts of this process. */
 export type NamespaceOptions = {
   rootless: boolean
   beside: NamespaceProcess | undefined
@@ -55,7 +55,7 @@ export async function startNamespaceProcess(options: NamespaceOptions): Promise<
   })
   failed.catch(() => {})
   const { stdin, stdout } = child
-  if (stdin === null || stdout === null) throw new Error('A child without pipes, although it was given some.')
+  if (stdin === null || stdout === null) throw new Error('The child process has no pipes.')
   return holderOf(child, stdin, stdout)
 }
 
@@ -65,7 +65,7 @@ function holderCommand({ rootless, beside, ownProcesses = false, network }: Name
   const user = rootless && beside === undefined ? ['--user', '--map-root-user'] : []
   const net = network === 'alone' ? ['--net'] : []
   const mounts = ['unshare', ...user, ...net, '--mount', '--propagation', 'private']
-  // Should we die before it reads its first line, the end of its input ends it; afterwards the signal does.
+  // If this process dies before the shell reads its first line, the end of its input ends it; later the signal does.
   const dieWithUs = ['setpriv', '--pdeathsig', 'KILL']
   const own = ownProcesses
     ? [...dieWithUs, ...mounts, '--pid', '--fork', '--kill-child=KILL', '--mount-proc', 'sh']
@@ -75,12 +75,12 @@ function holderCommand({ rootless, beside, ownProcesses = false, network }: Name
   return [program, ...args]
 }
 
-/** Begins a command in namespaces of a process. */
+/** Returns the command line prefix that enters the namespaces of a process. */
 export const enter = (pid: number, rootless: boolean, ...namespaces: string[]): string[] => [
   ...['nsenter', '-t', String(pid), ...(rootless ? ['--user', '--preserve-credentials'] : []), ...namespaces, '--'],
 ]
 
-/** A network that belongs to the group's user namespace, from which alone an ordinary user may wire it. */
+/** Enters the user namespace of the sandbox network, because only its root user may connect the new network. */
 function memberNetwork(network: NamespaceOptions['network'], rootless: boolean): string[] {
   if (network === undefined || network === 'alone') return []
   return [...(rootless ? enter(network.pid, rootless) : []), 'unshare', '--net', '--']
@@ -91,7 +91,7 @@ function holderOf(child: ChildProcess, input: Writable, output: Readable): Names
   const closed = once(child, 'close')
   const mark = `\u0001${randomUUID()} `
   let busy: Promise<unknown> = Promise.resolve()
-  input.on('error', () => {}) // it has exited; pending scripts are rejected
+  input.on('error', () => {}) // the shell has exited; pending scripts are rejected
   output.setEncoding('utf8')
 
   const ask = (script: string, onText: (text: string) => void): Promise<ScriptResult> => {
@@ -133,7 +133,7 @@ function holderOf(child: ChildProcess, input: Writable, output: Readable): Names
   }
 }
 
-/** For steps that may copy all files of a sandbox. */
+/** Timeout of scripts, which may copy all files of a sandbox. */
 const MUST_MS = 15 * 60_000
 const END_MS = 30_000
 const DEATH_MS = 30_000

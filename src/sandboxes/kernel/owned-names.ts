@@ -1,10 +1,10 @@
 import { readdir } from 'node:fs/promises'
 import { findProcess, isAlive } from './process-life.ts'
 
-/** Start time where there is no /proc, and it is unknown which processes are alive. */
+/** Start time on systems without /proc, where it is unknown which processes are alive. */
 const UNKNOWN = '0'
 
-/** The beginning of a name that tells whose it is, so that what has it can go even when that process has died. */
+/** Returns a name prefix that identifies this process, so that files of a dead process can be removed. */
 export async function ownedPrefix(kind: string): Promise<string> {
   const mark = await findProcess(process.pid)
   return `${kind}-${process.pid}-${mark?.startTime ?? UNKNOWN}-`

@@ -6,8 +6,8 @@ import { type Port, SandboxUnavailable } from '../sandbox.ts'
 import { TOOLS_PATH } from './namespace-process.ts'
 
 /**
- * Makes the listening sockets where it runs, hands each over as a process of Node would, and ends. With perl that takes a
- * few milliseconds, and a program that begins in a sandbox waits for it; a Node of its own takes fifty.
+ * Creates the listening sockets in the sandbox's network and passes them to Node over its IPC channel. Perl takes a
+ * few milliseconds, during which the start of the sandbox waits; another Node process takes fifty.
  */
 const LISTEN_PERL = `my %number = (x86_64 => 46, aarch64 => 211);
 my ($machine) = map { $number{$_} // () } split /-/, (require Config, $Config::Config{archname})[1];
@@ -42,25 +42,25 @@ export const makers = {
   node: (ports) => [process.execPath, '-e', LISTEN_NODE, ...ports],
 } as const satisfies Record<string, Maker>
 
-/** Takes milliseconds. */
+/** Timeout for opening the ports, which takes milliseconds. */
 const LISTEN_MS = 30_000
 
 let hasPerl = true
 
 /**
- * Listens on the loopback of a sandbox's own network: the sockets are made in there by a child that enters it, and are
- * then ours. `entering` begins a command in that network.
+ * Listens on the loopback of a sandbox's network. A child process enters the network, creates the sockets and passes
+ * them to this process. `entering` is the command line prefix that enters the network.
  */
 export async function openPorts(entering: string[], ports: Port[]): Promise<Server[]> {
   const quick = hasPerl ? await listenBy(makers.perl, entering, ports) : undefined
   if (quick && 'servers' in quick) return quick.servers
   const made = await listenBy(makers.node, entering, ports)
   if ('error' in made) throw new SandboxUnavailable(`The ports could not be opened in the sandbox: ${made.error}`)
-  hasPerl = false // else it would have failed too
+  hasPerl = false // Node succeeded where perl failed
   return made.servers
 }
 
-/** Exported to be tried by itself. */
+/** Opens the ports with one of the two programs. Exported for tests. */
 export async function listenBy(
   maker: Maker,
   [program = '', ...args]: string[],
@@ -71,7 +71,7 @@ export async function listenBy(
   const errors = child.stderr === null ? Promise.resolve('') : text(child.stderr)
   const servers = new Map<string, Server>()
   const handed = Promise.withResolvers<void>()
-  child.on('error', () => {}) // it ends all the same, or has ended before our answer came
+  child.on('error', () => {}) // the child has ended, or will end without our answer
   child.on('message', (port, server) => {
     if (server instanceof Server) servers.set(String(port), server)
     if (servers.size === ports.length) handed.resolve()

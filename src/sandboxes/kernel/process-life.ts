@@ -4,11 +4,11 @@ import { setTimeout as wait } from 'node:timers/promises'
 /** A process that cannot be mistaken for a later one with the same number. */
 export type ProcessMark = { pid: number; startTime: string }
 
-/** Undefined when there is none, or only its corpse. */
+/** Finds a process by its id. Returns undefined if it does not exist or is a zombie. */
 export async function findProcess(pid: number): Promise<ProcessMark | undefined> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined)
   if (text === undefined) return undefined
-  // The name, in brackets, may hold anything.
+  // The process name is in parentheses and may contain any character.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
   const [state, startTime] = [fields[0], fields[19]]
   if (startTime === undefined || state === 'Z' || state === 'X') return undefined
@@ -23,7 +23,7 @@ export async function killProcess(mark: ProcessMark): Promise<void> {
   if (await isAlive(mark)) signal(mark.pid)
 }
 
-/** Nothing can hold up the kernel for long once it has been told to kill; a disk that hangs can. */
+/** Waits until a killed process has ended, which is usually immediate. A hanging disk can delay it. */
 export async function waitForEnd(mark: ProcessMark, timeoutMs: number): Promise<boolean> {
   const deadline = performance.now() + timeoutMs
   for (let pauseMs = 1; performance.now() < deadline; pauseMs = Math.min(pauseMs * 2, 50)) {
@@ -37,6 +37,6 @@ export function signal(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {
-    // it was quicker
+    // the process has already ended
   }
 }

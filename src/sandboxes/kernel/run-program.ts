@@ -6,19 +6,19 @@ import { SandboxUnavailable } from '../sandbox.ts'
 import { TOOLS_PATH } from './namespace-process.ts'
 
 const LAST_LINES = 30
-/** Programs of the machine that are waited for until they end; builds have deadlines of their own. */
+/** Timeout of programs of this machine. Builds have their own deadlines. */
 const PROGRAM_MS = 15 * 60_000
 
 export type ProgramOptions = { cwd?: string; env?: Record<string, string>; signal?: AbortSignal }
 
-/** Runs a program of this machine that has to work, and gives what it printed. */
+/** Runs a program of this machine and returns its output. Throws SandboxUnavailable if it fails. */
 export async function runProgram(program: string, args: string[], options: ProgramOptions = {}): Promise<string> {
   const { code, output, errors } = await tryProgram(program, args, options)
   if (code === 0) return output
   throw new SandboxUnavailable(`${program} failed: ${errors.trim() || output.trim() || `code ${code}`}`)
 }
 
-/** Code 127 when it is not there. */
+/** Runs a program and returns its exit code and output. The code is 127 if the program is missing. */
 export async function tryProgram(
   program: string,
   args: string[],
@@ -45,7 +45,7 @@ export async function tryProgram(
   return { code, output, errors }
 }
 
-/** Like `runProgram`, with each line of errors told as it comes. The last of them are in the error. */
+/** Like `runProgram`, but reports each line of the error output. The last lines are in the thrown error. */
 export async function runLogged(
   program: string,
   args: string[],

@@ -40,7 +40,7 @@ export const tarPadding = (bytes: number): Buffer => Buffer.alloc((BLOCK - (byte
 
 export const tarEnd = (): Buffer => Buffer.alloc(2 * BLOCK)
 
-/** A whole small file of root's. */
+/** Returns the archive entry of a small file that belongs to root. */
 export const tarFile = (path: string, content: Buffer, mode: number): Buffer[] => [
   tarHeader({ path, type: 'File', mode, uid: 0, gid: 0, size: content.length }),
   content,

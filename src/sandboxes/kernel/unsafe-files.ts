@@ -3,7 +3,7 @@ import { ACCOUNT_FILE_MAX_BYTES, type AccountFiles } from './accounts.ts'
 /** Type and size of the file at a path. A link in its last part is not followed. */
 export type FileKind = { isFile: boolean; isFolder: boolean; bytes: number }
 
-/** Names libraries that programs load to look up users. Changed by an agent, it could bring its own into ours. */
+/** File that selects the libraries for user lookups. An agent could use it to load its own code into our programs. */
 export const LOOKUP_SETTINGS = '/etc/nsswitch.conf'
 
 /** Files that container runtimes, or programs that they start as root, open when a sandbox starts. */
@@ -28,7 +28,7 @@ export async function listUnsafePaths(look: (path: string) => Promise<FileKind |
   return unsafe
 }
 
-/** The account files that take the place of others, as paths of an archive with their contents. */
+/** Returns the replacement account files: paths in an archive with their contents. */
 export const accountEntries = ({ passwd, group }: AccountFiles): { path: string; content: string }[] => [
   { path: 'etc/passwd', content: passwd ?? '' },
   { path: 'etc/group', content: group ?? '' },

@@ -1,12 +1,14 @@
 import type { TarEntry } from '../../harbor/tar-reader.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 
-export const refused = (path: string, why: string): SandboxUnavailable =>
-  new SandboxUnavailable(`What was to be put into the sandbox was refused: ${JSON.stringify(path)} is ${why}.`)
+/** Returns the error for a refused upload. `reason` is a verb phrase about the path, such as `is not a folder`. */
+export const uploadRefused = (path: string, reason: string): SandboxUnavailable =>
+  new SandboxUnavailable(`Upload to the sandbox refused: ${JSON.stringify(path)} ${reason}.`)
 
-/** None for the target itself. */
-export function partsIn({ path }: TarEntry): string[] {
+/** Splits the path of an archive entry. Empty for the target folder itself. Throws if the path leaves the target. */
+export function parseEntryPath({ path }: TarEntry): string[] {
   const parts = path.split('/').filter((part) => part !== '.' && part !== '')
-  if (path.startsWith('/') || path.includes('\0') || parts.includes('..')) throw refused(path, 'no path below it')
+  if (path.startsWith('/') || path.includes('\0') || parts.includes('..'))
+    throw uploadRefused(path, 'is not a path inside the target')
   return parts
 }

@@ -8,8 +8,8 @@ export async function findAccount(root: string, user: string | number): Promise<
   return resolveAccount({ passwd: await read('/etc/passwd'), group: await read('/etc/group') }, user)
 }
 
-/** An ordinary user is root in its namespace, and has no other user. */
+/** Maps an account to root, the only user in the user namespace of an ordinary user. Throws for other users. */
 export function asOrdinaryUser(account: UserAccount, user: string | number): UserAccount {
   if (account.uid === 0 && account.gid === 0) return { ...account, groups: undefined }
-  throw new SandboxUnsupported(`The user ${user} needs a local sandbox that is started by root, or docker.`)
+  throw new SandboxUnsupported(`The user ${user} requires the provider local as root, or docker.`)
 }

@@ -2,21 +2,21 @@ import { randomUUID } from 'node:crypto'
 import { link, lstat, mkdir, opendir, readlink, unlink } from 'node:fs/promises'
 import { dirname, join, posix } from 'node:path'
 import { staysInside } from '../kernel/collect.ts'
-import { findInside, type HostPath, partsOf } from '../kernel/inside.ts'
+import { findInside, type HostPath, toPathParts } from '../kernel/inside.ts'
 import type { NamespaceProcess } from '../kernel/namespace-process.ts'
 import { LOOKUP_SETTINGS, listUnsafePaths } from '../kernel/unsafe-files.ts'
 import { type BaseFilesystem, type SandboxSpec, SandboxUnsupported } from '../sandbox.ts'
 import { refuseLinks, rootOf, type SandboxFiles } from './files.ts'
 import type { Host } from './machine.ts'
 import { line } from './shell.ts'
-import { type StoppedFiles, stoppedFilesOf } from './stopped-sandbox.ts'
+import { requireStoppedFiles, type StoppedFiles } from './stopped-sandbox.ts'
 
 export type BaseContext = { host: Host; holder: NamespaceProcess; files: SandboxFiles; imageDigest: string }
 
-/** Before the files are mounted: layers that show what the earlier sandbox changed. */
+/** Returns the layers with the changes of the earlier sandbox. Called before the files are mounted. */
 export async function seedLayers(seeding: BaseContext, seed: BaseFilesystem): Promise<string[]> {
   if (seed.kind === 'image') return []
-  const left = stoppedFilesOf(seed.from)
+  const left = requireStoppedFiles(seed.from)
   if (seed.kind === 'workspace')
     return (await canLayer(seeding, left, seed.paths)) ? copyPaths(seeding, left, seed) : []
   if (left.imageDigest !== seeding.imageDigest) {
@@ -25,7 +25,7 @@ export async function seedLayers(seeding: BaseContext, seed: BaseFilesystem): Pr
   return copyAllBut(seeding, left, [...seed.without, ...(await listUnsafeFiles(seeding, left))])
 }
 
-/** Lists what the earlier sandbox left where a runtime opens files when the next one starts. */
+/** Lists unsafe files of the earlier sandbox at the paths that a runtime opens when the next sandbox starts. */
 async function listUnsafeFiles({ host }: BaseContext, left: StoppedFiles): Promise<string[]> {
   const unsafe = await listUnsafePaths(async (path) => {
     const stats = (await findInside(left.root, path))?.stats
@@ -37,10 +37,10 @@ async function listUnsafeFiles({ host }: BaseContext, left: StoppedFiles): Promi
   return changed.some((place) => place !== undefined) ? [...unsafe, LOOKUP_SETTINGS] : unsafe
 }
 
-/** After they are mounted: what could not be shown by a layer. */
+/** Copies files that could not be included as a layer. Called after the files are mounted. */
 export async function seedCopies(seeding: BaseContext, seed: BaseFilesystem): Promise<void> {
   if (seed.kind === 'image') return
-  const left = stoppedFilesOf(seed.from)
+  const left = requireStoppedFiles(seed.from)
   if (seed.kind === 'snapshot')
     return restoreProtected(seeding, [...seed.without, ...(await listUnsafeFiles(seeding, left))])
   if (!(await canLayer(seeding, left, seed.paths))) await replacePaths(seeding, left, seed)
@@ -69,7 +69,7 @@ async function canLayer(
 ): Promise<boolean> {
   if (left.imageDigest !== imageDigest) return false
   const tops = paths
-    .map(partsOf)
+    .map(toPathParts)
     .filter((parts) => parts.length > 1)
     .flatMap(([top = '']) => top)
   const changed = await Promise.all(
@@ -101,7 +101,7 @@ async function copyPaths(
 ): Promise<string[]> {
   return eachChange(seeding, left, async (source, target, change) => {
     for (const path of paths) {
-      const parts = partsOf(path)
+      const parts = toPathParts(path)
       if (!(await findInside(source, path))) continue
       const below = join(target, ...parts)
       await mkdir(dirname(below), { recursive: true })
@@ -127,9 +127,9 @@ async function copyAllBut(seeding: BaseContext, left: StoppedFiles, without: str
   })
 }
 
-/** The path itself, or whatever stands where a folder above it should be. */
+/** Finds the path itself, or the file at the place of one of its parent folders. */
 async function firstChange(layer: string, path: string): Promise<HostPath | undefined> {
-  const parts = partsOf(path)
+  const parts = toPathParts(path)
   for (let length = 1; length <= parts.length; length += 1) {
     const place = await findInside(layer, parts.slice(0, length).join('/'))
     if (place === undefined) return undefined
@@ -169,11 +169,14 @@ type NamespaceFolder = { visible: string; inside: string }
 async function removePaths({ holder }: BaseContext, folder: NamespaceFolder, paths: readonly string[]): Promise<void> {
   for (const path of paths)
     if (await findInside(folder.visible, path))
-      await holder.runOrThrow('Filtering a workspace', line('rm', '-rf', '--', join(folder.inside, ...partsOf(path))))
+      await holder.runOrThrow(
+        'Filtering a workspace',
+        line('rm', '-rf', '--', join(folder.inside, ...toPathParts(path))),
+      )
 }
 
 async function replacePath({ host, holder, files }: BaseContext, left: StoppedFiles, path: string): Promise<void> {
-  const parts = partsOf(path)
+  const parts = toPathParts(path)
   const root = rootOf(host, holder, files)
   await refuseLinks(root, parts.slice(0, -1).join('/'))
   const target = join(host.store.folder, files.root, ...parts)
@@ -193,7 +196,7 @@ async function restoreProtected({ host, holder, files }: BaseContext, without: s
       const original = await findInside(join(host.store.folder, layer), path)
       if (!original?.stats.isDirectory() && !original?.stats.isFile()) continue
       if (await findInside(rootOf(host, holder, files), path)) break
-      const target = join(host.store.folder, files.root, ...partsOf(path))
+      const target = join(host.store.folder, files.root, ...toPathParts(path))
       await holder.runOrThrow(
         'Restoring a protected path',
         `${line('mkdir', '-p', dirname(target))} && ${line('cp', '-a', '-T', '--', original.path, target)}`,
@@ -232,7 +235,7 @@ const SLASH = Buffer.from('/')
 
 type RawFileEntry = { name: Buffer; isFile(): boolean }
 
-/** The types of Node know names as text only. */
+/** Lists names as bytes. Node's types declare names as text only. */
 const openBuffers = (folder: Buffer): Promise<AsyncIterable<RawFileEntry>> =>
   opendir(folder as unknown as string, { encoding: 'buffer' as BufferEncoding }) as unknown as Promise<
     AsyncIterable<RawFileEntry>
@@ -242,18 +245,18 @@ function ignoreMissing(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT' && error.code !== 'ENOTDIR') throw error
 }
 
-/** Fewer than the names that one file can have, on every filesystem. */
+/** Number of hard links that every filesystem supports. */
 const NAMES_MAX = 30_000
 
-/** The layers that a layer of changes is laid over. */
+/** Layers below a layer of changes. */
 const rootsBelow = ({ host, files }: BaseContext, left: StoppedFiles, change: string): string[] => [
   ...left.files.changes.slice(left.files.changes.indexOf(change) + 1).map((other) => changeRoot(host, left, other)),
   ...files.layers.map((layer) => join(host.store.folder, layer)),
 ]
 
 /**
- * Deletions all are one device under many names, as overlay itself makes them. Only where there is something to delete:
- * in a folder that no other layer has, overlay would list them.
+ * Creates deletion marks: hard links to one device, as overlay itself does. Only for names that a lower layer has:
+ * in a folder that no other layer has, overlay would list the marks as files.
  */
 async function whiteOut(
   { holder, files }: BaseContext,

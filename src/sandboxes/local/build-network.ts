@@ -7,7 +7,7 @@ export type LocalBuildNetwork = { env: Record<string, string>; close(): void }
 
 type BuildNetworkOptions = { rootless: boolean; buildHosts: readonly AllowedHost[]; onLog: (line: string) => void }
 
-/** In the network of a holder that is alone in it: a loopback, and one port of it that leads out. */
+/** Opens the network of a build in an isolated network namespace: a loopback with one port, to the egress proxy. */
 export async function openBuildNetwork(
   holder: NamespaceProcess,
   { rootless, buildHosts, onLog }: BuildNetworkOptions,

@@ -25,7 +25,7 @@ export type BuildRequest = {
   bases: { name: string; image: StoredImage }[]
 }
 
-/** Asked at every trial, and a program that is there stays there: its start costs more than a sandbox. */
+/** Cached result of `hasBuildah`, because starting buildah takes longer than starting a sandbox. */
 let isThere = false
 
 export async function hasBuildah(): Promise<boolean> {
@@ -39,13 +39,13 @@ const ROOT = 'buildah'
 const buildah = (store: ImageStore, ...args: string[]): string =>
   line(
     ...['buildah', '--root', join(store.folder, ROOT), '--runroot', join(store.folder, `${ROOT}-run`)],
-    // A device that lies in an image is one of this machine, which nothing else keeps a command from.
+    // Device files of an image would give access to devices of this machine.
     ...['--storage-driver', 'overlay', '--storage-opt', 'overlay.mountopt=nodev', ...args],
   )
 
 /**
- * In namespaces of its own, so that nothing it mounts or starts outlives it, and no command of a Dockerfile sees a process
- * or a device of this machine.
+ * Runs buildah in its own namespaces, so that its mounts and processes end with it and no command of a Dockerfile sees
+ * processes or devices of this machine.
  */
 async function inNamespaces(
   script: string,
@@ -65,7 +65,7 @@ async function inNamespaces(
   return runLogged(program, args, { signal, onLog, env: apart?.env ?? {} })
 }
 
-/** All files of this machine lie outside of a command's root: with the right to another root it would get there. */
+/** Drops CAP_SYS_CHROOT: with it, a command could leave its root and reach all files of this machine. */
 const CHROOT = ['--isolation', 'chroot', '--cap-drop', 'CAP_SYS_CHROOT']
 
 /** Builds a Dockerfile. Its base image must be in the store and is never pulled. */
@@ -97,7 +97,7 @@ export async function buildWithBuildah(
   }
 }
 
-/** From a registry, for those who can reach one. */
+/** Pulls an image from a registry. */
 export async function pullWithBuildah(store: ImageStore, name: string, options: BuildahOptions): Promise<StoredImage> {
   const text = await inNamespaces(buildah(store, 'pull', '--quiet', registryName(name)), options)
   return takeImage(store, text.trim().split('\n').at(-1) ?? '', name)
@@ -110,7 +110,7 @@ async function offerBase(
   options: BuildahOptions,
 ): Promise<void> {
   const [layer = ''] = image.layers
-  if (layer.startsWith(ROOT)) return // it came from there
+  if (layer.startsWith(ROOT)) return // pulled by buildah
   const label = image.digest.replace(':', '-')
   const known = `localhost/assay-base:${label.slice(0, 40)}`
   const tag = registryName(name)
@@ -146,7 +146,7 @@ const configOf = ({ env, workdir, user, entrypoint, command }: StoredImage): str
 type Layer = { id: string; parent?: string }
 type ImageEntry = { id: string; layer?: string }
 
-/** The files of containers/storage say which layers an image has; each is a folder that overlay can use. */
+/** Reads an image of buildah in place: the metadata of containers/storage lists its layers, which are folders for overlay. */
 async function takeImage(store: ImageStore, id: string, name = id): Promise<StoredImage> {
   const read = async (...path: string[]) => JSON.parse(await readFile(join(store.folder, ROOT, ...path), 'utf8'))
   const images: ImageEntry[] = await read('overlay-images', 'images.json')
@@ -157,7 +157,7 @@ async function takeImage(store: ImageStore, id: string, name = id): Promise<Stor
     chain.push(join(ROOT, 'overlay', current, 'diff'))
     next = layers.find((layer) => layer.id === current)?.parent
   }
-  if (chain.length === 0) throw new SandboxUnavailable(`buildah made the image ${id}, but it has no layers.`)
+  if (chain.length === 0) throw new SandboxUnavailable(`The image ${id} that buildah built has no layers.`)
   const { config } = await read('overlay-images', id, `=${Buffer.from(`sha256:${id}`).toString('base64')}`)
   const settings = ImageSettings.parse(config ?? {})
   refuseTriggers(name, settings.OnBuild ?? [])
@@ -165,8 +165,8 @@ async function takeImage(store: ImageStore, id: string, name = id): Promise<Stor
 }
 
 /**
- * Shell, as root in a mount namespace of its own. buildah's commands see the `/dev` and the `/proc` of this machine, and
- * are its root: so there are only devices that lead nowhere, and settings of the kernel that can only be read.
+ * Shell code that runs as root in its own mount namespace. Commands of buildah see `/dev` and `/proc` of this machine as
+ * root, so only harmless devices remain and kernel settings are mounted read-only.
  */
 const BUILD_GUARD = `place=/dev/shm; [ -d "$place" ] || place=/mnt
 mount -t tmpfs -o mode=755,nosuid,noexec tmpfs "$place"

@@ -9,10 +9,10 @@ import { type NamespaceProcess, startNamespaceProcess } from '../kernel/namespac
 import { type PrepareOptions, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import { asOrdinaryUser, findAccount } from './account.ts'
 import { type LocalBuildNetwork, openBuildNetwork } from './build-network.ts'
-import { FILTER_FD, SEAL, shmWords } from './bwrap.ts'
+import { buildShmArgs, FILTER_FD, SEAL } from './bwrap.ts'
 import { refuseLinks } from './files.ts'
 import { newDraft, type StoredImage, saveImage } from './image-store.ts'
-import { launcherFiles, launcherWords } from './launcher.ts'
+import { buildLauncherArgs, listLauncherFiles } from './launcher.ts'
 import { filterPath, type Host, overlayOptions } from './machine.ts'
 import { line, quote } from './shell.ts'
 
@@ -25,14 +25,10 @@ export type BuiltInRequest = {
   key: string
 }
 
-/** Builds a simple Dockerfile without other programs. What it does not know it refuses by name and line. */
-export async function buildBuiltIn(
-  host: Host,
-  request: BuiltInRequest,
-  options: BuildingOptions,
-): Promise<StoredImage> {
-  const stage = onlyStage(request.dockerfile, request.target)
-  stage.instructions.forEach(refuseUnknown)
+/** Builds a simple Dockerfile without buildah. Throws SandboxUnsupported, with the line, for other features. */
+export async function buildBuiltIn(host: Host, request: BuiltInRequest, options: BuiltInOptions): Promise<StoredImage> {
+  const stage = requireSingleStage(request.dockerfile, request.target)
+  stage.instructions.forEach(refuseUnsupported)
   await refuseIgnoreFile(request.context)
   const draft = await newDraft()
   const folder = join(host.store.folder, draft)
@@ -42,14 +38,14 @@ export async function buildBuiltIn(
   const holder = await startNamespaceProcess({ rootless, beside: undefined, cwd: '/', network: 'alone' })
   const stop = (): void => void holder.kill()
   options.signal.addEventListener('abort', stop)
-  const runs = stage.instructions.some(({ keyword }) => keyword === 'RUN')
+  const hasRun = stage.instructions.some(({ keyword }) => keyword === 'RUN')
   let network: LocalBuildNetwork | undefined
   try {
     const { base, context } = request
     await mountDraft(host, holder, base, draft)
-    if (runs) network = await openBuildNetwork(holder, { ...options, rootless })
+    if (hasRun) network = await openBuildNetwork(holder, { ...options, rootless })
     const { env, workdir, user, entrypoint, command } = base
-    const building: Building = {
+    const state: BuildState = {
       ...options,
       host,
       holder,
@@ -61,13 +57,13 @@ export async function buildBuiltIn(
       entrypoint,
       command,
       root: join(folder, 'root'),
-      given: request.args,
-      args: { ...globalsOf(request.dockerfile), ...request.args },
+      buildArgs: request.args,
+      args: { ...toGlobalArgs(request.dockerfile), ...request.args },
       proxy: network?.env ?? {},
     }
-    for (const instruction of stage.instructions) await follow(building, instruction)
+    for (const instruction of stage.instructions) await executeInstruction(state, instruction)
     await holder.end()
-    return await keep(host, building, request.key, folder)
+    return await saveLayer(host, state, request.key, folder)
   } finally {
     options.signal.removeEventListener('abort', stop)
     network?.close()
@@ -77,22 +73,23 @@ export async function buildBuiltIn(
 }
 
 async function mountDraft(host: Host, holder: NamespaceProcess, base: StoredImage, draft: string): Promise<void> {
-  const places = `lowerdir=${base.layers.join(':')},upperdir=${draft}/upper,workdir=${draft}/work`
+  const layers = `lowerdir=${base.layers.join(':')},upperdir=${draft}/upper,workdir=${draft}/work`
   const mount = line(
     'mount',
     '-t',
     'overlay',
     'overlay',
     '-o',
-    `${places},${overlayOptions(host.rootless)}`,
+    `${layers},${overlayOptions(host.rootless)}`,
     `${draft}/root`,
   )
   await holder.runOrThrow('Mounting the files of a build', `${line('cd', host.store.folder)} && ${mount}`)
 }
 
-async function keep(
+/** Moves the files that the build changed into the store, and saves the image. */
+async function saveLayer(
   { store }: Host,
-  { base, env, workdir, user, entrypoint, command }: Building,
+  { base, env, workdir, user, entrypoint, command }: BuildState,
   key: string,
   folder: string,
 ): Promise<StoredImage> {
@@ -102,7 +99,7 @@ async function keep(
   return saveImage(store, { ...base, layers: [layer, ...base.layers], env, workdir, user, entrypoint, command })
 }
 
-function onlyStage({ stages }: Dockerfile, target: string | null): DockerfileStage {
+function requireSingleStage({ stages }: Dockerfile, target: string | null): DockerfileStage {
   const [stage, second] = stages
   if (!stage) throw new SandboxUnsupported('The Dockerfile has no FROM.')
   if (second) throw new SandboxUnsupported(`Line ${second.line} of the Dockerfile: a second FROM needs buildah.`)
@@ -110,11 +107,11 @@ function onlyStage({ stages }: Dockerfile, target: string | null): DockerfileSta
   return stage
 }
 
-const globalsOf = ({ globals }: Dockerfile): Record<string, string> =>
+const toGlobalArgs = ({ globals }: Dockerfile): Record<string, string> =>
   Object.fromEntries(globals.flatMap(({ pairs }) => pairs.map(({ name, value }) => [name, value ?? ''])))
 
-/** Which flags each instruction may have. */
-const KNOWN: Record<string, string[]> = {
+/** Supported instructions, each with its supported flags. */
+const SUPPORTED_FLAGS: Record<string, string[]> = {
   ARG: [],
   ENV: [],
   WORKDIR: [],
@@ -130,80 +127,78 @@ const KNOWN: Record<string, string[]> = {
   STOPSIGNAL: [],
 }
 
-function refuseUnknown({ keyword, line: number, flags, heredocs }: DockerfileInstruction): void {
-  const known = KNOWN[keyword]
-  const flag = flags.find(({ name }) => !known?.includes(name))
-  const what =
-    known === undefined ? keyword : flag ? `${keyword} --${flag.name}` : heredocs.length > 0 ? `${keyword} <<` : ''
-  if (what !== '') throw new SandboxUnsupported(`Line ${number} of the Dockerfile: ${what} needs buildah.`)
+function refuseUnsupported({ keyword, line: number, flags, heredocs }: DockerfileInstruction): void {
+  const unsupported = (feature: string) =>
+    new SandboxUnsupported(`Line ${number} of the Dockerfile: ${feature} needs buildah.`)
+  const supported = SUPPORTED_FLAGS[keyword]
+  if (supported === undefined) throw unsupported(keyword)
+  const flag = flags.find(({ name }) => !supported.includes(name))
+  if (flag) throw unsupported(`${keyword} --${flag.name}`)
+  if (heredocs.length > 0) throw unsupported(`${keyword} <<`)
 }
 
 async function refuseIgnoreFile(context: string): Promise<void> {
-  const there = await access(join(context, '.dockerignore')).then(
+  const exists = await access(join(context, '.dockerignore')).then(
     () => true,
     () => false,
   )
-  if (there) throw new SandboxUnsupported('A .dockerignore needs buildah.')
+  if (exists) throw new SandboxUnsupported('A .dockerignore needs buildah.')
 }
 
-async function follow(building: Building, instruction: DockerfileInstruction): Promise<void> {
+async function executeInstruction(state: BuildState, instruction: DockerfileInstruction): Promise<void> {
   const { keyword, pairs, text, line: number } = instruction
-  building.signal.throwIfAborted()
-  building.onLog(`${keyword} ${text}`)
+  state.signal.throwIfAborted()
+  state.onLog(`${keyword} ${text}`)
   switch (keyword) {
     case 'ARG':
       for (const { name, value } of pairs)
-        building.args[name] =
-          building.given[name] ?? (value === null ? (building.args[name] ?? '') : expand(building, value))
+        state.args[name] = state.buildArgs[name] ?? (value === null ? (state.args[name] ?? '') : expand(state, value))
       return
     case 'ENV':
-      Object.assign(
-        building.env,
-        Object.fromEntries(pairs.map(({ name, value }) => [name, expand(building, value ?? '')])),
-      )
+      Object.assign(state.env, Object.fromEntries(pairs.map(({ name, value }) => [name, expand(state, value ?? '')])))
       return
     case 'WORKDIR':
-      building.workdir = posix.resolve(building.workdir, expand(building, text.trim()))
-      return copyInto(building, { sources: [], target: `${building.workdir}/`, owner: undefined, line: number })
+      state.workdir = posix.resolve(state.workdir, expand(state, text.trim()))
+      return copySources(state, { sources: [], target: `${state.workdir}/`, owner: undefined, line: number })
     case 'USER':
-      building.user = expand(building, text.trim())
+      state.user = expand(state, text.trim())
       return
     case 'COPY':
-      return copyInto(building, copyOf(building, instruction))
+      return copySources(state, parseCopy(state, instruction))
     case 'RUN':
-      return runCommand(building, instruction)
+      return runCommand(state, instruction)
     case 'CMD':
-      building.command = wordsOf(instruction)
+      state.command = toCommand(instruction)
       return
     case 'ENTRYPOINT':
       // A command of the base image belonged to the base image's entrypoint.
-      if (building.command === building.base.command) building.command = []
-      building.entrypoint = wordsOf(instruction)
+      if (state.command === state.base.command) state.command = []
+      state.entrypoint = toCommand(instruction)
       return
     default:
   }
 }
 
-const wordsOf = ({ exec, text }: DockerfileInstruction): string[] => exec ?? ['/bin/sh', '-c', text]
+const toCommand = ({ exec, text }: DockerfileInstruction): string[] => exec ?? ['/bin/sh', '-c', text]
 
-function copyOf(building: Building, { text, exec, flags, line: number }: DockerfileInstruction) {
-  const words = (exec ?? text.trim().split(/\s+/)).map((word) => expand(building, word))
+function parseCopy(state: BuildState, { text, exec, flags, line: number }: DockerfileInstruction) {
+  const words = (exec ?? text.trim().split(/\s+/)).map((word) => expand(state, word))
   const target = words.pop()
   if (target === undefined || words.length === 0) throw new SandboxUnavailable(`Line ${number}: COPY needs two paths.`)
-  const wild = words.find((word) => /[*?[]/.test(word))
-  if (wild) throw new SandboxUnsupported(`Line ${number} of the Dockerfile: the pattern ${wild} needs buildah.`)
+  const pattern = words.find((word) => /[*?[]/.test(word))
+  if (pattern) throw new SandboxUnsupported(`Line ${number} of the Dockerfile: the pattern ${pattern} needs buildah.`)
   const chown = flags.find(({ name }) => name === 'chown')?.value
-  const joined = posix.resolve(building.workdir, target)
+  const joined = posix.resolve(state.workdir, target)
   return {
     sources: words,
     target: /\/$|^\.$|\/\.$/.test(target) || words.length > 1 ? `${joined}/` : joined,
-    owner: chown ? expand(building, chown) : undefined,
+    owner: chown ? expand(state, chown) : undefined,
     line: number,
   }
 }
 
-/** `$NAME`, `${NAME}`, `${NAME:-other}` and `${NAME:+other}`; what is defined by ENV wins over ARG. */
-function expand({ env, args }: Building, text: string): string {
+/** Expands `$NAME`, `${NAME}`, `${NAME:-other}` and `${NAME:+other}`. Values of ENV take precedence over ARG. */
+function expand({ env, args }: BuildState, text: string): string {
   const find = (name: string): string => env[name] ?? args[name] ?? ''
   return text.replaceAll(/\\(\$)|\$(?:\{(\w+)(?::([-+])([^}]*))?\}|(\w+))/g, (_, escaped, name, sign, other, bare) => {
     if (escaped) return '$'
@@ -213,106 +208,106 @@ function expand({ env, args }: Building, text: string): string {
   })
 }
 
-/** A target that ends with / is a folder. */
+/** Files to copy. A target that ends with / is a folder. */
 type CopyRequest = { sources: string[]; target: string; owner: string | undefined; line: number }
 
-async function copyInto(building: Building, request: CopyRequest): Promise<void> {
-  const { holder, root } = building
+async function copySources(state: BuildState, request: CopyRequest): Promise<void> {
+  const { holder, root } = state
   const { target, sources, line: number } = request
-  const seen = join(holder.root, root)
-  await refuseLinks(seen, target)
-  const into = target.endsWith('/') || (await findInside(seen, target))?.stats.isDirectory() === true
-  const folder = into ? target : posix.dirname(target)
+  const visibleRoot = join(holder.root, root)
+  await refuseLinks(visibleRoot, target)
+  const isFolder = target.endsWith('/') || (await findInside(visibleRoot, target))?.stats.isDirectory() === true
+  const folder = isFolder ? target : posix.dirname(target)
   await holder.runOrThrow(`Line ${number}`, line('mkdir', '-p', '-m', '755', '--', join(root, folder)))
-  for (const source of sources) await copyOne(building, request, source, into)
+  for (const source of sources) await copyOne(state, request, source, isFolder)
 }
 
-async function copyOne(building: Building, request: CopyRequest, source: string, into: boolean): Promise<void> {
-  const { holder, root, context } = building
+async function copyOne(state: BuildState, request: CopyRequest, source: string, isFolder: boolean): Promise<void> {
+  const { holder, root, context } = state
   const { target, owner, line: number } = request
-  const seen = join(holder.root, root)
+  const visibleRoot = join(holder.root, root)
   const found = await findInside(context, source)
-  if (!found) throw new SandboxUnavailable(`Line ${number} of the Dockerfile: there is no ${source}.`)
+  if (!found) throw new SandboxUnavailable(`Line ${number} of the Dockerfile: ${source} not found.`)
   // The contents of a folder are copied, not the folder.
-  const place = found.stats.isDirectory() || !into ? target : join(target, posix.basename(source))
-  await refuseLinks(seen, place)
-  // A link that a command has put below the target would be written through, to a file of this machine.
-  const words = ['cp', '-a', '--no-preserve=ownership', '--remove-destination', '-T', '--']
-  const copy = line(...words, found.path, join(root, place))
-  const give = owner === undefined ? '' : ` && ${line(...(await ownerWords(seen, owner)), join(root, place))}`
-  await holder.runOrThrow(`Line ${number}: COPY`, `${copy}${give}`)
+  const destination = found.stats.isDirectory() || !isFolder ? target : join(target, posix.basename(source))
+  await refuseLinks(visibleRoot, destination)
+  // Without --remove-destination, cp would write through links that an earlier RUN created, to files of this machine.
+  const args = ['cp', '-a', '--no-preserve=ownership', '--remove-destination', '-T', '--']
+  const copy = line(...args, found.path, join(root, destination))
+  const steps = [copy]
+  if (owner !== undefined) steps.push(line(...(await buildChownArgs(visibleRoot, owner)), join(root, destination)))
+  await holder.runOrThrow(`Line ${number}: COPY`, steps.join(' && '))
 }
 
-async function ownerWords(root: string, owner: string): Promise<string[]> {
+async function buildChownArgs(root: string, owner: string): Promise<string[]> {
   const { uid, gid } = await findAccount(root, owner)
   return ['chown', '-R', '-h', `${uid}:${gid}`, '--']
 }
 
-/** More than an agent may: packages bring files with capabilities of their own. */
+/** Capabilities of RUN. An agent has fewer: installing packages sets file capabilities and uses chroot. */
 const BUILD_CAPABILITIES = [...CAPABILITIES, 'SETFCAP', 'SYS_CHROOT']
 
-const LAST_LETTERS = 2000
+const OUTPUT_SHOWN_MAX = 2000
 
-/** Runs a command of the build in namespaces of its own, with the network of the holder. */
-async function runCommand(building: Building, { text, exec, line: number }: DockerfileInstruction): Promise<void> {
-  const { host, holder, root, base, workdir, onLog } = building
-  const seen = join(holder.root, root)
-  const places = ['/proc', '/dev', ...(base.binds ?? [])]
-  for (const path of places) await refuseLinks(seen, path)
-  const found = await findAccount(seen, building.user || 'root')
-  const account = host.rootless ? asOrdinaryUser(found, building.user) : found
-  const env = { HOME: account.home, ...building.args, ...building.env, ...building.proxy }
-  const words = [
+/** Executes RUN in its own namespaces, with the network of the build. */
+async function runCommand(state: BuildState, { text, exec, line: number }: DockerfileInstruction): Promise<void> {
+  const { host, holder, root, base, workdir, onLog } = state
+  const visibleRoot = join(holder.root, root)
+  const mountPoints = ['/proc', '/dev', ...(base.binds ?? [])]
+  for (const path of mountPoints) await refuseLinks(visibleRoot, path)
+  const found = await findAccount(visibleRoot, state.user || 'root')
+  const account = host.rootless ? asOrdinaryUser(found, state.user) : found
+  const env = { HOME: account.home, ...state.args, ...state.env, ...state.proxy }
+  const args = [
     ...['bwrap', '--bind', root, '/', '--proc', '/proc', '--dev', '/dev', '--ro-bind', '/proc/sys', '/proc/sys'],
-    ...shmWords(DEFAULT_LIMITS.shmMb),
+    ...buildShmArgs(DEFAULT_LIMITS.shmMb),
     ...(base.binds ?? []).flatMap((path) => ['--ro-bind', path, path]),
-    ...(await resolverOf(seen)),
-    ...launcherFiles(host.launcher).flatMap(({ source, target }) => ['--ro-bind', source, target]),
+    ...(await buildResolverArgs(visibleRoot)),
+    ...listLauncherFiles(host.launcher).flatMap(({ source, target }) => ['--ro-bind', source, target]),
     ...['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--die-with-parent', '--new-session', '--clearenv'],
     ...Object.entries(env).flatMap(([name, value]) => ['--setenv', name, value]),
     ...['--cap-drop', 'ALL', ...[...BUILD_CAPABILITIES, 'SETPCAP'].flatMap((name) => ['--cap-add', `CAP_${name}`])],
     ...['--seccomp', String(FILTER_FD), '--chdir', workdir, '--'],
-    ...launcherWords(host.launcher, account, BUILD_CAPABILITIES),
+    ...buildLauncherArgs(host.launcher, account, BUILD_CAPABILITIES),
     ...(exec ?? ['/bin/sh', '-c', text]),
   ]
   const { code, text: output } = await holder.run(
-    `${host.rootless ? '' : SEAL}( ${building.entering}exec ${line(...words)} ${FILTER_FD}< ${quote(filterPath(host.store))} )`,
+    `${host.rootless ? '' : SEAL}( ${state.entering}exec ${line(...args)} ${FILTER_FD}< ${quote(filterPath(host.store))} )`,
   )
-  for (const said of output.split('\n').filter(Boolean)) onLog(said)
+  for (const logLine of output.split('\n').filter(Boolean)) onLog(logLine)
   if (code === 0) return
   throw new SandboxUnavailable(
-    `Line ${number} of the Dockerfile: RUN ended with ${code}:\n${output.slice(-LAST_LETTERS)}`,
+    `Line ${number} of the Dockerfile: RUN ended with ${code}:\n${output.slice(-OUTPUT_SHOWN_MAX)}`,
   )
 }
 
 const RESOLVER = '/etc/resolv.conf'
 
-/** Only over a file that is one: bubblewrap goes through a link, and makes what it leads to on this machine. */
-const resolverOf = async (root: string): Promise<string[]> =>
+/** Mounts the resolver configuration, but not over a link: bubblewrap would create the link's target on this machine. */
+const buildResolverArgs = async (root: string): Promise<string[]> =>
   (await findInside(root, RESOLVER))?.stats.isFile() ? ['--ro-bind-try', RESOLVER, RESOLVER] : []
 
-/**
- * `entering` is a line of shell that puts a command where it is limited; `buildHosts` it may reach besides public ones. The
- * disk of `layers` is watched.
- */
-type BuildingOptions = PrepareOptions & {
+type BuiltInOptions = PrepareOptions & {
+  /** Shell code that moves a command into the cgroup of the build. Empty without cgroups. */
   entering: string
+  /** Hosts that the build may reach besides public ones. */
   buildHosts: readonly AllowedHost[]
+  /** Folders whose disk usage is watched. The build adds its own. */
   layers: string[]
 }
 
-/** A build at work. What it changes goes into one layer. */
-type Building = BuildingOptions & {
+/** A running build. All its changes go into one layer. */
+type BuildState = BuiltInOptions & {
   host: Host
   holder: NamespaceProcess
   context: string
   base: StoredImage
-  /** Mount point of the files. */
+  /** Mount point of the image's files, in the mount namespace of `holder`. */
   root: string
   env: Record<string, string>
-  /** Win over what ARG says. */
-  given: Record<string, string>
-  /** Values of ARG: seen by RUN, not kept. */
+  /** Values from the request, which take precedence over defaults of ARG. */
+  buildArgs: Record<string, string>
+  /** Values of ARG: visible to RUN, not stored in the image. */
   args: Record<string, string>
   /** Proxy settings for RUN, which do not become part of the image. */
   proxy: Record<string, string>

@@ -15,7 +15,7 @@ import {
   START_TIMEOUT_MS,
   STARTED_FILE,
 } from './launch.ts'
-import { initWords, launcherWords, STARTED_FD } from './launcher.ts'
+import { buildInitArgs, buildLauncherArgs, STARTED_FD } from './launcher.ts'
 import { filterPath } from './machine.ts'
 import { line, quote } from './shell.ts'
 
@@ -23,7 +23,7 @@ import { line, quote } from './shell.ts'
 export const BWRAP_PROCESSES = 2
 
 const NAMESPACES = ['--unshare-ipc', '--unshare-pid', '--unshare-uts', '--unshare-cgroup']
-/** The first process is ours: bubblewrap's own has no capability that would keep an agent from tracing it. */
+/** Makes our process the first one. An agent could trace bubblewrap's own, which has no additional capability. */
 const OWN_INIT = ['--as-pid-1']
 const READ_ONLY = ['/proc/sys', '/proc/sysrq-trigger', '/proc/fs', '/proc/mtrr']
 const HIDDEN = ['/proc/kcore', '/proc/keys', '/proc/timer_list', '/proc/sched_debug', '/proc/latency_stats']
@@ -33,10 +33,10 @@ const MEGABYTE = 1024 * 1024
 export const FILTER_FD = 8
 const FD = { status: 3, started: STARTED_FD, gate: 7, filter: FILTER_FD, args: 9 }
 
-/** Runs the command under bubblewrap. The holder is busy with it until it ends. */
+/** Runs the command under bubblewrap. The namespace process is busy until the command ends. */
 export async function launchBwrap(launch: Launch): Promise<Launched> {
   const { holder, spec, folder } = launch
-  // Variables may hold secrets, and everyone on this machine can read a command line: they go through a file.
+  // Variables may contain secrets. They are passed in a file, because every user of this machine can read command lines.
   await writeFile(join(folder, 'args'), (await options(launch)).join('\0'), { mode: 0o600 })
   const input = await openInput(join(folder, 'input'), spec.input)
 
@@ -47,7 +47,7 @@ export async function launchBwrap(launch: Launch): Promise<Launched> {
   }
   const answer = holder.run(script(launch), hear)
   const ended = answer.then(async ({ code, text }) => {
-    hear(text) // a short command begins and ends in one breath
+    hear(text) // a short command may have ended already
     child.reject(new SandboxUnavailable(`bubblewrap did not start (${code}). ${text}`))
     return {
       code: parseExitCode(/"exit-code": (-?\d+) \}/.exec(text)?.[1]),
@@ -62,7 +62,7 @@ export async function launchBwrap(launch: Launch): Promise<Launched> {
     holder.kill()
     return 'bubblewrap did not start in time.'
   }).finally(() => input.send())
-  // A command may well have ended by now.
+  // The command may have ended by now.
   const init = (await findProcess(pid)) ?? { pid, startTime: 'ended' }
   return { init, ended, begin: () => openGate(folder) }
 }
@@ -88,8 +88,8 @@ function script(launch: Launch): string {
     '--args',
     String(FD.args),
     '--',
-    ...initWords(host.launcher, FD.started, null),
-    ...launcherWords(host.launcher, account, CAPABILITIES),
+    ...buildInitArgs(host.launcher, FD.started, null),
+    ...buildLauncherArgs(host.launcher, account, CAPABILITIES),
     ...launch.command,
   )
   const files = [
@@ -121,17 +121,17 @@ async function options(launch: Launch): Promise<string[]> {
     ...['--bind', root, '/', '--proc', '/proc', '--dev', '/dev'],
     ...(readOnly ?? []).flatMap((path) => ['--ro-bind', path, path]),
     ...(hidden ?? []).flatMap((path) => ['--ro-bind', '/dev/null', path]),
-    ...shmWords(spec.limits.shmMb),
+    ...buildShmArgs(spec.limits.shmMb),
     ...launch.launcherFiles.flatMap(({ source, target }) => ['--ro-bind', source, target]),
     ...launch.binds.flatMap((path) => ['--ro-bind', path, path]),
     ...launch.mounts.flatMap(mountWords),
     ...NAMESPACES,
     ...OWN_INIT,
-    // A member of a group begins in its network.
+    // A member of a sandbox network starts in the network of its namespace process.
     ...(spec.network === null ? ['--unshare-net'] : []),
     ...['--hostname', launch.hostname, '--die-with-parent', '--new-session', '--clearenv'],
     ...Object.entries(env).flatMap(([name, value]) => ['--setenv', name, value]),
-    // Only the first process keeps the last one: setpriv gives it up for the command.
+    // Only the first process keeps CAP_SETPCAP: setpriv drops it for the command.
     ...[
       '--cap-drop',
       'ALL',
@@ -143,11 +143,11 @@ async function options(launch: Launch): Promise<string[]> {
   ]
 }
 
-/** Memory that a sandbox shares among its processes: a filesystem of its own, so that it has a size. */
-export const shmWords = (sizeMb: number): string[] => mountWords({ kind: 'tmpfs', target: '/dev/shm', sizeMb })
+/** Mounts /dev/shm as a filesystem with a size limit. */
+export const buildShmArgs = (sizeMb: number): string[] => mountWords({ kind: 'tmpfs', target: '/dev/shm', sizeMb })
 
 function mountWords(mount: LaunchMount): string[] {
-  // Folders above that are not there would be root's alone.
+  // bubblewrap would create missing parent folders that only root can read.
   if (mount.kind === 'folder')
     return ['--dir', posix.dirname(mount.target), mount.readOnly ? '--ro-bind' : '--bind', mount.source, mount.target]
   const size = mount.sizeMb === null ? [] : ['--size', String(mount.sizeMb * MEGABYTE)]

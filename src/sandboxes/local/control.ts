@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import type { UserAccount } from '../kernel/accounts.ts'
 import type { NamespaceProcess } from '../kernel/namespace-process.ts'
 import { SandboxUnsupported } from '../sandbox.ts'
-import { CONTROL, commandWords } from './launcher.ts'
+import { buildCommandArgs, CONTROL } from './launcher.ts'
 import type { LocalLauncher } from './machine.ts'
 import { line, quote } from './shell.ts'
 
@@ -18,7 +18,7 @@ export type ControlShell = {
   folder: string
   /** Returns the number of the next command, from 1. */
   next(): number
-  /** Has a command started. */
+  /** Starts a command. */
   startCommand(request: ControlRequest): Promise<void>
   /** Resolves when the command has opened its files. */
   started(number: number): Promise<unknown>
@@ -68,7 +68,7 @@ export async function openControl(sandboxFolder: string, holder: NamespaceProces
   }
 }
 
-/** Opened for reading and writing, so that the pipe stays open as long as the sandbox lives. */
+/** Opens a pipe for reading and writing, so that it stays open until the sandbox ends. */
 async function openPipe(path: string): Promise<Socket> {
   const fd = await promisify(openDescriptor)(path, constants.O_RDWR | constants.O_NONBLOCK, 0)
   const socket = new Socket({ fd, readable: path.endsWith('status'), writable: !path.endsWith('status') })
@@ -93,7 +93,7 @@ function listen(input: Socket): ControlReports {
   return { pid: (number) => find(`${number} pid`).promise, code: (number) => find(`${number} exit`).promise }
 }
 
-/** Longer than anything that the control shell says. */
+/** Maximum length of a line. All lines of the control shell are shorter. */
 const LINE_MAX = 100
 
 /** Only the last part is buffered, so that a flood uses no memory. */
@@ -108,7 +108,7 @@ function eachLine(input: Socket, onLine: (text: string) => void): void {
 
 /** A command for the control shell to start. */
 type ControlRequest = {
-  /** The main one is 0; its files are the sandbox's own. */
+  /** Number of the command. 0 is the main command, which uses the input and output of the sandbox. */
   number: number
   launcher: LocalLauncher
   account: UserAccount
@@ -121,15 +121,15 @@ type ControlRequest = {
 const REQUESTS = join(CONTROL, 'requests')
 const STATUS = join(CONTROL, 'status')
 
-/** Keeps the sandbox's own files for the main command, because a shell gives nothing to what it starts aside. */
+/** Saves the standard streams for the main command, because a shell gives background commands no input. */
 const OPENING = 'exec 4<&0 5>&1 6>&2 < /dev/null > /dev/null 2>&1\n'
 
-/** Read from a file, because only a short line is sure to arrive in one piece. */
+/** Makes the shell read a command from a file, because only short lines are written to a pipe atomically. */
 const requestLine = (number: number): string => `. ${join(CONTROL, String(number))}\n`
 
 const killLine = (pid: number): string => `kill -9 -${pid} ${pid}\n`
 
-/** Says which process it is, and later its code. The end of the main one is the end of all. */
+/** Builds the shell code that runs a command and reports its process id and exit code. The main command ends all others. */
 function requestScript({ number, launcher, account, workdir, env, command, hasInput }: ControlRequest): string {
   const input = hasInput ? join(CONTROL, `${number}.input`) : '/dev/null'
   const files = number === 0 ? '3<&4 >&5 2>&6' : `3< ${input} > ${join(CONTROL, `${number}.output`)} 2>&1`
@@ -137,7 +137,7 @@ function requestScript({ number, launcher, account, workdir, env, command, hasIn
   return `{ exec ${files} 4<&- 5>&- 6>&-
 ( exec <&3 3<&-
 ${line('cd', '--', workdir)} || exit 126
-${Object.entries(env).map(variable).join('')}exec ${line(...commandWords(launcher, account), ...command)}
+${Object.entries(env).map(variable).join('')}exec ${line(...buildCommandArgs(launcher, account), ...command)}
 ) & child=$!
 exec 3<&- > /dev/null 2>&1
 echo "${number} pid $child" > ${STATUS}
@@ -148,5 +148,5 @@ ${last}; } &
 
 function variable([name, value]: [string, string]): string {
   if (/^[A-Za-z_]\w*$/.test(name)) return `export ${name}=${quote(value)}\n`
-  throw new SandboxUnsupported(`The local sandbox has no variable called ${name} where commands are added: use docker.`)
+  throw new SandboxUnsupported(`The provider local cannot set the variable ${name} for exec. Use docker.`)
 }

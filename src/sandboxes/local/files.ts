@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { findInside, partsOf } from '../kernel/inside.ts'
+import { findInside, toPathParts } from '../kernel/inside.ts'
 import type { NamespaceProcess } from '../kernel/namespace-process.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { type Host, overlayOptions } from './machine.ts'
@@ -18,10 +18,13 @@ export type SandboxFiles = {
 }
 
 const MEGABYTE = 1024 * 1024
-/** For the tables of the filesystem itself. */
+/** Factor for the tables of the filesystem itself. */
 const DISK_SPARE = 1.04
 const DISK_MIN_MB = 8
-/** A larger one is watched: what is written between two looks is a small part of it, and a disk costs as much as a sandbox. */
+/**
+ * Larger disks are polled instead of enforced by the kernel: what is written between two polls is a small part of them, and
+ * creating a disk image takes as long as starting a sandbox.
+ */
 const DISK_HARD_MAX_MB = 4096
 
 export function planFiles(host: Host, id: string, layers: string[], diskMb: number): SandboxFiles {
@@ -36,16 +39,16 @@ export function planFiles(host: Host, id: string, layers: string[], diskMb: numb
   }
 }
 
-/** Mounts the layers of the image, what the sandbox was seeded with and its own. */
+/** Mounts the layers of the image, of the base filesystem and of the sandbox itself. */
 export async function mountFiles(
   host: Host,
   holder: NamespaceProcess,
   files: SandboxFiles,
   diskMb: number,
 ): Promise<void> {
-  const [upper = '', ...seeds] = files.changes
+  const [upper = '', ...baseLayers] = files.changes
   const work = join(upper, '..', 'work')
-  const lowers = [...seeds, ...files.layers].join(':')
+  const lowers = [...baseLayers, ...files.layers].join(':')
   const options = `lowerdir=${lowers},upperdir=${upper},workdir=${work},${overlayOptions(host.rootless)}`
   await mkdir(join(host.store.folder, files.root), { recursive: true })
   for (const path of files.disk === undefined ? [upper, work] : []) {
@@ -56,14 +59,14 @@ export async function mountFiles(
     ...(files.disk === undefined ? [] : [...diskSteps(files.disk, diskMb), line('mkdir', '-m', '755', upper, work)]),
     line('mount', '-t', 'overlay', 'overlay', '-o', `nosuid,nodev,${options}`, files.root),
   ]
-  await holder.runOrThrow('Making the files of a sandbox', steps.join(' && '))
+  await holder.runOrThrow('Mounting the files of a sandbox', steps.join(' && '))
 }
 
 function diskSteps(disk: string, diskMb: number): string[] {
   const bytes = Math.ceil(Math.max(diskMb, DISK_MIN_MB) * DISK_SPARE) * MEGABYTE
   return [
     line('truncate', '-s', String(bytes), `${disk}.img`),
-    // No journal and no tables in advance: it does not outlive a crash, and most of it is never used.
+    // Without a journal and preinitialised tables: the disk is discarded after a crash, and most of it is never used.
     line('mkfs.ext4', '-q', '-m', '0', '-O', '^has_journal', '-E', 'lazy_itable_init=1,nodiscard', `${disk}.img`),
     line('mkdir', disk),
     line('mount', '-o', 'loop,noinit_itable,nosuid,nodev', `${disk}.img`, disk),
@@ -74,13 +77,13 @@ function diskSteps(disk: string, diskMb: number): string[] {
 export const rootOf = (host: Host, holder: NamespaceProcess, files: SandboxFiles): string =>
   join(holder.root, host.store.folder, files.root)
 
-/** A link at a mount point would redirect the mount, which is made with full rights, to a path of this machine. */
+/** Throws if a path contains a link. A link at a mount point would redirect the mount to a path of this machine. */
 export async function refuseLinks(root: string, path: string): Promise<void> {
-  const parts = partsOf(path)
+  const parts = toPathParts(path)
   for (let length = 1; length <= parts.length; length += 1) {
-    const place = await findInside(root, parts.slice(0, length).join('/'))
-    if (place === undefined) return
-    if (place.stats.isSymbolicLink()) {
+    const found = await findInside(root, parts.slice(0, length).join('/'))
+    if (found === undefined) return
+    if (found.stats.isSymbolicLink()) {
       throw new SandboxUnavailable(
         `${path} cannot be used in the sandbox: /${parts.slice(0, length).join('/')} is a link.`,
       )

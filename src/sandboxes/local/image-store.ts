@@ -5,7 +5,7 @@ import { ownedPrefix } from '../kernel/owned-names.ts'
 import { treeDigest } from '../kernel/tree-digest.ts'
 import { type Image, SandboxUnavailable } from '../sandbox.ts'
 
-/** Layers are folders below the store, the topmost first; `binds` are folders of this machine, shown as they are. */
+/** An image. `layers` are folders below the store, the topmost first; `binds` are folders of this machine. */
 export type StoredImage = Image & { layers: string[]; binds?: string[] }
 
 /** Folder of the local provider. Overlay paths are relative to it, and short. */
@@ -13,7 +13,7 @@ export type ImageStore = { folder: string }
 
 const NAME_LENGTH = 24
 
-/** Files alone say nothing of how they want to be used. */
+/** Settings of an image without a configuration. */
 export const BARE: Omit<Image, 'digest'> = {
   workdir: '/',
   user: 'root',
@@ -32,11 +32,11 @@ export async function openStore(folder: string): Promise<ImageStore> {
 
 export const DRAFTS = { folder: 'drafts', kind: 'draft' }
 
-/** A place below the store for what is not complete. Its name tells whose it is. */
+/** Creates a path below the store for an incomplete image. The name identifies the process that owns it. */
 export const newDraft = async (): Promise<string> =>
   join(DRAFTS.folder, `${await ownedPrefix(DRAFTS.kind)}${randomUUID()}`)
 
-/** Made beside its place and moved there when complete, by what it holds. */
+/** Stores a layer under the digest of its content. It is written to a draft and moved to its final path. */
 export async function makeLayer(store: ImageStore, make: (draft: string) => Promise<void>): Promise<string> {
   const draft = join(store.folder, await newDraft())
   await mkdir(draft)
@@ -65,7 +65,7 @@ export async function saveImage(store: ImageStore, image: Omit<StoredImage, 'dig
 
 export async function readImage(store: ImageStore, digest: string): Promise<StoredImage> {
   const text = await readFile(imagePath(store, digest), 'utf8').catch(() => undefined)
-  if (text === undefined) throw new SandboxUnavailable(`There is no image ${digest} here. Prepare it again.`)
+  if (text === undefined) throw new SandboxUnavailable(`Image ${digest} not found. Prepare it again.`)
   return { ...BARE, ...JSON.parse(text) }
 }
 
@@ -78,7 +78,7 @@ export async function findImage(store: ImageStore, name: string): Promise<Stored
   return digest === undefined ? undefined : readImage(store, digest)
 }
 
-/** `debian` is `debian:latest`, and `docker.io/library/debian:latest`. */
+/** Normalises an image name: `debian` and `docker.io/library/debian:latest` become `debian:latest`. */
 export function fullName(name: string): string {
   const short = name.replace(/^(docker\.io|index\.docker\.io)\//, '').replace(/^library\//, '')
   return /[:@][^/]*$/.test(short) ? short : `${short}:latest`

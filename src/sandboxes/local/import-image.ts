@@ -19,8 +19,8 @@ import {
 } from './image-store.ts'
 
 /**
- * Takes in an image: a root filesystem, what `docker save` wrote, or an OCI layout, each a folder or a tar. The same
- * content twice is one image.
+ * Imports an image: a root filesystem, the output of `docker save`, or an OCI layout, each as a folder or a tar. The same
+ * content is stored once.
  */
 export async function importImage(store: ImageStore, path: string, name: string | undefined): Promise<StoredImage> {
   const source = resolve(path)
@@ -60,7 +60,7 @@ async function fromTar(store: ImageStore, tar: string, name: string | undefined)
   }
 }
 
-/** Into an empty folder, where tar makes links that lead out last of all: nothing is written through one. */
+/** Unpacks a tar into an empty folder. tar creates links that lead out last, so that nothing is written through them. */
 const unpack = async (tar: string, folder: string): Promise<void> =>
   void (await runProgram('tar', ['-x', '--numeric-owner', '-p', '-C', folder, '-f', tar]))
 
@@ -82,8 +82,8 @@ const PREFIX = '.wh.'
 const OPAQUE = '.wh..wh..opq'
 
 /**
- * Archives say by the name of a file that another was deleted, or that a folder hides what it had. Overlay wants a
- * device without a number in place of each. `below` are the layers under this one, the topmost first.
+ * Converts deletion marks. Archives mark a deleted file or a replaced folder by a special file name; overlay expects a
+ * device with number 0 instead. `below` are the layers under this one, the topmost first.
  */
 async function showDeletions(layer: string, below: string[]): Promise<void> {
   const device = `${layer}.deleted`
@@ -131,7 +131,7 @@ async function visibleIn(below: string[], folder: string): Promise<string[]> {
   return [...seen].filter(([, isThere]) => isThere).map(([name]) => name)
 }
 
-/** An image as other tools keep it: the tars of its layers, the lowest first, and how it wants to be run. */
+/** An image in an archive of another tool: the tars of its layers, the lowest first, and its configuration. */
 type ImageArchive = { layers: string[]; settings: z.infer<typeof ImageSettings> }
 
 const Descriptor = z.object({
@@ -147,7 +147,7 @@ const Config = z.object({ os: z.string().default('linux'), architecture: z.strin
 
 const ARCHITECTURE: Partial<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' }
 
-/** Reads what `docker save` wrote, or an OCI layout. Undefined when the folder is neither. */
+/** Reads the output of `docker save` or an OCI layout. Returns undefined if the folder is neither. */
 async function readArchive(folder: string, name: string | undefined): Promise<ImageArchive | undefined> {
   const saved = await readJson(folder, 'manifest.json')
   const images = Saved.safeParse(saved)
@@ -161,7 +161,7 @@ async function readSaved(folder: string, images: z.infer<typeof Saved>, name = '
   const [image, second] = images.length === 1 ? images : named
   if (!image || second) {
     const tags = images.flatMap(({ RepoTags }) => RepoTags ?? [])
-    throw new SandboxUnsupported(`The archive has several images: use the name of one of them, ${tags.join(', ')}.`)
+    throw new SandboxUnsupported(`The archive has several images. Choose one by name: ${tags.join(', ')}.`)
   }
   const layers = await Promise.all(image.Layers.map((path) => fileIn(folder, path)))
   return { layers, settings: settingsIn(await readJson(folder, image.Config)) }
@@ -187,7 +187,7 @@ const isOurs = ({ os, architecture }: { os: string; architecture: string }): boo
 function settingsIn(value: unknown): z.infer<typeof ImageSettings> {
   const { config, ...platform } = Config.parse(value)
   if (isOurs(platform)) return config ?? {}
-  throw new SandboxUnsupported(`The image is for ${platform.os}/${platform.architecture}, which this machine is not.`)
+  throw new SandboxUnsupported(`The image is for ${platform.os}/${platform.architecture}, not for this machine.`)
 }
 
 async function readBlob(folder: string, digest: string): Promise<unknown> {
@@ -200,7 +200,7 @@ async function blobIn(folder: string, digest: string): Promise<string> {
   const hash = createHash('sha256')
   for await (const chunk of createReadStream(path)) hash.update(chunk)
   if (`sha256:${hash.digest('hex')}` === digest) return path
-  throw new SandboxUnavailable(`The archive is damaged: ${digest} holds something else.`)
+  throw new SandboxUnavailable(`The archive is damaged: the content of ${digest} has another digest.`)
 }
 
 async function readJson(folder: string, path: string): Promise<unknown> {
@@ -209,11 +209,11 @@ async function readJson(folder: string, path: string): Promise<unknown> {
   return JSON.parse(await readFile(place.path, 'utf8'))
 }
 
-/** Older archives have a layer that is there twice as a link to the first. */
+/** Resolves links: older archives store a repeated layer as a link to the first one. */
 async function fileIn(folder: string, path: string): Promise<string> {
   const place = await findInside(folder, path)
   const target = place?.stats.isSymbolicLink() ? posix.join(posix.dirname(path), await readlink(place.path)) : path
   const found = target === path ? place : await findInside(folder, target)
   if (found?.stats.isFile()) return found.path
-  throw new SandboxUnavailable(`The archive is damaged: it has no ${path}.`)
+  throw new SandboxUnavailable(`The archive is damaged: ${path} is missing.`)
 }

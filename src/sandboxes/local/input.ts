@@ -12,6 +12,6 @@ export async function openInput(pipe: string, content: string | Buffer): Promise
   if (content.length === 0) return { send: () => {}, close: () => {} }
   const fd = await promisify(openDescriptor)(pipe, constants.O_RDWR | constants.O_NONBLOCK, 0)
   const socket = new Socket({ fd, readable: false, writable: true })
-  socket.on('error', () => {}) // it did not want to hear all of it
+  socket.on('error', () => {}) // the command did not read all of its input
   return { send: () => void socket.end(content), close: () => void socket.destroy() }
 }

@@ -7,41 +7,42 @@ import type { LocalLauncher } from './machine.ts'
 export const LAUNCHER = '/dev/.assay'
 
 /** Path of a launcher file in the sandbox. */
-const inside = (path: string): string => join(LAUNCHER, basename(path))
+const toSandboxPath = (path: string): string => join(LAUNCHER, basename(path))
 
-export const launcherFiles = ({
+/** Lists the programs and libraries that are mounted into every sandbox. */
+export const listLauncherFiles = ({
   loader,
   setpriv,
   sh,
   libraries,
 }: LocalLauncher): { source: string; target: string }[] =>
-  [loader, setpriv, sh, ...libraries].map((source) => ({ source, target: inside(source) }))
+  [loader, setpriv, sh, ...libraries].map((source) => ({ source, target: toSandboxPath(source) }))
 
 /** Folder of the control shell's pipes, for a sandbox that has one. */
 export const CONTROL = join(LAUNCHER, 'control')
 
 /** Returns the additional files that a sandbox with a control shell needs. */
-export const controlFiles = ({ setsid }: LocalLauncher, folder: string): { source: string; target: string }[] => [
-  { source: setsid, target: inside(setsid) },
+export const listControlFiles = ({ setsid }: LocalLauncher, folder: string): { source: string; target: string }[] => [
+  { source: setsid, target: toSandboxPath(setsid) },
   { source: folder, target: CONTROL },
 ]
 
-/** Builds the words that run a program with our own loader and libraries instead of those of the image. */
-const program = ({ loader }: LocalLauncher, path: string): string[] => [
-  inside(loader),
+/** Builds the command line that runs a program with our own loader and libraries instead of those of the image. */
+const buildProgramArgs = ({ loader }: LocalLauncher, path: string): string[] => [
+  toSandboxPath(loader),
   '--library-path',
   LAUNCHER,
-  inside(path),
+  toSandboxPath(path),
 ]
 
 /**
  * Returns the command line that switches to the user and removes capabilities from the bounding set, so that they cannot
  * be regained. The runtime alone does not do that.
  */
-export function launcherWords(launcher: LocalLauncher, account: UserAccount, capabilities: string[]): string[] {
+export function buildLauncherArgs(launcher: LocalLauncher, account: UserAccount, capabilities: string[]): string[] {
   return [
-    ...program(launcher, launcher.setpriv),
-    ...identityWords(account),
+    ...buildProgramArgs(launcher, launcher.setpriv),
+    ...buildIdentityArgs(account),
     ...['--inh-caps', '-all', '--bounding-set', boundingSet(capabilities), '--'],
   ]
 }
@@ -50,32 +51,32 @@ export function launcherWords(launcher: LocalLauncher, account: UserAccount, cap
  * Returns the setpriv options for an account. setpriv looks up even numeric ids in the sandbox's account files, which the
  * agent may have replaced by pipes. It already runs as root, so for root it gets no ids and reads no file.
  */
-function identityWords(account: UserAccount): string[] {
+function buildIdentityArgs(account: UserAccount): string[] {
   const { uid, gid, groups } = account
-  if (uid !== 0 || gid !== 0) return numericIdWords(account)
+  if (uid !== 0 || gid !== 0) return buildNumericIdArgs(account)
   if (groups === undefined) return ['--keep-groups']
-  return groups.every((group) => group === 0) ? ['--clear-groups'] : numericIdWords(account)
+  return groups.every((group) => group === 0) ? ['--clear-groups'] : buildNumericIdArgs(account)
 }
 
-const numericIdWords = ({ uid, gid, groups }: UserAccount): string[] => [
+const buildNumericIdArgs = ({ uid, gid, groups }: UserAccount): string[] => [
   ...['--reuid', String(uid), '--regid', String(gid)],
   ...(groups === undefined ? ['--keep-groups'] : ['--groups', groups.join(',')]),
 ]
 
 /** Returns the command line of the control shell, which reads its commands from a pipe as if it were a script. */
-export const controlWords = (launcher: LocalLauncher): string[] => [
-  ...program(launcher, launcher.sh),
+export const buildControlShellArgs = (launcher: LocalLauncher): string[] => [
+  ...buildProgramArgs(launcher, launcher.sh),
   join(CONTROL, 'requests'),
 ]
 
 /**
- * Returns the words before a command that the control shell starts. The command gets its own session, so that all of
- * its processes can be killed.
+ * Returns the prefix of a command that the control shell starts. The command gets its own session, so that all of its
+ * processes can be killed.
  */
-export const commandWords = (launcher: LocalLauncher, account: UserAccount): string[] => [
-  ...program(launcher, launcher.setsid),
-  ...program(launcher, launcher.setpriv),
-  ...identityWords(account),
+export const buildCommandArgs = (launcher: LocalLauncher, account: UserAccount): string[] => [
+  ...buildProgramArgs(launcher, launcher.setsid),
+  ...buildProgramArgs(launcher, launcher.setpriv),
+  ...buildIdentityArgs(account),
   ...['--inh-caps', '-all', '--'],
 ]
 
@@ -89,8 +90,13 @@ export const STARTED_FD = 6
  * command sends to it from becoming the exit code; other signals do not reach a first process. `output` is the file
  * that the command's output goes to; null if that is already this process's output.
  */
-export function initWords(launcher: LocalLauncher, startedFd: number, output: string | null): string[] {
+export function buildInitArgs(launcher: LocalLauncher, startedFd: number, output: string | null): string[] {
   const closed = `${startedFd}>&-`
   const run = output === null ? `exec 5>&2 2> /dev/null; "$@" 2>&5 5>&- ${closed}` : `"$@" > ${output} 2>&1 ${closed}`
-  return [...program(launcher, launcher.sh), '-c', `trap : INT; echo started >&${startedFd}; ${run}; exit $?`, 'init']
+  return [
+    ...buildProgramArgs(launcher, launcher.sh),
+    '-c',
+    `trap : INT; echo started >&${startedFd}; ${run}; exit $?`,
+    'init',
+  ]
 }

@@ -23,12 +23,12 @@ export type Host = {
   log: Log
   runtime: Runtime
   machine: MachineKind
-  /** An ordinary user, with a user namespace in which it is root. */
+  /** This process runs as an ordinary user, which is root only in its user namespaces. */
   rootless: boolean
   cgroups: CgroupLayout | undefined
-  /** Disks of their own size. */
+  /** Loop devices are available, so that sandboxes can have disk images of limited size. */
   loop: boolean
-  /** Networks that several sandboxes share. */
+  /** Sandbox networks are available. */
   groups: boolean
   launcher: LocalLauncher
   holders: HolderPool
@@ -36,7 +36,7 @@ export type Host = {
 }
 
 /**
- * Programs of this machine that begin a sandbox's command, with the loader and the libraries they need: so they work in
+ * Programs of this machine that start a sandbox's command, with their loader and libraries, so that they work in
  * any image. Each is the path of a file.
  */
 export type LocalLauncher = { loader: string; setpriv: string; sh: string; setsid: string; libraries: string[] }
@@ -76,13 +76,13 @@ export async function findHost(store: ImageStore, runtime: Runtime, log: Log): P
 
 const TRIAL = ['--ro-bind', '/', '/', '--proc', '/proc', '--unshare-pid', '--unshare-net', '--unshare-ipc', 'true']
 
-/** Takes iproute2, and a kernel with bridges. */
+/** Script that tests for sandbox networks, which require iproute2 and a kernel with bridges. */
 const NETWORK_TRIAL =
   'ip link add name br0 type bridge && ip link add name v0 type veth peer name v1 && ip link set dev v0 master br0'
 
 export const filterPath = (store: ImageStore): string => join(store.folder, 'seccomp.bpf')
 
-/** Options of overlay without which an ordinary user may not, and with which layers can be moved between sandboxes. */
+/** Returns mount options of overlay: those that an ordinary user needs, and those that make layers movable. */
 export const overlayOptions = (rootless: boolean): string =>
   rootless ? 'userxattr' : 'redirect_dir=off,metacopy=off,index=off'
 
@@ -148,7 +148,7 @@ async function findLauncher(): Promise<LocalLauncher> {
 const findProgram = async (name: string): Promise<string> =>
   (await tryProgram('sh', ['-c', `command -v ${name}`])).output.trim()
 
-/** Holders without anything of a sandbox in them. Starting one costs three processes, more than many a sandbox. */
+/** Pool of unused namespace processes. Starting one takes three processes, more than many sandboxes need. */
 type HolderPool = {
   take(): Promise<NamespaceProcess>
   /** Reports whether the process belongs to this pool. */
@@ -176,7 +176,7 @@ function holderPool(options: Pick<NamespaceOptions, 'rootless' | 'ownProcesses'>
     owns: (holder) => ours.has(holder),
     async giveBack(holder) {
       if (spare.length >= SPARE_MAX || holder.hasExited()) return holder.end()
-      // This process need not stay for the sake of those that wait.
+      // Unused namespace processes must not keep this process alive.
       holder.setReferenced(false)
       spare.push(holder)
     },

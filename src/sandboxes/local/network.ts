@@ -4,19 +4,19 @@ import { enter, type NamespaceProcess, startNamespaceProcess } from '../kernel/n
 import { findProcess } from '../kernel/process-life.ts'
 import { type SandboxNetwork, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import type { Host } from './machine.ts'
-import { takeAwayFolder } from './reap.ts'
+import { removeSandboxFolder } from './reap.ts'
 import { makeRecord, type SandboxRecord, updateRecord } from './record.ts'
 import { line } from './shell.ts'
 
-/** The inside of a `Group`. */
+/** Private part of a `SandboxNetwork`. */
 export type LocalNetwork = {
-  /** In the network that has the bridge, and nothing else. */
+  /** Namespace process in the network of the bridge. */
   holder: NamespaceProcess
   folder: string
   members: Map<string, string[]>
   last: number
   hosts: { bytes: number; written: Promise<void> }
-  /** Each is there when it has been filled. */
+  /** Volumes by name. Each promise resolves when the volume has been filled. */
   volumes: Map<string, Promise<string>>
 }
 
@@ -24,14 +24,17 @@ const localNetworks = new WeakMap<SandboxNetwork, LocalNetwork>()
 
 export function localNetworkOf(group: SandboxNetwork): LocalNetwork {
   const localNetwork = localNetworks.get(group)
-  if (localNetwork === undefined) throw new Error(`The group ${group.id} is not of this provider, or was removed.`)
+  if (localNetwork === undefined)
+    throw new Error(`Sandbox network ${group.id} belongs to another provider or was removed.`)
   return localNetwork
 }
 
-/** A bridge in a network namespace of its own. Members are wired to it; it leads nowhere else. */
+/** Opens a sandbox network: a bridge in its own network namespace, connected to its members only. */
 export async function openNetwork(host: Host, id: string): Promise<SandboxNetwork> {
   if (!host.groups)
-    throw new SandboxUnsupported('Groups of local sandboxes need `ip` of iproute2: install it, or use docker.')
+    throw new SandboxUnsupported(
+      'Sandbox networks of the provider local require `ip` of iproute2. Install it, or use docker.',
+    )
   const records = join(host.store.folder, 'records')
   const record = await makeRecord(records, { id: `group.${id}`, deadline: Number.MAX_SAFE_INTEGER, cgroups: [] })
   const folder = join(host.store.folder, 'run', record.id)
@@ -46,9 +49,9 @@ export async function openNetwork(host: Host, id: string): Promise<SandboxNetwor
     host.log.debug({ group: id, step: 'group' }, 'sandbox')
     return await groupOf(host, { id, folder, holder, record })
   } catch (error) {
-    await takeAwayGroup(host, record, holder)
+    await removeNetwork(host, record, holder)
     if (error instanceof SandboxUnavailable) throw error
-    throw new SandboxUnavailable(`The group ${id} could not be made: ${String(error)}`, { cause: error })
+    throw new SandboxUnavailable(`Sandbox network ${id} could not be created: ${String(error)}`, { cause: error })
   }
 }
 
@@ -69,7 +72,7 @@ async function groupOf(host: Host, { id, folder, holder, record }: OpenedNetwork
     id,
     remove() {
       localNetworks.delete(group)
-      removed ??= takeAwayGroup(host, record, holder)
+      removed ??= removeNetwork(host, record, holder)
       return removed
     },
   }
@@ -77,26 +80,27 @@ async function groupOf(host: Host, { id, folder, holder, record }: OpenedNetwork
   return group
 }
 
-async function takeAwayGroup(host: Host, record: SandboxRecord, holder: NamespaceProcess | undefined): Promise<void> {
+async function removeNetwork(host: Host, record: SandboxRecord, holder: NamespaceProcess | undefined): Promise<void> {
   await holder?.end()
-  await takeAwayFolder(host, record)
+  await removeSandboxFolder(host, record)
 }
 
 const NAME = /^[A-Za-z0-9]([A-Za-z0-9_.-]{0,62})$/
 const MEMBERS_MAX = 250 * 250
 
-/** Wires the network of a member's holder to the group. Gives its address. */
+/** Connects the network of a member's namespace process to the sandbox network. Returns its address. */
 export async function joinNetwork(
   localNetwork: LocalNetwork,
   member: NamespaceProcess,
   names: string[],
 ): Promise<string> {
   const odd = names.find((name) => !NAME.test(name))
-  if (odd !== undefined || names.length === 0) throw new SandboxUnsupported(`A sandbox cannot be found as ${odd}.`)
+  if (odd !== undefined || names.length === 0)
+    throw new SandboxUnsupported(`Invalid name of a sandbox in its network: ${odd}`)
   await requireOwnNetwork(member)
   localNetwork.last += 1
   const number = localNetwork.last
-  if (number > MEMBERS_MAX) throw new SandboxUnavailable('The group has had too many members.')
+  if (number > MEMBERS_MAX) throw new SandboxUnavailable('The sandbox network has had too many members.')
   const address = `10.89.${Math.floor(number / 250)}.${(number % 250) + 1}`
   const inside = line(...enter(member.pid, false, '--net'), 'sh', '-e', '-c', setUp(address))
   await localNetwork.holder.runOrThrow(
@@ -108,21 +112,21 @@ export async function joinNetwork(
   return address
 }
 
-/** A process that has only just begun is still in the network of this machine, which must not be touched. */
+/** Checks that a process has its own network. Just after its start it is still in the network of this machine. */
 async function requireOwnNetwork(member: NamespaceProcess): Promise<void> {
   await member.runOrThrow('Entering a network', 'true')
   const [own, its] = await Promise.all(['self', member.pid].map((pid) => readlink(`/proc/${pid}/ns/net`)))
-  if (own === its) throw new SandboxUnavailable('A member of a group has no network of its own.')
+  if (own === its) throw new SandboxUnavailable('A member of a sandbox network has no network namespace of its own.')
 }
 
-/** Any user may listen on ports below 1024, as in a container. */
+/** Script that sets up the network of a member. All users may listen on ports below 1024, as in a container. */
 const setUp = (address: string): string => `ip link set lo up
 ${NO_IPV6('eth0')}
 echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start || true
 ip address add ${address}/16 dev eth0
 ip link set eth0 up`
 
-/** Begins a command in the network of a sandbox. An ordinary user gets into a member's only by way of the group. */
+/** Returns the prefix of a command that enters a sandbox's network. Without root, it goes through the sandbox network. */
 export const networkOf = (pid: number, rootless: boolean, localNetwork: LocalNetwork | undefined): string[] =>
   localNetwork && rootless
     ? [...enter(localNetwork.holder.pid, true), ...enter(pid, false, '--net')]
@@ -135,7 +139,7 @@ export async function leaveNetwork(localNetwork: LocalNetwork, address: string):
 
 export const hostsFile = ({ folder }: LocalNetwork): string => join(folder, 'hosts')
 
-/** In place, because it is mounted in every member, and never shorter, so that none of them sees half of it. */
+/** Rewrites the hosts file in place, because members mount it. It never shrinks, so that no member reads a partial file. */
 function writeHosts(localNetwork: LocalNetwork): Promise<void> {
   localNetwork.hosts.written = localNetwork.hosts.written.then(async () => {
     const lines = [...localNetwork.members].map(([address, names]) => `${address}\t${names.join(' ')}\n`)

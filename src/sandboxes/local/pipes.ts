@@ -7,7 +7,7 @@ import type { ImageStore } from './image-store.ts'
 import { makeRecord } from './record.ts'
 import { line } from './shell.ts'
 
-/** Named pipes, made many at a time: Node cannot make one, and a process for each costs more than the pipe. */
+/** Pool of named pipes, created in groups: Node cannot create one, and a process per pipe is slow. */
 export type Pipes = { put(holder: NamespaceProcess, path: string): Promise<void> }
 
 const BATCH = 32

@@ -3,20 +3,20 @@ import { join } from 'node:path'
 import type { UserAccount } from '../kernel/accounts.ts'
 import { HOSTNAME } from '../kernel/agent-rights.ts'
 import { cgroupFolders } from '../kernel/cgroup.ts'
-import { findInside, partsOf } from '../kernel/inside.ts'
+import { findInside, toPathParts } from '../kernel/inside.ts'
 import { type Mount, SandboxUnsupported } from '../sandbox.ts'
 import { asOrdinaryUser, findAccount } from './account.ts'
 import { controlFolder } from './control.ts'
 import { refuseLinks, rootOf } from './files.ts'
 import { buildEnvironmentVariables, type Launch, type LaunchMount } from './launch.ts'
-import { controlFiles, controlWords, launcherFiles } from './launcher.ts'
+import { buildControlShellArgs, listControlFiles, listLauncherFiles } from './launcher.ts'
 import { hostsFile, type LocalNetwork, localNetworkOf } from './network.ts'
 import type { LocalRunningSandbox } from './running.ts'
 import { line } from './shell.ts'
 
 type Planning = Pick<LocalRunningSandbox, 'host' | 'spec' | 'holder' | 'resources'> & { binds: string[] }
 
-/** Looks at the sandbox's files before anything runs on them. */
+/** Plans the launch of a sandbox. Checks the sandbox's files before anything runs on them. */
 export async function planLaunch(planning: Planning): Promise<Launch> {
   const { host, spec, holder, resources, binds } = planning
   const root = rootOf(host, holder, resources.files)
@@ -43,13 +43,13 @@ export async function planLaunch(planning: Planning): Promise<Launch> {
 
 type First = Pick<Launch, 'account' | 'command' | 'env' | 'launcherFiles'>
 
-/** The command itself, or the control shell that is then told to start it. */
+/** Returns the command itself, or the control shell, which then starts it. */
 async function firstCommand(
   { host, spec, resources }: Planning,
   { account, workdir }: Pick<Launch, 'account' | 'workdir'>,
 ): Promise<First> {
   const env = buildEnvironmentVariables(spec.image, account, spec.env)
-  const files = launcherFiles(host.launcher)
+  const files = listLauncherFiles(host.launcher)
   const { command } = spec
   if (resources.control === undefined) return { account, command: command ?? [], env, launcherFiles: files }
   if (command !== null) {
@@ -65,9 +65,9 @@ async function firstCommand(
   }
   return {
     account: rootAccount(host.rootless),
-    command: controlWords(host.launcher),
+    command: buildControlShellArgs(host.launcher),
     env: {},
-    launcherFiles: [...files, ...controlFiles(host.launcher, controlFolder(resources.files.folder))],
+    launcherFiles: [...files, ...listControlFiles(host.launcher, controlFolder(resources.files.folder))],
   }
 }
 
@@ -88,7 +88,7 @@ async function launchMounts(planning: Planning): Promise<LaunchMount[]> {
     if (mount.kind !== 'volume') found.push(mount)
     else if (localNetwork)
       found.push({ ...mount, kind: 'folder', source: await volumeFolder(localNetwork, planning, mount) })
-    else throw new SandboxUnsupported(`The volume ${mount.name} needs a group.`)
+    else throw new SandboxUnsupported(`The volume ${mount.name} requires a sandbox network.`)
   }
   return found
 }
@@ -98,13 +98,13 @@ type Member = Pick<LocalRunningSandbox, 'host' | 'holder' | 'resources'>
 
 const NAME = /^[A-Za-z0-9][\w.-]{0,99}$/
 
-/** The folder of a volume. The first who uses it brings what its image has there, as with containers. */
+/** Returns the folder of a volume. Its first user fills it with the files of its image, as Docker does. */
 async function volumeFolder(
   localNetwork: LocalNetwork,
   member: Member,
   { name, target }: NetworkVolume,
 ): Promise<string> {
-  if (!NAME.test(name)) throw new SandboxUnsupported(`A volume cannot be called ${JSON.stringify(name)}.`)
+  if (!NAME.test(name)) throw new SandboxUnsupported(`Invalid volume name: ${JSON.stringify(name)}`)
   const known = localNetwork.volumes.get(name)
   if (known) return known
   const filled = fill(join(localNetwork.folder, 'volumes', name), member, target)
@@ -117,7 +117,7 @@ async function fill(folder: string, { host, holder, resources }: Member, target:
   const root = rootOf(host, holder, resources.files)
   await refuseLinks(root, target)
   if ((await findInside(root, target))?.stats.isDirectory()) {
-    const source = join(host.store.folder, resources.files.root, ...partsOf(target))
+    const source = join(host.store.folder, resources.files.root, ...toPathParts(target))
     await holder.runOrThrow(
       'Filling a volume',
       `rm -rf ${line(folder)} && ${line('cp', '-a', '-T', '--', source, folder)}`,

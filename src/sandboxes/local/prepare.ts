@@ -49,7 +49,7 @@ export type Preparing = {
 type LocalPrebuilt = Extract<ImageSource, { kind: 'prebuilt' }>
 type LocalDockerfile = Extract<ImageSource, { kind: 'dockerfile' }>
 
-/** A name that was imported, or a Dockerfile, built once for the same content. */
+/** Prepares an image: an imported name, or a Dockerfile, built once per content. */
 export async function prepareImage(preparing: Preparing, source: ImageSource, options: PrepareOptions): Promise<Image> {
   const late = AbortSignal.timeout(options.timeoutSec * 1000)
   const timed = { ...options, signal: AbortSignal.any([options.signal, late]) }
@@ -67,7 +67,7 @@ async function named(preparing: Preparing, name: string, options: PrepareOptions
   return findBase({ host, withBuildah: await canBuildah(host, useBuildah), allowHostBase }, name, options)
 }
 
-/** Beside an image that is built already, the files of the folder are put into the working folder. */
+/** Adds the files of the folder to the working folder of a prebuilt image. */
 async function withFiles(
   host: Host,
   base: StoredImage,
@@ -144,7 +144,7 @@ type Base = { name: string; image: StoredImage }
 
 type Sources = { host: Host; withBuildah: boolean; allowHostBase: boolean }
 
-/** Imported, or from a registry, or the machine itself where that is allowed. */
+/** Resolves base images: imported, from a registry, or the system files of this machine if allowed. */
 async function findBases(sources: Sources, names: string[], options: PrepareOptions): Promise<Base[]> {
   return Promise.all(names.map(async (name) => ({ name, image: await findBase(sources, name, options) })))
 }
@@ -202,10 +202,10 @@ const roomLimits = (limits: BuildLimits): SandboxLimits => ({
   seconds: 0,
 })
 
-/** `entering` is a line of shell that enters the cgroup of a build; `processes` are those in it. */
+/** Cgroup of a build. `entering` is shell code that enters it; `processes` lists its processes. */
 type BuildRoom = { entering: string; processes: () => Promise<number[]> }
 
-/** Does its work with a line of shell that enters a cgroup. Whatever is in there at the end is killed. */
+/** Runs a build in a cgroup. Processes that are left in it at the end are killed. */
 async function inBuildRoom<T>(host: Host, limits: BuildLimits, work: (room: BuildRoom) => Promise<T>): Promise<T> {
   const layout = host.cgroups
   if (layout === undefined) return work({ entering: '', processes: async () => [] })
@@ -223,7 +223,7 @@ async function inBuildRoom<T>(host: Host, limits: BuildLimits, work: (room: Buil
   }
 }
 
-/** System files without which programs do not start, and nothing that is anybody's. */
+/** System files that programs need to start. None of them is private. */
 const TREES = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32']
 const FILES = [
   ...['passwd', 'group', 'nsswitch.conf', 'ld.so.cache', 'ld.so.conf', 'os-release', 'debian_version', 'protocols'],
@@ -232,7 +232,7 @@ const FILES = [
 const FOLDERS = ['alternatives', 'ld.so.conf.d', 'ssl/certs', 'python3', 'perl']
 const EMPTY = ['dev', 'proc', 'sys', 'run', 'tmp', 'var/tmp', 'var/lib', 'root', 'home', 'mnt', 'opt', 'srv', 'etc']
 
-/** The machine's own programs as a base image, read-only. Only where the operator allows it; results say so. */
+/** Builds a base image of this machine's programs, read-only. Requires permission of the operator; results disclose it. */
 async function hostBase(store: ImageStore): Promise<StoredImage> {
   const binds: string[] = []
   const links: [string, string][] = []
@@ -242,7 +242,7 @@ async function hostBase(store: ImageStore): Promise<StoredImage> {
     if (stats?.isDirectory()) binds.push(path)
   }
   const inside = binds.find((path) => `${store.folder}/`.startsWith(`${path}/`))
-  if (inside) throw new SandboxUnsupported(`${inside} holds the data folder, so it cannot be a base image.`)
+  if (inside) throw new SandboxUnsupported(`${inside} contains the data folder, so it cannot be part of a base image.`)
 
   const layer = await makeLayer(store, async (draft) => {
     for (const path of [...EMPTY, ...binds]) await mkdir(join(draft, path), { recursive: true, mode: 0o755 })
@@ -273,7 +273,7 @@ type BuildDisk = {
   signal: AbortSignal
 }
 
-/** Runs a build, and aborts it when the layers that it writes to outgrow its limit. The builder may add layers it knows of. */
+/** Runs a build and aborts it when its layers exceed the disk limit. The builder adds the layers that it writes to. */
 async function withBuildDisk<T>(
   { store, limits, processes, signal }: BuildDisk,
   build: (options: { signal: AbortSignal; layers: string[] }) => Promise<T>,
@@ -297,7 +297,7 @@ async function withBuildDisk<T>(
   }
 }
 
-/** Places that the paths of a mount may be relative to. */
+/** Folders that the paths of a mount may be relative to. */
 const BASES = ['', 'buildah/overlay']
 
 /** Lists the writable layers of the root filesystems that processes of a build have. */

@@ -11,49 +11,54 @@ import { listAbandoned, removeRecord, type SandboxRecord } from './record.ts'
 import { removeTree } from './remove-tree.ts'
 import { line } from './shell.ts'
 
-const DEATH_MS = 10_000
+const PROCESS_END_MS = 10_000
 
-/** In the order in which things depend on each other; the record last, so that what fails is tried again. */
-export async function takeAway(
+/** Removes the resources of a sandbox. The record is removed last, so that `reap` repeats a removal that failed. */
+export async function removeSandbox(
   host: Host,
   { record, files, holder }: { record: SandboxRecord; files: SandboxFiles; holder: NamespaceProcess | undefined },
 ): Promise<void> {
   await removeCgroup(record.cgroups)
-  if (holder) await letGo(host, holder, files)
-  await takeAwayFolder(host, record)
+  if (holder) await releaseNamespace(host, holder, files)
+  await removeSandboxFolder(host, record)
 }
 
-export async function takeAwayFolder(host: Host, { id }: SandboxRecord): Promise<void> {
+export async function removeSandboxFolder(host: Host, { id }: SandboxRecord): Promise<void> {
   await removeFolder(host, join('run', id))
   await removeRecord(join(host.store.folder, 'records'), id)
 }
 
-async function letGo({ holders, store }: Host, holder: NamespaceProcess, files: SandboxFiles): Promise<void> {
-  const isSpare = holders.owns(holder)
-  const isClean = (isSpare || files.disk !== undefined) && (await unmount(holder, store.folder, files))
-  await (isSpare && isClean ? holders.giveBack(holder) : holder.end())
+/** Returns the namespace process to the pool it came from, or ends it. */
+async function releaseNamespace(
+  { holders, store }: Host,
+  holder: NamespaceProcess,
+  files: SandboxFiles,
+): Promise<void> {
+  const isPooled = holders.owns(holder)
+  const isUnmounted = (isPooled || files.disk !== undefined) && (await unmount(holder, store.folder, files))
+  await (isPooled && isUnmounted ? holders.giveBack(holder) : holder.end())
 }
 
-/** The kernel would do it too when the holder ends, but a little later. */
+/** Unmounts the files of a sandbox at once. The kernel also does it some time after the namespace process has ended. */
 async function unmount(holder: NamespaceProcess, folder: string, { root, disk }: SandboxFiles): Promise<boolean> {
-  const places = [root, ...(disk === undefined ? [] : [disk])].map((path) => join(folder, path))
-  const { code } = await holder.run(`cd /; ${line('umount', ...places)}`).catch(() => ({ code: -1 }))
+  const mountPoints = [root, ...(disk === undefined ? [] : [disk])].map((path) => join(folder, path))
+  const { code } = await holder.run(`cd /; ${line('umount', ...mountPoints)}`).catch(() => ({ code: -1 }))
   return code === 0
 }
 
-/** An ordinary user may not even look into all that its sandbox made; root of its user namespace may. */
+/** Deletes a folder. Without root, files of other users can only be deleted by the root user of a user namespace. */
 async function removeFolder({ store, rootless }: Host, path: string): Promise<unknown> {
   const folder = join(store.folder, path)
   if (!rootless) return removeTree(folder)
-  const holder = await startNamespaceProcess({ rootless, beside: undefined, cwd: '/' })
+  const namespace = await startNamespaceProcess({ rootless, beside: undefined, cwd: '/' })
   try {
-    return await holder.runOrThrow('Removing the files of a sandbox', line('rm', '-rf', '--', folder))
+    return await namespace.runOrThrow('Removing the files of a sandbox', line('rm', '-rf', '--', folder))
   } finally {
-    await holder.end()
+    await namespace.end()
   }
 }
 
-/** Removes files of dead servers. Their mounts have ended with them. */
+/** Removes the sandboxes of dead servers and returns their number. The kernel has already removed their mounts. */
 export async function reap(host: Host): Promise<number> {
   const { store, log } = host
   const records = join(store.folder, 'records')
@@ -61,22 +66,22 @@ export async function reap(host: Host): Promise<number> {
   for (const record of abandoned) {
     try {
       await reapOne(host, record)
-      log.info({ sandbox: record.id }, 'removed a sandbox that no process looks after')
+      log.info({ sandbox: record.id }, 'removed an orphaned sandbox')
     } catch (error) {
       // A failed removal must not prevent the others.
-      log.error({ sandbox: record.id, error: String(error) }, 'could not remove a sandbox that no process looks after')
+      log.error({ sandbox: record.id, error: String(error) }, 'could not remove an orphaned sandbox')
     }
   }
   await reapDrafts(host)
   return abandoned.filter((record) => !holdsPipes(record)).length
 }
 
-/** Removes images that were being built or imported. */
+/** Removes unfinished images whose builder or importer has died. */
 async function reapDrafts(host: Host): Promise<void> {
   const names = await listOrphans(join(host.store.folder, DRAFTS.folder), DRAFTS.kind)
   for (const name of names) {
     await removeFolder(host, join(DRAFTS.folder, name)).catch((error: unknown) => {
-      host.log.error({ draft: name, error: String(error) }, 'could not remove a draft that no process looks after')
+      host.log.error({ draft: name, error: String(error) }, 'could not remove an orphaned draft')
     })
   }
 }
@@ -85,7 +90,7 @@ async function reapOne(host: Host, record: SandboxRecord): Promise<void> {
   await removeCgroup(record.cgroups)
   if (record.holder) {
     await killProcess(record.holder)
-    await waitForEnd(record.holder, DEATH_MS)
+    await waitForEnd(record.holder, PROCESS_END_MS)
   }
-  await takeAwayFolder(host, record)
+  await removeSandboxFolder(host, record)
 }

@@ -14,28 +14,28 @@ export type SandboxRecord = {
 const SAFE_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/
 const EXTENSION = '.json'
 const DRAFT = /\.(\d+)\.draft$/
-/** A record is written in much less. */
+/** Age of a draft that cannot still be in writing: a record is written in much less time. */
 const WRITING_MS = 60_000
-/** Past its deadline a sandbox is still collected from and removed by its engine. */
+/** Time after the deadline in which the engine of a sandbox still collects files and removes it. */
 const GRACE_MS = 15 * 60_000
 
 export async function makeRecord(
   folder: string,
   record: Omit<SandboxRecord, 'engine' | 'holder'>,
 ): Promise<SandboxRecord> {
-  if (!SAFE_ID.test(record.id)) throw new Error(`A sandbox cannot be called ${JSON.stringify(record.id)}.`)
+  if (!SAFE_ID.test(record.id)) throw new Error(`Invalid sandbox id: ${JSON.stringify(record.id)}`)
   const engine = await findProcess(process.pid)
-  if (engine === undefined) throw new Error('This process does not find itself in /proc.')
+  if (engine === undefined) throw new Error('This process is not listed in /proc. Mount /proc.')
   const full = { ...record, engine, holder: undefined }
   await mkdir(folder, { recursive: true })
   const draft = draftPath(folder, record.id)
   await writeFile(draft, JSON.stringify(full))
   try {
-    // Unlike a rename it fails when there is one already.
+    // Unlike rename, link fails if the record already exists.
     await link(draft, recordPath(folder, record.id))
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code !== 'EEXIST') throw error
-    throw new Error(`There is already a sandbox ${record.id}.`)
+    throw new Error(`Sandbox ${record.id} already exists.`)
   } finally {
     await rm(draft)
   }
@@ -67,7 +67,7 @@ async function isAbandoned({ engine, deadline }: SandboxRecord): Promise<boolean
   return engine.pid !== process.pid && Date.now() > deadline + GRACE_MS
 }
 
-/** Undefined when it was removed in the meantime. */
+/** Reads a record. Returns undefined if it was removed in the meantime. */
 async function readRecord(path: string): Promise<SandboxRecord | undefined> {
   const text = await readFile(path, 'utf8').catch(() => undefined)
   return text === undefined ? undefined : JSON.parse(text)

@@ -9,7 +9,7 @@ import { findProcess, type ProcessMark } from '../kernel/process-life.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { openInput } from './input.ts'
 import { hasStarted, type Launch, type Launched, type LaunchMount, START_TIMEOUT_MS, STARTED_FILE } from './launch.ts'
-import { initWords, LAUNCHER, launcherWords } from './launcher.ts'
+import { buildInitArgs, buildLauncherArgs, LAUNCHER } from './launcher.ts'
 import { seccompSettings } from './seccomp.ts'
 import { line, quote } from './shell.ts'
 
@@ -170,8 +170,8 @@ function runcSettings(launch: Launch): object {
       terminal: false,
       user: { uid: 0, gid: 0 },
       args: [
-        ...initWords(host.launcher, PRESERVED_FD, OUTPUT),
-        ...launcherWords(host.launcher, account, CAPABILITIES),
+        ...buildInitArgs(host.launcher, PRESERVED_FD, OUTPUT),
+        ...buildLauncherArgs(host.launcher, account, CAPABILITIES),
         ...launch.command,
       ],
       env: Object.entries(env).map(([name, value]) => `${name}=${value}`),
@@ -190,7 +190,7 @@ function runcSettings(launch: Launch): object {
     hooks: hooksOf(launch),
     linux: {
       cgroupsPath: `/assay-${spec.id}`,
-      // A member of a group begins in its network.
+      // A member of a sandbox network starts in the network of its namespace process.
       namespaces: [...NAMESPACES, ...(spec.network === null ? ['network'] : [])].map((type) => ({ type })),
       resources: { devices: [{ allow: false, access: 'rwm' }] },
       seccomp: seccompSettings(host.machine),

@@ -8,7 +8,7 @@ import { type Sandbox, type SandboxSpec, SandboxUnavailable, SandboxUnsupported 
 import { isOnStore, seedCopies, seedLayers } from './base-filesystem.ts'
 import { BWRAP_PROCESSES, launchBwrap } from './bwrap.ts'
 import { openControl } from './control.ts'
-import { execIn, unpackInserts } from './exec.ts'
+import { execIn, unpackUploads } from './exec.ts'
 import { mountFiles, planFiles, rootOf } from './files.ts'
 import { readImage } from './image-store.ts'
 import { controlProcesses, hasControl } from './launch.ts'
@@ -16,12 +16,12 @@ import type { Host } from './machine.ts'
 import { joinNetwork, type LocalNetwork, localNetworkOf, networkOf } from './network.ts'
 import { copyOutput } from './output.ts'
 import { planLaunch } from './plan-launch.ts'
-import { takeAway } from './reap.ts'
+import { removeSandbox } from './reap.ts'
 import { makeRecord, updateRecord } from './record.ts'
 import { release } from './release.ts'
 import { launchRunc } from './runc.ts'
 import type { LocalRunningSandbox, SandboxResources } from './running.ts'
-import { createStoppedSandbox, type StoppedFiles, stoppedFilesOf } from './stopped-sandbox.ts'
+import { createStoppedSandbox, requireStoppedFiles, type StoppedFiles } from './stopped-sandbox.ts'
 import { type WatchedSandbox, watch } from './watch.ts'
 
 const launchWith = { bwrap: launchBwrap, runc: launchRunc }
@@ -43,28 +43,29 @@ export async function startSandbox(host: Host, spec: SandboxSpec): Promise<Sandb
     membership: undefined,
   }
   try {
-    tell(host, spec, 'record')
+    logStep(host, spec, 'record')
     return await build(host, spec, resources, image.binds ?? [])
   } catch (error) {
     await release(resources)
-    await takeAway(host, resources)
+    await removeSandbox(host, resources)
     if (error instanceof SandboxUnavailable || error instanceof SandboxUnsupported) throw error
     throw new SandboxUnavailable(`Sandbox ${spec.id} could not be started: ${String(error)}`, { cause: error })
   }
 }
 
 /** Tests end the engine at each of these steps. */
-const tell = (host: Host, { id }: SandboxSpec, step: string): void => host.log.debug({ sandbox: id, step }, 'sandbox')
+const logStep = (host: Host, { id }: SandboxSpec, step: string): void =>
+  host.log.debug({ sandbox: id, step }, 'sandbox')
 
-/** In an ordinary user's namespaces: what one group made cannot be shown in another. */
-function refuseMixture(
+/** Without root, the files of a stopped sandbox cannot be mounted into a sandbox of another network. */
+function refuseForeignBase(
   rootless: boolean,
   earlier: StoppedFiles | undefined,
   localNetwork: LocalNetwork | undefined,
 ): void {
   if (!rootless || !earlier || earlier.localNetwork === localNetwork) return
   throw new SandboxUnsupported(
-    'A seed from outside the group needs a local sandbox that is started by root, or docker.',
+    'A base filesystem from outside the sandbox network requires the provider local as root, or docker.',
   )
 }
 
@@ -73,22 +74,22 @@ async function build(host: Host, spec: SandboxSpec, resources: SandboxResources,
   await mkdir(files.folder, { mode: 0o700 })
   if (host.cgroups)
     await makeCgroup(host.cgroups, spec.id, spec.limits, SPARE_PROCESSES[host.runtime] + controlProcesses(spec))
-  tell(host, spec, 'cgroup')
+  logStep(host, spec, 'cgroup')
 
-  const earlier = spec.baseFilesystem.kind === 'image' ? undefined : stoppedFilesOf(spec.baseFilesystem.from)
+  const earlier = spec.baseFilesystem.kind === 'image' ? undefined : requireStoppedFiles(spec.baseFilesystem.from)
   const localNetwork = spec.network ? localNetworkOf(spec.network.group) : undefined
-  refuseMixture(host.rootless, earlier, localNetwork)
-  const holder = await openHolder(host, spec, earlier, localNetwork)
+  refuseForeignBase(host.rootless, earlier, localNetwork)
+  const holder = await openNamespaceProcess(host, spec, earlier, localNetwork)
   resources.holder = holder
   record.holder = await findProcess(holder.pid)
   await updateRecord(join(host.store.folder, 'records'), record)
-  tell(host, spec, 'holder')
+  logStep(host, spec, 'holder')
   if (localNetwork) {
     resources.membership = {
       network: localNetwork,
       address: await joinNetwork(localNetwork, holder, spec.network?.names ?? []),
     }
-    tell(host, spec, 'member')
+    logStep(host, spec, 'member')
   }
 
   const seeding = { host, holder, files, imageDigest: spec.image.digest }
@@ -97,23 +98,23 @@ async function build(host: Host, spec: SandboxSpec, resources: SandboxResources,
   for (const name of ['output', ...(spec.input.length > 0 ? ['input'] : [])])
     await host.pipes.put(holder, join(files.folder, name))
   await seedCopies(seeding, spec.baseFilesystem)
-  await unpackInserts(rootOf(host, holder, files), spec.uploads, !host.rootless)
-  tell(host, spec, 'mount')
+  await unpackUploads(rootOf(host, holder, files), spec.uploads, !host.rootless)
+  logStep(host, spec, 'mount')
 
   const output = await copyOutput(join(files.folder, 'output'), spec.outputFile, spec.limits.outputBytes)
   if (hasControl(spec)) resources.control = await openControl(files.folder, holder)
   const launched = await launchWith[host.runtime](await planLaunch({ host, spec, holder, resources, binds }))
-  tell(host, spec, 'launch')
+  logStep(host, spec, 'launch')
   if (spec.ports.length > 0) {
     resources.servers.push(...(await openPorts(networkOf(launched.init.pid, host.rootless, localNetwork), spec.ports)))
     await launched.begin()
-    tell(host, spec, 'ports')
+    logStep(host, spec, 'ports')
   }
-  return sandboxOf({ host, spec, resources, holder, launched, output })
+  return toSandbox({ host, spec, resources, holder, launched, output })
 }
 
 /** Takes a pooled namespace process, unless the sandbox needs the mounts or the network of another one. */
-async function openHolder(
+async function openNamespaceProcess(
   host: Host,
   spec: SandboxSpec,
   earlier: StoppedFiles | undefined,
@@ -131,12 +132,12 @@ async function openHolder(
   })
 }
 
-function sandboxOf(running: LocalRunningSandbox): Sandbox {
+function toSandbox(running: LocalRunningSandbox): Sandbox {
   const { host, spec, resources, holder } = running
   const watched = watch(running)
-  let over = false
+  let isOver = false
   const end = (): void => {
-    over = true
+    isOver = true
   }
   watched.exited.then(end, end)
   const left: StoppedFiles = {
@@ -148,15 +149,15 @@ function sandboxOf(running: LocalRunningSandbox): Sandbox {
     users: new Set(),
     removal: undefined,
   }
-  const earlier = spec.baseFilesystem.kind === 'image' ? undefined : stoppedFilesOf(spec.baseFilesystem.from)
-  const remove = removalOf(running, watched, { left, earlier })
+  const earlier = spec.baseFilesystem.kind === 'image' ? undefined : requireStoppedFiles(spec.baseFilesystem.from)
+  const remove = buildRemoval(running, watched, { left, earlier })
   return {
     id: spec.id,
     exited: watched.exited,
     kill: watched.kill,
-    exec: async (wish) => {
+    exec: async (execSpec) => {
       if (resources.control === undefined) throw new Error(`Sandbox ${spec.id} was not started for exec.`)
-      return execIn(running, resources.control, { isOver: () => over, ...watched }, wish)
+      return execIn(running, resources.control, { isOver: () => isOver, ...watched }, execSpec)
     },
     stopped: createStoppedSandbox(spec.id, left, host.store.folder),
     remove,
@@ -165,8 +166,8 @@ function sandboxOf(running: LocalRunningSandbox): Sandbox {
 
 type SandboxLineage = { left: StoppedFiles; earlier: StoppedFiles | undefined }
 
-/** Sandboxes that were seeded from this one need its layers: it goes with the last of them. */
-function removalOf(
+/** Builds `remove` of a sandbox. Later sandboxes that use its layers are removed first. */
+function buildRemoval(
   { host, resources }: LocalRunningSandbox,
   watched: WatchedSandbox,
   { left, earlier }: SandboxLineage,
@@ -179,7 +180,7 @@ function removalOf(
   const begin = async (): Promise<void> => {
     await watched.kill()
     await watched.exited.catch(() => {})
-    left.removal = Promise.all(left.users).then(() => takeAway(host, resources))
+    left.removal = Promise.all(left.users).then(() => removeSandbox(host, resources))
     left.removal.then(done.resolve, done.reject)
     if (left.users.size > 0) return
     await left.removal

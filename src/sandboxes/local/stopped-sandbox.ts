@@ -6,37 +6,37 @@ import type { StoppedSandbox } from '../sandbox.ts'
 import type { SandboxFiles } from './files.ts'
 import type { LocalNetwork } from './network.ts'
 
-/** The inside of `Remains`: what a later sandbox is seeded from. */
+/** Private part of a `StoppedSandbox`, from which a later sandbox can start. */
 export type StoppedFiles = {
   imageDigest: string
   holder: NamespaceProcess
   files: SandboxFiles
   root: string
   localNetwork: LocalNetwork | undefined
-  /** Sandboxes that still use its layers. It is not taken away before them. */
+  /** Settled when the sandboxes that use its layers are removed. The layers are removed after them. */
   users: Set<Promise<unknown>>
-  /** Under way, or waiting for the users. */
+  /** The removal, once it has been requested. It waits for the users. */
   removal: Promise<void> | undefined
 }
 
-const insides = new WeakMap<StoppedSandbox, StoppedFiles>()
+const privateFiles = new WeakMap<StoppedSandbox, StoppedFiles>()
 
-export function createStoppedSandbox(sandboxId: string, left: StoppedFiles, storeFolder: string): StoppedSandbox {
-  const remains: StoppedSandbox = {
+export function createStoppedSandbox(sandboxId: string, files: StoppedFiles, storeFolder: string): StoppedSandbox {
+  const stopped: StoppedSandbox = {
     sandboxId,
-    collect: (path, caps) => collectTar(left.root, path, caps),
+    collect: (path, caps) => collectTar(files.root, path, caps),
     changes: () =>
       listChanges({
-        changed: left.files.changes.map((layer) => join(left.holder.root, storeFolder, layer)),
-        image: left.files.layers.map((layer) => join(storeFolder, layer)),
+        changed: files.files.changes.map((layer) => join(files.holder.root, storeFolder, layer)),
+        image: files.files.layers.map((layer) => join(storeFolder, layer)),
       }),
   }
-  insides.set(remains, left)
-  return remains
+  privateFiles.set(stopped, files)
+  return stopped
 }
 
-export function stoppedFilesOf(remains: StoppedSandbox): StoppedFiles {
-  const left = insides.get(remains)
-  if (left === undefined) throw new Error(`What sandbox ${remains.sandboxId} left is not of this provider.`)
-  return left
+export function requireStoppedFiles(stopped: StoppedSandbox): StoppedFiles {
+  const files = privateFiles.get(stopped)
+  if (files === undefined) throw new Error(`Sandbox ${stopped.sandboxId} belongs to another provider.`)
+  return files
 }

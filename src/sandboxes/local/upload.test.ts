@@ -5,7 +5,7 @@ import { Readable } from 'node:stream'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type RawEntry, tar } from '../../../test/support/harbor/raw-tar.ts'
 import { hostileEntries } from '../../../test/support/sandboxes/hostile-entries.ts'
-import { unpackInserts } from './exec.ts'
+import { unpackUploads } from './exec.ts'
 
 let folder: string
 let root: string
@@ -20,7 +20,7 @@ beforeEach(async () => {
 afterEach(() => rm(folder, { recursive: true }))
 
 const unpack = (target: string, ...entries: RawEntry[]): Promise<void> =>
-  unpackInserts(root, [{ target, tar: Readable.from([tar(...entries)]) }], false)
+  unpackUploads(root, [{ target, tar: Readable.from([tar(...entries)]) }], false)
 
 test.each(Object.entries(hostileEntries))('%s is refused', async (_, entries) => {
   await expect(unpack('/made', ...entries)).rejects.toThrow(/refused/)
@@ -63,6 +63,6 @@ test('a link of the image is replaced by a file, not written through; a target c
 test('refuses an upload that is not an archive or is truncated', async () => {
   const half = tar({ name: 'a', content: 'x'.repeat(5000) }).subarray(0, 2000)
   for (const bytes of [Buffer.from('no archive'), half]) {
-    await expect(unpackInserts(root, [{ target: '/', tar: Readable.from([bytes]) }], false)).rejects.toThrow()
+    await expect(unpackUploads(root, [{ target: '/', tar: Readable.from([bytes]) }], false)).rejects.toThrow()
   }
 })

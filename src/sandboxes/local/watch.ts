@@ -2,7 +2,7 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { cgroupFolders, listProcesses, readHits } from '../kernel/cgroup.ts'
 import { type DiskWatch, noWatch, watchBoth, watchDisk, watchFolders } from '../kernel/disk.ts'
-import { explain, type SandboxEnding } from '../kernel/explain.ts'
+import { type SandboxEnding, toExit } from '../kernel/explain.ts'
 import { isAlive, killProcess, signal, waitForEnd } from '../kernel/process-life.ts'
 import { type Exit, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
 import type { Host } from './machine.ts'
@@ -40,7 +40,7 @@ export function watch(running: LocalRunningSandbox): WatchedSandbox {
       const hits = await hitsOf(running)
       const hasFailed = code === undefined && !hasStarted
       if (hasFailed && stopped === undefined && hits.memory === 0) throw await startFailure(running, errorOutput)
-      return explain({
+      return toExit({
         stopped,
         code,
         hits,
