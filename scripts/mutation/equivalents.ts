@@ -11,6 +11,7 @@ const UNIQUE_IDS = 'The compared ids are never equal.'
 const CACHE = 'The cache saves time and does not change a result.'
 const NON_EMPTY = 'The list is never empty; the fallback is for the compiler.'
 const CONVERGED = 'The search has converged long before.'
+const SAME_POSITION = 'A setting has no pair with itself, which is an error either way.'
 const PAST_THE_END = 'A place past the end of a typed array reads as nothing and cannot be written.'
 
 export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
@@ -98,14 +99,14 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
   },
   {
     file: 'src/statistics/paired.ts',
-    code: 'oneSided(-found.t, found.degrees) < LEVEL',
-    becomes: 'oneSided(-found.t, found.degrees) <= LEVEL',
+    code: 'oneSided(-tested.t, tested.degrees) < LEVEL',
+    becomes: 'oneSided(-tested.t, tested.degrees) <= LEVEL',
     reason: 'A probability is never exactly 5 %.',
   },
   {
     file: 'src/statistics/holm.ts',
-    code: 'at(probabilities, index) > LEVEL / (order.length - step)',
-    becomes: 'at(probabilities, index) >= LEVEL / (order.length - step)',
+    code: 'valueAt(probabilities, index) > SIGNIFICANCE_LEVEL / (order.length - step)',
+    becomes: 'valueAt(probabilities, index) >= SIGNIFICANCE_LEVEL / (order.length - step)',
     reason: 'A probability is never exactly at the level.',
   },
   {
@@ -120,22 +121,22 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
     becomes: 't > 0',
     reason: 'At 0 both directions have one half.',
   },
-  { file: 'src/statistics/student.ts', code: 'known !== undefined', becomes: 'false', reason: CACHE },
-  { file: 'src/statistics/student.ts', code: 'found.size < FOUND_MAX', becomes: 'true', reason: CACHE },
-  { file: 'src/statistics/student.ts', code: 'found.size < FOUND_MAX', becomes: 'false', reason: CACHE },
+  { file: 'src/statistics/student.ts', code: 'cached !== undefined', becomes: 'false', reason: CACHE },
+  { file: 'src/statistics/student.ts', code: 'quantileCache.size < CACHE_MAX', becomes: 'true', reason: CACHE },
+  { file: 'src/statistics/student.ts', code: 'quantileCache.size < CACHE_MAX', becomes: 'false', reason: CACHE },
   {
     file: 'src/statistics/student.ts',
-    code: 'found.size < FOUND_MAX',
-    becomes: 'found.size <= FOUND_MAX',
+    code: 'quantileCache.size < CACHE_MAX',
+    becomes: 'quantileCache.size <= CACHE_MAX',
     reason: CACHE,
   },
   {
     file: 'src/statistics/student.ts',
-    code: 'found.size < FOUND_MAX',
-    becomes: 'found.size >= FOUND_MAX',
+    code: 'quantileCache.size < CACHE_MAX',
+    becomes: 'quantileCache.size >= CACHE_MAX',
     reason: CACHE,
   },
-  { file: 'src/statistics/student.ts', code: 'found.set(key, value)', becomes: ';', reason: CACHE },
+  { file: 'src/statistics/student.ts', code: 'quantileCache.set(key, value)', becomes: ';', reason: CACHE },
   { file: 'src/statistics/student.ts', code: 'step < 100', becomes: 'step <= 100', reason: CONVERGED },
   {
     file: 'src/statistics/student.ts',
@@ -177,7 +178,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
   },
   {
     file: 'src/comparisons/counts.ts',
-    code: 'Object.keys(NO_COUNTS).filter((name): name is keyof Counts => name in NO_COUNTS)',
+    code: 'Object.keys(NO_COUNTS).filter((name): name is keyof SettingCounts => name in NO_COUNTS)',
     becomes: 'Object.keys(NO_COUNTS)',
     reason: 'All names are in it; the filter is for the compiler.',
   },
@@ -216,8 +217,8 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
     reason: 'A text is neither an approved trial nor an errored or voided one.',
   },
   { file: 'src/releases/aggregate.ts', code: 'a.id < b.id', becomes: 'a.id <= b.id', reason: UNIQUE_IDS },
-  { file: 'src/releases/aggregate.ts', line: 'if (known)', code: 'known', becomes: 'false', reason: CACHE },
-  { file: 'src/releases/aggregate.ts', code: 'tasksOfChosen.set(chosen, sorted)', becomes: ';', reason: CACHE },
+  { file: 'src/releases/aggregate.ts', line: 'if (cached)', code: 'cached', becomes: 'false', reason: CACHE },
+  { file: 'src/releases/aggregate.ts', code: 'taskListCache.set(chosen, sorted)', becomes: ';', reason: CACHE },
   {
     file: 'src/releases/canonical-json.ts',
     code: 'isList(value) && value.every(isPlain)',
@@ -234,17 +235,23 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
   { file: 'src/releases/cohort.ts', code: '!best || !first', becomes: '!best && !first', reason: NON_EMPTY },
   {
     file: 'src/releases/cohort.ts',
-    code: 'byAge(trial, before) < 0',
-    becomes: 'byAge(trial, before) <= 0',
+    code: 'compareAge(trial, earlier) < 0',
+    becomes: 'compareAge(trial, earlier) <= 0',
     reason: 'Two uses of a trial are never of the same age.',
   },
   {
     file: 'src/releases/cohort.ts',
-    code: 'keyOfAll(a) < keyOfAll(b)',
-    becomes: 'keyOfAll(a) <= keyOfAll(b)',
+    code: 'toSharedKey(a) < toSharedKey(b)',
+    becomes: 'toSharedKey(a) <= toSharedKey(b)',
     reason: UNIQUE_IDS,
   },
-  { file: 'src/releases/cohort.ts', line: 'keyOfAll', code: "''", becomes: '"Stryker was here!"', reason: NON_EMPTY },
+  {
+    file: 'src/releases/cohort.ts',
+    line: 'toSharedKey',
+    code: "''",
+    becomes: '"Stryker was here!"',
+    reason: NON_EMPTY,
+  },
   { file: 'src/releases/cohort.ts', code: 'a.trial < b.trial', becomes: 'a.trial <= b.trial', reason: UNIQUE_IDS },
   { file: 'src/releases/cohort.ts', line: 'first ?', code: '[]', becomes: '["Stryker was here"]', reason: NON_EMPTY },
   { file: 'src/releases/cohort.ts', code: 'a.task < b.task', becomes: 'a.task <= b.task', reason: UNIQUE_IDS },
@@ -257,16 +264,10 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
     becomes: 'true',
     reason: 'Null is in neither list; the condition is for the compiler.',
   },
-  ...['The provider was asked too often.', 'The provider is broken, or cannot be reached.'].map((message) => ({
-    file: 'src/gateway/verdict.ts',
-    code: `'${message}'`,
-    becomes: '""',
-    reason: 'An outage has a message of its own; the entry is for the compiler.',
-  })),
   {
     file: 'src/gateway/check-request.ts',
-    code: "'budgetTokens' in expected && 'budgetTokens' in asked",
-    becomes: "'budgetTokens' in expected || 'budgetTokens' in asked",
+    code: "'budgetTokens' in expected && 'budgetTokens' in requested",
+    becomes: "'budgetTokens' in expected || 'budgetTokens' in requested",
     reason: 'A budget never equals a missing one; the second condition is for the compiler.',
   },
   {
@@ -282,4 +283,44 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
     becomes: 'true',
     reason: 'Null is not a kind of failure; the condition is for the compiler.',
   },
+  {
+    file: 'src/statistics/answer.ts',
+    line: 'leader.mean === 0',
+    code: 'visible === undefined',
+    becomes: 'false',
+    reason: 'Two candidates have a visible difference; the condition is for the compiler.',
+  },
+  { file: 'src/statistics/answer.ts', code: 'a.id < b.id', becomes: 'a.id <= b.id', reason: UNIQUE_IDS },
+  { file: 'src/statistics/answer.ts', line: '[low, high]', code: 'a < b', becomes: 'a <= b', reason: SAME_POSITION },
+  { file: 'src/statistics/answer.ts', line: 'flipPair', code: 'a < b', becomes: 'a <= b', reason: SAME_POSITION },
+  {
+    file: 'src/statistics/cost.ts',
+    line: 'sum +=',
+    code: 'index < count',
+    becomes: 'index <= count',
+    reason: PAST_THE_END,
+  },
+  {
+    file: 'src/statistics/pairs.ts',
+    line: 'better',
+    code: 'difference.centre > 0',
+    becomes: 'difference.centre >= 0',
+    reason: 'A significant difference is not 0.',
+  },
+  {
+    file: 'src/statistics/pairs.ts',
+    code: 'task < a.trials.length',
+    becomes: 'task <= a.trials.length',
+    reason: PAST_THE_END,
+  },
+  ...[
+    ['low === undefined || high === undefined', 'low === undefined && high === undefined'],
+    ['low === undefined', 'false'],
+    ['high === undefined', 'false'],
+  ].map(([code = '', becomes = '']) => ({
+    file: 'src/releases/stats.ts',
+    code,
+    becomes,
+    reason: 'Both middle values exist, or neither; two conditions are for the compiler.',
+  })),
 ]

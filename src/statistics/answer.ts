@@ -72,13 +72,13 @@ function decide(
 ): Decision | undefined {
   const byAccuracy = candidates.toSorted(compareAccuracy)
   const [leader] = byAccuracy
-  if (!leader || candidates.length < 2 || visible === undefined || leader.mean === 0) return undefined
+  if (!leader || visible === undefined || leader.mean === 0) return undefined
   const pairOf = (a: Candidate, b: Candidate) => findPair(statistics, a.index, b.index)
   const isSafe = (one: Candidate, other: Candidate): boolean =>
     isNotRelevantlyWorse(pairOf(one, other), visible, candidates.length)
   const others = (one: Candidate): Candidate[] => byAccuracy.filter(({ index }) => index !== one.index)
 
-  const eligible = byAccuracy.filter((one) => one === leader || others(one).every((other) => isSafe(one, other)))
+  const eligible = others(leader).filter((one) => others(one).every((other) => isSafe(one, other)))
   const chosen = eligible.reduce((best, each) => (isCheaper(each, best) ? each : best), leader)
   const alternatives = others(chosen).filter((other) => pairOf(other, chosen).verdict !== 'worse')
   const isConclusive = others(chosen).every((other) => {

@@ -4,7 +4,15 @@ import { computeStatistics } from './comparison-statistics.ts'
 import { estimateCost, estimateMean } from './cost.ts'
 import { selectSignificant } from './holm.ts'
 import { estimateDifference } from './paired.ts'
-import { comparePairs, flipPair, type SettingResults, toScoreTrack } from './pairs.ts'
+import {
+  comparePairs,
+  decideVerdicts,
+  flipPair,
+  measurePair,
+  type SettingResults,
+  toOutcome,
+  toScoreTrack,
+} from './pairs.ts'
 
 /** One character per task: `+` passed, `-` failed, `.` no result. Every task costs the same. */
 const results = (text: string, micros = 1000): SettingResults => ({
@@ -131,4 +139,49 @@ test('the same results always give the same statistics', () => {
   const all = [results('+-+-+-++', 10), results('++-+-+-+', 30), results('--+++-+-', 5)]
   expect(computeStatistics(all)).toEqual(computeStatistics(all))
   expect(computeStatistics([])).toEqual({ settings: [], pairs: [] })
+})
+
+test('a pair that cannot be measured does not count in the correction for several pairs', () => {
+  const [pair] = comparePairs([results('+++++++++-'), results('----------')])
+  const difference = pair?.difference
+  if (!difference) throw new Error('Ten shared tasks have a difference.')
+  const unlikely = { difference: { ...difference, probability: 0.04 } }
+  expect(decideVerdicts([{ difference: undefined }, unlikely, { difference: undefined }])).toMatchObject([
+    { verdict: 'cannot_tell' },
+    { verdict: 'better' },
+    { verdict: 'cannot_tell' },
+  ])
+})
+
+test('a pair is measured the same with and without prepared scores', () => {
+  const [a, b] = [results('++++++-+'), results('+--+-+--')]
+  const prepared = measurePair({ results: a, track: toScoreTrack(a) }, { results: b, track: toScoreTrack(b) })
+  expect(measurePair({ results: a }, { results: b })).toEqual(prepared)
+})
+
+test.each([
+  [true, true, 'both'],
+  [true, false, 'wonByA'],
+  [false, true, 'wonByB'],
+  [false, false, 'neither'],
+] as const)('a task that passed with a: %s and with b: %s is %s', (byA, byB, outcome) => {
+  expect(toOutcome(byA, byB)).toBe(outcome)
+})
+
+test('the difference in cost leaves out tasks that one of the settings lacks, even if their cost is known', () => {
+  const [a, b] = [results('.++++++', 1000), results('++++++.', 3000)]
+  a.micros[0] = 500_000
+  b.micros[6] = 700_000
+  expect(measurePair({ results: a }, { results: b }).cost).toEqual({
+    mean: -2000,
+    low: -2000,
+    high: -2000,
+  })
+})
+
+test('the other side of a pair has the opposite difference', () => {
+  const [pair] = comparePairs([results('++++++++++'), results('---+------')])
+  if (!pair?.difference) throw new Error('Ten shared tasks have a difference.')
+  expect(pair.difference.centre).toBeGreaterThan(0)
+  expect(flipPair(pair).difference).toMatchObject({ centre: -pair.difference.centre, mean: -pair.difference.mean })
 })
