@@ -148,6 +148,21 @@ const keys = createRoute({
   path: '/settings/keys',
   component: lazyRouteComponent(() => import('./settings/keys-page.tsx'), 'KeysPage'),
 })
+const models = createRoute({
+  getParentRoute: at,
+  path: '/settings/models',
+  component: lazyRouteComponent(() => import('./settings/models-page.tsx'), 'ModelsPage'),
+})
+const webhooks = createRoute({
+  getParentRoute: at,
+  path: '/settings/webhooks',
+  component: lazyRouteComponent(() => import('./settings/webhooks-page.tsx'), 'WebhooksPage'),
+})
+const webhook = createRoute({
+  getParentRoute: at,
+  path: '/settings/webhooks/$webhookId',
+  component: lazyRouteComponent(() => import('./settings/webhook-page.tsx'), 'WebhookPage'),
+})
 const audit = createRoute({
   getParentRoute: at,
   path: '/settings/audit',
@@ -176,8 +191,11 @@ export const router = createRouter({
     configuration,
     releases,
     publish,
+    models,
     credentials,
     keys,
+    webhooks,
+    webhook,
     audit,
   ]),
   basepath: '/app',

@@ -9,7 +9,9 @@ export const NAVIGATION = [
   { group: 'Work', label: 'Benchmarks', link: linkOptions({ to: '/benchmarks' }) },
   { group: 'Work', label: 'Configurations', link: linkOptions({ to: '/configurations' }) },
   { group: 'Work', label: 'Releases', link: linkOptions({ to: '/releases' }) },
+  { group: 'Settings', label: 'Models and harnesses', link: linkOptions({ to: '/settings/models' }) },
   { group: 'Settings', label: 'Credentials', link: linkOptions({ to: '/settings/credentials' }) },
   { group: 'Settings', label: 'Keys', link: linkOptions({ to: '/settings/keys' }) },
+  { group: 'Settings', label: 'Webhooks', link: linkOptions({ to: '/settings/webhooks' }) },
   { group: 'Settings', label: 'Audit log', link: linkOptions({ to: '/settings/audit' }) },
 ] as const

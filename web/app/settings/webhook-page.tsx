@@ -1,0 +1,183 @@
+import { Link, useNavigate, useParams } from '@tanstack/react-router'
+import { useState } from 'react'
+import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import type { Delivery, Webhook } from '../../../src/webhooks/schema.ts'
+import { useChange, useRead } from '../api/use-api.ts'
+import { formatTime } from '../comparisons/text.ts'
+import { ConfirmButton } from '../components/confirm-button.tsx'
+import { CopyText } from '../components/copy-text.tsx'
+import { DataTable } from '../components/data-table.tsx'
+import { Loaded } from '../components/loaded.tsx'
+import { Card, Empty, Page } from '../components/page.tsx'
+import { ProblemNote } from '../components/problem-note.tsx'
+import {
+  deleteWebhook,
+  listDeliveries,
+  listWebhooks,
+  readDelivery,
+  readWebhook,
+  redeliver,
+  testWebhook,
+  updateWebhook,
+} from '../endpoints.gen.ts'
+import { useMay } from '../session/session.tsx'
+import { WebhookState } from './webhook-state.tsx'
+
+const ROUTE = '/settings/webhooks/$webhookId'
+const LIVE_MS = 3000
+
+/** One webhook with its deliveries of the last 30 days. */
+export function WebhookPage() {
+  const params = useParams({ from: ROUTE })
+  const webhook = useRead(readWebhook, { params })
+  const deliveries = useRead(listDeliveries, { params, query: { limit: 100 } }, { refetchMs: LIVE_MS })
+  const mayChange = useMay('admin')
+  return (
+    <Page
+      title={webhook.data ? nameUnsafe(webhook.data.origin) : 'Webhook'}
+      crumbs={<Link to="/settings/webhooks">Webhooks</Link>}
+      state={webhook.data && <WebhookState webhook={webhook.data} />}
+    >
+      <Loaded query={webhook}>
+        {(found) => (
+          <Card>
+            <p className="muted">
+              <bdi>{nameUnsafe(found.description)}</bdi> {found.events.join(', ')}
+            </p>
+            {mayChange && <WebhookControls webhook={found} />}
+          </Card>
+        )}
+      </Loaded>
+      <Card title="Deliveries">
+        <Loaded query={deliveries}>
+          {({ deliveries: all }) =>
+            all.length === 0 ? (
+              <Empty command={`assay webhooks test ${params.webhookId}`}>
+                Messages that were sent appear here with the answer of the receiver.
+              </Empty>
+            ) : (
+              <DataTable
+                label="Deliveries"
+                heads={['Event', 'State', '#Attempts', '#Status', '#Time', '#Last attempt', '']}
+              >
+                {all.map((delivery) => (
+                  <DeliveryRow key={delivery.id} delivery={delivery} mayChange={mayChange} />
+                ))}
+              </DataTable>
+            )
+          }
+        </Loaded>
+      </Card>
+    </Page>
+  )
+}
+
+function WebhookControls({ webhook: { id, origin, enabled } }: { webhook: Webhook }) {
+  const params = { webhookId: id }
+  const navigate = useNavigate()
+  const test = useChange(testWebhook, { outdates: [listDeliveries] })
+  const update = useChange(updateWebhook, { outdates: [readWebhook, listWebhooks] })
+  const remove = useChange(deleteWebhook, {
+    outdates: [listWebhooks],
+    onDone: () => void navigate({ to: '/settings/webhooks' }),
+  })
+  const error = test.error ?? update.error ?? remove.error
+  return (
+    <>
+      <p className="actions">
+        <button type="button" className="button" disabled={test.isPending} onClick={() => test.mutate({ params })}>
+          Send a test
+        </button>
+        <button
+          type="button"
+          className="button"
+          disabled={update.isPending}
+          onClick={() => update.mutate({ params, body: { enabled: !enabled } })}
+        >
+          {enabled ? 'Disable' : 'Enable'}
+        </button>
+        <ConfirmButton
+          label="Rotate the secret"
+          isPending={update.isPending}
+          onConfirm={() => update.mutate({ params, body: { newSecret: true } })}
+        >
+          Rotate the secret
+        </ConfirmButton>
+        <ConfirmButton
+          label={`Delete ${origin}`}
+          isPending={remove.isPending}
+          onConfirm={() => remove.mutate({ params })}
+        >
+          Delete
+        </ConfirmButton>
+      </p>
+      {error && <ProblemNote error={error} />}
+      {update.data?.secret && <CopyText label="The signing secret is shown only once" text={update.data.secret} />}
+    </>
+  )
+}
+
+const STATE_MARKS = {
+  pending: { mark: '● pending', className: 'muted' },
+  delivered: { mark: '✓ delivered', className: 'pass-mark' },
+  failed: { mark: '× failed', className: 'fail-mark' },
+} as const
+
+function DeliveryRow({ delivery, mayChange }: { delivery: Delivery; mayChange: boolean }) {
+  const { id, event, state, attempts, status, error, tookMs, attemptedAt, nextAt } = delivery
+  const params = useParams({ from: ROUTE })
+  const [isOpen, setOpen] = useState(false)
+  const again = useChange(redeliver, { outdates: [listDeliveries] })
+  const { mark, className } = STATE_MARKS[state]
+  return (
+    <>
+      <tr>
+        <td>
+          <button type="button" className="link-button" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+            {event}
+          </button>
+        </td>
+        <td className={className}>{mark}</td>
+        <td className="number">{attempts}</td>
+        <td className="number">{status ?? '–'}</td>
+        <td className="number">{tookMs === null ? '–' : `${tookMs} ms`}</td>
+        <td className="number">{attemptedAt ? formatTime(attemptedAt) : '–'}</td>
+        <td className="number">
+          {mayChange && state !== 'pending' && (
+            <button
+              type="button"
+              className="button"
+              aria-label={`Send again: ${event}`}
+              disabled={again.isPending}
+              onClick={() => again.mutate({ params: { ...params, deliveryId: id } })}
+            >
+              Send again
+            </button>
+          )}
+        </td>
+      </tr>
+      {(isOpen || again.isError) && (
+        <tr>
+          <td colSpan={7}>
+            {error && (
+              <p className="fail-mark">
+                <bdi>{nameUnsafe(error)}</bdi>
+              </p>
+            )}
+            {nextAt && <p className="muted">Next attempt: {formatTime(nextAt)}</p>}
+            {again.isError && <ProblemNote error={again.error} />}
+            {isOpen && <DeliveryBody deliveryId={id} />}
+          </td>
+        </tr>
+      )}
+    </>
+  )
+}
+
+function DeliveryBody({ deliveryId }: { deliveryId: string }) {
+  const params = useParams({ from: ROUTE })
+  const delivery = useRead(readDelivery, { params: { ...params, deliveryId } })
+  return (
+    <Loaded query={delivery}>{({ body }) => <CopyText label="Body as it was signed" text={nameUnsafe(body)} />}</Loaded>
+  )
+}
