@@ -5,13 +5,14 @@ import { call } from '../src/platform/http/client.ts'
 import { parseDatasetName } from './benchmarks.ts'
 import { WrongUse } from './failure.ts'
 import { parseRepositoryName } from './repository.ts'
+import { filterByGlob } from './run-target.ts'
 import type { Service } from './service.ts'
 
-export type ScopeFlags = { repo?: string; task?: string[] }
+export type ScopeFlags = { repo?: string; task?: string[]; limit?: string }
 
 /** A comparison without its tasks. */
 export type CompareRequest = Pick<NewComparison, 'id' | 'models' | 'sandbox' | 'sandboxCredentialId' | 'attempts'> &
-  Partial<NewComparison>
+  Partial<NewComparison> & { taskNames?: string[] }
 
 /** The scope of a comparison: a benchmark, or approved tasks of a repository. */
 export type ScopeClient = {
@@ -34,14 +35,21 @@ const contract = () => import('../src/comparisons/schema.ts')
 
 export async function openScope(flags: ScopeFlags, benchmark: string | undefined): Promise<ScopeClient> {
   const { repo, task = [] } = flags
+  const limit = flags.limit === undefined ? undefined : requireCount('--limit', flags.limit)
   if ((repo === undefined) === (benchmark === undefined))
     throw new WrongUse('Give either a benchmark as org/name or a repository with --repo owner/name.')
-  if (repo !== undefined) return openRepositoryScope(repo, task)
-  if (task.length > 0) throw new WrongUse('--task can only be used with --repo.')
-  return openBenchmarkScope(benchmark ?? '')
+  if (repo !== undefined) return openRepositoryScope(repo, task, limit)
+  return openBenchmarkScope(benchmark ?? '', task, limit)
 }
 
-async function openBenchmarkScope(argument: string): Promise<ScopeClient> {
+/** Parses a flag that is a positive whole number. */
+function requireCount(flag: string, text: string): number {
+  const value = Number(text)
+  if (text.trim() !== '' && Number.isInteger(value) && value >= 1) return value
+  throw new WrongUse(`${flag} must be a whole number from 1 up.`)
+}
+
+async function openBenchmarkScope(argument: string, globs: string[], limit: number | undefined): Promise<ScopeClient> {
   const { inBenchmark: endpoints } = await contract()
   const [datasetOrg, dataset] = parseDatasetName(argument)
   const params = { datasetOrg, dataset }
@@ -49,8 +57,16 @@ async function openBenchmarkScope(argument: string): Promise<ScopeClient> {
     endpoints,
     params,
     argument,
-    async prepare(service, body) {
-      const request = { params: { org: service.org, ...params }, body }
+    async prepare(service, choices) {
+      const scopeParams = { org: service.org, ...params }
+      const body = { ...choices }
+      if (globs.length > 0 || limit !== undefined) {
+        const { body: options } = await call(service, endpoints.options, { params: scopeParams })
+        body.taskNames = filterByGlob(options.tasks, listBenchmarkNames, globs)
+          .slice(0, limit)
+          .map(({ name }) => name)
+      }
+      const request = { params: scopeParams, body }
       return {
         mergedAt: [],
         quote: async () => (await call(service, endpoints.quote, request)).body,
@@ -60,10 +76,14 @@ async function openBenchmarkScope(argument: string): Promise<ScopeClient> {
   }
 }
 
-async function openRepositoryScope(repo: string, tasks: string[]): Promise<ScopeClient> {
+/** A task of a dataset is called `org/name`. A filter may leave out the first part. */
+const listBenchmarkNames = ({ name }: { name: string }): string[] => [name, name.slice(name.indexOf('/') + 1)]
+
+async function openRepositoryScope(repo: string, tasks: string[], limit: number | undefined): Promise<ScopeClient> {
   const { inRepository: endpoints } = await contract()
   const repository = parseRepositoryName(repo)
-  const named = tasks.map(parseTaskRef)
+  const named = tasks.every(isTaskRef) ? tasks.map(parseTaskRef) : []
+  const globs = tasks.every(isTaskRef) ? [] : tasks
   return {
     endpoints,
     params: repository,
@@ -71,13 +91,14 @@ async function openRepositoryScope(repo: string, tasks: string[]): Promise<Scope
     async prepare(service, choices) {
       const params = { org: service.org, ...repository }
       const approved = (await call(service, endpoints.options, { params })).body.tasks
-      const chosen = named.length > 0 ? named : approved
-      if (chosen.length === 0)
+      if (named.length === 0 && approved.length === 0)
         throw new WrongUse(`No task of ${repo} is approved. Approve tasks with assay batches approve.`)
+      const matching = named.length > 0 ? named : filterByGlob(approved, listTaskNames, globs)
       const request = {
         params,
-        body: { ...choices, tasks: chosen.map(({ runId, taskId }) => ({ runId, taskId })) },
+        body: { ...choices, tasks: matching.slice(0, limit).map(({ runId, taskId }) => ({ runId, taskId })) },
       }
+      const { tasks: chosen } = request.body
       const isChosen = (task: { runId: string; taskId: string }) =>
         chosen.some(({ runId, taskId }) => runId === task.runId && taskId === task.taskId)
       return {
@@ -88,6 +109,11 @@ async function openRepositoryScope(repo: string, tasks: string[]): Promise<Scope
     },
   }
 }
+
+/** Returns true for `batch/task`, which names a task that may not be approved. */
+const isTaskRef = (text: string): boolean => /^[^*?[\]{}/]+\/[^*?[\]{}/]+$/.test(text)
+
+const listTaskNames = ({ runId, taskId }: { runId: string; taskId: string }): string[] => [`${runId}/${taskId}`, taskId]
 
 function parseTaskRef(text: string): { runId: string; taskId: string } {
   const [runId = '', taskId = '', ...rest] = text.split('/')

@@ -13,6 +13,7 @@ import { printErrors, printTrials, type ScopedComparison, type TrialFlags } from
 import type { ExportFlags } from './comparisons-export.ts'
 import { resolveConfigurations } from './configuration-source.ts'
 import { YES, type YesFlag } from './confirm.ts'
+import { parseTimeoutMultiplier, TIMEOUT_MULTIPLIER } from './engine.ts'
 import { Failed, InfrastructureFailed, WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { warnOfKnownTasks } from './knowledge-cutoff.ts'
@@ -35,6 +36,7 @@ export type CompareFlags = ScopeFlags &
     attempts: string
     budget?: string
     trialBudget?: string
+    timeoutMultiplier?: string
     concurrency?: string
     skipCompleted?: boolean
     id?: string
@@ -56,7 +58,8 @@ function addCompare(assay: Command, shell: Shell): void {
       )
       .argument('[benchmark]', 'Benchmark as org/name')
       .option(...REPO)
-      .option('--task <batch/task>', 'Task of the repository; repeatable (default: all approved)', collect, [])
+      .option('--task <glob>', 'Only tasks whose name matches, or batch/task of a repository; repeatable', collect, [])
+      .option('--limit <number>', 'Only the first tasks')
       .option(
         '--model <id[@level][=harness,…]>',
         'from the catalog, and with whom it works; may be repeated (default: reference)',
@@ -74,6 +77,7 @@ function addCompare(assay: Command, shell: Shell): void {
       .option('--attempts <number>', 'Trials per task and setting', '1')
       .option('--budget <usd>', 'Start no new trials after spending this much (USD)')
       .option('--trial-budget <usd>', 'Stop a trial after spending this much (USD) and verify it as it is')
+      .option(...TIMEOUT_MULTIPLIER)
       .option('--concurrency <number>', 'Maximum number of concurrent trials')
       .option('--skip-completed', 'Reuse results of earlier comparisons')
       .option('--id <uuid>', 'Id of the comparison; a repeated request with the same id has no effect')
@@ -206,23 +210,27 @@ function wishOf(
   flags: CompareFlags,
   configurations: readonly (string | undefined)[],
 ): CompareRequest {
-  const sandbox = catalog.sandboxes.find(({ id, available }) =>
-    flags.sandbox === undefined ? available : id === flags.sandbox,
-  )
-  const sandboxCredentialId = sandbox?.credentials[0]?.id
-  if (!sandbox || sandboxCredentialId === undefined) throw new WrongUse(noSandbox(catalog, flags.sandbox))
+  const timeoutMultiplier = parseTimeoutMultiplier(flags.timeoutMultiplier)
   const models = flags.model.length === 0 ? ['reference'] : flags.model
   return {
     id: flags.id === undefined ? randomUUID() : requireId(flags.id, 'assay comparisons list'),
-    models: models.flatMap((text) => choicesOf(catalog, text, flags.harness, configurations)),
-    sandbox: sandbox.id,
-    sandboxCredentialId,
+    models: models
+      .flatMap((text) => choicesOf(catalog, text, flags.harness, configurations))
+      .map((choice) => (timeoutMultiplier === undefined ? choice : { ...choice, timeoutMultiplier })),
     attempts: numberOf(flags.attempts, '--attempts'),
     budgetUsd: optionalNumberOf(flags.budget, '--budget'),
     trialBudgetUsd: optionalNumberOf(flags.trialBudget, '--trial-budget'),
     concurrency: optionalNumberOf(flags.concurrency, '--concurrency'),
     skipCompleted: flags.skipCompleted ?? false,
+    ...chooseSandbox(catalog, flags.sandbox),
   }
+}
+
+function chooseSandbox(catalog: Catalog, wanted: string | undefined) {
+  const sandbox = catalog.sandboxes.find(({ id, available }) => (wanted === undefined ? available : id === wanted))
+  const sandboxCredentialId = sandbox?.credentials[0]?.id
+  if (sandbox && sandboxCredentialId !== undefined) return { sandbox: sandbox.id, sandboxCredentialId }
+  throw new WrongUse(noSandbox(catalog, wanted))
 }
 
 const noSandbox = (catalog: Catalog, wanted: string | undefined): string =>

@@ -7,7 +7,12 @@ import { note, type Shell } from './shell.ts'
 
 // Shared by the commands that run trials without a server.
 
-export type EngineFlags = Flags & { sandbox: string; env: string[]; verbose?: boolean }
+export const TIMEOUT_MULTIPLIER = [
+  '--timeout-multiplier <factor>',
+  "Multiply the tasks' time limits, for slow machines; part of the setting",
+] as const
+
+export type EngineFlags = Flags & { sandbox: string; env: string[]; verbose?: boolean; timeoutMultiplier?: string }
 
 type EngineSettings = Awaited<ReturnType<typeof readSettings>>
 
@@ -18,10 +23,21 @@ export const buildEngineOptions = (shell: Shell, settings: EngineSettings, flags
   onSelected: reportSandbox(shell, flags),
   variables: Object.fromEntries(flags.env.map(parseVariable)),
   dataFolder: settings.dataFolder,
+  timeoutMultiplier: parseTimeoutMultiplier(flags.timeoutMultiplier),
   allowHostBase: settings.allowHostBase,
   buildHosts: settings.buildHosts,
   outputFolder: join(settings.dataFolder, 'trials'),
 })
+
+const MULTIPLIER_MIN = 0.1
+const MULTIPLIER_MAX = 100
+
+export function parseTimeoutMultiplier(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const value = Number(text)
+  if (text.trim() !== '' && value >= MULTIPLIER_MIN && value <= MULTIPLIER_MAX) return value
+  throw new WrongUse(`--timeout-multiplier must be a number from ${MULTIPLIER_MIN} to ${MULTIPLIER_MAX}.`)
+}
 
 /** Prints the selected sandbox. With --verbose also why others were not selected. */
 const reportSandbox =

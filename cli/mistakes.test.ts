@@ -30,7 +30,7 @@ const data = ['--data', join(folder.path, 'data')]
 const MISTAKES: [mistake: string, args: string[], code: number, message: RegExp, env?: Record<string, string>][] = [
   ['a command with a typo', ['comparre'], 2, /unknown command 'comparre'\n.*Did you mean compare\?/],
   ['an option with a typo', ['compare', 'assay/quick', '--modle', 'x'], 2, /unknown option '--modle'\n.*--model/],
-  ['a missing argument', ['run'], 2, /missing required argument 'target'/],
+  ['a missing argument', ['run'], 2, /Name a target: a task folder/],
   ['no key', ['keys', 'list'], 2, /Set ASSAY_KEY\. The first start/, { ASSAY_KEY: '' }],
   ['an invalid key', ['keys', 'list'], 2, /ASSAY_KEY contains invalid characters/, { ASSAY_KEY: 'two words' }],
   ['a key of another service', ['keys', 'list'], 1, /does not know the key in ASSAY_KEY/, { ASSAY_KEY: newKey() }],

@@ -29,12 +29,19 @@ export async function resolveTarget(text: string): Promise<RunTarget> {
   throw new WrongUse(`${text} contains no task (a folder with task.toml) and is not a git clone with a remote.`)
 }
 
-/** Filters by name. `*` matches within a name. */
-export function filterByGlob<T>(items: readonly T[], nameOf: (item: T) => string, globs: readonly string[]): T[] {
+/** Filters by name. `*` matches within a name. A filter may use any of the names of an item. */
+export function filterByGlob<T>(items: readonly T[], namesOf: (item: T) => string[], globs: readonly string[]): T[] {
   const chosen =
-    globs.length === 0 ? [...items] : items.filter((item) => globs.some((glob) => matchesGlob(nameOf(item), glob)))
+    globs.length === 0
+      ? [...items]
+      : items.filter((item) => globs.some((glob) => namesOf(item).some((name) => matchesGlob(name, glob))))
   if (chosen.length > 0 || items.length === 0) return chosen
-  throw new WrongUse(`No task matches ${globs.join(', ')}. There are: ${items.map(nameOf).slice(0, 20).join(', ')}.`)
+  throw new WrongUse(
+    `No task matches ${globs.join(', ')}. There are: ${items
+      .flatMap((item) => namesOf(item).slice(-1))
+      .slice(0, 20)
+      .join(', ')}.`,
+  )
 }
 
 export const taskName = (folder: string): string => basename(folder)

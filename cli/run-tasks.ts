@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { ModelTrialRecord } from '../src/operate/metered-trial.ts'
-import { buildEngineOptions, stopOnSignals, throwReported } from './engine.ts'
+import { buildEngineOptions, type EngineFlags, stopOnSignals, throwReported } from './engine.ts'
 import { Failed, InfrastructureFailed } from './failure.ts'
 import { printEvery } from './heartbeat.ts'
 import type { NamedServer } from './model-servers.ts'
@@ -21,7 +21,7 @@ export type TaskRun = {
   budgetUsd: number | undefined
   failUnder: number | undefined
   isJson: boolean
-  flags: { data?: string; sandbox: string; env: string[]; verbose?: boolean }
+  flags: EngineFlags
 }
 
 type FinishedTrial = { name: string; attempt: number; record: ModelTrialRecord; output: string }

@@ -1,7 +1,9 @@
+import { writeFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { parse } from 'yaml'
 import { newKey } from '../src/workspaces/key.ts'
 import { assay, localServer, scratchFolder } from '../test/support/assay-command.ts'
 import { baseRootfs } from '../test/support/base-image.ts'
@@ -120,13 +122,61 @@ test('folders of tasks are filtered by name and number', async () => {
   expect(JSON.parse(all.out)).toMatchObject({ passed: 1, scored: 1, accuracy: 100, trials: [{ name: 'other' }] })
 })
 
+describe('a run file', () => {
+  const file = join(folder.path, 'assay.yaml')
+  const writeFile = (text: string): void => writeFileSync(file, text)
+
+  test('holds the target and every option, and options win', async () => {
+    writeFile(`target: ${tasks}\ntask: [o*]\nattempts: 2\ntimeout-multiplier: 1.5\nfail-under: 100\n`)
+    const ran = await assay(['run', '-f', file, '--data', data, '--attempts', '1', '--json'])
+    expect(ran.code, ran.err).toBe(0)
+    const { trials } = JSON.parse(ran.out)
+    expect(trials).toMatchObject([{ name: 'other', attempt: 1, timeoutMultiplier: 1.5 }])
+  })
+
+  test('is printed with everything that is resolved, and can be used again', async () => {
+    const flags = ['--model', 'm', '--base-url', 'http://127.0.0.1:9/v1', '--limit', '3', '--env', 'A=b', '--yes']
+    const printed = await run(tasks, ...flags, '--print-config')
+    expect(printed.code, printed.err).toBe(0)
+    expect(parse(printed.out)).toEqual({
+      target: tasks,
+      model: 'm',
+      harness: 'mini',
+      'base-url': 'http://127.0.0.1:9/v1',
+      attempts: '1',
+      limit: '3',
+      sandbox: 'auto',
+      env: ['A=b'],
+      yes: true,
+      data,
+    })
+    writeFile(printed.out)
+    expect((await assay(['run', '-f', file, '--print-config'])).out).toBe(printed.out)
+  })
+
+  test.each([
+    ['modle: m\n', 'unknown key modle. Did you mean model?'],
+    ['verbose: 3\n', 'verbose must be true or false.'],
+    ['model: [a]\n', 'model must be a text or a number.'],
+    ['- a\n', 'must contain keys and values'],
+    ['a: [\n', 'is not valid YAML'],
+    ['model: m\n', 'Name a target'],
+  ])('%j is wrong use', async (text, sentence) => {
+    writeFile(text)
+    const ran = await assay(['run', '-f', file])
+    expect(ran).toMatchObject({ code: 2, out: '' })
+    expect(ran.err).toContain(sentence)
+  })
+})
+
 test.each([
   [['./nowhere'], /neither a folder nor the name of a dataset/],
   [[tasks, '--task', 'zz*'], /No task matches zz\*\. There are: hello, other\./],
   [[tasks, '--limit', '0'], /--limit must be a whole number from 1 up/],
   [[tasks, '--model', 'm', '--base-url', 'nowhere'], /--base-url must be an http or https URL/],
   [[tasks, '--model', 'm', '--key-env', 'K'], /can only be used with --base-url/],
-  [['assay/quick', '--limit', '2'], /--task and --limit can only be used with folders and repositories/],
+  [[tasks, '--timeout-multiplier', '0'], /--timeout-multiplier must be a number from 0\.1 to 100/],
+  [[tasks, '-f', 'nowhere.yaml'], /Cannot read the run file nowhere\.yaml: it does not exist/],
   [[folder.path], /contains no task .* and is not a git clone/],
 ])('%j is wrong use', async ([target = '', ...args], sentence) => {
   const ran = await run(target, ...args)

@@ -3,10 +3,10 @@ import type { Command } from 'commander'
 import type { Catalog } from '../src/catalog/schema.ts'
 import { call, callWithProgress, ProblemReceived } from '../src/platform/http/client.ts'
 import { parseDatasetName } from './benchmarks.ts'
-import { openScope } from './comparison-scope.ts'
+import { openScope, type ScopeFlags } from './comparison-scope.ts'
 import { type CompareFlags, startComparison } from './comparisons.ts'
 import { YES, type YesFlag } from './confirm.ts'
-import { collect } from './engine.ts'
+import { collect, TIMEOUT_MULTIPLIER } from './engine.ts'
 import { WrongUse } from './failure.ts'
 import { withExample, withGlobals } from './help.ts'
 import { findServer, type NamedServer, SERVER_OPTIONS, type ServerFlags } from './model-servers.ts'
@@ -29,6 +29,9 @@ type RunFlags = Flags &
     sandbox: string
     failUnder?: string
     format?: string
+    timeoutMultiplier?: string
+    file?: string
+    printConfig?: boolean
     env: string[]
     verbose?: boolean
   }
@@ -39,7 +42,7 @@ export function addRunCommand(assay: Command, shell: Shell): void {
     .description(
       'Run a model on a task folder, a dataset or the approved tasks of a clone. Starts what is needed; needs no key of a service',
     )
-    .argument('<target>', 'Task folder, folder of task folders, dataset as org/name, or git clone')
+    .argument('[target]', 'Task folder, folder of task folders, dataset as org/name, or git clone')
     .option('--model <id>', 'Model of the catalog, custom/<name>, or ollama/, lmstudio/, llamacpp/ or vllm/ and a name')
     .option('--harness <name>', 'Harness (default: mini with a model, otherwise oracle, the reference solution)')
     .option('--level <level>', "Reasoning level (default: the model's)")
@@ -53,16 +56,40 @@ export function addRunCommand(assay: Command, shell: Shell): void {
       .option('--sandbox <name>', 'Sandbox: auto, docker or local', 'auto')
       .option('--fail-under <percent>', 'Exit with 1 if the accuracy is lower')
       .option('--format <format>', 'Print results of a dataset or a repository as table, markdown or junit')
+      .option(...TIMEOUT_MULTIPLIER)
+      .option('-f, --file <path>', 'Run file (YAML) with a key for every option, and target; options win')
+      .option('--print-config', 'Print the run file of this command and start nothing')
       .option('--env <name=value>', 'Variable that a task folder requires; repeatable', collect, [])
       .option('--verbose', 'Show why no other sandbox was selected')
       .option(...YES)
       .option(...DATA)
-      .action((target: string, flags: RunFlags, command: Command) => runTarget(shell, command, target, flags)),
+      .action((target: string | undefined, flags: RunFlags, command: Command) =>
+        runFromFile(shell, command, target, flags),
+      ),
     'assay run ./my-task --model ollama/qwen3',
     'assay run assay/quick --model anthropic/claude-sonnet-5 --harness claude-code --budget 5',
     'assay run . --model custom/house',
+    'assay run -f assay.yaml --limit 5',
   )
 }
+
+/** Fills in the options that a run file sets. */
+async function runFromFile(
+  shell: Shell,
+  command: Command,
+  given: string | undefined,
+  { file }: RunFlags,
+): Promise<void> {
+  const { applyRunFile, formatRunFile } = await import('./run-file.ts')
+  const fromFile = file === undefined ? undefined : await applyRunFile(command, file)
+  const target = given ?? fromFile
+  if (target === undefined) throw new WrongUse('Name a target: a task folder, a dataset as org/name, or a git clone.')
+  const flags = command.opts<RunFlags>()
+  if (!flags.printConfig) return runTarget(shell, command, target, flags)
+  shell.output.write(formatRunFile(command, target, { harness: chooseHarness(flags) }))
+}
+
+const chooseHarness = ({ harness, model }: RunFlags): string => harness ?? (model === undefined ? 'oracle' : 'mini')
 
 async function runTarget(shell: Shell, command: Command, text: string, flags: RunFlags): Promise<void> {
   const attempts = requireNumber('--attempts', flags.attempts, 1)
@@ -70,11 +97,11 @@ async function runTarget(shell: Shell, command: Command, text: string, flags: Ru
   const budgetUsd = flags.budget === undefined ? undefined : requireNumber('--budget', flags.budget, 0)
   const failUnder = flags.failUnder === undefined ? undefined : requireNumber('--fail-under', flags.failUnder, 0)
   const server = flags.model === undefined ? undefined : findServer(shell, flags.model, flags)
-  const harness = flags.harness ?? (flags.model === undefined ? 'oracle' : 'mini')
+  const harness = chooseHarness(flags)
   const isJson = globalsOf(command).json ?? false
   const target = await resolveTarget(text)
   if (target.kind === 'tasks') {
-    const folders = filterByGlob(target.folders, taskName, flags.task).slice(0, limit)
+    const folders = filterByGlob(target.folders, (folder) => [taskName(folder)], flags.task).slice(0, limit)
     const { runTasks } = await import('./run-tasks.ts')
     const { model, level } = flags
     return runTasks(shell, { folders, attempts, harness, model, server, level, budgetUsd, failUnder, isJson, flags })
@@ -92,8 +119,6 @@ type ServiceRun = {
 
 /** Runs a comparison with one setting on a service of its own, on the same data folder as any other. */
 async function runOnService(shell: Shell, { target, flags, server, limit, isJson }: ServiceRun): Promise<void> {
-  if (target.kind === 'dataset' && (limit !== undefined || flags.task.length > 0))
-    throw new WrongUse('--task and --limit can only be used with folders and repositories.')
   const { openTemporaryService } = await import('./temporary-service.ts')
   await using opened = await openTemporaryService(shell, flags, isJson)
   const { service, dataFolder } = opened
@@ -101,8 +126,10 @@ async function runOnService(shell: Shell, { target, flags, server, limit, isJson
   if (target.kind === 'dataset') await addDataset(shell, service, target.name)
   const [name = ''] = target.name.split('@')
   const tasks = target.kind === 'dataset' ? [] : await listTaskRefs(service, name, flags.task, limit)
+  const filters: ScopeFlags = { task: flags.task }
+  if (flags.limit !== undefined) filters.limit = flags.limit
   const scope =
-    target.kind === 'dataset' ? await openScope({}, name) : await openScope({ repo: name, task: tasks }, undefined)
+    target.kind === 'dataset' ? await openScope(filters, name) : await openScope({ repo: name, task: tasks }, undefined)
   const { body: catalog } = await call(service, scope.endpoints.catalog, {
     params: { org: service.org, ...scope.params },
   })
@@ -115,7 +142,7 @@ async function runOnService(shell: Shell, { target, flags, server, limit, isJson
 }
 
 function toCompareFlags(flags: ServiceRun['flags'], model: string | undefined): CompareFlags {
-  const { level, harness, sandbox, attempts, budget, failUnder, format, yes } = flags
+  const { level, harness, sandbox, attempts, budget, failUnder, format, yes, timeoutMultiplier } = flags
   const setting = model === undefined ? [] : [`${model}${level === undefined ? '' : `@${level}`}`]
   const compareFlags: CompareFlags = { model: setting, configuration: [], harness, attempts }
   if (sandbox !== 'auto') compareFlags.sandbox = sandbox
@@ -123,6 +150,7 @@ function toCompareFlags(flags: ServiceRun['flags'], model: string | undefined): 
   if (failUnder !== undefined) compareFlags.failUnder = failUnder
   if (format !== undefined) compareFlags.format = format
   if (yes !== undefined) compareFlags.yes = yes
+  if (timeoutMultiplier !== undefined) compareFlags.timeoutMultiplier = timeoutMultiplier
   return compareFlags
 }
 
@@ -178,7 +206,7 @@ async function listTaskRefs(service: Service, repository: string, globs: string[
   })
   if (body.tasks.length === 0)
     throw new WrongUse(`No task of ${repository} is approved. Approve tasks with assay batches approve.`)
-  const chosen = filterByGlob(body.tasks, ({ taskId }) => taskId, globs).slice(0, limit)
+  const chosen = filterByGlob(body.tasks, ({ taskId }) => [taskId], globs).slice(0, limit)
   return chosen.map(({ runId, taskId }) => `${runId}/${taskId}`)
 }
 

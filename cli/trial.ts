@@ -1,6 +1,13 @@
 import type { Command } from 'commander'
 import type { ModelTrialRecord } from '../src/operate/metered-trial.ts'
-import { buildEngineOptions, collect, type EngineFlags, stopOnSignals, throwReported } from './engine.ts'
+import {
+  buildEngineOptions,
+  collect,
+  type EngineFlags,
+  stopOnSignals,
+  TIMEOUT_MULTIPLIER,
+  throwReported,
+} from './engine.ts'
 import { InfrastructureFailed, WrongUse } from './failure.ts'
 import { printEvery } from './heartbeat.ts'
 import { withExample, withGlobals } from './help.ts'
@@ -46,6 +53,7 @@ export function addTrialCommands(assay: Command, shell: Shell): void {
         '--verify-mode <mode>',
         'grader, workspace, snapshot, shared-cold or shared-live; else the strictest in which the oracle passes',
       )
+      .option(...TIMEOUT_MULTIPLIER)
       .option('--expect <result>', 'Exit with 1 unless the result is this: pass or fail')
       .option('--env <name=value>', 'Variable that the task requires; repeatable', collect, [])
       .option('--verbose', 'Show the build output, and why no other sandbox was selected')

@@ -140,6 +140,8 @@ function buildSetting(
   if (!harness || !canDrive(harness, model, level)) return undefined
   const parts = [model.catalogId, harness.id, level]
   if (configuration) parts.push(`${configuration.name}@${configuration.version}`)
+  const { timeoutMultiplier = 1 } = choice
+  if (timeoutMultiplier !== 1) parts.push(`timeouts*${timeoutMultiplier}`)
   return {
     id: parts.join('|'),
     catalog_id: model.catalogId,
@@ -154,6 +156,7 @@ function buildSetting(
     configuration: configuration?.name ?? null,
     configuration_version: configuration?.version ?? null,
     configuration_digest: configuration?.digest ?? null,
+    timeout_multiplier: timeoutMultiplier === 1 ? null : timeoutMultiplier,
   }
 }
 

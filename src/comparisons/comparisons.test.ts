@@ -35,6 +35,51 @@ test('a comparison runs from request to results', async () => {
   expect(done.settings[0].stats.ci95).toMatchObject({ high: 100, tasks: 5, trials: 5 })
 })
 
+test('a comparison runs only the tasks that it names, and refuses names that do not exist', async () => {
+  const { body: options } = await app.call(inBenchmark.options, { params: QUICK })
+  const [first, second] = options.tasks.map(({ name }: { name: string }) => name)
+  const { body } = await lab.create({ taskNames: [second, first] })
+  await lab.work()
+  const done = await lab.read(body.id)
+  expect(done).toMatchObject({ state: 'completed', frozen: { tasks: 2 }, trials: { total: 4 } })
+  const whole = await lab.create()
+  await lab.work()
+  expect(done.frozen.digest).not.toBe((await lab.read(whole.body.id)).frozen.digest)
+  const refused = await lab.create({ taskNames: [first, first, `${first}x`] })
+  expect(refused).toMatchObject({
+    status: 422,
+    body: {
+      errors: [
+        { pointer: '/taskNames/1', code: 'duplicate_task' },
+        { pointer: '/taskNames/2', code: 'unknown_task', message: expect.stringContaining(`Did you mean ${first}?`) },
+      ],
+    },
+  })
+})
+
+test('a timeout multiplier is part of the setting, reaches the trial and separates its results', async () => {
+  const engine = createScriptedEngine()
+  const own = await openComparisonLab(app, engine)
+  const model = { catalogId: 'reference', credentialId: own.reference, harnesses: ['oracle'] }
+  const models = [model, { ...model, timeoutMultiplier: 2.5 }]
+  const { body } = await own.create({ models })
+  await own.work()
+  const done = await own.read(body.id)
+  expect(done.settings).toMatchObject([
+    { id: 'reference|oracle|none', passed: 5 },
+    { id: 'reference|oracle|none|timeouts*2.5', timeoutMultiplier: 2.5, passed: 5 },
+  ])
+  expect(done.settings[0]).not.toHaveProperty('timeoutMultiplier')
+  const multipliers = engine.orders.map(({ timeoutMultiplier }) => timeoutMultiplier).sort()
+  expect(multipliers).toEqual([...Array(5).fill(2.5), ...Array(5).fill(null)])
+  const slower = await own.create({ models: [{ ...model, timeoutMultiplier: 3 }], skipCompleted: true })
+  await own.work()
+  expect(await own.read(slower.body.id)).toMatchObject({ trials: { reused: 0, passed: 5 } })
+  expect(await own.create({ models: [{ ...model, timeoutMultiplier: 0 }] })).toMatchObject({ status: 422 })
+  const same = await own.create({ models: [model, { ...model, timeoutMultiplier: 1 }] })
+  expect(same.body.errors).toMatchObject([{ code: 'duplicate_setting' }])
+})
+
 test('repeating a request returns the same comparison; a different body or scope is rejected', async () => {
   const body = lab.body()
   const ask = (over: object = {}) => app.call(inBenchmark.create, { params: QUICK, body: { ...body, ...over } })

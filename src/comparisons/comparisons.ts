@@ -11,14 +11,8 @@ import { type AuditActor, record } from '../workspaces/audit.ts'
 import { requireCredentials, requireSize, resolveSettings } from './choices.ts'
 import { toNamedConfiguration } from './named-configuration.ts'
 import { idReused } from './schema.ts'
-import {
-  type Comparison,
-  ComparisonPause,
-  type NewComparison,
-  SubmissionError,
-  type TaskChoice,
-} from './shapes/schema.ts'
-import { connectScope, listDigests, readSource, type ScopeDeps, type ScopeRef } from './source.ts'
+import { type Comparison, ComparisonPause, type NewComparison, SubmissionError } from './shapes/schema.ts'
+import { connectScope, listDigests, readSource, type ScopeDeps, type ScopeRef, type TaskSelection } from './source.ts'
 import * as rows from './sql.ts'
 import { addStatistics } from './statistics/answer.ts'
 import type { StatisticsCache } from './statistics/statistics.ts'
@@ -27,7 +21,7 @@ import { enqueueSubmission } from './submit.ts'
 import { parseTrialId } from './trial-id.ts'
 import { toSharedBudgetId } from './trials/spend.ts'
 
-type CreateComparisonInput = NewComparison & { tasks?: TaskChoice[] }
+type CreateComparisonInput = NewComparison & TaskSelection
 
 /** Creates a comparison. Idempotent: the client chooses the id, and the same request again returns the same comparison. */
 export async function createComparison(
@@ -67,7 +61,7 @@ async function storeComparison(
   hash: Buffer,
 ): Promise<void> {
   const tx = deps.db
-  const source = await readSource(tx, by.workspaceId, scope, input.tasks)
+  const source = await readSource(tx, by.workspaceId, scope, input)
   const settings = await resolveSettings(deps, by.workspaceId, input.models, () => listDigests(source))
   await requireCredentials(deps, by.workspaceId, input)
   requireSize(source.tasks, settings.length, input.attempts)
@@ -118,20 +112,23 @@ async function fillDefaultLevels(
 
 /** Hashes a request. The order of the fields is fixed: stored hashes must keep matching. */
 function hashRequest(scopeRef: ScopeRef, { models, ...rest }: CreateComparisonInput): Buffer {
-  const { sandbox, sandboxCredentialId, skipCompleted, attempts, budgetUsd, trialBudgetUsd, concurrency, tasks } = rest
+  const { sandbox, sandboxCredentialId, skipCompleted, attempts, budgetUsd, trialBudgetUsd, concurrency } = rest
+  const { tasks, taskNames } = rest
   const fields: unknown[] = [
     toScopeKey(scopeRef),
-    models.map(({ catalogId, credentialId, harnesses, reasoningLevel, configuration }) => [
+    models.map(({ catalogId, credentialId, harnesses, reasoningLevel, configuration, timeoutMultiplier = 1 }) => [
       catalogId,
       credentialId,
       harnesses,
       reasoningLevel ?? null,
       ...(configuration === undefined ? [] : [configuration]),
+      ...(timeoutMultiplier === 1 ? [] : [timeoutMultiplier]),
     ]),
     [sandbox, sandboxCredentialId, skipCompleted, attempts, budgetUsd ?? null, trialBudgetUsd ?? null],
     concurrency ?? null,
   ]
   if (tasks) fields.push(tasks.map(({ runId, taskId }) => [runId, taskId]))
+  if (taskNames) fields.push(taskNames)
   return createHash('sha256').update(JSON.stringify(fields)).digest()
 }
 
@@ -280,6 +277,7 @@ const toSettingFacts = (row: SettingRow): SettingFacts => ({
   provider: row.provider,
   custom: row.custom,
   configuration: toNamedConfiguration(row),
+  timeoutMultiplier: row.timeout_multiplier ?? undefined,
   isolation: row.isolation,
 })
 

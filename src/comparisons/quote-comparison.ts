@@ -5,13 +5,13 @@ import type { Db } from '../platform/db/db.ts'
 import { requireSize, resolveSettings } from './choices.ts'
 import { buildQuote, type SettingBasis } from './quote.ts'
 import type { Quote } from './quotes/schema.ts'
-import type { QuoteRequest, TaskChoice } from './shapes/schema.ts'
-import { listDigests, readSource } from './source.ts'
+import type { QuoteRequest } from './shapes/schema.ts'
+import { listDigests, readSource, type TaskSelection } from './source.ts'
 import type { ComparisonScope, NewSetting } from './sql.ts'
 import { type DifficultyCounts, estimateTrial, MODEL_FREE_SECONDS } from './trial-prior.ts'
 import { listDurations, listUsage } from './trials/forecast/sql.ts'
 
-type QuoteInput = QuoteRequest & { tasks?: TaskChoice[] }
+type QuoteInput = QuoteRequest & TaskSelection
 
 /** Estimates cost, duration and power of a comparison without creating it. */
 export async function quoteComparison(
@@ -21,7 +21,7 @@ export async function quoteComparison(
   input: QuoteInput,
 ): Promise<Quote> {
   const { db } = deps
-  const source = await readSource(db, workspaceId, scope, input.tasks)
+  const source = await readSource(db, workspaceId, scope, input)
   const settings = await resolveSettings(deps, workspaceId, input.models, () => listDigests(source))
   requireSize(source.tasks, settings.length, input.attempts)
   const { budgetUsd, trialBudgetUsd, attempts } = input

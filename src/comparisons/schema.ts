@@ -8,13 +8,13 @@ import { codeHostUnavailable } from '../repos/schema.ts'
 import { Quote } from './quotes/schema.ts'
 import {
   ApprovedTask,
+  BenchmarkQuoteRequest,
   Comparison,
   ComparisonMatrix,
   ComparisonTrial,
   LocatedTrial,
-  NewComparison,
+  NewBenchmarkComparison,
   NewRepositoryComparison,
-  QuoteRequest,
   RepositoryQuoteRequest,
   TrialCall,
   TrialChange,
@@ -351,8 +351,8 @@ const REPOSITORY = 'repos/{owner}/{name}'
 export const inBenchmark = {
   ...comparisonEndpoints(`/api/orgs/{org}/${BENCHMARK}`, 'OnBenchmark'),
   ...createEndpoints(BENCHMARK, 'OnBenchmark', {
-    createBody: NewComparison,
-    quoteBody: QuoteRequest,
+    createBody: NewBenchmarkComparison,
+    quoteBody: BenchmarkQuoteRequest,
     task: BenchmarkTask,
     example: {},
     missing: [benchmarkNotAdded],

@@ -1,8 +1,10 @@
 import { z } from 'zod'
 import { type ApprovedTask, listApprovedTasks, listTaskStates } from '../batches/approved-tasks.ts'
 import { findResolvedDataset } from '../benchmarks/freeze.ts'
+import { formatTaskName } from '../harbor/registries/registry.ts'
 import type { Db } from '../platform/db/db.ts'
 import { type FieldError, Problem } from '../platform/problem.ts'
+import { suggestName } from '../platform/suggestion.ts'
 import { type RepositoryDeps, requireRepository } from '../repos/repos.ts'
 import type { AuditActor } from '../workspaces/audit.ts'
 import { rejectRequest } from './choices.ts'
@@ -30,24 +32,68 @@ export async function connectScope(
 /** Number of tasks, and everything needed to freeze them even if the benchmark or approval is removed later. */
 type ComparisonSource = { tasks: number; difficulties: DifficultyCounts; resolved: unknown }
 
+/** The tasks of a comparison: approved ones of a repository, or some of a benchmark. */
+export type TaskSelection = { tasks?: readonly TaskChoice[] | undefined; taskNames?: readonly string[] | undefined }
+
 export async function readSource(
   db: Db,
   workspaceId: string,
   scope: ComparisonScope,
-  choices: readonly TaskChoice[] = [],
+  { tasks = [], taskNames }: TaskSelection = {},
 ): Promise<ComparisonSource> {
-  if (scope.kind === 'repository') return readApprovedSource(db, scope.repository, choices)
+  if (scope.kind === 'repository') return readApprovedSource(db, scope.repository, tasks)
   const { owner, name } = scope
   const source = await findResolvedDataset(db, { workspaceId, datasetOrg: owner, dataset: name })
-  if (source) return { ...source, difficulties: { easy: 0, medium: source.tasks, hard: 0 } }
+  if (source) return selectTasks(source, taskNames)
   throw new Problem(benchmarkNotAdded, `The benchmark ${owner}/${name} is not in this workspace. Add it first.`)
 }
 
-const SourceTasks = z.object({ tasks: z.array(z.object({ digest: z.string() })) })
+/** Selects tasks of a benchmark by name. The names are stored with the resolution, which freezes the entire dataset. */
+function selectTasks(
+  { tasks: all, resolved }: { tasks: number; resolved: unknown },
+  taskNames: readonly string[] | undefined,
+): ComparisonSource {
+  if (taskNames) requireTaskNames(listNames(resolved), taskNames)
+  const tasks = taskNames?.length ?? all
+  const difficulties = { easy: 0, medium: tasks, hard: 0 }
+  return { tasks, difficulties, resolved: taskNames ? Object.assign({}, resolved, { taskNames }) : resolved }
+}
+
+const SourceNames = z.object({ tasks: z.array(z.object({ org: z.string(), name: z.string() })) })
+
+const listNames = (resolved: unknown): string[] => SourceNames.parse(resolved).tasks.map(formatTaskName)
+
+function requireTaskNames(known: readonly string[], names: readonly string[]): void {
+  const errors = names.flatMap((name, index) => {
+    const pointer = `/taskNames/${index}`
+    if (names.indexOf(name) !== index)
+      return [{ pointer, code: 'duplicate_task', message: 'This task is listed twice.' }]
+    if (known.includes(name)) return []
+    return [{ pointer, code: 'unknown_task', message: `The benchmark has no task ${name}.${suggestName(name, known)}` }]
+  })
+  if (errors.length > 0) rejectRequest(errors)
+}
+
+const Selected = z.object({ taskNames: z.array(z.string()).optional() })
+
+/** Returns true for tasks that a stored source selects. */
+export function buildTaskFilter(resolved: unknown): (name: string) => boolean {
+  const { taskNames } = Selected.parse(resolved)
+  const chosen = taskNames && new Set(taskNames)
+  return (name) => chosen?.has(name) ?? true
+}
+
+const SourceTasks = z.object({
+  tasks: z.array(z.object({ digest: z.string(), org: z.string().optional(), name: z.string().optional() })),
+})
 
 /** Lists the digests of the tasks. */
-export const listDigests = ({ resolved }: ComparisonSource): string[] =>
-  SourceTasks.parse(resolved).tasks.map(({ digest }) => digest)
+export function listDigests({ resolved }: ComparisonSource): string[] {
+  const isSelected = buildTaskFilter(resolved)
+  return SourceTasks.parse(resolved).tasks.flatMap(({ digest, org = '', name = '' }) =>
+    isSelected(formatTaskName({ org, name })) ? [digest] : [],
+  )
+}
 
 /** Reads chosen tasks with their approved digests. Later decisions do not affect the comparison. */
 async function readApprovedSource(

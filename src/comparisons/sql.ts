@@ -115,6 +115,7 @@ export type NewSetting = {
   configuration: string | null
   configuration_version: number | null
   configuration_digest: string | null
+  timeout_multiplier: number | null
 }
 
 export const insertSettings = (tx: Db, comparison: number, settings: readonly NewSetting[]) =>
@@ -343,7 +344,7 @@ export const listRepositorySettings = (db: Db, repository: number) =>
     .innerJoin('comparisons', 'comparisons.key', 'setting.comparison')
     .select(['setting.comparison', 'setting.position', 'setting.id', 'setting.catalog_id', 'setting.name'])
     .select(['setting.label', 'setting.provider', 'setting.custom', 'setting.harness', 'setting.harness_version'])
-    .select(['setting.reasoning_level', 'comparisons.sandbox', 'comparisons.created_at'])
+    .select(['setting.reasoning_level', 'comparisons.sandbox', 'comparisons.created_at', 'setting.timeout_multiplier'])
     .select(['setting.configuration', 'setting.configuration_version', 'setting.configuration_digest'])
     .where('comparisons.repository', '=', repository)
     .orderBy('comparisons.created_at')

@@ -35,6 +35,7 @@ export type SettingFacts = Pick<
   | 'provider'
   | 'custom'
   | 'configuration'
+  | 'timeoutMultiplier'
   | 'isolation'
 >
 

@@ -13,6 +13,7 @@ import { defineJobHandler, defineJobType, enqueue, type Job, type JobHandler } f
 import { initialCounts } from './counts.ts'
 import { planTrials } from './plan.ts'
 import type { SubmissionError } from './shapes/schema.ts'
+import { buildTaskFilter } from './source.ts'
 import * as rows from './sql.ts'
 import { completeIfDone, failSubmission } from './state.ts'
 import type { OnStep } from './steps.ts'
@@ -94,7 +95,7 @@ async function freeze(deps: SubmissionDeps, job: Job<{ key: number }>): Promise<
   const source = await rows.findSource(deps.db, key)
   const frozen =
     row.scope_kind === 'benchmark'
-      ? toFrozenTasks(await freezeDataset(deps, row.workspace_id, source, job.signal))
+      ? toFrozenTasks(await freezeDataset(deps, row.workspace_id, source, job.signal), buildTaskFilter(source))
       : await freezeApprovedTasks(deps, source, job.signal)
   deps.step?.('submit.downloaded')
   await job.write(async (tx) => {
@@ -103,11 +104,14 @@ async function freeze(deps: SubmissionDeps, job: Job<{ key: number }>): Promise<
   })
 }
 
-function toFrozenTasks(result: FreezeResult): rows.FrozenTasks {
+function toFrozenTasks(result: FreezeResult, isSelected: (name: string) => boolean): rows.FrozenTasks {
   switch (result.kind) {
     case 'frozen': {
-      const tasks = result.tasks.map(({ name, stored: { digest } }) => ({ name, digest, run_id: null, task_id: null }))
-      return { digest: result.digest, tasks: tasks.sort((a, b) => (a.name < b.name ? -1 : 1)) }
+      const selected = result.tasks.filter(({ name }) => isSelected(name))
+      const tasks = selected.map(({ name, stored: { digest } }) => ({ name, digest, run_id: null, task_id: null }))
+      const isWhole = selected.length === result.tasks.length
+      const digest = isWhole ? result.digest : computeDatasetDigest(tasks.map((task) => task.digest))
+      return { digest, tasks: tasks.sort((a, b) => (a.name < b.name ? -1 : 1)) }
     }
     case 'changed':
       throw new SubmissionRefused(

@@ -12,6 +12,8 @@ export type SettingFact = {
   provider: string
   custom: boolean
   configuration?: NamedConfiguration | undefined
+  /** Undefined if the time limits are unchanged. */
+  timeoutMultiplier?: number | undefined
   /** True for `oracle` and `nop`, which only show that the tasks work. */
   isReference: boolean
 }

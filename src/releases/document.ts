@@ -42,8 +42,8 @@ export function buildContent(chosen: readonly SettingResult[]): ReleaseContent {
 }
 
 export const toSettingNames = (result: SettingResult) => {
-  const { id, model, harness, reasoningLevel, provider, custom, configuration } = result
-  return { id, model, harness, reasoningLevel, provider, custom, configuration }
+  const { id, model, harness, reasoningLevel, provider, custom, configuration, timeoutMultiplier } = result
+  return { id, model, harness, reasoningLevel, provider, custom, configuration, timeoutMultiplier }
 }
 
 function buildPicks(chosen: readonly SettingResult[], frontier: readonly string[]): SettingPick[] {

@@ -60,6 +60,7 @@ const toSettingFact = (row: RunSetting): SettingFact => ({
   provider: row.provider,
   custom: row.custom,
   configuration: toNamedConfiguration(row),
+  timeoutMultiplier: row.timeout_multiplier ?? undefined,
   isReference: row.provider === NO_PROVIDER,
 })
 

@@ -1,5 +1,5 @@
 import { DEFAULT_LIMITS } from '../harbor/limits.ts'
-import type { ComposeService, EnvironmentResources } from '../harbor/task.ts'
+import type { ComposeService, Environment, EnvironmentResources, Task, TaskStep } from '../harbor/task.ts'
 import type { SandboxLimits } from '../sandboxes/sandbox.ts'
 
 const MIB = 1024 * 1024
@@ -16,6 +16,33 @@ export const VERIFIER_OUTPUT_BYTES = 16 * MIB
 export const SMALL_OUTPUT_BYTES = 16 * MIB
 
 export const agentSeconds = (timeoutSec: number | null): number => capSeconds(timeoutSec ?? AGENT_SECONDS)
+
+/** Multiplies the time limits of the agent, the verifier and the image builds, for slow machines. */
+export function scaleTimeouts(task: Task, multiplier: number): Task {
+  if (multiplier === 1) return task
+  const scaleEnvironment = (environment: Environment): Environment => ({
+    ...environment,
+    buildTimeoutSec: capSeconds(environment.buildTimeoutSec * multiplier),
+  })
+  const scaleStep = ({ agent, verifier, ...step }: TaskStep): TaskStep => ({
+    ...step,
+    agent: { ...agent, timeoutSec: capSeconds(agentSeconds(agent.timeoutSec) * multiplier) },
+    verifier: {
+      ...verifier,
+      timeoutSec: capSeconds(verifier.timeoutSec * multiplier),
+      place:
+        verifier.place.mode === 'separate'
+          ? { ...verifier.place, environment: scaleEnvironment(verifier.place.environment) }
+          : verifier.place,
+    },
+  })
+  const [first, ...others] = task.steps
+  return {
+    ...task,
+    environment: scaleEnvironment(task.environment),
+    steps: [scaleStep(first), ...others.map(scaleStep)],
+  }
+}
 
 export const capSeconds = (seconds: number): number => Math.min(seconds, SECONDS_MAX)
 

@@ -28,6 +28,8 @@ export type LocalTrialOptions = {
   /** Required by harnesses that call a model. */
   model?: TrialModel | undefined
   sandbox: string
+  /** Multiplies the task's time limits. 1 if undefined. */
+  timeoutMultiplier?: number | undefined
   /** If undefined, calibration determines it. */
   verifyMode: string | undefined
   variables: Record<string, string>
@@ -58,9 +60,9 @@ class TaskUnfit extends Error {
 export async function runLocalTrial(options: LocalTrialOptions): Promise<TrialRecord> {
   const harness = options.command === undefined ? readHarness(options.harness) : shellCommand(options.command)
   const { provider, task, digest, folder } = await openTask(options)
-  const { variables, signal, onTrial, onPhase, onLog, outputFolder, model } = options
+  const { variables, signal, onTrial, onPhase, onLog, outputFolder, model, timeoutMultiplier } = options
   const bundles = { folder: bundlesFolder(options.dataFolder), onProgress: options.onInstall }
-  const common = { task, digest, folder, variables, signal, onPhase, onLog, outputFolder }
+  const common = { task, digest, folder, variables, signal, onPhase, onLog, outputFolder, timeoutMultiplier }
   const request = { ...common, model, bundles, savesPatch: true }
   if (options.verifyMode !== undefined) {
     const verifyMode = parseMode(options.verifyMode)

@@ -78,6 +78,8 @@ export type TrialRecord = {
   /** Null if no sandbox was started. */
   resources: TrialLimits | null
   verifyMode: VerifyMode
+  /** Factor of the task's time limits. Absent if they were not changed. */
+  timeoutMultiplier?: number | undefined
   steps: StepRecord[]
   sidecars: SidecarRecord[]
   error: string | null

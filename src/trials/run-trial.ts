@@ -9,7 +9,7 @@ import { placeConfiguration } from './agent-phase.ts'
 import { type CollectedArtifact, unpackArtifacts } from './artifacts.ts'
 import { type EnvironmentImages, prepareImages, type RunningEnvironment, startEnvironment } from './environment.ts'
 import { installBundle, requireBundleRuns } from './harness-setup.ts'
-import { agentSeconds, mainLimits } from './limits.ts'
+import { agentSeconds, mainLimits, scaleTimeouts } from './limits.ts'
 import { meetsMinimum, type TrialVerdict, toFailedOutcome, toTrialOutcome } from './outcome.ts'
 import { writeChangesPatch } from './patch.ts'
 import type { StepRecord, TrialLimits, TrialRecord } from './record.ts'
@@ -108,7 +108,12 @@ type TrialRun = {
 async function runOnce(provider: SandboxProvider, requested: TrialRequest): Promise<TrialRecord> {
   const capabilities = await provider.selfTest()
   requireSupported(requested.task, capabilities)
-  const request = { ...requested, verifyMode: effectiveMode(requested.task, requested.verifyMode) }
+  const { timeoutMultiplier = 1 } = requested
+  const request = {
+    ...requested,
+    task: scaleTimeouts(requested.task, timeoutMultiplier),
+    verifyMode: effectiveMode(requested.task, requested.verifyMode),
+  }
   await using scratch = await openScratchFolder(request.outputFolder)
   await removeEarlierOutput(request.outputFolder)
   const mounts: Mount[] = []
@@ -128,6 +133,7 @@ async function runOnce(provider: SandboxProvider, requested: TrialRequest): Prom
     harness: request.harness.id,
     isolation: capabilities.isolation,
     verifyMode: request.verifyMode,
+    timeoutMultiplier: timeoutMultiplier === 1 ? undefined : timeoutMultiplier,
     base: [...run.images.values()].some(({ main }) => main.base === 'host-base') ? 'host-base' : 'image',
     resources: toTrialLimits(run.environment),
     steps: run.steps,

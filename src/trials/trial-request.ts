@@ -22,6 +22,8 @@ export type TrialRequest = {
     | undefined
   /** Additions of a workspace to the agent. */
   configuration?: AgentConfiguration | undefined
+  /** Multiplies the task's time limits. 1 if undefined. */
+  timeoutMultiplier?: number | undefined
   verifyMode: VerifyMode
   /** Paths outside the working directory that the reference solution changed. Mode snapshot carries nothing else. */
   carried?: readonly string[] | undefined

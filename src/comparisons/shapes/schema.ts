@@ -26,6 +26,10 @@ export const TrialClass = z
   .meta({ id: 'TrialClass' })
 export type TrialClass = z.infer<typeof TrialClass>
 
+/** Bounds of the factor by which time limits can be changed. */
+const TIMEOUT_MULTIPLIER_MIN = 0.1
+const TIMEOUT_MULTIPLIER_MAX = 100
+
 const ModelChoice = z
   .strictObject({
     catalogId: z.string().min(1).max(200),
@@ -33,6 +37,12 @@ const ModelChoice = z
     harnesses: z.array(z.string().min(1).max(100)).min(1).max(HARNESSES_MAX),
     reasoningLevel: z.string().min(1).max(50).optional().describe('Default: the default level of the model.'),
     configuration: ConfigurationRef.optional(),
+    timeoutMultiplier: z
+      .number()
+      .min(TIMEOUT_MULTIPLIER_MIN)
+      .max(TIMEOUT_MULTIPLIER_MAX)
+      .optional()
+      .describe("Factor of the tasks' time limits, for slow machines. A factor other than 1 is part of the setting."),
   })
   .meta({ id: 'ModelChoice' })
 export type ModelChoice = z.infer<typeof ModelChoice>
@@ -80,6 +90,18 @@ const TaskChoice = z
 export type TaskChoice = z.infer<typeof TaskChoice>
 
 const taskChoices = { tasks: z.array(TaskChoice).min(1).max(TASKS_MAX).describe('Approved tasks, each at most once.') }
+
+const taskNames = {
+  taskNames: z
+    .array(z.string().min(1).max(300))
+    .min(1)
+    .max(TASKS_MAX)
+    .optional()
+    .describe('Names of the tasks to run, each at most once. Default: all tasks of the benchmark.'),
+}
+
+export const NewBenchmarkComparison = NewComparison.extend(taskNames)
+export const BenchmarkQuoteRequest = QuoteRequest.extend(taskNames)
 
 export const NewRepositoryComparison = NewComparison.extend(taskChoices)
 export const RepositoryQuoteRequest = QuoteRequest.extend(taskChoices)
@@ -135,7 +157,9 @@ export const ComparisonSetting = z
   .object({
     id: z
       .string()
-      .describe('`<catalogId>|<harness>|<reasoningLevel>`, followed by `|<name>@<version>` if it has a configuration'),
+      .describe(
+        '`<catalogId>|<harness>|<reasoningLevel>`, followed by `|<name>@<version>` if it has a configuration, and by `|timeouts*<factor>` if its time limits are changed',
+      ),
     model: z.object({ catalogId: z.string(), name: z.string(), label: z.string() }),
     harness: z.string(),
     harnessVersion: z.string(),
@@ -143,6 +167,7 @@ export const ComparisonSetting = z
     provider: z.string(),
     custom: z.boolean(),
     configuration: NamedConfiguration.optional().describe('Absent if the setting has none.'),
+    timeoutMultiplier: z.number().optional().describe("Factor of the tasks' time limits. Absent if it is 1."),
     isolation: z.string().nullable(),
     tasks: count.describe('Number of tasks with a scored trial.'),
     passed: count.describe('How many of these passed in their first scored trial.'),

@@ -29,6 +29,8 @@ export type TrialRunRequest = TaskRunRequest & {
   verifying: VerifySettings
   /** Digest of the configuration's content. */
   configurationDigest: string | null
+  /** Null if the time limits are unchanged. */
+  timeoutMultiplier?: number | null | undefined
   /** Set if the harness calls a model. */
   model?: TrialModel | undefined
 }

@@ -42,6 +42,7 @@ export const createSandboxEngine = (deps: SandboxEngineDeps): TrialEngine => ({
         harness,
         model,
         configuration: await readConfiguration(deps, id, request.configurationDigest),
+        timeoutMultiplier: request.timeoutMultiplier ?? undefined,
         verifyMode,
         carried,
         networks: toNetworks(needs),

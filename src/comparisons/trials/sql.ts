@@ -81,7 +81,7 @@ export type TrialFacts = TrialKey & {
   harnessVersion: string
   reasoningLevel: string
   configurationDigest: string | null
-  /** Isolation reported so far by trials of this setting. */
+  timeoutMultiplier: number | null
   isolation: string | null
   taskName: string
   digest: string
@@ -128,7 +128,7 @@ export async function startTrial(
       setting.credential_id as "credentialId", setting.catalog_id as "catalogId", setting.harness, setting.provider,
       setting.harness_version as "harnessVersion", comparisons.trial_budget_micros as "trialBudgetMicros",
       setting.reasoning_level as "reasoningLevel", setting.isolation, task.name as "taskName", task.digest,
-      setting.configuration_digest as "configurationDigest",
+      setting.configuration_digest as "configurationDigest", setting.timeout_multiplier as "timeoutMultiplier",
       comparisons.submitted_at as "submittedAt", comparisons.concurrency,
       comparisons.started_at is null as "isFirst", calibration.verify_mode as "verifyMode",
       calibration.agent_network as "agentNetwork", calibration.verifier_network as "verifierNetwork",

@@ -147,11 +147,12 @@ async function runWithModel(
   signal: AbortSignal,
 ): Promise<AttemptEnding> {
   const { step = () => {} } = deps
-  const { harness, harnessVersion, credentialId, configurationDigest } = trial
+  const { harness, harnessVersion, credentialId, configurationDigest, timeoutMultiplier } = trial
   const model = await openModel(deps, trial)
   step('trial.granted')
   try {
-    const request = { ...task, harness, harnessVersion, credentialId, configurationDigest, model: model?.trialModel }
+    const setting = { harness, harnessVersion, credentialId, configurationDigest, timeoutMultiplier }
+    const request = { ...task, ...setting, model: model?.trialModel }
     const record = await deps.engine.run(request, signal)
     const totals = (await model?.close()) ?? null
     const verdict = totals && decideVerdict(record, totals, { isLast: !hasRetriesLeft(trial) })

@@ -215,6 +215,7 @@ export interface ComparisonSettings {
   position: number;
   provider: string;
   reasoning_level: string;
+  timeout_multiplier: number | null;
 }
 
 export interface ComparisonTasks {

@@ -59,13 +59,16 @@ const model = z.object({ catalogId: z.string(), name: z.string(), label: z.strin
 const settingIdentity = {
   id: z
     .string()
-    .describe('`<catalogId>|<harness>|<reasoningLevel>`, followed by `|<name>@<version>` if it has a configuration'),
+    .describe(
+      '`<catalogId>|<harness>|<reasoningLevel>`, followed by `|<name>@<version>` if it has a configuration, and by `|timeouts*<factor>` if its time limits are changed',
+    ),
   model,
   harness: z.string(),
   reasoningLevel: z.string(),
   provider: z.string(),
   custom: z.boolean(),
   configuration: NamedConfiguration.optional().describe('Name and digest only. The content stays private.'),
+  timeoutMultiplier: z.number().optional().describe("Factor of the tasks' time limits. Absent if it is 1."),
 }
 
 export const ReleaseSetting = z
