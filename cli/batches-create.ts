@@ -3,6 +3,7 @@ import { call, callWithProgress } from '../src/platform/http/client.ts'
 import type { BatchPreview, GenerationOptions, NewGeneration, PreviewProgress } from '../src/taskgen/schema.ts'
 import { contract, parseNumber } from './batch.ts'
 import { followBatch } from './batches-watch.ts'
+import { isInteractive, requireConfirmation, YES, type YesFlag } from './confirm.ts'
 import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { liveLines } from './live-lines.ts'
@@ -11,16 +12,17 @@ import { note, print, printJson, type Shell } from './shell.ts'
 import { aligned, printTable } from './table.ts'
 
 type CountFlags = RepoFlag & { easy?: string; medium?: string; hard?: string; again?: boolean }
-type CreateBatchFlags = CountFlags & {
-  author?: string
-  verifier?: string
-  reasoning?: string
-  credential?: string
-  sandbox?: string
-  harborEnvironment?: string
-  budget?: string
-  detach?: boolean
-}
+type CreateBatchFlags = CountFlags &
+  YesFlag & {
+    author?: string
+    verifier?: string
+    reasoning?: string
+    credential?: string
+    sandbox?: string
+    harborEnvironment?: string
+    budget?: string
+    detach?: boolean
+  }
 
 const AGAIN = ['--again', 'Include pull requests that an earlier batch has tried'] as const
 
@@ -53,7 +55,9 @@ export function addCreateCommands(batches: Command, shell: Shell): void {
     withCounts(
       batches
         .command('create')
-        .description('Create tasks from merged pull requests and watch; Ctrl-C leaves the batch running'),
+        .description(
+          'Create tasks from merged pull requests and watch. Shows a forecast and asks on a terminal; Ctrl-C leaves the batch running',
+        ),
     )
       .option('--author <model>', 'Model that writes instructions (default: see `assay batches options`)')
       .option(
@@ -66,6 +70,7 @@ export function addCreateCommands(batches: Command, shell: Shell): void {
       .option('--harbor-environment <name>', 'Sandbox that validates finished tasks (default: the same)')
       .option('--budget <usd>', 'Stop calling models after spending this much (USD)')
       .option('--detach', 'Print the id and do not watch')
+      .option(...YES)
       .action((flags: CreateBatchFlags, command: Command) => create(shell, command, flags)),
     'assay batches create --repo lab/demo --easy 5 --medium 5 --hard 2',
     'assay batches create --repo lab/demo --hard 10 --author openai/gpt-5.4 --budget 5 --detach',
@@ -121,17 +126,33 @@ function parseCounts({ easy = '0', medium = '0', hard = '0' }: CountFlags) {
 }
 
 async function preview(shell: Shell, command: Command, flags: CountFlags): Promise<void> {
-  const candidateCounts = parseCounts(flags)
-  const { service, params } = await openRepository(shell, command, flags.repo)
-  const { previewBatch } = await contract()
-  const body = { candidateCounts, again: flags.again ? true : undefined }
-  const live = liveLines(shell)
-  const show = ({ step, pullRequests }: PreviewProgress) =>
-    live.show([step === 'mirror' ? 'Reading the repository …' : `${pullRequests} pull requests …`])
-  const found = await callWithProgress(service, previewBatch, { params, body: body }, show).finally(live.end)
+  const opened = await openRepository(shell, command, flags.repo)
+  const found = await readPreview(shell, opened, flags)
+  const { service } = opened
   if (service.json) return printJson(shell, found)
   print(shell, ...previewLines(found))
   for (const warning of found.warnings) note(shell, warning)
+}
+
+async function readPreview(
+  shell: Shell,
+  { service, params }: OpenedRepository,
+  flags: CountFlags,
+): Promise<BatchPreview> {
+  const { previewBatch } = await contract()
+  const body = { candidateCounts: parseCounts(flags), again: flags.again ? true : undefined }
+  const live = liveLines(shell)
+  const show = ({ step, pullRequests }: PreviewProgress) =>
+    live.show([step === 'mirror' ? 'Reading the repository …' : `${pullRequests} pull requests …`])
+  return callWithProgress(service, previewBatch, { params, body }, show).finally(live.end)
+}
+
+/** Shows what a batch will cost at most, and asks. Without a terminal, or with --yes, it does neither. */
+async function confirmForecast(shell: Shell, opened: OpenedRepository, flags: CreateBatchFlags): Promise<void> {
+  if (flags.yes || !isInteractive(shell)) return
+  note(shell, ...previewLines(await readPreview(shell, opened, flags)))
+  if (flags.budget !== undefined) note(shell, `The budget is $${flags.budget}.`)
+  await requireConfirmation(shell, 'Create these tasks?', flags)
 }
 
 function previewLines({ buckets, pullRequests, branch, rejections, cost }: BatchPreview): string[] {
@@ -158,6 +179,7 @@ async function create(shell: Shell, command: Command, flags: CreateBatchFlags): 
   const opened = await openRepository(shell, command, flags.repo)
   const { service, params } = opened
   const generation = generationOf(await readOptions(opened), flags)
+  await confirmForecast(shell, opened, flags)
   const body = { candidateCounts, generation, ...budget, again: flags.again ? true : undefined }
   const made = (await call(service, (await contract()).createBatch, { params, body })).body
   for (const warning of made.run.warnings) note(shell, warning)

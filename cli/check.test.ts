@@ -40,7 +40,7 @@ test('checks a folder of tasks, lists refusals before warnings and fails', async
   ])
 })
 
-test('keys that mean nothing are named, wherever they stand, and refuse nothing', async () => {
+test('keys that mean nothing are named with the right one, wherever they stand, and refuse nothing', async () => {
   const misspelt = join(folder.path, 'more', 'misspelt')
   const lines = [
     'schema_version = "1.4"',
@@ -56,11 +56,15 @@ test('keys that mean nothing are named, wherever they stand, and refuse nothing'
   const [{ findings }] = JSON.parse(out).tasks
   expect(code).toBe(0)
   expect(findings).toEqual(
-    ['agent.timeout', 'bogus', 'verifer'].map((path) => ({
+    [
+      ['agent.timeout', 'Did you mean timeout_sec?'],
+      ['bogus', 'Check the spelling.'],
+      ['verifer', 'Did you mean verifier?'],
+    ].map(([path, advice]) => ({
       rule: 'unknown_keys',
       severity: 'warn',
       path,
-      detail: expect.stringContaining('spelling'),
+      detail: `Unknown key, which Harbor ignores. ${advice}`,
     })),
   )
 })

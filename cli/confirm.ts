@@ -4,10 +4,13 @@ import { type Shell, safeLine } from './shell.ts'
 export const YES = ['--yes', 'do not ask'] as const
 export type YesFlag = { yes?: boolean }
 
+/** Returns true if a person can be asked. */
+export const isInteractive = (shell: Shell): boolean => Boolean(shell.input().isTTY) && Boolean(shell.errors.isTTY)
+
 /** Asks for confirmation on a terminal. Without a terminal it does not ask. */
 export async function requireConfirmation(shell: Shell, question: string, { yes = false }: YesFlag): Promise<void> {
+  if (yes || !isInteractive(shell)) return
   const input = shell.input()
-  if (yes || !input.isTTY || !shell.errors.isTTY) return
   const { confirm } = await import('@clack/prompts')
   const answer = await confirm({
     message: safeLine(shell.errors, question),

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { OPERATOR_KEY, type TestApp, testApp } from '../test/support/app.ts'
-import { assay } from '../test/support/assay-command.ts'
+import { assay, hasTerminal, onTerminal } from '../test/support/assay-command.ts'
 import { openReleaseLab } from '../test/support/releases.ts'
 
 let app: TestApp
@@ -37,6 +37,28 @@ test('results are previewed, published, listed and withdrawn', async () => {
   expect((await run('releases', 'withdraw', id, ...repo, '--reason', 'A broken task.')).code).toBe(0)
   expect((await run('releases', 'list', ...repo)).out).toContain('withdrawn: A broken task.')
 })
+
+test.runIf(hasTerminal)(
+  'on a terminal, publishing says what becomes public and asks; no publishes nothing',
+  async () => {
+    const lab = await openReleaseLab(app)
+    await lab.ran({ id: 'acme/a|mini|low', cells: 'pppfff' })
+    const repo = ['--repo', `${lab.place.owner}/${lab.place.name}`]
+    const env = { ASSAY_URL: app.url, ASSAY_KEY: app.adminKey }
+    let isAnswered = false
+    const { out, code } = await onTerminal(['releases', 'publish', ...repo], env, (shown) => {
+      if (isAnswered || !shown.includes('Publish these results')) return undefined
+      isAnswered = true
+      return 'n'
+    })
+    expect([code, out]).toEqual([
+      130,
+      expect.stringContaining(`1 setting of ${lab.place.owner}/${lab.place.name} on 6 tasks`),
+    ])
+    expect(JSON.parse((await run('releases', 'list', ...repo, '--json')).out).releases).toEqual([])
+    expect((await onTerminal(['releases', 'publish', ...repo, '--yes'], env, () => undefined)).code).toBe(0)
+  },
+)
 
 test('a repository with a public release is removed with --withdraw or --keep-public', async () => {
   const lab = await openReleaseLab(app)

@@ -1,17 +1,18 @@
 import type { Command } from 'commander'
 import { call } from '../src/platform/http/client.ts'
 import type { Preview, PreviewSetting, PublishedRelease } from '../src/releases/shapes/schema.ts'
+import { requireConfirmation, YES, type YesFlag } from './confirm.ts'
 import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { type OpenedRepository, openRepository, REPO, type RepoFlag } from './repository.ts'
 import { listAll, requireId } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
-import { moment, printTable } from './table.ts'
+import { counted, moment, printTable } from './table.ts'
 
 const SETTING = ['--setting <id...>', 'only these (default: all that can be published)'] as const
 
 type ChooseFlags = RepoFlag & { setting?: string[] }
-type PublishFlags = ChooseFlags & { publishTasks?: boolean; fingerprint?: string }
+type PublishFlags = ChooseFlags & YesFlag & { publishTasks?: boolean; fingerprint?: string }
 
 export function addReleasesCommands(assay: Command, shell: Shell): void {
   const releases = assay.command('releases').description('Manage published results of a repository').helpCommand(false)
@@ -27,7 +28,7 @@ export function addReleasesCommands(assay: Command, shell: Shell): void {
   withExample(
     releases
       .command('publish')
-      .description('Publish results')
+      .description('Publish results. Shows what becomes public and asks on a terminal')
       .requiredOption(...REPO)
       .option(...SETTING)
       .option('--fingerprint <text>', 'Fingerprint of the preview; refused if results have changed since')
@@ -35,6 +36,7 @@ export function addReleasesCommands(assay: Command, shell: Shell): void {
         '--publish-tasks',
         'also the files of the tasks; what was public once cannot be taken back from its readers',
       )
+      .option(...YES)
       .action((flags: PublishFlags, command: Command) => publish(shell, command, flags)),
     'assay releases publish --repo lab/demo',
   )
@@ -102,6 +104,7 @@ async function publish(shell: Shell, command: Command, flags: PublishFlags): Pro
   if (flags.fingerprint !== undefined && flags.fingerprint !== preview.fingerprint)
     throw new WrongUse('Results have changed since that preview. Run assay releases preview again.')
   const settings = flags.setting ?? preview.settings.filter(({ publishable }) => publishable).map(({ key }) => key)
+  await confirmPublication(shell, preview, settings, flags)
   const { publishRelease } = await contract()
   const { status, body } = await call(service, publishRelease, {
     params,
@@ -119,6 +122,19 @@ async function publish(shell: Shell, command: Command, flags: PublishFlags): Pro
   )
   note(shell, `Public at ${body.url}`)
   print(shell, body.releaseId)
+}
+
+/** Says what becomes public, and asks on a terminal. */
+async function confirmPublication(
+  shell: Shell,
+  { repository, tasks, blockers }: Preview,
+  settings: readonly string[],
+  flags: PublishFlags,
+): Promise<void> {
+  const files = flags.publishTasks ? ', and the files of the tasks' : ''
+  note(shell, `${counted(settings.length, 'setting')} of ${repository.fullName} on ${counted(tasks, 'task')}${files}.`)
+  for (const { message } of blockers) note(shell, `Blocked: ${message}`)
+  await requireConfirmation(shell, 'Publish these results for everybody to read?', flags)
 }
 
 async function list(shell: Shell, command: Command, { repo }: RepoFlag): Promise<void> {

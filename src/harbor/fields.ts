@@ -9,8 +9,8 @@ type NumberBounds = { min?: number; above?: number; max?: number; integer?: true
 
 /** Rules that differ between file formats. */
 export type FileDialect = {
-  /** Called for each key that no reader accessed. */
-  unknownKey(path: string, report: Report): void
+  /** Called for each key that no reader accessed. `known` lists the keys that the table may have. */
+  unknownKey(path: string, report: Report, known: readonly string[]): void
   /** Reports whether a number written as a string is accepted silently or with a warning. */
   numberInText: 'silently' | 'with a warning'
 }
@@ -49,7 +49,7 @@ export function readTable<T>(table: ValueTable, context: TableContext, read: (fi
   const accessed = new Set<string>()
   const result = read(createFields(table, context, accessed))
   for (const key of Object.keys(table)) {
-    if (!accessed.has(key)) context.dialect.unknownKey(join(context.path, key), context.report)
+    if (!accessed.has(key)) context.dialect.unknownKey(join(context.path, key), context.report, [...accessed])
   }
   return result
 }

@@ -1,4 +1,5 @@
 import { parse, TomlDate, TomlError, type TomlTable, type TomlValue } from 'smol-toml'
+import { suggestName } from '../platform/suggestion.ts'
 import type { FileDialect } from './fields.ts'
 import { DEPTH_MAX } from './limits.ts'
 import type { Report } from './report.ts'
@@ -6,8 +7,10 @@ import type { TaskJson } from './task.ts'
 
 /** Harbor ignores unknown keys, so a warning is the only sign of a misspelt key. */
 export const TOML_DIALECT: FileDialect = {
-  unknownKey: (path, report) =>
-    report.warn(path, 'unknown_key', 'Unknown key, which Harbor ignores. Check the spelling.'),
+  unknownKey(path, report, known) {
+    const suggestion = suggestName(path.slice(path.lastIndexOf('.') + 1), known) || ' Check the spelling.'
+    report.warn(path, 'unknown_key', `Unknown key, which Harbor ignores.${suggestion}`)
+  },
   numberInText: 'with a warning',
 }
 
