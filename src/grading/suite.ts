@@ -10,7 +10,12 @@ export const REPOSITORY_FOLDER = '/workspace/repo'
 export type PlainFile = { path: string; content: string; executable: boolean }
 
 /** Paths of a tree, and the text of the files that were read, without a checkout. */
-export type TreeFacts = { paths: ReadonlySet<string>; texts: ReadonlyMap<string, string> }
+export type TreeFacts = {
+  paths: ReadonlySet<string>
+  texts: ReadonlyMap<string, string>
+  /** Time of the commit. Dependencies are installed as they were published then. Unknown for a tree without a commit. */
+  committedAt?: Date | undefined
+}
 
 /**
  * How tests are run, the same in every run of them and in the task that is made. Becomes `run.json` of its verifier.
@@ -35,8 +40,15 @@ export type SuiteRun = {
   /** Truncated failure messages of tests that did not pass. */
   messages: Record<string, string>
   exitCode: number | null
+  /** Elapsed time, which depends on the load of the host. */
   seconds: number
+  /** CPU time of all processes of the tests. Unknown in reports of older graders. */
+  cpuSeconds?: number | undefined
 }
+
+/** Returns the CPU time of a run; the elapsed time where it is unknown. */
+export const cpuSecondsOf = ({ cpuSeconds, seconds }: Pick<SuiteRun, 'cpuSeconds' | 'seconds'>): number =>
+  cpuSeconds ?? seconds
 
 /** `broken`: the runner said nothing that could be counted. Not a broken sandbox, which is an exception. */
 export type SuiteOutcome =

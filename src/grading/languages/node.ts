@@ -11,7 +11,7 @@ import {
   type StubbedName,
   type StubValue,
 } from './language.ts'
-import { DEPS, type EnvRecipe, listFilesNamed, present, quoteWord, recipe } from './recipe.ts'
+import { DEPS, type EnvRecipe, findFreezeDay, listFilesNamed, present, quoteWord, recipe } from './recipe.ts'
 
 const PackageJson = z.object({
   name: z.string().optional().catch(undefined),
@@ -46,7 +46,12 @@ const NPM: PackageManager = {
   lock: ['package-lock.json'],
 }
 const SHRINKWRAP: PackageManager = { ...NPM, lock: ['npm-shrinkwrap.json'] }
-const NO_LOCK: PackageManager = { ...NPM, install: 'npm install --ignore-scripts --no-package-lock', lock: [] }
+/** Without a lock file, npm installs what was published before the freeze day. */
+const noLock = (freezeDay: string | undefined): PackageManager => ({
+  ...NPM,
+  install: `npm install --ignore-scripts --no-package-lock${freezeDay === undefined ? '' : ` --before=${freezeDay}`}`,
+  lock: [],
+})
 
 /** Package managers other than npm are installed into the image, so that nothing is downloaded when tests run. */
 function detectPackageManager(tree: TreeFacts): PackageManager {
@@ -55,7 +60,7 @@ function detectPackageManager(tree: TreeFacts): PackageManager {
   if (tree.paths.has('pnpm-lock.yaml')) return pnpm(version('pnpm') ?? '9')
   if (tree.paths.has('yarn.lock')) return yarn(version('yarn') ?? (tree.paths.has('.yarnrc.yml') ? '4' : '1'))
   if (tree.paths.has('package-lock.json')) return NPM
-  return tree.paths.has('npm-shrinkwrap.json') ? SHRINKWRAP : NO_LOCK
+  return tree.paths.has('npm-shrinkwrap.json') ? SHRINKWRAP : noLock(findFreezeDay(tree))
 }
 
 const pnpm = (version: string): PackageManager => ({
@@ -108,9 +113,19 @@ function buildRecipe(tree: TreeFacts, runner: string): EnvRecipe {
 
 /** Version of Node in the base image. */
 const DEBIAN_NODE = '20.19.2'
+const DEBIAN_LINE = '20'
+/** Stands for the commit day of a tree that is not from a commit. Version 22 is then the newest line. */
+const UNKNOWN_DAY = '2025-01-01'
 
-/** Release lines of Node in the order in which they are tried, each with a compatible npm. */
-const RELEASE_LINES = Object.entries({ v22: 10, v24: 11, v26: 11, v20: 10, v18: 10, v16: 8 })
+/** Release lines of Node, newest first: a compatible npm, and the day on which long-term support begins. */
+const RELEASE_LINES = [
+  { line: '26', npm: 11, supportedFrom: '2026-10-20' },
+  { line: '24', npm: 11, supportedFrom: '2025-10-28' },
+  { line: '22', npm: 10, supportedFrom: '2024-10-29' },
+  { line: '20', npm: 10, supportedFrom: '2023-10-24' },
+  { line: '18', npm: 10, supportedFrom: '2022-10-25' },
+  { line: '16', npm: 8, supportedFrom: '2021-10-26' },
+] as const
 
 const LTS_NAMES: Readonly<Record<string, string>> = {
   'lts/hydrogen': '18',
@@ -122,10 +137,16 @@ const LTS_NAMES: Readonly<Record<string, string>> = {
 /** Returns the shell line that installs the Node version a tree requires, from the npm registry. */
 function installNode(tree: TreeFacts, engines: string | undefined): string[] {
   const wanted = findPinnedMajor(tree) ?? validRange(engines ?? '*')
-  if (!wanted || satisfies(DEBIAN_NODE, wanted)) return []
-  const [line, npm] = RELEASE_LINES.find(([name]) => intersects(wanted, name)) ?? []
+  if (!wanted) return []
+  const isDebianFine = satisfies(DEBIAN_NODE, wanted)
+  const freezeDay = findFreezeDay(tree)
+  if (freezeDay === undefined && isDebianFine) return []
+  const accepted = RELEASE_LINES.filter(({ line }) => intersects(wanted, line))
+  // A line newer than the commit is used only if the tree requires it, and then the oldest of these.
+  const found = accepted.find(({ supportedFrom }) => supportedFrom < (freezeDay ?? UNKNOWN_DAY)) ?? accepted.at(-1)
+  if (!found || (isDebianFine && found.line === DEBIAN_LINE)) return []
   // Debian's npm needs Debian's Node, so both are replaced. `hash -r` clears the shell's cached paths.
-  return line ? [`npm install -g npm@${npm} node-linux-$(node -p process.arch)@${line.slice(1)} && hash -r`] : []
+  return [`npm install -g npm@${found.npm} node-linux-$(node -p process.arch)@${found.line} && hash -r`]
 }
 
 /** A version file takes precedence over the `engines` range. */

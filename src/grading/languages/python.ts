@@ -1,8 +1,18 @@
 import { pytest, unittest } from '../runners/python.ts'
 import type { TreeFacts } from '../suite.ts'
 import { escapePattern, type LanguageEcosystem, type StubbedName, type StubValue } from './language.ts'
+import { listConstraints, listPipfilePackages } from './python-locks.ts'
 import { installableExtras, isPackage, listRequirements, publishedNames, requiredPython } from './python-project.ts'
-import { DEPS, type EnvRecipe, listFilesNamed, quoteWord, recipe, SYSTEM_PATH } from './recipe.ts'
+import {
+  DEPS,
+  type EnvRecipe,
+  findFreezeDay,
+  listCiVersions,
+  listFilesNamed,
+  quoteWord,
+  recipe,
+  SYSTEM_PATH,
+} from './recipe.ts'
 
 const VENV = `${DEPS}/venv`
 const DEVELOPMENT = 'dev|develop|development|test|tests|testing'
@@ -13,22 +23,40 @@ const REQUIREMENTS = new RegExp(
 const INSTALLS_ITSELF = /^[ \t]*(-e[ \t]+|--editable[ =])?\.{1,2}(\[|\/|\s|$)/m
 const NATIVE = /\.(pyx|pxd|c|cc|cpp|rs|f90)$/
 
+/** The installer has an environment of its own, because tests see the packages of theirs. */
+const TOOLS = `${DEPS}/tools`
+const CONSTRAINTS = `${DEPS}/constraints.txt`
+const UV_VERSION = '0.13.7'
+
+/** Installs with the certificates of the image, and without packages that were published after a day. */
+const installLine = (indexDay: string | undefined, words: string, isConstrained: boolean): string =>
+  [
+    'SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt',
+    `${TOOLS}/bin/uv pip install --no-cache`,
+    ...(indexDay === undefined ? [] : [`--exclude-newer ${indexDay}`]),
+    ...(isConstrained ? [`-c ${CONSTRAINTS}`] : []),
+    words,
+  ].join(' ')
+
 /**
  * Creates a virtual environment outside of the tree and installs the package in editable mode, so that a fix takes
- * effect.
+ * effect. Versions are those of the lock files; what is not locked is installed as of the base commit.
  */
 function buildRecipe(tree: TreeFacts, runner: string): EnvRecipe {
   const files = [...tree.paths].filter((path) => REQUIREMENTS.test(path)).sort()
   const early = files.filter((path) => !INSTALLS_ITSELF.test(tree.texts.get(path) ?? ''))
   const late = files.filter((path) => !early.includes(path))
-  const declared = [...listRequirements(tree), ...(runner === 'pytest' ? ['pytest'] : [])]
+  const declared = [...listRequirements(tree), ...listPipfilePackages(tree), ...(runner === 'pytest' ? ['pytest'] : [])]
   const isNative = [...tree.paths].some((path) => NATIVE.test(path) && !/(^|\/)(tests?|docs?)\//.test(path))
   const extras = installableExtras(tree)
   const own = `.${extras.length === 0 ? '' : `[${extras.join(',')}]`}`
-  const requirement = (path: string): string => `pip install -r ${quoteWord(path)}`
+  const constraints = listConstraints(tree)
+  const python = findBase(tree)
+  const install = (words: string) => installLine(findIndexDay(tree, python), words, constraints.length > 0)
+  const requirement = (path: string): string => install(`-r ${quoteWord(path)}`)
   return recipe({
     runner,
-    base: findBase(tree, requiredPython(tree)),
+    base: python.base,
     aptPackages: ['python3-venv', ...(isNative ? ['build-essential', 'python3-dev'] : [])],
     env: {
       VIRTUAL_ENV: VENV,
@@ -45,15 +73,27 @@ function buildRecipe(tree: TreeFacts, runner: string): EnvRecipe {
             listRequirementFolder(tree.paths),
           ),
     setup: [
+      `python3 -m venv ${TOOLS}`,
+      `${TOOLS}/bin/pip install uv==${UV_VERSION}`,
       `python3 -m venv ${VENV}`,
+      ...writeConstraints(constraints),
       // Old packages need setuptools without declaring it.
-      `pip install 'setuptools<81' wheel`,
-      ...(declared.length === 0 ? [] : [`pip install ${[...new Set(declared)].map(quoteWord).join(' ')}`]),
+      install(`'setuptools<81' wheel`),
+      ...(declared.length === 0 ? [] : [install([...new Set(declared)].map(quoteWord).join(' '))]),
       ...early.map(requirement),
     ],
-    build: [...(isPackage(tree) ? [`pip install -e ${quoteWord(own)}`] : []), ...late.map(requirement)],
+    build: [...(isPackage(tree) ? [install(`-e ${quoteWord(own)}`)] : []), ...late.map(requirement)],
   })
 }
+
+/** Keeps every line far below the length limit of a recipe. */
+const CONSTRAINTS_PER_LINE = 100
+
+const writeConstraints = (constraints: readonly string[]): string[] =>
+  Array.from({ length: Math.ceil(constraints.length / CONSTRAINTS_PER_LINE) }, (_, at) => {
+    const words = constraints.slice(at * CONSTRAINTS_PER_LINE, (at + 1) * CONSTRAINTS_PER_LINE).map(quoteWord)
+    return `printf '%s\\n' ${words.join(' ')} >> ${CONSTRAINTS}`
+  })
 
 const listRequirementFolder = (paths: ReadonlySet<string>): string[] =>
   [...paths]
@@ -62,17 +102,31 @@ const listRequirementFolder = (paths: ReadonlySet<string>): string[] =>
     )
     .sort()
 
-/** Base images and the minor version of their Python 3; the default comes first. */
-const BASES = [
-  { minor: 13, base: 'debian:trixie-slim' },
-  { minor: 11, base: 'debian:bookworm-slim' },
-] as const
+type PythonBase = { minor: number; base: string; supportedFrom: string }
 
-/** Returns the first base image with an accepted Python, or the default where none is accepted. */
-function findBase({ texts }: TreeFacts, required: string | undefined): string {
-  const named = /^(?:cpython-?)?(3\.\d+)/m.exec(texts.get('.python-version') ?? '')?.[1]
-  const wanted = named ? `==${named}` : (required ?? '')
-  return (BASES.find(({ minor }) => accepts(wanted, minor)) ?? BASES[0]).base
+/** Base images with the minor version of their Python 3, and the day from which most packages support it. */
+const NEWEST: PythonBase = { minor: 13, base: 'debian:trixie-slim', supportedFrom: '2025-04-01' }
+const BASES: readonly PythonBase[] = [NEWEST, { minor: 11, base: 'debian:bookworm-slim', supportedFrom: '2023-04-01' }]
+
+/**
+ * Returns the base image whose Python the tree would have been tested with: one that its range accepts, supported at the
+ * time of the commit or else the oldest, and of these preferably one that its CI files name.
+ */
+function findBase(tree: TreeFacts): PythonBase {
+  const named = /^(?:cpython-?)?(3\.\d+)/m.exec(tree.texts.get('.python-version') ?? '')?.[1]
+  const wanted = named ? `==${named}` : (requiredPython(tree) ?? '')
+  const accepted = BASES.filter(({ minor }) => accepts(wanted, minor))
+  const freezeDay = findFreezeDay(tree)
+  const supported = accepted.filter(({ supportedFrom }) => freezeDay === undefined || supportedFrom <= freezeDay)
+  const fitting = supported.length === 0 ? accepted.slice(-1) : supported
+  const tested = new Set(listCiVersions(tree, 'python(?:-version)?'))
+  return fitting.find(({ minor }) => tested.has(`3.${minor}`)) ?? fitting[0] ?? NEWEST
+}
+
+/** Returns the later of the freeze day and the day from which packages support the Python of the image. */
+function findIndexDay(tree: TreeFacts, { supportedFrom }: PythonBase): string | undefined {
+  const freezeDay = findFreezeDay(tree)
+  return freezeDay !== undefined && freezeDay < supportedFrom ? supportedFrom : freezeDay
 }
 
 const CLAUSE = /^(\^|~=|~|[<>=!]=|<|>)?\s*3\.(\d+)(?:\.(\d+|\*))?$/
@@ -142,6 +196,10 @@ export const python: LanguageEcosystem = {
     'manage.py',
     '.python-version',
     'pipfile',
+    'pipfile.lock',
+    'uv.lock',
+    'poetry.lock',
+    'pdm.lock',
   ],
   buildFilePatterns: [/^(?:[\w-]+-)?requirements[\w.-]*\.(?:txt|in)$/i],
   readTestFiles: /\.py$/,

@@ -52,3 +52,24 @@ export const textsNamed = (tree: TreeFacts, pattern: RegExp): string[] =>
   listFilesNamed(tree, pattern).flatMap((path) => tree.texts.get(path) ?? [])
 
 export const present = ({ paths }: TreeFacts, ...names: string[]): string[] => names.filter((name) => paths.has(name))
+
+/**
+ * Returns the day on which package indexes are frozen for a tree: the first of the month after its commit. Rounding lets
+ * candidates of one month share layers, and never hides a package that the tree was developed with.
+ */
+export function findFreezeDay({ committedAt }: TreeFacts): string | undefined {
+  if (committedAt === undefined) return undefined
+  const day = new Date(Date.UTC(committedAt.getUTCFullYear(), committedAt.getUTCMonth() + 1, 1))
+  return day.toISOString().slice(0, 10)
+}
+
+const CI_FILE = /^(?:\.github\/workflows\/|\.gitlab-ci\.yml$|\.travis\.yml$|\.circleci\/config\.yml$)/
+
+/** Lists the versions that CI files give for a key such as `python-version`, as a value or as a list on one line. */
+export function listCiVersions({ texts }: TreeFacts, key: string): string[] {
+  const entry = new RegExp(`\\b${key}s?["']?[ \\t]*:[ \\t]*(\\[[^\\]]{0,500}\\]|[^\\n]{0,500})`, 'g')
+  const values = [...texts]
+    .filter(([path]) => CI_FILE.test(path))
+    .flatMap(([, text]) => [...text.matchAll(entry)].map(([, value = '']) => value))
+  return [...new Set(values.flatMap((value) => value.match(/\b\d+(?:\.\d+)*\b/g) ?? []))]
+}

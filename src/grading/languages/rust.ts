@@ -44,7 +44,12 @@ function buildRecipe(tree: TreeFacts): EnvRecipe {
   return recipe({
     runner: cargo.id,
     aptPackages: ['cargo', 'gcc', 'libc6-dev', 'libssl-dev', 'pkg-config'],
-    env: { CARGO_HOME: `${DEPS}/cargo`, CARGO_TARGET_DIR: `${DEPS}/target` },
+    env: {
+      CARGO_HOME: `${DEPS}/cargo`,
+      CARGO_TARGET_DIR: `${DEPS}/target`,
+      // Without a lock file, Cargo prefers versions that the compiler of the image can build.
+      CARGO_RESOLVER_INCOMPATIBLE_RUST_VERSIONS: 'fallback',
+    },
     build: [`cargo fetch${locked}`, `cargo test --no-run --offline${locked}`],
   })
 }

@@ -31,6 +31,27 @@ dev = [{ include-group = "tests" }, "ruff"]
 tests = ["pytest-cov"]
 `
 
+const UV_LOCK = `version = 1
+[[package]]
+name = "kit"
+source = { editable = "." }
+[[package]]
+name = "attrs"
+version = "25.3.0"
+source = { registry = "https://pypi.org/simple" }
+[[package]]
+name = "numpy"
+version = "1.26.4"
+source = { registry = "https://pypi.org/simple" }
+[[package]]
+name = "numpy"
+version = "2.2.0"
+source = { registry = "https://pypi.org/simple" }
+[[package]]
+name = "evil; touch /tmp/x"
+version = "1"
+`
+
 const TREES: [string, string, Record<string, string>][] = [
   ['python', 'pytest', { 'pyproject.toml': PYPROJECT, 'kit/a.py': '' }],
   [
@@ -44,6 +65,7 @@ const TREES: [string, string, Record<string, string>][] = [
     },
   ],
   ['python-poetry', 'pytest', { 'pyproject.toml': POETRY }],
+  ['python-uv-lock', 'pytest', { 'pyproject.toml': PYPROJECT, 'uv.lock': UV_LOCK }],
   ['node-npm', 'jest', { 'package.json': '{"name":"kit"}', 'package-lock.json': '{}' }],
   ['node-no-lock', 'mocha', { 'package.json': '{"name":"kit"}' }],
   [
@@ -83,6 +105,76 @@ test.each(TREES)('renders the Dockerfile of %s exactly', async (name, runner, fi
 
 const setupOf = (runner: string, files: Record<string, string>): string =>
   findRunnerSetup(runner)?.buildRecipe(tree(files)).setup.join('\n') ?? ''
+
+/** The same tree, as it was committed on a day. */
+const recipeAt = (runner: string, day: string, files: Record<string, string>): EnvRecipe => {
+  const found = findRunnerSetup(runner)?.buildRecipe({ ...tree(files), committedAt: new Date(day) })
+  if (!found) throw new Error(`There is no recipe for ${runner}.`)
+  return found
+}
+
+test('packages that are not locked are installed as of the month of the commit', () => {
+  const python = recipeAt('pytest', '2025-08-19', { 'pyproject.toml': PYPROJECT })
+  expect([...python.setup, ...python.build].filter((line) => line.includes('uv pip install'))).toHaveLength(3)
+  for (const line of [...python.setup, ...python.build])
+    if (line.includes('uv pip install')) expect(line).toContain('--exclude-newer 2025-09-01')
+  const node = recipeAt('mocha', '2025-12-31T23:59:59Z', { 'package.json': '{}' })
+  expect(node.setup.at(-1)).toBe('npm install --ignore-scripts --no-package-lock --before=2026-01-01')
+  const locked = recipeAt('mocha', '2025-12-31', { 'package.json': '{}', 'package-lock.json': '{}' })
+  expect(locked.setup.at(-1)).toBe('npm ci --ignore-scripts')
+})
+
+test('packages are never older than the Python of the image, which they would not support', () => {
+  const { setup } = recipeAt('pytest', '2019-02-03', {})
+  expect(setup.at(-1)).toContain('--exclude-newer 2023-04-01')
+})
+
+test.each<[string, Record<string, string>]>([
+  ['uv.lock', { 'uv.lock': UV_LOCK }],
+  ['poetry.lock', { 'poetry.lock': '[[package]]\nname = "attrs"\nversion = "25.3.0"\n' }],
+  ['pdm.lock', { 'pdm.lock': '[[package]]\nname = "attrs"\nversion = "25.3.0"\n' }],
+  [
+    'Pipfile.lock',
+    {
+      Pipfile: '[packages]\nattrs = "*"\n[dev-packages]\nown = { path = "." }\n',
+      'Pipfile.lock': '{"default":{"attrs":{"version":"==25.3.0"}},"develop":{"own":{"path":"."}}}',
+    },
+  ],
+])('the versions of %s constrain the installation', (_, files) => {
+  const { setup } = recipeAt('pytest', '2025-08-19', files)
+  expect(setup).toContain(`printf '%s\\n' attrs==25.3.0 >> /opt/deps/constraints.txt`)
+  expect(setup.at(-1)).toContain('-c /opt/deps/constraints.txt')
+  expect(setup.join('\n')).not.toContain('own')
+})
+
+test('a lock file that cannot be parsed does not constrain anything', () => {
+  const { setup } = recipeAt('pytest', '2025-08-19', { 'uv.lock': '[[package', 'Pipfile.lock': '{', Pipfile: '[' })
+  expect(setup.join('\n')).not.toContain('constraints')
+})
+
+const CI = '.github/workflows/tests.yaml'
+
+test.each<[string, string, Record<string, string>]>([
+  ['trixie', '2025-08-19', {}],
+  ['bookworm', '2024-03-01', {}],
+  ['bookworm', '2020-03-01', {}],
+  ['bookworm', '2025-08-19', { [CI]: "        python-version: ['3.9', '3.10', '3.11', '3.12']\n" }],
+  ['trixie', '2025-08-19', { [CI]: "          - {name: '3.13', python: '3.13'}\n          - {python: '3.11'}\n" }],
+])('selects the Python of %s for a commit of %s with %j', (suite, day, files) => {
+  expect(recipeAt('pytest', day, files).base).toBe(`debian:${suite}-slim`)
+})
+
+test.each<[string, string, string | undefined]>([
+  ['2022-06-01', '>= 14', '16'],
+  ['2023-06-01', '>= 18', '18'],
+  ['2024-06-01', '>= 18', undefined],
+  ['2025-06-01', '>= 18', '22'],
+  ['2025-12-01', '>= 18', '24'],
+  ['2025-06-01', '>= 24', '24'],
+])('selects the newest Node with long-term support on %s that %s allows', (day, range, line) => {
+  const setup = recipeAt('jest', day, { 'package.json': JSON.stringify({ engines: { node: range } }) }).setup.join()
+  expect(/process\.arch\)@(\d+)/.exec(setup)?.[1]).toBe(line)
+})
 
 const engines = (node: unknown) => ({ 'package.json': JSON.stringify({ engines: { node } }) })
 

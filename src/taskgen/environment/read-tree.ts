@@ -37,7 +37,8 @@ export async function readTree(
   if (tooLarge) return reject('too_large', tooLarge)
   const texts = await readTexts(place, entries, signal)
   const paths = new Set(entries.map(pathOf))
-  return done({ tree, committedAt: new Date(parseSeconds(seconds) * 1000), entries, facts: { paths, texts } })
+  const committedAt = new Date(parseSeconds(seconds) * 1000)
+  return done({ tree, committedAt, entries, facts: { paths, texts, committedAt } })
 }
 
 const pathOf = ({ path }: { path: string }): string => path
@@ -75,19 +76,22 @@ function findSizeFault(entries: readonly TreeEntry[]): string | undefined {
 }
 
 const TEXT_BYTES_MAX = 512 * 1024
+const LOCK_BYTES_MAX = 4 * 1024 * 1024
 const TEXTS_MAX = 400
 
 async function readTexts(place: GitLocation, entries: readonly TreeEntry[], signal: AbortSignal) {
   const telling = entries
-    .filter(({ path, kind, size }) => kind !== 'link' && size <= TEXT_BYTES_MAX && isBuildFile(path))
+    .filter(({ path, kind, size }) => kind !== 'link' && size <= bytesMaxOf(path) && isBuildFile(path))
     .sort((a, b) => rankForReading(a.path) - rankForReading(b.path))
     .slice(0, TEXTS_MAX)
   const texts = new Map<string, string>()
-  for await (const { path, content } of readBlobs(place, telling, { signal, bytesMax: TEXT_BYTES_MAX })) {
+  for await (const { path, content } of readBlobs(place, telling, { signal, bytesMax: LOCK_BYTES_MAX })) {
     texts.set(path, content.toString())
   }
   return texts
 }
+
+const bytesMaxOf = (path: string): number => (/\.lock$/i.test(path) ? LOCK_BYTES_MAX : TEXT_BYTES_MAX)
 
 /** Tests come last: there may be many, and a few of them tell enough. */
 const rankForReading = (path: string): number =>

@@ -29,6 +29,8 @@ const signal = new AbortController().signal
 type PrepareOptions = {
   /** Changes the detected recipe, as a model would. */
   adapt?: (recipe: EnvRecipe) => EnvRecipe
+  /** Day of the commits. */
+  day?: string
   seconds?: number
   onLog?: (line: string) => void
 }
@@ -38,13 +40,14 @@ export async function preparePullRequest(
   { provider, folder: top }: Builder,
   base: FileEdits,
   landed: FileEdits,
-  { adapt = (recipe) => recipe, ...limits }: PrepareOptions = {},
+  { adapt = (recipe) => recipe, day = '2025-06-01', ...limits }: PrepareOptions = {},
 ): Promise<PreparedPullRequest> {
   const home = await mkdtemp(join(top, 'made-'))
   const repository = join(home, 'repository')
+  const at = Date.parse(day) / 1000
   const changes: HistoryCommit[] = [
-    { message: 'start', files: base },
-    { message: 'Next (#1)', files: landed },
+    { message: 'start', files: base, at },
+    { message: 'Next (#1)', files: landed, at: at + 1 },
   ]
   await writeHistory(repository, changes)
   const [head, before] = [await git(repository, ['rev-parse', 'main']), await git(repository, ['rev-parse', 'main~1'])]

@@ -12,9 +12,11 @@ RUN mkdir -p /usr/share/man/man1 /usr/share/man/man7 \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /workspace/repo
 COPY manifests/ ./
-RUN python3 -m venv /opt/deps/venv \
- && pip install 'setuptools<81' wheel \
- && pip install -r requirements.txt \
+RUN python3 -m venv /opt/deps/tools \
+ && /opt/deps/tools/bin/pip install uv==0.13.7 \
+ && python3 -m venv /opt/deps/venv \
+ && SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt /opt/deps/tools/bin/uv pip install --no-cache 'setuptools<81' wheel \
+ && SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt /opt/deps/tools/bin/uv pip install --no-cache -r requirements.txt \
  && mkdir -p /opt/deps \
  && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +
 COPY repo.tar.gz /tmp/repo.tar.gz
@@ -33,7 +35,7 @@ RUN mkdir /tmp/base \
  && git checkout-index -q -f -a \
  && git update-index -q --refresh \
  && rm -rf /tmp/base
-RUN pip install -e '.[dev]' \
- && pip install -r requirements-dev.txt \
+RUN SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt /opt/deps/tools/bin/uv pip install --no-cache -e '.[dev]' \
+ && SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt /opt/deps/tools/bin/uv pip install --no-cache -r requirements-dev.txt \
  && mkdir -p /opt/deps \
  && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +

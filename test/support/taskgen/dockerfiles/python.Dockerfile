@@ -11,9 +11,11 @@ RUN mkdir -p /usr/share/man/man1 /usr/share/man/man7 \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates git libfaketime python3 python3-venv \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /workspace/repo
-RUN python3 -m venv /opt/deps/venv \
- && pip install 'setuptools<81' wheel \
- && { pip install 'attrs>=20; python_version < '\''4'\''' 'hypothesis~=6.0' pytest-cov ruff pytest; } \
+RUN python3 -m venv /opt/deps/tools \
+ && /opt/deps/tools/bin/pip install uv==0.13.7 \
+ && python3 -m venv /opt/deps/venv \
+ && SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt /opt/deps/tools/bin/uv pip install --no-cache 'setuptools<81' wheel \
+ && { SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt /opt/deps/tools/bin/uv pip install --no-cache 'attrs>=20; python_version < '\''4'\''' 'hypothesis~=6.0' pytest-cov ruff pytest; } \
  && mkdir -p /opt/deps \
  && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +
 COPY repo.tar.gz /tmp/repo.tar.gz
@@ -32,6 +34,6 @@ RUN mkdir /tmp/base \
  && git checkout-index -q -f -a \
  && git update-index -q --refresh \
  && rm -rf /tmp/base
-RUN pip install -e '.[test]' \
+RUN SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt /opt/deps/tools/bin/uv pip install --no-cache -e '.[test]' \
  && mkdir -p /opt/deps \
  && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +

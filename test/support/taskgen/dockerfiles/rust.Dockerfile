@@ -1,5 +1,6 @@
 FROM debian:trixie-slim
 ENV CARGO_HOME="/opt/deps/cargo" \
+    CARGO_RESOLVER_INCOMPATIBLE_RUST_VERSIONS="fallback" \
     CARGO_TARGET_DIR="/opt/deps/target" \
     LANG="C.UTF-8"
 RUN mkdir -p /usr/share/man/man1 /usr/share/man/man7 \
