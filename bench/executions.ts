@@ -99,7 +99,7 @@ async function busyOrder(suites: SuiteRunner): Promise<string> {
     image: repository.image,
     source: repository.patch({ 'ranks.py': ranks(', reverse=True') }),
     hidden,
-    plan: planRuns({ runner: pytest, hidden, suiteSeconds: 1 }),
+    plan: planRuns({ runner: pytest, hidden, suiteCpuSeconds: 1 }),
   }
   const file = join(suites.folder, 'order.json')
   writeFileSync(file, JSON.stringify(order))

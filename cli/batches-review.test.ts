@@ -13,7 +13,7 @@ import { openGenerationLab, startGenerationApp } from '../test/support/generatin
 import { createScriptedStages, doneAt, type StageScript } from '../test/support/taskgen/scripted-stages.ts'
 
 const TESTS = 'def test_ranks():\n\tassert rank([1, 2]) == [2, 1]\n'
-const RUN = { cpus: 2, isShuffled: false, daysAhead: null, passed: 1, failed: 1, seconds: 1 }
+const RUN = { cpus: 2, isShuffled: false, daysAhead: null, passed: 1, failed: 1, seconds: 1, cpuSeconds: 1 }
 const TRIAL = { reward: 1, passed: 2, notPassed: 0, seconds: 1 }
 
 const execution = {

@@ -28,6 +28,7 @@ import { createGithubHost } from './repos/github.ts'
 import { createResultsCache, type ResultsCache } from './results/cache.ts'
 import type { SandboxProvider } from './sandboxes/sandbox.ts'
 import { openSandboxProviders, type SandboxProviders } from './sandboxes/sandboxes.ts'
+import { deferWhileBusy } from './taskgen/pipeline/host-load.ts'
 import type { Stages } from './taskgen/pipeline/stage.ts'
 import { realStages } from './taskgen/pipeline/stages/stages.ts'
 import type { OnBatchStep } from './taskgen/pipeline/steps.ts'
@@ -114,7 +115,7 @@ export async function openServices(config: Config, database: Database, log: Log)
       findProvider: providers.find,
     }),
     validate: sandboxValidator((name) => providers.find(name)),
-    stages: realStages(),
+    stages: deferWhileBusy(realStages()),
     findProvider: providers.find,
     codeHost: createGithubHost({ outbound, baseUrl: config.upstreams.github }),
     sandboxes: [...providers.own].map(([sandbox, provider]) => ({

@@ -20,6 +20,8 @@ type GraderOptions = {
   daysAhead?: number | null
   /** Ids of the only tests to run. Null: all tests of the plan. */
   only?: readonly string[] | null
+  /** Seconds after the timeout for which tests may go on while they use CPU time. */
+  patienceSec?: number
 }
 
 /**
@@ -27,12 +29,12 @@ type GraderOptions = {
  * Without lists there is no reward, only the report.
  */
 export function graderFiles(plan: RunPlan, lists: TestLists | null, more: GraderOptions = {}): PlainFile[] {
-  const { hidden = null, seed = null, daysAhead = null, only = null } = more
+  const { hidden = null, seed = null, daysAhead = null, only = null, patienceSec = 0 } = more
   const runner = findRunner(plan.runner)
   if (runner === undefined) throw new Error(`There is no runner ${plan.runner}.`)
   return [
     ...programs(),
-    dataFile('run.json', runData(plan, runner, { seed, daysAhead, only })),
+    dataFile('run.json', runData(plan, runner, { seed, daysAhead, only, patienceSec })),
     dataFile('hidden.json', hiddenData(hidden)),
     ...(lists === null ? [] : listFiles(lists)),
     ...(hidden?.files ?? []).map((file) => ({
@@ -62,9 +64,9 @@ const programs = (): PlainFile[] =>
       executable: name.endsWith('.sh'),
     }))
 
-type RunOptions = { seed: number | null; daysAhead: number | null; only: readonly string[] | null }
+type RunOptions = Required<Pick<GraderOptions, 'seed' | 'daysAhead' | 'only' | 'patienceSec'>>
 
-const runData = (plan: RunPlan, runner: Runner, { seed, daysAhead, only }: RunOptions): object => ({
+const runData = (plan: RunPlan, runner: Runner, { seed, daysAhead, only, patienceSec }: RunOptions): object => ({
   repository: REPOSITORY_FOLDER,
   uid: TESTS_UID,
   runner: runner.id,
@@ -72,6 +74,7 @@ const runData = (plan: RunPlan, runner: Runner, { seed, daysAhead, only }: RunOp
   prepare: plan.prepare,
   command: `${daysAhead === null ? '' : shiftClock(daysAhead)}${runner.command({ targets: plan.targets, seed, only })}`,
   timeoutSec: plan.timeoutSec,
+  patienceSec,
   exits: runner.exits,
   settings: runner.settings,
   tests: testPaths,

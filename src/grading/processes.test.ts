@@ -12,13 +12,16 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
-/** Root's part: the user's line is run, its processes are ended, and then somebody looks whether one goes on. */
-const JUDGE = `
+const SETUP = `
 import os, sys, time
 sys.path.insert(0, ${JSON.stringify(join(import.meta.dirname, 'files'))})
 import processes
 processes.User.enter_passwd = lambda self, home: None
 processes.User.environment = lambda self: {'PATH': os.environ['PATH'], 'HOME': '/nonexistent'}
+`
+
+/** Root's part: the user's line is run, its processes are ended, and then somebody looks whether one goes on. */
+const JUDGE = `${SETUP}
 open('leave.py', 'w').write(${JSON.stringify(`import ctypes, os, threading, time
 def live():
     while True:
@@ -42,4 +45,29 @@ print(code, said, os.stat('alive').st_mtime > ended)
 test.skipIf(process.getuid?.() !== 0)('kills a process whose first thread has ended', async () => {
   const { stdout } = await promisify(execFile)('/usr/bin/python3', ['-c', JUDGE], { cwd: folder })
   expect(stdout.trim()).toBe('0  False')
+})
+
+/** Runs a line of Python with a deadline of a second, and prints how it ended. */
+const withDeadline = (line: string): string => `${SETUP}
+processes.LOOK_SECONDS, processes.PROGRESS_SECONDS = 1, 0.01
+user = processes.User(os.getcwd(), {'uid': 61999, 'timeoutSec': 1, 'patienceSec': 600, 'tools': {}})
+try:
+    print(user.run("/usr/bin/python3 -c '${line}'")[0])
+except processes.Broken as trouble:
+    print(trouble.reason)
+finally:
+    user.kill_all()
+`
+
+test.skipIf(process.getuid?.() !== 0).each([
+  [
+    'a run that uses CPU time may go on after its deadline',
+    'import time; [(sum(range(1000000)), time.sleep(0.2)) for n in range(12)]',
+    '0',
+  ],
+  ['a run that hangs ends at its deadline', 'import time; time.sleep(300)', 'timeout'],
+  ['a run that has used its CPU time ends', 'while True: pass', 'timeout'],
+])('%s', async (_, line, ending) => {
+  const { stdout } = await promisify(execFile)('/usr/bin/python3', ['-c', withDeadline(line)], { cwd: folder })
+  expect(stdout.trim()).toBe(ending)
 })

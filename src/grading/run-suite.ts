@@ -53,6 +53,9 @@ export async function runSuite(
   return (await gradeSuite(provider, { ...options, lists: null }, signal)).outcome
 }
 
+/** Tests of a busy host may take this many times their timeout longer, as long as they use CPU time. */
+const PATIENCE = 2
+
 type GradeOptions = SuiteOptions & { lists: TestLists | null }
 
 /** Runs the suite like `runSuite`, and also returns the reward that the grader wrote for these test lists. */
@@ -84,7 +87,7 @@ export async function gradeSuite(
       pids: PIDS,
       diskMb: DISK_MB,
       outputBytes: OUTPUT_BYTES,
-      seconds: options.plan.timeoutSec + GRADER_SLACK_SEC,
+      seconds: options.plan.timeoutSec * (1 + PATIENCE) + GRADER_SLACK_SEC,
     },
     input: '',
     outputFile,
@@ -104,10 +107,12 @@ export async function gradeSuite(
 
 function buildUploads({ plan, lists, hidden, seed, daysAhead, only, submission }: GradeOptions): SandboxUpload[] {
   const patch = submission === null ? [] : [{ path: 'submission.patch', content: submission, executable: false }]
+  const patienceSec = plan.timeoutSec * PATIENCE
+  const more = { hidden, seed, daysAhead: daysAhead ?? null, only: only ?? null, patienceSec }
   return [
     {
       target: '/tests',
-      tar: packTar(graderFiles(plan, lists, { hidden, seed, daysAhead: daysAhead ?? null, only: only ?? null })),
+      tar: packTar(graderFiles(plan, lists, more)),
     },
     { target: '/logs/artifacts', tar: packTar(patch) },
   ]

@@ -11,6 +11,7 @@ const SuiteRun = z.object({
   messages: z.record(z.string(), z.string()),
   exitCode: z.int().nullable(),
   seconds: z.number(),
+  cpuSeconds: z.number().optional(),
 })
 
 const Outcome = z.discriminatedUnion('kind', [

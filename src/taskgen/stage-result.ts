@@ -1,5 +1,12 @@
-/** `evidence`: what it was decided by, as it can be stored. */
-export type StageRejection = { kind: 'rejected'; reason: string; detail: string; evidence?: unknown }
+export type StageRejection = {
+  kind: 'rejected'
+  reason: string
+  detail: string
+  /** Facts that the decision is based on, as they can be stored. */
+  evidence?: unknown
+  /** Set where a busy host alone may be the cause. On a busy host the stage is then deferred instead. */
+  isLoadSensitive?: boolean
+}
 
 /** Postpones a stage. Resolves by itself or after manual action. */
 export type StageDeferral = {
@@ -17,6 +24,14 @@ export const reject = (reason: string, detail: string, evidence?: unknown): Stag
   reason,
   detail,
   evidence,
+})
+
+/** Rejects for a time limit, or for runs that differ, which may be due to the load of the host. */
+export const rejectForTiming = (reason: string, detail: string): StageRejection => ({
+  kind: 'rejected',
+  reason,
+  detail,
+  isLoadSensitive: true,
 })
 
 /** A rejection with what it was decided by, for who wants to know more than its words. */

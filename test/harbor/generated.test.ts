@@ -88,7 +88,7 @@ async function makeTask(): Promise<{ folder: string; order: Parameters<typeof va
   const runner = findRunner(made.recipe.runner)
   if (!runner) throw new Error(`Unknown runner ${made.recipe.runner}.`)
   const image = doneOf(made.image)
-  const wanted = planRuns({ runner, hidden, suiteSeconds: 1 })
+  const wanted = planRuns({ runner, hidden, suiteCpuSeconds: 1 })
   const execution = { image, source, hidden, plan: wanted, folder: builder.folder }
   const { plan, lists } = doneOf(await execute(builder.provider, execution, signal))
   const folder = join(builder.folder, 'm4x7t2')

@@ -60,7 +60,7 @@ def judge():
     submission.lay(repository, os.path.join(TESTS, 'hidden'), hidden)
     submission.give(repository, plan, hidden)
 
-    started = time.monotonic()
+    started, cpu_before = time.monotonic(), processes.children_cpu_seconds()
     user = processes.User(repository, plan)
     try:
         for line in plan['prepare']:
@@ -76,6 +76,7 @@ def judge():
     except Broken as trouble:
         raise Broken(trouble.reason, f'{trouble.detail}\n{said}') from None
     run['seconds'] = round(time.monotonic() - started, 3)
+    run['cpuSeconds'] = round(processes.children_cpu_seconds() - cpu_before, 3)
     return {'kind': 'ran', 'run': run, **notes}
 
 

@@ -2,7 +2,7 @@ import { languages } from '../../grading/languages/languages.ts'
 import type { TreeFacts } from '../../grading/suite.ts'
 import { GENERATED_LIMITS } from '../../harbor/limits.ts'
 import { type Image, type SandboxProvider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
-import { done, reject, type StageDeferral, type StageResult } from '../stage-result.ts'
+import { done, reject, rejectForTiming, type StageDeferral, type StageResult } from '../stage-result.ts'
 
 export type BuildOptions = {
   /** Folder written by `writeEnvironment`. */
@@ -35,8 +35,9 @@ export async function buildEnvironment(
   const begun = performance.now()
   const first = await runAfterFirst(provider, input.profile, () => build(provider, input, signal))
   const isLate = performance.now() - begun >= buildTimeoutSec(input) * 1000
+  if (first.kind === 'rejected' && isLate) return rejectForTiming(first.reason, first.detail)
   // Package servers have hiccups. A recipe that does not work does not work twice.
-  return first.kind !== 'rejected' || isLate ? first : build(provider, input, signal)
+  return first.kind !== 'rejected' ? first : build(provider, input, signal)
 }
 
 const buildTimeoutSec = ({ seconds = BUILD_SECONDS }: BuildOptions): number => seconds

@@ -1,8 +1,8 @@
 import { runSuite } from '../../grading/run-suite.ts'
-import type { RunPlan, SuiteOutcome, SuiteRun } from '../../grading/suite.ts'
+import { cpuSecondsOf, type RunPlan, type SuiteOutcome, type SuiteRun } from '../../grading/suite.ts'
 import { GENERATED_LIMITS } from '../../harbor/limits.ts'
 import type { Image, SandboxProvider } from '../../sandboxes/sandbox.ts'
-import { done, reject, type StageRejection, type StageResult } from '../stage-result.ts'
+import { done, reject, rejectForTiming, type StageRejection, type StageResult } from '../stage-result.ts'
 
 export type HealthCheckOptions = {
   image: Image
@@ -38,7 +38,8 @@ const DEFAULT_RULES = { testsMin: 10, passedMin: 0.85, agreedMin: 0.99 } as cons
 
 type HealthRules = { testsMin: number; passedMin: number; agreedMin: number }
 
-type Health = { tests: number; passed: number; seconds: number }
+/** The longer of both runs, as elapsed time and as CPU time. */
+type Health = { tests: number; passed: number; seconds: number; cpuSeconds: number }
 
 /** Messages of programs that fail without a network. */
 const OFFLINE_MESSAGES = [
@@ -62,7 +63,7 @@ export function judgeHealth(
 }
 
 function rejectBrokenSuite({ reason, detail }: Extract<SuiteOutcome, { kind: 'broken' }>): StageRejection {
-  if (reason === 'timeout') return reject('suite_too_slow', detail.slice(-DETAIL_LENGTH_MAX))
+  if (reason === 'timeout') return rejectForTiming('suite_too_slow', detail.slice(-DETAIL_LENGTH_MAX))
   return reject(
     mentionsNetwork(detail) ? 'needs_network' : 'suite_unhealthy',
     `${reason}: ${detail.slice(-DETAIL_LENGTH_MAX)}`,
@@ -85,6 +86,7 @@ function judgeRuns(first: SuiteRun, second: SuiteRun, { testsMin, passedMin, agr
   const ids = new Set([...Object.keys(first.statuses), ...Object.keys(second.statuses)])
   const differing = [...ids].filter((id) => first.statuses[id] !== second.statuses[id])
   if (ids.size - differing.length < ids.size * agreedMin)
-    return reject('suite_unhealthy', `Two runs disagree on ${differing.length} of ${ids.size} tests.`)
-  return { tests: counted.length, passed, seconds: Math.max(first.seconds, second.seconds) }
+    return rejectForTiming('suite_unhealthy', `Two runs disagree on ${differing.length} of ${ids.size} tests.`)
+  const seconds = Math.max(first.seconds, second.seconds)
+  return { tests: counted.length, passed, seconds, cpuSeconds: Math.max(cpuSecondsOf(first), cpuSecondsOf(second)) }
 }

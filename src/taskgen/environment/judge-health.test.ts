@@ -22,8 +22,8 @@ const broken = (reason: 'no_report' | 'timeout' | 'prepare_failed', detail = '')
 })
 
 test('accepts ten tests with 85 % passing and identical reruns', () => {
-  expect(judgeHealth(ran(10), ran(10))).toEqual({ tests: 10, passed: 10, seconds: 3 })
-  expect(judgeHealth(ran(17, 3), ran(17, 3))).toEqual({ tests: 20, passed: 17, seconds: 3 })
+  expect(judgeHealth(ran(10), ran(10))).toEqual({ tests: 10, passed: 10, seconds: 3, cpuSeconds: 3 })
+  expect(judgeHealth(ran(17, 3), ran(17, 3))).toEqual({ tests: 20, passed: 17, seconds: 3, cpuSeconds: 3 })
   expect(judgeHealth(ran(10, 0, '', 50), ran(10, 0, '', 50))).toMatchObject({ tests: 10 })
 })
 

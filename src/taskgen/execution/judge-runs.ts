@@ -1,5 +1,5 @@
 import { listRequired, type RunPlan, type SuiteRun, type TestLists, type TestStatus } from '../../grading/suite.ts'
-import { reject, type StageRejection } from '../stage-result.ts'
+import { reject, rejectForTiming, type StageRejection } from '../stage-result.ts'
 
 /** Summary of one test run. */
 export type SuiteSummary = {
@@ -12,6 +12,7 @@ export type SuiteSummary = {
   passed: number
   failed: number
   seconds: number
+  cpuSeconds: number
 }
 
 /** Result of the execution stage. */
@@ -98,19 +99,24 @@ function findRejection(classes: TestClasses, runs: SuiteRuns): StageRejection | 
   const { broken, unstable, guards, turned, kept } = classes
   if (broken.length > 0) return rejectTests('p2f', 'The fix breaks', listIds(broken))
   const flaky = unstable.filter(looksTurned)
-  if (flaky.length > 0) return rejectTests('flaky_f2p', 'The fix turns, but not every time,', listIds(flaky))
+  if (flaky.length > 0) return timed(rejectTests('flaky_f2p', 'The fix turns, but not every time,', listIds(flaky)))
   if (turned.length === 0) return reject('no_f2p', `${describeNothingTurned(guards)} ${describeFailure(runs)}`.trim())
   if (turned.length > FAIL_TO_PASS_MAX) return reject('too_broad', `The fix turns ${turned.length} tests.`)
   const protecting = kept.length + guards.length
   if (unstable.length > (protecting + unstable.length) * UNSTABLE_MAX)
-    return rejectTests(
-      'suite_unhealthy',
-      `Of ${protecting + unstable.length} tests these are not stable:`,
-      listIds(unstable),
+    return timed(
+      rejectTests(
+        'suite_unhealthy',
+        `Of ${protecting + unstable.length} tests these are not stable:`,
+        listIds(unstable),
+      ),
     )
   if (protecting === 0) return reject('no_p2p', 'No test passes both before the fix and after it.')
   return undefined
 }
+
+/** Runs may differ because the host was busy during some of them. */
+const timed = ({ reason, detail }: StageRejection): StageRejection => rejectForTiming(reason, detail)
 
 const describeNothingTurned = ({ length }: TestTally[]): string =>
   length === 0

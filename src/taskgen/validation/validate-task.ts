@@ -14,7 +14,7 @@ import { runTrial } from '../../trials/run-trial.ts'
 import type { TrialRequest } from '../../trials/trial-request.ts'
 import { findStaticWeakness, rateStrength } from '../../trials/verifier-strength.ts'
 import type { PinnedSymbol } from '../lint/render-instruction.ts'
-import { done, reject, type StageRejection, type StageResult, withEvidence } from '../stage-result.ts'
+import { done, reject, rejectForTiming, type StageRejection, type StageResult, withEvidence } from '../stage-result.ts'
 import { FOUND, type GuardedCheat, listGuardedCheats } from './cheats.ts'
 import {
   type CheatValidation,
@@ -244,13 +244,14 @@ function checkOracle(
   first: ValidationTrial | undefined,
 ): StageRejection | undefined {
   const reason = first ? 'oracle_flaky' : 'oracle_fails'
+  const rejectOracle = first ? rejectForTiming : reject
   const trouble = describeTrouble(outcome)
-  if (trouble) return reject(reason, trouble)
-  if (!isWon) return reject(reason, `With the change these do not pass: ${describeMissing(outcome, lists)}`)
+  if (trouble) return isTimeout(outcome) ? rejectForTiming(reason, trouble) : rejectOracle(reason, trouble)
+  if (!isWon) return rejectOracle(reason, `With the change these do not pass: ${describeMissing(outcome, lists)}`)
   const [before, now] = [listIds((first ?? { outcome }).outcome), listIds(outcome)]
   const other = listDifferences(before, now)
   if (other.length <= Math.max(before.length, now.length) * UNSTABLE_MAX) return undefined
-  return reject('oracle_flaky', `Not in every run there were: ${joinIds(other)}`)
+  return rejectForTiming('oracle_flaky', `Not in every run there were: ${joinIds(other)}`)
 }
 
 /** Share of tests with unstable names, for example names that contain addresses or times. */
@@ -275,6 +276,9 @@ function describeTrouble(outcome: SuiteOutcome | undefined): string | undefined 
     ? `The tests could not be counted: ${outcome.reason}. ${cutText(outcome.detail)}`
     : undefined
 }
+
+const isTimeout = (outcome: SuiteOutcome | undefined): boolean =>
+  outcome?.kind === 'broken' && outcome.reason === 'timeout'
 
 const listIds = (outcome: SuiteOutcome | undefined): string[] =>
   outcome?.kind === 'ran' ? Object.keys(outcome.run.statuses) : []

@@ -19,7 +19,7 @@ import { toJson } from './outputs.ts'
 
 /** Builds an image in which the tests of the base run. A model proposes a recipe only if the rules fail. */
 export const environmentStage: Stage = {
-  version: 3,
+  version: 4,
   needs: ['sandbox', 'author'],
   cacheInputs: ({ candidate: { base, head }, generation: { sandbox, authorModel } }) => [
     base,
@@ -55,7 +55,7 @@ async function repairEnvironment(
   first: StageResult<StageDone>,
   recipe: EnvRecipe | null,
 ): Promise<StageResult<StageDone>> {
-  if (first.kind !== 'rejected' || !REPAIRABLE.includes(first.reason)) return first
+  if (first.kind !== 'rejected' || first.isLoadSensitive || !REPAIRABLE.includes(first.reason)) return first
   const proposed = await propose(attempt, first, recipe)
   if (proposed.kind === 'deferred') return proposed
   const second = proposed.kind === 'done' ? await tryRecipe(attempt, proposed.value, 'model') : proposed
@@ -101,7 +101,7 @@ async function tryRecipe(
   const input = { image, runner: runner.id, prepare: runner.prepare, folder: context.folder }
   const health = withEvidence(await checkHealth(provider, input, signal), tried)
   if (health.kind !== 'done') return health
-  const plan = planRuns({ runner, hidden: landing.hidden, suiteSeconds: health.value.seconds })
+  const plan = planRuns({ runner, hidden: landing.hidden, suiteCpuSeconds: health.value.cpuSeconds })
   const evidence = { ...tried, base: await describeBase(attempt, recipe), image: image.digest, health: health.value }
   const concerns = foundBy === 'model' ? ['A model said how the environment is made.'] : []
   return done({ made: toJson({ recipe, plan }), evidence: toJson(evidence), concerns })
