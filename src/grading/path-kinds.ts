@@ -49,12 +49,15 @@ const isBelow = ({ folders }: PathParts, names: ReadonlySet<string>): boolean =>
 const isTestName = ({ name }: PathParts): boolean => TEST_NAMES.some((pattern) => pattern.test(name))
 const isSupportName = ({ name }: PathParts): boolean => SUPPORT_NAMES.some((pattern) => pattern.test(name))
 
+/** In Go, `doc` is a common name of a package. */
+const isGoPackage = ({ folders, small }: PathParts): boolean => folders[0] === 'doc' && small.endsWith('.go')
+
 /** The first that fits counts. Roots of documentation never hold tests. */
 const KINDS: [PathKind, (parts: PathParts) => boolean][] = [
   ['generated', (parts) => isIn(parts, VENDORED) || isIn(parts, GENERATED) || GENERATED_NAME.test(parts.name)],
   ['dependencies', ({ small, name }) => DEPENDENCY_FILES.has(small) || REQUIREMENTS.test(name)],
   ['ci', (parts) => isBelow(parts, CI) || CI_FILES.has(parts.small)],
-  ['docs', (parts) => isBelow(parts, DOCS)],
+  ['docs', (parts) => isBelow(parts, DOCS) && !isGoPackage(parts)],
   ['test', (parts) => isIn(parts, TESTS) || isTestName(parts) || isSupportName(parts)],
   ['docs', ({ name }) => DOCS_NAME.test(name)],
   ['source', ({ name }) => findSourceLanguage(name) !== undefined],

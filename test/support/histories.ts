@@ -14,6 +14,10 @@ export type HistoryCommit = {
   at?: number
   /** Lands by a merge commit instead of a squashed commit. */
   isMerge?: boolean
+  /** Message of the commit that is merged. */
+  branchMessage?: string
+  /** Paths that are symbolic links; their texts are the targets. */
+  links?: readonly string[]
   /** Number of the pull request; `refs/pull/<n>/head` keeps pointing at its last commit. */
   pull?: number
   /** Commits of the pull request as they were before they were rebased onto the branch. */
@@ -81,7 +85,7 @@ const TAKES = 60
 
 /** Yields the commit of a pull request before the merge. */
 function* aside(mark: number, change: HistoryCommit, at: number, from: string): Generator<Buffer> {
-  const message = change.isMerge ? 'work' : change.message
+  const message = change.isMerge ? (change.branchMessage ?? 'work') : change.message
   yield commit(mark, 'refs/heads/aside', { ...change, message, committedAt: at - TAKES, authoredAt: at - TAKES }, from)
   if (change.pull !== undefined) yield Buffer.from(`reset refs/pull/${change.pull}/head\nfrom :${mark}\n\n`)
 }
@@ -89,7 +93,7 @@ function* aside(mark: number, change: HistoryCommit, at: number, from: string): 
 type Timed = HistoryCommit & { committedAt: number; authoredAt: number }
 
 function commit(mark: number, ref: string, change: Timed, parents: string): Buffer {
-  const { message, files, author = 'Ada', committedAt, authoredAt } = change
+  const { message, files, author = 'Ada', committedAt, authoredAt, links = [] } = change
   const head = [
     `commit ${ref}\nmark :${mark}`,
     `author ${author} <${author.replaceAll(/\W/g, '').toLowerCase()}@example.org> ${authoredAt} +0000`,
@@ -97,7 +101,9 @@ function commit(mark: number, ref: string, change: Timed, parents: string): Buff
     data(message),
   ].join('\n')
   const changed = Object.entries(files).map(([path, text]) =>
-    text === null ? `D ${quoted(path)}\n` : `M 100644 inline ${quoted(path)}\n${data(text)}`,
+    text === null
+      ? `D ${quoted(path)}\n`
+      : `M ${links.includes(path) ? '120000' : '100644'} inline ${quoted(path)}\n${data(text)}`,
   )
   return Buffer.from(`${head}${parents}${changed.join('')}\n`, 'latin1')
 }

@@ -17,19 +17,52 @@ export const listGitHistory = (
     if (tip === undefined) return
     const heads = new Map([...pullHeads].map(([number, head]) => [head, number]))
     const rebased = await findRebased(place, { tip, pullHeads }, signal)
-    const reverts = createReverts()
-    await using commits = createLookAhead(listCommits(place, [tip], { signal }))
-    for (let commit = await commits.next(); commit; commit = await commits.next()) {
-      onCommit()
-      const found = recognise(commit) ?? recognisePullHead(commit, heads)
-      yield* toPullRequests(
-        reverts,
-        commit,
-        found ? fromCommit(commit, found) : await findRebase(commits, commit, rebased),
-      )
-    }
+    yield* listBranch([tip], {
+      place,
+      heads,
+      rebased,
+      reverts: createReverts(),
+      onCommit,
+      signal,
+      branchesLeft: { count: BRANCHES_MAX },
+    })
   },
 })
+
+type HistoryContext = {
+  place: GitLocation
+  heads: ReadonlyMap<string, number>
+  rebased: Map<string, RebasedPullRequest>
+  reverts: Reverts
+  onCommit: () => void
+  signal: AbortSignal
+  /** Number of merged branches that may still be read, each with its own git process. */
+  branchesLeft: { count: number }
+}
+
+const BRANCHES_MAX = 500
+
+/** Lists the pull requests that landed on a branch, and on other branches that were merged into it as a whole. */
+async function* listBranch(
+  revisions: readonly string[],
+  context: HistoryContext,
+): AsyncGenerator<PullRequest, void, undefined> {
+  const { place, heads, rebased, reverts, onCommit, signal, branchesLeft } = context
+  await using commits = createLookAhead(listCommits(place, revisions, { signal }))
+  for (let commit = await commits.next(); commit; commit = await commits.next()) {
+    onCommit()
+    const named = recognise(commit) ?? recognisePullHead(commit, heads)
+    const found = named ? fromCommit(commit, named) : await findRebase(commits, commit, rebased)
+    yield* toPullRequests(reverts, commit, found ?? fromClosing(commit))
+    const [into, branch] = commit.parents
+    if (found || branch === undefined || !BRANCH_MERGE.test(commit.subject) || branchesLeft.count === 0) continue
+    branchesLeft.count -= 1
+    yield* listBranch([branch, `^${into}`], context)
+  }
+}
+
+/** Matches merges of maintenance branches, `Merge branch '3.1.x'`, whose pull requests landed there first. */
+const BRANCH_MERGE = /^Merge (?:remote-tracking )?branch(?:es)? '/
 
 /** Finds a rebased pull request by its last commit and consumes its other commits. */
 async function findRebase(commits: LookAhead<Commit>, last: Commit, all: Map<string, RebasedPullRequest>) {
@@ -235,9 +268,9 @@ export function recognise(commit: Commit): RecognisedCommit | undefined {
 
 const isMerge = ({ parents }: Commit): boolean => parents.length > 1
 
-/** Matches `Merge pull request #12 from fork/branch`. The title is the first line of the body. */
+/** Matches `Merge pull request #12 from fork/branch`, also without the sign. The title is the first line of the body. */
 const mergedOnGithub: RecogniseRule = (commit) => {
-  const found = /^Merge pull request #(\d{1,9}) from (\S+)/.exec(commit.subject)
+  const found = /^Merge pull request #?(\d{1,9}) from (\S+)/.exec(commit.subject)
   if (!found || !isMerge(commit)) return undefined
   const branch = found[2]?.replace(/^[^/]+\//, '')
   return { ...splitBody(commit, branch ?? ''), number: Number(found[1]), mark: 'merge', branch }
@@ -296,6 +329,13 @@ const RULES: RecogniseRule[] = [
   mergedElsewhere,
   namedInTrailer,
 ]
+
+/** Recognises a commit whose message closes a number on a line of its own, as when a pull request is squashed by hand. */
+function fromClosing(commit: Commit): LandedPullRequest | undefined {
+  const number = /^closes:? #(\d{1,9})\.?$/im.exec(commit.body)?.[1]
+  if (number === undefined || commit.parents.length !== 1) return undefined
+  return fromCommit(commit, { number: Number(number), title: commit.subject, body: commit.body, mark: 'trailer' })
+}
 
 /** Returns title and body of a merge commit, whose title is the first line of its body. */
 function splitBody({ body }: Commit, otherwise: string): { title: string; body: string } {

@@ -22,6 +22,7 @@ test.each([
     2,
     { number: 12, title: 'Fix it', mark: 'merge', branch: 'fix-it' },
   ],
+  ['Merge pull request 12 from ada/fix', 2, { number: 12, title: 'fix', mark: 'merge' }],
   ['Merge pull request #12 from ada/fix', 2, { number: 12, title: 'fix', mark: 'merge' }],
   ['Fix it (#12)', 1, { number: 12, title: 'Fix it', mark: 'squash' }],
   ['Fix it (#12)', 2, { number: 12, title: 'Fix it', mark: 'merge-title' }],

@@ -10,6 +10,7 @@ export type ChangedFile = {
   language: SourceLanguage | undefined
   isSubmodule: boolean
   isLink: boolean
+  isAdded: boolean
   isDeleted: boolean
   /** Ids of the blobs before and after the change, without missing ones. */
   blobs: readonly string[]
@@ -21,9 +22,14 @@ export type ChangedFile = {
   hasTests: boolean
   /** The file is source code, and the change touches a test inside it. */
   hasInlineTests: boolean
-  /** Hashes of added and deleted code, ignoring white space and comments. */
+  /** Some hunk changes more than white space and comments. Code that moves is deleted in one hunk and added in another. */
+  changesCode: boolean
+  /** Hashes of added and deleted code of the current hunk, ignoring white space and comments. */
   addedCode: Hash
   deletedCode: Hash
+  /** Number of added assertions that run, and of those that only a type checker sees. */
+  assertions: number
+  typeAssertions: number
 }
 
 const SUBMODULE = '160000'
@@ -43,6 +49,7 @@ export function newChangedFile({ oldMode, newMode, oldId, newId, path }: RawChan
     language,
     isSubmodule: modes.includes(SUBMODULE),
     isLink: modes.includes(SYMLINK),
+    isAdded: NULL_ID.test(oldId),
     isDeleted: NULL_ID.test(newId),
     blobs: [oldId, newId].filter((id) => !NULL_ID.test(id)),
     added: 0,
@@ -51,6 +58,9 @@ export function newChangedFile({ oldMode, newMode, oldId, newId, path }: RawChan
     isBinary: false,
     hasTests: kind === 'test' && language !== undefined && !isTestSupport(path),
     hasInlineTests: false,
+    changesCode: false,
+    assertions: 0,
+    typeAssertions: 0,
     addedCode: createHash('sha1'),
     deletedCode: createHash('sha1'),
   }
@@ -68,6 +78,18 @@ export function noteContext(file: ChangedFile, text: string): void {
   if (file.kind === 'source' && file.language?.hasInlineTests) file.hasInlineTests ||= INLINE_TEST.test(text)
 }
 
+/** Compares the code of the hunk that has just been read. */
+export function endHunk(file: ChangedFile): void {
+  file.changesCode ||= file.addedCode.digest('hex') !== file.deletedCode.digest('hex')
+  file.addedCode = createHash('sha1')
+  file.deletedCode = createHash('sha1')
+}
+
+const TYPE_ASSERTION =
+  /\b(?:expectTypeOf|assertType|expectType|expectAssignable|expectError|attest)\s*[<(]|\bassertEqual</
+const IMPORT = /^(?:import|from|use|using|require)\b|\brequire\(/
+const ASSERTION = /\b(?:assert\w*|expect\w*|should|must|fail|throws|rejects)\b/
+
 /** Updates the facts for an added (`+`) or deleted (`-`) line. */
 export function noteLine(file: ChangedFile, sign: string, text: string): void {
   noteContext(file, text)
@@ -76,5 +98,12 @@ export function noteLine(file: ChangedFile, sign: string, text: string): void {
   const isCode = code !== '' && !COMMENT.test(code)
   if (sign === '+') file.added += 1
   else file.deleted += 1
+  if (isCode && sign === '+') noteAssertion(file, code)
   if (isCode) (sign === '+' ? file.addedCode : file.deletedCode).update(code.replaceAll(/\s+/g, ''))
+}
+
+function noteAssertion(file: ChangedFile, code: string): void {
+  if (IMPORT.test(code)) return
+  if (TYPE_ASSERTION.test(code)) file.typeAssertions += 1
+  else if (ASSERTION.test(code)) file.assertions += 1
 }

@@ -1,5 +1,5 @@
 import { createHash, type Hash } from 'node:crypto'
-import { type ChangedFile, newChangedFile, noteContext, noteLine } from './changed-file.ts'
+import { type ChangedFile, endHunk, newChangedFile, noteContext, noteLine } from './changed-file.ts'
 import { unquotePath } from './quoted-path.ts'
 
 /** Diff of one pull request between two trees. */
@@ -56,6 +56,7 @@ function readLine(reader: DiffReader, line: string): void {
   const sign = line.charAt(0)
   const text = line.slice(1)
   if (reader.file) noteLine(reader.file, sign, text)
+  if (reader.file && reader.linesLeft === 0) endHunk(reader.file)
   reader.diff.fingerprint.update(`${sign}${text.replaceAll(/\s+/g, '')}\n`)
 }
 

@@ -2,7 +2,7 @@
  * Version of the screening rules. Cached verdicts of other versions are discarded. Increment it with every change of
  * the rules.
  */
-export const SCREEN_VERSION = 2
+export const SCREEN_VERSION = 3
 
 /**
  * Reasons why a pull request is not a candidate, in the order in which they are checked. Listed in `docs/batches.md`.
@@ -18,17 +18,17 @@ export const REASONS = {
   duplicate: 'The same pull request, or the same change, landed again later.',
   empty: 'It changes nothing.',
   submodule: 'It changes a submodule.',
-  symlink: 'It changes a symbolic link.',
-  binary: 'It changes a binary file or a file in Git LFS.',
+  symlink: 'It changes a symbolic link of the source or the tests.',
+  binary: 'It changes a binary file or a file in Git LFS, beside the source or the tests.',
   docs_only: 'It changes only documentation.',
   dependencies_only: 'It changes only versions of dependencies.',
   generated_only: 'The code that it changes is generated or vendored.',
   tests_only: 'It changes tests and no source.',
   no_source: 'It changes no source code, only settings, data or CI.',
   inline_tests: 'Its only tests are inside source files, where they cannot be split off yet.',
-  no_tests: 'It changes no test, only deletes tests, or only changes their data.',
+  no_tests: 'It changes no test that runs: it only deletes tests, changes their data, or asserts types.',
   cosmetic: 'It changes only white space and comments of the source.',
-  too_small: 'It changes fewer than three lines of source.',
+  too_small: 'It adds a single line of source, in a new file.',
   too_large: 'It changes too many files or lines, or a very large file.',
 } as const
 

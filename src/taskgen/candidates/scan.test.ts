@@ -63,7 +63,7 @@ const CASES: [verdict: string, change: HistoryCommit][] = [
     'binary',
     {
       message: 'In LFS (#23)',
-      files: { ...FIX('lfs'), 'a.bin': 'version https://git-lfs.github.com/spec/v1\noid x\n' },
+      files: { ...FIX('lfs'), 'src/a.bin': 'version https://git-lfs.github.com/spec/v1\noid x\n' },
     },
   ],
   [

@@ -23,7 +23,6 @@ export type DiffVerdict = CandidateVerdict | ScreenRejection
 
 const FILES_MAX = 40
 const SOURCE_FILES_MAX = 15
-const SOURCE_LINES_MIN = 3
 const SOURCE_LINES_MAX = 1000
 const TEST_LINES_MIN = 3
 export const FILE_BYTES_MAX = 1024 * 1024
@@ -37,7 +36,7 @@ export function screenNames(diff: Diff): ScreenRejection | undefined {
   return (
     (fileCount === 0 ? rejectCandidate('empty', 'the same tree before and after') : undefined) ??
     rejectFile('submodule', files, ({ isSubmodule }) => isSubmodule) ??
-    rejectFile('symlink', files, ({ isLink }) => isLink) ??
+    rejectFile('symlink', listSplitFiles(files), ({ isLink }) => isLink) ??
     (fileCount > FILES_MAX * 2 ? rejectCandidate('too_large', `${fileCount} files`) : undefined) ??
     rejectWithoutSource(files) ??
     rejectWithoutTestFiles(files)
@@ -53,7 +52,7 @@ function screenText({ files, fileCount }: Diff): ScreenRejection | undefined {
   const source = filterKind(files, 'source')
   const tests = filterKind(files, 'test')
   return (
-    rejectFile('binary', files, ({ isBinary }) => isBinary) ??
+    rejectFile('binary', listSplitFiles(files), ({ isBinary }) => isBinary) ??
     (tests.length === 0 ? rejectInlineTests(source) : rejectWithoutTests(tests)) ??
     (source.every(isCosmetic) ? rejectCandidate('cosmetic', source[0]?.path ?? '') : undefined) ??
     rejectBySize(fileCount, source)
@@ -62,7 +61,9 @@ function screenText({ files, fileCount }: Diff): ScreenRejection | undefined {
 
 function rejectBySize(fileCount: number, source: readonly ChangedFile[]): ScreenRejection | undefined {
   const lines = countLines(source)
-  if (lines < SOURCE_LINES_MIN) return rejectCandidate('too_small', `${lines} lines of source`)
+  // One line is enough for a fix, but not for a new file.
+  if (lines <= 1 && source.every(({ isAdded }) => isAdded))
+    return rejectCandidate('too_small', `${lines} lines of source`)
   if (fileCount > FILES_MAX) return rejectCandidate('too_large', `${fileCount} files`)
   if (source.length > SOURCE_FILES_MAX) return rejectCandidate('too_large', `${source.length} source files`)
   return lines > SOURCE_LINES_MAX ? rejectCandidate('too_large', `${lines} lines of source`) : undefined
@@ -105,12 +106,25 @@ function rejectInlineTests(source: readonly ChangedFile[]): ScreenRejection {
 function rejectWithoutTests(tests: readonly ChangedFile[]): ScreenRejection | undefined {
   const extended = tests.filter(({ hasTests, added }) => hasTests && added > 0)
   if (extended.length === 0) return rejectCandidate('no_tests', `only ${tests[0]?.path ?? ''}`)
+  if (extended.every(({ assertions }) => assertions === 0) && extended.some(({ typeAssertions }) => typeAssertions > 0))
+    return rejectCandidate('no_tests', `only type assertions in ${extended[0]?.path ?? ''}`)
   const lines = countLines(extended)
   return lines < TEST_LINES_MIN ? rejectCandidate('no_tests', `${lines} lines of tests`) : undefined
 }
 
-const isCosmetic = ({ addedCode, deletedCode }: ChangedFile): boolean =>
-  addedCode.copy().digest('hex') === deletedCode.copy().digest('hex')
+const isCosmetic = ({ changesCode }: ChangedFile): boolean => !changesCode
+
+/**
+ * Lists the files that may matter to source or tests: these themselves, and other files in the same top-level folders.
+ * Documentation, CI files and the like belong to the rest of the split, which is applied in no run.
+ */
+function listSplitFiles(files: readonly ChangedFile[]): ChangedFile[] {
+  const isSplit = ({ kind }: ChangedFile) => kind === 'source' || kind === 'test'
+  const folders = new Set(files.filter(isSplit).map(({ path }) => toTopFolder(path)))
+  return files.filter((file) => isSplit(file) || (file.kind === 'other' && folders.has(toTopFolder(file.path))))
+}
+
+const toTopFolder = (path: string): string => path.slice(0, path.indexOf('/') + 1)
 
 function rejectFile(
   reason: Reason,

@@ -29,9 +29,9 @@ function findBot({ author, branch, isBot, mark }: PullRequest): string | undefin
   return isAuthors && isBotName(author) ? author : undefined
 }
 
-/** Prefixes of conventional commits that promise no change of behaviour. */
+/** Prefixes of conventional commits that promise no change of behaviour. `doc:` also names a package, as in Go. */
 const PREFIX =
-  /^(chore|docs?|documentation|ci|build|style|tests?|deps?|dependencies|release|typos?|bump|lint|format|i18n|l10n|meta|website)\s*(\([^)]*\))?!?:/i
+  /^(chore|docs|documentation|ci|build|style|tests?|deps?|dependencies|release|typos?|bump|lint|format|i18n|l10n|meta|website)\s*(\([^)]*\))?!?:/i
 
 const CHORES: [what: string, pattern: RegExp][] = [
   ['prefix', PREFIX],
