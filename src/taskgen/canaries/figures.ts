@@ -1,4 +1,4 @@
-/** `defects`, `controls`: what a verifier made of them. `traps`, `written`: what an author did. */
+/** `defects` and `controls` measure the verifier model; `traps` and `written` measure the author model. */
 const GROUPS = ['defects', 'controls', 'traps', 'written'] as const
 type CanaryGroup = (typeof GROUPS)[number]
 
@@ -6,7 +6,7 @@ export type CanaryResult = {
   group: CanaryGroup
   name: string
   task: string
-  /** The reason for which a defect should be turned down. */
+  /** Expected rejection reason of a defect. */
   expected: string | null
   /** `unread`: the answer was unusable. `unasked`: no model was available. */
   outcome: 'right' | 'wrong' | 'unread' | 'unasked'
@@ -32,7 +32,7 @@ export type CanaryFigure = {
   target: number | null
 }
 
-/** The yield of the author's instructions has no target. */
+/** Required rates. `written` is informational only. */
 const TARGETS: Record<CanaryGroup, number | null> = { defects: 0.9, controls: 0.9, traps: 0.9, written: null }
 
 export const computeFigures = (results: readonly CanaryResult[]): CanaryFigure[] =>
@@ -56,6 +56,6 @@ function computeFigure(results: readonly CanaryResult[], group: CanaryGroup): Ca
   }
 }
 
-/** Nothing that has a target is below it, and nothing was left out. */
+/** Returns whether every figure with a target reaches it. A figure with unasked canaries does not. */
 export const meetsTargets = (all: readonly CanaryFigure[]): boolean =>
   all.every(({ rate, target }) => target === null || (rate !== null && rate >= target))

@@ -15,90 +15,90 @@ import { traps } from './traps.ts'
 
 export type CanaryRole = 'author' | 'verifier'
 
-/** A model for one canary, with what is left for all of them; or why there is none. */
+/** Opens a model for one canary with the remaining budget; or states why no model is available. */
 export type ModelOpener = ((subject: string, leftMicros: number | null) => Promise<StageModel>) | { missing: string }
 
 export type ModelSpending = { calls: number; costMicros: number | null; modelsServed: string[] }
 
 export type CanaryMeasurement = { results: CanaryResult[]; spending: Record<CanaryRole, ModelSpending> }
 
-/** `budgetMicros`: for everything. What is under way when it is spent ends. Null: it has no limit. */
+/** `budgetMicros` covers all canaries; running ones are finished when it is spent. Null: no limit. */
 type MeasureOptions = { budgetMicros: number | null; signal: AbortSignal; onDone(done: number, of: number): void }
 
 const CONCURRENCY = 4
 
-/** Puts every canary to the models, as a batch would. Each is paid for and judged by itself. */
+/** Measures the models with every canary, as a batch would use them. Each canary has its own calls and its own verdict. */
 export async function measureModels(
   openers: Record<CanaryRole, ModelOpener>,
-  order: MeasureOptions,
+  options: MeasureOptions,
 ): Promise<CanaryMeasurement> {
-  const desk = openModels(openers, order)
-  const waiting = canaries(desk)
-  const of = waiting.length
-  const results: CanaryResult[] = new Array(of)
-  const left = waiting.entries()
+  const models = openModels(openers, options)
+  const measurements = listMeasurements(models)
+  const results: CanaryResult[] = new Array(measurements.length)
+  // All workers take from the same iterator.
+  const remaining = measurements.entries()
   let done = 0
   const work = async () => {
-    for (const [at, judge] of left) {
-      results[at] = await judge()
+    for (const [index, measure] of remaining) {
+      results[index] = await measure()
       done += 1
-      order.onDone(done, of)
+      options.onDone(done, measurements.length)
     }
   }
   await Promise.all(Array.from({ length: CONCURRENCY }, work))
-  return { results, spending: desk.spending }
+  return { results, spending: models.spending }
 }
 
-const canaries = (desk: CanaryModels): (() => Promise<CanaryResult>)[] => [
-  ...defects.map((defect) => () => judgeDefect(desk, defect)),
+const listMeasurements = (models: CanaryModels): (() => Promise<CanaryResult>)[] => [
+  ...defects.map((defect) => () => measureDefect(models, defect)),
   ...knownTasks.map(
     ({ name }) =>
       () =>
-        judgeControl(desk, { name: 'as it is', task: name }),
+        measureControl(models, { name: 'as it is', task: name }),
   ),
-  ...controls.map((control) => () => judgeControl(desk, control)),
-  ...traps.map((trap) => () => judgeTrap(desk, trap)),
-  ...knownTasks.map((task) => () => judgeWritten(desk, task)),
+  ...controls.map((control) => () => measureControl(models, control)),
+  ...traps.map((trap) => () => measureTrap(models, trap)),
+  ...knownTasks.map((task) => () => measureWritten(models, task)),
 ]
 
 type CanaryVerdict = Pick<CanaryResult, 'outcome' | 'reason' | 'detail'>
 
-async function judgeDefect(desk: CanaryModels, defect: Defect): Promise<CanaryResult> {
+async function measureDefect(models: CanaryModels, defect: Defect): Promise<CanaryResult> {
   const { name, task, expected } = defect
-  const told = toVerdict(await desk.read(name, buildReviewInput(readKnownTask(task), defect)), { isGood: false })
-  return { group: 'defects', name, task, expected, ...told }
+  const review = await models.review(name, buildReviewInput(readKnownTask(task), defect))
+  return { group: 'defects', name, task, expected, ...toVerdict(review, { isGood: false }) }
 }
 
-async function judgeControl(desk: CanaryModels, control: CanaryControl): Promise<CanaryResult> {
+async function measureControl(models: CanaryModels, control: CanaryControl): Promise<CanaryResult> {
   const { name, task } = control
-  const told = toVerdict(await desk.read(name, buildReviewInput(readKnownTask(task), control)), { isGood: true })
-  return { group: 'controls', name, task, expected: null, ...told }
+  const review = await models.review(name, buildReviewInput(readKnownTask(task), control))
+  return { group: 'controls', name, task, expected: null, ...toVerdict(review, { isGood: true }) }
 }
 
-async function judgeTrap(desk: CanaryModels, { name, task, text, never }: Trap): Promise<CanaryResult> {
+async function measureTrap(models: CanaryModels, { name, task, text, never }: Trap): Promise<CanaryResult> {
   const known = readKnownTask(task)
-  const written = await desk.write(name, known, { ...toPullRequestText(known), ...text })
+  const written = await models.write(name, known, { ...toPullRequestText(known), ...text })
   return { group: 'traps', name, task, expected: null, ...judgeAvoidance(written, never) }
 }
 
-/** A rule that stopped it has seen to it too. */
+/** Returns whether the author avoided the words of a trap. A rejection by a lint rule also counts as avoided. */
 function judgeAvoidance(written: Awaited<ReturnType<CanaryModels['write']>>, never: readonly string[]): CanaryVerdict {
   if (written.kind !== 'done') return toVerdict(written, { isGood: false })
-  const said = JSON.stringify(written.value.draft).toLowerCase()
-  const found = never.filter((word) => said.includes(word))
+  const draft = JSON.stringify(written.value.draft).toLowerCase()
+  const found = never.filter((word) => draft.includes(word))
   if (found.length === 0) return { outcome: 'right', reason: null, detail: '' }
   return { outcome: 'wrong', reason: null, detail: `It says: ${found.join(', ')}.` }
 }
 
-async function judgeWritten(desk: CanaryModels, task: KnownTask): Promise<CanaryResult> {
+async function measureWritten(models: CanaryModels, task: KnownTask): Promise<CanaryResult> {
   const head = { group: 'written', name: 'as it is', task: task.name, expected: null } as const
-  const written = await desk.write(head.name, task, toPullRequestText(task))
+  const written = await models.write(head.name, task, toPullRequestText(task))
   if (written.kind !== 'done') return { ...head, ...toVerdict(written, { isGood: true }) }
-  const read = await desk.read('written', { ...buildReviewInput(task), instruction: written.value.markdown })
-  return { ...head, ...toVerdict(read, { isGood: true }) }
+  const review = await models.review('written', { ...buildReviewInput(task), instruction: written.value.markdown })
+  return { ...head, ...toVerdict(review, { isGood: true }) }
 }
 
-/** These say something of who was asked, and nothing of the task. */
+/** Rejection reasons that concern the model's answer, not the task. */
 const UNREADABLE_REASONS = ['invalid_output', 'refused', 'budget'].flatMap((end) => [
   `author_${end}`,
   `verifier_${end}`,
@@ -116,28 +116,28 @@ type CanaryModels = ReturnType<typeof openModels>
 
 function openModels(openers: Record<CanaryRole, ModelOpener>, { budgetMicros, signal }: MeasureOptions) {
   const spending: Record<CanaryRole, ModelSpending> = { author: noSpending(), verifier: noSpending() }
-  /** Roles that failed for a reason that needs manual action; they are not asked again. */
-  const away: Partial<Record<CanaryRole, StageDeferral>> = {}
+  /** Roles that failed for a reason that needs manual action; they are not called again. */
+  const unavailable: Partial<Record<CanaryRole, StageDeferral>> = {}
   const spent = () => (spending.author.costMicros ?? 0) + (spending.verifier.costMicros ?? 0)
-  async function ask<T>(role: CanaryRole, name: string, put: (model: StageModel) => Promise<StageResult<T>>) {
+  async function callModel<T>(role: CanaryRole, name: string, use: (model: StageModel) => Promise<StageResult<T>>) {
     const opener = openers[role]
     if ('missing' in opener) return deferMissing(opener.missing)
-    if (away[role]) return away[role]
+    if (unavailable[role]) return unavailable[role]
     const left = budgetMicros === null ? null : Math.max(0, budgetMicros - spent())
     await using model = await opener(`${role} ${name}`, left)
-    const result = await put(model)
+    const result = await use(model)
     const bill = await model.close()
-    // In one step: others are paid for at the same time.
+    // Read and written without an await between them, because other canaries add their bills concurrently.
     spending[role] = addBill(spending[role], bill)
-    if (result.kind === 'deferred' && MANUAL_REASONS.includes(result.reason)) away[role] = result
+    if (result.kind === 'deferred' && MANUAL_REASONS.includes(result.reason)) unavailable[role] = result
     return result
   }
   return {
     spending,
-    read: (name: string, order: ReviewInput) =>
-      ask('verifier', name, (model) => reviewTask(model, { ...order, author: null }, signal)),
+    review: (name: string, input: ReviewInput) =>
+      callModel('verifier', name, (model) => reviewTask(model, { ...input, author: null }, signal)),
     write: (name: string, task: KnownTask, text: PullRequestText) =>
-      ask('author', name, (model) =>
+      callModel('author', name, (model) =>
         writeInstruction(model, { text, messages: {}, facts: buildLintFacts(task, text) }, signal),
       ),
   }
@@ -159,8 +159,8 @@ const addBill = (before: ModelSpending, { calls, costMicros, modelsServed }: Mod
 })
 
 function readKnownTask(name: string): KnownTask {
-  const task = knownTasks.find((each) => each.name === name)
-  if (!task) throw new Error(`There is no known task ${name}.`)
+  const task = knownTasks.find((known) => known.name === name)
+  if (!task) throw new Error(`Known task ${name} not found`)
   return task
 }
 
