@@ -12,11 +12,13 @@ import type { Catalog, CatalogModel } from './schema.ts'
 const CREDENTIALS_MAX = 10_000
 
 /** Lists the models, harnesses and sandboxes that a comparison of this workspace can use. */
-export async function readCatalog(tools: CredentialDeps, owner: CredentialOwner): Promise<Catalog> {
-  const { credentials } = await listCredentials(tools, owner, { limit: CREDENTIALS_MAX })
-  const offers = new Map((await listLiveCapabilities(tools.db)).map((offer) => [offer.sandbox, offer]))
-  const models = await listModels(tools.db, owner.id)
-  const harnesses = await listHarnesses(tools.db, owner.id)
+export async function readCatalog(deps: CredentialDeps, owner: CredentialOwner): Promise<Catalog> {
+  const { credentials } = await listCredentials(deps, owner, { limit: CREDENTIALS_MAX })
+  const capabilities = new Map(
+    (await listLiveCapabilities(deps.db)).map((capability) => [capability.sandbox, capability]),
+  )
+  const models = await listModels(deps.db, owner.id)
+  const harnesses = await listHarnesses(deps.db, owner.id)
   return {
     models: models.map((model) => ({
       ...toCatalogModel(harnesses, model),
@@ -24,13 +26,13 @@ export async function readCatalog(tools: CredentialDeps, owner: CredentialOwner)
     })),
     harnesses: harnesses.map(toCatalogHarness),
     sandboxes: sandboxChoices.map(({ id, name, provider }) => {
-      const offer = offers.get(id)
+      const capability = capabilities.get(id)
       return {
         id,
         name,
-        available: offer?.available ?? false,
-        detail: offer ? offer.detail : 'No worker has this sandbox at the moment.',
-        isolation: offer?.available ? offer.isolation : null,
+        available: capability?.available ?? false,
+        detail: capability ? capability.detail : 'No worker has this sandbox at the moment.',
+        isolation: capability?.available ? capability.isolation : null,
         credentials: listCredentialNames(credentials, 'sandbox', provider),
       }
     }),

@@ -4,9 +4,9 @@ import { toAuditActor } from '../workspaces/audit.ts'
 import { addModel, type CustomModelDeps, listModelPage, removeModel } from './custom-models.ts'
 import * as schema from './schema.ts'
 
-export const modelRoutes = (tools: CustomModelDeps): Route[] => [
+export const modelRoutes = (deps: CustomModelDeps): Route[] => [
   route(schema.addModel, async ({ db, caller, body, requestId }) => {
-    const trust = await tools.findModelTrust(caller.workspace.id)
+    const trust = await deps.findModelTrust(caller.workspace.id)
     const { kind, model } = await addModel(db, toAuditActor(caller, requestId), body, trust)
     return reply(kind === 'added' ? 201 : 200, model)
   }),
@@ -14,7 +14,7 @@ export const modelRoutes = (tools: CustomModelDeps): Route[] => [
     reply(200, await listModelPage(db, caller.workspace.id, query)),
   ),
   route(schema.removeModel, async ({ db, caller, params, requestId }) => {
-    await removeModel(tools, db, toAuditActor(caller, requestId), `custom/${params.slug}`)
+    await removeModel(deps, db, toAuditActor(caller, requestId), `custom/${params.slug}`)
     return reply(204)
   }),
 ]

@@ -1,5 +1,5 @@
 import { findSandboxChoice } from '../catalog/sandboxes.ts'
-import { type CredentialDeps as CredentialTools, findCredential } from '../credentials/credentials.ts'
+import { type CredentialDeps, findCredential } from '../credentials/credentials.ts'
 import { setSharedBudget } from '../gateway/spend/spend.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'
@@ -15,7 +15,7 @@ type ResumeInput = { budgetUsd?: number | undefined; credentials?: Record<string
 
 /** Resumes a stopped comparison where it left off. Changes of budget and credentials also apply to a running one. */
 export async function resumeComparison(
-  deps: CredentialTools,
+  deps: CredentialDeps,
   by: AuditActor,
   comparison: rows.ComparisonRow,
   input: ResumeInput,
@@ -55,7 +55,7 @@ type CredentialSwap = { from: string; to: string }
 
 /** Checks the credential replacements. The new credential must have the kind and provider of the old one. */
 async function resolveSwaps(
-  deps: CredentialTools,
+  deps: CredentialDeps,
   workspaceId: string,
   row: rows.ComparisonRow,
   credentials: Record<string, string>,

@@ -14,14 +14,14 @@ export type ProviderDeps = {
 
 type ProviderName = { kind: CredentialKind; provider: string }
 
-export async function findProvider(tools: ProviderDeps, workspaceId: string, { kind, provider }: ProviderName) {
-  const known = await allProviders(tools, workspaceId)
+export async function findProvider(deps: ProviderDeps, workspaceId: string, { kind, provider }: ProviderName) {
+  const known = await allProviders(deps, workspaceId)
   return known.find((candidate) => candidate.kind === kind && candidate.provider === provider)
 }
 
 /** Lists the providers whose credentials can be stored. */
-export async function listProviders(tools: ProviderDeps, workspaceId: string): Promise<CredentialProvider[]> {
-  const known = await allProviders(tools, workspaceId)
+export async function listProviders(deps: ProviderDeps, workspaceId: string): Promise<CredentialProvider[]> {
+  const known = await allProviders(deps, workspaceId)
   return known.filter(isStorable).map(({ kind, provider, fields }) => ({
     kind,
     provider,
@@ -31,12 +31,12 @@ export async function listProviders(tools: ProviderDeps, workspaceId: string): P
 
 /** Returns the secret as it will be stored and its hint. Throws a 422 that lists every invalid field. */
 export async function acceptSecret(
-  tools: ProviderDeps,
+  deps: ProviderDeps,
   workspaceId: string,
   name: ProviderName,
   sent: Secret,
 ): Promise<{ secret: Secret; hint: string }> {
-  const provider = await findProvider(tools, workspaceId, name)
+  const provider = await findProvider(deps, workspaceId, name)
   if (!provider || !isStorable(provider)) throw invalid([unknownProvider(name, provider)])
 
   const secret = trimSecret(sent)

@@ -14,7 +14,7 @@ export type CheckDeps = {
 }
 
 export type CredentialVerdict = { ok: boolean; detail: string }
-export type CredentialProbe = (tools: CheckDeps, secret: Secret) => Promise<CredentialVerdict>
+export type CredentialProbe = (deps: CheckDeps, secret: Secret) => Promise<CredentialVerdict>
 
 type ProbeRequest = { provider: string; url: string; headers: Record<string, string>; trust: Trust }
 
@@ -53,15 +53,15 @@ export const checkHarbor: CredentialProbe = async (_, { apiKey = '' }) =>
     ? { ok: true, detail: 'The key has the format of a Harbor key. It was not tested; a download will show.' }
     : { ok: false, detail: 'Harbor keys begin with sk-harbor-.' }
 
-export const checkGithub: CredentialProbe = (tools, { token = '', host = 'github.com' }) => {
+export const checkGithub: CredentialProbe = (deps, { token = '', host = 'github.com' }) => {
   const isPublicGithub = host.toLowerCase() === 'github.com'
-  const base = isPublicGithub ? (tools.upstreams.github ?? 'https://api.github.com') : `https://${host}/api/v3`
+  const base = isPublicGithub ? (deps.upstreams.github ?? 'https://api.github.com') : `https://${host}/api/v3`
   const headers = {
     authorization: `Bearer ${token}`,
     accept: 'application/vnd.github+json',
     'user-agent': 'assay',
   }
-  return sendProbe(tools, {
+  return sendProbe(deps, {
     provider: 'github',
     url: `${base}/user`,
     headers,

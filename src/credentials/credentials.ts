@@ -27,20 +27,20 @@ type CreateCredentialInput = { kind: CredentialKind; provider: string; name: str
 type CredentialChange = { name?: string | undefined; secret?: Secret | undefined }
 
 export async function createCredential(
-  tools: CredentialDeps,
+  deps: CredentialDeps,
   by: AuditActor,
   input: CreateCredentialInput,
 ): Promise<Credential> {
-  const { keyring } = tools
+  const { keyring } = deps
   const { kind, provider, name } = input
-  const { secret, hint } = await acceptSecret(tools, by.workspaceId, input, input.secret)
+  const { secret, hint } = await acceptSecret(deps, by.workspaceId, input, input.secret)
   if (!keyring)
     throw new Problem(
       credentialStorageOff,
       'Credential storage is off: this server only uses credentials of its environment.',
     )
 
-  return transact(tools.db, async (tx) => {
+  return transact(deps.db, async (tx) => {
     const seal = await keyring.sealer(tx)
     const id = newId()
     const sealed = seal({ workspaceId: by.workspaceId, credentialId: id, version: 1, kind, provider }, secret)
@@ -52,9 +52,9 @@ export async function createCredential(
 }
 
 /** Lists credentials newest first. Derived ones are as old as the workspace and therefore come last. */
-export async function listCredentials(tools: CredentialDeps, owner: CredentialOwner, page: Page) {
-  const stored = tools.keyring ? await rows.listCredentialRows(tools.db, owner.id, page) : []
-  const all = [...stored.map(toCredential), ...listDerived(tools, owner).map(({ credential }) => credential)]
+export async function listCredentials(deps: CredentialDeps, owner: CredentialOwner, page: Page) {
+  const stored = deps.keyring ? await rows.listCredentialRows(deps.db, owner.id, page) : []
+  const all = [...stored.map(toCredential), ...listDerived(deps, owner).map(({ credential }) => credential)]
   const { cursor } = page
   const following = all
     .filter((credential) => !cursor || toSortKey(credential) < `${cursor.at.toISOString()} ${cursor.id.toLowerCase()}`)
@@ -72,59 +72,59 @@ export async function listCredentials(tools: CredentialDeps, owner: CredentialOw
 const toSortKey = ({ createdAt, id }: Credential): string => `${createdAt} ${id}`
 
 export async function findCredential(
-  tools: CredentialDeps,
+  deps: CredentialDeps,
   workspaceId: string,
   id: string,
 ): Promise<Credential | undefined> {
-  const row = tools.keyring && (await rows.findCredentialRow(tools.db, workspaceId, id))
-  return row ? toCredential(row) : (await findDerived(tools, workspaceId, id))?.credential
+  const row = deps.keyring && (await rows.findCredentialRow(deps.db, workspaceId, id))
+  return row ? toCredential(row) : (await findDerived(deps, workspaceId, id))?.credential
 }
 
 /** Finds the newest credential of a provider. Stored ones precede derived ones. */
 export async function findNewestCredential(
-  tools: CredentialDeps,
+  deps: CredentialDeps,
   workspaceId: string,
   { kind, provider }: { kind: CredentialKind; provider: string },
 ): Promise<Credential | undefined> {
-  const row = tools.keyring && (await rows.findNewestCredentialRow(tools.db, workspaceId, kind, provider))
+  const row = deps.keyring && (await rows.findNewestCredentialRow(deps.db, workspaceId, kind, provider))
   if (row) return toCredential(row)
-  const owner = await rows.findOwner(tools.db, workspaceId)
-  const derived = owner ? listDerived(tools, owner) : []
+  const owner = await rows.findOwner(deps.db, workspaceId)
+  const derived = owner ? listDerived(deps, owner) : []
   return derived.find(({ credential }) => credential.kind === kind && credential.provider === provider)?.credential
 }
 
 export async function findDerived(
-  tools: CredentialDeps,
+  deps: CredentialDeps,
   workspaceId: string,
   id: string,
 ): Promise<DerivedCredential | undefined> {
-  const owner = await rows.findOwner(tools.db, workspaceId)
-  return owner && listDerived(tools, owner).find(({ credential }) => credential.id === id.toLowerCase())
+  const owner = await rows.findOwner(deps.db, workspaceId)
+  return owner && listDerived(deps, owner).find(({ credential }) => credential.id === id.toLowerCase())
 }
 
 const listDerived = ({ environment, keyring }: CredentialDeps, owner: CredentialOwner): DerivedCredential[] =>
   listDerivedCredentials(owner, environment, keyring !== undefined)
 
-export async function readCredential(tools: CredentialDeps, workspaceId: string, id: string): Promise<Credential> {
-  const credential = await findCredential(tools, workspaceId, id)
+export async function readCredential(deps: CredentialDeps, workspaceId: string, id: string): Promise<Credential> {
+  const credential = await findCredential(deps, workspaceId, id)
   if (!credential) throw missing(id)
   return credential
 }
 
 /** Updates a credential. A new secret replaces every field of the old one, so it also repairs a damaged one. */
 export async function updateCredential(
-  tools: CredentialDeps,
+  deps: CredentialDeps,
   by: AuditActor,
   before: Credential,
   change: CredentialChange,
 ): Promise<Credential> {
-  const accepted = change.secret && (await acceptSecret(tools, by.workspaceId, before, change.secret))
-  const keyring = requireStored(tools, before)
+  const accepted = change.secret && (await acceptSecret(deps, by.workspaceId, before, change.secret))
+  const keyring = requireStored(deps, before)
   const changed = Object.keys(change).sort().join(', ')
   if (changed === '') return before
 
   const { id, kind, provider } = before
-  return transact(tools.db, async (tx) => {
+  return transact(deps.db, async (tx) => {
     const seal = accepted && (await keyring.sealer(tx))
     const current = await rows.lockCredentialVersion(tx, by.workspaceId, id)
     if (!current) throw missing(id)
@@ -138,9 +138,9 @@ export async function updateCredential(
   })
 }
 
-export async function deleteCredential(tools: CredentialDeps, by: AuditActor, credential: Credential): Promise<void> {
-  requireStored(tools, credential)
-  await transact(tools.db, async (tx) => {
+export async function deleteCredential(deps: CredentialDeps, by: AuditActor, credential: Credential): Promise<void> {
+  requireStored(deps, credential)
+  await transact(deps.db, async (tx) => {
     const { numDeletedRows } = await rows.deleteCredentialRow(tx, by.workspaceId, credential.id).catch(refuseUsed)
     if (numDeletedRows === 0n) throw missing(credential.id)
     await record(tx, { ...by, action: 'credential.deleted', subject: credential.id, detail: toAuditDetail(credential) })

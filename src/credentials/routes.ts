@@ -15,8 +15,8 @@ import {
 import * as schema from './schema.ts'
 import { checkCredential } from './secrets.ts'
 
-export function credentialRoutes(tools: CredentialDeps): Route[] {
-  const within = (db: Db): CredentialDeps => ({ ...tools, db })
+export function credentialRoutes(deps: CredentialDeps): Route[] {
+  const within = (db: Db): CredentialDeps => ({ ...deps, db })
   const find = ({ db, caller, params }: { db: Db; caller: KeyCaller; params: { credentialId: string } }) =>
     readCredential(within(db), caller.workspace.id, params.credentialId)
 

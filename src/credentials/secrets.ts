@@ -12,42 +12,42 @@ export type OpenedSecret = { kind: CredentialKind; provider: string; secret: Sec
  * Throws SealBroken when someone tampered with it.
  */
 export async function openSecret(
-  tools: CredentialDeps,
+  deps: CredentialDeps,
   workspaceId: string,
   id: string,
 ): Promise<OpenedSecret | undefined> {
-  const opened = await findSecret(tools, workspaceId, id)
-  if (opened?.useIsStale) await markCredentialUsed(tools.db, id)
+  const opened = await findSecret(deps, workspaceId, id)
+  if (opened?.useIsStale) await markCredentialUsed(deps.db, id)
   return opened && { kind: opened.kind, provider: opened.provider, secret: opened.secret }
 }
 
 /** The secret of the newest credential for a provider. A stored one goes before one of the server's environment. */
 export async function openNewestSecret(
-  tools: CredentialDeps,
+  deps: CredentialDeps,
   workspaceId: string,
   wanted: { kind: CredentialKind; provider: string },
 ): Promise<OpenedSecret | undefined> {
-  const credential = await findNewestCredential(tools, workspaceId, wanted)
-  return credential && openSecret(tools, workspaceId, credential.id)
+  const credential = await findNewestCredential(deps, workspaceId, wanted)
+  return credential && openSecret(deps, workspaceId, credential.id)
 }
 
 /** Asks the provider. A credential that does not work is an answer, not an error. */
 export async function checkCredential(
-  tools: CredentialDeps,
+  deps: CredentialDeps,
   workspaceId: string,
   credential: Credential,
 ): Promise<CredentialCheck> {
   const started = performance.now()
-  const verdict = await judge(tools, workspaceId, credential)
+  const verdict = await judge(deps, workspaceId, credential)
   return { ...verdict, latencyMs: Math.round(performance.now() - started) }
 }
 
-async function judge(tools: CredentialDeps, workspaceId: string, credential: Credential) {
-  const provider = await findProvider(tools, workspaceId, credential)
+async function judge(deps: CredentialDeps, workspaceId: string, credential: Credential) {
+  const provider = await findProvider(deps, workspaceId, credential)
   if (!provider) return { ok: false, detail: `There is no provider ${credential.provider} any more.` }
-  const opened = await findSecret(tools, workspaceId, credential.id).catch(ifBroken)
+  const opened = await findSecret(deps, workspaceId, credential.id).catch(ifBroken)
   if (!opened) return { ok: false, detail: 'The stored secret does not open any more. Put it in again with PATCH.' }
-  return provider.check(tools, opened.secret)
+  return provider.check(deps, opened.secret)
 }
 
 function ifBroken(error: unknown): undefined {
@@ -56,10 +56,10 @@ function ifBroken(error: unknown): undefined {
 
 /** Returns how many secrets a workspace has stored, and the names of those that do not open. No provider is asked. */
 export async function findUnreadable(
-  tools: CredentialDeps,
+  deps: CredentialDeps,
   workspaceId: string,
 ): Promise<{ stored: number; names: string[] }> {
-  const { keyring, db } = tools
+  const { keyring, db } = deps
   const found = keyring ? await listSealedRows(db, workspaceId) : []
   const names = await Promise.all(
     found.map(async (row) => {
@@ -76,10 +76,10 @@ function ifUnreadable(error: unknown): undefined {
 
 type FoundSecret = OpenedSecret & { useIsStale: boolean }
 
-async function findSecret(tools: CredentialDeps, workspaceId: string, id: string): Promise<FoundSecret | undefined> {
-  const stored = tools.keyring && (await findStored(tools, tools.keyring, workspaceId, id))
+async function findSecret(deps: CredentialDeps, workspaceId: string, id: string): Promise<FoundSecret | undefined> {
+  const stored = deps.keyring && (await findStored(deps, deps.keyring, workspaceId, id))
   if (stored) return stored
-  const derived = await findDerived(tools, workspaceId, id)
+  const derived = await findDerived(deps, workspaceId, id)
   if (!derived) return undefined
   const { kind, provider } = derived.credential
   return { kind, provider, secret: derived.secret, useIsStale: false }

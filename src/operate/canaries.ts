@@ -34,8 +34,12 @@ export type CanaryReport = {
 }
 
 /** Measures two models with the canaries, with a temporary gateway and without a server. */
-export async function measureCanaries(config: Config, log: Log, wish: MeasureCanariesOptions): Promise<CanaryReport> {
-  const chosen = { author: findTerms(wish, 'author'), verifier: findTerms(wish, 'verifier') }
+export async function measureCanaries(
+  config: Config,
+  log: Log,
+  options: MeasureCanariesOptions,
+): Promise<CanaryReport> {
+  const chosen = { author: findTerms(options, 'author'), verifier: findTerms(options, 'verifier') }
   const ledger = memoryLedger()
   const gateway = await startOwnGateway(config, log, ledger)
   await using undo = new AsyncDisposableStack()
@@ -54,7 +58,7 @@ export async function measureCanaries(config: Config, log: Log, wish: MeasureCan
     author: openerOf(chosen.author, AUTHOR_LIMITS),
     verifier: openerOf(chosen.verifier, VERIFIER_LIMITS),
   }
-  const { budgetUsd, signal, onDone } = wish
+  const { budgetUsd, signal, onDone } = options
   const budgetMicros = budgetUsd === undefined ? null : Math.round(budgetUsd * 1e6)
   const { results, spending } = await measureModels(openers, { budgetMicros, signal, onDone })
   const all = computeFigures(results)

@@ -1,11 +1,11 @@
 import { listLiveCapabilities } from '../catalog/capabilities.ts'
-import type { CredentialDeps as CredentialTools } from '../credentials/credentials.ts'
+import type { CredentialDeps } from '../credentials/credentials.ts'
 import { findUnreadable } from '../credentials/secrets.ts'
 import type { Db } from '../platform/db/db.ts'
 import { type CheckResult, runChecks, type SystemCheck } from '../platform/health.ts'
 import type { Log } from '../platform/log.ts'
 
-type HealthDeps = { db: Db; credentials: CredentialTools; log: Log; serviceChecks: SystemCheck[] }
+type HealthDeps = { db: Db; credentials: CredentialDeps; log: Log; serviceChecks: SystemCheck[] }
 
 const ASK = 'Ask the operator: the log of the service has the reason.'
 
@@ -28,11 +28,11 @@ const withoutDetails = ({ name, ok }: CheckResult): CheckResult => ({
   fix: ok ? null : ASK,
 })
 
-const credentialsCheck = (tools: CredentialTools, workspaceId: string): SystemCheck => ({
+const credentialsCheck = (deps: CredentialDeps, workspaceId: string): SystemCheck => ({
   name: 'credentials',
   fix: 'Send the secret again with PATCH. Whether a provider accepts one: POST …/credentials/{id}/check.',
   run: async () => {
-    const { stored, names } = await findUnreadable(tools, workspaceId)
+    const { stored, names } = await findUnreadable(deps, workspaceId)
     if (names.length > 0)
       throw new Error(`${names.length} of ${stored} stored secrets cannot be opened: ${names.join(', ')}`)
     return stored === 0 ? 'none stored' : `${stored} stored, all can be opened`

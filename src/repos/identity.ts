@@ -1,4 +1,4 @@
-import { type CredentialDeps as CredentialTools, findCredential } from '../credentials/credentials.ts'
+import { type CredentialDeps, findCredential } from '../credentials/credentials.ts'
 import { openNewestSecret, openSecret } from '../credentials/secrets.ts'
 import { invalidRequest, Problem } from '../platform/problem.ts'
 import { type CodeHost, CodeHostUnavailable, type HostAccess, type HostedRepository } from './code-host.ts'
@@ -12,7 +12,7 @@ import {
 } from './schema.ts'
 import type { NewRepository, RepositoryRef } from './sql.ts'
 
-export type IdentityDeps = CredentialTools & {
+export type IdentityDeps = CredentialDeps & {
   codeHost: CodeHost
   /** Folders on this machine whose repositories may be connected. */
   gitAllow: readonly string[]

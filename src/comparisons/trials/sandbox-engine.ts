@@ -4,7 +4,7 @@ import { findChosenHarness } from '../../catalog/harnesses.ts'
 import { readContent } from '../../configurations/configurations.ts'
 import type { ConfigurationContent } from '../../configurations/schema.ts'
 import { unpackContent } from '../../contents/contents.ts'
-import type { CredentialDeps as CredentialTools } from '../../credentials/credentials.ts'
+import type { CredentialDeps } from '../../credentials/credentials.ts'
 import type { Secret } from '../../credentials/seal.ts'
 import { openSecret } from '../../credentials/secrets.ts'
 import { openFolderSource } from '../../harbor/folder-source.ts'
@@ -18,7 +18,7 @@ import type { AgentConfiguration, TrialRequest } from '../../trials/trial-reques
 import { type CalibrationResult, CredentialGone, type TaskRunRequest, type TrialEngine } from './engine.ts'
 
 export type SandboxEngineDeps = {
-  credentials: CredentialTools
+  credentials: CredentialDeps
   blobs: Blobs
   /** Existing folder in which tasks are unpacked. */
   folder: string
