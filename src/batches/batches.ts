@@ -36,12 +36,12 @@ import { validationJobId } from './validate.ts'
 export const { hasOpenBatches } = rows
 
 type ImportBatchDeps = { db: Db; blobs: Blobs }
-/**
- * Creates a batch. `db` may be a transaction that also stores the response; the archive is stored before it and expires
- * by itself.
- */
 type ImportBatchInput = { repository: number; path: string; db: Db }
 
+/**
+ * Creates a batch from an archive. `db` may be a transaction that also stores the response. The archive is stored before
+ * the batch; without a batch it is removed later.
+ */
 export async function importBatch(deps: ImportBatchDeps, by: AuditActor, { repository, path, db }: ImportBatchInput) {
   const id = newId()
   const archive = await storeArchive(deps, id, path)
@@ -54,17 +54,17 @@ export async function importBatch(deps: ImportBatchDeps, by: AuditActor, { repos
   return { runId: run.runId, run }
 }
 
-type CreateBatchInput = { repository: number; options: GenerationOptions; wish: NewBatch }
+type CreateBatchInput = { repository: number; options: GenerationOptions; request: NewBatch }
 
 /** Validates the request against the available options, then stores the batch together with its first job. */
-export async function createBatch(db: Db, by: AuditActor, { repository, options, wish }: CreateBatchInput) {
-  const generation = resolveGeneration(options, wish.generation)
+export async function createBatch(db: Db, by: AuditActor, { repository, options, request }: CreateBatchInput) {
+  const generation = resolveGeneration(options, request.generation)
   const id = newId()
   const run = await transact(db, async (tx) => {
-    const { candidateCounts, again, budgetUsd } = wish
+    const { candidateCounts, again, budgetUsd } = request
     const budget_micros = budgetUsd === undefined ? null : toMicros(budgetUsd)
-    const fresh = { id, repository, ...candidateCounts, again, budget_micros }
-    const row = await rows.insertGenerated(tx, fresh, generation, listGenerationWarnings(generation))
+    const columns = { id, repository, ...candidateCounts, again, budget_micros }
+    const row = await rows.insertGenerated(tx, columns, generation, listGenerationWarnings(generation))
     await batchState.holdCredentials(tx, id, listCredentialIds(generation))
     await enqueueDiscovery(tx, id)
     await record(tx, { ...by, action: 'batch.created', subject: toRunId(id) })
@@ -87,11 +87,11 @@ export async function listBatches(db: Db, repository: number, page: Page) {
 }
 
 /** Reads a batch of this repository and workspace; throws notFound. */
-export async function readBatchRow(db: Db, place: RepositoryRef, runId: string): Promise<batchState.BatchRow> {
-  const { key } = await readRepository(db, place)
+export async function readBatchRow(db: Db, ref: RepositoryRef, runId: string): Promise<batchState.BatchRow> {
+  const { key } = await readRepository(db, ref)
   const row = await batchState.findBatch(db, toBatchId(runId))
   if (row?.repository === key) return row
-  throw new Problem(notFound, `There is no batch ${runId} here.`)
+  throw new Problem(notFound, `Batch ${runId} not found`)
 }
 
 export async function findRun(db: Db, id: string): Promise<BatchRun | undefined> {
@@ -112,8 +112,8 @@ export async function cancelBatch(db: Db, by: AuditActor, { id }: batchState.Bat
     await batchState.cancelBatch(tx, id)
     await record(tx, { ...by, action: 'batch.canceled', subject: toRunId(id) })
     const tasks = await rows.listValidating(tx, id)
-    const making = await listStageJobs(tx, id)
-    return [importJobId(id), discoverJobId(id), ...tasks.map((task) => validationJobId(id, task)), ...making]
+    const stageJobs = await listStageJobs(tx, id)
+    return [importJobId(id), discoverJobId(id), ...tasks.map((task) => validationJobId(id, task)), ...stageJobs]
   })
   // Canceled after the row is updated: a worker holds its job while it waits for the row.
   if (jobs.length > 0) await cancelAll(db, jobs)
@@ -133,26 +133,26 @@ export async function resumeBatch(
   await transact(db, async (tx) => {
     // Lock order: jobs first, then the row.
     if (generation === null) await enqueueImport(tx, id)
-    else await lookAgain(tx, id)
+    else await restartDiscovery(tx, id)
     const row = await batchState.lockBatch(tx, id)
     if (!row) return
     if (budgetUsd !== undefined && generation !== null) await rows.setBudget(tx, id, toMicros(budgetUsd))
     if (generation !== null) await rows.endDeferrals(tx, id)
-    if (!isOpen(row)) await reopenIfWorthIt(tx, by, row)
+    if (!isOpen(row)) await reopenIfUnfinished(tx, by, row)
   })
   return readRun(db, id)
 }
 
-/** A job that waits for its time is withdrawn: the discovery enqueues every task again that has no job. */
-async function lookAgain(tx: Db, id: string): Promise<void> {
+/** Deletes deferred jobs and enqueues the discovery, which enqueues every task without a job again. */
+async function restartDiscovery(tx: Db, id: string): Promise<void> {
   await deleteQueuedJobs(tx, [discoverJobId(id), ...(await listDeferredJobs(tx, id))])
   await enqueueDiscovery(tx, id)
 }
 
-async function reopenIfWorthIt(tx: Db, by: AuditActor, row: batchState.BatchRow): Promise<void> {
+async function reopenIfUnfinished(tx: Db, by: AuditActor, row: batchState.BatchRow): Promise<void> {
   if (row.step === 'unpack' && row.archive === null) throw new Problem(archiveGone, 'Send the archive again.')
-  const isWorthIt = (await rows.retryBrokenTasks(tx, row.id)) || row.state !== 'completed'
-  if (!isWorthIt) return
+  const hasWork = (await rows.retryBrokenTasks(tx, row.id)) || row.state !== 'completed'
+  if (!hasWork) return
   await batchState.reopenBatch(tx, row)
   await record(tx, { ...by, action: 'batch.resumed', subject: toRunId(row.id) })
 }
@@ -186,7 +186,7 @@ const toBatchRun = (row: BatchRow, tallies: readonly TaskTally[]): BatchRun => (
 const sumCounts = (tallies: readonly TaskTally[], isWanted: (tally: TaskTally) => boolean = () => true): number =>
   tallies.filter(isWanted).reduce((all, { count }) => all + count, 0)
 
-/** Rejected without ever coming near a sandbox. */
+/** Reasons for which a task is rejected before anything of it is executed. */
 const UNSCREENED = ['invalid_task', 'unsafe_task', 'duplicate_name']
 
 const countEnds = (tallies: readonly TaskTally[]) => ({

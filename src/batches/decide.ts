@@ -13,7 +13,7 @@ export type DecisionInput = {
   note?: string | undefined
 }
 
-/** `alone`: one task, named by the path. `bulk`: all tasks in the body; an approved one must not have warnings. */
+/** `alone`: one task, identified by the path. `bulk`: the tasks in the body; approved tasks must have no warnings. */
 type DecisionMode = 'alone' | 'bulk'
 
 /** Stores all decisions or none. A decision applies only to the digest that was reviewed. */
@@ -21,17 +21,17 @@ export function decide(
   db: Db,
   by: AuditActor,
   batch: string,
-  wishes: readonly DecisionInput[],
-  manner: DecisionMode,
+  inputs: readonly DecisionInput[],
+  mode: DecisionMode,
 ): Promise<BatchTask[]> {
-  requireDistinct(wishes)
+  requireDistinct(inputs)
   return transact(db, async (tx) => {
-    const ids = wishes.map(({ taskId }) => taskId)
+    const ids = inputs.map(({ taskId }) => taskId)
     const found = new Map((await rows.lockTaskRows(tx, batch, ids)).map((row) => [row.id, row]))
-    requireDecidable(wishes, found, manner)
-    if (manner === 'bulk') requireGreen(wishes, found)
+    requireDecidable(inputs, found, mode)
+    if (mode === 'bulk') requireNoWarnings(inputs, found)
     const decided: BatchTask[] = []
-    for (const { taskId, decision, digest, note } of wishes) {
+    for (const { taskId, decision, digest, note } of inputs) {
       decided.push(toBatchTask(await rows.decideTaskRow(tx, { batch, task: taskId }, { decision, note: note ?? null })))
       const detail = { decision, digest }
       await record(tx, { ...by, action: 'task.decided', subject: `${toRunId(batch)}/${taskId}`, detail })
@@ -40,67 +40,69 @@ export function decide(
   })
 }
 
-function requireDistinct(wishes: readonly DecisionInput[]): void {
+function requireDistinct(inputs: readonly DecisionInput[]): void {
   const seen = new Set<string>()
-  const errors = wishes.flatMap(({ taskId }, place) => {
-    const isDouble = seen.has(taskId)
+  const errors = inputs.flatMap(({ taskId }, index) => {
+    const isDuplicate = seen.has(taskId)
     seen.add(taskId)
-    return isDouble ? [errorAt('bulk', place, 'taskId', 'duplicate', 'This task is decided on twice.')] : []
+    return isDuplicate
+      ? [errorAt('bulk', index, 'taskId', 'duplicate', 'The task occurs twice. Decide on each task once.')]
+      : []
   })
   refuse(invalidRequest, errors)
 }
 
 /** Checks in this order: missing tasks, tasks that are not ready, changed tasks. */
 function requireDecidable(
-  wishes: readonly DecisionInput[],
+  inputs: readonly DecisionInput[],
   found: ReadonlyMap<string, rows.TaskRow>,
-  manner: DecisionMode,
+  mode: DecisionMode,
 ): void {
-  const where = (isWrong: (row: rows.TaskRow | undefined, wish: DecisionInput) => boolean) =>
-    wishes.flatMap((wish, place) => (isWrong(found.get(wish.taskId), wish) ? [{ wish, place }] : []))
+  const findInvalid = (isWrong: (row: rows.TaskRow | undefined, input: DecisionInput) => boolean) =>
+    inputs.flatMap((input, index) => (isWrong(found.get(input.taskId), input) ? [{ input, index }] : []))
   refuse(
     invalidRequest,
-    where((row) => row === undefined).map(({ place }) =>
-      errorAt(manner, place, 'taskId', 'unknown_task', 'There is no such task in this batch.'),
+    findInvalid((row) => row === undefined).map(({ index }) =>
+      errorAt(mode, index, 'taskId', 'unknown_task', 'Task not found in this batch'),
     ),
   )
   refuse(
     taskNotReady,
-    where((row) => row?.state !== 'ready').map(({ place, wish }) =>
-      errorAt(manner, place, 'taskId', taskNotReady.code, `${wish.taskId} is ${found.get(wish.taskId)?.state}.`),
+    findInvalid((row) => row?.state !== 'ready').map(({ index, input }) =>
+      errorAt(mode, index, 'taskId', taskNotReady.code, `${input.taskId} is ${found.get(input.taskId)?.state}.`),
     ),
   )
   refuse(
     taskChanged,
-    where((row, { digest }) => row?.digest !== digest).map(({ place, wish }) =>
-      errorAt(manner, place, 'digest', taskChanged.code, `${wish.taskId} is ${found.get(wish.taskId)?.digest} now.`),
+    findInvalid((row, { digest }) => row?.digest !== digest).map(({ index, input }) =>
+      errorAt(mode, index, 'digest', taskChanged.code, `${input.taskId} is ${found.get(input.taskId)?.digest} now.`),
     ),
   )
 }
 
-/** Bulk approval skips individual review, so tasks with concerns must be decided one by one. */
-function requireGreen(wishes: readonly DecisionInput[], found: ReadonlyMap<string, rows.TaskRow>): void {
-  const errors = wishes.flatMap(({ taskId, decision }, place) => {
+/** Bulk approval skips individual review, so tasks with warnings must be decided one by one. */
+function requireNoWarnings(inputs: readonly DecisionInput[], found: ReadonlyMap<string, rows.TaskRow>): void {
+  const errors = inputs.flatMap(({ taskId, decision }, index) => {
     const row = found.get(taskId)
     const [concern] = row && decision === 'approved' ? toBatchTask(row).concerns : []
-    return concern === undefined ? [] : [errorAt('bulk', place, 'taskId', taskNotGreen.code, `${taskId}: ${concern}`)]
+    return concern === undefined ? [] : [errorAt('bulk', index, 'taskId', taskNotGreen.code, `${taskId}: ${concern}`)]
   })
   refuse(taskNotGreen, errors)
 }
 
 const errorAt = (
-  manner: DecisionMode,
-  place: number,
+  mode: DecisionMode,
+  index: number,
   field: 'taskId' | 'digest',
   code: string,
   message: string,
 ): FieldError => ({
-  pointer: manner === 'bulk' ? `/decisions/${place}/${field}` : SINGLE_POINTERS[field],
+  pointer: mode === 'bulk' ? `/decisions/${index}/${field}` : SINGLE_POINTERS[field],
   code,
   message,
 })
 
-/** The task is in the address: the body as a whole is about it. */
+/** Pointers for a single decision. The task id is in the path, so its errors point to the whole body. */
 const SINGLE_POINTERS = { taskId: '', digest: '/digest' }
 
 function refuse(kind: ProblemKind, errors: FieldError[]): void {

@@ -38,9 +38,9 @@ const toRepositoryRef = ({ caller, params }: Omit<RouteContext<RepositoryParams>
 const findBatch = ({ db, caller, params }: RouteContext<BatchPathParams>) =>
   readBatchRow(db, toRepositoryRef({ caller, params }), params.runId)
 
-const findTask = async (found: RouteContext<BatchPathParams & { taskId: string }>) => {
-  const { id } = await findBatch(found)
-  return readTaskRow(found.db, id, found.params.taskId)
+const findTask = async (context: RouteContext<BatchPathParams & { taskId: string }>) => {
+  const { id } = await findBatch(context)
+  return readTaskRow(context.db, id, context.params.taskId)
 }
 
 const findRepository = ({ db, caller, params }: RouteContext<RepositoryParams>) =>
@@ -59,7 +59,7 @@ const generationRoutes = (deps: BatchRoutesDeps): Route[] => [
       const options = await readOptions({ ...deps, db }, caller.workspace)
       return reply(
         202,
-        await createBatch(db, toAuditActor(caller, requestId), { repository: key, options, wish: body }),
+        await createBatch(db, toAuditActor(caller, requestId), { repository: key, options, request: body }),
       )
     },
   ),
@@ -107,9 +107,9 @@ const taskRoutes = (deps: BatchRoutesDeps): Route[] => [
   }),
   route(
     schema.putBatchTaskFile,
-    async (found) => {
-      const row = await findTask(found)
-      return { row, file: readFileFacts(row, found.params.path) }
+    async (context) => {
+      const row = await findTask(context)
+      return { row, file: readFileFacts(row, context.params.path) }
     },
     async ({ db, caller, params, body, ifMatch, requestId }, { row, file }) => {
       requireMatch(ifMatch, toEtag(file))
@@ -130,7 +130,7 @@ const taskRoutes = (deps: BatchRoutesDeps): Route[] => [
 const decisionRoutes = (): Route[] => [
   route(schema.decideTask, findTask, async ({ db, caller, body, requestId }, row) => {
     const [task] = await decide(db, toAuditActor(caller, requestId), row.batch, [{ taskId: row.id, ...body }], 'alone')
-    if (!task) throw new Error('A decision was made about nothing.')
+    if (!task) throw new Error('The decision returned no task.')
     return reply(200, task)
   }),
   route(schema.decideTasks, findBatch, async ({ db, caller, body, requestId }, row) =>
