@@ -10,7 +10,7 @@ export type BuildOptions = {
   /** Candidates of the same profile wait for the first one and then share its layers. */
   profile: string
   base: string
-  /** Twenty minutes unless said otherwise. */
+  /** Timeout of the build. Default: 20 minutes. */
   seconds?: number
   onLog?: (line: string) => void
 }
@@ -19,11 +19,11 @@ const BUILD_SECONDS = 20 * 60
 const BASE_SECONDS = 10 * 60
 const RETRY_MS = 10 * 60_000
 const LAST_LINES = 30
-const DETAIL_LETTERS = 4000
+const DETAIL_MAX = 4000
 
 /**
- * Builds the image of a written environment. That its lines fail is a verdict on the recipe. That the base cannot be had,
- * the provider is down or no package can be reached is none: it is deferred, or thrown as SandboxUnavailable.
+ * Builds the image of a written environment. A build that fails rejects the recipe. An unavailable base image, provider or
+ * package server is not the fault of the recipe: the build is deferred, or SandboxUnavailable is thrown.
  */
 export async function buildEnvironment(
   provider: SandboxProvider,
@@ -32,11 +32,11 @@ export async function buildEnvironment(
 ): Promise<StageResult<Image>> {
   const missing = await requireBase(provider, input, signal)
   if (missing) return missing
-  const begun = performance.now()
+  const startedAt = performance.now()
   const first = await runAfterFirst(provider, input.profile, () => build(provider, input, signal))
-  const isLate = performance.now() - begun >= buildTimeoutSec(input) * 1000
-  if (first.kind === 'rejected' && isLate) return rejectForTiming(first.reason, first.detail)
-  // Package servers have hiccups. A recipe that does not work does not work twice.
+  const isTimedOut = performance.now() - startedAt >= buildTimeoutSec(input) * 1000
+  if (first.kind === 'rejected' && isTimedOut) return rejectForTiming(first.reason, first.detail)
+  // Retried once, because package servers fail temporarily. A broken recipe fails again.
   return first.kind !== 'rejected' ? first : build(provider, input, signal)
 }
 
@@ -57,7 +57,7 @@ async function requireBase(provider: SandboxProvider, { base, onLog = () => {} }
 const deferBuild = (reason: StageDeferral['reason'], detail: string): StageDeferral => ({
   kind: 'deferred',
   reason,
-  detail: detail.slice(-DETAIL_LETTERS),
+  detail: detail.slice(-DETAIL_MAX),
   retryAfterMs: RETRY_MS,
 })
 
@@ -90,28 +90,28 @@ async function build(provider: SandboxProvider, input: BuildOptions, signal: Abo
     if (!(error instanceof SandboxUnavailable)) throw error
     // Throws if the engine is unavailable, so that the recipe is not blamed.
     await provider.selfTest()
-    const said = [error.message, ...last.filter((line) => !error.message.includes(line.trim()))].join('\n')
-    if (UNREACHABLE.some((pattern) => pattern.test(said))) return deferBuild('provider', said)
-    return reject('env_build_failed', said.slice(-DETAIL_LETTERS))
+    const output = [error.message, ...last.filter((line) => !error.message.includes(line.trim()))].join('\n')
+    if (UNREACHABLE.some((pattern) => pattern.test(output))) return deferBuild('provider', output)
+    return reject('env_build_failed', output.slice(-DETAIL_MAX))
   }
 }
 
-/** The first build of each profile under way, by provider. */
+/** Running first builds of profiles, by provider. */
 const FIRST_BUILDS = new WeakMap<SandboxProvider, Map<string, Promise<unknown>>>()
 
 /** Runs the first call of a profile alone, and the others concurrently after it has ended. */
 async function runAfterFirst<T>(provider: SandboxProvider, profile: string, work: () => Promise<T>): Promise<T> {
   const known = FIRST_BUILDS.get(provider) ?? new Map<string, Promise<unknown>>()
   FIRST_BUILDS.set(provider, known)
-  const underWay = known.get(profile)
-  if (underWay) {
-    await underWay.catch(() => {})
+  const firstBuild = known.get(profile)
+  if (firstBuild) {
+    await firstBuild.catch(() => {})
     return work()
   }
-  const made = work()
-  known.set(profile, made)
+  const running = work()
+  known.set(profile, running)
   try {
-    return await made
+    return await running
   } finally {
     known.delete(profile)
   }

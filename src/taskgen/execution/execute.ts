@@ -50,7 +50,7 @@ type SuiteMatrix = {
   summaries: SuiteSummary[]
   /** Set where the runner can run single tests by their ids. */
   canSelect: boolean
-  run(wish: SuiteVariant): Promise<SuiteRun | StageRejection>
+  run(suite: SuiteVariant): Promise<SuiteRun | StageRejection>
 }
 
 /**
@@ -156,17 +156,17 @@ async function runRepeats(matrix: SuiteMatrix, first: SuiteRuns): Promise<Judgem
   const hasGuards = judged.kind === 'judged' && judged.lists.guards.length > 0
   const repeat = (variant: 'base' | 'tests', count: number): SuiteVariant[] =>
     Array.from({ length: count }, () => ({ variant }))
-  const wishes: SuiteVariant[] = [
+  const suites: SuiteVariant[] = [
     ...repeat('base', hasGuards ? REPEATS - first.base.length : 0),
     ...repeat('tests', REPEATS - first.tests.length),
     { variant: 'fixed', isShuffled: true },
     { variant: 'fixed', cpus: SUITE_SIZE.cpus / 2 },
   ]
   const all = { base: [...first.base], tests: [...first.tests], alone: [...first.alone], fixed: [...first.fixed] }
-  for (const wish of wishes) {
-    const run = await matrix.run(wish)
+  for (const suite of suites) {
+    const run = await matrix.run(suite)
     if ('kind' in run) return run
-    all[wish.variant].push(run)
+    all[suite.variant].push(run)
   }
   return judgeRuns(all)
 }
@@ -195,9 +195,9 @@ function openMatrix(provider: SandboxProvider, input: ExecutionInput, signal: Ab
   return {
     summaries,
     canSelect: selects,
-    async run(wish) {
-      const { variant, cpus = SUITE_SIZE.cpus, daysAhead = null, only = null } = wish
-      const isShuffled = (wish.isShuffled ?? false) && shuffles
+    async run(suite) {
+      const { variant, cpus = SUITE_SIZE.cpus, daysAhead = null, only = null } = suite
+      const isShuffled = (suite.isShuffled ?? false) && shuffles
       const outcome = await runSuite(
         provider,
         {
@@ -214,7 +214,7 @@ function openMatrix(provider: SandboxProvider, input: ExecutionInput, signal: Ab
         },
         signal,
       )
-      const run = toRunOrRejection(wish, outcome)
+      const run = toRunOrRejection(suite, outcome)
       if (!('kind' in run)) summaries.push(summarise(run, { variant, isShuffled, cpus, daysAhead }))
       return run
     },

@@ -1,4 +1,4 @@
-/** How names come to be, in the languages that we know. Each begins where the name is, so that all are quick. */
+/** Text before the name in a definition, in the supported languages. Matched backwards from the name, to stay fast. */
 const BEFORE =
   /(?:\b(?:def|class|function\*?|fn|func|fun|struct|enum|trait|interface|type|module|record|object|protocol|extension|macro_rules!|defmodule|defp?|union|typedef|namespace)\s+|\bfunc\s*\([^()]{0,200}\)\s*|\b(?:const|let|var|val|static|final|readonly|pub const|#define)\s+(?:mut\s+)?)(?:self\.)?$/
 const METHOD_BEFORE =
@@ -9,7 +9,7 @@ const KEYWORDS =
 const LINE_MAX = 400
 const SIGNATURE_MAX = 300
 
-/** The line that makes a name, without what it does. Null: no line of these does. */
+/** Finds the signature of the definition of a name, without its body. Null if the blocks do not define it. */
 export function findSignature(name: string, blocks: readonly string[]): string | null {
   for (const block of blocks) {
     for (const at of findOccurrences(name, block)) {
@@ -25,7 +25,7 @@ export function findEnclosingSignature(name: string, heads: readonly string[]): 
   return heads.find((head) => head.includes('(') && word.test(head.slice(head.indexOf('(')))) ?? null
 }
 
-/** Every name that these lines make, with its line. */
+/** Lists the signatures of the names that the blocks define. */
 export function listSignatures(names: Iterable<string>, blocks: readonly string[]): string[] {
   return [...names].flatMap((name) => findSignature(name, blocks) ?? [])
 }
@@ -50,7 +50,7 @@ function isDefinition(block: string, at: number, name: string): boolean {
   const line = lineBefore(block, at)
   if (BEFORE.test(line)) return true
   const rest = block.slice(at + name.length, at + name.length + LINE_MAX)
-  // A method without a word before it: its parentheses, and then its body.
+  // A method without a keyword: parameters in parentheses, then a body.
   return (
     /^\s*(?:<[^<>()]{0,100}>)?\(/.test(rest) &&
     METHOD_BEFORE.test(`\n${line}`) &&
@@ -59,7 +59,7 @@ function isDefinition(block: string, at: number, name: string): boolean {
   )
 }
 
-/** From the beginning of its line to where its body begins, on one line. */
+/** Returns the text from the beginning of the line to the body, on one line. */
 function readHead(block: string, at: number, name: string): string {
   const from = at - lineBefore(block, at).length
   const text = block.slice(from, from + LINE_MAX * 4)
@@ -68,7 +68,7 @@ function readHead(block: string, at: number, name: string): string {
   return head.length <= SIGNATURE_MAX ? head : `${head.slice(0, SIGNATURE_MAX - 1)}…`
 }
 
-/** Values and bodies are the solution. Only what stands in parentheses is part of how a name is used. */
+/** Finds the end of the signature. Values and bodies are excluded, because they reveal the solution. */
 function endOfHead(text: string, from: number): number {
   let depth = 0
   for (let at = from; at < text.length; at++) {
@@ -79,7 +79,7 @@ function endOfHead(text: string, from: number): number {
   return text.length
 }
 
-/** An arrow is no bracket, nor is what compares. */
+/** Returns 1 for an opening bracket, -1 for a closing one, else 0. Arrows and comparisons are not brackets. */
 function bracketStep(text: string, at: number): number {
   const [before, character, after] = [text[at - 1] ?? '', text[at] ?? '', text[at + 1] ?? '']
   if ('(['.includes(character) || (character === '<' && /\w/.test(after))) return 1
@@ -92,7 +92,7 @@ function endsHead(text: string, at: number): boolean {
   return '{;\n'.includes(character)
 }
 
-/** `const name = (a, b) => …` is used as a function: what it takes belongs to it. */
+/** Tests for `= (a, b) => …`: the parameters of a function value belong to its signature. */
 const startsFunction = (text: string, at: number): boolean =>
   text[at + 1] === '>'
     ? false

@@ -1,29 +1,40 @@
 import { type ZodType, z } from 'zod'
 import type { Json, JsonObject } from '../../harnesses/json.ts'
 
-/** Providers that see to a schema know little of it, and refuse the rest. We check all of it ourselves. */
-const KNOWN = ['type', 'properties', 'required', 'additionalProperties', 'items', 'enum', 'anyOf', 'description']
+/** Keywords of JSON Schema that every provider accepts. Others are removed; the answer is validated in full by us. */
+const ACCEPTED_KEYWORDS = [
+  'type',
+  'properties',
+  'required',
+  'additionalProperties',
+  'items',
+  'enum',
+  'anyOf',
+  'description',
+]
 
-/** A schema in the words that every provider knows. */
+/** Converts a schema to the subset of JSON Schema that every provider accepts. */
 export function toAnswerShape(name: string, schema: ZodType): { name: string; schema: JsonObject } {
-  const plain: JsonObject = JSON.parse(JSON.stringify(z.toJSONSchema(schema)))
-  return { name, schema: trimSchema(plain) }
+  const full: JsonObject = JSON.parse(JSON.stringify(z.toJSONSchema(schema)))
+  return { name, schema: trimSchema(full) }
 }
 
 function trimSchema(schema: JsonObject): JsonObject {
-  const kept = Object.entries(schema).filter(([key]) => KNOWN.includes(key))
+  const kept = Object.entries(schema).filter(([key]) => ACCEPTED_KEYWORDS.includes(key))
   return Object.fromEntries(
     kept.map(([key, value]) => [key, key === 'properties' ? trimProperties(value) : trimValue(value)]),
   )
 }
 
 const trimProperties = (value: Json): Json =>
-  isPlain(value) ? Object.fromEntries(Object.entries(value).map(([key, each]) => [key, trimValue(each)])) : value
+  isJsonObject(value)
+    ? Object.fromEntries(Object.entries(value).map(([name, property]) => [name, trimValue(property)]))
+    : value
 
 function trimValue(value: Json): Json {
   if (Array.isArray(value)) return value.map(trimValue)
-  return isPlain(value) ? trimSchema(value) : value
+  return isJsonObject(value) ? trimSchema(value) : value
 }
 
-const isPlain = (value: Json): value is JsonObject =>
+const isJsonObject = (value: Json): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

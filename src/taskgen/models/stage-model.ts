@@ -70,38 +70,41 @@ export const RECIPE_LIMITS: ModelLimits = {
 
 type GatewayAccess = { ledger: Ledger; gatewayUrl: string }
 
-export async function openStageModel({ ledger, gatewayUrl }: GatewayAccess, wish: OpenModelInput): Promise<StageModel> {
-  const { workspaceId, grantee, credentialId, callsMax, wallMs } = wish
-  const budgetMicros = computeBudget(wish)
-  const outputTokens = computeOutputTokens(wish)
+export async function openStageModel(
+  { ledger, gatewayUrl }: GatewayAccess,
+  input: OpenModelInput,
+): Promise<StageModel> {
+  const { workspaceId, grantee, credentialId, callsMax, wallMs } = input
+  const budgetMicros = computeBudget(input)
+  const outputTokens = computeOutputTokens(input)
   const grant = await openGrant(ledger, {
     workspaceId,
     grantee,
     credentialId,
     callsMax,
     budgetMicros,
-    terms: { ...wish.terms, outputTokens },
+    terms: { ...input.terms, outputTokens },
     expiresAt: new Date(Date.now() + wallMs),
   })
-  const client = openModel({ ...wish.access, outputTokens, token: grant.token }, { url: gatewayUrl, ...grant })
+  const client = openModel({ ...input.access, outputTokens, token: grant.token }, { url: gatewayUrl, ...grant })
   const deadline = AbortSignal.timeout(wallMs)
   const close = async (): Promise<ModelBill> => {
     await client[Symbol.asyncDispose]()
     return toBill(await closeGrant(ledger, grant.id))
   }
   return {
-    catalogId: wish.terms.catalogId,
-    provider: wish.terms.provider,
-    name: wish.terms.model,
+    catalogId: input.terms.catalogId,
+    provider: input.terms.provider,
+    name: input.terms.model,
     async ask(question, signal) {
       try {
         const reply = await client.ask({ ...question, signal: AbortSignal.any([signal, deadline]) })
-        return checkServedModel(reply, await readGrant(ledger, grant.id), wish)
+        return checkServedModel(reply, await readGrant(ledger, grant.id), input)
       } catch (error) {
         signal.throwIfAborted()
-        if (deadline.aborted) return deferCall('provider', 'The model did not answer in time.', wish.deferrals)
+        if (deadline.aborted) return deferCall('provider', 'The model did not answer in time.', input.deferrals)
         if (!(error instanceof ModelCallFailed)) throw error
-        return explainFailure(await readGrant(ledger, grant.id), wish)
+        return explainFailure(await readGrant(ledger, grant.id), input)
       }
     },
     bill: async () => toBill(await readGrant(ledger, grant.id)),

@@ -138,12 +138,12 @@ type OpenMirror = Awaited<ReturnType<typeof openRepositoryMirror>>
 async function selectCandidates(
   { db, scansFolder }: Pick<DiscoverDeps, 'db' | 'scansFolder'>,
   mirror: OpenMirror,
-  wish: SelectionInput,
+  selection: SelectionInput,
   signal: AbortSignal,
 ): Promise<CandidateSelection> {
-  const tried = wish.again ? new Set<string>() : await rows.listTriedHeads(db, wish.repository)
-  const found = newSelection(wish, (head) => tried.has(head))
-  const cacheFile = join(scansFolder, `repository-${wish.repository}.jsonl`)
+  const tried = selection.again ? new Set<string>() : await rows.listTriedHeads(db, selection.repository)
+  const found = newSelection(selection, (head) => tried.has(head))
+  const cacheFile = join(scansFolder, `repository-${selection.repository}.jsonl`)
   for await (const judged of scanMirror(mirror, { now: new Date(), signal, cacheFile })) {
     found.add(judged)
     if (found.isFull()) break

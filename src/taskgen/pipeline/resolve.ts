@@ -15,25 +15,25 @@ export const listCredentialIds = ({ keys, sandboxCredentialId, harborCredentialI
 ]
 
 /** Fills in defaults and reports all mistakes at once. Values that the options do not list are refused. */
-export function resolveGeneration(options: GenerationOptions, wish: NewGeneration | undefined): StoredGeneration {
-  if (wish === undefined) return resolveGeneration(options, requireDefaults(options))
-  const models = resolveModels(options, wish)
-  const keys = resolveKeys(options, wish, models)
+export function resolveGeneration(options: GenerationOptions, request: NewGeneration | undefined): StoredGeneration {
+  if (request === undefined) return resolveGeneration(options, requireDefaults(options))
+  const models = resolveModels(options, request)
+  const keys = resolveKeys(options, request, models)
   const sandbox = resolveSandbox(options.sandboxes, options.sandboxCredentials, {
     field: 'sandbox',
-    id: wish.sandbox,
+    id: request.sandbox,
     credentialField: 'sandboxCredentialId',
-    credentialId: wish.sandboxCredentialId,
+    credentialId: request.sandboxCredentialId,
   })
   const harbor = resolveSandbox(options.harborEnvironments, options.harborCredentials, {
     field: 'harborEnvironment',
-    id: wish.harborEnvironment,
+    id: request.harborEnvironment,
     credentialField: 'harborCredentialId',
-    credentialId: wish.harborCredentialId,
+    credentialId: request.harborCredentialId,
   })
   const errors = [...models.errors, ...keys.errors, ...sandbox.errors, ...harbor.errors]
   if (errors.length > 0) throw toProblem(errors)
-  const { authorModel, verifierModel, reasoning, modelAccess } = wish
+  const { authorModel, verifierModel, reasoning, modelAccess } = request
   const isNamed = modelAccess === 'credential'
   return {
     authorModel,
@@ -42,9 +42,9 @@ export function resolveGeneration(options: GenerationOptions, wish: NewGeneratio
     modelAccess,
     modelCredentialId: isNamed ? keys.author : null,
     verifierCredentialId: isNamed ? keys.verifier : null,
-    sandbox: wish.sandbox,
+    sandbox: request.sandbox,
     sandboxCredentialId: sandbox.credentialId,
-    harborEnvironment: wish.harborEnvironment,
+    harborEnvironment: request.harborEnvironment,
     harborCredentialId: harbor.credentialId,
     keys: { author: keys.author, verifier: keys.verifier },
   }
@@ -80,14 +80,14 @@ const toProblem = (errors: FieldError[]): Problem =>
 type OfferedModel = GenerationOptions['models'][number]
 type ResolvedModels = { author: OfferedModel | undefined; verifier: OfferedModel | undefined; errors: FieldError[] }
 
-function resolveModels({ models }: GenerationOptions, wish: NewGeneration): ResolvedModels {
+function resolveModels({ models }: GenerationOptions, request: NewGeneration): ResolvedModels {
   const find = (id: string) => models.find(({ catalogId }) => catalogId === id)
-  const [author, verifier] = [find(wish.authorModel), find(wish.verifierModel)]
+  const [author, verifier] = [find(request.authorModel), find(request.verifierModel)]
   const errors = [
     ...(author ? [] : [fieldError('authorModel', 'unknown_model', NO_MODEL)]),
     ...(verifier ? [] : [fieldError('verifierModel', 'unknown_model', NO_MODEL)]),
   ]
-  const lacking = [author, verifier].find((model) => model && !model.reasoning.includes(wish.reasoning))
+  const lacking = [author, verifier].find((model) => model && !model.reasoning.includes(request.reasoning))
   if (lacking)
     errors.push(fieldError('reasoning', 'unknown_level', `${lacking.catalogId} has ${lacking.reasoning.join(', ')}.`))
   return { author, verifier, errors }
@@ -99,16 +99,16 @@ type ResolvedKeys = { author: string; verifier: string; errors: FieldError[] }
 
 function resolveKeys(
   options: GenerationOptions,
-  wish: NewGeneration,
+  request: NewGeneration,
   { author, verifier }: ResolvedModels,
 ): ResolvedKeys {
-  if (!options.modelAccess.includes(wish.modelAccess))
+  if (!options.modelAccess.includes(request.modelAccess))
     return withoutKeys(
       fieldError('modelAccess', 'access_not_offered', `It is one of ${options.modelAccess.join(', ')}.`),
     )
-  return wish.modelAccess === 'environment'
-    ? resolveServerKeys(options, wish, { author, verifier })
-    : resolveNamedKeys(options, wish, { author, verifier })
+  return request.modelAccess === 'environment'
+    ? resolveServerKeys(options, request, { author, verifier })
+    : resolveNamedKeys(options, request, { author, verifier })
 }
 
 const withoutKeys = (...errors: FieldError[]): ResolvedKeys => ({ author: '', verifier: '', errors })
@@ -117,10 +117,10 @@ type RequestedModels = Pick<ResolvedModels, 'author' | 'verifier'>
 
 function resolveServerKeys(
   { modelCredentials }: GenerationOptions,
-  wish: NewGeneration,
+  request: NewGeneration,
   { author, verifier }: RequestedModels,
 ): ResolvedKeys {
-  const field = (['modelCredentialId', 'verifierCredentialId'] as const).find((name) => wish[name] !== undefined)
+  const field = (['modelCredentialId', 'verifierCredentialId'] as const).find((name) => request[name] !== undefined)
   if (field) return withoutKeys(fieldError(field, 'unexpected', 'With the server’s own keys no credential is named.'))
   const keyOf = (model: OfferedModel | undefined) =>
     modelCredentials.find(({ provider }) => provider === model?.provider)?.id ?? ''
@@ -129,13 +129,13 @@ function resolveServerKeys(
 
 function resolveNamedKeys(
   { modelCredentials }: GenerationOptions,
-  wish: NewGeneration,
+  request: NewGeneration,
   { author, verifier }: RequestedModels,
 ): ResolvedKeys {
-  const own = wish.modelCredentialId?.toLowerCase()
+  const own = request.modelCredentialId?.toLowerCase()
   if (own === undefined)
     return withoutKeys(fieldError('modelCredentialId', 'required', 'Name the credential of the models.'))
-  const others = wish.verifierCredentialId?.toLowerCase() ?? own
+  const others = request.verifierCredentialId?.toLowerCase() ?? own
   const fits = (id: string, model: OfferedModel | undefined) =>
     !model || modelCredentials.some((each) => each.id === id && each.provider === model.provider)
   const errors = [
