@@ -33,7 +33,7 @@ export type ContainerBase = {
   release(): Promise<void>
 }
 
-/** Maximum of what is collected from a sandbox. */
+/** Limits for files that are collected from a sandbox. */
 const CAPS = { files: 200_000, bytes: 4 * 1024 ** 3 }
 
 export async function planBaseFilesystem(
@@ -45,7 +45,7 @@ export async function planBaseFilesystem(
     case 'image':
       return { image: image.digest, workspace: [], isOnTop: true, changesEtc: false, inherited: [], release }
     case 'workspace':
-      return { ...(await workspaceOf(engine, baseFilesystem, image.digest)), inherited: [], release }
+      return { ...(await buildWorkspaceBase(engine, baseFilesystem, image.digest)), inherited: [], release }
     case 'snapshot': {
       const left = stoppedContainerOf(baseFilesystem.from)
       if (left.imageDigest !== image.digest) {
@@ -60,20 +60,20 @@ export async function planBaseFilesystem(
 }
 
 /** Creates the base of a workspace on an image that has nothing at its paths, so that deleted files stay deleted. */
-async function workspaceOf(
+async function buildWorkspaceBase(
   engine: DockerEngine,
   { from, paths, without = [] }: Extract<BaseFilesystem, { kind: 'workspace' }>,
   digest: string,
 ): Promise<Omit<ContainerBase, 'release' | 'inherited'>> {
-  const places = [...new Set(paths.map((path) => posix.join('/', ...toPathParts(path))))].sort()
-  const whole = places.filter((path) => !places.some((other) => other !== path && isBelow(path, other)))
-  if (whole.includes('/'))
+  const normalized = [...new Set(paths.map((path) => posix.join('/', ...toPathParts(path))))].sort()
+  const roots = normalized.filter((path) => !normalized.some((other) => other !== path && isBelow(path, other)))
+  if (roots.includes('/'))
     throw new SandboxUnsupported('The workspace / includes the whole sandbox. Use a snapshot instead.')
-  const image = await withoutPaths(engine, digest, whole)
+  const image = await prepareWithoutPaths(engine, digest, roots)
   const isWithout = (inside: string): boolean =>
     without.some((other) => `/${inside}` === other || isBelow(`/${inside}`, other))
   const workspace: Readable[] = []
-  for (const path of whole) {
+  for (const path of roots) {
     const prefix = toPathParts(path)
       .slice(0, -1)
       .map((part) => `${part}/`)
@@ -85,8 +85,8 @@ async function workspaceOf(
     })
     if (found) workspace.push(found.tar)
   }
-  const isOnTop = whole.every((path) => toPathParts(path).length === 1)
-  return { image, workspace, isOnTop, changesEtc: whole.some((path) => path === '/etc' || isBelow(path, '/etc')) }
+  const isOnTop = roots.every((path) => toPathParts(path).length === 1)
+  return { image, workspace, isOnTop, changesEtc: roots.some((path) => path === '/etc' || isBelow(path, '/etc')) }
 }
 
 const isEngineFile = (path: string): boolean => ENGINE_FILES.includes(`/${path}`)
@@ -108,7 +108,7 @@ check() {
 }
 for path; do check "$path"; done`
 
-function removing({ launcher }: DockerEngine, paths: string[]): string[] {
+function buildRemoveCommand({ launcher }: DockerEngine, paths: string[]): string[] {
   if (launcher === undefined) return ['sh', '-c', REMOVE, 'remove', ...paths]
   return launcher.words('sh', '-c', `rm() { ${launcher.words('rm').join(' ')} "$@"; }\n${REMOVE}`, 'remove', ...paths)
 }
@@ -116,26 +116,26 @@ function removing({ launcher }: DockerEngine, paths: string[]): string[] {
 const isBelow = (path: string, folder: string): boolean => path.startsWith(folder === '/' ? '/' : `${folder}/`)
 
 /** Creates the image once per base image and paths, and caches it. */
-function withoutPaths(engine: DockerEngine, digest: string, paths: string[]): Promise<string> {
+function prepareWithoutPaths(engine: DockerEngine, digest: string, paths: string[]): Promise<string> {
   const key = createHash('sha256')
     .update(JSON.stringify([digest, paths]))
     .digest('hex')
   const known = engine.images.get(key)
   if (known) return known
-  const made = findOrMake(engine, digest, paths, key)
+  const made = findOrBuild(engine, digest, paths, key)
   engine.images.set(key, made)
   made.catch(() => engine.images.delete(key))
   return made
 }
 
-async function findOrMake(engine: DockerEngine, digest: string, paths: string[], key: string): Promise<string> {
+async function findOrBuild(engine: DockerEngine, digest: string, paths: string[], key: string): Promise<string> {
   const name = { repo: 'assay/without', tag: key.slice(0, 32) }
   const path = `/images/${name.repo}:${name.tag}/json`
   const found = await engine.docker.call<{ Id: string }>('GET', path).catch(ignoring(404))
   if (found) return found.Id
-  const removable = await outsideVolumes(engine, digest, paths)
+  const removable = await listOutsideVolumes(engine, digest, paths)
   if (removable.length === 0) return digest
-  return withDraft(engine, { image: digest, command: removing(engine, removable) }, (id) =>
+  return withDraft(engine, { image: digest, command: buildRemoveCommand(engine, removable) }, (id) =>
     commit(engine, id, name, {}),
   ).catch((error: unknown) => {
     throw new SandboxUnavailable(`The image ${digest} could not be prepared for a workspace: ${String(error)}`)
@@ -145,7 +145,7 @@ async function findOrMake(engine: DockerEngine, digest: string, paths: string[],
 type ImageVolumes = { Config: { Volumes?: Record<string, unknown> | null } }
 
 /** Returns the paths outside of volumes. The engine fills a volume that the image declares for each container. */
-async function outsideVolumes({ docker }: DockerEngine, digest: string, paths: string[]): Promise<string[]> {
+async function listOutsideVolumes({ docker }: DockerEngine, digest: string, paths: string[]): Promise<string[]> {
   const { Config } = await docker.call<ImageVolumes>('GET', `/images/${digest}/json`)
   const volumes = Object.keys(Config.Volumes ?? {}).map((path) => posix.resolve('/', path))
   const touches = (path: string, other: string): boolean =>
@@ -181,12 +181,12 @@ async function takeSnapshot(
     for (const image of images.splice(0).reverse()) await removeImage(engine, image)
   }
   try {
-    await refuseHuge(engine, left)
+    await requireWithinDisk(engine, left)
     images.push(await commit(engine, left.containerId, undefined, labels))
     const unsafe = await listUnsafeFiles(engine, left)
     const restoring = [...without, ...unsafe]
     if (restoring.length > 0) {
-      images.push(await restored(engine, { from: images[0] ?? '', left, without: restoring, labels, unsafe }))
+      images.push(await restorePaths(engine, { from: images[0] ?? '', left, without: restoring, labels, unsafe }))
     }
     return { image: images.at(-1) ?? '', release }
   } catch (error) {
@@ -198,12 +198,12 @@ async function takeSnapshot(
 const MEGABYTE = 1024 * 1024
 
 /** Checks the apparent size of a stopped sandbox's files against its disk limit, because the engine expands sparse files. */
-async function refuseHuge({ docker }: DockerEngine, { containerId, diskMb }: StoppedContainer): Promise<void> {
+async function requireWithinDisk({ docker }: DockerEngine, { containerId, diskMb }: StoppedContainer): Promise<void> {
   const ask = { query: { size: true }, timeoutMs: TRANSFER_MS }
   const { SizeRw = 0 } = await docker.call<{ SizeRw?: number }>('GET', `/containers/${containerId}/json`, ask)
   if (SizeRw <= diskMb * MEGABYTE) return
   throw new SandboxUnavailable(
-    `What the sandbox left cannot be carried over: it has ${Math.ceil(SizeRw / MEGABYTE)} MiB of files, and ${diskMb} are allowed.`,
+    `The files of the stopped sandbox are too large to copy: ${Math.ceil(SizeRw / MEGABYTE)} MiB; the limit is ${diskMb} MiB.`,
   )
 }
 
@@ -226,12 +226,12 @@ type Restoring = {
   unsafe: string[]
 }
 
-async function restored(engine: DockerEngine, { from, left, without, labels, unsafe }: Restoring): Promise<string> {
-  return withDraft(engine, { image: left.imageDigest, command: null }, async (original) => {
-    const paths = await realPaths(engine, original, without)
+async function restorePaths(engine: DockerEngine, { from, left, without, labels, unsafe }: Restoring): Promise<string> {
+  return withDraft(engine, { image: left.imageDigest, command: null }, async (imageContainer) => {
+    const paths = await resolveLinks(engine, imageContainer, without)
     const fill = unsafe.length === 0 ? {} : { fill: (id: string) => putAccounts(engine, id, left.imageDigest) }
-    return withDraft(engine, { image: from, command: cleaning(engine, paths), ...fill }, async (draft) => {
-      const body = Readable.from(originals(engine, original, paths), { objectMode: false })
+    return withDraft(engine, { image: from, command: buildCleanCommand(engine, paths), ...fill }, async (draft) => {
+      const body = Readable.from(packOriginals(engine, imageContainer, paths), { objectMode: false })
       await engine.docker.call('PUT', `/containers/${draft}/archive`, {
         query: { path: '/' },
         body,
@@ -246,7 +246,7 @@ async function restored(engine: DockerEngine, { from, left, without, labels, uns
  * Resolves paths through the links of the image. Links along a path are protected too, because changing a link changes
  * its target.
  */
-async function realPaths({ docker }: DockerEngine, container: string, paths: string[]): Promise<string[]> {
+async function resolveLinks({ docker }: DockerEngine, container: string, paths: string[]): Promise<string[]> {
   const real = new Set<string>()
   for (const path of paths) {
     let parts = toPathParts(path)
@@ -268,24 +268,24 @@ async function realPaths({ docker }: DockerEngine, container: string, paths: str
  * Returns the command that removes the paths. It uses the launcher's programs, because the agent may have replaced
  * those of the sandbox.
  */
-function cleaning({ launcher }: DockerEngine, paths: string[]): string[] {
+function buildCleanCommand({ launcher }: DockerEngine, paths: string[]): string[] {
   if (launcher === undefined) return ['sh', '-c', CLEAN, 'clean', ...paths]
   const remove = launcher.words('rm').join(' ')
   return launcher.words('sh', '-c', `rm() { ${remove} "$@"; }\n${CLEAN}`, 'clean', ...paths)
 }
 
 /** Packs the paths from the image into one archive. */
-async function* originals({ docker }: DockerEngine, container: string, paths: string[]): AsyncGenerator<Buffer> {
+async function* packOriginals({ docker }: DockerEngine, container: string, paths: string[]): AsyncGenerator<Buffer> {
   for (const path of paths) {
     const ask = { query: { path }, timeoutMs: TRANSFER_MS }
     const answer = await docker.open('GET', `/containers/${container}/archive`, ask).catch(ignoring(404))
     const above = posix.dirname(path).slice(1)
-    if (answer) for await (const entry of readTarEntries(answer)) yield* original(entry, above)
+    if (answer) for await (const entry of readTarEntries(answer)) yield* repackEntry(entry, above)
   }
   yield tarEnd()
 }
 
-async function* original(entry: TarEntry, above: string): AsyncGenerator<Buffer> {
+async function* repackEntry(entry: TarEntry, above: string): AsyncGenerator<Buffer> {
   const { mode, uid, gid, mtime, bytes, linkTarget, type } = entry
   const path = posix.join(above, entry.path)
   if (ENGINE_FILES.includes(`/${path}`)) {

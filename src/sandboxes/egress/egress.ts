@@ -50,7 +50,7 @@ type EgressDeps = {
 export function createEgress(network: Network, options: EgressOptions = {}): Egress {
   const { resolve, dial, vouched = [], ...limits } = options
   const all = { ...DEFAULTS, ...limits }
-  const tools: EgressDeps = {
+  const deps: EgressDeps = {
     network,
     vouched,
     limits: all,
@@ -62,22 +62,22 @@ export function createEgress(network: Network, options: EgressOptions = {}): Egr
   let closed = false
   // A proxy request has the host in its first line; some clients omit the Host header.
   const server = createServer({ maxHeaderSize: HEADER_BYTES_MAX, requireHostHeader: false }, (request, response) => {
-    forward(tools, request, response).catch(() => response.destroy())
+    forward(deps, request, response).catch(() => response.destroy())
   })
   server.on('connect', (request: IncomingMessage, client: Duplex, head: Buffer) => {
-    tunnel(tools, request, client, head).catch(() => client.destroy())
+    tunnel(deps, request, client, head).catch(() => client.destroy())
   })
   server.on('clientError', (_error, socket) => socket.destroy())
   return {
     onConnection(socket) {
-      if (closed || tools.open.size >= tools.limits.sockets) return refuseSocket(tools, socket)
-      keep(tools, socket)
+      if (closed || deps.open.size >= deps.limits.sockets) return refuseSocket(deps, socket)
+      keep(deps, socket)
       server.emit('connection', socket)
     },
-    summary: tools.ledger.summary,
+    summary: deps.ledger.summary,
     close() {
       closed = true
-      for (const socket of tools.open) socket.destroy()
+      for (const socket of deps.open) socket.destroy()
     },
   }
 }
@@ -96,9 +96,9 @@ function keep({ open, limits }: EgressDeps, socket: Socket): void {
 }
 
 /** Handles CONNECT: relays bytes in both directions, for any protocol. */
-async function tunnel(tools: EgressDeps, request: IncomingMessage, client: Duplex, head: Buffer): Promise<void> {
+async function tunnel(deps: EgressDeps, request: IncomingMessage, client: Duplex, head: Buffer): Promise<void> {
   const target = connectTarget(request.url ?? '')
-  const way = target ? await connectTo(tools, target) : refused(tools, request.url ?? '', 'malformed')
+  const way = target ? await connectTo(deps, target) : refused(deps, request.url ?? '', 'malformed')
   if (way.kind !== 'open') {
     const [status, phrase, text] = answerTo(way)
     client.end(`HTTP/1.1 ${status} ${phrase}\r\nConnection: close\r\nContent-Length: ${text.length}\r\n\r\n${text}`)
@@ -108,8 +108,8 @@ async function tunnel(tools: EgressDeps, request: IncomingMessage, client: Duple
   if (head.length > 0) client.unshift(head)
   try {
     await Promise.all([
-      pipeline(client, meter(tools.ledger), way.socket),
-      pipeline(way.socket, meter(tools.ledger), client),
+      pipeline(client, meter(deps.ledger), way.socket),
+      pipeline(way.socket, meter(deps.ledger), client),
     ])
   } finally {
     way.socket.destroy()
@@ -118,16 +118,16 @@ async function tunnel(tools: EgressDeps, request: IncomingMessage, client: Duple
 }
 
 /** Forwards plain HTTP in absolute form. Redirects are returned to the client and checked when it follows them. */
-async function forward(tools: EgressDeps, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function forward(deps: EgressDeps, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const url = URL.parse(request.url ?? '')
   if (url?.protocol !== 'http:') {
     const reason = url && request.url?.startsWith('/') === false ? 'scheme_not_allowed' : 'malformed'
-    return answer(response, refused(tools, request.url ?? '', reason))
+    return answer(response, refused(deps, request.url ?? '', reason))
   }
-  const way = await connectTo(tools, urlTarget(url))
+  const way = await connectTo(deps, urlTarget(url))
   if (way.kind !== 'open') return answer(response, way)
   try {
-    await relay(tools, { url, socket: way.socket }, request, response)
+    await relay(deps, { url, socket: way.socket }, request, response)
   } finally {
     way.socket.destroy()
   }
@@ -164,18 +164,18 @@ type ConnectResult =
   | { kind: 'refused'; reason: EgressRefusal }
   | { kind: 'unreachable' }
 
-async function connectTo(tools: EgressDeps, target: Target): Promise<ConnectResult> {
-  if (tools.ledger.isSpent()) return refused(tools, nameOf(target), 'limit')
-  const found = await passage(tools, target)
+async function connectTo(deps: EgressDeps, target: Target): Promise<ConnectResult> {
+  if (deps.ledger.isSpent()) return refused(deps, nameOf(target), 'limit')
+  const found = await passage(deps, target)
   if (found.kind === 'refused') {
-    const refusal = refused(tools, nameOf(target), found.reason)
+    const refusal = refused(deps, nameOf(target), found.reason)
     // Answered like a name that does not exist: a sandbox must not learn internal names.
     return found.reason === 'address_not_public' ? { kind: 'unreachable' } : refusal
   }
-  const socket = found.kind === 'open' && (await tools.dial(found.addresses, target.port).catch(() => undefined))
+  const socket = found.kind === 'open' && (await deps.dial(found.addresses, target.port).catch(() => undefined))
   if (!socket) return { kind: 'unreachable' }
-  keep(tools, socket)
-  tools.ledger.reach(target)
+  keep(deps, socket)
+  deps.ledger.reach(target)
   return { kind: 'open', socket }
 }
 

@@ -119,7 +119,7 @@ function holderOf(child: ChildProcess, input: Writable, output: Readable): Names
     async end() {
       input.end()
       const clock = setTimeout(() => void child.kill('SIGKILL'), END_MS)
-      await withDeadline(closed, END_MS + DEATH_MS, () => `Process ${pid} was killed and does not die.`).finally(() =>
+      await withDeadline(closed, END_MS + DEATH_MS, () => `Process ${pid} was killed but has not ended.`).finally(() =>
         clearTimeout(clock),
       )
     },
@@ -139,7 +139,7 @@ const END_MS = 30_000
 const DEATH_MS = 30_000
 
 /** Maximum length of the output of a script, which may be untrusted. */
-const TEXT_LETTERS = 1024 * 1024
+const TEXT_MAX = 1024 * 1024
 
 type PendingScript = { mark: string; onText: (text: string) => void; closed: Promise<unknown> }
 
@@ -153,7 +153,7 @@ function answerFrom(output: Readable, { mark, onText, closed }: PendingScript): 
       const end = at === -1 ? -1 : text.indexOf('\n', at)
       if (end === -1) {
         onText(text)
-        text = text.length > TEXT_LETTERS ? text.slice(-TEXT_LETTERS / 2) : text
+        text = text.length > TEXT_MAX ? text.slice(-TEXT_MAX / 2) : text
         return
       }
       stop()

@@ -69,17 +69,17 @@ export async function runLogged(
   throw new SandboxUnavailable(`${program} failed (${code}):\n${last.join('\n')}`)
 }
 
-const LINE_LETTERS = 10_000
+const LINE_MAX = 10_000
 
 /** Shortens long lines, because an untrusted program may print a line without end. */
 function eachLine(stream: Readable, onLine: (line: string) => void): void {
   let held = ''
   stream.setEncoding('utf8').on('data', (chunk: string) => {
     const [first = '', ...others] = chunk.split(/\r?\n|\r/)
-    held = (held + first).slice(0, LINE_LETTERS)
+    held = (held + first).slice(0, LINE_MAX)
     for (const next of others) {
       onLine(held)
-      held = next.slice(0, LINE_LETTERS)
+      held = next.slice(0, LINE_MAX)
     }
   })
   stream.on('end', () => {

@@ -130,16 +130,16 @@ const bind = (source: string, destination: string, readOnly: boolean): object =>
   options: ['bind', 'nosuid', 'nodev', ...(readOnly ? ['ro'] : [])],
 })
 
-const mountOf = (wish: LaunchMount): object =>
-  wish.kind === 'folder'
-    ? bind(wish.source, wish.target, wish.readOnly)
+const mountOf = (entry: LaunchMount): object =>
+  entry.kind === 'folder'
+    ? bind(entry.source, entry.target, entry.readOnly)
     : mount(
         'tmpfs',
-        wish.target,
+        entry.target,
         'nosuid',
         'nodev',
         'mode=1777',
-        ...(wish.sizeMb === null ? [] : [`size=${wish.sizeMb}m`]),
+        ...(entry.sizeMb === null ? [] : [`size=${entry.sizeMb}m`]),
       )
 
 const MOUNTS = [

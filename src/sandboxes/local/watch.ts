@@ -9,35 +9,35 @@ import type { Host } from './machine.ts'
 import { release } from './release.ts'
 import type { LocalRunningSandbox } from './running.ts'
 
-const DEATH_MS = 10_000
-const COMPLAINT_BYTES = 500
+const PROCESS_END_MS = 10_000
+const OUTPUT_SHOWN_BYTES = 500
 
 export type WatchedSandbox = { exited: Promise<Exit>; kill(): Promise<void>; isDiskFull: DiskWatch['isFull'] }
 
 /** Waits for the end of a running sandbox and enforces its time and disk limits. */
 export function watch(running: LocalRunningSandbox): WatchedSandbox {
   const { launched, spec } = running
-  const begun = performance.now()
+  const startedAt = performance.now()
   let stopped: SandboxEnding['stopped']
-  let over = false
+  let isOver = false
 
   const stop = async (reason: NonNullable<SandboxEnding['stopped']>): Promise<void> => {
-    if (over) return
+    if (isOver) return
     stopped ??= reason
     await killProcess(launched.init)
   }
-  const clock = setTimeout(() => void stop('seconds'), spec.limits.seconds * 1000)
-  const disk = watchFor(running, () => void stop('disk'))
+  const timer = setTimeout(() => void stop('seconds'), spec.limits.seconds * 1000)
+  const disk = watchDiskUse(running, () => void stop('disk'))
 
-  const see = async (): Promise<Exit> => {
+  const waitForExit = async (): Promise<Exit> => {
     try {
       const { code, errorOutput, hasStarted } = await launched.ended
-      const seconds = (performance.now() - begun) / 1000
+      const seconds = (performance.now() - startedAt) / 1000
       await ensureDead(running)
-      over = true
+      isOver = true
       await running.output.finish()
       const { bytes } = await running.output.ended
-      const hits = await hitsOf(running)
+      const hits = await readLimitHits(running)
       const hasFailed = code === undefined && !hasStarted
       if (hasFailed && stopped === undefined && hits.memory === 0) throw await startFailure(running, errorOutput)
       return toExit({
@@ -50,48 +50,48 @@ export function watch(running: LocalRunningSandbox): WatchedSandbox {
         outputMaxBytes: spec.limits.outputBytes,
       })
     } finally {
-      clearTimeout(clock)
+      clearTimeout(timer)
       disk.stop()
       await release(running.resources)
     }
   }
-  const exited = see()
+  const exited = waitForExit()
   exited.catch(() => {}) // reported when `exited` is awaited
   return { exited, kill: () => stop('kill'), isDiskFull: disk.isFull }
 }
 
-function watchFor({ spec, resources, holder, host }: LocalRunningSandbox, onFull: () => void): DiskWatch {
+function watchDiskUse({ spec, resources, holder, host }: LocalRunningSandbox, onFull: () => void): DiskWatch {
   const { diskMb } = spec.limits
   const shared = spec.mounts.flatMap((mount) => (mount.kind === 'folder' && !mount.readOnly ? [mount.source] : []))
   const own = resources.files.disk === undefined ? [join(resources.files.folder, 'upper')] : []
   const folders = [...own, ...shared]
-  const processes = () => processesOf(host, spec)
+  const processes = () => listSandboxProcesses(host, spec)
   const watched = folders.length > 0 ? watchFolders({ folders, maxMb: diskMb, processes }, onFull) : noWatch
   if (resources.files.disk === undefined) return watched
   return watchBoth(watchDisk(holder, join(host.store.folder, resources.files.disk)), watched)
 }
 
-const processesOf = async ({ cgroups }: Host, { id }: SandboxSpec): Promise<number[]> => {
+const listSandboxProcesses = async ({ cgroups }: Host, { id }: SandboxSpec): Promise<number[]> => {
   const [folder] = cgroups ? cgroupFolders(cgroups, id) : []
   return folder === undefined ? [] : listProcesses(folder)
 }
 
-/** The command may have ended before its children. */
+/** Kills processes that outlive the command. */
 async function ensureDead({ launched, host, spec }: LocalRunningSandbox): Promise<void> {
   if (await isAlive(launched.init)) await killProcess(launched.init)
-  if (!(await waitForEnd(launched.init, DEATH_MS))) {
-    throw new SandboxUnavailable(`Sandbox ${spec.id} was killed and does not die.`)
+  if (!(await waitForEnd(launched.init, PROCESS_END_MS))) {
+    throw new SandboxUnavailable(`Sandbox ${spec.id} was killed but has not ended.`)
   }
-  for (const pid of await processesOf(host, spec)) signal(pid)
+  for (const pid of await listSandboxProcesses(host, spec)) signal(pid)
 }
 
-const hitsOf = async ({ host, spec }: LocalRunningSandbox): Promise<{ memory: number; pids: number }> =>
+const readLimitHits = async ({ host, spec }: LocalRunningSandbox): Promise<{ memory: number; pids: number }> =>
   host.cgroups ? readHits(host.cgroups, spec.id) : { memory: 0, pids: 0 }
 
-/** The runtime itself complains where the command would have written. */
-async function startFailure({ spec }: LocalRunningSandbox, complaint: string): Promise<SandboxUnavailable> {
+/** Builds the error for a sandbox that did not start. The runtime writes its message to the output of the command. */
+async function startFailure({ spec }: LocalRunningSandbox, errorOutput: string): Promise<SandboxUnavailable> {
   await using file = await open(spec.outputFile)
-  const { buffer, bytesRead } = await file.read(Buffer.alloc(COMPLAINT_BYTES), 0, COMPLAINT_BYTES, 0)
-  const said = `${complaint} ${buffer.toString('utf8', 0, bytesRead)}`.trim()
-  return new SandboxUnavailable(`Sandbox ${spec.id} did not start: ${said}`)
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(OUTPUT_SHOWN_BYTES), 0, OUTPUT_SHOWN_BYTES, 0)
+  const message = `${errorOutput} ${buffer.toString('utf8', 0, bytesRead)}`.trim()
+  return new SandboxUnavailable(`Sandbox ${spec.id} did not start: ${message}`)
 }
