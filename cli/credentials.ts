@@ -137,8 +137,8 @@ async function add(
   const service = await openService(shell, command)
   const fields = await fetchFields(service, kind, provider)
   const secret = await readSecret(shell, fields, fromEnv)
-  const wish = { params: { org: service.org }, body: { kind, provider, name, secret } }
-  const { body } = await call(service, createCredential, wish)
+  const request = { params: { org: service.org }, body: { kind, provider, name, secret } }
+  const { body } = await call(service, createCredential, request)
   if (service.json) return printJson(shell, body)
   note(shell, `Stored the credential "${body.name}". Its id:`)
   print(shell, body.id)

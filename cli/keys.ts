@@ -63,9 +63,9 @@ async function list(shell: Shell, command: Command): Promise<void> {
 
 type CreateKeyFlags = { permission: Key['permission']; expires?: string }
 
-async function create(shell: Shell, command: Command, wish: CreateKeyFlags & { name: string }): Promise<void> {
-  const { name, permission } = wish
-  const expiresAt = wish.expires === undefined ? null : expiry(wish.expires, new Date())
+async function create(shell: Shell, command: Command, flags: CreateKeyFlags & { name: string }): Promise<void> {
+  const { name, permission } = flags
+  const expiresAt = flags.expires === undefined ? null : expiry(flags.expires, new Date())
   const { createKey } = await import('../src/workspaces/schema.ts')
   const service = await openService(shell, command)
   const body = { name, permission, expiresAt }

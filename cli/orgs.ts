@@ -43,9 +43,9 @@ export function addOrgsCommands(assay: Command, shell: Shell): void {
 
 type CreateWorkspaceFlags = { name?: string; kind: 'org' | 'user' }
 
-async function create(shell: Shell, command: Command, wish: CreateWorkspaceFlags & { login: string }): Promise<void> {
+async function create(shell: Shell, command: Command, flags: CreateWorkspaceFlags & { login: string }): Promise<void> {
   const { createWorkspace } = await import('../src/workspaces/schema.ts')
-  const { login, name = login, kind } = wish
+  const { login, name = login, kind } = flags
   const { body } = await call(openAsOperator(shell, command), createWorkspace, { body: { login, name, kind } })
   if (globalsOf(command).json) return printJson(shell, body)
   note(shell, `Created the workspace ${body.login}. Its admin key, shown only once:`)

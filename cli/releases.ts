@@ -157,13 +157,13 @@ async function list(shell: Shell, command: Command, { repo }: RepoFlag): Promise
 async function withdraw(
   shell: Shell,
   command: Command,
-  wish: RepoFlag & { id: string; reason: string },
+  flags: RepoFlag & { id: string; reason: string },
 ): Promise<void> {
   const { withdrawRelease } = await contract()
-  const releaseId = requireId(wish.id, 'assay releases list')
-  const { service, params: place } = await openRepository(shell, command, wish.repo)
+  const releaseId = requireId(flags.id, 'assay releases list')
+  const { service, params: place } = await openRepository(shell, command, flags.repo)
   const params = { ...place, releaseId }
-  const { body } = await call(service, withdrawRelease, { params, body: { reason: wish.reason } })
+  const { body } = await call(service, withdrawRelease, { params, body: { reason: flags.reason } })
   if (service.json) return printJson(shell, body)
   note(shell, `Withdrew the release ${releaseId}.`)
 }

@@ -23,7 +23,7 @@ export function addScanCommand(assay: Command, shell: Shell): void {
       .option('--limit <count>', 'Scan only the newest pull requests', positive)
       .option('--list', 'List the candidates')
       .option('--no-cache', 'Do not use or write the scan cache')
-      .action((folder: string, options: ScanFlags, command: Command) => scan(shell, folder, options, command)),
+      .action((folder: string, flags: ScanFlags, command: Command) => scan(shell, folder, flags, command)),
     ...['assay scan .', 'assay scan ~/src/demo --limit 500 --list'],
   )
 }
@@ -33,16 +33,16 @@ function positive(text: string): number {
   throw new InvalidArgumentError('It must be a whole number from 1 up.')
 }
 
-async function scan(shell: Shell, folder: string, options: ScanFlags, command: Command): Promise<void> {
+async function scan(shell: Shell, folder: string, flags: ScanFlags, command: Command): Promise<void> {
   const { scanClone } = await import('../src/taskgen/candidates/scan-clone.ts')
   const progress = progressLine(shell)
-  const { branch, limit, cache } = options
-  const wish = { branch, limit, cacheFolder: cache ? cacheFolder(shell) : undefined, now: new Date() }
+  const { branch, limit, cache } = flags
+  const options = { branch, limit, cacheFolder: cache ? cacheFolder(shell) : undefined, now: new Date() }
   const signal = new AbortController().signal
-  const found = await scanClone(folder, { ...wish, signal, onProgress: progress.show }).finally(progress.end)
+  const found = await scanClone(folder, { ...options, signal, onProgress: progress.show }).finally(progress.end)
   if (cache && !found.isKept) note(shell, 'The results could not be cached, so the next scan will take as long.')
   if (globalsOf(command).json) return printJson(shell, found)
-  for (const line of [...funnelLines(shell, found), ...(options.list ? listLines(found) : [])]) print(shell, line)
+  for (const line of [...funnelLines(shell, found), ...(flags.list ? listLines(found) : [])]) print(shell, line)
   if (found.candidates.length > 0) note(shell, NEXT)
 }
 
