@@ -12,10 +12,10 @@ import type { FieldError } from '../platform/problem.ts'
 import { covers } from '../sandboxes/egress/rules.ts'
 import type { ModelChoice } from './shapes/schema.ts'
 
-/** The configuration of a model choice, or the mistake in naming it. */
+/** The configuration of a model choice, or errors if it does not exist. */
 export type ChosenConfiguration = { configuration: Configuration | undefined; errors: FieldError[] }
 
-/** Finds the configuration that a choice names. Without `version` in the name, it is the newest one. */
+/** Finds the configuration of a choice. A reference without a version means the newest version. */
 export async function findChosenConfiguration(
   deps: ConfigurationDeps,
   workspaceId: string,
@@ -44,7 +44,7 @@ export async function findPinnedHarness(
   return findCustomHarness(db, workspaceId, harness.id, version)
 }
 
-/** Explains why a harness cannot use a configuration. */
+/** Lists the reasons why a harness cannot use a configuration. */
 export function listMisfits(
   harness: Harness,
   pinned: Harness | undefined,
@@ -63,7 +63,7 @@ export function listMisfits(
     errors.push({
       pointer,
       code: 'mcp_unsupported',
-      message: `${harness.name} has no way to use MCP servers, which the configuration adds.`,
+      message: `${harness.name} does not support MCP servers, which the configuration adds.`,
     })
   return errors
 }

@@ -73,7 +73,7 @@ export async function hasComparisons(db: Db, workspaceId: string, scope: Compari
 
 const OPEN = ['submitting', 'running', 'paused'] as const
 
-/** True if a comparison of the repository is open. Paused ones are: their trials may still run. */
+/** Returns whether a comparison of the repository is open. Paused comparisons are open, because their trials may still run. */
 export async function hasOpenComparisons(db: Db, repository: number): Promise<boolean> {
   const query = db.selectFrom('comparisons').select('key').where('repository', '=', repository)
   return (await query.where('state', 'in', OPEN).limit(1).executeTakeFirst()) !== undefined

@@ -15,7 +15,7 @@ const PROGRAM = `${VENDOR}/bin/codex`
 const CONFIG = '.codex'
 const PROVIDER = 'assay'
 const TOKEN_VARIABLE = 'ASSAY_MODEL_TOKEN'
-/** Stream timeout. The gateway sends keep-alives, so a longer unset means a lost connection. */
+/** Stream timeout. The gateway sends keep-alives, so a longer silence means a lost connection. */
 const STREAM_IDLE_TIMEOUT_MS = 10 * 60_000
 
 export const codex: Harness = {

@@ -89,7 +89,7 @@ export async function applyVisibility(
 ): Promise<void> {
   if (visibility === 'private')
     await withdrawPublicRelease(deps, tx, { by, repository, reason: 'The repository is no longer public.' })
-  // Older releases leave the history, or return to it.
+  // Also for older releases: the public history shows them only while the repository is public.
   const newest = await rows.findNewest(tx, repository)
   if (newest) await deps.updateResults(tx, newest)
 }

@@ -27,11 +27,11 @@ function findClaims(all: readonly Scores[]): RankClaim[] {
   const tracks = toTracks(all)
   const tested = tracks.flatMap((a, first) =>
     tracks.slice(first + 1).flatMap((b, offset) => {
-      const tested = testDifference(a, b)
-      if (!tested) return []
-      const [one, other] = [first, first + 1 + offset]
-      const { probability, isBetter } = tested
-      return [{ winner: isBetter ? one : other, loser: isBetter ? other : one, probability }]
+      const difference = testDifference(a, b)
+      if (!difference) return []
+      const second = first + 1 + offset
+      const [winner, loser] = difference.isBetter ? [first, second] : [second, first]
+      return [{ winner, loser, probability: difference.probability }]
     }),
   )
   const significant = selectSignificant(tested.map(({ probability }) => probability))

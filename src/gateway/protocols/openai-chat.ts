@@ -61,8 +61,8 @@ function withUsage(body: JsonObject): JsonObject {
 }
 
 /**
- * OpenAI's own models take `max_completion_tokens` and refuse the older name; compatible providers all know the older
- * one. A request that already has a limit keeps its name.
+ * Sets the output limit, under the name that the request already uses. Otherwise `max_completion_tokens` for OpenAI, which
+ * refuses the older `max_tokens`, and `max_tokens` for compatible providers, which all support it.
  */
 function withOutputLimit(body: JsonObject, { tokens, provider }: { tokens: number; provider: string }): JsonObject {
   const present = ['max_completion_tokens', 'max_tokens'].filter((name) => isFilled(body[name]))

@@ -45,7 +45,7 @@ const SENTENCES: Record<OutboundRefusal, string> = {
   scheme_not_allowed: 'use https',
   credentials_in_url: 'a URL must not contain a user name or password',
   port_not_allowed: 'use port 443 or one from 1024 up',
-  host_not_public: 'the host is not a public one',
+  host_not_public: 'the host is not public',
   not_canonical: 'write it in its normalized form',
   redirect_downgrade: 'a redirect must not lead from https to http',
   too_many_redirects: `more than ${REDIRECTS_MAX} redirects`,
@@ -195,7 +195,7 @@ async function lookUp(look: Promise<string[]>, url: URL): Promise<string[]> {
   return addresses
 }
 
-/** Every address must be allowed: a name that resolves to an allowed and to another address could choose. */
+/** Throws unless every address is allowed. A name with one other address could redirect the connection to it. */
 function requireAllowed(trust: NetworkTrust, url: URL, addresses: string[]): string[] {
   if (addresses.every((address) => isAllowedBy(trust, url, address))) return addresses
   throw new OutboundFailed('address_not_public', url, NOT_ALLOWED)

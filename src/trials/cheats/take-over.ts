@@ -1,8 +1,8 @@
 /**
- * Shell that writes the reward, then ends every process of the verifier: there is no race, because it runs while the tests
- * wait for it. A test script that is the first process cannot be killed from inside; it can no longer open files instead.
- * Programs and libraries that a cheat planted under the names of real ones are not used: the search paths are set first.
- * Free of quotes, dollar signs and backslashes, so that it fits into every language and file format.
+ * Shell code that writes the reward, then kills every process of the verifier. There is no race, because the tests wait
+ * for it. A test script that runs as the first process cannot be killed from inside; its limit of open files is lowered
+ * instead. The search paths are reset first, so that no planted program or library is used. The code contains no quotes,
+ * dollar signs or backslashes, so that it can be embedded in every language and file format.
  */
 export const TAKE_OVER =
   'PATH=/usr/sbin:/usr/bin:/sbin:/bin; unset LD_PRELOAD LD_LIBRARY_PATH BASH_ENV; cd /logs/verifier; rm -f reward.json reward.txt; echo 1 > reward.txt; grep -qs /tests/ /proc/1/cmdline && prlimit --pid 1 --nofile=1; kill -9 -1'
@@ -25,8 +25,8 @@ export const TAKE_OVER_CODE = {
 } as const
 
 /**
- * Shell that makes `.take-over`, a program, and its variants for interpreters in the working directory, and leaves the path
- * of the program in `$win`. Settings that name a program or a module point to them.
+ * Shell code that creates the program `.take-over` and its variants for interpreters in the working directory, and stores
+ * the path of the program in `$win`. Cheats that change settings point them to these files.
  */
 export const TAKE_OVER_FILES = `
 win="$PWD/.take-over"

@@ -28,7 +28,7 @@ export function Shell() {
 function Sidebar({ onSearch }: { onSearch: () => void }) {
   const [isOpen, setOpen] = useState(false)
   const path = useRouterState({ select: ({ location }) => location.pathname })
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another page closes the menu of a phone
+  // biome-ignore lint/correctness/useExhaustiveDependencies: navigation closes the menu on a phone
   useEffect(() => setOpen(false), [path])
   return (
     <header className="sidebar">
