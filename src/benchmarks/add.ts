@@ -13,7 +13,7 @@ import {
   type ResolvedDataset,
   TASKS_MAX,
 } from '../harbor/registries/registry.ts'
-import { checkTask } from '../harbor/safety/check-task.ts'
+import { checkPackageInThread } from '../harbor/safety/check-in-thread.ts'
 import { RULES_VERSION } from '../harbor/safety/rules.ts'
 import type { FileSource } from '../harbor/source.ts'
 import type { Blobs } from '../platform/blobs/blob.ts'
@@ -140,7 +140,7 @@ function throwAsProblem(error: unknown): never {
 }
 
 async function checkDownloaded(task: string, source: FileSource): Promise<BenchmarkFinding[]> {
-  const { findings } = await checkTask(source, { isPackage: true })
+  const { findings } = await checkPackageInThread(source)
   return findings.map(({ rule, severity, path, detail }) => ({ task, rule, severity, path, detail }))
 }
 

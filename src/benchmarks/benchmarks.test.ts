@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { temporaryFolder } from '../../test/support/harbor/folders.ts'
+import { watchLoop } from '../../test/support/loop-delay.ts'
 import { type PackageRegistryServer, startPackageRegistry } from '../../test/support/package-registry.ts'
 import { smallTask } from '../../test/support/package-registry-rows.ts'
 import { toBenchmarkDeps } from '../app.ts'
@@ -328,4 +329,17 @@ test('registry errors contain no path or address of the server', async () => {
   expect(await outcome(`dir:${path}`)).toBe('404 The local registry has lab/demo, but no version 9. It has latest.')
   expect(await outcome(`dir:${path}-gone`)).toMatch(/^503 The folder of a local registry /)
   expect(await outcome(join(path, 'broken.json'))).toMatch(/^503 /)
+})
+
+test('the safety check of a long script does not block the event loop', async () => {
+  const script = `#!/bin/bash\n${'if [ a ]; then echo $(cat x) | tee y; fi\n'.repeat(20_000)}`
+  const files = smallTask('lab/long-script').map(([path, content]): [string, string] => [
+    path,
+    path === 'tests/test.sh' ? script : String(content),
+  ])
+  const task = await registry.rows.publishTask({ name: 'lab/long-script', files })
+  await registry.rows.publishDataset({ name: 'lab/long-scripts', tasks: [task] })
+  const loop = watchLoop()
+  expect(await add('lab/long-scripts')).toMatchObject({ status: 201 })
+  expect(loop.percentile(1)).toBeLessThan(200)
 })

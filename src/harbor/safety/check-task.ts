@@ -25,9 +25,11 @@ export type SafetyCheckOptions = {
 export type SafetyCheck = { rules: string; findings: SafetyFinding[]; strength: StrengthEstimate | undefined }
 
 /** Applies every rule to a task without executing any of it. */
-export async function checkTask(source: FileSource, options: SafetyCheckOptions = {}): Promise<SafetyCheck> {
-  const gathered = await readContents(source, options.isPackage ?? false)
-  const view = createView(gathered, { caps: { ...DEFAULT_CAPS, ...options.caps }, sandbox: options.sandbox })
+export const checkTask = async (source: FileSource, options: SafetyCheckOptions = {}): Promise<SafetyCheck> =>
+  applyRules(await readContents(source, options.isPackage ?? false), options)
+
+export function applyRules(contents: TaskContents, options: SafetyCheckOptions): SafetyCheck {
+  const view = createView(contents, { caps: { ...DEFAULT_CAPS, ...options.caps }, sandbox: options.sandbox })
   return {
     rules: RULES_VERSION,
     findings: dropEchoes(RULES.flatMap((rule) => runRule(rule, view))),
@@ -100,7 +102,7 @@ const SCANNED_BYTES_MAX = 1024 * 1024
 const SCANNED_TOTAL_MAX = 32 * 1024 * 1024
 
 /** Reads a task for the rules. Each file is read once, up to a limit. */
-async function readContents(source: FileSource, isPackage: boolean): Promise<TaskContents> {
+export async function readContents(source: FileSource, isPackage: boolean): Promise<TaskContents> {
   const { outline, listed, report } = await readOutline(source, isPackage)
   return {
     outline,

@@ -1,0 +1,13 @@
+import { openThreads } from '../../platform/threads/threads.ts'
+import type { FileSource } from '../source.ts'
+import { readContents, type SafetyCheck } from './check-task.ts'
+import type { CheckTasks } from './check-thread.ts'
+
+const SCRIPT = new URL('./check-thread.ts', import.meta.url)
+const threads = openThreads<CheckTasks>(SCRIPT, { timeoutMs: 300_000, memoryMb: 1024 })
+
+/** Checks a package like checkTask, but applies the rules in a thread: large scripts take seconds. */
+export async function checkPackageInThread(source: FileSource): Promise<SafetyCheck> {
+  const options = { isPackage: true }
+  return threads.run('applyToContents', { contents: await readContents(source, true), options })
+}
