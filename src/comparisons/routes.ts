@@ -31,6 +31,8 @@ import {
   readTrialById,
 } from './schema.ts'
 import { readSource, type ScopeDeps } from './source.ts'
+import { readSpend } from './spend/schema.ts'
+import { readWorkspaceSpend } from './spend/spend.ts'
 import type { ComparisonScope } from './sql.ts'
 import { diffComparisons } from './statistics/diff.ts'
 import { listPairs, readPair } from './statistics/pairs.ts'
@@ -62,6 +64,9 @@ export const comparisonRoutes = (deps: ComparisonDeps): Route[] => [
   readTrialByIdRoute,
   route(listAllComparisons, async ({ db, caller, query }) =>
     reply(200, await listComparisons(db, caller.workspace.id, undefined, query)),
+  ),
+  route(readSpend, async ({ db, caller, query }) =>
+    reply(200, await readWorkspaceSpend(db, caller.workspace.id, query.days)),
   ),
 ]
 

@@ -33,6 +33,7 @@ describe('models', () => {
     const { page, errors } = opened
     await page.getByText('assay models add custom/').waitFor()
     await page.getByText('assay models catalog').waitFor()
+    await page.getByText('Add a model').click()
     await page.getByLabel('Id, after custom/').fill('house')
     await page.getByLabel('Name that its provider knows').fill('house-v2')
     await page.getByLabel('Address').fill('https://models.example.com/v1')
@@ -45,6 +46,11 @@ describe('models', () => {
     await page.getByText('Saved. Store its key').waitFor()
     const row = page.getByRole('row').filter({ hasText: 'custom/house' })
     await row.filter({ hasText: '$0.50' }).waitFor()
+    await app.call(addBenchmark, { body: { reference: 'assay/quick' } })
+    await page.reload()
+    const catalog = page.getByRole('region', { name: 'Catalog' })
+    await catalog.getByRole('row').filter({ hasText: 'custom/house' }).waitFor()
+    await savePictures(page, 'models')
 
     await page.getByRole('button', { name: 'Edit custom/house' }).click()
     await page.getByLabel('Label').fill(`House ${HOSTILE}`)
@@ -53,10 +59,6 @@ describe('models', () => {
     await row.filter({ hasText: '$3.00' }).filter({ hasText: 'House <img' }).waitFor()
     expect(await page.evaluate('window.harmed')).toBeUndefined()
 
-    await app.call(addBenchmark, { body: { reference: 'assay/quick' } })
-    await page.reload()
-    const catalog = page.getByRole('region', { name: 'Catalog' })
-    await catalog.getByRole('row').filter({ hasText: 'custom/house' }).waitFor()
     await page.getByLabel('Filter').fill('sonnet')
     await catalog.getByRole('row').filter({ hasText: 'custom/house' }).waitFor({ state: 'detached' })
     expect(await findViolations(page)).toEqual([])
@@ -65,8 +67,6 @@ describe('models', () => {
     await page.getByRole('button', { name: 'Delete custom/house' }).click()
     await page.getByRole('button', { name: 'Confirm: Delete custom/house' }).click()
     await page.getByText('assay models add custom/').waitFor()
-    await page.setViewportSize({ width: 1440, height: 900 })
-    await savePictures(page, 'models')
     expect(errors).toEqual([])
   })
 

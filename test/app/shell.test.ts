@@ -126,6 +126,28 @@ describe('the shell', () => {
     expect(opened.errors).toEqual([])
   })
 
+  test('every page of the navigation opens in an empty workspace, without violations, and fits on a phone', async () => {
+    await using opened = await openPage(browser, app.url)
+    const { page, errors } = opened
+    await signIn(page, app.adminKey)
+    const entries = page.getByRole('navigation', { name: 'Main' }).getByRole('link')
+    await entries.first().waitFor()
+    const labels = await entries.allInnerTexts()
+    expect(labels.length).toBeGreaterThan(12)
+    for (const label of labels) {
+      await page.keyboard.press('Control+k')
+      await page.getByRole('combobox', { name: 'Page or command' }).fill(label)
+      await page.keyboard.press('Enter')
+      await page.getByRole('heading', { name: label, level: 1 }).waitFor()
+      await page.getByText('Loading…').waitFor({ state: 'detached' })
+      expect(await findViolations(page), label).toEqual([])
+      await page.setViewportSize({ width: 360, height: 740 })
+      expect(await page.evaluate('document.documentElement.scrollWidth'), label).toBeLessThanOrEqual(360)
+      await page.setViewportSize({ width: 1440, height: 900 })
+    }
+    expect(errors).toEqual([])
+  })
+
   test('the palette opens with a shortcut and runs a command without a mouse', async () => {
     await using opened = await openPage(browser, app.url)
     const { page } = opened

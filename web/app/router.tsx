@@ -163,6 +163,16 @@ const webhook = createRoute({
   path: '/settings/webhooks/$webhookId',
   component: lazyRouteComponent(() => import('./settings/webhook-page.tsx'), 'WebhookPage'),
 })
+const spend = createRoute({
+  getParentRoute: at,
+  path: '/settings/spend',
+  component: lazyRouteComponent(() => import('./settings/spend-page.tsx'), 'SpendPage'),
+})
+const operations = createRoute({
+  getParentRoute: at,
+  path: '/operations',
+  component: lazyRouteComponent(() => import('./operations/operations-page.tsx'), 'OperationsPage'),
+})
 const audit = createRoute({
   getParentRoute: at,
   path: '/settings/audit',
@@ -196,6 +206,8 @@ export const router = createRouter({
     keys,
     webhooks,
     webhook,
+    spend,
+    operations,
     audit,
   ]),
   basepath: '/app',

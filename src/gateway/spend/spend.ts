@@ -43,6 +43,10 @@ export async function readGranteeTotals(
 export const readSpendSince = (db: Db, grantee: GranteeRef, since: Date): Promise<number> =>
   reads.readSpendSince(db, grantee, since)
 
+/** Sums the settled costs of a workspace by day and provider since a time, oldest first. */
+export const listDailySpend = (db: Db, workspaceId: string, since: Date): Promise<reads.DailySpendRow[]> =>
+  reads.listDailySpend(db, workspaceId, since)
+
 const UNCOUNTED_SECONDS = 120
 const AT_ONCE = 500
 

@@ -10,6 +10,18 @@ export async function readSpendSince(db: Db, { workspaceId, grantee }: GranteeRe
   return rows[0]?.spent ?? 0
 }
 
+export type DailySpendRow = { day: string; provider: string; micros: number }
+
+/** Sums settled costs of grants by provider and by the UTC day on which they were opened. */
+export async function listDailySpend(db: Db, workspaceId: string, since: Date): Promise<DailySpendRow[]> {
+  const { rows } = await sql<DailySpendRow>`
+    select to_char(created_at at time zone 'UTC', 'YYYY-MM-DD') as day, terms->>'provider' as provider,
+      sum(spent_micros - pending_micros)::bigint as micros
+    from gateway_grants where workspace_id = ${workspaceId} and created_at >= ${since}
+    group by 1, 2 having sum(spent_micros - pending_micros) > 0 order by 1, 2`.execute(db)
+  return rows
+}
+
 /** Lists grantees whose closed or expired grants have not been counted for this long. */
 export async function listUncounted(db: Db, seconds: number, limit: number): Promise<GranteeRef[]> {
   const { rows } = await sql<GranteeRef>`

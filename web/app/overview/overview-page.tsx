@@ -1,14 +1,14 @@
 import { Link, type LinkProps, linkOptions } from '@tanstack/react-router'
 import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
 import type { HealthCheck } from '../../../src/workspaces/schema.ts'
-import { plural } from '../../components/format.ts'
+import { plural, usd } from '../../components/format.ts'
 import { useRead } from '../api/use-api.ts'
 import { ComparisonsTable } from '../comparisons/comparisons-page.tsx'
 import { nameScope, toComparisonLink } from '../comparisons/scope.ts'
 import { CopyText } from '../components/copy-text.tsx'
 import { Loaded } from '../components/loaded.tsx'
-import { Card, Empty, Page } from '../components/page.tsx'
-import { listAllComparisons, listBenchmarks, listRepositories, readDoctor } from '../endpoints.gen.ts'
+import { Card, Empty, Fact, Page } from '../components/page.tsx'
+import { listAllComparisons, listBenchmarks, listRepositories, readDoctor, readSpend } from '../endpoints.gen.ts'
 import { useSession } from '../session/session.tsx'
 import './overview.css'
 
@@ -31,6 +31,7 @@ export function OverviewPage() {
           </>
         )}
       </Loaded>
+      <SpendFact />
       <div className="columns">
         <Benchmarks />
         <Repositories />
@@ -65,6 +66,23 @@ function Attention({ comparisons, checks }: AttentionProps) {
         ))}
       </ul>
     </Card>
+  )
+}
+
+const SPEND_DAYS = 30
+
+/** Shows the spend of the last days, unless there was none. */
+function SpendFact() {
+  const { data } = useRead(readSpend, { query: { days: SPEND_DAYS } })
+  if (!data || data.costUsd === 0) return null
+  return (
+    <div className="cards">
+      <Fact
+        label={`spent in the last ${SPEND_DAYS} days`}
+        value={usd(data.costUsd)}
+        note={<Link to="/settings/spend">By day, provider and setting</Link>}
+      />
+    </div>
   )
 }
 

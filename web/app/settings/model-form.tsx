@@ -73,54 +73,59 @@ export function ModelForm({ model, onDone }: ModelFormProps) {
     save.mutate({ body: toBody(draft, model) })
   }
   return (
-    <Card title={model ? `Change ${model.catalogId}` : 'Add a model'}>
-      <form className="fields" onSubmit={submit}>
-        {!model && <IdentityFields draft={draft} onChange={change} />}
-        <label htmlFor="model-label">Label</label>
-        <input
-          id="model-label"
-          required
-          maxLength={200}
-          value={draft.label}
-          onChange={({ target }) => change({ label: target.value })}
-        />
-        <label htmlFor="model-default">Default reasoning level</label>
-        <select
-          id="model-default"
-          value={draft.defaultLevel}
-          onChange={({ target }) => change({ defaultLevel: target.value as Level })}
-        >
-          {draft.levels.map((level) => (
-            <option key={level}>{level}</option>
-          ))}
-        </select>
-        {PRICES.map(({ name, label, isRequired }) => (
-          <PriceField
-            key={name}
-            name={name}
-            label={label}
-            isRequired={isRequired}
-            value={draft.prices[name]}
-            onChange={(value) => change({ prices: { ...draft.prices, [name]: value } })}
+    <Card>
+      <details open={model !== undefined}>
+        <summary>
+          <h2>{model ? `Change ${model.catalogId}` : 'Add a model'}</h2>
+        </summary>
+        <form className="fields" onSubmit={submit}>
+          {!model && <IdentityFields draft={draft} onChange={change} />}
+          <label htmlFor="model-label">Label</label>
+          <input
+            id="model-label"
+            required
+            maxLength={200}
+            value={draft.label}
+            onChange={({ target }) => change({ label: target.value })}
           />
-        ))}
-        <div className="actions">
-          <button type="submit" className="button primary" disabled={save.isPending}>
-            {model ? 'Save' : 'Add model'}
-          </button>
-          {model && (
-            <button type="button" className="button" onClick={onDone}>
-              Keep as it is
+          <label htmlFor="model-default">Default reasoning level</label>
+          <select
+            id="model-default"
+            value={draft.defaultLevel}
+            onChange={({ target }) => change({ defaultLevel: target.value as Level })}
+          >
+            {draft.levels.map((level) => (
+              <option key={level}>{level}</option>
+            ))}
+          </select>
+          {PRICES.map(({ name, label, isRequired }) => (
+            <PriceField
+              key={name}
+              name={name}
+              label={label}
+              isRequired={isRequired}
+              value={draft.prices[name]}
+              onChange={(value) => change({ prices: { ...draft.prices, [name]: value } })}
+            />
+          ))}
+          <div className="actions">
+            <button type="submit" className="button primary" disabled={save.isPending}>
+              {model ? 'Save' : 'Add model'}
             </button>
+            {model && (
+              <button type="button" className="button" onClick={onDone}>
+                Keep as it is
+              </button>
+            )}
+          </div>
+          {save.isError && <ProblemNote error={save.error} />}
+          {save.data && (
+            <p className="small" role="status">
+              Saved. Store its key as a credential of the provider <code>{save.data.catalogId}</code>.
+            </p>
           )}
-        </div>
-        {save.isError && <ProblemNote error={save.error} />}
-        {save.data && (
-          <p className="small" role="status">
-            Saved. Store its key as a credential of the provider <code>{save.data.catalogId}</code>.
-          </p>
-        )}
-      </form>
+        </form>
+      </details>
     </Card>
   )
 }

@@ -3,13 +3,14 @@ import type { CatalogModel, CustomModel } from '../../../src/catalog/schema.ts'
 import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
 import { usd } from '../../components/format.ts'
 import { useChange, useRead } from '../api/use-api.ts'
+import { useAnyScope } from '../comparisons/any-scope.ts'
 import { type Scope, toTarget } from '../comparisons/scope.ts'
 import { ConfirmButton } from '../components/confirm-button.tsx'
 import { DataTable } from '../components/data-table.tsx'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
 import { ProblemNote } from '../components/problem-note.tsx'
-import { listBenchmarks, listModels, listRepositories, removeModel } from '../endpoints.gen.ts'
+import { listModels, removeModel } from '../endpoints.gen.ts'
 import { useMay } from '../session/session.tsx'
 import { ModelForm } from './model-form.tsx'
 
@@ -102,31 +103,16 @@ function CustomModelRow({ model, onEdit }: { model: CustomModel; onEdit: EditHan
   )
 }
 
-/** The catalog is read for something to compare on, so that one must exist. */
 function CatalogCards() {
-  const benchmarks = useRead(listBenchmarks, { query: { limit: 1 } })
-  const repositories = useRead(listRepositories, { query: { limit: 1 } })
+  const { scope, isLoading } = useAnyScope()
+  if (isLoading) return null
+  if (scope) return <ScopeCatalog scope={scope} />
   return (
-    <Loaded query={benchmarks}>
-      {({ benchmarks: [benchmark] }) => (
-        <Loaded query={repositories}>
-          {({ repos: [repository] }) => {
-            const scope: Scope | undefined = benchmark
-              ? { kind: 'benchmark', datasetOrg: benchmark.datasetOrg, dataset: benchmark.dataset }
-              : repository && { kind: 'repository', owner: repository.owner, name: repository.name }
-            if (scope) return <ScopeCatalog scope={scope} />
-            return (
-              <Card title="Catalog">
-                <Empty command="assay models catalog">
-                  The models and harnesses to choose from appear here when a benchmark was added or a repository
-                  connected.
-                </Empty>
-              </Card>
-            )
-          }}
-        </Loaded>
-      )}
-    </Loaded>
+    <Card title="Catalog">
+      <Empty command="assay models catalog">
+        The models and harnesses to choose from appear here when a benchmark was added or a repository connected.
+      </Empty>
+    </Card>
   )
 }
 

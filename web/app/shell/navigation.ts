@@ -13,5 +13,7 @@ export const NAVIGATION = [
   { group: 'Settings', label: 'Credentials', link: linkOptions({ to: '/settings/credentials' }) },
   { group: 'Settings', label: 'Keys', link: linkOptions({ to: '/settings/keys' }) },
   { group: 'Settings', label: 'Webhooks', link: linkOptions({ to: '/settings/webhooks' }) },
+  { group: 'Settings', label: 'Spend', link: linkOptions({ to: '/settings/spend' }) },
+  { group: 'Settings', label: 'Operations', link: linkOptions({ to: '/operations' }) },
   { group: 'Settings', label: 'Audit log', link: linkOptions({ to: '/settings/audit' }) },
 ] as const

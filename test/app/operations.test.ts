@@ -1,0 +1,97 @@
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createKey } from '../../src/workspaces/schema.ts'
+import { findViolations, openBrowser, openPage, savePictures, signIn } from '../support/browser.ts'
+import { openModelComparisonLab } from '../support/model-comparing.ts'
+
+const USAGE = { input: 1000, output: 100 }
+const script = { tasks: [{ match: 'Work', turns: [{ say: 'Done.', usage: USAGE }] }] }
+
+let lab: Awaited<ReturnType<typeof openModelComparisonLab>>
+let browser: Browser
+beforeAll(async () => {
+  const work: Parameters<typeof openModelComparisonLab>[0] = async (ask) => {
+    await ask()
+    return { state: 'passed', reward: 1 }
+  }
+  ;[lab, browser] = await Promise.all([openModelComparisonLab(work, script), openBrowser()])
+}, 60_000)
+afterAll(async () => {
+  await browser.close()
+  await lab[Symbol.asyncDispose]()
+})
+
+async function open(path: string, key = lab.app.adminKey) {
+  const opened = await openPage(browser, lab.app.url)
+  await signIn(opened.page, key, path)
+  return opened
+}
+
+const create = async () => {
+  await lab.offer()
+  const levels = ['low', 'high'].map((reasoningLevel) => ({ ...lab.models[0], reasoningLevel }))
+  return lab.create({ models: levels })
+}
+
+describe('spend', () => {
+  test('is shown by day, provider and setting, and on the overview', async () => {
+    await using opened = await open('/app/settings/spend')
+    const { page, errors } = opened
+    await page.getByText('Costs of calls to models appear here').waitFor()
+    await create()
+    await lab.work()
+    await page.reload()
+    await page
+      .getByRole('region', { name: 'By provider' })
+      .getByRole('row', { name: /anthropic \$0\.03/ })
+      .waitFor()
+    await page
+      .getByRole('region', { name: 'By setting' })
+      .getByRole('row', { name: /claude-code low 5 \$0\.015/ })
+      .waitFor()
+    await page.getByLabel('Last').selectOption('7 days')
+    await page.getByRole('region', { name: 'By day' }).getByRole('row').nth(1).waitFor()
+    expect(await findViolations(page)).toEqual([])
+    await savePictures(page, 'spend')
+    await page.setViewportSize({ width: 360, height: 740 })
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(360)
+    await page.goto('/app')
+    await page.getByRole('heading', { name: 'spent in the last 30 days' }).waitFor()
+    await page.getByRole('link', { name: 'By day, provider and setting' }).click()
+    await page.getByRole('heading', { name: 'Spend', level: 1 }).waitFor()
+    expect(errors).toEqual([])
+  })
+})
+
+describe('operations', () => {
+  test('shows checks, the queue with its limit, sandboxes, and whether bodies are recorded', async () => {
+    await create()
+    await using opened = await open('/app/operations')
+    const { page, errors } = opened
+    await page
+      .getByRole('region', { name: 'Checks' })
+      .getByRole('row', { name: /database ✓ passes/ })
+      .waitFor()
+    await page
+      .getByRole('region', { name: 'Queue' })
+      .getByRole('row', { name: /assay\/quick/ })
+      .waitFor()
+    await page
+      .getByRole('region', { name: 'Sandboxes' })
+      .getByRole('row', { name: /✓ available/ })
+      .waitFor()
+    await page.getByRole('button', { name: 'Record bodies' }).click()
+    await page.getByText('model calls are recorded').waitFor()
+    expect(await findViolations(page)).toEqual([])
+    await savePictures(page, 'operations')
+    await page.setViewportSize({ width: 360, height: 740 })
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(360)
+    expect(errors).toEqual([])
+    await lab.work()
+
+    const { body } = await lab.app.call(createKey, { body: { name: 'reader', permission: 'read' } })
+    await using reader = await open('/app/operations', body.key)
+    await reader.page.getByText('model calls are recorded').waitFor()
+    expect(await reader.page.getByRole('button', { name: /recording|Record/ }).count()).toBe(0)
+  })
+})

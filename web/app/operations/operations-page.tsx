@@ -1,0 +1,180 @@
+import { Link } from '@tanstack/react-router'
+import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
+import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import type { HealthCheck } from '../../../src/workspaces/schema.ts'
+import { useChange, useRead } from '../api/use-api.ts'
+import { useAnyScope } from '../comparisons/any-scope.ts'
+import { isOpen } from '../comparisons/live.ts'
+import { nameScope, type Scope, toComparisonLink, toTarget } from '../comparisons/scope.ts'
+import { describeLimit } from '../comparisons/text.ts'
+import { CopyText } from '../components/copy-text.tsx'
+import { DataTable } from '../components/data-table.tsx'
+import { Loaded } from '../components/loaded.tsx'
+import { Card, Empty, Fact, Page } from '../components/page.tsx'
+import { ProblemNote } from '../components/problem-note.tsx'
+import { changeGatewaySettings, listAllComparisons, readDoctor, readGatewaySettings } from '../endpoints.gen.ts'
+import { useMay } from '../session/session.tsx'
+
+const REFRESH_MS = 5000
+const HEALTH_MS = 30_000
+
+/** Health of the service, the queue of the workspace, sandboxes and the gateway. */
+export function OperationsPage() {
+  const health = useRead(readDoctor, {}, { refetchMs: HEALTH_MS })
+  const comparisons = useRead(listAllComparisons, { query: { limit: 100 } }, { refetchMs: REFRESH_MS })
+  const open = (comparisons.data?.evaluations ?? []).filter(isOpen)
+  return (
+    <Page title="Operations">
+      <div className="cards">
+        <HealthFact checks={health.data?.checks} />
+        <Fact label="trials running" value={sumTrials(open, 'running')} />
+        <Fact label="trials queued" value={sumTrials(open, 'queued')} />
+      </div>
+      <Card title="Checks">
+        <Loaded query={health}>{({ checks }) => <ChecksTable checks={checks} />}</Loaded>
+      </Card>
+      <Card title="Queue">
+        <Loaded query={comparisons}>{() => <QueueTable comparisons={open} />}</Loaded>
+      </Card>
+      <SandboxesCard />
+      <GatewayCard />
+      <Card title="For the operator">
+        <p className="muted">
+          Processes, disk, job queues and figures of the gateway belong to the whole machine. Whoever runs it reads them
+          there, or at <code>/metrics</code> with the operator key.
+        </p>
+        <CopyText label="Check the machine and its configuration" text="assay doctor" />
+      </Card>
+    </Page>
+  )
+}
+
+const sumTrials = (comparisons: readonly Comparison[], state: 'running' | 'queued'): number =>
+  comparisons.reduce((sum, { trials }) => sum + trials[state], 0)
+
+function HealthFact({ checks }: { checks: readonly HealthCheck[] | undefined }) {
+  const failing = checks?.filter(({ ok }) => !ok).length ?? 0
+  return (
+    <Fact
+      label="checks"
+      value={!checks ? '…' : failing === 0 ? 'all pass' : `${failing} of ${checks.length} fail`}
+      note="database, storage, master key, workers, credentials and sandboxes"
+    />
+  )
+}
+
+const ChecksTable = ({ checks }: { checks: readonly HealthCheck[] }) => (
+  <DataTable label="Checks" heads={['Check', 'State', 'Detail', 'Fix']}>
+    {checks.map(({ name, ok, detail, fix }) => (
+      <tr key={name}>
+        <td>{name}</td>
+        <td className={ok ? 'pass-mark' : 'fail-mark'}>{ok ? '✓ passes' : '× fails'}</td>
+        <td>
+          <bdi>{nameUnsafe(detail)}</bdi>
+        </td>
+        <td className="muted">{!ok && fix && <bdi>{nameUnsafe(fix)}</bdi>}</td>
+      </tr>
+    ))}
+  </DataTable>
+)
+
+function QueueTable({ comparisons }: { comparisons: readonly Comparison[] }) {
+  if (comparisons.length === 0)
+    return (
+      <Empty command="assay comparisons list">
+        Comparisons that run or wait appear here, with what keeps them from running more trials.
+      </Empty>
+    )
+  return (
+    <DataTable label="Queue" heads={['Comparison', 'Sandbox', '#Running', '#Queued', 'Limited by']}>
+      {comparisons.map((comparison) => (
+        <tr key={comparison.id}>
+          <td>
+            <Link {...toComparisonLink(comparison.scope, comparison.id)}>
+              <bdi>{nameScope(comparison.scope)}</bdi>
+            </Link>{' '}
+            <span className="small faint">{comparison.id.slice(0, 8)}</span>
+          </td>
+          <td>{comparison.sandbox}</td>
+          <td className="number">{comparison.trials.running}</td>
+          <td className="number">{comparison.trials.queued}</td>
+          <td>
+            <bdi>{nameUnsafe(describeLimit(comparison))}</bdi>
+          </td>
+        </tr>
+      ))}
+    </DataTable>
+  )
+}
+
+function SandboxesCard() {
+  const { scope, isLoading } = useAnyScope()
+  if (isLoading) return null
+  return (
+    <Card title="Sandboxes">
+      {scope ? (
+        <SandboxesTable scope={scope} />
+      ) : (
+        <Empty command="assay benchmarks add assay/quick">
+          The sandboxes that workers offer appear here when there is something to compare on.
+        </Empty>
+      )}
+    </Card>
+  )
+}
+
+function SandboxesTable({ scope }: { scope: Scope }) {
+  const { endpoints, params } = toTarget(scope)
+  const catalog = useRead(endpoints.catalog, { params }, { refetchMs: HEALTH_MS })
+  return (
+    <Loaded query={catalog}>
+      {({ sandboxes }) => (
+        <DataTable label="Sandboxes" heads={['Sandbox', 'State', 'Isolation', 'Detail']}>
+          {sandboxes.map(({ id, name, available, isolation, detail }) => (
+            <tr key={id}>
+              <td>{name}</td>
+              <td className={available ? 'pass-mark' : 'muted'}>
+                {available ? '✓ available' : '– no worker offers it'}
+              </td>
+              <td>{isolation ?? '–'}</td>
+              <td className="muted">
+                <bdi>{nameUnsafe(detail)}</bdi>
+              </td>
+            </tr>
+          ))}
+        </DataTable>
+      )}
+    </Loaded>
+  )
+}
+
+function GatewayCard() {
+  const settings = useRead(readGatewaySettings)
+  const change = useChange(changeGatewaySettings, { outdates: [readGatewaySettings] })
+  const mayChange = useMay('admin')
+  return (
+    <Card title="Gateway">
+      <Loaded query={settings}>
+        {({ recordBodies }) => (
+          <>
+            <p>
+              Requests and responses of model calls are {recordBodies ? '' : 'not '}recorded. Recorded bodies are kept
+              as long as artifacts, for admin keys to read.
+            </p>
+            {mayChange && (
+              <button
+                type="button"
+                className="button"
+                disabled={change.isPending}
+                onClick={() => change.mutate({ body: { recordBodies: !recordBodies } })}
+              >
+                {recordBodies ? 'Stop recording' : 'Record bodies'}
+              </button>
+            )}
+          </>
+        )}
+      </Loaded>
+      {change.isError && <ProblemNote error={change.error} />}
+    </Card>
+  )
+}
