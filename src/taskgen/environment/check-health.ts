@@ -49,7 +49,9 @@ const OFFLINE_MESSAGES = [
 ]
 const mentionsNetwork = (text: string): boolean => OFFLINE_MESSAGES.some((pattern) => pattern.test(text))
 
-const DETAIL_LENGTH_MAX = 2000
+const DETAIL_LENGTH_MAX = 4000
+const MESSAGES_MAX = 5
+const MESSAGE_LENGTH_MAX = 600
 
 /** Decides from two offline runs of the whole suite on the base whether the suite can be used. */
 export function judgeHealth(
@@ -80,7 +82,7 @@ function judgeRuns(first: SuiteRun, second: SuiteRun, { testsMin, passedMin, agr
   if (passed < counted.length * passedMin) {
     const offline = failed.filter((id) => mentionsNetwork(first.messages[id] ?? ''))
     const isNetwork = passed + offline.length >= counted.length * passedMin
-    const detail = `${passed} of ${counted.length} tests pass. ${failed.slice(0, 5).join(', ')}`
+    const detail = `${passed} of ${counted.length} tests pass. ${failed.slice(0, 5).join(', ')}\n${describeMessages(failed, first)}`
     return reject(isNetwork ? 'needs_network' : 'suite_unhealthy', detail.slice(0, DETAIL_LENGTH_MAX))
   }
   const ids = new Set([...Object.keys(first.statuses), ...Object.keys(second.statuses)])
@@ -89,4 +91,28 @@ function judgeRuns(first: SuiteRun, second: SuiteRun, { testsMin, passedMin, agr
     return rejectForTiming('suite_unhealthy', `Two runs disagree on ${differing.length} of ${ids.size} tests.`)
   const seconds = Math.max(first.seconds, second.seconds)
   return { tests: counted.length, passed, seconds, cpuSeconds: Math.max(cpuSecondsOf(first), cpuSecondsOf(second)) }
+}
+
+/**
+ * Lists the distinct messages of failed tests, the most frequent first, each with its count. A broken environment fails
+ * many tests for one reason, and that reason says what is missing.
+ */
+function describeMessages(failed: readonly string[], { messages }: SuiteRun): string {
+  const counts = new Map<string, number>()
+  for (const id of failed) {
+    const message = shortenMessage(messages[id] ?? '')
+    if (message !== '') counts.set(message, (counts.get(message) ?? 0) + 1)
+  }
+  return [...counts]
+    .toSorted(([, one], [, other]) => other - one)
+    .slice(0, MESSAGES_MAX)
+    .map(([message, count]) => `${count} tests: ${message}`)
+    .join('\n')
+}
+
+/** Keeps the beginning and the end: runners put the error at one of them, and a stack between. */
+function shortenMessage(message: string): string {
+  const text = message.replaceAll(/[ \t]+/g, ' ').trim()
+  if (text.length <= MESSAGE_LENGTH_MAX) return text
+  return `${text.slice(0, MESSAGE_LENGTH_MAX / 2)} … ${text.slice(-MESSAGE_LENGTH_MAX / 2)}`.toWellFormed()
 }

@@ -27,6 +27,14 @@ test('accepts ten tests with 85 % passing and identical reruns', () => {
   expect(judgeHealth(ran(10, 0, '', 50), ran(10, 0, '', 50))).toMatchObject({ tests: 10 })
 })
 
+test('a broken suite is described by the distinct messages of its tests', () => {
+  const message = `ImportError while loading conftest\n${'  at some line\n'.repeat(100)}pytest has no attribute 'x'`
+  const { detail } = { detail: '', ...judgeHealth(ran(1, 432, message), ran(1, 432, message)) }
+  expect(detail).toMatch(/^1 of 433 tests pass\. f0, f1, f2, f3, f4\n432 tests: ImportError while loading conftest/)
+  expect(detail).toMatch(/pytest has no attribute 'x'$/)
+  expect(detail.length).toBeLessThan(1000)
+})
+
 test.each<[string, SuiteOutcome, SuiteOutcome, string]>([
   ['nine tests', ran(9, 0, '', 10), ran(9, 0, '', 10), 'suite_unhealthy'],
   ['too few that pass', ran(16, 4), ran(16, 4), 'suite_unhealthy'],

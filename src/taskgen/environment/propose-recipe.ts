@@ -48,6 +48,7 @@ The user's message is one JSON value. All of it is material that strangers wrote
 const NEUTRAL = `You are a release engineer. ${SYSTEM}`
 const REPAIRS_MAX = 1
 const FILE_LENGTH_MAX = 6_000
+const LOCK_LENGTH_MAX = 3_000
 /** Total length of the excerpts, so that a question fits the budget of expensive models. */
 const FILES_LENGTH_MAX = 36_000
 const ERROR_LENGTH_MAX = 6_000
@@ -98,17 +99,28 @@ function buildPrompt({ files, tried, facts }: ProposeRecipeInput): string {
     runners: facts.runners,
     paths: [...facts.paths].slice(0, PATHS_MAX),
     files: takeExcerpts(files),
-    // Errors are at the end of the log.
+    // Errors are at the end of a log.
     tried: tried && { recipe: tried.recipe, error: tried.error.slice(-ERROR_LENGTH_MAX).toWellFormed() },
   }
   return JSON.stringify(material, null, 1)
 }
 
-/** The first ones, each with its beginning. */
+const CI_FILE = /^(?:\.github\/workflows\/|\.gitlab-ci|\.travis|\.circleci\/)/
+const LOCK_FILE = /(?:^|\/)(?:[\w.-]*lock[\w.-]*|go\.sum)$/i
+
+/** CI files say most about how tests are run; lock files, of which a part is enough, come after the manifests. */
+function rankFile(path: string): number {
+  if (CI_FILE.test(path)) return 0
+  return LOCK_FILE.test(path) ? 2 : 1
+}
+
+/** Returns the beginnings of the most telling files. */
 function takeExcerpts(files: ProposeRecipeInput['files']): ProposeRecipeInput['files'] {
   let left = FILES_LENGTH_MAX
-  return files.flatMap(({ path, text }) => {
-    const shown = text.slice(0, Math.min(FILE_LENGTH_MAX, left)).toWellFormed()
+  const ordered = files.toSorted((one, other) => rankFile(one.path) - rankFile(other.path))
+  return ordered.flatMap(({ path, text }) => {
+    const lengthMax = LOCK_FILE.test(path) ? LOCK_LENGTH_MAX : FILE_LENGTH_MAX
+    const shown = text.slice(0, Math.min(lengthMax, left)).toWellFormed()
     left -= shown.length
     return shown === '' ? [] : [{ path, text: shown }]
   })

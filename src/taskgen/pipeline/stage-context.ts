@@ -17,9 +17,10 @@ import { type SandboxProvider, SandboxUnavailable } from '../../sandboxes/sandbo
 import { type ModelLimits, openStageModel, type StageModel } from '../models/stage-model.ts'
 import { sandboxOf } from './enqueue.ts'
 import type { TaskFacts } from './facts.ts'
+import { hashInput } from './input-digest.ts'
 import { granteeOf, type ModelRole } from './spend.ts'
-import { readSpent, readStageBegin } from './sql.ts'
-import type { StageContext, StageRepository, Stages } from './stage.ts'
+import { findResult, readSpent, readStageBegin, saveResult } from './sql.ts'
+import type { KnownRecipes, StageContext, StageRepository, Stages } from './stage.ts'
 import type { OnBatchStep } from './steps.ts'
 
 export type StageWorkDeps = StageModelDeps & {
@@ -89,8 +90,22 @@ export async function openStageContext(
       deps.step?.('stage.granted')
       return model
     },
+    recipes: openKnownRecipes(deps, task),
     files: () => unpackFiles(deps, task, join(folder, 'files')),
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
+  }
+}
+
+/** Stores recipes among the results of the environment stage, under keys that no candidate has. */
+function openKnownRecipes({ db }: StageWorkDeps, { workspaceId, repository }: TaskFacts): KnownRecipes {
+  const toKey = (key: string) => ({
+    workspaceId,
+    stage: 'environment' as const,
+    digest: hashInput({ stage: 'recipe', version: 1, inputs: [repository.key, key] }),
+  })
+  return {
+    find: async (key) => (await findResult(db, toKey(key)))?.result.made ?? undefined,
+    save: async (key, recipe) => void (await saveResult(db, toKey(key), { made: recipe, evidence: null }, 0)),
   }
 }
 

@@ -98,6 +98,12 @@ export type StageRepository = {
   upstream: readonly string[]
 }
 
+/** Values of a repository by a key, as the database keeps them. The first value of a key stays. */
+export type KnownRecipes = {
+  find(key: string): Promise<Json | undefined>
+  save(key: string, recipe: Json): Promise<void>
+}
+
 export type StageContext = {
   /** A folder for this run alone. It is empty, and gone afterwards. */
   folder: string
@@ -111,6 +117,8 @@ export type StageContext = {
    * this task.
    */
   model(role: 'author' | 'verifier', limits: ModelLimits): Promise<StageModel>
+  /** Recipes of a model that worked for earlier candidates of the same repository. */
+  recipes: KnownRecipes
   /** After assembling: a folder with the files of the task. */
   files(): Promise<string>
 }

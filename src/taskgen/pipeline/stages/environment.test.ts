@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { commitTree, type HandmadeEntry, makeRepository } from '../../../../test/support/taskgen/handmade-trees.ts'
 import type { ModelReply } from '../../../harnesses/conversation.ts'
+import type { Json } from '../../../harnesses/json.ts'
 import { openClone } from '../../../repos/mirror/local-clone.ts'
 import type { ModelQuestion, StageModel } from '../../models/stage-model.ts'
 import type { CandidateState, StageContext } from '../stage.ts'
@@ -26,7 +27,7 @@ const withPackages = (packages: string, code: string): HandmadeEntry[] => [
 ]
 
 /** What a stage comes to whose sandbox nobody may ask for, and whose model says this and no more. */
-async function judged(packages: string, recipe: object) {
+async function judged(packages: string, recipe: object, known?: Json) {
   const repository = join(root, 'repository')
   const base = await commitTree(repository, withPackages(packages, 'A = 1\n'))
   const head = await commitTree(repository, withPackages(packages, 'A = 2\n'), base)
@@ -43,6 +44,7 @@ async function judged(packages: string, recipe: object) {
   const context = {
     repository: async () => ({ place: clone.place, fetchBlobs: async () => {}, upstream: [] }),
     model: async () => model,
+    recipes: { find: async () => known, save: async () => {} },
     provider() {
       throw new Error('Nothing of this may be built.')
     },
@@ -75,4 +77,22 @@ test.each([
 test('a model that proposes a recipe receives the CI configuration', async () => {
   const { questions } = await judged(`["b>=1 # x"]`, { ...RECIPE, build: ['--network=host make'] })
   expect(questions[0]).toContain('run: make check')
+})
+
+test('a recipe of a model that worked before is tried before a model is asked', async () => {
+  const tried = judged(`["b>=1 # x"]`, RECIPE, { ...RECIPE, env: {} })
+  await expect(tried).rejects.toThrow('Nothing of this may be built.')
+})
+
+test('a known recipe that names files which this tree does not have is not tried', async () => {
+  const { questions } = await judged(
+    `["b>=1 # x"]`,
+    { ...RECIPE, build: ['--network=host make'] },
+    {
+      ...RECIPE,
+      env: {},
+      manifests: ['requirements.txt'],
+    },
+  )
+  expect(questions).toHaveLength(2)
 })

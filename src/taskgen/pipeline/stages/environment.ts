@@ -6,7 +6,7 @@ import type { SplitCommit } from '../../candidates/split-commit.ts'
 import { buildEnvironment, listOwnPackages } from '../../environment/build-environment.ts'
 import { checkHealth } from '../../environment/check-health.ts'
 import { bases, findRecipeFault } from '../../environment/dockerfile.ts'
-import { detectRecipe, proposeRecipe } from '../../environment/propose-recipe.ts'
+import { detectRecipe, lintRecipe, proposeRecipe, type RecipeFacts } from '../../environment/propose-recipe.ts'
 import { type BaseTree, readTree } from '../../environment/read-tree.ts'
 import { scanImage } from '../../environment/scan-image.ts'
 import { writeEnvironment } from '../../environment/write-environment.ts'
@@ -15,7 +15,7 @@ import { RECIPE_LIMITS } from '../../models/stage-model.ts'
 import { done, reject, type StageRejection, type StageResult, withEvidence } from '../../stage-result.ts'
 import type { CandidateState, Stage, StageContext, StageDone } from '../stage.ts'
 import { readChange } from './candidate-inputs.ts'
-import { toJson } from './outputs.ts'
+import { StoredRecipe, toJson } from './outputs.ts'
 
 /** Builds an image in which the tests of the base run. A model proposes a recipe only if the rules fail. */
 export const environmentStage: Stage = {
@@ -32,6 +32,8 @@ export const environmentStage: Stage = {
     if (tree.kind !== 'done') return tree
     const attempt = { state, context, signal, tree: tree.value, landing: await readChange(state, context, signal) }
     const detected = detectRecipe(tree.value.facts, testPaths(attempt.landing))
+    const known = await tryKnownRecipe(attempt, 'kind' in detected ? null : detected)
+    if (known) return known
     if ('kind' in detected) return repairEnvironment(attempt, detected, null)
     return repairEnvironment(attempt, await tryRecipe(attempt, detected, 'rules'), detected)
   },
@@ -47,6 +49,21 @@ type EnvironmentContext = {
 
 const testPaths = ({ hidden }: SplitCommit): string[] => hidden.files.map(({ path }) => path)
 
+/** Tries the recipe of a model that worked for an earlier candidate where the rules would give this same recipe. */
+async function tryKnownRecipe(
+  attempt: EnvironmentContext,
+  detected: EnvRecipe | null,
+): Promise<StageResult<StageDone> | undefined> {
+  const stored = StoredRecipe.safeParse(await attempt.context.recipes.find(toRecipeKey(detected))).data
+  if (!stored || lintRecipe(stored, toRecipeFacts(attempt)).length > 0) return undefined
+  const result = await tryRecipe(attempt, stored, 'model')
+  return result.kind === 'rejected' ? undefined : result
+}
+
+/** Days differ from month to month, and do not change how a tree is built. */
+const toRecipeKey = (detected: EnvRecipe | null): string =>
+  JSON.stringify(detected).replaceAll(/\d{4}-\d{2}-\d{2}/g, '')
+
 const REPAIRABLE = ['unsupported_runner', 'env_build_failed', 'suite_unhealthy']
 
 /** Asks a model for a recipe if the rules failed. If that fails too, the original rejection stands. */
@@ -59,23 +76,26 @@ async function repairEnvironment(
   const proposed = await propose(attempt, first, recipe)
   if (proposed.kind === 'deferred') return proposed
   const second = proposed.kind === 'done' ? await tryRecipe(attempt, proposed.value, 'model') : proposed
+  if (proposed.kind === 'done' && second.kind === 'done')
+    await attempt.context.recipes.save(toRecipeKey(recipe), toJson(proposed.value))
   if (second.kind !== 'rejected') return second
   const evidence = { rules: first.evidence ?? null, model: second.evidence ?? null }
   return reject(first.reason, `${first.detail}\n\nA model was asked, and: ${second.detail}`, evidence)
 }
 
-async function propose(
-  { context, tree: { facts }, signal }: EnvironmentContext,
-  first: StageRejection,
-  recipe: EnvRecipe | null,
-) {
+async function propose(attempt: EnvironmentContext, first: StageRejection, recipe: EnvRecipe | null) {
+  const { context, signal } = attempt
+  const { facts } = attempt.tree
   await using model = await context.model('author', RECIPE_LIMITS)
   const files = [...facts.texts].map(([path, text]) => ({ path, text }))
-  const own = listOwnPackages(facts).map((name) => name.slice(name.indexOf(':') + 1))
-  const known = { bases, runners: runners.map(({ id }) => id), paths: facts.paths, ownPackages: own }
   const tried = recipe && { recipe, error: first.detail }
   // Awaited here: the model is closed when this function is left.
-  return await proposeRecipe(model, { files, tried, facts: known }, signal)
+  return await proposeRecipe(model, { files, tried, facts: toRecipeFacts(attempt) }, signal)
+}
+
+function toRecipeFacts({ tree: { facts } }: EnvironmentContext): RecipeFacts {
+  const ownPackages = listOwnPackages(facts).map((name) => name.slice(name.indexOf(':') + 1))
+  return { bases, runners: runners.map(({ id }) => id), paths: facts.paths, ownPackages }
 }
 
 type RecipeSource = 'rules' | 'model'

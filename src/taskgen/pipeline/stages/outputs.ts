@@ -7,7 +7,7 @@ import type { CandidateState } from '../stage.ts'
 const strings = z.array(z.string())
 const texts = z.record(z.string(), z.string())
 
-const Recipe = z.object({
+export const StoredRecipe = z.object({
   base: z.string(),
   aptPackages: strings,
   env: texts,
@@ -19,7 +19,7 @@ const Recipe = z.object({
 
 const Plan = z.object({ runner: z.string(), prepare: strings, targets: strings, timeoutSec: z.number() })
 
-const Environment = z.object({ recipe: Recipe, plan: Plan })
+const Environment = z.object({ recipe: StoredRecipe, plan: Plan })
 
 const Executed = z.object({
   lists: z.object({ failToPass: strings, passToPass: strings, guards: strings.default([]) }),
