@@ -45,7 +45,8 @@ function buildRecipe(tree: TreeFacts): EnvRecipe {
     aptPackages: ['gcc', 'golang-go', 'libc6-dev'],
     env: { GOPATH: `${DEPS}/go`, GOCACHE: `${DEPS}/go-build`, GOFLAGS: '-buildvcs=false', GOTOOLCHAIN: 'auto' },
     manifests: isVendored ? [] : modules,
-    setup: isVendored || modules.length === 0 ? [] : ['go mod download'],
+    // The standard library is compiled below the tree, so that candidates share it.
+    setup: [...(isVendored || modules.length === 0 ? [] : ['go mod download']), 'go build std'],
     build: [`go test -count=1 -run '^$' ./... > /dev/null || go build ./...`],
   })
 }

@@ -26,7 +26,11 @@ export type TestFileRules = {
 /** A test runner and the way an image is prepared for it. */
 export type RunnerSetup = {
   runner: Runner
-  buildRecipe(tree: TreeFacts): EnvRecipe
+  /**
+   * Returns the recipe of the base tree. `landed` is the tree after the change: dependencies that its manifests add or
+   * change are installed as well, because the manifests themselves are applied in no run.
+   */
+  buildRecipe(tree: TreeFacts, landed?: TreeFacts): EnvRecipe
   /** Patterns for `.git/info/exclude`: files a build leaves in the tree and that are not committed. */
   artefacts: readonly string[]
   /** Build arguments besides the usual proxy variables. They do not stay in the image. */

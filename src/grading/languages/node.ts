@@ -13,11 +13,16 @@ import {
 } from './language.ts'
 import { DEPS, type EnvRecipe, findFreezeDay, listFilesNamed, present, quoteWord, recipe } from './recipe.ts'
 
+const Ranges = z.record(z.string(), z.string()).optional().catch(undefined)
+
 const PackageJson = z.object({
   name: z.string().optional().catch(undefined),
   packageManager: z.string().optional().catch(undefined),
   engines: z.object({ node: z.string() }).optional().catch(undefined),
   workspaces: z.unknown().optional(),
+  dependencies: Ranges,
+  devDependencies: Ranges,
+  optionalDependencies: Ranges,
 })
 
 function readPackageJson({ texts }: TreeFacts, path = 'package.json'): z.infer<typeof PackageJson> {
@@ -33,6 +38,8 @@ type PackageManager = {
   install: string
   /** Runs install scripts of dependencies, but not those of the repository. */
   rebuild: string
+  /** Installs further packages. Changes of manifests are undone when the tree is copied. */
+  add: string
   lock: string[]
 }
 
@@ -43,15 +50,20 @@ const NPM: PackageManager = {
   program: [],
   install: 'npm ci --ignore-scripts',
   rebuild: REBUILD,
+  add: 'npm install --ignore-scripts --no-save --no-package-lock',
   lock: ['package-lock.json'],
 }
 const SHRINKWRAP: PackageManager = { ...NPM, lock: ['npm-shrinkwrap.json'] }
 /** Without a lock file, npm installs what was published before the freeze day. */
-const noLock = (freezeDay: string | undefined): PackageManager => ({
-  ...NPM,
-  install: `npm install --ignore-scripts --no-package-lock${freezeDay === undefined ? '' : ` --before=${freezeDay}`}`,
-  lock: [],
-})
+function noLock(freezeDay: string | undefined): PackageManager {
+  const before = freezeDay === undefined ? '' : ` --before=${freezeDay}`
+  return {
+    ...NPM,
+    install: `npm install --ignore-scripts --no-package-lock${before}`,
+    add: `${NPM.add}${before}`,
+    lock: [],
+  }
+}
 
 /** Package managers other than npm are installed into the image, so that nothing is downloaded when tests run. */
 function detectPackageManager(tree: TreeFacts): PackageManager {
@@ -67,6 +79,7 @@ const pnpm = (version: string): PackageManager => ({
   program: [`pnpm@${version}`],
   install: 'pnpm install --frozen-lockfile --ignore-scripts',
   rebuild: 'pnpm rebuild',
+  add: 'pnpm add --ignore-scripts --ignore-workspace-root-check',
   lock: ['pnpm-lock.yaml', 'pnpm-workspace.yaml'],
 })
 
@@ -77,17 +90,20 @@ const yarn = (version: string): PackageManager =>
         program: [`yarn@${version}`],
         install: 'yarn install --frozen-lockfile --ignore-scripts',
         rebuild: REBUILD,
+        add: 'yarn add --ignore-scripts --ignore-workspace-root-check',
         lock: ['yarn.lock'],
       }
     : {
         program: [`@yarnpkg/cli-dist@${version}`],
         install: 'yarn install --immutable --mode=skip-build',
         rebuild: 'yarn rebuild',
+        add: 'yarn add --mode=skip-build',
         lock: ['yarn.lock', '.yarnrc.yml'],
       }
 
-function buildRecipe(tree: TreeFacts, runner: string): EnvRecipe {
-  const { program, install, rebuild, lock } = detectPackageManager(tree)
+function buildRecipe(tree: TreeFacts, landed: TreeFacts | undefined, runner: string): EnvRecipe {
+  const { program, install, rebuild, add, lock } = detectPackageManager(tree)
+  const changed = landed === undefined ? [] : listChangedPackages(tree, landed)
   const { workspaces, engines } = readPackageJson(tree)
   const hasWorkspaces = workspaces !== undefined || tree.paths.has('pnpm-workspace.yaml')
   const packages = hasWorkspaces ? listFilesNamed(tree, /^package\.json$/) : present(tree, 'package.json')
@@ -106,9 +122,24 @@ function buildRecipe(tree: TreeFacts, runner: string): EnvRecipe {
     setup: [
       ...installNode(tree, engines?.node),
       ...(packages.length === 0 ? [] : [...program.map((name) => `npm install -g ${quoteWord(name)}`), install]),
+      ...(changed.length === 0 ? [] : [`${add} ${changed.map(quoteWord).join(' ')}`]),
     ],
     build: packages.length === 0 ? [] : [rebuild],
   })
+}
+
+const PACKAGE = /^(?:@[\w.-]+\/)?[\w.-]+@[\w.^~<>=| *-]+$/
+
+/** Lists packages that the landed manifest requires in another version than the base, or anew: `name@range`. */
+function listChangedPackages(tree: TreeFacts, landed: TreeFacts): string[] {
+  const before = new Set(listPackages(tree))
+  return listPackages(landed).filter((each) => !before.has(each) && PACKAGE.test(each))
+}
+
+function listPackages(tree: TreeFacts): string[] {
+  const { dependencies, devDependencies, optionalDependencies } = readPackageJson(tree)
+  const ranges = Object.entries({ ...optionalDependencies, ...devDependencies, ...dependencies })
+  return ranges.map(([name, range]) => `${name}@${range}`)
 }
 
 /** Version of Node in the base image. */
@@ -185,7 +216,7 @@ const sources: SourceLanguage[] = [
 
 const setUp = (runner: Runner): RunnerSetup => ({
   runner,
-  buildRecipe: (tree) => buildRecipe(tree, runner.id),
+  buildRecipe: (tree, landed) => buildRecipe(tree, landed, runner.id),
   artefacts: ['node_modules/'],
   buildArgs: [],
 })

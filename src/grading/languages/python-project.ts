@@ -102,6 +102,9 @@ export function listRequirements(tree: TreeFacts): string[] {
     .filter((need) => REQUIREMENT.test(need) && !own.has(normaliseName(/^[\w.-]+/.exec(need)?.[0] ?? '')))
 }
 
+/** True for one requirement that can be a word of a command line. */
+export const isRequirement = (text: string): boolean => REQUIREMENT.test(text)
+
 const normaliseName = (name: string): string => name.toLowerCase().replaceAll(/[-_.]+/g, '-')
 
 const NESTED_MAX = 5

@@ -2,7 +2,14 @@ import { pytest, unittest } from '../runners/python.ts'
 import type { TreeFacts } from '../suite.ts'
 import { escapePattern, type LanguageEcosystem, type StubbedName, type StubValue } from './language.ts'
 import { listConstraints, listPipfilePackages } from './python-locks.ts'
-import { installableExtras, isPackage, listRequirements, publishedNames, requiredPython } from './python-project.ts'
+import {
+  installableExtras,
+  isPackage,
+  isRequirement,
+  listRequirements,
+  publishedNames,
+  requiredPython,
+} from './python-project.ts'
 import {
   DEPS,
   type EnvRecipe,
@@ -42,7 +49,7 @@ const installLine = (indexDay: string | undefined, words: string, isConstrained:
  * Creates a virtual environment outside of the tree and installs the package in editable mode, so that a fix takes
  * effect. Versions are those of the lock files; what is not locked is installed as of the base commit.
  */
-function buildRecipe(tree: TreeFacts, runner: string): EnvRecipe {
+function buildRecipe(tree: TreeFacts, landed: TreeFacts | undefined, runner: string): EnvRecipe {
   const files = [...tree.paths].filter((path) => REQUIREMENTS.test(path)).sort()
   const early = files.filter((path) => !INSTALLS_ITSELF.test(tree.texts.get(path) ?? ''))
   const late = files.filter((path) => !early.includes(path))
@@ -82,9 +89,28 @@ function buildRecipe(tree: TreeFacts, runner: string): EnvRecipe {
       ...(declared.length === 0 ? [] : [install([...new Set(declared)].map(quoteWord).join(' '))]),
       ...early.map(requirement),
     ],
-    build: [...(isPackage(tree) ? [install(`-e ${quoteWord(own)}`)] : []), ...late.map(requirement)],
+    build: [
+      ...(isPackage(tree) ? [install(`-e ${quoteWord(own)}`)] : []),
+      ...late.map(requirement),
+      ...installChanged(tree, landed, (words) => installLine(findIndexDay(tree, python), words, false)),
+    ],
   })
 }
+
+/** Installs what the landed manifests add or change. The lock file of the base has no say in it. */
+function installChanged(tree: TreeFacts, landed: TreeFacts | undefined, install: (words: string) => string): string[] {
+  if (landed === undefined) return []
+  const before = new Set([...listRequirements(tree), ...listRequirementLines(tree)])
+  const changed = [...listRequirements(landed), ...listRequirementLines(landed)].filter((each) => !before.has(each))
+  return changed.length === 0 ? [] : [install([...new Set(changed)].map(quoteWord).join(' '))]
+}
+
+/** Lists the plain requirements of requirement files. */
+const listRequirementLines = ({ texts }: TreeFacts): string[] =>
+  [...texts]
+    .filter(([path]) => REQUIREMENTS.test(path))
+    .flatMap(([, text]) => text.split('\n').map((line) => line.replace(/\s+#.*$/, '').trim()))
+    .filter(isRequirement)
 
 /** Keeps every line far below the length limit of a recipe. */
 const CONSTRAINTS_PER_LINE = 100
@@ -212,13 +238,13 @@ export const python: LanguageEcosystem = {
   runners: [
     {
       runner: pytest,
-      buildRecipe: (tree) => buildRecipe(tree, pytest.id),
+      buildRecipe: (tree, landed) => buildRecipe(tree, landed, pytest.id),
       artefacts: ARTEFACTS,
       buildArgs: [],
     },
     {
       runner: unittest,
-      buildRecipe: (tree) => buildRecipe(tree, unittest.id),
+      buildRecipe: (tree, landed) => buildRecipe(tree, landed, unittest.id),
       artefacts: ARTEFACTS,
       buildArgs: [],
     },

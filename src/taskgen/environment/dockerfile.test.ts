@@ -129,6 +129,37 @@ test('packages are never older than the Python of the image, which they would no
   expect(setup.at(-1)).toContain('--exclude-newer 2023-04-01')
 })
 
+const packageJson = (dependencies: Record<string, string>) => ({ 'package.json': JSON.stringify({ dependencies }) })
+
+test.each<[string, Record<string, string>, Record<string, string>, string | undefined]>([
+  [
+    'mocha',
+    packageJson({ kept: '^1', newer: '^1', gone: '^1' }),
+    packageJson({ kept: '^1', newer: '^2', fresh: '~3.1', 'evil; x': '1', git: 'https://example.org/x.git' }),
+    'npm install --ignore-scripts --no-save --no-package-lock newer@^2 fresh@~3.1',
+  ],
+  ['mocha', packageJson({ kept: '^1' }), packageJson({ kept: '^1' }), undefined],
+  [
+    'vitest',
+    { ...packageJson({}), 'pnpm-lock.yaml': '' },
+    { ...packageJson({ fresh: '^1' }), 'pnpm-lock.yaml': '' },
+    'pnpm add --ignore-scripts --ignore-workspace-root-check fresh@^1',
+  ],
+  [
+    'pytest',
+    { 'requirements.txt': 'attrs\n' },
+    { 'requirements.txt': 'attrs\nidna>=3 # new\n-r other.txt\n' },
+    "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt /opt/deps/tools/bin/uv pip install --no-cache 'idna>=3'",
+  ],
+])('installs what the landed manifests add: %s, %j, %j', (runner, before, after, line) => {
+  const made = findRunnerSetup(runner)?.buildRecipe(tree(before), tree(after))
+  const same = findRunnerSetup(runner)?.buildRecipe(tree(before), tree(before))
+  const added = [...(made?.setup ?? []), ...(made?.build ?? [])].filter(
+    (each) => ![...(same?.setup ?? []), ...(same?.build ?? [])].includes(each),
+  )
+  expect(added.map((each) => each.replaceAll("'", '')).join()).toBe(line?.replaceAll("'", '') ?? '')
+})
+
 test.each<[string, Record<string, string>]>([
   ['uv.lock', { 'uv.lock': UV_LOCK }],
   ['poetry.lock', { 'poetry.lock': '[[package]]\nname = "attrs"\nversion = "25.3.0"\n' }],

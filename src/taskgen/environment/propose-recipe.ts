@@ -272,14 +272,18 @@ const quoteExcerpt = (text: string): string => JSON.stringify(text.slice(0, 120)
 
 /**
  * How a tree is made ready, by what it says of itself. Where it has several runners, the one that can run the tests of
- * the pull request counts.
+ * the pull request counts. `landed` is the tree after the change.
  */
-export function detectRecipe(tree: TreeFacts, tests: readonly string[] = []): EnvRecipe | StageRejection {
+export function detectRecipe(
+  tree: TreeFacts,
+  tests: readonly string[] = [],
+  landed?: TreeFacts,
+): EnvRecipe | StageRejection {
   const fitting = runners.filter((runner) => runner.detect(tree))
   const runner = tests.length === 0 ? fitting[0] : selectRunner(fitting, tests)
   if (!runner) return reject('unsupported_runner', describeUnsupported(fitting))
   const setup = findRunnerSetup(runner.id)
-  return setup?.buildRecipe(tree) ?? reject('unsupported_runner', `There is no recipe for ${runner.name}.`)
+  return setup?.buildRecipe(tree, landed) ?? reject('unsupported_runner', `There is no recipe for ${runner.name}.`)
 }
 
 /** Falls back to the language of the test files for runners that cannot run single files. */

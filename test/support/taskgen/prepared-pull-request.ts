@@ -55,9 +55,11 @@ export async function preparePullRequest(
   const { place } = clone
   const split = doneOf(await splitCommit({ place }, { base: before, head }, signal))
   const tree = doneOf(await readTree({ place }, before, signal))
+  const landedTree = doneOf(await readTree({ place }, head, signal))
   const found = detectRecipe(
     tree.facts,
     split.hidden.files.map(({ path }) => path),
+    landedTree.facts,
   )
   if ('kind' in found) throw new Error(JSON.stringify(found))
   const recipe = adapt(found)

@@ -19,7 +19,7 @@ import { StoredRecipe, toJson } from './outputs.ts'
 
 /** Builds an image in which the tests of the base run. A model proposes a recipe only if the rules fail. */
 export const environmentStage: Stage = {
-  version: 4,
+  version: 5,
   needs: ['sandbox', 'author'],
   cacheInputs: ({ candidate: { base, head }, generation: { sandbox, authorModel } }) => [
     base,
@@ -31,7 +31,9 @@ export const environmentStage: Stage = {
     const tree = await readTree(await context.repository(), state.candidate.base, signal)
     if (tree.kind !== 'done') return tree
     const attempt = { state, context, signal, tree: tree.value, landing: await readChange(state, context, signal) }
-    const detected = detectRecipe(tree.value.facts, testPaths(attempt.landing))
+    const landed = await readTree(await context.repository(), state.candidate.head, signal)
+    if (landed.kind !== 'done') return landed
+    const detected = detectRecipe(tree.value.facts, testPaths(attempt.landing), landed.value.facts)
     const known = await tryKnownRecipe(attempt, 'kind' in detected ? null : detected)
     if (known) return known
     if ('kind' in detected) return repairEnvironment(attempt, detected, null)

@@ -11,6 +11,7 @@ RUN mkdir -p /usr/share/man/man1 /usr/share/man/man7 \
 WORKDIR /workspace/repo
 COPY manifests/ ./
 RUN go mod download \
+ && go build std \
  && mkdir -p /opt/deps \
  && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +
 COPY repo.tar.gz /tmp/repo.tar.gz
