@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Command } from 'commander'
 import { startProvider } from '../samples/provider/provider.ts'
+import { requireOwnDataFolder } from '../src/platform/data-folder.ts'
 import { newKey } from '../src/workspaces/key.ts'
 import { InfrastructureFailed } from './failure.ts'
 import { withExample, withGlobals } from './help.ts'
@@ -32,9 +33,15 @@ export function addDemoCommand(assay: Command, shell: Shell): void {
     withGlobals(assay.command('demo'))
       .description('Compare settings on bundled tasks, without API keys, network or Docker')
       .option('--data <folder>', 'Data folder of the demo (ASSAY_DATA, .assay-demo)')
-      .action((flags: { data?: string }) => runDemo(shell, flags.data ?? (shell.env.ASSAY_DATA || '.assay-demo'))),
+      .action((flags: { data?: string }) => runDemo(shell, flags.data ?? (shell.env.ASSAY_DATA || ownFolder()))),
     'assay demo',
   )
+}
+
+/** Returns the default folder, unless it came with a clone. */
+function ownFolder(): string {
+  requireOwnDataFolder('.assay-demo')
+  return '.assay-demo'
 }
 
 type Demo = { shell: Shell; data: string; client: Record<string, string> }

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { createDataFolder } from '../src/platform/data-folder.ts'
 import { Outage } from '../src/platform/outage.ts'
 import { UnknownName } from '../src/platform/unknown-name.ts'
 import { Canceled, InfrastructureFailed, WrongUse } from './failure.ts'
@@ -17,17 +18,20 @@ export type EngineFlags = Flags & { sandbox: string; env: string[]; verbose?: bo
 type EngineSettings = Awaited<ReturnType<typeof readSettings>>
 
 /** Builds the options of the trial engine from flags and settings. */
-export const buildEngineOptions = (shell: Shell, settings: EngineSettings, flags: EngineFlags) => ({
-  sandbox: flags.sandbox,
-  dockerHost: settings.dockerHost,
-  onSelected: reportSandbox(shell, flags),
-  variables: Object.fromEntries(flags.env.map(parseVariable)),
-  dataFolder: settings.dataFolder,
-  timeoutMultiplier: parseTimeoutMultiplier(flags.timeoutMultiplier),
-  allowHostBase: settings.allowHostBase,
-  buildHosts: settings.buildHosts,
-  outputFolder: join(settings.dataFolder, 'trials'),
-})
+export const buildEngineOptions = (shell: Shell, settings: EngineSettings, flags: EngineFlags) => {
+  createDataFolder(settings.dataFolder)
+  return {
+    sandbox: flags.sandbox,
+    dockerHost: settings.dockerHost,
+    onSelected: reportSandbox(shell, flags),
+    variables: Object.fromEntries(flags.env.map(parseVariable)),
+    dataFolder: settings.dataFolder,
+    timeoutMultiplier: parseTimeoutMultiplier(flags.timeoutMultiplier),
+    allowHostBase: settings.allowHostBase,
+    buildHosts: settings.buildHosts,
+    outputFolder: join(settings.dataFolder, 'trials'),
+  }
+}
 
 const MULTIPLIER_MIN = 0.1
 const MULTIPLIER_MAX = 100

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { createDataFolder } from '../src/platform/data-folder.ts'
 import { addOwnHarnessesCommands, isOwn, printOwn, showOwn } from './custom-harnesses.ts'
 import { stopOnSignals, throwReported } from './engine.ts'
 import { WrongUse } from './failure.ts'
@@ -75,6 +76,7 @@ async function install(shell: Shell, id: string, flags: Flags): Promise<void> {
   using stop = stopOnSignals()
   const progress = progressBar(shell)
   const onProgress = (name: string, done: number, total: number): void => progress.show(done, total, name)
+  createDataFolder(dataFolder)
   const folders = await installHarness(id, { dataFolder, signal: stop.signal, onProgress })
     .finally(() => progress.end())
     .catch(throwReported(stop.signal))

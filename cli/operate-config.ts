@@ -1,4 +1,5 @@
 import type { Config, ConfigEnvironment } from '../src/config.ts'
+import { adoptDataFolder, ForeignDataFolder, requireOwnDataFolder } from '../src/platform/data-folder.ts'
 import type { Log } from '../src/platform/log.ts'
 import { WrongUse } from './failure.ts'
 import { logLines } from './log-lines.ts'
@@ -23,10 +24,14 @@ export function environmentOf(shell: Shell, flags: Flags): ConfigEnvironment {
 
 export async function readSettings(shell: Shell, flags: Flags): Promise<Config> {
   const { ConfigError, readConfig } = await import('../src/config.ts')
+  const environment = environmentOf(shell, flags)
   try {
-    return readConfig(environmentOf(shell, flags))
+    const config = readConfig(environment)
+    if (environment.ASSAY_DATA) adoptDataFolder(config.dataFolder)
+    else requireOwnDataFolder(config.dataFolder)
+    return config
   } catch (error) {
-    throw error instanceof ConfigError ? new WrongUse(error.message) : error
+    throw error instanceof ConfigError || error instanceof ForeignDataFolder ? new WrongUse(error.message) : error
   }
 }
 

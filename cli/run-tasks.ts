@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import type { ModelTrialRecord } from '../src/operate/metered-trial.ts'
+import { createDataFolder } from '../src/platform/data-folder.ts'
 import { buildEngineOptions, type EngineFlags, stopOnSignals, throwReported } from './engine.ts'
 import { Failed, InfrastructureFailed } from './failure.ts'
 import { printEvery } from './heartbeat.ts'
@@ -31,6 +32,7 @@ export async function runTasks(shell: Shell, run: TaskRun): Promise<void> {
   const config = await readSettings(shell, run.flags)
   const log = await openLog(shell, config, 'error')
   using stop = stopOnSignals()
+  createDataFolder(config.dataFolder)
   const folder = join(config.dataFolder, 'runs', new Date().toISOString().replaceAll(/[:.]/g, '-'))
   const planned = run.folders.flatMap((taskFolder) =>
     Array.from({ length: run.attempts }, (_, index) => ({ taskFolder, attempt: index + 1 })),

@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import type { ModelTrialRecord } from '../src/operate/metered-trial.ts'
+import { createDataFolder } from '../src/platform/data-folder.ts'
 import {
   buildEngineOptions,
   collect,
@@ -181,6 +182,7 @@ async function importImage(shell: Shell, path: string, flags: Flags & { name: st
   await requirePath(path)
   const config = await readSettings(shell, flags)
   const log = await openLog(shell, config, 'warn')
+  createDataFolder(config.dataFolder)
   const engine = await import('../src/trials/local-engine.ts')
   const digest = await engine
     .importImage(path, flags.name, { dataFolder: config.dataFolder, log })

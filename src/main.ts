@@ -1,10 +1,10 @@
-import { mkdirSync } from 'node:fs'
 import { createApp, sandboxJobs, serviceJobs } from './app.ts'
 import { reportCapabilities } from './catalog/capabilities.ts'
 import { limitCredentials } from './comparisons/trials/queue/queue.ts'
 import type { Config } from './config.ts'
 import { announceKeys } from './credentials/key-holders.ts'
 import { startModelGateway } from './model-gateway.ts'
+import { createDataFolder } from './platform/data-folder.ts'
 import { listen } from './platform/http/listen.ts'
 import type { JobHandler } from './platform/jobs/jobs.ts'
 import { startWorker, type Worker } from './platform/jobs/worker.ts'
@@ -32,7 +32,7 @@ export type RunningRole = {
 const GRACE_MS = 10_000
 
 export async function start(role: ServiceRole, config: Config, log: Log): Promise<RunningRole> {
-  mkdirSync(config.dataFolder, { recursive: true, mode: 0o700 })
+  createDataFolder(config.dataFolder)
   await using undo = new AsyncDisposableStack()
 
   const store = await openStore(config, log)

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Config } from './config.ts'
+import { createDataFolder } from './platform/data-folder.ts'
 import { connect, type Database, isDatabaseUnavailable } from './platform/db/db.ts'
 import { migrate } from './platform/db/migrate.ts'
 import type { Log } from './platform/log.ts'
@@ -25,6 +26,7 @@ export async function openStore(config: Config, log: Log, { migrates = true } = 
 type OpenedDatabase = Omit<DatabaseStore, 'migrated'>
 
 async function openEmbedded(config: Config, log: Log): Promise<OpenedDatabase> {
+  createDataFolder(config.dataFolder)
   const folder = join(config.dataFolder, 'postgres')
   const postgres = await startPostgres({ folder })
   const database = connect(toDatabaseUrl(postgres.connection), {

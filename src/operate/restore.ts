@@ -1,5 +1,4 @@
 import { createReadStream } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { pipeline } from 'node:stream/promises'
@@ -9,6 +8,7 @@ import { readKeys, resolveKeySource } from '../credentials/key-source.ts'
 import { isDigest } from '../platform/blobs/blob.ts'
 import { openBlobs } from '../platform/blobs/blobs.ts'
 import { fileBlobs } from '../platform/blobs/file-blobs.ts'
+import { createDataFolder } from '../platform/data-folder.ts'
 import {
   type CopyClient,
   findFilledTable,
@@ -55,7 +55,7 @@ export async function restore(
   onProgress('checking the backup')
   await verifyFiles(source, manifest)
 
-  await mkdir(config.dataFolder, { recursive: true, mode: 0o700 })
+  createDataFolder(config.dataFolder)
   const store = await openStore(config, log, { migrates: false })
   try {
     await prepareEmptyDatabase(store.database, manifest.migrations)

@@ -1,0 +1,57 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** A data folder executes code: its database has settings, its images name folders of the machine. */
+const MARK = 'created-here'
+
+/** The default data folder was not created on this machine. */
+export class ForeignDataFolder extends Error {
+  override name = 'ForeignDataFolder'
+}
+
+/** Creates a data folder that belongs to the user alone, with a mark of this machine. Leaves an existing one as it is. */
+export function createDataFolder(path: string): void {
+  mkdirSync(path, { recursive: true, mode: 0o700 })
+  if (readdirSync(path).length > 0) return
+  // First, because a killed process must leave either an empty folder or a marked one.
+  mark(path)
+  writeFileSync(join(path, '.gitignore'), '*\n')
+}
+
+/**
+ * Refuses a folder with content that was not created on this machine: a clone or an archive may contain one, and starting
+ * in that clone would execute it. The mark is the identity of the folder on this disk, which nobody can know before.
+ */
+export function requireOwnDataFolder(path: string): void {
+  if (!existsSync(path) || !statSync(path).isDirectory() || readdirSync(path).length === 0) return
+  if (readMark(path) === identify(path)) return
+  throw new ForeignDataFolder(
+    `${path} was not created by Assay on this machine. It may be part of a clone, and using it could execute programs in it. Delete it, or name it once with --data if it is yours.`,
+  )
+}
+
+/** Marks a folder that the user has named. A folder that cannot be marked is still used. */
+export function adoptDataFolder(path: string): void {
+  if (!existsSync(path) || !statSync(path).isDirectory() || readdirSync(path).length === 0) return
+  if (readMark(path) === identify(path)) return
+  try {
+    mark(path)
+  } catch {
+    return
+  }
+}
+
+const mark = (path: string): void => writeFileSync(join(path, MARK), identify(path), { mode: 0o600 })
+
+function readMark(path: string): string | undefined {
+  try {
+    return readFileSync(join(path, MARK), 'utf8')
+  } catch {
+    return undefined
+  }
+}
+
+function identify(path: string): string {
+  const { dev, ino, birthtimeNs } = statSync(path, { bigint: true })
+  return `${dev} ${ino} ${birthtimeNs}\n`
+}
