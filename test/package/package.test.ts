@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -8,10 +8,14 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ROOT } from '../../scripts/files.ts'
 import { hasPart } from '../support/parts.ts'
 
-// The npm package, built and installed in an empty folder.
+// The npm package, built and installed in an empty folder. With root as `npm install --global` does.
 
 const BUILD = join(ROOT, 'build')
-const folder = mkdtempSync(join(tmpdir(), 'assay-package-'))
+const isRoot = process.getuid?.() === 0
+/** As root below /usr, which sandboxes see when they use the system files of the machine. */
+const folder = mkdtempSync(join(isRoot ? '/usr/local/lib' : tmpdir(), 'assay-package-'))
+/** The folder in which commands run. */
+const work = mkdtempSync(join(tmpdir(), 'assay-package-work-'))
 /** The programs of the machine without those of this project. */
 const env = {
   PATH: (process.env.PATH ?? '')
@@ -21,7 +25,7 @@ const env = {
   HOME: process.env.HOME,
 }
 const PROGRAM = join(folder, 'node_modules/.bin/assay')
-const assay = (...args: string[]) => execFileSync(PROGRAM, args, { cwd: folder, env, encoding: 'utf8' })
+const assay = (...args: string[]) => execFileSync(PROGRAM, args, { cwd: work, env, encoding: 'utf8' })
 
 beforeAll(() => {
   execFileSync(process.execPath, [join(ROOT, 'scripts/package.ts')], { stdio: 'ignore' })
@@ -30,7 +34,9 @@ beforeAll(() => {
   execFileSync('npm', install, { cwd: folder, env, stdio: 'ignore' })
 }, 600_000)
 
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+afterAll(() => {
+  for (const path of [folder, work]) rmSync(path, { recursive: true, force: true })
+})
 
 test('contains JavaScript and no tests', () => {
   const files = readdirSync(join(folder, 'node_modules/assay'), { recursive: true, encoding: 'utf8' })
@@ -54,20 +60,27 @@ test('comes with a list of its components and with checksums', () => {
   expect(names).not.toContain('vitest')
 })
 
-test.skipIf(process.getuid?.() !== 0 || !hasPart('bwrap'))('runs a trial', () => {
-  const task = join(folder, 'task')
+const SANDBOX = { cwd: work, env: { ...env, ASSAY_ALLOW_HOST_BASE: '1' }, encoding: 'utf8' } as const
+const canSandbox = isRoot && hasPart('bwrap')
+
+test.skipIf(!canSandbox)('runs a trial', () => {
+  const task = join(work, 'task')
   cpSync(join(folder, 'node_modules/assay/samples/tasks/greet-in-bash'), task, { recursive: true })
-  const out = execFileSync(PROGRAM, ['--json', 'trial', task, '--harness', 'oracle', '--sandbox', 'local'], {
-    cwd: folder,
-    env: { ...env, ASSAY_ALLOW_HOST_BASE: '1' },
-    encoding: 'utf8',
-  })
+  const out = execFileSync(PROGRAM, ['--json', 'trial', task, '--harness', 'oracle', '--sandbox', 'local'], SANDBOX)
   expect(JSON.parse(out)).toMatchObject({ reward: 1 })
 })
 
+test.skipIf(!canSandbox)('hides its own solutions from agents that see the system files of the machine', () => {
+  const solution = join(folder, 'node_modules/assay/samples/tasks/greet-in-bash/solution/solve.sh')
+  expect(existsSync(solution)).toBe(true)
+  const agent = `bash ${solution} || test -z "$(find ${folder} -name solve.sh)"`
+  const trial = ['--json', 'trial', join(work, 'task'), '--command', agent, '--sandbox', 'local']
+  expect(JSON.parse(execFileSync(PROGRAM, trial, SANDBOX))).toMatchObject({ reward: 0 })
+})
+
 test('serves pages and stops', async () => {
-  const service = spawn(PROGRAM, ['serve', '--data', join(folder, 'data'), '--port', '0'], {
-    cwd: folder,
+  const service = spawn(PROGRAM, ['serve', '--data', join(work, 'data'), '--port', '0'], {
+    cwd: work,
     env: { ...env, ASSAY_GATEWAY_PORT: '0' },
     stdio: ['ignore', 'pipe', 'ignore'],
   })

@@ -12,6 +12,7 @@ import { type LocalBuildNetwork, openBuildNetwork } from './build-network.ts'
 import { buildShmArgs, FILTER_FD, SEAL } from './bwrap.ts'
 import { refuseLinks } from './files.ts'
 import { newDraft, type StoredImage, saveImage } from './image-store.ts'
+import { listHidden } from './installation.ts'
 import { buildLauncherArgs, listLauncherFiles } from './launcher.ts'
 import { filterPath, type Host, overlayOptions } from './machine.ts'
 import { line, quote } from './shell.ts'
@@ -262,6 +263,7 @@ async function runCommand(state: BuildState, { text, exec, line: number }: Docke
     ...['bwrap', '--bind', root, '/', '--proc', '/proc', '--dev', '/dev', '--ro-bind', '/proc/sys', '/proc/sys'],
     ...buildShmArgs(DEFAULT_LIMITS.shmMb),
     ...(base.binds ?? []).flatMap((path) => ['--ro-bind', path, path]),
+    ...listHidden(base.binds ?? []).flatMap((path) => ['--perms', '0755', '--tmpfs', path, '--remount-ro', path]),
     ...(await buildResolverArgs(visibleRoot)),
     ...listLauncherFiles(host.launcher).flatMap(({ source, target }) => ['--ro-bind', source, target]),
     ...['--unshare-pid', '--unshare-ipc', '--unshare-uts', '--die-with-parent', '--new-session', '--clearenv'],

@@ -6,6 +6,7 @@ import { parseExitCode } from '../kernel/explain.ts'
 import { findProcess } from '../kernel/process-life.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { openInput } from './input.ts'
+import { listHidden } from './installation.ts'
 import {
   controlProcesses,
   hasStarted,
@@ -124,6 +125,7 @@ async function options(launch: Launch): Promise<string[]> {
     ...buildShmArgs(spec.limits.shmMb),
     ...launch.launcherFiles.flatMap(({ source, target }) => ['--ro-bind', source, target]),
     ...launch.binds.flatMap((path) => ['--ro-bind', path, path]),
+    ...listHidden(launch.binds).flatMap((path) => ['--perms', '0755', '--tmpfs', path, '--remount-ro', path]),
     ...launch.mounts.flatMap(mountWords),
     ...NAMESPACES,
     ...OWN_INIT,

@@ -8,6 +8,7 @@ import { parseExitCode } from '../kernel/explain.ts'
 import { findProcess, type ProcessMark } from '../kernel/process-life.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { openInput } from './input.ts'
+import { listHidden } from './installation.ts'
 import { hasStarted, type Launch, type Launched, type LaunchMount, START_TIMEOUT_MS, STARTED_FILE } from './launch.ts'
 import { buildInitArgs, buildLauncherArgs, LAUNCHER } from './launcher.ts'
 import { seccompSettings } from './seccomp.ts'
@@ -183,6 +184,9 @@ function runcSettings(launch: Launch): object {
       ...MOUNTS,
       mount('tmpfs', '/dev/shm', 'nosuid', 'noexec', 'nodev', 'mode=1777', `size=${spec.limits.shmMb}m`),
       ...binds.map((path) => bind(path, path, true)),
+      ...listHidden(binds).map((path) =>
+        mount('tmpfs', path, 'nosuid', 'noexec', 'nodev', 'ro', 'mode=0755', 'size=4k'),
+      ),
       ...launch.launcherFiles.map(({ source, target }) => bind(source, target, true)),
       bind(join(folder, 'output'), OUTPUT, false),
       ...launch.mounts.map(mountOf),
