@@ -52,8 +52,12 @@ describe('a comparison', () => {
     const { body } = await create()
     await using opened = await open('/app/comparisons')
     const { page, errors } = opened
+    await page.getByRole('link', { name: 'assay/quick' }).first().waitFor()
+    expect(await findViolations(page)).toEqual([])
     await page.getByRole('link', { name: 'assay/quick' }).first().click()
     await state(page, 'submitting')
+
+    expect(await page.locator('nav [aria-current="page"]').allInnerTexts()).toEqual(['Comparisons'])
 
     await lab.work()
     await state(page, 'completed')

@@ -31,7 +31,7 @@ describe('models', () => {
   test('a custom model is added, gets new prices and is deleted; the catalog is filtered', async () => {
     await using opened = await open('models')
     const { page, errors } = opened
-    await page.getByText('assay models add custom/').waitFor()
+    await page.getByText('assay models add custom/house').waitFor()
     await page.getByText('assay models catalog').waitFor()
     await page.getByText('Add a model').click()
     await page.getByLabel('Id, after custom/').fill('house')

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { connectRepository } from '../../src/repos/schema.ts'
 import { createKey } from '../../src/workspaces/schema.ts'
 import { type TestApp, testApp } from '../support/app.ts'
-import { findViolations, openBrowser, openPage, savePictures, signIn } from '../support/browser.ts'
+import { findViolations, openBrowser, openPage, signIn } from '../support/browser.ts'
 import { openRepositoryModelComparisonLab } from '../support/model-comparing.ts'
 import { openReleaseLab } from '../support/releases.ts'
 
@@ -100,7 +100,6 @@ describe('publishing', () => {
       .getByRole('region', { name: 'Changes' })
       .getByRole('row', { name: /Large.*new 83 %/ })
       .waitFor()
-    await savePictures(page, 'publish')
     await publish(page)
     expect((await list()).map(({ settings }: { settings: object[] }) => settings.length)).toEqual([2, 1])
 

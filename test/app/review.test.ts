@@ -127,4 +127,20 @@ describe('repositories', () => {
     await page.getByText('Evidence').waitFor()
     expect(opened.errors).toEqual([])
   })
+
+  test('tasks to review are found from the overview, and a repository from the palette', async () => {
+    const folders = { 'new-task': smallTask({ 'instruction.md': 'Round once more.\n' }) }
+    await lab.imported(folders)
+    await using opened = await openPage(browser, app.url)
+    const { page, errors } = opened
+    await signIn(page, app.adminKey)
+    await page.getByRole('link', { name: '1 task to review' }).click()
+    await page.getByText('Round once more.').waitFor()
+    await page.keyboard.press('Control+k')
+    await page.getByRole('combobox', { name: 'Page or command' }).fill(`publish ${lab.place.name}`)
+    await page.getByRole('option', { name: `Publish ${lab.place.owner}/${lab.place.name}` }).waitFor()
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Publish', level: 1 }).waitFor()
+    expect(errors).toEqual([])
+  })
 })

@@ -54,7 +54,9 @@ function Quoted({ scope, body }: { scope: Scope; body: QuoteBody }) {
   )
   if (isRepository && tasks.length === 0)
     return (
-      <Empty command={`assay batches review ${nameScope(scope)}`}>No task of this repository is approved yet.</Empty>
+      <Empty command={`assay batches review <run> --repo ${nameScope(scope)}`}>
+        No task of this repository is approved yet.
+      </Empty>
     )
   return <Loaded query={isRepository ? onRepository : onBenchmark}>{(quote) => <QuoteFacts quote={quote} />}</Loaded>
 }

@@ -81,7 +81,7 @@ const ChecksTable = ({ checks }: { checks: readonly HealthCheck[] }) => (
 function QueueTable({ comparisons }: { comparisons: readonly Comparison[] }) {
   if (comparisons.length === 0)
     return (
-      <Empty command="assay comparisons list">
+      <Empty command="assay compare assay/quick">
         Comparisons that run or wait appear here, with what keeps them from running more trials.
       </Empty>
     )

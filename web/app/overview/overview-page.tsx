@@ -1,5 +1,7 @@
 import { Link, type LinkProps, linkOptions } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
 import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
+import type { Repository } from '../../../src/repos/schema.ts'
 import type { HealthCheck } from '../../../src/workspaces/schema.ts'
 import { plural, usd } from '../../components/format.ts'
 import { useRead } from '../api/use-api.ts'
@@ -8,13 +10,21 @@ import { nameScope, toComparisonLink } from '../comparisons/scope.ts'
 import { CopyText } from '../components/copy-text.tsx'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Fact, Page } from '../components/page.tsx'
-import { listAllComparisons, listBenchmarks, listRepositories, readDoctor, readSpend } from '../endpoints.gen.ts'
+import {
+  listAllComparisons,
+  listBatches,
+  listBenchmarks,
+  listRepositories,
+  readDoctor,
+  readSpend,
+} from '../endpoints.gen.ts'
 import { useSession } from '../session/session.tsx'
 import './overview.css'
 
 const REFRESH_MS = 5000
 const HEALTH_MS = 60_000
 const SHOWN = 50
+const BATCHES_READ = 20
 
 /** Shows problems first, then running work, then benchmarks and repositories. */
 export function OverviewPage() {
@@ -111,24 +121,33 @@ const ENTRIES = [
     title: 'Run the example',
     text: 'The reference solution and a no-op on five small tasks. Needs no model and no key, and takes a minute.',
     command: 'assay benchmarks add assay/quick && assay compare assay/quick',
+    link: linkOptions({ to: '/benchmarks' }),
+    action: 'Add assay/quick',
   },
   {
     title: 'Add a dataset',
     text: 'Any dataset of the registry. Every task is checked before anything of it is executed.',
     command: 'assay benchmarks add <org>/<name>',
+    link: linkOptions({ to: '/benchmarks' }),
+    action: 'Go to Benchmarks',
   },
   {
     title: 'Connect a repository',
     text: 'Merged pull requests become tasks with hidden tests. Preview what a repository can supply without spending.',
     command: 'assay scan <path of a clone>',
+    link: linkOptions({ to: '/repos' }),
+    action: 'Go to Repositories',
   },
 ] as const
 
 const Onboarding = () => (
   <div className="cards">
-    {ENTRIES.map(({ title, text, command }) => (
+    {ENTRIES.map(({ title, text, command, link, action }) => (
       <Card key={title} title={title}>
         <p className="muted">{text}</p>
+        <p>
+          <Link {...link}>{action}</Link>
+        </p>
         <CopyText label={`Command: ${title.toLowerCase()}`} text={command} />
       </Card>
     ))}
@@ -176,14 +195,8 @@ function Repositories() {
             </Empty>
           ) : (
             <ul className="rows">
-              {repos.map(({ owner, name, fullName, visibility }) => (
-                <SourceRow
-                  key={fullName}
-                  kind="repository"
-                  name={fullName}
-                  link={linkOptions({ to: '/repos/$owner/$name', params: { owner, name } })}
-                  note={visibility}
-                />
+              {repos.map((repository) => (
+                <RepositoryRow key={repository.fullName} repository={repository} />
               ))}
             </ul>
           )
@@ -193,7 +206,30 @@ function Repositories() {
   )
 }
 
-type SourceRowProps = { kind: 'benchmark' | 'repository'; name: string; link: LinkProps; note: string }
+/** A repository with the tasks of its newest batch that wait for a review. */
+function RepositoryRow({ repository: { owner, name, fullName, visibility } }: { repository: Repository }) {
+  const { data } = useRead(listBatches, { params: { owner, name }, query: { limit: BATCHES_READ } })
+  const waiting = data?.batches.find(({ counts: { ready, approved, declined } }) => ready > approved + declined)
+  const count = waiting ? waiting.counts.ready - waiting.counts.approved - waiting.counts.declined : 0
+  return (
+    <SourceRow
+      kind="repository"
+      name={fullName}
+      link={linkOptions({ to: '/repos/$owner/$name', params: { owner, name } })}
+      note={
+        waiting ? (
+          <Link to="/repos/$owner/$name/batches/$runId/review" params={{ owner, name, runId: waiting.runId }}>
+            {plural(count, 'task')} to review
+          </Link>
+        ) : (
+          visibility
+        )
+      }
+    />
+  )
+}
+
+type SourceRowProps = { kind: 'benchmark' | 'repository'; name: string; link: LinkProps; note: ReactNode }
 
 /** A source of tasks, with a link that compares on it. */
 const SourceRow = ({ kind, name, link, note }: SourceRowProps) => (

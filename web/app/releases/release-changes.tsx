@@ -20,7 +20,7 @@ export function ReleaseChanges({ preview, head }: ReleaseChangesProps) {
   if (preview.head === null)
     return (
       <Card title="Changes">
-        <p className="muted">Nothing of this repository is public now: this is its first release, or the next one.</p>
+        <p className="muted">Nothing of this repository is public now.</p>
       </Card>
     )
   const rows = listChanges(preview, head)

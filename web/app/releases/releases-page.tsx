@@ -15,7 +15,7 @@ export function ReleasesPage() {
         <Loaded query={repositories}>
           {({ repos }) =>
             repos.length === 0 ? (
-              <Empty command="assay repos connect owner/name">
+              <Empty command="assay repos connect <owner>/<name>">
                 Published results appear here. They belong to a repository: connect one, approve tasks of it and compare
                 on them.
               </Empty>

@@ -18,7 +18,7 @@ export function RepositoriesPage() {
         <Loaded query={repositories}>
           {({ repos }) =>
             repos.length === 0 ? (
-              <Empty command="assay repos connect owner/name">
+              <Empty command="assay repos connect <owner>/<name>">
                 Connected repositories appear here. Tasks are created from their merged pull requests.
               </Empty>
             ) : (

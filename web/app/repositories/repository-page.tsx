@@ -35,7 +35,7 @@ export function RepositoryPage() {
         <Loaded query={batches}>
           {({ batches: all }) =>
             all.length === 0 ? (
-              <Empty command={`assay batches create ${params.owner}/${params.name} --easy 5`}>
+              <Empty command={`assay batches create --repo ${params.owner}/${params.name} --easy 5`}>
                 Batches of tasks appear here with the progress of each stage.
               </Empty>
             ) : (
@@ -53,7 +53,9 @@ export function RepositoryPage() {
         <Loaded query={approved}>
           {({ tasks }) =>
             tasks.length === 0 ? (
-              <Empty>Tasks that were approved in a review appear here and can be compared on.</Empty>
+              <Empty command={`assay batches review <run> --repo ${params.owner}/${params.name}`}>
+                Tasks that were approved in a review appear here and can be compared on.
+              </Empty>
             ) : (
               <ul className="rows">
                 {tasks.map(({ runId, taskId, title, difficulty }) => (
@@ -146,7 +148,7 @@ function Funnel() {
       {scan.data ? (
         <FunnelResult preview={scan.data} />
       ) : (
-        <Empty command={`assay batches preview ${params.owner}/${params.name}`}>
+        <Empty command={`assay batches preview --repo ${params.owner}/${params.name}`}>
           A scan counts the merged pull requests that could become tasks, with the reasons for the rest. Nothing runs.
         </Empty>
       )}

@@ -27,7 +27,7 @@ export function ReviewPage() {
       <Page title="Review" crumbs={<Crumbs />}>
         <Loaded query={tasks}>
           {() => (
-            <Empty command={`assay batches create ${params.owner}/${params.name}`}>
+            <Empty command={`assay batches create --repo ${params.owner}/${params.name} --easy 5`}>
               Tasks appear here as the batch creates them.
             </Empty>
           )}

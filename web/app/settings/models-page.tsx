@@ -36,7 +36,7 @@ function CustomModels({ onEdit }: { onEdit: EditHandler }) {
       <Loaded query={found}>
         {({ models }) =>
           models.length === 0 ? (
-            <Empty command="assay models add custom/<name> --help">
+            <Empty command="assay models add custom/house --base-url https://models.example.com/v1 --input 0.5 --output 2">
               Models that this workspace has added appear here: a model of your own, or one at another address or price.
             </Empty>
           ) : (

@@ -1,5 +1,7 @@
 import { useNavigate } from '@tanstack/react-router'
 import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
+import { useRead } from '../api/use-api.ts'
+import { listBenchmarks, listRepositories } from '../endpoints.gen.ts'
 import { useSignOut } from '../session/session.tsx'
 import { NAVIGATION } from './navigation.ts'
 import { useTheme } from './theme.ts'
@@ -79,12 +81,31 @@ const filterCommands = (commands: readonly PaletteCommand[], text: string): Pale
   return commands.filter(({ label }) => words.every((word) => label.toLowerCase().includes(word)))
 }
 
+const SOURCES_MAX = 100
+
+/** Lists the pages of the navigation, then every benchmark and repository, then commands. */
 function useCommands(): PaletteCommand[] {
   const navigate = useNavigate()
   const signOut = useSignOut()
   const [, nextTheme] = useTheme()
+  const benchmarks = useRead(listBenchmarks, { query: { limit: SOURCES_MAX } })
+  const repositories = useRead(listRepositories, { query: { limit: SOURCES_MAX } })
   return [
     ...NAVIGATION.map(({ label, link }) => ({ label, run: () => void navigate(link) })),
+    ...(benchmarks.data?.benchmarks ?? []).map(({ datasetOrg, dataset }) => ({
+      label: `Benchmark ${datasetOrg}/${dataset}`,
+      run: () => void navigate({ to: '/benchmarks/$datasetOrg/$dataset', params: { datasetOrg, dataset } }),
+    })),
+    ...(repositories.data?.repos ?? []).flatMap(({ owner, name, fullName }) => [
+      {
+        label: `Repository ${fullName}`,
+        run: () => void navigate({ to: '/repos/$owner/$name', params: { owner, name } }),
+      },
+      {
+        label: `Publish ${fullName}`,
+        run: () => void navigate({ to: '/repos/$owner/$name/publish', params: { owner, name } }),
+      },
+    ]),
     { label: 'Switch theme', run: nextTheme },
     { label: 'Sign out', run: () => void signOut() },
   ]

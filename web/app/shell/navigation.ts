@@ -1,5 +1,15 @@
 import { linkOptions } from '@tanstack/react-router'
 
+/** Returns the entry of the navigation that a page belongs to. Comparisons are below what they run on. */
+export function findSection(path: string): string {
+  const local = path.replace(/^\/app(?=\/|$)/, '') || '/'
+  const exact = NAVIGATION.find(({ link }) => link.to === local)
+  if (exact) return exact.link.to
+  if (/\/comparisons\/|^\/trials\//.test(local)) return '/comparisons'
+  if (local.endsWith('/publish')) return '/releases'
+  return NAVIGATION.find(({ link }) => link.to !== '/' && local.startsWith(`${link.to}/`))?.link.to ?? ''
+}
+
 /** Pages that the navigation and the command palette list, in their order. */
 export const NAVIGATION = [
   { group: 'Work', label: 'Overview', link: linkOptions({ to: '/' }) },

@@ -2,7 +2,7 @@ import { Link, Outlet, useRouterState } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
 import { useSession, useSignOut } from '../session/session.tsx'
 import { CommandPalette } from './command-palette.tsx'
-import { NAVIGATION } from './navigation.ts'
+import { findSection, NAVIGATION } from './navigation.ts'
 import { useTheme } from './theme.ts'
 
 /** Frame of the app: navigation at the side, or above the page on a phone. */
@@ -53,13 +53,14 @@ function Sidebar({ onSearch }: { onSearch: () => void }) {
 
 function Navigation() {
   const groups = Map.groupBy(NAVIGATION, ({ group }) => group)
+  const section = useRouterState({ select: ({ location }) => findSection(location.pathname) })
   return (
     <nav aria-label="Main">
       {[...groups].map(([group, entries]) => (
         <ul key={group} aria-label={group}>
           {entries.map(({ label, link }) => (
             <li key={label}>
-              <Link {...link} activeOptions={{ exact: link.to === '/' || link.to === '/comparisons' }}>
+              <Link {...link} activeOptions={{ exact: true }} aria-current={link.to === section ? 'page' : undefined}>
                 {label}
               </Link>
             </li>
