@@ -1,6 +1,7 @@
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createKey } from '../../src/workspaces/schema.ts'
+import { OPERATOR_KEY } from '../support/app.ts'
 import { findViolations, openBrowser, openPage, savePictures, signIn } from '../support/browser.ts'
 import { openModelComparisonLab } from '../support/model-comparing.ts'
 
@@ -79,6 +80,19 @@ describe('operations', () => {
     await page
       .getByRole('region', { name: 'Sandboxes' })
       .getByRole('row', { name: /✓ available/ })
+      .waitFor()
+    await page.getByLabel('Operator key').fill('a-wrong-key-of-nobody-0123456789')
+    await page.getByRole('button', { name: 'Show figures' }).click()
+    await page.getByRole('alert').waitFor()
+    await page.getByLabel('Operator key').fill(OPERATOR_KEY)
+    await page.getByRole('button', { name: 'Show figures' }).click()
+    await page
+      .getByRole('region', { name: 'Figures of the process' })
+      .getByRole('row', { name: /Requests answered \d/ })
+      .waitFor()
+    await page
+      .getByRole('region', { name: 'Checks of the service' })
+      .getByRole('row', { name: /PostgreSQL/ })
       .waitFor()
     await page.getByRole('button', { name: 'Record bodies' }).click()
     await page.getByText('model calls are recorded').waitFor()

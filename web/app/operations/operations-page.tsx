@@ -7,13 +7,14 @@ import { useAnyScope } from '../comparisons/any-scope.ts'
 import { isOpen } from '../comparisons/live.ts'
 import { nameScope, type Scope, toComparisonLink, toTarget } from '../comparisons/scope.ts'
 import { describeLimit } from '../comparisons/text.ts'
-import { CopyText } from '../components/copy-text.tsx'
 import { DataTable } from '../components/data-table.tsx'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Fact, Page } from '../components/page.tsx'
 import { ProblemNote } from '../components/problem-note.tsx'
 import { changeGatewaySettings, listAllComparisons, readDoctor, readGatewaySettings } from '../endpoints.gen.ts'
 import { useMay } from '../session/session.tsx'
+import { ChecksTable } from './checks-table.tsx'
+import { OperatorCard } from './operator-card.tsx'
 
 const REFRESH_MS = 5000
 const HEALTH_MS = 30_000
@@ -31,20 +32,14 @@ export function OperationsPage() {
         <Fact label="trials queued" value={sumTrials(open, 'queued')} />
       </div>
       <Card title="Checks">
-        <Loaded query={health}>{({ checks }) => <ChecksTable checks={checks} />}</Loaded>
+        <Loaded query={health}>{({ checks }) => <ChecksTable label="Checks" checks={checks} />}</Loaded>
       </Card>
       <Card title="Queue">
         <Loaded query={comparisons}>{() => <QueueTable comparisons={open} />}</Loaded>
       </Card>
       <SandboxesCard />
       <GatewayCard />
-      <Card title="For the operator">
-        <p className="muted">
-          Processes, disk, job queues and figures of the gateway belong to the whole machine. Whoever runs it reads them
-          there, or at <code>/metrics</code> with the operator key.
-        </p>
-        <CopyText label="Check the machine and its configuration" text="assay doctor" />
-      </Card>
+      <OperatorCard />
     </Page>
   )
 }
@@ -62,21 +57,6 @@ function HealthFact({ checks }: { checks: readonly HealthCheck[] | undefined }) 
     />
   )
 }
-
-const ChecksTable = ({ checks }: { checks: readonly HealthCheck[] }) => (
-  <DataTable label="Checks" heads={['Check', 'State', 'Detail', 'Fix']}>
-    {checks.map(({ name, ok, detail, fix }) => (
-      <tr key={name}>
-        <td>{name}</td>
-        <td className={ok ? 'pass-mark' : 'fail-mark'}>{ok ? '✓ passes' : '× fails'}</td>
-        <td>
-          <bdi>{nameUnsafe(detail)}</bdi>
-        </td>
-        <td className="muted">{!ok && fix && <bdi>{nameUnsafe(fix)}</bdi>}</td>
-      </tr>
-    ))}
-  </DataTable>
-)
 
 function QueueTable({ comparisons }: { comparisons: readonly Comparison[] }) {
   if (comparisons.length === 0)

@@ -4,6 +4,7 @@ import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
 import type { BatchPreview } from '../../../src/taskgen/schema.ts'
 import { plural, usd } from '../../components/format.ts'
 import { useChange, useRead } from '../api/use-api.ts'
+import { ComparisonsTable } from '../comparisons/comparisons-page.tsx'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
 import { ProblemNote } from '../components/problem-note.tsx'
@@ -19,6 +20,7 @@ export function RepositoryPage() {
   const repository = useRead(readRepository, { params })
   const batches = useRead(listBatches, { params, query: { limit: 50 } }, { refetchMs: LIVE_MS })
   const approved = useRead(inRepository.options, { params })
+  const comparisons = useRead(inRepository.list, { params, query: { limit: 50 } })
   return (
     <Page
       title={`${params.owner}/${params.name}`}
@@ -44,6 +46,19 @@ export function RepositoryPage() {
                   <BatchRow key={batch.runId} batch={batch} />
                 ))}
               </ul>
+            )
+          }
+        </Loaded>
+      </Card>
+      <Card title="Comparisons">
+        <Loaded query={comparisons}>
+          {({ evaluations }) =>
+            evaluations.length === 0 ? (
+              <Empty command={`assay compare --repo ${params.owner}/${params.name}`}>
+                Comparisons on approved tasks of this repository appear here, newest first.
+              </Empty>
+            ) : (
+              <ComparisonsTable comparisons={evaluations} />
             )
           }
         </Loaded>

@@ -1,0 +1,27 @@
+/** A value of the metrics page with its labels. */
+export type MetricSample = { name: string; labels: Readonly<Record<string, string>>; value: number }
+
+const SAMPLE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/
+const LABEL = /(\w+)="((?:[^"\\]|\\.)*)"/g
+
+/** Parses the text format of Prometheus. Lines that are no samples are skipped. */
+export function parseMetrics(text: string): MetricSample[] {
+  return text.split('\n').flatMap((line) => {
+    const [, name, labels = '', value] = SAMPLE.exec(line) ?? []
+    if (name === undefined || value === undefined || line.startsWith('#')) return []
+    const pairs = [...labels.matchAll(LABEL)].map(([, key = '', content = '']) => [key, content])
+    return [{ name, labels: Object.fromEntries(pairs), value: Number(value) }]
+  })
+}
+
+/** Sums the samples of a metric, or only those with these labels. Undefined if there is none. */
+export function sumMetric(
+  samples: readonly MetricSample[],
+  name: string,
+  labels: Readonly<Record<string, string>> = {},
+): number | undefined {
+  const found = samples.filter(
+    (sample) => sample.name === name && Object.entries(labels).every(([key, value]) => sample.labels[key] === value),
+  )
+  return found.length === 0 ? undefined : found.reduce((sum, { value }) => sum + value, 0)
+}

@@ -1,0 +1,91 @@
+import { useMutation } from '@tanstack/react-query'
+import { type FormEvent, useState } from 'react'
+import type { HealthCheck } from '../../../src/workspaces/schema.ts'
+import { usd } from '../../components/format.ts'
+import { formatDuration } from '../comparisons/text.ts'
+import { CopyText } from '../components/copy-text.tsx'
+import { DataTable } from '../components/data-table.tsx'
+import { Card } from '../components/page.tsx'
+import { ProblemNote } from '../components/problem-note.tsx'
+import { ChecksTable } from './checks-table.tsx'
+import { type MetricSample, parseMetrics, sumMetric } from './metrics-text.ts'
+
+type OperatorFigures = { checks: readonly HealthCheck[]; samples: readonly MetricSample[] }
+
+/** Figures of the process that answers. They need the operator key, which is kept only until the page is left. */
+export function OperatorCard() {
+  const [key, setKey] = useState('')
+  const read = useMutation({ mutationFn: () => readFigures(key) })
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    read.mutate()
+  }
+  return (
+    <Card title="For the operator">
+      <p className="muted">
+        Jobs, memory and the gateway of the process that answers need the operator key. It is not stored. Disk and
+        configuration of a machine are checked on it:
+      </p>
+      <CopyText label="Check the machine and its configuration" text="assay doctor" />
+      <form className="fields" autoComplete="off" onSubmit={submit}>
+        <label htmlFor="operator-key">Operator key</label>
+        <input id="operator-key" type="password" required value={key} onChange={({ target }) => setKey(target.value)} />
+        <button type="submit" className="button" disabled={read.isPending}>
+          Show figures
+        </button>
+      </form>
+      {read.isError && <ProblemNote error={read.error} />}
+      {read.isSuccess && !read.data && (
+        <p role="alert" className="fail-mark">
+          The service refused this key. Enter the value of ASSAY_OPERATOR_KEY.
+        </p>
+      )}
+      {read.data && <Figures figures={read.data} />}
+    </Card>
+  )
+}
+
+/** Reads the figures. Undefined if the key is refused, which does not end the session of the workspace. */
+async function readFigures(key: string): Promise<OperatorFigures | undefined> {
+  const init: RequestInit = { headers: { authorization: `Bearer ${key}` }, credentials: 'omit' }
+  const [metrics, ready] = await Promise.all([fetch('/metrics', init), fetch('/readyz', init)])
+  if (!metrics.ok) return undefined
+  const { checks = [] }: { checks?: HealthCheck[] } = await ready.json()
+  return { checks, samples: parseMetrics(await metrics.text()) }
+}
+
+const MIB = 1024 * 1024
+const MICROS_PER_USD = 1_000_000
+
+function Figures({ figures: { checks, samples } }: { figures: OperatorFigures }) {
+  const sum = (name: string, labels?: Record<string, string>) => sumMetric(samples, name, labels)
+  const count = (value: number | undefined) => (value === undefined ? '–' : value.toLocaleString('en'))
+  const started = sum('assay_process_start_time_seconds')
+  const rows: [string, string][] = [
+    ['Running for', started === undefined ? '–' : formatDuration(Date.now() / 1000 - started)],
+    ['Memory', `${count(Math.round((sum('assay_process_resident_memory_bytes') ?? 0) / MIB))} MiB`],
+    ['Requests answered', count(sum('assay_http_requests_total'))],
+    ['Requests that failed here (5xx)', count(sum('assay_http_requests_total', { status: '5xx' }) ?? 0)],
+    ['Jobs running', count(sum('assay_jobs_running'))],
+    ['Jobs done', count(sum('assay_jobs_done'))],
+    ['Jobs given up', count(sum('assay_jobs_failed'))],
+    ['Connections of sandboxes to the gateway', count(sum('assay_gateway_tunnels'))],
+    ['Calls to models', count(sum('assay_gateway_calls_total'))],
+    ['Calls refused', count(sum('assay_gateway_refused_total'))],
+    ['Calls retried', count(sum('assay_gateway_retries_total'))],
+    ['Cost of calls', usd((sum('assay_gateway_cost_micros_total') ?? 0) / MICROS_PER_USD)],
+  ]
+  return (
+    <>
+      <ChecksTable label="Checks of the service" checks={checks} />
+      <DataTable label="Figures of the process" heads={['Since the process started', '#Value']}>
+        {rows.map(([term, value]) => (
+          <tr key={term}>
+            <td>{term}</td>
+            <td className="number">{value}</td>
+          </tr>
+        ))}
+      </DataTable>
+    </>
+  )
+}
