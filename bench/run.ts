@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
 import { admissionBench } from './admission.ts'
+import { appBench } from './app.ts'
 import { benchmarksBench } from './benchmarks.ts'
 import { comparisonStatisticsBench } from './comparison-statistics.ts'
 import { comparisonsBench } from './comparisons.ts'
@@ -33,6 +34,7 @@ const BENCHES: BenchMeasurement[] = [
   gatewayBench,
   resultsBench,
   siteBench,
+  appBench,
 ]
 const RESULTS_FILE = new URL('../docs/benchmarks.md', import.meta.url)
 

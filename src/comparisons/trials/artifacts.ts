@@ -87,13 +87,7 @@ export async function* readArtifact(
   { offset, bytes }: StoredArtifact,
 ): AsyncGenerator<Buffer> {
   if (!isDigest(blob)) throw new Error('Invalid digest in database row')
-  let position = 0
-  for await (const chunk of await blobs.get(blob)) {
-    const part = chunk.subarray(Math.max(0, offset - position), Math.max(0, offset + bytes - position))
-    position += chunk.length
-    if (part.length > 0) yield part
-    if (position >= offset + bytes) return
-  }
+  yield* await blobs.getPart(blob, { offset, bytes })
 }
 
 export const toArtifact = ({ name, mediaType, bytes }: StoredArtifact): TrialArtifact => ({ name, mediaType, bytes })

@@ -6,11 +6,16 @@ export type Digest = `sha256:${string}`
 
 export type PutOptions = { expect?: Digest; bytesMax?: number }
 
+/** Part of a blob: at least one byte, within the blob. */
+export type BlobPart = { offset: number; bytes: number }
+
 export type Blobs = {
   /** Stores content durably. On any error nothing is stored; the same content is stored once. */
   put: (content: Readable | Uint8Array, options?: PutOptions) => Promise<{ digest: Digest; bytes: number }>
   /** Fails with BlobDamaged at the end of the stream if the stored content has changed: use nothing before the end. */
   get: (digest: Digest) => Promise<Readable>
+  /** Reads a part without the rest. A part cannot be compared with the digest, so that damage is not noticed. */
+  getPart: (digest: Digest, part: BlobPart) => Promise<Readable>
   find: (digest: Digest) => Promise<{ bytes: number } | undefined>
   remove: (digest: Digest) => Promise<void>
   /** Writes, reads back and removes a small blob; the error contains the fix. */

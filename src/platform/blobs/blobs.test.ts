@@ -104,6 +104,21 @@ describe.each([file, s3])('$name', ({ missing, open }) => {
     expect(await names()).toEqual([put.digest.slice(7)])
   })
 
+  it('a part is read without the rest', async () => {
+    const { blobs } = await open()
+    const content = randomBytes(3 * MIB)
+    const { digest } = await blobs.put(content)
+    for (const { offset, bytes } of [
+      { offset: 0, bytes: 1 },
+      { offset: MIB + 1, bytes: MIB },
+      { offset: 3 * MIB - 5, bytes: 5 },
+    ])
+      expect(
+        content.subarray(offset, offset + bytes).equals(await buffer(await blobs.getPart(digest, { offset, bytes }))),
+      ).toBe(true)
+    await expect(blobs.getPart(ABSENT, { offset: 0, bytes: 1 })).rejects.toThrow(BlobMissing)
+  })
+
   it('an absent blob is reported as missing, and removing it is a no-op', async () => {
     const { blobs } = await open()
 

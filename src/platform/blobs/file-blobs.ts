@@ -13,6 +13,10 @@ export const temporaryBlobs = (root: string): Blobs => fileBlobs(root, { isDurab
 export function fileBlobs(root: string, { isDurable = true } = {}): Blobs {
   const incoming = join(root, 'incoming')
   const pathOf = (digest: Digest) => join(root, 'sha256', hexOf(digest).slice(0, 2), hexOf(digest))
+  const openBlob = (digest: Digest) =>
+    open(pathOf(digest)).catch((error: unknown) => {
+      throw hasCode(error, 'ENOENT') ? new BlobMissing(digest) : error
+    })
 
   const blobs: Omit<Blobs, 'check'> = {
     put: (content, options) =>
@@ -23,11 +27,11 @@ export function fileBlobs(root: string, { isDurable = true } = {}): Blobs {
         return { digest: spooled.digest, bytes: spooled.bytes }
       }),
 
-    async get(digest) {
-      const file = await open(pathOf(digest)).catch((error: unknown) => {
-        throw hasCode(error, 'ENOENT') ? new BlobMissing(digest) : error
-      })
-      return verifyDigest(file.createReadStream(), digest)
+    get: async (digest) => verifyDigest((await openBlob(digest)).createReadStream(), digest),
+
+    async getPart(digest, { offset, bytes }) {
+      const file = await openBlob(digest)
+      return file.createReadStream({ start: offset, end: offset + bytes - 1 })
     },
 
     async find(digest) {

@@ -25,6 +25,16 @@ export function s3Blobs(location: S3Location, spoolFolder: string): Blobs {
     return { Bucket: location.bucket, Key: [location.prefix, 'sha256', hex.slice(0, 2), hex].filter(Boolean).join('/') }
   }
 
+  const download = (digest: Digest, range?: string): Promise<Readable> =>
+    withStore(async ({ sdk, client }) => {
+      const command = new sdk.GetObjectCommand({ ...objectOf(digest), Range: range })
+      const { Body: body } = await client.send(command).catch((error: unknown) => {
+        throw isMissing(error) ? new BlobMissing(digest) : error
+      })
+      if (!(body instanceof Readable)) throw new Error(`The S3 client gave no stream for ${digest}.`)
+      return body
+    })
+
   const blobs: Omit<Blobs, 'check'> = {
     async put(content, options) {
       await using spooled = await spool(content, { ...options, folder: spoolFolder, flush: false }).catch((error) => {
@@ -36,14 +46,9 @@ export function s3Blobs(location: S3Location, spoolFolder: string): Blobs {
       return { digest, bytes }
     },
 
-    get: (digest) =>
-      withStore(async ({ sdk, client }) => {
-        const { Body: body } = await client.send(new sdk.GetObjectCommand(objectOf(digest))).catch((error: unknown) => {
-          throw isMissing(error) ? new BlobMissing(digest) : error
-        })
-        if (!(body instanceof Readable)) throw new Error(`The S3 client gave no stream for ${digest}.`)
-        return verifyDigest(body, digest)
-      }),
+    get: async (digest) => verifyDigest(await download(digest), digest),
+
+    getPart: (digest, { offset, bytes }) => download(digest, `bytes=${offset}-${offset + bytes - 1}`),
 
     find: (digest) =>
       withStore(async ({ sdk, client }) => {

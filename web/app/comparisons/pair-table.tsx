@@ -61,43 +61,55 @@ type RowsProps = {
   toLink: (a: string, b: string) => ReturnType<typeof toPairLink>
 }
 
+/** Rows that are shown at once. Comparisons of many settings stay small. */
+const ROWS_MAX = 20
+
 function Rows({ pairs, name, toLink }: RowsProps) {
+  const [isWhole, setWhole] = useState(false)
+  const shown = isWhole ? pairs : pairs.slice(0, ROWS_MAX)
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a table that scrolls must be reachable by keyboard
-    <section className="table-scroll" tabIndex={0} aria-label="Differences">
-      <table>
-        <thead>
-          <tr>
-            <th>Setting</th>
-            <th>Verdict</th>
-            <th className="number">Points</th>
-            <th className="number">95 % interval</th>
-            <th className="number">Won</th>
-            <th className="number">Lost</th>
-            <th className="number">Tasks</th>
-            <th className="number">USD per task</th>
-          </tr>
-        </thead>
-        <tbody>
-          {pairs.map((pair) => (
-            <tr key={pair.a}>
-              <td>
-                <Link {...toLink(pair.a, pair.b)}>
-                  <bdi>{name(pair.a)}</bdi>
-                </Link>
-              </td>
-              <td className={pair.verdict === 'cannot_tell' ? 'muted' : 'strong'}>{VERDICTS[pair.verdict]}</td>
-              <td className="number">{pair.difference ? formatSigned(pair.difference.points) : '–'}</td>
-              <td className="number">{pair.difference ? formatRange(pair.difference) : '–'}</td>
-              <td className="number">{pair.wonByA}</td>
-              <td className="number">{pair.wonByB}</td>
-              <td className="number">{pair.tasks}</td>
-              <td className="number">{pair.costDifferenceUsd ? formatCost(pair.costDifferenceUsd.mean) : '–'}</td>
+    <>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a table that scrolls must be reachable by keyboard */}
+      <section className="table-scroll" tabIndex={0} aria-label="Differences">
+        <table>
+          <thead>
+            <tr>
+              <th>Setting</th>
+              <th>Verdict</th>
+              <th className="number">Points</th>
+              <th className="number">95 % interval</th>
+              <th className="number">Won</th>
+              <th className="number">Lost</th>
+              <th className="number">Tasks</th>
+              <th className="number">USD per task</th>
             </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
+          </thead>
+          <tbody>
+            {shown.map((pair) => (
+              <tr key={pair.a}>
+                <td>
+                  <Link {...toLink(pair.a, pair.b)}>
+                    <bdi>{name(pair.a)}</bdi>
+                  </Link>
+                </td>
+                <td className={pair.verdict === 'cannot_tell' ? 'muted' : 'strong'}>{VERDICTS[pair.verdict]}</td>
+                <td className="number">{pair.difference ? formatSigned(pair.difference.points) : '–'}</td>
+                <td className="number">{pair.difference ? formatRange(pair.difference) : '–'}</td>
+                <td className="number">{pair.wonByA}</td>
+                <td className="number">{pair.wonByB}</td>
+                <td className="number">{pair.tasks}</td>
+                <td className="number">{pair.costDifferenceUsd ? formatCost(pair.costDifferenceUsd.mean) : '–'}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </section>
+      {shown.length < pairs.length && (
+        <button type="button" className="link-button small" onClick={() => setWhole(true)}>
+          Show all {pairs.length} settings
+        </button>
+      )}
+    </>
   )
 }
 

@@ -1,4 +1,4 @@
-import { useQuery } from '@tanstack/react-query'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { useDeferredValue, useEffect, useMemo, useRef, useState } from 'react'
@@ -14,7 +14,7 @@ import {
   filterEvents,
   isOfKind,
   type ParsedTrajectory,
-  parseTrajectory,
+  readTrajectory,
   type StepUsage,
   type TraceEvent,
 } from './trajectory.ts'
@@ -27,9 +27,15 @@ export function TrajectoryView({ trial, step }: TrajectoryViewProps) {
   const api = useApi()
   const names = trial.artifacts.map(({ name }) => name).filter(isTrajectory)
   const [name = '', setName] = useState(names[0])
+  const queries = useQueryClient()
+  const queryKey = ['trajectory', trial.id, name]
   const query = useQuery({
-    queryKey: ['trajectory', trial.id, name],
-    queryFn: async ({ signal }) => parseTrajectory(await (await openArtifact(api, trial, name, signal)).text()),
+    queryKey,
+    queryFn: async ({ signal }) => {
+      const { body } = await openArtifact(api, trial, name, signal)
+      if (!body) throw new Error('The trajectory is empty.')
+      return readTrajectory(body, (first) => !signal.aborted && queries.setQueryData(queryKey, first))
+    },
     enabled: name !== '',
     staleTime: Number.POSITIVE_INFINITY,
   })
@@ -39,7 +45,9 @@ export function TrajectoryView({ trial, step }: TrajectoryViewProps) {
     <>
       {names.length > 1 && <FileChoice names={names} name={name} onChoose={setName} />}
       <Loaded query={query}>
-        {(trajectory) => <Trace trajectory={trajectory} trialId={trial.id} target={step} />}
+        {(trajectory) => (
+          <Trace trajectory={trajectory} trialId={trial.id} target={step} isReading={query.isFetching} />
+        )}
       </Loaded>
     </>
   )
@@ -66,9 +74,15 @@ const KIND_LABELS: Record<EventKind, string> = {
   errors: 'Errors',
 }
 
-type TraceProps = { trajectory: ParsedTrajectory; trialId: string; target: number | undefined }
+type TraceProps = {
+  trajectory: ParsedTrajectory
+  trialId: string
+  target: number | undefined
+  /** True while more events arrive. */
+  isReading: boolean
+}
 
-function Trace({ trajectory, trialId, target }: TraceProps) {
+function Trace({ trajectory, trialId, target, isReading }: TraceProps) {
   const { events, usage, agent, notes } = trajectory
   const [kind, setKind] = useState<EventKind>()
   const [search, setSearch] = useState('')
@@ -106,7 +120,9 @@ function Trace({ trajectory, trialId, target }: TraceProps) {
           value={search}
           onChange={(event) => setSearch(event.target.value)}
         />
-        <output className="small muted">{plural(shown.length, 'event')}</output>
+        <output className="small muted">
+          {isReading ? `${plural(shown.length, 'event')} so far` : plural(shown.length, 'event')}
+        </output>
       </div>
       {(agent || notes) && (
         <p className="small muted">
@@ -138,8 +154,10 @@ function EventList({ events, usage, trialId, target }: EventListProps) {
   useEffect(() => {
     if (target === undefined || isAtStep.current === target) return
     const index = events.findIndex(({ step }) => step >= target)
+    // The step may not have arrived yet.
+    if (index < 0) return
     isAtStep.current = target
-    if (index >= 0) virtualizer.scrollToIndex(index, { align: 'start' })
+    virtualizer.scrollToIndex(index, { align: 'start' })
   }, [target, events, virtualizer])
   const goTo = (change: number) => {
     const steps = events.map(({ step }) => step)

@@ -1,3 +1,5 @@
+import { StepSplitter } from './step-splitter.ts'
+
 /** Kinds of events by which a trajectory is filtered. */
 export const EVENT_KINDS = ['messages', 'reasoning', 'tools', 'errors'] as const
 export type EventKind = (typeof EVENT_KINDS)[number]
@@ -20,16 +22,49 @@ export type ParsedTrajectory = { agent: string; events: TraceEvent[]; usage: Map
 
 /** Reads a trajectory in Harbor's format ATIF. The file is untrusted: anything unexpected is left out. */
 export function parseTrajectory(json: string): ParsedTrajectory {
-  const { agent, steps, notes } = toObject(JSON.parse(json))
-  const { name, version, model_name: model } = toObject(agent)
-  const events: TraceEvent[] = []
-  const usage = new Map<number, StepUsage>()
-  for (const [index, step] of toArray(steps).entries()) {
-    addStep(events, index + 1, toObject(step))
+  const parsed = toObject(JSON.parse(json))
+  const steps: ParsedSteps = { events: [], usage: new Map(), count: 0 }
+  addSteps(steps, toArray(parsed.steps))
+  return describe(parsed, steps)
+}
+
+type ParsedSteps = Pick<ParsedTrajectory, 'events' | 'usage'> & { count: number }
+
+function addSteps(parsed: ParsedSteps, steps: readonly unknown[]): void {
+  for (const step of steps) {
+    parsed.count += 1
+    addStep(parsed.events, parsed.count, toObject(step))
     const spent = findUsage(toObject(step).metrics)
-    if (spent) usage.set(index + 1, spent)
+    if (spent) parsed.usage.set(parsed.count, spent)
   }
+}
+
+function describe({ agent, notes }: JsonRecord, { events, usage }: ParsedSteps): ParsedTrajectory {
+  const { name, version, model_name: model } = toObject(agent)
   return { agent: [name, version, model].map(toText).filter(Boolean).join(' '), events, usage, notes: toText(notes) }
+}
+
+const REPORT_LENGTH = 4 * 1024 * 1024
+
+/** Reads a trajectory from a stream. Reports the first events as soon as they are there, and the others as they arrive. */
+export async function readTrajectory(
+  body: ReadableStream<Uint8Array<ArrayBuffer>>,
+  onProgress: (trajectory: ParsedTrajectory) => void,
+): Promise<ParsedTrajectory> {
+  const splitter = new StepSplitter()
+  const parsed: ParsedSteps = { events: [], usage: new Map(), count: 0 }
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader()
+  let unreported = REPORT_LENGTH
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    addSteps(parsed, splitter.push(part.value))
+    unreported += part.value.length
+    if (unreported < REPORT_LENGTH || parsed.events.length === 0) continue
+    unreported = 0
+    onProgress(describe({}, { ...parsed, events: [...parsed.events] }))
+    // Lets the page paint and answer the keyboard.
+    await new Promise((resolve) => setTimeout(resolve))
+  }
+  return describe(toObject(splitter.end()), parsed)
 }
 
 type JsonRecord = Record<string, unknown>
@@ -69,7 +104,8 @@ const ERROR_LENGTH_MAX = 2000
 
 /** Guesses from its beginning and end whether a tool's output reports an error. */
 const isErrorText = (text: string): boolean =>
-  ERROR_TEXT.test(text.slice(0, ERROR_LENGTH_MAX)) || ERROR_TEXT.test(text.slice(-ERROR_LENGTH_MAX))
+  ERROR_TEXT.test(text.slice(0, ERROR_LENGTH_MAX)) ||
+  (text.length > ERROR_LENGTH_MAX && ERROR_TEXT.test(text.slice(-ERROR_LENGTH_MAX)))
 
 const KIND_OF = { message: 'messages', reasoning: 'reasoning', call: 'tools', result: 'tools' } as const
 

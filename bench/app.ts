@@ -1,0 +1,169 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import type { Browser, Page } from 'playwright-core'
+import { newKey } from '../src/workspaces/key.ts'
+import { openBrowser, signIn } from '../test/support/browser.ts'
+import { startService } from '../test/support/service.ts'
+import { changeTrial, EVENTS, insertAppData, SETTINGS, TASKS } from './app-data.ts'
+import { countScripts, measureFrames, readMemory, slowDown, waitUntilInteractive } from './browser-measure.ts'
+import { atMost, type BenchMeasurement, type MeasureRow, median, milliseconds, note, seconds } from './measure.ts'
+import { withPostgres } from './postgres.ts'
+
+const CPU_SLOWDOWN = 4
+const SCROLL_FRAMES = 180
+const UPDATES = 8
+const VISITS = 3
+
+export const appBench: BenchMeasurement = {
+  name: 'Workspace app',
+  about: `Chromium with ${CPU_SLOWDOWN} × CPU slowdown. A map of ${TASKS} tasks × ${SETTINGS} settings, a trajectory of ${EVENTS.toLocaleString('en')} events, a log of 100 MB. Interactive: from the navigation until the first lines are painted, with an empty cache, medians of ${VISITS}. Memory is that of the page's process (PSS).`,
+  run: () =>
+    withPostgres(async (url) => {
+      const folder = mkdtempSync(join(tmpdir(), 'assay-bench-'))
+      const key = newKey()
+      const service = await startService('api', ['--port', '0', '--data', folder], {
+        DATABASE_URL: url,
+        ASSAY_BOOTSTRAP_KEY: key,
+      })
+      const pool = new pg.Pool({ connectionString: url, max: 2 })
+      const browser = await openBrowser()
+      try {
+        const data = await insertAppData({ url: service.url, key }, pool, folder)
+        const context = { browser, url: service.url, key, pool, ...data }
+        return [
+          ...(await measureScripts(context)),
+          ...(await measureMap(context)),
+          ...(await measureTrace(context)),
+          ...(await measureLog(context)),
+        ]
+      } finally {
+        await browser.close()
+        await pool.end()
+        await service.kill('SIGTERM')
+        rmSync(folder, { recursive: true, force: true })
+      }
+    }),
+}
+
+type AppBenchContext = { browser: Browser; url: string; key: string; pool: pg.Pool } & Awaited<
+  ReturnType<typeof insertAppData>
+>
+
+/** Opens a page in a new context, signed in. */
+async function withPage<T>({ browser, url, key }: AppBenchContext, work: (page: Page) => Promise<T>): Promise<T> {
+  const context = await browser.newContext({ baseURL: url, viewport: { width: 1440, height: 900 } })
+  try {
+    const page = await context.newPage()
+    await signIn(page, key, '/app/keys')
+    return await work(page)
+  } finally {
+    await context.close()
+  }
+}
+
+const kilobytes = (n: number): string => `${Math.round(n / 1000)} kB`
+const megabytes = (n: number): string => `${Math.round(n / 1e6)} MB`
+
+async function measureScripts(context: AppBenchContext): Promise<MeasureRow[]> {
+  const page = await context.browser.newPage({ baseURL: context.url })
+  const sumScripts = countScripts(page)
+  await signIn(page, context.key)
+  await page.waitForLoadState('networkidle')
+  const firstBytes = await sumScripts()
+  await page.goto(`${context.trialPath}?tab=diff`)
+  await page.locator('.code-keyword').first().waitFor()
+  await page.waitForLoadState('networkidle')
+  const trialBytes = (await sumScripts()) - firstBytes
+  await page.close()
+  return [
+    atMost('first load, gzipped JavaScript', firstBytes, 200_000, kilobytes),
+    atMost('trial page with a diff, more gzipped JavaScript', trialBytes, 120_000, kilobytes),
+  ]
+}
+
+const SCROLL = `new Promise((done) => {
+  const map = document.querySelector('.map-scroll')
+  let [frames, step] = [0, 24]
+  const move = () => {
+    if (map.scrollLeft + map.clientWidth >= map.scrollWidth - 1) step = -24
+    if (map.scrollLeft <= 0) step = 24
+    map.scrollLeft += step
+    if (++frames < ${SCROLL_FRAMES}) requestAnimationFrame(move)
+    else done()
+  }
+  requestAnimationFrame(move)
+})`
+
+async function measureMap(context: AppBenchContext): Promise<MeasureRow[]> {
+  const { browser, pool, comparison, comparisonPath } = context
+  return withPage(context, async (page) => {
+    await page.goto(comparisonPath)
+    await page.locator('.map-scroll canvas').waitFor()
+    await page.waitForTimeout(3000)
+    await slowDown(page, CPU_SLOWDOWN)
+    const frames = await measureFrames(browser, page, async () => void (await page.evaluate(SCROLL)))
+    const nodes = await page.evaluate<number>(`document.querySelectorAll('*').length`)
+    const updates: number[] = []
+    for (let round = 0; round < UPDATES; round++) {
+      const work = await measureFrames(browser, page, async () => {
+        await changeTrial(pool, comparison, round)
+        await page.waitForTimeout(1500)
+      })
+      updates.push(Math.max(0, ...work))
+    }
+    return [
+      atMost('map while scrolling, scripting and layout per frame, p95', toP95(frames), 8, milliseconds),
+      atMost('page with the map, elements', nodes, 2000, String),
+      atMost('live update, longest frame, median', median(updates), 16, milliseconds),
+      note('live update, longest frame, largest', milliseconds(Math.max(...updates))),
+    ]
+  })
+}
+
+const toP95 = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(0.95 * values.length)] ?? Number.NaN
+
+async function measureTrace(context: AppBenchContext): Promise<MeasureRow[]> {
+  const visits: { interactive: number; memory: number; filter: number }[] = []
+  for (let round = 0; round < VISITS; round++)
+    visits.push(
+      await withPage(context, async (page) => {
+        await slowDown(page, CPU_SLOWDOWN)
+        await page.goto(context.trialPath)
+        const interactive = await waitUntilInteractive(page, '.trace li')
+        const memory = await readMemory(context.browser, page)
+        const started = performance.now()
+        await page.getByRole('button', { name: /^Errors/ }).click()
+        await page.getByText('2,500 events').waitFor()
+        return { interactive, memory, filter: performance.now() - started }
+      }),
+    )
+  return [
+    atMost('trajectory, interactive', median(visits.map(({ interactive }) => interactive / 1000)), 1, seconds),
+    atMost('trajectory, memory', median(visits.map(({ memory }) => memory)), 300e6, megabytes),
+    note('trajectory, filtered by errors', milliseconds(median(visits.map(({ filter }) => filter)))),
+  ]
+}
+
+async function measureLog(context: AppBenchContext): Promise<MeasureRow[]> {
+  const visits: { interactive: number; memory: number; all: number }[] = []
+  for (let round = 0; round < VISITS; round++)
+    visits.push(
+      await withPage(context, async (page) => {
+        await slowDown(page, CPU_SLOWDOWN)
+        await page.goto(`${context.trialPath}?tab=logs`)
+        const interactive = await waitUntilInteractive(page, '.line')
+        const memory = await readMemory(context.browser, page)
+        await page.getByRole('button', { name: 'Load the rest' }).click({ timeout: 60_000 })
+        await page.getByText(/lines, the first/).waitFor({ state: 'hidden', timeout: 120_000 })
+        return { interactive, memory, all: await readMemory(context.browser, page) }
+      }),
+    )
+  return [
+    atMost('log, interactive', median(visits.map(({ interactive }) => interactive / 1000)), 1, seconds),
+    atMost('log, memory with the first lines', median(visits.map(({ memory }) => memory)), 300e6, megabytes),
+    atMost('log, memory with all lines', median(visits.map(({ all }) => all)), 300e6, megabytes),
+  ]
+}

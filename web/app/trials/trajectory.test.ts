@@ -1,0 +1,64 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { parseTrajectory, readTrajectory } from './trajectory.ts'
+
+const STEPS = [
+  { source: 'user', message: 'Quotes " \\ and {braces] ] }, "steps": [' },
+  {
+    source: 'agent',
+    reasoning_content: 'Think.',
+    tool_calls: [{ function_name: 'shell', arguments: { command: 'ls' } }],
+    observation: { results: [{ content: 'ValueError: no' }] },
+    metrics: { prompt_tokens: 1, completion_tokens: 2 },
+  },
+]
+const TEXTS = [
+  { agent: { name: 'mini', version: '1' }, steps: STEPS, notes: 'n' },
+  { steps: [], notes: 'steps' },
+  { extra: { steps: [{ message: 'nested' }] }, steps: STEPS },
+  { steps: [[STEPS[0]], STEPS[1]] },
+  { notes: 'none' },
+  [],
+].map((value) => JSON.stringify(value))
+
+/** Streams a text in parts that end anywhere, also within a character. */
+const toStream = (text: string, ends: readonly number[]): ReadableStream<Uint8Array<ArrayBuffer>> => {
+  const bytes = new TextEncoder().encode(text)
+  const cuts = [...new Set([0, ...ends.map((end) => end % (bytes.length + 1)), bytes.length])].sort((a, b) => a - b)
+  const parts = cuts.slice(1).map((end, index) => bytes.slice(cuts[index], end))
+  return new ReadableStream({
+    start(controller) {
+      for (const part of parts) controller.enqueue(part)
+      controller.close()
+    },
+  })
+}
+
+test('a trajectory read in any parts is the one that is read at once', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.constantFrom(...TEXTS), fc.array(fc.nat(), { maxLength: 20 }), async (text, ends) => {
+      expect(await readTrajectory(toStream(text, ends), () => {})).toEqual(parseTrajectory(text))
+    }),
+  )
+})
+
+test.each(['', '{"steps":[{]}', '{"steps":[{}', '{"steps":[{}]', 'no', '{"steps":[{}]}}'])(
+  'text that is no JSON is refused: %s',
+  async (text) => {
+    await expect(readTrajectory(toStream(text, [3]), () => {})).rejects.toThrow()
+  },
+)
+
+test('the first events are reported before the rest has arrived', async () => {
+  const many = JSON.stringify({ steps: Array.from({ length: 3000 }, () => STEPS[0]) })
+  const reported: number[] = []
+  const { events } = await readTrajectory(
+    toStream(
+      many,
+      Array.from({ length: 20 }, (_, index) => index * 20_000),
+    ),
+    (first) => reported.push(first.events.length),
+  )
+  expect(events).toHaveLength(3000)
+  expect(reported[0]).toBeLessThan(1000)
+})
