@@ -13,7 +13,7 @@ export const EVENTS = 50_000
 const LOG_BYTES = 100_000_000
 
 /** Builds a trajectory with two events per step: a call of a tool and its result. */
-export function buildTrajectory(events: number): object {
+function buildTrajectory(events: number): object {
   const output = (step: number) =>
     step % 10 === 0
       ? 'ValueError: no such column'

@@ -7,7 +7,7 @@ export type Digest = `sha256:${string}`
 export type PutOptions = { expect?: Digest; bytesMax?: number }
 
 /** Part of a blob: at least one byte, within the blob. */
-export type BlobPart = { offset: number; bytes: number }
+type BlobPart = { offset: number; bytes: number }
 
 export type Blobs = {
   /** Stores content durably. On any error nothing is stored; the same content is stored once. */
