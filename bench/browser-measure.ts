@@ -13,45 +13,53 @@ const TraceRecord = z.object({
   ph: z.string(),
   ts: z.number().default(0),
   dur: z.number().default(0),
+  /** Processor time. The slowdown is part of it, waiting for a busy machine is not. */
+  tdur: z.number().default(0),
   pid: z.number(),
   tid: z.number(),
 })
 type TraceRecord = z.infer<typeof TraceRecord>
 
-/** Records a trace while the work runs. Returns the milliseconds of scripting and layout in each frame of the page. */
-export async function measureFrames(browser: Browser, page: Page, work: () => Promise<void>): Promise<number[]> {
-  await browser.startTracing(page, {
-    categories: ['devtools.timeline', 'devtools.timeline.frame', 'disabled-by-default-devtools.timeline'],
-  })
+/** Records a trace while the work runs. */
+async function recordTrace(browser: Browser, page: Page, work: () => Promise<void>): Promise<TraceRecord[]> {
+  await browser.startTracing(page, { categories: ['devtools.timeline', 'disabled-by-default-devtools.timeline'] })
   await work()
   const { traceEvents } = JSON.parse((await browser.stopTracing()).toString()) as { traceEvents: unknown[] }
-  const records = traceEvents.flatMap((event) => TraceRecord.safeParse(event).data ?? [])
-  return sumByFrame(records)
+  return traceEvents.flatMap((event) => TraceRecord.safeParse(event).data ?? [])
 }
 
-function sumByFrame(records: readonly TraceRecord[]): number[] {
-  const counted = records.filter(({ name, ph }) => ph === 'X' && COUNTED.has(name))
-  const thread = findBusiest(counted)
-  const own = counted.filter((record) => toThread(record) === thread).sort((a, b) => a.ts - b.ts)
-  const frames = records
-    .filter((record) => record.name === 'BeginMainThreadFrame' && toThread(record) === thread)
-    .map(({ ts }) => ts)
-    .sort((a, b) => a - b)
-  const sums = frames.map(() => 0)
-  let [end, frame] = [0, -1]
-  for (const { ts, dur } of own) {
-    while (frame + 1 < frames.length && (frames[frame + 1] ?? 0) <= ts) frame += 1
-    // Nested work is part of the work around it.
-    const from = Math.max(ts, end)
-    end = Math.max(end, ts + dur)
-    if (frame >= 0) sums[frame] = (sums[frame] ?? 0) + Math.max(0, ts + dur - from) / 1000
+/** Returns the milliseconds of scripting and layout in each frame of the page while the work runs. */
+export async function measureFrames(browser: Browser, page: Page, work: () => Promise<void>): Promise<number[]> {
+  const records = await recordTrace(browser, page, work)
+  const thread = findMainThread(records)
+  const own = records.filter((record) => record.ph === 'X' && toThread(record) === thread).sort((a, b) => a.ts - b.ts)
+  const sums: number[] = []
+  let [end, sum] = [0, 0]
+  for (const { name, ts, dur, tdur } of own) {
+    if (COUNTED.has(name) && ts >= end) {
+      // Nested work is part of the work around it.
+      end = ts + dur
+      sum += tdur / 1000
+    }
+    if (name !== 'Commit') continue
+    sums.push(sum)
+    sum = 0
   }
   return sums
 }
 
+/** Returns the milliseconds of processor time that the main thread of the page needs for the work. */
+export async function measureMainThread(browser: Browser, page: Page, work: () => Promise<void>): Promise<number> {
+  const records = await recordTrace(browser, page, work)
+  const thread = findMainThread(records)
+  const tasks = records.filter((record) => record.name === 'RunTask' && toThread(record) === thread)
+  return tasks.reduce((sum, { tdur }) => sum + tdur / 1000, 0)
+}
+
 const toThread = ({ pid, tid }: TraceRecord): string => `${pid}/${tid}`
 
-function findBusiest(records: readonly TraceRecord[]): string | undefined {
+/** Finds the thread that executes scripts. */
+function findMainThread(records: readonly TraceRecord[]): string | undefined {
   const sums = new Map<string, number>()
   for (const record of records)
     if (record.name === 'FireAnimationFrame' || record.name === 'FunctionCall')
