@@ -1,5 +1,5 @@
 import { Link, useNavigate } from '@tanstack/react-router'
-import { useState } from 'react'
+import { memo, useDeferredValue, useState } from 'react'
 import type { Comparison, ComparisonMatrix } from '../../../src/comparisons/shapes/schema.ts'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
@@ -60,18 +60,34 @@ export function ComparisonPage() {
             <Loaded query={matrix}>
               {(cells) => <MapSection target={target} comparison={status} matrix={cells} />}
             </Loaded>
-            <div className="columns">
-              <FrontierChart comparison={status} />
-              <FailuresCard target={target} comparison={status} />
-            </div>
-            <SettingsTable comparison={status} />
-            <PairTable target={target} comparison={status} />
+            <DeferredResults target={target} comparison={status} />
           </>
         )}
       </Loaded>
     </Page>
   )
 }
+
+type ResultsProps = { target: ComparisonTarget; comparison: Comparison }
+
+/** Results change with every trial and are long. They are rendered in pieces after the map, which stays responsive. */
+const DeferredResults = ({ target, comparison }: ResultsProps) => (
+  <Results target={target} comparison={useDeferredValue(comparison)} />
+)
+
+const Results = memo(
+  ({ target, comparison }: ResultsProps) => (
+    <>
+      <div className="columns">
+        <FrontierChart comparison={comparison} />
+        <FailuresCard target={target} comparison={comparison} />
+      </div>
+      <SettingsTable comparison={comparison} />
+      <PairTable target={target} comparison={comparison} />
+    </>
+  ),
+  (before, after) => before.comparison === after.comparison,
+)
 
 /** Leads from the results of a repository to their publication. Only results of repositories can be published. */
 function PublishLink({ target: { scope }, comparison }: { target: ComparisonTarget; comparison: Comparison }) {

@@ -1,5 +1,5 @@
 import type { ComparisonMatrix } from '../../../src/comparisons/shapes/schema.ts'
-import { type CellState, toCell } from './map-model.ts'
+import { type Cell, type CellState, toCell } from './map-model.ts'
 
 export const ROW_PX = 22
 const COLUMN_MAX_PX = 15
@@ -50,8 +50,9 @@ function collectMarks({ matrix, rows, columns, columnPx, scrollLeft }: MapDrawin
   const last = Math.min(columns.length, Math.ceil((scrollLeft + width) / columnPx))
   const gap = columnPx > 11 ? 3 : 2
   for (let column = first; column < last; column++) {
-    for (let row = 0; row < rows.length; row++) {
-      const { state, share } = toCell(matrix, columns[column] ?? 0, rows[row] ?? 0)
+    const cells = listCells(matrix, columns[column])
+    for (const [row, setting] of rows.entries()) {
+      const { state, share } = cells[setting] ?? NO_CELL
       const mark = {
         x: column * columnPx - scrollLeft + 1,
         y: row * ROW_PX + 3,
@@ -65,6 +66,22 @@ function collectMarks({ matrix, rows, columns, columnPx, scrollLeft }: MapDrawin
     }
   }
   return marks
+}
+
+type MatrixTask = ComparisonMatrix['tasks'][number]
+
+const NO_CELL: Cell = { state: 'none', share: 0, letters: '' }
+/** Cells of tasks. A task whose trials change is replaced, so that the cells of the others are computed once. */
+const cellsByTask = new WeakMap<MatrixTask, Cell[]>()
+
+function listCells(matrix: ComparisonMatrix, position = 0): readonly Cell[] {
+  const task = matrix.tasks[position]
+  if (!task) return []
+  const known = cellsByTask.get(task)
+  if (known) return known
+  const cells = matrix.settings.map((_, setting) => toCell(matrix, position, setting))
+  cellsByTask.set(task, cells)
+  return cells
 }
 
 /** Number of marks up to which corners are rounded. */

@@ -60,12 +60,19 @@ export function orderTasks(matrix: ComparisonMatrix, order: TaskOrder, counted: 
   return positions.toSorted((a, b) => (shares[b] ?? -1) - (shares[a] ?? -1) || a - b)
 }
 
+const PASSED = 112
+const FAILED = 102
+
 /** Returns the share of scored trials that passed. Tasks without a result come last. */
 function solvedShare({ attempts }: ComparisonMatrix, cells: string, counted: readonly number[]): number {
-  const letters = counted.map((setting) => cells.slice(setting * attempts, (setting + 1) * attempts)).join('')
-  const passed = countLetter(letters, 'p')
-  const scored = passed + countLetter(letters, 'f')
-  return scored === 0 ? -1 : passed / scored
+  let [passed, failed] = [0, 0]
+  for (const setting of counted)
+    for (let at = setting * attempts; at < (setting + 1) * attempts; at++) {
+      const letter = cells.charCodeAt(at)
+      if (letter === PASSED) passed += 1
+      else if (letter === FAILED) failed += 1
+    }
+  return passed + failed === 0 ? -1 : passed / (passed + failed)
 }
 
 /** A run of neighbouring tasks that are about as difficult. */

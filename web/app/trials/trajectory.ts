@@ -45,6 +45,7 @@ function describe({ agent, notes }: JsonRecord, { events, usage }: ParsedSteps):
 }
 
 const REPORT_LENGTH = 4 * 1024 * 1024
+const PAINT_MS = 100
 
 /** Reads a trajectory from a stream. Reports the first events as soon as they are there, and the others as they arrive. */
 export async function readTrajectory(
@@ -55,14 +56,16 @@ export async function readTrajectory(
   const parsed: ParsedSteps = { events: [], usage: new Map(), count: 0 }
   const reader = body.pipeThrough(new TextDecoderStream()).getReader()
   let unreported = REPORT_LENGTH
+  let isFirst = true
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
     addSteps(parsed, splitter.push(part.value))
     unreported += part.value.length
     if (unreported < REPORT_LENGTH || parsed.events.length === 0) continue
     unreported = 0
     onProgress(describe({}, { ...parsed, events: [...parsed.events] }))
-    // Lets the page paint and answer the keyboard.
-    await new Promise((resolve) => setTimeout(resolve))
+    // Lets the page paint the first events before the others are read.
+    await new Promise((resolve) => setTimeout(resolve, isFirst ? PAINT_MS : 0))
+    isFirst = false
   }
   return describe(toObject(splitter.end()), parsed)
 }
