@@ -55,6 +55,15 @@ test('selects a protocol that harness and model support, and only for described 
   expect(protocolFor({ ...access, protocols: ['anthropic-messages'] }, 'high', { effort: 'high' })).toBeUndefined()
 })
 
+test('an ACP agent is started by the client, with Node even if it has no bundle', () => {
+  const acp = plan({ acp: true })
+  expect(acp?.command.slice(-6)[0]).toBe('--')
+  expect(acp?.command.slice(-5)[0]).toBe('/opt/agent')
+  expect(acp?.files?.map(({ path }) => path)).toContain('.assay/acp-client.mjs')
+  const { bundle } = buildCustomHarness(description({ acp: true }))
+  expect(bundle?.parts.map(({ id }) => id)).toEqual(['node'])
+})
+
 test('refuses to run without a model or with MCP servers', () => {
   const { plan: planned } = buildCustomHarness(description())
   const step = { instruction: '' } as TaskStep

@@ -1,4 +1,5 @@
-import { BUNDLE, NODE, type UploadedBundle, uploadedBundle } from './bundles/bundle.ts'
+import { acpClientFile, acpCommand, parseAcpEvents } from './acp.ts'
+import { BUNDLE, type Bundle, NODE, nodeOnlyBundle, type UploadedBundle, uploadedBundle } from './bundles/bundle.ts'
 import { type Harness, HOME, requireModelAccess, toEnv } from './harness.ts'
 import { HarnessUnfit } from './harness-unfit.ts'
 import type { Level, ModelAccess, Protocol } from './model-access.ts'
@@ -17,6 +18,8 @@ export type HarnessDescription = {
   env: Record<string, string>
   files: readonly { path: string; text: string }[]
   bundle?: UploadedBundle | undefined
+  /** Set if the command starts an agent of the Agent Client Protocol. The instruction is then its prompt. */
+  acp?: true | undefined
   /** Rules that turn the program's output (JSON lines) into a trajectory. */
   output?: readonly OutputRule[] | undefined
 }
@@ -26,15 +29,15 @@ const INSTRUCTION_FILE = 'instruction.md'
 
 /** Builds a harness from its description. Requested levels are the owner's responsibility; the gateway checks them. */
 export function buildCustomHarness(description: HarnessDescription): Harness {
-  const { id, name, version, protocols, levels, command, env, files, bundle, output } = description
+  const { id, name, version, protocols, levels, command, env, files, bundle, output, acp } = description
   const harness: Harness = {
     id,
     name,
     version,
     protocols,
     helpers: [],
-    bundle: bundle && uploadedBundle({ ...bundle, probe: bundle.probe.map(fillPaths) }),
-    trajectoryEvents: output && buildEventParser(output),
+    bundle: chooseBundle(bundle, acp ?? false),
+    trajectoryEvents: acp ? parseAcpEvents : output && buildEventParser(output),
     outputRules: output,
     protocolFor: (model, level) =>
       levels[level] === undefined ? undefined : protocols.find((protocol) => model.protocols.includes(protocol)),
@@ -43,18 +46,25 @@ export function buildCustomHarness(description: HarnessDescription): Harness {
       if (mcpServers.length > 0) throw new HarnessUnfit(`${name} does not support MCP, which this task requires.`)
       const fill = buildFill(access, levels[access.level] ?? access.level)
       return {
-        command: command.map(fill),
+        command: acp ? acpCommand(command.map(fill)) : command.map(fill),
         env: toEnv(Object.fromEntries(Object.entries(env).map(([variable, text]) => [variable, fill(text)]))),
         folders: [],
         files: [
           ...files.map(({ path, text }) => ({ path, text: fill(text) })),
           { path: INSTRUCTION_FILE, text: instruction },
+          ...(acp ? [acpClientFile()] : []),
         ],
         input: instruction,
       }
     },
   }
   return harness
+}
+
+/** The client of an ACP agent needs Node. */
+function chooseBundle(bundle: UploadedBundle | undefined, needsNode: boolean): Bundle | undefined {
+  if (!bundle) return needsNode ? nodeOnlyBundle() : undefined
+  return uploadedBundle({ ...bundle, node: bundle.node || needsNode, probe: bundle.probe.map(fillPaths) })
 }
 
 const PATHS = { home: HOME, instructionFile: `${HOME}/${INSTRUCTION_FILE}`, bundle: BUNDLE, node: NODE }

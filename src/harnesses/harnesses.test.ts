@@ -28,21 +28,26 @@ const withModel = harnesses.filter(({ protocols }) => protocols.length > 0)
 /** Harnesses whose program runs in the sandbox and is configured by files and variables. */
 const inside = withModel.filter(({ converse }) => !converse)
 
+/** Packages that are not published for arm64. */
+const ONLY_X64 = ['cline', 'reasonix']
+
 test('harness ids are unique, and every bundle is locked for both architectures', () => {
   expect(new Set(harnesses.map(({ id }) => id)).size).toBe(harnesses.length)
   const parts = harnesses.flatMap(({ bundle }) => bundle?.parts ?? [])
   const locks = parts.flatMap((part) => ('lock' in part ? [part.lock] : []))
   expect(locks).toHaveLength(parts.length)
   for (const lock of locks) {
-    for (const cpu of ['x64', 'arm64']) expect(listTarballs(lock, cpu)).not.toEqual([])
+    const cpus = ONLY_X64.includes(lock.package) ? ['x64'] : ['x64', 'arm64']
+    for (const cpu of cpus) expect(listTarballs(lock, cpu)).not.toEqual([])
     for (const { integrity } of lock.tarballs) expect(integrity).toMatch(/^sha512-[\w+/]{86}==$/)
   }
 })
 
 test.each(inside)('$id is configured with address and token, and refuses a level that it cannot express', (harness) => {
   for (const protocol of harness.protocols) {
-    const access = accessTo(protocol, { effort: 'high' })
-    expect(harness.protocolFor(access, 'high', { effort: 'high' })).toBe(protocol)
+    const wire = WITHOUT_EFFORTS.includes(harness.id) ? { nothing: true as const } : { effort: 'high' }
+    const access = accessTo(protocol, wire)
+    expect(harness.protocolFor(access, 'high', wire)).toBe(protocol)
     const run = harness.plan(STEP, RESOURCES, access)
     const configuration = JSON.stringify([run?.env, run?.files])
     expect(configuration).toContain('http://127.0.0.1:31281')
@@ -55,8 +60,11 @@ test.each(inside)('$id is configured with address and token, and refuses a level
   expect(() => harness.plan(STEP, RESOURCES)).toThrow(HarnessUnfit)
 })
 
-/** Harnesses whose program does not support MCP. */
-const WITHOUT_MCP = ['pi']
+/** Harnesses that cannot request a reasoning level. */
+const WITHOUT_EFFORTS = ['cline', 'continue', 'grok-cli', 'reasonix']
+
+/** Harnesses that have no MCP servers. */
+const WITHOUT_MCP = ['pi', 'cline', 'continue', 'grok-cli', 'reasonix']
 
 test.each(inside)("$id configures the task's MCP servers, or reports that it cannot", (harness) => {
   const [protocol = 'gemini'] = harness.protocols

@@ -1,13 +1,17 @@
 import { claudeCode } from './claude-code.ts'
+import { cline } from './cline.ts'
 import { codex } from './codex.ts'
+import { continueCli } from './continue.ts'
 import { copilot } from './copilot.ts'
 import { geminiCli } from './gemini-cli.ts'
+import { grokCli } from './grok-cli.ts'
 import type { Harness } from './harness.ts'
 import { kimiCode } from './kimi-code.ts'
 import { mini } from './mini.ts'
 import { opencode } from './opencode.ts'
 import { pi } from './pi.ts'
 import { qwenCode } from './qwen-code.ts'
+import { reasonix } from './reasonix.ts'
 import { nop, oracle } from './reference.ts'
 
 export const harnesses: readonly Harness[] = [
@@ -21,6 +25,10 @@ export const harnesses: readonly Harness[] = [
   copilot,
   qwenCode,
   kimiCode,
+  cline,
+  continueCli,
+  grokCli,
+  reasonix,
   mini,
 ]
 

@@ -57,3 +57,9 @@ function findStringEnd(text: string, start: number): number {
   while (at < text.length && text.charCodeAt(at) !== QUOTE) at += text.charCodeAt(at) === BACKSLASH ? 2 : 1
   return at
 }
+
+/** Parses the arguments of a tool call, which some programs report as a JSON string. */
+export function parseArguments(value: Json | undefined): JsonObject {
+  const parsed = typeof value === 'string' ? parseJson(value) : value
+  return isObject(parsed) ? parsed : {}
+}

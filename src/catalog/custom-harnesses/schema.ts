@@ -90,6 +90,10 @@ const fields = {
     })
     .optional()
     .describe('The uploaded program, mounted read-only at `{bundle}`.'),
+  acp: z
+    .literal(true)
+    .optional()
+    .describe('The command starts an agent of the Agent Client Protocol. It needs no `output`.'),
   output: z
     .array(Rule)
     .min(1)

@@ -76,6 +76,7 @@ test.each<[JsonObject, string[]]>([
   [{ tools: [{ type: 'builtin_function', function: { name: '$web_search' } }] }, ['builtin_function']],
   [{ web_search_options: {} }, ['web_search_options']],
   [{ search_parameters: { mode: 'on' } }, ['search_parameters']],
+  [{ search_parameters: { mode: 'off' } }, []],
   [{ enable_search: true }, ['enable_search']],
   [{ enable_search: false, plugins: [] }, []],
   [{ plugins: [{ id: 'web' }], models: ['other'] }, ['plugins', 'models']],

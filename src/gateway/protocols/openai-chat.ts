@@ -132,7 +132,8 @@ const listParts = (body: JsonObject): Json[] =>
   listOf(body.messages).flatMap((message) => listOf(objectOf(message).content))
 
 function serverSideToolsOf(body: JsonObject): string[] {
-  const fields = SERVER_SIDE_FIELDS.filter((name) => isFilled(body[name]))
+  const isOff = objectOf(body.search_parameters).mode === 'off'
+  const fields = SERVER_SIDE_FIELDS.filter((name) => isFilled(body[name]) && !(isOff && name === 'search_parameters'))
   return [
     ...new Set([...listServerSideTools(listOf(body.tools)), ...fields, ...listRemoteMediaInParts(listParts(body))]),
   ]

@@ -44,12 +44,27 @@ export const nativeBundle = (id: string, lock: BundleLock, program: string): Bun
   probe: [`${BUNDLE}/${program}`, '--version'],
 })
 
+/** Bundle of a self-contained program that is started by a JavaScript client. */
+export const nativeWithNodeBundle = (id: string, lock: BundleLock, program: string): Bundle => ({
+  ...nativeBundle(id, lock, program),
+  parts: [
+    { id, lock, target: BUNDLE },
+    { id: 'node', lock: node, target: NODE_TARGET },
+  ],
+})
+
 /** Bundle of a JavaScript program, with Node. */
 export const nodeBundle = (id: string, lock: BundleLock): Bundle => ({
   parts: [
     { id, lock, target: BUNDLE },
     { id: 'node', lock: node, target: NODE_TARGET },
   ],
+  probe: [NODE, '--version'],
+})
+
+/** Bundle of Node alone, for programs that are part of the image. */
+export const nodeOnlyBundle = (): Bundle => ({
+  parts: [{ id: 'node', lock: node, target: NODE_TARGET }],
   probe: [NODE, '--version'],
 })
 

@@ -1,0 +1,48 @@
+import type { Bundle } from './bundles/bundle.ts'
+import { type Harness, type HarnessRun, requireModelAccess, toEnv } from './harness.ts'
+import { HarnessUnfit } from './harness-unfit.ts'
+import { findProtocol, type LevelMapping } from './levels.ts'
+import type { ModelAccess } from './model-access.ts'
+
+/** A program that speaks OpenAI Chat only, has no MCP and is configured by variables and files. */
+type ChatProgram = Pick<Harness, 'id' | 'name' | 'version' | 'trajectoryEvents'> & {
+  bundle: Bundle
+  /** The program can omit the reasoning effort. These efforts it can request exactly. */
+  efforts?: readonly string[]
+  start(access: ModelAccess, instruction: string): ProgramStart
+}
+
+type ProgramStart = {
+  command: string[]
+  env: Record<string, string>
+  files: HarnessRun['files']
+  /** Standard input. Empty if the instruction is an argument. */
+  input: string
+}
+
+export function buildChatHarness({ start, efforts = [], ...program }: ChatProgram): Harness {
+  const levels: LevelMapping = { 'openai-chat': { efforts, budgets: false, off: false, unset: true } }
+  const harness: Harness = {
+    ...program,
+    protocols: ['openai-chat'],
+    helpers: [],
+    protocolFor: (model, _level, wire) => findProtocol(levels, harness.protocols, model, wire),
+    plan({ instruction }, { mcpServers }, optionalAccess) {
+      const access = requireModelAccess(harness, optionalAccess)
+      if (mcpServers.length > 0)
+        throw new HarnessUnfit(`${harness.name} is not configured for MCP, which this task requires.`)
+      const { env, files = [], ...run } = start(access, instruction)
+      return { ...run, env: toEnv(env), folders: [], files }
+    },
+  }
+  return harness
+}
+
+/** Linux limits a single argument to 128 KiB. */
+const ARGUMENT_BYTES_MAX = 128 * 1024 - 1
+
+/** Returns the instruction for programs that take it as an argument. Throws HarnessUnfit if it is too long. */
+export function requireArgument(name: string, instruction: string): string {
+  if (Buffer.byteLength(instruction) <= ARGUMENT_BYTES_MAX) return instruction
+  throw new HarnessUnfit(`${name} takes the instruction as an argument, which is limited to 128 KiB.`)
+}
