@@ -6,6 +6,7 @@ import { type BatchParams, contract, listTasks, openBatch, requireTasks } from '
 import { addCanariesCommand } from './batches-canaries.ts'
 import { addCreateCommands } from './batches-create.ts'
 import { addFileCommands } from './batches-files.ts'
+import { addReportCommand } from './batches-report.ts'
 import { addReviewCommands } from './batches-review.ts'
 import { addWatchCommands } from './batches-watch.ts'
 import { WrongUse } from './failure.ts'
@@ -61,6 +62,7 @@ export function addBatchesCommands(assay: Command, shell: Shell): void {
       `assay batches ${verb} batch-0190… hello --repo lab/demo`,
     )
   }
+  addReportCommand(batches, shell)
   addFileCommands(batches, shell)
   addCanariesCommand(batches, shell)
 }
