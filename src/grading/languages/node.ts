@@ -115,6 +115,8 @@ function buildRecipe(tree: TreeFacts, landed: TreeFacts | undefined, runner: str
       npm_config_update_notifier: 'false',
       npm_config_fund: 'false',
       npm_config_audit: 'false',
+      // Node from the npm registry, unlike Debian's, does not read the certificates of the system by itself.
+      NODE_EXTRA_CA_CERTS: '/etc/ssl/certs/ca-certificates.crt',
       YARN_NODE_LINKER: 'node-modules',
       YARN_ENABLE_GLOBAL_CACHE: 'false',
     },

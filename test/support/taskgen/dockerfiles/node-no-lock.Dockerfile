@@ -1,5 +1,6 @@
 FROM debian:trixie-slim
 ENV LANG="C.UTF-8" \
+    NODE_EXTRA_CA_CERTS="/etc/ssl/certs/ca-certificates.crt" \
     YARN_ENABLE_GLOBAL_CACHE="false" \
     YARN_NODE_LINKER="node-modules" \
     npm_config_audit="false" \
