@@ -1,8 +1,7 @@
 import type { BatchTaskDetail } from '../src/batches/schema.ts'
-import { STAGES } from '../src/taskgen/pipeline/stage.ts'
 
 /** One stage of a batch: how many tasks reached it, how they left it, and what it took. */
-export type StageReport = {
+type StageReport = {
   stage: string
   entered: number
   passed: number
@@ -15,7 +14,7 @@ export type StageReport = {
   costUsd: number
 }
 
-export type RejectionReport = { reason: string; stage: string; count: number; advice: string | null }
+type RejectionReport = { reason: string; stage: string; count: number; advice: string | null }
 
 export type BatchReport = {
   tasks: number
@@ -34,9 +33,19 @@ export function buildBatchReport(tasks: readonly BatchTaskDetail[]): BatchReport
     ready: tasks.filter(({ state }) => state === 'ready').length,
     deferred: tasks.filter(({ deferred }) => deferred !== undefined).length,
     costUsd: sum(tasks.map(({ costUsd }) => costUsd)),
-    stages: STAGES.map((stage) => reportStage(tasks, stage)),
+    stages: listReachedStages(tasks).map((stage) => reportStage(tasks, stage)),
     rejections: reportRejections(tasks),
   }
+}
+
+/** Lists the stages that some task has reached. They run one after another, so the task that came furthest knows all. */
+function listReachedStages(tasks: readonly BatchTaskDetail[]): string[] {
+  const reached = tasks.map(({ evidence, stage }) => [
+    ...evidence.stages.map((each) => each.stage),
+    ...(stage === null ? [] : [stage]),
+  ])
+  const furthest = reached.toSorted((one, other) => other.length - one.length)[0] ?? []
+  return [...new Set(furthest)]
 }
 
 function reportStage(tasks: readonly BatchTaskDetail[], stage: string): StageReport {
