@@ -37,6 +37,29 @@ const Project = z.object({
         })
         .optional()
         .catch(undefined),
+      pdm: z
+        .object({ 'dev-dependencies': Groups.catch({}).default({}) })
+        .optional()
+        .catch(undefined),
+      uv: z
+        .object({ 'dev-dependencies': Texts.catch([]).default([]) })
+        .optional()
+        .catch(undefined),
+      hatch: z
+        .object({
+          envs: z
+            .record(
+              z.string(),
+              z.object({
+                dependencies: Texts.catch([]).default([]),
+                'extra-dependencies': Texts.catch([]).default([]),
+              }),
+            )
+            .catch({})
+            .default({}),
+        })
+        .optional()
+        .catch(undefined),
     })
     .optional()
     .catch(undefined),
@@ -84,22 +107,69 @@ export function publishedNames(tree: TreeFacts): string[] {
 /** Names of packages that it says it needs, at run time and for its tests. What cannot be read is left to pip. */
 export function listRequirements(tree: TreeFacts): string[] {
   const project = readProject(tree)
-  if (!project) return []
-  const optional = Object.entries(project.project?.['optional-dependencies'] ?? {})
-  const groups = project['dependency-groups']
-  const listed = [
-    ...(project.project?.dependencies ?? []),
-    ...optional.filter(([name]) => FOR_TESTS.test(name)).flatMap(([, needs]) => needs),
-    ...Object.keys(groups)
-      .filter((name) => FOR_TESTS.test(name))
-      .flatMap((name) => expandGroup(groups, name, 0)),
-    ...listPoetryRequirements(project),
-  ]
+  const listed = [...(project ? listProjectRequirements(project) : []), ...listToolRequirements(tree)]
   const own = new Set(publishedNames(tree).map(normaliseName))
   return listed
     .filter((need) => typeof need === 'string')
     .map((need) => need.trim())
     .filter((need) => REQUIREMENT.test(need) && !own.has(normaliseName(/^[\w.-]+/.exec(need)?.[0] ?? '')))
+}
+
+function listProjectRequirements(project: Project): unknown[] {
+  const groups = project['dependency-groups']
+  return [
+    ...(project.project?.dependencies ?? []),
+    ...listTestGroups(project.project?.['optional-dependencies'] ?? {}),
+    ...Object.keys(groups)
+      .filter((name) => FOR_TESTS.test(name))
+      .flatMap((name) => expandGroup(groups, name, 0)),
+    ...listPoetryRequirements(project),
+    ...listTestGroups(project.tool?.pdm?.['dev-dependencies'] ?? {}),
+    ...(project.tool?.uv?.['dev-dependencies'] ?? []),
+    ...Object.entries(project.tool?.hatch?.envs ?? {})
+      .filter(([name]) => HATCH_TESTS.test(name))
+      .flatMap(([, env]) => [...env.dependencies, ...env['extra-dependencies']]),
+  ]
+}
+
+/** Environments of Hatch in which tests run. */
+const HATCH_TESTS = /^(default|tests?|testing|hatch-test|dev)$/
+
+const listTestGroups = (groups: Record<string, unknown[]>): unknown[] =>
+  Object.entries(groups)
+    .filter(([name]) => FOR_TESTS.test(name))
+    .flatMap(([, needs]) => needs)
+
+/** Lists the packages that tox and nox install for tests. */
+const listToolRequirements = ({ texts }: TreeFacts): string[] => [
+  ...listToxRequirements(texts.get('tox.ini') ?? ''),
+  ...listNoxRequirements(texts.get('noxfile.py') ?? ''),
+]
+
+/** Reads `deps` of `[testenv]`: on its line, and on indented lines below it. Lines for single factors count too. */
+function listToxRequirements(text: string): string[] {
+  const lines = text.split('\n')
+  const section = lines.indexOf('[testenv]')
+  const from = lines.findIndex((line, at) => section !== -1 && at > section && /^(?:deps\s*=|\[)/.test(line))
+  if (from === -1 || !lines[from]?.startsWith('deps')) return []
+  const rest = lines.slice(from + 1)
+  const end = rest.findIndex((line) => /^\S/.test(line))
+  const own = [lines[from]?.slice(lines[from].indexOf('=') + 1) ?? '', ...rest.slice(0, end === -1 ? undefined : end)]
+  return own.map((line) =>
+    line
+      .replace(/^\s*[\w.,!{}-]+:\s+/, '')
+      .replace(/\s+#.*$/, '')
+      .trim(),
+  )
+}
+
+/** Reads what the sessions whose names begin with `test` install. */
+function listNoxRequirements(text: string): string[] {
+  const sessions = text.split(/^(?=def )/m).filter((part) => /^def tests?(?:_\w+)?\(session/.test(part))
+  const calls = sessions.flatMap((part) => [...part.matchAll(/\bsession\.install\(([^()]{0,2000})\)/g)])
+  return calls.flatMap(([, words = '']) =>
+    [...words.matchAll(/(["'])([^"'\n]{1,200})\1/g)].map(([, , word = '']) => word),
+  )
 }
 
 /** True for one requirement that can be a word of a command line. */

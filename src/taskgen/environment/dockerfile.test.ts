@@ -129,6 +129,36 @@ test('packages are never older than the Python of the image, which they would no
   expect(setup.at(-1)).toContain('--exclude-newer 2023-04-01')
 })
 
+test.each<[string, Record<string, string>]>([
+  ['PDM', { 'pyproject.toml': '[tool.pdm.dev-dependencies]\ntest = ["idna>=3", "-e ."]\ndocs = ["sphinx"]\n' }],
+  ['uv', { 'pyproject.toml': '[tool.uv]\ndev-dependencies = ["idna>=3"]\n' }],
+  [
+    'Hatch',
+    {
+      'pyproject.toml':
+        '[tool.hatch.envs.test]\ndependencies = ["idna>=3"]\n[tool.hatch.envs.docs]\ndependencies = ["sphinx"]\n',
+    },
+  ],
+  [
+    'tox',
+    {
+      'tox.ini':
+        '[tox]\n[testenv]\ndeps =\n    -r requirements.txt\n    py: idna>=3\ncommands = pytest\n[testenv:docs]\ndeps = sphinx\n',
+    },
+  ],
+  [
+    'nox',
+    {
+      'noxfile.py':
+        '@nox.session\ndef tests(session):\n    session.install("idna>=3", "-e", ".")\n\n@nox.session\ndef docs(session):\n    session.install("sphinx")\n',
+    },
+  ],
+])('installs what the tests need according to %s', (_, files) => {
+  const setup = setupOf('pytest', files)
+  expect(setup).toContain("'idna>=3'")
+  expect(setup).not.toMatch(/sphinx|requirements\.txt/)
+})
+
 const packageJson = (dependencies: Record<string, string>) => ({ 'package.json': JSON.stringify({ dependencies }) })
 
 test.each<[string, Record<string, string>, Record<string, string>, string | undefined]>([
