@@ -158,7 +158,7 @@ function listToxRequirements(text: string): string[] {
   return own.map((line) =>
     line
       .replace(/^\s*[\w.,!{}-]+:\s+/, '')
-      .replace(/\s+#.*$/, '')
+      .replace(/(?<!\s)\s+#.*$/, '')
       .trim(),
   )
 }

@@ -109,7 +109,7 @@ function installChanged(tree: TreeFacts, landed: TreeFacts | undefined, install:
 const listRequirementLines = ({ texts }: TreeFacts): string[] =>
   [...texts]
     .filter(([path]) => REQUIREMENTS.test(path))
-    .flatMap(([, text]) => text.split('\n').map((line) => line.replace(/\s+#.*$/, '').trim()))
+    .flatMap(([, text]) => text.split('\n').map((line) => line.replace(/(?<!\s)\s+#.*$/, '').trim()))
     .filter(isRequirement)
 
 /** Keeps every line far below the length limit of a recipe. */

@@ -25,8 +25,20 @@ test.each([
   ['go.mod', 'module\n'],
   ['Cargo.toml', '[package]\nname = '],
   ['composer.json', '"name" : '],
+  ['tox.ini', '[testenv]\ndeps = '],
+  ['tox.ini', ' '],
+  ['noxfile.py', 'def tests(session):\n session.install('],
+  ['noxfile.py', '"'],
+  ['uv.lock', '[[package]]\nname = "a"\n'],
+  ['Pipfile.lock', '{"default":'],
+  ['.github/workflows/ci.yml', 'python-version: ['],
 ])('scans a %s of %j in linear time', async (path, piece) => {
   const tree = { paths: new Set([path, 'test_a.py', 'a.test.js']), texts: new Map([[path, filled(piece)]]) }
-  const looked = await cpuMs(() => [detectRecipe(tree), detectRecipe(tree, ['a.test.js']), listOwnPackages(tree)])
+  const landed = { paths: tree.paths, texts: new Map([[path, `a\n${filled(piece)}`]]) }
+  const looked = await cpuMs(() => [
+    detectRecipe(tree, [], landed),
+    detectRecipe(tree, ['a.test.js'], landed),
+    listOwnPackages(tree),
+  ])
   expect(looked).toBeLessThan(MOST_MS)
 })
