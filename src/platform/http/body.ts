@@ -67,7 +67,10 @@ function requireStorable(text: string): void {
 /** Maximum time for a whole body, or for the wait between two chunks of it. */
 export type BodyDeadline = { ms: number; per: 'body' | 'chunk' }
 
-/** Yields the chunks of a request's body. Throws 408 at the deadline, so that a stalled client holds nothing for long. */
+/**
+ * Yields the chunks of a request's body. Throws 408 at the deadline, so that a stalled client holds nothing for long, and
+ * 400 if the client disconnects.
+ */
 export async function* readBody(body: Request['body'], { ms, per }: BodyDeadline): AsyncGenerator<Uint8Array> {
   if (!body) return
   const reader = body.getReader()
@@ -76,7 +79,7 @@ export async function* readBody(body: Request['body'], { ms, per }: BodyDeadline
   const timer = setTimeout(() => late.reject(timedOut(ms)), ms)
   try {
     for (;;) {
-      const { done, value } = await Promise.race([reader.read(), late.promise])
+      const { done, value } = await Promise.race([reader.read().catch(throwAborted), late.promise])
       if (done) return
       if (per === 'chunk') timer.refresh()
       yield value
@@ -91,3 +94,8 @@ const timedOut = (ms: number): Problem =>
   new Problem(requestTimeout, `The request body did not arrive within ${ms / 1000} s.`, {
     headers: { connection: 'close' },
   })
+
+/** A reset connection of a client has the same code as one of the database, and must not be taken for it. */
+function throwAborted(): never {
+  throw new Problem(malformedBody, 'The client disconnected before the body was complete.')
+}

@@ -69,6 +69,20 @@ test('a stalled body or upload is 408 and closes its connection', async () => {
   await listening.stop(1000)
 })
 
+test('an aborted body or upload is not logged as an outage of the database', async () => {
+  const countRequests = (): number => app.logged().split('"msg":"request"').length - 1
+  for (const [path, type] of [
+    ['/api/orgs/local/keys', 'json'],
+    ['/api/orgs/local/repos/acme/widgets/batches/import', 'gzip'],
+  ] as const) {
+    const before = countRequests()
+    const headers = [`Content-Type: application/${type}`, `Authorization: Bearer ${app.adminKey}`]
+    ;(await openRequest(app.url, path, headers)).resetAndDestroy()
+    await expect.poll(countRequests).toBeGreaterThan(before)
+  }
+  expect(app.logged()).not.toMatch(/database unavailable|request failed/)
+})
+
 test('bodies without a key do not count as failed sign-ins', async () => {
   const send = (body: string) =>
     app.fetch('/api/session', { method: 'POST', headers: { 'content-type': 'application/json' }, body })
