@@ -184,7 +184,7 @@ async function buildUpstreamRequest(
     url: buildTargetUrl(url, path) + buildUpstreamQuery(request.query),
     trust,
     method: request.method,
-    headers: buildUpstreamHeaders(request.headers, wire.authHeaders(key)),
+    headers: buildUpstreamHeaders(request.headers, wire, key),
     body,
   }
 }

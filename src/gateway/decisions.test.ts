@@ -260,31 +260,31 @@ test.each<[number, string, string]>([
   expect(classifyFailure(status, body)).toBe(kind)
 })
 
-test('own and hop-by-hop headers are dropped, all others are forwarded', () => {
+test('only documented headers are forwarded, without hop-by-hop headers', () => {
   const sent = buildUpstreamHeaders(
     {
       'X-Stainless-Lang': 'js',
       'anthropic-version': '2023-06-01',
       'x-codex-turn': '1',
-      connection: 'close, x-hop',
-      'x-hop': '1',
+      connection: 'close, x-app',
+      'x-app': '1',
       'proxy-authorization': 'Bearer listener',
       'x-forwarded-for': '10.0.0.1',
       'x-goog-user-project': 'rich',
       authorization: 'Bearer token',
       te: 'trailers',
-      list: ['a', 'b'],
+      'anthropic-beta': ['a', 'b'],
     },
-    { authorization: 'Bearer key' },
+    wireProtocols['anthropic-messages'],
+    'key',
   )
   expect(sent).toEqual({
     'x-stainless-lang': 'js',
     'content-type': 'application/json',
     'anthropic-version': '2023-06-01',
-    'x-codex-turn': '1',
-    list: 'a, b',
+    'anthropic-beta': 'a, b',
     'accept-encoding': 'identity',
-    authorization: 'Bearer key',
+    'x-api-key': 'key',
   })
   const passed = filterResponseHeaders({
     'content-type': 'a',

@@ -1,49 +1,15 @@
 import type { Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib'
 import { listHopByHopHeaders } from '../platform/outbound/hop-by-hop.ts'
+import type { WireProtocol } from './wire-protocol.ts'
 
 export type HeaderValues = Record<string, string | string[] | undefined>
 
-/** Headers that identify the caller or the payer, or that frame the body. The gateway sets its own. */
-const OWN = [
-  'host',
-  'authorization',
-  'x-api-key',
-  'api-key',
-  'cookie',
-  'content-length',
-  'content-encoding',
-  'accept-encoding',
-  'expect',
-  'content-type',
-  'forwarded',
-  'via',
-  'x-real-ip',
-  'x-http-method-override',
-  'openai-organization',
-  'openai-project',
-  // A partial, deferred or "not modified" answer cannot be metered.
-  'range',
-  'prefer',
-  'cache-control',
-  'pragma',
-]
 /**
- * Conditional headers; headers of Google and Amazon for keys, other projects to bill, service tiers, or masks that hide
- * the usage; and headers that make gateways in front of a provider route elsewhere.
+ * Headers that are forwarded in every protocol; each protocol adds its own. All others are dropped: they may identify
+ * another payer, select another price or model, let a proxy route elsewhere, or make the answer conditional or partial.
  */
-const OWN_PREFIXES = [
-  'if-',
-  'x-vertex-',
-  'x-amz',
-  'x-forwarded-',
-  'x-goog-',
-  'x-portkey-',
-  'x-litellm-',
-  'helicone-',
-  'x-helicone-',
-  'cf-aig-',
-]
+const FORWARDED = /^(accept|user-agent|x-stainless-(lang|package-version|os|arch|runtime|runtime-version))$/
 
 /** Tells whether an `Accept` header allows only formats that can be metered. */
 const isMeterable = (accept: string): boolean =>
@@ -52,19 +18,18 @@ const isMeterable = (accept: string): boolean =>
 /** Returns the headers to send to the provider, with the key in place of the token. */
 export function buildUpstreamHeaders(
   headers: HeaderValues,
-  keyHeaders: Record<string, string>,
+  { forwardedHeaders, authHeaders }: Pick<WireProtocol, 'forwardedHeaders' | 'authHeaders'>,
+  key: string,
 ): Record<string, string> {
   const forwarded = removeHopByHop(headers).filter(
     ([name, value]) =>
-      !OWN.includes(name) &&
-      !OWN_PREFIXES.some((prefix) => name.startsWith(prefix)) &&
-      (name !== 'accept' || isMeterable(value)),
+      (FORWARDED.test(name) || forwardedHeaders?.test(name)) && (name !== 'accept' || isMeterable(value)),
   )
   return {
     ...Object.fromEntries(forwarded),
     'content-type': 'application/json',
     'accept-encoding': 'identity',
-    ...keyHeaders,
+    ...authHeaders(key),
   }
 }
 
@@ -86,7 +51,7 @@ const textOf = (value: string | string[] | undefined): string =>
   Array.isArray(value) ? value.join(', ') : (value ?? '')
 
 /** Query parameters that providers need. Others may be keys, or masks that hide the usage. */
-const FORWARDED_QUERY = ['alt', 'beta', 'api-version']
+const FORWARDED_QUERY = ['alt', 'beta']
 const isForwarded = ([name, value]: [string, string]): boolean =>
   FORWARDED_QUERY.includes(name) && (name !== 'alt' || value === 'sse' || value === 'json')
 

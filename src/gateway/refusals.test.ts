@@ -336,7 +336,7 @@ test('headers cannot inject or override other headers', async () => {
   const sandbox = await fixture.sandbox()
   const body = JSON.stringify(messagesRequest())
   const evil = [
-    'X-Evil: a\\r\\nx-api-key: other',
+    'Anthropic-Beta: a\\r\\nx-api-key: other',
     'Connection: x-keep, x-api-key',
     'X-Goog-FieldMask: candidates',
     'Cookie: a=b',
@@ -347,7 +347,7 @@ test('headers cannot inject or override other headers', async () => {
 
   const headers = fixture.received[0]?.headers ?? {}
   expect(headers['x-api-key']).toBe('sk-canary-0123456789abcdef')
-  expect(headers['x-evil']).toBe('a\\r\\nx-api-key: other')
+  expect(headers['anthropic-beta']).toBe('a\\r\\nx-api-key: other')
   for (const name of ['x-keep', 'x-goog-fieldmask', 'cookie']) expect(headers).not.toHaveProperty(name)
   expect(headers.host).toMatch(/^127\.0\.0\.1:/)
 })

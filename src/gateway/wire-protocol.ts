@@ -101,9 +101,11 @@ export type WireProtocol = {
   /** Returns undefined if the path does not belong to this protocol. The path excludes the query. */
   parseOperation(method: string, path: string): WireOperation | undefined
   parseRequest(operation: WireOperation, body: JsonObject): ParsedRequest
+  /** Names of the protocol's own headers that are forwarded. Null if there are none. */
+  forwardedHeaders: RegExp | null
   /**
-   * Returns the body to forward: with the grant's model, and with usage reporting turned on. Returns the same object if
-   * nothing differs; then the bytes are forwarded unchanged.
+   * Returns the body to forward: with the grant's model, with usage reporting turned on, and without undocumented
+   * members. Returns the same object if nothing differs; then the bytes are forwarded unchanged.
    */
   rewriteBody(body: JsonObject, wanted: { model: string }): JsonObject
   /** Returns the body with an output limit per alternative, otherwise unchanged. */

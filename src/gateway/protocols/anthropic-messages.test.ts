@@ -132,9 +132,9 @@ describe('request', () => {
 })
 
 test('forwards the body unchanged or with the right model', () => {
-  const body = { model: 'm', unknown: { kept: [1] } }
+  const body = { model: 'm', output_config: { kept: [1] } }
   expect(anthropicMessages.rewriteBody(body, { model: 'm' })).toBe(body)
-  expect(anthropicMessages.rewriteBody(body, { model: 'n' })).toEqual({ model: 'n', unknown: { kept: [1] } })
+  expect(anthropicMessages.rewriteBody(body, { model: 'n' })).toEqual({ model: 'n', output_config: { kept: [1] } })
 })
 
 describe('metering', () => {

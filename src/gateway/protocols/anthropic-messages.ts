@@ -17,9 +17,11 @@ import {
   isFilled,
   isObject,
   jsonBytes,
+  keepMembers,
   limitOf,
   listInvalidCounts,
   listOf,
+  listRerouting,
   listUnusual,
   NO_ALTERNATIVES,
   objectOf,
@@ -35,7 +37,8 @@ export const anthropicMessages: WireProtocol = {
   protocol: 'anthropic-messages',
   parseOperation,
   parseRequest,
-  rewriteBody: (body, { model }) => withModel(body, model),
+  forwardedHeaders: /^(anthropic-(version|beta|dangerous-direct-browser-access)|x-app)$/,
+  rewriteBody: (body, { model }) => withModel(withPlainMetadata(keepMembers(body, MEMBERS)), model),
   withOutputLimit: (body, { tokens }) => ({ ...body, max_tokens: tokens }),
   rewritePath: (path) => path,
   authHeaders: (key) => ({ 'x-api-key': key }),
@@ -55,6 +58,39 @@ function parseOperation(method: string, path: string): WireOperation | undefined
   if (path === '/v1/messages') return { kind: 'generate', model: null }
   if (path === '/v1/messages/count_tokens') return { kind: 'count', model: null }
   return undefined
+}
+
+/** Documented members. Those that are billed separately or choose something else are refused if they do. */
+const MEMBERS: ReadonlySet<string> = new Set([
+  'cache_control',
+  'context_management',
+  'inference_geo',
+  'max_tokens',
+  'messages',
+  'metadata',
+  'model',
+  'output_config',
+  'output_format',
+  'service_tier',
+  'speed',
+  'stop_sequences',
+  'stream',
+  'system',
+  'temperature',
+  'thinking',
+  'tool_choice',
+  'tools',
+  'top_k',
+  'top_p',
+])
+
+/** Reduces the metadata to the documented `user_id`: proxies choose a model by other entries. */
+function withPlainMetadata(body: JsonObject): JsonObject {
+  if (body.metadata === undefined) return body
+  const { metadata, ...others } = body
+  const { user_id: userId, ...unknown } = objectOf(metadata)
+  if (typeof userId !== 'string') return others
+  return Object.keys(unknown).length === 0 ? body : { ...body, metadata: { user_id: userId } }
 }
 
 function parseRequest(_operation: WireOperation, body: JsonObject): ParsedRequest {
@@ -102,8 +138,8 @@ function levelOf(body: JsonObject): ParsedRequest['level'] {
 // Tools that run in the client, or that search only the tools of the request. Unknown tools count as server-side tools.
 const OWN_TOOLS = /^(custom|bash_\d+|text_editor_\d+|computer_\d+|memory_\d+|tool_search_tool_(regex|bm25)(_\d+)?)$/
 
-// Remote tool servers, containers of the provider, and other models that may answer instead.
-const SERVER_SIDE_FIELDS = ['mcp_servers', 'container', 'fallbacks', 'models', 'plugins']
+// Remote tool servers and containers of the provider.
+const SERVER_SIDE_FIELDS = ['mcp_servers', 'container']
 
 function serverSideToolsOf(body: JsonObject): string[] {
   const tools = listOf(body.tools)
@@ -112,7 +148,7 @@ function serverSideToolsOf(body: JsonObject): string[] {
     .map(String)
   const fields = SERVER_SIDE_FIELDS.filter((name) => isFilled(body[name]))
   const addresses = listBlocks(body).flatMap(listRemoteMedia)
-  return [...new Set([...tools, ...fields, ...addresses])]
+  return [...new Set([...tools, ...fields, ...listRerouting(body), ...addresses])]
 }
 
 /** Lists the content blocks of all messages, including those inside tool results and documents. */

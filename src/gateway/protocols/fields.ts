@@ -138,6 +138,48 @@ export const PRICED_MEMBERS: Readonly<Record<string, readonly string[]>> = {
   use_beam_search: [],
 }
 
+/**
+ * Members by which proxies such as LiteLLM and OpenRouter let another model, address or key answer. Folded, because a
+ * lenient parser may read other spellings.
+ */
+const REROUTING_MEMBERS = new Set([
+  'fallbacks',
+  'contextwindowfallbacks',
+  'contentpolicyfallbacks',
+  'defaultfallbacks',
+  'apibase',
+  'apikey',
+  'baseurl',
+  'customllmprovider',
+  'modellist',
+  'models',
+  'plugins',
+  'routersettings',
+  'routersettingsoverride',
+  'userconfig',
+])
+
+/** Lists members that could let another model or address answer. */
+export const listRerouting = (body: JsonObject): string[] =>
+  Object.keys(body).filter((name) => isFilled(body[name]) && REROUTING_MEMBERS.has(foldName(name)))
+
+/** Folds compatible characters and case, and removes everything else than letters and digits. */
+const foldName = (name: string): string =>
+  name
+    .normalize('NFKC')
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]/g, '')
+
+/**
+ * Returns the body with only these members, or the same object if it has no others. Proxies and compatible providers
+ * give a meaning to many undocumented members.
+ */
+export function keepMembers(body: JsonObject, names: ReadonlySet<string>): JsonObject {
+  const entries = Object.entries(body)
+  const kept = entries.filter(([name]) => names.has(name))
+  return kept.length === entries.length ? body : Object.fromEntries(kept)
+}
+
 /** Returns the body with this model, or the same object if it already has it. */
 export const withModel = (body: JsonObject, model: string): JsonObject =>
   body.model === model ? body : { ...body, model }

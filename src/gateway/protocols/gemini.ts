@@ -18,9 +18,11 @@ import {
   isFilled,
   isObject,
   jsonBytes,
+  keepMembers,
   limitOf,
   listInvalidCounts,
   listOf,
+  listRerouting,
   listUnusual,
   objectOf,
   oneOrMore,
@@ -35,7 +37,8 @@ export const gemini: WireProtocol = {
   protocol: 'gemini',
   parseOperation,
   parseRequest,
-  rewriteBody,
+  forwardedHeaders: null,
+  rewriteBody: (body, { model }) => withModelName(keepDocumented(body), model),
   withOutputLimit,
   rewritePath,
   authHeaders: (key) => ({ 'x-goog-api-key': key }),
@@ -71,8 +74,31 @@ function rewritePath(path: string, { model }: { model: string }): string {
   return before === undefined || decoded(name) === model ? path : `${before}${encodeURIComponent(model)}${after}`
 }
 
+const MEMBERS: ReadonlySet<string> = new Set(
+  [
+    'contents',
+    'generateContentRequest',
+    'generationConfig',
+    'model',
+    'safetySettings',
+    'serviceTier',
+    'systemInstruction',
+    'toolConfig',
+    'tools',
+  ].flatMap((name) => [name, snakeCase(name)]),
+)
+
+/** Keeps the documented members, also in a request that a token count wraps. */
+function keepDocumented(body: JsonObject): JsonObject {
+  const kept = keepMembers(body, MEMBERS)
+  const wrapped = Object.entries(kept).flatMap(([key, value]): [string, JsonObject][] =>
+    isRequest(key) && isObject(value) ? [[key, keepMembers(value, MEMBERS)]] : [],
+  )
+  return wrapped.every(([key, value]) => kept[key] === value) ? kept : { ...kept, ...Object.fromEntries(wrapped) }
+}
+
 /** Corrects the model in the body, which may repeat the one in the path. */
-function rewriteBody(body: JsonObject, { model }: { model: string }): JsonObject {
+function withModelName(body: JsonObject, model: string): JsonObject {
   const name = `models/${model}`
   const isRight = [body, ...requestsIn(body)].every((each) => each.model === undefined || each.model === name)
   if (isRight) return body
@@ -161,7 +187,9 @@ function levelOf(config: JsonObject): ParsedRequest['level'] {
 const fields = (object: JsonObject, name: string): Json[] =>
   [object[name], object[snakeCase(name)]].filter((value) => value !== undefined)
 
-const snakeCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+function snakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+}
 
 const field = (object: JsonObject, name: string): Json | undefined => fields(object, name)[0]
 
@@ -197,7 +225,7 @@ function serverSideToolsOf(body: JsonObject): string[] {
   const files = listParts(body).some((part) => fields(part, 'fileData').length > 0) ? ['fileData'] : []
   // Cached content may include tools.
   const cached = textOf(field(body, 'cachedContent')) === null ? [] : ['cachedContent']
-  return [...tools, ...files, ...cached]
+  return [...tools, ...files, ...cached, ...listRerouting(body)]
 }
 
 const REFUSALS = ['SAFETY', 'PROHIBITED_CONTENT', 'BLOCKLIST', 'SPII', 'IMAGE_SAFETY', 'IMAGE_PROHIBITED_CONTENT']

@@ -12,6 +12,7 @@ import {
   limitOf,
   listInvalidCounts,
   listOf,
+  listRerouting,
   listUnusual,
   NO_ALTERNATIVES,
   objectOf,
@@ -24,6 +25,7 @@ import {
   withModel,
 } from './fields.ts'
 import {
+  createMemberFilter,
   formatOpenaiError,
   listAudio,
   listRemoteMediaInParts,
@@ -36,7 +38,9 @@ export const openaiChat: WireProtocol = {
   protocol: 'openai-chat',
   parseOperation,
   parseRequest,
-  rewriteBody: (body, { model }) => withUsage(withModel(body, model)),
+  // Keeps the calls of one conversation on the server that caches its prompt.
+  forwardedHeaders: /^x-session-affinity$/,
+  rewriteBody: (body, { model }) => withUsage(withModel(keepDocumented(body), model)),
   withOutputLimit,
   rewritePath: (path) => path,
   authHeaders: (key) => ({ authorization: `Bearer ${key}` }),
@@ -52,6 +56,38 @@ function parseOperation(method: string, path: string): WireOperation | undefined
   if (/^\/v1\/models(\/[^/]+)?$/.test(path) && method === 'GET') return { kind: 'models', model: null }
   return path === '/v1/chat/completions' && method === 'POST' ? { kind: 'generate', model: null } : undefined
 }
+
+/** Keeps the members that OpenAI documents, and those of compatible providers for reasoning and sampling. */
+const keepDocumented = createMemberFilter([
+  'cache_control',
+  'chat_template_kwargs',
+  'enable_thinking',
+  'frequency_penalty',
+  'function_call',
+  'functions',
+  'include_reasoning',
+  'logit_bias',
+  'logprobs',
+  'max_completion_tokens',
+  'max_tokens',
+  'messages',
+  'min_p',
+  'modalities',
+  'n',
+  'presence_penalty',
+  'reasoning_effort',
+  'reasoning_format',
+  'reasoning_split',
+  'repetition_penalty',
+  'response_format',
+  'seed',
+  'stop',
+  'thinking',
+  'thinking_budget',
+  'tool_stream',
+  'top_k',
+  'verbosity',
+])
 
 /** Turns on usage reporting, which streams omit by default. */
 function withUsage(body: JsonObject): JsonObject {
@@ -118,15 +154,8 @@ const reasoningTokensOf = (body: JsonObject): number | undefined =>
   tokensOf(objectOf(body.thinking).budget_tokens) ??
   tokensOf(body.thinking_budget)
 
-// Fields of compatible providers for server-side search, background work, and other models that may answer instead.
-const SERVER_SIDE_FIELDS = [
-  'web_search_options',
-  'search_parameters',
-  'enable_search',
-  'plugins',
-  'models',
-  'background',
-]
+// Fields of compatible providers for server-side search and background work.
+const SERVER_SIDE_FIELDS = ['web_search_options', 'search_parameters', 'enable_search', 'background']
 
 const listParts = (body: JsonObject): Json[] =>
   listOf(body.messages).flatMap((message) => listOf(objectOf(message).content))
@@ -135,7 +164,12 @@ function serverSideToolsOf(body: JsonObject): string[] {
   const isOff = objectOf(body.search_parameters).mode === 'off'
   const fields = SERVER_SIDE_FIELDS.filter((name) => isFilled(body[name]) && !(isOff && name === 'search_parameters'))
   return [
-    ...new Set([...listServerSideTools(listOf(body.tools)), ...fields, ...listRemoteMediaInParts(listParts(body))]),
+    ...new Set([
+      ...listServerSideTools(listOf(body.tools)),
+      ...fields,
+      ...listRerouting(body),
+      ...listRemoteMediaInParts(listParts(body)),
+    ]),
   ]
 }
 

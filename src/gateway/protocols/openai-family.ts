@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../../harnesses/json.ts'
 import type { Media } from '../wire-protocol.ts'
-import { isFilled, isObject, listOf, objectOf, textOf } from './fields.ts'
+import { isFilled, isObject, keepMembers, listOf, objectOf, textOf } from './fields.ts'
 
 // Tools that run in the client, or that search only the tools of the request. Unknown tools count as server-side tools.
 const OWN_TOOLS = ['function', 'custom', 'local_shell', 'apply_patch', 'tool_search']
@@ -20,6 +20,33 @@ export function listServerSideTools(tools: readonly Json[]): string[] {
     if (!isOwn) names.push(textOf(type) ?? 'tool without type')
   }
   return names
+}
+
+/** Members of both APIs. `metadata` is not forwarded: proxies choose a model by its entries. */
+const COMMON_MEMBERS = [
+  'model',
+  'parallel_tool_calls',
+  'prompt_cache_key',
+  'prompt_cache_retention',
+  'reasoning',
+  'safety_identifier',
+  'service_tier',
+  'store',
+  'stream',
+  'stream_options',
+  'temperature',
+  'tool_choice',
+  'tools',
+  'top_logprobs',
+  'top_p',
+  'user',
+]
+
+/** Returns a function that keeps only the common members and these. Nothing may ask the provider to store an answer. */
+export function createMemberFilter(names: readonly string[]): (body: JsonObject) => JsonObject {
+  const members = new Set([...COMMON_MEMBERS, ...names])
+  const unstored = new Set([...members].filter((name) => name !== 'store'))
+  return (body) => keepMembers(body, body.store === false ? members : unstored)
 }
 
 const URL_FIELDS = ['image_url', 'file_url', 'video_url', 'audio_url', 'document_url']

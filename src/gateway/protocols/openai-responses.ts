@@ -10,6 +10,7 @@ import {
   limitOf,
   listInvalidCounts,
   listOf,
+  listRerouting,
   listUnusual,
   NO_ALTERNATIVES,
   objectOf,
@@ -22,6 +23,7 @@ import {
   withModel,
 } from './fields.ts'
 import {
+  createMemberFilter,
   formatOpenaiError,
   listAudio,
   listRemoteMedia,
@@ -35,7 +37,8 @@ export const openaiResponses: WireProtocol = {
   protocol: 'openai-responses',
   parseOperation,
   parseRequest,
-  rewriteBody: (body, { model }) => withModel(body, model),
+  forwardedHeaders: /^(openai-beta|originator|session[_-]id|conversation_id|x-codex-[a-z-]+)$/,
+  rewriteBody: (body, { model }) => withModel(keepDocumented(body), model),
   withOutputLimit: (body, { tokens }) => ({ ...body, max_output_tokens: tokens }),
   rewritePath: (path) => path,
   authHeaders: (key) => ({ authorization: `Bearer ${key}` }),
@@ -53,6 +56,17 @@ function parseOperation(method: string, path: string): WireOperation | undefined
   if (path === '/v1/responses/input_tokens') return { kind: 'count', model: null }
   return undefined
 }
+
+const keepDocumented = createMemberFilter([
+  'context_management',
+  'include',
+  'input',
+  'instructions',
+  'max_output_tokens',
+  'max_tool_calls',
+  'text',
+  'truncation',
+])
 
 function parseRequest(_operation: WireOperation, body: JsonObject): ParsedRequest {
   return {
@@ -78,7 +92,7 @@ function levelOf(body: JsonObject): ParsedRequest['level'] {
 
 // Stored prompts may include tools. Background work does not report its cost. A stored conversation is billed as if it
 // had been sent, and may belong to another trial.
-const SERVER_SIDE_FIELDS = ['prompt', 'background', 'previous_response_id', 'conversation', 'models', 'plugins']
+const SERVER_SIDE_FIELDS = ['prompt', 'background', 'previous_response_id', 'conversation']
 
 function serverSideToolsOf(body: JsonObject): string[] {
   const items = listOf(body.input).map(objectOf)
@@ -89,6 +103,7 @@ function serverSideToolsOf(body: JsonObject): string[] {
     ...new Set([
       ...listServerSideTools(tools),
       ...fields,
+      ...listRerouting(body),
       ...listRemoteMedia(items),
       ...listRemoteMediaInParts(listParts(body)),
     ]),
