@@ -1,19 +1,17 @@
-import { randomUUID } from 'node:crypto'
 import type { Command } from 'commander'
-import type { Catalog } from '../src/catalog/schema.ts'
 import type { Quote } from '../src/comparisons/quotes/schema.ts'
 import type { Comparison } from '../src/comparisons/shapes/schema.ts'
 import { call } from '../src/platform/http/client.ts'
-import { suggestName } from '../src/platform/suggestion.ts'
 import { type PairFlags, printDiff, printPairs, printResults } from './comparison-answer.ts'
 import { confirmQuote, formatQuote } from './comparison-quote.ts'
 import { REPORT_FORMATS } from './comparison-reports.ts'
-import { type CompareRequest, openScope, type ScopeClient, type ScopeFlags } from './comparison-scope.ts'
+import { buildRequest, parseNumber, parseOptionalNumber, type RequestFlags } from './comparison-request.ts'
+import { openScope, type ScopeClient, type ScopeFlags } from './comparison-scope.ts'
 import { printErrors, printTrials, type ScopedComparison, type TrialFlags } from './comparison-trials.ts'
 import type { ExportFlags } from './comparisons-export.ts'
 import { resolveConfigurations } from './configuration-source.ts'
 import { YES, type YesFlag } from './confirm.ts'
-import { parseTimeoutMultiplier, TIMEOUT_MULTIPLIER } from './engine.ts'
+import { TIMEOUT_MULTIPLIER } from './engine.ts'
 import { Failed, InfrastructureFailed, WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { warnOfKnownTasks } from './knowledge-cutoff.ts'
@@ -26,23 +24,7 @@ type ComparisonVerbFlags = ScopeFlags & TrialFlags & PairFlags & ResultFlags & E
 /** Options of commands that end with results. */
 type ResultFlags = { failUnder?: string; format?: string }
 
-export type CompareFlags = ScopeFlags &
-  YesFlag &
-  ResultFlags & {
-    model: string[]
-    harness?: string
-    configuration: string[]
-    sandbox?: string
-    attempts: string
-    budget?: string
-    trialBudget?: string
-    timeoutMultiplier?: string
-    concurrency?: string
-    skipCompleted?: boolean
-    id?: string
-    detach?: boolean
-    quote?: boolean
-  }
+export type CompareFlags = ScopeFlags & YesFlag & ResultFlags & RequestFlags & { detach?: boolean; quote?: boolean }
 
 export function addComparisonCommands(assay: Command, shell: Shell): void {
   addCompare(assay, shell)
@@ -192,7 +174,7 @@ export async function startComparison(
 ): Promise<void> {
   const params = { org: service.org, ...scope.params }
   const { body: catalog } = await call(service, scope.endpoints.catalog, { params })
-  const request = wishOf(catalog, flags, await resolveConfigurations(shell, service, flags.configuration))
+  const request = buildRequest(catalog, flags, await resolveConfigurations(shell, service, flags.configuration))
   const prepared = await scope.prepare(service, request)
   for (const line of warnOfKnownTasks(catalog, request, prepared.mergedAt)) note(shell, line)
   const quote = await prepared.quote()
@@ -203,76 +185,6 @@ export async function startComparison(
   if (flags.detach) return service.json ? printJson(shell, { ...comparison, quote }) : print(shell, comparison.id)
   note(shell, `Comparison ${comparison.id}. Ctrl-C leaves it running.`)
   await follow(shell, service, { scope, id: comparison.id, quote }, { left, flags })
-}
-
-function wishOf(
-  catalog: Catalog,
-  flags: CompareFlags,
-  configurations: readonly (string | undefined)[],
-): CompareRequest {
-  const timeoutMultiplier = parseTimeoutMultiplier(flags.timeoutMultiplier)
-  const models = flags.model.length === 0 ? ['reference'] : flags.model
-  return {
-    id: flags.id === undefined ? randomUUID() : requireId(flags.id, 'assay comparisons list'),
-    models: models
-      .flatMap((text) => choicesOf(catalog, text, flags.harness, configurations))
-      .map((choice) => (timeoutMultiplier === undefined ? choice : { ...choice, timeoutMultiplier })),
-    attempts: numberOf(flags.attempts, '--attempts'),
-    budgetUsd: optionalNumberOf(flags.budget, '--budget'),
-    trialBudgetUsd: optionalNumberOf(flags.trialBudget, '--trial-budget'),
-    concurrency: optionalNumberOf(flags.concurrency, '--concurrency'),
-    skipCompleted: flags.skipCompleted ?? false,
-    ...chooseSandbox(catalog, flags.sandbox),
-  }
-}
-
-function chooseSandbox(catalog: Catalog, wanted: string | undefined) {
-  const sandbox = catalog.sandboxes.find(({ id, available }) => (wanted === undefined ? available : id === wanted))
-  const sandboxCredentialId = sandbox?.credentials[0]?.id
-  if (sandbox && sandboxCredentialId !== undefined) return { sandbox: sandbox.id, sandboxCredentialId }
-  throw new WrongUse(noSandbox(catalog, wanted))
-}
-
-const noSandbox = (catalog: Catalog, wanted: string | undefined): string =>
-  wanted === undefined
-    ? `No sandbox is available. ${catalog.sandboxes.map(({ id, detail }) => `${id}: ${detail}`).join(' ')}`
-    : `There is no sandbox ${wanted}.${suggestName(
-        wanted,
-        catalog.sandboxes.map(({ id }) => id),
-      )} Known: ${catalog.sandboxes.map(({ id }) => id).join(', ')}.`
-
-/** Returns a model choice for each configuration. The reference solution and the no-op run no agent to configure. */
-function choicesOf(
-  catalog: Catalog,
-  text: string,
-  others: string | undefined,
-  configurations: readonly (string | undefined)[],
-) {
-  const [setting = '', harnesses = others] = text.split('=')
-  const [catalogId = '', reasoningLevel] = setting.split('@')
-  const model = catalog.models.find((each) => each.catalogId === catalogId)
-  if (!model) {
-    const known = catalog.models.map((each) => each.catalogId)
-    throw new WrongUse(`Unknown model ${catalogId}.${suggestName(catalogId, known)} Available: ${known.join(', ')}.`)
-  }
-  const credentialId = model.credentials[0]?.id
-  if (credentialId === undefined)
-    throw new WrongUse(
-      `No credential gives access to ${catalogId}. Add one: assay credentials add model ${model.provider} --name <name>`,
-    )
-  const chosen = harnesses === undefined ? model.harnesses : harnesses.split(',').map((id) => id.trim())
-  const choice = { catalogId, credentialId, harnesses: chosen, reasoningLevel }
-  if (model.provider === 'none') return [choice]
-  return configurations.map((configuration) => ({ ...choice, configuration }))
-}
-
-const optionalNumberOf = (text: string | undefined, flag: string): number | undefined =>
-  text === undefined ? undefined : numberOf(text, flag)
-
-function numberOf(text: string, flag: string): number {
-  const value = Number(text)
-  if (text.trim() === '' || !Number.isFinite(value)) throw new WrongUse(`${flag} must be a number.`)
-  return value
 }
 
 /** Watches a comparison until it ends. Ctrl-C detaches without an error, because the comparison continues. */
@@ -302,7 +214,7 @@ async function follow(
 function parseResultFlags({ failUnder, format = 'table' }: ResultFlags) {
   const known = REPORT_FORMATS.find((each) => each === format)
   if (!known) throw new WrongUse(`--format must be one of: ${REPORT_FORMATS.join(', ')}.`)
-  return { format: known, failUnder: optionalNumberOf(failUnder, '--fail-under') }
+  return { format: known, failUnder: parseOptionalNumber(failUnder, '--fail-under') }
 }
 
 /** Fails if a setting has a lower accuracy than expected, or none. */
@@ -355,7 +267,7 @@ async function trials(shell: Shell, command: Command, names: string[], flags: Co
 }
 
 async function resume(shell: Shell, command: Command, names: string[], flags: ComparisonVerbFlags): Promise<void> {
-  const body = flags.budget === undefined ? {} : { budgetUsd: numberOf(flags.budget, '--budget') }
+  const body = flags.budget === undefined ? {} : { budgetUsd: parseNumber(flags.budget, '--budget') }
   const { service, scope, params } = await place(shell, command, names, flags)
   const { body: comparison } = await call(service, scope.endpoints.resume, { params, body })
   if (service.json) return printJson(shell, comparison)

@@ -1,0 +1,92 @@
+import { randomUUID } from 'node:crypto'
+import type { Catalog } from '../src/catalog/schema.ts'
+import { suggestName } from '../src/platform/suggestion.ts'
+import type { CompareRequest } from './comparison-scope.ts'
+import { parseTimeoutMultiplier } from './engine.ts'
+import { WrongUse } from './failure.ts'
+import { requireId } from './service.ts'
+
+export type RequestFlags = {
+  model: string[]
+  harness?: string
+  configuration: string[]
+  sandbox?: string
+  attempts: string
+  budget?: string
+  trialBudget?: string
+  timeoutMultiplier?: string
+  concurrency?: string
+  skipCompleted?: boolean
+  id?: string
+}
+
+/** Builds the request from flags and the catalog. `configurations`: ids, or undefined for a setting without one. */
+export function buildRequest(
+  catalog: Catalog,
+  flags: RequestFlags,
+  configurations: readonly (string | undefined)[],
+): CompareRequest {
+  const timeoutMultiplier = parseTimeoutMultiplier(flags.timeoutMultiplier)
+  const models = flags.model.length === 0 ? ['reference'] : flags.model
+  return {
+    id: flags.id === undefined ? randomUUID() : requireId(flags.id, 'assay comparisons list'),
+    models: models
+      .flatMap((text) => buildChoices(catalog, text, flags.harness, configurations))
+      .map((choice) => (timeoutMultiplier === undefined ? choice : { ...choice, timeoutMultiplier })),
+    attempts: parseNumber(flags.attempts, '--attempts'),
+    budgetUsd: parseOptionalNumber(flags.budget, '--budget'),
+    trialBudgetUsd: parseOptionalNumber(flags.trialBudget, '--trial-budget'),
+    concurrency: parseOptionalNumber(flags.concurrency, '--concurrency'),
+    skipCompleted: flags.skipCompleted ?? false,
+    ...chooseSandbox(catalog, flags.sandbox),
+  }
+}
+
+function chooseSandbox(catalog: Catalog, wanted: string | undefined) {
+  const sandbox = catalog.sandboxes.find(({ id, available }) => (wanted === undefined ? available : id === wanted))
+  const sandboxCredentialId = sandbox?.credentials[0]?.id
+  if (sandbox && sandboxCredentialId !== undefined) return { sandbox: sandbox.id, sandboxCredentialId }
+  throw new WrongUse(describeMissingSandbox(catalog, wanted))
+}
+
+const describeMissingSandbox = (catalog: Catalog, wanted: string | undefined): string =>
+  wanted === undefined
+    ? `No sandbox is available. ${catalog.sandboxes.map(({ id, detail }) => `${id}: ${detail}`).join(' ')}`
+    : `There is no sandbox ${wanted}.${suggestName(
+        wanted,
+        catalog.sandboxes.map(({ id }) => id),
+      )} Known: ${catalog.sandboxes.map(({ id }) => id).join(', ')}.`
+
+/** Returns a model choice for each configuration. The reference solution and the no-op run no agent to configure. */
+function buildChoices(
+  catalog: Catalog,
+  text: string,
+  others: string | undefined,
+  configurations: readonly (string | undefined)[],
+) {
+  const [setting = '', harnesses = others] = text.split('=')
+  const [catalogId = '', reasoningLevel] = setting.split('@')
+  const model = catalog.models.find((each) => each.catalogId === catalogId)
+  if (!model) {
+    const known = catalog.models.map((each) => each.catalogId)
+    throw new WrongUse(`Unknown model ${catalogId}.${suggestName(catalogId, known)} Available: ${known.join(', ')}.`)
+  }
+  const credentialId = model.credentials[0]?.id
+  if (credentialId === undefined)
+    throw new WrongUse(
+      `No credential gives access to ${catalogId}. Add one: assay credentials add model ${model.provider} --name <name>`,
+    )
+  const chosen = harnesses === undefined ? model.harnesses : harnesses.split(',').map((id) => id.trim())
+  const choice = { catalogId, credentialId, harnesses: chosen, reasoningLevel }
+  if (model.provider === 'none') return [choice]
+  return configurations.map((configuration) => ({ ...choice, configuration }))
+}
+
+export const parseOptionalNumber = (text: string | undefined, flag: string): number | undefined =>
+  text === undefined ? undefined : parseNumber(text, flag)
+
+export function parseNumber(text: string, flag: string): number {
+  const value = Number(text)
+  if (text.trim() === '' || !Number.isFinite(value)) throw new WrongUse(`${flag} must be a number.`)
+  return value
+}
