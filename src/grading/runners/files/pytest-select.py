@@ -4,8 +4,15 @@ import json
 import os
 import re
 
+# The grader replaces parts of an id that differ from run to run.
+PLACEHOLDER = re.compile(r'<(?:uuid|address|port|path)>')
+
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), 'selected-tests.json'), encoding='utf-8') as file:
     SELECTED = set(json.load(file))
+
+PATTERNS = [
+    re.compile('.*'.join(map(re.escape, PLACEHOLDER.split(test)))) for test in SELECTED if PLACEHOLDER.search(test)
+]
 
 
 def report_id(nodeid):
@@ -16,8 +23,13 @@ def report_id(nodeid):
     return ' '.join(f'{place}::{parts[-1]}{bracket}{parameters}'.split())
 
 
+def is_selected(item):
+    test = report_id(item.nodeid)
+    return test in SELECTED or any(pattern.fullmatch(test) for pattern in PATTERNS)
+
+
 def pytest_collection_modifyitems(config, items):
-    dropped = [item for item in items if report_id(item.nodeid) not in SELECTED]
-    items[:] = [item for item in items if report_id(item.nodeid) in SELECTED]
+    dropped = [item for item in items if not is_selected(item)]
+    items[:] = [item for item in items if is_selected(item)]
     if dropped:
         config.hook.pytest_deselected(items=dropped)
