@@ -1,8 +1,9 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import { buildTargetUrl } from '../credentials/target.ts'
 import type { CallContext, GatewayRuntime, PreparedCall } from './call-context.ts'
 import { type CallTimeouts, startTimeouts } from './call-timeouts.ts'
 import { classifyConcurrency, classifyFailure } from './failure-causes.ts'
-import type { FailureKind } from './ledger.ts'
+import type { FailureKind, RecordedCall } from './ledger.ts'
 import type { Attribution } from './settlement.ts'
 import { type NoAnswerReason, readStart, sendUpstream } from './upstream.ts'
 import { openUsageTap } from './usage-tap.ts'
@@ -12,22 +13,36 @@ import type { AnswerError } from './wire-protocol.ts'
 // everything that a request can provoke is the request's fault unless the gateway's own request fails too.
 
 /**
- * An outage that no program can cause: the provider accepts no connection, its answer is a flood of events, or the
- * gateway itself is stopping.
+ * An outage that no program can cause: the provider accepted no connection before the first request of the trial, its
+ * answer is a flood of events, or the gateway itself is stopping.
  */
 const OUTAGE: Attribution = { failure: 'upstream', probeAnswer: null }
 /** A failure that the program caused: it left, did not read, asked for too much, or sent an invalid request. */
 const OWN: Attribution = { failure: 'request', probeAnswer: null }
+/** An outage that the program may have caused. */
+const INTERRUPTED: Attribution = { failure: 'interrupted', probeAnswer: null }
 
-/** Attributes a call that was sent and never answered. */
+type Silence = {
+  why: NoAnswerReason
+  timeouts: CallTimeouts
+  /** An earlier try of the same call was answered. */
+  wasReached: boolean
+  elapsedMs: number
+}
+
+/** Attributes a call that was never answered. */
 export async function attributeSilence(
   runtime: GatewayRuntime,
   context: CallContext,
-  { sent }: PreparedCall,
-  { why, timeouts }: { why: NoAnswerReason; timeouts: CallTimeouts },
+  prepared: PreparedCall,
+  { why, timeouts, wasReached, elapsedMs }: Silence,
 ): Promise<Attribution> {
-  if (why === 'unreachable' || timeouts.reason() === 'stop') return OUTAGE
-  return isOwnCut(timeouts) ? OWN : attributeFailure(runtime, context, sent)
+  if (timeouts.reason() === 'stop') return OUTAGE
+  if (isOwnCut(timeouts)) return OWN
+  if (why !== 'unreachable') return attributeFailure(runtime, context, prepared, elapsedMs)
+  // A trial whose requests never reached the provider cannot have stopped it.
+  if (!wasReached && !(await listOtherCalls(runtime, context, prepared)).some(mayHaveReached)) return OUTAGE
+  return toInterruption(await attributeFailure(runtime, context, prepared, elapsedMs))
 }
 
 type Cut = { error: AnswerError | null; timeouts: CallTimeouts; stalledMs: number; elapsedMs: number }
@@ -42,7 +57,7 @@ export async function attributeCut(
   if (['stop', 'flood'].includes(timeouts.reason() ?? '')) return OUTAGE
   if (error === 'request' || isOwnCut(timeouts, stalledMs)) return OWN
   if (error === 'rate') return attributeRateLimit(runtime, context, prepared, elapsedMs)
-  return attributeFailure(runtime, context, prepared.sent)
+  return attributeFailure(runtime, context, prepared, elapsedMs)
 }
 
 /** Attributes an answer with a status other than 2xx. */
@@ -53,7 +68,7 @@ export async function attributeStatus(
   { kind, elapsedMs }: { kind: FailureKind; elapsedMs: number },
 ): Promise<Attribution> {
   if (kind === 'rate') return attributeRateLimit(runtime, context, prepared, elapsedMs)
-  if (EXCUSES.includes(kind)) return attributeFailure(runtime, context, prepared.sent)
+  if (EXCUSES.includes(kind)) return attributeFailure(runtime, context, prepared, elapsedMs)
   return { failure: kind, probeAnswer: null }
 }
 
@@ -71,20 +86,80 @@ const ONCE = { triesMax: 1, totalMs: 0, firstMs: 0, pauseMaxMs: 0, quietMs: 0 }
 /** Failures that excuse a trial, or stop all others, if the gateway's own request fails in the same way. */
 const EXCUSES: readonly FailureKind[] = ['credential', 'rate', 'upstream', 'model']
 
+/** Failures of the gateway's own request that may pass, for example while a supervisor restarts a model server. */
+const PASSING: readonly FailureKind[] = ['upstream', 'rate']
+const PROBE_PAUSE_MAX_MS = 5_000
+
 /**
  * Sends the smallest request of its own with the same key to the same model. If that is answered, the program's request
- * caused the failure: some bodies break any provider, or make it respond as if the key were invalid.
+ * caused the failure: some bodies break any provider, or make it respond as if the key were invalid. If it fails too,
+ * the program may have stopped the provider, so the request is repeated for a while. An outage is proven if all of them
+ * fail while no later request of the trial reaches the provider.
  */
 async function attributeFailure(
   runtime: GatewayRuntime,
   context: CallContext,
-  sent: PreparedCall['sent'],
+  prepared: PreparedCall,
+  elapsedMs: number,
 ): Promise<Attribution> {
+  const { firstMs, quietMs } = runtime.options.retry
+  const deadline = performance.now() + quietMs
+  let hasLeft = false
+  context.client.onLeaving(() => {
+    hasLeft = true
+  })
+  let { attribution, isStopping } = await probe(runtime, context, prepared)
+  if (!PASSING.includes(attribution.failure)) return attribution
+  for (let pauseMs = firstMs; performance.now() < deadline && !isStopping; pauseMs *= 2) {
+    const untilDeadlineMs = deadline - performance.now()
+    const nextPauseMs = Math.min(pauseMs, PROBE_PAUSE_MAX_MS, untilDeadlineMs)
+    ;({ attribution, isStopping } = await probe(runtime, context, prepared, nextPauseMs))
+    if (!PASSING.includes(attribution.failure)) return toInterruption(attribution)
+    if (hasLeft) return INTERRUPTED
+  }
+  const others = await listOtherCalls(runtime, context, prepared, elapsedMs)
+  return others.some(hasReached) && !isStopping ? INTERRUPTED : attribution
+}
+
+/** The provider answers again, so either side may have caused the outage. */
+const toInterruption = (attribution: Attribution): Attribution =>
+  attribution.failure === 'request' ? { ...attribution, failure: 'interrupted' } : attribution
+
+/** Lists the other calls of the trial. `elapsedMs`: only those that began after this call had lasted so long. */
+async function listOtherCalls(
+  { ledger }: GatewayRuntime,
+  { grant }: CallContext,
+  { call }: PreparedCall,
+  elapsedMs?: number,
+): Promise<RecordedCall[]> {
+  const { calls = [] } = (await ledger.read(grant.id)) ?? {}
+  // Time is measured from this call, because clocks of other machines differ.
+  const startedAt = calls.find(({ id }) => id === call.id)?.startedAt.getTime() ?? 0
+  const since = elapsedMs === undefined ? 0 : startedAt + elapsedMs
+  return calls.filter((other) => other.id !== call.id && other.startedAt.getTime() >= since)
+}
+
+/** Tells whether a settled call reached the provider. One that did not has no status and costs nothing. */
+const hasReached = ({ settledAt, status, costSource }: RecordedCall): boolean =>
+  settledAt !== null && (status !== null || costSource !== 'metered')
+
+const mayHaveReached = (call: RecordedCall): boolean => call.settledAt === null || hasReached(call)
+
+/** Sends the gateway's own request after a pause. The gateway does not wait for the pause if it is stopping. */
+async function probe(
+  runtime: GatewayRuntime,
+  context: CallContext,
+  { sent }: PreparedCall,
+  pauseMs = 0,
+): Promise<{ attribution: Attribution; isStopping: boolean }> {
   const { headersMs, idleMs, drainMs } = runtime.options
-  const timeouts = startTimeouts({ headersMs: Math.min(headersMs, PROBE_MS), idleMs, drainMs, callMs: PROBE_MS })
+  const callMs = pauseMs + PROBE_MS
+  const timeouts = startTimeouts({ headersMs: Math.min(headersMs, PROBE_MS), idleMs, drainMs, callMs })
   runtime.openTimeouts.add(timeouts)
   try {
-    return await sendProbe(runtime, context, sent, timeouts)
+    if (pauseMs > 0) await wait(pauseMs, undefined, { signal: timeouts.signal }).catch(() => {})
+    const attribution = timeouts.signal.aborted ? OUTAGE : await sendProbe(runtime, context, sent, timeouts)
+    return { attribution, isStopping: timeouts.reason() === 'stop' }
   } finally {
     timeouts.stop()
     runtime.openTimeouts.delete(timeouts)
@@ -139,13 +214,17 @@ const QUIET_SHARE = 0.9
 async function attributeRateLimit(
   runtime: GatewayRuntime,
   context: CallContext,
-  { call, sent }: PreparedCall,
+  prepared: PreparedCall,
   elapsedMs: number,
 ): Promise<Attribution> {
   const { calls = [] } = (await runtime.ledger.read(context.grant.id)) ?? {}
-  const load = classifyConcurrency(calls, { id: call.id, elapsedMs }, runtime.options.retry.quietMs * QUIET_SHARE)
+  const load = classifyConcurrency(
+    calls,
+    { id: prepared.call.id, elapsedMs },
+    runtime.options.retry.quietMs * QUIET_SHARE,
+  )
   if (load === 'flooding') return OWN
   if (load === 'busy') return { failure: 'crowded', probeAnswer: null }
-  const attribution = await attributeFailure(runtime, context, sent)
+  const { attribution } = await probe(runtime, context, prepared)
   return attribution.failure === 'request' ? { ...attribution, failure: 'crowded' } : attribution
 }

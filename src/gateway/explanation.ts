@@ -52,12 +52,13 @@ export function explainCallFailure({ kind, status, message, lastedMs }: CallFail
 
 const NO_ANSWER: Partial<Record<FailureKind | Refusal, string>> = {
   upstream: 'The provider could not be reached',
+  interrupted: 'The provider could not be reached for a short time',
   request: 'The call was not answered',
 }
 
 function describeFailure(kind: FailureKind | Refusal, lastedMs: number | undefined): string {
   if (kind === 'rate' || kind === 'crowded') return `The provider limited the rate of calls${formatLasting(lastedMs)}`
-  if (kind === 'upstream') return `The provider failed${formatLasting(lastedMs)}`
+  if (kind === 'upstream' || kind === 'interrupted') return `The provider failed${formatLasting(lastedMs)}`
   return FAILURE_SENTENCES[kind].replace(/\.$/, '')
 }
 
@@ -121,6 +122,7 @@ export const FAILURE_SENTENCES: Record<FailureKind | Refusal, string> = {
   rate: 'The provider limits the rate of calls.',
   crowded: 'The provider limits the rate of calls.',
   upstream: 'The provider is unavailable.',
+  interrupted: 'The provider failed during a call of the program and recovered soon.',
   gateway: 'The gateway failed.',
   busy: 'The program made too many concurrent calls.',
   model: 'The provider does not have this model, or the program requested another one.',

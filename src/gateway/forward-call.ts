@@ -43,7 +43,12 @@ async function sendAndRelay(
 ): Promise<ForwardResult> {
   const { client } = context
   const started = performance.now()
-  const upstream = { ...runtime, retry: runtime.options.retry, onRetry: runtime.counters.retried }
+  let wasReached = false
+  const onRetry = (why: string): void => {
+    runtime.counters.retried(why)
+    wasReached ||= why !== 'unreachable'
+  }
+  const upstream = { ...runtime, retry: runtime.options.retry, onRetry }
   const answer = await sendUpstream(upstream, prepared.sent, timeouts, () => !client.isGone())
   prepared.sent.body = null // Frees the memory: a stream may last for an hour.
   const collectFacts = (firstByteAt: number | null): CallFacts => ({
@@ -58,9 +63,12 @@ async function sendAndRelay(
   if (answer.kind === 'silent') {
     const { why, detail } = answer
     runtime.log.warn({ call: prepared.call.id, why, detail }, 'provider did not answer')
-    const attribution = await attributeSilence(runtime, context, prepared, { why, timeouts })
     const message = why === 'unwanted' ? null : toStorableMessage(detail, prepared.key)
-    return settleWithoutAnswer(context, prepared, why, { attribution, facts: { ...collectFacts(null), message } })
+    // The time of the attribution is not part of the call: silence counts as hidden reasoning.
+    const facts = { ...collectFacts(null), message }
+    const silence = { why, timeouts, wasReached, elapsedMs: facts.totalMs }
+    const attribution = await attributeSilence(runtime, context, prepared, silence)
+    return settleWithoutAnswer(context, prepared, why, { attribution, facts })
   }
   return answer.status >= 200 && answer.status < 300
     ? relayAnswer(runtime, context, prepared, { answer, timeouts, collectFacts })

@@ -48,9 +48,19 @@ export type CallOutcome = 'open' | 'succeeded' | 'failed' | 'cut' | 'lost'
 
 /**
  * The cause of a failed call. `request`: the request itself. `rate`: a rate limit that other users of the account caused.
- * `crowded`: a rate limit that either side may have caused. `gateway`: the gateway died.
+ * `crowded`: a rate limit that either side may have caused. `interrupted`: an outage that either side may have caused.
+ * `gateway`: the gateway died.
  */
-export type FailureKind = 'credential' | 'rate' | 'crowded' | 'upstream' | 'model' | 'request' | 'gateway' | BudgetKind
+export type FailureKind =
+  | 'credential'
+  | 'rate'
+  | 'crowded'
+  | 'upstream'
+  | 'interrupted'
+  | 'model'
+  | 'request'
+  | 'gateway'
+  | BudgetKind
 
 /** A grant's own budget or its shared one. As a failure: the answer was cut at the output limit that the budget imposed. */
 export type BudgetKind = 'budget' | 'shared_budget'

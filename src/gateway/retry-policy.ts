@@ -10,7 +10,10 @@ export type RetryOptions = {
   firstMs: number
   /** Maximum pause. If the provider requests a longer one, the call is not retried. */
   pauseMaxMs: number
-  /** After a 429, the last try starts at least this long after the first, so that the rate-limit window has passed. */
+  /**
+   * After a 429, the last try starts at least this long after the first, so that the rate-limit window has passed. Also
+   * the time for which the gateway's own requests must fail before an outage is proven.
+   */
   quietMs: number
 }
 

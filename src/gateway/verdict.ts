@@ -18,7 +18,7 @@ type FailureReason = FailureKind | Refusal
 /** Outages of the provider that may pass. None of them can be caused by a program. */
 const OUTAGES: readonly FailureReason[] = ['rate', 'upstream']
 /** Failures that the program may have caused. They excuse a trial until its last attempt. */
-const DOUBTS: readonly FailureReason[] = ['crowded']
+const DOUBTS: readonly FailureReason[] = ['crowded', 'interrupted']
 /** Classes of agents that ended by themselves. */
 const OWN_ENDS: readonly OutcomeClass[] = ['verified', 'agent_exit']
 
@@ -37,7 +37,7 @@ export function decideVerdict(
   if (record.state === 'errored') return { kind: 'judged', ...ended(record) }
   if (totals.gatewayGone)
     return excludedVerdict('provider_error', 'The gateway failed, and the program could not reach its model.')
-  if (totals.calls.succeeded === 0) return { kind: 'judged', ...judgeWithoutAnswer(record, last, totals) }
+  if (totals.calls.succeeded === 0) return { kind: 'judged', ...judgeWithoutAnswer(record, last, totals, isLast) }
   // Applies to passes too: keeping only passes would favor providers that fail.
   if (last !== null && (OUTAGES.includes(last) || (!isLast && DOUBTS.includes(last))))
     return excludedVerdict('provider_error', explain(totals, `The provider failed: ${last}.`))
@@ -83,9 +83,10 @@ function scoredClass(
  * Judges a trial whose model never answered. Only a proven external cause excludes it: otherwise a program that sends
  * nothing, or nothing that can be answered, could choose which trials count. It scores 0 whatever the verifier reports.
  */
-function judgeWithoutAnswer(record: EndedTrial, last: FailureReason | null, totals: GrantTotals) {
+function judgeWithoutAnswer(record: EndedTrial, last: FailureReason | null, totals: GrantTotals, isLast: boolean) {
   const { calls, lastFailure } = totals
-  const isOutage = last === null ? calls.cut + calls.lost > 0 : [...OUTAGES, ...DOUBTS].includes(last)
+  const isDoubt = last === 'crowded' || (last === 'interrupted' && !isLast)
+  const isOutage = last === null ? calls.cut + calls.lost > 0 : OUTAGES.includes(last) || isDoubt
   if (isOutage) return excluded('provider_error', explain(totals, 'The provider never returned a complete answer.'))
   // A status means that the gateway's own request found the model missing too. Refusals by the gateway have no status.
   const isUnknownModel = last === 'model' && lastFailure?.status != null
