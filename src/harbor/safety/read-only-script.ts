@@ -1,10 +1,24 @@
+import { isReadingSedScript } from './sed-script.ts'
+import { ASSIGNMENT, leadingText, programName, toCall, WRAPPERS } from './shell-calls.ts'
 import { UnreadableScript } from './shell-cursor.ts'
 import { parseShell } from './shell-parser.ts'
-import { isTrustedArithmetic, isTrustedWord, readTrust, type ScriptTrust } from './shell-trust.ts'
+import { checkExpansion, checkGrep, checkJq, checkPattern } from './shell-patterns.ts'
+import { isAssigning, isTrustedArithmetic, isTrustedWord, quoted, readTrust, type ScriptTrust } from './shell-trust.ts'
 import { plainText, type ShellCommand, type ShellWord, type WordPart } from './shell-words.ts'
+import { checkRedirect, checkWriter } from './shell-writes.ts'
 
-/** `isVerifierFile`: whether a path below /tests is a test file that can be read. */
-type ScriptContext = { isVerifierFile: (path: string) => boolean; hasGrader: boolean }
+/**
+ * `isVerifierFile`: whether a path below /tests is a test file that can be read. `otherScripts`: texts of the shell scripts
+ * that this one may exchange values with.
+ */
+type ScriptContext = {
+  isVerifierFile: (path: string) => boolean
+  hasGrader: boolean
+  otherScripts?: readonly string[]
+}
+
+/** Other shells evaluate arithmetic in `[ ]`, and a login shell reads settings from the home directory. */
+const INTERPRETER = /^#!\s*(?:\/usr(?:\/local)?)?\/bin\/(?:env )?(?:ba|da)?sh(?: +-[eux]+)?[ \t]*$/
 
 /**
  * Returns why a test script may execute what the candidate wrote. Undefined: every command of it is known to only read.
@@ -12,13 +26,18 @@ type ScriptContext = { isVerifierFile: (path: string) => boolean; hasGrader: boo
  */
 export function findUnsafeCommand(text: string, context: ScriptContext, around?: ScriptTrust): string | undefined {
   try {
-    const commands = parseShell(text.replaceAll('\r\n', '\n'))
-    return checkCommands({ ...context, ...readTrust(commands, around) }, commands)
+    const [line = ''] = text.split(/\r?\n/, 1)
+    if (line.startsWith('#!') && !INTERPRETER.test(line)) return `is run by ${shorten(line.slice(2))}`
+    const commands = parse(text)
+    const others = (context.otherScripts ?? []).flatMap(parse)
+    return checkCommands({ ...context, ...readTrust(commands, others, around) }, commands)
   } catch (error) {
     if (error instanceof UnreadableScript) return `cannot be read as a shell script (${error.message})`
     throw error
   }
 }
+
+const parse = (text: string): ShellCommand[] => parseShell(text.replaceAll('\r\n', '\n'))
 
 type CheckContext = ScriptContext & ScriptTrust
 
@@ -37,16 +56,13 @@ function checkCommand(context: CheckContext, command: ShellCommand): string | un
   const { kind, words, redirects, text, body } = command
   const expanded = firstOf([...words, ...redirects.map(({ target }) => target)], (word) => checkParts(context, word))
   if (expanded !== undefined) return expanded
-  const target = firstOf(redirects, (redirect) =>
-    redirect.operator.includes('>') && !isTrustedWord(context, redirect.target)
-      ? 'writes to a file that the submission can name'
-      : undefined,
-  )
-  if (target !== undefined) return target
+  const written = firstOf(redirects, (redirect) => checkRedirect(context, redirect))
+  if (written !== undefined) return written
   if (kind === 'arithmetic') return checkArithmetic(context, text)
   if (kind === 'function') return checkCommands(context, body)
   if (kind === 'test') return checkDoubleBracket(context, words)
-  if (kind === 'loop') return plainText(words[0] ?? []) === undefined ? 'assigns to a computed name' : undefined
+  if (kind === 'loop') return checkNames(words.slice(0, 1), 'for')
+  if (kind === 'pattern') return firstOf(words, (word) => checkPattern(context, word))
   return kind === 'simple' ? checkSimple(context, words) : undefined
 }
 
@@ -58,67 +74,78 @@ function checkParts(context: CheckContext, parts: readonly WordPart[]): string |
   return firstOf(parts, (part) => {
     if (part.kind === 'substitution') return checkCommands(context, part.commands)
     if (part.kind === 'arithmetic') return checkArithmetic(context, part.text)
-    if (part.kind === 'array') return firstOf(part.words, (word) => checkParts(context, word))
-    if (part.kind === 'text') return undefined
-    if (!HARMLESS_OPERATOR.test(part.operator)) return `expands \${${part.name}${part.operator.slice(0, 20)}}`
-    return checkParts(context, part.nested)
+    if (part.kind === 'array') return firstOf(part.words, (word) => checkElement(word) ?? checkParts(context, word))
+    return part.kind === 'text' ? undefined : checkVariable(context, part)
   })
 }
+
+function checkVariable(context: CheckContext, part: Extract<WordPart, { kind: 'variable' }>): string | undefined {
+  const { name, operator, nested } = part
+  if (!HARMLESS_OPERATOR.test(operator)) return `expands \${${name}${operator.slice(0, 20)}}`
+  if (/^:?=/.test(operator) && CODE_VARIABLE.test(name)) return `sets ${name}`
+  return checkExpansion(context, part) ?? checkParts(context, nested)
+}
+
+/** The subscript of an element is evaluated. */
+const checkElement = (word: ShellWord): string | undefined =>
+  leadingText(word).startsWith('[') && !/^\[\d+\]=/.test(leadingText(word))
+    ? 'assigns to a computed element of an array'
+    : undefined
 
 const checkArithmetic = (context: CheckContext, text: string): string | undefined =>
   isTrustedArithmetic(context, text)
     ? undefined
     : `evaluates arithmetic (${shorten(text)}) that the submission can name`
 
+const PATTERN_COMPARISON = /^(?:==?|!=|=~)$/
 const NUMBER_COMPARISON = /^-(?:eq|ne|lt|le|gt|ge)$/
 
 function checkDoubleBracket(context: CheckContext, words: readonly ShellWord[]): string | undefined {
-  const texts = words.map(plainText)
-  for (const [at, text] of texts.entries()) {
-    if (text === '-v' || text === '-R') return 'tests a computed name'
+  return firstOf([...words.entries()], ([at, word]) => {
+    const operator = plainText(word) ?? ''
+    if (operator === '-v' || operator === '-R') return 'tests a computed name'
+    if (PATTERN_COMPARISON.test(operator)) return checkPattern(context, words[at + 1] ?? [])
     const sides = [words[at - 1], words[at + 1]].filter((side) => side !== undefined)
-    if (text !== undefined && NUMBER_COMPARISON.test(text) && !sides.every((side) => isNumber(context, side)))
-      return `compares with ${text} inside [[ ]], which evaluates arithmetic that the submission can name`
-  }
-  return undefined
+    return NUMBER_COMPARISON.test(operator) && !sides.every((side) => isNumber(context, side))
+      ? `compares with ${operator} inside [[ ]], which evaluates arithmetic that the submission can name`
+      : undefined
+  })
 }
 
 const isNumber = (context: CheckContext, word: ShellWord): boolean => {
   const text = plainText(word)
-  return text === undefined ? isTrustedWord(context, word) : isTrustedArithmetic(context, text)
+  return text === undefined ? isTrustedWord(context, quoted(word)) : isTrustedArithmetic(context, text)
 }
 
-const ASSIGNMENT = /^([A-Za-z_]\w*)(\[[^\]]*\])?\+?=/
-
-function checkSimple(context: CheckContext, all: readonly ShellWord[]): string | undefined {
-  const first = all.findIndex((word) => !ASSIGNMENT.test(leadingText(word)))
-  const assignments = first === -1 ? all : all.slice(0, first)
-  const words = first === -1 ? [] : all.slice(first)
+function checkSimple(context: CheckContext, words: readonly ShellWord[]): string | undefined {
+  const { assignments, command, args } = toCall(words)
   const assigned = firstOf(assignments, (word) => checkAssignment(context, word))
-  if (assigned !== undefined || words.length === 0) return assigned
-  const [commandWord = [], ...args] = words
-  const name = context.resolve(commandWord)
-  if (name === undefined) return 'runs a command that is not written in the script'
+  if (assigned !== undefined || command === undefined) return assigned
+  const name = context.resolve(command)
+  const isComputed = plainText(command) === undefined
+  if (name === undefined || (isComputed && (context.functions.has(name) || isAssigning(programName(name)))))
+    return 'runs a command that is not written in the script'
   if (context.functions.has(name)) return undefined
   return checkNamed(context, name, args)
 }
 
-const leadingText = (word: ShellWord): string => {
-  const [first] = word
-  return first?.kind === 'text' && !first.isQuoted ? first.text : ''
-}
-
 /** Variables that programs read code or settings from. */
 const CODE_VARIABLE =
-  /^(?:PATH|CDPATH|\w*LIBRARY_PATH|CLASSPATH|GOPATH|GOFLAGS|LOCPATH|GCONV_PATH|BASH_ENV|ENV|IFS|PS4|HOME|SHELLOPTS|BASHOPTS|PROMPT_COMMAND|(?:LD|NODE|PERL|GEM|LUA|GIT|CARGO|JAVA)_\w+|PYTHON[A-Z]+|PERL5\w+|RUBY\w+|AWK\w*PATH|(?:TAR|GREP)_OPTIONS|PYTEST_(?:ADDOPTS|PLUGINS))$/
-const SYSTEM_VALUE = /^(?:[^/:.]*|(?:\/(?:usr|bin|sbin|opt|tests|root\/\.local|root\/\.cargo)(?:\/[\w.-]+)*|:)*)$/
+  /^(?:PATH|CDPATH|\w*LIBRARY_PATH|CLASSPATH|GOPATH|GOFLAGS|LOCPATH|NLSPATH|GCONV_PATH|BASH_\w+|ENV|IFS|PS4|HOME|SHELLOPTS|BASHOPTS|PROMPT_COMMAND|(?:LD|NODE|PERL|GEM|LUA|GIT|CARGO|JAVA|XDG)_\w+|PYTHON[A-Z]+|PERL5\w+|RUBY\w+|AWK\w*PATH|(?:TAR|GREP)_OPTIONS|PYTEST_(?:ADDOPTS|PLUGINS))$/
+/** Variables in which a relative or empty path means a file of the current directory. */
+const PATH_VARIABLE = /PATH$|LIB$|ENV$|HOME$|^LD_|^PYTHON(?:STARTUP|USERBASE|INSPECT|BREAKPOINT)$|OPT|PLUGINS$|^XDG_/
+const SYSTEM_PATHS = /^\/(?:usr|bin|sbin|opt|tests|root\/\.local|root\/\.cargo)(?:\/[\w.-]+)*\/?$/
+
+const isSystemValue = (name: string, value: string): boolean =>
+  value.split(':').every((path) => SYSTEM_PATHS.test(path) && !path.includes('..')) ||
+  ((!PATH_VARIABLE.test(name) || name === 'NODE_ENV') && (name === 'IFS' || /^[^/:.]*$/.test(value)))
 
 function checkAssignment(context: CheckContext, word: ShellWord): string | undefined {
   const [, name = '', subscript = ''] = ASSIGNMENT.exec(leadingText(word)) ?? []
   if (subscript !== '' && !/^\[\d+\]$/.test(subscript)) return 'assigns to a computed element of an array'
   if (!CODE_VARIABLE.test(name)) return undefined
-  const value = context.resolve(word)?.slice(name.length + 1)
-  const isSystem = value !== undefined && SYSTEM_VALUE.test(value) && !value.includes('..')
+  const value = context.resolve(word)?.replace(ASSIGNMENT, '')
+  const isSystem = value !== undefined && isSystemValue(name, value)
   return isSystem || isExtendedPath(name, word) ? undefined : `sets ${name}`
 }
 
@@ -130,12 +157,12 @@ function isExtendedPath(name: string, word: ShellWord): boolean {
       ? '/usr'
       : '/unknown'
   })
-  return name === 'PATH' && SYSTEM_VALUE.test(known.join('').slice(name.length + 1))
+  return name === 'PATH' && isSystemValue(name, known.join('').replace(ASSIGNMENT, ''))
 }
 
 /** Programs and builtins that only read and print, with whatever arguments. */
 const READERS: ReadonlySet<string> = new Set(
-  ': true false echo cat head tail cut tr wc cmp diff grep egrep fgrep ls stat basename dirname realpath readlink od base64 rev nl fold tac seq expr comm paste sleep date id whoami uname nproc mktemp md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum jq du df which type printenv exit return break continue shift wait cd pwd shopt umask ulimit'.split(
+  ': true false echo cat head tail cut tr wc ls stat basename dirname realpath readlink od base64 rev nl fold tac seq paste sleep date id whoami uname nproc mktemp md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum du df which type printenv exit return break continue shift cd pwd shopt umask ulimit'.split(
     ' ',
   ),
 )
@@ -143,10 +170,15 @@ const READERS: ReadonlySet<string> = new Set(
 const REFUSED_ARGUMENTS: Readonly<Record<string, RegExp>> = {
   sort: /^(?:-[a-zA-Z]*[oTS]|--(?:c|o|t|fi))/,
   uniq: /^$/,
+  cmp: /^$/,
+  diff: /^--(?:f|to)/,
+  comm: /^$/,
+  expr: /^$/,
+  wait: /^-/,
   find: /^-(?:exec|ok|delete|fprint|fls|files0)/,
   tar: /^-(?:-|[a-zA-Z]*[^tzjJvf-])/,
   sed: /^-(?!n$|E$|r$|nE$|En$|nr$|z$)/,
-  set: /^$/,
+  set: /^-\w*k|^keyword$/,
   gunzip: /^-(?!c$|dc$|cd$|k$)/,
   zcat: /^-/,
   hostname: /./,
@@ -155,7 +187,7 @@ const REFUSED_ARGUMENTS: Readonly<Record<string, RegExp>> = {
 type CommandCheck = (context: CheckContext, args: readonly ShellWord[], name: string) => string | undefined
 
 function checkNamed(context: CheckContext, path: string, args: readonly ShellWord[]): string | undefined {
-  const name = path.replace(/^(?:\/usr(?:\/local)?)?\/s?bin\//, '')
+  const name = programName(path)
   if (name.startsWith('/tests/')) return context.isVerifierFile(name) ? undefined : `runs ${name}, which cannot be read`
   if (name.includes('/')) return `runs ${shorten(name)}`
   if (READERS.has(name)) return undefined
@@ -190,35 +222,23 @@ function checkPrintf(context: CheckContext, [format = []]: readonly ShellWord[])
   return isSafe ? undefined : 'prints with a format of the submission'
 }
 
-const OWN_PATH = /^\/(?:logs|tests|tmp)(?:\/|$)/
-
-function checkWriter(context: CheckContext, args: readonly ShellWord[], name: string): string | undefined {
-  const operands = args.filter((word) => !/^[-+]|^[0-7]{3,4}$/.test(plainText(word) ?? ''))
-  const isOwn = (word: ShellWord): boolean => {
-    const path = context.resolve(word)
-    if (path !== undefined) return OWN_PATH.test(path) && !path.includes('..')
-    return isTrustedWord(context, word) && !/^[^/]/.test(leadingText(word))
-  }
-  const other = operands.find((word) => !isOwn(word))
-  return other ? `calls ${name} on ${shorten(context.resolve(other) ?? 'a computed path')}` : undefined
-}
-
 function checkTrusted(context: CheckContext, args: readonly ShellWord[], name: string): string | undefined {
   const untrusted = args.some((word) => !isTrustedWord(context, word) || /[*?[]/.test(unquotedText(word)))
   if (untrusted) return `calls ${name} with arguments that the submission can choose`
   const refused = args.map((word) => context.resolve(word) ?? '').find((text) => REFUSED_ARGUMENTS[name]?.test(text))
   if (refused !== undefined && refused !== '') return `calls ${name} ${shorten(refused)}`
   if (name === 'sed') return checkSedScript(context, args)
+  if (name === 'uniq' && args.filter((word) => !plainText(word)?.startsWith('-')).length > 1)
+    return 'calls uniq to write a file'
   const isListing = name !== 'tar' || /^-?[zjJv]*t[zjJv]*f$/.test(plainText(args[0] ?? []) ?? '')
   return isListing ? undefined : 'calls tar to pack or unpack'
 }
 
-/** The commands `e` and `w` and the flags of the same names start programs and write files. */
 function checkSedScript(context: CheckContext, args: readonly ShellWord[]): string | undefined {
   const script = args.map((word) => context.resolve(word)).find((text) => !text?.startsWith('-'))
-  const isSafe =
-    script !== undefined && !/(?:^|[;{}\d$/!\s])[ewW](?:\s|$)|[/|#,@]\w*[ew]\w*\s*(?:[;}\n]|$)/.test(script)
-  return isSafe ? undefined : 'calls sed with a script that is not known to only read'
+  return script !== undefined && isReadingSedScript(script)
+    ? undefined
+    : 'calls sed with a script that is not known to only read'
 }
 
 const unquotedText = (word: ShellWord): string =>
@@ -231,24 +251,49 @@ function checkAwk(context: CheckContext, args: readonly ShellWord[]): string | u
     (_, index) => !/^-(?:v|F.*)$/.test(options[index] ?? '') && !/^-[vF]$/.test(options[index - 1] ?? ''),
   )
   const program = context.resolve(args[at] ?? [])
-  // Behind print, a greater-than sign writes to a file unless it stands in parentheses.
-  const outside = program?.replace(/\([^()]*\)/g, '')
-  const isSafe =
-    program !== undefined && !/^-|system|\||getline|@/.test(program) && !/printf?\b[^;}\n]*>/.test(outside ?? '')
-  return isSafe ? undefined : 'calls awk with a program that is not known to only read'
+  if (program === undefined || /^-|system|\||getline|@/.test(program) || printsToFile(program))
+    return 'calls awk with a program that is not known to only read'
+  const isMatching = /~|match|sub|split/.test(program) && !args.every((word) => isTrustedWord(context, quoted(word)))
+  return isMatching ? 'calls awk with a pattern of the submission' : undefined
 }
+
+/** Behind print, a greater-than sign writes to a file unless it stands in parentheses. */
+const printsToFile = (program: string): boolean =>
+  [program, program.replaceAll(/"(?:\\.|[^"\\])*"/g, '""')].some((text) =>
+    /printf?\b[^;}\n]*>/.test(text.replaceAll(/\([^()]*\)/g, '')),
+  )
 
 function checkDeclaration(context: CheckContext, args: readonly ShellWord[], name: string): string | undefined {
   const options = args.map((word) => plainText(word) ?? '').filter((text) => text.startsWith('-'))
-  if (options.some((option) => /[in]/.test(option))) return `calls ${name} ${options.join(' ')}`
+  // The value of an array that is not written as one is evaluated again.
+  const isText = args.some((word) => ASSIGNMENT.test(leadingText(word)) && !word.some(({ kind }) => kind === 'array'))
+  const isArray = options.some((option) => /[aA]/.test(option)) && isText
+  if (isArray || options.some((option) => /[in]/.test(option))) return `calls ${name} ${options.join(' ')}`
   return checkNames(args, name) ?? firstOf(args, (word) => checkAssignment(context, word))
 }
 
 /** Names of variables must be written in the script: a computed one can contain a subscript, which is evaluated. */
 const checkNames = (args: readonly ShellWord[], name: string): string | undefined =>
-  args.every((word) => plainText(word) !== undefined || ASSIGNMENT.test(leadingText(word)))
-    ? undefined
-    : `calls ${name} with a computed name`
+  firstOf(args, (word) => {
+    const text = plainText(word)
+    if (ASSIGNMENT.test(leadingText(word)) && name !== 'read') return undefined
+    if (text === undefined || !/^(?:-.*|\w+)$/.test(text)) return `calls ${name} with a computed name`
+    return CODE_VARIABLE.test(text) && /^(?:read|for)$/.test(name) ? `sets ${text}` : undefined
+  })
+
+const READ_OPTION = /^-[ers]*(?:a|[dinNptu].*)?$/
+
+/** Checks the names that `read` assigns to. Arguments of its options are no names. */
+function checkRead(_: CheckContext, args: readonly ShellWord[], name: string): string | undefined {
+  const texts = args.map((word) => plainText(word) ?? '')
+  const option = texts.find((text) => text.startsWith('-') && !READ_OPTION.test(text))
+  if (option !== undefined) return `calls ${name} ${option}`
+  const isArgument = (at: number): boolean => /^-[ers]*[dinNptu]$/.test(texts[at - 1] ?? '')
+  return checkNames(
+    args.filter((_word, at) => !isArgument(at)),
+    name,
+  )
+}
 
 function checkNestedScript(context: CheckContext, word: ShellWord | undefined): string | undefined {
   const script = word && plainText(word)
@@ -269,8 +314,11 @@ function checkShell(context: CheckContext, args: readonly ShellWord[], name: str
   return checkInterpreter(context, args, name)
 }
 
+const INTERPRETER_OPTION: Readonly<Record<string, RegExp>> = { python: /^-[BEIsu]+$/, node: /^$/ }
+
 function checkInterpreter(context: CheckContext, args: readonly ShellWord[], name: string): string | undefined {
-  const path = context.resolve(args.find((word) => !/^-[BEIsuxe]+$/.test(plainText(word) ?? '')) ?? [])
+  const option = INTERPRETER_OPTION[name.replace(/[\d.]+$/, '')] ?? /^-[eux]+$/
+  const path = context.resolve(args.find((word) => !option.test(plainText(word) ?? '')) ?? [])
   if (!path?.startsWith('/tests/')) return `runs ${name} ${shorten(path ?? '')}`.trimEnd()
   return context.isVerifierFile(path) ? undefined : `runs ${shorten(path)}, which cannot be read`
 }
@@ -290,17 +338,11 @@ function checkPytest(context: CheckContext, args: readonly ShellWord[]): string 
   return isOwn && texts.some((text) => text?.startsWith('/tests')) ? undefined : 'runs pytest on the project'
 }
 
-/** Checks the command that another one runs. */
-function checkPrefix(context: CheckContext, args: readonly ShellWord[], name: string): string | undefined {
-  const texts = args.map((word) => plainText(word) ?? '')
-  if (name === 'command' && /^-[vV]$/.test(texts[0] ?? '')) return undefined
-  const isOption = name === 'timeout' ? /^(?:-.*|[\d.]+[smhd]?|[A-Z]+)$/ : /^-p$/
-  const at = texts.findIndex((text) => !isOption.test(text))
-  if (at === -1) return undefined
-  return texts[at]?.startsWith('-') ? `calls ${name} ${texts[at]}` : checkSimple(context, args.slice(at))
+/** Checks a wrapper whose command is not known. */
+function checkWrapper(_: CheckContext, [first]: readonly ShellWord[], name: string): string | undefined {
+  const option = first && (plainText(first) ?? '')
+  return option === undefined || (name === 'command' && /^-[vV]$/.test(option)) ? undefined : `calls ${name} ${option}`
 }
-
-const checkRead: CommandCheck = (_, args, name) => checkNames(args, name)
 
 const CHECKS = new Map<string, CommandCheck>(
   (
@@ -308,7 +350,8 @@ const CHECKS = new Map<string, CommandCheck>(
       ['[ test', checkBracket],
       ['printf', checkPrintf],
       ['read', checkRead],
-      // Commands that change or create files. Their operands must be the verifier's own.
+      ['grep egrep fgrep', checkGrep],
+      ['jq', checkJq],
       ['mkdir touch rm rmdir chmod cp mv tee', checkWriter],
       [Object.keys(REFUSED_ARGUMENTS).join(' '), checkTrusted],
       ['awk gawk mawk nawk', checkAwk],
@@ -318,8 +361,7 @@ const CHECKS = new Map<string, CommandCheck>(
       ['bash sh dash', checkShell],
       ['python node', checkInterpreter],
       ['pytest py.test', checkPytest],
-      // Commands that run the command behind their options.
-      ['timeout command builtin exec env nice nohup', checkPrefix],
+      [WRAPPERS.join(' '), checkWrapper],
       ['setpriv', checkSetpriv],
     ] satisfies [string, CommandCheck][]
   ).flatMap(([names, check]) => names.split(' ').map((name) => [name, check])),

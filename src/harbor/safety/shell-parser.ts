@@ -1,5 +1,5 @@
 import { ShellCursor, UnreadableScript, WORD_END } from './shell-cursor.ts'
-import { LENGTH, type Redirect, type ShellCommand, type ShellWord, type WordPart } from './shell-words.ts'
+import { LENGTH, plainText, type Redirect, type ShellCommand, type ShellWord, type WordPart } from './shell-words.ts'
 
 /** Returns the commands of a shell script. Control structures are flattened. Throws UnreadableScript. */
 export function parseShell(text: string): ShellCommand[] {
@@ -154,7 +154,7 @@ class ShellParser extends ShellCursor {
     for (;;) {
       this.skipBlanks()
       if (this.isAtEnd()) throw new UnreadableScript('missing ) of a case')
-      if (this.take(')')) return command('words', words)
+      if (this.take(')')) return command('pattern', words)
       if (!this.take('|')) words.push(this.#readWord(PATTERN_END))
     }
   }
@@ -213,8 +213,7 @@ class ShellParser extends ShellCursor {
     const start = this.at
     while (!this.isAtEnd() && (!ends.has(this.peek()) || this.#isProcess())) {
       parts.push(...this.#readPart(false))
-      const last = parts.at(-1)
-      if (this.peek() === '(' && last?.kind === 'text' && /^\w+\+?=$/.test(last.text)) parts.push(this.#readArray())
+      if (this.peek() === '(' && /^\w+\+?=$/.test(plainText(parts) ?? '')) parts.push(this.#readArray())
     }
     if (this.at === start) throw new UnreadableScript(`unexpected ${JSON.stringify(this.peek())}`)
     return joinTexts(parts)

@@ -1,3 +1,5 @@
+import { ASSIGNMENT, programName, toCall } from './shell-calls.ts'
+import { parseShell } from './shell-parser.ts'
 import { LENGTH, plainText, type ShellCommand, type ShellWord, type WordPart } from './shell-words.ts'
 
 /** Which values of a script a submission cannot influence. */
@@ -5,35 +7,59 @@ export type ScriptTrust = {
   functions: ReadonlyMap<string, readonly ShellCommand[]>
   /** Variables with at least one value that may come from the submission. */
   untrusted: ReadonlySet<string>
+  /** Variables with at least one value that the shell expands to file names where it is not quoted. */
+  patterns: ReadonlySet<string>
   /** Returns the value of a word if it is known. */
   resolve: (word: ShellWord) => string | undefined
 }
 
-type Assignment = { name: string; value: ShellWord | undefined; arithmetic?: string }
+type TrustedNames = Pick<ScriptTrust, 'functions' | 'untrusted' | 'patterns'>
+
+/** `isExpanded`: unquoted patterns in the value are expanded to file names. */
+type Assignment = { name: string; value: ShellWord | undefined; arithmetic?: string; isExpanded?: boolean }
 
 /** Positional parameters of all functions count as one variable. */
 const POSITIONALS = '@'
 /** Variables that the shell sets from data or from the current directory. */
-const SHELL_VARIABLES = ['_', 'PWD', 'OLDPWD', 'REPLY', 'MAPFILE', 'BASH_REMATCH', 'OPTARG', 'BASH_ARGV']
+const SHELL_VARIABLES = ['_', 'PWD', 'OLDPWD', 'REPLY', 'MAPFILE', 'BASH_REMATCH', 'OPTARG', 'BASH_ARGV', 'DIRSTACK']
 
 /**
  * Finds out which variables of a script can have a value of the submission. A variable that the script does not set is the
- * environment's: the image and the task set it. `around`: the script that runs this one, which passes its values on.
+ * environment's: the image and the task set it. `others`: commands of scripts that may call or source this one, or be called
+ * by it. `around`: the script that contains this one, which passes its values on.
  */
-export function readTrust(commands: readonly ShellCommand[], around?: ScriptTrust): ScriptTrust {
+export function readTrust(
+  commands: readonly ShellCommand[],
+  others: readonly ShellCommand[] = [],
+  around?: ScriptTrust,
+): ScriptTrust {
   const all = [...everyCommand(commands)]
   const functions = functionsIn(all, around)
-  const assignments = all.flatMap((command) => assignmentsIn(command, functions))
+  const assignments = [...all, ...everyCommand(others)].flatMap((command) => assignmentsIn(command, functions))
   const untrusted = new Set([...SHELL_VARIABLES, ...(around ? [...around.untrusted, POSITIONALS] : [])])
+  const patterns = new Set(around?.patterns)
   const values = new Map<string, ShellWord[]>()
   for (const { name, value } of assignments) values.set(name, [...(values.get(name) ?? []), value ?? UNKNOWN])
-  const trust = { functions, untrusted, resolve: (word: ShellWord) => resolveWord(values, word) }
-  for (let size = -1; size !== untrusted.size; ) {
-    size = untrusted.size
-    for (const assignment of assignments) if (!isTrustedAssignment(trust, assignment)) untrusted.add(assignment.name)
+  const trust = { functions, untrusted, patterns, resolve: (word: ShellWord) => resolveWord(values, word) }
+  for (let size = -1; size !== untrusted.size + patterns.size; ) {
+    size = untrusted.size + patterns.size
+    for (const { name } of assignments.filter((each) => !isTrustedAssignment(trust, each))) untrusted.add(name)
+    for (const { name } of assignments.filter(({ value = [] }) => mayBePattern(patterns, value))) patterns.add(name)
   }
   return trust
 }
+
+const PATTERN_CHARACTER = /[*?[]/
+
+const mayBePattern = (patterns: ReadonlySet<string>, word: ShellWord): boolean =>
+  [...everyPart(word)].some((part) => {
+    if (part.kind === 'text') return PATTERN_CHARACTER.test(part.text)
+    if (part.kind === 'variable') return patterns.has(toVariable(part.name))
+    return (
+      part.kind === 'substitution' &&
+      part.commands.some(({ words }) => words.some((each) => mayBePattern(patterns, each)))
+    )
+  })
 
 const functionsIn = (commands: readonly ShellCommand[], around: ScriptTrust | undefined): ScriptTrust['functions'] =>
   new Map([
@@ -41,37 +67,59 @@ const functionsIn = (commands: readonly ShellCommand[], around: ScriptTrust | un
     ...commands.filter(({ kind }) => kind === 'function').map(({ text, body }) => [text, body] as const),
   ])
 
-function isTrustedAssignment(trust: ScriptTrust, { value, arithmetic }: Assignment): boolean {
+function isTrustedAssignment(trust: ScriptTrust, { value, arithmetic, isExpanded }: Assignment): boolean {
   if (arithmetic !== undefined) return isTrustedArithmetic(trust, arithmetic)
-  return value !== undefined && isTrustedWord(trust, value)
+  return value !== undefined && isTrustedWord(trust, isExpanded ? value : quoted(value))
 }
+
+/** Returns a word that is not expanded to file names. */
+export const quoted = (word: ShellWord): ShellWord =>
+  word.map((part) => (part.kind === 'array' ? part : { ...part, isQuoted: true }))
 
 const UNKNOWN: ShellWord = [{ kind: 'array', words: [] }]
 
-/** All commands, those in substitutions and functions too. */
+/** All commands, those in substitutions, functions and traps too. */
 function* everyCommand(commands: readonly ShellCommand[]): Generator<ShellCommand> {
   for (const command of commands) {
     yield command
     yield* everyCommand(command.body)
-    for (const word of [...command.words, ...command.redirects.map(({ target }) => target)]) yield* commandsIn(word)
+    yield* everyCommand(trapIn(command))
+    for (const part of partsOf(command)) if (part.kind === 'substitution') yield* everyCommand(part.commands)
   }
 }
 
-function* commandsIn(parts: readonly WordPart[]): Generator<ShellCommand> {
+/** A trap is run by the same shell. */
+function trapIn({ kind, words }: ShellCommand): ShellCommand[] {
+  const { command, args } = toCall(words)
+  const isTrap = kind === 'simple' && plainText(command ?? []) === 'trap'
+  return isTrap ? parseShell(plainText(args[0] ?? []) ?? '') : []
+}
+
+const partsOf = ({ words, redirects }: ShellCommand): WordPart[] =>
+  [...words, ...redirects.map(({ target }) => target)].flatMap((word) => [...everyPart(word)])
+
+/** All parts of a word, those in arrays and expansions too. */
+function* everyPart(parts: readonly WordPart[]): Generator<WordPart> {
   for (const part of parts) {
-    if (part.kind === 'substitution') yield* everyCommand(part.commands)
-    if (part.kind === 'variable') yield* commandsIn(part.nested)
-    if (part.kind === 'array') for (const word of part.words) yield* commandsIn(word)
+    yield part
+    if (part.kind === 'variable') yield* everyPart(part.nested)
+    if (part.kind === 'array') for (const word of part.words) yield* everyPart(word)
   }
 }
 
-const NAMING = new Set(['read', 'mapfile', 'readarray', 'getopts'])
+const NAMING = new Set(['read', 'mapfile', 'readarray', 'getopts', 'wait', 'unset'])
 const DECLARING = new Set(['export', 'local', 'declare', 'typeset', 'readonly'])
+/** Commands that pass their arguments on as positional parameters. */
+const PASSING = new Set(['set', '.', 'source', 'bash', 'sh', 'dash'])
+
+/** Returns true if a command changes variables or parameters, so that its name must be written in the script. */
+export const isAssigning = (name: string): boolean => NAMING.has(name) || DECLARING.has(name) || PASSING.has(name)
 
 function assignmentsIn(command: ShellCommand, functions: ScriptTrust['functions']): Assignment[] {
   const { kind, words, text } = command
-  const sums = [...(kind === 'arithmetic' ? [text] : []), ...words.flatMap((word) => word.flatMap(arithmeticIn))]
-  const found = [...sums.flatMap(assignedIn), ...words.flatMap(defaultsIn)]
+  const parts = partsOf(command)
+  const sums = [...(kind === 'arithmetic' ? [text] : []), ...parts.flatMap(arithmeticIn)]
+  const found = [...sums.flatMap(assignedIn), ...parts.flatMap(defaultIn)]
   if (kind === 'loop') return [...found, ...loopValues(words)]
   return kind === 'simple' ? [...found, ...simpleAssignments(words, functions)] : found
 }
@@ -79,26 +127,29 @@ function assignmentsIn(command: ShellCommand, functions: ScriptTrust['functions'
 const arithmeticIn = (part: WordPart): string[] => (part.kind === 'arithmetic' ? [part.text] : [])
 
 const loopValues = ([variable = [], ...values]: readonly ShellWord[]): Assignment[] =>
-  values.map((value) => ({ name: plainText(variable) ?? '', value: hasGlob(value) ? undefined : value }))
+  values.map((value) => ({
+    name: plainText(variable) ?? '',
+    value: hasGlob(value) ? undefined : value,
+    isExpanded: true,
+  }))
 
 function simpleAssignments(words: readonly ShellWord[], functions: ScriptTrust['functions']): Assignment[] {
-  const name = plainText(words[0] ?? []) ?? ''
-  const args = words.slice(1)
-  if (NAMING.has(name)) return args.map((arg) => ({ name: plainText(arg) ?? '', value: undefined }))
-  if (functions.has(name) || name === 'set') return args.map((value) => ({ name: POSITIONALS, value }))
-  const first = words.findIndex((word) => !toAssignment(word))
-  const assigned = DECLARING.has(name) ? args : words.slice(0, first === -1 ? undefined : first)
-  return assigned.flatMap((word) => toAssignment(word) ?? [])
+  const { assignments, command = [], args } = toCall(words)
+  const name = programName(plainText(command) ?? '')
+  const before = assignments.flatMap((word) => toAssignment(word) ?? [])
+  const named = NAMING.has(name) ? args.map((arg) => ({ name: plainText(arg) ?? '', value: undefined })) : []
+  const declared = DECLARING.has(name) ? args.flatMap((word) => toAssignment(word) ?? []) : []
+  const isPassing = functions.has(name) || PASSING.has(name) || plainText(command) === undefined || name.includes('/')
+  const passed = isPassing ? args.map((value) => ({ name: POSITIONALS, value, isExpanded: true })) : []
+  return [...before, ...named, ...declared, ...passed]
 }
 
 const hasGlob = (word: ShellWord): boolean =>
-  word.some((part) => part.kind === 'text' && !part.isQuoted && /[*?[]/.test(part.text))
+  word.some((part) => part.kind === 'text' && !part.isQuoted && PATTERN_CHARACTER.test(part.text))
 
 /** `${name:=value}` assigns. */
-const defaultsIn = (word: ShellWord): Assignment[] =>
-  word.flatMap((part) =>
-    part.kind === 'variable' && /^:?=/.test(part.operator) ? [{ name: part.name, value: part.nested }] : [],
-  )
+const defaultIn = (part: WordPart): Assignment[] =>
+  part.kind === 'variable' && /^:?=/.test(part.operator) ? [{ name: part.name, value: part.nested }] : []
 
 const assignedIn = (text: string): Assignment[] =>
   [...text.matchAll(/([A-Za-z_]\w*)\s*(?:\+\+|--|[-+*/%&|^]?=(?!=))|(?:\+\+|--)\s*([A-Za-z_]\w*)/g)].map((match) => ({
@@ -110,24 +161,29 @@ const assignedIn = (text: string): Assignment[] =>
 function toAssignment(word: ShellWord): Assignment | undefined {
   const [first, ...others] = word
   if (first?.kind !== 'text' || first.isQuoted) return undefined
-  const [start, name = ''] = /^([A-Za-z_]\w*)(?:\[[^\]]*\])?\+?=/.exec(first.text) ?? []
+  const [start, name = ''] = ASSIGNMENT.exec(first.text) ?? []
   if (start === undefined) return undefined
-  return { name, value: [{ ...first, text: first.text.slice(start.length), isQuoted: true }, ...others] }
+  const value: ShellWord = [{ ...first, text: first.text.slice(start.length), isQuoted: true }, ...others]
+  const previous: WordPart = { kind: 'variable', name, operator: '', nested: [], isQuoted: true }
+  return { name, value: start.endsWith('+=') ? [previous, ...value] : value }
 }
 
 /** Returns true if nothing in a word can come from the submission. */
-export const isTrustedWord = (trust: Pick<ScriptTrust, 'functions' | 'untrusted'>, word: ShellWord): boolean =>
+export const isTrustedWord = (trust: TrustedNames, word: ShellWord): boolean =>
   word.every((part) => isTrustedPart(trust, part))
 
-function isTrustedPart(trust: Pick<ScriptTrust, 'functions' | 'untrusted'>, part: WordPart): boolean {
-  if (part.kind === 'text') return part.isQuoted || !/[*?[]/.test(part.text) || part.text.startsWith('[')
+function isTrustedPart(trust: TrustedNames, part: WordPart): boolean {
+  if (part.kind === 'text') return part.isQuoted || !PATTERN_CHARACTER.test(part.text) || part.text === '['
   if (part.kind === 'arithmetic') return isTrustedArithmetic(trust, part.text)
   if (part.kind === 'array') return part.words.length > 0 && part.words.every((word) => isTrustedWord(trust, word))
   if (part.kind === 'substitution') return part.commands.every((command) => hasTrustedOutput(trust, command, 0))
-  const name = /^[\d@*]$/.test(part.name) && part.name !== '0' ? POSITIONALS : part.name
-  const isLength = part.operator.startsWith(LENGTH)
-  return isLength || (!trust.untrusted.has(name) && isTrustedWord(trust, part.nested))
+  const name = toVariable(part.name)
+  if (part.operator.startsWith(LENGTH)) return true
+  const isExpanded = !part.isQuoted && trust.patterns.has(name)
+  return !isExpanded && !trust.untrusted.has(name) && isTrustedWord(trust, quoted(part.nested))
 }
+
+const toVariable = (name: string): string => (/^[1-9@*]$/.test(name) ? POSITIONALS : name)
 
 /** Arithmetic evaluates the values of the variables that it names, again and again. */
 export const isTrustedArithmetic = (trust: Pick<ScriptTrust, 'untrusted'>, text: string): boolean =>
@@ -136,34 +192,59 @@ export const isTrustedArithmetic = (trust: Pick<ScriptTrust, 'untrusted'>, text:
     ([name]) => !trust.untrusted.has(name.startsWith('$') ? POSITIONALS : name),
   )
 
-/** Commands that print nothing, or nothing that a file contains. */
+/** Commands that print nothing as long as they have no option to do so. */
 const SILENT = new Set(
   ': true false [ test cd exit return break continue shift set local export mkdir touch rm wait sleep read'.split(' '),
 )
+const PRINTING_OPTION: Readonly<Record<string, RegExp>> = {
+  cd: /^-$/,
+  ...Object.fromEntries(['mkdir', 'touch', 'rm'].map((name) => [name, /^-\w*v|^--v/])),
+  ...Object.fromEntries(['set', 'local', 'export'].map((name) => [name, /^-p$|^[-+]o$/])),
+}
 const PRODUCERS = new Set('mktemp date seq nproc id whoami uname dirname basename echo printf'.split(' '))
 const DEPTH_MAX = 5
 
 /** Returns true if a command prints nothing that the submission can choose. */
-function hasTrustedOutput(
-  trust: Pick<ScriptTrust, 'functions' | 'untrusted'>,
-  { kind, words, redirects, isPiped }: ShellCommand,
-  depth: number,
-): boolean {
+function hasTrustedOutput(trust: TrustedNames, shellCommand: ShellCommand, depth: number): boolean {
+  const { kind, words, redirects, isPiped } = shellCommand
   if (isPiped) return true
   if (kind !== 'simple') return kind !== 'words' || redirects.length === 0
-  const name = plainText(words[0] ?? [])
-  if (name === undefined || depth > DEPTH_MAX) return false
-  if (SILENT.has(name) || isQuiet(name, words)) return true
-  const body = trust.functions.get(name)
-  if (body) return body.every((command) => hasTrustedOutput(trust, command, depth + 1))
-  return PRODUCERS.has(name) && words.slice(1).every((word) => isTrustedWord(trust, word))
+  const { command } = toCall(words)
+  if (command === undefined) return words.length > 0
+  const body = trust.functions.get(plainText(command) ?? '')
+  if (!body) return printsTrusted(trust, shellCommand)
+  return depth <= DEPTH_MAX && body.every((each) => hasTrustedOutput(trust, each, depth + 1))
+}
+
+function printsTrusted(trust: TrustedNames, { words, redirects }: ShellCommand): boolean {
+  const { command = [], args } = toCall(words)
+  const name = plainText(command) ?? ''
+  const isTrusted = args.every((word) => isTrustedWord(trust, word))
+  // Messages about wrong arguments contain them.
+  const hasMessages = redirects.some(({ operator }) => operator === '>&')
+  if (!isTrusted) return !hasMessages && isSilent(name, args)
+  const isFile = name === 'date' && args.some((word) => /^-\w*f|^--f/.test(plainText(word) ?? ''))
+  return isSilent(name, args) || isQuiet(name, args) || (PRODUCERS.has(name) && !isFile)
+}
+
+function isSilent(name: string, args: readonly ShellWord[]): boolean {
+  const option = PRINTING_OPTION[name]
+  const isPrinting = option && args.some((word) => option.test(plainText(word) ?? '-'))
+  const isListing = /^(?:set|local|export)$/.test(name) && args.length === 0
+  return SILENT.has(name) && !isPrinting && !isListing
 }
 
 /** Returns true if a command prints nothing, or only a number. */
-const isQuiet = (name: string, words: readonly ShellWord[]): boolean =>
-  (name === 'wc' && words.slice(1).every((word) => /^-[lwcm]$/.test(plainText(word) ?? ''))) ||
-  (name === 'cmp' && words.some((word) => plainText(word) === '-s')) ||
-  (/^[ef]?grep$/.test(name) && words.some((word) => /^-[a-zA-Z]*[qc]/.test(plainText(word) ?? '')))
+function isQuiet(name: string, args: readonly ShellWord[]): boolean {
+  const texts = args.map((word) => plainText(word) ?? '')
+  if (name === 'wc') return texts.every((text) => /^-[lwcm]$/.test(text))
+  if (name === 'cmp') return texts.includes('-s')
+  const options = texts.filter((text) => text.startsWith('-'))
+  if (!/^[ef]?grep$/.test(name) || !options.every((option) => /^-(?:[EFGPivwxhsqcazo]+|e)$/.test(option))) return false
+  // With more than one file, grep prints their names.
+  const isCount = texts.length - options.length <= 2 && options.some((option) => option.includes('c'))
+  return isCount || options.some((option) => option.includes('q'))
+}
 
 type Values = ReadonlyMap<string, readonly ShellWord[]>
 
@@ -174,7 +255,7 @@ function resolveWord(values: Values, word: ShellWord, depth = 0): string | undef
 
 function resolvePart(values: Values, part: WordPart, depth: number): string | undefined {
   if (part.kind === 'text') return part.isQuoted || isPlain(part.text) ? part.text : undefined
-  if (part.kind === 'substitution') return isScriptFolder(part.commands) ? '/tests' : undefined
+  if (part.kind === 'substitution') return resolveFolder(part.commands)
   if (part.kind !== 'variable') return undefined
   const text = part.operator === '' ? resolveVariable(values, part.name, depth) : undefined
   return part.isQuoted ? text : singleWord(text)
@@ -185,7 +266,19 @@ const singleWord = (text = ''): string | undefined => (/^[\w./:=@%+-]+$/.test(te
 
 function resolveVariable(values: Values, name: string, depth: number): string | undefined {
   const [value, ...others] = values.get(name) ?? []
-  return value && others.length === 0 && depth <= DEPTH_MAX ? resolveWord(values, value, depth + 1) : undefined
+  const isSame = others.every((other) => JSON.stringify(other) === JSON.stringify(value))
+  return value && isSame && depth <= DEPTH_MAX ? resolveWord(values, value, depth + 1) : undefined
+}
+
+function resolveFolder(commands: readonly ShellCommand[]): string | undefined {
+  if (isScriptFolder(commands)) return '/tests'
+  return isTemporary(commands) ? '/tmp/file' : undefined
+}
+
+/** Returns true if a substitution prints the path of a new file or folder in the folder for temporary files. */
+function isTemporary([first, ...others]: readonly ShellCommand[]): boolean {
+  const [name = [], ...options] = first?.words ?? []
+  return others.length === 0 && plainText(name) === 'mktemp' && options.every((word) => plainText(word) === '-d')
 }
 
 /** Returns true if an unquoted text is literal. */

@@ -13,10 +13,10 @@ export type Redirect = { operator: string; target: ShellWord }
 
 /**
  * A command of a script, without the control structure around it. `test`: `[[ … ]]`; `loop`: the head of a `for` loop, with
- * the variable as its first word; `words`: words that are expanded but not run; `function`: a definition, with its name.
+ * the variable as its first word; `words`: words that are expanded but not run; `pattern`: the patterns of a case clause; `function`: a definition, with its name.
  */
 export type ShellCommand = {
-  kind: 'simple' | 'test' | 'arithmetic' | 'loop' | 'words' | 'function'
+  kind: 'simple' | 'test' | 'arithmetic' | 'loop' | 'words' | 'pattern' | 'function'
   words: ShellWord[]
   redirects: Redirect[]
   /** Text of an arithmetic command, or name of a function. */

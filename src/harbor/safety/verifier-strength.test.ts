@@ -98,6 +98,118 @@ test.each([
 })
 
 test.each([
+  // Values that get their name from the command behind an assignment or a wrapper.
+  ['while IFS=, read -r item amount; do total=$((total + amount)); done < /app/bill.csv', 'evaluates arithmetic'],
+  ['LC_ALL=C read n < /app/x; (( n ))', 'evaluates arithmetic'],
+  ['command read n < /app/x; (( n ))', 'evaluates arithmetic'],
+  ['X=1 builtin read n < /app/x; (( n ))', 'evaluates arithmetic'],
+  ['LC_ALL=C export n=$(cat /app/x); (( n ))', 'evaluates arithmetic'],
+  ['LC_ALL=C declare n=$(cat /app/x); (( n ))', 'evaluates arithmetic'],
+  ['f() { X=1 local n=$(cat /app/x); (( n )); }; f', 'evaluates arithmetic'],
+  ['command export n=$(cat /app/x); (( n ))', 'evaluates arithmetic'],
+  ['builtin declare n=$(cat /app/x); (( n ))', 'evaluates arithmetic'],
+  ['f() { (( $1 )); }; X=1 f "$(cat /app/x)"', 'evaluates arithmetic'],
+  ['r=read; $r n < /app/x; (( n ))', 'runs a command that is not written'],
+  ['wait -p n; (( n ))', 'calls wait -p'],
+  ['trap "read n < /app/x" DEBUG; (( n ))', 'evaluates arithmetic'],
+  [`echo "\${a:-\${n:=$(cat /app/x)}}"; (( n ))`, 'evaluates arithmetic'],
+  [`cat <<< "\${n:=$(cat /app/x)}"; (( n ))`, 'evaluates arithmetic'],
+  ['n=$(grep -c x /app/*); (( n ))', 'evaluates arithmetic'],
+  ['n=$(grep -c x ./[a-z]); (( n ))', 'evaluates arithmetic'],
+  ["cd /app; f='*'; n=$(grep -c x $f); (( n ))", 'calls grep with an option of the submission'],
+  ["cd /app; f='*'; for n in $f; do (( n )); done", 'evaluates arithmetic'],
+  ['cd /app; n=$(grep -rc x); (( n ))', 'evaluates arithmetic'],
+  ['n=$(grep -ec /app/x); (( n ))', 'evaluates arithmetic'],
+  ['n=$([ "$(cat /app/x)" -eq 1 ] 2>&1); (( n ))', 'evaluates arithmetic'],
+  ['m=$(cat /app/x); n=$(set); (( n ))', 'evaluates arithmetic'],
+  [`${READ}a=([$n]=1)`, 'assigns to a computed element'],
+  [`a=(echo "$(cat /app/x)"); n=\${a[1]}; (( n ))`, 'evaluates arithmetic'],
+  [`${READ}declare -a a="$n"`, 'calls declare -a'],
+  [`${READ}read 'a[$n]' < /app/x`, 'calls read with a computed name'],
+  ['export "PATH=/app/bin"; cat /app/x', 'calls export with a computed name'],
+  ['cd /app; PATH=bin; cat x', 'sets PATH'],
+  ['cd /app; PATH="$PATH:"; cat x', 'sets PATH'],
+  ['bash -s /tests/test.sh < /app/x', 'runs bash -s'],
+  // Files that the submission fills and that are executed or loaded.
+  ["grep -v '^#' /app/result.conf > /tests/result.sh; . /tests/test.sh", 'writes to /tests/result.sh'],
+  ['cat /app/x > /tests/sol.py; python3 /tests/check.py', 'writes to /tests/sol.py'],
+  ['cat /app/x > /tests/conftest.py; pytest /tests', 'writes to /tests/conftest.py'],
+  ['{ cat /app/x; } >> "$(dirname "$0")/sol.py"; python3 /tests/check.py', 'writes to /tests/sol.py'],
+  ['cd /tests; cat /app/x > sol.py; python3 /tests/check.py', 'writes to sol.py'],
+  ['cat /app/x &> /root/.bashrc', 'writes to /root/.bashrc'],
+  ['cat /app/x > "$PLACE/sol.py"', 'writes to a computed path'],
+  ['cat /app/x | tee /tests/conftest.py; pytest /tests', 'calls tee on /tests/conftest.py'],
+  ['cat /app/x > /tmp/x; cp /tmp/x /tests/sol.py; python3 /tests/check.py', 'calls cp on /tests/sol.py'],
+  ['cat /app/x > /tmp/x; mv -t /tests /tmp/x', 'calls mv -t'],
+  ['ln -s /app/x /tests/sol.py', 'runs ln'],
+  ['uniq /app/x /tests/sol.py', 'calls uniq'],
+  [`awk '{ print "a;b" $0 > "/tests/sol.py" }' /app/x`, 'calls awk'],
+  // Text of the submission as a pattern or an option.
+  ['[[ "hello" == $(cat /app/answer.txt) ]]', 'matches against a pattern of the submission'],
+  [`${READ}[[ hello != $n ]]`, 'matches against a pattern of the submission'],
+  [`${READ}[[ hello = "a"$n ]]`, 'matches against a pattern of the submission'],
+  [`${READ}[[ hello =~ $n ]]`, 'matches against a pattern of the submission'],
+  [`${READ}case hello in $n) echo 1 ;; esac`, 'matches against a pattern of the submission'],
+  [`${READ}[ -z "\${x#$n}" ]`, 'matches against a pattern of the submission'],
+  ['grep -qf /app/x /tests/expected', 'calls grep with a pattern of the submission'],
+  ['grep -q --file=/app/x /tests/expected', 'calls grep with a pattern of the submission'],
+  ['grep -q "$(cat /app/x)" /tests/expected', 'calls grep with a pattern of the submission'],
+  [`${READ}grep -qe "$n" /tests/expected`, 'calls grep with a pattern of the submission'],
+  [`${READ}grep -q x "$n"`, 'calls grep with an option of the submission'],
+  ['cd /app; grep -q x *', 'calls grep with an option of the submission'],
+  ['cd /app; cmp -s * /tests/expected', 'calls cmp with arguments that the submission can choose'],
+  [`${READ}diff "$n" /tests/expected`, 'calls diff with arguments that the submission can choose'],
+  ['jq -e "$(cat /app/x)" /tests/in.json', 'calls jq with a program of the submission'],
+  ['jq -f /app/x /tests/in.json', 'calls jq with a program of the submission'],
+  [`${READ}awk -v p="$n" '$0 ~ p' /tests/in`, 'calls awk with a pattern of the submission'],
+  // Variables that programs read code from.
+  ['read PATH < /app/x; cat /app/x', 'sets PATH'],
+  ['read -r LD_PRELOAD < /app/x; cat /app/x', 'sets LD_PRELOAD'],
+  ['IFS= read -r BASH_ENV < /app/x; cat /app/x', 'sets BASH_ENV'],
+  ['for PATH in $(cat /app/x); do cat /app/x; done', 'sets PATH'],
+  [`echo "\${BASH_ENV:=/app/x}"; cat /app/x`, 'sets BASH_ENV'],
+])('a test script with the line %s is weak since it %s', async (line, reason) => {
+  expect(await estimated(script(line))).toMatchObject({ strength: 'weak', reason: expect.stringContaining(reason) })
+})
+
+test.each([
+  ...[...':_~^("#,|@kx'].map((mark) => `s${mark}a${mark}b${mark}e`),
+  ...[
+    's[a[b[e',
+    's]a]b]ge',
+    's/a/b/w /tests/x',
+    's:a:b:pw /tests/x',
+    '1e',
+    '/a/e id',
+    '$!e',
+    '\\,a,{p;e}',
+    '\\_a_w /tests/x',
+  ],
+  ...['p;e', '{e}', '1,/b/W /tests/x', 's/a/b/;e', 'p\ne'],
+])('the sed script %s is weak', async (sed) => {
+  expect(await estimated(script(`sed '${sed}' /app/x`))).toMatchObject({
+    strength: 'weak',
+    reason: expect.stringContaining('calls sed with a script that is not known to only read'),
+  })
+})
+
+test('a script that another one calls gets its values', async () => {
+  const called = { 'tests/value.sh': '(( $1 == 42 ))\n' }
+  const weak = { strength: 'weak', reason: expect.stringContaining('evaluates arithmetic') }
+  expect(await estimated({ ...script('bash /tests/value.sh "$(cat /app/x)"'), ...called })).toMatchObject(weak)
+  expect(await estimated({ ...script('bash /tests/value.sh 42'), ...called })).toMatchObject({ strength: 'standard' })
+  const sourced = { 'tests/values.sh': 'n=$(cat /app/x)\n' }
+  expect(await estimated({ ...script('. /tests/values.sh; (( n ))'), ...sourced })).toMatchObject(weak)
+})
+
+test.each(['#!/bin/ksh', '#!/bin/bash -l', '#!/app/bin/sh'])(
+  'a test script that begins with %s is weak',
+  async (line) => {
+    expect(await estimated({ 'tests/test.sh': `${line}\n[ 1 -eq 1 ]\n` })).toMatchObject({ strength: 'weak' })
+  },
+)
+
+test.each([
   '[ "$(tr -d "[:space:]" < /app/answer.txt)" = 42 ] && echo yes',
   'count=0; for n in 1 2 3; do count=$((count + n)); done; [[ $count -eq 6 ]]; ((count++))',
   'if [ $? -eq 0 ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt',
@@ -111,6 +223,14 @@ test.each([
   'while read -r line; do echo "$line"; done < <(grep -v x /app/y) # a comment with $(run)',
   'pytest -q -p no:cacheprovider --ctrf /logs/verifier/ctrf.json /tests/check.py -rA 2>&1 | tee /logs/verifier/out.txt',
   'export PATH="/usr/local/bin:$PATH"; jq -e ".a == 1" /app/x.json',
+  `names=(a b); names+=(c); for name in "\${names[@]}"; do [ -f "/app/$name" ] || exit 1; done`,
+  'while IFS=, read -r name rest; do [ "$name" = a ] && echo "$rest"; done < /app/x',
+  'n=$(LC_ALL=C grep -c "^a[0-9]" /app/x); [[ $n -eq 3 ]]; m=$(timeout 5 grep -ic x /app/y); (( n + m ))',
+  'work=$(mktemp -d); cat /app/x > "$work/copy"; sort /app/x | tee "$work/sorted" > /dev/null; cmp "$work/copy" "$work/sorted"',
+  'OUT=/logs/verifier; mkdir -p "$OUT"; cat /app/x >> "$OUT/log.txt" 2>&1; exec 3> /tmp/x; echo "$(< /app/x)" >&2',
+  'a="$(cat /app/x)"; b="^[0-9]+$"; [[ $a == "42" && $a =~ $b && "42" == "$a" ]] && case "$a" in "4"*) echo 1 ;; esac',
+  'for f in /app/*.txt; do grep -q x "/app/sub/$f" && grep -Eqi "a|b" /app/*.txt; done; grep -Fxqf /tests/in /app/x',
+  `sed -n '/a/,/b/{p;q}' /app/x; sed -E 's,[[:space:]]+$,,;s|^w|e|g;$!d' /app/x; sed '\\,w,!d' /app/x`,
 ])('a test script with the line %s only reads', async (line) => {
   expect(await estimated(script(line))).toEqual({
     strength: 'standard',

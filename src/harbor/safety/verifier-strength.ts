@@ -50,7 +50,8 @@ export function findWeakness(
     if (!tests.some(({ path }) => path === step.verifier.testScript || path.endsWith('/test.sh')))
       return 'The test script is part of an image and cannot be read.'
     for (const test of tests) {
-      const reason = findSign(test, { isVerifierFile, hasGrader })
+      const otherScripts = tests.filter((other) => other !== test && languageOf(other) === 'sh').map(({ text }) => text)
+      const reason = findSign(test, { isVerifierFile, hasGrader, otherScripts })
       if (reason !== undefined) return `${test.path} ${reason}.`
     }
   }
