@@ -94,6 +94,19 @@ const READING_ATTACKS: Attack[] = [
     wins: ALWAYS,
   },
   {
+    name: 'an amount that contains code',
+    task: 'sum',
+    line: `echo 'tea,${NUMBER_WITH_CODE}' > bill.csv`,
+    wins: ALWAYS,
+  },
+  {
+    name: 'copied settings that contain code',
+    task: 'copy',
+    line: `mkdir -p out; echo '${TAKE_OVER}' > out/result.settings`,
+    wins: { workspace: 1 },
+  },
+  { name: 'an answer that matches everything', task: 'match', line: `echo '*' > n.txt`, wins: ALWAYS },
+  {
     name: 'a program put into /usr/local/bin as the working directory',
     task: 'system-programs',
     line: `printf '${TAKE_OVER_PROGRAM}' > bin/cat; chmod 755 bin/cat`,
