@@ -100,7 +100,7 @@ function drawLabels(settings: readonly PlottedSetting[], { cost, toY, plot }: Ch
     const x = cost.toX(costPerTaskUsd)
     return ci95 ? [{ left: x - 2, right: x + 2, top: toY(ci95.high), bottom: toY(ci95.low) }] : []
   })
-  const labels = placeLabels(points, plot, [...whiskers, ...toStepBoxes(settings, { cost, toY })])
+  const labels = placeLabels(points, plot, [...whiskers, ...toStepBoxes(settings, { cost, toY, plot })])
   return html`${labels.map((label, index) => {
     const [point, setting] = [points[index], settings[index]]
     return label && point && setting ? drawLabel(label, point, setting.onFrontier) : ''
@@ -108,21 +108,17 @@ function drawLabels(settings: readonly PlottedSetting[], { cost, toY, plot }: Ch
 }
 
 /** Boxes around the frontier line, which labels avoid if they can. */
-function toStepBoxes(settings: readonly PlottedSetting[], { cost, toY }: Pick<ChartFrame, 'cost' | 'toY'>): Box[] {
+function toStepBoxes(
+  settings: readonly PlottedSetting[],
+  { cost, toY, plot }: Pick<ChartFrame, 'cost' | 'toY' | 'plot'>,
+): Box[] {
   const steps = settings.filter(({ onFrontier }) => onFrontier).toSorted((a, b) => a.costPerTaskUsd - b.costPerTaskUsd)
-  return steps.slice(1).flatMap((each, index) => {
-    const before = steps[index]
-    if (!before) return []
-    const [fromX, toX, fromY, stepY] = [
-      cost.toX(before.costPerTaskUsd),
-      cost.toX(each.costPerTaskUsd),
-      toY(before.accuracy),
-      toY(each.accuracy),
-    ]
-    return [
-      { left: fromX, right: toX, top: fromY - 2, bottom: fromY + 2 },
-      { left: toX - 2, right: toX + 2, top: stepY, bottom: fromY },
-    ]
+  return steps.flatMap((step, index) => {
+    const next = steps[index + 1]
+    const [left, y] = [cost.toX(step.costPerTaskUsd), toY(step.accuracy)]
+    const right = next ? cost.toX(next.costPerTaskUsd) : plot.right
+    const level = { left, right, top: y - 2, bottom: y + 2 }
+    return next ? [level, { left: right - 2, right: right + 2, top: toY(next.accuracy), bottom: y }] : [level]
   })
 }
 
