@@ -116,7 +116,6 @@ const isTaskRef = (text: string): boolean => /^[^*?[\]{}/]+\/[^*?[\]{}/]+$/.test
 const listTaskNames = ({ runId, taskId }: { runId: string; taskId: string }): string[] => [`${runId}/${taskId}`, taskId]
 
 function parseTaskRef(text: string): { runId: string; taskId: string } {
-  const [runId = '', taskId = '', ...rest] = text.split('/')
-  if (runId === '' || taskId === '' || rest.length > 0) throw new WrongUse('Give a task as batch-…/task.')
+  const [runId = '', taskId = ''] = text.split('/')
   return { runId, taskId }
 }
