@@ -9,7 +9,7 @@ type NumberBounds = { min?: number; above?: number; max?: number; integer?: true
 
 /** Rules that differ between file formats. */
 export type FileDialect = {
-  /** Called for each key that no reader accessed. `known` lists the keys that the table may have. */
+  /** Called for each key that no reader accessed. `known` lists names to suggest. */
   unknownKey(path: string, report: Report, known: readonly string[]): void
   /** Reports whether a number written as a string is accepted silently or with a warning. */
   numberInText: 'silently' | 'with a warning'
@@ -48,11 +48,14 @@ export type Fields = {
 export function readTable<T>(table: ValueTable, context: TableContext, read: (fields: Fields) => T): T {
   const accessed = new Set<string>()
   const result = read(createFields(table, context, accessed))
-  for (const key of Object.keys(table)) {
-    if (!accessed.has(key)) context.dialect.unknownKey(join(context.path, key), context.report, [...accessed])
-  }
+  const unknown = Object.keys(table).filter((key) => !accessed.has(key))
+  const known = unknown.length <= SUGGESTED_MAX ? [...accessed] : []
+  for (const key of unknown) context.dialect.unknownKey(join(context.path, key), context.report, known)
   return result
 }
+
+/** A table with more unknown keys gets no suggestions, which take time for each of them. */
+const SUGGESTED_MAX = 50
 
 function createFields(table: ValueTable, context: TableContext, accessed: Set<string>): Fields {
   const { report } = context
