@@ -42,6 +42,8 @@ export async function startDockerd(options: DockerdOptions = {}): Promise<Docker
 async function start({ args = [], folder: existingFolder }: DockerdOptions): Promise<Dockerd> {
   const folder = existingFolder ?? (await mkdtemp(join(tmpdir(), 'assay-dockerd-')))
   const socket = join(folder, 'docker.sock')
+  // dockerd refuses to start when another process has received the number in a pid file that an ended engine left.
+  await rm(join(folder, 'pid'), { force: true })
   const pathArgs = [
     '--host',
     `unix://${socket}`,
