@@ -1,11 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import pg from 'pg'
+import type pg from 'pg'
 import type { Browser, Page } from 'playwright-core'
-import { newKey } from '../src/workspaces/key.ts'
 import { openBrowser, signIn } from '../test/support/browser.ts'
-import { startService } from '../test/support/service.ts'
+import { withApi } from './api.ts'
 import { changeTrial, EVENTS, insertAppData, SETTINGS, TASKS } from './app-data.ts'
 import {
   countScripts,
@@ -16,7 +12,6 @@ import {
   waitUntilInteractive,
 } from './browser-measure.ts'
 import { atMost, type BenchMeasurement, type MeasureRow, median, milliseconds, note, seconds } from './measure.ts'
-import { withPostgres } from './postgres.ts'
 
 const CPU_SLOWDOWN = 4
 const SCROLL_FRAMES = 180
@@ -27,18 +22,10 @@ export const appBench: BenchMeasurement = {
   name: 'Workspace app',
   about: `Chromium with ${CPU_SLOWDOWN} × CPU slowdown. A map of ${TASKS} tasks × ${SETTINGS} settings, a trajectory of ${EVENTS.toLocaleString('en')} events, a log of 100 MB. Interactive: the first lines are painted after a navigation with an empty cache, medians of ${VISITS}. Work is measured as processor time of the page's main thread, slowdown included, so that it does not depend on what else the machine does. Memory is that of the page's process (PSS).`,
   run: () =>
-    withPostgres(async (url) => {
-      const folder = mkdtempSync(join(tmpdir(), 'assay-bench-'))
-      const key = newKey()
-      const service = await startService('api', ['--port', '0', '--data', folder], {
-        DATABASE_URL: url,
-        ASSAY_BOOTSTRAP_KEY: key,
-      })
-      const pool = new pg.Pool({ connectionString: url, max: 2 })
+    withApi(async ({ folder, ...api }) => {
       const browser = await openBrowser()
       try {
-        const data = await insertAppData({ url: service.url, key }, pool, folder)
-        const context = { browser, url: service.url, key, pool, ...data }
+        const context = { browser, ...api, ...(await insertAppData(api, api.pool, folder)) }
         return [
           ...(await measureScripts(context)),
           ...(await measureMap(context)),
@@ -47,9 +34,6 @@ export const appBench: BenchMeasurement = {
         ]
       } finally {
         await browser.close()
-        await pool.end()
-        await service.kill('SIGTERM')
-        rmSync(folder, { recursive: true, force: true })
       }
     }),
 }

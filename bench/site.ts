@@ -1,18 +1,16 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import autocannon from 'autocannon'
-import pg from 'pg'
+import type pg from 'pg'
 import type { Browser } from 'playwright-core'
 import { call } from '../src/platform/http/client.ts'
 import { previewRelease, publishRelease } from '../src/releases/schema.ts'
 import { connectRepository } from '../src/repos/schema.ts'
-import { newKey } from '../src/workspaces/key.ts'
 import { startBrowser } from '../test/support/browser.ts'
 import { startProgram } from '../test/support/program.ts'
 import { insertApprovedTasks, insertComparison } from '../test/support/releases.ts'
-import { startService } from '../test/support/service.ts'
 import { createDemoFixtures } from '../test/support/site.ts'
+import { withApi } from './api.ts'
 import {
   atLeast,
   atMost,
@@ -25,7 +23,6 @@ import {
   seconds,
   times,
 } from './measure.ts'
-import { withPostgres } from './postgres.ts'
 
 const BARE = new URL('bare-bytes.ts', import.meta.url).pathname
 const PLACE = { org: 'local', owner: 'lab', name: 'demo' }
@@ -42,22 +39,9 @@ export const siteBench: BenchMeasurement = {
   name: 'Public pages',
   about: `The page of a repository with nine settings. Chromium with ${CPU_SLOWDOWN} × CPU slowdown, 1.6 Mbit/s and ${NETWORK.latency} ms latency, an empty cache, 360 px wide, medians of ${VISITS} visits. Ratios are to a bare node:http server that sends the same bytes, medians of ${ROUNDS} alternating rounds of ${SECONDS} s, 50 connections.`,
   run: () =>
-    withPostgres(async (url) => {
-      const folder = mkdtempSync(join(tmpdir(), 'assay-bench-'))
-      const key = newKey()
-      const service = await startService('api', ['--port', '0', '--data', folder], {
-        DATABASE_URL: url,
-        ASSAY_BOOTSTRAP_KEY: key,
-      })
-      const pool = new pg.Pool({ connectionString: url, max: 2 })
-      try {
-        await publish({ url: service.url, key }, pool)
-        return [...(await measureVisits(service.url)), ...(await measureThroughput(service.url, folder))]
-      } finally {
-        await pool.end()
-        await service.kill('SIGTERM')
-        rmSync(folder, { recursive: true, force: true })
-      }
+    withApi(async ({ url, key, folder, pool }) => {
+      await publish({ url, key }, pool)
+      return [...(await measureVisits(url)), ...(await measureThroughput(url, folder))]
     }),
 }
 

@@ -1,6 +1,6 @@
 import type { BatchTaskDetail } from '../src/batches/schema.ts'
 
-/** One stage of a batch: how many tasks reached it, how they left it, and what it took. */
+/** Counts the tasks that reached a stage of a batch and how they left it, with the time and cost of the stage. */
 type StageReport = {
   stage: string
   entered: number

@@ -218,10 +218,10 @@ function selectCredentials(
   return others === undefined ? own : { ...own, verifierCredentialId: others }
 }
 
-type SelectedModels = { author: OfferedModel; verifier: OfferedModel }
-type OfferedModel = GenerationOptions['models'][number]
+type SelectedModels = { author: GenerationModel; verifier: GenerationModel }
+type GenerationModel = GenerationOptions['models'][number]
 
-function requireModel({ models }: GenerationOptions, id: string): OfferedModel {
+function requireModel({ models }: GenerationOptions, id: string): GenerationModel {
   const found = models.find(({ catalogId }) => catalogId === id)
   if (found) return found
   const known = models.map(({ catalogId }) => catalogId).join(', ')
@@ -231,7 +231,7 @@ function requireModel({ models }: GenerationOptions, id: string): OfferedModel {
 /** Selects a verifier of another provider than the author's: the default verifier, otherwise the default author. */
 function selectVerifier(
   { models, defaults }: GenerationOptions,
-  author: OfferedModel,
+  author: GenerationModel,
   level: string | undefined,
 ): string {
   const levels = level === undefined ? author.reasoning : [level]
@@ -239,7 +239,7 @@ function selectVerifier(
     models.filter(({ catalogId }) => catalogId === id && catalogId !== author.catalogId),
   )
   const others = models.filter(({ catalogId }) => catalogId !== author.catalogId)
-  const isFit = (other: OfferedModel) => levels.some((each) => other.reasoning.includes(each))
+  const isFit = (other: GenerationModel) => levels.some((each) => other.reasoning.includes(each))
   const found =
     usual.find((other) => other.provider !== author.provider && isFit(other)) ??
     [...usual, ...others].find((other) => other.provider === author.provider)
@@ -249,7 +249,7 @@ function selectVerifier(
 const findCredential = ({ modelCredentials }: GenerationOptions, wanted: string): string | undefined =>
   modelCredentials.find(({ provider }) => provider === wanted)?.id
 
-function sharedLevel(author: OfferedModel, verifier: OfferedModel, usual: string): string {
+function sharedLevel(author: GenerationModel, verifier: GenerationModel, usual: string): string {
   const shared = author.reasoning.filter((level) => verifier.reasoning.includes(level))
   const [level] = [...shared.filter((each) => each === usual), ...shared]
   if (level !== undefined) return level

@@ -101,7 +101,7 @@ export type WireProtocol = {
   /** Returns undefined if the path does not belong to this protocol. The path excludes the query. */
   parseOperation(method: string, path: string): WireOperation | undefined
   parseRequest(operation: WireOperation, body: JsonObject): ParsedRequest
-  /** Names of the protocol's own headers that are forwarded. Null if there are none. */
+  /** Matches the protocol's own headers that are forwarded. Null if the protocol has none. */
   forwardedHeaders: RegExp | null
   /**
    * Returns the body to forward: with the grant's model, with usage reporting turned on, and without undocumented

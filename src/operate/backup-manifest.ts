@@ -9,7 +9,7 @@ import { hasCode } from '../platform/blobs/error-codes.ts'
 
 const FORMAT = 1
 const MANIFEST = 'backup.json'
-/** One digest per line. */
+/** Lists the digests of the blobs, one per line. */
 export const BLOB_LIST = 'blobs.txt'
 
 const StoredFile = z.object({ bytes: z.number(), sha256: z.string() })

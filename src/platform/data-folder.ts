@@ -19,7 +19,7 @@ export function createDataFolder(path: string): void {
 }
 
 /**
- * Refuses a folder with content that was not created on this machine: a clone or an archive may contain one, and starting
+ * Throws if a folder with content was not created on this machine: a clone or an archive may contain one, and starting
  * in that clone would execute it. The mark is the identity of the folder on this disk, which nobody can know before.
  */
 export function requireOwnDataFolder(path: string): void {

@@ -3,7 +3,7 @@ import type { Prices } from '../catalog/prices.ts'
 import type { Release, ReleaseSetting } from '../releases/shapes/schema.ts'
 import { frontier } from '../statistics/frontier.ts'
 
-type Usage = NonNullable<ReleaseSetting['stats']['usagePerTask']>
+type TaskUsage = NonNullable<ReleaseSetting['stats']['usagePerTask']>
 
 /** A release with costs at other prices, and the settings whose cost could not be converted. */
 export type RepricedRelease = { release: Release; unconverted: string[] }
@@ -48,7 +48,7 @@ function findFactor({ prices }: Release, setting: ReleaseSetting, now: Prices | 
 
 type Rates = Pick<Prices, 'input' | 'output'> & { cacheRead?: number | undefined; cacheWrite5m?: number | undefined }
 
-const toCost = ({ input, cacheRead, cacheWrite, output }: Usage, rates: Rates): number =>
+const toCost = ({ input, cacheRead, cacheWrite, output }: TaskUsage, rates: Rates): number =>
   input * rates.input +
   cacheRead * (rates.cacheRead ?? rates.input) +
   cacheWrite * (rates.cacheWrite5m ?? rates.input) +

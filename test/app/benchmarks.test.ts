@@ -8,7 +8,7 @@ import { createKey } from '../../src/workspaces/schema.ts'
 import { type TestApp, testApp } from '../support/app.ts'
 import { smallTask } from '../support/archives.ts'
 import { createScriptedValidator, VALID } from '../support/batches.ts'
-import { findViolations, openBrowser, openPage, savePictures, signIn } from '../support/browser.ts'
+import { findViolations, openBrowser, openSignedIn, savePictures } from '../support/browser.ts'
 import { temporaryFolder, writeFiles } from '../support/harbor/folders.ts'
 import { drain } from '../support/jobs/drain.ts'
 
@@ -32,11 +32,7 @@ afterAll(async () => {
   await registry[Symbol.asyncDispose]()
 })
 
-async function open(path: string, key = app.adminKey) {
-  const opened = await openPage(browser, app.url)
-  await signIn(opened.page, key, path)
-  return opened
-}
+const open = (path: string, key = app.adminKey) => openSignedIn(browser, app.url, { path, key })
 
 /** Calibrates the tasks: the first is weak, the second is broken with a hostile reason, the others are fine. */
 async function calibrate(): Promise<void> {

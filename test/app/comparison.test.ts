@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createKey } from '../../src/workspaces/schema.ts'
-import { findViolations, openBrowser, openPage, signIn } from '../support/browser.ts'
+import { findViolations, openBrowser, openPage, openSignedIn, signIn } from '../support/browser.ts'
 import { openModelComparisonLab } from '../support/model-comparing.ts'
 
 const HOSTILE = '<img src=x onerror="window.harmed=1"><script>window.harmed=1</script>\u202e'
@@ -41,11 +41,7 @@ const create = async (over: object = {}) => {
 const pathOf = (id: string) => `/app/benchmarks/assay/quick/comparisons/${id}`
 const state = (page: Page, name: string) => page.locator('.title-line .chip', { hasText: name }).waitFor()
 
-async function open(path: string, key = lab.app.adminKey) {
-  const opened = await openPage(browser, lab.app.url)
-  await signIn(opened.page, key, path)
-  return opened
-}
+const open = (path: string, key = lab.app.adminKey) => openSignedIn(browser, lab.app.url, { path, key })
 
 describe('a comparison', () => {
   test('is found in the list and watched until its answer, without a reload', async () => {

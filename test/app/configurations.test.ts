@@ -1,7 +1,7 @@
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createKey } from '../../src/workspaces/schema.ts'
-import { findViolations, openBrowser, openPage, savePictures, signIn } from '../support/browser.ts'
+import { findViolations, openBrowser, openSignedIn, savePictures } from '../support/browser.ts'
 import { openModelComparisonLab } from '../support/model-comparing.ts'
 
 const HOSTILE = '<img src=x onerror="window.harmed=1">\u202e'
@@ -23,11 +23,7 @@ afterAll(async () => {
   await lab[Symbol.asyncDispose]()
 })
 
-async function open(path: string, key = lab.app.adminKey) {
-  const opened = await openPage(browser, lab.app.url)
-  await signIn(opened.page, key, path)
-  return opened
-}
+const open = (path: string, key = lab.app.adminKey) => openSignedIn(browser, lab.app.url, { path, key })
 
 describe('configurations', () => {
   test('one is created from pasted and uploaded files, changed as a new version, and compared with none', async () => {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { addBenchmark } from '../../src/benchmarks/schema.ts'
 import { createKey } from '../../src/workspaces/schema.ts'
 import { type TestApp, testApp } from '../support/app.ts'
-import { findViolations, openBrowser, openPage, savePictures, signIn } from '../support/browser.ts'
+import { findViolations, openBrowser, openSignedIn, savePictures } from '../support/browser.ts'
 import { trustedCertificate } from '../support/loopback-servers.ts'
 import { createWebhookDriver, HOST, startReceiver } from '../support/webhooks/receiver.ts'
 
@@ -19,11 +19,8 @@ afterAll(async () => {
   await app[Symbol.asyncDispose]()
 })
 
-async function open(path: string, key = app.adminKey) {
-  const opened = await openPage(browser, app.url)
-  await signIn(opened.page, key, `/app/settings/${path}`)
-  return opened
-}
+const open = (path: string, key = app.adminKey) =>
+  openSignedIn(browser, app.url, { path: `/app/settings/${path}`, key })
 
 const readerKey = async () => (await app.call(createKey, { body: { name: 'reader', permission: 'read' } })).body.key
 

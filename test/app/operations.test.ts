@@ -2,7 +2,7 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createKey } from '../../src/workspaces/schema.ts'
 import { OPERATOR_KEY } from '../support/app.ts'
-import { findViolations, openBrowser, openPage, savePictures, signIn } from '../support/browser.ts'
+import { findViolations, openBrowser, openSignedIn, savePictures } from '../support/browser.ts'
 import { openModelComparisonLab } from '../support/model-comparing.ts'
 
 const USAGE = { input: 1000, output: 100 }
@@ -22,11 +22,7 @@ afterAll(async () => {
   await lab[Symbol.asyncDispose]()
 })
 
-async function open(path: string, key = lab.app.adminKey) {
-  const opened = await openPage(browser, lab.app.url)
-  await signIn(opened.page, key, path)
-  return opened
-}
+const open = (path: string, key = lab.app.adminKey) => openSignedIn(browser, lab.app.url, { path, key })
 
 const create = async () => {
   await lab.offer()

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { connectRepository } from '../../src/repos/schema.ts'
 import { createKey } from '../../src/workspaces/schema.ts'
 import { type TestApp, testApp } from '../support/app.ts'
-import { findViolations, openBrowser, openPage, signIn } from '../support/browser.ts'
+import { findViolations, openBrowser, openPage, openSignedIn, signIn } from '../support/browser.ts'
 import { openRepositoryModelComparisonLab } from '../support/model-comparing.ts'
 import { openReleaseLab } from '../support/releases.ts'
 
@@ -30,11 +30,7 @@ async function openLab(label = 'Large') {
   return { ...lab, path: `/app/repos/${lab.place.owner}/${lab.place.name}/publish` }
 }
 
-async function open(path: string, key = app.adminKey) {
-  const opened = await openPage(browser, app.url)
-  await signIn(opened.page, key, path)
-  return opened
-}
+const open = (path: string, key = app.adminKey) => openSignedIn(browser, app.url, { path, key })
 
 async function publish(page: Page): Promise<void> {
   await page.getByRole('button', { name: /^Publish \d setting/ }).click()

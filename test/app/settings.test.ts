@@ -2,7 +2,7 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createKey } from '../../src/workspaces/schema.ts'
 import { type TestApp, testApp } from '../support/app.ts'
-import { findViolations, openBrowser, openPage, savePictures, signIn } from '../support/browser.ts'
+import { findViolations, openBrowser, openSignedIn, savePictures } from '../support/browser.ts'
 
 let app: TestApp
 let browser: Browser
@@ -14,11 +14,8 @@ afterAll(async () => {
   await app[Symbol.asyncDispose]()
 })
 
-async function openSettings(path: string, key = app.adminKey) {
-  const opened = await openPage(browser, app.url)
-  await signIn(opened.page, key, `/app/settings/${path}`)
-  return opened
-}
+const openSettings = (path: string, key = app.adminKey) =>
+  openSignedIn(browser, app.url, { path: `/app/settings/${path}`, key })
 
 describe('settings', () => {
   test('a key is created, shown once and revoked after a second question; the audit log has both', async () => {

@@ -48,6 +48,13 @@ export async function signIn(page: Page, key: string, path = '/app'): Promise<vo
   await page.locator('.shell').waitFor()
 }
 
+/** Opens a page of the workspace app, signed in with the key. */
+export async function openSignedIn(browser: Browser, url: string, { path, key }: { path: string; key: string }) {
+  const opened = await openPage(browser, url)
+  await signIn(opened.page, key, path)
+  return opened
+}
+
 /** Saves a page in both themes for the documentation if the variable ASSAY_PICTURES names a folder. */
 export async function savePictures(page: Page, name: string): Promise<void> {
   const folder = process.env.ASSAY_PICTURES

@@ -54,7 +54,7 @@ const NPM: PackageManager = {
   lock: ['package-lock.json'],
 }
 const SHRINKWRAP: PackageManager = { ...NPM, lock: ['npm-shrinkwrap.json'] }
-/** Without a lock file, npm installs what was published before the freeze day. */
+/** npm installs versions from before the freeze day if there is no lock file. */
 function noLock(freezeDay: string | undefined): PackageManager {
   const before = freezeDay === undefined ? '' : ` --before=${freezeDay}`
   return {
@@ -132,7 +132,7 @@ function buildRecipe(tree: TreeFacts, landed: TreeFacts | undefined, runner: str
 
 const PACKAGE = /^(?:@[\w.-]+\/)?[\w.-]+@[\w.^~<>=| *-]+$/
 
-/** Lists packages that the landed manifest requires in another version than the base, or anew: `name@range`. */
+/** Lists packages that the landed manifest adds or requires in another version than the base, as `name@range`. */
 function listChangedPackages(tree: TreeFacts, landed: TreeFacts): string[] {
   const before = new Set(listPackages(tree))
   return listPackages(landed).filter((each) => !before.has(each) && PACKAGE.test(each))

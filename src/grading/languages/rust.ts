@@ -47,7 +47,7 @@ function buildRecipe(tree: TreeFacts): EnvRecipe {
     env: {
       CARGO_HOME: `${DEPS}/cargo`,
       CARGO_TARGET_DIR: `${DEPS}/target`,
-      // Without a lock file, Cargo prefers versions that the compiler of the image can build.
+      // Cargo prefers versions that the compiler of the image can build if there is no lock file.
       CARGO_RESOLVER_INCOMPATIBLE_RUST_VERSIONS: 'fallback',
     },
     build: [`cargo fetch${locked}`, `cargo test --no-run --offline${locked}`],

@@ -241,7 +241,7 @@ function isQuiet(name: string, args: readonly ShellWord[]): boolean {
   if (name === 'cmp') return texts.includes('-s')
   const options = texts.filter((text) => text.startsWith('-'))
   if (!/^[ef]?grep$/.test(name) || !options.every((option) => /^-(?:[EFGPivwxhsqcazo]+|e)$/.test(option))) return false
-  // With more than one file, grep prints their names.
+  // grep prints the names of files if there is more than one.
   const isCount = texts.length - options.length <= 2 && options.some((option) => option.includes('c'))
   return isCount || options.some((option) => option.includes('q'))
 }

@@ -232,7 +232,7 @@ async function copyOne(state: BuildState, request: CopyRequest, source: string, 
   // The contents of a folder are copied, not the folder.
   const destination = found.stats.isDirectory() || !isFolder ? target : join(target, posix.basename(source))
   await refuseLinks(visibleRoot, destination)
-  // Without --remove-destination, cp would write through links that an earlier RUN created, to files of this machine.
+  // --remove-destination keeps cp from writing to files of this machine through links that an earlier RUN created.
   const args = ['cp', '-a', '--no-preserve=ownership', '--remove-destination', '-T', '--']
   const copy = line(...args, found.path, join(root, destination))
   const steps = [copy]

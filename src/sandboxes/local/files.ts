@@ -66,7 +66,7 @@ function diskSteps(disk: string, diskMb: number): string[] {
   const bytes = Math.ceil(Math.max(diskMb, DISK_MIN_MB) * DISK_SPARE) * MEGABYTE
   return [
     line('truncate', '-s', String(bytes), `${disk}.img`),
-    // Without a journal and preinitialised tables: the disk is discarded after a crash, and most of it is never used.
+    // The disk needs no journal and no preinitialised tables: it is discarded after a crash, and most of it is never used.
     line('mkfs.ext4', '-q', '-m', '0', '-O', '^has_journal', '-E', 'lazy_itable_init=1,nodiscard', `${disk}.img`),
     line('mkdir', disk),
     line('mount', '-o', 'loop,noinit_itable,nosuid,nodev', `${disk}.img`, disk),

@@ -57,7 +57,7 @@ export async function startSandbox(host: Host, spec: SandboxSpec): Promise<Sandb
 const logStep = (host: Host, { id }: SandboxSpec, step: string): void =>
   host.log.debug({ sandbox: id, step }, 'sandbox')
 
-/** Without root, the files of a stopped sandbox cannot be mounted into a sandbox of another network. */
+/** Only root can mount the files of a stopped sandbox into a sandbox of another network. */
 function refuseForeignBase(
   rootless: boolean,
   earlier: StoppedFiles | undefined,

@@ -61,7 +61,7 @@ function screenText({ files, fileCount }: Diff): ScreenRejection | undefined {
 
 function rejectBySize(fileCount: number, source: readonly ChangedFile[]): ScreenRejection | undefined {
   const lines = countLines(source)
-  // One line is enough for a fix, but not for a new file.
+  // A fix may consist of a single line, a new file may not.
   if (lines <= 1 && source.every(({ isAdded }) => isAdded))
     return rejectCandidate('too_small', `${lines} lines of source`)
   if (fileCount > FILES_MAX) return rejectCandidate('too_large', `${fileCount} files`)

@@ -20,7 +20,7 @@ export type ContractOptions = {
   isInShortRun?: boolean
   /** False if the program prints its last message only. */
   reportsSteps?: boolean
-  /** Hosts that the program tries to reach although it is told not to, as `host:port`. The sandbox refuses them. */
+  /** Lists hosts, as `host:port`, that the program tries to reach although its settings forbid it. The sandbox refuses them. */
   refusedHosts?: string[]
   /** Opens the bundle of a custom harness. */
   openUploaded?: InstallOptions['openUploaded']

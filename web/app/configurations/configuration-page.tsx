@@ -13,7 +13,7 @@ import { ConfigurationForm } from './configuration-form.tsx'
 
 const ROUTE = '/configurations/$name'
 
-/** One version of a configuration with its content. A version never changes; editing creates another one. */
+/** Shows one version of a configuration with its content. A version never changes; editing creates another one. */
 export function ConfigurationPage() {
   const { name } = useParams({ from: ROUTE })
   const { version } = useSearch({ from: ROUTE })

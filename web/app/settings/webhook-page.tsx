@@ -26,7 +26,7 @@ import { WebhookState } from './webhook-state.tsx'
 const ROUTE = '/settings/webhooks/$webhookId'
 const LIVE_MS = 3000
 
-/** One webhook with its deliveries of the last 30 days. */
+/** Shows a webhook with its deliveries of the last 30 days. */
 export function WebhookPage() {
   const params = useParams({ from: ROUTE })
   const webhook = useRead(readWebhook, { params })

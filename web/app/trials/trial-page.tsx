@@ -172,11 +172,12 @@ const describeCost = ({ costSource, retriesCostUsd, pendingUsd }: LocatedTrial):
     .filter(Boolean)
     .join(' · ')
 
-type Usage = NonNullable<LocatedTrial['usage']>
+type TrialUsage = NonNullable<LocatedTrial['usage']>
 
 const count = (value: number): string => value.toLocaleString('en')
-const sumTokens = ({ input, cacheRead, cacheWrite, output }: Usage): number => input + cacheRead + cacheWrite + output
-const describeUsage = ({ input, cacheRead, cacheWrite, output }: Usage): string =>
+const sumTokens = ({ input, cacheRead, cacheWrite, output }: TrialUsage): number =>
+  input + cacheRead + cacheWrite + output
+const describeUsage = ({ input, cacheRead, cacheWrite, output }: TrialUsage): string =>
   `${count(input)} in · ${count(cacheRead + cacheWrite)} cached · ${count(output)} out`
 
 const PHASES = ['queue', 'prepare', 'agent', 'verify'] as const
