@@ -151,9 +151,9 @@ const MATCHES: Record<AcrossKind, (setting: Release['settings'][number]) => stri
 }
 
 /** Loads the results of one publisher, newest first. */
-export async function loadPublisher(db: Db, login: string) {
-  const cards = (await loadCards(db, login)).filter(
-    ({ publisher }) => publisher.login.toLowerCase() === login.toLowerCase(),
+export async function loadPublisher(db: Db, login: string): Promise<ListedCard[]> {
+  const cards = (await listCards(db, login)).filter(
+    ({ card }) => card.publisher.login.toLowerCase() === login.toLowerCase(),
   )
   if (cards.length === 0) throw new Problem(notFound, `${login} has not published results.`)
   return cards

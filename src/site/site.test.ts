@@ -111,6 +111,8 @@ describe('pages', () => {
     const marked = await open(lab.permalink)
     expect(marked.status).toBe(200)
     expect(marked.text).toContain('<strong>Withdrawn</strong>')
+    expect(marked.text).not.toContain('class="answer"')
+    expect(marked.text).not.toContain('class="picks"')
     expect((await app.fetch(lab.path)).body).toMatchObject({ code: 'results_withdrawn', status: 410 })
   })
 

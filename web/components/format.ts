@@ -40,6 +40,11 @@ export const formatDate = (iso: string): string => DATE.format(new Date(iso))
 
 export const date = (iso: string): Html => html`<time datetime="${iso}">${formatDate(iso)}</time>`
 
+/** Formats a point in time: `16 Nov 2026, 21:33 UTC`. */
+export const formatDateTime = (iso: string): string => `${formatDate(iso)}, ${iso.slice(11, 16)}\u00a0UTC`
+
+export const dateTime = (iso: string): Html => html`<time datetime="${iso}">${formatDateTime(iso)}</time>`
+
 /** Formats a duration with its two largest units: `6 min 10 s`. */
 export function duration(seconds: number): string {
   const whole = Math.round(seconds)

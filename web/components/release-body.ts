@@ -19,14 +19,15 @@ type ReleaseBodyOptions = {
   view: TableView
   /** The publisher's line, if this page shows its newest release. The API serves the default line without a publisher. */
   line?: { isDefault: boolean } | undefined
+  /** A withdrawn release recommends nothing. */
+  isWithdrawn?: boolean
 }
 
 /** Renders a release: the answer, then the evidence. */
 export function renderReleaseBody(site: Site, options: ReleaseBodyOptions): Html {
-  const { release, picks, history, visibleDifference, repriced, path, view, line } = options
+  const { release, picks, history, visibleDifference, repriced, path, view, line, isWithdrawn } = options
   const shown = repriced?.release ?? release
-  return html`${renderAnswer(release, picks)}
-${renderPicks(release, picks)}
+  return html`${isWithdrawn ? '' : html`${renderAnswer(release, picks)}${renderPicks(release, picks)}`}
 <section class="card panel" aria-labelledby="chart-title"><div class="panel-head"><h2 id="chart-title">Accuracy and cost</h2><span class="chip gold">frontier</span><span class="chip">95 % intervals</span>${renderPriceChoice(options)}</div>
 ${drawFrontierChart(shown, repriced !== undefined)}
 <p class="note small muted">${renderCaveat(release, visibleDifference)}${repriced ? renderRepriced(repriced.unconverted.length) : ''}</p></section>

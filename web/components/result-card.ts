@@ -18,7 +18,7 @@ import { drawSparkFrontier } from './spark-frontier.ts'
 const ROLE_ORDER = ['best-value', 'most-accurate', 'cheapest']
 
 /** Renders the newest release of one publisher as a card: its first pick, and a small chart. */
-export function renderResultCard(card: Card, language?: string | null): Html {
+export function renderResultCard(card: Card, language: string | null): Html {
   const { repository, publisher, releasedAt, tasks, settings, picks, frontier, endorsed, defaultLine } = card
   const href = withQuery(repositoryPath(repository.fullName), { publisher: defaultLine ? undefined : publisher.login })
   const best = ROLE_ORDER.flatMap((role) => picks.filter(({ roles }) => roles.includes(role))).at(0)?.setting

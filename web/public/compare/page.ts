@@ -3,7 +3,9 @@ import type { PublicRelease, ReleaseSetting } from '../../../src/releases/shapes
 import type { HistoryEntry } from '../../../src/results/schema.ts'
 import {
   date,
+  dateTime,
   formatDate,
+  formatDateTime,
   type Html,
   interval,
   name,
@@ -43,6 +45,13 @@ ${renderConditions(from, to)}`
   })
 }
 
+/** Dates of both releases, with the time of day if the dates are equal. */
+function dateBoth(from: PublicRelease, to: PublicRelease): [Html, Html] {
+  const isSameDay = from.releasedAt.slice(0, 10) === to.releasedAt.slice(0, 10)
+  const show = ({ releasedAt }: PublicRelease) => (isSameDay ? dateTime(releasedAt) : date(releasedAt))
+  return [show(from), show(to)]
+}
+
 function renderSentence(from: PublicRelease, to: PublicRelease, changes: ReleaseChanges): Html {
   const moved = changes.settings.filter(({ before, after }) => before && after && !isWithinNoise(before, after))
   const parts = [
@@ -58,7 +67,8 @@ function renderSentence(from: PublicRelease, to: PublicRelease, changes: Release
       ({ model, harness }) => html`${name(model.label, 60)} with ${name(harness, 40)} left it.`,
     ),
   ]
-  return html`<p class="answer">From ${date(from.releasedAt)} to ${date(to.releasedAt)}: ${parts.join(', ')}. ${frontier.map((part) => html`${part} `)}<span class="muted">${moved.length === 0 ? 'No accuracy changed by more than noise.' : `${plural(moved.length, 'accuracy', 'accuracies')} changed by more than noise.`}</span></p>`
+  const [before, after] = dateBoth(from, to)
+  return html`<p class="answer">From ${before} to ${after}: ${parts.join(', ')}. ${frontier.map((part) => html`${part} `)}<span class="muted">${moved.length === 0 ? 'No accuracy changed by more than noise.' : `${plural(moved.length, 'accuracy', 'accuracies')} changed by more than noise.`}</span></p>`
 }
 
 const renderWithdrawn = ({ withdrawn, releasedAt }: PublicRelease): Html =>
@@ -70,15 +80,16 @@ function renderChoice(path: string, { from, to, history }: ReleasePair): Html {
   const select = (field: string, label: string, current: string) =>
     html`<label><span class="small muted">${label}</span> <select name="${field}">${history.map(
       ({ releaseId, releasedAt, publisher, withdrawn }) =>
-        html`<option value="${releaseId}" ${releaseId === current ? html`selected` : ''}>${formatDate(releasedAt)}, ${releasedAt.slice(11, 16)} UTC, ${safeText(publisher.login, 40)}${withdrawn ? ', withdrawn' : ''}</option>`,
+        html`<option value="${releaseId}" ${releaseId === current ? html`selected` : ''}>${formatDateTime(releasedAt)}, ${safeText(publisher.login, 40)}${withdrawn ? ', withdrawn' : ''}</option>`,
     )}</select></label>`
   return html`<form class="filters" action="${path}" method="get">${select('from', 'Before', from.releaseId)}${select('to', 'After', to.releaseId)}<button class="button" type="submit">Compare</button></form>`
 }
 
 function renderTable(from: PublicRelease, to: PublicRelease, { settings }: ReleaseChanges): Html {
-  const head = ({ repository, releaseId, releasedAt }: PublicRelease) =>
-    html`<th scope="col" class="number"><a class="plain" href="${releasePath(repository.fullName, releaseId)}">${date(releasedAt)}</a></th>`
-  return html`<div class="scroll" role="group" aria-labelledby="changes-title" tabindex="0"><table><thead><tr><th scope="col">Setting</th>${head(from)}${head(to)}<th scope="col" class="number">Change</th><th scope="col" class="number wide-only">Per task</th><th scope="col" class="wide-only">Frontier</th></tr></thead>
+  const [before, after] = dateBoth(from, to)
+  const head = ({ repository, releaseId }: PublicRelease, title: Html) =>
+    html`<th scope="col" class="number"><a class="plain" href="${releasePath(repository.fullName, releaseId)}">${title}</a></th>`
+  return html`<div class="scroll" role="group" aria-labelledby="changes-title" tabindex="0"><table><thead><tr><th scope="col">Setting</th>${head(from, before)}${head(to, after)}<th scope="col" class="number">Change</th><th scope="col" class="number wide-only">Per task</th><th scope="col" class="wide-only">Frontier</th></tr></thead>
 <tbody>${settings.map(renderRow)}</tbody></table></div>`
 }
 

@@ -1,17 +1,18 @@
 import { html } from 'hono/html'
-import type { Card } from '../../../src/results/schema.ts'
+import type { ListedCard } from '../../../src/site/schema.ts'
 import { name, plural, publisherPath, safeText } from '../../components/format.ts'
 import { renderPage, type Site } from '../../components/layout.ts'
 import { renderResultCard } from '../../components/result-card.ts'
 
 /** Renders the results of one publisher, newest first. */
-export function renderPublisherPage(site: Site, login: string, cards: readonly Card[]): string {
+export function renderPublisherPage(site: Site, login: string, listed: readonly ListedCard[]): string {
+  const cards = listed.map(({ card }) => card)
   const shown = cards[0]?.publisher.login ?? login
   const endorsed = cards.filter((card) => card.endorsed).length
   const trials = cards.reduce((sum, { tasks }) => sum + tasks, 0)
   const content = html`<section><p class="where muted">Publisher</p><h1>${name(shown)}</h1>
 <p class="answer">Published results of ${plural(cards.length, 'repository', 'repositories')}, on ${plural(trials, 'task')}. <span class="muted">${describeEndorsement(endorsed, cards.length)}</span></p></section>
-<ul class="cards">${cards.map((card) => renderResultCard(card))}</ul>`
+<ul class="cards">${listed.map(({ card, language }) => renderResultCard(card, language))}</ul>`
   return renderPage(site, {
     title: safeText(shown),
     description: `Results that ${safeText(shown)} has published.`,

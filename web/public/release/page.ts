@@ -15,7 +15,7 @@ import {
   withQuery,
 } from '../../components/format.ts'
 import { renderPage, type Site } from '../../components/layout.ts'
-import { toPickedSettings } from '../../components/picks.ts'
+import { type PickedSetting, toPickedSettings } from '../../components/picks.ts'
 import { renderReleaseBody } from '../../components/release-body.ts'
 
 type ReleaseDocuments = {
@@ -33,20 +33,25 @@ export function renderReleasePage(site: Site, documents: ReleaseDocuments, view:
   const { fullName } = release.repository
   const path = releasePath(fullName, release.releaseId)
   const picks = toPickedSettings(release, documents.picks)
-  const best = picks.find(({ roles }) => roles.includes('most-accurate'))?.setting
   const content = html`<section><h1 class="where"><a href="${repositoryPath(fullName)}">${name(fullName)}</a> <span class="muted">release of ${date(release.releasedAt)} by <a href="${publisherPath(release.publisher.login)}">${name(release.publisher.login)}</a></span></h1>
 ${renderState(release, history)}</section>
-${renderReleaseBody(site, { release, picks, history, visibleDifference, repriced, path, view })}`
+${renderReleaseBody(site, { release, picks, history, visibleDifference, repriced, path, view, isWithdrawn: Boolean(release.withdrawn) })}`
   return renderPage(site, {
     title: `${safeText(fullName)}, release of ${release.releasedAt.slice(0, 10)}`,
-    description: best
-      ? `${safeText(best.model.label)} solved ${percent(best.accuracy)} of ${release.tasks} tasks.`
-      : 'Results of coding agents.',
+    description: describe(release, picks),
     path,
     image: `${repositoryPath(fullName)}/image.png`,
     structured: describeDataset(site, release),
     content,
   })
+}
+
+function describe({ withdrawn, tasks }: PublicRelease, picks: readonly PickedSetting[]): string {
+  if (withdrawn) return 'Withdrawn results of coding agents.'
+  const best = picks.find(({ roles }) => roles.includes('most-accurate'))?.setting
+  return best
+    ? `${safeText(best.model.label)} solved ${percent(best.accuracy)} of ${tasks} tasks.`
+    : 'Results of coding agents.'
 }
 
 function renderState(

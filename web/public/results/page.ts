@@ -63,7 +63,7 @@ const renderNoMatch = (): Html =>
 const renderEmptyInstance = (): Html => html`<section class="empty"><h1>No results yet</h1>
 <p class="answer">Assay measures which model, coding agent and reasoning level works best on your own code, and what it costs. <span class="muted">Published results appear here.</span></p>
 <div class="card panel"><h2>Your first result, in three commands</h2>
-<ol class="steps-list"><li>${renderCopyText('step-1', 'Create tasks from merged pull requests, then approve them', 'bin/assay batches create --repo acme/widgets --easy 5')}</li>
+<ol class="steps-list"><li>${renderCopyText('step-1', 'Create tasks from merged pull requests, then approve them in the app', 'bin/assay repos connect acme/widgets --public && bin/assay batches create --repo acme/widgets --easy 5')}</li>
 <li>${renderCopyText('step-2', 'Compare settings on the approved tasks', 'bin/assay compare --repo acme/widgets --model anthropic/claude-sonnet-5@high=claude-code --budget 5')}</li>
 <li>${renderCopyText('step-3', 'Publish', 'bin/assay releases publish --repo acme/widgets')}</li></ol>
-<p class="small muted">The commands need <code>ASSAY_URL</code> and <code>ASSAY_KEY</code>; the server printed the first key when it started for the first time. The <a href="/docs">API reference</a> describes every operation.</p></div></section>`
+<p class="small muted">The commands need <code>ASSAY_URL</code> and <code>ASSAY_KEY</code>; the server printed the first key when it started for the first time. Tasks wait for approval in the <a href="/app">app</a>. The <a href="/docs">API reference</a> describes every operation.</p></div></section>`
