@@ -91,7 +91,7 @@ async function measureMap(context: AppBenchContext): Promise<MeasureRow[]> {
   const { browser, pool, comparison, comparisonPath } = context
   return withPage(context, async (page) => {
     await page.goto(comparisonPath)
-    await page.locator('.map-scroll canvas').waitFor()
+    await page.locator('.map-scroll canvas').first().waitFor()
     await page.waitForTimeout(3000)
     await slowDown(page, CPU_SLOWDOWN)
     const frames = await measureFrames(browser, page, async () => void (await page.evaluate(SCROLL)))

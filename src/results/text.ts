@@ -16,11 +16,17 @@ const stripControls = (text: string): string =>
 export const markCustom = (name: string, { custom }: { custom: boolean }): string =>
   custom ? `${name} (custom model)` : name
 
-const graphemes = new Intl.Segmenter('en', { granularity: 'grapheme' })
+let segmenter: Intl.Segmenter | undefined
+
+/** Splits text into graphemes. The segmenter is created on first use, because that takes a browser several milliseconds. */
+function splitGraphemes(text: string): string[] {
+  segmenter ??= new Intl.Segmenter('en', { granularity: 'grapheme' })
+  return Array.from(segmenter.segment(text), ({ segment }) => segment)
+}
 
 /** Truncates text to `max` graphemes. */
 export function truncate(text: string, max: number): string {
-  const letters = [...graphemes.segment(stripControls(text).slice(0, 50 * max))].map(({ segment }) => segment)
+  const letters = splitGraphemes(stripControls(text).slice(0, 50 * max))
   const truncated = letters.length > max ? [...letters.slice(0, max - 1), '…'] : letters
   // A grapheme can have any number of combining marks.
   return truncated.map((letter) => letter.slice(0, 16)).join('')
@@ -28,7 +34,7 @@ export function truncate(text: string, max: number): string {
 
 /** Estimates the width in characters. East Asian wide characters count as two. */
 export const widthOf = (text: string): number =>
-  [...graphemes.segment(text)].reduce((sum, { segment }) => sum + (WIDE.test(segment) ? 2 : 1), 0)
+  splitGraphemes(text).reduce((sum, grapheme) => sum + (WIDE.test(grapheme) ? 2 : 1), 0)
 
 const WIDE =
   /[\u{1100}-\u{115f}\u{2e80}-\u{a4cf}\u{ac00}-\u{d7a3}\u{f900}-\u{faff}\u{fe30}-\u{fe6f}\u{ff00}-\u{ff60}\u{ffe0}-\u{ffe6}\u{1f300}-\u{1faff}]/u

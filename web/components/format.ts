@@ -18,7 +18,7 @@ export const percent = (value: number): string => `${Math.round(value)}\u00a0%`
 /** Formats an amount in USD with two significant digits, and at least two decimals below $100. */
 export function usd(amount: number): string {
   if (amount === 0) return '$0'
-  if (amount >= 100) return `$${Math.round(amount).toLocaleString('en')}`
+  if (amount >= 100) return `$${formatCount(Math.round(amount))}`
   if (amount >= 1) return `$${amount.toFixed(2)}`
   const digits = String(Number(amount.toPrecision(2)).toFixed(8)).replace(/0+$/, '')
   return `$${digits.padEnd(4, '0')}`
@@ -31,12 +31,19 @@ export const interval = ({ low, high }: { low: number; high: number }): string =
 export const signed = (difference: number): string =>
   difference > 0 ? `+${difference}` : difference === 0 ? '±0' : `−${-difference}`
 
+/** Formats a whole number with commas: `12,345`. */
+export const formatCount = (count: number): string => String(count).replaceAll(/\B(?=(?:\d{3})+$)/g, ',')
+
 export const plural = (count: number, one: string, many = `${one}s`): string =>
-  `${count.toLocaleString('en')} ${count === 1 ? one : many}`
+  `${formatCount(count)} ${count === 1 ? one : many}`
 
-const DATE = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', year: 'numeric', timeZone: 'UTC' })
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 
-export const formatDate = (iso: string): string => DATE.format(new Date(iso))
+/** Formats a date: `16 Nov 2026`. The first use of `Intl` would take a browser about 20 ms. */
+export function formatDate(iso: string): string {
+  const time = new Date(iso)
+  return `${time.getUTCDate()} ${MONTHS[time.getUTCMonth()]} ${time.getUTCFullYear()}`
+}
 
 export const date = (iso: string): Html => html`<time datetime="${iso}">${formatDate(iso)}</time>`
 

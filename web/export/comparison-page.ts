@@ -4,7 +4,7 @@ import type { ComparisonPair } from '../../src/comparisons/statistics/schema.ts'
 import { orderSettings, toCell } from '../app/comparisons/map-model.ts'
 import { findFrontier, isControl, nameSetting, STATE_NAMES } from '../app/comparisons/text.ts'
 import { drawFrontierChart } from '../components/chart.ts'
-import { date, type Html, interval, percent, plural, usd } from '../components/format.ts'
+import { date, formatCount, type Html, interval, percent, plural, usd } from '../components/format.ts'
 import { renderExportPage, shownName, shownText } from './layout.ts'
 import { renderPairTable } from './pair-page.ts'
 
@@ -96,7 +96,7 @@ function renderMap({ comparison, matrix, trials }: ExportedComparison): Html {
       html`<tr><th scope="row">${shownName(name, 80)}</th>${columns.map((setting) => renderCell(task, setting))}</tr>`,
   )}</tbody></table></div>${
     trials.length < comparison.trials.total
-      ? html`<p class="small muted">The export contains pages of the first ${trials.length.toLocaleString('en')} of ${comparison.trials.total.toLocaleString('en')} trials.</p>`
+      ? html`<p class="small muted">The export contains pages of the first ${formatCount(trials.length)} of ${formatCount(comparison.trials.total)} trials.</p>`
       : ''
   }`
 }

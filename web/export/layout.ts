@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
 import { nameUnsafe, stripAnsi } from '../../src/platform/terminal-text.ts'
-import type { Html } from '../components/format.ts'
+import { formatCount, type Html } from '../components/format.ts'
 
 /**
  * The policy of every page: styles of the folder, and nothing else. Pages have no script, and `file:` is needed because
@@ -41,7 +41,7 @@ const TEXT_MAX = 20_000
 /** Returns untrusted text of several lines for a template, which escapes it. Unsafe characters are named. */
 export function shownText(text: string, max = TEXT_MAX): string {
   const shown = nameUnsafe(stripAnsi(text.slice(0, max)).replaceAll('\r\n', '\n'))
-  return text.length > max ? `${shown}\n… ${(text.length - max).toLocaleString('en')} more characters` : shown
+  return text.length > max ? `${shown}\n… ${formatCount(text.length - max)} more characters` : shown
 }
 
 /** Renders untrusted text within a line. */

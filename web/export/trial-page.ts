@@ -2,7 +2,7 @@ import { html } from 'hono/html'
 import type { ComparisonTrial } from '../../src/comparisons/shapes/schema.ts'
 import { type ParsedTrajectory, parseTrajectory, type TraceEvent } from '../app/trials/trajectory.ts'
 import { toDiffLineKind } from '../components/diff-line.ts'
-import { duration, type Html, plural, usd } from '../components/format.ts'
+import { duration, formatCount, type Html, plural, usd } from '../components/format.ts'
 import { renderExportPage, shownName, shownText } from './layout.ts'
 
 /** Texts of a trial, untrusted. Undefined if the trial has no such file. */
@@ -49,7 +49,7 @@ function renderFacts({ reward, costUsd, timings, usage, verifyMode, class: trial
     ['class', trialClass?.replaceAll('_', ' ') ?? '–'],
     ['cost', costUsd === null ? 'unknown' : usd(costUsd)],
     ['time', timings.total === null ? '–' : duration(timings.total)],
-    ['tokens', usage ? (usage.input + usage.cacheRead + usage.cacheWrite + usage.output).toLocaleString('en') : '–'],
+    ['tokens', usage ? formatCount(usage.input + usage.cacheRead + usage.cacheWrite + usage.output) : '–'],
     ['verify mode', verifyMode ?? '–'],
     ['trial', id],
   ]
@@ -89,7 +89,7 @@ const FOLDED_LENGTH = 1200
 function renderTrajectory(text: string): Html {
   const { agent, events } = parse(text)
   if (events.length === 0) return html`<p class="muted">It contains no events.</p>`
-  return html`<p class="small muted">${shownName(agent)} · ${plural(events.length, 'event')}${events.length > EVENTS_MAX ? `, the first ${EVENTS_MAX.toLocaleString('en')} are shown` : ''}</p>
+  return html`<p class="small muted">${shownName(agent)} · ${plural(events.length, 'event')}${events.length > EVENTS_MAX ? `, the first ${formatCount(EVENTS_MAX)} are shown` : ''}</p>
 <ol class="events">${events.slice(0, EVENTS_MAX).map(renderEvent)}</ol>`
 }
 

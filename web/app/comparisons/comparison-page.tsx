@@ -1,6 +1,7 @@
 import { Link, useNavigate } from '@tanstack/react-router'
 import { memo, useDeferredValue, useState } from 'react'
 import type { Comparison, ComparisonMatrix } from '../../../src/comparisons/shapes/schema.ts'
+import { useRead } from '../api/use-api.ts'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
 import { useMay } from '../session/session.tsx'
@@ -19,7 +20,7 @@ import { TrialMap } from './trial-map.tsx'
 
 export function ComparisonPage() {
   const target = useComparisonTarget()
-  const { comparison, matrix, stream } = useLiveComparison(target)
+  const { comparison, stream } = useLiveComparison(target)
   const { data } = comparison
   const id = target.input.params.comparisonId
   return (
@@ -57,9 +58,7 @@ export function ComparisonPage() {
           <>
             <AnswerCard comparison={status} />
             <ProgressCards comparison={status} />
-            <Loaded query={matrix}>
-              {(cells) => <MapSection target={target} comparison={status} matrix={cells} />}
-            </Loaded>
+            <MapSection target={target} comparison={status} />
             <DeferredResults target={target} comparison={status} />
           </>
         )}
@@ -100,9 +99,16 @@ function PublishLink({ target: { scope }, comparison }: { target: ComparisonTarg
   )
 }
 
-type MapSectionProps = { target: ComparisonTarget; comparison: Comparison; matrix: ComparisonMatrix }
+/** The matrix changes with every trial. It is read here, so that only the map is rendered again. */
+function MapSection({ target, comparison }: ResultsProps) {
+  const matrix = useRead(target.endpoints.matrix, target.input)
+  const status = useDeferredValue(comparison)
+  return <Loaded query={matrix}>{(cells) => <MapContent target={target} comparison={status} matrix={cells} />}</Loaded>
+}
 
-function MapSection({ target, comparison, matrix }: MapSectionProps) {
+type MapContentProps = ResultsProps & { matrix: ComparisonMatrix }
+
+function MapContent({ target, comparison, matrix }: MapContentProps) {
   const [selected, setSelected] = useState<MapCell>()
   const navigate = useNavigate()
   if (matrix.tasks.length === 0)

@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router'
 import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
-import { usd } from '../../components/format.ts'
+import { formatCount, usd } from '../../components/format.ts'
 import { useRead } from '../api/use-api.ts'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
@@ -88,7 +88,7 @@ function ComparisonRow({ comparison }: { comparison: Comparison }) {
         <bdi>{leader ? nameSetting(leader) : '–'}</bdi>
       </td>
       <td className="number">
-        {done.toLocaleString('en')} of {trials.total.toLocaleString('en')}
+        {formatCount(done)} of {formatCount(trials.total)}
       </td>
       <td className="number">{usd(costUsd)}</td>
       <td className="number">{formatTime(createdAt)}</td>

@@ -1,5 +1,4 @@
-import type { ComparisonMatrix } from '../../../src/comparisons/shapes/schema.ts'
-import { type Cell, type CellState, toCell } from './map-model.ts'
+import { type CellState, readCell } from './map-model.ts'
 
 export const ROW_PX = 22
 const COLUMN_MAX_PX = 15
@@ -14,47 +13,43 @@ export type MapColors = Record<'pass' | 'fail' | 'run' | 'wait' | 'ink', string>
 
 export type MapCell = { task: number; setting: number }
 
-export type MapDrawing = {
-  matrix: ComparisonMatrix
-  /** Positions of settings and tasks in the order in which they are shown. */
+/** Some neighbouring columns of the map. */
+export type MapTile = {
+  /** The cells of each task. */
+  columns: readonly string[]
+  attempts: number
+  /** Positions of the settings in the order in which they are shown. */
   rows: readonly number[]
-  columns: readonly number[]
   columnPx: number
-  scrollLeft: number
-  selected: MapCell | undefined
   colors: MapColors
 }
 
 type Mark = { x: number; y: number; width: number; height: number; share: number }
 
-/** Draws the visible columns. Each state has a shape of its own, so that the map can be read without colours. */
-export function drawMap(canvas: HTMLCanvasElement, drawing: MapDrawing): void {
+/** Draws some columns. Each state has a shape of its own, so that the map can be read without colours. */
+export function drawTile(canvas: HTMLCanvasElement, tile: MapTile): void {
   const context = canvas.getContext('2d')
   if (!context) return
   const scale = devicePixelRatio
-  const [width, height] = [canvas.clientWidth, drawing.rows.length * ROW_PX]
+  const [width, height] = [tile.columns.length * tile.columnPx, tile.rows.length * ROW_PX]
   if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
     canvas.width = Math.round(width * scale)
     canvas.height = Math.round(height * scale)
   }
   context.setTransform(scale, 0, 0, scale, 0, 0)
   context.clearRect(0, 0, width, height)
-  for (const [state, marks] of collectMarks(drawing, width)) paintState(context, drawing.colors, state, marks)
-  paintSelection(context, drawing)
+  for (const [state, marks] of collectMarks(tile)) paintState(context, tile.colors, state, marks)
 }
 
-/** Collects the visible cells by state, because one path per state is much faster than one per cell. */
-function collectMarks({ matrix, rows, columns, columnPx, scrollLeft }: MapDrawing, width: number) {
+/** Collects the cells by state, because one path per state is much faster than one per cell. */
+function collectMarks({ columns, attempts, rows, columnPx }: MapTile): Map<CellState, Mark[]> {
   const marks = new Map<CellState, Mark[]>()
-  const first = Math.max(0, Math.floor(scrollLeft / columnPx))
-  const last = Math.min(columns.length, Math.ceil((scrollLeft + width) / columnPx))
   const gap = columnPx > 11 ? 3 : 2
-  for (let column = first; column < last; column++) {
-    const cells = listCells(matrix, columns[column])
+  for (const [column, cells] of columns.entries()) {
     for (const [row, setting] of rows.entries()) {
-      const { state, share } = cells[setting] ?? NO_CELL
+      const { state, share } = readCell(cells, attempts, setting)
       const mark = {
-        x: column * columnPx - scrollLeft + 1,
+        x: column * columnPx + 1,
         y: row * ROW_PX + 3,
         width: columnPx - gap,
         height: ROW_PX - 7,
@@ -68,37 +63,14 @@ function collectMarks({ matrix, rows, columns, columnPx, scrollLeft }: MapDrawin
   return marks
 }
 
-type MatrixTask = ComparisonMatrix['tasks'][number]
-
-const NO_CELL: Cell = { state: 'none', share: 0, letters: '' }
-/** Cells of tasks. A task whose trials change is replaced, so that the cells of the others are computed once. */
-const cellsByTask = new WeakMap<MatrixTask, Cell[]>()
-
-function listCells(matrix: ComparisonMatrix, position = 0): readonly Cell[] {
-  const task = matrix.tasks[position]
-  if (!task) return []
-  const known = cellsByTask.get(task)
-  if (known) return known
-  const cells = matrix.settings.map((_, setting) => toCell(matrix, position, setting))
-  cellsByTask.set(task, cells)
-  return cells
-}
-
-/** Number of marks up to which corners are rounded. */
-const ROUNDED_MAX = 2500
-
 function paintState(context: CanvasRenderingContext2D, colors: MapColors, state: CellState, marks: Mark[]): void {
   const paint = PAINTERS[state]
   if (!paint) return
   context.lineWidth = 1.5
   const outline = (inset: number): Path2D => {
     const path = new Path2D()
-    const isRounded = marks.length <= ROUNDED_MAX
-    for (const { x, y, width, height } of marks) {
-      const box = [x + inset, y + inset, width - 2 * inset, height - 2 * inset] as const
-      if (isRounded) path.roundRect(...box, 2.5)
-      else path.rect(...box)
-    }
+    for (const { x, y, width, height } of marks)
+      path.roundRect(x + inset, y + inset, width - 2 * inset, height - 2 * inset, 2.5)
     return path
   }
   paint({ context, colors, marks, outline })
@@ -164,14 +136,4 @@ function toDots(marks: readonly Mark[], radius: number): Path2D {
     path.arc(centerX, centerY, radius, 0, 2 * Math.PI)
   }
   return path
-}
-
-function paintSelection(context: CanvasRenderingContext2D, drawing: MapDrawing): void {
-  const { selected, rows, columns, columnPx, scrollLeft, colors } = drawing
-  if (!selected) return
-  const [row, column] = [rows.indexOf(selected.setting), columns.indexOf(selected.task)]
-  if (row < 0 || column < 0) return
-  context.strokeStyle = colors.ink
-  context.lineWidth = 2
-  context.strokeRect(column * columnPx - scrollLeft, row * ROW_PX + 1, columnPx, ROW_PX - 3)
 }

@@ -13,10 +13,9 @@ const OPEN: readonly Comparison['state'][] = ['submitting', 'running', 'paused']
 
 export const isOpen = ({ state }: Comparison): boolean => OPEN.includes(state)
 
-/** Reads a comparison and its matrix, and follows its events while it is open. */
+/** Reads a comparison, and follows its events while it is open. They also update its matrix in the cache. */
 export function useLiveComparison({ endpoints, input }: ComparisonTarget) {
   const queries = useQueryClient()
-  const matrix = useRead(endpoints.matrix, input)
   const cached = queries.getQueryData<Comparison>(readKey(endpoints.read, input))
   const comparison = useRead(endpoints.read, input, {
     refetchMs: cached?.state === 'running' ? STATISTICS_MS : undefined,
@@ -40,7 +39,7 @@ export function useLiveComparison({ endpoints, input }: ComparisonTarget) {
       if (event === 'end') readAgain()
     },
   })
-  return { comparison, matrix, stream }
+  return { comparison, stream }
 }
 
 type ComparisonCache = { queries: QueryClient; status: unknown[]; matrix: unknown[] }

@@ -25,9 +25,12 @@ export function applyChanges(matrix: ComparisonMatrix, changes: readonly TrialCh
   return { ...matrix, tasks }
 }
 
-export function toCell(matrix: ComparisonMatrix, task: number, setting: number): Cell {
-  const { attempts, tasks } = matrix
-  const letters = tasks[task]?.cells.slice(setting * attempts, (setting + 1) * attempts) ?? ''
+export const toCell = ({ attempts, tasks }: ComparisonMatrix, task: number, setting: number): Cell =>
+  readCell(tasks[task]?.cells ?? '', attempts, setting)
+
+/** Reads the cell of a setting from the cells of a task. */
+export function readCell(cells: string, attempts: number, setting: number): Cell {
+  const letters = cells.slice(setting * attempts, (setting + 1) * attempts)
   const passed = countLetter(letters, 'p')
   const scored = passed + countLetter(letters, 'f')
   const share = scored === 0 ? 0 : passed / scored

@@ -1,5 +1,5 @@
 import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
-import { interval, percent, plural, usd } from '../../components/format.ts'
+import { formatCount, interval, percent, plural, usd } from '../../components/format.ts'
 import type { StreamState } from '../api/use-events.ts'
 import { Card, Fact } from '../components/page.tsx'
 import { isOpen } from './live.ts'
@@ -86,7 +86,7 @@ function TrialsFact({ comparison: { trials } }: { comparison: Comparison }) {
   return (
     <Fact
       label="trials"
-      value={<Of value={done.toLocaleString('en')} of={trials.total.toLocaleString('en')} />}
+      value={<Of value={formatCount(done)} of={formatCount(trials.total)} />}
       note={parts.join(' · ')}
     >
       <Bar share={trials.total === 0 ? 0 : done / trials.total} label="finished trials" />

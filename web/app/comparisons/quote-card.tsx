@@ -3,7 +3,7 @@ import { useNavigate } from '@tanstack/react-router'
 import { useDeferredValue, useState } from 'react'
 import type { Catalog } from '../../../src/catalog/schema.ts'
 import type { Quote } from '../../../src/comparisons/quotes/schema.ts'
-import { plural, usd } from '../../components/format.ts'
+import { formatCount, plural, usd } from '../../components/format.ts'
 import { type Api, isRetryable } from '../api/api.ts'
 import { readKey, useApi, useRead } from '../api/use-api.ts'
 import { CopyText } from '../components/copy-text.tsx'
@@ -81,10 +81,7 @@ function useTasks(scope: Scope) {
 function QuoteFacts({ quote }: { quote: Quote }) {
   const { costUsd, maximumCostUsd, durationSeconds, concurrency, smallestDifference } = quote
   const rows: [string, string][] = [
-    [
-      'Trials',
-      `${quote.trials.toLocaleString('en')} (${plural(quote.tasks, 'task')}, ${plural(quote.settings, 'setting')})`,
-    ],
+    ['Trials', `${formatCount(quote.trials)} (${plural(quote.tasks, 'task')}, ${plural(quote.settings, 'setting')})`],
     [
       'Expected cost',
       costUsd.high === 0 ? 'free' : `${usd(costUsd.expected)} (${usd(costUsd.low)} to ${usd(costUsd.high)})`,

@@ -1,3 +1,4 @@
+import { memo } from 'react'
 import type { Comparison, ComparisonSetting } from '../../../src/comparisons/shapes/schema.ts'
 import { interval, percent, usd } from '../../components/format.ts'
 import { Card } from '../components/page.tsx'
@@ -35,7 +36,10 @@ export function SettingsTable({ comparison }: { comparison: Comparison }) {
   )
 }
 
-function SettingRow({ setting, isOnFrontier }: { setting: ComparisonSetting; isOnFrontier: boolean }) {
+type SettingRowProps = { setting: ComparisonSetting; isOnFrontier: boolean }
+
+/** Settings without a change keep their identity, so that one trial renders one row. */
+const SettingRow = memo(({ setting, isOnFrontier }: SettingRowProps) => {
   const { stats, trials, accuracy, costPerTaskUsd } = setting
   return (
     <tr>
@@ -55,7 +59,7 @@ function SettingRow({ setting, isOnFrontier }: { setting: ComparisonSetting; isO
       <td className="number">{trials.errored === 0 ? '–' : trials.errored}</td>
     </tr>
   )
-}
+})
 
 const formatRank = (rank: { best: number; worst: number } | null | undefined): string => {
   if (!rank) return '–'

@@ -2,8 +2,9 @@ import { type KeyboardEvent, type MouseEvent, type RefObject, useEffect, useMemo
 import type { ComparisonMatrix, ComparisonSetting } from '../../../src/comparisons/shapes/schema.ts'
 import { percent } from '../../components/format.ts'
 import { Card } from '../components/page.tsx'
-import { drawMap, type MapCell, type MapColors, ROW_PX, toColumnWidth } from './draw-map.ts'
+import { type MapCell, ROW_PX, toColumnWidth } from './draw-map.ts'
 import { groupTasks, orderSettings, orderTasks, type TaskOrder, toCell } from './map-model.ts'
+import { MapTiles } from './map-tiles.tsx'
 import { createNames, isControl } from './text.ts'
 
 type TrialMapProps = {
@@ -15,7 +16,7 @@ type TrialMapProps = {
   onOpen: (cell: MapCell) => void
 }
 
-/** Tasks × settings. Drawn on a canvas, so that 300 × 60 cells cost one element. */
+/** Tasks × settings. Drawn on a few canvases, so that 300 × 60 cells cost few elements. */
 export function TrialMap({ matrix, settings, selected, onSelect, onOpen }: TrialMapProps) {
   const [order, setOrder] = useState<TaskOrder>('difficulty')
   const counted = useMemo(() => {
@@ -114,36 +115,30 @@ const STEPS: Record<string, [number, number]> = {
   End: [1e6, 0],
 }
 
-function MapCells(props: MapCellsProps) {
-  const { matrix, rows, columns, selected, onSelect, onOpen, settings, isGrouped, counted } = props
+function MapCells({ matrix, rows, columns, selected, onSelect, onOpen, settings, isGrouped, counted }: MapCellsProps) {
   const scroller = useRef<HTMLDivElement>(null)
-  const canvas = useRef<HTMLCanvasElement>(null)
-  const columnPx = useDrawing(scroller, canvas, props)
-  const groups = useMemo(
-    () => (isGrouped ? groupTasks(matrix, columns, counted) : []),
-    [matrix, columns, isGrouped, counted],
-  )
+  const space = useRef<HTMLDivElement>(null)
+  const columnPx = toColumnWidth(useWidth(scroller), columns.length)
+  const headPx = isGrouped ? ROW_PX : 0
   const select = (column: number, row: number) => {
     const [task, setting] = [columns[clamp(column, columns.length)], rows[clamp(row, rows.length)]]
     if (task === undefined || setting === undefined) return
     onSelect({ task, setting })
     revealColumn(scroller.current, clamp(column, columns.length) * columnPx, columnPx)
   }
+  const [column, row] = selected ? [columns.indexOf(selected.task), rows.indexOf(selected.setting)] : [-1, -1]
   const press = (event: KeyboardEvent) => {
     if (event.key === 'Enter' && selected) return onOpen(selected)
     const step = STEPS[event.key]
     if (!step) return
     event.preventDefault()
-    const [column, row] = selected
-      ? [columns.indexOf(selected.task), rows.indexOf(selected.setting)]
-      : [-step[0], -step[1]]
-    select(column + step[0], row + step[1])
+    if (selected) select(column + step[0], row + step[1])
+    else select(0, 0)
   }
   const click = (event: MouseEvent) => {
-    const box = canvas.current?.getBoundingClientRect()
+    const box = space.current?.getBoundingClientRect()
     if (!box) return
-    const x = event.clientX - box.left + (scroller.current?.scrollLeft ?? 0)
-    select(Math.floor(x / columnPx), Math.floor((event.clientY - box.top) / ROW_PX))
+    select(Math.floor((event.clientX - box.left) / columnPx), Math.floor((event.clientY - box.top - headPx) / ROW_PX))
   }
   return (
     <div
@@ -158,13 +153,19 @@ function MapCells(props: MapCellsProps) {
       onClick={click}
       onDoubleClick={() => selected && onOpen(selected)}
     >
-      <div className="map-space" style={{ width: columns.length * columnPx, paddingTop: isGrouped ? ROW_PX : 0 }}>
-        {groups.filter(isLabelled(columnPx)).map(({ label, from, to }) => (
-          <span key={label} className="map-group" style={{ left: from * columnPx, width: (to - from) * columnPx }}>
-            {label}
-          </span>
-        ))}
-        <canvas ref={canvas} style={{ height: rows.length * ROW_PX }} />
+      <div
+        ref={space}
+        className="map-space"
+        style={{ width: columns.length * columnPx, height: headPx + rows.length * ROW_PX }}
+      >
+        {isGrouped && <GroupLabels matrix={matrix} columns={columns} counted={counted} columnPx={columnPx} />}
+        <MapTiles matrix={matrix} columns={columns} rows={rows} columnPx={columnPx} top={headPx} scroller={scroller} />
+        {column >= 0 && row >= 0 && (
+          <span
+            className="map-selected"
+            style={{ left: column * columnPx, top: headPx + row * ROW_PX, width: columnPx, height: ROW_PX - 1 }}
+          />
+        )}
       </div>
       <p id="map-cell" className="hidden" aria-live="polite">
         {selected && describeCell(matrix, settings, selected)}
@@ -175,8 +176,20 @@ function MapCells(props: MapCellsProps) {
 
 /** Width from which on the label of a group is readable. */
 const GROUP_LABEL_PX = 48
-const isLabelled = (columnPx: number) => (group: { from: number; to: number }) =>
-  (group.to - group.from) * columnPx >= GROUP_LABEL_PX
+
+type GroupLabelsProps = Pick<MapCellsProps, 'matrix' | 'columns' | 'counted'> & { columnPx: number }
+
+function GroupLabels({ matrix, columns, counted, columnPx }: GroupLabelsProps) {
+  const groups = useMemo(() => groupTasks(matrix, columns, counted), [matrix, columns, counted])
+  return groups.map(
+    ({ label, from, to }) =>
+      (to - from) * columnPx >= GROUP_LABEL_PX && (
+        <span key={label} className="map-group" style={{ left: from * columnPx, width: (to - from) * columnPx }}>
+          {label}
+        </span>
+      ),
+  )
+}
 
 const clamp = (value: number, length: number): number => Math.max(0, Math.min(length - 1, value))
 
@@ -197,62 +210,15 @@ function describeCell(
   return `${matrix.tasks[task]?.name ?? ''} · ${name}: ${state === 'mixed' ? 'some attempts passed' : state}`
 }
 
-/** Draws after every change of the data, the size, the theme and the scroll position. Returns the width of a column. */
-function useDrawing(
-  scroller: RefObject<HTMLDivElement | null>,
-  canvas: RefObject<HTMLCanvasElement | null>,
-  { matrix, rows, columns, selected }: MapCellsProps,
-): number {
+/** Returns the width of an element, updated when it changes. */
+function useWidth(ref: RefObject<HTMLElement | null>): number {
   const [width, setWidth] = useState(800)
-  const columnPx = toColumnWidth(width, columns.length)
   useEffect(() => {
-    const [element, surface] = [scroller.current, canvas.current]
-    if (!element || !surface) return
-    let frame = 0
-    let colors = readColors(element)
-    const draw = () => {
-      frame = 0
-      drawMap(surface, { matrix, rows, columns, columnPx, selected, colors, scrollLeft: element.scrollLeft })
-    }
-    const request = () => {
-      if (frame === 0) frame = requestAnimationFrame(draw)
-    }
-    const resize = new ResizeObserver(() => {
-      setWidth(element.clientWidth)
-      surface.style.width = `${element.clientWidth}px`
-      request()
-    })
-    const recolor = () => {
-      colors = readColors(element)
-      request()
-    }
-    const theme = new MutationObserver(recolor)
-    const scheme = matchMedia('(prefers-color-scheme: dark)')
-    resize.observe(element)
-    theme.observe(document.documentElement, { attributeFilter: ['data-theme'] })
-    scheme.addEventListener('change', recolor)
-    element.addEventListener('scroll', request, { passive: true })
-    draw()
-    return () => {
-      cancelAnimationFrame(frame)
-      resize.disconnect()
-      theme.disconnect()
-      scheme.removeEventListener('change', recolor)
-      element.removeEventListener('scroll', request)
-    }
-  }, [scroller, canvas, matrix, rows, columns, columnPx, selected])
-  return columnPx
-}
-
-/** Resolves the tokens for the current theme. Custom properties themselves are not resolved by the browser. */
-function readColors(element: HTMLElement): MapColors {
-  const probe = document.createElement('i')
-  element.append(probe)
-  const read = (token: string): string => {
-    probe.style.color = `var(--${token})`
-    return getComputedStyle(probe).color
-  }
-  const colors = { pass: read('pass'), fail: read('fail'), run: read('run'), wait: read('control'), ink: read('ink-2') }
-  probe.remove()
-  return colors
+    const element = ref.current
+    if (!element) return
+    const observer = new ResizeObserver(() => setWidth(element.clientWidth))
+    observer.observe(element)
+    return () => observer.disconnect()
+  }, [ref])
+  return width
 }

@@ -1,7 +1,7 @@
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import type { HealthCheck } from '../../../src/workspaces/schema.ts'
-import { usd } from '../../components/format.ts'
+import { formatCount, usd } from '../../components/format.ts'
 import { formatDuration } from '../comparisons/text.ts'
 import { CopyText } from '../components/copy-text.tsx'
 import { DataTable } from '../components/data-table.tsx'
@@ -59,7 +59,7 @@ const MICROS_PER_USD = 1_000_000
 
 function Figures({ figures: { checks, samples } }: { figures: OperatorFigures }) {
   const sum = (name: string, labels?: Record<string, string>) => sumMetric(samples, name, labels)
-  const count = (value: number | undefined) => (value === undefined ? '–' : value.toLocaleString('en'))
+  const count = (value: number | undefined) => (value === undefined ? '–' : formatCount(value))
   const started = sum('assay_process_start_time_seconds')
   const rows: [string, string][] = [
     ['Running for', started === undefined ? '–' : formatDuration(Date.now() / 1000 - started)],

@@ -1,7 +1,7 @@
 import { useInfiniteQuery } from '@tanstack/react-query'
 import type { LocatedTrial, TrialCall } from '../../../src/comparisons/shapes/schema.ts'
 import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
-import { usd } from '../../components/format.ts'
+import { formatCount, usd } from '../../components/format.ts'
 import { useApi } from '../api/use-api.ts'
 import { Empty } from '../components/page.tsx'
 import { ProblemNote } from '../components/problem-note.tsx'
@@ -71,7 +71,6 @@ export function CallsView({ trial }: { trial: LocatedTrial }) {
 }
 
 const TIME = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' })
-const count = (value: number): string => value.toLocaleString('en')
 
 function CallRow({ call }: { call: TrialCall }) {
   const { at, model, outcome, status, failure, message, usage, totalMs, costUsd } = call
@@ -86,9 +85,9 @@ function CallRow({ call }: { call: TrialCall }) {
         {outcome}
         {reason.length > 0 && <bdi> {nameUnsafe(reason.join(' · '))}</bdi>}
       </td>
-      <td className="number">{count(usage.input)}</td>
-      <td className="number">{count(usage.cacheRead + usage.cacheWrite)}</td>
-      <td className="number">{count(usage.output)}</td>
+      <td className="number">{formatCount(usage.input)}</td>
+      <td className="number">{formatCount(usage.cacheRead + usage.cacheWrite)}</td>
+      <td className="number">{formatCount(usage.output)}</td>
       <td className="number">{totalMs === null ? '–' : formatSeconds(totalMs / 1000)}</td>
       <td className="number">{costUsd === null ? '–' : usd(costUsd)}</td>
     </tr>

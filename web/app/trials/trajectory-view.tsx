@@ -4,17 +4,17 @@ import { useVirtualizer } from '@tanstack/react-virtual'
 import { useDeferredValue, useEffect, useMemo, useRef, useState } from 'react'
 import type { LocatedTrial } from '../../../src/comparisons/shapes/schema.ts'
 import { nameUnsafe, stripAnsi } from '../../../src/platform/terminal-text.ts'
-import { plural, usd } from '../../components/format.ts'
+import { formatCount, plural, usd } from '../../components/format.ts'
 import { useApi } from '../api/use-api.ts'
 import { Loaded } from '../components/loaded.tsx'
 import { Empty } from '../components/page.tsx'
+import { readInWorker } from './read-in-worker.ts'
 import {
   EVENT_KINDS,
   type EventKind,
   filterEvents,
   isOfKind,
   type ParsedTrajectory,
-  readTrajectory,
   type StepUsage,
   type TraceEvent,
 } from './trajectory.ts'
@@ -34,10 +34,12 @@ export function TrajectoryView({ trial, step }: TrajectoryViewProps) {
     queryFn: async ({ signal }) => {
       const { body } = await openArtifact(api, trial, name, signal)
       if (!body) throw new Error('The trajectory is empty.')
-      return readTrajectory(body, (first) => !signal.aborted && queries.setQueryData(queryKey, first))
+      return readInWorker(body, signal, (read) => !signal.aborted && queries.setQueryData(queryKey, read))
     },
     enabled: name !== '',
     staleTime: Number.POSITIVE_INFINITY,
+    // The cache would compare every event with the ones before.
+    structuralSharing: false,
   })
   if (name === '')
     return <Empty command={`assay trials trajectory ${trial.id}`}>{explainMissing(trial, 'The trajectory')}</Empty>
@@ -98,7 +100,7 @@ function Trace({ trajectory, trialId, target, isReading }: TraceProps) {
         <fieldset className="actions">
           <legend className="hidden">Filter by kind</legend>
           <button type="button" className="button" aria-pressed={!kind} onClick={() => setKind(undefined)}>
-            All <span className="faint">{events.length.toLocaleString('en')}</span>
+            All <span className="faint">{formatCount(events.length)}</span>
           </button>
           {counts.map(({ each, count }) => (
             <button
@@ -109,7 +111,7 @@ function Trace({ trajectory, trialId, target, isReading }: TraceProps) {
               disabled={count === 0}
               onClick={() => setKind(kind === each ? undefined : each)}
             >
-              {KIND_LABELS[each]} <span className="faint">{count.toLocaleString('en')}</span>
+              {KIND_LABELS[each]} <span className="faint">{formatCount(count)}</span>
             </button>
           ))}
         </fieldset>
@@ -232,7 +234,7 @@ function EventRow({ event, trialId, usage }: { event: TraceEvent; trialId: strin
         {isError && <span className="chip fail">× error</span>}
         {usage && (
           <span className="faint">
-            {usage.input.toLocaleString('en')} in, {usage.output.toLocaleString('en')} out
+            {formatCount(usage.input)} in, {formatCount(usage.output)} out
             {usage.costUsd === undefined ? '' : `, ${usd(usage.costUsd)}`}
           </span>
         )}
@@ -242,7 +244,7 @@ function EventRow({ event, trialId, usage }: { event: TraceEvent; trialId: strin
       </pre>
       {(isOpen || short.length < text.length) && (
         <button type="button" className="link-button small" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-          {isOpen ? 'Show less' : `Show all ${text.length.toLocaleString('en')} characters`}
+          {isOpen ? 'Show less' : `Show all ${formatCount(text.length)} characters`}
         </button>
       )}
     </div>

@@ -44,31 +44,37 @@ function describe({ agent, notes }: JsonRecord, { events, usage }: ParsedSteps):
   return { agent: [name, version, model].map(toText).filter(Boolean).join(' '), events, usage, notes: toText(notes) }
 }
 
-const REPORT_LENGTH = 4 * 1024 * 1024
-const PAINT_MS = 100
+const PART_LENGTH = 4 * 1024 * 1024
 
-/** Reads a trajectory from a stream. Reports the first events as soon as they are there, and the others as they arrive. */
+/**
+ * Reads a trajectory from a stream and emits it in parts: the first events as soon as they are there, the others as they
+ * arrive. The last part names the agent.
+ */
 export async function readTrajectory(
   body: ReadableStream<Uint8Array<ArrayBuffer>>,
-  onProgress: (trajectory: ParsedTrajectory) => void,
-): Promise<ParsedTrajectory> {
+  emit: (part: ParsedTrajectory) => void,
+): Promise<void> {
   const splitter = new StepSplitter()
   const parsed: ParsedSteps = { events: [], usage: new Map(), count: 0 }
   const reader = body.pipeThrough(new TextDecoderStream()).getReader()
-  let unreported = REPORT_LENGTH
-  let isFirst = true
-  for (let part = await reader.read(); !part.done; part = await reader.read()) {
-    addSteps(parsed, splitter.push(part.value))
-    unreported += part.value.length
-    if (unreported < REPORT_LENGTH || parsed.events.length === 0) continue
-    unreported = 0
-    onProgress(describe({}, { ...parsed, events: [...parsed.events] }))
-    // Lets the page paint the first events before the others are read.
-    await new Promise((resolve) => setTimeout(resolve, isFirst ? PAINT_MS : 0))
-    isFirst = false
+  let length = PART_LENGTH
+  for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
+    addSteps(parsed, splitter.push(chunk.value))
+    length += chunk.value.length
+    if (length < PART_LENGTH || parsed.events.length === 0) continue
+    length = 0
+    emit(describe({}, parsed))
+    parsed.events = []
+    parsed.usage = new Map()
   }
-  return describe(toObject(splitter.end()), parsed)
+  emit(describe(toObject(splitter.end()), parsed))
 }
+
+/** Appends the next part of a trajectory. */
+export const appendPart = (before: ParsedTrajectory | undefined, part: ParsedTrajectory): ParsedTrajectory =>
+  before
+    ? { ...part, events: [...before.events, ...part.events], usage: new Map([...before.usage, ...part.usage]) }
+    : part
 
 type JsonRecord = Record<string, unknown>
 
@@ -116,7 +122,12 @@ export const isOfKind = (event: TraceEvent, kind: EventKind): boolean =>
   kind === 'errors' ? event.isError : KIND_OF[event.kind] === kind
 
 /** Returns the events of a kind that contain a text, in any case. */
-export function filterEvents(events: readonly TraceEvent[], kind: EventKind | undefined, search: string): TraceEvent[] {
+export function filterEvents(
+  events: readonly TraceEvent[],
+  kind: EventKind | undefined,
+  search: string,
+): readonly TraceEvent[] {
+  if (kind === undefined && search === '') return events
   const pattern = search === '' ? undefined : new RegExp(search.replaceAll(/[^\w\s]/g, '\\$&'), 'i')
   return events.filter(
     (event) =>

@@ -2,7 +2,7 @@ import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router'
 import { useLayoutEffect } from 'react'
 import type { LocatedTrial } from '../../../src/comparisons/shapes/schema.ts'
 import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
-import { plural, usd } from '../../components/format.ts'
+import { formatCount, plural, usd } from '../../components/format.ts'
 import { useRead } from '../api/use-api.ts'
 import { nameScope, toComparisonLink } from '../comparisons/scope.ts'
 import { Loaded } from '../components/loaded.tsx'
@@ -152,7 +152,7 @@ function Facts({ trial }: { trial: LocatedTrial }) {
           .filter(Boolean)
           .join(' · ')}
       />
-      <Fact label="tokens" value={usage ? count(sumTokens(usage)) : '–'} note={usage && describeUsage(usage)} />
+      <Fact label="tokens" value={usage ? formatCount(sumTokens(usage)) : '–'} note={usage && describeUsage(usage)} />
     </div>
   )
 }
@@ -174,11 +174,10 @@ const describeCost = ({ costSource, retriesCostUsd, pendingUsd }: LocatedTrial):
 
 type TrialUsage = NonNullable<LocatedTrial['usage']>
 
-const count = (value: number): string => value.toLocaleString('en')
 const sumTokens = ({ input, cacheRead, cacheWrite, output }: TrialUsage): number =>
   input + cacheRead + cacheWrite + output
 const describeUsage = ({ input, cacheRead, cacheWrite, output }: TrialUsage): string =>
-  `${count(input)} in · ${count(cacheRead + cacheWrite)} cached · ${count(output)} out`
+  `${formatCount(input)} in · ${formatCount(cacheRead + cacheWrite)} cached · ${formatCount(output)} out`
 
 const PHASES = ['queue', 'prepare', 'agent', 'verify'] as const
 
