@@ -52,10 +52,13 @@ async function loadTools() {
 async function lock(): Promise<boolean> {
   const since = await stat(LOCK).catch(() => undefined)
   if (since && Date.now() - since.mtimeMs > LOCK_MS) await rm(LOCK, { recursive: true, force: true })
-  return mkdir(LOCK).then(
-    () => true,
-    () => false,
-  )
+  try {
+    await mkdir(LOCK)
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    throw error
+  }
 }
 
 const toSettings = (outDir: string, plugins: unknown) => ({
