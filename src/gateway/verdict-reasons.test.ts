@@ -23,7 +23,7 @@ const PASSED = { state: 'passed', class: 'verified', error: null } as const
 const failed = (word: OutcomeClass) => ({ state: 'failed', class: word, error: null }) as const
 const ERRORED = { state: 'errored', class: 'sandbox_error', error: 'The sandbox broke.' } as const
 
-test.each(['rate', 'upstream', 'crowded'] as const)('an unanswered trial is not scored after `%s`', (kind) => {
+test.each(['rate', 'upstream'] as const)('an unanswered trial is not scored after `%s`', (kind) => {
   for (const isLast of [false, true])
     expect(decideVerdict(PASSED, ledger(kind, {}), { isLast })).toEqual({
       kind: 'judged',
@@ -32,6 +32,18 @@ test.each(['rate', 'upstream', 'crowded'] as const)('an unanswered trial is not 
       error: 'The provider never returned a complete answer.',
     })
 })
+
+test.each(['crowded', 'interrupted'] as const)(
+  'an unanswered trial is retried after `%s`, which the program can cause, and fails on the last attempt',
+  (kind) => {
+    const error = expect.any(String)
+    const excluded = { kind: 'judged', state: 'errored', class: 'provider_error', error }
+    expect(decideVerdict(PASSED, ledger(kind, {}))).toEqual(excluded)
+    expect(decideVerdict(PASSED, ledger(kind, {}), { isLast: false })).toEqual(excluded)
+    const scored = { kind: 'judged', state: 'failed', class: 'verified', error }
+    expect(decideVerdict(PASSED, ledger(kind, {}), { isLast: true })).toEqual(scored)
+  },
+)
 
 test.each([{ cut: 1 }, { lost: 1 }, { cut: 1, lost: 1 }])(
   'an unanswered trial with the calls %j is not scored',

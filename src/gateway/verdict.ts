@@ -39,7 +39,7 @@ export function decideVerdict(
     return excludedVerdict('provider_error', 'The gateway failed, and the program could not reach its model.')
   if (totals.calls.succeeded === 0) return { kind: 'judged', ...judgeWithoutAnswer(record, last, totals, isLast) }
   // Applies to passes too: keeping only passes would favor providers that fail.
-  if (last !== null && (OUTAGES.includes(last) || (!isLast && DOUBTS.includes(last))))
+  if (last !== null && isExcuse(last, isLast))
     return excludedVerdict('provider_error', explain(totals, `The provider failed: ${last}.`))
   return { kind: 'judged', ...ended(record), class: scoredClass(record, last, totals) }
 }
@@ -85,8 +85,7 @@ function scoredClass(
  */
 function judgeWithoutAnswer(record: EndedTrial, last: FailureReason | null, totals: GrantTotals, isLast: boolean) {
   const { calls, lastFailure } = totals
-  const isDoubt = last === 'crowded' || (last === 'interrupted' && !isLast)
-  const isOutage = last === null ? calls.cut + calls.lost > 0 : OUTAGES.includes(last) || isDoubt
+  const isOutage = last === null ? calls.cut + calls.lost > 0 : isExcuse(last, isLast)
   if (isOutage) return excluded('provider_error', explain(totals, 'The provider never returned a complete answer.'))
   // A status means that the gateway's own request found the model missing too. Refusals by the gateway have no status.
   const isUnknownModel = last === 'model' && lastFailure?.status != null
@@ -95,6 +94,9 @@ function judgeWithoutAnswer(record: EndedTrial, last: FailureReason | null, tota
   const error = last === null ? 'The program never called its model.' : explain(totals, FAILURE_SENTENCES[last])
   return { state: 'failed' as const, class: scoredClass(record, last, totals), error }
 }
+
+const isExcuse = (last: FailureReason, isLast: boolean): boolean =>
+  OUTAGES.includes(last) || (!isLast && DOUBTS.includes(last))
 
 const excluded = (word: ModelTrialClass, error: string) => ({ state: 'errored' as const, class: word, error })
 
