@@ -3,6 +3,7 @@ import { ASSIGNMENT, leadingText, programName, toCall, WRAPPERS } from './shell-
 import { UnreadableScript } from './shell-cursor.ts'
 import { parseShell } from './shell-parser.ts'
 import { checkExpansion, checkGrep, checkJq, checkPattern } from './shell-patterns.ts'
+import { checkReward, VALUE_RULE } from './shell-reward.ts'
 import { isAssigning, isTrustedArithmetic, isTrustedWord, quoted, readTrust, type ScriptTrust } from './shell-trust.ts'
 import { plainText, type ShellCommand, type ShellWord, type WordPart } from './shell-words.ts'
 import { checkRedirect, checkWriter } from './shell-writes.ts'
@@ -24,13 +25,14 @@ const INTERPRETER = /^#!\s*(?:\/usr(?:\/local)?)?\/bin\/(?:env )?(?:ba|da)?sh(?:
  * Returns why a test script may execute what the candidate wrote. Undefined: every command of it is known to only read.
  * Unknown commands and syntax count as unsafe, because a submission can be made for whatever a script does with it.
  */
-export function findUnsafeCommand(text: string, context: ScriptContext, around?: ScriptTrust): string | undefined {
+export function findUnsafeCommand(text: string, context: ScriptContext, around?: CheckContext): string | undefined {
   try {
     const [line = ''] = text.split(/\r?\n/, 1)
     if (line.startsWith('#!') && !INTERPRETER.test(line)) return `is run by ${shorten(line.slice(2))}`
     const commands = parse(text)
     const others = (context.otherScripts ?? []).flatMap(parse)
-    return checkCommands({ ...context, ...readTrust(commands, others, around) }, commands)
+    const values = readTrust(commands, others, around?.values, VALUE_RULE)
+    return checkCommands({ ...context, ...readTrust(commands, others, around), values }, commands)
   } catch (error) {
     if (error instanceof UnreadableScript) return `cannot be read as a shell script (${error.message})`
     throw error
@@ -39,7 +41,8 @@ export function findUnsafeCommand(text: string, context: ScriptContext, around?:
 
 const parse = (text: string): ShellCommand[] => parseShell(text.replaceAll('\r\n', '\n'))
 
-type CheckContext = ScriptContext & ScriptTrust
+/** `values`: which values the submission cannot choose, as far as the reward is concerned. */
+type CheckContext = ScriptContext & ScriptTrust & { values: ScriptTrust }
 
 const firstOf = <T>(items: readonly T[], check: (item: T) => string | undefined): string | undefined => {
   for (const item of items) {
@@ -50,7 +53,7 @@ const firstOf = <T>(items: readonly T[], check: (item: T) => string | undefined)
 }
 
 const checkCommands = (context: CheckContext, commands: readonly ShellCommand[]): string | undefined =>
-  firstOf(commands, (command) => checkCommand(context, command))
+  firstOf(commands, (command) => checkCommand(context, command)) ?? checkReward(context.values, commands)
 
 function checkCommand(context: CheckContext, command: ShellCommand): string | undefined {
   const { kind, words, redirects, text, body } = command

@@ -1,26 +1,46 @@
 import { ShellCursor, UnreadableScript, WORD_END } from './shell-cursor.ts'
-import { LENGTH, plainText, type Redirect, type ShellCommand, type ShellWord, type WordPart } from './shell-words.ts'
+import {
+  command,
+  joinTexts,
+  LENGTH,
+  plainText,
+  type Redirect,
+  type ShellCommand,
+  type ShellWord,
+  variable,
+  type WordPart,
+} from './shell-words.ts'
 
 /** Returns the commands of a shell script. Control structures are flattened. Throws UnreadableScript. */
 export function parseShell(text: string): ShellCommand[] {
   return new ShellParser(text).readCommands(undefined)
 }
 
-const KEYWORDS = ['if', 'then', 'elif', 'else', 'fi', 'while', 'until', 'do', 'done', '!', 'time']
-const OPENING = { ')': '(', '}': '{' } as const
+const KEYWORDS = ['then', 'elif', 'else', 'do', '!', 'time']
+const OPENING = { ')': '(', '}': '{', fi: 'if', done: 'loop', esac: 'case' } as const
+const OPENING_KEYWORDS = { if: 'if', while: 'loop', until: 'loop' } as const
 const FUNCTION = /^(?:function[ \t]+([\w.:-]+)(?:[ \t]*\([ \t]*\))?|([\w.:-]+)[ \t]*\([ \t]*\))/
-const REDIRECT = /^(?:\d+|\{\w+\})?(<<<|<<-|<<|<>|<&|>&|>>|>\||&>>|&>|<(?!\()|>(?!\())/
+const REDIRECT = /^(\d+|\{\w+\})?(<<<|<<-|<<|<>|<&|>&|>>|>\||&>>|&>|<(?!\()|>(?!\())/
 const NAME = /^(?:[A-Za-z_]\w*|\d|[?#$!@*_-])/
 const VARIABLE = /^\$([A-Za-z_]\w*|\d|[?#$!@*_-])/
 
 type PendingHeredoc = { redirect: Redirect; delimiter: string; isQuoted: boolean; isStripped: boolean }
 
-/** Commands that are read together. `open`: the groups that have begun; `expectsPattern`: a clause of a `case` follows. */
+type Closing = keyof typeof OPENING
+
+/**
+ * Commands that are read together. `open`: the groups that have begun, with the number of commands before them;
+ * `expectsPattern`: a clause of a `case` follows.
+ */
 type Scope = {
   end: ')' | '}' | undefined
   commands: ShellCommand[]
-  open: ('(' | '{' | 'case')[]
+  open: { mark: (typeof OPENING)[Closing]; start: number }[]
   expectsPattern: boolean
+}
+
+function openGroup({ open, commands }: Scope, mark: Scope['open'][number]['mark']): void {
+  open.push({ mark, start: commands.length })
 }
 
 function endOfText({ end, commands, open }: Scope): ShellCommand[] {
@@ -45,7 +65,7 @@ class ShellParser extends ShellCursor {
   #readClause(scope: Scope): void {
     this.#skipBlanksAndLines()
     scope.expectsPattern = false
-    if (this.takeKeyword('esac')) scope.open.pop()
+    if (this.takeKeyword('esac')) this.#closeGroup(scope, 'esac')
     else scope.commands.push(this.#readPattern())
   }
 
@@ -53,21 +73,25 @@ class ShellParser extends ShellCursor {
   #takeClosing(scope: Scope): 'ended' | undefined {
     const closing = this.take(')') ? ')' : this.takeKeyword('}') ? '}' : undefined
     if (closing === undefined) return this.#readItem(scope)
-    if (scope.open.at(-1) === OPENING[closing]) scope.open.pop()
-    else if (scope.end === closing) return 'ended'
-    else throw new UnreadableScript(`unexpected ${closing}`)
-    scope.commands.push(...this.#readTrailingRedirects())
+    if (scope.end === closing && scope.open.length === 0) return 'ended'
+    this.#closeGroup(scope, closing)
     return undefined
   }
 
+  #closeGroup({ open, commands }: Scope, closing: Closing): void {
+    const group = open.pop()
+    if (group?.mark !== OPENING[closing]) throw new UnreadableScript(`unexpected ${closing}`)
+    commands.push(...this.#readGroupEnd(commands.length - group.start))
+  }
+
   #readItem(scope: Scope): undefined {
-    const { commands, open } = scope
+    const { commands } = scope
     if (this.take('\n')) this.#readHeredocs()
     else if (this.take(';;') || this.take(';&')) scope.expectsPattern = true
     else if (this.#takeSeparator(commands)) return
     else if (this.take('((')) commands.push(command('arithmetic', [], this.#readArithmetic()))
-    else if (this.take('(')) open.push('(')
-    else if (this.takeKeyword('{')) open.push('{')
+    else if (this.take('(')) openGroup(scope, '(')
+    else if (this.takeKeyword('{')) openGroup(scope, '{')
     else if (this.takeKeyword('case')) this.#readCase(scope)
     else commands.push(...this.#readCommand(scope))
   }
@@ -83,17 +107,16 @@ class ShellParser extends ShellCursor {
     scope.commands.push(command('words', [this.#readNextWord()]))
     this.#skipBlanksAndLines()
     if (!this.takeKeyword('in')) throw new UnreadableScript('case without in')
-    scope.open.push('case')
+    openGroup(scope, 'case')
     scope.expectsPattern = true
   }
 
   #readCommand(scope: Scope): ShellCommand[] {
-    if (this.takeKeyword('esac')) {
-      scope.open.pop()
-      return this.#readTrailingRedirects()
+    if (KEYWORDS.some((word) => this.takeKeyword(word)) || this.#takeGroupKeyword(scope)) return []
+    if (this.takeKeyword('for') || this.takeKeyword('select')) {
+      openGroup(scope, 'loop')
+      return [this.#readLoop()]
     }
-    if (KEYWORDS.some((word) => this.takeKeyword(word))) return this.#readTrailingRedirects()
-    if (this.takeKeyword('for') || this.takeKeyword('select')) return [this.#readLoop()]
     if (this.takeKeyword('[[')) return [this.#readTest()]
     const [matched, first, second] = FUNCTION.exec(this.rest()) ?? []
     if (matched === undefined) return [this.#readSimple()]
@@ -101,12 +124,23 @@ class ShellParser extends ShellCursor {
     return [this.#readFunction(first ?? second ?? '')]
   }
 
+  #takeGroupKeyword(scope: Scope): boolean {
+    for (const [word, mark] of Object.entries(OPENING_KEYWORDS))
+      if (this.takeKeyword(word)) {
+        openGroup(scope, mark)
+        return true
+      }
+    const closing = (['fi', 'done', 'esac'] as const).find((word) => this.takeKeyword(word))
+    if (closing !== undefined) this.#closeGroup(scope, closing)
+    return closing !== undefined
+  }
+
   #readFunction(name: string): ShellCommand {
     this.#skipBlanksAndLines()
     const isGroup = this.takeKeyword('{')
     if (!isGroup && !this.take('(')) throw new UnreadableScript('a function without a group')
     const body = this.readCommands(isGroup ? '}' : ')')
-    return { ...command('function', [], name), body: [...body, ...this.#readTrailingRedirects()] }
+    return { ...command('function', [], name), body: [...body, ...this.#readGroupEnd(body.length)] }
   }
 
   #readLoop(): ShellCommand {
@@ -159,9 +193,11 @@ class ShellParser extends ShellCursor {
     }
   }
 
-  #readTrailingRedirects(): ShellCommand[] {
+  /** Reads the redirects of a group. A pipe behind it is noticed, but not taken. */
+  #readGroupEnd(groupLength: number): ShellCommand[] {
     const redirects = this.#readRedirects()
-    return redirects.length === 0 ? [] : [{ ...command('words', []), redirects }]
+    const isPiped = /^\|(?!\|)/.test(this.rest())
+    return redirects.length === 0 && !isPiped ? [] : [{ ...command('words', []), redirects, groupLength }]
   }
 
   #readRedirects(): Redirect[] {
@@ -174,9 +210,9 @@ class ShellParser extends ShellCursor {
   }
 
   #readRedirect(): Redirect {
-    const [matched = '', operator = ''] = REDIRECT.exec(this.rest()) ?? []
+    const [matched = '', descriptor = '', operator = ''] = REDIRECT.exec(this.rest()) ?? []
     this.at += matched.length
-    const redirect: Redirect = { operator, target: this.#readNextWord() }
+    const redirect: Redirect = { descriptor, operator, target: this.#readNextWord() }
     if (operator === '<<' || operator === '<<-') {
       const delimiter = redirect.target.map((part) => (part.kind === 'text' ? part.text : '')).join('')
       const isQuoted = redirect.target.some((part) => part.kind !== 'text' || part.isQuoted)
@@ -350,35 +386,7 @@ const PATTERN_END = new Set([' ', '\t', '\n', '\r', '|', ')'])
 const parseHeredoc = (text: string, isQuoted: boolean): WordPart[] =>
   isQuoted ? [{ kind: 'text', text, isQuoted }] : new ShellParser(text).readAllQuoted()
 
-const command = (kind: ShellCommand['kind'], words: ShellWord[], text = ''): ShellCommand => ({
-  kind,
-  words,
-  redirects: [],
-  text,
-  body: [],
-  isPiped: false,
-})
-
 function markPiped(commands: ShellCommand[]): void {
   const last = commands.at(-1)
   if (last) last.isPiped = true
-}
-
-const variable = (name: string, isQuoted = true): WordPart => ({
-  kind: 'variable',
-  name,
-  operator: '',
-  nested: [],
-  isQuoted,
-})
-
-function joinTexts(parts: WordPart[]): WordPart[] {
-  const joined: WordPart[] = []
-  for (const part of parts) {
-    const last = joined.at(-1)
-    if (last?.kind === 'text' && part.kind === 'text' && last.isQuoted === part.isQuoted)
-      joined[joined.length - 1] = { ...last, text: last.text + part.text }
-    else joined.push(part)
-  }
-  return joined
 }

@@ -1,11 +1,13 @@
 import { ASSIGNMENT, programName, toCall } from './shell-calls.ts'
+import { UnreadableScript } from './shell-cursor.ts'
 import { parseShell } from './shell-parser.ts'
 import { LENGTH, plainText, type ShellCommand, type ShellWord, type WordPart } from './shell-words.ts'
 
 /** Which values of a script a submission cannot influence. */
 export type ScriptTrust = {
+  rule: TrustRule
   functions: ReadonlyMap<string, readonly ShellCommand[]>
-  /** Variables with at least one value that may come from the submission. */
+  /** Variables with at least one value that may come from the submission, and functions that may print one: `name()`. */
   untrusted: ReadonlySet<string>
   /** Variables with at least one value that the shell expands to file names where it is not quoted. */
   patterns: ReadonlySet<string>
@@ -13,11 +15,25 @@ export type ScriptTrust = {
   resolve: (word: ShellWord) => string | undefined
 }
 
-type TrustedNames = Pick<ScriptTrust, 'functions' | 'untrusted' | 'patterns'>
+/** Decides what is trusted. */
+export type TrustRule = {
+  /** Numbers are trusted even if the submission chooses them, because they contain no code: lengths, counts, `$?`. */
+  trustsNumbers: boolean
+  /** Returns true if nothing that commands print together can come from the submission. */
+  hasTrustedOutput: (trust: ScriptTrust, commands: readonly ShellCommand[]) => boolean
+}
+
+/** Trusts values that cannot contain code of the submission. */
+const CODE_RULE: TrustRule = {
+  trustsNumbers: true,
+  hasTrustedOutput: (trust, commands) => commands.every((command) => hasTrustedOutput(trust, command)),
+}
 
 /** `isExpanded`: unquoted patterns in the value are expanded to file names. */
 type Assignment = { name: string; value: ShellWord | undefined; arithmetic?: string; isExpanded?: boolean }
 
+/** Name of `$?`, which `exit` and `return` set. */
+const STATUS = '?'
 /** Positional parameters of all functions count as one variable. */
 const POSITIONALS = '@'
 /** Variables that the shell sets from data or from the current directory. */
@@ -32,22 +48,60 @@ export function readTrust(
   commands: readonly ShellCommand[],
   others: readonly ShellCommand[] = [],
   around?: ScriptTrust,
+  rule: TrustRule = CODE_RULE,
 ): ScriptTrust {
   const all = [...everyCommand(commands)]
   const functions = functionsIn(all, around)
-  const assignments = [...all, ...everyCommand(others)].flatMap((command) => assignmentsIn(command, functions))
+  const assignments = [...all, ...everyCommand(others)]
+    .flatMap((command) => assignmentsIn(command, functions))
+    .filter(({ name }) => !rule.trustsNumbers || name !== STATUS)
   const untrusted = new Set([...SHELL_VARIABLES, ...(around ? [...around.untrusted, POSITIONALS] : [])])
   const patterns = new Set(around?.patterns)
-  const values = new Map<string, ShellWord[]>()
-  for (const { name, value } of assignments) values.set(name, [...(values.get(name) ?? []), value ?? UNKNOWN])
-  const trust = { functions, untrusted, patterns, resolve: (word: ShellWord) => resolveWord(values, word) }
-  for (let size = -1; size !== untrusted.size + patterns.size; ) {
-    size = untrusted.size + patterns.size
-    for (const { name } of assignments.filter((each) => !isTrustedAssignment(trust, each))) untrusted.add(name)
-    for (const { name } of assignments.filter(({ value = [] }) => mayBePattern(patterns, value))) patterns.add(name)
-  }
+  const values = valuesOf(assignments)
+  const trust = { rule, functions, untrusted, patterns, resolve: (word: ShellWord) => resolveWord(values, word) }
+  spreadDistrust(trust, assignments)
   return trust
 }
+
+function valuesOf(assignments: readonly Assignment[]): Values {
+  const values = new Map<string, ShellWord[]>()
+  for (const { name, value = UNKNOWN } of assignments) {
+    const known = values.get(name)
+    if (known) known.push(value)
+    else if (name !== STATUS) values.set(name, [value])
+  }
+  return values
+}
+
+/** Scripts whose values take more rounds to follow are not read, so that the time stays linear in their length. */
+const ROUNDS_MAX = 50
+
+/** Adds the names that depend on untrusted ones until there are no more. */
+function spreadDistrust(
+  trust: ScriptTrust & { untrusted: Set<string>; patterns: Set<string> },
+  assignments: readonly Assignment[],
+): void {
+  const { untrusted, patterns } = trust
+  for (let rounds = 0; rounds <= ROUNDS_MAX; rounds += 1) {
+    const size = untrusted.size + patterns.size
+    for (const name of listUntrusted(trust, assignments)) untrusted.add(name)
+    for (const { name, value = [] } of assignments) if (mayBePattern(patterns, value)) patterns.add(name)
+    if (size === untrusted.size + patterns.size) return
+  }
+  throw new UnreadableScript('too many values that depend on each other')
+}
+
+/** Yields names that turn out to be untrusted. Those that are recorded at once count for the following ones. */
+function* listUntrusted(trust: ScriptTrust, assignments: readonly Assignment[]): Generator<string> {
+  for (const each of assignments) if (!isTrustedAssignment(trust, each)) yield each.name
+  for (const [name, body] of trust.functions) if (!trust.rule.hasTrustedOutput(trust, body)) yield outputOf(name)
+}
+
+/** Name under which the output of a function is recorded. */
+const outputOf = (name: string): string => `${name}()`
+
+/** Returns true if a function prints nothing that may come from the submission. */
+export const isTrustedFunction = ({ untrusted }: ScriptTrust, name: string): boolean => !untrusted.has(outputOf(name))
 
 const PATTERN_CHARACTER = /[*?[]/
 
@@ -141,7 +195,8 @@ function simpleAssignments(words: readonly ShellWord[], functions: ScriptTrust['
   const declared = DECLARING.has(name) ? args.flatMap((word) => toAssignment(word) ?? []) : []
   const isPassing = functions.has(name) || PASSING.has(name) || plainText(command) === undefined || name.includes('/')
   const passed = isPassing ? args.map((value) => ({ name: POSITIONALS, value, isExpanded: true })) : []
-  return [...before, ...named, ...declared, ...passed]
+  const status = /^(?:exit|return)$/.test(name) ? args.map((value) => ({ name: STATUS, value })) : []
+  return [...before, ...named, ...declared, ...passed, ...status]
 }
 
 const hasGlob = (word: ShellWord): boolean =>
@@ -169,16 +224,16 @@ function toAssignment(word: ShellWord): Assignment | undefined {
 }
 
 /** Returns true if nothing in a word can come from the submission. */
-export const isTrustedWord = (trust: TrustedNames, word: ShellWord): boolean =>
+export const isTrustedWord = (trust: ScriptTrust, word: ShellWord): boolean =>
   word.every((part) => isTrustedPart(trust, part))
 
-function isTrustedPart(trust: TrustedNames, part: WordPart): boolean {
+function isTrustedPart(trust: ScriptTrust, part: WordPart): boolean {
   if (part.kind === 'text') return part.isQuoted || !PATTERN_CHARACTER.test(part.text) || part.text === '['
   if (part.kind === 'arithmetic') return isTrustedArithmetic(trust, part.text)
   if (part.kind === 'array') return part.words.length > 0 && part.words.every((word) => isTrustedWord(trust, word))
-  if (part.kind === 'substitution') return part.commands.every((command) => hasTrustedOutput(trust, command, 0))
+  if (part.kind === 'substitution') return trust.rule.hasTrustedOutput(trust, part.commands)
   const name = toVariable(part.name)
-  if (part.operator.startsWith(LENGTH)) return true
+  if (part.operator.startsWith(LENGTH) && trust.rule.trustsNumbers) return true
   const isExpanded = !part.isQuoted && trust.patterns.has(name)
   return !isExpanded && !trust.untrusted.has(name) && isTrustedWord(trust, quoted(part.nested))
 }
@@ -188,8 +243,8 @@ const toVariable = (name: string): string => (/^[1-9@*]$/.test(name) ? POSITIONA
 /** Arithmetic evaluates the values of the variables that it names, again and again. */
 export const isTrustedArithmetic = (trust: Pick<ScriptTrust, 'untrusted'>, text: string): boolean =>
   /^(?:[\w\s+\-*/%<>=!&|^~?:(),]|\$(?:\w+|\{\w+\}|[?#]))*$/.test(text) &&
-  [...text.matchAll(/[A-Za-z_]\w*|\$\{?\d/g)].every(
-    ([name]) => !trust.untrusted.has(name.startsWith('$') ? POSITIONALS : name),
+  [...text.matchAll(/[A-Za-z_]\w*|\$\{?\d|\$\?/g)].every(
+    ([name]) => !trust.untrusted.has(name === '$?' ? STATUS : name.startsWith('$') ? POSITIONALS : name),
   )
 
 /** Commands that print nothing as long as they have no option to do so. */
@@ -201,30 +256,29 @@ const PRINTING_OPTION: Readonly<Record<string, RegExp>> = {
   ...Object.fromEntries(['mkdir', 'touch', 'rm'].map((name) => [name, /^-\w*v|^--v/])),
   ...Object.fromEntries(['set', 'local', 'export'].map((name) => [name, /^-p$|^[-+]o$/])),
 }
-const PRODUCERS = new Set('mktemp date seq nproc id whoami uname dirname basename echo printf'.split(' '))
-const DEPTH_MAX = 5
+const PRODUCERS = new Set('mktemp date seq nproc id whoami uname dirname basename echo printf expr'.split(' '))
 
 /** Returns true if a command prints nothing that the submission can choose. */
-function hasTrustedOutput(trust: TrustedNames, shellCommand: ShellCommand, depth: number): boolean {
+function hasTrustedOutput(trust: ScriptTrust, shellCommand: ShellCommand): boolean {
   const { kind, words, redirects, isPiped } = shellCommand
   if (isPiped) return true
   if (kind !== 'simple') return kind !== 'words' || redirects.length === 0
   const { command } = toCall(words)
   if (command === undefined) return words.length > 0
-  const body = trust.functions.get(plainText(command) ?? '')
-  if (!body) return printsTrusted(trust, shellCommand)
-  return depth <= DEPTH_MAX && body.every((each) => hasTrustedOutput(trust, each, depth + 1))
+  const name = plainText(command) ?? ''
+  return trust.functions.has(name) ? isTrustedFunction(trust, name) : printsTrusted(trust, shellCommand)
 }
 
-function printsTrusted(trust: TrustedNames, { words, redirects }: ShellCommand): boolean {
+/** Returns true if a program prints nothing, or only what its arguments or, if the rule trusts numbers, a count decide. */
+export function printsTrusted(trust: ScriptTrust, { words, redirects }: ShellCommand): boolean {
   const { command = [], args } = toCall(words)
   const name = plainText(command) ?? ''
   const isTrusted = args.every((word) => isTrustedWord(trust, word))
   // Messages about wrong arguments contain them.
   const hasMessages = redirects.some(({ operator }) => operator === '>&')
   if (!isTrusted) return !hasMessages && isSilent(name, args)
-  const isFile = name === 'date' && args.some((word) => /^-\w*f|^--f/.test(plainText(word) ?? ''))
-  return isSilent(name, args) || isQuiet(name, args) || (PRODUCERS.has(name) && !isFile)
+  const isFile = name === 'date' && args.some((word) => /^-\w*[fr]|^--[fr]/.test(plainText(word) ?? ''))
+  return isSilent(name, args) || isQuiet(trust, name, args) || (PRODUCERS.has(name) && !isFile)
 }
 
 function isSilent(name: string, args: readonly ShellWord[]): boolean {
@@ -234,19 +288,21 @@ function isSilent(name: string, args: readonly ShellWord[]): boolean {
   return SILENT.has(name) && !isPrinting && !isListing
 }
 
-/** Returns true if a command prints nothing, or only a number. */
-function isQuiet(name: string, args: readonly ShellWord[]): boolean {
+/** Returns true if a command prints nothing, or only a number that the rule trusts. */
+function isQuiet({ rule: { trustsNumbers } }: ScriptTrust, name: string, args: readonly ShellWord[]): boolean {
   const texts = args.map((word) => plainText(word) ?? '')
-  if (name === 'wc') return texts.every((text) => /^-[lwcm]$/.test(text))
+  if (name === 'wc') return trustsNumbers && texts.every((text) => /^-[lwcm]$/.test(text))
   if (name === 'cmp') return texts.includes('-s')
   const options = texts.filter((text) => text.startsWith('-'))
   if (!/^[ef]?grep$/.test(name) || !options.every((option) => /^-(?:[EFGPivwxhsqcazo]+|e)$/.test(option))) return false
   // grep prints the names of files if there is more than one.
   const isCount = texts.length - options.length <= 2 && options.some((option) => option.includes('c'))
-  return isCount || options.some((option) => option.includes('q'))
+  return (isCount && trustsNumbers) || options.some((option) => option.includes('q'))
 }
 
 type Values = ReadonlyMap<string, readonly ShellWord[]>
+
+const DEPTH_MAX = 5
 
 function resolveWord(values: Values, word: ShellWord, depth = 0): string | undefined {
   const texts = word.map((part) => resolvePart(values, part, depth))

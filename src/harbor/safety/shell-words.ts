@@ -9,7 +9,8 @@ export type WordPart =
 
 export type ShellWord = WordPart[]
 
-export type Redirect = { operator: string; target: ShellWord }
+/** `descriptor` is what stands before the operator: a number, `{name}`, or nothing. */
+export type Redirect = { descriptor: string; operator: string; target: ShellWord }
 
 /**
  * A command of a script, without the control structure around it. `test`: `[[ … ]]`; `loop`: the head of a `for` loop, with
@@ -25,6 +26,8 @@ export type ShellCommand = {
   body: ShellCommand[]
   /** The output is the input of the next command. */
   isPiped: boolean
+  /** Set behind a group, a loop or a condition: redirects and a pipe apply to this many commands before it. */
+  groupLength?: number | undefined
 }
 
 /** Operator of `${#name}`. */
@@ -35,3 +38,32 @@ export const plainText = (word: ShellWord): string | undefined =>
   word.every((part) => part.kind === 'text')
     ? word.map((part) => (part.kind === 'text' ? part.text : '')).join('')
     : undefined
+
+export const command = (kind: ShellCommand['kind'], words: ShellWord[], text = ''): ShellCommand => ({
+  kind,
+  words,
+  redirects: [],
+  text,
+  body: [],
+  isPiped: false,
+})
+
+export const variable = (name: string, isQuoted = true): WordPart => ({
+  kind: 'variable',
+  name,
+  operator: '',
+  nested: [],
+  isQuoted,
+})
+
+/** Joins adjacent texts that are quoted alike. */
+export function joinTexts(parts: WordPart[]): WordPart[] {
+  const joined: WordPart[] = []
+  for (const part of parts) {
+    const last = joined.at(-1)
+    if (last?.kind === 'text' && part.kind === 'text' && last.isQuoted === part.isQuoted)
+      joined[joined.length - 1] = { ...last, text: last.text + part.text }
+    else joined.push(part)
+  }
+  return joined
+}

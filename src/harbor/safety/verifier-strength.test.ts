@@ -1,22 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { writeFiles } from '../../../test/support/harbor/folders.ts'
-import { SMALL_TASK } from '../../../test/support/harbor/small-task.ts'
-import { openFolderSource } from '../folder-source.ts'
-import { checkTask } from './check-task.ts'
-
-async function estimated(files: Record<string, string>, without: string[] = []) {
-  const folder = mkdtempSync(join(tmpdir(), 'assay-strength-'))
-  try {
-    await writeFiles(folder, { ...SMALL_TASK, ...files })
-    for (const path of without) rmSync(join(folder, path))
-    return (await checkTask(await openFolderSource(folder))).strength
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
-}
+import { estimateFiles as estimated } from '../../../test/support/harbor/strength.ts'
 
 const script = (line: string): Record<string, string> => ({
   'tests/test.sh': `#!/bin/bash\n# go test ./... in a comment\n${line}\necho $? > /logs/verifier/reward.txt\n`,
@@ -200,6 +183,15 @@ test('a script that another one calls gets its values', async () => {
   expect(await estimated({ ...script('bash /tests/value.sh 42'), ...called })).toMatchObject({ strength: 'standard' })
   const sourced = { 'tests/values.sh': 'n=$(cat /app/x)\n' }
   expect(await estimated({ ...script('. /tests/values.sh; (( n ))'), ...sourced })).toMatchObject(weak)
+})
+
+test('a script with a long chain of values that depend on each other is weak', async () => {
+  const count = 20_000
+  const chain = Array.from({ length: count }, (_, at) => `v${at}=$v${at + 1}`).join('\n')
+  expect(await estimated(script(`${chain}\nv${count}=$(cat /app/x)`))).toMatchObject({
+    strength: 'weak',
+    reason: expect.stringContaining('too many values that depend on each other'),
+  })
 })
 
 test.each(['#!/bin/ksh', '#!/bin/bash -l', '#!/app/bin/sh'])(

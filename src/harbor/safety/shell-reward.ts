@@ -1,0 +1,174 @@
+import { programName, toCall } from './shell-calls.ts'
+import {
+  isTrustedFunction,
+  isTrustedWord,
+  printsTrusted,
+  quoted,
+  type ScriptTrust,
+  type TrustRule,
+} from './shell-trust.ts'
+import { plainText, type ShellCommand, type ShellWord } from './shell-words.ts'
+
+// The tests decide the reward. A script that copies it from the submission lets the submission decide.
+
+/** Trusts values that the submission cannot choose: neither texts nor numbers of it. */
+export const VALUE_RULE: TrustRule = {
+  trustsNumbers: false,
+  hasTrustedOutput: (trust, commands) => readOutputs(trust, commands).foreign.at(-1) === 0,
+}
+
+const FOREIGN = 'writes a reward that the submission can choose'
+
+/** Checks that no command writes a value of the submission into a file of the reward. `trust` follows VALUE_RULE. */
+export function checkReward(trust: ScriptTrust, commands: readonly ShellCommand[]): string | undefined {
+  const { isOwn, isInputOwn } = readOutputs(trust, commands)
+  const isForeign = commands.some((command, at) => {
+    const targets = command.redirects.filter(
+      ({ operator, target }) => operator.includes('>') && isReward(trust, target),
+    )
+    // Output that goes through another descriptor is not followed.
+    const isFollowed = targets.every(({ descriptor }) => /^1?$/.test(descriptor)) && !isExec(command)
+    if (targets.length > 0 && !(isFollowed && isOwn[at])) return true
+    return command.kind === 'simple' && fillsReward(trust, command, isInputOwn[at] ?? false)
+  })
+  return isForeign ? FOREIGN : undefined
+}
+
+/**
+ * Finds out which commands print, and get as input, nothing of the submission. `foreign`: how many of the commands before
+ * each place print something of it to the output of the list.
+ */
+function readOutputs(trust: ScriptTrust, commands: readonly ShellCommand[]) {
+  const outputs = { isOwn: [] as boolean[], isInputOwn: [] as boolean[], foreign: [0] }
+  for (const [at, command] of commands.entries()) {
+    const { groupLength, isPiped } = command
+    const count = outputs.foreign[at] ?? 0
+    const isPipeOwn = commands[at - 1]?.isPiped === true && outputs.isOwn[at - 1] === true
+    const isInputOwn = hasOwnInput(trust, command, isPipeOwn)
+    const isOwn =
+      groupLength === undefined ? printsOwn(trust, command, isInputOwn) : outputs.foreign[at - groupLength] === count
+    outputs.isInputOwn.push(isInputOwn)
+    outputs.isOwn.push(isOwn)
+    outputs.foreign.push(isOwn || isPiped || isSentAway(trust, command) ? count : count + 1)
+  }
+  return outputs
+}
+
+/** Returns true if the input of a command is a here-document without values of the submission, a file of the tests, or such a pipe. */
+function hasOwnInput(trust: ScriptTrust, { redirects }: ShellCommand, isPipeOwn: boolean): boolean {
+  const inputs = redirects.filter(({ operator }) => operator.startsWith('<'))
+  if (inputs.length === 0) return isPipeOwn
+  return inputs.every(({ operator, target }) =>
+    operator.startsWith('<<') ? isTrustedWord(trust, quoted(target)) : isTestFile(target),
+  )
+}
+
+const isTestFile = (word: ShellWord): boolean => /^\/tests\/(?!.*\.\.)/.test(plainText(word) ?? '')
+
+/** Programs that print their input if they have no file as an operand. */
+const FILTERS = new Set(['cat', 'tee', 'tr'])
+/** Programs of the tests. Their output is the verifier's, whatever they read. */
+const VERIFIER_PROGRAM = /^(?:python[\d.]*|node|pytest|py\.test|\/tests\/.*\.(?:py|[cm]?js))$/
+
+function printsOwn(trust: ScriptTrust, shellCommand: ShellCommand, isInputOwn: boolean): boolean {
+  const { kind, words, redirects } = shellCommand
+  if (kind !== 'simple') return true
+  const { command, args } = toCall(words)
+  if (command === undefined) return words.length > 0 || !redirects.some(({ operator }) => operator.startsWith('<'))
+  const name = programName(plainText(command) ?? '')
+  if (trust.functions.has(name)) return isTrustedFunction(trust, name)
+  if (VERIFIER_PROGRAM.test(name) || printsTrusted(trust, shellCommand)) return true
+  return FILTERS.has(name) ? filtersOwn(name, args, isInputOwn) : isCalculation(trust, name, args)
+}
+
+function filtersOwn(name: string, args: readonly ShellWord[], isInputOwn: boolean): boolean {
+  const files = name === 'cat' ? listOperands(args) : []
+  return files.length > 0 ? files.every(isTestFile) : isInputOwn
+}
+
+const listOperands = (args: readonly ShellWord[]): ShellWord[] =>
+  args.filter((word) => !/^-./.test(plainText(word) ?? ''))
+
+const JQ_OPTION = /^-(?:[cnrj]+|-(?:null-input|compact-output|raw-output|arg|argjson))$/
+
+/** Returns true if a program has only own values and reads no input: awk with nothing but a `BEGIN` block, jq with `-n`. */
+function isCalculation(trust: ScriptTrust, name: string, args: readonly ShellWord[]): boolean {
+  const texts = args.map((word) => plainText(word) ?? '')
+  const isAwk = /^[gmn]?awk$/.test(name)
+  if (isAwk && texts.some(printsConstants)) return true
+  if (!args.every((word) => isTrustedWord(trust, word))) return false
+  if (isAwk) return texts.some((text) => /^\s*BEGIN\s*\{[^{}]*\}\s*$/.test(text))
+  const options = texts.filter((text) => text.startsWith('-'))
+  const hasNoInput = options.some((option) => /^-\w*n|^--null-input$/.test(option)) && !/\binput/.test(texts.join('\n'))
+  return name === 'jq' && hasNoInput && options.every((option) => JQ_OPTION.test(option))
+}
+
+const CONSTANT_PRINT = /\bprint\s+(?:[^?:,]*\?\s*"?-?[\d.]+"?\s*:\s*)?"?-?[\d.]+"?\s*$/
+
+/** Returns true for a program of awk that prints nothing but numbers that are written in it, chosen by a condition. */
+function printsConstants(program: string): boolean {
+  const parts = program.split(/[{}]/)
+  const isFlat = /^(?:\{\})+$/.test(program.replaceAll(/[^{}]/g, '')) && parts.at(-1)?.trim() === ''
+  const [patterns, actions] = [0, 1].map((odd) => parts.filter((_, at) => at % 2 === odd)) as [string[], string[]]
+  // A pattern without an action prints lines.
+  if (!isFlat || patterns.some((pattern) => /[\n;]/.test(pattern.trim()))) return false
+  const prints = actions.flatMap((action) => action.split(/[;\n]/)).filter((statement) => statement.includes('print'))
+  return prints.every((statement) => statement.length < STATEMENT_MAX && CONSTANT_PRINT.test(statement))
+}
+
+const STATEMENT_MAX = 500
+
+/** Returns true if the output of a command goes to a file. */
+const isSentAway = (trust: ScriptTrust, { redirects, groupLength }: ShellCommand): boolean =>
+  groupLength === undefined &&
+  redirects.some(
+    ({ descriptor, operator, target }) =>
+      /^1?$/.test(descriptor) &&
+      /^(?:>>?|>\||&>>?)$/.test(operator) &&
+      /^\/(?:logs|tmp|dev\/null$)/.test(trust.resolve(target) ?? ''),
+  )
+
+/** `exec` with nothing but redirects sends the output of all later commands to a file. */
+function isExec({ words }: ShellCommand): boolean {
+  const { command = [], args } = toCall(words)
+  return plainText(command) === 'exec' && args.length === 0
+}
+
+const REWARD = /^\/logs\/verifier\/reward\.(?:txt|json)$/
+
+/** Returns true if a path is, or may be, a file of the reward. */
+function isReward(trust: ScriptTrust, word: ShellWord): boolean {
+  const path = trust.resolve(word)
+  if (path !== undefined) return REWARD.test(normalize(path))
+  const end = word.findIndex((part) => trust.resolve([part]) === undefined)
+  return !/^\/(?:tmp|logs\/(?!verifier\/)\w+)\//.test(trust.resolve(word.slice(0, end)) ?? '')
+}
+
+const normalize = (path: string): string =>
+  `/${path
+    .split('/')
+    .filter((part) => part !== '' && part !== '.')
+    .join('/')}`
+
+/** Returns true if `tee`, `cp` or `mv` writes a reward that does not come from the script or a file of the tests. */
+function fillsReward(trust: ScriptTrust, { words }: ShellCommand, isInputOwn: boolean): boolean {
+  const { command = [], args } = toCall(words)
+  const name = programName(plainText(command) ?? '')
+  const operands = listOperands(args)
+  if (name === 'tee') return !isInputOwn && operands.some((word) => isReward(trust, word))
+  if (name !== 'cp' && name !== 'mv') return false
+  const [target = [], ...sources] = operands.toReversed()
+  return sources.some((source) => !isTestFile(source) && mayBecomeReward(trust, source, target))
+}
+
+/** Returns true if a file or folder that is copied may be the reward or contain it. */
+function mayBecomeReward(trust: ScriptTrust, source: ShellWord, target: ShellWord): boolean {
+  const path = trust.resolve(target)
+  if (path === undefined || isReward(trust, target)) return isReward(trust, target)
+  const name = trust
+    .resolve(source)
+    ?.split('/')
+    .findLast((part) => part !== '')
+  const isVerifierFolder = /^\/logs(?:\/verifier)?$/.test(normalize(path))
+  return isVerifierFolder && (name === undefined || /^(?:reward\.(?:txt|json)|verifier|\.+)$/.test(name))
+}
