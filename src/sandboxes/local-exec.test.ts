@@ -1,11 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import { readdir, readFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type CaseContext, openCaseContext } from '../../test/support/sandboxes/case-context.ts'
 import { createLocalSubject } from '../../test/support/sandboxes/local-subject.ts'
 import { processesNaming } from '../../test/support/sandboxes/processes.ts'
 import type { ProviderUnderTest } from '../../test/support/sandboxes/provider-under-test.ts'
+import { createLog } from '../platform/log.ts'
+import { createLocalProvider } from './local.ts'
 import { type ExecSpec, type Sandbox, SandboxUnsupported } from './sandbox.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
@@ -27,6 +30,23 @@ const run = async (bench: CaseContext, sandbox: Sandbox, script: string): Promis
   await sandbox.exec(spec)
   return readFile(spec.outputFile, 'utf8')
 }
+
+test.skipIf(process.getuid?.() !== 0).each(['bwrap', 'runc'] as const)(
+  'a data folder behind a symbolic link has working sandboxes under %s',
+  async (runtime) => {
+    const folder = await mkdtemp(join(tmpdir(), 'assay-linked-'))
+    const [real, link] = [await mkdtemp(join(folder, 'real-')), join(folder, 'link')]
+    await symlink(real, link)
+    const provider = createLocalProvider({ dataFolder: link, runtime, allowHostBase: true, log: createLog('silent') })
+    const signal = new AbortController().signal
+    const source = { kind: 'prebuilt', name: 'debian:bookworm-slim', folder: null, workdir: null } as const
+    const image = await provider.prepare(source, { signal, timeoutSec: 60, onLog: () => {} })
+    const subject = { provider, image, otherImage: image, brokenImage: image, unable: {}, leftovers: async () => [] }
+    await using bench = await openCaseContext({ ...subject, [Symbol.asyncDispose]: async () => {} })
+    expect((await bench.run('echo it works')).output).toBe('it works\n')
+    await rm(folder, { recursive: true })
+  },
+)
 
 describe.skipIf(process.getuid?.() !== 0).each(['bwrap', 'runc'] as const)('the control shell under %s', (runtime) => {
   let subject: ProviderUnderTest

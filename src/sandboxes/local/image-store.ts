@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, realpath, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ownedPrefix } from '../kernel/owned-names.ts'
 import { treeDigest } from '../kernel/tree-digest.ts'
@@ -23,11 +23,12 @@ export const BARE: Omit<Image, 'digest'> = {
   env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' },
 }
 
+/** Creates the folders of a store. Links are resolved once: runc and the records of sandboxes need the real path. */
 export async function openStore(folder: string): Promise<ImageStore> {
   for (const name of ['images', 'layers', 'names', 'builds', 'drafts', 'run', 'records']) {
     await mkdir(join(folder, name), { recursive: true, mode: 0o700 })
   }
-  return { folder }
+  return { folder: await realpath(folder) }
 }
 
 export const DRAFTS = { folder: 'drafts', kind: 'draft' }
