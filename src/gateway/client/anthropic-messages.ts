@@ -2,9 +2,16 @@ import type { Message, ModelReply, ModelRequest, StopReason } from '../../harnes
 import type { Json, JsonObject } from '../../harnesses/json.ts'
 import type { ModelAccess, WireLevel } from '../../harnesses/model-access.ts'
 import { listOf, objectOf } from '../protocols/fields.ts'
-import { type ClientProtocol, type ClientRequestBody, plainText, stopFor, systemOf } from './client-protocol.ts'
+import {
+  type ClientProtocol,
+  type ClientRequestBody,
+  parseArguments,
+  plainText,
+  stopFor,
+  systemOf,
+} from './client-protocol.ts'
 
-/** Output limit, which this protocol requires. Longer answers would need streaming. */
+/** Output limit, which this protocol requires. A higher one would reserve more of the budget for every call. */
 const OUTPUT_TOKENS_MAX = 32_000
 
 export const anthropicMessages: ClientProtocol = {
@@ -12,6 +19,8 @@ export const anthropicMessages: ClientProtocol = {
   headers: (token) => ({ 'x-api-key': token, 'anthropic-version': '2023-06-01' }),
   body,
   reply,
+  streamMembers: { stream: true },
+  assemble,
 }
 
 function body({ model, outputTokens, wireLevel }: ModelAccess, request: ModelRequest): ClientRequestBody {
@@ -79,3 +88,43 @@ function reply(answer: JsonObject): ModelReply {
 
 /** Returns content that can be sent back. Providers reject empty messages. */
 const said = (content: Json | undefined): Json => (listOf(content).length > 0 ? listOf(content) : '(nothing)')
+
+/** Joins the events of a stream. Counts that the end of the stream does not repeat are those of its start. */
+function assemble(events: readonly JsonObject[]): JsonObject | undefined {
+  const eventsOfType = (type: string) => events.filter((event) => event.type === type)
+  if (eventsOfType('message_stop').length === 0) return undefined
+  const message = objectOf(eventsOfType('message_start')[0]?.message)
+  const ends = eventsOfType('message_delta')
+  const counts = ends.flatMap(({ usage }) => Object.entries(objectOf(usage)).filter(([, count]) => count !== null))
+  return {
+    ...message,
+    ...Object.assign({}, ...ends.map(({ delta }) => objectOf(delta))),
+    usage: { ...objectOf(message.usage), ...Object.fromEntries(counts) },
+    content: assembleBlocks(events),
+  }
+}
+
+type StreamedBlock = { first: JsonObject; deltas: JsonObject[] }
+
+/** Joins the deltas of each content block. Blocks have an index; deltas without a block are ignored. */
+function assembleBlocks(events: readonly JsonObject[]): JsonObject[] {
+  const blocks = new Map<number, StreamedBlock>()
+  for (const { type, index, content_block: first, delta } of events) {
+    if (typeof index !== 'number') continue
+    if (type === 'content_block_start') blocks.set(index, { first: objectOf(first), deltas: [] })
+    if (type === 'content_block_delta') blocks.get(index)?.deltas.push(objectOf(delta))
+  }
+  return [...blocks.values()].map(assembleBlock)
+}
+
+const STREAMED_TEXTS = ['text', 'thinking', 'signature']
+
+function assembleBlock({ first, deltas }: StreamedBlock): JsonObject {
+  const join = (field: string): string => deltas.map((delta) => plainText(delta[field])).join('')
+  const texts = STREAMED_TEXTS.flatMap((field): [string, string][] => {
+    const added = join(field)
+    return added === '' ? [] : [[field, plainText(first[field]) + added]]
+  })
+  const input = join('partial_json')
+  return { ...first, ...Object.fromEntries(texts), ...(input === '' ? {} : { input: parseArguments(input) }) }
+}

@@ -8,13 +8,15 @@ export type ClientRequestBody = Record<string, unknown>
 
 /** The client side of one protocol. Each file of this folder implements one. */
 export type ClientProtocol = {
-  path(model: string): string
+  path(model: string, isStream: boolean): string
   headers(token: string): Record<string, string>
   body(access: ModelAccess, request: ModelRequest): ClientRequestBody
   /** Reads an untrusted answer. Unknown content is ignored. */
   reply(answer: JsonObject): ModelReply
-  /** Builds the answer from the events of a stream, or undefined if it broke off. Absent: the protocol is not streamed. */
-  assemble?(events: readonly JsonObject[]): JsonObject | undefined
+  /** Members of a body that ask for a stream. Empty if only the path does. */
+  streamMembers: JsonObject
+  /** Builds the answer from the untrusted events of a stream. Returns undefined if the stream has no end. */
+  assemble(events: readonly JsonObject[]): JsonObject | undefined
 }
 
 /** Returns the system prompt. It asks for JSON of the schema, because not every provider enforces it. */

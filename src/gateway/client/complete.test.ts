@@ -4,7 +4,7 @@ import { type GatewayFixture, openGatewayFixture, TERMS } from '../../../test/su
 import { type Message, ModelCallFailed, type ModelRequest, type ToolDefinition } from '../../harnesses/conversation.ts'
 import { type ModelAccess, PROTOCOLS, type Protocol, type WireLevel } from '../../harnesses/model-access.ts'
 import { readGrant } from '../grants.ts'
-import { complete, openModel } from './open-model.ts'
+import { complete as completeOnce, openModel } from './open-model.ts'
 
 const SHELL: ToolDefinition = {
   name: 'shell',
@@ -49,7 +49,14 @@ const SAYABLE: Record<Protocol, [WireLevel, string][]> = {
   gemini: [OFF, BUDGET],
 }
 
-describe.each(PROTOCOLS)('in %s', (protocol) => {
+const FORMS = PROTOCOLS.flatMap((protocol) => [
+  { protocol, form: 'whole', isStream: false },
+  { protocol, form: 'streamed', isStream: true },
+])
+
+describe.each(FORMS)('in $protocol, $form', ({ protocol, isStream }) => {
+  const complete = (given: ModelAccess, request: ModelRequest) => completeOnce(given, request, { isStream })
+
   test('completes a conversation with tools at the requested level', async () => {
     provider.forget()
     const messages: Message[] = [{ role: 'user', text: 'Please look.' }]
@@ -78,6 +85,7 @@ describe.each(PROTOCOLS)('in %s', (protocol) => {
     const { usage } = await complete(access(protocol), asking())
     expect(usage).toEqual(provider.calls()[0]?.usage)
     expect(usage?.output).toBeGreaterThan(0)
+    expect(provider.calls()[0]?.isStream).toBe(isStream)
   })
 
   test.each<[WireLevel, string | null]>([[{ effort: 'low' }, 'low'], [{ nothing: true }, null], ...SAYABLE[protocol]])(
@@ -118,6 +126,27 @@ describe.each(PROTOCOLS)('in %s', (protocol) => {
   })
 })
 
+test.each(PROTOCOLS)('in %s: a streamed reply equals the whole one', async (protocol) => {
+  const ask = async (isStream: boolean) => {
+    const {
+      raw: _raw,
+      thought: _thought,
+      usage: _usage,
+      ...reply
+    } = await completeOnce(access(protocol), asking(), { isStream })
+    return { ...reply, calls: reply.calls.map(({ id: _differs, ...call }) => call) }
+  }
+  expect(await ask(true)).toEqual(await ask(false))
+})
+
+test.each(PROTOCOLS)('in %s: a stream without an end fails, and so does one that falls silent', async (protocol) => {
+  provider.addFault({ cutAfter: 2 })
+  await expect(completeOnce(access(protocol), asking(), { isStream: true })).rejects.toThrow(ModelCallFailed)
+  provider.addFault({ hang: 'within' })
+  const silent = completeOnce(access(protocol), asking(), { isStream: true, silenceMs: 50 })
+  await expect(silent).rejects.toThrow('The model did not answer (UND_ERR_BODY_TIMEOUT).')
+})
+
 describe('through the gateway', () => {
   let fixture: GatewayFixture
   beforeAll(async () => {
@@ -132,7 +161,7 @@ describe('through the gateway', () => {
       terms: { ...TERMS, protocols: [protocol], outputTokens: 50_000 },
     })
     await using model = openModel({ ...access(protocol), token }, { url: fixture.gateway.url, tunnelSecret })
-    const { usage } = await model.complete(asking())
+    const { usage } = await model.ask(asking())
     expect(await readGrant(fixture.ledger, id)).toMatchObject({ usage, costSource: 'metered', levelMismatches: 0 })
     expect(provider.calls()).toHaveLength(1)
   })

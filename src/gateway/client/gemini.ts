@@ -5,10 +5,13 @@ import { listOf, objectOf } from '../protocols/fields.ts'
 import { type ClientProtocol, type ClientRequestBody, plainText, systemOf } from './client-protocol.ts'
 
 export const gemini: ClientProtocol = {
-  path: (model) => `/v1beta/models/${encodeURIComponent(model)}:generateContent`,
+  path: (model, isStream) =>
+    `/v1beta/models/${encodeURIComponent(model)}:${isStream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
   headers: (token) => ({ 'x-goog-api-key': token }),
   body,
   reply,
+  streamMembers: {},
+  assemble,
 }
 
 function body({ wireLevel }: ModelAccess, request: ModelRequest): ClientRequestBody {
@@ -76,3 +79,33 @@ function reply(answer: JsonObject): ModelReply {
     stop: isRefusal ? 'refusal' : ending,
   }
 }
+
+/** Joins the chunks of a stream. The last chunk has the reason of the end, and the final usage. */
+function assemble(chunks: readonly JsonObject[]): JsonObject | undefined {
+  const candidates = chunks.map(({ candidates }) => objectOf(listOf(candidates)[0]))
+  const end = candidates.findLast(({ finishReason }) => finishReason !== undefined)
+  const blocked = chunks.find(({ promptFeedback }) => objectOf(promptFeedback).blockReason !== undefined)
+  if (!end && !blocked) return undefined
+  const parts = candidates.flatMap(({ content }) => listOf(objectOf(content).parts).map(objectOf))
+  const usage = chunks.findLast(({ usageMetadata }) => usageMetadata !== undefined)
+  return {
+    ...chunks.at(-1),
+    ...(blocked ? { promptFeedback: objectOf(blocked.promptFeedback) } : {}),
+    candidates: [{ ...end, content: { role: 'model', parts: joinTexts(parts) } }],
+    usageMetadata: objectOf(usage?.usageMetadata),
+  }
+}
+
+/** Joins neighbouring texts. Other members, such as the signature of a thought, belong to exactly one part. */
+function joinTexts(parts: readonly JsonObject[]): JsonObject[] {
+  const joined: JsonObject[] = []
+  for (const part of parts) {
+    const last = joined.at(-1)
+    if (last && isPlain(last) && isPlain(part) && last.thought === part.thought) last.text = `${last.text}${part.text}`
+    else joined.push({ ...part })
+  }
+  return joined
+}
+
+const isPlain = ({ text, thought: _thought, ...others }: JsonObject): boolean =>
+  typeof text === 'string' && Object.keys(others).length === 0

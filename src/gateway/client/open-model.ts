@@ -1,5 +1,5 @@
 import { type Dispatcher, ProxyAgent, request } from 'undici'
-import { type AskModel, ModelCallFailed, type ModelReply, type ModelRequest } from '../../harnesses/conversation.ts'
+import { ModelCallFailed, type ModelReply, type ModelRequest } from '../../harnesses/conversation.ts'
 import { type Json, type JsonObject, parseJson } from '../../harnesses/json.ts'
 import type { ModelAccess, Protocol } from '../../harnesses/model-access.ts'
 import { isObject, objectOf } from '../protocols/fields.ts'
@@ -19,8 +19,7 @@ const TUNNEL_BASE_URL = 'http://gateway:80'
 type GatewayEndpoint = { url: string; tunnelSecret: string }
 
 export type OpenedModel = AsyncDisposable & {
-  ask: AskModel
-  complete(request: ModelRequest): Promise<Completion>
+  ask(request: ModelRequest): Promise<Completion>
   /** Returns true if the last call failed because the gateway refused the connection. */
   isCutOff(): boolean
 }
@@ -29,23 +28,19 @@ export type OpenedModel = AsyncDisposable & {
 export function openModel(access: Omit<ModelAccess, 'baseUrl'>, { url, tunnelSecret }: GatewayEndpoint): OpenedModel {
   const agent = new ProxyAgent({ uri: url, token: `Bearer ${tunnelSecret}`, proxyTunnel: true })
   let isCutOff = false
-  const send = async (request: ModelRequest, options: CompleteOptions) => {
-    try {
-      const completion = await complete({ ...access, baseUrl: TUNNEL_BASE_URL }, request, {
-        dispatcher: agent,
-        ...options,
-      })
-      isCutOff = false
-      return completion
-    } catch (error) {
-      isCutOff = error instanceof ModelCallFailed && isConnectionRefused(error.cause)
-      throw error
-    }
-  }
   return {
-    // Agents wait for long answers, and a stream shows that a slow model is alive.
-    ask: (request) => send(request, { isStream: true }),
-    complete: (request) => send(request, {}),
+    async ask(request) {
+      try {
+        // A stream shows that a slow model is alive.
+        const options = { dispatcher: agent, isStream: true }
+        const completion = await complete({ ...access, baseUrl: TUNNEL_BASE_URL }, request, options)
+        isCutOff = false
+        return completion
+      } catch (error) {
+        isCutOff = error instanceof ModelCallFailed && isConnectionRefused(error.cause)
+        throw error
+      }
+    },
     isCutOff: () => isCutOff,
     [Symbol.asyncDispose]: () => agent.destroy(),
   }
@@ -68,54 +63,61 @@ type Completion = ModelReply & { usage: Usage | undefined }
 export async function complete(
   access: ModelAccess,
   modelRequest: ModelRequest,
-  { dispatcher, isStream = false }: CompleteOptions = {},
+  { dispatcher, isStream = false, silenceMs = SILENCE_MS }: CompleteOptions = {},
 ): Promise<Completion> {
   const { protocol, model, baseUrl, token } = access
   const clientProtocol = clientProtocols[protocol]
-  const assemble = isStream ? clientProtocol.assemble : undefined
   const body = clientProtocol.body(access, modelRequest)
-  const answer = await post(`${baseUrl}${clientProtocol.path(model)}`, {
+  const answer = await post(`${baseUrl}${clientProtocol.path(model, isStream)}`, {
     headers: clientProtocol.headers(token),
-    body: assemble ? { ...body, stream: true, stream_options: { include_usage: true } } : body,
+    body: isStream ? { ...body, ...clientProtocol.streamMembers } : body,
     signal: modelRequest.signal,
+    silenceMs,
     dispatcher,
-    assemble,
+    assemble: clientProtocol.assemble,
   })
   const meter = wireProtocols[protocol].createMeter()
   meter.takeBody(answer)
   return { ...clientProtocol.reply(answer), usage: meter.read().usage }
 }
 
-/** `isStream`: stream the answer if the protocol supports it. */
-type CompleteOptions = { dispatcher?: Dispatcher | undefined; isStream?: boolean }
+type CompleteOptions = {
+  dispatcher?: Dispatcher | undefined
+  isStream?: boolean
+  /** Maximum time without a byte of the answer. */
+  silenceMs?: number
+}
+
+/** Longer than the gateway waits for a provider, so that the gateway ends a silent call first. */
+const SILENCE_MS = 30 * 60_000
 
 type ModelPost = {
   headers: Record<string, string>
   body: ClientRequestBody
   signal: AbortSignal
+  silenceMs: number
   dispatcher: Dispatcher | undefined
   assemble: ClientProtocol['assemble']
 }
 
-/** Timeout of a call, longer than any model needs. */
-const CALL_TIMEOUT_MS = 30 * 60_000
-
-async function post(url: string, { headers, body, signal, dispatcher, assemble }: ModelPost): Promise<JsonObject> {
-  const signalOrTimeout = AbortSignal.any([signal, AbortSignal.timeout(CALL_TIMEOUT_MS)])
+/** Sends a request. A call may last as long as its answer grows. */
+async function post(
+  url: string,
+  { headers, body, signal, silenceMs, dispatcher, assemble }: ModelPost,
+): Promise<JsonObject> {
   try {
     const answer = await request(url, {
       method: 'POST',
       headers: { ...headers, 'content-type': 'application/json' },
       body: JSON.stringify(body),
-      signal: signalOrTimeout,
-      headersTimeout: 0,
-      bodyTimeout: 0,
+      signal,
+      headersTimeout: silenceMs,
+      bodyTimeout: silenceMs,
       ...(dispatcher ? { dispatcher } : {}),
     })
-    const text = await textOf(answer.body)
     const isStream = /^text\/event-stream\b/i.test(String(answer.headers['content-type'] ?? ''))
-    if (answer.statusCode === 200 && isStream && assemble) return readStream(text, assemble)
-    const json = parseJson(text)
+    if (answer.statusCode === 200 && isStream) return await readStream(answer.body, assemble)
+    const json = parseJson(await readText(answer.body))
     if (answer.statusCode === 200 && isObject(json)) return json
     if (answer.statusCode === 200)
       throw new ModelCallFailed(200, 'The answer is not a JSON object, or is nested too deeply.')
@@ -127,41 +129,54 @@ async function post(url: string, { headers, body, signal, dispatcher, assemble }
   }
 }
 
+type ResponseBody = Dispatcher.ResponseData['body']
+
 /** Reads a streamed answer. A stream may end with an error although its status is 200. */
-function readStream(text: string, assemble: NonNullable<ClientProtocol['assemble']>): JsonObject {
+async function readStream(body: ResponseBody, assemble: ClientProtocol['assemble']): Promise<JsonObject> {
   const events: JsonObject[] = []
   const reader = readEvents((data) => {
     const event = parseJson(data)
     if (isObject(event)) events.push(event)
   })
-  reader.push(Buffer.from(text))
+  await readChunks(body, STREAM_BYTES_MAX, reader.push)
   reader.end()
-  const failed = events.find(({ error }) => error !== undefined && error !== null)
+  const failed = events.find(isFailure)
   if (failed) throw new ModelCallFailed(200, `The model answered with an error: ${messageIn(failed)}`)
   const answer = assemble(events)
   if (!answer) throw new ModelCallFailed(null, 'The answer of the model broke off.')
   return answer
 }
 
+/** The Responses protocol has errors inside of the response, or as an event of their own. */
+const isFailure = ({ type, error, response }: JsonObject): boolean =>
+  type === 'error' || (error ?? objectOf(response).error ?? null) !== null
+
+async function readText(body: ResponseBody): Promise<string> {
+  const chunks: Uint8Array[] = []
+  await readChunks(body, BYTES_MAX, (chunk) => chunks.push(chunk))
+  return Buffer.concat(chunks).toString()
+}
+
 /** Maximum size of an answer. Models write far less, and an answer of this size does not block the event loop for long. */
 const BYTES_MAX = 8 * 1024 * 1024
+/** Maximum size of a stream, which has some hundred bytes for every token. Its events are parsed as they arrive. */
+const STREAM_BYTES_MAX = 32 * 1024 * 1024
 
-async function textOf(body: Dispatcher.ResponseData['body']): Promise<string> {
-  const chunks: Buffer[] = []
+async function readChunks(body: ResponseBody, bytesMax: number, take: (chunk: Uint8Array) => void): Promise<void> {
   let bytes = 0
   for await (const chunk of body) {
-    chunks.push(chunk)
     bytes += chunk.length
-    if (bytes > BYTES_MAX) throw new ModelCallFailed(null, 'The answer of the model is too large.')
+    if (bytes > bytesMax) throw new ModelCallFailed(null, 'The answer of the model is too large.')
+    take(chunk)
   }
-  return Buffer.concat(chunks).toString()
 }
 
 const MESSAGE_LENGTH_MAX = 500
 
-/** Returns the message of an error answer. All protocols use the field `error.message`. The text is untrusted. */
+/** Returns the message of an error answer or event, where the protocols have it. The text is untrusted. */
 function messageIn(json: Json | undefined): string {
-  const { message } = objectOf(objectOf(json).error)
+  const { error, response, message: direct } = objectOf(json)
+  const message = objectOf(error ?? objectOf(response).error).message ?? direct
   return typeof message === 'string' ? message.slice(0, MESSAGE_LENGTH_MAX) : 'no reason given'
 }
 

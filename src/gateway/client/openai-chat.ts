@@ -17,6 +17,7 @@ export const openaiChat: ClientProtocol = {
   headers: (token) => ({ authorization: `Bearer ${token}` }),
   body,
   reply,
+  streamMembers: { stream: true, stream_options: { include_usage: true } },
   assemble: assembleChat,
 }
 

@@ -1,7 +1,7 @@
 import type { Message, ModelReply, ModelRequest, StopReason } from '../../harnesses/conversation.ts'
 import type { Json, JsonObject } from '../../harnesses/json.ts'
 import type { ModelAccess } from '../../harnesses/model-access.ts'
-import { listOf, objectOf } from '../protocols/fields.ts'
+import { isObject, listOf, objectOf } from '../protocols/fields.ts'
 import { type ClientProtocol, type ClientRequestBody, parseArguments, plainText, systemOf } from './client-protocol.ts'
 
 export const openaiResponses: ClientProtocol = {
@@ -9,6 +9,8 @@ export const openaiResponses: ClientProtocol = {
   headers: (token) => ({ authorization: `Bearer ${token}` }),
   body,
   reply,
+  streamMembers: { stream: true },
+  assemble,
 }
 
 /** Builds a request that the provider does not store. Reasoning comes back encrypted and is sent with the next request. */
@@ -61,6 +63,19 @@ function reply(answer: JsonObject): ModelReply {
     })),
     raw: listOf(answer.output),
     stop: stopOf(answer, refusal !== '', calls.length > 0),
+  }
+}
+
+/** Returns the response of the last event. Some servers leave its output empty, so it is collected from earlier events. */
+function assemble(events: readonly JsonObject[]): JsonObject | undefined {
+  const response = events.findLast(
+    ({ type }) => type === 'response.completed' || type === 'response.incomplete',
+  )?.response
+  if (!isObject(response)) return undefined
+  if (listOf(response.output).length > 0) return response
+  return {
+    ...response,
+    output: events.flatMap(({ type, item }) => (type === 'response.output_item.done' ? [objectOf(item)] : [])),
   }
 }
 
