@@ -14,12 +14,17 @@ import { moment, printTable } from './table.ts'
 
 type ModelProtocol = (typeof PROTOCOLS)[number]
 type ModelLevel = (typeof LEVELS)[number]
+type ModelCloud = NonNullable<CustomModel['cloud']>
+
+/** Clouds and the field of their credentials that a single variable can hold. */
+const CLOUD_KEY_FIELDS: Record<ModelCloud, string | undefined> = { bedrock: undefined }
 
 type AddModelFlags = {
   name?: string
   label?: string
   protocol: ModelProtocol
   baseUrl: string
+  cloud?: ModelCloud
   levels: string
   defaultLevel?: string
   input?: string
@@ -43,6 +48,21 @@ export function addModelsCommands(assay: Command, shell: Shell): void {
       .action((_flags: object, command: Command) => list(shell, command)),
     'assay models list',
   )
+  addAddCommand(models, shell)
+  withExample(
+    models
+      .command('remove')
+      .description('Remove a model that no running comparison uses')
+      .argument('<catalog-id>', 'Id from `assay models list`')
+      .option(...YES)
+      .action((catalogId: string, flags: YesFlag, command: Command) => remove(shell, command, flags, catalogId)),
+    'assay models remove custom/house',
+  )
+  addCatalogCommand(models, shell)
+  addBodiesCommand(models, shell)
+}
+
+function addAddCommand(models: Command, shell: Shell): void {
   withExample(
     models
       .command('add')
@@ -54,6 +74,11 @@ export function addModelsCommands(assay: Command, shell: Shell): void {
         new Option('--protocol <protocol>', 'Protocol of the model API').choices([...PROTOCOLS]).default('openai-chat'),
       )
       .requiredOption('--base-url <url>', 'Base URL of the API, for example http://127.0.0.1:11434/v1')
+      .addOption(
+        new Option('--cloud <cloud>', 'Cloud that hosts the model behind its own authentication').choices(
+          Object.keys(CLOUD_KEY_FIELDS),
+        ),
+      )
       .option('--key-env <variable>', 'Store the key in this environment variable as a credential of the model')
       .option('--levels <levels>', `Supported levels, comma-separated: ${LEVELS.join(', ')}`, 'none')
       .option('--default-level <level>', 'Default level (default: the first)')
@@ -67,17 +92,6 @@ export function addModelsCommands(assay: Command, shell: Shell): void {
     'assay models add custom/qwen3 --base-url http://127.0.0.1:11434/v1',
     'assay models add custom/house --name house-v2 --protocol openai-chat --base-url https://models.example.com/v1 --levels none,low,high --input 0.5 --output 2',
   )
-  withExample(
-    models
-      .command('remove')
-      .description('Remove a model that no running comparison uses')
-      .argument('<catalog-id>', 'Id from `assay models list`')
-      .option(...YES)
-      .action((catalogId: string, flags: YesFlag, command: Command) => remove(shell, command, flags, catalogId)),
-    'assay models remove custom/house',
-  )
-  addCatalogCommand(models, shell)
-  addBodiesCommand(models, shell)
 }
 
 const contract = () => import('../src/catalog/schema.ts')
@@ -118,7 +132,15 @@ async function add(shell: Shell, command: Command, flags: AddModelFlags, catalog
 }
 
 function toNewModel(flags: AddModelFlags, catalogId: string) {
-  const { name = catalogId.replace(/^custom\//, ''), label = name, protocol, baseUrl, cacheRead, cacheWrite } = flags
+  const {
+    name = catalogId.replace(/^custom\//, ''),
+    label = name,
+    protocol,
+    baseUrl,
+    cloud,
+    cacheRead,
+    cacheWrite,
+  } = flags
   const reasoningLevels = flags.levels.split(',').map(levelNamed)
   const [first = 'none'] = reasoningLevels
   const isFree = isPlainHttp(baseUrl)
@@ -128,6 +150,7 @@ function toNewModel(flags: AddModelFlags, catalogId: string) {
     label,
     protocol,
     baseUrl,
+    cloud,
     reasoningLevels,
     defaultReasoningLevel: flags.defaultLevel === undefined ? first : levelNamed(flags.defaultLevel),
     contextTokens: tokens('--context-tokens', flags.contextTokens),
@@ -148,8 +171,12 @@ const isPlainHttp = (baseUrl: string): boolean => baseUrl.startsWith('http://')
 const NO_KEY = 'none'
 
 /** Returns the key to store with the model, or undefined if it is added as a credential later. */
-function readKey({ env }: Shell, { keyEnv, baseUrl }: AddModelFlags): string | undefined {
-  if (keyEnv === undefined) return isPlainHttp(baseUrl) ? NO_KEY : undefined
+function readKey({ env }: Shell, { keyEnv, baseUrl, cloud }: AddModelFlags): string | undefined {
+  if (keyEnv === undefined) return isPlainHttp(baseUrl) && !cloud ? NO_KEY : undefined
+  if (cloud && CLOUD_KEY_FIELDS[cloud] === undefined)
+    throw new WrongUse(
+      `Credentials of ${cloud} have several fields. Leave out --key-env and use assay credentials add.`,
+    )
   const key = env[keyEnv]
   if (!key) throw new WrongUse(`The variable ${keyEnv} in --key-env is not set.`)
   return key
@@ -158,19 +185,24 @@ function readKey({ env }: Shell, { keyEnv, baseUrl }: AddModelFlags): string | u
 /** Stores the key unless the model has a credential already. Returns a note for the user. */
 export async function storeKey(
   service: Service,
-  { catalogId }: Pick<CustomModel, 'catalogId'>,
-  apiKey: string | undefined,
+  { catalogId, cloud }: Pick<CustomModel, 'catalogId' | 'cloud'>,
+  key: string | undefined,
 ): Promise<string | undefined> {
   const byHand = `Its key: assay credentials add model ${catalogId} --name key`
-  if (apiKey === undefined) return byHand
+  if (key === undefined) return byHand
   const { createCredential, listCredentials } = await import('../src/credentials/schema.ts')
   const params = { org: service.org }
   const { body } = await call(service, listCredentials, { params })
   if (body.credentials.some(({ kind, provider }) => kind === 'model' && provider === catalogId)) return undefined
-  const name = apiKey === NO_KEY ? 'No key' : 'Key'
-  const credential = { kind: 'model' as const, provider: catalogId, name, secret: { apiKey } }
+  const name = key === NO_KEY ? 'No key' : 'Key'
+  const credential = {
+    kind: 'model' as const,
+    provider: catalogId,
+    name,
+    secret: { [(cloud && CLOUD_KEY_FIELDS[cloud]) ?? 'apiKey']: key },
+  }
   await call(service, createCredential, { params, body: credential })
-  return apiKey === NO_KEY ? 'It is called without a key. If it needs one, use --key-env.' : 'Its key is stored.'
+  return key === NO_KEY ? 'It is called without a key. If it needs one, use --key-env.' : 'Its key is stored.'
 }
 
 function levelNamed(text: string): ModelLevel {

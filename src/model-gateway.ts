@@ -1,4 +1,5 @@
 import { findModelUrl, findUpstream } from './credentials/providers.ts'
+import type { Secret } from './credentials/seal.ts'
 import { type OpenedSecret, openSecret } from './credentials/secrets.ts'
 import type { GatewayDeps } from './gateway/call-context.ts'
 import { gatewayCounters } from './gateway/counters.ts'
@@ -29,7 +30,8 @@ const toGatewayDeps = ({
   ledger,
   blobs,
   openStream: createOpenStream(),
-  openKey: async (grant) => selectKey(grant, await openSecret(credentials, grant.workspaceId, grant.credentialId)),
+  openSecret: async (grant) =>
+    selectSecret(grant, await openSecret(credentials, grant.workspaceId, grant.credentialId)),
   findUpstream: async (terms, _, workspaceId) =>
     resolveUpstream(terms, config.upstreams, await credentials.findModelTrust(workspaceId)),
   log,
@@ -38,9 +40,9 @@ const toGatewayDeps = ({
   metrics: { ...metrics, isOperatorKey: createOperatorKeyTest(config.operatorKey) },
 })
 
-/** Returns a key only if it belongs to the provider of the grant. */
-function selectKey({ terms }: Grant, opened: OpenedSecret | undefined): string | undefined {
-  return opened?.kind === 'model' && opened.provider === terms.provider ? opened.secret.apiKey : undefined
+/** Returns a secret only if it belongs to the provider of the grant. */
+function selectSecret({ terms }: Grant, opened: OpenedSecret | undefined): Secret | undefined {
+  return opened?.kind === 'model' && opened.provider === terms.provider ? opened.secret : undefined
 }
 
 /** Returns the operator's address of a provider, or its own. `trust` applies to addresses of custom models. */

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import { ownModelProvider, type ProviderDefinition } from '../credentials/providers.ts'
+import type { Cloud } from '../credentials/schema.ts'
 import type { Level, Protocol, WireLevel } from '../harnesses/model-access.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { type Page, toPage } from '../platform/http/page.ts'
@@ -92,8 +93,8 @@ export async function listCustomProviders(db: Db, workspaceId: string, trust: Tr
   const found = await rows.listModelRows(db, workspaceId, { limit: MODELS_MAX })
   return found
     .map(toCustomModel)
-    .map(({ catalogId, protocol, baseUrl }) =>
-      ownModelProvider({ provider: catalogId, baseUrl, trust, ...PROBES[protocol] }),
+    .map(({ catalogId, name, protocol, baseUrl, cloud }) =>
+      ownModelProvider({ provider: catalogId, model: name, baseUrl, cloud, trust, ...PROBES[protocol] }),
     )
 }
 
@@ -113,10 +114,25 @@ const PROBES = {
 const PREFIX = 'custom/'
 const toSlug = (catalogId: string): string => catalogId.slice(PREFIX.length)
 
-function requireValid({ catalogId, baseUrl, reasoningLevels, defaultReasoningLevel }: NewModel, trust: Trust): void {
+/** Protocols of the models that each cloud hosts. */
+const CLOUD_PROTOCOLS: Record<Cloud, readonly Protocol[]> = { bedrock: ['anthropic-messages', 'openai-chat'] }
+
+function requireValid(
+  { catalogId, baseUrl, protocol, cloud, reasoningLevels, defaultReasoningLevel }: NewModel,
+  trust: Trust,
+): void {
   const refusal = refuseUrl(baseUrl, trust)
   const errors = [
     ...(refusal ? [{ pointer: '/baseUrl', code: refusal, message: explainAddress(catalogId, trust) }] : []),
+    ...(cloud && !CLOUD_PROTOCOLS[cloud].includes(protocol)
+      ? [
+          {
+            pointer: '/protocol',
+            code: 'protocol_not_in_cloud',
+            message: `must be one of ${CLOUD_PROTOCOLS[cloud].join(', ')} in ${cloud}`,
+          },
+        ]
+      : []),
     ...(new Set(reasoningLevels).size < reasoningLevels.length
       ? [{ pointer: '/reasoningLevels', code: 'duplicate_level', message: 'must not repeat a level' }]
       : []),
@@ -134,10 +150,11 @@ const explainAddress = (catalogId: string, trust: Trust): string =>
     : `must be an https address of a public host, in the form that a URL parser returns. For a private host the operator allows its network with ASSAY_MODEL_NETWORKS, or sets ASSAY_GATEWAY_UPSTREAM_${catalogId.toUpperCase().replaceAll(/[^A-Z0-9]/g, '_')} to the address.`
 
 /** Returns the fields that identify a model. They cannot be changed. */
-const toIdentity = ({ name, protocol, baseUrl, reasoningLevels, contextTokens, outputTokens }: NewModel) => ({
+const toIdentity = ({ name, protocol, baseUrl, cloud, reasoningLevels, contextTokens, outputTokens }: NewModel) => ({
   name,
   protocol,
   baseUrl,
+  cloud,
   contextTokens,
   outputTokens,
   reasoningLevels: [...reasoningLevels].sort(),
@@ -160,6 +177,7 @@ async function insert(tx: Db, workspaceId: string, input: NewModel): Promise<row
     label: input.label,
     protocol: input.protocol,
     base_url: input.baseUrl,
+    cloud: input.cloud ?? null,
     default_level: input.defaultReasoningLevel,
     reasoning_levels: input.reasoningLevels,
     context_tokens: input.contextTokens,
@@ -185,6 +203,7 @@ const toCustomModel = (row: rows.ModelRow): CustomModel => ({
   label: row.label,
   protocol: row.protocol,
   baseUrl: row.base_url,
+  cloud: row.cloud ?? undefined,
   reasoningLevels: row.reasoning_levels,
   defaultReasoningLevel: row.default_level,
   contextTokens: row.context_tokens,
@@ -195,7 +214,7 @@ const toCustomModel = (row: rows.ModelRow): CustomModel => ({
 
 /** Converts a row. Missing cache prices default to the input price. */
 function toModel(row: rows.ModelRow): Model {
-  const { catalogId, name, label, protocol, baseUrl, contextTokens, outputTokens, prices } = toCustomModel(row)
+  const { catalogId, name, label, protocol, baseUrl, cloud, contextTokens, outputTokens, prices } = toCustomModel(row)
   const { input, output, cacheRead = input, cacheWrite = input } = prices
   return {
     catalogId,
@@ -208,6 +227,7 @@ function toModel(row: rows.ModelRow): Model {
     outputTokens,
     knowledgeCutoff: null,
     baseUrl,
+    cloud,
     levels: row.reasoning_levels.map((level) => ({
       level,
       wire: toCustomWireLevel(protocol, level, row.reasoning_levels),

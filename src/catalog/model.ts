@@ -1,3 +1,4 @@
+import type { Cloud } from '../credentials/schema.ts'
 import type { Level, ModelTraits, Protocol, WireLevel } from '../harnesses/model-access.ts'
 import type { Prices } from './prices.ts'
 
@@ -20,6 +21,8 @@ export type Model = {
   prices: Prices
   /** Address of a custom model; null for models of known providers. */
   baseUrl: string | null
+  /** The cloud that hosts a custom model. */
+  cloud?: Cloud | undefined
 }
 
 export const toTraits = ({ name, provider, protocols, contextTokens, outputTokens }: Model): ModelTraits => ({

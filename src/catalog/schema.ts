@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { Cloud } from '../credentials/schema.ts'
 import { LEVELS, PROTOCOLS } from '../harnesses/model-access.ts'
 import { endpoint } from '../platform/http/endpoint.ts'
 import { pageQuery } from '../platform/http/page.ts'
@@ -84,6 +85,9 @@ const modelFields = {
     .url()
     .max(2000)
     .describe('What its provider tells clients of this protocol to use, with or without a version at its end.'),
+  cloud: Cloud.optional().describe(
+    'The cloud that hosts it and authenticates calls. Left out: a plain API with a key.',
+  ),
   reasoningLevels: z.array(level).min(1).max(LEVELS.length),
   defaultReasoningLevel: level,
   prices: z

@@ -16,18 +16,28 @@ export type CheckDeps = {
 export type CredentialVerdict = { ok: boolean; detail: string }
 export type CredentialProbe = (deps: CheckDeps, secret: Secret) => Promise<CredentialVerdict>
 
-type ProbeRequest = { provider: string; url: string; headers: Record<string, string>; trust: Trust }
+type ProbeRequest = {
+  provider: string
+  url: string
+  headers: Record<string, string>
+  trust: Trust
+  /** Sent with POST. */
+  body?: Uint8Array<ArrayBuffer>
+  /** Status of an answer that accepts the credential but not the request. */
+  acceptedStatus?: number
+}
 
 const TIMEOUT_MS = 10_000
 
 /** Requests something small that needs a valid key. Only the status of the response is used. */
 export async function sendProbe({ outbound }: CheckDeps, question: ProbeRequest): Promise<CredentialVerdict> {
-  const { provider, url, headers, trust } = question
+  const { provider, url, headers, trust, body, acceptedStatus } = question
   try {
     // A redirect target, requested without the key, says nothing about the key.
-    const answer = await outbound.fetch(url, { headers, trust, timeoutMs: TIMEOUT_MS, redirect: 'error' })
+    const request = body ? { method: 'POST', body } : {}
+    const answer = await outbound.fetch(url, { ...request, headers, trust, timeoutMs: TIMEOUT_MS, redirect: 'error' })
     await answer.body?.cancel()
-    return toVerdict(provider, answer.status)
+    return toVerdict(provider, answer.status === acceptedStatus ? 200 : answer.status)
   } catch (error) {
     if (error instanceof OutboundFailed) return { ok: false, detail: `${provider} is unreachable (${error.reason}).` }
     if (error instanceof OutboundRefused)

@@ -22,6 +22,16 @@ export const token = (name: string): CredentialField => ({
   complaint: (value) => (/^[\x21-\x7e]+$/.test(value) ? undefined : 'must be visible ASCII characters without spaces'),
 })
 
+export const awsRegion = (name: string): CredentialField => ({
+  name,
+  required: true,
+  secret: false,
+  complaint: (value) =>
+    /^[a-z]{2}(-[a-z]+)+-\d$/.test(value) ? undefined : 'must be the name of a region, for example us-east-1',
+})
+
+export const optional = (field: CredentialField): CredentialField => ({ ...field, required: false })
+
 export const pem = (name: string, secret: boolean): CredentialField => ({
   name,
   required: false,

@@ -8,8 +8,9 @@ import {
   nothingToCheck,
   sendProbe,
 } from './checks.ts'
+import { clouds } from './clouds.ts'
 import { type CredentialField, engineAddress, hostName, pem, token } from './fields.ts'
-import type { CredentialKind } from './schema.ts'
+import type { Cloud, CredentialKind } from './schema.ts'
 import type { Secret } from './seal.ts'
 import { buildTargetUrl } from './target.ts'
 
@@ -107,21 +108,28 @@ const modelProvider = ({ provider, baseUrl, variable, path, headers }: ModelApi)
     }),
 })
 
-type OwnModel = { provider: string; baseUrl: string; path: string; headers: KeyHeaders; trust: Trust }
+type OwnModel = {
+  provider: string
+  model: string
+  baseUrl: string
+  cloud: Cloud | undefined
+  path: string
+  headers: KeyHeaders
+  trust: Trust
+}
 
 /** Builds the provider of a custom model. `trust` applies to its address unless the operator has set another one. */
-export const ownModelProvider = ({ provider, baseUrl, path, headers, trust }: OwnModel): ProviderDefinition => ({
+export const ownModelProvider = ({ provider, cloud, path, headers, ...own }: OwnModel): ProviderDefinition => ({
   kind: 'model',
   provider,
-  fields: [token('apiKey')],
-  check: (tools, { apiKey = '' }) => {
+  fields: cloud ? clouds[cloud].fields : [token('apiKey')],
+  check: (tools, secret) => {
     const upstream = findUpstream(tools.upstreams, provider)
-    return sendProbe(tools, {
-      provider,
-      url: buildTargetUrl(upstream ?? baseUrl, path),
-      headers: headers(apiKey),
-      trust: upstream === undefined ? trust : 'operator',
-    })
+    const baseUrl = upstream ?? own.baseUrl
+    const trust = upstream === undefined ? own.trust : 'operator'
+    if (cloud) return clouds[cloud].check(tools, { provider, model: own.model, baseUrl, trust }, secret)
+    const url = buildTargetUrl(baseUrl, path)
+    return sendProbe(tools, { provider, url, headers: headers(secret.apiKey ?? ''), trust })
   },
 })
 

@@ -9,6 +9,10 @@ const label = z.string().trim().min(1).max(200)
 export const CredentialKind = z.enum(['model', 'sandbox', 'registry', 'code-host']).meta({ id: 'CredentialKind' })
 export type CredentialKind = z.infer<typeof CredentialKind>
 
+/** Clouds that host models of several vendors behind their own authentication. */
+export const Cloud = z.enum(['bedrock']).meta({ id: 'Cloud' })
+export type Cloud = z.infer<typeof Cloud>
+
 export const Credential = z
   .object({
     id: z.uuid(),

@@ -188,6 +188,7 @@ async function sendProbe(
       ...Object.fromEntries(keyHeaders),
     },
     body: Buffer.from(JSON.stringify(body)),
+    transport: sent.transport,
   }
   const answer = await sendUpstream({ ...runtime, retry: ONCE, onRetry: () => {} }, request, timeouts, () => true)
   if (answer.kind === 'silent') return OUTAGE

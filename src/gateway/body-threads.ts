@@ -1,6 +1,9 @@
 import { openThreads, TaskFailed } from '../platform/threads/threads.ts'
 import type { BodyTasks } from './body-tasks.ts'
 import {
+  type EditedBody,
+  type EditInput,
+  editBody,
   type InspectInput,
   inspectBody,
   type LimitInput,
@@ -31,6 +34,9 @@ export async function inspect(input: InspectInput): Promise<RequestInspection> {
 
 export const limit = async (input: LimitInput): Promise<Uint8Array> =>
   isSmall(input) ? limitBody(input) : threads.run('limitBody', input)
+
+export const edit = async (input: EditInput): Promise<EditedBody> =>
+  isSmall(input) ? editBody(input) : threads.run('editBody', input)
 
 /** Runs `meterBody`. An answer that cannot be parsed reports nothing. */
 export const meter = async (input: MeterInput): Promise<MeteredAnswer> =>

@@ -18,9 +18,9 @@ const BYTES_MAX = 8 * 1024 * 1024
 export function startCallRecord(
   { id, protocol }: NewCall,
   { method, url, body }: UpstreamRequest,
-  key: string,
+  confidential: readonly string[],
 ): CallRecord {
-  const hideKey = createKeyHider(key)
+  const hideKey = createKeyHider(confidential)
   const { pathname, search } = new URL(url)
   const request = JSON.stringify({
     call: id,
@@ -53,18 +53,21 @@ function describeBody(chunks: Uint8Array[], hideKey: (text: string) => string): 
 
 const KEY_LENGTH_MIN = 4
 
-/** Replaces a key in any common encoding. Providers quote keys in errors, and some echo the request. */
-function createKeyHider(key: string): (text: string) => string {
-  if (key.length < KEY_LENGTH_MIN) return (text) => text
+/** Replaces keys in any common encoding. Providers quote keys in errors, and some echo the request. */
+function createKeyHider(keys: readonly string[]): (text: string) => string {
+  const forms = keys.filter(({ length }) => length >= KEY_LENGTH_MIN).flatMap(listEncodings)
+  return (text) => [...new Set(forms)].reduce((shown, form) => shown.replaceAll(form, '[key]'), text)
+}
+
+function listEncodings(key: string): string[] {
   const bytes = Buffer.from(key)
-  const forms = [
+  return [
     key,
     JSON.stringify(key).slice(1, -1),
     encodeURIComponent(key),
     bytes.toString('base64'),
     bytes.toString('hex'),
   ]
-  return (text) => [...new Set(forms)].reduce((shown, form) => shown.replaceAll(form, '[key]'), text)
 }
 
 /** Stores a record and returns its digest. The text contains the call's id, so no two calls share a blob. */

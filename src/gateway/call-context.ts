@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream'
+import type { Secret } from '../credentials/seal.ts'
 import type { Protocol } from '../harnesses/model-access.ts'
 import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Log } from '../platform/log.ts'
@@ -22,8 +23,8 @@ import type { WireOperation, WireProtocol } from './wire-protocol.ts'
 export type GatewayDeps = {
   ledger: Ledger
   openStream: OpenStream
-  /** Returns the current provider key, or undefined if the credential no longer exists. */
-  openKey: (grant: Grant) => Promise<string | undefined>
+  /** Returns the current secret of the provider, or undefined if the credential no longer exists. */
+  openSecret: (grant: Grant) => Promise<Secret | undefined>
   /** Returns the address of a grant's provider, and how far it is trusted. */
   findUpstream: (terms: Terms, protocol: Protocol, workspaceId: string) => Upstream | Promise<Upstream>
   /** Stores the bodies of calls for grants that record them. */
@@ -76,8 +77,8 @@ export type CallContext = {
 /** A call that is reserved and ready to be sent. */
 export type PreparedCall = {
   call: NewCall
-  /** Must not appear in anything that is stored. */
-  key: string
+  /** Values that must not appear in anything that is stored. */
+  confidential: readonly string[]
   sent: UpstreamRequest
   estimate: CostEstimate
   /** The output limit that the gateway wrote into the request. */

@@ -1,9 +1,12 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import { listConfidential } from '../credentials/clouds.ts'
+import type { Secret } from '../credentials/seal.ts'
 import { buildTargetUrl } from '../credentials/target.ts'
 import { newId } from '../platform/ids.ts'
 import { inspect, limit } from './body-threads.ts'
 import { startCallRecord, storeCallRecord } from './call-bodies.ts'
 import type { CallContext, GatewayRuntime, PreparedCall } from './call-context.ts'
+import { cloudTransports } from './clouds.ts'
 import { forwardCall } from './forward-call.ts'
 import { buildUpstreamHeaders, buildUpstreamQuery } from './headers.ts'
 import type {
@@ -39,8 +42,8 @@ export async function makeCall(runtime: GatewayRuntime, context: CallContext): P
   const call = newCall(runtime, context, accepted, tokens)
   if (call.kind === 'generate' && call.bounds === null && grant.budgetMicros !== null)
     return refuse('price', refusalMessage('price'))
-  const key = await runtime.openKey(grant)
-  if (key === undefined) return refuse('credential', CREDENTIAL_REFUSED.message)
+  const secret = await runtime.openSecret(grant)
+  if (secret === undefined) return refuse('credential', CREDENTIAL_REFUSED.message)
 
   const reserved = await reserve(runtime, context, call)
   if (reserved.kind === 'refused') {
@@ -48,7 +51,7 @@ export async function makeCall(runtime: GatewayRuntime, context: CallContext): P
     return refuse(reason, refusalMessage(reason))
   }
 
-  const prepared = await prepareCall(runtime, context, accepted, { call, key, reserved, tokens })
+  const prepared = await prepareCall(runtime, context, accepted, { call, secret, reserved, tokens })
   const { settlement, finish } = await forwardCall(runtime, context, prepared)
   await settle(runtime, call, { ...settlement, bodies: await storeBodies(runtime, prepared, settlement) })
   if (settlement.costSource === 'metered' && call.kind === 'generate' && accepted.isText)
@@ -130,13 +133,13 @@ async function reserve(
 const explainRefusal = ({ terms }: Grant, refused: ReservationRefused, { bounds }: NewCall, tokens: TokenBounds) =>
   bounds && terms.prices ? explainSharedRefusal(refused, bounds, ordinaryMicros(terms.prices, tokens)) : refused.reason
 
-type ReservedCall = { call: NewCall; key: string; reserved: Reserved; tokens: TokenBounds }
+type ReservedCall = { call: NewCall; secret: Secret; reserved: Reserved; tokens: TokenBounds }
 
 async function prepareCall(
   runtime: GatewayRuntime,
   context: CallContext,
   accepted: InspectedRequest,
-  { call, key, reserved, tokens }: ReservedCall,
+  { call, secret, reserved, tokens }: ReservedCall,
 ): Promise<PreparedCall> {
   const { terms } = context.grant
   const { prices, contextTokens, recordBodies } = terms
@@ -144,10 +147,11 @@ async function prepareCall(
   const outputLimit =
     limitedBy && prices && reservedMicros !== null ? coveredOutput(prices, tokens, reservedMicros) : null
   const body = outputLimit === null ? accepted.bytes : await limitOutput(context, accepted, outputLimit)
-  const sent = await buildUpstreamRequest(runtime, context, key, body)
+  const sent = await buildUpstreamRequest(runtime, context, secret, body)
+  const confidential = listConfidential(terms.cloud, secret)
   return {
     call,
-    key,
+    confidential,
     sent,
     outputLimit,
     estimate: {
@@ -158,7 +162,7 @@ async function prepareCall(
       inputMax: inputMax(contextTokens, accepted.parsed.inputPasses ?? 1),
       outputMax: outputLimit === null ? tokens.output : outputLimit * tokens.alternatives,
     },
-    record: runtime.blobs && recordBodies ? startCallRecord(call, sent, key) : undefined,
+    record: runtime.blobs && recordBodies ? startCallRecord(call, sent, confidential) : undefined,
   }
 }
 
@@ -173,19 +177,21 @@ const sumInputTokens = ({ input, cacheRead, cacheWrite5m, cacheWrite1h }: Usage)
   input + cacheRead + cacheWrite5m + cacheWrite1h
 
 async function buildUpstreamRequest(
-  { findUpstream }: GatewayRuntime,
+  { findUpstream, openStream }: GatewayRuntime,
   { grant, wire, request }: CallContext,
-  key: string,
+  secret: Secret,
   body: Buffer,
 ): Promise<UpstreamRequest> {
+  const { model, cloud } = grant.terms
   const { url, trust } = await findUpstream(grant.terms, wire.protocol, grant.workspaceId)
-  const path = wire.rewritePath(request.path, { model: grant.terms.model })
+  const path = wire.rewritePath(request.path, { model })
   return {
     url: buildTargetUrl(url, path) + buildUpstreamQuery(request.query),
     trust,
     method: request.method,
-    headers: buildUpstreamHeaders(request.headers, wire, key),
+    headers: buildUpstreamHeaders(request.headers, wire, cloud ? undefined : secret.apiKey),
     body,
+    transport: cloud && cloudTransports[cloud](openStream, { wire, model, secret }),
   }
 }
 

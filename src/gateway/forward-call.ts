@@ -63,7 +63,7 @@ async function sendAndRelay(
   if (answer.kind === 'silent') {
     const { why, detail } = answer
     runtime.log.warn({ call: prepared.call.id, why, detail }, 'provider did not answer')
-    const message = why === 'unwanted' ? null : toStorableMessage(detail, prepared.key)
+    const message = why === 'unwanted' ? null : toStorableMessage(detail, prepared.confidential)
     // The time of the attribution is not part of the call: silence counts as hidden reasoning.
     const facts = { ...collectFacts(null), message }
     const silence = { why, timeouts, wasReached, elapsedMs: facts.totalMs }
@@ -189,7 +189,7 @@ async function relayFailure(
   const kind = classifyFailure(answer.status, body.toString())
   const elapsedMs = collectFacts(null).totalMs
   const attribution = await attributeStatus(runtime, context, prepared, { kind, elapsedMs })
-  const message = readProviderMessage(body.toString(), prepared.key)
+  const message = readProviderMessage(body.toString(), prepared.confidential)
   runtime.log.info(
     { call: prepared.call.id, status: answer.status, failure: attribution.failure, message },
     'call failed',

@@ -44,7 +44,7 @@ export async function startGateway(
   const options = { ...DEFAULT_OPTIONS, ...changed }
   const runtime: GatewayRuntime = {
     ...deps,
-    openKey: cacheKeys(deps.openKey),
+    openSecret: cacheSecrets(deps.openSecret),
     gatewayId: newId(),
     options,
     limiter: createGrantLimiter(options),
@@ -82,23 +82,23 @@ export async function startGateway(
   return { url, tunnels: tunnels.count, stop }
 }
 
-type OpenKey = GatewayDeps['openKey']
+type OpenSecret = GatewayDeps['openSecret']
 
-const KEY_CACHE_MS = 5_000
-const KEYS_MAX = 1000
+const SECRET_CACHE_MS = 5_000
+const SECRETS_MAX = 1000
 
-/** Caches keys for a few seconds, so that not every call needs a lookup and a replaced key is used soon. */
-function cacheKeys(openKey: OpenKey): OpenKey {
-  const cached = new Map<string, { key: ReturnType<OpenKey>; until: number }>()
+/** Caches secrets for a few seconds, so that not every call needs a lookup and a replaced key is used soon. */
+function cacheSecrets(openSecret: OpenSecret): OpenSecret {
+  const cached = new Map<string, { secret: ReturnType<OpenSecret>; until: number }>()
   return (grant) => {
     const name = `${grant.workspaceId} ${grant.credentialId} ${grant.terms.provider}`
     const found = cached.get(name)
-    if (found && found.until > performance.now()) return found.key
-    if (cached.size >= KEYS_MAX) cached.clear()
-    const key = openKey(grant)
-    cached.set(name, { key, until: performance.now() + KEY_CACHE_MS })
-    key.catch(() => cached.delete(name)) // Failures are not cached.
-    return key
+    if (found && found.until > performance.now()) return found.secret
+    if (cached.size >= SECRETS_MAX) cached.clear()
+    const secret = openSecret(grant)
+    cached.set(name, { secret, until: performance.now() + SECRET_CACHE_MS })
+    secret.catch(() => cached.delete(name)) // Failures are not cached.
+    return secret
   }
 }
 

@@ -15,11 +15,11 @@ const FORWARDED = /^(accept|user-agent|x-stainless-(lang|package-version|os|arch
 const isMeterable = (accept: string): boolean =>
   accept.split(',').every((form) => /^\s*(application\/json|text\/event-stream|\*\/\*)\s*(;|$)/i.test(form))
 
-/** Returns the headers to send to the provider, with the key in place of the token. */
+/** Returns the headers to send to the provider, with the key in place of the token. Without a key a cloud's transport authenticates. */
 export function buildUpstreamHeaders(
   headers: HeaderValues,
   { forwardedHeaders, authHeaders }: Pick<WireProtocol, 'forwardedHeaders' | 'authHeaders'>,
-  key: string,
+  key: string | undefined,
 ): Record<string, string> {
   const forwarded = removeHopByHop(headers).filter(
     ([name, value]) =>
@@ -29,7 +29,7 @@ export function buildUpstreamHeaders(
     ...Object.fromEntries(forwarded),
     'content-type': 'application/json',
     'accept-encoding': 'identity',
-    ...authHeaders(key),
+    ...(key === undefined ? {} : authHeaders(key)),
   }
 }
 

@@ -32,6 +32,17 @@ export function limitBody({ bytes, protocol, ...limit }: LimitInput): Uint8Array
   return encode(wireProtocols[protocol].withOutputLimit(json.json, limit))
 }
 
+export type EditInput = { bytes: Uint8Array; remove: readonly string[]; add: JsonObject }
+export type EditedBody = { bytes: Uint8Array; isStream: boolean }
+
+/** Returns an accepted request with other top-level members, and whether it asked for a stream. */
+export function editBody({ bytes, remove, add }: EditInput): EditedBody {
+  const json = parseRequestBody(bytes)
+  if (json.kind === 'refused') throw new Error('An accepted request cannot be parsed')
+  const kept = Object.entries(json.json).filter(([name]) => !remove.includes(name))
+  return { bytes: encode({ ...Object.fromEntries(kept), ...add }), isStream: json.json.stream === true }
+}
+
 export type MeterInput = { bytes: Uint8Array; protocol: Protocol }
 
 /** Reads the usage of a whole answer. */

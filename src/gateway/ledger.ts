@@ -1,3 +1,4 @@
+import type { Cloud } from '../credentials/schema.ts'
 import type { AuxiliaryModelRule } from '../harnesses/harness.ts'
 import type { Protocol, WireLevel } from '../harnesses/model-access.ts'
 import type { CallPrices } from './price.ts'
@@ -11,6 +12,8 @@ export type Terms = {
   provider: string
   /** Overrides the address that the operator configured or the provider publishes. */
   baseUrl: string | null
+  /** The cloud that hosts the model. Undefined if its provider has a plain API with a key. */
+  cloud?: Cloud | undefined
   protocols: Protocol[]
   wireLevel: WireLevel
   /** Maximum number of input tokens that the model accepts. Undefined in grants opened before it was recorded. */

@@ -25,6 +25,7 @@ export function termsFor(
       model: model.name,
       provider: model.provider,
       baseUrl: model.baseUrl,
+      cloud: model.cloud,
       protocols: [speech.protocol],
       wireLevel: speech.wireLevel,
       contextTokens: model.contextTokens,

@@ -18,20 +18,21 @@ test.each([
   ['several lines', '{"error":{"message":"a\\n  b"}}', 'a b'],
   ['control characters', '{"error":{"message":"a\\u001b[2Jb\\u202e"}}', 'a\ufffd[2Jb\ufffd'],
 ])('reads the message of %s', (_, body, message) => {
-  expect(readProviderMessage(body, KEY)).toBe(message)
+  expect(readProviderMessage(body, [KEY])).toBe(message)
 })
 
 test.each([
   [`Incorrect API key provided: ${KEY}.`, 'Incorrect API key provided: [removed].'],
   ['Incorrect API key provided: sk-ab******wxyz.', 'Incorrect API key provided: [removed]'],
   ['bad header: Bearer abc.def', 'bad header: Bearer [removed]'],
+  ['The key AKIAIOSFODNN7EXAMPLE is disabled', 'The key [removed] is disabled'],
   ['key AIzaSyA-1234567890 is invalid', 'key [removed] is invalid'],
 ])('removes secrets from %s', (text, message) => {
-  expect(readProviderMessage(text, KEY)).toBe(message)
+  expect(readProviderMessage(text, [KEY])).toBe(message)
 })
 
 test('bounds long messages', () => {
-  expect(readProviderMessage('x'.repeat(100_000), KEY)).toHaveLength(502)
+  expect(readProviderMessage('x'.repeat(100_000), [KEY])).toHaveLength(502)
 })
 
 test.each([

@@ -7,18 +7,18 @@ const PARSED_LENGTH_MAX = 64 * 1024
 const MESSAGE_LENGTH_MAX = 500
 const SEARCHED_LENGTH_MAX = 2000
 
-/** Returns the message of an error response, or null if it has none. The body is untrusted; `key` is removed from it. */
-export function readProviderMessage(body: string, key: string): string | null {
+/** Returns the message of an error response, or null if it has none. The body is untrusted; keys are removed from it. */
+export function readProviderMessage(body: string, keys: readonly string[]): string | null {
   const json = body.length > PARSED_LENGTH_MAX ? undefined : parseJson(body)
   const text = json === undefined ? plainMessage(body) : findMessage(json)
-  return text === undefined ? null : toStorableMessage(text, key)
+  return text === undefined ? null : toStorableMessage(text, keys)
 }
 
-/** Makes a message storable and quotable: one line, bounded, and without the key or anything that looks like one. */
-export function toStorableMessage(text: string, key: string): string | null {
-  const withoutKey = key === '' ? text : text.replaceAll(key, REDACTED)
+/** Makes a message storable and quotable: one line, bounded, and without the keys or anything that looks like one. */
+export function toStorableMessage(text: string, keys: readonly string[]): string | null {
+  const withoutKeys = keys.reduce((shown, key) => (key === '' ? shown : shown.replaceAll(key, REDACTED)), text)
   // Bounded before the pattern, which takes quadratic time on long words.
-  const start = withoutKey.slice(0, SEARCHED_LENGTH_MAX)
+  const start = withoutKeys.slice(0, SEARCHED_LENGTH_MAX)
   const line = printable(start.replaceAll(/\s+/g, ' ')).replaceAll(KEY_LIKE, REDACTED).toWellFormed().trim()
   if (line === '') return null
   return line.length > MESSAGE_LENGTH_MAX ? `${line.slice(0, MESSAGE_LENGTH_MAX).toWellFormed()} …` : line
@@ -28,7 +28,7 @@ const REDACTED = '[removed]'
 
 /** Keys with a usual prefix, keys of which the middle is masked, and values of authorization headers. */
 const KEY_LIKE =
-  /\b(?:sk|pk|rk|xai|gsk|hf|key|api|AIza)[-_][\w*.-]{6,}|\bAIza[\w*-]{10,}|[\w-]{2,}\*{3,}[\w*-]*|(?<=\bBearer )[\w*.~+/=-]+/g
+  /\b(?:sk|pk|rk|xai|gsk|hf|key|api|AIza)[-_][\w*.-]{6,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}\b|\bAIza[\w*-]{10,}|[\w-]{2,}\*{3,}[\w*-]*|(?<=\bBearer )[\w*.~+/=-]+/g
 
 /** An HTML page is a proxy's error page; its title is the only part worth quoting. */
 function plainMessage(body: string): string | undefined {

@@ -103,7 +103,7 @@ test('does not follow redirects, which would send the key elsewhere', async () =
 
 test('refuses calls of a deleted credential before anything is sent', async () => {
   await using fixture = await openGatewayFixture((response) => sendJson(response, message()), {
-    tools: { openKey: async () => undefined },
+    tools: { openSecret: async () => undefined },
   })
   const sandbox = await fixture.sandbox()
   expect((await sandbox.post('/v1/messages', messagesRequest())).status).toBe(402)

@@ -12,6 +12,8 @@ export type UpstreamRequest = {
   method: string
   headers: Record<string, string>
   body: Uint8Array | null
+  /** Sends the request instead of the gateway's own client: the transport of a cloud. */
+  transport?: OpenStream | undefined
 }
 
 export type UpstreamAnswer =
@@ -53,13 +55,13 @@ export async function sendUpstream(
 
 async function sendOnce(
   { openStream }: UpstreamDeps,
-  { url, ...request }: UpstreamRequest,
+  { url, transport = openStream, ...request }: UpstreamRequest,
   timeouts: CallTimeouts,
   tries: number,
 ): Promise<UpstreamAnswer> {
   timeouts.onSent()
   try {
-    const { status, headers, body } = await openStream(url, { ...request, signal: timeouts.signal })
+    const { status, headers, body } = await transport(url, { ...request, signal: timeouts.signal })
     timeouts.onData()
     body.on('error', () => {}) // Prevents an unhandled error event after the last read.
     return { kind: 'answered', status, headers, body: decodeBody(headers, body), tries }

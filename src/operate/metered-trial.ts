@@ -29,12 +29,12 @@ export async function runMeteredTrial(
 ): Promise<ModelTrialRecord> {
   if (!selection)
     throw new UnknownName(`${harness.name} needs a model: --model. Known: ${listModelNames().join(', ')}.`)
-  const { model, apiKey } = await resolveTrialModel(config, log, selection)
+  const { model, secret } = await resolveTrialModel(config, log, selection)
   const { access, terms } = termsFor(model, selection.level ?? model.defaultLevel, harness)
 
   await using undo = new AsyncDisposableStack()
   const ledger = memoryLedger()
-  const gateway = await startOwnGateway(config, log, ledger, apiKey)
+  const gateway = await startOwnGateway(config, log, ledger, secret)
   undo.defer(() => gateway.stop(0))
   const budgetMicros = selection.budgetUsd === undefined ? null : Math.round(selection.budgetUsd * 1e6)
   const expiresAt = new Date(Date.now() + DAY_MS)

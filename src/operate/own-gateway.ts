@@ -1,18 +1,19 @@
 import type { Config } from '../config.ts'
 import { findModelSecret } from '../credentials/providers.ts'
+import type { Secret } from '../credentials/seal.ts'
 import { type Gateway, startGateway } from '../gateway/gateway.ts'
 import type { Ledger } from '../gateway/ledger.ts'
 import { resolveUpstream } from '../model-gateway.ts'
 import type { Log } from '../platform/log.ts'
 import { createOpenStream } from '../platform/outbound/stream.ts'
 
-/** Starts a gateway without a server, with `apiKey` or the keys of the environment. The caller stops it. */
-export const startOwnGateway = (config: Config, log: Log, ledger: Ledger, apiKey?: string): Promise<Gateway> =>
+/** Starts a gateway without a server, with `secret` or the keys of the environment. The caller stops it. */
+export const startOwnGateway = (config: Config, log: Log, ledger: Ledger, secret?: Secret): Promise<Gateway> =>
   startGateway(
     {
       ledger,
       openStream: createOpenStream(),
-      openKey: async ({ terms }) => apiKey ?? findModelSecret(config.environment, terms.provider)?.apiKey,
+      openSecret: async ({ terms }) => secret ?? findModelSecret(config.environment, terms.provider),
       // The user who runs this process may connect to any address of the machine anyway.
       findUpstream: (terms) => resolveUpstream(terms, config.upstreams, 'operator'),
       log,

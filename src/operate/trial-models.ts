@@ -3,6 +3,7 @@ import { findModel, listPublicModels } from '../catalog/models.ts'
 import type { Config } from '../config.ts'
 import { openKeyring } from '../credentials/master-key.ts'
 import { findModelKeyVariable, findModelSecret } from '../credentials/providers.ts'
+import type { Secret } from '../credentials/seal.ts'
 import { openNewestSecret } from '../credentials/secrets.ts'
 import type { Protocol } from '../harnesses/model-access.ts'
 import type { Log } from '../platform/log.ts'
@@ -23,8 +24,8 @@ export type ModelSelection = {
   server?: ModelServer | undefined
 }
 
-/** A model and its key. Without a key the gateway takes the one of the environment. */
-export type ResolvedModel = { model: Model; apiKey: string | undefined }
+/** A model and its secret. Without one the gateway takes the key of the environment. */
+export type ResolvedModel = { model: Model; secret: Secret | undefined }
 
 /** Finds the model of a trial without a server: by its address, among the custom models of the data folder, or in the catalog. */
 export async function resolveTrialModel(
@@ -32,7 +33,7 @@ export async function resolveTrialModel(
   log: Log,
   { catalogId, server }: ModelSelection,
 ): Promise<ResolvedModel> {
-  if (server) return { model: toServerModel(catalogId, server), apiKey: server.apiKey ?? NO_KEY }
+  if (server) return { model: toServerModel(catalogId, server), secret: { apiKey: server.apiKey ?? NO_KEY } }
   if (catalogId.startsWith('custom/')) return readCustomModel(config, log, catalogId)
   const model = listPublicModels().find((known) => known.catalogId === catalogId)
   if (!model) throw new UnknownName(describeUnknown(catalogId))
@@ -40,7 +41,7 @@ export async function resolveTrialModel(
     throw new UnknownName(
       `No key for ${model.provider} in the environment. Set ${findModelKeyVariable(model.provider) ?? 'its variable'}.`,
     )
-  return { model, apiKey: undefined }
+  return { model, secret: undefined }
 }
 
 export const listModelNames = (): string[] =>
@@ -83,5 +84,5 @@ const readCustomModel = (config: Config, log: Log, catalogId: string): Promise<R
     const keyring = config.credentialStorage ? await openKeyring({ db, ...config }) : undefined
     const deps = toCredentialDeps({ database, keyring, config, outbound: createOutbound() })
     const opened = await openNewestSecret(deps, workspace.id, { kind: 'model', provider: catalogId })
-    return { model, apiKey: opened?.secret.apiKey ?? NO_KEY }
+    return { model, secret: opened?.secret ?? { apiKey: NO_KEY } }
   })

@@ -151,7 +151,9 @@ describe('through the gateway', () => {
   let fixture: GatewayFixture
   beforeAll(async () => {
     const findUpstream = () => ({ url: provider.url, trust: 'operator' as const })
-    fixture = await openGatewayFixture(() => {}, { tools: { findUpstream, openKey: async () => 't-1' } })
+    fixture = await openGatewayFixture(() => {}, {
+      tools: { findUpstream, openSecret: async () => ({ apiKey: 't-1' }) },
+    })
   })
   afterAll(async () => fixture[Symbol.asyncDispose]())
 

@@ -14,7 +14,7 @@ const gateway = await startGateway(
   {
     ledger: storedLedger(database.db),
     openStream: createOpenStream(),
-    openKey: async () => KEY,
+    openSecret: async () => ({ apiKey: KEY }),
     findUpstream: () => ({ url: providerUrl, trust: 'operator' }),
     log: createLog('warn'),
     counters: gatewayCounters(createMetrics()),

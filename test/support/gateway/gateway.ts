@@ -98,7 +98,7 @@ export async function openGatewayFixture(
   const tools: GatewayDeps = {
     ledger,
     openStream: createOpenStream(),
-    openKey: async () => KEY,
+    openSecret: async () => ({ apiKey: KEY }),
     findUpstream: () => ({ url: `http://127.0.0.1:${provider.port}`, trust: 'operator' }),
     log: setup.log ?? createLog('silent'),
     counters: gatewayCounters(metrics),

@@ -16,7 +16,7 @@ export async function startScriptedGateway(key: string, options: Partial<Gateway
     {
       ledger,
       openStream: createOpenStream(),
-      openKey: async () => key,
+      openSecret: async () => ({ apiKey: key }),
       findUpstream: () => ({ url: provider.url, trust: 'operator' }),
       log: createLog('silent'),
       counters: gatewayCounters(createMetrics()),

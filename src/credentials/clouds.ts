@@ -1,0 +1,47 @@
+import { type AwsKeys, signAwsRequest } from '../platform/outbound/aws-signature.ts'
+import type { Trust } from '../platform/outbound/outbound.ts'
+import { type CheckDeps, type CredentialVerdict, sendProbe } from './checks.ts'
+import { awsRegion, type CredentialField, optional, token } from './fields.ts'
+import type { Cloud } from './schema.ts'
+import type { Secret } from './seal.ts'
+
+/** A model in a cloud, as far as checking a credential needs it. */
+type CloudModel = { provider: string; model: string; baseUrl: string; trust: Trust }
+
+type CloudDefinition = {
+  fields: CredentialField[]
+  /** Asks the cloud for something free that needs a valid credential. */
+  check: (deps: CheckDeps, model: CloudModel, secret: Secret) => Promise<CredentialVerdict>
+}
+
+/** Credentials of the clouds. How they are used in calls: `src/gateway/clouds/`. */
+export const clouds: Record<Cloud, CloudDefinition> = {
+  bedrock: {
+    fields: [token('accessKeyId'), token('secretAccessKey'), optional(token('sessionToken')), awsRegion('region')],
+    check: checkBedrock,
+  },
+}
+
+/** Lists the values of a secret that must not be stored or shown with a call. */
+export const listConfidential = (cloud: Cloud | undefined, secret: Secret): string[] =>
+  Object.entries(secret).flatMap(([name, value]) => {
+    const field = cloud && clouds[cloud].fields.find((known) => known.name === name)
+    return field && !field.secret ? [] : [value]
+  })
+
+export const toAwsKeys = ({ accessKeyId = '', secretAccessKey = '', sessionToken, region = '' }: Secret): AwsKeys => ({
+  accessKeyId,
+  secretAccessKey,
+  sessionToken,
+  region,
+})
+
+/** Invokes the model with an empty request. Bedrock checks the signature and the permission before it refuses the body. */
+async function checkBedrock(deps: CheckDeps, { provider, model, baseUrl, trust }: CloudModel, secret: Secret) {
+  const runtimeUrl = baseUrl.replace(/(\/openai\/v1)?\/*$/, '')
+  const url = `${runtimeUrl}/model/${encodeURIComponent(model)}/invoke`
+  const body = Buffer.from('{}')
+  const request = { url, method: 'POST', contentType: 'application/json', body }
+  const headers = await signAwsRequest(toAwsKeys(secret), 'bedrock', request)
+  return sendProbe(deps, { provider, url, headers, trust, body, acceptedStatus: 400 })
+}

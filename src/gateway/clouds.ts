@@ -1,0 +1,6 @@
+import type { Cloud } from '../credentials/schema.ts'
+import { bedrock } from './clouds/bedrock.ts'
+import type { CloudTransport } from './clouds/cloud-transport.ts'
+
+/** All clouds that the gateway supports. A new one is a file and a line here. */
+export const cloudTransports: Record<Cloud, CloudTransport> = { bedrock }

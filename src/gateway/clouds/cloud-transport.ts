@@ -1,0 +1,27 @@
+import { Readable } from 'node:stream'
+import type { Secret } from '../../credentials/seal.ts'
+import type { JsonObject } from '../../harnesses/json.ts'
+import type { OpenStream } from '../../platform/outbound/stream.ts'
+import type { WireProtocol } from '../wire-protocol.ts'
+
+/** The model that a transport calls, and how. */
+export type CloudCall = { wire: WireProtocol; model: string; secret: Secret }
+
+/**
+ * Returns a client that takes requests and returns answers of the model's own protocol. It translates both, and
+ * authenticates each request. Each file of this folder implements the transport of one cloud; no other code knows it.
+ */
+export type CloudTransport = (openStream: OpenStream, call: CloudCall) => OpenStream
+
+export type StreamAnswer = Awaited<ReturnType<OpenStream>>
+
+/** Builds an answer that replaces the one of the cloud. `headers` are those of the cloud's answer. */
+export const toJsonAnswer = (
+  status: number,
+  body: JsonObject,
+  headers: StreamAnswer['headers'] = {},
+): StreamAnswer => ({
+  status,
+  headers: { ...headers, 'content-type': 'application/json', 'content-encoding': undefined },
+  body: Readable.from([Buffer.from(JSON.stringify(body))]),
+})

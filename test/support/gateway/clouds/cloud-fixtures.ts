@@ -1,0 +1,71 @@
+import type { ScriptInput } from '../../../../samples/provider/script.ts'
+import type { Cloud } from '../../../../src/credentials/schema.ts'
+import type { Secret } from '../../../../src/credentials/seal.ts'
+import type { JsonObject } from '../../../../src/harnesses/json.ts'
+import type { Protocol } from '../../../../src/harnesses/model-access.ts'
+import { startBedrock } from './bedrock.ts'
+import type { FakeCloud } from './cloud-front.ts'
+
+/** A fake cloud with one of its protocols, for the contract test of all clouds. */
+export type CloudFixture = {
+  name: string
+  cloud: Cloud
+  protocol: Protocol
+  model: string
+  start: (script: ScriptInput) => Promise<FakeCloud>
+  baseUrl: (url: string) => string
+  secret: (url: string) => Secret
+  /** Changes that make the secret wrong, and the cloud's message. The first one is well-formed. */
+  wrongSecrets: { name: string; secret: Secret; message: string }[]
+  /** Names of the fields of the secret; those in brackets are optional. */
+  fields: string[]
+  /** The cloud's answer to a request without authentication. */
+  authError: { status: number; body: JsonObject }
+}
+
+const AWS = {
+  accessKeyId: 'AKIDCANARY0123456789',
+  secretAccessKey: 'wJalrXUtnFEMI/K7MDENG+canary0123456789',
+  sessionToken: 'IQoJb3JpZ2luX2VjEJr//canary=',
+  region: 'eu-central-1',
+}
+
+const SIGNATURE_MISMATCH =
+  'The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. Consult the service documentation for details.'
+const INVALID_TOKEN = 'The security token included in the request is invalid.'
+
+const bedrock: Omit<CloudFixture, 'name' | 'protocol' | 'model' | 'baseUrl'> = {
+  cloud: 'bedrock',
+  start: (script) => startBedrock(AWS, script),
+  secret: () => AWS,
+  wrongSecrets: [
+    { name: 'a wrong secret key', secret: { secretAccessKey: 'wrong-secret-0123456789' }, message: SIGNATURE_MISMATCH },
+    { name: 'a wrong access key', secret: { accessKeyId: 'AKIDOTHER' }, message: INVALID_TOKEN },
+    { name: 'a wrong session token', secret: { sessionToken: 'expired-token' }, message: INVALID_TOKEN },
+    {
+      name: 'a wrong region',
+      secret: { region: 'us-east-1' },
+      message: 'Credential should be scoped to a valid region.',
+    },
+  ],
+  fields: ['accessKeyId', 'secretAccessKey', '[sessionToken]', 'region'],
+  authError: { status: 403, body: { message: 'Missing Authentication Token' } },
+}
+
+/** All clouds, in each of their protocols. */
+export const CLOUD_FIXTURES: CloudFixture[] = [
+  {
+    ...bedrock,
+    name: 'Amazon Bedrock, Anthropic',
+    protocol: 'anthropic-messages',
+    model: 'eu.anthropic.claude-sonnet-4-5-20250929-v1:0',
+    baseUrl: (url) => url,
+  },
+  {
+    ...bedrock,
+    name: 'Amazon Bedrock, OpenAI',
+    protocol: 'openai-chat',
+    model: 'openai.gpt-oss-120b-1:0',
+    baseUrl: (url) => `${url}/openai/v1`,
+  },
+]
