@@ -79,6 +79,23 @@ describe('pages', () => {
     }
   })
 
+  test('the chart says which differences can be detected, and which attempts the dot and the interval count', async () => {
+    const { path } = await published()
+    expect(toText((await open(path)).text)).toContain('6 tasks, 1 attempt each: ')
+    const lab = await openReleaseLab(app)
+    await lab.ran(
+      { id: A, cells: 'ppffff,pppfff,ppffff' },
+      { id: 'acme/large|mini|high', cells: 'pppppf,pppppf,pppppp' },
+    )
+    await lab.publishAll()
+    const words = toText((await open(`/results/lab/${lab.place.name}`)).text)
+    expect(words).toMatch(
+      /6 tasks, 3 attempts each: enough to detect differences of about \d+ points between two settings, not smaller ones\. The dot counts the first attempt\. The interval uses all 3, so the dot need not be in its middle\./,
+    )
+    expect(words).toContain('Rank: range after correcting for all pairs of settings')
+    expect(words).toContain('the percentage is how often that holds if the tasks were drawn again')
+  })
+
   test('sorting and filters are in the URL and need no script', async () => {
     const { path } = await published()
     const models = async (query: string) =>

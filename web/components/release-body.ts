@@ -54,12 +54,18 @@ const renderRepriced = (unconverted: number): string =>
   }`
 
 function renderCaveat({ tasks, disclosure: { attempts } }: Release, visibleDifference: number | undefined): string {
-  const size = `${plural(tasks, 'task')}, ${plural(attempts.min, 'attempt')} each.`
+  const isUniform = attempts.min === attempts.max
+  const count = isUniform ? plural(attempts.min, 'attempt') : `${attempts.min} to ${attempts.max} attempts`
   const noise =
     visibleDifference === undefined
-      ? ''
+      ? '.'
       : visibleDifference >= 100
-        ? ' Too few tasks to tell two settings apart.'
-        : ` Differences under ${Math.round(visibleDifference)} points are within noise.`
-  return `${size}${noise} Intervals are clustered by task.`
+        ? ': too few to detect differences between two settings.'
+        : `: enough to detect differences of about ${plural(Math.round(visibleDifference), 'point')} between two settings, not smaller ones.`
+  const all = !isUniform ? 'all of them' : attempts.max === 2 ? 'both' : `all ${attempts.max}`
+  const dots =
+    attempts.max === 1
+      ? ''
+      : ` The dot counts the first attempt. The interval uses ${all}, so the dot need not be in its middle.`
+  return `${plural(tasks, 'task')}, ${count} each${noise}${dots}`
 }

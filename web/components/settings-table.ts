@@ -41,6 +41,9 @@ const FILTERS = [
   { field: 'level', label: 'Level', read: (setting: ReleaseSetting) => setting.reasoningLevel },
 ] as const
 
+/** Where the methodology defines the columns. */
+const DEFINITIONS = '/methodology#estimated-numbers'
+
 /** Renders all settings as a table. Sorting and filters are links and a form, so that they work without JavaScript. */
 export function renderSettingsTable(settings: readonly ReleaseSetting[], path: string, view: TableView): Html {
   const shown = settings
@@ -56,7 +59,7 @@ export function renderSettingsTable(settings: readonly ReleaseSetting[], path: s
       : `${shown.length} of ${plural(settings.length, 'setting')}`
   return html`${renderFilters(settings, path, view)}
 <div class="scroll" role="group" aria-labelledby="settings-caption" tabindex="0">
-<table data-sortable><caption id="settings-caption" class="small muted">${count}. Accuracy with its 95 % interval; ranks are ranges that the data supports.</caption>
+<table data-sortable><caption class="small muted"><span id="settings-caption">${count}</span>. <a href="${DEFINITIONS}">Rank</a>: range after correcting for all pairs of settings, so it is wider than the comparison behind the recommendation. <a href="${DEFINITIONS}">On the frontier</a>: no other setting is at least as cheap and as accurate; the percentage is how often that holds if the tasks were drawn again.</caption>
 <thead><tr>${renderHeader('rank', 'Rank', path, view)}<th scope="col">Setting</th>${renderHeader('solved', 'Solved', path, view, 'number')}<th scope="col" class="wide-only">95 % interval</th>${renderHeader('cost', 'Per task', path, view, 'number')}${renderHeader('time', 'Median time', path, view, 'number wide-only')}${renderHeader('frontier', 'On the frontier', path, view)}</tr></thead>
 <tbody>${shown.map(renderRow)}</tbody></table></div>
 ${shown.length === 0 ? html`<p class="muted">No setting matches. <a href="${withQuery(path, { publisher: view.publisher })}">Show all settings</a></p>` : ''}`
