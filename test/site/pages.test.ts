@@ -102,6 +102,14 @@ describe('a reader', () => {
         /^On flask, use Claude Sonnet 5 with claude-code at high/,
       )
       expect(await page.locator('.pick .role').first().innerText()).toMatch(/^use this/i)
+      const reasons = (await page.locator('.pick p:last-child').allInnerTexts()).map((text) =>
+        text.replaceAll('\u00a0', ' '),
+      )
+      expect(reasons).toEqual([
+        '2 points below the best, not measurably worse, at 48 % of its cost.',
+        '2 points more for 2.1 times the cost; not measurably better.',
+        '42 points below the best, at 6 % of its cost.',
+      ])
       await page.goto(demo.flask.path)
       await page
         .getByRole('link', { name: /^Compare/ })

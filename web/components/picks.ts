@@ -52,9 +52,9 @@ export const renderPicks = (release: Release, picks: readonly PickedSetting[]): 
   picks.length === 0
     ? html``
     : html`<section aria-labelledby="picks-title"><h2 class="hidden" id="picks-title">Picks</h2>
-<ul class="picks">${picks.map((pick) => renderPick(release, pick, findRole(picks, 'most-accurate')))}</ul></section>`
+<ul class="picks">${picks.map((pick) => renderPick(release, pick, picks))}</ul></section>`
 
-function renderPick(release: Release, { setting, roles }: PickedSetting, accurate: ReleaseSetting | undefined): Html {
+function renderPick(release: Release, { setting, roles }: PickedSetting, picks: readonly PickedSetting[]): Html {
   const { model, custom, accuracy, costPerTaskUsd, stats } = setting
   return html`<li class="card pick">
 <p class="role">${roles.map((role) => ROLES[role] ?? role).join(' · ')}</p>
@@ -62,18 +62,31 @@ function renderPick(release: Release, { setting, roles }: PickedSetting, accurat
 <p class="muted small">${programOf(setting)}${custom ? html` · <span class="chip">custom model</span>` : ''}</p>
 <dl><div><dt>solves</dt><dd>${percent(accuracy)} ${stats.ci95 ? html`<span class="faint small">${interval(stats.ci95)}</span>` : ''}</dd></div>
 <div><dt>per task</dt><dd>${usd(costPerTaskUsd)}</dd></div></dl>
-<p class="small muted">${explain(release, setting, accurate)}</p></li>`
+<p class="small muted">${explain(release, setting, picks)}</p></li>`
 }
 
-/** Explains a pick in one sentence: against the most accurate setting, or how certain its place on the frontier is. */
-function explain({ tasks }: Release, setting: ReleaseSetting, accurate: ReleaseSetting | undefined): string {
+/** Explains a pick in one sentence: against the recommended or the most accurate setting, or by its certainty. */
+function explain({ tasks }: Release, setting: ReleaseSetting, picks: readonly PickedSetting[]): string {
+  const [accurate, value] = [findRole(picks, 'most-accurate'), findRole(picks, 'best-value')]
+  if (setting === accurate && value && value !== setting && value.costPerTaskUsd > 0)
+    return explainMostAccurate(setting, value)
+  if (accurate && setting !== accurate && accurate.costPerTaskUsd > 0)
+    return explainCheaper(setting, accurate, setting === value)
   const { frontierProbability } = setting.stats
-  if (accurate && accurate !== setting && accurate.costPerTaskUsd > 0) {
-    const points = Math.round(accurate.accuracy - setting.accuracy)
-    const share = Math.round((100 * setting.costPerTaskUsd) / accurate.costPerTaskUsd)
-    return `${points === 0 ? 'As accurate as the best' : `${plural(points, 'point')} below the best`}, for ${share} % of its cost.`
-  }
   return frontierProbability === null
     ? `Measured on ${plural(tasks, 'task')}.`
-    : `On the frontier in ${percent(100 * frontierProbability)} of resamples.`
+    : `On the frontier in ${percent(100 * frontierProbability)} of cases if the tasks were drawn again.`
+}
+
+function explainMostAccurate(accurate: ReleaseSetting, value: ReleaseSetting): string {
+  const points = Math.round(accurate.accuracy - value.accuracy)
+  const times = Number((accurate.costPerTaskUsd / value.costPerTaskUsd).toPrecision(2))
+  return `${points === 0 ? 'As accurate' : `${plural(points, 'point')} more`} for ${times} times the cost; not measurably better.`
+}
+
+function explainCheaper(setting: ReleaseSetting, accurate: ReleaseSetting, isRecommended: boolean): string {
+  const points = Math.round(accurate.accuracy - setting.accuracy)
+  const share = percent((100 * setting.costPerTaskUsd) / accurate.costPerTaskUsd)
+  const accuracy = points === 0 ? 'As accurate as the best' : `${plural(points, 'point')} below the best`
+  return `${accuracy}${isRecommended && points > 0 ? ', not measurably worse' : ''}, at ${share} of its cost.`
 }
