@@ -57,10 +57,10 @@ function toCard({ picks, endorsed }: CardSource, release: Release, defaultLine: 
 
 const toSummaries = ({ settings }: Release): Map<string, SettingSummary> =>
   new Map(
-    settings.map(({ id, model: { label }, accuracy, costPerTaskUsd }) => [
-      id,
-      { id, model: { label }, accuracy, costPerTaskUsd },
-    ]),
+    settings.map(({ id, model: { label }, accuracy, costPerTaskUsd, stats }) => {
+      const ci95 = stats.ci95 ? { low: stats.ci95.low, high: stats.ci95.high } : undefined
+      return [id, { id, model: { label }, accuracy, costPerTaskUsd, ci95 }]
+    }),
   )
 
 const toFrontier = (release: Release): SettingSummary[] => {

@@ -28,8 +28,25 @@ const open = <E extends Parameters<TestApp['call']>[0]>(endpoint: E, wish: objec
 test('a card contains picks and frontier, and search finds it', async () => {
   const { place, release } = await published()
   const { body } = await open(schema.listResults, { query: { q: place.name.toUpperCase() } })
-  const small = { id: A, model: { label: 'Small' }, accuracy: (100 * 2) / 6, costPerTaskUsd: 0.001 }
-  const large = { id: B, model: { label: 'Large' }, accuracy: (100 * 5) / 6, costPerTaskUsd: 0.005 }
+  const readInterval = (label: string) => {
+    const { low, high } = release.settings.find((each: { model: { label: string } }) => each.model.label === label)
+      .stats.ci95
+    return { low, high }
+  }
+  const small = {
+    id: A,
+    model: { label: 'Small' },
+    accuracy: 200 / 6,
+    costPerTaskUsd: 0.001,
+    ci95: readInterval('Small'),
+  }
+  const large = {
+    id: B,
+    model: { label: 'Large' },
+    accuracy: 500 / 6,
+    costPerTaskUsd: 0.005,
+    ci95: readInterval('Large'),
+  }
   expect(body.cards).toEqual([
     {
       repository: release.repository,

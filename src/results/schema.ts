@@ -12,6 +12,10 @@ const SettingSummary = z
     model: z.object({ label: z.string() }),
     accuracy: z.number().min(0).max(100).describe('In percent.'),
     costPerTaskUsd: z.number().min(0),
+    ci95: z
+      .object({ low: z.number().min(0).max(100), high: z.number().min(0).max(100) })
+      .optional()
+      .describe('Interval of the accuracy, in percent. Omitted below five tasks and in older releases.'),
   })
   .meta({ id: 'SettingSummary' })
 export type SettingSummary = z.infer<typeof SettingSummary>

@@ -51,6 +51,18 @@ describe('pages', () => {
     expect((await open('/?language=ruby')).text).toContain('No result matches')
   })
 
+  test('a card shows the role and the interval of its pick, and cards from before intervals were stored still show', async () => {
+    const { path, release } = await published()
+    const card = async () => toText((await open(`/?q=${path.split('/').at(-1)}`)).text)
+    expect(await card()).toMatch(/Most accurate too few tasks to recommend Large.*83 % \d+–\d+ of 6 tasks/)
+    const { pool } = app.database
+    const { rows } = await pool.query('select card from result_lines where release_id = $1', [release.releaseId])
+    const old = rows[0].card.replaceAll(/,"ci95":\{[^}]*\}/g, '')
+    expect(old).not.toBe(rows[0].card)
+    await pool.query('update result_lines set card = $1 where release_id = $2', [old, release.releaseId])
+    expect(await card()).toContain('83 % of 6 tasks')
+  })
+
   test('the list is filtered by the language of most tasks, which releases of shell tasks do not have', async () => {
     const { path: unknown } = await published()
     const lab = await openReleaseLab(app, (task) => ({ [`environment/${task}.rs`]: '' }))

@@ -5,12 +5,15 @@ import { type Html, interval, name, parseSettingId, percent, plural, programOf, 
 /** A setting that readers should look at first. */
 export type PickedSetting = { setting: ReleaseSetting; roles: readonly string[] }
 
-const ROLES: Record<string, string> = {
+/** Names of the roles, the one to show first at the beginning. */
+export const ROLES: Record<string, string> = {
   'best-value': 'Use this',
   'most-accurate': 'Most accurate',
   cheapest: 'Cheapest on the frontier',
 }
-const ROLE_ORDER = Object.keys(ROLES)
+export const ROLE_ORDER: readonly string[] = Object.keys(ROLES)
+/** Minimum number of tasks of a release that recommends a setting. */
+export const RECOMMENDATION_TASKS_MIN = 20
 
 /** Finds the settings of picks, the recommended one first. */
 export function toPickedSettings(release: Release, picks: readonly { id: string; roles: string[] }[]): PickedSetting[] {
@@ -32,7 +35,7 @@ export function renderAnswer({ repository, tasks }: Release, picks: readonly Pic
   const value = findRole(picks, 'best-value')
   if (!accurate) return html`<p class="answer">No setting of ${name(short)} is on the frontier.</p>`
   if (!value)
-    return html`<p class="answer">On ${name(short)}, ${nameSetting(accurate)} solved most: ${percent(accurate.accuracy)} of ${plural(tasks, 'task')} for ${usd(accurate.costPerTaskUsd)} each. <span class="muted">${tasks < 20 ? 'That is too few tasks to recommend a setting.' : ''}</span></p>`
+    return html`<p class="answer">On ${name(short)}, ${nameSetting(accurate)} solved most: ${percent(accurate.accuracy)} of ${plural(tasks, 'task')} for ${usd(accurate.costPerTaskUsd)} each. <span class="muted">${tasks < RECOMMENDATION_TASKS_MIN ? 'That is too few tasks to recommend a setting.' : ''}</span></p>`
   return html`<p class="answer">On ${name(short)}, use ${nameSetting(value)}: it solves ${percent(value.accuracy)} of ${plural(tasks, 'real task')} for ${usd(value.costPerTaskUsd)} each. <span class="muted">${
     value === accurate
       ? 'No setting solved more, and every cheaper one on the frontier is measurably worse.'
