@@ -81,11 +81,13 @@ test('two releases are compared setting by setting, by default the newest with t
   const { body: newer } = await own.publishAll()
   const { words, text } = await open(`${base}/compare`)
   expect(words).toContain(
-    'the same number of tasks, 1 new setting. Third with mini joined the frontier. Large with mini left it.',
+    '1 new setting. Neither release recommends a setting. Third with mini joined the frontier. Large with mini left it. No accuracy changed by more than noise.',
   )
+  const order = [...text.matchAll(/class="model">(?:<a[^>]*>)?<bdi>([^<]*)/g)].map(([, label]) => label)
+  expect(order).toEqual(['Third', 'Large', 'Small'])
   expect(text).toContain(`<option value="${newer.releaseId}" selected>`)
   const { words: reverse } = await open(`${base}/compare?from=${newer.releaseId}&to=${own.release.releaseId}`)
-  expect(reverse).toContain('0 new settings, 1 no longer published')
+  expect(reverse).toContain('1 dropped setting. Neither')
   expect((await open(base)).text).toContain(`/compare?from=${own.release.releaseId}&amp;to=${newer.releaseId}`)
   expect((await open('/results/lab/nothing/compare')).status).toBe(404)
 })

@@ -121,12 +121,21 @@ export async function loadReleasePair(
   const before = older.find(({ publisher }) => publisher.login === to?.publisher.login)
   const from = history.find(({ releaseId }) => releaseId === view.from?.toLowerCase()) ?? before ?? to
   if (!to || !from) throw new Problem(notFound, `No published results for ${repository.owner}/${repository.name}.`)
+  const picks = {
+    from: await listReleasePicks(db, repository, from.releaseId),
+    to: await listReleasePicks(db, repository, to.releaseId),
+  }
+  const areKnown = picks.from.length > 0 && picks.to.length > 0
   return {
     from: await readReleaseDocument(db, repository, from.releaseId),
     to: await readReleaseDocument(db, repository, to.releaseId),
+    recommended: areKnown ? { from: findRecommended(picks.from), to: findRecommended(picks.to) } : undefined,
     history,
   }
 }
+
+const findRecommended = (picks: readonly { id: string; roles: string[] }[]): string | undefined =>
+  picks.find(({ roles }) => roles.includes('best-value'))?.id
 
 /** Loads the results of a model, a harness or a setting on all public repositories. */
 export async function loadAcross(db: Db, kind: AcrossKind, id: string): Promise<AcrossRow[]> {

@@ -116,7 +116,7 @@ describe('a reader', () => {
         .first()
         .click()
       await page.waitForURL(/\/compare\?from=/)
-      expect(await page.locator('.answer').innerText()).toContain('2 new settings')
+      expect(await page.locator('.answer').innerText()).toMatch(/^2 new settings\. The recommendation changed from /)
     })
   })
 

@@ -12,12 +12,12 @@ export type ReleaseChanges = {
   tasks: number
 }
 
-/** Compares two releases setting by setting: those in both first, in the order of accuracy, then new and dropped ones. */
+/** Compares two releases setting by setting: changed ones first, each group in the order of accuracy. */
 export function compareReleases(from: Release, to: Release): ReleaseChanges {
   const ids = [...new Set([...to.settings, ...from.settings].map(({ id }) => id))]
   const settings = ids
     .map((id): SettingChange => ({ id, before: find(from, id), after: find(to, id) }))
-    .toSorted((a, b) => toGroup(a) - toGroup(b) || toAccuracy(b) - toAccuracy(a))
+    .toSorted((a, b) => Number(isChanged(b)) - Number(isChanged(a)) || toAccuracy(b) - toAccuracy(a))
   return {
     settings,
     added: settings.filter(({ before }) => !before).length,
@@ -31,7 +31,10 @@ export function compareReleases(from: Release, to: Release): ReleaseChanges {
 const find = ({ settings }: Release, id: string): ReleaseSetting | undefined =>
   settings.find((setting) => setting.id === id)
 
-const toGroup = ({ before, after }: SettingChange): number => (before && after ? 0 : after ? 1 : 2)
+/** True if the setting is new or dropped, joined or left the frontier, or changed by more than noise. */
+const isChanged = ({ before, after }: SettingChange): boolean =>
+  !before || !after || before.onFrontier !== after.onFrontier || !isWithinNoise(before, after)
+
 const toAccuracy = ({ before, after }: SettingChange): number => (after ?? before)?.accuracy ?? 0
 
 /** True if the intervals of both releases overlap or one has none, so that the change can be noise. */

@@ -23,16 +23,24 @@ import { renderPage, type Site } from '../../components/layout.ts'
 import { linkSetting } from '../../components/settings-table.ts'
 import { compareReleases, isWithinNoise, type ReleaseChanges, type SettingChange } from './changes.ts'
 
-type ReleasePair = { from: PublicRelease; to: PublicRelease; history: readonly HistoryEntry[] }
+type ReleasePair = {
+  from: PublicRelease
+  to: PublicRelease
+  /** Recommended settings of both releases. Undefined if the picks of one are not known. */
+  recommended: { from: string | undefined; to: string | undefined } | undefined
+  history: readonly HistoryEntry[]
+}
 
 /** Renders what changed between two releases of a repository. */
-export function renderComparePage(site: Site, { from, to, history }: ReleasePair): string {
+export function renderComparePage(site: Site, pair: ReleasePair): string {
+  const { from, to, history } = pair
   const { fullName } = to.repository
   const path = `${repositoryPath(fullName)}/compare`
   const changes = compareReleases(from, to)
-  const content = html`<section><h1 class="where"><a href="${repositoryPath(fullName)}">${name(fullName)}</a> <span class="muted">comparison of two releases</span></h1></section>
-<section>${from.releaseId === to.releaseId ? html`<p class="answer">${history.length < 2 ? 'There is only one release, so there is nothing to compare yet.' : 'Both sides show the same release.'}</p>` : renderSentence(from, to, changes)}
-${[from, to].map(renderWithdrawn)}${renderChoice(path, { from, to, history })}</section>
+  const [before, after] = dateBoth(from, to)
+  const content = html`<section><h1 class="where"><a href="${repositoryPath(fullName)}">${name(fullName)}</a> <span class="muted">what changed from ${before} to ${after}</span></h1></section>
+<section>${from.releaseId === to.releaseId ? html`<p class="answer">${history.length < 2 ? 'There is only one release, so there is nothing to compare yet.' : 'Both sides show the same release.'}</p>` : renderSentence(pair, changes)}
+${[from, to].map(renderWithdrawn)}${renderChoice(path, pair)}</section>
 <section class="card panel" aria-labelledby="changes-title"><div class="panel-head"><h2 id="changes-title">Settings</h2></div>
 ${renderTable(from, to, changes)}
 <p class="note small muted">A change is within noise if the two 95 % intervals overlap. Different tasks also change accuracy: ${plural(from.tasks, 'task')} before, ${plural(to.tasks, 'task')} after.</p></section>
@@ -52,24 +60,54 @@ function dateBoth(from: PublicRelease, to: PublicRelease): [Html, Html] {
   return [show(from), show(to)]
 }
 
-function renderSentence(from: PublicRelease, to: PublicRelease, changes: ReleaseChanges): Html {
-  const moved = changes.settings.filter(({ before, after }) => before && after && !isWithinNoise(before, after))
-  const parts = [
-    changes.tasks === 0 ? 'the same number of tasks' : `${signed(changes.tasks)} tasks`,
-    `${plural(changes.added, 'new setting')}`,
-    ...(changes.removed > 0 ? [`${changes.removed} no longer published`] : []),
+/** Renders the changes in the order of their weight: settings, recommendation, frontier, accuracies. */
+function renderSentence(
+  pair: ReleasePair,
+  { settings, tasks, enteredFrontier, leftFrontier, ...counts }: ReleaseChanges,
+): Html {
+  const moved = settings.filter(({ before, after }) => before && after && !isWithinNoise(before, after)).length
+  const sentences = [
+    html`${describeCounts(counts)}`,
+    ...(tasks === 0 ? [] : [html`${signed(tasks)} tasks.`]),
+    ...describeRecommendation(pair),
+    ...(enteredFrontier.length === 0 ? [] : [html`${listSettings(enteredFrontier)} joined the frontier.`]),
+    ...(leftFrontier.length === 0
+      ? []
+      : [html`${listSettings(leftFrontier)} left ${enteredFrontier.length === 0 ? 'the frontier' : 'it'}.`]),
   ]
-  const frontier = [
-    ...changes.enteredFrontier.map(
-      ({ model, harness }) => html`${name(model.label, 60)} with ${name(harness, 40)} joined the frontier.`,
-    ),
-    ...changes.leftFrontier.map(
-      ({ model, harness }) => html`${name(model.label, 60)} with ${name(harness, 40)} left it.`,
-    ),
-  ]
-  const [before, after] = dateBoth(from, to)
-  return html`<p class="answer">From ${before} to ${after}: ${parts.join(', ')}. ${frontier.map((part) => html`${part} `)}<span class="muted">${moved.length === 0 ? 'No accuracy changed by more than noise.' : `${plural(moved.length, 'accuracy', 'accuracies')} changed by more than noise.`}</span></p>`
+  return html`<p class="answer">${sentences.map((sentence) => html`${sentence} `)}<span class="muted">${moved === 0 ? 'No accuracy changed by more than noise.' : `${plural(moved, 'accuracy', 'accuracies')} changed by more than noise.`}</span></p>`
 }
+
+function describeCounts({ added, removed }: Pick<ReleaseChanges, 'added' | 'removed'>): string {
+  const parts = [
+    ...(added > 0 ? [plural(added, 'new setting')] : []),
+    ...(removed > 0 ? [plural(removed, 'dropped setting')] : []),
+  ]
+  return parts.length === 0 ? 'The same settings.' : `${parts.join(', ')}.`
+}
+
+function describeRecommendation({ from, to, recommended }: ReleasePair): Html[] {
+  if (!recommended) return []
+  const [old, current] = [
+    from.settings.find(({ id }) => id === recommended.from),
+    to.settings.find(({ id }) => id === recommended.to),
+  ]
+  if (!old && !current) return [html`Neither release recommends a setting.`]
+  if (!current) return [html`No setting is recommended any more.`]
+  if (!old) return [html`${nameSetting(current)} is now recommended.`]
+  if (old.id === current.id) return [html`The recommendation is unchanged.`]
+  return [html`The recommendation changed from ${nameSetting(old)} to ${nameSetting(current)}.`]
+}
+
+const nameSetting = ({ model, harness }: ReleaseSetting): Html =>
+  html`${name(model.label, 60)} with ${name(harness, 40)}`
+
+/** Lists settings as in a sentence: `a, b and c`. */
+const listSettings = (settings: readonly ReleaseSetting[]): Html =>
+  html`${settings.map(
+    (setting, index) =>
+      html`${index === 0 ? '' : index === settings.length - 1 ? ' and ' : ', '}${nameSetting(setting)}`,
+  )}`
 
 const renderWithdrawn = ({ withdrawn, releasedAt }: PublicRelease): Html =>
   withdrawn
@@ -87,16 +125,16 @@ function renderChoice(path: string, { from, to, history }: ReleasePair): Html {
 
 function renderTable(from: PublicRelease, to: PublicRelease, { settings }: ReleaseChanges): Html {
   const [before, after] = dateBoth(from, to)
-  const head = ({ repository, releaseId }: PublicRelease, title: Html) =>
-    html`<th scope="col" class="number"><a class="plain" href="${releasePath(repository.fullName, releaseId)}">${title}</a></th>`
-  return html`<div class="scroll" role="group" aria-labelledby="changes-title" tabindex="0"><table><thead><tr><th scope="col">Setting</th>${head(from, before)}${head(to, after)}<th scope="col" class="number">Change</th><th scope="col" class="number wide-only">Per task</th><th scope="col" class="wide-only">Frontier</th></tr></thead>
+  const head = ({ repository, releaseId }: PublicRelease, title: string, released: Html) =>
+    html`<th scope="col" class="number">${title}<br><a class="dated" href="${releasePath(repository.fullName, releaseId)}">${released}</a></th>`
+  return html`<div class="scroll" role="group" aria-labelledby="changes-title" tabindex="0"><table><thead><tr><th scope="col">Setting</th>${head(from, 'Before', before)}${head(to, 'After', after)}<th scope="col" class="number">Change</th><th scope="col" class="number wide-only">Per task</th><th scope="col" class="wide-only">Frontier</th></tr></thead>
 <tbody>${settings.map(renderRow)}</tbody></table></div>`
 }
 
 function renderRow({ before, after }: SettingChange): Html {
   const setting = after ?? before
   if (!setting) return html``
-  return html`<tr><th scope="row"><span class="model">${linkSetting(setting)}</span><br><span class="small muted">${programOf(setting)}</span></th>
+  return html`<tr><th scope="row"><span class="model">${linkSetting(setting)}</span><br><span class="small muted">${programOf(setting)}</span>${renderMove(before, after)}</th>
 <td class="number">${renderAccuracy(before)}</td><td class="number">${renderAccuracy(after)}</td>
 <td class="number">${renderChange(before, after)}</td><td class="number wide-only">${renderCosts(before, after)}</td><td class="wide-only">${renderFrontierChange(before, after)}</td></tr>`
 }
@@ -122,9 +160,14 @@ function renderCosts(before: ReleaseSetting | undefined, after: ReleaseSetting |
 }
 
 function renderFrontierChange(before: ReleaseSetting | undefined, after: ReleaseSetting | undefined): Html {
-  if (after?.onFrontier)
-    return html`<span class="chip gold">${before && !before.onFrontier ? 'joined' : 'frontier'}</span>`
+  if (after?.onFrontier) return html`<span class="chip gold">${before?.onFrontier ? 'frontier' : 'joined'}</span>`
   return html`<span class="small faint">${before?.onFrontier ? 'left' : '–'}</span>`
+}
+
+/** Renders a change of the frontier for phones, which have no room for its column. */
+function renderMove(before: ReleaseSetting | undefined, after: ReleaseSetting | undefined): Html {
+  if (Boolean(before?.onFrontier) === Boolean(after?.onFrontier)) return html``
+  return html`<span class="narrow-only small">${after?.onFrontier ? html`<strong class="gold">joined the frontier</strong>` : 'left the frontier'}</span>`
 }
 
 /** Renders conditions that differ: harness versions, verify modes, sandboxes, attempts. */
@@ -138,7 +181,7 @@ function renderConditions(from: PublicRelease, to: PublicRelease): Html {
     ['Sandboxes', list(from.disclosure.sandboxes), list(to.disclosure.sandboxes)],
     ['Harness versions', list(versions(from)), list(versions(to))],
   ]
-  return html`<section aria-labelledby="conditions-title"><h2 id="conditions-title">Conditions</h2><div class="scroll" role="group" aria-labelledby="conditions-title" tabindex="0"><table class="halves"><thead><tr><th scope="col">Condition</th><th scope="col">Before</th><th scope="col">After</th></tr></thead><tbody>${conditions.map(
+  return html`<section class="card panel" aria-labelledby="conditions-title"><div class="panel-head"><h2 id="conditions-title">Conditions</h2></div><div class="scroll" role="group" aria-labelledby="conditions-title" tabindex="0"><table class="halves"><thead><tr><th scope="col">Condition</th><th scope="col">Before</th><th scope="col">After</th></tr></thead><tbody>${conditions.map(
     ([label, before, after]) =>
       html`<tr><th scope="row">${label}</th><td>${before}</td><td>${before === after ? html`<span class="faint">same</span>` : after}</td></tr>`,
   )}</tbody></table></div></section>`
