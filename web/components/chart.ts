@@ -11,7 +11,7 @@ type PlottedSetting = Pick<
 > & { stats: Pick<ReleaseSetting['stats'], 'ci95'> }
 
 /** The parts of a release that a chart shows. */
-type ChartRelease = Pick<Release, 'frontier' | 'releasedAt'> & {
+type ChartRelease = Pick<Release, 'frontier'> & {
   settings: readonly PlottedSetting[]
   prices: Pick<Release['prices'], 'at'>
 }
@@ -31,12 +31,12 @@ type ChartFrame = AccuracyScale & { plot: Box; cost: CostScale }
 export const drawFrontierChart = (release: ChartRelease, isToday = false): Html =>
   html`${drawChart(release, WIDE, isToday)}${drawChart(release, NARROW, isToday)}`
 
-function drawChart({ settings, frontier, releasedAt, prices }: ChartRelease, size: ChartSize, isToday: boolean): Html {
+function drawChart({ settings, frontier, prices }: ChartRelease, size: ChartSize, isToday: boolean): Html {
   const onFrontier = frontier.flatMap((id) => settings.filter((setting) => setting.id === id))
   const others = settings.filter((setting) => !frontier.includes(setting.id))
   const frame = toFrame(settings, size)
   const { plot, cost } = frame
-  const pricesAt = isToday ? 'today' : formatDate(prices.at ?? releasedAt)
+  const pricesAt = isToday ? 'today' : prices.at ? formatDate(prices.at) : 'the trials'
   const caption = `cost per task${cost.isLog ? ', log scale' : ''}${size.kind === 'wide' ? `, prices of ${pricesAt}` : ''}`
   const summary = `Accuracy against cost per task of ${plural(settings.length, 'setting')}, ${onFrontier.length} on the frontier. The table below has all numbers.`
   return html`<svg class="chart ${size.kind}" viewBox="0 0 ${size.width} ${size.height}" role="img" aria-label="${summary}">

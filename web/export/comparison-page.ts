@@ -49,7 +49,7 @@ function renderChart(comparison: Comparison): Html {
   if (settings.length === 0) return html``
   const at = comparison.finishedAt ?? comparison.createdAt
   return html`<section class="card panel" aria-labelledby="chart-title"><div class="panel-head"><h2 id="chart-title">Accuracy and cost</h2><span class="chip gold">frontier</span><span class="chip">95 % intervals</span></div>
-${drawFrontierChart({ settings, frontier, releasedAt: at, prices: { at } })}</section>`
+${drawFrontierChart({ settings, frontier, prices: { at } })}</section>`
 }
 
 function renderSettings({ settings, frontier }: Comparison): Html {
