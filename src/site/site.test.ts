@@ -104,6 +104,8 @@ describe('pages', () => {
     expect(words).toMatch(
       /6 tasks, 3 attempts each: enough to detect differences of about \d+ points between two settings, not smaller ones\. The dot counts the first attempt\. The interval uses all 3, so the dot need not be in its middle\./,
     )
+    expect(words).toContain('cost per task, log scale, prices of the trials')
+    expect(words).toContain('Prices: of the trials today')
     expect(words).toContain('Rank: range after correcting for all pairs of settings')
     expect(words).toContain('the percentage is how often that holds if the tasks were drawn again')
   })
@@ -140,9 +142,16 @@ describe('pages', () => {
     const marked = await open(lab.permalink)
     expect(marked.status).toBe(200)
     expect(marked.text).toContain('<strong>Withdrawn</strong>')
+    expect(toText(marked.text)).toContain('There is no valid release of this repository.')
+    expect(marked.text).toContain('<span class="chip">withdrawn</span>')
+    expect(marked.text).not.toContain('<span class="chip gold">frontier</span>')
     expect(marked.text).not.toContain('class="answer"')
     expect(marked.text).not.toContain('class="picks"')
     expect((await app.fetch(lab.path)).body).toMatchObject({ code: 'results_withdrawn', status: 410 })
+    const { body: newer } = await lab.publishAll()
+    expect((await open(lab.permalink)).text).toContain(
+      `Newest valid release: <a href="${lab.path}/releases/${newer.releaseId}">`,
+    )
   })
 
   test('unknown paths answer a page to browsers and a problem to programs; the API always answers JSON', async () => {

@@ -27,11 +27,13 @@ type ReleaseBodyOptions = {
 export function renderReleaseBody(site: Site, options: ReleaseBodyOptions): Html {
   const { release, picks, history, visibleDifference, repriced, path, view, line, isWithdrawn } = options
   const shown = repriced?.release ?? release
+  // Gold is the colour of the frontier and the recommendation, which withdrawn results do not have.
+  const panel = isWithdrawn ? 'card panel no-gold' : 'card panel'
   return html`${isWithdrawn ? '' : html`${renderAnswer(release, picks)}${renderPicks(release, picks)}`}
-<section class="card panel" aria-labelledby="chart-title"><div class="panel-head"><h2 id="chart-title">Accuracy and cost</h2><span class="chip gold">frontier</span><span class="chip">95 % intervals</span>${renderPriceChoice(options)}</div>
+<section class="${panel}" aria-labelledby="chart-title"><div class="panel-head"><h2 id="chart-title">Accuracy and cost</h2>${isWithdrawn ? html`<span class="chip">withdrawn</span>` : html`<span class="chip gold">frontier</span>`}<span class="chip">95 % intervals</span>${renderPriceChoice(options)}</div>
 ${drawFrontierChart(shown, repriced !== undefined)}
 <p class="note small muted">${renderCaveat(release, visibleDifference)}${repriced ? renderRepriced(repriced.unconverted.length) : ''}</p></section>
-<section class="card panel" aria-labelledby="table-title"><div class="panel-head"><h2 id="table-title">All settings</h2></div>
+<section class="${panel}" aria-labelledby="table-title"><div class="panel-head"><h2 id="table-title">All settings</h2></div>
 ${renderSettingsTable(shown.settings, path, view)}</section>
 ${renderEvidence(release)}
 ${renderUse(site, release, line)}
@@ -40,12 +42,12 @@ ${renderHistory(release.repository.fullName, history, release.releaseId)}`
 
 /** Renders the choice between the prices of the release and those of today, as links. */
 function renderPriceChoice({ release, path, view }: ReleaseBodyOptions): Html {
-  const at = release.prices.at ?? release.releasedAt
+  const { at } = release.prices
   const link = (prices: 'today' | undefined, label: Html) =>
     view.prices === prices
       ? html`<span aria-current="true">${label}</span>`
       : html`<a href="${withQuery(path, { ...view, prices })}">${label}</a>`
-  return html`<span class="choice small">Prices: ${link(undefined, date(at))} ${link('today', html`today`)}</span>`
+  return html`<span class="choice small">Prices: ${link(undefined, at ? date(at) : html`of the trials`)} ${link('today', html`today`)}</span>`
 }
 
 const renderRepriced = (unconverted: number): string =>

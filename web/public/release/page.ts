@@ -58,9 +58,15 @@ function renderState(
   { withdrawn, releaseId, repository, publisher }: PublicRelease,
   history: readonly HistoryEntry[],
 ): Html {
+  const valid = history.filter((entry) => !entry.withdrawn)
+  const newest = valid.find((entry) => entry.publisher.login === publisher.login)
   if (withdrawn)
-    return html`<p class="note warning"><strong>Withdrawn</strong> on ${date(withdrawn.at)}: ${name(withdrawn.reason, 1000)} <span class="muted">Do not rely on these numbers.</span></p>`
-  const newest = history.find((entry) => entry.publisher.login === publisher.login && !entry.withdrawn)
+    return html`<p class="note warning"><strong>Withdrawn</strong> on ${date(withdrawn.at)}: ${name(withdrawn.reason, 1000)} <span class="muted">Do not rely on these numbers.</span> ${linkValid(repository.fullName, newest ?? valid[0])}</p>`
   if (!newest || newest.releaseId === releaseId) return html``
   return html`<p class="note">There is a newer release: <a href="${releasePath(repository.fullName, newest.releaseId)}">${date(newest.releasedAt)}</a>. <a href="${withQuery(`${repositoryPath(repository.fullName)}/compare`, { from: releaseId, to: newest.releaseId })}">What changed</a></p>`
 }
+
+const linkValid = (fullName: string, entry: HistoryEntry | undefined): Html =>
+  entry
+    ? html`Newest valid release: <a href="${releasePath(fullName, entry.releaseId)}">${date(entry.releasedAt)}</a>.`
+    : html`There is no valid release of this repository.`
