@@ -19,6 +19,7 @@ import { AGENT_OUTPUT_BYTES, agentSeconds } from './limits.ts'
 import { type NetworkRecord, type PhaseNetwork, withoutNetwork } from './network.ts'
 import { inspectPlaces, type PlacedFiles, placeUpload, replaceOriginals } from './place-files.ts'
 import type { HookRecord } from './record.ts'
+import { recordOutput } from './record-output.ts'
 import {
   EnvironmentNotReady,
   maxHealthcheckSeconds,
@@ -53,10 +54,18 @@ export type AgentPhaseOptions = {
 }
 
 /**
- * Runs the harness on a step. If files that the agent left in an earlier step prevent its sandbox, the step continues
+ * Runs the harness on a step, and records its output. If files that the agent left in an earlier step prevent its sandbox, the step continues
  * without the agent, and the verifier decides.
  */
-export async function runAgentPhase(
+export const runAgentPhase = (
+  context: StepContext,
+  environment: RunningEnvironment,
+  step: TaskStep,
+  options: AgentPhaseOptions,
+): Promise<AgentResult> =>
+  recordOutput(context.outputFile('agent'), () => runOrSkipAgent(context, environment, step, options))
+
+async function runOrSkipAgent(
   context: StepContext,
   environment: RunningEnvironment,
   step: TaskStep,

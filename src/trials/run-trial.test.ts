@@ -23,6 +23,12 @@ test('the oracle scores 1 and nop 0 in every mode', async () => {
   }
 })
 
+test('the output of the agent is recorded beside its log', async () => {
+  await runner.run(hello, shellCommand('echo working; echo hello > hello.txt'))
+  expect(runner.output('agent-1.log')).toBe('working\n')
+  expect(runner.output('agent-1.cast')).toContain('"working\\r\\n"')
+})
+
 test('an agent that runs out of time is stopped, and its work is still verified', async () => {
   const toml = `schema_version = "1.4"\n[task]\nname = "a/b"\n[environment]\ndocker_image = "${IMAGE}"\nworkdir = "/app"\n[agent]\ntimeout_sec = 1\n`
   const task = writeTask(join(runner.folder, 'slow'), { 'task.toml': toml })

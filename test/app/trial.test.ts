@@ -63,6 +63,11 @@ beforeAll(async () => {
     write('changes.patch', PATCH)
     write('trajectory.json', JSON.stringify(buildTrajectory(isLong ? AGENT_STEPS : 20)))
     write('agent.log', isLong ? 'line of a long log\n'.repeat(LOG_LINES) : `${HOSTILE}\n`)
+    const events = [
+      [0.2, 'o', 'Reading the tests.\r\n'],
+      [1.5, 'o', HOSTILE],
+    ]
+    write('agent.cast', ['{"version":2}', ...events.map((event) => JSON.stringify(event))].join('\n'))
     mkdirSync(join(outputFolder, 'artifacts'))
     write('artifacts/<b>page.html', HOSTILE)
     if (harness === 'oracle') return {}
@@ -104,7 +109,7 @@ describe('a trial', () => {
     expect(await page.locator('.timeline-key').innerText()).toMatch(/agent 2\smin 31\ss/)
     expect(await findViolations(page)).toEqual([])
     await savePictures(page, 'trial')
-    for (const tab of ['Diff', 'Verifier', 'Logs', 'Model calls', 'Files']) {
+    for (const tab of ['Diff', 'Verifier', 'Logs', 'Recording', 'Model calls', 'Files']) {
       await page.getByRole('navigation', { name: 'Evidence' }).getByRole('link', { name: tab }).click()
       await page.locator('.evidence > :nth-child(2)').waitFor()
       expect(await findViolations(page), tab).toEqual([])
@@ -186,6 +191,11 @@ describe('evidence', () => {
       await page.getByText('[U+202E]gpj.exered').first().waitFor()
       expect(await page.locator('img, .evidence script').count()).toBe(0)
     }
+    await page.goto(`/app/trials/${idOf('failed')}?tab=recording`)
+    await page.getByRole('button', { name: 'Play' }).click()
+    await page.getByText('[U+202E]gpj.exered').first().waitFor()
+    await savePictures(page, 'recording')
+    expect(await page.locator('img, .evidence script').count()).toBe(0)
     expect(await page.evaluate('window.owned')).toBeUndefined()
     await page.goto(`/app/trials/${idOf('failed')}?tab=files`)
     const link = page.getByRole('link', { name: 'artifacts/<b>page.html' })

@@ -20,6 +20,7 @@ export function toArtifactUrl(api: Api, trial: LocatedTrial, artifact: string): 
 
 export const PATCH = 'changes.patch'
 export const isTrajectory = (name: string): boolean => /^trajectory[^/]*\.json$/.test(name)
+export const isRecording = (name: string): boolean => /^agent[^/]*\.cast$/.test(name)
 export const isVerifierLog = (name: string): boolean => /^verifier[^/]*\.log$/.test(name)
 export const isLog = (name: string): boolean => /^[^/]+\.log$/.test(name) && !isVerifierLog(name)
 

@@ -11,6 +11,7 @@ import { isTyping } from '../components/shortcuts.ts'
 import { readTrialById } from '../endpoints.gen.ts'
 import { CallsView } from './calls-view.tsx'
 import { DiffView, FilesView, LogsView, VerifierView } from './file-views.tsx'
+import { RecordingView } from './recording-view.tsx'
 import { TrajectoryView } from './trajectory-view.tsx'
 import { formatSeconds, isOpen } from './trial-files.ts'
 import type { TrialTab } from './trial-search.ts'
@@ -211,6 +212,7 @@ const TAB_LABELS: Record<TrialTab, string> = {
   diff: 'Diff',
   verifier: 'Verifier',
   logs: 'Logs',
+  recording: 'Recording',
   calls: 'Model calls',
   files: 'Files',
 }
@@ -251,6 +253,8 @@ function Evidence({ trial, tab, step }: EvidenceProps) {
       return <VerifierView trial={trial} />
     case 'logs':
       return <LogsView trial={trial} />
+    case 'recording':
+      return <RecordingView trial={trial} />
     case 'calls':
       return <CallsView trial={trial} />
     case 'files':

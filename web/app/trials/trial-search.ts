@@ -1,4 +1,4 @@
-const TABS = ['trajectory', 'diff', 'verifier', 'logs', 'calls', 'files'] as const
+const TABS = ['trajectory', 'diff', 'verifier', 'logs', 'recording', 'calls', 'files'] as const
 export type TrialTab = (typeof TABS)[number]
 
 /** Search parameters of a trial page: a tab, and a step of the trajectory. */

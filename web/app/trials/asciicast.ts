@@ -1,0 +1,49 @@
+/** A recording of a terminal: the whole text, and how much of it had been written at which time. */
+export type Recording = {
+  text: string
+  /** In the order of time. `end` is a position in the text. */
+  moments: { seconds: number; end: number }[]
+  seconds: number
+}
+
+/** Longer pauses are shortened, because nobody wants to wait for a model again. */
+const PAUSE_SECONDS_MAX = 2
+
+/** Reads an asciicast of version 2. The file is untrusted: anything unexpected is left out. */
+export function parseAsciicast(cast: string): Recording {
+  const parts: string[] = []
+  const moments: Recording['moments'] = []
+  let [end, seconds, before] = [0, 0, 0]
+  for (const line of cast.split('\n').slice(1)) {
+    const event = parseEvent(line)
+    if (!event) continue
+    seconds += Math.min(PAUSE_SECONDS_MAX, Math.max(0, event.seconds - before))
+    before = Math.max(before, event.seconds)
+    parts.push(event.text)
+    end += event.text.length
+    moments.push({ seconds, end })
+  }
+  return { text: parts.join(''), moments, seconds }
+}
+
+function parseEvent(line: string): { seconds: number; text: string } | undefined {
+  try {
+    const [seconds, kind, text]: unknown[] = JSON.parse(line)
+    return typeof seconds === 'number' && kind === 'o' && typeof text === 'string' ? { seconds, text } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const SHOWN_LENGTH = 20_000
+const SHOWN_LINES = 200
+
+/** Returns the last lines that a terminal shows at a time. A carriage return starts its line again. */
+export function showScreen({ text, moments }: Recording, seconds: number): string {
+  const end = moments.findLast((moment) => moment.seconds <= seconds)?.end ?? 0
+  const lines = text.slice(Math.max(0, end - SHOWN_LENGTH), end).split(/\r?\n/)
+  return lines
+    .slice(-SHOWN_LINES)
+    .map((line) => line.slice(line.lastIndexOf('\r') + 1))
+    .join('\n')
+}
