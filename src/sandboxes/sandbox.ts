@@ -170,6 +170,9 @@ export type Exit = {
   outputBytes: number
 }
 
+/** `keepsHardLinks`: other names of a file are hard links in the tar, which count no bytes. They are copies by default. */
+export type CollectCaps = { files: number; bytes: number; keepsHardLinks?: boolean | undefined }
+
 /** The filesystem of a dead sandbox, read from outside: nothing of it is executed, links are not followed. */
 export type StoppedSandbox = {
   sandboxId: string
@@ -177,10 +180,7 @@ export type StoppedSandbox = {
    * A tar of a file or folder: regular files, folders, and relative links that stay inside. Everything else is left
    * out and named. Undefined when there is nothing at that path.
    */
-  collect(
-    path: string,
-    caps: { files: number; bytes: number },
-  ): Promise<{ tar: Readable; leftOut: string[] } | undefined>
+  collect(path: string, caps: CollectCaps): Promise<{ tar: Readable; leftOut: string[] } | undefined>
   /** Lists what differs from the image, in no particular order. A path may be listed more than once. */
   changes(): AsyncIterable<FileChange>
 }

@@ -140,6 +140,20 @@ test('a huge file and too many files are named and counted', async () => {
   applied()
 }, 120_000)
 
+test('thousands of hard links to one file are compared once and hide no other change', async () => {
+  const work = `head -c 2000000 /dev/zero | tr '\\0' x > first.txt; mkdir links; echo last > zz.txt
+    for i in $(seq 3000); do ln first.txt links/$i; done; ln main.py again.py; echo more >> main.py`
+  expect(await worked(taskWith('linked'), work)).toMatchObject({ state: 'passed' })
+  const text = patch()
+  expect(text).toMatch(/^diff --git a\/zz.txt b\/zz.txt$/m)
+  expect(text).toContain('#   links/1 (new, 2000000 bytes)\n')
+  expect(text).toContain('#   and 2801 more\n')
+  expect(text).not.toMatch(/Not looked at|Not read in time/)
+  const folder = applied()
+  for (const name of ['main.py', 'again.py'])
+    expect(readFileSync(join(folder, name), 'utf8')).toBe(`${FILES['main.py']}more\n`)
+}, 120_000)
+
 test('100,000 files do not fail the patch, and files that were not read are not shown as deleted', async () => {
   const work = `mkdir 0; cd 0; seq 100000 | xargs touch`
   const files = { 'zz/last.txt': 'still here\n', 'main.py': 'x\n' }

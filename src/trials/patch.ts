@@ -11,8 +11,10 @@ import { archiveThreads } from './threads.ts'
 
 const PATCH_FILE = 'changes.patch'
 
-/** Maximum number of files and bytes that are compared, on each side. */
-const COMPARED_MAX = { files: 50_000, bytes: 4 * 1024 ** 3 }
+/** Maximum number of files and bytes that are compared, on each side. Other names of a file count no bytes. */
+const COMPARED_MAX = { files: 50_000, bytes: 4 * 1024 ** 3, keepsHardLinks: true }
+/** Maximum time for comparing the folders, and again for reading the files that differ. */
+const READ_MAX_MS = 120_000
 
 /**
  * Writes a patch of the agent's changes to the working directory, compared with a second sandbox in which no agent ran.
@@ -31,7 +33,10 @@ export async function writeChangesPatch(
     const before = untouched ?? (await startUntouched(context, environment, step))
     const folders = [before.stopped, agentSandbox.stopped].map((from) => openFolder(from, environment.workdir))
     // Each folder is read twice: first to find the differences, then for the contents of the files that differ.
-    await archiveThreads.run('writePatch', { file, filesMax: COMPARED_MAX.files }, [...folders, ...folders])
+    await archiveThreads.run('writePatch', { file, filesMax: COMPARED_MAX.files, timeoutMs: READ_MAX_MS }, [
+      ...folders,
+      ...folders,
+    ])
     context.removeLater(before)
   } catch (error) {
     context.request.signal.throwIfAborted()

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { unifiedDiff } from './write-patch.ts'
+import { tarEnd, tarFile } from '../sandboxes/kernel/tar-writer.ts'
+import { unifiedDiff, writePatch } from './write-patch.ts'
 
 const PLENTY = { left: 1e9 }
 
@@ -76,4 +77,20 @@ test('texts with nothing in common are replaced completely, in bounded time', ()
   expect(hunks.startsWith('@@ -1,200000 +1,200000 @@\n-0a\n')).toBe(true)
   expect(effort.left).toBeGreaterThan(-1e6)
   expect(unifiedDiff('a\n', 'b\n', { left: -1e6 })).toBe('@@ -1,1 +1,1 @@\n-a\n+b\n')
+})
+
+test('a patch names the changes that could not be read in time, and that there may be more', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'assay-late-'))
+  const file = join(folder, 'changes.patch')
+  const written = async (timeoutMs: number) => {
+    const tar = async function* (text: string) {
+      yield* [...tarFile('app/a.txt', Buffer.from(text), 0o644), tarEnd()]
+      return [] as string[]
+    }
+    await writePatch({ file, filesMax: 10, timeoutMs }, ['one\n', 'two\n', 'one\n', 'two\n'].map(tar))
+    return readFileSync(file, 'latin1')
+  }
+  expect(await written(60_000)).toContain('diff --git a/a.txt b/a.txt\n')
+  expect(await written(-1)).toBe('# Not looked at:\n#   (more)\n')
+  rmSync(folder, { recursive: true })
 })

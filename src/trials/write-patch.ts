@@ -11,45 +11,65 @@ const EFFORT = 5e6
 /** A sandbox stops reading after it has left out this many files. */
 const LEFT_OUT_MAX = 1000
 
+/** `timeoutMs`: maximum time for comparing both folders, and again for reading the files that differ. */
+type WritePatchInput = { file: string; filesMax: number; timeoutMs: number }
+
 /**
  * Runs in a thread. Reads tars of the folder before and after the agent's work to find the differences, and then both
- * again for the contents of the files that differ. Each source ends with the names of files that were left out.
+ * again for the contents of the files that differ. Each source ends with the names of files that were left out. What
+ * could not be read in time is named.
  */
 export async function writePatch(
-  { file, filesMax }: { file: string; filesMax: number },
+  { file, filesMax, timeoutMs }: WritePatchInput,
   sources: ChunkStream[],
 ): Promise<void> {
   const [before, after, beforeAgain, afterAgain] = sources
   if (!before || !after || !beforeAgain || !afterAgain) throw new Error('A patch needs four sources.')
-  const [old, fresh] = [await readTree(before, filesMax), await readTree(after, filesMax)]
-  const sorted = sortChanges(listChanges(old, fresh), PATCH_CAPS)
-  const paths = (isIn: (change: FileDifference) => unknown) =>
-    new Set(sorted.shown.filter(isIn).map(({ path }) => path))
+  const limits = { filesMax, deadline: performance.now() + timeoutMs }
+  const [old, fresh] = [await readTree(before, limits), await readTree(after, limits)]
+  const { shown, ...named } = sortChanges(listChanges(old, fresh), PATCH_CAPS)
+  const deadline = performance.now() + timeoutMs
   const contents = {
-    before: await readContents(
-      beforeAgain,
-      paths((change) => change.before),
-    ),
-    after: await readContents(
-      afterAgain,
-      paths((change) => change.after),
-    ),
+    before: await readContents(beforeAgain, listPaths(shown, 'before'), deadline),
+    after: await readContents(afterAgain, listPaths(shown, 'after'), deadline),
   }
-  const text = buildPatchText({ ...sorted, ...contents, leftOut: fresh.leftOut }, { left: EFFORT })
+  const isRead = ({ path, ...sides }: FileDifference): boolean =>
+    SIDES.every((side) => !sides[side] || contents[side].has(path))
+  const parts = { ...named, ...contents, shown: shown.filter(isRead), late: shown.filter((each) => !isRead(each)) }
+  const text = buildPatchText({ ...parts, leftOut: listLeftOut(old, fresh) }, { left: EFFORT })
   if (text === '') await rm(file, { force: true })
   else await writeFile(file, text, 'latin1')
+}
+
+const SIDES = ['before', 'after'] as const
+
+/** Returns the paths that must be read to show changes. The content of a hard link is that of its first name. */
+const listPaths = (changes: readonly FileDifference[], side: (typeof SIDES)[number]): Set<string> =>
+  new Set(changes.flatMap((change) => (change[side] ? [change.path, change[side].firstName ?? change.path] : [])))
+
+const MORE = '(more)'
+
+/** Returns the names of files that were left out, and a mark if there may be others. */
+const listLeftOut = (before: PatchTree, after: PatchTree): string[] => {
+  const isComplete = before.isComplete && after.isComplete
+  return isComplete || after.leftOut.includes(MORE) ? [...after.leftOut] : [...after.leftOut, MORE]
 }
 
 /** Removes the name of the folder itself. */
 const toRelativePath = (path: string): string => path.replace(/\/$/, '').split('/').slice(1).join('/')
 
-async function readTree(source: ChunkStream, filesMax: number): Promise<PatchTree> {
+type ReadLimits = { filesMax: number; deadline: number }
+
+const isOver = (deadline: number): boolean => performance.now() > deadline
+
+async function readTree(source: ChunkStream, { filesMax, deadline }: ReadLimits): Promise<PatchTree> {
   const files = new Map<string, PatchFile>()
   const { chunks, end } = withEnd(source)
   let entries = 0
   for await (const entry of readTarEntries(chunks)) {
     entries += 1
-    const file = await readEntry(entry)
+    const file = entry.type === 'Link' ? findLinked(files, entry) : await readEntry(entry, deadline)
+    if (isOver(deadline)) return { files, leftOut: [MORE], isComplete: false }
     if (file && toRelativePath(entry.path) !== '') files.set(toRelativePath(entry.path), file)
   }
   const named = end()
@@ -57,7 +77,7 @@ async function readTree(source: ChunkStream, filesMax: number): Promise<PatchTre
   const leftOut = named.map((path) => toRelativePath(String(path)))
   // An empty path stands for files whose names are unknown because reading stopped.
   const isComplete = entries < filesMax && leftOut.length < LEFT_OUT_MAX && !leftOut.includes('')
-  return { files, leftOut: leftOut.map((path) => path || '(more)'), isComplete }
+  return { files, leftOut: leftOut.map((path) => path || MORE), isComplete }
 }
 
 /** `end` returns the value that a source returned. Undefined until the source has been read completely. */
@@ -69,9 +89,22 @@ function withEnd(source: ChunkStream): { chunks: AsyncIterable<Buffer>; end(): u
   return { chunks: chunks(), end: () => value }
 }
 
-async function readEntry(entry: TarEntry): Promise<PatchFile | undefined> {
+/** Returns a file under another name. */
+function findLinked(files: ReadonlyMap<string, PatchFile>, entry: TarEntry): PatchFile | undefined {
+  const firstName = toFirstName(entry)
+  const first = files.get(firstName)
+  return first && { ...first, firstName }
+}
+
+/** Returns the first name of a file for a hard link, or an empty path. */
+const toFirstName = ({ type, linkTarget }: TarEntry): string => (type === 'Link' ? toRelativePath(linkTarget) : '')
+
+async function readEntry(entry: TarEntry, deadline: number): Promise<PatchFile | undefined> {
   const hash = createHash('sha256')
-  for await (const chunk of entry.content()) hash.update(chunk)
+  for await (const chunk of entry.content()) {
+    if (isOver(deadline)) return undefined
+    hash.update(chunk)
+  }
   if (entry.type === 'Directory') return undefined
   const isLink = entry.type === 'SymbolicLink'
   if (isLink) hash.update(entry.linkTarget)
@@ -84,20 +117,31 @@ async function readEntry(entry: TarEntry): Promise<PatchFile | undefined> {
 }
 
 /** Decodes one character per byte, so that text that is not UTF-8 is preserved. */
-async function readContents(source: ChunkStream, wanted: ReadonlySet<string>): Promise<FileContents> {
+async function readContents(source: ChunkStream, wanted: ReadonlySet<string>, deadline: number): Promise<FileContents> {
   const contents = new Map<string, string>()
   if (wanted.size === 0) return contents
   for await (const entry of readTarEntries(source)) {
     const path = toRelativePath(entry.path)
-    const chunks: Buffer[] = []
-    for await (const chunk of entry.content()) if (wanted.has(path)) chunks.push(chunk)
-    if (wanted.has(path)) contents.set(path, Buffer.concat(chunks).toString('latin1'))
+    const bytes = await readBytes(entry, wanted.has(path), deadline)
+    if (bytes === undefined) break
+    if (wanted.has(path)) contents.set(path, contents.get(toFirstName(entry)) ?? bytes.toString('latin1'))
+    if (contents.size === wanted.size) break
   }
   return contents
 }
 
-/** A file of a tree. The digest of a link is that of its target path. */
-type PatchFile = { kind: 'file' | 'link'; isExecutable: boolean; bytes: number; digest: string }
+/** Returns the content of an entry, or nothing of it if it is not wanted. Undefined after the deadline. */
+async function readBytes({ content }: TarEntry, isWanted: boolean, deadline: number): Promise<Buffer | undefined> {
+  const chunks: Buffer[] = []
+  for await (const chunk of content()) {
+    if (isOver(deadline)) return undefined
+    if (isWanted) chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+/** A file of a tree. The digest of a link is that of its target path. `firstName`: set for another name of a file. */
+type PatchFile = { kind: 'file' | 'link'; isExecutable: boolean; bytes: number; digest: string; firstName?: string }
 
 /** Files of a folder. In a complete tree, a path that is neither listed nor below a left-out one does not exist. */
 type PatchTree = { files: ReadonlyMap<string, PatchFile>; leftOut: readonly string[]; isComplete: boolean }
@@ -159,10 +203,16 @@ function sortChanges(changes: readonly FileDifference[], caps: PatchCaps): Sorte
   return sorted
 }
 
-type PatchParts = SortedChanges & { before: FileContents; after: FileContents; leftOut: readonly string[] }
+type PatchParts = SortedChanges & {
+  before: FileContents
+  after: FileContents
+  /** Changes whose contents could not be read in time. */
+  late: readonly FileDifference[]
+  leftOut: readonly string[]
+}
 
 /** Builds a patch that `git apply` accepts. Changes that it does not show are named first, in lines that git ignores. */
-function buildPatchText({ shown, large, links, before, after, leftOut }: PatchParts, effort: DiffEffort): string {
+function buildPatchText({ shown, large, links, late, before, after, leftOut }: PatchParts, effort: DiffEffort): string {
   const isBinary = ({ path }: FileDifference) => isBinaryContent(before.get(path)) || isBinaryContent(after.get(path))
   const readable = shown.filter((change) => !isBinary(change))
   const text = readable.filter(({ path }) => !isGitControl(path))
@@ -177,6 +227,7 @@ function buildPatchText({ shown, large, links, before, after, leftOut }: PatchPa
     ...toNameList('Binary files, not shown', shown.filter(isBinary).map(describeChange)),
     ...toNameList('Too large or too many, not shown', large.map(describeChange)),
     ...toNameList('Links, not shown', links.map(describeChange)),
+    ...toNameList('Not read in time, not shown', late.map(describeChange)),
     ...toNameList('Not looked at', leftOut.map(quotePath)),
     ...text.map((change) =>
       buildSection(change, [before.get(change.path) ?? '', after.get(change.path) ?? ''], effort),

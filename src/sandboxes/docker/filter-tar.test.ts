@@ -56,6 +56,17 @@ test('another name of a file is a copy of it, and counts again', async () => {
   expect(small.leftOut).toEqual(['w/second'])
 })
 
+test('another name of a file is a link to the first one where links are kept, and counts no bytes', async () => {
+  const link: Given = { path: 'w/second', type: 'Link', link: 'w/first' }
+  const caps = { files: 9, bytes: 3, keepsHardLinks: true }
+  const { found, leftOut } = await sieve([{ path: 'w/first', content: 'abc' }, link], caps)
+  expect(found).toEqual([
+    ['up/w/first', 'File', 'abc'],
+    ['up/w/second', 'Link', ''],
+  ])
+  expect(leftOut).toEqual([])
+})
+
 test('leaves out hard links to files that were left out or do not exist', async () => {
   const { found, leftOut } = await sieve([
     { path: 'w/leaves', type: 'SymbolicLink', link: '/etc/shadow' },

@@ -10,7 +10,13 @@ import { listChanges } from '../kernel/changes.ts'
 import { isTooDeep, staysInside } from '../kernel/collect.ts'
 import { findInside, type HostPath, toPathParts } from '../kernel/inside.ts'
 import { PLAIN_MODE, tarEnd, tarHeader, tarPadding } from '../kernel/tar-writer.ts'
-import { type FileChange, type SandboxSpec, SandboxUnavailable, type StoppedSandbox } from '../sandbox.ts'
+import {
+  type CollectCaps,
+  type FileChange,
+  type SandboxSpec,
+  SandboxUnavailable,
+  type StoppedSandbox,
+} from '../sandbox.ts'
 import { ignoring, TRANSFER_MS } from './client.ts'
 import { statIn } from './container-files.ts'
 import type { DockerEngine } from './engine.ts'
@@ -215,14 +221,13 @@ async function askChanges({ docker }: DockerEngine, containerId: string): Promis
   })
 }
 
-type TarCaps = { files: number; bytes: number }
 /** Position of a file's content in the spool. A hard link becomes a copy of it. */
 type SpooledContent = { at: number; size: number }
 type TarFilter = {
   spool: FileHandle
   /** Prefix of each name in the result. */
   prefix: string
-  caps: TarCaps
+  caps: CollectCaps
   written: number
   bytes: number
   contents: Map<string, SpooledContent>
@@ -236,7 +241,7 @@ type TarFilter = {
 
 type TarFilterOptions = {
   folder: string
-  caps: TarCaps
+  caps: CollectCaps
   prefix: string
   isDropped?: ((path: string) => boolean) | undefined
 }
@@ -359,7 +364,12 @@ async function passFile(sieve: TarFilter, name: string, entry: TarEntry): Promis
 }
 
 async function passSecondName(sieve: TarFilter, name: string, entry: TarEntry): Promise<boolean> {
-  const first = sieve.contents.get(entry.linkTarget.replace(/^(\.?\/)+/, ''))
+  const firstName = entry.linkTarget.replace(/^(\.?\/)+/, '')
+  const first = sieve.contents.get(firstName)
+  if (first && sieve.caps.keepsHardLinks) {
+    await writeHeader(sieve, name, { ...entry, bytes: 0, linkTarget: `${sieve.prefix}${firstName}` }, 'Link')
+    return true
+  }
   if (first === undefined || sieve.bytes + first.size > sieve.caps.bytes) return false
   await writeHeader(sieve, name, { ...entry, bytes: first.size }, 'File')
   sieve.bytes += first.size
@@ -373,7 +383,7 @@ async function passSecondName(sieve: TarFilter, name: string, entry: TarEntry): 
   return true
 }
 
-type PassedEntryType = 'File' | 'Directory' | 'SymbolicLink'
+type PassedEntryType = 'File' | 'Directory' | 'SymbolicLink' | 'Link'
 
 async function writeHeader(sieve: TarFilter, name: string, entry: TarEntry, type: PassedEntryType): Promise<void> {
   const { uid, gid, mtime, bytes: size, linkTarget: link } = entry

@@ -2,14 +2,21 @@ import { constants } from 'node:fs'
 import { open, readdir, readlink } from 'node:fs/promises'
 import { posix } from 'node:path'
 import { Readable } from 'node:stream'
+import type { CollectCaps } from '../sandbox.ts'
 import { findInside, type HostPath } from './inside.ts'
 import { PLAIN_MODE, tarEnd, tarHeader, tarPadding } from './tar-writer.ts'
 
-type CollectCaps = { files: number; bytes: number }
-type CollectedType = 'File' | 'Directory' | 'SymbolicLink'
+type CollectedType = 'File' | 'Directory' | 'SymbolicLink' | 'Link'
 /** A file to collect. `name` is its path in the archive. */
 type CollectedFile = HostPath & { name: string; kind: CollectedType; link: string }
-type Collection = { found: CollectedFile[]; leftOut: string[]; bytes: number; caps: CollectCaps }
+type Collection = {
+  found: CollectedFile[]
+  leftOut: string[]
+  bytes: number
+  caps: CollectCaps
+  /** First names of files with several names, by identity. */
+  firstNames: Map<string, string>
+}
 
 /** Folders below the collected path that are nested more deeply than this are left out, with everything in them. */
 export const COLLECT_DEPTH_MAX = 100
@@ -24,14 +31,14 @@ export async function collectTar(
 ): Promise<{ tar: Readable; leftOut: string[] } | undefined> {
   const place = await findInside(root, path)
   if (place === undefined) return undefined
-  const harvest: Collection = { found: [], leftOut: [], bytes: 0, caps }
+  const harvest: Collection = { found: [], leftOut: [], bytes: 0, caps, firstNames: new Map() }
   await gather(harvest, place, posix.basename(path) || '.')
   return { tar: Readable.from(archive(harvest.found), { objectMode: false }), leftOut: harvest.leftOut }
 }
 
 async function gather(harvest: Collection, place: HostPath, name: string): Promise<void> {
   if (harvest.leftOut.length >= LEFT_OUT_MAX) return
-  const found = await accept(place, name)
+  const found = findFirstName(harvest, place, name) ?? (await accept(place, name))
   if (found === undefined || !fits(harvest, found) || isTooDeep(name)) return void harvest.leftOut.push(name)
   harvest.found.push(found)
   if (found.kind === 'File') harvest.bytes += found.stats.size
@@ -42,6 +49,16 @@ async function gather(harvest: Collection, place: HostPath, name: string): Promi
     if (inner === undefined) harvest.leftOut.push(posix.join(name, entry))
     else await gather(harvest, inner, posix.join(name, entry))
   }
+}
+
+/** Returns a hard link if the file was already found under another name. */
+function findFirstName({ caps, firstNames }: Collection, place: HostPath, name: string): CollectedFile | undefined {
+  const { dev, ino, nlink, size, mtimeMs } = place.stats
+  if (!caps.keepsHardLinks || !place.stats.isFile() || nlink < 2) return undefined
+  const identity = [dev, ino, size, mtimeMs].join(' ')
+  const link = firstNames.get(identity)
+  if (link === undefined) firstNames.set(identity, name)
+  return link === undefined ? undefined : { ...place, name, kind: 'Link', link }
 }
 
 function fits({ found, bytes, caps }: Collection, { kind, stats }: CollectedFile): boolean {
