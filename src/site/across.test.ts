@@ -97,5 +97,12 @@ test('the methodology is rendered from the documentation, and its links lead to 
   expect(words).toContain('Trials of one task are correlated, so the task is the unit')
   expect(text).toContain('<h2 id="counted-numbers">')
   for (const [, href = ''] of text.matchAll(/href="(\/[^"#]*)/g)) expect((await open(href)).status, href).toBe(200)
-  expect((await open('/methodology/attacks')).words).toContain('a reward that lies ready')
+  expect(words.indexOf('How results are made')).toBeLessThan(words.indexOf('Counted numbers'))
+  expect(text).toContain('<a class="plain" href="#counted-numbers">')
+  const attacks = await open('/methodology/attacks')
+  expect(attacks.words).toContain('a reward that lies ready')
+  expect(attacks.words).toMatch(
+    /Attacks on the verdict Verdicts held: all \d+ attacks on tasks that calibration does not/,
+  )
+  for (const page of [words, attacks.words]) expect(page).not.toMatch(/\w\.md\b/)
 })

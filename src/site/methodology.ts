@@ -4,15 +4,25 @@ import { Marked, type Tokens } from 'marked'
 /** Documentation that has a page. Links between these files lead to their pages. */
 const PAGES: Record<string, string> = { 'statistics.md': '/methodology', 'attacks.md': '/methodology/attacks' }
 
+type DocumentPage = { title: string; body: string; path: string; sections: { id: string; title: string }[] }
+
 /** Renders a file of `docs/` as HTML. Tags in the Markdown are shown as text. */
-export function renderDocument(file: keyof typeof PAGES & string): { title: string; body: string; path: string } {
+export function renderDocument(file: keyof typeof PAGES & string): DocumentPage {
   const text = readFileSync(new URL(`../../docs/${file}`, import.meta.url), 'utf8')
-  const title = /^# (.+)$/m.exec(text)?.[1] ?? file
-  return { title, body: markdown.parse(text, { async: false }), path: PAGES[file] ?? '/methodology' }
+  const sections = [...text.matchAll(/^## (.+)$/gm)].map(([, title = '']) => ({ id: toSlug(title), title }))
+  return {
+    title: /^# (.+)$/m.exec(text)?.[1] ?? file,
+    body: markdown.parse(text, { async: false }),
+    path: PAGES[file] ?? '/methodology',
+    sections,
+  }
 }
 
 const escapeHtml = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
+
+/** Capitalises text. Markup, such as code, stays as it is. */
+const capitalise = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`
 
 const toSlug = (text: string): string =>
   text
@@ -33,10 +43,13 @@ const markdown = new Marked({
       return target === undefined ? label : `<a href="${escapeHtml(target)}">${label}</a>`
     },
     table({ header, rows }: Tokens.Table) {
-      const cells = (row: Tokens.TableCell[], tag: string) =>
-        `<tr>${row.map(({ tokens }) => `<${tag}>${this.parser.parseInline(tokens)}</${tag}>`).join('')}</tr>`
+      const toRow = (row: Tokens.TableCell[]) =>
+        `<tr>${row.map(({ tokens }) => `<td>${this.parser.parseInline(tokens)}</td>`).join('')}</tr>`
+      const head = header
+        .map(({ tokens }) => `<th scope="col">${capitalise(this.parser.parseInline(tokens))}</th>`)
+        .join('')
       const label = escapeHtml(header.map(({ text }) => text).join(', '))
-      return `<div class="scroll" role="group" tabindex="0" aria-label="Table: ${label}"><table><thead>${cells(header, 'th scope="col"').replaceAll('</th scope="col">', '</th>')}</thead><tbody>${rows.map((row) => cells(row, 'td')).join('')}</tbody></table></div>\n`
+      return `<div class="scroll" role="group" tabindex="0" aria-label="Table: ${label}"><table><thead><tr>${head}</tr></thead><tbody>${rows.map(toRow).join('')}</tbody></table></div>\n`
     },
   },
 })
