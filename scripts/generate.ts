@@ -4,6 +4,7 @@ import { z } from 'zod'
 import about from '../package.json' with { type: 'json' }
 import { endpointGroups, routeGroups } from '../src/app.ts'
 import { readConfig } from '../src/config.ts'
+import { harnesses } from '../src/harnesses/harnesses.ts'
 import type { Db } from '../src/platform/db/db.ts'
 import { buildOpenApiDocument } from '../src/platform/http/openapi.ts'
 import { createLog } from '../src/platform/log.ts'
@@ -55,6 +56,12 @@ const canaries = async (): Promise<GeneratedFile> => ({
   text: `${JSON.stringify(await canaryTasks(), null, 2)}\n`,
 })
 
+/** Names of the built-in harnesses by id, for pages, which import contracts only. */
+const harnessNames = (): GeneratedFile => ({
+  path: 'web/components/harness-names.gen.json',
+  text: `${JSON.stringify(Object.fromEntries(harnesses.map(({ id, name }) => [id, name])), null, 2)}\n`,
+})
+
 const isCurrent = async ({ path, text }: GeneratedFile): Promise<boolean> =>
   (await readFile(new URL(path, ROOT), 'utf8').catch(() => undefined)) === text
 
@@ -64,6 +71,7 @@ async function main(): Promise<void> {
     await tables(scratch.database.db),
     await openApi(scratch),
     await canaries(),
+    harnessNames(),
     { path: 'web/app/endpoints.gen.ts', text: await appEndpoints() },
   ])
   for (const file of files) {

@@ -80,7 +80,7 @@ describe('pages', () => {
     const { status, text } = await open(path)
     expect(status).toBe(200)
     expect(toText(text)).toContain(
-      `On ${place.name}, Large with mini at high solved most: 83 % of 6 tasks for $0.005 each. That is too few tasks to recommend a setting.`,
+      `On ${place.name}, Large with mini at high reasoning solved most: 83 % of 6 tasks for $0.005 each. That is too few tasks to recommend a setting.`,
     )
     expect(text).toContain(`<link rel="canonical" href="https://results.example${path}">`)
     for (const file of ['/results.csv', '/chart.svg', '/badge.svg', `/releases/${release.releaseId}`])
@@ -108,6 +108,22 @@ describe('pages', () => {
     expect(words).toContain('Prices: of the trials today')
     expect(words).toContain('Rank: range after correcting for all pairs of settings')
     expect(words).toContain('the percentage is how often that holds if the tasks were drawn again')
+  })
+
+  test('built-in harnesses are shown by name and others by id, and addresses keep the ids', async () => {
+    const lab = await openReleaseLab(app)
+    await lab.ran(
+      { id: 'acme/a|codex|none', cells: 'pppppf', label: 'A' },
+      { id: 'acme/b|constructor|low', cells: 'ppffff', label: 'B' },
+    )
+    await lab.publishAll()
+    const path = `/results/lab/${lab.place.name}`
+    const { text } = await open(path)
+    expect(toText(text)).toContain('A with Codex and no reasoning solved most')
+    expect(text).toContain('<option value="codex" >Codex</option>')
+    expect(text).toContain('<option value="constructor" >constructor</option>')
+    expect(text).toContain('href="/settings/acme/a%7Ccodex%7Cnone"')
+    expect(text).toContain('<a class="quiet" href="/" aria-current="true">Results</a>')
   })
 
   test('sorting and filters are in the URL and need no script', async () => {

@@ -79,7 +79,7 @@ describe('a reader', () => {
       await page.getByRole('link', { name: 'pallets/flask' }).click()
       await page.waitForURL(`**${demo.flask.path}`)
       expect(await page.locator('.answer').innerText()).toMatch(
-        /^On flask, use Claude Sonnet 5 with claude-code at high/,
+        /^On flask, use Claude Sonnet 5 with Claude Code at high reasoning/,
       )
 
       const firstModel = () => page.locator('tbody tr .model').first().innerText()
@@ -99,7 +99,7 @@ describe('a reader', () => {
       await page.getByRole('link', { name: 'Permalink' }).click()
       await page.waitForURL(`**/releases/${demo.releases.second.releaseId}`)
       expect(await page.locator('.answer').innerText()).toMatch(
-        /^On flask, use Claude Sonnet 5 with claude-code at high/,
+        /^On flask, use Claude Sonnet 5 with Claude Code at high reasoning/,
       )
       expect(await page.locator('.pick .role').first().innerText()).toMatch(/^use this/i)
       const reasons = (await page.locator('.pick p:last-child').allInnerTexts()).map((text) =>

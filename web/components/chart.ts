@@ -3,7 +3,17 @@ import type { Release, ReleaseSetting } from '../../src/releases/shapes/schema.t
 import { widthOf } from '../../src/results/text.ts'
 import { type Box, type PlacedLabel, placeLabels } from './chart-labels.ts'
 import { type AccuracyScale, type CostScale, round, toAccuracyScale, toCostScale } from './chart-scale.ts'
-import { describeSetting, formatDate, type Html, interval, percent, plural, safeText, usd } from './format.ts'
+import {
+  describeSetting,
+  formatDate,
+  type Html,
+  interval,
+  nameHarness,
+  percent,
+  plural,
+  safeText,
+  usd,
+} from './format.ts'
 
 type PlottedSetting = Pick<
   ReleaseSetting,
@@ -90,7 +100,7 @@ function describe(setting: PlottedSetting): string {
 function drawLabels(settings: readonly PlottedSetting[], { cost, toY, plot }: ChartFrame, size: ChartSize): Html {
   const points = settings.map(({ model, harness, costPerTaskUsd, accuracy, onFrontier }) => {
     const text = safeText(
-      size.kind === 'wide' ? `${safeText(model.label, 28)} · ${safeText(harness, 20)}` : model.label,
+      size.kind === 'wide' ? `${safeText(model.label, 28)} · ${safeText(nameHarness(harness), 20)}` : model.label,
       size.labelMax,
     )
     const width = widthOf(text) * CHARACTER_WIDTH_PX * (onFrontier ? 1.06 : 1)

@@ -1,6 +1,7 @@
 import { html } from 'hono/html'
 import type { ReleaseSetting } from '../../src/releases/shapes/schema.ts'
 import { truncate } from '../../src/results/text.ts'
+import HARNESS_NAMES from './harness-names.gen.json' with { type: 'json' }
 
 /** Escaped markup. */
 export type Html = ReturnType<typeof html>
@@ -66,12 +67,20 @@ export function parseSettingId(id: string) {
   return { catalogId, provider: catalogId.split('/')[0] ?? '', harness, level, configuration }
 }
 
+const harnessNames = new Map<string, string>(Object.entries(HARNESS_NAMES))
+
+/** Returns the name of a built-in harness, or the id of any other. */
+export const nameHarness = (id: string): string => harnessNames.get(id) ?? id
+
+/** Returns a reasoning level as it is shown beside other words. */
+export const nameLevel = (level: string): string => (level === 'none' ? 'no reasoning' : level)
+
 type SettingProgram = Pick<ReleaseSetting, 'id' | 'harness' | 'reasoningLevel'>
 
 /** Describes the harness, the reasoning level and the configuration of a setting. */
 export function programOf({ id, harness, reasoningLevel }: SettingProgram): Html {
   const { configuration } = parseSettingId(id)
-  return html`${name(harness)} · ${name(reasoningLevel)}${configuration === '' ? '' : html` · ${name(configuration)}`}`
+  return html`${name(nameHarness(harness))} · ${name(nameLevel(reasoningLevel))}${configuration === '' ? '' : html` · ${name(configuration)}`}`
 }
 
 /** Describes a setting in plain text: model, harness, level and configuration. */
@@ -82,7 +91,12 @@ export function describeSetting({
   reasoningLevel,
 }: SettingProgram & Pick<ReleaseSetting, 'model'>): string {
   const { configuration } = parseSettingId(id)
-  const parts = [model.label, harness, reasoningLevel, ...(configuration === '' ? [] : [configuration])]
+  const parts = [
+    model.label,
+    nameHarness(harness),
+    nameLevel(reasoningLevel),
+    ...(configuration === '' ? [] : [configuration]),
+  ]
   return parts.map((part) => safeText(part, 60)).join(', ')
 }
 

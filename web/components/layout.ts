@@ -49,7 +49,7 @@ ${page.path === undefined ? html`<meta name="robots" content="noindex">` : descr
 <a class="skip" href="#content">Skip to content</a>
 <header class="top">
 <a class="brand" href="/">Assay</a>
-<nav aria-label="Main"><a class="quiet" href="/">Results</a> <a class="quiet" href="/methodology">Methodology</a> <a class="quiet" href="/docs">API</a></nav>
+<nav aria-label="Main"><a class="quiet" href="/" ${markCurrent(page.path, '/')}>Results</a> <a class="quiet" href="/methodology" ${markCurrent(page.path, '/methodology')}>Methodology</a> <a class="quiet" href="/docs">API</a></nav>
 <form class="search" role="search" action="/" method="get">
 <label class="hidden" for="find">Find a repository, publisher or model</label>
 <input id="find" type="search" name="q" maxlength="200" placeholder="Find a repository" value="${safeText(page.q ?? '', 200)}">
@@ -60,6 +60,14 @@ ${page.path === undefined ? html`<meta name="robots" content="noindex">` : descr
 </body>
 </html>
 `)
+
+/** Marks the link to the current page, or to the part of the site that the page belongs to. */
+function markCurrent(path: string | undefined, href: '/' | '/methodology'): Html {
+  if (path === undefined) return html``
+  if (path === href) return html`aria-current="page"`
+  const part = path.startsWith('/methodology') ? '/methodology' : '/'
+  return part === href ? html`aria-current="true"` : html``
+}
 
 function describeForSharing({ publicUrl }: Site, page: LayoutOptions, path: string): Html {
   const { title, description, image, structured } = page

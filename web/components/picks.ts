@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
 import type { Release, ReleaseSetting } from '../../src/releases/shapes/schema.ts'
-import { type Html, interval, name, parseSettingId, percent, plural, programOf, usd } from './format.ts'
+import { type Html, interval, name, nameHarness, parseSettingId, percent, plural, programOf, usd } from './format.ts'
 
 /** A setting that readers should look at first. */
 export type PickedSetting = { setting: ReleaseSetting; roles: readonly string[] }
@@ -49,7 +49,7 @@ function nameConfiguration(id: string): Html {
 }
 
 const nameSetting = ({ id, model, harness, reasoningLevel }: ReleaseSetting): Html =>
-  html`<strong class="recommended">${name(model.label, 60)} with ${name(harness, 40)} at ${name(reasoningLevel, 20)}${nameConfiguration(id)}</strong>`
+  html`<strong class="recommended">${name(model.label, 60)} with ${name(nameHarness(harness), 40)} ${reasoningLevel === 'none' ? 'and no' : html`at ${name(reasoningLevel, 20)}`} reasoning${nameConfiguration(id)}</strong>`
 
 export const renderPicks = (release: Release, picks: readonly PickedSetting[]): Html =>
   picks.length === 0

@@ -7,6 +7,7 @@ import {
   formatDate,
   type Html,
   name,
+  nameHarness,
   parseSettingId,
   plural,
   publisherPath,
@@ -82,7 +83,7 @@ const renderIntegrity = ({ verifyModes, sandboxes, isolation, harnesses }: Discl
 ${verifyModes.map((mode) => html`<li>Verify mode ${name(mode)}${VERIFY_MODES[mode] ? `: ${VERIFY_MODES[mode]}` : ''}</li>`)}
 <li>Tasks: the reference solution passes, a no-op fails, <a href="/methodology/attacks">known cheats were tried</a></li>
 <li>Sandboxes: ${listNames(sandboxes)}; isolation: ${listNames(isolation)}</li></ul>
-<details><summary>Harness versions</summary><ul>${harnesses.map(({ harness, version }) => html`<li>${name(harness)} ${name(version)}</li>`)}</ul></details>`
+<details><summary>Harness versions</summary><ul>${harnesses.map(({ harness, version }) => html`<li>${name(nameHarness(harness))} ${name(version)}</li>`)}</ul></details>`
 
 const listNames = (names: readonly string[]): string =>
   names.length === 0 ? 'not recorded' : names.map((each) => safeText(each)).join(', ')
@@ -115,7 +116,9 @@ function describeChanges(before: HistoryEntry, after: HistoryEntry): Html {
   const [old, current] = [before, after].map(({ frontier }) => new Set(frontier.map(({ id }) => id)))
   const list = (settings: HistoryEntry['frontier']) =>
     settings
-      .map(({ id, model }) => `${safeText(model.label, 40)} with ${safeText(parseSettingId(id).harness, 30)}`)
+      .map(
+        ({ id, model }) => `${safeText(model.label, 40)} with ${safeText(nameHarness(parseSettingId(id).harness), 30)}`,
+      )
       .join(', ')
   const joined = after.frontier.filter(({ id }) => !old?.has(id))
   const left = before.frontier.filter(({ id }) => !current?.has(id))

@@ -6,6 +6,8 @@ import {
   type Html,
   interval,
   name,
+  nameHarness,
+  nameLevel,
   parseSettingId,
   percent,
   plural,
@@ -33,6 +35,6 @@ function renderPick({ role, setting }: { role: string; setting: SettingSummary }
   const { id, model, accuracy, costPerTaskUsd, ci95 } = setting
   const { harness, level, configuration } = parseSettingId(id)
   return html`<p class="role">${ROLES[role]}${tasks < RECOMMENDATION_TASKS_MIN ? html` <span class="muted">too few tasks to recommend</span>` : ''}</p>
-<p><strong>${name(model.label, 40)}</strong><br><span class="muted small">${name(harness, 30)} · ${name(level, 20)}${configuration === '' ? '' : html` · ${name(configuration, 30)}`}</span></p>
+<p><strong>${name(model.label, 40)}</strong><br><span class="muted small">${name(nameHarness(harness), 30)} · ${name(nameLevel(level), 20)}${configuration === '' ? '' : html` · ${name(configuration, 30)}`}</span></p>
 <p><span class="figure">${percent(accuracy)}</span> ${ci95 ? html`<span class="faint small">${interval(ci95)}</span> ` : ''}<span class="muted small">of ${plural(tasks, 'task')}</span> · <span class="figure">${usd(costPerTaskUsd)}</span> <span class="muted small">per task</span></p>`
 }

@@ -6,6 +6,8 @@ import {
   type Html,
   interval,
   name,
+  nameHarness,
+  nameLevel,
   percent,
   plural,
   programOf,
@@ -35,10 +37,15 @@ const SORT_KEYS: Record<Sort, (setting: ReleaseSetting) => number> = {
   frontier: ({ stats: { frontierProbability } }) => -(frontierProbability ?? -1),
 }
 
+/** Returns the name of a harness for a choice. */
+export function labelHarness(id: string): string {
+  return safeText(nameHarness(id), 40)
+}
+
 const FILTERS = [
-  { field: 'provider', label: 'Provider', read: (setting: ReleaseSetting) => setting.provider },
-  { field: 'harness', label: 'Harness', read: (setting: ReleaseSetting) => setting.harness },
-  { field: 'level', label: 'Level', read: (setting: ReleaseSetting) => setting.reasoningLevel },
+  { field: 'provider', label: 'Provider', read: (setting: ReleaseSetting) => setting.provider, toLabel: undefined },
+  { field: 'harness', label: 'Harness', read: (setting: ReleaseSetting) => setting.harness, toLabel: labelHarness },
+  { field: 'level', label: 'Level', read: (setting: ReleaseSetting) => setting.reasoningLevel, toLabel: nameLevel },
 ] as const
 
 /** Where the methodology defines the columns. */
@@ -119,7 +126,7 @@ function renderFilters(settings: readonly ReleaseSetting[], path: string, view: 
   ] as const
   return html`<form class="filters" action="${path}" method="get">
 ${keep.map(([field, value]) => (value ? html`<input type="hidden" name="${field}" value="${safeText(value, 200)}">` : ''))}
-${groups.map(({ field, label, values }) => (values.length < 2 ? '' : renderSelect(field, label, values, view[field])))}
+${groups.map(({ field, label, values, toLabel }) => (values.length < 2 ? '' : renderSelect(field, label, values, view[field], toLabel)))}
 <button class="button" type="submit">Filter</button></form>`
 }
 

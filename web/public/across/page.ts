@@ -8,6 +8,7 @@ import {
   interval,
   modelPath,
   name,
+  nameHarness,
   percent,
   plural,
   programOf,
@@ -52,7 +53,8 @@ ${renderTable(kind, rows)}
 const KIND_LABELS: Record<AcrossKind, string> = { model: 'Model', harness: 'Harness', setting: 'Setting' }
 
 function nameSubject(kind: AcrossKind, id: string, [first]: readonly AcrossRow[]): string {
-  if (kind === 'harness' || !first) return id
+  if (kind === 'harness') return nameHarness(id)
+  if (!first) return id
   return kind === 'model' ? first.setting.model.label : describeSetting(first.setting)
 }
 
@@ -78,7 +80,7 @@ function renderSummary(kind: AcrossKind, rows: readonly AcrossRow[], repositorie
 function renderParts([first]: readonly AcrossRow[]): Html {
   if (!first) return html``
   const { model, harness } = first.setting
-  return html`<p class="small">Also: <a href="${modelPath(model.catalogId)}">all settings with ${name(model.label, 60)}</a> · <a href="${harnessPath(harness)}">all settings with ${name(harness, 60)}</a></p>`
+  return html`<p class="small">Also: <a href="${modelPath(model.catalogId)}">all settings with ${name(model.label, 60)}</a> · <a href="${harnessPath(harness)}">all settings with ${name(nameHarness(harness), 60)}</a></p>`
 }
 
 /** Lists the settings of a model or harness with the number of repositories, not with a mean. */

@@ -9,6 +9,7 @@ import {
   type Html,
   interval,
   name,
+  nameHarness,
   percent,
   plural,
   programOf,
@@ -100,7 +101,7 @@ function describeRecommendation({ from, to, recommended }: ReleasePair): Html[] 
 }
 
 const nameSetting = ({ model, harness }: ReleaseSetting): Html =>
-  html`${name(model.label, 60)} with ${name(harness, 40)}`
+  html`${name(model.label, 60)} with ${name(nameHarness(harness), 40)}`
 
 /** Lists settings as in a sentence: `a, b and c`. */
 const listSettings = (settings: readonly ReleaseSetting[]): Html =>
@@ -173,7 +174,7 @@ function renderMove(before: ReleaseSetting | undefined, after: ReleaseSetting | 
 /** Renders conditions that differ: harness versions, verify modes, sandboxes, attempts. */
 function renderConditions(from: PublicRelease, to: PublicRelease): Html {
   const versions = ({ disclosure }: PublicRelease) =>
-    disclosure.harnesses.map(({ harness, version }) => `${safeText(harness, 60)} ${safeText(version, 40)}`)
+    disclosure.harnesses.map(({ harness, version }) => `${safeText(nameHarness(harness), 60)} ${safeText(version, 40)}`)
   const conditions: [string, string, string][] = [
     ['Attempts per task', attempts(from), attempts(to)],
     ['Settings run', String(from.disclosure.settings.run), String(to.disclosure.settings.run)],

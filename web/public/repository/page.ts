@@ -7,6 +7,7 @@ import {
   date,
   type Html,
   name,
+  nameHarness,
   percent,
   publisherPath,
   repositoryPath,
@@ -44,7 +45,7 @@ ${renderReleaseBody(site, { release, picks, history, visibleDifference, repriced
   return renderPage(site, {
     title: safeText(fullName),
     description: first
-      ? `${safeText(first.setting.model.label)} with ${safeText(first.setting.harness)} solves ${percent(first.setting.accuracy)} of ${release.tasks} tasks on ${safeText(fullName)}.`
+      ? `${safeText(first.setting.model.label)} with ${safeText(nameHarness(first.setting.harness))} solves ${percent(first.setting.accuracy)} of ${release.tasks} tasks on ${safeText(fullName)}.`
       : `Results of coding agents on ${safeText(fullName)}.`,
     path,
     image: `${repositoryPath(fullName)}/image.png`,

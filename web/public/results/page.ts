@@ -3,7 +3,7 @@ import type { ListedCard, ResultsView } from '../../../src/site/schema.ts'
 import { formatLanguage, type Html, parseSettingId, plural, safeText, withQuery } from '../../components/format.ts'
 import { renderCopyText, renderPage, type Site } from '../../components/layout.ts'
 import { renderResultCard } from '../../components/result-card.ts'
-import { renderSelect } from '../../components/settings-table.ts'
+import { labelHarness, renderSelect } from '../../components/settings-table.ts'
 
 const CARDS_PER_PAGE = 48
 
@@ -42,7 +42,7 @@ function renderFilters(cards: readonly ListedCard[], { q, provider, harness, lan
   const languages = distinct(cards.flatMap((each) => each.language ?? []))
   return html`<form class="filters" action="/" method="get">
 <label><span class="small muted">Search</span> <input type="search" name="q" maxlength="200" value="${safeText(q ?? '', 200)}"></label>
-${languages.length === 0 ? '' : renderSelect('language', 'Language', languages, language, formatLanguage)}${renderSelect('provider', 'Provider', distinct(settings.map((each) => each.provider)), provider)}${renderSelect('harness', 'Harness', distinct(settings.map((each) => each.harness)), harness)}
+${languages.length === 0 ? '' : renderSelect('language', 'Language', languages, language, formatLanguage)}${renderSelect('provider', 'Provider', distinct(settings.map((each) => each.provider)), provider)}${renderSelect('harness', 'Harness', distinct(settings.map((each) => each.harness)), harness, labelHarness)}
 <button class="button" type="submit">Show</button></form>`
 }
 
