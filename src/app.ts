@@ -10,6 +10,7 @@ import { benchmarkRoutes } from './benchmarks/routes.ts'
 import { deleteUnusedBundles } from './catalog/custom-harnesses/bundles.ts'
 import { harnessRoutes } from './catalog/custom-harnesses/routes.ts'
 import { modelRoutes } from './catalog/routes.ts'
+import { isEngineCapability } from './catalog/sandboxes.ts'
 import { hasOpenComparisons, isHarnessInUse, isModelInUse } from './comparisons/comparisons.ts'
 import { comparisonRoutes } from './comparisons/routes.ts'
 import { completeAllDone } from './comparisons/state.ts'
@@ -285,19 +286,23 @@ export const serviceJobs = (services: Services): JobHandler[] => [
 
 /** Lists the jobs that need this sandbox. Only a worker that has the sandbox handles them. */
 export const sandboxJobs = (services: Services, sandbox: string): JobHandler[] => [
-  trialJob(
-    {
-      db: services.database.db,
-      blobs: services.blobs,
-      ledger: services.ledger,
-      gatewayUrl: services.gatewayUrl,
-      engine: services.engine,
-      folder: services.trialsFolder,
-      retryMs: services.waits.retryMs,
-      step: services.step,
-    },
-    sandbox,
-  ),
+  trialJob(toTrialDeps(services), sandbox),
+  // Only trials use engines of stored credentials.
+  ...(isEngineCapability(sandbox) ? [] : taskJobs(services, sandbox)),
+]
+
+const toTrialDeps = (services: Services) => ({
+  db: services.database.db,
+  blobs: services.blobs,
+  ledger: services.ledger,
+  gatewayUrl: services.gatewayUrl,
+  engine: services.engine,
+  folder: services.trialsFolder,
+  retryMs: services.waits.retryMs,
+  step: services.step,
+})
+
+const taskJobs = (services: Services, sandbox: string): JobHandler[] => [
   validateJob({ ...toValidatorDeps(services), sandboxWaitMs: services.waits.sandboxMs }, sandbox),
   calibrateJob(toValidatorDeps(services), sandbox),
   stageJob(toPipelineDeps(services), sandbox),

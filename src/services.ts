@@ -4,13 +4,14 @@ import { sandboxValidator, type Validator } from './batches/validator.ts'
 import type { TestableSandbox } from './catalog/capabilities.ts'
 import { listCustomProviders } from './catalog/custom-models.ts'
 import { createModelTrustLookup } from './catalog/model-networks.ts'
-import { sandboxChoices } from './catalog/sandboxes.ts'
+import { sandboxChoices, toEngineCapability } from './catalog/sandboxes.ts'
 import { type ComparisonEvents, createComparisonEvents } from './comparisons/events.ts'
 import { createStatisticsCache, type StatisticsCache } from './comparisons/statistics/statistics.ts'
 import type { OnStep } from './comparisons/steps.ts'
 import type { TrialEngine } from './comparisons/trials/engine.ts'
 import { createSandboxEngine } from './comparisons/trials/sandbox-engine.ts'
 import type { Config } from './config.ts'
+import { hasStoredCredential } from './credentials/credentials.ts'
 import { type Keyring, openKeyring } from './credentials/master-key.ts'
 import type { Ledger } from './gateway/ledger.ts'
 import { storedLedger } from './gateway/stored-ledger.ts'
@@ -118,10 +119,10 @@ export async function openServices(config: Config, database: Database, log: Log)
     stages: deferWhileBusy(realStages()),
     findProvider: providers.find,
     codeHost: createGithubHost({ outbound, baseUrl: config.upstreams.github }),
-    sandboxes: [...providers.own].map(([sandbox, provider]) => ({
-      sandbox,
-      test: createSelfTest(provider, trialsFolder),
-    })),
+    sandboxes: [
+      ...[...providers.own].map(([sandbox, provider]) => ({ sandbox, test: createSelfTest(provider, trialsFolder) })),
+      ...listEngineCapabilities(database.db, providers),
+    ],
     trialsFolder,
     waits: { offerMs: 20_000, retryMs: 5_000, sandboxMs: 15_000 },
     gatewayUrl: () => gatewayUrl,
@@ -150,6 +151,21 @@ function createSelfTest(provider: SandboxProvider, trialsFolder: string): () => 
     return capabilities
   }
 }
+
+/**
+ * Lists the sandboxes that this process can use on engines of stored credentials. They need one credential in any
+ * workspace; its engine is tested by the trials that use it.
+ */
+const listEngineCapabilities = (db: Db, { own }: SandboxProviders): TestableSandbox[] =>
+  sandboxChoices
+    .filter(({ id, hasEngines }) => hasEngines && own.has(id))
+    .map(({ id, provider }) => ({
+      sandbox: toEngineCapability(id),
+      test: async () => {
+        if (!(await hasStoredCredential(db, 'sandbox', provider))) throw new Error('No workspace has stored an engine.')
+        return { isolation: id }
+      },
+    }))
 
 function openProviders(config: Config, log: Log): SandboxProviders {
   const names = sandboxChoices.map(({ id }) => id).filter((id) => config.sandboxes?.includes(id) ?? true)

@@ -1,7 +1,7 @@
 import type { Db } from '../platform/db/db.ts'
 import { newId } from '../platform/ids.ts'
 import type { JobLog } from '../platform/jobs/jobs.ts'
-import { sandboxChoices } from './sandboxes.ts'
+import { isEngineCapability, sandboxChoices } from './sandboxes.ts'
 import {
   countLiveWorkerRows,
   deleteCapabilities,
@@ -81,7 +81,10 @@ async function testSandbox(sandbox: string, test: TestableSandbox['test'], testM
 export const countLiveWorkers = (db: Db, sandbox: string): Promise<number> =>
   countLiveWorkerRows(db, sandbox, ALIVE_SECONDS)
 
-export const listLiveCapabilities = (db: Db): Promise<WorkerCapability[]> => listLiveCapabilityRows(db, ALIVE_SECONDS)
+/** Lists the sandboxes of live workers, without the engines of stored credentials. */
+export async function listLiveCapabilities(db: Db): Promise<WorkerCapability[]> {
+  return (await listLiveCapabilityRows(db, ALIVE_SECONDS)).filter(({ sandbox }) => !isEngineCapability(sandbox))
+}
 
 /** Finds the first sandbox, in the order of the catalog, that works on a live worker. */
 export async function findAvailableSandbox(db: Db): Promise<string | undefined> {
@@ -89,6 +92,6 @@ export async function findAvailableSandbox(db: Db): Promise<string | undefined> 
   return sandboxChoices.find(({ id }) => offers.some((offer) => offer.sandbox === id && offer.available))?.id
 }
 
-export async function isSandboxAvailable(db: Db, sandbox: string): Promise<boolean> {
-  return (await listLiveCapabilities(db)).some((offer) => offer.sandbox === sandbox && offer.available)
-}
+/** Returns true if a live worker can run a sandbox, or use engines of stored credentials. */
+export const isSandboxAvailable = async (db: Db, name: string): Promise<boolean> =>
+  (await countLiveWorkers(db, name)) > 0

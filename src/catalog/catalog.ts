@@ -2,21 +2,20 @@ import { type CredentialDeps, listCredentials } from '../credentials/credentials
 import type { CredentialOwner } from '../credentials/derived.ts'
 import type { Credential } from '../credentials/schema.ts'
 import type { Harness } from '../harnesses/harness.ts'
-import { listLiveCapabilities } from './capabilities.ts'
+import { isSandboxAvailable, listLiveCapabilities } from './capabilities.ts'
 import { levelsByHarness, listHarnesses, toCatalogHarness } from './harnesses.ts'
 import type { Model } from './model.ts'
 import { listModels } from './models.ts'
-import { sandboxChoices } from './sandboxes.ts'
+import { type SandboxChoice, sandboxChoices, toEngineCapability } from './sandboxes.ts'
 import type { Catalog, CatalogModel } from './schema.ts'
+import type { WorkerCapability } from './sql.ts'
 
 const CREDENTIALS_MAX = 10_000
 
 /** Lists the models, harnesses and sandboxes that a comparison of this workspace can use. */
 export async function readCatalog(deps: CredentialDeps, owner: CredentialOwner): Promise<Catalog> {
   const { credentials } = await listCredentials(deps, owner, { limit: CREDENTIALS_MAX })
-  const capabilities = new Map(
-    (await listLiveCapabilities(deps.db)).map((capability) => [capability.sandbox, capability]),
-  )
+  const capabilities = await listLiveCapabilities(deps.db)
   const models = await listModels(deps.db, owner.id)
   const harnesses = await listHarnesses(deps.db, owner.id)
   return {
@@ -25,18 +24,39 @@ export async function readCatalog(deps: CredentialDeps, owner: CredentialOwner):
       credentials: listCredentialNames(credentials, 'model', model.provider),
     })),
     harnesses: harnesses.map(toCatalogHarness),
-    sandboxes: sandboxChoices.map(({ id, name, provider }) => {
-      const capability = capabilities.get(id)
-      return {
-        id,
-        name,
-        available: capability?.available ?? false,
-        detail: capability ? capability.detail : 'No worker has this sandbox at the moment.',
-        isolation: capability?.available ? capability.isolation : null,
-        credentials: listCredentialNames(credentials, 'sandbox', provider),
-      }
-    }),
+    sandboxes: await Promise.all(
+      sandboxChoices.map(async (choice) => {
+        const { available, detail, isolation } = await findCapability(deps, choice, capabilities, credentials)
+        return {
+          id: choice.id,
+          name: choice.name,
+          available,
+          detail,
+          isolation: available ? isolation : null,
+          credentials: listCredentialNames(credentials, 'sandbox', choice.provider),
+        }
+      }),
+    ),
   }
+}
+
+/** A sandbox that no worker has of its own is available if the workspace stored an engine that workers can use. */
+async function findCapability(
+  { db }: CredentialDeps,
+  { id, provider, hasEngines }: SandboxChoice,
+  capabilities: readonly WorkerCapability[],
+  credentials: readonly Credential[],
+): Promise<Omit<WorkerCapability, 'sandbox'>> {
+  const own = capabilities.find(({ sandbox }) => sandbox === id)
+  const isStored = (each: Credential): boolean => each.provider === provider && each.source === 'stored'
+  if (
+    !own?.available &&
+    hasEngines &&
+    credentials.some(isStored) &&
+    (await isSandboxAvailable(db, toEngineCapability(id)))
+  )
+    return { available: true, isolation: id, detail: 'Only with the engine of a stored credential.' }
+  return own ?? { available: false, isolation: '', detail: 'No worker has this sandbox at the moment.' }
 }
 
 function toCatalogModel(harnesses: readonly Harness[], model: Model): Omit<CatalogModel, 'credentials'> {

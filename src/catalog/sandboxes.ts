@@ -1,10 +1,20 @@
-/** A sandbox that a comparison can choose, and the provider whose credentials it takes. */
-export type SandboxChoice = { id: string; name: string; provider: string }
+/**
+ * A sandbox that a comparison can choose, and the provider whose credentials it takes. `hasEngines`: a stored credential
+ * names an engine, which a worker uses without having one of its own.
+ */
+export type SandboxChoice = { id: string; name: string; provider: string; hasEngines: boolean }
 
 export const sandboxChoices: readonly SandboxChoice[] = [
-  { id: 'local', name: 'Local sandbox', provider: 'local' },
-  { id: 'docker', name: 'Docker', provider: 'docker' },
+  { id: 'local', name: 'Local sandbox', provider: 'local', hasEngines: false },
+  { id: 'docker', name: 'Docker', provider: 'docker', hasEngines: true },
 ]
 
 export const findSandboxChoice = (id: string): SandboxChoice | undefined =>
   sandboxChoices.find((choice) => choice.id === id)
+
+const STORED = '.stored'
+
+/** Returns the name under which workers report that they can use the engines of stored credentials. */
+export const toEngineCapability = (sandbox: string): string => `${sandbox}${STORED}`
+
+export const isEngineCapability = (name: string): boolean => name.endsWith(STORED)

@@ -51,7 +51,10 @@ async function comparingInDocker(second: (run: () => ReturnType<RunTrial>) => Re
   }
   const engine: TrialEngine = { ...real, run }
   const lab = await openComparisonLabIn(app, { endpoints: inBenchmark, params: PLACE, chosen: {} }, engine, {})
-  await app.database.pool.query(`insert into sandbox_offers values (gen_random_uuid(), 'docker', true, 'none', '')`)
+  for (const sandbox of ['docker', 'docker.stored'])
+    await app.database.pool.query(`insert into sandbox_offers values (gen_random_uuid(), $1, true, 'none', '')`, [
+      sandbox,
+    ])
   const { sandboxes } = (await app.call(inBenchmark.catalog, { params: PLACE })).body
   const builtin: string = sandboxes.find(({ id }: { id: string }) => id === 'docker').credentials[0].id
   return { ...lab, builtin }
@@ -115,7 +118,7 @@ test('trials with a stored credential never run on the engine of this machine', 
   const body = { kind: 'sandbox', provider: 'docker', name: 'another engine', secret } as const
   const { body: credential } = await app.call(createCredential, { body })
   const { body: created } = await lab.create({ sandbox: 'docker', sandboxCredentialId: credential.id })
-  await lab.work('docker')
+  await lab.work('docker.stored')
   expect(await lab.read(created.id)).toMatchObject({
     state: 'paused',
     pause: { reason: 'sandbox', message: expect.stringContaining('engine.example.com:2376') },

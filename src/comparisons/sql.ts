@@ -8,7 +8,13 @@ import { NO_COUNTS, type SettingCounts } from './counts.ts'
 import type { ComparisonPause, SubmissionError } from './shapes/schema.ts'
 
 /** The columns that determine how trials are queued. */
-export const toQueue = ({ key, sandbox, concurrency }: ComparisonRow) => ({ key, sandbox, concurrency })
+export const toQueue = (row: ComparisonRow) => ({
+  key: row.key,
+  workspaceId: row.workspace_id,
+  sandbox: row.sandbox,
+  sandboxCredentialId: row.sandbox_credential_id,
+  concurrency: row.concurrency,
+})
 
 /** The benchmark or repository that a comparison runs on. Benchmarks are identified by name, repositories by key because they can be renamed. */
 export type ComparisonScope =

@@ -17,7 +17,7 @@ import { buildTaskFilter } from './source.ts'
 import * as rows from './sql.ts'
 import { completeIfDone, failSubmission } from './state.ts'
 import type { OnStep } from './steps.ts'
-import { analyzeAfterEnqueue, enqueueWaiting } from './trials/queue/queue.ts'
+import { analyzeAfterEnqueue, enqueueWaiting, findNeededCapability } from './trials/queue/queue.ts'
 import { hasOpenTrials, insertPlan, listReusable } from './trials/sql.ts'
 
 export type SubmissionDeps = AddBenchmarkDeps & {
@@ -195,12 +195,15 @@ const SANDBOX_POLL_MS = 1_000
 /** True while no worker provides the sandbox but one may still start. Throws after the waiting time. */
 async function isWaitingForSandbox(deps: SubmissionDeps, key: number): Promise<boolean> {
   const row = await rows.findByKey(deps.db, key)
-  if (row?.state !== 'submitting' || (await isSandboxAvailable(deps.db, row.sandbox))) return false
+  if (row?.state !== 'submitting' || (await canRunTrials(deps.db, row))) return false
   if (!(await hasOpenTrials(deps.db, key))) return false
   if (Date.now() - row.submit_asked_at.getTime() < deps.offerWaitMs) return true
   const message = `No worker provides the sandbox ${row.sandbox}. Start one, then resume.`
   throw new SubmissionRefused(toSubmissionError('sandbox_unavailable', message, true))
 }
+
+const canRunTrials = async (db: Db, row: rows.ComparisonRow): Promise<boolean> =>
+  isSandboxAvailable(db, await findNeededCapability(db, rows.toQueue(row)))
 
 /** Enqueues the trials, then marks the comparison as running. Lock order: jobs before the row. */
 async function enqueueTrials(deps: SubmissionDeps, tx: Db, key: number): Promise<number> {

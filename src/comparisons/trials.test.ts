@@ -178,6 +178,38 @@ test('an unavailable sandbox pauses the comparison, and its trials wait', async 
   expect(await lab.read(body.id)).toMatchObject({ state: 'completed', trials: { passed: 5, failed: 5 } })
 })
 
+const offerSandbox = (sandbox: string) =>
+  app.database.pool.query('insert into sandbox_offers values (gen_random_uuid(), $1, true, $1, $2)', [sandbox, ''])
+
+test('a worker without a Docker engine runs trials on the engine of a stored credential, and no others', async () => {
+  const lab = await openComparisonLab(app)
+  const docker = async () => {
+    const { body } = await app.call(lab.endpoints.catalog, { params: lab.params })
+    return body.sandboxes.find(({ id }: { id: string }) => id === 'docker')
+  }
+  const findEngines = () => app.tools.sandboxes.find(({ sandbox }) => sandbox === 'docker.stored')
+  await expect(findEngines()?.test()).rejects.toThrow('No workspace has stored an engine.')
+  await offerSandbox('docker.stored')
+  const { available, credentials } = await docker()
+  expect(available).toBe(false)
+  const secret = { host: 'tcp://engine.example.com:2376' }
+  const engine = { kind: 'sandbox', provider: 'docker', name: 'engine', secret } as const
+  const { body: stored } = await app.call(createCredential, { body: engine })
+  expect(await findEngines()?.test()).toEqual({ isolation: 'docker' })
+  expect(await docker()).toMatchObject({
+    available: true,
+    isolation: 'docker',
+    detail: expect.stringMatching(/stored credential/),
+  })
+
+  const { body: own } = await lab.create({ sandbox: 'docker', sandboxCredentialId: credentials[0].id })
+  const { body: remote } = await lab.create({ sandbox: 'docker', sandboxCredentialId: stored.id })
+  await lab.work('docker.stored')
+  expect(await lab.read(remote.id)).toMatchObject({ state: 'completed', trials: { queued: 0, errored: 0 } })
+  expect(await lab.read(own.id)).toMatchObject({ submissionError: { code: 'sandbox_unavailable' } })
+  expect((await app.call(deleteCredential, { params: { credentialId: stored.id } })).status).toBe(204)
+})
+
 test('a missing credential pauses the comparison; a replacement lets it continue', async () => {
   const store = async () => {
     const body = {
@@ -195,15 +227,15 @@ test('a missing credential pauses the comparison; a replacement lets it continue
   })
   const lab = await openComparisonLab(app, engine)
   const { body } = await lab.create({ sandbox: 'docker', sandboxCredentialId: first })
-  await app.database.pool.query(`insert into sandbox_offers values (gen_random_uuid(), 'docker', true, 'none', '')`)
-  await lab.work('docker')
+  await offerSandbox('docker.stored')
+  await lab.work('docker.stored')
   expect(await lab.read(body.id)).toMatchObject({ state: 'paused', pause: { reason: 'credential' } })
   const inUse = await app.call(deleteCredential, { params: { credentialId: first } })
   expect(inUse).toMatchObject({ status: 409, body: { code: 'credential_in_use' } })
   const misfit = await lab.resume(body.id, { credentials: { [first]: lab.reference } })
   expect(misfit).toMatchObject({ status: 422, body: { errors: [{ pointer: `/credentials/${first}` }] } })
   await lab.resume(body.id, { credentials: { [first]: second } })
-  await lab.work('docker')
+  await lab.work('docker.stored')
   expect((await lab.read(body.id)).state).toBe('completed')
   expect((await app.call(deleteCredential, { params: { credentialId: second } })).status).toBe(204)
 })

@@ -1,4 +1,4 @@
-import { errorCode, transact } from '../platform/db/db.ts'
+import { type Db, errorCode, transact } from '../platform/db/db.ts'
 import { type Page, toPage } from '../platform/http/page.ts'
 import { newId } from '../platform/ids.ts'
 import { notFound, Problem } from '../platform/problem.ts'
@@ -79,6 +79,14 @@ export async function findCredential(
   const row = deps.keyring && (await rows.findCredentialRow(deps.db, workspaceId, id))
   return row ? toCredential(row) : (await findDerived(deps, workspaceId, id))?.credential
 }
+
+/** Returns true if a client has stored the credential. */
+export const isStoredCredential = async (db: Db, workspaceId: string, id: string): Promise<boolean> =>
+  (await rows.findCredentialRow(db, workspaceId, id)) !== undefined
+
+/** Returns true if any workspace has stored a credential of a provider. */
+export const hasStoredCredential = async (db: Db, kind: CredentialKind, provider: string): Promise<boolean> =>
+  (await rows.findProviderRow(db, kind, provider)) !== undefined
 
 /** Finds the newest credential of a provider. Stored ones precede derived ones. */
 export async function findNewestCredential(

@@ -110,6 +110,16 @@ export const findCredentialRow = (db: Db, workspaceId: string, id: string) =>
     .where('id', '=', id)
     .executeTakeFirst()
 
+/** Finds a credential of a provider in any workspace. */
+export const findProviderRow = (db: Db, kind: CredentialKind, provider: string) =>
+  db
+    .selectFrom('credentials')
+    .select('id')
+    .where('kind', '=', kind)
+    .where('provider', '=', provider)
+    .limit(1)
+    .executeTakeFirst()
+
 export const findNewestCredentialRow = (db: Db, workspaceId: string, kind: CredentialKind, provider: string) =>
   db
     .selectFrom('credentials')

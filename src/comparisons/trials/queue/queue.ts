@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { findSandboxChoice, toEngineCapability } from '../../../catalog/sandboxes.ts'
+import { isStoredCredential } from '../../../credentials/credentials.ts'
 import type { Db } from '../../../platform/db/db.ts'
 import {
   cancelAll,
@@ -16,7 +18,7 @@ import { analyzeTrials, trialJobs } from './sql.ts'
 const TrialPayload = z.strictObject({ comparison: z.number().int(), ordinal: z.number().int() })
 export type TrialPayload = z.infer<typeof TrialPayload>
 
-/** Each sandbox has its own job type: a worker claims only the types it can run. */
+/** Each capability of workers has its own job type: a worker claims only the types it can run. */
 export const trialJobType = (sandbox: string): JobType<TrialPayload> =>
   defineJobType({ type: `trial.${sandbox}`, payload: TrialPayload })
 
@@ -28,18 +30,36 @@ export async function limitCredentials(db: Db, { sandbox, model }: CredentialLim
   await setLimit(db, 'model', model ?? null)
 }
 
+type SandboxSelection = { workspaceId: string; sandbox: string; sandboxCredentialId: string }
+
+/**
+ * Returns the capability that a worker needs for trials of a sandbox: the sandbox itself or, if a stored credential names
+ * an engine, the use of such engines.
+ */
+export async function findNeededCapability(
+  db: Db,
+  { workspaceId, sandbox, sandboxCredentialId }: SandboxSelection,
+): Promise<string> {
+  const usesEngine =
+    findSandboxChoice(sandbox)?.hasEngines && (await isStoredCredential(db, workspaceId, sandboxCredentialId))
+  return usesEngine ? toEngineCapability(sandbox) : sandbox
+}
+
+const findJobType = async (db: Db, selection: SandboxSelection): Promise<JobType<TrialPayload>> =>
+  trialJobType(await findNeededCapability(db, selection))
+
 /** A trial takes a slot of its comparison (if that has a limit), of its sandbox credential and of its model credential. */
-type TrialQueue = { key: number; sandbox: string; concurrency: number | null }
+type TrialQueue = SandboxSelection & { key: number; concurrency: number | null }
 
 const comparisonLimit = (key: number): string => `comparison ${key}`
 
-export const enqueueTrial = (tx: Db, queue: TrialQueue, ordinal: number, notBefore?: Date): Promise<number> =>
-  enqueueSelected(tx, trialJobType(queue.sandbox), trialJobs(queue.key, { ordinal, notBefore }))
+export const enqueueTrial = async (tx: Db, queue: TrialQueue, ordinal: number, notBefore?: Date): Promise<number> =>
+  enqueueSelected(tx, await findJobType(tx, queue), trialJobs(queue.key, { ordinal, notBefore }))
 
 /** Enqueues every waiting trial that has no job yet. Returns their number. */
 export async function enqueueWaiting(tx: Db, queue: TrialQueue): Promise<number> {
   if (queue.concurrency !== null) await setLimit(tx, comparisonLimit(queue.key), queue.concurrency)
-  return enqueueSelected(tx, trialJobType(queue.sandbox), trialJobs(queue.key, {}))
+  return enqueueSelected(tx, await findJobType(tx, queue), trialJobs(queue.key, {}))
 }
 
 const MANY_TRIALS = 5_000
@@ -57,11 +77,11 @@ export const withdrawWaiting = async (tx: Db, key: number): Promise<void> =>
 /** Postpones all waiting trials of a comparison until `notBefore`. */
 export async function deferWaiting(
   tx: Db,
-  { comparison, sandbox }: { comparison: number; sandbox: string },
+  { comparison, ...selection }: SandboxSelection & { comparison: number },
   notBefore: Date,
 ): Promise<void> {
   await withdrawWaiting(tx, comparison)
-  await enqueueSelected(tx, trialJobType(sandbox), trialJobs(comparison, { notBefore }))
+  await enqueueSelected(tx, await findJobType(tx, selection), trialJobs(comparison, { notBefore }))
 }
 
 /**
