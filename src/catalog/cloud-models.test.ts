@@ -58,7 +58,7 @@ describe.each(CLOUD_FIXTURES)('$name', ({ cloud, protocol, model, fields, start,
       return (await app.call(checkCredential, { params: { credentialId: credential.id } })).body
     }
     expect(await check({})).toMatchObject({ ok: true, detail: `${body.catalogId} accepted the credential.` })
-    expect(await check(wrongSecrets[0]?.secret ?? {})).toMatchObject({
+    expect(await check(wrongSecrets[0]?.secret(fake.url) ?? {})).toMatchObject({
       ok: false,
       detail: expect.stringContaining('refused the credential'),
     })

@@ -115,7 +115,10 @@ const PREFIX = 'custom/'
 const toSlug = (catalogId: string): string => catalogId.slice(PREFIX.length)
 
 /** Protocols of the models that each cloud hosts. */
-const CLOUD_PROTOCOLS: Record<Cloud, readonly Protocol[]> = { bedrock: ['anthropic-messages', 'openai-chat'] }
+const CLOUD_PROTOCOLS: Record<Cloud, readonly Protocol[]> = {
+  bedrock: ['anthropic-messages', 'openai-chat'],
+  vertex: ['anthropic-messages', 'gemini', 'openai-chat'],
+}
 
 function requireValid(
   { catalogId, baseUrl, protocol, cloud, reasoningLevels, defaultReasoningLevel }: NewModel,

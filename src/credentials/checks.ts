@@ -25,18 +25,21 @@ type ProbeRequest = {
   body?: Uint8Array<ArrayBuffer>
   /** Status of an answer that accepts the credential but not the request. */
   acceptedStatus?: number
+  /** Status of an answer that refuses the credential, besides 401 and 403. */
+  refusedStatus?: number
 }
 
 const TIMEOUT_MS = 10_000
 
 /** Requests something small that needs a valid key. Only the status of the response is used. */
 export async function sendProbe({ outbound }: CheckDeps, question: ProbeRequest): Promise<CredentialVerdict> {
-  const { provider, url, headers, trust, body, acceptedStatus } = question
+  const { provider, url, headers, trust, body, acceptedStatus, refusedStatus } = question
   try {
     // A redirect target, requested without the key, says nothing about the key.
     const request = body ? { method: 'POST', body } : {}
     const answer = await outbound.fetch(url, { ...request, headers, trust, timeoutMs: TIMEOUT_MS, redirect: 'error' })
     await answer.body?.cancel()
+    if (answer.status === refusedStatus) return refused(provider, answer.status)
     return toVerdict(provider, answer.status === acceptedStatus ? 200 : answer.status)
   } catch (error) {
     if (error instanceof OutboundFailed) return { ok: false, detail: `${provider} is unreachable (${error.reason}).` }
@@ -48,10 +51,15 @@ export async function sendProbe({ outbound }: CheckDeps, question: ProbeRequest)
 
 function toVerdict(provider: string, status: number): CredentialVerdict {
   if (status >= 200 && status < 300) return { ok: true, detail: `${provider} accepted the credential.` }
-  if (status === 401 || status === 403) return { ok: false, detail: `${provider} refused the credential (${status}).` }
+  if (status === 401 || status === 403) return refused(provider, status)
   if (status === 429) return { ok: false, detail: `${provider} rate-limits our requests (429). Try again later.` }
   return { ok: false, detail: `${provider} responded with ${status}.` }
 }
+
+const refused = (provider: string, status: number): CredentialVerdict => ({
+  ok: false,
+  detail: `${provider} refused the credential (${status}).`,
+})
 
 export const nothingToCheck =
   (detail: string): CredentialProbe =>

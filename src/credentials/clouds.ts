@@ -1,7 +1,8 @@
 import { type AwsKeys, signAwsRequest } from '../platform/outbound/aws-signature.ts'
+import { buildTokenRequest, parseServiceAccount } from '../platform/outbound/google-token.ts'
 import type { Trust } from '../platform/outbound/outbound.ts'
 import { type CheckDeps, type CredentialVerdict, sendProbe } from './checks.ts'
-import { awsRegion, type CredentialField, optional, token } from './fields.ts'
+import { awsRegion, type CredentialField, optional, serviceAccount, token } from './fields.ts'
 import type { Cloud } from './schema.ts'
 import type { Secret } from './seal.ts'
 
@@ -20,14 +21,21 @@ export const clouds: Record<Cloud, CloudDefinition> = {
     fields: [token('accessKeyId'), token('secretAccessKey'), optional(token('sessionToken')), awsRegion('region')],
     check: checkBedrock,
   },
+  vertex: { fields: [serviceAccount('serviceAccount')], check: checkVertex },
 }
 
 /** Lists the values of a secret that must not be stored or shown with a call. */
 export const listConfidential = (cloud: Cloud | undefined, secret: Secret): string[] =>
   Object.entries(secret).flatMap(([name, value]) => {
     const field = cloud && clouds[cloud].fields.find((known) => known.name === name)
-    return field && !field.secret ? [] : [value]
+    return field && !field.secret ? [] : [value, ...listKeyTexts(value)]
   })
+
+/** Lists the confidential members of a secret that is a key file of Google. */
+const listKeyTexts = (value: string): string[] => {
+  const [, key] = /"private_key"\s*:\s*"((?:[^"\\]|\\.)+)"/.exec(value) ?? []
+  return key === undefined ? [] : [key, key.replaceAll('\\n', '\n')]
+}
 
 export const toAwsKeys = ({ accessKeyId = '', secretAccessKey = '', sessionToken, region = '' }: Secret): AwsKeys => ({
   accessKeyId,
@@ -44,4 +52,13 @@ async function checkBedrock(deps: CheckDeps, { provider, model, baseUrl, trust }
   const request = { url, method: 'POST', contentType: 'application/json', body }
   const headers = await signAwsRequest(toAwsKeys(secret), 'bedrock', request)
   return sendProbe(deps, { provider, url, headers, trust, body, acceptedStatus: 400 })
+}
+
+/** Exchanges a token, which proves the key. Whether the account may use the model shows at the first call. */
+async function checkVertex(deps: CheckDeps, { provider, trust }: CloudModel, secret: Secret) {
+  const account = parseServiceAccount(secret.serviceAccount ?? '')
+  if (!account) return { ok: false, detail: 'The service account cannot be read.' }
+  // The address is part of the credential, so the operator does not vouch for it.
+  const ownTrust = trust === 'operator' ? 'client' : trust
+  return sendProbe(deps, { provider, ...buildTokenRequest(account), trust: ownTrust, refusedStatus: 400 })
 }

@@ -1,3 +1,4 @@
+import { parseServiceAccount } from '../platform/outbound/google-token.ts'
 import { refuseUrl } from '../platform/outbound/outbound.ts'
 import type { FieldError } from '../platform/problem.ts'
 import { parseEngineUrl } from './engine.ts'
@@ -10,6 +11,8 @@ export type CredentialField = {
   secret: boolean
   /** Returns the problem of a value, if any. */
   complaint: (value: string) => string | undefined
+  /** Returns the part of a value that may be shown. Default: the end of a long secret. */
+  hint?: (value: string) => string
 }
 
 const BYTES_MAX = 64 * 1024
@@ -28,6 +31,16 @@ export const awsRegion = (name: string): CredentialField => ({
   secret: false,
   complaint: (value) =>
     /^[a-z]{2}(-[a-z]+)+-\d$/.test(value) ? undefined : 'must be the name of a region, for example us-east-1',
+})
+
+/** The JSON key file of a Google service account. */
+export const serviceAccount = (name: string): CredentialField => ({
+  name,
+  required: true,
+  secret: true,
+  hint: (value) => parseServiceAccount(value)?.email ?? '',
+  complaint: (value) =>
+    parseServiceAccount(value) ? undefined : 'must be the JSON key file of a service account, with an RSA key in it',
 })
 
 export const optional = (field: CredentialField): CredentialField => ({ ...field, required: false })
@@ -93,5 +106,6 @@ const HINTED_LENGTH_MIN = 12
 export function buildHint([main]: CredentialField[], values: Secret): string {
   const value = (main && values[main.name]) ?? ''
   if (!main?.secret) return value
+  if (main.hint) return main.hint(value)
   return value.length >= HINTED_LENGTH_MIN ? value.slice(-4) : ''
 }

@@ -26,6 +26,7 @@ test.each([
   ['Incorrect API key provided: sk-ab******wxyz.', 'Incorrect API key provided: [removed]'],
   ['bad header: Bearer abc.def', 'bad header: Bearer [removed]'],
   ['The key AKIAIOSFODNN7EXAMPLE is disabled', 'The key [removed] is disabled'],
+  ['The token ya29.a0AfB_byC-1 is invalid', 'The token [removed] is invalid'],
   ['key AIzaSyA-1234567890 is invalid', 'key [removed] is invalid'],
 ])('removes secrets from %s', (text, message) => {
   expect(readProviderMessage(text, [KEY])).toBe(message)

@@ -28,7 +28,7 @@ const REDACTED = '[removed]'
 
 /** Keys with a usual prefix, keys of which the middle is masked, and values of authorization headers. */
 const KEY_LIKE =
-  /\b(?:sk|pk|rk|xai|gsk|hf|key|api|AIza)[-_][\w*.-]{6,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}\b|\bAIza[\w*-]{10,}|[\w-]{2,}\*{3,}[\w*-]*|(?<=\bBearer )[\w*.~+/=-]+/g
+  /\b(?:sk|pk|rk|xai|gsk|hf|key|api|AIza)[-_][\w*.-]{6,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}\b|\bAIza[\w*-]{10,}|\bya29\.[\w.-]+|[\w-]{2,}\*{3,}[\w*-]*|(?<=\bBearer )[\w*.~+/=-]+/g
 
 /** An HTML page is a proxy's error page; its title is the only part worth quoting. */
 function plainMessage(body: string): string | undefined {

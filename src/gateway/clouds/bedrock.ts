@@ -2,8 +2,13 @@ import { toAwsKeys } from '../../credentials/clouds.ts'
 import { signAwsRequest } from '../../platform/outbound/aws-signature.ts'
 import { edit } from '../body-threads.ts'
 import { objectOf, parseObject, textOf } from '../protocols/fields.ts'
-import { readStart } from '../upstream.ts'
-import { type CloudCall, type CloudTransport, type StreamAnswer, toJsonAnswer } from './cloud-transport.ts'
+import {
+  type CloudCall,
+  type CloudTransport,
+  readShortText,
+  type StreamAnswer,
+  toJsonAnswer,
+} from './cloud-transport.ts'
 import { decodeEventStream } from './event-stream.ts'
 
 /**
@@ -55,7 +60,7 @@ async function fromBedrock(call: CloudCall, answer: StreamAnswer): Promise<Strea
     events.on('close', () => body.destroy())
     return { status, headers: { ...headers, 'content-type': 'text/event-stream' }, body: body.pipe(events) }
   }
-  const { message, Message, error, __type } = parseObject((await readStart(body, ERROR_BYTES_MAX)).toString()) ?? {}
+  const { message, Message, error, __type } = parseObject(await readShortText(answer)) ?? {}
   const text = textOf(message) ?? textOf(Message) ?? textOf(objectOf(error).message) ?? 'no reason given'
   const code = toExceptionName(headers['x-amzn-errortype'] ?? __type)
   const meant = toStatus(status, code, text)
@@ -65,8 +70,6 @@ async function fromBedrock(call: CloudCall, answer: StreamAnswer): Promise<Strea
 /** Removes the namespace before the name of an exception, and the address after it. */
 const toExceptionName = (type: unknown): string =>
   /(?:.*#)?(\w+)/.exec(typeof type === 'string' ? type : '')?.[1] ?? 'BedrockException'
-
-const ERROR_BYTES_MAX = 64 * 1024
 
 const STATUSES: Record<string, number> = {
   ModelErrorException: 500,

@@ -8,6 +8,9 @@ import type { ModelAccess } from '../../harnesses/model-access.ts'
 import { createLog } from '../../platform/log.ts'
 import { complete } from '../client/open-model.ts'
 
+/** Addresses of a workspace that may use model servers on this machine. */
+const LOOPBACK = { networks: [{ address: '127.0.0.0', prefixLength: 8, family: 'ipv4' as const }] }
+
 const asking: ModelRequest = {
   system: 'You are careful.',
   messages: [{ role: 'user', text: 'Please look.' }],
@@ -27,7 +30,7 @@ describe.each(CLOUD_FIXTURES)(
       fixture = await openGatewayFixture(() => {}, {
         log: createLog('debug', (line) => lines.push(line)),
         tools: {
-          findUpstream: () => ({ url: baseUrl(fake.url), trust: 'operator' }),
+          findUpstream: () => ({ url: baseUrl(fake.url), trust: LOOPBACK }),
           openSecret: async () => current,
         },
       })
@@ -76,7 +79,7 @@ describe.each(CLOUD_FIXTURES)(
     })
 
     test.each(wrongSecrets)('$name is refused as the cloud refuses it, and is a rejected credential', async (wrong) => {
-      current = { ...current, ...wrong.secret }
+      current = { ...current, ...wrong.secret(fake.url) }
       const { ask, calls } = await connect()
       await expect(ask(true)).rejects.toMatchObject({ status: 402 })
       expect(await calls()).toMatchObject([{ outcome: 'failed', failure: 'credential', message: wrong.message }])
@@ -86,8 +89,7 @@ describe.each(CLOUD_FIXTURES)(
     test('a request without authentication gets the error body of the cloud', async () => {
       const { status, body } = authError
       await (await connect()).ask(false)
-      const [{ path, query, body: sent } = { path: '', query: new URLSearchParams(), body: Buffer.of() }] =
-        fake.requests
+      const { path = '', query = '', body: sent = Buffer.of() } = fake.requests.at(-1) ?? {}
       const headers = { 'content-type': 'application/json' }
       const answer = await fetch(`${fake.url}${path}?${query}`, { method: 'POST', headers, body: new Uint8Array(sent) })
       expect(answer.status).toBe(status)

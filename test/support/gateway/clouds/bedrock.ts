@@ -39,7 +39,7 @@ export async function startBedrock(account: AwsAccount, script: ScriptInput): Pr
 }
 
 const refuse = (status: number, type: string, message: string): CloudDecision => ({
-  kind: 'refused',
+  kind: 'answered',
   status,
   body: { message },
   headers: { 'x-amzn-errortype': `${type}:http://internal.amazon.com/coral/com.amazon.bedrock/` },

@@ -5,6 +5,7 @@ import type { JsonObject } from '../../../../src/harnesses/json.ts'
 import type { Protocol } from '../../../../src/harnesses/model-access.ts'
 import { startBedrock } from './bedrock.ts'
 import type { FakeCloud } from './cloud-front.ts'
+import { serviceAccount, startVertex, VERTEX_BASE } from './vertex.ts'
 
 /** A fake cloud with one of its protocols, for the contract test of all clouds. */
 export type CloudFixture = {
@@ -16,7 +17,7 @@ export type CloudFixture = {
   baseUrl: (url: string) => string
   secret: (url: string) => Secret
   /** Changes that make the secret wrong, and the cloud's message. The first one is well-formed. */
-  wrongSecrets: { name: string; secret: Secret; message: string }[]
+  wrongSecrets: { name: string; secret: (url: string) => Secret; message: string }[]
   /** Names of the fields of the secret; those in brackets are optional. */
   fields: string[]
   /** The cloud's answer to a request without authentication. */
@@ -39,17 +40,41 @@ const bedrock: Omit<CloudFixture, 'name' | 'protocol' | 'model' | 'baseUrl'> = {
   start: (script) => startBedrock(AWS, script),
   secret: () => AWS,
   wrongSecrets: [
-    { name: 'a wrong secret key', secret: { secretAccessKey: 'wrong-secret-0123456789' }, message: SIGNATURE_MISMATCH },
-    { name: 'a wrong access key', secret: { accessKeyId: 'AKIDOTHER' }, message: INVALID_TOKEN },
-    { name: 'a wrong session token', secret: { sessionToken: 'expired-token' }, message: INVALID_TOKEN },
+    {
+      name: 'a wrong secret key',
+      secret: () => ({ secretAccessKey: 'wrong-secret-0123456789' }),
+      message: SIGNATURE_MISMATCH,
+    },
+    { name: 'a wrong access key', secret: () => ({ accessKeyId: 'AKIDOTHER' }), message: INVALID_TOKEN },
+    { name: 'a wrong session token', secret: () => ({ sessionToken: 'expired-token' }), message: INVALID_TOKEN },
     {
       name: 'a wrong region',
-      secret: { region: 'us-east-1' },
+      secret: () => ({ region: 'us-east-1' }),
       message: 'Credential should be scoped to a valid region.',
     },
   ],
   fields: ['accessKeyId', 'secretAccessKey', '[sessionToken]', 'region'],
   authError: { status: 403, body: { message: 'Missing Authentication Token' } },
+}
+
+const vertex: Omit<CloudFixture, 'name' | 'protocol' | 'model' | 'baseUrl'> = {
+  cloud: 'vertex',
+  start: startVertex,
+  secret: (url) => ({ serviceAccount: serviceAccount(url) }),
+  wrongSecrets: [
+    {
+      name: 'a wrong private key',
+      secret: (url) => ({ serviceAccount: serviceAccount(url, { key: true }) }),
+      message: 'Google issued no token: Invalid JWT Signature.',
+    },
+    {
+      name: 'an unknown account',
+      secret: (url) => ({ serviceAccount: serviceAccount(url, { email: true }) }),
+      message: 'Google issued no token: Invalid grant: account not found',
+    },
+  ],
+  fields: ['serviceAccount'],
+  authError: { status: 401, body: { error: { code: 401, status: 'UNAUTHENTICATED' } } },
 }
 
 /** All clouds, in each of their protocols. */
@@ -67,5 +92,26 @@ export const CLOUD_FIXTURES: CloudFixture[] = [
     protocol: 'openai-chat',
     model: 'openai.gpt-oss-120b-1:0',
     baseUrl: (url) => `${url}/openai/v1`,
+  },
+  {
+    ...vertex,
+    name: 'Google Vertex AI, Anthropic',
+    protocol: 'anthropic-messages',
+    model: 'claude-sonnet-4-5@20250929',
+    baseUrl: (url) => `${url}${VERTEX_BASE}`,
+  },
+  {
+    ...vertex,
+    name: 'Google Vertex AI, Gemini',
+    protocol: 'gemini',
+    model: 'gemini-3-pro',
+    baseUrl: (url) => `${url}${VERTEX_BASE}`,
+  },
+  {
+    ...vertex,
+    name: 'Google Vertex AI, OpenAI',
+    protocol: 'openai-chat',
+    model: 'meta/llama-4',
+    baseUrl: (url) => `${url}${VERTEX_BASE}/endpoints/openapi`,
   },
 ]

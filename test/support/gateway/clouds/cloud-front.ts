@@ -14,9 +14,9 @@ export type CloudRequest = {
   body: Buffer
 }
 
-/** `refused`: the answer of the cloud itself. `accepted`: the request that its model receives. */
+/** `answered`: the answer of the cloud itself. `accepted`: the request that its model receives. */
 export type CloudDecision =
-  | { kind: 'refused'; status: number; body: JsonObject; headers?: Record<string, string> }
+  | { kind: 'answered'; status: number; body: JsonObject; headers?: Record<string, string> }
   | { kind: 'accepted'; path: string; body: JsonObject }
 
 export type CloudFront = {
@@ -62,7 +62,7 @@ async function answer(
   const request = { method, path, query: new URLSearchParams(search), headers, body: await buffer(incoming) }
   requests.push(request)
   const decision = front.decide(request)
-  if (decision.kind === 'refused')
+  if (decision.kind === 'answered')
     return void response
       .writeHead(decision.status, { 'content-type': 'application/json', ...decision.headers })
       .end(JSON.stringify(decision.body))
