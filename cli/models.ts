@@ -17,7 +17,11 @@ type ModelLevel = (typeof LEVELS)[number]
 type ModelCloud = NonNullable<CustomModel['cloud']>
 
 /** Clouds and the field of their credentials that a single variable can hold. */
-const CLOUD_KEY_FIELDS: Record<ModelCloud, string | undefined> = { bedrock: undefined, vertex: 'serviceAccount' }
+const CLOUD_KEY_FIELDS: Record<ModelCloud, string | undefined> = {
+  bedrock: undefined,
+  vertex: 'serviceAccount',
+  azure: 'apiKey',
+}
 
 type AddModelFlags = {
   name?: string

@@ -118,6 +118,7 @@ const toSlug = (catalogId: string): string => catalogId.slice(PREFIX.length)
 const CLOUD_PROTOCOLS: Record<Cloud, readonly Protocol[]> = {
   bedrock: ['anthropic-messages', 'openai-chat'],
   vertex: ['anthropic-messages', 'gemini', 'openai-chat'],
+  azure: ['openai-chat', 'openai-responses'],
 }
 
 function requireValid(

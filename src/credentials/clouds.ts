@@ -2,7 +2,7 @@ import { type AwsKeys, signAwsRequest } from '../platform/outbound/aws-signature
 import { buildTokenRequest, parseServiceAccount } from '../platform/outbound/google-token.ts'
 import type { Trust } from '../platform/outbound/outbound.ts'
 import { type CheckDeps, type CredentialVerdict, sendProbe } from './checks.ts'
-import { awsRegion, type CredentialField, optional, serviceAccount, token } from './fields.ts'
+import { apiVersion, awsRegion, type CredentialField, optional, serviceAccount, token } from './fields.ts'
 import type { Cloud } from './schema.ts'
 import type { Secret } from './seal.ts'
 
@@ -22,6 +22,7 @@ export const clouds: Record<Cloud, CloudDefinition> = {
     check: checkBedrock,
   },
   vertex: { fields: [serviceAccount('serviceAccount')], check: checkVertex },
+  azure: { fields: [token('apiKey'), apiVersion('apiVersion')], check: checkAzure },
 }
 
 /** Lists the values of a secret that must not be stored or shown with a call. */
@@ -61,4 +62,12 @@ async function checkVertex(deps: CheckDeps, { provider, trust }: CloudModel, sec
   // The address is part of the credential, so the operator does not vouch for it.
   const ownTrust = trust === 'operator' ? 'client' : trust
   return sendProbe(deps, { provider, ...buildTokenRequest(account), trust: ownTrust, refusedStatus: 400 })
+}
+
+/** Lists the models of the resource. */
+async function checkAzure(deps: CheckDeps, { provider, baseUrl, trust }: CloudModel, secret: Secret) {
+  const { apiKey = '', apiVersion: version } = secret
+  const resourceUrl = baseUrl.replace(/(\/openai)?(\/v1)?\/*$/, '')
+  const path = version === undefined ? '/openai/v1/models' : `/openai/models?api-version=${version}`
+  return sendProbe(deps, { provider, url: resourceUrl + path, headers: { 'api-key': apiKey }, trust })
 }

@@ -43,6 +43,14 @@ export const serviceAccount = (name: string): CredentialField => ({
     parseServiceAccount(value) ? undefined : 'must be the JSON key file of a service account, with an RSA key in it',
 })
 
+export const apiVersion = (name: string): CredentialField => ({
+  name,
+  required: false,
+  secret: false,
+  complaint: (value) =>
+    /^\d{4}-\d\d-\d\d(-preview)?$/.test(value) ? undefined : 'must be a version such as 2024-10-21',
+})
+
 export const optional = (field: CredentialField): CredentialField => ({ ...field, required: false })
 
 export const pem = (name: string, secret: boolean): CredentialField => ({

@@ -10,7 +10,7 @@ export const CredentialKind = z.enum(['model', 'sandbox', 'registry', 'code-host
 export type CredentialKind = z.infer<typeof CredentialKind>
 
 /** Clouds that host models of several vendors behind their own authentication. */
-export const Cloud = z.enum(['bedrock', 'vertex']).meta({ id: 'Cloud' })
+export const Cloud = z.enum(['bedrock', 'vertex', 'azure']).meta({ id: 'Cloud' })
 export type Cloud = z.infer<typeof Cloud>
 
 export const Credential = z

@@ -272,7 +272,7 @@ export interface CustomModelPrices {
 
 export interface CustomModels {
   base_url: string;
-  cloud: 'bedrock' | 'vertex' | null | null;
+  cloud: 'bedrock' | 'vertex' | 'azure' | null | null;
   context_tokens: number;
   created_at: Generated<Timestamp>;
   default_level: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max';

@@ -3,6 +3,7 @@ import type { Cloud } from '../../../../src/credentials/schema.ts'
 import type { Secret } from '../../../../src/credentials/seal.ts'
 import type { JsonObject } from '../../../../src/harnesses/json.ts'
 import type { Protocol } from '../../../../src/harnesses/model-access.ts'
+import { AZURE_KEY, startAzure } from './azure.ts'
 import { startBedrock } from './bedrock.ts'
 import type { FakeCloud } from './cloud-front.ts'
 import { serviceAccount, startVertex, VERTEX_BASE } from './vertex.ts'
@@ -77,6 +78,22 @@ const vertex: Omit<CloudFixture, 'name' | 'protocol' | 'model' | 'baseUrl'> = {
   authError: { status: 401, body: { error: { code: 401, status: 'UNAUTHENTICATED' } } },
 }
 
+const azure: Omit<CloudFixture, 'name' | 'protocol' | 'baseUrl' | 'secret'> = {
+  cloud: 'azure',
+  model: 'our gpt-5',
+  start: startAzure,
+  wrongSecrets: [
+    {
+      name: 'a wrong key',
+      secret: () => ({ apiKey: 'wrong-key-0123456789' }),
+      message:
+        'Access denied due to invalid subscription key or wrong API endpoint. Make sure to provide a valid key for an active subscription and use a correct regional API endpoint for your resource.',
+    },
+  ],
+  fields: ['apiKey', '[apiVersion]'],
+  authError: { status: 401, body: { error: { code: '401' } } },
+}
+
 /** All clouds, in each of their protocols. */
 export const CLOUD_FIXTURES: CloudFixture[] = [
   {
@@ -113,5 +130,33 @@ export const CLOUD_FIXTURES: CloudFixture[] = [
     protocol: 'openai-chat',
     model: 'meta/llama-4',
     baseUrl: (url) => `${url}${VERTEX_BASE}/endpoints/openapi`,
+  },
+  {
+    ...azure,
+    name: 'Azure OpenAI, Chat',
+    protocol: 'openai-chat',
+    baseUrl: (url) => `${url}/openai/v1`,
+    secret: () => ({ apiKey: AZURE_KEY }),
+  },
+  {
+    ...azure,
+    name: 'Azure OpenAI, Responses',
+    protocol: 'openai-responses',
+    baseUrl: (url) => `${url}/openai/v1`,
+    secret: () => ({ apiKey: AZURE_KEY }),
+  },
+  {
+    ...azure,
+    name: 'Azure OpenAI, Chat with a version',
+    protocol: 'openai-chat',
+    baseUrl: (url) => url,
+    secret: () => ({ apiKey: AZURE_KEY, apiVersion: '2024-10-21' }),
+  },
+  {
+    ...azure,
+    name: 'Azure OpenAI, Responses with a version',
+    protocol: 'openai-responses',
+    baseUrl: (url) => `${url}/openai/v1`,
+    secret: () => ({ apiKey: AZURE_KEY, apiVersion: '2025-04-01-preview' }),
   },
 ]

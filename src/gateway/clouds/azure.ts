@@ -1,0 +1,21 @@
+import type { CloudTransport } from './cloud-transport.ts'
+
+/**
+ * Azure OpenAI. An address that ends with `/openai/v1` is that of the API without versions. With an API version the
+ * deployment is in the path, except in the Responses protocol, where it is the model in the body.
+ */
+export const azure: CloudTransport =
+  (openStream, { model, secret }) =>
+  (url, request) => {
+    const { apiKey = '', apiVersion } = secret
+    const headers = { ...request.headers, 'api-key': apiKey }
+    return openStream(apiVersion === undefined ? url : toVersionedUrl(url, model, apiVersion), { ...request, headers })
+  }
+
+const OPERATION = /(?:\/openai)?\/v1\/(chat\/completions|responses(?:\/\w+)?)(?:\?.*)?$/
+
+const toVersionedUrl = (url: string, deployment: string, apiVersion: string): string =>
+  url.replace(OPERATION, (_, operation: string) => {
+    const folder = operation.startsWith('chat/') ? `/openai/deployments/${encodeURIComponent(deployment)}` : '/openai'
+    return `${folder}/${operation}?api-version=${encodeURIComponent(apiVersion)}`
+  })
