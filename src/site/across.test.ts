@@ -29,7 +29,7 @@ test('a setting is shown on every repository with its interval, and without an a
   expect(status).toBe(200)
   expect(words).toContain('Large, mini, high')
   expect(words).toContain(
-    'Measured on 2 repositories. It solved between 83 % and 83 % of the tasks. It is on the frontier of 2 of 2.',
+    'On 2 repositories, it solved 83 % of the tasks for $0.005 each. It is on the frontier of 2 of 2 and the most accurate on 2.',
   )
   expect(words).toContain('There is no average over repositories')
   for (const { name } of [lab.place, other.place]) expect(words).toContain(`lab/${name}`)
@@ -38,11 +38,14 @@ test('a setting is shown on every repository with its interval, and without an a
 test('a harness and a model list their settings', async () => {
   const harness = await open('/harnesses/mini')
   expect(harness.words).toContain(
-    'Measured on 2 repositories, in 2 settings. Its settings solved between 33 % and 83 %',
+    'On 2 repositories, its 2 settings solved 33 % to 83 % of the tasks for $0.001 to $0.005 each.',
   )
   expect(harness.text).toContain('href="/settings/acme/small%7Cmini%7Clow"')
   const model = await open('/models/acme/small')
   expect(model.words).toContain('Small')
+  expect(model.words).toContain('Best there')
+  expect(model.words).toContain('83 % $0.005')
+  expect(model.words).toContain('It is on the frontier of 2 of 2; another setting is more accurate everywhere.')
   expect(model.words).not.toContain('Large')
 })
 
@@ -62,8 +65,8 @@ test('a setting with a configuration is listed by model, and has no page, becaus
   await lab.publishAll()
   expect((await open('/settings/acme/small%7Cmini%7Clow%7Ccareful@2')).status).toBe(404)
   expect((await open(path)).words).toContain('mini · low · careful@2')
-  expect((await open('/models/acme/small')).words).toContain('Measured on 2 repositories, in 2 settings.')
-  expect((await open('/settings/acme/small%7Cmini%7Clow')).words).toContain('Measured on 2 repositories.')
+  expect((await open('/models/acme/small')).words).toContain('On 2 repositories, its 2 settings solved')
+  expect((await open('/settings/acme/small%7Cmini%7Clow')).words).toContain('On 2 repositories, it solved 33 %')
 })
 
 test('a publisher has a page with all results', async () => {

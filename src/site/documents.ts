@@ -140,15 +140,15 @@ const findRecommended = (picks: readonly { id: string; roles: string[] }[]): str
 /** Loads the results of a model, a harness or a setting on all public repositories. */
 export async function loadAcross(db: Db, kind: AcrossKind, id: string): Promise<AcrossRow[]> {
   const lines = await listLinesNaming(db, id, ACROSS_LINES_MAX)
-  const rows = lines.flatMap(({ release, endorsed, card: { defaultLine } }) =>
-    release.settings
+  const rows = lines.flatMap(({ release, endorsed, card: { defaultLine, picks } }) => {
+    const { repository, publisher, releasedAt, settings } = release
+    const best = picks.find(({ roles }) => roles.includes('most-accurate'))?.setting
+    const facts = { repository, publisher, releasedAt, endorsed, defaultLine, settings: settings.length, best }
+    return settings
       .filter((setting) => (kind === 'setting' ? hasSettingPage : isPublicSetting)(setting))
       .filter((setting) => MATCHES[kind](setting) === id)
-      .map((setting): AcrossRow => {
-        const { repository, publisher, releasedAt } = release
-        return { repository, publisher, releasedAt, endorsed, defaultLine, settings: release.settings.length, setting }
-      }),
-  )
+      .map((setting): AcrossRow => ({ ...facts, setting }))
+  })
   if (rows.length === 0) throw new Problem(notFound, `No published results of the ${kind} ${id}.`)
   return rows
 }

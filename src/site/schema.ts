@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { endpoint } from '../platform/http/endpoint.ts'
 import type { ProblemKind } from '../platform/problem.ts'
 import type { Release, ReleaseSetting } from '../releases/shapes/schema.ts'
-import type { Card } from '../results/schema.ts'
+import type { Card, SettingSummary } from '../results/schema.ts'
 
 export const resultsWithdrawn = {
   code: 'results_withdrawn',
@@ -56,6 +56,8 @@ export type AcrossRow = Pick<Release, 'repository' | 'publisher' | 'releasedAt'>
   /** Number of settings in the release, which ranks refer to. */
   settings: number
   setting: ReleaseSetting
+  /** The most accurate setting of the release. */
+  best: SettingSummary | undefined
 }
 
 export const showResults = endpoint({

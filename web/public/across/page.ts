@@ -37,7 +37,7 @@ export function renderAcrossPage(
   const title = nameSubject(kind, id, rows)
   const repositories = countDistinct(rows.map(({ repository }) => repository.fullName))
   const content = html`<section><p class="where muted">${KIND_LABELS[kind]}</p><h1>${name(title, 120)}</h1>
-${renderSummary(kind, rows, repositories)}</section>
+${renderSummary(kind, rows)}</section>
 ${kind === 'setting' ? renderParts(rows) : renderSettings(kind, rows)}
 <section class="card panel" aria-labelledby="repositories-title"><div class="panel-head"><h2 id="repositories-title">By repository</h2></div>
 ${renderTable(kind, rows)}
@@ -61,19 +61,43 @@ function nameSubject(kind: AcrossKind, id: string, [first]: readonly AcrossRow[]
 const countDistinct = (values: readonly string[]): number => new Set(values).size
 
 /** Summarises by counts and by the range, which stay true whatever repositories are added. */
-function renderSummary(kind: AcrossKind, rows: readonly AcrossRow[], repositories: number): Html {
-  const accuracies = rows.map(({ setting }) => setting.accuracy)
-  const [low, high] = [Math.min(...accuracies), Math.max(...accuracies)]
+function renderSummary(kind: AcrossKind, rows: readonly AcrossRow[]): Html {
+  const repositories = [...new Set(rows.map(({ repository }) => repository.fullName))]
+  const [only = ''] = repositories
   const settings = countDistinct(rows.map(({ setting }) => setting.id))
-  const reached = countDistinct(
-    rows.filter(({ setting }) => setting.onFrontier).map(({ repository }) => repository.fullName),
+  const where = repositories.length === 1 ? name(only) : html`${repositories.length} repositories`
+  const subject = kind === 'setting' ? 'it' : settings === 1 ? 'its one setting' : `its ${settings} settings`
+  const solved = formatRange(
+    rows.map(({ setting }) => setting.accuracy),
+    percent,
   )
-  const range =
-    rows.length === 1
-      ? html`It solved <strong>${percent(low)}</strong> of the tasks.`
-      : html`${kind === 'setting' ? 'It' : 'Its settings'} solved between <strong>${percent(low)}</strong> and <strong>${percent(high)}</strong> of the tasks.`
-  const where = kind === 'setting' ? 'It is' : 'A setting of it is'
-  return html`<p class="answer">Measured on ${plural(repositories, 'repository', 'repositories')}${kind === 'setting' ? '' : `, in ${plural(settings, 'setting')}`}. ${range} <span class="muted">${where} on the frontier of ${reached} of ${repositories}.</span></p>`
+  const cost = formatRange(
+    rows.map(({ setting }) => setting.costPerTaskUsd),
+    usd,
+  )
+  return html`<p class="answer">On ${where}, ${subject} solved <strong>${solved}</strong> of the tasks for <strong>${cost}</strong> each. <span class="muted">${describePlaces(rows, repositories.length)}</span></p>`
+}
+
+/** Describes on how many repositories a setting is on the frontier, and on how many it is the most accurate. */
+function describePlaces(rows: readonly AcrossRow[], repositories: number): string {
+  const count = (matches: (row: AcrossRow) => boolean) =>
+    countDistinct(rows.filter(matches).map(({ repository }) => repository.fullName))
+  const reached = count(({ setting }) => setting.onFrontier)
+  const led = count(({ setting, best }) => best !== undefined && setting.accuracy >= best.accuracy)
+  const isOne = countDistinct(rows.map(({ setting }) => setting.id)) === 1
+  return `${describeReached(reached, repositories, isOne)}${reached === 0 ? '' : describeLed(led, repositories)}.`
+}
+
+function describeReached(reached: number, repositories: number, isOne: boolean): string {
+  if (reached === 0)
+    return `${isOne ? 'It is not' : 'None is'} on ${repositories === 1 ? 'the frontier there' : 'any frontier'}`
+  const where = repositories === 1 ? 'there' : `of ${reached} of ${repositories}`
+  return `${isOne ? 'It is' : 'At least one is'} on the frontier ${where}`
+}
+
+function describeLed(led: number, repositories: number): string {
+  if (led === 0) return `; another setting is more accurate ${repositories === 1 ? 'there' : 'everywhere'}`
+  return ` and the most accurate ${repositories === 1 ? 'there' : `on ${led}`}`
 }
 
 /** Links a setting to the pages of its model and its harness. */
@@ -114,7 +138,7 @@ function renderTable(kind: AcrossKind, rows: readonly AcrossRow[]): Html {
       a.setting.stats.rank.best - b.setting.stats.rank.best ||
       b.setting.accuracy - a.setting.accuracy,
   )
-  return html`<div class="scroll" role="group" aria-labelledby="repositories-title" tabindex="0"><table><thead><tr><th scope="col">Repository</th>${kind === 'setting' ? '' : html`<th scope="col" class="wide-only">Setting</th>`}<th scope="col" class="number">Solved</th><th scope="col" class="wide-only">95 % interval</th><th scope="col" class="number">Per task</th><th scope="col" class="wide-only">Rank</th><th scope="col">On the frontier</th></tr></thead>
+  return html`<div class="scroll" role="group" aria-labelledby="repositories-title" tabindex="0"><table><thead><tr><th scope="col">Repository</th>${kind === 'setting' ? '' : html`<th scope="col" class="wide-only">Setting</th>`}<th scope="col" class="number">Solved</th><th scope="col" class="wide-only">95 % interval</th><th scope="col" class="number">Per task</th><th scope="col" class="number wide-only">Best there</th><th scope="col" class="wide-only">Rank</th><th scope="col">On the frontier</th></tr></thead>
 <tbody>${sorted.map((row) => renderRow(kind, row))}</tbody></table></div>`
 }
 
@@ -133,6 +157,14 @@ ${kind === 'setting' ? '' : html`<td class="wide-only">${linkSetting(setting, la
 <td class="number"><strong>${percent(setting.accuracy)}</strong>${ci95 ? html`<span class="narrow-only small faint">${interval(ci95)}</span>` : ''}</td>
 <td class="wide-only nowrap">${drawInterval(setting.accuracy, ci95)} <span class="small faint">${ci95 ? interval(ci95) : 'too few tasks'}</span></td>
 <td class="number">${usd(setting.costPerTaskUsd)}</td>
+<td class="number wide-only muted">${renderBest(row)}</td>
 <td class="rank muted nowrap wide-only">${renderRank(setting)} of ${settings}</td>
 <td>${renderFrontier(setting.onFrontier, frontierProbability)}</td></tr>`
+}
+
+/** Renders accuracy and cost of the most accurate setting of the release, unless it is the setting of the row. */
+function renderBest({ setting, best }: AcrossRow): Html {
+  if (!best) return html`–`
+  if (best.id === setting.id) return html`<span class="small faint">this setting</span>`
+  return html`${percent(best.accuracy)} <span class="small faint">${usd(best.costPerTaskUsd)}</span>`
 }
