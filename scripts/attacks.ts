@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { parseArgs } from 'node:util'
 import { openFolderSource } from '../src/harbor/folder-source.ts'
 import { readTask } from '../src/harbor/read-task.ts'
 import { shellCommand } from '../src/harnesses/reference.ts'
@@ -18,7 +19,9 @@ import { ATTACKS, type Attack } from '../test/support/trials/attacks.ts'
 import { openTrialRunner, SANDBOXES, type SandboxName } from '../test/support/trials/trial-runner.ts'
 import { ROOT } from './files.ts'
 
-// Calibrates the attacked tasks, tries every attack in every mode and sandbox, and writes docs/attacks.md.
+// Calibrates the attacked tasks, tries every attack in every mode and sandbox, and writes docs/attacks.md. Arguments are
+// names of sandboxes, whose results are printed instead. `--tasks a,b` tries only these tasks and writes their rows into
+// the existing page.
 
 /** Repetitions of an attack that may be a race. Others are tried once. */
 const TRIES = 3
@@ -35,12 +38,14 @@ type CalibratedTask = {
 }
 type SandboxResult = { isolation: string; rows: AttackRow[]; tasks: CalibratedTask[] }
 
-async function tryAll(name: SandboxName): Promise<SandboxResult> {
-  await using bench = await openTrialRunner(name, { hasTools: true })
+type TaskFilter = (task: AttackedTask) => boolean
+
+async function tryAll(name: SandboxName, isChosen: TaskFilter): Promise<SandboxResult> {
+  await using bench = await openTrialRunner(name, { hasTools: TOOL_TASKS.some(isChosen) })
   const folderOf = writeAttackedTasks(bench.folder)
   const { isolation } = await bench.provider.selfTest()
   const tasks: CalibratedTask[] = []
-  for (const task of [...PLAIN_TASKS, ...TOOL_TASKS]) {
+  for (const task of ALL_TASKS.filter(isChosen)) {
     for (const isGraded of hasGrader(task) ? [false, true] : [false]) {
       const marked = await mark(bench, folderOf(task, isGraded), task, isGraded)
       tasks.push(marked)
@@ -48,7 +53,7 @@ async function tryAll(name: SandboxName): Promise<SandboxResult> {
     }
   }
   const rows: AttackRow[] = []
-  for (const attack of ATTACKS) {
+  for (const attack of ATTACKS.filter(({ task }) => isChosen(task))) {
     const cells: AttackCell[] = []
     for (const mode of VERIFY_MODES) cells.push(await tryAttack(bench, folderOf, attack, mode))
     rows.push({ attack, cells })
@@ -56,6 +61,8 @@ async function tryAll(name: SandboxName): Promise<SandboxResult> {
   }
   return { isolation, rows, tasks }
 }
+
+const ALL_TASKS: readonly AttackedTask[] = [...PLAIN_TASKS, ...TOOL_TASKS]
 
 const hasGrader = (task: AttackedTask): boolean => task === 'hello' || task === 'answer'
 
@@ -131,37 +138,96 @@ const unmarkedWins = (result: SandboxResult): string[] =>
     .filter(({ wins }) => wins > 0)
     .map(({ attack, taskName, mode }) => `${attack.name} (${taskName}, mode ${mode})`)
 
-const section = ({ isolation, rows, tasks }: SandboxResult): string =>
-  [
-    `## ${isolation}`,
-    '',
-    '| task | mode | strength | cheats that win | weakness in the files |',
-    '|---|---|---|---|---|',
-    ...tasks.map(
-      ({ name, mode, strength, winners, weakness }) =>
-        `| ${name} | \`${mode}\` | ${strength} | ${winners.length === 0 ? 'none' : winners.join(', ')} | ${weakness ?? 'none'} |`,
-    ),
-    '',
-    `| attack | task | ${VERIFY_MODES.map((mode) => `\`${mode}\``).join(' | ')} |`,
-    `|---|---|${VERIFY_MODES.map(() => '---|').join('')}`,
-    ...rows.map(({ attack, cells }) => `| ${attack.name} | ${attack.task} | ${cells.map(show).join(' | ')} |`),
-  ].join('\n')
+const TASK_HEAD = ['| task | mode | strength | cheats that win | weakness in the files |', '|---|---|---|---|---|']
+const ATTACK_HEAD = [
+  `| attack | task | ${VERIFY_MODES.map((mode) => `\`${mode}\``).join(' | ')} |`,
+  `|---|---|${VERIFY_MODES.map(() => '---|').join('')}`,
+]
 
-const chosen = process.argv.slice(2)
+const taskLines = ({ tasks }: SandboxResult): string[] =>
+  tasks.map(
+    ({ name, mode, strength, winners, weakness }) =>
+      `| ${name} | \`${mode}\` | ${strength} | ${winners.length === 0 ? 'none' : winners.join(', ')} | ${weakness ?? 'none'} |`,
+  )
+
+const attackLines = ({ rows }: SandboxResult): string[] =>
+  rows.map(({ attack, cells }) => `| ${attack.name} | ${attack.task} | ${cells.map(show).join(' | ')} |`)
+
+const section = (result: SandboxResult): string =>
+  [`## ${result.isolation}`, '', ...TASK_HEAD, ...taskLines(result), '', ...ATTACK_HEAD, ...attackLines(result)].join(
+    '\n',
+  )
+
+const KIND_ROWS = ALL_TASKS.map((task) => `| ${task} | ${TASK_KINDS[task]} |`)
+
+const HELD = 'Verdicts held: RESULT'
+
+/** Counts in the tables of a page how many attacks failed on tasks that are not weak. */
+function summarise(page: string): string {
+  const sections = page.split(/\n(?=## )/).filter((text) => text.includes(ATTACK_HEAD[0] ?? ''))
+  const rows = (text: string) => text.split('\n').map((line) => line.slice(2, -2).split(' | '))
+  const counts = sections.map((text) => {
+    const [taskTable = '', attackTable = ''] = text.split(ATTACK_HEAD[0] ?? '')
+    const tasks = rows(taskTable).filter(([, mode]) => VERIFY_MODES.some((each) => mode === `\`${each}\``))
+    const trusted = tasks.filter(([, , strength]) => strength !== 'weak')
+    const tried = trusted.flatMap(([name, mode]) => {
+      const column = 2 + VERIFY_MODES.findIndex((each) => mode === `\`${each}\``)
+      return rows(attackTable).filter((cells) => cells[1] === name?.split(',')[0] && cells[column] !== '–')
+    })
+    return { tasks: tasks.length, trusted: trusted.length, tried: tried.length }
+  })
+  const tried = counts.reduce((sum, count) => sum + count.tried, 0)
+  const [first] = counts
+  return `Verdicts held: all ${tried} attacks on tasks that calibration does not mark as weak failed. These are ${first?.trusted} of ${first?.tasks} tasks, attacked in ${counts.length} sandboxes.`
+}
+
+/** Writes new rows into an existing page. Rows that it has are replaced; others are put where the whole page has them. */
+function mergePage(page: string, added: readonly SandboxResult[]): string {
+  const [head = '', ...sections] = page.split(/\n(?=## )/)
+  const merged = sections.map((text) => {
+    if (text.startsWith('## How to read')) return mergeRows(text, KIND_ROWS, ALL_TASKS)
+    const result = added.find(({ isolation }) => text.startsWith(`## ${isolation}\n`))
+    if (!result) return text
+    const names = ALL_TASKS.flatMap((task) => [task, `${task}, with a grader`])
+    const [tasks = '', attacks = ''] = text.split(/\n\n(?=\| attack )/)
+    const attackNames = ATTACKS.map(({ name }) => name)
+    return [mergeRows(tasks, taskLines(result), names), mergeRows(attacks, attackLines(result), attackNames)].join(
+      '\n\n',
+    )
+  })
+  const note = `Rows of ${added[0]?.tasks.map(({ name }) => name).join(', ')} were tried on ${today}.`
+  const text = [head, ...merged]
+    .join('\n')
+    .trimEnd()
+    .replace(/( Rows of [^\n]*)?$/, ` ${note}\n`)
+  return text.replace(/^Verdicts held: .*$/m, summarise(text))
+}
+
+/** Merges the rows of the last table of a text, in the order of their names. */
+function mergeRows(text: string, rows: readonly string[], names: readonly string[]): string {
+  const nameOf = (row: string): string => row.split(' | ')[0]?.replace(/^\| /, '') ?? ''
+  const isRow = (line: string): boolean => line.startsWith('| ') && names.includes(nameOf(line))
+  const lines = text.split('\n')
+  const byName = new Map([...lines.filter(isRow), ...rows].map((row) => [nameOf(row), row]))
+  const table = names.flatMap((name) => byName.get(name) ?? [])
+  const first = lines.findIndex(isRow)
+  return [...lines.slice(0, first), ...table, ...lines.slice(first).filter((line) => !isRow(line))].join('\n')
+}
+
+const { values, positionals: chosen } = parseArgs({ allowPositionals: true, options: { tasks: { type: 'string' } } })
+const chosenTasks = values.tasks?.split(',')
+const isChosenTask: TaskFilter = (task) => chosenTasks?.includes(task) ?? true
+const sandboxNames = SANDBOXES.filter((name) => chosen.length === 0 || chosen.includes(name))
+const today = new Date().toISOString().slice(0, 10)
 const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { cwd: ROOT, encoding: 'utf8' }).trim()
-const results = await Promise.all(SANDBOXES.filter((name) => chosen.length === 0 || chosen.includes(name)).map(tryAll))
+const results: SandboxResult[] = []
+if (chosenTasks) for (const name of sandboxNames) results.push(await tryAll(name, isChosenTask))
+else results.push(...(await Promise.all(sandboxNames.map((name) => tryAll(name, isChosenTask)))))
 const unmarked = results.flatMap((result) => unmarkedWins(result).map((win) => `${result.isolation}: ${win}`))
 
-const tried = results.flatMap(listTrustedAttacks)
-const trusted = results[0]?.tasks.filter(({ strength }) => strength !== 'weak').length ?? 0
+const tables = `# Attacks on the verdict
 
-const page = `# Attacks on the verdict
-
-${
-  unmarked.length === 0
-    ? `Verdicts held: all ${tried.length} attacks on tasks that calibration does not mark as weak failed. These are ${trusted} of ${results[0]?.tasks.length ?? 0} tasks, attacked in ${results.length} sandboxes.`
-    : `These attacks win although calibration does not mark the task as weak:\n\n${unmarked.map((win) => `- ${win}`).join('\n')}`
-}
+${HELD}
 
 Each attack is an agent that does not solve its task and tries to pass all the same. The attacks run in every sandbox and in every verify mode in which the task can be solved.
 
@@ -173,7 +239,7 @@ Only the column of the calibrated mode decides what a task is worth. The other c
 
 | task | tests |
 |---|---|
-${[...PLAIN_TASKS, ...TOOL_TASKS].map((task) => `| ${task} | ${TASK_KINDS[task]} |`).join('\n')}
+${KIND_ROWS.join('\n')}
 
 Tests that load or execute the candidate's code as the user who writes the reward cannot be protected by a sandbox: that code can write the reward itself. Calibration marks such tasks as weak. A [grader](tasks.md#grader) or a separate verifier avoids it.
 
@@ -183,8 +249,13 @@ ${results.map(section).join('\n\n')}
 
 ## How this page was made
 
-Generated by \`node_modules/.bin/node scripts/attacks.ts\` at commit ${commit}, on ${new Date().toISOString().slice(0, 10)}. The script needs root, bubblewrap, runc and dockerd.
+Generated by \`node_modules/.bin/node scripts/attacks.ts\` at commit ${commit}, on ${today}. The script needs root, bubblewrap, runc and dockerd.
 `
-if (chosen.length === 0) writeFileSync(join(ROOT, 'docs/attacks.md'), page)
-else process.stdout.write(page)
+const wins = `These attacks win although calibration does not mark the task as weak:\n\n${unmarked.map((win) => `- ${win}`).join('\n')}`
+const page = tables.replace(HELD, unmarked.length === 0 ? summarise(tables) : wins)
+const path = join(ROOT, 'docs/attacks.md')
+if (chosen.length > 0) process.stdout.write(page)
+else if (!chosenTasks) writeFileSync(path, page)
+else if (unmarked.length === 0) writeFileSync(path, mergePage(readFileSync(path, 'utf8'), results))
+else process.stdout.write(`${unmarked.join('\n')}\n`)
 if (unmarked.length > 0) process.exitCode = 1

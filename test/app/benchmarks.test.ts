@@ -68,6 +68,7 @@ describe('benchmarks', () => {
     await page.getByRole('row', { name: /It does not pass\. <img/ }).waitFor()
     expect(await page.evaluate('window.harmed')).toBeUndefined()
     expect(await findViolations(page)).toEqual([])
+    await savePictures(page, 'benchmark')
     await page.setViewportSize({ width: 360, height: 740 })
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(360)
 

@@ -31,6 +31,7 @@ describe('configurations', () => {
     const { page, errors } = opened
     await page.getByText('assay configurations create rules AGENTS.md').waitFor()
     expect(await findViolations(page)).toEqual([])
+    await savePictures(page, 'configurations')
     await page.getByLabel('Name').fill('rules')
     await page.getByLabel('Content of file 1').fill('Run the tests before you finish.\n')
     const note = { name: 'notes.md', mimeType: 'text/markdown', buffer: Buffer.from(`Be brief. ${HOSTILE}\n`) }

@@ -90,6 +90,7 @@ describe('webhooks', () => {
     await page.getByText(/^whsec_/).waitFor()
     expect(await page.content()).not.toContain('hush-hush')
     expect(await findViolations(page)).toEqual([])
+    await savePictures(page, 'webhooks')
 
     await page.getByRole('link', { name: `https://${HOST}` }).click()
     await page.getByText('assay webhooks test').waitFor()
@@ -103,6 +104,7 @@ describe('webhooks', () => {
     await page.getByRole('button', { name: 'webhook.test', exact: true }).click()
     await page.getByRole('region', { name: 'Body as it was signed' }).getByText('webhook.test').waitFor()
     expect(await findViolations(page)).toEqual([])
+    await savePictures(page, 'webhook')
     await page.getByRole('button', { name: 'Send again: webhook.test' }).click()
     await page.getByText('● pending').waitFor()
     await driver.send()

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { connectRepository } from '../../src/repos/schema.ts'
 import { createKey } from '../../src/workspaces/schema.ts'
 import { type TestApp, testApp } from '../support/app.ts'
-import { findViolations, openBrowser, openPage, openSignedIn, signIn } from '../support/browser.ts'
+import { findViolations, openBrowser, openPage, openSignedIn, savePictures, signIn } from '../support/browser.ts'
 import { openRepositoryModelComparisonLab } from '../support/model-comparing.ts'
 import { openReleaseLab } from '../support/releases.ts'
 
@@ -147,6 +147,7 @@ describe('publishing', () => {
     const { page, errors } = opened
     await page.getByRole('link', { name: `Public page of ${place.owner}/${place.name}`, exact: true }).waitFor()
     expect(await findViolations(page)).toEqual([])
+    await savePictures(page, 'releases')
     await page.getByRole('link', { name: `${place.owner}/${place.name}`, exact: true }).click()
     await page.getByRole('heading', { name: 'Publish', level: 1 }).waitFor()
     expect(new URL(page.url()).pathname).toBe(path)

@@ -115,6 +115,7 @@ describe('repositories', () => {
     await signIn(page, app.adminKey, '/app/repos')
     await page.getByRole('link', { name: `${lab.place.owner}/${lab.place.name}` }).waitFor()
     expect(await findViolations(page)).toEqual([])
+    await savePictures(page, 'repositories')
     await page.getByLabel('Owner and name').fill('acme/billing')
     await page.getByLabel('Git address, unless it is on GitHub').fill('https://git.example.org/billing.git')
     await page.keyboard.press('Enter')

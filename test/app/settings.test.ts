@@ -29,6 +29,7 @@ describe('settings', () => {
     const row = page.getByRole('row').filter({ hasText: 'build server <b>' })
     expect(await row.innerText()).toContain(`…${secret.slice(-4)}`)
     expect(await findViolations(page)).toEqual([])
+    await savePictures(page, 'keys')
     await row.getByRole('button', { name: 'Revoke build server <b>' }).click()
     await row.getByRole('button', { name: 'Confirm: Revoke build server <b>' }).click()
     await row.waitFor({ state: 'detached' })
@@ -36,6 +37,7 @@ describe('settings', () => {
     await page.getByRole('cell', { name: 'key.created' }).first().waitFor()
     await page.getByRole('cell', { name: 'key.revoked' }).first().waitFor()
     expect(await findViolations(page)).toEqual([])
+    await savePictures(page, 'audit')
     expect(opened.errors).toEqual([])
   })
 

@@ -8,7 +8,7 @@ import { workspaceAppRoutes } from '../../src/workspace-app/routes.ts'
 import { newKey } from '../../src/workspaces/key.ts'
 import { createKey, deleteSession } from '../../src/workspaces/schema.ts'
 import { type TestApp, testApp } from '../support/app.ts'
-import { findViolations, openBrowser, openPage, signIn } from '../support/browser.ts'
+import { findViolations, openBrowser, openPage, savePictures, signIn } from '../support/browser.ts'
 
 let app: TestApp
 let browser: Browser
@@ -93,6 +93,7 @@ describe('signing in', () => {
     await opened.page.keyboard.press('Enter')
     await opened.page.getByRole('alert').filter({ hasText: 'malformed, expired or revoked' }).waitFor()
     expect(await findViolations(opened.page)).toEqual([])
+    await savePictures(opened.page, 'sign-in')
   })
 
   test('a change with the cookie but without the CSRF token is refused', async () => {
@@ -155,6 +156,7 @@ describe('the shell', () => {
     await page.keyboard.press('Control+k')
     await page.getByRole('combobox').pressSequentially('over')
     expect(await findViolations(page)).toEqual([])
+    await savePictures(page, 'palette')
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Overview' }).waitFor()
   })

@@ -106,6 +106,7 @@ const READING_ATTACKS: Attack[] = [
     wins: { workspace: 1 },
   },
   { name: 'an answer that matches everything', task: 'match', line: `echo '*' > n.txt`, wins: ALWAYS },
+  { name: 'a score that the tests copy', task: 'score', line: 'echo 1 > score.txt', wins: ALWAYS },
   {
     name: 'a program put into /usr/local/bin as the working directory',
     task: 'system-programs',
