@@ -52,14 +52,15 @@ export function readTrust(
 ): ScriptTrust {
   const all = [...everyCommand(commands)]
   const functions = functionsIn(all, around)
-  const assignments = [...all, ...everyCommand(others)]
+  const everything = [...all, ...everyCommand(others)]
+  const assignments = everything
     .flatMap((command) => assignmentsIn(command, functions))
     .filter(({ name }) => !rule.trustsNumbers || name !== STATUS)
   const untrusted = new Set([...SHELL_VARIABLES, ...(around ? [...around.untrusted, POSITIONALS] : [])])
   const patterns = new Set(around?.patterns)
   const values = valuesOf(assignments)
   const trust = { rule, functions, untrusted, patterns, resolve: (word: ShellWord) => resolveWord(values, word) }
-  spreadDistrust(trust, assignments)
+  spreadDistrust(trust, assignments, everything)
   return trust
 }
 
@@ -80,11 +81,12 @@ const ROUNDS_MAX = 50
 function spreadDistrust(
   trust: ScriptTrust & { untrusted: Set<string>; patterns: Set<string> },
   assignments: readonly Assignment[],
+  commands: readonly ShellCommand[],
 ): void {
   const { untrusted, patterns } = trust
   for (let rounds = 0; rounds <= ROUNDS_MAX; rounds += 1) {
     const size = untrusted.size + patterns.size
-    for (const name of listUntrusted(trust, assignments)) untrusted.add(name)
+    for (const name of listUntrusted(trust, assignments, commands)) untrusted.add(name)
     for (const { name, value = [] } of assignments) if (mayBePattern(patterns, value)) patterns.add(name)
     if (size === untrusted.size + patterns.size) return
   }
@@ -92,10 +94,41 @@ function spreadDistrust(
 }
 
 /** Yields names that turn out to be untrusted. Those that are recorded at once count for the following ones. */
-function* listUntrusted(trust: ScriptTrust, assignments: readonly Assignment[]): Generator<string> {
+function* listUntrusted(
+  trust: ScriptTrust,
+  assignments: readonly Assignment[],
+  commands: readonly ShellCommand[],
+): Generator<string> {
   for (const each of assignments) if (!isTrustedAssignment(trust, each)) yield each.name
   for (const [name, body] of trust.functions) if (!trust.rule.hasTrustedOutput(trust, body)) yield outputOf(name)
+  if (!trust.rule.trustsNumbers && hasOpenLoop(trust, commands))
+    yield* assignments.filter(isCounter).map(({ name }) => name)
 }
+
+/** Returns true if the submission may decide how often a loop runs: over its files, words or lines. */
+function hasOpenLoop(trust: ScriptTrust, commands: readonly ShellCommand[]): boolean {
+  const isReading = commands.some(({ kind, words }) => kind === 'simple' && LINE_READERS.has(nameIn(words)))
+  const inputs = commands.flatMap(({ redirects }) => redirects.filter(({ operator }) => operator === '<'))
+  const isOwn =
+    inputs.length > 0 && inputs.every(({ target }) => /^\/tests\/(?!.*\.\.)/.test(trust.resolve(target) ?? ''))
+  if (isReading && (!isOwn || commands.some(({ isPiped }) => isPiped))) return true
+  return commands.some(({ kind, words, text }) => {
+    if (kind === 'arithmetic') return !isTrustedArithmetic(trust, text)
+    return kind === 'loop' && words.slice(1).some((word) => !isTrustedWord(trust, word))
+  })
+}
+
+const LINE_READERS = new Set(['read', 'mapfile', 'readarray'])
+
+const nameIn = (words: readonly ShellWord[]): string => programName(plainText(toCall(words).command ?? []) ?? '')
+
+/** Returns true if a variable gets a value that depends on its earlier one, such as a count. */
+const isCounter = ({ name, value = [], arithmetic }: Assignment): boolean =>
+  arithmetic !== undefined ||
+  [...everyPart(value)].some((part) => {
+    if (part.kind === 'arithmetic') return part.text.match(/[A-Za-z_]\w*/g)?.includes(name)
+    return part.kind === 'variable' && part.name === name
+  })
 
 /** Name under which the output of a function is recorded. */
 const outputOf = (name: string): string => `${name}()`
@@ -288,11 +321,15 @@ function isSilent(name: string, args: readonly ShellWord[]): boolean {
   return SILENT.has(name) && !isPrinting && !isListing
 }
 
+/** Options with which a program only sets its status. */
+const QUIET_OPTION: Readonly<Record<string, string>> = { cmp: '-s', sort: '-c' }
+
 /** Returns true if a command prints nothing, or only a number that the rule trusts. */
 function isQuiet({ rule: { trustsNumbers } }: ScriptTrust, name: string, args: readonly ShellWord[]): boolean {
   const texts = args.map((word) => plainText(word) ?? '')
   if (name === 'wc') return trustsNumbers && texts.every((text) => /^-[lwcm]$/.test(text))
-  if (name === 'cmp') return texts.includes('-s')
+  const quietOption = QUIET_OPTION[name]
+  if (quietOption !== undefined) return texts.includes(quietOption)
   const options = texts.filter((text) => text.startsWith('-'))
   if (!/^[ef]?grep$/.test(name) || !options.every((option) => /^-(?:[EFGPivwxhsqcazo]+|e)$/.test(option))) return false
   // grep prints the names of files if there is more than one.
