@@ -94,6 +94,35 @@ test('the key of a model comes from a variable and is stored as a credential', a
   expect(added).toMatchObject({ code: 0, err: expect.stringContaining('Its key is stored.') })
 })
 
+test('the key of a model in a cloud is stored in the field of the cloud, or added by hand', async () => {
+  const azure = [
+    '--cloud',
+    'azure',
+    '--base-url',
+    'https://a.openai.azure.com/openai/v1',
+    '--input',
+    '1',
+    '--output',
+    '2',
+  ]
+  const env = { ASSAY_URL: service.url, ASSAY_KEY: key, AZURE_OPENAI_API_KEY: 'my-azure-key-1' }
+  const added = await assay(['models', 'add', 'custom/azure', ...azure, '--key-env', 'AZURE_OPENAI_API_KEY'], { env })
+  expect(added).toMatchObject({ code: 0, err: expect.stringContaining('Its key is stored.') })
+
+  const bedrock = ['--cloud', 'bedrock', '--base-url', 'http://127.0.0.1:9000']
+  const refused = await assay(['models', 'add', 'custom/aws', ...bedrock, '--key-env', 'AZURE_OPENAI_API_KEY'], { env })
+  expect(refused).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('Credentials of bedrock have several fields.'),
+  })
+  const later = await run(['add', 'custom/aws', ...bedrock])
+  expect(later.err).toContain('Its key: assay credentials add model custom/aws --name key')
+  expect((await run(['add', 'custom/aws2', ...bedrock, '--protocol', 'gemini'])).err).toMatch(
+    /^error: --protocol: must be/,
+  )
+  expect((await run(['add', 'custom/x', '--cloud', 'aws', '--base-url', 'http://127.0.0.1:9000'])).code).toBe(2)
+})
+
 test('an address in another private network is refused with the setting that allows it', async () => {
   const flags = '--base-url http://10.0.0.7:8000/v1'
   const { code, err } = await run(['add', 'custom/house.2', ...flags.split(' ')])

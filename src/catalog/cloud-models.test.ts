@@ -3,13 +3,24 @@ import { type TestApp, testApp } from '../../test/support/app.ts'
 import { CLOUD_FIXTURES } from '../../test/support/gateway/clouds/cloud-fixtures.ts'
 import type { FakeCloud } from '../../test/support/gateway/clouds/cloud-front.ts'
 import { checkCredential, createCredential, listCredentialProviders } from '../credentials/schema.ts'
+import type { Gateway } from '../gateway/gateway.ts'
+import { openModelConnection } from '../gateway/model-connection.ts'
+import { termsFor } from '../gateway/model-terms.ts'
+import { mini } from '../harnesses/mini.ts'
+import { startModelGateway } from '../model-gateway.ts'
+import { findModel } from './models.ts'
 import { addModel, listModels } from './schema.ts'
 
 let app: TestApp
+let gateway: Gateway
 beforeAll(async () => {
   app = await testApp({ ASSAY_MODEL_NETWORKS: 'local=127.0.0.0/8' })
+  gateway = await startModelGateway(app.tools, { host: '127.0.0.1', port: 0 })
 })
-afterAll(async () => app[Symbol.asyncDispose]())
+afterAll(async () => {
+  await gateway.stop(0)
+  await app[Symbol.asyncDispose]()
+})
 
 let made = 0
 const newModel = (changes: object) => ({
@@ -29,7 +40,7 @@ describe.each(CLOUD_FIXTURES)('$name', ({ cloud, protocol, model, fields, start,
       body: { kind: 'model', provider: body.catalogId, name: 'Key', secret: { ...secret(fake.url), ...values } },
     })
   beforeAll(async () => {
-    fake = await start({ models: [model] })
+    fake = await start({ models: [model], tasks: [{ match: 'look', turns: [{ say: 'Done so.' }] }] })
     Object.assign(body, { baseUrl: baseUrl(fake.url) })
     expect(await app.call(addModel, { body: body as never })).toMatchObject({ status: 201, body: { cloud } })
   })
@@ -63,6 +74,23 @@ describe.each(CLOUD_FIXTURES)('$name', ({ cloud, protocol, model, fields, start,
       detail: expect.stringContaining('refused the credential'),
     })
     expect(fake.calls()).toEqual([])
+  })
+
+  test('a harness calls the model with the stored credential, at the cost of the books', async () => {
+    const { body: credential } = await store({})
+    const { rows } = await app.database.pool.query('select id from workspaces where login = $1', ['local'])
+    const workspaceId = rows[0].id
+    const found = await findModel(app.database.db, workspaceId, body.catalogId)
+    if (!found) throw new Error('Model not found')
+    const { access, terms } = termsFor(found, 'none', mini)
+    const grant = { workspaceId, grantee: `trial ${body.catalogId}`, credentialId: credential.id, terms }
+    const limits = { budgetMicros: null, callsMax: 5, expiresAt: new Date(Date.now() + 60_000) }
+    const place = { ledger: app.tools.ledger, gatewayUrl: gateway.url }
+    const { trialModel, close } = await openModelConnection(place, { access, ...grant, ...limits })
+    const messages = [{ role: 'user' as const, text: 'Please look.' }]
+    const reply = await trialModel.ask?.({ system: 's', messages, signal: new AbortController().signal })
+    expect(reply?.text).toBe('Done so.')
+    expect(await close()).toMatchObject({ usage: fake.calls()[0]?.usage, costSource: 'metered' })
   })
 
   test('no answer and no log shows the secret', async () => {

@@ -11,6 +11,8 @@ type CloudModel = { provider: string; model: string; baseUrl: string; trust: Tru
 
 type CloudDefinition = {
   fields: CredentialField[]
+  /** The provider whose models and rules the cloud shares, where providers of one protocol differ. */
+  sameAs?: string
   /** Asks the cloud for something free that needs a valid credential. */
   check: (deps: CheckDeps, model: CloudModel, secret: Secret) => Promise<CredentialVerdict>
 }
@@ -22,7 +24,7 @@ export const clouds: Record<Cloud, CloudDefinition> = {
     check: checkBedrock,
   },
   vertex: { fields: [serviceAccount('serviceAccount')], check: checkVertex },
-  azure: { fields: [token('apiKey'), apiVersion('apiVersion')], check: checkAzure },
+  azure: { fields: [token('apiKey'), apiVersion('apiVersion')], check: checkAzure, sameAs: 'openai' },
 }
 
 /** Lists the values of a secret that must not be stored or shown with a call. */

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { listConfidential } from '../credentials/clouds.ts'
+import { clouds, listConfidential } from '../credentials/clouds.ts'
 import type { Secret } from '../credentials/seal.ts'
 import { buildTargetUrl } from '../credentials/target.ts'
 import { newId } from '../platform/ids.ts'
@@ -170,8 +170,11 @@ const limitOutput = async (
   { grant, wire }: CallContext,
   { bytes }: InspectedRequest,
   tokens: number,
-): Promise<Buffer> =>
-  Buffer.from(await limit({ bytes, protocol: wire.protocol, tokens, provider: grant.terms.provider }))
+): Promise<Buffer> => {
+  const { provider: own, cloud } = grant.terms
+  const provider = (cloud && clouds[cloud].sameAs) ?? own
+  return Buffer.from(await limit({ bytes, protocol: wire.protocol, tokens, provider }))
+}
 
 const sumInputTokens = ({ input, cacheRead, cacheWrite5m, cacheWrite1h }: Usage): number =>
   input + cacheRead + cacheWrite5m + cacheWrite1h
