@@ -73,6 +73,7 @@ describe('a reader', () => {
   test('finds a repository, sorts, filters, goes back, follows the permalink, compares and downloads', async () => {
     await visit({ viewport: { width: 1280, height: 900 }, acceptDownloads: true }, async (page) => {
       await page.goto('/')
+      expect(await page.getByRole('searchbox').count()).toBe(1)
       await page.getByRole('searchbox', { name: 'Find a repository, publisher or model' }).fill('flask')
       await page.keyboard.press('Enter')
       await page.waitForURL(/\?q=flask/)
@@ -81,6 +82,11 @@ describe('a reader', () => {
       expect(await page.locator('.answer').innerText()).toMatch(
         /^On flask, use Claude Sonnet 5 with Claude Code at high reasoning/,
       )
+
+      expect(await page.locator('.chart.wide .ring').count()).toBe(1)
+      expect(await page.locator('tbody tr', { hasText: 'use this' }).locator('.model').allInnerTexts()).toEqual([
+        'Claude Sonnet 5',
+      ])
 
       const firstModel = () => page.locator('tbody tr .model').first().innerText()
       await page.getByRole('link', { name: 'Per task' }).click()

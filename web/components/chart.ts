@@ -26,25 +26,36 @@ type ChartRelease = Pick<Release, 'frontier'> & {
   prices: Pick<Release['prices'], 'at'>
 }
 
+type ChartOptions = {
+  /** True if the costs are at today's prices. */
+  isToday?: boolean | undefined
+  /** Id of the recommended setting. */
+  recommended?: string | undefined
+}
+
 type ChartSize = { width: number; height: number; labelMax: number; costTicksMax: number; kind: 'wide' | 'narrow' }
 
 const WIDE: ChartSize = { width: 920, height: 400, labelMax: 44, costTicksMax: 8, kind: 'wide' }
-const NARROW: ChartSize = { width: 340, height: 330, labelMax: 20, costTicksMax: 4, kind: 'narrow' }
+const NARROW: ChartSize = { width: 340, height: 330, labelMax: 20, costTicksMax: 5, kind: 'narrow' }
 const CHARACTER_WIDTH_PX = 6.9
+const RING_RADIUS = 9
+/** Distance that the label of the point with the ring is moved away from it. */
+const RING_GAP = 4
 
-type ChartFrame = AccuracyScale & { plot: Box; cost: CostScale }
+type ChartFrame = AccuracyScale & { plot: Box; cost: CostScale; recommended: string | undefined }
 
 /**
  * Draws accuracy over cost with 95 % intervals. The frontier is a step line, because no setting exists between two of
  * its points. There are two drawings, of which the stylesheet shows the one that fits the screen.
  */
-export const drawFrontierChart = (release: ChartRelease, isToday = false): Html =>
-  html`${drawChart(release, WIDE, isToday)}${drawChart(release, NARROW, isToday)}`
+export const drawFrontierChart = (release: ChartRelease, options: ChartOptions = {}): Html =>
+  html`${drawChart(release, WIDE, options)}${drawChart(release, NARROW, options)}`
 
-function drawChart({ settings, frontier, prices }: ChartRelease, size: ChartSize, isToday: boolean): Html {
+function drawChart({ settings, frontier, prices }: ChartRelease, size: ChartSize, options: ChartOptions): Html {
+  const { isToday, recommended } = options
   const onFrontier = frontier.flatMap((id) => settings.filter((setting) => setting.id === id))
   const others = settings.filter((setting) => !frontier.includes(setting.id))
-  const frame = toFrame(settings, size)
+  const frame = toFrame(settings, size, recommended)
   const { plot, cost } = frame
   const pricesAt = isToday ? 'today' : prices.at ? formatDate(prices.at) : 'the trials'
   const caption = `cost per task${cost.isLog ? ', log scale' : ''}${size.kind === 'wide' ? `, prices of ${pricesAt}` : ''}`
@@ -58,10 +69,10 @@ ${drawLabels([...onFrontier.toReversed(), ...others], frame, size)}
 </svg>`
 }
 
-function toFrame(settings: readonly PlottedSetting[], size: ChartSize): ChartFrame {
+function toFrame(settings: readonly PlottedSetting[], size: ChartSize, recommended: string | undefined): ChartFrame {
   const plot = { left: 46, top: 14, right: size.width - 10, bottom: size.height - 46 }
   const costs = settings.map(({ costPerTaskUsd }) => costPerTaskUsd)
-  return { plot, ...toAccuracyScale(settings, plot), cost: toCostScale(costs, plot, size.costTicksMax) }
+  return { plot, ...toAccuracyScale(settings, plot), cost: toCostScale(costs, plot, size.costTicksMax), recommended }
 }
 
 const drawAxes = ({ plot, cost, toY, accuracyTicks }: ChartFrame, { height }: ChartSize): Html =>
@@ -82,13 +93,13 @@ function drawSteps(frontier: readonly PlottedSetting[], { cost, toY, plot }: Cha
   return html`<path class="unattained" d="${line}V${plot.top}H${start}Z"/><path class="steps" d="${line}"/>`
 }
 
-function drawPoint(setting: PlottedSetting, { cost, toY }: ChartFrame): Html {
-  const { accuracy, costPerTaskUsd, onFrontier, stats } = setting
+function drawPoint(setting: PlottedSetting, { cost, toY, recommended }: ChartFrame): Html {
+  const { id, accuracy, costPerTaskUsd, onFrontier, stats } = setting
   const x = cost.toX(costPerTaskUsd)
   const { ci95 } = stats
   return html`<g class="${onFrontier ? 'on' : 'off'}"><title>${describe(setting)}</title>${
     ci95 ? html`<line class="whisker" x1="${x}" x2="${x}" y1="${toY(ci95.low)}" y2="${toY(ci95.high)}"/>` : ''
-  }<circle cx="${x}" cy="${toY(accuracy)}" r="${onFrontier ? 6 : 4.5}"/></g>`
+  }<circle cx="${x}" cy="${toY(accuracy)}" r="${onFrontier ? 6 : 4.5}"/>${id === recommended ? html`<circle class="ring" cx="${x}" cy="${toY(accuracy)}" r="${RING_RADIUS}"/>` : ''}</g>`
 }
 
 function describe(setting: PlottedSetting): string {
@@ -97,7 +108,8 @@ function describe(setting: PlottedSetting): string {
   return `${describeSetting(setting)}: ${percent(setting.accuracy)}${between}, ${usd(setting.costPerTaskUsd)} per task`
 }
 
-function drawLabels(settings: readonly PlottedSetting[], { cost, toY, plot }: ChartFrame, size: ChartSize): Html {
+function drawLabels(settings: readonly PlottedSetting[], frame: ChartFrame, size: ChartSize): Html {
+  const { cost, toY, plot, recommended } = frame
   const points = settings.map(({ model, harness, costPerTaskUsd, accuracy, onFrontier }) => {
     const text = safeText(
       size.kind === 'wide' ? `${safeText(model.label, 28)} · ${safeText(nameHarness(harness), 20)}` : model.label,
@@ -113,9 +125,14 @@ function drawLabels(settings: readonly PlottedSetting[], { cost, toY, plot }: Ch
   const labels = placeLabels(points, plot, [...whiskers, ...toStepBoxes(settings, { cost, toY, plot })])
   return html`${labels.map((label, index) => {
     const [point, setting] = [points[index], settings[index]]
-    return label && point && setting ? drawLabel(label, point, setting.onFrontier) : ''
+    if (!label || !point || !setting) return ''
+    const gap = setting.id === recommended ? RING_GAP : 0
+    return drawLabel({ ...label, x: label.x + TOWARDS[label.anchor] * gap }, point, setting.onFrontier)
   })}`
 }
+
+/** Direction in which a label extends from its point. */
+const TOWARDS: Record<PlacedLabel['anchor'], number> = { start: 1, middle: 0, end: -1 }
 
 /** Boxes around the frontier line, which labels avoid if they can. */
 function toStepBoxes(

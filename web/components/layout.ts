@@ -1,5 +1,5 @@
 import { html, raw } from 'hono/html'
-import { type Html, safeText, withQuery } from './format.ts'
+import { type Html, withQuery } from './format.ts'
 
 /** Facts of the service that every page needs. */
 export type Site = {
@@ -18,8 +18,8 @@ type LayoutOptions = {
   structured?: Record<string, unknown> | undefined
   /** Path of a picture for services that show links, 1200 × 630 pixels. */
   image?: string | undefined
-  /** Search text of the current page. */
-  q?: string | undefined
+  /** True for a page with its own search field. The header then has none. */
+  hasSearch?: boolean | undefined
   content: Html
 }
 
@@ -49,17 +49,19 @@ ${page.path === undefined ? html`<meta name="robots" content="noindex">` : descr
 <a class="skip" href="#content">Skip to content</a>
 <header class="top">
 <a class="brand" href="/">Assay</a>
-<nav aria-label="Main"><a class="quiet" href="/" ${markCurrent(page.path, '/')}>Results</a> <a class="quiet" href="/methodology" ${markCurrent(page.path, '/methodology')}>Methodology</a> <a class="quiet" href="/docs">API</a></nav>
-<form class="search" role="search" action="/" method="get">
-<label class="hidden" for="find">Find a repository, publisher or model</label>
-<input id="find" type="search" name="q" maxlength="200" placeholder="Find a repository" value="${safeText(page.q ?? '', 200)}">
-</form>
+<nav aria-label="Main"><a class="quiet" href="/" ${markCurrent(page.path, '/')}>Results</a> <a class="quiet" href="/methodology" ${markCurrent(page.path, '/methodology')}>Methodology</a> <a class="quiet" href="/docs">API</a></nav>${page.hasSearch ? '' : renderSearch()}
 </header>
 <main id="content">${page.content}</main>
 <footer class="bottom small"><p>Measured with Assay on a team’s own code. <a href="/methodology">Methodology</a> · <a href="/api/public/results.atom">Feed</a> · <a href="/docs">API</a></p><button class="button" type="button" data-theme-button hidden>Theme</button></footer>
 </body>
 </html>
 `)
+
+const renderSearch = (): Html => html`
+<form class="search" role="search" action="/" method="get">
+<label class="hidden" for="find">Find a repository, publisher or model</label>
+<input id="find" type="search" name="q" maxlength="200" placeholder="Find a repository">
+</form>`
 
 /** Marks the link to the current page, or to the part of the site that the page belongs to. */
 function markCurrent(path: string | undefined, href: '/' | '/methodology'): Html {

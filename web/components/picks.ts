@@ -25,7 +25,8 @@ export function toPickedSettings(release: Release, picks: readonly { id: string;
   return found.toSorted((a, b) => ROLE_ORDER.indexOf(a.roles[0] ?? '') - ROLE_ORDER.indexOf(b.roles[0] ?? ''))
 }
 
-const findRole = (picks: readonly PickedSetting[], role: string): ReleaseSetting | undefined =>
+/** Finds the setting that has a role. */
+export const findRole = (picks: readonly PickedSetting[], role: string): ReleaseSetting | undefined =>
   picks.find(({ roles }) => roles.includes(role))?.setting
 
 /** Renders the recommendation as a sentence. Says so if there are too few tasks to recommend one setting. */

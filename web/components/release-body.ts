@@ -4,7 +4,7 @@ import type { HistoryEntry } from '../../src/results/schema.ts'
 import { drawFrontierChart } from './chart.ts'
 import { date, type Html, plural, withQuery } from './format.ts'
 import type { Site } from './layout.ts'
-import { type PickedSetting, renderAnswer, renderPicks } from './picks.ts'
+import { findRole, type PickedSetting, renderAnswer, renderPicks } from './picks.ts'
 import { renderEvidence, renderHistory, renderUse } from './release-sections.ts'
 import { renderSettingsTable, type TableView } from './settings-table.ts'
 
@@ -27,14 +27,15 @@ type ReleaseBodyOptions = {
 export function renderReleaseBody(site: Site, options: ReleaseBodyOptions): Html {
   const { release, picks, history, visibleDifference, repriced, path, view, line, isWithdrawn } = options
   const shown = repriced?.release ?? release
+  const recommended = isWithdrawn ? undefined : findRole(picks, 'best-value')?.id
   // Gold is the colour of the frontier and the recommendation, which withdrawn results do not have.
   const panel = isWithdrawn ? 'card panel no-gold' : 'card panel'
   return html`${isWithdrawn ? '' : html`${renderAnswer(release, picks)}${renderPicks(release, picks)}`}
 <section class="${panel}" aria-labelledby="chart-title"><div class="panel-head"><h2 id="chart-title">Accuracy and cost</h2>${isWithdrawn ? html`<span class="chip">withdrawn</span>` : html`<span class="chip gold">frontier</span>`}<span class="chip">95 % intervals</span>${renderPriceChoice(options)}</div>
-${drawFrontierChart(shown, repriced !== undefined)}
+${drawFrontierChart(shown, { isToday: repriced !== undefined, recommended })}
 <p class="note small muted">${renderCaveat(release, visibleDifference)}${repriced ? renderRepriced(repriced.unconverted.length) : ''}</p></section>
 <section class="${panel}" aria-labelledby="table-title"><div class="panel-head"><h2 id="table-title">All settings</h2></div>
-${renderSettingsTable(shown.settings, path, view)}</section>
+${renderSettingsTable(shown.settings, { path, view, recommended })}</section>
 ${renderEvidence(release)}
 ${renderUse(site, release, line)}
 ${renderHistory(release.repository.fullName, history, release.releaseId)}`

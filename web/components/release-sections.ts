@@ -98,8 +98,11 @@ export const renderHistory = (fullName: string, history: readonly HistoryEntry[]
       }),
   )}</ol></section>`
 
-const findBefore = (history: readonly HistoryEntry[], index: number): HistoryEntry | undefined =>
-  history.slice(index + 1).find(({ publisher }) => publisher.login === history[index]?.publisher.login)
+/** Finds the release of the same publisher before one in the history. */
+export const findBefore = (history: readonly HistoryEntry[], index: number): HistoryEntry | undefined =>
+  index < 0
+    ? undefined
+    : history.slice(index + 1).find(({ publisher }) => publisher.login === history[index]?.publisher.login)
 
 type HistoryPlace = { isCurrent: boolean; before: HistoryEntry | undefined }
 

@@ -52,7 +52,10 @@ const FILTERS = [
 const DEFINITIONS = '/methodology#estimated-numbers'
 
 /** Renders all settings as a table. Sorting and filters are links and a form, so that they work without JavaScript. */
-export function renderSettingsTable(settings: readonly ReleaseSetting[], path: string, view: TableView): Html {
+export function renderSettingsTable(
+  settings: readonly ReleaseSetting[],
+  { path, view, recommended }: { path: string; view: TableView; recommended: string | undefined },
+): Html {
   const shown = settings
     .filter((setting) =>
       FILTERS.every(
@@ -68,7 +71,7 @@ export function renderSettingsTable(settings: readonly ReleaseSetting[], path: s
 <div class="scroll" role="group" aria-labelledby="settings-caption" tabindex="0">
 <table data-sortable><caption class="small muted"><span id="settings-caption">${count}</span>. <a href="${DEFINITIONS}">Rank</a>: range after correcting for all pairs of settings, so it is wider than the comparison behind the recommendation. <a href="${DEFINITIONS}">On the frontier</a>: no other setting is at least as cheap and as accurate; the percentage is how often that holds if the tasks were drawn again.</caption>
 <thead><tr>${renderHeader('rank', 'Rank', path, view)}<th scope="col">Setting</th>${renderHeader('solved', 'Solved', path, view, 'number')}<th scope="col" class="wide-only">95 % interval</th>${renderHeader('cost', 'Per task', path, view, 'number')}${renderHeader('time', 'Median time', path, view, 'number wide-only')}${renderHeader('frontier', 'On the frontier', path, view)}</tr></thead>
-<tbody>${shown.map(renderRow)}</tbody></table></div>
+<tbody>${shown.map((setting) => renderRow(setting, setting.id === recommended))}</tbody></table></div>
 ${shown.length === 0 ? html`<p class="muted">No setting matches. <a href="${withQuery(path, { publisher: view.publisher })}">Show all settings</a></p>` : ''}`
 }
 
@@ -83,12 +86,12 @@ function renderHeader(sort: Sort, label: string, path: string, view: TableView, 
   return html`<th scope="col" class="${kind}" ${isCurrent ? html`aria-sort="${direction}"` : ''} data-direction="${direction}"><a href="${withQuery(path, { ...view, sort })}" class="quiet" data-sort="${sort}">${label}</a></th>`
 }
 
-function renderRow(setting: ReleaseSetting): Html {
+function renderRow(setting: ReleaseSetting, isRecommended: boolean): Html {
   const { accuracy, costPerTaskUsd, onFrontier, custom, tasks, stats } = setting
   const { ci95, frontierProbability, coverage, medianSeconds } = stats
   return html`<tr ${onFrontier ? html`class="on"` : ''} data-rank="${SORT_KEYS.rank(setting)}" data-solved="${SORT_KEYS.solved(setting)}" data-cost="${SORT_KEYS.cost(setting)}" data-time="${SORT_KEYS.time(setting)}" data-frontier="${SORT_KEYS.frontier(setting)}">
 <td class="rank muted nowrap">${renderRank(setting)}</td>
-<th scope="row"><span class="model">${linkSetting(setting)}</span>${custom ? html` <span class="chip">custom model</span>` : ''}<br><span class="small muted">${programOf(setting)}${coverage < 100 ? html` · ${plural(tasks, 'task')} only` : ''}</span></th>
+<th scope="row"><span class="model">${linkSetting(setting)}</span>${isRecommended ? html` <span class="chip gold">use this</span>` : ''}${custom ? html` <span class="chip">custom model</span>` : ''}<br><span class="small muted">${programOf(setting)}${coverage < 100 ? html` · ${plural(tasks, 'task')} only` : ''}</span></th>
 <td class="number"><strong>${percent(accuracy)}</strong>${ci95 ? html`<span class="narrow-only small faint">${interval(ci95)}</span>` : ''}</td>
 <td class="wide-only nowrap">${drawInterval(accuracy, ci95)} <span class="small faint">${ci95 ? interval(ci95) : 'too few tasks'}</span></td>
 <td class="number">${usd(costPerTaskUsd)}</td>

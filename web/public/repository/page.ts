@@ -17,6 +17,7 @@ import {
 import { renderPage, type Site } from '../../components/layout.ts'
 import { toPickedSettings } from '../../components/picks.ts'
 import { renderReleaseBody } from '../../components/release-body.ts'
+import { findBefore } from '../../components/release-sections.ts'
 
 type PublishedCard = Line & { card: Card }
 
@@ -39,7 +40,7 @@ export function renderRepositoryPage(site: Site, documents: RepositoryDocuments,
     card.picks.map(({ setting, roles }) => ({ id: setting.id, roles })),
   )
   const [first] = picks
-  const content = html`<section>${renderTitle(selected)}
+  const content = html`<section>${renderTitle(documents)}
 ${renderPublishers(documents, path)}</section>
 ${renderReleaseBody(site, { release, picks, history, visibleDifference, repriced, path, view, line: { isDefault: card.defaultLine } })}`
   return renderPage(site, {
@@ -54,10 +55,16 @@ ${renderReleaseBody(site, { release, picks, history, visibleDifference, repriced
   })
 }
 
-function renderTitle({ release, endorsed }: PublishedCard): Html {
-  const [owner = '', short = ''] = release.repository.fullName.split('/')
+function renderTitle({ selected: { release, endorsed }, history }: RepositoryDocuments): Html {
+  const { fullName } = release.repository
+  const [owner = '', short = ''] = fullName.split('/')
+  const before = findBefore(
+    history,
+    history.findIndex(({ releaseId }) => releaseId === release.releaseId),
+  )
+  const compared = withQuery(`${repositoryPath(fullName)}/compare`, { from: before?.releaseId, to: release.releaseId })
   return html`<h1 class="where">${name(owner)} / <strong>${name(short)}</strong></h1>
-<p class="small muted byline">published by <a href="${publisherPath(release.publisher.login)}">${name(release.publisher.login)}</a> ${endorsed ? html`<span class="chip">endorsed by the owner</span>` : html`<span class="chip">not endorsed by the owner</span>`} · release of ${date(release.releasedAt)}</p>`
+<p class="small muted byline">published by <a href="${publisherPath(release.publisher.login)}">${name(release.publisher.login)}</a> ${endorsed ? html`<span class="chip">endorsed by the owner</span>` : html`<span class="chip">not endorsed by the owner</span>`} · release of ${date(release.releasedAt)}${before ? html` · <a href="${compared}">what changed</a>` : ''}</p>`
 }
 
 const renderPublishers = ({ lines, selected }: RepositoryDocuments, path: string): Html =>

@@ -22,7 +22,7 @@ ${shown.length === 0 ? '' : html`<p class="small muted" role="status">${plural(m
 ${shown.length === 0 ? renderNoMatch() : html`<ul class="cards">${shown.map(({ card, language }) => renderResultCard(card, language))}</ul>`}
 ${renderPaging(matching.length, page, view)}`
   const description = 'Published results: which model, coding agent and reasoning level works best, and what it costs.'
-  return renderPage(site, { title: 'Results', description, path: '/', q: view.q, content })
+  return renderPage(site, { title: 'Results', description, path: '/', hasSearch: true, content })
 }
 
 /** Returns true if the language matches, and one setting of the frontier matches provider and harness. */
@@ -40,10 +40,10 @@ function renderFilters(cards: readonly ListedCard[], { q, provider, harness, lan
   const settings = cards.flatMap(({ card }) => card.frontier.map(({ id }) => parseSettingId(id)))
   const distinct = (values: readonly string[]) => [...new Set(values)].sort().slice(0, 100)
   const languages = distinct(cards.flatMap((each) => each.language ?? []))
-  return html`<form class="filters" action="/" method="get">
-<label><span class="small muted">Search</span> <input type="search" name="q" maxlength="200" value="${safeText(q ?? '', 200)}"></label>
+  return html`<form class="filters" role="search" action="/" method="get">
+<label><span class="small muted">Find a repository, publisher or model</span> <input type="search" name="q" maxlength="200" value="${safeText(q ?? '', 200)}"></label>
 ${languages.length === 0 ? '' : renderSelect('language', 'Language', languages, language, formatLanguage)}${renderSelect('provider', 'Provider', distinct(settings.map((each) => each.provider)), provider)}${renderSelect('harness', 'Harness', distinct(settings.map((each) => each.harness)), harness, labelHarness)}
-<button class="button" type="submit">Show</button></form>`
+<button class="button" type="submit">Filter</button></form>`
 }
 
 function renderPaging(count: number, page: number, view: ResultsView): Html {
@@ -64,6 +64,6 @@ const renderEmptyInstance = (): Html => html`<section class="empty"><h1>No resul
 <p class="answer">Assay measures which model, coding agent and reasoning level works best on your own code, and what it costs. <span class="muted">Published results appear here.</span></p>
 <div class="card panel"><h2>Your first result, in three commands</h2>
 <ol class="steps-list"><li>${renderCopyText('step-1', 'Create tasks from merged pull requests, then approve them in the app', 'bin/assay repos connect acme/widgets --public && bin/assay batches create --repo acme/widgets --easy 5')}</li>
-<li>${renderCopyText('step-2', 'Compare settings on the approved tasks', 'bin/assay compare --repo acme/widgets --model anthropic/claude-sonnet-5@high=claude-code --budget 5')}</li>
+<li>${renderCopyText('step-2', 'Compare settings on the approved tasks', 'bin/assay compare --repo acme/widgets --model anthropic/claude-sonnet-5@high=claude-code --model openai/gpt-5.6-sol@high=codex --budget 5')}</li>
 <li>${renderCopyText('step-3', 'Publish', 'bin/assay releases publish --repo acme/widgets')}</li></ol>
 <p class="small muted">The commands need <code>ASSAY_URL</code> and <code>ASSAY_KEY</code>; the server printed the first key when it started for the first time. Tasks wait for approval in the <a href="/app">app</a>. The <a href="/docs">API reference</a> describes every operation.</p></div></section>`
