@@ -45,11 +45,11 @@ test('a reader tells two publishers of a repository apart, and filters the list 
   expect(await page.locator('.result', { hasText: 'other-lab' }).locator('.chip').count()).toBe(0)
 
   await page.getByLabel('Language').selectOption({ label: 'Go' })
-  await page.getByRole('button', { name: 'Show' }).click()
+  await page.getByRole('button', { name: 'Filter' }).click()
   await page.waitForURL(/language=go/)
   expect(await publishers()).toEqual(['other-lab'])
   await page.getByLabel('Language').selectOption({ label: 'Rust' })
-  await page.getByRole('button', { name: 'Show' }).click()
+  await page.getByRole('button', { name: 'Filter' }).click()
   await page.waitForURL(/language=rust/)
   expect(await publishers()).toEqual(['endorsed-lab'])
   await page.goBack()
