@@ -48,7 +48,7 @@ const FILTERS = [
   { field: 'level', label: 'Level', read: (setting: ReleaseSetting) => setting.reasoningLevel, toLabel: nameLevel },
 ] as const
 
-/** Where the methodology defines the columns. */
+/** Address of the definitions of the columns. */
 const DEFINITIONS = '/methodology#estimated-numbers'
 
 /** Renders all settings as a table. Sorting and filters are links and a form, so that they work without JavaScript. */

@@ -6,7 +6,7 @@ export type Recording = {
   seconds: number
 }
 
-/** Longer pauses are shortened, because nobody wants to wait for a model again. */
+/** Pauses are shortened to this many seconds. */
 const PAUSE_SECONDS_MAX = 2
 
 /** Reads an asciicast of version 2. The file is untrusted: anything unexpected is left out. */
