@@ -1,10 +1,11 @@
 import type { SKRSContext2D } from '@napi-rs/canvas'
+import { findHarness } from '../harnesses/harnesses.ts'
 import type { Release, ReleaseSetting } from '../releases/shapes/schema.ts'
 import { formatUsd, truncate } from '../results/text.ts'
 import { findFontPath } from './assets.ts'
 
 const [WIDTH, HEIGHT, EDGE] = [1200, 630, 64]
-const PLOT = { left: 114, top: 300, right: WIDTH - EDGE, bottom: 540 }
+const PLOT = { left: 114, top: 330, right: WIDTH - EDGE, bottom: 530 }
 const COLOURS = {
   paper: '#faf9f5',
   ink: '#1d1c18',
@@ -31,12 +32,20 @@ export async function drawShareImage(release: Release, recommended: string | und
   const context = canvas.getContext('2d')
   context.fillStyle = COLOURS.paper
   context.fillRect(0, 0, WIDTH, HEIGHT)
-  drawHeading(context, release, recommended)
-  drawFrontier(context, release)
+  const { settings, frontier } = release
+  const shown = settings.find(({ id }) => id === recommended) ?? findMostAccurate(settings, frontier)
+  drawHeading(context, release, { shown, isRecommended: shown !== undefined && shown.id === recommended })
+  drawFrontier(context, release, shown)
   return canvas.encode('png')
 }
 
-type TextStyle = { size: number; family?: string; weight?: number; colour?: string; align?: 'left' | 'right' }
+type TextStyle = {
+  size: number
+  family?: string
+  weight?: number
+  colour?: string
+  align?: 'left' | 'right' | 'center'
+}
 
 function write(context: SKRSContext2D, text: string, [x, y]: [number, number], style: TextStyle): void {
   context.font = `${style.weight ?? 400} ${style.size}px "${style.family ?? SANS}"`
@@ -45,20 +54,51 @@ function write(context: SKRSContext2D, text: string, [x, y]: [number, number], s
   context.fillText(text, x, y, WIDTH - 2 * EDGE)
 }
 
-function drawHeading(context: SKRSContext2D, release: Release, recommended: string | undefined): void {
-  const { repository, tasks, settings, frontier, publisher, releasedAt } = release
-  write(context, 'Assay', [EDGE, 84], { size: 30, family: SERIF, weight: 600 })
-  write(context, `${truncate(publisher.login, 30)} · ${releasedAt.slice(0, 10)}`, [WIDTH - EDGE, 84], {
+const DATE = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'long', year: 'numeric', timeZone: 'UTC' })
+
+type ShownSetting = { shown: ReleaseSetting | undefined; isRecommended: boolean }
+
+function drawHeading(context: SKRSContext2D, release: Release, { shown, isRecommended }: ShownSetting): void {
+  const { repository, tasks, settings, publisher, releasedAt } = release
+  write(context, 'Assay', [EDGE, 80], { size: 28, family: SERIF, weight: 600, colour: COLOURS.muted })
+  write(context, `${truncate(publisher.login, 30)} · ${DATE.format(new Date(releasedAt))}`, [WIDTH - EDGE, 80], {
     size: 24,
     colour: COLOURS.muted,
     align: 'right',
   })
-  write(context, truncate(repository.fullName, 42), [EDGE, 160], { size: 58, family: SERIF, weight: 600 })
-  const best = settings.find(({ id }) => id === recommended) ?? findMostAccurate(settings, frontier)
-  const answer = best
-    ? `${truncate(best.model.label, 32)} with ${truncate(best.harness, 24)}: ${Math.round(best.accuracy)} % of ${tasks} tasks, ${formatUsd(best.costPerTaskUsd)} each`
-    : `${settings.length} settings on ${tasks} tasks`
-  write(context, answer, [EDGE, 216], { size: 30, colour: COLOURS.muted })
+  write(context, truncate(repository.fullName, 50), [EDGE, 146], { size: 36, family: SERIF })
+  if (!shown) {
+    write(context, `${settings.length} settings on ${tasks} tasks`, [EDGE, 212], ANSWER)
+    return
+  }
+  const program = `${truncate(shown.model.label, 32)} with ${nameHarness(shown)}`
+  write(context, isRecommended ? `Use ${program}` : `Most accurate: ${program}`, [EDGE, 212], ANSWER)
+  drawResult(context, shown, tasks)
+}
+
+const ANSWER: TextStyle = { size: 44, family: SERIF, weight: 600 }
+
+const nameHarness = ({ harness }: ReleaseSetting): string => truncate(findHarness(harness)?.name ?? harness, 24)
+
+/** Draws the accuracy with its interval, smaller and greyer, and the cost. */
+function drawResult(
+  context: SKRSContext2D,
+  { accuracy, costPerTaskUsd, stats: { ci95 } }: ReleaseSetting,
+  tasks: number,
+): void {
+  const interval = ci95 ? `(${Math.round(ci95.low)}–${Math.round(ci95.high)}) ` : ''
+  const parts: [string, TextStyle][] = [
+    [`${Math.round(accuracy)} % `, ANSWER],
+    [interval, { size: 30, colour: COLOURS.muted }],
+    [`of ${tasks} tasks for `, { size: 36, family: SERIF }],
+    [formatUsd(costPerTaskUsd), ANSWER],
+    [' each', { size: 36, family: SERIF }],
+  ]
+  let x = EDGE
+  for (const [text, style] of parts) {
+    write(context, text, [x, 272], style)
+    x += context.measureText(text).width
+  }
 }
 
 const findMostAccurate = (
@@ -68,24 +108,62 @@ const findMostAccurate = (
   settings.filter(({ id }) => frontier.includes(id)).toSorted((a, b) => b.accuracy - a.accuracy)[0]
 
 /** Draws all settings by cost and accuracy with their intervals, and the frontier as a step line. */
-function drawFrontier(context: SKRSContext2D, { settings, frontier }: Release): void {
-  const costs = settings.map(({ costPerTaskUsd }) => Math.log(Math.max(costPerTaskUsd, 1e-6)))
+function drawFrontier(
+  context: SKRSContext2D,
+  { settings, frontier }: Release,
+  shown: ReleaseSetting | undefined,
+): void {
+  const toLog = (usd: number): number => Math.log(Math.max(usd, 1e-6))
+  const costs = settings.map(({ costPerTaskUsd }) => toLog(costPerTaskUsd))
   const [low, high] = [Math.min(...costs), Math.max(...costs)]
-  const toX = ({ costPerTaskUsd }: ReleaseSetting): number =>
-    PLOT.left +
-    40 +
-    ((Math.log(Math.max(costPerTaskUsd, 1e-6)) - low) / (high - low || 1)) * (PLOT.right - PLOT.left - 120)
+  const placeCost = (usd: number): number =>
+    PLOT.left + 70 + ((toLog(usd) - low) / (high - low || 1)) * (PLOT.right - PLOT.left - 150)
+  const toX = ({ costPerTaskUsd }: ReleaseSetting): number => placeCost(costPerTaskUsd)
   const toY = (percent: number): number => PLOT.bottom - (percent / 100) * (PLOT.bottom - PLOT.top)
   drawGrid(context, toY)
+  drawCostTicks(context, listTicks(Math.exp(low), Math.exp(high)), placeCost)
   const steps = frontier.flatMap((id) => settings.filter((setting) => setting.id === id))
   drawSteps(context, steps, { toX, toY })
   const others = settings.filter(({ onFrontier }) => !onFrontier)
   for (const setting of [...others, ...steps]) drawPoint(context, setting, { x: toX(setting), toY })
-  write(context, 'cost per task, log scale', [PLOT.right, PLOT.bottom + 46], {
-    size: 22,
+  if (shown) labelPoint(context, shown, [toX(shown), toY(shown.stats.ci95?.high ?? shown.accuracy)])
+  write(context, 'cost per task, log scale', [PLOT.right, PLOT.bottom + 76], {
+    size: 20,
     colour: COLOURS.muted,
     align: 'right',
   })
+}
+
+const TICKS_MAX = 6
+
+/** Lists round amounts between the cheapest and the most expensive setting, at most six. */
+function listTicks(least: number, most: number): number[] {
+  const [first, last] = [Math.floor(Math.log10(least)), Math.ceil(Math.log10(most))]
+  const powers = Array.from({ length: last - first + 1 }, (_, step) => 10 ** (first + step))
+  const all = powers.flatMap((power) => [1, 2, 5].map((digit) => Number((digit * power).toPrecision(1))))
+  const inside = all.filter((usd) => usd >= least * 0.99 && usd <= most * 1.01)
+  return inside.filter((_, index) => index % Math.ceil(inside.length / TICKS_MAX) === 0)
+}
+
+function drawCostTicks(context: SKRSContext2D, ticks: readonly number[], placeCost: (usd: number) => number): void {
+  for (const usd of ticks) {
+    context.fillStyle = COLOURS.grey
+    context.fillRect(placeCost(usd) - 1, PLOT.bottom, 2, 10)
+    write(context, usd < 0.01 ? formatUsd(usd) : `$${usd.toFixed(2)}`, [placeCost(usd), PLOT.bottom + 38], {
+      size: 22,
+      colour: COLOURS.muted,
+      align: 'center',
+    })
+  }
+}
+
+/** Writes the name of a setting above its interval, inside the picture. */
+function labelPoint(context: SKRSContext2D, { model }: ReleaseSetting, [x, top]: [number, number]): void {
+  const text = truncate(model.label, 28)
+  context.font = `600 24px "${SANS}"`
+  const half = context.measureText(text).width / 2
+  const centre = Math.min(Math.max(x, EDGE + half), WIDTH - EDGE - half)
+  write(context, text, [centre, Math.max(top - 12, PLOT.top - 8)], { size: 24, weight: 600, align: 'center' })
 }
 
 function drawGrid(context: SKRSContext2D, toY: (percent: number) => number): void {

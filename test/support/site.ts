@@ -100,6 +100,22 @@ async function openDemoRepository(app: TestApp, [owner, name]: [string, string],
   }
 }
 
+/** Changes the day of a release, as if it had been published then. */
+async function dateRelease(
+  { pool }: TestApp['database'],
+  release: { releaseId: string; releasedAt: string },
+  day: string,
+) {
+  const at = `${day}T09:00:00.000Z`
+  const values = [at, release.releaseId, release.releasedAt, at]
+  await pool.query('update releases set released_at = $1, document = replace(document, $3, $4) where id = $2', values)
+  await pool.query(
+    `update result_lines set released_at = $1, card = replace(card, $3, $4), line = replace(line, $3, $4)
+     where release_id = $2`,
+    values,
+  )
+}
+
 /** Owners of the demo repositories, for `ASSAY_PUBLIC_OWNERS`. */
 export const DEMO_OWNERS = 'pallets=pallets,psf=psf,encode=encode'
 
@@ -116,17 +132,20 @@ export async function publishDemo(app: TestApp) {
     }))
   const httpx = await openDemoRepository(app, ['encode', 'httpx'], 24)
   await httpx.run(shift(0.12, 0.6).slice(0, 6), 1)
-  await httpx.publishAll()
+  await dateRelease(app.database, (await httpx.publishAll()).body, '2026-10-30')
   const requests = await openDemoRepository(app, ['psf', 'requests'], 12)
   await requests.run(shift(-0.1, 1.4).slice(2), 1)
-  await requests.publishAll()
+  await dateRelease(app.database, (await requests.publishAll()).body, '2026-11-02')
   const flask = await openDemoRepository(app, ['pallets', 'flask'], 48)
   await flask.run(DEMO_SETTINGS.slice(3))
   const { body: withdrawn } = await flask.publishAll()
+  await dateRelease(app.database, withdrawn, '2026-09-28')
   await flask.withdraw(withdrawn.releaseId, 'Two tasks accepted an empty patch.')
   await flask.run(DEMO_SETTINGS.slice(2, 3))
   const { body: first } = await flask.publishAll()
+  await dateRelease(app.database, first, '2026-10-12')
   await flask.run(DEMO_SETTINGS.slice(0, 2))
   const { body: second } = await flask.publishAll()
+  await dateRelease(app.database, second, '2026-11-09')
   return { flask, requests, httpx, releases: { withdrawn, first, second } }
 }
