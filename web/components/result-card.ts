@@ -28,7 +28,7 @@ export function renderResultCard(card: Card, language: string | null): Html {
   )
   return html`<li class="card result"><div class="result-head"><h2><a class="quiet" href="${href}">${name(repository.fullName)}</a></h2>${drawSparkFrontier(frontier)}</div>
 ${first ? renderPick(first, tasks) : ''}
-<p class="small muted"><a class="plain" href="${publisherPath(publisher.login)}">${name(publisher.login)}</a>${endorsed ? html` <span class="chip">endorsed</span>` : ''} · ${language ? html`${formatLanguage(language)} · ` : ''}${plural(settings, 'setting')} · ${date(releasedAt)}</p></li>`
+<p class="small muted"><a class="plain" href="${publisherPath(publisher.login)}">${name(publisher.login)}</a>${endorsed ? html` <span class="chip">endorsed</span>` : ''} · ${language ? html`${formatLanguage(language)} · ` : ''}${plural(settings, 'setting')} <span class="nowrap">· ${date(releasedAt)}</span></p></li>`
 }
 
 function renderPick({ role, setting }: { role: string; setting: SettingSummary }, tasks: number): Html {
