@@ -7,15 +7,6 @@ import type { Page } from '../platform/http/page.ts'
 import { NO_COUNTS, type SettingCounts } from './counts.ts'
 import type { ComparisonPause, SubmissionError } from './shapes/schema.ts'
 
-/** The columns that determine how trials are queued. */
-export const toQueue = (row: ComparisonRow) => ({
-  key: row.key,
-  workspaceId: row.workspace_id,
-  sandbox: row.sandbox,
-  sandboxCredentialId: row.sandbox_credential_id,
-  concurrency: row.concurrency,
-})
-
 /** The benchmark or repository that a comparison runs on. Benchmarks are identified by name, repositories by key because they can be renamed. */
 export type ComparisonScope =
   | { kind: 'benchmark'; owner: string; name: string; repository: null }

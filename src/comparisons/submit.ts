@@ -203,7 +203,16 @@ async function isWaitingForSandbox(deps: SubmissionDeps, key: number): Promise<b
 }
 
 const canRunTrials = async (db: Db, row: rows.ComparisonRow): Promise<boolean> =>
-  isSandboxAvailable(db, await findNeededCapability(db, rows.toQueue(row)))
+  isSandboxAvailable(db, await findNeededCapability(db, toQueue(row)))
+
+/** The columns that determine how trials are queued. */
+const toQueue = (row: rows.ComparisonRow) => ({
+  key: row.key,
+  workspaceId: row.workspace_id,
+  sandbox: row.sandbox,
+  sandboxCredentialId: row.sandbox_credential_id,
+  concurrency: row.concurrency,
+})
 
 /** Enqueues the trials, then marks the comparison as running. Lock order: jobs before the row. */
 async function enqueueTrials(deps: SubmissionDeps, tx: Db, key: number): Promise<number> {
@@ -214,7 +223,7 @@ async function enqueueTrials(deps: SubmissionDeps, tx: Db, key: number): Promise
     await enqueueSubmission(tx, key)
     return 0
   }
-  const enqueued = await enqueueWaiting(tx, rows.toQueue(row))
+  const enqueued = await enqueueWaiting(tx, toQueue(row))
   deps.step?.('submit.queued')
   await rows.startRunning(tx, key)
   return enqueued
