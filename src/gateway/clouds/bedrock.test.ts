@@ -74,10 +74,16 @@ const connect = async () => {
 }
 const asking = (changes: object = {}) => messagesRequest({ model: MODEL, max_tokens: 50_000, ...changes })
 
+const BETAS = 'claude-code-20250219,context-management-2025-06-27, advanced-tool-use-2025-11-20,constructor'
+
 test('moves model, stream and versions to where InvokeModel expects them', async () => {
   const { post } = await connect()
-  const headers = { 'anthropic-version': '2023-06-01', 'anthropic-beta': 'one-1, two-2' }
-  await (await post('/v1/messages?beta=true', asking({ stream: true, service_tier: 'auto' }), { headers })).text()
+  const headers = { 'anthropic-version': '2023-06-01', 'anthropic-beta': BETAS }
+  await (
+    await post('/v1/messages?beta=true', asking({ stream: true, service_tier: 'auto', metadata: { user_id: 'u' } }), {
+      headers,
+    })
+  ).text()
   const sent = bedrock.requests.at(-1)
   expect(sent?.path).toBe(`/model/${encodeURIComponent(MODEL)}/invoke-with-response-stream`)
   expect([...(sent?.query ?? [])]).toEqual([])
@@ -85,7 +91,7 @@ test('moves model, stream and versions to where InvokeModel expects them', async
   expect(JSON.parse(sent?.body.toString() ?? '')).toEqual({
     ...body,
     anthropic_version: 'bedrock-2023-05-31',
-    anthropic_beta: ['one-1', 'two-2'],
+    anthropic_beta: ['context-management-2025-06-27', 'tool-search-tool-2025-10-19'],
   })
   expect(Object.keys(sent?.headers ?? {}).filter((name) => /anthropic|x-api-key/.test(name))).toEqual([])
 })

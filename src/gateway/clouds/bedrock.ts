@@ -2,6 +2,7 @@ import { toAwsKeys } from '../../credentials/clouds.ts'
 import { signAwsRequest } from '../../platform/outbound/aws-signature.ts'
 import { edit } from '../body-threads.ts'
 import { objectOf, parseObject, textOf } from '../protocols/fields.ts'
+import { selectBetas } from './anthropic-betas.ts'
 import {
   type CloudCall,
   type CloudTransport,
@@ -23,7 +24,7 @@ export const bedrock: CloudTransport = (openStream, call) => async (url, request
   const body = request.body ?? new Uint8Array()
   const sent =
     wire.protocol === 'anthropic-messages'
-      ? await toInvocation(url, call.model, request.headers['anthropic-beta'], body)
+      ? await toInvocation(url, call.model, selectBetas(request.headers['anthropic-beta'], 'bedrock'), body)
       : { url, body }
   const { method } = request
   const signature = await signAwsRequest(toAwsKeys(secret), 'bedrock', { ...sent, method, contentType: JSON_TYPE })
@@ -35,21 +36,21 @@ const JSON_TYPE = 'application/json'
 const MESSAGES = /\/v1\/messages(\?.*)?$/
 
 /** Moves the model, the form of the answer and the versions to where InvokeModel expects them. */
-async function toInvocation(url: string, model: string, betas: string | undefined, bytes: Uint8Array) {
+async function toInvocation(url: string, model: string, betas: string[], bytes: Uint8Array) {
   const { bytes: body, isStream } = await edit({
     bytes,
     remove: ['model', 'stream', ...UNKNOWN_MEMBERS],
     add: {
       anthropic_version: 'bedrock-2023-05-31',
-      ...(betas === undefined ? {} : { anthropic_beta: betas.split(',').map((beta) => beta.trim()) }),
+      ...(betas.length > 0 ? { anthropic_beta: betas } : {}),
     },
   })
   const verb = isStream ? 'invoke-with-response-stream' : 'invoke'
   return { url: url.replace(MESSAGES, `/model/${encodeURIComponent(model)}/${verb}`), body }
 }
 
-/** Members that only Anthropic's own service knows. The checks of the gateway allow them with their default alone. */
-const UNKNOWN_MEMBERS = ['inference_geo', 'service_tier', 'speed']
+/** Members that only Anthropic's own service knows. None of them changes the answer: the gateway allows their defaults. */
+const UNKNOWN_MEMBERS = ['inference_geo', 'metadata', 'service_tier', 'speed']
 
 async function fromBedrock(call: CloudCall, answer: StreamAnswer): Promise<StreamAnswer> {
   const { status, headers, body } = answer

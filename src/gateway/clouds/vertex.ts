@@ -5,6 +5,7 @@ import type { OpenStream } from '../../platform/outbound/stream.ts'
 import { edit } from '../body-threads.ts'
 import { objectOf, parseObject, textOf } from '../protocols/fields.ts'
 import type { WireProtocol } from '../wire-protocol.ts'
+import { selectBetas } from './anthropic-betas.ts'
 import {
   type CloudCall,
   type CloudTransport,
@@ -19,7 +20,7 @@ import {
  */
 export const vertex: CloudTransport = (openStream, call) => async (url, request) => {
   const { wire, secret } = call
-  const { 'anthropic-version': _inBody, ...headers } = request.headers
+  const headers = withKnownBetas(request.headers)
   const account = secret.serviceAccount ?? ''
   const sent = await toPrediction(call, url, request.body ?? new Uint8Array())
   const send = async (): Promise<StreamAnswer> => {
@@ -37,6 +38,12 @@ export const vertex: CloudTransport = (openStream, call) => async (url, request)
   tokens.delete(toCacheKey(account))
   const second = await send()
   return second.status < 400 ? second : withProtocolError(wire, second)
+}
+
+/** The version of the API is in the body. */
+function withKnownBetas({ 'anthropic-version': _inBody, 'anthropic-beta': asked, ...headers }: Record<string, string>) {
+  const betas = selectBetas(asked, 'vertex')
+  return betas.length > 0 ? { ...headers, 'anthropic-beta': betas.join(',') } : headers
 }
 
 const MESSAGES = /(?:\/v1)?\/messages(\/count_tokens)?(?:\?.*)?$/

@@ -137,12 +137,13 @@ function toModelRequest({ method, path, body }: CloudRequest): CloudDecision {
   }
 }
 
-const FOREIGN = ['model', 'stream', 'service_tier', 'inference_geo', 'speed']
+const FOREIGN = ['model', 'stream', 'metadata', 'service_tier', 'inference_geo', 'speed']
 
 function findComplaint(body: JsonObject): string | undefined {
   if (body.anthropic_version !== 'bedrock-2023-05-31') return 'anthropic_version: Field required'
   const extra = FOREIGN.find((name) => body[name] !== undefined)
   if (extra !== undefined) return `${extra}: Extra inputs are not permitted`
+  if (JSON.stringify(body.anthropic_beta ?? []).includes('claude-code')) return 'invalid beta flag'
   return body.max_tokens === undefined ? 'max_tokens: Field required' : undefined
 }
 
