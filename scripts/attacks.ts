@@ -16,6 +16,7 @@ import {
   writeAttackedTasks,
 } from '../test/support/trials/attacked-tasks.ts'
 import { ATTACKS, type Attack } from '../test/support/trials/attacks.ts'
+import { TOOLS_IMAGE, toolsRootfs } from '../test/support/trials/tools-image.ts'
 import { openTrialRunner, SANDBOXES, type SandboxName } from '../test/support/trials/trial-runner.ts'
 import { ROOT } from './files.ts'
 
@@ -41,7 +42,8 @@ type SandboxResult = { isolation: string; rows: AttackRow[]; tasks: CalibratedTa
 type TaskFilter = (task: AttackedTask) => boolean
 
 async function tryAll(name: SandboxName, isChosen: TaskFilter): Promise<SandboxResult> {
-  await using bench = await openTrialRunner(name, { hasTools: TOOL_TASKS.some(isChosen) })
+  const tools = { name: TOOLS_IMAGE, rootfs: toolsRootfs }
+  await using bench = await openTrialRunner(name, { images: TOOL_TASKS.some(isChosen) ? [tools] : [] })
   const folderOf = writeAttackedTasks(bench.folder)
   const { isolation } = await bench.provider.selfTest()
   const tasks: CalibratedTask[] = []

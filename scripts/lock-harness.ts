@@ -3,7 +3,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import type { BundleLock, Tarball } from '../src/harnesses/bundles/bundle.ts'
+import type { BundleLock, Tarball, WheelLock } from '../src/harnesses/bundles/bundle.ts'
+import { lockWheels } from './lock-wheels.ts'
 
 // node scripts/lock-harness.ts [id …] [--version 1.2.3]: reads the archives of each program from the registry and writes
 // them into its lock file. Without ids it updates all lock files at their current versions.
@@ -26,11 +27,15 @@ const { values, positionals } = parseArgs({ options: { version: { type: 'string'
 const all = readdirSync(FOLDER).flatMap((name) => /^(.+)\.lock\.json$/.exec(name)?.[1] ?? [])
 for (const id of positionals.length > 0 ? positionals : all) {
   const path = join(FOLDER, `${id}.lock.json`)
-  const lock: BundleLock = JSON.parse(readFileSync(path, 'utf8'))
-  const wanted = { ...lock, version: values.version ?? lock.version }
-  const tarballs = wanted.only ? programs(wanted) : tree(wanted)
-  writeFileSync(path, `${JSON.stringify({ ...wanted, tarballs }, null, 2)}\n`)
-  console.log(`${id} ${wanted.version}: ${tarballs.length} archives`)
+  const lock: BundleLock | WheelLock = JSON.parse(readFileSync(path, 'utf8'))
+  const filled = fill({ ...lock, version: values.version ?? lock.version })
+  writeFileSync(path, `${JSON.stringify(filled, null, 2)}\n`)
+  console.log(`${id} ${filled.version}: ${'wheels' in filled ? filled.wheels.length : filled.tarballs.length} archives`)
+}
+
+function fill(lock: BundleLock | WheelLock): BundleLock | WheelLock {
+  if ('wheels' in lock) return { ...lock, wheels: lockWheels(lock) }
+  return { ...lock, tarballs: lock.only ? programs(lock) : tree(lock) }
 }
 
 /** Returns the single archive of a self-contained program, for each architecture. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { TaskStep } from '../harbor/task.ts'
-import { listTarballs } from './bundles/bundle.ts'
+import { type BundleLock, listTarballs, listWheels, type WheelLock } from './bundles/bundle.ts'
 import type { TaskResources } from './harness.ts'
 import { HarnessUnfit } from './harness-unfit.ts'
 import { harnesses } from './harnesses.ts'
@@ -31,6 +31,12 @@ const inside = withModel.filter(({ converse }) => !converse)
 /** Packages that are not published for arm64. */
 const ONLY_X64 = ['cline', 'reasonix']
 
+const DIGEST = /^(sha512-[\w+/]{86}==|[0-9a-f]{64})$/
+const listDigests = (lock: BundleLock | WheelLock, cpu: string): string[] =>
+  'wheels' in lock
+    ? listWheels(lock, cpu).map(({ sha256 }) => sha256)
+    : listTarballs(lock, cpu).map(({ integrity }) => integrity)
+
 test('harness ids are unique, and every bundle is locked for both architectures', () => {
   expect(new Set(harnesses.map(({ id }) => id)).size).toBe(harnesses.length)
   const parts = harnesses.flatMap(({ bundle }) => bundle?.parts ?? [])
@@ -38,8 +44,8 @@ test('harness ids are unique, and every bundle is locked for both architectures'
   expect(locks).toHaveLength(parts.length)
   for (const lock of locks) {
     const cpus = ONLY_X64.includes(lock.package) ? ['x64'] : ['x64', 'arm64']
-    for (const cpu of cpus) expect(listTarballs(lock, cpu)).not.toEqual([])
-    for (const { integrity } of lock.tarballs) expect(integrity).toMatch(/^sha512-[\w+/]{86}==$/)
+    for (const cpu of cpus) expect(listDigests(lock, cpu)).not.toEqual([])
+    for (const digest of cpus.flatMap((cpu) => listDigests(lock, cpu))) expect(digest).toMatch(DIGEST)
   }
 })
 
@@ -61,10 +67,10 @@ test.each(inside)('$id is configured with address and token, and refuses a level
 })
 
 /** Harnesses that cannot request a reasoning level. */
-const WITHOUT_EFFORTS = ['cline', 'continue', 'grok-cli', 'reasonix']
+const WITHOUT_EFFORTS = ['cline', 'continue', 'grok-cli', 'reasonix', 'mini-swe-agent']
 
 /** Harnesses that have no MCP servers. */
-const WITHOUT_MCP = ['pi', 'cline', 'continue', 'grok-cli', 'reasonix']
+const WITHOUT_MCP = ['pi', ...WITHOUT_EFFORTS]
 
 test.each(inside)("$id configures the task's MCP servers, or reports that it cannot", (harness) => {
   const [protocol = 'gemini'] = harness.protocols

@@ -8,6 +8,7 @@ import { grokCli } from './grok-cli.ts'
 import type { Harness } from './harness.ts'
 import { kimiCode } from './kimi-code.ts'
 import { mini } from './mini.ts'
+import { miniSweAgent } from './mini-swe-agent.ts'
 import { opencode } from './opencode.ts'
 import { pi } from './pi.ts'
 import { qwenCode } from './qwen-code.ts'
@@ -29,6 +30,7 @@ export const harnesses: readonly Harness[] = [
   continueCli,
   grokCli,
   reasonix,
+  miniSweAgent,
   mini,
 ]
 

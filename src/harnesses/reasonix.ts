@@ -1,6 +1,6 @@
 import { stringify } from 'smol-toml'
 import { acpClientFile, acpCommand, parseAcpEvents } from './acp.ts'
-import { BUNDLE, nativeWithNodeBundle } from './bundles/bundle.ts'
+import { BUNDLE, nativeBundle, withNode } from './bundles/bundle.ts'
 import lock from './bundles/reasonix.lock.json' with { type: 'json' }
 import { buildChatHarness } from './chat-program.ts'
 
@@ -12,7 +12,7 @@ export const reasonix = buildChatHarness({
   id: 'reasonix',
   name: 'Reasonix',
   version: lock.version,
-  bundle: nativeWithNodeBundle('reasonix', lock, PROGRAM),
+  bundle: withNode(nativeBundle('reasonix', lock, PROGRAM)),
   start({ model, baseUrl, token }, instruction) {
     const provider = { name: 'assay', kind: 'openai', base_url: `${baseUrl}/v1`, model, api_key_env: TOKEN_VARIABLE }
     const config = {

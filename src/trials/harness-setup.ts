@@ -78,7 +78,8 @@ export async function requireBundleRuns(context: StepContext, environment: Runni
 }
 
 /** The needs of bundles with a lock file are known; others are read from the program. */
-async function describeNeeds({ parts, probe: [program = ''] }: Bundle, mounts: Mount[]): Promise<string> {
+async function describeNeeds({ parts, needs, probe: [program = ''] }: Bundle, mounts: Mount[]): Promise<string> {
+  if (needs !== undefined) return needs
   if (parts.every((part) => 'lock' in part)) return 'It needs Linux with glibc, on the architecture of this machine.'
   for (const mount of mounts)
     if (mount.kind === 'folder' && program.startsWith(`${mount.target}/`))

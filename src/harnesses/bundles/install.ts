@@ -1,6 +1,5 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
 import { createReadStream } from 'node:fs'
 import { mkdir, mkdtemp, readdir, readlink, rename, rm, stat, symlink, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -12,8 +11,19 @@ import { hasCode } from '../../platform/blobs/error-codes.ts'
 import { findProcess, isAlive } from '../../sandboxes/kernel/process-life.ts'
 import { removeTree } from '../../sandboxes/local/remove-tree.ts'
 import { HarnessUnfit } from '../harness-unfit.ts'
-import { type Bundle, type BundlePart, listTarballs, type Tarball, toFolderName } from './bundle.ts'
+import {
+  type Bundle,
+  type BundleLock,
+  type BundlePart,
+  listTarballs,
+  listWheels,
+  type Tarball,
+  toFolderName,
+  type WheelLock,
+} from './bundle.ts'
+import { exitCodeOf } from './child-exit.ts'
 import { unpackTarballs, unpackUploaded } from './unpack.ts'
+import { installWheels } from './wheels.ts'
 
 export type InstallOptions = {
   /** Folder of all installed bundles. */
@@ -57,7 +67,7 @@ async function createFolder(target: string, part: BundlePart, options: InstallOp
   const tree = join(draft.path, 'tree')
   await mkdir(tree)
   if ('digest' in part) await unpackUploadedPart(part, tree, options)
-  else await fetchParts(part.id, listTarballs(part.lock), { tree, archives: join(draft.path, 'archives') }, options)
+  else await installLocked(part.id, part.lock, { tree, archives: join(draft.path, 'archives') }, options)
   options.signal.throwIfAborted()
   await rename(tree, target).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error // Otherwise another process was faster.
@@ -66,16 +76,19 @@ async function createFolder(target: string, part: BundlePart, options: InstallOp
 
 type InstallFolders = { tree: string; archives: string }
 
-async function fetchParts(
+async function installLocked(
   id: string,
-  tarballs: Tarball[],
+  lock: BundleLock | WheelLock,
   { tree, archives }: InstallFolders,
   options: InstallOptions,
 ) {
   const { signal, onProgress } = options
-  if (tarballs.length === 0) throw new HarnessUnfit(`${id} is not available for this machine's architecture.`)
+  const total = 'wheels' in lock ? listWheels(lock).length : listTarballs(lock).length
+  if (total === 0) throw new HarnessUnfit(`${id} is not available for this machine's architecture.`)
   await mkdir(archives)
-  const onFetched = (done: number): void => onProgress(id, done, tarballs.length)
+  const onFetched = (done: number): void => onProgress(id, done, total)
+  if ('wheels' in lock) return installWheels(lock, { tree, archives, signal, onFetched })
+  const tarballs = listTarballs(lock)
   const files = await fetchTarballs(tarballs, { folder: archives, signal, onFetched })
   await unpackTarballs(tarballs, files, tree)
 }
@@ -234,12 +247,6 @@ async function npmPack(specs: string[], folder: string, signal: AbortSignal): Pr
   if (code === 127) throw new HarnessUnfit('npm was not found on the PATH. Install npm to install harnesses.')
   if (code !== 0) throw new HarnessUnfit(`npm could not fetch ${specs.join(', ')}. ${summarizeErrors(errors)}`)
 }
-
-const exitCodeOf = (child: ChildProcess): Promise<number | null> =>
-  once(child, 'close').then(
-    ([code]): number | null => code,
-    (error: NodeJS.ErrnoException) => (error.code === 'ENOENT' ? 127 : 1),
-  )
 
 const GIST_LENGTH_MAX = 400
 

@@ -21,7 +21,7 @@ export async function unpackTarballs(tarballs: Tarball[], files: Map<string, str
 }
 
 /** Makes the content of a folder readable and executable for all users and writable for none. */
-async function makeReadOnly(tree: string): Promise<void> {
+export async function makeReadOnly(tree: string): Promise<void> {
   for (const entry of await readdir(tree, { withFileTypes: true })) await makeEntryReadOnly(tree, entry)
 }
 

@@ -7,7 +7,8 @@ import { type InstallOptions, install } from '../../../src/harnesses/bundles/ins
 import type { Harness } from '../../../src/harnesses/harness.ts'
 import { HarnessUnfit } from '../../../src/harnesses/harness-unfit.ts'
 import { hasPart, isLongRun, requiredParts } from '../parts.ts'
-import { openTrialRunner, type SandboxName, taskToml, writeTask } from '../trials/trial-runner.ts'
+import { IMAGE, openTrialRunner, type SandboxName, taskToml, writeTask } from '../trials/trial-runner.ts'
+import { imageFor } from './harness-image.ts'
 import { bundlesFolder, KEY, type LevelCase, openScriptedGateway, type ScriptedGateway } from './scripted-gateway.ts'
 
 const SANDBOXES: readonly SandboxName[] = ['bwrap', 'docker']
@@ -143,9 +144,10 @@ function openRunner(harness: Harness, sandbox: SandboxName, openUploaded: Instal
   let installFailure: Error | undefined
   let count = 0
   const onProgress = () => {}
+  const image = imageFor(harness)
   beforeAll(async () => {
     models = await openScriptedGateway()
-    bench = await openTrialRunner(sandbox)
+    bench = await openTrialRunner(sandbox, { images: image.name === IMAGE ? [] : [image] })
     const folder = await bundlesFolder()
     const signal = AbortSignal.timeout(INSTALL_MS)
     if (!harness.bundle) return
@@ -165,7 +167,7 @@ function openRunner(harness: Harness, sandbox: SandboxName, openUploaded: Instal
     count += 1
     const folder = join(bench.folder, `out-${count}`)
     const task = writeTask(join(bench.folder, `task-${count}`), {
-      'task.toml': taskToml({ agentSec: options.seconds ?? SECONDS, ...options.toml }),
+      'task.toml': taskToml({ agentSec: options.seconds ?? SECONDS, ...options.toml }, image.name),
       'instruction.md': 'Write the word hello to /app/hello.txt.\n',
     })
     const { place: model, totals } = await models.open(harness, levelCase, script, options.budgetMicros ?? null)

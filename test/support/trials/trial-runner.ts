@@ -16,18 +16,20 @@ import type { TrialRequest } from '../../../src/trials/trial-request.ts'
 import { baseRootfs } from '../base-image.ts'
 import { importBase, startDockerd } from '../dockerd.ts'
 import { PACKAGE_HOSTS } from '../package-hosts.ts'
-import { TOOLS_IMAGE, toolsRootfs } from './tools-image.ts'
 
 export const IMAGE = 'debian:bookworm-slim'
 
 export const SANDBOXES = ['bwrap', 'runc', 'docker'] as const
 export type SandboxName = (typeof SANDBOXES)[number]
 
-/** Opens a provider with a base image, and a folder for tasks and output. `hasTools`: also an image with git and Python. */
-export async function openTrialRunner(name: SandboxName, { hasTools = false } = {}) {
+/** An image with the folder that holds its files. */
+export type TestImage = { name: string; rootfs: () => Promise<string> }
+
+/** Opens a provider with a base image and others, and a folder for tasks and output. */
+export async function openTrialRunner(name: SandboxName, { images = [] }: { images?: TestImage[] } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'assay-trials-'))
   const { provider, close } =
-    name === 'docker' ? await openDocker(folder, hasTools) : await openLocal(name, folder, hasTools)
+    name === 'docker' ? await openDocker(folder, images) : await openLocal(name, folder, images)
   return {
     provider,
     folder,
@@ -44,19 +46,19 @@ export async function openTrialRunner(name: SandboxName, { hasTools = false } = 
 
 type OpenedProvider = { provider: SandboxProvider; close(): Promise<void> }
 
-async function openLocal(runtime: 'bwrap' | 'runc', dataFolder: string, hasTools: boolean): Promise<OpenedProvider> {
+async function openLocal(runtime: 'bwrap' | 'runc', dataFolder: string, images: TestImage[]): Promise<OpenedProvider> {
   const log = createLog('silent')
   const provider = createLocalProvider({ dataFolder, runtime, allowHostBase: false, buildHosts: PACKAGE_HOSTS, log })
   await provider.importRootfs(await baseRootfs(), IMAGE)
-  if (hasTools) await provider.importRootfs(await toolsRootfs(), TOOLS_IMAGE)
+  for (const { name, rootfs } of images) await provider.importRootfs(await rootfs(), name)
   return { provider, close: async () => {} }
 }
 
 /** Starts its own Docker engine. */
-async function openDocker(dataFolder: string, hasTools: boolean): Promise<OpenedProvider> {
+async function openDocker(dataFolder: string, images: TestImage[]): Promise<OpenedProvider> {
   const dockerd = await startDockerd()
   await importBase(dockerd, IMAGE)
-  if (hasTools) await importBase(dockerd, TOOLS_IMAGE, await toolsRootfs())
+  for (const { name, rootfs } of images) await importBase(dockerd, name, await rootfs())
   const provider = createDockerProvider({
     connection: { kind: 'unix', path: dockerd.socket },
     installation: randomUUID().slice(0, 8),

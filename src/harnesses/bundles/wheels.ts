@@ -1,0 +1,82 @@
+import { spawn } from 'node:child_process'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { arch } from 'node:process'
+import { text } from 'node:stream/consumers'
+import { HarnessUnfit } from '../harness-unfit.ts'
+import { ANY_PYTHON, listWheels, type Wheel, type WheelLock } from './bundle.ts'
+import { exitCodeOf } from './child-exit.ts'
+import { makeReadOnly } from './unpack.ts'
+
+type WheelOptions = { tree: string; archives: string; signal: AbortSignal; onFetched: (done: number) => void }
+
+/**
+ * Installs wheels with pip, using the pip configuration (index, proxy, cache) of the current user. pip verifies every
+ * digest and executes no code of a package, because a wheel has no install script.
+ */
+export async function installWheels(lock: WheelLock, options: WheelOptions): Promise<void> {
+  const { tree, archives, signal, onFetched } = options
+  let done = 0
+  onFetched(done)
+  for (const [path, wheels] of Map.groupBy(listWheels(lock), (wheel) => wheel.path)) {
+    const requirements = join(archives, `${path}.txt`)
+    await writeFile(requirements, wheels.map(toRequirement).join(''))
+    const [oldest = ''] = lock.pythons
+    const python = path === ANY_PYTHON ? oldest : path
+    await pipInstall(lock.package, [...pipWords(python), '--target', join(tree, path), '-r', requirements], signal)
+    done += wheels.length
+    onFetched(done)
+  }
+  await makeReadOnly(tree)
+}
+
+const toRequirement = ({ name, version, sha256 }: Wheel): string => `${name}==${version} --hash=sha256:${sha256}\n`
+
+/** Newest version of glibc that a wheel may require, as in `manylinux_2_28`. The oldest is 5. */
+const GLIBC_MINOR = { oldest: 5, newest: 28 }
+const MACHINES: Record<string, string> = { x64: 'x86_64', arm64: 'aarch64' }
+
+/** Selects wheels for the given Python on Linux with glibc, whatever Python runs pip. */
+function pipWords(python: string): string[] {
+  const machine = MACHINES[arch] ?? arch
+  const minors = Array.from({ length: GLIBC_MINOR.newest - GLIBC_MINOR.oldest + 1 }, (_, at) => GLIBC_MINOR.newest - at)
+  const systems = [...minors.map((minor) => `manylinux_2_${minor}`), 'manylinux2014', 'manylinux2010', 'manylinux1']
+  return [
+    ...['-m', 'pip', 'install', '--quiet', '--no-input', '--disable-pip-version-check', '--no-user', '--no-compile'],
+    ...[
+      '--no-deps',
+      '--ignore-requires-python',
+      '--require-hashes',
+      '--only-binary',
+      ':all:',
+      '--implementation',
+      'cp',
+      '--python-version',
+      python,
+    ],
+    ...systems.flatMap((system) => ['--platform', `${system}_${machine}`]),
+  ]
+}
+
+async function pipInstall(program: string, words: string[], signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted()
+  const child = spawn('python3', words, { stdio: ['ignore', 'ignore', 'pipe'], signal, killSignal: 'SIGKILL' })
+  const [errors, code] = await Promise.all([text(child.stderr), exitCodeOf(child)])
+  signal.throwIfAborted()
+  if (code === 127 || errors.includes('No module named pip'))
+    throw new HarnessUnfit(
+      'pip was not found. Install python3 and pip to install harnesses that are written in Python.',
+    )
+  if (/DO NOT MATCH THE HASHES/.test(errors))
+    throw new HarnessUnfit(`A wheel of ${program} does not match the lock file and was not installed.`)
+  if (code !== 0) throw new HarnessUnfit(`pip could not install ${program}. ${summarizeErrors(errors)}`)
+}
+
+const GIST_LENGTH_MAX = 400
+
+const summarizeErrors = (errors: string): string =>
+  errors
+    .split('\n')
+    .flatMap((line) => /^ERROR: (.+)/.exec(line)?.[1] ?? [])
+    .join(' ')
+    .slice(0, GIST_LENGTH_MAX)
