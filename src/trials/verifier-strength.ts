@@ -43,13 +43,28 @@ export async function findStaticWeakness(
   const { task, folder } = request
   if (mode === 'shared-cold' || mode === 'shared-live')
     return `In mode ${mode} the tests use programs that the agent can replace.`
-  const inFiles = findWeakness(task, await readTests(task, folder))
+  const submissions = new Map<TaskStep, string[]>()
+  for (const step of task.steps) submissions.set(step, await listSubmission(provider, request, step, carried))
+  const inFiles = findWeakness(task, await readTests(task, folder), (step) => submissions.get(step) ?? [])
   if (inFiles !== undefined) return inFiles
-  for (const step of task.steps) {
-    const found = await findStepExposure(provider, request, step, carried)
+  for (const [step, submission] of submissions) {
+    const found = await findStepExposure(provider, request, step, submission)
     if (found !== undefined) return found
   }
   return null
+}
+
+/** Lists the paths of the agent's files that the verifier of a step sees. */
+async function listSubmission(
+  provider: SandboxProvider,
+  request: WeaknessRequest,
+  step: TaskStep,
+  carried: readonly string[],
+): Promise<string[]> {
+  const { workdir } = await readSettings(provider, request, request.task.environment)
+  return step.verifier.place.mode === 'separate'
+    ? mainArtifacts(step).map(({ source }) => posix.resolve(workdir, source))
+    : [...(isSystemFolder(workdir) ? [] : [workdir]), ...carried]
 }
 
 const TEXT_MAX_BYTES = 1024 ** 2
@@ -77,20 +92,17 @@ async function findStepExposure(
   provider: SandboxProvider,
   request: WeaknessRequest,
   step: TaskStep,
-  carried: readonly string[],
+  submission: readonly string[],
 ): Promise<string | undefined> {
   const { place } = step.verifier
   const environment = place.mode === 'separate' ? place.environment : request.task.environment
   const own = await readSettings(provider, request, environment)
   const env = { ...own.env, ...fillEnv(step.verifier.env, request.variables) }
   const commands = [...own.commands, ...listCommands(environment, step)]
-  if (place.mode === 'shared')
-    return findExposure(env, commands, [...(isSystemFolder(own.workdir) ? [] : [own.workdir]), ...carried])
-  const { workdir } = await readSettings(provider, request, request.task.environment)
-  const artifacts = mainArtifacts(step).map(({ source }) => posix.resolve(workdir, source))
-  const system = artifacts.find((path) => !path.startsWith('/logs/') && isSystemFolder(path))
+  const isForeign = (path: string): boolean => !path.startsWith('/logs/') && isSystemFolder(path)
+  const system = place.mode === 'separate' ? submission.find(isForeign) : undefined
   return system === undefined
-    ? findExposure(env, commands, artifacts)
+    ? findExposure(env, commands, submission)
     : `The artifact ${system} contains files that programs of the verifier read by themselves.`
 }
 

@@ -9,10 +9,11 @@ import { plainText, type ShellCommand, type ShellWord, type WordPart } from './s
 import { checkRedirect, checkWriter } from './shell-writes.ts'
 
 /**
- * `isVerifierFile`: whether a path below /tests is a test file that can be read. `otherScripts`: texts of the shell scripts
- * that this one may exchange values with.
+ * `isVerifierFile`: whether a path below /tests is a test file that can be read. `submission`: paths of the candidate's files.
+ * `otherScripts`: texts of the shell scripts that this one may exchange values with.
  */
 type ScriptContext = {
+  submission: readonly string[]
   isVerifierFile: (path: string) => boolean
   hasGrader: boolean
   otherScripts?: readonly string[]

@@ -298,3 +298,31 @@ test('an image whose variables name no code in the submission is not weak', asyn
   const files = { 'task.toml': '[environment]\n', 'environment/Dockerfile': dockerfile }
   expect(await estimated({ ...script('cat /app/x'), ...files })).toMatchObject({ strength: 'standard' })
 })
+
+test.each([
+  ['workdir = "/tmp/work"', 'sort /tests/x > /tmp/work/expected', 'writes to /tmp/work/expected'],
+  ['workdir = "/tmp"', 'sort /tests/x > /tmp/expected', 'writes to /tmp/expected'],
+  ['workdir = "/tmp/work"', 'sort /tests/x > /tmp/./work//expected', 'writes to /tmp/./work//expected'],
+  ['workdir = "/tmp/work"', 'for n in a b; do echo 1 > "/tmp/$n"; done', 'writes to a computed path'],
+  ['workdir = "/tmp/work"', 'cp -r /tests/x /tmp', 'calls cp on /tmp'],
+  ['workdir = "/tmp/work"', 'sort /tests/x | tee /tmp/work/expected', 'calls tee on /tmp/work/expected'],
+  ['workdir = "/logs/work"', 'touch /logs/work/expected', 'calls touch on /logs/work/expected'],
+])('a script in an environment with %s and the line %s is weak since it %s', async (setting, line, reason) => {
+  const files = { 'task.toml': `[environment]\ndocker_image = "a/b"\n${setting}\n` }
+  expect(await estimated({ ...script(line), ...files })).toMatchObject({
+    strength: 'weak',
+    reason: expect.stringContaining(reason),
+  })
+})
+
+test('output beside the working directory and beside artifacts is fine, and output into an artifact is weak', async () => {
+  const beside = { 'task.toml': '[environment]\ndocker_image = "a/b"\nworkdir = "/tmp/work"\n' }
+  const line = 'sort /tests/x > /tmp/expected; cp /tests/x /tmp/other; mkdir -p /tmp/worker'
+  expect(await estimated({ ...script(line), ...beside })).toMatchObject({ strength: 'standard' })
+  const toml = (artifact: string) =>
+    `artifacts = ["${artifact}"]\n[environment]\ndocker_image = "a/b"\nworkdir = "/app"\n[verifier]\nenvironment_mode = "separate"\n`
+  const written = script('sort /tests/x > /tmp/out/expected')
+  expect(await estimated({ ...written, 'task.toml': toml('/tmp/out') })).toMatchObject({ strength: 'weak' })
+  expect(await estimated({ ...written, 'task.toml': toml('../tmp/out') })).toMatchObject({ strength: 'weak' })
+  expect(await estimated({ ...written, 'task.toml': toml('/app/out') })).toMatchObject({ strength: 'strong' })
+})

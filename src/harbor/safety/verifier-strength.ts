@@ -1,3 +1,4 @@
+import { posix } from 'node:path'
 import { parseDockerfile } from '../dockerfile.ts'
 import { createReport } from '../report.ts'
 import type { TaskOutline } from '../resolve.ts'
@@ -14,7 +15,8 @@ export type StrengthEstimate = { strength: 'strong' | 'standard' | 'weak'; reaso
  * left, `strong` if they do and the verifier is separate or the task has a grader, else `standard`.
  */
 export function estimateStrength(outline: TaskOutline, texts: readonly TextFile[]): StrengthEstimate {
-  const weakness = findWeakness(outline, texts) ?? findExposedSetting(outline, texts)
+  const listPaths = (step: TaskStep): string[] => readSettings(outline, step, texts).submission
+  const weakness = findWeakness(outline, texts, listPaths) ?? findExposedSetting(outline, texts)
   if (weakness !== undefined) return { strength: 'weak', reason: weakness }
   if (declaresGrader(outline)) return { strength: 'strong', reason: 'The task declares a grader.' }
   return outline.steps.every(({ verifier }) => verifier.place.mode === 'separate')
@@ -34,10 +36,12 @@ export const listTestFolders = ({ verifier: { testFolders, place } }: TaskStep):
  * Returns the reason why tests may execute or load what the candidate wrote as the user who writes the reward. Undefined:
  * their files show that they only read. Shell scripts must prove it command by command; for Python and JavaScript the rule
  * knows signs of the opposite. A grader runs the candidate's code as another user, so only its shell scripts are checked.
+ * `listSubmission` returns the paths of the candidate's files that a step's tests see.
  */
 export function findWeakness(
   outline: Pick<TaskOutline, 'steps' | 'metadata'>,
   texts: readonly TextFile[],
+  listSubmission: (step: TaskStep) => readonly string[],
 ): string | undefined {
   const hasGrader = declaresGrader(outline)
   for (const step of outline.steps) {
@@ -47,11 +51,12 @@ export function findWeakness(
       folders.some((folder) =>
         tests.some((test) => test.path === `${folder}${path.slice('/tests'.length)}` && languageOf(test)),
       )
+    const submission = listSubmission(step)
     if (!tests.some(({ path }) => path === step.verifier.testScript || path.endsWith('/test.sh')))
       return 'The test script is part of an image and cannot be read.'
     for (const test of tests) {
       const otherScripts = tests.filter((other) => other !== test && languageOf(other) === 'sh').map(({ text }) => text)
-      const reason = findSign(test, { isVerifierFile, hasGrader, otherScripts })
+      const reason = findSign(test, { isVerifierFile, hasGrader, submission, otherScripts })
       if (reason !== undefined) return `${test.path} ${reason}.`
     }
   }
@@ -90,7 +95,7 @@ const findExposedCommand = (commands: readonly string[], submission: readonly st
   )
 
 const mayExecute = (command: string): boolean =>
-  findUnsafeCommand(command, { isVerifierFile: () => false, hasGrader: false }) !== undefined
+  findUnsafeCommand(command, { isVerifierFile: () => false, hasGrader: false, submission: [] }) !== undefined
 
 const isBelow = (path: string, folder: string): boolean =>
   path === folder || path.startsWith(folder === '/' ? '/' : `${folder}/`)
@@ -99,19 +104,31 @@ const normalizePath = (path: string): string =>
   new URL(`file://${path.replace(/[?#%]/g, '_')}`).pathname.replace(/\/+/g, '/')
 
 /** Checks what the files of a task set. Calibration checks the environment of the built image. */
-function findExposedSetting({ environment, steps }: TaskOutline, texts: readonly TextFile[]): string | undefined {
-  for (const step of steps) {
-    const { place, env } = step.verifier
-    const own = place.mode === 'separate' ? place.environment : environment
-    const image = settingsIn(texts.find(({ path }) => path === own.dockerfile))
-    const workdir = own.workdir ?? image.workdir ?? '/'
-    const paths = place.mode === 'separate' ? step.artifacts.map(({ source }) => source) : [workdir]
-    const submission = paths.filter((path) => path !== '/')
-    const set = [...own.env, ...env].map(({ name, value }) => [name, toText(value)])
-    const found = findExposure({ ...image.env, ...Object.fromEntries(set) }, listCommands(own, step), submission)
+function findExposedSetting(outline: TaskOutline, texts: readonly TextFile[]): string | undefined {
+  for (const step of outline.steps) {
+    const { environment, env, submission } = readSettings(outline, step, texts)
+    const found = findExposure(env, listCommands(environment, step), submission)
     if (found !== undefined) return found
   }
   return undefined
+}
+
+type StepSettings = { environment: Environment; env: Record<string, string>; submission: string[] }
+
+/** Reads the environment of a step's verifier, and the paths of the candidate's files in it, as far as files name them. */
+function readSettings(outline: TaskOutline, step: TaskStep, texts: readonly TextFile[]): StepSettings {
+  const { place, env } = step.verifier
+  const imageOf = ({ dockerfile }: Environment) => settingsIn(texts.find(({ path }) => path === dockerfile))
+  const environment = place.mode === 'separate' ? place.environment : outline.environment
+  const workdir = outline.environment.workdir ?? imageOf(outline.environment).workdir ?? '/'
+  const paths =
+    place.mode === 'separate' ? step.artifacts.map(({ source }) => posix.resolve(workdir, source)) : [workdir]
+  const set = [...environment.env, ...env].map(({ name, value }) => [name, toText(value)])
+  return {
+    environment,
+    env: { ...imageOf(environment).env, ...Object.fromEntries(set) },
+    submission: paths.filter((path) => path !== '/'),
+  }
 }
 
 /** Returns the variable or the command that lets the verifier's environment execute files of the submission. */
