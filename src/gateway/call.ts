@@ -53,7 +53,9 @@ export async function makeCall(runtime: GatewayRuntime, context: CallContext): P
 
   const prepared = await prepareCall(runtime, context, accepted, { call, secret, reserved, tokens })
   const { settlement, finish } = await forwardCall(runtime, context, prepared)
-  await settle(runtime, call, { ...settlement, bodies: await storeBodies(runtime, prepared, settlement) })
+  const bodies = await storeBodies(runtime, prepared, settlement)
+  const exceedsWindow = sumInputTokens(settlement.usage) > inputMax(grant.terms, accepted.parsed.inputPasses ?? 1)
+  await settle(runtime, call, { ...settlement, bodies }, exceedsWindow)
   if (settlement.costSource === 'metered' && call.kind === 'generate' && accepted.isText)
     runtime.inputMemory.learn(grant.id, accepted.digest, sumInputTokens(settlement.usage))
   finish()
@@ -78,13 +80,12 @@ async function readAndInspect({ options, inputMemory }: GatewayRuntime, context:
 }
 
 function computeTokenBounds({ grant, operation }: CallContext, accepted: InspectedRequest): TokenBounds {
-  const { parsed, hasTools, bytes, textTokens, isText } = accepted
+  const { parsed, bytes, textTokens, isText } = accepted
   const { alternatives = 1, reasoningTokens = 0, inputPasses = 1 } = parsed
   return {
-    input: inputBound(
-      (isText ? textTokens : bytes.length) + (hasTools ? TOOL_PROMPT_TOKENS : 0),
-      parsed.media,
-      inputMax(grant.terms.contextTokens, inputPasses),
+    input: Math.min(
+      inputMax(grant.terms, inputPasses),
+      isText ? boundInput(accepted, textTokens) : boundInput(accepted, countTextBytes(accepted)),
     ),
     output: parsed.outputTokens ?? grant.terms.outputTokens * alternatives,
     reasoning: reasoningTokens * alternatives,
@@ -93,6 +94,11 @@ function computeTokenBounds({ grant, operation }: CallContext, accepted: Inspect
     hasLongCache: LONG_CACHE.some((text) => bytes.includes(text)),
   }
 }
+
+const boundInput = ({ parsed, hasTools }: InspectedRequest, textTokens: number): number =>
+  inputBound(textTokens + (hasTools ? TOOL_PROMPT_TOKENS : 0), parsed.media) * (parsed.inputPasses ?? 1)
+
+const countTextBytes = ({ parsed, bytes }: InspectedRequest): number => bytes.length - (parsed.media?.pictureBytes ?? 0)
 
 /** Upper bound of the prompt that providers add to requests with tools. */
 const TOOL_PROMPT_TOKENS = 1_000
@@ -142,13 +148,15 @@ async function prepareCall(
   { call, secret, reserved, tokens }: ReservedCall,
 ): Promise<PreparedCall> {
   const { terms } = context.grant
-  const { prices, contextTokens, recordBodies } = terms
+  const { prices, recordBodies } = terms
   const { reservedMicros, limitedBy } = reserved
   const outputLimit =
     limitedBy && prices && reservedMicros !== null ? coveredOutput(prices, tokens, reservedMicros) : null
   const body = outputLimit === null ? accepted.bytes : await limitOutput(context, accepted, outputLimit)
   const sent = await buildUpstreamRequest(runtime, context, secret, body)
   const confidential = listConfidential(terms.cloud, secret)
+  const windowTokens = inputMax(terms, accepted.parsed.inputPasses ?? 1)
+  const inputSent = boundInput(accepted, countTextBytes(accepted))
   return {
     call,
     confidential,
@@ -159,7 +167,9 @@ async function prepareCall(
       reservedMicros,
       limitedBy,
       input: Math.min(tokens.input, estimateTokens(accepted.bytes.length)),
-      inputMax: inputMax(contextTokens, accepted.parsed.inputPasses ?? 1),
+      inputReserved: tokens.input,
+      inputSent,
+      inputMax: Math.max(windowTokens, inputSent),
       outputMax: outputLimit === null ? tokens.output : outputLimit * tokens.alternatives,
     },
     record: runtime.blobs && recordBodies ? startCallRecord(call, sent, confidential) : undefined,
@@ -209,12 +219,23 @@ async function storeBodies({ blobs, log }: GatewayRuntime, { call, record }: Pre
 
 const SETTLE_TRIES = 5
 
-/** Settles a call, with retries while the database is unavailable. After the last one the reservation stands as the cost. */
-async function settle({ ledger, counters, log }: GatewayRuntime, call: NewCall, settlement: Settlement): Promise<void> {
+/**
+ * Settles a call, with retries while the database is unavailable. After the last one the reservation stands as the cost.
+ * A provider that accepts more than the context window costs more than was reserved, so the grant is closed.
+ */
+async function settle(
+  { ledger, counters, log }: GatewayRuntime,
+  call: NewCall,
+  settlement: Settlement,
+  exceedsWindow: boolean,
+): Promise<void> {
   counters.settled(call, settlement)
+  if (exceedsWindow)
+    log.warn({ call: call.id, usage: settlement.usage }, 'usage exceeds the context window; the grant was closed')
   for (let tries = 1; ; tries++) {
     try {
-      return await ledger.settle(call.id, settlement)
+      await ledger.settle(call.id, settlement)
+      return exceedsWindow ? await ledger.close(call.grantId) : undefined
     } catch (error) {
       log.error({ error, call: call.id, tries }, 'a call could not be settled')
       if (tries === SETTLE_TRIES) return

@@ -188,6 +188,8 @@ describe('the cost of a call', () => {
     prices: TERMS.prices,
     reservedMicros: 1000,
     input: 100,
+    inputReserved: 1000,
+    inputSent: 1000,
     inputMax: 1000,
     outputMax: 20,
     limitedBy: null,

@@ -18,6 +18,8 @@ export type Terms = {
   wireLevel: WireLevel
   /** Maximum number of input tokens that the model accepts. Undefined in grants opened before it was recorded. */
   contextTokens?: number | undefined
+  /** A workspace declared the context window. The provider may accept more, so it bounds no reservation. */
+  isContextDeclared?: boolean | undefined
   /** Maximum number of output tokens of a request that sets no limit. */
   outputTokens: number
   /** Null if unknown. Costs are then unknown too, and never zero. */

@@ -29,6 +29,7 @@ export function termsFor(
       protocols: [speech.protocol],
       wireLevel: speech.wireLevel,
       contextTokens: model.contextTokens,
+      isContextDeclared: model.custom,
       outputTokens: model.outputTokens,
       prices: model.prices,
       helpers: harness.helpers,

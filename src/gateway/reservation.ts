@@ -1,4 +1,4 @@
-import type { Refusal, ReservationBounds, ReservationRefused } from './ledger.ts'
+import type { Refusal, ReservationBounds, ReservationRefused, Terms } from './ledger.ts'
 import { type CallPrices, costMicros } from './price.ts'
 import { type Media, NO_MEDIA, NO_USAGE, type Usage } from './wire-protocol.ts'
 
@@ -9,16 +9,18 @@ const DOCUMENT_TOKENS = 300_000
 /** Context window assumed for a model whose window is unknown: no catalog model has a larger one. */
 const CONTEXT_TOKENS_UNKNOWN = 2_000_000
 
-/** Returns the most input tokens that a call can be billed for. `passes`: how often the provider reads the input. */
-export const inputMax = (contextTokens: number | undefined, passes: number): number =>
-  (contextTokens || CONTEXT_TOKENS_UNKNOWN) * passes
-
 /**
- * Returns an upper bound of the input tokens of a request. No tokenizer makes more tokens of a text than it has bytes, and no model
- * reads more than its context window.
+ * Returns the most input tokens that the provider accepts. `passes`: how often it reads the input. A window that a
+ * workspace declared counts only if it is larger than that of every known model.
  */
-export const inputBound = (textTokens: number, { pictures, documents }: Media = NO_MEDIA, max: number): number =>
-  Math.min(max, textTokens + pictures * PICTURE_TOKENS + documents * DOCUMENT_TOKENS)
+export const inputMax = ({ contextTokens, isContextDeclared }: ContextWindow, passes: number): number =>
+  Math.max(contextTokens ?? 0, contextTokens && !isContextDeclared ? 0 : CONTEXT_TOKENS_UNKNOWN) * passes
+
+type ContextWindow = Pick<Terms, 'contextTokens' | 'isContextDeclared'>
+
+/** Returns an upper bound of the input tokens of a request. No tokenizer makes more tokens of a text than it has bytes. */
+export const inputBound = (textTokens: number, { pictures, documents }: Media = NO_MEDIA): number =>
+  textTokens + pictures * PICTURE_TOKENS + documents * DOCUMENT_TOKENS
 
 const BYTES_PER_TOKEN = 4
 

@@ -16,6 +16,10 @@ export type CostEstimate = {
   reservedMicros: number | null
   /** Expected input tokens. */
   input: number
+  /** Input tokens that the reservation covers. */
+  inputReserved: number
+  /** Upper bound of the input tokens by the bytes that were sent. More is not believed. */
+  inputSent: number
   /** Upper bounds of the tokens that the model can have read and produced for this request. */
   inputMax: number
   outputMax: number
@@ -83,13 +87,22 @@ function addProbeCost(cost: CallCost, attribution: Attribution | null, estimate:
   if (!attribution?.probeAnswer) return cost
   const outputMax = Math.max(PROBE_TOKENS, estimate.outputMax)
   const probeCost = computeCost(attribution.probeAnswer, { ...estimate, input: PROBE_TOKENS, outputMax })
-  return capCost(sumCalls([cost, probeCost]), estimate)
+  const reservedMicros = estimate.reservedMicros && Math.max(estimate.reservedMicros, cost.costMicros ?? 0)
+  return capCost(sumCalls([cost, probeCost]), { reservedMicros })
 }
 
 /** Caps a cost at the reservation: settled and reserved costs together must never exceed a budget. */
-function capCost(cost: CallCost, { reservedMicros }: CostEstimate): CallCost {
+function capCost(cost: CallCost, { reservedMicros }: Pick<CostEstimate, 'reservedMicros'>): CallCost {
   if (cost.costMicros === null || reservedMicros === null || cost.costMicros <= reservedMicros) return cost
   return { ...cost, costMicros: reservedMicros, costSource: 'estimated' }
+}
+
+/** Caps a cost, unless the provider reports more input than was reserved and so many bytes were really sent. */
+function capUnbelievable(cost: CallCost, reported: Usage, estimate: CostEstimate): CallCost {
+  const input = sumInput(reported)
+  const isOverrun =
+    input > estimate.inputReserved && input <= estimate.inputSent && reported.output <= estimate.outputMax
+  return isOverrun ? cost : capCost(cost, estimate)
 }
 
 const computeCost = (answer: TappedAnswer & { quietMs?: number }, estimate: CostEstimate): CallCost =>
@@ -103,11 +116,17 @@ function meterCost(reported: Usage, serviceTier: string | null, estimate: CostEs
   const cost = prices && costMicros(usage, prices, serviceTier)
   if (cost === null) return { usage, costMicros: null, costSource: 'unknown' }
   const isPlausible = sumTokens(usage) === sumTokens(reported)
-  return capCost({ usage, costMicros: cost, costSource: isPlausible ? 'metered' : 'estimated' }, estimate)
+  return capUnbelievable(
+    { usage, costMicros: cost, costSource: isPlausible ? 'metered' : 'estimated' },
+    reported,
+    estimate,
+  )
 }
 
-const sumTokens = ({ input, cacheRead, cacheWrite5m, cacheWrite1h, output }: Usage): number =>
-  input + cacheRead + cacheWrite5m + cacheWrite1h + output
+const sumInput = ({ input, cacheRead, cacheWrite5m, cacheWrite1h }: Usage): number =>
+  input + cacheRead + cacheWrite5m + cacheWrite1h
+
+const sumTokens = (usage: Usage): number => sumInput(usage) + usage.output
 
 /** Clips usage to what the request allowed. A provider cannot have read or produced more, whatever it reports. */
 function clipUsage(usage: Usage, { inputMax, outputMax }: CostEstimate): Usage {
@@ -150,5 +169,5 @@ function estimateCost({ partial, isStream }: ProducedOutput, quietMs: number, es
   const usage = { ...NO_USAGE, ...(known ?? { input: estimate.input }), output: Math.min(outputMax, produced) }
   const cost = prices && costMicros(usage, prices)
   if (cost === null || reservedMicros === null) return { usage, costMicros: null, costSource: 'unknown' }
-  return capCost({ usage, costMicros: cost, costSource: 'estimated' }, estimate)
+  return capUnbelievable({ usage, costMicros: cost, costSource: 'estimated' }, partial.usage ?? NO_USAGE, estimate)
 }

@@ -32,10 +32,11 @@ export type WireOperation = {
   isCompaction?: boolean
 }
 
-/** Number of media parts in a request. */
-export type Media = { pictures: number; documents: number }
+/** Number of media parts in a request. `pictureBytes`: length of encoded pictures, which is never read as text. */
+export type Media = { pictures: number; documents: number; pictureBytes: number }
+export type MediaKind = 'pictures' | 'documents'
 
-export const NO_MEDIA: Media = { pictures: 0, documents: 0 }
+export const NO_MEDIA: Media = { pictures: 0, documents: 0, pictureBytes: 0 }
 
 /** The parts of a request that are checked and that determine its cost. */
 export type ParsedRequest = {

@@ -2,7 +2,7 @@ import type { JsonObject } from '../../harnesses/json.ts'
 import {
   type AnswerError,
   addUsage,
-  type Media,
+  type MediaKind,
   type ParsedRequest,
   type Usage,
   type UsageMeter,
@@ -170,7 +170,7 @@ function listRemoteMedia({ type, source }: JsonObject): string[] {
   return sourceType === 'url' || sourceType === 'file' ? [`${textOf(type) ?? 'content'} by URL`] : []
 }
 
-function mediaOf({ type, source }: JsonObject): keyof Media | undefined {
+function mediaOf({ type, source }: JsonObject): MediaKind | undefined {
   if (objectOf(source).type !== 'base64') return undefined
   return type === 'document' ? 'documents' : 'pictures'
 }

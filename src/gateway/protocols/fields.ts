@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '../../harnesses/json.ts'
 import { measureJson } from '../json-shape.ts'
-import type { AnswerError, Media } from '../wire-protocol.ts'
+import type { AnswerError, Media, MediaKind } from '../wire-protocol.ts'
 
 // Readers for untrusted JSON of any shape. A value of an unexpected type reads as empty.
 
@@ -23,12 +23,25 @@ export const isFilled = (json: Json | undefined): boolean =>
 /** Counts media parts by kind. */
 export const countMedia = (
   parts: readonly JsonObject[],
-  kindOf: (part: JsonObject) => keyof Media | undefined,
+  kindOf: (part: JsonObject) => MediaKind | undefined,
 ): Media => {
-  const kinds = parts.map(kindOf)
-  const count = (kind: keyof Media): number => kinds.filter((each) => each === kind).length
-  return { pictures: count('pictures'), documents: count('documents') }
+  const pictures = parts.filter((part) => kindOf(part) === 'pictures')
+  return {
+    pictures: pictures.length,
+    documents: parts.filter((part) => kindOf(part) === 'documents').length,
+    pictureBytes: pictures.reduce((sum, part) => sum + encodedBytes(part), 0),
+  }
 }
+
+/** Returns the length of the encoded picture in a part of any protocol. */
+const encodedBytes = ({ source, image_url, inlineData, inline_data }: JsonObject): number =>
+  [
+    image_url,
+    objectOf(image_url).url,
+    ...[source, inlineData, inline_data].map((each) => objectOf(each).data),
+  ].reduce<number>((most, text) => Math.max(most, typeof text === 'string' && ENCODED.test(text) ? text.length : 0), 0)
+
+const ENCODED = /^(data:image\/[^,]{0,100},)?[A-Za-z0-9+/=_-]*$/
 
 /** Lists members that are present with a value other than the ordinary ones. */
 export const listUnusual = (body: JsonObject, ordinary: Readonly<Record<string, readonly string[]>>): string[] =>

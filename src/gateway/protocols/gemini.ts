@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from '../../harnesses/json.ts'
 import type {
   AnswerError,
-  Media,
+  MediaKind,
   ParsedRequest,
   Usage,
   UsageMeter,
@@ -193,7 +193,7 @@ function snakeCase(name: string): string {
 
 const field = (object: JsonObject, name: string): Json | undefined => fields(object, name)[0]
 
-function mediaOf(part: JsonObject): keyof Media | undefined {
+function mediaOf(part: JsonObject): MediaKind | undefined {
   const [data] = fields(part, 'inlineData').map(objectOf)
   if (!data) return undefined
   return /^\s*image\//i.test(String(field(data, 'mimeType'))) ? 'pictures' : 'documents'

@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../../harnesses/json.ts'
-import type { Media } from '../wire-protocol.ts'
+import type { MediaKind } from '../wire-protocol.ts'
 import { isFilled, isObject, keepMembers, listOf, objectOf, textOf } from './fields.ts'
 
 // Tools that run in the client, or that search only the tools of the request. Unknown tools count as server-side tools.
@@ -66,7 +66,7 @@ const isFetched = (value: Json | undefined): boolean => {
 }
 
 /** Returns the kind of inline media in a part. */
-export function mediaOf(part: JsonObject): keyof Media | undefined {
+export function mediaOf(part: JsonObject): MediaKind | undefined {
   if (part.type === 'file' || part.type === 'input_file') return 'documents'
   return part.image_url === undefined ? undefined : 'pictures'
 }
