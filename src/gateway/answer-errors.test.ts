@@ -199,10 +199,12 @@ test('headers that make an answer conditional, partial or deferred are not sent 
   const names = ['if-none-match', 'if-modified-since', 'if-match', 'if-unmodified-since', 'if-range', 'range']
   const headers = Object.fromEntries([...names, 'prefer', 'cache-control', 'pragma'].map((name) => [name, 'x']))
 
-  await sandbox.post('/v1/messages', messagesRequest(), { headers: { ...headers, 'anthropic-beta': 'y' } })
+  await sandbox.post('/v1/messages', messagesRequest(), {
+    headers: { ...headers, 'anthropic-beta': 'interleaved-thinking-2025-05-14' },
+  })
 
   const [{ headers: sent = {} } = {}] = fixture.received
-  expect(sent).toMatchObject({ 'anthropic-beta': 'y' })
+  expect(sent).toMatchObject({ 'anthropic-beta': 'interleaved-thinking-2025-05-14' })
   for (const name of Object.keys(headers)) expect(sent).not.toHaveProperty(name)
 })
 

@@ -275,7 +275,7 @@ test('only documented headers are forwarded, without hop-by-hop headers', () => 
       'x-goog-user-project': 'rich',
       authorization: 'Bearer token',
       te: 'trailers',
-      'anthropic-beta': ['a', 'b'],
+      'anthropic-beta': ['interleaved-thinking-2025-05-14', 'effort-2025-11-24'],
     },
     wireProtocols['anthropic-messages'],
     'key',
@@ -284,7 +284,7 @@ test('only documented headers are forwarded, without hop-by-hop headers', () => 
     'x-stainless-lang': 'js',
     'content-type': 'application/json',
     'anthropic-version': '2023-06-01',
-    'anthropic-beta': 'a, b',
+    'anthropic-beta': 'interleaved-thinking-2025-05-14,effort-2025-11-24',
     'accept-encoding': 'identity',
     'x-api-key': 'key',
   })

@@ -153,7 +153,11 @@ test.each(REQUESTS)('only headers that the protocol documents are sent on at %s'
     'idempotency-key': 'earlier',
     'openai-organization': 'other',
   }
-  const documented = { 'anthropic-beta': 'a-1', 'anthropic-version': '2023-06-01', 'openai-beta': 'b-1' }
+  const documented = {
+    'anthropic-beta': 'interleaved-thinking-2025-05-14',
+    'anthropic-version': '2023-06-01',
+    'openai-beta': 'b-1',
+  }
   const known = { 'user-agent': 'agent/1', 'x-stainless-lang': 'js', accept: 'application/json' }
 
   await sandbox.post(`${path}?api-version=2020`, body, { headers: { ...unknown, ...documented, ...known } })
@@ -169,4 +173,24 @@ test.each(REQUESTS)('only headers that the protocol documents are sent on at %s'
     [RESPONSES]: ['openai-beta'],
   }
   expect(own).toEqual(expected[path] ?? [])
+})
+
+test('only betas that agent programs need and that change no price are sent on', async () => {
+  await using fixture = await openOrdinary()
+  const sandbox = await fixture.sandbox()
+  const known = 'claude-code-20250219,interleaved-thinking-2025-05-14,context-management-2025-06-27,effort-2025-11-24'
+  const others = [
+    'context-1m-2025-08-07',
+    'fast-mode-2026-02-01',
+    'files-api-2025-04-14',
+    'code-execution-2025-08-25',
+    'mcp-client-2025-11-20',
+    'advisor-tool-2026-03-01',
+    'oauth-2025-04-20',
+    'anything-2026-01-01',
+    'effort',
+  ]
+  const headers = { 'anthropic-beta': [...others, known, ...others].join(', ') }
+  expect((await sandbox.post('/v1/messages', messagesRequest(), { headers })).status).toBe(200)
+  expect(fixture.received[0]?.headers['anthropic-beta']).toBe(known)
 })

@@ -15,7 +15,11 @@ test('forwards a call with the key instead of the token, returns the answer unch
 
   const body = '{"model":"large-1",   "max_tokens":1e2, "output_config":{"effort":"high"},"messages":[]}'
   const answer = await sandbox.post('/v1/messages?beta=true&key=leak', body, {
-    headers: { 'anthropic-beta': 'x-2026', authorization: `Bearer ${sandbox.token}`, 'openai-organization': 'org' },
+    headers: {
+      'anthropic-beta': 'interleaved-thinking-2025-05-14',
+      authorization: `Bearer ${sandbox.token}`,
+      'openai-organization': 'org',
+    },
   })
 
   expect(answer.status).toBe(200)
@@ -25,7 +29,7 @@ test('forwards a call with the key instead of the token, returns the answer unch
   expect(arrived?.body.toString()).toBe(body)
   expect(arrived?.headers).toMatchObject({
     'x-api-key': KEY,
-    'anthropic-beta': 'x-2026',
+    'anthropic-beta': 'interleaved-thinking-2025-05-14',
     'accept-encoding': 'identity',
   })
   expect(arrived?.headers).not.toHaveProperty('authorization')

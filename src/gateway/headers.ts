@@ -18,13 +18,20 @@ const isMeterable = (accept: string): boolean =>
 /** Returns the headers to send to the provider, with the key in place of the token. Without a key a cloud's transport authenticates. */
 export function buildUpstreamHeaders(
   headers: HeaderValues,
-  { forwardedHeaders, authHeaders }: Pick<WireProtocol, 'forwardedHeaders' | 'authHeaders'>,
+  {
+    forwardedHeaders,
+    filterHeader,
+    authHeaders,
+  }: Pick<WireProtocol, 'forwardedHeaders' | 'filterHeader' | 'authHeaders'>,
   key: string | undefined,
 ): Record<string, string> {
-  const forwarded = removeHopByHop(headers).filter(
-    ([name, value]) =>
-      (FORWARDED.test(name) || forwardedHeaders?.test(name)) && (name !== 'accept' || isMeterable(value)),
-  )
+  const forwarded = removeHopByHop(headers)
+    .filter(
+      ([name, value]) =>
+        (FORWARDED.test(name) || forwardedHeaders?.test(name)) && (name !== 'accept' || isMeterable(value)),
+    )
+    .map(([name, value]): [string, string] => [name, filterHeader?.(name, value) ?? value])
+    .filter(([, value]) => value !== '')
   return {
     ...Object.fromEntries(forwarded),
     'content-type': 'application/json',

@@ -104,6 +104,8 @@ export type WireProtocol = {
   parseRequest(operation: WireOperation, body: JsonObject): ParsedRequest
   /** Matches the protocol's own headers that are forwarded. Null if the protocol has none. */
   forwardedHeaders: RegExp | null
+  /** Returns the part of a forwarded header's value that is sent. An empty value is not sent. */
+  filterHeader?(name: string, value: string): string
   /**
    * Returns the body to forward: with the grant's model, with usage reporting turned on, and without undocumented
    * members. Returns the same object if nothing differs; then the bytes are forwarded unchanged.

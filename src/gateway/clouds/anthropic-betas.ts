@@ -4,7 +4,6 @@ const BETAS: Record<string, { name: string; clouds: readonly ('bedrock' | 'verte
   'compact-2026-01-12': { name: 'compact-2026-01-12', clouds: ['bedrock', 'vertex'] },
   'computer-use-2025-01-24': { name: 'computer-use-2025-01-24', clouds: ['bedrock', 'vertex'] },
   'computer-use-2025-11-24': { name: 'computer-use-2025-11-24', clouds: ['bedrock', 'vertex'] },
-  'context-1m-2025-08-07': { name: 'context-1m-2025-08-07', clouds: ['bedrock', 'vertex'] },
   'context-management-2025-06-27': { name: 'context-management-2025-06-27', clouds: ['bedrock', 'vertex'] },
   'effort-2025-11-24': { name: 'effort-2025-11-24', clouds: ['bedrock'] },
   'fine-grained-tool-streaming-2025-05-14': { name: 'fine-grained-tool-streaming-2025-05-14', clouds: ['bedrock'] },

@@ -81,11 +81,14 @@ test('a private address of the token service is refused, even if the operator ch
 test('sends versions where Vertex AI expects them, and only betas that it has', async () => {
   const { ask } = await connect()
   await ask('/v1/messages?beta=true', {
-    headers: { 'anthropic-version': '2023-06-01', 'anthropic-beta': 'claude-code-20250219,context-1m-2025-08-07' },
+    headers: {
+      'anthropic-version': '2023-06-01',
+      'anthropic-beta': 'claude-code-20250219,interleaved-thinking-2025-05-14',
+    },
   })
   const sent = vertex.requests.at(-1)
   expect(sent?.path).toBe(`${VERTEX_BASE}/publishers/anthropic/models/${MODEL}:rawPredict`)
-  expect(sent?.headers).toMatchObject({ 'anthropic-beta': 'context-1m-2025-08-07' })
+  expect(sent?.headers).toMatchObject({ 'anthropic-beta': 'interleaved-thinking-2025-05-14' })
   expect(sent?.headers).not.toHaveProperty('anthropic-version')
   expect(sent?.headers).not.toHaveProperty('x-api-key')
   expect(JSON.parse(sent?.body.toString() ?? '')).toMatchObject({ anthropic_version: 'vertex-2023-10-16' })

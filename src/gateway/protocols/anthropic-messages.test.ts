@@ -73,6 +73,9 @@ describe('request', () => {
     [{ mcp_servers: [{ type: 'url', url: 'https://example.com' }] }, ['mcp_servers']],
     [{ mcp_servers: [] }, []],
     [{ container: 'c1' }, ['container']],
+    [{ messages: [{ role: 'user', content: [{ type: 'container_upload', file_id: 'f1' }] }] }, ['container_upload']],
+    [{ messages: [{ role: 'user', content: [{ type: 'image', source: { file_id: 'f1' } }] }] }, ['file_id']],
+    [{ system: [{ type: 'document', source: { type: 'file', file_id: 'f1' } }] }, ['file_id']],
     [{ fallbacks: [{ model: 'other' }] }, ['fallbacks']],
     [
       { messages: [{ role: 'user', content: [{ type: 'image', source: { type: 'url', url: 'https://x' } }] }] },

@@ -38,6 +38,7 @@ export const anthropicMessages: WireProtocol = {
   parseOperation,
   parseRequest,
   forwardedHeaders: /^(anthropic-(version|beta|dangerous-direct-browser-access)|x-app)$/,
+  filterHeader: (name, value) => (name === 'anthropic-beta' ? keepKnownBetas(value) : value),
   rewriteBody: (body, { model }) => withModel(withPlainMetadata(keepMembers(body, MEMBERS)), model),
   withOutputLimit: (body, { tokens }) => ({ ...body, max_tokens: tokens }),
   rewritePath: (path) => path,
@@ -59,6 +60,45 @@ function parseOperation(method: string, path: string): WireOperation | undefined
   if (path === '/v1/messages/count_tokens') return { kind: 'count', model: null }
   return undefined
 }
+
+/**
+ * Betas that agent programs send. Others are dropped, because they may change the price (a longer context, fast mode),
+ * choose another payer or model, or reach files, containers and servers of the provider.
+ */
+const BETAS = new Set([
+  'adaptive-thinking',
+  'advanced-tool-use',
+  'cache-diagnosis',
+  'claude-code',
+  'compact',
+  'computer-use',
+  'context-management',
+  'effort',
+  'extended-cache-ttl',
+  'fine-grained-tool-streaming',
+  'interleaved-thinking',
+  'mid-conversation-system',
+  'model-context-window-exceeded',
+  'output-128k',
+  'pdfs',
+  'prompt-caching',
+  'prompt-caching-scope',
+  'redact-thinking',
+  'structured-outputs',
+  'thinking-token-count',
+  'token-counting',
+  'token-efficient-tools',
+  'tool-examples',
+  'tool-search-tool',
+])
+const DATED = /^([a-z0-9-]{1,60}?)-\d{4}-?\d{2}-?\d{2}$/
+
+const keepKnownBetas = (value: string): string =>
+  value
+    .split(',')
+    .map((beta) => beta.trim())
+    .filter((beta) => BETAS.has(DATED.exec(beta)?.[1] ?? ''))
+    .join(',')
 
 /** Documented members. Those that are billed separately or choose something else are refused if they do. */
 const MEMBERS: ReadonlySet<string> = new Set([
@@ -151,11 +191,12 @@ function serverSideToolsOf(body: JsonObject): string[] {
   return [...new Set([...tools, ...fields, ...listRerouting(body), ...addresses])]
 }
 
-/** Lists the content blocks of all messages, including those inside tool results and documents. */
+/** Lists the content blocks of the system prompt and of all messages, including those inside tool results and documents. */
 function listBlocks(body: JsonObject): JsonObject[] {
   const found: JsonObject[] = []
   // Iterative, because untrusted input may be nested deeply enough to overflow the stack.
-  const pending = listOf(body.messages).flatMap((message) => listOf(objectOf(message).content))
+  const messages = listOf(body.messages).flatMap((message) => listOf(objectOf(message).content))
+  const pending = [...listOf(body.system), ...messages]
   for (let block = pending.pop(); block !== undefined; block = pending.pop()) {
     const { content, source } = objectOf(block)
     found.push(objectOf(block))
@@ -164,9 +205,11 @@ function listBlocks(body: JsonObject): JsonObject[] {
   return found
 }
 
-/** Lists media that the provider would fetch or already stores. */
-function listRemoteMedia({ type, source }: JsonObject): string[] {
-  const { type: sourceType } = objectOf(source)
+/** Lists media that the provider would fetch or already stores, and files for its containers. */
+function listRemoteMedia({ type, source, file_id: fileId }: JsonObject): string[] {
+  const { type: sourceType, file_id: sourceFileId } = objectOf(source)
+  if (type === 'container_upload') return ['container_upload']
+  if (isFilled(fileId) || isFilled(sourceFileId)) return ['file_id']
   return sourceType === 'url' || sourceType === 'file' ? [`${textOf(type) ?? 'content'} by URL`] : []
 }
 

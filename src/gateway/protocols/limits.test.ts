@@ -65,6 +65,8 @@ test('a compaction has no limit', () => {
   const wire = wireProtocols['openai-responses']
   expect(wire.parseOperation('POST', '/v1/responses/compact')).toMatchObject({ kind: 'generate', isCompaction: true })
   expect(wire.parseOperation('POST', '/v1/responses')?.isCompaction).toBeUndefined()
+  const compaction = { ...operation, isCompaction: true }
+  expect(wire.parseRequest(compaction, { max_output_tokens: 1 }).outputTokens).toBeNull()
 })
 
 const heard = (protocol: Protocol, ...events: JsonObject[]) => {

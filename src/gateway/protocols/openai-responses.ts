@@ -68,12 +68,12 @@ const keepDocumented = createMemberFilter([
   'truncation',
 ])
 
-function parseRequest(_operation: WireOperation, body: JsonObject): ParsedRequest {
+function parseRequest({ isCompaction }: WireOperation, body: JsonObject): ParsedRequest {
   return {
     model: textOf(body.model),
     isStream: body.stream === true,
     level: levelOf(body),
-    outputTokens: limitOf(body.max_output_tokens, undefined),
+    outputTokens: isCompaction ? null : limitOf(body.max_output_tokens, undefined),
     invalidCounts: listInvalidCounts([
       ['max_output_tokens', body.max_output_tokens, TOKENS],
       ['n', body.n, NO_ALTERNATIVES],
@@ -103,12 +103,17 @@ function serverSideToolsOf(body: JsonObject): string[] {
     ...new Set([
       ...listServerSideTools(tools),
       ...fields,
+      ...(items.some(isReference) ? ['item_reference'] : []),
       ...listRerouting(body),
       ...listRemoteMedia(items),
       ...listRemoteMediaInParts(listParts(body)),
     ]),
   ]
 }
+
+/** Tells whether an item names one that the provider stores. Such an item may leave out its type. */
+const isReference = ({ type, id, role, content }: JsonObject): boolean =>
+  type === 'item_reference' || (!isFilled(type) && isFilled(id) && !isFilled(role) && !isFilled(content))
 
 /** Lists the parts of all messages and tool outputs. */
 const listParts = (body: JsonObject): Json[] =>
