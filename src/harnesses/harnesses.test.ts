@@ -29,7 +29,7 @@ const withModel = harnesses.filter(({ protocols }) => protocols.length > 0)
 const inside = withModel.filter(({ converse }) => !converse)
 
 /** Packages that are not published for arm64. */
-const ONLY_X64 = ['cline', 'reasonix']
+const ONLY_X64 = ['cline', 'reasonix', '@kilocode/cli']
 
 const DIGEST = /^(sha512-[\w+/]{86}==|[0-9a-f]{64})$/
 const listDigests = (lock: BundleLock | WheelLock, cpu: string): string[] =>
@@ -67,7 +67,7 @@ test.each(inside)('$id is configured with address and token, and refuses a level
 })
 
 /** Harnesses that cannot request a reasoning level. */
-const WITHOUT_EFFORTS = ['cline', 'continue', 'grok-cli', 'reasonix', 'mini-swe-agent']
+const WITHOUT_EFFORTS = ['cline', 'continue', 'grok-cli', 'reasonix', 'kilo', 'mini-swe-agent']
 
 /** Harnesses that have no MCP servers. */
 const WITHOUT_MCP = ['pi', ...WITHOUT_EFFORTS]

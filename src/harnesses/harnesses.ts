@@ -6,6 +6,7 @@ import { copilot } from './copilot.ts'
 import { geminiCli } from './gemini-cli.ts'
 import { grokCli } from './grok-cli.ts'
 import type { Harness } from './harness.ts'
+import { kilo } from './kilo.ts'
 import { kimiCode } from './kimi-code.ts'
 import { mini } from './mini.ts'
 import { miniSweAgent } from './mini-swe-agent.ts'
@@ -30,6 +31,7 @@ export const harnesses: readonly Harness[] = [
   continueCli,
   grokCli,
   reasonix,
+  kilo,
   miniSweAgent,
   mini,
 ]
