@@ -204,12 +204,6 @@ export class SandboxUnavailable extends Outage {
   override name = 'SandboxUnavailable'
 }
 
-/**
- * The sandbox engine could not be reached at all. Nothing that runs inside a sandbox can cause this, so it proves an
- * outage; other SandboxUnavailable errors may have been provoked by files that an agent left.
- */
-export class EngineUnreachable extends SandboxUnavailable {}
-
 /** The task asks for something that this provider does not do. Named, and never guessed at. */
 export class SandboxUnsupported extends Error {
   override name = 'SandboxUnsupported'

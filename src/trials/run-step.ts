@@ -39,7 +39,7 @@ export async function runStep(context: StepContext, step: TaskStep, options: Ste
       progress.exit = exit
     })
   } catch (error) {
-    if (error instanceof HarnessUnfit || (await context.attribute(error)) !== 'agent') throw error
+    if (error instanceof HarnessUnfit || (await context.attribute()) !== 'agent') throw error
     return { record: toFailedRecord(context, step, progress.exit, error), sandbox: undefined, collected: [] }
   }
 }

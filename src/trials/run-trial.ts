@@ -176,7 +176,7 @@ async function runToVerdict(run: TrialRun): Promise<TrialVerdict> {
   } catch (error) {
     request.signal.throwIfAborted()
     if (error instanceof HarnessUnfit) return { ...unscored, class: 'operator_error', error: error.message }
-    const cause = await context.attribute(error)
+    const cause = await context.attribute()
     if (cause === 'agent') {
       recordFailure(run, errorText(error))
       return toTrialOutcome(steps, request.task.rewardStrategy)

@@ -1,13 +1,12 @@
 import { appendFileSync } from 'node:fs'
-import { mkdir, open, rm, statfs } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdir, open, readdir, rm, statfs } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import type { Network, Task } from '../harbor/task.ts'
-import { hasCode } from '../platform/blobs/error-codes.ts'
 import { newId } from '../platform/ids.ts'
 import { killOnAbort } from '../sandboxes/kill-on-abort.ts'
+import { removeTree } from '../sandboxes/local/remove-tree.ts'
 import {
   type BuildLimits,
-  EngineUnreachable,
   type Image,
   type ImageSource,
   type Mount,
@@ -38,10 +37,11 @@ export type StepContext = {
   /** Must be called before the first process of the agent can run. From then on the trial is scored. */
   markAgentStarted(): void
   /**
-   * Attributes a failure. Once an agent has started, failures are attributed to it unless an outage is proven. Undefined
-   * before that, and always for control harnesses: the caller then handles the error.
+   * Attributes a failure that ends the trial. Once an agent has started, failures are attributed to it unless an outage is
+   * proven; the files of the trial may be removed to find out. Undefined before that, and always for control harnesses:
+   * the caller then handles the error.
    */
-  attribute(error: unknown): Promise<'agent' | 'outage' | undefined>
+  attribute(): Promise<'agent' | 'outage' | undefined>
   /** Runs a phase and adds its duration to the timings of the trial. */
   timed<T>(phase: TimedPhase, work: () => Promise<T>): Promise<T>
   outputFile(name: string): string
@@ -72,6 +72,8 @@ type StartedResources = {
   networks: SandboxNetwork[]
   removals: Promise<void>[]
   hasAgentStarted: boolean
+  /** Remembered, because an outage may have passed when a failure is attributed again. */
+  isOutageProven: boolean
   placedFiles: PlacedFiles | undefined
   spentMs: Record<TimedPhase, number>
 }
@@ -88,6 +90,7 @@ export function openTrialResources(
     networks: [],
     removals: [],
     hasAgentStarted: false,
+    isOutageProven: false,
     placedFiles: undefined,
     spentMs: { prepare: 0, agent: 0, verify: 0 },
   }
@@ -130,7 +133,7 @@ function createContext(
     markAgentStarted() {
       started.hasAgentStarted = true
     },
-    attribute: async (error) => (started.hasAgentStarted ? attributeFailure(provider, request, error) : undefined),
+    attribute: () => attributeFailure(provider, request, started, folder),
     async timed(phase, work) {
       const begun = performance.now()
       return work().finally(() => {
@@ -233,40 +236,50 @@ async function withLastLines<T>(
 async function attributeFailure(
   provider: SandboxProvider,
   { harness, signal, outputFolder }: TrialRequest,
-  error: unknown,
+  started: StartedResources,
+  stepFolder: string,
 ): Promise<'agent' | 'outage' | undefined> {
-  if (harness.isControl) return undefined
-  const isOutage = await isProvenOutage(error, provider, outputFolder)
+  if (!started.hasAgentStarted || harness.isControl) return undefined
+  const removeFiles = () => removeAgentFiles(started, stepFolder, outputFolder)
+  started.isOutageProven ||= await isProvenOutage(provider, outputFolder, removeFiles)
   signal.throwIfAborted()
-  return isOutage ? 'outage' : 'agent'
+  return started.isOutageProven ? 'outage' : 'agent'
 }
 
 /**
- * Returns true if a failure is a proven outage of the sandbox engine or of this machine's disk. After an agent has started,
- * only a proven outage may exclude its trial, so the error alone is not enough where the agent could have caused it: the
- * engine and the disk are tried.
+ * Returns true if there is an outage of the sandbox engine or of this machine's disk. After an agent has started, only a
+ * proven outage may exclude its trial. An error alone proves nothing, because the agent could have caused it: the engine
+ * and the disk are tried. If they fail, they are tried again without the agent's files, which could have filled the disk.
  */
-async function isProvenOutage(error: unknown, provider: SandboxProvider, folder: string): Promise<boolean> {
-  const causes = listCauses(error)
-  if (causes.some((cause) => cause instanceof EngineUnreachable)) return true
-  if (causes.some((cause) => hasCode(cause, 'ENOSPC', 'EDQUOT', 'EIO', 'EROFS')) && !(await isDiskUsable(folder)))
-    return true
-  return provider.selfTest().then(
-    () => false,
-    () => true,
-  )
+async function isProvenOutage(
+  provider: SandboxProvider,
+  folder: string,
+  removeFiles: () => Promise<void>,
+): Promise<boolean> {
+  const isWorking = async (): Promise<boolean> =>
+    (await isDiskUsable(folder)) &&
+    provider.selfTest().then(
+      () => true,
+      () => false,
+    )
+  if (await isWorking()) return false
+  await removeFiles()
+  return !(await isWorking())
 }
 
-/** Bounded, because an error may name itself as its cause. */
-const CAUSES_MAX = 10
-
-function listCauses(error: unknown): unknown[] {
-  const causes: unknown[] = []
-  for (let next = error; next !== undefined && causes.length < CAUSES_MAX; ) {
-    causes.push(next)
-    next = next instanceof Error ? next.cause : undefined
+/**
+ * Removes everything on the disk that an agent could have filled: sandboxes, volumes, collected and unpacked artifacts.
+ * Done only when the trial cannot continue.
+ */
+async function removeAgentFiles(started: StartedResources, stepFolder: string, outputFolder: string): Promise<void> {
+  await Promise.allSettled([...started.removals, ...[...started.sandboxes].map((sandbox) => sandbox.remove())])
+  await Promise.allSettled(started.networks.map((network) => network.remove()))
+  const trialFolder = dirname(stepFolder)
+  for (const name of await readdir(trialFolder)) {
+    await removeTree(join(trialFolder, name))
+    await mkdir(join(trialFolder, name))
   }
-  return causes
+  await removeTree(join(outputFolder, 'artifacts'))
 }
 
 const FREE_BYTES_MIN = 64 * 1024 * 1024

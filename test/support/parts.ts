@@ -8,7 +8,7 @@ const IN_DOCKER = [
   'src/sandboxes/docker*.test.ts',
   'src/sandboxes/docker/connection.test.ts',
   'src/comparisons/docker-pauses.test.ts',
-  'src/trials/docker-patch.test.ts',
+  'src/trials/docker-{connection,patch}.test.ts',
   'test/batches/pipeline.test.ts',
 ]
 const IN_SANDBOXES = [

@@ -3,7 +3,7 @@ import { request as secureRequest } from 'node:https'
 import { type Duplex, Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
-import { EngineUnreachable, SandboxUnavailable } from '../sandbox.ts'
+import { SandboxUnavailable } from '../sandbox.ts'
 import { adviceFor, type DockerConnection, routeTo } from './connection.ts'
 
 type DockerMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE'
@@ -135,7 +135,7 @@ function messageIn(body: string): string {
 function unreachable(connection: DockerConnection, error: Error, signal: AbortSignal | undefined): unknown {
   if (signal?.aborted) return signal.reason
   if (error instanceof SandboxUnavailable) return error
-  return new EngineUnreachable(`The Docker engine does not answer: ${error.message}. ${adviceFor(connection)}`, {
+  return new SandboxUnavailable(`The Docker engine does not answer: ${error.message}. ${adviceFor(connection)}`, {
     cause: error,
   })
 }

@@ -4,9 +4,12 @@ import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { watchFolders } from './disk.ts'
 
-async function isNoticed(fill: (folder: string) => Promise<unknown>): Promise<boolean> {
+async function isNoticed(
+  fill: (folder: string) => Promise<unknown>,
+  limits: { maxMb: number; maxInodes?: number } = { maxMb: 4 },
+): Promise<boolean> {
   const folder = await mkdtemp(join(tmpdir(), 'assay-disk-'))
-  const watch = watchFolders({ folders: [folder], maxMb: 4, processes: async () => [process.pid] }, () => {})
+  const watch = watchFolders({ folders: [folder], ...limits, processes: async () => [process.pid] }, () => {})
   try {
     await fill(folder)
     await vi.waitFor(async () => expect(await watch.isFull()).toBe(true), { timeout: 10_000 })
@@ -27,9 +30,14 @@ test('a file that was deleted while it is open takes room all the same', async (
   expect(await isNoticed(fill)).toBe(true)
 })
 
+const createEmptyFiles = async (folder: string) => {
+  for (let n = 0; n < 3000; n += 1) await writeFile(join(folder, `${n}`), '')
+}
+
 test('empty files take room too: a filesystem has only so many', async () => {
-  const fill = async (folder: string) => {
-    for (let n = 0; n < 3000; n += 1) await writeFile(join(folder, `${n}`), '')
-  }
-  expect(await isNoticed(fill)).toBe(true)
+  expect(await isNoticed(createEmptyFiles)).toBe(true)
+})
+
+test('a large disk limit does not allow any number of files', async () => {
+  expect(await isNoticed(createEmptyFiles, { maxMb: 100_000, maxInodes: 2000 })).toBe(true)
 })

@@ -30,6 +30,8 @@ export function watchDisk(holder: NamespaceProcess, disk: string): DiskWatch {
 
 /** Minimum size that is counted for a file, because a filesystem has a limited number of files. */
 const INODE_BYTES = 4096
+/** Maximum number of files of one sandbox, whatever its disk limit. */
+const INODES_MAX = 1_000_000
 
 async function sumOf(folders: string[], unit: string): Promise<number> {
   if (folders.length === 0) return 0
@@ -40,17 +42,21 @@ async function sumOf(folders: string[], unit: string): Promise<number> {
 export type WatchedFolders = {
   folders: string[]
   maxMb: number
+  maxInodes?: number | undefined
   /** Lists processes that may have written there: a deleted file takes space while a process has it open. */
   processes: () => Promise<number[]>
 }
 
 /** Measures folders that have no disk of their own at intervals, and calls `onFull` above the limit. */
-export function watchFolders({ folders, maxMb, processes }: WatchedFolders, onFull: () => void): DiskWatch {
+export function watchFolders(
+  { folders, maxMb, maxInodes = INODES_MAX, processes }: WatchedFolders,
+  onFull: () => void,
+): DiskWatch {
   let fullAt = Number.NEGATIVE_INFINITY
   const look = async (): Promise<void> => {
     const [bytes, inodes] = await Promise.all([sumOf(folders, '--block-size=1'), sumOf(folders, '--inodes')])
     const deleted = await deletedBytes(await processes())
-    if (Math.max(bytes + deleted, inodes * INODE_BYTES) <= maxMb * MEGABYTE) return
+    if (inodes <= maxInodes && Math.max(bytes + deleted, inodes * INODE_BYTES) <= maxMb * MEGABYTE) return
     fullAt = performance.now()
     onFull()
   }

@@ -25,11 +25,17 @@ export type SandboxName = (typeof SANDBOXES)[number]
 /** An image with the folder that holds its files. */
 export type TestImage = { name: string; rootfs: () => Promise<string> }
 
-/** Opens a provider with a base image and others, and a folder for tasks and output. */
-export async function openTrialRunner(name: SandboxName, { images = [] }: { images?: TestImage[] } = {}) {
-  const folder = mkdtempSync(join(tmpdir(), 'assay-trials-'))
+/**
+ * Opens a provider with a base image and others, and a folder for tasks and output inside `parent`. `routeTo` returns the
+ * socket through which the Docker engine is used.
+ */
+export async function openTrialRunner(
+  name: SandboxName,
+  { images = [], parent = tmpdir(), routeTo }: RunnerOptions = {},
+) {
+  const folder = mkdtempSync(join(parent, 'assay-trials-'))
   const { provider, close } =
-    name === 'docker' ? await openDocker(folder, images) : await openLocal(name, folder, images)
+    name === 'docker' ? await openDocker(folder, images, routeTo) : await openLocal(name, folder, images)
   return {
     provider,
     folder,
@@ -44,6 +50,9 @@ export async function openTrialRunner(name: SandboxName, { images = [] }: { imag
   }
 }
 
+type RunnerOptions = { images?: TestImage[]; parent?: string; routeTo?: RouteTo }
+type RouteTo = (engine: string, folder: string) => Promise<string>
+
 type OpenedProvider = { provider: SandboxProvider; close(): Promise<void> }
 
 async function openLocal(runtime: 'bwrap' | 'runc', dataFolder: string, images: TestImage[]): Promise<OpenedProvider> {
@@ -55,12 +64,12 @@ async function openLocal(runtime: 'bwrap' | 'runc', dataFolder: string, images: 
 }
 
 /** Starts its own Docker engine. */
-async function openDocker(dataFolder: string, images: TestImage[]): Promise<OpenedProvider> {
+async function openDocker(dataFolder: string, images: TestImage[], routeTo?: RouteTo): Promise<OpenedProvider> {
   const dockerd = await startDockerd()
   await importBase(dockerd, IMAGE)
   for (const { name, rootfs } of images) await importBase(dockerd, name, await rootfs())
   const provider = createDockerProvider({
-    connection: { kind: 'unix', path: dockerd.socket },
+    connection: { kind: 'unix', path: (await routeTo?.(dockerd.socket, dataFolder)) ?? dockerd.socket },
     installation: randomUUID().slice(0, 8),
     dataFolder,
     log: createLog('silent'),
