@@ -53,6 +53,7 @@ test('a healthy service: every line is well and the end is 0', async () => {
   expect(findCheckLines(ran, 'workers')).toBe('✓ workers  1 alive')
   expect(findCheckLines(ran, 'blobs')).toBe('✓ blobs  written, read back and removed')
   expect(findCheckLines(ran, 'service')).toBe(`✓ service  ready at ${service.url}`)
+  expect(findCheckLines(ran, 'epoll watches')).toMatch(/^[✓–] epoll watches {2}\d+/)
 })
 
 test('it looks where the other commands look', async () => {

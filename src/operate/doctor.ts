@@ -17,6 +17,7 @@ import {
   dataFolderDiagnosis,
   diskDiagnosis,
   fail,
+  findWatchesDiagnosis,
   keyFileDiagnosis,
   messageOf,
   nodeDiagnosis,
@@ -34,8 +35,10 @@ export async function diagnose(environment: ConfigEnvironment): Promise<Diagnosi
   const { config, diagnoses } = examineSettings(environment)
   const asked = environment.ASSAY_URL || undefined
   const parts = await partDiagnoses(environment.PATH ?? '')
+  const watches = await findWatchesDiagnosis()
+  const machine = watches ? [watches, ...parts] : parts
   const basis = [nodeDiagnosis(), await postgresDiagnosis(config?.databaseUrl), ...diagnoses]
-  return config ? [...basis, ...(await diagnoseSetUp(config, asked)), ...parts] : [...basis, ...parts]
+  return config ? [...basis, ...(await diagnoseSetUp(config, asked)), ...machine] : [...basis, ...machine]
 }
 
 async function diagnoseSetUp(config: Config, asked: string | undefined): Promise<Diagnosis[]> {

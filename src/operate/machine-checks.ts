@@ -1,4 +1,5 @@
-import { access, constants, stat, statfs } from 'node:fs/promises'
+import { access, constants, readFile, stat, statfs } from 'node:fs/promises'
+import { totalmem } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { readKeys, resolveKeySource } from '../credentials/key-source.ts'
 import type { CheckResult } from '../platform/health.ts'
@@ -100,6 +101,30 @@ export async function diskDiagnosis(path: string): Promise<Diagnosis> {
   const detail = `${(freeBytes / 1e9).toFixed(1)} GB are free`
   if (freeBytes >= FREE_BYTES_MIN) return pass('disk', detail)
   return fail('disk', detail, `Free some space, at least ${FREE_BYTES_MIN / 1e9} GB.`)
+}
+
+const WATCHES_SETTING = 'fs.epoll.max_user_watches'
+/** Minimum kernel memory of one epoll watch, which counts towards the memory limit of its sandbox. */
+const WATCH_BYTES = 200
+
+/** Undefined where the kernel has no such limit. */
+export async function findWatchesDiagnosis(): Promise<Diagnosis | undefined> {
+  const text = await readFile('/proc/sys/fs/epoll/max_user_watches', 'utf8').catch(() => undefined)
+  return text === undefined ? undefined : watchesDiagnosis(Number(text), totalmem())
+}
+
+/**
+ * Checks that the memory limits of sandboxes end a program before it has taken every epoll watch of its user. The kernel
+ * counts watches per user of the host, and Node ends the service when it cannot add one.
+ */
+export function watchesDiagnosis(watches: number, memoryBytes: number): Diagnosis {
+  const needed = Math.ceil(memoryBytes / WATCH_BYTES)
+  if (watches >= needed) return pass('epoll watches', `${watches}, more than fit into memory`)
+  return note(
+    'epoll watches',
+    `${watches}; a program in a sandbox can take all of them, which ends the service`,
+    `sysctl -w ${WATCHES_SETTING}=${needed}, and the same in /etc/sysctl.d.`,
+  )
 }
 
 type MasterKeySettings = { credentialStorage: boolean; dataFolder: string; secretKey: string | undefined }
