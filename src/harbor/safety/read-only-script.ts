@@ -1,6 +1,16 @@
 import { isReadingSedScript } from './sed-script.ts'
 import { ASSIGNMENT, leadingText, programName, toCall, WRAPPERS } from './shell-calls.ts'
 import { UnreadableScript } from './shell-cursor.ts'
+import {
+  checkFileTests,
+  checkInput,
+  checkPrintf,
+  checkReader,
+  isOwnOperand,
+  isReader,
+  OPERAND_RULE,
+  withInputs,
+} from './shell-operands.ts'
 import { parseShell } from './shell-parser.ts'
 import { checkExpansion, checkGrep, checkJq, checkPattern } from './shell-patterns.ts'
 import { checkReward, VALUE_RULE } from './shell-reward.ts'
@@ -33,7 +43,8 @@ export function findUnsafeCommand(text: string, context: ScriptContext, around?:
     const commands = parse(text)
     const others = (context.otherScripts ?? []).flatMap(parse)
     const values = readTrust(commands, others, around?.values, VALUE_RULE)
-    return checkCommands({ ...context, ...readTrust(commands, others, around), values }, commands)
+    const operands = readTrust(commands, others, around?.operands, OPERAND_RULE)
+    return checkCommands({ ...context, ...readTrust(commands, others, around), values, operands }, commands)
   } catch (error) {
     if (error instanceof UnreadableScript) return `cannot be read as a shell script (${error.message})`
     throw error
@@ -42,8 +53,8 @@ export function findUnsafeCommand(text: string, context: ScriptContext, around?:
 
 const parse = (text: string): ShellCommand[] => parseShell(text.replaceAll('\r\n', '\n'))
 
-/** `values`: which values the submission cannot choose, as far as the reward is concerned. */
-type CheckContext = ScriptContext & ScriptTrust & { values: ScriptTrust }
+/** `values`: which values the submission cannot choose, as far as the reward is concerned. `operands`: as far as arguments are. */
+type CheckContext = ScriptContext & ScriptTrust & { values: ScriptTrust; operands: ScriptTrust; isInputOwn?: boolean }
 
 const firstOf = <T>(items: readonly T[], check: (item: T) => string | undefined): string | undefined => {
   for (const item of items) {
@@ -54,13 +65,14 @@ const firstOf = <T>(items: readonly T[], check: (item: T) => string | undefined)
 }
 
 const checkCommands = (context: CheckContext, commands: readonly ShellCommand[]): string | undefined =>
-  firstOf(commands, (command) => checkCommand(context, command)) ?? checkReward(context.values, commands)
+  firstOf(withInputs(context, commands), ([own, command]) => checkCommand(own, command)) ??
+  checkReward(context.values, commands)
 
 function checkCommand(context: CheckContext, command: ShellCommand): string | undefined {
   const { kind, words, redirects, text, body } = command
   const expanded = firstOf([...words, ...redirects.map(({ target }) => target)], (word) => checkParts(context, word))
   if (expanded !== undefined) return expanded
-  const written = firstOf(redirects, (redirect) => checkRedirect(context, redirect))
+  const written = firstOf(redirects, (redirect) => checkRedirect(context, redirect) ?? checkInput(context, redirect))
   if (written !== undefined) return written
   if (kind === 'arithmetic') return checkArithmetic(context, text)
   if (kind === 'function') return checkCommands(context, body)
@@ -105,6 +117,8 @@ const PATTERN_COMPARISON = /^(?:==?|!=|=~)$/
 const NUMBER_COMPARISON = /^-(?:eq|ne|lt|le|gt|ge)$/
 
 function checkDoubleBracket(context: CheckContext, words: readonly ShellWord[]): string | undefined {
+  const named = checkFileTests(context, words)
+  if (named !== undefined) return named
   return firstOf([...words.entries()], ([at, word]) => {
     const operator = plainText(word) ?? ''
     if (operator === '-v' || operator === '-R') return 'tests a computed name'
@@ -164,18 +178,12 @@ function isExtendedPath(name: string, word: ShellWord): boolean {
   return name === 'PATH' && isSystemValue(name, known.join('').replace(ASSIGNMENT, ''))
 }
 
-/** Programs and builtins that only read and print, with whatever arguments. */
-const READERS: ReadonlySet<string> = new Set(
-  ': true false echo cat head tail cut tr wc ls stat basename dirname realpath readlink od base64 rev nl fold tac seq paste sleep date id whoami uname nproc mktemp md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum du df which type printenv exit return break continue shift cd pwd shopt umask ulimit'.split(
-    ' ',
-  ),
-)
 /** Commands that are safe as long as the submission cannot choose an argument, with options that are never allowed. */
 const REFUSED_ARGUMENTS: Readonly<Record<string, RegExp>> = {
   sort: /^(?:-[a-zA-Z]*[oTS]|--(?:c|o|t|fi))/,
   uniq: /^$/,
   cmp: /^$/,
-  diff: /^--(?:f|to)/,
+  diff: /^(?:--(?:f|to|exclude-)|-\w*X)/,
   comm: /^$/,
   expr: /^$/,
   wait: /^-/,
@@ -194,7 +202,7 @@ function checkNamed(context: CheckContext, path: string, args: readonly ShellWor
   const name = programName(path)
   if (name.startsWith('/tests/')) return context.isVerifierFile(name) ? undefined : `runs ${name}, which cannot be read`
   if (name.includes('/')) return `runs ${shorten(name)}`
-  if (READERS.has(name)) return undefined
+  if (isReader(name)) return checkReader(context, args, name)
   const check = CHECKS.get(name.replace(/^(python)[\d.]+$/, '$1'))
   return check ? check(context, args, name) : `runs ${shorten(name)}, which is not known to only read`
 }
@@ -210,24 +218,19 @@ function checkBracket(context: CheckContext, args: readonly ShellWord[]): string
   const hasUntrusted = args.some((word) => !isTrustedWord(context, word))
   const texts = args.map(plainText)
   if (texts.includes('-v') || texts.includes('-R')) return 'tests a computed name'
-  if (!hasUntrusted) return undefined
+  if (!hasUntrusted) return checkFileTests(context, args)
   if (texts.includes('-a') || texts.includes('-o')) return 'joins conditions inside [ ] that the submission can change'
   const isSplit = args.some((word) => isSplitWord(word) && !isTrustedWord(context, word))
-  return isSplit ? 'uses an unquoted variable inside [ ]' : undefined
+  return isSplit ? 'uses an unquoted variable inside [ ]' : checkFileTests(context, args)
 }
 
 const isSplitWord = (word: ShellWord): boolean =>
   word.some((part) => part.kind !== 'array' && !part.isQuoted && (part.kind !== 'text' || /[*?[]/.test(part.text)))
 
-function checkPrintf(context: CheckContext, [format = []]: readonly ShellWord[]): string | undefined {
-  if (plainText(format) === '-v') return 'assigns with printf -v'
-  const first = format.find((part) => part.kind !== 'text' || part.text !== '')
-  const isSafe = isTrustedWord(context, format) || (first?.kind === 'text' && !first.text.startsWith('-'))
-  return isSafe ? undefined : 'prints with a format of the submission'
-}
-
 function checkTrusted(context: CheckContext, args: readonly ShellWord[], name: string): string | undefined {
-  const untrusted = args.some((word) => !isTrustedWord(context, word) || /[*?[]/.test(unquotedText(word)))
+  const isOwn = (word: ShellWord): boolean =>
+    /^(?:expr|set)$/.test(name) ? isTrustedWord(context, word) : isOwnOperand(context, word)
+  const untrusted = args.some((word) => !isOwn(word) || /[*?[]/.test(unquotedText(word)))
   if (untrusted) return `calls ${name} with arguments that the submission can choose`
   const refused = args.map((word) => context.resolve(word) ?? '').find((text) => REFUSED_ARGUMENTS[name]?.test(text))
   if (refused !== undefined && refused !== '') return `calls ${name} ${shorten(refused)}`
@@ -257,6 +260,8 @@ function checkAwk(context: CheckContext, args: readonly ShellWord[]): string | u
   const program = context.resolve(args[at] ?? [])
   if (program === undefined || /^-|system|\||getline|@/.test(program) || printsToFile(program))
     return 'calls awk with a program that is not known to only read'
+  if (args.some((word, index) => options[index - 1] !== '-v' && !isOwnOperand(context, word)))
+    return 'calls awk with arguments that the submission can choose'
   const isMatching = /~|match|sub|split/.test(program) && !args.every((word) => isTrustedWord(context, quoted(word)))
   return isMatching ? 'calls awk with a pattern of the submission' : undefined
 }
@@ -288,11 +293,13 @@ const checkNames = (args: readonly ShellWord[], name: string): string | undefine
 const READ_OPTION = /^-[ers]*(?:a|[dinNptu].*)?$/
 
 /** Checks the names that `read` assigns to. Arguments of its options are no names. */
-function checkRead(_: CheckContext, args: readonly ShellWord[], name: string): string | undefined {
+function checkRead(context: CheckContext, args: readonly ShellWord[], name: string): string | undefined {
   const texts = args.map((word) => plainText(word) ?? '')
   const option = texts.find((text) => text.startsWith('-') && !READ_OPTION.test(text))
   if (option !== undefined) return `calls ${name} ${option}`
   const isArgument = (at: number): boolean => /^-[ers]*[dinNptu]$/.test(texts[at - 1] ?? '')
+  if (args.some((word, at) => isArgument(at) && !isOwnOperand(context, word)))
+    return `calls ${name} with arguments that the submission can choose`
   return checkNames(
     args.filter((_word, at) => !isArgument(at)),
     name,
@@ -324,7 +331,9 @@ function checkInterpreter(context: CheckContext, args: readonly ShellWord[], nam
   const option = INTERPRETER_OPTION[name.replace(/[\d.]+$/, '')] ?? /^-[eux]+$/
   const path = context.resolve(args.find((word) => !option.test(plainText(word) ?? '')) ?? [])
   if (!path?.startsWith('/tests/')) return `runs ${name} ${shorten(path ?? '')}`.trimEnd()
-  return context.isVerifierFile(path) ? undefined : `runs ${shorten(path)}, which cannot be read`
+  if (!context.isVerifierFile(path)) return `runs ${shorten(path)}, which cannot be read`
+  const isPassed = /^(?:python|node)/.test(name) && !args.every((word) => isOwnOperand(context, word))
+  return isPassed ? `calls ${name} with arguments that the submission can choose` : undefined
 }
 
 const PYTEST_OPTION =

@@ -307,7 +307,7 @@ class ShellParser extends ShellCursor {
   /** Reads what has a meaning outside double quotes only. */
   #readUnquoted(): WordPart[] | undefined {
     if (this.take('<(') || this.take('>('))
-      return [{ kind: 'substitution', commands: this.#readNested(), isQuoted: false }]
+      return [{ kind: 'substitution', commands: this.#readNested(), isQuoted: false, isFile: true }]
     if (this.take("$'")) return [this.#readSingleQuoted(/^(?:\\[\s\S]|[^'\\])*/)]
     if (this.take('$"') || this.take('"')) return this.#readQuoted('"')
     if (this.take("'")) return [this.#readSingleQuoted(/^[^']*/)]

@@ -1,3 +1,4 @@
+import { isOwnOperand, type OperandContext } from './shell-operands.ts'
 import { isTrustedWord, quoted, type ScriptTrust } from './shell-trust.ts'
 import { plainText, type ShellWord, type WordPart } from './shell-words.ts'
 
@@ -19,12 +20,12 @@ export function checkExpansion(trust: ScriptTrust, part: Extract<WordPart, { kin
 }
 
 /** Checks that patterns are written in the script or in a file of the tests, and that no file name can be an option. */
-export function checkGrep(trust: ScriptTrust, args: readonly ShellWord[], name: string): string | undefined {
-  const texts = args.map((word) => trust.resolve(word) ?? '')
-  const untrusted = args.filter((word) => !isTrustedWord(trust, word))
+export function checkGrep(context: OperandContext, args: readonly ShellWord[], name: string): string | undefined {
+  const texts = args.map((word) => context.resolve(word) ?? '')
+  const untrusted = args.filter((word) => !isOwnOperand(context, word))
   if (hasForeignPattern(texts) || untrusted.some((word) => isGrepPattern(texts, args.indexOf(word))))
     return `calls ${name} with a pattern of the submission`
-  return untrusted.every(isPath) ? undefined : `calls ${name} with an option of the submission`
+  return untrusted.length === 0 ? undefined : `calls ${name} with an option of the submission`
 }
 
 /** Returns true if patterns are read from a file that is not one of the tests. */
@@ -44,17 +45,15 @@ function isGrepPattern(texts: readonly string[], at: number): boolean {
   return texts.findIndex(isOperand) === at
 }
 
-/** Returns true if a word begins like a path, so that it is no option whatever the rest of it is. */
-function isPath(word: ShellWord): boolean {
-  const first = word.find((part) => part.kind !== 'text' || part.text !== '')
-  return first?.kind === 'text' && /^\.{0,2}\//.test(first.text)
-}
+/** A function of jq whose pattern is not written as a text. */
+const COMPUTED_PATTERN = /\b(?:test|match|capture|scan|splits?|g?sub)\((?!\s*"(?:[^"\\]|\\[^(])*"\s*[;)])/
 
-/** Checks that the program of jq is written in the script. */
-export function checkJq(trust: ScriptTrust, args: readonly ShellWord[]): string | undefined {
+/** Checks that the program of jq and the patterns in it are written in the script. */
+export function checkJq(context: OperandContext, args: readonly ShellWord[]): string | undefined {
   const texts = args.map((word) => plainText(word) ?? '')
   const isData = (at: number): boolean => /^--(?:arg|argjson)$/.test(texts[at - 2] ?? '')
-  const isOwn = args.every((word, at) => isData(at) || isTrustedWord(trust, word) || isPath(word))
+  const isOwn = args.every((word, at) => isData(at) || isOwnOperand(context, word))
   const hasFile = texts.some((text) => /^-\w*[fL]|^--(?:from-file|library-path)/.test(text))
-  return isOwn && !hasFile ? undefined : 'calls jq with a program of the submission'
+  if (!isOwn || hasFile) return 'calls jq with a program of the submission'
+  return texts.some((text) => COMPUTED_PATTERN.test(text)) ? 'calls jq with a pattern of the submission' : undefined
 }

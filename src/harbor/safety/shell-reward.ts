@@ -54,6 +54,10 @@ function readOutputs(trust: ScriptTrust, commands: readonly ShellCommand[]) {
   return outputs
 }
 
+/** Tells for each command whether its input comes from the script or from files of the tests. */
+export const listOwnInputs = (trust: ScriptTrust, commands: readonly ShellCommand[]): boolean[] =>
+  readOutputs(trust, commands).isInputOwn
+
 /** Returns true if the input of a command is a here-document without values of the submission, a file of the tests, or such a pipe. */
 function hasOwnInput(trust: ScriptTrust, { redirects }: ShellCommand, isPipeOwn: boolean): boolean {
   const inputs = redirects.filter(({ operator }) => operator.startsWith('<'))
@@ -65,8 +69,10 @@ function hasOwnInput(trust: ScriptTrust, { redirects }: ShellCommand, isPipeOwn:
 
 const isTestFile = (word: ShellWord): boolean => /^\/tests\/(?!.*\.\.)/.test(plainText(word) ?? '')
 
-/** Programs that print their input if they have no file as an operand. */
-const FILTERS = new Set(['cat', 'tee', 'tr'])
+/** Programs that print what is in their input if they have no file as an operand. */
+const FILTERS = new Set('cat tee tr head tail wc cut sort uniq rev tac grep sed'.split(' '))
+/** Programs whose first operand is a pattern or a program. */
+const PROGRAM_FIRST = new Set(['grep', 'sed'])
 /** Programs of the tests. Their output is the verifier's, whatever they read. */
 const VERIFIER_PROGRAM = /^(?:python[\d.]*|node|pytest|py\.test|\/tests\/.*\.(?:py|[cm]?js))$/
 
@@ -78,12 +84,16 @@ function printsOwn(trust: ScriptTrust, shellCommand: ShellCommand, isInputOwn: b
   const name = programName(plainText(command) ?? '')
   if (trust.functions.has(name)) return isTrustedFunction(trust, name)
   if (VERIFIER_PROGRAM.test(name) || printsTrusted(trust, shellCommand)) return true
-  return FILTERS.has(name) ? filtersOwn(name, args, isInputOwn) : isCalculation(trust, name, args)
+  return FILTERS.has(name)
+    ? args.every((word) => isTrustedWord(trust, word)) && filtersOwn(name, args, isInputOwn)
+    : isCalculation(trust, name, args)
 }
 
 function filtersOwn(name: string, args: readonly ShellWord[], isInputOwn: boolean): boolean {
-  const files = name === 'cat' ? listOperands(args) : []
-  return files.length > 0 ? files.every(isTestFile) : isInputOwn
+  if (name === 'tr' || name === 'tee') return isInputOwn
+  const files = listOperands(args).slice(PROGRAM_FIRST.has(name) ? 1 : 0)
+  const named = files.filter((word) => !/^\d+$/.test(plainText(word) ?? ''))
+  return named.length > 0 ? named.every(isTestFile) : isInputOwn
 }
 
 const listOperands = (args: readonly ShellWord[]): ShellWord[] =>

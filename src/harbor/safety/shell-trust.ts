@@ -1,6 +1,7 @@
 import { ASSIGNMENT, programName, toCall } from './shell-calls.ts'
 import { UnreadableScript } from './shell-cursor.ts'
 import { parseShell } from './shell-parser.ts'
+import { resolveWord, type Values } from './shell-values.ts'
 import { LENGTH, plainText, type ShellCommand, type ShellWord, type WordPart } from './shell-words.ts'
 
 /** Which values of a script a submission cannot influence. */
@@ -19,6 +20,11 @@ export type ScriptTrust = {
 export type TrustRule = {
   /** Numbers are trusted even if the submission chooses them, because they contain no code: lengths, counts, `$?`. */
   trustsNumbers: boolean
+  /**
+   * Names of files that the submission cannot invent are trusted: patterns that begin with `/`, the current directory, and
+   * `<( )`.
+   */
+  trustsFileNames?: boolean
   /** Returns true if nothing that commands print together can come from the submission. */
   hasTrustedOutput: (trust: ScriptTrust, commands: readonly ShellCommand[]) => boolean
 }
@@ -30,14 +36,24 @@ const CODE_RULE: TrustRule = {
 }
 
 /** `isExpanded`: unquoted patterns in the value are expanded to file names. */
-type Assignment = { name: string; value: ShellWord | undefined; arithmetic?: string; isExpanded?: boolean }
+type Assignment = {
+  name: string
+  value: ShellWord | undefined
+  arithmetic?: string
+  isExpanded?: boolean
+  /** The value is a line of the input. */
+  isLine?: boolean
+}
+
+/** Variables that name the current directory. */
+const FOLDER_VARIABLES = ['PWD', 'OLDPWD']
 
 /** Name of `$?`, which `exit` and `return` set. */
 const STATUS = '?'
 /** Positional parameters of all functions count as one variable. */
 const POSITIONALS = '@'
 /** Variables that the shell sets from data or from the current directory. */
-const SHELL_VARIABLES = ['_', 'PWD', 'OLDPWD', 'REPLY', 'MAPFILE', 'BASH_REMATCH', 'OPTARG', 'BASH_ARGV', 'DIRSTACK']
+const SHELL_VARIABLES = ['_', 'REPLY', 'MAPFILE', 'BASH_REMATCH', 'OPTARG', 'BASH_ARGV', 'DIRSTACK']
 
 /**
  * Finds out which variables of a script can have a value of the submission. A variable that the script does not set is the
@@ -56,18 +72,25 @@ export function readTrust(
   const assignments = everything
     .flatMap((command) => assignmentsIn(command, functions))
     .filter(({ name }) => !rule.trustsNumbers || name !== STATUS)
-  const untrusted = new Set([...SHELL_VARIABLES, ...(around ? [...around.untrusted, POSITIONALS] : [])])
+  const folders = rule.trustsFileNames ? [] : FOLDER_VARIABLES
+  const untrusted = new Set([...SHELL_VARIABLES, ...folders, ...(around ? [...around.untrusted, POSITIONALS] : [])])
   const patterns = new Set(around?.patterns)
   const values = valuesOf(assignments)
   const trust = { rule, functions, untrusted, patterns, resolve: (word: ShellWord) => resolveWord(values, word) }
-  spreadDistrust(trust, assignments, everything)
+  const trustsLines = rule.trustsFileNames && readsTests(trust, everything)
+  spreadDistrust(
+    trust,
+    assignments.filter(({ isLine }) => !(isLine && trustsLines)),
+    everything,
+  )
   return trust
 }
 
 function valuesOf(assignments: readonly Assignment[]): Values {
   const values = new Map<string, ShellWord[]>()
-  for (const { name, value = UNKNOWN } of assignments) {
+  for (const { name, value: assigned = UNKNOWN, isExpanded } of assignments) {
     const known = values.get(name)
+    const value = isExpanded && hasGlob(assigned) ? UNKNOWN : assigned
     if (known) known.push(value)
     else if (name !== STATUS) values.set(name, [value])
   }
@@ -108,14 +131,18 @@ function* listUntrusted(
 /** Returns true if the submission may decide how often a loop runs: over its files, words or lines. */
 function hasOpenLoop(trust: ScriptTrust, commands: readonly ShellCommand[]): boolean {
   const isReading = commands.some(({ kind, words }) => kind === 'simple' && LINE_READERS.has(nameIn(words)))
-  const inputs = commands.flatMap(({ redirects }) => redirects.filter(({ operator }) => operator === '<'))
-  const isOwn =
-    inputs.length > 0 && inputs.every(({ target }) => /^\/tests\/(?!.*\.\.)/.test(trust.resolve(target) ?? ''))
-  if (isReading && (!isOwn || commands.some(({ isPiped }) => isPiped))) return true
+  if (isReading && !readsTests(trust, commands)) return true
   return commands.some(({ kind, words, text }) => {
     if (kind === 'arithmetic') return !isTrustedArithmetic(trust, text)
     return kind === 'loop' && words.slice(1).some((word) => !isTrustedWord(trust, word))
   })
+}
+
+/** Returns true if commands get no other input than files of the tests. */
+function readsTests({ resolve }: Pick<ScriptTrust, 'resolve'>, commands: readonly ShellCommand[]): boolean {
+  const inputs = commands.flatMap(({ redirects }) => redirects.filter(({ operator }) => operator === '<'))
+  const isOwn = inputs.every(({ target }) => /^\/(?:tests\/(?!.*\.\.)|dev\/null$)/.test(resolve(target) ?? ''))
+  return isOwn && inputs.length > 0 && !commands.some(({ isPiped }) => isPiped)
 }
 
 const LINE_READERS = new Set(['read', 'mapfile', 'readarray'])
@@ -214,17 +241,15 @@ function assignmentsIn(command: ShellCommand, functions: ScriptTrust['functions'
 const arithmeticIn = (part: WordPart): string[] => (part.kind === 'arithmetic' ? [part.text] : [])
 
 const loopValues = ([variable = [], ...values]: readonly ShellWord[]): Assignment[] =>
-  values.map((value) => ({
-    name: plainText(variable) ?? '',
-    value: hasGlob(value) ? undefined : value,
-    isExpanded: true,
-  }))
+  values.map((value) => ({ name: plainText(variable) ?? '', value, isExpanded: true }))
 
 function simpleAssignments(words: readonly ShellWord[], functions: ScriptTrust['functions']): Assignment[] {
   const { assignments, command = [], args } = toCall(words)
   const name = programName(plainText(command) ?? '')
   const before = assignments.flatMap((word) => toAssignment(word) ?? [])
-  const named = NAMING.has(name) ? args.map((arg) => ({ name: plainText(arg) ?? '', value: undefined })) : []
+  const named = NAMING.has(name)
+    ? args.map((arg) => ({ name: plainText(arg) ?? '', value: undefined, isLine: LINE_READERS.has(name) }))
+    : []
   const declared = DECLARING.has(name) ? args.flatMap((word) => toAssignment(word) ?? []) : []
   const isPassing = functions.has(name) || PASSING.has(name) || plainText(command) === undefined || name.includes('/')
   const passed = isPassing ? args.map((value) => ({ name: POSITIONALS, value, isExpanded: true })) : []
@@ -258,18 +283,29 @@ function toAssignment(word: ShellWord): Assignment | undefined {
 
 /** Returns true if nothing in a word can come from the submission. */
 export const isTrustedWord = (trust: ScriptTrust, word: ShellWord): boolean =>
-  word.every((part) => isTrustedPart(trust, part))
+  word.every((part) => isTrustedPart(trust, part) || (part.kind === 'text' && isPathPattern(trust, word)))
+
+/** Returns true if a pattern can only become paths that begin as written, which are no options. */
+function isPathPattern(trust: ScriptTrust, [first]: ShellWord): boolean {
+  const start = first?.kind === 'text' ? first.text : first && trust.resolve([first])
+  return trust.rule.trustsFileNames === true && /^\.{0,2}\//.test(start ?? '')
+}
 
 function isTrustedPart(trust: ScriptTrust, part: WordPart): boolean {
   if (part.kind === 'text') return part.isQuoted || !PATTERN_CHARACTER.test(part.text) || part.text === '['
   if (part.kind === 'arithmetic') return isTrustedArithmetic(trust, part.text)
   if (part.kind === 'array') return part.words.length > 0 && part.words.every((word) => isTrustedWord(trust, word))
-  if (part.kind === 'substitution') return trust.rule.hasTrustedOutput(trust, part.commands)
+  if (part.kind === 'substitution') return isTrustedSubstitution(trust, part)
   const name = toVariable(part.name)
   if (part.operator.startsWith(LENGTH) && trust.rule.trustsNumbers) return true
   const isExpanded = !part.isQuoted && trust.patterns.has(name)
   return !isExpanded && !trust.untrusted.has(name) && isTrustedWord(trust, quoted(part.nested))
 }
+
+const isTrustedSubstitution = (
+  trust: ScriptTrust,
+  { commands, isFile = false }: Extract<WordPart, { kind: 'substitution' }>,
+): boolean => (isFile && trust.rule.trustsFileNames === true) || trust.rule.hasTrustedOutput(trust, commands)
 
 const toVariable = (name: string): string => (/^[1-9@*]$/.test(name) ? POSITIONALS : name)
 
@@ -311,6 +347,7 @@ export function printsTrusted(trust: ScriptTrust, { words, redirects }: ShellCom
   const hasMessages = redirects.some(({ operator }) => operator === '>&')
   if (!isTrusted) return !hasMessages && isSilent(name, args)
   const isFile = name === 'date' && args.some((word) => /^-\w*[fr]|^--[fr]/.test(plainText(word) ?? ''))
+  if (/^(?:cd|pwd)$/.test(name) && trust.rule.trustsFileNames) return true
   return isSilent(name, args) || isQuiet(trust, name, args) || (PRODUCERS.has(name) && !isFile)
 }
 
@@ -336,59 +373,3 @@ function isQuiet({ rule: { trustsNumbers } }: ScriptTrust, name: string, args: r
   const isCount = texts.length - options.length <= 2 && options.some((option) => option.includes('c'))
   return (isCount && trustsNumbers) || options.some((option) => option.includes('q'))
 }
-
-type Values = ReadonlyMap<string, readonly ShellWord[]>
-
-const DEPTH_MAX = 5
-
-function resolveWord(values: Values, word: ShellWord, depth = 0): string | undefined {
-  const texts = word.map((part) => resolvePart(values, part, depth))
-  return texts.every((text) => text !== undefined) ? texts.join('') : undefined
-}
-
-function resolvePart(values: Values, part: WordPart, depth: number): string | undefined {
-  if (part.kind === 'text') return part.isQuoted || isPlain(part.text) ? part.text : undefined
-  if (part.kind === 'substitution') return resolveFolder(part.commands)
-  if (part.kind !== 'variable') return undefined
-  const text = part.operator === '' ? resolveVariable(values, part.name, depth) : undefined
-  return part.isQuoted ? text : singleWord(text)
-}
-
-/** An unquoted value is one word only if it has no blanks and no pattern. */
-const singleWord = (text = ''): string | undefined => (/^[\w./:=@%+-]+$/.test(text) ? text : undefined)
-
-function resolveVariable(values: Values, name: string, depth: number): string | undefined {
-  const [value, ...others] = values.get(name) ?? []
-  const isSame = others.every((other) => JSON.stringify(other) === JSON.stringify(value))
-  return value && isSame && depth <= DEPTH_MAX ? resolveWord(values, value, depth + 1) : undefined
-}
-
-function resolveFolder(commands: readonly ShellCommand[]): string | undefined {
-  if (isScriptFolder(commands)) return '/tests'
-  return isTemporary(commands) ? '/tmp/file' : undefined
-}
-
-/** Returns true if a substitution prints the path of a new file or folder in the folder for temporary files. */
-function isTemporary([first, ...others]: readonly ShellCommand[]): boolean {
-  const [name = [], ...options] = first?.words ?? []
-  return others.length === 0 && plainText(name) === 'mktemp' && options.every((word) => plainText(word) === '-d')
-}
-
-/** Returns true if an unquoted text is literal. */
-const isPlain = (text: string): boolean => text === '[' || !/[*?[{]|^~/.test(text)
-
-/** Returns true if a substitution prints the folder of the script: `dirname "$0"`, or `cd` to it and `pwd`. */
-function isScriptFolder(commands: readonly ShellCommand[]): boolean {
-  const [first, second, ...others] = commands
-  if (!first || others.length > 0) return false
-  const [name = [], operand = []] = first.words
-  if (second === undefined) return plainText(name) === 'dirname' && isOwnName(operand)
-  const [part] = operand.filter((each) => each.kind !== 'text' || each.text !== '')
-  const isCd = plainText(name) === 'cd' && part?.kind === 'substitution' && isScriptFolder(part.commands)
-  return isCd && plainText(second.words[0] ?? []) === 'pwd'
-}
-
-const isOwnName = (word: ShellWord): boolean =>
-  word
-    .filter((part) => part.kind !== 'text' || part.text !== '')
-    .every((part) => part.kind === 'variable' && (part.name === '0' || part.name === 'BASH_SOURCE'))

@@ -3,7 +3,8 @@ export type WordPart =
   | { kind: 'text'; text: string; isQuoted: boolean }
   /** `operator` is what follows the name inside `${…}`, and `nested` the words in it. */
   | { kind: 'variable'; name: string; operator: string; nested: WordPart[]; isQuoted: boolean }
-  | { kind: 'substitution'; commands: ShellCommand[]; isQuoted: boolean }
+  /** `isFile`: `<( )`, which stands for a file with the output. */
+  | { kind: 'substitution'; commands: ShellCommand[]; isQuoted: boolean; isFile?: boolean }
   | { kind: 'arithmetic'; text: string; isQuoted: boolean }
   | { kind: 'array'; words: ShellWord[] }
 

@@ -326,3 +326,63 @@ test('output beside the working directory and beside artifacts is fine, and outp
   expect(await estimated({ ...written, 'task.toml': toml('../tmp/out') })).toMatchObject({ strength: 'weak' })
   expect(await estimated({ ...written, 'task.toml': toml('/app/out') })).toMatchObject({ strength: 'strong' })
 })
+
+const CHOSEN = 'with arguments that the submission can choose'
+
+test.each([
+  // A file, a count or a set that the submission names.
+  ['f=$(cat /app/which); cat "$f"', `calls cat ${CHOSEN}`],
+  ['cat "$(cat /app/which)"', `calls cat ${CHOSEN}`],
+  ['while read -r f want; do [ "$(cat "$f")" = "$want" ]; done < /app/list', `calls cat ${CHOSEN}`],
+  ['while read -r f; do cat "/app/$f"; done < /app/list', `calls cat ${CHOSEN}`],
+  ['for f in $(cat /app/list); do cat "/app/$f"; done', `calls cat ${CHOSEN}`],
+  ['cd "$(cat /app/x)"; cat y', `calls cd ${CHOSEN}`],
+  ['cd /app; cat *', `calls cat ${CHOSEN}`],
+  ['head -n "$(cat /app/n)" /tests/x', `calls head ${CHOSEN}`],
+  ['n=$(wc -l < /app/x); head -n "$n" /tests/x', `calls head ${CHOSEN}`],
+  ['n=$(wc -c < /app/x); cmp -n "$n" /app/x /tests/x', `calls cmp ${CHOSEN}`],
+  [`n=$(cat /app/x); tail -c "\${#n}" /tests/x`, `calls tail ${CHOSEN}`],
+  ['x=$(cat /app/x); tr -d "$x" < /tests/x', `calls tr ${CHOSEN}`],
+  ['cut -d, -f"$(cat /app/n)" /tests/x', `calls cut ${CHOSEN}`],
+  ['f=$(cat /app/x); date -r "$f"', `calls date ${CHOSEN}`],
+  ['f=$(cat /app/x); [ "$(cat < "$f")" = 1 ]', 'reads a file that the submission can name'],
+  ['f=$(cat /app/x); while read -r n; do echo "$n"; done < "/app/$f"', 'reads a file that the submission can name'],
+  ['f=$(cat /app/x); [ -f "/app/$f" ]', 'tests a file that the submission can name'],
+  ['f=$(cat /app/x); [[ -s $f ]]', 'tests a file that the submission can name'],
+  ['f=$(cat /app/x); test /app/y -nt "$f"', 'tests a file that the submission can name'],
+  ['f=$(cat /app/x); grep -q y "/app/$f"', 'calls grep with an option of the submission'],
+  ['f=$(cat /app/x); jq -e .a "/app/$f"', 'calls jq with a program of the submission'],
+  ["jq -e 'test(.pattern)' /app/x.json", 'calls jq with a pattern of the submission'],
+  [`jq -ne --arg p "$(cat /app/x)" '"a" | test($p)'`, 'calls jq with a pattern of the submission'],
+  [`f=$(cat /app/x); awk '{ print 1 }' "/app/$f"`, `calls awk ${CHOSEN}`],
+  ['f=$(cat /app/x); python3 /tests/check.py "$f"', `calls python3 ${CHOSEN}`],
+  ['n=$(cat /app/x); read -n "$n" y < /tests/x', `calls read ${CHOSEN}`],
+  ['sha256sum -c /app/sums', 'checks a list of the submission with sha256sum'],
+  ['cd /app; md5sum --check --status < sums', 'checks a list of the submission with md5sum'],
+  ['cat /app/sums | sha1sum -c -', 'checks a list of the submission with sha1sum'],
+  ['wc --files0-from=/app/list', 'calls wc --files0-from'],
+  ['diff -r --exclude-from=/app/list /app /tests', 'calls diff --exclude-from'],
+  // Formats that are computed or assign.
+  ['n=$(cat /app/x); printf "got $n"', 'prints with a format of the submission'],
+  ['n=$(cat /app/x); printf -- "$n"', 'prints with a format of the submission'],
+  ["printf '%n' x", 'assigns with printf %n'],
+  [`n=$(cat /app/x); printf '%d%-5n' 1 "$n"`, 'assigns with printf %n'],
+  ['f=%n; printf "$f" x', 'assigns with printf %n'],
+  ['printf -vx 1', 'assigns with printf -v'],
+])('a test script with the line %s is weak because it %s', async (line, reason) => {
+  expect(await estimated(script(line))).toMatchObject({ strength: 'weak', reason: expect.stringContaining(reason) })
+})
+
+test.each([
+  'f=$(cat /app/x); echo "$f"; printf "%s %5d%%\\n" "$f" 3; [ "$f" = a ] && [ -n "$f" ] && basename "$f"',
+  'for f in /app/*.txt; do cat "$f"; [ -s "$f" ] && grep -q x "$f" && wc -l < "$f"; done; cat /app/*.txt',
+  'DIR=$(cd "$(dirname "$0")" && pwd); cat "$DIR/x"; cd /app; cat "$PWD/x"; n=$(head -n 1 /tests/x); grep -q "$n" /app/x',
+  'want=$(sort /tests/x | head -n 3 | wc -l); head -n "$want" /app/x; cat <(sort /app/x)',
+  'echo "abc  /app/x" | sha256sum -c -; sha256sum -c /tests/sums; sha256sum /app/x | cut -d" " -f1',
+  'check() { cat "$1" && [ -f "$2" ]; }; check /app/x /app/y; for n in 1 2; do head -n "$n" /app/x; done',
+  `jq -e --arg want a 'select(.name | test("^a")) | .b == $want' /app/x.json; printf "$HOME %s" x`,
+  'while read -r name want; do true < /dev/null; [ "$(cat "/app/$name")" = "$want" ]; done < /tests/cases',
+  `passed=0; passed=$((passed + 1)); printf "$passed of 3"; exit "$passed"`,
+])('a test script with the line %s only reads', async (line) => {
+  expect(await estimated(script(line))).toMatchObject({ strength: 'standard' })
+})
