@@ -133,6 +133,7 @@ const toBatchDeps = (services: Services) => ({
   },
   blobs: services.blobs,
   draftsFolder: draftsFolder(services),
+  buildHosts: services.config.buildHosts,
   scratchFolder: services.trialsFolder,
   scansFolder: join(services.config.dataFolder, 'scans'),
 })
@@ -174,6 +175,7 @@ export const toBenchmarkDeps = (services: Services) => ({
   blobs: services.blobs,
   registry: services.registry,
   draftsFolder: draftsFolder(services),
+  buildHosts: services.config.buildHosts,
   registryKey: async (workspaceId: string) => {
     const opened = await openNewestSecret(toCredentialDeps(services), workspaceId, HARBOR)
     return opened?.secret.apiKey
@@ -272,6 +274,7 @@ export const serviceJobs = (services: Services): JobHandler[] => [
     db: services.database.db,
     blobs: services.blobs,
     draftsFolder: draftsFolder(services),
+    buildHosts: services.config.buildHosts,
     sandboxWaitMs: services.waits.sandboxMs,
   }),
   ...pipelineJobs(toPipelineDeps(services)),

@@ -5,7 +5,8 @@ import type { ModelNetworks } from './catalog/model-networks.ts'
 import { findSandboxChoice, sandboxChoices } from './catalog/sandboxes.ts'
 import { isRegistryName, type RegistrySettings } from './harbor/registries/open-registries.ts'
 import { type AddressRange, parseAddressRange } from './platform/http/client-address.ts'
-import { type AllowedHost, parseAllowedHost } from './sandboxes/egress/rules.ts'
+import type { AllowedHost } from './platform/outbound/allowed-hosts.ts'
+import { parseAllowedHost } from './sandboxes/egress/rules.ts'
 import { isKey } from './workspaces/key.ts'
 
 const SANDBOXES = sandboxChoices.map(({ id }) => id).join(', ')

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { contentStore } from '../contents/contents.ts'
 import type { Blobs } from '../platform/blobs/blob.ts'
 import { type Db, transact } from '../platform/db/db.ts'
+import type { AllowedHost } from '../platform/outbound/allowed-hosts.ts'
 import { invalidRequest, Problem, preconditionFailed } from '../platform/problem.ts'
 import { type BatchRow, lockBatch, reopenBatch, resetTask } from '../taskgen/pipeline/batch-state.ts'
 import { enqueueDiscovery } from '../taskgen/pipeline/discover.ts'
@@ -16,7 +17,13 @@ import { batchStopped, fileNotEditable, taskNotReady } from './schema.ts'
 import * as rows from './sql.ts'
 import { type FullTaskRow, readStored, readTaskRow } from './tasks.ts'
 
-export type EditFileDeps = { db: Db; blobs: Blobs; draftsFolder: string; scratchFolder: string }
+export type EditFileDeps = {
+  db: Db
+  blobs: Blobs
+  draftsFolder: string
+  scratchFolder: string
+  buildHosts?: readonly AllowedHost[]
+}
 
 type FileEdit = { path: string; content: string }
 

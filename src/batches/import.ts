@@ -12,6 +12,7 @@ import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 import { derivedId } from '../platform/ids.ts'
 import { defineJobHandler, defineJobType, enqueue, type Job, type JobHandler } from '../platform/jobs/jobs.ts'
+import type { AllowedHost } from '../platform/outbound/allowed-hosts.ts'
 import { type NewTask, type ScreenedTask, screenTask } from '../taskgen/assembly/screen-task.ts'
 import {
   type BatchRow,
@@ -33,6 +34,8 @@ export type ImportJobDeps = {
   draftsFolder: string
   /** How long a batch waits before it looks for a sandbox again. */
   sandboxWaitMs: number
+  /** Hosts of private networks that the operator allows as registries of images. */
+  buildHosts?: readonly AllowedHost[]
 }
 
 const ImportPayload = z.strictObject({ batch: z.uuid() })
@@ -108,7 +111,7 @@ async function screenAll(deps: ImportJobDeps, job: Job<ImportPayload>, root: str
     const stored: StoredTask[] = []
     for (const folder of folders) {
       job.signal.throwIfAborted()
-      const screened = rejectDuplicateName(await screenTask(root, folder), names)
+      const screened = rejectDuplicateName(await screenTask(root, folder, deps.buildHosts), names)
       listed.push(screened.task)
       if (screened.keep) stored.push(await draft.store.put(screened.keep.digest, screened.keep.source))
     }

@@ -19,6 +19,7 @@ import type { FileSource } from '../harbor/source.ts'
 import type { Blobs } from '../platform/blobs/blob.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { newId } from '../platform/ids.ts'
+import type { AllowedHost } from '../platform/outbound/allowed-hosts.ts'
 import { invalidRequest, Problem } from '../platform/problem.ts'
 import { emitEvent } from '../webhooks/emit.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'
@@ -35,6 +36,8 @@ export type AddBenchmarkDeps = {
   draftsFolder: string
   /** Returns the registry key of a workspace, if it has one. */
   registryKey: (workspaceId: string) => Promise<string | undefined>
+  /** Hosts of private networks that the operator allows as registries of images. */
+  buildHosts?: readonly AllowedHost[]
 }
 
 type AddBenchmarkOptions = { signal: AbortSignal; onProgress: (progress: AddProgress) => void }
@@ -62,7 +65,8 @@ export async function addBenchmark(
     const downloaded = await downloadDataset(downloadDeps, dataset, {
       ...access,
       onProgress: options.onProgress,
-      inspect: async (task, source) => void findings.push(...(await checkDownloaded(formatTaskName(task), source))),
+      inspect: async (task, source) =>
+        void findings.push(...(await checkDownloaded(deps, formatTaskName(task), source))),
     }).catch(throwAsProblem)
     const complete = requireComplete(downloaded, findings)
     await draft.commit(complete.tasks.map((task) => task.stored))
@@ -139,8 +143,12 @@ function throwAsProblem(error: unknown): never {
   throw new Problem(schema.registryUnavailable, error.message, { headers })
 }
 
-async function checkDownloaded(task: string, source: FileSource): Promise<BenchmarkFinding[]> {
-  const { findings } = await checkPackageInThread(source)
+async function checkDownloaded(
+  { buildHosts }: Pick<AddBenchmarkDeps, 'buildHosts'>,
+  task: string,
+  source: FileSource,
+): Promise<BenchmarkFinding[]> {
+  const { findings } = await checkPackageInThread(source, { buildHosts })
   return findings.map(({ rule, severity, path, detail }) => ({ task, rule, severity, path, detail }))
 }
 

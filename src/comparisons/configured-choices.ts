@@ -8,8 +8,8 @@ import type { Network } from '../harbor/task.ts'
 import type { Harness } from '../harnesses/harness.ts'
 import { isDigest } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
+import { covers } from '../platform/outbound/allowed-hosts.ts'
 import type { FieldError } from '../platform/problem.ts'
-import { covers } from '../sandboxes/egress/rules.ts'
 import type { ModelChoice } from './shapes/schema.ts'
 
 /** The configuration of a model choice, or errors if it does not exist. */

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import type { Log } from '../platform/log.ts'
+import type { AllowedHost } from '../platform/outbound/allowed-hosts.ts'
 import type { DockerConnection } from './docker/connection.ts'
 import type { DockerEngine } from './docker/engine.ts'
 import { findEngine } from './docker/find-engine.ts'
@@ -7,7 +8,6 @@ import { openNetwork } from './docker/network.ts'
 import { prepareImage } from './docker/prepare.ts'
 import { reap } from './docker/reap.ts'
 import { startSandbox } from './docker/start.ts'
-import type { AllowedHost } from './egress/rules.ts'
 import { type Capabilities, type SandboxProvider, SandboxUnavailable } from './sandbox.ts'
 
 export type DockerOptions = {

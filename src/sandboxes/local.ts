@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { Log } from '../platform/log.ts'
-import type { AllowedHost } from './egress/rules.ts'
+import type { AllowedHost } from '../platform/outbound/allowed-hosts.ts'
 import { openStore } from './local/image-store.ts'
 import { importImage } from './local/import-image.ts'
 import { findHost, type Host, type Runtime, requireRuntime } from './local/machine.ts'

@@ -46,6 +46,18 @@ const COMPOSE: SafetyControl[] = [
   control('a service that is closed off', compose('network_mode: none')),
 ]
 
+const REGISTRIES: SafetyControl[] = [
+  control('an image of a public registry with a port', toml('docker_image = "registry.example.com:5000/a/b:1"')),
+  {
+    ...control('a private registry that the operator allows', toml('docker_image = "10.0.0.5:5000/a"')),
+    options: { buildHosts: [{ host: '10.0.0.5', port: 5000 }] },
+  },
+  control('a copy from an earlier stage', {
+    'environment/Dockerfile':
+      'FROM python:3.13-slim AS build\nFROM python:3.13-slim\nCOPY --from=build /etc/os-release /a\n',
+  }),
+]
+
 const DOCKERFILE: SafetyControl[] = [
   control('Docker’s own builder, named', {
     'environment/Dockerfile': `# syntax=docker/dockerfile:1.7\n${GOOD_TASK['environment/Dockerfile']}`,
@@ -155,4 +167,4 @@ const CONTENT: SafetyControl[] = [
   },
 ]
 
-export const CONTROLS: SafetyControl[] = [...COMPOSE, ...DOCKERFILE, ...CONTENT]
+export const CONTROLS: SafetyControl[] = [...COMPOSE, ...REGISTRIES, ...DOCKERFILE, ...CONTENT]

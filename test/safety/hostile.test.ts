@@ -38,7 +38,7 @@ function viewWith(text: string): TaskView {
   const scanned = paths.map((path) => ({ path, bytes, isWhole: true }))
   const view = createView(
     { outline: undefined, files: [], refusals: [], warnings: [], scanned },
-    { caps: DEFAULT_CAPS, sandbox: undefined },
+    { caps: DEFAULT_CAPS, sandbox: undefined, buildHosts: [] },
   )
   return { ...view, commands: [{ path: 'environment/Dockerfile', line: 1, text }] }
 }

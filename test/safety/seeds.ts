@@ -37,6 +37,29 @@ const FORM: Seed[] = [
   }),
 ]
 
+const REGISTRIES: Seed[] = [
+  seed('private_registries', 'an image at a loopback address', toml('docker_image = "127.0.0.1:5000/a/b"')),
+  seed('private_registries', 'an image on localhost', toml('docker_image = "localhost/a"')),
+  seed('private_registries', 'FROM a private address', {
+    'environment/Dockerfile': 'FROM python:3.13-slim AS a\nFROM 192.168.0.2:5000/a/b\n',
+  }),
+  seed('private_registries', 'FROM a private address in an argument', {
+    'environment/Dockerfile': `ARG HOST=10.0.0.1\nARG BASE=\${HOST}:5000/a\nFROM $BASE\n`,
+  }),
+  seed('private_registries', 'FROM a private address in a fallback', {
+    'environment/Dockerfile': `ARG BASE\nFROM \${BASE:-registry:5000/a}\n`,
+  }),
+  seed('private_registries', 'a build argument of a service', {
+    'environment/Dockerfile': `ARG BASE=python\nFROM \${BASE}\n`,
+    'environment/docker-compose.yaml': 'services: {main: {build: {context: ., args: {BASE: "127.0.0.1:5000/a"}}}}\n',
+  }),
+  seed('private_registries', 'COPY from a private address', dockerfile('COPY --from=127.0.0.1:5000/a/b / /b/')),
+  seed('private_registries', 'a mount of a private image', dockerfile('RUN --mount=from=172.16.0.1/a,target=/a ls /a')),
+  seed('private_registries', 'the image of a sidecar', {
+    'environment/docker-compose.yaml': 'services: {main: {build: .}, db: {image: "169.254.169.254/a"}}\n',
+  }),
+]
+
 const COMPOSE: Seed[] = [
   seed('compose_privileged', 'a privileged container', compose('privileged: true')),
   seed('compose_privileged', 'privileged in an anchor', {
@@ -188,4 +211,4 @@ const CONTENT: Seed[] = [
   }),
 ]
 
-export const SEEDS: Seed[] = [...FORM, ...COMPOSE, ...IMAGE, ...LIMITS, ...CONTENT]
+export const SEEDS: Seed[] = [...FORM, ...REGISTRIES, ...COMPOSE, ...IMAGE, ...LIMITS, ...CONTENT]

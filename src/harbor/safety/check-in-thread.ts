@@ -1,13 +1,16 @@
 import { openThreads } from '../../platform/threads/threads.ts'
 import type { FileSource } from '../source.ts'
-import { readContents, type SafetyCheck } from './check-task.ts'
+import { readContents, type SafetyCheck, type SafetyCheckOptions } from './check-task.ts'
 import type { CheckTasks } from './check-thread.ts'
 
 const SCRIPT = new URL('./check-thread.ts', import.meta.url)
 const threads = openThreads<CheckTasks>(SCRIPT, { timeoutMs: 300_000, memoryMb: 1024 })
 
 /** Checks a package like checkTask, but applies the rules in a thread: large scripts take seconds. */
-export async function checkPackageInThread(source: FileSource): Promise<SafetyCheck> {
-  const options = { isPackage: true }
+export async function checkPackageInThread(
+  source: FileSource,
+  { buildHosts }: Pick<SafetyCheckOptions, 'buildHosts'> = {},
+): Promise<SafetyCheck> {
+  const options = { isPackage: true, buildHosts }
   return threads.run('applyToContents', { contents: await readContents(source, true), options })
 }

@@ -1,5 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
+import type { AllowedHost } from '../../platform/outbound/allowed-hosts.ts'
 import { openFolderSource } from '../folder-source.ts'
 import { readOutline } from '../read-task.ts'
 import { sanitizeText } from '../report.ts'
@@ -19,6 +20,8 @@ export type SafetyCheckOptions = {
   /** Features of the sandbox. If omitted, no task is refused for a missing feature. */
   sandbox?: SandboxFeatures
   caps?: Partial<ResourceCaps>
+  /** Hosts of private networks that the operator allows as registries of images. */
+  buildHosts?: readonly AllowedHost[] | undefined
 }
 
 /** `strength` is undefined if task.toml is unreadable. */
@@ -29,7 +32,8 @@ export const checkTask = async (source: FileSource, options: SafetyCheckOptions 
   applyRules(await readContents(source, options.isPackage ?? false), options)
 
 export function applyRules(contents: TaskContents, options: SafetyCheckOptions): SafetyCheck {
-  const view = createView(contents, { caps: { ...DEFAULT_CAPS, ...options.caps }, sandbox: options.sandbox })
+  const { caps, sandbox, buildHosts = [] } = options
+  const view = createView(contents, { caps: { ...DEFAULT_CAPS, ...caps }, sandbox, buildHosts })
   return {
     rules: RULES_VERSION,
     findings: dropEchoes(RULES.flatMap((rule) => runRule(rule, view))),

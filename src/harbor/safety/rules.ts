@@ -8,10 +8,11 @@ import { formRules } from './rules/form.ts'
 import { imageRules } from './rules/image.ts'
 import { instructionRules } from './rules/instruction.ts'
 import { limitRules } from './rules/limits.ts'
+import { registryRules } from './rules/registries.ts'
 import { variableRules } from './rules/variables.ts'
 
 /** Version of the rule set, stored with each result. Increment it whenever a rule is added, removed or changed. */
-export const RULES_VERSION = '4'
+export const RULES_VERSION = '5'
 
 export const RULES: readonly SafetyRule[] = [
   ...formRules,
@@ -19,6 +20,7 @@ export const RULES: readonly SafetyRule[] = [
   ...composeFileRules,
   ...variableRules,
   ...dockerfileRules,
+  ...registryRules,
   ...imageRules,
   ...limitRules,
   ...credentialRules,

@@ -1,3 +1,4 @@
+import type { AllowedHost } from '../../platform/outbound/allowed-hosts.ts'
 import { type DockerfileInstruction, parseDockerfile } from '../dockerfile.ts'
 import { isTable, type Value } from '../fields.ts'
 import { createReport } from '../report.ts'
@@ -30,6 +31,7 @@ export type TaskView = {
   environments: Environment[]
   caps: ResourceCaps
   sandbox: SandboxFeatures | undefined
+  buildHosts: readonly AllowedHost[]
   scanned: Map<string, ScannedFile>
   /** Text files, up to the scan limit. */
   texts: TextFile[]
@@ -40,7 +42,7 @@ export type TaskView = {
   commands: TaskCommand[]
 }
 
-export type ViewOptions = { caps: ResourceCaps; sandbox: SandboxFeatures | undefined }
+export type ViewOptions = Pick<TaskView, 'caps' | 'sandbox' | 'buildHosts'>
 
 export function createView(gathered: TaskContents, options: ViewOptions): TaskView {
   const { files, refusals, warnings, outline } = gathered

@@ -1,9 +1,10 @@
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createLog } from '../../platform/log.ts'
 import { connectDocker } from './client.ts'
 import type { DockerEngine } from './engine.ts'
 import { prepareImage } from './prepare.ts'
@@ -18,10 +19,18 @@ const digests: Record<string, string[] | null> = {
   'imported:1': null,
 }
 
+const requests: string[] = []
+
 /** Answers as the engine's own documentation says it does. */
 const server = createServer((request, response) => {
+  requests.push(`${request.method} ${decodeURIComponent(request.url ?? '')}`)
   const name = decodeURIComponent(request.url ?? '').replace(/^\/images\/(.*)\/json$/, '$1')
   response.setHeader('content-type', 'application/json')
+  if (!(name in digests)) {
+    // The message of a registry that answered, as the engine passes it on.
+    response.statusCode = request.method === 'GET' ? 404 : 500
+    return void response.end(JSON.stringify({ message: 'server gave HTTP response to HTTPS client' }))
+  }
   response.end(JSON.stringify({ Id: `sha256:${name}`, RepoDigests: digests[name], Config: {} }))
 })
 const docker = connectDocker({ kind: 'unix', path: socket })
@@ -47,4 +56,34 @@ test.each([
   const source = { kind: 'prebuilt', name, folder: null, workdir: null } as const
   const image = await prepareImage({ docker } as DockerEngine, source, options)
   expect([image.digest, image.registryName]).toEqual([`sha256:${name}`, registryName])
+})
+
+const engine = (lines: string[] = []) =>
+  ({ docker, buildHosts: [], log: createLog('warn', (line) => lines.push(line)) }) as unknown as DockerEngine
+const options = () => ({ signal: new AbortController().signal, timeoutSec: 10, onLog: () => {} })
+const named = (name: string) => ({ kind: 'prebuilt', name, folder: null, workdir: null }) as const
+
+const listPulls = (): string[] => requests.filter((line) => line.startsWith('POST'))
+
+test.each(['127.0.0.1:5000/a:1', 'localhost/a:1', 'registry:5000/a:1'])('%s is not pulled', async (name) => {
+  await expect(prepareImage(engine(), named(name), options())).rejects.toThrow('could not pull it')
+  expect(listPulls()).toEqual([])
+})
+
+test('COPY --from a private registry is refused before the engine builds', async () => {
+  writeFileSync(join(folder, 'Dockerfile'), 'FROM debian:trixie-slim\nCOPY --from=127.0.0.1:5000/a / /a/\n')
+  const source = { kind: 'dockerfile', context: folder, dockerfile: 'Dockerfile', target: null, args: {} } as const
+  await expect(prepareImage(engine(), source, options())).rejects.toThrow('could not pull it')
+  expect(listPulls()).toEqual([])
+})
+
+test('the reason of a failed pull is in the log and not in the error', async () => {
+  const lines: string[] = []
+  const error: Error = await prepareImage(engine(lines), named('8.8.8.8:5000/a:1'), options()).then(
+    () => expect.unreachable(),
+    (thrown) => thrown,
+  )
+  expect(listPulls()).toHaveLength(1)
+  expect(error.message).not.toContain('HTTP response')
+  expect(lines.join('')).toContain('HTTP response')
 })

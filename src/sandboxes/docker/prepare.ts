@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Dockerfile, readDockerfile } from '../../harbor/dockerfile.ts'
+import { leadsToPrivateRegistry } from '../../platform/outbound/image-registry.ts'
+import { resolveName } from '../../platform/outbound/public-host.ts'
 import { baseNames } from '../kernel/base-names.ts'
 import { toClassicDockerfile } from '../kernel/classic-dockerfile.ts'
 import { refuseDangers, refuseTriggers } from '../kernel/dockerfile-dangers.ts'
@@ -104,6 +106,7 @@ async function named(
 }
 
 async function pull(engine: DockerEngine, name: string, options: PrepareOptions): Promise<Image> {
+  await refusePrivateRegistry(engine, name)
   options.onLog(`Pulling ${name}`)
   const query = { fromImage: /[:@][^/]*$/.test(name) ? name : `${name}:latest` }
   try {
@@ -114,16 +117,34 @@ async function pull(engine: DockerEngine, name: string, options: PrepareOptions)
     )
   } catch (error) {
     options.signal.throwIfAborted()
-    const said = error instanceof Error ? error.message : String(error)
-    throw new SandboxUnavailable(
-      `The Docker engine has no image ${name} and could not pull it: ${said}. Bring it there with docker pull, docker load or docker import.`,
-      { cause: error },
-    )
+    engine.log.warn({ error, image: name }, 'image could not be pulled')
+    throw missing(name, error)
   }
   const image = await findImage(engine, name)
   if (image) return image
   throw new SandboxUnavailable(`The Docker engine pulled ${name} but does not find it.`)
 }
+
+/** Refuses to pull from private networks before anything connects: untrusted tasks name the images. */
+async function refusePrivateRegistry(engine: DockerEngine, name: string): Promise<void> {
+  if (!(await leadsToPrivateRegistry(name, engine.buildHosts, resolveName))) return
+  engine.log.warn({ image: name }, 'registry in a private network was refused; ASSAY_BUILD_HOSTS allows hosts')
+  throw missing(name)
+}
+
+/** Says the same for every cause, so that a task cannot find out which addresses and ports answer. */
+const missing = (name: string, cause?: unknown): SandboxUnavailable =>
+  new SandboxUnavailable(
+    `The Docker engine has no image ${name} and could not pull it. Bring it there with docker pull, docker load or docker import. A registry in a private network must be listed in ASSAY_BUILD_HOSTS.`,
+    { cause },
+  )
+
+/** Lists the images of `COPY --from`, which the engine would pull by itself during the build. */
+const copySources = ({ stages }: Dockerfile): string[] =>
+  stages
+    .flatMap(({ instructions }) => instructions)
+    .flatMap(({ flags }) => flags)
+    .flatMap(({ name, value }) => (name === 'from' && value !== null ? [value] : []))
 
 async function build(engine: DockerEngine, recipe: DockerfileSource, options: PrepareOptions): Promise<Image> {
   const text = await readFile(join(recipe.context, recipe.dockerfile), 'utf8').catch((error: Error) => {
@@ -133,6 +154,7 @@ async function build(engine: DockerEngine, recipe: DockerfileSource, options: Pr
   refuseDangers(dockerfile)
   refuseFetching(dockerfile)
   const classic = toClassicDockerfile(text, dockerfile, { keepCopies: false })
+  for (const name of copySources(dockerfile)) await refusePrivateRegistry(engine, name)
   for (const name of baseNames(dockerfile, recipe)) await haveBase(engine, dockerfile, name, options)
   return buildOnce(
     engine,

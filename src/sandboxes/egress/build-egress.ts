@@ -1,8 +1,8 @@
 import type { Dockerfile } from '../../harbor/dockerfile.ts'
+import type { AllowedHost } from '../../platform/outbound/allowed-hosts.ts'
 import type { Port } from '../sandbox.ts'
 import { createEgress } from './egress.ts'
 import { PROXY_PORT, proxyEnv } from './proxy-env.ts'
-import type { AllowedHost } from './rules.ts'
 
 /** Egress proxy of one build. */
 export type BuildWay = {

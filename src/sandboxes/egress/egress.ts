@@ -3,11 +3,12 @@ import { connect, type Socket } from 'node:net'
 import { type Duplex, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Network } from '../../harbor/task.ts'
+import type { AllowedHost } from '../../platform/outbound/allowed-hosts.ts'
 import { listHopByHopHeaders } from '../../platform/outbound/hop-by-hop.ts'
 import { createFixedLookup } from '../../platform/outbound/pinned-agents.ts'
 import { type Resolve, resolveName } from '../../platform/outbound/public-host.ts'
 import { type EgressLedger, type EgressSummary, nameOf, openLedger } from './ledger.ts'
-import { type AllowedHost, connectTarget, type EgressRefusal, passage, type Target, urlTarget } from './rules.ts'
+import { connectTarget, type EgressRefusal, passage, type Target, urlTarget } from './rules.ts'
 
 /** Opens a connection to one of these addresses. Rejects when none answers. */
 type Dial = (addresses: readonly string[], port: number) => Promise<Socket>

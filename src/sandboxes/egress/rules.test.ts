@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { connectTarget, covers, parseAllowedHost, passage } from './rules.ts'
+import { covers } from '../../platform/outbound/allowed-hosts.ts'
+import { connectTarget, parseAllowedHost, passage } from './rules.ts'
 
 test.each([
   ['good.example', 'good.example', true],

@@ -2,6 +2,7 @@ import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import type { Network } from '../../harbor/task.ts'
 import { isPublicAddress } from '../../platform/outbound/addresses.ts'
+import { type AllowedHost, covers } from '../../platform/outbound/allowed-hosts.ts'
 import { type Resolve, resolvePublicHost } from '../../platform/outbound/public-host.ts'
 import { hostOf } from '../../platform/outbound/url-rules.ts'
 
@@ -27,9 +28,6 @@ export type Passage =
 /** Allowed ports. Others belong to protocols such as ssh, mail and databases, which tasks do not need. */
 const PORTS = [80, 443]
 
-/** A host that the operator allows for builds, public or not. Null as port allows the usual ports. */
-export type AllowedHost = { host: string; port: number | null }
-
 type EgressRules = { network: Network; vouched: readonly AllowedHost[]; resolve: Resolve }
 
 /** Decides about a destination. Unlisted names are never resolved, because a DNS query could carry data out. */
@@ -54,20 +52,6 @@ export async function passage({ network, vouched, resolve }: EgressRules, { host
 async function anyAddress(host: string, resolve: Resolve): Promise<Passage> {
   const addresses = isIP(host) === 0 ? await resolve(host).catch(() => []) : [host]
   return addresses.length === 0 ? { kind: 'unreachable' } : { kind: 'open', addresses }
-}
-
-/** Tests whether a destination is listed. Names match names and addresses match addresses; `*.` matches subdomains only. */
-export function covers(entry: string, host: string): boolean {
-  if (entry.includes('/')) return isInRange(host, entry)
-  if (entry.startsWith('*.')) return isIP(host) === 0 && host.endsWith(entry.slice(1))
-  return host === entry
-}
-
-function isInRange(host: string, range: string): boolean {
-  if (isIP(host) === 0) return false
-  const address = ipaddr.parse(host)
-  const [first, bits] = ipaddr.parseCIDR(range)
-  return address.kind() === first.kind() && address.match(first, bits)
 }
 
 const AUTHORITY = /^(?:\[[0-9a-f:.]+\]|[^\s:@/?#[\]\\]+):(\d{1,5})$/i

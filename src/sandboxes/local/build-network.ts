@@ -1,5 +1,5 @@
+import type { AllowedHost } from '../../platform/outbound/allowed-hosts.ts'
 import { openBuildWay } from '../egress/build-egress.ts'
-import type { AllowedHost } from '../egress/rules.ts'
 import { enter, type NamespaceProcess } from '../kernel/namespace-process.ts'
 import { openPorts } from '../kernel/ports.ts'
 

@@ -3,7 +3,9 @@ import { access, copyFile, lstat, mkdir, readdir, readFile, readlink, stat, syml
 import { dirname, join, resolve } from 'node:path'
 import { readDockerfile } from '../../harbor/dockerfile.ts'
 import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
-import type { AllowedHost } from '../egress/rules.ts'
+import type { AllowedHost } from '../../platform/outbound/allowed-hosts.ts'
+import { leadsToPrivateRegistry } from '../../platform/outbound/image-registry.ts'
+import { resolveName } from '../../platform/outbound/public-host.ts'
 import { baseNames } from '../kernel/base-names.ts'
 import { allFolders, cgroupFolders, listProcesses, makeCgroup, removeCgroup } from '../kernel/cgroup.ts'
 import { toClassicDockerfile } from '../kernel/classic-dockerfile.ts'
@@ -63,8 +65,8 @@ export async function prepareImage(preparing: Preparing, source: ImageSource, op
 }
 
 async function named(preparing: Preparing, name: string, options: PrepareOptions): Promise<StoredImage> {
-  const { host, useBuildah, allowHostBase } = preparing
-  return findBase({ host, withBuildah: await canBuildah(host, useBuildah), allowHostBase }, name, options)
+  const { host, useBuildah, allowHostBase, buildHosts } = preparing
+  return findBase({ host, withBuildah: await canBuildah(host, useBuildah), allowHostBase, buildHosts }, name, options)
 }
 
 /** Adds the files of the folder to the working folder of a prebuilt image. */
@@ -113,7 +115,8 @@ async function build(
   const { text } = toClassicDockerfile(given, parsed, { keepCopies: true })
   const dockerfile = readDockerfile(text)
   const withBuildah = await canBuildah(host, preparing.useBuildah)
-  const sources = { host, withBuildah, allowHostBase: preparing.allowHostBase }
+  const { buildHosts, allowHostBase } = preparing
+  const sources = { host, withBuildah, allowHostBase, buildHosts }
   const bases = await findBases(sources, baseNames(dockerfile, recipe), options)
   const onHost = bases.some(({ image }) => image.base === 'host-base')
   const key = await buildKey(text, recipe, bases)
@@ -121,7 +124,6 @@ async function build(
   if (known && (await areThere(store, known))) return known
 
   const [base] = bases
-  const { buildHosts } = preparing
   const { limits = DEFAULT_LIMITS, signal } = options
   const built = await inBuildRoom(host, limits, ({ entering, processes }) =>
     withBuildDisk({ store, limits, processes, signal }, (disk) => {
@@ -142,31 +144,29 @@ function builtInBase(image: StoredImage | undefined): StoredImage {
 
 type Base = { name: string; image: StoredImage }
 
-type Sources = { host: Host; withBuildah: boolean; allowHostBase: boolean }
+type Sources = { host: Host; withBuildah: boolean; allowHostBase: boolean; buildHosts: readonly AllowedHost[] }
 
 /** Resolves base images: imported, from a registry, or the system files of this machine if allowed. */
 async function findBases(sources: Sources, names: string[], options: PrepareOptions): Promise<Base[]> {
   return Promise.all(names.map(async (name) => ({ name, image: await findBase(sources, name, options) })))
 }
 
-async function findBase(
-  { host, withBuildah, allowHostBase }: Sources,
-  name: string,
-  options: PrepareOptions,
-): Promise<StoredImage> {
-  const known = await findImage(host.store, name)
+async function findBase(sources: Sources, name: string, options: PrepareOptions): Promise<StoredImage> {
+  const { store } = sources.host
+  const known = await findImage(store, name)
   if (known) return known
-  if (allowHostBase) return hostBase(host.store)
-  return pull(host, withBuildah, name, options)
+  if (sources.allowHostBase) return hostBase(store)
+  return pull(sources, name, options)
 }
 
 async function pull(
-  { store }: Host,
-  withBuildah: boolean,
+  { host: { store }, withBuildah, buildHosts }: Sources,
   name: string,
   options: PrepareOptions,
 ): Promise<StoredImage> {
   if (!withBuildah) throw missing(name)
+  if (await leadsToPrivateRegistry(name, buildHosts, resolveName))
+    throw missing(name, new Error('Registries in private networks must be listed in ASSAY_BUILD_HOSTS.'))
   const image = await pullWithBuildah(store, name, options).catch((error: unknown) => {
     throw error instanceof SandboxUnsupported ? error : missing(name, error)
   })

@@ -6,6 +6,7 @@ import type { SafetyFinding } from '../../harbor/safety/rule.ts'
 import { type Task, type TaskFile, TaskInvalid } from '../../harbor/task.ts'
 import { hashFiles } from '../../harbor/task-files.ts'
 import type { Digest } from '../../platform/blobs/blob.ts'
+import type { AllowedHost } from '../../platform/outbound/allowed-hosts.ts'
 import { serveTasks } from '../../platform/threads/serve-tasks.ts'
 import { Difficulty, type Rejection, type TaskContent, type TaskEvidence } from '../schema.ts'
 
@@ -22,6 +23,8 @@ export type NewTask = {
 /** `digest` is null if the task is rejected. */
 export type FolderScreening = { name: string; task: NewTask; digest: Digest | null }
 
+type ScreenFolderInput = { folder: string; id: string; buildHosts: readonly AllowedHost[] | undefined }
+
 /** Tasks of the threads that screen untrusted tasks. */
 const tasks = { screenFolder }
 export type ScreenTasks = typeof tasks
@@ -29,9 +32,9 @@ export type ScreenTasks = typeof tasks
 serveTasks(tasks)
 
 /** Reads and checks one task, and runs nothing of it. Runs in a thread: thousands of files or large scripts take seconds. */
-async function screenFolder({ folder, id }: { folder: string; id: string }): Promise<FolderScreening> {
+async function screenFolder({ folder, id, buildHosts }: ScreenFolderInput): Promise<FolderScreening> {
   const source = await openFolderSource(folder)
-  const { findings } = await checkTask(source)
+  const { findings } = await checkTask(source, { buildHosts })
   const evidence: TaskEvidence = { findings: findings.map(shownFinding), calibration: null }
   const blocking = findings.filter(({ severity }) => severity === 'block')
   if (blocking.length > 0) return rejectTask(id, evidence, toRejection(blocking))

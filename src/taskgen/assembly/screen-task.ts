@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { openFolderSource } from '../../harbor/folder-source.ts'
 import type { FileSource } from '../../harbor/source.ts'
 import type { Digest } from '../../platform/blobs/blob.ts'
+import type { AllowedHost } from '../../platform/outbound/allowed-hosts.ts'
 import { openThreads } from '../../platform/threads/threads.ts'
 import type { FolderScreening, NewTask, ScreenTasks } from './screen-folder.ts'
 
@@ -16,9 +17,13 @@ const SCRIPT = new URL('./screen-folder.ts', import.meta.url)
 const threads = openThreads<ScreenTasks>(SCRIPT, { timeoutMs: 600_000, memoryMb: 512 })
 
 /** Reads and checks one task in a thread, and runs nothing of it. */
-export async function screenTask(root: string, { id, path }: { id: string; path: string }): Promise<ScreenedTask> {
+export async function screenTask(
+  root: string,
+  { id, path }: { id: string; path: string },
+  buildHosts?: readonly AllowedHost[],
+): Promise<ScreenedTask> {
   const folder = join(root, path)
-  const { name, task, digest } = await threads.run('screenFolder', { folder, id })
+  const { name, task, digest } = await threads.run('screenFolder', { folder, id, buildHosts })
   if (digest === null) return { name, task, keep: undefined }
   const paths = new Set(task.content?.files.map((file) => file.path))
   return { name, task, keep: { digest, source: restrictFiles(await openFolderSource(folder), paths) } }

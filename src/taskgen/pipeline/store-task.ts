@@ -1,17 +1,18 @@
 import { withDraft } from '../../contents/drafts.ts'
 import type { Blobs } from '../../platform/blobs/blob.ts'
 import type { Db } from '../../platform/db/db.ts'
+import type { AllowedHost } from '../../platform/outbound/allowed-hosts.ts'
 import { type ScreenedTask, screenTask } from '../assembly/screen-task.ts'
 import type { Rejection, StageEvidence, TaskEvidence, TaskFiles } from '../schema.ts'
 import { deletePassed, listPassed } from './sql.ts'
 import { FIRST_REVIEWED_STAGE, STAGES } from './stage.ts'
 
-type StoreTaskDeps = { db: Db; blobs: Blobs; draftsFolder: string }
+type StoreTaskDeps = { db: Db; blobs: Blobs; draftsFolder: string; buildHosts?: readonly AllowedHost[] }
 type StoreTaskResult = { kind: 'kept'; files: TaskFiles } | ({ kind: 'rejected'; evidence: TaskEvidence } & Rejection)
 
 /** Reads and checks a folder as if it had been imported, and keeps it where all tasks are kept. */
 export async function storeTask(deps: StoreTaskDeps, folder: string, taskId: string): Promise<StoreTaskResult> {
-  const screened = await screenTask(folder, { id: taskId, path: '' })
+  const screened = await screenTask(folder, { id: taskId, path: '' }, deps.buildHosts)
   const { task, keep } = screened
   if (task.rejection) return { kind: 'rejected', ...task.rejection, evidence: task.evidence }
   if (!keep || task.digest === null || task.content === null) throw new Error('A task that was taken has no files.')
