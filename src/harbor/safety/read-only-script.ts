@@ -1,3 +1,4 @@
+import { hasComputedPattern } from './awk-program.ts'
 import { isReadingSedScript } from './sed-script.ts'
 import { ASSIGNMENT, leadingText, programName, toCall, WRAPPERS } from './shell-calls.ts'
 import { UnreadableScript } from './shell-cursor.ts'
@@ -262,8 +263,11 @@ function checkAwk(context: CheckContext, args: readonly ShellWord[]): string | u
     return 'calls awk with a program that is not known to only read'
   if (args.some((word, index) => options[index - 1] !== '-v' && !isOwnOperand(context, word)))
     return 'calls awk with arguments that the submission can choose'
-  const isMatching = /~|match|sub|split/.test(program) && !args.every((word) => isTrustedWord(context, quoted(word)))
-  return isMatching ? 'calls awk with a pattern of the submission' : undefined
+  const constants = args.flatMap((word, index) => {
+    const [, name] = ASSIGNMENT.exec(leadingText(word)) ?? []
+    return options[index - 1] === '-v' && name !== undefined && isOwnOperand(context, quoted(word)) ? [name] : []
+  })
+  return hasComputedPattern(program, constants) ? 'calls awk with a pattern of the submission' : undefined
 }
 
 /** Behind print, a greater-than sign writes to a file unless it stands in parentheses. */

@@ -1,0 +1,111 @@
+// A pattern that awk computes can come from the submission, whatever its arguments are: fields are read from files.
+
+type AwkToken = { kind: 'text' | 'regex' | 'name' | 'other'; text: string }
+
+/** Variables of awk that are regular expressions. */
+const SEPARATORS = new Set(['FS', 'RS', 'FPAT'])
+/** Position of the regular expression among the arguments of a function. */
+const PATTERN_ARGUMENT: Readonly<Record<string, number>> = {
+  match: 1,
+  sub: 0,
+  gsub: 0,
+  gensub: 0,
+  split: 2,
+  patsplit: 2,
+}
+
+/**
+ * Returns true if a program uses a regular expression that is not written in it, or changes the list of its files.
+ * `constants`: variables that the script sets before the program runs.
+ */
+export function hasComputedPattern(program: string, constants: readonly string[]): boolean {
+  if (program.length > PROGRAM_MAX) return true
+  const tokens = readTokens(program)
+  const fixed = constants.filter((name) => !isAssigned(tokens, name))
+  return tokens.some(({ kind, text }, at) => {
+    if (kind === 'name')
+      return text === 'ARGV' || hasForeignSeparator(tokens, at, fixed) || hasForeignArgument(tokens, at, fixed)
+    return kind === 'other' && text === '~' && !isFixed(tokens, at + 1, fixed)
+  })
+}
+
+/** Maximum length of a program that is read. Bounded so that the time stays short. */
+const PROGRAM_MAX = 10_000
+
+const hasForeignSeparator = (tokens: readonly AwkToken[], at: number, fixed: readonly string[]): boolean =>
+  SEPARATORS.has(tokens[at]?.text ?? '') && tokens[at + 1]?.text === '=' && !isFixed(tokens, at + 2, fixed)
+
+function hasForeignArgument(tokens: readonly AwkToken[], at: number, fixed: readonly string[]): boolean {
+  const position = PATTERN_ARGUMENT[tokens[at]?.text ?? '']
+  if (position === undefined || tokens[at + 1]?.text !== '(') return false
+  const start = findArgument(tokens, at + 2, position)
+  return start !== undefined && !isFixed(tokens, start, fixed)
+}
+
+const TOKEN = /^(?:[ \t]+|\\\r?\n|#[^\n]*|\d[\w.]*|[<>=!+\-*/%^]=|&&|\|\||\+\+|--|[\s\S])/
+/** Tokens behind which a slash divides. */
+const VALUE_END = /^(?:\d.*|[)\]$]|\+\+|--)$/
+const KEYWORD = /^(?:if|else|while|for|do|return|print|printf|in|exit|case)$/
+
+function readTokens(program: string): AwkToken[] {
+  const tokens: AwkToken[] = []
+  for (let rest = program; rest !== ''; ) {
+    const token = readToken(rest, tokens.at(-1))
+    if (!/^(?:[ \t]+|\\\r?\n|#.*)$/.test(token.text)) tokens.push(token)
+    rest = rest.slice(token.text.length)
+  }
+  return tokens
+}
+
+function readToken(rest: string, last: AwkToken | undefined): AwkToken {
+  const [text] = /^"(?:\\[\s\S]|[^"\\])*"?/.exec(rest) ?? []
+  if (text !== undefined) return { kind: 'text', text }
+  const [name] = /^[A-Za-z_]\w*/.exec(rest) ?? []
+  if (name !== undefined) return { kind: 'name', text: name }
+  const [regex] = (isValue(last) ? null : /^\/(?:\\.|\[\^?\]?[^\]\n]*\]|[^/\\\n[])+\//.exec(rest)) ?? []
+  if (regex !== undefined) return { kind: 'regex', text: regex }
+  const [other = ''] = TOKEN.exec(rest) ?? []
+  return { kind: 'other', text: other }
+}
+
+const isValue = (token: AwkToken | undefined): boolean =>
+  token !== undefined &&
+  (token.kind === 'name' ? !KEYWORD.test(token.text) : token.kind !== 'other' || VALUE_END.test(token.text))
+
+const NESTING: Readonly<Record<string, number>> = { '(': 1, '[': 1, ')': -1, ']': -1 }
+
+/** Returns the place of an argument of a call. Undefined: it has fewer. */
+function findArgument(tokens: readonly AwkToken[], first: number, position: number): number | undefined {
+  let depth = 0
+  let commas = 0
+  for (let at = first; depth >= 0 && at < tokens.length; at += 1) {
+    if (commas === position) return at
+    const text = signAt(tokens, at)
+    depth += NESTING[text] ?? 0
+    if (text === ',' && depth === 0) commas += 1
+  }
+  return undefined
+}
+
+/** Returns the text of a token that is neither a name nor a constant. */
+const signAt = (tokens: readonly AwkToken[], at: number): string =>
+  tokens[at]?.kind === 'other' ? tokens[at].text : ''
+
+/** Tokens that end an operand. */
+const OPERAND_END = /^(?:[;{}\n,?:)\]]|&&|\|\||[=!]=)$/
+
+/** Returns true if the operand at a place is one text, one regular expression or one constant. */
+function isFixed(tokens: readonly AwkToken[], at: number, constants: readonly string[]): boolean {
+  const [first, next] = tokens.slice(at, at + 2)
+  const isLast = next === undefined || (next.kind === 'other' && OPERAND_END.test(next.text))
+  const isWritten = first?.kind === 'text' || first?.kind === 'regex'
+  return isLast && (isWritten || (first?.kind === 'name' && constants.includes(first.text)))
+}
+
+/** Returns true if a program may change a variable: it stands before an operator that assigns, or in a call or a loop. */
+const isAssigned = (tokens: readonly AwkToken[], name: string): boolean =>
+  tokens.some(({ kind, text }, at) => {
+    const [before = '', after = ''] = [tokens[at - 1]?.text, tokens[at + 1]?.text]
+    const isChanged = /^(?:[-+*/%^]?=|\+\+|--|in|\[)$/.test(after) || /^(?:[(,]|\+\+|--)$/.test(before)
+    return kind === 'name' && text === name && isChanged
+  })
