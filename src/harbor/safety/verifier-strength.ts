@@ -4,6 +4,7 @@ import { createReport } from '../report.ts'
 import type { TaskOutline } from '../resolve.ts'
 import { MAIN_SERVICE } from '../settings.ts'
 import type { Environment, TaskStep, Template } from '../task.ts'
+import { CODE_SIGNS } from './code-signs.ts'
 import { findUnsafeCommand } from './read-only-script.ts'
 import type { TextFile } from './task-parts.ts'
 
@@ -170,35 +171,6 @@ function settingsIn(file: TextFile | undefined): { env: Record<string, string>; 
 
 type TestLanguage = 'sh' | 'py' | 'js'
 
-type Sign = { pattern: RegExp; reason: string }
-
-/** Signs that tests execute or load the candidate's files, or ask a process that it left running. */
-const SIGNS: Record<'py' | 'js', readonly Sign[]> = {
-  py: [
-    {
-      pattern:
-        /\bsubprocess\b|\bos\.(?:system|popen|exec\w*|spawn\w*|posix_spawn\w*)\b|\bfrom os import\b|\bpexpect\b|\bpty\b|create_subprocess|\b(?:import|from) (?:git|docker|fabric|invoke|sh|plumbum)\b|\b(?:nbconvert|nbclient|papermill)\b/,
-      reason: 'starts programs',
-    },
-    {
-      pattern:
-        /\bimportlib\b|\b__import__\b|\bexec\(|\beval\(|(?<![.\w])compile\(|\brunpy\b|\bctypes\b|\bcffi\b|\bsys\.path\b|\baddsitedir\b|\bload_extension\b|\b(?:import|from) (?:jinja2|mako)\b|\bbuiltins\b/,
-      reason: 'loads code',
-    },
-    {
-      pattern:
-        /\bc?[pP]ickle\b|\bdill\b|\bjoblib\b|\bshelve\b|\bmarshal\b|read_pickle|read_hdf|HDFStore|torch\.load|allow_pickle=True|yaml\.(?:unsafe_load|load)(?:_all)?\(|load_model\(/,
-      reason: 'loads data that can contain code',
-    },
-    { pattern: /\btarfile\b|\bunpack_archive\b/, reason: 'unpacks archives of the candidate' },
-    {
-      pattern: /localhost|127\.0\.0\.1|0\.0\.0\.0|\bsocket\b|\bparamiko\b|\bselenium\b|\bplaywright\b/,
-      reason: 'asks a process of the candidate',
-    },
-  ],
-  js: [{ pattern: /\brequire\(|\bimport\b|\bchild_process\b|\bfetch\(/, reason: 'loads code' }],
-}
-
 const LANGUAGES: readonly [RegExp, TestLanguage][] = [
   [/\.(?:sh|bash)$/, 'sh'],
   [/\.py$/, 'py'],
@@ -226,5 +198,5 @@ function findSign(test: TextFile, context: SignContext): string | undefined {
   if (language === undefined) return undefined
   if (!test.isWhole) return 'is too long to be read'
   const code = language === 'py' ? test.text.replace(/^\s*#.*$/gm, '') : test.text
-  return SIGNS[language].find(({ pattern }) => pattern.test(code))?.reason
+  return CODE_SIGNS[language].find(({ pattern }) => pattern.test(code))?.reason
 }

@@ -1,0 +1,74 @@
+import { expect, test } from 'vitest'
+import { estimateFiles } from '../../../test/support/harbor/strength.ts'
+
+const estimate = (code: string) =>
+  estimateFiles({
+    'tests/test.sh': '#!/bin/bash\npytest /tests/test_it.py\necho $? > /logs/verifier/reward.txt\n',
+    'tests/test_it.py': `${code}\n`,
+  })
+
+const LOADS = 'loads code'
+const DATA = 'loads data that can contain code'
+
+test.each([
+  ['import logging.config', LOADS],
+  ['from logging.config import fileConfig', LOADS],
+  ['from logging import config', LOADS],
+  ['import doctest', LOADS],
+  ['unittest.defaultTestLoader.discover("/app")', LOADS],
+  ['unittest.TestLoader().loadTestsFromName("app")', LOADS],
+  ['from sympy import sympify', LOADS],
+  ['sympy.parsing.sympy_parser.parse_expr(text)', LOADS],
+  ['frame.query(text)', LOADS],
+  ['frame.query(f"a > {x}")', LOADS],
+  ['frame.eval(text)', LOADS],
+  ['import numexpr as ne', LOADS],
+  ['import timeit', LOADS],
+  ['import cProfile', LOADS],
+  ['import profile; profile.run(text)', LOADS],
+  ['import trace', LOADS],
+  ['import code; code.InteractiveInterpreter().runsource(text)', LOADS],
+  ['from code import InteractiveConsole', LOADS],
+  ['@pytest.mark.skipif("open(1)", reason="x")', LOADS],
+  ["@pytest.mark.xfail(condition=f'{x}')", LOADS],
+  ['typing.get_type_hints(x)', LOADS],
+  ['import zipimport', LOADS],
+  ['from pydoc import locate', LOADS],
+  ['pkgutil.resolve_name(text)', LOADS],
+  ['getattr(__builtins__, name)(text)', LOADS],
+  ['run = eval', LOADS],
+  ['list(map(exec, lines))', LOADS],
+  ['eval (text)', LOADS],
+  ['import os as o; o.system(text)', 'starts programs'],
+  ['from ruamel.yaml import YAML; YAML(typ="unsafe").load(x)', DATA],
+  ['from yaml import load, Loader', DATA],
+  ['skops.io.load(path, trusted=True)', DATA],
+  ['import cloudpickle', DATA],
+  ['numpy.load(path, allow_pickle = True)', DATA],
+  ['etree.XMLParser(resolve_entities=True)', 'reads files that the submission can name'],
+  ['tree.xinclude()', 'reads files that the submission can name'],
+  ['data = json.load(open("/app/x.json")); open(data["file"])', 'reads files that the submission can name'],
+  ['Path("/app") / entry["path"]', 'reads files that the submission can name'],
+  ['open(os.path.join("/app", row.get("name")))', 'reads files that the submission can name'],
+  ['shutil.copy("/app/x.py", "/tests/x.py")', 'writes into the folder of the tests'],
+  ['shutil.copytree("/app", Path(__file__).parent / "app")', 'writes into the folder of the tests'],
+  ['open("/tests/x.py", "w").write(text)', 'writes into the folder of the tests'],
+  ['Path("/tests/x.py").write_text(text)', 'writes into the folder of the tests'],
+])('tests in Python with %s are weak because the file %s', async (code, reason) => {
+  expect(await estimate(code)).toEqual({ strength: 'weak', reason: `tests/test_it.py ${reason}.` })
+})
+
+test.each([
+  'import logging; logging.basicConfig()',
+  'frame.query("a > 1")',
+  'import ast; ast.literal_eval("1")',
+  'import platform; platform.system()',
+  '@pytest.mark.skipif(sys.platform == "win32", reason="x")',
+  'import unittest; unittest.main()',
+  'etree.XMLParser(resolve_entities=False)',
+  'open("/tests/expected.json"); shutil.copy("/app/x", "/tmp/x")',
+  'open(os.environ["X"]); open(EXPECTED["file"]); open(case["file"]); ratio = total / row["count"]',
+  'import yaml; yaml.safe_load(open("/app/x.yaml"))',
+])('tests in Python with %s only read', async (code) => {
+  expect(await estimate(code)).toMatchObject({ strength: 'standard' })
+})

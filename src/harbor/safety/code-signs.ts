@@ -1,0 +1,69 @@
+type CodeSign = { pattern: RegExp; reason: string }
+
+/** Joins patterns of one sign. */
+const anyOf = (...patterns: readonly RegExp[]): RegExp =>
+  new RegExp(patterns.map(({ source }) => source).join('|'), 'm')
+
+/** A field of loaded data. Names in capitals and of the tests' own cases are left out. */
+const FIELD =
+  /(?<![\w.])(?!\w*(?:case|config|environ|expected|fixture|golden|reference|spec|test|truth|want))[a-z_]\w*(?:\[["'f]|\.get\(\s*["'])/
+const TESTS_FOLDER = /(?:["']\/tests\b|__file__)/
+
+/** Signs that tests execute or load the candidate's files, or ask a process that it left running. */
+export const CODE_SIGNS: Readonly<Record<'py' | 'js', readonly CodeSign[]>> = {
+  py: [
+    {
+      pattern: anyOf(
+        /\bsubprocess\b|\bos\.(?:system|popen|exec\w*|spawn\w*|posix_spawn\w*)\b|\bfrom os import\b|\bpexpect\b|\bpty\b/,
+        /create_subprocess|\b(?:import|from) (?:git|docker|fabric|invoke|sh|plumbum)\b|\b(?:nbconvert|nbclient|papermill)\b/,
+        /(?<!platform)\.(?:system|popen|posix_spawnp?|spawn[lv]\w*|exec[lv][ep]*)\(/,
+      ),
+      reason: 'starts programs',
+    },
+    {
+      pattern: anyOf(
+        /\bimportlib\b|\b__import__\b|(?<![.\w])compile\(|\brunpy\b|\bctypes\b|\bcffi\b|\bsys\.path\b|\baddsitedir\b/,
+        /\bload_extension\b|\b(?:import|from) (?:jinja2|mako)\b|\bbuiltins\b|\b__builtins__|\b__(?:globals|subclasses)__/,
+        // Functions that run a text, also under another name.
+        /\b(?:exec|eval)\s*\(|=\s*(?:exec|eval)\b|[(,]\s*(?:exec|eval)\s*[,)]/,
+        /\b(?:sympify|parse_expr|parse_latex|numexpr)\b|\.query\((?!\s*["'])|\b(?:timeit|cProfile|codeop)\b/,
+        /\bprofile\.run|\b(?:import|from) trace\b|\btrace\.Trace\b|\bInteractive(?:Interpreter|Console)\b|\bcode\.interact\b/,
+        /\b(?:skipif|xfail)\(\s*(?:condition\s*=\s*)?[rfRF]*["']/,
+        // Functions that find code by its name or its folder.
+        /\blogging\.config\b|\bfrom logging import .*\bconfig\b|\b(?:file|dict)Config\b|\bdoctest\b/,
+        /\bloadTests\w*|\b(?:default)?TestLoader\b|\.discover\(|\bget_type_hints\b|\b(?:zipimport|pydoc|resolve_name)\b/,
+      ),
+      reason: 'loads code',
+    },
+    {
+      pattern: anyOf(
+        /\b\w*[pP]ickle\b|\bdill\b|\bjoblib\b|\bshelve\b|\bmarshal\b|read_pickle|read_hdf|HDFStore|torch\.load/,
+        /allow_pickle\s*=\s*True|yaml\.(?:unsafe_load|full_load|load)(?:_all)?\(|\bUnsafeLoader\b|load_model\(/,
+        /\bfrom yaml import .*\b(?:unsafe_|full_)?load\b|\btyp\s*=\s*["']unsafe|\btrusted\s*=\s*True/,
+      ),
+      reason: 'loads data that can contain code',
+    },
+    { pattern: /\btarfile\b|\bunpack_archive\b/, reason: 'unpacks archives of the candidate' },
+    {
+      pattern: anyOf(
+        new RegExp(`\\b(?:copy\\w*|move)\\([^\\n]{0,300},[^\\n]{0,300}${TESTS_FOLDER.source}`),
+        new RegExp(`\\bopen\\([^\\n]{0,300}${TESTS_FOLDER.source}[^\\n]{0,300},\\s*(?:mode\\s*=\\s*)?["'][wax]`),
+        new RegExp(`${TESTS_FOLDER.source}[^\\n]{0,300}\\.write_(?:text|bytes)\\(`),
+      ),
+      reason: 'writes into the folder of the tests',
+    },
+    {
+      pattern: anyOf(
+        /\bresolve_entities\s*=\s*True|\bload_dtd\s*=\s*True|\bxinclude\b|\bElementInclude\b/,
+        new RegExp(`\\b(?:open|Path|joinpath|path\\.join)\\([^\\n);]{0,200}?${FIELD.source}`),
+        new RegExp(`(?:["')]|_DIR|_ROOT|_dir|_root) / (?:str\\()?${FIELD.source}`),
+      ),
+      reason: 'reads files that the submission can name',
+    },
+    {
+      pattern: /localhost|127\.0\.0\.1|0\.0\.0\.0|\bsocket\b|\bparamiko\b|\bselenium\b|\bplaywright\b/,
+      reason: 'asks a process of the candidate',
+    },
+  ],
+  js: [{ pattern: /\brequire\(|\bimport\b|\bchild_process\b|\bfetch\(/, reason: 'loads code' }],
+}
