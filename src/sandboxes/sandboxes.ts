@@ -6,6 +6,8 @@ import type { Log } from '../platform/log.ts'
 import type { AllowedHost } from '../platform/outbound/allowed-hosts.ts'
 import { parseDockerHost, parseEngineCredential } from './docker/connection.ts'
 import { createDockerProvider } from './docker.ts'
+import { type OpenedSettings, openSettings } from './kubernetes/settings.ts'
+import { createKubernetesProvider } from './kubernetes.ts'
 import { createLocalProvider } from './local.ts'
 import { type Capabilities, type SandboxProvider, SandboxUnavailable } from './sandbox.ts'
 
@@ -33,6 +35,8 @@ export type ProviderOptions = {
   dockerHost?: string | undefined
   /** Folder with ca.pem, cert.pem and key.pem for the engine at `dockerHost`, if it is behind TLS. */
   dockerCertificates?: string | undefined
+  /** Path of the settings of the provider `kubernetes`. */
+  kubernetesSettings?: string | undefined
   /** Address and certificates of a stored credential. They replace the engine at `dockerHost`. */
   secret?: Partial<Record<string, string>> | undefined
   /** Hosts that builds may reach besides public ones. */
@@ -54,9 +58,21 @@ const PROVIDERS: Record<string, CreateProvider> = {
       buildHosts: options.buildHosts ?? [],
       log: options.log,
     }),
+  kubernetes: (options) =>
+    createKubernetesProvider({
+      open: () => openKubernetesSettings(options),
+      installation: installationOf(options.dataFolder),
+      dataFolder: options.dataFolder,
+      log: options.log,
+    }),
   local: (options) => createLocalProvider({ ...options, runtime: 'auto' }),
   'local-bwrap': (options) => createLocalProvider({ ...options, runtime: 'bwrap' }),
   'local-runc': (options) => createLocalProvider({ ...options, runtime: 'runc' }),
+}
+
+async function openKubernetesSettings({ kubernetesSettings }: ProviderOptions): Promise<OpenedSettings> {
+  if (kubernetesSettings !== undefined) return openSettings(kubernetesSettings)
+  throw new SandboxUnavailable('No Kubernetes cluster is configured. Set ASSAY_KUBERNETES to the path of its settings.')
 }
 
 async function openDockerConnection({ dockerHost, dockerCertificates, secret }: ProviderOptions) {

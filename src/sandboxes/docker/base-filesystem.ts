@@ -3,6 +3,7 @@ import { posix } from 'node:path'
 import { Readable } from 'node:stream'
 import { readTarEntries, type TarEntry } from '../../harbor/tar-reader.ts'
 import { toPathParts } from '../kernel/inside.ts'
+import { LABEL } from '../kernel/labels.ts'
 import { tarEnd, tarHeader, tarPadding } from '../kernel/tar-writer.ts'
 import {
   type BaseFilesystem,
@@ -16,7 +17,6 @@ import { ENGINE_FILES } from './container.ts'
 import { statIn } from './container-files.ts'
 import { commit, withDraft } from './draft.ts'
 import { type DockerEngine, labelsOf, logStep } from './engine.ts'
-import { LABEL } from './labels.ts'
 import { collectFrom, inheritedChanges, type StoppedContainer, stoppedContainerOf } from './stopped-sandbox.ts'
 import { listUnsafeFiles, putAccounts } from './unsafe-files.ts'
 

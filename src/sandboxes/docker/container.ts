@@ -1,8 +1,8 @@
 import type { SandboxIdentity } from '../kernel/accounts.ts'
 import { boundingSet, CAPABILITIES, FIRST_PROCESS_CAPABILITY, HOSTNAME } from '../kernel/agent-rights.ts'
+import { LABEL } from '../kernel/labels.ts'
 import type { Mount, SandboxSpec } from '../sandbox.ts'
 import { type DockerEngine, labelsOf, nameOf } from './engine.ts'
-import { LABEL } from './labels.ts'
 import { type DockerLauncher, LAUNCHER_FOLDER } from './launcher.ts'
 
 const MEGABYTE = 1024 * 1024

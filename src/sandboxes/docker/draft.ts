@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
+import { LABEL } from '../kernel/labels.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { ignoring, TRANSFER_MS } from './client.ts'
 import { isolated, launcherMounts } from './container.ts'
 import { type DockerEngine, labelsOf } from './engine.ts'
-import { LABEL } from './labels.ts'
 
 const DRAFT_MS = 10 * 60_000
 const CLOSE_MS = 30_000

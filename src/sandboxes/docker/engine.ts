@@ -2,9 +2,9 @@ import type { Log } from '../../platform/log.ts'
 import type { AllowedHost } from '../../platform/outbound/allowed-hosts.ts'
 import type { AccountFiles } from '../kernel/accounts.ts'
 import type { CgroupLayout } from '../kernel/cgroup.ts'
+import { type EngineObjectRole, LABEL } from '../kernel/labels.ts'
 import type { Capabilities } from '../sandbox.ts'
 import type { Docker } from './client.ts'
-import { type EngineObjectRole, LABEL } from './labels.ts'
 import type { DockerLauncher } from './launcher.ts'
 
 /** A Docker engine and its capabilities, detected once. */

@@ -1,13 +1,10 @@
-import { posix } from 'node:path'
 import { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
-import { readTarEntries, type TarEntry } from '../../harbor/tar-reader.ts'
-import { staysInside } from '../kernel/collect.ts'
 import { parseExitCode } from '../kernel/explain.ts'
 import { toPathParts } from '../kernel/inside.ts'
-import { PLAIN_MODE, tarEnd, tarHeader, tarPadding } from '../kernel/tar-writer.ts'
-import { parseEntryPath, uploadRefused } from '../kernel/upload-path.ts'
-import { type ExecSpec, type Exit, type SandboxSpec, SandboxUnavailable, type SandboxUpload } from '../sandbox.ts'
+import { packUploads } from '../kernel/upload-archive.ts'
+import { uploadRefused } from '../kernel/upload-path.ts'
+import { type ExecSpec, type Exit, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
 import { findIdentity } from './account.ts'
 import { type Docker, ignoring, TRANSFER_MS } from './client.ts'
 import { engineUser, execWords, variables } from './container.ts'
@@ -102,7 +99,7 @@ export async function putUploads(engine: DockerEngine, { id, spec, workspace }: 
   if (workspace.length === 0 && spec.uploads.length === 0) return
   const made = new Set<string>()
   for (const { target } of spec.uploads) for (const path of await newFolders(engine, id, target)) made.add(path)
-  const body = Readable.from(archive(workspace, spec.uploads, made), { objectMode: false })
+  const body = Readable.from(packUploads(workspace, spec.uploads, made), { objectMode: false })
   const failed = Promise.withResolvers<never>()
   failed.promise.catch(() => {})
   body.once('error', failed.reject) // the reason of the refusal is more useful than the engine's message about a truncated archive
@@ -127,38 +124,4 @@ async function newFolders({ docker }: DockerEngine, id: string, target: string):
     if (!place.isFolder) throw uploadRefused(path, place.isLink ? 'is a link in the image' : 'is not a folder')
   }
   return []
-}
-
-async function* archive(workspace: Readable[], inserts: SandboxUpload[], made: Set<string>): AsyncGenerator<Buffer> {
-  for (const tar of workspace) yield* tar
-  for (const path of made) yield tarHeader({ path, type: 'Directory', mode: 0o755, uid: 0, gid: 0, size: 0 })
-  for (const { target, tar } of inserts) {
-    for await (const entry of readTarEntries(tar)) yield* rewritten(entry, toPathParts(target))
-  }
-  yield tarEnd()
-}
-
-async function* rewritten(entry: TarEntry, target: string[]): AsyncGenerator<Buffer> {
-  const parts = parseEntryPath(entry)
-  if (parts.length === 0) return
-  const { uid, gid, mtime, bytes } = entry
-  const facts = { path: posix.join(...target, ...parts), mode: entry.mode & PLAIN_MODE, uid, gid, mtime }
-  switch (entry.type) {
-    case 'Directory':
-      yield tarHeader({ ...facts, type: 'Directory', size: 0 })
-      return
-    case 'File':
-    case 'OldFile':
-      yield tarHeader({ ...facts, type: 'File', size: bytes })
-      yield* entry.content()
-      yield tarPadding(bytes)
-      return
-    case 'SymbolicLink':
-      if (!staysInside(`top/${parts.join('/')}`, entry.linkTarget))
-        throw uploadRefused(entry.path, 'is a link out of the target')
-      yield tarHeader({ ...facts, type: 'SymbolicLink', size: 0, link: entry.linkTarget })
-      return
-    default:
-      throw uploadRefused(entry.path, `has the type ${entry.type}`)
-  }
 }

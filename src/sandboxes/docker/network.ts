@@ -1,8 +1,8 @@
 import { randomInt } from 'node:crypto'
+import { LABEL } from '../kernel/labels.ts'
 import { type SandboxNetwork, SandboxUnavailable } from '../sandbox.ts'
 import { EngineRefusal, ignoring } from './client.ts'
 import { type DockerEngine, labelsOf, logStep, nameOf } from './engine.ts'
-import { LABEL } from './labels.ts'
 
 /** A sandbox network has no address on the machine, so its subnet cannot collide with others. Each has 61 addresses. */
 const SUBNET_BITS = 26

@@ -1,8 +1,8 @@
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { isAbandoned, LABEL } from '../kernel/labels.ts'
 import { ignoring } from './client.ts'
 import type { DockerEngine } from './engine.ts'
-import { isAbandoned, LABEL } from './labels.ts'
 import { removeNetwork } from './network.ts'
 import { portsFolder } from './relay.ts'
 

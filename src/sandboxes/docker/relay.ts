@@ -1,14 +1,13 @@
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
-import { chmod, mkdir, rm } from 'node:fs/promises'
-import { createServer, type Server } from 'node:net'
+import { mkdir, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import { LABEL } from '../kernel/labels.ts'
+import { listenForPort } from '../kernel/port-server.ts'
 import { tryProgram } from '../kernel/run-program.ts'
 import { type Port, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
 import { ignoring } from './client.ts'
 import { isolated } from './container.ts'
 import { type DockerEngine, labelsOf, nameOf } from './engine.ts'
-import { LABEL } from './labels.ts'
 import type { OpenPorts } from './running.ts'
 
 /** Runs in a separate container that shares only the network with the sandbox. Plain JavaScript, not compiled. */
@@ -43,7 +42,7 @@ export async function openRelay(
 ): Promise<OpenPorts> {
   const folder = portsFolder(engine, id)
   await mkdir(folder, { recursive: true, mode: 0o700 })
-  const servers = await Promise.all(ports.map((port) => listen(folder, port)))
+  const servers = await Promise.all(ports.map((port) => listenForPort(folder, port)))
   const name = nameOf(engine, id, 'relay')
   const close = async (): Promise<void> => {
     for (const server of servers) server.close()
@@ -61,15 +60,6 @@ export async function openRelay(
     await close()
     throw error
   }
-}
-
-async function listen(folder: string, { port, onConnection }: Port): Promise<Server> {
-  const path = join(folder, String(port))
-  const server = createServer({ allowHalfOpen: false }, onConnection).listen(path)
-  await once(server, 'listening')
-  // The folder is private to this process; in the container it may belong to another user.
-  await chmod(path, 0o666)
-  return server
 }
 
 type Relay = { name: string; container: string; labels: Record<string, string>; folder: string; ports: Port[] }

@@ -1,5 +1,5 @@
 import { readFile, readlink } from 'node:fs/promises'
-import { findProcess, isAlive } from '../kernel/process-life.ts'
+import { findProcess, isAlive } from './process-life.ts'
 
 /** Labels of containers, networks, volumes and images, which identify them after a crash. */
 export const LABEL = {

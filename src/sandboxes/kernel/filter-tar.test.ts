@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { readTarEntries, type TarEntry } from '../../harbor/tar-reader.ts'
-import { COLLECT_DEPTH_MAX } from '../kernel/collect.ts'
-import { type TarFacts, tarEnd, tarHeader, tarPadding } from '../kernel/tar-writer.ts'
-import { AND_THE_REST, filterTar } from './stopped-sandbox.ts'
+import { COLLECT_DEPTH_MAX } from './collect.ts'
+import { AND_THE_REST, filterTar } from './filter-tar.ts'
+import { type TarFacts, tarEnd, tarHeader, tarPadding } from './tar-writer.ts'
 
 let folder: string
 beforeAll(async () => {

@@ -1,0 +1,186 @@
+import { randomUUID } from 'node:crypto'
+import { type FileHandle, mkdir, open, rm } from 'node:fs/promises'
+import { join, posix } from 'node:path'
+import type { Readable } from 'node:stream'
+import { ArchiveRefused } from '../../harbor/archive-refused.ts'
+import { readTarEntries, type TarEntry } from '../../harbor/tar-reader.ts'
+import type { CollectCaps } from '../sandbox.ts'
+import { isTooDeep, staysInside } from './collect.ts'
+import { PLAIN_MODE, tarHeader, tarPadding } from './tar-writer.ts'
+
+/** Position of a file's content in the spool. A hard link becomes a copy of it. */
+type SpooledContent = { at: number; size: number }
+type TarFilter = {
+  spool: FileHandle
+  /** Prefix of each name in the result. */
+  prefix: string
+  caps: CollectCaps
+  written: number
+  bytes: number
+  contents: Map<string, SpooledContent>
+  count: number
+  /** Entries below a folder that is left out because it is nested too deeply. */
+  skipped: number
+  leftOut: string[]
+  /** Returns true for an entry that is dropped without being named. */
+  isDropped: (path: string) => boolean
+}
+
+export type TarFilterOptions = {
+  folder: string
+  caps: CollectCaps
+  prefix: string
+  isDropped?: ((path: string) => boolean) | undefined
+}
+
+/**
+ * Entries that passed the filter, without the end-of-archive blocks. The file has no name and disappears when it is
+ * closed.
+ */
+export type FilteredTar = { tar: Readable; leftOut: string[] }
+
+/** Maximum size of a dropped file. Even a dropped file must be read, and its size is untrusted. */
+const SKIP_MAX_BYTES = 256e6
+/** Maximum number of entries that are read only to be dropped. */
+const SKIPPED_MAX = 100_000
+/** Maximum number of names in `leftOut`. */
+const LEFT_OUT_MAX = 1000
+export const AND_THE_REST = '… and what came after it'
+const COPY_BYTES = 1024 * 1024
+
+/**
+ * Filters an archive: regular files, folders, and relative links that stay inside pass, and everything else is named in
+ * `leftOut`. The result is spooled to a file, so that `leftOut` is complete before the result is read.
+ */
+export async function filterTar(
+  tar: AsyncIterable<Buffer>,
+  { folder, caps, prefix, isDropped = () => false }: TarFilterOptions,
+): Promise<FilteredTar> {
+  const spool = await openSpool(folder)
+  const counts = { written: 0, bytes: 0, count: 0, skipped: 0 }
+  const sieve: TarFilter = { spool, prefix, caps, ...counts, contents: new Map(), leftOut: [], isDropped }
+  try {
+    await passAll(sieve, tar)
+    return { tar: readBack(sieve), leftOut: sieve.leftOut }
+  } catch (error) {
+    await spool.close()
+    throw error
+  }
+}
+
+function readBack({ spool, written }: TarFilter): Readable {
+  if (written > 0) return spool.createReadStream({ start: 0, end: written - 1 })
+  return spool.createReadStream({ start: 0 })
+}
+
+async function openSpool(folder: string): Promise<FileHandle> {
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  const path = join(folder, `spool-${randomUUID()}`)
+  const handle = await open(path, 'wx+', 0o600)
+  await rm(path)
+  return handle
+}
+
+async function passAll(sieve: TarFilter, tar: AsyncIterable<Buffer>): Promise<void> {
+  try {
+    for await (const entry of readTarEntries(tar)) {
+      const name = entry.path.replace(/^(\.?\/)+/, '').replace(/\/+$/, '') || '.'
+      if (await take(sieve, name, entry)) continue
+      sieve.leftOut.push(AND_THE_REST)
+      return
+    }
+  } catch (error) {
+    // A name that cannot be stored in an archive is attributed to the sandbox, not to the engine.
+    if (!(error instanceof ArchiveRefused)) throw error
+    sieve.leftOut.push(AND_THE_REST)
+  }
+}
+
+/** Returns false when the rest of the archive should not be read. */
+async function take(sieve: TarFilter, name: string, entry: TarEntry): Promise<boolean> {
+  if (sieve.isDropped(`${sieve.prefix}${name}`)) return skip(sieve, entry)
+  // A folder that is nested too deeply is named once, and nothing below it is.
+  if (isTooDeep(name)) return isTooDeep(posix.dirname(name)) ? skip(sieve, entry) : leaveOut(sieve, name, entry)
+  return (await pass(sieve, name, entry)) || leaveOut(sieve, name, entry)
+}
+
+async function skip(sieve: TarFilter, { bytes, content }: TarEntry): Promise<boolean> {
+  sieve.skipped += 1
+  if (bytes > SKIP_MAX_BYTES || sieve.skipped > SKIPPED_MAX) return false
+  for await (const _ of content());
+  return true
+}
+
+async function leaveOut({ leftOut }: TarFilter, name: string, { bytes, content }: TarEntry): Promise<boolean> {
+  leftOut.push(name)
+  if (bytes > SKIP_MAX_BYTES || leftOut.length >= LEFT_OUT_MAX) return false
+  for await (const _ of content());
+  return true
+}
+
+/** Returns false if the entry was left out without reading it. */
+async function pass(sieve: TarFilter, name: string, entry: TarEntry): Promise<boolean> {
+  if (sieve.count >= sieve.caps.files || name.split('/').includes('..')) return false
+  switch (entry.type) {
+    case 'File':
+    case 'OldFile':
+    case 'ContiguousFile':
+      return passFile(sieve, name, entry)
+    case 'Directory':
+      await writeHeader(sieve, name, { ...entry, bytes: 0 }, 'Directory')
+      return true
+    case 'SymbolicLink':
+      if (!staysInside(name, entry.linkTarget)) return false
+      await writeHeader(sieve, name, { ...entry, bytes: 0 }, 'SymbolicLink')
+      return true
+    case 'Link':
+      return passSecondName(sieve, name, entry)
+    default:
+      return false
+  }
+}
+
+async function passFile(sieve: TarFilter, name: string, entry: TarEntry): Promise<boolean> {
+  if (sieve.bytes + entry.bytes > sieve.caps.bytes) return false
+  await writeHeader(sieve, name, entry, 'File')
+  sieve.contents.set(name, { at: sieve.written, size: entry.bytes })
+  sieve.bytes += entry.bytes
+  for await (const chunk of entry.content()) await write(sieve, chunk)
+  await write(sieve, tarPadding(entry.bytes))
+  return true
+}
+
+async function passSecondName(sieve: TarFilter, name: string, entry: TarEntry): Promise<boolean> {
+  const firstName = entry.linkTarget.replace(/^(\.?\/)+/, '')
+  const first = sieve.contents.get(firstName)
+  if (first && sieve.caps.keepsHardLinks) {
+    await writeHeader(sieve, name, { ...entry, bytes: 0, linkTarget: `${sieve.prefix}${firstName}` }, 'Link')
+    return true
+  }
+  if (first === undefined || sieve.bytes + first.size > sieve.caps.bytes) return false
+  await writeHeader(sieve, name, { ...entry, bytes: first.size }, 'File')
+  sieve.bytes += first.size
+  for (let done = 0; done < first.size; ) {
+    const length = Math.min(COPY_BYTES, first.size - done)
+    const { buffer, bytesRead } = await sieve.spool.read(Buffer.alloc(length), 0, length, first.at + done)
+    await write(sieve, buffer.subarray(0, bytesRead))
+    done += bytesRead
+  }
+  await write(sieve, tarPadding(first.size))
+  return true
+}
+
+type PassedEntryType = 'File' | 'Directory' | 'SymbolicLink' | 'Link'
+
+async function writeHeader(sieve: TarFilter, name: string, entry: TarEntry, type: PassedEntryType): Promise<void> {
+  const { uid, gid, mtime, bytes: size, linkTarget: link } = entry
+  const mode = entry.mode & PLAIN_MODE
+  sieve.count += 1
+  await write(sieve, tarHeader({ path: `${sieve.prefix}${name}`, type, mode, uid, gid, mtime, size, link }))
+}
+
+async function write(sieve: TarFilter, chunk: Buffer): Promise<void> {
+  if (chunk.length === 0) return
+  await sieve.spool.write(chunk, 0, chunk.length, sieve.written)
+  sieve.written += chunk.length
+}

@@ -1,0 +1,183 @@
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  createNamespace,
+  HELPER_IMAGE,
+  type TestNamespace,
+  testKubeconfig,
+} from '../../test/support/sandboxes/kubernetes-subject.ts'
+import { DEFAULT_LIMITS } from '../harbor/limits.ts'
+import { createLog } from '../platform/log.ts'
+import { LABEL } from './kernel/labels.ts'
+import { QuotaExceeded } from './kubernetes/client.ts'
+import type { OpenedSettings } from './kubernetes/settings.ts'
+import { createKubernetesProvider } from './kubernetes.ts'
+import { type SandboxProvider, SandboxUnavailable, SandboxUnsupported } from './sandbox.ts'
+
+const TEST_MS = 120_000
+/** The kubelet measures disk use about every minute. */
+const EVICTION_MS = 300_000
+const PREPARE = { signal: new AbortController().signal, timeoutSec: 60, onLog: () => {} }
+const prebuilt = (name: string) => ({ kind: 'prebuilt' as const, name, folder: null, workdir: null })
+
+describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KUBECONFIG', () => {
+  let place: TestNamespace
+  let dataFolder: string
+  const installation = randomUUID().slice(0, 8)
+
+  beforeAll(async () => {
+    place = await createNamespace(testKubeconfig ?? '')
+    dataFolder = await mkdtemp(join(tmpdir(), 'assay-kubernetes-'))
+  }, TEST_MS)
+
+  afterAll(async () => {
+    await place?.[Symbol.asyncDispose]()
+    await rm(dataFolder, { recursive: true })
+  })
+
+  const providerOf = (open: () => Promise<OpenedSettings>): SandboxProvider =>
+    createKubernetesProvider({ open, installation, dataFolder, log: createLog('silent') })
+
+  const withToken = (token: string) => async (): Promise<OpenedSettings> => {
+    const { settings, connection } = await place.open()
+    const { server, ca } = connection
+    return { settings, connection: { server, ca, token: async () => token } }
+  }
+
+  const inNamespace = (path: string, api = '/api/v1'): string => `${api}/namespaces/${place.namespace}/${path}`
+
+  const listPods = async (): Promise<string[]> => {
+    const { items } = await place.kubernetes.call<{ items: { metadata: { name: string } }[] }>(
+      'GET',
+      inNamespace('pods'),
+    )
+    return items.map(({ metadata }) => metadata.name)
+  }
+
+  test('an invalid or expired token is refused with what to do', async () => {
+    const provider = providerOf(withToken('expired'))
+    await expect(provider.reap()).rejects.toThrow(SandboxUnavailable)
+    await expect(provider.reap()).rejects.toThrow(/does not accept the credential.*renew it/)
+  })
+
+  test('a missing permission names the verb and the resource', async () => {
+    await place.kubernetes.call('POST', inNamespace('serviceaccounts'), { body: { metadata: { name: 'weak' } } })
+    const { status } = await place.kubernetes.call<{ status: { token: string } }>(
+      'POST',
+      inNamespace('serviceaccounts/weak/token'),
+      { body: { spec: {} } },
+    )
+    const provider = providerOf(withToken(status.token))
+    await expect(provider.selfTest()).rejects.toThrow(/may not create networkpolicies\. Grant this permission/)
+    await expect(provider.reap()).rejects.toThrow(/may not list pods\. Grant this permission/)
+  })
+
+  test(
+    'an image that cannot be pulled is an outage, and its pod is removed',
+    async () => {
+      const provider = providerOf(place.open)
+      const found = provider.prepare(prebuilt('assay.invalid/missing:1'), PREPARE)
+      await expect(found).rejects.toThrow(SandboxUnavailable)
+      await expect(found).rejects.toThrow(/could not start a sandbox: (ErrImagePull|ImagePullBackOff)/)
+      expect(await listPods()).toEqual([])
+    },
+    TEST_MS,
+  )
+
+  test('a Dockerfile is refused before anything starts', async () => {
+    const source = { kind: 'dockerfile' as const, context: '/', dockerfile: 'Dockerfile', target: null, args: {} }
+    await expect(providerOf(place.open).prepare(source, PREPARE)).rejects.toThrow(SandboxUnsupported)
+  })
+
+  test(
+    'an exceeded quota is reported in the words of the cluster, by the next self-test too',
+    async () => {
+      const quota = { metadata: { name: 'small' }, spec: { hard: { 'requests.memory': '1Mi' } } }
+      await place.kubernetes.call('POST', inNamespace('resourcequotas'), { body: quota })
+      try {
+        const provider = providerOf(place.open)
+        const found = provider.prepare(prebuilt(HELPER_IMAGE), PREPARE)
+        await expect(found).rejects.toThrow(QuotaExceeded)
+        await expect(found).rejects.toThrow(/exceeded quota: small.*requests\.memory/)
+        await expect(provider.selfTest()).rejects.toThrow(/exceeded quota: small/)
+      } finally {
+        await place.kubernetes.call('DELETE', inNamespace('resourcequotas/small'))
+      }
+    },
+    TEST_MS,
+  )
+
+  test(
+    'a network policy that does not hold is refused until the operator accepts it by name',
+    async () => {
+      await providerOf(place.open).selfTest()
+      // Policies add up, so this one opens what ours denies.
+      const spec = { podSelector: {}, policyTypes: ['Ingress', 'Egress'], ingress: [{}], egress: [{}] }
+      const policies = inNamespace('networkpolicies', '/apis/networking.k8s.io/v1')
+      await place.kubernetes.call('POST', policies, { body: { metadata: { name: 'open' }, spec } })
+      try {
+        const refused = providerOf(place.open).selfTest()
+        await expect(refused).rejects.toThrow(SandboxUnavailable)
+        await expect(refused).rejects.toThrow(/reach .*pod.*acceptReachable: \[/)
+        const accepted = 'acceptReachable: [api-server, dns, internet, kubelet, metadata, pod]'
+        expect(await providerOf(() => place.open(accepted)).selfTest()).toMatchObject({ gatewayChannel: 'relay' })
+      } finally {
+        await place.kubernetes.call('DELETE', `${policies}/open`)
+      }
+    },
+    TEST_MS,
+  )
+
+  test(
+    'a sandbox that fills its disk is evicted, which is its limit and not an outage',
+    async () => {
+      const provider = providerOf(place.open)
+      const image = await provider.prepare(prebuilt(HELPER_IMAGE), PREPARE)
+      const sandbox = await provider.start({
+        id: `full-${randomUUID()}`,
+        image,
+        baseFilesystem: { kind: 'image' },
+        uploads: [],
+        command: ['sh', '-c', 'dd if=/dev/zero of=/big bs=1M count=256; sleep 240'],
+        execs: false,
+        user: null,
+        workdir: null,
+        env: {},
+        mounts: [],
+        network: null,
+        ports: [],
+        limits: { ...DEFAULT_LIMITS, diskMb: 64, outputBytes: 1000, seconds: 240 },
+        input: '',
+        outputFile: join(dataFolder, 'full.out'),
+      })
+      expect(await sandbox.exited).toMatchObject({ code: null, limit: 'disk' })
+      expect(await sandbox.stopped.collect('/big', { files: 1, bytes: 1e9 })).toBeUndefined()
+      await sandbox.remove()
+      expect(await listPods()).toEqual([])
+    },
+    EVICTION_MS,
+  )
+
+  test(
+    'reap removes the pods of dead workers, and of this installation only',
+    async () => {
+      const pod = (name: string, owner: string) => ({
+        metadata: {
+          name,
+          labels: { [LABEL.installation]: owner },
+          annotations: { [LABEL.owner]: 'another/machine/1/1', [LABEL.deadline]: '0' },
+        },
+        spec: { containers: [{ name: 'main', image: HELPER_IMAGE, command: ['sleep', '60'] }] },
+      })
+      await place.kubernetes.call('POST', inNamespace('pods'), { body: pod('left', installation) })
+      await place.kubernetes.call('POST', inNamespace('pods'), { body: pod('other', 'another') })
+      expect(await providerOf(place.open).reap()).toBe(1)
+      expect(await listPods()).toEqual(['other'])
+      await place.kubernetes.call('DELETE', inNamespace('pods/other'), { body: { gracePeriodSeconds: 0 } })
+    },
+    TEST_MS,
+  )
+})

@@ -1,0 +1,96 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Log } from '../platform/log.ts'
+import { ownerMark } from './kernel/labels.ts'
+import { connectKubernetes, QuotaExceeded } from './kubernetes/client.ts'
+import type { Cluster } from './kubernetes/cluster.ts'
+import { requireDeniedNetwork } from './kubernetes/network-policy.ts'
+import { prepareImage } from './kubernetes/prepare.ts'
+import { reap } from './kubernetes/reap.ts'
+import type { OpenedSettings } from './kubernetes/settings.ts'
+import { startSandbox } from './kubernetes/start.ts'
+import { type Capabilities, type SandboxProvider, SandboxUnsupported } from './sandbox.ts'
+
+export type KubernetesOptions = {
+  /** Called when the cluster is first needed. It may throw SandboxUnavailable. */
+  open: () => Promise<OpenedSettings>
+  /** Distinguishes servers that share a namespace. Each removes only its own leftovers. */
+  installation: string
+  dataFolder: string
+  log: Log
+}
+
+/** Time in which a namespace that was full is assumed to be full. */
+const FULL_MS = 15_000
+
+/** Creates the provider `kubernetes`: each sandbox is a pod of a namespace. */
+export function createKubernetesProvider(options: KubernetesOptions): SandboxProvider {
+  let opened: Promise<Cluster> | undefined
+  const cluster = (): Promise<Cluster> => {
+    opened ??= openCluster(options)
+    // A failure is retried on the next call, because the cluster may have become reachable.
+    opened.catch(() => {
+      opened = undefined
+    })
+    return opened
+  }
+
+  let tested: Promise<Capabilities> | undefined
+  const testOnce = (): Promise<Capabilities> => {
+    tested ??= cluster().then(testCluster)
+    tested.catch(() => {
+      tested = undefined
+    })
+    return tested
+  }
+
+  let lastFull: { error: QuotaExceeded; at: number } | undefined
+  /** Remembers that the namespace is full, so that the next self-test reports it and the work is paused. */
+  const noteFull = (error: unknown): never => {
+    if (error instanceof QuotaExceeded) lastFull = { error, at: performance.now() }
+    throw error
+  }
+
+  return {
+    name: 'kubernetes',
+    async selfTest() {
+      if (lastFull && performance.now() - lastFull.at < FULL_MS) throw lastFull.error
+      const { kubernetes } = await cluster()
+      await kubernetes.call('GET', '/version')
+      return testOnce()
+    },
+    prepare: async (source, prepareOptions) => prepareImage(await cluster(), source, prepareOptions).catch(noteFull),
+    openNetwork: async () => {
+      throw new SandboxUnsupported('Sandboxes in Kubernetes have no shared networks.')
+    },
+    start: async (spec) => startSandbox(await cluster(), spec).catch(noteFull),
+    reap: async () => reap(await cluster()),
+  }
+}
+
+async function openCluster({ open, installation, dataFolder, log }: KubernetesOptions): Promise<Cluster> {
+  const { settings, connection } = await open()
+  const folder = join(dataFolder, 'sandboxes', 'kubernetes')
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  return {
+    kubernetes: connectKubernetes(connection),
+    settings,
+    namespace: settings.namespace ?? connection.namespace ?? 'default',
+    installation,
+    owner: await ownerMark(),
+    folder,
+    log,
+    images: new Map(),
+  }
+}
+
+async function testCluster(cluster: Cluster): Promise<Capabilities> {
+  await requireDeniedNetwork(cluster)
+  return {
+    isolation: `kubernetes:${cluster.settings.runtimeClass ?? 'default'}`,
+    gatewayChannel: 'relay',
+    // The API has no limit on processes, and the kubelet looks at disk use only now and then.
+    limits: { cpus: true, memory: true, pids: false, disk: 'watched' },
+    groups: false,
+  }
+}

@@ -1,0 +1,153 @@
+import type { IncomingMessage } from 'node:http'
+import { Agent, request } from 'node:https'
+import { text } from 'node:stream/consumers'
+import { WebSocket } from 'ws'
+import { SandboxUnavailable } from '../sandbox.ts'
+import type { KubernetesConnection } from './connection.ts'
+
+type KubernetesMethod = 'GET' | 'POST' | 'PUT' | 'DELETE'
+type KubernetesRequest = {
+  query?: Record<string, string | string[]>
+  body?: unknown
+  timeoutMs?: number
+}
+
+const ANSWER_MS = 30_000
+
+/** Thrown when the API server answers with an error status that a caller may handle. `reason` is the API's own word. */
+export class ApiRefusal extends Error {
+  override name = 'ApiRefusal'
+  readonly status: number
+  readonly reason: string
+
+  constructor(status: number, reason: string, message: string) {
+    super(message)
+    this.status = status
+    this.reason = reason
+  }
+}
+
+export type Kubernetes = {
+  /** Sends a request and returns the JSON of the response. The type is not checked. */
+  call<T>(method: KubernetesMethod, path: string, ask?: KubernetesRequest): Promise<T>
+  /** Opens a WebSocket with the protocol of exec and attach. It is open when this returns. */
+  openSocket(path: string, query: Record<string, string | string[]>): Promise<WebSocket>
+  close(): void
+}
+
+/** Creates a client of the Kubernetes API. Connections are kept alive. */
+export function connectKubernetes(connection: KubernetesConnection): Kubernetes {
+  const { server, ca, cert, key, token } = connection
+  const agent = new Agent({ keepAlive: true, maxSockets: 32, ca, cert, key })
+  const authorization = async (): Promise<Record<string, string>> =>
+    token ? { authorization: `Bearer ${await token()}` } : {}
+
+  return {
+    async call(method, path, { query = {}, body, timeoutMs = ANSWER_MS } = {}) {
+      const bytes = body === undefined ? undefined : JSON.stringify(body)
+      const headers = {
+        ...(await authorization()),
+        accept: 'application/json',
+        ...(bytes === undefined
+          ? {}
+          : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(bytes) }),
+      }
+      const answer = Promise.withResolvers<IncomingMessage>()
+      const signal = AbortSignal.timeout(timeoutMs)
+      request(new URL(`${path}${queryText(query)}`, server), { method, agent, headers, signal })
+        .once('response', answer.resolve)
+        .on('error', (error) => answer.reject(unreachable(server, error)))
+        .end(bytes)
+      const message = await answer.promise
+      const content = await text(message).catch((error: Error) => Promise.reject(unreachable(server, error)))
+      if ((message.statusCode ?? 0) >= 400) throw toError(message.statusCode ?? 0, content)
+      return JSON.parse(content)
+    },
+    async openSocket(path, query) {
+      const url = new URL(`${path}${queryText(query)}`, server.replace(/^http/, 'ws'))
+      const socket = new WebSocket(url, [PROTOCOL], {
+        ca,
+        cert,
+        key,
+        headers: await authorization(),
+        perMessageDeflate: false,
+        handshakeTimeout: ANSWER_MS,
+      })
+      const opened = Promise.withResolvers<void>()
+      socket.once('open', opened.resolve)
+      socket.on('error', (error) => opened.reject(unreachable(server, error)))
+      socket.once('unexpected-response', (_request, answer) => {
+        text(answer).then((content) => opened.reject(toError(answer.statusCode ?? 0, content)), opened.reject)
+      })
+      await opened.promise
+      return socket
+    },
+    close: () => agent.destroy(),
+  }
+}
+
+/** Version 5 can close standard input, which exec needs. Kubernetes 1.30 and later have it. */
+const PROTOCOL = 'v5.channel.k8s.io'
+
+function queryText(query: Record<string, string | string[]>): string {
+  const given = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) for (const each of [value].flat()) given.append(name, each)
+  return given.size === 0 ? '' : `?${given}`
+}
+
+function unreachable(server: string, error: Error): Error {
+  if (error instanceof SandboxUnavailable || error instanceof ApiRefusal) return error
+  return new SandboxUnavailable(
+    `The Kubernetes API server ${server} does not answer: ${error.message}. Check the address and the network.`,
+    { cause: error },
+  )
+}
+
+type ApiStatus = { message?: string; reason?: string }
+
+/** Turns an error answer into an error: an outage where a repetition can help, an ApiRefusal otherwise. */
+export function toError(status: number, content: string): Error {
+  const { message = content.slice(0, 500), reason = '' } = parseStatus(content)
+  if (status === 401)
+    return new SandboxUnavailable(
+      'The Kubernetes API server does not accept the credential. Its token or certificate has expired or was revoked: renew it.',
+    )
+  if (status === 403 && /exceeded quota|exceeded your quota/i.test(message)) return new QuotaExceeded(message)
+  if (status === 403) return new SandboxUnavailable(describeForbidden(message))
+  if (status === 429 || status >= 500)
+    return new SandboxUnavailable(`The Kubernetes API server answered ${status}: ${message}`)
+  return new ApiRefusal(status, reason, message)
+}
+
+/** The namespace has no room for another sandbox at the moment. The message has the cluster's own words. */
+export class QuotaExceeded extends SandboxUnavailable {
+  override name = 'QuotaExceeded'
+
+  constructor(message: string) {
+    super(`The cluster has no room for another sandbox: ${message}`)
+  }
+}
+
+function parseStatus(content: string): ApiStatus {
+  try {
+    const found: unknown = JSON.parse(content)
+    return typeof found === 'object' && found !== null ? found : {}
+  } catch {
+    return {}
+  }
+}
+
+/** Names the verb and the resource of a missing permission. */
+function describeForbidden(message: string): string {
+  const [, verb, resource] = /cannot (\S+) resource "([^"]+)"/.exec(message) ?? []
+  if (verb === undefined) return `The Kubernetes API server refused a request: ${message}`
+  return `The Kubernetes credential may not ${verb} ${resource}. Grant this permission in the namespace: ${message}`
+}
+
+/** Returns an error handler that ignores these statuses, for objects that may already be removed. */
+export function ignoringStatus(...statuses: number[]): (error: unknown) => undefined {
+  return (error) => {
+    if (error instanceof ApiRefusal && statuses.includes(error.status)) return undefined
+    throw error
+  }
+}

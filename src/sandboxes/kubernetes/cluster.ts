@@ -1,0 +1,41 @@
+import { createHash } from 'node:crypto'
+import type { Log } from '../../platform/log.ts'
+import type { AccountFiles } from '../kernel/accounts.ts'
+import type { Kubernetes } from './client.ts'
+import type { FileListing } from './listing.ts'
+import type { KubernetesSettings } from './settings.ts'
+
+/** A namespace of a cluster in which sandboxes are started. */
+export type Cluster = {
+  kubernetes: Kubernetes
+  settings: KubernetesSettings
+  namespace: string
+  /** Identifies this server's pods, because several servers may use one namespace. */
+  installation: string
+  /** Identifies this process, so that the pods of a dead process can be found. */
+  owner: string
+  /** Folder on this machine for temporary files. */
+  folder: string
+  log: Log
+  /** Images that this process has prepared, by digest. */
+  images: Map<string, ClusterImage>
+}
+
+export type ClusterImage = {
+  /** Name under which the cluster pulls the image. */
+  reference: string
+  /** Archive of files that are added to the image in each sandbox. */
+  addedFiles: string | undefined
+  accounts: AccountFiles
+  /** Files of the image, listed when the first sandbox of it starts. */
+  listing: Promise<FileListing> | undefined
+}
+
+/** Name of a sandbox's pod. The id of a sandbox may have characters that a pod's name may not. */
+export const podName = ({ installation }: Cluster, id: string): string =>
+  `assay-${installation.toLowerCase()}-${createHash('sha256').update(id).digest('hex').slice(0, 20)}`
+
+export const podsPath = ({ namespace }: Cluster): string => `/api/v1/namespaces/${namespace}/pods`
+
+export const MAIN = 'main'
+export const HELPER = 'helper'

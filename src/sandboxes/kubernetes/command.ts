@@ -1,0 +1,145 @@
+import { open } from 'node:fs/promises'
+import type { Readable } from 'node:stream'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { UserAccount } from '../kernel/accounts.ts'
+import { boundingSet, CAPABILITIES } from '../kernel/agent-rights.ts'
+import { parseExitCode } from '../kernel/explain.ts'
+import { SandboxUnsupported } from '../sandbox.ts'
+import { type Cluster, MAIN } from './cluster.ts'
+import { type ExecStream, openExec } from './exec-stream.ts'
+import { quote, scriptWords, words } from './tools.ts'
+
+export type CommandSpec = {
+  command: string[]
+  account: UserAccount
+  env: Record<string, string>
+  workdir: string
+  input: string | Buffer
+  /** Time after which the command is killed, even if this process has died. */
+  seconds: number
+  output: { file: string; maxBytes: number }
+}
+
+export type RunningCommand = {
+  /** Resolves when the command has ended and its output is written, even if its background processes continue. */
+  ended: Promise<{ code: number; bytes: number }>
+  /** Stops reading. The command may continue. Returns the bytes so far. */
+  giveUp(): Promise<{ bytes: number }>
+}
+
+/**
+ * Script that runs a command. It reads its settings from the input, because the command line of an exec is visible to
+ * the API server. The exit code is also written to the error stream: the exec itself ends only when all background
+ * processes have closed the output.
+ */
+const RUN = `eval "$(call head -c "$1")"
+exec 3>&2
+"$@" 2>&1 3>&-
+code=$?
+echo "$code" >&3
+exit $code`
+
+const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
+
+/** Starts a command in a sandbox. */
+export async function startCommand(cluster: Cluster, pod: string, spec: CommandSpec): Promise<RunningCommand> {
+  const header = Buffer.from(buildHeader(spec))
+  const { kubernetes, namespace } = cluster
+  const script = words('env', '-i', ...scriptWords(RUN, String(header.length)))
+  const stream = await openExec(kubernetes, { namespace, pod, container: MAIN }, script)
+  const reported = readReportedCode(stream)
+  const copied = copyOutput(stream.output, spec.output)
+  void sendInput(stream, header, spec.input).catch(() => {}) // a command may end without reading its input
+  const whole = Promise.all([stream.code, copied.done]).then(([code, bytes]) => ({ code, bytes }))
+  const background = reported.then(async (code) => ({ code, bytes: await copied.settle() }))
+  const ended = Promise.any([whole, background]).catch((error: AggregateError) => Promise.reject(error.errors[0]))
+  ended.finally(() => stream.close()).catch(() => {}) // reported when `ended` is awaited
+  return {
+    ended,
+    async giveUp() {
+      const bytes = await copied.settle()
+      stream.close()
+      return { bytes }
+    },
+  }
+}
+
+async function sendInput(stream: ExecStream, header: Buffer, input: string | Buffer): Promise<void> {
+  await stream.write(header)
+  await stream.write(Buffer.from(input))
+  await stream.end()
+}
+
+/** Builds the settings of a command as a shell script. */
+function buildHeader({ command, account, env, workdir, seconds }: CommandSpec): string {
+  const all = { PATH: DEFAULT_PATH, HOME: account.home, ...env }
+  const invalid = Object.keys(all).find((name) => !VARIABLE_NAME.test(name))
+  if (invalid !== undefined) throw new SandboxUnsupported(`Invalid name of a variable: ${JSON.stringify(invalid)}`)
+  const { uid, gid, groups = [gid] } = account
+  // The bounding set is reduced first, so that the lookup of users already has no more rights than the command.
+  const restricted = words('setpriv', '--inh-caps', '-all', '--bounding-set', boundingSet(CAPABILITIES), '--')
+  const identity = ['--reuid', String(uid), '--regid', String(gid), '--groups', groups.join(',')]
+  const asUser = uid === 0 && gid === 0 ? [] : words('setpriv', ...identity, '--inh-caps', '-all', '--')
+  const limited = words('timeout', '-s', 'KILL', String(Math.ceil(seconds)), ...restricted, ...asUser, ...command)
+  return [
+    ...(asUser.length > 0 ? ['call chmod 666 /proc/self/fd/0 /proc/self/fd/1 2> /dev/null'] : []),
+    ...Object.entries(all).map(([name, value]) => `export ${name}=${quote(value)}`),
+    `cd -- ${quote(workdir)} || exit`,
+    'unset OLDPWD',
+    `set -- ${limited.map(quote).join(' ')}`,
+  ].join('\n')
+}
+
+/** Returns the exit code that the script writes to the error stream. Rejects when the stream ends without one. */
+function readReportedCode(stream: ExecStream): Promise<number> {
+  let text = ''
+  return new Promise((resolve, reject) => {
+    stream.onErrors((chunk) => {
+      text = (text + chunk.toString()).slice(-10)
+      const code = parseExitCode(/^(\d+)\n$/m.exec(text)?.[1])
+      if (code !== undefined) resolve(code)
+    })
+    stream.code.catch(reject)
+  })
+}
+
+/** Reading stops when nothing came for `QUIET_MS`, and after `DRAIN_MS` at the latest. */
+const QUIET_MS = 250
+const DRAIN_MS = 3000
+
+type CopiedOutput = {
+  /** Resolves with the number of bytes when the output has ended or was given up. */
+  done: Promise<number>
+  /** Waits until no output came for a moment. */
+  settle(): Promise<number>
+}
+
+/** Copies output to a file, up to a limit, and counts the rest. */
+function copyOutput(output: Readable, { file, maxBytes }: CommandSpec['output']): CopiedOutput {
+  const state = { bytes: 0 }
+  const copy = async (): Promise<void> => {
+    await using target = await open(file, 'w', 0o600)
+    for await (const chunk of output) {
+      const room = Math.max(0, maxBytes - state.bytes)
+      state.bytes += chunk.length
+      if (room > 0) await target.writeFile(chunk.length <= room ? chunk : chunk.subarray(0, room))
+    }
+  }
+  // The end of the stream is reported by its exit code.
+  const done = copy().then(
+    () => state.bytes,
+    () => state.bytes,
+  )
+  return {
+    done,
+    async settle() {
+      const deadline = performance.now() + DRAIN_MS
+      for (let before = -1; before !== state.bytes && performance.now() < deadline; ) {
+        before = state.bytes
+        await Promise.race([done, wait(QUIET_MS)])
+      }
+      return state.bytes
+    },
+  }
+}

@@ -1,0 +1,178 @@
+import { CAPABILITIES, FIRST_PROCESS_CAPABILITY, HOSTNAME } from '../kernel/agent-rights.ts'
+import { LABEL } from '../kernel/labels.ts'
+import type { SandboxSpec } from '../sandbox.ts'
+import { type Cluster, HELPER, MAIN } from './cluster.ts'
+import { FIRST, INSTALL, INSTALL_FOLDER, scriptWords, TOOLS_FOLDER } from './tools.ts'
+
+/** Label that the network policy selects. */
+export const DENIED = { 'assay.network': 'none' }
+
+type PodSpec = Pick<SandboxSpec, 'id' | 'mounts' | 'limits' | 'ports'>
+
+type PodOptions = {
+  name: string
+  reference: string
+  role: 'sandbox' | 'probe'
+}
+
+/** Time after its limit in which the files of a sandbox are collected. The cluster ends the pod then. */
+const COLLECT_SECONDS = 3600
+const HELPER_MEMORY = '256Mi'
+/** Space for folders that are copied into the pod, such as the program of a harness. */
+const HELPER_DISK = '8Gi'
+/** Space of the tools, which counts as the sandbox's. */
+const TOOLS_MB = 32
+
+/** Folder of the helper container in which the folder mounts of a sandbox are visible, by their position. */
+export const mountFolder = (index: number): string => `/mounts/${index}`
+
+const needsHelper = ({ mounts, ports }: Pick<SandboxSpec, 'mounts' | 'ports'>): boolean =>
+  ports.length > 0 || mounts.some(({ kind }) => kind === 'folder')
+
+/** Builds the pod of a sandbox: the main container, and where needed a helper that shares its network and volumes. */
+export function buildPod(cluster: Cluster, spec: PodSpec, options: PodOptions): Record<string, unknown> {
+  const { settings, installation, owner } = cluster
+  const { runtimeClass, nodeSelector, tolerations, pullSecrets } = settings
+  const { seconds } = spec.limits
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      name: options.name,
+      labels: { [LABEL.installation]: installation, [LABEL.role]: options.role, ...DENIED },
+      annotations: {
+        [LABEL.sandbox]: spec.id,
+        [LABEL.owner]: owner,
+        [LABEL.deadline]: String(Date.now() + seconds * 1000),
+      },
+    },
+    spec: {
+      ...ISOLATED,
+      hostname: HOSTNAME,
+      activeDeadlineSeconds: Math.ceil(seconds) + COLLECT_SECONDS,
+      runtimeClassName: runtimeClass,
+      nodeSelector,
+      tolerations,
+      imagePullSecrets: pullSecrets.map((name) => ({ name })),
+      initContainers: [toolsContainer(cluster)],
+      containers: [
+        mainContainer(cluster, spec, options),
+        ...(needsHelper(spec) ? [helperContainer(cluster, spec)] : []),
+      ],
+      volumes: [
+        { name: 'tools', emptyDir: {} },
+        { name: 'shm', emptyDir: { medium: 'Memory', sizeLimit: `${spec.limits.shmMb}Mi` } },
+        ...spec.mounts.map(toVolume),
+      ],
+    },
+  }
+}
+
+/** Settings of every pod. The name server does not exist, because sandboxes have no network. */
+export const ISOLATED = {
+  restartPolicy: 'Never',
+  automountServiceAccountToken: false,
+  enableServiceLinks: false,
+  terminationGracePeriodSeconds: 0,
+  dnsPolicy: 'None',
+  dnsConfig: {
+    nameservers: ['127.0.0.1'],
+    options: [
+      { name: 'timeout', value: '1' },
+      { name: 'attempts', value: '1' },
+    ],
+  },
+  securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
+}
+
+/** Rights of containers that run only our own programs. */
+export const LOCKED = {
+  runAsUser: 0,
+  runAsGroup: 0,
+  allowPrivilegeEscalation: false,
+  capabilities: { drop: ['ALL'], add: ['CHOWN', 'DAC_OVERRIDE', 'FOWNER'] },
+}
+
+/** Escapes a command in a pod, in which `$$` stands for `$` and `$(NAME)` for a variable. */
+const literally = (words: string[]): string[] => words.map((word) => word.replaceAll('$', '$$$$'))
+
+const toolsContainer = ({ settings }: Cluster) => ({
+  name: 'tools',
+  image: settings.helperImage,
+  imagePullPolicy: 'IfNotPresent',
+  command: literally(['sh', '-c', INSTALL]),
+  securityContext: LOCKED,
+  resources: helperResources('64Mi'),
+  volumeMounts: [{ name: 'tools', mountPath: INSTALL_FOLDER }],
+})
+
+/** Requests equal limits, so that a sandbox gets what its task declares on every node, unless the settings share processors. */
+function mainContainer(
+  { settings }: Cluster,
+  { limits, mounts }: PodSpec,
+  { reference, role }: PodOptions,
+): Record<string, unknown> {
+  const resources = {
+    cpu: milliCpus(limits.cpus),
+    memory: `${limits.memoryMb}Mi`,
+    'ephemeral-storage': `${limits.diskMb + TOOLS_MB}Mi`,
+  }
+  const rights = { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'], add: FIRST_CAPABILITIES } }
+  return {
+    name: MAIN,
+    image: reference,
+    imagePullPolicy: 'IfNotPresent',
+    command: literally(scriptWords(FIRST)),
+    // Settings of the image that would load libraries or locales into our own programs.
+    env: [
+      { name: 'LD_PRELOAD', value: '' },
+      { name: 'LC_ALL', value: 'C' },
+    ],
+    stdin: true,
+    stdinOnce: true,
+    // A probe finds out the user and the working directory of the image.
+    ...(role === 'probe' ? {} : { workingDir: '/' }),
+    securityContext: role === 'probe' ? rights : { ...rights, runAsUser: 0, runAsGroup: 0 },
+    resources: { limits: resources, requests: { ...resources, cpu: milliCpus(limits.cpus * settings.cpuRequest) } },
+    volumeMounts: [
+      { name: 'tools', mountPath: TOOLS_FOLDER, readOnly: true },
+      { name: 'shm', mountPath: '/dev/shm' },
+      ...mounts.map((mount, index) => ({
+        name: volumeName(index),
+        mountPath: mount.target,
+        readOnly: mount.kind === 'folder' && mount.readOnly,
+      })),
+    ],
+  }
+}
+
+const milliCpus = (cpus: number): string => `${Math.max(1, Math.round(cpus * 1000))}m`
+
+const FIRST_CAPABILITIES = [...CAPABILITIES, FIRST_PROCESS_CAPABILITY]
+
+/** Copies folder mounts in and out, and carries the ports. It runs nothing of a task. */
+const helperContainer = ({ settings }: Cluster, { mounts }: PodSpec) => ({
+  name: HELPER,
+  image: settings.helperImage,
+  imagePullPolicy: 'IfNotPresent',
+  command: ['sleep', 'infinity'],
+  securityContext: LOCKED,
+  resources: helperResources(HELPER_MEMORY),
+  volumeMounts: mounts.flatMap((mount, index) =>
+    mount.kind === 'folder' ? [{ name: volumeName(index), mountPath: mountFolder(index) }] : [],
+  ),
+})
+
+/** Resources of our own containers. All are set, because a namespace with a quota requires it. */
+const helperResources = (memory: string) => ({
+  requests: { cpu: '10m', memory, 'ephemeral-storage': '1Mi' },
+  limits: { cpu: '2', memory, 'ephemeral-storage': HELPER_DISK },
+})
+
+const volumeName = (index: number): string => `mount-${index}`
+
+function toVolume(mount: SandboxSpec['mounts'][number], index: number): Record<string, unknown> {
+  if (mount.kind !== 'tmpfs') return { name: volumeName(index), emptyDir: {} }
+  const size = mount.sizeMb === null ? {} : { sizeLimit: `${mount.sizeMb}Mi` }
+  return { name: volumeName(index), emptyDir: { medium: 'Memory', ...size } }
+}

@@ -1,0 +1,120 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { SandboxUnavailable } from '../sandbox.ts'
+import { ignoringStatus } from './client.ts'
+import { type Cluster, MAIN, podsPath } from './cluster.ts'
+
+/** Fields of a pod that we read. */
+export type Pod = {
+  metadata: { name: string; annotations?: Record<string, string> }
+  status: PodStatus
+}
+
+export type PodStatus = {
+  phase: 'Pending' | 'Running' | 'Succeeded' | 'Failed' | 'Unknown'
+  reason?: string
+  message?: string
+  podIP?: string
+  hostIP?: string
+  conditions?: { type: string; status: string; reason?: string; message?: string }[]
+  initContainerStatuses?: ContainerStatus[]
+  containerStatuses?: ContainerStatus[]
+}
+
+type ContainerStatus = {
+  name: string
+  imageID: string
+  state: {
+    waiting?: { reason?: string; message?: string }
+    running?: object
+    terminated?: { exitCode: number; reason?: string; message?: string }
+  }
+}
+
+const START_MS = 5 * 60_000
+const GONE_MS = 60_000
+
+/** Creates a pod and waits until its containers run. Removes it when they do not. */
+export async function startPod(cluster: Cluster, name: string, body: Record<string, unknown>): Promise<Pod> {
+  await cluster.kubernetes.call('POST', podsPath(cluster), { body })
+  try {
+    return await waitUntilRunning(cluster, name)
+  } catch (error) {
+    await removePod(cluster, name)
+    throw error
+  }
+}
+
+async function waitUntilRunning(cluster: Cluster, name: string): Promise<Pod> {
+  const deadline = performance.now() + START_MS
+  for (let pauseMs = 100; ; pauseMs = Math.min(pauseMs * 1.5, 1000)) {
+    await wait(pauseMs)
+    const pod = await readPod(cluster, name)
+    if (pod === undefined) throw new SandboxUnavailable('The pod of a sandbox was removed while it started.')
+    const problem = findStartProblem(pod.status)
+    if (problem !== undefined) throw new SandboxUnavailable(`The cluster could not start a sandbox: ${problem}`)
+    if (isRunning(pod.status)) return pod
+    if (performance.now() > deadline)
+      throw new SandboxUnavailable(`The cluster did not start a sandbox in time. ${describeDelay(pod.status)}`)
+  }
+}
+
+const isRunning = ({ phase, containerStatuses = [] }: PodStatus): boolean =>
+  phase === 'Running' && containerStatuses.every(({ state }) => state.running !== undefined)
+
+/** States of a container that is not starting that do not pass by themselves. */
+const START_PROBLEMS = [
+  ...['ErrImagePull', 'ImagePullBackOff', 'InvalidImageName', 'ErrImageNeverPull', 'ImageInspectError'],
+  ...['CreateContainerConfigError', 'CreateContainerError', 'RunContainerError', 'CrashLoopBackOff'],
+]
+
+/** Returns the reason why a pod will not start, in the cluster's words. */
+export function findStartProblem(status: PodStatus): string | undefined {
+  const states = [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])].map(
+    ({ state }) => state,
+  )
+  const hasEnded = status.phase === 'Failed' || status.phase === 'Succeeded'
+  if (hasEnded || states.some(({ terminated }) => terminated && terminated.exitCode !== 0)) return describeEnd(status)
+  const stuck = states.find(({ waiting }) => START_PROBLEMS.includes(waiting?.reason ?? ''))?.waiting
+  return stuck && `${stuck.reason}: ${stuck.message ?? ''}`
+}
+
+/** Explains why a pod waits, such as a scheduler that finds no node. */
+function describeDelay({ conditions = [] }: PodStatus): string {
+  const scheduled = conditions.find(({ type }) => type === 'PodScheduled')
+  return scheduled?.status === 'False' ? `${scheduled.reason}: ${scheduled.message}` : ''
+}
+
+/** Describes how a pod ended, in the cluster's words. */
+export function describeEnd({
+  phase,
+  reason,
+  message,
+  containerStatuses = [],
+  initContainerStatuses = [],
+}: PodStatus): string {
+  const ends = [...initContainerStatuses, ...containerStatuses].flatMap(({ name, state: { terminated } }) =>
+    terminated ? [`${name}: ${terminated.reason} (${terminated.exitCode}) ${terminated.message ?? ''}`.trim()] : [],
+  )
+  return [reason ?? phase, message, ...ends].filter(Boolean).join(': ')
+}
+
+/** Finds a pod. Returns undefined if it does not exist. */
+export const readPod = (cluster: Cluster, name: string): Promise<Pod | undefined> =>
+  cluster.kubernetes.call<Pod>('GET', `${podsPath(cluster)}/${name}`).catch(ignoringStatus(404))
+
+export const findMain = ({ containerStatuses = [] }: PodStatus): ContainerStatus | undefined =>
+  containerStatuses.find(({ name }) => name === MAIN)
+
+/** Removes a pod and waits until the cluster no longer lists it. */
+export async function removePod(cluster: Cluster, name: string): Promise<void> {
+  const path = `${podsPath(cluster)}/${name}`
+  const removed = await cluster.kubernetes
+    .call('DELETE', path, { body: { gracePeriodSeconds: 0 } })
+    .catch(ignoringStatus(404))
+  if (removed === undefined) return
+  const deadline = performance.now() + GONE_MS
+  for (let pauseMs = 20; (await readPod(cluster, name)) !== undefined; pauseMs = Math.min(pauseMs * 2, 500)) {
+    if (performance.now() > deadline) throw new SandboxUnavailable('The cluster does not remove a pod.')
+    await wait(pauseMs)
+  }
+}

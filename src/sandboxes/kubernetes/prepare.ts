@@ -1,0 +1,113 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { createWriteStream } from 'node:fs'
+import { mkdir, readdir, rename } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { create as pack } from 'tar'
+import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
+import { type AccountFiles, resolveAccount } from '../kernel/accounts.ts'
+import { treeDigest } from '../kernel/tree-digest.ts'
+import {
+  type Image,
+  type ImageSource,
+  type PrepareOptions,
+  SandboxUnavailable,
+  SandboxUnsupported,
+} from '../sandbox.ts'
+import { type Cluster, MAIN, podName } from './cluster.ts'
+import { runExec } from './exec-stream.ts'
+import { buildPod } from './pod.ts'
+import { findMain, removePod, startPod } from './pods.ts'
+import { scriptWords } from './tools.ts'
+
+/** Finds a prebuilt image by starting it once. Images cannot be built. */
+export async function prepareImage(cluster: Cluster, source: ImageSource, options: PrepareOptions): Promise<Image> {
+  if (source.kind === 'dockerfile')
+    throw new SandboxUnsupported(
+      'Kubernetes sandboxes cannot build a Dockerfile. Build the image, push it to a registry and set docker_image in the task.',
+    )
+  const image = await findImage(cluster, source.name, options)
+  return addFolder(cluster, image, source)
+}
+
+const probes = new WeakMap<Cluster, Map<string, Promise<Image>>>()
+
+/** Starts a pod of the image to find out its settings, once for each name. */
+function findImage(cluster: Cluster, name: string, options: PrepareOptions): Promise<Image> {
+  const known = probes.get(cluster) ?? new Map<string, Promise<Image>>()
+  probes.set(cluster, known)
+  const found = known.get(name) ?? probeImage(cluster, name, options)
+  known.set(name, found)
+  found.catch(() => known.delete(name))
+  return found
+}
+
+const PROBE_MS = 60_000
+const LIMITS = { ...DEFAULT_LIMITS, cpus: 0.1, memoryMb: 64, diskMb: 64, pids: 64, outputBytes: 0 }
+
+/** Script that prints the variables, the folder, the user and the account files of the image, divided by zero bytes. */
+const PROBE = `call cat /proc/1/environ; printf '\\0\\0'
+cd -P /proc/1/cwd && printf '%s\\0' "$(pwd -P)"
+while read -r key value rest; do case "$key" in Uid:|Gid:) printf '%s\\0' "$value";; esac; done < /proc/1/status
+for file in /etc/passwd /etc/group; do if [ -f "$file" ]; then call cat "$file"; fi; printf '\\0'; done`
+
+async function probeImage(cluster: Cluster, reference: string, { timeoutSec, signal }: PrepareOptions): Promise<Image> {
+  const id = `probe-${randomUUID()}`
+  const name = podName(cluster, id)
+  const spec = { id, mounts: [], ports: [], limits: { ...LIMITS, seconds: timeoutSec } }
+  signal.throwIfAborted()
+  const pod = await startPod(cluster, name, buildPod(cluster, spec, { name, reference, role: 'probe' }))
+  try {
+    const target = { namespace: cluster.namespace, pod: name, container: MAIN }
+    const { output } = await runExec(cluster.kubernetes, target, scriptWords(PROBE), { timeoutMs: PROBE_MS })
+    const digest = /sha256:[0-9a-f]{64}/.exec(findMain(pod.status)?.imageID ?? '')?.[0]
+    if (digest === undefined) throw new SandboxUnavailable(`The cluster does not name the digest of ${reference}.`)
+    const { image, accounts } = parseProbe(output.toString(), digest)
+    cluster.images.set(digest, { reference, addedFiles: undefined, accounts, listing: undefined })
+    return image
+  } finally {
+    await removePod(cluster, name)
+  }
+}
+
+/** Variables that the runtime or our pod sets, not the image. */
+const FOREIGN = /^(KUBERNETES_.*|HOSTNAME|LD_PRELOAD|LC_ALL|PWD|SHLVL|_)$/
+
+function parseProbe(text: string, digest: string): { image: Image; accounts: AccountFiles } {
+  const end = text.indexOf('\0\0\0')
+  const variables = text.slice(0, end).split('\0')
+  const [workdir = '/', uid = '0', gid = '0', passwd, group] = text.slice(end + 3).split('\0')
+  const accounts = { passwd, group }
+  const { home } = resolveAccount(accounts, uid)
+  const env = Object.fromEntries(
+    variables
+      .map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)] as const)
+      .filter(([name, value]) => name !== '' && !FOREIGN.test(name) && !(name === 'HOME' && value === home)),
+  )
+  const user = uid === '0' ? 'root' : `${uid}:${gid}`
+  // The API does not tell the entrypoint of an image, so it is never run.
+  return { image: { digest, workdir, user, env, entrypoint: [], command: [], base: 'image' }, accounts }
+}
+
+/** Adds the files of a folder to the image's working directory. They are copied into each sandbox. */
+async function addFolder(
+  cluster: Cluster,
+  image: Image,
+  { folder, workdir }: Extract<ImageSource, { kind: 'prebuilt' }>,
+): Promise<Image> {
+  const target = workdir ?? image.workdir
+  const prepared = cluster.images.get(image.digest)
+  if (prepared === undefined) throw new Error(`The image ${image.digest} is not prepared.`)
+  if (folder === null || (await readdir(folder)).length === 0) return { ...image, workdir: target }
+  const key = [image.digest, target, await treeDigest(folder)]
+  const digest = `sha256:${createHash('sha256').update(JSON.stringify(key)).digest('hex')}`
+  if (!cluster.images.has(digest)) {
+    await mkdir(cluster.folder, { recursive: true, mode: 0o700 })
+    const file = join(cluster.folder, `${digest.slice('sha256:'.length)}.tar`)
+    const draft = `${file}.${randomUUID()}`
+    await pipeline(pack({ cwd: folder, prefix: target.slice(1), portable: true }, ['.']), createWriteStream(draft))
+    await rename(draft, file)
+    cluster.images.set(digest, { ...prepared, addedFiles: file, listing: undefined })
+  }
+  return { ...image, digest, workdir: target }
+}

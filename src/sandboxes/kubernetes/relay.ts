@@ -1,0 +1,167 @@
+import { createHash } from 'node:crypto'
+import { mkdir, rm } from 'node:fs/promises'
+import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { listenForPort } from '../kernel/port-server.ts'
+import { type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
+import { type Cluster, HELPER } from './cluster.ts'
+import { collectErrors, type ExecStream, openExec } from './exec-stream.ts'
+
+export type PodRelay = { close(): Promise<void> }
+
+/** A message: connection (4 bytes), kind (1 byte), length (4 bytes), then that many bytes. */
+const HEADER_BYTES = 9
+const KIND = { open: 0, data: 1, end: 2, close: 3 } as const
+
+/**
+ * Runs in the helper container, which shares the network of the sandbox. All connections are carried by its own input
+ * and output. Plain JavaScript, not compiled.
+ */
+const RELAY = `const net = require('node:net')
+const sockets = new Map()
+let last = 0, waiting = process.argv.length - 1, rest = Buffer.alloc(0)
+const send = (id, kind, data = Buffer.alloc(0)) => {
+  const header = Buffer.alloc(${HEADER_BYTES})
+  header.writeUInt32BE(id, 0), header.writeUInt8(kind, 4), header.writeUInt32BE(data.length, 5)
+  if (process.stdout.write(Buffer.concat([header, data]))) return
+  for (const socket of sockets.values()) socket.pause()
+}
+process.stdout.on('drain', () => { for (const socket of sockets.values()) socket.resume() })
+for (const port of process.argv.slice(1)) {
+  net.createServer({ allowHalfOpen: true }, (socket) => {
+    const id = ++last
+    const name = Buffer.alloc(2)
+    name.writeUInt16BE(Number(port))
+    sockets.set(id, socket)
+    send(id, ${KIND.open}, name)
+    socket.on('data', (data) => send(id, ${KIND.data}, data)).on('end', () => send(id, ${KIND.end})).on('error', () => {})
+    socket.on('close', () => { sockets.delete(id); send(id, ${KIND.close}) })
+  }).listen(Number(port), '127.0.0.1', () => --waiting || process.stderr.write('open'))
+}
+process.stdin.on('data', (chunk) => {
+  rest = Buffer.concat([rest, chunk])
+  while (rest.length >= ${HEADER_BYTES} && rest.length >= ${HEADER_BYTES} + rest.readUInt32BE(5)) {
+    const length = rest.readUInt32BE(5), socket = sockets.get(rest.readUInt32BE(0)), kind = rest[4]
+    const data = rest.subarray(${HEADER_BYTES}, ${HEADER_BYTES} + length)
+    rest = rest.subarray(${HEADER_BYTES} + length)
+    if (kind === ${KIND.data}) socket?.write(data)
+    if (kind === ${KIND.end}) socket?.end()
+    if (kind === ${KIND.close}) socket?.destroy()
+  }
+}).on('end', () => process.exit())`
+
+const OPEN_MS = 60_000
+const MESSAGE_MAX_BYTES = 1024 * 1024
+/** Connections that a sandbox may have open at the same time. */
+const CONNECTIONS_MAX = 500
+
+/** Opens the ports of a sandbox. Returns undefined if it has none. */
+export async function openRelay(
+  cluster: Cluster,
+  pod: string,
+  { id, ports }: Pick<SandboxSpec, 'id' | 'ports'>,
+): Promise<PodRelay | undefined> {
+  if (ports.length === 0) return undefined
+  // The path of a socket is limited to about 100 bytes.
+  const folder = join(cluster.folder, createHash('sha256').update(id).digest('hex').slice(0, 12))
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  const servers = await Promise.all(ports.map((port) => listenForPort(folder, port)))
+  let stream: ExecStream | undefined
+  const close = async (): Promise<void> => {
+    stream?.close()
+    for (const server of servers) server.close()
+    await rm(folder, { recursive: true, force: true })
+  }
+  try {
+    const command = ['node', '-e', RELAY, ...ports.map(({ port }) => String(port))]
+    const target = { namespace: cluster.namespace, pod, container: HELPER }
+    stream = await openExec(cluster.kubernetes, target, command)
+    await waitUntilOpen(stream)
+    void carry(stream, (port) => connect({ path: join(folder, String(port)), allowHalfOpen: true })).catch(
+      (error: unknown) => cluster.log.debug({ error, sandbox: id }, 'relay ended'),
+    )
+    return { close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+async function waitUntilOpen(stream: ExecStream): Promise<void> {
+  const errors = collectErrors(stream)
+  const opened = Promise.withResolvers<void>()
+  const timer = setTimeout(() => opened.reject(notStarted(errors())), OPEN_MS)
+  stream.onErrors((chunk) => {
+    if (chunk.includes('open')) opened.resolve()
+    else opened.reject(notStarted(chunk.toString()))
+  })
+  stream.code.then((code) => opened.reject(notStarted(`code ${code}`)), opened.reject)
+  await opened.promise.finally(() => clearTimeout(timer))
+}
+
+const notStarted = (reason: string): SandboxUnavailable =>
+  new SandboxUnavailable(`The relay of a sandbox's ports did not start: ${reason}`)
+
+/** Carries all connections until the stream ends. Nothing is received while a connection cannot take more. */
+async function carry(stream: ExecStream, open: (port: number) => Socket): Promise<void> {
+  const sockets = new Map<number, Socket>()
+  try {
+    for await (const { id, kind, data } of messages(stream.output)) {
+      if (kind === KIND.open && sockets.size < CONNECTIONS_MAX) {
+        const socket = forward(stream, id, open(data.readUInt16BE(0)))
+        sockets.set(
+          id,
+          socket.once('close', () => sockets.delete(id)),
+        )
+      }
+      await deliver(sockets.get(id), kind, data)
+    }
+  } finally {
+    for (const socket of sockets.values()) socket.destroy()
+  }
+}
+
+async function deliver(socket: Socket | undefined, kind: number, data: Buffer): Promise<void> {
+  if (kind === KIND.data && socket?.write(data) === false) await drained(socket)
+  if (kind === KIND.end) socket?.end()
+  if (kind === KIND.close) socket?.destroy()
+}
+
+function forward(stream: ExecStream, id: number, socket: Socket): Socket {
+  const send = (kind: number, data = Buffer.alloc(0)): Promise<void> => {
+    const header = Buffer.alloc(HEADER_BYTES)
+    header.writeUInt32BE(id, 0)
+    header.writeUInt8(kind, 4)
+    header.writeUInt32BE(data.length, 5)
+    return stream.write(Buffer.concat([header, data]))
+  }
+  const pump = async (): Promise<void> => {
+    for await (const chunk of socket.iterator({ destroyOnReturn: false })) await send(KIND.data, chunk)
+    await send(KIND.end)
+  }
+  socket.on('error', () => {}).once('close', () => void send(KIND.close).catch(() => {}))
+  pump().catch(() => socket.destroy())
+  return socket
+}
+
+const drained = (socket: Socket): Promise<void> =>
+  new Promise((resolve) => {
+    socket.once('drain', resolve).once('close', resolve)
+  })
+
+type RelayMessage = { id: number; kind: number; data: Buffer }
+
+async function* messages(output: AsyncIterable<Buffer>): AsyncGenerator<RelayMessage> {
+  let rest = Buffer.alloc(0)
+  for await (const chunk of output) {
+    rest = Buffer.concat([rest, chunk])
+    while (rest.length >= HEADER_BYTES) {
+      const length = rest.readUInt32BE(5)
+      if (length > MESSAGE_MAX_BYTES) throw new SandboxUnavailable('The relay of a sandbox sent an invalid message.')
+      if (rest.length < HEADER_BYTES + length) break
+      const data = rest.subarray(HEADER_BYTES, HEADER_BYTES + length)
+      yield { id: rest.readUInt32BE(0), kind: rest.readUInt8(4), data }
+      rest = rest.subarray(HEADER_BYTES + length)
+    }
+  }
+}

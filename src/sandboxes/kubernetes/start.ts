@@ -1,0 +1,173 @@
+import { createReadStream } from 'node:fs'
+import { mkdir, stat } from 'node:fs/promises'
+import { pipeline } from 'node:stream/promises'
+import { create as pack, x as unpack } from 'tar'
+import { resolveAccount } from '../kernel/accounts.ts'
+import { type Sandbox, type SandboxSpec, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
+import { fillSandbox } from './base-filesystem.ts'
+import { ApiRefusal } from './client.ts'
+import { type Cluster, type ClusterImage, HELPER, MAIN, podName } from './cluster.ts'
+import { startCommand } from './command.ts'
+import { listFiles } from './list-files.ts'
+import { buildPod, mountFolder } from './pod.ts'
+import { removePod, startPod } from './pods.ts'
+import { openRelay, type PodRelay } from './relay.ts'
+import { createStoppedSandbox } from './stopped-sandbox.ts'
+import { attachSupervisor, type Supervisor } from './supervisor.ts'
+import { collectPath, runScript, unpackIn } from './transfer.ts'
+import { type CommandBuilder, type WatchedPod, watchPod } from './watch.ts'
+
+const SAFE_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/
+
+export async function startSandbox(cluster: Cluster, spec: SandboxSpec): Promise<Sandbox> {
+  const image = requireSupported(cluster, spec)
+  const name = podName(cluster, spec.id)
+  try {
+    await startPod(cluster, name, buildPod(cluster, spec, { name, reference: image.reference, role: 'sandbox' }))
+    try {
+      return await begin(cluster, spec, { name, image })
+    } catch (error) {
+      await removePod(cluster, name)
+      throw error
+    }
+  } catch (error) {
+    if (error instanceof ApiRefusal && error.reason === 'AlreadyExists')
+      throw new Error(`Sandbox ${spec.id} already exists.`, { cause: error })
+    if (error instanceof ApiRefusal)
+      throw new SandboxUnavailable(`The cluster refused sandbox ${spec.id}: ${error.message}`, { cause: error })
+    throw error
+  } finally {
+    for (const { tar } of spec.uploads) tar.destroy()
+  }
+}
+
+function requireSupported({ images }: Cluster, { id, image, network, mounts }: SandboxSpec): ClusterImage {
+  if (!SAFE_ID.test(id)) throw new Error(`Invalid sandbox id: ${JSON.stringify(id)}`)
+  if (network !== null || mounts.some(({ kind }) => kind === 'volume'))
+    throw new SandboxUnsupported('Sandboxes in Kubernetes have no shared networks and volumes.')
+  const prepared = images.get(image.digest)
+  if (prepared === undefined) throw new SandboxUnavailable(`The image ${image.digest} has not been prepared.`)
+  return prepared
+}
+
+type StartedPod = { name: string; image: ClusterImage }
+
+async function begin(cluster: Cluster, spec: SandboxSpec, { name, image }: StartedPod): Promise<Sandbox> {
+  const supervisor = await attachSupervisor(cluster, name)
+  try {
+    const { listing, mark } = await prepareFiles(cluster, spec, { name, image })
+    const relay = await openRelay(cluster, name, spec)
+    const watched = await run(cluster, spec, { name, image, supervisor, relay })
+    const stopped = createStoppedSandbox({ spec, cluster, pod: name, image: listing, mark, isGone: watched.isGone })
+    return toSandbox(cluster, spec, { name, supervisor, watched, stopped })
+  } catch (error) {
+    supervisor.close()
+    throw error
+  }
+}
+
+/** Makes the working directory and prints the time from which on changed files are the sandbox's own. */
+const MARK = `call mkdir -p -- "$1" || exit
+: > /.assay-mark && call find /.assay-mark -printf %C@ && call rm /.assay-mark`
+
+/** Fills the sandbox. The files of the image are listed when its first sandbox starts. */
+async function prepareFiles(cluster: Cluster, spec: SandboxSpec, { name, image }: StartedPod) {
+  const main = { pod: name, container: MAIN, folder: '/' } as const
+  if (image.addedFiles !== undefined) await unpackIn(cluster, main, createReadStream(image.addedFiles))
+  image.listing ??= listFiles(cluster, name)
+  image.listing.catch(() => {
+    image.listing = undefined
+  })
+  const listing = await image.listing
+  const mark = await runScript(cluster, name, MARK, [spec.workdir ?? spec.image.workdir])
+  await fillSandbox(cluster, name, spec)
+  await uploadFolders(cluster, name, spec)
+  return { listing, mark }
+}
+
+/** Copies the folders of this machine that are mounted. The main container sees them through shared volumes. */
+async function uploadFolders(cluster: Cluster, pod: string, { mounts }: SandboxSpec): Promise<void> {
+  for (const [index, mount] of mounts.entries()) {
+    if (mount.kind !== 'folder') continue
+    const found = await stat(mount.source).catch(() => undefined)
+    if (!found?.isDirectory()) throw new SandboxUnavailable(`${mount.source} cannot be mounted: it is not a folder.`)
+    const tar = pack({ cwd: mount.source, portable: false }, ['.'])
+    await unpackIn(cluster, { pod, container: HELPER, folder: mountFolder(index) }, toBuffers(tar))
+  }
+}
+
+async function* toBuffers(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
+  for await (const chunk of stream) yield Buffer.from(chunk)
+}
+
+type RunningPod = StartedPod & { supervisor: Supervisor; relay: PodRelay | undefined }
+
+async function run(cluster: Cluster, spec: SandboxSpec, pod: RunningPod): Promise<WatchedPod> {
+  const { name, image, supervisor, relay } = pod
+  const { limits, outputFile, input } = spec
+  const toCommand: CommandBuilder = (command, own) => ({
+    command,
+    account: resolveAccount(image.accounts, own.user ?? spec.user ?? spec.image.user),
+    env: { ...spec.image.env, ...spec.env, ...own.env },
+    workdir: own.workdir ?? spec.workdir ?? spec.image.workdir,
+    input: own.input ?? '',
+    seconds: own.seconds ?? limits.seconds + SPARE_SECONDS,
+    output: own.output ?? { file: outputFile, maxBytes: limits.outputBytes },
+  })
+  const command =
+    spec.command === null ? undefined : await startCommand(cluster, name, toCommand(spec.command, { input }))
+  return watchPod({
+    cluster,
+    spec,
+    name,
+    supervisor,
+    command,
+    toCommand,
+    onEnd: () => finish(cluster, spec, name, relay),
+  })
+}
+
+/** Seconds after its time limit at which a command ends by itself, in case its worker has died. */
+const SPARE_SECONDS = 10
+
+/** Closes the ports and copies writable folders back to this machine. */
+async function finish(
+  cluster: Cluster,
+  { mounts, limits }: SandboxSpec,
+  pod: string,
+  relay: PodRelay | undefined,
+): Promise<void> {
+  await relay?.close()
+  const caps = { files: 200_000, bytes: limits.diskMb * 1024 * 1024 }
+  for (const [index, mount] of mounts.entries()) {
+    if (mount.kind !== 'folder' || mount.readOnly) continue
+    const options = { caps, prefix: '' }
+    const found = await collectPath(cluster, { pod, container: HELPER }, mountFolder(index), options)
+    if (found === undefined) continue
+    await mkdir(mount.source, { recursive: true })
+    await pipeline(found.tar, unpack({ cwd: mount.source, strip: 1, preserveOwner: false }))
+  }
+}
+
+type EndableSandbox = { name: string; supervisor: Supervisor; watched: WatchedPod; stopped: Sandbox['stopped'] }
+
+function toSandbox(
+  cluster: Cluster,
+  { id }: SandboxSpec,
+  { name, supervisor, watched, stopped }: EndableSandbox,
+): Sandbox {
+  const { exited, kill, exec } = watched
+  return {
+    id,
+    exited,
+    kill,
+    exec,
+    stopped,
+    async remove() {
+      await kill().catch(() => {})
+      await exited.catch(() => {})
+      supervisor.close()
+      await removePod(cluster, name)
+    },
+  }
+}

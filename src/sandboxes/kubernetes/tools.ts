@@ -1,0 +1,91 @@
+/**
+ * Programs of the helper image, copied into a volume that sandboxes mount read-only. They bring their loader and
+ * libraries, so that they work in any image and execute no file that an agent can change.
+ */
+export const TOOLS_FOLDER = '/dev/.assay'
+const PROGRAMS = [
+  ...['sh', 'env', 'head', 'cat', 'rm', 'rmdir', 'mkdir', 'chmod', 'tee', 'sha256sum', 'sleep', 'timeout', 'xargs'],
+  ...['setpriv', 'tar', 'find'],
+] as const
+type ToolProgram = (typeof PROGRAMS)[number]
+
+/** Place of the tools in the container that installs them. */
+export const INSTALL_FOLDER = '/tools'
+
+/**
+ * Script that copies the programs. The loader reads a list of libraries to load from /etc/ld.so.preload, which an agent
+ * can write: in our copy of the loader the path is replaced by one of the same length in the read-only volume.
+ */
+export const INSTALL = `set -e
+for program in ${PROGRAMS.join(' ')}; do
+  path=$(command -v "$program")
+  cp -L "$path" "${INSTALL_FOLDER}/$program"
+  ldd "$path" | sed -nE 's/^[[:space:]]*(.* => )?(\\/[^ ]+) \\(.*/\\2/p' >> /tmp/libraries
+done
+sort -u /tmp/libraries | while read -r library; do cp -L "$library" ${INSTALL_FOLDER}/; done
+sed 's#/etc/ld.so.preload#${TOOLS_FOLDER}/preloa#' ${INSTALL_FOLDER}/ld-linux* > ${INSTALL_FOLDER}/ld.so
+chmod 755 ${INSTALL_FOLDER}/ld.so`
+
+/** Returns the command line that runs a tool in a sandbox. */
+export const words = (program: ToolProgram, ...args: string[]): string[] => [
+  ...[`${TOOLS_FOLDER}/ld.so`, '--library-path', TOOLS_FOLDER, `${TOOLS_FOLDER}/${program}`],
+  ...args,
+]
+
+/** Beginning of our scripts: `call` runs a tool. */
+const CALL = `call() { program=$1; shift; ${TOOLS_FOLDER}/ld.so --library-path ${TOOLS_FOLDER} "${TOOLS_FOLDER}/$program" "$@"; }\n`
+
+/** Returns the command line that runs a script with the tools. */
+export const scriptWords = (script: string, ...args: string[]): string[] =>
+  words('sh', '-c', `${CALL}${script}`, 'assay', ...args)
+
+/** Quotes a text for a shell. */
+export const quote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
+
+/**
+ * First process of a sandbox's main container. It obeys the lines that arrive on its input. When its input ends, because
+ * the worker closed it or died, everything ends. It waits for no program while commands live, except to repair files,
+ * because these could stop it. SIGCHLD must not be trapped: it would interrupt `read`.
+ *
+ * - `hello` is answered with `hello`.
+ * - `repair` restores account files that the runtime could not open when it adds a command.
+ * - `end` kills all other processes, and answers with the number of processes that ran out of memory.
+ */
+export const FIRST = `passwd=$(call cat /etc/passwd 2> /dev/null)
+group=$(call cat /etc/group 2> /dev/null)
+restore() {
+  call rm -rf "/etc/$1"
+  printf '%s\\n' "$2" > "/etc/$1"
+}
+is_unsafe() {
+  [ -L "/etc/$1" ] || { [ -e "/etc/$1" ] && [ -z "$(call find "/etc/$1" -type f -size -2000 2> /dev/null)" ]; }
+}
+repair() {
+  if [ -L /etc ] || { [ -e /etc ] && [ ! -d /etc ]; }; then call rm -rf /etc; call mkdir /etc; fi
+  if is_unsafe passwd; then restore passwd "$passwd"; fi
+  if is_unsafe group; then restore group "$group"; fi
+}
+kill_all() {
+  while :; do
+    kill -9 -1
+    (:) # waiting for a child also reaps orphans
+    set -- /proc/[0-9]*
+    if [ $# = 1 ]; then return; fi
+  done 2> /dev/null
+}
+count_oom() {
+  for file in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
+    if [ ! -r "$file" ]; then continue; fi
+    while read -r key value; do if [ "$key" = oom_kill ]; then echo "dead $value"; return; fi; done < "$file"
+  done
+  echo 'dead 0'
+}
+trap '' HUP INT TERM QUIT
+while read -r line; do
+  case "$line" in
+    hello) echo hello ;;
+    repair) repair; echo repaired ;;
+    end) kill_all; repair; count_oom ;;
+  esac
+done
+kill_all`

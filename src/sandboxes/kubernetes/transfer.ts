@@ -1,0 +1,132 @@
+import { createHash } from 'node:crypto'
+import { posix } from 'node:path'
+import { type FilteredTar, filterTar, type TarFilterOptions } from '../kernel/filter-tar.ts'
+import { toPathParts } from '../kernel/inside.ts'
+import { uploadRefused } from '../kernel/upload-path.ts'
+import { SandboxUnavailable } from '../sandbox.ts'
+import { type Cluster, type HELPER, MAIN } from './cluster.ts'
+import { collectErrors, openExec, runExec } from './exec-stream.ts'
+import { scriptWords } from './tools.ts'
+
+/** Timeout of copying all files of a sandbox. */
+export const TRANSFER_MS = 15 * 60_000
+const STEP_MS = 60_000
+
+/**
+ * Script that unpacks an archive into a folder and prints the digest of what arrived. The cluster may lose input without
+ * an error.
+ */
+const UNPACK = `{
+  call tee /dev/fd/3 | {
+    call tar --extract --file=- --directory="$1" --numeric-owner --same-owner --same-permissions --keep-directory-symlink || echo 'The archive was not unpacked.' >&2
+    call cat > /dev/null
+  }
+} 3>&1 | call sha256sum`
+
+type UnpackTarget = { pod: string; container: typeof MAIN | typeof HELPER; folder: string }
+
+/** Unpacks an archive in a sandbox. Throws SandboxUnavailable unless every byte arrived. */
+export async function unpackIn(
+  cluster: Cluster,
+  { pod, container, folder }: UnpackTarget,
+  tar: AsyncIterable<Buffer>,
+): Promise<void> {
+  const hash = createHash('sha256')
+  async function* hashed(): AsyncGenerator<Buffer> {
+    for await (const chunk of tar) {
+      hash.update(chunk)
+      yield chunk
+    }
+  }
+  const command = container === MAIN ? scriptWords(UNPACK, folder) : helperWords(UNPACK, folder)
+  const { kubernetes, namespace } = cluster
+  const target = { namespace, pod, container }
+  const { output, errors } = await runExec(kubernetes, target, command, { input: hashed(), timeoutMs: TRANSFER_MS })
+  const arrived = output.toString().slice(0, 64)
+  if (errors.includes('not unpacked')) throw new SandboxUnavailable(`Files could not be put into a sandbox: ${errors}`)
+  if (arrived !== hash.digest('hex')) throw new SandboxUnavailable('Files did not arrive completely in a sandbox.')
+}
+
+/** Returns the command line of a script in the helper container, which has the programs of its own image. */
+const helperWords = (script: string, ...args: string[]): string[] => [
+  ...['sh', '-c', `call() { "$@"; }\n${script}`, 'assay'],
+  ...args,
+]
+
+/** Script that prints the first part of a path that is a link or not a folder. */
+const CHECK_FOLDERS = `for path; do
+  if [ -L "$path" ]; then printf 'link %s' "$path"; exit; fi
+  if [ -e "$path" ] && [ ! -d "$path" ]; then printf 'file %s' "$path"; exit; fi
+done`
+
+/** Refuses targets with a link along the path, which would redirect the archive. */
+export async function requireFolders(cluster: Cluster, pod: string, targets: string[]): Promise<void> {
+  const paths = new Set<string>()
+  for (const target of targets) {
+    const parts = toPathParts(target)
+    parts.forEach((_, index) => {
+      paths.add(`/${parts.slice(0, index + 1).join('/')}`)
+    })
+  }
+  if (paths.size === 0) return
+  const found = await runScript(cluster, pod, CHECK_FOLDERS, [...paths])
+  const [, kind, path = ''] = /^(link|file) (.*)$/s.exec(found) ?? []
+  if (kind) throw uploadRefused(path, kind === 'link' ? 'is a link in the image' : 'is not a folder')
+}
+
+/** Runs a script of our own in the main container and returns its output. */
+export async function runScript(
+  cluster: Cluster,
+  pod: string,
+  script: string,
+  args: string[],
+  input?: AsyncIterable<Buffer>,
+): Promise<string> {
+  const target = { namespace: cluster.namespace, pod, container: MAIN }
+  const options = { input, timeoutMs: input ? TRANSFER_MS : STEP_MS }
+  const { code, output, errors } = await runExec(cluster.kubernetes, target, scriptWords(script, ...args), options)
+  if (code !== 0) throw new SandboxUnavailable(`A sandbox could not be set up: ${errors || `code ${code}`}`)
+  return output.toString()
+}
+
+const MISSING = 44
+/** Script that packs a path. Nothing is packed if a parent is a link or the path does not exist. */
+const PACK = `parent=$1; name=$2; shift 2
+for above; do if [ -L "$above" ] || [ ! -d "$above" ]; then exit ${MISSING}; fi; done
+cd -- "$parent" || exit ${MISSING}
+if [ ! -e "$name" ] && [ ! -L "$name" ]; then exit ${MISSING}; fi
+call tar --create --file=- --format=posix --numeric-owner --one-file-system -- "$name"`
+
+type CollectTarget = { pod: string; container: typeof MAIN | typeof HELPER }
+
+/** Collects a path of a dead sandbox through the filter. Returns undefined if it does not exist or is behind a link. */
+export async function collectPath(
+  cluster: Cluster,
+  { pod, container }: CollectTarget,
+  path: string,
+  options: Omit<TarFilterOptions, 'folder'>,
+): Promise<FilteredTar | undefined> {
+  const parts = toPathParts(path)
+  const above = parts.slice(0, -1).map((_, index) => `/${parts.slice(0, index + 1).join('/')}`)
+  const args = [posix.join('/', ...parts.slice(0, -1)), parts.at(-1) ?? '.', ...above]
+  const command = container === MAIN ? scriptWords(PACK, ...args) : helperWords(PACK, ...args)
+  const { kubernetes, namespace } = cluster
+  const stream = await openExec(kubernetes, { namespace, pod, container }, command)
+  const errors = collectErrors(stream)
+  const timer = setTimeout(() => stream.close(), TRANSFER_MS)
+  try {
+    await stream.end()
+    const found = await filterTar(stream.output, { ...options, folder: cluster.folder })
+    // The filter stops reading at its limits. Otherwise a lost stream has thrown an error by now.
+    const isWhole = stream.output.readableEnded
+    if (isWhole && (await stream.code) === MISSING) {
+      found.tar.destroy()
+      return undefined
+    }
+    for (const [, socket = ''] of errors().matchAll(/tar: (.+): socket ignored/g)) found.leftOut.push(socket)
+    return found
+  } finally {
+    clearTimeout(timer)
+    stream.close()
+  }
+}

@@ -1,0 +1,139 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { type SandboxEnding, toExit } from '../kernel/explain.ts'
+import { type ExecSpec, type Exit, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
+import type { Cluster } from './cluster.ts'
+import { type CommandSpec, type RunningCommand, startCommand } from './command.ts'
+import { describeEnd, findMain, type PodStatus, readPod } from './pods.ts'
+import type { Supervisor } from './supervisor.ts'
+
+export type WatchedPod = {
+  exited: Promise<Exit>
+  kill(): Promise<void>
+  exec(spec: ExecSpec): Promise<Exit>
+  /** True when the cluster has removed the files of the sandbox. */
+  isGone(): boolean
+}
+
+/** Completes a command with the settings of the sandbox. */
+export type CommandBuilder = (command: string[], own: OwnCommandSettings) => CommandSpec
+type OwnCommandSettings = Partial<Pick<ExecSpec, 'user' | 'workdir' | 'env' | 'input'>> &
+  Partial<Pick<CommandSpec, 'output' | 'seconds'>>
+
+type WatchOptions = {
+  cluster: Cluster
+  spec: SandboxSpec
+  name: string
+  supervisor: Supervisor
+  /** Undefined for a sandbox that runs only added commands. */
+  command: RunningCommand | undefined
+  toCommand: CommandBuilder
+  /** Called when all processes are dead. */
+  onEnd(): Promise<void>
+}
+
+type SandboxStopReason = NonNullable<SandboxEnding['stopped']>
+
+/** Waits for the end of a sandbox, enforces its time limit, and runs added commands. */
+export function watchPod(options: WatchOptions): WatchedPod {
+  const { spec, supervisor, command } = options
+  const begun = performance.now()
+  const state = { stopped: undefined as SandboxStopReason | undefined, isOver: false, isGone: false }
+  const stopRequest = Promise.withResolvers<undefined>()
+  const stop = (reason: SandboxStopReason): void => {
+    state.stopped ??= reason
+    stopRequest.resolve(undefined)
+  }
+  const clock = setTimeout(() => stop('seconds'), spec.limits.seconds * 1000)
+  const secondsSince = (start: number): number => (performance.now() - start) / 1000
+
+  const see = async (): Promise<Exit> => {
+    try {
+      const ended = await Promise.race([command?.ended ?? stopRequest.promise, stopRequest.promise, supervisor.lost])
+      const seconds = secondsSince(begun)
+      const { oomKills } = await supervisor.endAll()
+      const { bytes } = ended ?? (await command?.giveUp()) ?? { bytes: 0 }
+      await options.onEnd()
+      return toExit({
+        stopped: state.stopped,
+        code: ended?.code,
+        hits: { memory: oomKills, pids: 0 },
+        diskFull: false,
+        outputBytes: bytes,
+        outputMaxBytes: spec.limits.outputBytes,
+        seconds,
+      })
+    } catch (error) {
+      const found = await explainLoss(options, error)
+      state.isGone = true
+      const { bytes } = (await command?.giveUp()) ?? { bytes: 0 }
+      return { ...found, seconds: secondsSince(begun), outputBytes: bytes }
+    } finally {
+      state.isOver = true
+      clearTimeout(clock)
+    }
+  }
+  const exited = see()
+  exited.catch(() => {}) // reported when it is awaited
+  return {
+    exited,
+    isGone: () => state.isGone,
+    async kill() {
+      stop('kill')
+      await exited.catch(() => {})
+    },
+    async exec(exec) {
+      if (state.isOver || state.stopped) throw new SandboxUnavailable(`Sandbox ${spec.id} has ended.`)
+      const start = performance.now()
+      await supervisor.repair()
+      const added = await runAdded(options, exec)
+      // A command that died with its sandbox looks like one that was killed.
+      return { ...added, code: state.stopped ? null : added.code, seconds: secondsSince(start) }
+    },
+  }
+}
+
+/** Runs an added command. The end of the sandbox ends it too. */
+async function runAdded({ cluster, name, toCommand }: WatchOptions, exec: ExecSpec): Promise<Omit<Exit, 'seconds'>> {
+  const { command, outputFile, limits } = exec
+  const output = { file: outputFile, maxBytes: limits.outputBytes }
+  const running = await startCommand(
+    cluster,
+    name,
+    toCommand(command, { ...exec, output, seconds: limits.seconds + 1 }),
+  )
+  const timer = new AbortController()
+  const late = wait(limits.seconds * 1000, undefined, { signal: timer.signal }).catch(() => undefined)
+  const ended = await Promise.race([running.ended, late]).finally(() => timer.abort())
+  if (ended === undefined) return { code: null, limit: 'seconds', outputBytes: (await running.giveUp()).bytes }
+  const { code, bytes } = ended
+  return { code, limit: bytes > limits.outputBytes ? 'output' : null, outputBytes: bytes }
+}
+
+const LOOK_MS = 5000
+
+/** Explains why the connection to a sandbox was lost. Throws unless the sandbox itself ran into a limit. */
+async function explainLoss({ cluster, name }: WatchOptions, error: unknown): Promise<Pick<Exit, 'code' | 'limit'>> {
+  const deadline = performance.now() + LOOK_MS
+  // The cluster reports the end of a pod a moment after its streams have ended.
+  for (; performance.now() < deadline; await wait(250)) {
+    const pod = await readPod(cluster, name)
+    if (pod === undefined) throw error
+    const limit = findPodLimit(pod.status)
+    if (limit !== undefined) return limit
+    if (pod.status.phase === 'Failed' || pod.status.phase === 'Succeeded')
+      throw new SandboxUnavailable(`The cluster ended a sandbox: ${describeEnd(pod.status)}`, { cause: error })
+  }
+  throw error
+}
+
+/** Returns the limit that a sandbox exceeded by itself. A node that evicts it for other reasons is an outage. */
+export function findPodLimit(status: PodStatus): Pick<Exit, 'code' | 'limit'> | undefined {
+  const { reason, message = '' } = status
+  if (reason === 'Evicted' && /exceed.*(ephemeral|limit)/i.test(message)) return { code: null, limit: 'disk' }
+  const terminated = findMain(status)?.state.terminated
+  if (terminated?.reason === 'OOMKilled') return { code: KILLED, limit: 'memory' }
+  if (reason === 'DeadlineExceeded') return { code: null, limit: 'seconds' }
+  return undefined
+}
+
+const KILLED = 137
