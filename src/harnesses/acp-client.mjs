@@ -19,6 +19,8 @@ const settings = words.slice(0, words.indexOf('--')).filter((word) => word !== '
 const instruction = await text(process.stdin)
 const agent = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] })
 const calls = new Map()
+/** Tool calls that were announced and not printed yet. */
+const announced = new Map()
 let lastId = 0
 /** Text of the message or thought that the agent is streaming. */
 let streamed = { type: '', text: '' }
@@ -47,22 +49,25 @@ const textOf = (content) => {
   return content.map((part) => part?.content?.text ?? part?.newText ?? part?.text ?? '').join('')
 }
 
+function emitCall(id, { kind, title, rawInput }) {
+  const first = announced.get(id)
+  announced.delete(id)
+  const shown = title ?? first.title
+  emit({ type: 'call', id, name: kind ?? first.kind ?? 'other', title: shown, arguments: rawInput ?? { title: shown } })
+}
+
 function onUpdate(update) {
   const { sessionUpdate: kind, toolCallId: id } = update
   if (kind === 'agent_message_chunk') return addText('message', textOf(update.content))
   if (kind === 'agent_thought_chunk') return addText('thought', textOf(update.content))
   if (kind !== 'tool_call' && kind !== 'tool_call_update') return
   flush()
-  if (kind === 'tool_call')
-    emit({
-      type: 'call',
-      id,
-      name: update.kind ?? 'other',
-      title: update.title,
-      arguments: update.rawInput ?? { title: update.title },
-    })
+  const isEnded = ['completed', 'failed'].includes(update.status)
+  if (kind === 'tool_call') announced.set(id, update)
+  // Some agents announce a call before they know its arguments.
+  if (announced.has(id) && (update.rawInput !== undefined || isEnded)) emitCall(id, update)
   const output = textOf(update.content ?? [])
-  if (['completed', 'failed'].includes(update.status)) emit({ type: 'result', id, status: update.status, text: output })
+  if (isEnded) emit({ type: 'result', id, status: update.status, text: output })
 }
 
 /** Answers a request of the agent. Only permissions are asked for, because the client declares no other capability. */
@@ -112,6 +117,7 @@ async function openSession() {
 
 function end(code) {
   flush()
+  for (const id of announced.keys()) emitCall(id, {})
   agent.kill('SIGTERM')
   process.exit(code)
 }

@@ -34,7 +34,11 @@ createInterface({ input: process.stdin }).on('line', (line) => {
     return send({ id: 'p', method: 'session/request_permission', params: { sessionId: 's', options } })
   }
   if (id !== 'p') return
-  update({ sessionUpdate: 'tool_call', toolCallId: 't', title: 'sh', kind: 'execute', rawInput: { command: 'date' } })
+  const rawInput = { command: 'date' }
+  if (mode === 'announces') {
+    update({ sessionUpdate: 'tool_call', toolCallId: 't', title: 'sh', kind: 'execute', status: 'pending' })
+    update({ sessionUpdate: 'tool_call_update', toolCallId: 't', status: 'in_progress', rawInput })
+  } else update({ sessionUpdate: 'tool_call', toolCallId: 't', title: 'sh', kind: 'execute', rawInput })
   update({ sessionUpdate: 'tool_call_update', toolCallId: 't', status: 'completed', content: [{ type: 'content', content: { type: 'text', text: result.outcome.optionId } }] })
   for (const part of ['You said: ', prompt.text])
     update({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: part } })
@@ -58,18 +62,21 @@ async function runClient(mode: string) {
   return { code, errors, lines }
 }
 
-test('the client signs in, sets options, allows actions and reports what the agent does', async () => {
-  const { code, errors, lines } = await runClient('works')
-  expect(code).toBe(0)
-  expect(errors).toContain('approval is full')
-  expect(lines.at(-1)).toEqual({ type: 'end', stopReason: 'end_turn' })
-  expect(lines.flatMap(parseAcpEvents)).toEqual([
-    { kind: 'call', id: 't', name: 'execute', arguments: { command: 'date' } },
-    { kind: 'result', id: 't', text: 'yes' },
-    { kind: 'turn' },
-    { kind: 'message', text: 'You said: Do it.' },
-  ])
-})
+test.each(['works', 'announces'])(
+  'the client signs in, sets options, allows actions and reports what an agent that %s does',
+  async (mode) => {
+    const { code, errors, lines } = await runClient(mode)
+    expect(code).toBe(0)
+    expect(errors).toContain('approval is full')
+    expect(lines.at(-1)).toEqual({ type: 'end', stopReason: 'end_turn' })
+    expect(lines.flatMap(parseAcpEvents)).toEqual([
+      { kind: 'call', id: 't', name: 'execute', arguments: { command: 'date' } },
+      { kind: 'result', id: 't', text: 'yes' },
+      { kind: 'turn' },
+      { kind: 'message', text: 'You said: Do it.' },
+    ])
+  },
+)
 
 test('an agent that ends before its answer is a failure', async () => {
   const { code, lines } = await runClient('dies')

@@ -67,7 +67,20 @@ test.each(inside)('$id is configured with address and token, and refuses a level
 })
 
 /** Harnesses that cannot request a reasoning level. */
-const WITHOUT_EFFORTS = ['cline', 'continue', 'grok-cli', 'reasonix', 'kilo', 'mini-swe-agent']
+const WITHOUT_EFFORTS = [
+  'cline',
+  'continue',
+  'grok-cli',
+  'reasonix',
+  'kilo',
+  'mini-swe-agent',
+  'gptme',
+  'mistral-vibe',
+  'code-puppy',
+  'hermes-agent',
+  'fast-agent',
+  'aider',
+]
 
 /** Harnesses that have no MCP servers. */
 const WITHOUT_MCP = ['pi', ...WITHOUT_EFFORTS]

@@ -1,0 +1,43 @@
+import { pythonBundle, pythonCommand } from './bundles/bundle.ts'
+import lock from './bundles/code-puppy.lock.json' with { type: 'json' }
+import { buildChatHarness, requireArgument } from './chat-program.ts'
+
+const FOLDER = '.code_puppy'
+const MODEL = 'assay'
+const TOKEN_VARIABLE = 'ASSAY_MODEL_TOKEN'
+/** Without a name for itself and its user, the program asks for both. */
+const SETTINGS = `[puppy]
+puppy_name = Puppy
+owner_name = Assay
+model = ${MODEL}
+yolo_mode = true
+`
+
+/** Prints its steps as text, so there is no trajectory. */
+export const codePuppy = buildChatHarness({
+  id: 'code-puppy',
+  name: 'Code Puppy',
+  version: lock.version,
+  bundle: pythonBundle('code-puppy', lock),
+  start({ model, baseUrl, token, contextTokens }, instruction) {
+    const described = {
+      type: 'custom_openai',
+      name: model,
+      custom_endpoint: { url: `${baseUrl}/v1`, api_key: `$${TOKEN_VARIABLE}` },
+      context_length: contextTokens,
+      supported_settings: [],
+    }
+    return {
+      command: [
+        ...pythonCommand('code_puppy.main:main_entry'),
+        ...['--disable-ask-user-question', '-m', MODEL, '-p', requireArgument('Code Puppy', instruction)],
+      ],
+      env: { [TOKEN_VARIABLE]: token, NO_VERSION_UPDATE: '1' },
+      files: [
+        { path: `${FOLDER}/puppy.cfg`, text: SETTINGS },
+        { path: `${FOLDER}/extra_models.json`, text: JSON.stringify({ [MODEL]: described }) },
+      ],
+      input: '',
+    }
+  },
+})
