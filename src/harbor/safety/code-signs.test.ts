@@ -15,6 +15,7 @@ test.each([
   ['from logging.config import fileConfig', LOADS],
   ['from logging import config', LOADS],
   ['import doctest', LOADS],
+  ['monkeypatch.syspath_prepend("/app")', LOADS],
   ['unittest.defaultTestLoader.discover("/app")', LOADS],
   ['unittest.TestLoader().loadTestsFromName("app")', LOADS],
   ['from sympy import sympify', LOADS],
@@ -48,6 +49,7 @@ test.each([
   ['etree.XMLParser(resolve_entities=True)', 'reads files that the submission can name'],
   ['tree.xinclude()', 'reads files that the submission can name'],
   ['data = json.load(open("/app/x.json")); open(data["file"])', 'reads files that the submission can name'],
+  ['open(config["output"])', 'reads files that the submission can name'],
   ['Path("/app") / entry["path"]', 'reads files that the submission can name'],
   ['open(os.path.join("/app", row.get("name")))', 'reads files that the submission can name'],
   ['shutil.copy("/app/x.py", "/tests/x.py")', 'writes into the folder of the tests'],
@@ -59,7 +61,34 @@ test.each([
 })
 
 test.each([
+  ['pytest.ini', '[pytest]\npythonpath = /app'],
+  ['pyproject.toml', '[tool.pytest.ini_options]\npythonpath = ["../app"]'],
+  ['tox.ini', '[pytest]\naddopts = -p app.plugin'],
+])('settings of pytest that load code are weak: %s', async (name, text) => {
+  const files = { 'tests/test.sh': '#!/bin/bash\npytest /tests/test_it.py\necho $? > /logs/verifier/reward.txt\n' }
+  const found = await estimateFiles({ ...files, 'tests/test_it.py': 'pass\n', [`tests/${name}`]: `${text}\n` })
+  expect(found).toEqual({ strength: 'weak', reason: `tests/${name} makes pytest load code.` })
+})
+
+test.each([
+  ['import torch', 'torch'],
+  ['import json, requests', 'requests'],
+  ['import torch; import json', 'torch'],
+  ['import json as j; import dask.dataframe as dd', 'dask.dataframe'],
+  ['def test_it():\n    from sklearn.datasets import load_files', 'sklearn.datasets'],
+  ['if True: import app', 'app'],
+  ['from urllib import request', 'urllib'],
+  ['import logging.handlers', 'logging.handlers'],
+])('tests in Python with %s are weak because %s is unknown', async (code, name) => {
+  const reason = `tests/test_it.py imports ${name}, which is not known to only read data.`
+  expect(await estimate(code)).toEqual({ strength: 'weak', reason })
+})
+
+test.each([
   'import logging; logging.basicConfig()',
+  'from . import test_it; import test_it',
+  'import json, os.path as p  # import torch\nfrom collections.abc import Mapping\nfrom urllib.parse import urlsplit',
+  'important = {"import": 1}; text = "import torch"',
   'frame.query("a > 1")',
   'import ast; ast.literal_eval("1")',
   'import platform; platform.system()',

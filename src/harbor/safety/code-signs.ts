@@ -6,7 +6,7 @@ const anyOf = (...patterns: readonly RegExp[]): RegExp =>
 
 /** A field of loaded data. Names in capitals and of the tests' own cases are left out. */
 const FIELD =
-  /(?<![\w.])(?!\w*(?:case|config|environ|expected|fixture|golden|reference|spec|test|truth|want))[a-z_]\w*(?:\[["'f]|\.get\(\s*["'])/
+  /(?<![\w.])(?!\w*(?:case|environ|expected|fixture|golden|reference|test|truth|want))[a-z_]\w*(?:\[["'f]|\.get\(\s*["'])/
 const TESTS_FOLDER = /(?:["']\/tests\b|__file__)/
 
 /** Signs that tests execute or load the candidate's files, or ask a process that it left running. */
@@ -22,7 +22,7 @@ export const CODE_SIGNS: Readonly<Record<'py' | 'js', readonly CodeSign[]>> = {
     },
     {
       pattern: anyOf(
-        /\bimportlib\b|\b__import__\b|(?<![.\w])compile\(|\brunpy\b|\bctypes\b|\bcffi\b|\bsys\.path\b|\baddsitedir\b/,
+        /\bimportlib\b|\b__import__\b|(?<![.\w])compile\(|\brunpy\b|\bctypes\b|\bcffi\b|\bsys\.path\b|\bsyspath_prepend\b|\bpytest_plugins\b|\baddsitedir\b/,
         /\bload_extension\b|\b(?:import|from) (?:jinja2|mako)\b|\bbuiltins\b|\b__builtins__|\b__(?:globals|subclasses)__/,
         // Functions that run a text, also under another name.
         /\b(?:exec|eval)\s*\(|=\s*(?:exec|eval)\b|[(,]\s*(?:exec|eval)\s*[,)]/,

@@ -14,6 +14,7 @@ import {
 } from './shell-operands.ts'
 import { parseShell } from './shell-parser.ts'
 import { checkExpansion, checkGrep, checkJq, checkPattern } from './shell-patterns.ts'
+import { checkProgramOutput } from './shell-program-output.ts'
 import { checkReward, VALUE_RULE } from './shell-reward.ts'
 import { isAssigning, isTrustedArithmetic, isTrustedWord, quoted, readTrust, type ScriptTrust } from './shell-trust.ts'
 import { plainText, type ShellCommand, type ShellWord, type WordPart } from './shell-words.ts'
@@ -45,9 +46,11 @@ export function findUnsafeCommand(text: string, context: ScriptContext, around?:
     const others = (context.otherScripts ?? []).flatMap(parse)
     const values = readTrust(commands, others, around?.values, VALUE_RULE)
     const operands = readTrust(commands, others, around?.operands, OPERAND_RULE)
-    return checkCommands({ ...context, ...readTrust(commands, others, around), values, operands }, commands)
+    const trust = readTrust(commands, others, around)
+    return checkCommands({ ...context, ...trust, values, operands }, commands) ?? checkProgramOutput(trust, commands)
   } catch (error) {
     if (error instanceof UnreadableScript) return `cannot be read as a shell script (${error.message})`
+    if (error instanceof RangeError) return 'is nested too deeply to be read'
     throw error
   }
 }
@@ -222,7 +225,12 @@ function checkBracket(context: CheckContext, args: readonly ShellWord[]): string
   if (!hasUntrusted) return checkFileTests(context, args)
   if (texts.includes('-a') || texts.includes('-o')) return 'joins conditions inside [ ] that the submission can change'
   const isSplit = args.some((word) => isSplitWord(word) && !isTrustedWord(context, word))
-  return isSplit ? 'uses an unquoted variable inside [ ]' : checkFileTests(context, args)
+  if (isSplit) return 'uses an unquoted variable inside [ ]'
+  const operator = texts.find((text) => text !== undefined && NUMBER_COMPARISON.test(text))
+  // For a text that is no number the comparison fails, and so counts as false.
+  if (operator !== undefined && (operator !== '-eq' || texts.includes('!')))
+    return `compares a text of the submission with ${operator}, which is false for what is no number`
+  return checkFileTests(context, args)
 }
 
 const isSplitWord = (word: ShellWord): boolean =>

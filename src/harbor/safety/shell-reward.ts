@@ -1,4 +1,5 @@
 import { programName, toCall } from './shell-calls.ts'
+import { VERIFIER_PROGRAM } from './shell-program-output.ts'
 import {
   isTrustedFunction,
   isTrustedWord,
@@ -73,8 +74,6 @@ const isTestFile = (word: ShellWord): boolean => /^\/tests\/(?!.*\.\.)/.test(pla
 const FILTERS = new Set('cat tee tr head tail wc cut sort uniq rev tac grep sed'.split(' '))
 /** Programs whose first operand is a pattern or a program. */
 const PROGRAM_FIRST = new Set(['grep', 'sed'])
-/** Programs of the tests. Their output is the verifier's, whatever they read. */
-const VERIFIER_PROGRAM = /^(?:python[\d.]*|node|pytest|py\.test|\/tests\/.*\.(?:py|[cm]?js))$/
 
 function printsOwn(trust: ScriptTrust, shellCommand: ShellCommand, isInputOwn: boolean): boolean {
   const { kind, words, redirects } = shellCommand
@@ -83,6 +82,7 @@ function printsOwn(trust: ScriptTrust, shellCommand: ShellCommand, isInputOwn: b
   if (command === undefined) return words.length > 0 || !redirects.some(({ operator }) => operator.startsWith('<'))
   const name = programName(plainText(command) ?? '')
   if (trust.functions.has(name)) return isTrustedFunction(trust, name)
+  // The output of a test program is the verifier's, whatever it reads.
   if (VERIFIER_PROGRAM.test(name) || printsTrusted(trust, shellCommand)) return true
   return FILTERS.has(name)
     ? args.every((word) => isTrustedWord(trust, word)) && filtersOwn(name, args, isInputOwn)

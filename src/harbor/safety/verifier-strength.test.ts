@@ -186,7 +186,7 @@ test('a script that another one calls gets its values', async () => {
 })
 
 test('a script with a long chain of values that depend on each other is weak', async () => {
-  const count = 20_000
+  const count = 1_000
   const chain = Array.from({ length: count }, (_, at) => `v${at}=$v${at + 1}`).join('\n')
   expect(await estimated(script(`${chain}\nv${count}=$(cat /app/x)`))).toMatchObject({
     strength: 'weak',

@@ -5,6 +5,7 @@ import type { TaskOutline } from '../resolve.ts'
 import { MAIN_SERVICE } from '../settings.ts'
 import type { Environment, TaskStep, Template } from '../task.ts'
 import { CODE_SIGNS } from './code-signs.ts'
+import { findUnknownModule } from './python-imports.ts'
 import { findUnsafeCommand } from './read-only-script.ts'
 import type { TextFile } from './task-parts.ts'
 
@@ -35,8 +36,8 @@ export const listTestFolders = ({ verifier: { testFolders, place } }: TaskStep):
 
 /**
  * Returns the reason why tests may execute or load what the candidate wrote as the user who writes the reward. Undefined:
- * their files show that they only read. Shell scripts must prove it command by command; for Python and JavaScript the rule
- * knows signs of the opposite. A grader runs the candidate's code as another user, so only its shell scripts are checked.
+ * their files show that they only read. Shell scripts must prove it command by command; Python may import only
+ * modules that are known to read data, and for Python and JavaScript the rule knows signs of the opposite. A grader runs the candidate's code as another user, so only its shell scripts are checked.
  * `listSubmission` returns the paths of the candidate's files that a step's tests see.
  */
 export function findWeakness(
@@ -53,16 +54,23 @@ export function findWeakness(
         tests.some((test) => test.path === `${folder}${path.slice('/tests'.length)}` && languageOf(test)),
       )
     const submission = listSubmission(step)
+    const scriptLength = tests
+      .filter((test) => languageOf(test) === 'sh')
+      .reduce((sum, { text }) => sum + text.length, 0)
+    if (scriptLength > SCRIPTS_MAX) return 'The shell scripts of the tests are too long to be checked.'
     if (!tests.some(({ path }) => path === step.verifier.testScript || path.endsWith('/test.sh')))
       return 'The test script is part of an image and cannot be read.'
     for (const test of tests) {
       const otherScripts = tests.filter((other) => other !== test && languageOf(other) === 'sh').map(({ text }) => text)
-      const reason = findSign(test, { isVerifierFile, hasGrader, submission, otherScripts })
+      const reason = findSign(test, { isVerifierFile, hasGrader, submission, otherScripts }, listModules(tests))
       if (reason !== undefined) return `${test.path} ${reason}.`
     }
   }
   return undefined
 }
+
+/** Maximum length of a step's shell scripts. The time for their check grows with its square. */
+const SCRIPTS_MAX = 16_384
 
 /** Variables that hold data for tests and agents. Programs do not search them for code or settings. */
 const DATA_VARIABLE =
@@ -188,15 +196,37 @@ const languageOf = ({ path, text }: TextFile): TestLanguage | undefined =>
 /** Files of tests in languages that are compiled or loaded together with the project. */
 const PROJECT_TESTS = /\.(?:go|rs|java|kt|scala|c|cc|cpp|rb|php|ex|exs|cs|swift|pl|t|bats)$/
 
+const PYTEST_SETTINGS = /(?:^|\/)(?:\.?pytest\.ini|pyproject\.toml|tox\.ini|setup\.cfg)$/
+/** Settings of pytest that name folders or modules to load. */
+const PYTEST_LOADS = /\b(?:pythonpath|addopts|python_paths|testpaths|confcutdir|required_plugins)\b/
+
 type SignContext = Parameters<typeof findUnsafeCommand>[1]
 
-function findSign(test: TextFile, context: SignContext): string | undefined {
+/** Lists the names under which Python tests import each other. */
+const listModules = (tests: readonly TextFile[]): ReadonlySet<string> =>
+  new Set(tests.flatMap(({ path }) => (path.endsWith('.py') ? path.slice(0, -'.py'.length).split('/') : [])))
+
+function findSign(test: TextFile, context: SignContext, ownModules: ReadonlySet<string>): string | undefined {
   const language = languageOf(test)
-  if (language === 'sh') return test.isWhole ? findUnsafeCommand(test.text, context) : 'is too long to be read'
+  if (language === 'sh') return test.isWhole ? findUnsafeCommand(test.text, context) : TOO_LONG
   if (context.hasGrader) return undefined
+  if (PYTEST_SETTINGS.test(test.path) && PYTEST_LOADS.test(test.text)) return 'makes pytest load code'
   if (PROJECT_TESTS.test(test.path)) return 'is compiled or loaded with the project'
-  if (language === undefined) return undefined
-  if (!test.isWhole) return 'is too long to be read'
-  const code = language === 'py' ? test.text.replace(/^\s*#.*$/gm, '') : test.text
-  return CODE_SIGNS[language].find(({ pattern }) => pattern.test(code))?.reason
+  return language && findCodeSign(test, language, ownModules)
 }
+
+const TOO_LONG = 'is too long to be read'
+
+function findCodeSign(
+  { text, isWhole }: TextFile,
+  language: 'py' | 'js',
+  ownModules: ReadonlySet<string>,
+): string | undefined {
+  if (!isWhole) return TOO_LONG
+  const code = language === 'py' ? text.replace(/^\s*#.*$/gm, '') : text
+  const sign = CODE_SIGNS[language].find(({ pattern }) => pattern.test(code))?.reason
+  return sign ?? (language === 'py' ? explainUnknownModule(findUnknownModule(code, ownModules)) : undefined)
+}
+
+const explainUnknownModule = (name: string | undefined): string | undefined =>
+  name && `imports ${name}, which is not known to only read data`

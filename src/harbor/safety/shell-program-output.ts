@@ -1,0 +1,147 @@
+import { ASSIGNMENT, leadingText, programName, toCall } from './shell-calls.ts'
+import type { ScriptTrust } from './shell-trust.ts'
+import { plainText, type ShellCommand, type ShellWord, type WordPart } from './shell-words.ts'
+
+// The output of a test program quotes the submission: in messages of failed assertions, in reports, in what is printed.
+// A script that searches it for a word finds that word in the submission too. Only its exit status decides, or the whole
+// output.
+
+/** Programs of the tests. */
+export const VERIFIER_PROGRAM = /^(?:python[\d.]*|node|pytest|py\.test|\/tests\/.*\.(?:py|[cm]?js))$/
+
+/** Programs that pass on what they read. */
+const PASSING = new Set(['tee', 'cat', 'head', 'tail'])
+/** Programs that show, copy or remove a file. */
+const KEEPING = new Set('cat head tail tee ls cp mv rm chmod mkdir touch stat [ test'.split(' '))
+
+const REASON = 'searches the output of its test program, which can quote the submission'
+
+/** Returns the reason if a script decides by a part of what its test programs print. */
+export function checkProgramOutput(trust: ScriptTrust, commands: readonly ShellCommand[]): string | undefined {
+  const found: FoundOutput = { files: new Map(), variables: new Set() }
+  const lists = [...listCommandLists(commands)]
+  for (const { list } of lists) collectOutput(trust, list, found)
+  return lists.some(({ list, isCaptured }) => searchesOutput(trust, list, found, isCaptured)) ? REASON : undefined
+}
+
+/** `files`: paths with output of test programs, and the command that writes each. `variables`: names of such texts. */
+type FoundOutput = { files: Map<string, ShellCommand>; variables: Set<string> }
+
+/** Lists the commands of a script, of its functions and of its substitutions. The output of substitutions is captured. */
+function* listCommandLists(
+  list: readonly ShellCommand[],
+  isCaptured = false,
+): Generator<{ list: readonly ShellCommand[]; isCaptured: boolean }> {
+  yield { list, isCaptured }
+  for (const { words, redirects, body } of list) {
+    if (body.length > 0) yield* listCommandLists(body, isCaptured)
+    for (const word of [...words, ...redirects.map(({ target }) => target)])
+      for (const commands of listSubstitutions(word)) yield* listCommandLists(commands, true)
+  }
+}
+
+const listSubstitutions = (parts: readonly WordPart[]): ShellCommand[][] =>
+  parts.flatMap((part) => {
+    if (part.kind === 'substitution') return [part.commands]
+    if (part.kind === 'array') return part.words.flatMap(listSubstitutions)
+    return part.kind === 'variable' ? listSubstitutions(part.nested) : []
+  })
+
+const nameOf = ({ kind, words }: ShellCommand): string =>
+  kind === 'simple' ? programName(plainText(toCall(words).command ?? []) ?? '') : ''
+
+/** Tells for each command of a list whether it prints output of a test program. */
+function listCarriers(list: readonly ShellCommand[]): boolean[] {
+  const carriers: boolean[] = []
+  for (const [at, command] of list.entries()) {
+    const isFed = list[at - 1]?.isPiped === true && carriers[at - 1] === true
+    const group = command.groupLength === undefined ? [] : carriers.slice(at - command.groupLength, at)
+    const name = nameOf(command)
+    carriers.push(VERIFIER_PROGRAM.test(name) || (isFed && PASSING.has(name)) || group.includes(true))
+  }
+  return carriers
+}
+
+function collectOutput(trust: ScriptTrust, list: readonly ShellCommand[], found: FoundOutput): void {
+  const carriers = listCarriers(list)
+  for (const [at, command] of list.entries()) {
+    const paths = listWrittenPaths(trust, command, carriers[at] === true, found)
+    const added = paths.filter((path) => OUTPUT_PATH.test(path) && !found.files.has(path))
+    for (const path of added) found.files.set(path, command)
+    for (const word of toCall(command.words).assignments) collectVariable(word, found.variables)
+  }
+}
+
+/** Lists the files into which a command writes output of a test program. */
+function listWrittenPaths(
+  trust: ScriptTrust,
+  command: ShellCommand,
+  isCarrier: boolean,
+  { files }: FoundOutput,
+): string[] {
+  const name = nameOf(command)
+  const texts = toCall(command.words).args.map((word) => trust.resolve(word) ?? '')
+  const redirected = command.redirects
+    .filter(({ operator }) => operator.includes('>'))
+    .map(({ target }) => trust.resolve(target) ?? '')
+  // Reports, such as --junitxml=/logs/verifier/report.xml.
+  if (VERIFIER_PROGRAM.test(name)) return [...redirected, ...texts.map((text) => text.replace(/^--?[\w-]+=/, ''))]
+  if (isCarrier) return [...redirected, ...(name === 'tee' ? texts : [])]
+  if (name === 'exec' && texts.length === 0) return redirected
+  return /^(?:cp|mv)$/.test(name) && texts.some((text) => files.has(text)) ? texts.slice(-1) : []
+}
+
+function collectVariable(assignment: ShellWord, variables: Set<string>): void {
+  const [, name] = ASSIGNMENT.exec(leadingText(assignment)) ?? []
+  if (name && (printsOutput(assignment) || mentions(assignment, variables))) variables.add(name)
+}
+
+const OUTPUT_PATH = /^\/(?:logs|tmp)\/./
+
+const printsOutput = (word: ShellWord): boolean =>
+  listSubstitutions(word).some((commands) => listCarriers(commands).includes(true))
+
+const mentions = (parts: readonly WordPart[], names: ReadonlySet<string>): boolean =>
+  parts.some((part) => part.kind === 'variable' && names.has(part.name))
+
+function searchesOutput(
+  trust: ScriptTrust,
+  list: readonly ShellCommand[],
+  found: FoundOutput,
+  isCaptured: boolean,
+): boolean {
+  const carriers = listCarriers(list)
+  return list.some((command, at) => {
+    const next = list[at + 1]
+    const isSearched = command.isPiped && next !== undefined && !PASSING.has(nameOf(next))
+    if (carriers[at] && isSearched) return true
+    return readsFile(trust, command, found, isSearched || isCaptured) || searchesVariable(command, found, isSearched)
+  })
+}
+
+function readsFile(trust: ScriptTrust, command: ShellCommand, { files }: FoundOutput, isRead: boolean): boolean {
+  const { words, redirects } = command
+  const isForeign = (word: ShellWord): boolean => {
+    const writer = files.get(trust.resolve(word) ?? '')
+    return writer !== undefined && writer !== command
+  }
+  if (redirects.some(({ operator, target }) => operator === '<' && isForeign(target))) return true
+  const name = nameOf(command)
+  return !(KEEPING.has(name) && !(isRead && PASSING.has(name))) && toCall(words).args.some(isForeign)
+}
+
+function searchesVariable(command: ShellCommand, { variables }: FoundOutput, isSearched: boolean): boolean {
+  const { kind, words, redirects } = command
+  if (redirects.some(({ operator, target }) => operator === '<<<' && mentions(target, variables))) return true
+  const using = words.filter((word) => mentions(word, variables))
+  if (using.length === 0) return false
+  if (using.some((word) => word.some(cutsText))) return true
+  if (kind === 'words' || (kind === 'simple' && isSearched)) return true
+  return kind === 'test' && words.some((word) => plainText(word) === '=~' || hasWildcard(word))
+}
+
+/** True for `${name#…}` and the like, which look at a part of the text. A default value does not. */
+const cutsText = (part: WordPart): boolean => part.kind === 'variable' && !/^(?:$|:?[-=+?])/.test(part.operator)
+
+const hasWildcard = (word: ShellWord): boolean =>
+  word.some((part) => part.kind === 'text' && !part.isQuoted && /[*?[]/.test(part.text))
