@@ -63,22 +63,25 @@ export const listQuery = z.object({
   cursor: pageQuery().shape.cursor,
 })
 
+const { limit } = pageQuery().shape
+
 const callQuery = z.object({
-  limit: queryInteger().min(1).max(200).default(50),
-  cursor: z.uuid('Not a cursor of this list').optional(),
+  limit,
+  cursor: z.uuid('Not a cursor of this list').optional().describe('`nextCursor` of the previous page.'),
 })
 
 const trialQuery = z.object({
-  limit: queryInteger().min(1).max(200).default(50),
+  limit,
   cursor: z
     .string()
     .regex(/^\d{1,6}$/, 'Not a cursor of this list')
     .transform(Number)
-    .optional(),
-  setting: z.string().max(500).optional(),
-  task: z.string().max(500).optional(),
-  state: TrialState.optional(),
-  class: TrialClass.optional(),
+    .optional()
+    .describe('`nextCursor` of the previous page.'),
+  setting: z.string().max(500).optional().describe('Only trials of this setting.'),
+  task: z.string().max(500).optional().describe('Only trials of the task with this name.'),
+  state: TrialState.optional().describe('Only trials in this state.'),
+  class: TrialClass.optional().describe('Only trials that ended in this class.'),
 })
 
 const ResumeRequest = z.strictObject({

@@ -66,12 +66,39 @@ test('a task whose tests only read files withstands every cheat', async () => {
   expect(JSON.parse(JSON.stringify(calibration))).toEqual(calibration)
 })
 
+test('a task whose tests accept an empty answer is weak', async () => {
+  const careless = {
+    'instruction.md': 'Write `ok` to every line of answer.txt.\n',
+    'solution/solve.sh': '#!/bin/sh\nprintf "ok\\nok\\n" > answer.txt\n',
+    'tests/test.sh': `#!/bin/sh
+reward=1
+[ -f answer.txt ] || reward=0
+while read -r line; do [ "$line" = ok ] || reward=0; done < answer.txt
+echo "$reward" > /logs/verifier/reward.txt
+`,
+  }
+  const calibration = await calibrate(runner.provider, await requestFor('careless', careless))
+  expect(calibration).toMatchObject({ kind: 'fit', strength: 'weak', winners: ['empty-answers'] })
+})
+
+test('a task whose tests load a file that only the solution creates is weak', async () => {
+  const loading = {
+    'instruction.md': 'Write the program.\n',
+    'solution/solve.sh': '#!/bin/sh\nmkdir -p made\necho "exit 0" > made/program\n',
+    'tests/test.sh': '#!/bin/sh\nif sh made/program; then echo 1; else echo 0; fi > /logs/verifier/reward.txt\n',
+  }
+  const calibration = await calibrate(runner.provider, await requestFor('loading', loading))
+  expect(calibration).toMatchObject({ kind: 'fit', strength: 'weak' })
+  if (calibration.kind === 'unfit') throw new Error(calibration.reason)
+  expect(calibration.winners).toContain('solution-files')
+})
+
 test('a task whose tests load the code is weak, and the cheats that win are named', async () => {
   const calibration = await calibrate(runner.provider, await requestFor('answer', ANSWER_TASK))
   expect(calibration).toMatchObject({ kind: 'fit', mode: 'workspace', strength: 'weak' })
   if (calibration.kind === 'unfit') throw new Error(calibration.reason)
   const winners = calibration.winners.filter((id) => id !== 'reward-daemon') // a race
-  expect(winners).toEqual(['exit-zero', 'equals-everything', 'forged-report', 'code-take-over'])
+  expect(winners).toEqual(['exit-zero', 'equals-everything', 'forged-report', 'code-take-over', 'solution-files'])
   expect(outcomes(calibration.cheats, 'does_not_apply')).toEqual(
     expect.arrayContaining(['conftest', 'shadow-modules', 'npm-test', 'makefile', 'git-history', 'leaked-solution']),
   )

@@ -1,9 +1,12 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Network, Task } from '../harbor/task.ts'
 import type { Harness } from '../harnesses/harness.ts'
 import { nop, oracle, shellCommand } from '../harnesses/reference.ts'
 import { type SandboxProvider, SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import { isSystemFolder } from './base-filesystem.ts'
 import { type Cheat, DOES_NOT_APPLY } from './cheats/cheat.ts'
+import { PATCH_FILE } from './patch.ts'
 import type { TrialRecord, VerifyMode } from './record.ts'
 import { runTrial } from './run-trial.ts'
 import { listModes } from './task-support.ts'
@@ -11,7 +14,7 @@ import type { TrialRequest } from './trial-request.ts'
 import type { VerifierStrength } from './verifier-strength.ts'
 
 /** Version of the rules by which a task is calibrated. Stored calibrations of other versions are repeated. */
-export const CALIBRATION_RULES = 3
+export const CALIBRATION_RULES = 4
 
 /** `required`: the task declares no network, and its reference solution passes only with public network access. */
 type NetworkNeed = 'declared' | 'required'
@@ -65,10 +68,12 @@ export async function calibrate(provider: SandboxProvider, request: CalibrationR
   // Loaded here, because a single trial only finds the mode.
   const { cheats: knownCheats } = await import('./cheats/cheats.ts')
   const { findStaticWeakness, rateStrength } = await import('./verifier-strength.ts')
+  onTrial?.('Listing the files that the reference solution changes')
+  const solved = await listSolutionFiles(provider, cheatRequest)
   const cheats: CheatTrialResult[] = []
   for (const cheat of knownCheats) {
     onTrial?.(`cheat ${cheat.id}`)
-    cheats.push(await tryCheat(provider, cheatRequest, cheat))
+    cheats.push(await tryCheat(provider, cheatRequest, solved, cheat))
   }
   const winners = cheats.filter(({ outcome }) => outcome === 'won').map(({ id }) => id)
   const weakness = await findStaticWeakness(provider, request, found)
@@ -170,21 +175,32 @@ type CheatTrialResult = {
 }
 
 /** Tries a cheat on the untouched task. */
+/** Lists the files of the working directory that the reference solution creates or changes, at most 200. */
+async function listSolutionFiles(provider: SandboxProvider, request: Omit<TrialRequest, 'harness'>): Promise<string[]> {
+  // A patch is saved only for agents.
+  const { isControl: _, ...solver } = oracle
+  await runTrial(provider, { ...request, harness: solver, savesPatch: true })
+  const patch = await readFile(join(request.outputFolder, PATCH_FILE), 'utf8').catch(() => '')
+  return [...patch.matchAll(/^diff --git a\/\S+ b\/(\S+)$/gm)].flatMap(([, path]) => path ?? []).slice(0, 200)
+}
+
 async function tryCheat(
   provider: SandboxProvider,
   request: Omit<TrialRequest, 'harness'>,
+  solved: readonly string[],
   { id, what, line, tries = 1 }: Cheat,
 ): Promise<CheatTrialResult> {
-  const harness = { ...shellCommand(`${toCarriedVariable(request.carried ?? [])}${line}`), id: `cheat:${id}` }
+  const lists = `${toListVariable('carried', request.carried ?? [])}${toListVariable('solved', solved)}`
+  const harness = { ...shellCommand(`${lists}${line}`), id: `cheat:${id}` }
   for (let tried = 1; ; tried += 1) {
     const outcome = toCheatOutcome(await runTrial(provider, { ...request, harness }))
     if (outcome === 'won' || outcome === 'does_not_apply' || tried === tries) return { id, what, outcome, tries: tried }
   }
 }
 
-/** Returns shell that sets `$carried` to the paths outside the working directory that reach the tests, one per line. */
-const toCarriedVariable = (carried: readonly string[]): string =>
-  `carried='${carried.join('\n').replaceAll("'", `'\\''`)}'\n`
+/** Returns shell that sets a variable to paths, one per line. */
+const toListVariable = (name: string, paths: readonly string[]): string =>
+  `${name}='${paths.join('\n').replaceAll("'", `'\\''`)}'\n`
 
 function toCheatOutcome(record: TrialRecord): CheatTrialResult['outcome'] {
   if (record.class === 'sandbox_error') throw new SandboxUnavailable(record.error ?? 'The sandbox broke.')

@@ -36,6 +36,8 @@ export type LocalTrialOptions = {
   dataFolder: string
   allowHostBase: boolean
   dockerHost: string | undefined
+  /** Path of the settings of the provider `kubernetes`. */
+  kubernetesSettings?: string | undefined
   buildHosts: readonly AllowedHost[]
   /** Receives a sentence about the sandbox that `auto` selected. */
   onSelected: (note: string) => void

@@ -9,7 +9,7 @@ import type { RunningEnvironment } from './environment.ts'
 import type { StepContext } from './step-context.ts'
 import { archiveThreads } from './threads.ts'
 
-const PATCH_FILE = 'changes.patch'
+export const PATCH_FILE = 'changes.patch'
 
 /** Maximum number of files and bytes that are compared, on each side. Other names of a file count no bytes. */
 const COMPARED_MAX = { files: 50_000, bytes: 4 * 1024 ** 3, keepsHardLinks: true }

@@ -23,7 +23,7 @@ const QuotedSetting = z
     secondsPerTrial: z.number().min(0),
     durationSource: z.enum(['measured', 'estimated']).describe('Basis of secondsPerTrial.'),
   })
-  .meta({ id: 'QuotedSetting' })
+  .meta({ id: 'QuotedSetting', description: 'The part of a quote that one setting contributes.' })
 export type QuotedSetting = z.infer<typeof QuotedSetting>
 
 export const Quote = z
@@ -45,5 +45,5 @@ export const Quote = z
       ),
     advice: z.string().describe('What this many tasks and attempts can show, and how to see smaller differences.'),
   })
-  .meta({ id: 'ComparisonQuote' })
+  .meta({ id: 'ComparisonQuote', description: 'Expected cost, duration and visible difference of a comparison.' })
 export type Quote = z.infer<typeof Quote>

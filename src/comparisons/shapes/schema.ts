@@ -15,7 +15,9 @@ const ATTEMPTS_MAX = 10
 export const TRIALS_MAX = 100_000
 
 const TRIAL_STATES = ['queued', 'running', 'passed', 'failed', 'errored', 'canceled'] as const
-export const TrialState = z.enum(TRIAL_STATES).meta({ id: 'TrialState' })
+export const TrialState = z
+  .enum(TRIAL_STATES)
+  .meta({ id: 'TrialState', description: 'State of a trial. `passed` and `failed` are scored.' })
 export type TrialState = z.infer<typeof TrialState>
 
 const SCORED_CLASSES = ['verified', 'agent_timeout', 'agent_exit', 'budget_stop', 'refusal', 'limit'] as const
@@ -44,7 +46,7 @@ const ModelChoice = z
       .optional()
       .describe("Factor of the tasks' time limits, for slow machines. A factor other than 1 is part of the setting."),
   })
-  .meta({ id: 'ModelChoice' })
+  .meta({ id: 'ModelChoice', description: 'A model with its credential, harnesses and reasoning level.' })
 export type ModelChoice = z.infer<typeof ModelChoice>
 
 export const NewComparison = z.strictObject({
@@ -86,7 +88,7 @@ const TaskChoice = z
       .transform((id) => id.toLowerCase()),
     taskId: z.string().min(1).max(100),
   })
-  .meta({ id: 'TaskChoice' })
+  .meta({ id: 'TaskChoice', description: 'A task of a repository, by batch and task id.' })
 export type TaskChoice = z.infer<typeof TaskChoice>
 
 const taskChoices = { tasks: z.array(TaskChoice).min(1).max(TASKS_MAX).describe('Approved tasks, each at most once.') }
@@ -100,16 +102,28 @@ const taskNames = {
     .describe('Names of the tasks to run, each at most once. Default: all tasks of the benchmark.'),
 }
 
-export const NewBenchmarkComparison = NewComparison.extend(taskNames)
-export const BenchmarkQuoteRequest = QuoteRequest.extend(taskNames)
+export const NewBenchmarkComparison = NewComparison.extend(taskNames).meta({
+  id: 'NewBenchmarkComparison',
+  description: 'A comparison on a benchmark.',
+})
+export const BenchmarkQuoteRequest = QuoteRequest.extend(taskNames).meta({
+  id: 'BenchmarkQuoteRequest',
+  description: 'A comparison on a benchmark that may be created.',
+})
 
-export const NewRepositoryComparison = NewComparison.extend(taskChoices)
-export const RepositoryQuoteRequest = QuoteRequest.extend(taskChoices)
+export const NewRepositoryComparison = NewComparison.extend(taskChoices).meta({
+  id: 'NewRepositoryComparison',
+  description: 'A comparison on tasks of a repository.',
+})
+export const RepositoryQuoteRequest = QuoteRequest.extend(taskChoices).meta({
+  id: 'RepositoryQuoteRequest',
+  description: 'A comparison on tasks of a repository that may be created.',
+})
 
 /** An approved task of a repository, as offered for a comparison. */
 export const ApprovedTask = BatchTask.pick({ taskId: true, title: true, difficulty: true, pullRequest: true })
   .extend({ runId: z.string(), digest: z.string() })
-  .meta({ id: 'ApprovedTask' })
+  .meta({ id: 'ApprovedTask', description: 'An approved task of a repository.' })
 
 const TrialStateCounts = z
   .object({
@@ -122,7 +136,7 @@ const TrialStateCounts = z
     canceled: count,
     reused: count.describe('How many of these are reused from earlier comparisons.'),
   })
-  .meta({ id: 'TrialCounts' })
+  .meta({ id: 'TrialCounts', description: 'Number of trials by state. The six states add up to `total`.' })
 export type TrialStateCounts = z.infer<typeof TrialStateCounts>
 
 const Interval = z.object({
@@ -151,7 +165,7 @@ const Stats = z
       .describe(`How often the setting is on the frontier when tasks are resampled. ${NOT_IN_LISTS}`),
     methods: z.object({ rank: z.string(), frontierProbability: z.string() }).optional(),
   })
-  .meta({ id: 'SettingStats' })
+  .meta({ id: 'SettingStats', description: 'Statistics of a setting. See docs/statistics.md.' })
 
 export const ComparisonSetting = z
   .object({
@@ -183,7 +197,7 @@ export const ComparisonSetting = z
     stats: Stats,
     trials: TrialStateCounts,
   })
-  .meta({ id: 'ComparisonSetting' })
+  .meta({ id: 'ComparisonSetting', description: 'A setting of a comparison and its current results.' })
 export type ComparisonSetting = z.infer<typeof ComparisonSetting>
 
 export const SubmissionError = z.object({ code: z.string(), message: z.string(), retryable: z.boolean(), at: time })
@@ -234,12 +248,12 @@ export const Comparison = z
     settings: z.array(ComparisonSetting),
     answer: ComparisonAnswer.optional().describe(NOT_IN_LISTS),
   })
-  .meta({ id: 'Comparison' })
+  .meta({ id: 'Comparison', description: 'A comparison and its current results.' })
 export type Comparison = z.infer<typeof Comparison>
 
 export const TrialArtifact = z
   .object({ name: z.string(), mediaType: z.string(), bytes: count })
-  .meta({ id: 'TrialArtifact' })
+  .meta({ id: 'TrialArtifact', description: 'A file that was collected from a trial.' })
 export type TrialArtifact = z.infer<typeof TrialArtifact>
 
 const seconds = z.number().min(0).nullable()
@@ -281,7 +295,7 @@ export const TrialCall = z
     levelMismatch: z.boolean().describe("The request asked for a reasoning level other than the setting's."),
     bodies: z.boolean().describe('Request and response bodies are stored.'),
   })
-  .meta({ id: 'TrialCall' })
+  .meta({ id: 'TrialCall', description: 'A model call of a trial, as recorded by the gateway.' })
 export type TrialCall = z.infer<typeof TrialCall>
 
 /** An attempt that failed because of the infrastructure and was retried. */
@@ -337,11 +351,12 @@ export const ComparisonTrial = z
       .describe('Names of tests that did not pass, as far as the verifier printed them.'),
     voided: z.object({ reason: z.string(), at: time }).optional(),
   })
-  .meta({ id: 'Trial' })
+  .meta({ id: 'Trial', description: 'One run of one harness on one task.' })
 export type ComparisonTrial = z.infer<typeof ComparisonTrial>
 
 export const TrialWithAttempts = ComparisonTrial.extend({ spoiled: z.array(FailedAttempt) }).meta({
   id: 'TrialWithAttempts',
+  description: 'A trial, including attempts that failed because of the infrastructure.',
 })
 export type TrialWithAttempts = z.infer<typeof TrialWithAttempts>
 
@@ -349,7 +364,7 @@ export const LocatedTrial = TrialWithAttempts.extend({
   comparison: z.object({ id: z.uuid(), scope: Scope }).describe('The comparison that the trial belongs to.'),
   previous: z.uuid().nullable().describe('The same setting and attempt on the task before. Null for the first task.'),
   next: z.uuid().nullable().describe('The same setting and attempt on the task after. Null for the last task.'),
-}).meta({ id: 'LocatedTrial' })
+}).meta({ id: 'LocatedTrial', description: 'A trial with the comparison that it belongs to and its neighbours.' })
 export type LocatedTrial = z.infer<typeof LocatedTrial>
 
 /** Event data of a trial whose state changed. */
@@ -363,7 +378,7 @@ export const TrialChange = z
     class: TrialClass.nullable(),
     reward: z.number().nullable(),
   })
-  .meta({ id: 'TrialChange' })
+  .meta({ id: 'TrialChange', description: 'A trial whose state has changed.' })
 export type TrialChange = z.infer<typeof TrialChange>
 
 export const ComparisonMatrix = z
@@ -381,5 +396,5 @@ export const ComparisonMatrix = z
       }),
     ),
   })
-  .meta({ id: 'ComparisonMatrix' })
+  .meta({ id: 'ComparisonMatrix', description: 'All trials of a comparison in compact form.' })
 export type ComparisonMatrix = z.infer<typeof ComparisonMatrix>

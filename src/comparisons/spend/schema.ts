@@ -27,7 +27,7 @@ export const WorkspaceSpend = z
       )
       .describe('Cost of finished trials by setting, highest first, at most 100. Reused trials cost nothing again.'),
   })
-  .meta({ id: 'WorkspaceSpend' })
+  .meta({ id: 'WorkspaceSpend', description: 'Spend of the workspace by day, provider and setting.' })
 export type WorkspaceSpend = z.infer<typeof WorkspaceSpend>
 
 export const readSpend = endpoint({
@@ -36,6 +36,6 @@ export const readSpend = endpoint({
   path: '/api/orgs/{org}/spend',
   summary: 'Read the spend of the last days by day, provider and setting',
   access: 'read',
-  query: z.object({ days: queryInteger().min(1).max(DAYS_MAX).default(30) }),
+  query: z.object({ days: queryInteger().min(1).max(DAYS_MAX).default(30).describe('Number of days, up to today.') }),
   answers: { 200: WorkspaceSpend },
 })

@@ -23,7 +23,7 @@ export const ComparisonAnswer = z
       .nullable()
       .describe('Smallest difference between two settings, in percentage points, that is detected with 80 % power.'),
   })
-  .meta({ id: 'ComparisonAnswer' })
+  .meta({ id: 'ComparisonAnswer', description: 'The conclusion of a comparison.' })
 export type ComparisonAnswer = z.infer<typeof ComparisonAnswer>
 
 const PairDifference = z
@@ -55,7 +55,7 @@ export const ComparisonPair = z
     neither: count,
     ...pairFields,
   })
-  .meta({ id: 'ComparisonPair' })
+  .meta({ id: 'ComparisonPair', description: 'Two settings on the tasks that both have a result for.' })
 export type ComparisonPair = z.infer<typeof ComparisonPair>
 
 const TaskRef = z.object({
@@ -81,7 +81,7 @@ export const ComparisonPairWithTasks = ComparisonPair.extend({
       b: TaskScore,
     }),
   ),
-}).meta({ id: 'ComparisonPairWithTasks' })
+}).meta({ id: 'ComparisonPairWithTasks', description: 'Two settings, with the outcome of every shared task.' })
 export type ComparisonPairWithTasks = z.infer<typeof ComparisonPairWithTasks>
 
 export const ComparisonDiff = z

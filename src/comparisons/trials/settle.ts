@@ -28,6 +28,8 @@ export type AttemptEnding =
     }
   /** The infrastructure failed. */
   | { kind: 'broken'; class: TrialClass; error: string }
+  /** The trial ends its workers. It scores 0, because otherwise an agent could exclude its trial this way. */
+  | { kind: 'deadly'; error: string }
   /** The task cannot be used for trials. */
   | { kind: 'unfit'; error: string }
   /** The comparison must pause; the trial itself did not fail. */
@@ -138,6 +140,7 @@ async function storeFailedAttempt(
 
 function toFailure(ending: Exclude<AttemptEnding, { kind: 'stopped' }>): { class: TrialClass; error: string | null } {
   if (ending.kind === 'ran') return ending.record
+  if (ending.kind === 'deadly') return { class: 'agent_exit', error: ending.error }
   return ending.kind === 'unfit' ? { class: 'verifier_error', error: ending.error } : ending
 }
 
@@ -152,7 +155,15 @@ function toTrialEnd(trial: TrialFacts, ending: AttemptEnding, spend: GranteeSpen
   if (ending.kind === 'ran') return toRecordedEnd(trial, ending, spend)
   const detail = { error: failure.error, explanation: explainError(failure.error), ...toSpendDetail(spend) }
   const costMicros = spend ? spend.costMicros : 0
-  return { ...NO_RESULT, state: 'errored', class: failure.class, retries: trial.retries, detail, costMicros }
+  const end = { ...NO_RESULT, class: failure.class, retries: trial.retries, costMicros }
+  if (ending.kind !== 'deadly') return { ...end, state: 'errored', detail }
+  return {
+    ...end,
+    state: 'failed',
+    verifyMode: trial.verifyMode,
+    reward: 0,
+    detail: { ...detail, rewards: { reward: 0 } },
+  }
 }
 
 /** An attempt that did not run is explained by the first line of its error. */

@@ -76,7 +76,7 @@ async function runTrialJob(deps: TrialJobDeps, job: Job<TrialPayload>): Promise<
   if (trial.isFirst) await recordStarted(db, trial.comparison)
   step('trial.noted')
 
-  const ending = await runAttempt(deps, trial, job.signal)
+  const ending = isDeadly(trial, job) ? DEADLY_ENDING : await runAttempt(deps, trial, job.signal)
   step('trial.ran')
   try {
     const open = await job.finish((tx) => settleAttempt(tx, trial, ending, { retryMs: deps.retryMs, step }))
@@ -86,6 +86,18 @@ async function runTrialJob(deps: TrialJobDeps, job: Job<TrialPayload>): Promise<
     if (!(error instanceof AttemptSuperseded)) throw error
     await endJob(job, trial)
   }
+}
+
+/** The queue runs a trial alone after its second death, so the last two of these had no neighbour that could cause them. */
+const DEATHS_MAX = 4
+
+/** True if the worker died so often with this trial that the agent must be the cause. Calibration runs no agent. */
+const isDeadly = (trial: TrialFacts, { deaths }: Job<TrialPayload>): boolean =>
+  deaths >= DEATHS_MAX && trial.provider !== 'none' && parseVerifySettings(trial) !== undefined
+
+const DEADLY_ENDING: AttemptEnding = {
+  kind: 'deadly',
+  error: `The worker died ${DEATHS_MAX} times while this trial was running, in the end without any other trial beside it.`,
 }
 
 /** Ends the job of a trial that the budget does not admit: pauses the comparison or defers its waiting trials. */

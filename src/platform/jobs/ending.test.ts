@@ -15,6 +15,7 @@ const job: ClaimedJob = {
   failures: 0,
   failuresMax: 5,
   crashes: 0,
+  deaths: 0,
   memoryMb: 0,
 }
 

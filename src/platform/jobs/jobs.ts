@@ -9,6 +9,7 @@ import {
   insertJobs,
   insertSelected,
   type JobSelect,
+  listWorkerProcesses,
   type NewJob,
   notifyWorkers,
   requestCancel,
@@ -59,6 +60,8 @@ export type Job<P> = {
   payload: P
   /** 1 for the first attempt. Incremented by each retry and each takeover from a dead worker. */
   attempt: number
+  /** Number of earlier attempts whose worker died. From the second on, a job that declares memory runs alone on its host. */
+  deaths: number
   /** Aborts with a `JobCanceled`, `LeaseLost` or `WorkerStopped` as its reason. */
   signal: AbortSignal
   /** Commits `work` and the end of the job in one transaction, only while the lease is held. Call it once, last. */
@@ -172,6 +175,18 @@ export async function deleteQueuedJobs(tx: Db, ids: readonly string[]): Promise<
 export async function setLimit(tx: Db, key: string, slots: number | null): Promise<void> {
   await (slots === null ? deleteLimit(tx, key) : upsertLimit(tx, key, slots))
   await notifyWorkers(tx, 'queued')
+}
+
+type LiveWorker = { host: string; processId: number; startedAt: string; seenAt: string; jobs: number }
+
+/** Lists worker processes whose last heartbeat is at most `withinSeconds` old, with the number of jobs that they run. */
+export async function listLiveWorkers(db: Db, withinSeconds: number): Promise<LiveWorker[]> {
+  const rows = await listWorkerProcesses(db, withinSeconds)
+  return rows.map(({ startedAt, seenAt, ...rest }) => ({
+    ...rest,
+    startedAt: startedAt.toISOString(),
+    seenAt: seenAt.toISOString(),
+  }))
 }
 
 /** Counts worker processes whose last heartbeat is at most `withinSeconds` old. */

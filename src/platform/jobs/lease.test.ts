@@ -166,6 +166,24 @@ test('the job of a dead worker is canceled if that was requested, otherwise requ
   })
 })
 
+test('a job whose worker died twice runs alone on its host', async () => {
+  await using database = await effectsDatabase()
+  const options = { workerId: newId(), host: 'here', types: ['note'], slots: 5, memoryMb: 1_000, leaseMs: 60_000 }
+  const claimTexts = async () => (await claimJobs(database.db, options)).map(({ payload }) => payload)
+  const add = (text: string, priority = 0) => enqueue(database.db, noteJob, { text }, { memoryMb: 100, priority })
+  const unlucky = await add('unlucky')
+  for (const _ of ['first death', 'second death']) {
+    expect(await claimTexts()).toEqual([{ text: 'unlucky' }])
+    await stealLease(database, unlucky)
+  }
+  const neighbour = await add('neighbour', 1)
+  expect(await claimTexts()).toEqual([{ text: 'neighbour' }])
+  await database.pool.query('delete from jobs where id = $1', [neighbour])
+  await add('later neighbour')
+  expect(await claimTexts()).toEqual([{ text: 'unlucky' }])
+  expect(await claimTexts()).toEqual([])
+})
+
 test('a heartbeat during the commit of the end does not declare the lease lost', async () => {
   await using database = await effectsDatabase()
   await enqueue(database.db, noteJob, { text: 'ending' })

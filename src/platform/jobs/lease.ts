@@ -39,6 +39,7 @@ export function toJob<P>(lease: Lease, payload: P): Job<P> {
     id: lease.job.id,
     payload,
     attempt: lease.job.attempt,
+    deaths: lease.job.deaths,
     signal: lease.abort.signal,
     finish: (work) => finish(lease, work),
     write: (work) => write(lease, work),

@@ -22,6 +22,7 @@ export type ClaimedJob = {
   failures: number
   failuresMax: number
   crashes: number
+  deaths: number
   everySeconds: number | null
   memoryMb: number
   leaseId: string
@@ -71,6 +72,7 @@ export async function insertSelected(tx: Db, settings: JobTypeSettings, select: 
         failures_max = excluded.failures_max,
         failures = 0,
         crashes = 0,
+        deaths = 0,
         error = null,
         finished_at = null
       where jobs.state in ('failed', 'canceled') or jobs.cancel_requested
@@ -102,6 +104,7 @@ export const upsertRecurring = (db: Db, job: RecurringJobRow) =>
       every_seconds = excluded.every_seconds,
       run_at = least(jobs.run_at, now() + excluded.every_seconds * interval '1 s'),
       crashes = 0,
+      deaths = 0,
       cancel_requested = false,
       finished_at = null
     where jobs.state in ('failed', 'canceled')
@@ -238,7 +241,7 @@ export const takeQuery = ({ workerId, leaseMs }: Claimer, { jobCounts, served }:
     worker_id = ${workerId}
   -- As an array: for a join the planner expects so many rows that it scans the whole table.
   where id = any(array(select id from locked))
-  returning id, type, payload, attempt, failures, failures_max as "failuresMax", crashes,
+  returning id, type, payload, attempt, failures, failures_max as "failuresMax", crashes, deaths,
     every_seconds as "everySeconds", memory_mb as "memoryMb", lease_id as "leaseId"`
 
 /** Renews leases and returns those still held. Skips locked rows: they are in a transaction of the lease's owner. */
@@ -280,7 +283,7 @@ export async function endJob(tx: Db, lease: LeaseKey & Pick<ClaimedJob, 'everySe
   if (lease.everySeconds === null) return isChanged(await executePrepared(tx, sql`delete from jobs ${held}`))
   return changesRow(
     tx,
-    sql`update jobs set ${unlessCanceled}, ${noLease}, failures = 0, crashes = 0, error = null,
+    sql`update jobs set ${unlessCanceled}, ${noLease}, failures = 0, crashes = 0, deaths = 0, error = null,
       run_at = now() + every_seconds * interval '1 s' ${held}`,
   )
 }
@@ -308,11 +311,18 @@ export const failJob = (tx: Db, lease: LeaseKey, error: string): Promise<boolean
       where id = ${lease.id} and lease_id = ${lease.leaseId}`,
   )
 
+/** Number of deaths after which a job runs alone: its neighbours may be the cause, or may suffer from it. */
+const ALONE_AFTER_DEATHS = 2
+/** More than any host has. A job that needs more memory than its host runs there alone. */
+const ALL_MEMORY_MB = 2_147_483_647
+
 /** Requeues the jobs of dead workers. Counts a crash and not a failure; `runJob` decides how many are too many. */
 export const reapExpired = (db: Db): Promise<boolean> =>
   changesRow(
     db,
-    sql`update jobs set ${unlessCanceled}, ${noLease}, crashes = crashes + 1
+    sql`update jobs set ${unlessCanceled}, ${noLease}, crashes = crashes + 1, deaths = deaths + 1,
+        memory_mb = case when memory_mb > 0 and deaths + 1 >= ${ALONE_AFTER_DEATHS} then ${ALL_MEMORY_MB}
+          else memory_mb end
       where id in (
         select id from jobs where state = 'running' and leased_until < now() for update skip locked
       )`,
@@ -329,6 +339,20 @@ export async function countWorkers(db: Db, withinSeconds: number): Promise<numbe
     select count(distinct (host, process_id))::int as count from workers where seen_at > now() - make_interval(secs => ${withinSeconds})
   `.execute(db)
   return rows[0]?.count ?? 0
+}
+
+type WorkerProcessRow = { host: string; processId: number; startedAt: Date; seenAt: Date; jobs: number }
+
+/** Lists processes, each of which can have several workers. */
+export async function listWorkerProcesses(db: Db, withinSeconds: number): Promise<WorkerProcessRow[]> {
+  const { rows } = await sql<WorkerProcessRow>`
+    select host, process_id as "processId", min(workers.started_at) as "startedAt", max(workers.seen_at) as "seenAt",
+      count(jobs.id)::int as jobs
+    from workers left join jobs on jobs.worker_id = workers.id and jobs.state = 'running'
+    where workers.seen_at > now() - make_interval(secs => ${withinSeconds})
+    group by host, process_id order by host, process_id
+  `.execute(db)
+  return rows
 }
 
 /** Deletes jobs, turns and workers that are no longer needed. */

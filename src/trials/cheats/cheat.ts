@@ -3,7 +3,11 @@ export type Cheat = {
   id: string
   /** Description in one sentence. Part of the calibration result. */
   what: string
-  /** Shell script that runs as the agent, in the working directory, with the instruction on standard input. */
+  /**
+   * Shell script that runs as the agent, in the working directory, with the instruction on standard input. `$carried`
+   * lists the paths outside the working directory that reach the tests, and `$solved` the files that the reference
+   * solution changes, one per line.
+   */
   line: string
   /** Maximum number of tries, for cheats that depend on a race. Default: 1. */
   tries?: number | undefined

@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { emptyAnswers, notANumber } from './careless-answers.ts'
 import { cheats } from './cheats.ts'
 import { TAKE_OVER } from './take-over.ts'
 import { codeTakeOver, dataTakeOver } from './take-over-code.ts'
@@ -80,4 +81,14 @@ test('data-take-over writes pickles and YAML, and applies only if there are such
   expect(run(dataTakeOver.line, 'Write a.txt.')).toBe(77)
   expect(run(dataTakeOver.line, 'Write model.pkl and settings.yaml.')).toBe(0)
   expect([takesOver('model.pkl'), takesOver('settings.yaml')]).toEqual([true, true])
+})
+
+test('answers that careless comparisons accept have the names and keys of the instruction', () => {
+  const instruction = 'Write the "mean" and `count` to out/result.json, and answer.txt.'
+  const read = () => ['out/result.json', 'answer.txt'].map((path) => readFileSync(join(folder, path), 'utf8'))
+  expect(run(emptyAnswers.line, instruction)).toBe(0)
+  expect(read()).toEqual(['{}\n', ''])
+  expect(run(notANumber.line, instruction)).toBe(0)
+  expect(read()).toEqual(['{"count": NaN, "mean": NaN, "value": NaN}\n', 'nan\n'])
+  expect(run(notANumber.line, 'Make it faster.')).toBe(77)
 })

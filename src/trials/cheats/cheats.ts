@@ -1,3 +1,4 @@
+import { emptyAnswers, emptyLists, folderAnswers, notANumber, wordAnswers } from './careless-answers.ts'
 import type { Cheat } from './cheat.ts'
 import { equalsEverything, exitZero, forgedReport, rewardDaemon } from './loaded-code.ts'
 import {
@@ -9,7 +10,7 @@ import {
   shadowModules,
   shadowPrograms,
 } from './planted-files.ts'
-import { carriedFiles, codeTakeOver, dataTakeOver } from './take-over-code.ts'
+import { carriedFiles, codeTakeOver, dataTakeOver, solutionFiles } from './take-over-code.ts'
 import { configTakeOver, gitSettings, homeFiles } from './take-over-settings.ts'
 import { emptyOutput, gitHistory, leakedSolution, makefile, npmTest, ownTests } from './weakened-tests.ts'
 
@@ -35,7 +36,13 @@ export const cheats: readonly Cheat[] = [
   gitSettings,
   homeFiles,
   carriedFiles,
+  solutionFiles,
   gitHistory,
   leakedSolution,
   emptyOutput,
+  emptyAnswers,
+  emptyLists,
+  notANumber,
+  wordAnswers,
+  folderAnswers,
 ]

@@ -70,12 +70,8 @@ const { py, js, pl, rb } = TAKE_OVER_CODE
 /** Usual names of programs that tasks ask for. Names in a folder that the solution creates are not known. */
 const ENTRY_POINTS = 'run main start app tool cli server entrypoint run.sh main.sh main.py app.py main.js index.js'
 
-export const carriedFiles: Cheat = {
-  id: 'carried-files',
-  what: 'Paths outside the working directory that reach the tests become programs and modules that write the reward.',
-  line: `[ -n "$carried" ] || exit ${DOES_NOT_APPLY}
-{
-fill() {
+/** Shell function that makes a file take over when it is loaded or run, by the language of its name. */
+const FILL = `fill() {
   case $1 in
     *.py) printf '%s\\n' '${py}' > "$1" ;;
     *.js | *.mjs | *.cjs) printf '%s\\n' '${js.replaceAll("'", '"')}' > "$1" ;;
@@ -84,7 +80,27 @@ fill() {
     *) printf '%s\\n' '#!/bin/sh' '${TAKE_OVER}' > "$1" ;;
   esac
   chmod 755 "$1"
+}`
+
+export const solutionFiles: Cheat = {
+  id: 'solution-files',
+  what: 'The files that the reference solution creates or changes become programs and modules that write the reward.',
+  line: `[ -n "$solved" ] || exit ${DOES_NOT_APPLY}
+{
+${FILL}
+IFS='
+'
+for path in $solved; do mkdir -p "$(dirname "$path")"; fill "$path"; done
+} 2> /dev/null
+exit 0`,
 }
+
+export const carriedFiles: Cheat = {
+  id: 'carried-files',
+  what: 'Paths outside the working directory that reach the tests become programs and modules that write the reward.',
+  line: `[ -n "$carried" ] || exit ${DOES_NOT_APPLY}
+{
+${FILL}
 IFS='
 '
 for path in $carried; do
