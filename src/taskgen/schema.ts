@@ -39,7 +39,7 @@ export const NewGeneration = z
     harborEnvironment: name.describe('Where finished tasks are validated.'),
     harborCredentialId: z.uuid().optional().describe('Default: the built-in one.'),
   })
-  .meta({ id: 'NewGeneration' })
+  .meta({ id: 'NewGeneration', description: 'Models, credentials and sandboxes that create the tasks of a batch.' })
 export type NewGeneration = z.infer<typeof NewGeneration>
 
 /** Generation settings with defaults filled in. Contains ids only, no secrets. */
@@ -56,7 +56,7 @@ export const Generation = z
     harborEnvironment: z.string(),
     harborCredentialId: z.uuid(),
   })
-  .meta({ id: 'Generation' })
+  .meta({ id: 'Generation', description: 'Models, credentials and sandboxes of a batch, by id.' })
 export type Generation = z.infer<typeof Generation>
 
 const again = z
@@ -106,7 +106,7 @@ export const GenerationOptions = z
     harborCredentials: z.array(OptionCredential),
     defaults: NewGeneration.nullable().describe('Null while there is no credential of a model, or no sandbox.'),
   })
-  .meta({ id: 'GenerationOptions' })
+  .meta({ id: 'GenerationOptions', description: 'Every value that a new batch may name, and the defaults.' })
 export type GenerationOptions = z.infer<typeof GenerationOptions>
 
 export const PreviewBatchInput = z.strictObject({ candidateCounts: CandidateCounts.optional(), again })
@@ -148,7 +148,10 @@ export const BatchPreview = z
     ),
     warnings: z.array(z.string()),
   })
-  .meta({ id: 'BatchPreview' })
+  .meta({
+    id: 'BatchPreview',
+    description: 'The candidates that a repository could supply, the reasons for the rest, and the maximum cost.',
+  })
 export type BatchPreview = z.infer<typeof BatchPreview>
 
 export const PreviewProgress = z.object({ step: z.enum(['mirror', 'scan']), pullRequests: count })
@@ -203,7 +206,7 @@ export const TaskPullRequest = z
     url: z.string().nullable().describe('Null where the repository is no code host’s.'),
     mergedAt: z.iso.datetime(),
   })
-  .meta({ id: 'TaskPullRequest' })
+  .meta({ id: 'TaskPullRequest', description: 'The pull request that a task was created from.' })
 
 export type TaskPullRequest = z.infer<typeof TaskPullRequest>
 
@@ -229,7 +232,10 @@ export const TaskCalibration = z
     attempts: z.array(z.object({ verifyMode: z.string(), oracle: Outcome, nop: Outcome.nullable() })),
     cheats: z.array(z.object({ id: z.string(), what: z.string(), outcome: z.string(), tries: count })),
   })
-  .meta({ id: 'TaskCalibration' })
+  .meta({
+    id: 'TaskCalibration',
+    description: 'The strictest verify mode of a task, and the cheats that were tried in it.',
+  })
 
 export type TaskCalibration = z.infer<typeof TaskCalibration>
 
@@ -251,7 +257,7 @@ export const StageEvidence = z
     reused: z.boolean().describe('Another task had the same result before.'),
     evidence: z.unknown().describe('What this stage found. Its shape is the stage’s own.'),
   })
-  .meta({ id: 'StageEvidence' })
+  .meta({ id: 'StageEvidence', description: 'The result of one stage of the pipeline for a task.' })
 
 export type StageEvidence = z.infer<typeof StageEvidence>
 

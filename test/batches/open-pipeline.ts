@@ -12,8 +12,7 @@ import { startAppWithModels } from '../support/generating-models.ts'
 import { listCandidates, type SampleRepository, writeRepository } from '../support/repositories/repository.ts'
 import { drafts } from '../support/repositories/scripts.ts'
 import { openBuilder } from '../support/taskgen/image-builders.ts'
-import { said } from '../support/taskgen/scripted-answers.ts'
-import { openKnown } from './known-pull.ts'
+import { NO_WRONG_SOLUTION, said } from '../support/taskgen/scripted-answers.ts'
 import { scriptFor } from './scripted-models.ts'
 
 const FEW: TrialCounts = { nop: 1, oracle: 1, oracleAll: 1 }
@@ -29,7 +28,7 @@ type PipelineOptions = {
 export async function openPipeline(repository: SampleRepository, wish: PipelineOptions = {}) {
   await using undo = new AsyncDisposableStack()
   const builder = undo.use(await openBuilder('docker'))
-  const { app, gateway } = undo.use(await startAppWithModels(await scriptOf(repository)))
+  const { app, gateway } = undo.use(await startAppWithModels(scriptOf(repository)))
   const shop = await openGenerationLab(
     app,
     {
@@ -97,12 +96,10 @@ function countsOf(repository: SampleRepository) {
 const NO_RECIPE = { match: 'make it ready for its tests', turns: [said('There is no other way.')], endless: true }
 
 /** Scripts the author and agreeing reviewers for each good pull request. */
-async function scriptOf(repository: SampleRepository) {
-  await using known = await openKnown(repository)
-  const tasks = []
-  for (const pull of listCandidates(repository)) {
+function scriptOf(repository: SampleRepository) {
+  const tasks = listCandidates(repository).flatMap((pull) => {
     const draft = drafts[repository.name]?.[pull.number]
-    if (draft) tasks.push(...(scriptFor(pull, draft, (await known.pull(pull.number)).split.hidden).tasks ?? []))
-  }
-  return { tasks: [...tasks, NO_RECIPE] }
+    return draft ? (scriptFor(pull, draft).tasks ?? []) : []
+  })
+  return { tasks: [...tasks, NO_RECIPE, NO_WRONG_SOLUTION] }
 }

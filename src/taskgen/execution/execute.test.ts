@@ -85,7 +85,11 @@ test('computes fail-to-pass and pass-to-pass tests from nine runs', async () => 
   const execution = doneOf(await executed(made))
   expect(execution.lists.failToPass).toEqual([expect.stringContaining('test_rank')])
   expect(execution.lists.passToPass).toHaveLength(12)
-  expect(execution).toMatchObject({ unstable: [], failsByAssertion: true, ablation: { groups: 1, necessary: 1 } })
+  expect(execution).toMatchObject({
+    unstable: [],
+    failsByAssertion: true,
+    ablation: { groups: 1, necessary: 1, mutants: 1, noticed: 1, survivors: [] },
+  })
   expect(execution.plan.timeoutSec).toBe(120)
   const kinds = execution.runs.map(({ variant: of, isShuffled, cpus, daysAhead }) => [of, isShuffled, cpus, daysAhead])
   expect(kinds).toEqual([

@@ -10,7 +10,7 @@ import {
 } from '../../grading/suite.ts'
 import type { Image, SandboxProvider } from '../../sandboxes/sandbox.ts'
 import { SUITE_SIZE } from '../environment/check-health.ts'
-import { done, reject, rejectForTiming, type StageRejection, type StageResult, withEvidence } from '../stage-result.ts'
+import { done, reject, rejectForTiming, type StageRejection, type StageResult } from '../stage-result.ts'
 import {
   type Execution,
   findClockBombs,
@@ -20,7 +20,8 @@ import {
   type SuiteRuns,
   type SuiteSummary,
 } from './judge-runs.ts'
-import { computeTimeout, listTargets, RUN_SECONDS_MAX } from './plan-runs.ts'
+import { computeTimeout, RUN_SECONDS_MAX } from './plan-runs.ts'
+import { findWeakness, tryVariants } from './try-variants.ts'
 
 export type ExecutionInput = {
   image: Image
@@ -35,6 +36,10 @@ export type ExecutionInput = {
 const REPEATS = 3
 const SEED = 20
 const MEDIAN_CPU_SECONDS_MAX = 180
+/** Each variant of the solution is a run; slow tests are run with fewer of them. */
+const FEW_VARIANTS_CPU_SECONDS = 20
+const ALL_VARIANTS = { parts: 8, mutants: 8 }
+const FEW_VARIANTS = { parts: 5, mutants: 3 }
 /** Another year, another month more often than not, and another day of the week. */
 const DAYS_AHEAD = 1111
 
@@ -64,7 +69,9 @@ export async function execute(
   signal: AbortSignal,
 ): Promise<StageResult<Execution>> {
   const matrix = openMatrix(provider, input, signal)
-  return withEvidence(await runAll(provider, input, matrix, signal), { runs: matrix.summaries })
+  const result = await runAll(provider, input, matrix, signal)
+  if (result.kind !== 'rejected') return result
+  return { ...result, evidence: { runs: matrix.summaries, ...(result.evidence ?? {}) } }
 }
 
 async function runAll(
@@ -83,12 +90,10 @@ async function runAll(
   if (slow) return slow
   const bomb = await runLaterDay(matrix, judged.lists)
   if (bomb) return bomb
-  const ablation = await ablate(provider, { ...input, failToPass: judged.lists.failToPass }, signal)
-  if (ablation.necessary * 2 < ablation.groups)
-    return reject(
-      'weak_tests',
-      `Without ${ablation.groups - ablation.necessary} of ${ablation.groups} parts of the fix all its tests pass.`,
-    )
+  const limits = median(fixed.map(cpuSecondsOf)) > FEW_VARIANTS_CPU_SECONDS ? FEW_VARIANTS : ALL_VARIANTS
+  const ablation = await tryVariants(provider, { ...input, lists: judged.lists, limits }, signal)
+  const weak = findWeakness(ablation)
+  if (weak) return weak
   const { kind, ...facts } = judged
   const plan = { ...input.plan, timeoutSec: computeTimeout(medianSec) }
   return done({ ...facts, plan, runs: matrix.summaries, ablation, medianSec })
@@ -251,105 +256,3 @@ function summarise(
 
 const median = (numbers: readonly number[]): number =>
   numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0
-
-type AblationInput = {
-  image: Image
-  source: string
-  hidden: HiddenTests
-  plan: RunPlan
-  folder: string
-  failToPass: readonly string[]
-}
-
-/**
- * Counts the parts of the fix that its tests need, by leaving out each part in turn. A part is also needed if without it
- * the tests do not compile, hang or leave no report. A fix of a single part is known to be needed from earlier runs.
- */
-async function ablate(
-  provider: SandboxProvider,
-  input: AblationInput,
-  signal: AbortSignal,
-): Promise<Execution['ablation']> {
-  const { image, source, hidden, plan, folder, failToPass } = input
-  const patches = omitEachGroup(source)
-  if (patches.length <= 1) return { groups: 1, necessary: 1 }
-  const runner = findRunner(plan.runner)
-  const targets = runner ? listTargets(runner, hidden) : []
-  const narrow = { ...plan, targets: targets.length === 0 ? plan.targets : targets }
-  let necessary = 0
-  for (const submission of patches) {
-    const more = { hidden, seed: null, folder, ...SUITE_SIZE }
-    const outcome = await runSuite(provider, { image, submission, plan: narrow, ...more }, signal)
-    if (isNecessary(outcome, failToPass)) necessary += 1
-  }
-  return { groups: patches.length, necessary }
-}
-
-const isNecessary = (outcome: SuiteOutcome, failToPass: readonly string[]): boolean =>
-  outcome.kind === 'broken' || failToPass.some((id) => outcome.run.statuses[id] !== 'passed')
-
-/** A part of a patch that stands by itself: a hunk, or a whole file that is added, deleted, binary or only renamed. */
-type PatchPiece = { header: string; hunk: Hunk | null }
-type Hunk = { oldStart: number; oldLines: number; newLines: number; body: string }
-
-const GROUPS_MAX = 8
-
-/**
- * The patch without one group of its hunks, for each group. At most eight: neighbours go together, so that a group is a
- * piece of work rather than a line. One group: nothing is left without it.
- */
-export function omitEachGroup(patch: string): string[] {
-  const pieces = splitPieces(patch)
-  const groups = Math.min(GROUPS_MAX, pieces.length)
-  return Array.from({ length: groups }, (_, group) =>
-    renderPatch(pieces.filter((__, at) => Math.floor((at * groups) / pieces.length) !== group)),
-  )
-}
-
-function splitPieces(patch: string): PatchPiece[] {
-  return patch
-    .split(/^(?=diff --git )/m)
-    .filter((section) => section.startsWith('diff --git '))
-    .flatMap(splitFile)
-}
-
-const HUNK = /^(?=@@ -\d)/m
-const RANGES = /^@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@/
-
-function splitFile(section: string): PatchPiece[] {
-  const [header = '', ...bodies] = isWhole(section) ? [section] : section.split(HUNK)
-  if (bodies.length === 0) return [{ header: section, hunk: null }]
-  return bodies.map((body) => {
-    const [, oldStart, oldLines = '1', newLines = '1'] = RANGES.exec(body) ?? []
-    const hunk = { oldStart: Number(oldStart), oldLines: Number(oldLines), newLines: Number(newLines), body }
-    return { header, hunk }
-  })
-}
-
-/** Binary text may look like a hunk; a file that comes or goes cannot come by halves. */
-const isWhole = (section: string): boolean =>
-  /^(?:new file mode|deleted file mode|GIT binary patch)/m.test(section.split(HUNK)[0] ?? '')
-
-/** Recomputes hunk positions, so that an omitted hunk does not shift the others. */
-function renderPatch(pieces: readonly PatchPiece[]): string {
-  let text = ''
-  let last: string | undefined
-  let shift = 0
-  for (const { header, hunk } of pieces) {
-    if (header !== last) {
-      text += header
-      shift = 0
-    }
-    last = header
-    if (!hunk) continue
-    text += renumberHunk(hunk, shift)
-    shift += hunk.newLines - hunk.oldLines
-  }
-  return text
-}
-
-/** A side without lines is counted from the line before it. */
-function renumberHunk({ oldStart, oldLines, newLines, body }: Hunk, shift: number): string {
-  const start = oldStart + shift + (oldLines === 0 ? 1 : 0) - (newLines === 0 ? 1 : 0)
-  return body.replace(RANGES, `@@ -${oldStart},${oldLines} +${start},${newLines} @@`)
-}

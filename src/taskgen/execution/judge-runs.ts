@@ -1,5 +1,6 @@
 import { listRequired, type RunPlan, type SuiteRun, type TestLists, type TestStatus } from '../../grading/suite.ts'
 import { reject, rejectForTiming, type StageRejection } from '../stage-result.ts'
+import type { SolutionVariant } from './solution-variants.ts'
 
 /** Summary of one test run. */
 export type SuiteSummary = {
@@ -30,8 +31,22 @@ export type Execution = {
   buildErrors: string[]
   /** Fail-to-pass tests that the base does not have. */
   newTests: string[]
-  ablation: { groups: number; necessary: number }
+  ablation: VariantResults
   medianSec: number
+}
+
+/** Result of the runs with variants of the solution: without one of its parts, or with one altered line. */
+export type VariantResults = {
+  /** Parts that were left out in turn, and how many of them the tests need. */
+  groups: number
+  necessary: number
+  /** Altered solutions, and how many of them fail. */
+  mutants: number
+  noticed: number
+  /** Variants that pass all tests. */
+  survivors: Omit<SolutionVariant, 'patch'>[]
+  runs: number
+  cpuSeconds: number
 }
 
 /**

@@ -10,6 +10,7 @@ import { mini } from '../../harnesses/mini.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { isSameFamily } from '../models/served-model.ts'
 import type { GenerationOptions, NewGeneration } from '../schema.ts'
+import { isRecommended } from './recommendation.ts'
 
 const CREDENTIALS_MAX = 10_000
 
@@ -88,17 +89,19 @@ const findKey = ({ modelCredentials }: GenerationChoices, model: ModelOption): s
 type ModelPair = { author: ModelOption; verifier: ModelOption; reasoning: string }
 
 /**
- * A verifier of another house overlooks other mistakes than the author makes. Where no key opens one that can be asked as
- * usual, it is another model of the author's provider; the same twice where there is but one.
+ * Selects recommended models of a moderate price if there are any. A verifier of another vendor is preferred, because it
+ * overlooks other mistakes than the author makes; otherwise it is another model of the author's provider, or the same.
  */
 function selectPair(models: readonly ModelOption[]): ModelPair | undefined {
-  const usual = models.filter(({ prices }) => prices.output <= USUAL_OUTPUT_USD)
-  for (const author of usual.length > 0 ? usual : models) {
+  const usual = models.filter((model) => isRecommended(model) && model.prices.output <= USUAL_OUTPUT_USD)
+  const recommended = models.filter(isRecommended)
+  for (const author of [...usual, ...recommended, ...models]) {
     const strangers = usual.filter((other) => !isSameVendor(author, other))
     const others = models.filter((other) => other.provider === author.provider && other !== author)
     const affordable = others.filter(({ prices }) => prices.output <= author.prices.output)
+    const preferred = [...affordable, ...others].filter((other) => usual.includes(other))
     const foreign = strangers.flatMap((verifier) => pairModels(author, verifier))
-    const own = [...affordable, ...others, author].flatMap((verifier) => pairModels(author, verifier))
+    const own = [...preferred, ...affordable, ...others, author].flatMap((verifier) => pairModels(author, verifier))
     const found = foreign.find(({ reasoning }) => reasoning === USUAL_LEVEL) ?? own[0]
     if (found) return found
   }

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { type FieldError, invalidRequest, Problem } from '../../platform/problem.ts'
 import { Generation, type GenerationOptions, type NewGeneration } from '../schema.ts'
+import { warnOfSmallModels } from './recommendation.ts'
 
 /** Stored form: includes the credentials of both models, named or default. */
 export const StoredGeneration = Generation.extend({ keys: z.object({ author: z.uuid(), verifier: z.uuid() }) })
@@ -51,13 +52,15 @@ export function resolveGeneration(options: GenerationOptions, request: NewGenera
 }
 
 /** Lists warnings about an accepted request. */
-export const listGenerationWarnings = ({
-  authorModel,
-  verifierModel,
-}: Pick<NewGeneration, 'authorModel' | 'verifierModel'>): string[] =>
-  authorModel === verifierModel
+export const listGenerationWarnings = (
+  { models }: GenerationOptions,
+  request: Pick<NewGeneration, 'authorModel' | 'verifierModel'>,
+): string[] => [
+  ...(request.authorModel === request.verifierModel
     ? ['The verifier is the same model as the author: it judges its own work (self_verified).']
-    : []
+    : []),
+  ...warnOfSmallModels(models, request),
+]
 
 function requireDefaults({ credentialStorage, defaults }: GenerationOptions): NewGeneration {
   if (credentialStorage)

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { RUBRIC } from './rubric.ts'
+import { COVERAGE_ITEM, RUBRIC } from './rubric.ts'
+import type { TestAssertion } from './test-assertions.ts'
 
 const SOURCES = ['instruction', 'tests', 'base', 'change'] as const
 type QuoteSource = (typeof SOURCES)[number]
@@ -18,7 +19,8 @@ export const ModelReview = z.strictObject({
       }),
     )
     .length(RUBRIC.length),
-  assertions: z.array(z.strictObject({ assertion: quote, from: z.enum(SOURCES), support: quote })).max(80),
+  /** By the number of an assertion: the sentence of the instruction that demands it, and a line of the base code if that decides too. */
+  assertions: z.array(z.strictObject({ number: z.int().min(1), sentence: quote, base: quote.nullable() })).max(200),
   alternative: z.string().max(3_000),
   minutes: z.int().min(1).max(10_000),
 })
@@ -29,21 +31,37 @@ export type ReviewMaterial = Record<QuoteSource, string>
 
 /** Shorter ones are found anywhere. */
 const QUOTE_MIN = 6
+export const SENTENCE_MIN = 12
 const ALTERNATIVE_MIN = 40
+
+type Quoted = { from: QuoteSource; quote: string; min: number }
+
+/**
+ * Lists assertions of the tests for which a review names no sentence, although it says that each follows from one.
+ * A review that denies it has shown why already.
+ */
+export function listUncovered(
+  { items, assertions }: ModelReview,
+  required: readonly TestAssertion[],
+): readonly TestAssertion[] {
+  if (items.some(({ item, answer }) => item === COVERAGE_ITEM && answer === 'no')) return []
+  const covered = new Set(assertions.map(({ number }) => number))
+  return required.filter(({ number }) => !covered.has(number))
+}
 
 /** Lists faults that make a review unusable: missing answers or quotes that do not occur. */
 export function listReviewFaults(reading: ModelReview, material: ReviewMaterial): string[] {
   const texts = Object.fromEntries(SOURCES.map((source) => [source, collapseSpace(material[source])]))
-  const isQuoted = (from: QuoteSource, text: string) =>
-    collapseSpace(text).length >= QUOTE_MIN && (texts[from] ?? '').includes(collapseSpace(text))
-  const quotes = [
-    ...reading.items.flatMap((each) => each.quotes),
-    ...reading.assertions.flatMap(({ assertion, from, support }) => [
-      { from: 'tests' as const, quote: assertion },
-      { from, quote: support },
+  const isQuoted = ({ from, quote: text, min }: Quoted) =>
+    collapseSpace(text).length >= min && (texts[from] ?? '').includes(collapseSpace(text))
+  const quotes: Quoted[] = [
+    ...reading.items.flatMap((each) => each.quotes.map((given) => ({ ...given, min: QUOTE_MIN }))),
+    ...reading.assertions.flatMap(({ sentence, base }) => [
+      { from: 'instruction' as const, quote: sentence, min: SENTENCE_MIN },
+      ...(base === null ? [] : [{ from: 'base' as const, quote: base, min: QUOTE_MIN }]),
     ]),
   ]
-  const unfound = quotes.filter(({ from, quote: text }) => !isQuoted(from, text))
+  const unfound = quotes.filter((each) => !isQuoted(each))
   return [
     ...unfound.map(
       ({ from, quote: text }) => `This does not occur in "${from}", to the letter: ${quoteExcerpt(text)}.`,
@@ -68,10 +86,10 @@ function findFaultOfNo(quotes: ModelReview['items'][number]['quotes'], isBlocker
 }
 
 function findFaultOfYes(item: number, { assertions, alternative }: ModelReview): string | undefined {
-  if (item === 2 && assertions.length === 0) return '"assertions" is empty.'
+  if (item === COVERAGE_ITEM && assertions.length === 0) return '"assertions" is empty.'
   return item === 4 && alternative.trim().length < ALTERNATIVE_MIN ? '"alternative" sketches nothing.' : undefined
 }
 
-const collapseSpace = (text: string): string => text.replaceAll(/\s+/g, ' ').trim()
+export const collapseSpace = (text: string): string => text.replaceAll(/\s+/g, ' ').trim()
 
 const quoteExcerpt = (text: string): string => JSON.stringify(text.slice(0, 160).toWellFormed())

@@ -2,6 +2,7 @@ import type { HiddenTests } from '../../grading/suite.ts'
 import { decodeText } from '../lint/patch-files.ts'
 import type { ReviewMaterial } from './model-review.ts'
 import { RUBRIC } from './rubric.ts'
+import type { TestAssertion } from './test-assertions.ts'
 
 export type ReviewInput = {
   /** The exact text that agents receive. */
@@ -14,7 +15,7 @@ export type ReviewInput = {
   base: readonly { path: string; text: string }[]
 }
 
-const TESTS_MAX = 20_000
+export const TESTS_MAX = 20_000
 const BASE_MAX = 16_000
 const CHANGE_MAX = 12_000
 
@@ -30,7 +31,7 @@ export const buildMaterial = ({ instruction, hidden, source, base }: ReviewInput
 })
 
 /** Joins files into one text. Each file is truncated to an equal share of `max` characters. */
-function joinFiles(files: readonly { path: string; text: string }[], max: number): string {
+export function joinFiles(files: readonly { path: string; text: string }[], max: number): string {
   const share = Math.floor(max / Math.max(1, files.length))
   return files
     .map(({ path, text }) => `==> ${path}\n${text.slice(0, share)}`)
@@ -52,7 +53,7 @@ const RULES = `Answer each item with yes or no:
 ${ITEMS}
 
 - Show what you say. A quote is copied to the letter from the field that "from" names, and is long enough to be found. Every no needs one; a no on item 2 or 4 needs one from "tests".
-- "assertions" lists each assertion of the listed tests, copied from "tests", with the text that supports it, copied from where it stands.
+- "assertions" has one entry for each number of "assertionsToSupport", and leaves out none. "sentence" is the sentence of "instruction" that demands it, copied to the letter. If the base code decides what the sentence leaves open, "base" is the line that does, copied from "base"; otherwise null. An entry without a text stands for the whole test. If no sentence demands an assertion, answer item 2 with no and quote it.
 - "minutes" is how long an experienced programmer who does not know this code would take.
 - The instruction may name what it must: names and texts under "Interface" are no leak.
 
@@ -64,9 +65,18 @@ export const reviewSystem = (pass: number): string =>
 export const reviewNeutral = (pass: number): string =>
   `You are a technical editor. Below is public material on a piece of open software: a description of how it should behave, and checks for it. ${PERSPECTIVES[pass % PERSPECTIVES.length]}\n\n${RULES}`
 
-export const buildReviewPrompt = ({ failToPass }: ReviewInput, material: ReviewMaterial, pass: number): string =>
+export const buildReviewPrompt = (
+  { failToPass }: ReviewInput,
+  { material, assertions }: { material: ReviewMaterial; assertions: readonly TestAssertion[] },
+  pass: number,
+): string =>
   JSON.stringify(
-    { task: `check the task, reader ${pass + 1}`, listedTests: failToPass.slice(0, 100), ...material },
+    {
+      task: `check the task, reader ${pass + 1}`,
+      listedTests: failToPass.slice(0, 100),
+      ...material,
+      assertionsToSupport: assertions,
+    },
     null,
     1,
   )

@@ -28,7 +28,7 @@ const ORDER = {
 }
 
 const ASSERTION = 'assert parse_duration("1h") == 3600'
-const READING = readingOf({ assertion: ASSERTION, support: 'such as "1h" and gives seconds' })
+const READING = readingOf({ sentence: 'such as "1h" and gives seconds' })
 
 const no = (
   item: number,
@@ -137,8 +137,16 @@ describe('a review that is not counted', () => {
     ['a blocker that the tests do not show', said(no(2, 'instruction'))],
     ['assertions that are not listed', said({ ...READING, assertions: [] })],
     [
-      'support that is made up',
-      said({ ...READING, assertions: [{ assertion: ASSERTION, from: 'base', support: 'no such line' }] }),
+      'a sentence that is made up',
+      said({ ...READING, assertions: [{ number: 1, sentence: 'no such sentence', base: null }] }),
+    ],
+    [
+      'a sentence that is hardly one',
+      said({ ...READING, assertions: [{ number: 1, sentence: 'and gives', base: null }] }),
+    ],
+    [
+      'a line of the code that is made up',
+      said({ ...READING, assertions: [{ number: 1, sentence: 'and gives seconds', base: 'no such line' }] }),
     ],
     ['no other way to do it', said({ ...READING, alternative: 'None.' })],
   ])('%s: two repairs, then another review', async (_name, turn) => {
@@ -164,6 +172,46 @@ describe('a review that is not counted', () => {
     })
     const refuse = { refuse: true }
     expect((await run(readers(refuse, refuse, refuse))).result).toMatchObject({ reason: 'verifier_refused' })
+  })
+})
+
+describe('a review that leaves out an assertion', () => {
+  const two = {
+    ...ORDER,
+    hidden: {
+      ...ORDER.hidden,
+      files: ORDER.hidden.files.map((file) => ({
+        ...file,
+        content: `${file.content}    assert parse_duration("2h") == 7200\n`,
+      })),
+    },
+  }
+  const short = { ...READING, assertions: READING.assertions.slice(0, 1) }
+
+  test('is asked again with the list of what is missing', async () => {
+    const missing = 'has no entry with the number 2: assert parse_duration("2h") == 7200'
+    const tasks = [whenRepairing(said(READING), missing), ...(readers(said(short), said(READING)).tasks ?? [])]
+    const { result } = await run({ tasks }, {}, two)
+    expect(result).toMatchObject({
+      kind: 'done',
+      value: { passes: [{ rounds: 2 }, { rounds: 1 }], assertions: [{ number: 1 }, { number: 2 }] },
+    })
+  })
+
+  test('rejects the task if it leaves it out again', async () => {
+    const { result, bill } = await run(readers(said(short), said(READING), said(READING)), {}, two)
+    expect(result).toMatchObject({
+      kind: 'rejected',
+      reason: 'uncovered_assertions',
+      detail: expect.stringContaining('assert parse_duration("2h") == 7200'),
+      evidence: { passes: [{ kind: 'read', uncovered: [{ number: 2 }] }] },
+    })
+    expect(bill.calls).toBe(2)
+  })
+
+  test('is complete if it says that the assertion does not follow', async () => {
+    const { result, bill } = await run(readers(said({ ...no(2), assertions: [] })), {}, two)
+    expect([result, bill.calls]).toEqual([expect.objectContaining({ reason: 'underspecified' }), 1])
   })
 })
 

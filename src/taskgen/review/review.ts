@@ -3,14 +3,17 @@ import { askTyped, type TypedAnswer } from '../models/ask-typed.ts'
 import { isSameFamily, type NamedModel } from '../models/served-model.ts'
 import type { ModelBill, StageModel } from '../models/stage-model.ts'
 import { done, reject, type StageDeferral, type StageRejection, type StageResult } from '../stage-result.ts'
-import { listReviewFaults, ModelReview, type ReviewMaterial } from './model-review.ts'
+import { listReviewFaults, listUncovered, ModelReview, type ReviewMaterial } from './model-review.ts'
 import { buildMaterial, buildReviewPrompt, type ReviewInput, reviewNeutral, reviewSystem } from './review-prompt.ts'
 import { RUBRIC, type RubricReason } from './rubric.ts'
+import { listTestAssertions, type TestAssertion } from './test-assertions.ts'
 
 /** Kept with the candidate, however it came out. */
 export type ReviewVerdict = {
   decision: ReviewDecision
   passes: ReviewPass[]
+  /** Assertions of the fail-to-pass tests, each of which every review must support. */
+  assertions: TestAssertion[]
   /** Estimate of each reviewer. */
   minutes: number[]
   /** `self_verified`: the author and verifier models are from the same provider. */
@@ -32,10 +35,12 @@ export async function reviewTask(
   signal: AbortSignal,
 ): Promise<StageResult<ReviewVerdict>> {
   const material = buildMaterial(input)
+  const assertions = listTestAssertions(input.hidden, input.failToPass)
   const passes: ReviewPass[] = []
   let decision: ReviewDecision | undefined
   while (!decision && passes.length < PASSES_MAX) {
-    const pass = toReviewPass(await askForReview(model, input, material, { number: passes.length, signal }))
+    const turn = { number: passes.length, material, assertions, signal }
+    const pass = toReviewPass(await askForReview(model, input, turn), assertions)
     if (pass.kind === 'deferred' || pass.kind === 'rejected') return pass
     passes.push(pass)
     decision = decideReview(passes)
@@ -44,6 +49,7 @@ export async function reviewTask(
   const verdict: ReviewVerdict = {
     decision,
     passes,
+    assertions,
     minutes: passes.flatMap((pass) => (pass.kind === 'read' ? [pass.reading.minutes] : [])),
     flags: input.author && isSameFamily(input.author, model) ? ['self_verified'] : [],
     model: { catalogId: model.catalogId, provider: model.provider, name: model.name },
@@ -52,32 +58,51 @@ export async function reviewTask(
   return decision.kind === 'accepted' ? done(verdict) : reject(decision.reason, decision.detail, verdict)
 }
 
-type ReviewTurn = { number: number; signal: AbortSignal }
+type ReviewTurn = {
+  number: number
+  material: ReviewMaterial
+  assertions: readonly TestAssertion[]
+  signal: AbortSignal
+}
 
-const askForReview = (
-  model: StageModel,
-  input: ReviewInput,
-  material: ReviewMaterial,
-  { number, signal }: ReviewTurn,
-) =>
-  askTyped(
+/** Asks for one review. If it leaves out assertions, it is asked again once with the list of them. */
+function askForReview(model: StageModel, input: ReviewInput, turn: ReviewTurn): Promise<TypedAnswer<ModelReview>> {
+  const { number, material, assertions, signal } = turn
+  let isCoverageRepaired = false
+  return askTyped(
     model,
     {
       system: reviewSystem(number),
       neutral: reviewNeutral(number),
       shape: SHAPE,
       schema: ModelReview,
-      prompt: buildReviewPrompt(input, material, number),
-      faults: (reading) => listReviewFaults(reading, material),
+      prompt: buildReviewPrompt(input, turn, number),
+      faults(reading) {
+        const faults = listReviewFaults(reading, material)
+        const missing = isCoverageRepaired ? [] : listUncovered(reading, assertions)
+        isCoverageRepaired ||= missing.length > 0
+        return [...faults, ...missing.slice(0, MISSING_MAX).map(describeMissing)]
+      },
       repairsMax: REPAIRS_MAX,
     },
     signal,
   )
+}
 
-function toReviewPass(answer: TypedAnswer<ModelReview>): ReviewPass | StageDeferral | StageRejection {
+const MISSING_MAX = 25
+
+const describeMissing = ({ number, test, text }: TestAssertion): string =>
+  `"assertions" has no entry with the number ${number}: ${text || 'the whole test'} (${test}).`
+
+function toReviewPass(
+  answer: TypedAnswer<ModelReview>,
+  assertions: readonly TestAssertion[],
+): ReviewPass | StageDeferral | StageRejection {
   switch (answer.kind) {
-    case 'value':
-      return { kind: 'read', reading: answer.value, rounds: answer.rounds }
+    case 'value': {
+      const uncovered = listUncovered(answer.value, assertions)
+      return { kind: 'read', reading: answer.value, rounds: answer.rounds, uncovered }
+    }
     case 'deferred':
       return answer
     case 'spent':
@@ -91,14 +116,19 @@ function toReviewPass(answer: TypedAnswer<ModelReview>): ReviewPass | StageDefer
 
 /** A single review. `unusable`: refused, invalid or faulty. */
 type ReviewPass =
-  | { kind: 'read'; reading: ModelReview; rounds: number }
+  | { kind: 'read'; reading: ModelReview; rounds: number; uncovered: readonly TestAssertion[] }
   | { kind: 'unusable'; why: 'refused' | 'invalid' | 'faulty'; detail: string }
 
 type ReviewDecision =
   | { kind: 'accepted' }
   | {
       kind: 'rejected'
-      reason: RubricReason | 'verifier_disagree' | 'verifier_refused' | 'verifier_invalid_output'
+      reason:
+        | RubricReason
+        | 'uncovered_assertions'
+        | 'verifier_disagree'
+        | 'verifier_refused'
+        | 'verifier_invalid_output'
       detail: string
     }
 
@@ -113,12 +143,25 @@ function decideReview(passes: readonly ReviewPass[]): ReviewDecision | undefined
   const readings = passes.flatMap((pass) => (pass.kind === 'read' ? [pass.reading] : []))
   const blocked = readings.flatMap(listBlockers)[0]
   if (blocked) return blocked
+  const uncovered = passes.flatMap((pass) => (pass.kind === 'read' ? pass.uncovered : []))
+  if (uncovered.length > 0) return rejectUncovered(uncovered)
   const left = PASSES_MAX - passes.length
   if (readings.length < PASSES_MIN) return left > 0 ? undefined : rejectUnread(passes)
   const clean = readings.filter(({ items }) => items.every(({ answer }) => answer === 'yes')).length
   if (clean >= PASSES_MIN) return { kind: 'accepted' }
   return clean + left >= PASSES_MIN ? undefined : toObjection(readings)
 }
+
+const rejectUncovered = (uncovered: readonly TestAssertion[]): RejectedDecision => ({
+  kind: 'rejected',
+  reason: 'uncovered_assertions',
+  detail:
+    `Asked twice, the reviewer names no sentence of the instruction for ${uncovered.length} assertions: ${uncovered
+      .map(({ test, text }) => `${test}: ${text || 'the whole test'}`)
+      .join('; ')}`
+      .slice(0, DETAIL_MAX)
+      .toWellFormed(),
+})
 
 /** Returns the majority objection, or `verifier_disagree`. */
 function toObjection(readings: readonly ModelReview[]): RejectedDecision {

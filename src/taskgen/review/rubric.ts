@@ -1,3 +1,6 @@
+/** Item whose answer is shown assertion by assertion. */
+export const COVERAGE_ITEM = 2
+
 /** Questions of every review; yes is good. A single substantiated no on a blocker rejects the task. */
 export const RUBRIC = [
   {
@@ -7,8 +10,8 @@ export const RUBRIC = [
     isBlocker: false,
   },
   {
-    item: 2,
-    asks: 'Does every assertion of every listed test follow from a sentence of the instruction, or from what the base code already does? List each under "assertions".',
+    item: COVERAGE_ITEM,
+    asks: 'Does every assertion of every listed test follow from a sentence of the instruction, or from what the base code already does? Show it for each under "assertions".',
     reason: 'underspecified',
     isBlocker: true,
   },

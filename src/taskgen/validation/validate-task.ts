@@ -35,6 +35,8 @@ export type ValidateTaskInput = {
   /** For what the trials say. */
   outputFolder: string
   counts?: TrialCounts
+  /** Runs of the solution that the execution has seen to pass in the same environment. They count as runs of the oracle. */
+  executedRuns?: number
   onTrial?: (what: string) => void
 }
 
@@ -89,7 +91,8 @@ type ValidationContext = {
 
 /** Runs one trial of each kind first, because most faults show there. Repetitions come last. */
 async function findFirstFault(context: ValidationContext): Promise<StageRejection | undefined> {
-  const { nop: nops, oracle: oracles, oracleAll } = context.input.counts ?? FULL_COUNTS
+  const { counts = FULL_COUNTS, executedRuns = 0 } = context.input
+  const { nop: nops, oracle: oracles, oracleAll } = counts
   return (
     (await runNop(context, 1)) ??
     (await runOracle(context, 1)) ??
@@ -97,7 +100,7 @@ async function findFirstFault(context: ValidationContext): Promise<StageRejectio
     (await runNop(context, nops)) ??
     (await runOracle(context, oracles)) ??
     (await runCheats(context)) ??
-    (await runOracle(context, Math.max(oracles, oracleAll)))
+    (await runOracle(context, Math.max(oracles, oracleAll - executedRuns)))
   )
 }
 

@@ -5,7 +5,7 @@ import { git, type HistoryCommit, writeHistory } from '../histories.ts'
 type Replacements = readonly (readonly [before: string, after: string])[]
 
 /** The text of a file, null to delete it, or replacements. Text is latin1, as in all histories. */
-type Edits = Record<string, string | null | Replacements>
+export type Edits = Record<string, string | null | Replacements>
 
 type PullDifficulty = 'easy' | 'medium' | 'hard'
 
@@ -67,7 +67,7 @@ export function* listLandedTrees(
 ): Generator<{ pull: SamplePull; before: SourceTree; after: SourceTree }> {
   let before: SourceTree = new Map(Object.entries(repository.base))
   for (const step of repository.steps) {
-    const after = applied(before, step.edits)
+    const after = applyTreeEdits(before, step.edits)
     if (isPull(step)) yield { pull: step, before, after }
     before = after
   }
@@ -80,7 +80,7 @@ function* changesOf({ base, steps }: SampleRepository): Generator<HistoryCommit>
   let tree: SourceTree = new Map(Object.entries(base))
   for (const [place, step] of steps.entries()) {
     const before = tree
-    tree = applied(tree, step.edits)
+    tree = applyTreeEdits(tree, step.edits)
     const files = Object.fromEntries(Object.keys(step.edits).map((path) => [path, tree.get(path) ?? null]))
     const at = (isPull(step) ? step.at : undefined) ?? START + (place + 1) * DAY
     if (before === tree) throw new Error('A step that changes nothing has no edits.')
@@ -94,7 +94,8 @@ function asChange(pull: SamplePull): Pick<HistoryCommit, 'message' | 'author' | 
   return { message: `${subject}\n\n${body}`.trim(), isMerge, author }
 }
 
-function applied(tree: SourceTree, edits: Edits): SourceTree {
+/** Returns the tree with these edits. */
+export function applyTreeEdits(tree: SourceTree, edits: Edits): SourceTree {
   const next = new Map(tree)
   for (const [path, edit] of Object.entries(edits)) {
     if (edit === null) next.delete(path)

@@ -21,6 +21,14 @@ const Plan = z.object({ runner: z.string(), prepare: strings, targets: strings, 
 
 const Environment = z.object({ recipe: StoredRecipe, plan: Plan })
 
+const Survivor = z.object({
+  kind: z.enum(['part', 'mutant']),
+  path: z.string(),
+  line: z.number(),
+  before: z.string(),
+  after: z.string(),
+})
+
 const Executed = z.object({
   lists: z.object({ failToPass: strings, passToPass: strings, guards: strings.default([]) }),
   plan: Plan,
@@ -28,6 +36,9 @@ const Executed = z.object({
   failsByAssertion: z.boolean(),
   buildErrors: strings.default([]),
   newTests: strings.default([]),
+  survivors: z.array(Survivor).default([]),
+  /** Runs with the fix and the real clock. All of them passed. */
+  fixedRuns: z.number().default(0),
 })
 
 const Pinned = z.object({
@@ -43,6 +54,9 @@ export const parseEnvironment = ({ outputs }: CandidateState) => Environment.par
 export const parseExecution = ({ outputs }: CandidateState) => Executed.parse(outputs.execution)
 export const parseInstruction = ({ outputs }: CandidateState) => Authored.parse(outputs.authoring)
 export const parseReview = ({ outputs }: CandidateState) => Verified.parse(outputs.review)
+
+/** Returns the text that agents receive. An instruction edited by a person takes precedence over that of the model. */
+export const instructionText = (state: CandidateState): string => state.edited ?? parseInstruction(state).markdown
 
 /** Converts to plain JSON as it will be stored. */
 export const toJson = (value: object): Json => JSON.parse(JSON.stringify(value))

@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import { readBlobs } from '../../../platform/git/blobs.ts'
 import { emitTask } from '../../assembly/emit-task.ts'
 import { DEFAULT_RESOURCES } from '../../assembly/generated-task.ts'
 import { writeInstruction } from '../../authoring/author.ts'
@@ -10,17 +9,16 @@ import { execute } from '../../execution/execute.ts'
 import { listExecutionConcerns } from '../../execution/judge-runs.ts'
 import { isBlocking } from '../../lint/finding.ts'
 import { lintInstruction } from '../../lint/lint-instruction.ts'
-import { parsePatch } from '../../lint/patch-files.ts'
-import { AUTHOR_LIMITS, VERIFIER_LIMITS } from '../../models/stage-model.ts'
+import { AUTHOR_LIMITS } from '../../models/stage-model.ts'
 import { estimateDifficulty } from '../../review/difficulty.ts'
-import { reviewTask } from '../../review/review.ts'
 import { done, reject } from '../../stage-result.ts'
 import { validateTask } from '../../validation/validate-task.ts'
 import { FULL_COUNTS, type TrialCounts } from '../../validation/validation.ts'
-import type { CandidateState, Stage, StageContext, Stages } from '../stage.ts'
+import type { CandidateState, Stage, Stages } from '../stage.ts'
 import { loadLintFacts, readBase, readChange } from './candidate-inputs.ts'
 import { environmentStage, prepareImage } from './environment.ts'
-import { parseEnvironment, parseExecution, parseInstruction, parseReview, toJson } from './outputs.ts'
+import { instructionText, parseEnvironment, parseExecution, parseInstruction, parseReview, toJson } from './outputs.ts'
+import { reviewStage } from './review.ts'
 
 /** Returns the implementations of all stages. Tests replace some of them. */
 export const realStages = (counts?: TrialCounts): Stages => ({
@@ -51,7 +49,7 @@ const splitStage: Stage = {
 
 /** Runs the tests in fresh sandboxes and determines the fail-to-pass and pass-to-pass tests and the guards. */
 const executionStage: Stage = {
-  version: 4,
+  version: 5,
   needs: ['sandbox'],
   cacheInputs: ({ candidate: { base, head }, generation, outputs }) => [
     base,
@@ -71,12 +69,11 @@ const executionStage: Stage = {
     const { runs, unstable, ablation, medianSec, ...output } = executed.value
     const { lists, messages, buildErrors } = output
     const evidence = { ...lists, messages, buildErrors, runs, unstable, ablation, medianSec }
-    return done({ made: toJson(output), evidence: toJson(evidence), concerns: listExecutionConcerns(output.lists) })
+    const fixedRuns = runs.filter(({ variant, daysAhead }) => variant === 'fixed' && daysAhead === null).length
+    const made = { ...output, survivors: ablation.survivors, fixedRuns }
+    return done({ made: toJson(made), evidence: toJson(evidence), concerns: listExecutionConcerns(output.lists) })
   },
 }
-
-/** Returns the text that agents receive. An instruction edited by a person takes precedence over that of the model. */
-const instructionText = (state: CandidateState): string => state.edited ?? parseInstruction(state).markdown
 
 /** Checks the instruction, whether a model or a person wrote it. */
 const lintStage: Stage = {
@@ -180,11 +177,20 @@ const assemblyStage: Stage = {
   },
 }
 
+/** Counts runs of the execution with the fix, if they were in the same kind of sandbox as the validation. */
+const countReusableRuns = (state: CandidateState): number =>
+  state.generation.sandbox === state.generation.harborEnvironment ? parseExecution(state).fixedRuns : 0
+
 /** Validates the finished files in the selected sandbox. The result does not depend on the instruction. */
 const validationStage = (counts: TrialCounts = FULL_COUNTS): Stage => ({
-  version: 6,
+  version: 7,
   needs: ['harbor'],
-  cacheInputs: ({ files, generation }) => [files?.ground ?? null, generation.harborEnvironment, { ...counts }],
+  cacheInputs: (state) => [
+    state.files?.ground ?? null,
+    state.generation.harborEnvironment,
+    { ...counts },
+    countReusableRuns(state),
+  ],
   async run(state, context, signal) {
     const { source } = await readChange(state, context, signal)
     const input = {
@@ -193,57 +199,13 @@ const validationStage = (counts: TrialCounts = FULL_COUNTS): Stage => ({
       counts,
       source,
       lists: parseExecution(state).lists,
+      executedRuns: countReusableRuns(state),
       pinned: parseInstruction(state).pinned,
     }
     const validated = await validateTask(context.provider(), input, signal)
     return validated.kind === 'done' ? done({ made: null, evidence: toJson(validated.value) }) : validated
   },
 })
-
-/** A second model reviews whether a solver of the instruction will pass the tests. */
-const reviewStage: Stage = {
-  version: 1,
-  needs: ['verifier'],
-  cacheInputs: ({ files, generation: { authorModel, verifierModel, reasoning } }) => [
-    files?.digest ?? null,
-    authorModel,
-    verifierModel,
-    reasoning,
-  ],
-  async run(state, context, signal) {
-    const { source, hidden } = await readChange(state, context, signal)
-    const { failToPass } = parseExecution(state).lists
-    const base = await readTouchedFiles(state, context, source, signal)
-    await using model = await context.model('verifier', VERIFIER_LIMITS)
-    const author = {
-      provider: state.generation.authorModel.split('/')[0] ?? '',
-      name: parseInstruction(state).author,
-    }
-    const input = { instruction: instructionText(state), hidden, failToPass, source, base, author }
-    const verdict = await reviewTask(model, input, signal)
-    if (verdict.kind !== 'done') return verdict
-    const { minutes, flags } = verdict.value
-    const concerns = flags.map(
-      () => 'The author and verifier models are from the same provider and may overlook the same mistakes.',
-    )
-    return done({ made: { minutes }, evidence: toJson(verdict.value), concerns })
-  },
-}
-
-const FILE_BYTES_MAX = 200_000
-
-/** Reads the base version of the files that the change touches. */
-async function readTouchedFiles(state: CandidateState, context: StageContext, source: string, signal: AbortSignal) {
-  const { entries } = await readBase(state, context, signal)
-  const touched = new Set(parsePatch(source).map(({ path }) => path))
-  const files = entries.filter(({ path, kind, size }) => touched.has(path) && kind !== 'link' && size <= FILE_BYTES_MAX)
-  const { place } = await context.repository()
-  const texts: { path: string; text: string }[] = []
-  for await (const { path, content } of readBlobs(place, files, { signal, bytesMax: FILE_BYTES_MAX })) {
-    texts.push({ path, text: content.toString() })
-  }
-  return texts
-}
 
 /** Estimates the difficulty from the size of the change and the reviews. */
 const difficultyStage: Stage = {

@@ -1,0 +1,122 @@
+/** Replaces the lines `from` to `to` (exclusive). */
+export type Mutation = { from: number; to: number; replacement: string[] }
+
+/** Spells the constructs that mutations touch, for one language. */
+type MutableSyntax = {
+  comment: RegExp
+  /** A line that opens a conditional block: its parts before, in and after the condition. */
+  condition: RegExp
+  negate(condition: string): string
+  /** Statement in the place of an emptied block. */
+  emptyBlock: string | null
+  /** Value in the place of a returned one. Null where it must have a type. */
+  nothing: string | null
+}
+
+const BRACES = { comment: /\/\/.*$/, emptyBlock: null }
+
+const javascript: MutableSyntax = {
+  ...BRACES,
+  condition:
+    /^(?<before>\s*(?:\} else )?if \()(?<condition>.+)(?<after>\) (?:\{|return\b.*|throw\b.*|continue|break))$/,
+  negate: (condition) => `!(${condition})`,
+  nothing: 'undefined',
+}
+
+const SYNTAXES: Record<string, MutableSyntax> = {
+  python: {
+    comment: /#.*$/,
+    condition: /^(?<before>\s*(?:if|elif) )(?<condition>.+)(?<after>:)$/,
+    negate: (condition) => `not (${condition})`,
+    emptyBlock: 'pass',
+    nothing: 'None',
+  },
+  javascript,
+  typescript: javascript,
+  go: {
+    ...BRACES,
+    condition: /^(?<before>\s*(?:\} else )?if (?:.+; )?)(?<condition>[^;]+)(?<after> \{)$/,
+    negate: (condition) => `!(${condition})`,
+    nothing: null,
+  },
+}
+
+const LINE_MAX = 400
+
+/** Lists mutations of added lines: at most one altered line at a time, and conditional blocks that do nothing. */
+export function listMutations(lines: readonly string[], language: string): Mutation[] {
+  const syntax = SYNTAXES[language]
+  if (!syntax) return []
+  return lines.flatMap((line, at) => {
+    if (line.length > LINE_MAX || /"""|'''/.test(line)) return []
+    const code = maskText(line, syntax)
+    const block = emptyBlock(lines, at, syntax)
+    const altered = OPERATORS.map((operate) => operate(line, code, syntax)).filter((each) => each !== undefined)
+    const mutations = altered.map((each) => ({ from: at, to: at + 1, replacement: [each] }))
+    // One operator per line, another one on the next, so that few mutations show many kinds.
+    const chosen = mutations[at % Math.max(1, mutations.length)]
+    return [...(block ? [block] : []), ...(chosen ? [chosen] : [])]
+  })
+}
+
+/** Blanks out strings and comments without moving anything. */
+const maskText = (line: string, { comment }: MutableSyntax): string =>
+  line
+    .replaceAll(/"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`/g, (text) => ' '.repeat(text.length))
+    .replace(comment, (text) => ' '.repeat(text.length))
+
+type MutationOperator = (line: string, code: string, syntax: MutableSyntax) => string | undefined
+
+const COMPARISONS: Record<string, string> = {
+  '<=': '<',
+  '<': '<=',
+  '>=': '>',
+  '>': '>=',
+  '==': '!=',
+  '!=': '==',
+  '===': '!==',
+  '!==': '===',
+}
+
+const changeComparison: MutationOperator = (line, code) => {
+  const found = /(?<= )(?:[<>]=?|[!=]==?)(?= )/.exec(code)
+  return found ? replaceAt(line, found, COMPARISONS[found[0]] ?? found[0]) : undefined
+}
+
+const CONSTANTS: Record<string, string> = { True: 'False', False: 'True', true: 'false', false: 'true' }
+
+const changeConstant: MutationOperator = (line, code) => {
+  const found = /(?<![\w.])(?:\d{1,9}|True|False|true|false)(?![\w.])/.exec(code)
+  return found ? replaceAt(line, found, CONSTANTS[found[0]] ?? String(Number(found[0]) + 1)) : undefined
+}
+
+const negateCondition: MutationOperator = (line, _, { condition: pattern, negate }) => {
+  const { before, condition, after } = pattern.exec(line)?.groups ?? {}
+  return condition === undefined ? undefined : `${before}${negate(condition)}${after}`
+}
+
+const dropReturnValue: MutationOperator = (line, code, { nothing }) => {
+  const found = /^(\s*return )\S.*$/.exec(line)
+  const isOpen = (code.match(/[([{]/g)?.length ?? 0) !== (code.match(/[)\]}]/g)?.length ?? 0)
+  return found && nothing !== null && !isOpen && !line.trim().endsWith(nothing) ? `${found[1]}${nothing}` : undefined
+}
+
+const OPERATORS: readonly MutationOperator[] = [changeComparison, changeConstant, negateCondition, dropReturnValue]
+
+const replaceAt = (line: string, { index, 0: found }: RegExpExecArray, text: string): string =>
+  line.slice(0, index) + text + line.slice(index + found.length)
+
+const indentOf = (line: string): number => line.length - line.trimStart().length
+
+/** Empties the block of a condition, as far as it was added. */
+function emptyBlock(lines: readonly string[], at: number, syntax: MutableSyntax): Mutation | undefined {
+  const head = lines[at] ?? ''
+  if (!syntax.condition.test(head)) return undefined
+  const rest = lines.slice(at + 1)
+  const end = rest.findIndex((line) => line.trim() !== '' && indentOf(line) <= indentOf(head))
+  const length = end < 0 ? rest.length : end
+  const [first] = rest
+  if (length === 0 || first === undefined) return undefined
+  const filler = syntax.emptyBlock === null ? [] : [first.slice(0, indentOf(first)) + syntax.emptyBlock]
+  return { from: at + 1, to: at + 1 + length, replacement: filler }
+}

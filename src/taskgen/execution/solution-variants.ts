@@ -1,0 +1,203 @@
+import type { SourceLanguage } from '../../grading/languages/language.ts'
+import { findSourceLanguage } from '../../grading/languages/languages.ts'
+import { unquotePath } from '../candidates/quoted-path.ts'
+import { decodeText } from '../lint/patch-files.ts'
+import { scanCode } from '../lint/pinned-symbols.ts'
+import { listMutations } from './mutations.ts'
+
+/** An incomplete or wrong solution, derived from the reference solution by one edit. */
+export type SolutionVariant = {
+  /** `part`: a part of the change is left out. `mutant`: a line of it is altered. */
+  kind: 'part' | 'mutant'
+  path: string
+  /** Line of the file after the change. */
+  line: number
+  /** Code of the reference solution, and what stands in its place. Truncated. */
+  before: string
+  after: string
+  /** The whole solution, as a patch in latin1. */
+  patch: string
+}
+
+/** Maximum numbers of variants. */
+export type VariantLimits = { parts: number; mutants: number }
+
+/**
+ * Derives variants of a solution: each without one hunk of a diff without context, and each with one altered line.
+ * Hunks that change no behaviour (comments, documentation, imports, messages of logs) are not used. If there are more
+ * than the limits, those used are spread evenly; the choice depends on the patch alone.
+ */
+export function listVariants(source: string, limits: VariantLimits): SolutionVariant[] {
+  const files = parseFiles(source)
+  const runs = files.flatMap((file) => file.hunks.flatMap((hunk) => listRuns(file, hunk))).filter(changesBehaviour)
+  const render = (run: ChangeRun, lines: readonly string[]) => renderFiles(files, run, lines)
+  const parts = runs.map((run) => omitRun(run, render))
+  const mutants = runs.flatMap((run) => mutateRun(run, render))
+  return [...spread(parts, limits.parts), ...spread(mutants, limits.mutants)]
+}
+
+/** Selects at most `max` of the values at equal distances. */
+const spread = <T>(values: readonly T[], max: number): T[] =>
+  values
+    .filter((_, at) => Math.floor((at * max) / values.length) !== Math.floor(((at - 1) * max) / values.length))
+    .slice(0, max)
+
+type PatchFile = {
+  header: string
+  path: string
+  isDocumented: boolean
+  language: SourceLanguage | undefined
+  hunks: PatchHunk[]
+}
+type PatchHunk = { oldStart: number; newStart: number; lines: string[] }
+
+/** Consecutive changed lines: a hunk of a diff without context. `from` and `to` are places in the lines of its hunk. */
+type ChangeRun = { file: PatchFile; hunk: PatchHunk; from: number; to: number }
+
+const HUNK = /^(?=@@ -\d)/m
+const RANGES = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@/
+
+function parseFiles(source: string): PatchFile[] {
+  return source
+    .split(/^(?=diff --git )/m)
+    .filter((section) => section.startsWith('diff --git '))
+    .map((section) => {
+      const isBinary = /^GIT binary patch/m.test(section.split(HUNK)[0] ?? '')
+      const [header = '', ...bodies] = isBinary ? [section] : section.split(HUNK)
+      const printed = /^(?:\+\+\+ "?b|--- "?a)\/.*$/m.exec(header.replace(/^--- .*\n(?=\+\+\+ "?b\/)/m, ''))?.[0] ?? ''
+      const path = unquotePath(printed.slice(4).replace(/\t$/, '')).slice(2)
+      const language = findSourceLanguage(path)
+      return { header, path, language, isDocumented: language?.name === 'python', hunks: bodies.map(parseHunk) }
+    })
+}
+
+function parseHunk(body: string): PatchHunk {
+  const [, oldStart, newStart] = RANGES.exec(body) ?? []
+  const [, ...lines] = body.replace(/\n$/, '').split('\n')
+  return { oldStart: Number(oldStart), newStart: Number(newStart), lines }
+}
+
+const isChange = (line: string): boolean => line.startsWith('+') || line.startsWith('-')
+
+function listRuns(file: PatchFile, hunk: PatchHunk): ChangeRun[] {
+  const runs: ChangeRun[] = []
+  for (const [at, line] of hunk.lines.entries()) {
+    const last = runs.at(-1)
+    if (!isChange(line)) continue
+    if (last?.to === at) last.to = at + 1
+    else runs.push({ file, hunk, from: at, to: at + 1 })
+  }
+  // A line without a line break at the end of a file is followed by a remark, which belongs to it.
+  return runs.filter(({ to }) => !hunk.lines[to]?.startsWith('\\'))
+}
+
+const NO_BEHAVIOUR = [
+  /^(?:from\s+\S+\s+)?import\b|^export\s+(?:\*|\{.*\})\s+from\b|^(?:use|package|require|using)\b|^__all__\b/,
+  /^(?:[\w.]*\blog(?:ger|ging)?|console|slog)\.\w+\(.*\)?;?$/i,
+  /^(?:export\s+)?(?:type|interface)\s+\w+.*$|^[)\]}\s,;]*$|^pass$/,
+]
+
+/** True if a run changes more than comments, documentation, imports, types and messages of logs. */
+function changesBehaviour(run: ChangeRun): boolean {
+  const [before, after] = [readBehaviour(run, '-'), readBehaviour(run, '+')]
+  return before !== after
+}
+
+function readBehaviour(run: ChangeRun, sign: '-' | '+'): string {
+  const { language } = run.file
+  const text = decodeText(listSide(run, sign).join('\n'))
+  const scanned = scanCode(text, language)
+  const lines = scanned.code.split('\n').map((line) => line.trim())
+  const code = lines.filter((line) => !NO_BEHAVIOUR.some((pattern) => pattern.test(line)))
+  return code.length === 0 || code.every((line) => line === '')
+    ? ''
+    : [...code, ...scanned.literals].join(' ').replaceAll(/\s+/g, '')
+}
+
+/** Lines of one side of a run, without those of a documentation string of Python. */
+function listSide({ file, hunk, from, to }: ChangeRun, sign: '-' | '+'): string[] {
+  const other = sign === '-' ? '+' : '-'
+  const side = hunk.lines.map((text, at) => ({ text, isInRun: at >= from && at < to }))
+  const lines = side.filter(({ text }) => !text.startsWith(other))
+  const isCode = file.isDocumented ? listCodeLines(lines.map(({ text }) => text)) : lines.map(() => true)
+  return lines.filter(({ isInRun }, at) => isInRun && isCode[at]).map(({ text }) => text.slice(1))
+}
+
+/** For each line of Python: false if a string of several lines begins, goes on or ends there. */
+function listCodeLines(lines: readonly string[]): boolean[] {
+  let isInside = false
+  return lines.map((line) => {
+    const isEdge = (line.match(/"""|'''/g)?.length ?? 0) % 2 === 1
+    const isCode = !isInside && !isEdge
+    if (isEdge) isInside = !isInside
+    return isCode
+  })
+}
+
+type RenderVariant = (run: ChangeRun, lines: readonly string[]) => string
+
+const linesOf = ({ hunk, from, to }: ChangeRun): string[] => hunk.lines.slice(from, to)
+const removed = (run: ChangeRun): string[] => linesOf(run).filter((line) => line.startsWith('-'))
+
+function omitRun(run: ChangeRun, render: RenderVariant): SolutionVariant {
+  const kept = removed(run).map((line) => ` ${line.slice(1)}`)
+  const added = linesOf(run).filter((line) => line.startsWith('+'))
+  return {
+    kind: 'part',
+    path: run.file.path,
+    line: lineNumber(run, run.from),
+    before: shorten(added),
+    after: shorten(kept),
+    patch: render(run, kept),
+  }
+}
+
+/** Alters the added lines of a run, one at a time. */
+function mutateRun(run: ChangeRun, render: RenderVariant): SolutionVariant[] {
+  const lines = linesOf(run)
+  const at = lines.findIndex((line) => line.startsWith('+'))
+  if (at < 0) return []
+  const added = lines.slice(at).map((line) => line.slice(1))
+  return listMutations(added, run.file.language?.name ?? '').map(({ from, to, replacement }) => {
+    const altered = [...added.slice(0, from), ...replacement, ...added.slice(to)].map((line) => `+${line}`)
+    return {
+      kind: 'mutant' as const,
+      path: run.file.path,
+      line: lineNumber(run, run.from + at + from),
+      before: shorten(lines.slice(at + from, at + to)),
+      after: shorten(replacement.map((line) => `+${line}`)),
+      patch: render(run, [...lines.slice(0, at), ...altered]),
+    }
+  })
+}
+
+const lineNumber = ({ hunk }: ChangeRun, at: number): number =>
+  hunk.newStart + hunk.lines.slice(0, at).filter((line) => line.startsWith(' ') || line.startsWith('+')).length
+
+const SHOWN_MAX = 600
+
+const shorten = (lines: readonly string[]): string =>
+  decodeText(lines.map((line) => line.slice(1)).join('\n'))
+    .slice(0, SHOWN_MAX)
+    .toWellFormed()
+
+/** Renders the patch with other lines in the place of a run. A file without any change is left out. */
+const renderFiles = (files: readonly PatchFile[], run: ChangeRun, lines: readonly string[]): string =>
+  files.map((file) => (file === run.file ? renderFile(file, run, lines) : renderFile(file))).join('')
+
+function renderFile({ header, hunks }: PatchFile, run?: ChangeRun, replacement: readonly string[] = []): string {
+  if (hunks.length === 0) return header
+  let shift = 0
+  const bodies = hunks.flatMap((hunk) => {
+    const lines =
+      hunk === run?.hunk ? [...hunk.lines.slice(0, run.from), ...replacement, ...hunk.lines.slice(run.to)] : hunk.lines
+    if (!lines.some(isChange)) return []
+    const count = (signs: string) => lines.filter((line) => signs.includes(line[0] ?? ' ')).length
+    const [oldLines, newLines] = [count(' -'), count(' +')]
+    // A side without lines is counted from the line before it.
+    const newStart = hunk.oldStart + shift + (oldLines === 0 ? 1 : 0) - (newLines === 0 ? 1 : 0)
+    shift += newLines - oldLines
+    return [`@@ -${hunk.oldStart},${oldLines} +${newStart},${newLines} @@\n${lines.join('\n')}\n`]
+  })
+  return bodies.length === 0 ? '' : header + bodies.join('')
+}

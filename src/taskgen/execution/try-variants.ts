@@ -1,0 +1,115 @@
+import { findRunner } from '../../grading/languages/languages.ts'
+import { runSuite } from '../../grading/run-suite.ts'
+import {
+  cpuSecondsOf,
+  type HiddenTests,
+  listRequired,
+  type RunPlan,
+  type SuiteOutcome,
+  type TestLists,
+} from '../../grading/suite.ts'
+import type { Image, SandboxProvider } from '../../sandboxes/sandbox.ts'
+import { SUITE_SIZE } from '../environment/check-health.ts'
+import { reject, type StageRejection } from '../stage-result.ts'
+import type { VariantResults } from './judge-runs.ts'
+import { listTargets } from './plan-runs.ts'
+import { listVariants, type VariantLimits } from './solution-variants.ts'
+
+type TryVariantsInput = {
+  image: Image
+  source: string
+  hidden: HiddenTests
+  plan: RunPlan
+  folder: string
+  lists: TestLists
+  limits: VariantLimits
+}
+
+/**
+ * Runs the tests of the pull request with variants of its solution. A variant is noticed if a required test fails, or
+ * the tests do not run at all. A variant that passes runs all tests that judge a solution before it counts as a survivor.
+ */
+export async function tryVariants(
+  provider: SandboxProvider,
+  input: TryVariantsInput,
+  signal: AbortSignal,
+): Promise<VariantResults> {
+  const { source, limits } = input
+  const variants = listVariants(source, limits)
+  const parts = variants.filter(({ kind }) => kind === 'part')
+  // A solution of a single part is known to be needed from earlier runs.
+  const tried = parts.length === 1 ? variants.filter(({ kind }) => kind === 'mutant') : variants
+  const results: VariantResults = {
+    groups: Math.max(1, parts.length),
+    necessary: parts.length <= 1 ? 1 : 0,
+    mutants: variants.length - parts.length,
+    noticed: 0,
+    survivors: [],
+    runs: 0,
+    cpuSeconds: 0,
+  }
+  for (const { patch, ...variant } of tried) {
+    const { isPassed, runs, cpuSeconds } = await trySolution(provider, { ...input, submission: patch }, signal)
+    results.runs += runs
+    results.cpuSeconds += cpuSeconds
+    if (isPassed) results.survivors.push(variant)
+    else if (variant.kind === 'part') results.necessary += 1
+    else results.noticed += 1
+  }
+  return { ...results, cpuSeconds: Math.round(results.cpuSeconds * 10) / 10 }
+}
+
+export type TrySolutionInput = Omit<TryVariantsInput, 'source' | 'limits'> & { submission: string }
+
+/** Judges a solution: first by the test files of the pull request, then by all tests of the plan. */
+export async function trySolution(
+  provider: SandboxProvider,
+  { image, submission, hidden, plan, folder, lists }: TrySolutionInput,
+  signal: AbortSignal,
+): Promise<{ isPassed: boolean; runs: number; cpuSeconds: number }> {
+  const runner = findRunner(plan.runner)
+  const narrow = runner ? listTargets(runner, hidden) : []
+  const isNarrower = plan.targets.length === 0 && narrow.length > 0
+  const run = (targets: string[]) =>
+    runSuite(
+      provider,
+      { image, submission, hidden, seed: null, folder, plan: { ...plan, targets }, ...SUITE_SIZE },
+      signal,
+    )
+  const required = listRequired(lists)
+  const first = await run(isNarrower ? narrow : plan.targets)
+  if (!isNarrower) return { isPassed: passes(first, required, required), runs: 1, cpuSeconds: cpuOf(first) }
+  if (!passes(first, lists.failToPass, required)) return { isPassed: false, runs: 1, cpuSeconds: cpuOf(first) }
+  const second = await run(plan.targets)
+  return { isPassed: passes(second, required, required), runs: 2, cpuSeconds: cpuOf(first) + cpuOf(second) }
+}
+
+const cpuOf = (outcome: SuiteOutcome): number => (outcome.kind === 'ran' ? cpuSecondsOf(outcome.run) : 0)
+
+/** True if all of `expected` passed and none of `required` was seen to fail. */
+function passes(outcome: SuiteOutcome, expected: readonly string[], required: readonly string[]): boolean {
+  if (outcome.kind === 'broken') return false
+  const { statuses } = outcome.run
+  const isPassed = (id: string) => Object.hasOwn(statuses, id) && statuses[id] === 'passed'
+  return expected.every(isPassed) && required.every((id) => !Object.hasOwn(statuses, id) || isPassed(id))
+}
+
+/** Tests are too weak if fewer than half of the parts, or fewer than half of all variants, are noticed. */
+export function findWeakness({
+  groups,
+  necessary,
+  mutants,
+  noticed,
+  survivors,
+}: VariantResults): StageRejection | undefined {
+  const isWeak = necessary * 2 < groups || (necessary + noticed) * 2 < groups + mutants
+  if (!isWeak) return undefined
+  const places = survivors.slice(0, PLACES_MAX).map(({ path, line }) => `${path}:${line}`)
+  return reject(
+    'weak_tests',
+    `Without ${groups - necessary} of ${groups} parts of the fix, and with ${mutants - noticed} of ${mutants} altered lines, all tests pass: ${places.join(', ')}.`,
+    { survivors },
+  )
+}
+
+const PLACES_MAX = 10
