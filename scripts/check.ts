@@ -6,6 +6,7 @@ import { styleText } from 'node:util'
 import { missingPaths } from './doc-paths.ts'
 import { projectFiles, ROOT } from './files.ts'
 import { foreignLicences } from './licences.ts'
+import { openApiFindings } from './lint-openapi.ts'
 import { type ProseLimits, proseFindings } from './prose.ts'
 import { sharedTables, strayQueries } from './queries.ts'
 import { tooLong } from './sizes.ts'
@@ -13,7 +14,7 @@ import { tooLong } from './sizes.ts'
 /** Returns the findings as text, or an empty text if the check passes. */
 type Check = { name: string; run: () => Promise<string> }
 
-const CODE = ['src', 'cli', 'web', 'test', 'bench', 'scripts', 'samples/provider'].filter((folder) =>
+const CODE = ['src', 'cli', 'web', 'test', 'bench', 'scripts', 'samples/provider', 'sdk'].filter((folder) =>
   existsSync(join(ROOT, folder)),
 )
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
@@ -43,6 +44,7 @@ const CHECKS: Check[] = [
     ...CODE,
   ),
   command('generated files', 'node', 'scripts/generate.ts', '--check'),
+  { name: 'OpenAPI', run: async () => (await openApiFindings(join(ROOT, 'docs/openapi.json'))).join('\n') },
   list('sizes', () => tooLong(projectFiles(), read)),
   list('prose and names', () => proseFindings(projectFiles(), read, PROSE_LIMITS)),
   list('queries', () => [...strayQueries(projectFiles(), read), ...sharedTables(projectFiles(), read)]),

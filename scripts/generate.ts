@@ -12,6 +12,9 @@ import { openServices } from '../src/services.ts'
 import { appEndpoints } from './app-endpoints.ts'
 import { canaryTasks } from './canary-tasks.ts'
 import { type ScratchDatabase, withScratchDatabase } from './scratch-database.ts'
+import { readContract } from './sdk-operations.ts'
+import { pythonSdk } from './sdk-python.ts'
+import { typescriptSdk } from './sdk-typescript.ts'
 
 // Writes generated files. With --check it writes nothing and lists those that are out of date.
 
@@ -50,6 +53,15 @@ async function openApi({ database, folder }: ScratchDatabase): Promise<Generated
   return { path: 'docs/openapi.json', text: `${JSON.stringify(document, null, 2)}\n` }
 }
 
+/** Types and operations of both SDKs, from the OpenAPI document. */
+function sdkFiles({ text }: GeneratedFile): GeneratedFile[] {
+  const contract = readContract(JSON.parse(text))
+  return [
+    { path: 'sdk/typescript/src/operations.gen.ts', text: typescriptSdk(contract) },
+    { path: 'sdk/python/assay_sdk/operations_gen.py', text: pythonSdk(contract) },
+  ]
+}
+
 /** Known tasks as models see them, for `assay batches canaries`. */
 const canaries = async (): Promise<GeneratedFile> => ({
   path: 'src/taskgen/canaries/tasks.gen.json',
@@ -67,13 +79,17 @@ const isCurrent = async ({ path, text }: GeneratedFile): Promise<boolean> =>
 
 async function main(): Promise<void> {
   const checkOnly = process.argv.includes('--check')
-  const files = await withScratchDatabase(async (scratch) => [
-    await tables(scratch.database.db),
-    await openApi(scratch),
+  const [tableTypes, document] = await withScratchDatabase(
+    async (scratch) => [await tables(scratch.database.db), await openApi(scratch)] as const,
+  )
+  const files = [
+    tableTypes,
+    document,
+    ...sdkFiles(document),
     await canaries(),
     harnessNames(),
     { path: 'web/app/endpoints.gen.ts', text: await appEndpoints() },
-  ])
+  ]
   for (const file of files) {
     if (await isCurrent(file)) continue
     if (!checkOnly) await writeFile(new URL(file.path, ROOT), file.text)

@@ -14,10 +14,10 @@ const FOLDER = join(BUILD, 'package')
 /** Files that are copied as they are. All TypeScript is compiled. */
 const COPIED = [
   /^(src|samples|web\/assets)\/.+(?<!\.ts)$/,
-  /^migrations\//,
+  /^(migrations|skills)\//,
   // Pages of the service.
-  /^docs\/(statistics|attacks)\.md$/,
-  /^(LICENSE|NOTICE|README\.md|CHANGELOG\.md)$/,
+  /^docs\/(?!(?:benchmarks|evidence|map|mutation)\.md$)[a-z]+\.md$/,
+  /^(LICENSE|NOTICE|README\.md|SECURITY\.md|CHANGELOG\.md)$/,
 ]
 
 rmSync(BUILD, { recursive: true, force: true })

@@ -1,0 +1,167 @@
+"""HTTP of the SDK, with nothing but the standard library."""
+from __future__ import annotations
+
+import json
+import random
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+import uuid
+from http.client import HTTPException, HTTPResponse
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional
+
+FIRST_DELAY_SECONDS = 0.25
+DELAY_MAX_SECONDS = 30.0
+OUTAGES = (502, 503, 504)
+
+
+class AssayProblem(Exception):
+    """The service responded with a problem. ``code`` is stable."""
+
+    def __init__(self, problem: Dict[str, Any]) -> None:
+        super().__init__(f"{problem.get('detail')} ({problem.get('code')})")
+        self.problem = problem
+        self.code: str = problem.get("code", "")
+        self.status: int = problem.get("status", 0)
+
+
+class AssayUnreachable(Exception):
+    """Nothing answered, or something that is not Assay."""
+
+
+class Event(NamedTuple):
+    """A server-sent event. ``data`` is parsed JSON."""
+
+    event: str
+    data: Any
+    id: Optional[str]
+
+
+class Transport:
+    """Sends requests. Those that can be repeated safely are retried."""
+
+    def __init__(self, url: str, key: Optional[str] = None, *, retries: int = 4, timeout: float = 60.0) -> None:
+        self._url = url.rstrip("/")
+        self._key = key
+        self._retries = retries
+        self._timeout = timeout
+
+    def _json(self, method: str, path: str, **options: Any) -> Any:
+        with self._send(method, path, **options) as response:
+            return json.loads(response.read() or b"null")
+
+    def _none(self, method: str, path: str, **options: Any) -> None:
+        with self._send(method, path, **options) as response:
+            response.read()
+
+    def _file(self, method: str, path: str, **options: Any) -> bytes:
+        with self._send(method, path, **options) as response:
+            return response.read()
+
+    def _events(self, method: str, path: str, **options: Any) -> Iterator[Event]:
+        """Yields events until the service ends the stream. Reconnects after a lost connection and resumes."""
+        last_id: Optional[str] = None
+        while True:
+            headers = {"Accept": "text/event-stream"}
+            if last_id is not None:
+                headers["Last-Event-ID"] = last_id
+            with self._send(method, path, headers=headers, **options) as response:
+                try:
+                    for event in _parse_events(response):
+                        last_id = event.id or last_id
+                        yield event
+                        if event.event == "end":
+                            return
+                except (OSError, HTTPException):
+                    pass  # the connection was lost
+            time.sleep(FIRST_DELAY_SECONDS)
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Optional[Dict[str, str]] = None,
+        query: Optional[Dict[str, Any]] = None,
+        body: Any = None,
+        upload: Optional[bytes] = None,
+        media_type: str = "application/json",
+        if_match: Optional[str] = None,
+        creates: bool = False,
+        headers: Optional[Dict[str, str]] = None,
+    ) -> HTTPResponse:
+        sent = {"Accept": "application/json, */*", **(headers or {})}
+        data = upload if upload is not None else None if body is None else json.dumps(body).encode()
+        if data is not None:
+            sent["Content-Type"] = media_type
+        if self._key is not None:
+            sent["Authorization"] = f"Bearer {self._key}"
+        if if_match is not None:
+            sent["If-Match"] = if_match
+        if creates:
+            sent["Idempotency-Key"] = str(uuid.uuid4())
+        request = urllib.request.Request(self._build_url(path, params, query), data=data, method=method, headers=sent)
+        return self._open(request, is_repeatable=method in ("GET", "PUT") or creates)
+
+    def _build_url(self, path: str, params: Optional[Dict[str, str]], query: Optional[Dict[str, Any]]) -> str:
+        for name, value in (params or {}).items():
+            path = path.replace("{" + name + "}", urllib.parse.quote(value, safe=""))
+        pairs = [
+            (name, each)
+            for name, value in (query or {}).items()
+            for each in (value if isinstance(value, list) else [value])
+            if each is not None
+        ]
+        return self._url + path + (f"?{urllib.parse.urlencode(pairs)}" if pairs else "")
+
+    def _open(self, request: urllib.request.Request, *, is_repeatable: bool) -> HTTPResponse:
+        for attempt in range(self._retries + 1):
+            is_last = attempt == self._retries
+            try:
+                return urllib.request.urlopen(request, timeout=self._timeout)
+            except urllib.error.HTTPError as error:
+                # A rate limit refuses before anything happens, so every request is repeated after it.
+                may_retry = error.code == 429 or (is_repeatable and error.code in OUTAGES)
+                if is_last or not may_retry:
+                    raise _to_error(self._url, error) from None
+                delay = _delay(attempt, error.headers.get("Retry-After"))
+                error.close()
+            except (OSError, HTTPException) as error:
+                if is_last or not is_repeatable:
+                    raise AssayUnreachable(f"No response from {self._url}. Is the service running there?") from error
+                delay = _delay(attempt, None)
+            time.sleep(delay)
+        raise AssertionError("unreachable")
+
+
+def _delay(attempt: int, retry_after: Optional[str]) -> float:
+    if retry_after is not None and retry_after.isdigit():
+        return min(float(retry_after), DELAY_MAX_SECONDS)
+    return min(FIRST_DELAY_SECONDS * 2**attempt * (0.5 + random.random()), DELAY_MAX_SECONDS)
+
+
+def _to_error(url: str, error: urllib.error.HTTPError) -> Exception:
+    with error:
+        if error.headers.get_content_type() == "application/problem+json":
+            return AssayProblem(json.loads(error.read()))
+    return AssayUnreachable(f"{url} responded with {error.code}, but not like Assay.")
+
+
+def _parse_events(response: HTTPResponse) -> Iterator[Event]:
+    name, event_id = "message", None
+    lines: List[str] = []
+    for raw in response:
+        line = raw.decode().rstrip("\r\n")
+        field, _, value = line.partition(":")
+        value = value[1:] if value.startswith(" ") else value
+        if line == "":
+            if lines:
+                yield Event(name, json.loads("\n".join(lines)), event_id)
+            name, lines, event_id = "message", [], None
+        elif field == "data":
+            lines.append(value)
+        elif field == "event":
+            name = value
+        elif field == "id":
+            event_id = value
