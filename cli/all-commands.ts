@@ -6,6 +6,7 @@ import { addBenchmarksCommands } from './benchmarks.ts'
 import { addCalibrateCommand } from './calibrate.ts'
 import { addCheckCommand } from './check.ts'
 import { addComparisonCommands } from './comparisons.ts'
+import { addCompletionCommand } from './completion.ts'
 import { addConfigurationsCommands } from './configurations.ts'
 import { addCredentialsCommands } from './credentials.ts'
 import { addDemoCommand } from './demo.ts'
@@ -13,6 +14,7 @@ import { addDoctorCommand } from './doctor.ts'
 import { addHarnessesCommands } from './harnesses.ts'
 import { addInitCommand } from './init.ts'
 import { addKeysCommands } from './keys.ts'
+import { addMcpCommand } from './mcp.ts'
 import { addModelsCommands } from './models.ts'
 import { addOperateCommands } from './operate.ts'
 import { addOrgsCommands } from './orgs.ts'
@@ -47,6 +49,7 @@ export function addAllCommands(assay: Command, shell: Shell): void {
   addTrialsCommands(assay, shell)
   addReleasesCommands(assay, shell)
   addWebhooksCommands(assay, shell)
+  addMcpCommand(assay, shell)
   const audit = addAuditCommands(assay, shell)
   assay.commandsGroup('Work on tasks:')
   addTrialCommands(assay, shell)
@@ -60,4 +63,5 @@ export function addAllCommands(assay: Command, shell: Shell): void {
   addBackupCommands(assay, shell)
   addDoctorCommand(assay, shell)
   addSetupCommand(assay, shell)
+  addCompletionCommand(assay, shell)
 }

@@ -48,16 +48,22 @@ function environment({ foundBy, runner, health }: EvidenceFields): string[] | un
 
 function execution({ failToPass, passToPass, guards, runs, ablation, messages }: EvidenceFields): string[] | undefined {
   if (!isTexts(failToPass) || !isTexts(passToPass) || !Array.isArray(runs)) return undefined
-  const { groups, necessary } = fieldsOf(ablation)
+  const { groups, necessary, mutants, noticed, survivors } = fieldsOf(ablation)
   const failures = fieldsOf(messages)
   const failing = failToPass.map((id) =>
     typeof failures[id] === 'string' ? `${id}: ${failures[id].split('\n', 1)[0]}` : id,
   )
   return [
-    `runs in fresh sandboxes: ${runs.length}; necessary parts of the change: ${necessary} of ${groups}; pass-to-pass tests: ${passToPass.length}; guards: ${isTexts(guards) ? guards.length : 0}; fail-to-pass tests:`,
+    `runs in fresh sandboxes: ${runs.length}; necessary parts of the change: ${necessary} of ${groups}; altered solutions that fail: ${noticed ?? 0} of ${mutants ?? 0}; pass-to-pass tests: ${passToPass.length}; guards: ${isTexts(guards) ? guards.length : 0}; fail-to-pass tests:`,
     ...shortenList(failing),
+    ...(Array.isArray(survivors) ? survivors.map((each) => survivorLine(fieldsOf(each))) : []),
   ]
 }
+
+const survivorLine = ({ kind, path, line, before, after }: EvidenceFields): string =>
+  kind === 'part'
+    ? `tests pass without ${path}:${line}: ${oneLine(before)}`
+    : `tests pass with ${path}:${line} altered: ${oneLine(before)}  ->  ${oneLine(after)}`
 
 function validation({ nop, oracle, cheats, winners, weakness }: EvidenceFields): string[] | undefined {
   if (!Array.isArray(nop) || !Array.isArray(oracle) || !Array.isArray(cheats) || !isTexts(winners)) return undefined
@@ -69,20 +75,32 @@ function validation({ nop, oracle, cheats, winners, weakness }: EvidenceFields):
 }
 
 /** Includes the first review's map from assertions to the text that supports them. */
-function review({ passes, minutes, model, flags }: EvidenceFields): string[] | undefined {
+function review({ passes, assertions, minutes, model, flags, challenge }: EvidenceFields): string[] | undefined {
   if (!Array.isArray(passes) || !Array.isArray(minutes)) return undefined
   const reviews = passes.map((pass) => fieldsOf(fieldsOf(pass).reading)).filter(({ items }) => Array.isArray(items))
-  const assertions = reviews[0]?.assertions
+  const given = reviews[0]?.assertions
+  const supports = Array.isArray(given) ? given.map(fieldsOf) : []
+  const known = Array.isArray(assertions) ? assertions.map(fieldsOf) : []
   const sameProvider = Array.isArray(flags) && flags.includes('self_verified') ? ', same provider as the author' : ''
   return [
     `passes by ${fieldsOf(model).catalogId}${sameProvider}: ${reviews.length}; estimated minutes: ${minutes.join(', ')}; assertions and their support:`,
-    ...shortenList(Array.isArray(assertions) ? assertions.map(supportLine) : []),
+    ...shortenList(known.map((each) => supportLine(each, supports))),
+    ...challengeLines(fieldsOf(challenge)),
   ]
 }
 
-function supportLine(each: unknown): string {
-  const { assertion, from, support } = fieldsOf(each)
-  return `${oneLine(assertion)}  <-  ${from}: ${oneLine(support)}`
+/** Describes the search for a wrong solution that passes. */
+function challengeLines({ attempt, survivors, verdict }: EvidenceFields): string[] {
+  if (!areKnown(verdict)) return []
+  const { sentence, isPassed } = fieldsOf(attempt)
+  const tried = sentence ? `against "${oneLine(sentence)}", ${isPassed ? 'passes' : 'fails'}` : 'none'
+  const count = Array.isArray(survivors) ? survivors.length : 0
+  return [`wrong solution of the verifier model: ${tried}; wrong survivors: ${count}; verdict: ${verdict}`]
+}
+
+function supportLine({ number, test, text }: EvidenceFields, supports: readonly EvidenceFields[]): string {
+  const { sentence } = supports.find((each) => each.number === number) ?? {}
+  return `${oneLine(text || test)}  <-  ${oneLine(sentence ?? 'nothing')}`
 }
 
 const oneLine = (text: unknown): string => String(text).replaceAll(/\s+/g, ' ').trim()

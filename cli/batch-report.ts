@@ -117,6 +117,8 @@ const ADVICE: Readonly<Record<string, string>> = {
   flaky_f2p: 'Make the new tests independent of order and time.',
   weak_tests: 'Prefer pull requests whose tests cover the whole change.',
   underspecified: 'Connect GitHub with a credential, so that the author sees the issues.',
+  wrong_solution_passes: 'Add tests for the violated sentence to the repository.',
+  uncovered_assertions: 'Select a stronger verifier model, or one that writes longer answers.',
   author_budget: 'Select a cheaper author model.',
   verifier_budget: 'Select a cheaper verifier model.',
   environment_failed: 'Check the sandbox, then resume the batch.',

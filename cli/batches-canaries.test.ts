@@ -46,7 +46,7 @@ const inPrompt = (text: string): string => JSON.stringify(text).slice(1, -1)
 /** A line of its tests. Every reading has to quote one. */
 const lineOf = ({ tests }: KnownTask): string => tests[0]?.text.split('\n').findLast((line) => line.length > 12) ?? ''
 
-const wellOf = (task: KnownTask): ModelReview => readingOf({ assertion: lineOf(task), support: task.draft.title })
+const wellOf = (task: KnownTask): ModelReview => readingOf({ sentence: task.draft.title })
 
 const notWell = (task: KnownTask, wanted: string): ModelReview => {
   const { item: bad } = RUBRIC.find(({ reason }) => reason === wanted) ?? RUBRIC[0]

@@ -12,7 +12,7 @@ import { note, print, printJson, type Shell } from './shell.ts'
 import { aligned, printTable } from './table.ts'
 
 type CountFlags = RepoFlag & { easy?: string; medium?: string; hard?: string; again?: boolean }
-type CreateBatchFlags = CountFlags &
+export type CreateBatchFlags = CountFlags &
   YesFlag & {
     author?: string
     verifier?: string
@@ -77,7 +77,7 @@ export function addCreateCommands(batches: Command, shell: Shell): void {
   )
 }
 
-async function readOptions({ service, params }: OpenedRepository): Promise<GenerationOptions> {
+export async function readOptions({ service, params }: OpenedRepository): Promise<GenerationOptions> {
   return (await call(service, (await contract()).readGenerationOptions, { params })).body
 }
 
@@ -155,7 +155,7 @@ async function confirmForecast(shell: Shell, opened: OpenedRepository, flags: Cr
   await requireConfirmation(shell, 'Create these tasks?', flags)
 }
 
-function previewLines({ buckets, pullRequests, branch, rejections, cost }: BatchPreview): string[] {
+export function previewLines({ buckets, pullRequests, branch, rejections, cost }: BatchPreview): string[] {
   const rows = Object.entries(buckets).map(([name, { requested, available, tried, shortfall }]) => [
     ...[name, String(available), String(tried), String(requested), shortfall === 0 ? '' : `${shortfall} missing`],
   ])
@@ -188,7 +188,7 @@ async function create(shell: Shell, command: Command, flags: CreateBatchFlags): 
 }
 
 /** Fills in defaults that are compatible with the given flags. */
-function generationOf(found: GenerationOptions, flags: CreateBatchFlags): NewGeneration {
+export function generationOf(found: GenerationOptions, flags: CreateBatchFlags): NewGeneration {
   const { defaults } = found
   if (!defaults) throw new WrongUse(describeMissing(found))
   const author = requireModel(found, flags.author ?? defaults.authorModel)

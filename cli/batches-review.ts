@@ -37,7 +37,7 @@ export function addReviewCommands(batches: Command, shell: Shell): void {
   )
 }
 
-async function readTask(service: Service, params: BatchParams, taskId: string): Promise<BatchTaskDetail> {
+export async function readTask(service: Service, params: BatchParams, taskId: string): Promise<BatchTaskDetail> {
   return (await call(service, (await contract()).readBatchTask, { params: { ...params, taskId } })).body
 }
 
@@ -49,7 +49,7 @@ async function show(shell: Shell, command: Command, { repo }: RepoFlag, { run, t
 }
 
 /** Builds the page of a task: facts, warnings, instruction, solution, tests and evidence. */
-async function buildPage(
+export async function buildPage(
   shell: Shell,
   service: Service,
   params: BatchParams,

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { BatchRun } from '../src/batches/schema.ts'
 import { call, type ReceivedEvent, streamEvents } from '../src/platform/http/client.ts'
-import { type BatchParams, contract, openBatch, parseNumber } from './batch.ts'
+import { type BatchParams, contract, listTasks, openBatch, parseNumber } from './batch.ts'
 import { Failed, InfrastructureFailed } from './failure.ts'
 import { withExample } from './help.ts'
 import { liveLines } from './live-lines.ts'
@@ -99,22 +99,36 @@ export async function followBatch(shell: Shell, service: Service, params: BatchP
   if (!last) return note(shell, `Still running in the background. To watch again: assay batches watch ${named}`)
   present(shell, service, last)
   for (const warning of last.warnings) note(shell, warning)
-  if (last.state === 'completed') return note(shell, `To review the tasks: assay batches review ${named}`)
-  note(shell, `The batch is ${last.state}.${last.error ? ` ${last.error.message}` : ''}`)
-  if (last.state === 'canceled') throw new Failed()
+  if (last.counts.rejected > 0) note(shell, ...(await describeRejections(service, params)))
+  const isUsable = last.state === 'completed' && last.counts.ready > 0
+  if (isUsable) return note(shell, `To review the tasks: assay batches review ${named}`)
+  const why = last.state === 'completed' ? ' No task is ready.' : ''
+  note(shell, `The batch is ${last.state}.${last.error ? ` ${last.error.message}` : why}`)
+  if (last.state === 'canceled' || last.state === 'completed') throw new Failed()
   throw new InfrastructureFailed('The batch did not complete.', { isReported: true })
+}
+
+const REJECTIONS_SHOWN = 20
+
+/** Lists the rejected tasks with the reason of each. */
+async function describeRejections(service: Service, params: BatchParams): Promise<string[]> {
+  const rejected = (await listTasks(service, params)).filter(({ rejection }) => rejection)
+  const lines = rejected
+    .slice(0, REJECTIONS_SHOWN)
+    .map(({ taskId, rejection }) => `${taskId} was rejected: ${rejection?.reason}. ${rejection?.detail ?? ''}`.trim())
+  const more = rejected.length - lines.length
+  return more > 0 ? [...lines, `${more} more: assay batches tasks ${params.runId}`] : lines
 }
 
 const RECONNECT_MS = 1000
 
-/** Returns the final status, or undefined after Ctrl-C. Reconnects after a lost connection. */
+/** Shows a batch until it ends. Returns its final status, or undefined after Ctrl-C. */
 async function watchUntilEnd(
   shell: Shell,
   service: Service,
   params: BatchParams,
   detached: AbortSignal,
 ): Promise<BatchRun | undefined> {
-  const { followBatch: endpoint } = await contract()
   const live = liveLines(shell)
   let lastReason: string | undefined
   const show = (run: BatchRun): void => {
@@ -123,17 +137,24 @@ async function watchUntilEnd(
     if (why !== undefined && why !== lastReason && !shell.errors.isTTY) note(shell, why)
     lastReason = why
   }
-  try {
-    while (!detached.aborted) {
-      const events = streamEvents(service, endpoint, { params }, { signal: detached })
-      const ended = await readUntilEnd(events, show).catch(ignoreLostConnection)
-      if (ended) return ended
-      await wait(RECONNECT_MS, undefined, { signal: detached }).catch(() => undefined)
-    }
-    return undefined
-  } finally {
-    live.end()
+  return waitForBatch(service, params, detached, show).finally(live.end)
+}
+
+/** Returns the final status, or undefined once detached. Reconnects after a lost connection. */
+export async function waitForBatch(
+  service: Service,
+  params: BatchParams,
+  detached: AbortSignal,
+  onStatus: (run: BatchRun) => void,
+): Promise<BatchRun | undefined> {
+  const { followBatch: endpoint } = await contract()
+  while (!detached.aborted) {
+    const events = streamEvents(service, endpoint, { params }, { signal: detached })
+    const ended = await readUntilEnd(events, onStatus).catch(ignoreLostConnection)
+    if (ended) return ended
+    await wait(RECONNECT_MS, undefined, { signal: detached }).catch(() => undefined)
   }
+  return undefined
 }
 
 async function readUntilEnd(
@@ -151,7 +172,7 @@ async function readUntilEnd(
 }
 
 /** Formats the current status of a batch. */
-function formatBatch(run: BatchRun): string[] {
+export function formatBatch(run: BatchRun): string[] {
   const { counts, byDifficulty, rejections } = run
   const why = describeWaiting(run)
   const buckets = Object.entries(byDifficulty).map(([name, { requested, selected, ready }]) => [
@@ -175,8 +196,10 @@ const describeWaiting = ({ waiting }: BatchRun): string | undefined =>
 const SHOWN = ['discovered', 'screened', 'executed', 'authored', 'validated', 'verified', 'ready', 'deferred'] as const
 
 function headline({ state, counts, byDifficulty, costUsd, budgetUsd }: BatchRun): string {
-  const total = byDifficulty.easy.selected + byDifficulty.medium.selected + byDifficulty.hard.selected
+  const selected = byDifficulty.easy.selected + byDifficulty.medium.selected + byDifficulty.hard.selected
   const done = counts.ready + counts.rejected
+  // Tasks that were rejected before their selection are done too.
+  const total = Math.max(selected, done)
   const spent = `$${costUsd.toFixed(2)}${budgetUsd === undefined ? '' : ` of $${budgetUsd.toFixed(2)}`}`
   return `${bar(done, total)} ${done}/${total} ${state}, ${spent}`
 }

@@ -91,6 +91,23 @@ test('a folder or an archive is imported, and its tasks are approved and decline
   expect((await run('batches', 'tasks', 'nonsense', ...repo)).code).toBe(2)
 })
 
+test('the end of a batch states why tasks were rejected, and a batch without a usable task fails', async () => {
+  const lab = await openImportLab(app)
+  const repo = ['--repo', `lab/${lab.place.name}`]
+  const bad = { 'task.toml': 'no' }
+  const some = await lab.imported({ hello: smallTask(), bad })
+  const watched = await run('batches', 'watch', some.runId, ...repo)
+  expect([watched.code, watched.err]).toEqual([0, expect.stringMatching(/^bad was rejected: invalid_task\. \S/m)])
+  expect(watched.out).toMatch(/2\/2 completed/)
+  expect(watched.err).toContain('To review the tasks')
+
+  const none = await lab.imported({ bad })
+  const failed = await run('batches', 'watch', none.runId, ...repo)
+  expect(failed.code).toBe(1)
+  expect(failed.err).toMatch(/^bad was rejected: invalid_task\. \S/m)
+  expect(failed.err).toContain('The batch is completed. No task is ready.')
+})
+
 test('a task that is ready and not green is named with the reason, and is not approved with --all', async () => {
   const calibration = 'calibration' in VALID ? VALID.calibration : undefined
   const weak = {

@@ -98,7 +98,7 @@ async function tasks(shell: Shell, command: Command, { repo }: RepoFlag, run: st
   ])
 }
 
-function stateOf({ state, stage, rejection, deferred }: BatchTask): string {
+export function stateOf({ state, stage, rejection, deferred }: BatchTask): string {
   if (rejection) return `${state}: ${rejection.reason}`
   if (deferred) return `waits: ${deferred.reason}`
   return state === 'making' ? `${state}: ${stage}` : state
@@ -119,7 +119,7 @@ async function decide(
     ids.length > 0 ? requireTasks(all, ids) : selectTasks(shell, all, decision, `${run} --repo ${flags.repo}`)
   const why = flags.note === undefined ? {} : { note: flags.note }
   const decisions = selected.map(({ taskId, digest }) => ({ taskId, digest: digest ?? '', decision, ...why }))
-  const decided = await send(service, params, decisions)
+  const decided = await sendDecisions(service, params, decisions)
   if (service.json) return printJson(shell, { tasks: decided })
   for (const { taskId } of decided) note(shell, `${taskId} is ${decision}.`)
 }
@@ -127,7 +127,11 @@ async function decide(
 type TaskDecision = { taskId: string; digest: string; decision: 'approved' | 'declined'; note?: string }
 
 /** Sends the decisions. A single task may have warnings; several are decided atomically. */
-async function send(service: Service, params: BatchParams, decisions: TaskDecision[]): Promise<BatchTask[]> {
+export async function sendDecisions(
+  service: Service,
+  params: BatchParams,
+  decisions: TaskDecision[],
+): Promise<BatchTask[]> {
   const { decideTask, decideTasks } = await contract()
   const [first, ...others] = decisions
   if (!first || others.length > 0)

@@ -38,7 +38,9 @@ test('--json gives the calibration, --verbose says each trial', async () => {
     winners: [],
     attempts: [{ mode: 'workspace', oracle: { state: 'passed', reward: 1 }, nop: { state: 'failed', reward: 0 } }],
   })
-  expect(ran.err).toMatch(/oracle in mode workspace\n.*nop in mode workspace\n.*cheat preseed\n/)
+  expect(ran.err).toMatch(
+    /oracle in mode workspace\n.*nop in mode workspace\n.*Listing the files that the reference solution changes\n.*cheat preseed\n/,
+  )
 })
 
 test('a task that nothing can pass is unfit', async () => {
@@ -49,7 +51,7 @@ test('a task that nothing can pass is unfit', async () => {
 })
 
 test.each([
-  [['--sandbox', 'cloud'], /There is no sandbox cloud\. Known: auto, docker, local/],
+  [['--sandbox', 'cloud'], /There is no sandbox cloud\. Known: auto, docker, kubernetes, local/],
   [['--env', 'NOVALUE'], /--env must have the form NAME=VALUE/],
 ])('%j is wrong use', async (options, sentence) => {
   const ran = await calibrate(writeTask(join(folder.path, 'any')), ...options)

@@ -35,7 +35,7 @@ export async function printResults(
 }
 
 /** Lists every setting against the recommended one, or all pairs. Undefined without scored trials. */
-async function listAnsweredPairs(
+export async function listAnsweredPairs(
   service: Service,
   scoped: ScopedComparison,
   { answer, settings }: Comparison,

@@ -6,10 +6,15 @@ import { aligned, counted } from './table.ts'
 import { duration } from './watch-comparison.ts'
 
 /** Prints the quote among the notes and asks on a terminal. Throws `Canceled` unless the answer is yes. */
-export async function confirmQuote(shell: Shell, quote: Quote, flags: YesFlag): Promise<void> {
+export async function confirmQuote(
+  shell: Shell,
+  quote: Quote,
+  flags: YesFlag,
+  question = 'Start this comparison?',
+): Promise<void> {
   note(shell, ...formatQuote(quote))
   try {
-    await requireConfirmation(shell, 'Start this comparison?', flags)
+    await requireConfirmation(shell, question, flags)
   } catch (error) {
     if (error instanceof Canceled) note(shell, 'Nothing was started.')
     throw error

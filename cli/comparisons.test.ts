@@ -134,8 +134,9 @@ test('a comparison is canceled, listed and resumed', async () => {
   const id = out.trim()
   const canceled = await assay(['comparisons', 'cancel', 'assay/quick', id], { env })
   expect(canceled.err).toContain('The comparison is canceled')
+  // It has no trials yet if it was canceled before it was planned.
   expect((await assay(['comparisons', 'list', 'assay/quick'], { env })).out).toMatch(
-    new RegExp(`^${id} +canceled +[0-4]/5 `, 'm'),
+    new RegExp(`^${id} +canceled +[0-4]/[05] `, 'm'),
   )
   const resumed = await assay(['comparisons', 'resume', 'assay/quick', id], { env })
   expect(resumed).toMatchObject({

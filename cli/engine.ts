@@ -23,6 +23,7 @@ export const buildEngineOptions = (shell: Shell, settings: EngineSettings, flags
   return {
     sandbox: flags.sandbox,
     dockerHost: settings.dockerHost,
+    kubernetesSettings: settings.kubernetesSettings,
     onSelected: reportSandbox(shell, flags),
     variables: Object.fromEntries(flags.env.map(parseVariable)),
     dataFolder: settings.dataFolder,

@@ -25,6 +25,7 @@ const COMMANDS = [
   'credentials rotate-master-key',
   'audit',
   'audit verify',
+  'completion',
 ]
 
 test('the help lists every command and the exit codes', async () => {

@@ -22,12 +22,13 @@ export async function run(args: string[], shell: Shell): Promise<number> {
 
 type AddCommands = (assay: Command, shell: Shell) => void
 
-/** Commands that run without a service. They are loaded alone, which makes them start faster. */
+/** Commands that do not share code with others. They are loaded alone, which makes them start faster. */
 const STANDALONE: Record<string, () => Promise<AddCommands>> = {
   calibrate: async () => (await import('./calibrate.ts')).addCalibrateCommand,
   check: async () => (await import('./check.ts')).addCheckCommand,
   demo: async () => (await import('./demo.ts')).addDemoCommand,
   init: async () => (await import('./init.ts')).addInitCommand,
+  mcp: async () => (await import('./mcp.ts')).addMcpCommand,
   scan: async () => (await import('./scan.ts')).addScanCommand,
   setup: async () => (await import('./setup.ts')).addSetupCommand,
   trial: async () => (await import('./trial.ts')).addTrialCommands,
@@ -45,7 +46,7 @@ function buildProgram(shell: Shell, addCommands: AddCommands, isJson: boolean): 
     .description(about.description)
     .version(about.version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'Print help')
-    .helpCommand(false)
+    .helpCommand('help [command]', 'Print help of a command')
     .option('--url <url>', `URL of the service (ASSAY_URL, ${DEFAULT_URL})`)
     .option('--org <login>', "Workspace (default: the key's)")
     .option('--json', 'Print JSON as returned by the API')

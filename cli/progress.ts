@@ -20,7 +20,7 @@ export function progressBar({ errors }: Shell): ProgressBar {
 }
 
 export function bar(done: number, total: number): string {
-  const full = Math.round((WIDTH * done) / Math.max(1, total))
+  const full = Math.min(WIDTH, Math.round((WIDTH * done) / Math.max(1, total)))
   return `[${'='.repeat(full)}${' '.repeat(WIDTH - full)}]`
 }
 

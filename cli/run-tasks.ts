@@ -1,6 +1,8 @@
 import { join } from 'node:path'
 import type { ModelTrialRecord } from '../src/operate/metered-trial.ts'
 import { createDataFolder } from '../src/platform/data-folder.ts'
+import { confirmQuote } from './comparison-quote.ts'
+import type { YesFlag } from './confirm.ts'
 import { buildEngineOptions, type EngineFlags, stopOnSignals, throwReported } from './engine.ts'
 import { Failed, InfrastructureFailed } from './failure.ts'
 import { printEvery } from './heartbeat.ts'
@@ -22,7 +24,7 @@ export type TaskRun = {
   budgetUsd: number | undefined
   failUnder: number | undefined
   isJson: boolean
-  flags: EngineFlags
+  flags: EngineFlags & YesFlag
 }
 
 type FinishedTrial = { name: string; attempt: number; record: ModelTrialRecord; output: string }
@@ -37,6 +39,7 @@ export async function runTasks(shell: Shell, run: TaskRun): Promise<void> {
   const planned = run.folders.flatMap((taskFolder) =>
     Array.from({ length: run.attempts }, (_, index) => ({ taskFolder, attempt: index + 1 })),
   )
+  await confirmCost(shell, run, config, log).catch(throwReported(stop.signal))
   note(shell, describeRun(run, planned.length))
   const finished: FinishedTrial[] = []
   for (const { taskFolder, attempt } of planned) {
@@ -50,14 +53,26 @@ export async function runTasks(shell: Shell, run: TaskRun): Promise<void> {
   printSummary(shell, run, finished)
 }
 
+/** Shows what the trials will cost, and asks on a terminal. Models without a price are not asked about. */
+async function confirmCost(shell: Shell, run: TaskRun, config: TaskRunConfig, log: TaskRunLog): Promise<void> {
+  const selection = toSelection(run)
+  if (!selection) return
+  const { quoteTaskRun } = await import('../src/operate/run-quote.ts')
+  const quote = await quoteTaskRun(config, log, selection, { ...run, tasks: run.folders.length })
+  if (quote && quote.costUsd.high > 0) await confirmQuote(shell, quote, run.flags, 'Start these trials?')
+}
+
 function describeRun({ harness, model, budgetUsd }: TaskRun, trials: number): string {
   const limit = budgetUsd === undefined ? '' : `, each at most $${budgetUsd}`
   return `${counted(trials, 'trial')} of ${harness}${model === undefined ? '' : ` with ${model}`}${limit}`
 }
 
+type TaskRunConfig = Awaited<ReturnType<typeof readSettings>>
+type TaskRunLog = Awaited<ReturnType<typeof openLog>>
+
 type TaskContext = {
-  config: Awaited<ReturnType<typeof readSettings>>
-  log: Awaited<ReturnType<typeof openLog>>
+  config: TaskRunConfig
+  log: TaskRunLog
   signal: AbortSignal
   taskFolder: string
   output: string

@@ -1,11 +1,14 @@
-import { writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { parse } from 'yaml'
+import { startProvider } from '../samples/provider/provider.ts'
+import { ProviderScript } from '../samples/provider/script.ts'
 import { newKey } from '../src/workspaces/key.ts'
-import { assay, localServer, scratchFolder } from '../test/support/assay-command.ts'
+import { assay, hasTerminal, localServer, onTerminal, scratchFolder } from '../test/support/assay-command.ts'
 import { baseRootfs } from '../test/support/base-image.ts'
 import { startService } from '../test/support/service.ts'
 import { writeTask } from '../test/support/trials/trial-runner.ts'
@@ -115,6 +118,54 @@ describe('a run without a result exits with 3 and says why', () => {
     expect(ran.out).toContain('0 of 1 passed')
   })
 })
+
+test('the approved tasks of a clone are run', async () => {
+  const clone = join(folder.path, 'clone')
+  execFileSync('git', ['init', '--quiet', clone])
+  execFileSync('git', ['-C', clone, 'remote', 'add', 'origin', 'https://git.example.org/lab/demo.git'])
+  const unknown = await run(clone)
+  expect(unknown).toMatchObject({ code: 2, err: expect.stringContaining('assay repos connect lab/demo') })
+
+  const key = newKey()
+  const service = await startService('serve', ['--data', data, '--port', '0'], { ASSAY_BOOTSTRAP_KEY: key })
+  const command = async (...args: string[]) => {
+    const done = await assay(args, { env: { ASSAY_URL: service.url, ASSAY_KEY: key } })
+    expect(done.code, `${args[1]}: ${done.err}`).toBe(0)
+    return done
+  }
+  const repo = ['--repo', 'lab/demo']
+  await command('repos', 'connect', 'lab/demo', '--git', 'https://git.example.org/lab/demo.git')
+  const runId = (await command('batches', 'import', 'samples/tasks/greet-in-bash', ...repo)).out.trim()
+  await command('batches', 'watch', runId, ...repo)
+  await command('batches', 'approve', runId, 'greet-in-bash', ...repo)
+  await service.kill('SIGTERM')
+
+  const script = ProviderScript.parse(JSON.parse(readFileSync('samples/provider/quick.json', 'utf8')))
+  await using provider = await startProvider(script)
+  const ran = await run(clone, '--model', 'm', '--base-url', `${provider.url}/v1`, '--fail-under', '100')
+  expect(ran.code, ran.err).toBe(0)
+  expect(ran.out).toMatch(/\|mini\|none +1\/1 +100\.0 %/)
+  expect(provider.calls().length).toBeGreaterThan(0)
+})
+
+test.runIf(hasTerminal)(
+  'shows the expected cost of a model with a price, and starts nothing unless confirmed',
+  async () => {
+    const flags = ['--model', 'anthropic/claude-sonnet-5', '--budget', '2']
+    let isAnswered = false
+    const env = { ANTHROPIC_API_KEY: 'sk-ant-0123456789abcdef' }
+    const ran = await onTerminal(['run', tasks, '--data', data, ...flags], env, (shown) => {
+      if (isAnswered || !shown.includes('Start these trials?')) return undefined
+      isAnswered = true
+      return 'n'
+    })
+    expect(ran.code).toBe(130)
+    expect(ran.out).toMatch(/2 trials \(2 tasks × 1 setting × 1 attempt\)/)
+    expect(ran.out).toMatch(/Expected cost: \$\d+\.\d\d .*at most \$4\.00/)
+    expect(ran.out).toContain('Nothing was started.')
+    expect(ran.out).not.toContain('2 trials of mini')
+  },
+)
 
 test('folders of tasks are filtered by name and number', async () => {
   const all = await run(tasks, '--task', 'o*', '--json')

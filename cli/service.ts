@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { type ClientOptions, call, ProblemReceived } from '../src/platform/http/client.ts'
 import { WrongUse } from './failure.ts'
+import { printEvery } from './heartbeat.ts'
 import type { Shell } from './shell.ts'
 
 /** Global options. */
@@ -16,7 +17,8 @@ export const globalsOf = (command: Command): Globals => command.optsWithGlobals<
 export async function openService(shell: Shell, command: Command): Promise<Service> {
   const globals = globalsOf(command)
   const client = { url: addressOf(shell, globals), key: keyFrom(shell, 'ASSAY_KEY', KEY_HINT) }
-  const org = await orgOf(client)
+  const heartbeat = printEvery(shell, () => 'Waiting for the service.')
+  const org = await orgOf(client).finally(heartbeat.stop)
   if (globals.org !== undefined && globals.org.toLowerCase() !== org.toLowerCase()) {
     throw new Error(`ASSAY_KEY belongs to the workspace ${org} and gives no access to ${globals.org}.`)
   }

@@ -49,7 +49,7 @@ export function addTrialCommands(assay: Command, shell: Shell): void {
       .option('--level <level>', "Reasoning level (default: the catalog's)")
       .option('--budget <usd>', 'Maximum cost of the trial (USD)')
       .option('--command <line>', 'Run this shell command as the agent, to try a solution or a cheat')
-      .option('--sandbox <name>', 'Sandbox: auto, docker, local, local-runc or local-bwrap', 'auto')
+      .option('--sandbox <name>', 'Sandbox: auto, docker, kubernetes, local, local-runc or local-bwrap', 'auto')
       .option(
         '--verify-mode <mode>',
         'grader, workspace, snapshot, shared-cold or shared-live; else the strictest in which the oracle passes',

@@ -17,7 +17,7 @@ type ArtifactFlags = { output?: string }
 type TrialVerb = (shell: Shell, opened: OpenedTrial, flags: LogFlags & ArtifactFlags, name?: string) => Promise<void>
 
 /** A trial, and the scope under which its artifacts and calls are read. */
-type OpenedTrial = { service: Service; trial: LocatedTrial; scope: ScopeClient; params: TrialParams }
+export type OpenedTrial = { service: Service; trial: LocatedTrial; scope: ScopeClient; params: TrialParams }
 type TrialParams = Record<string, string> & { org: string; comparisonId: string; trialId: string }
 
 const ID_EXAMPLE = '00000000-002a-8000-8000-000000000000'
@@ -50,7 +50,11 @@ export function addTrialsCommands(assay: Command, shell: Shell): void {
 
 async function openTrial(shell: Shell, command: Command, id: string): Promise<OpenedTrial> {
   const trialId = requireId(id, 'assay comparisons trials')
-  const service = await openService(shell, command)
+  return locateTrial(await openService(shell, command), trialId)
+}
+
+/** Reads a trial and finds its scope. */
+export async function locateTrial(service: Service, trialId: string): Promise<OpenedTrial> {
   const trial = await readTrial(service, trialId)
   const { id: comparisonId, scope: at } = trial.comparison
   const scope =
@@ -75,7 +79,7 @@ async function show(shell: Shell, { service, trial, scope }: OpenedTrial): Promi
 
 type TrialFact = [name: string, value: string]
 
-const toFacts = (trial: LocatedTrial, scope: ScopeClient): TrialFact[] => [
+export const toFacts = (trial: LocatedTrial, scope: ScopeClient): TrialFact[] => [
   ['trial', trial.id],
   ['comparison', `${scope.argument} ${trial.comparison.id}`],
   ['task', trial.task.name],
@@ -233,5 +237,5 @@ function noFiles({ state, artifacts, id }: LocatedTrial, what: string): string {
 const readBytes = async ({ service, scope, params }: OpenedTrial, { name }: TrialArtifact): Promise<Uint8Array> =>
   (await download(service, scope.endpoints.artifact, { params: { ...params, artifact: name } })).bytes
 
-const readText = async (opened: OpenedTrial, artifact: TrialArtifact): Promise<string> =>
+export const readText = async (opened: OpenedTrial, artifact: TrialArtifact): Promise<string> =>
   new TextDecoder().decode(await readBytes(opened, artifact))

@@ -8,7 +8,7 @@ import type { Service } from './service.ts'
 import type { Shell } from './shell.ts'
 import { aligned, printTable } from './table.ts'
 
-type WatchTarget = { endpoints: ComparisonEndpoints; params: { comparisonId: string } }
+export type WatchTarget = { endpoints: ComparisonEndpoints; params: { comparisonId: string } }
 
 const RECONNECT_MS = 1000
 
@@ -19,31 +19,38 @@ export function detachOnSignal(): AbortSignal {
   return detached.signal
 }
 
-/** Returns the status at the end or at a pause, or undefined after Ctrl-C. */
+/** Shows a comparison until it ends or pauses. Returns its last status, or undefined after Ctrl-C. */
 export async function watchComparison(
   shell: Shell,
   service: Service,
-  { endpoints, params }: WatchTarget,
+  target: WatchTarget,
   detached: AbortSignal,
 ): Promise<Comparison | undefined> {
   const screen = liveLines(shell)
+  const show = (status: Comparison) => screen.show(formatStatus(status))
+  return waitForComparison(service, target, detached, show).finally(screen.end)
+}
+
+/** Returns the status at the end or at a pause, or undefined once detached. Reconnects after a lost connection. */
+export async function waitForComparison(
+  service: Service,
+  { endpoints, params }: WatchTarget,
+  detached: AbortSignal,
+  onStatus: (status: Comparison) => void,
+): Promise<Comparison | undefined> {
   let lastId: string | undefined
   const request = { params: { org: service.org, ...params } }
   const listen = (): AsyncGenerator<ReceivedEvent> =>
     streamEvents(service, endpoints.events, request, { signal: detached, lastId })
-  try {
-    while (!detached.aborted) {
-      const ended = await readUntilEnd(listen(), (status, id) => {
-        lastId = id ?? lastId
-        screen.show(formatStatus(status))
-      }).catch(ignoreLostConnection)
-      if (ended) return ended
-      await wait(RECONNECT_MS, undefined, { signal: detached }).catch(() => undefined)
-    }
-    return undefined
-  } finally {
-    screen.end()
+  while (!detached.aborted) {
+    const ended = await readUntilEnd(listen(), (status, id) => {
+      lastId = id ?? lastId
+      onStatus(status)
+    }).catch(ignoreLostConnection)
+    if (ended) return ended
+    await wait(RECONNECT_MS, undefined, { signal: detached }).catch(() => undefined)
   }
+  return undefined
 }
 
 /** Swallows connection errors, because the service may be restarting. */

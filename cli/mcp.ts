@@ -1,0 +1,106 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { type Command, InvalidArgumentError } from 'commander'
+import { withExample, withGlobals } from './help.ts'
+import { openService, type Service } from './service.ts'
+import { print, type Shell } from './shell.ts'
+
+type McpFlags = { port?: number }
+
+/** Serves the Model Context Protocol, so that coding agents can use a running service. */
+export function addMcpCommand(assay: Command, shell: Shell): void {
+  withExample(
+    withGlobals(assay.command('mcp'), '--url', '--org')
+      .description('Let coding agents use the service: an MCP server on standard input and output, or over HTTP')
+      .option(
+        '--port <number>',
+        'Serve streamable HTTP at /mcp of this port of 127.0.0.1; clients send their own key',
+        parsePort,
+      )
+      .action((flags: McpFlags, command: Command) => serveMcp(shell, command, flags)),
+    'assay mcp',
+    'assay mcp --port 4100',
+    'claude mcp add assay --env ASSAY_KEY=assay_… -- assay mcp',
+  )
+}
+
+function parsePort(text: string): number {
+  if (/^\d{1,5}$/.test(text) && Number(text) < 65_536) return Number(text)
+  throw new InvalidArgumentError('It must be a port number.')
+}
+
+async function serveMcp(shell: Shell, command: Command, { port }: McpFlags): Promise<void> {
+  // The SDK takes longer to load than any command runs, so only this command loads it.
+  if (port === undefined) await serveStdio(shell, command)
+  else await serveHttp(shell, command, port)
+}
+
+/** Serves one client until it closes standard input. */
+async function serveStdio(shell: Shell, command: Command): Promise<void> {
+  const { StdioServerTransport } = await import('@modelcontextprotocol/sdk/server/stdio.js')
+  const { buildMcpServer } = await import('./mcp/server.ts')
+  const input = shell.input()
+  const server = buildMcpServer({ shell, openService: openOnce(shell, command), isLocal: true })
+  const closed = new Promise<void>((resolve) => {
+    input.once('end', resolve)
+    input.once('close', resolve)
+  })
+  await server.connect(new StdioServerTransport(input, shell.output))
+  await closed
+  await server.close()
+}
+
+/** Opens the service at the first tool call, so that the server starts even if the service is not running yet. */
+function openOnce(shell: Shell, command: Command): () => Promise<Service> {
+  let opened: Promise<Service> | undefined
+  return () => {
+    opened ??= openService(shell, command).catch((error: unknown) => {
+      opened = undefined // tried again at the next call
+      throw error
+    })
+    return opened
+  }
+}
+
+/** Serves any number of clients. Each request carries the key of its client, so the server itself needs none. */
+async function serveHttp(shell: Shell, command: Command, port: number): Promise<void> {
+  const { StreamableHTTPServerTransport } = await import('@modelcontextprotocol/sdk/server/streamableHttp.js')
+  const { buildMcpServer } = await import('./mcp/server.ts')
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const key = /^Bearer (\S+)$/.exec(request.headers.authorization ?? '')?.[1]
+    if (request.url !== '/mcp') return refuse(response, 404, 'Not found. The endpoint is /mcp.')
+    if (request.method !== 'POST') return refuse(response, 405, 'Only POST is supported.')
+    if (key === undefined) return refuse(response, 401, 'Send an API key of the service: Authorization: Bearer assay_…')
+    const own: Shell = { ...shell, env: { ...shell.env, ASSAY_KEY: key } }
+    const server = buildMcpServer({ shell: own, openService: openOnce(own, command), isLocal: false })
+    // Without a session id the transport serves exactly one request.
+    const transport = new StreamableHTTPServerTransport({})
+    response.once('close', () => void server.close())
+    await server.connect(transport as Parameters<typeof server.connect>[0])
+    await transport.handleRequest(request, response)
+  }
+  const listener = createServer((request, response) => {
+    answer(request, response).catch(() => refuse(response, 500, 'The request could not be handled.'))
+  })
+  await listenUntilSignal(shell, listener, port)
+}
+
+function refuse(response: ServerResponse, status: number, message: string): void {
+  if (response.headersSent) return void response.end()
+  response.writeHead(status, { 'content-type': 'application/json' })
+  response.end(JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: -32_000, message } }))
+}
+
+async function listenUntilSignal(shell: Shell, listener: Server, port: number): Promise<void> {
+  const closed = new Promise<void>((resolve, reject) => listener.once('close', resolve).once('error', reject))
+  listener.listen(port, '127.0.0.1', () => {
+    const address = listener.address()
+    const actual = typeof address === 'object' && address !== null ? address.port : port
+    print(shell, `assay ready http://127.0.0.1:${actual}/mcp`)
+  })
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => {
+      listener.close()
+      listener.closeAllConnections()
+    })
+  await closed
+}
