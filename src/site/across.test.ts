@@ -95,6 +95,23 @@ test('two releases are compared setting by setting, by default the newest with t
   expect((await open('/results/lab/nothing/compare')).status).toBe(404)
 })
 
+test('the guide lists its pages, and every link on them leads to a page', async () => {
+  const { text, words } = await open('/guide')
+  expect(words).toContain('Run settings on the same tasks, read the answer')
+  const pages = [...text.matchAll(/href="(\/guide\/[a-z]+)"/g)].map(([, href = '']) => href)
+  expect(pages.length).toBeGreaterThan(15)
+  const targets = new Set<string>()
+  for (const path of pages) {
+    const page = await open(path)
+    expect(page.status, path).toBe(200)
+    expect(page.text).toContain(`<a href="${path}" aria-current="page">`)
+    for (const [, href = ''] of page.text.matchAll(/href="(\/[^"#]*)/g)) targets.add(href)
+  }
+  for (const href of targets) expect((await open(href)).status, href).toBe(200)
+  for (const path of ['/guide/evidence', '/guide/constructor', '/guide/..%2fREADME'])
+    expect((await open(path)).status, path).toBe(404)
+})
+
 test('the methodology is rendered from the documentation, and its links lead to pages', async () => {
   const { text, words } = await open('/methodology')
   expect(words).toContain('Trials of one task are correlated, so the task is the unit')

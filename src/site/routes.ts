@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { renderAcrossPage } from '../../web/public/across/page.ts'
 import { renderComparePage } from '../../web/public/compare/page.ts'
+import { renderGuideIndex, renderGuidePage } from '../../web/public/guide/page.ts'
 import { renderMethodologyPage } from '../../web/public/methodology/page.ts'
 import { renderProblemPage } from '../../web/public/problem/page.ts'
 import { renderPublisherPage } from '../../web/public/publisher/page.ts'
@@ -17,6 +18,7 @@ import { readRepository } from '../repos/repos.ts'
 import { type CachedRead, describeRead, type ResultsCache } from '../results/cache.ts'
 import { type RepositoryName, toNameKey } from '../results/update-results.ts'
 import { assetVersion, findFont, script, stylesheet } from './assets.ts'
+import { listGuide, renderDocument } from './documentation.ts'
 import {
   loadAcross,
   loadCards,
@@ -27,10 +29,9 @@ import {
   loadReleasePair,
   loadRepository,
 } from './documents.ts'
-import { renderDocument } from './methodology.ts'
 import * as schema from './schema.ts'
 import { drawShareImage } from './share-image.ts'
-import { renderOembed, renderRobots, renderSitemap } from './sharing.ts'
+import { renderLlms, renderOembed, renderRobots, renderSitemap } from './sharing.ts'
 
 export type SiteDeps = {
   cache: ResultsCache
@@ -181,14 +182,29 @@ function acrossRoutes(deps: SiteDeps, answer: AnswerPage): Route[] {
 
 const documentRoutes = (deps: SiteDeps, answer: AnswerPage): Route[] => [
   route(schema.showMethodology, (call) => {
-    const render = () => renderMethodologyPage(toSite(deps), renderDocument('statistics.md'))
+    const render = () => renderMethodologyPage(toSite(deps), requireDocument('statistics.md'))
     return answer(schema.showMethodology, call, { key: [], render })
   }),
   route(schema.showAttacks, (call) => {
-    const render = () => renderMethodologyPage(toSite(deps), renderDocument('attacks.md'))
+    const render = () => renderMethodologyPage(toSite(deps), requireDocument('attacks.md'))
     return answer(schema.showAttacks, call, { key: [], render })
   }),
+  route(schema.showGuide, (call) => {
+    const render = () => renderGuideIndex(toSite(deps), listGuide())
+    return answer(schema.showGuide, call, { key: [], render })
+  }),
+  route(schema.showGuidePage, (call) => {
+    const file = `${call.params.page}.md`
+    const render = () => renderGuidePage(toSite(deps), requireDocument(file), listGuide())
+    return answer(schema.showGuidePage, call, { key: [file], render })
+  }),
 ]
+
+function requireDocument(file: string): NonNullable<ReturnType<typeof renderDocument>> {
+  const document = renderDocument(file)
+  if (!document) throw new Problem(notFound, 'The guide has no such page.')
+  return document
+}
 
 /** Documents for search engines and for sites that embed results. */
 const machineRoutes = ({ publicUrl }: SiteDeps, answer: AnswerPage): Route[] => [
@@ -205,6 +221,7 @@ const machineRoutes = ({ publicUrl }: SiteDeps, answer: AnswerPage): Route[] => 
   route(schema.readRobots, (call) =>
     answer(schema.readRobots, call, { key: [], render: () => renderRobots(publicUrl()) }),
   ),
+  route(schema.readLlms, (call) => answer(schema.readLlms, call, { key: [], render: () => renderLlms(publicUrl()) })),
   route(schema.readSitemap, (call) => {
     const render = async () => renderSitemap(publicUrl(), await loadCards(call.db))
     return answer(schema.readSitemap, call, { key: [], render })

@@ -135,6 +135,20 @@ export const showAttacks = endpoint({
   summary: 'Page: attacks on the verdict that were tried',
 })
 
+export const showGuide = endpoint({
+  ...open,
+  id: 'showGuide',
+  path: '/guide',
+  summary: 'Page: contents of the guide',
+})
+
+export const showGuidePage = endpoint({
+  ...open,
+  id: 'showGuidePage',
+  path: '/guide/{page}',
+  summary: 'Page: one part of the guide',
+})
+
 export const readShareImage = endpoint({
   ...open,
   id: 'readShareImage',
@@ -149,6 +163,14 @@ export const readRobots = endpoint({
   id: 'readRobots',
   path: '/robots.txt',
   summary: 'Rules for search engines',
+  media: 'text/plain; charset=utf-8',
+})
+
+export const readLlms = endpoint({
+  ...open,
+  id: 'readLlms',
+  path: '/llms.txt',
+  summary: 'What language models should know about this service, and where to read more',
   media: 'text/plain; charset=utf-8',
 })
 

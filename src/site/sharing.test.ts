@@ -69,6 +69,18 @@ test('robots and sitemap name the pages, and every page of the sitemap exists', 
   for (const page of pages) expect((await app.fetch(page)).status, page).toBe(200)
 })
 
+test('llms.txt describes the service, and every address in it exists', async () => {
+  const { text, headers } = await app.fetch('/llms.txt')
+  expect(headers.get('content-type')).toBe('text/plain; charset=utf-8')
+  expect(text).toMatch(/^# Assay\n\n> /)
+  const [owner = '', name = ''] = path.split('/').slice(2)
+  const addresses = [...text.matchAll(/\]\(https:\/\/results\.example([^)]+)\)/g)].map(([, address = '']) =>
+    address.replace('{owner}', owner).replace('{name}', name),
+  )
+  expect(addresses).toHaveLength(5)
+  for (const address of addresses) expect((await app.fetch(address)).status, address).toBe(200)
+})
+
 test('a page is rendered once, however often it is requested, and again after the next release', async () => {
   const { results: cache } = app.tools
   const connected = Promise.withResolvers<void>()

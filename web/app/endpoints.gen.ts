@@ -142,6 +142,7 @@ export const deleteSession = {"id":"deleteSession","method":"DELETE","path":"/ap
 export const listAudit = {"id":"listAudit","method":"GET","path":"/api/orgs/{org}/audit"} as unknown as typeof workspaces.listAudit
 export const listKeys = {"id":"listKeys","method":"GET","path":"/api/orgs/{org}/keys"} as unknown as typeof workspaces.listKeys
 export const readDoctor = {"id":"readDoctor","method":"GET","path":"/api/orgs/{org}/doctor"} as unknown as typeof workspaces.readDoctor
+export const readOperations = {"id":"readOperations","method":"GET","path":"/api/operations"} as unknown as typeof workspaces.readOperations
 export const readOwnKey = {"id":"readOwnKey","method":"GET","path":"/api/key"} as unknown as typeof workspaces.readOwnKey
 export const readSession = {"id":"readSession","method":"GET","path":"/api/session"} as unknown as typeof workspaces.readSession
 export const readWorkspace = {"id":"readWorkspace","method":"GET","path":"/api/orgs/{org}"} as unknown as typeof workspaces.readWorkspace

@@ -1,16 +1,15 @@
 import { RouterProvider } from '@tanstack/react-router'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
-import '../assets/tokens.css'
-import '../assets/base.css'
-import './app.css'
-import { router } from './router.tsx'
+import './styles.css'
+import { loadPage, router } from './router.tsx'
 import { SessionGate } from './session/session.tsx'
 import { applyTheme } from './shell/theme.ts'
 
 applyTheme()
 // A page of an older build refers to files that a new build has replaced.
 addEventListener('vite:preloadError', () => location.reload())
+loadPage()
 
 const container = document.getElementById('root')
 if (!container) throw new Error('The page has no element #root.')

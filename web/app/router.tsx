@@ -216,6 +216,12 @@ export const router = createRouter({
   defaultErrorComponent: FailedPage,
 })
 
+/** Starts to load the code of the page at this address, while the session is read. */
+export function loadPage(): void {
+  for (const { routeId } of router.matchRoutes(router.latestLocation))
+    void router.loadRouteChunk(router.routesById[routeId as keyof typeof router.routesById])
+}
+
 declare module '@tanstack/react-router' {
   interface Register {
     router: typeof router

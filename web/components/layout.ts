@@ -49,7 +49,7 @@ ${page.path === undefined ? html`<meta name="robots" content="noindex">` : descr
 <a class="skip" href="#content">Skip to content</a>
 <header class="top">
 <a class="brand" href="/">Assay</a>
-<nav aria-label="Main"><a class="quiet" href="/" ${markCurrent(page.path, '/')}>Results</a> <a class="quiet" href="/methodology" ${markCurrent(page.path, '/methodology')}>Methodology</a> <a class="quiet" href="/docs">API</a></nav>${page.hasSearch ? '' : renderSearch()}
+<nav aria-label="Main"><a class="quiet" href="/" ${markCurrent(page.path, '/')}>Results</a> <a class="quiet" href="/methodology" ${markCurrent(page.path, '/methodology')}>Methodology</a> <a class="quiet" href="/guide" ${markCurrent(page.path, '/guide')}>Guide</a> <a class="quiet" href="/docs">API</a></nav>${page.hasSearch ? '' : renderSearch()}
 </header>
 <main id="content">${page.content}</main>
 <footer class="bottom small"><p>Measured with Assay on a team’s own code. <a href="/methodology">Methodology</a> · <a href="/api/public/results.atom">Feed</a> · <a href="/docs">API</a></p><button class="button" type="button" data-theme-button hidden>Theme</button></footer>
@@ -64,10 +64,10 @@ const renderSearch = (): Html => html`
 </form>`
 
 /** Marks the link to the current page, or to the part of the site that the page belongs to. */
-function markCurrent(path: string | undefined, href: '/' | '/methodology'): Html {
+function markCurrent(path: string | undefined, href: '/' | '/methodology' | '/guide'): Html {
   if (path === undefined) return html``
   if (path === href) return html`aria-current="page"`
-  const part = path.startsWith('/methodology') ? '/methodology' : '/'
+  const part = ['/methodology', '/guide'].find((each) => path.startsWith(each)) ?? '/'
   return part === href ? html`aria-current="true"` : html``
 }
 

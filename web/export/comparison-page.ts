@@ -75,7 +75,7 @@ const MARKS = {
 /** Renders tasks × settings as a table, a row per task. Settings are numbered as in the legend above it. */
 function renderMap({ comparison, matrix, trials }: ExportedComparison): Html {
   const settings = new Map(comparison.settings.map((setting) => [setting.id, setting]))
-  const columns = orderSettings(matrix, (id) => settings.get(id)?.accuracy ?? null)
+  const columns = orderSettings(matrix.settings, (id) => settings.get(id)?.accuracy ?? null)
   const first = new Map(
     trials.filter(({ attempt }) => attempt === 1).map((trial) => [`${trial.task.name} ${trial.settingId}`, trial.id]),
   )

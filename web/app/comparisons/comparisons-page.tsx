@@ -4,11 +4,11 @@ import { formatCount, usd } from '../../components/format.ts'
 import { useRead } from '../api/use-api.ts'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
+import { formatTime } from '../components/times.ts'
 import { listAllComparisons } from '../endpoints.gen.ts'
-import './comparisons.css'
 import { StateChip } from './progress.tsx'
 import { nameScope, toComparisonLink } from './scope.ts'
-import { findLeader, formatTime, nameSetting } from './text.ts'
+import { findLeader, nameSetting } from './text.ts'
 
 const REFRESH_MS = 5000
 const SHOWN = 100

@@ -103,8 +103,8 @@ export function groupTasks(
 }
 
 /** Returns positions of settings, the most accurate first. */
-export const orderSettings = (matrix: ComparisonMatrix, accuracy: (id: string) => number | null): number[] =>
-  matrix.settings
+export const orderSettings = (settingIds: readonly string[], accuracy: (id: string) => number | null): number[] =>
+  settingIds
     .map((id, position) => ({ position, value: accuracy(id) ?? -1 }))
     .toSorted((a, b) => b.value - a.value || a.position - b.position)
     .map(({ position }) => position)

@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router'
-import { useState } from 'react'
-import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
+import { memo, useState } from 'react'
+import type { Comparison, ComparisonSetting } from '../../../src/comparisons/shapes/schema.ts'
 import type { ComparisonPair } from '../../../src/comparisons/statistics/schema.ts'
 import { usd } from '../../components/format.ts'
 import { isUnprocessable } from '../api/api.ts'
@@ -8,7 +8,7 @@ import { useRead } from '../api/use-api.ts'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty } from '../components/page.tsx'
 import { type ComparisonTarget, toPairLink } from './scope.ts'
-import { createNames, findLeader } from './text.ts'
+import { createNames, findLeader, nameSetting } from './text.ts'
 
 type PairTableProps = { target: ComparisonTarget; comparison: Comparison }
 
@@ -31,11 +31,7 @@ export function PairTable({ target, comparison }: PairTableProps) {
         <label>
           compared with{' '}
           <select value={baseline} onChange={({ target: { value } }) => setChosen(value)}>
-            {comparison.settings.map(({ id }) => (
-              <option key={id} value={id}>
-                {name(id)}
-              </option>
-            ))}
+            <SettingOptions settings={comparison.settings} />
           </select>
         </label>
       }
@@ -53,6 +49,17 @@ export function PairTable({ target, comparison }: PairTableProps) {
   )
 }
 
+/** The settings of a comparison do not change; only their results do. */
+const SettingOptions = memo(
+  ({ settings }: { settings: readonly ComparisonSetting[] }) =>
+    settings.map((setting) => (
+      <option key={setting.id} value={setting.id}>
+        {nameSetting(setting)}
+      </option>
+    )),
+  (before, after) => before.settings.length === after.settings.length,
+)
+
 export const VERDICTS = { better: 'better', worse: 'worse', cannot_tell: 'within noise' } as const
 
 type RowsProps = {
@@ -64,7 +71,8 @@ type RowsProps = {
 /** Rows that are shown at once. Comparisons of many settings stay small. */
 const ROWS_MAX = 20
 
-function Rows({ pairs, name, toLink }: RowsProps) {
+/** Names and links of settings do not change, so that the rows are rendered again only for new results. */
+const Rows = memo(({ pairs, name, toLink }: RowsProps) => {
   const [isWhole, setWhole] = useState(false)
   const shown = isWhole ? pairs : pairs.slice(0, ROWS_MAX)
   return (
@@ -111,6 +119,10 @@ function Rows({ pairs, name, toLink }: RowsProps) {
       )}
     </>
   )
+}, isSameRows)
+
+function isSameRows(before: RowsProps, after: RowsProps): boolean {
+  return before.pairs === after.pairs
 }
 
 const formatSigned = (points: number): string => {

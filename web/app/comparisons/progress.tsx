@@ -2,8 +2,9 @@ import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
 import { formatCount, interval, percent, plural, usd } from '../../components/format.ts'
 import type { StreamState } from '../api/use-events.ts'
 import { Card, Fact } from '../components/page.tsx'
+import { formatTime } from '../components/times.ts'
 import { isOpen } from './live.ts'
-import { createNames, describeLimit, findLeader, formatDuration, formatTime, nameSetting, STATE_NAMES } from './text.ts'
+import { createNames, describeLimit, findLeader, formatDuration, nameSetting, STATE_NAMES } from './text.ts'
 
 export function StateChip({ comparison }: { comparison: Comparison }) {
   const { state } = comparison

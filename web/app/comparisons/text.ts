@@ -48,9 +48,6 @@ export function formatDuration(seconds: number): string {
   return minutes > 0 ? `${minutes}\u00a0min` : `${whole}\u00a0s`
 }
 
-const TIME = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' })
-export const formatTime = (iso: string): string => TIME.format(new Date(iso))
-
 export const STATE_NAMES: Record<Comparison['state'], string> = {
   submitting: 'submitting',
   submission_failed: 'submission failed',

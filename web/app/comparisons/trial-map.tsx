@@ -1,4 +1,4 @@
-import { type KeyboardEvent, type MouseEvent, type RefObject, useEffect, useMemo, useRef, useState } from 'react'
+import { type KeyboardEvent, type MouseEvent, memo, type RefObject, useEffect, useMemo, useRef, useState } from 'react'
 import type { ComparisonMatrix, ComparisonSetting } from '../../../src/comparisons/shapes/schema.ts'
 import { percent } from '../../components/format.ts'
 import { Card } from '../components/page.tsx'
@@ -24,10 +24,12 @@ export function TrialMap({ matrix, settings, selected, onSelect, onOpen }: Trial
     return matrix.settings.flatMap((id, position) => (controls.has(id) ? [] : [position]))
   }, [matrix, settings])
   const columns = useMemo(() => orderTasks(matrix, order, counted), [matrix, order, counted])
+  // The ids keep their identity while trials change.
+  const { settings: settingIds } = matrix
   const rows = useMemo(() => {
     const accuracy = new Map(settings.map((setting) => [setting.id, setting.accuracy]))
-    return orderSettings(matrix, (id) => accuracy.get(id) ?? null)
-  }, [matrix, settings])
+    return orderSettings(settingIds, (id) => accuracy.get(id) ?? null)
+  }, [settingIds, settings])
   const isGrouped = order === 'difficulty'
   return (
     <Card
@@ -47,7 +49,7 @@ export function TrialMap({ matrix, settings, selected, onSelect, onOpen }: Trial
       }
     >
       <div className="map">
-        <RowLabels rows={rows} matrix={matrix} settings={settings} isGrouped={isGrouped} />
+        <RowLabels rows={rows} settingIds={settingIds} settings={settings} isGrouped={isGrouped} />
         <MapCells {...{ matrix, rows, columns, selected, onSelect, onOpen, settings, isGrouped, counted }} />
       </div>
       <p className="small muted">
@@ -72,18 +74,19 @@ const MapLegend = () => (
 
 type RowLabelsProps = {
   rows: readonly number[]
-  matrix: ComparisonMatrix
+  settingIds: readonly string[]
   settings: readonly ComparisonSetting[]
   isGrouped: boolean
 }
 
-function RowLabels({ rows, matrix, settings, isGrouped }: RowLabelsProps) {
+/** Names the rows. A change of a trial alone does not render them again. */
+const RowLabels = memo(({ rows, settingIds, settings, isGrouped }: RowLabelsProps) => {
   const byId = new Map(settings.map((setting) => [setting.id, setting]))
   const name = createNames(settings)
   return (
     <ol className={isGrouped ? 'map-rows grouped' : 'map-rows'}>
       {rows.map((position) => {
-        const id = matrix.settings[position] ?? ''
+        const id = settingIds[position] ?? ''
         const accuracy = byId.get(id)?.accuracy ?? null
         return (
           <li key={id}>
@@ -96,7 +99,7 @@ function RowLabels({ rows, matrix, settings, isGrouped }: RowLabelsProps) {
       })}
     </ol>
   )
-}
+})
 
 type MapCellsProps = TrialMapProps & {
   rows: readonly number[]

@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from 'react'
+import { waitUntilIdle } from './idle.ts'
 
 export type TextFile = {
   lines: readonly string[]
@@ -52,7 +53,7 @@ async function readLines(
   try {
     const isWhole = await readInto(read, (await open()).body, async (state) => {
       emit({ ...read, lines: state === 'paused' ? [...read.lines] : read.lines, state })
-      if (state === 'paused') await restAsked
+      await (state === 'paused' ? restAsked : waitUntilIdle())
     })
     emit({ ...read, state: isWhole ? 'done' : 'full' })
   } catch (error) {

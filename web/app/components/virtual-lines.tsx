@@ -1,7 +1,6 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { type ReactNode, useEffect, useRef } from 'react'
 import { nameUnsafe, stripAnsi } from '../../../src/platform/terminal-text.ts'
-import './virtual-lines.css'
 
 type VirtualLinesProps = {
   label: string

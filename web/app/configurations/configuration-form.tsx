@@ -3,7 +3,6 @@ import type { Configuration, ConfigurationSummary } from '../../../src/configura
 import { useChange } from '../api/use-api.ts'
 import { ProblemNote } from '../components/problem-note.tsx'
 import { createConfiguration, listConfigurations, readConfiguration } from '../endpoints.gen.ts'
-import './configurations.css'
 
 type ConfigurationDraft = Omit<Configuration, 'version' | 'digest' | 'createdAt'>
 type ConfigurationFormProps = {

@@ -1,16 +1,27 @@
 import { useMutation } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import type { HealthCheck } from '../../../src/workspaces/schema.ts'
+import { type ClientOptions, call } from '../../../src/platform/http/client.ts'
+import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import type { DiskSpace, HealthCheck, WorkerProcess } from '../../../src/workspaces/schema.ts'
 import { formatCount, usd } from '../../components/format.ts'
+import { ANONYMOUS } from '../api/api.ts'
 import { formatDuration } from '../comparisons/text.ts'
 import { CopyText } from '../components/copy-text.tsx'
 import { DataTable } from '../components/data-table.tsx'
-import { Card } from '../components/page.tsx'
+import { Card, Empty } from '../components/page.tsx'
 import { ProblemNote } from '../components/problem-note.tsx'
+import { formatTime } from '../components/times.ts'
+import { readOperations } from '../endpoints.gen.ts'
+import { formatBytes } from '../trials/trial-files.ts'
 import { ChecksTable } from './checks-table.tsx'
 import { type MetricSample, parseMetrics, sumMetric } from './metrics-text.ts'
 
-type OperatorFigures = { checks: readonly HealthCheck[]; samples: readonly MetricSample[] }
+type OperatorFigures = {
+  checks: readonly HealthCheck[]
+  samples: readonly MetricSample[]
+  workers: readonly WorkerProcess[]
+  disk: DiskSpace
+}
 
 /** Figures of the process that answers. They need the operator key, which is kept only until the page is left. */
 export function OperatorCard() {
@@ -23,8 +34,8 @@ export function OperatorCard() {
   return (
     <Card title="For the operator">
       <p className="muted">
-        Jobs, memory and the gateway of the process that answers need the operator key. It is not stored. Disk and
-        configuration of a machine are checked on it:
+        Workers, disk, jobs, memory and the gateway need the operator key. It is not stored. Tools and configuration of
+        a machine are checked on it:
       </p>
       <CopyText label="Check the machine and its configuration" text="assay doctor" />
       <form className="fields" autoComplete="off" onSubmit={submit}>
@@ -45,19 +56,24 @@ export function OperatorCard() {
   )
 }
 
+/** Leaves the session of the workspace out of requests with the operator key. */
+const OMIT: RequestInit = { credentials: 'omit' }
+
 /** Reads the figures. Undefined if the key is refused, which does not end the session of the workspace. */
 async function readFigures(key: string): Promise<OperatorFigures | undefined> {
-  const init: RequestInit = { headers: { authorization: `Bearer ${key}` }, credentials: 'omit' }
+  const init: RequestInit = { headers: { authorization: `Bearer ${key}` }, ...OMIT }
   const [metrics, ready] = await Promise.all([fetch('/metrics', init), fetch('/readyz', init)])
   if (!metrics.ok) return undefined
   const { checks = [] }: { checks?: HealthCheck[] } = await ready.json()
-  return { checks, samples: parseMetrics(await metrics.text()) }
+  const options: ClientOptions = { ...ANONYMOUS, key, fetch: (target, more) => fetch(target, { ...more, ...OMIT }) }
+  const { body } = await call(options, readOperations)
+  return { checks, samples: parseMetrics(await metrics.text()), workers: body.workers, disk: body.disk }
 }
 
 const MIB = 1024 * 1024
 const MICROS_PER_USD = 1_000_000
 
-function Figures({ figures: { checks, samples } }: { figures: OperatorFigures }) {
+function Figures({ figures: { checks, samples, workers, disk } }: { figures: OperatorFigures }) {
   const sum = (name: string, labels?: Record<string, string>) => sumMetric(samples, name, labels)
   const count = (value: number | undefined) => (value === undefined ? '–' : formatCount(value))
   const started = sum('assay_process_start_time_seconds')
@@ -78,6 +94,10 @@ function Figures({ figures: { checks, samples } }: { figures: OperatorFigures })
   return (
     <>
       <ChecksTable label="Checks of the service" checks={checks} />
+      <p>
+        Disk of the data folder: {formatBytes(disk.freeBytes)} of {formatBytes(disk.totalBytes)} are free.
+      </p>
+      <WorkersTable workers={workers} />
       <DataTable label="Figures of the process" heads={['Since the process started', '#Value']}>
         {rows.map(([term, value]) => (
           <tr key={term}>
@@ -87,5 +107,26 @@ function Figures({ figures: { checks, samples } }: { figures: OperatorFigures })
         ))}
       </DataTable>
     </>
+  )
+}
+
+/** Processes that run jobs. Names of hosts are untrusted: whoever starts a worker chooses them. */
+function WorkersTable({ workers }: { workers: readonly WorkerProcess[] }) {
+  if (workers.length === 0)
+    return <Empty command="assay work">Processes that run jobs appear here while they are alive.</Empty>
+  return (
+    <DataTable label="Workers" heads={['Worker', '#Process', '#Jobs running', 'Started', 'Last seen']}>
+      {workers.map(({ host, processId, jobs, startedAt, seenAt }) => (
+        <tr key={`${host} ${processId}`}>
+          <td>
+            <bdi>{nameUnsafe(host)}</bdi>
+          </td>
+          <td className="number">{processId}</td>
+          <td className="number">{jobs}</td>
+          <td>{formatTime(startedAt)}</td>
+          <td>{formatTime(seenAt)}</td>
+        </tr>
+      ))}
+    </DataTable>
   )
 }

@@ -19,7 +19,6 @@ import {
   readSpend,
 } from '../endpoints.gen.ts'
 import { useSession } from '../session/session.tsx'
-import './overview.css'
 
 const REFRESH_MS = 5000
 const HEALTH_MS = 60_000

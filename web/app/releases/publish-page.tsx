@@ -12,7 +12,6 @@ import { listReleases, previewRelease, previewReleasePage, publishRelease } from
 import { useMay } from '../session/session.tsx'
 import { ReleaseChanges } from './release-changes.tsx'
 import { ReleaseHistory } from './release-history.tsx'
-import './releases.css'
 import { SettingsChoice } from './settings-choice.tsx'
 
 const ROUTE = '/repos/$owner/$name/publish'

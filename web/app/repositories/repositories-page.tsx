@@ -7,7 +7,6 @@ import { Card, Empty, Page } from '../components/page.tsx'
 import { ProblemNote } from '../components/problem-note.tsx'
 import { connectRepository, listRepositories } from '../endpoints.gen.ts'
 import { useMay } from '../session/session.tsx'
-import './repositories.css'
 
 /** The connected repositories, and a form that connects another one. */
 export function RepositoriesPage() {

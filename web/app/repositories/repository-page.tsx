@@ -8,8 +8,8 @@ import { ComparisonsTable } from '../comparisons/comparisons-page.tsx'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
 import { ProblemNote } from '../components/problem-note.tsx'
+import { formatTime } from '../components/times.ts'
 import { inRepository, listBatches, previewBatch, readRepository } from '../endpoints.gen.ts'
-import './repositories.css'
 
 const ROUTE = '/repos/$owner/$name'
 const LIVE_MS = 3000
@@ -94,7 +94,6 @@ export function RepositoryPage() {
   )
 }
 
-const DATE = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' })
 const STAGES = ['discovered', 'screened', 'executed', 'authored', 'validated', 'verified', 'ready'] as const
 
 function BatchRow({ batch }: { batch: BatchRun }) {
@@ -106,7 +105,7 @@ function BatchRow({ batch }: { batch: BatchRun }) {
     <li>
       <p className="row-line">
         <Link to="/repos/$owner/$name/batches/$runId/review" params={{ ...params, runId }}>
-          {generation === null ? 'Import' : 'Batch'} of {DATE.format(new Date(createdAt))}
+          {generation === null ? 'Import' : 'Batch'} of {formatTime(createdAt)}
         </Link>
         <span className="muted">
           {state} · {plural(open, 'task')} to review · {counts.approved} approved · {usd(costUsd)}

@@ -13,7 +13,6 @@ import { useMay } from '../session/session.tsx'
 import { EditForm } from './edit-form.tsx'
 import { Evidence } from './review-evidence.tsx'
 import { ReviewFiles } from './review-files.tsx'
-import './repositories.css'
 
 const ROUTE = '/repos/$owner/$name/batches/$runId/review'
 const LIVE_MS = 3000

@@ -1,10 +1,10 @@
 import { useState } from 'react'
 import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
 import { useRead } from '../api/use-api.ts'
-import { formatTime } from '../comparisons/text.ts'
 import { DataTable } from '../components/data-table.tsx'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Page } from '../components/page.tsx'
+import { formatTime } from '../components/times.ts'
 import { listAudit } from '../endpoints.gen.ts'
 
 const SHOWN = 100

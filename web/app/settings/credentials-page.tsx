@@ -2,12 +2,12 @@ import { useState } from 'react'
 import type { Credential, CredentialProvider } from '../../../src/credentials/schema.ts'
 import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
 import { useChange, useRead } from '../api/use-api.ts'
-import { formatTime } from '../comparisons/text.ts'
 import { ConfirmButton } from '../components/confirm-button.tsx'
 import { DataTable } from '../components/data-table.tsx'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Page } from '../components/page.tsx'
 import { ProblemNote } from '../components/problem-note.tsx'
+import { formatTime } from '../components/times.ts'
 import {
   checkCredential,
   createCredential,

@@ -1,5 +1,6 @@
 import { type FormEvent, useState } from 'react'
 import type { CustomModel } from '../../../src/catalog/schema.ts'
+import type { Cloud } from '../../../src/credentials/schema.ts'
 import { LEVELS, type Level, PROTOCOLS, type Protocol } from '../../../src/harnesses/model-access.ts'
 import { useChange } from '../api/use-api.ts'
 import { Card } from '../components/page.tsx'
@@ -14,6 +15,7 @@ type ModelDraft = {
   name: string
   label: string
   protocol: Protocol
+  cloud: Cloud | undefined
   baseUrl: string
   levels: readonly Level[]
   defaultLevel: Level
@@ -33,17 +35,19 @@ const EMPTY_MODEL: ModelDraft = {
   name: '',
   label: '',
   protocol: 'openai-chat',
+  cloud: undefined,
   baseUrl: '',
   levels: ['none'],
   defaultLevel: 'none',
   prices: { input: '', output: '', cacheRead: '', cacheWrite: '' },
 }
 
-const toDraft = ({ catalogId, name, label, protocol, baseUrl, prices, ...levels }: CustomModel): ModelDraft => ({
+const toDraft = ({ catalogId, name, label, protocol, cloud, baseUrl, prices, ...levels }: CustomModel): ModelDraft => ({
   slug: catalogId.replace('custom/', ''),
   name,
   label,
   protocol,
+  cloud,
   baseUrl,
   levels: levels.reasoningLevels,
   defaultLevel: levels.defaultReasoningLevel,
@@ -131,12 +135,13 @@ export function ModelForm({ model, onDone }: ModelFormProps) {
 }
 
 function toBody(draft: ModelDraft, model: CustomModel | undefined) {
-  const { slug, name, label, protocol, baseUrl, levels, defaultLevel, prices } = draft
+  const { slug, name, label, protocol, cloud, baseUrl, levels, defaultLevel, prices } = draft
   return {
     catalogId: `custom/${slug}`,
     name,
     label,
     protocol,
+    cloud,
     baseUrl,
     reasoningLevels: [...levels],
     defaultReasoningLevel: defaultLevel,
@@ -174,6 +179,12 @@ const PriceField = ({ name, label, isRequired, value, onChange }: PriceFieldProp
   </>
 )
 
+const CLOUDS: readonly { id: Cloud; label: string }[] = [
+  { id: 'bedrock', label: 'Amazon Bedrock' },
+  { id: 'vertex', label: 'Google Vertex AI' },
+  { id: 'azure', label: 'Azure OpenAI' },
+]
+
 type IdentityFieldsProps = { draft: ModelDraft; onChange: (over: Partial<ModelDraft>) => void }
 
 /** Fields that cannot be changed later, because results carry them. */
@@ -210,6 +221,19 @@ function IdentityFields({ draft, onChange }: IdentityFieldsProps) {
       >
         {PROTOCOLS.map((protocol) => (
           <option key={protocol}>{protocol}</option>
+        ))}
+      </select>
+      <label htmlFor="model-cloud">Cloud that hosts it</label>
+      <select
+        id="model-cloud"
+        value={draft.cloud ?? ''}
+        onChange={({ target }) => onChange({ cloud: CLOUDS.find(({ id }) => id === target.value)?.id })}
+      >
+        <option value="">None: an API with a key</option>
+        {CLOUDS.map(({ id, label }) => (
+          <option key={id} value={id}>
+            {label}
+          </option>
         ))}
       </select>
       <label htmlFor="model-url">Address</label>

@@ -7,7 +7,6 @@ import { DataTable } from '../components/data-table.tsx'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Fact, Page } from '../components/page.tsx'
 import { readSpend } from '../endpoints.gen.ts'
-import './spend.css'
 
 const SPANS = [7, 30, 90, 365] as const
 

@@ -3,13 +3,13 @@ import { useState } from 'react'
 import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
 import type { Delivery, Webhook } from '../../../src/webhooks/schema.ts'
 import { useChange, useRead } from '../api/use-api.ts'
-import { formatTime } from '../comparisons/text.ts'
 import { ConfirmButton } from '../components/confirm-button.tsx'
 import { CopyText } from '../components/copy-text.tsx'
 import { DataTable } from '../components/data-table.tsx'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
 import { ProblemNote } from '../components/problem-note.tsx'
+import { formatTime } from '../components/times.ts'
 import {
   deleteWebhook,
   listDeliveries,

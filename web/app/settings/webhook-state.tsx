@@ -1,5 +1,5 @@
 import type { Webhook } from '../../../src/webhooks/schema.ts'
-import { formatTime } from '../comparisons/text.ts'
+import { formatTime } from '../components/times.ts'
 
 const DISABLED: Record<NonNullable<Webhook['disabledReason']>, string> = {
   asked: 'disabled',

@@ -5,6 +5,7 @@ import { formatCount, usd } from '../../components/format.ts'
 import { useApi } from '../api/use-api.ts'
 import { Empty } from '../components/page.tsx'
 import { ProblemNote } from '../components/problem-note.tsx'
+import { formatClock } from '../components/times.ts'
 import { formatSeconds, isOpen, toTrialTarget } from './trial-files.ts'
 
 const PAGE = 100
@@ -70,14 +71,12 @@ export function CallsView({ trial }: { trial: LocatedTrial }) {
   )
 }
 
-const TIME = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' })
-
 function CallRow({ call }: { call: TrialCall }) {
   const { at, model, outcome, status, failure, message, usage, totalMs, costUsd } = call
   const reason = [status !== null && status >= 400 ? String(status) : undefined, failure, message].filter(Boolean)
   return (
     <tr>
-      <td>{TIME.format(new Date(at))}</td>
+      <td>{formatClock(at)}</td>
       <td>
         <bdi>{model === null ? '–' : nameUnsafe(model)}</bdi>
       </td>

@@ -1,13 +1,19 @@
+import { type ProblemAnswer, ProblemReceived, ServiceUnreachable } from '../../../src/platform/http/client.ts'
+import { waitUntilIdle } from '../components/idle.ts'
 import { appendPart, type ParsedTrajectory } from './trajectory.ts'
 
 export type TrajectoryMessage =
   | { kind: 'part'; part: ParsedTrajectory }
   | { kind: 'end' }
-  | { kind: 'failed'; reason: string }
+  | { kind: 'problem'; problem: ProblemAnswer }
+  | { kind: 'unreachable' | 'failed'; reason: string }
 
-/** Reads a trajectory in a worker. Reports all events so far whenever more have arrived. */
+/**
+ * Downloads and reads a trajectory in a worker. Reports all events so far whenever more have arrived. Asks for more only
+ * when the page has nothing else to do.
+ */
 export function readInWorker(
-  body: ReadableStream<Uint8Array<ArrayBuffer>>,
+  url: string,
   signal: AbortSignal,
   onProgress: (trajectory: ParsedTrajectory) => void,
 ): Promise<ParsedTrajectory> {
@@ -15,15 +21,22 @@ export function readInWorker(
   const read = new Promise<ParsedTrajectory>((resolve, reject) => {
     let trajectory: ParsedTrajectory | undefined
     worker.onmessage = ({ data }: MessageEvent<TrajectoryMessage>) => {
-      if (data.kind === 'failed') reject(new Error(`The trajectory cannot be read: ${data.reason}`))
-      else if (data.kind === 'part') {
+      if (data.kind === 'part') {
         trajectory = appendPart(trajectory, data.part)
         onProgress(trajectory)
-      } else if (trajectory) resolve(trajectory)
+        void waitUntilIdle().then(() => worker.postMessage('next'))
+      } else if (data.kind !== 'end') reject(toReadError(data))
+      else if (trajectory) resolve(trajectory)
     }
-    worker.onerror = ({ message }) => reject(new Error(`The trajectory cannot be read: ${message}`))
+    worker.onerror = ({ message }) => reject(toReadError({ kind: 'failed', reason: message }))
     signal.addEventListener('abort', () => reject(signal.reason))
-    worker.postMessage(body, [body])
+    worker.postMessage(url)
   })
   return read.finally(() => worker.terminate())
+}
+
+function toReadError(message: Exclude<TrajectoryMessage, { kind: 'part' | 'end' }>): Error {
+  if (message.kind === 'problem') return new ProblemReceived(message.problem)
+  if (message.kind === 'unreachable') return new ServiceUnreachable(message.reason)
+  return new Error(`The trajectory cannot be read: ${message.reason}`)
 }

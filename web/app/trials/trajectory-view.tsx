@@ -1,5 +1,5 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { Link, useNavigate } from '@tanstack/react-router'
+import { useNavigate } from '@tanstack/react-router'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { useDeferredValue, useEffect, useMemo, useRef, useState } from 'react'
 import type { LocatedTrial } from '../../../src/comparisons/shapes/schema.ts'
@@ -13,12 +13,11 @@ import {
   EVENT_KINDS,
   type EventKind,
   filterEvents,
-  isOfKind,
   type ParsedTrajectory,
   type StepUsage,
   type TraceEvent,
 } from './trajectory.ts'
-import { explainMissing, isTrajectory, openArtifact } from './trial-files.ts'
+import { explainMissing, isTrajectory, toArtifactUrl } from './trial-files.ts'
 
 type TrajectoryViewProps = { trial: LocatedTrial; step: number | undefined }
 
@@ -31,10 +30,9 @@ export function TrajectoryView({ trial, step }: TrajectoryViewProps) {
   const queryKey = ['trajectory', trial.id, name]
   const query = useQuery({
     queryKey,
-    queryFn: async ({ signal }) => {
-      const { body } = await openArtifact(api, trial, name, signal)
-      if (!body) throw new Error('The trajectory is empty.')
-      return readInWorker(body, signal, (read) => !signal.aborted && queries.setQueryData(queryKey, read))
+    queryFn: ({ signal }) => {
+      const url = toArtifactUrl(api, trial, name)
+      return readInWorker(url, signal, (read) => !signal.aborted && queries.setQueryData(queryKey, read))
     },
     enabled: name !== '',
     staleTime: Number.POSITIVE_INFINITY,
@@ -85,15 +83,11 @@ type TraceProps = {
 }
 
 function Trace({ trajectory, trialId, target, isReading }: TraceProps) {
-  const { events, usage, agent, notes } = trajectory
+  const { events, counts, agent, notes } = trajectory
   const [kind, setKind] = useState<EventKind>()
   const [search, setSearch] = useState('')
   const wanted = useDeferredValue(search)
   const shown = useMemo(() => filterEvents(events, kind, wanted), [events, kind, wanted])
-  const counts = useMemo(
-    () => EVENT_KINDS.map((each) => ({ each, count: events.filter((event) => isOfKind(event, each)).length })),
-    [events],
-  )
   return (
     <>
       <div className="trace-controls">
@@ -102,16 +96,16 @@ function Trace({ trajectory, trialId, target, isReading }: TraceProps) {
           <button type="button" className="button" aria-pressed={!kind} onClick={() => setKind(undefined)}>
             All <span className="faint">{formatCount(events.length)}</span>
           </button>
-          {counts.map(({ each, count }) => (
+          {EVENT_KINDS.map((each) => (
             <button
               type="button"
               className="button"
               key={each}
               aria-pressed={kind === each}
-              disabled={count === 0}
+              disabled={counts[each] === 0}
               onClick={() => setKind(kind === each ? undefined : each)}
             >
-              {KIND_LABELS[each]} <span className="faint">{formatCount(count)}</span>
+              {KIND_LABELS[each]} <span className="faint">{formatCount(counts[each])}</span>
             </button>
           ))}
         </fieldset>
@@ -131,19 +125,18 @@ function Trace({ trajectory, trialId, target, isReading }: TraceProps) {
           <bdi>{nameUnsafe([agent, notes].filter(Boolean).join(' · '))}</bdi>
         </p>
       )}
-      <EventList events={shown} usage={usage} trialId={trialId} target={target} />
+      <EventList events={shown} trialId={trialId} target={target} />
     </>
   )
 }
 
 type EventListProps = {
   events: readonly TraceEvent[]
-  usage: ReadonlyMap<number, StepUsage>
   trialId: string
   target: number | undefined
 }
 
-function EventList({ events, usage, trialId, target }: EventListProps) {
+function EventList({ events, trialId, target }: EventListProps) {
   const region = useRef<HTMLElement>(null)
   const navigate = useNavigate()
   const virtualizer = useVirtualizer({
@@ -161,18 +154,9 @@ function EventList({ events, usage, trialId, target }: EventListProps) {
     isAtStep.current = target
     virtualizer.scrollToIndex(index, { align: 'start' })
   }, [target, events, virtualizer])
-  const goTo = (change: number) => {
-    const steps = events.map(({ step }) => step)
-    const next =
-      change > 0 ? steps.find((step) => step > (target ?? 0)) : steps.findLast((step) => step < (target ?? 0))
-    if (next !== undefined)
-      void navigate({
-        to: '/trials/$trialId',
-        params: { trialId },
-        search: { step: next },
-        replace: true,
-        resetScroll: false,
-      })
+  const goTo = (step: number | undefined) => {
+    if (step === undefined) return
+    void navigate({ to: '/trials/$trialId', params: { trialId }, search: { step }, replace: true, resetScroll: false })
   }
   return (
     <section
@@ -182,8 +166,8 @@ function EventList({ events, usage, trialId, target }: EventListProps) {
       tabIndex={0}
       ref={region}
       onKeyDown={({ key }) => {
-        if (key === 'j') goTo(1)
-        if (key === 'k') goTo(-1)
+        if (key === 'j') goTo(events.find(({ step }) => step > (target ?? 0))?.step)
+        if (key === 'k') goTo(events.findLast(({ step }) => step < (target ?? 0))?.step)
       }}
     >
       <ol style={{ height: virtualizer.getTotalSize() }}>
@@ -201,7 +185,7 @@ function EventList({ events, usage, trialId, target }: EventListProps) {
               className={event.step === target ? 'target' : undefined}
               style={{ transform: `translateY(${start}px)` }}
             >
-              <EventRow event={event} trialId={trialId} usage={isFirst ? usage.get(event.step) : undefined} />
+              <EventRow event={event} usage={isFirst ? event.usage : undefined} onLink={goTo} />
             </li>
           )
         })}
@@ -213,23 +197,16 @@ function EventList({ events, usage, trialId, target }: EventListProps) {
 const TEXT_LENGTH_MAX = 1500
 const TEXT_LINES_MAX = 16
 
-function EventRow({ event, trialId, usage }: { event: TraceEvent; trialId: string; usage: StepUsage | undefined }) {
+type EventRowProps = { event: TraceEvent; usage: StepUsage | undefined; onLink: (step: number) => void }
+
+function EventRow({ event, usage, onLink }: EventRowProps) {
   const [isOpen, setOpen] = useState(false)
   const { step, kind, label, text, isError } = event
   const short = isOpen ? text : shorten(text)
   return (
     <div className={`event ${kind}`}>
       <p className="event-head">
-        <Link
-          to="/trials/$trialId"
-          params={{ trialId }}
-          search={{ step }}
-          replace
-          resetScroll={false}
-          aria-label={`Link to step ${step}`}
-        >
-          {step}
-        </Link>
+        <StepLink step={step} onLink={onLink} />
         <bdi>{nameUnsafe(label)}</bdi>
         {isError && <span className="chip fail">× error</span>}
         {usage && (
@@ -250,6 +227,21 @@ function EventRow({ event, trialId, usage }: { event: TraceEvent; trialId: strin
     </div>
   )
 }
+
+/** A link of the router would follow the address in every row, which is slow while scrolling. */
+const StepLink = ({ step, onLink }: { step: number; onLink: (step: number) => void }) => (
+  <a
+    href={`?step=${step}`}
+    aria-label={`Link to step ${step}`}
+    onClick={(event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return
+      event.preventDefault()
+      onLink(step)
+    }}
+  >
+    {step}
+  </a>
+)
 
 function shorten(text: string): string {
   const start = text.slice(0, TEXT_LENGTH_MAX)

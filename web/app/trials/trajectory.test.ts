@@ -36,7 +36,7 @@ const toStream = (text: string, ends: readonly number[]): ReadableStream<Uint8Ar
 
 async function readParts(body: ReadableStream<Uint8Array<ArrayBuffer>>): Promise<ParsedTrajectory[]> {
   const parts: ParsedTrajectory[] = []
-  await readTrajectory(body, (part) => parts.push(part))
+  await readTrajectory(body, async (part) => void parts.push(part))
   return parts
 }
 

@@ -13,74 +13,94 @@ export type TraceEvent = {
   label: string
   text: string
   isError: boolean
+  /** The same for every event of a step. */
+  usage?: StepUsage | undefined
 }
 
 /** Tokens and cost of a step, as its agent reported them. */
 export type StepUsage = { input: number; output: number; costUsd: number | undefined }
 
-export type ParsedTrajectory = { agent: string; events: TraceEvent[]; usage: Map<number, StepUsage>; notes: string }
+export type ParsedTrajectory = {
+  agent: string
+  events: TraceEvent[]
+  /** Number of events of each kind. */
+  counts: Record<EventKind, number>
+  notes: string
+}
 
 /** Reads a trajectory in Harbor's format ATIF. The file is untrusted: anything unexpected is left out. */
 export function parseTrajectory(json: string): ParsedTrajectory {
   const parsed = toObject(JSON.parse(json))
-  const steps: ParsedSteps = { events: [], usage: new Map(), count: 0 }
-  addSteps(steps, toArray(parsed.steps))
-  return describe(parsed, steps)
+  return describe(parsed, listEvents(toArray(parsed.steps), 0))
 }
 
-type ParsedSteps = Pick<ParsedTrajectory, 'events' | 'usage'> & { count: number }
+/** Returns the events of consecutive steps. `before` is the number of steps before them. */
+const listEvents = (steps: readonly unknown[], before: number): TraceEvent[] =>
+  steps.flatMap((step, index) => toEvents(before + index + 1, toObject(step)))
 
-function addSteps(parsed: ParsedSteps, steps: readonly unknown[]): void {
-  for (const step of steps) {
-    parsed.count += 1
-    addStep(parsed.events, parsed.count, toObject(step))
-    const spent = findUsage(toObject(step).metrics)
-    if (spent) parsed.usage.set(parsed.count, spent)
+function describe({ agent, notes }: JsonRecord, events: TraceEvent[]): ParsedTrajectory {
+  const { name, version, model_name: model } = toObject(agent)
+  return {
+    agent: [name, version, model].map(toText).filter(Boolean).join(' '),
+    events,
+    counts: mapKinds((kind) => events.filter((event) => isOfKind(event, kind)).length),
+    notes: toText(notes),
   }
 }
 
-function describe({ agent, notes }: JsonRecord, { events, usage }: ParsedSteps): ParsedTrajectory {
-  const { name, version, model_name: model } = toObject(agent)
-  return { agent: [name, version, model].map(toText).filter(Boolean).join(' '), events, usage, notes: toText(notes) }
-}
-
-const PART_LENGTH = 4 * 1024 * 1024
+/** Events of the first part: more than a screen shows. */
+const FIRST_EVENTS = 100
+/** Events of the other parts. Receiving one must not delay a frame for long. */
+const PART_EVENTS = 4000
 
 /**
- * Reads a trajectory from a stream and emits it in parts: the first events as soon as they are there, the others as they
- * arrive. The last part names the agent.
+ * Reads a trajectory from a stream and emits it in parts: a few events as soon as they are there, the others as they
+ * arrive. Waits for `emit` before the next part. The last part names the agent.
  */
 export async function readTrajectory(
   body: ReadableStream<Uint8Array<ArrayBuffer>>,
-  emit: (part: ParsedTrajectory) => void,
+  emit: (part: ParsedTrajectory) => Promise<void>,
 ): Promise<void> {
   const splitter = new StepSplitter()
-  const parsed: ParsedSteps = { events: [], usage: new Map(), count: 0 }
   const reader = body.pipeThrough(new TextDecoderStream()).getReader()
-  let length = PART_LENGTH
+  let events: TraceEvent[] = []
+  let [stepCount, partLength] = [0, FIRST_EVENTS]
   for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
-    addSteps(parsed, splitter.push(chunk.value))
-    length += chunk.value.length
-    if (length < PART_LENGTH || parsed.events.length === 0) continue
-    length = 0
-    emit(describe({}, parsed))
-    parsed.events = []
-    parsed.usage = new Map()
+    const steps = splitter.push(chunk.value)
+    events = events.concat(listEvents(steps, stepCount))
+    stepCount += steps.length
+    while (events.length >= partLength) {
+      await emit(describe({}, events.splice(0, partLength)))
+      partLength = PART_EVENTS
+    }
   }
-  emit(describe(toObject(splitter.end()), parsed))
+  await emit(describe(toObject(splitter.end()), events))
 }
 
 /** Appends the next part of a trajectory. */
 export const appendPart = (before: ParsedTrajectory | undefined, part: ParsedTrajectory): ParsedTrajectory =>
   before
-    ? { ...part, events: [...before.events, ...part.events], usage: new Map([...before.usage, ...part.usage]) }
+    ? {
+        ...part,
+        events: before.events.concat(part.events),
+        counts: mapKinds((kind) => before.counts[kind] + part.counts[kind]),
+      }
     : part
+
+const mapKinds = (count: (kind: EventKind) => number): Record<EventKind, number> => ({
+  messages: count('messages'),
+  reasoning: count('reasoning'),
+  tools: count('tools'),
+  errors: count('errors'),
+})
 
 type JsonRecord = Record<string, unknown>
 
-function addStep(events: TraceEvent[], step: number, record: JsonRecord): void {
+function toEvents(step: number, record: JsonRecord): TraceEvent[] {
+  const events: TraceEvent[] = []
+  const usage = findUsage(record.metrics)
   const add = (kind: TraceEvent['kind'], label: string, text: string) => {
-    if (text !== '') events.push({ step, kind, label, text, isError: kind === 'result' && isErrorText(text) })
+    if (text !== '') events.push({ step, kind, label, text, isError: kind === 'result' && isErrorText(text), usage })
   }
   add('reasoning', 'reasoning', toText(record.reasoning_content))
   add('message', toText(record.source) || 'agent', toText(record.message))
@@ -88,6 +108,7 @@ function addStep(events: TraceEvent[], step: number, record: JsonRecord): void {
     add('call', toText(call.function_name) || 'tool', formatArguments(call.arguments))
   for (const result of toArray(toObject(record.observation).results).map(toObject))
     add('result', 'result', toText(result.content))
+  return events
 }
 
 function findUsage(metrics: unknown): StepUsage | undefined {
@@ -118,7 +139,7 @@ const isErrorText = (text: string): boolean =>
 
 const KIND_OF = { message: 'messages', reasoning: 'reasoning', call: 'tools', result: 'tools' } as const
 
-export const isOfKind = (event: TraceEvent, kind: EventKind): boolean =>
+const isOfKind = (event: TraceEvent, kind: EventKind): boolean =>
   kind === 'errors' ? event.isError : KIND_OF[event.kind] === kind
 
 /** Returns the events of a kind that contain a text, in any case. */

@@ -15,7 +15,6 @@ import { RecordingView } from './recording-view.tsx'
 import { TrajectoryView } from './trajectory-view.tsx'
 import { formatSeconds, isOpen } from './trial-files.ts'
 import type { TrialTab } from './trial-search.ts'
-import './trials.css'
 
 /** Shows a trial: the verdict, then the evidence for it. */
 export function TrialPage() {
