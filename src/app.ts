@@ -27,9 +27,17 @@ import { sweepCallBodies } from './gateway/call-bodies.ts'
 import { gatewayRoutes } from './gateway/routes.ts'
 import { bundlesFolder } from './harnesses/bundles/bundle.ts'
 import { sweepUploaded } from './harnesses/bundles/install.ts'
-import { blobsCheck, databaseCheck, heldKeyCheck, migrationsCheck, workersCheck } from './operate/service-checks.ts'
+import {
+  blobsCheck,
+  databaseCheck,
+  heldKeyCheck,
+  migrationsCheck,
+  WORKER_SECONDS,
+  workersCheck,
+} from './operate/service-checks.ts'
 import { checkWorkspace } from './operate/workspace-health.ts'
 import { deleteStaleSpools } from './platform/blobs/spool.ts'
+import { readDisk } from './platform/data-folder.ts'
 import type { Db } from './platform/db/db.ts'
 import { runChecks, type SystemCheck } from './platform/health.ts'
 import { createClientAddressReader } from './platform/http/client-address.ts'
@@ -39,7 +47,7 @@ import type { EndpointGroup } from './platform/http/openapi.ts'
 import type { Route } from './platform/http/route.ts'
 import { createHttp, type Http } from './platform/http/server.ts'
 import { listStatuses } from './platform/http/statuses.ts'
-import { defineRecurringJob, type JobHandler } from './platform/jobs/jobs.ts'
+import { defineRecurringJob, type JobHandler, listLiveWorkers } from './platform/jobs/jobs.ts'
 import { internalError, methodNotAllowed, type ProblemKind, requestTimeout, unavailable } from './platform/problem.ts'
 import { checkVisibility } from './releases/check-visibility.ts'
 import { applyVisibility, findPublicRelease, hasReleases, withdrawPublicRelease } from './releases/releases.ts'
@@ -62,27 +70,70 @@ import { createAuthenticator, createOperatorKeyTest } from './workspaces/authent
 import { workspaceRoutes } from './workspaces/routes.ts'
 import { deleteExpiredSessions } from './workspaces/sessions.ts'
 
+/** Headings of the API reference. */
+const GROUP_DESCRIPTIONS = {
+  Workspaces: 'Workspaces, API keys, browser sessions and the audit log.',
+  Credentials: 'API keys of model providers, sandboxes, registries and code hosts. Secrets can be written, never read.',
+  Models: 'Models that the workspace adds to the catalog.',
+  Harnesses: 'Harnesses that the workspace adds to the catalog, and their programs.',
+  Configurations: 'Agent configurations: files, rules, skills and MCP servers. A version never changes.',
+  Gateway: 'Settings of model calls, and their stored bodies.',
+  Repositories: 'Repositories that tasks are about.',
+  Batches: 'Tasks of a repository: created from merged pull requests or imported, reviewed and approved.',
+  Benchmarks: 'Datasets of tasks that the workspace has added.',
+  Comparisons:
+    'Comparisons of settings on a benchmark or on approved tasks of a repository, with their trials and statistics.',
+  Releases: 'Published results of a repository: preview, publish, withdraw, endorse.',
+  Webhooks: 'Addresses that receive events of the workspace, and the deliveries.',
+  'Public results': 'Published results, for everybody, without a key.',
+} as const
+
+type RouteGroup = { name: keyof typeof GROUP_DESCRIPTIONS; routes: Route[] }
+
 /** Lists every route of the service, under the headings of the API reference. */
-export const routeGroups = (services: Services): { name: string; routes: Route[] }[] => [
+export const routeGroups = (services: Services): RouteGroup[] => [
   {
     name: 'Workspaces',
     routes: workspaceRoutes({
       credentialStorage: services.config.credentialStorage,
       secureCookies: services.baseUrl().startsWith('https:'),
       checkHealth: (workspaceId) => checkWorkspace(toHealthDeps(services), workspaceId),
+      listWorkers: () => listLiveWorkers(services.database.db, WORKER_SECONDS),
+      readDisk: () => readDisk(services.config.dataFolder),
     }),
   },
-  { name: 'Credentials', routes: credentialRoutes(toCredentialDeps(services)) },
+  {
+    name: 'Credentials',
+    routes: credentialRoutes(toCredentialDeps(services)),
+  },
   {
     name: 'Models',
     routes: modelRoutes({ isModelInUse: isModelInUseAnywhere, findModelTrust: services.credentials.findModelTrust }),
   },
-  { name: 'Harnesses', routes: harnessRoutes({ isHarnessInUse, blobs: services.blobs }) },
-  { name: 'Configurations', routes: configurationRoutes({ blobs: services.blobs }) },
-  { name: 'Gateway', routes: gatewayRoutes({ blobs: services.blobs }) },
-  { name: 'Repositories', routes: repositoryRoutes(toRepositoryDeps(services)) },
-  { name: 'Batches', routes: batchRoutes(toBatchDeps(services)) },
-  { name: 'Benchmarks', routes: benchmarkRoutes(toBenchmarkDeps(services)) },
+  {
+    name: 'Harnesses',
+    routes: harnessRoutes({ isHarnessInUse, blobs: services.blobs }),
+  },
+  {
+    name: 'Configurations',
+    routes: configurationRoutes({ blobs: services.blobs }),
+  },
+  {
+    name: 'Gateway',
+    routes: gatewayRoutes({ blobs: services.blobs }),
+  },
+  {
+    name: 'Repositories',
+    routes: repositoryRoutes(toRepositoryDeps(services)),
+  },
+  {
+    name: 'Batches',
+    routes: batchRoutes(toBatchDeps(services)),
+  },
+  {
+    name: 'Benchmarks',
+    routes: benchmarkRoutes(toBenchmarkDeps(services)),
+  },
   {
     name: 'Comparisons',
     routes: comparisonRoutes({
@@ -96,7 +147,10 @@ export const routeGroups = (services: Services): { name: string; routes: Route[]
     name: 'Releases',
     routes: [...releaseRoutes(toReleaseDeps(services)), previewPageRoute({ publicUrl: () => publicUrl(services) })],
   },
-  { name: 'Webhooks', routes: webhookRoutes(toWebhookDeps(services)) },
+  {
+    name: 'Webhooks',
+    routes: webhookRoutes(toWebhookDeps(services)),
+  },
   {
     name: 'Public results',
     routes: resultRoutes({
@@ -226,8 +280,12 @@ export function createApp(services: Services): Http {
   return http
 }
 
-export const endpointGroups = (groups: { name: string; routes: Route[] }[]): EndpointGroup[] =>
-  groups.map(({ name, routes }) => ({ name, endpoints: routes.map((route) => route.endpoint) }))
+export const endpointGroups = (groups: RouteGroup[]): EndpointGroup[] =>
+  groups.map(({ name, routes }) => ({
+    name,
+    description: GROUP_DESCRIPTIONS[name],
+    endpoints: routes.map((route) => route.endpoint),
+  }))
 
 const listProblems = (groups: EndpointGroup[]): ProblemKind[] => {
   const undeclared: ProblemKind[] = [

@@ -96,6 +96,7 @@ const Settings = z.object({
   DOCKER_HOST: z.string().min(1).optional(),
   DOCKER_TLS_VERIFY: z.string().optional(),
   DOCKER_CERT_PATH: z.string().min(1).optional(),
+  ASSAY_KUBERNETES: z.string().min(1).optional(),
   ASSAY_ALLOW_HOST_BASE: z.enum(['0', '1'], 'must be 0 or 1').default('0'),
   ASSAY_BUILD_HOSTS: z
     .string()
@@ -148,6 +149,8 @@ export type Config = {
   dockerHost: string | undefined
   /** Folder with the certificates for that engine. Undefined without DOCKER_TLS_VERIFY. */
   dockerCertificates: string | undefined
+  /** Path of the settings of the cluster for sandboxes. */
+  kubernetesSettings: string | undefined
   /** Hosts that builds may reach besides public ones. */
   buildHosts: readonly AllowedHost[]
   workerSlots: number
@@ -212,6 +215,7 @@ export function readConfig(environment: ConfigEnvironment): Config {
     dockerCertificates: settings.DOCKER_TLS_VERIFY
       ? (settings.DOCKER_CERT_PATH ?? `${environment.HOME}/.docker`)
       : undefined,
+    kubernetesSettings: settings.ASSAY_KUBERNETES,
     buildHosts: settings.ASSAY_BUILD_HOSTS,
     workerSlots: settings.ASSAY_WORKER_SLOTS,
     workerMemoryMb: settings.ASSAY_WORKER_MEMORY_MB,

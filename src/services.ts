@@ -168,8 +168,13 @@ const listEngineCapabilities = (db: Db, { own }: SandboxProviders): TestableSand
     }))
 
 function openProviders(config: Config, log: Log): SandboxProviders {
-  const names = sandboxChoices.map(({ id }) => id).filter((id) => config.sandboxes?.includes(id) ?? true)
-  return openSandboxProviders(names, { ...config, log })
+  const offered = sandboxChoices.filter(
+    ({ id, setting }) => config.sandboxes?.includes(id) ?? (setting === null || config[setting] !== undefined),
+  )
+  return openSandboxProviders(
+    offered.map(({ id }) => id),
+    { ...config, log },
+  )
 }
 
 export const toCredentialDeps = ({

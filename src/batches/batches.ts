@@ -64,7 +64,7 @@ export async function createBatch(db: Db, by: AuditActor, { repository, options,
     const { candidateCounts, again, budgetUsd } = request
     const budget_micros = budgetUsd === undefined ? null : toMicros(budgetUsd)
     const columns = { id, repository, ...candidateCounts, again, budget_micros }
-    const row = await rows.insertGenerated(tx, columns, generation, listGenerationWarnings(generation))
+    const row = await rows.insertGenerated(tx, columns, generation, listGenerationWarnings(options, generation))
     await batchState.holdCredentials(tx, id, listCredentialIds(generation))
     await enqueueDiscovery(tx, id)
     await record(tx, { ...by, action: 'batch.created', subject: toRunId(id) })

@@ -64,7 +64,10 @@ export const BatchRun = z
     costUsd: z.number().describe('What models were paid.'),
     error: BatchError.optional(),
   })
-  .meta({ id: 'BatchRun' })
+  .meta({
+    id: 'BatchRun',
+    description: 'A batch: tasks of a repository that are created or imported together, and how far they are.',
+  })
 export type BatchRun = z.infer<typeof BatchRun>
 
 export const BatchTask = z
@@ -84,7 +87,7 @@ export const BatchTask = z
       .array(z.string())
       .describe('What a person should look at first. A task without any is green, and may be approved with others.'),
   })
-  .meta({ id: 'BatchTask' })
+  .meta({ id: 'BatchTask', description: 'A task of a batch and its state.' })
 export type BatchTask = z.infer<typeof BatchTask>
 
 /** Stored with the evidence of the task. */
@@ -103,7 +106,7 @@ export const BatchTaskDetail = BatchTask.extend({
   costUsd: z.number(),
   note: z.string().nullable(),
   decidedAt: z.iso.datetime().nullable(),
-}).meta({ id: 'BatchTaskDetail' })
+}).meta({ id: 'BatchTaskDetail', description: 'A task with its instruction, files and evidence.' })
 export type BatchTaskDetail = z.infer<typeof BatchTaskDetail>
 
 const ARCHIVE_BYTES_MAX = 64 * 1024 * 1024

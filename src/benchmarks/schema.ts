@@ -12,7 +12,7 @@ export const BenchmarkFinding = z
     path: z.string(),
     detail: z.string(),
   })
-  .meta({ id: 'BenchmarkFinding' })
+  .meta({ id: 'BenchmarkFinding', description: 'A finding of the safety check in one task.' })
 export type BenchmarkFinding = z.infer<typeof BenchmarkFinding>
 
 const digest = z.string().describe('`sha256:` and 64 hexadecimal digits, as Harbor computes it.')
@@ -27,7 +27,10 @@ const BenchmarkCalibration = z
     fit: count.describe('Tasks with a verify mode in which the reference solution passes and a no-op fails.'),
     weak: count.describe('How many of these a known cheat passes.'),
   })
-  .meta({ id: 'BenchmarkCalibration' })
+  .meta({
+    id: 'BenchmarkCalibration',
+    description: 'How many tasks of a benchmark are calibrated, and with which result.',
+  })
 
 export const BenchmarkTaskCalibration = z
   .object({
@@ -36,7 +39,7 @@ export const BenchmarkTaskCalibration = z
     winners: z.array(z.string()).describe('Known cheats that pass.'),
     error: z.string().nullable().describe('Why the task is unusable or could not be calibrated.'),
   })
-  .meta({ id: 'TaskTrying' })
+  .meta({ id: 'TaskTrying', description: 'The calibration of one task of a benchmark.' })
 export type BenchmarkTaskCalibration = z.infer<typeof BenchmarkTaskCalibration>
 
 export const Benchmark = z
@@ -53,15 +56,18 @@ export const Benchmark = z
     check: z.object({ status: z.literal('passed'), ruleset: z.string(), warnings: z.array(BenchmarkFinding) }),
     calibration: BenchmarkCalibration.optional(),
   })
-  .meta({ id: 'Benchmark' })
+  .meta({ id: 'Benchmark', description: 'A dataset that the workspace has added.' })
 export type Benchmark = z.infer<typeof Benchmark>
 
 export const BenchmarkTask = z
   .object({ name: z.string(), digest, calibration: BenchmarkTaskCalibration.nullable() })
-  .meta({ id: 'BenchmarkTask' })
+  .meta({ id: 'BenchmarkTask', description: 'A task of a benchmark.' })
 export type BenchmarkTask = z.infer<typeof BenchmarkTask>
 
-const BenchmarkWithTasks = Benchmark.extend({ taskList: z.array(BenchmarkTask) }).meta({ id: 'BenchmarkWithTasks' })
+const BenchmarkWithTasks = Benchmark.extend({ taskList: z.array(BenchmarkTask) }).meta({
+  id: 'BenchmarkWithTasks',
+  description: 'A benchmark with its tasks.',
+})
 
 export const AddProgress = z
   .object({
@@ -69,7 +75,7 @@ export const AddProgress = z
     total: z.number().int().min(1),
     bytes: z.number().int().min(0).describe('Bytes received so far.'),
   })
-  .meta({ id: 'AddProgress' })
+  .meta({ id: 'AddProgress', description: 'Progress of a benchmark that is being added.' })
 export type AddProgress = z.infer<typeof AddProgress>
 
 export const datasetNotFound = {

@@ -1,12 +1,26 @@
 /**
  * A sandbox that a comparison can choose, and the provider whose credentials it takes. `hasEngines`: a stored credential
- * names an engine, which a worker uses without having one of its own.
+ * names an engine, which a worker uses without having one of its own. `setting`: offered by default only if the operator
+ * has set this.
  */
-export type SandboxChoice = { id: string; name: string; provider: string; hasEngines: boolean }
+export type SandboxChoice = {
+  id: string
+  name: string
+  provider: string
+  hasEngines: boolean
+  setting: 'kubernetesSettings' | null
+}
 
 export const sandboxChoices: readonly SandboxChoice[] = [
-  { id: 'local', name: 'Local sandbox', provider: 'local', hasEngines: false },
-  { id: 'docker', name: 'Docker', provider: 'docker', hasEngines: true },
+  { id: 'local', name: 'Local sandbox', provider: 'local', hasEngines: false, setting: null },
+  { id: 'docker', name: 'Docker', provider: 'docker', hasEngines: true, setting: null },
+  {
+    id: 'kubernetes',
+    name: 'Kubernetes',
+    provider: 'kubernetes',
+    hasEngines: false,
+    setting: 'kubernetesSettings',
+  },
 ]
 
 export const findSandboxChoice = (id: string): SandboxChoice | undefined =>

@@ -38,7 +38,7 @@ export const CatalogModel = z
       .describe('USD for a million tokens, as they are now. Tiers: of calls with more input than that, all tokens.'),
     credentials: z.array(named).describe('Credentials of this workspace that open it.'),
   })
-  .meta({ id: 'CatalogModel' })
+  .meta({ id: 'CatalogModel', description: 'A model that can be chosen.' })
 export type CatalogModel = z.infer<typeof CatalogModel>
 
 export const CatalogHarness = z
@@ -48,7 +48,7 @@ export const CatalogHarness = z
     version: z.string(),
     protocols: z.array(z.string()).describe('How it can speak to a model. None: it needs no model.'),
   })
-  .meta({ id: 'CatalogHarness' })
+  .meta({ id: 'CatalogHarness', description: 'A harness that can be chosen.' })
 export type CatalogHarness = z.infer<typeof CatalogHarness>
 
 const CatalogSandbox = z
@@ -60,7 +60,7 @@ const CatalogSandbox = z
     isolation: z.string().nullable().describe('What stands between a sandbox and the machine, where it is available.'),
     credentials: z.array(named),
   })
-  .meta({ id: 'CatalogSandbox' })
+  .meta({ id: 'CatalogSandbox', description: 'A sandbox provider that can be chosen.' })
 
 export const Catalog = z
   .object({
@@ -68,7 +68,7 @@ export const Catalog = z
     harnesses: z.array(CatalogHarness),
     sandboxes: z.array(CatalogSandbox),
   })
-  .meta({ id: 'Catalog' })
+  .meta({ id: 'Catalog', description: 'The models, harnesses and sandboxes that can be chosen.' })
 export type Catalog = z.infer<typeof Catalog>
 
 const PRICE_MAX = 100_000
@@ -104,7 +104,7 @@ export type NewModel = z.infer<typeof NewModel>
 
 export const CustomModel = z
   .object({ ...modelFields, contextTokens: tokens, outputTokens: tokens, createdAt: z.iso.datetime() })
-  .meta({ id: 'CustomModel' })
+  .meta({ id: 'CustomModel', description: 'A model that the workspace added.' })
 export type CustomModel = z.infer<typeof CustomModel>
 
 export const modelExists = {

@@ -53,7 +53,7 @@ const ConfigurationFile = z
     text: z.string().max(BYTES_MAX),
     executable: z.boolean().default(false),
   })
-  .meta({ id: 'ConfigurationFile' })
+  .meta({ id: 'ConfigurationFile', description: 'A file that a configuration places in the working directory.' })
 
 type FileInput = { path: string; text: string }
 
@@ -114,7 +114,7 @@ const ConfigurationServer = z
     }),
     z.strictObject({ name: ServerName, url: ServerUrl.describe('Address of a server that speaks MCP over HTTP.') }),
   ])
-  .meta({ id: 'ConfigurationServer' })
+  .meta({ id: 'ConfigurationServer', description: 'An MCP server that a configuration gives to the agent.' })
 
 const Servers = z
   .array(ConfigurationServer)
@@ -142,7 +142,7 @@ const HarnessOptions = z
       .default([])
       .describe('Additional arguments of its program, from the set that the harness allows.'),
   })
-  .meta({ id: 'ConfigurationHarness' })
+  .meta({ id: 'ConfigurationHarness', description: 'Arguments and version of one harness in a configuration.' })
 
 const content = {
   files: Files,
@@ -172,16 +172,19 @@ const identity = {
 
 export const ConfigurationSummary = z
   .object({ ...identity, files: z.array(z.object({ path: z.string(), bytes: z.number().int().min(0) })) })
-  .meta({ id: 'ConfigurationSummary' })
+  .meta({ id: 'ConfigurationSummary', description: 'A version of an agent configuration, without its content.' })
 export type ConfigurationSummary = z.infer<typeof ConfigurationSummary>
 
-export const Configuration = z.object({ ...identity, ...content }).meta({ id: 'Configuration' })
+export const Configuration = z.object({ ...identity, ...content }).meta({
+  id: 'Configuration',
+  description: 'A version of an agent configuration, with its content. A version never changes.',
+})
 export type Configuration = z.infer<typeof Configuration>
 
 /** A configuration as settings and releases name it. */
 export const NamedConfiguration = z
   .object({ name: z.string(), version: z.number().int(), digest: z.string() })
-  .meta({ id: 'NamedConfiguration' })
+  .meta({ id: 'NamedConfiguration', description: 'Name, version and digest of an agent configuration.' })
 export type NamedConfiguration = z.infer<typeof NamedConfiguration>
 
 export const configurationsFull = {

@@ -79,6 +79,7 @@ describe('listing', () => {
     ).toEqual([
       ['model', 'none', 'builtin', ''],
       ['sandbox', 'docker', 'builtin', ''],
+      ['sandbox', 'kubernetes', 'builtin', ''],
       ['sandbox', 'local', 'builtin', ''],
     ])
     expect((await fresh.call(schema.listCredentials)).body).toEqual(body)
@@ -86,7 +87,7 @@ describe('listing', () => {
     const other = await fresh.otherWorkspace()
     const theirs = await fresh.call(schema.listCredentials, { key: other.key, params: { org: other.login } })
     const ids = [...body.credentials, ...theirs.body.credentials].map(({ id }: schema.Credential) => id)
-    expect(new Set(ids).size).toBe(6)
+    expect(new Set(ids).size).toBe(8)
   })
 
   test.each(['1', '2', '3', '7'])('in pages of %s shows each once, newest first, built-in ones last', async (limit) => {
@@ -105,7 +106,7 @@ describe('listing', () => {
         .sort()
         .reverse(),
     )
-    expect(whole.slice(-3).map(({ source }) => source)).toEqual(['builtin', 'builtin', 'builtin'])
+    expect(whole.slice(-4).map(({ source }) => source)).toEqual(['builtin', 'builtin', 'builtin', 'builtin'])
   })
 
   test('pages are stable when credentials are added meanwhile', async () => {

@@ -158,6 +158,13 @@ export const providers: readonly ProviderDefinition[] = [
     check: nothingToCheck('There is no key to check. The list of sandboxes shows whether a worker has it now.'),
   },
   {
+    kind: 'sandbox',
+    provider: 'kubernetes',
+    fields: [],
+    builtin: 'Kubernetes cluster of this server',
+    check: nothingToCheck('There is no key to check. The list of sandboxes shows whether a worker has it now.'),
+  },
+  {
     kind: 'registry',
     provider: 'harbor',
     fields: [token('apiKey')],

@@ -6,11 +6,15 @@ import type { ProblemKind } from '../platform/problem.ts'
 const time = z.iso.datetime()
 const label = z.string().trim().min(1).max(200)
 
-export const CredentialKind = z.enum(['model', 'sandbox', 'registry', 'code-host']).meta({ id: 'CredentialKind' })
+export const CredentialKind = z
+  .enum(['model', 'sandbox', 'registry', 'code-host'])
+  .meta({ id: 'CredentialKind', description: 'The kind of external system that a credential is for.' })
 export type CredentialKind = z.infer<typeof CredentialKind>
 
 /** Clouds that host models of several vendors behind their own authentication. */
-export const Cloud = z.enum(['bedrock', 'vertex', 'azure']).meta({ id: 'Cloud' })
+export const Cloud = z
+  .enum(['bedrock', 'vertex', 'azure'])
+  .meta({ id: 'Cloud', description: 'A cloud that hosts a model and authenticates its calls.' })
 export type Cloud = z.infer<typeof Cloud>
 
 export const Credential = z
@@ -26,12 +30,15 @@ export const Credential = z
     createdAt: time,
     lastUsedAt: time.nullable().describe('To the minute.'),
   })
-  .meta({ id: 'Credential' })
+  .meta({
+    id: 'Credential',
+    description: 'What the service presents to an external system. Its secret is never returned.',
+  })
 export type Credential = z.infer<typeof Credential>
 
 export const CredentialCheck = z
   .object({ ok: z.boolean(), detail: z.string(), latencyMs: z.number().int().min(0) })
-  .meta({ id: 'CredentialCheck' })
+  .meta({ id: 'CredentialCheck', description: 'Result of the last attempt to use a credential.' })
 export type CredentialCheck = z.infer<typeof CredentialCheck>
 
 export const CredentialProvider = z
@@ -40,7 +47,7 @@ export const CredentialProvider = z
     provider: z.string(),
     fields: z.array(z.object({ name: z.string(), required: z.boolean(), secret: z.boolean() })),
   })
-  .meta({ id: 'CredentialProvider' })
+  .meta({ id: 'CredentialProvider', description: 'An external system, and the fields that its credentials have.' })
 export type CredentialProvider = z.infer<typeof CredentialProvider>
 
 const secret = z

@@ -37,7 +37,7 @@ describe('keys in the environment of the server', () => {
 
     const other = await app.otherWorkspace()
     const theirs = await seen(app, { key: other.key, params: { org: other.login } })
-    expect(theirs.map(({ source }) => source)).toEqual(['builtin', 'builtin', 'builtin'])
+    expect(theirs.map(({ source }) => source)).toEqual(['builtin', 'builtin', 'builtin', 'builtin'])
   })
 
   test('are visible in every workspace, each with its own id, when storage is off', async () => {
@@ -47,7 +47,7 @@ describe('keys in the environment of the server', () => {
     const theirs = await seen(app, { key: other.key, params: { org: other.login } })
     expect(fromEnvironment(ours)).toEqual(ofTheServer)
     expect(fromEnvironment(theirs)).toEqual(ofTheServer)
-    expect(new Set([...ours, ...theirs].map(({ id }) => id)).size).toBe(14)
+    expect(new Set([...ours, ...theirs].map(({ id }) => id)).size).toBe(16)
   })
 
   test('cannot be changed or deleted', async () => {
@@ -104,6 +104,7 @@ test('a built-in credential opens to an empty secret', async () => {
   expect(opened.map((one) => [one?.kind, one?.provider, one?.secret]).sort()).toEqual([
     ['model', 'none', {}],
     ['sandbox', 'docker', {}],
+    ['sandbox', 'kubernetes', {}],
     ['sandbox', 'local', {}],
   ])
 })

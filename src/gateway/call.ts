@@ -72,15 +72,15 @@ async function readAndInspect({ options, inputMemory }: GatewayRuntime, context:
   if (body.kind === 'refused') return void (await refuse(body.reason, body.message))
   const inspection = await inspect({ bytes: body.bytes, terms: grant.terms, protocol: wire.protocol, operation })
   if (inspection.kind === 'refused') return void (await refuse(inspection.reason, inspection.message))
-  const { parsed, hasTools, helper, levelAsked, rewritten } = inspection
+  const { parsed, hasTools, hasLongCache, helper, levelAsked, rewritten } = inspection
   const bytes = rewritten === null ? body.bytes : Buffer.from(rewritten.buffer, rewritten.byteOffset, rewritten.length)
   const { tokens: textTokens, digest } = inputMemory.bound(grant.id, bytes)
   const isText = !parsed.media || parsed.media.pictures + parsed.media.documents === 0
-  return { parsed, hasTools, helper, levelAsked, bytes, textTokens, digest, isText }
+  return { parsed, hasTools, hasLongCache, helper, levelAsked, bytes, textTokens, digest, isText }
 }
 
 function computeTokenBounds({ grant, operation }: CallContext, accepted: InspectedRequest): TokenBounds {
-  const { parsed, bytes, textTokens, isText } = accepted
+  const { parsed, hasLongCache, textTokens, isText } = accepted
   const { alternatives = 1, reasoningTokens = 0, inputPasses = 1 } = parsed
   return {
     input: Math.min(
@@ -91,7 +91,7 @@ function computeTokenBounds({ grant, operation }: CallContext, accepted: Inspect
     reasoning: reasoningTokens * alternatives,
     alternatives,
     canLimitOutput: operation.isCompaction !== true,
-    hasLongCache: LONG_CACHE.some((text) => bytes.includes(text)),
+    hasLongCache,
   }
 }
 
@@ -102,9 +102,6 @@ const countTextBytes = ({ parsed, bytes }: InspectedRequest): number => bytes.le
 
 /** Upper bound of the prompt that providers add to requests with tools. */
 const TOOL_PROMPT_TOKENS = 1_000
-
-/** Cache lifetime of one hour, also if its characters are escaped. */
-const LONG_CACHE = ['"1h"', '\\u0031', '\\u0068']
 
 function newCall(
   { gatewayId }: GatewayRuntime,

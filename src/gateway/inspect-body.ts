@@ -11,7 +11,9 @@ import type { MeteredAnswer, WireOperation } from './wire-protocol.ts'
 export type InspectInput = { bytes: Uint8Array; terms: Terms; protocol: Protocol; operation: WireOperation }
 
 /** `rewritten` is null if the bytes are forwarded unchanged. */
-export type RequestInspection = (AcceptedRequest & { rewritten: Uint8Array | null }) | RefusedRequest
+export type RequestInspection =
+  | (AcceptedRequest & { rewritten: Uint8Array | null; hasLongCache: boolean })
+  | RefusedRequest
 
 /** Parses a request and checks it against the terms of its grant. */
 export function inspectBody({ bytes, terms, protocol, operation }: InspectInput): RequestInspection {
@@ -20,7 +22,16 @@ export function inspectBody({ bytes, terms, protocol, operation }: InspectInput)
   const checked = checkRequest(terms, wireProtocols[protocol], operation, json.json)
   if (checked.kind === 'refused') return checked
   const { body, ...accepted } = checked
-  return { ...accepted, rewritten: body === json.json ? null : encode(body) }
+  const rewritten = body === json.json ? null : encode(body)
+  return { ...accepted, rewritten, hasLongCache: asksForLongCache(rewritten ?? bytes) }
+}
+
+/** Cache lifetime of one hour, also if its characters are escaped. */
+const LONG_CACHE = ['"1h"', '\\u0031', '\\u0068']
+
+function asksForLongCache(bytes: Uint8Array): boolean {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  return LONG_CACHE.some((text) => buffer.includes(text))
 }
 
 export type LimitInput = { bytes: Uint8Array; protocol: Protocol; tokens: number; provider: string }

@@ -5,7 +5,7 @@ export const GatewaySettings = z
   .strictObject({
     recordBodies: z.boolean().describe('Store request and response bodies of model calls as long as artifacts.'),
   })
-  .meta({ id: 'GatewaySettings' })
+  .meta({ id: 'GatewaySettings', description: 'Settings of the workspace for model calls.' })
 export type GatewaySettings = z.infer<typeof GatewaySettings>
 
 export const readGatewaySettings = endpoint({

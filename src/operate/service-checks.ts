@@ -8,7 +8,7 @@ import { countLiveWorkers } from '../platform/jobs/jobs.ts'
 
 /** Checks of everything a service needs, used by the running service and by `assay doctor`. */
 
-const WORKER_SECONDS = 60
+export const WORKER_SECONDS = 60
 
 export const databaseCheck = ({ db }: Database): SystemCheck => ({
   name: 'database',

@@ -1,4 +1,5 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /** A data folder executes code: its database has settings, its images name folders of the machine. */
@@ -16,6 +17,17 @@ export function createDataFolder(path: string): void {
   // First, because a killed process must leave either an empty folder or a marked one.
   mark(path)
   writeFileSync(join(path, '.gitignore'), '*\n')
+}
+
+const GIGABYTE = 1_000_000_000
+
+/** Returns the space on the disk that holds the data folder, in whole gigabytes, so that it rarely changes. */
+export async function readDisk(path: string): Promise<{ freeBytes: number; totalBytes: number }> {
+  const { bavail, blocks, bsize } = await statfs(path)
+  const [freeBytes = 0, totalBytes = 0] = [bavail, blocks].map(
+    (count) => Math.floor((count * bsize) / GIGABYTE) * GIGABYTE,
+  )
+  return { freeBytes, totalBytes }
 }
 
 /**
@@ -51,7 +63,8 @@ function readMark(path: string): string | undefined {
   }
 }
 
+/** Identifies a folder. The number of its device is left out, because it can change when the machine starts again. */
 function identify(path: string): string {
-  const { dev, ino, birthtimeNs } = statSync(path, { bigint: true })
-  return `${dev} ${ino} ${birthtimeNs}\n`
+  const { ino, birthtimeNs } = statSync(path, { bigint: true })
+  return `${ino} ${birthtimeNs}\n`
 }

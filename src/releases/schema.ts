@@ -168,7 +168,7 @@ export const withdrawRelease = endpoint({
 
 const Endorsement = z
   .object({ repository: z.string(), publisher: z.string(), at: z.iso.datetime() })
-  .meta({ id: 'Endorsement' })
+  .meta({ id: 'Endorsement', description: 'The owner of a repository vouches for the results of another publisher.' })
 export type Endorsement = z.infer<typeof Endorsement>
 
 const ENDORSEMENT = `${REPOSITORY}/endorsements/{publisher}` as const

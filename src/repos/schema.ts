@@ -8,7 +8,7 @@ const Source = z
     z.strictObject({ kind: z.literal('github') }),
     z.strictObject({ kind: z.literal('git'), url: z.string().min(1).max(2000) }),
   ])
-  .meta({ id: 'RepositorySource' })
+  .meta({ id: 'RepositorySource', description: 'Where a repository is: at GitHub, or at a git URL.' })
 
 const Visibility = z.enum(['public', 'private'])
 
@@ -23,7 +23,7 @@ export const Repository = z
     visibility: Visibility,
     connectedAt: z.iso.datetime(),
   })
-  .meta({ id: 'Repository' })
+  .meta({ id: 'Repository', description: 'A repository that is connected to the workspace.' })
 export type Repository = z.infer<typeof Repository>
 
 export const ConnectRepositoryInput = z.strictObject({

@@ -17,7 +17,7 @@ const SettingSummary = z
       .optional()
       .describe('Interval of the accuracy, in percent. Omitted below five tasks and in older releases.'),
   })
-  .meta({ id: 'SettingSummary' })
+  .meta({ id: 'SettingSummary', description: 'A published setting in short form.' })
 export type SettingSummary = z.infer<typeof SettingSummary>
 
 export const Card = z
@@ -38,10 +38,12 @@ export const Card = z
     endorsed: z.boolean().describe("Endorsed by the repository's owner."),
     defaultLine: z.boolean().describe('True for the line that is shown first if there are several publishers.'),
   })
-  .meta({ id: 'ResultCard' })
+  .meta({ id: 'ResultCard', description: 'Summary of the published results of a repository.' })
 export type Card = z.infer<typeof Card>
 
-export const Line = z.object({ release: Release, endorsed: z.boolean() }).meta({ id: 'ReleaseLine' })
+export const Line = z
+  .object({ release: Release, endorsed: z.boolean() })
+  .meta({ id: 'ReleaseLine', description: 'The current release of one publisher for a repository.' })
 export type Line = z.infer<typeof Line>
 
 const HistoryEntry = z
@@ -54,7 +56,7 @@ const HistoryEntry = z
     frontier: z.array(SettingSummary),
     withdrawn: Withdrawal.nullable(),
   })
-  .meta({ id: 'HistoryEntry' })
+  .meta({ id: 'HistoryEntry', description: 'A release in the history of a repository.' })
 export type HistoryEntry = z.infer<typeof HistoryEntry>
 
 const PublicTask = z
@@ -65,7 +67,7 @@ const PublicTask = z
     digest: z.string(),
     publishedAt: time,
   })
-  .meta({ id: 'PublicTask' })
+  .meta({ id: 'PublicTask', description: 'A task whose files are published.' })
 
 const PATH = '/api/public/results/{owner}/{name}'
 const open = { method: 'GET', access: 'public', crossOrigin: true } as const
@@ -81,7 +83,7 @@ export const listResults = endpoint({
   path: '/api/public/results',
   summary: 'List the newest release of each repository and publisher',
   query: z.object({
-    limit: queryInteger().min(1).max(200).optional(),
+    limit: queryInteger().min(1).max(200).optional().describe('Maximum number of items on the page. Default: all.'),
     cursor: pageQuery().shape.cursor,
     q: z.string().trim().max(200).optional().describe('Searches the names of repositories, publishers and models.'),
   }),

@@ -18,7 +18,7 @@ export const EVENTS = [
   'release.withdrawn',
 ] as const
 
-export const WebhookEvent = z.enum(EVENTS).meta({ id: 'WebhookEvent' })
+export const WebhookEvent = z.enum(EVENTS).meta({ id: 'WebhookEvent', description: 'Type of an event.' })
 export type WebhookEvent = z.infer<typeof WebhookEvent>
 
 const fields = {
@@ -36,11 +36,13 @@ const fields = {
   failingSince: time.nullable().describe('No delivery has succeeded since.'),
   createdAt: time,
 }
-export const Webhook = z.object(fields).meta({ id: 'Webhook' })
+export const Webhook = z.object(fields).meta({ id: 'Webhook', description: 'A webhook without its URL and secret.' })
 export type Webhook = z.infer<typeof Webhook>
 
 const signingSecret = z.string().describe('`whsec_…`: signing secret. Shown only once.')
-export const NewWebhook = z.object({ ...fields, secret: signingSecret }).meta({ id: 'NewWebhook' })
+export const NewWebhook = z
+  .object({ ...fields, secret: signingSecret })
+  .meta({ id: 'NewWebhook', description: 'A URL and the events that it receives.' })
 export type NewWebhook = z.infer<typeof NewWebhook>
 export const ChangedWebhook = z
   .object({ ...fields, secret: signingSecret.optional() })
@@ -59,11 +61,13 @@ const delivery = {
   nextAt: time.nullable().describe('Time of the next attempt.'),
   createdAt: time,
 }
-export const Delivery = z.object(delivery).meta({ id: 'WebhookDelivery' })
+export const Delivery = z
+  .object(delivery)
+  .meta({ id: 'WebhookDelivery', description: 'One message to one webhook, across all its attempts.' })
 export type Delivery = z.infer<typeof Delivery>
 export const DeliveryWithBody = z
   .object({ ...delivery, body: z.string().describe('Exact bytes that were signed and sent.') })
-  .meta({ id: 'WebhookDeliveryWithBody' })
+  .meta({ id: 'WebhookDeliveryWithBody', description: 'A delivery with the body that was sent.' })
 export type DeliveryWithBody = z.infer<typeof DeliveryWithBody>
 
 export const urlRefused = {

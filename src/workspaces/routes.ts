@@ -12,6 +12,8 @@ type WorkspaceRouteDeps = {
   /** Browsers send the cookie over https only. */
   secureCookies: boolean
   checkHealth: (workspaceId: string) => Promise<schema.HealthCheck[]>
+  listWorkers: () => Promise<schema.WorkerProcess[]>
+  readDisk: () => Promise<schema.DiskSpace>
 }
 
 export const workspaceRoutes = (deps: WorkspaceRouteDeps): Route[] => [
@@ -55,6 +57,9 @@ export const workspaceRoutes = (deps: WorkspaceRouteDeps): Route[] => [
     const checks = await deps.checkHealth(caller.workspace.id)
     return reply(200, { ok: checks.every((check) => check.ok), checks })
   }),
+  route(schema.readOperations, async () =>
+    reply(200, { workers: await deps.listWorkers(), disk: await deps.readDisk() }),
+  ),
 ]
 
 const cookie = ({ secureCookies }: WorkspaceRouteDeps, value: string, expiresAt: string | null): string => {

@@ -9,7 +9,9 @@ const login = z
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, 'must start with a letter or digit and hold only letters, digits, . _ -')
 const label = z.string().trim().min(1).max(200)
 
-export const Permission = z.enum(['read', 'write', 'admin']).meta({ id: 'Permission' })
+export const Permission = z
+  .enum(['read', 'write', 'admin'])
+  .meta({ id: 'Permission', description: 'Rights of a key. Each includes the ones before it.' })
 export type Permission = z.infer<typeof Permission>
 
 export const Workspace = z
@@ -20,7 +22,7 @@ export const Workspace = z
     credentialStorage: z.boolean().describe('Whether secrets can be stored. When not, they come from the server.'),
     createdAt: time,
   })
-  .meta({ id: 'Workspace' })
+  .meta({ id: 'Workspace', description: 'A workspace, which owns everything of one team.' })
 export type Workspace = z.infer<typeof Workspace>
 
 export const Key = z
@@ -33,7 +35,7 @@ export const Key = z
     expiresAt: time.nullable(),
     lastUsedAt: time.nullable().describe('To the minute.'),
   })
-  .meta({ id: 'Key' })
+  .meta({ id: 'Key', description: 'An API key without its secret part.' })
 export type Key = z.infer<typeof Key>
 
 const secretKey = z.string().describe('Shown this once.')
@@ -45,7 +47,7 @@ export const Session = z
     csrfToken: z.string().nullable().describe('Sent as X-CSRF-Token with every change. Null for a bearer key.'),
     expiresAt: time.nullable(),
   })
-  .meta({ id: 'Session' })
+  .meta({ id: 'Session', description: 'A browser that has signed in with a key.' })
 export type Session = z.infer<typeof Session>
 
 export const AuditEvent = z
@@ -58,13 +60,29 @@ export const AuditEvent = z
     detail: z.record(z.string(), z.string()),
     requestId: z.string().nullable(),
   })
-  .meta({ id: 'AuditEvent' })
+  .meta({ id: 'AuditEvent', description: 'A change: who made it, when, and to what. Events form a hash chain.' })
 export type AuditEvent = z.infer<typeof AuditEvent>
 
 export const HealthCheck = z
   .object({ name: z.string(), ok: z.boolean(), detail: z.string(), fix: z.string().nullable() })
-  .meta({ id: 'HealthCheck' })
+  .meta({ id: 'HealthCheck', description: 'One check of the installation, with a fix if it failed.' })
 export type HealthCheck = z.infer<typeof HealthCheck>
+
+export const WorkerProcess = z
+  .object({
+    host: z.string(),
+    processId: z.number().int(),
+    startedAt: z.iso.datetime(),
+    seenAt: z.iso.datetime().describe('Its last heartbeat.'),
+    jobs: z.number().int().describe('Jobs that it runs now.'),
+  })
+  .meta({ id: 'WorkerProcess', description: 'A process that runs jobs.' })
+export type WorkerProcess = z.infer<typeof WorkerProcess>
+
+export const DiskSpace = z
+  .object({ freeBytes: z.number(), totalBytes: z.number() })
+  .meta({ id: 'DiskSpace', description: 'Space on a disk, rounded down to whole gigabytes.' })
+export type DiskSpace = z.infer<typeof DiskSpace>
 
 export const loginTaken = {
   code: 'login_taken',
@@ -202,4 +220,17 @@ export const readDoctor = endpoint({
   summary: 'Check the health of what this workspace depends on',
   access: 'read',
   answers: { 200: z.object({ ok: z.boolean(), checks: z.array(HealthCheck) }) },
+})
+
+export const readOperations = endpoint({
+  id: 'readOperations',
+  method: 'GET',
+  path: '/api/operations',
+  summary: 'List the worker processes and the disk of the data folder',
+  access: 'operator',
+  answers: {
+    200: z
+      .object({ workers: z.array(WorkerProcess), disk: DiskSpace })
+      .meta({ id: 'OperationsReport', description: 'Worker processes, and the disk of the process that answers.' }),
+  },
 })

@@ -127,3 +127,25 @@ test('the doctor passes on a healthy service and reports a missing worker', asyn
   expect(body.checks.map((check: schema.HealthCheck) => check.name)).toContain('database')
   expect(body.checks).toContainEqual({ name: 'sandboxes', ok: true, detail: 'local (bwrap)', fix: null })
 })
+
+test('the operator sees live worker processes with their jobs, and the disk; keys of workspaces do not', async () => {
+  await using app = await testApp()
+  const insert = (host: string, seen: string) =>
+    app.database.pool.query(
+      `insert into workers (id, host, process_id, seen_at) values (gen_random_uuid(), $1, 1, now() - $2::interval) returning id`,
+      [host, seen],
+    )
+  const { rows } = await insert('here', '1 second')
+  await insert('here', '2 seconds')
+  await insert('gone', '1 hour')
+  await app.database.pool.query(
+    `insert into jobs (id, type, payload, failures_max, state, lease_id, leased_until, worker_id)
+     values (gen_random_uuid(), 'test', '{}', 1, 'running', gen_random_uuid(), now() + interval '1 minute', $1)`,
+    [rows[0].id],
+  )
+  const { status, body } = await app.call(schema.readOperations, { key: OPERATOR_KEY })
+  expect(status).toBe(200)
+  expect(body.workers).toMatchObject([{ host: 'here', processId: 1, jobs: 1 }])
+  expect(body.disk.freeBytes).toBeLessThanOrEqual(body.disk.totalBytes)
+  expect((await app.call(schema.readOperations)).status).toBe(403)
+})

@@ -60,7 +60,10 @@ const Rule = z
     z.strictObject({ ...rule, tells: z.literal('result'), id: MemberPath, text: MemberPath }),
     z.strictObject({ ...rule, tells: z.literal('turn') }),
   ])
-  .meta({ id: 'OutputRule' })
+  .meta({
+    id: 'OutputRule',
+    description: 'How one kind of output line of a custom harness becomes part of its trajectory.',
+  })
 
 const fields = {
   id: z.string().regex(/^custom\/[a-z0-9][a-z0-9._-]{0,62}$/),
@@ -105,7 +108,9 @@ const fields = {
 export const NewHarness = z.strictObject(fields)
 export type NewHarness = z.infer<typeof NewHarness>
 
-export const CustomHarness = z.object({ ...fields, createdAt: z.iso.datetime() }).meta({ id: 'CustomHarness' })
+export const CustomHarness = z
+  .object({ ...fields, createdAt: z.iso.datetime() })
+  .meta({ id: 'CustomHarness', description: 'A harness that the workspace described.' })
 export type CustomHarness = z.infer<typeof CustomHarness>
 
 export const harnessExists = {
@@ -160,7 +165,7 @@ export const SentBundle = z
     files: z.number().int().describe('Number of files and folders.'),
     unpackedBytes: z.number().int(),
   })
-  .meta({ id: 'SentBundle' })
+  .meta({ id: 'SentBundle', description: 'An uploaded program of a custom harness.' })
 export type SentBundle = z.infer<typeof SentBundle>
 
 export const sendBundle = endpoint({

@@ -406,6 +406,7 @@ export interface Jobs {
   cancel_requested: Generated<boolean>;
   crashes: Generated<number>;
   created_at: Generated<Timestamp>;
+  deaths: Generated<number>;
   error: string | null;
   every_seconds: number | null;
   failures: Generated<number>;

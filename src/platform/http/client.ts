@@ -46,7 +46,7 @@ export async function call<const E extends Endpoint>(
   const text = await response.text()
   if (response.status < 400)
     return { status: response.status, body: text === '' ? undefined : JSON.parse(text) } as Reply<E>
-  throw toError(options, response, text)
+  throw toError(options.url, response, text)
 }
 
 /** Downloads a file. Throws if the connection breaks before its end. */
@@ -68,7 +68,7 @@ export async function openDownload<const E extends Endpoint & { download: true }
   signal?: AbortSignal,
 ): Promise<Response> {
   const response = await send(options, endpoint, input, { accept: '*/*', signal })
-  if (response.status >= 400) throw toError(options, response, await response.text())
+  if (response.status >= 400) throw toError(options.url, response, await response.text())
   return response
 }
 
@@ -80,7 +80,7 @@ export async function callWithProgress<const E extends Endpoint & { progress: z.
   onProgress: (progress: Progress<E>) => void,
 ): Promise<Reply<E>['body']> {
   const response = await send(options, endpoint, input, { accept: 'text/event-stream' })
-  if (response.status >= 400 || !response.body) throw toError(options, response, await response.text())
+  if (response.status >= 400 || !response.body) throw toError(options.url, response, await response.text())
   for await (const { event, data } of readEvents(response.body)) {
     if (event === 'progress') onProgress(JSON.parse(data))
     if (event === 'problem') throw new ProblemReceived(JSON.parse(data))
@@ -104,7 +104,7 @@ export async function* streamEvents<const E extends Endpoint & { events: Record<
   const headers: Record<string, string> = lastId === undefined ? {} : { 'last-event-id': lastId }
   try {
     const response = await send(options, endpoint, input, { accept: 'text/event-stream', headers, signal })
-    if (response.status >= 400 || !response.body) throw toError(options, response, await response.text())
+    if (response.status >= 400 || !response.body) throw toError(options.url, response, await response.text())
     for await (const { event, data, id } of readEvents(response.body)) yield { event, data: JSON.parse(data), id }
   } catch (error) {
     if (!signal.aborted) throw isLostConnection(error) ? new ServiceUnreachable(LOST, { cause: error }) : error
@@ -116,10 +116,11 @@ const LOST = 'The connection to the service was lost.'
 /** Fetch reports a connection that ends within a body as a TypeError. */
 const isLostConnection = (error: unknown): boolean => error instanceof TypeError
 
-function toError(options: ClientOptions, response: Response, text: string): Error {
+/** Returns the error that a response with this text reports. */
+export function toError(url: string, response: Response, text: string): Error {
   if (response.headers.get('content-type')?.startsWith('application/problem+json'))
     return new ProblemReceived(JSON.parse(text))
-  return new ServiceUnreachable(`${options.url} responded with ${response.status}, but not like Assay.`)
+  return new ServiceUnreachable(`${url} responded with ${response.status}, but not like Assay.`)
 }
 
 export function buildUrl(base: string, endpoint: Endpoint, input: CallInput<Endpoint>): URL {

@@ -120,42 +120,55 @@ export const replyFile = (file: {
 const SLUG = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
+const SETTING = /^[^\p{Cc}]{1,500}$/u
+
+type PathParameter = { pattern: RegExp; description: string }
+
 /** Pattern of each path parameter. A path with any other value is not found (404). */
-const PATH_PARAMETERS: Record<string, RegExp> = {
-  org: SLUG,
-  datasetOrg: SLUG,
-  dataset: SLUG,
-  keyId: UUID,
-  callId: UUID,
-  credentialId: UUID,
-  comparisonId: UUID,
-  baseId: UUID,
-  trialId: UUID,
+const PATH_PARAMETERS: Record<string, PathParameter> = {
+  org: { pattern: SLUG, description: 'Login of the workspace.' },
+  page: { pattern: SLUG, description: 'Name of a page of the documentation.' },
+  datasetOrg: { pattern: SLUG, description: 'First part of the name of a dataset.' },
+  dataset: { pattern: SLUG, description: 'Second part of the name of a dataset.' },
+  keyId: { pattern: UUID, description: 'Id of an API key.' },
+  callId: { pattern: UUID, description: 'Id of a model call.' },
+  credentialId: { pattern: UUID, description: 'Id of a credential.' },
+  comparisonId: { pattern: UUID, description: 'Id of a comparison.' },
+  baseId: { pattern: UUID, description: 'Id of the earlier comparison.' },
+  trialId: { pattern: UUID, description: 'Id of a trial.' },
   // Looked up in a list of names, never used as a file path.
-  artifact: /^[^\p{Cc}]{1,255}$/u,
+  artifact: { pattern: /^[^\p{Cc}]{1,255}$/u, description: 'Name of an artifact of the trial.' },
   // Ids of settings, looked up in a list.
-  a: /^[^\p{Cc}]{1,500}$/u,
-  b: /^[^\p{Cc}]{1,500}$/u,
-  owner: SLUG,
-  name: /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/,
-  runId: /^batch-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/,
-  taskId: SLUG,
-  slug: SLUG,
-  releaseId: UUID,
-  webhookId: UUID,
-  deliveryId: UUID,
-  publisher: SLUG,
-  login: SLUG,
-  font: SLUG,
+  a: { pattern: SETTING, description: 'Id of the first setting.' },
+  b: { pattern: SETTING, description: 'Id of the second setting.' },
+  owner: { pattern: SLUG, description: 'First part of the name of a repository.' },
+  name: { pattern: /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/, description: 'Second part of the name.' },
+  runId: {
+    pattern: /^batch-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/,
+    description: 'Id of a batch.',
+  },
+  taskId: { pattern: SLUG, description: 'Id of a task, unique within its batch or release.' },
+  slug: { pattern: SLUG, description: 'Part of the name after `custom/`.' },
+  releaseId: { pattern: UUID, description: 'Id of a release.' },
+  webhookId: { pattern: UUID, description: 'Id of a webhook.' },
+  deliveryId: { pattern: UUID, description: 'Id of a delivery.' },
+  publisher: { pattern: SLUG, description: 'Login of the workspace that published.' },
+  login: { pattern: SLUG, description: 'Login of a publisher.' },
+  font: { pattern: SLUG, description: 'File name of a font.' },
   // A normalised relative path. Looked up in a list, never used as a file path.
-  path: /^(?!.*(?:^|\/)\.{0,2}(?:\/|$))[^\p{Cc}\\]{1,1024}$/u,
+  path: {
+    pattern: /^(?!.*(?:^|\/)\.{0,2}(?:\/|$))[^\p{Cc}\\]{1,1024}$/u,
+    description: 'Relative path of a file. May contain slashes.',
+  },
 }
 
-export const getPathParameterPattern = (name: string): RegExp => {
-  const pattern = PATH_PARAMETERS[name]
-  if (!pattern) throw new Error(`Path parameter {${name}} has no pattern. Add one to PATH_PARAMETERS.`)
-  return pattern
+export const getPathParameter = (name: string): PathParameter => {
+  const parameter = PATH_PARAMETERS[name]
+  if (!parameter) throw new Error(`Path parameter {${name}} has no pattern. Add one to PATH_PARAMETERS.`)
+  return parameter
 }
+
+export const getPathParameterPattern = (name: string): RegExp => getPathParameter(name).pattern
 
 /** Returns true for a parameter that may contain slashes. It must be the last of its path. */
 export const isCatchAll = (name: string): boolean => name === 'path'

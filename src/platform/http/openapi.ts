@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import type { ProblemKind } from '../problem.ts'
-import { type Endpoint, getPathParameterPattern, listPathParameters } from './endpoint.ts'
+import { type Endpoint, getPathParameter, listPathParameters } from './endpoint.ts'
+import { RESPONSE_HEADERS, responseHeaders } from './response-headers.ts'
 import { type EndpointStatus, listStatuses } from './statuses.ts'
 
 /** Endpoints under one heading of the reference. */
-export type EndpointGroup = { name: string; endpoints: Endpoint[] }
+export type EndpointGroup = { name: string; description: string; endpoints: Endpoint[] }
 
 type JsonRecord = Record<string, unknown>
 
@@ -34,12 +35,19 @@ export function buildOpenApiDocument(groups: EndpointGroup[], info: { version: s
   }
   return {
     openapi: '3.1.0',
-    info: { title: 'Assay', version: info.version, license: { name: 'Apache-2.0', identifier: 'Apache-2.0' } },
-    servers: [{ url: info.url }],
-    tags: groups.map(({ name }) => ({ name })),
+    info: {
+      title: 'Assay',
+      description: DESCRIPTION,
+      version: info.version,
+      contact: { name: 'Operator of this service', url: info.url },
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: info.url, description: 'This service.' }],
+    tags: groups.map(({ name, description }) => ({ name, description })),
     paths,
     components: {
       schemas: components,
+      headers: RESPONSE_HEADERS,
       securitySchemes: {
         key: { type: 'http', scheme: 'bearer', description: 'An API key: `Authorization: Bearer assay_…`.' },
         session: { type: 'apiKey', in: 'cookie', name: 'assay_session', description: 'A browser session.' },
@@ -48,10 +56,14 @@ export function buildOpenApiDocument(groups: EndpointGroup[], info: { version: s
   }
 }
 
+const DESCRIPTION = `Assay measures which model, coding agent and reasoning level works best on a team's own code, and what it costs.
+
+Requests carry an API key: \`Authorization: Bearer assay_…\`. Lists take \`limit\` and \`cursor\`; \`nextCursor\` of a response is the cursor of the next page. A repeated \`Idempotency-Key\` returns the first response again. Failures are a Problem (RFC 9457) with a stable \`code\`. Responses may gain fields: clients must ignore fields they do not know.`
+
 function operation(endpoint: Endpoint, tag: string, components: JsonRecord): JsonRecord {
   const responses = [...listStatuses(endpoint)].map(([status, answer]) => [
     status,
-    withEvents(status, response(status, answer, components), { endpoint, components }),
+    withEvents(status, response(endpoint, status, answer, components), { endpoint, components }),
   ])
   return {
     operationId: endpoint.id,
@@ -65,13 +77,11 @@ function operation(endpoint: Endpoint, tag: string, components: JsonRecord): Jso
   }
 }
 
-function requestBody(
-  { body, upload, bodyOptional, example }: Endpoint,
-  components: JsonRecord,
-): JsonRecord | undefined {
+function requestBody(endpoint: Endpoint, components: JsonRecord): JsonRecord | undefined {
+  const { body, upload, bodyOptional, example } = endpoint
   if (upload) return fileBody(upload)
   if (!body) return undefined
-  const schema = toJsonSchema(body, 'input', components)
+  const schema = nameBody(endpoint, 'Request', toJsonSchema(body, 'input', components), components)
   return { required: bodyOptional !== true, content: { 'application/json': { schema, example } } }
 }
 
@@ -91,25 +101,43 @@ const pathParameters = (endpoint: Endpoint): JsonRecord[] =>
     name,
     in: 'path',
     required: true,
-    schema: { type: 'string', pattern: getPathParameterPattern(name).source },
+    description: getPathParameter(name).description,
+    schema: { type: 'string', pattern: getPathParameter(name).pattern.source },
   }))
 
 function queryParameters(endpoint: Endpoint, components: JsonRecord): JsonRecord[] {
   if (!endpoint.query) return []
   const { properties } = toJsonSchema(endpoint.query, 'input', components)
-  return Object.entries(properties ?? {}).map(([name, schema]) => ({ name, in: 'query', required: false, schema }))
+  return Object.entries<JsonRecord>(properties as Record<string, JsonRecord>).map(
+    ([name, { description, ...schema }]) => ({
+      name,
+      in: 'query',
+      required: false,
+      description,
+      schema,
+    }),
+  )
 }
 
 const headerParameters = (endpoint: Endpoint): JsonRecord[] => [
-  ...(endpoint.creates ? [header('Idempotency-Key', 255)] : []),
-  ...(endpoint.events ? [header('Last-Event-ID', 1000)] : []),
-  ...(endpoint.conditional ? [header('If-Match', 1000)] : []),
+  ...(endpoint.creates
+    ? [
+        header(
+          'Idempotency-Key',
+          255,
+          'Chosen by the client. A repeated request with the same key gets the first response.',
+        ),
+      ]
+    : []),
+  ...(endpoint.events ? [header('Last-Event-ID', 1000, 'Resumes the stream after the event with this id.')] : []),
+  ...(endpoint.conditional ? [header('If-Match', 1000, 'ETag of the version that was read. Required.')] : []),
 ]
 
-const header = (name: string, maxLength: number): JsonRecord => ({
+const header = (name: string, maxLength: number, description: string): JsonRecord => ({
   name,
   in: 'header',
   required: false,
+  description,
   schema: { type: 'string', maxLength },
 })
 
@@ -122,15 +150,21 @@ const STATUS_TEXT: Record<number, string> = {
 }
 
 function response(
+  endpoint: Endpoint,
   status: number,
   answer: EndpointStatus,
   components: JsonRecord,
 ): JsonRecord & { content?: JsonRecord } {
   const description = answer.problems.length > 0 ? answer.problems.map(line).join(' ') : (STATUS_TEXT[status] ?? 'OK')
-  if (answer.schema) return { description, content: json(answer.schema, 'output', components) }
-  if (answer.problems.length === 0) return { description }
+  const headers = responseHeaders(endpoint, status)
+  if (answer.schema) {
+    const schema = nameBody(endpoint, 'Response', toJsonSchema(answer.schema, 'output', components), components)
+    return { description, headers, content: { 'application/json': { schema } } }
+  }
+  if (answer.problems.length === 0) return { description, headers }
   return {
     description,
+    headers,
     content: { 'application/problem+json': { schema: toJsonSchema(Problem, 'output', components) } },
   }
 }
@@ -151,7 +185,10 @@ function withEvents(
   if (!endpoint.progress) return described
   const description =
     'With `Accept: text/event-stream`, status 200: events `progress` of this shape, then one `result` with this body or one `problem`. An `Idempotency-Key` identifies the same request in both forms: a repeated request gets the first `result`.'
-  const schema = { description, ...toJsonSchema(endpoint.progress, 'output', components) }
+  const schema = {
+    description,
+    ...nameBody(endpoint, 'Progress', toJsonSchema(endpoint.progress, 'output', components), components),
+  }
   return { ...described, content: { ...described.content, 'text/event-stream': { schema } } }
 }
 
@@ -160,11 +197,30 @@ const anyEvent = (events: Record<string, z.ZodType>, components: JsonRecord): Js
   anyOf: Object.values(events).map((schema) => toJsonSchema(schema, 'output', components)),
 })
 
-const line = (problem: ProblemKind): string => `\`${problem.code}\`: ${problem.title}.`
+const SCOPES = /On(Benchmark|Repository)(Short)?$/
 
-const json = (schema: z.ZodType, io: 'input' | 'output', components: JsonRecord): JsonRecord => ({
-  'application/json': { schema: toJsonSchema(schema, io, components) },
-})
+/**
+ * Moves a body without an id to the components, under a name derived from its operation. Equal bodies of both scopes of
+ * comparisons share one name.
+ */
+function nameBody(endpoint: Endpoint, role: string, schema: JsonRecord, components: JsonRecord): JsonRecord {
+  if (schema.$ref !== undefined) return schema
+  const named = { description: `${role} of ${endpoint.id}: ${endpoint.summary}.`, ...schema }
+  const name = [endpoint.id.replace(SCOPES, ''), endpoint.id]
+    .map((id) => `${id.charAt(0).toUpperCase()}${id.slice(1)}${role}`)
+    .find((each) => components[each] === undefined || isEqualShape(components[each], schema))
+  if (name === undefined) throw new Error(`The name of the ${role} of ${endpoint.id} is taken.`)
+  components[name] ??= named
+  return { $ref: `#/components/schemas/${name}` }
+}
+
+const isEqualShape = (component: unknown, schema: JsonRecord): boolean => {
+  const { description: _, ...shape } = component as JsonRecord
+  const { description: __, ...other } = schema
+  return JSON.stringify(shape) === JSON.stringify(other)
+}
+
+const line = (problem: ProblemKind): string => `\`${problem.code}\`: ${problem.title}.`
 
 /** Converts a schema. Schemas with an id move to `components`, so that each appears once in the document. */
 export function toJsonSchema(

@@ -29,7 +29,10 @@ export const queryInteger = () =>
   z.coerce.number({ error: ({ code }) => (code === 'invalid_type' ? 'must be a whole number' : undefined) }).int()
 
 export const pageQuery = (id: z.ZodString | z.ZodUUID = z.uuid()) =>
-  z.object({ limit: queryInteger().min(1).max(200).default(50), cursor: cursor(id).optional() })
+  z.object({
+    limit: queryInteger().min(1).max(200).default(50).describe('Maximum number of items on the page.'),
+    cursor: cursor(id).optional().describe('`nextCursor` of the previous page.'),
+  })
 
 /** Builds a page from a query for `limit + 1` rows. The extra row tells whether there is a next page. */
 export function toPage<Row, Item>(

@@ -29,7 +29,10 @@ test('the reference has every section and schema once, and no broken links', asy
   expect(ids.filter((id, place) => ids.indexOf(id) !== place)).toEqual([])
   expect(found(/href="#([^"]+)"/g).filter((id) => !ids.includes(id))).toEqual([])
   const shapes = Object.keys(document.components.schemas).map((name) => `schema-${name}`)
-  expect(ids.filter((id) => id?.startsWith('schema-')).sort()).toEqual(shapes.sort())
+  const shown = ids.filter((id) => id?.startsWith('schema-'))
+  expect(shown.filter((id) => !shapes.includes(id ?? ''))).toEqual([])
+  // Bodies that are named after their operation are shown with it.
+  expect(shapes.filter((id) => !shown.includes(id) && !/(Request|Response|Progress)$/.test(id))).toEqual([])
   const sections = document.tags.map(({ name }: { name: string }) => `>${name}</a>`)
   expect(sections.filter((link: string) => !text.includes(link))).toEqual([])
   expect(text).toMatch(/id="schema-Workspace">[\s\S]*?<code>credentialStorage<\/code><\/td><td>boolean</)

@@ -83,7 +83,7 @@ export const ReleaseSetting = z
     isolation: z.string().nullable(),
     stats: ReleaseStats,
   })
-  .meta({ id: 'ReleaseSetting' })
+  .meta({ id: 'ReleaseSetting', description: 'A published setting and its results.' })
 export type ReleaseSetting = z.infer<typeof ReleaseSetting>
 
 const rates = {
@@ -160,23 +160,26 @@ export const Release = z
         description: 'USD per million tokens at which costs were computed, frozen with each trial.',
       }),
   })
-  .meta({ id: 'Release' })
+  .meta({ id: 'Release', description: 'Published results of a repository.' })
 export type Release = z.infer<typeof Release>
 
 export const Withdrawal = z.object({ at: time, reason: z.string() })
 
-export const PublicRelease = Release.extend({ withdrawn: Withdrawal.nullable() }).meta({ id: 'PublicRelease' })
+export const PublicRelease = Release.extend({ withdrawn: Withdrawal.nullable() }).meta({
+  id: 'PublicRelease',
+  description: 'A release as everybody sees it.',
+})
 export type PublicRelease = z.infer<typeof PublicRelease>
 
 export const PublishedRelease = Release.extend({
   isHead: z.boolean(),
   withdrawn: Withdrawal.nullable(),
-}).meta({ id: 'PublishedRelease' })
+}).meta({ id: 'PublishedRelease', description: 'A release as its workspace sees it.' })
 export type PublishedRelease = z.infer<typeof PublishedRelease>
 
 export const PublishAnswer = PublishedRelease.extend({
   url: z.url().describe('Public page of the results of the repository.'),
-}).meta({ id: 'PublishAnswer' })
+}).meta({ id: 'PublishAnswer', description: 'The release, and the address of its page.' })
 
 const PreviewSetting = z
   .object({
@@ -197,7 +200,7 @@ const PreviewSetting = z
     publishable: z.boolean(),
     reason: z.enum(['reference', 'no_results', 'cost_unknown']).optional(),
   })
-  .meta({ id: 'PreviewSetting' })
+  .meta({ id: 'PreviewSetting', description: 'A setting that could be published.' })
 export type PreviewSetting = z.infer<typeof PreviewSetting>
 
 const SettingPair = z
@@ -212,7 +215,7 @@ const SettingPair = z
     losses: count,
     ties: count,
   })
-  .meta({ id: 'SettingPair' })
+  .meta({ id: 'SettingPair', description: 'Two published settings on the tasks that both have a result for.' })
 export type SettingPair = z.infer<typeof SettingPair>
 
 export const Preview = z
@@ -231,7 +234,7 @@ export const Preview = z
       .object({ added: z.array(z.string()), removed: z.array(z.string()), moved: z.array(z.string()) })
       .describe('Compared with the head: settings that are new, removed, or have different numbers.'),
   })
-  .meta({ id: 'ReleasePreview' })
+  .meta({ id: 'ReleasePreview', description: 'What a release would contain now, and what prevents publishing it.' })
 export type Preview = z.infer<typeof Preview>
 
 export const SettingPicks = z.array(z.object({ id: z.string(), roles: z.array(z.string()) }))
