@@ -42,6 +42,12 @@ const nameFilters = process.argv.slice(2)
 const chosen = BENCHES.filter(
   ({ name }) => nameFilters.length === 0 || nameFilters.some((word) => name.toLowerCase().includes(word)),
 )
+if (chosen.length === 0) {
+  console.error(
+    `No benchmark matches ${nameFilters.join(' ')}. There are: ${BENCHES.map(({ name }) => name).join(', ')}.`,
+  )
+  process.exit(2)
+}
 const sections: string[] = []
 let missed = 0
 for (const bench of chosen) {

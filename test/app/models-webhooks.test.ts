@@ -1,6 +1,7 @@
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { addBenchmark } from '../../src/benchmarks/schema.ts'
+import { listModels } from '../../src/catalog/schema.ts'
 import { createKey } from '../../src/workspaces/schema.ts'
 import { type TestApp, testApp } from '../support/app.ts'
 import { findViolations, openBrowser, openSignedIn, savePictures } from '../support/browser.ts'
@@ -66,6 +67,31 @@ describe('models', () => {
     await page.getByRole('button', { name: 'Confirm: Delete custom/house' }).click()
     await page.getByText('assay models add custom/').waitFor()
     expect(errors).toEqual([])
+  })
+
+  test('a model in a cloud is added, and keeps its cloud when its prices change', async () => {
+    await using opened = await open('models')
+    const { page } = opened
+    await page.getByText('Add a model').click()
+    await page.getByLabel('Id, after custom/').fill('azure')
+    await page.getByLabel('Name that its provider knows').fill('deployment')
+    await page.getByLabel('Protocol').selectOption('openai-responses')
+    await page.getByLabel('Cloud that hosts it').selectOption('Azure OpenAI')
+    await page.getByLabel('Address').fill('https://my-resource.openai.azure.com/openai/v1')
+    await page.getByLabel('Label').fill(HOSTILE)
+    await page.getByLabel('Input, USD per million tokens').fill('1')
+    await page.getByLabel('Output, USD per million tokens').fill('2')
+    expect(await findViolations(page)).toEqual([])
+    await page.getByRole('button', { name: 'Add model' }).click()
+    await page.getByText('Saved. Store its key').waitFor()
+
+    await page.getByRole('button', { name: 'Edit custom/azure' }).click()
+    await page.getByLabel('Output, USD per million tokens').fill('3')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByRole('region', { name: 'Custom models' }).getByText('$3.00').waitFor()
+    const { models } = (await app.call(listModels)).body
+    expect(models).toMatchObject([{ catalogId: 'custom/azure', cloud: 'azure', prices: { output: 3 } }])
+    expect(await page.evaluate('window.harmed')).toBeUndefined()
   })
 
   test('a read key sees the catalog but no form', async () => {

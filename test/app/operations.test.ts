@@ -24,6 +24,11 @@ afterAll(async () => {
 
 const open = (path: string, key = lab.app.adminKey) => openSignedIn(browser, lab.app.url, { path, key })
 
+const HOSTILE = '<img src=x onerror="window.harmed=1">\u202e'
+
+const insertWorker = (host: string) =>
+  lab.app.database.pool.query(`insert into workers (id, host, process_id) values (gen_random_uuid(), $1, 4711)`, [host])
+
 const create = async () => {
   await lab.offer()
   const levels = ['low', 'high'].map((reasoningLevel) => ({ ...lab.models[0], reasoningLevel }))
@@ -80,6 +85,7 @@ describe('operations', () => {
     await page.getByLabel('Operator key').fill('a-wrong-key-of-nobody-0123456789')
     await page.getByRole('button', { name: 'Show figures' }).click()
     await page.getByRole('alert').waitFor()
+    await insertWorker('worker-1')
     await page.getByLabel('Operator key').fill(OPERATOR_KEY)
     await page.getByRole('button', { name: 'Show figures' }).click()
     await page
@@ -87,13 +93,23 @@ describe('operations', () => {
       .getByRole('row', { name: /Requests answered \d/ })
       .waitFor()
     await page
+      .getByRole('region', { name: 'Workers' })
+      .getByRole('row', { name: /worker-1 4711 0/ })
+      .waitFor()
+    await page.getByText(/^Disk of the data folder: .* are free\.$/).waitFor()
+    await page
       .getByRole('region', { name: 'Checks of the service' })
       .getByRole('row', { name: /PostgreSQL/ })
       .waitFor()
     await page.getByRole('button', { name: 'Record bodies' }).click()
     await page.getByText('model calls are recorded').waitFor()
     expect(await findViolations(page)).toEqual([])
+    await page.getByRole('region', { name: 'Workers' }).scrollIntoViewIfNeeded()
     await savePictures(page, 'operations')
+    await insertWorker(HOSTILE)
+    await page.getByRole('button', { name: 'Show figures' }).click()
+    await page.getByText('<img src=x onerror="window.harmed=1">[U+202E]').waitFor()
+    expect(await page.evaluate('window.harmed')).toBeUndefined()
     await page.setViewportSize({ width: 360, height: 740 })
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(360)
     expect(errors).toEqual([])

@@ -43,12 +43,47 @@ async function exceptions(
   return others
 }
 
-test('the document is valid OpenAPI 3.1', async () => {
+test('the document is valid OpenAPI 3.1, with names for all bodies and descriptions for everything', async () => {
   const { body } = await app.fetch('/openapi.json')
+  expectDescribed(body)
   expect(await new Validator().validate(body)).toMatchObject({ valid: true })
   expect(body.openapi).toBe('3.1.0')
   expect(operations.length).toBeGreaterThan(10)
 })
+
+/** Readers of generated clients see only names and descriptions. */
+function expectDescribed(document: DescribedDocument): void {
+  const all = Object.values(document.paths).flatMap((methods) => Object.values(methods))
+  const unnamed = all.filter(({ requestBody, responses }) =>
+    [requestBody, ...Object.values(responses)]
+      .flatMap((each) => each?.content?.['application/json'] ?? [])
+      .some(({ schema }) => schema.$ref === undefined),
+  )
+  const parts = [
+    ...all.flatMap(({ operationId, parameters }) => parameters.map((each) => ({ ...each, of: operationId }))),
+    ...Object.entries(document.components.headers).map(([of, header]) => ({ ...header, of })),
+    ...Object.entries(document.components.schemas).map(([of, schema]) => ({ ...schema, of })),
+    ...document.tags,
+  ]
+  expect(unnamed.map(({ operationId }) => operationId)).toEqual([])
+  expect(parts.filter(({ description }) => !description)).toEqual([])
+  const withoutHeaders = all.filter(({ responses }) => Object.values(responses).some(({ headers }) => !headers))
+  expect(withoutHeaders.map(({ operationId }) => operationId)).toEqual([])
+}
+
+type DescribedPart = { name?: string; of?: string; description?: string }
+type DescribedContent = { content?: Record<string, { schema: { $ref?: string } }> }
+type DescribedOperation = {
+  operationId: string
+  parameters: DescribedPart[]
+  requestBody?: DescribedContent
+  responses: Record<string, DescribedContent & { headers?: Record<string, { $ref: string }> }>
+}
+type DescribedDocument = {
+  paths: Record<string, Record<string, DescribedOperation>>
+  components: { schemas: Record<string, DescribedPart>; headers: Record<string, DescribedPart> }
+  tags: DescribedPart[]
+}
 
 test('without a key every protected operation is 401 and names the authentication scheme', async () => {
   const guarded = operations.filter((operation) => operation.access !== 'public')
@@ -175,9 +210,10 @@ test('an unchanged resource is 304', async () => {
   const reads = operations.filter((operation) => operation.method === 'GET' && operation.statuses.includes(304))
   const existing = await ownThings()
   const again = async (operation: ApiOperation) => {
-    const first = await send(app, operation, { params: existing(operation) })
+    const first = await send(app, operation, { params: existing(operation), key: keyFor(operation) })
     return send(app, operation, {
       params: existing(operation),
+      key: keyFor(operation),
       headers: { 'if-none-match': first.headers.get('etag') ?? '' },
     })
   }

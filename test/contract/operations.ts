@@ -1,7 +1,7 @@
 import type { TestApp, TestResponse } from '../support/app.ts'
 import { buildArchive, smallTask } from '../support/archives.ts'
 
-type BodySchema = { type?: string; properties?: Record<string, unknown> }
+type BodySchema = { $ref?: string; type?: string; properties?: Record<string, unknown> }
 
 export type ApiOperation = {
   id: string
@@ -25,7 +25,7 @@ export async function operationsOf(app: TestApp): Promise<ApiOperation[]> {
       path,
       access: /Access: (\w+)/.exec(String(operation.description))?.[1] ?? '',
       parameters: operation.parameters ?? [],
-      ...bodyOf(operation.requestBody),
+      ...bodyOf(operation.requestBody, body.components.schemas),
       statuses: Object.keys(operation.responses ?? {}).map(Number),
     })),
   )
@@ -33,10 +33,12 @@ export async function operationsOf(app: TestApp): Promise<ApiOperation[]> {
 
 function bodyOf(
   requestBody: { content: Record<string, NonNullable<ApiOperation['body']>> } | undefined,
+  schemas: Record<string, BodySchema>,
 ): Pick<ApiOperation, 'body' | 'upload'> {
   const [[mediaType, body] = []] = Object.entries(requestBody?.content ?? {})
   if (mediaType === undefined || body === undefined) return {}
-  return mediaType === 'application/json' ? { body } : { upload: mediaType }
+  const schema = schemas[body.schema.$ref?.split('/').at(-1) ?? ''] ?? body.schema
+  return mediaType === 'application/json' ? { body: { ...body, schema } } : { upload: mediaType }
 }
 
 export type OperationOptions = {

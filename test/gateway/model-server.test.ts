@@ -80,7 +80,7 @@ describe.runIf(isLongRun() && hasProgram('python3'))("llama.cpp's own server wit
     symlinkSync(await bundlesFolder(), join(data, 'harnesses'))
     const server = await startServer()
     await addModel(server.url)
-    for (const harness of ['mini', 'pi']) {
+    for (const harness of ['mini', 'pi', 'grok-cli']) {
       const before = await readMetrics(server.url)
       const ran = await assay([
         'run',

@@ -13,7 +13,10 @@ test('the good task has no findings', async () => {
   expect(await checkFiles(GOOD_TASK)).toEqual({
     rules: RULES_VERSION,
     findings: [],
-    strength: { strength: 'standard', reason: 'The tests only read what the candidate left.' },
+    strength: {
+      strength: 'weak',
+      reason: 'tests/test_median.py imports median, which is not known to only read data.',
+    },
   })
 })
 

@@ -35,6 +35,8 @@ beforeAll(async () => {
     '/models/anthropic/claude-sonnet-5',
     '/harnesses/claude-code',
     '/publishers/pallets',
+    '/guide',
+    '/guide/comparisons',
     '/methodology',
     '/methodology/attacks',
     '/results/nobody/nothing',

@@ -30,6 +30,7 @@ test.skipIf(!FOLDER)(
       ['model', '/models/anthropic/claude-sonnet-5'],
       ['harness', '/harnesses/codex'],
       ['publisher', '/publishers/pallets'],
+      ['guide', '/guide'],
       ['methodology', '/methodology'],
       ['attacks', '/methodology/attacks'],
       ['problem', '/results/pallets/nothing'],

@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import { sandboxJobs, serviceJobs } from '../../src/app.ts'
 import { deleteCapabilities, upsertCapability } from '../../src/catalog/sql.ts'
 import { newId } from '../../src/platform/ids.ts'
@@ -22,5 +23,25 @@ export async function testWorker(app: TestApp, more: Partial<Services>, sandbox 
         ...serviceJobs(tools).filter(({ everySeconds }) => everySeconds === undefined),
         ...sandboxJobs(tools, inSandbox),
       ]),
+  }
+}
+
+const POLL_MS = 50
+
+/** Runs jobs as they arrive until it is disposed, for programs that wait for results. */
+export function workInBackground(work: () => Promise<unknown>): AsyncDisposable {
+  const stopped = new AbortController()
+  const loop = async (): Promise<void> => {
+    while (!stopped.signal.aborted) {
+      await work()
+      await wait(POLL_MS, undefined, { signal: stopped.signal }).catch(() => undefined)
+    }
+  }
+  const ended = loop()
+  return {
+    async [Symbol.asyncDispose]() {
+      stopped.abort()
+      await ended
+    },
   }
 }

@@ -21,6 +21,12 @@ export type ContractOptions = {
   isInShortRun?: boolean
   /** False if the program prints its last message only. */
   reportsSteps?: boolean
+  /** Budget of a few calls. The default suits programs that send long prompts and run many commands. */
+  budgetMicros?: number
+  /** Answer of the model that solves the task, for a program that offers it no tools. */
+  answer?: string
+  /** True if the program looks for other APIs of a model server. The gateway refuses their paths. */
+  probesServer?: boolean
   /** Lists hosts, as `host:port`, that the program tries to reach although its settings forbid it. The sandbox refuses them. */
   refusedHosts?: string[]
   /** Opens the bundle of a custom harness. */
@@ -65,15 +71,18 @@ const NEVER_ENDS: ScriptInput = {
 const SMALL_BUDGET_MICROS = 700_000
 
 function testInSandbox(harness: Harness, options: ContractOptions, sandbox: SandboxName): void {
-  const { levelCases, openUploaded, reportsSteps = true, refusedHosts = [] } = options
+  const { levelCases, openUploaded, reportsSteps = true, refusedHosts = [], answer, probesServer } = options
+  const { budgetMicros = SMALL_BUDGET_MICROS } = options
+  const solves = answer === undefined ? SOLVES : { tasks: [{ match: 'hello.txt', turns: [{ say: answer }] }] }
   const runner = openRunner(harness, sandbox, openUploaded)
   const [first] = levelCases
   const share = isLongRun() && sandbox === 'bwrap' ? levelCases : levelCases.slice(0, 1)
 
   test('solves a task, and the ledger matches the usage at the provider', async () => {
-    const { record, totals, calls, folder } = await runner.run(first, SOLVES)
+    const { record, totals, calls, folder } = await runner.run(first, solves)
     expect(record).toMatchObject({ state: 'passed', class: 'verified' })
-    expect(totals).toMatchObject({ costSource: 'metered', levelMismatches: 0, helperCalls: 0, refusals: {} })
+    expect(totals).toMatchObject({ costSource: 'metered', levelMismatches: 0, helperCalls: 0 })
+    expect(totals.refusals).toEqual(probesServer ? { path: expect.any(Number) } : {})
     expect(totals.usage).toEqual(sumUsage(calls))
     expect(totals.calls).toMatchObject({ succeeded: calls.length, failed: 0, cut: 0, open: 0, lost: 0 })
     expect(filesWith(folder, KEY)).toEqual([])
@@ -94,14 +103,14 @@ function testInSandbox(harness: Harness, options: ContractOptions, sandbox: Sand
     ['a wrong key', { keys: ['sk-another'] }],
     ['an unknown model', { models: ['another'] }],
   ])('%s is an operator error', async (_name, fault) => {
-    const { record } = await runner.run(first, { ...SOLVES, ...fault })
+    const { record } = await runner.run(first, { ...solves, ...fault })
     expect(record).toMatchObject({ state: 'errored', class: 'operator_error', reward: null })
   })
 
   describe.skipIf(!isLongRun())('in the long run', () => {
     test.each([429, 500])('recovers from %i', async (status) => {
       const faults = [{ status, times: 2, retryAfter: status === 429 ? '1' : undefined }]
-      const { record, totals, calls } = await runner.run(first, { ...SOLVES, faults })
+      const { record, totals, calls } = await runner.run(first, { ...solves, faults })
       expect(record).toMatchObject({ state: 'passed' })
       expect(calls.filter((call) => call.status === status)).toHaveLength(2)
       expect(totals.usage).toEqual(sumUsage(calls))
@@ -110,22 +119,22 @@ function testInSandbox(harness: Harness, options: ContractOptions, sandbox: Sand
     test('stops at its deadline', async () => {
       const { record } = await runner.run(
         first,
-        { ...SOLVES, faults: [{ hang: 'before', times: 1000 }] },
+        { ...solves, faults: [{ hang: 'before', times: 1000 }] },
         { seconds: 12 },
       )
       expect(record).toMatchObject({ state: 'failed', class: 'agent_timeout', limit: 'seconds' })
     })
 
     test('stops at its budget', async () => {
-      const { record, totals } = await runner.run(first, NEVER_ENDS, { budgetMicros: SMALL_BUDGET_MICROS })
+      const { record, totals } = await runner.run(first, NEVER_ENDS, { budgetMicros })
       expect(record).toMatchObject({ state: 'failed', limit: null })
       expect(totals.refusals.budget).toBeGreaterThan(0)
-      expect(totals.costMicros).toBeLessThanOrEqual(SMALL_BUDGET_MICROS)
+      expect(totals.costMicros).toBeLessThanOrEqual(budgetMicros)
     })
 
     test('connects to nothing but its model', async () => {
       const toml = { environment: 'network_mode = "allowlist"\nallowed_hosts = ["assay.invalid"]' }
-      const { record } = await runner.run(first, SOLVES, { toml })
+      const { record } = await runner.run(first, solves, { toml })
       expect(record.state).toBe('passed')
       const egress = record.steps[0]?.network.agent.egress
       expect(egress).toMatchObject({ connections: 0, reached: [] })

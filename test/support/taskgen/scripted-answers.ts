@@ -17,12 +17,15 @@ export const DRAFT: InstructionDraft = {
   constraints: ['What can be done with timers today must still work.'],
 }
 
-/** A review without objections. Its quotes must occur in the tests and in the instruction. */
-export const readingOf = (quoted: { assertion: string; support: string; minutes?: number }): ModelReview => ({
+/** More than the assertions of any sample. Reviews may support numbers that nobody asked for. */
+const ASSERTIONS = 100
+
+/** A review without objections. The sentence must occur in the instruction; it supports all assertions. */
+export const readingOf = ({ sentence, minutes = 20 }: { sentence: string; minutes?: number }): ModelReview => ({
   items: Array.from({ length: 9 }, (_, at) => ({ item: at + 1, answer: 'yes', quotes: [], why: 'It is so.' })),
-  assertions: [{ assertion: quoted.assertion, from: 'instruction', support: quoted.support }],
+  assertions: Array.from({ length: ASSERTIONS }, (_, at) => ({ number: at + 1, sentence, base: null })),
   alternative: 'A regular expression that finds each number with its unit, and a sum over the table of units.',
-  minutes: quoted.minutes ?? 20,
+  minutes,
 })
 
 export const said = (value: unknown): ScriptedTurn => ({
@@ -46,3 +49,15 @@ export const whenRepairing = (turn: ScriptedTurn, ...about: string[]): ScriptedT
   match: ['This answer cannot be used', ...about],
   turns: [turn],
 })
+
+/** Scripts a verifier that knows of no wrong solution that passes, and finds nothing wrong with survivors. */
+export const NO_WRONG_SOLUTION: ScriptedTask = {
+  match: 'find a wrong solution that passes',
+  turns: [
+    said({
+      survivors: Array.from({ length: 20 }, (_, at) => ({ number: at + 1, sentence: null, why: 'It is not needed.' })),
+      attempt: null,
+    }),
+  ],
+  endless: true,
+}
