@@ -45,9 +45,9 @@ const PURE = [
   'taskgen/lint/[^/.]+',
   'taskgen/models/served-model',
   'taskgen/authoring/(sanitise|author-prompt)',
-  'taskgen/review/(rubric|model-review|decide|review-prompt|difficulty)',
+  'taskgen/review/(rubric|model-review|decide|review-prompt|difficulty|test-assertions|edit-solution)',
   'taskgen/environment/(dockerfile|lint-recipe|own-packages)',
-  'taskgen/execution/(judge-runs|hunk-groups)',
+  'taskgen/execution/(judge-runs|mutations|solution-variants)',
   'taskgen/assembly/collect-hook',
   'taskgen/validation/(check-trials|validation)',
   'taskgen/canaries/figures',
@@ -149,7 +149,7 @@ module.exports = {
         pathNot: [
           ...CLIENT,
           '^src/trials/(local-engine|record)\\.ts$',
-          '^src/operate/(model-trial|metered-trial|canaries)\\.ts$',
+          '^src/operate/(model-trial|metered-trial|run-quote|canaries)\\.ts$',
           '^src/catalog/models\\.ts$',
           '^src/harbor/safety/check-task\\.ts$',
           '^src/taskgen/candidates/scan-clone\\.ts$',
@@ -206,6 +206,8 @@ module.exports = {
           '^src/gateway/client/(complete|open-model)\\.ts$',
           // A Docker engine is usually a local socket, which the guard would refuse.
           '^src/sandboxes/docker/(client|connection)\\.ts$',
+          // The API server of a cluster is the operator's choice, and usually has a private address.
+          '^src/sandboxes/kubernetes/client\\.ts$',
         ],
       },
       { path: ['node_modules/undici/', '^(node:)?(http|https|http2)$'] },

@@ -10,7 +10,7 @@ const ON_ANY_DATABASE = [
   'src/grading/**',
   'src/taskgen/{assembly,authoring,candidates,environment,execution,lint,review,validation}/**',
   'src/platform/{git,postgres,blobs,outbound}/**',
-  'test/{app,batches,demo,docs,harbor,package,provider,safety,serve,samples,site,support}/**',
+  'test/{app,batches,demo,docs,harbor,package,provider,safety,sdk,serve,samples,site,support}/**',
   'web/**',
   'test/chaos/{batch-steps,kills,spend,steps}.test.ts',
   'test/gateway/canary.test.ts',
