@@ -20,6 +20,8 @@ import { type ServiceProcess, startService } from '../support/service.ts'
 const QUESTION = 'Which setting works best on the tasks of our repository?'
 const ANSWER = 'scripted with mini solved 2 of 2 tasks; Reference with nop solved 0 of 2 tasks'
 const CALLS_MAX = 12
+/** Longer than any call takes, also on a busy machine. */
+const WAIT_SECONDS = 600
 const MODELS = ['custom/scripted=mini', 'reference=nop']
 
 const folder = mkdtempSync(join(tmpdir(), 'assay-mcp-'))
@@ -32,7 +34,7 @@ const planFor = (repository: string): PlannedCall[] => [
   { tool: 'connect_repository', input: { repository, gitUrl: join(folder, 'demo.git') } },
   { tool: 'scan_repository', input: { repository, easy: 1 } },
   { tool: 'import_tasks', input: { repository, path: tasks } },
-  { tool: 'wait_for_batch', input: { repository, seconds: 100 } },
+  { tool: 'wait_for_batch', input: { repository, seconds: WAIT_SECONDS } },
   { tool: 'list_tasks', input: { repository } },
   { tool: 'read_task', input: { repository, task: 'greet-in-bash' } },
   // Its verifier executes what the agent wrote, which is a warning, so it is approved alone.
@@ -40,7 +42,7 @@ const planFor = (repository: string): PlannedCall[] => [
   { tool: 'decide_tasks', input: { repository, decision: 'approved' } },
   { tool: 'compare', input: { repository, models: MODELS, sandbox: 'local' } },
   { tool: 'compare', input: { repository, models: MODELS, sandbox: 'local', confirm: true } },
-  { tool: 'wait_for_comparison', input: { repository, seconds: 100 } },
+  { tool: 'wait_for_comparison', input: { repository, seconds: WAIT_SECONDS } },
   { tool: 'read_answer', input: { repository } },
 ]
 
@@ -75,7 +77,7 @@ describe.skipIf(!hasPart('bwrap'))('an agent with assay mcp', () => {
     rmSync(folder, { recursive: true, force: true })
   }, 60_000)
 
-  test('goes from a repository to the answer in at most 12 calls', { timeout: 300_000 }, async () => {
+  test('goes from a repository to the answer in at most 12 calls', { timeout: 4 * WAIT_SECONDS * 1000 }, async () => {
     const client = new Client({ name: 'test', version: '1' })
     const env = { ...bareEnvironment, ...variables() }
     await client.connect(new StdioClientTransport({ command: process.execPath, args: [BIN, 'mcp'], env }))
@@ -83,7 +85,9 @@ describe.skipIf(!hasPart('bwrap'))('an agent with assay mcp', () => {
     expect(plan.length).toBeLessThanOrEqual(CALLS_MAX)
     const results: { text: string; data: unknown }[] = []
     for (const { tool, input } of plan) {
-      const result = await client.callTool({ name: tool, arguments: input }, undefined, { timeout: 110_000 })
+      const result = await client.callTool({ name: tool, arguments: input }, undefined, {
+        timeout: 2 * WAIT_SECONDS * 1000,
+      })
       const [content] = result.content as [{ text: string }]
       expect(result.isError, `${tool}: ${content.text}`).toBeUndefined()
       results.push({ text: content.text, data: result.structuredContent })
@@ -104,7 +108,7 @@ describe.skipIf(!hasPart('bwrap'))('an agent with assay mcp', () => {
     })
   })
 
-  test.skipIf(!hasPart('harnesses'))('works in Claude Code', { timeout: 300_000 }, async ({ skip }) => {
+  test.skipIf(!hasPart('harnesses'))('works in Claude Code', { timeout: 4 * WAIT_SECONDS * 1000 }, async ({ skip }) => {
     const { bundle } = claudeCode
     if (!bundle) throw new Error('Claude Code has no bundle.')
     const place = await bundlesFolder()
@@ -125,7 +129,7 @@ describe.skipIf(!hasPart('bwrap'))('an agent with assay mcp', () => {
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
       DISABLE_AUTOUPDATER: '1',
       MCP_CONNECTION_NONBLOCKING: 'false',
-      MCP_TOOL_TIMEOUT: '110000',
+      MCP_TOOL_TIMEOUT: String(2 * WAIT_SECONDS * 1000),
       // Otherwise the program offers the tools only after a search.
       ENABLE_TOOL_SEARCH: 'false',
     }
