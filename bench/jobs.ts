@@ -32,7 +32,7 @@ export const jobsBench: BenchMeasurement = {
         return [
           atLeast('enqueue and complete', JOBS / ((ended - started) / 1000), 500, perSecond),
           note('of that, enqueueing', seconds((enqueued - started) / 1000)),
-          atMost('takeover after SIGKILL of the worker', await takeover(url, database.pool, workers), 60, seconds),
+          atMost('takeover after SIGKILL of the worker', await takeover(url, database.pool, workers), 15, seconds),
         ]
       } finally {
         await Promise.all(workers.map((worker) => worker.kill('SIGKILL')))

@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { openModelComparisonLab } from '../../test/support/model-comparing.ts'
 import type { Db } from '../platform/db/db.ts'
-import { reapExpired } from '../platform/jobs/sql.ts'
+import { reapDead } from '../platform/jobs/sql.ts'
 import type { ComparisonTrial } from './shapes/schema.ts'
 
 const script = { tasks: [{ match: 'Work', turns: [{ say: 'Done.', usage: { input: 1000, output: 50 } }] }] }
@@ -36,6 +36,6 @@ test('a trial that ends its worker four times scores 0, and three times costs no
 /** Takes the running jobs away from their worker, as if it had died. */
 async function loseWorker(db: Db): Promise<never> {
   await sql`update jobs set leased_until = now() - interval '1 s' where state = 'running'`.execute(db)
-  await reapExpired(db)
+  await reapDead(db, undefined)
   throw new Error('The worker is dead.')
 }

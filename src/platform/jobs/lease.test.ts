@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import pg from 'pg'
 import { expect, test } from 'vitest'
 import {
   addEffect,
@@ -18,7 +19,7 @@ import type { Database } from '../db/db.ts'
 import { newId } from '../ids.ts'
 import { cancel, enqueue, enqueueAll, LeaseLost } from './jobs.ts'
 import { beat, createLease, endLease } from './lease.ts'
-import { endJob } from './sql.ts'
+import { endJob, nameSession, reapDead, upsertWorker } from './sql.ts'
 
 test('heartbeats renew the lease of a job that outlasts it', async () => {
   await using database = await effectsDatabase()
@@ -34,6 +35,36 @@ test('heartbeats renew the lease of a job that outlasts it', async () => {
   await enqueue(database.db, noteJob, { text: 'long' })
   await eventually(() => effects(database)).toEqual(['attempt 1'])
 })
+
+test('the jobs of a dead worker are taken over before their leases expire', async () => {
+  await using database = await effectsDatabase()
+  await leaveJobOfSilentWorker(database)
+  const handlers = [createNoteHandler((job) => job.finish((tx) => addEffect(tx, `attempt ${job.attempt}`)))]
+  await using _worker = testWorker(database, { handlers })
+  await eventually(() => effects(database)).toEqual(['attempt 2'])
+})
+
+test('a worker that does not report keeps its jobs while it has a session', async () => {
+  await using database = await effectsDatabase()
+  const workerId = await leaveJobOfSilentWorker(database)
+  const session = new pg.Client({ connectionString: database.url, application_name: nameSession(workerId) })
+  await session.connect()
+  expect(await reapDead(database.db, 1_000)).toBe(false)
+  await session.end()
+  expect(await reapDead(database.db, undefined)).toBe(false)
+  await eventually(() => reapDead(database.db, 1_000)).toBe(true)
+})
+
+/** Creates a job with a valid lease of a worker that has not reported for a minute. */
+async function leaveJobOfSilentWorker(database: Database): Promise<string> {
+  const worker = { id: newId(), host: 'elsewhere', processId: 1 }
+  await upsertWorker(database.db, worker)
+  await database.pool.query(`update workers set seen_at = now() - interval '1 minute'`)
+  await enqueue(database.db, noteJob, { text: 'orphan' })
+  const claimed = await claimJobs(database.db, { workerId: worker.id, types: ['note'], slots: 1, leaseMs: 600_000 })
+  expect(claimed).toHaveLength(1)
+  return worker.id
+}
 
 test('a worker that lost its lease can no longer write', async () => {
   await using database = await effectsDatabase()

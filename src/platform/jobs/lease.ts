@@ -1,6 +1,6 @@
 import { type Database, type Db, transact } from '../db/db.ts'
 import { type Job, JobCanceled, LeaseLost } from './jobs.ts'
-import { type ClaimedJob, endJob, lockLease, reapExpired, renewLeases, upsertWorker, type WorkerRow } from './sql.ts'
+import { type ClaimedJob, endJob, lockLease, reapDead, renewLeases, upsertWorker, type WorkerRow } from './sql.ts'
 
 /** A job claimed by this process. While `ending`, its end is being committed, so a missing row does not mean a lost lease. */
 export type Lease = {
@@ -92,13 +92,19 @@ function requireHeld(lease: Lease, isHeld: boolean): void {
   throw new LeaseLost(`Job ${lease.job.id} was taken over by another worker.`)
 }
 
-type Heartbeat = { db: Db; worker: WorkerRow; leaseMs: number }
+type Heartbeat = {
+  db: Db
+  worker: WorkerRow
+  leaseMs: number
+  /** Time after which a worker without a session counts as dead. Default: when its leases expire. */
+  silentMs?: number | undefined
+}
 
 /** Renews the leases of this worker and requeues jobs whose worker died. Returns whether there were any. */
-export async function beat({ db, worker, leaseMs }: Heartbeat, leases: Iterable<Lease>): Promise<boolean> {
+export async function beat({ db, worker, leaseMs, silentMs }: Heartbeat, leases: Iterable<Lease>): Promise<boolean> {
   await renewHeld(db, leaseMs, [...leases].filter(isOpen))
   await upsertWorker(db, worker)
-  return reapExpired(db)
+  return reapDead(db, silentMs)
 }
 
 const isOpen = (lease: Lease) => lease.state === 'held' || lease.state === 'ending'

@@ -316,15 +316,28 @@ const ALONE_AFTER_DEATHS = 2
 /** More than any host has. A job that needs more memory than its host runs there alone. */
 const ALL_MEMORY_MB = 2_147_483_647
 
-/** Requeues the jobs of dead workers. Counts a crash and not a failure; `runJob` decides how many are too many. */
-export const reapExpired = (db: Db): Promise<boolean> =>
+/** Name of the session by which other workers see that this one is alive. */
+export const nameSession = (workerId: string): string => `${SESSION_PREFIX}${workerId}`
+
+const SESSION_PREFIX = 'assay-jobs '
+
+/**
+ * Requeues the jobs of dead workers: those whose lease expired and, if `silentMs` is given, those of workers that have
+ * no session and did not report for that long. Counts a crash and not a failure; `runJob` decides how many are too many.
+ */
+export const reapDead = (db: Db, silentMs: number | undefined): Promise<boolean> =>
   changesRow(
     db,
     sql`update jobs set ${unlessCanceled}, ${noLease}, crashes = crashes + 1, deaths = deaths + 1,
         memory_mb = case when memory_mb > 0 and deaths + 1 >= ${ALONE_AFTER_DEATHS} then ${ALL_MEMORY_MB}
           else memory_mb end
       where id in (
-        select id from jobs where state = 'running' and leased_until < now() for update skip locked
+        select id from jobs where state = 'running' and (leased_until < now() or worker_id in (
+          select workers.id from workers
+          where seen_at < now() - ${silentMs ?? null}::float8 * interval '1 ms' and not exists (
+            select from pg_stat_activity where application_name = ${SESSION_PREFIX} || workers.id
+          )
+        )) for update skip locked
       )`,
   )
 
@@ -337,6 +350,14 @@ export const deleteWorker = (db: Db, id: string) => db.deleteFrom('workers').whe
 export async function countWorkers(db: Db, withinSeconds: number): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select count(distinct (host, process_id))::int as count from workers where seen_at > now() - make_interval(secs => ${withinSeconds})
+  `.execute(db)
+  return rows[0]?.count ?? 0
+}
+
+/** Counts jobs that could start now. Recurring jobs need no further worker, so they do not count. */
+export async function countQueued(db: Db): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::int as count from jobs where state = 'queued' and run_at <= now() and every_seconds is null
   `.execute(db)
   return rows[0]?.count ?? 0
 }

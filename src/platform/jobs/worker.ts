@@ -16,6 +16,7 @@ import {
   deleteEnded,
   deleteWorker,
   lockClaims,
+  nameSession,
   putBack,
   queueQuery,
   type RecurringJobRow,
@@ -142,14 +143,16 @@ const listRecurringJobs = (handlers: readonly JobHandler[]): RecurringJobRow[] =
   })
 
 /** Wakes the loops on notifications. After a reconnect both are woken, because notifications may have been missed. */
-function listenForNotices({ database, outage, claimSignal, beatSignal }: WorkerState): { close(): Promise<void> } {
+function listenForNotices({ database, worker, outage, claimSignal, beatSignal }: WorkerState): {
+  close(): Promise<void>
+} {
   const onNotice = (notice: string) => {
     outage.recovered('listen')
     if (notice !== 'queued') beatSignal.notify()
     if (notice !== 'cancel') claimSignal.notify()
   }
   return listenTo(
-    { url: database.url, channel: CHANNEL, applicationName: 'assay-jobs' },
+    { url: database.url, channel: CHANNEL, applicationName: nameSession(worker.id) },
     {
       onConnect: () => onNotice('reconnected'),
       onNotice,
@@ -215,13 +218,23 @@ function startJob(state: WorkerState, job: ClaimedJob, claimedAt: number): void 
   state.running.set(lease, run)
 }
 
+/**
+ * After an outage of the database, the other workers need a moment to report again. Therefore only a worker that has
+ * reached the database for `silentMs` may declare another one dead.
+ */
 async function beatLoop(state: WorkerState): Promise<void> {
   const { own, worker, leaseMs } = state
+  const beatMs = leaseMs / 8
+  const silentMs = leaseMs / 4
+  let connectedAt = performance.now()
   while (state.phase !== 'stopped') {
+    const isConnectedLongEnough = performance.now() - connectedAt >= silentMs
     const isRenewed = await attempt(state, 'heartbeat', async () => {
-      if (await beat({ db: own.db, worker, leaseMs }, state.running.keys())) state.claimSignal.notify()
+      const heartbeat = { db: own.db, worker, leaseMs, silentMs: isConnectedLongEnough ? silentMs : undefined }
+      if (await beat(heartbeat, state.running.keys())) state.claimSignal.notify()
     })
-    await state.beatSignal.wait(isRenewed ? leaseMs / 4 : Math.min(RETRY_MS, leaseMs / 4))
+    if (!isRenewed) connectedAt = performance.now()
+    await state.beatSignal.wait(isRenewed ? beatMs : Math.min(RETRY_MS, beatMs))
   }
 }
 

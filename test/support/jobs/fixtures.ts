@@ -9,7 +9,7 @@ import {
   type JobHandler,
   type JobLog,
 } from '../../../src/platform/jobs/jobs.ts'
-import { type ClaimedJob, reapExpired } from '../../../src/platform/jobs/sql.ts'
+import { type ClaimedJob, reapDead } from '../../../src/platform/jobs/sql.ts'
 import {
   type ClaimOptions,
   claim,
@@ -84,7 +84,7 @@ export const claimJobs = async (db: Db, options: ClaimOptions): Promise<ClaimedJ
 export const stealLease = (database: Database, id: string): Promise<boolean> =>
   transact(database.db, async (tx) => {
     await sql`update jobs set leased_until = now() - interval '1 s' where id = ${id} and state = 'running'`.execute(tx)
-    return reapExpired(tx)
+    return reapDead(tx, undefined)
   })
 
 /** Creates a gate that stays closed until a test opens it. */
