@@ -5,7 +5,14 @@ import { WrongUse } from './failure.ts'
 import { logLines } from './log-lines.ts'
 import type { Shell } from './shell.ts'
 
-export type Flags = { data?: string; port?: string; host?: string; gatewayPort?: string; gatewayHost?: string }
+export type Flags = {
+  data?: string
+  port?: string
+  workPort?: string
+  host?: string
+  gatewayPort?: string
+  gatewayHost?: string
+}
 
 export const DATA = ['--data <folder>', 'where data lives (ASSAY_DATA, ./.assay)'] as const
 
@@ -14,6 +21,7 @@ export function environmentOf(shell: Shell, flags: Flags): ConfigEnvironment {
   const flagged: ConfigEnvironment = {
     ASSAY_DATA: flags.data,
     ASSAY_PORT: flags.port,
+    ASSAY_WORK_PORT: flags.workPort,
     ASSAY_HOST: flags.host,
     ASSAY_GATEWAY_PORT: flags.gatewayPort,
     ASSAY_GATEWAY_HOST: flags.gatewayHost,

@@ -105,6 +105,24 @@ test('api and work are the same program in two processes', async () => {
   expect([await api.exited, await work.exited]).toEqual([0, 0])
 })
 
+test('a worker with a port serves its health and, to the operator, its metrics', async () => {
+  await using database = await testDatabase()
+  const operatorKey = 'operator-key-for-this-test-only'
+  const env = { DATABASE_URL: database.url, ASSAY_OPERATOR_KEY: operatorKey }
+  const work = launch(['work', '--data', join(folder.path, 'w'), '--port', '0'], env)
+  const url = urlIn(await work.ready)
+  const get = (path: string, headers = {}) => fetch(`${url}${path}`, { headers })
+  expect((await get('/healthz')).status).toBe(200)
+  expect(await (await get('/readyz')).json()).toEqual({ ok: true })
+  expect((await get('/metrics')).status).toBe(401)
+  const metrics = await (await get('/metrics', { authorization: `Bearer ${operatorKey}` })).text()
+  expect(metrics).toMatch(/^assay_jobs_running \d+$/m)
+  expect(metrics).toMatch(/^assay_jobs_queued 0$/m)
+  expect((await get('/api/orgs/local')).status).toBe(404)
+  work.child.kill('SIGTERM')
+  expect(await work.exited).toBe(0)
+})
+
 test('a gateway that still has the old master key is not ready', async () => {
   await using database = await testDatabase()
   const [old, next] = ['0123456789abcdef'.repeat(4), 'fedcba9876543210'.repeat(4)]

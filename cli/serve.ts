@@ -29,13 +29,18 @@ const API_PORT = 'ASSAY_PORT, 4000'
 const PORTS: Record<ServiceRole, string> = {
   serve: API_PORT,
   api: API_PORT,
-  work: API_PORT,
+  work: 'ASSAY_WORK_PORT; without one, none is open',
   gateway: 'ASSAY_GATEWAY_PORT, 4001',
 }
 
-/** A standalone gateway has only its own address. */
+/** The port of a gateway or a worker that runs alone has a setting of its own. */
 function flagsOf(role: ServiceRole, { data, port, host }: Flags): Flags {
-  const place = role === 'gateway' ? { gatewayPort: port, gatewayHost: host } : { port, host }
+  const place = {
+    serve: { port, host },
+    api: { port, host },
+    work: { workPort: port, host },
+    gateway: { gatewayPort: port, gatewayHost: host },
+  }[role]
   const given = Object.entries({ data, ...place }).filter(([, value]) => value !== undefined)
   return Object.fromEntries(given)
 }
@@ -46,7 +51,10 @@ export function addServeCommands(assay: Command, shell: Shell): void {
       withGlobals(assay.command(role))
         .description(about)
         .option(...DATA)
-        .option('--port <number>', `Port to listen on; 0 for any free port (${PORTS[role]})`)
+        .option(
+          '--port <number>',
+          `${role === 'work' ? 'Port for health and metrics' : 'Port to listen on'}; 0 for any free port (${PORTS[role]})`,
+        )
         .option(
           '--host <address>',
           `on which address (${role === 'gateway' ? 'ASSAY_GATEWAY_HOST' : 'ASSAY_HOST'}, 127.0.0.1)`,

@@ -42,7 +42,7 @@ import type { Db } from './platform/db/db.ts'
 import { runChecks, type SystemCheck } from './platform/health.ts'
 import { createClientAddressReader } from './platform/http/client-address.ts'
 import { deleteExpiredIdempotencyKeys } from './platform/http/idempotency.ts'
-import { addMetaRoutes } from './platform/http/meta.ts'
+import { addHealthRoutes, addMetaRoutes, type HealthRouteDeps } from './platform/http/meta.ts'
 import type { EndpointGroup } from './platform/http/openapi.ts'
 import type { Route } from './platform/http/route.ts'
 import { createHttp, type Http } from './platform/http/server.ts'
@@ -250,35 +250,47 @@ const uploadsFolder = ({ config }: Services): string => join(config.dataFolder, 
 export function createApp(services: Services): Http {
   const groups = routeGroups(services)
   const http = createHttp(
-    {
-      db: services.database.db,
-      log: services.log,
-      authenticate: createAuthenticator({ db: services.database.db, operatorKey: services.config.operatorKey }),
-      baseUrl: services.baseUrl,
-      limit: services.config.rateLimit === undefined ? undefined : { requests: services.config.rateLimit, seconds: 60 },
-      signInLimit: { requests: 20, seconds: 60 },
-      bodyTimeoutMs: services.waits.bodyMs ?? 30_000,
-      clientAddress: createClientAddressReader(services.config.trustedProxies),
-      uploadsFolder: uploadsFolder(services),
-      observe: services.metrics.observeRequest,
-      findCached: createCachedAnswers(services.results, siteReads),
-      renderProblem: createProblemPages(() => publicUrl(services)),
-    },
+    { ...toServerDeps(services), findCached: createCachedAnswers(services.results, siteReads) },
     // Pages are not part of the API, so its reference does not list them.
     [...groups.flatMap((group) => group.routes), ...siteRoutes(toSiteDeps(services)), ...workspaceAppRoutes()],
   )
   addMetaRoutes(http, {
+    ...toHealthRouteDeps(services),
     version: about.version,
-    baseUrl: services.baseUrl,
-    log: services.log,
-    metrics: services.metrics,
-    isOperatorKey: createOperatorKeyTest(services.config.operatorKey),
-    ready: () => runChecks(readinessChecks(services)),
     groups: endpointGroups(groups),
     problems: listProblems(endpointGroups(groups)),
   })
   return http
 }
+
+/** Creates what a worker serves: health and metrics only. */
+export function createWorkerApp(services: Services): Http {
+  const http = createHttp({ ...toServerDeps(services), findCached: () => undefined }, [])
+  addHealthRoutes(http, toHealthRouteDeps(services))
+  return http
+}
+
+const toServerDeps = (services: Services) => ({
+  db: services.database.db,
+  log: services.log,
+  authenticate: createAuthenticator({ db: services.database.db, operatorKey: services.config.operatorKey }),
+  baseUrl: services.baseUrl,
+  limit: services.config.rateLimit === undefined ? undefined : { requests: services.config.rateLimit, seconds: 60 },
+  signInLimit: { requests: 20, seconds: 60 },
+  bodyTimeoutMs: services.waits.bodyMs ?? 30_000,
+  clientAddress: createClientAddressReader(services.config.trustedProxies),
+  uploadsFolder: uploadsFolder(services),
+  observe: services.metrics.observeRequest,
+  renderProblem: createProblemPages(() => publicUrl(services)),
+})
+
+const toHealthRouteDeps = (services: Services): HealthRouteDeps => ({
+  baseUrl: services.baseUrl,
+  log: services.log,
+  metrics: services.metrics,
+  isOperatorKey: createOperatorKeyTest(services.config.operatorKey),
+  ready: () => runChecks(readinessChecks(services)),
+})
 
 export const endpointGroups = (groups: RouteGroup[]): EndpointGroup[] =>
   groups.map(({ name, routes }) => ({

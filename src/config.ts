@@ -19,6 +19,7 @@ const Settings = z.object({
   ASSAY_DATA: z.string().min(1).refine(isOnDisk, 'must be a folder on a disk').default('./.assay'),
   ASSAY_PORT: port().default(4000),
   ASSAY_HOST: z.string().min(1).default('127.0.0.1'),
+  ASSAY_WORK_PORT: port().optional(),
   ASSAY_BASE_URL: httpUrl().optional(),
   ASSAY_PUBLIC_URL: httpUrl().optional(),
   DATABASE_URL: z
@@ -116,6 +117,8 @@ export type Config = {
   dataFolder: string
   host: string
   port: number
+  /** Port on which a process that only works serves its health and metrics. Undefined: none. */
+  workPort: number | undefined
   baseUrl: string | undefined
   /** Public base URL of the result pages. */
   publicUrl: string | undefined
@@ -185,6 +188,7 @@ export function readConfig(environment: ConfigEnvironment): Config {
     dataFolder,
     host: settings.ASSAY_HOST,
     port: settings.ASSAY_PORT,
+    workPort: settings.ASSAY_WORK_PORT,
     baseUrl: settings.ASSAY_BASE_URL,
     publicUrl: settings.ASSAY_PUBLIC_URL,
     databaseUrl: settings.DATABASE_URL,

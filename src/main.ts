@@ -1,4 +1,4 @@
-import { createApp, sandboxJobs, serviceJobs } from './app.ts'
+import { createApp, createWorkerApp, sandboxJobs, serviceJobs } from './app.ts'
 import { reportCapabilities } from './catalog/capabilities.ts'
 import { limitCredentials } from './comparisons/trials/queue/queue.ts'
 import type { Config } from './config.ts'
@@ -7,6 +7,7 @@ import { startModelGateway } from './model-gateway.ts'
 import { createDataFolder } from './platform/data-folder.ts'
 import { listen } from './platform/http/listen.ts'
 import type { JobHandler } from './platform/jobs/jobs.ts'
+import { countQueued } from './platform/jobs/sql.ts'
 import { startWorker, type Worker } from './platform/jobs/worker.ts'
 import type { Log } from './platform/log.ts'
 import { listenForChanges } from './results/changes.ts'
@@ -21,7 +22,7 @@ import { createFirstWorkspace, ensureBootstrapKey } from './workspaces/workspace
 export type ServiceRole = 'serve' | 'api' | 'work' | 'gateway'
 
 export type RunningRole = {
-  /** Address of the API, or of a gateway that runs alone. Undefined for a worker. */
+  /** Address of the API, of a gateway that runs alone, or of a worker's health and metrics. */
   url: string | undefined
   /** The first admin key, if this start created it. Shown once and not stored. */
   newKey: string | undefined
@@ -38,6 +39,10 @@ export async function start(role: ServiceRole, config: Config, log: Log): Promis
   const store = await openStore(config, log)
   undo.defer(store.stop)
   const services = await openServices(config, store.database, log)
+  services.metrics.gauge('assay_jobs_queued', 'Jobs of all processes that wait for a worker', () =>
+    // A scrape must not fail with the database: the other numbers explain what happens.
+    countQueued(store.database.db).catch(() => Number.NaN),
+  )
   const isFit = startKeyWatch(services, undo)
   // Before the API listens, so that no request with the key is refused.
   if (config.bootstrapKey) await ensureBootstrapKey(store.database.db, config.bootstrapKey)
@@ -49,7 +54,7 @@ export async function start(role: ServiceRole, config: Config, log: Log): Promis
     undo.defer(startWorkers(services, isFit))
   }
   const isApi = role === 'serve' || role === 'api'
-  const url = isApi ? await startApi(services, undo) : gatewayUrl
+  const url = isApi ? await startApi(services, undo) : (gatewayUrl ?? (await startWorkerHealth(services, undo)))
   // Last, because a created key must be shown and a failed start shows nothing. Only the API creates one: the output of
   // workers and gateways may go elsewhere.
   const newKey = isApi ? await createFirstWorkspace(store.database.db) : undefined
@@ -117,6 +122,15 @@ const toWorkerLimits = ({ workerSlots, workerMemoryMb, workerStartsPerSecond }: 
   memoryMb: workerMemoryMb,
   startsPerSecond: workerStartsPerSecond,
 })
+
+/** Serves health and metrics of a process that only works, if it has a port for them. */
+async function startWorkerHealth(services: Services, undo: AsyncDisposableStack): Promise<string | undefined> {
+  const { host, workPort } = services.config
+  if (workPort === undefined) return
+  const listening = await listen(createWorkerApp(services), host, workPort)
+  undo.defer(() => listening.stop(GRACE_MS))
+  return listening.url
+}
 
 /**
  * Starts the API. Called last, so that it stops first and no requests arrive while the workers and the database stop.

@@ -10,13 +10,16 @@ import { renderProblemsPage, renderReferencePage } from './reference.ts'
 import { toProblemAnswer } from './respond.ts'
 import type { Http } from './server.ts'
 
-type MetaRouteDeps = {
-  version: string
+export type HealthRouteDeps = {
   baseUrl: () => string
   log: Log
   metrics: Metrics
   isOperatorKey: (key: string) => boolean
   ready: () => Promise<CheckResult[]>
+}
+
+type MetaRouteDeps = HealthRouteDeps & {
+  version: string
   groups: EndpointGroup[]
   problems: ProblemKind[]
 }
@@ -29,8 +32,8 @@ const PAGE_HEADERS = {
   'referrer-policy': 'same-origin',
 }
 
-/** Adds health, metrics and documentation pages. Metrics and the details of readiness require the operator key. */
-export function addMetaRoutes(http: Http, deps: MetaRouteDeps): void {
+/** Adds health and metrics. Metrics and the details of readiness require the operator key. */
+export function addHealthRoutes(http: Http, deps: HealthRouteDeps): void {
   http.get('/healthz', (c) => c.json({ ok: true }))
   http.get('/readyz', async (c) => {
     const checks = await deps.ready()
@@ -41,6 +44,11 @@ export function addMetaRoutes(http: Http, deps: MetaRouteDeps): void {
     if (!isOperator(deps, c)) return unauthorized(deps)
     return c.body(await deps.metrics.text(), 200, { ...NO_STORE, 'content-type': deps.metrics.contentType })
   })
+}
+
+/** Adds health, metrics and documentation pages. */
+export function addMetaRoutes(http: Http, deps: MetaRouteDeps): void {
+  addHealthRoutes(http, deps)
   // Built on the first request: both are slow to build and never change.
   let document: ReturnType<typeof buildOpenApiDocument> | undefined
   http.get('/openapi.json', (c) => {
@@ -57,12 +65,12 @@ export function addMetaRoutes(http: Http, deps: MetaRouteDeps): void {
 
 const NO_STORE = { 'cache-control': 'no-store' }
 
-function isOperator({ isOperatorKey }: MetaRouteDeps, c: Context): boolean {
+function isOperator({ isOperatorKey }: HealthRouteDeps, c: Context): boolean {
   const { bearer } = readPresented({ authorization: c.req.header('authorization') })
   return bearer !== undefined && isOperatorKey(bearer)
 }
 
-function unauthorized({ log, baseUrl }: MetaRouteDeps): Response {
+function unauthorized({ log, baseUrl }: HealthRouteDeps): Response {
   const requestId = newId()
   const { status, text, headers } = toProblemAnswer(newUnauthenticated(), { log, baseUrl: baseUrl(), requestId })
   return new Response(text, { status, headers: { ...headers, ...NO_STORE, 'x-request-id': requestId } })
