@@ -66,6 +66,22 @@ test('a task whose tests only read files withstands every cheat', async () => {
   expect(JSON.parse(JSON.stringify(calibration))).toEqual(calibration)
 })
 
+test('a cheat that does not apply is not verified, and every other cheat is', async () => {
+  const verified = new Set<string>()
+  let trial = ''
+  const calibration = await calibrate(runner.provider, {
+    ...(await requestFor('unverified')),
+    onTrial: (purpose) => {
+      trial = purpose
+    },
+    onPhase: (phase) => phase === 'verify' && verified.add(trial),
+  })
+  if (calibration.kind === 'unfit') throw new Error(calibration.reason)
+  expect(outcomes(calibration.cheats, 'does_not_apply')).toContain('makefile')
+  for (const { id, outcome } of calibration.cheats)
+    expect({ id, isVerified: verified.has(`cheat ${id}`) }).toEqual({ id, isVerified: outcome !== 'does_not_apply' })
+})
+
 test('a task whose tests accept an empty answer is weak', async () => {
   const careless = {
     'instruction.md': 'Write `ok` to every line of answer.txt.\n',

@@ -174,7 +174,6 @@ type CheatTrialResult = {
   tries: number
 }
 
-/** Tries a cheat on the untouched task. */
 /** Lists the files of the working directory that the reference solution creates or changes, at most 200. */
 async function listSolutionFiles(provider: SandboxProvider, request: Omit<TrialRequest, 'harness'>): Promise<string[]> {
   // A patch is saved only for agents.
@@ -184,6 +183,7 @@ async function listSolutionFiles(provider: SandboxProvider, request: Omit<TrialR
   return [...patch.matchAll(/^diff --git a\/\S+ b\/(\S+)$/gm)].flatMap(([, path]) => path ?? []).slice(0, 200)
 }
 
+/** Tries a cheat on the untouched task. */
 async function tryCheat(
   provider: SandboxProvider,
   request: Omit<TrialRequest, 'harness'>,
@@ -192,8 +192,10 @@ async function tryCheat(
 ): Promise<CheatTrialResult> {
   const lists = `${toListVariable('carried', request.carried ?? [])}${toListVariable('solved', solved)}`
   const harness = { ...shellCommand(`${lists}${line}`), id: `cheat:${id}` }
+  // With several steps, a cheat that does not apply to one may win with another if the first is verified.
+  const unverifiedCode = request.task.steps.length === 1 ? DOES_NOT_APPLY : undefined
   for (let tried = 1; ; tried += 1) {
-    const outcome = toCheatOutcome(await runTrial(provider, { ...request, harness }))
+    const outcome = toCheatOutcome(await runTrial(provider, { ...request, harness, unverifiedCode }))
     if (outcome === 'won' || outcome === 'does_not_apply' || tried === tries) return { id, what, outcome, tries: tried }
   }
 }

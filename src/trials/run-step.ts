@@ -59,6 +59,7 @@ async function runPhases(
   onAgentEnd(agent.exit)
   await writeTrajectory(context, step)
   await requireModelAnswers(request)
+  if (agent.exit && agent.exit.code === request.unverifiedCode) return toUnverified(context, step, agent)
 
   const hooks = [...agent.hooks, ...(await runSidecarHooks(context, environment, step))]
   const sandbox = agent.sandbox ?? previous
@@ -70,6 +71,16 @@ async function runPhases(
   if (agent.running) collected.push(...(await collectFromMain(context, environment, step, agent.sandbox)))
   if (previous && sandbox !== previous) context.removeLater(previous)
   return { record: toRecord(context, step, agent, { verdict, hooks }), sandbox, collected }
+}
+
+function toUnverified(context: StepContext, step: TaskStep, agent: AgentResult): StepResult {
+  const network = withoutNetwork(step.verifier.network)
+  const verdict = { verifier: null, reward: 0, rewards: { reward: 0 }, error: null, network }
+  return {
+    record: toRecord(context, step, agent, { verdict, hooks: agent.hooks }),
+    sandbox: agent.sandbox,
+    collected: [],
+  }
 }
 
 /**
