@@ -69,6 +69,23 @@ test('keys that mean nothing are named with the right one, wherever they stand, 
   )
 })
 
+test('images of private registries are refused unless ASSAY_BUILD_HOSTS lists their host', async () => {
+  const internal = join(folder.path, 'more', 'internal')
+  await writeFiles(internal, {
+    ...SMALL_TASK,
+    ...TIMED,
+    'environment/Dockerfile': 'FROM registry.internal.example:5000/base\nFROM 10.1.2.3/base\n',
+  })
+  const checkWith = (hosts: string) => assay(['check', internal], { env: { ASSAY_BUILD_HOSTS: hosts } })
+  expect(await checkWith('')).toMatchObject({ code: 1, out: expect.stringContaining('private_registries') })
+  expect(await checkWith('10.9.9.9')).toMatchObject({ code: 1, out: expect.stringContaining('private_registries') })
+  expect(await checkWith('10.0.0.0/8')).toMatchObject({ code: 0 })
+  expect(await checkWith('http://10.1.2.3/')).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('ASSAY_BUILD_HOSTS'),
+  })
+})
+
 test('--json gives every finding, and the same exit code', async () => {
   const { code, out } = await assay(['check', tasks, '--json'])
   expect(code).toBe(1)

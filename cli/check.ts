@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import type { FolderCheck } from '../src/harbor/safety/check-task.ts'
 import { Failed } from './failure.ts'
 import { withExample, withGlobals } from './help.ts'
+import { readBuildHosts } from './operate-config.ts'
 import { requireFolder } from './paths.ts'
 import { globalsOf } from './service.ts'
 import { print, printJson, type Shell, styled } from './shell.ts'
@@ -21,7 +22,7 @@ export function addCheckCommand(assay: Command, shell: Shell): void {
 async function check(shell: Shell, folder: string, command: Command): Promise<void> {
   const { checkFolder } = await import('../src/harbor/safety/check-task.ts')
   await requireFolder(folder, 'the folder of a task, or one with tasks in it')
-  const result = await checkFolder(folder)
+  const result = await checkFolder(folder, { buildHosts: await readBuildHosts(shell) })
   if (globalsOf(command).json) printJson(shell, result)
   else show(shell, result)
   if (listRefused(result).length > 0) throw new Failed()

@@ -43,6 +43,17 @@ export async function readSettings(shell: Shell, flags: Flags): Promise<Config> 
   }
 }
 
+/** Reads the hosts whose registries tasks may use. The settings are loaded only if there are any. */
+export async function readBuildHosts({ env }: Shell): Promise<Config['buildHosts']> {
+  if (!env.ASSAY_BUILD_HOSTS) return []
+  const { ConfigError, readBuildHosts: read } = await import('../src/config.ts')
+  try {
+    return read(env)
+  } catch (error) {
+    throw error instanceof ConfigError ? new WrongUse(error.message) : error
+  }
+}
+
 /** Opens the log: readable lines at a reduced level on a terminal, otherwise JSON lines. */
 export async function openLog(shell: Shell, config: Config, defaultLevel: Config['logLevel']): Promise<Log> {
   const { createLog } = await import('../src/platform/log.ts')

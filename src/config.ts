@@ -178,11 +178,8 @@ export type ConfigEnvironment = Record<string, string | undefined>
 export class ConfigError extends Error {}
 
 export function readConfig(environment: ConfigEnvironment): Config {
-  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''))
-  const result = Settings.safeParse(given)
-  if (!result.success) throw new ConfigError(result.error.issues.map(sentence).join('\n'))
-
-  const settings = result.data
+  const given = withoutEmpty(environment)
+  const settings = parseSettings(Settings, given)
   const dataFolder = resolve(settings.ASSAY_DATA)
   return {
     dataFolder,
@@ -231,6 +228,19 @@ export function readConfig(environment: ConfigEnvironment): Config {
     upstreams: readUpstreams(given),
     environment: given,
   }
+}
+
+/** Reads only the hosts that builds may reach, for commands that use no other setting. */
+export const readBuildHosts = (environment: ConfigEnvironment): Config['buildHosts'] =>
+  parseSettings(Settings.pick({ ASSAY_BUILD_HOSTS: true }), withoutEmpty(environment)).ASSAY_BUILD_HOSTS
+
+const withoutEmpty = (environment: ConfigEnvironment): ConfigEnvironment =>
+  Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''))
+
+function parseSettings<T>(settings: z.ZodType<T>, given: ConfigEnvironment): T {
+  const result = settings.safeParse(given)
+  if (!result.success) throw new ConfigError(result.error.issues.map(sentence).join('\n'))
+  return result.data
 }
 
 export const settingNames: string[] = Object.keys(Settings.shape)

@@ -165,6 +165,16 @@ test('rejects an instruction with invisible text', async () => {
   expect(result).toMatchObject({ kind: 'rejected', reason: 'schema_invalid' })
 })
 
+test('accepts an image of a private registry only if its host is allowed', async () => {
+  await using place = await openPlace()
+  const dockerfile = DOCKERFILE.replace('debian:', '10.1.2.3:5000/debian:')
+  await writeFiles(place.order.environmentFolder, { Dockerfile: dockerfile })
+  const emitWith = (name: string, buildHosts: EmitTaskInput['buildHosts']) =>
+    emit(`${place.folder}-${name}`, { ...place.order, buildHosts })
+  expect(await emitWith('refused', undefined)).toMatchObject({ kind: 'rejected', reason: 'schema_invalid' })
+  expect(await emitWith('allowed', [{ host: '10.1.2.3', port: 5000 }])).toMatchObject({ kind: 'done' })
+})
+
 test('refuses an environment folder that uses reserved names', async () => {
   await using place = await openPlace()
   await writeFiles(place.order.environmentFolder, { 'grader/test.sh': 'exit 0\n' })

@@ -6,6 +6,7 @@ import { openFolderSource } from '../../harbor/folder-source.ts'
 import { type ReadTask, readTask } from '../../harbor/read-task.ts'
 import { checkTask } from '../../harbor/safety/check-task.ts'
 import { formatTaskToml } from '../../harbor/task-toml.ts'
+import type { AllowedHost } from '../../platform/outbound/allowed-hosts.ts'
 import { done, reject, type StageRejection, type StageResult } from '../stage-result.ts'
 import { saveBaseScript } from './collect-hook.ts'
 import { buildTask, type GeneratedTaskInput } from './generated-task.ts'
@@ -18,6 +19,8 @@ export type EmitTaskInput = Omit<GeneratedTaskInput, 'verifierSec'> & {
   plan: RunPlan
   lists: TestLists
   hidden: HiddenTests
+  /** Hosts in private networks whose registries the environment may use. */
+  buildHosts?: readonly AllowedHost[] | undefined
 }
 
 /**
@@ -28,7 +31,7 @@ export type EmitTaskInput = Omit<GeneratedTaskInput, 'verifierSec'> & {
 export async function emitTask(folder: string, input: EmitTaskInput): Promise<StageResult<ReadTask>> {
   await writeTask(folder, input)
   const source = await openFolderSource(folder)
-  const { findings } = await checkTask(source)
+  const { findings } = await checkTask(source, { buildHosts: input.buildHosts })
   const faults = findings.filter(({ severity }) => severity === 'block').map(({ path, detail }) => `${path}: ${detail}`)
   if (faults.length > 0) return rejectInvalid(faults)
   const read = await readTask(source)

@@ -10,6 +10,7 @@ import { readSpendSince } from '../../gateway/spend/spend.ts'
 import { mini } from '../../harnesses/mini.ts'
 import type { Blobs } from '../../platform/blobs/blob.ts'
 import type { Db } from '../../platform/db/db.ts'
+import type { AllowedHost } from '../../platform/outbound/allowed-hosts.ts'
 import { GITHUB } from '../../repos/github-request.ts'
 import { findMissingCommits } from '../../repos/mirror.ts'
 import { openRepositoryMirror, type RepositoryMirrorDeps } from '../../repos/repository-mirror.ts'
@@ -30,6 +31,7 @@ export type StageWorkDeps = StageModelDeps & {
   /** Parent of the stages' working folders. It exists. */
   folder: string
   stages: Stages
+  buildHosts?: readonly AllowedHost[] | undefined
   step?: OnBatchStep | undefined
 }
 
@@ -91,6 +93,7 @@ export async function openStageContext(
       return model
     },
     recipes: openKnownRecipes(deps, task),
+    buildHosts: deps.buildHosts ?? [],
     files: () => unpackFiles(deps, task, join(folder, 'files')),
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
   }

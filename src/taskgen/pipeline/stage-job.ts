@@ -2,7 +2,6 @@ import { findContent } from '../../contents/contents.ts'
 import { ModelUnfit } from '../../gateway/model-terms.ts'
 import { type Db, lock } from '../../platform/db/db.ts'
 import { defineJobHandler, type Job, type JobHandler } from '../../platform/jobs/jobs.ts'
-import type { AllowedHost } from '../../platform/outbound/allowed-hosts.ts'
 import { MirrorRefused } from '../../repos/mirror/source.ts'
 import { SandboxUnavailable } from '../../sandboxes/sandbox.ts'
 import { openScratchFolder } from '../../trials/scratch-folder.ts'
@@ -29,7 +28,7 @@ import { storable, storableText } from './storable.ts'
 import { storeTask } from './store-task.ts'
 import { updateBatchState } from './update-batch-state.ts'
 
-export type StageJobDeps = StageWorkDeps & EnqueueDeps & { draftsFolder: string; buildHosts?: readonly AllowedHost[] }
+export type StageJobDeps = StageWorkDeps & EnqueueDeps & { draftsFolder: string }
 
 /** Runs stages: those without sandboxes, or those in one sandbox. */
 export const stageJob = (deps: StageJobDeps, sandbox: string | undefined): JobHandler<StagePayload> =>

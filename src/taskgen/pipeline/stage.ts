@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Json } from '../../harnesses/json.ts'
 import type { GitLocation } from '../../platform/git/settings.ts'
+import type { AllowedHost } from '../../platform/outbound/allowed-hosts.ts'
 import type { SandboxProvider } from '../../sandboxes/sandbox.ts'
 import { Features } from '../candidates/screen-diff.ts'
 import type { ModelLimits, StageModel } from '../models/stage-model.ts'
@@ -119,6 +120,8 @@ export type StageContext = {
   model(role: 'author' | 'verifier', limits: ModelLimits): Promise<StageModel>
   /** Recipes of a model that worked for earlier candidates of the same repository. */
   recipes: KnownRecipes
+  /** Hosts in private networks whose registries tasks may use. */
+  buildHosts: readonly AllowedHost[]
   /** After assembling: a folder with the files of the task. */
   files(): Promise<string>
 }

@@ -7,7 +7,7 @@ import type { Rejection, StageEvidence, TaskEvidence, TaskFiles } from '../schem
 import { deletePassed, listPassed } from './sql.ts'
 import { FIRST_REVIEWED_STAGE, STAGES } from './stage.ts'
 
-type StoreTaskDeps = { db: Db; blobs: Blobs; draftsFolder: string; buildHosts?: readonly AllowedHost[] }
+type StoreTaskDeps = { db: Db; blobs: Blobs; draftsFolder: string; buildHosts?: readonly AllowedHost[] | undefined }
 type StoreTaskResult = { kind: 'kept'; files: TaskFiles } | ({ kind: 'rejected'; evidence: TaskEvidence } & Rejection)
 
 /** Reads and checks a folder as if it had been imported, and keeps it where all tasks are kept. */

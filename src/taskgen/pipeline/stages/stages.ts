@@ -172,6 +172,7 @@ const assemblyStage: Stage = {
       difficulty: state.candidate.difficulty,
       ...TIMEOUTS,
       resources: DEFAULT_RESOURCES,
+      buildHosts: context.buildHosts,
     })
     return emitted.kind === 'done' ? done({ made: null, evidence: null }) : emitted
   },
