@@ -16,12 +16,14 @@ const attackedModes = ({ wins }: Pick<Attack, 'wins'>) => ATTACKED_MODES.filter(
 const wonIn = ({ wins }: Attack, mode: VerifyMode) => (mode === 'shared-live' ? 1 : wins[mode])
 
 inSandboxes(({ runner, share, isFull }) => {
+  const attacks = share(ATTACKS.filter(({ task }) => isPlain(task)))
+  const attackedTasks = PLAIN_TASKS.filter((task) => attacks.some((attack) => attack.task === task))
   let folderOf: ReturnType<typeof writeAttackedTasks>
   beforeAll(() => {
     folderOf = writeAttackedTasks(runner.folder)
   })
 
-  test.each(PLAIN_TASKS)(
+  test.each(attackedTasks)(
     'the attacked task %s can be solved in every mode in which it is attacked',
     async (task) => {
       const wins: Attack['wins'] = ATTACKS.find((attack) => attack.task === task)?.wins ?? {}
@@ -53,7 +55,7 @@ inSandboxes(({ runner, share, isFull }) => {
     60_000,
   )
 
-  test.each(share(ATTACKS.filter(({ task }) => isPlain(task))))(
+  test.each(attacks)(
     'attack: $name',
     async (attack) => {
       for (const mode of attackedModes(attack)) {
