@@ -1,6 +1,7 @@
 import { hasComputedPattern } from './awk-program.ts'
 import { isReadingSedScript } from './sed-script.ts'
 import { ASSIGNMENT, leadingText, programName, toCall, WRAPPERS } from './shell-calls.ts'
+import { checkComparisons } from './shell-comparisons.ts'
 import { UnreadableScript } from './shell-cursor.ts'
 import {
   checkFileTests,
@@ -47,7 +48,11 @@ export function findUnsafeCommand(text: string, context: ScriptContext, around?:
     const values = readTrust(commands, others, around?.values, VALUE_RULE)
     const operands = readTrust(commands, others, around?.operands, OPERAND_RULE)
     const trust = readTrust(commands, others, around)
-    return checkCommands({ ...context, ...trust, values, operands }, commands) ?? checkProgramOutput(trust, commands)
+    return (
+      checkCommands({ ...context, ...trust, values, operands }, commands) ??
+      checkProgramOutput(trust, commands) ??
+      checkComparisons({ ...context, ...trust }, commands)
+    )
   } catch (error) {
     if (error instanceof UnreadableScript) return `cannot be read as a shell script (${error.message})`
     if (error instanceof RangeError) return 'is nested too deeply to be read'

@@ -28,7 +28,7 @@ export function checkProgramOutput(trust: ScriptTrust, commands: readonly ShellC
 type FoundOutput = { files: Map<string, ShellCommand>; variables: Set<string> }
 
 /** Lists the commands of a script, of its functions and of its substitutions. The output of substitutions is captured. */
-function* listCommandLists(
+export function* listCommandLists(
   list: readonly ShellCommand[],
   isCaptured = false,
 ): Generator<{ list: readonly ShellCommand[]; isCaptured: boolean }> {

@@ -14,6 +14,8 @@ export type ScriptTrust = {
   patterns: ReadonlySet<string>
   /** Returns the value of a word if it is known. */
   resolve: (word: ShellWord) => string | undefined
+  /** Returns the values that the script assigns to a variable. */
+  listValues: (name: string) => readonly ShellWord[]
 }
 
 /** Decides what is trusted. */
@@ -76,7 +78,14 @@ export function readTrust(
   const untrusted = new Set([...SHELL_VARIABLES, ...folders, ...(around ? [...around.untrusted, POSITIONALS] : [])])
   const patterns = new Set(around?.patterns)
   const values = valuesOf(assignments)
-  const trust = { rule, functions, untrusted, patterns, resolve: (word: ShellWord) => resolveWord(values, word) }
+  const trust = {
+    rule,
+    functions,
+    untrusted,
+    patterns,
+    resolve: (word: ShellWord) => resolveWord(values, word),
+    listValues: (name: string) => values.get(name) ?? [],
+  }
   const trustsLines = rule.trustsFileNames && readsTests(trust, everything)
   spreadDistrust(
     trust,

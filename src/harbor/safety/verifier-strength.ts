@@ -6,6 +6,7 @@ import { MAIN_SERVICE } from '../settings.ts'
 import type { Environment, TaskStep, Template } from '../task.ts'
 import { CODE_SIGNS } from './code-signs.ts'
 import { findUnknownModule } from './python-imports.ts'
+import { findSubmittedUse } from './python-uses.ts'
 import { findUnsafeCommand } from './read-only-script.ts'
 import type { TextFile } from './task-parts.ts'
 
@@ -212,7 +213,7 @@ function findSign(test: TextFile, context: SignContext, ownModules: ReadonlySet<
   if (context.hasGrader) return undefined
   if (PYTEST_SETTINGS.test(test.path) && PYTEST_LOADS.test(test.text)) return 'makes pytest load code'
   if (PROJECT_TESTS.test(test.path)) return 'is compiled or loaded with the project'
-  return language && findCodeSign(test, language, ownModules)
+  return language && findCodeSign(test, language, { ownModules, submission: context.submission })
 }
 
 const TOO_LONG = 'is too long to be read'
@@ -220,12 +221,13 @@ const TOO_LONG = 'is too long to be read'
 function findCodeSign(
   { text, isWhole }: TextFile,
   language: 'py' | 'js',
-  ownModules: ReadonlySet<string>,
+  { ownModules, submission }: { ownModules: ReadonlySet<string>; submission: readonly string[] },
 ): string | undefined {
   if (!isWhole) return TOO_LONG
   const code = language === 'py' ? text.replace(/^\s*#.*$/gm, '') : text
   const sign = CODE_SIGNS[language].find(({ pattern }) => pattern.test(code))?.reason
-  return sign ?? (language === 'py' ? explainUnknownModule(findUnknownModule(code, ownModules)) : undefined)
+  if (sign !== undefined || language === 'js') return sign
+  return explainUnknownModule(findUnknownModule(code, ownModules)) ?? findSubmittedUse(text, submission)
 }
 
 const explainUnknownModule = (name: string | undefined): string | undefined =>

@@ -1,0 +1,322 @@
+import {
+  insideBrackets,
+  outsideBrackets,
+  type PythonStatement,
+  splitArguments,
+  splitPython,
+} from './python-statements.ts'
+
+// Follows contents of submitted files through the variables and functions of a Python file. Names that are not resolved,
+// such as imported ones, hold nothing of the submission.
+
+/**
+ * What a value can hold. `origins`: submitted files whose text it has. `numbers`: those from which it has a number.
+ * `texts`: path-like strings it is built of. `isTest`: it names a path of the tests. `isUnknown`: it is a parameter for which no argument is known. `isHandle`: it is
+ * an opened file or buffer, not a name.
+ */
+export type PythonValue = {
+  origins: Set<string>
+  numbers: Set<string>
+  texts: Set<string>
+  isTest: boolean
+  isUnknown: boolean
+  isHandle: boolean
+}
+
+type PythonFunction = { name: string; params: string[]; scope: PythonScope; result: PythonValue }
+export type PythonScope = {
+  parent: PythonScope | undefined
+  names: Map<string, PythonValue>
+  of: PythonFunction | undefined
+}
+
+export type PythonFlow = {
+  statements: readonly { scope: PythonScope; code: string }[]
+  strings: readonly string[]
+  functions: ReadonlyMap<string, PythonFunction>
+  /** Functions that read a file that an argument names, with the paths in front of it. */
+  readers: Map<string, Set<string>>
+  isSubmitted: (path: string) => boolean
+  /** Characters that were looked at. */
+  spent: number
+}
+
+/** Thrown for code that takes too long to follow. */
+export class UnfollowablePython extends Error {}
+
+/** Maximum length of a statement, except for one that only lists values. Some patterns take the square of it. */
+const STATEMENT_MAX = 5_000
+const DATA = /^[\w ]*= ?(?:[\s\d.,'[\]{}():+-]|True|False|None|\de-?\d)*$/
+const SPENT_MAX = 10_000_000
+
+/** Bounds the time of a check. */
+export function spend(flow: PythonFlow, characters: number): void {
+  flow.spent += characters
+  if (flow.spent > SPENT_MAX) throw new UnfollowablePython()
+}
+
+/** Origin of a field of data that comes from a parameter. */
+export const UNKNOWN_ORIGIN = '?'
+
+const ROUNDS_MAX = 20
+
+/** Throws UnfollowablePython. */
+export function readFlow(source: string, submission: readonly string[]): PythonFlow {
+  const { strings, ...all } = splitPython(source)
+  const statements = all.statements.filter(({ code }) => code.length <= STATEMENT_MAX || !DATA.test(code))
+  if (statements.some(({ code }) => code.length > STATEMENT_MAX)) throw new UnfollowablePython()
+  const functions = new Map<string, PythonFunction>()
+  const flow: PythonFlow = {
+    statements: placeInScopes(statements, functions),
+    strings,
+    functions,
+    readers: new Map(),
+    // Without known folders, every path may be the submission's.
+    isSubmitted: (path) =>
+      submission.length === 0 ||
+      submission.some((folder) => path === folder || path.startsWith(`${folder}/`) || folder.startsWith(`${path}/`)),
+    spent: 0,
+  }
+  for (let rounds = 0; rounds < ROUNDS_MAX; rounds += 1) if (!runRound(flow)) return flow
+  throw new UnfollowablePython()
+}
+
+const DEFINITION = /^(?:async )?def (\w+)\s*\(/
+
+function placeInScopes(
+  statements: readonly PythonStatement[],
+  functions: Map<string, PythonFunction>,
+): PythonFlow['statements'] {
+  const root: PythonScope = { parent: undefined, names: new Map(), of: undefined }
+  const open: { indent: number; scope: PythonScope }[] = []
+  return statements.map(({ indent, code }) => {
+    while (open.length > 0 && indent <= (open.at(-1)?.indent ?? -1)) open.pop()
+    const scope = open.at(-1)?.scope ?? root
+    const [head, name = ''] = DEFINITION.exec(code) ?? []
+    if (head === undefined) return { scope, code }
+    const params = splitArguments(insideBrackets(code, head.length - 1))
+      .map((text) => /^\*{0,2}(\w+)/.exec(text)?.[1] ?? '')
+      .filter((param) => !/^(?:self|cls)?$/.test(param))
+    const inner: PythonScope = { parent: scope, names: new Map(), of: undefined }
+    const found = { name, params, scope: inner, result: emptyValue() }
+    inner.of = found
+    functions.set(name, found)
+    open.push({ indent, scope: inner })
+    return { scope: inner, code: '' }
+  })
+}
+
+const emptyValue = (): PythonValue => ({
+  origins: new Set(),
+  numbers: new Set(),
+  texts: new Set(),
+  isTest: false,
+  isUnknown: false,
+  isHandle: false,
+})
+
+/** Adds a value to another. Returns true if that changes it. */
+function addValue(target: PythonValue, added: PythonValue): boolean {
+  const sizeOf = ({ origins, numbers, texts }: PythonValue): number => origins.size + numbers.size + texts.size
+  const before = sizeOf(target)
+  const flags = [target.isTest, target.isUnknown, target.isHandle].join()
+  for (const origin of added.origins) target.origins.add(origin)
+  for (const number of added.numbers) target.numbers.add(number)
+  for (const text of added.texts) target.texts.add(text)
+  target.isTest ||= added.isTest
+  target.isUnknown ||= added.isUnknown
+  target.isHandle ||= added.isHandle
+  return sizeOf(target) !== before || [target.isTest, target.isUnknown, target.isHandle].join() !== flags
+}
+
+/** Follows every statement once. Returns true if something new was found. */
+function runRound(flow: PythonFlow): boolean {
+  // Every step must run, whatever the others found.
+  const changes = flow.statements.flatMap(({ scope, code }) => [
+    ...assignmentsIn(code).flatMap(({ names, value }) => {
+      const held = evaluate(flow, scope, value)
+      return names.map((name) => assign(scope, name, held))
+    }),
+    returnValue(flow, scope, code),
+    passArguments(flow, scope, code),
+    findReader(flow, scope, code),
+  ])
+  return changes.includes(true)
+}
+
+function returnValue(flow: PythonFlow, scope: PythonScope, code: string): boolean {
+  const returned = /^(?:return|yield(?: from)?)\b(.+)$/.exec(code)?.[1]
+  return returned !== undefined && scope.of !== undefined && addValue(scope.of.result, evaluate(flow, scope, returned))
+}
+
+function assign(scope: PythonScope, name: string, value: PythonValue): boolean {
+  const { names } = name.startsWith('self.') ? rootOf(scope) : scope
+  const known = names.get(name)
+  if (known) return addValue(known, value)
+  names.set(name, addTo(emptyValue(), value))
+  return true
+}
+
+function addTo(target: PythonValue, value: PythonValue): PythonValue {
+  addValue(target, value)
+  return target
+}
+
+const rootOf = (scope: PythonScope): PythonScope => (scope.parent ? rootOf(scope.parent) : scope)
+
+type PythonAssignment = { names: string[]; value: string }
+
+const STATEMENT_WORD = /^(?:assert|return|yield|raise|del|import|from|if|elif|while|class|def|global|nonlocal)\b/
+const ITERATION = /\bfor ([\w\s,()*]+?) in (.+?)(?= (?:for|if|async) |$)/g
+const GROWTH = /((?:self\.)?\w+)\.(?:append|add|extend|update|insert|setdefault)\((.+)\)$/
+const TARGET = /(?<![\w.'])(?:self\.)?[A-Za-z_]\w*/
+
+function assignmentsIn(code: string): PythonAssignment[] {
+  const [, grown, added = ''] = (code.endsWith(')') && GROWTH.exec(code)) || []
+  const at = STATEMENT_WORD.test(code) ? -1 : findAssignment(code)
+  return [
+    ...[...code.matchAll(ITERATION)].map(([, names = '', value = '']) => ({ names: listTargets(names), value })),
+    ...[...code.matchAll(/\b(\w+) ?:= ?([^,)]+)/g)].map(([, name = '', value = '']) => ({ names: [name], value })),
+    ...contextsIn(code),
+    ...(grown === undefined ? [] : [{ names: [grown], value: added }]),
+    ...(at === -1 ? [] : [{ names: listTargets(code.slice(0, at)), value: code.slice(at + 1) }]),
+  ]
+}
+
+/** `with open(x) as f` assigns. */
+function contextsIn(code: string): PythonAssignment[] {
+  const [start] = /^(?:async )?with /.exec(code) ?? []
+  if (start === undefined) return []
+  return splitArguments(code.slice(start.length)).flatMap((item) => {
+    const [, value = '', names] = /^\(?(.+) as ([\w\s,()]+)$/.exec(item) ?? []
+    return names === undefined ? [] : [{ names: listTargets(names), value }]
+  })
+}
+
+/** The first name of each part: `a`, `a[0]`, `a: int`. */
+const listTargets = (code: string): string[] =>
+  code.split(/[,=]/).flatMap((part) => TARGET.exec(part.replaceAll(/[()*]/g, ''))?.[0] ?? [])
+
+/** Returns the place of the last `=` outside of brackets that assigns. */
+function findAssignment(code: string): number {
+  const isAssigning = (at: number): boolean =>
+    code[at] === '=' && code[at + 1] !== '=' && !/[!<>:=]/.test(code[at - 1] ?? '')
+  return [...outsideBrackets(code)].findLast(isAssigning) ?? -1
+}
+
+/** Calls of functions that read the file which their first argument names. */
+export const FILE_READERS =
+  'read_csv|read_json|read_excel|read_parquet|read_table|read_fwf|read_xml|read_html|read_feather|read_orc|imread|loadtxt|genfromtxt|fromfile|memmap|load_workbook|ZipFile'
+const READ = new RegExp(`(?<!\\w)(?:open|read_text|read_bytes|${FILE_READERS})\\s*\\(`)
+/** Modules whose `open` takes the name of a file. The method of a path or an archive takes none of the machine. */
+export const OPENERS = 'io|os|gzip|bz2|lzma|codecs|wave|Image'
+const HANDLE = new RegExp(`^(?:(?:${OPENERS})\\.)?open\\s*\\(|^(?:io\\.)?(?:BytesIO|StringIO)\\s*\\(`)
+/** Calls whose result is no text. A length says little about the content. */
+const NUMBER = /^(?:int|float|sum|bool|round|abs|len)\s*(?=\()/
+const FIELD = /^(?:\[\s*'|\.get\(\s*')/
+const FIELD_LENGTH = 8
+const OWN_NAME = /case|environ|expected|fixture|golden|reference|test|truth|want/
+const NAME = /(?<![\w.'])(?:self\.)?[A-Za-z_]\w*(?!\s*=[^=])/g
+
+/** Returns what an expression can hold. */
+export function evaluate(flow: PythonFlow, scope: PythonScope, expression: string): PythonValue {
+  const code = expression.trim()
+  spend(flow, code.length)
+  if (NUMBER.test(code) && isOneCall(code))
+    return code.startsWith('len') ? emptyValue() : toNumber(evaluate(flow, scope, code.replace(NUMBER, '')))
+  const value = addNames(flow, scope, code)
+  for (const [, number = ''] of code.matchAll(/'(\d+)'/g)) addText(value, flow.strings[Number(number)] ?? '')
+  if (/\b__file__\b/.test(code)) value.isTest = true
+  value.isHandle = HANDLE.test(code) ? isOneCall(code) : value.isHandle && /^[\w.]+$/.test(code)
+  return isRead(flow, code) ? readFile(flow, value) : value
+}
+
+/** Returns what the names in an expression hold together. */
+function addNames(flow: PythonFlow, scope: PythonScope, code: string): PythonValue {
+  const value = emptyValue()
+  for (const { 0: name, index } of code.matchAll(NAME)) {
+    const known = lookUp(flow, scope, name)
+    if (known) addValue(value, known)
+    const behind = code.slice(index + name.length, index + name.length + FIELD_LENGTH)
+    if (known?.isUnknown && FIELD.test(behind) && isDataName(name)) value.origins.add(UNKNOWN_ORIGIN)
+    for (const base of flow.readers.get(name.replace('self.', '')) ?? []) value.texts.add(base)
+  }
+  return value
+}
+
+/** Names in capitals and of the tests' own cases are left out. */
+const isDataName = (name: string): boolean => name === name.toLowerCase() && !OWN_NAME.test(name)
+
+const toNumber = ({ origins, numbers }: PythonValue): PythonValue => ({
+  ...emptyValue(),
+  numbers: new Set([...origins, ...numbers]),
+})
+
+const isOneCall = (code: string): boolean => {
+  const open = code.indexOf('(')
+  return open + insideBrackets(code, open).length + 2 === code.length
+}
+
+function addText(value: PythonValue, text: string): void {
+  if (/^\/tests(?:\/|$)/.test(text)) value.isTest = true
+  else if (/^[\w./~ -]{1,300}$/.test(text) && /[./]/.test(text)) value.texts.add(text)
+}
+
+function lookUp(flow: PythonFlow, scope: PythonScope | undefined, name: string): PythonValue | undefined {
+  if (!scope) return flow.functions.get(name.replace('self.', ''))?.result
+  const known = scope.names.get(name)
+  const isParam = scope.of?.params.includes(name) === true
+  if (!isParam) return known ?? lookUp(flow, scope.parent, name)
+  // A parameter that no call sets is a fixture, or not known.
+  const given = known ?? flow.functions.get(name)?.result
+  return given?.isUnknown === false ? given : addTo({ ...emptyValue(), isUnknown: true }, given ?? emptyValue())
+}
+
+const isRead = (flow: PythonFlow, code: string): boolean =>
+  READ.test(code) || [...code.matchAll(/(\w+)\s*\(/g)].some(([, name = '']) => flow.readers.has(name))
+
+/** Returns the content of the file that a value names. */
+function readFile(flow: PythonFlow, { texts, isTest, ...held }: PythonValue): PythonValue {
+  const read = { ...emptyValue(), ...held }
+  const paths = [...texts].filter((text) => text.startsWith('/'))
+  const isForeign = paths.length === 0 || paths.some(flow.isSubmitted)
+  if (isForeign && !isTest && texts.size > 0) read.origins.add([...texts].toSorted().join(' '))
+  return read
+}
+
+/** Finds functions that read a file which depends on a parameter. */
+function findReader(flow: PythonFlow, scope: PythonScope, code: string): boolean {
+  const name = scope.of?.name
+  if (name === undefined || !READ.test(code)) return false
+  const value = emptyValue()
+  for (const [each] of code.matchAll(NAME)) addTo(value, lookUp(flow, scope, each) ?? emptyValue())
+  const isParam = [...code.matchAll(NAME)].some(([each]) => dependsOnParam(flow, scope, each))
+  if (!isParam || value.isTest || flow.readers.has(name)) return false
+  flow.readers.set(name, new Set([...value.texts].filter((text) => text.startsWith('/'))))
+  return true
+}
+
+const dependsOnParam = (flow: PythonFlow, scope: PythonScope, name: string): boolean =>
+  scope.of?.params.includes(name) === true || lookUp(flow, scope, name)?.isUnknown === true
+
+/** Gives parameters the origins of the arguments of every call. Returns true if one is new. */
+function passArguments(flow: PythonFlow, scope: PythonScope, code: string): boolean {
+  const changes = [...code.matchAll(/(?<!\w)(?:self\.)?(\w+)\s*\(/g)].flatMap(({ 0: call, 1: name = '', index }) => {
+    const called = flow.functions.get(name)
+    if (!called) return []
+    spend(flow, code.length)
+    const list = splitArguments(insideBrackets(code, index + call.length - 1))
+    return list.map((argument, at) => passArgument(flow, scope, { called, argument, at }))
+  })
+  return changes.includes(true)
+}
+
+type PassedArgument = { called: PythonFunction; argument: string; at: number }
+
+function passArgument(flow: PythonFlow, scope: PythonScope, { called, argument, at }: PassedArgument): boolean {
+  const [, keyword, given = argument] = /^(\w+)\s*=(?!=)(.*)$/.exec(argument) ?? []
+  const param = keyword ?? called.params[at]
+  const { origins, numbers, isHandle } = evaluate(flow, scope, given)
+  if (param === undefined || origins.size + numbers.size === 0 || isHandle) return false
+  return assign(called.scope, param, { ...emptyValue(), origins, numbers })
+}

@@ -1,0 +1,144 @@
+import { expect, test } from 'vitest'
+import { estimateFiles } from '../../../test/support/harbor/strength.ts'
+
+const estimate = (lines: readonly string[], dockerfile = 'FROM debian:bookworm-slim\nWORKDIR /app\n') =>
+  estimateFiles({
+    'environment/Dockerfile': dockerfile,
+    'tests/test.sh': '#!/bin/bash\npytest /tests/test_it.py\necho $? > /logs/verifier/reward.txt\n',
+    'tests/test_it.py': `${lines.join('\n')}\n`,
+  })
+
+const weak = (reason: string) => ({ strength: 'weak', reason: `tests/test_it.py ${reason}.` })
+
+test.each([
+  ['a variable', ['data = json.load(open("/app/x.json"))', 'name = data["x"]', 'open(name)']],
+  [
+    'a line',
+    ['for line in Path("/app/list").read_text().splitlines():', '    assert open(line.strip()).read() == "a"'],
+  ],
+  ['a tuple', ['BASE = Path("/app")', 'one, two = (BASE / "a.txt").read_text().split()', 'path = BASE / one']],
+  ['a fixture', ['def test_it(manifest):', '    name = manifest["x"]', '    text = (APP_DIR / name).read_text()']],
+  ['a parameter', ['def read(name):', '    return open(name).read()', 'read(json.load(open("/app/x"))["f"])']],
+  ['a keyword', ['def read(*, name):', '    return open(name)', 'read(name=open("/app/x").read())']],
+  [
+    'a list',
+    ['names = []', 'for row in csv.reader(open("/app/x")):', '    names.append(row[0])', 'pd.read_csv(names[0])'],
+  ],
+  ['a comprehension', ['rows = json.load(open("/app/x"))', 'texts = [open(p).read() for p in rows]']],
+  ['an f-string', ['name = open("/app/x").read()', 'open(f"/app/{name}")']],
+  [
+    'a function that reads',
+    [
+      'def load(p):',
+      '    with open(p) as f:',
+      '        return json.load(f)',
+      'e = load("/app/a")',
+      'q = e["b"]',
+      'Path(q)',
+    ],
+  ],
+  [
+    'an attribute',
+    ['class A:', '    def setUp(self):', '        self.n = open("/app/x").read()', '        open(self.n)'],
+  ],
+])('a file name that reaches the reading call through %s makes tests weak', async (_, lines) => {
+  expect(await estimate(lines)).toEqual(weak('reads files that the submission can name'))
+})
+
+test.each([
+  ['text', ['sql = open("/app/q.sql").read()', 'rows = db.execute(sql).fetchall()']],
+  ['script', ['with open("/app/q.sql") as f:', '    sql = f.read()', 'cursor.executescript(sql)']],
+  ['part of a statement', ['q = Path("/app/q.sql").read_text()', 'db.execute(f"select * from ({q})")']],
+  ['argument', ['def run(q):', '    return db.execute(q)', 'run(Path("/app/q.sql").read_text())']],
+  ['frame', ['frame = pd.read_sql_query(open("/app/q.sql").read(), db)']],
+])('SQL of the submission as a %s makes tests weak', async (_, lines) => {
+  expect(await estimate(lines)).toEqual(weak('executes SQL statements of the submission'))
+})
+
+test.each([
+  ['texts', ['assert open("/app/a").read() == open("/app/b").read()']],
+  ['unequal texts', ['if open("a").read() != open("b").read():', '    raise SystemExit(1)']],
+  [
+    'derived values',
+    [
+      'a = json.load(open("/app/in"))',
+      'b = json.load(open("/app/out"))',
+      'n = sum(x["n"] for x in a)',
+      'assert b["n"] == n',
+    ],
+  ],
+  ['numbers', ['a = float(open("/app/a").read())', 'b = float(open("/app/b").read())', 'assert abs(a - b) < 1']],
+  ['files', ['assert filecmp.cmp("/app/a", "/app/b")']],
+  [
+    'paths in constants',
+    ['OUT = "/app/o"', 'IN = "/app/i"', 'assert Path(OUT).read_text() == Path(IN).read_text().upper()'],
+  ],
+  ['read by a function', ['def read(p):', '    return Path(p).read_text()', 'assert read("/app/a") == read("/app/b")']],
+  [
+    'fixtures',
+    [
+      ...[
+        'def given():',
+        '    return pd.read_csv("/app/in.csv")',
+        'def got():',
+        '    return pd.read_csv("/app/out.csv")',
+      ],
+      ...['def test_it(given, got):', '    pd.testing.assert_frame_equal(given, got)'],
+    ],
+  ],
+])('a comparison of submitted files with each other makes tests weak: %s', async (_, lines) => {
+  expect(await estimate(lines)).toEqual(weak('compares files of the submission with each other'))
+})
+
+test.each([
+  ['a constant', ['assert open("/app/x").read() == "42"']],
+  ['a file of the tests', ['want = json.load(open("/tests/e.json"))', 'assert json.load(open("/app/o.json")) == want']],
+  [
+    'a file beside the tests',
+    ['HERE = Path(__file__).parent', 'assert open("/app/x").read() == (HERE / "x").read_text()'],
+  ],
+  [
+    'a file outside the submission',
+    ['got = pd.read_csv("/app/o.csv")', 'assert got.equals(1) == pd.read_csv("/data/i.csv")'],
+  ],
+  ['names in the tests', ['for name in ["a.txt", "b.txt"]:', '    assert open(f"/app/{name}").read() == "x"']],
+  [
+    'names of the tests',
+    ['c = json.load(open("/tests/c.json"))', 'name = c["file"]', 'assert open(name).read() == "x"'],
+  ],
+  ['listed files', ['for path in Path("/app").glob("*.txt"):', '    assert open(path).read()']],
+  ['the name of a path', ['name = Path(open("/app/x").read()).name', 'assert name == "a.txt"']],
+  ['an opened file', ['with open("/app/x.png", "rb") as f:', '    image = Image.open(f)']],
+  ['a buffer', ['text = open("/app/x.csv").read()', 'rows = pd.read_csv(io.StringIO(text))']],
+  ['a ratio', ['data = json.load(open("/app/x.json"))', 'ratio = len(rows) / data["n"]', 'half = total / data["m"]']],
+  ['a bound value', ['n = open("/app/x").read()', 'db.execute("select * from t where a = ?", (n,))']],
+  [
+    'one file with itself',
+    ['ids = json.load(open("/app/x.json"))', 'assert len(ids) == len(set(ids))', 'assert ids[0] == ids[1]'],
+  ],
+  ['lengths', ['assert len(open("/app/a").read()) == len(open("/app/b").read())']],
+  [
+    'the same name in another function',
+    ['def f():', '    name = open("/app/x").read()', 'def g():', '    name = "a"', '    open(name)'],
+  ],
+  ['members of an archive', ['z = zipfile.ZipFile("/app/x.zip")', 'for name in z.namelist():', '    z.open(name)']],
+  [
+    'a function that reads both',
+    ['def load(p):', '    return Path(p).read_text()', 'assert load("/app/a.json") == load("/tests/a.json")'],
+  ],
+])('tests that use %s only read', async (_, lines) => {
+  expect(await estimate(lines)).toMatchObject({ strength: 'standard' })
+})
+
+test('every path may be submitted if the working directory is not known', async () => {
+  const lines = ['assert open("/srv/a").read() == open("/srv/b").read()']
+  expect(await estimate(lines)).toMatchObject({ strength: 'standard' })
+  expect(await estimate(lines, 'FROM debian:bookworm-slim\n')).toMatchObject({ strength: 'weak' })
+})
+
+test('code that takes too long to follow is weak, and long lists of values are not', async () => {
+  const tooLong = weak('is too long to be followed')
+  expect(await estimate([`assert ${'a == '.repeat(20_000)}b`])).toEqual(tooLong)
+  expect(await estimate([`x = ${'f('.repeat(20_000)}${')'.repeat(20_000)}`])).toEqual(tooLong)
+  expect(await estimate([`VALUES = [${'1.5, "a", '.repeat(20_000)}]`])).toMatchObject({ strength: 'standard' })
+})

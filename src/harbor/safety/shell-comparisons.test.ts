@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest'
+import { estimateFiles } from '../../../test/support/harbor/strength.ts'
+
+const estimate = (condition: string) =>
+  estimateFiles({
+    'environment/Dockerfile': 'FROM debian:bookworm-slim\nWORKDIR /app\n',
+    'tests/test.sh': `#!/bin/bash\n${condition}\necho $? > /logs/verifier/reward.txt\n`,
+  })
+
+test.each([
+  'cmp -s /app/a /app/b',
+  'diff /app/a /app/b > /dev/null',
+  'comm /app/a /app/b > /dev/null',
+  'a=/app/a; cmp "$a" /app/b',
+  'cd /app; cmp a.txt b.txt',
+  'sort /app/a | cmp -s - /app/b',
+  'cmp -s - /app/b < /app/a',
+  'diff <(sort /app/a) <(sort /app/b)',
+  '[ "$(cat /app/a)" = "$(cat /app/b)" ]',
+  '[[ "$(sort /app/a)" != "$(sort /app/b)" ]]',
+  'a=$(cat /app/a); b=$(cat /app/b); [ "$a" = "$b" ]',
+  '[ "$(sha256sum < /app/a)" = "$(sha256sum < /app/b)" ]',
+  'check() { cmp /app/a /app/b; }; check',
+])('a script that compares two submitted files is weak: %s', async (condition) => {
+  const reason = 'tests/test.sh compares files of the submission with each other.'
+  expect(await estimate(condition)).toEqual({ strength: 'weak', reason })
+})
+
+test.each([
+  'cmp -s /app/a /tests/b',
+  'cmp /app/a /data/b',
+  'cd /tests; cmp a.txt /app/b',
+  'sort /app/a | cmp -s - /tests/b',
+  'printf x | cmp -s - /app/a',
+  'diff <(sort /app/a) /tests/b',
+  '[ "$(cat /app/a)" = "$(cat /tests/b)" ]',
+  '[ "$(cat /app/a)" = 42 ]',
+  '[ "$(head -n 1 /app/a)" = "$(tail -n 1 /app/a)" ]',
+  '[ "$(wc -l < /app/a)" = "$(wc -l < /app/b)" ]',
+  'equals() { [ "$1" = "$2" ]; }; equals "$(cat /app/a)" 3',
+])('a script that compares a submitted file with something else is standard: %s', async (condition) => {
+  expect(await estimate(condition)).toMatchObject({ strength: 'standard' })
+})
