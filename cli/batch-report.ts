@@ -38,7 +38,10 @@ export function buildBatchReport(tasks: readonly BatchTaskDetail[]): BatchReport
   }
 }
 
-/** Lists the stages that some task has reached. They run one after another, so the task that came furthest knows all. */
+/**
+ * Lists the stages that some task has reached. Stages run in order, so the task that got furthest has reached all of
+ * them.
+ */
 function listReachedStages(tasks: readonly BatchTaskDetail[]): string[] {
   const reached = tasks.map(({ evidence, stage }) => [
     ...evidence.stages.map((each) => each.stage),
@@ -71,7 +74,7 @@ const sum = (values: readonly number[]): number => values.reduce((total, value) 
 
 const DEPTH_MAX = 6
 
-/** Adds up every `cpuSeconds` in the evidence of a stage, whose shape is the stage's own. */
+/** Adds up every `cpuSeconds` in the evidence of a stage. Each stage has its own format. */
 function sumCpuSeconds(evidence: unknown, depth = 0): number {
   if (typeof evidence !== 'object' || evidence === null || depth > DEPTH_MAX) return 0
   const parts = Object.entries(evidence)
@@ -106,7 +109,10 @@ function reportRejections(tasks: readonly BatchTaskDetail[]): RejectionReport[] 
   return [...counts.values()].toSorted((one, other) => other.count - one.count)
 }
 
-/** Steps that raise the yield, by the reason that they address. Other reasons say that the candidate itself is unfit. */
+/**
+ * Steps that raise the yield, by the reason that they address. Other reasons mean that the candidate itself is
+ * unsuitable.
+ */
 const ADVICE: Readonly<Record<string, string>> = {
   env_build_failed: 'Add a lock file or CI file that names the missing packages, or select a stronger author model.',
   unsupported_runner: 'Run the tests by one of the supported runners, or select a stronger author model.',

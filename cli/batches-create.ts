@@ -147,7 +147,7 @@ async function readPreview(
   return callWithProgress(service, previewBatch, { params, body }, show).finally(live.end)
 }
 
-/** Shows what a batch will cost at most, and asks. Without a terminal, or with --yes, it does neither. */
+/** Shows the maximum cost of a batch and asks for confirmation. Does neither without a terminal or with --yes. */
 async function confirmForecast(shell: Shell, opened: OpenedRepository, flags: CreateBatchFlags): Promise<void> {
   if (flags.yes || !isInteractive(shell)) return
   note(shell, ...previewLines(await readPreview(shell, opened, flags)))

@@ -33,7 +33,7 @@ type CheckedTask = FolderCheck['tasks'][number]
 const listRefused = ({ tasks }: FolderCheck): CheckedTask[] =>
   tasks.filter(({ findings }) => findings.some(({ severity }) => severity === 'block'))
 
-/** Prints the findings, those that refuse a task first. */
+/** Prints the findings, blocking ones first. */
 function show(shell: Shell, result: FolderCheck): void {
   for (const task of result.tasks.filter(({ findings }) => findings.length > 0)) {
     print(shell, styled(shell.output, 'bold', task.task))

@@ -21,7 +21,7 @@ export async function confirmQuote(
   }
 }
 
-/** Formats a quote as a table of settings between what runs and what it costs and can show. */
+/** Formats a quote: the number of trials, a table of the settings, the total cost, and advice. */
 export function formatQuote(quote: Quote): string[] {
   return [
     formatSize(quote),

@@ -16,7 +16,7 @@ export const addCompletionCommand = (assay: Command, shell: Shell): Command =>
   )
 
 type CompletionWord = { word: string; description: string }
-/** What can follow a command. The path is empty for the program itself. */
+/** Completions of one command. The path is empty for the program itself. */
 type CompletionEntry = { path: string; commands: CompletionWord[]; options: CompletionWord[] }
 
 function listEntries(command: Command, path = ''): CompletionEntry[] {

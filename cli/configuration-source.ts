@@ -12,10 +12,12 @@ type FileInput = NonNullable<NewConfigurationInput['files']>[number]
 
 export const contract = () => import('../src/configurations/schema.ts')
 
-/** More than the service accepts, so that a wrong folder is not read completely. */
+/**
+ * Maximum number of files that are read. The service accepts fewer; this bounds the work if a wrong folder is named.
+ */
 const FILES_MAX = 1000
 
-/** Reads a file, which is placed in the working directory under its own name, or all files of a folder but `.git`. */
+/** Reads the files of a configuration: a single file, or all files of a folder except `.git`. */
 export async function readConfigurationFiles(source: string): Promise<FileInput[]> {
   const path = resolve(source)
   const stats = await stat(path).catch(() => undefined)

@@ -173,7 +173,9 @@ async function diff(shell: Shell, command: Command, old: string, current: string
   }
 }
 
-/** Lists everything in a configuration as texts by path. What is not a file has a name that no file can have. */
+/**
+ * Lists the parts of a configuration as texts by path. Parts that are not files get names that are invalid as paths.
+ */
 function toTexts({ files, instructionPrefix, instructionSuffix, mcpServers, harnesses }: Configuration) {
   const texts = new Map(files.map(({ path, text }) => [path, text]))
   const rest = { instructionPrefix, instructionSuffix, mcpServers, harnesses }

@@ -53,7 +53,7 @@ export async function runTasks(shell: Shell, run: TaskRun): Promise<void> {
   printSummary(shell, run, finished)
 }
 
-/** Shows what the trials will cost, and asks on a terminal. Models without a price are not asked about. */
+/** Shows the expected cost of the trials and asks on a terminal. Does not ask if the model has no price. */
 async function confirmCost(shell: Shell, run: TaskRun, config: TaskRunConfig, log: TaskRunLog): Promise<void> {
   const selection = toSelection(run)
   if (!selection) return

@@ -154,7 +154,9 @@ function toCompareFlags(flags: ServiceRun['flags'], model: string | undefined): 
   return compareFlags
 }
 
-/** Adds a custom model for a server that was named by its address. The same server has the same model again. */
+/**
+ * Adds a custom model for a server that was named by its address. A second run with the same server reuses the model.
+ */
 async function addServerModel(service: Service, { name, baseUrl, protocol, apiKey }: NamedServer): Promise<string> {
   const { addModel } = await import('../src/catalog/schema.ts')
   const slug = `${new URL(baseUrl).host}-${name}`
@@ -213,7 +215,7 @@ async function listTaskRefs(service: Service, repository: string, globs: string[
 const SANDBOX_WAIT_MS = 60_000
 const POLL_MS = 250
 
-/** Waits until the worker of a fresh service has tried its sandboxes. */
+/** Waits until the worker of a new service has tested its sandboxes. */
 async function waitForSandbox(
   service: Service,
   { endpoints, params }: Awaited<ReturnType<typeof openScope>>,

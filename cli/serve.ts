@@ -90,7 +90,7 @@ async function serve(shell: Shell, role: ServiceRole, flags: Flags): Promise<voi
       `${running.url && role !== 'gateway' ? `The reference is at ${running.url}/docs. ` : ''}Ctrl-C stops it.`,
     )
 
-  // A service that is killed would otherwise never keep its compiled code for the next start.
+  // Writes the compile cache now, because a service that is killed would otherwise lose it.
   flushCompileCache()
   await asked
   log.info('stopping')

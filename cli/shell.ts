@@ -21,7 +21,7 @@ export const note = ({ errors }: Shell, ...lines: string[]): void => writeLines(
 export const printJson = ({ output }: Shell, value: unknown): void =>
   void output.write(`${escapeJson(JSON.stringify(value, null, 2))}\n`)
 
-/** Every line of every command ends up here, so untrusted text needs no care anywhere else. */
+/** All output passes through here, so no other code has to sanitise untrusted text. */
 const writeLines = (stream: NodeJS.WriteStream, lines: readonly string[]): void =>
   void stream.write(lines.map((line) => `${safeLine(stream, line)}\n`).join(''))
 

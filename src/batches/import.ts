@@ -146,11 +146,11 @@ type TaskFolder = { id: string; path: string }
 /** `strays` are files that belong to no task. */
 type TaskFolders = { folders: TaskFolder[]; strays: number }
 
-/** `tasks/<group>/<task>/` is as deep as people pack. */
+/** Maximum depth of a task folder. `tasks/<group>/<task>/` is the deepest layout in use. */
 const DEPTH_MAX = 3
 const ID_LENGTH_MAX = 80
 
-/** Every folder with a task.toml that is not inside another task. */
+/** Lists every folder with a task.toml that is not inside another task. */
 async function listTaskFolders(root: string): Promise<TaskFolders> {
   const found: { paths: string[]; strays: number } = { paths: [], strays: 0 }
   await walk(root, '', found)

@@ -54,7 +54,7 @@ export const readDetail = async (db: Db, row: FullTaskRow): Promise<BatchTaskDet
   decidedAt: row.decided_at?.toISOString() ?? null,
 })
 
-/** The file of a task, or not found. A path is only ever compared with those of the task. */
+/** Finds a file of a task; throws notFound. The path is only compared with those of the task and never opened. */
 export function readFileFacts(row: FullTaskRow, path: string): TaskContent['files'][number] {
   const file = parseContent(row)?.files.find((each) => each.path === path)
   if (file) return file

@@ -28,7 +28,7 @@ import { openScratchFolder } from '../trials/scratch-folder.ts'
 import * as rows from './sql.ts'
 import type { ValidationOutcome, Validator } from './validator.ts'
 
-/** `folder`: for tasks while they are tried. It exists. */
+/** `folder`: existing folder for the files of tasks during validation. */
 export type RunValidatorDeps = { db: Db; blobs: Blobs; validate: Validator; folder: string }
 export type ValidateJobDeps = RunValidatorDeps & { sandboxWaitMs: number }
 

@@ -23,7 +23,7 @@ export const deleteCapabilities = (db: Db, workerId: string) =>
 export const deleteStaleCapabilities = (db: Db) =>
   db.deleteFrom('sandbox_offers').where('seen_at', '<', sql<Date>`now() - interval '1 hour'`).execute()
 
-/** The best first: one that is available, then the one that spoke last. */
+/** Lists the best report per sandbox: an available one before others, then the most recent. */
 export const listLiveCapabilityRows = (db: Db, withinSeconds: number): Promise<WorkerCapability[]> =>
   db
     .selectFrom('sandbox_offers')

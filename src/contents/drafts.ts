@@ -46,7 +46,7 @@ const isRetryable = (error: unknown): boolean =>
   error instanceof RegistryUnavailable || (error instanceof Problem && error.kind.retryable === true)
 
 const OWNER = 'owner'
-/** Concurrent copies. Each waits for the disk. */
+/** Maximum number of concurrent copies, which mostly wait for the disk. */
 const COPIES_MAX = 8
 
 /** Folders that calls of this process use. The owner file keeps out other processes. */

@@ -65,7 +65,9 @@ export const nothingToCheck =
   (detail: string): CredentialProbe =>
   async () => ({ ok: true, detail })
 
-/** Checks only the format of a Harbor key: its service needs its own client, and the first download will show. */
+/**
+ * Checks only the format of a Harbor key. The first download verifies it, because the service requires its own client.
+ */
 export const checkHarbor: CredentialProbe = async (_, { apiKey = '' }) =>
   apiKey.startsWith('sk-harbor-')
     ? { ok: true, detail: 'The key has the format of a Harbor key. It was not tested; a download will show.' }

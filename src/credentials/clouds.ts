@@ -57,7 +57,7 @@ async function checkBedrock(deps: CheckDeps, { provider, model, baseUrl, trust }
   return sendProbe(deps, { provider, url, headers, trust, body, acceptedStatus: 400 })
 }
 
-/** Exchanges a token, which proves the key. Whether the account may use the model shows at the first call. */
+/** Exchanges the key for a token, which verifies the key. Access to the model is verified only by the first call. */
 async function checkVertex(deps: CheckDeps, { provider, trust }: CloudModel, secret: Secret) {
   const account = parseServiceAccount(secret.serviceAccount ?? '')
   if (!account) return { ok: false, detail: 'The service account cannot be read.' }

@@ -52,7 +52,7 @@ async function dial(engine: EngineTarget, resolve: ResolveHost): Promise<Socket 
   const addresses = engine.publicOnly ? await resolvePublic(name, resolve) : await resolve(name)
   if (engine.publicOnly && addresses.length === 0) return 'private'
 
-  // The address that was checked is the one we connect to; TLS still asks for the name.
+  // Connects to the address that was checked. TLS still verifies the name.
   const [host] = addresses
   if (!host) throw new Error('no address') // an empty host would mean this machine
   const where = { host, port: Number(engine.url.port || 443) }

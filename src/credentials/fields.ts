@@ -17,7 +17,7 @@ export type CredentialField = {
 
 const BYTES_MAX = 64 * 1024
 
-/** A key goes into a header, so it has to be one. */
+/** A key is sent in a header, so it must be a valid header value. */
 export const token = (name: string): CredentialField => ({
   name,
   required: true,

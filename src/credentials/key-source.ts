@@ -15,7 +15,7 @@ export const resolveKeySource = ({ dataFolder, secretKey }: KeyLocation): KeySou
     ? { kind: 'file', path: join(dataFolder, 'secret.key') }
     : { kind: 'variable', keys: parseKeys(secretKey.split(','), VARIABLE) }
 
-/** Reads the keys; the first one should seal. Returns none if there is no key file yet. */
+/** Reads the keys. New secrets are sealed with the first one. Returns none if there is no key file yet. */
 export const readKeys = async (source: KeySource): Promise<MasterKey[]> =>
   source.kind === 'variable' ? source.keys : ((await readKeyFile(source.path)) ?? [])
 

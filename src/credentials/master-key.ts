@@ -45,8 +45,9 @@ export type Keyring = {
 }
 
 /**
- * Opens the keys that the database's secrets are sealed with, or refuses. An empty database gets its key here: the
- * variable's first, else the key file's first, else a new one, which is safe on disk before the database knows it.
+ * Opens the keys with which the database's secrets are sealed. Throws MasterKeyRefused if they are not available. An
+ * empty database gets its key here: the first of the variable, else the first of the key file, else a new one, which is
+ * written to disk before the database refers to it.
  */
 export const openKeyring = ({ db, ...location }: KeyLocation & { db: Db }): Promise<Keyring> =>
   transact(db, async (tx) => {

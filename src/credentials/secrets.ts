@@ -8,8 +8,8 @@ import { findSealedRow, listSealedRows, markCredentialUsed } from './sql.ts'
 export type OpenedSecret = { kind: CredentialKind; provider: string; secret: Secret }
 
 /**
- * The secret as it is at this moment: call it when the secret is needed, and a PATCH acts on what already runs.
- * Throws SealBroken when someone tampered with it.
+ * Returns the current secret. Call it whenever the secret is needed, so that a change applies to running work too.
+ * Throws SealBroken if the row was tampered with.
  */
 export async function openSecret(
   deps: CredentialDeps,
@@ -21,7 +21,10 @@ export async function openSecret(
   return opened && { kind: opened.kind, provider: opened.provider, secret: opened.secret }
 }
 
-/** The secret of the newest credential for a provider. A stored one goes before one of the server's environment. */
+/**
+ * Returns the secret of the newest credential of a provider. Stored credentials precede those of the server's
+ * environment.
+ */
 export async function openNewestSecret(
   deps: CredentialDeps,
   workspaceId: string,
@@ -31,7 +34,7 @@ export async function openNewestSecret(
   return credential && openSecret(deps, workspaceId, credential.id)
 }
 
-/** Asks the provider. A credential that does not work is an answer, not an error. */
+/** Checks a credential with its provider. A rejected credential is a result, not an error. */
 export async function checkCredential(
   deps: CredentialDeps,
   workspaceId: string,
@@ -94,7 +97,7 @@ async function findStored({ db }: CredentialDeps, keyring: Keyring, workspaceId:
     try {
       return await openRow(keyring, workspaceId, row)
     } catch (error) {
-      // A rotation that ended after we read the row has taken the old key away; the row now names the new one.
+      // A rotation that ended after the row was read has removed the old key. The row now names the new one.
       if (!(error instanceof MasterKeyMissing) || read === READS) throw error
     }
   }

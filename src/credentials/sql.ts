@@ -20,7 +20,7 @@ export const listMasterKeys = (db: Db) =>
 export const findActiveMasterKey = (db: Db) =>
   db.selectFrom('master_keys').select('id').where('active', '=', true).executeTakeFirst()
 
-/** From now on this key seals, and no other. */
+/** Makes this key the only one that seals new secrets. */
 export async function activateMasterKey(tx: Db, id: string, checkValue: Buffer): Promise<void> {
   await tx.updateTable('master_keys').set({ active: false }).where('active', '=', true).execute()
   await tx
@@ -38,7 +38,7 @@ export const upsertKeyHolder = (db: Db, { id, host, processId, masterKeyIds }: K
 
 export const deleteKeyHolder = (db: Db, id: string) => db.deleteFrom('key_holders').where('id', '=', id).execute()
 
-/** Removes holders that died without saying so, and lists those that cannot read this key. */
+/** Removes the entries of dead processes, and lists the processes that cannot read this key. */
 export async function listKeyHoldersWithout(db: Db, masterKeyId: string, withinSeconds: number) {
   await sql`delete from key_holders where seen_at < now() - make_interval(secs => ${withinSeconds})`.execute(db)
   const { rows } = await sql<{ host: string; processId: number }>`
@@ -51,7 +51,7 @@ export async function listKeyHoldersWithout(db: Db, masterKeyId: string, withinS
 export const SEALED_TABLES = ['credentials', 'webhooks'] as const
 export type SealedTable = (typeof SEALED_TABLES)[number]
 
-/** Keys that some secret is still sealed with. */
+/** Lists the keys with which secrets are still sealed. */
 export async function listMasterKeysInUse(db: Db): Promise<string[]> {
   const used = SEALED_TABLES.map((table) => db.selectFrom(table).select('master_key_id').distinct().execute())
   return [...new Set((await Promise.all(used)).flat().map((row) => row.master_key_id))]

@@ -17,7 +17,10 @@ import type { AnswerError } from './wire-protocol.ts'
  * answer is a flood of events, or the gateway itself is stopping.
  */
 const OUTAGE: Attribution = { failure: 'upstream', probeAnswer: null }
-/** A failure that the program caused: it left, did not read, asked for too much, or sent an invalid request. */
+/**
+ * A failure that the program caused: it disconnected, did not read the answer, asked for too much, or sent an invalid
+ * request.
+ */
 const OWN: Attribution = { failure: 'request', probeAnswer: null }
 /** An outage that the program may have caused. */
 const INTERRUPTED: Attribution = { failure: 'interrupted', probeAnswer: null }
@@ -75,7 +78,7 @@ export async function attributeStatus(
 /** Longest time that a program may leave an answer unread. Providers disconnect slow readers. */
 const STALL_MS = 10_000
 
-/** Tells whether the program caused the cut, by not reading, by leaving, or by asking for too much. */
+/** Tells whether the program caused the cut: it did not read, disconnected, or asked for too much. */
 const isOwnCut = (timeouts: CallTimeouts, stalledMs = 0): boolean =>
   stalledMs > STALL_MS || ['drain', 'answer', 'time'].includes(timeouts.reason() ?? '')
 

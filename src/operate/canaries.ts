@@ -76,7 +76,7 @@ const NOBODY = { workspaceId: '', credentialId: '', deferrals: 0 }
 
 type ChosenModel = ReturnType<typeof termsFor>
 
-/** Throws UnknownName, and ModelUnfit where it cannot be asked at this level. */
+/** Finds a model and its terms. Throws UnknownName, or ModelUnfit if the model does not support the level. */
 function findTerms({ models, level }: MeasureCanariesOptions, role: CanaryRole): ChosenModel {
   const known = listPublicModels().filter(({ protocols }) => protocols.length > 0)
   const model = known.find(({ catalogId }) => catalogId === models[role])

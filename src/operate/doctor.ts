@@ -30,7 +30,9 @@ import { verifyChains } from './operate.ts'
 import { blobsCheck, databaseCheck, masterKeyCheck, migrationsCheck, workersCheck } from './service-checks.ts'
 import { examineSettings } from './settings-check.ts'
 
-/** Looks at everything that the service needs on this machine. Starts nothing, migrates nothing, leaves nothing behind. */
+/**
+ * Checks everything that the service needs on this machine. Starts nothing, migrates nothing, leaves nothing behind.
+ */
 export async function diagnose(environment: ConfigEnvironment): Promise<Diagnosis[]> {
   const { config, diagnoses } = examineSettings(environment)
   const asked = environment.ASSAY_URL || undefined
@@ -53,7 +55,7 @@ async function diagnoseSetUp(config: Config, asked: string | undefined): Promise
   return [folder.diagnosis, disk, ...rest, blobs, service]
 }
 
-/** Files that another user than the service's makes in its folder would be in its way. */
+/** Creates no files as a user other than that of the service, which could not change them. */
 async function blobsDiagnosis(config: Config, found: DataFolder): Promise<Diagnosis> {
   if (found === 'absent') return pass('blobs', 'nothing there yet')
   if (found === 'not ours')

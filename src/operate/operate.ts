@@ -12,17 +12,17 @@ import { listWorkspaces, readWorkspaceRow } from '../workspaces/workspaces.ts'
 
 /** Operations of the machine's owner directly on the database, without a key. */
 
-/** Names of the migrations that ran now. */
+/** Applies pending migrations and returns their names. */
 export async function migrateStore(config: Config, log: Log): Promise<string[]> {
   const store = await openStore(config, log)
   await store.stop()
   return store.migrated
 }
 
-/** A key as the settings take it. It is valid nowhere until a service is started with it. */
+/** Generates a key for the settings. It is valid only once a service has been started with it. */
 export const generateKey = (): string => newKey()
 
-/** A new admin key for a workspace whose keys were all lost. Audited like any other. */
+/** Creates an admin key for a workspace whose keys were all lost. Audited like any other key. */
 export const recoverKey = (config: Config, log: Log, login: string): Promise<Key & { key: string }> =>
   onExistingData(config, log, async (db) => {
     const workspace = await readWorkspaceRow(db, login)
@@ -56,7 +56,7 @@ export const renewMasterKey = (config: Config, log: Log, force: boolean): Promis
     return rotateMasterKey({ db, dataFolder, secretKey, force })
   })
 
-/** For each workspace the first event that does not follow from the one before it, or null. */
+/** Result for one workspace: the first event that does not follow from the one before it, or null. */
 export type Chain = { login: string; brokenAt: number | null }
 
 export const verifyAuditLogs = (config: Config, log: Log): Promise<Chain[]> => onExistingData(config, log, verifyChains)
@@ -68,7 +68,7 @@ export async function verifyChains(db: Db): Promise<Chain[]> {
   return chains
 }
 
-/** A slip in the name of the folder must not make a new and empty database there. */
+/** Refuses a folder without data, so that a mistyped name does not create an empty database. */
 export async function onExistingData<T>(
   config: Config,
   log: Log,

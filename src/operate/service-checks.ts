@@ -22,7 +22,7 @@ export const databaseCheck = ({ db }: Database): SystemCheck => ({
   },
 })
 
-/** Node gives one error for all addresses of a host, and leaves its message empty. */
+/** Node reports one error for all addresses of a host, with an empty message. */
 function reasonOf(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(reasonOf).join('; ')
   return error instanceof Error ? error.message || error.name : String(error)

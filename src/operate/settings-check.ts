@@ -1,7 +1,7 @@
 import { type Config, type ConfigEnvironment, ConfigError, readConfig, settingNames } from '../config.ts'
 import { type Diagnosis, fail, note, pass } from './machine-checks.ts'
 
-/** Read by the command line, by the tests, or one for each provider: no settings of the service, and no mistakes. */
+/** Variables of the command line, of the tests and of providers. They are no settings of the service, but valid. */
 const OTHERS = /^ASSAY_(URL|KEY|REQUIRE|TEST_\w+|GATEWAY_UPSTREAM_\w+)$/
 
 export function examineSettings(environment: ConfigEnvironment): {

@@ -54,7 +54,7 @@ function describeUnknown(catalogId: string): string {
 
 /** Sent to servers that need no key. */
 const NO_KEY = 'none'
-/** Sizes of a model of which only the address is known. */
+/** Assumed limits of a model of which only the address is known. */
 const CONTEXT_TOKENS = 128_000
 const OUTPUT_TOKENS = 32_000
 

@@ -2,7 +2,10 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** A data folder executes code: its database has settings, its images name folders of the machine. */
+/**
+ * Name of the mark file. A data folder must be trusted, because its content can execute code: its database has
+ * settings, and its images name folders of the machine.
+ */
 const MARK = 'created-here'
 
 /** The default data folder was not created on this machine. */

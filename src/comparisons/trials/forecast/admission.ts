@@ -47,7 +47,7 @@ export function explainPause({ budgetMicros, countedMicros, liveMicros, settings
   return `The budget of ${usd(budgetMicros)} does not cover another trial: ${usd(countedMicros + liveMicros)} is spent, and the next trial is expected to cost ${usd(expected)}. Resume with a larger budget.`
 }
 
-/** Explains why a running trial was stopped. */
+/** Explains why a running trial was stopped by the budget. */
 export const explainCutOff = ({
   budgetMicros,
   spentMicros,
