@@ -86,8 +86,8 @@ const runData = (plan: RunPlan, runner: Runner, { seed, daysAhead, only, patienc
 })
 
 /**
- * For all that the line starts. `$LIB` is the loader's own word, which knows the machine. Time that only runs, by which
- * programs wait, is left alone.
+ * Shifts the clock of all processes that the command line starts. The dynamic loader expands `$LIB` to the library
+ * folder of the architecture. The monotonic clock, by which programs wait, is not shifted.
  */
 const shiftClock = (days: number): string =>
   `export LD_PRELOAD='/usr/$LIB/faketime/libfaketime.so.1' FAKETIME='+${days}d' FAKETIME_DONT_FAKE_MONOTONIC=1; `
@@ -97,7 +97,7 @@ const hiddenData = (hidden: HiddenTests | null): object => ({
   deleted: (hidden?.deleted ?? []).map(requireRelativePath),
 })
 
-/** Paths of git never look otherwise, and root writes to these. */
+/** Throws for a path that git would not produce, because root writes to these paths. */
 function requireRelativePath(path: string): string {
   const isPlain = path.split('/').every((part) => !['', '.', '..', '.git'].includes(part.toLowerCase()))
   if (!isPlain || path.includes('\0')) throw new Error(`${JSON.stringify(path)} is no path of a repository.`)

@@ -52,7 +52,7 @@ const isSupportName = ({ name }: PathParts): boolean => SUPPORT_NAMES.some((patt
 /** In Go, `doc` is a common name of a package. */
 const isGoPackage = ({ folders, small }: PathParts): boolean => folders[0] === 'doc' && small.endsWith('.go')
 
-/** The first that fits counts. Roots of documentation never hold tests. */
+/** The first match decides. Root folders of documentation never contain tests. */
 const KINDS: [PathKind, (parts: PathParts) => boolean][] = [
   ['generated', (parts) => isIn(parts, VENDORED) || isIn(parts, GENERATED) || GENERATED_NAME.test(parts.name)],
   ['dependencies', ({ small, name }) => DEPENDENCY_FILES.has(small) || REQUIREMENTS.test(name)],
@@ -72,7 +72,7 @@ export function classifyPath(path: string): PathKind {
 const SUPPORT = wordSet('fixtures fixture testdata test-data __mocks__ __snapshots__ support helpers data')
 const SUPPORT_NAME = /(^|[._-])(conftest|helpers?|utils?|fixtures?|support|mocks?|setup|common)([._-]|$)/i
 
-/** Something that tests need, rather than a test. */
+/** Returns true for a file that tests need and that contains no test itself. */
 export function isTestSupport(path: string): boolean {
   const parts = splitPath(path)
   return isIn(parts, SUPPORT) || (SUPPORT_NAME.test(parts.name) && !isTestName(parts))

@@ -53,7 +53,7 @@ export async function runSuite(
   return (await gradeSuite(provider, { ...options, lists: null }, signal)).outcome
 }
 
-/** Tests of a busy host may take this many times their timeout longer, as long as they use CPU time. */
+/** On a busy host, tests may exceed their timeout by this factor as long as they use CPU time. */
 const PATIENCE = 2
 
 type GradeOptions = SuiteOptions & { lists: TestLists | null }

@@ -34,7 +34,7 @@ export function parseReport(report: string): SuiteOutcome | undefined {
 }
 
 export type GradeOutput = {
-  /** Undefined when the judge got no chance to say. */
+  /** Undefined if the grader wrote no valid report. */
   outcome: SuiteOutcome | undefined
   /** Content of `reward.txt`. */
   reward: string | undefined

@@ -6,7 +6,7 @@
 /** Path of the repository in every image, for agents and for the verifier. */
 export const REPOSITORY_FOLDER = '/workspace/repo'
 
-/** A file of a tree, or of a task that is being made. */
+/** A file of a tree, or of a task that is being created. */
 export type PlainFile = { path: string; content: string; executable: boolean }
 
 /** Paths of a tree, and the text of the files that were read, without a checkout. */
@@ -17,19 +17,17 @@ export type TreeFacts = {
   committedAt?: Date | undefined
 }
 
-/**
- * How tests are run, the same in every run of them and in the task that is made. Becomes `run.json` of its verifier.
- */
+/** How tests are run: the same way in every run and in the finished task, whose verifier contains it as `run.json`. */
 export type RunPlan = {
   runner: string
-  /** After the files are in place and before the tests, offline: what has to be compiled again. */
+  /** Commands that recompile the tests, offline, after the files are in place. */
   prepare: string[]
-  /** Test files, relative to the repository. Empty: all there are. */
+  /** Test files, relative to the repository. Empty: all. */
   targets: string[]
   timeoutSec: number
 }
 
-/** The tests of the pull request as they landed: files that are laid over the tree, and those that it deleted. */
+/** The tests of the pull request as they landed: files that are copied over the tree, and files that it deleted. */
 export type HiddenTests = { files: PlainFile[]; deleted: string[] }
 
 export type TestStatus = 'passed' | 'failed' | 'errored' | 'skipped'
@@ -50,7 +48,7 @@ export type SuiteRun = {
 export const cpuSecondsOf = ({ cpuSeconds, seconds }: Pick<SuiteRun, 'cpuSeconds' | 'seconds'>): number =>
   cpuSeconds ?? seconds
 
-/** `broken`: the runner said nothing that could be counted. Not a broken sandbox, which is an exception. */
+/** `broken`: the runner wrote no usable report. A broken sandbox is an exception instead. */
 export type SuiteOutcome =
   | { kind: 'ran'; run: SuiteRun }
   | { kind: 'broken'; reason: 'no_report' | 'timeout' | 'patch_does_not_apply' | 'prepare_failed'; detail: string }

@@ -8,7 +8,7 @@ export type Capabilities = {
   isolation: string
   /** How the ports of a sandbox's own loopback are carried out of it. With `none` it can have no ports. */
   gatewayChannel: 'none' | 'namespace' | 'relay'
-  /** Which limits the kernel holds; the others are watched from outside, or not at all. */
+  /** Limits that the kernel enforces. The provider polls the others, or does not enforce them. */
   limits: { cpus: boolean; memory: boolean; pids: boolean; disk: 'hard' | 'watched' | 'none' }
   /** True when sandboxes can share a network, as the services of a compose file do. */
   groups: boolean
@@ -17,41 +17,43 @@ export type Capabilities = {
 /** Runs sandboxes. Each provider is one file of this folder; the conformance suite defines what all must do. */
 export type SandboxProvider = {
   name: string
-  /** Tries itself out on this machine. Throws SandboxUnavailable, with what to do about it. */
+  /** Tests the provider on this machine. Throws SandboxUnavailable with the fix. */
   selfTest(): Promise<Capabilities>
   /** Builds or finds an image, once for the same content. */
   prepare(source: ImageSource, options: PrepareOptions): Promise<Image>
   /** The id is unique, and safe as a file name. */
   openNetwork(id: string): Promise<SandboxNetwork>
   start(spec: SandboxSpec): Promise<Sandbox>
-  /** Removes whatever sandboxes of this installation are past their deadline or belong to no live process. Safe at any time. */
+  /**
+   * Removes sandboxes of this installation that are past their deadline or belong to no live process. Safe at any time.
+   */
   reap(): Promise<number>
 }
 
 /** Source of an image. Folders are on this machine. */
 export type ImageSource =
-  /** Files of the folder, when there are any, are put into the working folder. */
+  /** Files of the folder, if there is one, are copied into the working directory. */
   | { kind: 'prebuilt'; name: string; folder: string | null; workdir: string | null }
-  /** The Dockerfile's path is relative to the context. A target is a stage to stop at. */
+  /** The Dockerfile's path is relative to the context. `target` is the stage at which the build stops. */
   | { kind: 'dockerfile'; context: string; dockerfile: string; target: string | null; args: Record<string, string> }
 
 export type PrepareOptions = {
   signal: AbortSignal
   timeoutSec: number
   onLog: (line: string) => void
-  /** Limits of a build. Left out: the default ones. */
+  /** Limits of a build. Default: `DEFAULT_LIMITS`. */
   limits?: BuildLimits
 }
 
 export type BuildLimits = Pick<SandboxLimits, 'cpus' | 'memoryMb' | 'diskMb'>
 
-/** A filesystem to start from, by the digest of what it was made of, with the settings that its Dockerfile gave it. */
+/** A base filesystem with the settings of its Dockerfile, identified by the digest of its sources. */
 export type Image = {
   digest: string
   workdir: string
   user: string
   env: Record<string, string>
-  /** The image's default command, both together. Run only if a sandbox's command says so. */
+  /** Default command of the image, together with `command`. Run only if the command of a sandbox includes it. */
   entrypoint: string[]
   command: string[]
   /** `host-base`: the machine's own system files stand in for a base image. */
@@ -66,7 +68,7 @@ export type Image = {
 /** Sandboxes that find each other by name, and reach nothing else. */
 export type SandboxNetwork = {
   id: string
-  /** Gives back its network and its volumes. Its sandboxes are removed before. Harmless twice. */
+  /** Releases the network and its volumes. Its sandboxes must have been removed before. Idempotent. */
   remove(): Promise<void>
 }
 
@@ -78,10 +80,13 @@ export type BaseFilesystem =
    * Nothing at or under `without` is taken from it; what the image has there may be present.
    */
   | { kind: 'workspace'; from: StoppedSandbox; paths: string[]; without?: string[] }
-  /** All its changes but those under these paths. Of the same image. */
+  /** All changes of the earlier sandbox except those under these paths. The image must be the same. */
   | { kind: 'snapshot'; from: StoppedSandbox; without: string[] }
 
-/** A tar that is unpacked into a folder of the sandbox before it starts, over what is there. The folder is made. */
+/**
+ * A tar that is unpacked into a folder of the sandbox before it starts, replacing existing files. The folder is created
+ * if it is missing.
+ */
 export type SandboxUpload = { target: string; tar: Readable }
 
 export type Mount =
@@ -93,7 +98,7 @@ export type Mount =
 /** Connections that the sandbox makes to its own 127.0.0.1:port arrive here. */
 export type Port = { port: number; onConnection: (socket: Socket) => void }
 
-/** Every sandbox has all limits. Which of them the kernel holds on this machine is a capability of the provider. */
+/** Every sandbox has all limits. `Capabilities.limits` tells which of them the kernel enforces on this machine. */
 export type SandboxLimits = {
   cpus: number
   memoryMb: number
@@ -143,16 +148,16 @@ export type Sandbox = {
   id: string
   /** The command has ended, or a limit ended it. All processes of the sandbox are dead by then. */
   exited: Promise<Exit>
-  /** Kills every process in it, at once. `exited` follows. Harmless when it has ended. */
+  /** Kills every process of the sandbox, after which `exited` resolves. A no-op if the sandbox has ended. */
   kill(): Promise<void>
   /**
-   * Runs another command in it, while it lives. When its time is up it is given up: what it started ends with the sandbox
-   * at the latest. Nothing that it says can be trusted once an agent has been in there.
+   * Runs another command while the sandbox runs. Processes of a command that timed out may continue until the sandbox
+   * ends. The output is untrusted once an agent has run in the sandbox.
    */
   exec(spec: ExecSpec): Promise<Exit>
   /** Files of the sandbox. Only after `exited`. */
   stopped: StoppedSandbox
-  /** Gives back everything: files, mounts, cgroups. Harmless twice. */
+  /** Releases everything: files, mounts, cgroups. Idempotent. */
   remove(): Promise<void>
 }
 
@@ -164,7 +169,7 @@ export type Exit = {
    * the provider ended it.
    */
   code: number | null
-  /** The limit that ended it, or that it ran into and that explains its failure. `output`: more came than was kept. */
+  /** The limit that ended the command or explains its failure. `output`: the output was truncated. */
   limit: LimitKind | null
   seconds: number
   outputBytes: number
@@ -177,8 +182,8 @@ export type CollectCaps = { files: number; bytes: number; keepsHardLinks?: boole
 export type StoppedSandbox = {
   sandboxId: string
   /**
-   * A tar of a file or folder: regular files, folders, and relative links that stay inside. Everything else is left
-   * out and named. Undefined when there is nothing at that path.
+   * Returns a tar of a file or folder: regular files, folders, and relative links that stay inside. Everything else is
+   * left out and listed. Undefined if the path does not exist.
    */
   collect(path: string, caps: CollectCaps): Promise<{ tar: Readable; leftOut: string[] } | undefined>
   /** Lists what differs from the image, in no particular order. A path may be listed more than once. */
@@ -204,7 +209,7 @@ export class SandboxUnavailable extends Outage {
   override name = 'SandboxUnavailable'
 }
 
-/** The task asks for something that this provider does not do. Named, and never guessed at. */
+/** The task requires a feature that this provider does not support. The message names it. */
 export class SandboxUnsupported extends Error {
   override name = 'SandboxUnsupported'
 }

@@ -41,7 +41,7 @@ export type ProviderOptions = {
   secret?: Partial<Record<string, string>> | undefined
   /** Hosts that builds may reach besides public ones. */
   buildHosts?: readonly AllowedHost[]
-  /** Told in a sentence what `auto` took, and why nothing before it. */
+  /** Receives a sentence about the provider that `auto` selected, and why preferred ones were not selected. */
   onSelected?: ((note: string) => void) | undefined
   log: Log
 }
@@ -88,7 +88,7 @@ async function openDockerConnection({ dockerHost, dockerCertificates, secret }: 
   return parseDockerHost(dockerHost, { ca, cert, key })
 }
 
-/** The strongest walls first, among those that work here. */
+/** Order in which `auto` tries providers: the strongest isolation first. */
 const PREFERRED = ['docker', 'local-runc', 'local-bwrap']
 
 export const providerNames: string[] = Object.keys(PROVIDERS)
@@ -138,11 +138,11 @@ export type ProviderSelection = {
   name: string
   provider: SandboxProvider
   capabilities: Capabilities
-  /** Providers that were preferred, and why they do not work here. */
+  /** Preferred providers that do not work here, with the reasons. */
   rejected: { name: string; reason: string }[]
 }
 
-/** The first that passes its own test. Throws SandboxUnavailable when none does. */
+/** Returns the first provider that passes its self-test. Throws SandboxUnavailable if none does. */
 export async function chooseProvider(options: ProviderOptions, names = PREFERRED): Promise<ProviderSelection> {
   const rejected: ProviderSelection['rejected'] = []
   for (const name of names) {
@@ -166,7 +166,7 @@ export const describeSelection = ({ name, capabilities, rejected }: ProviderSele
     ...rejected.map((other) => `Not by ${other.name}: ${other.reason}`),
   ].join('\n')
 
-/** Chosen when it is first needed, and then kept. */
+/** Creates a provider that selects another one on first use and then keeps it. */
 function createAutoProvider(options: ProviderOptions): SandboxProvider {
   let chosen: Promise<ProviderSelection> | undefined
   const choose = async (): Promise<SandboxProvider> => {

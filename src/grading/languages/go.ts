@@ -53,7 +53,7 @@ function buildRecipe(tree: TreeFacts): EnvRecipe {
 
 const FUNCTION = /^func\s+(?:\([^)]*\)\s*)?\w+\s*\([^)]*\)\s*(.*?)\s*\{?$/s
 
-/** Returns the zero value of the result types in the signature; there is one constant only. */
+/** Writes functions that return the zero values of their result types. There is only one variant of them. */
 function writeStubs(names: readonly StubbedName[], value: StubValue): string {
   if (value !== 'nothing') return ''
   return names

@@ -21,8 +21,9 @@ const TOML_LOCKS = ['uv.lock', 'poetry.lock', 'pdm.lock']
 type LockedPackage = { name: string; version: string }
 
 /**
- * Lists the versions of lock files as constraints (`name==version`), so that the usual installation selects them. Left
- * out are packages that do not come from an index and packages with several versions, of which the platform decides.
+ * Lists the versions of lock files as constraints (`name==version`), so that the usual installation selects them.
+ * Leaves out packages that do not come from an index, and packages with several versions, because the platform decides
+ * which one is used.
  */
 export function listConstraints(tree: TreeFacts): string[] {
   const locked = [...TOML_LOCKS.flatMap((path) => readTomlLock(tree, path)), ...readPipfileLock(tree)]

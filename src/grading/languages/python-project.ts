@@ -82,7 +82,7 @@ export const isPackage = (tree: TreeFacts): boolean => {
   return tree.paths.has('setup.py') || project?.project !== undefined || project?.['build-system'] !== undefined
 }
 
-/** The range of Pythons that it says it runs on. */
+/** Returns the range of Python versions that the project declares. */
 export function requiredPython(tree: TreeFacts): string | undefined {
   const project = readProject(tree)
   const poetry = project?.tool?.poetry?.dependencies.python
@@ -92,7 +92,7 @@ export function requiredPython(tree: TreeFacts): string | undefined {
   return project?.project?.['requires-python'] ?? (typeof poetry === 'string' ? poetry : written)
 }
 
-/** The names under which it is published. */
+/** Returns the names under which the project is published. */
 export function publishedNames(tree: TreeFacts): string[] {
   const project = readProject(tree)
   const written = /\bname\s*=\s*["']?([\w.-]+)/.exec(
@@ -104,7 +104,9 @@ export function publishedNames(tree: TreeFacts): string[] {
   )
 }
 
-/** Names of packages that it says it needs, at run time and for its tests. What cannot be read is left to pip. */
+/**
+ * Lists the packages that the project declares for run time and tests. Entries that cannot be parsed are left to pip.
+ */
 export function listRequirements(tree: TreeFacts): string[] {
   const project = readProject(tree)
   const listed = [...(project ? listProjectRequirements(project) : []), ...listToolRequirements(tree)]
@@ -188,7 +190,7 @@ function expandGroup(groups: Record<string, unknown[]>, name: string, depth: num
   })
 }
 
-/** Poetry has signs of its own; the lowest version that it takes is kept. */
+/** Lists the requirements of Poetry, which has its own version operators. The lowest accepted version is kept. */
 function listPoetryRequirements({ tool }: Project): string[] {
   const { 'dev-dependencies': old = {}, group = {} } = tool?.poetry ?? {}
   const sets = [
@@ -209,7 +211,7 @@ function listPoetryRequirements({ tool }: Project): string[] {
 
 const Version = z.object({ version: z.string() })
 
-/** Extras of the package that its tests need, where only a build tells what is in them. */
+/** Lists the extras that the tests need and whose contents only a build determines. */
 export function installableExtras(tree: TreeFacts): string[] {
   const declared = Object.keys(readProject(tree)?.project?.['optional-dependencies'] ?? {})
   const script = tree.texts.get('setup.py') ?? ''

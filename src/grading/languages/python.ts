@@ -30,7 +30,7 @@ const REQUIREMENTS = new RegExp(
 const INSTALLS_ITSELF = /^[ \t]*(-e[ \t]+|--editable[ =])?\.{1,2}(\[|\/|\s|$)/m
 const NATIVE = /\.(pyx|pxd|c|cc|cpp|rs|f90)$/
 
-/** The installer has an environment of its own, because tests see the packages of theirs. */
+/** The installer has its own environment, because tests see all packages of theirs. */
 const TOOLS = `${DEPS}/tools`
 const CONSTRAINTS = `${DEPS}/constraints.txt`
 const UV_VERSION = '0.13.7'
@@ -97,7 +97,7 @@ function buildRecipe(tree: TreeFacts, landed: TreeFacts | undefined, runner: str
   })
 }
 
-/** Installs what the landed manifests add or change. The lock file of the base has no say in it. */
+/** Installs what the landed manifests add or change. The lock file of the base is ignored. */
 function installChanged(tree: TreeFacts, landed: TreeFacts | undefined, install: (words: string) => string): string[] {
   if (landed === undefined) return []
   const before = new Set([...listRequirements(tree), ...listRequirementLines(tree)])

@@ -1,7 +1,7 @@
 import { quote } from '../../sandboxes/local/shell.ts'
 import { type Runner, ZERO_OR_ONE } from './runner.ts'
 
-/** A class of tests: the folder of its module, and the class by its path. */
+/** Matches the path of a test class: the folder of its module, and the class. */
 const JAVA_TEST: RegExp = /^(?:(?<module>.*)\/)?src\/test\/(?:java|kotlin|groovy)\/(?<type>.+)\.(?:java|kt|groovy)$/
 
 const isJavaTest = (path: string): boolean =>
@@ -10,7 +10,9 @@ const isJavaTest = (path: string): boolean =>
 /** Service files through which JUnit, TestNG, Spock and the compiler load code from the class path. */
 const JAVA_SERVICES = ['org.junit.*', 'org.testng.*', 'org.spockframework.*', 'javax.annotation.processing.Processor']
 
-/** Both write one report for each class into folders of the build: old ones go first, new ones are gathered. */
+/**
+ * Gradle and Maven write one report per class into build folders. Removes old reports first and collects the new ones.
+ */
 const withReports = (folder: string, command: string): string =>
   `find . -type d -path '*/${folder}' -prune -exec rm -rf {} +
 ${command}
@@ -21,7 +23,10 @@ find . -path '*/${folder}/*' -name 'TEST-*.xml' -type f | sort | {
 }
 exit $code`
 
-/** `:app:test --tests org.example.ShapesTest`: a project that has no such test would complain. */
+/**
+ * Returns `:app:test --tests org.example.ShapesTest`. Names the project, because others would fail for lack of the
+ * test.
+ */
 function toGradleTask(path: string): string[] {
   const { module, type } = JAVA_TEST.exec(path)?.groups ?? {}
   if (type === undefined) return []
@@ -29,7 +34,7 @@ function toGradleTask(path: string): string[] {
   return [`${quote(`${project}:test`)} --tests ${quote(type.replaceAll('/', '.'))}`]
 }
 
-/** The wrapper of the repository if it has one: its distribution lies in the image. */
+/** Uses the Gradle wrapper of the repository if there is one. The image contains its distribution. */
 export const gradle: Runner = {
   id: 'gradle',
   name: 'Gradle',
@@ -65,7 +70,10 @@ export const gradle: Runner = {
 
 const toClassName = (path: string): string[] => [JAVA_TEST.exec(path)?.groups?.type ?? []].flat()
 
-/** Modules go on after one that failed. One that does not compile has no report, and its tests do not count. */
+/**
+ * Continues with other modules after a failure. A module that does not compile has no report, so its tests do not
+ * count.
+ */
 export const maven: Runner = {
   id: 'maven',
   name: 'Maven',

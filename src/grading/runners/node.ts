@@ -22,7 +22,7 @@ const NODE_SETTINGS = [
 const JAVASCRIPT_TEST_FILE: RegExp =
   /[._-](test|spec)s?\.[cm]?[jt]sx?$|(^|\/)(__tests__|tests?|specs?)\/.*\.[cm]?[jt]sx?$/
 
-/** A name among the dependencies of a package. */
+/** Returns a pattern that matches a dependency in a package.json. */
 const dependsOn = (name: string): RegExp => new RegExp(`"${name}"\\s*:\\s*"`)
 
 const hasConfig = (tree: TreeFacts, name: string): boolean =>
@@ -30,7 +30,10 @@ const hasConfig = (tree: TreeFacts, name: string): boolean =>
 
 const BIN_OF: ToolFile = { name: 'bin-of.cjs', file: 'bin-of.cjs' }
 
-/** The program of a package, by Node's own rules of finding it: also in a folder above. */
+/**
+ * Returns the command that runs a package's program, which is resolved as Node resolves modules: also in parent
+ * folders.
+ */
 const nodeCommand = (name: string): string => `node "$(node "$ASSAY_TOOLS/bin-of.cjs" ${name})"`
 
 /** Node's built-in runner. Its JUnit report lacks file names, so a custom reporter is used. */

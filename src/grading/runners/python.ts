@@ -1,6 +1,6 @@
 import { hasFile, mentions, pathWords, type Runner, SELECTED_TESTS, ZERO_OR_ONE } from './runner.ts'
 
-/** The Python that the image puts first. */
+/** Shell word for the first Python in the PATH of the image. */
 const PYTHON = '"$(command -v python || command -v python3)"'
 
 /** Files that Python loads implicitly or that configure its test runners. */
@@ -10,7 +10,7 @@ const PYTHON_SETTINGS = [
   '*.pth',
   '*.egg-link',
   'pyvenv.cfg',
-  // Packages that look installed name plugins, and what was compiled is taken for what it was made of.
+  // Metadata of installed packages can load plugins, and compiled files are loaded instead of their sources.
   ...['*.dist-info/', '*.egg-info/', '*.egg', '__pycache__/', '*.pyc'],
   'setup.cfg',
   'pyproject.toml',
@@ -19,11 +19,11 @@ const PYTHON_SETTINGS = [
 
 const PYTHON_TEST_FILE: RegExp = /(^|\/)(test_[^/]*|[^/]*_tests?|tests?)\.py$/
 
-/** Files that name what a Python project is tested with. */
+/** Files that name the test runner of a Python project. */
 const NAMING = ['pyproject.toml', 'setup.cfg', 'setup.py', 'tox.ini', 'noxfile.py', 'Pipfile', 'Makefile']
 const REQUIREMENTS = /^(requirements[^/]*|[^/]*requirements|requirements\/.*|test-requirements)\.(txt|in)$/
 
-/** Only pytest takes functions for tests. */
+/** Matches test functions, which only pytest runs, and imports of pytest. */
 const PLAIN_TEST = /^(?:import pytest\b|from pytest\b|(?:async )?def test_)/m
 
 const shuffle = { name: 'pytest_shuffle_by_seed.py', file: 'pytest-shuffle.py' }

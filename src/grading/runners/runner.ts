@@ -2,7 +2,7 @@ import { quote } from '../../sandboxes/local/shell.ts'
 import type { TreeFacts } from '../suite.ts'
 
 type CommandOptions = {
-  /** Test files, relative to the repository. Empty: all there are. */
+  /** Test files, relative to the repository. Empty: all. */
   targets: readonly string[]
   /** Null keeps the runner's own order. */
   seed: number | null
@@ -25,16 +25,19 @@ export type Runner = {
   /** Tried after all other runners: its `detect` accepts what others claim with better evidence. */
   isFallback: boolean
   detect(tree: TreeFacts): boolean
-  /** A test file that can be named on its command line. */
+  /** Returns true for a test file that can be named on the command line of the runner. */
   isTarget(path: string): boolean
-  /** A line of sh, run in the repository by a user without rights. The report goes into `$ASSAY_REPORT`. */
+  /**
+   * Returns a shell command that an unprivileged user runs in the repository. It writes the report to `$ASSAY_REPORT`.
+   */
   command(order: CommandOptions): string
   /** Commands that rebuild after a file change, offline. */
   prepare: readonly string[]
   /** Exit codes for success and for failed tests. With any other code the report is discarded. */
   exits: { passed: readonly number[]; failed: readonly number[] }
   /**
-   * Names of files that steer it, patterns of fnmatch; with a slash behind, folders. A submission cannot change them.
+   * Names of files that configure the runner, as fnmatch patterns; folders end with a slash. A submission cannot change
+   * them.
    */
   settings: readonly string[]
   /** Programs available to the command in `$ASSAY_TOOLS`. */
@@ -47,7 +50,7 @@ export type ToolFile = { name: string; file: string }
 /** Exit codes of most runners. */
 export const ZERO_OR_ONE = { passed: [0], failed: [1] } as const
 
-/** Words of a shell's line. A path that begins with a dash is no option. */
+/** Quotes paths for a shell command. A path that begins with a dash is not read as an option. */
 export const pathWords = (paths: readonly string[]): string =>
   paths.map((path) => ` ${quote(path.startsWith('-') ? `./${path}` : path)}`).join('')
 

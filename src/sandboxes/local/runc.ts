@@ -51,17 +51,18 @@ export async function launchRunc(launch: Launch): Promise<Launched> {
 function script({ folder, spec }: Launch): string {
   const file = (name: string): string => quote(join(folder, name))
   const state = ['--root', join(folder, 'runc'), '--log', join(folder, 'runc.log'), '--log-format', 'json']
-  // Kept after its end, so that the counters of its cgroup can be read. All of it is in folders that we remove.
+  // runc keeps the container after its end, so that the counters of its cgroup can be read. Its folders are removed
+  // with the sandbox.
   const command = line('runc', ...state, 'run', '--keep', '--preserve-fds', '1', '--bundle', folder, spec.id)
   const gate = spec.ports.length === 0 ? '' : `mkfifo -m 600 ${file('gate')} && `
   const input = spec.input.length === 0 ? '/dev/null' : file('input')
   // Also held open by runc, because writes to a pipe without readers are lost. runc does not pass it on.
   const held = spec.ports.length === 0 ? '' : ` 7<> ${file('gate')}`
-  // The output is opened inside; what runc says is in its log.
+  // The command opens its output inside the sandbox; messages of runc are in its log.
   return `${gate}${command} < ${input} > /dev/null 2>&1 ${PRESERVED_FD}> ${file(STARTED_FILE)}${held}`
 }
 
-/** The process that is the first of the sandbox's own namespace, as this machine numbers it. */
+/** Finds the first process of the sandbox's PID namespace, with its process id on this machine. */
 async function findInit(launch: Launch, isOver: () => boolean): Promise<ProcessMark | undefined> {
   const [group] = launch.cgroups
   if (group === undefined) throw new SandboxUnavailable('runc needs cgroups.')
@@ -158,7 +159,7 @@ const PRESERVED_FD = 3
 
 const OUTPUT = join(LAUNCHER, 'output')
 
-/** The OCI settings of a sandbox: the same walls as bubblewrap's, in the words of runc. */
+/** Builds the OCI settings of a sandbox, with the same isolation as under bubblewrap. */
 function runcSettings(launch: Launch): object {
   const { host, spec, folder, root, account, workdir, env, binds } = launch
   // Only the first process keeps the last one: setpriv gives it up for the command.
@@ -204,10 +205,10 @@ function runcSettings(launch: Launch): object {
   }
 }
 
-/** Ports are opened in much less. */
+/** Maximum time in seconds for which a command is held. Opening its ports takes much less. */
 const HOLD_S = 60
 
-/** Holds the command up, with its network made, until its ports are open. */
+/** Returns hooks that hold the command, after its network was created, until its ports are open. */
 function hooksOf({ spec, folder }: Launch): object {
   if (spec.ports.length === 0) return {}
   const script = `: > ${quote(join(folder, 'created'))}; ${line('head', '-c', '1', join(folder, 'gate'))} > /dev/null`

@@ -14,7 +14,7 @@ export type SandboxResources = {
   record: SandboxRecord
   files: SandboxFiles
   holder: NamespaceProcess | undefined
-  /** On ports in the sandbox. */
+  /** Servers on ports of the sandbox. */
   servers: Server[]
   control: ControlShell | undefined
   membership: Membership | undefined
