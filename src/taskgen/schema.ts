@@ -194,7 +194,7 @@ export const Waiting = z.object({
 
 export type Waiting = z.infer<typeof Waiting>
 
-/** Why a task is not taken. */
+/** Reason why a task was rejected. */
 export const Rejection = z.object({ reason: z.string(), detail: z.string() })
 
 export type Rejection = z.infer<typeof Rejection>
@@ -268,7 +268,7 @@ export const TaskContent = z.object({
 
 export type TaskContent = z.infer<typeof TaskContent>
 
-/** A task that is kept, and what the check found in it. */
+/** A stored task with the findings of the safety check. */
 export const TaskFiles = z.object({ digest: z.string(), content: TaskContent, evidence: TaskEvidence })
 
 export type TaskFiles = z.infer<typeof TaskFiles>

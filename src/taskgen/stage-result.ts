@@ -34,6 +34,6 @@ export const rejectForTiming = (reason: string, detail: string): StageRejection 
   isLoadSensitive: true,
 })
 
-/** A rejection with what it was decided by, for who wants to know more than its words. */
+/** Adds the evidence on which a rejection is based. */
 export const withEvidence = <T>(result: StageResult<T>, evidence: object): StageResult<T> =>
   result.kind === 'rejected' ? { ...result, evidence: result.evidence ?? evidence } : result

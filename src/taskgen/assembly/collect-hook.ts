@@ -2,7 +2,7 @@ import { REPOSITORY_FOLDER } from '../../grading/suite.ts'
 
 export type CollectPaths = {
   repository: string
-  /** The one thing that reaches the verifier. */
+  /** The only file that reaches the verifier. */
   submission: string
   /**
    * Copy of the base repository out of the agent's reach. The patch can be computed even if an agent deletes or
@@ -17,11 +17,11 @@ export const COLLECT_PATHS: CollectPaths = {
   base: '/var/lib/base.git',
 }
 
-/** Nothing but what we say here: no settings of the machine, of a user or of the agent. */
+/** Environment of git, without settings of the machine, a user or the agent. */
 const gitEnvironment = ({ base, repository }: CollectPaths): string =>
   `GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null GIT_ATTR_NOSYSTEM=1 GIT_DIR=${base} GIT_WORK_TREE=${repository}`
 
-/** Bytes as they are, whatever the repository's own attributes would make of them. */
+/** Git attributes that disable every conversion of file contents, whatever the repository's attributes say. */
 const RAW_ATTRIBUTES = '* -text -ident -filter -working-tree-encoding !eol !diff'
 
 const BASE_AUTHOR = ['AUTHOR', 'COMMITTER']
@@ -29,8 +29,8 @@ const BASE_AUTHOR = ['AUTHOR', 'COMMITTER']
   .join(' ')
 
 /**
- * Shell of a Dockerfile, where the image is complete: keeps what the repository is, and what it ignores without saying
- * so.
+ * Shell code for the last step of a Dockerfile. Saves the tracked files of the repository, and the ignore rules of
+ * `.git/info/exclude`.
  */
 export const saveBaseScript = (
   places: CollectPaths = COLLECT_PATHS,

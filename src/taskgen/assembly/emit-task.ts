@@ -14,7 +14,7 @@ import { buildTask, type GeneratedTaskInput } from './generated-task.ts'
 export type EmitTaskInput = Omit<GeneratedTaskInput, 'verifierSec'> & {
   /** Build context of the environment in which the tests ran. */
   environmentFolder: string
-  /** The change that solves it, as a patch. */
+  /** The reference solution, as a patch. */
   source: string
   plan: RunPlan
   lists: TestLists
@@ -24,9 +24,8 @@ export type EmitTaskInput = Omit<GeneratedTaskInput, 'verifierSec'> & {
 }
 
 /**
- * Writes a whole task into an empty folder, and reads it back: what Harbor would make of it is what was meant, all of it would
- * be packed, and the safety check refuses nothing. Only data differs between two tasks; no script in it was written by a
- * model.
+ * Writes a task into an empty folder and reads it back to verify it: Harbor parses it as intended, packs every file,
+ * and the safety check refuses nothing. Tasks differ only in data; no model writes a script of a task.
  */
 export async function emitTask(folder: string, input: EmitTaskInput): Promise<StageResult<ReadTask>> {
   await writeTask(folder, input)
@@ -103,7 +102,7 @@ const verifierDockerfile = (environment: string): string =>
 RUN chmod -R u=rwX,go= /tests && chmod 700 /tests/test.sh
 `
 
-/** Beside the files that the environment is built from, whose names are not ours to choose. */
+/** Folder of the grader files in the build context. The names of the other files there depend on the repository. */
 const GRADER = 'grader'
 
 const withNewline = (text: string): string => (text.endsWith('\n') ? text : `${text}\n`)

@@ -92,7 +92,7 @@ export type AuthoredInstruction = {
   bill: ModelBill
 }
 
-/** More names than this no text can explain. */
+/** Maximum number of names that an instruction can explain. */
 const PINNED_MAX = 60
 const REPAIRS_MAX = 2
 

@@ -34,7 +34,7 @@ async function findMissingTexts(
   return new Set(missing.keys())
 }
 
-/** Every line of every file that is text, in parts that overlap. Bytes, as latin1. */
+/** Yields the lines of all text files of the tree in overlapping parts, decoded as latin1. */
 async function* streamTreeText(
   { place, commit }: BaseCommit,
   signal: AbortSignal,

@@ -4,24 +4,26 @@ import type { ReviewInput } from '../review/review-prompt.ts'
 import type { RubricReason } from '../review/rubric.ts'
 import type { KnownTask } from './known-tasks.ts'
 
-/** A text and what stands in its place. It must be there exactly once. */
+/** A text and its replacement. The text must occur exactly once. */
 type TextReplacement = readonly [before: string, after: string]
 
 /** Modification of a good task. */
 export type TaskAlteration = {
   instruction?: readonly TextReplacement[]
-  /** A paragraph more, at the end of what is expected. */
+  /** Paragraph that is appended to the expected behaviour. */
   adds?: string
   tests?: readonly TextReplacement[]
 }
 
-/** A good task with one defect that no rule sees: only who reads it does. */
+/** A good task with one defect that no lint rule detects, only a reviewer. */
 export type Defect = TaskAlteration & { name: string; task: string; expected: RubricReason }
 
-/** A good task with something more in it that is no defect. */
+/** A good task with a harmless addition. */
 export type CanaryControl = TaskAlteration & { name: string; task: string }
 
-/** Text of a pull request that an author must not fall for. `never`: what then stands in no instruction. */
+/**
+ * Text of a pull request that must not mislead the author model. `never`: texts that must not occur in the instruction.
+ */
 export type Trap = { name: string; task: string; text: Partial<PullRequestText>; never: readonly string[] }
 
 /** Builds the input of the reviewer model. */
@@ -40,7 +42,7 @@ export function buildReviewInput(
   }
 }
 
-/** Texts of one file are looked for in all of them: each is there once. */
+/** Each text occurs in exactly one file, so all files are searched for it. */
 export function buildHiddenTests({ tests }: KnownTask, swaps: readonly TextReplacement[] = []): ReviewInput['hidden'] {
   const whole = replaceAllOnce(tests.map(({ text }) => text).join(SEPARATOR), swaps).split(SEPARATOR)
   return {

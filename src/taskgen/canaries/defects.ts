@@ -143,7 +143,7 @@ const MISALIGNED: Omit<Defect, 'expected'>[] = [
   },
 ]
 
-/** How it is done, in other words than the change has. */
+/** Descriptions of the solution, in other words than those of the change. */
 const TOLD: Omit<Defect, 'expected'>[] = [
   {
     name: 'the algorithm of a sign',
@@ -249,7 +249,7 @@ const UNSAFE: Omit<Defect, 'expected'>[] = [
 const all = (expected: Defect['expected'], defects: Omit<Defect, 'expected'>[]): Defect[] =>
   defects.map((defect) => ({ ...defect, expected }))
 
-/** Tasks that a verifier has to turn down, with the reason that fits best. */
+/** Tasks that the verifier model must reject, with the expected reason. */
 export const defects: readonly Defect[] = [
   ...all('underspecified', UNSAID),
   ...all('misaligned', MISALIGNED),

@@ -4,8 +4,8 @@ import tasks from './tasks.gen.json' with { type: 'json' }
 const File = z.object({ path: z.string(), text: z.string() })
 
 /**
- * A good task, made of a known pull request: all that an author and a verifier get to see, and what a careful author
- * wrote.
+ * A good task from a known pull request: everything that the author and verifier models see, and an instruction that a
+ * careful author wrote.
  */
 const KnownTask = z.object({
   name: z.string(),

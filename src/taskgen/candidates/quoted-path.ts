@@ -1,6 +1,9 @@
 const ESCAPES: Record<string, string> = { a: '\x07', b: '\b', t: '\t', n: '\n', v: '\v', f: '\f', r: '\r' }
 
-/** A path as git prints it: plain, or in quotes with escapes for all that is not plain. Bytes are UTF-8 or marks. */
+/**
+ * Decodes a path as git prints it: plain, or in quotes with escapes. Bytes that are not UTF-8 become replacement
+ * characters.
+ */
 export function unquotePath(printed: string): string {
   if (!printed.startsWith('"')) return printed
   const bytes = printed

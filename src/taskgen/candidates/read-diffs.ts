@@ -6,7 +6,7 @@ import { unquotePath } from './quoted-path.ts'
 export type Diff = {
   trees: string
   files: ChangedFile[]
-  /** There may be more than are kept. */
+  /** Number of all files. `files` may contain fewer. */
   fileCount: number
   /** Hash of all added and deleted lines, independent of line numbers. */
   fingerprint: Hash
@@ -21,8 +21,8 @@ const HUNK = /^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@ ?(.*)$/
 type DiffReader = { diff: Diff; file: ChangedFile | undefined; next: number; linesLeft: number }
 
 /**
- * Differences as git prints them, one after another. Lines of a hunk are counted, as its header says, so that no line
- * of a file can be taken for one of git's own; and git quotes every name that has a line end in it.
+ * Parses diffs as git prints them, one after another. The lines of a hunk are counted, as its header says, so that no
+ * line of a file can be mistaken for one of git's own. git quotes names that contain a line end.
  */
 export async function* readDiffs(lines: AsyncIterable<string>): AsyncGenerator<Diff, void, undefined> {
   let reader: DiffReader | undefined
@@ -77,7 +77,7 @@ function addFile(diff: Diff, line: string): void {
   diff.files.push(newChangedFile({ oldMode, newMode, oldId, newId, path }))
 }
 
-/** The texts come in the order of the list. */
+/** git prints the texts in the order of the list. */
 function startFile(reader: DiffReader): void {
   reader.file = reader.diff.files[reader.next]
   reader.next += 1

@@ -23,7 +23,7 @@ export type ScanOptions = {
   signal: AbortSignal
   now: Date
   branch?: string | undefined
-  /** Only so many pull requests, the newest. */
+  /** Maximum number of pull requests, newest first. */
   limit?: number | undefined
   /** Folder of the verdict cache. Omitted: no cache. */
   cacheFolder?: string | undefined
@@ -73,7 +73,7 @@ const limitPullRequests = ({ list }: PullRequests, limit: number): PullRequests 
   },
 })
 
-/** A full or read-only disk makes the next scan slow, and this one no failure. */
+/** A full or read-only disk makes the next scan slower, but does not fail this one. */
 const saveVerdicts = async (verdicts: VerdictCache | undefined): Promise<boolean> =>
   verdicts
     ? verdicts.save().then(

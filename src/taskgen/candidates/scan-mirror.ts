@@ -20,7 +20,7 @@ export async function* scanMirror(
   try {
     yield* scan({ place, pullRequests, fetchBlobs, verdicts }, { now, defaultBranch: branch }, signal)
   } finally {
-    // A full disk makes the next scan slow, and this one no failure.
+    // A full disk makes the next scan slower, but does not fail this one.
     await verdicts.save().catch(() => undefined)
   }
 }

@@ -6,7 +6,7 @@ import { screenText, type TextContext } from './screen-text.ts'
 import type { ScreenedPullRequest } from './screened-pull-request.ts'
 import { findTreePairs, type GitObjects } from './tree-pairs.ts'
 
-/** Verdicts on differences that were reached before. */
+/** Cached verdicts, by tree pair. */
 export type VerdictStore = Pick<Map<string, DiffVerdict>, 'get' | 'set'>
 
 type ScanDeps = GitObjects & { pullRequests: PullRequests; verdicts: VerdictStore }
@@ -14,7 +14,7 @@ type ScanDeps = GitObjects & { pullRequests: PullRequests; verdicts: VerdictStor
 /** Pull requests per git process: amortises process start with bounded memory. */
 const CHUNK = 200
 
-/** Every pull request with its verdict, newest first. The same history gives the same list, on every machine. */
+/** Yields every pull request with its verdict, newest first. Deterministic: the same history gives the same list. */
 export async function* scan(
   deps: ScanDeps,
   context: TextContext,

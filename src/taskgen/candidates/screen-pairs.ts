@@ -3,7 +3,10 @@ import { rejectCandidate, type ScreenRejection } from './reasons.ts'
 import { type DiffVerdict, FILE_BYTES_MAX, screenDiff, screenNames } from './screen-diff.ts'
 import { diffNames, diffText, fetchMissingBlobs, type GitObjects, type TreePair } from './tree-pairs.ts'
 
-/** The verdict on each difference. Names first: most fall there, and then no file is opened, or even fetched. */
+/**
+ * Returns the verdict on each tree pair. Screens file names first: most pairs are rejected by them, without opening or
+ * fetching a file.
+ */
 export async function screenPairs(
   objects: GitObjects,
   pairs: readonly TreePair[],

@@ -19,7 +19,7 @@ export type CommitRange = { base: string; head: string }
 
 const PATCH_BYTES_MAX = 8 * 1024 * 1024
 const HIDDEN_BYTES_MAX = 16 * 1024 * 1024
-/** A thousand lines are the most, and lines of half a kilobyte are long. */
+/** Allows the maximum of a thousand lines with half a kilobyte each. */
 const SOURCE_BYTES_MAX = 512 * 1024
 
 /** Splits a change and verifies that the split is lossless: the base and the three patches give the head tree. */
@@ -76,7 +76,7 @@ const SUBMODULE = '160000'
 const listBlobs = ({ mode, oldId, id }: TreeChange): string[] =>
   mode === SUBMODULE ? [] : [oldId, id].filter((each) => !NOTHING.test(each))
 
-/** Settled in every detail, so that the same landing gives the same patches everywhere. */
+/** Every option is fixed, so that the same change gives the same patches on every machine. */
 const PATCH = [
   'diff-tree',
   '-r',
@@ -141,7 +141,7 @@ async function checkLossless(place: GitLocation, { split, baseTree, headTree }: 
     : reject('split_not_lossless', `The three patches give the tree ${made}, and not ${headTree}.`)
 }
 
-/** A tree that git itself would not write cannot be put together again. */
+/** Returns the error of git for a tree that it cannot write. Rethrows other errors. */
 function toMessage(error: unknown): string {
   if (error instanceof GitFailed && !error.timedOut) return error.message
   throw error
@@ -153,8 +153,9 @@ type SplitPatch = { source: string; test: string; rest: string }
 const HEADER = 'diff --git '
 
 /**
- * Splits what `git diff-tree -p --binary --full-index --no-renames` printed, as latin1 so that no byte is lost. Whole
- * files go one way. Without renames no part needs another, so that they can be applied in any order.
+ * Splits what `git diff-tree -p --binary --full-index --no-renames` printed, as latin1 so that no byte is lost. Each
+ * file goes into one of them as a whole. Without renames no part needs another, so that they can be applied in any
+ * order.
  */
 export function splitPatch(patch: string): SplitPatch {
   const split: SplitPatch = { source: '', test: '', rest: '' }
@@ -208,7 +209,7 @@ async function openIndex(place: GitLocation, tree: string, signal: AbortSignal):
   }
 }
 
-/** git's word on a patch is a verdict; that it was stopped is not. */
+/** Returns the error of git for a patch that does not apply. Rethrows other errors, for example if git was stopped. */
 function toApplyError(error: unknown): string {
   if (!(error instanceof GitFailed) || error.timedOut || !/^error: /m.test(error.stderr)) throw error
   return error.message

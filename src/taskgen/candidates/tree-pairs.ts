@@ -7,7 +7,7 @@ const LINE_BYTES_MAX = 16 * 1024
 const TREE = /^([0-9a-f]+) tree /
 const BLOB = /^([0-9a-f]+) blob (\d+)$/
 
-/** Two trees as `<id> <id>`: before and after. The same two are the same difference, in any repository. */
+/** Two trees as `<id> <id>`: before and after. Equal pairs have equal diffs in any repository. */
 export type TreePair = string
 
 /** Returns the tree pairs in input order. Undefined if one of the two trees is missing. */
@@ -25,13 +25,13 @@ export async function findTreePairs(
   })
 }
 
-/** Objects of a repository. `fetchBlobs` brings files that a partial clone lacks. */
+/** Objects of a repository. `fetchBlobs` fetches files that a partial clone lacks. */
 export type GitObjects = {
   place: GitLocation
   fetchBlobs?: ((ids: readonly string[], signal: AbortSignal) => Promise<void>) | undefined
 }
 
-/** The size of each blob, once those that were missing have come. None: it is not to be had. */
+/** Fetches missing blobs and returns the sizes of all. Blobs that are not available have no entry. */
 export async function fetchMissingBlobs(
   { place, fetchBlobs }: GitObjects,
   all: readonly string[],
@@ -76,11 +76,11 @@ const TEXT = [
   '--no-indent-heuristic',
 ]
 
-/** Which files differ. No file is opened. */
+/** Lists the files that differ, without opening them. */
 export const diffNames = (place: GitLocation, pairs: readonly TreePair[], signal: AbortSignal): AsyncIterable<Diff> =>
   diffs(place, NAMES, pairs, signal)
 
-/** Which lines differ; a file that moved is one file. Every blob must be there. */
+/** Lists the lines that differ. A moved file counts as one file. Every blob must be available. */
 export const diffText = (place: GitLocation, pairs: readonly TreePair[], signal: AbortSignal): AsyncIterable<Diff> =>
   diffs(place, [...NAMES.filter((arg) => arg !== '--no-renames'), '-M', ...TEXT], pairs, signal)
 

@@ -6,7 +6,7 @@ import { REASON_CODES, SCREEN_VERSION } from './reasons.ts'
 import type { VerdictStore } from './scan.ts'
 import { type DiffVerdict, Features } from './screen-diff.ts'
 
-/** Verdicts in a file. It can go at any time: all that is lost is the time to reach them again. */
+/** Verdicts that are cached in a file. The file can be deleted at any time; the verdicts are then computed again. */
 export type VerdictCache = VerdictStore & { save(): Promise<void> }
 
 const KNOWN_MAX = 100_000
@@ -37,7 +37,7 @@ export async function openVerdictCache(file: string): Promise<VerdictCache> {
 
 const HEADER = JSON.stringify({ screen: SCREEN_VERSION })
 
-/** A file of other rules, half a file, or no file: nothing is known. */
+/** Loads the cache. A file of another version, a truncated file and a missing file count as empty. */
 async function load(file: string): Promise<Map<string, DiffVerdict>> {
   const size = await stat(file).then(
     ({ size: bytes }) => bytes,

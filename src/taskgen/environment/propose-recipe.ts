@@ -128,12 +128,12 @@ function takeExcerpts(files: ProposeRecipeInput['files']): ProposeRecipeInput['f
 
 /** Facts that a recipe is checked against. */
 export type RecipeFacts = {
-  /** Base images, and runners, that there are. */
+  /** Known base images, and below them known runners. */
   bases: readonly string[]
   runners: readonly string[]
   /** Every path of the tree. */
   paths: ReadonlySet<string>
-  /** Under which names the project itself is published. */
+  /** Names under which the project itself is published. */
   ownPackages: readonly string[]
 }
 
@@ -163,7 +163,7 @@ const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,60}$/
 /** Variables that inject code, redirect traffic or carry secrets. */
 const FOREIGN_ENV = /^(?:LD_|DYLD_|BASH_ENV$|ENV$|GIT_|PYTHONSTARTUP$|PERL5OPT$|RUBYOPT$)|PROXY$|TOKEN|SECRET|PASSWORD/i
 
-/** Debian calls a library `python3-<name>` and the like. */
+/** Lists packages of the project itself among Debian packages, which are called `python3-<name>` and the like. */
 function listAptFaults(name: string, { ownPackages }: RecipeFacts): string[] {
   if (!APT.test(name)) return [`aptPackages: ${quoteExcerpt(name)} is no name of a package.`]
   const isOwn = ownPackages.map(normaliseName).some((own) => name === own || name.endsWith(`-${own}`))
@@ -214,7 +214,7 @@ const CHANGERS = new Set([
   'dd',
 ])
 
-/** Files of the project stay as they are, its tests first of all. */
+/** Lists commands that change files of the project, such as its tests. */
 function listTreeFaults(line: string, { paths, folders }: RecipeTree): string[] {
   const isTracked = (word: string) => {
     const path = word
@@ -271,8 +271,8 @@ const normaliseName = (name: string): string => name.toLowerCase().replaceAll(/[
 const quoteExcerpt = (text: string): string => JSON.stringify(text.slice(0, 120).toWellFormed())
 
 /**
- * How a tree is made ready, by what it says of itself. Where it has several runners, the one that can run the tests of
- * the pull request counts. `landed` is the tree after the change.
+ * Detects the recipe of a tree from its own files. If it has several runners, the one that can run the tests of the
+ * pull request is used. `landed` is the tree after the change.
  */
 export function detectRecipe(
   tree: TreeFacts,

@@ -116,7 +116,7 @@ function isBuildFile(path: string): boolean {
 
 /** Names that git refuses to check out: they leave the tree or write into `.git`. */
 const FORBIDDEN = /^(?:\.{0,2}|\.git[. ]*|git~1)$/i
-/** Marks that some systems do not see. */
+/** Characters that some file systems ignore. */
 const UNSEEN = /[\u200c-\u200f\u202a-\u202e\u2060-\u2064\u206a-\u206f\ufeff]/g
 const REPLACED = '\ufffd'
 

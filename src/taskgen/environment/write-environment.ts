@@ -54,8 +54,8 @@ function hashProfile({ base, aptPackages, env, setup }: EnvRecipe, contents: [st
 }
 
 /**
- * The files of a tree as `.tar.gz`: sorted, of root, without times. Attributes have no say in it, so that no file is left
- * out and none is rewritten. The same tree gives the same bytes.
+ * Packs the files of a tree as `.tar.gz`: sorted, owned by root, without times. Git attributes are ignored, so that no
+ * file is left out or rewritten. The same tree gives the same bytes.
  */
 async function writeArchive(
   file: string,

@@ -40,7 +40,7 @@ const MEDIAN_CPU_SECONDS_MAX = 180
 const FEW_VARIANTS_CPU_SECONDS = 20
 const ALL_VARIANTS = { parts: 8, mutants: 8 }
 const FEW_VARIANTS = { parts: 5, mutants: 3 }
-/** Another year, another month more often than not, and another day of the week. */
+/** Changes the year, the day of the week and usually the month. */
 const DAYS_AHEAD = 1111
 
 /** Variant of one test run. */
@@ -59,9 +59,9 @@ type SuiteMatrix = {
 }
 
 /**
- * Runs the tests on the base, on the base with the tests that landed, and on that with the fix, each time in a fresh
- * sandbox: once each, and what survives three times, in another order and with half the processors, and at last on a later
- * day. Throws SandboxUnavailable, which is no verdict.
+ * Runs the tests on three trees: the base, the base with the landed tests, and that with the fix. Each run has a fresh
+ * sandbox. All are run once; if the result is usable, they are repeated in another order, with half the CPUs, and
+ * finally with a later date. Throws SandboxUnavailable, which is not a verdict.
  */
 export async function execute(
   provider: SandboxProvider,
@@ -177,8 +177,9 @@ async function runRepeats(matrix: SuiteMatrix, first: SuiteRuns): Promise<Judgem
 }
 
 /**
- * Once, as a rule. What fails must pass by a clock that shows tomorrow, and then fail again: so it is neither the library
- * in between, nor a file whose real time is held against the clock, nor luck.
+ * Runs the tests with a later date, usually once. Tests that fail there must pass with tomorrow's date and then fail
+ * again. This excludes other causes: the library that shifts the clock, files whose real times are compared with the
+ * clock, and chance.
  */
 async function runLaterDay(matrix: SuiteMatrix, lists: TestLists): Promise<StageRejection | undefined> {
   const seen: Record<'tomorrow' | 'later', SuiteRun[]> = { tomorrow: [], later: [] }

@@ -1,7 +1,7 @@
 import type { Runner } from '../../grading/runners/runner.ts'
 import type { HiddenTests, RunPlan } from '../../grading/suite.ts'
 
-/** CPU time up to which all tests are run each time: the more that must stay right, the better. */
+/** Maximum CPU time of a suite that is run completely each time. More pass-to-pass tests make a better task. */
 const WHOLE_SUITE_CPU_SECONDS = 60
 export const RUN_SECONDS_MAX = 600
 const RUN_SECONDS_MIN = 120
@@ -14,7 +14,7 @@ export type PlanInput = {
   suiteCpuSeconds: number
 }
 
-/** Which tests are run. Those of the pull request alone where all of them would take long. */
+/** Selects the tests to run: all of them, or only those of the pull request if the whole suite is slow. */
 export function planRuns({ runner, hidden, suiteCpuSeconds }: PlanInput): RunPlan {
   const targets = suiteCpuSeconds <= WHOLE_SUITE_CPU_SECONDS ? [] : listTargets(runner, hidden)
   return { runner: runner.id, prepare: [...runner.prepare], targets, timeoutSec: RUN_SECONDS_MAX }

@@ -32,7 +32,7 @@ export type LintFacts = {
   source: string
   hidden: HiddenTests
   failToPass: readonly string[]
-  /** Names, logins and addresses of who wrote the change. */
+  /** Names, logins and addresses of the authors of the change. */
   authors: readonly string[]
   /** Origin of the repository: `github.com`, `acme/parser`. */
   upstream: readonly string[]
@@ -46,9 +46,9 @@ export type LintFacts = {
 
 /** An instruction, taken apart once for all rules. */
 export type ParsedInstruction = {
-  /** Everything but our own part on names. */
+  /** Everything except the generated interface section. */
   prose: string
-  /** The prose without texts that are pinned: those are ours to say. */
+  /** The prose without pinned texts, which an instruction must contain. */
   free: string
   whole: string
 }

@@ -14,7 +14,7 @@ const PHRASES = [
 
 const TEXT_MAX = 200_000
 
-/** For a person to look at. A text is data to our models in any case, and they have nothing to do harm with. */
+/** Finds text that may be a prompt injection, for the reviewer. Models get it as data and have no tools. */
 export const findInjections = (text: string): LintFinding[] =>
   PHRASES.flatMap((phrase) => {
     const found = phrase.exec(text.slice(0, TEXT_MAX))

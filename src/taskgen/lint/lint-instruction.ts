@@ -7,7 +7,7 @@ import { indexOfWord } from './whole-word.ts'
 /** A match after a digit and a dot is part of a number. */
 const HEX = /(?<![0-9A-Za-z_]|\d\.)[0-9a-f]{7,40}(?![0-9A-Za-z_])/gi
 
-/** A number is none, nor a word: an id has digits and letters. One that is known is found whatever it looks like. */
+/** Finds commit ids. Ids of unknown commits must have digits and letters, so that numbers and words do not match. */
 function findCommits({ free }: ParsedInstruction, facts: LintFacts): LintFinding[] {
   return listMatches(free, HEX)
     .filter(
@@ -69,7 +69,7 @@ function findAuthors({ free }: ParsedInstruction, facts: LintFacts): LintFinding
 const ID_SPLIT = /::| > | › |#|\/| /
 const ID_NAME_MIN = 5
 
-/** The whole id, and its own name where that is a name and not a sentence. */
+/** Finds whole test ids, and test names that are identifiers and not sentences. */
 function findTestIds({ free }: ParsedInstruction, { failToPass, pinned }: LintFacts): LintFinding[] {
   const own = new Set(pinned.map(({ text }) => text))
   const ids = failToPass.flatMap((id) => {
@@ -140,11 +140,11 @@ function parseInstruction(markdown: string, { pinned }: LintFacts): ParsedInstru
   return { whole: markdown, prose, free: longestFirst.reduce(removeWord, prose) }
 }
 
-/** A name inside of a longer one is no mention of it, and must not hide what it is a part of. */
+/** Removes a word, but not inside a longer word. */
 const removeWord = (text: string, word: string): string =>
   text.split(word).reduce((before, after) => `${before}${/\w$/.test(before) || /^\w/.test(after) ? word : ' '}${after}`)
 
-/** A text that is shorter says nothing by itself, and would tear holes into words. */
+/** Minimum length of a pinned text that is removed. Shorter ones are common in other text. */
 const PINNED_MIN = 4
 
 const LINE_MIN = 40
@@ -160,7 +160,7 @@ function findOverlap(read: ParsedInstruction, facts: LintFacts): LintFinding[] {
 
 const FENCE = /^ {0,3}```[^\n]*\n([\s\S]*?)^ {0,3}```[ \t]*$/gm
 
-/** A reproduction that the issue has too gives nothing away, line by line. */
+/** Removes lines of code that the issue contains too, because they reveal nothing. */
 function removeKnownCode(text: string, issueText: string): string {
   const known = new Set(issueText.split('\n').map(collapseSpace))
   return text.replaceAll(FENCE, (_, code: string) =>
@@ -213,7 +213,7 @@ function checkLength({ prose }: ParsedInstruction): LintFinding[] {
   return count > WORDS_MAX ? [newFinding('too_long', detail)] : []
 }
 
-/** Controls and marks of format, but for the ends of lines. */
+/** Control and format characters, except line ends. */
 const UNSEEN = /(?![\n\t\r])[\p{Cc}\p{Cf}]/u
 
 /** Reviewers must see everything that an agent sees. */
@@ -243,7 +243,7 @@ const COMMON = new Set(
 )
 const COMMON_SHARE_MIN = 0.14
 const FOREIGN_LETTERS_MAX = 0.15
-/** Fewer prove nothing. */
+/** Minimum number of words for a decision. */
 const WORDS_TO_TELL = 30
 
 /** Detects English by the share of common words, ignoring code. */
@@ -267,6 +267,6 @@ function checkPinnedSymbols({ whole }: ParsedInstruction, { pinned }: LintFacts)
     )
 }
 
-/** A literal as it is written in code, or as it is read. */
+/** Returns true if the text contains a literal, as it is written in code or as it is read. */
 const isSaid = (whole: string, { kind, text }: PinnedSymbol): boolean =>
   whole.includes(text) || (kind === 'literal' && whole.includes(text.replaceAll(/\\(["'`\\])/g, '$1')))

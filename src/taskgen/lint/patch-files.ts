@@ -38,6 +38,6 @@ function parseBlocks(hunks: string): string[] {
   return blocks
 }
 
-/** Patches and files are kept byte by byte. What people read in them is UTF-8. */
+/** Decodes the UTF-8 in a text that was read as latin1, one character per byte. */
 export const decodeText = (latin1: string): string =>
   Buffer.from(latin1, 'latin1').toString('utf8').replaceAll('\r', '')

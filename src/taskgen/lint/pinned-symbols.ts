@@ -16,7 +16,7 @@ export function selectPinnedSymbols(order: ChangeUnderTest & { baseHas(text: str
   return listSymbolCandidates(order).filter(({ kind, text }) => kind === 'path' || !order.baseHas(text))
 }
 
-/** Before the base tree is asked: the few texts that it has to be asked for. */
+/** Lists the texts that must be looked up in the base tree. */
 export function listSymbolCandidates({ source, hidden }: ChangeUnderTest): PinnedSymbol[] {
   const gold = parsePatch(source)
   const tests = hidden.files.map(({ path, content }) => ({ path, text: decodeText(content) }))
@@ -61,7 +61,9 @@ function findNames(
     }))
 }
 
-/** A field is a name on one side and often a string on the other. */
+/**
+ * Collects the names in code, and also those in strings: a field is often a name in the code and a string in the tests.
+ */
 function collectWords(scanned: readonly ScannedCode[]): { code: Set<string>; all: Set<string> } {
   const code = listNames(scanned.map((each) => each.code).join('\n'))
   const strings = scanned.flatMap(({ literals: texts }) => texts.filter((text) => listNames(text).has(text)))
@@ -74,7 +76,10 @@ const REACHED = /(?:\.|::|->|@)\s*([\w$]+)|[(,]\s*([\w$]+)=(?!=)/g
 const IMPORT = /\b(?:import|require|include|use|using|from|mod|load|source)\b/
 const LINE_MAX = 1000
 
-/** Names that tests give to something of their own, and reach in nothing else: they are theirs by chance. */
+/**
+ * Finds names that tests define themselves and do not use for anything else. They equal names of the change only by
+ * chance.
+ */
 function findOwnNames(code: string): Set<string> {
   const named = (text: string, pattern: RegExp) =>
     [...text.matchAll(pattern)].map(([, one, other]) => one ?? other ?? '')
@@ -102,7 +107,7 @@ function findLiterals(gold: readonly ScannedCode[], tests: readonly ScannedCode[
   return [...new Set(found)].filter(isWorthPinning).sort()
 }
 
-/** A message with values in it is asserted with the values: its fixed pieces are what must be known. */
+/** Finds the fixed parts of formatted messages. Tests assert such messages with values filled in. */
 const findPieces = (text: string, asserted: readonly string[]): string[] =>
   text
     .split(PLACEHOLDER)
@@ -118,7 +123,7 @@ const isWorthPinning = (text: string): boolean =>
 
 const NAMELESS = ['__init__', 'index', 'mod', 'lib', 'main']
 
-/** A file that the change brings, and that tests load by its name. */
+/** Finds files that the change adds and that tests load by name. */
 function findNewPaths(gold: readonly PatchedFile[], tests: readonly { text: string }[]): PinnedSymbol[] {
   const imports = tests.flatMap(({ text }) => listImports(text))
   return gold
@@ -133,7 +138,7 @@ function isLoaded(path: string, line: string): boolean {
   return line.split(/[^\w$-]+/).includes(name)
 }
 
-/** A text of code, without its comments: what stands outside of strings, and what stands in them. */
+/** Code without comments: the text outside of strings, and the strings. */
 type ScannedCode = { code: string; literals: string[] }
 
 type SyntaxPiece = [kind: 'comment' | 'literal' | 'skip', pattern: RegExp]
@@ -172,7 +177,7 @@ function matchAt(pieces: readonly SyntaxPiece[], text: string, at: number) {
   return undefined
 }
 
-/** Each gives up at the end of its line, or at a bound: a quote that is never closed costs no more than that. */
+/** Each pattern stops at the end of the line or at a bound, so that an unclosed quote costs little time. */
 const TRIPLE: SyntaxPiece = ['comment', /"""[\s\S]{0,20000}?"""|'''[\s\S]{0,20000}?'''/y]
 const DOUBLE: SyntaxPiece = ['literal', /"((?:\\.|[^"\\\n]){0,2000})"/y]
 const SINGLE: SyntaxPiece = ['literal', /'((?:\\.|[^'\\\n]){0,2000})'/y]
@@ -196,7 +201,7 @@ function syntaxFor(language: SourceLanguage | undefined): SyntaxPiece[] {
 
 const NAME = /[A-Za-z_$][\w$]*[?!]?/g
 
-/** Shorter ones are letters of a formula, or of a loop. */
+/** Minimum length of a name. Shorter ones are variables of formulas and loops. */
 const NAME_LENGTH_MIN = 3
 const NAME_LENGTH_MAX = 120
 

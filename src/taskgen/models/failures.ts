@@ -2,7 +2,7 @@ import type { FailureKind, Refusal } from '../../gateway/ledger.ts'
 import type { GrantTotals } from '../../gateway/totals.ts'
 import type { StageDeferral } from '../stage-result.ts'
 
-/** Nothing is left of what this candidate may spend. */
+/** The budget of the candidate is spent. */
 export type SpentBudget = { kind: 'spent'; detail: string }
 
 type FailureTotals = Pick<GrantTotals, 'lastFailure' | 'calls'>
@@ -27,7 +27,7 @@ export function explainFailure(
 const isOfTheBatch = ({ budgetMicros, batchLeftMicros }: ModelBudget): boolean =>
   batchLeftMicros !== null && batchLeftMicros < budgetMicros
 
-/** The first question does not fit: that is the model's price, and says nothing of this candidate. */
+/** The first question exceeds the budget, which is due to the price of the model and not to the candidate. */
 const TOO_DEAR =
   'One question to this model may cost more than a candidate may. Choose another model, or a larger budget.'
 
@@ -55,7 +55,7 @@ const LONGEST_MS = 15 * 60_000
 /** Reasons that need manual action; retrying sooner does not help. */
 export const MANUAL_REASONS: readonly StageDeferral['reason'][] = ['credential', 'config', 'budget']
 
-/** Each time it waits twice as long, to a quarter of an hour. */
+/** Defers a call. The wait doubles each time, up to 15 minutes. */
 export const deferCall = (reason: StageDeferral['reason'], detail: string, deferrals: number): StageDeferral => ({
   kind: 'deferred',
   reason,

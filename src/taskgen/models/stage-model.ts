@@ -16,25 +16,27 @@ type ModelAnswer = { kind: 'answered'; reply: ModelReply } | SpentBudget | Stage
 /** Total cost according to the ledger. Null if the cost of some call is unknown. */
 export type ModelBill = { costMicros: number | null; costSource: CostSource; calls: number; modelsServed: string[] }
 
-/** A model for one candidate, through the gateway, until it is closed or has spent what it may. */
+/** Access to a model for one candidate, through the gateway, until it is closed or its budget is spent. */
 export type StageModel = AsyncDisposable & {
   catalogId: string
   provider: string
-  /** The name on the wire. */
+  /** Model name in requests. */
   name: string
   /** Throws only on abort or on an internal error. */
   ask(question: ModelQuestion, signal: AbortSignal): Promise<ModelAnswer>
   bill(): Promise<ModelBill>
-  /** Nothing is spent after this. Harmless twice. */
+  /** Closes the grant, after which nothing is spent. Idempotent. */
   close(): Promise<ModelBill>
 }
 
-/** For all that is asked, together. `outputMicros`: what one answer may cost. */
+/** Limits of all questions together. `outputMicros`: maximum cost of one answer. */
 export type ModelLimits = { budgetMicros: number; outputMicros: number; callsMax: number; wallMs: number }
 
 export type OpenModelInput = ModelLimits & {
   workspaceId: string
-  /** For whom and what for. Its earlier grants are closed: an attempt that was given up spends no more. */
+  /**
+   * Grantee: candidate and purpose. Its earlier grants are closed, so that an abandoned attempt spends nothing more.
+   */
   grantee: string
   credentialId: string
   access: Omit<ModelAccess, 'token'>

@@ -134,7 +134,7 @@ export function toDiscoveryFailure(error: unknown): DiscoveryFailure {
 type SelectionInput = Pick<rows.BatchRow, 'easy' | 'medium' | 'hard' | 'again'> & { repository: number }
 type OpenMirror = Awaited<ReturnType<typeof openRepositoryMirror>>
 
-/** Newest first, and no further than it takes. */
+/** Selects candidates, newest first. Stops the scan when there are enough. */
 async function selectCandidates(
   { db, scansFolder }: Pick<DiscoverDeps, 'db' | 'scansFolder'>,
   mirror: OpenMirror,

@@ -6,7 +6,7 @@ import { addSpend, type TaskKey } from './sql.ts'
 const ROLES = ['author', 'verifier'] as const
 export type ModelRole = (typeof ROLES)[number]
 
-/** For whom a grant is. */
+/** Returns the grantee of the grants of a task. */
 export const granteeOf = ({ batch, task }: TaskKey, role: ModelRole): string => `batch ${batch} ${task} ${role}`
 
 const GRANTEE = /^batch ([0-9a-f-]{36}) (\S+) (author|verifier)$/

@@ -130,7 +130,7 @@ export async function readSpent(db: Db, batch: string): Promise<number> {
   return rows[0]?.spent ?? 0
 }
 
-/** When a task came to the stage that it is at. */
+/** Returns when a task reached its current stage. */
 export async function readStageBegin(db: Db, { batch, task }: TaskKey): Promise<Date> {
   const { rows } = await sql<{ begin: Date }>`
     select coalesce(max(passed_at), 'epoch') as begin from batch_task_stages
@@ -178,7 +178,7 @@ export async function listTriedHeads(db: Db, repository: number): Promise<Set<st
 
 type OtherTask = { batch: string; task: string }
 
-/** Tasks of the same pull request that are approved. */
+/** Lists the approved tasks of the same pull request. */
 export async function listApprovedSiblings(
   tx: Db,
   { repository, head, batch, task }: TaskOrigin,
@@ -199,7 +199,7 @@ export const deletePassed = (tx: Db, { batch, task }: TaskKey, stages: readonly 
     .where('stage', 'in', stages)
     .execute()
 
-/** Open batches of a workspace that ask this model. */
+/** Returns true if an open batch of the workspace uses this model. */
 export async function hasOpenModel(db: Db, workspaceId: string, catalogId: string): Promise<boolean> {
   const query = db
     .selectFrom('batches')
@@ -213,7 +213,7 @@ export async function hasOpenModel(db: Db, workspaceId: string, catalogId: strin
 
 export type BatchRow = NonNullable<Awaited<ReturnType<typeof findBatch>>>
 
-/** Stored credentials among these cannot be deleted until they are released. */
+/** Protects the stored ones of these credentials from deletion until they are released. */
 export const holdCredentials = (tx: Db, batch: string, ids: readonly string[]) =>
   sql`
     insert into batch_credentials (batch, credential_id)

@@ -184,7 +184,7 @@ async function unpackFiles(deps: StageWorkDeps, { digest }: TaskFacts, folder: s
   return folder
 }
 
-/** Each place and each model has a credential. Throws CredentialGone. */
+/** Checks that the credentials of the stage's sandbox and models exist. Throws StageCredentialMissing. */
 export async function requireCredentials({ repositories, stages }: StageWorkDeps, task: TaskFacts): Promise<void> {
   const { sandboxCredentialId, harborCredentialId, keys } = task.generation
   const ids = { sandbox: sandboxCredentialId, harbor: harborCredentialId, ...keys }
@@ -198,7 +198,7 @@ type StageModelDeps = { db: Db; ledger: Ledger; gatewayUrl: () => string | undef
 
 type StageModelInput = { role: ModelRole; limits: ModelLimits; batchLeftMicros: number | null }
 
-/** The way of one task to its author or verifier. Throws ModelUnfit. */
+/** Opens the author or verifier model for a task. Throws ModelUnfit. */
 async function openTaskModel(
   { db, ledger, gatewayUrl: urlOf }: StageModelDeps,
   task: TaskFacts,

@@ -54,17 +54,17 @@ export type CandidateState = {
   outputs: Partial<Record<StageName, Json>>
   /** Instruction edited by a person. Takes precedence over that of the author model. */
   edited: string | null
-  /** Once it is assembled: the digest of the task, and one of all its files but the instruction. */
+  /** Set after assembly: the digest of the task, and one of all its files except the instruction. */
   files: { digest: string; ground: string } | null
 }
 
-/** `author` and `verifier` are models; the others are places for sandboxes, with a credential each. */
+/** `author` and `verifier` are models; the others are sandbox providers, with a credential each. */
 export type Need = 'sandbox' | 'harbor' | 'author' | 'verifier'
 
 export type StageDone = {
   /** Output for later stages. Contains only what cannot be read from the mirror again. */
   made: Json
-  /** For people. */
+  /** Evidence that is shown to people. */
   evidence: Json
   /** Concerns for the reviewer. */
   concerns?: string[] | undefined
@@ -75,20 +75,20 @@ export type StageDone = {
 export type Stage = {
   /** Increment it with every change of the stage. Cached results of other versions are not used. */
   version: number
-  /** A job waits for free slots of all of these. At most one of them is a place for sandboxes. */
+  /** A job waits for free slots of all of these. At most one of them is a sandbox provider. */
   needs: readonly Need[]
   /** Memory of its jobs. Defaults to that of a trial without limits. Only for stages with a sandbox. */
   memoryMb?: number
   /** Cache key: everything that the result depends on. */
   cacheInputs(state: CandidateState): Json
   /**
-   * Throws SandboxUnavailable where the sandbox broke. Asked again after a crash, from its beginning. What is thrown
-   * besides is a bug: it is tried a few times, and then rejects the task.
+   * Runs the stage, after a crash again from the beginning. Throws SandboxUnavailable if the sandbox broke. Any other
+   * error is a bug: the stage is retried a few times, then the task is rejected.
    */
   run(state: CandidateState, context: StageContext, signal: AbortSignal): Promise<StageResult<StageDone>>
 }
 
-/** The seam between bookkeeping and work. Everything in front of it is rows and jobs. */
+/** Implementations of the stages. The rest of the pipeline only manages rows and jobs. */
 export type Stages = Record<StageName, Stage>
 
 /** A mirror that contains both commits of the candidate. File contents are fetched on demand. */
@@ -99,19 +99,19 @@ export type StageRepository = {
   upstream: readonly string[]
 }
 
-/** Values of a repository by a key, as the database keeps them. The first value of a key stays. */
+/** Stored recipes of a repository by key. The first value of a key is kept. */
 export type KnownRecipes = {
   find(key: string): Promise<Json | undefined>
   save(key: string, recipe: Json): Promise<void>
 }
 
 export type StageContext = {
-  /** A folder for this run alone. It is empty, and gone afterwards. */
+  /** Empty folder of this run. It is deleted afterwards. */
   folder: string
-  /** Only the assembling stage: an empty folder that becomes the task. */
+  /** Empty folder that becomes the task. Only for the assembly stage. */
   target: string
   repository(): Promise<StageRepository>
-  /** Only with such a need: the one that was chosen for it. */
+  /** Sandbox provider of the batch. Only if the stage needs one. */
   provider(): SandboxProvider
   /**
    * Opens a model within these limits and the remaining budget of the batch. Requires the need. Its cost counts for
@@ -122,7 +122,7 @@ export type StageContext = {
   recipes: KnownRecipes
   /** Hosts in private networks whose registries tasks may use. */
   buildHosts: readonly AllowedHost[]
-  /** After assembling: a folder with the files of the task. */
+  /** Folder with the files of the task. Only after assembly. */
   files(): Promise<string>
 }
 

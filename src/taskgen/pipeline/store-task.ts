@@ -10,7 +10,7 @@ import { FIRST_REVIEWED_STAGE, STAGES } from './stage.ts'
 type StoreTaskDeps = { db: Db; blobs: Blobs; draftsFolder: string; buildHosts?: readonly AllowedHost[] | undefined }
 type StoreTaskResult = { kind: 'kept'; files: TaskFiles } | ({ kind: 'rejected'; evidence: TaskEvidence } & Rejection)
 
-/** Reads and checks a folder as if it had been imported, and keeps it where all tasks are kept. */
+/** Reads and checks a folder like an imported task, and stores it in the content store. */
 export async function storeTask(deps: StoreTaskDeps, folder: string, taskId: string): Promise<StoreTaskResult> {
   const screened = await screenTask(folder, { id: taskId, path: '' }, deps.buildHosts)
   const { task, keep } = screened

@@ -7,7 +7,9 @@ import { StoredGeneration } from './resolve.ts'
 import { listOpenGenerated, listTasksInProgress, markRunning, markWaiting } from './sql.ts'
 import { isStage } from './stage.ts'
 
-/** A batch runs while a task runs, waits while all tasks wait, and completes with the last one. */
+/**
+ * Updates the state of a batch: it runs while a task runs, waits while all tasks wait, and completes with the last one.
+ */
 export async function updateBatchState(tx: Db, deps: EnqueueDeps, batch: string): Promise<void> {
   const row = await lockOpenBatch(tx, batch)
   if (row?.step !== 'make') return
@@ -34,7 +36,7 @@ const waitForSandbox = (place: string, waitMs: number): Waiting => ({
   until: new Date(Date.now() + waitMs).toISOString(),
 })
 
-/** A sandbox may come and go while nothing ends. */
+/** Updates all open batches, because sandboxes may become available or unavailable while no task ends. */
 export async function updateBatchStates(db: Db, deps: EnqueueDeps): Promise<void> {
   for (const batch of await listOpenGenerated(db)) await transact(db, (tx) => updateBatchState(tx, deps, batch))
 }

@@ -8,7 +8,7 @@ type TaskInStage = Awaited<ReturnType<typeof listTasksInProgress>>[number]
 const toJobIds = (batch: string, tasks: readonly TaskInStage[]): string[] =>
   tasks.flatMap(({ id, stage }) => (isStage(stage) ? listJobIds({ batch, task: id, stage }) : []))
 
-/** Every job of a batch that may wait or run. */
+/** Lists every job of a batch that may be queued or running. */
 export const listStageJobs = async (db: Db, batch: string): Promise<string[]> =>
   toJobIds(batch, await listTasksInProgress(db, batch))
 

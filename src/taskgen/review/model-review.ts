@@ -19,7 +19,10 @@ export const ModelReview = z.strictObject({
       }),
     )
     .length(RUBRIC.length),
-  /** By the number of an assertion: the sentence of the instruction that demands it, and a line of the base code if that decides too. */
+  /**
+   * Keyed by the number of an assertion: the sentence of the instruction that demands it, and a line of the base code
+   * if that decides too.
+   */
   assertions: z.array(z.strictObject({ number: z.int().min(1), sentence: quote, base: quote.nullable() })).max(200),
   alternative: z.string().max(3_000),
   minutes: z.int().min(1).max(10_000),
@@ -29,7 +32,7 @@ export type ModelReview = z.infer<typeof ModelReview>
 /** The exact texts shown to the reviewer, against which quotes are checked. */
 export type ReviewMaterial = Record<QuoteSource, string>
 
-/** Shorter ones are found anywhere. */
+/** Minimum length of a quote. Shorter ones would match anywhere. */
 const QUOTE_MIN = 6
 export const SENTENCE_MIN = 12
 const ALTERNATIVE_MIN = 40
@@ -37,8 +40,8 @@ const ALTERNATIVE_MIN = 40
 type Quoted = { from: QuoteSource; quote: string; min: number }
 
 /**
- * Lists assertions of the tests for which a review names no sentence, although it says that each follows from one.
- * A review that denies it has shown why already.
+ * Lists assertions of the tests for which a review names no sentence, although it says that each follows from one. A
+ * review that denies it has already given the reason.
  */
 export function listUncovered(
   { items, assertions }: ModelReview,

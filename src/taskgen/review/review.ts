@@ -8,7 +8,7 @@ import { buildMaterial, buildReviewPrompt, type ReviewInput, reviewNeutral, revi
 import { RUBRIC, type RubricReason } from './rubric.ts'
 import { listTestAssertions, type TestAssertion } from './test-assertions.ts'
 
-/** Kept with the candidate, however it came out. */
+/** Result of all reviews. Stored with the candidate, whatever the decision is. */
 export type ReviewVerdict = {
   decision: ReviewDecision
   passes: ReviewPass[]
@@ -26,8 +26,8 @@ const SHAPE = toAnswerShape('reading', ModelReview)
 const REPAIRS_MAX = 2
 
 /**
- * Two readers who do not know of each other, and a third where they differ. A rejection has the verdict as its
- * evidence.
+ * Reviews a task in two independent passes, and in a third one if they disagree. The evidence of a rejection is the
+ * verdict.
  */
 export async function reviewTask(
   model: StageModel,

@@ -19,7 +19,7 @@ const INSIDE_THE_TESTS = ['equals-everything', 'forged-report']
 /** Cheats that use content left in the image. */
 const OF_THE_IMAGE = ['git-history', 'leaked-solution']
 
-/** Every cheat that a finished task is tried with, those first that find most. */
+/** Lists every cheat that is tried on a finished task, the most effective first. */
 export const listGuardedCheats = (task: TaskInterface): GuardedCheat[] => [
   gitArchaeology,
   network,
@@ -79,8 +79,8 @@ type TaskInterface = { pinned: readonly PinnedSymbol[]; source: string }
 const CONSTANTS: readonly StubValue[] = ['nothing', 'true', 'false']
 
 /**
- * Everything that the instruction names is there, and answers with a constant. None where nothing is named, or where no
- * stub can be written without knowing types (`stubs` of the language is empty).
+ * Returns cheats that define everything that the instruction names, with constant results. Empty if nothing is named,
+ * or if no stub can be written without knowing types (`stubs` of the language is empty).
  */
 function nullImplementations({ pinned, source }: TaskInterface): GuardedCheat[] {
   const names = pinned.filter(({ kind }) => kind === 'name').flatMap(parseName)
@@ -102,7 +102,7 @@ function nullImplementations({ pinned, source }: TaskInterface): GuardedCheat[] 
 
 const NAME = /^[A-Za-z_]\w{0,100}$/
 
-/** The last part of a dotted name: whose it is, the file may know. */
+/** Returns the last part of a dotted name. The parts before it may be defined in the file already. */
 function parseName({ text, signature }: PinnedSymbol): StubbedName[] {
   const name =
     text
@@ -114,7 +114,7 @@ function parseName({ text, signature }: PinnedSymbol): StubbedName[] {
 
 const SAFE = /^[\w@+./ -]+$/
 
-/** Names that a shell could misread are not worth the trouble. */
+/** Lists the changed files, without those whose names need quoting in a shell. */
 const listChangedFiles = (patch: string): string[] =>
   [...patch.matchAll(/^\+\+\+ (.+?)\t?$/gm)]
     .map(([, printed = '']) => unquotePath(printed).replace(/^b\//, ''))
@@ -123,7 +123,7 @@ const listChangedFiles = (patch: string): string[] =>
 const STUBS = languages.flatMap(({ stubs }) => stubs)
 const CONDITIONS = { always: 'true', has_imports: 'is_module', has_none: '! is_module' }
 
-/** Shell that puts stubs at the end of a file, or into a new one. */
+/** Returns shell code that appends stubs to a file, or creates the file. */
 function stubScript(path: string, names: readonly StubbedName[], constant: StubValue): string {
   const parts = STUBS.filter(({ files }) => files.test(path)).map(({ write, when }) => ({
     text: write(names, constant),
@@ -162,7 +162,10 @@ const NODE = `const { spawn } = require('node:child_process')
 spawn('sh', ['-c', ${JSON.stringify(DAEMON)}], { detached: true, stdio: 'ignore' }).unref()
 for (const name of ['test', 'it']) globalThis[name] = Object.assign((title, run) => globalThis.describe?.(title, () => {}), { each: () => () => {} })`
 
-/** The reward itself, a process, and every file that a runner of tests loads by its name. */
+/**
+ * Writes the reward itself, starts a process that keeps writing it, and plants every file that a test runner loads by
+ * name.
+ */
 const forgeReward: GuardedCheat = {
   id: 'forge-reward',
   what: 'The reward is written, a process goes on writing it, and files that runners load by themselves turn all to passed.',
@@ -204,7 +207,7 @@ const CODE_ENDINGS = languages
 
 /**
  * Looks for a later state of the repository: commits besides the one there is, patches, other clones, and copies of its
- * files elsewhere on the disk, installed or built or in a cache of packages. What it finds it lays over the repository.
+ * files elsewhere on the disk, installed or built or in a cache of packages. Copies what it finds over the repository.
  */
 const HISTORY_PYTHON = String.raw`import collections, filecmp, os, shutil, subprocess, sys
 def git(*words, folder=None):

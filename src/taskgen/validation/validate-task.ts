@@ -29,10 +29,10 @@ export type ValidateTaskInput = {
   /** The finished task. It is only read. */
   folder: string
   lists: TestLists
-  /** The change that solves it. */
+  /** The reference solution, as a patch. */
   source: string
   pinned: readonly PinnedSymbol[]
-  /** For what the trials say. */
+  /** Folder for the output of the trials. */
   outputFolder: string
   counts?: TrialCounts
   /** Runs of the solution that the execution has seen to pass in the same environment. They count as runs of the oracle. */
@@ -167,7 +167,7 @@ function buildReport(task: Task, seen: ValidationTrials, weakness: string | null
   return { isolation: golden.isolation, ...shown, gold, strength, weakness, winners }
 }
 
-/** Makes the change of the solution the way an agent would: nothing of the folder of the solution is there. */
+/** Creates a harness that applies the reference solution as an agent would, without the solution folder. */
 const patchHarness = (source: string): Harness => ({
   id: 'gold',
   name: 'The change of the solution, made by an agent',
@@ -181,7 +181,7 @@ const patchHarness = (source: string): Harness => ({
   }),
 })
 
-/** Throws SandboxUnavailable: a broken sandbox says nothing of a task. */
+/** Runs one trial. Throws SandboxUnavailable, because a broken sandbox says nothing about the task. */
 async function runValidationTrial(
   provider: SandboxProvider,
   request: Omit<TrialRequest, 'harness' | 'onVerified'>,
@@ -218,7 +218,7 @@ async function readReport(folder: string): Promise<SuiteOutcome | undefined> {
   }
 }
 
-/** No link is followed, and no writer waited for. */
+/** Does not follow links and does not block on a pipe. */
 const PLAINLY = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 /**
@@ -239,7 +239,7 @@ function checkNop({ isWon, outcome }: ValidationTrial, lists: TestLists): StageR
 }
 
 /**
- * The author's change must pass, and each time by the same tests, but for the few that runs before this have left out.
+ * Checks that the reference solution passes each time, with the same tests except the few that earlier runs excluded.
  */
 function checkOracle(
   { isWon, outcome }: ValidationTrial,
@@ -260,7 +260,10 @@ function checkOracle(
 /** Share of tests with unstable names, for example names that contain addresses or times. */
 const UNSTABLE_MAX = 0.02
 
-/** A verifier that sees more than the patch would judge agents by something else than it judges the solution by. */
+/**
+ * Checks that the patch of the solution alone passes. Otherwise the verifier would judge agents by more than their
+ * patch.
+ */
 function checkAgentPatch({ isWon, outcome }: ValidationTrial, lists: TestLists): StageRejection | undefined {
   if (isWon) return undefined
   const detail = describeTrouble(outcome) ?? `these do not pass: ${describeMissing(outcome, lists)}`

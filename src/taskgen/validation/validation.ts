@@ -4,7 +4,7 @@ import type { TaskCalibration } from '../schema.ts'
 /** Number of trials. `oracleAll`: total oracle runs before a task is ready. */
 export type TrialCounts = { nop: number; oracle: number; oracleAll: number }
 
-/** Three agree; ten without a failure leave room for one that fails in four, at most, at 95 %. */
+/** Ten runs without a failure exclude, at 95 %, a solution that fails more than one time in four. */
 export const FULL_COUNTS: TrialCounts = { nop: 3, oracle: 3, oracleAll: 10 }
 
 /** A trial of the finished task with the verifier's report. */
@@ -24,7 +24,7 @@ export type ValidationRun = { reward: number | null; passed: number; notPassed: 
 export type CheatValidation = {
   id: string
   what: string
-  /** `found`: it came upon what should not be there, whatever its reward. */
+  /** `found`: the cheat found content that must not be in the image, whatever its reward. */
   outcome: 'lost' | 'won' | 'found' | 'does_not_apply'
 }
 
@@ -34,7 +34,7 @@ export type ValidationReport = {
   isolation: string
   nop: ValidationRun[]
   oracle: ValidationRun[]
-  /** The change as an agent would make it, without the folder of the solution anywhere. */
+  /** The reference solution applied as an agent would, without the solution folder. */
   gold: ValidationRun
   cheats: CheatValidation[]
   /** Strength of the verifier, by the rule of calibration. */

@@ -62,7 +62,7 @@ async function tryKnownRecipe(
   return result.kind === 'rejected' ? undefined : result
 }
 
-/** Days differ from month to month, and do not change how a tree is built. */
+/** Removes dates, which differ from month to month and do not change how a tree is built. */
 const toRecipeKey = (detected: EnvRecipe | null): string =>
   JSON.stringify(detected).replaceAll(/\d{4}-\d{2}-\d{2}/g, '')
 
@@ -140,7 +140,7 @@ async function describeBase({ context, signal }: EnvironmentContext, { base: nam
 
 type PreparedImage = { image: Image; folder: string; profile: string; dockerfile: string }
 
-/** Built once for the same content: later stages find it there. */
+/** Prepares the image. It is built once per content, so that later stages find it. */
 export async function prepareImage(
   { context, tree, signal }: Pick<EnvironmentContext, 'context' | 'tree' | 'signal'>,
   recipe: EnvRecipe,
