@@ -12,7 +12,7 @@ export type DraftModel = {
   isConfigurable: boolean
 }
 
-/** Stands for agents as they are among the chosen configurations. */
+/** Represents agents without a configuration among the chosen configurations. */
 export const NO_CONFIGURATION = 'none'
 
 /** The form of a new comparison. Numbers stay texts until they are sent. */
@@ -39,7 +39,7 @@ export const EMPTY_DRAFT: Draft = {
   skipCompleted: false,
 }
 
-/** Adds a model with its default level and the harnesses that can ask for it. */
+/** Adds a model with its default level and a harness that supports the level. */
 export function addModel(models: readonly DraftModel[], model: CatalogModel): DraftModel[] {
   const key = 1 + Math.max(0, ...models.map((each) => each.key))
   const level = model.defaultReasoningLevel
@@ -57,7 +57,7 @@ export function addModel(models: readonly DraftModel[], model: CatalogModel): Dr
   ]
 }
 
-/** Lists the harnesses that can ask the model for a level. */
+/** Lists the harnesses that support a level of the model. */
 export const listHarnesses = (model: CatalogModel, level: string): string[] =>
   model.harnesses.filter((harness) => model.harnessLevels[harness]?.includes(level) ?? true)
 
