@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../test/support/app.ts'
 import { assay, hasTerminal, onTerminal } from '../test/support/assay-command.ts'
@@ -28,6 +29,16 @@ test.each([
   expect(await benchmarks('remove', 'assay/quick')).toMatchObject({ code: 0, err: 'Removed assay/quick.\n' })
   expect(await benchmarks('remove', 'assay/quick')).toMatchObject({ code: 1 })
   expect(await benchmarks('add', 'assay/nothing')).toMatchObject({ code: 1, out: '' })
+})
+
+test('the files of a task are listed, and one is printed', async () => {
+  await assay(['benchmarks', 'add', 'assay/quick'], { env: service() })
+  const files = (...args: string[]) =>
+    assay(['benchmarks', 'files', 'assay/quick', 'assay/greet-in-bash', ...args], { env: service() })
+  expect((await files()).out).toMatch(/^PATH +SIZE\n/)
+  expect((await files()).out).toMatch(/^instruction\.md +\d+/m)
+  expect((await files('instruction.md')).out).toBe(readFileSync('samples/tasks/greet-in-bash/instruction.md', 'utf8'))
+  expect(await files('nothing')).toMatchObject({ code: 1, out: '' })
 })
 
 test('an invalid name is wrong usage', async () => {

@@ -1,6 +1,12 @@
 import type { Command } from 'commander'
-import type { AddProgress, Benchmark, BenchmarkFinding, BenchmarkTask } from '../src/benchmarks/schema.ts'
-import { call, callWithProgress, ProblemReceived } from '../src/platform/http/client.ts'
+import type {
+  AddProgress,
+  Benchmark,
+  BenchmarkFinding,
+  BenchmarkTask,
+  BenchmarkTaskFiles,
+} from '../src/benchmarks/schema.ts'
+import { call, callWithProgress, download, ProblemReceived } from '../src/platform/http/client.ts'
 import { requireConfirmation, YES, type YesFlag } from './confirm.ts'
 import { Failed, WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
@@ -42,6 +48,7 @@ export function addBenchmarksCommands(assay: Command, shell: Shell): void {
       .action((name: string, flags: Flags, command: Command) => show(shell, command, flags, name)),
     'assay benchmarks show assay/quick',
   )
+  addFilesCommand(benchmarks, shell)
   withExample(
     benchmarks
       .command('remove')
@@ -51,6 +58,22 @@ export function addBenchmarksCommands(assay: Command, shell: Shell): void {
       .option(...DATA)
       .action((name: string, flags: RemoveBenchmarkFlags, command: Command) => remove(shell, command, flags, name)),
     'assay benchmarks remove assay/quick',
+  )
+}
+
+function addFilesCommand(benchmarks: Command, shell: Shell): void {
+  withExample(
+    benchmarks
+      .command('files')
+      .description('List the files of a task, or print one of them')
+      .argument('<name>', 'org/name of the benchmark')
+      .argument('<task>', 'org/name of the task')
+      .argument('[path]', 'File to print')
+      .action((name: string, task: string, path: string | undefined, _: Flags, command: Command) =>
+        files(shell, command, { name, task, path }),
+      ),
+    'assay benchmarks files assay/quick assay/greet-in-bash',
+    'assay benchmarks files assay/quick assay/greet-in-bash instruction.md',
   )
 }
 
@@ -177,6 +200,27 @@ async function show(shell: Shell, command: Command, flags: Flags, name: string):
     ['STRENGTH', ({ calibration }) => calibration?.strength ?? calibration?.error ?? '-'],
   ])
   for (const finding of benchmark.check.warnings) note(shell, formatFinding(finding))
+}
+
+type TaskFileRequest = { name: string; task: string; path: string | undefined }
+
+async function files(shell: Shell, command: Command, { name, task, path }: TaskFileRequest): Promise<void> {
+  const [datasetOrg, dataset] = parseDatasetName(name)
+  const [taskOrg, taskName] = parseDatasetName(task)
+  const service = await openService(shell, command)
+  const params = { org: service.org, datasetOrg, dataset, taskOrg, task: taskName }
+  const contract = await import('../src/benchmarks/schema.ts')
+  if (path !== undefined) {
+    const { bytes } = await download(service, contract.readBenchmarkTaskFile, { params: { ...params, path } })
+    return print(shell, ...new TextDecoder().decode(bytes).replace(/\n$/, '').split('\n'))
+  }
+  const { body } = await call(service, contract.listBenchmarkTaskFiles, { params })
+  if (service.json) return printJson(shell, body)
+  printTable<BenchmarkTaskFiles['files'][number]>(shell, body.files, [
+    ['PATH', (file) => file.path],
+    ['SIZE', ({ bytes }) => byteCount(bytes)],
+  ])
+  if (body.total > body.files.length) note(shell, `The first ${body.files.length} of ${body.total} files.`)
 }
 
 type RemoveBenchmarkFlags = Flags & YesFlag

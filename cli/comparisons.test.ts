@@ -129,6 +129,13 @@ function answerOnce(typed: string): (shown: string) => string | undefined {
   }
 }
 
+test('a comparison that is not running cannot be paused', async () => {
+  const { out } = await assay([...on, '--detach', '--harness', 'nop'], { env })
+  await assay(['comparisons', 'cancel', 'assay/quick', out.trim()], { env })
+  const refused = await assay(['comparisons', 'pause', 'assay/quick', out.trim()], { env })
+  expect([refused.code, refused.err]).toEqual([1, expect.stringContaining('The comparison is canceled.')])
+})
+
 test('a comparison is canceled, listed and resumed', async () => {
   const { out } = await assay([...on, '--detach', '--harness', 'nop'], { env })
   const id = out.trim()

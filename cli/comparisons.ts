@@ -151,6 +151,7 @@ const VERBS: ComparisonVerb[] = [
     options: [HTML, OUTPUT],
     more: ' --html',
   },
+  { verb: 'pause', about: 'Pause a comparison: running trials end, no other one starts', run: pause },
   { verb: 'resume', about: 'Resume a paused, failed or canceled comparison', run: resume, options: [BUDGET] },
   { verb: 'cancel', about: 'Cancel a comparison', run: cancel },
 ]
@@ -273,6 +274,14 @@ async function resume(shell: Shell, command: Command, names: string[], flags: Co
   if (service.json) return printJson(shell, comparison)
   const again = `assay comparisons watch ${scope.argument} ${comparison.id}`
   note(shell, `The comparison is ${comparison.state}. To watch: ${again}`)
+}
+
+async function pause(shell: Shell, command: Command, names: string[], flags: ScopeFlags): Promise<void> {
+  const { service, scope, params } = await place(shell, command, names, flags)
+  const { body: comparison } = await call(service, scope.endpoints.pause, { params })
+  if (service.json) return printJson(shell, comparison)
+  const again = `assay comparisons resume ${scope.argument} ${comparison.id}`
+  note(shell, `The comparison is ${comparison.state}${reasonOf(comparison)} To resume: ${again}`)
 }
 
 async function cancel(shell: Shell, command: Command, names: string[], flags: ScopeFlags): Promise<void> {

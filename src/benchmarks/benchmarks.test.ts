@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
@@ -12,7 +12,14 @@ import { createCredential } from '../credentials/schema.ts'
 import { RegistryUnavailable } from '../harbor/registries/registry.ts'
 import { readEvents } from '../platform/http/client.ts'
 import { findResolvedDataset, freezeDataset } from './freeze.ts'
-import { addBenchmark, listBenchmarks, readBenchmark, removeBenchmark } from './schema.ts'
+import {
+  addBenchmark,
+  listBenchmarks,
+  listBenchmarkTaskFiles,
+  readBenchmark,
+  readBenchmarkTaskFile,
+  removeBenchmark,
+} from './schema.ts'
 
 let app: TestApp
 let registry: PackageRegistryServer
@@ -87,6 +94,31 @@ test('a bundled dataset is added, read, listed and removed without network acces
   expect((await app.call(removeBenchmark, at('assay', 'quick'))).status).toBe(204)
   expect((await app.call(removeBenchmark, at('assay', 'quick'))).status).toBe(404)
   expect((await app.call(readBenchmark, at('assay', 'quick'))).status).toBe(404)
+})
+
+test('the files of a task are listed and downloaded as they were checked, to its workspace only', async () => {
+  await add('assay/quick')
+  const task = { ...at('assay', 'quick').params, taskOrg: 'assay', task: 'greet-in-bash' }
+  const { body } = await app.call(listBenchmarkTaskFiles, { params: task })
+  const paths = body.files.map(({ path }: { path: string }) => path)
+  expect(paths).toContain('task.toml')
+  expect(paths).toEqual(paths.toSorted())
+  expect(body.total).toBe(paths.length)
+  const file = (path: string) => app.call(readBenchmarkTaskFile, { params: { ...task, path } })
+  const { text, headers } = await file('instruction.md')
+  expect(text).toBe(readFileSync('samples/tasks/greet-in-bash/instruction.md', 'utf8'))
+  expect(Object.fromEntries(headers)).toMatchObject({
+    'content-type': 'application/octet-stream',
+    'content-disposition': "attachment; filename*=UTF-8''instruction.md",
+    'content-security-policy': 'sandbox',
+    'x-content-type-options': 'nosniff',
+  })
+  for (const path of ['tests/none.sh', 'tests', '../task.toml', '/etc/passwd'])
+    expect((await file(path)).status, path).toBe(404)
+  expect((await app.call(listBenchmarkTaskFiles, { params: { ...task, task: 'none' } })).status).toBe(404)
+  const other = await app.otherWorkspace('elsewhere')
+  const there = { params: { ...task, org: other.login }, key: other.key }
+  expect((await app.call(listBenchmarkTaskFiles, there)).status).toBe(404)
 })
 
 test('adding the same content again answers 200 and downloads nothing', async () => {

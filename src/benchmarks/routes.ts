@@ -1,10 +1,12 @@
-import { reply } from '../platform/http/endpoint.ts'
+import type { KeyCaller } from '../platform/http/caller.ts'
+import { reply, replyFile } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { toAuditActor } from '../workspaces/audit.ts'
 import { type AddBenchmarkDeps, addBenchmark } from './add.ts'
 import { listBenchmarks, readBenchmark, removeBenchmark } from './benchmarks.ts'
 import { startCalibration } from './calibrate.ts'
 import * as schema from './schema.ts'
+import { type BenchmarkTaskRef, listTaskFiles, openTaskFile, readStoredTask } from './task-files.ts'
 
 export const benchmarkRoutes = (deps: AddBenchmarkDeps): Route[] => [
   route(schema.addBenchmark, async ({ caller, body, requestId, signal, onProgress }) => {
@@ -27,4 +29,20 @@ export const benchmarkRoutes = (deps: AddBenchmarkDeps): Route[] => [
     await removeBenchmark(db, toAuditActor(caller, requestId), params)
     return reply(204)
   }),
+  ...taskFileRoutes(deps),
 ]
+
+function taskFileRoutes(deps: AddBenchmarkDeps): Route[] {
+  type TaskRequest = { caller: KeyCaller; params: Omit<BenchmarkTaskRef, 'workspaceId'> }
+  const find = ({ caller, params }: TaskRequest) =>
+    readStoredTask(deps, { ...params, workspaceId: caller.workspace.id })
+  return [
+    route(schema.listBenchmarkTaskFiles, find, async ({ signal }, task) =>
+      reply(200, await listTaskFiles(deps, task, signal)),
+    ),
+    route(schema.readBenchmarkTaskFile, find, async ({ params: { path } }, task) => {
+      const name = path.split('/').at(-1) ?? path
+      return replyFile({ name, mediaType: 'application/octet-stream', ...(await openTaskFile(deps, task, path)) })
+    }),
+  ]
+}

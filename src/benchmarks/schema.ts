@@ -166,6 +166,35 @@ export const readBenchmark = endpoint({
   answers: { 200: BenchmarkWithTasks },
 })
 
+export const BenchmarkTaskFiles = z
+  .object({
+    files: z.array(z.object({ path: z.string(), bytes: count })).describe('At most 5,000, sorted by path.'),
+    total: count.describe('Number of files of the task.'),
+  })
+  .meta({ id: 'BenchmarkTaskFiles', description: 'The files of a task of a benchmark.' })
+export type BenchmarkTaskFiles = z.infer<typeof BenchmarkTaskFiles>
+
+const TASK = '/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}/tasks/{taskOrg}/{task}'
+
+export const listBenchmarkTaskFiles = endpoint({
+  id: 'listBenchmarkTaskFiles',
+  method: 'GET',
+  path: `${TASK}/files`,
+  summary: 'List the files of a task as they were checked',
+  access: 'read',
+  answers: { 200: BenchmarkTaskFiles },
+})
+
+export const readBenchmarkTaskFile = endpoint({
+  id: 'readBenchmarkTaskFile',
+  method: 'GET',
+  path: `${TASK}/files/{path}`,
+  summary: 'Download one file of a task of a benchmark',
+  access: 'read',
+  download: true,
+  answers: { 200: null },
+})
+
 export const removeBenchmark = endpoint({
   id: 'removeBenchmark',
   method: 'DELETE',

@@ -135,8 +135,8 @@ describe.each([
     const other = await app.otherWorkspace(`stranger-to-${scope}`)
     const elsewhere = await (scope === 'benchmark' ? openRepositoryComparisonLab : openComparisonLab)(app)
     const { body } = await lab.create()
-    const { read, resume, resumeShort, cancel, matrix, events, trials } = lab.endpoints
-    for (const endpoint of [read, resume, resumeShort, cancel, matrix, events, trials]) {
+    const { read, resume, resumeShort, pause, cancel, matrix, events, trials } = lab.endpoints
+    for (const endpoint of [read, resume, resumeShort, pause, cancel, matrix, events, trials]) {
       expect((await app.call<Endpoint>(endpoint, lab.at(UNKNOWN))).status).toBe(404)
       const foreign = { ...lab.at(body.id, { org: other.login }), key: other.key }
       expect((await app.call<Endpoint>(endpoint, foreign)).status).toBe(404)

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { type ComparisonLab, createScriptedEngine, openComparisonLab, QUICK } from '../../test/support/comparisons.ts'
 import { removeBenchmark } from '../benchmarks/schema.ts'
+import { type AuditEvent, listAudit } from '../workspaces/schema.ts'
 import { inBenchmark } from './schema.ts'
 
 let app: TestApp
@@ -103,6 +104,7 @@ test("two workspaces can use the same id without seeing each other's comparison"
   for (const endpoint of [
     inBenchmark.read,
     inBenchmark.resume,
+    inBenchmark.pause,
     inBenchmark.cancel,
     inBenchmark.matrix,
     inBenchmark.events,
@@ -135,6 +137,33 @@ test('canceling takes effect immediately and is idempotent; resuming continues t
   expect((await halfway.resume(second.body.id)).body).toMatchObject({ state: 'running', trials: { queued: 7 } })
   await lab.work()
   expect(await halfway.read(second.body.id)).toMatchObject({ state: 'completed', trials: { passed: 5, failed: 5 } })
+})
+
+test('pausing lets running trials end and starts no other one until the comparison is resumed', async () => {
+  const engine = createScriptedEngine()
+  const paused = await openComparisonLab(app, {
+    ...engine,
+    run: async (order, watch) => {
+      if (engine.orders.length === 3) await Promise.all([paused.pause(body.id), paused.pause(body.id)])
+      return engine.run(order, watch)
+    },
+  })
+  const { body } = await paused.create()
+  expect(await paused.pause(body.id)).toMatchObject({ status: 409, body: { code: 'comparison_not_running' } })
+  await paused.work()
+  const status = await paused.read(body.id)
+  expect(status).toMatchObject({ state: 'paused', pause: { reason: 'requested' }, trials: { running: 0, canceled: 0 } })
+  expect(status.trials.passed + status.trials.failed).toBe(engine.orders.length)
+  expect(status.trials.queued).toBe(10 - engine.orders.length)
+  expect((await paused.pause(body.id)).body).toEqual(status)
+  const { body: audit } = await app.call(listAudit)
+  expect(audit.events.map(({ action, subject }: AuditEvent) => `${action} ${subject}`)).toContain(
+    `comparison.paused ${body.id}`,
+  )
+  await paused.resume(body.id)
+  await paused.work()
+  expect(await paused.read(body.id)).toMatchObject({ state: 'completed', trials: { passed: 5, failed: 5 } })
+  expect(await paused.pause(body.id)).toMatchObject({ status: 409 })
 })
 
 test('every operation of a comparison answers with its declared shape', async () => {

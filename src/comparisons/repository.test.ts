@@ -245,9 +245,11 @@ test('a repository cannot be removed while a comparison runs; reconnecting it re
 
 test('a repository cannot be removed while a comparison is paused', async () => {
   const own = await openRepositoryComparisonLab(app)
-  const { body } = await own.create({ budgetUsd: 0 })
-  await own.work()
-  expect((await own.read(body.id)).state).toBe('paused')
+  const { body } = await own.create()
+  expect((await own.pause(body.id)).status).toBe(409)
+  // No trial runs: only the submission is worked on.
+  await own.work('docker')
+  expect(await own.pause(body.id)).toMatchObject({ status: 202, body: { state: 'paused', trials: { running: 0 } } })
   const remove = () => app.call(removeRepository, { params: own.params })
   expect(await remove()).toMatchObject({ status: 409, body: { code: 'repository_busy' } })
   expect((await own.cancel(body.id)).status).toBe(202)

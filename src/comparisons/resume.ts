@@ -2,10 +2,13 @@ import { findSandboxChoice } from '../catalog/sandboxes.ts'
 import { type CredentialDeps, findCredential } from '../credentials/credentials.ts'
 import { setSharedBudget } from '../gateway/spend/spend.ts'
 import { type Db, transact } from '../platform/db/db.ts'
+import { Problem } from '../platform/problem.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'
 import { rejectRequest } from './choices.ts'
 import { toMicros } from './comparisons.ts'
+import { comparisonNotRunning } from './schema.ts'
 import * as rows from './sql.ts'
+import { pauseComparison } from './state.ts'
 import { enqueueSubmission } from './submit.ts'
 import { stopJobs } from './trials/queue/queue.ts'
 import { toSharedBudgetId } from './trials/spend.ts'
@@ -86,6 +89,18 @@ async function listProviders(db: Db, row: rows.ComparisonRow): Promise<Map<strin
     [row.sandbox_credential_id, `sandbox ${findSandboxChoice(row.sandbox)?.provider}`],
   ])
 }
+
+const PAUSE_MESSAGE = 'Paused on request. Resume it to start the remaining trials.'
+
+/** Pauses a running comparison. Running trials end, because their spend would be lost. Idempotent. */
+export const pauseOnRequest = (db: Db, by: AuditActor, key: number): Promise<void> =>
+  transact(db, async (tx) => {
+    const row = await rows.lockComparison(tx, key)
+    if (!row || row.state === 'paused') return
+    if (row.state !== 'running') throw new Problem(comparisonNotRunning, `The comparison is ${row.state}.`)
+    await pauseComparison(tx, key, 'requested', PAUSE_MESSAGE)
+    await record(tx, { ...by, action: 'comparison.paused', subject: row.id })
+  })
 
 /** Cancels all open trials. Idempotent. */
 export async function cancelComparison(db: Db, by: AuditActor, key: number): Promise<void> {

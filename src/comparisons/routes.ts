@@ -21,7 +21,7 @@ import {
 import type { ComparisonEvents } from './events.ts'
 import { loadComparisonNames, loadNamesForTrial } from './names.ts'
 import { quoteComparison } from './quote-comparison.ts'
-import { cancelComparison, resumeComparison } from './resume.ts'
+import { cancelComparison, pauseOnRequest, resumeComparison } from './resume.ts'
 import {
   benchmarkNotAdded,
   type ComparisonEndpoints,
@@ -161,6 +161,10 @@ function lifecycleRoutes(deps: ComparisonDeps, endpoints: ComparisonEndpoints, f
   return [
     resumeRoute(endpoints.resume),
     resumeRoute(endpoints.resumeShort),
+    route(endpoints.pause, find, async ({ db, caller, requestId }, row) => {
+      await pauseOnRequest(db, toAuditActor(caller, requestId), row.key)
+      return reply(202, await reloadStatus(db, deps.statistics, row))
+    }),
     route(endpoints.cancel, find, async ({ db, caller, requestId }, row) => {
       await cancelComparison(db, toAuditActor(caller, requestId), row.key)
       return reply(202, await reloadStatus(db, deps.statistics, row))

@@ -39,6 +39,13 @@ export const idReused = {
   meaning: 'An id identifies one request in one scope. Repeat the same request, or choose a new id.',
 } as const satisfies ProblemKind
 
+export const comparisonNotRunning = {
+  code: 'comparison_not_running',
+  status: 409,
+  title: 'Comparison is not running',
+  meaning: 'Only a running comparison can be paused. A submission takes seconds: repeat the request after it.',
+} as const satisfies ProblemKind
+
 export const trialNotScored = {
   code: 'trial_not_scored',
   status: 409,
@@ -113,6 +120,15 @@ const lifecycleEndpoints = (prefix: `/${string}`, suffix: string) =>
       ...resume,
       id: `resumeComparison${suffix}Short`,
       path: `${prefix}/comparisons/${ID}/resume`,
+    }),
+    pause: endpoint({
+      id: `pauseComparison${suffix}`,
+      method: 'POST',
+      path: `${prefix}/evaluations/comparisons/${ID}/pause`,
+      summary: 'Pause a comparison: running trials end, no other one starts; idempotent',
+      access: 'write',
+      answers: { 202: Comparison },
+      problems: [comparisonNotRunning],
     }),
     cancel: endpoint({
       id: `cancelComparison${suffix}`,

@@ -47,8 +47,8 @@ const OWN_LIMITS = { entries: FILES_MAX, totalBytes: TASK_BYTES_MAX, ratio: Numb
 
 /** Yields every file of a stored task. Each must be read completely before the next is requested. */
 export async function* openContent(blobs: Blobs, archive: Digest) {
-  for await (const { path, content } of readTarEntries(tarStream(await blobs.get(archive), OWN_LIMITS)))
-    yield { path, content: content() }
+  for await (const { path, bytes, content } of readTarEntries(tarStream(await blobs.get(archive), OWN_LIMITS)))
+    yield { path, bytes, content: content() }
 }
 
 /** Streams one file of a stored task. The content is verified only when the stream ends without an error. */

@@ -69,6 +69,16 @@ describe('benchmarks', () => {
     expect(await page.evaluate('window.harmed')).toBeUndefined()
     expect(await findViolations(page)).toEqual([])
     await savePictures(page, 'benchmark')
+
+    await page.getByRole('link', { name: 'assay/greet-in-bash' }).press('Enter')
+    const files = page.getByRole('region', { name: 'Files of assay/greet-in-bash' })
+    await files.getByText('/app/greet.sh').first().waitFor()
+    await files.getByLabel('File').selectOption('task.toml')
+    await files.getByText('[environment]').waitFor()
+    expect(await findViolations(page)).toEqual([])
+    await savePictures(page, 'benchmark-files')
+    await files.getByRole('link', { name: 'Close' }).press('Enter')
+    await files.waitFor({ state: 'detached' })
     await page.setViewportSize({ width: 360, height: 740 })
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(360)
 

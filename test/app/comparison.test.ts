@@ -107,13 +107,18 @@ describe('a comparison', () => {
     expect(errors).toEqual([])
   })
 
-  test('that is paused by its budget is resumed with a new one', async () => {
+  test('that is paused by its budget is resumed with a new one, paused on request and resumed again', async () => {
     const { body } = await create({ budgetUsd: 0.000001 })
     await lab.work()
     await using opened = await open(pathOf(body.id))
     const { page } = opened
     await state(page, 'paused')
     await page.getByLabel('budget, USD').fill('5')
+    await page.getByRole('button', { name: 'Resume' }).click()
+    await state(page, 'running')
+    await page.getByRole('button', { name: 'Pause' }).click()
+    await page.getByText('Paused on request.').first().waitFor()
+    await state(page, 'paused')
     await page.getByRole('button', { name: 'Resume' }).click()
     await state(page, 'running')
     await lab.work()
@@ -137,7 +142,7 @@ describe('a comparison', () => {
     const { page } = opened
     await state(page, 'submitting')
     await page.getByText('read key').waitFor()
-    expect(await page.getByRole('button', { name: /Cancel|Resume/ }).count()).toBe(0)
+    expect(await page.getByRole('button', { name: /Cancel|Pause|Resume/ }).count()).toBe(0)
     const { csrfToken } = await (await page.request.get('/api/session')).json()
     const path = `/api/orgs/local/benchmarks/assay/quick/evaluations/comparisons/${body.id}/cancel`
     const refused = await page.request.post(path, { headers: { 'x-csrf-token': csrfToken } })

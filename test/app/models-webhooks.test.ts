@@ -82,6 +82,7 @@ describe('models', () => {
     await page.getByLabel('Input, USD per million tokens').fill('1')
     await page.getByLabel('Output, USD per million tokens').fill('2')
     expect(await findViolations(page)).toEqual([])
+    await savePictures(page, 'model-form')
     await page.getByRole('button', { name: 'Add model' }).click()
     await page.getByText('Saved. Store its key').waitFor()
 

@@ -104,7 +104,6 @@ describe('operations', () => {
     await page.getByRole('button', { name: 'Record bodies' }).click()
     await page.getByText('model calls are recorded').waitFor()
     expect(await findViolations(page)).toEqual([])
-    await page.getByRole('region', { name: 'Workers' }).scrollIntoViewIfNeeded()
     await savePictures(page, 'operations')
     await insertWorker(HOSTILE)
     await page.getByRole('button', { name: 'Show figures' }).click()

@@ -1,17 +1,15 @@
 import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { connectRepository } from '../../src/repos/schema.ts'
 import { smallTask } from '../support/archives.ts'
-import { openBrowser, openPage, signIn } from '../support/browser.ts'
+import { openBrowser, openPage, savePictures, signIn } from '../support/browser.ts'
 import { APPROVED } from '../support/comparisons.ts'
 import { openRepositoryModelComparisonLab } from '../support/model-comparing.ts'
 
 /** Folder for pictures of the pages around a comparison. Not set in ordinary runs: pictures are taken on request. */
 const FOLDER = process.env.ASSAY_PICTURES
-const HEIGHT_MAX = 1700
 const TIMEOUT_MS = 600_000
 
 const TASKS = [
@@ -63,20 +61,6 @@ function openLab(pause: { started: () => void; ended: Promise<void> }) {
   }, script)
 }
 
-async function takePictures(page: Page, name: string): Promise<void> {
-  for (const theme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme: theme })
-    await page.screenshot({ path: join(FOLDER ?? '', `${name}-${theme}.png`), fullPage: true, clip: await clip(page) })
-  }
-}
-
-async function clip(page: Page) {
-  const [width, height] = await page.evaluate<[number, number]>(
-    '[document.documentElement.clientWidth, document.documentElement.scrollHeight]',
-  )
-  return { x: 0, y: 0, width, height: Math.min(height, HEIGHT_MAX) }
-}
-
 test.skipIf(!FOLDER)(
   'takes a picture of every page around a comparison in both themes',
   async () => {
@@ -112,20 +96,20 @@ test.skipIf(!FOLDER)(
     await signIn(page, lab.app.adminKey, path)
     await chip('running')
     await page.getByRole('region', { name: 'Differences' }).waitFor()
-    await takePictures(page, 'comparison')
+    await savePictures(page, 'comparison')
     await page.setViewportSize({ width: 360, height: 740 })
-    await takePictures(page, 'comparison-phone')
+    await savePictures(page, 'comparison-phone')
     await page.setViewportSize({ width: 1440, height: 900 })
     await page.goto('/app')
     await page.getByRole('heading', { name: 'spent in the last 30 days' }).waitFor()
-    await takePictures(page, 'overview')
+    await savePictures(page, 'overview')
     await page.goto('/app/comparisons')
     await page.getByRole('link', { name: `${place.owner}/${place.name}` }).waitFor()
-    await takePictures(page, 'comparisons')
+    await savePictures(page, 'comparisons')
     await page.goto(`/app/comparisons/new?on=repository%20${place.owner}%2F${place.name}`)
     await page.getByLabel('Add a model').selectOption('anthropic/claude-sonnet-5')
     await page.getByText('Smallest visible difference').waitFor()
-    await takePictures(page, 'new-comparison')
+    await savePictures(page, 'new-comparison')
 
     ended.resolve()
     await worked
@@ -137,16 +121,16 @@ test.skipIf(!FOLDER)(
       .first()
       .click()
     await page.getByRole('region', { name: 'Patch of B' }).waitFor()
-    await takePictures(page, 'pair')
+    await savePictures(page, 'pair')
     await page.goto(`${path}/task?task=round-half-even`)
     await page
       .getByRole('button', { name: /^Show the changes/ })
       .first()
       .click()
-    await takePictures(page, 'task')
+    await savePictures(page, 'task')
     await page.goto(`/app/repos/${place.owner}/${place.name}/publish`)
     await page.frameLocator('iframe').getByRole('heading', { name: 'All settings' }).waitFor()
-    await takePictures(page, 'publish')
+    await savePictures(page, 'publish')
   },
   TIMEOUT_MS,
 )

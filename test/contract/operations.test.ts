@@ -306,6 +306,9 @@ async function comparedThings(lab: ComparisonLab): Promise<Record<string, string
     a,
     b,
     baseId: body.id,
+    taskOrg: 'assay',
+    task: 'greet-in-bash',
+    path: 'task.toml',
   }
 }
 

@@ -61,8 +61,18 @@ export async function savePictures(page: Page, name: string): Promise<void> {
   if (!folder) return
   for (const theme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme: theme })
-    await page.screenshot({ path: join(folder, `${name}-${theme}.png`) })
+    await page.screenshot({ path: join(folder, `${name}-${theme}.png`), fullPage: true, clip: await toClip(page) })
   }
+}
+
+const PICTURE_HEIGHT_MAX = 1700
+
+/** Returns the part of a page that a picture shows: all of it, unless it is very long. */
+async function toClip(page: Page) {
+  const [width, height] = await page.evaluate<[number, number]>(
+    '[document.documentElement.clientWidth, document.documentElement.scrollHeight]',
+  )
+  return { x: 0, y: 0, width, height: Math.min(height, PICTURE_HEIGHT_MAX) }
 }
 
 type AxeResult = { violations: { id: string; help: string; nodes: { html: string; failureSummary: string }[] }[] }

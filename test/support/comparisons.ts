@@ -103,6 +103,7 @@ export async function openComparisonLabIn(
     create: (over: object = {}) => app.call<Endpoint>(endpoints.create, { params, body: body(over) as never }),
     read: async (id: string) => (await app.call(endpoints.read, at(id))).body,
     resume: (id: string, change: object = {}) => app.call(endpoints.resume, { ...at(id), body: change }),
+    pause: (id: string) => app.call(endpoints.pause, at(id)),
     cancel: (id: string) => app.call(endpoints.cancel, at(id)),
     trials: async (id: string, query: Record<string, string> = {}) =>
       (await app.call(endpoints.trials, { ...at(id), query })).body.trials,

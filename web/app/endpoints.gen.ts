@@ -31,8 +31,10 @@ export const readBatchTaskFile = {"id":"readBatchTaskFile","method":"GET","path"
 export const readGenerationOptions = {"id":"readGenerationOptions","method":"GET","path":"/api/orgs/{org}/repos/{owner}/{name}/generation-options"} as unknown as typeof batches.readGenerationOptions
 export const resumeBatch = {"id":"resumeBatch","method":"POST","path":"/api/orgs/{org}/repos/{owner}/{name}/batches/{runId}/resume"} as unknown as typeof batches.resumeBatch
 export const addBenchmark = {"id":"addBenchmark","method":"POST","path":"/api/orgs/{org}/benchmarks"} as unknown as typeof benchmarks.addBenchmark
+export const listBenchmarkTaskFiles = {"id":"listBenchmarkTaskFiles","method":"GET","path":"/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}/tasks/{taskOrg}/{task}/files"} as unknown as typeof benchmarks.listBenchmarkTaskFiles
 export const listBenchmarks = {"id":"listBenchmarks","method":"GET","path":"/api/orgs/{org}/benchmarks"} as unknown as typeof benchmarks.listBenchmarks
 export const readBenchmark = {"id":"readBenchmark","method":"GET","path":"/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}"} as unknown as typeof benchmarks.readBenchmark
+export const readBenchmarkTaskFile = {"id":"readBenchmarkTaskFile","method":"GET","path":"/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}/tasks/{taskOrg}/{task}/files/{path}"} as unknown as typeof benchmarks.readBenchmarkTaskFile
 export const removeBenchmark = {"id":"removeBenchmark","method":"DELETE","path":"/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}"} as unknown as typeof benchmarks.removeBenchmark
 export const addHarness = {"id":"addHarness","method":"POST","path":"/api/orgs/{org}/harnesses"} as unknown as typeof catalog_custom_harnesses.addHarness
 export const listHarnesses = {"id":"listHarnesses","method":"GET","path":"/api/orgs/{org}/harnesses"} as unknown as typeof catalog_custom_harnesses.listHarnesses
@@ -46,6 +48,7 @@ export const inBenchmark = {
   catalog: {"id":"readCatalogOnBenchmark","method":"GET","path":"/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}/evaluations/catalog"},
   resume: {"id":"resumeComparisonOnBenchmark","method":"POST","path":"/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}/evaluations/comparisons/{comparisonId}/resume"},
   resumeShort: {"id":"resumeComparisonOnBenchmarkShort","method":"POST","path":"/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}/comparisons/{comparisonId}/resume"},
+  pause: {"id":"pauseComparisonOnBenchmark","method":"POST","path":"/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}/evaluations/comparisons/{comparisonId}/pause"},
   cancel: {"id":"cancelComparisonOnBenchmark","method":"POST","path":"/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}/evaluations/comparisons/{comparisonId}/cancel"},
   read: {"id":"readComparisonOnBenchmark","method":"GET","path":"/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}/evaluations/comparisons/{comparisonId}"},
   matrix: {"id":"readComparisonMatrixOnBenchmark","method":"GET","path":"/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}/evaluations/comparisons/{comparisonId}/matrix"},
@@ -68,6 +71,7 @@ export const inRepository = {
   catalog: {"id":"readCatalogOnRepository","method":"GET","path":"/api/orgs/{org}/repos/{owner}/{name}/evaluations/catalog"},
   resume: {"id":"resumeComparisonOnRepository","method":"POST","path":"/api/orgs/{org}/repos/{owner}/{name}/evaluations/comparisons/{comparisonId}/resume"},
   resumeShort: {"id":"resumeComparisonOnRepositoryShort","method":"POST","path":"/api/orgs/{org}/repos/{owner}/{name}/comparisons/{comparisonId}/resume"},
+  pause: {"id":"pauseComparisonOnRepository","method":"POST","path":"/api/orgs/{org}/repos/{owner}/{name}/evaluations/comparisons/{comparisonId}/pause"},
   cancel: {"id":"cancelComparisonOnRepository","method":"POST","path":"/api/orgs/{org}/repos/{owner}/{name}/evaluations/comparisons/{comparisonId}/cancel"},
   read: {"id":"readComparisonOnRepository","method":"GET","path":"/api/orgs/{org}/repos/{owner}/{name}/evaluations/comparisons/{comparisonId}"},
   matrix: {"id":"readComparisonMatrixOnRepository","method":"GET","path":"/api/orgs/{org}/repos/{owner}/{name}/evaluations/comparisons/{comparisonId}/matrix"},

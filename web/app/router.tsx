@@ -106,11 +106,13 @@ const review = createRoute({
 const benchmarks = createRoute({
   getParentRoute: at,
   path: '/benchmarks',
+  validateSearch: ({ add }): { add?: string } => (typeof add === 'string' ? { add } : {}),
   component: lazyRouteComponent(() => import('./benchmarks/benchmarks-page.tsx'), 'BenchmarksPage'),
 })
 const benchmark = createRoute({
   getParentRoute: at,
   path: '/benchmarks/$datasetOrg/$dataset',
+  validateSearch: ({ task }): { task?: string } => (typeof task === 'string' ? { task } : {}),
   component: lazyRouteComponent(() => import('./benchmarks/benchmark-page.tsx'), 'BenchmarkPage'),
 })
 

@@ -1025,6 +1025,17 @@ TaskTrying = TypedDict("TaskTrying", {
     "error": 'Union[str, None]',
 })
 
+BenchmarkTaskFilesFilesItem = TypedDict("BenchmarkTaskFilesFilesItem", {
+    "path": 'str',
+    "bytes": 'int',
+})
+
+# The files of a task of a benchmark.
+BenchmarkTaskFiles = TypedDict("BenchmarkTaskFiles", {
+    "files": 'List[BenchmarkTaskFilesFilesItem]',
+    "total": 'int',
+})
+
 ComparisonScope1 = TypedDict("ComparisonScope1", {
     "kind": 'Literal["benchmark"]',
     "datasetOrg": 'str',
@@ -1046,7 +1057,7 @@ ComparisonSubmissionError = TypedDict("ComparisonSubmissionError", {
 })
 
 ComparisonPause = TypedDict("ComparisonPause", {
-    "reason": 'Literal["budget", "credential", "sandbox"]',
+    "reason": 'Literal["budget", "credential", "sandbox", "requested"]',
     "message": 'str',
     "at": 'str',
 })
@@ -2757,6 +2768,14 @@ class Operations(Transport):
         """Remove a benchmark; its comparisons remain."""
         return self._none("DELETE", "/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}", params={"org": org, "datasetOrg": dataset_org, "dataset": dataset})
 
+    def list_benchmark_task_files(self, org: str, dataset_org: str, dataset: str, task_org: str, task: str) -> BenchmarkTaskFiles:
+        """List the files of a task as they were checked."""
+        return self._json("GET", "/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}/tasks/{taskOrg}/{task}/files", params={"org": org, "datasetOrg": dataset_org, "dataset": dataset, "taskOrg": task_org, "task": task})
+
+    def read_benchmark_task_file(self, org: str, dataset_org: str, dataset: str, task_org: str, task: str, path: str) -> bytes:
+        """Download one file of a task of a benchmark."""
+        return self._file("GET", "/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}/tasks/{taskOrg}/{task}/files/{path}", params={"org": org, "datasetOrg": dataset_org, "dataset": dataset, "taskOrg": task_org, "task": task, "path": path})
+
     def create_comparison_on_benchmark(self, org: str, dataset_org: str, dataset: str, *, body: NewBenchmarkComparison) -> Comparison:
         """Create a comparison; repeating the request returns the same comparison."""
         return self._json("POST", "/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}/evaluations/comparisons", params={"org": org, "datasetOrg": dataset_org, "dataset": dataset}, body=body)
@@ -2776,6 +2795,10 @@ class Operations(Transport):
     def resume_comparison_on_benchmark_short(self, org: str, dataset_org: str, dataset: str, comparison_id: str, *, body: Optional[ResumeComparisonRequest] = None) -> Comparison:
         """Resume a comparison that stopped."""
         return self._json("POST", "/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}/comparisons/{comparisonId}/resume", params={"org": org, "datasetOrg": dataset_org, "dataset": dataset, "comparisonId": comparison_id}, body=body)
+
+    def pause_comparison_on_benchmark(self, org: str, dataset_org: str, dataset: str, comparison_id: str) -> Comparison:
+        """Pause a comparison: running trials end, no other one starts; idempotent."""
+        return self._json("POST", "/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}/evaluations/comparisons/{comparisonId}/pause", params={"org": org, "datasetOrg": dataset_org, "dataset": dataset, "comparisonId": comparison_id})
 
     def cancel_comparison_on_benchmark(self, org: str, dataset_org: str, dataset: str, comparison_id: str) -> Comparison:
         """Cancel all open trials of a comparison; idempotent."""
@@ -2856,6 +2879,10 @@ class Operations(Transport):
     def resume_comparison_on_repository_short(self, org: str, owner: str, name: str, comparison_id: str, *, body: Optional[ResumeComparisonRequest] = None) -> Comparison:
         """Resume a comparison that stopped."""
         return self._json("POST", "/api/orgs/{org}/repos/{owner}/{name}/comparisons/{comparisonId}/resume", params={"org": org, "owner": owner, "name": name, "comparisonId": comparison_id}, body=body)
+
+    def pause_comparison_on_repository(self, org: str, owner: str, name: str, comparison_id: str) -> Comparison:
+        """Pause a comparison: running trials end, no other one starts; idempotent."""
+        return self._json("POST", "/api/orgs/{org}/repos/{owner}/{name}/evaluations/comparisons/{comparisonId}/pause", params={"org": org, "owner": owner, "name": name, "comparisonId": comparison_id})
 
     def cancel_comparison_on_repository(self, org: str, owner: str, name: str, comparison_id: str) -> Comparison:
         """Cancel all open trials of a comparison; idempotent."""

@@ -1094,6 +1094,17 @@ export type TaskTrying = {
   error: string | null
 }
 
+/** The files of a task of a benchmark. */
+export type BenchmarkTaskFiles = {
+  /** At most 5,000, sorted by path. */
+  files: ({
+    path: string
+    bytes: number
+  })[]
+  /** Number of files of the task. */
+  total: number
+}
+
 /** A comparison and its current results. */
 export type Comparison = {
   id: string
@@ -1115,7 +1126,7 @@ export type Comparison = {
     at: string
   }
   pause?: {
-    reason: "budget" | "credential" | "sandbox"
+    reason: "budget" | "credential" | "sandbox" | "requested"
     message: string
     at: string
   }
@@ -3057,6 +3068,20 @@ export type Operations = {
     }
     response: undefined
   }
+  /** List the files of a task as they were checked */
+  listBenchmarkTaskFiles: {
+    input: {
+      params: { org: string; datasetOrg: string; dataset: string; taskOrg: string; task: string }
+    }
+    response: BenchmarkTaskFiles
+  }
+  /** Download one file of a task of a benchmark */
+  readBenchmarkTaskFile: {
+    input: {
+      params: { org: string; datasetOrg: string; dataset: string; taskOrg: string; task: string; path: string }
+    }
+    response: undefined
+  }
   /** Create a comparison; repeating the request returns the same comparison */
   createComparisonOnBenchmark: {
     input: {
@@ -3093,6 +3118,13 @@ export type Operations = {
     input: {
       params: { org: string; datasetOrg: string; dataset: string; comparisonId: string }
       body?: ResumeComparisonRequest
+    }
+    response: Comparison
+  }
+  /** Pause a comparison: running trials end, no other one starts; idempotent */
+  pauseComparisonOnBenchmark: {
+    input: {
+      params: { org: string; datasetOrg: string; dataset: string; comparisonId: string }
     }
     response: Comparison
   }
@@ -3270,6 +3302,13 @@ export type Operations = {
     input: {
       params: { org: string; owner: string; name: string; comparisonId: string }
       body?: ResumeComparisonRequest
+    }
+    response: Comparison
+  }
+  /** Pause a comparison: running trials end, no other one starts; idempotent */
+  pauseComparisonOnRepository: {
+    input: {
+      params: { org: string; owner: string; name: string; comparisonId: string }
     }
     response: Comparison
   }
@@ -3771,11 +3810,14 @@ export const operations = {
   listBenchmarks: {"method":"GET","path":"/api/orgs/{org}/benchmarks","kind":"json"},
   readBenchmark: {"method":"GET","path":"/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}","kind":"json"},
   removeBenchmark: {"method":"DELETE","path":"/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}","kind":"none"},
+  listBenchmarkTaskFiles: {"method":"GET","path":"/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}/tasks/{taskOrg}/{task}/files","kind":"json"},
+  readBenchmarkTaskFile: {"method":"GET","path":"/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}/tasks/{taskOrg}/{task}/files/{path}","kind":"file"},
   createComparisonOnBenchmark: {"method":"POST","path":"/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}/evaluations/comparisons","kind":"json"},
   quoteComparisonOnBenchmark: {"method":"POST","path":"/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}/evaluations/comparisons/quote","kind":"json"},
   listComparisonOptionsOnBenchmark: {"method":"GET","path":"/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}/evaluations/options","kind":"json"},
   resumeComparisonOnBenchmark: {"method":"POST","path":"/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}/evaluations/comparisons/{comparisonId}/resume","kind":"json"},
   resumeComparisonOnBenchmarkShort: {"method":"POST","path":"/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}/comparisons/{comparisonId}/resume","kind":"json"},
+  pauseComparisonOnBenchmark: {"method":"POST","path":"/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}/evaluations/comparisons/{comparisonId}/pause","kind":"json"},
   cancelComparisonOnBenchmark: {"method":"POST","path":"/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}/evaluations/comparisons/{comparisonId}/cancel","kind":"json"},
   listComparisonsOnBenchmark: {"method":"GET","path":"/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}/evaluations","kind":"json"},
   readCatalogOnBenchmark: {"method":"GET","path":"/api/orgs/{org}/benchmarks/{datasetOrg}/{dataset}/evaluations/catalog","kind":"json"},
@@ -3796,6 +3838,7 @@ export const operations = {
   listComparisonOptionsOnRepository: {"method":"GET","path":"/api/orgs/{org}/repos/{owner}/{name}/evaluations/options","kind":"json"},
   resumeComparisonOnRepository: {"method":"POST","path":"/api/orgs/{org}/repos/{owner}/{name}/evaluations/comparisons/{comparisonId}/resume","kind":"json"},
   resumeComparisonOnRepositoryShort: {"method":"POST","path":"/api/orgs/{org}/repos/{owner}/{name}/comparisons/{comparisonId}/resume","kind":"json"},
+  pauseComparisonOnRepository: {"method":"POST","path":"/api/orgs/{org}/repos/{owner}/{name}/evaluations/comparisons/{comparisonId}/pause","kind":"json"},
   cancelComparisonOnRepository: {"method":"POST","path":"/api/orgs/{org}/repos/{owner}/{name}/evaluations/comparisons/{comparisonId}/cancel","kind":"json"},
   listComparisonsOnRepository: {"method":"GET","path":"/api/orgs/{org}/repos/{owner}/{name}/evaluations","kind":"json"},
   readCatalogOnRepository: {"method":"GET","path":"/api/orgs/{org}/repos/{owner}/{name}/evaluations/catalog","kind":"json"},

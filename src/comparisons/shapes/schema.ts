@@ -204,7 +204,7 @@ export const SubmissionError = z.object({ code: z.string(), message: z.string(),
 export type SubmissionError = z.infer<typeof SubmissionError>
 
 export const ComparisonPause = z.object({
-  reason: z.enum(['budget', 'credential', 'sandbox']),
+  reason: z.enum(['budget', 'credential', 'sandbox', 'requested']),
   message: z.string(),
   at: time,
 })

@@ -120,6 +120,7 @@ export const replyFile = (file: {
 const SLUG = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
+const TASK_NAME = /^(?!\.{1,2}$)[^\p{Cc}/\\]{1,255}$/u
 const SETTING = /^[^\p{Cc}]{1,500}$/u
 
 type PathParameter = { pattern: RegExp; description: string }
@@ -130,6 +131,9 @@ const PATH_PARAMETERS: Record<string, PathParameter> = {
   page: { pattern: SLUG, description: 'Name of a page of the documentation.' },
   datasetOrg: { pattern: SLUG, description: 'First part of the name of a dataset.' },
   dataset: { pattern: SLUG, description: 'Second part of the name of a dataset.' },
+  // Names of tasks in registries, looked up in a list.
+  taskOrg: { pattern: TASK_NAME, description: 'First part of the name of a task.' },
+  task: { pattern: TASK_NAME, description: 'Second part of the name of a task.' },
   keyId: { pattern: UUID, description: 'Id of an API key.' },
   callId: { pattern: UUID, description: 'Id of a model call.' },
   credentialId: { pattern: UUID, description: 'Id of a credential.' },

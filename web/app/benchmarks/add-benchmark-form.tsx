@@ -1,5 +1,5 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
-import { useNavigate } from '@tanstack/react-router'
+import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { AddProgress, BenchmarkFinding } from '../../../src/benchmarks/schema.ts'
 import { ProblemReceived } from '../../../src/platform/http/client.ts'
@@ -15,7 +15,8 @@ export function AddBenchmarkForm() {
   const api = useApi()
   const queries = useQueryClient()
   const navigate = useNavigate()
-  const [reference, setReference] = useState('')
+  const { add: proposed = '' } = useSearch({ from: '/benchmarks' })
+  const [reference, setReference] = useState(proposed)
   const [calibrate, setCalibrate] = useState(true)
   const [progress, setProgress] = useState<AddProgress>()
   const add = useMutation({

@@ -1,4 +1,4 @@
-import { Link, useNavigate, useParams } from '@tanstack/react-router'
+import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router'
 import type { Benchmark, BenchmarkTask } from '../../../src/benchmarks/schema.ts'
 import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
 import { formatDate, plural } from '../../components/format.ts'
@@ -14,6 +14,7 @@ import { addBenchmark, inBenchmark, listBenchmarks, readBenchmark, removeBenchma
 import { useMay } from '../session/session.tsx'
 import { describeCalibration } from './calibration-text.ts'
 import { FindingsList } from './findings-list.tsx'
+import { TaskFilesCard } from './task-files-card.tsx'
 
 const ROUTE = '/benchmarks/$datasetOrg/$dataset'
 const LIVE_MS = 5000
@@ -21,6 +22,7 @@ const LIVE_MS = 5000
 /** A benchmark: what the safety check and the calibration found, its tasks, and the comparisons on it. */
 export function BenchmarkPage() {
   const params = useParams({ from: ROUTE })
+  const { task } = useSearch({ from: ROUTE })
   const benchmark = useRead(readBenchmark, { params }, { refetchMs: LIVE_MS })
   const comparisons = useRead(inBenchmark.list, { params, query: { limit: 50 } })
   const name = `${params.datasetOrg}/${params.dataset}`
@@ -52,7 +54,8 @@ export function BenchmarkPage() {
       <Loaded query={benchmark}>
         {({ taskList, check }) => (
           <>
-            <TasksCard tasks={taskList} warnings={check.warnings} />
+            <TasksCard tasks={taskList} warnings={check.warnings} chosen={task} />
+            {task !== undefined && <TaskFilesCard key={task} name={task} />}
             {check.warnings.length > 0 && (
               <Card title="Warnings of the safety check">
                 <FindingsList findings={check.warnings} />
@@ -130,9 +133,15 @@ function BenchmarkControls({ benchmark }: { benchmark: Benchmark }) {
   )
 }
 
-type TasksCardProps = { tasks: readonly BenchmarkTask[]; warnings: Benchmark['check']['warnings'] }
+type TasksCardProps = {
+  tasks: readonly BenchmarkTask[]
+  warnings: Benchmark['check']['warnings']
+  /** Name of the task whose files are shown. */
+  chosen: string | undefined
+}
 
-function TasksCard({ tasks, warnings }: TasksCardProps) {
+function TasksCard({ tasks, warnings, chosen }: TasksCardProps) {
+  const params = useParams({ from: ROUTE })
   const byTask = Map.groupBy(warnings, ({ task }) => task)
   return (
     <Card title="Tasks">
@@ -140,7 +149,15 @@ function TasksCard({ tasks, warnings }: TasksCardProps) {
         {tasks.map(({ name, calibration }) => (
           <tr key={name}>
             <td>
-              <bdi>{nameUnsafe(name)}</bdi>
+              <Link
+                to={ROUTE}
+                params={params}
+                search={{ task: name }}
+                resetScroll={false}
+                aria-current={name === chosen ? 'true' : undefined}
+              >
+                <bdi>{nameUnsafe(name)}</bdi>
+              </Link>
             </td>
             <td>{calibration?.verifyMode ?? (calibration?.error ? '' : '–')}</td>
             <td>

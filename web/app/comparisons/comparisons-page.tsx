@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router'
 import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
-import { formatCount, usd } from '../../components/format.ts'
+import { formatCount, percent, usd } from '../../components/format.ts'
 import { useRead } from '../api/use-api.ts'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
@@ -54,6 +54,8 @@ export function ComparisonsTable({ comparisons }: { comparisons: readonly Compar
             <th>Tasks of</th>
             <th>State</th>
             <th>Leading</th>
+            <th className="number">Solved</th>
+            <th className="number">USD per task</th>
             <th className="number">Trials</th>
             <th className="number">USD</th>
             <th className="number">Created</th>
@@ -87,6 +89,8 @@ function ComparisonRow({ comparison }: { comparison: Comparison }) {
       <td>
         <bdi>{leader ? nameSetting(leader) : '–'}</bdi>
       </td>
+      <td className="number">{leader?.accuracy == null ? '–' : percent(leader.accuracy)}</td>
+      <td className="number">{leader?.costPerTaskUsd == null ? '–' : usd(leader.costPerTaskUsd)}</td>
       <td className="number">
         {formatCount(done)} of {formatCount(trials.total)}
       </td>

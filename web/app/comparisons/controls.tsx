@@ -8,7 +8,7 @@ import type { ComparisonTarget } from './scope.ts'
 
 type ControlsProps = { target: ComparisonTarget; comparison: Comparison }
 
-/** Resume and cancel. Nothing for a key that may only read. */
+/** Pause, resume and cancel. Nothing for a key that may only read. */
 export function Controls(props: ControlsProps) {
   const { comparison } = props
   if (!useMay('write')) return null
@@ -17,6 +17,7 @@ export function Controls(props: ControlsProps) {
   return (
     <>
       {(isResumable || (comparison.state === 'completed' && hasUnscored)) && <ResumeForm {...props} />}
+      {comparison.state === 'running' && <PauseButton {...props} />}
       {isOpen(comparison) && <CancelButton {...props} />}
     </>
   )
@@ -48,6 +49,24 @@ function ResumeForm({ target: { endpoints, input }, comparison }: ControlsProps)
       </button>
       {resume.error && <ProblemNote error={resume.error} />}
     </form>
+  )
+}
+
+function PauseButton({ target: { endpoints, input } }: ControlsProps) {
+  const pause = useChange(endpoints.pause, { outdates: [endpoints.read, endpoints.matrix] })
+  return (
+    <>
+      <button
+        type="button"
+        className="button"
+        title="Running trials end; no other one starts."
+        disabled={pause.isPending}
+        onClick={() => pause.mutate(input)}
+      >
+        Pause
+      </button>
+      {pause.error && <ProblemNote error={pause.error} />}
+    </>
   )
 }
 

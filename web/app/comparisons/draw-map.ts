@@ -26,28 +26,46 @@ export type MapTile = {
 
 type Mark = { x: number; y: number; width: number; height: number; share: number }
 
-/** Draws some columns. Each state has a shape of its own, so that the map can be read without colours. */
-export function drawTile(canvas: HTMLCanvasElement, tile: MapTile): void {
+/**
+ * Draws some columns. Each state has a shape of its own, so that the map can be read without colours. Draws only the cells
+ * that differ from `drawn`, the same tile as it was drawn before.
+ */
+export function drawTile(canvas: HTMLCanvasElement, tile: MapTile, drawn: MapTile | undefined): void {
   const context = canvas.getContext('2d')
   if (!context) return
   const scale = devicePixelRatio
   const [width, height] = [tile.columns.length * tile.columnPx, tile.rows.length * ROW_PX]
-  if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
+  const hasSize = canvas.width === Math.round(width * scale) && canvas.height === Math.round(height * scale)
+  if (!hasSize) {
     canvas.width = Math.round(width * scale)
     canvas.height = Math.round(height * scale)
   }
   context.setTransform(scale, 0, 0, scale, 0, 0)
-  context.clearRect(0, 0, width, height)
-  for (const [state, marks] of collectMarks(tile)) paintState(context, tile.colors, state, marks)
+  const before = hasSize && drawn && isSameGrid(drawn, tile) ? drawn.columns : undefined
+  if (!before) context.clearRect(0, 0, width, height)
+  const marks = collectMarks(tile, before)
+  if (before) for (const { x, y } of [...marks.values()].flat()) context.clearRect(x - 1, y - 3, tile.columnPx, ROW_PX)
+  for (const [state, own] of marks) paintState(context, tile.colors, state, own)
 }
 
-/** Collects the cells by state, because one path per state is much faster than one per cell. */
-function collectMarks({ columns, attempts, rows, columnPx }: MapTile): Map<CellState, Mark[]> {
+const isSameGrid = (a: MapTile, b: MapTile): boolean =>
+  a.colors === b.colors &&
+  a.columnPx === b.columnPx &&
+  a.attempts === b.attempts &&
+  isSameList(a.rows, b.rows) &&
+  a.columns.length === b.columns.length
+
+export const isSameList = <T>(before: readonly T[], after: readonly T[]): boolean =>
+  before.length === after.length && before.every((value, index) => value === after[index])
+
+/** Collects the changed cells by state, because one path per state is much faster than one per cell. */
+function collectMarks(tile: MapTile, before: readonly string[] | undefined): Map<CellState, Mark[]> {
+  const { columns, attempts, rows, columnPx } = tile
   const marks = new Map<CellState, Mark[]>()
   const gap = columnPx > 11 ? 3 : 2
   for (const [column, cells] of columns.entries()) {
-    for (const [row, setting] of rows.entries()) {
-      const { state, share } = readCell(cells, attempts, setting)
+    for (const row of listChangedRows(tile, before?.[column], cells)) {
+      const { state, share } = readCell(cells, attempts, rows[row] ?? 0)
       const mark = {
         x: column * columnPx + 1,
         y: row * ROW_PX + 3,
@@ -61,6 +79,15 @@ function collectMarks({ columns, attempts, rows, columnPx }: MapTile): Map<CellS
     }
   }
   return marks
+}
+
+/** Lists the rows of a column that differ from the cells that were drawn. All, if none were. */
+function listChangedRows({ rows, attempts }: MapTile, drawn: string | undefined, cells: string): number[] {
+  if (drawn === cells) return []
+  const all = [...rows.keys()]
+  if (drawn === undefined) return all
+  const read = (text: string, row: number) => text.slice((rows[row] ?? 0) * attempts, ((rows[row] ?? 0) + 1) * attempts)
+  return all.filter((row) => read(drawn, row) !== read(cells, row))
 }
 
 function paintState(context: CanvasRenderingContext2D, colors: MapColors, state: CellState, marks: Mark[]): void {

@@ -1,3 +1,4 @@
+import { memo } from 'react'
 import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
 import type { FailureGroup } from '../../../src/comparisons/trials/failures/schema.ts'
 import { plural } from '../../components/format.ts'
@@ -31,7 +32,7 @@ export function FailuresCard({ target, comparison }: FailuresCardProps) {
   )
 }
 
-function FailureList({ groups }: { groups: readonly FailureGroup[] }) {
+const FailureList = memo(({ groups }: { groups: readonly FailureGroup[] }) => {
   const classes = [...Map.groupBy(groups, (group) => `${group.state} ${group.class}`).values()]
     .map((own) => ({ own, trials: own.reduce((sum, { trials }) => sum + trials, 0) }))
     .toSorted((a, b) => b.trials - a.trials)
@@ -60,7 +61,7 @@ function FailureList({ groups }: { groups: readonly FailureGroup[] }) {
       })}
     </ul>
   )
-}
+})
 
 function Signatures({ groups }: { groups: readonly FailureGroup[] }) {
   const named = groups.filter(({ signature }) => signature !== null).slice(0, SIGNATURES_SHOWN)

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'react'
+import { memo, useEffect, useRef, useState } from 'react'
 import type { Comparison, ComparisonSetting } from '../../../src/comparisons/shapes/schema.ts'
 import { widthOf } from '../../../src/results/text.ts'
 import { type Box, placeLabels } from '../../components/chart-labels.ts'
@@ -9,7 +9,7 @@ import { findFrontier, isControl, nameSetting } from './text.ts'
 
 const HEIGHT_PX = 320
 const CHARACTER_PX = 6.6
-const LABEL_MAX = 30
+const LABEL_MAX = 38
 
 type ChartSetting = ComparisonSetting & { accuracy: number; costPerTaskUsd: number }
 
@@ -24,53 +24,71 @@ export function FrontierChart({ comparison }: { comparison: Comparison }) {
       {settings.length === 0 ? (
         <Empty>Settings appear here with their first results: accuracy over cost per task, with intervals.</Empty>
       ) : (
-        <Chart settings={settings} frontier={findFrontier(settings)} />
+        <Chart settings={settings} />
       )}
     </Card>
   )
 }
 
-type ChartProps = { settings: readonly ChartSetting[]; frontier: readonly string[] }
+type ChartProps = { settings: readonly ChartSetting[] }
 
-function Chart({ settings, frontier }: ChartProps) {
-  const [width, frame] = useWidth()
-  const plot = { left: 44, top: 10, right: width - 8, bottom: HEIGHT_PX - 44 }
-  const { toY, accuracyTicks } = toAccuracyScale(settings, plot)
-  const costs = settings.map(({ costPerTaskUsd }) => costPerTaskUsd)
-  const cost = toCostScale(costs, plot, width > 520 ? 7 : 4)
-  const onFrontier = frontier.flatMap((id) => settings.filter((setting) => setting.id === id))
-  const others = settings.filter(({ id }) => !frontier.includes(id))
-  const points = [...onFrontier.toReversed(), ...others].map((setting) => ({
-    setting,
-    isOn: frontier.includes(setting.id),
-    x: cost.toX(setting.costPerTaskUsd),
-    y: toY(setting.accuracy),
-  }))
-  const summary = `Accuracy against cost per task of ${settings.length} settings. The table has all numbers.`
-  return (
-    <div ref={frame}>
-      <svg className="frontier" width={width} height={HEIGHT_PX} role="img" aria-label={summary}>
-        {accuracyTicks.map((tick) => (
-          <g key={tick}>
-            <line className="grid" x1={plot.left} x2={plot.right} y1={toY(tick)} y2={toY(tick)} />
-            <text x={plot.left - 8} y={toY(tick) + 4} textAnchor="end">{`${tick} %`}</text>
-          </g>
-        ))}
-        {cost.ticks.map((tick) => (
-          <text key={tick} x={cost.toX(tick)} y={HEIGHT_PX - 26} textAnchor="middle">
-            {usd(tick)}
+/** Rendered again only if a point or an interval has changed: placing the labels takes time. */
+const Chart = memo(
+  ({ settings }: ChartProps) => {
+    const [width, frame] = useWidth()
+    const frontier = findFrontier(settings)
+    const plot = { left: 44, top: 10, right: width - 8, bottom: HEIGHT_PX - 44 }
+    const { toY, accuracyTicks } = toAccuracyScale(settings, plot)
+    const costs = settings.map(({ costPerTaskUsd }) => costPerTaskUsd)
+    const cost = toCostScale(costs, plot, width > 520 ? 7 : 4)
+    const onFrontier = frontier.flatMap((id) => settings.filter((setting) => setting.id === id))
+    const others = settings.filter(({ id }) => !frontier.includes(id))
+    const points = [...onFrontier.toReversed(), ...others].map((setting) => ({
+      setting,
+      isOn: frontier.includes(setting.id),
+      x: cost.toX(setting.costPerTaskUsd),
+      y: toY(setting.accuracy),
+    }))
+    const summary = `Accuracy against cost per task of ${settings.length} settings. The table has all numbers.`
+    return (
+      <div ref={frame}>
+        <svg className="frontier" width={width} height={HEIGHT_PX} role="img" aria-label={summary}>
+          {accuracyTicks.map((tick) => (
+            <g key={tick}>
+              <line className="grid" x1={plot.left} x2={plot.right} y1={toY(tick)} y2={toY(tick)} />
+              <text x={plot.left - 8} y={toY(tick) + 4} textAnchor="end">{`${tick} %`}</text>
+            </g>
+          ))}
+          {cost.ticks.map((tick) => (
+            <text key={tick} x={cost.toX(tick)} y={HEIGHT_PX - 26} textAnchor="middle">
+              {usd(tick)}
+            </text>
+          ))}
+          <text x={plot.right} y={HEIGHT_PX - 6} textAnchor="end">
+            {`cost per task${cost.isLog ? ', log scale' : ''}`}
           </text>
-        ))}
-        <text x={plot.right} y={HEIGHT_PX - 6} textAnchor="end">
-          {`cost per task${cost.isLog ? ', log scale' : ''}`}
-        </text>
-        <path className="steps" d={toSteps(onFrontier, { toX: cost.toX, toY, right: plot.right })} />
-        {points.toReversed().map((point) => (
-          <Point key={point.setting.id} {...point} toY={toY} />
-        ))}
-        <Labels points={points} plot={plot} obstacles={toObstacles(points, toY)} />
-      </svg>
-    </div>
+          <path className="steps" d={toSteps(onFrontier, { toX: cost.toX, toY, right: plot.right })} />
+          {points.toReversed().map((point) => (
+            <Point key={point.setting.id} {...point} toY={toY} />
+          ))}
+          <Labels points={points} plot={plot} obstacles={toObstacles(points, toY)} />
+        </svg>
+      </div>
+    )
+  },
+  (before, after) =>
+    before.settings.length === after.settings.length &&
+    before.settings.every((setting, index) => isSamePoint(setting, after.settings[index])),
+)
+
+function isSamePoint(a: ChartSetting, b: ChartSetting | undefined): boolean {
+  const [before, after] = [a.stats.ci95, b?.stats.ci95]
+  return (
+    a.id === b?.id &&
+    a.accuracy === b.accuracy &&
+    a.costPerTaskUsd === b.costPerTaskUsd &&
+    before?.low === after?.low &&
+    before?.high === after?.high
   )
 }
 
@@ -109,11 +127,16 @@ function toObstacles(points: readonly ChartMark[], toY: (percent: number) => num
   return [...whiskers, ...lines]
 }
 
+const toShortName = ({ model, harness }: ChartSetting): string => `${model.label} · ${harness}`
+
 type LabelsProps = { points: readonly ChartMark[]; plot: Box; obstacles: readonly Box[] }
 
 function Labels({ points, plot, obstacles }: LabelsProps) {
+  const sameName = Map.groupBy(points, ({ setting }) => toShortName(setting))
   const texts = points.map(({ setting, x, y }) => {
-    const full = `${setting.model.label} · ${setting.harness}`
+    // Levels are shown only where names would be the same.
+    const isUnique = sameName.get(toShortName(setting))?.length === 1
+    const full = isUnique ? toShortName(setting) : nameSetting(setting)
     const text = full.length > LABEL_MAX ? `${full.slice(0, LABEL_MAX - 1)}…` : full
     return { x, y, text, width: widthOf(text) * CHARACTER_PX }
   })

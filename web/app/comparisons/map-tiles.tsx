@@ -1,6 +1,6 @@
 import { memo, type RefObject, useEffect, useRef, useState } from 'react'
 import type { ComparisonMatrix } from '../../../src/comparisons/shapes/schema.ts'
-import { drawTile, type MapColors, type MapTile, ROW_PX } from './draw-map.ts'
+import { drawTile, isSameList, type MapColors, type MapTile, ROW_PX } from './draw-map.ts'
 
 /** Columns that are drawn together. Scrolling moves them without drawing, and a trial that ends changes one of them. */
 const TILE_COLUMNS = 32
@@ -39,13 +39,15 @@ const TILE_MARGIN_PX = 400
 const Tile = memo(
   ({ left, top, scroller, ...tile }: TileProps) => {
     const canvas = useRef<HTMLCanvasElement>(null)
+    const drawn = useRef<MapTile>(undefined)
     useEffect(() => {
       const surface = canvas.current
       if (!surface) return
       const draw = (entries: readonly IntersectionObserverEntry[]) => {
         if (!entries.some(({ isIntersecting }) => isIntersecting)) return
         observer.disconnect()
-        drawTile(surface, tile)
+        drawTile(surface, tile, drawn.current)
+        drawn.current = tile
       }
       const options = { root: scroller.current, rootMargin: `0px ${TILE_MARGIN_PX}px` }
       const observer = new IntersectionObserver(draw, options)
@@ -60,12 +62,9 @@ const Tile = memo(
     before.columnPx === after.columnPx &&
     before.top === after.top &&
     before.attempts === after.attempts &&
-    isSame(before.rows, after.rows) &&
-    isSame(before.columns, after.columns),
+    isSameList(before.rows, after.rows) &&
+    isSameList(before.columns, after.columns),
 )
-
-const isSame = <T,>(before: readonly T[], after: readonly T[]): boolean =>
-  before.length === after.length && before.every((value, index) => value === after[index])
 
 /** Returns the colours of the current theme. Undefined before the element is in the document. */
 function useColors(ref: RefObject<HTMLElement | null>): MapColors | undefined {

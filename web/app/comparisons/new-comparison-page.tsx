@@ -110,7 +110,7 @@ const NUMBERS: readonly { name: 'attempts' | 'budget' | 'trialBudget' | 'concurr
 function Limits({ catalog, draft, onChange }: LimitsProps) {
   return (
     <Card title="Run">
-      <div className="fields">
+      <div className="run-fields">
         <label className="field">
           Sandbox
           <select value={draft.sandbox} onChange={({ target }) => onChange({ ...draft, sandbox: target.value })}>

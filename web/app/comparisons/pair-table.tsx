@@ -133,4 +133,5 @@ const formatSigned = (points: number): string => {
 export const formatRange = ({ low, high }: { low: number; high: number }): string =>
   `${formatSigned(low)} to ${formatSigned(high)}`
 
-const formatCost = (amount: number): string => `${amount < 0 ? '−' : '+'}${usd(Math.abs(amount))}`
+const formatCost = (amount: number): string =>
+  amount === 0 ? usd(0) : `${amount < 0 ? '−' : '+'}${usd(Math.abs(amount))}`

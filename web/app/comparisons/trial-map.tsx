@@ -19,13 +19,17 @@ type TrialMapProps = {
 /** Tasks × settings. Drawn on a few canvases, so that 300 × 60 cells cost few elements. */
 export function TrialMap({ matrix, settings, selected, onSelect, onOpen }: TrialMapProps) {
   const [order, setOrder] = useState<TaskOrder>('difficulty')
-  const counted = useMemo(() => {
-    const controls = new Set(settings.filter(isControl).map(({ id }) => id))
-    return matrix.settings.flatMap((id, position) => (controls.has(id) ? [] : [position]))
-  }, [matrix, settings])
-  const columns = useMemo(() => orderTasks(matrix, order, counted), [matrix, order, counted])
   // The ids keep their identity while trials change.
   const { settings: settingIds } = matrix
+  const controls = settings.flatMap((setting) => (isControl(setting) ? setting.id : [])).join('\n')
+  const counted = useMemo(() => {
+    const ids = new Set(controls.split('\n'))
+    return settingIds.flatMap((id, position) => (ids.has(id) ? [] : [position]))
+  }, [settingIds, controls])
+  // Columns that move with every trial could not be read, and would all have to be drawn again.
+  const steady = useSteady(matrix, ORDER_MS)
+  const ordered = steady.tasks.length === matrix.tasks.length ? steady : matrix
+  const columns = useMemo(() => orderTasks(ordered, order, counted), [ordered, order, counted])
   const rows = useMemo(() => {
     const accuracy = new Map(settings.map((setting) => [setting.id, setting.accuracy]))
     return orderSettings(settingIds, (id) => accuracy.get(id) ?? null)
@@ -50,7 +54,7 @@ export function TrialMap({ matrix, settings, selected, onSelect, onOpen }: Trial
     >
       <div className="map">
         <RowLabels rows={rows} settingIds={settingIds} settings={settings} isGrouped={isGrouped} />
-        <MapCells {...{ matrix, rows, columns, selected, onSelect, onOpen, settings, isGrouped, counted }} />
+        <MapCells {...{ matrix, ordered, rows, columns, selected, onSelect, onOpen, settings, isGrouped, counted }} />
       </div>
       <p className="small muted">
         {isGrouped ? 'Columns are tasks, hardest on the right. ' : 'Columns are tasks in the order of the plan. '}
@@ -58,6 +62,25 @@ export function TrialMap({ matrix, settings, selected, onSelect, onOpen }: Trial
       </p>
     </Card>
   )
+}
+
+/** Time for which columns keep their place while trials end. */
+const ORDER_MS = 5000
+
+/** Returns a value that changes at most once in an interval. */
+function useSteady<T>(value: T, intervalMs: number): T {
+  const [steady, setSteady] = useState(value)
+  const changedAt = useRef(performance.now())
+  useEffect(() => {
+    if (value === steady) return
+    const change = () => {
+      changedAt.current = performance.now()
+      setSteady(value)
+    }
+    const timer = setTimeout(change, Math.max(0, changedAt.current + intervalMs - performance.now()))
+    return () => clearTimeout(timer)
+  }, [value, steady, intervalMs])
+  return steady
 }
 
 const LEGEND = ['passed', 'failed', 'running', 'errored', 'queued'] as const
@@ -87,21 +110,24 @@ const RowLabels = memo(({ rows, settingIds, settings, isGrouped }: RowLabelsProp
     <ol className={isGrouped ? 'map-rows grouped' : 'map-rows'}>
       {rows.map((position) => {
         const id = settingIds[position] ?? ''
-        const accuracy = byId.get(id)?.accuracy ?? null
-        return (
-          <li key={id}>
-            <bdi className="name" title={name(id)}>
-              {name(id)}
-            </bdi>
-            <b className="number">{accuracy === null ? '–' : percent(accuracy)}</b>
-          </li>
-        )
+        return <RowLabel key={id} name={name(id)} accuracy={byId.get(id)?.accuracy ?? null} />
       })}
     </ol>
   )
 })
 
+const RowLabel = memo(({ name, accuracy }: { name: string; accuracy: number | null }) => (
+  <li>
+    <bdi className="name" title={name}>
+      {name}
+    </bdi>
+    <b className="number">{accuracy === null ? '–' : percent(accuracy)}</b>
+  </li>
+))
+
 type MapCellsProps = TrialMapProps & {
+  /** The matrix by which the columns are ordered. */
+  ordered: ComparisonMatrix
   rows: readonly number[]
   columns: readonly number[]
   isGrouped: boolean
@@ -118,7 +144,8 @@ const STEPS: Record<string, [number, number]> = {
   End: [1e6, 0],
 }
 
-function MapCells({ matrix, rows, columns, selected, onSelect, onOpen, settings, isGrouped, counted }: MapCellsProps) {
+function MapCells(props: MapCellsProps) {
+  const { matrix, ordered, rows, columns, selected, onSelect, onOpen, settings, isGrouped, counted } = props
   const scroller = useRef<HTMLDivElement>(null)
   const space = useRef<HTMLDivElement>(null)
   const columnPx = toColumnWidth(useWidth(scroller), columns.length)
@@ -161,7 +188,7 @@ function MapCells({ matrix, rows, columns, selected, onSelect, onOpen, settings,
         className="map-space"
         style={{ width: columns.length * columnPx, height: headPx + rows.length * ROW_PX }}
       >
-        {isGrouped && <GroupLabels matrix={matrix} columns={columns} counted={counted} columnPx={columnPx} />}
+        {isGrouped && <GroupLabels matrix={ordered} columns={columns} counted={counted} columnPx={columnPx} />}
         <MapTiles matrix={matrix} columns={columns} rows={rows} columnPx={columnPx} top={headPx} scroller={scroller} />
         {column >= 0 && row >= 0 && (
           <span

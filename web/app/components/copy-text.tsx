@@ -6,12 +6,9 @@ export function CopyText({ label, text }: { label: string; text: string }) {
   return (
     <div className="copy-text">
       <p className="small muted">{label}</p>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a long command scrolls and must be reachable by keyboard */}
-      <section tabIndex={0} aria-label={label}>
-        <pre>
-          <code>{text}</code>
-        </pre>
-      </section>
+      <pre>
+        <code>{text}</code>
+      </pre>
       <button
         type="button"
         className="button"

@@ -120,7 +120,7 @@ const ENTRIES = [
     title: 'Run the example',
     text: 'The reference solution and a no-op on five small tasks. Needs no model and no key, and takes a minute.',
     command: 'assay benchmarks add assay/quick && assay compare assay/quick',
-    link: linkOptions({ to: '/benchmarks' }),
+    link: linkOptions({ to: '/benchmarks', search: { add: 'assay/quick' } }),
     action: 'Add assay/quick',
   },
   {

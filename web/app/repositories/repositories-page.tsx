@@ -49,6 +49,7 @@ const FULL_NAME = '[\\w.\\-]+/[\\w.\\-]+'
 function ConnectForm() {
   const [fullName, setFullName] = useState('')
   const [url, setUrl] = useState('')
+  const [isPublic, setPublic] = useState(false)
   const navigate = useNavigate()
   const connect = useChange(connectRepository, {
     outdates: [listRepositories],
@@ -61,8 +62,11 @@ function ConnectForm() {
         onSubmit={(event) => {
           event.preventDefault()
           const [owner = '', name = ''] = fullName.split('/')
-          const source = url === '' ? ({ kind: 'github' } as const) : ({ kind: 'git', url } as const)
-          connect.mutate({ params: { owner, name }, body: { source } })
+          const body =
+            url === ''
+              ? ({ source: { kind: 'github' } } as const)
+              : ({ source: { kind: 'git', url }, visibility: isPublic ? 'public' : 'private' } as const)
+          connect.mutate({ params: { owner, name }, body })
         }}
       >
         <label htmlFor="full-name">Owner and name</label>
@@ -82,6 +86,12 @@ function ConnectForm() {
           value={url}
           onChange={(event) => setUrl(event.target.value)}
         />
+        {url !== '' && (
+          <label className="check">
+            <input type="checkbox" checked={isPublic} onChange={({ target }) => setPublic(target.checked)} /> Everyone
+            can read it, and its results may be published
+          </label>
+        )}
         <button type="submit" className="button primary" disabled={connect.isPending}>
           Connect
         </button>

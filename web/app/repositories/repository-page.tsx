@@ -5,11 +5,14 @@ import type { BatchPreview } from '../../../src/taskgen/schema.ts'
 import { plural, usd } from '../../components/format.ts'
 import { useChange, useRead } from '../api/use-api.ts'
 import { ComparisonsTable } from '../comparisons/comparisons-page.tsx'
+import { ConfirmButton } from '../components/confirm-button.tsx'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
 import { ProblemNote } from '../components/problem-note.tsx'
 import { formatTime } from '../components/times.ts'
-import { inRepository, listBatches, previewBatch, readRepository } from '../endpoints.gen.ts'
+import { cancelBatch, inRepository, listBatches, previewBatch, readRepository, resumeBatch } from '../endpoints.gen.ts'
+import { useMay } from '../session/session.tsx'
+import { AddTasksCard } from './add-tasks-card.tsx'
 
 const ROUTE = '/repos/$owner/$name'
 const LIVE_MS = 3000
@@ -50,6 +53,7 @@ export function RepositoryPage() {
           }
         </Loaded>
       </Card>
+      <AddTasksCard />
       <Card title="Comparisons">
         <Loaded query={comparisons}>
           {({ evaluations }) =>
@@ -107,8 +111,11 @@ function BatchRow({ batch }: { batch: BatchRun }) {
         <Link to="/repos/$owner/$name/batches/$runId/review" params={{ ...params, runId }}>
           {generation === null ? 'Import' : 'Batch'} of {formatTime(createdAt)}
         </Link>
-        <span className="muted">
-          {state} · {plural(open, 'task')} to review · {counts.approved} approved · {usd(costUsd)}
+        <span className="actions">
+          <span className="muted">
+            {state} · {plural(open, 'task')} to review · {counts.approved} approved · {usd(costUsd)}
+          </span>
+          <BatchControls batch={batch} />
         </span>
       </p>
       <ul className="stages small">
@@ -128,6 +135,41 @@ function BatchRow({ batch }: { batch: BatchRun }) {
         </p>
       )}
     </li>
+  )
+}
+
+const STOPPED: readonly BatchRun['state'][] = ['waiting', 'failed', 'canceled']
+const OPEN: readonly BatchRun['state'][] = ['queued', 'discovering', 'running', 'waiting']
+
+function BatchControls({ batch: { runId, state, createdAt } }: { batch: BatchRun }) {
+  const params = { ...useParams({ from: ROUTE }), runId }
+  const resume = useChange(resumeBatch, { outdates: [listBatches] })
+  const cancel = useChange(cancelBatch, { outdates: [listBatches] })
+  const error = resume.error ?? cancel.error
+  if (!useMay('write')) return null
+  return (
+    <>
+      {STOPPED.includes(state) && (
+        <button
+          type="button"
+          className="button"
+          disabled={resume.isPending}
+          onClick={() => resume.mutate({ params, body: {} })}
+        >
+          Resume
+        </button>
+      )}
+      {OPEN.includes(state) && (
+        <ConfirmButton
+          label={`Cancel the batch of ${formatTime(createdAt)}`}
+          isPending={cancel.isPending}
+          onConfirm={() => cancel.mutate({ params })}
+        >
+          Cancel
+        </ConfirmButton>
+      )}
+      {error && <ProblemNote error={error} />}
+    </>
   )
 }
 

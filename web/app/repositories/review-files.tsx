@@ -2,12 +2,8 @@ import { useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { BatchTaskDetail } from '../../../src/batches/schema.ts'
 import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
-import { useApi } from '../api/use-api.ts'
-import { DiffLines } from '../components/diff-lines.tsx'
+import { FileBrowser, isDiff } from '../components/file-browser.tsx'
 import { Card, Empty } from '../components/page.tsx'
-import { ProblemNote } from '../components/problem-note.tsx'
-import { useTextFile } from '../components/text-file.ts'
-import { VirtualLines } from '../components/virtual-lines.tsx'
 import { readBatchTaskFile } from '../endpoints.gen.ts'
 
 const GROUPS = [
@@ -18,26 +14,39 @@ const GROUPS = [
 ] as const
 type GroupId = (typeof GROUPS)[number]['id']
 
-/** The parts of a task: its instruction, and the files that the agent does not see. */
+/** The parts of a task: its instruction above its solution, and the files that the agent does not see. */
 export function ReviewFiles({ task }: { task: BatchTaskDetail }) {
   const [group, setGroup] = useState<GroupId>('instruction')
+  const params = useParams({ from: '/repos/$owner/$name/batches/$runId/review' })
   const listIn = (folder: string) => task.files.map(({ path }) => path).filter((path) => path.startsWith(folder))
   const folder = GROUPS.find(({ id }) => id === group)?.folder
+  const patches = listIn('solution/').filter(isDiff)
+  const files = {
+    endpoint: readBatchTaskFile,
+    toInput: (path: string) => ({ params: { ...params, taskId: task.taskId, path } }),
+  }
   return (
-    <Card>
-      <div className="tabs">
-        {GROUPS.map(({ id, label, folder: tabFolder }) => (
-          <button type="button" key={id} aria-pressed={id === group} onClick={() => setGroup(id)}>
-            {label} {tabFolder && <span className="faint">{listIn(tabFolder).length}</span>}
-          </button>
-        ))}
-      </div>
-      {folder === undefined ? (
-        <Instruction task={task} />
-      ) : (
-        <FileGroup key={folder} taskId={task.taskId} paths={listIn(folder)} />
+    <>
+      <Card>
+        <div className="tabs">
+          {GROUPS.map(({ id, label, folder: tabFolder }) => (
+            <button type="button" key={id} aria-pressed={id === group} onClick={() => setGroup(id)}>
+              {label} {tabFolder && <span className="faint">{listIn(tabFolder).length}</span>}
+            </button>
+          ))}
+        </div>
+        {folder === undefined ? (
+          <Instruction task={task} />
+        ) : (
+          <FileBrowser key={folder} paths={listIn(folder)} {...files} />
+        )}
+      </Card>
+      {folder === undefined && patches.length > 0 && (
+        <Card title="Solution">
+          <FileBrowser paths={patches} {...files} />
+        </Card>
       )}
-    </Card>
+    </>
   )
 }
 
@@ -61,51 +70,6 @@ function Instruction({ task: { instruction, rejection, deferred } }: { task: Bat
           <bdi>{nameUnsafe(instruction)}</bdi>
         </pre>
       )}
-    </>
-  )
-}
-
-function FileGroup({ taskId, paths }: { taskId: string; paths: readonly string[] }) {
-  const [path = '', setPath] = useState(paths.find(isDiff) ?? paths[0])
-  if (path === '') return <Empty>This task has no files of this kind.</Empty>
-  return (
-    <>
-      {paths.length > 1 && (
-        <p className="actions">
-          <label>
-            File{' '}
-            <select value={path} onChange={(event) => setPath(event.target.value)}>
-              {paths.map((each) => (
-                <option key={each} value={each}>
-                  {nameUnsafe(each)}
-                </option>
-              ))}
-            </select>
-          </label>
-        </p>
-      )}
-      <TaskFile key={path} taskId={taskId} path={path} />
-    </>
-  )
-}
-
-const isDiff = (path: string): boolean => /\.(?:patch|diff)$/.test(path)
-
-function TaskFile({ taskId, path }: { taskId: string; path: string }) {
-  const api = useApi()
-  const params = useParams({ from: '/repos/$owner/$name/batches/$runId/review' })
-  const input = { params: { ...params, taskId, path } }
-  const file = useTextFile(`${taskId} ${path}`, (signal) => api.openFile(readBatchTaskFile, input, signal))
-  if (file.state === 'failed') return <ProblemNote error={file.error} />
-  return (
-    <>
-      <p className="small muted">
-        <bdi>{nameUnsafe(path)}</bdi>{' '}
-        <a href={api.fileUrl(readBatchTaskFile, input)} download>
-          Download
-        </a>
-      </p>
-      {isDiff(path) ? <DiffLines label={path} lines={file.lines} /> : <VirtualLines label={path} lines={file.lines} />}
     </>
   )
 }

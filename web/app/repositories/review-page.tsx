@@ -3,11 +3,13 @@ import { useEffect, useEffectEvent, useRef, useState } from 'react'
 import type { BatchTask, BatchTaskDetail } from '../../../src/batches/schema.ts'
 import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
 import { plural } from '../../components/format.ts'
+import type { ApiBody } from '../api/api.ts'
 import { useChange, useRead } from '../api/use-api.ts'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
 import { ProblemNote } from '../components/problem-note.tsx'
 import { isTyping } from '../components/shortcuts.ts'
+import { formatTime } from '../components/times.ts'
 import { decideTask, decideTasks, listBatchTasks, readBatch, readBatchTask } from '../endpoints.gen.ts'
 import { useMay } from '../session/session.tsx'
 import { EditForm } from './edit-form.tsx'
@@ -38,6 +40,7 @@ export function ReviewPage() {
 
 function Crumbs() {
   const { owner, name, runId } = useParams({ from: ROUTE })
+  const { data } = useRead(readBatch, { params: { owner, name, runId } })
   return (
     <>
       <Link to="/repos/$owner/$name" params={{ owner, name }}>
@@ -45,9 +48,14 @@ function Crumbs() {
           {owner}/{name}
         </bdi>
       </Link>{' '}
-      · <bdi>{runId}</bdi>
+      · {data === undefined ? <bdi>{runId}</bdi> : describeBatch(data)}
     </>
   )
+}
+
+function describeBatch({ createdAt, counts: { ready, approved, declined } }: ApiBody<typeof readBatch>): string {
+  const open = ready - approved - declined
+  return `batch of ${formatTime(createdAt)} · ${ready} ready, ${open} to review`
 }
 
 const isUndecided = ({ state, decision }: BatchTask): boolean => state === 'ready' && decision === null

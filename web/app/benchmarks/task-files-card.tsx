@@ -1,0 +1,50 @@
+import { Link, useParams } from '@tanstack/react-router'
+import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
+import { plural } from '../../components/format.ts'
+import { useRead } from '../api/use-api.ts'
+import { FileBrowser } from '../components/file-browser.tsx'
+import { Loaded } from '../components/loaded.tsx'
+import { Card } from '../components/page.tsx'
+import { listBenchmarkTaskFiles, readBenchmarkTaskFile } from '../endpoints.gen.ts'
+
+const ROUTE = '/benchmarks/$datasetOrg/$dataset'
+
+/** The files of a task as they were checked. `name` is `org/name`. */
+export function TaskFilesCard({ name }: { name: string }) {
+  const benchmark = useParams({ from: ROUTE })
+  const [taskOrg = '', task = ''] = name.split('/')
+  const params = { ...benchmark, taskOrg, task }
+  const listed = useRead(listBenchmarkTaskFiles, { params })
+  return (
+    <Card
+      title={`Files of ${nameUnsafe(name)}`}
+      actions={
+        <Link to={ROUTE} params={benchmark} className="button" resetScroll={false}>
+          Close
+        </Link>
+      }
+    >
+      <Loaded query={listed}>
+        {({ files, total }) => (
+          <>
+            <p className="small muted">
+              {plural(total, 'file')}, exactly those that the safety check has seen
+              {total > files.length && `; the first ${files.length} can be chosen here`}.
+            </p>
+            <FileBrowser
+              paths={toReadingOrder(files.map(({ path }) => path))}
+              endpoint={readBenchmarkTaskFile}
+              toInput={(path) => ({ params: { ...params, path } })}
+            />
+          </>
+        )}
+      </Loaded>
+    </Card>
+  )
+}
+
+/** Puts the instruction first, because everything else follows from it. */
+const toReadingOrder = (paths: readonly string[]): string[] => [
+  ...paths.filter((path) => path === 'instruction.md'),
+  ...paths.filter((path) => path !== 'instruction.md'),
+]
