@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { call, callWithProgress } from '../src/platform/http/client.ts'
+import { suggestName } from '../src/platform/suggestion.ts'
 import type { BatchPreview, GenerationOptions, NewGeneration, PreviewProgress } from '../src/taskgen/schema.ts'
 import { contract, parseNumber } from './batch.ts'
 import { followBatch } from './batches-watch.ts'
@@ -224,8 +225,11 @@ type GenerationModel = GenerationOptions['models'][number]
 function requireModel({ models }: GenerationOptions, id: string): GenerationModel {
   const found = models.find(({ catalogId }) => catalogId === id)
   if (found) return found
-  const known = models.map(({ catalogId }) => catalogId).join(', ')
-  throw new WrongUse(`Unknown model ${id}, or no credential gives access to it. Available: ${known}.`)
+  const known = models.map(({ catalogId }) => catalogId)
+  const suggestion = suggestName(id, known)
+  throw new WrongUse(
+    `Unknown model ${id}, or no credential gives access to it.${suggestion} Available: ${known.join(', ')}.`,
+  )
 }
 
 /** Selects a verifier of another provider than the author's: the default verifier, otherwise the default author. */

@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type { calibrateLocalTask } from '../src/trials/local-engine.ts'
 import { buildEngineOptions, collect, type EngineFlags, stopOnSignals, throwReported } from './engine.ts'
+import { printEvery } from './heartbeat.ts'
 import { withExample, withGlobals } from './help.ts'
 import { DATA, openLog, readSettings } from './operate-config.ts'
 import { requireFolder } from './paths.ts'
@@ -31,19 +32,26 @@ async function calibrate(shell: Shell, taskFolder: string, flags: EngineFlags, c
   const log = await openLog(shell, config, 'warn')
   const engine = await import('../src/trials/local-engine.ts')
   using stop = stopOnSignals()
+  let trial: string | undefined
+  const heartbeat = printEvery(shell, () => trial && `Calibrating: ${trial}`)
   const say = (line: string) => {
     if (flags.verbose) note(shell, line)
+  }
+  const noteTrial = (line: string) => {
+    trial = line
+    say(line)
   }
   const calibrated = await engine
     .calibrateLocalTask({
       taskFolder,
       ...buildEngineOptions(shell, config, flags),
       signal: stop.signal,
-      onTrial: say,
+      onTrial: noteTrial,
       onLog: say,
       log,
     })
     .catch(throwReported(stop.signal))
+    .finally(heartbeat.stop)
   if (globalsOf(command).json) printJson(shell, calibrated)
   else show(shell, calibrated)
   if (calibrated.kind === 'unfit') throw new Error(calibrated.reason)

@@ -69,18 +69,34 @@ function buildChoices(
   const model = catalog.models.find((each) => each.catalogId === catalogId)
   if (!model) {
     const known = catalog.models.map((each) => each.catalogId)
-    throw new WrongUse(`Unknown model ${catalogId}.${suggestName(catalogId, known)} Available: ${known.join(', ')}.`)
+    throw unknownName('model', catalogId, known)
   }
   const credentialId = model.credentials[0]?.id
   if (credentialId === undefined)
     throw new WrongUse(
       `No credential gives access to ${catalogId}. Add one: assay credentials add model ${model.provider} --name <name>`,
     )
-  const chosen = harnesses === undefined ? model.harnesses : harnesses.split(',').map((id) => id.trim())
+  const chosen = harnesses === undefined ? defaultHarnesses(model) : harnesses.split(',').map((id) => id.trim())
+  const knownHarnesses = catalog.harnesses.map(({ id }) => id)
+  for (const id of chosen) requireKnown('harness', id, knownHarnesses)
+  if (reasoningLevel !== undefined) requireKnown('reasoning level', reasoningLevel, model.reasoningLevels)
   const choice = { catalogId, credentialId, harnesses: chosen, reasoningLevel }
   if (model.provider === 'none') return [choice]
   return configurations.map((configuration) => ({ ...choice, configuration }))
 }
+
+/** Harness of a model for which none is named. The reference solution is compared with a no-op. */
+export const DEFAULT_HARNESS = 'mini'
+
+const defaultHarnesses = ({ provider, harnesses }: Catalog['models'][number]): string[] =>
+  provider !== 'none' && harnesses.includes(DEFAULT_HARNESS) ? [DEFAULT_HARNESS] : harnesses
+
+function requireKnown(what: string, name: string, known: readonly string[]): void {
+  if (!known.includes(name)) throw unknownName(what, name, known)
+}
+
+const unknownName = (what: string, name: string, known: readonly string[]): WrongUse =>
+  new WrongUse(`Unknown ${what} ${name}.${suggestName(name, known)} Available: ${known.join(', ')}.`)
 
 export const parseOptionalNumber = (text: string | undefined, flag: string): number | undefined =>
   text === undefined ? undefined : parseNumber(text, flag)

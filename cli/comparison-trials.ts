@@ -5,7 +5,7 @@ import type { ScopeClient } from './comparison-scope.ts'
 import { WrongUse } from './failure.ts'
 import { listAll, type Service } from './service.ts'
 import { note, printJson, type Shell } from './shell.ts'
-import { printTable } from './table.ts'
+import { counted, printTable } from './table.ts'
 
 export type TrialFlags = { state?: string; setting?: string }
 type ListedTrialState = ComparisonTrial['state']
@@ -14,22 +14,44 @@ type ListedTrialState = ComparisonTrial['state']
 export type ScopedComparison = { scope: ScopeClient; id: string }
 
 const REASONS_MAX = 5
-const ERRORED_READ_MAX = 1000
+const READ_MAX = 1000
 
-/** Prints why trials errored, most frequent reason first, because errored trials are not scored. */
-export async function printErrors(shell: Shell, service: Service, comparison: ScopedComparison, status: Comparison) {
-  const { errored } = status.trials
-  if (errored === 0) return
-  const trials = await listTrials(service, comparison, { state: 'errored' }, ERRORED_READ_MAX)
+/** Prints why trials errored, because errored trials are not scored. */
+export const printErrors = (shell: Shell, service: Service, comparison: ScopedComparison, { trials }: Comparison) =>
+  printReasons(shell, service, comparison, {
+    state: 'errored',
+    count: trials.errored,
+    title: `${trials.errored === 1 ? '1 trial errored and is' : `${trials.errored} trials errored and are`} not scored:`,
+  })
+
+/** Prints why trials failed. */
+export const printFailures = (shell: Shell, service: Service, comparison: ScopedComparison, { trials }: Comparison) =>
+  printReasons(shell, service, comparison, {
+    state: 'failed',
+    count: trials.failed,
+    title: `${counted(trials.failed, 'trial')} failed:`,
+  })
+
+type TrialReasons = { state: 'errored' | 'failed'; count: number; title: string }
+
+/** Prints the explanations of trials, the most frequent first. */
+async function printReasons(
+  shell: Shell,
+  service: Service,
+  comparison: ScopedComparison,
+  { state, count, title }: TrialReasons,
+): Promise<void> {
+  if (count === 0) return
+  const trials = await listTrials(service, comparison, { state }, READ_MAX)
   const reasons = Object.entries(
     Object.groupBy(trials, ({ explanation, error = 'No reason was recorded.' }) => explanation ?? firstLine(error)),
   )
     .map(([reason, alike = []]) => ({ reason, count: alike.length }))
     .toSorted((a, b) => b.count - a.count)
-  note(shell, `${errored === 1 ? '1 trial errored and is' : `${errored} trials errored and are`} not scored:`)
-  for (const { reason, count } of reasons.slice(0, REASONS_MAX)) note(shell, `  ${count} × ${reason}`)
+  note(shell, title)
+  for (const reason of reasons.slice(0, REASONS_MAX)) note(shell, `  ${reason.count} × ${reason.reason}`)
   const { argument } = comparison.scope
-  note(shell, `To list them: assay comparisons trials ${argument} ${comparison.id} --state errored`)
+  note(shell, `To list them: assay comparisons trials ${argument} ${comparison.id} --state ${state}`)
 }
 
 const firstLine = (text: string): string => text.trim().split('\n', 1)[0]?.replace(/:$/, '.') ?? ''

@@ -7,12 +7,12 @@ import { confirmQuote, formatQuote } from './comparison-quote.ts'
 import { REPORT_FORMATS } from './comparison-reports.ts'
 import { buildRequest, parseNumber, parseOptionalNumber, type RequestFlags } from './comparison-request.ts'
 import { openScope, type ScopeClient, type ScopeFlags } from './comparison-scope.ts'
-import { printErrors, printTrials, type ScopedComparison, type TrialFlags } from './comparison-trials.ts'
+import { printErrors, printFailures, printTrials, type ScopedComparison, type TrialFlags } from './comparison-trials.ts'
 import type { ExportFlags } from './comparisons-export.ts'
 import { resolveConfigurations } from './configuration-source.ts'
 import { YES, type YesFlag } from './confirm.ts'
 import { TIMEOUT_MULTIPLIER } from './engine.ts'
-import { Failed, InfrastructureFailed, WrongUse } from './failure.ts'
+import { Canceled, Failed, InfrastructureFailed, WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { warnOfKnownTasks } from './knowledge-cutoff.ts'
 import { openService, requireId, type Service } from './service.ts'
@@ -44,11 +44,11 @@ function addCompare(assay: Command, shell: Shell): void {
       .option('--limit <number>', 'Only the first tasks')
       .option(
         '--model <id[@level][=harness,…]>',
-        'from the catalog, and with whom it works; may be repeated (default: reference)',
+        'Model of the catalog, with its level and harnesses; repeatable (default: reference)',
         collect,
         [],
       )
-      .option('--harness <names>', 'Harnesses for models that name none (default: all compatible)')
+      .option('--harness <names>', 'Harnesses for models that name none (default: mini, for reference oracle and nop)')
       .option(
         '--configuration <name|path>',
         'Agent configuration, or a file or folder to make one of, or none; repeatable: every model is repeated for each',
@@ -166,12 +166,12 @@ async function compare(shell: Shell, command: Command, name: string | undefined,
   await startComparison(shell, await openService(shell, command), scope, flags)
 }
 
-/** Quotes and creates a comparison, then watches it until it ends. */
+/** Quotes and creates a comparison, then watches it until it ends. `isTemporary`: the service ends with the command. */
 export async function startComparison(
   shell: Shell,
   service: Service,
   scope: ScopeClient,
-  flags: CompareFlags,
+  { isTemporary = false, ...flags }: CompareFlags & { isTemporary?: boolean },
 ): Promise<void> {
   const params = { org: service.org, ...scope.params }
   const { body: catalog } = await call(service, scope.endpoints.catalog, { params })
@@ -184,23 +184,32 @@ export async function startComparison(
   const left = detachOnSignal()
   const comparison = await prepared.create()
   if (flags.detach) return service.json ? printJson(shell, { ...comparison, quote }) : print(shell, comparison.id)
-  note(shell, `Comparison ${comparison.id}. Ctrl-C leaves it running.`)
-  await follow(shell, service, { scope, id: comparison.id, quote }, { left, flags })
+  note(shell, `Comparison ${comparison.id}. Ctrl-C ${isTemporary ? 'cancels it' : 'leaves it running'}.`)
+  await follow(shell, service, { scope, id: comparison.id, quote }, { left, flags, isTemporary })
 }
 
-/** Watches a comparison until it ends. Ctrl-C detaches without an error, because the comparison continues. */
+/**
+ * Watches a comparison until it ends. Ctrl-C detaches without an error, because the comparison continues; on a temporary
+ * service it cancels the comparison, which would otherwise continue, and cost, at the next start on the same data.
+ */
 async function follow(
   shell: Shell,
   service: Service,
   { scope, id, quote }: ScopedComparison & { quote?: Quote },
-  { left, flags }: { left: AbortSignal; flags: ResultFlags },
+  { left, flags, isTemporary = false }: { left: AbortSignal; flags: ResultFlags; isTemporary?: boolean },
 ): Promise<void> {
   const { format, failUnder } = parseResultFlags(flags)
   const { endpoints, params, argument } = scope
   const last = await watchComparison(shell, service, { endpoints, params: { ...params, comparisonId: id } }, left)
   const again = `assay comparisons watch ${argument} ${id}`
+  if (last === undefined && isTemporary) {
+    await call(service, endpoints.cancel, { params: { org: service.org, ...params, comparisonId: id } })
+    note(shell, 'Canceled. Trials that had ended keep their results.')
+    throw new Canceled()
+  }
   if (last === undefined) return note(shell, `Still running in the background. To watch again: ${again}`)
   await printResults(shell, service, { scope, id }, last, { quote, format })
+  if (isTemporary) await printFailures(shell, service, { scope, id }, last)
   await printErrors(shell, service, { scope, id }, last)
   if (last.state === 'completed' && isWorthSomething(last)) return requireAccuracy(shell, last, failUnder)
   if (last.state !== 'completed')

@@ -1,8 +1,7 @@
 import { join } from 'node:path'
 import { createDataFolder } from '../src/platform/data-folder.ts'
-import { Outage } from '../src/platform/outage.ts'
 import { UnknownName } from '../src/platform/unknown-name.ts'
-import { Canceled, InfrastructureFailed, WrongUse } from './failure.ts'
+import { Canceled, WrongUse } from './failure.ts'
 import type { Flags, readSettings } from './operate-config.ts'
 import { note, type Shell } from './shell.ts'
 
@@ -79,6 +78,5 @@ export const throwReported =
   (signal?: AbortSignal) =>
   (error: unknown): never => {
     if (signal?.aborted) throw new Canceled()
-    if (error instanceof Outage) throw new InfrastructureFailed(error.message)
     throw error instanceof UnknownName ? new WrongUse(error.message) : error
   }

@@ -1,5 +1,6 @@
 import { type Command, CommanderError } from 'commander'
 import { ProblemReceived, ServiceUnreachable } from '../src/platform/http/client.ts'
+import { Outage } from '../src/platform/outage.ts'
 import { escapeJson } from '../src/platform/terminal-text.ts'
 import { wordFor } from './flag-words.ts'
 import { note, type Shell, styled } from './shell.ts'
@@ -55,7 +56,7 @@ function exitCodeOf(error: unknown): number {
   if (error instanceof Canceled) return INTERRUPTED
   if (error instanceof WrongUse) return WRONG_USE
   const isUnreachable = error instanceof ServiceUnreachable || error instanceof SyntaxError
-  if (error instanceof InfrastructureFailed || isUnreachable) return INFRASTRUCTURE
+  if (error instanceof InfrastructureFailed || error instanceof Outage || isUnreachable) return INFRASTRUCTURE
   return error instanceof ProblemReceived && error.problem.status >= 500 ? INFRASTRUCTURE : FAILED
 }
 

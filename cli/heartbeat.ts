@@ -5,13 +5,39 @@ const EVERY_MS = 9_000
 
 export type Heartbeat = { stop(): void }
 
-/** Prints a line every few seconds while a long command runs without a terminal. On a terminal nothing is printed. */
-export function printEvery(shell: Shell, line: () => string | undefined): Heartbeat {
+type ProgressLine = () => string | undefined
+
+/** Lines of a command that were started and not stopped, the newest last, and the one timer that prints them. */
+type CommandProgress = { lines: ProgressLine[]; timer: NodeJS.Timeout }
+
+const commands = new WeakMap<Shell, CommandProgress>()
+
+/**
+ * Prints a line every few seconds while a long command runs without a terminal. On a terminal nothing is printed. If
+ * several were started, the newest that returns a line is printed, and the pace stays the same.
+ */
+export function printEvery(shell: Shell, line: ProgressLine): Heartbeat {
   if (shell.errors.isTTY) return { stop: () => {} }
+  const progress = commands.get(shell) ?? startProgress(shell)
+  progress.lines.push(line)
+  return {
+    stop() {
+      progress.lines = progress.lines.filter((other) => other !== line)
+      if (progress.lines.length > 0) return
+      clearInterval(progress.timer)
+      commands.delete(shell)
+    },
+  }
+}
+
+function startProgress(shell: Shell): CommandProgress {
+  const lines: ProgressLine[] = []
   const timer = setInterval(() => {
-    const text = line()
+    const text = progress.lines.reduceRight<string | undefined>((found, line) => found ?? line(), undefined)
     if (text !== undefined) note(shell, text)
   }, EVERY_MS)
   timer.unref()
-  return { stop: () => clearInterval(timer) }
+  const progress = { lines, timer }
+  commands.set(shell, progress)
+  return progress
 }

@@ -1,20 +1,29 @@
+import { type Heartbeat, printEvery } from './heartbeat.ts'
 import { type Shell, safeLine } from './shell.ts'
 
 const WIDTH = 24
 
 export type ProgressBar = { show(done: number, total: number, detail: string): void; end(): void }
 
-/** Updates one line in place. Prints nothing without a terminal, so that logs do not fill with bars. */
-export function progressBar({ errors }: Shell): ProgressBar {
+/** Updates one line in place. Without a terminal, prints it every few seconds. */
+export function progressBar(shell: Shell): ProgressBar {
+  const { errors } = shell
   let shown = false
+  let line: string | undefined
+  let heartbeat: Heartbeat | undefined
   return {
     show(done, total, detail) {
+      line = `${done}/${total} ${detail}`
+      heartbeat ??= printEvery(shell, () => line)
       if (!errors.isTTY) return
       shown = true
       errors.write(`\r${bar(done, total)} ${done}/${total} ${safeLine(errors, detail)}\u001b[K`)
     },
     end() {
+      heartbeat?.stop()
+      heartbeat = undefined
       if (shown) errors.write('\r\u001b[K')
+      shown = false
     },
   }
 }

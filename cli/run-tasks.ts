@@ -50,7 +50,7 @@ export async function runTasks(shell: Shell, run: TaskRun): Promise<void> {
     finished.push({ name: task, attempt, record, output })
     note(shell, `${label}: ${record.state}${record.explanation === null ? '' : `. ${record.explanation}`}`)
   }
-  printSummary(shell, run, finished)
+  printSummary(shell, run, folder, finished)
 }
 
 /** Shows the expected cost of the trials and asks on a terminal. Does not ask if the model has no price. */
@@ -86,11 +86,12 @@ async function runTask(shell: Shell, run: TaskRun, context: TaskContext): Promis
   let phase = 'prepare'
   const seconds = (): number => Math.round((performance.now() - startedAt) / 1000)
   const heartbeat = printEvery(shell, () => `${label}: ${phase}, ${seconds()} s so far`)
+  const progress = progressBar(shell)
   const notePhase = (text: string): void => {
     phase = text
+    progress.end()
     note(shell, `${label}: ${text}`)
   }
-  const progress = progressBar(shell)
   const options = {
     taskFolder,
     harness: run.harness,
@@ -105,13 +106,18 @@ async function runTask(shell: Shell, run: TaskRun, context: TaskContext): Promis
     onInstall: (name: string, done: number, all: number) => progress.show(done, all, name),
     log,
   }
-  return tryTaskWithModel(config, log, options, toSelection(run)).catch(throwReported(signal)).finally(heartbeat.stop)
+  return tryTaskWithModel(config, log, options, toSelection(run))
+    .catch(throwReported(signal))
+    .finally(() => {
+      progress.end()
+      heartbeat.stop()
+    })
 }
 
 const toSelection = ({ model, server, level, budgetUsd }: TaskRun) =>
   model === undefined ? undefined : { catalogId: server?.name ?? model, level, budgetUsd, server }
 
-function printSummary(shell: Shell, run: TaskRun, finished: readonly FinishedTrial[]): void {
+function printSummary(shell: Shell, run: TaskRun, folder: string, finished: readonly FinishedTrial[]): void {
   const passed = finished.filter(({ record }) => record.state === 'passed').length
   const errored = finished.filter(({ record }) => record.state === 'errored').length
   const scored = finished.length - errored
@@ -128,11 +134,11 @@ function printSummary(shell: Shell, run: TaskRun, finished: readonly FinishedTri
       ['COST', ({ record }) => formatMicros(record.model?.costMicros ?? 0)],
       ['SECONDS', ({ record }) => record.timings.total.toFixed(1)],
       ['WHY', ({ record }) => record.explanation ?? ''],
-      ['OUTPUT', ({ output }) => output],
     ])
     const share =
       accuracy === null ? 'No trial was scored.' : `${passed} of ${scored} passed (${accuracy.toFixed(1)} %).`
     print(shell, '', `${share} Cost: ${formatMicros(costMicros)}.`)
+    note(shell, `Logs and trajectories are in ${folder}`)
   }
   if (errored > 0) throw new InfrastructureFailed(`${counted(errored, 'trial')} without a result.`)
   if (run.failUnder === undefined || (accuracy ?? 0) >= run.failUnder) return

@@ -8,7 +8,7 @@ import { parse } from 'yaml'
 import { startProvider } from '../samples/provider/provider.ts'
 import { ProviderScript } from '../samples/provider/script.ts'
 import { newKey } from '../src/workspaces/key.ts'
-import { assay, hasTerminal, localServer, onTerminal, scratchFolder } from '../test/support/assay-command.ts'
+import { assay, hasTerminal, launch, localServer, onTerminal, scratchFolder } from '../test/support/assay-command.ts'
 import { baseRootfs } from '../test/support/base-image.ts'
 import { startService } from '../test/support/service.ts'
 import { writeTask } from '../test/support/trials/trial-runner.ts'
@@ -146,6 +146,31 @@ test('the approved tasks of a clone are run', async () => {
   expect(ran.code, ran.err).toBe(0)
   expect(ran.out).toMatch(/\|mini\|none +1\/1 +100\.0 %/)
   expect(provider.calls().length).toBeGreaterThan(0)
+})
+
+describe('a dataset', () => {
+  test('says why trials failed', async () => {
+    await using model = await startModel((response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.end(`${[delta({ content: 'No.' }), delta({}, 'stop'), usage].map(event).join('')}data: [DONE]\n\n`)
+    })
+    const ran = await run('assay/quick', '--task', 'greet-*', '--model', 'm', '--base-url', model.baseUrl)
+    expect(ran.code, ran.err).toBe(0)
+    expect(ran.err).toContain(`Starting a service on ${data}.`)
+    expect(ran.err).toContain('1 trial failed:\n  1 × The tests of the task gave the reward 0.')
+  })
+
+  test('Ctrl-C cancels the comparison and exits with 130', async () => {
+    const { promise: asked, resolve: onAsked } = Promise.withResolvers<void>()
+    await using model = await startModel(() => onAsked())
+    const flags = ['--data', data, '--task', 'greet-*', '--model', 'silent', '--base-url', model.baseUrl]
+    const running = launch(['run', 'assay/quick', ...flags])
+    running.ready.catch(() => undefined) // it is no service
+    await Promise.race([asked, running.exited])
+    running.child.kill('SIGINT')
+    expect(await running.exited, running.err.text()).toBe(130)
+    expect(running.err.text()).toContain('Canceled. Trials that had ended keep their results.')
+  })
 })
 
 test.runIf(hasTerminal)(

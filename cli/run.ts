@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import type { Catalog } from '../src/catalog/schema.ts'
 import { call, callWithProgress, ProblemReceived } from '../src/platform/http/client.ts'
 import { parseDatasetName } from './benchmarks.ts'
+import { DEFAULT_HARNESS } from './comparison-request.ts'
 import { openScope, type ScopeFlags } from './comparison-scope.ts'
 import { type CompareFlags, startComparison } from './comparisons.ts'
 import { YES, type YesFlag } from './confirm.ts'
@@ -89,7 +90,8 @@ async function runFromFile(
   shell.output.write(formatRunFile(command, target, { harness: chooseHarness(flags) }))
 }
 
-const chooseHarness = ({ harness, model }: RunFlags): string => harness ?? (model === undefined ? 'oracle' : 'mini')
+const chooseHarness = ({ harness, model }: RunFlags): string =>
+  harness ?? (model === undefined ? 'oracle' : DEFAULT_HARNESS)
 
 async function runTarget(shell: Shell, command: Command, text: string, flags: RunFlags): Promise<void> {
   const attempts = requireNumber('--attempts', flags.attempts, 1)
@@ -134,7 +136,7 @@ async function runOnService(shell: Shell, { target, flags, server, limit, isJson
     params: { org: service.org, ...scope.params },
   })
   await waitForSandbox(service, scope, catalog)
-  await startComparison(shell, service, scope, toCompareFlags(flags, model))
+  await startComparison(shell, service, scope, { ...toCompareFlags(flags, model), isTemporary: true })
   note(
     shell,
     `Details are in ${dataFolder}: assay serve --data ${dataFolder}, then assay comparisons list ${scope.argument}`,

@@ -2,6 +2,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
 import type { CloneScan } from '../src/taskgen/candidates/scan-clone.ts'
+import { printEvery } from './heartbeat.ts'
 import { withExample, withGlobals } from './help.ts'
 import { globalsOf } from './service.ts'
 import { note, print, printJson, type Shell, styled } from './shell.ts'
@@ -102,17 +103,22 @@ const listLines = ({ candidates }: CloneScan): string[] =>
 
 const SHOWN_EVERY_MS = 100
 
-/** Updates one line in place on a terminal. */
-function progressLine({ errors }: Shell) {
+/** Updates one line in place on a terminal, and prints it every few seconds without one. */
+function progressLine(shell: Shell) {
+  const { errors } = shell
   let shownAt = 0
+  let line: string | undefined
+  const heartbeat = printEvery(shell, () => line)
   return {
     show({ commits, pullRequests }: { commits: number; pullRequests: number }): void {
+      line = `${counted(pullRequests, 'pull request')} in ${counted(commits, 'commit')} so far`
       const now = performance.now()
       if (!errors.isTTY || now - shownAt < SHOWN_EVERY_MS) return
       shownAt = now
-      errors.write(`\r${counted(pullRequests, 'pull request')} in ${counted(commits, 'commit')} …\u001b[K`)
+      errors.write(`\r${line}\u001b[K`)
     },
     end(): void {
+      heartbeat.stop()
       if (shownAt > 0) errors.write('\r\u001b[K')
     },
   }

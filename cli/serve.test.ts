@@ -218,7 +218,7 @@ test('waits for a database that does not answer and prints the reason in one lin
 test.runIf(isLongRun())('in the end it is said what was wrong, after a few lines', async () => {
   const { code, err } = await assay(['serve', '--data', join(folder.path, 'away'), '--port', '0'], { env: AWAY })
   const lines = err.trimEnd().split('\n')
-  expect(code).toBe(1)
+  expect(code).toBe(3)
   expect(lines.length).toBeLessThan(6)
   expect(lines.at(-1)).toBe('error: The database of DATABASE_URL does not respond: connect ECONNREFUSED 127.0.0.1:1.')
 })

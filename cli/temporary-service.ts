@@ -18,6 +18,7 @@ export async function openTemporaryService(shell: Shell, flags: Flags, isJson: b
   const log = await openLog(shell, config, 'error')
   const { start } = await import('../src/main.ts')
   await using undo = new AsyncDisposableStack()
+  note(shell, `Starting a service on ${config.dataFolder}.`)
   const running = await start('serve', { ...config, host: '127.0.0.1', port: 0, baseUrl: undefined }, log)
   undo.defer(running.stop)
   if (running.newKey) note(shell, 'The admin key of the workspace local, shown only once:', `  ${running.newKey}`)

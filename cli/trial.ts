@@ -89,6 +89,7 @@ async function runTrial(shell: Shell, taskFolder: string, flags: RunTrialFlags, 
   )
   const notePhase = (text: string): void => {
     current = text
+    progress.end()
     note(shell, text)
   }
   const options = {
@@ -108,7 +109,10 @@ async function runTrial(shell: Shell, taskFolder: string, flags: RunTrialFlags, 
   }
   const record = await tryTaskWithModel(config, log, options, toModelSelection(shell, flags))
     .catch(throwReported(stop.signal))
-    .finally(heartbeat.stop)
+    .finally(() => {
+      progress.end()
+      heartbeat.stop()
+    })
   if (globalsOf(command).json) printJson(shell, { ...record, outputFolder: options.outputFolder })
   else show(shell, record, options.outputFolder)
   if (record.state === 'errored') throw new InfrastructureFailed(record.error ?? 'The trial could not be scored.')

@@ -5,6 +5,7 @@ import { createDataFolder } from './platform/data-folder.ts'
 import { connect, type Database, isDatabaseUnavailable } from './platform/db/db.ts'
 import { migrate } from './platform/db/migrate.ts'
 import type { Log } from './platform/log.ts'
+import { Outage } from './platform/outage.ts'
 import { type EmbeddedPostgres, type PostgresConnection, startPostgres } from './platform/postgres/postgres.ts'
 
 /** The configured database, kept running if it is the embedded one. `migrated` lists the migrations that ran now. */
@@ -96,7 +97,7 @@ async function waitUntilReachable(database: Database, log: Log): Promise<void> {
     const connectionError = await findConnectionError(database)
     if (connectionError === undefined) return
     if (Date.now() > deadline)
-      throw new Error(`The database of DATABASE_URL does not respond: ${describeError(connectionError)}.`)
+      throw new Outage(`The database of DATABASE_URL does not respond: ${describeError(connectionError)}.`)
     if (Date.now() >= logAt) {
       log.warn({ reason: describeError(connectionError) }, 'waiting for the database of DATABASE_URL')
       logAt = Date.now() + LOG_EVERY_MS

@@ -112,6 +112,18 @@ test.each<[string, Partial<ExplainedTrial>, GrantTotals | null, string | null]>(
     'The provider rejected the key (401): "Invalid API Key".',
   ],
   [
+    'an account without credit',
+    { state: 'errored', class: 'operator_error' },
+    failing({ kind: 'credential', status: 402, message: 'Insufficient balance' }),
+    `The provider refused the call because the account's credit is used up (402): "Insufficient balance".`,
+  ],
+  [
+    'a key without the permission',
+    { state: 'errored', class: 'operator_error' },
+    failing({ kind: 'credential', status: 403, message: 'Model access denied' }),
+    'The provider does not allow this key to make the call (403): "Model access denied".',
+  ],
+  [
     'a context that is too short',
     {},
     failing({ kind: 'request', status: 400, message: CONTEXT }),

@@ -47,7 +47,7 @@ export function explainCallFailure({ kind, status, message, lastedMs }: CallFail
   if (excess)
     return `A request of ${excess.tokens} tokens exceeds the model's context of ${excess.limit} tokens: ${quote(message)}.`
   if (status == null) return `${NO_ANSWER[kind] ?? 'The provider did not answer'}: ${message.replace(/\.$/, '')}.`
-  return `${describeFailure(kind, lastedMs)} (${status}): ${quote(message)}.`
+  return `${describeFailure(kind, status, lastedMs)} (${status}): ${quote(message)}.`
 }
 
 const NO_ANSWER: Partial<Record<FailureKind | Refusal, string>> = {
@@ -56,10 +56,17 @@ const NO_ANSWER: Partial<Record<FailureKind | Refusal, string>> = {
   request: 'The call was not answered',
 }
 
-function describeFailure(kind: FailureKind | Refusal, lastedMs: number | undefined): string {
+function describeFailure(kind: FailureKind | Refusal, status: number, lastedMs: number | undefined): string {
   if (kind === 'rate' || kind === 'crowded') return `The provider limited the rate of calls${formatLasting(lastedMs)}`
   if (kind === 'upstream' || kind === 'interrupted') return `The provider failed${formatLasting(lastedMs)}`
+  if (kind === 'credential') return CREDENTIAL_CAUSES[status] ?? 'The provider rejected the key'
   return FAILURE_SENTENCES[kind].replace(/\.$/, '')
+}
+
+/** Causes other than a wrong key for which a provider refuses a credential, by status. */
+const CREDENTIAL_CAUSES: Record<number, string> = {
+  402: "The provider refused the call because the account's credit is used up",
+  403: 'The provider does not allow this key to make the call',
 }
 
 /** Formats a duration as ` for 3 minutes`. Returns an empty text for durations that round to 0 minutes. */

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { PassThrough, Readable } from 'node:stream'
+import { Readable, Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { run } from '../../cli/program.ts'
 import type { Shell } from '../../cli/shell.ts'
@@ -32,19 +32,32 @@ export function assay(args: string[], options: CommandOptions = {}): Promise<Com
   const { env = {}, input = '', ...others } = options
   const isClient = args.includes('--help') || CLIENT_COMMANDS.has(args[0] ?? '')
   const isPlain = Object.keys(others).length === 0 && !('FORCE_COLOR' in env)
-  return isClient && isPlain ? runInProcess(args, { ...bareEnvironment, ...env }, input) : startProgram(args, options)
+  return isClient && isPlain ? runInProcess(args, env, input) : startProgram(args, options)
 }
 
 /** Starting Node for every command would take a third of the time of the tests. */
 async function runInProcess(args: string[], env: CommandVariables, input: string): Promise<CommandResult> {
-  const [output, errors] = [new PassThrough(), new PassThrough()]
-  const shell = { env, input: () => Readable.from([input]), output, errors } as unknown as Shell
-  const texts = Promise.all([text(output), text(errors)])
-  const code = await run(args, shell)
-  output.end()
-  errors.end()
-  const [out, err] = await texts
-  return { code, out, err }
+  const { exited, out, err } = startInProcess(args, env, input)
+  return { code: await exited, out: out(), err: err() }
+}
+
+/** Starts a command in this process. `out` and `err` return what it has printed so far. */
+export function startInProcess(args: string[], env: CommandVariables = {}, input = '') {
+  const [output, errors] = [recordingStream(), recordingStream()]
+  const streams = { input: () => Readable.from([input]), output: output.stream, errors: errors.stream }
+  const shell = { env: { ...bareEnvironment, ...env }, ...streams } as unknown as Shell
+  return { exited: run(args, shell), out: output.text, err: errors.text }
+}
+
+function recordingStream() {
+  const chunks: Buffer[] = []
+  const stream = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      chunks.push(chunk)
+      done()
+    },
+  })
+  return { stream, text: () => Buffer.concat(chunks).toString() }
 }
 
 /** Starts the real program and waits for it to exit. */
