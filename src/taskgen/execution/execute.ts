@@ -91,11 +91,12 @@ async function runAll(
   const bomb = await runLaterDay(matrix, judged.lists)
   if (bomb) return bomb
   const limits = median(fixed.map(cpuSecondsOf)) > FEW_VARIANTS_CPU_SECONDS ? FEW_VARIANTS : ALL_VARIANTS
-  const ablation = await tryVariants(provider, { ...input, lists: judged.lists, limits }, signal)
+  // The timeout of the verifier, because an altered condition may never end a loop.
+  const plan = { ...input.plan, timeoutSec: computeTimeout(medianSec) }
+  const ablation = await tryVariants(provider, { ...input, plan, lists: judged.lists, limits }, signal)
   const weak = findWeakness(ablation)
   if (weak) return weak
   const { kind, ...facts } = judged
-  const plan = { ...input.plan, timeoutSec: computeTimeout(medianSec) }
   return done({ ...facts, plan, runs: matrix.summaries, ablation, medianSec })
 }
 

@@ -85,7 +85,11 @@ const changeComparison: MutationOperator = (line, code) => {
 
 const CONSTANTS: Record<string, string> = { True: 'False', False: 'True', true: 'false', false: 'true' }
 
+/** A failure of Go. The values beside the error mean nothing. */
+const RETURNS_ERROR = /^\s*return .*, *(?:err|fmt\.Errorf\(.*\)|errors\.New\(.*\)|Err\w+)$/
+
 const changeConstant: MutationOperator = (line, code) => {
+  if (RETURNS_ERROR.test(line)) return undefined
   const found = /(?<![\w.])(?:\d{1,9}|True|False|true|false)(?![\w.])/.exec(code)
   return found ? replaceAt(line, found, CONSTANTS[found[0]] ?? String(Number(found[0]) + 1)) : undefined
 }

@@ -123,9 +123,9 @@ test.each<[string, string, string, [before: string, after: string][]]>([
   [
     'a.go',
     'f()\n',
-    'if err := g(); err != nil {\n\treturn err\n}\nok := true\nf()\n',
+    'if err := g(); err != nil {\n\treturn 0, fmt.Errorf("no: %w", err)\n}\nok := true\nf()\n',
     [
-      ['\treturn err', ''],
+      ['\treturn 0, fmt.Errorf("no: %w", err)', ''],
       ['if err := g(); err != nil {', 'if err := g(); err == nil {'],
       ['ok := true', 'ok := false'],
     ],

@@ -61,7 +61,9 @@ export const toolchains: Record<SampleRepository['language'], Toolchain> = {
     isTest: (path) => path.endsWith('_test.go'),
     isSource: (path) => path.endsWith('.go') && !path.endsWith('_test.go'),
     run: async (folder) => {
-      const out = await output('go', ['test', '-json', '-count=1', './...'], folder, { GOTOOLCHAIN: 'local' })
+      const out = await output('go', ['test', '-json', '-count=1', '-timeout=120s', './...'], folder, {
+        GOTOOLCHAIN: 'local',
+      })
       return goEnded(out)
     },
   },
@@ -125,13 +127,14 @@ function goEnded(out: string): Ended {
   )
 }
 
-/** Returns the output whatever the exit code, because failing tests make a runner fail. */
+/** Returns the output whatever the exit code, because failing tests make a runner fail, and wrong code may never end. */
 function output(program: string, args: string[], cwd?: string, env: Record<string, string> = {}): Promise<string> {
   const known = Object.entries(process.env).filter(([name]) => !/^(VITEST|NODE_ENV$|TEST$|PYTEST)/.test(name))
   return new Promise((resolve, reject) => {
-    const options = { cwd, env: { ...Object.fromEntries(known), ...env }, maxBuffer: 64 * 1024 * 1024 }
+    const limits = { maxBuffer: 64 * 1024 * 1024, timeout: 300_000, killSignal: 'SIGKILL' } as const
+    const options = { cwd, env: { ...Object.fromEntries(known), ...env }, ...limits }
     execFile(program, args, options, (error, out) =>
-      error && typeof error.code !== 'number' ? reject(error) : resolve(out),
+      error && typeof error.code !== 'number' && !error.killed ? reject(error) : resolve(out),
     )
   })
 }

@@ -49,7 +49,7 @@ const splitStage: Stage = {
 
 /** Runs the tests in fresh sandboxes and determines the fail-to-pass and pass-to-pass tests and the guards. */
 const executionStage: Stage = {
-  version: 5,
+  version: 6,
   needs: ['sandbox'],
   cacheInputs: ({ candidate: { base, head }, generation, outputs }) => [
     base,

@@ -164,7 +164,7 @@ fn find(name: &str, names: &[(&str, f64)]) -> Result<f64, String> {
 /// A number with at most two places.
 pub fn show(number: f64) -> String {
     let text = format!("{number:.2}");
-    text.trim_end_matches('0').trim_end_matches('.').to_string()
+    text.trim_end_matches(['0', '.']).to_string()
 }
 `,
   'tests/token.rs': `use quill::token::{tokens, Token};

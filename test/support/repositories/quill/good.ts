@@ -68,7 +68,7 @@ fn names() {`,
       'src/show.rs': [
         [
           `    let text = format!("{number:.2}");
-    text.trim_end_matches('0').trim_end_matches('.').to_string()
+    text.trim_end_matches(['0', '.']).to_string()
 `,
           `    if number == number.trunc() {
         return format!("{number:.0}");
