@@ -52,6 +52,7 @@ test.each([
   ['ASSAY_BUILD_HOSTS', 'builds.example,'],
   ['ASSAY_BUILD_HOSTS', 'http://builds.example/'],
   ['ASSAY_BUILD_HOSTS', '10.0.0.0/33'],
+  ['ASSAY_IMAGE_DISK_GB', '0'],
   ['ASSAY_LOG', 'loud'],
   ['ASSAY_GATEWAY_UPSTREAM_OPENAI', 'javascript:alert(1)'],
 ])('%s=%s stops the start with a sentence that names it', (name, value) => {

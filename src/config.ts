@@ -108,6 +108,7 @@ const Settings = z.object({
     )
     .transform((places) => places.filter((place) => place !== undefined))
     .default([]),
+  ASSAY_IMAGE_DISK_GB: count(1, 100_000).optional(),
   ASSAY_LOG: z
     .enum(['debug', 'info', 'warn', 'error', 'silent'], 'must be debug, info, warn, error or silent')
     .default('info'),
@@ -156,6 +157,8 @@ export type Config = {
   kubernetesSettings: string | undefined
   /** Hosts that builds may reach besides public ones. */
   buildHosts: readonly AllowedHost[]
+  /** Maximum size of built images. Not set: no limit. */
+  imageDiskBytes: number | undefined
   workerSlots: number
   /** Maximum memory of all jobs on this machine, over all of its workers. */
   workerMemoryMb: number
@@ -218,6 +221,7 @@ export function readConfig(environment: ConfigEnvironment): Config {
       : undefined,
     kubernetesSettings: settings.ASSAY_KUBERNETES,
     buildHosts: settings.ASSAY_BUILD_HOSTS,
+    imageDiskBytes: settings.ASSAY_IMAGE_DISK_GB && settings.ASSAY_IMAGE_DISK_GB * 1e9,
     workerSlots: settings.ASSAY_WORKER_SLOTS,
     workerMemoryMb: settings.ASSAY_WORKER_MEMORY_MB,
     workerStartsPerSecond: settings.ASSAY_WORKER_STARTS,

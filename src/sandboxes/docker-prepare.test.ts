@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rm, symlink, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -332,4 +332,38 @@ test('output of a build command does not affect existing containers', async () =
     `/containers/${Id}/json`,
   )
   expect(HostConfig.PidsLimit).toBeNull()
+})
+
+test('a discarded image leaves the layers of other images, and less than 5 MB of its own', async () => {
+  const write = (name: string) => `RUN head -c 20000000 /dev/urandom > /${name}`
+  const readSize = async () => (await dockerd.docker.call<{ LayersSize: number }>('GET', '/system/df')).LayersSize
+  const shared = await build(dockerfile(write('shared')))
+  const before = await readSize()
+  const own = await build(dockerfile(write('shared'), write('own')))
+  expect((await readSize()) - before).toBeGreaterThan(15e6)
+  await provider.discard(own)
+  expect((await readSize()) - before).toBeLessThan(5e6)
+  expect(await output(shared, 'wc -c < /shared')).toBe('20000000\n')
+})
+
+test('above the disk limit, images that were not used lately are removed, and others are not', async () => {
+  const folder = await mkdtemp(join(dataFolder, 'limited-'))
+  const limited = createDockerProvider({
+    connection: { kind: 'unix', path: dockerd.socket },
+    installation: 'limited',
+    dataFolder: folder,
+    imageDiskBytes: 1,
+    log: createLog('silent'),
+  })
+  const make = async (word: string): Promise<Image> => {
+    const context = await folderOf(dockerfile(`RUN echo ${word} > /word`))
+    return limited.prepare({ kind: 'dockerfile', context, dockerfile: 'Dockerfile', target: null, args: {} }, options())
+  }
+  const old = await make('old')
+  const uses = join(folder, 'sandboxes', 'docker', 'uses')
+  for (const name of await readdir(uses)) await utimes(join(uses, name), 0, 0)
+  const [recent, last] = [await make('recent'), await make('last')]
+  await expect(output(old, 'cat /word')).rejects.toThrow(SandboxUnavailable)
+  expect(await output(recent, 'cat /word')).toBe('recent\n')
+  expect(await output(last, 'cat /word')).toBe('last\n')
 })

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { Log } from '../platform/log.ts'
 import type { AllowedHost } from '../platform/outbound/allowed-hosts.ts'
+import { discardImage } from './docker/built-images.ts'
 import type { DockerConnection } from './docker/connection.ts'
 import type { DockerEngine } from './docker/engine.ts'
 import { findEngine } from './docker/find-engine.ts'
@@ -18,6 +19,8 @@ export type DockerOptions = {
   dataFolder: string
   /** Hosts that builds may reach besides public ones. */
   buildHosts?: readonly AllowedHost[]
+  /** Maximum size of all images of the engine. Default: no limit. */
+  imageDiskBytes?: number | undefined
   log: Log
 }
 
@@ -26,12 +29,12 @@ const SILENT = 'The Docker engine does not answer.'
 
 /** Creates the provider `docker`: sandboxes are containers of a local or remote Docker engine. */
 export function createDockerProvider(options: DockerOptions): SandboxProvider {
-  const { connection, installation, dataFolder, buildHosts = [], log } = options
+  const { connection, installation, dataFolder, buildHosts = [], imageDiskBytes, log } = options
   const folder = join(dataFolder, 'sandboxes', 'docker')
   let found: Promise<DockerEngine> | undefined
   const engine = (): Promise<DockerEngine> => {
     found ??= Promise.resolve(typeof connection === 'function' ? connection() : connection).then((opened) =>
-      findEngine({ connection: opened, installation, folder, buildHosts, log }),
+      findEngine({ connection: opened, installation, folder, buildHosts, imageDiskBytes, log }),
     )
     // A failure is retried on the next call, because the engine may have been started.
     found.catch(() => {
@@ -54,6 +57,7 @@ export function createDockerProvider(options: DockerOptions): SandboxProvider {
     name: 'docker',
     selfTest: async () => capabilitiesOf(await living()),
     prepare: async (source, prepareOptions) => prepareImage(await engine(), source, prepareOptions),
+    discard: async (image) => discardImage(await engine(), image),
     openNetwork: async (id) => openNetwork(await engine(), id),
     start: async (spec) => startSandbox(await engine(), spec),
     reap: async () => reap(await engine()),

@@ -60,6 +60,8 @@ export function createKubernetesProvider(options: KubernetesOptions): SandboxPro
       return testOnce()
     },
     prepare: async (source, prepareOptions) => prepareImage(await cluster(), source, prepareOptions).catch(noteFull),
+    // Images belong to the registry and the nodes.
+    discard: async () => {},
     openNetwork: async () => {
       throw new SandboxUnsupported('Sandboxes in Kubernetes have no shared networks.')
     },

@@ -322,3 +322,34 @@ test('the machine itself is a base image only where that is allowed, without its
   expect(text).toContain('kept')
   expect(text).not.toContain('shadow')
 })
+
+test.each([
+  ['buildah', () => provider],
+  ['the built-in builder', () => without(false)],
+])('%s begins with the layers of another image, and removes only those that nothing else has', async (name, open) => {
+  const by = open()
+  const lines = [`ENV BUILDER="${name}"`, 'WORKDIR /app', 'COPY one .', 'RUN cat /proc/sys/kernel/random/uuid > number']
+  const first = ['FROM debian:bookworm-slim', ...lines].join('\n')
+  const beginning = await prepare({ Dockerfile: `${first}\n`, one: '1' }, {}, by)
+  const number = await output(beginning, 'cat number')
+  const files = { Dockerfile: `${first}\nCOPY two .\nRUN echo $BUILDER > builder\n`, one: '1', two: '2' }
+  const whole = await prepare(files, {}, by)
+  expect(await output(whole, 'cat number builder one two')).toBe(`${number}${name}\n12`)
+  await by.discard(whole)
+  await expect(output(whole, 'true')).rejects.toThrow('Prepare it again')
+  expect(await output(beginning, 'cat number')).toBe(number)
+  expect(await output(await prepare(files, {}, by), 'cat number')).toBe(number)
+  const other = await prepare({ ...files, one: '3' }, {}, by)
+  expect(await output(other, 'cat number')).not.toBe(number)
+})
+
+test('an imported image is not discarded', async () => {
+  const source = { kind: 'prebuilt' as const, name: 'debian:bookworm-slim', folder: null, workdir: null }
+  const image = await provider.prepare(source, {
+    signal: AbortSignal.timeout(100_000),
+    timeoutSec: 100,
+    onLog: () => {},
+  })
+  await provider.discard(image)
+  expect(await output(image, 'echo here')).toBe('here\n')
+})

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { Log } from '../platform/log.ts'
 import type { AllowedHost } from '../platform/outbound/allowed-hosts.ts'
+import { discardImage } from './local/discard.ts'
 import { openStore } from './local/image-store.ts'
 import { importImage } from './local/import-image.ts'
 import { findHost, type Host, type Runtime, requireRuntime } from './local/machine.ts'
@@ -49,6 +50,7 @@ export function createLocalProvider(options: LocalOptions): SandboxProvider & {
       const { allowHostBase, useBuildah = true, buildHosts = [] } = options
       return prepareImage({ host: await openOnce(), allowHostBase, useBuildah, buildHosts }, source, prepareOptions)
     },
+    discard: async (image) => discardImage(await openOnce(), image),
     openNetwork: async (id) => openNetwork(await openOnce(), id),
     start: async (spec) => startSandbox(await openOnce(), spec),
     reap: async () => reap(await openOnce()),

@@ -21,6 +21,11 @@ export type SandboxProvider = {
   selfTest(): Promise<Capabilities>
   /** Builds or finds an image, once for the same content. */
   prepare(source: ImageSource, options: PrepareOptions): Promise<Image>
+  /**
+   * Removes an image that `prepare` built, with the layers that no other image has. An image that is in use or does not
+   * exist is left alone. `prepare` builds it again.
+   */
+  discard(image: Image): Promise<void>
   /** The id is unique, and safe as a file name. */
   openNetwork(id: string): Promise<SandboxNetwork>
   start(spec: SandboxSpec): Promise<Sandbox>
@@ -43,6 +48,8 @@ export type PrepareOptions = {
   onLog: (line: string) => void
   /** Limits of a build. Default: `DEFAULT_LIMITS`. */
   limits?: BuildLimits
+  /** Other builds begin with the same layers. Such an image is evicted after all others. */
+  isShared?: boolean | undefined
 }
 
 export type BuildLimits = Pick<SandboxLimits, 'cpus' | 'memoryMb' | 'diskMb'>

@@ -41,6 +41,8 @@ export type ProviderOptions = {
   secret?: Partial<Record<string, string>> | undefined
   /** Hosts that builds may reach besides public ones. */
   buildHosts?: readonly AllowedHost[]
+  /** Maximum size of the images of a sandbox provider. Default: no limit. */
+  imageDiskBytes?: number | undefined
   /** Receives a sentence about the provider that `auto` selected, and why preferred ones were not selected. */
   onSelected?: ((note: string) => void) | undefined
   log: Log
@@ -56,6 +58,7 @@ const PROVIDERS: Record<string, CreateProvider> = {
       installation: installationOf(options.dataFolder),
       dataFolder: options.dataFolder,
       buildHosts: options.buildHosts ?? [],
+      imageDiskBytes: options.imageDiskBytes,
       log: options.log,
     }),
   kubernetes: (options) =>
@@ -184,6 +187,7 @@ function createAutoProvider(options: ProviderOptions): SandboxProvider {
     name: 'auto',
     selfTest: async () => (await choose()).selfTest(),
     prepare: async (source, prepareOptions) => (await choose()).prepare(source, prepareOptions),
+    discard: async (image) => (await choose()).discard(image),
     openNetwork: async (id) => (await choose()).openNetwork(id),
     start: async (spec) => (await choose()).start(spec),
     reap: async () => (await choose()).reap(),

@@ -11,6 +11,9 @@ const toPackage = (path: string): string => `./${posix.dirname(path)}`
 const selectFunctions = (ids: readonly string[]): string =>
   `^(${[...new Set(ids.map((id) => /::(\w+)/u.exec(id)?.[1] ?? ''))].filter((name) => name !== '').join('|')})$`
 
+/** Sets the arguments of the shell to all packages: those of each module of a workspace, where there is one. */
+const LIST_PACKAGES = `if [ -f go.work ]; then set -- $(go list -m -f '{{.Dir}}/...'); else set -- ./...; fi`
+
 /** Go compiles whole packages, so a test file runs with its package. */
 const goTest: Runner = {
   id: 'go',
@@ -19,13 +22,15 @@ const goTest: Runner = {
   shuffles: true,
   selects: true,
   isFallback: false,
-  detect: ({ paths }) => paths.has('go.mod'),
+  detect: ({ paths }) => paths.has('go.mod') || paths.has('go.work'),
   isTarget: (path) => /_test\.go$/.test(path),
   command({ targets, seed, only = null }) {
-    const packages = targets.length === 0 ? ['./...'] : [...new Set(targets.map(toPackage))].sort()
+    const packages = [...new Set(targets.map(toPackage))].sort()
     const shuffle = seed === null ? '' : ` -shuffle=${seed}`
     const select = only === null ? '' : ` -run ${quote(selectFunctions(only))}`
-    return `GOFLAGS="-buildvcs=false $GOFLAGS" GOPROXY=off GOTOOLCHAIN=auto go test -json -count=1${shuffle}${select}${pathWords(packages)} > "$ASSAY_REPORT/report"`
+    const test = `GOFLAGS="-buildvcs=false $GOFLAGS" GOPROXY=off GOTOOLCHAIN=auto go test -json -count=1${shuffle}${select}`
+    if (packages.length > 0) return `${test}${pathWords(packages)} > "$ASSAY_REPORT/report"`
+    return `${LIST_PACKAGES}; ${test} "$@" > "$ASSAY_REPORT/report"`
   },
   prepare: [],
   exits: ZERO_OR_ONE,
@@ -45,10 +50,27 @@ function buildRecipe(tree: TreeFacts): EnvRecipe {
     aptPackages: ['gcc', 'golang-go', 'libc6-dev'],
     env: { GOPATH: `${DEPS}/go`, GOCACHE: `${DEPS}/go-build`, GOFLAGS: '-buildvcs=false', GOTOOLCHAIN: 'auto' },
     manifests: isVendored ? [] : modules,
-    // The standard library is compiled below the tree, so that candidates share it.
-    setup: [...(isVendored || modules.length === 0 ? [] : ['go mod download']), 'go build std'],
-    build: [`go test -count=1 -run '^$' ./... > /dev/null || go build ./...`],
+    toolchain: [compileStandardLibrary(tree)],
+    setup: isVendored || modules.length === 0 ? [] : ['go mod download'],
+    build: [`${LIST_PACKAGES}; go test -count=1 -run '^$' "$@" > /dev/null || go build "$@"`],
   })
+}
+
+/** Version of Go in the base image. */
+const DEBIAN_GO = 24
+
+/**
+ * Returns the shell line that compiles the standard library with the Go version of a tree. The module of the line asks for
+ * a version only if it is newer than that of the image, so that trees with the same Go share the layer.
+ */
+function compileStandardLibrary(tree: TreeFacts): string {
+  const text = tree.texts.get('go.work') ?? tree.texts.get('go.mod') ?? ''
+  const lines = [...text.matchAll(/^(go|toolchain)[ \t]+((?:go)?1\.(\d{1,3})(?:\.\d{1,3})?)[ \t]*(?:\/\/.*)?$/gm)]
+  const newer = lines
+    .filter(([, , , minor]) => Number(minor) >= DEBIAN_GO)
+    .map(([, word, version]) => `${word} ${version}`)
+  const module = ['module std.local', ...newer].map((each) => quote(each)).join(' ')
+  return `mkdir /tmp/std && cd /tmp/std && printf '%s\\n' ${module} > go.mod && go build std && cd / && rm -r /tmp/std`
 }
 
 const FUNCTION = /^func\s+(?:\([^)]*\)\s*)?\w+\s*\([^)]*\)\s*(.*?)\s*\{?$/s

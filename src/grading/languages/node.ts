@@ -67,10 +67,15 @@ function noLock(freezeDay: string | undefined): PackageManager {
 
 /** Package managers other than npm are installed into the image, so that nothing is downloaded when tests run. */
 function detectPackageManager(tree: TreeFacts): PackageManager {
-  const declared = /^(pnpm|yarn)@(\d+\.\d+\.\d+)\b/.exec(readPackageJson(tree).packageManager ?? '')
+  const declared = /^(pnpm|yarn|bun)@(\d+\.\d+\.\d+)\b/.exec(readPackageJson(tree).packageManager ?? '')
   const version = (manager: string): string | undefined => (declared?.[1] === manager ? declared[2] : undefined)
   if (tree.paths.has('pnpm-lock.yaml')) return pnpm(version('pnpm') ?? '9')
   if (tree.paths.has('yarn.lock')) return yarn(version('yarn') ?? (tree.paths.has('.yarnrc.yml') ? '4' : '1'))
+  const bunLock = present(tree, 'bun.lock', 'bun.lockb')
+  return bunLock.length > 0 ? bun(version('bun') ?? '1', bunLock) : npm(tree)
+}
+
+function npm(tree: TreeFacts): PackageManager {
   if (tree.paths.has('package-lock.json')) return NPM
   return tree.paths.has('npm-shrinkwrap.json') ? SHRINKWRAP : noLock(findFreezeDay(tree))
 }
@@ -81,6 +86,15 @@ const pnpm = (version: string): PackageManager => ({
   rebuild: 'pnpm rebuild',
   add: 'pnpm add --ignore-scripts --ignore-workspace-root-check',
   lock: ['pnpm-lock.yaml', 'pnpm-workspace.yaml'],
+})
+
+/** Tests are run by Node and not by Bun, except those of `bun test`, which is not supported. */
+const bun = (version: string, lock: string[]): PackageManager => ({
+  program: [`bun@${version}`],
+  install: 'bun install --frozen-lockfile --ignore-scripts',
+  rebuild: REBUILD,
+  add: 'bun add --ignore-scripts',
+  lock: [...lock, 'bunfig.toml'],
 })
 
 /** Yarn 2 and later is a different program from Yarn 1. */

@@ -9,6 +9,8 @@ export type EnvRecipe = {
   base: string
   aptPackages: string[]
   env: Record<string, string>
+  /** Runs before anything of the tree is copied, with network access: all trees with the same tools share its layer. */
+  toolchain: string[]
   /** Files that `setup` needs. They are copied before the rest of the tree, so that the layer of `setup` is shared. */
   manifests: string[]
   /** Runs with the manifests alone, with network access. */
@@ -30,6 +32,7 @@ export const recipe = (parts: Partial<EnvRecipe> & Pick<EnvRecipe, 'runner'>): E
   base: TRIXIE,
   aptPackages: [],
   env: {},
+  toolchain: [],
   manifests: [],
   setup: [],
   build: [],

@@ -2,7 +2,7 @@ import { quote } from '../../sandboxes/local/shell.ts'
 import type { Runner } from '../runners/runner.ts'
 import type { TreeFacts } from '../suite.ts'
 import { escapePattern, type LanguageEcosystem } from './language.ts'
-import { DEPS, type EnvRecipe, recipe, textsNamed } from './recipe.ts'
+import { DEPS, type EnvRecipe, listFilesNamed, present, recipe, textsNamed } from './recipe.ts'
 
 const TARGET = /^(?:(?<folder>.*)\/)?tests\/(?:(?<file>[^/]+)\.rs|(?<named>[^/]+)\/main\.rs)$/
 
@@ -38,9 +38,14 @@ const cargo: Runner = {
   tools: [{ name: 'cargo_each.py', file: 'cargo-each.py' }],
 }
 
-/** Compiles outside of the tree. Cargo needs the sources before it fetches, so everything happens in the build. */
+/**
+ * Compiles outside of the tree. Dependencies are compiled first, in a layer that candidates share. Members of a workspace
+ * that do not compile on this platform do not fail the build if the default members do.
+ */
 function buildRecipe(tree: TreeFacts): EnvRecipe {
   const locked = tree.paths.has('Cargo.lock') ? ' --locked' : ''
+  const crates = listFilesNamed(tree, /^Cargo\.toml$/)
+  const compile = `cargo test --no-run --offline${locked}`
   return recipe({
     runner: cargo.id,
     aptPackages: ['cargo', 'gcc', 'libc6-dev', 'libssl-dev', 'pkg-config'],
@@ -50,8 +55,42 @@ function buildRecipe(tree: TreeFacts): EnvRecipe {
       // Cargo prefers versions that the compiler of the image can build if there is no lock file.
       CARGO_RESOLVER_INCOMPATIBLE_RUST_VERSIONS: 'fallback',
     },
-    build: [`cargo fetch${locked}`, `cargo test --no-run --offline${locked}`],
+    manifests: [...crates, ...present(tree, 'Cargo.lock', '.cargo/config', '.cargo/config.toml')],
+    setup: compileDependencies(tree, crates),
+    build: [`cargo fetch${locked}`, `${compile} --workspace || ${compile}`],
   })
+}
+
+const TARGET_FILE =
+  /^(?:src\/(?:lib|main)\.rs|build\.rs|(?:src\/bin|tests|benches|examples)\/(?:[^/]+\.rs|[^/]+\/main\.rs))$/
+/** Bounds the length of a shell line. */
+const TARGETS_LENGTH_MAX = 6000
+
+/**
+ * Returns the shell line that compiles the dependencies with empty files in the place of the sources, which Cargo requires
+ * to exist. Nothing of the crates themselves is kept. A failure is harmless: the build compiles everything then.
+ */
+function compileDependencies(tree: TreeFacts, crates: readonly string[]): string[] {
+  const folders = crates.map((path) => path.slice(0, -'Cargo.toml'.length))
+  const isTarget = (path: string) =>
+    folders.some((folder) => path.startsWith(folder) && TARGET_FILE.test(path.slice(folder.length)))
+  const named = crates.flatMap((path, at) =>
+    [...(tree.texts.get(path) ?? '').matchAll(/^path\s*=\s*["']([\w./-]+\.rs)["']/gm)].map(
+      ([, file = '']) => `${folders[at]}${file}`,
+    ),
+  )
+  const targets = [...tree.paths].filter((path) => isTarget(path) || named.includes(path)).sort()
+  const files = targets.map(quote).join(' ')
+  if (targets.length === 0 || files.length > TARGETS_LENGTH_MAX) return []
+  const names = textsNamed(tree, /^Cargo\.toml$/).flatMap((text) => findCrateName(text) ?? [])
+  const own = names.map((name) => ` -p ${quote(name)}`).join('')
+  const steps = [
+    `for file in ${files}; do mkdir -p "$(dirname "$file")" && echo 'fn main() {}' > "$file"; done`,
+    'cargo fetch',
+    'cargo test --no-run --offline --workspace',
+    ...(own === '' ? [] : [`cargo clean --offline${own}`]),
+  ]
+  return [`(${steps.join(' && ')}) || echo 'Dependencies were not compiled beforehand.'`]
 }
 
 function findCrateName(text: string): string | undefined {

@@ -31,6 +31,8 @@ export type DockerEngine = {
   cgroups: CgroupLayout | undefined
   /** Hosts that builds may reach besides public ones. */
   buildHosts: readonly AllowedHost[]
+  /** Maximum size of all images of the engine. Built images are evicted above it. */
+  imageDiskBytes: number | undefined
   gatewayChannel: Capabilities['gatewayChannel']
   /** Derived images that exist or are being created. */
   images: Map<string, Promise<string>>

@@ -18,6 +18,7 @@ export type FindEngineOptions = {
   installation: string
   folder: string
   buildHosts: readonly AllowedHost[]
+  imageDiskBytes: number | undefined
   log: Log
 }
 
@@ -32,6 +33,7 @@ export async function findEngine({
   installation,
   folder,
   buildHosts,
+  imageDiskBytes,
   log,
 }: FindEngineOptions): Promise<DockerEngine> {
   const docker = connectDocker(connection)
@@ -45,6 +47,7 @@ export async function findEngine({
       installation,
       folder,
       buildHosts,
+      imageDiskBytes,
       owner: await ownerMark(),
       isolation: `docker:${runtimeName(info.DefaultRuntime)}`,
       cpus: info.NCPU,

@@ -16,6 +16,7 @@ import {
   SandboxUnsupported,
 } from '../sandbox.ts'
 import { type BuildPlan, buildImage, FILES_FOLDER, refuseFetching } from './build.ts'
+import { BUILT, evictImages, recordUse } from './built-images.ts'
 import { ignoring } from './client.ts'
 import type { DockerEngine } from './engine.ts'
 import { readMessages } from './messages.ts'
@@ -197,7 +198,7 @@ async function buildOnce(engine: DockerEngine, plan: BuildPlan, options: Prepare
     Object.entries(plan.args).sort(),
   ]
   const key = createHash('sha256').update(JSON.stringify(parts)).digest('hex')
-  return findOrBuild(engine, plan, `assay/${key}`, options)
+  return findOrBuild(engine, plan, `${BUILT}${key}`, options)
 }
 
 async function findOrBuild(
@@ -207,7 +208,10 @@ async function findOrBuild(
   options: PrepareOptions,
 ): Promise<Image> {
   const known = await findImage(engine, tag)
-  if (known) return known
+  if (known) {
+    await recordUse(engine, known, options.isShared ?? false)
+    return known
+  }
   options.signal.throwIfAborted()
   const underWay = engine.images.get(tag)
   // Another builder of the same image may be canceled; then this one builds it.
@@ -225,6 +229,7 @@ async function buildAndNote(
   engine.images.set(tag, made)
   try {
     await made
+    await evictImages(engine)
   } finally {
     engine.images.delete(tag)
   }

@@ -3,6 +3,7 @@ import { openPorts } from '../kernel/ports.ts'
 import { type Sandbox, type SandboxSpec, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import { findIdentity } from './account.ts'
 import { type ContainerBase, planBaseFilesystem } from './base-filesystem.ts'
+import { renewUse } from './built-images.ts'
 import { EngineRefusal, ignoring } from './client.ts'
 import { containerOf } from './container.ts'
 import { type DockerEngine, logStep, nameOf } from './engine.ts'
@@ -52,6 +53,7 @@ function startFailure({ id, user, image }: SandboxSpec, error: unknown): Error {
 }
 
 async function begin(engine: DockerEngine, spec: SandboxSpec): Promise<Sandbox> {
+  await renewUse(engine, spec.image)
   const seeding = await planBaseFilesystem(engine, spec)
   try {
     const query = { name: nameOf(engine, spec.id) }

@@ -22,6 +22,8 @@ export type BuildRequest = {
   context: string
   target: string | null
   args: Record<string, string>
+  /** Names the image, so that buildah does not take it for a leftover of another build. */
+  key: string
   bases: { name: string; image: StoredImage }[]
 }
 
@@ -71,7 +73,7 @@ const CHROOT = ['--isolation', 'chroot', '--cap-drop', 'CAP_SYS_CHROOT']
 /** Builds a Dockerfile. Its base image must be in the store and is never pulled. */
 export async function buildWithBuildah(
   store: ImageStore,
-  { dockerfile, text, context, target, args, bases }: BuildRequest,
+  { dockerfile, text, context, target, args, key, bases }: BuildRequest,
   { buildHosts, ...options }: BuildahOptions & { buildHosts: readonly AllowedHost[] },
 ): Promise<StoredImage> {
   for (const base of bases) await offerBase(store, base, options)
@@ -83,7 +85,7 @@ export async function buildWithBuildah(
     await writeFile(path, text)
     network = await openBuildNetwork(holder, { rootless: false, buildHosts, onLog: options.onLog })
     const { env } = network
-    const flags = [...CHROOT, '--pull=never', '--layers', '--iidfile', idFile, '-f', path]
+    const flags = [...CHROOT, '--pull=never', '--layers', '--iidfile', idFile, '-t', builtName(key), '-f', path]
     if (target !== null) flags.push('--target', target)
     const given = { ...args, ...buildArgs(env, dockerfile) }
     for (const [name, value] of Object.entries(given)) flags.push('--build-arg', `${name}=${value}`)
@@ -96,6 +98,16 @@ export async function buildWithBuildah(
     for (const file of [idFile, path]) await rm(file, { force: true })
   }
 }
+
+const builtName = (key: string): string => `localhost/assay-built:${key}`
+
+/** Removes built images, with the layers of which nothing else is made. */
+export async function removeWithBuildah(store: ImageStore, keys: readonly string[]): Promise<void> {
+  const options = { signal: AbortSignal.timeout(REMOVE_MS), onLog: () => {} }
+  await inNamespaces(`${buildah(store, 'rmi', ...keys.map(builtName))} >&2`, options)
+}
+
+const REMOVE_MS = 120_000
 
 /** Pulls an image from a registry. */
 export async function pullWithBuildah(store: ImageStore, name: string, options: BuildahOptions): Promise<StoredImage> {

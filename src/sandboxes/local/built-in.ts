@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { access, mkdir, rename, rm } from 'node:fs/promises'
 import { join, posix } from 'node:path'
 import type { Dockerfile, DockerfileInstruction, DockerfileStage } from '../../harbor/dockerfile.ts'
@@ -6,12 +7,13 @@ import type { AllowedHost } from '../../platform/outbound/allowed-hosts.ts'
 import { CAPABILITIES } from '../kernel/agent-rights.ts'
 import { findInside } from '../kernel/inside.ts'
 import { type NamespaceProcess, startNamespaceProcess } from '../kernel/namespace-process.ts'
+import { treeDigest } from '../kernel/tree-digest.ts'
 import { type PrepareOptions, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import { asOrdinaryUser, findAccount } from './account.ts'
 import { type LocalBuildNetwork, openBuildNetwork } from './build-network.ts'
 import { buildShmArgs, FILTER_FD, SEAL } from './bwrap.ts'
 import { refuseLinks } from './files.ts'
-import { newDraft, type StoredImage, saveImage } from './image-store.ts'
+import { findBuild, type ImageStore, keepBuild, newDraft, type StoredImage, saveImage } from './image-store.ts'
 import { listHidden } from './installation.ts'
 import { buildLauncherArgs, listLauncherFiles } from './launcher.ts'
 import { filterPath, type Host, overlayOptions } from './machine.ts'
@@ -42,7 +44,8 @@ export async function buildBuiltIn(host: Host, request: BuiltInRequest, options:
   const hasRun = stage.instructions.some(({ keyword }) => keyword === 'RUN')
   let network: LocalBuildNetwork | undefined
   try {
-    const { base, context } = request
+    const { context } = request
+    const { base, done } = await findBeginning(host.store, request, stage)
     await mountDraft(host, holder, base, draft)
     if (hasRun) network = await openBuildNetwork(holder, { ...options, rootless })
     const { env, workdir, user, entrypoint, command } = base
@@ -62,15 +65,52 @@ export async function buildBuiltIn(host: Host, request: BuiltInRequest, options:
       args: { ...toGlobalArgs(request.dockerfile), ...request.args },
       proxy: network?.env ?? {},
     }
-    for (const instruction of stage.instructions) await executeInstruction(state, instruction)
+    for (const [at, instruction] of stage.instructions.entries())
+      if (at >= done || instruction.keyword === 'ARG') await executeInstruction(state, instruction)
     await holder.end()
-    return await saveLayer(host, state, request.key, folder)
+    const image = await saveLayer(host, state, request.key, folder)
+    const own = await hashBeginning(request, stage.instructions)
+    if (own !== undefined) await keepBuild(host.store, own, image)
+    return image
   } finally {
     options.signal.removeEventListener('abort', stop)
     network?.close()
     await holder.end()
     await rm(folder, { recursive: true, force: true })
   }
+}
+
+/** Finds the image of another Dockerfile that consists of the first instructions of this one, the longest first. */
+async function findBeginning(
+  store: ImageStore,
+  request: BuiltInRequest,
+  { instructions }: DockerfileStage,
+): Promise<{ base: StoredImage; done: number }> {
+  for (let done = instructions.length - 1; done > 0; done -= 1) {
+    const key = await hashBeginning(request, instructions.slice(0, done))
+    const base = key === undefined ? undefined : await findBuild(store, key).catch(() => undefined)
+    if (base) return { base, done }
+  }
+  return { base: request.base, done: 0 }
+}
+
+/** Hashes everything that instructions depend on. Undefined if they copy files whose names are not known yet. */
+async function hashBeginning(
+  { base, args, context, dockerfile }: BuiltInRequest,
+  instructions: readonly DockerfileInstruction[],
+): Promise<string | undefined> {
+  const copied = instructions.filter(({ keyword }) => keyword === 'COPY')
+  const sources = copied.flatMap(({ exec, text }) => (exec ?? text.trim().split(/\s+/)).slice(0, -1))
+  if (sources.some((source) => source.includes('$'))) return undefined
+  const digests: string[] = []
+  for (const source of sources) {
+    const found = await findInside(context, source)
+    if (!found) return undefined
+    digests.push(await treeDigest(found.path))
+  }
+  const texts = instructions.map(({ keyword, flags, text, exec }) => [keyword, flags, text, exec])
+  const parts = ['beginning', base.digest, args, toGlobalArgs(dockerfile), texts, digests]
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
 }
 
 async function mountDraft(host: Host, holder: NamespaceProcess, base: StoredImage, draft: string): Promise<void> {

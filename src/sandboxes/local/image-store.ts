@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { mkdir, readFile, realpath, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, realpath, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ownedPrefix } from '../kernel/owned-names.ts'
 import { treeDigest } from '../kernel/tree-digest.ts'
@@ -68,6 +68,12 @@ export async function readImage(store: ImageStore, digest: string): Promise<Stor
   const text = await readFile(imagePath(store, digest), 'utf8').catch(() => undefined)
   if (text === undefined) throw new SandboxUnavailable(`Image ${digest} not found. Prepare it again.`)
   return { ...BARE, ...JSON.parse(text) }
+}
+
+/** Lists all images, imported, pulled and built. */
+export async function listImages(store: ImageStore): Promise<StoredImage[]> {
+  const names = await readdir(join(store.folder, 'images'))
+  return Promise.all(names.map((name) => readImage(store, decodeURIComponent(name.replace(/\.json$/, '')))))
 }
 
 export async function nameImage(store: ImageStore, name: string, image: Image): Promise<void> {

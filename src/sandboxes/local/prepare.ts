@@ -120,21 +120,53 @@ async function build(
   const bases = await findBases(sources, baseNames(dockerfile, recipe), options)
   const onHost = bases.some(({ image }) => image.base === 'host-base')
   const key = await buildKey(text, recipe, bases)
-  const known = await findBuild(store, key)
-  if (known && (await areThere(store, known))) return known
-
+  const find = async () => {
+    const known = await findBuild(store, key)
+    return known && (await areThere(store, known)) ? known : undefined
+  }
   const [base] = bases
   const { limits = DEFAULT_LIMITS, signal } = options
-  const built = await inBuildRoom(host, limits, ({ entering, processes }) =>
-    withBuildDisk({ store, limits, processes, signal }, (disk) => {
-      const building = { ...options, ...disk, entering, buildHosts }
-      return withBuildah && !onHost
-        ? buildWithBuildah(store, { ...recipe, dockerfile, text, bases }, building)
-        : buildBuiltIn(host, { ...recipe, dockerfile, key, base: builtInBase(base?.image) }, building)
-    }),
-  )
-  await keepBuild(store, key, built)
-  return built
+  const make = async () => {
+    const built = await inBuildRoom(host, limits, ({ entering, processes }) =>
+      withBuildDisk({ store, limits, processes, signal }, (disk) => {
+        const building = { ...options, ...disk, entering, buildHosts }
+        return withBuildah && !onHost
+          ? buildWithBuildah(store, { ...recipe, dockerfile, text, key, bases }, building)
+          : buildBuiltIn(host, { ...recipe, dockerfile, key, base: builtInBase(base?.image) }, building)
+      }),
+    )
+    await keepBuild(store, key, built)
+    return built
+  }
+  return buildOnce(join(store.folder, key), { find, make, signal })
+}
+
+/** Builds that are under way in this process. */
+const BUILDS = new Map<string, Promise<StoredImage>>()
+
+type SharedBuild = {
+  find: () => Promise<StoredImage | undefined>
+  make: () => Promise<StoredImage>
+  signal: AbortSignal
+}
+
+/** Builds an image once, also for concurrent requests. If another builder of it is canceled, this one builds it. */
+async function buildOnce(id: string, build: SharedBuild): Promise<StoredImage> {
+  const known = await build.find()
+  if (known) return known
+  build.signal.throwIfAborted()
+  const underWay = BUILDS.get(id)
+  if (underWay) {
+    await underWay.catch(() => {})
+    return buildOnce(id, build)
+  }
+  const made = build.make()
+  BUILDS.set(id, made)
+  try {
+    return await made
+  } finally {
+    BUILDS.delete(id)
+  }
 }
 
 function builtInBase(image: StoredImage | undefined): StoredImage {

@@ -47,7 +47,7 @@ async function unmount(holder: NamespaceProcess, folder: string, { root, disk }:
 }
 
 /** Deletes a folder. Without root, files of other users can only be deleted by the root user of a user namespace. */
-async function removeFolder({ store, rootless }: Host, path: string): Promise<unknown> {
+export async function removeFolder({ store, rootless }: Host, path: string): Promise<unknown> {
   const folder = join(store.folder, path)
   if (!rootless) return removeTree(folder)
   const namespace = await startNamespaceProcess({ rootless, beside: undefined, cwd: '/' })

@@ -164,4 +164,25 @@ describe.each(SANDBOXES)('%s', (sandbox) => {
     expect(one && doneOf(one.image).digest).not.toBe(two && doneOf(two.image).digest)
     expect(lines.filter((line) => line === 'installed-once')).toHaveLength(1)
   })
+
+  test('a discarded image leaves its shared layers to the next candidate', async () => {
+    const lines: string[] = []
+    const count = (text: string) => lines.filter((line) => line === text).length
+    const make = async (name: string) => {
+      const made = await preparePullRequest(builder, { ...BASE, [name]: '' }, LANDED, {
+        adapt: (recipe) => ({
+          ...recipe,
+          setup: [...recipe.setup, "printf 'shared-%s\\n' part"],
+          build: [...recipe.build, "printf 'own-%s\\n' part"],
+        }),
+        onLog: (line) => lines.push(line.trim()),
+      })
+      return doneOf(made.image)
+    }
+    await builder.provider.discard(await make('three.py'))
+    await make('four.py')
+    expect([count('shared-part'), count('own-part')]).toEqual([1, 2])
+    await make('three.py')
+    expect([count('shared-part'), count('own-part')]).toEqual([1, 3])
+  })
 })

@@ -1,15 +1,17 @@
+import { cp, mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { languages } from '../../grading/languages/languages.ts'
+import type { EnvRecipe } from '../../grading/languages/recipe.ts'
 import type { TreeFacts } from '../../grading/suite.ts'
 import { GENERATED_LIMITS } from '../../harbor/limits.ts'
 import { type Image, type SandboxProvider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
 import { done, reject, rejectForTiming, type StageDeferral, type StageResult } from '../stage-result.ts'
+import { MANIFESTS, renderSharedDockerfiles } from './dockerfile.ts'
 
 export type BuildOptions = {
   /** Folder written by `writeEnvironment`. */
   folder: string
-  /** Candidates of the same profile wait for the first one and then share its layers. */
-  profile: string
-  base: string
+  recipe: EnvRecipe
   /** Timeout of the build. Default: 20 minutes. */
   seconds?: number
   onLog?: (line: string) => void
@@ -22,7 +24,8 @@ const LAST_LINES = 30
 const DETAIL_MAX = 4000
 
 /**
- * Builds the image of a written environment. A build that fails rejects the recipe. An unavailable base image, provider or
+ * Builds the image of a written environment, and below it the images that candidates share: the tools, and the tools with
+ * the dependencies. Each is built once, also for concurrent candidates. A build that fails rejects the recipe. An unavailable base image, provider or
  * package server is not the fault of the recipe: the build is deferred, or SandboxUnavailable is thrown.
  */
 export async function buildEnvironment(
@@ -33,19 +36,19 @@ export async function buildEnvironment(
   const missing = await requireBase(provider, input, signal)
   if (missing) return missing
   const startedAt = performance.now()
-  const first = await runAfterFirst(provider, input.profile, () => build(provider, input, signal))
+  const first = await buildLayers(provider, input, signal)
   const isTimedOut = performance.now() - startedAt >= buildTimeoutSec(input) * 1000
   if (first.kind === 'rejected' && isTimedOut) return rejectForTiming(first.reason, first.detail)
   // Retried once, because package servers fail temporarily. A broken recipe fails again.
-  return first.kind !== 'rejected' ? first : build(provider, input, signal)
+  return first.kind !== 'rejected' ? first : buildLayers(provider, input, signal)
 }
 
 const buildTimeoutSec = ({ seconds = BUILD_SECONDS }: BuildOptions): number => seconds
 
-async function requireBase(provider: SandboxProvider, { base, onLog = () => {} }: BuildOptions, signal: AbortSignal) {
+async function requireBase(provider: SandboxProvider, { recipe, onLog = () => {} }: BuildOptions, signal: AbortSignal) {
   try {
     const options = { signal, timeoutSec: BASE_SECONDS, onLog }
-    await provider.prepare({ kind: 'prebuilt', name: base, folder: null, workdir: null }, options)
+    await provider.prepare({ kind: 'prebuilt', name: recipe.base, folder: null, workdir: null }, options)
     return undefined
   } catch (error) {
     if (!(error instanceof SandboxUnavailable)) throw error
@@ -68,7 +71,38 @@ const UNREACHABLE = [
   /50[234] +(?:Bad Gateway|Service Unavailable|Gateway Time)|tunnel failed, response 50[234]|: Bad Gateway/i,
 ]
 
-async function build(provider: SandboxProvider, input: BuildOptions, signal: AbortSignal): Promise<StageResult<Image>> {
+async function buildLayers(
+  provider: SandboxProvider,
+  input: BuildOptions,
+  signal: AbortSignal,
+): Promise<StageResult<Image>> {
+  for (const folder of await writeSharedContexts(input)) {
+    const shared = await build(provider, { ...input, folder, isShared: true }, signal)
+    if (shared.kind !== 'done') return shared
+  }
+  return build(provider, { ...input, isShared: false }, signal)
+}
+
+/** Writes the build contexts of the shared images beside the environment, which becomes part of the task. */
+async function writeSharedContexts({ folder, recipe }: BuildOptions): Promise<string[]> {
+  const { tools, dependencies } = renderSharedDockerfiles(recipe)
+  const hasDependencies = tools !== dependencies
+  const [toolsFolder, dependenciesFolder] = [`${folder}-tools`, `${folder}-dependencies`]
+  await mkdir(toolsFolder, { recursive: true })
+  await writeFile(join(toolsFolder, 'Dockerfile'), tools)
+  if (!hasDependencies) return [toolsFolder]
+  await mkdir(dependenciesFolder, { recursive: true })
+  await writeFile(join(dependenciesFolder, 'Dockerfile'), dependencies)
+  if (recipe.manifests.length > 0)
+    await cp(join(folder, MANIFESTS), join(dependenciesFolder, MANIFESTS), { recursive: true })
+  return [toolsFolder, dependenciesFolder]
+}
+
+async function build(
+  provider: SandboxProvider,
+  input: BuildOptions & { isShared: boolean },
+  signal: AbortSignal,
+): Promise<StageResult<Image>> {
   const last: string[] = []
   const onLog = (line: string): void => {
     last.push(line.slice(0, 1000))
@@ -83,9 +117,9 @@ async function build(provider: SandboxProvider, input: BuildOptions, signal: Abo
       target: null,
       args: {},
     } as const
-    return done(
-      await provider.prepare(source, { signal, timeoutSec: buildTimeoutSec(input), limits: GENERATED_LIMITS, onLog }),
-    )
+    const { isShared } = input
+    const options = { signal, timeoutSec: buildTimeoutSec(input), limits: GENERATED_LIMITS, isShared, onLog }
+    return done(await provider.prepare(source, options))
   } catch (error) {
     if (!(error instanceof SandboxUnavailable)) throw error
     // Throws if the engine is unavailable, so that the recipe is not blamed.
@@ -93,27 +127,6 @@ async function build(provider: SandboxProvider, input: BuildOptions, signal: Abo
     const output = [error.message, ...last.filter((line) => !error.message.includes(line.trim()))].join('\n')
     if (UNREACHABLE.some((pattern) => pattern.test(output))) return deferBuild('provider', output)
     return reject('env_build_failed', output.slice(-DETAIL_MAX))
-  }
-}
-
-/** Running first builds of profiles, by provider. */
-const FIRST_BUILDS = new WeakMap<SandboxProvider, Map<string, Promise<unknown>>>()
-
-/** Runs the first call of a profile alone, and the others concurrently after it has ended. */
-async function runAfterFirst<T>(provider: SandboxProvider, profile: string, work: () => Promise<T>): Promise<T> {
-  const known = FIRST_BUILDS.get(provider) ?? new Map<string, Promise<unknown>>()
-  FIRST_BUILDS.set(provider, known)
-  const firstBuild = known.get(profile)
-  if (firstBuild) {
-    await firstBuild.catch(() => {})
-    return work()
-  }
-  const running = work()
-  known.set(profile, running)
-  try {
-    return await running
-  } finally {
-    known.delete(profile)
   }
 }
 

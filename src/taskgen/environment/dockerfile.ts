@@ -26,6 +26,7 @@ export function findRecipeFault({
   base,
   aptPackages,
   env,
+  toolchain,
   manifests,
   setup,
   build,
@@ -39,7 +40,7 @@ export function findRecipeFault({
   const badName = Object.keys(env).find((name) => !VARIABLE.test(name))
   if (badName !== undefined) return `${JSON.stringify(badName)} is not a valid variable name.`
   if (!Object.values(env).every((value) => VALUE.test(value))) return 'The value of a variable has more than one line.'
-  const badLine = [...setup, ...build].find((line) => !LINE.test(line) || line.length > LINE_LENGTH_MAX)
+  const badLine = [...toolchain, ...setup, ...build].find((line) => !LINE.test(line) || line.length > LINE_LENGTH_MAX)
   if (badLine !== undefined) return `${JSON.stringify(badLine.slice(0, 200))} is not a single shell command line.`
   const isInside = (path: string) => path.split('/').every((part) => !['', '.', '..'].includes(part))
   return manifests.every(isInside) ? undefined : 'A manifest path is outside the tree.'
@@ -47,11 +48,31 @@ export function findRecipeFault({
 
 /** Renders the Dockerfile used both for test runs and in the finished task. */
 export function renderDockerfile(recipe: EnvRecipe, committedAt: Date): string {
+  const { build, runner } = recipe
+  const parts = [
+    ...renderSharedParts(recipe).flat(),
+    `COPY ${ARCHIVE} /tmp/${ARCHIVE}`,
+    runLine(commitLines(findRunnerSetup(runner)?.artefacts ?? [], committedAt)),
+    ...(build.length === 0 ? [] : [runLine([...build.map(groupLine), ...OPEN_PERMISSIONS])]),
+  ]
+  return `${parts.join('\n')}\n`
+}
+
+/**
+ * Renders the beginnings of the Dockerfile that several candidates share: the tools, and the tools with the dependencies.
+ * An image of each is built and kept, so that a layer is built once and outlives the candidate that needed it first.
+ */
+export function renderSharedDockerfiles(recipe: EnvRecipe): { tools: string; dependencies: string } {
+  const [tools, dependencies] = renderSharedParts(recipe)
+  return { tools: `${tools.join('\n')}\n`, dependencies: `${[...tools, ...dependencies].join('\n')}\n` }
+}
+
+function renderSharedParts(recipe: EnvRecipe): [tools: string[], dependencies: string[]] {
   const fault = findRecipeFault(recipe)
   if (fault) throw new Error(fault)
-  const { base, aptPackages, env, manifests, setup, build, runner } = recipe
+  const { base, aptPackages, env, toolchain, manifests, setup, runner } = recipe
   const packages = [...new Set([...REQUIRED_PACKAGES, ...aptPackages])].sort()
-  const parts = [
+  const tools = [
     `FROM ${base}`,
     ...(findRunnerSetup(runner)?.buildArgs ?? []).map((name) => `ARG ${name}`),
     envLine({ LANG: 'C.UTF-8', ...env }),
@@ -61,14 +82,14 @@ export function renderDockerfile(recipe: EnvRecipe, committedAt: Date): string {
       `DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ${packages.join(' ')}`,
       'rm -rf /var/lib/apt/lists/*',
     ]),
+    ...(toolchain.length === 0 ? [] : [runLine([...toolchain.map(groupLine), ...OPEN_PERMISSIONS])]),
     `WORKDIR ${REPOSITORY_FOLDER}`,
+  ]
+  const dependencies = [
     ...(manifests.length === 0 ? [] : [`COPY ${MANIFESTS}/ ./`]),
     ...(setup.length === 0 ? [] : [runLine([...setup.map(groupLine), ...OPEN_PERMISSIONS])]),
-    `COPY ${ARCHIVE} /tmp/${ARCHIVE}`,
-    runLine(commitLines(findRunnerSetup(runner)?.artefacts ?? [], committedAt)),
-    ...(build.length === 0 ? [] : [runLine([...build.map(groupLine), ...OPEN_PERMISSIONS])]),
   ]
-  return `${parts.join('\n')}\n`
+  return [tools, dependencies]
 }
 
 /** Creates the manual page folders. Slim images lack them, and packages such as Java's fail to install without them. */

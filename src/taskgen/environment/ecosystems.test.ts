@@ -15,8 +15,9 @@ const POM = `<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.
 `
 
 /** A small repository of each kind: a dependency from a registry where one can be had, and a test that needs it. */
-const REPOSITORIES: [string, Record<string, string>, string][] = [
+const REPOSITORIES: [name: string, runner: string, files: Record<string, string>, testFile: string][] = [
   [
+    'go',
     'go',
     {
       'go.mod': 'module example.org/kit\n\ngo 1.21\n\nrequire github.com/google/go-cmp v0.6.0\n',
@@ -29,6 +30,7 @@ const REPOSITORIES: [string, Record<string, string>, string][] = [
     'kit_test.go',
   ],
   [
+    'go of a newer version',
     'go',
     {
       'go.mod': 'module example.org/kit\n\ngo 1.25.1\n',
@@ -40,6 +42,7 @@ const REPOSITORIES: [string, Record<string, string>, string][] = [
   ],
   [
     'pytest',
+    'pytest',
     {
       'pyproject.toml':
         '[project]\nname = "kit"\nversion = "1"\nrequires-python = ">=3.9,<3.13"\ndependencies = ["six"]\n',
@@ -49,6 +52,7 @@ const REPOSITORIES: [string, Record<string, string>, string][] = [
     'tests/test_kit.py',
   ],
   [
+    'node:test',
     'node-test',
     {
       'package.json': '{"name":"kit","engines":{"node":">=24"},"scripts":{"test":"node --test"}}',
@@ -60,6 +64,7 @@ const REPOSITORIES: [string, Record<string, string>, string][] = [
   ],
   [
     'cargo',
+    'cargo',
     {
       'Cargo.toml': '[package]\nname = "kit"\nversion = "0.1.0"\nedition = "2021"\n[dependencies]\nitoa = "=1.0.11"\n',
       'src/lib.rs': 'pub fn one() -> String { itoa::Buffer::new().format(1).to_string() }\n',
@@ -68,6 +73,7 @@ const REPOSITORIES: [string, Record<string, string>, string][] = [
     'tests/one.rs',
   ],
   [
+    'maven',
     'maven',
     {
       'pom.xml': POM,
@@ -79,6 +85,7 @@ const REPOSITORIES: [string, Record<string, string>, string][] = [
     'src/test/java/org/example/KitTest.java',
   ],
   [
+    'vitest with pnpm',
     'vitest',
     {
       'package.json':
@@ -92,6 +99,7 @@ const REPOSITORIES: [string, Record<string, string>, string][] = [
   ],
   [
     'mocha',
+    'mocha',
     {
       'package.json': '{"name":"kit","scripts":{"test":"mocha"},"devDependencies":{"mocha":"10.8.2"}}',
       'kit.js': 'exports.one = 1\n',
@@ -102,6 +110,7 @@ const REPOSITORIES: [string, Record<string, string>, string][] = [
   ],
   [
     'ctest',
+    'ctest',
     {
       'CMakeLists.txt':
         'cmake_minimum_required(VERSION 3.10)\nproject(kit CXX)\nenable_testing()\nadd_executable(kit_test tests/kit_test.cpp)\nadd_test(NAME one COMMAND kit_test)\n',
@@ -110,6 +119,7 @@ const REPOSITORIES: [string, Record<string, string>, string][] = [
     'tests/kit_test.cpp',
   ],
   [
+    'rspec',
     'rspec',
     {
       '.rspec': '',
@@ -121,6 +131,7 @@ const REPOSITORIES: [string, Record<string, string>, string][] = [
   ],
   [
     'phpunit',
+    'phpunit',
     {
       'phpunit.xml':
         '<phpunit><testsuites><testsuite name="all"><directory>tests</directory></testsuite></testsuites></phpunit>',
@@ -129,6 +140,48 @@ const REPOSITORIES: [string, Record<string, string>, string][] = [
         "<?php\nrequire_once __DIR__ . '/../src/Kit.php';\nfinal class KitTest extends PHPUnit\\Framework\\TestCase { public function testOne(): void { $this->assertSame(1, one()); } }\n",
     },
     'tests/KitTest.php',
+  ],
+  [
+    'cargo workspace',
+    'cargo',
+    {
+      'Cargo.toml': '[workspace]\nresolver = "2"\nmembers = ["kit", "part"]\ndefault-members = ["part"]\n',
+      'kit/Cargo.toml':
+        '[package]\nname = "kit"\nversion = "0.1.0"\nedition = "2021"\n[dependencies]\nitoa = "=1.0.11"\npart = { path = "../part" }\n',
+      'kit/src/lib.rs': 'pub fn one() -> String { itoa::Buffer::new().format(part::one()).to_string() }\n',
+      'kit/tests/one.rs': '#[test]\nfn one() { assert_eq!(kit::one(), "1"); }\n',
+      'part/Cargo.toml': '[package]\nname = "part"\nversion = "0.1.0"\nedition = "2021"\n',
+      'part/src/lib.rs': 'pub fn one() -> u8 { 1 }\n',
+    },
+    'kit/tests/one.rs',
+  ],
+  [
+    'go workspace',
+    'go',
+    {
+      'go.work': 'go 1.21\n\nuse (\n\t./kit\n\t./part\n)\n',
+      'kit/go.mod': 'module example.org/kit\n\ngo 1.21\n',
+      'kit/kit_test.go':
+        'package kit\n\nimport (\n\t"testing"\n\n\t"example.org/part"\n)\n\nfunc TestOne(t *testing.T) {\n\tif part.One() != 1 {\n\t\tt.Fatal("no")\n\t}\n}\n',
+      'part/go.mod': 'module example.org/part\n\ngo 1.21\n',
+      'part/part.go': 'package part\n\nfunc One() int { return 1 }\n',
+    },
+    'kit/kit_test.go',
+  ],
+  [
+    'bun workspace',
+    'node-test',
+    {
+      'package.json':
+        '{"name":"kit","packageManager":"bun@1.3.1","workspaces":["packages/*"],"scripts":{"test":"node --test"},"dependencies":{"ms":"2.1.3","part":"workspace:*"}}',
+      'bun.lock':
+        '{"lockfileVersion":1,"workspaces":{"":{"name":"kit","dependencies":{"ms":"2.1.3","part":"workspace:*"}},"packages/part":{"name":"part","version":"1.0.0"}},"packages":{"ms":["ms@2.1.3","",{},"sha512-6FlzubTLZG3J2a/NVCAleEhjzq5oxgHyaCU9yYXvcLsvoVaHJq/s5xXI6/XXP6tz7R9xAOtHnSO/tXtF3WRTlA=="],"part":["part@workspace:packages/part"]}}\n',
+      'packages/part/package.json': '{"name":"part","version":"1.0.0","main":"part.js"}',
+      'packages/part/part.js': "exports.day = '1d'\n",
+      'test/kit.test.js':
+        "const assert = require('node:assert')\nconst { test } = require('node:test')\ntest('one', () => assert.equal(require('ms')(require('part').day), 86400000))\n",
+    },
+    'test/kit.test.js',
   ],
 ]
 
@@ -141,7 +194,7 @@ describe.runIf(process.env.ASSAY_TEST_LONG === '1')('every ecosystem', () => {
 
   test.each(REPOSITORIES)(
     '%s: built with a network, clean, and its tests pass without one',
-    async (id, files, testFile) => {
+    async (_, id, files, testFile) => {
       const signal = new AbortController().signal
       const made = await preparePullRequest(builder, files, { [testFile]: `${files[testFile]}\n` })
       expect(made.recipe.runner).toBe(id)

@@ -12,6 +12,7 @@ const FACTS: RecipeFacts = {
 }
 
 const RECIPE: EnvRecipe = {
+  toolchain: [],
   base: 'debian:trixie-slim',
   aptPackages: ['python3-pip', 'libxml2-dev', 'g++'],
   env: { PIP_NO_INPUT: '1' },
@@ -77,7 +78,7 @@ describe('a model', () => {
   })
   afterAll(async () => bench[Symbol.asyncDispose]())
 
-  const said = (recipe: EnvRecipe) => ({
+  const said = ({ toolchain: _, ...recipe }: EnvRecipe) => ({
     say: JSON.stringify({ ...recipe, env: Object.entries(recipe.env).map(([name, value]) => ({ name, value })) }),
   })
   const masked = { ...RECIPE, setup: ['pip install . || true'] }

@@ -89,6 +89,7 @@ const listFaults = (recipe: EnvRecipe, facts: RecipeFacts): string[] => {
 
 const toRecipe = ({ env, ...recipe }: z.infer<typeof Proposal>): EnvRecipe => ({
   ...recipe,
+  toolchain: [],
   env: Object.fromEntries(env.map(({ name, value }) => [name, value])),
 })
 
@@ -154,7 +155,7 @@ export function lintRecipe(recipe: EnvRecipe, facts: RecipeFacts): string[] {
     ...recipe.manifests
       .filter((path) => !facts.paths.has(path))
       .map((path) => `manifests: the tree has no ${quoteExcerpt(path)}.`),
-    ...[...recipe.setup, ...recipe.build].flatMap((line) => listLineFaults(line, tree)),
+    ...[...recipe.toolchain, ...recipe.setup, ...recipe.build].flatMap((line) => listLineFaults(line, tree)),
   ]
 }
 

@@ -16,6 +16,7 @@ import { findMissingCommits } from '../../repos/mirror.ts'
 import { openRepositoryMirror, type RepositoryMirrorDeps } from '../../repos/repository-mirror.ts'
 import { type SandboxProvider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
 import { type ModelLimits, openStageModel, type StageModel } from '../models/stage-model.ts'
+import { followImages } from './candidate-images.ts'
 import { sandboxOf } from './enqueue.ts'
 import type { TaskFacts } from './facts.ts'
 import { hashInput } from './input-digest.ts'
@@ -61,7 +62,11 @@ export class CandidateBudgetSpent extends Error {
   }
 }
 
-type OpenedStageContext = StageContext & AsyncDisposable
+type OpenedStageContext = StageContext &
+  AsyncDisposable & {
+    /** Lets closing remove the images that the stage built. */
+    discardImages(): void
+  }
 
 /** Opens the resources of a stage on demand and closes them on every path. */
 export async function openStageContext(
@@ -74,7 +79,8 @@ export async function openStageContext(
   const own = { folder: join(folder, 'work'), target: join(folder, 'task') }
   await mkdir(own.folder)
   await mkdir(own.target)
-  const provider = await findTaskProvider(deps, task)
+  const found = await findTaskProvider(deps, task)
+  const images = found && closing.use(followImages(found))
   let mirror: Promise<StageRepository> | undefined
   return {
     ...own,
@@ -82,7 +88,8 @@ export async function openStageContext(
       mirror ??= openRepository(deps, task, closing, signal)
       return mirror
     },
-    provider: () => provider ?? noProvider(deps, task),
+    provider: () => images?.provider ?? noProvider(deps, task),
+    discardImages: () => images?.discard(),
     async model(role, limits) {
       requireNeed(deps, task, role)
       await requireShare(deps, task, role, limits)

@@ -114,6 +114,7 @@ async function executeStage(
   await using own = await openStageContext(deps, task, scratch.path, signal)
   const result = await deps.stages[task.stage].run(state, own, signal)
   deps.step?.('stage.ran')
+  if (result.kind === 'rejected') own.discardImages()
   if (result.kind !== 'done') return result
   const seconds = (performance.now() - started) / 1000
   const outcome = toStorableOutcome(result.value)

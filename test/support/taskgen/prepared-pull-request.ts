@@ -64,8 +64,8 @@ export async function preparePullRequest(
   if ('kind' in found) throw new Error(JSON.stringify(found))
   const recipe = adapt(found)
   const folder = join(home, 'environment')
-  const { profile } = await writeEnvironment(folder, { recipe, place, tree }, signal)
-  const image = await buildEnvironment(provider, { ...limits, folder, profile, base: recipe.base }, signal)
+  await writeEnvironment(folder, { recipe, place, tree }, signal)
+  const image = await buildEnvironment(provider, { ...limits, folder, recipe }, signal)
   return { split, tree, recipe, folder, image }
 }
 

@@ -19,7 +19,7 @@ import { StoredRecipe, toJson } from './outputs.ts'
 
 /** Builds an image in which the tests of the base run. A model proposes a recipe only if the rules fail. */
 export const environmentStage: Stage = {
-  version: 5,
+  version: 6,
   needs: ['sandbox', 'author'],
   cacheInputs: ({ candidate: { base, head }, generation: { sandbox, authorModel } }) => [
     base,
@@ -149,7 +149,7 @@ export async function prepareImage(
   const { place } = await context.repository()
   const folder = join(context.folder, `environment-${name}`)
   const { profile, dockerfile } = await writeEnvironment(folder, { recipe, place, tree }, signal)
-  const built = await buildEnvironment(context.provider(), { folder, profile, base: recipe.base }, signal)
+  const built = await buildEnvironment(context.provider(), { folder, recipe }, signal)
   const image = withEvidence(built, { profile, dockerfile, runner: recipe.runner })
   return image.kind === 'done' ? done({ image: image.value, folder, profile, dockerfile }) : image
 }

@@ -11,6 +11,7 @@ export const StoredRecipe = z.object({
   base: z.string(),
   aptPackages: strings,
   env: texts,
+  toolchain: strings.default([]),
   manifests: strings,
   setup: strings,
   build: strings,

@@ -8,10 +8,12 @@ RUN mkdir -p /usr/share/man/man1 /usr/share/man/man7 \
  && apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates gcc git golang-go libc6-dev libfaketime python3 \
  && rm -rf /var/lib/apt/lists/*
+RUN { mkdir /tmp/std && cd /tmp/std && printf '%s\n' 'module std.local' > go.mod && go build std && cd / && rm -r /tmp/std; } \
+ && mkdir -p /opt/deps \
+ && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +
 WORKDIR /workspace/repo
 COPY manifests/ ./
 RUN go mod download \
- && go build std \
  && mkdir -p /opt/deps \
  && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +
 COPY repo.tar.gz /tmp/repo.tar.gz
@@ -30,6 +32,6 @@ RUN mkdir /tmp/base \
  && git checkout-index -q -f -a \
  && git update-index -q --refresh \
  && rm -rf /tmp/base
-RUN { go test -count=1 -run '^$' ./... > /dev/null || go build ./...; } \
+RUN { if [ -f go.work ]; then set -- $(go list -m -f '{{.Dir}}/...'); else set -- ./...; fi; go test -count=1 -run '^$' "$@" > /dev/null || go build "$@"; } \
  && mkdir -p /opt/deps \
  && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +

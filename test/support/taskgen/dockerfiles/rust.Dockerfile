@@ -8,6 +8,7 @@ RUN mkdir -p /usr/share/man/man1 /usr/share/man/man7 \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates cargo gcc git libc6-dev libfaketime libssl-dev pkg-config python3 \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /workspace/repo
+COPY manifests/ ./
 COPY repo.tar.gz /tmp/repo.tar.gz
 RUN mkdir /tmp/base \
  && tar -xzf /tmp/repo.tar.gz -C /tmp/base \
@@ -25,6 +26,6 @@ RUN mkdir /tmp/base \
  && git update-index -q --refresh \
  && rm -rf /tmp/base
 RUN cargo fetch --locked \
- && cargo test --no-run --offline --locked \
+ && { cargo test --no-run --offline --locked --workspace || cargo test --no-run --offline --locked; } \
  && mkdir -p /opt/deps \
  && find /opt/deps ! -type l ! -perm -0666 -exec chmod a+rwX {} +

@@ -1,0 +1,81 @@
+import { mkdir, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Image } from '../sandbox.ts'
+import { ignoring } from './client.ts'
+import type { DockerEngine } from './engine.ts'
+
+/** Prefix of the names of images that were built here. Others are never removed. */
+export const BUILT = 'assay/'
+
+type UsesFolder = Pick<DockerEngine, 'folder'>
+
+/** Use of a built image: a file whose time is that of the last use. */
+type ImageUse = { digest: string; isShared: boolean; usedAt: number }
+
+const usesFolder = ({ folder }: UsesFolder): string => join(folder, 'uses')
+const usePath = (engine: UsesFolder, digest: string): string => join(usesFolder(engine), digest.replace(':', '-'))
+
+/** Records that a build needs an image. */
+export async function recordUse(engine: UsesFolder, { digest }: Image, isShared: boolean): Promise<void> {
+  await mkdir(usesFolder(engine), { recursive: true })
+  await writeFile(usePath(engine, digest), isShared ? 'shared' : 'own')
+}
+
+/** Renews the use of an image that a sandbox starts from. An image that was not built here has none. */
+export async function renewUse(engine: UsesFolder, { digest }: Image): Promise<void> {
+  const now = new Date()
+  await utimes(usePath(engine, digest), now, now).catch(() => {})
+}
+
+async function listUses(engine: UsesFolder): Promise<ImageUse[]> {
+  const names = await readdir(usesFolder(engine)).catch(() => [])
+  return Promise.all(
+    names.map(async (name) => {
+      const path = join(usesFolder(engine), name)
+      const [text, found] = await Promise.all([
+        readFile(path, 'utf8').catch(() => ''),
+        stat(path).catch(() => undefined),
+      ])
+      return { digest: name.replace('-', ':'), isShared: text === 'shared', usedAt: found?.mtimeMs ?? 0 }
+    }),
+  )
+}
+
+/** Removes a built image and its layers, except those of other images. An image that a container has is left alone. */
+export async function discardImage(engine: DockerEngine, { digest }: Pick<Image, 'digest'>): Promise<void> {
+  const { docker } = engine
+  const found = await docker.call<{ RepoTags?: string[] | null }>('GET', `/images/${digest}/json`).catch(ignoring(404))
+  const names = found?.RepoTags ?? []
+  if (!names.every((name) => name.startsWith(BUILT))) return
+  for (const name of names) await docker.call('DELETE', `/images/${name}`).catch(ignoring(404, 409))
+  const rest = await docker.call('GET', `/images/${digest}/json`).catch(ignoring(404))
+  if (rest === undefined) await rm(usePath(engine, digest), { force: true })
+}
+
+/** An image that was used within this time may be needed by a running stage or trial. */
+const RECENT_MS = 3_600_000
+
+/** Returns the images that may be evicted: least recently used first, shared ones after all others. */
+export const orderForEviction = (uses: readonly ImageUse[], now: number): ImageUse[] =>
+  uses
+    .filter(({ usedAt }) => now - usedAt > RECENT_MS)
+    .toSorted((one, other) => Number(one.isShared) - Number(other.isShared) || one.usedAt - other.usedAt)
+
+/** Removes built images until the layers of all images of the engine fit into the limit. */
+export async function evictImages(engine: DockerEngine, now = Date.now()): Promise<void> {
+  const { imageDiskBytes, log } = engine
+  if (imageDiskBytes === undefined) return
+  let size = await readLayersSize(engine)
+  for (const { digest } of orderForEviction(await listUses(engine), now)) {
+    if (size <= imageDiskBytes) return
+    await discardImage(engine, { digest })
+    const left = await readLayersSize(engine)
+    log.info({ image: digest, freedBytes: size - left }, 'evicted a built image')
+    size = left
+  }
+  if (size > imageDiskBytes)
+    log.warn({ bytes: size, limit: imageDiskBytes }, 'images exceed their disk limit, and none can be evicted')
+}
+
+const readLayersSize = async ({ docker }: DockerEngine): Promise<number> =>
+  (await docker.call<{ LayersSize?: number }>('GET', '/system/df')).LayersSize ?? 0
