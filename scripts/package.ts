@@ -1,14 +1,15 @@
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmodSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import about from '../package.json' with { type: 'json' }
 import { projectFiles, ROOT } from './files.ts'
 
-// npm run package: writes the npm package to build/, with its SBOM and checksums. Node does not strip types from
+// npm run package: writes the npm package to build/, or to the given folder, with its SBOM and checksums. Node does not strip types from
 // packages, so the package contains JavaScript.
 
-const BUILD = join(ROOT, 'build')
+const [, , given] = process.argv
+const BUILD = resolve(given ?? join(ROOT, 'build'))
 const FOLDER = join(BUILD, 'package')
 
 /** Files that are copied as they are. All TypeScript is compiled. */
@@ -20,8 +21,9 @@ const COPIED = [
   /^(LICENSE|NOTICE|README\.md|SECURITY\.md|CHANGELOG\.md)$/,
 ]
 
-rmSync(BUILD, { recursive: true, force: true })
-run(join(ROOT, 'node_modules/.bin/tsc'), ['--project', 'tsconfig.package.json'], ROOT)
+// A given folder is new or empty.
+if (given === undefined) rmSync(BUILD, { recursive: true, force: true })
+run(join(ROOT, 'node_modules/.bin/tsc'), ['--project', 'tsconfig.package.json', '--outDir', FOLDER], ROOT)
 for (const path of projectFiles().filter((file) => COPIED.some((pattern) => pattern.test(file)))) copy(path)
 run(process.execPath, ['scripts/build-app.ts', '--if-stale'], ROOT)
 cpSync(join(ROOT, 'web/app/dist'), join(FOLDER, 'web/app/dist'), { recursive: true })

@@ -27,7 +27,8 @@ const GUIDE: readonly { title: string; pages: Readonly<Record<string, string>> }
   {
     title: 'Run the service',
     pages: {
-      operations: 'Install, configure, back up, upgrade and watch the service.',
+      install: 'Packages, container image, Compose, Debian and Helm.',
+      operations: 'Configure, back up, upgrade and watch the service.',
       kubernetes: 'Run sandboxes as pods of a cluster.',
       threats: 'Who may attack what, what holds them off, and what is not covered.',
       gateway: 'How model calls are forwarded, metered and limited.',
