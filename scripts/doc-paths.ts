@@ -3,7 +3,8 @@ import { dirname, join, normalize } from 'node:path'
 const FENCE = /^```[\s\S]*?^```$/gm
 const INLINE = /`([^`\n]+)`/g
 const LINK = /\]\(([^)\s]+)\)/g
-const PATH = /^(?:src|cli|web|bin|test|bench|scripts|migrations|docs|samples|skills|sdk|ci|packages|\.ci)\/[\w./-]*$/
+const PATH =
+  /^(?:src|cli|web|bin|test|bench|scripts|migrations|docs|samples|skills|sdk|ci|deploy|packages|\.ci)\/[\w./-]*$/
 
 /** Lists paths in a page that do not exist: in inline code, in fenced blocks and in links. */
 export function missingPaths(page: string, text: string, exists: (path: string) => boolean): string[] {
