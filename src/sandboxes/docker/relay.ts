@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { mkdir, rm } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { chmod, copyFile, mkdir, mkdtemp, rename, rm, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { LABEL } from '../kernel/labels.ts'
 import { listenForPort } from '../kernel/port-server.ts'
@@ -32,8 +33,8 @@ export const portsFolder = ({ folder }: DockerEngine, id: string): string =>
   join(folder, 'ports', createHash('sha256').update(id).digest('hex').slice(0, 12))
 
 /**
- * Opens ports without root: a container in the sandbox's network forwards them. It runs this process's own Node, mounted
- * read-only, so that no image is needed.
+ * Opens ports without root: a container in the sandbox's network forwards them. It runs a copy of this process's own
+ * Node, mounted read-only, so that no image is needed.
  */
 export async function openRelay(
   engine: DockerEngine,
@@ -68,11 +69,10 @@ async function startRelay(engine: DockerEngine, { name, container, labels, folde
   const { docker, launcher } = engine
   if (launcher === undefined)
     throw new SandboxUnavailable('Ports require the launcher programs, which were not found on this machine.')
-  const files = await nodeFiles()
-  const [loader = ''] = files.filter((file) => basename(file).startsWith('ld-'))
-  const inside = (path: string): string => join(PROGRAM_FOLDER, basename(path))
+  const program = await copyNode(engine)
   const bind = (Source: string, Target: string) => ({ Type: 'bind', Source, Target, ReadOnly: true })
-  const words = [inside(loader), '--library-path', PROGRAM_FOLDER, inside(process.execPath), '-e', RELAY]
+  const inside = (name: string): string => join(PROGRAM_FOLDER, name)
+  const words = [inside(program.loader), '--library-path', PROGRAM_FOLDER, inside('node'), '-e', RELAY]
   const body = {
     Image: launcher.image,
     User: `${process.getuid?.()}:${process.getgid?.()}`,
@@ -85,7 +85,7 @@ async function startRelay(engine: DockerEngine, { name, container, labels, folde
       CapAdd: [],
       NetworkMode: `container:${container}`,
       ReadonlyRootfs: true,
-      Mounts: [...files.map((file) => bind(file, inside(file))), bind(folder, '/ports')],
+      Mounts: [bind(program.folder, PROGRAM_FOLDER), bind(folder, '/ports')],
     },
   }
   const { Id } = await docker.call<{ Id: string }>('POST', '/containers/create', { query: { name }, body })
@@ -103,13 +103,41 @@ async function startRelay(engine: DockerEngine, { name, container, labels, folde
   if (!said.includes('open')) throw new SandboxUnavailable(`The relay of a sandbox's ports did not start: ${said}`)
 }
 
-let found: Promise<string[]> | undefined
+type NodeCopy = { folder: string; loader: string }
 
-/** Lists the files of this process's Node with its loader and libraries. */
-function nodeFiles(): Promise<string[]> {
-  found ??= tryProgram('ldd', [process.execPath]).then(({ output }) => {
-    const libraries = output.split('\n').flatMap((line) => /(?:=> |^\s*)(\/\S+) \(/.exec(line)?.[1] ?? [])
-    return [process.execPath, ...new Set(libraries)]
-  })
-  return found
+const copies = new Map<string, Promise<NodeCopy>>()
+
+/**
+ * Copies this process's Node with its loader and libraries to the data folder. When Assay itself runs in a container,
+ * the engine can mount nothing else of its files.
+ */
+function copyNode({ folder }: DockerEngine): Promise<NodeCopy> {
+  const known = copies.get(folder)
+  if (known) return known
+  const copying = createCopy(folder)
+  copies.set(folder, copying)
+  copying.catch(() => copies.delete(folder))
+  return copying
+}
+
+async function createCopy(folder: string): Promise<NodeCopy> {
+  const target = join(folder, `relay-${process.version}`)
+  const { output } = await tryProgram('ldd', [process.execPath])
+  const libraries = [...new Set(output.split('\n').flatMap((line) => /(?:=> |^\s*)(\/\S+) \(/.exec(line)?.[1] ?? []))]
+  const loader = basename(libraries.find((path) => basename(path).startsWith('ld-')) ?? '')
+  if (await stat(target).catch(() => undefined)) return { folder: target, loader }
+  // A killed process leaves its draft, which `reap` removes by this name.
+  const draft = await mkdtemp(join(folder, 'spool-'))
+  try {
+    await copyFile(process.execPath, join(draft, 'node'), constants.COPYFILE_FICLONE)
+    for (const path of libraries) await copyFile(path, join(draft, basename(path)))
+    await chmod(draft, 0o755)
+    // Another process of this machine may have been faster.
+    await rename(draft, target).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error
+    })
+    return { folder: target, loader }
+  } finally {
+    await rm(draft, { recursive: true, force: true })
+  }
 }
