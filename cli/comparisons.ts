@@ -203,7 +203,8 @@ async function follow(
   const last = await watchComparison(shell, service, { endpoints, params: { ...params, comparisonId: id } }, left)
   const again = `assay comparisons watch ${argument} ${id}`
   if (last === undefined && isTemporary) {
-    await call(service, endpoints.cancel, { params: { org: service.org, ...params, comparisonId: id } })
+    const canceled = { org: service.org, ...params, comparisonId: id }
+    await call(service, endpoints.cancel, { params: canceled })
     note(shell, 'Canceled. Trials that had ended keep their results.')
     throw new Canceled()
   }

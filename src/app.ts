@@ -43,12 +43,11 @@ import { runChecks, type SystemCheck } from './platform/health.ts'
 import { createClientAddressReader } from './platform/http/client-address.ts'
 import { deleteExpiredIdempotencyKeys } from './platform/http/idempotency.ts'
 import { addHealthRoutes, addMetaRoutes, type HealthRouteDeps } from './platform/http/meta.ts'
-import type { EndpointGroup } from './platform/http/openapi.ts'
+import { type EndpointGroup, listProblems } from './platform/http/openapi.ts'
 import type { Route } from './platform/http/route.ts'
 import { createHttp, type Http } from './platform/http/server.ts'
-import { listStatuses } from './platform/http/statuses.ts'
 import { defineRecurringJob, type JobHandler, listLiveWorkers } from './platform/jobs/jobs.ts'
-import { internalError, methodNotAllowed, type ProblemKind, requestTimeout, unavailable } from './platform/problem.ts'
+import { internalError, methodNotAllowed, requestTimeout, unavailable } from './platform/problem.ts'
 import { checkVisibility } from './releases/check-visibility.ts'
 import { applyVisibility, findPublicRelease, hasReleases, withdrawPublicRelease } from './releases/releases.ts'
 import { releaseRoutes } from './releases/routes.ts'
@@ -258,7 +257,7 @@ export function createApp(services: Services): Http {
     ...toHealthRouteDeps(services),
     version: about.version,
     groups: endpointGroups(groups),
-    problems: listProblems(endpointGroups(groups)),
+    problems: listProblems(endpointGroups(groups), COMMON_PROBLEMS),
   })
   return http
 }
@@ -299,23 +298,8 @@ export const endpointGroups = (groups: RouteGroup[]): EndpointGroup[] =>
     endpoints: routes.map((route) => route.endpoint),
   }))
 
-const listProblems = (groups: EndpointGroup[]): ProblemKind[] => {
-  const undeclared: ProblemKind[] = [
-    methodNotAllowed,
-    resultsWithdrawn,
-    requestTimeout,
-    internalError,
-    unavailable,
-    appNotBuilt,
-  ]
-  const declared = groups
-    .flatMap((group) => group.endpoints)
-    .flatMap((endpoint) => [...listStatuses(endpoint).values()])
-    .flatMap((status) => status.problems)
-  return [...new Map([...declared, ...undeclared].map((kind) => [kind.code, kind])).values()].sort(
-    (a, b) => a.status - b.status,
-  )
-}
+/** Problems that no endpoint declares, because every request can end with them. */
+const COMMON_PROBLEMS = [methodNotAllowed, resultsWithdrawn, requestTimeout, internalError, unavailable, appNotBuilt]
 
 /** Lists the background jobs that need no sandbox. */
 export const serviceJobs = (services: Services): JobHandler[] => [

@@ -6,8 +6,7 @@ import { announceKeys } from './credentials/key-holders.ts'
 import { startModelGateway } from './model-gateway.ts'
 import { createDataFolder } from './platform/data-folder.ts'
 import { listen } from './platform/http/listen.ts'
-import type { JobHandler } from './platform/jobs/jobs.ts'
-import { countQueued } from './platform/jobs/sql.ts'
+import { countWaitingJobs, type JobHandler } from './platform/jobs/jobs.ts'
 import { startWorker, type Worker } from './platform/jobs/worker.ts'
 import type { Log } from './platform/log.ts'
 import { listenForChanges } from './results/changes.ts'
@@ -41,7 +40,7 @@ export async function start(role: ServiceRole, config: Config, log: Log): Promis
   const services = await openServices(config, store.database, log)
   services.metrics.gauge('assay_jobs_queued', 'Jobs of all processes that wait for a worker', () =>
     // A scrape must not fail with the database: the other numbers explain what happens.
-    countQueued(store.database.db).catch(() => Number.NaN),
+    countWaitingJobs(store.database.db).catch(() => Number.NaN),
   )
   const isFit = startKeyWatch(services, undo)
   // Before the API listens, so that no request with the key is refused.

@@ -7,6 +7,16 @@ import { type EndpointStatus, listStatuses } from './statuses.ts'
 /** Endpoints under one heading of the reference. */
 export type EndpointGroup = { name: string; description: string; endpoints: Endpoint[] }
 
+/** Lists each problem that these endpoints declare, and the common ones, by status. */
+export function listProblems(groups: EndpointGroup[], common: ProblemKind[]): ProblemKind[] {
+  const declared = groups
+    .flatMap((group) => group.endpoints)
+    .flatMap((endpoint) => [...listStatuses(endpoint).values()])
+    .flatMap((status) => status.problems)
+  const byCode = new Map([...declared, ...common].map((kind) => [kind.code, kind]))
+  return [...byCode.values()].sort((a, b) => a.status - b.status)
+}
+
 type JsonRecord = Record<string, unknown>
 
 export const Problem = z

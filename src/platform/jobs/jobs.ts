@@ -3,6 +3,7 @@ import { type Db, transact } from '../db/db.ts'
 import { newId } from '../ids.ts'
 import {
   analyzeJobs,
+  countQueued,
   countWorkers,
   deleteLimit,
   deleteQueued,
@@ -188,6 +189,9 @@ export async function listLiveWorkers(db: Db, withinSeconds: number): Promise<Li
     seenAt: seenAt.toISOString(),
   }))
 }
+
+/** Counts the jobs of all processes that could start now. */
+export const countWaitingJobs = (db: Db): Promise<number> => countQueued(db)
 
 /** Counts worker processes whose last heartbeat is at most `withinSeconds` old. */
 export const countLiveWorkers = (db: Db, withinSeconds: number): Promise<number> => countWorkers(db, withinSeconds)
