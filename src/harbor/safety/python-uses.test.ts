@@ -57,7 +57,7 @@ test.each([
 
 test.each([
   ['texts', ['assert open("/app/a").read() == open("/app/b").read()']],
-  ['unequal texts', ['if open("a").read() != open("b").read():', '    raise SystemExit(1)']],
+  ['unequal texts', ['if open("a.txt").read() != open("b.txt").read():', '    raise SystemExit(1)']],
   [
     'derived values',
     [
@@ -110,7 +110,7 @@ test.each([
   ['the name of a path', ['name = Path(open("/app/x").read()).name', 'assert name == "a.txt"']],
   ['an opened file', ['with open("/app/x.png", "rb") as f:', '    image = Image.open(f)']],
   ['a buffer', ['text = open("/app/x.csv").read()', 'rows = pd.read_csv(io.StringIO(text))']],
-  ['a ratio', ['data = json.load(open("/app/x.json"))', 'ratio = len(rows) / data["n"]', 'half = total / data["m"]']],
+  ['a ratio', ['data = json.load(open("/app/x.json"))', 'n = data["n"]', 'ratio = len(rows) / n']],
   ['a bound value', ['n = open("/app/x").read()', 'db.execute("select * from t where a = ?", (n,))']],
   [
     'one file with itself',
