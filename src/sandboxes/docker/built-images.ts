@@ -45,7 +45,9 @@ async function listUses(engine: UsesFolder): Promise<ImageUse[]> {
 export async function discardImage(engine: DockerEngine, { digest }: Pick<Image, 'digest'>): Promise<void> {
   const { docker } = engine
   const found = await docker.call<{ RepoTags?: string[] | null }>('GET', `/images/${digest}/json`).catch(ignoring(404))
-  const names = found?.RepoTags ?? []
+  // The folder of uses may also have images of other engines.
+  if (found === undefined) return
+  const names = found.RepoTags ?? []
   if (!names.every((name) => name.startsWith(BUILT))) return
   for (const name of names) await docker.call('DELETE', `/images/${name}`).catch(ignoring(404, 409))
   const rest = await docker.call('GET', `/images/${digest}/json`).catch(ignoring(404))

@@ -229,7 +229,7 @@ async function buildAndNote(
   engine.images.set(tag, made)
   try {
     await made
-    await evictImages(engine)
+    await evictImages(engine).catch((error) => engine.log.warn({ error }, 'built images could not be evicted'))
   } finally {
     engine.images.delete(tag)
   }
