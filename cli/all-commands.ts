@@ -12,11 +12,14 @@ import { addCredentialsCommands } from './credentials.ts'
 import { addDemoCommand } from './demo.ts'
 import { addDoctorCommand } from './doctor.ts'
 import { addHarnessesCommands } from './harnesses.ts'
+import { addImportCommands } from './import.ts'
 import { addInitCommand } from './init.ts'
 import { addKeysCommands } from './keys.ts'
 import { addMcpCommand } from './mcp.ts'
 import { addModelsCommands } from './models.ts'
+import { addOpenCommand } from './open.ts'
 import { addOperateCommands } from './operate.ts'
+import { addConfigCommands } from './operate-settings.ts'
 import { addOrgsCommands } from './orgs.ts'
 import { addReleasesCommands } from './releases.ts'
 import { addReposCommands } from './repos.ts'
@@ -55,6 +58,7 @@ export function addAllCommands(assay: Command, shell: Shell): void {
   addTrialCommands(assay, shell)
   addCalibrateCommand(assay, shell)
   addInitCommand(assay, shell)
+  addImportCommands(assay, shell)
   addCheckCommand(assay, shell)
   addScanCommand(assay, shell)
   addHarnessesCommands(assay, shell)

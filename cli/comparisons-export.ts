@@ -1,48 +1,127 @@
-import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import type { Comparison, ComparisonTrial } from '../src/comparisons/shapes/schema.ts'
 import type { ComparisonPair } from '../src/comparisons/statistics/schema.ts'
-import { call, download, ProblemReceived } from '../src/platform/http/client.ts'
+import { call, ProblemReceived } from '../src/platform/http/client.ts'
 import { createNames } from '../web/app/comparisons/text.ts'
 import { renderComparisonPage, toTrialFile } from '../web/export/comparison-page.ts'
 import { renderPairPage, toPairKey } from '../web/export/pair-page.ts'
-import { renderTrialPage, type TrialTexts } from '../web/export/trial-page.ts'
+import { renderTrialPage } from '../web/export/trial-page.ts'
 import { listTrials, type ScopedComparison } from './comparison-trials.ts'
+import { writeHarborJob } from './export/harbor-job.ts'
+import { writeInspectLogs } from './export/inspect-log.ts'
+import { forEachConcurrently, forEachTrial, readTrialTexts } from './export/trial-files.ts'
+import { type TrialRow, toTrialRows } from './export/trial-rows.ts'
+import { writeParquet, writeSqlite } from './export/trial-tables.ts'
 import { WrongUse } from './failure.ts'
+import { writeNewPath } from './new-path.ts'
 import type { Service } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
+import { counted } from './table.ts'
 
-export type ExportFlags = { html?: boolean; output?: string }
+export type ExportFlags = {
+  html?: boolean
+  output?: string
+  sqlite?: string
+  parquet?: string
+  inspect?: string
+  harbor?: string
+}
 
-const TRIALS_MAX = 5000
+/** Maximum number of trials that get pages. Other formats contain all trials. */
+const PAGES_MAX = 5000
 const PAIR_PAGES_MAX = 200
-const CONCURRENCY = 6
-/** Maximum size of a file that is rendered. Pages show less than this of longer files. */
-const FILE_BYTES_MAX = 16 * 1024 * 1024
-const PROGRESS_MS = 10_000
 
-/** Writes a comparison as a folder of pages that open from disk. The folder appears when it is complete. */
+type ExportFormat = {
+  /** The file or folder that is written. */
+  target: string
+  /** Writes to a temporary path and returns what was written, for the user. */
+  write: (path: string) => Promise<string>
+}
+
+/** Writes a comparison as a file or folder, which appears when it is complete. */
 export async function exportComparison(
   shell: Shell,
   service: Service,
   comparison: ScopedComparison,
   flags: ExportFlags,
 ): Promise<void> {
-  if (!flags.html) throw new WrongUse('Add --html, the format of the export.')
-  const folder = resolve(flags.output ?? `comparison-${comparison.id.slice(0, 8)}`)
-  if (existsSync(folder)) throw new WrongUse(`${folder} already exists. Choose another folder with --output.`)
-  await mkdir(dirname(folder), { recursive: true })
-  const partial = await mkdtemp(`${folder}.`)
-  try {
-    const pages = await writePages(shell, service, comparison, partial)
-    await rename(partial, folder)
-    if (service.json) return printJson(shell, { folder, pages })
-    note(shell, `Wrote ${pages} pages. Open ${join(folder, 'index.html')} in a browser.`)
-    print(shell, folder)
-  } finally {
-    await rm(partial, { recursive: true, force: true })
-  }
+  const { target, write } = selectFormat(shell, service, comparison, flags)
+  let written = ''
+  const path = await writeNewPath(target, async (draft) => {
+    written = await write(draft)
+  })
+  if (service.json) return printJson(shell, { path })
+  note(shell, written)
+  print(shell, path)
+}
+
+/** Selects the one format that the flags name. */
+function selectFormat(shell: Shell, service: Service, scoped: ScopedComparison, flags: ExportFlags): ExportFormat {
+  const { html, output = `comparison-${scoped.id.slice(0, 8)}`, sqlite, parquet, inspect, harbor } = flags
+  const readAll = () => readComparison(service, scoped)
+  const readTexts = (trial: ComparisonTrial) => readTrialTexts(service, scoped, trial)
+  const formats: (ExportFormat & { chosen: boolean })[] = [
+    { chosen: html === true, target: output, write: (path) => exportPages(shell, service, scoped, path) },
+    {
+      chosen: sqlite !== undefined,
+      target: sqlite ?? '',
+      write: async (path) => writeTable(writeSqlite, path, await readAll()),
+    },
+    {
+      chosen: parquet !== undefined,
+      target: parquet ?? '',
+      write: async (path) => writeTable(writeParquet, path, await readAll()),
+    },
+    {
+      chosen: inspect !== undefined,
+      target: inspect ?? '',
+      write: async (path) => {
+        const { comparison, trials } = await readAll()
+        await writeInspectLogs(path, comparison, trials, readTexts)
+        return `Wrote ${counted(comparison.settings.length, 'log')}. To look at them: inspect view --log-dir ${inspect}`
+      },
+    },
+    {
+      chosen: harbor !== undefined,
+      target: harbor ?? '',
+      write: async (path) => {
+        const { comparison, trials } = await readAll()
+        await writeHarborJob(shell, path, { comparison, trials, readTexts })
+        return `Wrote ${counted(trials.length, 'trial')}. To look at them: harbor view ${dirname(resolve(harbor ?? ''))}`
+      },
+    },
+  ]
+  const [format, ...others] = formats.filter(({ chosen }) => chosen)
+  if (!format || others.length > 0)
+    throw new WrongUse('Choose one format: --html, --sqlite, --parquet, --inspect or --harbor.')
+  if (html !== true && flags.output !== undefined) throw new WrongUse('--output can only be used with --html.')
+  return format
+}
+
+type ExportedComparison = { comparison: Comparison; trials: ComparisonTrial[] }
+
+async function readComparison(service: Service, scoped: ScopedComparison): Promise<ExportedComparison> {
+  const { endpoints, params } = scoped.scope
+  const { body: comparison } = await call(service, endpoints.read, {
+    params: { org: service.org, ...params, comparisonId: scoped.id },
+  })
+  return { comparison, trials: await listTrials(service, scoped, {}) }
+}
+
+async function writeTable(
+  write: (file: string, rows: readonly TrialRow[]) => Promise<void>,
+  path: string,
+  { comparison, trials }: ExportedComparison,
+): Promise<string> {
+  await write(path, toTrialRows(comparison, trials))
+  return `Wrote ${counted(trials.length, 'trial')}.`
+}
+
+async function exportPages(shell: Shell, service: Service, scoped: ScopedComparison, folder: string): Promise<string> {
+  await mkdir(folder)
+  const pages = await writePages(shell, service, scoped, folder)
+  return `Wrote ${pages} pages. Open index.html in a browser:`
 }
 
 async function writePages(shell: Shell, service: Service, scoped: ScopedComparison, folder: string): Promise<number> {
@@ -50,37 +129,24 @@ async function writePages(shell: Shell, service: Service, scoped: ScopedComparis
   const params = { org: service.org, ...scope, comparisonId: scoped.id }
   const { body: comparison } = await call(service, endpoints.read, { params })
   const { body: matrix } = await call(service, endpoints.matrix, { params })
-  const trials = await listTrials(service, scoped, {}, TRIALS_MAX)
+  const trials = await listTrials(service, scoped, {}, PAGES_MAX)
   const pairs = await listPairs(service, scoped)
   await writeFile(join(folder, 'style.css'), await readStylesheet())
   const pairFiles = await writePairs(service, scoped, { comparison, pairs, trials, folder })
   await mkdir(join(folder, 'trials'))
   const name = createNames(comparison.settings)
   const byTask = Map.groupBy(trials, ({ task }) => task.name)
-  const report = createProgress(shell, trials.length)
-  await forEachConcurrently(trials, async (trial) => {
+  await forEachTrial(shell, trials, async (trial) => {
     const others = (byTask.get(trial.task.name) ?? [])
       .filter(({ id }) => id !== trial.id)
       .map((other) => ({ trial: other, settingName: name(other.settingId) }))
-    const texts = await readTexts(service, scoped, trial)
+    const texts = await readTrialTexts(service, scoped, trial)
     const page = renderTrialPage({ trial, texts, settingName: name(trial.settingId), others })
     await writeFile(join(folder, toTrialFile(trial.id)), page)
-    report()
   })
   const index = renderComparisonPage({ comparison, matrix, pairs, trials, pairFiles })
   await writeFile(join(folder, 'index.html'), index)
   return 1 + trials.length + pairFiles.size
-}
-
-/** Prints progress from time to time. */
-function createProgress(shell: Shell, total: number): () => void {
-  let [done, reportedAt] = [0, Date.now()]
-  return () => {
-    done += 1
-    if (Date.now() - reportedAt < PROGRESS_MS) return
-    reportedAt = Date.now()
-    note(shell, `${done} of ${total} trials`)
-  }
 }
 
 /** Lists all pairs. Empty if no two settings share a task. */
@@ -123,27 +189,6 @@ async function writePairs(service: Service, { scope, id }: ScopedComparison, inp
   return files
 }
 
-/** Reads the patch, the verifier's output and the first trajectory of a trial. */
-async function readTexts(service: Service, { scope, id }: ScopedComparison, trial: ComparisonTrial) {
-  const params = { org: service.org, ...scope.params, comparisonId: id, trialId: trial.reusedFrom ?? trial.id }
-  const readFirst = async (pattern: RegExp): Promise<string | undefined> => {
-    const artifact = trial.artifacts.find(({ name }) => pattern.test(name))
-    if (!artifact) return undefined
-    if (artifact.bytes > FILE_BYTES_MAX)
-      return `The file has ${artifact.bytes} bytes. To save it: assay trials artifacts ${trial.id} ${artifact.name} --output <path>`
-    const { bytes } = await download(service, scope.endpoints.artifact, {
-      params: { ...params, artifact: artifact.name },
-    })
-    return new TextDecoder().decode(bytes)
-  }
-  const texts: TrialTexts = {
-    patch: await readFirst(/^changes\.patch$/),
-    verifier: await readFirst(/^verifier[^/]*\.log$/),
-    trajectory: await readFirst(/^trajectory[^/]*\.json$/),
-  }
-  return texts
-}
-
 /** The styles of the public pages without their fonts, which would be requests. */
 async function readStylesheet(): Promise<string> {
   const files = ['tokens.css', 'base.css', 'site.css', 'export.css']
@@ -151,13 +196,4 @@ async function readStylesheet(): Promise<string> {
     files.map((file) => readFile(new URL(`../web/assets/${file}`, import.meta.url), 'utf8')),
   )
   return texts.join('').replaceAll(/@font-face \{[^}]*url\([^}]*\}\n/g, '')
-}
-
-async function forEachConcurrently<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  const queue = items.values()
-  await Promise.all(
-    Array.from({ length: CONCURRENCY }, async () => {
-      for (const item of queue) await work(item)
-    }),
-  )
 }

@@ -117,6 +117,10 @@ const FAIL_UNDER = ['--fail-under <percent>', 'Exit with 1 if a setting has a lo
 const FORMAT = ['--format <format>', 'Print results as table, markdown or junit'] as const
 const HTML = ['--html', 'Write HTML pages that open from disk, without the service'] as const
 const OUTPUT = ['--output <folder>', 'New folder for the pages (default: comparison- and the start of the id)'] as const
+const SQLITE = ['--sqlite <file>', 'Write all trials as a SQLite database'] as const
+const PARQUET = ['--parquet <file>', 'Write all trials as a Parquet file'] as const
+const INSPECT = ['--inspect <folder>', 'Write a log of Inspect per setting'] as const
+const HARBOR = ['--harbor <folder>', 'Write a job folder of Harbor'] as const
 const BUDGET = ['--budget <usd>', 'a new one: at this much nothing new starts'] as const
 
 type ComparisonVerb = {
@@ -146,9 +150,9 @@ const VERBS: ComparisonVerb[] = [
   },
   {
     verb: 'export',
-    about: 'Write a comparison as a folder of pages: answer, map, pairs, and trials with their evidence',
-    run: exportPages,
-    options: [HTML, OUTPUT],
+    about: 'Write a comparison as pages, as a table of its trials, or in the format of another tool',
+    run: exportToDisk,
+    options: [HTML, OUTPUT, SQLITE, PARQUET, INSPECT, HARBOR],
     more: ' --html',
   },
   { verb: 'pause', about: 'Pause a comparison: running trials end, no other one starts', run: pause },
@@ -314,7 +318,12 @@ async function pairs(shell: Shell, command: Command, names: string[], flags: Com
   await printPairs(shell, service, { scope, id: params.comparisonId }, flags)
 }
 
-async function exportPages(shell: Shell, command: Command, names: string[], flags: ComparisonVerbFlags): Promise<void> {
+async function exportToDisk(
+  shell: Shell,
+  command: Command,
+  names: string[],
+  flags: ComparisonVerbFlags,
+): Promise<void> {
   const { service, scope, params } = await place(shell, command, names, flags)
   const { exportComparison } = await import('./comparisons-export.ts')
   await exportComparison(shell, service, { scope, id: params.comparisonId }, flags)

@@ -133,7 +133,7 @@ test('answer, map, pairs, trials and diffs are read from disk without scripts; h
 })
 
 test('wrong use writes nothing: without the format, and over an existing folder', async () => {
-  expect(await run()).toMatchObject({ code: 2, err: expect.stringContaining('Add --html') })
+  expect(await run()).toMatchObject({ code: 2, err: expect.stringContaining('Choose one format') })
   const again = await run('--html', '--output', folder)
   expect(again).toMatchObject({ code: 2, err: expect.stringContaining('already exists') })
   expect(existsSync(join(scratch.path, `comparison-${id.slice(0, 8)}`))).toBe(false)

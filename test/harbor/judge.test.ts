@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { assay } from '../support/assay-command.ts'
 import { type Harbor, startHarbor } from '../support/harbor-program.ts'
 
 const SAMPLES = new URL('../../samples/tasks', import.meta.url).pathname
@@ -21,4 +22,18 @@ test.runIf(isLong).each(names)('in Harbor the reference solution passes %s and t
   console.log(`${name}: oracle ${JSON.stringify(solved)}, nop ${JSON.stringify(idle)}`)
   expect(solved).toMatchObject({ reward: 1 })
   expect(idle).toMatchObject({ reward: 0 })
+})
+
+test.runIf(isLong)('our import of its job folders gives the same rewards', async () => {
+  const jobs = readdirSync(harbor.jobsFolder)
+  expect(jobs.length).toBeGreaterThan(0)
+  for (const name of jobs) {
+    const agent = name.includes('-oracle-') ? 'oracle' : 'nop'
+    const { code, out } = await assay(['import', 'harbor-job', join(harbor.jobsFolder, name), '--json'])
+    expect(code).toBe(0)
+    expect(JSON.parse(out)).toMatchObject({
+      settings: [{ settingId: `reference|${agent}|none`, tasks: 1, passed: agent === 'oracle' ? 1 : 0 }],
+      trials: [{ state: agent === 'oracle' ? 'passed' : 'failed', harness: agent }],
+    })
+  }
 })

@@ -1,10 +1,13 @@
 // Runs the real Harbor from PyPI in its own Debian, because it needs a newer Python than many machines have.
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { localServer } from './assay-command.ts'
 import { cacheFolder } from './base-image.ts'
 import { openBridge } from './bridge.ts'
 import { importBase, startDockerd } from './dockerd.ts'
@@ -39,17 +42,14 @@ exec chroot "$root" env -i HOME=/root PATH=/opt/harbor/bin:/usr/bin:/bin:/usr/sb
 
 export type Harbor = AsyncDisposable & {
   version: string
+  jobsFolder: string
   /** Runs a task and returns its rewards, or the exception. */
   runHarbor(taskFolder: string, agent: 'oracle' | 'nop'): Promise<Record<string, number> | string>
 }
 
 /** Starts Harbor. `images` maps additional base images to their root file systems. */
 export async function startHarbor(images: Record<string, string> = {}): Promise<Harbor> {
-  const root = join(await cacheFolder(), `harbor-${VERSION}`)
-  await run('flock', [`${root}.lock`, 'sh', '-c', BUILD_SCRIPT, 'build', root, VERSION], {
-    timeout: BUILD_TIMEOUT_MS,
-    maxBuffer: 64e6,
-  })
+  const root = await installHarbor()
   const shared = await mkdtemp(join(tmpdir(), 'assay-harbor-'))
   const bridge = await openBridge()
   await mkdir(join(shared, 'docker'))
@@ -58,6 +58,7 @@ export async function startHarbor(images: Record<string, string> = {}): Promise<
   for (const [name, rootfs] of Object.entries(images)) await importBase(dockerd, name, rootfs)
   return {
     version: VERSION,
+    jobsFolder: join(shared, 'jobs'),
     runHarbor: (taskFolder, agent) => runTask({ root, shared }, taskFolder, agent),
     async [Symbol.asyncDispose]() {
       await dockerd[Symbol.asyncDispose]()
@@ -65,6 +66,50 @@ export async function startHarbor(images: Record<string, string> = {}): Promise<
       await rm(shared, { recursive: true, force: true })
     },
   }
+}
+
+async function installHarbor(): Promise<string> {
+  const root = join(await cacheFolder(), `harbor-${VERSION}`)
+  await run('flock', [`${root}.lock`, 'sh', '-c', BUILD_SCRIPT, 'build', root, VERSION], {
+    timeout: BUILD_TIMEOUT_MS,
+    maxBuffer: 64e6,
+  })
+  return root
+}
+
+/** Starts `harbor view` on a folder of jobs and waits until it answers. */
+export async function startHarborView(jobsFolder: string): Promise<AsyncDisposable & { url: string }> {
+  const root = await installHarbor()
+  const port = await findFreePort()
+  const args = ['view', jobsFolder, '--jobs', '--no-build', '--host', '127.0.0.1', '--port', String(port)]
+  // Every program of the script replaces the one before it, so the child is Harbor itself.
+  const child = spawn('unshare', ['--mount', 'sh', '-c', RUN_SCRIPT, 'run', root, jobsFolder, ...args], {
+    stdio: 'ignore',
+  })
+  const exited = once(child, 'exit')
+  const url = `http://127.0.0.1:${port}`
+  while (
+    child.exitCode === null &&
+    !(await fetch(`${url}/api/jobs`).then(
+      ({ ok }) => ok,
+      () => false,
+    ))
+  )
+    await wait(200)
+  if (child.exitCode !== null) throw new Error('harbor view ended.')
+  return {
+    url,
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGKILL')
+      await exited
+    },
+  }
+}
+
+async function findFreePort(): Promise<number> {
+  const server = await localServer(() => {})
+  await server[Symbol.asyncDispose]()
+  return server.port
 }
 
 type HarborFolders = { root: string; shared: string }

@@ -1,0 +1,107 @@
+import type { Command } from 'commander'
+import type { TrialRow } from './export/trial-rows.ts'
+import { WrongUse } from './failure.ts'
+import { withExample, withGlobals } from './help.ts'
+import { writeNewPath } from './new-path.ts'
+import { requireFolder } from './paths.ts'
+import { globalsOf } from './service.ts'
+import { note, print, printJson, type Shell } from './shell.ts'
+import { counted, printTable } from './table.ts'
+
+type HarborFlags = { sqlite?: string; parquet?: string }
+type SweFlags = { limit?: string }
+
+/** Reads results and tasks of other tools. Needs no server, sandbox or key. */
+export function addImportCommands(assay: Command, shell: Shell): void {
+  const imports = assay.command('import').description('Read results and tasks of other tools').helpCommand(false)
+  withExample(
+    withGlobals(imports.command('harbor-job'), '--json')
+      .description('Read a job folder of Harbor and print its results by setting')
+      .argument('<folder>', 'Job folder, such as jobs/2026-11-01__12-00-00')
+      .option('--sqlite <file>', 'Write all trials as a SQLite database')
+      .option('--parquet <file>', 'Write all trials as a Parquet file')
+      .action((folder: string, flags: HarborFlags, command: Command) =>
+        importHarborJob(shell, folder, { ...flags, json: globalsOf(command).json ?? false }),
+      ),
+    'assay import harbor-job jobs/2026-11-01__12-00-00',
+    'assay import harbor-job jobs/2026-11-01__12-00-00 --sqlite trials.db',
+  )
+  withExample(
+    withGlobals(imports.command('swe-bench'), '--json')
+      .description('Write the rows of SWE-bench, SWE-smith or SWE-rebench (JSONL) as a folder of tasks')
+      .argument('<file>', 'Rows, one JSON object per line')
+      .argument('<folder>', 'New folder for the tasks')
+      .option('--limit <number>', 'Only the first rows')
+      .action((file: string, folder: string, flags: SweFlags, command: Command) =>
+        importSweRows(shell, { file, folder, flags, json: globalsOf(command).json ?? false }),
+      ),
+    'assay import swe-bench verified.jsonl registry/swe-bench/verified --limit 50',
+  )
+}
+
+async function importHarborJob(shell: Shell, folder: string, flags: HarborFlags & { json: boolean }): Promise<void> {
+  const { readHarborJob } = await import('./import/harbor-job.ts')
+  await requireFolder(folder, 'a job folder of Harbor')
+  const job = await readHarborJob(folder)
+  const { writeParquet, writeSqlite } = await import('./export/trial-tables.ts')
+  if (flags.sqlite !== undefined) await writeNewPath(flags.sqlite, (path) => writeSqlite(path, job.trials))
+  if (flags.parquet !== undefined) await writeNewPath(flags.parquet, (path) => writeParquet(path, job.trials))
+  const settings = summarise(job.trials)
+  if (flags.json) return printJson(shell, { ...job, settings })
+  printTable(shell, settings, [
+    ['SETTING', ({ settingId }) => settingId],
+    ['TASKS', ({ tasks }) => String(tasks)],
+    ['PASSED', ({ passed }) => String(passed)],
+    ['ACCURACY', ({ accuracy }) => (accuracy === null ? '-' : `${accuracy.toFixed(1)} %`)],
+    ['UNSCORED', ({ unscored }) => String(unscored)],
+    ['COST', ({ costUsd }) => (costUsd === null ? '-' : `$${costUsd.toFixed(2)}`)],
+  ])
+  if (job.unfinished.length > 0) note(shell, `${counted(job.unfinished.length, 'trial')} without a result left out.`)
+}
+
+/** Counts the first scored trial of each task, as a comparison does. Unscored trials are in neither count. */
+function summarise(trials: readonly TrialRow[]) {
+  return [...Map.groupBy(trials, ({ setting_id: id }) => id ?? '')].map(([settingId, own]) => {
+    const scored = own.filter(({ passed }) => passed !== null)
+    const first = new Map(scored.toReversed().map((trial) => [trial.task, trial]))
+    const passed = [...first.values()].filter((trial) => trial.passed).length
+    const costs = own.flatMap(({ cost_usd: cost }) => cost ?? [])
+    return {
+      settingId,
+      tasks: first.size,
+      passed,
+      accuracy: first.size === 0 ? null : (100 * passed) / first.size,
+      unscored: own.length - scored.length,
+      costUsd: costs.length === 0 ? null : costs.reduce((sum, cost) => sum + cost, 0),
+    }
+  })
+}
+
+type SweImport = { file: string; folder: string; flags: SweFlags; json: boolean }
+
+async function importSweRows(shell: Shell, { file, folder, flags, json }: SweImport): Promise<void> {
+  const limit = parseLimit(flags.limit)
+  const { readSweRows } = await import('./import/swe-rows.ts')
+  const { writeSweTask } = await import('./import/swe-task.ts')
+  const names = new Set<string>()
+  const path = await writeNewPath(folder, async (draft) => {
+    for await (const instance of readSweRows(file)) {
+      const name = instance.id.toLowerCase()
+      if (names.has(name)) throw new WrongUse(`${file} has two rows with the id ${instance.id}.`)
+      await writeSweTask(`${draft}/${name}`, instance)
+      names.add(name)
+      if (names.size >= limit) break
+    }
+    if (names.size === 0) throw new WrongUse(`${file} has no rows.`)
+  })
+  if (json) return printJson(shell, { path, tasks: [...names] })
+  note(shell, `Wrote ${counted(names.size, 'task')}. To check them: assay check ${folder}`)
+  print(shell, path)
+}
+
+function parseLimit(text: string | undefined): number {
+  if (text === undefined) return Number.POSITIVE_INFINITY
+  const limit = Number(text)
+  if (Number.isInteger(limit) && limit >= 1) return limit
+  throw new WrongUse('--limit must be a whole number from 1 up.')
+}

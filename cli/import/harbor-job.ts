@@ -1,0 +1,219 @@
+import { lstat, readdir, readFile } from 'node:fs/promises'
+import { basename, join, resolve } from 'node:path'
+import { z } from 'zod'
+import type { TrialRow } from '../export/trial-rows.ts'
+import { WrongUse } from '../failure.ts'
+
+const TRIALS_MAX = 100_000
+const RESULT_BYTES_MAX = 16 * 1024 * 1024
+
+const Timing = z.looseObject({ started_at: z.string().nullish(), finished_at: z.string().nullish() }).nullish()
+
+const AgentResult = z
+  .looseObject({
+    n_input_tokens: z.number().nullish(),
+    n_cache_tokens: z.number().nullish(),
+    n_output_tokens: z.number().nullish(),
+    cost_usd: z.number().nullish(),
+  })
+  .nullish()
+
+const ExceptionInfo = z.looseObject({ exception_type: z.string(), exception_message: z.string().catch('') }).nullish()
+
+const AgentInfo = z.looseObject({
+  name: z.string(),
+  version: z.string().catch('unknown'),
+  model_info: z.looseObject({ name: z.string(), provider: z.string().nullish() }).nullish(),
+})
+
+/** The result of a trial, as Harbor 0.20 to 0.25 writes it. Other fields are ignored. */
+const HarborTrialResult = z.looseObject({
+  id: z.string(),
+  task_name: z.string(),
+  trial_name: z.string(),
+  source: z.string().nullish(),
+  task_checksum: z.string().nullish(),
+  config: z.looseObject({
+    timeout_multiplier: z.number().nullish(),
+    agent: z.looseObject({ kwargs: z.looseObject({ reasoning_effort: z.unknown() }).nullish() }).nullish(),
+  }),
+  agent_info: AgentInfo,
+  agent_result: AgentResult,
+  verifier_result: z.looseObject({ rewards: z.record(z.string(), z.number()).nullish() }).nullish(),
+  verifier_environment_mode: z.string().nullish(),
+  exception_info: ExceptionInfo,
+  started_at: z.string().nullish(),
+  finished_at: z.string().nullish(),
+  environment_setup: Timing,
+  agent_execution: Timing,
+  verifier: Timing,
+  step_results: z.array(z.looseObject({ agent_result: AgentResult, exception_info: ExceptionInfo })).nullish(),
+})
+type HarborTrialResult = z.infer<typeof HarborTrialResult>
+
+const HarborJobResult = z.looseObject({ id: z.string() })
+
+/** A job of Harbor as a table of trials. */
+type HarborJob = { id: string; trials: TrialRow[]; unfinished: string[] }
+
+/** Reads a job folder of Harbor. Trials without a result are listed as unfinished. Symbolic links are not followed. */
+export async function readHarborJob(folder: string): Promise<HarborJob> {
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
+  const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)
+  const job = await readJson(join(folder, 'result.json'), HarborJobResult)
+  if (!job) throw new WrongUse(`${folder} is no job folder of Harbor: it has no result.json.`)
+  if (folders.length > TRIALS_MAX) throw new WrongUse(`${folder} has more than ${TRIALS_MAX} trials.`)
+  const results: HarborTrialResult[] = []
+  const unfinished: string[] = []
+  for (const name of folders.toSorted()) {
+    const result = await readJson(join(folder, name, 'result.json'), HarborTrialResult)
+    if (result) results.push(result)
+    else if (await isFile(join(folder, name, 'config.json'))) unfinished.push(name)
+  }
+  return { id: job.id, trials: toRows(job.id, basename(resolve(folder)), results), unfinished }
+}
+
+const isFile = async (path: string): Promise<boolean> => (await lstat(path).catch(() => undefined))?.isFile() ?? false
+
+/** Reads a file of JSON. Returns undefined if there is none, and fails with its path if it has another shape. */
+async function readJson<T>(path: string, shape: z.ZodType<T>): Promise<T | undefined> {
+  const stats = await lstat(path).catch(() => undefined)
+  if (!stats?.isFile()) return undefined
+  if (stats.size > RESULT_BYTES_MAX) throw new WrongUse(`${path} is larger than ${RESULT_BYTES_MAX} bytes.`)
+  try {
+    return shape.parse(JSON.parse(await readFile(path, 'utf8')))
+  } catch {
+    throw new WrongUse(`${path} is no result that Harbor 0.20 to 0.25 writes.`)
+  }
+}
+
+/** Numbers the attempts of each task and setting in the order in which they started. */
+function toRows(jobId: string, jobName: string, results: readonly HarborTrialResult[]): TrialRow[] {
+  const attempts = new Map<string, number>()
+  const startOf = ({ started_at, trial_name }: HarborTrialResult): string => `${started_at ?? ''} ${trial_name}`
+  return results
+    .toSorted((a, b) => (startOf(a) < startOf(b) ? -1 : 1))
+    .map((result) => {
+      const key = `${result.task_name} ${toSettingId(result)}`
+      const attempt = (attempts.get(key) ?? 0) + 1
+      attempts.set(key, attempt)
+      return toRow({ jobId, jobName, attempt }, result)
+    })
+}
+
+type RowContext = { jobId: string; jobName: string; attempt: number }
+
+function toRow({ jobId, jobName, attempt }: RowContext, result: HarborTrialResult): TrialRow {
+  const agentColumns = toAgentColumns(result)
+  const outcomeColumns = toOutcomeColumns(result)
+  const measuredColumns = toMeasuredColumns(result)
+  return {
+    comparison_id: jobId,
+    scope: result.source ?? jobName,
+    trial_id: result.id,
+    task: result.task_name,
+    task_digest: result.task_checksum ? `sha256:${result.task_checksum.replace(/^sha256:/, '')}` : null,
+    ...agentColumns,
+    configuration: null,
+    timeout_multiplier: result.config.timeout_multiplier ?? 1,
+    attempt,
+    ...outcomeColumns,
+    reused_from: null,
+    voided: null,
+    ...measuredColumns,
+    retries_cost_usd: null,
+    cost_source: 'reported',
+    isolation: null,
+    verify_mode: result.verifier_environment_mode ?? null,
+    retries: null,
+    failed_tests: null,
+  }
+}
+
+/** Names the setting as in a comparison. Agents without a model are reference settings. */
+function toSettingId(result: HarborTrialResult): string {
+  const { model, harness, reasoning_level: level } = toSettingParts(result)
+  return `${model}|${harness}|${level}`
+}
+
+function toSettingParts({ agent_info: { name, model_info: model }, config }: HarborTrialResult) {
+  const level = config.agent?.kwargs?.reasoning_effort
+  return {
+    model: model ? [model.provider, model.name].filter(Boolean).join('/') : 'reference',
+    harness: name,
+    reasoning_level: typeof level === 'string' ? level : model ? 'default' : 'none',
+  }
+}
+
+function toAgentColumns(result: HarborTrialResult) {
+  const parts = toSettingParts(result)
+  return {
+    setting_id: toSettingId(result),
+    ...parts,
+    provider: result.agent_info.model_info?.provider ?? null,
+    harness_version: result.agent_info.version,
+  }
+}
+
+const CLASSES: Record<string, string> = {
+  AgentTimeoutError: 'agent_timeout',
+  NonZeroAgentExitCodeError: 'agent_exit',
+  AgentSafetyRefusalError: 'refusal',
+}
+
+/** A recorded reward decides, also after a timeout or an exit code of the agent, by the rule of our own trials. */
+function toOutcomeColumns({ verifier_result: verdict, exception_info, step_results: steps }: HarborTrialResult) {
+  const exception = exception_info ?? steps?.find((step) => step.exception_info)?.exception_info ?? undefined
+  const type = exception?.exception_type
+  const error = exception ? `${type}: ${exception.exception_message}` : null
+  const rewards = verdict?.rewards ?? {}
+  const reward = selectReward(rewards)
+  const unscored = { class: null, passed: null, reward: null, rewards, error: error ?? 'Harbor recorded no reward.' }
+  if (type === 'CancelledError') return { state: 'canceled', ...unscored }
+  if (reward === undefined) return { state: 'errored', ...unscored }
+  const passed = reward >= 1
+  return {
+    state: passed ? 'passed' : 'failed',
+    class: type === undefined ? 'verified' : (CLASSES[type] ?? null),
+    passed,
+    reward,
+    rewards,
+    error,
+  }
+}
+
+function selectReward(rewards: Record<string, number>): number | undefined {
+  const values = Object.values(rewards)
+  return rewards.reward ?? (values.length === 1 ? values[0] : undefined)
+}
+
+/** Harbor's input tokens include cached ones, ours do not. */
+function toMeasuredColumns(result: HarborTrialResult) {
+  const steps = result.step_results?.map((step) => step.agent_result) ?? []
+  const all: z.infer<typeof AgentResult>[] = result.agent_result ? [result.agent_result] : steps
+  const reports = all.filter((report) => report != null)
+  const sum = (numbers: (number | null | undefined)[]): number | null =>
+    numbers.some((number) => number != null)
+      ? numbers.reduce<number>((total, number) => total + (number ?? 0), 0)
+      : null
+  const input = sum(reports.map(({ n_input_tokens: count }) => count))
+  const cached = sum(reports.map(({ n_cache_tokens: count }) => count))
+  return {
+    queue_seconds: null,
+    prepare_seconds: toSeconds(result.environment_setup),
+    agent_seconds: toSeconds(result.agent_execution),
+    verify_seconds: toSeconds(result.verifier),
+    total_seconds: toSeconds(result),
+    input_tokens: input === null ? null : input - (cached ?? 0),
+    cache_read_tokens: cached,
+    cache_write_tokens: null,
+    output_tokens: sum(reports.map(({ n_output_tokens: count }) => count)),
+    reasoning_tokens: null,
+    cost_usd: sum(reports.map(({ cost_usd: cost }) => cost)),
+  }
+}
+
+function toSeconds(timing: z.infer<typeof Timing>): number | null {
+  const seconds = (Date.parse(timing?.finished_at ?? '') - Date.parse(timing?.started_at ?? '')) / 1000
+  return Number.isFinite(seconds) ? seconds : null
+}

@@ -1,0 +1,126 @@
+import { createReadStream } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { z } from 'zod'
+import { WrongUse } from '../failure.ts'
+
+const LINE_LENGTH_MAX = 64 * 1024 * 1024
+/** A name that is safe as a folder and in an image reference. */
+const INSTANCE_ID = /^[A-Za-z0-9][\w.-]{0,199}$/
+const IMAGE = /^[a-z0-9][\w.:/@-]{0,499}$/
+
+/** A list of test names. SWE-bench stores it as JSON in a string. */
+const TestNames = z.preprocess(
+  (value, context) => {
+    if (typeof value !== 'string') return value
+    try {
+      return JSON.parse(value)
+    } catch {
+      context.addIssue({ code: 'custom', message: 'Not a list of tests' })
+      return z.NEVER
+    }
+  },
+  z.array(z.string().min(1)),
+)
+
+const SweRow = z.looseObject({
+  instance_id: z.string().regex(INSTANCE_ID, 'Not a name that can be a folder'),
+  repo: z.string(),
+  problem_statement: z.string().min(1),
+  patch: z.string().min(1),
+  test_patch: z.string().nullish(),
+  FAIL_TO_PASS: TestNames,
+  PASS_TO_PASS: TestNames,
+  image_name: z.string().regex(IMAGE, 'Not an image').nullish(),
+  docker_image: z.string().regex(IMAGE, 'Not an image').nullish(),
+  install_config: z
+    .looseObject({ test_cmd: z.union([z.string(), z.array(z.string())]).nullish() })
+    .nullish()
+    .catch(null),
+})
+type SweRow = z.infer<typeof SweRow>
+
+/** A row of SWE-bench, SWE-smith or SWE-rebench. */
+export type SweInstance = {
+  id: string
+  repository: string
+  instruction: string
+  image: string
+  /** The bug to plant, of SWE-smith; otherwise the repository has the bug already. */
+  bugPatch?: string | undefined
+  /** Absent if the solution is the reverse of the bug. */
+  solutionPatch?: string | undefined
+  testPatch?: string | undefined
+  testCommand: string
+  testFiles: string[]
+  failToPass: string[]
+  passToPass: string[]
+}
+
+/** Yields the rows of a JSONL file. Fails at the first row of another shape, with its line number. */
+export async function* readSweRows(file: string): AsyncGenerator<SweInstance> {
+  const lines = createInterface({ input: createReadStream(file, 'utf8'), crlfDelay: Number.POSITIVE_INFINITY })
+  let number = 0
+  for await (const line of lines) {
+    number += 1
+    if (line.trim() === '') continue
+    if (line.length > LINE_LENGTH_MAX) throw new WrongUse(`${file}:${number} is longer than ${LINE_LENGTH_MAX}.`)
+    yield toInstance(parseRow(line, `${file}:${number}`))
+  }
+}
+
+function parseRow(line: string, place: string): SweRow {
+  let value: unknown
+  try {
+    value = JSON.parse(line)
+  } catch {
+    throw new WrongUse(`${place} is not JSON. The file needs one JSON object per line.`)
+  }
+  const { success, data, error } = SweRow.safeParse(value)
+  if (success) return data
+  const [issue] = error.issues
+  throw new WrongUse(`${place}: ${issue?.path.join('.')}: ${issue?.message}`)
+}
+
+/** Only SWE-smith has no test patch: its tests are in the repository, and its patch is the bug. */
+function toInstance(row: SweRow): SweInstance {
+  const isSmith = !row.test_patch
+  const tests = [...row.FAIL_TO_PASS, ...row.PASS_TO_PASS]
+  return {
+    id: row.instance_id,
+    repository: row.repo,
+    instruction: row.problem_statement,
+    image: row.image_name ?? row.docker_image ?? toImage(row.instance_id),
+    bugPatch: isSmith ? row.patch : undefined,
+    solutionPatch: isSmith ? undefined : row.patch,
+    testPatch: row.test_patch || undefined,
+    testCommand: toTestCommand(row),
+    testFiles: row.test_patch ? listPatchedFiles(row.test_patch) : listTestFiles(tests),
+    failToPass: row.FAIL_TO_PASS,
+    passToPass: row.PASS_TO_PASS,
+  }
+}
+
+/** Images of SWE-bench spell `__` as `_1776_`, because a repository name must not contain two underscores. */
+const toImage = (id: string): string =>
+  `swebench/sweb.eval.x86_64.${id.toLowerCase().replaceAll('__', '_1776_')}:latest`
+
+/** Repositories of SWE-bench whose tests are not run by pytest. */
+const TEST_COMMANDS: Record<string, string> = {
+  'django/django': './tests/runtests.py --verbosity 2 --settings=test_sqlite --parallel 1',
+  'sphinx-doc/sphinx': 'tox --current-env -epy39 -v --',
+  'sympy/sympy': 'bin/test -C --verbose',
+}
+
+function toTestCommand({ repo, install_config: config }: SweRow): string {
+  const own = config?.test_cmd
+  if (own) return typeof own === 'string' ? own : own.join(' && ')
+  return TEST_COMMANDS[repo] ?? 'pytest --no-header -rA --tb=no -p no:cacheprovider'
+}
+
+const listPatchedFiles = (patch: string): string[] => [
+  ...new Set([...patch.matchAll(/^diff --git a\/.* b\/(.+)$/gm)].map(([, path = '']) => path)),
+]
+
+const listTestFiles = (tests: readonly string[]): string[] => [
+  ...new Set(tests.flatMap((name) => (name.includes('::') ? (name.split('::')[0] ?? []) : []))),
+]

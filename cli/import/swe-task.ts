@@ -1,0 +1,113 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import type { SweInstance } from './swe-rows.ts'
+
+const WORKDIR = '/testbed'
+
+/** Writes a task in Harbor's format. Its tests need nothing but the image and Python. */
+export async function writeSweTask(folder: string, instance: SweInstance): Promise<void> {
+  const files: Record<string, string | undefined> = {
+    'task.toml': buildSettings(instance),
+    'instruction.md': `${instance.instruction.trimEnd()}\n`,
+    'environment/Dockerfile': buildDockerfile(instance),
+    'environment/bug.patch': instance.bugPatch,
+    'solution/solve.sh': buildSolution(instance),
+    'solution/solution.patch': instance.solutionPatch ?? instance.bugPatch,
+    'tests/test.sh': buildTestScript(instance),
+    'tests/test.patch': instance.testPatch,
+    'tests/expected.json': `${JSON.stringify([...instance.failToPass, ...instance.passToPass], null, 1)}\n`,
+    'tests/grade.py': GRADER,
+  }
+  for (const [path, text] of Object.entries(files)) {
+    if (text === undefined) continue
+    await mkdir(join(folder, dirname(path)), { recursive: true })
+    await writeFile(join(folder, path), text, { mode: path.endsWith('.sh') ? 0o755 : 0o644 })
+  }
+}
+
+const quoteToml = (text: string): string => JSON.stringify(text)
+const quoteShell = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`
+
+const buildSettings = ({ id, repository }: SweInstance): string => `version = "1.0"
+
+[metadata]
+category = "software-engineering"
+tags = ["swe"]
+instance_id = ${quoteToml(id)}
+repository = ${quoteToml(repository)}
+
+[verifier]
+timeout_sec = 1800.0
+
+[agent]
+timeout_sec = 3000.0
+
+[environment]
+build_timeout_sec = 1800.0
+cpus = 2
+memory_mb = 4096
+storage_mb = 10240
+`
+
+/** The history is replaced, because the commits of the images contain solutions. */
+function buildDockerfile({ image, bugPatch }: SweInstance): string {
+  const plant = bugPatch ? 'COPY bug.patch /tmp/bug.patch\nRUN git apply /tmp/bug.patch && rm /tmp/bug.patch\n' : ''
+  return `FROM ${image}
+WORKDIR ${WORKDIR}
+${plant}RUN rm -rf .git && git init --quiet && git add --all && git -c user.name=base -c user.email=base@example.org commit --quiet --message base
+`
+}
+
+const buildSolution = ({ solutionPatch }: SweInstance): string => `#!/bin/bash
+set -e
+cd ${WORKDIR}
+git apply ${solutionPatch === undefined ? '--reverse ' : ''}/solution/solution.patch
+`
+
+/** Test files are reset to the first commit before the test patch is applied, as SWE-bench does. */
+function buildTestScript({ testPatch, testFiles, testCommand }: SweInstance): string {
+  const files = testFiles.map(quoteShell).join(' ')
+  const prepare = testPatch
+    ? `base=$(git rev-list --max-parents=0 HEAD | tail -n 1)
+for file in ${files}; do
+  git checkout --quiet "$base" -- "$file" 2> /dev/null || rm -rf "$file"
+done
+git apply /tests/test.patch || exit 1`
+    : ''
+  return `#!/bin/bash
+mkdir -p /logs/verifier
+echo 0 > /logs/verifier/reward.txt
+if [ -f /opt/miniconda3/bin/activate ]; then . /opt/miniconda3/bin/activate testbed; fi
+cd ${WORKDIR} || exit 1
+${prepare}
+(${testCommand} ${files}) > /logs/verifier/tests.log 2>&1
+cat /logs/verifier/tests.log
+python3 /tests/grade.py /logs/verifier/tests.log /tests/expected.json > /logs/verifier/reward.txt
+`
+}
+
+/** Reads the reports of pytest, Django and SymPy. Prints 1 if all expected tests passed. */
+const GRADER = `import json
+import re
+import sys
+
+log, expected = sys.argv[1:]
+passed = {}
+for line in open(log, errors="replace"):
+    line = re.sub(r"\\x1b\\[[0-9;]*m", "", line.rstrip("\\n"))
+    match = re.match(r"(PASSED|FAILED|ERROR|XFAIL|XPASS|SKIPPED) (\\S.*?)(?: - .*)?$", line)
+    if match:
+        passed[match[2]] = passed.get(match[2], True) and match[1] in ("PASSED", "XFAIL")
+        continue
+    match = re.match(r"(\\S.*?) \\.\\.\\. (ok|FAIL|ERROR|expected failure|skipped)", line)
+    if match:
+        passed[match[1]] = passed.get(match[1], True) and match[2] == "ok"
+        continue
+    match = re.match(r"(test_\\w+) (ok|F|E)\\b", line)
+    if match:
+        passed[match[1]] = passed.get(match[1], True) and match[2] == "ok"
+missing = [name for name in json.load(open(expected)) if not passed.get(name)]
+for name in missing:
+    print("did not pass:", name, file=sys.stderr)
+print(0 if missing else 1)
+`
