@@ -62,6 +62,12 @@ export async function start(role: ServiceRole, config: Config, log: Log): Promis
   return { url, newKey, stop: () => running.disposeAsync() }
 }
 
+function addDiskMetrics({ metrics, config: { dataFolder } }: Services): void {
+  const about = 'on the disk of the data folder'
+  metrics.gauge('assay_disk_free_bytes', `Free space ${about}`, async () => (await readDisk(dataFolder)).freeBytes)
+  metrics.gauge('assay_disk_size_bytes', `Space ${about}`, async () => (await readDisk(dataFolder)).totalBytes)
+}
+
 /**
  * Watches the master key. The returned function tells whether this process has the key in use; without it, it must not
  * accept work.
