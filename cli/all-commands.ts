@@ -19,6 +19,7 @@ import { addMcpCommand } from './mcp.ts'
 import { addModelsCommands } from './models.ts'
 import { addOpenCommand } from './open.ts'
 import { addOperateCommands } from './operate.ts'
+import { addPruneCommand } from './operate-prune.ts'
 import { addConfigCommands } from './operate-settings.ts'
 import { addOrgsCommands } from './orgs.ts'
 import { addReleasesCommands } from './releases.ts'
@@ -65,6 +66,7 @@ export function addAllCommands(assay: Command, shell: Shell): void {
   assay.commandsGroup('Look after it:')
   addOperateCommands({ assay, keys, credentials, audit }, shell)
   addBackupCommands(assay, shell)
+  addPruneCommand(assay, shell)
   addDoctorCommand(assay, shell)
   addSetupCommand(assay, shell)
   addCompletionCommand(assay, shell)

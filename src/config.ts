@@ -88,6 +88,7 @@ const Settings = z.object({
   ASSAY_SANDBOX_TRIALS: count(1, 100_000).optional(),
   ASSAY_MODEL_TRIALS: count(1, 100_000).optional(),
   ASSAY_ARTIFACT_DAYS: count(1, 36_500).default(90),
+  ASSAY_CACHE_DAYS: count(1, 36_500).default(30),
   ASSAY_DATABASE_CONNECTIONS: count(2, 500).default(20),
   ASSAY_SANDBOXES: z
     .string()
@@ -167,6 +168,8 @@ export type Config = {
   credentialTrials: { sandbox: number | undefined; model: number | undefined }
   /** How long artifacts of trials are kept. */
   artifactDays: number
+  /** How long unused mirrors, scans and builds of images are kept. */
+  cacheDays: number
   databaseConnections: number
   logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent'
   /** Base URLs of model providers, by provider. */
@@ -227,6 +230,7 @@ export function readConfig(environment: ConfigEnvironment): Config {
     workerStartsPerSecond: settings.ASSAY_WORKER_STARTS,
     credentialTrials: { sandbox: settings.ASSAY_SANDBOX_TRIALS, model: settings.ASSAY_MODEL_TRIALS },
     artifactDays: settings.ASSAY_ARTIFACT_DAYS,
+    cacheDays: settings.ASSAY_CACHE_DAYS,
     databaseConnections: settings.ASSAY_DATABASE_CONNECTIONS,
     logLevel: settings.ASSAY_LOG,
     upstreams: readUpstreams(given),

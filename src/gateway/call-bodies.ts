@@ -3,7 +3,7 @@ import { BlobMissing, type Blobs, isDigest } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import type { NewCall } from './ledger.ts'
-import { findBodies, forgetBodies, listOldBodies } from './sql.ts'
+import { countOldBodies, findBodies, forgetBodies, listOldBodies } from './sql.ts'
 import type { UpstreamRequest } from './upstream.ts'
 
 /** The request and response bodies of a call, for workspaces that record them. Headers are left out: they contain the key. */
@@ -101,6 +101,9 @@ export async function sweepCallBodies({ db, blobs }: { db: Db; blobs: Blobs }, d
     if (old.length < SWEEP_BATCH) return
   }
 }
+
+/** Counts the calls whose bodies a sweep would delete. */
+export const countSweptBodies = async (db: Db, days: number): Promise<number> => (await countOldBodies(db, days)).count
 
 function ignoreMissing(error: unknown): void {
   if (!(error instanceof BlobMissing)) throw error

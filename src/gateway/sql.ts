@@ -241,14 +241,17 @@ export async function loseOpenCalls(db: Db, grantId: string, silenceMs: number =
     from released where gateway_budgets.id = released.shared_budget`.execute(db)
 }
 
-export const listOldBodies = (db: Db, days: number, limit: number) =>
+const oldBodies = (db: Db, days: number) =>
   db
     .selectFrom('gateway_calls')
-    .select(['id', sql<string>`bodies`.as('bodies')])
     .where('bodies', 'is not', null)
     .where('settled_at', '<', sql<Date>`now() - make_interval(days => ${days})`)
-    .limit(limit)
-    .execute()
+
+export const listOldBodies = (db: Db, days: number, limit: number) =>
+  oldBodies(db, days).select('id').select(sql<string>`bodies`.as('bodies')).limit(limit).execute()
+
+export const countOldBodies = (db: Db, days: number) =>
+  oldBodies(db, days).select(sql<number>`count(*)::int`.as('count')).executeTakeFirstOrThrow()
 
 export const forgetBodies = (db: Db, callId: string) =>
   db.updateTable('gateway_calls').set({ bodies: null }).where('id', '=', callId).execute()

@@ -1,7 +1,8 @@
-import { mkdir, mkdtemp, readdir, rename, rm, stat } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { measureBytes } from '../platform/disk-usage.ts'
 import { GitFailed, runGit } from '../platform/git/git.ts'
 import type { GitLocation } from '../platform/git/settings.ts'
 import { openClone, RepositoryUnreadable } from './mirror/local-clone.ts'
@@ -33,6 +34,9 @@ export type Mirror = ReadableRepository & {
   fetchBlobs(ids: readonly string[], signal: AbortSignal): Promise<void>
 }
 
+/** Locks a mirror within its folder. */
+export const LOCK = 'lock'
+
 const LIMITS = { bytesMax: 4 * 1024 ** 3, timeoutMs: 1_800_000, lockWaitMs: 1_800_000 }
 type MirrorSettings = MirrorDeps & typeof LIMITS
 
@@ -51,6 +55,7 @@ export async function openMirror(mirrorDeps: MirrorDeps, options: MirrorOptions)
   await mkdir(home, { recursive: true, mode: 0o700 })
   onProgress('waiting')
   await using _ = await takeLock(deps, home, signal)
+  await utimes(join(home, LOCK), new Date(), new Date()) // the time of the last use, for `pruneMirrors`
   const reach = await resolveReach(options, deps)
   await deleteLeftovers(home)
   if (!(await hasAll(join(home, 'git'), options))) await updateMirror(deps, { ...options, onProgress, home, reach })
@@ -60,7 +65,7 @@ export async function openMirror(mirrorDeps: MirrorDeps, options: MirrorOptions)
 }
 
 async function takeLock({ lockWaitMs }: MirrorSettings, home: string, signal: AbortSignal): Promise<AsyncDisposable> {
-  const lock = await lockMirror(join(home, 'lock'), lockWaitMs, signal)
+  const lock = await lockMirror(join(home, LOCK), lockWaitMs, signal)
   if (lock) return lock
   throw new MirrorRefused('Another process is still updating this mirror. Try again later.', false)
 }
@@ -198,14 +203,6 @@ const exists = (path: string): Promise<boolean> =>
     () => true,
     () => false,
   )
-
-async function measureBytes(folder: string): Promise<number> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
-  const sizes = entries
-    .filter((entry) => entry.isFile())
-    .map(async ({ parentPath, name }) => (await stat(join(parentPath, name))).size)
-  return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0)
-}
 
 const SQLITE_BUSY = 5
 const POLL_MS = 100

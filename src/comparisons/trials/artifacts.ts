@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { BlobMissing, type Blobs, isDigest } from '../../platform/blobs/blob.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { TrialArtifact } from '../shapes/schema.ts'
-import { clearArtifacts, listOldArtifacts } from './sql.ts'
+import { clearArtifacts, listOldArtifacts, measureOldArtifacts } from './retention/sql.ts'
 
 /** An artifact within the blob of its trial. Each trial has one blob, so that deleting it never affects another trial. */
 export const StoredArtifact = z.object({
@@ -102,6 +102,12 @@ export async function sweepArtifacts({ db, blobs }: { db: Db; blobs: Blobs }, da
     await clearArtifacts(db, { comparison, ordinal })
   }
   return expired.length
+}
+
+/** Counts the trials whose artifacts a sweep would delete, and their bytes. */
+export async function measureSweptArtifacts(db: Db, days: number): Promise<{ count: number; bytes: number }> {
+  const { count, bytes } = await measureOldArtifacts(db, days)
+  return { count, bytes: Number(bytes) }
 }
 
 /** Longer than any trial runs. */

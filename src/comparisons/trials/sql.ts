@@ -380,21 +380,3 @@ export async function listChangedTrials(db: Db, comparison: number, snapshot: st
     order by changed, ordinal limit ${limit}`.execute(db)
   return rows
 }
-
-export async function listOldArtifacts(db: Db, days: number, limit: number) {
-  return db
-    .selectFrom('trials')
-    .select(['comparison', 'ordinal', 'artifacts'])
-    .where('artifacts', 'is not', null)
-    .where('finished_at', '<', sql<Date>`now() - make_interval(days => ${days})`)
-    .limit(limit)
-    .execute()
-}
-
-export const clearArtifacts = (db: Db, { comparison, ordinal }: TrialKey) =>
-  db
-    .updateTable('trials')
-    .set({ artifacts: null })
-    .where('comparison', '=', comparison)
-    .where('ordinal', '=', ordinal)
-    .execute()

@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { mkdir, readdir, readFile, realpath, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, realpath, rename, rm, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { readAgeMs } from '../../platform/disk-usage.ts'
 import { ownedPrefix } from '../kernel/owned-names.ts'
 import { treeDigest } from '../kernel/tree-digest.ts'
 import { type Image, SandboxUnavailable } from '../sandbox.ts'
@@ -103,10 +104,17 @@ async function writeWhole(store: ImageStore, path: string, text: string): Promis
   await rename(draft, path)
 }
 
-/** Result of a build, by the digest of its inputs. */
+/** Interval at which the last use of a build is recorded, so that trials do not write each time. */
+export const USE_RECORDED_MS = 60 * 60 * 1000
+
+/** Result of a build, by the digest of its inputs. Records the use, because unused builds are deleted. */
 export async function findBuild(store: ImageStore, key: string): Promise<StoredImage | undefined> {
-  const digest = await readFile(join(store.folder, 'builds', key), 'utf8').catch(() => undefined)
-  return digest === undefined ? undefined : readImage(store, digest)
+  const path = join(store.folder, 'builds', key)
+  const digest = await readFile(path, 'utf8').catch(() => undefined)
+  if (digest === undefined) return undefined
+  const isRecent = ((await readAgeMs(path)) ?? 0) < USE_RECORDED_MS
+  if (!isRecent) await utimes(path, new Date(), new Date())
+  return readImage(store, digest)
 }
 
 export async function keepBuild(store: ImageStore, key: string, image: Image): Promise<void> {
