@@ -66,9 +66,10 @@ async function runDemo(shell: Shell, data: string): Promise<void> {
   process.once('SIGTERM', stop)
   try {
     const url = await readAddress(service)
-    await showComparisons({ shell, data, client: { ASSAY_URL: url, ASSAY_KEY: key } })
+    const comparisonId = await showComparisons({ shell, data, client: { ASSAY_URL: url, ASSAY_KEY: key } })
     if (shell.output.isTTY) {
-      print(shell, '', `Open ${url}/app and sign in with this key: ${key}`, 'Ctrl-C stops the service.')
+      const page = `${url}/app/benchmarks/${BENCHMARK}/comparisons/${comparisonId}`
+      print(shell, '', `The result: ${page}`, `Sign in with this key: ${key}`, 'Ctrl-C stops the service.')
       await ended
     }
   } finally {
@@ -77,12 +78,13 @@ async function runDemo(shell: Shell, data: string): Promise<void> {
   }
 }
 
-async function showComparisons(demo: Demo): Promise<void> {
+/** Runs all comparisons and returns the id of the last one. */
+async function showComparisons(demo: Demo): Promise<string> {
   const { shell, data } = demo
   await run(demo, ['benchmarks', 'add', BENCHMARK])
   print(shell, '', `The reference solution and a no-op on the tasks of ${BENCHMARK}:`, '')
   await run(demo, ['compare', BENCHMARK, '--sandbox', 'local'])
-  await showModel(demo)
+  const comparisonId = await showModel(demo)
   print(
     shell,
     '',
@@ -91,10 +93,11 @@ async function showComparisons(demo: Demo): Promise<void> {
     `  Create a key: assay keys recover --data ${data}`,
     `  Then: assay comparisons list ${BENCHMARK}, or open the API reference at /docs`,
   )
+  return comparisonId
 }
 
 /** Compares the mock model at two reasoning levels: first with a budget that is too small, then with a sufficient one. */
-async function showModel(demo: Demo): Promise<void> {
+async function showModel(demo: Demo): Promise<string> {
   const { shell } = demo
   await run(demo, ['--json', 'models', 'add', MODEL, ...MODEL_FACTS], 'ignore')
   const credential = ['credentials', 'add', 'model', MODEL, '--name', 'Script', '--from-env', 'apiKey=SCRIPTED_KEY']
@@ -108,6 +111,7 @@ async function showModel(demo: Demo): Promise<void> {
   print(shell, '', `The same comparison, resumed with a budget of $${BUDGET}:`, '')
   await run(demo, ['comparisons', 'resume', BENCHMARK, id, '--budget', BUDGET], 'ignore')
   await run(demo, ['comparisons', 'watch', BENCHMARK, id])
+  return id
 }
 
 const MODEL_FACTS = [

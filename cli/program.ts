@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import about from '../package.json' with { type: 'json' }
+import { withConfigFile } from './config-file.ts'
 import { EXIT_CODES, report } from './failure.ts'
 import { type Heartbeat, printEvery } from './heartbeat.ts'
 import { withGlobals } from './help.ts'
@@ -7,10 +8,12 @@ import { DEFAULT_URL } from './service.ts'
 import { type Shell, styled } from './shell.ts'
 
 /** Runs the command line and returns the exit code. */
-export async function run(args: string[], shell: Shell): Promise<number> {
+export async function run(args: string[], original: Shell): Promise<number> {
   let called: Command | undefined
   let heartbeat: Heartbeat | undefined
+  let shell = original
   try {
+    shell = withConfigFile(original)
     const addCommands = await loadCommands(args)
     const assay = buildProgram(shell, addCommands, args.includes('--json')).hook('preAction', (_, command) => {
       called = command

@@ -34,7 +34,8 @@ export const openAsOperator = (shell: Shell, command: Command): ClientOptions =>
   key: keyFrom(shell, 'ASSAY_OPERATOR_KEY', OPERATOR_HINT),
 })
 
-function addressOf(shell: Shell, { url }: Globals): string {
+/** Returns the address of the service. */
+export function addressOf(shell: Shell, { url }: Globals): string {
   const address = url ?? (shell.env.ASSAY_URL || DEFAULT_URL)
   if (/^https?:/.test(address) && URL.canParse(address)) return address
   throw new WrongUse(`${url === undefined ? 'ASSAY_URL' : '--url'} must be an http or https URL.`)

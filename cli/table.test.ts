@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { printJson, type Shell } from './shell.ts'
-import { aligned, moment, printTable } from './table.ts'
+import { aligned, fitted, moment, printTable } from './table.ts'
 
 test('columns are as wide as their widest cell, and no line ends with spaces', () => {
   expect(
@@ -10,6 +10,41 @@ test('columns are as wide as their widest cell, and no line ends with spaces', (
       ['1', 'a longer name', ''],
     ]),
   ).toEqual(['ID  NAME           LAST', '1   a longer name'])
+})
+
+test('a table fits the terminal: wide columns are shortened, the first is kept', () => {
+  const id = '0198c0de-0000-7000-8000-000000000000'
+  const rows = fitted(
+    [
+      ['ID', 'NAME', 'WHY'],
+      [id, 'a name', 'x'.repeat(300)],
+    ],
+    80,
+  )
+  expect(aligned(rows).map((line) => line.length)).toEqual([49, 80])
+  expect(rows[1]?.[0]).toBe(id)
+  expect(rows[1]?.[2]).toMatch(/^x+…$/)
+  expect(
+    fitted(
+      [
+        ['A', 'B'],
+        ['1', '2'],
+      ],
+      80,
+    ),
+  ).toEqual([
+    ['A', 'B'],
+    ['1', '2'],
+  ])
+  expect(
+    fitted(
+      [
+        ['ID', 'NAME'],
+        [id, 'n'.repeat(50)],
+      ],
+      10,
+    )[1]?.[1],
+  ).toHaveLength(12)
 })
 
 test('times are to the second', () => {

@@ -5,21 +5,41 @@ type TableColumn<Row> = readonly [heading: string, cell: (row: Row) => string]
 
 const GAP = '  '
 
+/** Prints a table. On a terminal, wide columns are shortened to its width; elsewhere nothing is left out. */
 export function printTable<Row>(shell: Shell, rows: readonly Row[], columns: readonly TableColumn<Row>[]): void {
   const cells = rows.map((row) => columns.map(([, cell]) => printable(cell(row))))
-  const [headings = '', ...lines] = aligned([columns.map(([heading]) => heading), ...cells])
+  const width = shell.output.isTTY ? shell.output.columns : undefined
+  const table = [columns.map(([heading]) => heading), ...cells]
+  const [headings = '', ...lines] = aligned(width === undefined ? table : fitted(table, width))
   print(shell, styled(shell.output, 'bold', headings), ...lines)
 }
+
+const COLUMN_WIDTH_MIN = 12
+
+/** Shortens the widest columns until a line fits. The first column is kept, because it identifies the row. */
+export function fitted(rows: readonly (readonly string[])[], width: number): string[][] {
+  const widths = measure(rows)
+  const sum = (): number => widths.reduce((total, each) => total + each, 0) + GAP.length * (widths.length - 1)
+  for (let excess = sum() - width; excess > 0; excess = sum() - width) {
+    const widest = Math.max(...widths.slice(1))
+    if (widest <= COLUMN_WIDTH_MIN) break
+    const column = widths.indexOf(widest, 1)
+    widths[column] = widest - 1
+  }
+  return rows.map((row) => row.map((cell, column) => shorten(cell, widths[column] ?? cell.length)))
+}
+
+const shorten = (cell: string, width: number): string => (cell.length <= width ? cell : `${cell.slice(0, width - 1)}…`)
+
+const measure = (rows: readonly (readonly string[])[]): number[] =>
+  rows.reduce<number[]>((widest, row) => row.map((cell, column) => Math.max(cell.length, widest[column] ?? 0)), [])
 
 /** Prints one object as a list of labels and values. */
 export const printFacts = (shell: Shell, facts: readonly (readonly [name: string, value: string])[]): void =>
   print(shell, ...aligned(facts.map(([name, value]) => [name, printable(value)])))
 
 export function aligned(rows: readonly (readonly string[])[]): string[] {
-  const widths = rows.reduce<number[]>(
-    (widest, row) => row.map((cell, column) => Math.max(cell.length, widest[column] ?? 0)),
-    [],
-  )
+  const widths = measure(rows)
   return rows.map((row) =>
     row
       .map((cell, column) => cell.padEnd(widths[column] ?? 0))

@@ -52,6 +52,7 @@ export async function start(role: ServiceRole, config: Config, log: Log): Promis
   if (role === 'serve' || role === 'work') {
     await limitCredentials(store.database.db, config.credentialTrials)
     undo.defer(startWorkers(services, isFit))
+    undo.defer(startPruning(config, log))
   }
   const isApi = role === 'serve' || role === 'api'
   const url = isApi ? await startApi(services, undo) : (gatewayUrl ?? (await startWorkerHealth(services, undo)))

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, expect, test } from 'vitest'
+import { hasTerminal, onTerminal } from '../support/assay-command.ts'
 
 const BIN = new URL('../../bin/assay', import.meta.url).pathname
 const folder = mkdtempSync(join(tmpdir(), 'assay-demo-'))
@@ -29,6 +30,13 @@ test('compares settings without keys, network or Docker', async () => {
   expect(out).toMatch(/^(Use|Tentatively use) scripted-1 with mini at high: it solved 5 of 5 tasks for \$\S+ each\. /m)
   expect(out).toContain('Next steps')
   expect(code).toBe(0)
+})
+
+test.runIf(hasTerminal)('on a terminal it ends with the address of the result and runs until Ctrl-C', async () => {
+  const env = { ASSAY_DATA: join(folder, 'terminal'), DOCKER_HOST: 'unix:///nowhere.sock' }
+  const { out } = await onTerminal(['demo'], env, (shown) => (shown.includes('Ctrl-C stops') ? '\u0003' : undefined))
+  expect(out).toMatch(/The result: http:\/\/\S+\/app\/benchmarks\/assay\/quick\/comparisons\/[0-9a-f-]{36}/)
+  expect(out).toMatch(/Sign in with this key: assay_\w{38}/)
 })
 
 test('without bubblewrap and runc, exits before starting and names the package to install', async () => {

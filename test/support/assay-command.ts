@@ -23,8 +23,21 @@ export const bareEnvironment: CommandVariables = { PATH, HOME }
 
 /** Commands that call a service or read files, and so behave in this process as in their own. */
 const CLIENT_COMMANDS = new Set([
-  ...['audit', 'batches', 'benchmarks', 'check', 'compare', 'comparisons', 'completion', 'configurations'],
-  ...['credentials', 'init', 'keys', 'models', 'orgs', 'releases', 'repos', 'scan', 'trials', 'webhooks', '--json'],
+  ...['audit', 'batches', 'benchmarks', 'check', 'compare', 'comparisons', 'completion', 'config', 'configurations'],
+  ...[
+    'credentials',
+    'import',
+    'init',
+    'keys',
+    'models',
+    'orgs',
+    'releases',
+    'repos',
+    'scan',
+    'trials',
+    'webhooks',
+    '--json',
+  ],
 ])
 
 /** Runs a command and waits for its end: in this process if that makes no difference, otherwise as the real program. */

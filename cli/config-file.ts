@@ -1,0 +1,51 @@
+import { readFileSync } from 'node:fs'
+import { mkdir, rename, writeFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { parseEnv } from 'node:util'
+import { WrongUse } from './failure.ts'
+import type { Shell } from './shell.ts'
+
+type Variables = Record<string, string | undefined>
+
+/** Names the file with the user's settings. Never a file of the working directory, which may be an untrusted clone. */
+export function configPath({ env }: Pick<Shell, 'env'>): string {
+  if (env.ASSAY_CONFIG) return env.ASSAY_CONFIG
+  return join(env.XDG_CONFIG_HOME || join(env.HOME || homedir(), '.config'), 'assay', 'config.env')
+}
+
+/** Reads the settings of the file. A file that does not exist has none. */
+export function readConfigFile(shell: Pick<Shell, 'env'>): Variables {
+  const path = configPath(shell)
+  try {
+    return parseEnv(readFileSync(path, 'utf8'))
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return {}
+    throw new WrongUse(`${path} cannot be read.`)
+  }
+}
+
+/** Returns a shell whose environment has the settings of the file. Variables of the environment take precedence. */
+export function withConfigFile(shell: Shell): Shell {
+  const given = Object.entries(shell.env).filter(([, value]) => value !== undefined && value !== '')
+  return { ...shell, env: { ...readConfigFile(shell), ...Object.fromEntries(given) } }
+}
+
+const HEAD = '# Settings of Assay, one per line. `assay config set` and `unset` change them.'
+
+/** Replaces the file as a whole. Only its owner can read it, because it may contain keys. */
+export async function writeConfigFile(shell: Pick<Shell, 'env'>, settings: Variables): Promise<void> {
+  const path = configPath(shell)
+  const lines = Object.entries(settings).map(([name, value = '']) => `${name}=${quote(value)}`)
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  const draft = `${path}.${process.pid}`
+  await writeFile(draft, `${[HEAD, ...lines].join('\n')}\n`, { mode: 0o600 })
+  await rename(draft, path)
+}
+
+function quote(value: string): string {
+  if (/^[\w./:@,=+%?&*-]*$/.test(value)) return value
+  const mark = [`'`, '"', '`'].find((candidate) => !value.includes(candidate))
+  if (mark === undefined || /[\r\n]/.test(value)) throw new WrongUse('The file cannot store this value.')
+  return `${mark}${value}${mark}`
+}

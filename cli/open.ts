@@ -1,0 +1,117 @@
+import { spawn } from 'node:child_process'
+import type { Command } from 'commander'
+import type { Comparison } from '../src/comparisons/shapes/schema.ts'
+import { call, ProblemReceived } from '../src/platform/http/client.ts'
+import { WrongUse } from './failure.ts'
+import { withExample } from './help.ts'
+import { addressOf, globalsOf, listAll, openService, requireId, type Service } from './service.ts'
+import { print, printJson, type Shell } from './shell.ts'
+
+const COMPARISONS_READ_MAX = 5000
+
+/** Prints the address of a page of the service, and opens it in a browser on a terminal. */
+export function addOpenCommand(assay: Command, shell: Shell): void {
+  withExample(
+    assay
+      .command('open')
+      .description('Print the address of the workspace app or of one result, and open it if this is a terminal')
+      .argument('[id]', 'Id of a comparison, trial or release; or a repository or benchmark as owner/name')
+      .option('--no-browser', 'Only print the address')
+      .action((id: string | undefined, flags: { browser: boolean }, command: Command) =>
+        openPage(shell, command, id, flags.browser),
+      ),
+    'assay open',
+    'assay open 0198c0de-0000-7000-8000-000000000000',
+    'assay open lab/demo --no-browser',
+  )
+}
+
+async function openPage(shell: Shell, command: Command, id: string | undefined, mayBrowse: boolean): Promise<void> {
+  const { json } = globalsOf(command)
+  const base = addressOf(shell, globalsOf(command)).replace(/\/$/, '')
+  const path = id === undefined ? '/app/' : await findPath(await openService(shell, command), id)
+  const url = `${base}${path}`
+  if (json) return printJson(shell, { url })
+  print(shell, url)
+  if (mayBrowse && shell.output.isTTY) startBrowser(shell, url)
+}
+
+async function findPath(service: Service, id: string): Promise<string> {
+  if (id.includes('/')) return findNamed(service, id)
+  requireId(id, 'assay comparisons list')
+  const path = (await findTrial(service, id)) ?? (await findComparison(service, id)) ?? (await findRelease(service, id))
+  if (path === undefined) throw new WrongUse(`This workspace has no trial, comparison or release ${id}.`)
+  return path
+}
+
+async function findTrial(service: Service, trialId: string): Promise<string | undefined> {
+  const { readTrialById } = await import('../src/comparisons/schema.ts')
+  const params = { org: service.org, trialId }
+  const found = await call(service, readTrialById, { params }).catch(ignoreMissing)
+  return found && `/app/trials/${trialId}`
+}
+
+function ignoreMissing(error: unknown): undefined {
+  if (error instanceof ProblemReceived && error.problem.status === 404) return undefined
+  throw error
+}
+
+async function findComparison(service: Service, id: string): Promise<string | undefined> {
+  const { listAllComparisons } = await import('../src/comparisons/schema.ts')
+  const { items } = await listAll<Comparison>(async (query) => {
+    const { body } = await call(service, listAllComparisons, { params: { org: service.org }, query })
+    return { items: body.evaluations, nextCursor: body.nextCursor }
+  }, COMPARISONS_READ_MAX)
+  const found = items.find((comparison) => comparison.id === id.toLowerCase())
+  if (!found) return undefined
+  const { scope } = found
+  const place =
+    scope.kind === 'benchmark'
+      ? `benchmarks/${scope.datasetOrg}/${scope.dataset}`
+      : `repos/${scope.owner}/${scope.name}`
+  return `/app/${place}/comparisons/${found.id}`
+}
+
+async function listRepositories(service: Service) {
+  const { listRepositories: endpoint } = await import('../src/repos/schema.ts')
+  const { items } = await listAll(async (query) => {
+    const { body } = await call(service, endpoint, { params: { org: service.org }, query })
+    return { items: body.repos, nextCursor: body.nextCursor }
+  })
+  return items
+}
+
+/** The address of a release is public. */
+async function findRelease(service: Service, releaseId: string): Promise<string | undefined> {
+  const { readRelease } = await import('../src/releases/schema.ts')
+  for (const { owner, name } of await listRepositories(service)) {
+    const params = { org: service.org, owner, name, releaseId }
+    if (await call(service, readRelease, { params }).catch(ignoreMissing))
+      return `/results/${owner}/${name}/releases/${releaseId}`
+  }
+  return undefined
+}
+
+async function findNamed(service: Service, fullName: string): Promise<string> {
+  const repositories = await listRepositories(service)
+  const isSame = (repository: { owner: string; name: string }): boolean =>
+    `${repository.owner}/${repository.name}`.toLowerCase() === fullName.toLowerCase()
+  const found = repositories.find(isSame)
+  if (found) return `/app/repos/${found.owner}/${found.name}`
+  const { listBenchmarks } = await import('../src/benchmarks/schema.ts')
+  const { body } = await call(service, listBenchmarks, { params: { org: service.org } })
+  const benchmark = body.benchmarks.find(({ datasetOrg, dataset }) => `${datasetOrg}/${dataset}` === fullName)
+  if (benchmark) return `/app/benchmarks/${benchmark.datasetOrg}/${benchmark.dataset}`
+  throw new WrongUse(`This workspace has no repository and no benchmark ${fullName}.`)
+}
+
+const OPENERS: Partial<Record<NodeJS.Platform, string>> = { darwin: 'open', linux: 'xdg-open' }
+
+/** Starts the browser without waiting for it. The address is printed already, so a missing browser is no failure. */
+function startBrowser({ env }: Shell, url: string): void {
+  const program = env.BROWSER || OPENERS[process.platform]
+  if (program === undefined) return
+  const child = spawn(program, [url], { stdio: 'ignore', detached: true })
+  child.on('error', () => undefined)
+  child.unref()
+}
