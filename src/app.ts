@@ -280,6 +280,7 @@ const toServerDeps = (services: Services) => ({
   clientAddress: createClientAddressReader(services.config.trustedProxies),
   uploadsFolder: uploadsFolder(services),
   observe: services.metrics.observeRequest,
+  tracer: services.tracer,
   renderProblem: createProblemPages(() => publicUrl(services)),
 })
 
@@ -354,6 +355,7 @@ const toTrialDeps = (services: Services) => ({
   ledger: services.ledger,
   gatewayUrl: services.gatewayUrl,
   engine: services.engine,
+  tracer: services.tracer,
   folder: services.trialsFolder,
   retryMs: services.waits.retryMs,
   step: services.step,

@@ -6,6 +6,7 @@ import { findSandboxChoice, sandboxChoices } from './catalog/sandboxes.ts'
 import { isRegistryName, type RegistrySettings } from './harbor/registries/open-registries.ts'
 import { type AddressRange, parseAddressRange } from './platform/http/client-address.ts'
 import type { AllowedHost } from './platform/outbound/allowed-hosts.ts'
+import type { TracingSettings } from './platform/tracing.ts'
 import { parseAllowedHost } from './sandboxes/egress/rules.ts'
 import { isKey } from './workspaces/key.ts'
 
@@ -110,6 +111,13 @@ const Settings = z.object({
     .transform((places) => places.filter((place) => place !== undefined))
     .default([]),
   ASSAY_IMAGE_DISK_GB: count(1, 100_000).optional(),
+  OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl().optional(),
+  OTEL_EXPORTER_OTLP_HEADERS: z
+    .string()
+    .regex(/^[^=,\s]+=[^,]*(,[^=,\s]+=[^,]*)*$/, 'must list name=value, with commas')
+    .transform((text) => Object.fromEntries(text.split(',').map(parseHeader)))
+    .optional(),
+  OTEL_SERVICE_NAME: z.string().min(1).default('assay'),
   ASSAY_LOG: z
     .enum(['debug', 'info', 'warn', 'error', 'silent'], 'must be debug, info, warn, error or silent')
     .default('info'),
@@ -171,6 +179,8 @@ export type Config = {
   /** How long unused mirrors, scans and builds of images are kept. */
   cacheDays: number
   databaseConnections: number
+  /** Collector of traces. Undefined: none. */
+  tracing: TracingSettings | undefined
   logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent'
   /** Base URLs of model providers, by provider. */
   upstreams: Record<string, string>
@@ -232,6 +242,7 @@ export function readConfig(environment: ConfigEnvironment): Config {
     artifactDays: settings.ASSAY_ARTIFACT_DAYS,
     cacheDays: settings.ASSAY_CACHE_DAYS,
     databaseConnections: settings.ASSAY_DATABASE_CONNECTIONS,
+    tracing: toTracing(settings),
     logLevel: settings.ASSAY_LOG,
     upstreams: readUpstreams(given),
     environment: given,
@@ -252,6 +263,33 @@ function parseSettings<T>(settings: z.ZodType<T>, given: ConfigEnvironment): T {
 }
 
 export const settingNames: string[] = Object.keys(Settings.shape)
+
+/** Returns the default of a setting as a text, or undefined if it has none or depends on other settings. */
+export function findDefaultSetting(name: string): string | undefined {
+  const shape: Record<string, z.ZodType> = Settings.shape
+  const value = shape[name]?.safeParse(undefined).data
+  if (Array.isArray(value)) return value.length === 0 ? undefined : value.join(',')
+  return value === undefined ? undefined : String(value)
+}
+
+/** Returns what is wrong with the value of a setting, or undefined. */
+export function findSettingProblem(name: string, value: string): string | undefined {
+  const shape: Record<string, z.ZodType> = Settings.shape
+  const issue = shape[name]?.safeParse(value).error?.issues[0]
+  return issue ? `${name} ${issue.message}.` : undefined
+}
+
+function toTracing(settings: z.infer<typeof Settings>): TracingSettings | undefined {
+  const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_EXPORTER_OTLP_HEADERS: headers = {} } = settings
+  return endpoint === undefined ? undefined : { endpoint, headers, serviceName: settings.OTEL_SERVICE_NAME }
+}
+
+/** Parses `name=value`, in which the value is percent-encoded. */
+function parseHeader(pair: string): [string, string] {
+  const at = pair.indexOf('=')
+  const value = pair.slice(at + 1).trim()
+  return [pair.slice(0, at).trim(), /%(?![0-9a-f]{2})/i.test(value) ? value : decodeURIComponent(value)]
+}
 
 const UPSTREAM = 'ASSAY_GATEWAY_UPSTREAM_'
 

@@ -43,6 +43,8 @@ export async function start(role: ServiceRole, config: Config, log: Log): Promis
     // A scrape must not fail with the database: the other numbers explain what happens.
     countWaitingJobs(store.database.db).catch(() => Number.NaN),
   )
+  addDiskMetrics(services)
+  undo.defer(services.tracer.stop)
   const isFit = startKeyWatch(services, undo)
   // Before the API listens, so that no request with the key is refused.
   if (config.bootstrapKey) await ensureBootstrapKey(store.database.db, config.bootstrapKey)

@@ -24,6 +24,7 @@ import type { Database, Db } from './platform/db/db.ts'
 import type { Log } from './platform/log.ts'
 import { createMetrics, type Metrics } from './platform/metrics.ts'
 import { createOutbound, type Outbound } from './platform/outbound/outbound.ts'
+import { createTracer, noTracer, type Tracer } from './platform/tracing.ts'
 import type { CodeHost } from './repos/code-host.ts'
 import { createGithubHost } from './repos/github.ts'
 import { createResultsCache, type ResultsCache } from './results/cache.ts'
@@ -41,6 +42,8 @@ export type Services = {
   database: Database
   log: Log
   metrics: Metrics
+  /** Sends traces if a collector is configured. */
+  tracer: Tracer
   blobs: Blobs
   /** Undefined when credential storage is off. */
   keyring: Keyring | undefined
@@ -99,6 +102,7 @@ export async function openServices(config: Config, database: Database, log: Log)
     database,
     log,
     metrics: createMetrics(),
+    tracer: config.tracing ? createTracer(config.tracing, log) : noTracer,
     blobs,
     keyring,
     outbound,

@@ -13,6 +13,7 @@ import type { Blobs } from '../../platform/blobs/blob.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { errorText } from '../../platform/error-text.ts'
 import { defineJobHandler, type Job, type JobHandler } from '../../platform/jobs/jobs.ts'
+import type { Tracer } from '../../platform/tracing.ts'
 import { SandboxUnavailable, SandboxUnsupported } from '../../sandboxes/sandbox.ts'
 import { openScratchFolder } from '../../trials/scratch-folder.ts'
 import { VariableMissing } from '../../trials/variables.ts'
@@ -36,12 +37,14 @@ import {
 } from './settle.ts'
 import { toSharedBudgetId, toTrialGrantee } from './spend.ts'
 import { startTrial, type TrialFacts } from './sql.ts'
+import { traceAttempt } from './trace-attempt.ts'
 
 export type TrialJobDeps = {
   db: Db
   blobs: Blobs
   engine: TrialEngine
   ledger: Ledger
+  tracer: Tracer
   /** Returns the address of the gateway, or undefined if the worker does not know it. */
   gatewayUrl: () => string | undefined
   /** Existing folder for the output of running trials. */
@@ -76,7 +79,9 @@ async function runTrialJob(deps: TrialJobDeps, job: Job<TrialPayload>): Promise<
   if (trial.isFirst) await recordStarted(db, trial.comparison)
   step('trial.noted')
 
+  const startMs = Date.now()
   const ending = isDeadly(trial, job) ? DEADLY_ENDING : await runAttempt(deps, trial, job.signal)
+  traceAttempt(deps.tracer, trial, ending, startMs)
   step('trial.ran')
   try {
     const open = await job.finish((tx) => settleAttempt(tx, trial, ending, { retryMs: deps.retryMs, step }))

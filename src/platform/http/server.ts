@@ -4,6 +4,7 @@ import { type Context, Hono } from 'hono'
 import type { Db } from '../db/db.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
+import { newTraceId, parseTraceParent, type Tracer } from '../tracing.ts'
 import { admit, admitPublic, type RequestLimiters, readPresented, watchCallers } from './admit.ts'
 import { type JsonBodyOptions, readJson } from './body.ts'
 import type { Authenticate, Caller } from './caller.ts'
@@ -21,6 +22,7 @@ import { type AnswerUnrouted, createUnroutedAnswerer } from './methods.ts'
 import { createRateLimiter, createStreamLimiter, limitSignIn, type OpenStream, type RateLimit } from './rate-limit.ts'
 import { toProblemAnswer, toWireResponse, type WireResponse } from './respond.ts'
 import type { Route, UncheckedCall } from './route.ts'
+import { traceRequest } from './trace-request.ts'
 import { receiveUpload } from './upload.ts'
 import { readQuery, validate } from './validate.ts'
 
@@ -48,6 +50,7 @@ export type ServerDeps = {
   /** Folder of uploads in progress. */
   uploadsFolder: string
   observe: (operation: string, status: number, seconds: number) => void
+  tracer: Tracer
   /** Finds the current cached response for a public read of exactly this path and query. */
   findCached: (target: string, acceptEncoding: string | undefined) => CachedAnswer | undefined
   /** Renders a problem as a page, for browsers that open a path outside the API. */
@@ -134,11 +137,12 @@ function admitCached(
   }
 }
 
-type ReceivedRequest = { incoming: IncomingMessage; requestId: string; started: number }
+type ReceivedRequest = { incoming: IncomingMessage; requestId: string; traceId: string; started: number }
 
 const receive = (incoming: IncomingMessage): ReceivedRequest => ({
   incoming,
   requestId: toRequestId(incoming.headers['x-request-id']),
+  traceId: parseTraceParent(incoming.headers.traceparent)?.traceId ?? newTraceId(),
   started: performance.now(),
 })
 
@@ -156,17 +160,20 @@ function toFailure(
 const wantsPage = (incoming: IncomingMessage): boolean =>
   !targetOf(incoming).startsWith('/api/') && (incoming.headers.accept?.includes('text/html') ?? false)
 
-/** Builds the response, logs the request and counts it. Every request ends here. */
+/** Builds the response, then logs, counts and traces the request. Every request ends here. */
 function complete(
   service: HttpService,
-  { incoming, requestId, started }: ReceivedRequest,
+  received: ReceivedRequest,
   { id: operation, crossOrigin }: OperationInfo,
   answer: HttpAnswer,
 ): WireResponse {
+  const { incoming, requestId, traceId, started } = received
   const wire = toWireResponse(incoming, answer, commonHeaders(requestId, crossOrigin))
   const ms = performance.now() - started
-  service.observe(operation, wire.status, ms / 1000)
-  service.requestLog.info({ requestId, operation, status: wire.status, ms: Math.round(ms * 10) / 10 }, 'request')
+  const { status } = wire
+  service.observe(operation, status, ms / 1000)
+  service.requestLog.info({ requestId, traceId, operation, status, ms: Math.round(ms * 10) / 10 }, 'request')
+  traceRequest(service.tracer, received, { operation, status, ms })
   return wire
 }
 

@@ -1,0 +1,127 @@
+import { randomBytes } from 'node:crypto'
+import type { Log } from './log.ts'
+
+/** A finished piece of work, such as a request or a phase of a trial. */
+export type FinishedSpan = {
+  traceId: string
+  /** Needed only if other spans name it as their parent. */
+  spanId?: string | undefined
+  parentId?: string | undefined
+  name: string
+  kind: 'internal' | 'server'
+  startMs: number
+  endMs: number
+  attributes: Record<string, string | number | boolean | undefined>
+  /** Set if the work failed. */
+  error?: string | undefined
+}
+
+export type Tracer = {
+  record(span: FinishedSpan): void
+  /** Sends what is left. */
+  stop(): Promise<void>
+}
+
+export type TracingSettings = {
+  /** Base URL of an OpenTelemetry collector. */
+  endpoint: string
+  headers: Record<string, string>
+  serviceName: string
+}
+
+export const noTracer: Tracer = { record: () => undefined, stop: async () => undefined }
+
+export const newTraceId = (): string => randomBytes(16).toString('hex')
+export const newSpanId = (): string => randomBytes(8).toString('hex')
+
+/** Parses a `traceparent` header of W3C Trace Context. Returns undefined if it is invalid. */
+export function parseTraceParent(header: unknown): { traceId: string; parentId: string } | undefined {
+  if (typeof header !== 'string') return undefined
+  const [, traceId, parentId] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}$/.exec(header) ?? []
+  if (!traceId || !parentId || /^0+$/.test(traceId) || /^0+$/.test(parentId)) return undefined
+  return { traceId, parentId }
+}
+
+const SEND_INTERVAL_MS = 5000
+const SEND_TIMEOUT_MS = 10_000
+/** Maximum number of spans that wait. More are dropped: tracing must never slow down or stop the service. */
+const WAITING_MAX = 2048
+
+/** Creates a tracer that sends spans to a collector with OTLP over HTTP, as JSON. Failures are logged, once in a row. */
+export function createTracer(settings: TracingSettings, log: Log): Tracer {
+  let waiting: FinishedSpan[] = []
+  let sending: Promise<void> = Promise.resolve()
+  let isFailing = false
+  const send = async (): Promise<void> => {
+    const spans = waiting
+    waiting = []
+    if (spans.length === 0) return
+    const failure = await post(settings, spans).catch((error: unknown) => ({ error }))
+    if (failure && !isFailing) log.warn(failure, 'failed to send traces')
+    isFailing = failure !== undefined
+  }
+  const timer = setInterval(() => {
+    sending = sending.then(send)
+  }, SEND_INTERVAL_MS)
+  timer.unref()
+  return {
+    record(span) {
+      if (waiting.length < WAITING_MAX) waiting.push(span)
+    },
+    async stop() {
+      clearInterval(timer)
+      await sending
+      await send()
+    },
+  }
+}
+
+/** Returns what went wrong, or undefined. */
+async function post({ endpoint, headers, serviceName }: TracingSettings, spans: readonly FinishedSpan[]) {
+  const answer = await fetch(`${endpoint.replace(/\/$/, '')}/v1/traces`, {
+    method: 'POST',
+    headers: { ...headers, 'content-type': 'application/json' },
+    body: JSON.stringify(toOtlp(serviceName, spans)),
+    redirect: 'error',
+    signal: AbortSignal.timeout(SEND_TIMEOUT_MS),
+  })
+  await answer.body?.cancel()
+  return answer.ok ? undefined : { status: answer.status }
+}
+
+const KINDS = { internal: 1, server: 2 }
+const STATUS = { ok: 0, error: 2 }
+
+/** Builds the JSON form of an `ExportTraceServiceRequest`. */
+const toOtlp = (serviceName: string, spans: readonly FinishedSpan[]) => ({
+  resourceSpans: [
+    {
+      resource: { attributes: toAttributes({ 'service.name': serviceName }) },
+      scopeSpans: [{ scope: { name: 'assay' }, spans: spans.map(toOtlpSpan) }],
+    },
+  ],
+})
+
+const toOtlpSpan = (span: FinishedSpan) => ({
+  traceId: span.traceId,
+  spanId: span.spanId ?? newSpanId(),
+  parentSpanId: span.parentId,
+  name: span.name,
+  kind: KINDS[span.kind],
+  startTimeUnixNano: toNanoseconds(span.startMs),
+  endTimeUnixNano: toNanoseconds(span.endMs),
+  attributes: toAttributes(span.attributes),
+  status: span.error === undefined ? { code: STATUS.ok } : { code: STATUS.error, message: span.error },
+})
+
+/** Nanoseconds since 1970 exceed the precision of a number. */
+const toNanoseconds = (ms: number): string => String(BigInt(Math.round(ms * 1000)) * 1000n)
+
+const toAttributes = (attributes: FinishedSpan['attributes']) =>
+  Object.entries(attributes).flatMap(([key, value]) => (value === undefined ? [] : [{ key, value: toValue(value) }]))
+
+function toValue(value: string | number | boolean) {
+  if (typeof value === 'string') return { stringValue: value }
+  if (typeof value === 'boolean') return { boolValue: value }
+  return Number.isInteger(value) ? { intValue: String(value) } : { doubleValue: value }
+}
