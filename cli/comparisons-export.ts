@@ -102,10 +102,9 @@ function selectFormat(shell: Shell, service: Service, scoped: ScopedComparison, 
 type ExportedComparison = { comparison: Comparison; trials: ComparisonTrial[] }
 
 async function readComparison(service: Service, scoped: ScopedComparison): Promise<ExportedComparison> {
-  const { endpoints, params } = scoped.scope
-  const { body: comparison } = await call(service, endpoints.read, {
-    params: { org: service.org, ...params, comparisonId: scoped.id },
-  })
+  const { endpoints } = scoped.scope
+  const params = { org: service.org, ...scoped.scope.params, comparisonId: scoped.id }
+  const { body: comparison } = await call(service, endpoints.read, { params })
   return { comparison, trials: await listTrials(service, scoped, {}) }
 }
 

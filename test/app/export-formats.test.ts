@@ -144,7 +144,8 @@ test.runIf(isLong)(
   async () => {
     expect(await run('--harbor', inScratch('viewed/job'))).toMatchObject({ code: 0 })
     await using view = await startHarborView(inScratch('viewed'))
-    const read = async (path: string) => {
+    // biome-ignore lint/suspicious/noExplicitAny: the shapes of another program's API
+    const read = async (path: string): Promise<any> => {
       const answer = await fetch(`${view.url}/api/jobs${path}`)
       expect(answer.status, path).toBe(200)
       return answer.json()
