@@ -173,7 +173,7 @@ test('a key that is not taken is no verdict, and is not tried on every canary', 
   const { code, out, err } = await canaries([...accepting, ...writing], { env })
   expect(code).toBe(1)
   expect(out.match(/ not measured /g)).toHaveLength(4)
-  expect(err).toBe('not measured: The provider does not take the key.\n')
+  expect(err).toBe('not measured: The provider rejects the key.\n')
   expect(out + err).not.toContain('sk-wrong')
   expect(provider.calls().length).toBeLessThan(30)
 })

@@ -105,6 +105,6 @@ function toConfigurationName(path: string): string {
     .slice(0, 63)
   if (name !== '' && name !== 'none') return name
   throw new WrongUse(
-    `${path} gives no name. Create the configuration first: assay configurations create <name> ${path}`,
+    `No name can be derived from ${path}. Create the configuration first: assay configurations create <name> ${path}`,
   )
 }

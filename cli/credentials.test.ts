@@ -83,7 +83,7 @@ test.each([
 ])('add: input that is no object of texts is wrong use, and not repeated: %s', async (input) => {
   const { code, out, err } = await run(['add', 'model', 'openai', '--name', 'x'], input)
   expect({ code, out }).toEqual({ code: 2, out: '' })
-  expect(err).toBe('error: Standard input takes the fields as a JSON object of texts, for example {"apiKey": "…"}.\n')
+  expect(err).toBe('error: Standard input must be a JSON object with texts as fields, for example {"apiKey": "…"}.\n')
 })
 
 test.each([

@@ -77,7 +77,7 @@ test('before the first start all is well, and nothing is made', async () => {
   const fresh = join(folder.path, 'fresh')
   const ran = await doctor({ ASSAY_DATA: join(fresh, 'data'), ASSAY_PORT: '1' })
   expect(ran.code, ran.out).toBe(0)
-  expect(findCheckLines(ran, 'data folder')).toMatch(/ is not there yet; the first start makes it$/)
+  expect(findCheckLines(ran, 'data folder')).toMatch(/ does not exist yet; the first start creates it$/)
   expect(findCheckLines(ran, 'service')).toMatch(
     /^– service {2}none answers at http:\/\/127\.0\.0\.1:1\n {4}fix: Start it/,
   )

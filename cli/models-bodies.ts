@@ -9,7 +9,7 @@ export function addBodiesCommand(models: Command, shell: Shell): void {
     models
       .command('bodies')
       .description(
-        'Say whether what is said to models in trials is kept, for admins to read. Without a word: how it is',
+        'Turn the storage of requests and answers of models in trials on or off, for admins to read. Without an argument, show the current setting',
       )
       .addArgument(new Argument('[state]').choices(['on', 'off']))
       .action((state: 'on' | 'off' | undefined, _flags: object, command: Command) => bodies(shell, command, state)),

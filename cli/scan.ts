@@ -65,7 +65,7 @@ function funnelLines(shell: Shell, { branch, isShallow, commits, funnel }: Clone
   const { recognised } = funnel
   const bold = (text: string) => styled(shell.output, 'bold', text)
   return [
-    ...(isShallow ? ['The clone is shallow: older history is not in it. `git fetch --unshallow` brings it.'] : []),
+    ...(isShallow ? ['The clone is shallow: older history is not in it. Fetch it with `git fetch --unshallow`.'] : []),
     bold(
       `${counted(recognised, 'pull request')} recognised in ${counted(commits, 'commit')} of ${branch}${share(recognised, commits)}`,
     ),

@@ -43,7 +43,10 @@ async function ask(shell: Shell, fields: readonly SecretField[], known: SecretVa
   const secret: SecretValues = {}
   for (const field of unknown.filter(({ required }) => required)) secret[field.name] = await askField(shell, field)
   if (optional.length > 0)
-    note(shell, `Not asked for: ${optional.join(', ')}. Give them with --from-env, or all fields as JSON.`)
+    note(
+      shell,
+      `Optional fields without a prompt: ${optional.join(', ')}. Set them with --from-env, or pass all fields as JSON.`,
+    )
   return secret
 }
 
@@ -59,7 +62,7 @@ async function askField(shell: Shell, { name, secret }: SecretField): Promise<st
   return answer
 }
 
-const HOW = 'Standard input takes the fields as a JSON object of texts, for example {"apiKey": "…"}.'
+const HOW = 'Standard input must be a JSON object with texts as fields, for example {"apiKey": "…"}.'
 
 /** Never quotes the input in an error, not even the parser's message, because the input is secret. */
 async function readObject(shell: Shell): Promise<SecretValues> {

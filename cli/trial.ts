@@ -168,7 +168,7 @@ function modelFacts({ model }: ModelTrialRecord): [string, string][] {
     ['tokens', `${usage.input} in, ${cached} cached, ${usage.output} out (${usage.reasoning} thinking)`],
     ['cost', costMicros === null ? 'unknown' : `$${(costMicros / 1e6).toFixed(6)} (${costSource})`],
     ...(levelMismatches > 0
-      ? [['level', `another than asked for, in ${levelMismatches} calls`] as [string, string]]
+      ? [['level', `another level than requested, in ${levelMismatches} calls`] as [string, string]]
       : []),
   ]
 }

@@ -38,35 +38,35 @@ export const BatchRun = z
     createdAt: z.iso.datetime(),
     startedAt: z.iso.datetime().nullable(),
     finishedAt: z.iso.datetime().nullable(),
-    candidateCounts: perDifficulty(count).describe('What was asked for. Nothing is asked for by an import.'),
+    candidateCounts: perDifficulty(count).describe('Requested number of candidates. All zero for an import.'),
     generation: Generation.nullable().describe('Null for an import.'),
     counts: z.object({
       discovered: count.describe(
-        'Pull requests that were looked at, newest first; of an import, tasks in the archive.',
+        'Pull requests that were examined, newest first; for an import, tasks in the archive.',
       ),
-      screened: count.describe('Of them, those that could become tasks; of an import, those that passed the check.'),
-      executed: count.describe('Tasks whose tests fail before the change and pass after it, again and again.'),
+      screened: count.describe('Candidates among them; for an import, tasks that passed the safety check.'),
+      executed: count.describe('Tasks whose tests reliably fail before the change and pass after it.'),
       authored: count.describe('Tasks that have an instruction.'),
-      validated: count.describe('Tasks whose solution passes and whose tests refuse doing nothing, and known cheats.'),
-      verified: count.describe('Tasks that a second model found fair.'),
+      validated: count.describe('Tasks that the reference solution passes, and a no-op and known cheats do not.'),
+      verified: count.describe('Tasks that the verifier model accepted.'),
       ready: count,
       rejected: count,
-      deferred: count.describe('Tasks that wait for something that is no fault of theirs.'),
+      deferred: count.describe('Tasks that wait for something external.'),
       approved: count,
       declined: count,
     }),
     byDifficulty: perDifficulty(z.object({ requested: count, selected: count, ready: count })),
-    shortfall: count.describe('How many candidates fewer there were than was asked for.'),
+    shortfall: count.describe('Number of requested candidates that were not found.'),
     rejections: z.record(z.string(), count),
     waiting: Waiting.optional(),
     warnings: z.array(z.string()),
     budgetUsd: z.number().optional(),
-    costUsd: z.number().describe('What models were paid.'),
+    costUsd: z.number().describe('Cost of model calls.'),
     error: BatchError.optional(),
   })
   .meta({
     id: 'BatchRun',
-    description: 'A batch: tasks of a repository that are created or imported together, and how far they are.',
+    description: 'A batch: tasks of a repository that are created or imported together, and their progress.',
   })
 export type BatchRun = z.infer<typeof BatchRun>
 
@@ -74,18 +74,18 @@ export const BatchTask = z
   .object({
     taskId: z.string(),
     state: z.enum(['making', 'validating', 'ready', 'rejected']),
-    stage: z.string().nullable().describe('What comes next; of one that was rejected, what rejected it.'),
-    difficulty: Difficulty.nullable().describe('As found; of an import, as its author says.'),
+    stage: z.string().nullable().describe('Next stage; for a rejected task, the stage that rejected it.'),
+    difficulty: Difficulty.nullable().describe('Estimated; for an import, as declared by its author.'),
     requestedDifficulty: Difficulty.nullable(),
     title: z.string(),
     pullRequest: TaskPullRequest.nullable(),
-    digest: DIGEST.nullable().describe('Null while there are no files, or when they may not be kept.'),
+    digest: DIGEST.nullable().describe('Null while there are no files, or if they must not be stored.'),
     decision: Decision.nullable(),
     rejection: Rejection.optional(),
     deferred: Waiting.optional(),
     concerns: z
       .array(z.string())
-      .describe('What a person should look at first. A task without any is green, and may be approved with others.'),
+      .describe('Warnings for the reviewer. A task without warnings can be approved together with others.'),
   })
   .meta({ id: 'BatchTask', description: 'A task of a batch and its state.' })
 export type BatchTask = z.infer<typeof BatchTask>
@@ -94,13 +94,13 @@ export type BatchTask = z.infer<typeof BatchTask>
 export const RejectionEvidence = z
   .unknown()
   .optional()
-  .describe('Of a generated task that was rejected: what its stage decided by, where that is more than its words.')
+  .describe('For a rejected generated task: structured evidence of the stage that rejected it, if there is any.')
 
 export const BatchTaskDetail = BatchTask.extend({
   instruction: z.string().nullable(),
   files: TaskContent.shape.files,
   evidence: TaskEvidence.extend({
-    stages: z.array(StageEvidence).describe('Of a generated task: those that it passed, in their order.'),
+    stages: z.array(StageEvidence).describe('For a generated task: the stages that it passed, in order.'),
     rejection: RejectionEvidence,
   }),
   costUsd: z.number(),
@@ -115,44 +115,44 @@ const FILE_LENGTH_MAX = 1024 * 1024
 export const taskNotReady = {
   code: 'task_not_ready',
   status: 409,
-  title: 'This task is not ready',
+  title: 'Task is not ready',
   meaning: 'Only a task that passed its validation can be approved or declined.',
 } as const satisfies ProblemKind
 
 export const taskChanged = {
   code: 'task_changed',
   status: 409,
-  title: 'The task is not the one that was decided on',
-  meaning: 'The digest is of other files than the task has now. Look at it again and send its present digest.',
+  title: 'Task has changed since it was reviewed',
+  meaning: 'The digest belongs to an earlier version of the task. Review the task again and send its current digest.',
 } as const satisfies ProblemKind
 
 export const taskNotGreen = {
   code: 'task_not_green',
   status: 409,
-  title: 'A person should look at this task first',
+  title: 'Task has warnings',
   meaning:
-    'Several tasks are approved at once only where none of them has concerns. Look at these, and decide on each alone.',
+    'Several tasks can be approved at once only if none of them has warnings. Review these tasks and decide on each one separately.',
 } as const satisfies ProblemKind
 
 export const fileNotEditable = {
   code: 'file_not_editable',
   status: 409,
-  title: 'This file cannot be changed',
-  meaning: 'Of a task that was made of a pull request only the instruction can: everything else was proven as it is.',
+  title: 'File cannot be changed',
+  meaning: 'Only the instruction of a generated task can be changed: its other files were validated as they are.',
 } as const satisfies ProblemKind
 
 export const batchStopped = {
   code: 'batch_stopped',
   status: 409,
-  title: 'The batch was canceled or has failed',
-  meaning: 'Resume it first: what is changed has to be validated again.',
+  title: 'Batch was canceled or has failed',
+  meaning: 'Resume the batch first: a changed task must be validated again.',
 } as const satisfies ProblemKind
 
 export const archiveGone = {
   code: 'archive_gone',
   status: 409,
-  title: 'The archive of this batch is not kept any more',
-  meaning: 'It failed for good, or was canceled more than a week ago. Import the archive again.',
+  title: 'Archive of the batch was deleted',
+  meaning: 'The batch failed permanently, or was canceled more than a week ago. Import the archive again.',
 } as const satisfies ProblemKind
 
 const BATCHES = '/api/orgs/{org}/repos/{owner}/{name}/batches'
@@ -163,7 +163,7 @@ export const readGenerationOptions = endpoint({
   id: 'readGenerationOptions',
   method: 'GET',
   path: '/api/orgs/{org}/repos/{owner}/{name}/generation-options',
-  summary: 'Read every value that a new batch may name, also of a public repository that its first batch will connect',
+  summary: 'List the allowed values of a new batch, also for a public repository that is not connected yet',
   access: 'read',
   answers: { 200: GenerationOptions },
   problems: [codeHostUnavailable],
@@ -173,7 +173,7 @@ export const createBatch = endpoint({
   id: 'createBatch',
   method: 'POST',
   path: BATCHES,
-  summary: 'Make tasks of merged pull requests: the newest candidates of each difficulty',
+  summary: 'Create tasks from merged pull requests: the newest candidates of each difficulty',
   access: 'write',
   body: NewBatch,
   example: { candidateCounts: { easy: 2, medium: 1, hard: 0 } },
@@ -186,7 +186,8 @@ export const previewBatch = endpoint({
   id: 'previewBatch',
   method: 'POST',
   path: `${BATCHES}/preview`,
-  summary: 'See what the pull requests of a repository could supply, and why the rest are out. Nothing runs',
+  summary:
+    'Count the candidates among the pull requests of a repository, and the reasons for the rest, without running anything',
   access: 'read',
   body: PreviewBatchInput,
   bodyOptional: true,
@@ -200,7 +201,7 @@ export const importBatch = endpoint({
   id: 'importBatch',
   method: 'POST',
   path: `${BATCHES}/import`,
-  summary: 'Import tasks that were written by hand: a gzipped tar archive with a folder in Harbor’s format for each',
+  summary: 'Import hand-written tasks: a gzipped tar archive with one folder in Harbor’s format per task',
   access: 'write',
   upload: { mediaType: 'application/gzip', bytesMax: ARCHIVE_BYTES_MAX },
   creates: true,
@@ -222,7 +223,7 @@ export const readBatch = endpoint({
   id: 'readBatch',
   method: 'GET',
   path: BATCH,
-  summary: 'Read how far a batch is',
+  summary: 'Read the status of a batch',
   access: 'read',
   answers: { 200: BatchRun },
 })
@@ -231,7 +232,7 @@ export const cancelBatch = endpoint({
   id: 'cancelBatch',
   method: 'POST',
   path: `${BATCH}/cancel`,
-  summary: 'Cancel what has not ended; tasks that are ready stay. Twice is as good as once',
+  summary: 'Cancel all unfinished tasks of a batch; ready tasks stay. Idempotent',
   access: 'write',
   answers: { 202: BatchRun },
 })
@@ -243,7 +244,7 @@ export const resumeBatch = endpoint({
   summary:
     'Go on with a batch that waits, failed or was canceled; of one that is completed, try again what a sandbox broke',
   access: 'write',
-  body: z.strictObject({ budgetUsd: budgetUsd.optional().describe('A new one.') }),
+  body: z.strictObject({ budgetUsd: budgetUsd.optional().describe('New budget.') }),
   bodyOptional: true,
   example: {},
   answers: { 202: BatchRun },
@@ -254,7 +255,7 @@ export const followBatch = endpoint({
   id: 'followBatch',
   method: 'GET',
   path: `${BATCH}/events`,
-  summary: 'Follow a batch: its status now, at each change, and at its end',
+  summary: 'Stream the status of a batch: now, at each change, and at its end',
   access: 'read',
   events: { status: BatchRun, end: z.object({ state: z.string() }) },
   answers: { 200: null },
@@ -264,7 +265,7 @@ export const listBatchTasks = endpoint({
   id: 'listBatchTasks',
   method: 'GET',
   path: `${BATCH}/tasks`,
-  summary: 'List the tasks of a batch, by their ids',
+  summary: 'List the tasks of a batch, ordered by id',
   access: 'read',
   answers: { 200: z.object({ tasks: z.array(BatchTask) }) },
 })
@@ -292,7 +293,7 @@ export const putBatchTaskFile = endpoint({
   id: 'putBatchTaskFile',
   method: 'PUT',
   path: `${TASK}/files/{path}`,
-  summary: 'Change a file of a task. It is validated again as far as it depends on it, and has no decision any more',
+  summary: 'Replace a file of a task. Dependent stages are repeated, and earlier decisions are cleared',
   access: 'write',
   conditional: true,
   body: z.strictObject({ content: z.string().max(FILE_LENGTH_MAX) }),
@@ -318,7 +319,7 @@ export const decideTask = endpoint({
   id: 'decideTask',
   method: 'POST',
   path: `${TASK}/decision`,
-  summary: 'Approve or decline a task that is ready, as it is now; the last decision counts',
+  summary: 'Approve or decline the current version of a ready task; the last decision counts',
   access: 'write',
   body: z.strictObject(decision),
   example: { decision: 'approved', digest: exampleDigest },
@@ -330,7 +331,7 @@ export const decideTasks = endpoint({
   id: 'decideTasks',
   method: 'POST',
   path: `${BATCH}/decisions`,
-  summary: 'Decide on several tasks: all of them, or none when one cannot be decided on',
+  summary: 'Decide on several tasks at once: on all of them, or on none if one cannot be decided on',
   access: 'write',
   body: z.strictObject({
     decisions: z

@@ -79,5 +79,5 @@ export async function openTaskArchive(deps: TaskFilesDeps, row: FullTaskRow) {
 export async function readStored(deps: TaskFilesDeps, { digest }: FullTaskRow) {
   const stored = await findContent(deps, digest)
   if (stored) return stored
-  throw new Problem(notFound, 'The files of this task were not kept.')
+  throw new Problem(notFound, 'The files of this task were not stored.')
 }

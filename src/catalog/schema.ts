@@ -11,7 +11,7 @@ const rates = {
   input: z.number(),
   output: z.number(),
   cacheRead: z.number().optional(),
-  cacheWrite: z.number().optional().describe('For five minutes.'),
+  cacheWrite: z.number().optional().describe('Cache writes with a lifetime of five minutes.'),
   cacheWrite1h: z.number().optional(),
 }
 
@@ -24,19 +24,18 @@ export const CatalogModel = z
     custom: z.boolean(),
     reasoningLevels: z.array(z.string()).min(1),
     defaultReasoningLevel: z.string(),
-    harnesses: z.array(z.string()).describe('Those that can work with this model, at one of its levels at least.'),
+    harnesses: z.array(z.string()).describe('Harnesses that support this model with at least one of its levels.'),
     harnessLevels: z
       .record(z.string(), z.array(z.string()))
-      .describe('The levels that each of them can ask this model for. Other pairs are refused.'),
+      .describe('Levels of this model that each harness supports. Other combinations are refused.'),
     contextTokens: z.number().int(),
-    knowledgeCutoff: z
-      .string()
-      .nullable()
-      .describe('Month of the youngest text it has learnt from, where it is known.'),
+    knowledgeCutoff: z.string().nullable().describe('Month of the newest training data, if known.'),
     prices: z
       .object({ ...rates, tiers: z.array(z.object({ aboveInputTokens: z.number().int(), ...rates })).optional() })
-      .describe('USD for a million tokens, as they are now. Tiers: of calls with more input than that, all tokens.'),
-    credentials: z.array(named).describe('Credentials of this workspace that open it.'),
+      .describe(
+        'Current prices in USD per million tokens. A tier applies to all tokens of calls with more input than its threshold.',
+      ),
+    credentials: z.array(named).describe('Credentials of this workspace that give access to it.'),
   })
   .meta({ id: 'CatalogModel', description: 'A model that can be chosen.' })
 export type CatalogModel = z.infer<typeof CatalogModel>
@@ -46,7 +45,7 @@ export const CatalogHarness = z
     id: z.string(),
     name: z.string(),
     version: z.string(),
-    protocols: z.array(z.string()).describe('How it can speak to a model. None: it needs no model.'),
+    protocols: z.array(z.string()).describe('Protocols that it supports. Empty if it needs no model.'),
   })
   .meta({ id: 'CatalogHarness', description: 'A harness that can be chosen.' })
 export type CatalogHarness = z.infer<typeof CatalogHarness>
@@ -55,9 +54,9 @@ const CatalogSandbox = z
   .object({
     id: z.string(),
     name: z.string(),
-    available: z.boolean().describe('A worker that lives now offers it.'),
+    available: z.boolean().describe('A live worker offers it.'),
     detail: z.string(),
-    isolation: z.string().nullable().describe('What stands between a sandbox and the machine, where it is available.'),
+    isolation: z.string().nullable().describe('Isolation between sandbox and host, if it is available.'),
     credentials: z.array(named),
   })
   .meta({ id: 'CatalogSandbox', description: 'A sandbox provider that can be chosen.' })
@@ -78,21 +77,21 @@ const tokens = z.number().int().min(1).max(100_000_000)
 
 const modelFields = {
   catalogId: z.string().regex(/^custom\/[a-z0-9][a-z0-9._-]{0,62}$/),
-  name: z.string().trim().min(1).max(200).describe('As its provider calls it.'),
+  name: z.string().trim().min(1).max(200).describe('Model name in requests to the provider.'),
   label: z.string().trim().min(1).max(200),
   protocol: z.enum(PROTOCOLS),
   baseUrl: z
     .url()
     .max(2000)
-    .describe('What its provider tells clients of this protocol to use, with or without a version at its end.'),
+    .describe('Base URL of the provider for this protocol, with or without a version at its end.'),
   cloud: Cloud.optional().describe(
-    'The cloud that hosts it and authenticates calls. Left out: a plain API with a key.',
+    'The cloud that hosts the model and authenticates calls. Omitted for a plain API with a key.',
   ),
   reasoningLevels: z.array(level).min(1).max(LEVELS.length),
   defaultReasoningLevel: level,
   prices: z
     .strictObject({ input: usd, output: usd, cacheRead: usd.optional(), cacheWrite: usd.optional() })
-    .describe('USD for a million tokens. What is left out costs as much as other input.'),
+    .describe('USD per million tokens. Omitted cache prices equal the input price.'),
 }
 
 export const NewModel = z.strictObject({
@@ -110,29 +109,30 @@ export type CustomModel = z.infer<typeof CustomModel>
 export const modelExists = {
   code: 'model_exists',
   status: 409,
-  title: 'There is another model of this name',
-  meaning: 'A model that is there takes a new label, default level and prices. For anything else choose a new name.',
+  title: 'Model name already used',
+  meaning:
+    'Only label, default level and prices of an existing model can be changed. For other changes choose a new name.',
 } as const satisfies ProblemKind
 
 export const modelNameSpent = {
   code: 'model_name_spent',
   status: 409,
-  title: 'This name was used before',
-  meaning: 'Results of a model that was removed still carry its name. Choose another one.',
+  title: 'Name of a removed model',
+  meaning: 'Results of the removed model still refer to this name. Choose another name.',
 } as const satisfies ProblemKind
 
 export const modelInUse = {
   code: 'model_in_use',
   status: 409,
-  title: 'This model is in use',
-  meaning: 'A comparison that is not over yet works with it. Wait for its end, or cancel it.',
+  title: 'Model in use',
+  meaning: 'An unfinished comparison uses the model. Wait until it ends, or cancel it.',
 } as const satisfies ProblemKind
 
 export const addModel = endpoint({
   id: 'addModel',
   method: 'POST',
   path: '/api/orgs/{org}/models',
-  summary: 'Add a model of your own, or give one new prices',
+  summary: 'Add a custom model, or change the prices of one',
   access: 'admin',
   body: NewModel,
   example: {
@@ -164,7 +164,7 @@ export const removeModel = endpoint({
   id: 'removeModel',
   method: 'DELETE',
   path: '/api/orgs/{org}/models/custom/{slug}',
-  summary: 'Remove a model; its name is not given again',
+  summary: 'Remove a custom model. Its name cannot be reused',
   access: 'admin',
   answers: { 204: null },
   problems: [modelInUse],

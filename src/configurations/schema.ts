@@ -15,7 +15,7 @@ const ConfigurationName = z
     /^[a-z0-9][a-z0-9._-]{0,62}$/,
     'must start with a lower-case letter or a digit and contain only these, dots, hyphens and underscores',
   )
-  .refine((name) => name !== 'none', 'must not be none, which stands for no configuration')
+  .refine((name) => name !== 'none', 'must not be none, which means no configuration')
 
 /** Refers to the newest version (`name`) or to a certain one (`name@version`). */
 export const ConfigurationRef = z

@@ -51,7 +51,7 @@ const allProviders = async (
 ): Promise<ProviderDefinition[]> => [...providers, ...((await customProviders?.(db, workspaceId)) ?? [])]
 
 function unknownProvider({ kind }: ProviderName, provider: ProviderDefinition | undefined): FieldError {
-  const message = provider ? 'is built in and takes no credential' : `is not a provider of kind ${kind}`
+  const message = provider ? 'is built in and needs no credential' : `is not a provider of kind ${kind}`
   return { pointer: '/provider', code: 'unknown_provider', message }
 }
 

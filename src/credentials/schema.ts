@@ -25,14 +25,16 @@ export const Credential = z
     name: z.string(),
     source: z
       .enum(['stored', 'environment', 'builtin'])
-      .describe('`stored` here by a client, taken from the `environment` of the server, or `builtin`.'),
-    hint: z.string().describe('The end of the key, or where it leads: enough to tell it from others.'),
+      .describe(
+        '`stored`: by a client. `environment`: from the environment of the server. `builtin`: every workspace has it.',
+      ),
+    hint: z.string().describe('Last characters of the key, or its address, to tell credentials apart.'),
     createdAt: time,
-    lastUsedAt: time.nullable().describe('To the minute.'),
+    lastUsedAt: time.nullable().describe('Rounded down to the minute.'),
   })
   .meta({
     id: 'Credential',
-    description: 'What the service presents to an external system. Its secret is never returned.',
+    description: 'Authenticates the service at an external system. Its secret is never returned.',
   })
 export type Credential = z.infer<typeof Credential>
 
@@ -52,35 +54,35 @@ export type CredentialProvider = z.infer<typeof CredentialProvider>
 
 const secret = z
   .record(z.string(), z.string())
-  .describe('The fields that the provider asks for, by name; at most 64 KiB. Never shown again.')
+  .describe('Fields of the provider, by name; at most 64 KiB. Never shown again.')
 
 export const credentialInUse = {
   code: 'credential_in_use',
   status: 409,
-  title: 'This credential is in use',
+  title: 'Credential in use',
   meaning: 'The credential is still in use. Replace its secret with PATCH instead; the id stays the same.',
 } as const satisfies ProblemKind
 
 export const credentialReadOnly = {
   code: 'credential_read_only',
   status: 409,
-  title: 'This credential is not stored here',
-  meaning: 'It is built in or comes from the environment of the server, and is changed there.',
+  title: 'Credential not stored by this service',
+  meaning: 'The credential is built in or comes from the environment of the server. Change it there.',
 } as const satisfies ProblemKind
 
 export const credentialStorageOff = {
   code: 'credential_storage_off',
   status: 409,
-  title: 'This server stores no credentials',
-  meaning: 'Credential storage is off: credentials come only from the environment of the server.',
+  title: 'Credential storage is off',
+  meaning: 'Credentials come only from the environment of the server.',
 } as const satisfies ProblemKind
 
 export const masterKeyMissing = {
   code: 'master_key_missing',
   status: 503,
-  title: 'This server process cannot open stored credentials',
+  title: 'Stored credentials cannot be opened',
   meaning:
-    'The master key was rotated and this process still holds the old one alone. The operator restarts it with the key in use; until then `/readyz` answers 503.',
+    'The master key was rotated, and this process has only the old one. The operator must restart it with the current key; until then `/readyz` answers 503.',
   retryable: true,
 } as const satisfies ProblemKind
 
@@ -111,7 +113,7 @@ export const updateCredential = endpoint({
   id: 'updateCredential',
   method: 'PATCH',
   path: '/api/orgs/{org}/credentials/{credentialId}',
-  summary: 'Rename a credential, or put a new secret in: all its fields, at once for everything that uses it',
+  summary: 'Rename a credential, or replace all fields of its secret; takes effect immediately',
   access: 'admin',
   body: z.strictObject({ name: label.optional(), secret: secret.optional() }),
   example: { name: 'Team key 2', secret: { apiKey: 'sk-ant-fedcba9876543210' } },
@@ -133,7 +135,7 @@ export const checkCredential = endpoint({
   id: 'checkCredential',
   method: 'POST',
   path: '/api/orgs/{org}/credentials/{credentialId}/check',
-  summary: 'Ask the provider whether it accepts the credential',
+  summary: 'Check the credential with its provider',
   access: 'admin',
   answers: { 200: CredentialCheck },
   problems: [masterKeyMissing],
@@ -143,7 +145,7 @@ export const listCredentialProviders = endpoint({
   id: 'listCredentialProviders',
   method: 'GET',
   path: '/api/orgs/{org}/credential-providers',
-  summary: 'List the providers whose credentials can be stored, and the fields that each asks for',
+  summary: 'List the providers whose credentials can be stored, and the fields of each',
   access: 'read',
   answers: { 200: z.object({ providers: z.array(CredentialProvider) }) },
 })

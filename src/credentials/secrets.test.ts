@@ -111,7 +111,7 @@ describe('a row that was tampered with does not open, and a new secret mends it:
     await expect(openSecret(tools, workspaceId, id)).rejects.toThrow(SealBroken)
     expect(await checkCredential(tools, workspaceId, await readOwn(id))).toMatchObject({
       ok: false,
-      detail: 'The stored secret does not open any more. Put it in again with PATCH.',
+      detail: 'The stored secret cannot be opened. Replace it with PATCH.',
     })
 
     await updateCredential(tools, by(), await readOwn(id), { secret: { apiKey: 'mended' } })

@@ -47,9 +47,9 @@ export async function checkCredential(
 
 async function judge(deps: CredentialDeps, workspaceId: string, credential: Credential) {
   const provider = await findProvider(deps, workspaceId, credential)
-  if (!provider) return { ok: false, detail: `There is no provider ${credential.provider} any more.` }
+  if (!provider) return { ok: false, detail: `The provider ${credential.provider} no longer exists.` }
   const opened = await findSecret(deps, workspaceId, credential.id).catch(ifBroken)
-  if (!opened) return { ok: false, detail: 'The stored secret does not open any more. Put it in again with PATCH.' }
+  if (!opened) return { ok: false, detail: 'The stored secret cannot be opened. Replace it with PATCH.' }
   return provider.check(deps, opened.secret)
 }
 

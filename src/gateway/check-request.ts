@@ -36,7 +36,7 @@ export function checkRequest(
   const model = parsed.model ?? ''
   const isAuxiliary = model !== terms.model
   if (isAuxiliary && !isMapped(terms.helpers, model))
-    return refuse('model', `There is no model ${model.slice(0, TEXT_MAX)} here. Use ${terms.model}.`)
+    return refuse('model', `Unknown model ${model.slice(0, TEXT_MAX)}. Use ${terms.model}.`)
   const isMismatch = !isAuxiliary && operation.kind === 'generate' && !isSameLevel(terms.wireLevel, level)
   return {
     kind: 'accepted',

@@ -93,7 +93,7 @@ const LIMIT_SENTENCES: Record<LimitKind, string> = {
   memory: 'The agent ran out of memory.',
   pids: 'The agent started more processes than its sandbox allows.',
   disk: 'The agent filled the disk of its sandbox.',
-  output: 'The agent printed more output than is kept.',
+  output: 'The agent printed more output than the limit.',
 }
 
 function explainExit({ class: trialClass, steps }: ExplainedTrial): string {

@@ -31,7 +31,7 @@ type GraderOptions = {
 export function graderFiles(plan: RunPlan, lists: TestLists | null, more: GraderOptions = {}): PlainFile[] {
   const { hidden = null, seed = null, daysAhead = null, only = null, patienceSec = 0 } = more
   const runner = findRunner(plan.runner)
-  if (runner === undefined) throw new Error(`There is no runner ${plan.runner}.`)
+  if (runner === undefined) throw new Error(`Unknown runner ${plan.runner}`)
   return [
     ...programs(),
     dataFile('run.json', runData(plan, runner, { seed, daysAhead, only, patienceSec })),
@@ -100,7 +100,7 @@ const hiddenData = (hidden: HiddenTests | null): object => ({
 /** Throws for a path that git would not produce, because root writes to these paths. */
 function requireRelativePath(path: string): string {
   const isPlain = path.split('/').every((part) => !['', '.', '..', '.git'].includes(part.toLowerCase()))
-  if (!isPlain || path.includes('\0')) throw new Error(`${JSON.stringify(path)} is no path of a repository.`)
+  if (!isPlain || path.includes('\0')) throw new Error(`${JSON.stringify(path)} is not a valid path of a repository`)
   return path
 }
 

@@ -57,12 +57,12 @@ async function diagnoseSetUp(config: Config, asked: string | undefined): Promise
 
 /** Creates no files as a user other than that of the service, which could not change them. */
 async function blobsDiagnosis(config: Config, found: DataFolder): Promise<Diagnosis> {
-  if (found === 'absent') return pass('blobs', 'nothing there yet')
+  if (found === 'absent') return pass('blobs', 'none yet')
   if (found === 'not ours')
-    return note('blobs', 'not tried: the data folder is not ours', 'Mend the data folder first.')
+    return note('blobs', 'not checked: the data folder belongs to another user', 'Fix the data folder first.')
   try {
     const folder = blobFolder(config.blobs)
-    if (folder && !existsSync(folder)) return pass('blobs', `${folder} is not there yet; the first blob makes it`)
+    if (folder && !existsSync(folder)) return pass('blobs', `${folder} does not exist yet; the first blob creates it`)
     return await diagnosisOf(blobsCheck(openBlobs(config.blobs, join(config.dataFolder, 'spool'))))
   } catch (error) {
     return fail('blobs', messageOf(error), 'Correct ASSAY_BLOBS.')

@@ -26,7 +26,11 @@ const NODE_MIN = 24
 export function nodeDiagnosis(): Diagnosis {
   const { node } = process.versions
   if (Number.parseInt(node, 10) >= NODE_MIN) return pass('Node', node)
-  return fail('Node', `${node}; Assay needs ${NODE_MIN} or newer`, 'Run npm ci, which brings it, or install it.')
+  return fail(
+    'Node',
+    `${node}; Assay needs ${NODE_MIN} or newer`,
+    'Run npm ci, which installs it, or install it yourself.',
+  )
 }
 
 export async function postgresDiagnosis(databaseUrl: string | undefined): Promise<Diagnosis> {
@@ -67,7 +71,7 @@ export async function dataFolderDiagnosis(path: string): Promise<{ found: DataFo
 
 async function absentDiagnosis(name: string, path: string): Promise<Diagnosis> {
   const parent = await nearestParent(path)
-  if (await isWritable(parent)) return pass(name, `${path} is not there yet; the first start makes it`)
+  if (await isWritable(parent)) return pass(name, `${path} does not exist yet; the first start creates it`)
   return fail(name, `${path} cannot be made: ${parent} is not writable`, 'Choose another folder with ASSAY_DATA.')
 }
 
@@ -139,7 +143,7 @@ export async function keyFileDiagnosis(place: MasterKeySettings): Promise<Diagno
     if (source.kind === 'file' && ((mode ?? 0) & OPEN_TO_OTHERS) !== 0)
       return fail(name, `${source.path} can be read or written by others`, `chmod 600 ${source.path}`)
     const keys = await readKeys(source)
-    if (keys.length === 0) return pass(name, 'not there yet; the first start makes it')
+    if (keys.length === 0) return pass(name, 'does not exist yet; the first start creates it')
     return pass(name, source.kind === 'file' ? `${source.path}, closed to others` : 'in ASSAY_SECRET_KEY')
   } catch (error) {
     return fail(name, messageOf(error), 'Put the key back from a copy; without it stored credentials cannot be opened.')

@@ -113,8 +113,7 @@ async function restoreBlobs(config: Config, folder: string, onProgress: CopyProg
   const source = fileBlobs(blobFolder(folder))
   let count = 0
   for await (const digest of createInterface({ input: createReadStream(join(folder, BLOB_LIST)) })) {
-    if (!isDigest(digest))
-      throw new BackupUnusable(`The backup is damaged: ${BLOB_LIST} contains a line that is no digest.`)
+    if (!isDigest(digest)) throw new BackupUnusable(`The backup is damaged: ${BLOB_LIST} contains an invalid digest.`)
     await target.put(await source.get(digest), { expect: digest })
     count += 1
     onProgress(`blob ${count}`)

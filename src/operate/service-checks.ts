@@ -74,7 +74,7 @@ export const masterKeyCheck = ({ db }: Database, place: KeyPlace): SystemCheck =
   fix: 'Put the key file back from a copy, or set ASSAY_SECRET_KEY to the key.',
   run: async () => {
     if (!place.credentialStorage) return 'not needed: credential storage is off'
-    if (!(await hasMasterKey(db))) return 'not there yet; the first start makes it'
+    if (!(await hasMasterKey(db))) return 'does not exist yet; the first start creates it'
     const { active } = await holdActiveKey(db, resolveKeySource(place))
     return `${active.id} fits the database`
   },

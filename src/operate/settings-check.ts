@@ -15,8 +15,8 @@ export function examineSettings(environment: ConfigEnvironment): {
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
     const lines = error.message.split('\n')
-    const mend = 'Correct it and look again: most other checks need valid settings.'
-    return { config: undefined, diagnoses: [...lines.map((line) => fail('settings', line, mend)), ...unknown] }
+    const fix = 'Correct the setting and run the check again: most other checks need valid settings.'
+    return { config: undefined, diagnoses: [...lines.map((line) => fail('settings', line, fix)), ...unknown] }
   }
 }
 
@@ -29,7 +29,7 @@ function pointOut(name: string): Diagnosis {
   const [nearest] = settingNames
     .filter((known) => known.startsWith('ASSAY_'))
     .sort((a, b) => distance(name, a) - distance(name, b))
-  const detail = `${name} is no setting of this version and does nothing`
+  const detail = `${name} is not a setting of this version and has no effect`
   return note('settings', detail, `Remove it, or did you mean ${nearest}?`)
 }
 

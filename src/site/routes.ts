@@ -74,7 +74,7 @@ export function siteRoutes(deps: SiteDeps): Route[] {
   const { cache, countRendering } = deps
   const answer: AnswerPage = async ({ id }, call, { key, repository, render }) => {
     const read = READS.get(id)
-    if (!read) throw new Error(`${id} is no page`)
+    if (!read) throw new Error(`${id} is not a page`)
     const { cached, headers } = await cache.answer(read, call, {
       key: JSON.stringify([id, ...key]),
       name: repository && toNameKey(repository),

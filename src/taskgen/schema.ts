@@ -18,25 +18,31 @@ const CandidateCounts = z
   .refine(({ easy, medium, hard }) => easy + medium + hard >= 1 && easy + medium + hard <= TASKS_MAX, {
     message: `The total must be 1 to ${TASKS_MAX}.`,
   })
-  .describe(`Candidates that are tried, of each difficulty. The total is 1 to ${TASKS_MAX}.`)
+  .describe(`Number of candidates to try, by difficulty. The total is 1 to ${TASKS_MAX}.`)
 export type CandidateCounts = z.infer<typeof CandidateCounts>
 
 const name = z.string().min(1).max(NAME_MAX)
 const ModelAccess = z
   .enum(['credential', 'environment'])
-  .describe('`environment`: the server’s own keys, offered only where credential storage is off.')
+  .describe('`environment`: the server’s own keys, available only if credential storage is off.')
 
 export const NewGeneration = z
   .strictObject({
     authorModel: name.describe('Writes the instructions.'),
-    verifierModel: name.describe('Judges them. Better another model than the author.'),
-    reasoning: name.describe('A level that both models have.'),
+    verifierModel: name.describe('Reviews the tasks. Should be another model than the author.'),
+    reasoning: name.describe('A reasoning level that both models support.'),
     modelAccess: ModelAccess,
-    modelCredentialId: z.uuid().optional().describe('With `modelAccess: "credential"`, and only then.'),
-    verifierCredentialId: z.uuid().optional().describe('Where the verifier is of another provider. Default: the same.'),
-    sandbox: name.describe('Where repositories are built and their tests run.'),
+    modelCredentialId: z
+      .uuid()
+      .optional()
+      .describe('Required with `modelAccess: "credential"`, otherwise not allowed.'),
+    verifierCredentialId: z
+      .uuid()
+      .optional()
+      .describe('Credential of the verifier if it has another provider. Default: the same credential.'),
+    sandbox: name.describe('Sandbox in which repositories are built and tested.'),
     sandboxCredentialId: z.uuid().optional().describe('Default: the built-in one.'),
-    harborEnvironment: name.describe('Where finished tasks are validated.'),
+    harborEnvironment: name.describe('Sandbox in which finished tasks are validated.'),
     harborCredentialId: z.uuid().optional().describe('Default: the built-in one.'),
   })
   .meta({ id: 'NewGeneration', description: 'Models, credentials and sandboxes that create the tasks of a batch.' })
@@ -62,13 +68,13 @@ export type Generation = z.infer<typeof Generation>
 const again = z
   .boolean()
   .default(false)
-  .describe('Also pull requests that an earlier batch has made ready or rejected.')
+  .describe('Includes pull requests whose tasks are ready or rejected in an earlier batch.')
 export const budgetUsd = z.number().min(0).max(USD_MAX)
 
 export const NewBatch = z.strictObject({
   candidateCounts: CandidateCounts,
-  generation: NewGeneration.optional().describe('Required where credential storage is on; else there are defaults.'),
-  budgetUsd: budgetUsd.optional().describe('At this much no model is asked any more, and the batch waits.'),
+  generation: NewGeneration.optional().describe('Required if credential storage is on; otherwise defaults apply.'),
+  budgetUsd: budgetUsd.optional().describe('The batch pauses when its model calls have cost this much.'),
   again,
 })
 export type NewBatch = z.infer<typeof NewBatch>
@@ -78,7 +84,7 @@ const OptionCredential = z.object({ id: z.uuid(), name: z.string(), provider: z.
 const OptionSandbox = z.object({
   ...named,
   provider: z.string().describe('Whose credentials it takes.'),
-  available: z.boolean().describe('A worker that lives now offers it. Others are refused.'),
+  available: z.boolean().describe('A live worker offers it. Others are refused.'),
   detail: z.string(),
   isolation: z.string().nullable(),
 })
@@ -93,18 +99,18 @@ export const GenerationOptions = z
           label: z.string(),
           provider: z.string().describe('Whose credentials it takes.'),
           reasoning: z.array(z.string()).min(1),
-          prices: z.object({ input: z.number(), output: z.number() }).describe('USD for a million tokens.'),
+          prices: z.object({ input: z.number(), output: z.number() }).describe('USD per million tokens.'),
         }),
       )
-      .describe('Those that a credential of this workspace opens, for author and verifier.'),
-    reasoning: z.array(z.string()).describe('Levels that some of these models have.'),
+      .describe('Models for author and verifier that a credential of this workspace gives access to.'),
+    reasoning: z.array(z.string()).describe('Levels that at least one of these models supports.'),
     modelAccess: z.array(ModelAccess),
     modelCredentials: z.array(OptionCredential),
     sandboxes: z.array(OptionSandbox),
     sandboxCredentials: z.array(OptionCredential),
     harborEnvironments: z.array(OptionSandbox),
     harborCredentials: z.array(OptionCredential),
-    defaults: NewGeneration.nullable().describe('Null while there is no credential of a model, or no sandbox.'),
+    defaults: NewGeneration.nullable().describe('Null without a model credential or a sandbox.'),
   })
   .meta({ id: 'GenerationOptions', description: 'Every value that a new batch may name, and the defaults.' })
 export type GenerationOptions = z.infer<typeof GenerationOptions>
@@ -116,7 +122,7 @@ export const BatchPreview = z
   .object({
     branch: z.string(),
     tip: z.string().nullable().describe('Null: the repository is empty.'),
-    pullRequests: count.describe('Merged ones that were recognised.'),
+    pullRequests: count.describe('Number of recognised merged pull requests.'),
     buckets: perDifficulty(
       z.object({
         requested: count,
@@ -128,16 +134,18 @@ export const BatchPreview = z
     shortfall: count,
     cost: z
       .object({
-        candidates: count.describe('Those that would be tried.'),
+        candidates: count.describe('Number of candidates that would be tried.'),
         capUsd: z
           .number()
-          .describe('What each may cost, together; up to three times as much where a provider breaks in the middle.'),
+          .describe(
+            'Sum of the budgets of all candidates; up to three times as much if a provider fails in the middle of calls.',
+          ),
         usualUsd: z
           .number()
           .nullable()
-          .describe('What it comes to if they cost as much as the last ones of this workspace. Null: too few to say.'),
+          .describe('Estimate from the average of recent tasks of this workspace. Null if there are too few.'),
       })
-      .describe('Of models. Most candidates end before a model is asked.'),
+      .describe('Cost of model calls. Most candidates are rejected before a model is called.'),
     rejections: z.array(
       z.object({
         reason: z.string(),
@@ -160,9 +168,9 @@ export type PreviewProgress = z.infer<typeof PreviewProgress>
 export const repositoryUnreadable = {
   code: 'repository_unreadable',
   status: 422,
-  title: 'The repository cannot be read',
+  title: 'Repository cannot be read',
   meaning:
-    'Its address is refused, its credential is not taken, or it is larger than a mirror may be. The detail says which.',
+    'The address is refused, the credential is rejected, or the repository is too large. `detail` names the cause.',
 } as const satisfies ProblemKind
 
 export const BatchState = z.enum(['queued', 'discovering', 'running', 'waiting', 'completed', 'failed', 'canceled'])
@@ -189,7 +197,7 @@ const WaitReason = z.enum(['sandbox', 'budget', 'rate_limit', 'credential', 'pro
 export const Waiting = z.object({
   reason: WaitReason,
   detail: z.string().optional(),
-  until: z.iso.datetime().describe('When it is looked at again.'),
+  until: z.iso.datetime().describe('Time of the next attempt.'),
 })
 
 export type Waiting = z.infer<typeof Waiting>
@@ -203,7 +211,7 @@ export const TaskPullRequest = z
   .object({
     number: z.number().int().nullable(),
     title: z.string(),
-    url: z.string().nullable().describe('Null where the repository is no code host’s.'),
+    url: z.string().nullable().describe('Null if the repository is not on a code host.'),
     mergedAt: z.iso.datetime(),
   })
   .meta({ id: 'TaskPullRequest', description: 'The pull request that a task was created from.' })
@@ -221,14 +229,14 @@ const Outcome = z.object({
 export const TaskCalibration = z
   .object({
     sandbox: z.string(),
-    verifyMode: z.string().nullable().describe('The strictest that fits. Null: none does.'),
+    verifyMode: z.string().nullable().describe('The strictest usable mode. Null if there is none.'),
     strength: z.enum(['weak', 'standard', 'strong']).nullable(),
     weakness: z
       .string()
       .nullable()
       .optional()
       .describe('Why the files of the verifier do not show that its tests only read the submission. Null if they do.'),
-    winners: z.array(z.string()).describe('Known cheats that score.'),
+    winners: z.array(z.string()).describe('Known cheats that pass.'),
     attempts: z.array(z.object({ verifyMode: z.string(), oracle: Outcome, nop: Outcome.nullable() })),
     cheats: z.array(z.object({ id: z.string(), what: z.string(), outcome: z.string(), tries: count })),
   })
@@ -254,8 +262,8 @@ export const StageEvidence = z
     stage: z.string(),
     passedAt: z.iso.datetime(),
     seconds: z.number(),
-    reused: z.boolean().describe('Another task had the same result before.'),
-    evidence: z.unknown().describe('What this stage found. Its shape is the stage’s own.'),
+    reused: z.boolean().describe('The result was cached from an earlier run.'),
+    evidence: z.unknown().describe('Findings of the stage. Each stage has its own format.'),
   })
   .meta({ id: 'StageEvidence', description: 'The result of one stage of the pipeline for a task.' })
 

@@ -58,7 +58,7 @@ async function findNewFolders(
   const missing: string[] = []
   for (const folder of [...folders].sort()) {
     const kind = await readKind(untouched, folder)
-    if (kind === 'other') throw toUnfit(folder, 'it is no folder in this task')
+    if (kind === 'other') throw toUnfit(folder, 'it is not a folder in this task')
     if (kind === 'none') missing.push(folder)
   }
   return missing

@@ -19,7 +19,9 @@ export const Workspace = z
     login,
     name: z.string(),
     kind: z.enum(['org', 'user']),
-    credentialStorage: z.boolean().describe('Whether secrets can be stored. When not, they come from the server.'),
+    credentialStorage: z
+      .boolean()
+      .describe('True if secrets can be stored. Otherwise they come from the environment of the server.'),
     createdAt: time,
   })
   .meta({ id: 'Workspace', description: 'A workspace, which owns everything of one team.' })
@@ -33,12 +35,12 @@ export const Key = z
     last4: z.string(),
     createdAt: time,
     expiresAt: time.nullable(),
-    lastUsedAt: time.nullable().describe('To the minute.'),
+    lastUsedAt: time.nullable().describe('Rounded down to the minute.'),
   })
   .meta({ id: 'Key', description: 'An API key without its secret part.' })
 export type Key = z.infer<typeof Key>
 
-const secretKey = z.string().describe('Shown this once.')
+const secretKey = z.string().describe('Shown only once.')
 
 export const Session = z
   .object({
@@ -73,8 +75,8 @@ export const WorkerProcess = z
     host: z.string(),
     processId: z.number().int(),
     startedAt: z.iso.datetime(),
-    seenAt: z.iso.datetime().describe('Its last heartbeat.'),
-    jobs: z.number().int().describe('Jobs that it runs now.'),
+    seenAt: z.iso.datetime().describe('Time of its last heartbeat.'),
+    jobs: z.number().int().describe('Number of jobs that it runs.'),
   })
   .meta({ id: 'WorkerProcess', description: 'A process that runs jobs.' })
 export type WorkerProcess = z.infer<typeof WorkerProcess>
@@ -87,14 +89,14 @@ export type DiskSpace = z.infer<typeof DiskSpace>
 export const loginTaken = {
   code: 'login_taken',
   status: 409,
-  title: 'This login is taken',
-  meaning: 'Another workspace has this login. Logins compare without case.',
+  title: 'Login already used',
+  meaning: 'Another workspace has this login. Logins are compared without case.',
 } as const satisfies ProblemKind
 
 export const lastAdminKey = {
   code: 'last_admin_key',
   status: 409,
-  title: 'This is the last admin key',
+  title: 'Last admin key',
   meaning: 'A workspace keeps at least one admin key that does not expire. Create another one first.',
 } as const satisfies ProblemKind
 
@@ -125,7 +127,7 @@ export const readOwnKey = endpoint({
   id: 'readOwnKey',
   method: 'GET',
   path: '/api/key',
-  summary: 'Read what the key at hand may do',
+  summary: 'Read the permissions of the current key',
   access: 'key',
   answers: { 200: z.object({ org: login, permission: Permission, expiresAt: time.nullable() }) },
 })
@@ -148,7 +150,7 @@ export const readSession = endpoint({
   id: 'readSession',
   method: 'GET',
   path: '/api/session',
-  summary: 'Read who is signed in',
+  summary: 'Read the current session',
   access: 'key',
   answers: { 200: Session },
 })
@@ -207,7 +209,7 @@ export const listAudit = endpoint({
   id: 'listAudit',
   method: 'GET',
   path: '/api/orgs/{org}/audit',
-  summary: 'List who did what',
+  summary: 'List the audit events',
   access: 'read',
   query: pageQuery(z.string().regex(/^\d{1,15}$/)),
   answers: { 200: z.object({ events: z.array(AuditEvent), nextCursor: z.string().nullable() }) },

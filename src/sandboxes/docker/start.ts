@@ -192,7 +192,7 @@ async function openSandboxPorts(
       return openRelay(engine, spec, container.id)
     case 'none':
       throw new SandboxUnsupported(
-        'A sandbox of this Docker engine can have no ports: it is not on this machine, or cannot be reached from here.',
+        'Sandboxes of this Docker engine cannot have ports: the engine is not on this machine, or its network cannot be reached.',
       )
   }
 }

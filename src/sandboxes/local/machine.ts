@@ -98,7 +98,7 @@ export async function requireRuntime(runtime: Runtime): Promise<void> {
     )
     if (isThere) return
   }
-  throw unavailable(`${runtime} is not there any more`, `install ${runtime} or use docker`)
+  throw unavailable(`${runtime} is no longer installed`, `install ${runtime} or use docker`)
 }
 
 async function findTools(runtime: Runtime): Promise<void> {

@@ -106,7 +106,7 @@ export async function writeInstruction(
   if (facts.pinned.length > PINNED_MAX)
     return reject(
       'too_broad',
-      `The tests rely on ${facts.pinned.length} names that nobody could guess; ${PINNED_MAX} are the most.`,
+      `The tests rely on ${facts.pinned.length} names that a solver could not guess; the maximum is ${PINNED_MAX}.`,
     )
 
   const text = sanitise(input.text)

@@ -166,7 +166,7 @@ const FOREIGN_ENV = /^(?:LD_|DYLD_|BASH_ENV$|ENV$|GIT_|PYTHONSTARTUP$|PERL5OPT$|
 
 /** Lists packages of the project itself among Debian packages, which are called `python3-<name>` and the like. */
 function listAptFaults(name: string, { ownPackages }: RecipeFacts): string[] {
-  if (!APT.test(name)) return [`aptPackages: ${quoteExcerpt(name)} is no name of a package.`]
+  if (!APT.test(name)) return [`aptPackages: ${quoteExcerpt(name)} is not a package name.`]
   const isOwn = ownPackages.map(normaliseName).some((own) => name === own || name.endsWith(`-${own}`))
   return isOwn ? [`aptPackages: ${quoteExcerpt(name)} is the project itself.`] : []
 }

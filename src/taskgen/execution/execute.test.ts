@@ -59,7 +59,7 @@ const signal = new AbortController().signal
 async function executed(from: PreparedPullRequest) {
   const { image, split, recipe } = from
   const runner = findRunner(recipe.runner)
-  if (!runner) throw new Error(`There is no runner ${recipe.runner}.`)
+  if (!runner) throw new Error(`Unknown runner ${recipe.runner}`)
   const plan = planRuns({ runner, hidden: split.hidden, suiteCpuSeconds: 1 })
   return execute(builder.provider, { ...split, image: doneOf(image), plan, folder: builder.folder }, signal)
 }

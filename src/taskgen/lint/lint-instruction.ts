@@ -221,7 +221,7 @@ function checkHiddenText({ prose }: ParsedInstruction): LintFinding[] {
   const unseen = UNSEEN.exec(prose)
   const code = unseen?.[0].codePointAt(0)?.toString(16)
   return [
-    ...(unseen ? [newFinding('hidden_text', `It has a character that nobody sees: U+${code}.`)] : []),
+    ...(unseen ? [newFinding('hidden_text', `It contains an invisible character: U+${code}.`)] : []),
     ...(prose.includes('<!--')
       ? [newFinding('hidden_text', 'It has a comment that a page does not show.', '<!--')]
       : []),
@@ -233,7 +233,7 @@ const PICTURES =
 
 function checkPictures({ prose }: ParsedInstruction): LintFinding[] {
   const found = PICTURES.exec(prose)
-  return found ? [newFinding('image_required', 'It points to a picture, which nobody will have.', found[0])] : []
+  return found ? [newFinding('image_required', 'It refers to a picture, which agents do not get.', found[0])] : []
 }
 
 const COMMON = new Set(
@@ -263,7 +263,11 @@ function checkPinnedSymbols({ whole }: ParsedInstruction, { pinned }: LintFacts)
   return pinned
     .filter((symbol) => !isSaid(whole, symbol))
     .map(({ kind, text }) =>
-      newFinding('unpinned_symbol', `Nobody could guess this ${kind}, and it is not said.`, text),
+      newFinding(
+        'unpinned_symbol',
+        `A solver could not guess this ${kind}, and the instruction does not state it.`,
+        text,
+      ),
     )
 }
 

@@ -33,19 +33,19 @@ const TOO_DEAR =
 
 const SPENT: Partial<Record<CallFailure, string>> = {
   budget: 'What this candidate may cost is spent.',
-  calls: 'All calls that this candidate may make are made.',
+  calls: 'The candidate has used all of its calls.',
 }
 
-const GATEWAY_REFUSED: [StageDeferral['reason'], string] = ['config', 'The gateway refused what we asked.']
+const GATEWAY_REFUSED: [StageDeferral['reason'], string] = ['config', 'The gateway refused the request.']
 
 const DEFERRALS: Partial<Record<CallFailure, [StageDeferral['reason'], string]>> = {
-  rate: ['rate_limit', 'The provider was asked too often.'],
-  upstream: ['provider', 'The provider is broken, or cannot be reached.'],
-  busy: ['rate_limit', 'Too much was asked at once.'],
-  credential: ['credential', 'The provider does not take the key.'],
-  model: ['config', 'The provider has no such model.'],
-  request: ['config', 'The provider found fault with the request.'],
-  price: ['config', 'Nobody knows what the model costs, so no budget can be held.'],
+  rate: ['rate_limit', 'The rate limit of the provider was exceeded.'],
+  upstream: ['provider', 'The provider has an outage or cannot be reached.'],
+  busy: ['rate_limit', 'There were too many concurrent calls.'],
+  credential: ['credential', 'The provider rejects the key.'],
+  model: ['config', 'The provider does not have the model.'],
+  request: ['config', 'The provider rejected the request.'],
+  price: ['config', 'The price of the model is unknown, so no budget can be enforced.'],
   expired: ['provider', 'The model did not answer in time.'],
   closed: ['provider', 'Another attempt has taken over.'],
 }

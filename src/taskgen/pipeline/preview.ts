@@ -57,7 +57,7 @@ export async function previewBatch(
       rejections: counting.funnel().rejections,
       warnings: [
         ...(tip === null ? ['The repository is empty.'] : []),
-        ...(isShallow ? ['Older history is not there: the repository is a shallow clone.'] : []),
+        ...(isShallow ? ['Older history is missing: the repository is a shallow clone.'] : []),
       ],
     }
   } catch (error) {

@@ -129,7 +129,7 @@ async function openRepository(
   const mirror = await openRepositoryMirror(repositories, repository, { signal, commits })
   closing.use(mirror)
   const missing = await findMissingCommits(mirror.place, commits, signal)
-  if (missing.length > 0) throw new HistoryMissing(`The repository has no ${missing.join(', ')} any more.`)
+  if (missing.length > 0) throw new HistoryMissing(`The repository no longer has ${missing.join(', ')}.`)
   return { ...mirror, upstream: [`${repository.owner}/${repository.name}`, ...listHosts(repository)] }
 }
 
@@ -197,7 +197,7 @@ export async function requireCredentials({ repositories, stages }: StageWorkDeps
   const ids = { sandbox: sandboxCredentialId, harbor: harborCredentialId, ...keys }
   for (const need of stages[task.stage].needs) {
     if (await openSecret(repositories, task.workspaceId, ids[need])) continue
-    throw new StageCredentialMissing(`The credential ${ids[need]} is not there any more.`)
+    throw new StageCredentialMissing(`The credential ${ids[need]} no longer exists.`)
   }
 }
 
@@ -217,7 +217,7 @@ async function openTaskModel(
   const { authorModel, verifierModel, reasoning, keys } = task.generation
   const catalogId = role === 'author' ? authorModel : verifierModel
   const model = await findModel(db, task.workspaceId, catalogId, { alsoRemoved: true })
-  if (!model) throw new ModelUnfit(`The catalog has no ${catalogId} any more.`)
+  if (!model) throw new ModelUnfit(`The catalog no longer has ${catalogId}.`)
   return openStageModel(
     { ledger, gatewayUrl },
     {

@@ -237,9 +237,9 @@ const toTaskOrigin = ({ batch, task, repository, candidate }: TaskFacts) => ({
 /** Only the newest task of a pull request stays ready. Decided tasks are kept and reported as a concern. */
 async function supersedeOlderTasks(tx: Db, task: TaskFacts): Promise<void> {
   const own = toTaskOrigin(task)
-  await rows.supersede(tx, own, `${toRunId(own.batch)}/${own.task} was made of the same pull request later.`)
+  await rows.supersede(tx, own, `${toRunId(own.batch)}/${own.task} was created later from the same pull request.`)
   for (const other of await rows.listApprovedSiblings(tx, own)) {
-    const concern = `${toRunId(other.batch)}/${other.task} was made of the same pull request, and is approved.`
+    const concern = `${toRunId(other.batch)}/${other.task} was created from the same pull request and is approved.`
     await rows.addConcern(tx, own, concern)
   }
 }

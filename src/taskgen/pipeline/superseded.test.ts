@@ -22,7 +22,7 @@ test('a newer task of a pull request supersedes the older one, which links to it
     state: 'rejected',
     rejection: {
       reason: 'superseded',
-      detail: `${again.runId}/${newer.taskId} was made of the same pull request later.`,
+      detail: `${again.runId}/${newer.taskId} was created later from the same pull request.`,
     },
   })
   expect(numbered(before, newer.pullRequest.number === 1 ? 2 : 1)).toMatchObject({ state: 'ready' })
@@ -48,7 +48,7 @@ test('an approved task is not superseded, and the newer task has a warning', asy
   const [newer] = again.tasks
   expect(newer).toMatchObject({
     state: 'ready',
-    concerns: [`${runId}/${taskId} was made of the same pull request, and is approved.`],
+    concerns: [`${runId}/${taskId} was created from the same pull request and is approved.`],
   })
   const decisions = [{ taskId: newer.taskId, decision: 'approved' as const, digest: newer.digest }]
   const bulk = await app.call(decideTasks, { ...lab.at(again.runId), body: { decisions } })

@@ -32,7 +32,7 @@ export async function updateBatchState(tx: Db, deps: EnqueueDeps, batch: string)
 /** The job stays queued until a worker offers the sandbox again. */
 const waitForSandbox = (place: string, waitMs: number): Waiting => ({
   reason: 'sandbox',
-  detail: `No worker offers ${place} any more.`,
+  detail: `No worker offers ${place} at the moment.`,
   until: new Date(Date.now() + waitMs).toISOString(),
 })
 

@@ -66,7 +66,7 @@ for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
 
 const network: GuardedCheat = {
   id: 'network',
-  what: 'The world can be reached, where the change itself lies ready to be downloaded.',
+  what: 'The internet can be reached, where the change itself can be downloaded.',
   verdict: 'cheat_passes',
   line: `python3 - <<'CODE'
 ${PYTHON}
@@ -92,7 +92,7 @@ function nullImplementations({ pinned, source }: TaskInterface): GuardedCheat[] 
     return [
       {
         id: `null-implementation-${constant}`,
-        what: `All that is asked for is there, and answers with ${constant}.`,
+        what: `Everything that the instruction names exists and returns ${constant}.`,
         verdict: 'cheat_passes' as const,
         line: `${text}exit 0`,
       },
@@ -168,7 +168,7 @@ for (const name of ['test', 'it']) globalThis[name] = Object.assign((title, run)
  */
 const forgeReward: GuardedCheat = {
   id: 'forge-reward',
-  what: 'The reward is written, a process goes on writing it, and files that runners load by themselves turn all to passed.',
+  what: 'The reward is written, a process keeps writing it, and files that runners load by themselves turn all results to passed.',
   verdict: 'cheat_passes',
   line: `{
 mkdir -p /logs/verifier /logs/artifacts
@@ -256,7 +256,7 @@ sys.exit(${FOUND} if found else 0 if laid else ${DOES_NOT_APPLY})`
 
 const gitArchaeology: GuardedCheat = {
   id: 'git-archaeology',
-  what: 'A later state of the repository lies somewhere in the image.',
+  what: 'A later state of the repository is in the image.',
   verdict: 'leak_in_image',
   line: `python3 - <<'CODE'
 ${HISTORY_PYTHON}

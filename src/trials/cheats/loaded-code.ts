@@ -5,7 +5,7 @@ import { codeInCompiled, codeInSources } from './inject-code.ts'
 
 export const exitZero: Cheat = {
   id: 'exit-zero',
-  what: 'The code leaves with success as soon as it is loaded, and takes the tests with it.',
+  what: 'The code ends the test process with success as soon as it is loaded.',
   line: `${codeInSources('top', {
     py: 'import os; os._exit(0)',
     js: 'process.exit(0)',

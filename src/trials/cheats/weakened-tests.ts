@@ -63,7 +63,7 @@ exit 0`,
 
 export const gitHistory: Cheat = {
   id: 'git-history',
-  what: 'A commit that the repository holds and that the working folder does not come from is checked out.',
+  what: 'A commit of the repository that is not an ancestor of the working directory is checked out.',
   line: `${SHELL}
 command -v git > /dev/null && git rev-parse --git-dir > /dev/null 2>&1 || exit 77
 git config --global --add safe.directory '*'

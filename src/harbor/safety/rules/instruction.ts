@@ -57,7 +57,7 @@ export const instructionRules: SafetyRule[] = [
   {
     id: 'instruction_hidden_text',
     severity: 'block',
-    description: 'words in an instruction that nobody can see',
+    description: 'invisible text in an instruction',
     check: ({ instructions }) =>
       instructions.flatMap((file) =>
         matchPattern({ ...file, text: file.text.replaceAll(FLAG, '') }, HIDDEN, 'The line contains invisible text.'),

@@ -142,7 +142,7 @@ export const limitRules: SafetyRule[] = [
   {
     id: 'network_mode',
     severity: 'block',
-    description: 'a network that the sandbox cannot give or cannot close',
+    description: 'a network mode that the sandbox does not support',
     check: matchNetworkModes,
   },
   {

@@ -19,7 +19,7 @@ export const readBase = async (state: CandidateState, context: StageContext, sig
 
 function requireDone<T>(result: StageResult<T>): T {
   if (result.kind === 'done') return result.value
-  throw new Error(`What an earlier stage has read cannot be read any more: ${result.detail}`)
+  throw new Error(`The change can no longer be read: ${result.detail}`)
 }
 
 type InstructionContext = { change: SplitCommit; pinned: readonly PinnedSymbol[]; failToPass: readonly string[] }

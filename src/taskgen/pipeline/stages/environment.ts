@@ -109,7 +109,7 @@ async function tryRecipe(
 ): Promise<StageResult<StageDone>> {
   const { landing, context, tree, signal } = attempt
   const runner = findRunner(recipe.runner)
-  if (!runner) return reject('unsupported_runner', `There is no runner ${recipe.runner}.`)
+  if (!runner) return reject('unsupported_runner', `Unknown runner ${recipe.runner}`)
   const trouble = findRecipeFault(recipe)
   if (trouble) return reject('env_build_failed', trouble)
   const provider = context.provider()

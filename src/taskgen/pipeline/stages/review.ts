@@ -99,7 +99,7 @@ async function readChangedFiles(
 async function readFiles(context: StageContext, commit: string, paths: readonly string[], signal: AbortSignal) {
   const repository = await context.repository()
   const tree = await readTree(repository, commit, signal)
-  if (tree.kind !== 'done') throw new Error(`The tree of ${commit} cannot be read any more: ${tree.detail}`)
+  if (tree.kind !== 'done') throw new Error(`The tree of ${commit} can no longer be read: ${tree.detail}`)
   const wanted = new Set(paths)
   const files = tree.value.entries.filter(
     ({ path, kind, size }) => wanted.has(path) && kind !== 'link' && size <= FILE_BYTES_MAX,
