@@ -149,7 +149,7 @@ test('an author that follows a prompt injection counts as missed', async () => {
   })
 })
 
-test('without a key nothing is measured, and it says so', async () => {
+test('measures nothing without a key and reports it', async () => {
   const { code, out, err } = await canaries([], { env: {} })
   expect(code).toBe(1)
   expect(out.match(/ - +- +- +not measured /g)).toHaveLength(4)
@@ -168,7 +168,7 @@ test('measures only the model that has a key', async () => {
   expect([of.defects.unasked, of.written.unasked]).toEqual([DEFECTS, WRITTEN])
 })
 
-test('a key that is not taken is no verdict, and is not tried on every canary', async () => {
+test('a rejected key gives no verdict and is not used for further canaries', async () => {
   const env = { ANTHROPIC_API_KEY: 'sk-wrong-1', OPENAI_API_KEY: 'sk-wrong-2' }
   const { code, out, err } = await canaries([...accepting, ...writing], { env })
   expect(code).toBe(1)

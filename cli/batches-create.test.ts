@@ -145,7 +145,7 @@ test('tasks are shown, reviewed, edited, approved and exported', async () => {
   expect((await run('export', runId, '--to', to)).code).toBe(2)
 })
 
-test.runIf(hasTerminal)('on a terminal each task is asked about', async () => {
+test.runIf(hasTerminal)('asks about each task on a terminal', async () => {
   const runId = await madeBatch('--easy', '2')
   const answers = ['\r', '\u001b[B\r']
   let asked = 0

@@ -5,7 +5,7 @@ import { openGenerationLab, startGenerationApp } from '../test/support/generatin
 import { createScriptedStages } from '../test/support/taskgen/scripted-stages.ts'
 import { buildBatchReport } from './batch-report.ts'
 
-test('counts what became of the candidates in each stage and says what would help', async () => {
+test('counts the outcomes of candidates per stage and gives advice', async () => {
   await using app = await startGenerationApp()
   const runs = [{ cpuSeconds: 30 }, { cpuSeconds: 12.4 }]
   const stages = createScriptedStages({

@@ -80,7 +80,7 @@ const evidence = (found: Partial<Record<keyof StageScript, unknown>>): StageScri
     ]),
   )
 
-test('a task is shown in words: runs, trials, readers, and the tests that judge it', async () => {
+test('shows runs, trials, reviews and tests of a task', async () => {
   await using app = await startGenerationApp()
   const stages = createScriptedStages({
     ...evidence({

@@ -108,7 +108,7 @@ test('the end of a batch states why tasks were rejected, and a batch without a u
   expect(failed.err).toContain('The batch is completed. No task is ready.')
 })
 
-test('a task that is ready and not green is named with the reason, and is not approved with --all', async () => {
+test('lists a ready task with warnings and does not approve it with --all', async () => {
   const calibration = 'calibration' in VALID ? VALID.calibration : undefined
   const weak = {
     ...VALID,

@@ -49,13 +49,13 @@ test('an invalid name is wrong usage', async () => {
   expect((await assay(['benchmarks', 'add', 'quick'], { env: service() })).err).toMatch(/^error: <reference>: /)
 })
 
-test.skipIf(!hasTerminal)('a terminal shows a bar while the tasks come', async () => {
+test.skipIf(!hasTerminal)('shows a progress bar on a terminal during the download', async () => {
   const { code, out } = await onTerminal(['benchmarks', 'add', 'assay/quick'], service(), () => undefined)
   expect(code).toBe(0)
   expect(out).toMatch(/\[=+ *\] \d\/5 tasks/)
 })
 
-test.skipIf(!hasTerminal)('on a terminal a removal is asked about, unless --yes is given', async () => {
+test.skipIf(!hasTerminal)('asks before a removal on a terminal unless --yes is given', async () => {
   await assay(['benchmarks', 'add', 'assay/quick'], { env: service() })
   let isAsked = false
   const kept = await onTerminal(['benchmarks', 'remove', 'assay/quick'], service(), (shown) => {

@@ -26,7 +26,7 @@ test('reports a task whose tests load the code as weak, with the successful chea
   expect(ran.out).toMatch(/^conftest +does not apply +\S/m)
 })
 
-test('--json gives the calibration, --verbose says each trial', async () => {
+test('--json prints the calibration, --verbose prints each trial', async () => {
   const ran = await calibrate(writeTask(join(folder.path, 'hello')), '--json', '--verbose')
   expect(JSON.parse(ran.out)).toMatchObject({
     task: { name: 'assay/hello', digest: expect.stringMatching(/^sha256:/) },
@@ -43,7 +43,7 @@ test('--json gives the calibration, --verbose says each trial', async () => {
   )
 })
 
-test('a task that nothing can pass is unfit', async () => {
+test('reports a task that no solution passes as unfit', async () => {
   const wrong = writeTask(join(folder.path, 'wrong'), { 'solution/solve.sh': '#!/bin/sh\ntrue\n' })
   const ran = await calibrate(wrong, '--json')
   expect(ran).toMatchObject({ code: 1, err: expect.stringMatching(/The author's solution does not pass/) })

@@ -40,7 +40,7 @@ test('checks a folder of tasks, lists refusals before warnings and fails', async
   ])
 })
 
-test('keys that mean nothing are named with the right one, wherever they stand, and refuse nothing', async () => {
+test('warns about unknown keys in every section and suggests the right name', async () => {
   const misspelt = join(folder.path, 'more', 'misspelt')
   const lines = [
     'schema_version = "1.4"',
@@ -86,7 +86,7 @@ test('images of private registries are refused unless ASSAY_BUILD_HOSTS lists th
   })
 })
 
-test('--json gives every finding, and the same exit code', async () => {
+test('--json prints every finding and has the same exit code', async () => {
   const { code, out } = await assay(['check', tasks, '--json'])
   expect(code).toBe(1)
   expect(JSON.parse(out)).toEqual({
@@ -110,7 +110,7 @@ test('--json gives every finding, and the same exit code', async () => {
   })
 })
 
-test('a folder that is not there, and one without a task', async () => {
+test('fails for a missing folder and for one without a task', async () => {
   expect(await assay(['check', join(folder.path, 'nowhere')])).toEqual({
     code: 1,
     out: '',

@@ -27,7 +27,7 @@ const run = (args: string[], env: Record<string, string> = {}): Promise<CommandR
 
 const REQUEST = 'request [0-9a-f-]{36}-[0-9a-z]+'
 
-test('orgs show: the workspace of the key, as facts or as JSON', async () => {
+test('orgs show: prints the workspace of the key as text or JSON', async () => {
   const plain = await run(['orgs', 'show'])
   expect(plain).toMatchObject({ code: 0, err: '' })
   expect(plain.out).toMatch(
@@ -38,7 +38,7 @@ test('orgs show: the workspace of the key, as facts or as JSON', async () => {
   expect(schema.Workspace.parse(JSON.parse(json.out)).login).toBe('local')
 })
 
-test('orgs create: the key of the new workspace is the only result, and works', async () => {
+test('orgs create: prints only the key of the new workspace, which is valid', async () => {
   const created = await run(['orgs', 'create', 'Acme', '--name', 'Acme Inc.', '--kind', 'user'], operator())
   expect(created.code).toBe(0)
   expect(created.out).toMatch(/^assay_\w{38}\n$/)
@@ -47,7 +47,7 @@ test('orgs create: the key of the new workspace is the only result, and works', 
   expect(JSON.parse(shown.out)).toMatchObject({ login: 'Acme', name: 'Acme Inc.', kind: 'user' })
 })
 
-test('orgs create: without a name the login is the name, and JSON is the shape of the API', async () => {
+test('orgs create: the name defaults to the login, and --json prints the API response', async () => {
   const { out } = await run(['orgs', 'create', 'lab', '--json'], operator())
   const workspace = schema.createWorkspace.answers[201].parse(JSON.parse(out))
   expect(workspace).toMatchObject({ login: 'lab', name: 'lab', kind: 'org' })
@@ -56,7 +56,7 @@ test('orgs create: without a name the login is the name, and JSON is the shape o
 
 const operator = () => ({ ASSAY_OPERATOR_KEY: operatorKey, ASSAY_KEY: '' })
 
-test('orgs create: a login that is taken, one that cannot be, and a wrong operator key', async () => {
+test('orgs create: refuses a used login, an invalid login and a wrong operator key', async () => {
   await run(['orgs', 'create', 'twice'], operator())
   const taken = await run(['orgs', 'create', 'TWICE'], operator())
   expect(taken).toMatchObject({ code: 1, out: '' })
@@ -73,7 +73,7 @@ test('orgs create: a login that is taken, one that cannot be, and a wrong operat
   expect(stranger.err).toMatch(new RegExp(`\\(unauthenticated, ${REQUEST}\\)\n$`))
 })
 
-test('keys: created, used, listed and revoked', async () => {
+test('keys: creates, uses, lists and revokes a key', async () => {
   const created = await run(['keys', 'create', 'for ci', '--permission', 'write', '--expires', '30d'])
   expect(created.out).toMatch(/^assay_\w{38}\n$/)
   expect(created.err).toMatch(/^The key "for ci" \(write, until \d{4}-.*Z\), shown only once:\n$/)
@@ -102,7 +102,7 @@ async function idOf(name: string): Promise<string> {
   return keys.find((each) => each.name === name)?.id ?? `there is no key ${name}`
 }
 
-test('keys create --json is the shape of the API, with the key', async () => {
+test('keys create: --json prints the API response with the key', async () => {
   const { out, err } = await run(['keys', 'create', 'as json', '--permission', 'read', '--json'])
   const created = schema.createKey.answers[201].parse(JSON.parse(out))
   expect({ expiresAt: created.expiresAt, isKey: isKey(created.key), err }).toEqual({
@@ -112,7 +112,7 @@ test('keys create --json is the shape of the API, with the key', async () => {
   })
 })
 
-test('keys: every page is listed', async () => {
+test('keys: lists all pages', async () => {
   const client = { url: service.url, key }
   const names = Array.from({ length: 210 }, (_, n) => `many-${n}`)
   for (const name of names) {
@@ -155,7 +155,7 @@ test('distinguishes a workspace without access from one with access', async () =
   expect((await run(['--org', 'LOCAL', 'keys', 'list'])).code).toBe(0)
 })
 
-test('audit: the newest first, as many as asked for, over pages', async () => {
+test('audit: lists as many events as requested, newest first, over several pages', async () => {
   const plain = await run(['audit', '--limit', '3'])
   expect(plain.out.split('\n')).toHaveLength(5)
   expect(plain.out.split('\n')[0]).toMatch(/^TIME +ACTOR +ACTION +SUBJECT +DETAIL$/)
@@ -171,7 +171,7 @@ test('audit: the newest first, as many as asked for, over pages', async () => {
   })
 })
 
-test('a reader that stops early is no failure', () => {
+test('exits without an error if the reader of its output stops early', () => {
   const line = `"$0" "$1" keys list --json | true; exit "\${PIPESTATUS[0]}"`
   const { status, stderr } = spawnSync('bash', ['-c', line, process.execPath, BIN], {
     encoding: 'utf8',
@@ -180,7 +180,7 @@ test('a reader that stops early is no failure', () => {
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
 })
 
-test('no key stands in the audit log', async () => {
+test('the audit log contains no key', async () => {
   const { out } = await run(['audit', '--limit', '9999', '--json'])
   expect(out).toContain('key.created')
   expect(out).not.toMatch(/assay_\w{38}/)

@@ -34,7 +34,7 @@ const trial = (name: string, over: Partial<ComparisonTrial>) =>
     ...over,
   }) as ComparisonTrial
 
-test('a comparison as Markdown keeps the cells of its table and quotes no markup', () => {
+test('Markdown escapes cells and markup', () => {
   expect(formatMarkdown(comparison)).toEqual([
     'Use qwen3 \\<b\\>now\\</b\\>.',
     '',
@@ -46,7 +46,7 @@ test('a comparison as Markdown keeps the cells of its table and quotes no markup
   ])
 })
 
-test('a comparison as JUnit has a suite per setting and escapes untrusted text', () => {
+test('JUnit XML has one suite per setting and escapes untrusted text', () => {
   const trials = [
     trial('lab/a', { state: 'passed' }),
     trial('lab/b', { state: 'failed', attempt: 2, explanation: '1 test failed: a < "b" & \u001b[2Jc.' }),

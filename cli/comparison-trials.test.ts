@@ -57,7 +57,7 @@ test('prints the reasons of errored trials with counts, and lists the trials', a
   expect(shown.err).toContain('1 trial errored')
 })
 
-test('a state that no trial has is refused with those that they have', async () => {
+test('refuses a state that no trial has and lists the existing ones', async () => {
   const id = '0198c0de-0000-7000-8000-000000000000'
   const { code, err } = await assay(['comparisons', 'trials', 'lab/two', id, '--state', 'lost'], { env })
   expect(code).toBe(2)

@@ -14,7 +14,7 @@ afterAll(async () => app[Symbol.asyncDispose]())
 
 const run = (...args: string[]) => assay(args, { env: { ASSAY_URL: app.url, ASSAY_KEY: app.adminKey } })
 
-test('approved tasks of a repository are compared, all of them or those that are named', async () => {
+test('compares all approved tasks of a repository, or only the named ones', async () => {
   const lab = await openRepositoryComparisonLab(app)
   const repo = ['--repo', `lab/${lab.params.name}`]
   const all = await run('compare', ...repo, '--sandbox', 'local', '--detach')

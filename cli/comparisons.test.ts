@@ -66,7 +66,7 @@ async function firstId(): Promise<string> {
   }
 }
 
-test.runIf(hasTerminal)('on a terminal it shows a bar, the spend and a table that is written over', async () => {
+test.runIf(hasTerminal)('shows progress, spend and a table that is updated in place on a terminal', async () => {
   const { out, code } = await onTerminal([...on, '--yes', '--skip-completed', '--attempts', '3'], env, () => undefined)
   expect(code, out).toBe(0)
   expect(out).toMatch(/\[[= ]{24}\] \d+\/30 (submitting|running|completed), \$0\.00/)
@@ -113,7 +113,7 @@ test.runIf(hasTerminal).each([
   expect(await countComparisons()).toBe(before)
 })
 
-test.runIf(hasTerminal)('on a terminal, yes at the quote starts the comparison', async () => {
+test.runIf(hasTerminal)('starts the comparison if the quote is confirmed on a terminal', async () => {
   const { out, code } = await onTerminal([...on, '--skip-completed'], env, answerOnce('y'))
   expect(code, out).toBe(0)
   expect(out).toContain('FRONTIER')

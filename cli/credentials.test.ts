@@ -54,7 +54,7 @@ test('providers: lists providers and the fields of each', async () => {
   expect(schema.listCredentialProviders.answers[200].parse(JSON.parse(out)).providers.length).toBeGreaterThan(5)
 })
 
-test('add: the secret comes from standard input and only its end is ever shown again', async () => {
+test('add: reads the secret from standard input and shows only its end', async () => {
   const id = await stored('from input')
   const listed = await run(['list'])
   expect(listed.out).toMatch(new RegExp(`\n${id} +model +openai +from input +stored +cdef +never\n`))
@@ -64,7 +64,7 @@ test('add: the secret comes from standard input and only its end is ever shown a
   expect(listed.out + out).not.toContain(GOOD)
 })
 
-test('add: fields can be taken from variables, and JSON is the shape of the API', async () => {
+test('add: reads fields from variables, and --json prints the API response', async () => {
   const args = ['add', 'code-host', 'github', '--name', 'bot', '--from-env', 'token=BOT', 'host=WHERE', '--json']
   const { code, out, err } = await run(args, '', { BOT: 'ghp_0123456789abcdef', WHERE: 'github.com' })
   expect({ code, err }).toEqual({ code: 0, err: '' })
@@ -101,7 +101,7 @@ test.each([
   expect(err).not.toContain('sk-secret')
 })
 
-test('add: a refusal names the field and not its value', async () => {
+test('add: an error names the field but not its value', async () => {
   const { code, err } = await run(['add', 'model', 'openai', '--name', 'x'], '{"apiKey": "hunter 2", "extra": "y"}')
   expect(code).toBe(1)
   expect(err).toMatch(
@@ -110,7 +110,7 @@ test('add: a refusal names the field and not its value', async () => {
   expect(err).not.toContain('hunter')
 })
 
-test('check: asks the provider, and fails when it says no', async () => {
+test('check: asks the provider and fails if it rejects the credential', async () => {
   const good = await run(['check', await stored('good')])
   expect(good).toMatchObject({ code: 0, err: '' })
   expect(good.out).toMatch(/^✓ openai accepted the credential\. \(\d+ ms\)\n$/)
@@ -124,7 +124,7 @@ test('check: asks the provider, and fails when it says no', async () => {
   expect(schema.CredentialCheck.parse(JSON.parse(out)).ok).toBe(false)
 })
 
-test('update: a new name, a new secret, both', async () => {
+test('update: changes the name, the secret or both', async () => {
   const id = await stored('old name', BAD)
   expect(await run(['update', id, '--name', 'new name'])).toEqual({
     code: 0,
@@ -156,7 +156,7 @@ test('remove: deletes the credential; a second removal is not found', async () =
   }
 })
 
-test('a credential of the server cannot be changed here', async () => {
+test('refuses to change a credential from the environment of the server', async () => {
   const { out } = await run(['list', '--json'])
   const { credentials } = schema.listCredentials.answers[200].parse(JSON.parse(out))
   const builtin = credentials.find(({ source }) => source === 'builtin')
@@ -165,7 +165,7 @@ test('a credential of the server cannot be changed here', async () => {
   expect(err).toContain('(credential_read_only, request ')
 })
 
-test.skipIf(!hasTerminal)('on a terminal the secret is asked for and not shown', async () => {
+test.skipIf(!hasTerminal)('prompts for the secret on a terminal without showing it', async () => {
   const args = ['credentials', 'add', 'model', 'openai', '--name', 'typed']
   let asked = false
   const { code, out } = await onTerminal(args, environment(), (shown) => {
@@ -179,7 +179,7 @@ test.skipIf(!hasTerminal)('on a terminal the secret is asked for and not shown',
   expect((await run(['check', id])).code).toBe(0)
 })
 
-test.skipIf(!hasTerminal)('Ctrl-C in a question ends quietly with 130', async () => {
+test.skipIf(!hasTerminal)('Ctrl-C at a prompt exits with 130 and without an error message', async () => {
   const args = ['credentials', 'add', 'model', 'openai', '--name', 'never stored']
   let asked = false
   const { code, out } = await onTerminal(args, environment(), (shown) => {

@@ -65,7 +65,7 @@ test('a harness is added with its program, listed, shown and removed', async () 
   expect(await run('show', 'custom/house')).toMatchObject({ code: 1, out: '' })
 })
 
-test('ours are shown without a server', async () => {
+test('shows built-in harnesses without a server', async () => {
   const { code, out } = await assay(['harnesses', 'show', 'pi', '--data', join(folder.path, 'other')])
   expect([code, JSON.parse(out)]).toEqual([0, expect.objectContaining({ id: 'pi', installed: false })])
   expect(await run('show', 'nobody')).toMatchObject({

@@ -32,7 +32,7 @@ test.for([
   expect({ code, err }).toMatchObject({ code: 2, err: expect.stringContaining(FOREIGN) })
 })
 
-test('a copied mark is refused too', async () => {
+test('refuses a folder with a copied mark', async () => {
   const own = join(scratch.path, 'own')
   mkdirSync(own)
   expect(await assay(['migrate'], { cwd: own })).toMatchObject({ code: 0 })
@@ -42,7 +42,7 @@ test('a copied mark is refused too', async () => {
   expect({ code, err }).toMatchObject({ code: 2, err: expect.stringContaining(FOREIGN) })
 })
 
-test('a folder that the user names is used, and then also without the name', async () => {
+test('uses a folder that the user names, and later also by default', async () => {
   const cwd = join(scratch.path, 'moved')
   mkdirSync(cwd)
   expect(await assay(['migrate'], { cwd })).toMatchObject({ code: 0 })
@@ -61,7 +61,7 @@ test('git ignores a data folder', async () => {
   expect(readFileSync(join(cwd, '.assay/.gitignore'), 'utf8')).toBe('*\n')
 })
 
-test('commands that only look create no data folder', async () => {
+test('read-only commands create no data folder', async () => {
   const cwd = join(scratch.path, 'looked')
   mkdirSync(cwd)
   await assay(['harnesses', 'list'], { cwd })

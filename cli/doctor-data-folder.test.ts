@@ -17,7 +17,7 @@ afterAll(folder.remove)
 const doctor = (env: CommandVariables): Promise<CommandResult> =>
   assay(['doctor'], { env: { ASSAY_PORT: '0', ...env } })
 
-test('a data folder that is a file, or that everyone can write', async () => {
+test('reports a data folder that is a file or writable by everyone', async () => {
   const file = join(folder.path, 'file')
   writeFileSync(file, '')
   expect(findCheckLines(await doctor({ ASSAY_DATA: file }), 'data folder')).toMatch(
@@ -45,7 +45,7 @@ function parents(path: string): string[] {
   return path === '/' ? [path] : [path, ...parents(join(path, '..'))]
 }
 
-test.skipIf(isRoot && !nobodyCanRun)('a data folder that cannot be written', async () => {
+test.skipIf(isRoot && !nobodyCanRun)('reports a data folder that is not writable', async () => {
   const closed = join(folder.path, 'closed')
   mkdirSync(closed)
   chmodSync(closed, 0o500)
@@ -60,7 +60,7 @@ test.skipIf(isRoot && !nobodyCanRun)('a data folder that cannot be written', asy
   )
 })
 
-test.skipIf(!isRoot)('a data folder of another user: nothing is written into it', async () => {
+test.skipIf(!isRoot)('writes nothing into a data folder of another user', async () => {
   const foreign = join(folder.path, 'foreign')
   mkdirSync(join(foreign, 'blobs'), { recursive: true })
   chownSync(foreign, NOBODY, NOBODY)
@@ -73,7 +73,7 @@ test.skipIf(!isRoot)('a data folder of another user: nothing is written into it'
   expect(readdirSync(join(foreign, 'blobs'))).toEqual([])
 })
 
-test('before the first start all is well, and nothing is made', async () => {
+test('passes before the first start and creates nothing', async () => {
   const fresh = join(folder.path, 'fresh')
   const ran = await doctor({ ASSAY_DATA: join(fresh, 'data'), ASSAY_PORT: '1' })
   expect(ran.code, ran.out).toBe(0)
@@ -84,7 +84,7 @@ test('before the first start all is well, and nothing is made', async () => {
   expect(readdirSync(folder.path)).not.toContain('fresh')
 })
 
-test('a stopped service: the database is not started, and no file changes', async () => {
+test('does not start the database of a stopped service and changes no file', async () => {
   const stopped = join(folder.path, 'stopped')
   const other = await startService('serve', ['--data', stopped, '--port', '0'])
   await other.kill('SIGTERM')

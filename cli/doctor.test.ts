@@ -37,7 +37,7 @@ afterAll(async () => {
 const doctor = (env: CommandVariables = {}, flags: string[] = []): Promise<CommandResult> =>
   assay(['doctor', ...flags], { env: { ASSAY_DATA: data, ASSAY_PORT: new URL(service.url).port, ...env } })
 
-test('a healthy service: every line is well and the end is 0', async () => {
+test('passes all checks of a healthy service and exits with 0', async () => {
   const ran = await doctor()
   expect(ran.code, ran.out).toBe(0)
   expect(ran.err).toBe('All required checks passed.\n')
@@ -56,7 +56,7 @@ test('a healthy service: every line is well and the end is 0', async () => {
   expect(findCheckLines(ran, 'epoll watches')).toMatch(/^[✓–] epoll watches {2}\d+/)
 })
 
-test('it looks where the other commands look', async () => {
+test('checks the data folder that other commands use', async () => {
   const elsewhere = { ASSAY_PORT: '1' }
   for (const ran of [
     await doctor({ ...elsewhere, ASSAY_URL: service.url }),
@@ -83,7 +83,7 @@ test('lists the usable sandboxes, and why others are not usable', async () => {
   expect(await sandboxes()).toBe('✓ sandboxes  local (bwrap)')
 })
 
-test('the running service says of each part whether it works, and discloses nothing of the server', async () => {
+test('the running service reports every check without details about the server', async () => {
   const { status, body } = await call({ url: service.url, key: service.newKey }, readDoctor, {
     params: { org: 'local' },
   })
@@ -102,7 +102,7 @@ test('--json prints the API shape and the required checks', async () => {
   expect(JSON.parse(out).checks.find(({ name }: { name: string }) => name === 'docker').required).toBe(false)
 })
 
-test('parts that are not installed are notes with the command that installs them, and no failure', async () => {
+test('reports parts that are not installed as notes with the install command, not as failures', async () => {
   const ran = await doctor({ PATH: '/nowhere' })
   expect(ran.code).toBe(0)
   for (const part of ['git', 'bwrap', 'runc', 'docker']) {
@@ -124,7 +124,7 @@ test('a key file that others can read', async () => {
   )
 })
 
-test('another key than the one in use, or none', async () => {
+test('reports a wrong or missing master key', async () => {
   await using database = await testDatabase()
   await openKeyring({ db: database.db, dataFolder: join(folder.path, 'keys') })
   const env = { DATABASE_URL: database.url, ASSAY_DATA: join(folder.path, 'keys'), ASSAY_PORT: '0' }
@@ -143,7 +143,7 @@ test('another key than the one in use, or none', async () => {
   expect((await doctor({ ...env, ASSAY_CREDENTIAL_STORAGE: 'off' })).code).toBe(0)
 })
 
-test('a database that is not there, without its password', async () => {
+test('reports an unreachable database without its password', async () => {
   const ran = await doctor({ DATABASE_URL: 'postgres://someone:hunter2@127.0.0.1:1/assay' })
   expect(ran.code).toBe(1)
   expect(findCheckLines(ran, 'PostgreSQL')).toBe('✓ PostgreSQL  of your own, at 127.0.0.1:1/assay (DATABASE_URL)')
@@ -181,7 +181,7 @@ test('a service without workers', async () => {
   )
 })
 
-test('wrong settings are lines and no crash; unknown ones are pointed out', async () => {
+test('reports invalid and unknown settings without crashing', async () => {
   const ran = await doctor({ ASSAY_PORT: 'abc', ASSAY_OPERATOR_KEY: 'hunter2', ASSAY_DATABASE_CONECTIONS: '5' })
   expect(ran.code).toBe(1)
   expect(ran.out).toMatch(/\n✗ settings +ASSAY_PORT must be a whole number from 0 to 65535\.\n {4}fix: Correct it/)
@@ -195,7 +195,7 @@ test('wrong settings are lines and no crash; unknown ones are pointed out', asyn
   ).toHaveLength(1)
 })
 
-test('a place for blobs that cannot be used', async () => {
+test('reports an unusable blob store', async () => {
   const file = join(folder.path, 'no-folder')
   writeFileSync(file, '')
   const ran = await doctor({ ASSAY_BLOBS: `file:${file}` })
@@ -217,7 +217,7 @@ test('another program at the address', async () => {
   )
 })
 
-test.skipIf(!hasTerminal)('on a terminal the marks have colours, unless NO_COLOR says otherwise', async () => {
+test.skipIf(!hasTerminal)('colours the marks on a terminal unless NO_COLOR is set', async () => {
   const env = { ASSAY_DATA: data, ASSAY_PORT: new URL(service.url).port, PATH: '/usr/bin:/bin' }
   const { code, out } = await onTerminal(['doctor'], env, () => undefined)
   expect(code, out).toBe(0)

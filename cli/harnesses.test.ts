@@ -13,7 +13,7 @@ const OFFLINE = {
   npm_config_fetch_retries: '0',
 }
 
-test('all are listed with their versions, and whether they are on this machine', async () => {
+test('lists all harnesses with version and installation state', async () => {
   const { code, out } = await assay(['harnesses', 'list', '--data', data])
   expect(code).toBe(0)
   for (const { id, version } of harnesses)
@@ -31,7 +31,7 @@ test('built-in harnesses need no installation', async () => {
   })
 })
 
-test('one that does not exist is wrong use, and a registry that is not there a failure in one sentence', async () => {
+test('reports an unknown harness as wrong usage, and an unreachable registry in one sentence', async () => {
   const unknown = await assay(['harnesses', 'install', 'nobody', '--data', data])
   expect(unknown).toMatchObject({ code: 2, err: expect.stringContaining('There is no harness nobody. Known: oracle') })
   const offline = await assay(['harnesses', 'install', 'pi', '--data', data], { env: OFFLINE })

@@ -25,7 +25,7 @@ test.each([['bash'], ['c'], ['go'], ['node'], ['python']])(
   },
 )
 
-test('a folder with files is left alone, and an unknown language names the known ones', async () => {
+test('refuses a folder with files, and lists the known languages for an unknown one', async () => {
   const before = readFileSync(join(folder, 'My task in bash/task.toml'), 'utf8')
   expect(await assay(['init', join(folder, 'My task in bash'), '--language', 'go'])).toMatchObject({
     code: 2,

@@ -133,7 +133,7 @@ test('an address in another private network is refused with the setting that all
   )
 })
 
-test('the catalog lists what everybody can compare, without a service; the list of one’s own names it', async () => {
+test('lists the catalog without a service, and the list of custom models refers to it', async () => {
   const { code, out } = await assay(['models', 'catalog'])
   expect(code).toBe(0)
   expect(out).toMatch(/^MODEL +PROVIDER +LEVELS +DEFAULT +IN +OUT\nreference /)

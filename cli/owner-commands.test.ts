@@ -28,7 +28,7 @@ test('migrate: lists the migrations that ran, and reports when there are none', 
   })
 })
 
-test('migrate: a database that cannot be changed is a sentence that says why', async () => {
+test('migrate: reports a database that cannot be changed in one sentence', async () => {
   await using database = await testDatabase()
   await database.pool.query("delete from kysely_migration where name = '0002_jobs'")
   const { code, out, err } = await assay(['migrate'], { env: { DATABASE_URL: database.url } })
@@ -36,7 +36,7 @@ test('migrate: a database that cannot be changed is a sentence that says why', a
   expect(err).toMatch(/^error: Migrating the database failed: .+\n$/)
 })
 
-test('on the folder of a service, with and without it running: recover, rotate, verify', async () => {
+test('recover, rotate and verify work on a running and on a stopped service', async () => {
   const data = join(folder.path, 'data')
   const first = await startService('serve', ['--data', data, '--port', '0'])
   const client = { ASSAY_URL: first.url, ASSAY_KEY: first.newKey ?? '' }
@@ -69,7 +69,7 @@ test('on the folder of a service, with and without it running: recover, rotate, 
   await second.kill('SIGTERM')
 })
 
-test('recover --json is the shape of a created key', async () => {
+test('recover --json prints the created key like the API', async () => {
   await using database = await testDatabase()
   await ensureBootstrapKey(database.db, newKey())
   const { code, out } = await assay(['keys', 'recover', '--json'], { env: { DATABASE_URL: database.url } })
@@ -104,7 +104,7 @@ test('audit verify names the workspace and the event that was changed, and fails
   expect(JSON.parse(json.out)).toEqual({ chains: [{ login: 'local', brokenAt: 1 }] })
 })
 
-test('rotate-master-key refuses without the key in use, and repeats none', async () => {
+test('rotate-master-key refuses without the key in use and prints no key', async () => {
   await using database = await testDatabase()
   const data = join(folder.path, 'variable')
   const [right, wrong] = ['0123456789abcdef'.repeat(4), 'fedcba9876543210'.repeat(4)]

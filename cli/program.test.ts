@@ -38,7 +38,7 @@ test('the help lists every command and the exit codes', async () => {
   for (const name of new Set(COMMANDS.map((command) => command.split(' ')[0]))) expect(out).toMatch(`\n  ${name} `)
 })
 
-test.each(COMMANDS)('assay %s explains itself, with a line to copy', async (command) => {
+test.each(COMMANDS)('the help of assay %s has an example', async (command) => {
   const { code, out } = await assay([...command.split(' '), '--help'])
   expect(code).toBe(0)
   expect(out).toMatch(new RegExp(`^Usage: assay ${command} `))
@@ -90,7 +90,7 @@ test.each([
 })
 
 test.each([['orgs', 'show'], ['keys', 'list'], ['credentials', 'list'], ['audit']])(
-  'without a service assay %s %s says so',
+  'assay %s %s reports that no service is running',
   async (...args) => {
     const url = 'http://127.0.0.1:1'
     const { code, out, err } = await assay(args, { env: { ASSAY_KEY: newKey(), ASSAY_URL: url } })

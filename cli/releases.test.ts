@@ -39,7 +39,7 @@ test('results are previewed, published, listed and withdrawn', async () => {
 })
 
 test.runIf(hasTerminal)(
-  'on a terminal, publishing says what becomes public and asks; no publishes nothing',
+  'publishing shows what becomes public and asks on a terminal; no publishes nothing',
   async () => {
     const lab = await openReleaseLab(app)
     await lab.ran({ id: 'acme/a|mini|low', cells: 'pppfff' })
@@ -74,7 +74,7 @@ test('a repository with a public release is removed with --withdraw or --keep-pu
   expect((await run('releases', 'list', '--repo', name)).out).toContain('withdrawn: Old.')
 })
 
-test('the operator verifies a workspace, and takes it back', async () => {
+test('the operator verifies a workspace and removes the verification', async () => {
   const asOperator = (...args: string[]) =>
     assay(args, { env: { ASSAY_URL: app.url, ASSAY_OPERATOR_KEY: OPERATOR_KEY } })
   const verified = await asOperator('orgs', 'verify', 'local', '--json')

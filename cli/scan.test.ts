@@ -36,14 +36,14 @@ const shown = (out: string) =>
     .split('\n')
     .map((line) => line.replaceAll(/ {2,}/g, ' '))
 
-test('the funnel of a clone, with no server, no network and no key; the same again', async () => {
+test('prints the funnel of a clone without server, network and key, and the same again', async () => {
   for (const _ of [1, 2]) {
     const { code, out, err } = await assay(['scan', clone], { env })
     expect({ code, err, lines: shown(out) }).toEqual({ code: 0, err: NEXT, lines: FUNNEL })
   }
 })
 
-test('--list names the candidates, and no title commands the terminal', async () => {
+test('--list prints the candidates with sanitised titles', async () => {
   const { out } = await assay(['scan', clone, '--list'], { env })
   expect(shown(out).slice(FUNNEL.length)).toEqual(['#1 easy 2017-07-16 1 file, 6 lines Fix �]0;it'])
 })
@@ -58,7 +58,7 @@ test('explains which pull requests are recognised if there are none', async () =
   expect(out).not.toContain('candidate')
 })
 
-test('--json has all of it', async () => {
+test('--json prints the complete result', async () => {
   const { code, out } = await assay(['scan', clone, '--json', '--limit', '1'], { env })
   expect(code).toBe(0)
   expect(JSON.parse(out)).toMatchObject({
@@ -88,7 +88,7 @@ test('reports a cache that cannot be written and still prints the funnel', async
   expect((await assay(['scan', clone, '--no-cache'], { env: { XDG_CACHE_HOME: NO_FOLDER } })).err).toBe(NEXT)
 })
 
-test.skipIf(!hasTerminal)('on a terminal it tells how far it is', async () => {
+test.skipIf(!hasTerminal)('shows progress on a terminal', async () => {
   const { out } = await onTerminal(['scan', clone], env, () => undefined)
   expect(out).toMatch(/\r\d+ pull requests? in \d+ commits? …/)
 })

@@ -39,7 +39,7 @@ test('the first start shows the admin key once, then the ready line; the second 
 
 const keyIn = ({ out }: ReturnType<typeof launch>): string => /assay_\w{38}/.exec(out.text())?.[0] ?? 'none'
 
-test('the first signal lets a request end that is under way, and the program ends with 0', async () => {
+test('the first signal lets open requests finish, and the exit code is 0', async () => {
   await using database = await testDatabase()
   const service = launch(['serve', '--data', join(folder.path, 'a'), '--port', '0'], { DATABASE_URL: database.url })
   const request = await openRequest(urlIn(await service.ready))
@@ -52,7 +52,7 @@ test('the first signal lets a request end that is under way, and the program end
   expect(await service.exited).toBe(0)
 })
 
-test('a first start that fails shows no key and uses none up: the next start shows it', async () => {
+test('a failed first start shows no key, and the next start shows it', async () => {
   await using database = await testDatabase()
   await using other = await localServer(() => {})
   const env = { DATABASE_URL: database.url }
@@ -157,7 +157,7 @@ test('a flag wins over its variable', async () => {
   expect({ code, err }).toEqual({ code: 2, err: 'error: ASSAY_PORT must be a whole number from 0 to 65535.\n' })
 })
 
-test('a port that is taken, or an address of another machine, is one sentence and 1', async () => {
+test('reports a used port or an address of another machine in one sentence and exits with 1', async () => {
   await using database = await testDatabase()
   await using server = await localServer(() => {})
   const port = String(server.port)
@@ -176,7 +176,7 @@ test('a port that is taken, or an address of another machine, is one sentence an
   })
 })
 
-test('a database that refuses us is one sentence and 1', async () => {
+test('reports a database that refuses the connection in one sentence and exits with 1', async () => {
   await using database = await testDatabase()
   const url = new URL(database.url)
   url.password = 'hunter2'
@@ -186,7 +186,7 @@ test('a database that refuses us is one sentence and 1', async () => {
   expect(err).toMatch(/^error: password authentication failed for user "\w+"\n$/)
 })
 
-test.skipIf(!hasTerminal)('on a terminal it is quiet, and Ctrl-C stops it in order', async () => {
+test.skipIf(!hasTerminal)('prints little on a terminal, and Ctrl-C stops it cleanly', async () => {
   await using database = await testDatabase()
   let stopped = false
   const args = ['serve', '--data', join(folder.path, 'f'), '--port', '0']
@@ -215,7 +215,7 @@ test('waits for a database that does not answer and prints the reason in one lin
   expect(said).not.toContain('stack')
 })
 
-test.runIf(isLongRun())('in the end it is said what was wrong, after a few lines', async () => {
+test.runIf(isLongRun())('reports the last error after a few log lines', async () => {
   const { code, err } = await assay(['serve', '--data', join(folder.path, 'away'), '--port', '0'], { env: AWAY })
   const lines = err.trimEnd().split('\n')
   expect(code).toBe(3)

@@ -47,18 +47,18 @@ test('a table fits the terminal: wide columns are shortened, the first is kept',
   ).toHaveLength(12)
 })
 
-test('times are to the second', () => {
+test('times are shown to the second', () => {
   expect(moment('2026-11-15T03:22:13.263Z', 'never')).toBe('2026-11-15T03:22:13Z')
   expect(moment(null, 'never')).toBe('never')
 })
 
-test('a name that someone else chose cannot command the terminal', () => {
+test('untrusted names cannot control the terminal', () => {
   const { shell, written } = recorded()
   printTable(shell, ['evil\u001b]0;title\u0007\u009b2J\nline'], [['NAME', (name) => name]])
   expect(written()).toBe('NAME\nevil�]0;title��2J�line\n')
 })
 
-test('nor in JSON, which stays the same value', () => {
+test('JSON output cannot control the terminal and keeps its value', () => {
   const { shell, written } = recorded()
   printJson(shell, { name: '\u001b\u009b2J\u007f' })
   expect(written()).toMatch(/^[\x20-\x7e\n]+$/)

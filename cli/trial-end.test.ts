@@ -101,7 +101,7 @@ test.each(CRASHES)('%s: killed in the phase %s, nothing is left after the next s
 })
 
 test.each(['prepare', 'agent', 'collect', 'verify'] as const)(
-  'Ctrl-C in the phase %s ends it, takes all away and exits with 130',
+  'Ctrl-C in the phase %s stops the trial, removes its resources and exits with 130',
   async (phase) => {
     const program = await inPhase(phase, 'local-bwrap')
     const ids = sandboxIds()

@@ -27,7 +27,7 @@ afterAll(folder.remove)
 
 const trial = (...options: string[]) => assay(['trial', task, '--data', data, ...options])
 
-test('the author’s solution is tried, and the strictest mode found, without server or database', async () => {
+test('runs the reference solution and finds the strictest mode without server or database', async () => {
   const ran = await trial()
   expect(ran.code, ran.err).toBe(0)
   expect(ran.out).toMatch(/^result +passed \(verified\)$/m)
@@ -37,7 +37,7 @@ test('the author’s solution is tried, and the strictest mode found, without se
   )
 })
 
-test('--json gives the record', async () => {
+test('--json prints the record', async () => {
   const { out } = await trial('--harness', 'nop', '--verify-mode', 'snapshot', '--json')
   expect(JSON.parse(out)).toMatchObject({
     task: { name: 'assay/hello', digest: expect.stringMatching(/^sha256:/) },
@@ -56,7 +56,7 @@ test('--json gives the record', async () => {
   })
 })
 
-test('--command tries a solution, or a cheat', async () => {
+test('--command runs a solution or a cheat', async () => {
   const tried = async (line: string) =>
     JSON.parse((await trial('--command', line, '--verify-mode', 'workspace', '--json')).out).state
   expect(await tried('echo hello > hello.txt')).toBe('passed')
@@ -106,7 +106,7 @@ test('lists the problems of an invalid task, and how to import a missing image',
   expect(ran.err).toMatch(/assay images import .*ASSAY_ALLOW_HOST_BASE=1/)
 })
 
-test('a folder that is not there is named, and so is a file', async () => {
+test('reports a missing folder, and a file instead of a folder', async () => {
   expect((await assay(['trial', '/nope', '--data', data])).err).toBe('error: /nope does not exist.\n')
   const file = join(task, 'task.toml')
   expect((await assay(['trial', file, '--data', data])).err).toBe(
@@ -114,7 +114,7 @@ test('a folder that is not there is named, and so is a file', async () => {
   )
 })
 
-test('a task that nothing can pass is called unfit', async () => {
+test('reports a task that no solution passes as unfit', async () => {
   const wrong = writeTask(join(folder.path, 'wrong'), { 'solution/solve.sh': '#!/bin/sh\ntrue\n' })
   const ran = await assay(['trial', wrong, '--data', data])
   expect(ran).toMatchObject({ code: 1, err: expect.stringMatching(/The author's solution does not pass/) })

@@ -98,7 +98,7 @@ test('lists files, prints one as text and saves one as it is', async () => {
   expect(existsSync(path)).toBe(true)
 })
 
-test('names what is missing', async () => {
+test('reports missing trials and files', async () => {
   expect((await run('trials', 'show', 'x')).err).toContain('Not an id. List them with `assay comparisons trials`.')
   expect((await run('trials', 'show', '00000000-0000-8000-8000-000000000000')).err).toContain('not found')
   expect((await run('trials', 'artifacts', ids.passed, 'none')).err).toContain('The trial has no none.')

@@ -5,18 +5,15 @@ import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import { NOBODY } from '../test/support/sandboxes/as-nobody.ts'
 
-test.skipIf(process.getuid?.() !== 0)(
-  'a user who may not write the folder of the app is told so, instead of waiting for ever',
-  async () => {
-    const builder = join(import.meta.dirname, 'build-app.ts')
-    const child = spawn(process.execPath, [builder], {
-      uid: NOBODY,
-      gid: NOBODY,
-      env: { NODE_COMPILE_CACHE: '' },
-      stdio: ['ignore', 'ignore', 'pipe'],
-    })
-    const [message, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')])
-    expect(message).toContain('EACCES')
-    expect(code).toBe(1)
-  },
-)
+test.skipIf(process.getuid?.() !== 0)('reports a folder that is not writable instead of waiting forever', async () => {
+  const builder = join(import.meta.dirname, 'build-app.ts')
+  const child = spawn(process.execPath, [builder], {
+    uid: NOBODY,
+    gid: NOBODY,
+    env: { NODE_COMPILE_CACHE: '' },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  const [message, [code]] = await Promise.all([text(child.stderr), once(child, 'exit')])
+  expect(message).toContain('EACCES')
+  expect(code).toBe(1)
+})

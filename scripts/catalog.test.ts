@@ -51,7 +51,7 @@ test.each([
   expect(modelOf(chat, pick, all)).toMatch(reason)
 })
 
-test('levels are said as each protocol says them', () => {
+test('levels are expressed as each protocol does', () => {
   const levels = (protocols: SnapshotModel['protocols'], over: Partial<typeof thinking> = {}) => {
     const one = said({ outputTokens: 100_000, thinking: { ...thinking, ...over } })
     const found = modelOf({ provider: 'house', protocols }, { ...pick, defaultLevel: 'low' }, [one, said()])
@@ -67,7 +67,7 @@ test('levels are said as each protocol says them', () => {
   expect(levels(['openai-chat'], { reasoning: false })).toBe('it has no level low')
 })
 
-test('of dated prices those of today and later remain; hours are beyond us', () => {
+test('keeps dated prices from today on and ignores prices by the hour', () => {
   const rates = (input: number) => ({ input_mtok: input, output_mtok: { base: 2, tiers: [{ start: 199, price: 3 }] } })
   const start = (start_date: string) => ({ type: 'start_date' as const, start_date })
   const list = [
@@ -85,7 +85,7 @@ test('of dated prices those of today and later remain; hours are beyond us', () 
   expect(currentPrices([...list, { constraint: { type: 'time_of_date' }, prices: rates(9) }], today)).toBeUndefined()
 })
 
-test('a zero in a plain list means that there is no such price', () => {
+test('a zero in a plain price list means that there is no price', () => {
   expect(plainPrices({ input: 1, output: 2, cacheRead: 0, cacheWrite: 0 })).toEqual({ input: 1, output: 2 })
 })
 
@@ -95,7 +95,7 @@ const row = (input: number, over: Partial<SnapshotModel> = {}): SnapshotModel =>
   ...over,
 })
 
-test('a model that is gone and a price that jumps tenfold are surprises; the rest are differences', () => {
+test('a removed model and a tenfold price are suspicious; other changes are listed', () => {
   expect(changesOf([row(1)], [], today).surprises).toEqual(['house/m-1 is gone.'])
   expect(changesOf([row(1)], [row(10)], today).surprises).toEqual(['house/m-1: input goes from 1 to 10.'])
   expect(changesOf([row(10)], [row(0)], today).surprises).toHaveLength(1)

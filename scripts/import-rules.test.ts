@@ -109,19 +109,19 @@ beforeAll(() => {
 
 afterAll(() => rmSync(tree, { recursive: true, force: true }))
 
-test.each(config.forbidden.map(({ name }) => name))('%s fires', (name) => {
+test.each(config.forbidden.map(({ name }) => name))('detects a violation of %s', (name) => {
   const files = BREAKS.filter(([rule]) => rule === name).map(([, from]) => from)
   expect(files.length, 'The rule has no example in this test.').toBeGreaterThan(0)
   expect(files.filter((from) => !complaints.includes(`${name}: ${from}`))).toEqual([])
 })
 
-test('what the rules allow is left alone', () => {
+test('allows imports that follow the rules', () => {
   const breakers = new Set(BREAKS.map(([, from]) => from))
   const innocent = KEEPS.map(([from]) => from).filter((from) => !breakers.has(from))
   expect(complaints.filter((complaint) => innocent.includes(complaint.split(': ')[1] ?? ''))).toEqual([])
 })
 
-test('our own tree keeps every rule', () => {
+test('the repository violates no rule', () => {
   const { status, stdout, stderr } = depcruise(ROOT, 'src', 'cli', 'test', 'scripts')
   expect(status, stdout + stderr).toBe(0)
 })

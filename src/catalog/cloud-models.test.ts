@@ -76,7 +76,7 @@ describe.each(CLOUD_FIXTURES)('$name', ({ cloud, protocol, model, fields, start,
     expect(fake.calls()).toEqual([])
   })
 
-  test('a harness calls the model with the stored credential, at the cost of the books', async () => {
+  test('a harness calls the model with the stored credential, and the ledger has the cost', async () => {
     const { body: credential } = await store({})
     const { rows } = await app.database.pool.query('select id from workspaces where login = $1', ['local'])
     const workspaceId = rows[0].id

@@ -24,7 +24,7 @@ test.each(models)('the levels of $catalogId come in order, each once, and the de
   expect(budgets.filter((budget) => budget < 1024 || budget >= model.outputTokens)).toEqual([])
 })
 
-test.each(models)('$catalogId has prices that can be', (model) => {
+test.each(models)('$catalogId has plausible prices', (model) => {
   expect(model.outputTokens).toBeLessThanOrEqual(model.contextTokens)
   expect(model.prices.map(({ validFrom }) => validFrom)[0]).toBeNull()
   const later = model.prices.slice(1).map(({ validFrom }) => validFrom ?? '')

@@ -69,7 +69,7 @@ describe('a rotation that dies', () => {
 })
 
 describe('a rotation among others', () => {
-  test('waits for a write that has begun to seal, and takes it along', async () => {
+  test('waits for a write that has begun to seal, and includes it', async () => {
     await using service = await openRotationFixture()
     const running = await service.process()
     let rotated: Promise<unknown> = Promise.resolve()
@@ -116,7 +116,7 @@ describe('a rotation among others', () => {
     for (const process of processes) expect(await service.open(process, ids)).toEqual(ids)
   })
 
-  test('may end between the look at a row and the look at the key file', async () => {
+  test('may end between reading a row and reading the key file', async () => {
     await using service = await openRotationFixture()
     const running = await service.process()
     const ids = await service.store(running, 1)
@@ -135,7 +135,7 @@ describe('a rotation among others', () => {
     expect(opens).toBe(2)
   })
 
-  test('is one after the other, and the last key wins', async () => {
+  test('runs after the others, and the last key wins', async () => {
     await using service = await openRotationFixture()
     const running = await service.process()
     const ids = await service.store(running, 2)

@@ -87,7 +87,7 @@ test('records the last use to the minute; a check does not count', async () => {
   expect(Date.parse((await lastUsedAt()) ?? '')).toBeGreaterThanOrEqual(Date.parse(first ?? ''))
 })
 
-describe('a row that was tampered with does not open, and a new secret mends it:', () => {
+describe('a row that was tampered with does not open, and a new secret repairs it:', () => {
   const flip = (column: string) => `set ${column} = set_bit(${column}, 100, 1 - get_bit(${column}, 100))`
   const take = (columns: string) =>
     `set (${columns}) = (select ${columns} from credentials where id = '$OTHER')`.replace('(version)', 'row(version)')

@@ -165,7 +165,7 @@ test('the cost of finding out is part of the call', async () => {
   expect(await sandbox.totals()).toMatchObject({ costMicros: 51 + 111, costSource: 'estimated' })
 })
 
-test('a program that leaves before its answer begins has caused that itself', async () => {
+test('a program that disconnects before its answer begins has caused the failure itself', async () => {
   await using fixture = await openGatewayFixture(
     (response, arrived) => (isPoison(arrived) ? undefined : sendJson(response, message())),
     {
@@ -183,7 +183,7 @@ test('a program that leaves before its answer begins has caused that itself', as
   expect(decideVerdict(FAILED, await closeGrant(fixture.ledger, sandbox.id))).toMatchObject({ state: 'failed' })
 })
 
-test('a failure that a later call makes good is forgotten', async () => {
+test('a failure does not count after a later call succeeded', async () => {
   await using fixture = await openFaulty(sendEvents(START, overloaded))
   const sandbox = await fixture.sandbox()
   await (await sandbox.post('/v1/messages', STREAM)).text()
@@ -208,7 +208,7 @@ test('headers that make an answer conditional, partial or deferred are not sent 
   for (const name of Object.keys(headers)) expect(sent).not.toHaveProperty(name)
 })
 
-test('a whole stream stays a success', async () => {
+test('a complete stream is a success', async () => {
   await using fixture = await openGatewayFixture((response) => beginEvents(response).end(EVENTS.join('')))
   const sandbox = await fixture.sandbox()
   await (await sandbox.post('/v1/messages', STREAM)).text()

@@ -78,7 +78,7 @@ test('reports a gateway that is down as an error message', async () => {
   expect(await text(dialled(sandbox))).toMatch(/^HTTP\/1\.1 503 /)
 })
 
-test('a sandbox that does not read holds up the gateway', async () => {
+test('backpressure: a sandbox that does not read delays the gateway', async () => {
   let isHeld = false
   await using gateway = await tunnelling((socket) => {
     const more = () => {

@@ -159,7 +159,7 @@ test('refuses a socket', async () => {
   expect(await readReward(folder.path)).toMatchObject({ kind: 'refused', reason: 'not_a_file' })
 })
 
-test.skipIf(process.getuid?.() === 0)('what may not be read is refused', async () => {
+test.skipIf(process.getuid?.() === 0)('refuses a file that may not be read', async () => {
   await using folder = await temporaryFolder()
   await writeFile(join(folder.path, 'reward.txt'), '1')
   await chmod(join(folder.path, 'reward.txt'), 0)

@@ -36,7 +36,7 @@ async function asked(app: Awaited<ReturnType<typeof testApp>>, target: string, h
 }
 
 test.each(['', '/results.csv', '/chart.svg', '/history'])(
-  '%s is the same from the router and at once',
+  '%s is the same from the router and from the cache',
   async (part) => {
     await using lab = await published()
     const target = `${lab.path}${part}`

@@ -113,7 +113,7 @@ CMD ["a", "b"]
   'sub/x': 's',
 }
 
-test('a Dockerfile of two stages is built, with its settings, and nothing of them is run unasked', async () => {
+test('builds a Dockerfile of two stages with its settings, and does not run its entrypoint', async () => {
   const image = await build(TWO_STAGES, { args: { WHO: 'us' } })
   expect(image).toMatchObject({
     workdir: '/app',
@@ -127,12 +127,12 @@ test('a Dockerfile of two stages is built, with its settings, and nothing of the
   expect(await output(image, script)).toBe('hello world\nfrom the context\nbuilt for us\nx\nwww-data\nok\n')
 })
 
-test('a target is a stage to stop at', async () => {
+test('the build stops at the target stage', async () => {
   const image = await build(TWO_STAGES, { target: 'one' })
   expect(await output(image, 'cat /one; ls -d /app 2> /dev/null')).toBe('built for nobody\n')
 })
 
-test('the same content is built once, also at the same time; other content, arguments and targets are built again', async () => {
+test('builds the same content once, also concurrently, and other content, arguments and targets again', async () => {
   const lines: string[] = []
   const wish = { onLog: (line: string) => lines.push(line) }
   const both = await Promise.all([
@@ -149,7 +149,7 @@ test('the same content is built once, also at the same time; other content, argu
   expect(new Set(digests.map(({ digest }) => digest)).size).toBe(3)
 })
 
-test('files that .dockerignore names are not in the context, and are in no log', async () => {
+test('files in .dockerignore are neither in the context nor in a log', async () => {
   const image = await build({
     ...dockerfile('COPY . /all/'),
     '.dockerignore': '# a remark\n**/*.key\nsecret\n!secret/kept\nDockerfile\n',
@@ -174,7 +174,7 @@ test('a symbolic link in the build context resolves only inside the image', asyn
   )
 })
 
-test('the files beside an image that is built already are put into its working folder', async () => {
+test('copies the files beside a prebuilt image into its working directory', async () => {
   const folder = await folderOf({ 'a.txt': 'a', 'sub/b.txt': 'b' })
   const named = { kind: 'prebuilt' as const, name: 'debian:bookworm-slim' }
   const image = await provider.prepare({ ...named, folder, workdir: '/work here' }, options())
@@ -205,7 +205,7 @@ test('collects files from a volume of the image and starts the next sandbox from
   expect((await bench.run('cat /data/file', { baseFilesystem })).output).toBe('1\n')
 })
 
-test('a command that fails fails the build, with its last words', async () => {
+test('a failing command fails the build with its last output', async () => {
   const built = build(dockerfile('RUN echo last words >&2; exit 3'))
   await expect(built).rejects.toThrow(SandboxUnavailable)
   await expect(built).rejects.toThrow('last words')
@@ -224,7 +224,7 @@ test.each([
   await expect(built).rejects.toThrow(named)
 })
 
-test('builds what only BuildKit knows: here-documents, caches, links and modes', async () => {
+test('builds BuildKit syntax: here-documents, caches, links and modes', async () => {
   const image = await build({
     Dockerfile: `FROM debian:bookworm-slim
 COPY --link --chmod=750 run.sh conf/ /app/
@@ -266,7 +266,7 @@ test.each([
   await expect(built).rejects.toThrow(`Line 2 of the Dockerfile: ${named}`)
 })
 
-test('a command installs packages, and nothing of the way out stays in the image or the engine', async () => {
+test('a command installs packages, and nothing of the egress proxy stays in the image or the engine', async () => {
   const image = await build(dockerfile('RUN apt-get update && apt-get install -y --no-install-recommends netbase'))
   expect(await output(image, 'head -n 1 /etc/protocols; env | grep -ci proxy')).toMatch(/Internet.*\n0\n$/)
   expect(await dockerd.docker.call('GET', '/containers/json', { query: { all: true } })).toEqual([])
@@ -312,7 +312,7 @@ test('a build that takes too long is ended with all its commands', async () => {
   await vi.waitFor(async () => expect(await processesNaming(mark)).toEqual([]), { timeout: 10_000 })
 })
 
-test('a build has 4096 processes and no more', async () => {
+test('a build has at most 4096 processes', async () => {
   const bomb = 'n=0; while [ $n -lt 4500 ]; do sleep 300 & n=$((n + 1)); [ $n = 4000 ] && echo many; done; echo all'
   const lines: string[] = []
   const built = build(dockerfile(`RUN ${bomb}`), { onLog: (line) => lines.push(line) })

@@ -13,7 +13,7 @@ function sandbox() {
   return { kill, exited: ended.promise, break: ended.reject, kills: () => kills }
 }
 
-test('a kill that does not arrive breaks nothing but the sandbox', async () => {
+test('a failed kill rejects only the exit of the sandbox', async () => {
   const abort = new AbortController()
   const lost = sandbox()
   killOnAbort(lost, abort.signal)

@@ -23,14 +23,14 @@ for (const runtime of process.getuid?.() === 0 ? (['bwrap', 'runc'] as const) : 
     expect(await subject.provider.reap()).toBe(0)
   })
 
-  test(`${runtime}: a sandbox without a network has no socket to the machine below`, async () => {
+  test(`${runtime}: a sandbox without a network cannot connect to the host`, async () => {
     await using subject = await createLocalSubject(runtime)
     await using bench = await openCaseContext(subject)
     const { output } = await bench.run(['perl', '-e', 'print socket(my $s, 40, 1, 0) ? "open" : "closed"'])
     expect(output).toBe('closed')
   })
 
-  test(`${runtime}: a workspace may have names that are no UTF-8, and they are filtered too`, async () => {
+  test(`${runtime}: filters a workspace with names that are not UTF-8`, async () => {
     await using subject = await createLocalSubject(runtime)
     await using bench = await openCaseContext(subject)
     const names = `F=$(printf 'caf\\351'); mkdir /app/$F; echo x > /app/$F/file; ln -s /etc /app/$F/link; echo y > /app/plain`
@@ -44,7 +44,7 @@ for (const runtime of process.getuid?.() === 0 ? (['bwrap', 'runc'] as const) : 
     expect((await collected(sandbox.stopped, '/app'))?.leftOut.length).toBeGreaterThan(0)
   })
 
-  test(`${runtime}: a workspace may have as many names for one file as there can be`, {
+  test(`${runtime}: a workspace may have the maximum number of hard links to a file`, {
     timeout: 120_000,
   }, async () => {
     await using subject = await createLocalSubject(runtime)

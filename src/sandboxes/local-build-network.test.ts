@@ -49,7 +49,7 @@ const BUILDERS = [
   ['our own builder', { useBuildah: false }],
 ] as const
 
-test.each(BUILDERS)('%s: a command reaches nothing of this machine, nor of the networks around it', async (_, by) => {
+test.each(BUILDERS)('%s: a build command reaches neither this machine nor its networks', async (_, by) => {
   await using trap = await openTrap()
   expect(await built(by, trap.files(IMAGE), 'cat /reached')).toBe('')
   expect(trap.seen).toEqual([])
@@ -61,7 +61,7 @@ RUN apt-get update && apt-get install -y --no-install-recommends netbase
 `
 
 test.each(BUILDERS)(
-  '%s: a command installs packages, and nothing of the way out stays in the image',
+  '%s: a command installs packages, and nothing of the egress proxy stays in the image',
   async (name, by) => {
     const script = 'head -c 20 /etc/protocols; env | grep -ci proxy; grep -rci proxy /etc/apt /etc/environment'
     const output = await built({ ...by, buildHosts: PACKAGE_HOSTS }, { Dockerfile: install(name) }, script)

@@ -58,7 +58,7 @@ const GROUP_CASES = ['bwrap', 'runc'].flatMap((runtime) =>
 )
 
 test.each(GROUP_CASES)(
-  '%s: an engine with a group, killed at the step %s, leaves nothing',
+  '%s: an engine with a sandbox network, killed at the step %s, leaves nothing',
   async (runtime, step, count) => {
     const id = `crash-${randomUUID()}`
     await rm(join(dataFolder, 'exec-output'), { force: true })
@@ -94,7 +94,7 @@ test('cleanup does not remove a sandbox whose engine is alive', async () => {
   await sandbox.remove()
 })
 
-test('the half of an image that a killed process left goes; that of a living one stays', async () => {
+test('removes the partial image of a killed process and keeps that of a live one', async () => {
   const store = join(dataFolder, 'sandboxes', 'local')
   const drafts = () => readdir(join(store, 'drafts'))
   const before = await drafts()

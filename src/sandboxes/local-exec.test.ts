@@ -110,7 +110,7 @@ describe.skipIf(process.getuid?.() !== 0).each(['bwrap', 'runc'] as const)('the 
     expect(await run(bench, sandbox, 'echo alive')).toBe('alive\n')
   })
 
-  test('a name that a shell has no variable for is refused by name', async () => {
+  test('refuses a variable name that a shell does not support', async () => {
     await using bench = await openCaseContext(subject)
     const sandbox = await bench.start(null)
     const spec = await command(bench, 'true', { env: { 'a.b': '1' } })
@@ -119,7 +119,7 @@ describe.skipIf(process.getuid?.() !== 0).each(['bwrap', 'runc'] as const)('the 
     expect(await run(bench, sandbox, 'echo alive')).toBe('alive\n')
   })
 
-  test('the engine has no more open files after many commands', async () => {
+  test('many commands leave no open files in the engine', async () => {
     await using bench = await openCaseContext(subject)
     const sandbox = await bench.start(null)
     await run(bench, sandbox, 'true')

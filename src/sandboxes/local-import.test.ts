@@ -105,7 +105,7 @@ async function writeSaved(tags: string[]): Promise<string> {
   return path
 }
 
-test('an OCI layout is taken in, as a folder or a tar, with zipped layers, deletions and settings', async () => {
+test('imports an OCI layout, as a folder or a tar, with compressed layers, deletions and settings', async () => {
   const path = await writeLayout(layers.map((layer, index) => (index === 1 ? gzipSync(layer) : layer)))
   const image = await provider().importRootfs(path, 'lab/layout:1')
   expect(image).toMatchObject({ workdir: '/data', user: 'nobody', entrypoint: ['run'], command: ['it'], base: 'image' })
@@ -121,7 +121,7 @@ test('imports archives of docker save, selected by name if there are several ima
   await expect(provider().importRootfs(two, 'lab/three:1')).rejects.toThrow('lab/one:1, lab/two:1')
 })
 
-test('an image for another kind of machine is refused by name', async () => {
+test('refuses an image of another architecture and names it', async () => {
   const path = await writeLayout([tar(file('a', ''))], { ...CONFIG, architecture: 'riscv64' })
   await expect(provider().importRootfs(path)).rejects.toThrow('linux/riscv64')
 })

@@ -19,7 +19,7 @@ async function makeOwnRootfs(home: string): Promise<void> {
 }
 
 test.skipIf(process.getuid?.() !== 0)(
-  'the local sandbox conforms for an ordinary user too',
+  'the local sandbox passes the conformance tests for an ordinary user',
   {
     timeout: 300_000,
   },

@@ -74,7 +74,7 @@ CMD ["bash"]
   'sub/x': 's',
 }
 
-test('a Dockerfile of two stages is built, with its user, folder and variables', async () => {
+test('builds a Dockerfile of two stages with its user, working directory and variables', async () => {
   const image = await prepare(TWO_STAGES)
   expect(image).toMatchObject({ workdir: '/app', user: 'www-data', env: { GREETING: 'hello world' }, base: 'image' })
   expect(image).toMatchObject({ entrypoint: [], command: ['bash'] })
@@ -85,7 +85,7 @@ test('a Dockerfile of two stages is built, with its user, folder and variables',
   )
 })
 
-test('the same content is built once, other content again', async () => {
+test('builds the same content once, and other content again', async () => {
   const first = await prepare(TWO_STAGES)
   const begun = performance.now()
   expect(await prepare(TWO_STAGES)).toEqual(first)
@@ -95,7 +95,7 @@ test('the same content is built once, other content again', async () => {
   expect(await output(other, 'cat file.txt')).toBe('other\n')
 })
 
-test('an image is found by any way to write its name', async () => {
+test('finds an image by any spelling of its name', async () => {
   for (const image of [
     'debian:bookworm-slim',
     'docker.io/library/debian:bookworm-slim',
@@ -110,7 +110,7 @@ test('names a base image that was not imported, and the fix', async () => {
   await expect(prepare({ Dockerfile: dockerfile })).rejects.toThrow(/nowhere\/missing:1.*assay images import/)
 })
 
-test('a command that fails fails the build, with its last words', async () => {
+test('a failing command fails the build with its last output', async () => {
   const dockerfile = 'FROM debian:bookworm-slim\nRUN echo last words >&2; exit 3\n'
   await expect(prepare({ Dockerfile: dockerfile })).rejects.toThrow(SandboxUnavailable)
   await expect(prepare({ Dockerfile: dockerfile })).rejects.toThrow('last words')
@@ -162,7 +162,7 @@ for program in perl /helper; do
   echo
 done > /where`
 
-test('a command of a build does not get out of its files', async () => {
+test('a build command cannot leave its root filesystem', async () => {
   for (const by of [provider, without(false)]) {
     const Dockerfile = 'FROM debian:bookworm-slim\nCOPY leave.sh /\nRUN sh /leave.sh\n'
     const image = await prepare({ Dockerfile, 'leave.sh': leaving(dataFolder) }, {}, by)
@@ -170,7 +170,7 @@ test('a command of a build does not get out of its files', async () => {
   }
 })
 
-test('a command of a build reaches no disk and no setting of this machine, also by a device that its image brings', async () => {
+test('a build command reaches no disk or kernel setting of this machine, not even through a device file of its image', async () => {
   const look = `{ find /dev -type b; for path in /dev/kmsg /dev/fuse /dev/mem /dev/loop-control /proc/sysrq-trigger /proc/sys/kernel/core_pattern; do
 perl -e 'print "$ARGV[0]\n" if open my $file, "+<", $ARGV[0]' "$path"; done; } > /seen; mknod /seen-too b 7 0 && echo made >> /seen; true`
   for (const by of [provider, without(false)]) {
@@ -180,7 +180,7 @@ perl -e 'print "$ARGV[0]\n" if open my $file, "+<", $ARGV[0]' "$path"; done; } >
   }
 })
 
-test('commands of a build are in a cgroup that limits them, and that goes with the build', async () => {
+test('build commands run in a cgroup that limits them and is removed with the build', async () => {
   const dockerfile = 'FROM debian:bookworm-slim\nRUN cat /proc/self/cgroup > /group; setsid sleep 600 &\n'
   for (const [by, text] of [
     [provider, dockerfile],
@@ -252,7 +252,7 @@ CMD ["bash"]
   'sub/x': 's',
 }
 
-test('without buildah, a simple Dockerfile is built by ourselves, once', async () => {
+test('without buildah, the built-in builder builds a simple Dockerfile once', async () => {
   const image = await prepare(SIMPLE, {}, without(false))
   expect(image).toMatchObject({ workdir: '/app', user: 'www-data', env: { GREETING: 'hello world', PLACE: '/app' } })
   expect(image.env).not.toHaveProperty('WHO')
@@ -279,7 +279,7 @@ test.each([
   await expect(built).rejects.toThrow(`Line 2 of the Dockerfile: ${named} needs buildah.`)
 })
 
-test('COPY writes through no link that the image has, with buildah or without', async () => {
+test('COPY does not write through links of the image, with or without buildah', async () => {
   const [outside, rootfs] = [join(dataFolder, 'outside'), join(dataFolder, 'linked')]
   await promisify(execFile)('cp', ['-a', '-T', await baseRootfs(), rootfs])
   await mkdir(join(rootfs, 'app'))
@@ -303,14 +303,14 @@ test('without buildah, no command can open a program of this machine for writing
   expect(await output(await prepare({ Dockerfile }, {}, without(false)), 'cat /seen')).toBe('')
 })
 
-test('without buildah, COPY takes nothing from outside the context', async () => {
+test('without buildah, COPY reads nothing outside the context', async () => {
   for (const path of ['../../../../etc/shadow', '/etc/shadow', 'link']) {
     const built = prepare({ Dockerfile: `FROM debian:bookworm-slim\nCOPY ${path} /taken\n` }, {}, without(false))
     await expect(built).rejects.toThrow('not found')
   }
 })
 
-test('the machine itself is a base image only where that is allowed, without its homes and secrets', async () => {
+test('the host is a base image only if the operator allows it, without home folders and secrets', async () => {
   const files = { Dockerfile: 'FROM python:3\nWORKDIR /app\nRUN echo built > out\n' }
   await expect(prepare(files, {}, without(false))).rejects.toThrow('python:3')
 

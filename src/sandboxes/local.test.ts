@@ -6,5 +6,5 @@ if (process.getuid?.() === 0) {
   conformance('local bwrap as root', () => createLocalSubject('bwrap'))
   conformance('local runc as root', () => createLocalSubject('runc'))
 } else {
-  test.skip('the local sandbox conforms as root, which these tests are not run as')
+  test.skip('the local sandbox passes the conformance tests as root (skipped: not root)')
 }

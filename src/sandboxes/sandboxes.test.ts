@@ -30,13 +30,13 @@ test('selects the first working provider and reports why earlier ones were not s
   )
 })
 
-test('where none works, each is named with its reason', async () => {
+test('lists every provider with its reason if none works', async () => {
   const chosen = chooseProvider(options(), ['docker'])
   await expect(chosen).rejects.toThrow(SandboxUnavailable)
   await expect(chosen).rejects.toThrow(/No sandbox works on this machine\.\ndocker: The Docker engine does not answer/)
 })
 
-test('auto chooses when it is needed, and leaves a line in the log', async () => {
+test('auto selects a provider on first use and logs it', async () => {
   const provider = findProvider('auto', options())
   expect(await provider?.selfTest()).toMatchObject({ isolation: 'runc' })
   expect(lines.map((line) => JSON.parse(line))).toContainEqual(expect.objectContaining({ chosen: 'local-runc' }))

@@ -188,14 +188,14 @@ describe('simulated', () => {
   const draws = isLong ? simulation.DRAWS : 1000
   const worlds = means.flatMap((mean) => sizes.flatMap((tasks) => attempts.map((n) => ({ mean, tasks, attempts: n }))))
 
-  test.each(worlds)('the interval holds the truth: $mean, $tasks tasks, $attempts attempts', (world) => {
+  test.each(worlds)('the interval contains the true value: $mean, $tasks tasks, $attempts attempts', (world) => {
     const { covered } = intervalCoverage(world, draws, toSeed(world.mean, world.tasks, world.attempts))
     expect(covered).toBeGreaterThanOrEqual(93)
     expect(covered).toBeLessThanOrEqual(99.5)
   })
 
   test.each(isLong ? [10, 24, 50, 100, 200] : [24])(
-    'so does that of a difference, and ranks claim little: %d tasks',
+    'the interval of a difference contains the true value, and false rank claims are rare: %d tasks',
     (tasks) => {
       const world = { tasks, attempts: 3, mean: 0.5 }
       const { covered } = pairCoverage(world, 0.15, draws / 2, toSeed('pair', tasks, 3))

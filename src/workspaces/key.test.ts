@@ -29,7 +29,7 @@ test('detects a single changed character', () => {
 })
 
 test.each(['', 'assay_', 'assay_short', `${newKey()}0`, ` ${newKey()}`, newKey().toLowerCase().slice(0, 43), 'ässay_'])(
-  '%j is no key',
+  'rejects %j as a key',
   (text) => {
     expect(isKey(text)).toBe(false)
   },

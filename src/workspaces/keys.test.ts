@@ -59,7 +59,7 @@ test.each(['', 'x', 'assay_', `${newKey()}x`, newKey(), 'a'.repeat(10_000)])('th
   expect((await app.fetch('/api/key', { headers: { authorization: `Bearer ${key}` } })).status).toBe(401)
 })
 
-test.each(['Basic abc', 'Bearer', 'bearer  ', 'Token x'])('the header %j is no key', async (authorization) => {
+test.each(['Basic abc', 'Bearer', 'bearer  ', 'Token x'])('rejects the header %j', async (authorization) => {
   expect((await app.fetch('/api/key', { headers: { authorization } })).status).toBe(401)
 })
 

@@ -11,7 +11,7 @@ import { openBrowser, openPage, signIn } from '../support/browser.ts'
 import { QUICK } from '../support/comparisons.ts'
 import { startService } from '../support/service.ts'
 
-test('a page recovers from a service that is killed and started again, and then shows the truth', async () => {
+test('a page recovers after the service is killed and restarted, and shows the current state', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'assay-restart-'))
   const key = newKey()
   // Without a worker the comparison stays as it is until this test changes it.

@@ -183,7 +183,7 @@ describe('evidence', () => {
     await page.locator('.line-number', { hasText: String(LOG_LINES) }).waitFor()
   })
 
-  test('nothing of an agent is executed or hides what it is', async () => {
+  test('text of an agent is not executed and cannot disguise itself', async () => {
     await using opened = await openTrial('failed')
     const { page } = opened
     for (const tab of ['trajectory', 'diff', 'verifier', 'logs']) {

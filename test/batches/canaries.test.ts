@@ -30,7 +30,7 @@ async function goodTask(repository: string, number: number): Promise<[Instructio
   return [good, pull]
 }
 
-describe('a spoiled instruction is seen by its rule', () => {
+describe('a rule detects each defective instruction', () => {
   test.each(instructionCanaries.map((each) => [each.expected, each.name, each] as const))(
     '%s: %s',
     async (expected, _, { repository, pull, spoil }) => {
@@ -47,7 +47,7 @@ const goodPulls = repositories.flatMap((repository) =>
     .map(({ number, title }) => [repository.name, number, title] as const),
 )
 
-describe('a good instruction has nothing against it', () => {
+describe('no rule rejects a good instruction', () => {
   test.each(goodPulls)('%s #%i: %s', async (repository, number) => {
     const [good, { facts }] = await goodTask(repository, number)
     expect(lintInstruction(renderInstruction(good, facts.pinned), facts)).toEqual([])
@@ -84,7 +84,7 @@ describe('no rule rejects defects that only a reviewer can see', () => {
 })
 
 test.each(traps.map((each) => [each.task, each.name, each] as const))(
-  'what an author must not repeat is there to be repeated, and a careful one does not: %s, %s',
+  'the forbidden text is in the pull request and not in a careful instruction: %s, %s',
   (task, _, { text, never }) => {
     const { draft } = taskOf(task)
     const shown = JSON.stringify(sanitise({ title: '', body: '', issues: [], ...text })).toLowerCase()
@@ -93,7 +93,7 @@ test.each(traps.map((each) => [each.task, each.name, each] as const))(
   },
 )
 
-test('the set is large enough to mean something', () => {
+test('the set of canaries is large enough', () => {
   const ended = repositories.flatMap(listCandidates).filter(({ expected }) => expected !== 'ready')
   expect(instructionCanaries.length + ended.length).toBeGreaterThanOrEqual(40)
   expect(goodPulls.length + harmlessSentences.length).toBeGreaterThanOrEqual(40)

@@ -32,14 +32,14 @@ async function verdicts(repository: SampleRepository): Promise<Record<number, st
 }
 
 test.each(repositories.map((repository) => [repository.name, repository] as const))(
-  'every pull request of %s is a candidate of its difficulty, or out for its reason',
+  'every pull request of %s is a candidate of the expected difficulty, or rejected for the expected reason',
   async (_, repository) => {
     const expected = listPulls(repository).map(({ number, difficulty, expected: fate }) => [number, difficulty ?? fate])
     expect(await verdicts(repository)).toEqual(Object.fromEntries(expected))
   },
 )
 
-test('the repositories hold every difficulty, and the same bytes every time', async () => {
+test('the repositories contain every difficulty and are deterministic', async () => {
   for (const repository of repositories) {
     const sizes = listPulls(repository).filter(({ expected }) => expected === 'ready')
     expect(new Set(sizes.map(({ difficulty }) => difficulty))).toEqual(new Set(['easy', 'medium', 'hard']))

@@ -103,7 +103,7 @@ async function makeTask(): Promise<{ folder: string; order: Parameters<typeof va
 }
 
 test.runIf(isLong)(
-  'Harbor itself: a task that was made from a pull request by every stage is proved here, and scores 1 and 0 there',
+  'Harbor itself: a task that all stages created from a pull request is valid here, and scores 1 and 0 there',
   async () => {
     const { folder, order } = await makeTask()
     const counts = { nop: 1, oracle: 2, oracleAll: 2 }
@@ -120,7 +120,7 @@ const readyFolder = process.env.ASSAY_TEST_READY_TASKS
 const ready = isLong && readyFolder ? readdirSync(readyFolder) : []
 
 test.for(ready)(
-  'Harbor itself: the oracle scores 1 and nop 0 on %s, which got ready',
+  'Harbor itself: the oracle scores 1 and nop 0 on the ready task %s',
   { timeout: AN_HOUR },
   async (name) => {
     const folder = join(readyFolder ?? '', name)

@@ -189,7 +189,7 @@ test.for([
   },
 )
 
-test('a folder into which damaged backups were refused takes a good one', async () => {
+test('a valid backup can be restored after damaged ones were refused', async () => {
   const { code, err } = await assay(['restore', backup], { env: DAMAGED })
   expect(code, err).toBe(0)
 })

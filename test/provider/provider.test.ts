@@ -55,7 +55,7 @@ const wanted = (protocol: Protocol, question: Partial<ProviderRequest>): Request
 }
 
 describe.each(PROTOCOLS)('%s', (protocol) => {
-  test.each([true, false])('runs the shell and comes to an end, as a stream: %s', async (isStream) => {
+  test.each([true, false])('runs the shell and ends, as a stream: %s', async (isStream) => {
     const first = await metered(protocol, await ask(protocol, { isStream }, wanted(protocol, { isStream })))
     expect(first.text).toContain('echo hello > hello.txt')
     const last = await metered(protocol, await ask(protocol, { isStream, results: 1 }))
@@ -81,7 +81,7 @@ describe.each(PROTOCOLS)('%s', (protocol) => {
     expect(usage).toMatchObject({ cacheRead: 300, output: 50, reasoning: 20 })
   })
 
-  test('the same call costs the same, and thinking harder costs more', async () => {
+  test('the same call costs the same, and a higher reasoning level costs more', async () => {
     for (const effort of ['low', 'low', 'high']) await (await ask(protocol, { prompt: 'hard', effort })).text()
     const [one, other, hard] = provider.calls().map(({ usage }) => usage?.output ?? 0)
     expect(one).toBe(other)
@@ -95,7 +95,7 @@ describe.each(PROTOCOLS)('%s', (protocol) => {
     )
   })
 
-  test('calls tools for ever', async () => {
+  test('calls tools forever', async () => {
     for (const results of [0, 1, 7]) {
       expect((await metered(protocol, await ask(protocol, { prompt: 'for ever', results }))).text).toContain('true')
     }
@@ -129,7 +129,7 @@ describe.each(PROTOCOLS)('%s', (protocol) => {
   })
 })
 
-test('a stream that is not asked for its usage does not tell it', async () => {
+test('a stream without usage reporting contains no usage', async () => {
   const { usage } = await metered('openai-chat', await ask('openai-chat'))
   expect([usage, provider.calls()[0]?.isUsageSaid]).toEqual([undefined, false])
 })
@@ -144,7 +144,7 @@ test.each(['before', 'within'] as const)('hangs %s its answer', async (hang) => 
   expect(provider.calls()).toMatchObject([{ isUsageSaid: false }])
 })
 
-test('a slow stream says the same', async () => {
+test('a slow stream has the same content', async () => {
   const quick = await (await ask('gemini')).text()
   provider.addFault({ pauseMs: 1 })
   const without = (text: string): string => text.replaceAll(/\d{24}/g, '')
@@ -163,7 +163,7 @@ test('a wrong key and an unknown model are refused, and another model may answer
   expect(model).toBe('m-2')
 })
 
-test('bodies may be packed', async () => {
+test('accepts compressed bodies', async () => {
   const body = JSON.stringify(buildProviderRequest('openai-responses', EASY).body)
   for (const [encoding, bytes] of [
     ['gzip', gzipSync(body)],
@@ -175,7 +175,7 @@ test('bodies may be packed', async () => {
   expect(provider.calls().map(({ model }) => model)).toEqual(['m', 'm'])
 })
 
-test('a socket is refused', async () => {
+test('refuses a WebSocket', async () => {
   const headers = { connection: 'Upgrade', upgrade: 'websocket' }
   const [answer] = await once(request(`${provider.url}/v1/responses`, { headers }).end(), 'response')
   expect(answer.statusCode).toBe(426)
@@ -207,7 +207,7 @@ test('can be scripted over HTTP', async () => {
   expect(provider.calls()).toEqual([])
 })
 
-test('it is a program, too', async () => {
+test('also runs as a program', async () => {
   const folder = new URL('../../samples/provider/', import.meta.url).pathname
   const args = [`${folder}serve.ts`, '--port', '0', '--script', `${folder}hello.json`]
   const program = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })

@@ -44,7 +44,7 @@ const data = join(folder, 'data')
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 test.skipIf(!hasPart('harnesses'))(
-  'a program that a workspace has sent works on a task, scored and metered; one that does not fit costs nothing',
+  'an uploaded harness program works on a task, scored and metered; one that does not fit the image costs nothing',
   async () => {
     await using undo = new AsyncDisposableStack()
     const provider = undo.use(await startProvider(SCRIPT))

@@ -99,7 +99,7 @@ test('reports an unreachable server as unavailable', async () => {
 })
 
 test.each(['<html>Hello</html>', '{}', '[{"dataset_version": {"id": "../../x", "revision": "many"}}]'])(
-  'an answer that is none: %s',
+  'reports an invalid answer: %s',
   async (body) => {
     server.misbehave({ on: QUESTION, status: 200, body, times: 4 })
 

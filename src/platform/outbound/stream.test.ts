@@ -24,14 +24,14 @@ test('returns a response before its body has ended', async () => {
 })
 
 test.each(['http://example.com/', 'https://127.0.0.1/', 'https://user:word@example.com/', 'nonsense'])(
-  'a client may not make us ask %s',
+  'refuses a URL of a client: %s',
   async (url) => {
     const open = createOpenStream({ resolve: async () => ['93.184.216.34', '10.0.0.1'] })
     await expect(open(url, { ...sent, trust: 'client' })).rejects.toThrow(OutboundRefused)
   },
 )
 
-test('a client may not make us ask a name that also has a private address', async () => {
+test('refuses a name that also has a private address', async () => {
   const open = createOpenStream({ resolve: async () => ['93.184.216.34', '10.0.0.1'] })
   const refused = open('https://inside.example/', { ...sent, trust: 'client' })
   await expect(refused).rejects.toMatchObject({ reason: 'address_not_public' })

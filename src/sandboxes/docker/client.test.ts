@@ -42,7 +42,7 @@ test('a truncated answer fails the reader', async () => {
   await expect(buffer(answer)).rejects.toThrow(SandboxUnavailable)
 })
 
-test('an answer in time is read, and a caller that gives up hears its own reason', async () => {
+test('an answer in time is read, and a caller that aborts gets its own reason', async () => {
   await using engine = await openEngine((request, response) => {
     if (request.url === '/quick') response.end('{"quick":true}')
   })

@@ -8,7 +8,7 @@ const V1 = `30 1 0:1 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memo
 const V2 = `24 1 0:5 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate
 25 1 8:1 / / rw - ext4 /dev/vda rw`
 
-test('both kinds of cgroup trees are found in the list of mounts', () => {
+test('finds the trees of both cgroup versions in the mount table', () => {
   const first = layoutOf(V1)
   expect(first).toMatchObject({ version: 1, cpu: '/sys/fs/cgroup/cpu,cpuacct' })
   expect(first && cgroupFolders(first, 'x')[0]).toBe('/sys/fs/cgroup/pids/assay-x')

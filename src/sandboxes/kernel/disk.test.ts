@@ -20,7 +20,7 @@ async function isNoticed(
   }
 }
 
-test('a file that was deleted while it is open takes room all the same', async () => {
+test('a deleted file that is still open counts towards the disk limit', async () => {
   await using files = new AsyncDisposableStack()
   const fill = async (folder: string) => {
     const file = files.use(await open(join(folder, 'big'), 'w'))
@@ -34,7 +34,7 @@ const createEmptyFiles = async (folder: string) => {
   for (let n = 0; n < 3000; n += 1) await writeFile(join(folder, `${n}`), '')
 }
 
-test('empty files take room too: a filesystem has only so many', async () => {
+test('empty files count towards the disk limit', async () => {
   expect(await isNoticed(createEmptyFiles)).toBe(true)
 })
 

@@ -117,7 +117,7 @@ test('folders that are nested too deeply are named once and cost no headers', as
   expect(leftOut).toEqual([`w${'/d'.repeat(COLLECT_DEPTH_MAX)}`])
 })
 
-test('nothing of it stays', async () => {
+test('leaves no files behind', async () => {
   await sieve([{ path: 'w/a', content: 'a' }])
   expect(await readdir(folder)).toEqual([])
 })

@@ -16,7 +16,7 @@ test('reads an endless line to its end and stores only a small part', async () =
   expect([lines[0], ...lines.slice(-2)]).toEqual(['first', 'last', 'words'])
 })
 
-test.skipIf(process.getuid?.() !== 0)('the same in a namespace that holds a sandbox', async () => {
+test.skipIf(process.getuid?.() !== 0)('reads an endless line of a namespace process', async () => {
   const holder = await startNamespaceProcess({ rootless: false, beside: undefined, cwd: '/' })
   try {
     const { code, text } = await holder.run(`${FLOOD}; echo; echo last words; sh -c 'exit 3'`)

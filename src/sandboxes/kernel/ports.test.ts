@@ -16,19 +16,22 @@ async function freePort(): Promise<number> {
   return typeof address === 'object' && address ? address.port : 0
 }
 
-test.each(Object.entries(makers))('sockets that %s made are ours, each with its own answers', async (_, maker) => {
-  const ports = [await freePort(), await freePort(), await freePort()]
-  const wanted = ports.map((port) => ({
-    port,
-    onConnection: (socket: { end(text: string): void }) => socket.end(`${port}`),
-  }))
-  const made = await listenBy(maker, HERE, wanted)
-  if ('error' in made) throw new Error(made.error)
-  for (const port of [...ports, ...ports]) expect(await text(connect(port, '127.0.0.1'))).toBe(String(port))
-  for (const server of made.servers) server.close()
-})
+test.each(Object.entries(makers))(
+  'receives the sockets that %s opened, each with its own connections',
+  async (_, maker) => {
+    const ports = [await freePort(), await freePort(), await freePort()]
+    const wanted = ports.map((port) => ({
+      port,
+      onConnection: (socket: { end(text: string): void }) => socket.end(`${port}`),
+    }))
+    const made = await listenBy(maker, HERE, wanted)
+    if ('error' in made) throw new Error(made.error)
+    for (const port of [...ports, ...ports]) expect(await text(connect(port, '127.0.0.1'))).toBe(String(port))
+    for (const server of made.servers) server.close()
+  },
+)
 
-test.each(Object.entries(makers))('where %s cannot listen, it says so, and leaves nothing open', async (_, maker) => {
+test.each(Object.entries(makers))('reports that %s cannot listen, and leaves nothing open', async (_, maker) => {
   const taken = createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
   const address = taken.address()

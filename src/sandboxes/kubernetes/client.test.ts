@@ -20,7 +20,7 @@ test('an exceeded quota is reported in the words of the cluster', () => {
   expect(error.message).toContain('requested: requests.memory=2Gi')
 })
 
-test('an expired token is told from a missing permission', () => {
+test('distinguishes an expired token from a missing permission', () => {
   expect(toError(401, status('Unauthorized')).message).toMatch(/does not accept the credential.*renew it/)
 })
 

@@ -52,7 +52,7 @@ test('an eviction for its own disk use is the limit of the sandbox, and one for 
   ).toBeUndefined()
 })
 
-test('a container that ran out of memory as a whole is told from other ends', () => {
+test('distinguishes a container that ran out of memory from other ends', () => {
   const ended = (reason: string): PodStatus => ({
     phase: 'Failed',
     containerStatuses: [container({ terminated: { exitCode: 137, reason } })],

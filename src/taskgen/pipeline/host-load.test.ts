@@ -15,7 +15,7 @@ function run(ending: StageRejection, isBusy: boolean) {
   return stages.execution.run({} as CandidateState, {} as StageContext, new AbortController().signal)
 }
 
-test('a limit of time rejects nobody while the host is busy', async () => {
+test('a time limit rejects no candidate while the host is busy', async () => {
   const late = rejectForTiming('suite_too_slow', 'It took 700 s.')
   expect(await run(late, true)).toMatchObject({ kind: 'deferred', reason: 'sandbox' })
   expect(await run(late, false)).toBe(late)

@@ -39,7 +39,7 @@ async function proveMade(
 }
 
 test(
-  'a good task is proved, and what its verifier cannot stop is said of it',
+  'validates a good task and lists the cheats that its verifier cannot prevent',
   async () => {
     const { result, tried } = await proveMade({}, { nop: 2, oracle: 2, oracleAll: 3 })
     if (result.kind !== 'done') throw new Error(JSON.stringify(result))

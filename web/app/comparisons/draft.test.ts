@@ -18,7 +18,7 @@ const model = {
   credentials: [{ id: CREDENTIAL, name: 'Team' }],
 }
 
-test('a model is added with its default level and a harness that can ask for it', () => {
+test('a model is added with its default level and a harness that supports it', () => {
   const models = addModel(addModel([], model), model)
   expect(models.map(({ key, level, harnesses }) => [key, level, harnesses])).toEqual([
     [1, 'high', ['other']],
@@ -26,7 +26,7 @@ test('a model is added with its default level and a harness that can ask for it'
   ])
 })
 
-test('the request and the command say the same', () => {
+test('the request and the command are equivalent', () => {
   const draft = { ...EMPTY_DRAFT, models: addModel([], model), sandbox: 'docker', attempts: '3', budget: '12.5' }
   expect(toQuoteBody(draft)).toEqual({
     models: [{ catalogId: 'acme/large', credentialId: CREDENTIAL, harnesses: ['other'], reasoningLevel: 'high' }],

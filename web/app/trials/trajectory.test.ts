@@ -50,7 +50,7 @@ test('a trajectory read in any parts is the one that is read at once', async () 
 })
 
 test.each(['', '{"steps":[{]}', '{"steps":[{}', '{"steps":[{}]', 'no', '{"steps":[{}]}}'])(
-  'text that is no JSON is refused: %s',
+  'refuses text that is not JSON: %s',
   async (text) => {
     await expect(readParts(toStream(text, [3]))).rejects.toThrow()
   },
