@@ -179,17 +179,17 @@ async function create(shell: Shell, command: Command, flags: CreateBatchFlags): 
   const budget = flags.budget === undefined ? {} : { budgetUsd: parseNumber(flags.budget, '--budget') }
   const opened = await openRepository(shell, command, flags.repo)
   const { service, params } = opened
-  const generation = generationOf(await readOptions(opened), flags)
+  const generation = buildGeneration(await readOptions(opened), flags)
   await confirmForecast(shell, opened, flags)
   const body = { candidateCounts, generation, ...budget, again: flags.again ? true : undefined }
-  const made = (await call(service, (await contract()).createBatch, { params, body })).body
-  for (const warning of made.run.warnings) note(shell, warning)
-  if (flags.detach) return service.json ? printJson(shell, made) : print(shell, made.runId)
-  await followBatch(shell, service, { ...params, runId: made.runId })
+  const created = (await call(service, (await contract()).createBatch, { params, body })).body
+  for (const warning of created.run.warnings) note(shell, warning)
+  if (flags.detach) return service.json ? printJson(shell, created) : print(shell, created.runId)
+  await followBatch(shell, service, { ...params, runId: created.runId })
 }
 
 /** Fills in defaults that are compatible with the given flags. */
-export function generationOf(found: GenerationOptions, flags: CreateBatchFlags): NewGeneration {
+export function buildGeneration(found: GenerationOptions, flags: CreateBatchFlags): NewGeneration {
   const { defaults } = found
   if (!defaults) throw new WrongUse(describeMissing(found))
   const author = requireModel(found, flags.author ?? defaults.authorModel)

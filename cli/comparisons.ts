@@ -216,7 +216,7 @@ async function follow(
   await printResults(shell, service, { scope, id }, last, { quote, format })
   if (isTemporary) await printFailures(shell, service, { scope, id }, last)
   await printErrors(shell, service, { scope, id }, last)
-  if (last.state === 'completed' && isWorthSomething(last)) return requireAccuracy(shell, last, failUnder)
+  if (last.state === 'completed' && hasResults(last)) return requireAccuracy(shell, last, failUnder)
   if (last.state !== 'completed')
     note(
       shell,
@@ -243,7 +243,7 @@ function requireAccuracy(shell: Shell, { settings }: Comparison, percent: number
 }
 
 /** Returns false if every trial errored. */
-const isWorthSomething = ({ trials: { passed, failed, errored } }: Comparison): boolean =>
+const hasResults = ({ trials: { passed, failed, errored } }: Comparison): boolean =>
   passed + failed > 0 || errored === 0
 
 const reasonOf = ({ submissionError, pause }: Comparison): string => {
@@ -252,7 +252,7 @@ const reasonOf = ({ submissionError, pause }: Comparison): string => {
 }
 
 /** Parses the arguments `[benchmark] <id>`. */
-async function place(shell: Shell, command: Command, names: string[], flags: ScopeFlags) {
+async function openComparison(shell: Shell, command: Command, names: string[], flags: ScopeFlags) {
   const [id = '', benchmark, ...rest] = names.toReversed()
   const scope = await openScope(flags, benchmark)
   if (rest.length > 0) throw new WrongUse('Give one comparison: a benchmark and an id, or --repo and an id.')
@@ -262,13 +262,13 @@ async function place(shell: Shell, command: Command, names: string[], flags: Sco
 }
 
 async function watch(shell: Shell, command: Command, names: string[], flags: ComparisonVerbFlags): Promise<void> {
-  const { service, scope, params } = await place(shell, command, names, flags)
+  const { service, scope, params } = await openComparison(shell, command, names, flags)
   await follow(shell, service, { scope, id: params.comparisonId }, { left: detachOnSignal(), flags })
 }
 
 async function show(shell: Shell, command: Command, names: string[], flags: ComparisonVerbFlags): Promise<void> {
   const { format, failUnder } = parseResultFlags(flags)
-  const { service, scope, params } = await place(shell, command, names, flags)
+  const { service, scope, params } = await openComparison(shell, command, names, flags)
   const { body } = await call(service, scope.endpoints.read, { params })
   note(shell, `The comparison is ${body.state}${reasonOf(body)}`)
   await printResults(shell, service, { scope, id: body.id }, body, { format })
@@ -277,13 +277,13 @@ async function show(shell: Shell, command: Command, names: string[], flags: Comp
 }
 
 async function trials(shell: Shell, command: Command, names: string[], flags: ComparisonVerbFlags): Promise<void> {
-  const { service, scope, params } = await place(shell, command, names, flags)
+  const { service, scope, params } = await openComparison(shell, command, names, flags)
   await printTrials(shell, service, { scope, id: params.comparisonId }, flags)
 }
 
 async function resume(shell: Shell, command: Command, names: string[], flags: ComparisonVerbFlags): Promise<void> {
   const body = flags.budget === undefined ? {} : { budgetUsd: parseNumber(flags.budget, '--budget') }
-  const { service, scope, params } = await place(shell, command, names, flags)
+  const { service, scope, params } = await openComparison(shell, command, names, flags)
   const { body: comparison } = await call(service, scope.endpoints.resume, { params, body })
   if (service.json) return printJson(shell, comparison)
   const again = `assay comparisons watch ${scope.argument} ${comparison.id}`
@@ -291,7 +291,7 @@ async function resume(shell: Shell, command: Command, names: string[], flags: Co
 }
 
 async function pause(shell: Shell, command: Command, names: string[], flags: ScopeFlags): Promise<void> {
-  const { service, scope, params } = await place(shell, command, names, flags)
+  const { service, scope, params } = await openComparison(shell, command, names, flags)
   const { body: comparison } = await call(service, scope.endpoints.pause, { params })
   if (service.json) return printJson(shell, comparison)
   const again = `assay comparisons resume ${scope.argument} ${comparison.id}`
@@ -299,7 +299,7 @@ async function pause(shell: Shell, command: Command, names: string[], flags: Sco
 }
 
 async function cancel(shell: Shell, command: Command, names: string[], flags: ScopeFlags): Promise<void> {
-  const { service, scope, params } = await place(shell, command, names, flags)
+  const { service, scope, params } = await openComparison(shell, command, names, flags)
   const { body: comparison } = await call(service, scope.endpoints.cancel, { params })
   note(shell, `The comparison is ${comparison.state}${reasonOf(comparison)}`)
   if (service.json) printJson(shell, comparison)
@@ -309,12 +309,12 @@ async function cancel(shell: Shell, command: Command, names: string[], flags: Sc
 async function diff(shell: Shell, command: Command, names: string[], flags: ScopeFlags): Promise<void> {
   const [current = '', old = '', ...rest] = names.toReversed()
   const baseId = requireId(old, 'assay comparisons list')
-  const { service, scope, params } = await place(shell, command, [...rest.toReversed(), current], flags)
+  const { service, scope, params } = await openComparison(shell, command, [...rest.toReversed(), current], flags)
   await printDiff(shell, service, { scope, id: params.comparisonId }, baseId)
 }
 
 async function pairs(shell: Shell, command: Command, names: string[], flags: ComparisonVerbFlags): Promise<void> {
-  const { service, scope, params } = await place(shell, command, names, flags)
+  const { service, scope, params } = await openComparison(shell, command, names, flags)
   await printPairs(shell, service, { scope, id: params.comparisonId }, flags)
 }
 
@@ -324,7 +324,7 @@ async function exportToDisk(
   names: string[],
   flags: ComparisonVerbFlags,
 ): Promise<void> {
-  const { service, scope, params } = await place(shell, command, names, flags)
+  const { service, scope, params } = await openComparison(shell, command, names, flags)
   const { exportComparison } = await import('./comparisons-export.ts')
   await exportComparison(shell, service, { scope, id: params.comparisonId }, flags)
 }

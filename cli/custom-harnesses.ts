@@ -14,7 +14,7 @@ import { moment, printTable } from './table.ts'
 type AddHarnessFlags = { bundle?: string }
 
 /** Commands for the custom harnesses of a workspace. */
-export function addOwnHarnessesCommands(harnesses: Command, shell: Shell): void {
+export function addCustomHarnessesCommands(harnesses: Command, shell: Shell): void {
   withExample(
     harnesses
       .command('add')
@@ -62,7 +62,7 @@ export async function printOwn(shell: Shell, command: Command): Promise<void> {
 }
 
 /** Prints the description of the newest version. */
-export async function showOwn(shell: Shell, command: Command, id: string): Promise<void> {
+export async function showCustomHarness(shell: Shell, command: Command, id: string): Promise<void> {
   const found = (await listOwn(await openService(shell, command))).find((harness) => harness.id === id)
   if (!found) throw new Error(`Harness ${id} not found. List them with \`assay harnesses list --own\`.`)
   printJson(shell, found)

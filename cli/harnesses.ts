@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { createDataFolder } from '../src/platform/data-folder.ts'
-import { addOwnHarnessesCommands, isOwn, printOwn, showOwn } from './custom-harnesses.ts'
+import { addCustomHarnessesCommands, isOwn, printOwn, showCustomHarness } from './custom-harnesses.ts'
 import { stopOnSignals, throwReported } from './engine.ts'
 import { WrongUse } from './failure.ts'
 import { withExample, withGlobals } from './help.ts'
@@ -30,11 +30,11 @@ export function addHarnessesCommands(assay: Command, shell: Shell): void {
       .argument('<id>', 'Id from `assay harnesses list`')
       .option(...DATA)
       .action((id: string, flags: Flags, command: Command) =>
-        isOwn(id) ? showOwn(shell, command, id) : show(shell, id, flags),
+        isOwn(id) ? showCustomHarness(shell, command, id) : show(shell, id, flags),
       ),
     'assay harnesses show custom/house-agent',
   )
-  addOwnHarnessesCommands(harnesses, shell)
+  addCustomHarnessesCommands(harnesses, shell)
   withExample(
     withGlobals(harnesses.command('install'))
       .description('Install a harness with npm, as its first trial would')

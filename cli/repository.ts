@@ -15,8 +15,8 @@ export function parseRepositoryName(text: string): { owner: string; name: string
 
 /** Opens the service. Rejects an invalid repository name before any request. */
 export async function openRepository(shell: Shell, command: Command, repo: string) {
-  const place = parseRepositoryName(repo)
+  const ref = parseRepositoryName(repo)
   const service = await openService(shell, command)
-  return { service, params: { org: service.org, ...place } }
+  return { service, params: { org: service.org, ...ref } }
 }
 export type OpenedRepository = Awaited<ReturnType<typeof openRepository>>

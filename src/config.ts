@@ -13,7 +13,7 @@ import { isKey } from './workspaces/key.ts'
 const SANDBOXES = sandboxChoices.map(({ id }) => id).join(', ')
 
 /** Starts per second and core that the lightest sandboxes reach. */
-const STARTS_OF_A_CORE = 10
+const STARTS_PER_CORE = 10
 
 /** Everything the operator can set. `docs/operations.md` explains each; a test compares the two lists. */
 const Settings = z.object({
@@ -85,7 +85,7 @@ const Settings = z.object({
     .default([]),
   ASSAY_WORKER_SLOTS: count(1, 1000).default(8),
   ASSAY_WORKER_MEMORY_MB: count(1, 999_999_999).default(() => Math.floor(machineMemoryMb() * 0.75)),
-  ASSAY_WORKER_STARTS: count(1, 1000).default(() => Math.min(1000, machineCores() * STARTS_OF_A_CORE)),
+  ASSAY_WORKER_STARTS: count(1, 1000).default(() => Math.min(1000, machineCores() * STARTS_PER_CORE)),
   ASSAY_SANDBOX_TRIALS: count(1, 100_000).optional(),
   ASSAY_MODEL_TRIALS: count(1, 100_000).optional(),
   ASSAY_ARTIFACT_DAYS: count(1, 36_500).default(90),

@@ -3,7 +3,7 @@ import type { BatchRun } from '../../src/batches/schema.ts'
 import { call } from '../../src/platform/http/client.ts'
 import { readArchive } from '../archive.ts'
 import { type BatchParams, contract } from '../batch.ts'
-import { type CreateBatchFlags, generationOf, previewLines, readOptions } from '../batches-create.ts'
+import { buildGeneration, type CreateBatchFlags, previewLines, readOptions } from '../batches-create.ts'
 import { formatBatch, waitForBatch } from '../batches-watch.ts'
 import { WrongUse } from '../failure.ts'
 import { parseRepositoryName } from '../repository.ts'
@@ -45,7 +45,7 @@ export const batchTools: McpTool[] = [
       const flags: CreateBatchFlags = { repo: repository }
       if (author !== undefined) flags.author = author
       if (verifier !== undefined) flags.verifier = verifier
-      const generation = generationOf(await readOptions({ service, params }), flags)
+      const generation = buildGeneration(await readOptions({ service, params }), flags)
       const { createBatch, previewBatch } = await contract()
       if (!isConfirmed) {
         const { body } = await call(service, previewBatch, { params, body: { candidateCounts: counts } })
@@ -117,9 +117,9 @@ export const batchTools: McpTool[] = [
 
 /** Opens a batch, by default the newest of the repository. */
 export async function openBatch({ openService }: ToolContext, repository: string, batch: string | undefined) {
-  const place = parseRepositoryName(repository)
+  const ref = parseRepositoryName(repository)
   const service = await openService()
-  const params = { org: service.org, ...place }
+  const params = { org: service.org, ...ref }
   const runId = batch ?? (await findNewest(service, params))
   if (runId === undefined)
     throw new WrongUse(`${repository} has no batch. Create one with create_batch or import_tasks.`)

@@ -25,9 +25,9 @@ export const releaseTools: McpTool[] = [
       confirm: z.boolean().default(false).describe('Set to true after the user has agreed to publish this preview'),
     }),
     run: async ({ openService }, { repository, settings, fingerprint, confirm }) => {
-      const place = parseRepositoryName(repository)
+      const ref = parseRepositoryName(repository)
       const service = await openService()
-      const params = { org: service.org, ...place }
+      const params = { org: service.org, ...ref }
       const { previewRelease, publishRelease } = await import('../../src/releases/schema.ts')
       const { body: preview } = await call(service, previewRelease, {
         params,

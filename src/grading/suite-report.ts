@@ -41,14 +41,14 @@ export type GradeOutput = {
 }
 
 /** Reads the files that root wrote, after all processes of the sandbox have ended. */
-export async function readGradeOutput(remains: StoppedSandbox): Promise<GradeOutput> {
-  const found = await remains.collect('/logs/verifier', { files: 10, bytes: REPORT_BYTES_MAX })
-  const graded: GradeOutput = { outcome: undefined, reward: undefined }
-  if (found === undefined) return graded
+export async function readGradeOutput(stopped: StoppedSandbox): Promise<GradeOutput> {
+  const found = await stopped.collect('/logs/verifier', { files: 10, bytes: REPORT_BYTES_MAX })
+  const output: GradeOutput = { outcome: undefined, reward: undefined }
+  if (found === undefined) return output
   for await (const entry of readTarEntries(found.tar)) {
     const text = (await buffer(entry.content())).toString('utf8')
-    if (entry.path === 'verifier/report.json') graded.outcome = parseReport(text)
-    if (entry.path === 'verifier/reward.txt') graded.reward = text
+    if (entry.path === 'verifier/report.json') output.outcome = parseReport(text)
+    if (entry.path === 'verifier/reward.txt') output.reward = text
   }
-  return graded
+  return output
 }

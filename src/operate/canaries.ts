@@ -63,9 +63,9 @@ export async function measureCanaries(
   const { results, spending } = await measureModels(openers, { budgetMicros, signal, onDone })
   const all = computeFigures(results)
   return {
-    author: { ...asked(chosen.author), ...spending.author },
-    verifier: { ...asked(chosen.verifier), ...spending.verifier },
-    isSelfVerified: isSameFamily(named(chosen.author), named(chosen.verifier)),
+    author: { ...toModelChoice(chosen.author), ...spending.author },
+    verifier: { ...toModelChoice(chosen.verifier), ...spending.verifier },
+    isSelfVerified: isSameFamily(toNamedModel(chosen.author), toNamedModel(chosen.verifier)),
     figures: all,
     isEnough: meetsTargets(all),
     results,
@@ -85,5 +85,5 @@ function findTerms({ models, level }: MeasureCanariesOptions, role: CanaryRole):
   return termsFor(model, level ?? model.defaultLevel, mini)
 }
 
-const asked = ({ access, terms }: ChosenModel) => ({ catalogId: terms.catalogId, level: access.level })
-const named = ({ terms }: ChosenModel) => ({ provider: terms.provider, name: terms.model })
+const toModelChoice = ({ access, terms }: ChosenModel) => ({ catalogId: terms.catalogId, level: access.level })
+const toNamedModel = ({ terms }: ChosenModel) => ({ provider: terms.provider, name: terms.model })

@@ -35,21 +35,21 @@ import { examineSettings } from './settings-check.ts'
  */
 export async function diagnose(environment: ConfigEnvironment): Promise<Diagnosis[]> {
   const { config, diagnoses } = examineSettings(environment)
-  const asked = environment.ASSAY_URL || undefined
+  const serviceUrl = environment.ASSAY_URL || undefined
   const parts = await partDiagnoses(environment.PATH ?? '')
   const watches = await findWatchesDiagnosis()
   const machine = watches ? [watches, ...parts] : parts
   const basis = [nodeDiagnosis(), await postgresDiagnosis(config?.databaseUrl), ...diagnoses]
-  return config ? [...basis, ...(await diagnoseSetUp(config, asked)), ...machine] : [...basis, ...machine]
+  return config ? [...basis, ...(await diagnoseSetUp(config, serviceUrl)), ...machine] : [...basis, ...machine]
 }
 
-async function diagnoseSetUp(config: Config, asked: string | undefined): Promise<Diagnosis[]> {
+async function diagnoseSetUp(config: Config, serviceUrl: string | undefined): Promise<Diagnosis[]> {
   const folder = await dataFolderDiagnosis(config.dataFolder)
   const [disk, keyFile, blobs, service] = await Promise.all([
     diskDiagnosis(config.dataFolder),
     keyFileDiagnosis(config),
     blobsDiagnosis(config, folder.found),
-    serviceDiagnosis(asked ?? addressOf(config)),
+    serviceDiagnosis(serviceUrl ?? addressOf(config)),
   ])
   const rest = await diagnoseDatabase(config, { keyFile, isServing: service.ok })
   return [folder.diagnosis, disk, ...rest, blobs, service]

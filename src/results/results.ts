@@ -7,7 +7,7 @@ import { findNamedPicks, findNamedRelease, listHistory, listPublicTasks } from '
 import type { Release } from '../releases/shapes/schema.ts'
 import { toHistoryEntry } from './cards.ts'
 import { Card, Line } from './schema.ts'
-import { type LineRow, listCardRows, listLineRows, listLineRowsNaming } from './sql.ts'
+import { type LineRow, listCardRows, listLineRows, searchLineRows } from './sql.ts'
 import { escapeXml, formatPercent, formatUsd } from './text.ts'
 import { type RepositoryName, toNameKey } from './update-results.ts'
 
@@ -44,8 +44,8 @@ export async function listPublishedLines(db: Db, repository: RepositoryName): Pr
 }
 
 /** Lists lines whose names contain this text: of repository, publisher, settings or models. Newest first. */
-export async function listLinesNaming(db: Db, text: string, limit: number): Promise<(Line & { card: Card })[]> {
-  const rows = await listLineRowsNaming(db, text, limit)
+export async function searchLines(db: Db, text: string, limit: number): Promise<(Line & { card: Card })[]> {
+  const rows = await searchLineRows(db, text, limit)
   return rows.map(({ line, card }) => ({ ...Line.parse(JSON.parse(line)), card: Card.parse(JSON.parse(card)) }))
 }
 

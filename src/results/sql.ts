@@ -47,7 +47,7 @@ export const listLineRows = (db: Db, nameKey: string) =>
     .execute()
 
 /** Lists lines whose search text contains this text, newest first. */
-export async function listLineRowsNaming(db: Db, text: string, limit: number) {
+export async function searchLineRows(db: Db, text: string, limit: number) {
   const { rows } = await sql<{ line: string; card: string }>`
     select line, card from result_lines where position(lower(${text}) in search) > 0
     order by released_at desc, release_id desc limit ${limit}`.execute(db)

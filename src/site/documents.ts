@@ -8,12 +8,12 @@ import type { RepositoryRow } from '../repos/repos.ts'
 import { buildLines, toHistoryEntry } from '../results/cards.ts'
 import {
   listCards,
-  listLinesNaming,
   listPublishedLines,
   listReleasePicks,
   renderCards,
   renderHistory,
   renderRelease,
+  searchLines,
 } from '../results/results.ts'
 import { listResults, readHistory, readPublicRelease } from '../results/schema.ts'
 import type { RepositoryName } from '../results/update-results.ts'
@@ -139,7 +139,7 @@ const findRecommended = (picks: readonly { id: string; roles: string[] }[]): str
 
 /** Loads the results of a model, a harness or a setting on all public repositories. */
 export async function loadAcross(db: Db, kind: AcrossKind, id: string): Promise<AcrossRow[]> {
-  const lines = await listLinesNaming(db, id, ACROSS_LINES_MAX)
+  const lines = await searchLines(db, id, ACROSS_LINES_MAX)
   const rows = lines.flatMap(({ release, endorsed, card: { defaultLine, picks } }) => {
     const { repository, publisher, releasedAt, settings } = release
     const best = picks.find(({ roles }) => roles.includes('most-accurate'))?.setting

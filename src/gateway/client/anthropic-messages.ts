@@ -81,13 +81,14 @@ function reply(answer: JsonObject): ModelReply {
     calls: blocks.flatMap(({ type, id, name, input }) =>
       type === 'tool_use' ? [{ id: plainText(id), name: plainText(name), arguments: objectOf(input) }] : [],
     ),
-    raw: said(answer.content),
+    raw: toSendableContent(answer.content),
     stop: stopFor(STOPS, answer.stop_reason) ?? 'done',
   }
 }
 
 /** Returns content that can be sent back. Providers reject empty messages. */
-const said = (content: Json | undefined): Json => (listOf(content).length > 0 ? listOf(content) : '(nothing)')
+const toSendableContent = (content: Json | undefined): Json =>
+  listOf(content).length > 0 ? listOf(content) : '(nothing)'
 
 /** Joins the events of a stream. Counts that the end of the stream does not repeat are those of its start. */
 function assemble(events: readonly JsonObject[]): JsonObject | undefined {

@@ -144,11 +144,11 @@ async function fetchArchive(context: PackageQueryContext, task: ResolvedTask, si
   throw new TaskMissing('The registry does not have the archive of the task.')
 }
 
-async function findObject(access: PackageAccess, place: string, signal: AbortSignal): Promise<Readable | undefined> {
-  if (findPathFault(place)) return undefined
-  const path = place.split('/').map(encodeURIComponent).join('/')
+async function findObject(access: PackageAccess, path: string, signal: AbortSignal): Promise<Readable | undefined> {
+  if (findPathFault(path)) return undefined
+  const encoded = path.split('/').map(encodeURIComponent).join('/')
   const limits = { signal, timeoutMs: DOWNLOAD_TIMEOUT_MS, bytesMax: TASK_BYTES_MAX }
-  const response = await access.send(`/storage/v1/object/packages/${path}`, limits)
+  const response = await access.send(`/storage/v1/object/packages/${encoded}`, limits)
   if (response.ok && response.body) return Readable.from(response.body, { objectMode: false })
   await response.body?.cancel()
   return undefined

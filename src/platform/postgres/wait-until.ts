@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Polls until `ask` returns a value. Returns undefined after the timeout. */
+/** Polls until `poll` returns a value. Returns undefined after the timeout. */
 export async function waitUntil<Answer>(
   timeoutMs: number,
-  ask: () => Promise<Answer | undefined>,
+  poll: () => Promise<Answer | undefined>,
   pollMs = 10,
 ): Promise<Answer | undefined> {
   const deadline = Date.now() + timeoutMs
   for (;;) {
-    const answer = await ask()
+    const answer = await poll()
     if (answer !== undefined || Date.now() > deadline) return answer
     await sleep(pollMs)
   }

@@ -5,7 +5,7 @@ import { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Dockerfile, readDockerfile } from '../../harbor/dockerfile.ts'
 import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
-import { buildArgs, openBuildWay } from '../egress/build-egress.ts'
+import { buildArgs, openBuildEgress } from '../egress/build-egress.ts'
 import { ADDED_FOLDER } from '../kernel/classic-dockerfile.ts'
 import { tarFile } from '../kernel/tar-writer.ts'
 import {
@@ -71,8 +71,8 @@ export async function buildImage(
   } catch (thrown) {
     options.signal.throwIfAborted()
     const error = unlimited.signal.reason ?? thrown
-    const said = error instanceof Error ? error.message : String(error)
-    throw new SandboxUnavailable(`The image could not be built:\n${said}`, { cause: error })
+    const message = error instanceof Error ? error.message : String(error)
+    throw new SandboxUnavailable(`The image could not be built:\n${message}`, { cause: error })
   } finally {
     limiter.stop()
   }
@@ -128,7 +128,7 @@ async function openBuildNetwork(
     onLog('This build has no network: no port can be carried to a container of this Docker engine.')
     return NONE
   }
-  const way = openBuildWay(engine.buildHosts)
+  const egress = openBuildEgress(engine.buildHosts)
   const id = `build-${randomUUID()}`
   const outputFile = join(engine.folder, `spool-${id}`)
   const sandbox = await startSandbox(engine, {
@@ -143,16 +143,16 @@ async function openBuildNetwork(
     env: {},
     mounts: [],
     network: null,
-    ports: [way.port],
+    ports: [egress.port],
     input: '',
     outputFile,
     limits: { ...DEFAULT_LIMITS, pids: 16, outputBytes: 1000, seconds: timeoutSec },
   })
   return {
     mode: `container:${nameOf(engine, id)}`,
-    env: way.env,
+    env: egress.env,
     async [Symbol.asyncDispose]() {
-      way.close(onLog)
+      egress.close(onLog)
       await sandbox.remove()
       await rm(outputFile, { force: true })
     },

@@ -104,9 +104,9 @@ export function connectDocker(connection: DockerConnection): Docker {
 }
 
 const queryText = (query: DockerQuery): string => {
-  const given = new URLSearchParams()
-  for (const [name, value] of Object.entries(query)) if (value !== undefined) given.set(name, String(value))
-  return given.size === 0 ? '' : `?${given}`
+  const parameters = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) parameters.set(name, String(value))
+  return parameters.size === 0 ? '' : `?${parameters}`
 }
 
 const startClock = ({ timeoutMs = ANSWER_MS }: DockerRequest, onLate: () => void): NodeJS.Timeout | undefined =>

@@ -46,13 +46,13 @@ export async function withDraft<T>(
 
 async function runDraft({ docker }: DockerEngine, id: string): Promise<void> {
   const stream = await docker.attach(`/containers/${id}/attach`, { query: { stream: 1, stdout: 1, stderr: 1 } })
-  const said = text(Readable.from(stream))
+  const output = text(Readable.from(stream))
   await docker.call('POST', `/containers/${id}/start`)
   const { StatusCode } = await docker.call<{ StatusCode: number }>('POST', `/containers/${id}/wait`, {
     timeoutMs: DRAFT_MS,
   })
   if (!stream.readableEnded) await once(stream, 'close', { signal: AbortSignal.timeout(CLOSE_MS) })
-  if (StatusCode !== 0) throw new SandboxUnavailable(`An image could not be changed: ${(await said).trim()}`)
+  if (StatusCode !== 0) throw new SandboxUnavailable(`An image could not be changed: ${(await output).trim()}`)
 }
 
 /** Commits the files of a container as an image. Only the labels identify its owner. */

@@ -10,7 +10,7 @@ import { type Capabilities, type Sandbox, type SandboxSpec, SandboxUnavailable }
 import { connectDocker, type Docker } from './client.ts'
 import type { DockerConnection } from './connection.ts'
 import { type DockerEngine, nameOf } from './engine.ts'
-import { bringLauncher, type DockerLauncher } from './launcher.ts'
+import { type DockerLauncher, loadLauncher } from './launcher.ts'
 import { startSandbox } from './start.ts'
 
 export type FindEngineOptions = {
@@ -38,7 +38,7 @@ export async function findEngine({
 }: FindEngineOptions): Promise<DockerEngine> {
   const docker = connectDocker(connection)
   try {
-    const { sameMachine } = await agreeOnVersion(docker)
+    const { sameMachine } = await negotiateVersion(docker)
     const info = await docker.call<Info>('GET', '/info')
     await mkdir(folder, { recursive: true, mode: 0o700 })
     const engine: DockerEngine = {
@@ -52,7 +52,7 @@ export async function findEngine({
       isolation: `docker:${runtimeName(info.DefaultRuntime)}`,
       cpus: info.NCPU,
       memoryBytes: info.MemTotal,
-      launcher: sameMachine ? await bringLauncher(docker) : undefined,
+      launcher: sameMachine ? await loadLauncher(docker) : undefined,
       onThisMachine: false,
       seesProcesses: false,
       isRoot: false,
@@ -64,7 +64,7 @@ export async function findEngine({
     if (!info.SecurityOptions?.some((option) => option.includes('seccomp'))) {
       log.warn('the Docker engine has no seccomp: its sandboxes can make every system call')
     }
-    return engine.launcher === undefined ? engine : await tryOut(engine, engine.launcher)
+    return engine.launcher === undefined ? engine : await testEngine(engine, engine.launcher)
   } catch (error) {
     docker.close()
     if (error instanceof SandboxUnavailable) throw error
@@ -75,35 +75,35 @@ export async function findEngine({
 type Info = { DefaultRuntime: string; NCPU: number; MemTotal: number; SecurityOptions: string[] | null }
 type EngineVersion = { ApiVersion: string; MinAPIVersion?: string; Os: string; Arch: string; Version: string }
 
-async function agreeOnVersion(docker: Docker): Promise<{ sameMachine: boolean }> {
-  const found = await docker.call<EngineVersion>('GET', '/version')
+async function negotiateVersion(docker: Docker): Promise<{ sameMachine: boolean }> {
+  const version = await docker.call<EngineVersion>('GET', '/version')
   const minor = (text: string): number => Number(text.split('.')[1])
-  if (found.Os !== 'linux')
-    throw new SandboxUnavailable(`The Docker engine runs ${found.Os} containers: Linux is needed.`)
-  if (minor(found.ApiVersion) < OLDEST_VERSION) {
-    throw new SandboxUnavailable(`Docker ${found.Version} is too old: 20.10 is the oldest that is known to work.`)
+  if (version.Os !== 'linux')
+    throw new SandboxUnavailable(`The Docker engine runs ${version.Os} containers: Linux is needed.`)
+  if (minor(version.ApiVersion) < OLDEST_VERSION) {
+    throw new SandboxUnavailable(`Docker ${version.Version} is too old: 20.10 is the oldest that is known to work.`)
   }
-  docker.useVersion(`1.${Math.max(OUR_VERSION, minor(found.MinAPIVersion ?? '1.0'))}`)
-  return { sameMachine: process.platform === 'linux' && found.Arch === MACHINES[process.arch] }
+  docker.useVersion(`1.${Math.max(OUR_VERSION, minor(version.MinAPIVersion ?? '1.0'))}`)
+  return { sameMachine: process.platform === 'linux' && version.Arch === MACHINES[process.arch] }
 }
 
 /** Shortens the name of a runtime, which containerd reports in several forms. */
 const runtimeName = (text: string): string =>
   /runsc|gvisor/.test(text) ? 'runsc' : text.replace(/^io\.containerd\.(\w+)\..*$/, '$1')
 
-async function tryOut(engine: DockerEngine, launcher: DockerLauncher): Promise<DockerEngine> {
+async function testEngine(engine: DockerEngine, launcher: DockerLauncher): Promise<DockerEngine> {
   const token = randomUUID()
   const folder = join(engine.folder, `try-${token}`)
   await mkdir(folder, { mode: 0o755 })
   await writeFile(join(folder, 'token'), `${token}\n`)
   try {
-    const { sandbox, onThisMachine } = await startTrial(engine, launcher, folder)
+    const { sandbox, onThisMachine } = await startTestSandbox(engine, launcher, folder)
     try {
       await checkExec(sandbox, launcher, folder)
-      const seesProcesses = onThisMachine && (await isSeen(engine, sandbox.id))
-      const found = { ...engine, onThisMachine, seesProcesses, isRoot: seesProcesses && process.geteuid?.() === 0 }
+      const seesProcesses = onThisMachine && (await isProcessVisible(engine, sandbox.id))
+      const tested = { ...engine, onThisMachine, seesProcesses, isRoot: seesProcesses && process.geteuid?.() === 0 }
       const cgroups = seesProcesses ? layoutOf(await readFile('/proc/self/mountinfo', 'utf8')) : undefined
-      return { ...found, cgroups, gatewayChannel: await findChannel(found, launcher, folder) }
+      return { ...tested, cgroups, gatewayChannel: await findGatewayChannel(tested, launcher, folder) }
     } finally {
       await sandbox.remove()
     }
@@ -112,13 +112,15 @@ async function tryOut(engine: DockerEngine, launcher: DockerLauncher): Promise<D
   }
 }
 
-type TrialSandbox = { sandbox: Sandbox; onThisMachine: boolean }
+type TestSandbox = { sandbox: Sandbox; onThisMachine: boolean }
 
 /** Starts a test sandbox, with a folder of this machine if possible. A remote engine finds no folder, or a different one. */
-async function startTrial(engine: DockerEngine, launcher: DockerLauncher, folder: string): Promise<TrialSandbox> {
-  const shown = specOf(launcher, folder, [{ kind: 'folder', source: folder, target: '/try', readOnly: true }])
+async function startTestSandbox(engine: DockerEngine, launcher: DockerLauncher, folder: string): Promise<TestSandbox> {
+  const specWithFolder = buildTestSpec(launcher, folder, [
+    { kind: 'folder', source: folder, target: '/try', readOnly: true },
+  ])
   try {
-    const sandbox = await startSandbox(engine, shown)
+    const sandbox = await startSandbox(engine, specWithFolder)
     const { code } = await exec(
       sandbox,
       launcher,
@@ -130,7 +132,7 @@ async function startTrial(engine: DockerEngine, launcher: DockerLauncher, folder
   } catch (error) {
     if (!/bind source path|mount/i.test(String(error))) throw error
   }
-  return { sandbox: await startSandbox(engine, specOf(launcher, folder, [])), onThisMachine: false }
+  return { sandbox: await startSandbox(engine, buildTestSpec(launcher, folder, [])), onThisMachine: false }
 }
 
 async function checkExec(sandbox: Sandbox, launcher: DockerLauncher, folder: string): Promise<void> {
@@ -149,7 +151,7 @@ const exec = (sandbox: Sandbox, launcher: DockerLauncher, script: string, folder
     limits: { outputBytes: 1000, seconds: 30 },
   })
 
-function specOf(launcher: DockerLauncher, folder: string, mounts: SandboxSpec['mounts']): SandboxSpec {
+function buildTestSpec(launcher: DockerLauncher, folder: string, mounts: SandboxSpec['mounts']): SandboxSpec {
   const image = { digest: launcher.image, workdir: '/', user: '0:0', env: {}, entrypoint: [], command: [] }
   return {
     id: `try-${randomUUID()}`,
@@ -171,14 +173,14 @@ function specOf(launcher: DockerLauncher, folder: string, mounts: SandboxSpec['m
 }
 
 /** Reports whether the engine's process id of a container is valid on this machine. */
-async function isSeen(engine: DockerEngine, id: string): Promise<boolean> {
-  type Found = { Id: string; State: { Pid: number } }
-  const { Id, State } = await engine.docker.call<Found>('GET', `/containers/${nameOf(engine, id)}/json`)
+async function isProcessVisible(engine: DockerEngine, id: string): Promise<boolean> {
+  type ContainerState = { Id: string; State: { Pid: number } }
+  const { Id, State } = await engine.docker.call<ContainerState>('GET', `/containers/${nameOf(engine, id)}/json`)
   return (await readFile(`/proc/${State.Pid}/cgroup`, 'utf8').catch(() => '')).includes(Id)
 }
 
 /** Detects how sandboxes can reach the gateway. No process can enter or share the network stack of gVisor. */
-async function findChannel(
+async function findGatewayChannel(
   engine: DockerEngine,
   launcher: DockerLauncher,
   folder: string,
@@ -189,7 +191,7 @@ async function findChannel(
     const ports = [{ port: 18080, onConnection: () => {} }]
     const sandbox = await startSandbox(
       { ...engine, gatewayChannel: 'relay' },
-      { ...specOf(launcher, folder, []), ports },
+      { ...buildTestSpec(launcher, folder, []), ports },
     )
     await sandbox.remove()
     return 'relay'

@@ -28,7 +28,7 @@ const IN_IMAGE = 'launcher'
 const NAME_LENGTH = 16
 
 /** Loads the launcher. Returns undefined if this machine is not Linux, or has another architecture than the engine. */
-export async function bringLauncher(docker: Docker): Promise<DockerLauncher | undefined> {
+export async function loadLauncher(docker: Docker): Promise<DockerLauncher | undefined> {
   const files = await findFiles()
   const loader = files.find(({ name }) => name.startsWith('ld-'))?.name
   if (loader === undefined) return undefined

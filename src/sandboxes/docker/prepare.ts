@@ -156,7 +156,7 @@ async function build(engine: DockerEngine, recipe: DockerfileSource, options: Pr
   refuseFetching(dockerfile)
   const classic = toClassicDockerfile(text, dockerfile, { keepCopies: false })
   for (const name of copySources(dockerfile)) await refusePrivateRegistry(engine, name)
-  for (const name of baseNames(dockerfile, recipe)) await haveBase(engine, dockerfile, name, options)
+  for (const name of baseNames(dockerfile, recipe)) await pullBase(engine, dockerfile, name, options)
   return buildOnce(
     engine,
     { ...recipe, text: classic.text, additions: classic.text === text ? null : classic },
@@ -167,7 +167,7 @@ async function build(engine: DockerEngine, recipe: DockerfileSource, options: Pr
 const IMAGE_NAME = /^[\w.:/@-]+$/
 
 /** Pulls a base image before the build and checks it. The build then uses exactly this image. */
-async function haveBase(
+async function pullBase(
   engine: DockerEngine,
   { stages }: Dockerfile,
   name: string,

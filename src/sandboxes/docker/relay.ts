@@ -91,16 +91,16 @@ async function startRelay(engine: DockerEngine, { name, container, labels, folde
   const { Id } = await docker.call<{ Id: string }>('POST', '/containers/create', { query: { name }, body })
   const stream = await docker.attach(`/containers/${Id}/attach`, { query: { stream: 1, stdout: 1, stderr: 1 } })
   await docker.call('POST', `/containers/${Id}/start`)
-  const heard: Buffer[] = []
+  const chunks: Buffer[] = []
   const timer = setTimeout(() => stream.destroy(), OPEN_MS)
   for await (const chunk of stream.iterator({ destroyOnReturn: false })) {
-    heard.push(chunk)
-    if (String(Buffer.concat(heard)).includes('open')) break
+    chunks.push(chunk)
+    if (String(Buffer.concat(chunks)).includes('open')) break
   }
   clearTimeout(timer)
-  const said = String(Buffer.concat(heard))
+  const output = String(Buffer.concat(chunks))
   stream.on('error', () => {}).resume()
-  if (!said.includes('open')) throw new SandboxUnavailable(`The relay of a sandbox's ports did not start: ${said}`)
+  if (!output.includes('open')) throw new SandboxUnavailable(`The relay of a sandbox's ports did not start: ${output}`)
 }
 
 type NodeCopy = { folder: string; loader: string }

@@ -62,7 +62,7 @@ export function stoppedContainerOf(remains: StoppedSandbox): StoppedContainer {
 
 /** Changes that a container started from a snapshot of this one inherits. Read before this container is removed. */
 export async function inheritedChanges(engine: DockerEngine, left: StoppedContainer): Promise<FileChange[]> {
-  return left.layers ? [] : [...left.inherited, ...(await askChanges(engine, left.containerId))]
+  return left.layers ? [] : [...left.inherited, ...(await readEngineChanges(engine, left.containerId))]
 }
 
 async function* ended(tar: Readable): AsyncGenerator<Buffer> {
@@ -166,7 +166,7 @@ type ImageDetails = { RootFS: { Layers?: string[] } }
 async function* changesOf(engine: DockerEngine, left: ChangedContainer): AsyncGenerator<FileChange> {
   if (left.layers === undefined) {
     yield* left.inherited
-    yield* await askChanges(engine, left.containerId)
+    yield* await readEngineChanges(engine, left.containerId)
     return
   }
   const { RootFS } = await engine.docker.call<ImageDetails>('GET', `/images/${left.imageDigest}/json`)
@@ -188,7 +188,7 @@ const STATS_MAX = 1000
  * Asks the engine what a container changed in the image that it was started from. The engine does not tell files from
  * folders: an added path counts as a folder when another change lies below it.
  */
-async function askChanges({ docker }: DockerEngine, containerId: string): Promise<FileChange[]> {
+async function readEngineChanges({ docker }: DockerEngine, containerId: string): Promise<FileChange[]> {
   const answer = await docker.open('GET', `/containers/${containerId}/changes`)
   const chunks: Buffer[] = []
   let bytes = 0

@@ -124,7 +124,7 @@ function watchDiskUse({ spec, container, engine }: RunningContainer, onFull: () 
   let full = false
   let refusals = 0
   const look = async (): Promise<void> => {
-    const bytes = await askSize(engine.docker, container.id)
+    const bytes = await readSize(engine.docker, container.id)
     refusals = 0
     if (bytes > diskMb * MEGABYTE) reportFull()
   }
@@ -143,7 +143,7 @@ function watchDiskUse({ spec, container, engine }: RunningContainer, onFull: () 
 }
 
 /** Returns the bytes that a container has written, with the files that the engine mounts, which it does not count. */
-async function askSize(docker: Docker, id: string): Promise<number> {
+async function readSize(docker: Docker, id: string): Promise<number> {
   const query = { size: true }
   const { SizeRw = 0, State } = await docker.call<SizedContainer>('GET', `/containers/${id}/json`, { query })
   if (!State.Running) return SizeRw

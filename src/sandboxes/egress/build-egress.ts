@@ -5,7 +5,7 @@ import { createEgress } from './egress.ts'
 import { PROXY_PORT, proxyEnv } from './proxy-env.ts'
 
 /** Egress proxy of one build. */
-export type BuildWay = {
+export type BuildEgress = {
   port: Port
   env: Record<string, string>
   /** Closes the proxy and logs refused destinations, which the operator may want to allow. */
@@ -15,7 +15,7 @@ export type BuildWay = {
 const TOLD_MAX = 10
 
 /** Opens egress to public hosts and to hosts that the operator allows. Builds run code of pull requests, so no other is allowed. */
-export function openBuildWay(vouched: readonly AllowedHost[]): BuildWay {
+export function openBuildEgress(vouched: readonly AllowedHost[]): BuildEgress {
   const egress = createEgress({ mode: 'public', hosts: [] }, { vouched })
   return {
     port: { port: PROXY_PORT, onConnection: egress.onConnection },
@@ -36,7 +36,7 @@ const JAVA_TOOL_OPTIONS = [
 ].join(' ')
 
 /** Build arguments that every builder passes to commands without ARG. */
-const UNASKED = /^(https?|no)_proxy$/i
+const PREDEFINED_ARGS = /^(https?|no)_proxy$/i
 
 /**
  * Returns the build arguments, which do not become part of the image. Those that are no proxy settings are visible only
@@ -48,5 +48,5 @@ export function buildArgs(env: Record<string, string>, { stages }: Dockerfile): 
       instructions.flatMap(({ keyword, pairs }) => (keyword === 'ARG' ? pairs.map(({ name }) => name) : [])),
     ),
   )
-  return Object.fromEntries(Object.entries(env).filter(([name]) => UNASKED.test(name) || declared.has(name)))
+  return Object.fromEntries(Object.entries(env).filter(([name]) => PREDEFINED_ARGS.test(name) || declared.has(name)))
 }

@@ -8,7 +8,7 @@ import { listHopByHopHeaders } from '../../platform/outbound/hop-by-hop.ts'
 import { createFixedLookup } from '../../platform/outbound/pinned-agents.ts'
 import { type Resolve, resolveName } from '../../platform/outbound/public-host.ts'
 import { type EgressLedger, type EgressSummary, nameOf, openLedger } from './ledger.ts'
-import { connectTarget, type EgressRefusal, passage, type Target, urlTarget } from './rules.ts'
+import { connectTarget, decideEgress, type EgressRefusal, type Target, urlTarget } from './rules.ts'
 
 /** Opens a connection to one of these addresses. Rejects when none answers. */
 type Dial = (addresses: readonly string[], port: number) => Promise<Socket>
@@ -167,7 +167,7 @@ type ConnectResult =
 
 async function connectTo(deps: EgressDeps, target: Target): Promise<ConnectResult> {
   if (deps.ledger.isSpent()) return refused(deps, nameOf(target), 'limit')
-  const found = await passage(deps, target)
+  const found = await decideEgress(deps, target)
   if (found.kind === 'refused') {
     const refusal = refused(deps, nameOf(target), found.reason)
     // Answered like a name that does not exist: a sandbox must not learn internal names.

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { covers } from '../../platform/outbound/allowed-hosts.ts'
-import { connectTarget, parseAllowedHost, passage } from './rules.ts'
+import { connectTarget, decideEgress, parseAllowedHost } from './rules.ts'
 
 test.each([
   ['good.example', 'good.example', true],
@@ -74,6 +74,6 @@ test.each([
   const vouched = listed.split(',').flatMap((text) => parseAllowedHost(text) ?? [])
   const resolve = async (host: string) => [NAMES[host] ?? '']
   const target = connectTarget(asked)
-  const found = target && (await passage({ network: { mode: 'public', hosts: [] }, vouched, resolve }, target))
+  const found = target && (await decideEgress({ network: { mode: 'public', hosts: [] }, vouched, resolve }, target))
   expect(found?.kind === 'refused' ? found.reason : found?.kind).toBe(answer)
 })

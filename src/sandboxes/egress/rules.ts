@@ -31,7 +31,10 @@ const PORTS = [80, 443]
 type EgressRules = { network: Network; vouched: readonly AllowedHost[]; resolve: Resolve }
 
 /** Decides about a destination. Unlisted names are never resolved, because a DNS query could carry data out. */
-export async function passage({ network, vouched, resolve }: EgressRules, { host, port }: Target): Promise<Passage> {
+export async function decideEgress(
+  { network, vouched, resolve }: EgressRules,
+  { host, port }: Target,
+): Promise<Passage> {
   const isUsual = PORTS.includes(port)
   const places = vouched.filter((place) => (place.port === null ? isUsual : place.port === port))
   if (!isUsual && places.length === 0) return { kind: 'refused', reason: 'port_not_allowed' }

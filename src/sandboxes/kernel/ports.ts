@@ -54,10 +54,10 @@ let hasPerl = true
 export async function openPorts(entering: string[], ports: Port[]): Promise<Server[]> {
   const quick = hasPerl ? await listenBy(makers.perl, entering, ports) : undefined
   if (quick && 'servers' in quick) return quick.servers
-  const made = await listenBy(makers.node, entering, ports)
-  if ('error' in made) throw new SandboxUnavailable(`The ports could not be opened in the sandbox: ${made.error}`)
+  const opened = await listenBy(makers.node, entering, ports)
+  if ('error' in opened) throw new SandboxUnavailable(`The ports could not be opened in the sandbox: ${opened.error}`)
   hasPerl = false // Node succeeded where perl failed
-  return made.servers
+  return opened.servers
 }
 
 /** Opens the ports with one of the two programs. Exported for tests. */

@@ -90,9 +90,9 @@ export function connectKubernetes(connection: KubernetesConnection): Kubernetes 
 const PROTOCOL = 'v5.channel.k8s.io'
 
 function queryText(query: Record<string, string | string[]>): string {
-  const given = new URLSearchParams()
-  for (const [name, value] of Object.entries(query)) for (const each of [value].flat()) given.append(name, each)
-  return given.size === 0 ? '' : `?${given}`
+  const parameters = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) for (const each of [value].flat()) parameters.append(name, each)
+  return parameters.size === 0 ? '' : `?${parameters}`
 }
 
 function unreachable(server: string, error: Error): Error {
@@ -130,8 +130,8 @@ export class QuotaExceeded extends SandboxUnavailable {
 
 function parseStatus(content: string): ApiStatus {
   try {
-    const found: unknown = JSON.parse(content)
-    return typeof found === 'object' && found !== null ? found : {}
+    const parsed: unknown = JSON.parse(content)
+    return typeof parsed === 'object' && parsed !== null ? parsed : {}
   } catch {
     return {}
   }

@@ -51,9 +51,9 @@ export async function startCommand(cluster: Cluster, pod: string, spec: CommandS
   const reported = readReportedCode(stream)
   const copied = copyOutput(stream.output, spec.output)
   void sendInput(stream, header, spec.input).catch(() => {}) // a command may end without reading its input
-  const whole = Promise.all([stream.code, copied.done]).then(([code, bytes]) => ({ code, bytes }))
+  const complete = Promise.all([stream.code, copied.done]).then(([code, bytes]) => ({ code, bytes }))
   const background = reported.then(async (code) => ({ code, bytes: await copied.settle() }))
-  const ended = Promise.any([whole, background]).catch((error: AggregateError) => Promise.reject(error.errors[0]))
+  const ended = Promise.any([complete, background]).catch((error: AggregateError) => Promise.reject(error.errors[0]))
   ended.finally(() => stream.close()).catch(() => {}) // reported when `ended` is awaited
   return {
     ended,

@@ -14,7 +14,7 @@ import { requireStoppedFiles, type StoppedFiles } from './stopped-sandbox.ts'
 export type BaseContext = { host: Host; holder: NamespaceProcess; files: SandboxFiles; imageDigest: string }
 
 /** Returns the layers with the changes of the earlier sandbox. Called before the files are mounted. */
-export async function seedLayers(seeding: BaseContext, seed: BaseFilesystem): Promise<string[]> {
+export async function listBaseLayers(seeding: BaseContext, seed: BaseFilesystem): Promise<string[]> {
   if (seed.kind === 'image') return []
   const left = requireStoppedFiles(seed.from)
   if (seed.kind === 'workspace')
@@ -38,7 +38,7 @@ async function listUnsafeFiles({ host }: BaseContext, left: StoppedFiles): Promi
 }
 
 /** Copies files that could not be included as a layer. Called after the files are mounted. */
-export async function seedCopies(seeding: BaseContext, seed: BaseFilesystem): Promise<void> {
+export async function copyBaseFiles(seeding: BaseContext, seed: BaseFilesystem): Promise<void> {
   if (seed.kind === 'image') return
   const left = requireStoppedFiles(seed.from)
   if (seed.kind === 'snapshot')

@@ -1,5 +1,5 @@
 import type { AllowedHost } from '../../platform/outbound/allowed-hosts.ts'
-import { openBuildWay } from '../egress/build-egress.ts'
+import { openBuildEgress } from '../egress/build-egress.ts'
 import { enter, type NamespaceProcess } from '../kernel/namespace-process.ts'
 import { openPorts } from '../kernel/ports.ts'
 
@@ -17,13 +17,13 @@ export async function openBuildNetwork(
     onLog('This build has no network, because `ip` of iproute2 does not work here.')
     return { env: {}, close: () => {} }
   }
-  const way = openBuildWay(buildHosts)
-  const servers = await openPorts(enter(holder.pid, rootless, '--net'), [way.port])
+  const egress = openBuildEgress(buildHosts)
+  const servers = await openPorts(enter(holder.pid, rootless, '--net'), [egress.port])
   return {
-    env: way.env,
+    env: egress.env,
     close() {
       for (const server of servers) server.close()
-      way.close(onLog)
+      egress.close(onLog)
     },
   }
 }

@@ -38,7 +38,7 @@ export async function openControl(sandboxFolder: string, holder: NamespaceProces
   await holder.runOrThrow('Making the pipes of a sandbox', line('mkfifo', '-m', '600', requests, status))
   const output = await openPipe(requests)
   const input = await openPipe(status)
-  const told = listen(input)
+  const reports = listen(input)
   let last = 0
   output.write(OPENING)
   return {
@@ -47,19 +47,19 @@ export async function openControl(sandboxFolder: string, holder: NamespaceProces
       last += 1
       return last
     },
-    started: told.pid,
-    code: told.code,
+    started: reports.pid,
+    code: reports.code,
     async startCommand(request) {
       const { number } = request
       const file = join(folder, String(number))
       await writeFile(file, requestScript(request), { mode: 0o600 })
-      void told.code(number)
+      void reports.code(number)
       // The file may hold secrets; it has been read once the process exists.
-      void told.pid(number).then(() => rm(file, { force: true }))
+      void reports.pid(number).then(() => rm(file, { force: true }))
       output.write(requestLine(number))
     },
     kill(number) {
-      void told.pid(number).then((pid) => output.write(killLine(pid)))
+      void reports.pid(number).then((pid) => output.write(killLine(pid)))
     },
     close() {
       output.destroy()

@@ -31,7 +31,7 @@ export type Host = {
   /** Sandbox networks are available. */
   groups: boolean
   launcher: LocalLauncher
-  holders: HolderPool
+  holders: NamespacePool
   pipes: Pipes
 }
 
@@ -54,7 +54,7 @@ export async function findHost(store: ImageStore, runtime: Runtime, log: Log): P
     if (runtime === 'bwrap') await holder.runOrThrow('Trying bubblewrap', line('bwrap', ...TRIAL))
     const cgroups = rootless ? undefined : await findLayout()
     if (runtime === 'runc' && !cgroups) throw unavailable('runc needs cgroups, which cannot be made here', 'use bwrap')
-    const groups = (await holder.run(line('unshare', '--net', 'sh', '-c', NETWORK_TRIAL))).code === 0
+    const groups = (await holder.run(line('unshare', '--net', 'sh', '-c', NETWORK_TEST))).code === 0
     await writeFile(filterPath(store), seccompFilter(machine))
     return {
       store,
@@ -77,7 +77,7 @@ export async function findHost(store: ImageStore, runtime: Runtime, log: Log): P
 const TRIAL = ['--ro-bind', '/', '/', '--proc', '/proc', '--unshare-pid', '--unshare-net', '--unshare-ipc', 'true']
 
 /** Script that tests for sandbox networks, which require iproute2 and a kernel with bridges. */
-const NETWORK_TRIAL =
+const NETWORK_TEST =
   'ip link add name br0 type bridge && ip link add name v0 type veth peer name v1 && ip link set dev v0 master br0'
 
 export const filterPath = (store: ImageStore): string => join(store.folder, 'seccomp.bpf')
@@ -149,7 +149,7 @@ const findProgram = async (name: string): Promise<string> =>
   (await tryProgram('sh', ['-c', `command -v ${name}`])).output.trim()
 
 /** Pool of unused namespace processes. Starting one takes three processes, more than many sandboxes need. */
-type HolderPool = {
+type NamespacePool = {
   take(): Promise<NamespaceProcess>
   /** Reports whether the process belongs to this pool. */
   owns(holder: NamespaceProcess): boolean
@@ -159,7 +159,7 @@ type HolderPool = {
 
 const SPARE_MAX = 8
 
-function holderPool(options: Pick<NamespaceOptions, 'rootless' | 'ownProcesses'>): HolderPool {
+function holderPool(options: Pick<NamespaceOptions, 'rootless' | 'ownProcesses'>): NamespacePool {
   const spare: NamespaceProcess[] = []
   const ours = new WeakSet<NamespaceProcess>()
   return {

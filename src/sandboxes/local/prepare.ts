@@ -83,7 +83,7 @@ async function withFiles(
   const recipe: LocalDockerfile = { kind: 'dockerfile', context, dockerfile: '', target: null, args: {} }
   const key = await buildKey(text, recipe, [])
   const known = await findBuild(host.store, key)
-  if (known && (await areThere(host.store, known))) return known
+  if (known && (await haveAllLayers(host.store, known))) return known
   const built = await buildBuiltIn(
     host,
     { ...recipe, dockerfile: readDockerfile(text), key, base },
@@ -122,12 +122,12 @@ async function build(
   const key = await buildKey(text, recipe, bases)
   const find = async () => {
     const known = await findBuild(store, key)
-    return known && (await areThere(store, known)) ? known : undefined
+    return known && (await haveAllLayers(store, known)) ? known : undefined
   }
   const [base] = bases
   const { limits = DEFAULT_LIMITS, signal } = options
   const make = async () => {
-    const built = await inBuildRoom(host, limits, ({ entering, processes }) =>
+    const built = await inBuildCgroup(host, limits, ({ entering, processes }) =>
       withBuildDisk({ store, limits, processes, signal }, (disk) => {
         const building = { ...options, ...disk, entering, buildHosts }
         return withBuildah && !onHost
@@ -218,7 +218,7 @@ async function buildKey(text: string, { context, target, args }: LocalDockerfile
 }
 
 /** Reports whether all layers exist. They may have been removed by hand. */
-async function areThere(store: ImageStore, { layers }: StoredImage): Promise<boolean> {
+async function haveAllLayers(store: ImageStore, { layers }: StoredImage): Promise<boolean> {
   const found = await Promise.all(layers.map((layer) => stat(join(store.folder, layer)).catch(() => undefined)))
   return found.every((stats) => stats?.isDirectory())
 }
@@ -226,7 +226,7 @@ async function areThere(store: ImageStore, { layers }: StoredImage): Promise<boo
 const DAY_MS = 24 * 60 * 60 * 1000
 
 /** The time of a build is limited by its caller, and its disk is watched by the builder. */
-const roomLimits = (limits: BuildLimits): SandboxLimits => ({
+const cgroupLimits = (limits: BuildLimits): SandboxLimits => ({
   ...DEFAULT_LIMITS,
   ...limits,
   pids: 4096,
@@ -235,17 +235,17 @@ const roomLimits = (limits: BuildLimits): SandboxLimits => ({
 })
 
 /** Cgroup of a build. `entering` is shell code that enters it; `processes` lists its processes. */
-type BuildRoom = { entering: string; processes: () => Promise<number[]> }
+type BuildCgroup = { entering: string; processes: () => Promise<number[]> }
 
 /** Runs a build in a cgroup. Processes that are left in it at the end are killed. */
-async function inBuildRoom<T>(host: Host, limits: BuildLimits, work: (room: BuildRoom) => Promise<T>): Promise<T> {
+async function inBuildCgroup<T>(host: Host, limits: BuildLimits, work: (room: BuildCgroup) => Promise<T>): Promise<T> {
   const layout = host.cgroups
   if (layout === undefined) return work({ entering: '', processes: async () => [] })
   const id = `build-${randomUUID()}`
   const records = join(host.store.folder, 'records')
   const record = await makeRecord(records, { id, deadline: Date.now() + DAY_MS, cgroups: allFolders(layout, id) })
   try {
-    await makeCgroup(layout, id, roomLimits(limits), 0)
+    await makeCgroup(layout, id, cgroupLimits(limits), 0)
     const folders = cgroupFolders(layout, id)
     const steps = folders.map((folder) => `echo 0 > ${quote(join(folder, 'cgroup.procs'))} && `)
     return await work({ entering: steps.join(''), processes: () => listProcesses(folders[0] ?? '') })

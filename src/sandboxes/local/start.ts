@@ -5,7 +5,7 @@ import { type NamespaceProcess, startNamespaceProcess } from '../kernel/namespac
 import { openPorts } from '../kernel/ports.ts'
 import { findProcess } from '../kernel/process-life.ts'
 import { type Sandbox, type SandboxSpec, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
-import { isOnStore, seedCopies, seedLayers } from './base-filesystem.ts'
+import { copyBaseFiles, isOnStore, listBaseLayers } from './base-filesystem.ts'
 import { BWRAP_PROCESSES, launchBwrap } from './bwrap.ts'
 import { openControl } from './control.ts'
 import { execIn, unpackUploads } from './exec.ts'
@@ -93,11 +93,11 @@ async function build(host: Host, spec: SandboxSpec, resources: SandboxResources,
   }
 
   const seeding = { host, holder, files, imageDigest: spec.image.digest }
-  files.changes.push(...(await seedLayers(seeding, spec.baseFilesystem)))
+  files.changes.push(...(await listBaseLayers(seeding, spec.baseFilesystem)))
   await mountFiles(host, holder, files, spec.limits.diskMb)
   for (const name of ['output', ...(spec.input.length > 0 ? ['input'] : [])])
     await host.pipes.put(holder, join(files.folder, name))
-  await seedCopies(seeding, spec.baseFilesystem)
+  await copyBaseFiles(seeding, spec.baseFilesystem)
   await unpackUploads(rootOf(host, holder, files), spec.uploads, !host.rootless)
   logStep(host, spec, 'mount')
 

@@ -1,7 +1,7 @@
 import type { Defect } from './canary.ts'
 
 /** Requirements of the tests that were removed from the instruction. */
-const UNSAID: Omit<Defect, 'expected'>[] = [
+const UNSTATED: Omit<Defect, 'expected'>[] = [
   {
     name: 'who gets the cents that are left',
     task: 'tally-2',
@@ -144,7 +144,7 @@ const MISALIGNED: Omit<Defect, 'expected'>[] = [
 ]
 
 /** Descriptions of the solution, in other words than those of the change. */
-const TOLD: Omit<Defect, 'expected'>[] = [
+const REVEALED: Omit<Defect, 'expected'>[] = [
   {
     name: 'the algorithm of a sign',
     task: 'tally-1',
@@ -251,9 +251,9 @@ const all = (expected: Defect['expected'], defects: Omit<Defect, 'expected'>[]):
 
 /** Tasks that the verifier model must reject, with the expected reason. */
 export const defects: readonly Defect[] = [
-  ...all('underspecified', UNSAID),
+  ...all('underspecified', UNSTATED),
   ...all('misaligned', MISALIGNED),
-  ...all('solution_leak', TOLD),
+  ...all('solution_leak', REVEALED),
   ...all('overspecified_tests', TOO_NARROW),
   ...all('unsafe_content', UNSAFE),
 ]

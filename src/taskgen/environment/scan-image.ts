@@ -41,9 +41,9 @@ export async function scanImage(
 ): Promise<StageResult<null>> {
   const packages = publishedCopies(ownPackages)
   const input = { repository: REPOSITORY_FOLDER, packages, tree: baseTree, ...answerMarks(source, hidden) }
-  const said = await runScan(provider, image, JSON.stringify(input), signal)
-  const report = readReport(said)
-  if (!report) return reject('env_build_failed', `The image could not be looked through: ${said.slice(-2000)}`)
+  const output = await runScan(provider, image, JSON.stringify(input), signal)
+  const report = readReport(output)
+  if (!report) return reject('env_build_failed', `The image could not be looked through: ${output.slice(-2000)}`)
   const dirty = report.found.filter(({ kind }) => kind === 'dirty')
   const leaks = report.found.filter(({ kind }) => kind !== 'dirty')
   if (leaks.length > 0) return reject('leak_in_image', joinDetails(leaks))
@@ -68,9 +68,9 @@ const joinDetails = (found: readonly { detail: string }[]): string =>
     .map(({ detail }) => detail)
     .join('\n')
 
-function readReport(said: string): z.infer<typeof Report> | undefined {
+function readReport(output: string): z.infer<typeof Report> | undefined {
   try {
-    return Report.parse(JSON.parse(said))
+    return Report.parse(JSON.parse(output))
   } catch {
     return undefined
   }

@@ -27,11 +27,11 @@ export function listSymbolCandidates({ source, hidden }: ChangeUnderTest): Pinne
   const blocks = gold.flatMap((file) => file.blocks)
   const named = findNames(scannedGold, scannedTests, blocks)
   const isNamed = new Set(named.map(({ text }) => text))
-  const said = findLiterals(scannedGold, scannedTests).filter((text) => !isNamed.has(text))
+  const literals = findLiterals(scannedGold, scannedTests).filter((text) => !isNamed.has(text))
   return [
     ...findNewPaths(gold, tests),
     ...named,
-    ...said.map((text) => ({ kind: 'literal' as const, text, signature: null })),
+    ...literals.map((text) => ({ kind: 'literal' as const, text, signature: null })),
   ]
 }
 
@@ -70,7 +70,7 @@ function collectWords(scanned: readonly ScannedCode[]): { code: Set<string>; all
   return { code, all: new Set([...code, ...strings]) }
 }
 
-const MADE =
+const DEFINED =
   /\b(?:const|let|var|val|def|func|fn|function|class|for|mut|auto|as)\s+([\w$]+)|^[ \t]*([\w$]+)(?:\s*:[^=\n]{0,60})?\s+:?=\s/gm
 const REACHED = /(?:\.|::|->|@)\s*([\w$]+)|[(,]\s*([\w$]+)=(?!=)/g
 const IMPORT = /\b(?:import|require|include|use|using|from|mod|load|source)\b/
@@ -85,7 +85,7 @@ function findOwnNames(code: string): Set<string> {
     [...text.matchAll(pattern)].map(([, one, other]) => one ?? other ?? '')
   const reached = new Set(named(code, REACHED))
   for (const line of listImports(code)) for (const name of listNames(line)) reached.add(name)
-  return new Set(named(code, MADE).filter((name) => !reached.has(name)))
+  return new Set(named(code, DEFINED).filter((name) => !reached.has(name)))
 }
 
 const listImports = (text: string): string[] =>

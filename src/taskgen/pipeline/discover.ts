@@ -56,9 +56,9 @@ async function runDiscovery(deps: DiscoverDeps, job: Job<DiscoverPayload>): Prom
   const { step = () => {} } = deps
   step('discover.claimed')
   const row = await findOpenBatch(deps.db, batch)
-  const trouble = row?.step === 'discover' ? await discover(deps, job, row) : undefined
+  const failure = row?.step === 'discover' ? await discover(deps, job, row) : undefined
   await job.finish(async (tx) => {
-    if (trouble) return recordFailure(tx, batch, trouble)
+    if (failure) return recordFailure(tx, batch, failure)
     const now = await lockOpenBatch(tx, batch)
     if (now) await enqueueStages(tx, deps, now)
   })
@@ -84,10 +84,10 @@ type DiscoveryFailure =
   | { kind: 'failed'; code: string; message: string }
   | { kind: 'later'; message: string; seconds: number }
 
-async function recordFailure(tx: Db, batch: string, trouble: DiscoveryFailure): Promise<void> {
-  if (trouble.kind === 'failed') return failBatch(tx, batch, newBatchError(trouble.code, trouble.message, true))
-  const until = new Date(Date.now() + trouble.seconds * 1000)
-  await rows.markWaiting(tx, batch, { reason: 'code_host', detail: trouble.message, until: until.toISOString() })
+async function recordFailure(tx: Db, batch: string, failure: DiscoveryFailure): Promise<void> {
+  if (failure.kind === 'failed') return failBatch(tx, batch, newBatchError(failure.code, failure.message, true))
+  const until = new Date(Date.now() + failure.seconds * 1000)
+  await rows.markWaiting(tx, batch, { reason: 'code_host', detail: failure.message, until: until.toISOString() })
   await enqueueDiscovery(tx, batch, until)
 }
 
@@ -144,8 +144,8 @@ async function selectCandidates(
   const tried = selection.again ? new Set<string>() : await rows.listTriedHeads(db, selection.repository)
   const found = newSelection(selection, (head) => tried.has(head))
   const cacheFile = join(scansFolder, `repository-${selection.repository}.jsonl`)
-  for await (const judged of scanMirror(mirror, { now: new Date(), signal, cacheFile })) {
-    found.add(judged)
+  for await (const screened of scanMirror(mirror, { now: new Date(), signal, cacheFile })) {
+    found.add(screened)
     if (found.isFull()) break
   }
   return found

@@ -49,20 +49,20 @@ export async function enqueueStage(
   runAt?: Date,
 ): Promise<void> {
   const payload = { batch: task.batch, task: task.task, stage }
-  const place = sandboxOf(stages[stage], task.generation)
+  const sandbox = sandboxOf(stages[stage], task.generation)
   const fairGroup = `${task.workspaceId}/batch ${task.batch}`
-  if (place !== undefined && !(await isOffered(tx, place))) {
+  if (sandbox !== undefined && !(await isOffered(tx, sandbox))) {
     const until = new Date(Date.now() + sandboxWaitMs)
-    const detail = `No worker offers ${place}.`
+    const detail = `No worker offers ${sandbox}.`
     await deferTask(tx, task, stage, { reason: 'sandbox', detail, until: until.toISOString() })
     await enqueue(tx, sandboxWatchJobType, payload, { id: sandboxWatchJobId(task), fairGroup, runAt: until })
     return
   }
-  await enqueue(tx, stageJobType(place), payload, {
+  await enqueue(tx, stageJobType(sandbox), payload, {
     id: stageJobId(payload),
     fairGroup,
     limitKeys: listLimitKeys(stages[stage].needs, task.generation),
-    memoryMb: place === undefined ? undefined : (stages[stage].memoryMb ?? GENERATED_LIMITS.memoryMb),
+    memoryMb: sandbox === undefined ? undefined : (stages[stage].memoryMb ?? GENERATED_LIMITS.memoryMb),
     runAt,
   })
 }

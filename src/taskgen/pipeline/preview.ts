@@ -40,9 +40,9 @@ export async function previewBatch(
   onProgress({ step: 'mirror', pullRequests: 0 })
   try {
     await using mirror = await openRepositoryMirror(deps.repositories, repository, { signal })
-    for await (const judged of scanMirror(mirror, { now: new Date(), signal, cacheFile })) {
-      counting.add(judged)
-      found.add(judged)
+    for await (const screened of scanMirror(mirror, { now: new Date(), signal, cacheFile })) {
+      counting.add(screened)
+      found.add(screened)
       if (found.discovered % PROGRESS_EVERY === 1) onProgress({ step: 'scan', pullRequests: found.discovered })
     }
     const { branch, tip = null, isShallow } = mirror
@@ -95,7 +95,7 @@ async function estimateCost(db: Db, workspaceId: string, candidates: number): Pr
 }
 
 function toProblem(error: unknown): Problem {
-  const trouble = toDiscoveryFailure(error)
-  if (trouble.kind === 'failed') return new Problem(repositoryUnreadable, trouble.message)
-  return new Problem(codeHostUnavailable, trouble.message, { headers: { 'retry-after': String(trouble.seconds) } })
+  const failure = toDiscoveryFailure(error)
+  if (failure.kind === 'failed') return new Problem(repositoryUnreadable, failure.message)
+  return new Problem(codeHostUnavailable, failure.message, { headers: { 'retry-after': String(failure.seconds) } })
 }

@@ -119,9 +119,9 @@ async function executeStage(
   const seconds = (performance.now() - started) / 1000
   const outcome = toStorableOutcome(result.value)
   if (task.stage !== ASSEMBLY_STAGE) return { kind: 'passed', digest, outcome, seconds, isReused: false }
-  const kept = await storeTask(deps, own.target, task.task)
-  if (kept.kind === 'rejected') return kept
-  return { kind: 'passed', digest, outcome: { ...outcome, files: kept.files }, seconds, isReused: false }
+  const stored = await storeTask(deps, own.target, task.task)
+  if (stored.kind === 'rejected') return stored
+  return { kind: 'passed', digest, outcome: { ...outcome, files: stored.files }, seconds, isReused: false }
 }
 
 const TITLE_MAX = 200
@@ -161,12 +161,12 @@ async function toEnding(deps: StageJobDeps, task: TaskFacts, error: unknown): Pr
 /** If the provider's self-test passes, the failure is attributed to the task. */
 async function diagnoseSandbox(deps: StageJobDeps, task: TaskFacts, error: SandboxUnavailable): Promise<StageAttempt> {
   const provider = await findTaskProvider(deps, task)
-  const trouble = await provider?.selfTest().then(
+  const failure = await provider?.selfTest().then(
     () => undefined,
     (reason: unknown) => (reason instanceof SandboxUnavailable ? reason : error),
   )
-  if (provider && !trouble) throw error
-  return deferAttempt('sandbox', trouble ?? error, deps.sandboxWaitMs)
+  if (provider && !failure) throw error
+  return deferAttempt('sandbox', failure ?? error, deps.sandboxWaitMs)
 }
 
 /** Outcome of one attempt at a stage. */

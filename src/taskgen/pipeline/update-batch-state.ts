@@ -21,8 +21,8 @@ export async function updateBatchState(tx: Db, deps: EnqueueDeps, batch: string)
   const generation = StoredGeneration.parse(row.generation)
   const waits = inProgress.map(({ stage, deferral }) => {
     if (deferral !== null) return Waiting.parse(deferral)
-    const place = isStage(stage) ? sandboxOf(deps.stages[stage], generation) : undefined
-    return place === undefined || offered.has(place) ? undefined : waitForSandbox(place, deps.sandboxWaitMs)
+    const sandbox = isStage(stage) ? sandboxOf(deps.stages[stage], generation) : undefined
+    return sandbox === undefined || offered.has(sandbox) ? undefined : waitForSandbox(sandbox, deps.sandboxWaitMs)
   })
   if (waits.some((each) => each === undefined)) return void (await markRunning(tx, batch))
   const [next] = waits.flatMap((each) => each ?? []).toSorted((one, other) => (one.until < other.until ? -1 : 1))
@@ -30,9 +30,9 @@ export async function updateBatchState(tx: Db, deps: EnqueueDeps, batch: string)
 }
 
 /** The job stays queued until a worker offers the sandbox again. */
-const waitForSandbox = (place: string, waitMs: number): Waiting => ({
+const waitForSandbox = (sandbox: string, waitMs: number): Waiting => ({
   reason: 'sandbox',
-  detail: `No worker offers ${place} at the moment.`,
+  detail: `No worker offers ${sandbox} at the moment.`,
   until: new Date(Date.now() + waitMs).toISOString(),
 })
 

@@ -104,9 +104,12 @@ async function findFirstFault(context: ValidationContext): Promise<StageRejectio
   )
 }
 
-async function runNop({ seen, input, tryOut }: ValidationContext, count: number): Promise<StageRejection | undefined> {
+async function runNop(
+  { seen, input, tryOut: runHarness }: ValidationContext,
+  count: number,
+): Promise<StageRejection | undefined> {
   while (seen.nop.length < count) {
-    const tried = await tryOut(nop)
+    const tried = await runHarness(nop)
     seen.nop.push(tried)
     const fault = checkNop(tried, input.lists)
     if (fault) return fault
@@ -115,12 +118,12 @@ async function runNop({ seen, input, tryOut }: ValidationContext, count: number)
 }
 
 async function runOracle(
-  { seen, input, tryOut }: ValidationContext,
+  { seen, input, tryOut: runHarness }: ValidationContext,
   count: number,
 ): Promise<StageRejection | undefined> {
   while (seen.oracle.length < count) {
     const [first] = seen.oracle
-    const tried = await tryOut(oracle)
+    const tried = await runHarness(oracle)
     seen.oracle.push(tried)
     const fault = checkOracle(tried, input.lists, first)
     if (fault) return fault
@@ -128,17 +131,22 @@ async function runOracle(
   return undefined
 }
 
-async function runPatchAsAgent({ seen, input, tryOut }: ValidationContext): Promise<StageRejection | undefined> {
-  const tried = await tryOut(patchHarness(input.source))
+async function runPatchAsAgent({
+  seen,
+  input,
+  tryOut: runHarness,
+}: ValidationContext): Promise<StageRejection | undefined> {
+  const tried = await runHarness(patchHarness(input.source))
   seen.gold.push(tried)
   return checkAgentPatch(tried, input.lists)
 }
 
-async function runCheats({ seen, input, tryOut }: ValidationContext): Promise<StageRejection | undefined> {
+async function runCheats({ seen, input, tryOut: runHarness }: ValidationContext): Promise<StageRejection | undefined> {
   for (const { id, what, line, tries = 1, verdict } of listGuardedCheats(input)) {
     const harness = { ...shellCommand(line), id: `cheat:${id}` }
     let outcome: CheatValidation['outcome'] = 'lost'
-    for (let tried = 0; tried < tries && outcome === 'lost'; tried += 1) outcome = toCheatOutcome(await tryOut(harness))
+    for (let tried = 0; tried < tries && outcome === 'lost'; tried += 1)
+      outcome = toCheatOutcome(await runHarness(harness))
     seen.cheats.push({ id, what, outcome, verdict })
     if (verdict !== 'weak' && (outcome === 'won' || outcome === 'found')) return reject(verdict, `${id}: ${what}`)
   }
@@ -207,7 +215,7 @@ const REPORT_BYTES_MAX = 64 * 1024 * 1024
 
 /** Reads the verifier's report; undefined if it is missing or unreadable. */
 async function readReport(folder: string): Promise<SuiteOutcome | undefined> {
-  const file = await open(join(folder, 'report.json'), PLAINLY).catch(() => undefined)
+  const file = await open(join(folder, 'report.json'), OPEN_FLAGS).catch(() => undefined)
   if (!file) return undefined
   try {
     const stats = await file.stat()
@@ -219,7 +227,7 @@ async function readReport(folder: string): Promise<SuiteOutcome | undefined> {
 }
 
 /** Does not follow links and does not block on a pipe. */
-const PLAINLY = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 /**
  * Checks that the no-op fails for the right reason: fail-to-pass tests fail, pass-to-pass tests pass. Guards may do
