@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { createDataFolder } from '../src/platform/data-folder.ts'
-import { UnknownName } from '../src/platform/unknown-name.ts'
+import { UnknownName } from '../src/platform/errors.ts'
 import { Canceled, WrongUse } from './failure.ts'
 import type { Flags, readSettings } from './operate-config.ts'
 import { note, type Shell } from './shell.ts'

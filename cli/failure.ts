@@ -1,6 +1,6 @@
 import { type Command, CommanderError } from 'commander'
+import { Outage } from '../src/platform/errors.ts'
 import { ProblemReceived, ServiceUnreachable } from '../src/platform/http/client.ts'
-import { Outage } from '../src/platform/outage.ts'
 import { escapeJson } from '../src/platform/terminal-text.ts'
 import { wordFor } from './flag-words.ts'
 import { note, type Shell, styled } from './shell.ts'

@@ -4,8 +4,8 @@ import type { Config } from './config.ts'
 import { createDataFolder } from './platform/data-folder.ts'
 import { connect, type Database, isDatabaseUnavailable } from './platform/db/db.ts'
 import { migrate } from './platform/db/migrate.ts'
+import { Outage } from './platform/errors.ts'
 import type { Log } from './platform/log.ts'
-import { Outage } from './platform/outage.ts'
 import { type EmbeddedPostgres, type PostgresConnection, startPostgres } from './platform/postgres/postgres.ts'
 
 /** The configured database, kept running if it is the embedded one. `migrated` lists the migrations that ran now. */

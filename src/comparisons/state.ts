@@ -1,11 +1,11 @@
 import { type Db, transact } from '../platform/db/db.ts'
 import { readRepositoryRef } from '../repos/repos.ts'
 import { emitEvent, isSubscribed } from '../webhooks/emit.ts'
-import { toNamedConfiguration } from './named-configuration.ts'
 import type { ComparisonPause, SubmissionError } from './shapes/schema.ts'
 import * as rows from './sql.ts'
 import { toAnswer } from './statistics/answer.ts'
 import { computeStatisticsOf } from './statistics/statistics.ts'
+import { toNamedConfiguration } from './status.ts'
 import { liftLimit, withdrawWaiting } from './trials/queue/queue.ts'
 import { hasOpenTrials } from './trials/sql.ts'
 

@@ -1,3 +1,4 @@
+import type { NamedConfiguration } from '../configurations/schema.ts'
 import { averageUsd } from '../platform/usd.ts'
 import { wilsonInterval } from '../statistics/accuracy.ts'
 import { frontier } from '../statistics/frontier.ts'
@@ -148,4 +149,17 @@ function computeStats({ tasks, passed, failed, shares, share_squares }: SettingC
     passAt1: 100 * mean,
     ci95: interval ? { low: 100 * interval.low, high: 100 * interval.high, ...method } : null,
   }
+}
+
+/** The columns of a setting that describe its configuration. All are null for a setting without one. */
+type ConfigurationColumns = {
+  configuration: string | null
+  configuration_version: number | null
+  configuration_digest: string | null
+}
+
+/** Returns the configuration of a setting as the API names it. */
+export function toNamedConfiguration(row: ConfigurationColumns): NamedConfiguration | undefined {
+  const { configuration: name, configuration_version: version, configuration_digest: digest } = row
+  return name === null || version === null || digest === null ? undefined : { name, version, digest }
 }

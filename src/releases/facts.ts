@@ -1,7 +1,7 @@
 import { listApprovedTasks } from '../batches/approved-tasks.ts'
-import { toNamedConfiguration } from '../comparisons/named-configuration.ts'
 import type { TrialOutcome } from '../comparisons/outcome.ts'
 import { listOutcomes, type RunSetting } from '../comparisons/outcomes.ts'
+import { toNamedConfiguration } from '../comparisons/status.ts'
 import type { Db } from '../platform/db/db.ts'
 import { buildResults, type SettingFact, type SettingResult } from './aggregate.ts'
 import { dedupeTrials } from './cohort.ts'

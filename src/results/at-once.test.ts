@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { testApp } from '../../test/support/app.ts'
 import { openReleaseLab } from '../../test/support/releases.ts'
-import { listenForChanges } from './changes.ts'
+import { listenForChanges } from './cache.ts'
 
 // What was asked for before in the same words is answered before the router. Nobody can tell, but by the time it takes.
 

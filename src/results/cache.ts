@@ -1,4 +1,6 @@
+import { listenTo } from '../platform/db/notices.ts'
 import { type CachedBody, chooseEncoding, createCachedBody, type EncodedBody, type Encoding } from './cached-body.ts'
+import { CHANGED_CHANNEL } from './sql.ts'
 
 const BYTES_MAX = 128 * 1024 * 1024
 /** Maximum number of request targets per entry. Requests with other targets go through the router. */
@@ -147,3 +149,10 @@ export function createResultsCache() {
     },
   }
 }
+
+/** Invalidates the cache when any process changes results. The cache is off while the connection is down. */
+export const listenForChanges = (url: string, cache: ResultsCache): { close(): Promise<void> } =>
+  listenTo(
+    { url, channel: CHANGED_CHANNEL, applicationName: 'assay-results' },
+    { onConnect: cache.joined, onNotice: cache.changed, onDisconnect: cache.lost },
+  )

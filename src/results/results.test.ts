@@ -4,7 +4,7 @@ import { OPERATOR_KEY, type TestApp, testApp } from '../../test/support/app.ts'
 import { startCodeHost } from '../../test/support/code-host.ts'
 import { openReleaseLab, openSecondReleaseLab, publishTwoSettings } from '../../test/support/releases.ts'
 import { putEndorsement, verifyWorkspace } from '../releases/schema.ts'
-import { listenForChanges } from './changes.ts'
+import { listenForChanges } from './cache.ts'
 import * as schema from './schema.ts'
 
 let app: TestApp

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
-import { Outage } from '../platform/outage.ts'
+import { Outage } from '../platform/errors.ts'
 
 /** Capabilities of a provider on this machine, detected by trying them. Stored with every trial. */
 export type Capabilities = {

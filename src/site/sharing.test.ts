@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { OPERATOR_KEY, type TestApp, testApp } from '../../test/support/app.ts'
 import { publishTwoSettings } from '../../test/support/releases.ts'
-import { listenForChanges } from '../results/changes.ts'
+import { listenForChanges } from '../results/cache.ts'
 
 let app: TestApp
 let lab: Awaited<ReturnType<typeof publishTwoSettings>>

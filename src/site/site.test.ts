@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { openReleaseLab, publishTwoSettings } from '../../test/support/releases.ts'
-import { listenForChanges } from '../results/changes.ts'
+import { listenForChanges } from '../results/cache.ts'
 import { createProblemPages } from './routes.ts'
 
 let app: TestApp

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { TaskStep } from '../harbor/task.ts'
-import { errorText } from '../platform/error-text.ts'
+import { errorText } from '../platform/errors.ts'
 import type { ThreadSource } from '../platform/threads/threads.ts'
 import type { Sandbox, StoppedSandbox } from '../sandboxes/sandbox.ts'
 import { startUntouched } from './agent-phase.ts'

@@ -1,6 +1,6 @@
 import type { TaskStep } from '../harbor/task.ts'
 import { HarnessUnfit } from '../harnesses/harness-unfit.ts'
-import { errorText } from '../platform/error-text.ts'
+import { errorText } from '../platform/errors.ts'
 import { type Exit, type Sandbox, SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import { type AgentResult, runAgentPhase } from './agent-phase.ts'
 import { type CollectedArtifact, collectArtifacts, mainArtifacts, sidecarArtifacts } from './artifacts.ts'

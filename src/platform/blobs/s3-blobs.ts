@@ -1,11 +1,10 @@
 import { Readable } from 'node:stream'
 import { BlobMissing, BlobRefused, type Blobs, type Digest, hexOf } from './blob.ts'
 import { explainDisk } from './error-codes.ts'
-import { roundTrip } from './round-trip.ts'
 import { explainS3, isMissing } from './s3-errors.ts'
 import { openStore, type S3Location, type S3Store, upload } from './s3-store.ts'
 import { deleteStaleSpools, spool } from './spool.ts'
-import { verifyDigest } from './verified.ts'
+import { roundTrip, verifyDigest } from './verified.ts'
 
 /** Maximum size of one S3 upload request. */
 const BYTES_MAX = 5 * 1024 ** 3

@@ -32,3 +32,12 @@ export const NUL = 0
 export const decodeUtf8 = (bytes: string): string =>
   // Fast path: most text is ASCII.
   /^[\x20-\x7e\s]*$/.test(bytes) ? bytes : Buffer.from(bytes, 'latin1').toString('utf8')
+
+/** End of the year 9999, in Unix seconds. Most date formats cannot represent later dates. */
+const SECONDS_END = 253_402_300_800
+
+/** Parses the untrusted Unix timestamp of a commit. Invalid timestamps become 0, as in git. */
+export function parseSeconds(text: string | undefined): number {
+  const seconds = Number(text)
+  return seconds > 0 && seconds < SECONDS_END ? Math.floor(seconds) : 0
+}

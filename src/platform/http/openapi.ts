@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import type { ProblemKind } from '../problem.ts'
 import { type Endpoint, getPathParameter, listPathParameters } from './endpoint.ts'
-import { RESPONSE_HEADERS, responseHeaders } from './response-headers.ts'
 import { type EndpointStatus, listStatuses } from './statuses.ts'
 
 /** Endpoints under one heading of the reference. */
@@ -132,18 +131,20 @@ function queryParameters(endpoint: Endpoint, components: JsonRecord): JsonRecord
 const headerParameters = (endpoint: Endpoint): JsonRecord[] => [
   ...(endpoint.creates
     ? [
-        header(
+        parameterHeader(
           'Idempotency-Key',
           255,
           'Chosen by the client. A repeated request with the same key gets the first response.',
         ),
       ]
     : []),
-  ...(endpoint.events ? [header('Last-Event-ID', 1000, 'Resumes the stream after the event with this id.')] : []),
-  ...(endpoint.conditional ? [header('If-Match', 1000, 'ETag of the version that was read. Required.')] : []),
+  ...(endpoint.events
+    ? [parameterHeader('Last-Event-ID', 1000, 'Resumes the stream after the event with this id.')]
+    : []),
+  ...(endpoint.conditional ? [parameterHeader('If-Match', 1000, 'ETag of the version that was read. Required.')] : []),
 ]
 
-const header = (name: string, maxLength: number, description: string): JsonRecord => ({
+const parameterHeader = (name: string, maxLength: number, description: string): JsonRecord => ({
   name,
   in: 'header',
   required: false,
@@ -254,4 +255,40 @@ export function toJsonSchema(
   if (typeof id !== 'string') return rest
   components[id] ??= rest
   return { $ref: `#/components/schemas/${id}` }
+}
+
+type HeaderObject = { description: string; schema: { type: 'string' } }
+
+const responseHeader = (description: string): HeaderObject => ({ description, schema: { type: 'string' } })
+
+/** Headers of responses that clients may rely on, as components of the OpenAPI document. */
+const RESPONSE_HEADERS = {
+  'X-Request-Id': responseHeader(
+    "Id of the request, as in the server's log. A valid `X-Request-Id` of the request is kept.",
+  ),
+  RateLimit: responseHeader(
+    'Remaining requests and seconds until all are available again. Absent if rate limits are off.',
+  ),
+  'RateLimit-Policy': responseHeader('Number of requests and window of the rate limit. Absent if rate limits are off.'),
+  ETag: responseHeader('Version of the response. `If-None-Match` with it is answered with 304.'),
+  'Retry-After': responseHeader('Seconds to wait before the next request.'),
+  'WWW-Authenticate': responseHeader('The authentication scheme, `Bearer`.'),
+  'Content-Disposition': responseHeader('Attachment, with the name of the file.'),
+}
+
+type HeaderName = keyof typeof RESPONSE_HEADERS
+type HeaderRef = { $ref: string }
+
+/** Lists the headers of a response of an endpoint. */
+function responseHeaders(endpoint: Endpoint, status: number): Partial<Record<HeaderName, HeaderRef>> {
+  const isRead = endpoint.method === 'GET' && (status === 200 || status === 304) && endpoint.events === undefined
+  const names: HeaderName[] = [
+    'X-Request-Id',
+    ...(status < 300 || status === 429 ? (['RateLimit', 'RateLimit-Policy'] as const) : []),
+    ...(isRead ? (['ETag'] as const) : []),
+    ...(endpoint.download && status === 200 ? (['Content-Disposition'] as const) : []),
+    ...(status === 401 ? (['WWW-Authenticate'] as const) : []),
+    ...(status === 429 || status === 503 ? (['Retry-After'] as const) : []),
+  ]
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 }

@@ -6,7 +6,7 @@ import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import { newTraceId, parseTraceParent, type Tracer } from '../tracing.ts'
 import { admit, admitPublic, type RequestLimiters, readPresented, watchCallers } from './admit.ts'
-import { type JsonBodyOptions, readJson } from './body.ts'
+import { type JsonBodyOptions, readJson, receiveUpload } from './body.ts'
 import type { Authenticate, Caller } from './caller.ts'
 import { toRateLimitAddress } from './client-address.ts'
 import {
@@ -23,7 +23,6 @@ import { createRateLimiter, createStreamLimiter, limitSignIn, type OpenStream, t
 import { toProblemAnswer, toWireResponse, type WireResponse } from './respond.ts'
 import type { Route, UncheckedCall } from './route.ts'
 import { traceRequest } from './trace-request.ts'
-import { receiveUpload } from './upload.ts'
 import { readQuery, validate } from './validate.ts'
 
 type Env = { Bindings: HttpBindings }

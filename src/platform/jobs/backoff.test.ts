@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { errorText } from '../error-text.ts'
+import { errorText } from '../errors.ts'
 import { backoffMs } from './backoff.ts'
 
 test.each([

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
 import { type Db, isDatabaseUnavailable, transact } from '../db/db.ts'
-import { errorText } from '../error-text.ts'
+import { errorText } from '../errors.ts'
 import { backoffMs } from './backoff.ts'
 import { type JobHandler, type JobLog, LeaseLost } from './jobs.ts'
 import { complete, endLease, type Lease, toJob } from './lease.ts'

@@ -1,9 +1,7 @@
 import { isIP } from 'node:net'
 import { type Response as Answer, fetch as send } from 'undici'
 import { isPublicAddress } from './addresses.ts'
-import { encodeBody, isStream, limitBody } from './bodies.ts'
-import { type Deadline, startDeadline, withinDeadline } from './deadline.ts'
-import { type Hop, nextHop, redirectTarget } from './hops.ts'
+import { encodeBody, isStream, limitBody, type SentBody } from './bodies.ts'
 import { type AgentFor, pinnedAgents } from './pinned-agents.ts'
 import type { NetworkTrust } from './private-networks.ts'
 import { type Resolve, resolveName } from './public-host.ts'
@@ -12,10 +10,12 @@ import {
   isAllowedBy,
   isCanonical,
   RULES,
+  type RuleName,
   redirectRefusal,
   redirectRule,
   type Trust,
   type UrlRefusal,
+  type UrlRule,
   urlRefusal,
 } from './url-rules.ts'
 
@@ -239,4 +239,65 @@ export function codeOf(error: unknown): string {
 function describeTarget(url: URL | null | undefined): string {
   if (!url) return 'a malformed URL'
   return url.origin === 'null' ? `a ${url.protocol} URL` : url.origin
+}
+
+type Deadline = { signal: AbortSignal; clear: () => void }
+
+/** Starts a deadline. Also aborts with the caller's signal, for the caller's reason. */
+function startDeadline(timeoutMs: number, expired: () => Error, caller: AbortSignal | undefined): Deadline {
+  const late = new AbortController()
+  const timer = setTimeout(() => late.abort(expired()), timeoutMs)
+  timer.unref()
+  const signal = caller ? AbortSignal.any([late.signal, caller]) : late.signal
+  return { signal, clear: () => clearTimeout(timer) }
+}
+
+/** Stops waiting at the deadline, for work that cannot be canceled, such as a name lookup. */
+async function withinDeadline<Result>({ signal }: Pick<Deadline, 'signal'>, work: Promise<Result>): Promise<Result> {
+  signal.throwIfAborted()
+  const ended = new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
+  return Promise.race([work, ended])
+}
+
+/** A request: the first one, or the next one of a redirect chain. */
+type Hop = { url: URL; rule: UrlRule; method: string; headers: Headers; body: SentBody }
+
+/** Headers that contain credentials. They are only sent to the origin they were meant for. */
+const CREDENTIAL_HEADERS = [
+  'authorization',
+  'proxy-authorization',
+  'cookie',
+  'x-api-key',
+  'x-goog-api-key',
+  'api-key',
+  'private-token',
+]
+const BODY_HEADERS = ['content-type', 'content-encoding', 'content-language', 'content-location', 'content-length']
+const REDIRECTS = [301, 302, 303, 307, 308]
+
+/** Finds the target of a redirect. Returns null if it is not a valid URL, undefined if there is no redirect. */
+function redirectTarget(
+  from: URL,
+  answer: { status: number; headers: { get(name: string): string | null } },
+): URL | null | undefined {
+  const location = answer.headers.get('location')
+  if (!REDIRECTS.includes(answer.status) || location === null) return undefined
+  return URL.parse(location, from.href)
+}
+
+/** Builds the next request by the rules of the fetch standard: 303, and 301 or 302 after a POST, become a GET. */
+function nextHop(hop: Hop, status: number, url: URL, rule: RuleName): Hop {
+  const headers = new Headers(hop.headers)
+  if (url.origin !== hop.url.origin) for (const name of CREDENTIAL_HEADERS) headers.delete(name)
+  if (!becomesGet(hop.method, status)) return { url, rule, method: hop.method, headers, body: hop.body }
+
+  for (const name of BODY_HEADERS) headers.delete(name)
+  return { url, rule, method: 'GET', headers, body: undefined }
+}
+
+function becomesGet(method: string, status: number): boolean {
+  if (status === 303) return method !== 'GET' && method !== 'HEAD'
+  return (status === 301 || status === 302) && method === 'POST'
 }

@@ -13,9 +13,8 @@ import {
   rm,
 } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { ignoreAbsent } from './ignore-absent.ts'
 import { findOwner, ownAccount } from './ownership.ts'
-import { PostgresUnavailable } from './unavailable.ts'
+import { ignoreAbsent, PostgresUnavailable } from './unavailable.ts'
 
 export type ServerFolder = { path: string; data: string; password: string; log: string; lock: string }
 

@@ -1,7 +1,7 @@
 import { lchown, lstat, readdir, readFile, stat } from 'node:fs/promises'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
-import { ignoreAbsent } from './ignore-absent.ts'
+import { ignoreAbsent } from './unavailable.ts'
 
 export type OsAccount = { uid: number; gid: number }
 

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ServerFolder } from './folder.ts'
-import { ignoreAbsent } from './ignore-absent.ts'
+import { ignoreAbsent } from './unavailable.ts'
 import { waitUntil } from './wait-until.ts'
 
 export type Postmaster = { pid: number; port: number; socketFolder: string; ready: boolean }

@@ -3,13 +3,12 @@ import { type FileHandle, lstat, open, readFile, rename, rm, stat, statfs } from
 import { join } from 'node:path'
 import { type Binaries, program } from './binaries.ts'
 import { createDraft, removeDrafts, type ServerFolder, syncFolder, writeSecret } from './folder.ts'
-import { ignoreAbsent } from './ignore-absent.ts'
 import { type ChosenLaunch, type CommandLine, chooseStrategy, commandLine, run } from './launch-strategies.ts'
 import { changeOwner, changeTreeOwner } from './ownership.ts'
 import { findPostmaster, isMemoryHeld, removeMistakenLock } from './postmaster.ts'
 import { type PresenceSession, trySession } from './session.ts'
 import { ensureSocketFolder } from './socket-folder.ts'
-import { PostgresUnavailable } from './unavailable.ts'
+import { ignoreAbsent, PostgresUnavailable } from './unavailable.ts'
 import { waitUntil } from './wait-until.ts'
 
 /** Includes crash recovery, which takes seconds. */

@@ -3,9 +3,8 @@ import { chmod, lstat, mkdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { ServerFolder } from './folder.ts'
-import { ignoreAbsent } from './ignore-absent.ts'
 import { changeOwner, type OsAccount, ownAccount } from './ownership.ts'
-import { PostgresUnavailable } from './unavailable.ts'
+import { ignoreAbsent, PostgresUnavailable } from './unavailable.ts'
 
 /** Socket paths are limited to 104 bytes (macOS) or 108 (Linux). */
 const SOCKET_PATH_BYTES_MAX = 100

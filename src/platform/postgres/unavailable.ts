@@ -22,3 +22,8 @@ export function toUnavailable(error: unknown, folder: string): unknown {
   const path = 'path' in error ? String(error.path) : folder
   return new PostgresUnavailable(`PostgreSQL cannot use the folder ${folder}: ${reason.why} (${path}).`, reason.advice)
 }
+
+/** Ignores ENOENT and rethrows other errors. Pass it to `.catch`. */
+export function ignoreAbsent(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error
+}

@@ -1,5 +1,5 @@
 import { type MessagePort, parentPort } from 'node:worker_threads'
-import { errorText } from '../error-text.ts'
+import { errorText } from '../errors.ts'
 import type { SourceAnswer, TaskAnswer, TaskMessage, TaskTable } from './threads.ts'
 
 /** A stream from the main thread. Its return value follows the last chunk. */

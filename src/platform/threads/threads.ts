@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
-import { errorText } from '../error-text.ts'
+import { errorText } from '../errors.ts'
 
 /** A stream of the main thread that a task reads on demand. It is opened at the first read. */
 export type ThreadSource = () => AsyncGenerator<Uint8Array, unknown>

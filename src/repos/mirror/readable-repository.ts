@@ -1,7 +1,7 @@
 import { copyFile, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createEmptyRepository } from '../../platform/git/empty-repository.ts'
+import { createEmptyRepository } from '../../platform/git/git.ts'
 import type { GitLocation } from '../../platform/git/settings.ts'
 
 /** A repository that is open for reading. Its content cannot make git run, fetch or write anything. */

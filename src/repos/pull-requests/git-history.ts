@@ -1,6 +1,5 @@
-import { parseSeconds } from '../../platform/git/dates.ts'
 import { streamGit } from '../../platform/git/git.ts'
-import { decodeUtf8, NUL, splitStream } from '../../platform/git/pieces.ts'
+import { decodeUtf8, NUL, parseSeconds, splitStream } from '../../platform/git/pieces.ts'
 import type { GitLocation } from '../../platform/git/settings.ts'
 import type { ReadableRepository } from '../mirror/readable-repository.ts'
 import type { Mark, PullRequest, PullRequests } from './pull-request.ts'

@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { Server } from 'node:net'
+import { chmod } from 'node:fs/promises'
+import { createServer, Server } from 'node:net'
+import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { type Port, SandboxUnavailable } from '../sandbox.ts'
 import { TOOLS_PATH } from './namespace-process.ts'
@@ -86,4 +88,14 @@ export async function listenBy(
   if (servers.size === ports.length) return { servers: [...servers.values()] }
   for (const server of servers.values()) server.close()
   return { error: (await errors).trim() }
+}
+
+/** Listens on a socket in a folder, to which a relay carries the connections of a sandbox's port. */
+export async function listenForPort(folder: string, { port, onConnection }: Port): Promise<Server> {
+  const path = join(folder, String(port))
+  const server = createServer({ allowHalfOpen: false }, onConnection).listen(path)
+  await once(server, 'listening')
+  // The folder is private to this process; in the container of a relay it may belong to another user.
+  await chmod(path, 0o666)
+  return server
 }

@@ -1,11 +1,10 @@
 import { posix } from 'node:path'
 import type { Readable } from 'node:stream'
 import { readTarEntries, type TarEntry } from '../../harbor/tar-reader.ts'
-import type { SandboxUpload } from '../sandbox.ts'
+import { SandboxUnavailable, type SandboxUpload } from '../sandbox.ts'
 import { staysInside } from './collect.ts'
 import { toPathParts } from './inside.ts'
 import { PLAIN_MODE, tarEnd, tarHeader, tarPadding } from './tar-writer.ts'
-import { parseEntryPath, uploadRefused } from './upload-path.ts'
 
 /** Packs uploads into one archive with paths from the root, after the workspace and folders that are missing. */
 export async function* packUploads(
@@ -44,4 +43,16 @@ async function* rewritten(entry: TarEntry, target: string[]): AsyncGenerator<Buf
     default:
       throw uploadRefused(entry.path, `has the type ${entry.type}`)
   }
+}
+
+/** Returns the error for a refused upload. `reason` is a verb phrase about the path, such as `is not a folder`. */
+export const uploadRefused = (path: string, reason: string): SandboxUnavailable =>
+  new SandboxUnavailable(`Upload to the sandbox refused: ${JSON.stringify(path)} ${reason}.`)
+
+/** Splits the path of an archive entry. Empty for the target folder itself. Throws if the path leaves the target. */
+export function parseEntryPath({ path }: TarEntry): string[] {
+  const parts = path.split('/').filter((part) => part !== '.' && part !== '')
+  if (path.startsWith('/') || path.includes('\0') || parts.includes('..'))
+    throw uploadRefused(path, 'is not a path inside the target')
+  return parts
 }

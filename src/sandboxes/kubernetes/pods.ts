@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import { isAbandoned, LABEL } from '../kernel/labels.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { ignoringStatus } from './client.ts'
 import { type Cluster, MAIN, podsPath } from './cluster.ts'
@@ -117,4 +118,17 @@ export async function removePod(cluster: Cluster, name: string): Promise<void> {
     if (performance.now() > deadline) throw new SandboxUnavailable('The cluster does not remove a pod.')
     await wait(pauseMs)
   }
+}
+
+/** Removes pods of this installation whose owner has died or whose deadline has passed. */
+export async function reap(cluster: Cluster): Promise<number> {
+  const query = { labelSelector: `${LABEL.installation}=${cluster.installation}` }
+  const { items } = await cluster.kubernetes.call<{ items: Pod[] }>('GET', podsPath(cluster), { query })
+  let removed = 0
+  for (const { metadata } of items) {
+    if (!(await isAbandoned(metadata.annotations ?? {}))) continue
+    await removePod(cluster, metadata.name)
+    removed += 1
+  }
+  return removed
 }

@@ -9,8 +9,15 @@ import { enter, type NamespaceProcess, startNamespaceProcess } from '../kernel/n
 import { runLogged, tryProgram } from '../kernel/run-program.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { type LocalBuildNetwork, openBuildNetwork } from './build-network.ts'
-import { ImageSettings, settingsOf } from './image-settings.ts'
-import { fullName, type ImageStore, newDraft, type StoredImage, saveImage } from './image-store.ts'
+import {
+  fullName,
+  ImageSettings,
+  type ImageStore,
+  newDraft,
+  type StoredImage,
+  saveImage,
+  settingsOf,
+} from './image-store.ts'
 import { line } from './shell.ts'
 
 export type BuildahOptions = { signal: AbortSignal; onLog: (line: string) => void; entering?: string }

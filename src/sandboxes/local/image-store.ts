@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { mkdir, readdir, readFile, realpath, rename, rm, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { z } from 'zod'
 import { readAgeMs } from '../../platform/disk-usage.ts'
 import { ownedPrefix } from '../kernel/owned-names.ts'
 import { treeDigest } from '../kernel/tree-digest.ts'
@@ -119,4 +120,30 @@ export async function findBuild(store: ImageStore, key: string): Promise<StoredI
 
 export async function keepBuild(store: ImageStore, key: string, image: Image): Promise<void> {
   await writeWhole(store, join(store.folder, 'builds', key), image.digest)
+}
+
+const Words = z.array(z.string()).nullish()
+
+/** Runtime settings of an image in the format of Docker and OCI. */
+export const ImageSettings = z.object({
+  User: z.string().nullish(),
+  WorkingDir: z.string().nullish(),
+  Env: Words,
+  Entrypoint: Words,
+  Cmd: Words,
+  OnBuild: Words,
+})
+type ImageSettings = z.infer<typeof ImageSettings>
+
+export const settingsOf = (settings: ImageSettings): Omit<Image, 'digest' | 'base'> => ({
+  workdir: settings.WorkingDir || '/',
+  user: settings.User || 'root',
+  env: Object.fromEntries((settings.Env ?? []).map(splitVariable)),
+  entrypoint: settings.Entrypoint ?? [],
+  command: settings.Cmd ?? [],
+})
+
+function splitVariable(text: string): [string, string] {
+  const at = text.indexOf('=')
+  return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)]
 }

@@ -6,16 +6,17 @@ import { z } from 'zod'
 import { findInside } from '../kernel/inside.ts'
 import { runProgram, tryProgram } from '../kernel/run-program.ts'
 import { SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
-import { ImageSettings, settingsOf } from './image-settings.ts'
 import {
   BARE,
   fullName,
+  ImageSettings,
   type ImageStore,
   makeLayer,
   nameImage,
   newDraft,
   type StoredImage,
   saveImage,
+  settingsOf,
 } from './image-store.ts'
 
 /**

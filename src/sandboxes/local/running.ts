@@ -5,7 +5,7 @@ import type { ControlShell } from './control.ts'
 import type { SandboxFiles } from './files.ts'
 import type { Launched } from './launch.ts'
 import type { Host } from './machine.ts'
-import type { LocalNetwork } from './network.ts'
+import { type LocalNetwork, leaveNetwork } from './network.ts'
 import type { Output } from './output.ts'
 import type { SandboxRecord } from './record.ts'
 
@@ -30,4 +30,12 @@ export type LocalRunningSandbox = {
   holder: NamespaceProcess
   launched: Launched
   output: Output
+}
+
+/** Releases resources that only a running sandbox needs. */
+export async function release({ servers, control, membership }: SandboxResources): Promise<void> {
+  for (const server of servers) server.close()
+  control?.close()
+  // The sandbox network may already be removed.
+  if (membership) await leaveNetwork(membership.network, membership.address).catch(() => {})
 }

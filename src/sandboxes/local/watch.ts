@@ -6,8 +6,7 @@ import { type SandboxEnding, toExit } from '../kernel/explain.ts'
 import { isAlive, killProcess, signal, waitForEnd } from '../kernel/process-life.ts'
 import { type Exit, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
 import type { Host } from './machine.ts'
-import { release } from './release.ts'
-import type { LocalRunningSandbox } from './running.ts'
+import { type LocalRunningSandbox, release } from './running.ts'
 
 const PROCESS_END_MS = 10_000
 const OUTPUT_SHOWN_BYTES = 500

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import type { JsonObject } from '../../harnesses/json.ts'
-import { assembleChat } from './chat-stream.ts'
-import { openaiChat } from './openai-chat.ts'
+import { assembleChat, openaiChat } from './openai-chat.ts'
 
 const delta = (part: JsonObject, finish: string | null = null): JsonObject => ({
   model: 'm',

@@ -7,3 +7,13 @@ export function errorText(thrown: unknown): string {
   const text = thrown instanceof Error ? thrown.message || thrown.name : String(thrown)
   return text.replaceAll('\0', '').slice(0, LENGTH_MAX).toWellFormed()
 }
+
+/** A command names something that does not exist, or leaves out a name that it needs. Reported as wrong usage. */
+export class UnknownName extends Error {
+  override name = 'UnknownName'
+}
+
+/** Something outside the program failed, such as a sandbox engine or a provider. A repetition may succeed. */
+export class Outage extends Error {
+  override name = 'Outage'
+}
