@@ -34,12 +34,12 @@ async function calibrate(shell: Shell, taskFolder: string, flags: EngineFlags, c
   using stop = stopOnSignals()
   let trial: string | undefined
   const heartbeat = printEvery(shell, () => trial && `Calibrating: ${trial}`)
-  const say = (line: string) => {
+  const printProgress = (line: string) => {
     if (flags.verbose) note(shell, line)
   }
   const noteTrial = (line: string) => {
     trial = line
-    say(line)
+    printProgress(line)
   }
   const calibrated = await engine
     .calibrateLocalTask({
@@ -47,7 +47,7 @@ async function calibrate(shell: Shell, taskFolder: string, flags: EngineFlags, c
       ...buildEngineOptions(shell, config, flags),
       signal: stop.signal,
       onTrial: noteTrial,
-      onLog: say,
+      onLog: printProgress,
       log,
     })
     .catch(throwReported(stop.signal))

@@ -26,7 +26,10 @@ export const SERVER_OPTIONS = [
   ['--key-env <variable>', 'Variable with the key of the server (default: none)'],
 ] as const
 
-/** Returns the server that flags or the prefix of a model name, such as `ollama/qwen3`. Undefined for other models. */
+/**
+ * Returns the server of a model that is given by flags or by a prefix such as `ollama/` in `ollama/qwen3`. Undefined
+ * for other models.
+ */
 export function findServer({ env }: Shell, model: string, flags: ServerFlags): NamedServer | undefined {
   const prefixed = findPrefixed(model)
   const baseUrl = flags.baseUrl ?? prefixed?.baseUrl

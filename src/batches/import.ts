@@ -85,16 +85,16 @@ async function listTasks(
 ): Promise<BatchError | undefined> {
   await beginDiscovery(deps.db, id)
   await mkdir(deps.draftsFolder, { recursive: true, mode: 0o700 })
-  const place = await mkdtemp(join(deps.draftsFolder, 'import-'))
+  const unpackFolder = await mkdtemp(join(deps.draftsFolder, 'import-'))
   try {
-    const root = join(place, 'task')
+    const root = join(unpackFolder, 'task')
     await unpack(await openArchive(deps.blobs, id, archive ?? ''), root, UNPACK_LIMITS)
     return await screenAll(deps, job, root)
   } catch (error) {
     if (error instanceof ArchiveRefused) return refusal('archive_refused', error.message)
     throw error
   } finally {
-    await rm(place, { recursive: true, force: true })
+    await rm(unpackFolder, { recursive: true, force: true })
   }
 }
 
@@ -103,7 +103,7 @@ async function screenAll(deps: ImportJobDeps, job: Job<ImportPayload>, root: str
   const { folders, strays } = await listTaskFolders(root)
   if (folders.length === 0) return refusal('no_tasks', 'No folder in the archive has a task.toml.')
   if (folders.length > TASKS_MAX)
-    return refusal('too_many_tasks', `It has ${folders.length} tasks; the most is ${TASKS_MAX}.`)
+    return refusal('too_many_tasks', `The archive has ${folders.length} tasks; the maximum is ${TASKS_MAX}.`)
 
   await withDraft(deps, `import-${batch}`, async (draft) => {
     const names = new Set<string>()
@@ -134,9 +134,9 @@ const listWarnings = (strays: number): string[] =>
 function rejectDuplicateName(screened: ScreenedTask, names: Set<string>): ScreenedTask {
   const { task, name, keep } = screened
   if (!keep) return screened
-  const isDouble = names.has(name)
+  const isDuplicate = names.has(name)
   names.add(name)
-  if (!isDouble) return screened
+  if (!isDuplicate) return screened
   const detail = `Another task of this archive is called ${name}.`
   return { name, keep: undefined, task: { ...task, digest: null, rejection: { reason: 'duplicate_name', detail } } }
 }

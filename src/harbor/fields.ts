@@ -11,7 +11,7 @@ type NumberBounds = { min?: number; above?: number; max?: number; integer?: true
 export type FileDialect = {
   /** Called for each key that no reader accessed. `known` lists names to suggest. */
   unknownKey(path: string, report: Report, known: readonly string[]): void
-  /** Reports whether a number written as a string is accepted silently or with a warning. */
+  /** How a number that is written as a string is accepted. */
   numberInText: 'silently' | 'with a warning'
 }
 

@@ -137,7 +137,7 @@ const SPACE = /[^\S\uFEFF]/
 export const parseIgnoreFile = (text: string): IgnoreRules => buildIgnoreRules(text.split(LINE_ENDS))
 
 export class InvalidPattern extends Error {
-  override name = 'BadPattern'
+  override name = 'InvalidPattern'
 
   constructor(line: string) {
     super(`Invalid pattern in .gitignore: ${line.slice(0, 100)}`)

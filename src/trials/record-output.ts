@@ -16,22 +16,22 @@ type FileSize = { seconds: number; bytes: number }
  */
 export async function recordOutput<T>(log: string, run: () => Promise<T>): Promise<T> {
   const startedAt = Date.now()
-  const begun = performance.now()
+  const startTime = performance.now()
   let sizes: FileSize[] = []
-  const look = async () => {
+  const sample = async () => {
     const bytes = (await stat(log).catch(() => undefined))?.size ?? 0
     const last = sizes.at(-1)?.bytes ?? 0
     // A repeated start truncates the log.
     if (bytes < last) sizes = []
     if (bytes > 0 && bytes !== last && sizes.length < EVENTS_MAX)
-      sizes.push({ seconds: Math.round(performance.now() - begun) / 1000, bytes })
+      sizes.push({ seconds: Math.round(performance.now() - startTime) / 1000, bytes })
   }
-  const timer = setInterval(() => void look(), POLL_MS)
+  const timer = setInterval(() => void sample(), POLL_MS)
   try {
     return await run()
   } finally {
     clearInterval(timer)
-    await look()
+    await sample()
     await writeCast(log, sizes, startedAt).catch(() => {})
   }
 }

@@ -105,9 +105,9 @@ export async function pollHealth(
   { intervalSec, startPeriodSec, startIntervalSec, retries }: HealthcheckPolicy,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const begun = performance.now()
+  const startedAt = performance.now()
   for (let failures = 0; ; ) {
-    const isStarting = performance.now() - begun < startPeriodSec * 1000
+    const isStarting = performance.now() - startedAt < startPeriodSec * 1000
     if (await probe()) return true
     signal.throwIfAborted()
     if (!isStarting) failures += 1

@@ -50,7 +50,7 @@ const RETRIED_CLASSES: readonly string[] = ['provider_error', 'sandbox_error', '
 
 /** The trial was canceled or requeued during the attempt, so its result is discarded. */
 export class AttemptSuperseded extends Error {
-  override name = 'Superseded'
+  override name = 'AttemptSuperseded'
 }
 
 type SettleOptions = { retryMs: number; step?: OnStep | undefined }

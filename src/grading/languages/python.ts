@@ -30,7 +30,7 @@ const REQUIREMENTS = new RegExp(
 const INSTALLS_ITSELF = /^[ \t]*(-e[ \t]+|--editable[ =])?\.{1,2}(\[|\/|\s|$)/m
 const NATIVE = /\.(pyx|pxd|c|cc|cpp|rs|f90)$/
 
-/** The installer has its own environment, because tests see all packages of theirs. */
+/** Separate environment of the installer, so that tests do not see its packages. */
 const TOOLS = `${DEPS}/tools`
 const CONSTRAINTS = `${DEPS}/constraints.txt`
 const UV_VERSION = '0.13.7'

@@ -1,4 +1,4 @@
-// A pattern that awk computes can come from the submission, whatever its arguments are: fields are read from files.
+// A regular expression that awk computes may come from the submission, because awk reads fields from files.
 
 type AwkToken = { kind: 'text' | 'regex' | 'name' | 'other'; text: string }
 
@@ -43,7 +43,7 @@ function hasForeignArgument(tokens: readonly AwkToken[], at: number, fixed: read
 }
 
 const TOKEN = /^(?:[ \t]+|\\\r?\n|#[^\n]*|\d[\w.]*|[<>=!+\-*/%^]=|&&|\|\||\+\+|--|[\s\S])/
-/** Tokens behind which a slash divides. */
+/** Tokens after which a slash is a division, not the start of a regular expression. */
 const VALUE_END = /^(?:\d.*|[)\]$]|\+\+|--)$/
 const KEYWORD = /^(?:if|else|while|for|do|return|print|printf|in|exit|case)$/
 
@@ -74,7 +74,7 @@ const isValue = (token: AwkToken | undefined): boolean =>
 
 const NESTING: Readonly<Record<string, number>> = { '(': 1, '[': 1, ')': -1, ']': -1 }
 
-/** Returns the place of an argument of a call. Undefined: it has fewer. */
+/** Returns the token index of an argument of a call. Undefined if the call has fewer arguments. */
 function findArgument(tokens: readonly AwkToken[], first: number, position: number): number | undefined {
   let depth = 0
   let commas = 0
@@ -94,7 +94,7 @@ const signAt = (tokens: readonly AwkToken[], at: number): string =>
 /** Tokens that end an operand. */
 const OPERAND_END = /^(?:[;{}\n,?:)\]]|&&|\|\||[=!]=)$/
 
-/** Returns true if the operand at a place is one text, one regular expression or one constant. */
+/** Returns true if the operand at a token index is one text, one regular expression or one constant. */
 function isFixed(tokens: readonly AwkToken[], at: number, constants: readonly string[]): boolean {
   const [first, next] = tokens.slice(at, at + 2)
   const isLast = next === undefined || (next.kind === 'other' && OPERAND_END.test(next.text))
@@ -102,7 +102,7 @@ function isFixed(tokens: readonly AwkToken[], at: number, constants: readonly st
   return isLast && (isWritten || (first?.kind === 'name' && constants.includes(first.text)))
 }
 
-/** Returns true if a program may change a variable: it stands before an operator that assigns, or in a call or a loop. */
+/** Returns true if a program may change a variable: by an assignment operator, in a call or in a loop. */
 const isAssigned = (tokens: readonly AwkToken[], name: string): boolean =>
   tokens.some(({ kind, text }, at) => {
     const [before = '', after = ''] = [tokens[at - 1]?.text, tokens[at + 1]?.text]

@@ -20,8 +20,8 @@ export function checkRedirect(trust: WriteContext, { operator, target }: Redirec
 }
 
 /**
- * Returns true if a path is in one of the folders and apart from the submission. Of a computed path, the beginning must be
- * known.
+ * Returns true if a path is in one of the folders and apart from the submission. The beginning of a computed path must
+ * be known.
  */
 function isBelow(trust: WriteContext, word: ShellWord, folders: RegExp): boolean {
   const end = word.findIndex((part) => trust.resolve([part]) === undefined)

@@ -176,19 +176,19 @@ export async function resolveAddresses(
   deadline: Pick<Deadline, 'signal'>,
 ): Promise<string[]> {
   const host = hostOf(hop.url)
-  const look = isIP(host) === 0 ? resolve(host) : Promise.resolve([host])
+  const resolution = isIP(host) === 0 ? resolve(host) : Promise.resolve([host])
   if (typeof hop.rule === 'object')
-    return requireAllowed(hop.rule, hop.url, await withinDeadline(deadline, lookUp(look, hop.url)))
+    return requireAllowed(hop.rule, hop.url, await withinDeadline(deadline, lookUp(resolution, hop.url)))
   if (RULES[hop.rule].publicOnly) {
-    const addresses = await withinDeadline(deadline, look).catch(() => [])
+    const addresses = await withinDeadline(deadline, resolution).catch(() => [])
     if (addresses.length > 0 && addresses.every(isPublicAddress)) return addresses
     throw new OutboundFailed('address_not_public', hop.url, 'the host does not resolve to public addresses only')
   }
-  return withinDeadline(deadline, lookUp(look, hop.url))
+  return withinDeadline(deadline, lookUp(resolution, hop.url))
 }
 
-async function lookUp(look: Promise<string[]>, url: URL): Promise<string[]> {
-  const addresses = await look.catch((error: unknown) => {
+async function lookUp(resolution: Promise<string[]>, url: URL): Promise<string[]> {
+  const addresses = await resolution.catch((error: unknown) => {
     throw new OutboundFailed('name_not_found', url, `the host name could not be resolved (${codeOf(error)})`)
   })
   if (addresses.length === 0) throw new OutboundFailed('name_not_found', url, 'the host name has no address')

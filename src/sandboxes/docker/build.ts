@@ -196,13 +196,13 @@ const NAMED = /^ ---> Running in ([0-9a-f]{12})$/
 async function containerLimiter(docker: Docker, { diskMb }: BuildLimits, onTrouble: (error: unknown) => void) {
   const before = new Set((await listIds(docker)).map((id) => id.slice(0, 12)))
   let current: string | undefined
-  const look = async (): Promise<void> => {
+  const measure = async (): Promise<void> => {
     if (current === undefined) return
     const query = { size: true }
     const found = await docker.call<{ SizeRw?: number }>('GET', `/containers/${current}/json`, { query })
     if ((found.SizeRw ?? 0) > diskMb * MEGABYTE) onTrouble(new Error(`A command wrote more than ${diskMb} MiB.`))
   }
-  const timer = setInterval(() => void look().catch(() => {}), LOOK_MS)
+  const timer = setInterval(() => void measure().catch(() => {}), POLL_MS)
   return {
     hear(line: string): void {
       const id = NAMED.exec(line)?.[1]
@@ -214,7 +214,7 @@ async function containerLimiter(docker: Docker, { diskMb }: BuildLimits, onTroub
   }
 }
 
-const LOOK_MS = 2000
+const POLL_MS = 2000
 
 const TRIES_MAX = 20
 const PAUSE_MS = 50

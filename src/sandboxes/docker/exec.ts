@@ -20,7 +20,7 @@ export async function execIn({ engine, spec, container, isOver }: ExecTarget, ex
   if (isOver()) throw new SandboxUnavailable(`Sandbox ${spec.id} has ended.`)
   const { docker, launcher } = engine
   const { seconds: secondsMax, outputBytes: outputMaxBytes } = exec.limits
-  const begun = performance.now()
+  const startedAt = performance.now()
   const { id: containerId, layers } = container
   await repairAccounts(engine, { id: containerId, image: spec.image.digest, layers })
   const user = exec.user ?? spec.user ?? spec.image.user
@@ -50,7 +50,7 @@ export async function execIn({ engine, spec, container, isOver }: ExecTarget, ex
   const { bytes } = await output.catch(() => ({ bytes: 0 }))
   const code = timedOut ? null : await exitCode(engine, Id, containerId)
   const limit = timedOut ? 'seconds' : bytes > outputMaxBytes ? 'output' : null
-  return { code, limit, seconds: (performance.now() - begun) / 1000, outputBytes: bytes }
+  return { code, limit, seconds: (performance.now() - startedAt) / 1000, outputBytes: bytes }
 }
 
 type ExecState = { Running: boolean; ExitCode: number | null }
@@ -82,11 +82,11 @@ const KILLED = 137
  */
 async function hasEnded(docker: Docker, containerId: string): Promise<boolean> {
   type Found = { State: { Running: boolean; Pid: number } }
-  const look = async () =>
+  const inspect = async () =>
     (await docker.call<Found>('GET', `/containers/${containerId}/json`).catch(ignoring(404)))?.State.Running !== true
   for (const pauseMs of [0, 20, 100]) {
     await wait(pauseMs)
-    if (await look()) return true
+    if (await inspect()) return true
   }
   return false
 }
@@ -96,9 +96,10 @@ type ContainerUploads = { id: string; spec: SandboxSpec; workspace: Readable[] }
 /** Uploads all files for a container in one archive before it starts, because each upload request is slow. */
 export async function putUploads(engine: DockerEngine, { id, spec, workspace }: ContainerUploads): Promise<void> {
   if (workspace.length === 0 && spec.uploads.length === 0) return
-  const made = new Set<string>()
-  for (const { target } of spec.uploads) for (const path of await newFolders(engine, id, target)) made.add(path)
-  const body = Readable.from(packUploads(workspace, spec.uploads, made), { objectMode: false })
+  const createdFolders = new Set<string>()
+  for (const { target } of spec.uploads)
+    for (const path of await newFolders(engine, id, target)) createdFolders.add(path)
+  const body = Readable.from(packUploads(workspace, spec.uploads, createdFolders), { objectMode: false })
   const failed = Promise.withResolvers<never>()
   failed.promise.catch(() => {})
   body.once('error', failed.reject) // the reason of the refusal is more useful than the engine's message about a truncated archive

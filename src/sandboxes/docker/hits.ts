@@ -8,7 +8,7 @@ export type Hits = { look(): number; stop(): void }
 
 export const noHits: Hits = { look: () => 0, stop: () => {} }
 
-const LOOK_MS = 500
+const POLL_MS = 500
 const PAUSE_MS = 2
 const TEXT_MAX_BYTES = 200
 
@@ -24,15 +24,15 @@ export async function openHits(layout: CgroupLayout, pid: number): Promise<Hits>
   if (descriptor === undefined) return noHits
   let refused = 0
   let lookedAt = 0
-  const look = (): number => {
+  const readHits = (): number => {
     // Reads are rate-limited, because output may be a flood.
     if (performance.now() - lookedAt > PAUSE_MS) refused = readCounter(descriptor) ?? refused
     lookedAt = performance.now()
     return refused
   }
-  const timer = setInterval(look, LOOK_MS)
+  const timer = setInterval(readHits, POLL_MS)
   return {
-    look,
+    look: readHits,
     stop: () => {
       clearInterval(timer)
       closeSync(descriptor)

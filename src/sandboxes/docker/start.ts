@@ -54,20 +54,20 @@ function startFailure({ id, user, image }: SandboxSpec, error: unknown): Error {
 
 async function begin(engine: DockerEngine, spec: SandboxSpec): Promise<Sandbox> {
   await renewUse(engine, spec.image)
-  const seeding = await planBaseFilesystem(engine, spec)
+  const containerBase = await planBaseFilesystem(engine, spec)
   try {
     const query = { name: nameOf(engine, spec.id) }
     const identity = await findIdentity(engine, spec.image, spec.user ?? spec.image.user)
-    const body = containerOf(engine, spec, { image: seeding.image, identity })
+    const body = containerOf(engine, spec, { image: containerBase.image, identity })
     const { Id } = await engine.docker.call<{ Id: string }>('POST', '/containers/create', { query, body })
     logStep(engine, spec.id, 'created')
-    return await launch(engine, spec, seeding, Id).catch(async (error: unknown) => {
+    return await launch(engine, spec, containerBase, Id).catch(async (error: unknown) => {
       await takeAway(engine, Id)
       throw error
     })
   } catch (error) {
-    for (const tar of seeding.workspace) tar.destroy() // not read
-    await seeding.release()
+    for (const tar of containerBase.workspace) tar.destroy() // not read
+    await containerBase.release()
     throw error
   }
 }
@@ -75,10 +75,15 @@ async function begin(engine: DockerEngine, spec: SandboxSpec): Promise<Sandbox> 
 const takeAway = (engine: DockerEngine, id: string): Promise<unknown> =>
   engine.docker.call('DELETE', `/containers/${id}`, { query: { force: true, v: true } }).catch(ignoring(404, 409))
 
-async function launch(engine: DockerEngine, spec: SandboxSpec, seeding: ContainerBase, id: string): Promise<Sandbox> {
-  const rest = await writeWorkspace(engine, seeding, id)
+async function launch(
+  engine: DockerEngine,
+  spec: SandboxSpec,
+  containerBase: ContainerBase,
+  id: string,
+): Promise<Sandbox> {
+  const rest = await writeWorkspace(engine, containerBase, id)
   await putUploads(engine, { id, spec, workspace: rest })
-  if (seeding.changesEtc) await repairAccountsOfStopped(engine, id, spec.image.digest)
+  if (containerBase.changesEtc) await repairAccountsOfStopped(engine, id, spec.image.digest)
   logStep(engine, spec.id, 'filled')
   const query = { stream: 1, stdin: 1, stdout: 1, stderr: 1 }
   const stream = await engine.docker.attach(`/containers/${id}/attach`, { query })
@@ -97,7 +102,7 @@ async function launch(engine: DockerEngine, spec: SandboxSpec, seeding: Containe
     if (engine.launcher) stream.write('go\n')
     stream.end(spec.input)
     logStep(engine, spec.id, 'running')
-    return sandboxOf({ engine, spec, container, stream, output, ports, hits }, seeding)
+    return sandboxOf({ engine, spec, container, stream, output, ports, hits }, containerBase)
   } catch (error) {
     hits.stop()
     stream.destroy()
@@ -149,7 +154,7 @@ function layersOf({ Mounts, GraphDriver }: InspectedContainer): ContainerLayers 
   return upper && lower && !hasVolume ? { upper, lower } : undefined
 }
 
-function sandboxOf(running: RunningContainer, seeding: ContainerBase): Sandbox {
+function sandboxOf(running: RunningContainer, containerBase: ContainerBase): Sandbox {
   const { engine, spec, container } = running
   const watched = watchContainer(running)
   let removal: Promise<void> | undefined
@@ -158,14 +163,14 @@ function sandboxOf(running: RunningContainer, seeding: ContainerBase): Sandbox {
     await watched.kill()
     await watched.exited.catch(() => {})
     await takeAway(engine, container.id)
-    await seeding.release()
+    await containerBase.release()
   }
   return {
     id: spec.id,
     exited: watched.exited,
     kill: watched.kill,
     exec: (exec) => execIn({ engine, spec, container, isOver: watched.isOver }, exec),
-    stopped: createStoppedSandbox(engine, spec, container, seeding.inherited),
+    stopped: createStoppedSandbox(engine, spec, container, containerBase.inherited),
     remove: () => {
       removal ??= remove()
       return removal

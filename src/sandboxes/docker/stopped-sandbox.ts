@@ -80,12 +80,12 @@ export async function collectFrom(
   options: CollectOptions,
 ): Promise<FilteredTar | undefined> {
   const parts = toPathParts(path)
-  const sieve = (tar: Readable): Promise<FilteredTar> => filterTar(tar, { ...options, folder: engine.folder })
-  if (layers === undefined || parts.length === 0) return askEngine(engine, containerId, parts, sieve)
-  const reading = await readLayers(engine, layers, parts, sieve)
+  const filter = (tar: Readable): Promise<FilteredTar> => filterTar(tar, { ...options, folder: engine.folder })
+  if (layers === undefined || parts.length === 0) return askEngine(engine, containerId, parts, filter)
+  const reading = await readLayers(engine, layers, parts, filter)
   // The filtered archive is an open file even when there was nothing to read.
   if (reading.kind !== 'read') reading.value.tar.destroy()
-  if (reading.kind === 'unable') return askEngine(engine, containerId, parts, sieve)
+  if (reading.kind === 'unable') return askEngine(engine, containerId, parts, filter)
   if (reading.kind === 'nothing') return undefined
   const top = await findInside(layers.upper, parts.join('/'))
   if (top) reading.value.leftOut.push(...(await listSockets(top, parts.at(-1) ?? '.', options.caps.files)))

@@ -18,7 +18,7 @@ const MEGABYTE = 1024 * 1024
 /** Waits for the end of a container and enforces its time and disk limits. */
 export function watchContainer(running: RunningContainer): WatchedContainer {
   const { engine, spec, container } = running
-  const begun = performance.now()
+  const startedAt = performance.now()
   let stopped: SandboxEnding['stopped']
   let over = false
 
@@ -39,13 +39,13 @@ export function watchContainer(running: RunningContainer): WatchedContainer {
   const clock = setTimeout(quietly('seconds'), spec.limits.seconds * 1000)
   const disk = watchDiskUse(running, quietly('disk'))
 
-  const see = async (): Promise<Exit> => {
+  const observeExit = async (): Promise<Exit> => {
     try {
       const { bytes } = await Promise.race([running.output, overdue.promise])
       const { code, outOfMemory } = await readEnd(running)
       over = true
       const hits = { memory: outOfMemory ? 1 : 0, pids: running.hits.look() }
-      const seconds = (performance.now() - begun) / 1000
+      const seconds = (performance.now() - startedAt) / 1000
       const diskFull = await disk.isFull()
       return toExit({
         stopped,
@@ -65,7 +65,7 @@ export function watchContainer(running: RunningContainer): WatchedContainer {
       await running.ports.close()
     }
   }
-  const exited = see()
+  const exited = observeExit()
   exited.catch(() => {}) // reported when `exited` is awaited
   return { exited, kill: () => stop('kill'), isOver: () => over }
 }
@@ -123,7 +123,7 @@ function watchDiskUse({ spec, container, engine }: RunningContainer, onFull: () 
   }
   let full = false
   let refusals = 0
-  const look = async (): Promise<void> => {
+  const measure = async (): Promise<void> => {
     const bytes = await readSize(engine.docker, container.id)
     refusals = 0
     if (bytes > diskMb * MEGABYTE) reportFull()
@@ -138,7 +138,7 @@ function watchDiskUse({ spec, container, engine }: RunningContainer, onFull: () 
     if (error instanceof EngineRefusal) refusals += 1
     if (refusals >= SIZE_REFUSALS_MAX) reportFull()
   }
-  const timer = setInterval(() => void look().catch(countRefusal), ASK_SIZE_MS)
+  const timer = setInterval(() => void measure().catch(countRefusal), ASK_SIZE_MS)
   return { stop: () => clearInterval(timer), isFull: async () => full }
 }
 

@@ -27,7 +27,7 @@ export function openLedger(bytesMax: number) {
     },
     refuse(host: string, reason: EgressRefusal): void {
       counts.refused += 1
-      const entry = { host: shown(host), reason }
+      const entry = { host: toShownHost(host), reason }
       if (refusals.size < LISTED_MAX) refusals.set(`${reason} ${entry.host}`, entry)
     },
     /** Adds to the count. Returns false if the limit is reached. */
@@ -49,4 +49,4 @@ export type EgressLedger = ReturnType<typeof openLedger>
 
 export const nameOf = ({ host, port }: Target): string => `${host.includes(':') ? `[${host}]` : host}:${port}`
 
-const shown = (host: string): string => host.replace(/[^\x21-\x7e]/g, '?').slice(0, HOST_LENGTH_MAX)
+const toShownHost = (host: string): string => host.replace(/[^\x21-\x7e]/g, '?').slice(0, HOST_LENGTH_MAX)

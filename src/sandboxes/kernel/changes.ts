@@ -19,14 +19,14 @@ type Walk = { layer: Buffer; imageRoots: readonly Buffer[] }
 
 const SLASH = Buffer.from('/')
 
-async function* walk(walking: Walk, folder: Buffer): AsyncGenerator<FileChange> {
-  const entries = await openBuffers(Buffer.concat([walking.layer, folder])).catch(ignoreTooLong)
+async function* walk(layers: Walk, folder: Buffer): AsyncGenerator<FileChange> {
+  const entries = await openBuffers(Buffer.concat([layers.layer, folder])).catch(ignoreTooLong)
   if (entries === undefined) return yield { ...named(folder), kind: 'folder', isUnreadable: true }
   for await (const entry of entries) {
     const path = Buffer.concat([folder, SLASH, entry.name])
-    const kind = await kindOf(walking, path, entry)
+    const kind = await kindOf(layers, path, entry)
     if (kind) yield { ...named(path), kind }
-    if (entry.isDirectory()) yield* walk(walking, path)
+    if (entry.isDirectory()) yield* walk(layers, path)
   }
 }
 

@@ -7,22 +7,22 @@ import { tryProgram } from './run-program.ts'
 /** Reports whether the disk was full at or after `since`, a time of `performance.now()`. */
 export type DiskWatch = { stop(): void; isFull(since?: number): Promise<boolean> }
 
-const LOOK_MS = 500
+const POLL_MS = 500
 const FULL_SHARE = 0.01
 const MEGABYTE = 1024 * 1024
 
 /** Watches a disk image. The kernel enforces its size; a full disk is remembered, because files may be deleted later. */
 export function watchDisk(holder: NamespaceProcess, disk: string): DiskWatch {
   let fullAt = Number.NEGATIVE_INFINITY
-  const look = async (): Promise<void> => {
+  const measure = async (): Promise<void> => {
     const { bavail, blocks } = await statfs(join(holder.root, disk))
     if (bavail < blocks * FULL_SHARE) fullAt = performance.now()
   }
-  const timer = setInterval(() => void look().catch(() => {}), LOOK_MS)
+  const timer = setInterval(() => void measure().catch(() => {}), POLL_MS)
   return {
     stop: () => clearInterval(timer),
     async isFull(since = 0) {
-      await look()
+      await measure()
       return fullAt >= since
     },
   }
@@ -53,7 +53,7 @@ export function watchFolders(
   onFull: () => void,
 ): DiskWatch {
   let fullAt = Number.NEGATIVE_INFINITY
-  const look = async (): Promise<void> => {
+  const measure = async (): Promise<void> => {
     const [bytes, inodes] = await Promise.all([sumOf(folders, '--block-size=1'), sumOf(folders, '--inodes')])
     const deleted = await deletedBytes(await processes())
     if (inodes <= maxInodes && Math.max(bytes + deleted, inodes * INODE_BYTES) <= maxMb * MEGABYTE) return
@@ -64,12 +64,12 @@ export function watchFolders(
   const timer = setInterval(() => {
     if (busy) return
     busy = true
-    look()
+    measure()
       .finally(() => {
         busy = false
       })
       .catch(() => {})
-  }, LOOK_MS)
+  }, POLL_MS)
   return { stop: () => clearInterval(timer), isFull: async (since = 0) => fullAt >= since }
 }
 

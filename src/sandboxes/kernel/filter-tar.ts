@@ -58,10 +58,10 @@ export async function filterTar(
 ): Promise<FilteredTar> {
   const spool = await openSpool(folder)
   const counts = { written: 0, bytes: 0, count: 0, skipped: 0 }
-  const sieve: TarFilter = { spool, prefix, caps, ...counts, contents: new Map(), leftOut: [], isDropped }
+  const filter: TarFilter = { spool, prefix, caps, ...counts, contents: new Map(), leftOut: [], isDropped }
   try {
-    await passAll(sieve, tar)
-    return { tar: readBack(sieve), leftOut: sieve.leftOut }
+    await passAll(filter, tar)
+    return { tar: readBack(filter), leftOut: filter.leftOut }
   } catch (error) {
     await spool.close()
     throw error
@@ -81,32 +81,32 @@ async function openSpool(folder: string): Promise<FileHandle> {
   return handle
 }
 
-async function passAll(sieve: TarFilter, tar: AsyncIterable<Buffer>): Promise<void> {
+async function passAll(filter: TarFilter, tar: AsyncIterable<Buffer>): Promise<void> {
   try {
     for await (const entry of readTarEntries(tar)) {
       const name = entry.path.replace(/^(\.?\/)+/, '').replace(/\/+$/, '') || '.'
-      if (await take(sieve, name, entry)) continue
-      sieve.leftOut.push(AND_THE_REST)
+      if (await take(filter, name, entry)) continue
+      filter.leftOut.push(AND_THE_REST)
       return
     }
   } catch (error) {
     // A name that cannot be stored in an archive is attributed to the sandbox, not to the engine.
     if (!(error instanceof ArchiveRefused)) throw error
-    sieve.leftOut.push(AND_THE_REST)
+    filter.leftOut.push(AND_THE_REST)
   }
 }
 
 /** Returns false when the rest of the archive should not be read. */
-async function take(sieve: TarFilter, name: string, entry: TarEntry): Promise<boolean> {
-  if (sieve.isDropped(`${sieve.prefix}${name}`)) return skip(sieve, entry)
+async function take(filter: TarFilter, name: string, entry: TarEntry): Promise<boolean> {
+  if (filter.isDropped(`${filter.prefix}${name}`)) return skip(filter, entry)
   // A folder that is nested too deeply is named once, and nothing below it is.
-  if (isTooDeep(name)) return isTooDeep(posix.dirname(name)) ? skip(sieve, entry) : leaveOut(sieve, name, entry)
-  return (await pass(sieve, name, entry)) || leaveOut(sieve, name, entry)
+  if (isTooDeep(name)) return isTooDeep(posix.dirname(name)) ? skip(filter, entry) : leaveOut(filter, name, entry)
+  return (await pass(filter, name, entry)) || leaveOut(filter, name, entry)
 }
 
-async function skip(sieve: TarFilter, { bytes, content }: TarEntry): Promise<boolean> {
-  sieve.skipped += 1
-  if (bytes > SKIP_MAX_BYTES || sieve.skipped > SKIPPED_MAX) return false
+async function skip(filter: TarFilter, { bytes, content }: TarEntry): Promise<boolean> {
+  filter.skipped += 1
+  if (bytes > SKIP_MAX_BYTES || filter.skipped > SKIPPED_MAX) return false
   for await (const _ of content());
   return true
 }
@@ -119,68 +119,68 @@ async function leaveOut({ leftOut }: TarFilter, name: string, { bytes, content }
 }
 
 /** Returns false if the entry was left out without reading it. */
-async function pass(sieve: TarFilter, name: string, entry: TarEntry): Promise<boolean> {
-  if (sieve.count >= sieve.caps.files || name.split('/').includes('..')) return false
+async function pass(filter: TarFilter, name: string, entry: TarEntry): Promise<boolean> {
+  if (filter.count >= filter.caps.files || name.split('/').includes('..')) return false
   switch (entry.type) {
     case 'File':
     case 'OldFile':
     case 'ContiguousFile':
-      return passFile(sieve, name, entry)
+      return passFile(filter, name, entry)
     case 'Directory':
-      await writeHeader(sieve, name, { ...entry, bytes: 0 }, 'Directory')
+      await writeHeader(filter, name, { ...entry, bytes: 0 }, 'Directory')
       return true
     case 'SymbolicLink':
       if (!staysInside(name, entry.linkTarget)) return false
-      await writeHeader(sieve, name, { ...entry, bytes: 0 }, 'SymbolicLink')
+      await writeHeader(filter, name, { ...entry, bytes: 0 }, 'SymbolicLink')
       return true
     case 'Link':
-      return passSecondName(sieve, name, entry)
+      return passSecondName(filter, name, entry)
     default:
       return false
   }
 }
 
-async function passFile(sieve: TarFilter, name: string, entry: TarEntry): Promise<boolean> {
-  if (sieve.bytes + entry.bytes > sieve.caps.bytes) return false
-  await writeHeader(sieve, name, entry, 'File')
-  sieve.contents.set(name, { at: sieve.written, size: entry.bytes })
-  sieve.bytes += entry.bytes
-  for await (const chunk of entry.content()) await write(sieve, chunk)
-  await write(sieve, tarPadding(entry.bytes))
+async function passFile(filter: TarFilter, name: string, entry: TarEntry): Promise<boolean> {
+  if (filter.bytes + entry.bytes > filter.caps.bytes) return false
+  await writeHeader(filter, name, entry, 'File')
+  filter.contents.set(name, { at: filter.written, size: entry.bytes })
+  filter.bytes += entry.bytes
+  for await (const chunk of entry.content()) await write(filter, chunk)
+  await write(filter, tarPadding(entry.bytes))
   return true
 }
 
-async function passSecondName(sieve: TarFilter, name: string, entry: TarEntry): Promise<boolean> {
+async function passSecondName(filter: TarFilter, name: string, entry: TarEntry): Promise<boolean> {
   const firstName = entry.linkTarget.replace(/^(\.?\/)+/, '')
-  const first = sieve.contents.get(firstName)
-  if (first && sieve.caps.keepsHardLinks) {
-    await writeHeader(sieve, name, { ...entry, bytes: 0, linkTarget: `${sieve.prefix}${firstName}` }, 'Link')
+  const first = filter.contents.get(firstName)
+  if (first && filter.caps.keepsHardLinks) {
+    await writeHeader(filter, name, { ...entry, bytes: 0, linkTarget: `${filter.prefix}${firstName}` }, 'Link')
     return true
   }
-  if (first === undefined || sieve.bytes + first.size > sieve.caps.bytes) return false
-  await writeHeader(sieve, name, { ...entry, bytes: first.size }, 'File')
-  sieve.bytes += first.size
+  if (first === undefined || filter.bytes + first.size > filter.caps.bytes) return false
+  await writeHeader(filter, name, { ...entry, bytes: first.size }, 'File')
+  filter.bytes += first.size
   for (let done = 0; done < first.size; ) {
     const length = Math.min(COPY_BYTES, first.size - done)
-    const { buffer, bytesRead } = await sieve.spool.read(Buffer.alloc(length), 0, length, first.at + done)
-    await write(sieve, buffer.subarray(0, bytesRead))
+    const { buffer, bytesRead } = await filter.spool.read(Buffer.alloc(length), 0, length, first.at + done)
+    await write(filter, buffer.subarray(0, bytesRead))
     done += bytesRead
   }
-  await write(sieve, tarPadding(first.size))
+  await write(filter, tarPadding(first.size))
   return true
 }
 
 type PassedEntryType = 'File' | 'Directory' | 'SymbolicLink' | 'Link'
 
-async function writeHeader(sieve: TarFilter, name: string, entry: TarEntry, type: PassedEntryType): Promise<void> {
+async function writeHeader(filter: TarFilter, name: string, entry: TarEntry, type: PassedEntryType): Promise<void> {
   const { uid, gid, mtime, bytes: size, linkTarget: link } = entry
   const mode = entry.mode & PLAIN_MODE
-  sieve.count += 1
-  await write(sieve, tarHeader({ path: `${sieve.prefix}${name}`, type, mode, uid, gid, mtime, size, link }))
+  filter.count += 1
+  await write(filter, tarHeader({ path: `${filter.prefix}${name}`, type, mode, uid, gid, mtime, size, link }))
 }
 
-async function write(sieve: TarFilter, chunk: Buffer): Promise<void> {
+async function write(filter: TarFilter, chunk: Buffer): Promise<void> {
   if (chunk.length === 0) return
-  await sieve.spool.write(chunk, 0, chunk.length, sieve.written)
-  sieve.written += chunk.length
+  await filter.spool.write(chunk, 0, chunk.length, filter.written)
+  filter.written += chunk.length
 }

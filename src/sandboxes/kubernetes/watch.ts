@@ -36,7 +36,7 @@ type SandboxStopReason = NonNullable<SandboxEnding['stopped']>
 /** Waits for the end of a sandbox, enforces its time limit, and runs added commands. */
 export function watchPod(options: WatchOptions): WatchedPod {
   const { spec, supervisor, command } = options
-  const begun = performance.now()
+  const startedAt = performance.now()
   const state = { stopped: undefined as SandboxStopReason | undefined, isOver: false, isGone: false }
   const stopRequest = Promise.withResolvers<undefined>()
   const stop = (reason: SandboxStopReason): void => {
@@ -46,10 +46,10 @@ export function watchPod(options: WatchOptions): WatchedPod {
   const clock = setTimeout(() => stop('seconds'), spec.limits.seconds * 1000)
   const secondsSince = (start: number): number => (performance.now() - start) / 1000
 
-  const see = async (): Promise<Exit> => {
+  const observeExit = async (): Promise<Exit> => {
     try {
       const ended = await Promise.race([command?.ended ?? stopRequest.promise, stopRequest.promise, supervisor.lost])
-      const seconds = secondsSince(begun)
+      const seconds = secondsSince(startedAt)
       const { oomKills } = await supervisor.endAll()
       const { bytes } = ended ?? (await command?.giveUp()) ?? { bytes: 0 }
       await options.onEnd()
@@ -63,16 +63,16 @@ export function watchPod(options: WatchOptions): WatchedPod {
         seconds,
       })
     } catch (error) {
-      const found = await explainLoss(options, error)
+      const limitExit = await explainLoss(options, error)
       state.isGone = true
       const { bytes } = (await command?.giveUp()) ?? { bytes: 0 }
-      return { ...found, seconds: secondsSince(begun), outputBytes: bytes }
+      return { ...limitExit, seconds: secondsSince(startedAt), outputBytes: bytes }
     } finally {
       state.isOver = true
       clearTimeout(clock)
     }
   }
-  const exited = see()
+  const exited = observeExit()
   exited.catch(() => {}) // reported when it is awaited
   return {
     exited,
@@ -109,11 +109,11 @@ async function runAdded({ cluster, name, toCommand }: WatchOptions, exec: ExecSp
   return { code, limit: bytes > limits.outputBytes ? 'output' : null, outputBytes: bytes }
 }
 
-const LOOK_MS = 5000
+const END_REPORT_MS = 5000
 
 /** Explains why the connection to a sandbox was lost. Throws unless the sandbox itself ran into a limit. */
 async function explainLoss({ cluster, name }: WatchOptions, error: unknown): Promise<Pick<Exit, 'code' | 'limit'>> {
-  const deadline = performance.now() + LOOK_MS
+  const deadline = performance.now() + END_REPORT_MS
   // The cluster reports the end of a pod a moment after its streams have ended.
   for (; performance.now() < deadline; await wait(250)) {
     const pod = await readPod(cluster, name)

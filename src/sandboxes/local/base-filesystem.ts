@@ -14,15 +14,15 @@ import { requireStoppedFiles, type StoppedFiles } from './stopped-sandbox.ts'
 export type BaseContext = { host: Host; holder: NamespaceProcess; files: SandboxFiles; imageDigest: string }
 
 /** Returns the layers with the changes of the earlier sandbox. Called before the files are mounted. */
-export async function listBaseLayers(seeding: BaseContext, seed: BaseFilesystem): Promise<string[]> {
+export async function listBaseLayers(context: BaseContext, seed: BaseFilesystem): Promise<string[]> {
   if (seed.kind === 'image') return []
   const left = requireStoppedFiles(seed.from)
   if (seed.kind === 'workspace')
-    return (await canLayer(seeding, left, seed.paths)) ? copyPaths(seeding, left, seed) : []
-  if (left.imageDigest !== seeding.imageDigest) {
+    return (await canLayer(context, left, seed.paths)) ? copyPaths(context, left, seed) : []
+  if (left.imageDigest !== context.imageDigest) {
     throw new SandboxUnsupported('A snapshot can only be continued on the image that it was taken from.')
   }
-  return copyAllBut(seeding, left, [...seed.without, ...(await listUnsafeFiles(seeding, left))])
+  return copyAllBut(context, left, [...seed.without, ...(await listUnsafeFiles(context, left))])
 }
 
 /** Lists unsafe files of the earlier sandbox at the paths that a runtime opens when the next sandbox starts. */
@@ -38,12 +38,12 @@ async function listUnsafeFiles({ host }: BaseContext, left: StoppedFiles): Promi
 }
 
 /** Copies files that could not be included as a layer. Called after the files are mounted. */
-export async function copyBaseFiles(seeding: BaseContext, seed: BaseFilesystem): Promise<void> {
+export async function copyBaseFiles(context: BaseContext, seed: BaseFilesystem): Promise<void> {
   if (seed.kind === 'image') return
   const left = requireStoppedFiles(seed.from)
   if (seed.kind === 'snapshot')
-    return restoreProtected(seeding, [...seed.without, ...(await listUnsafeFiles(seeding, left))])
-  if (!(await canLayer(seeding, left, seed.paths))) await replacePaths(seeding, left, seed)
+    return restoreProtected(context, [...seed.without, ...(await listUnsafeFiles(context, left))])
+  if (!(await canLayer(context, left, seed.paths))) await replacePaths(context, left, seed)
 }
 
 /** Reports whether the base filesystem is made from files of the store alone, without mounting the earlier sandbox. */
@@ -95,30 +95,30 @@ function copyLine(left: StoppedFiles, source: string, target: string): string {
 type WorkspaceBase = Extract<BaseFilesystem, { kind: 'workspace' }>
 
 async function copyPaths(
-  seeding: BaseContext,
+  context: BaseContext,
   left: StoppedFiles,
   { paths, without = [] }: WorkspaceBase,
 ): Promise<string[]> {
-  return eachChange(seeding, left, async (source, target, change) => {
+  return eachChange(context, left, async (source, target, change) => {
     for (const path of paths) {
       const parts = toPathParts(path)
       if (!(await findInside(source, path))) continue
       const below = join(target, ...parts)
       await mkdir(dirname(below), { recursive: true })
-      await seeding.holder.runOrThrow(
+      await context.holder.runOrThrow(
         'Copying a workspace',
-        copyLine(left, join(seeding.host.store.folder, change, ...parts), below),
+        copyLine(left, join(context.host.store.folder, change, ...parts), below),
       )
-      await removePaths(seeding, { visible: target, inside: target }, without)
+      await removePaths(context, { visible: target, inside: target }, without)
       const unfit = await listUnfit(below, parts.at(-1) ?? '.', true)
-      await whiteOut(seeding, unfit, { layer: target, below: rootsBelow(seeding, left, change) })
+      await whiteOut(context, unfit, { layer: target, below: rootsBelow(context, left, change) })
     }
   })
 }
 
-async function copyAllBut(seeding: BaseContext, left: StoppedFiles, without: string[]): Promise<string[]> {
-  const { host, holder } = seeding
-  return eachChange(seeding, left, async (_source, target, change) => {
+async function copyAllBut(context: BaseContext, left: StoppedFiles, without: string[]): Promise<string[]> {
+  const { host, holder } = context
+  return eachChange(context, left, async (_source, target, change) => {
     await holder.runOrThrow('Copying a snapshot', copyLine(left, join(host.store.folder, change), target))
     for (const path of without) {
       const place = await firstChange(target, path)
@@ -152,14 +152,14 @@ async function eachChange({ host, files }: BaseContext, left: StoppedFiles, fill
 }
 
 async function replacePaths(
-  seeding: BaseContext,
+  context: BaseContext,
   left: StoppedFiles,
   { paths, without = [] }: WorkspaceBase,
 ): Promise<void> {
-  for (const path of paths) await replacePath(seeding, left, path)
-  const { host, holder, files } = seeding
+  for (const path of paths) await replacePath(context, left, path)
+  const { host, holder, files } = context
   const root = { visible: rootOf(host, holder, files), inside: join(host.store.folder, files.root) }
-  await removePaths(seeding, root, without)
+  await removePaths(context, root, without)
 }
 
 /** A folder as this process sees it, and as the namespace process does. */
@@ -212,7 +212,7 @@ async function restoreProtected({ host, holder, files }: BaseContext, without: s
  */
 async function listUnfit(path: string, name: string, inLayer: boolean): Promise<Buffer[]> {
   const unfit: Buffer[] = []
-  const look = async (place: Buffer, named: string): Promise<void> => {
+  const visit = async (place: Buffer, named: string): Promise<void> => {
     const stats = await lstat(place)
     if (stats.isFile()) return
     if (stats.isDirectory()) return walk(place, named)
@@ -224,10 +224,10 @@ async function listUnfit(path: string, name: string, inLayer: boolean): Promise<
   const walk = async (folder: Buffer, named: string): Promise<void> => {
     for await (const entry of await openBuffers(folder)) {
       if (entry.isFile()) continue
-      await look(Buffer.concat([folder, SLASH, entry.name]), `${named}/${entry.name.toString('latin1')}`)
+      await visit(Buffer.concat([folder, SLASH, entry.name]), `${named}/${entry.name.toString('latin1')}`)
     }
   }
-  await look(Buffer.from(path), name)
+  await visit(Buffer.from(path), name)
   return unfit
 }
 

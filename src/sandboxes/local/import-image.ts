@@ -99,18 +99,18 @@ async function showDeletions(layer: string, below: string[]): Promise<void> {
 type Showing = { layer: string; below: string[]; device: string }
 
 /** Shows a folder of a layer. `isNew` means that it was recreated after a deletion, so that nothing below shows through. */
-async function showIn(showing: Showing, folder: string, isNew: boolean): Promise<void> {
-  const place = join(showing.layer, folder)
+async function showIn(context: Showing, folder: string, isNew: boolean): Promise<void> {
+  const place = join(context.layer, folder)
   const entries = await readdir(place, { withFileTypes: true })
   const marks = entries.map(({ name }) => name).filter((name) => name.startsWith(PREFIX))
   for (const name of marks) await unlink(join(place, name))
 
   const hidesAll = isNew || marks.includes(OPAQUE)
   const deleted = new Set(marks.filter((name) => name !== OPAQUE).map((name) => name.slice(PREFIX.length)))
-  const hidden = hidesAll ? await visibleIn(showing.below, folder) : []
-  await deleteNames(showing, folder, new Set([...deleted, ...hidden]))
+  const hidden = hidesAll ? await visibleIn(context.below, folder) : []
+  await deleteNames(context, folder, new Set([...deleted, ...hidden]))
   for (const entry of entries.filter((found) => found.isDirectory())) {
-    await showIn(showing, join(folder, entry.name), hidesAll || deleted.has(entry.name))
+    await showIn(context, join(folder, entry.name), hidesAll || deleted.has(entry.name))
   }
 }
 

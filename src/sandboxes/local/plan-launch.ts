@@ -17,14 +17,14 @@ import { line } from './shell.ts'
 type Planning = Pick<LocalRunningSandbox, 'host' | 'spec' | 'holder' | 'resources'> & { binds: string[] }
 
 /** Plans the launch of a sandbox. Checks the sandbox's files before anything runs on them. */
-export async function planLaunch(planning: Planning): Promise<Launch> {
-  const { host, spec, holder, resources, binds } = planning
+export async function planLaunch(context: Planning): Promise<Launch> {
+  const { host, spec, holder, resources, binds } = context
   const root = rootOf(host, holder, resources.files)
   const user = spec.user ?? spec.image.user
   const found = await findAccount(root, user)
   const account = host.rootless ? asOrdinaryUser(found, user) : found
   const workdir = spec.workdir ?? spec.image.workdir
-  const mounts = await launchMounts(planning)
+  const mounts = await launchMounts(context)
   for (const path of ['/proc', '/dev', workdir, ...mounts.map(({ target }) => target)]) await refuseLinks(root, path)
   return {
     host,
@@ -37,7 +37,7 @@ export async function planLaunch(planning: Planning): Promise<Launch> {
     mounts,
     hostname: spec.network?.names[0] ?? HOSTNAME,
     cgroups: host.cgroups === undefined ? [] : cgroupFolders(host.cgroups, spec.id),
-    ...(await firstCommand(planning, { account, workdir })),
+    ...(await firstCommand(context, { account, workdir })),
   }
 }
 
@@ -78,8 +78,8 @@ const rootAccount = (rootless: boolean): UserAccount => ({
   home: '/',
 })
 
-async function launchMounts(planning: Planning): Promise<LaunchMount[]> {
-  const { network, mounts } = planning.spec
+async function launchMounts(context: Planning): Promise<LaunchMount[]> {
+  const { network, mounts } = context.spec
   const localNetwork = network && localNetworkOf(network.group)
   const found: LaunchMount[] = localNetwork
     ? [{ kind: 'folder', source: hostsFile(localNetwork), target: '/etc/hosts', readOnly: true }]
@@ -87,7 +87,7 @@ async function launchMounts(planning: Planning): Promise<LaunchMount[]> {
   for (const mount of mounts) {
     if (mount.kind !== 'volume') found.push(mount)
     else if (localNetwork)
-      found.push({ ...mount, kind: 'folder', source: await volumeFolder(localNetwork, planning, mount) })
+      found.push({ ...mount, kind: 'folder', source: await volumeFolder(localNetwork, context, mount) })
     else throw new SandboxUnsupported(`The volume ${mount.name} requires a sandbox network.`)
   }
   return found

@@ -312,12 +312,12 @@ async function withBuildDisk<T>(
 ): Promise<T> {
   const layers: string[] = []
   const full = new AbortController()
-  const look = async (): Promise<number[]> => {
+  const refreshLayers = async (): Promise<number[]> => {
     const pids = await processes()
     for (const layer of await listLayers(store, pids)) if (!layers.includes(layer)) layers.push(layer)
     return pids
   }
-  const watched = watchFolders({ folders: layers, maxMb: limits.diskMb, processes: look }, () =>
+  const watched = watchFolders({ folders: layers, maxMb: limits.diskMb, processes: refreshLayers }, () =>
     full.abort(new SandboxUnavailable(`The build wrote more than ${limits.diskMb} MiB.`)),
   )
   try {

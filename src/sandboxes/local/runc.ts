@@ -14,7 +14,7 @@ import { buildInitArgs, buildLauncherArgs, LAUNCHER } from './launcher.ts'
 import { seccompSettings } from './seccomp.ts'
 import { line, quote } from './shell.ts'
 
-const LOOK_MS = 3
+const POLL_MS = 3
 
 /** Runs the command under runc. The holder is busy with it until it ends. */
 export async function launchRunc(launch: Launch): Promise<Launched> {
@@ -69,7 +69,7 @@ async function findInit(launch: Launch, isOver: () => boolean): Promise<ProcessM
   while (!isOver()) {
     const first = (await isCreated(launch)) ? await findFirst(await listProcesses(group)) : undefined
     if (first) return first
-    await wait(LOOK_MS)
+    await wait(POLL_MS)
   }
   return undefined
 }

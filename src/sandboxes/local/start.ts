@@ -91,12 +91,12 @@ async function build(host: Host, spec: SandboxSpec, resources: SandboxResources,
     logStep(host, spec, 'member')
   }
 
-  const seeding = { host, holder, files, imageDigest: spec.image.digest }
-  files.changes.push(...(await listBaseLayers(seeding, spec.baseFilesystem)))
+  const baseContext = { host, holder, files, imageDigest: spec.image.digest }
+  files.changes.push(...(await listBaseLayers(baseContext, spec.baseFilesystem)))
   await mountFiles(host, holder, files, spec.limits.diskMb)
   for (const name of ['output', ...(spec.input.length > 0 ? ['input'] : [])])
     await host.pipes.put(holder, join(files.folder, name))
-  await copyBaseFiles(seeding, spec.baseFilesystem)
+  await copyBaseFiles(baseContext, spec.baseFilesystem)
   await unpackUploads(rootOf(host, holder, files), spec.uploads, !host.rootless)
   logStep(host, spec, 'mount')
 

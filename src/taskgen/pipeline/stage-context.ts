@@ -38,26 +38,26 @@ export type StageWorkDeps = StageModelDeps & {
 
 /** The repository no longer contains the candidate's commits. */
 export class HistoryMissing extends Error {
-  override name = 'HistoryGone'
+  override name = 'HistoryMissing'
 }
 
 /** A credential of the batch no longer exists. */
 export class StageCredentialMissing extends Error {
-  override name = 'CredentialGone'
+  override name = 'StageCredentialMissing'
 }
 
 /** Thrown when the budget of the batch is spent. */
 export class BatchBudgetSpent extends Error {
-  override name = 'BudgetSpent'
+  override name = 'BatchBudgetSpent'
 }
 
 /** Repeated interrupted attempts have used up the candidate's budget. */
 export class CandidateBudgetSpent extends Error {
-  override name = 'ShareSpent'
+  override name = 'CandidateBudgetSpent'
   readonly role: ModelRole
 
   constructor(role: ModelRole) {
-    super('Attempts were broken off again and again, and what a candidate may cost is spent.')
+    super('The budget of the candidate was spent by repeated attempts that were interrupted.')
     this.role = role
   }
 }
@@ -137,7 +137,7 @@ const listHosts = ({ source_kind, url }: TaskFacts['repository']): string[] =>
   source_kind === 'github' ? [GITHUB] : [URL.parse(url ?? '')?.hostname ?? ''].filter((host) => host !== '')
 
 function requireNeed({ stages }: StageWorkDeps, { stage }: TaskFacts, role: ModelRole): void {
-  if (!stages[stage].needs.includes(role)) throw new Error(`The stage ${stage} did not say that it needs ${role}.`)
+  if (!stages[stage].needs.includes(role)) throw new Error(`The stage ${stage} does not declare that it needs ${role}.`)
 }
 
 /** Finds the provider of a stage's sandbox: the one of its credential, or the one of this machine. */
@@ -160,8 +160,8 @@ function noProvider({ stages }: StageWorkDeps, { stage, generation }: TaskFacts)
 }
 
 /**
- * A new attempt, with a full share, starts only while earlier ones spent less than this many shares. The total stays
- * below three.
+ * A new attempt gets the full candidate budget, and starts only if earlier attempts spent less than this many budgets.
+ * The total stays below three budgets.
  */
 const ATTEMPT_BUDGETS_MAX = 2
 
@@ -181,7 +181,7 @@ async function requireShare(
 async function budgetLeft({ db }: StageWorkDeps, { batch, budgetMicros }: TaskFacts): Promise<number | null> {
   if (budgetMicros === null) return null
   const left = budgetMicros - (await readSpent(db, batch))
-  if (left <= 0) throw new BatchBudgetSpent('The budget of the batch is spent. Resume with more.')
+  if (left <= 0) throw new BatchBudgetSpent('The budget of the batch is spent. Resume with a larger budget.')
   return left
 }
 
@@ -213,7 +213,7 @@ async function openTaskModel(
 ): Promise<StageModel> {
   const gatewayUrl = urlOf()
   if (gatewayUrl === undefined)
-    throw new ModelUnfit('The worker does not know where the gateway is: ASSAY_GATEWAY_URL.')
+    throw new ModelUnfit('The worker does not know the address of the gateway. Set ASSAY_GATEWAY_URL.')
   const { authorModel, verifierModel, reasoning, keys } = task.generation
   const catalogId = role === 'author' ? authorModel : verifierModel
   const model = await findModel(db, task.workspaceId, catalogId, { alsoRemoved: true })
