@@ -9,15 +9,15 @@ const KUBELET_LOOKS =
 
 const UNABLE = {
   ...Object.fromEntries(groupCases.map(({ name }) => [name, NO_NETWORKS])),
-  'a workspace seed of /etc works in a sandbox with a volume': NO_NETWORKS,
+  'a workspace base of /etc works in a sandbox with a volume': NO_NETWORKS,
   'disk: files that the engine mounts count also in a sandbox with a volume': NO_NETWORKS,
-  'disk: no more than its limit, and the limit is named': KUBELET_LOOKS,
+  'disk: usage is limited, and the limit is reported': KUBELET_LOOKS,
   'disk: files that the engine mounts over the image count too': KUBELET_LOOKS,
-  'pids: no more processes than the limit, and the limit is named':
+  'pids: the number of processes is limited, and the limit is reported':
     'The provider declares that it does not limit processes: the API has no such limit.',
-  'without a network nothing answers: not this machine, not its addresses, no name server, no metadata':
+  'without a network nothing is reachable: this machine, name servers, metadata services':
     'A pod always has a network interface. The self-test tries that a policy denies its traffic.',
-  'a build reaches its proxy, and neither by itself nor through it anything of this machine or around it':
+  'a build reaches its proxy, but nothing of this machine or its networks, directly or through the proxy':
     'Images are not built.',
 }
 

@@ -37,7 +37,7 @@ const seen = (mark: string): Promise<void> =>
 
 export const execCases: ConformanceCase[] = [
   {
-    name: 'exec: without a command it lives until it is killed, and runs what it is given',
+    name: 'exec: a sandbox without a command runs added commands until it is killed',
     run: async (bench) => {
       const sandbox = await idle(bench)
       const codes = []
@@ -52,14 +52,14 @@ export const execCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'exec: without a command its time is up like any other’s',
+    name: 'exec: a sandbox without a command has a time limit too',
     run: async (bench) => {
       const sandbox = await idle(bench, { limits: { seconds: 1 } })
       expect(await sandbox.exited).toMatchObject({ code: null, limit: 'seconds' })
     },
   },
   {
-    name: 'exec: arguments, variables, folder, input and output are its own',
+    name: 'exec: a command has its own arguments, variables, folder, input and output',
     run: async (bench) => {
       const image = { ...bench.subject.image, env: { ...bench.subject.image.env, FROM_IMAGE: 'image', BOTH: 'image' } }
       const sandbox = await idle(bench, { image })
@@ -78,7 +78,7 @@ export const execCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'exec: it runs as the user it is given, with no more rights than the command has',
+    name: 'exec: a command runs as the given user, with no more rights than the main command',
     run: async (bench) => {
       const sandbox = await idle(bench)
       const named = await execIn(bench, sandbox, 'id -u; id -g; echo $HOME; echo 1 > /dev/stdout', { user: 'www-data' })
@@ -90,7 +90,7 @@ export const execCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'exec: it has no more rights than the command has, and the same walls',
+    name: 'exec: a command has the same rights and isolation as the main command',
     run: async (bench) => {
       const sandbox = await idle(bench)
       const script = 'grep -E "^(Cap(Prm|Eff|Bnd|Amb|Inh)|NoNewPrivs|Seccomp):" /proc/self/status; ls /sys/class/net'
@@ -101,7 +101,7 @@ export const execCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'exec: it sees the files and processes of the main command, whose end is the sandbox’s',
+    name: 'exec: a command sees files and processes of the main command, whose end ends the sandbox',
     run: async (bench) => {
       const mark = randomUUID()
       const command = `echo hello > /left; : ${mark}; while [ ! -e /go ]; do sleep 0.05; done; cat /go; exit 7`
@@ -117,7 +117,7 @@ export const execCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'exec: several run at the same time',
+    name: 'exec: several commands run concurrently',
     run: async (bench) => {
       const sandbox = await idle(bench)
       // Each waits for the other.
@@ -129,7 +129,7 @@ export const execCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'exec: when its time is up it ends, and the sandbox goes on',
+    name: 'exec: a command ends at its timeout, and the sandbox continues',
     run: async (bench) => {
       const mark = randomUUID()
       const sandbox = await idle(bench)
@@ -145,7 +145,7 @@ export const execCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'exec: output over the limit is dropped, counted and named',
+    name: 'exec: output above the limit is dropped, counted and reported',
     run: async (bench) => {
       const sandbox = await idle(bench)
       const limits = { outputBytes: 1000 }
@@ -155,7 +155,7 @@ export const execCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'exec: what it leaves running does not hold it up',
+    name: 'exec: background processes do not delay the end of a command',
     run: async (bench) => {
       const sandbox = await idle(bench)
       const { exit, output } = await execIn(
@@ -170,7 +170,7 @@ export const execCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'exec: a sandbox that is killed in the middle ends it without a code, and takes no more',
+    name: 'exec: killing the sandbox ends a command without an exit code, and further commands are refused',
     run: async (bench) => {
       const mark = randomUUID()
       const sandbox = await idle(bench)
@@ -184,7 +184,7 @@ export const execCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'exec: secrets in variables are on no command line of this machine',
+    name: 'exec: secrets in variables appear on no command line of this machine',
     run: async (bench) => {
       const secret = randomUUID()
       const mark = randomUUID()

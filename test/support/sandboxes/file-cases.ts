@@ -22,7 +22,7 @@ async function openNameless(): Promise<string[]> {
 
 export const fileCases: ConformanceCase[] = [
   {
-    name: 'looking for what is not there holds no file open',
+    name: 'collecting a missing path leaves no file open',
     run: async (bench) => {
       const { sandbox } = await bench.run('true')
       const before = await openNameless()
@@ -32,7 +32,7 @@ export const fileCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'a read-only mount can be read and stays as it is',
+    name: 'a read-only mount can be read but not changed',
     run: async (bench) => {
       const folder = await bench.folder()
       await writeFile(join(folder, 'file'), 'kept')
@@ -44,7 +44,7 @@ export const fileCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'what is written to a writable mount is there afterwards',
+    name: 'files written to a writable mount remain',
     run: async (bench) => {
       const folder = await bench.folder()
       const mounts = [{ kind: 'folder' as const, source: folder, target: '/logs/verifier', readOnly: false }]
@@ -53,7 +53,7 @@ export const fileCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'a mount below folders that the image does not have is within reach of every user',
+    name: 'a mount below folders that the image lacks is accessible to every user',
     run: async (bench) => {
       const source = await bench.folder()
       const mounts = [{ kind: 'folder' as const, source, target: '/not/there/yet', readOnly: false }]
@@ -61,7 +61,7 @@ export const fileCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'files deeper than any path can name go with their sandbox',
+    name: 'files nested deeper than the maximum path length are removed with their sandbox',
     run: async (bench) => {
       const script = `perl -e 'my $d = "0123456789" x 20; for (1 .. 30) { mkdir $d and chdir $d or die } print "deep\\n"'`
       const { sandbox, output } = await bench.run(script)
@@ -71,7 +71,7 @@ export const fileCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'a tmpfs mount is empty, it holds no more than its size, and nothing of it stays',
+    name: 'a tmpfs mount starts empty, is limited in size and leaves nothing behind',
     run: async (bench) => {
       const mounts = [{ kind: 'tmpfs' as const, target: '/etc/apt', sizeMb: 4 }]
       const script =
@@ -86,7 +86,7 @@ export const fileCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'collect takes files, folders and links that stay inside, and names what it leaves out',
+    name: 'collect returns files, folders and links that stay inside, and lists what it leaves out',
     run: async (bench) => {
       const { sandbox } = await bench.run(TRAPS)
       const found = await collected(sandbox.stopped, '/w')
@@ -109,7 +109,7 @@ export const fileCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'collect takes a single file, sees what the image holds, and tells what is not there',
+    name: 'collect returns a single file, also of the image, and reports a missing path',
     run: async (bench) => {
       const { sandbox } = await bench.run('echo mine > /etc/mine; rm /etc/debian_version')
       expect((await collected(sandbox.stopped, '/etc/mine'))?.entries).toMatchObject([
@@ -122,7 +122,7 @@ export const fileCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'collect does not go through a link to where it is told to look',
+    name: 'collect does not follow a link in the requested path',
     run: async (bench) => {
       const folder = await bench.folder()
       await mkdir(join(folder, 'inner'))
@@ -135,7 +135,7 @@ export const fileCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'collect leaves out folders that are nested too deeply, and takes what lies beside them',
+    name: 'collect leaves out folders that are nested too deeply and returns the others',
     run: async (bench) => {
       const script = `mkdir -p /w/z; echo kept > /w/z/file; cd /w; perl -e 'for (1 .. 3000) { mkdir "d" and chdir "d" or die }'`
       const { sandbox } = await bench.run(script)
@@ -147,7 +147,7 @@ export const fileCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'collect stops at its caps',
+    name: 'collect stops at its limits',
     run: async (bench) => {
       const { sandbox } = await bench.run(
         'mkdir /w; for i in $(seq 50); do echo $i > /w/$i; done; truncate -s 5G /w/sparse',

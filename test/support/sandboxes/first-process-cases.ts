@@ -56,7 +56,7 @@ export const firstProcessCases: ConformanceCase[] = [
     },
   })),
   {
-    name: 'a command that is added to a sandbox cannot get at the first process either',
+    name: 'an added command cannot access the first process either',
     run: async (bench) => {
       const sandbox = await bench.start(null)
       const outputFile = join(await bench.folder(), 'added')
@@ -71,7 +71,7 @@ export const firstProcessCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'a command that kills all it can reach has ended, and is no failure of the sandbox',
+    name: 'a command that kills all processes it can reach ends without a failure of the sandbox',
     run: async (bench) => {
       for (const execs of [false, true]) {
         const script = 'kill -9 1; kill -9 -1; for p in $(seq 1 99); do kill -9 $p; done; exit 3'

@@ -40,7 +40,7 @@ async function startServer(
 
 export const groupCases: ConformanceCase[] = [
   {
-    name: 'group: members reach each other by each of their names, whoever came first, on any port',
+    name: 'network: members reach each other by all names, in any start order, on any port',
     run: async (bench) => {
       const group = await bench.openNetwork()
       const [first] = await Promise.all([
@@ -57,7 +57,7 @@ export const groupCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'group: an ordinary user in a member may listen below 1024',
+    name: 'network: an ordinary user in a member may listen below port 1024',
     run: async (bench) => {
       const group = await bench.openNetwork()
       await bench.start(serve(80, 'web'), { ...as(group, 'web'), user: 'nobody' })
@@ -65,7 +65,7 @@ export const groupCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'group: a name is of whoever has it now',
+    name: 'network: a name resolves to its current owner',
     run: async (bench) => {
       const group = await bench.openNetwork()
       const first = await bench.start(serve(80, 'first'), as(group, 'main'))
@@ -77,7 +77,7 @@ export const groupCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'group: who is no member finds none, nor does another group',
+    name: 'network: other sandboxes and other networks find no members',
     run: async (bench) => {
       const { address } = await startServer(bench, await bench.openNetwork(), 'db')
       const look = `${tryOnce('db', 7000)}; ${tryOnce(address, 7000)}; getent hosts db || echo unknown`
@@ -88,7 +88,7 @@ export const groupCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'group: this machine does not reach its members',
+    name: 'network: this machine does not reach the members',
     run: async (bench) => {
       const { address } = await startServer(bench, await bench.openNetwork(), 'db')
       // Something else may answer there, and it may take any time.
@@ -100,7 +100,7 @@ export const groupCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'group: its members reach nothing of this machine and nothing beyond, and no name server',
+    name: 'network: members reach neither this machine, nor the internet, nor a name server',
     run: async (bench) => {
       await using server = await listen()
       const group = await bench.openNetwork()
@@ -114,7 +114,7 @@ export const groupCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'group: a volume begins with what the image has there, and is shared',
+    name: 'network: a volume starts with the files of the image and is shared',
     run: async (bench) => {
       const group = await bench.openNetwork()
       const volume = (target: string, readOnly = false) => ({ kind: 'volume' as const, name: 'data', target, readOnly })
@@ -136,7 +136,7 @@ export const groupCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'group: ports of a member work, and are its own',
+    name: 'network: ports of a member work for this member only',
     run: async (bench) => {
       const group = await bench.openNetwork()
       const ports = [{ port: 18080, onConnection: (socket: Socket) => void socket.end('of the machine\n') }]
@@ -154,7 +154,7 @@ export const groupCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'group: commands are added to members, and reach the others',
+    name: 'network: added commands of a member reach the others',
     run: async (bench) => {
       const group = await bench.openNetwork()
       await bench.start(serve(80, 'from db'), as(group, 'db'))
@@ -173,7 +173,7 @@ export const groupCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'group: what a member left seeds the next one',
+    name: 'network: a sandbox can start from the files of an earlier member',
     run: async (bench) => {
       const group = await bench.openNetwork()
       const { sandbox } = await bench.run('mkdir /app; echo 1 > /app/file', as(group, 'main'))
@@ -182,7 +182,7 @@ export const groupCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'group: remove leaves nothing, and is harmless twice',
+    name: 'network: remove leaves nothing and is idempotent',
     run: async (bench) => {
       const id = `gone-${randomUUID()}`
       const group = await bench.subject.provider.openNetwork(id)

@@ -19,7 +19,7 @@ function refusal(error: unknown): string {
 
 export const insertCases: ConformanceCase[] = [
   {
-    name: 'inserts: files arrive with their rights, in a folder that is made, over what is there',
+    name: 'uploads: files keep their modes, folders are created, and existing files are replaced',
     run: async (bench) => {
       const files = insert(
         '/made/for/it',
@@ -47,7 +47,7 @@ mine
     },
   },
   {
-    name: 'inserts: a later one goes over an earlier one, and both over the seed',
+    name: 'uploads: a later upload replaces files of an earlier one and of the base filesystem',
     run: async (bench) => {
       const { sandbox } = await bench.run('mkdir /app; echo seed > /app/a; echo seed > /app/b; echo seed > /app/c')
       const uploads = [
@@ -61,7 +61,7 @@ mine
     },
   },
   {
-    name: 'inserts: what was collected from one sandbox is put into another',
+    name: 'uploads: files collected from one sandbox can be uploaded to another',
     run: async (bench) => {
       const { sandbox } = await bench.run(`mkdir -p /w/sub; echo odd > '/w/sub/a b\\c'; ln -s sub /w/link`)
       const found = await sandbox.stopped.collect('/w', { files: 100, bytes: 1e6 })
@@ -71,7 +71,7 @@ mine
     },
   },
   {
-    name: 'inserts: nothing escapes from an archive: what is hostile is refused, or harmless',
+    name: 'uploads: a hostile archive is refused or harmless',
     run: async (bench) => {
       const look = 'ls -d /escaped /*/escaped; find /made ! -type d ! -type f ! -type l; find /made -perm /6000'
       for (const [what, entries] of Object.entries(hostileEntries)) {
@@ -82,7 +82,7 @@ mine
     },
   },
   {
-    name: 'inserts: nothing goes through a link of the image to this machine',
+    name: 'uploads: links of the image do not lead to this machine',
     run: async (bench) => {
       const folder = await bench.folder()
       await writeFile(join(folder, 'file'), 'of the machine')

@@ -28,7 +28,7 @@ const perl = (call: string): string => `perl -e 'exit(syscall(${call}) < 0)'`
 
 export const isolationCases: ConformanceCase[] = [
   {
-    name: 'no capability beyond the list, and none can be gained',
+    name: 'has no capability beyond the list and cannot gain any',
     run: async (bench) => {
       const { output } = await bench.run('grep -E "^(Cap|NoNewPrivs)" /proc/self/status')
       const values = Object.fromEntries(output.split('\n').map((line) => line.split(/:\s+/)))
@@ -39,7 +39,7 @@ export const isolationCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'an ordinary user in it has no capability, and su gives none',
+    name: 'an ordinary user has no capability and gains none with su',
     run: async (bench) => {
       const { output } = await bench.run('grep CapEff /proc/self/status; su -c id root < /dev/null', { user: 'nobody' })
       expect(output).toMatch(/CapEff:\s+0000000000000000/)
@@ -47,7 +47,7 @@ export const isolationCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'it cannot mount, make namespaces or devices, or change its root',
+    name: 'cannot mount, create namespaces or devices, or change its root',
     run: async (bench) => {
       const attempts = [
         'mount -t tmpfs none /mnt',
@@ -102,7 +102,7 @@ export const isolationCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'it sees no process of this machine',
+    name: 'sees no process of this machine',
     run: async (bench) => {
       const { output } = await bench.run(
         `ls /proc | grep -c '^[0-9]'; tr '\\0' ' ' < /proc/1/cmdline; kill -0 ${process.pid}`,
@@ -113,7 +113,7 @@ export const isolationCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'it inherits no open file of ours',
+    name: 'inherits no open file of the service',
     run: async (bench) => {
       const script = 'for p in self 1; do for f in /proc/$p/fd/*; do readlink $f; done; done'
       const { output } = await bench.run(script, { input: 'x' })
@@ -125,7 +125,7 @@ export const isolationCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'paths of this machine are not there, and nothing in it names them',
+    name: 'paths of this machine neither exist nor are named in the sandbox',
     run: async (bench) => {
       const secret = join(await bench.folder(), 'secret')
       await writeFile(secret, 'of the machine')

@@ -18,7 +18,7 @@ function expectDiskLimit({ code, limit }: Exit): void {
 
 export const limitCases: ConformanceCase[] = [
   {
-    name: 'memory: what takes more than its limit is ended, and the limit is named',
+    name: 'memory: a command above the limit is ended, and the limit is reported',
     run: async (bench) => {
       // Never more than twice the limit, so that a provider without one does no harm.
       const { exit } = await bench.run(`perl -e '$x = "a" x 128e6; print "too much"'`, { limits: { memoryMb: 64 } })
@@ -26,14 +26,14 @@ export const limitCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'memory: a child that is ended for it is named when the command fails',
+    name: 'memory: the limit is reported if a child process is ended and the command fails',
     run: async (bench) => {
       const { exit } = await bench.run(`perl -e '$x = "a" x 128e6' ; exit 5`, { limits: { memoryMb: 64 } })
       expect(exit).toMatchObject({ code: 5, limit: 'memory' })
     },
   },
   {
-    name: 'pids: no more processes than the limit, and the limit is named',
+    name: 'pids: the number of processes is limited, and the limit is reported',
     run: async (bench) => {
       // At most a hundred in any case. The counter of the limit is read twice a second while the sandbox lives.
       const script = `perl -e '$| = 1; for (1 .. 100) { my $p = fork(); if (!defined $p) { print "refused\\n"; sleep 1; exit 9 } if (!$p) { sleep 20; exit } }'`
@@ -43,7 +43,7 @@ export const limitCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'disk: no more than its limit, and the limit is named',
+    name: 'disk: usage is limited, and the limit is reported',
     run: async (bench) => {
       const script = 'dd if=/dev/zero of=/big bs=1M count=256 2> /dev/null || exit 4; sleep 5'
       const { exit } = await bench.run(script, { limits: { diskMb: 64 } })
@@ -68,7 +68,7 @@ export const limitCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'output: what is over the limit is dropped, counted and named',
+    name: 'output: output above the limit is dropped, counted and reported',
     run: async (bench) => {
       const outputFile = join(await bench.folder(), 'out')
       const { exit } = await bench.run('head -c 30000000 /dev/zero', { outputFile, limits: { outputBytes: 1000 } })
@@ -92,7 +92,7 @@ export const limitCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'cpus: it gets no more than its share',
+    name: 'cpus: CPU time is limited',
     run: async (bench) => {
       // Processor time over wall time, in hundredths.
       const script = `perl -e '$b = time; 1 while time - $b < 3; ($u, $s) = times; print int(100 * ($u + $s) / (time - $b))'`

@@ -8,7 +8,7 @@ import { openTrap } from './trap.ts'
 
 export const networkCases: ConformanceCase[] = [
   {
-    name: 'without a network nothing answers: not this machine, not its addresses, no name server, no metadata',
+    name: 'without a network nothing is reachable: this machine, name servers, metadata services',
     run: async (bench) => {
       await using server = await listen()
       const own = ['127.0.0.1', ...ownAddresses()].map((address) => `${address}/${server.port}`)
@@ -20,7 +20,7 @@ export const networkCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'a build reaches its proxy, and neither by itself nor through it anything of this machine or around it',
+    name: 'a build reaches its proxy, but nothing of this machine or its networks, directly or through the proxy',
     run: async (bench) => {
       await using trap = await openTrap()
       const context = await bench.folder()
@@ -36,7 +36,7 @@ export const networkCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'a port answers before the command starts, and nothing else does',
+    name: 'a port answers before the command starts, and no other port does',
     run: async (bench) => {
       await using server = await listen()
       const onConnection = (socket: Socket): void => {
@@ -57,7 +57,7 @@ export const networkCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'one port of two sandboxes is two ports',
+    name: 'the same port of two sandboxes is separate',
     run: async (bench) => {
       const ask = `bash -c 'exec 3<>/dev/tcp/127.0.0.1/18080; cat <&3'`
       const answer = (text: string) => ({ port: 18080, onConnection: (socket: Socket) => void socket.end(text) })
@@ -66,7 +66,7 @@ export const networkCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'each of several ports is answered by its own',
+    name: 'each of several ports has its own handler',
     run: async (bench) => {
       const ports = [18080, 18081, 5432].map((port) => ({
         port,

@@ -11,7 +11,7 @@ conformance(
   'docker as an ordinary user',
   () =>
     dockerSubjectAt(join(tmpdir(), 'docker.sock'), {
-      'collect takes files, folders and links that stay inside, and names what it leaves out': SOCKETS,
+      'collect returns files, folders and links that stay inside, and lists what it leaves out': SOCKETS,
     }),
   { share: isLongRun() ? 1 : 4 },
 )

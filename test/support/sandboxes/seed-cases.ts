@@ -11,7 +11,7 @@ const LOOK =
 
 export const seedCases: ConformanceCase[] = [
   {
-    name: 'a workspace seed shows the given folders of the earlier sandbox, through the filter, and nothing else of it',
+    name: 'a workspace base has the given folders of the earlier sandbox, filtered, and nothing else of it',
     run: async (bench) => {
       const { sandbox } = await bench.run(CHANGES)
       const baseFilesystem = { kind: 'workspace' as const, from: sandbox.stopped, paths: ['/app', '/srv'] }
@@ -20,7 +20,7 @@ export const seedCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'a workspace seed leaves out the paths that it is to be without, and nothing behind links',
+    name: 'a workspace base leaves out the excluded paths, and nothing behind links',
     run: async (bench) => {
       const { sandbox } = await bench.run(
         'mkdir -p /app/a /app/gone /mine/b; echo x > /app/a/gone; echo y > /app/kept; echo w > /app/gone/in; echo z > /mine/b/kept; ln -s a /app/link; echo v > /app/a/kept',
@@ -34,7 +34,7 @@ export const seedCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'a workspace seed shows what was deleted as deleted',
+    name: 'a workspace base does not restore deleted files',
     run: async (bench) => {
       const { sandbox } = await bench.run(
         'rm /etc/apt/apt.conf.d/* /etc/debian_version; rm -r /var/lib/dpkg; mkdir -p /var/lib/dpkg; touch /var/lib/dpkg/new',
@@ -47,7 +47,7 @@ export const seedCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'a workspace seed of /etc works although the engine mounts files there',
+    name: 'a workspace base of /etc works although the engine mounts files there',
     run: async (bench) => {
       const { sandbox } = await bench.run('echo mine > /etc/mine; rm /etc/debian_version; echo x >> /etc/hosts; true')
       const baseFilesystem = { kind: 'workspace' as const, from: sandbox.stopped, paths: ['/etc'] }
@@ -58,7 +58,7 @@ export const seedCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'a workspace seed of /etc starts also after its account files became links to themselves',
+    name: 'a workspace base of /etc works after its account files became links to themselves',
     run: async (bench) => {
       const { sandbox } = await bench.run(
         'cd /etc; for f in passwd group; do rm $f; ln -s $f $f; done; echo mine > mine',
@@ -69,7 +69,7 @@ export const seedCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'a workspace seed of /etc works in a sandbox with a volume',
+    name: 'a workspace base of /etc works in a sandbox with a volume',
     run: async (bench) => {
       const network = { group: await bench.openNetwork(), names: ['member'] }
       const mounts = [{ kind: 'volume' as const, name: 'data', target: '/data', readOnly: false }]
@@ -84,7 +84,7 @@ export const seedCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'a snapshot seed shows all changes but those under the given paths',
+    name: 'a snapshot base has all changes except those under the given paths',
     run: async (bench) => {
       const { sandbox } = await bench.run(CHANGES)
       const baseFilesystem = {
@@ -99,7 +99,7 @@ export const seedCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'what a seeded sandbox writes does not reach the earlier one, and can be collected and seeded again',
+    name: 'changes of a later sandbox do not reach the earlier one, and can be collected and used as a base again',
     run: async (bench) => {
       const { sandbox: first } = await bench.run('mkdir /app; echo 1 > /app/file')
       const workspace = { kind: 'workspace' as const, from: first.stopped, paths: ['/app'] }
@@ -118,7 +118,7 @@ export const seedCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'a seed keeps owners and rights',
+    name: 'a base filesystem keeps owners and modes',
     run: async (bench) => {
       const { sandbox } = await bench.run(
         'mkdir -m 750 /app; echo 1 > /app/file; chmod 640 /app/file; chown -R 33:34 /app',
@@ -132,7 +132,7 @@ export const seedCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'a protected path is the image’s even when a folder above it was replaced',
+    name: 'a protected path comes from the image even if a folder above it was replaced',
     run: async (bench) => {
       const attacks = [
         'mv /usr/local /usr/other; mkdir -p /usr/local/bin; echo x > /usr/local/bin/tool',
@@ -148,7 +148,7 @@ export const seedCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'a workspace seed takes single files, and is of another image too',
+    name: 'a workspace base accepts single files and another image',
     run: async (bench) => {
       const { sandbox } = await bench.run(
         'mkdir -p /app/sub; echo kept > /app/sub/file; echo other > /app/other; echo 13 > /etc/debian_version; rm /etc/issue',
@@ -164,7 +164,7 @@ export const seedCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'a workspace seed on another image replaces the folder that is there',
+    name: 'a workspace base on another image replaces an existing folder',
     run: async (bench) => {
       const { sandbox } = await bench.run('mkdir /mine; echo 1 > /mine/new; ln -s /etc/passwd /mine/leaves')
       const baseFilesystem = { kind: 'workspace' as const, from: sandbox.stopped, paths: ['/mine'] }
@@ -173,7 +173,7 @@ export const seedCases: ConformanceCase[] = [
     },
   },
   {
-    name: 'changes lists new, changed and deleted paths of a sandbox and of those that it was seeded from',
+    name: 'changes lists new, changed and deleted paths of a sandbox and of its base sandboxes',
     run: async (bench) => {
       const { sandbox: first } = await bench.run(
         'mkdir -p /srv/site/deep; echo 1 > /srv/site/deep/file; ln -s /etc /srv/site/link; echo x >> /etc/issue; rm /etc/debian_version',

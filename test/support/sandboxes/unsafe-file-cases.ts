@@ -29,7 +29,7 @@ const lastingRun = async (bench: CaseContext, attack: string) => {
 
 export const unsafeFileCases: ConformanceCase[] = [
   ...Object.entries(ATTACKS).map(([what, attack]) => ({
-    name: `unsafe files: the next sandbox starts all the same after ${what}`,
+    name: `unsafe files: the next sandbox starts after ${what}`,
     run: async (bench: CaseContext) => {
       const baseFilesystem = await lastingRun(bench, attack)
       const { exit, output } = await bench.run('id -u; cat /srv/kept', { baseFilesystem })
@@ -37,7 +37,7 @@ export const unsafeFileCases: ConformanceCase[] = [
     },
   })),
   {
-    name: 'unsafe files: accounts that were replaced are the image’s again',
+    name: 'unsafe files: replaced account files are restored from the image',
     run: async (bench) => {
       const baseFilesystem = await lastingRun(bench, ATTACKS['pipes in place of all account files'] ?? '')
       const { output } = await bench.run('id -u; grep -c ^root: /etc/passwd; stat -c %F /etc/shadow', {
