@@ -269,7 +269,7 @@ test('finds a batch only in its repository and workspace', async () => {
 
 const batchOf = (runId: string): string => runId.slice('batch-'.length)
 
-async function archiveKept(runId: string): Promise<string> {
+async function hasArchive(runId: string): Promise<string> {
   const { rows } = await app.database.pool.query('select archive from batches where id = $1', [batchOf(runId)])
   return rows[0].archive
 }
@@ -291,7 +291,7 @@ const GONE = { status: 409, body: { code: 'archive_gone' } }
 test('deletes an archive without tasks after a day, and its batch cannot be resumed', async () => {
   const lab = await openImportLab(app)
   const { runId } = (await lab.send(buildArchive({ nothing: { 'readme.md': 'No task.' } }))).body
-  const archive = await archiveKept(runId)
+  const archive = await hasArchive(runId)
   await lab.work()
   const run = await lab.read(runId)
   expect(run).toMatchObject({ state: 'failed', error: { code: 'no_tasks', retryable: false } })
@@ -305,7 +305,7 @@ test('deletes an archive without tasks after a day, and its batch cannot be resu
 test('keeps the archive of a canceled batch for a week', async () => {
   const lab = await openImportLab(app)
   const { runId } = (await lab.send(buildArchive({ hello: smallTask() }))).body
-  const archive = await archiveKept(runId)
+  const archive = await hasArchive(runId)
   await app.call(schema.cancelBatch, lab.at(runId))
   expect(await isThereAfter(6, runId, archive)).toBe(true)
   expect((await app.call(schema.resumeBatch, lab.at(runId))).status).toBe(202)

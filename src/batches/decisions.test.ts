@@ -66,27 +66,27 @@ test('decides on several tasks at once or on none', async () => {
   const [a, b] = tasks
   const send = (...decisions: object[]) =>
     app.call(decideTasks, { ...lab.at(runId), body: { decisions: decisions as never } })
-  const wish = (taskId: string, digest: string, decision = 'approved') => ({ taskId, digest, decision })
+  const options = (taskId: string, digest: string, decision = 'approved') => ({ taskId, digest, decision })
   const state = async () => (await lab.tasks(runId)).map(({ decision }: { decision: string | null }) => decision)
 
-  const changed = await send(wish('a', a.digest), wish('b', OTHER))
+  const changed = await send(options('a', a.digest), options('b', OTHER))
   expect(changed).toMatchObject({
     status: 409,
     body: { code: 'task_changed', errors: [{ pointer: '/decisions/1/digest' }] },
   })
-  const unready = await send(wish('a', a.digest), wish('bad', OTHER))
+  const unready = await send(options('a', a.digest), options('bad', OTHER))
   expect(unready).toMatchObject({
     status: 409,
     body: { code: 'task_not_ready', errors: [{ pointer: '/decisions/1/taskId' }] },
   })
-  const unknown = await send(wish('a', a.digest), wish('nothing', OTHER))
+  const unknown = await send(options('a', a.digest), options('nothing', OTHER))
   expect(unknown).toMatchObject({ status: 422, body: { errors: [{ code: 'unknown_task' }] } })
-  const twice = await send(wish('a', a.digest), wish('a', a.digest, 'declined'))
+  const twice = await send(options('a', a.digest), options('a', a.digest, 'declined'))
   expect(twice).toMatchObject({ status: 422, body: { errors: [{ pointer: '/decisions/1/taskId' }] } })
   expect((await send()).status).toBe(422)
   expect(await state()).toEqual([null, null, null])
 
-  const decided = await send(wish('b', b.digest, 'declined'), wish('a', a.digest))
+  const decided = await send(options('b', b.digest, 'declined'), options('a', a.digest))
   expect(decided).toMatchObject({
     status: 200,
     body: {

@@ -6,13 +6,13 @@ import { openTrialRunner } from '../../test/support/trials/trial-runner.ts'
 import { sandboxValidator } from './validator.ts'
 
 let app: TestApp
-let bench: Awaited<ReturnType<typeof openTrialRunner>>
+let fixture: Awaited<ReturnType<typeof openTrialRunner>>
 beforeAll(async () => {
   app = await testApp()
-  bench = await openTrialRunner('bwrap')
+  fixture = await openTrialRunner('bwrap')
 }, 600_000)
 afterAll(async () => {
-  await bench[Symbol.asyncDispose]()
+  await fixture[Symbol.asyncDispose]()
   await app[Symbol.asyncDispose]()
 })
 
@@ -21,7 +21,7 @@ test('in real sandboxes a task whose reference solution passes is ready, and oth
 }, async () => {
   const lab = await openImportLab(
     app,
-    sandboxValidator(() => bench.provider),
+    sandboxValidator(() => fixture.provider),
   )
   const { run, tasks, runId } = await lab.imported({
     good: smallTask(),

@@ -18,7 +18,7 @@ afterAll(async () => app[Symbol.asyncDispose]())
 
 let made = 0
 let guarded: { key: string; login: string } | undefined
-const wish = (over: object = {}): z.input<typeof NewModel> => ({
+const options = (over: object = {}): z.input<typeof NewModel> => ({
   catalogId: `custom/model-${++made}`,
   name: 'model-v1',
   label: 'Model',
@@ -29,7 +29,7 @@ const wish = (over: object = {}): z.input<typeof NewModel> => ({
   prices: { input: 0.5, output: 2, cacheRead: 0.05 },
   ...over,
 })
-const add = (body: ReturnType<typeof wish>) => app.call(addModel, { body })
+const add = (body: ReturnType<typeof options>) => app.call(addModel, { body })
 const slug = ({ catalogId }: { catalogId: string }) => ({ params: { slug: catalogId.slice('custom/'.length) } })
 const inCatalog = async (catalogId: string) => {
   const { body } = await app.call(inBenchmark.catalog, { params: QUICK })
@@ -38,7 +38,7 @@ const inCatalog = async (catalogId: string) => {
 
 describe('adding', () => {
   test('a model is added, listed, and in the catalog with its own provider', async () => {
-    const body = wish()
+    const body = options()
     const added = await add(body)
     expect(added).toMatchObject({ status: 201, body: { ...body, contextTokens: 128_000, outputTokens: 32_000 } })
     const { body: list } = await app.call(listModels)
@@ -55,7 +55,7 @@ describe('adding', () => {
   })
 
   test('adding the same model is a no-op, a new price is a new version, another model is refused', async () => {
-    const body = wish()
+    const body = options()
     await add(body)
     expect(await add(body)).toMatchObject({ status: 200, body })
     expect(await add({ ...body, prices: { ...body.prices, input: 0.4 } })).toMatchObject({ status: 201 })
@@ -90,7 +90,7 @@ describe('adding', () => {
       { cacheRead: 2, cacheWrite5m: 3, cacheWrite1h: 3 },
     ],
   ])('%j: a price of the cache that is left out is that of other input', async (prices, filled) => {
-    const body = wish({ prices })
+    const body = options({ prices })
     await add(body)
     const { rows } = await app.database.pool.query('select id from workspaces where login = $1', ['local'])
     const model = await findModel(app.database.db, rows[0].id, body.catalogId)
@@ -98,7 +98,7 @@ describe('adding', () => {
   })
 
   test('concurrent requests add one model', async () => {
-    const body = wish()
+    const body = options()
     const statuses = (await Promise.all(Array.from({ length: 6 }, () => add(body)))).map(({ status }) => status)
     expect(statuses.sort()).toEqual([200, 200, 200, 200, 200, 201])
   })
@@ -117,7 +117,7 @@ describe('adding', () => {
   ])('an address that is not a public one is refused: %s', async (baseUrl, code) => {
     guarded ??= await app.otherWorkspace('guarded')
     const { key, login } = guarded
-    expect(await app.call(addModel, { key, params: { org: login }, body: wish({ baseUrl }) })).toMatchObject({
+    expect(await app.call(addModel, { key, params: { org: login }, body: options({ baseUrl }) })).toMatchObject({
       status: 422,
       body: { errors: [{ pointer: '/baseUrl', code }] },
     })
@@ -133,7 +133,7 @@ describe('adding', () => {
     ['http://user:pass@127.0.0.1:8000/v1', 'credentials_in_url'],
     ['http://127.0.0.1:22/v1', 'port_not_allowed'],
   ])('the owner of the machine may use model servers on it, and no others: %s', async (baseUrl, code) => {
-    const added = await add(wish({ baseUrl }))
+    const added = await add(options({ baseUrl }))
     if (code === undefined) expect(added.status).toBe(201)
     else expect(added).toMatchObject({ status: 422, body: { errors: [{ pointer: '/baseUrl', code }] } })
   })
@@ -142,13 +142,13 @@ describe('adding', () => {
     await using chosen = await testApp({ ASSAY_MODEL_NETWORKS: 'Team=10.0.0.0/8,team=192.168.7.7' })
     const team = await chosen.otherWorkspace('team')
     const addFor = (key: string, org: string, baseUrl: string) =>
-      chosen.call(addModel, { key, params: { org }, body: wish({ baseUrl }) })
+      chosen.call(addModel, { key, params: { org }, body: options({ baseUrl }) })
     expect((await addFor(team.key, team.login, 'http://10.1.2.3:8000/v1')).status).toBe(201)
     expect((await addFor(team.key, team.login, 'http://192.168.7.7:8000/v1')).status).toBe(201)
     expect((await addFor(team.key, team.login, 'http://127.0.0.1:8000/v1')).status).toBe(422)
     expect((await addFor(chosen.adminKey, 'local', 'http://127.0.0.1:8000/v1')).status).toBe(422)
     await using none = await testApp({ ASSAY_MODEL_NETWORKS: 'off' })
-    const refused = await none.call(addModel, { body: wish({ baseUrl: 'http://127.0.0.1:8000/v1' }) })
+    const refused = await none.call(addModel, { body: options({ baseUrl: 'http://127.0.0.1:8000/v1' }) })
     expect(refused).toMatchObject({ status: 422, body: { errors: [{ code: 'scheme_not_allowed' }] } })
   })
 
@@ -165,7 +165,7 @@ describe('adding', () => {
     [{ protocol: 'smtp' }, '/protocol'],
     [{ baseUrl: 'nowhere' }, '/baseUrl'],
   ])('%j is refused', async (over, pointer) => {
-    const { status, body } = await add(wish(over))
+    const { status, body } = await add(options(over))
     expect(status).toBe(422)
     expect(body.errors).toMatchObject([{ pointer }])
   })
@@ -173,7 +173,7 @@ describe('adding', () => {
 
 describe('removing', () => {
   test('a removed model is not listed, and its name cannot be reused', async () => {
-    const body = wish()
+    const body = options()
     await add(body)
     expect(await app.call(removeModel, slug(body))).toMatchObject({ status: 204 })
     expect(await app.call(removeModel, slug(body))).toMatchObject({ status: 404 })
@@ -186,7 +186,7 @@ describe('removing', () => {
   })
 
   test('a model in use by a comparison cannot be removed', async () => {
-    const body = wish()
+    const body = options()
     await add(body)
     const { body: created } = await lab.create()
     await app.database.pool.query('update comparison_settings set catalog_id = $1', [body.catalogId])
@@ -197,7 +197,7 @@ describe('removing', () => {
 
   test('another workspace does not see the model and can use its name', async () => {
     const other = await app.otherWorkspace('neighbour')
-    const body = wish()
+    const body = options()
     await add(body)
     const there = { ...slug(body), key: other.key }
     const params = { ...there.params, org: other.login }
@@ -212,7 +212,7 @@ describe('credentials', () => {
   const credential = (provider: string) => ({ body: { kind: 'model' as const, provider, name: 'Own', secret } })
 
   test('a model accepts credentials of its own provider until it is removed', async () => {
-    const body = wish()
+    const body = options()
     expect(await app.call(createCredential, credential(body.catalogId))).toMatchObject({ status: 422 })
     await add(body)
     const created = await app.call(createCredential, credential(body.catalogId))
@@ -234,7 +234,7 @@ describe('credentials', () => {
     const environment = { ASSAY_GATEWAY_UPSTREAM_CUSTOM_HOUSE_1: `http://127.0.0.1:${server.port}/v9` }
     await using own = await testApp(environment)
     const check = async (catalogId: string, baseUrl: string) => {
-      await own.call(addModel, { body: wish({ catalogId, baseUrl }) })
+      await own.call(addModel, { body: options({ catalogId, baseUrl }) })
       const { body } = await own.call(createCredential, credential(catalogId))
       return (await own.call(checkCredential, { params: { credentialId: body.id } })).body
     }

@@ -17,14 +17,14 @@ afterAll(async () => app[Symbol.asyncDispose]())
 /** The same service, as another workspace sees it. */
 async function another(login: string): Promise<TestApp> {
   const { key } = await app.otherWorkspace(login)
-  const call: TestApp['call'] = (endpoint, wish = {}) =>
-    app.call(endpoint, { ...wish, key, params: Object.assign({}, wish.params, { org: login }) })
+  const call: TestApp['call'] = (endpoint, options = {}) =>
+    app.call(endpoint, { ...options, key, params: Object.assign({}, options.params, { org: login }) })
   return { ...app, call }
 }
 
 /** Until its trials wait, and none of them runs. */
-async function submitted(lab: ComparisonLab, wish: object): Promise<string> {
-  const { body } = await lab.create(wish)
+async function submitted(lab: ComparisonLab, options: object): Promise<string> {
+  const { body } = await lab.create(options)
   await drain(
     app.database,
     serviceJobs(lab.tools).filter(({ type }) => type === 'comparison.submit'),

@@ -25,8 +25,8 @@ beforeAll(async () => {
     },
   })
   const secret = { apiKey: 'sk-house-0123456789' }
-  const wish = { body: { kind: 'model' as const, provider: catalogId, name: 'Own', secret } }
-  credentialId = (await app.call(createCredential, wish)).body.id
+  const options = { body: { kind: 'model' as const, provider: catalogId, name: 'Own', secret } }
+  credentialId = (await app.call(createCredential, options)).body.id
 })
 afterAll(async () => app[Symbol.asyncDispose]())
 

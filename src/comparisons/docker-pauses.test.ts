@@ -131,8 +131,8 @@ test('trials with a stored credential never run on the engine of this machine', 
 test('a deleted credential pauses the comparison; a replacement lets it continue', async () => {
   const lab = await comparingInDocker()
   const secret = { host: 'tcp://engine.example.com:2376' }
-  const wish = { kind: 'sandbox', provider: 'docker', name: 'engine', secret } as const
-  const { body: credential } = await app.call(createCredential, { body: wish })
+  const options = { kind: 'sandbox', provider: 'docker', name: 'engine', secret } as const
+  const { body: credential } = await app.call(createCredential, { body: options })
   const { body } = await lab.create({ sandbox: 'docker', sandboxCredentialId: credential.id })
   const remove = () => app.call(deleteCredential, { params: { credentialId: credential.id } })
   expect(await remove()).toMatchObject({ status: 409, body: { code: 'credential_in_use' } })

@@ -187,11 +187,11 @@ test('repository names are compared without case, and a renamed repository keeps
     `update batches set repository = (select key from repositories where name = 'Moving') where id = $1`,
     [own.runId.slice('batch-'.length)],
   )
-  const wish = own.body()
-  const { body: created } = await app.call(inRepository.create, { params: first, body: wish as never })
+  const input = own.body()
+  const { body: created } = await app.call(inRepository.create, { params: first, body: input as never })
   expect(created.scope).toEqual({ kind: 'repository', owner: 'Lab', name: 'Moving' })
   const shouted = { owner: 'LAB', name: 'MOVING' }
-  const again = await app.call(inRepository.create, { params: shouted, body: wish as never })
+  const again = await app.call(inRepository.create, { params: shouted, body: input as never })
   expect(again).toMatchObject({ status: 202, body: { id: created.id } })
   host.rename(hosted, 'Moved')
   await app.call(connectRepository, { params: { owner: 'lab', name: 'moved' }, body })

@@ -27,8 +27,8 @@ test('a trial that fails because of the infrastructure is retried twice, and eac
   let spoils = 2
   const lab = await openComparisonLab(
     app,
-    createScriptedEngine((order) =>
-      isUnlucky(order) && spoils-- > 0 ? { ...spoiled, class: 'sandbox_error', error: `broke, ${spoils} more` } : {},
+    createScriptedEngine((request) =>
+      isUnlucky(request) && spoils-- > 0 ? { ...spoiled, class: 'sandbox_error', error: `broke, ${spoils} more` } : {},
     ),
   )
   const { body } = await lab.create()
@@ -60,8 +60,8 @@ test('after three infrastructure failures a trial is errored and unscored; a res
   let spoils = 3
   const lab = await openComparisonLab(
     app,
-    createScriptedEngine((order) =>
-      isUnlucky(order) && spoils-- > 0 ? { ...spoiled, class: 'verifier_error', error: 'no reward' } : {},
+    createScriptedEngine((request) =>
+      isUnlucky(request) && spoils-- > 0 ? { ...spoiled, class: 'verifier_error', error: 'no reward' } : {},
     ),
   )
   const { body } = await lab.create()
@@ -82,15 +82,15 @@ test('after three infrastructure failures a trial is errored and unscored; a res
 })
 
 test('a task that cannot run or be verified here is errored without a retry', async () => {
-  const engine = createScriptedEngine((order) => {
-    if (isUnlucky(order)) throw new SandboxUnsupported('It wants a GPU.')
+  const engine = createScriptedEngine((request) => {
+    if (isUnlucky(request)) throw new SandboxUnsupported('It wants a GPU.')
     return {}
   })
   const { calibrate } = engine
-  engine.calibrate = async (order, watch) =>
-    order.task.name === 'assay/pack-it-up'
+  engine.calibrate = async (request, watch) =>
+    request.task.name === 'assay/pack-it-up'
       ? { kind: 'unfit', reason: 'Doing nothing passes.' }
-      : calibrate(order, watch)
+      : calibrate(request, watch)
   await using own = await testApp()
   const lab = await openComparisonLab(own, engine)
   const { body } = await lab.create()
@@ -117,10 +117,10 @@ test('a task is calibrated once per sandbox, however many trials need it concurr
 
 test('trials receive the paths of the calibration, and a calibration by older rules is repeated', async () => {
   await using own = await testApp()
-  const engine = createScriptedEngine((order) => ({ verifyMode: order.verifying.mode }))
+  const engine = createScriptedEngine((request) => ({ verifyMode: request.verifying.mode }))
   const { calibrate } = engine
-  engine.calibrate = async (order, watch) => {
-    const found = await calibrate(order, watch)
+  engine.calibrate = async (request, watch) => {
+    const found = await calibrate(request, watch)
     return found.kind === 'fit' ? { ...found, mode: 'snapshot', carried: ['/srv/work', "/srv/it's"] } : found
   }
   const lab = await openComparisonLab(own, engine)
@@ -161,8 +161,8 @@ test('an unavailable sandbox pauses the comparison, and its trials wait', async 
   let isLost = true
   const lab = await openComparisonLab(
     app,
-    createScriptedEngine((order) => {
-      if (isLost && isUnlucky(order)) throw new SandboxUnavailable('The daemon is gone.')
+    createScriptedEngine((request) => {
+      if (isLost && isUnlucky(request)) throw new SandboxUnavailable('The daemon is gone.')
       return {}
     }),
   )
@@ -221,8 +221,8 @@ test('a missing credential pauses the comparison; a replacement lets it continue
     return (await app.call(createCredential, { body })).body.id
   }
   const [first, second] = [await store(), await store()]
-  const engine = createScriptedEngine((order) => {
-    if (order.sandboxCredentialId === first) throw new CredentialGone('It was refused.')
+  const engine = createScriptedEngine((request) => {
+    if (request.sandboxCredentialId === first) throw new CredentialGone('It was refused.')
     return {}
   })
   const lab = await openComparisonLab(app, engine)
@@ -277,9 +277,9 @@ test('a comparison whose trials are all reused completes without running a trial
 test("the first scored attempt is the task's result, in any order of finishing; all attempts make the mean", async () => {
   await using own = await testApp()
   const seen = new Map<string, number>()
-  const engine = createScriptedEngine((order) => {
-    const attempt = (seen.get(order.task.name) ?? 0) + 1
-    seen.set(order.task.name, attempt)
+  const engine = createScriptedEngine((request) => {
+    const attempt = (seen.get(request.task.name) ?? 0) + 1
+    seen.set(request.task.name, attempt)
     return attempt === 1 ? { state: 'failed', reward: 0, rewards: { reward: 0 } } : {}
   })
   const lab = await openComparisonLab(own, engine)
@@ -303,17 +303,17 @@ test('an artifact is served as a download, whatever its content and name', async
   const engine = createScriptedEngine()
   const lab = await openComparisonLab(app, {
     ...engine,
-    run: async (order) => {
-      mkdirSync(join(order.outputFolder, 'artifacts'))
+    run: async (request) => {
+      mkdirSync(join(request.outputFolder, 'artifacts'))
       writeFileSync(
-        join(order.outputFolder, 'artifacts', '<img src=x onerror=alert(1)>.html'),
+        join(request.outputFolder, 'artifacts', '<img src=x onerror=alert(1)>.html'),
         '<script>alert(1)</script>',
       )
-      writeFileSync(join(order.outputFolder, 'artifacts', 'ünï "quoted".json'), '{}')
-      writeFileSync(join(order.outputFolder, 'new\nline.log'), 'hidden')
-      writeFileSync(join(order.outputFolder, 'empty.log'), '')
-      symlinkSync('/etc/passwd', join(order.outputFolder, 'passwd'))
-      return buildTrialRecord(order)
+      writeFileSync(join(request.outputFolder, 'artifacts', 'ünï "quoted".json'), '{}')
+      writeFileSync(join(request.outputFolder, 'new\nline.log'), 'hidden')
+      writeFileSync(join(request.outputFolder, 'empty.log'), '')
+      symlinkSync('/etc/passwd', join(request.outputFolder, 'passwd'))
+      return buildTrialRecord(request)
     },
   })
   const { body } = await lab.create()
@@ -351,12 +351,12 @@ test("an agent that leaves many files does not displace the engine's own artifac
   const engine = createScriptedEngine()
   const lab = await openComparisonLab(app, {
     ...engine,
-    run: async (order) => {
-      mkdirSync(join(order.outputFolder, 'artifacts'))
-      for (let n = 0; n < 300; n += 1) writeFileSync(join(order.outputFolder, 'artifacts', `${n}`), 'x')
+    run: async (request) => {
+      mkdirSync(join(request.outputFolder, 'artifacts'))
+      for (let n = 0; n < 300; n += 1) writeFileSync(join(request.outputFolder, 'artifacts', `${n}`), 'x')
       for (const name of ['agent-1.log', 'changes.patch', 'verifier-1.log'])
-        writeFileSync(join(order.outputFolder, name), name)
-      return buildTrialRecord(order)
+        writeFileSync(join(request.outputFolder, name), name)
+      return buildTrialRecord(request)
     },
   })
   const { body } = await lab.create()

@@ -13,8 +13,8 @@ test('a secret appears in no response, log line or database column', async () =>
   await using upstream = await startProviders()
   await using app = await testApp({ ...upstream.environment, OPENAI_API_KEY: `${CANARY}-environment` })
   const answers: TestResponse[] = []
-  const call: TestApp['call'] = async (endpoint, wish) => {
-    const answer = await app.call(endpoint, wish)
+  const call: TestApp['call'] = async (endpoint, options) => {
+    const answer = await app.call(endpoint, options)
     answers.push(answer)
     return answer
   }

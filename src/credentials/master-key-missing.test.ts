@@ -22,13 +22,13 @@ test('a process notices that it lacks the master key in use', async () => {
 
 test('a process with only the old master key responds with 503, is not ready and names no key to workspaces', async () => {
   await using app = await testApp({ ASSAY_SECRET_KEY: OLD })
-  const wish = {
+  const options = {
     kind: 'model',
     provider: 'openai',
     name: 'team key',
     secret: { apiKey: 'sk-0123456789abcdef' },
   } as const
-  const { body: credential } = await app.call(createCredential, { body: wish })
+  const { body: credential } = await app.call(createCredential, { body: options })
   expect((await app.fetch('/readyz')).status).toBe(200)
   const healthy = await app.call(readDoctor)
   expect(healthy.body.checks).toContainEqual(
@@ -43,8 +43,8 @@ test('a process with only the old master key responds with 503, is not ready and
 
   const at = { params: { credentialId: credential.id } }
   const answers = [
-    await app.call(createCredential, { body: wish }),
-    await app.call(updateCredential, { ...at, body: { secret: wish.secret } }),
+    await app.call(createCredential, { body: options }),
+    await app.call(updateCredential, { ...at, body: { secret: options.secret } }),
     await app.call(checkCredential, at),
   ]
   for (const answer of answers)

@@ -138,12 +138,12 @@ test('a workspace can add providers, and keeps their credentials when they are r
     customProviders: async (_, workspace) =>
       workspace === workspaceId ? [{ ...custom, fields: [...custom.fields] }] : [],
   }
-  const wish = { kind: 'model', provider: 'custom/ours', name: 'Ours', secret: { apiKey: 'k' } } as const
+  const options = { kind: 'model', provider: 'custom/ours', name: 'Ours', secret: { apiKey: 'k' } } as const
 
-  const credential = await createCredential(extended, by(), wish)
+  const credential = await createCredential(extended, by(), options)
   expect(await checkCredential(extended, workspaceId, credential)).toMatchObject({ ok: true, detail: 'Asked ours.' })
   expect((await listProviders(extended, workspaceId)).at(-1)?.provider).toBe('custom/ours')
-  await expect(createCredential(extended, { ...by(), workspaceId: otherWorkspaceId }, wish)).rejects.toMatchObject({
+  await expect(createCredential(extended, { ...by(), workspaceId: otherWorkspaceId }, options)).rejects.toMatchObject({
     extra: { errors: [{ pointer: '/provider' }] },
   })
 
@@ -162,6 +162,6 @@ const store = (apiKey: string): Promise<Credential> =>
 const readOwn = (id: string): Promise<Credential> => readCredential(tools, workspaceId, id)
 
 async function makeWorkspace(login: string): Promise<string> {
-  const wish = { login, name: login, kind: 'org' } as const
-  return (await createWorkspace(database.db, wish, { actor: 'system' })).row.id
+  const options = { login, name: login, kind: 'org' } as const
+  return (await createWorkspace(database.db, options, { actor: 'system' })).row.id
 }

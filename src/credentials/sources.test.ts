@@ -17,8 +17,8 @@ const OFF = { ASSAY_CREDENTIAL_STORAGE: 'off' }
 
 type ListedCredentials = schema.Credential[]
 
-const seen = async (app: TestApp, wish: object = {}): Promise<ListedCredentials> =>
-  (await app.call(schema.listCredentials, wish)).body.credentials
+const seen = async (app: TestApp, options: object = {}): Promise<ListedCredentials> =>
+  (await app.call(schema.listCredentials, options)).body.credentials
 const fromEnvironment = (credentials: ListedCredentials) =>
   credentials.filter(({ source }) => source === 'environment').map(({ provider, name, hint }) => [provider, name, hint])
 

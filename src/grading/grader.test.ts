@@ -19,13 +19,13 @@ import {
   statusesOf,
 } from '../../test/support/grading/suite-runner.ts'
 
-let bench: SuiteRunner
+let fixture: SuiteRunner
 let repository: SuiteRepository
 beforeAll(async () => {
-  bench = await openSuiteRunner('bwrap', await pythonRootfs())
-  repository = await bench.repository(SHAPES, { runner: 'pytest' })
+  fixture = await openSuiteRunner('bwrap', await pythonRootfs())
+  repository = await fixture.repository(SHAPES, { runner: 'pytest' })
 }, 1_800_000)
-afterAll(async () => bench?.[Symbol.asyncDispose](), 300_000)
+afterAll(async () => fixture?.[Symbol.asyncDispose](), 300_000)
 
 const judge = (files: Record<string, string | null>, tests = HIDDEN) =>
   repository.judge(LISTS, { submission: repository.patch(files), hidden: tests })

@@ -9,13 +9,13 @@ import {
 } from '../../test/support/grading/suite-runner.ts'
 import type { SuiteOutcome } from './suite.ts'
 
-let bench: SuiteRunner
+let fixture: SuiteRunner
 let repository: SuiteRepository
 beforeAll(async () => {
-  bench = await openSuiteRunner('bwrap', await pythonRootfs())
-  repository = await bench.repository(SHAPES, { runner: 'pytest' })
+  fixture = await openSuiteRunner('bwrap', await pythonRootfs())
+  repository = await fixture.repository(SHAPES, { runner: 'pytest' })
 }, 1_800_000)
-afterAll(async () => bench?.[Symbol.asyncDispose](), 300_000)
+afterAll(async () => fixture?.[Symbol.asyncDispose](), 300_000)
 
 /** Code that the tests load, in the place of what they test. It is wrong, and does something else besides. */
 const judge = (code: string, runner = 'pytest'): Promise<{ outcome: SuiteOutcome; reward: string | undefined }> =>

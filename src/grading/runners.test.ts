@@ -74,19 +74,19 @@ if (isLongRun()) {
 
 function inSandbox(name: SuiteSandbox, rootfs: () => Promise<string>, samples: SampleProject[]): void {
   describe.skipIf(!hasPart(name))(`in ${name}`, () => {
-    let bench: SuiteRunner
+    let fixture: SuiteRunner
     beforeAll(async () => {
-      bench = await openSuiteRunner(name, await rootfs())
+      fixture = await openSuiteRunner(name, await rootfs())
     }, 30 * MINUTES)
-    afterAll(async () => bench?.[Symbol.asyncDispose](), 5 * MINUTES)
-    for (const sample of samples) describe(sample.runner, () => contract(sample, () => bench))
+    afterAll(async () => fixture?.[Symbol.asyncDispose](), 5 * MINUTES)
+    for (const sample of samples) describe(sample.runner, () => contract(sample, () => fixture))
   })
 }
 
-function contract(sample: SampleProject, bench: () => SuiteRunner): void {
+function contract(sample: SampleProject, fixture: () => SuiteRunner): void {
   let repository: SuiteRepository
   beforeAll(async () => {
-    repository = await bench().repository(sample.tree, { runner: sample.runner, prepare: sample.prepare ?? [] })
+    repository = await fixture().repository(sample.tree, { runner: sample.runner, prepare: sample.prepare ?? [] })
   }, 5 * MINUTES)
 
   test('reports every test with its id and outcome', { timeout: 5 * MINUTES }, async () => {

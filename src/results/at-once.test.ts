@@ -28,8 +28,8 @@ async function published(environment: Record<string, string> = {}) {
   }
 }
 
-/** As it came: all but what is of the moment. */
-async function asked(app: Awaited<ReturnType<typeof testApp>>, target: string, headers: Record<string, string>) {
+/** Returns a response without the headers that differ between requests. */
+async function fetchStable(app: Awaited<ReturnType<typeof testApp>>, target: string, headers: Record<string, string>) {
   const response = await fetch(`${app.url}${target}`, { headers: { 'accept-encoding': 'identity', ...headers } })
   const { date: _, 'x-request-id': __, ...rest } = Object.fromEntries(response.headers)
   return { status: response.status, headers: rest, body: await response.text() }
@@ -41,14 +41,14 @@ test.each(['', '/results.csv', '/chart.svg', '/history'])(
     await using lab = await published()
     const target = `${lab.path}${part}`
     lab.app.tools.results.forget()
-    const routed = await asked(lab.app, target, {})
+    const routed = await fetchStable(lab.app, target, {})
     expect(lab.isKept(target)).toBe(true)
-    expect(await asked(lab.app, target, {})).toEqual(routed)
+    expect(await fetchStable(lab.app, target, {})).toEqual(routed)
     const known = { 'if-none-match': routed.headers.etag ?? '' }
-    const again = await asked(lab.app, target, known)
+    const again = await fetchStable(lab.app, target, known)
     lab.app.tools.results.forget()
     expect(again).toMatchObject({ status: 304, body: '' })
-    expect(await asked(lab.app, target, known)).toEqual(again)
+    expect(await fetchStable(lab.app, target, known)).toEqual(again)
   },
 )
 
@@ -65,9 +65,9 @@ test('a cached answer has a request id and a log line like any other', async () 
 
 test('a cached answer counts towards the rate limit', async () => {
   await using lab = await published({ ASSAY_RATE_LIMIT: '40' })
-  let answer = await asked(lab.app, lab.path, {})
+  let answer = await fetchStable(lab.app, lab.path, {})
   const left = answer.headers.ratelimit
-  for (let tries = 0; tries < 50 && answer.status === 200; tries++) answer = await asked(lab.app, lab.path, {})
+  for (let tries = 0; tries < 50 && answer.status === 200; tries++) answer = await fetchStable(lab.app, lab.path, {})
   expect(left).toMatch(/^"default";r=\d+;t=\d+$/)
   expect(lab.isKept()).toBe(true)
   expect(answer).toMatchObject({ status: 429, headers: { 'access-control-allow-origin': '*' } })
@@ -79,12 +79,12 @@ test('a changed result is not answered from the cache', async () => {
   const [{ releaseId }] = await lab.lab.list()
   await lab.lab.withdraw(releaseId)
   expect(lab.isKept()).toBe(false)
-  expect((await asked(lab.app, lab.path, {})).status).toBe(404)
+  expect((await fetchStable(lab.app, lab.path, {})).status).toBe(404)
 })
 
 test('many targets for the same entry do not fill the memory', async () => {
   await using lab = await published()
   const targets = Array.from({ length: 20 }, (_, n) => `${lab.path}?x=${n}`)
-  for (const target of targets) expect((await asked(lab.app, target, {})).status).toBe(200)
+  for (const target of targets) expect((await fetchStable(lab.app, target, {})).status).toBe(200)
   expect(targets.filter(lab.isKept).length).toBeLessThan(9)
 })

@@ -22,8 +22,8 @@ async function published() {
   return { ...lab, path: `/api/public/results/${lab.place.owner}/${lab.place.name}` }
 }
 
-const open = <E extends Parameters<TestApp['call']>[0]>(endpoint: E, wish: object = {}) =>
-  app.call(endpoint, { key: null, ...wish } as never)
+const open = <E extends Parameters<TestApp['call']>[0]>(endpoint: E, options: object = {}) =>
+  app.call(endpoint, { key: null, ...options } as never)
 
 test('a card contains picks and frontier, and search finds it', async () => {
   const { place, release } = await published()

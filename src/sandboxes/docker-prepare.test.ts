@@ -80,18 +80,18 @@ const options = ({ timeoutSec = 100, onLog = () => {} }: DockerPrepareInput = {}
   onLog,
 })
 
-async function build(files: Record<string, string>, wish: DockerPrepareInput = {}): Promise<Image> {
-  const { target = null, args = {} } = wish
+async function build(files: Record<string, string>, input: DockerPrepareInput = {}): Promise<Image> {
+  const { target = null, args = {} } = input
   const context = await folderOf(files)
-  return provider.prepare({ kind: 'dockerfile', context, dockerfile: 'Dockerfile', target, args }, options(wish))
+  return provider.prepare({ kind: 'dockerfile', context, dockerfile: 'Dockerfile', target, args }, options(input))
 }
 
 const dockerfile = (...lines: string[]) => ({ Dockerfile: `FROM debian:bookworm-slim\n${lines.join('\n')}\n` })
 
 async function output(image: Image, script: string): Promise<string> {
   const subject = { provider, image, otherImage: image, brokenImage: image, unable: {}, leftovers: async () => [] }
-  await using bench = await openCaseContext({ ...subject, [Symbol.asyncDispose]: async () => {} })
-  return (await bench.run(script)).output
+  await using fixture = await openCaseContext({ ...subject, [Symbol.asyncDispose]: async () => {} })
+  return (await fixture.run(script)).output
 }
 
 const TWO_STAGES = {
@@ -134,10 +134,10 @@ test('the build stops at the target stage', async () => {
 
 test('builds the same content once, also concurrently, and other content, arguments and targets again', async () => {
   const lines: string[] = []
-  const wish = { onLog: (line: string) => lines.push(line) }
+  const input = { onLog: (line: string) => lines.push(line) }
   const both = await Promise.all([
-    build(dockerfile('RUN echo 1 > /one'), wish),
-    build(dockerfile('RUN echo 1 > /one'), wish),
+    build(dockerfile('RUN echo 1 > /one'), input),
+    build(dockerfile('RUN echo 1 > /one'), input),
   ])
   expect(both[0]).toEqual(both[1])
   expect(lines.filter((line) => line.startsWith('Step 2/2'))).toHaveLength(1)
@@ -199,10 +199,10 @@ test('names an image that is missing and cannot be pulled, and the fix', async (
 test('collects files from a volume of the image and starts the next sandbox from them', async () => {
   const image = await build(dockerfile('VOLUME /data'))
   const subject = { provider, image, otherImage: image, brokenImage: image, unable: {}, leftovers: async () => [] }
-  await using bench = await openCaseContext({ ...subject, [Symbol.asyncDispose]: async () => {} })
-  const { sandbox } = await bench.run('echo 1 > /data/file')
+  await using fixture = await openCaseContext({ ...subject, [Symbol.asyncDispose]: async () => {} })
+  const { sandbox } = await fixture.run('echo 1 > /data/file')
   const baseFilesystem = { kind: 'workspace' as const, from: sandbox.stopped, paths: ['/data'] }
-  expect((await bench.run('cat /data/file', { baseFilesystem })).output).toBe('1\n')
+  expect((await fixture.run('cat /data/file', { baseFilesystem })).output).toBe('1\n')
 })
 
 test('a failing command fails the build with its last output', async () => {

@@ -7,16 +7,16 @@ const DEEP = 'cd /tmp; N=$(printf %0200d 0); for i in $(seq 1 60); do mkdir $N &
 for (const runtime of process.getuid?.() === 0 ? (['bwrap', 'runc'] as const) : []) {
   test(`${runtime}: a sandbox cannot open a program of this machine for writing`, async () => {
     await using subject = await createLocalSubject(runtime)
-    await using bench = await openCaseContext(subject)
+    await using fixture = await openCaseContext(subject)
     // Only that it runs would protect it, and an agent can end that: it owns the first process.
-    const { output } = await bench.run('test -w /proc/1/exe && echo writable')
+    const { output } = await fixture.run('test -w /proc/1/exe && echo writable')
     expect(output).toBe('')
   })
 
   test(`${runtime}: removes folders that are nested deeper than the maximum path length`, async () => {
     await using subject = await createLocalSubject(runtime)
-    await using bench = await openCaseContext(subject)
-    const { sandbox, exit } = await bench.run(DEEP)
+    await using fixture = await openCaseContext(subject)
+    const { sandbox, exit } = await fixture.run(DEEP)
     expect(exit.code).toBe(0)
     await sandbox.remove()
     expect(await subject.leftovers(sandbox.id)).toEqual([])
@@ -25,18 +25,18 @@ for (const runtime of process.getuid?.() === 0 ? (['bwrap', 'runc'] as const) : 
 
   test(`${runtime}: a sandbox without a network cannot connect to the host`, async () => {
     await using subject = await createLocalSubject(runtime)
-    await using bench = await openCaseContext(subject)
-    const { output } = await bench.run(['perl', '-e', 'print socket(my $s, 40, 1, 0) ? "open" : "closed"'])
+    await using fixture = await openCaseContext(subject)
+    const { output } = await fixture.run(['perl', '-e', 'print socket(my $s, 40, 1, 0) ? "open" : "closed"'])
     expect(output).toBe('closed')
   })
 
   test(`${runtime}: filters a workspace with names that are not UTF-8`, async () => {
     await using subject = await createLocalSubject(runtime)
-    await using bench = await openCaseContext(subject)
+    await using fixture = await openCaseContext(subject)
     const names = `F=$(printf 'caf\\351'); mkdir /app/$F; echo x > /app/$F/file; ln -s /etc /app/$F/link; echo y > /app/plain`
-    const { sandbox } = await bench.run(names, { workdir: '/app' })
+    const { sandbox } = await fixture.run(names, { workdir: '/app' })
     const baseFilesystem = { kind: 'workspace' as const, from: sandbox.stopped, paths: ['/app'] }
-    const { output } = await bench.run('cat /app/plain /app/caf*/file; ls /app/caf*', {
+    const { output } = await fixture.run('cat /app/plain /app/caf*/file; ls /app/caf*', {
       workdir: '/app',
       baseFilesystem,
     })
@@ -48,12 +48,12 @@ for (const runtime of process.getuid?.() === 0 ? (['bwrap', 'runc'] as const) : 
     timeout: 120_000,
   }, async () => {
     await using subject = await createLocalSubject(runtime)
-    await using bench = await openCaseContext(subject)
+    await using fixture = await openCaseContext(subject)
     const links = `perl -e 'chdir "/app"; open F, ">f"; for (1..64990) { link "f", "l$_" or die }'`
-    const { sandbox, exit } = await bench.run(links, { workdir: '/app' })
+    const { sandbox, exit } = await fixture.run(links, { workdir: '/app' })
     expect(exit.code).toBe(0)
     const baseFilesystem = { kind: 'workspace' as const, from: sandbox.stopped, paths: ['/app'] }
-    const { output } = await bench.run('ls /app | wc -l', { workdir: '/app', baseFilesystem })
+    const { output } = await fixture.run('ls /app | wc -l', { workdir: '/app', baseFilesystem })
     expect(output).toBe('64991\n')
   })
 }

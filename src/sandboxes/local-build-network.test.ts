@@ -40,8 +40,8 @@ async function built(options: Partial<LocalOptions>, files: Record<string, strin
     { signal: new AbortController().signal, timeoutSec: 100, onLog: (line) => void lines.push(line) },
   )
   const subject = { provider, image, otherImage: image, brokenImage: image, unable: {}, leftovers: async () => [] }
-  await using bench = await openCaseContext({ ...subject, [Symbol.asyncDispose]: async () => {} })
-  return (await bench.run(script)).output
+  await using fixture = await openCaseContext({ ...subject, [Symbol.asyncDispose]: async () => {} })
+  return (await fixture.run(script)).output
 }
 
 const BUILDERS = [

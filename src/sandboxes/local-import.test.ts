@@ -60,8 +60,8 @@ const CONFIG = {
 async function output(image: Image, script: string): Promise<string> {
   const subject = { provider: provider(), image, otherImage: image, brokenImage: image, unable: {} }
   const rest = { leftovers: async () => [], [Symbol.asyncDispose]: async () => {} }
-  await using bench = await openCaseContext({ ...subject, ...rest })
-  return (await bench.run(script)).output
+  await using fixture = await openCaseContext({ ...subject, ...rest })
+  return (await fixture.run(script)).output
 }
 
 const folder = (): Promise<string> => mkdtemp(join(dataFolder, 'archive-'))

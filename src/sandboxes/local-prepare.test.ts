@@ -34,13 +34,13 @@ type LocalPrepareInput = {
   timeoutSec?: number
 }
 
-async function prepare(files: Record<string, string>, wish: LocalPrepareInput = {}, by = provider): Promise<Image> {
+async function prepare(files: Record<string, string>, options: LocalPrepareInput = {}, by = provider): Promise<Image> {
   const context = await mkdtemp(join(dataFolder, 'task-'))
   for (const [path, text] of Object.entries(files)) {
     await mkdir(dirname(join(context, path)), { recursive: true })
     await writeFile(join(context, path), text)
   }
-  const { image, workdir = null, target = null, args = {}, timeoutSec = 100 } = wish
+  const { image, workdir = null, target = null, args = {}, timeoutSec = 100 } = options
   const source: ImageSource =
     image === undefined
       ? { kind: 'dockerfile', context, dockerfile: 'Dockerfile', target, args }
@@ -53,8 +53,8 @@ const without = (allowHostBase: boolean) =>
 
 async function output(image: Image, script: string): Promise<string> {
   const subject = { provider, image, otherImage: image, brokenImage: image, unable: {}, leftovers: async () => [] }
-  await using bench = await openCaseContext({ ...subject, [Symbol.asyncDispose]: async () => {} })
-  return (await bench.run(script)).output
+  await using fixture = await openCaseContext({ ...subject, [Symbol.asyncDispose]: async () => {} })
+  return (await fixture.run(script)).output
 }
 
 const TWO_STAGES = {

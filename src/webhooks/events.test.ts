@@ -21,7 +21,7 @@ afterAll(() => app[Symbol.asyncDispose]())
 
 type DeliveredEvent = { type: string; data: Record<string, unknown> }
 
-async function told(webhook: string, type: string): Promise<DeliveredEvent['data'][]> {
+async function listEventData(webhook: string, type: string): Promise<DeliveredEvent['data'][]> {
   const { rows } = await app.database.pool.query(
     'select body from webhook_deliveries where webhook = $1 order by created_at, id',
     [webhook],
@@ -34,17 +34,19 @@ test('benchmark.added is emitted', async () => {
   const body = { reference: 'assay/quick' }
   expect((await app.call(addBenchmark, { body })).status).toBe(201)
   await app.call(addBenchmark, { body })
-  expect(await told(all, 'benchmark.added')).toEqual([{ benchmark: 'assay/quick', digest: expect.any(String) }])
+  expect(await listEventData(all, 'benchmark.added')).toEqual([
+    { benchmark: 'assay/quick', digest: expect.any(String) },
+  ])
 })
 
 test('batch.completed and batch.failed are emitted', async () => {
   const lab = await openRepositoryComparisonLab(app)
   const { place, send, work } = lab.repository
   const repository = `${place.owner}/${place.name}`
-  expect(await told(all, 'batch.completed')).toEqual([{ repository, runId: lab.runId }])
+  expect(await listEventData(all, 'batch.completed')).toEqual([{ repository, runId: lab.runId }])
   const { runId } = (await send(buildArchive({}))).body
   await work()
-  const [failed, ...others] = await told(all, 'batch.failed')
+  const [failed, ...others] = await listEventData(all, 'batch.failed')
   expect(others).toEqual([])
   expect(failed).toEqual({ repository, runId, error: { code: expect.any(String), message: expect.any(String) } })
 })
@@ -61,10 +63,12 @@ test('comparison.completed, comparison.paused and comparison.submission_failed a
     await lab.work()
   }
   const scope = { kind: 'benchmark', owner: 'assay', name: 'quick' }
-  expect(await told(all, 'comparison.completed')).toEqual([{ comparisonId: done.id, scope, answer: before.answer }])
+  expect(await listEventData(all, 'comparison.completed')).toEqual([
+    { comparisonId: done.id, scope, answer: before.answer },
+  ])
   const { body: waits } = await lab.create({ budgetUsd: 0 })
   await lab.work()
-  expect(await told(all, 'comparison.paused')).toEqual([
+  expect(await listEventData(all, 'comparison.paused')).toEqual([
     { comparisonId: waits.id, scope, pause: { reason: 'budget', message: expect.any(String) } },
   ])
   const { body: lost } = await lab.create({ attempts: 2 })
@@ -72,7 +76,7 @@ test('comparison.completed, comparison.paused and comparison.submission_failed a
   await lab.work()
   const state = (await lab.read(lost.id)).state
   expect(state).toBe('submission_failed')
-  expect(await told(all, 'comparison.submission_failed')).toEqual([
+  expect(await listEventData(all, 'comparison.submission_failed')).toEqual([
     { comparisonId: lost.id, scope, error: { code: expect.any(String), message: expect.any(String) } },
   ])
 })
@@ -83,10 +87,10 @@ test('release.published and release.withdrawn are emitted once, and only to subs
   const { body } = await lab.publishAll()
   await lab.publishAll()
   const repository = `${lab.place.owner}/${lab.place.name}`
-  expect(await told(all, 'release.published')).toEqual([{ repository, releaseId: body.releaseId }])
+  expect(await listEventData(all, 'release.published')).toEqual([{ repository, releaseId: body.releaseId }])
   await lab.withdraw(body.releaseId, 'Wrong.')
   const withdrawn = [{ repository, releaseId: body.releaseId, reason: 'Wrong.' }]
-  expect(await told(all, 'release.withdrawn')).toEqual(withdrawn)
-  expect(await told(some, 'release.withdrawn')).toEqual(withdrawn)
-  expect(await told(some, 'release.published')).toEqual([])
+  expect(await listEventData(all, 'release.withdrawn')).toEqual(withdrawn)
+  expect(await listEventData(some, 'release.withdrawn')).toEqual(withdrawn)
+  expect(await listEventData(some, 'release.published')).toEqual([])
 })

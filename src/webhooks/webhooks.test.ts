@@ -138,12 +138,12 @@ describe('a change', () => {
     await using receiver = await startReceiver(tls)
     const hooks = createWebhookDriver(app)
     const webhook = await hooks.create('https://hooks.example.org/old')
-    const wish = { url: receiver.url, description: 'Moved', events: ['release.published' as const] }
-    const { body } = await app.call(schema.updateWebhook, { ...at(webhook.id), body: wish })
+    const options = { url: receiver.url, description: 'Moved', events: ['release.published' as const] }
+    const { body } = await app.call(schema.updateWebhook, { ...at(webhook.id), body: options })
     expect(body).toMatchObject({
       origin: `https://${HOST}:${receiver.port}`,
       description: 'Moved',
-      events: wish.events,
+      events: options.events,
     })
     expect(body).not.toHaveProperty('secret')
     const { broken } = await rotateMasterKey({ db: app.database.db, dataFolder: app.tools.config.dataFolder })

@@ -53,7 +53,7 @@ export async function startParts(bin: string, tasks: number): Promise<Fleet> {
 }
 
 /** Starts `serve` with its embedded PostgreSQL, which it restarts by itself. */
-export async function startWhole(tasks: number): Promise<Fleet> {
+export async function startServe(tasks: number): Promise<Fleet> {
   await using undo = new AsyncDisposableStack()
   const { environment, ...place } = await makePlace(undo, tasks)
   const serve = supervise('serve', environment)

@@ -1,7 +1,7 @@
 import { randomInt, randomUUID } from 'node:crypto'
 import { describe, type TestContext, test, vi } from 'vitest'
 import { isLongRun, postgresFolder } from '../support/parts.ts'
-import { type Fleet, startParts, startWhole } from './fleet.ts'
+import { type Fleet, startParts, startServe } from './fleet.ts'
 import { findLeftovers } from './leftovers.ts'
 import { patientUser } from './patient.ts'
 import { storm, until } from './storm.ts'
@@ -25,7 +25,7 @@ describe('a comparison completes and leaves nothing behind despite kill -9', { c
   })
 
   test(`of serve and its database, ${counted(whole)}`, async (context) => {
-    await using fleet = await startWhole(whole.tasks)
+    await using fleet = await startServe(whole.tasks)
     await survives(context, fleet, whole)
   })
 })

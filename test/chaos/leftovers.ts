@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { livingOf } from './processes.ts'
+import { listAlive } from './processes.ts'
 
 /** Lists sandboxes with a record: they are running, or their process has died. */
 export const sandboxesIn = (dataFolder: string): string[] =>
@@ -16,7 +16,7 @@ export async function findLeftovers(dataFolder: string, sandboxes: Set<string>, 
   return [
     ...foldersOf(dataFolder),
     ...named.filter((text) => text.includes(dataFolder) || [...sandboxes].some((id) => text.includes(id))),
-    ...(await livingOf(killed)).map((mark) => `process ${mark}`),
+    ...(await listAlive(killed)).map((mark) => `process ${mark}`),
     ...(await mountsOf(dataFolder)),
   ]
 }

@@ -14,7 +14,7 @@ export async function descendantsOf(pid: number): Promise<string[]> {
 }
 
 /** Returns the marks of processes that are alive. */
-export async function livingOf(marks: Iterable<string>): Promise<string[]> {
+export async function listAlive(marks: Iterable<string>): Promise<string[]> {
   const living = new Set((await listProcesses()).map(({ mark }) => mark))
   return [...marks].filter((mark) => living.has(mark))
 }

@@ -278,7 +278,7 @@ const byId = (id: string): ApiOperation => {
 
 /** Creates a resource for each path parameter, by a POST with its example or by test support. */
 async function ownThings(): Promise<(operation: ApiOperation) => Record<string, string>> {
-  const made = Object.assign({}, ...(await makeThings({})).map(({ params }) => params), await toldThings())
+  const made = Object.assign({}, ...(await makeThings({})).map(({ params }) => params), await createWebhookThings())
   const onBenchmark = { ...made, ...(await comparedThings(await openComparisonLab(app))) }
   const onRepository = { ...made, ...(await comparedThings(await openRepositoryComparisonLab(app))) }
   const onBatches = { ...made, ...(await importedThings()) }
@@ -344,7 +344,7 @@ async function endorsedThings(): Promise<Record<string, string>> {
 }
 
 /** Creates a webhook and a delivery. */
-async function toldThings(): Promise<Record<string, string>> {
+async function createWebhookThings(): Promise<Record<string, string>> {
   const { body: webhook } = await app.call(createWebhook, { body: { url: 'https://hooks.example.org/in' } })
   const { body: delivery } = await app.call(testWebhook, { params: { webhookId: webhook.id } })
   return { webhookId: webhook.id, deliveryId: delivery.id }

@@ -31,11 +31,15 @@ test("the ledger matches the provider's records when agents die during a stream"
   await using provider = await startTestProvider({ models: [MODEL], tasks: [{ match: 'Call', turns }], faults })
   const ledger = storedLedger(database.db)
   const findUpstream = () => ({ url: provider.url, trust: 'operator' as const })
-  await using bench = await openGatewayFixture(() => {}, { ledger, options: { drainMs: 200 }, tools: { findUpstream } })
+  await using fixture = await openGatewayFixture(() => {}, {
+    ledger,
+    options: { drainMs: 200 },
+    tools: { findUpstream },
+  })
 
   const spent: { place: number; cost: number | null; sources: string; billed: number }[] = []
   for (let place = 0; place < AGENTS; place += 1) {
-    const sandbox = await bench.sandbox({ workspaceId, terms: { ...TERMS, prices: PRICES } })
+    const sandbox = await fixture.sandbox({ workspaceId, terms: { ...TERMS, prices: PRICES } })
     const protocol = PROTOCOLS[place % PROTOCOLS.length] ?? 'gemini'
     const { path, body } = buildProviderRequest(protocol, { model: MODEL, prompt: `Call ${place};`, isStream: true })
     const answer = await sandbox.post(path, body)
@@ -56,15 +60,15 @@ test("the ledger matches the provider's records when agents die during a stream"
 })
 
 test('a request whose client has disconnected is canceled, so that a provider with one slot is free again', async () => {
-  await using bench = await openGatewayFixture(
+  await using fixture = await openGatewayFixture(
     (response) => response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': one\n\n'),
     { options: { drainMs: 20 } },
   )
-  const sandbox = await bench.sandbox()
+  const sandbox = await fixture.sandbox()
   const answer = await sandbox.post('/v1/messages', { model: MODEL, stream: true, max_tokens: 9, messages: [] })
   await answer.body?.getReader().read()
-  expect(bench.provider.connections).toHaveLength(1)
+  expect(fixture.provider.connections).toHaveLength(1)
   sandbox.port.close()
 
-  await expect.poll(() => bench.provider.connections.filter(({ destroyed }) => !destroyed).length).toBe(0)
+  await expect.poll(() => fixture.provider.connections.filter(({ destroyed }) => !destroyed).length).toBe(0)
 })

@@ -104,9 +104,9 @@ test('for 1,000 mixed calls the ledger matches the provider to the token or is m
   const findUpstream = () => ({ url: provider.url, trust: 'operator' as const })
   // Calls with several faults are still answered.
   const retry = { triesMax: 100, totalMs: 60_000, firstMs: 1, pauseMaxMs: 10, quietMs: 0 }
-  await using bench = await openGatewayFixture(() => {}, { ledger, options: { retry }, tools: { findUpstream } })
+  await using fixture = await openGatewayFixture(() => {}, { ledger, options: { retry }, tools: { findUpstream } })
   const terms = { ...TERMS, outputTokens: 2_000 }
-  const sandbox = await bench.sandbox({ workspaceId, callsMax: CALLS, terms })
+  const sandbox = await fixture.sandbox({ workspaceId, callsMax: CALLS, terms })
 
   await askAll(sandbox)
   await expect.poll(() => ledger.countOpenCalls(sandbox.id)).toBe(0)

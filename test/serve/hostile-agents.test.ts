@@ -17,15 +17,15 @@ import { openTrialRunner, writeTask } from '../support/trials/trial-runner.ts'
 
 /** Runs real trials in a real sandbox with a real database, in the process that also answers requests. */
 let app: TestApp
-let bench: Awaited<ReturnType<typeof openTrialRunner>>
+let fixture: Awaited<ReturnType<typeof openTrialRunner>>
 let task: string
 beforeAll(async () => {
   app = await testApp()
-  bench = await openTrialRunner('bwrap')
-  task = writeTask(join(bench.folder, 'task'), TASK)
+  fixture = await openTrialRunner('bwrap')
+  task = writeTask(join(fixture.folder, 'task'), TASK)
 }, 300_000)
 afterAll(async () => {
-  await bench[Symbol.asyncDispose]()
+  await fixture[Symbol.asyncDispose]()
   await app[Symbol.asyncDispose]()
 })
 
@@ -37,7 +37,7 @@ const TASK = {
 const writes = (json: string) => `mkdir -p reward; printf '%s' '${json}' > reward/reward.json`
 
 /** A program whose output is converted into a trajectory. */
-const speaking = (line: string): Harness => ({
+const buildHarness = (line: string): Harness => ({
   ...shellCommand(line),
   id: claudeCode.id,
   ...(claudeCode.trajectoryEvents ? { trajectoryEvents: claudeCode.trajectoryEvents } : {}),
@@ -55,7 +55,7 @@ const access: ModelAccess = {
   wireLevel: { effort: 'high' },
   baseUrl: 'http://127.0.0.1:9',
 }
-const place = (ask: AskModel): TrialModel => ({
+const toTrialModel = (ask: AskModel): TrialModel => ({
   access,
   ask,
   port: { port: 31_281, onConnection: (socket) => socket.destroy() },
@@ -78,7 +78,7 @@ const AGENTS: HostileAgent[] = [
   { harness: shellCommand(writes('{"a\\u0000b": 1}')) },
   { harness: shellCommand(`${writes('{"\\ud800": 1}')}; ${NAMES}; ${NOISE}`) },
   { harness: shellCommand('mkdir reward; mkfifo reward/reward.json') },
-  { harness: speaking(`${PIECES}; for i in 1 2; do ${DEEP_LINE}; done; ${LARGE}`) },
+  { harness: buildHarness(`${PIECES}; for i in 1 2; do ${DEEP_LINE}; done; ${LARGE}`) },
   {
     harness: mini,
     ask: answers({ calls: [{ id: 'a', name: 'shell', arguments: deepArguments(8000) }], stop: 'tools' }),
@@ -96,15 +96,15 @@ const engine: TrialEngine = {
   }),
   run({ outputFolder }, signal) {
     const { harness, ask } = AGENTS[runs++] ?? { harness: shellCommand('true') }
-    const more = { signal, outputFolder, savesPatch: true, ...(ask ? { model: place(ask) } : {}) }
-    return bench.run(task, harness, 'workspace', more)
+    const more = { signal, outputFolder, savesPatch: true, ...(ask ? { model: toTrialModel(ask) } : {}) }
+    return fixture.run(task, harness, 'workspace', more)
   },
 }
 
 test('a trial is scored once and the service stays responsive, whatever agent, model or verifier write', async () => {
   const lab = await openComparisonLab(app, engine)
   // Loads modules before the measurement.
-  await bench.run(task, speaking('echo "{}"'), 'workspace', { savesPatch: true })
+  await fixture.run(task, buildHarness('echo "{}"'), 'workspace', { savesPatch: true })
   const { body } = await lab.create({ models: [{ ...lab.body().models[0], harnesses: ['nop'] }] })
   const loop = watchLoop()
   await lab.work()
@@ -119,11 +119,11 @@ test('a trial is scored once and the service stays responsive, whatever agent, m
 })
 
 test('a trial removes the files of an earlier trial from the same folder', async () => {
-  const outputFolder = join(bench.folder, 'again')
+  const outputFolder = join(fixture.folder, 'again')
   mkdirSync(outputFolder)
-  const run = (harness: Harness) => bench.run(task, harness, 'workspace', { outputFolder, savesPatch: true })
+  const run = (harness: Harness) => fixture.run(task, harness, 'workspace', { outputFolder, savesPatch: true })
   const said = '{"type":"assistant","message":{"content":[{"type":"text","text":"hi"}]}}'
-  await run(speaking(`echo '${said}'; touch x /logs/artifacts/y; ${writes('no reward')}`))
+  await run(buildHarness(`echo '${said}'; touch x /logs/artifacts/y; ${writes('no reward')}`))
   const left = ['changes.patch', 'trajectory-1.json', 'control', 'artifacts', 'agent-1.log']
   const found = () => left.filter((name) => existsSync(join(outputFolder, name)))
   expect(found()).toEqual(left)

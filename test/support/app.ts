@@ -99,18 +99,18 @@ function caller(url: string, adminKey: string) {
     return { status: response.status, body: isJson ? JSON.parse(text) : undefined, headers: response.headers, text }
   }
 
-  const call = async <const E extends Endpoint>(endpoint: E, wish: CallOptions<E> = {}): Promise<TestResponse> => {
-    const params: Record<string, string | undefined> = { org: 'local', ...wish.params }
+  const call = async <const E extends Endpoint>(endpoint: E, options: CallOptions<E> = {}): Promise<TestResponse> => {
+    const params: Record<string, string | undefined> = { org: 'local', ...options.params }
     const path = endpoint.path.replaceAll(/\{([^}]+)\}/g, (_, name) => encodeURIComponent(params[name] ?? `{${name}}`))
-    const query = wish.query ? `?${new URLSearchParams(wish.query)}` : ''
-    const key = wish.key === undefined ? adminKey : wish.key
-    const content = contentOf(endpoint, wish)
+    const query = options.query ? `?${new URLSearchParams(options.query)}` : ''
+    const key = options.key === undefined ? adminKey : options.key
+    const content = contentOf(endpoint, options)
     const answer = await fetchText(path + query, {
       method: endpoint.method,
       headers: {
         ...(key ? { authorization: `Bearer ${key}` } : {}),
         ...content.headers,
-        ...wish.headers,
+        ...options.headers,
       },
       ...content.init,
     })
@@ -121,11 +121,11 @@ function caller(url: string, adminKey: string) {
   return { fetch: fetchText, call }
 }
 
-function contentOf({ upload }: Endpoint, wish: { body?: unknown; upload?: Uint8Array }) {
-  if (upload && wish.upload)
-    return { headers: { 'content-type': upload.mediaType }, init: { body: new Uint8Array(wish.upload) } }
-  if (wish.body === undefined) return { headers: {}, init: {} }
-  return { headers: { 'content-type': 'application/json' }, init: { body: JSON.stringify(wish.body) } }
+function contentOf({ upload }: Endpoint, options: { body?: unknown; upload?: Uint8Array }) {
+  if (upload && options.upload)
+    return { headers: { 'content-type': upload.mediaType }, init: { body: new Uint8Array(options.upload) } }
+  if (options.body === undefined) return { headers: {}, init: {} }
+  return { headers: { 'content-type': 'application/json' }, init: { body: JSON.stringify(options.body) } }
 }
 
 /** Fails the test if a response does not match its contract, whatever the test asserts. */

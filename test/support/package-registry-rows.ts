@@ -91,7 +91,7 @@ export function newRows() {
       tags = [],
       files = [],
       isPrivate = false,
-      ...wish
+      ...options
     }: PublishDatasetInput): DatasetVersionRow {
       const owner = packageNamed(name, 'dataset', isPrivate)
       const before = datasetVersions.filter((each) => each.package === owner)
@@ -101,10 +101,10 @@ export function newRows() {
         id: randomUUID(),
         package: owner,
         revision: before.length + 1,
-        content_hash: hexOf(wish.digest ?? computeDatasetDigest(digests, files)),
+        content_hash: hexOf(options.digest ?? computeDatasetDigest(digests, files)),
         description: `All about ${name}.`,
-        yanked_at: wish.yankedReason === undefined ? null : new Date(0).toISOString(),
-        yanked_reason: wish.yankedReason ?? null,
+        yanked_at: options.yankedReason === undefined ? null : new Date(0).toISOString(),
+        yanked_reason: options.yankedReason ?? null,
         tags: ['latest', ...tags],
         tasks,
         files: files.map(({ path, digest }) => ({

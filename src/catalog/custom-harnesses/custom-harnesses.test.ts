@@ -34,7 +34,7 @@ beforeAll(async () => {
 afterAll(async () => app[Symbol.asyncDispose]())
 
 let made = 0
-const wish = (over: object = {}): z.input<typeof NewHarness> => ({
+const options = (over: object = {}): z.input<typeof NewHarness> => ({
   id: `custom/agent-${++made}`,
   name: 'Agent',
   version: '1.0',
@@ -48,7 +48,7 @@ const slug = ({ id }: { id: string }) => ({ params: { slug: id.slice('custom/'.l
 const inCatalog = async () => (await app.call(inBenchmark.catalog, { params: QUICK })).body
 
 test('a harness is described, listed, and in the catalog in its newest version', async () => {
-  const body = wish()
+  const body = options()
   expect(await add(body)).toMatchObject({ status: 201, body: { ...body, env: {}, files: [] } })
   expect(await add(body)).toMatchObject({ status: 200 })
   expect(await add({ ...body, command: ['other'] })).toMatchObject({ status: 409, body: { code: 'harness_exists' } })
@@ -74,13 +74,13 @@ test.each([
   [{ files: [{ path: 'a/./b', text: '' }] }, '/files/0/path'],
   [{ files: [{ path: 'instruction.md', text: '' }] }, '/files/0/path'],
 ])('%j is refused', async (over, pointer) => {
-  const { status, body } = await add(wish(over))
+  const { status, body } = await add(options(over))
   expect(status).toBe(422)
   expect(body.errors[0].pointer).toContain(pointer)
 })
 
 test('a comparison uses the chosen version, which cannot be removed meanwhile', async () => {
-  const body = wish()
+  const body = options()
   await add(body)
   const catalogId = 'custom/house'
   await app.call(addModel, {
@@ -144,7 +144,7 @@ async function announce(bytes: number): Promise<number | undefined> {
   sent.on('error', () => {}).destroy()
   return response.statusCode
 }
-const withBundle = (digest: string) => wish({ bundle: { digest, probe: ['{bundle}/run', '--version'] } })
+const withBundle = (digest: string) => options({ bundle: { digest, probe: ['{bundle}/run', '--version'] } })
 
 test('a bundle is uploaded once, identified by its digest, and available to workers', async () => {
   const bytes = await packed()
@@ -268,14 +268,14 @@ test.each<[object, string]>([
   [{ output: [{ tells: 'song' }] }, '/output/0'],
   [{ output: [{ tells: 'turn', when: { a: 1, b: 1, c: 1, d: 1, e: 1, f: 1 } }] }, '/output/0/when'],
 ])('%j is refused', async (over, pointer) => {
-  const { status, body } = await add(wish(over))
+  const { status, body } = await add(options(over))
   expect(status).toBe(422)
   expect(body.errors[0].pointer).toContain(pointer)
 })
 
 test('another workspace does not see the harness and can use its name', async () => {
   const other = await app.otherWorkspace('neighbour')
-  const body = wish()
+  const body = options()
   await add(body)
   const params = { ...slug(body).params, org: other.login }
   expect(await app.call(removeHarness, { params, key: other.key })).toMatchObject({ status: 404 })

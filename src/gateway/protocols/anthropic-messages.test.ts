@@ -6,7 +6,7 @@ import { anthropicMessages } from './anthropic-messages.ts'
 const GENERATE = { kind: 'generate', model: null } as const
 const read = (body: JsonObject) => anthropicMessages.parseRequest(GENERATE, { model: 'm', ...body })
 
-function heard(...events: JsonObject[]): MeteredAnswer {
+function meterEvents(...events: JsonObject[]): MeteredAnswer {
   const meter = anthropicMessages.createMeter()
   for (const event of events) meter.takeEvent(JSON.stringify(event))
   return meter.read()
@@ -152,7 +152,7 @@ describe('metering', () => {
 
   test('combines the first and the last count', () => {
     const end = { output_tokens: 50, output_tokens_details: { thinking_tokens: 20 } }
-    expect(heard(start(usage), { type: 'ping' }, delta({ output_tokens: 30 }), delta(end), STOP)).toMatchObject({
+    expect(meterEvents(start(usage), { type: 'ping' }, delta({ output_tokens: 30 }), delta(end), STOP)).toMatchObject({
       usage: { input: 10, cacheRead: 300, cacheWrite5m: 60, cacheWrite1h: 40, output: 50, reasoning: 20 },
       model: 'm-1',
       isComplete: true,
@@ -163,7 +163,7 @@ describe('metering', () => {
 
   test('prefers the input count at the end', () => {
     const end = { input_tokens: 12, cache_read_input_tokens: null, cache_creation_input_tokens: 100, output_tokens: 5 }
-    expect(heard(start(usage), delta(end)).usage).toEqual({
+    expect(meterEvents(start(usage), delta(end)).usage).toEqual({
       input: 12,
       cacheRead: 300,
       cacheWrite5m: 60,
@@ -175,7 +175,7 @@ describe('metering', () => {
 
   test('counts unsplit cache writes as five minutes', () => {
     const { cache_creation: _, ...unsplit } = usage
-    expect(heard(start(unsplit), delta({ output_tokens: 5 })).usage).toMatchObject({
+    expect(meterEvents(start(unsplit), delta({ output_tokens: 5 })).usage).toMatchObject({
       cacheWrite5m: 100,
       cacheWrite1h: 0,
     })
@@ -186,7 +186,7 @@ describe('metering', () => {
       { type: 'compaction', input_tokens: 1000, output_tokens: 70 },
       { type: 'message', input_tokens: 10, output_tokens: 5 },
     ]
-    expect(heard(start(usage), delta({ output_tokens: 5, iterations })).usage).toMatchObject({
+    expect(meterEvents(start(usage), delta({ output_tokens: 5, iterations })).usage).toMatchObject({
       input: 1010,
       output: 75,
     })
@@ -200,7 +200,7 @@ describe('metering', () => {
     ['a negative count', [start(usage), delta({ output_tokens: -5 })]],
     ['a count that cannot be', [start(usage), delta({ output_tokens: 1e18 })]],
   ])('%s has no usage', (_, events) => {
-    expect(heard(...events).usage).toBeUndefined()
+    expect(meterEvents(...events).usage).toBeUndefined()
   })
 
   test('reads a whole answer with a refusal', () => {

@@ -6,7 +6,7 @@ import { gemini } from './gemini.ts'
 const read = (body: JsonObject) => gemini.parseRequest({ kind: 'generate', model: 'm', isStream: true }, body)
 const thinking = (thinkingConfig: JsonObject): JsonObject => ({ generationConfig: { thinkingConfig } })
 
-function heard(...events: JsonObject[]): MeteredAnswer {
+function meterEvents(...events: JsonObject[]): MeteredAnswer {
   const meter = gemini.createMeter()
   for (const event of events) meter.takeEvent(JSON.stringify(event))
   return meter.read()
@@ -98,7 +98,7 @@ describe('metering', () => {
   })
 
   test('uses the last count', () => {
-    expect(heard(first, end('STOP'))).toMatchObject({
+    expect(meterEvents(first, end('STOP'))).toMatchObject({
       usage: whole,
       model: 'm-1',
       isComplete: true,
@@ -108,7 +108,7 @@ describe('metering', () => {
   })
 
   test('reports no usage for a cut stream', () => {
-    expect(heard(first)).toMatchObject({ usage: undefined, isComplete: false })
+    expect(meterEvents(first)).toMatchObject({ usage: undefined, isComplete: false })
   })
 
   test('reads a stream without server-sent events as a list', () => {
@@ -122,12 +122,12 @@ describe('metering', () => {
     end('PROHIBITED_CONTENT'),
     { promptFeedback: { blockReason: 'OTHER' }, usageMetadata },
   ])('%j is a refusal', (event) => {
-    expect(heard(event)).toMatchObject({ isRefusal: true, isComplete: true, usage: whole })
+    expect(meterEvents(event)).toMatchObject({ isRefusal: true, isComplete: true, usage: whole })
   })
 
   test('reads an answer that contains only thoughts', () => {
     const counts = { promptTokenCount: 5, thoughtsTokenCount: 9, serviceTier: 'FLEX' }
-    expect(heard({ ...end('STOP'), usageMetadata: counts })).toMatchObject({
+    expect(meterEvents({ ...end('STOP'), usageMetadata: counts })).toMatchObject({
       usage: { input: 5, output: 9, reasoning: 9 },
       serviceTier: 'flex',
     })

@@ -69,7 +69,7 @@ test('a compaction has no limit', () => {
   expect(wire.parseRequest(compaction, { max_output_tokens: 1 }).outputTokens).toBeNull()
 })
 
-const heard = (protocol: Protocol, ...events: JsonObject[]) => {
+const meterEvents = (protocol: Protocol, ...events: JsonObject[]) => {
   const meter = wireProtocols[protocol].createMeter()
   for (const event of events) meter.takeEvent(JSON.stringify(event))
   return meter.read()
@@ -84,8 +84,8 @@ test.each<[Protocol, JsonObject]>([
   ],
   ['gemini', { candidates: [{ finishReason: 'MAX_TOKENS' }] }],
 ])('%s: an answer that ends at its limit is truncated', (protocol, event) => {
-  expect(heard(protocol, event).isTruncated).toBe(true)
-  expect(heard(protocol).isTruncated).toBe(false)
+  expect(meterEvents(protocol, event).isTruncated).toBe(true)
+  expect(meterEvents(protocol).isTruncated).toBe(false)
 })
 
 // Each event produces nine bytes.
@@ -106,7 +106,7 @@ test.each<[Protocol, JsonObject]>([
   ['gemini', { candidates: [{ content: { parts: [{ text: '1234' }, { text: '56789', thought: true }] } }] }],
   ['gemini', { candidates: [{ content: { parts: [{ functionCall: { name: 'shell', args: { a: 'b' } } }] } }] }],
 ])('%s: counts the text of %j', (protocol, event) => {
-  expect(heard(protocol, event, event)).toMatchObject({ usage: undefined, partial: { textBytes: 18 } })
+  expect(meterEvents(protocol, event, event)).toMatchObject({ usage: undefined, partial: { textBytes: 18 } })
 })
 
 test.each<[Protocol, JsonObject]>([
@@ -120,7 +120,7 @@ test.each<[Protocol, JsonObject]>([
   ],
   ['gemini', { usageMetadata: { promptTokenCount: 10, cachedContentTokenCount: 3, candidatesTokenCount: 1 } }],
 ])('%s: keeps counts before the end for an answer without a final count', (protocol, event) => {
-  expect(heard(protocol, event)).toMatchObject({
+  expect(meterEvents(protocol, event)).toMatchObject({
     usage: undefined,
     partial: { usage: { ...NO_USAGE, input: 7, cacheRead: 3, output: 1 } },
   })

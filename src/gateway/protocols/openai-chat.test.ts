@@ -5,7 +5,7 @@ import { openaiChat } from './openai-chat.ts'
 
 const read = (body: JsonObject) => openaiChat.parseRequest({ kind: 'generate', model: null }, body)
 
-function heard(...events: (JsonObject | string)[]): MeteredAnswer {
+function meterEvents(...events: (JsonObject | string)[]): MeteredAnswer {
   const meter = openaiChat.createMeter()
   for (const event of events) meter.takeEvent(typeof event === 'string' ? event : JSON.stringify(event))
   return meter.read()
@@ -120,7 +120,7 @@ describe('metering', () => {
 
   test('reads usage that comes after the end', () => {
     const said = chunk({ delta: { content: 'Hello' }, finish_reason: null }, { usage: null, service_tier: 'flex' })
-    expect(heard(said, END, counted(usage), '[DONE]')).toMatchObject({
+    expect(meterEvents(said, END, counted(usage), '[DONE]')).toMatchObject({
       usage: whole,
       model: 'm-1',
       isComplete: true,
@@ -135,7 +135,7 @@ describe('metering', () => {
     ['a count that is none', [END, counted({ prompt_tokens: '12', completion_tokens: 5 })]],
     ['half a count', [END, counted({ prompt_tokens: 12 })]],
   ])('%s has no usage', (_, events) => {
-    expect(heard(...events).usage).toBeUndefined()
+    expect(meterEvents(...events).usage).toBeUndefined()
   })
 
   test.each<[string, JsonObject, object]>([
@@ -157,7 +157,7 @@ describe('metering', () => {
       { input: 0, cacheRead: 100, cacheWrite5m: 0 },
     ],
   ])('reads usage of compatible providers: %s', (_, event, expected) => {
-    expect(heard(event).usage).toMatchObject(expected)
+    expect(meterEvents(event).usage).toMatchObject(expected)
   })
 
   test('reads a whole answer', () => {
@@ -175,7 +175,7 @@ describe('metering', () => {
   test.each<JsonObject>([{ finish_reason: 'content_filter' }, { delta: { refusal: 'I will not.' } }])(
     '%j is a refusal',
     (choice) => {
-      expect(heard(chunk(choice)).isRefusal).toBe(true)
+      expect(meterEvents(chunk(choice)).isRefusal).toBe(true)
     },
   )
 })

@@ -5,7 +5,7 @@ import { openaiResponses } from './openai-responses.ts'
 
 const read = (body: JsonObject) => openaiResponses.parseRequest({ kind: 'generate', model: null }, body)
 
-function heard(...events: JsonObject[]): MeteredAnswer {
+function meterEvents(...events: JsonObject[]): MeteredAnswer {
   const meter = openaiResponses.createMeter()
   for (const event of events) meter.takeEvent(JSON.stringify(event))
   return meter.read()
@@ -87,7 +87,7 @@ describe('metering', () => {
     ['incomplete', true],
     ['failed', false],
   ])('reads the usage of %s', (status, isComplete) => {
-    expect(heard(created, ended(status))).toMatchObject({
+    expect(meterEvents(created, ended(status))).toMatchObject({
       usage: whole,
       model: 'm-1',
       isComplete,
@@ -97,12 +97,12 @@ describe('metering', () => {
   })
 
   test('reports no usage before the end', () => {
-    expect(heard(created)).toMatchObject({ usage: undefined, model: 'm-0', isComplete: false })
+    expect(meterEvents(created)).toMatchObject({ usage: undefined, model: 'm-0', isComplete: false })
   })
 
   test('does not read text about an end as an end', () => {
     expect(
-      heard({ type: 'response.output_text.delta', delta: JSON.stringify(ended('completed')) }).usage,
+      meterEvents({ type: 'response.output_text.delta', delta: JSON.stringify(ended('completed')) }).usage,
     ).toBeUndefined()
   })
 
@@ -111,7 +111,7 @@ describe('metering', () => {
     [ended('incomplete', { incomplete_details: { reason: 'content_filter' } })],
     [{ type: 'response.refusal.done', refusal: 'No.' }, ended('completed')],
   ])('%j is a refusal', (...events) => {
-    expect(heard(...events)).toMatchObject({ isRefusal: true, usage: whole })
+    expect(meterEvents(...events)).toMatchObject({ isRefusal: true, usage: whole })
   })
 
   test.each<[JsonObject, boolean]>([

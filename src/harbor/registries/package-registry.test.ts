@@ -24,9 +24,12 @@ beforeEach(async () => {
   return () => server[Symbol.asyncDispose]()
 })
 
-async function publish(name: string, wish: { isPrivate?: boolean; tags?: string[]; task?: string } = {}) {
-  const task = await server.rows.publishTask({ name: wish.task ?? `${name}-task`, isPrivate: wish.isPrivate ?? false })
-  return server.rows.publishDataset({ name, tasks: [task], ...wish })
+async function publish(name: string, options: { isPrivate?: boolean; tags?: string[]; task?: string } = {}) {
+  const task = await server.rows.publishTask({
+    name: options.task ?? `${name}-task`,
+    isPrivate: options.isPrivate ?? false,
+  })
+  return server.rows.publishDataset({ name, tasks: [task], ...options })
 }
 
 const aDigest = (place: number): Digest => `sha256:${String(place).padStart(64, '0')}`

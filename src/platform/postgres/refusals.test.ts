@@ -21,7 +21,7 @@ test.each([
 })
 
 test('refuses data of another major version without changing it', async () => {
-  await using folder = await made()
+  await using folder = await createStoppedServer()
   await writeFile(join(folder.path, 'data', 'PG_VERSION'), '17\n')
 
   const message = await refusal(startPostgres({ folder: folder.path }))
@@ -30,7 +30,7 @@ test('refuses data of another major version without changing it', async () => {
 })
 
 test('a failed start is reported with the server log, without the password', async () => {
-  await using folder = await made()
+  await using folder = await createStoppedServer()
   await writeFile(join(folder.path, 'data', 'postgresql.conf'), 'no_such_setting = 1\n')
 
   const message = await refusal(startPostgres({ folder: folder.path }))
@@ -40,7 +40,7 @@ test('a failed start is reported with the server log, without the password', asy
 })
 
 test('refuses data without its password file', async () => {
-  await using folder = await made()
+  await using folder = await createStoppedServer()
   await rm(join(folder.path, 'password'))
   expect(await refusal(startPostgres({ folder: folder.path }))).toContain('password is missing')
 })
@@ -83,7 +83,7 @@ asRoot('a full disk is named', async () => {
 })
 
 asRoot('a read-only disk is named', async () => {
-  await using folder = await made()
+  await using folder = await createStoppedServer()
   const prefix = mounting('mount -o bind,ro "$0" "$0"', folder.path)
   await using child = spawnStarter(folder.path, { prefix })
   expect((await child.hear()).failed).toMatch(/the disk is read-only.*\n.*DATABASE_URL/)
@@ -94,7 +94,7 @@ const mounting = (mount: string, folder: string): string[] => [
   ...['unshare', '-m', 'sh', '-c', `${mount} && exec "$@"`, folder],
 ]
 
-async function made() {
+async function createStoppedServer() {
   const folder = await temporaryFolder()
   const server = await startPostgres({ folder: folder.path, durable: false })
   await server.stop()

@@ -34,8 +34,8 @@ export async function openRotationFixture(secretKey?: string) {
     async store(tools: CredentialDeps, count: number): Promise<string[]> {
       const ids: string[] = []
       for (let made = 0; made < count; made++) {
-        const wish = { kind: 'model', provider: 'openai', name: 'key', secret: { apiKey: 'not-yet-known' } } as const
-        const credential = await createCredential(tools, by, wish)
+        const options = { kind: 'model', provider: 'openai', name: 'key', secret: { apiKey: 'not-yet-known' } } as const
+        const credential = await createCredential(tools, by, options)
         await updateCredential(tools, by, credential, { secret: { apiKey: credential.id } })
         ids.push(credential.id)
       }

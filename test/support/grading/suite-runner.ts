@@ -26,11 +26,11 @@ export type SuiteRepository = {
   patch(files: Record<string, string | null>): string
   /** Returns the `git diff` of an arbitrary change to the folder. */
   patchAfter(change: (folder: string) => void): string
-  run(wish?: Partial<SuiteRunOptions>): Promise<SuiteOutcome>
+  run(input?: Partial<SuiteRunOptions>): Promise<SuiteOutcome>
   /** Runs the tests and computes the reward, as the verifier of a task does. */
   judge(
     lists: TestLists,
-    wish?: Partial<SuiteRunOptions>,
+    input?: Partial<SuiteRunOptions>,
   ): Promise<{ outcome: SuiteOutcome; reward: string | undefined }>
 }
 
@@ -113,8 +113,8 @@ async function openRepository(
     image,
     patch: (files) => patchAfter(folder, () => change(folder, files)),
     patchAfter: (whatever) => patchAfter(folder, () => whatever(folder)),
-    run: (wish) => runSuite(provider, orderOf(wish), options.signal),
-    judge: (lists, wish) => gradeSuite(provider, { ...orderOf(wish), lists }, options.signal),
+    run: (input) => runSuite(provider, orderOf(input), options.signal),
+    judge: (lists, input) => gradeSuite(provider, { ...orderOf(input), lists }, options.signal),
   }
 }
 

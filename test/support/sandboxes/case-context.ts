@@ -27,9 +27,9 @@ export type CaseContext = AsyncDisposable & {
   /** Creates a folder on this machine. */
   folder(): Promise<string>
   openNetwork(): Promise<SandboxNetwork>
-  start(command: string | string[] | null, wish?: CaseSpec): Promise<Sandbox>
+  start(command: string | string[] | null, options?: CaseSpec): Promise<Sandbox>
   /** Runs a command; a string is passed to sh. */
-  run(command: string | string[], wish?: CaseSpec): Promise<RunResult>
+  run(command: string | string[], options?: CaseSpec): Promise<RunResult>
 }
 
 const LIMITS: SandboxLimits = { ...DEFAULT_LIMITS, pids: 64, outputBytes: 1e6, seconds: 30 }
@@ -39,8 +39,8 @@ export async function openCaseContext(subject: ProviderUnderTest): Promise<CaseC
   const sandboxes: Sandbox[] = []
   const groups: SandboxNetwork[] = []
 
-  const start = async (command: string | string[] | null, wish: CaseSpec = {}): Promise<Sandbox> => {
-    const spec = specOf(subject, top, command, wish)
+  const start = async (command: string | string[] | null, options: CaseSpec = {}): Promise<Sandbox> => {
+    const spec = specOf(subject, top, command, options)
     const sandbox = await subject.provider.start(spec)
     sandboxes.push(sandbox)
     return sandbox
@@ -59,9 +59,9 @@ export async function openCaseContext(subject: ProviderUnderTest): Promise<CaseC
       await mkdir(path)
       return path
     },
-    async run(command, wish = {}) {
-      const outputFile = wish.outputFile ?? join(top, `${randomUUID()}.out`)
-      const sandbox = await start(command, { ...wish, outputFile })
+    async run(command, options = {}) {
+      const outputFile = options.outputFile ?? join(top, `${randomUUID()}.out`)
+      const sandbox = await start(command, { ...options, outputFile })
       const exit = await sandbox.exited
       return { sandbox, exit, output: await readFile(outputFile, 'utf8') }
     },
@@ -77,9 +77,9 @@ function specOf(
   subject: ProviderUnderTest,
   top: string,
   command: string | string[] | null,
-  wish: CaseSpec,
+  options: CaseSpec,
 ): SandboxSpec {
-  const id = wish.id ?? `case-${randomUUID()}`
+  const id = options.id ?? `case-${randomUUID()}`
   return {
     image: subject.image,
     baseFilesystem: { kind: 'image' },
@@ -93,10 +93,10 @@ function specOf(
     ports: [],
     input: '',
     outputFile: join(top, `${id}.out`),
-    ...wish,
+    ...options,
     id,
     command: typeof command === 'string' ? ['sh', '-c', command] : command,
-    limits: { ...LIMITS, ...wish.limits },
+    limits: { ...LIMITS, ...options.limits },
   }
 }
 

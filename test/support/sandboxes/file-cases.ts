@@ -23,8 +23,8 @@ async function openNameless(): Promise<string[]> {
 export const fileCases: ConformanceCase[] = [
   {
     name: 'collecting a missing path leaves no file open',
-    run: async (bench) => {
-      const { sandbox } = await bench.run('true')
+    run: async (fixture) => {
+      const { sandbox } = await fixture.run('true')
       const before = await openNameless()
       expect(await sandbox.stopped.collect('/no/such', { files: 10, bytes: 1000 })).toBeUndefined()
       expect(await sandbox.stopped.collect('/nothing', { files: 10, bytes: 1000 })).toBeUndefined()
@@ -33,53 +33,53 @@ export const fileCases: ConformanceCase[] = [
   },
   {
     name: 'a read-only mount can be read but not changed',
-    run: async (bench) => {
-      const folder = await bench.folder()
+    run: async (fixture) => {
+      const folder = await fixture.folder()
       await writeFile(join(folder, 'file'), 'kept')
       const mounts = [{ kind: 'folder' as const, source: folder, target: '/given', readOnly: true }]
       const script =
         'cat /given/file; (echo x > /given/file; rm -f /given/file; touch /given/new; chmod 777 /given) 2> /dev/null; mount -o remount,rw /given 2> /dev/null; true'
-      expect((await bench.run(script, { mounts })).output).toBe('kept')
+      expect((await fixture.run(script, { mounts })).output).toBe('kept')
       expect(await readFile(join(folder, 'file'), 'utf8')).toBe('kept')
     },
   },
   {
     name: 'files written to a writable mount remain',
-    run: async (bench) => {
-      const folder = await bench.folder()
+    run: async (fixture) => {
+      const folder = await fixture.folder()
       const mounts = [{ kind: 'folder' as const, source: folder, target: '/logs/verifier', readOnly: false }]
-      await bench.run('echo 1 > /logs/verifier/reward.txt', { mounts })
+      await fixture.run('echo 1 > /logs/verifier/reward.txt', { mounts })
       expect(await readFile(join(folder, 'reward.txt'), 'utf8')).toBe('1\n')
     },
   },
   {
     name: 'a mount below folders that the image lacks is accessible to every user',
-    run: async (bench) => {
-      const source = await bench.folder()
+    run: async (fixture) => {
+      const source = await fixture.folder()
       const mounts = [{ kind: 'folder' as const, source, target: '/not/there/yet', readOnly: false }]
-      expect((await bench.run('stat -c %a /not /not/there', { mounts })).output).toBe('755\n755\n')
+      expect((await fixture.run('stat -c %a /not /not/there', { mounts })).output).toBe('755\n755\n')
     },
   },
   {
     name: 'files nested deeper than the maximum path length are removed with their sandbox',
-    run: async (bench) => {
+    run: async (fixture) => {
       const script = `perl -e 'my $d = "0123456789" x 20; for (1 .. 30) { mkdir $d and chdir $d or die } print "deep\\n"'`
-      const { sandbox, output } = await bench.run(script)
+      const { sandbox, output } = await fixture.run(script)
       expect(output).toBe('deep\n')
       await sandbox.remove()
-      expect(await bench.subject.leftovers(sandbox.id)).toEqual([])
+      expect(await fixture.subject.leftovers(sandbox.id)).toEqual([])
     },
   },
   {
     name: 'a tmpfs mount starts empty, is limited in size and leaves nothing behind',
-    run: async (bench) => {
+    run: async (fixture) => {
       const mounts = [{ kind: 'tmpfs' as const, target: '/etc/apt', sizeMb: 4 }]
       const script =
         'ls -A /etc/apt; stat -f -c %T /etc/apt; head -c 2M /dev/zero > /etc/apt/fits && echo fits; head -c 8M /dev/zero > /etc/apt/more 2> /dev/null || echo full'
-      const { sandbox, output } = await bench.run(script, { mounts })
+      const { sandbox, output } = await fixture.run(script, { mounts })
       expect(output).toBe('tmpfs\nfits\nfull\n')
       expect((await collected(sandbox.stopped, '/etc/apt/fits'))?.entries).toBeUndefined()
-      const unlimited = await bench.run('stat -f -c %T /new', {
+      const unlimited = await fixture.run('stat -f -c %T /new', {
         mounts: [{ kind: 'tmpfs', target: '/new', sizeMb: null }],
       })
       expect(unlimited.output).toBe('tmpfs\n')
@@ -87,8 +87,8 @@ export const fileCases: ConformanceCase[] = [
   },
   {
     name: 'collect returns files, folders and links that stay inside, and lists what it leaves out',
-    run: async (bench) => {
-      const { sandbox } = await bench.run(TRAPS)
+    run: async (fixture) => {
+      const { sandbox } = await fixture.run(TRAPS)
       const found = await collected(sandbox.stopped, '/w')
       expect(found?.entries.map(({ path, type }) => `${type} ${path.replace(/\/$/, '')}`)).toEqual([
         'Directory w',
@@ -110,8 +110,8 @@ export const fileCases: ConformanceCase[] = [
   },
   {
     name: 'collect returns a single file, also of the image, and reports a missing path',
-    run: async (bench) => {
-      const { sandbox } = await bench.run('echo mine > /etc/mine; rm /etc/debian_version')
+    run: async (fixture) => {
+      const { sandbox } = await fixture.run('echo mine > /etc/mine; rm /etc/debian_version')
       expect((await collected(sandbox.stopped, '/etc/mine'))?.entries).toMatchObject([
         { path: 'mine', type: 'File', content: 'mine\n' },
       ])
@@ -123,11 +123,11 @@ export const fileCases: ConformanceCase[] = [
   },
   {
     name: 'collect does not follow a link in the requested path',
-    run: async (bench) => {
-      const folder = await bench.folder()
+    run: async (fixture) => {
+      const folder = await fixture.folder()
       await mkdir(join(folder, 'inner'))
       await writeFile(join(folder, 'inner', 'file'), 'of the machine')
-      const { sandbox } = await bench.run(`ln -s ${folder} /w; ln -s / /r`)
+      const { sandbox } = await fixture.run(`ln -s ${folder} /w; ln -s / /r`)
       expect((await collected(sandbox.stopped, '/w'))?.entries ?? []).toEqual([])
       expect(await collected(sandbox.stopped, '/w/inner/file')).toBeUndefined()
       expect(await collected(sandbox.stopped, `/r${folder}/inner/file`)).toBeUndefined()
@@ -136,9 +136,9 @@ export const fileCases: ConformanceCase[] = [
   },
   {
     name: 'collect leaves out folders that are nested too deeply and returns the others',
-    run: async (bench) => {
+    run: async (fixture) => {
       const script = `mkdir -p /w/z; echo kept > /w/z/file; cd /w; perl -e 'for (1 .. 3000) { mkdir "d" and chdir "d" or die }'`
-      const { sandbox } = await bench.run(script)
+      const { sandbox } = await fixture.run(script)
       const found = await collected(sandbox.stopped, '/w')
       const paths = found?.entries.map(({ path }) => path.replace(/\/$/, '')) ?? []
       expect(paths).toContain('w/z/file')
@@ -148,8 +148,8 @@ export const fileCases: ConformanceCase[] = [
   },
   {
     name: 'collect stops at its limits',
-    run: async (bench) => {
-      const { sandbox } = await bench.run(
+    run: async (fixture) => {
+      const { sandbox } = await fixture.run(
         'mkdir /w; for i in $(seq 50); do echo $i > /w/$i; done; truncate -s 5G /w/sparse',
       )
       const few = await collected(sandbox.stopped, '/w', { files: 10, bytes: 1e6 })

@@ -47,19 +47,19 @@ const PLACES = [
 ] as const
 
 export const firstProcessCases: ConformanceCase[] = [
-  ...PLACES.map(([who, wish]) => ({
+  ...PLACES.map(([who, options]) => ({
     name: `${who} can neither trace, read, write nor signal the first process, and its own exit code is reported`,
-    run: async (bench: Parameters<ConformanceCase['run']>[0]) => {
-      const { exit, output } = await bench.run(attack(`${SIGNALS} ${DEBUG} exit 42`), wish)
+    run: async (fixture: Parameters<ConformanceCase['run']>[0]) => {
+      const { exit, output } = await fixture.run(attack(`${SIGNALS} ${DEBUG} exit 42`), options)
       expect(output).toBe('')
       expect(exit).toMatchObject({ code: 42, limit: null })
     },
   })),
   {
     name: 'an added command cannot access the first process either',
-    run: async (bench) => {
-      const sandbox = await bench.start(null)
-      const outputFile = join(await bench.folder(), 'added')
+    run: async (fixture) => {
+      const sandbox = await fixture.start(null)
+      const outputFile = join(await fixture.folder(), 'added')
       const limits = { outputBytes: 1e5, seconds: 30 }
       for (const user of ['root', 'nobody']) {
         const command = attack(`${SIGNALS} ${DEBUG} exit 42`)
@@ -72,10 +72,10 @@ export const firstProcessCases: ConformanceCase[] = [
   },
   {
     name: 'a command that kills all processes it can reach ends without a failure of the sandbox',
-    run: async (bench) => {
+    run: async (fixture) => {
       for (const execs of [false, true]) {
         const script = 'kill -9 1; kill -9 -1; for p in $(seq 1 99); do kill -9 $p; done; exit 3'
-        const { exit } = await bench.run(script, { execs })
+        const { exit } = await fixture.run(script, { execs })
         expect(exit.limit).toBe(null)
         expect(exit.code === null || (exit.code > 0 && exit.code <= 255), String(exit.code)).toBe(true)
       }

@@ -24,16 +24,16 @@ const as = (group: SandboxNetwork, ...names: string[]): CaseSpec => ({ network: 
 
 /** A server whose address the test knows. */
 async function startServer(
-  bench: CaseContext,
+  fixture: CaseContext,
   group: SandboxNetwork,
   name: string,
 ): Promise<{ sandbox: Sandbox; address: string }> {
-  const outputFile = join(await bench.folder(), 'server.out')
-  const sandbox = await bench.start(`getent hosts ${name}; ${serve(7000, name)}`, { ...as(group, name), outputFile })
+  const outputFile = join(await fixture.folder(), 'server.out')
+  const sandbox = await fixture.start(`getent hosts ${name}; ${serve(7000, name)}`, { ...as(group, name), outputFile })
   const said = async (): Promise<string> => readFile(outputFile, 'utf8')
   await vi.waitFor(async () => expect(await said()).toMatch(/^\S+ .*\n/), { timeout: 10_000, interval: 20 })
   const [address = ''] = (await said()).split(/\s/)
-  const { output } = await bench.run(ask(name, 7000), as(group, 'looking'))
+  const { output } = await fixture.run(ask(name, 7000), as(group, 'looking'))
   expect(output).toBe(`${name}\n`)
   return { sandbox, address }
 }
@@ -41,15 +41,15 @@ async function startServer(
 export const groupCases: ConformanceCase[] = [
   {
     name: 'network: members reach each other by all names, in any start order, on any port',
-    run: async (bench) => {
-      const group = await bench.openNetwork()
+    run: async (fixture) => {
+      const group = await fixture.openNetwork()
       const [first] = await Promise.all([
-        bench.run(`${ask('db', 80)}; ${ask('database', 80)}; hostname`, as(group, 'main', 'app')),
-        bench.start(serve(80, 'from db'), as(group, 'db', 'database')),
-        bench.start(serve(81, 'from other'), as(group, 'other')),
+        fixture.run(`${ask('db', 80)}; ${ask('database', 80)}; hostname`, as(group, 'main', 'app')),
+        fixture.start(serve(80, 'from db'), as(group, 'db', 'database')),
+        fixture.start(serve(81, 'from other'), as(group, 'other')),
       ])
       expect(first.output).toBe('from db\nfrom db\nmain\n')
-      const later = await bench.run(
+      const later = await fixture.run(
         `${ask('db', 80)}; ${ask('other', 81)}; ${tryOnce('localhost', 80)}`,
         as(group, 'late'),
       )
@@ -58,39 +58,39 @@ export const groupCases: ConformanceCase[] = [
   },
   {
     name: 'network: an ordinary user in a member may listen below port 1024',
-    run: async (bench) => {
-      const group = await bench.openNetwork()
-      await bench.start(serve(80, 'web'), { ...as(group, 'web'), user: 'nobody' })
-      expect((await bench.run(ask('web', 80), as(group, 'main'))).output).toBe('web\n')
+    run: async (fixture) => {
+      const group = await fixture.openNetwork()
+      await fixture.start(serve(80, 'web'), { ...as(group, 'web'), user: 'nobody' })
+      expect((await fixture.run(ask('web', 80), as(group, 'main'))).output).toBe('web\n')
     },
   },
   {
     name: 'network: a name resolves to its current owner',
-    run: async (bench) => {
-      const group = await bench.openNetwork()
-      const first = await bench.start(serve(80, 'first'), as(group, 'main'))
-      expect((await bench.run(ask('main', 80), as(group, 'side'))).output).toBe('first\n')
+    run: async (fixture) => {
+      const group = await fixture.openNetwork()
+      const first = await fixture.start(serve(80, 'first'), as(group, 'main'))
+      expect((await fixture.run(ask('main', 80), as(group, 'side'))).output).toBe('first\n')
       await first.kill()
       await first.exited
-      await bench.start(serve(80, 'second'), as(group, 'main'))
-      expect((await bench.run(ask('main', 80), as(group, 'side'))).output).toBe('second\n')
+      await fixture.start(serve(80, 'second'), as(group, 'main'))
+      expect((await fixture.run(ask('main', 80), as(group, 'side'))).output).toBe('second\n')
     },
   },
   {
     name: 'network: other sandboxes and other networks find no members',
-    run: async (bench) => {
-      const { address } = await startServer(bench, await bench.openNetwork(), 'db')
+    run: async (fixture) => {
+      const { address } = await startServer(fixture, await fixture.openNetwork(), 'db')
       const look = `${tryOnce('db', 7000)}; ${tryOnce(address, 7000)}; getent hosts db || echo unknown`
-      const alone = await bench.run(look)
+      const alone = await fixture.run(look)
       expect(alone.output).toBe('silent\nsilent\nunknown\n')
-      const other = await bench.run(look, as(await bench.openNetwork(), 'main', 'side'))
+      const other = await fixture.run(look, as(await fixture.openNetwork(), 'main', 'side'))
       expect(other.output).toBe('silent\nsilent\nunknown\n')
     },
   },
   {
     name: 'network: this machine does not reach the members',
-    run: async (bench) => {
-      const { address } = await startServer(bench, await bench.openNetwork(), 'db')
+    run: async (fixture) => {
+      const { address } = await startServer(fixture, await fixture.openNetwork(), 'db')
       // Something else may answer there, and it may take any time.
       const socket = connect({ host: address, port: 7000 })
       const clock = setTimeout(() => socket.destroy(), 2000)
@@ -101,35 +101,35 @@ export const groupCases: ConformanceCase[] = [
   },
   {
     name: 'network: members reach neither this machine, nor the internet, nor a name server',
-    run: async (bench) => {
+    run: async (fixture) => {
       await using server = await listen()
-      const group = await bench.openNetwork()
+      const group = await fixture.openNetwork()
       const own = ['127.0.0.1', ...ownAddresses()].map((address) => `${address}/${server.port}`)
       const others = ['1.1.1.1/53', '8.8.8.8/443', '169.254.169.254/80', 'deb.debian.org/80', 'host.docker.internal/80']
       // Address that a bridge of this machine would have.
       const gates = `me=$(getent hosts main | cut -d' ' -f1); for gate in \${me%.*}.1 \${me%.*.*}.0.1; do if timeout 2 bash -c "exec 3<>/dev/tcp/$gate/${server.port}" 2> /dev/null; then echo $gate; fi; done`
       const dns = `perl -MSocket -e 'for (qw(1.1.1.1 8.8.8.8 127.0.0.11)) { socket(S, AF_INET, SOCK_DGRAM, 0); my $q = pack("n6", 1, 256, 1, 0, 0, 0) . "\\3deb\\6debian\\3org\\0" . pack("n2", 1, 1); next unless send(S, $q, 0, sockaddr_in(53, inet_aton($_))); vec($r = "", fileno(S), 1) = 1; if (select($r, undef, undef, 1) > 0 && recv(S, $a, 512, 0)) { my ($n) = unpack("x6n", $a); print "resolved by $_\n" if $n } }'`
       const script = `${probes([...own, ...others])}\n${gates}\n${dns}\ngetent hosts deb.debian.org\ntrue`
-      expect((await bench.run(script, as(group, 'main'))).output).toBe('')
+      expect((await fixture.run(script, as(group, 'main'))).output).toBe('')
     },
   },
   {
     name: 'network: a volume starts with the files of the image and is shared',
-    run: async (bench) => {
-      const group = await bench.openNetwork()
+    run: async (fixture) => {
+      const group = await fixture.openNetwork()
       const volume = (target: string, readOnly = false) => ({ kind: 'volume' as const, name: 'data', target, readOnly })
-      const first = await bench.run('ls /etc/apt; stat -c %a /etc/apt; echo 1 > /etc/apt/new', {
+      const first = await fixture.run('ls /etc/apt; stat -c %a /etc/apt; echo 1 > /etc/apt/new', {
         ...as(group, 'one'),
         mounts: [volume('/etc/apt')],
       })
       expect(first.output).toContain('apt.conf.d\n')
       expect(first.output).toMatch(/755\n$/)
       const script = 'cat /data/new; ls -d /data/apt.conf.d; touch /data/more 2> /dev/null || echo kept'
-      const second = await bench.run(script, { ...as(group, 'two'), mounts: [volume('/data', true)] })
+      const second = await fixture.run(script, { ...as(group, 'two'), mounts: [volume('/data', true)] })
       expect(second.output).toBe('1\n/data/apt.conf.d\nkept\n')
       // The volume is separate, and empty where the image has nothing.
-      const other = await bench.run('ls -A /data', {
-        ...as(await bench.openNetwork(), 'one'),
+      const other = await fixture.run('ls -A /data', {
+        ...as(await fixture.openNetwork(), 'one'),
         mounts: [volume('/data')],
       })
       expect(other.output).toBe('')
@@ -137,29 +137,29 @@ export const groupCases: ConformanceCase[] = [
   },
   {
     name: 'network: ports of a member work for this member only',
-    run: async (bench) => {
-      const group = await bench.openNetwork()
+    run: async (fixture) => {
+      const group = await fixture.openNetwork()
       const ports = [{ port: 18080, onConnection: (socket: Socket) => void socket.end('of the machine\n') }]
-      const outputFile = join(await bench.folder(), 'out')
-      const member = await bench.start(`${ask('127.0.0.1', 18080)}; sleep 30`, {
+      const outputFile = join(await fixture.folder(), 'out')
+      const member = await fixture.start(`${ask('127.0.0.1', 18080)}; sleep 30`, {
         ...as(group, 'main'),
         ports,
         outputFile,
       })
       const said = async (): Promise<string> => readFile(outputFile, 'utf8')
       await vi.waitFor(async () => expect(await said()).toBe('of the machine\n'), { timeout: 10_000 })
-      const other = await bench.run(`${tryOnce('main', 18080)}; ${tryOnce('127.0.0.1', 18080)}`, as(group, 'side'))
+      const other = await fixture.run(`${tryOnce('main', 18080)}; ${tryOnce('127.0.0.1', 18080)}`, as(group, 'side'))
       expect(other.output).toBe('silent\nsilent\n')
       await member.kill()
     },
   },
   {
     name: 'network: added commands of a member reach the others',
-    run: async (bench) => {
-      const group = await bench.openNetwork()
-      await bench.start(serve(80, 'from db'), as(group, 'db'))
-      const main = await bench.start(null, { ...as(group, 'main'), execs: true })
-      const outputFile = join(await bench.folder(), 'out')
+    run: async (fixture) => {
+      const group = await fixture.openNetwork()
+      await fixture.start(serve(80, 'from db'), as(group, 'db'))
+      const main = await fixture.start(null, { ...as(group, 'main'), execs: true })
+      const outputFile = join(await fixture.folder(), 'out')
       await main.exec({
         command: ['sh', '-c', ask('db', 80)],
         user: null,
@@ -174,29 +174,29 @@ export const groupCases: ConformanceCase[] = [
   },
   {
     name: 'network: a sandbox can start from the files of an earlier member',
-    run: async (bench) => {
-      const group = await bench.openNetwork()
-      const { sandbox } = await bench.run('mkdir /app; echo 1 > /app/file', as(group, 'main'))
+    run: async (fixture) => {
+      const group = await fixture.openNetwork()
+      const { sandbox } = await fixture.run('mkdir /app; echo 1 > /app/file', as(group, 'main'))
       const baseFilesystem = { kind: 'workspace' as const, from: sandbox.stopped, paths: ['/app'] }
-      expect((await bench.run('cat /app/file', { ...as(group, 'main'), baseFilesystem })).output).toBe('1\n')
+      expect((await fixture.run('cat /app/file', { ...as(group, 'main'), baseFilesystem })).output).toBe('1\n')
     },
   },
   {
     name: 'network: remove leaves nothing and is idempotent',
-    run: async (bench) => {
+    run: async (fixture) => {
       const id = `gone-${randomUUID()}`
-      const group = await bench.subject.provider.openNetwork(id)
+      const group = await fixture.subject.provider.openNetwork(id)
       const mounts = [{ kind: 'volume' as const, name: 'data', target: '/data', readOnly: false }]
-      const sandbox = await bench.start('touch /data/file; sleep 600', {
+      const sandbox = await fixture.start('touch /data/file; sleep 600', {
         ...as(group, 'main'),
         mounts,
         id: `${id}-main`,
       })
-      expect(await bench.subject.leftovers(id)).not.toEqual([])
+      expect(await fixture.subject.leftovers(id)).not.toEqual([])
       await sandbox.remove()
       await group.remove()
       await group.remove()
-      expect(await bench.subject.leftovers(id)).toEqual([])
+      expect(await fixture.subject.leftovers(id)).toEqual([])
     },
   },
 ]

@@ -20,7 +20,7 @@ function refusal(error: unknown): string {
 export const insertCases: ConformanceCase[] = [
   {
     name: 'uploads: files keep their modes, folders are created, and existing files are replaced',
-    run: async (bench) => {
+    run: async (fixture) => {
       const files = insert(
         '/made/for/it',
         { name: './', type: '5', mode: 0o755 },
@@ -33,7 +33,7 @@ export const insertCases: ConformanceCase[] = [
       const over = insert('/etc', { name: 'debian_version', content: 'mine\n' }, { name: 'apt/new', content: '' })
       const script = `cd /made/for/it && stat -c '%a %u %n' plain deep/er/run.sh private folder && deep/er/run.sh
 cat folder/link /etc/debian_version; ls -d /etc/apt/new /etc/apt/apt.conf.d`
-      const { output } = await bench.run(script, { uploads: [files, over] })
+      const { output } = await fixture.run(script, { uploads: [files, over] })
       expect(output).toBe(`644 0 plain
 755 0 deep/er/run.sh
 600 0 private
@@ -48,34 +48,34 @@ mine
   },
   {
     name: 'uploads: a later upload replaces files of an earlier one and of the base filesystem',
-    run: async (bench) => {
-      const { sandbox } = await bench.run('mkdir /app; echo seed > /app/a; echo seed > /app/b; echo seed > /app/c')
+    run: async (fixture) => {
+      const { sandbox } = await fixture.run('mkdir /app; echo seed > /app/a; echo seed > /app/b; echo seed > /app/c')
       const uploads = [
         insert('/app', { name: 'b', content: 'first\n' }, { name: 'c', content: 'first\n' }),
         insert('/app', { name: 'c', content: 'second\n' }),
       ]
       const baseFilesystem = { kind: 'workspace' as const, from: sandbox.stopped, paths: ['/app'] }
-      expect((await bench.run('cat /app/a /app/b /app/c', { baseFilesystem, uploads })).output).toBe(
+      expect((await fixture.run('cat /app/a /app/b /app/c', { baseFilesystem, uploads })).output).toBe(
         'seed\nfirst\nsecond\n',
       )
     },
   },
   {
     name: 'uploads: files collected from one sandbox can be uploaded to another',
-    run: async (bench) => {
-      const { sandbox } = await bench.run(`mkdir -p /w/sub; echo odd > '/w/sub/a b\\c'; ln -s sub /w/link`)
+    run: async (fixture) => {
+      const { sandbox } = await fixture.run(`mkdir -p /w/sub; echo odd > '/w/sub/a b\\c'; ln -s sub /w/link`)
       const found = await sandbox.stopped.collect('/w', { files: 100, bytes: 1e6 })
       if (found === undefined) throw new Error('Nothing was collected.')
       const uploads = [{ target: '/', tar: found.tar }]
-      expect((await bench.run(`cat '/w/link/a b\\c'`, { uploads })).output).toBe('odd\n')
+      expect((await fixture.run(`cat '/w/link/a b\\c'`, { uploads })).output).toBe('odd\n')
     },
   },
   {
     name: 'uploads: a hostile archive is refused or harmless',
-    run: async (bench) => {
+    run: async (fixture) => {
       const look = 'ls -d /escaped /*/escaped; find /made ! -type d ! -type f ! -type l; find /made -perm /6000'
       for (const [what, entries] of Object.entries(hostileEntries)) {
-        const ran = bench.run(`(${look}) 2> /dev/null`, { uploads: [insert('/made/below', ...entries)] })
+        const ran = fixture.run(`(${look}) 2> /dev/null`, { uploads: [insert('/made/below', ...entries)] })
         const output = await ran.then((done) => done.output, refusal)
         expect(output, what).toBe('')
       }
@@ -83,18 +83,18 @@ mine
   },
   {
     name: 'uploads: links of the image do not lead to this machine',
-    run: async (bench) => {
-      const folder = await bench.folder()
+    run: async (fixture) => {
+      const folder = await fixture.folder()
       await writeFile(join(folder, 'file'), 'of the machine')
-      const { sandbox } = await bench.run(`ln -s ${folder} /link; mkdir /app; ln -s ${folder}/file /app/file`)
+      const { sandbox } = await fixture.run(`ln -s ${folder} /link; mkdir /app; ln -s ${folder}/file /app/file`)
       const baseFilesystem = { kind: 'snapshot' as const, from: sandbox.stopped, without: [] }
       // Refused, or written to a place of the sandbox that has the same name.
       for (const target of ['/link', '/link/below']) {
-        await bench
+        await fixture
           .run('true', { baseFilesystem, uploads: [insert(target, { name: 'new', content: 'x' })] })
           .catch(() => {})
       }
-      const replaced = await bench.run('cat /app/file', {
+      const replaced = await fixture.run('cat /app/file', {
         baseFilesystem,
         uploads: [insert('/app', { name: 'file', content: 'replaced' })],
       })

@@ -17,9 +17,9 @@ const CALLS = {
 const calls = process.arch === 'arm64' ? CALLS.arm64 : CALLS.x64
 
 /** Lists the attempts that succeed. */
-async function succeeded(bench: CaseContext, attempts: string[]): Promise<string[]> {
+async function succeeded(fixture: CaseContext, attempts: string[]): Promise<string[]> {
   const script = attempts.map((attempt, index) => `if ( ${attempt} ) > /dev/null 2>&1; then echo ${index}; fi`)
-  const { output } = await bench.run(script.join('\n'))
+  const { output } = await fixture.run(script.join('\n'))
   const indexes = output.split('\n').filter(Boolean)
   return indexes.map((index) => attempts[Number(index)] ?? index)
 }
@@ -29,8 +29,8 @@ const perl = (call: string): string => `perl -e 'exit(syscall(${call}) < 0)'`
 export const isolationCases: ConformanceCase[] = [
   {
     name: 'has no capability beyond the list and cannot gain any',
-    run: async (bench) => {
-      const { output } = await bench.run('grep -E "^(Cap|NoNewPrivs)" /proc/self/status')
+    run: async (fixture) => {
+      const { output } = await fixture.run('grep -E "^(Cap|NoNewPrivs)" /proc/self/status')
       const values = Object.fromEntries(output.split('\n').map((line) => line.split(/:\s+/)))
       for (const set of ['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb']) {
         expect(BigInt(`0x${values[set]}`) & ~ALLOWED, set).toBe(0n)
@@ -40,15 +40,17 @@ export const isolationCases: ConformanceCase[] = [
   },
   {
     name: 'an ordinary user has no capability and gains none with su',
-    run: async (bench) => {
-      const { output } = await bench.run('grep CapEff /proc/self/status; su -c id root < /dev/null', { user: 'nobody' })
+    run: async (fixture) => {
+      const { output } = await fixture.run('grep CapEff /proc/self/status; su -c id root < /dev/null', {
+        user: 'nobody',
+      })
       expect(output).toMatch(/CapEff:\s+0000000000000000/)
       expect(output).not.toContain('uid=0')
     },
   },
   {
     name: 'cannot mount, create namespaces or devices, or change its root',
-    run: async (bench) => {
+    run: async (fixture) => {
       const attempts = [
         'mount -t tmpfs none /mnt',
         'mount --bind / /mnt',
@@ -64,12 +66,12 @@ export const isolationCases: ConformanceCase[] = [
         'nsenter -t 1 -m true',
         perl(`${calls.unshare}, 0x10000000`),
       ]
-      expect(await succeeded(bench, attempts)).toEqual([])
+      expect(await succeeded(fixture, attempts)).toEqual([])
     },
   },
   {
     name: 'dangerous system calls are refused',
-    run: async (bench) => {
+    run: async (fixture) => {
       const attempts = [
         perl(`${calls.bpf}, 0, 0, 0`),
         perl(`${calls.keyctl}, 0, -3, 1`),
@@ -81,12 +83,12 @@ export const isolationCases: ConformanceCase[] = [
         'swapon /dev/vda',
         'sysctl -w kernel.hostname=x',
       ]
-      expect(await succeeded(bench, attempts)).toEqual([])
+      expect(await succeeded(fixture, attempts)).toEqual([])
     },
   },
   {
     name: 'the kernel’s settings cannot be written, and its secrets cannot be read',
-    run: async (bench) => {
+    run: async (fixture) => {
       const attempts = [
         'echo x > /proc/sys/kernel/core_pattern',
         'echo 1 > /proc/sys/net/ipv4/ip_forward',
@@ -98,13 +100,13 @@ export const isolationCases: ConformanceCase[] = [
         'head -c 1 /dev/vda',
         'head -c 1 /dev/kmsg',
       ]
-      expect(await succeeded(bench, attempts)).toEqual([])
+      expect(await succeeded(fixture, attempts)).toEqual([])
     },
   },
   {
     name: 'sees no process of this machine',
-    run: async (bench) => {
-      const { output } = await bench.run(
+    run: async (fixture) => {
+      const { output } = await fixture.run(
         `ls /proc | grep -c '^[0-9]'; tr '\\0' ' ' < /proc/1/cmdline; kill -0 ${process.pid}`,
       )
       expect(Number(output.split('\n')[0])).toBeLessThan(10)
@@ -114,22 +116,22 @@ export const isolationCases: ConformanceCase[] = [
   },
   {
     name: 'inherits no open file of the service',
-    run: async (bench) => {
+    run: async (fixture) => {
       const script = 'for p in self 1; do for f in /proc/$p/fd/*; do readlink $f; done; done'
-      const { output } = await bench.run(script, { input: 'x' })
+      const { output } = await fixture.run(script, { input: 'x' })
       // The sandbox's own input and output may be named pipes.
       const own = /^(pipe:.*|socket:.*|anon_inode:.*|\/dev\/null|\/proc\/.*|.*\/(input|output))?$/
       expect(output.split('\n').filter((target) => !own.test(target))).toEqual([])
-      const reopened = await bench.run('[ -f /proc/self/fd/0 ] || [ -f /proc/self/fd/1 ]', { input: 'x' })
+      const reopened = await fixture.run('[ -f /proc/self/fd/0 ] || [ -f /proc/self/fd/1 ]', { input: 'x' })
       expect(reopened.exit.code).toBe(1)
     },
   },
   {
     name: 'paths of this machine neither exist nor are named in the sandbox',
-    run: async (bench) => {
-      const secret = join(await bench.folder(), 'secret')
+    run: async (fixture) => {
+      const secret = join(await fixture.folder(), 'secret')
       await writeFile(secret, 'of the machine')
-      const { output } = await bench.run(
+      const { output } = await fixture.run(
         `cat ${secret} /proc/1/root${secret} /proc/self/root${secret} /../../..${secret}; ls ${process.cwd()}; hostname`,
       )
       expect(output).not.toContain('of the machine')
@@ -139,16 +141,16 @@ export const isolationCases: ConformanceCase[] = [
   },
   {
     name: 'two sandboxes of one image see nothing of each other',
-    run: async (bench) => {
+    run: async (fixture) => {
       const mark = randomUUID()
       const look = 'cat /mark /dev/shm/mark; cat /proc/[0-9]*/cmdline | tr "\\0" " "'
       const hide = `echo ${mark} > /mark; echo ${mark} > /dev/shm/mark`
       // The sandbox sees its own process, which proves that the check works.
-      const alone = await bench.run(`${hide}; ${look}`)
+      const alone = await fixture.run(`${hide}; ${look}`)
       expect(alone.output.split(mark).length).toBeGreaterThan(3)
-      const first = await bench.start(`${hide}; sh -c ': ${mark}; sleep 30; :'`)
+      const first = await fixture.start(`${hide}; sh -c ': ${mark}; sleep 30; :'`)
       await vi.waitFor(async () => expect(await processesNaming(`: ${mark}`)).not.toEqual([]), { timeout: 10_000 })
-      const { output } = await bench.run(look)
+      const { output } = await fixture.run(look)
       expect(output).toContain('cat /proc')
       expect(output).not.toContain(mark)
       await first.kill()

@@ -12,35 +12,38 @@ const LOOK =
 export const seedCases: ConformanceCase[] = [
   {
     name: 'a workspace base has the given folders of the earlier sandbox, filtered, and nothing else of it',
-    run: async (bench) => {
-      const { sandbox } = await bench.run(CHANGES)
+    run: async (fixture) => {
+      const { sandbox } = await fixture.run(CHANGES)
       const baseFilesystem = { kind: 'workspace' as const, from: sandbox.stopped, paths: ['/app', '/srv'] }
-      const { output } = await bench.run(LOOK, { baseFilesystem })
+      const { output } = await fixture.run(LOOK, { baseFilesystem })
       expect(output.split('\n').filter(Boolean)).toEqual(['app/kept/file', 'etc/debian_version', 'opt', 'srv/new'])
     },
   },
   {
     name: 'a workspace base leaves out the excluded paths, and nothing behind links',
-    run: async (bench) => {
-      const { sandbox } = await bench.run(
+    run: async (fixture) => {
+      const { sandbox } = await fixture.run(
         'mkdir -p /app/a /app/gone /mine/b; echo x > /app/a/gone; echo y > /app/kept; echo w > /app/gone/in; echo z > /mine/b/kept; ln -s a /app/link; echo v > /app/a/kept',
       )
       const without = ['/app/a/gone', '/app/gone', '/app/link/kept', '/app/missing/file']
-      for (const image of [bench.subject.image, bench.subject.otherImage]) {
+      for (const image of [fixture.subject.image, fixture.subject.otherImage]) {
         const baseFilesystem = { kind: 'workspace' as const, from: sandbox.stopped, paths: ['/app', '/mine'], without }
-        const { output } = await bench.run('find /app /mine -type f | sort; ls -d /app/gone', { baseFilesystem, image })
+        const { output } = await fixture.run('find /app /mine -type f | sort; ls -d /app/gone', {
+          baseFilesystem,
+          image,
+        })
         expect(output.replace(/^ls: .*\n/m, ''), image.digest).toBe('/app/a/kept\n/app/kept\n/mine/b/kept\n')
       }
     },
   },
   {
     name: 'a workspace base does not restore deleted files',
-    run: async (bench) => {
-      const { sandbox } = await bench.run(
+    run: async (fixture) => {
+      const { sandbox } = await fixture.run(
         'rm /etc/apt/apt.conf.d/* /etc/debian_version; rm -r /var/lib/dpkg; mkdir -p /var/lib/dpkg; touch /var/lib/dpkg/new',
       )
       const baseFilesystem = { kind: 'workspace' as const, from: sandbox.stopped, paths: ['/etc/apt', '/var/lib/dpkg'] }
-      const { output } = await bench.run('ls /etc/apt/apt.conf.d /var/lib/dpkg; ls /etc/debian_version', {
+      const { output } = await fixture.run('ls /etc/apt/apt.conf.d /var/lib/dpkg; ls /etc/debian_version', {
         baseFilesystem,
       })
       expect(output).toBe('/etc/apt/apt.conf.d:\n\n/var/lib/dpkg:\nnew\n/etc/debian_version\n')
@@ -48,10 +51,10 @@ export const seedCases: ConformanceCase[] = [
   },
   {
     name: 'a workspace base of /etc works although the engine mounts files there',
-    run: async (bench) => {
-      const { sandbox } = await bench.run('echo mine > /etc/mine; rm /etc/debian_version; echo x >> /etc/hosts; true')
+    run: async (fixture) => {
+      const { sandbox } = await fixture.run('echo mine > /etc/mine; rm /etc/debian_version; echo x >> /etc/hosts; true')
       const baseFilesystem = { kind: 'workspace' as const, from: sandbox.stopped, paths: ['/etc'] }
-      const { output } = await bench.run('cat /etc/mine; ls /etc/debian_version 2> /dev/null; id -un', {
+      const { output } = await fixture.run('cat /etc/mine; ls /etc/debian_version 2> /dev/null; id -un', {
         baseFilesystem,
       })
       expect(output).toBe('mine\nroot\n')
@@ -59,23 +62,23 @@ export const seedCases: ConformanceCase[] = [
   },
   {
     name: 'a workspace base of /etc works after its account files became links to themselves',
-    run: async (bench) => {
-      const { sandbox } = await bench.run(
+    run: async (fixture) => {
+      const { sandbox } = await fixture.run(
         'cd /etc; for f in passwd group; do rm $f; ln -s $f $f; done; echo mine > mine',
       )
       const baseFilesystem = { kind: 'workspace' as const, from: sandbox.stopped, paths: ['/etc'] }
-      const { output } = await bench.run('cat /etc/mine', { baseFilesystem })
+      const { output } = await fixture.run('cat /etc/mine', { baseFilesystem })
       expect(output).toBe('mine\n')
     },
   },
   {
     name: 'a workspace base of /etc works in a sandbox with a volume',
-    run: async (bench) => {
-      const network = { group: await bench.openNetwork(), names: ['member'] }
+    run: async (fixture) => {
+      const network = { group: await fixture.openNetwork(), names: ['member'] }
       const mounts = [{ kind: 'volume' as const, name: 'data', target: '/data', readOnly: false }]
-      const { sandbox } = await bench.run('echo mine > /etc/mine; rm /etc/debian_version', { network, mounts })
+      const { sandbox } = await fixture.run('echo mine > /etc/mine; rm /etc/debian_version', { network, mounts })
       const baseFilesystem = { kind: 'workspace' as const, from: sandbox.stopped, paths: ['/etc'] }
-      const { output } = await bench.run('cat /etc/mine; ls /etc/debian_version 2> /dev/null', {
+      const { output } = await fixture.run('cat /etc/mine; ls /etc/debian_version 2> /dev/null', {
         baseFilesystem,
         network,
         mounts,
@@ -85,14 +88,14 @@ export const seedCases: ConformanceCase[] = [
   },
   {
     name: 'a snapshot base has all changes except those under the given paths',
-    run: async (bench) => {
-      const { sandbox } = await bench.run(CHANGES)
+    run: async (fixture) => {
+      const { sandbox } = await fixture.run(CHANGES)
       const baseFilesystem = {
         kind: 'snapshot' as const,
         from: sandbox.stopped,
         without: ['/tests', '/usr/local/bin', '/etc'],
       }
-      const { output } = await bench.run(`${LOOK}; ls /srv`, { baseFilesystem })
+      const { output } = await fixture.run(`${LOOK}; ls /srv`, { baseFilesystem })
       expect(output.split('\n').filter(Boolean)).toEqual([
         ...['app/kept/file', 'app/leaves', 'app/fifo', 'outside', 'etc/debian_version', 'srv/new', 'new'],
       ])
@@ -100,10 +103,10 @@ export const seedCases: ConformanceCase[] = [
   },
   {
     name: 'changes of a later sandbox do not reach the earlier one, and can be collected and used as a base again',
-    run: async (bench) => {
-      const { sandbox: first } = await bench.run('mkdir /app; echo 1 > /app/file')
+    run: async (fixture) => {
+      const { sandbox: first } = await fixture.run('mkdir /app; echo 1 > /app/file')
       const workspace = { kind: 'workspace' as const, from: first.stopped, paths: ['/app'] }
-      const { sandbox: second } = await bench.run('echo 2 >> /app/file; echo other > /app/other', {
+      const { sandbox: second } = await fixture.run('echo 2 >> /app/file; echo other > /app/other', {
         baseFilesystem: workspace,
       })
       const contents = async (remains: typeof first.stopped) =>
@@ -111,53 +114,53 @@ export const seedCases: ConformanceCase[] = [
       expect(await contents(first.stopped)).toEqual(['', '1\n'])
       expect(await contents(second.stopped)).toEqual(['', '1\n2\n', 'other\n'])
       const snapshot = { kind: 'snapshot' as const, from: second.stopped, without: [] }
-      const third = await bench.run('cat /app/file /app/other; echo 3 > /app/third', { baseFilesystem: snapshot })
+      const third = await fixture.run('cat /app/file /app/other; echo 3 > /app/third', { baseFilesystem: snapshot })
       expect(third.output).toBe('1\n2\nother\n')
       const again = { kind: 'snapshot' as const, from: third.sandbox.stopped, without: ['/app/other'] }
-      expect((await bench.run('ls /app', { baseFilesystem: again })).output).toBe('file\nthird\n')
+      expect((await fixture.run('ls /app', { baseFilesystem: again })).output).toBe('file\nthird\n')
     },
   },
   {
     name: 'a base filesystem keeps owners and modes',
-    run: async (bench) => {
-      const { sandbox } = await bench.run(
+    run: async (fixture) => {
+      const { sandbox } = await fixture.run(
         'mkdir -m 750 /app; echo 1 > /app/file; chmod 640 /app/file; chown -R 33:34 /app',
       )
       const from = sandbox.stopped
       const script = 'stat -c "%u %g %a" /app /app/file'
-      const workspace = await bench.run(script, { baseFilesystem: { kind: 'workspace', from, paths: ['/app'] } })
+      const workspace = await fixture.run(script, { baseFilesystem: { kind: 'workspace', from, paths: ['/app'] } })
       expect(workspace.output).toBe('33 34 750\n33 34 640\n')
-      const snapshot = await bench.run(script, { baseFilesystem: { kind: 'snapshot', from, without: [] } })
+      const snapshot = await fixture.run(script, { baseFilesystem: { kind: 'snapshot', from, without: [] } })
       expect(snapshot.output).toBe('33 34 750\n33 34 640\n')
     },
   },
   {
     name: 'a protected path comes from the image even if a folder above it was replaced',
-    run: async (bench) => {
+    run: async (fixture) => {
       const attacks = [
         'mv /usr/local /usr/other; mkdir -p /usr/local/bin; echo x > /usr/local/bin/tool',
         'mkdir -p /evil/bin; echo x > /evil/bin/tool; rm -rf /usr/local; ln -s /evil /usr/local',
         'rm -rf /usr/local',
       ]
       for (const attack of attacks) {
-        const { sandbox } = await bench.run(attack)
+        const { sandbox } = await fixture.run(attack)
         const baseFilesystem = { kind: 'snapshot' as const, from: sandbox.stopped, without: ['/usr/local/bin'] }
-        const { output } = await bench.run('ls -d /usr/local/bin; ls /usr/local/bin', { baseFilesystem })
+        const { output } = await fixture.run('ls -d /usr/local/bin; ls /usr/local/bin', { baseFilesystem })
         expect(output, attack).toBe('/usr/local/bin\n')
       }
     },
   },
   {
     name: 'a workspace base accepts single files and another image',
-    run: async (bench) => {
-      const { sandbox } = await bench.run(
+    run: async (fixture) => {
+      const { sandbox } = await fixture.run(
         'mkdir -p /app/sub; echo kept > /app/sub/file; echo other > /app/other; echo 13 > /etc/debian_version; rm /etc/issue',
       )
       const paths = ['/app/sub/file', '/etc/debian_version', '/etc/issue', '/not/there']
       const script = 'cat /app/sub/file /etc/debian_version; ls /app/other /etc/issue /not /etc/issue.net 2> /dev/null'
-      for (const image of [bench.subject.image, bench.subject.otherImage]) {
+      for (const image of [fixture.subject.image, fixture.subject.otherImage]) {
         const baseFilesystem = { kind: 'workspace' as const, from: sandbox.stopped, paths }
-        expect((await bench.run(script, { baseFilesystem, image })).output, image.digest).toBe(
+        expect((await fixture.run(script, { baseFilesystem, image })).output, image.digest).toBe(
           'kept\n13\n/etc/issue.net\n',
         )
       }
@@ -165,21 +168,21 @@ export const seedCases: ConformanceCase[] = [
   },
   {
     name: 'a workspace base on another image replaces an existing folder',
-    run: async (bench) => {
-      const { sandbox } = await bench.run('mkdir /mine; echo 1 > /mine/new; ln -s /etc/passwd /mine/leaves')
+    run: async (fixture) => {
+      const { sandbox } = await fixture.run('mkdir /mine; echo 1 > /mine/new; ln -s /etc/passwd /mine/leaves')
       const baseFilesystem = { kind: 'workspace' as const, from: sandbox.stopped, paths: ['/mine'] }
-      const { output } = await bench.run('ls -A /mine', { baseFilesystem, image: bench.subject.otherImage })
+      const { output } = await fixture.run('ls -A /mine', { baseFilesystem, image: fixture.subject.otherImage })
       expect(output).toBe('new\n')
     },
   },
   {
     name: 'changes lists new, changed and deleted paths of a sandbox and of its base sandboxes',
-    run: async (bench) => {
-      const { sandbox: first } = await bench.run(
+    run: async (fixture) => {
+      const { sandbox: first } = await fixture.run(
         'mkdir -p /srv/site/deep; echo 1 > /srv/site/deep/file; ln -s /etc /srv/site/link; echo x >> /etc/issue; rm /etc/debian_version',
       )
       const baseFilesystem = { kind: 'snapshot' as const, from: first.stopped, without: [] }
-      const { sandbox } = await bench.run('echo 2 > /srv/later; chmod 700 /opt', { baseFilesystem })
+      const { sandbox } = await fixture.run('echo 2 > /srv/later; chmod 700 /opt', { baseFilesystem })
       const listed = new Set<string>()
       for await (const { path, kind } of sandbox.stopped.changes()) listed.add(`${kind} ${path}`)
       expect(

@@ -22,25 +22,25 @@ const ATTACKS: Record<string, string> = {
   'no /etc at all': 'rm -rf /etc',
 }
 
-const lastingRun = async (bench: CaseContext, attack: string) => {
-  const { sandbox } = await bench.run(`( ${attack} ) 2> /dev/null; echo kept > /srv/kept`)
+const lastingRun = async (fixture: CaseContext, attack: string) => {
+  const { sandbox } = await fixture.run(`( ${attack} ) 2> /dev/null; echo kept > /srv/kept`)
   return { kind: 'snapshot' as const, from: sandbox.stopped, without: [] }
 }
 
 export const unsafeFileCases: ConformanceCase[] = [
   ...Object.entries(ATTACKS).map(([what, attack]) => ({
     name: `unsafe files: the next sandbox starts after ${what}`,
-    run: async (bench: CaseContext) => {
-      const baseFilesystem = await lastingRun(bench, attack)
-      const { exit, output } = await bench.run('id -u; cat /srv/kept', { baseFilesystem })
+    run: async (fixture: CaseContext) => {
+      const baseFilesystem = await lastingRun(fixture, attack)
+      const { exit, output } = await fixture.run('id -u; cat /srv/kept', { baseFilesystem })
       expect({ output, code: exit.code }).toEqual({ output: '0\nkept\n', code: 0 })
     },
   })),
   {
     name: 'unsafe files: replaced account files are restored from the image',
-    run: async (bench) => {
-      const baseFilesystem = await lastingRun(bench, ATTACKS['pipes in place of all account files'] ?? '')
-      const { output } = await bench.run('id -u; grep -c ^root: /etc/passwd; stat -c %F /etc/shadow', {
+    run: async (fixture) => {
+      const baseFilesystem = await lastingRun(fixture, ATTACKS['pipes in place of all account files'] ?? '')
+      const { output } = await fixture.run('id -u; grep -c ^root: /etc/passwd; stat -c %F /etc/shadow', {
         baseFilesystem,
         user: 'www-data',
       })
@@ -49,9 +49,9 @@ export const unsafeFileCases: ConformanceCase[] = [
   },
   {
     name: 'unsafe files: commands are added to a sandbox whose account files are pipes',
-    run: async (bench) => {
-      const sandbox = await bench.start(null)
-      const outputFile = join(await bench.folder(), 'added')
+    run: async (fixture) => {
+      const sandbox = await fixture.start(null)
+      const outputFile = join(await fixture.folder(), 'added')
       const exec = (script: string) =>
         sandbox.exec({
           command: ['sh', '-c', script],
