@@ -46,21 +46,21 @@ function toLevelCase(protocol: LevelCase['protocol'], model: string): LevelCase 
 
 // Real programs, each of which starts a real MCP server.
 describe.skipIf(!isLongRun() || !hasPart('bwrap') || !hasPart('harnesses'))('MCP servers of a task', () => {
-  let bench: Awaited<ReturnType<typeof openTrialRunner>>
+  let fixture: Awaited<ReturnType<typeof openTrialRunner>>
   let models: ScriptedGateway
   beforeAll(async () => {
-    bench = await openTrialRunner('bwrap')
+    fixture = await openTrialRunner('bwrap')
     models = await openScriptedGateway()
   }, 600_000)
   afterAll(async () => {
-    await bench?.[Symbol.asyncDispose]()
+    await fixture?.[Symbol.asyncDispose]()
     await models?.[Symbol.asyncDispose]()
   })
 
   test.each(CASES)(
     "%s calls a tool of the task's MCP server and uses the result",
     async (id, harness, levelCase, first) => {
-      const task = writeTask(join(bench.folder, id), {
+      const task = writeTask(join(fixture.folder, id), {
         'task.toml': taskToml(
           {
             agentSec: 120,
@@ -84,8 +84,8 @@ describe.skipIf(!isLongRun() || !hasPart('bwrap') || !hasPart('harnesses'))('MCP
       }
       const { place, totals } = await models.open(harness, levelCase, { tasks: [script] })
       const bundles = { folder: await bundlesFolder() }
-      const record = await bench.run(task, harness, 'workspace', { isProven: true, model: place, bundles })
-      expect(record, bench.output('agent-1.log').slice(-3000)).toMatchObject({ state: 'passed', class: 'verified' })
+      const record = await fixture.run(task, harness, 'workspace', { isProven: true, model: place, bundles })
+      expect(record, fixture.output('agent-1.log').slice(-3000)).toMatchObject({ state: 'passed', class: 'verified' })
       expect(models.provider.calls()[0]?.tools).toContainEqual(expect.stringMatching(/secret_word$|^tool_?search$/i))
       expect(await totals()).toMatchObject({ levelMismatches: 0, refusals: {}, costSource: 'metered' })
     },

@@ -25,7 +25,7 @@ type PipelineOptions = {
 }
 
 /** Starts a service and a worker with a Docker engine, and completes one batch of all candidates of a repository. */
-export async function openPipeline(repository: SampleRepository, wish: PipelineOptions = {}) {
+export async function openPipeline(repository: SampleRepository, options: PipelineOptions = {}) {
   await using undo = new AsyncDisposableStack()
   const builder = undo.use(await openBuilder('docker'))
   const { app, gateway } = undo.use(await startAppWithModels(scriptOf(repository)))
@@ -33,7 +33,7 @@ export async function openPipeline(repository: SampleRepository, wish: PipelineO
     app,
     {
       changes: (folder) => writeRepository(folder, repository),
-      stages: watched(realStages(FEW), wish),
+      stages: watched(realStages(FEW), options),
       sandbox: 'docker',
     },
     { gatewayUrl: () => gateway.url, findProvider: () => builder.provider },
@@ -93,7 +93,11 @@ function countsOf(repository: SampleRepository) {
 }
 
 /** Scripts an author that cannot find a recipe either. */
-const NO_RECIPE = { match: 'make it ready for its tests', turns: [said('There is no other way.')], endless: true }
+const NO_RECIPE = {
+  match: 'make it ready for its tests',
+  turns: [said('There is no other way.')],
+  endless: true,
+}
 
 /** Scripts the author and agreeing reviewers for each good pull request. */
 function scriptOf(repository: SampleRepository) {

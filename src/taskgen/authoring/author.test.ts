@@ -49,11 +49,11 @@ const answers = (first: object, repaired: object = first): ScriptInput => ({
 })
 const changed = (change: Partial<InstructionDraft>) => said({ ...DRAFT, ...change })
 
-let bench: StageModelFixture
+let fixture: StageModelFixture
 beforeAll(async () => {
-  bench = await openStageModelFixture()
+  fixture = await openStageModelFixture()
 })
-afterAll(async () => bench[Symbol.asyncDispose]())
+afterAll(async () => fixture[Symbol.asyncDispose]())
 
 const NEVER = new AbortController().signal
 
@@ -63,9 +63,9 @@ async function run(
   order = ORDER,
   protocol: Protocol = 'anthropic-messages',
 ) {
-  await using model = await bench.open(protocol, script, changes)
+  await using model = await fixture.open(protocol, script, changes)
   const result = await writeInstruction(model, order, NEVER)
-  return { result, bill: await model.close(), calls: bench.provider.calls() }
+  return { result, bill: await model.close(), calls: fixture.provider.calls() }
 }
 
 describe.each(['anthropic-messages', 'openai-chat', 'openai-responses', 'gemini'] as const)('in %s', (protocol) => {
@@ -211,8 +211,8 @@ describe('invalid answers of the author', () => {
   })
 
   test('ignores a refusal that is followed by an instruction', async () => {
-    await using model = await bench.open('openai-chat', answers(said(DRAFT)))
-    bench.provider.addFault({ refuse: true })
+    await using model = await fixture.open('openai-chat', answers(said(DRAFT)))
+    fixture.provider.addFault({ refuse: true })
     expect(await writeInstruction(model, ORDER, NEVER)).toMatchObject({ kind: 'done' })
   })
 
@@ -266,7 +266,7 @@ describe('failures that do not reject the task', () => {
   ])('%s: %s', async (_name, reason, script, changes) => {
     const { result } = await run(script, changes)
     expect(result).toMatchObject({ kind: 'deferred', reason })
-    expect(JSON.stringify(result)).not.toContain(bench.key)
+    expect(JSON.stringify(result)).not.toContain(fixture.key)
   })
 
   test('records the model that answered and ignores a date suffix', async () => {
@@ -292,10 +292,10 @@ describe('failures that do not reject the task', () => {
   })
 
   test('stops when aborted', async () => {
-    await using model = await bench.open('gemini', { ...good, faults: [{ hang: 'before' }] })
+    await using model = await fixture.open('gemini', { ...good, faults: [{ hang: 'before' }] })
     const stop = new AbortController()
     const running = writeInstruction(model, ORDER, stop.signal)
-    await bench.provider.whenCalls(1)
+    await fixture.provider.whenCalls(1)
     stop.abort()
     await expect(running).rejects.toThrow('abort')
   })

@@ -26,7 +26,7 @@ async function read(entries: HandmadeEntry[]) {
   return await readTree({ place: clone.place }, await commitTree(repository, entries), signal)
 }
 
-async function written(entries: HandmadeEntry[], manifests: string[] = []) {
+async function writeFixture(entries: HandmadeEntry[], manifests: string[] = []) {
   const commit = await commitTree(repository, entries)
   await using clone = await openClone(repository, { signal })
   const { place } = clone
@@ -41,14 +41,14 @@ async function written(entries: HandmadeEntry[], manifests: string[] = []) {
   return { folder, ...made, archive: await readFile(join(folder, 'repo.tar.gz')) }
 }
 
-async function unpacked(archive: Buffer): Promise<Record<string, string>> {
+async function unpackArchive(archive: Buffer): Promise<Record<string, string>> {
   const found: Promise<[string, string]>[] = []
-  const parser = new Parser({ onReadEntry: (entry) => found.push(shown(entry)), strict: true })
+  const parser = new Parser({ onReadEntry: (entry) => found.push(describeEntry(entry)), strict: true })
   parser.end(archive)
   return Object.fromEntries(await Promise.all(found))
 }
 
-async function shown(entry: ReadEntry): Promise<[string, string]> {
+async function describeEntry(entry: ReadEntry): Promise<[string, string]> {
   const { path, type, mode, uid, gid, mtime, linkpath } = entry
   const content = (await entry.concat()).toString('latin1')
   const facts = [type, mode?.toString(8), uid, gid, mtime?.getTime()].join(' ')
@@ -70,8 +70,8 @@ const HOSTILE: HandmadeEntry[] = [
 ]
 
 test('archives exactly the files of the tree', async () => {
-  const { archive } = await written(HOSTILE)
-  const files = await unpacked(archive)
+  const { archive } = await writeFixture(HOSTILE)
+  const files = await unpackArchive(archive)
   expect(files).toEqual({
     '-rf': 'File 644 0 0 0 dash',
     '.gitattributes': 'File 644 0 0 0 secret.txt export-ignore\n* export-subst text=auto\n',
@@ -87,7 +87,7 @@ test('archives exactly the files of the tree', async () => {
 })
 
 test('archives the same tree to the same bytes', async () => {
-  const [one, two] = [await written(HOSTILE), await written(HOSTILE)]
+  const [one, two] = [await writeFixture(HOSTILE), await writeFixture(HOSTILE)]
   const digest = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
   expect(digest(one.archive)).toBe(digest(two.archive))
   expect(one.dockerfile).toBe(two.dockerfile)
@@ -99,7 +99,7 @@ test('a profile depends on manifests and not on sources', async () => {
       { name: 'a.py', content: source },
       { name: 'requirements.txt', content: manifest },
     ]
-    return (await written(entries, ['requirements.txt'])).profile
+    return (await writeFixture(entries, ['requirements.txt'])).profile
   }
   expect(await of('1', 'x')).toBe(await of('2', 'x'))
   expect(await of('1', 'x')).not.toBe(await of('1', 'y'))
@@ -110,7 +110,7 @@ test('copies manifests beside the archive, except links', async () => {
     { name: 'link.txt', mode: '120000', content: '/etc/passwd' },
     { name: 'pkg', entries: [{ name: 'package.json', content: '{}' }] },
   ]
-  const { folder } = await written(entries, ['link.txt', 'pkg/package.json'])
+  const { folder } = await writeFixture(entries, ['link.txt', 'pkg/package.json'])
   expect((await readdir(folder, { recursive: true })).sort()).toEqual([
     'Dockerfile',
     'manifests',

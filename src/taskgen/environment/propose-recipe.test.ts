@@ -72,11 +72,11 @@ test.each<Partial<EnvRecipe>>([
 })
 
 describe('a model', () => {
-  let bench: StageModelFixture
+  let fixture: StageModelFixture
   beforeAll(async () => {
-    bench = await openStageModelFixture()
+    fixture = await openStageModelFixture()
   })
-  afterAll(async () => bench[Symbol.asyncDispose]())
+  afterAll(async () => fixture[Symbol.asyncDispose]())
 
   const said = ({ toolchain: _, ...recipe }: EnvRecipe) => ({
     say: JSON.stringify({ ...recipe, env: Object.entries(recipe.env).map(([name, value]) => ({ name, value })) }),
@@ -88,7 +88,7 @@ describe('a model', () => {
       { match: ['cannot be used', 'hides a failure'], turns: [repaired] },
       { match: ['ready for its tests', 'no module named lxml'], turns: [first] },
     ]
-    await using model = await bench.open('openai-responses', { tasks }, RECIPE_LIMITS)
+    await using model = await fixture.open('openai-responses', { tasks }, RECIPE_LIMITS)
     const tried = { recipe: RECIPE, error: 'E: no module named lxml' }
     const result = await proposeRecipe(model, { files, tried, facts: FACTS }, new AbortController().signal)
     return { result, calls: (await model.close()).calls }

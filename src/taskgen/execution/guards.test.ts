@@ -138,11 +138,11 @@ if (isLongRun()) inSandbox(longRootfs, [RUST, MAVEN])
 
 function inSandbox(rootfs: () => Promise<string>, cases: ReducedPullRequest[]): void {
   describe.skipIf(!hasPart('bwrap'))('in a sandbox', () => {
-    let bench: SuiteRunner
+    let fixture: SuiteRunner
     beforeAll(async () => {
-      bench = await openSuiteRunner('bwrap', await rootfs())
+      fixture = await openSuiteRunner('bwrap', await rootfs())
     }, 30 * MINUTES)
-    afterAll(async () => bench?.[Symbol.asyncDispose](), 5 * MINUTES)
+    afterAll(async () => fixture?.[Symbol.asyncDispose](), 5 * MINUTES)
 
     test.each(cases)(
       '$runner: tests that only lost their build or their order are guards',
@@ -150,11 +150,11 @@ function inSandbox(rootfs: () => Promise<string>, cases: ReducedPullRequest[]): 
         timeout: 10 * MINUTES,
       },
       async (reduced) => {
-        const { image, patch } = await bench.repository(reduced.base, { runner: reduced.runner })
+        const { image, patch } = await fixture.repository(reduced.base, { runner: reduced.runner })
         const plan = { runner: reduced.runner, prepare: [], targets: [], timeoutSec: 300 }
-        const input = { image, plan, folder: bench.folder, hidden: hiddenTests(reduced.tests) }
+        const input = { image, plan, folder: fixture.folder, hidden: hiddenTests(reduced.tests) }
         const signal = new AbortController().signal
-        const executed = doneOf(await execute(bench.provider, { ...input, source: patch(reduced.source) }, signal))
+        const executed = doneOf(await execute(fixture.provider, { ...input, source: patch(reduced.source) }, signal))
         const { failToPass, guards, passToPass, buildError } = reduced
         expect(executed.lists).toEqual({ failToPass, guards, passToPass })
         expect(executed.buildErrors.join('\n')).toContain(buildError ?? '')

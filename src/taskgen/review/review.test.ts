@@ -46,11 +46,11 @@ const readers = (...turns: object[]): ScriptInput => ({
   tasks: turns.map((turn, at) => whenReading(turn, ([1, 2, 3] as const)[at] ?? null)),
 })
 
-let bench: StageModelFixture
+let fixture: StageModelFixture
 beforeAll(async () => {
-  bench = await openStageModelFixture()
+  fixture = await openStageModelFixture()
 })
-afterAll(async () => bench[Symbol.asyncDispose]())
+afterAll(async () => fixture[Symbol.asyncDispose]())
 
 const NEVER = new AbortController().signal
 
@@ -59,14 +59,14 @@ async function run(
   changes: Partial<OpenModelInput> = {},
   order: Parameters<typeof reviewTask>[1] = ORDER,
 ) {
-  await using model = await bench.open('anthropic-messages', script, { ...VERIFIER_LIMITS, ...changes })
+  await using model = await fixture.open('anthropic-messages', script, { ...VERIFIER_LIMITS, ...changes })
   const result = await reviewTask(model, order, NEVER)
   return { result, bill: await model.close() }
 }
 
 describe.each(['anthropic-messages', 'openai-chat', 'openai-responses', 'gemini'] as const)('in %s', (protocol) => {
   test('two reviews that agree are enough', async () => {
-    await using model = await bench.open(
+    await using model = await fixture.open(
       protocol,
       readers(said(READING), said({ ...READING, minutes: 30 })),
       VERIFIER_LIMITS,
@@ -78,7 +78,7 @@ describe.each(['anthropic-messages', 'openai-chat', 'openai-responses', 'gemini'
       value: { decision: { kind: 'accepted' }, minutes: [20, 30], flags: [], model: { name: 'large-1' }, bill },
     })
     expect(bill).toMatchObject({ calls: 2, costSource: 'metered', modelsServed: ['large-1'] })
-    expect(bench.provider.calls().every(({ tools }) => tools.length === 0)).toBe(true)
+    expect(fixture.provider.calls().every(({ tools }) => tools.length === 0)).toBe(true)
   })
 })
 
@@ -106,7 +106,10 @@ test.each<[number, string]>([
 ])('item %i: one review with proof rejects the task as %s without another review', async (item, reason) => {
   const { result, bill } = await run(readers(said(no(item)), said(READING)))
   expect([result, bill.calls]).toEqual([expect.objectContaining({ kind: 'rejected', reason }), 1])
-  expect((await run(readers(said(READING), said(no(item))))).result).toMatchObject({ kind: 'rejected', reason })
+  expect((await run(readers(said(READING), said(no(item))))).result).toMatchObject({
+    kind: 'rejected',
+    reason,
+  })
 })
 
 describe('reviews that differ', () => {

@@ -33,14 +33,14 @@ const whenJudging = (...isWrong: boolean[]) => ({
   turns: [said({ solutions: isWrong.map((each, at) => ({ number: at + 1, isWrong: each, why: 'Look.' })) })],
 })
 
-let bench: StageModelFixture
+let fixture: StageModelFixture
 beforeAll(async () => {
-  bench = await openStageModelFixture()
+  fixture = await openStageModelFixture()
 })
-afterAll(async () => bench[Symbol.asyncDispose]())
+afterAll(async () => fixture[Symbol.asyncDispose]())
 
 async function challenge(isPassed: boolean, tasks: ScriptInput['tasks'], input: typeof INPUT = INPUT) {
-  await using model = await bench.open('anthropic-messages', { tasks }, VERIFIER_LIMITS)
+  await using model = await fixture.open('anthropic-messages', { tasks }, VERIFIER_LIMITS)
   const patches: string[] = []
   const run = async (patch: string) => {
     patches.push(patch)
@@ -115,7 +115,7 @@ test.each<[string, unknown, string]>([
 })
 
 test('an outage defers the task', async () => {
-  await using model = await bench.open('anthropic-messages', { faults: [{ status: 500, times: 9 }] }, VERIFIER_LIMITS)
+  await using model = await fixture.open('anthropic-messages', { faults: [{ status: 500, times: 9 }] }, VERIFIER_LIMITS)
   const result = await challengeTask(model, INPUT, async () => true, new AbortController().signal)
   expect(result).toMatchObject({ kind: 'deferred', reason: 'provider' })
 })

@@ -8,22 +8,22 @@ import { openPythonBench } from '../../../test/support/taskgen/python-suite-runn
 import { type ValidateTaskInput, validateTask } from './validate-task.ts'
 import type { TrialCounts } from './validation.ts'
 
-let bench: SuiteRunner
+let fixture: SuiteRunner
 beforeAll(async () => {
-  bench = await openPythonBench()
+  fixture = await openPythonBench()
 }, 1_800_000)
-afterAll(async () => bench[Symbol.asyncDispose](), 300_000)
+afterAll(async () => fixture[Symbol.asyncDispose](), 300_000)
 
 const MINUTES = 60_000
 const FEW: TrialCounts = { nop: 1, oracle: 2, oracleAll: 2 }
 
-async function proveMade(
+async function validateGenerated(
   made: Partial<HandmadePullRequest>,
   counts: TrialCounts = FEW,
   change: Canary['change'] = () => {},
 ) {
   const whole = { ...SHOP, ...made }
-  const { folder, source } = await finishTask(bench.folder, TESTS_IMAGE, whole)
+  const { folder, source } = await finishTask(fixture.folder, TESTS_IMAGE, whole)
   change((path, edit) => writeFileSync(join(folder, path), edit(readFileSync(join(folder, path), 'utf8'))))
   const tried: string[] = []
   const order: ValidateTaskInput = {
@@ -32,16 +32,16 @@ async function proveMade(
     counts,
     lists: whole.lists,
     pinned: whole.pinned,
-    outputFolder: join(bench.folder, 'output'),
+    outputFolder: join(fixture.folder, 'output'),
     onTrial: (what: string) => void tried.push(what),
   }
-  return { result: await validateTask(bench.provider, order, new AbortController().signal), tried }
+  return { result: await validateTask(fixture.provider, order, new AbortController().signal), tried }
 }
 
 test(
   'validates a good task and lists the cheats that its verifier cannot prevent',
   async () => {
-    const { result, tried } = await proveMade({}, { nop: 2, oracle: 2, oracleAll: 3 })
+    const { result, tried } = await validateGenerated({}, { nop: 2, oracle: 2, oracleAll: 3 })
     if (result.kind !== 'done') throw new Error(JSON.stringify(result))
     const proof = result.value
     expect(JSON.parse(JSON.stringify(proof))).toEqual(proof)
@@ -79,7 +79,7 @@ test(
 test.each(CANARIES)(
   'a canary is rejected: $what',
   async ({ made, change, counts, reason, detail }) => {
-    const { result } = await proveMade(made, counts, change)
+    const { result } = await validateGenerated(made, counts, change)
     const told = { reason: expect.stringMatching(reason), detail: expect.stringMatching(detail) }
     expect(result).toMatchObject({ kind: 'rejected', ...told })
     // With what was seen until then: doing nothing is always tried first.

@@ -149,14 +149,14 @@ const SECONDS = 120
 
 function openRunner(harness: Harness, sandbox: SandboxName, openUploaded: InstallOptions['openUploaded']) {
   let models: ScriptedGateway
-  let bench: Awaited<ReturnType<typeof openTrialRunner>>
+  let fixture: Awaited<ReturnType<typeof openTrialRunner>>
   let installFailure: Error | undefined
   let count = 0
   const onProgress = () => {}
   const image = imageFor(harness)
   beforeAll(async () => {
     models = await openScriptedGateway()
-    bench = await openTrialRunner(sandbox, { images: image.name === IMAGE ? [] : [image] })
+    fixture = await openTrialRunner(sandbox, { images: image.name === IMAGE ? [] : [image] })
     const folder = await bundlesFolder()
     const signal = AbortSignal.timeout(INSTALL_MS)
     if (!harness.bundle) return
@@ -168,20 +168,25 @@ function openRunner(harness: Harness, sandbox: SandboxName, openUploaded: Instal
     if (installFailure && !requiredParts().includes('harnesses')) skip(installFailure.message)
   })
   afterAll(async () => {
-    await bench?.[Symbol.asyncDispose]()
+    await fixture?.[Symbol.asyncDispose]()
     await models?.[Symbol.asyncDispose]()
   }, 60_000)
 
   const run = async (levelCase: LevelCase, script: ScriptInput, options: ContractRunOptions = {}) => {
     count += 1
-    const folder = join(bench.folder, `out-${count}`)
-    const task = writeTask(join(bench.folder, `task-${count}`), {
+    const folder = join(fixture.folder, `out-${count}`)
+    const task = writeTask(join(fixture.folder, `task-${count}`), {
       'task.toml': taskToml({ agentSec: options.seconds ?? SECONDS, ...options.toml }, image.name),
       'instruction.md': 'Write the word hello to /app/hello.txt.\n',
     })
     const { place: model, totals } = await models.open(harness, levelCase, script, options.budgetMicros ?? null)
     const bundles = { folder: await bundlesFolder(), openUploaded }
-    const record = await bench.run(task, harness, 'workspace', { isProven: true, outputFolder: folder, model, bundles })
+    const record = await fixture.run(task, harness, 'workspace', {
+      isProven: true,
+      outputFolder: folder,
+      model,
+      bundles,
+    })
     return { record, totals: await totals(), calls: models.provider.calls(), folder }
   }
   return { run }

@@ -8,15 +8,15 @@ import { AUTHOR_LIMITS } from '../../models/stage-model.ts'
 import type { CandidateState, StageContext } from '../stage.ts'
 import { authoringStage } from './stages.ts'
 
-let bench: StageModelFixture
+let fixture: StageModelFixture
 let known: KnownRepository
 beforeAll(async () => {
-  bench = await openStageModelFixture()
+  fixture = await openStageModelFixture()
   known = await openKnown(tally)
 })
 afterAll(async () => {
   await known[Symbol.asyncDispose]()
-  await bench[Symbol.asyncDispose]()
+  await fixture[Symbol.asyncDispose]()
 })
 
 const GENERATION = {
@@ -24,9 +24,9 @@ const GENERATION = {
   verifierModel: 'acme/large',
   reasoning: 'low',
 } as CandidateState['generation']
-const WISH = { title: 'A refund is booked as a payment', body: 'It happened to every refund below one unit.' }
+const ISSUE = { title: 'A refund is booked as a payment', body: 'It happened to every refund below one unit.' }
 
-async function makingOf(issues: CandidateState['candidate']['issues']): Promise<CandidateState> {
+async function buildState(issues: CandidateState['candidate']['issues']): Promise<CandidateState> {
   const { pullRequest, facts } = await known.pull(1)
   const { title, body, base, head } = pullRequest
   const lists = { failToPass: [...facts.failToPass], passToPass: [], guards: [] }
@@ -43,8 +43,8 @@ async function makingOf(issues: CandidateState['candidate']['issues']): Promise<
 }
 
 /** Only with all of these texts in front of it does the author write. */
-async function written(issues: CandidateState['candidate']['issues'], ...wanted: string[]): Promise<boolean> {
-  await using model = await bench.open(
+async function hasPromptTexts(issues: CandidateState['candidate']['issues'], ...wanted: string[]): Promise<boolean> {
+  await using model = await fixture.open(
     'openai-chat',
     { tasks: [whenWriting(said(drafts[1]), ...wanted)] },
     AUTHOR_LIMITS,
@@ -54,16 +54,16 @@ async function written(issues: CandidateState['candidate']['issues'], ...wanted:
     repository: async () => repository,
     model: async () => model,
   } as Partial<StageContext> as StageContext
-  const { kind } = await authoringStage.run(await makingOf(issues), context, new AbortController().signal)
+  const { kind } = await authoringStage.run(await buildState(issues), context, new AbortController().signal)
   return kind === 'done'
 }
 
 test('passes issue texts to the author model', async () => {
-  expect(await written([WISH], WISH.title, WISH.body)).toBe(true)
-  expect(await written([], WISH.title)).toBe(false)
+  expect(await hasPromptTexts([ISSUE], ISSUE.title, ISSUE.body)).toBe(true)
+  expect(await hasPromptTexts([], ISSUE.title)).toBe(false)
 })
 
 test('other issues change the cache key', async () => {
-  const [none, one] = await Promise.all([makingOf([]), makingOf([WISH])])
+  const [none, one] = await Promise.all([buildState([]), buildState([ISSUE])])
   expect(authoringStage.cacheInputs(one)).not.toEqual(authoringStage.cacheInputs(none))
 })
