@@ -49,7 +49,7 @@ Workspace = TypedDict("Workspace", {
     "createdAt": 'str',
 })
 
-# Response of readOwnKey: Read what the key at hand may do.
+# Response of readOwnKey: Read the permissions of the current key.
 ReadOwnKeyResponse = TypedDict("ReadOwnKeyResponse", {
     "org": 'str',
     "permission": 'Permission',
@@ -116,7 +116,7 @@ AuditEvent = TypedDict("AuditEvent", {
     "requestId": 'Union[str, None]',
 })
 
-# Response of listAudit: List who did what.
+# Response of listAudit: List the audit events.
 ListAuditResponse = TypedDict("ListAuditResponse", {
     "events": 'List[AuditEvent]',
     "nextCursor": 'Union[str, None]',
@@ -157,7 +157,7 @@ DiskSpace = TypedDict("DiskSpace", {
     "totalBytes": 'float',
 })
 
-# What the service presents to an external system. Its secret is never returned.
+# Authenticates the service at an external system. Its secret is never returned.
 Credential = TypedDict("Credential", {
     "id": 'str',
     "kind": 'CredentialKind',
@@ -183,7 +183,7 @@ ListCredentialsResponse = TypedDict("ListCredentialsResponse", {
     "nextCursor": 'Union[str, None]',
 })
 
-# Request of updateCredential: Rename a credential, or put a new secret in: all its fields, at once for everything that uses it.
+# Request of updateCredential: Rename a credential, or replace all fields of its secret; takes effect immediately.
 UpdateCredentialRequest = TypedDict("UpdateCredentialRequest", {
     "name": 'NotRequired[str]',
     "secret": 'NotRequired[Dict[str, str]]',
@@ -209,12 +209,12 @@ CredentialProvider = TypedDict("CredentialProvider", {
     "fields": 'List[CredentialProviderFieldsItem]',
 })
 
-# Response of listCredentialProviders: List the providers whose credentials can be stored, and the fields that each asks for.
+# Response of listCredentialProviders: List the providers whose credentials can be stored, and the fields of each.
 ListCredentialProvidersResponse = TypedDict("ListCredentialProvidersResponse", {
     "providers": 'List[CredentialProvider]',
 })
 
-# USD for a million tokens. What is left out costs as much as other input.
+# USD per million tokens. Omitted cache prices equal the input price.
 CustomModelPrices = TypedDict("CustomModelPrices", {
     "input": 'float',
     "output": 'float',
@@ -238,7 +238,7 @@ CustomModel = TypedDict("CustomModel", {
     "createdAt": 'str',
 })
 
-# USD for a million tokens. What is left out costs as much as other input.
+# USD per million tokens. Omitted cache prices equal the input price.
 AddModelRequestPrices = TypedDict("AddModelRequestPrices", {
     "input": 'float',
     "output": 'float',
@@ -246,7 +246,7 @@ AddModelRequestPrices = TypedDict("AddModelRequestPrices", {
     "cacheWrite": 'NotRequired[float]',
 })
 
-# Request of addModel: Add a model of your own, or give one new prices.
+# Request of addModel: Add a custom model, or change the prices of one.
 AddModelRequest = TypedDict("AddModelRequest", {
     "catalogId": 'str',
     "name": 'str',
@@ -475,7 +475,7 @@ ConnectRepositoryRequest = TypedDict("ConnectRepositoryRequest", {
     "visibility": 'NotRequired[Literal["public", "private"]]',
 })
 
-# USD for a million tokens.
+# USD per million tokens.
 GenerationOptionsModelsItemPrices = TypedDict("GenerationOptionsModelsItemPrices", {
     "input": 'float',
     "output": 'float',
@@ -553,7 +553,7 @@ NewGeneration = TypedDict("NewGeneration", {
     "harborCredentialId": 'NotRequired[str]',
 })
 
-# What was asked for. Nothing is asked for by an import.
+# Requested number of candidates. All zero for an import.
 BatchRunCandidateCounts = TypedDict("BatchRunCandidateCounts", {
     "easy": 'int',
     "medium": 'int',
@@ -611,7 +611,7 @@ BatchRunError = TypedDict("BatchRunError", {
     "at": 'str',
 })
 
-# A batch: tasks of a repository that are created or imported together, and how far they are.
+# A batch: tasks of a repository that are created or imported together, and their progress.
 BatchRun = TypedDict("BatchRun", {
     "runId": 'str',
     "state": 'Literal["queued", "discovering", "running", "waiting", "completed", "failed", "canceled"]',
@@ -645,20 +645,20 @@ Generation = TypedDict("Generation", {
     "harborCredentialId": 'str',
 })
 
-# Response of createBatch: Make tasks of merged pull requests: the newest candidates of each difficulty.
+# Response of createBatch: Create tasks from merged pull requests: the newest candidates of each difficulty.
 CreateBatchResponse = TypedDict("CreateBatchResponse", {
     "runId": 'str',
     "run": 'BatchRun',
 })
 
-# Candidates that are tried, of each difficulty. The total is 1 to 300.
+# Number of candidates to try, by difficulty. The total is 1 to 300.
 CreateBatchRequestCandidateCounts = TypedDict("CreateBatchRequestCandidateCounts", {
     "easy": 'int',
     "medium": 'int',
     "hard": 'int',
 })
 
-# Request of createBatch: Make tasks of merged pull requests: the newest candidates of each difficulty.
+# Request of createBatch: Create tasks from merged pull requests: the newest candidates of each difficulty.
 CreateBatchRequest = TypedDict("CreateBatchRequest", {
     "candidateCounts": 'CreateBatchRequestCandidateCounts',
     "generation": 'NotRequired[NewGeneration]',
@@ -693,7 +693,7 @@ BatchPreviewBuckets = TypedDict("BatchPreviewBuckets", {
     "hard": 'BatchPreviewBucketsHard',
 })
 
-# Of models. Most candidates end before a model is asked.
+# Cost of model calls. Most candidates are rejected before a model is called.
 BatchPreviewCost = TypedDict("BatchPreviewCost", {
     "candidates": 'int',
     "capUsd": 'float',
@@ -725,26 +725,26 @@ BatchPreview = TypedDict("BatchPreview", {
     "warnings": 'List[str]',
 })
 
-# Progress of previewBatch: See what the pull requests of a repository could supply, and why the rest are out. Nothing runs.
+# Progress of previewBatch: Count the candidates among the pull requests of a repository, and the reasons for the rest, without running anything.
 PreviewBatchProgress = TypedDict("PreviewBatchProgress", {
     "step": 'Literal["mirror", "scan"]',
     "pullRequests": 'int',
 })
 
-# Candidates that are tried, of each difficulty. The total is 1 to 300.
+# Number of candidates to try, by difficulty. The total is 1 to 300.
 PreviewBatchRequestCandidateCounts = TypedDict("PreviewBatchRequestCandidateCounts", {
     "easy": 'int',
     "medium": 'int',
     "hard": 'int',
 })
 
-# Request of previewBatch: See what the pull requests of a repository could supply, and why the rest are out. Nothing runs.
+# Request of previewBatch: Count the candidates among the pull requests of a repository, and the reasons for the rest, without running anything.
 PreviewBatchRequest = TypedDict("PreviewBatchRequest", {
     "candidateCounts": 'NotRequired[PreviewBatchRequestCandidateCounts]',
     "again": 'NotRequired[bool]',
 })
 
-# Response of importBatch: Import tasks that were written by hand: a gzipped tar archive with a folder in Harbor’s format for each.
+# Response of importBatch: Import hand-written tasks: a gzipped tar archive with one folder in Harbor’s format per task.
 ImportBatchResponse = TypedDict("ImportBatchResponse", {
     "runId": 'str',
     "run": 'BatchRun',
@@ -796,7 +796,7 @@ TaskPullRequest = TypedDict("TaskPullRequest", {
     "mergedAt": 'str',
 })
 
-# Response of listBatchTasks: List the tasks of a batch, by their ids.
+# Response of listBatchTasks: List the tasks of a batch, ordered by id.
 ListBatchTasksResponse = TypedDict("ListBatchTasksResponse", {
     "tasks": 'List[BatchTask]',
 })
@@ -902,19 +902,19 @@ StageEvidence = TypedDict("StageEvidence", {
     "evidence": 'Any',
 })
 
-# Request of putBatchTaskFile: Change a file of a task. It is validated again as far as it depends on it, and has no decision any more.
+# Request of putBatchTaskFile: Replace a file of a task. Dependent stages are repeated, and earlier decisions are cleared.
 PutBatchTaskFileRequest = TypedDict("PutBatchTaskFileRequest", {
     "content": 'str',
 })
 
-# Request of decideTask: Approve or decline a task that is ready, as it is now; the last decision counts.
+# Request of decideTask: Approve or decline the current version of a ready task; the last decision counts.
 DecideTaskRequest = TypedDict("DecideTaskRequest", {
     "decision": 'Literal["approved", "declined"]',
     "digest": 'str',
     "note": 'NotRequired[str]',
 })
 
-# Response of decideTasks: Decide on several tasks: all of them, or none when one cannot be decided on.
+# Response of decideTasks: Decide on several tasks at once: on all of them, or on none if one cannot be decided on.
 DecideTasksResponse = TypedDict("DecideTasksResponse", {
     "tasks": 'List[BatchTask]',
 })
@@ -926,7 +926,7 @@ DecideTasksRequestDecisionsItem = TypedDict("DecideTasksRequestDecisionsItem", {
     "note": 'NotRequired[str]',
 })
 
-# Request of decideTasks: Decide on several tasks: all of them, or none when one cannot be decided on.
+# Request of decideTasks: Decide on several tasks at once: on all of them, or on none if one cannot be decided on.
 DecideTasksRequest = TypedDict("DecideTasksRequest", {
     "decisions": 'List[DecideTasksRequestDecisionsItem]',
 })
@@ -1303,7 +1303,7 @@ CatalogModelPricesTiersItem = TypedDict("CatalogModelPricesTiersItem", {
     "cacheWrite1h": 'NotRequired[float]',
 })
 
-# USD for a million tokens, as they are now. Tiers: of calls with more input than that, all tokens.
+# Current prices in USD per million tokens. A tier applies to all tokens of calls with more input than its threshold.
 CatalogModelPrices = TypedDict("CatalogModelPrices", {
     "input": 'float',
     "output": 'float',
@@ -2557,7 +2557,7 @@ class Operations(Transport):
         return self._json("GET", "/api/orgs/{org}", params={"org": org})
 
     def read_own_key(self) -> ReadOwnKeyResponse:
-        """Read what the key at hand may do."""
+        """Read the permissions of the current key."""
         return self._json("GET", "/api/key")
 
     def create_session(self, *, body: CreateSessionRequest) -> Session:
@@ -2565,7 +2565,7 @@ class Operations(Transport):
         return self._json("POST", "/api/session", body=body)
 
     def read_session(self) -> Session:
-        """Read who is signed in."""
+        """Read the current session."""
         return self._json("GET", "/api/session")
 
     def delete_session(self) -> None:
@@ -2585,7 +2585,7 @@ class Operations(Transport):
         return self._none("DELETE", "/api/orgs/{org}/keys/{keyId}", params={"org": org, "keyId": key_id})
 
     def list_audit(self, org: str, *, limit: Optional[int] = None, cursor: Optional[str] = None) -> ListAuditResponse:
-        """List who did what."""
+        """List the audit events."""
         return self._json("GET", "/api/orgs/{org}/audit", params={"org": org}, query={"limit": limit, "cursor": cursor})
 
     def read_doctor(self, org: str) -> ReadDoctorResponse:
@@ -2605,7 +2605,7 @@ class Operations(Transport):
         return self._json("GET", "/api/orgs/{org}/credentials", params={"org": org}, query={"limit": limit, "cursor": cursor})
 
     def update_credential(self, org: str, credential_id: str, *, body: UpdateCredentialRequest) -> Credential:
-        """Rename a credential, or put a new secret in: all its fields, at once for everything that uses it."""
+        """Rename a credential, or replace all fields of its secret; takes effect immediately."""
         return self._json("PATCH", "/api/orgs/{org}/credentials/{credentialId}", params={"org": org, "credentialId": credential_id}, body=body)
 
     def delete_credential(self, org: str, credential_id: str) -> None:
@@ -2613,15 +2613,15 @@ class Operations(Transport):
         return self._none("DELETE", "/api/orgs/{org}/credentials/{credentialId}", params={"org": org, "credentialId": credential_id})
 
     def check_credential(self, org: str, credential_id: str) -> CredentialCheck:
-        """Ask the provider whether it accepts the credential."""
+        """Check the credential with its provider."""
         return self._json("POST", "/api/orgs/{org}/credentials/{credentialId}/check", params={"org": org, "credentialId": credential_id})
 
     def list_credential_providers(self, org: str) -> ListCredentialProvidersResponse:
-        """List the providers whose credentials can be stored, and the fields that each asks for."""
+        """List the providers whose credentials can be stored, and the fields of each."""
         return self._json("GET", "/api/orgs/{org}/credential-providers", params={"org": org})
 
     def add_model(self, org: str, *, body: AddModelRequest) -> CustomModel:
-        """Add a model of your own, or give one new prices."""
+        """Add a custom model, or change the prices of one."""
         return self._json("POST", "/api/orgs/{org}/models", params={"org": org}, body=body, creates=True)
 
     def list_models(self, org: str, *, limit: Optional[int] = None, cursor: Optional[str] = None) -> ListModelsResponse:
@@ -2629,7 +2629,7 @@ class Operations(Transport):
         return self._json("GET", "/api/orgs/{org}/models", params={"org": org}, query={"limit": limit, "cursor": cursor})
 
     def remove_model(self, org: str, slug: str) -> None:
-        """Remove a model; its name is not given again."""
+        """Remove a custom model. Its name cannot be reused."""
         return self._none("DELETE", "/api/orgs/{org}/models/custom/{slug}", params={"org": org, "slug": slug})
 
     def add_harness(self, org: str, *, body: AddHarnessRequest) -> CustomHarness:
@@ -2689,11 +2689,11 @@ class Operations(Transport):
         return self._none("DELETE", "/api/orgs/{org}/repos/{owner}/{name}", params={"org": org, "owner": owner, "name": name}, query={"withdraw": withdraw})
 
     def read_generation_options(self, org: str, owner: str, name: str) -> GenerationOptions:
-        """Read every value that a new batch may name, also of a public repository that its first batch will connect."""
+        """List the allowed values of a new batch, also for a public repository that is not connected yet."""
         return self._json("GET", "/api/orgs/{org}/repos/{owner}/{name}/generation-options", params={"org": org, "owner": owner, "name": name})
 
     def create_batch(self, org: str, owner: str, name: str, *, body: CreateBatchRequest) -> CreateBatchResponse:
-        """Make tasks of merged pull requests: the newest candidates of each difficulty."""
+        """Create tasks from merged pull requests: the newest candidates of each difficulty."""
         return self._json("POST", "/api/orgs/{org}/repos/{owner}/{name}/batches", params={"org": org, "owner": owner, "name": name}, body=body, creates=True)
 
     def list_batches(self, org: str, owner: str, name: str, *, limit: Optional[int] = None, cursor: Optional[str] = None) -> ListBatchesResponse:
@@ -2701,15 +2701,15 @@ class Operations(Transport):
         return self._json("GET", "/api/orgs/{org}/repos/{owner}/{name}/batches", params={"org": org, "owner": owner, "name": name}, query={"limit": limit, "cursor": cursor})
 
     def preview_batch(self, org: str, owner: str, name: str, *, body: Optional[PreviewBatchRequest] = None) -> BatchPreview:
-        """See what the pull requests of a repository could supply, and why the rest are out. Nothing runs."""
+        """Count the candidates among the pull requests of a repository, and the reasons for the rest, without running anything."""
         return self._json("POST", "/api/orgs/{org}/repos/{owner}/{name}/batches/preview", params={"org": org, "owner": owner, "name": name}, body=body)
 
     def import_batch(self, org: str, owner: str, name: str, *, upload: bytes) -> ImportBatchResponse:
-        """Import tasks that were written by hand: a gzipped tar archive with a folder in Harbor’s format for each."""
+        """Import hand-written tasks: a gzipped tar archive with one folder in Harbor’s format per task."""
         return self._json("POST", "/api/orgs/{org}/repos/{owner}/{name}/batches/import", params={"org": org, "owner": owner, "name": name}, upload=upload, media_type="application/gzip", creates=True)
 
     def cancel_batch(self, org: str, owner: str, name: str, run_id: str) -> BatchRun:
-        """Cancel what has not ended; tasks that are ready stay. Twice is as good as once."""
+        """Cancel all unfinished tasks of a batch; ready tasks stay. Idempotent."""
         return self._json("POST", "/api/orgs/{org}/repos/{owner}/{name}/batches/{runId}/cancel", params={"org": org, "owner": owner, "name": name, "runId": run_id})
 
     def resume_batch(self, org: str, owner: str, name: str, run_id: str, *, body: Optional[ResumeBatchRequest] = None) -> BatchRun:
@@ -2717,15 +2717,15 @@ class Operations(Transport):
         return self._json("POST", "/api/orgs/{org}/repos/{owner}/{name}/batches/{runId}/resume", params={"org": org, "owner": owner, "name": name, "runId": run_id}, body=body)
 
     def read_batch(self, org: str, owner: str, name: str, run_id: str) -> BatchRun:
-        """Read how far a batch is."""
+        """Read the status of a batch."""
         return self._json("GET", "/api/orgs/{org}/repos/{owner}/{name}/batches/{runId}", params={"org": org, "owner": owner, "name": name, "runId": run_id})
 
     def follow_batch(self, org: str, owner: str, name: str, run_id: str) -> Iterator[Event]:
-        """Follow a batch: its status now, at each change, and at its end."""
+        """Stream the status of a batch: now, at each change, and at its end."""
         return self._events("GET", "/api/orgs/{org}/repos/{owner}/{name}/batches/{runId}/events", params={"org": org, "owner": owner, "name": name, "runId": run_id})
 
     def list_batch_tasks(self, org: str, owner: str, name: str, run_id: str) -> ListBatchTasksResponse:
-        """List the tasks of a batch, by their ids."""
+        """List the tasks of a batch, ordered by id."""
         return self._json("GET", "/api/orgs/{org}/repos/{owner}/{name}/batches/{runId}/tasks", params={"org": org, "owner": owner, "name": name, "runId": run_id})
 
     def read_batch_task(self, org: str, owner: str, name: str, run_id: str, task_id: str) -> BatchTaskDetail:
@@ -2737,7 +2737,7 @@ class Operations(Transport):
         return self._file("GET", "/api/orgs/{org}/repos/{owner}/{name}/batches/{runId}/tasks/{taskId}/files/{path}", params={"org": org, "owner": owner, "name": name, "runId": run_id, "taskId": task_id, "path": path})
 
     def put_batch_task_file(self, org: str, owner: str, name: str, run_id: str, task_id: str, path: str, *, body: PutBatchTaskFileRequest, if_match: str) -> BatchTaskDetail:
-        """Change a file of a task. It is validated again as far as it depends on it, and has no decision any more."""
+        """Replace a file of a task. Dependent stages are repeated, and earlier decisions are cleared."""
         return self._json("PUT", "/api/orgs/{org}/repos/{owner}/{name}/batches/{runId}/tasks/{taskId}/files/{path}", params={"org": org, "owner": owner, "name": name, "runId": run_id, "taskId": task_id, "path": path}, body=body, if_match=if_match)
 
     def read_batch_task_archive(self, org: str, owner: str, name: str, run_id: str, task_id: str) -> bytes:
@@ -2745,11 +2745,11 @@ class Operations(Transport):
         return self._file("GET", "/api/orgs/{org}/repos/{owner}/{name}/batches/{runId}/tasks/{taskId}/archive", params={"org": org, "owner": owner, "name": name, "runId": run_id, "taskId": task_id})
 
     def decide_task(self, org: str, owner: str, name: str, run_id: str, task_id: str, *, body: DecideTaskRequest) -> BatchTask:
-        """Approve or decline a task that is ready, as it is now; the last decision counts."""
+        """Approve or decline the current version of a ready task; the last decision counts."""
         return self._json("POST", "/api/orgs/{org}/repos/{owner}/{name}/batches/{runId}/tasks/{taskId}/decision", params={"org": org, "owner": owner, "name": name, "runId": run_id, "taskId": task_id}, body=body)
 
     def decide_tasks(self, org: str, owner: str, name: str, run_id: str, *, body: DecideTasksRequest) -> DecideTasksResponse:
-        """Decide on several tasks: all of them, or none when one cannot be decided on."""
+        """Decide on several tasks at once: on all of them, or on none if one cannot be decided on."""
         return self._json("POST", "/api/orgs/{org}/repos/{owner}/{name}/batches/{runId}/decisions", params={"org": org, "owner": owner, "name": name, "runId": run_id}, body=body)
 
     def add_benchmark(self, org: str, *, body: AddBenchmarkRequest) -> Benchmark:

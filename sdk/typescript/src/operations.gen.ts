@@ -5,10 +5,10 @@ export type CreateWorkspaceResponse = {
   login: string
   name: string
   kind: "org" | "user"
-  /** Whether secrets can be stored. When not, they come from the server. */
+  /** True if secrets can be stored. Otherwise they come from the environment of the server. */
   credentialStorage: boolean
   createdAt: string
-  /** Shown this once. */
+  /** Shown only once. */
   key: string
 }
 
@@ -40,7 +40,7 @@ export type Workspace = {
   login: string
   name: string
   kind: "org" | "user"
-  /** Whether secrets can be stored. When not, they come from the server. */
+  /** True if secrets can be stored. Otherwise they come from the environment of the server. */
   credentialStorage: boolean
   createdAt: string
 }
@@ -48,7 +48,7 @@ export type Workspace = {
 /** Rights of a key. Each includes the ones before it. */
 export type Permission = "read" | "write" | "admin"
 
-/** Response of readOwnKey: Read what the key at hand may do. */
+/** Response of readOwnKey: Read the permissions of the current key. */
 export type ReadOwnKeyResponse = {
   org: string
   permission: Permission
@@ -77,9 +77,9 @@ export type CreateKeyResponse = {
   last4: string
   createdAt: string
   expiresAt: string | null
-  /** To the minute. */
+  /** Rounded down to the minute. */
   lastUsedAt: string | null
-  /** Shown this once. */
+  /** Shown only once. */
   key: string
 }
 
@@ -98,7 +98,7 @@ export type Key = {
   last4: string
   createdAt: string
   expiresAt: string | null
-  /** To the minute. */
+  /** Rounded down to the minute. */
   lastUsedAt: string | null
 }
 
@@ -120,7 +120,7 @@ export type AuditEvent = {
   requestId: string | null
 }
 
-/** Response of listAudit: List who did what. */
+/** Response of listAudit: List the audit events. */
 export type ListAuditResponse = {
   events: (AuditEvent)[]
   nextCursor: string | null
@@ -151,9 +151,9 @@ export type WorkerProcess = {
   host: string
   processId: number
   startedAt: string
-  /** Its last heartbeat. */
+  /** Time of its last heartbeat. */
   seenAt: string
-  /** Jobs that it runs now. */
+  /** Number of jobs that it runs. */
   jobs: number
 }
 
@@ -163,18 +163,18 @@ export type DiskSpace = {
   totalBytes: number
 }
 
-/** What the service presents to an external system. Its secret is never returned. */
+/** Authenticates the service at an external system. Its secret is never returned. */
 export type Credential = {
   id: string
   kind: CredentialKind
   provider: string
   name: string
-  /** `stored` here by a client, taken from the `environment` of the server, or `builtin`. */
+  /** `stored`: by a client. `environment`: from the environment of the server. `builtin`: every workspace has it. */
   source: "stored" | "environment" | "builtin"
-  /** The end of the key, or where it leads: enough to tell it from others. */
+  /** Last characters of the key, or its address, to tell credentials apart. */
   hint: string
   createdAt: string
-  /** To the minute. */
+  /** Rounded down to the minute. */
   lastUsedAt: string | null
 }
 
@@ -186,7 +186,7 @@ export type CreateCredentialRequest = {
   kind: CredentialKind
   provider: string
   name: string
-  /** The fields that the provider asks for, by name; at most 64 KiB. Never shown again. */
+  /** Fields of the provider, by name; at most 64 KiB. Never shown again. */
   secret: Record<string, string>
 }
 
@@ -196,10 +196,10 @@ export type ListCredentialsResponse = {
   nextCursor: string | null
 }
 
-/** Request of updateCredential: Rename a credential, or put a new secret in: all its fields, at once for everything that uses it. */
+/** Request of updateCredential: Rename a credential, or replace all fields of its secret; takes effect immediately. */
 export type UpdateCredentialRequest = {
   name?: string
-  /** The fields that the provider asks for, by name; at most 64 KiB. Never shown again. */
+  /** Fields of the provider, by name; at most 64 KiB. Never shown again. */
   secret?: Record<string, string>
 }
 
@@ -221,7 +221,7 @@ export type CredentialProvider = {
   })[]
 }
 
-/** Response of listCredentialProviders: List the providers whose credentials can be stored, and the fields that each asks for. */
+/** Response of listCredentialProviders: List the providers whose credentials can be stored, and the fields of each. */
 export type ListCredentialProvidersResponse = {
   providers: (CredentialProvider)[]
 }
@@ -229,17 +229,17 @@ export type ListCredentialProvidersResponse = {
 /** A model that the workspace added. */
 export type CustomModel = {
   catalogId: string
-  /** As its provider calls it. */
+  /** Model name in requests to the provider. */
   name: string
   label: string
   protocol: "anthropic-messages" | "openai-chat" | "openai-responses" | "gemini"
-  /** What its provider tells clients of this protocol to use, with or without a version at its end. */
+  /** Base URL of the provider for this protocol, with or without a version at its end. */
   baseUrl: string
-  /** The cloud that hosts it and authenticates calls. Left out: a plain API with a key. */
+  /** The cloud that hosts the model and authenticates calls. Omitted for a plain API with a key. */
   cloud?: Cloud
   reasoningLevels: ("none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max")[]
   defaultReasoningLevel: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max"
-  /** USD for a million tokens. What is left out costs as much as other input. */
+  /** USD per million tokens. Omitted cache prices equal the input price. */
   prices: {
     input: number
     output: number
@@ -254,20 +254,20 @@ export type CustomModel = {
 /** A cloud that hosts a model and authenticates its calls. */
 export type Cloud = "bedrock" | "vertex" | "azure"
 
-/** Request of addModel: Add a model of your own, or give one new prices. */
+/** Request of addModel: Add a custom model, or change the prices of one. */
 export type AddModelRequest = {
   catalogId: string
-  /** As its provider calls it. */
+  /** Model name in requests to the provider. */
   name: string
   label: string
   protocol: "anthropic-messages" | "openai-chat" | "openai-responses" | "gemini"
-  /** What its provider tells clients of this protocol to use, with or without a version at its end. */
+  /** Base URL of the provider for this protocol, with or without a version at its end. */
   baseUrl: string
-  /** The cloud that hosts it and authenticates calls. Left out: a plain API with a key. */
+  /** The cloud that hosts the model and authenticates calls. Omitted for a plain API with a key. */
   cloud?: Cloud
   reasoningLevels: ("none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max")[]
   defaultReasoningLevel: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max"
-  /** USD for a million tokens. What is left out costs as much as other input. */
+  /** USD per million tokens. Omitted cache prices equal the input price. */
   prices: {
     input: number
     output: number
@@ -539,20 +539,20 @@ export type ConnectRepositoryRequest = {
 /** Every value that a new batch may name, and the defaults. */
 export type GenerationOptions = {
   credentialStorage: boolean
-  /** Those that a credential of this workspace opens, for author and verifier. */
+  /** Models for author and verifier that a credential of this workspace gives access to. */
   models: ({
     catalogId: string
     label: string
     /** Whose credentials it takes. */
     provider: string
     reasoning: (string)[]
-    /** USD for a million tokens. */
+    /** USD per million tokens. */
     prices: {
       input: number
       output: number
     }
   })[]
-  /** Levels that some of these models have. */
+  /** Levels that at least one of these models supports. */
   reasoning: (string)[]
   modelAccess: ("credential" | "environment")[]
   modelCredentials: ({
@@ -565,7 +565,7 @@ export type GenerationOptions = {
     name: string
     /** Whose credentials it takes. */
     provider: string
-    /** A worker that lives now offers it. Others are refused. */
+    /** A live worker offers it. Others are refused. */
     available: boolean
     detail: string
     isolation: string | null
@@ -580,7 +580,7 @@ export type GenerationOptions = {
     name: string
     /** Whose credentials it takes. */
     provider: string
-    /** A worker that lives now offers it. Others are refused. */
+    /** A live worker offers it. Others are refused. */
     available: boolean
     detail: string
     isolation: string | null
@@ -590,7 +590,7 @@ export type GenerationOptions = {
     name: string
     provider: string
   })[]
-  /** Null while there is no credential of a model, or no sandbox. */
+  /** Null without a model credential or a sandbox. */
   defaults: NewGeneration | null
 }
 
@@ -598,34 +598,34 @@ export type GenerationOptions = {
 export type NewGeneration = {
   /** Writes the instructions. */
   authorModel: string
-  /** Judges them. Better another model than the author. */
+  /** Reviews the tasks. Should be another model than the author. */
   verifierModel: string
-  /** A level that both models have. */
+  /** A reasoning level that both models support. */
   reasoning: string
-  /** `environment`: the server’s own keys, offered only where credential storage is off. */
+  /** `environment`: the server’s own keys, available only if credential storage is off. */
   modelAccess: "credential" | "environment"
-  /** With `modelAccess: "credential"`, and only then. */
+  /** Required with `modelAccess: "credential"`, otherwise not allowed. */
   modelCredentialId?: string
-  /** Where the verifier is of another provider. Default: the same. */
+  /** Credential of the verifier if it has another provider. Default: the same credential. */
   verifierCredentialId?: string
-  /** Where repositories are built and their tests run. */
+  /** Sandbox in which repositories are built and tested. */
   sandbox: string
   /** Default: the built-in one. */
   sandboxCredentialId?: string
-  /** Where finished tasks are validated. */
+  /** Sandbox in which finished tasks are validated. */
   harborEnvironment: string
   /** Default: the built-in one. */
   harborCredentialId?: string
 }
 
-/** A batch: tasks of a repository that are created or imported together, and how far they are. */
+/** A batch: tasks of a repository that are created or imported together, and their progress. */
 export type BatchRun = {
   runId: string
   state: "queued" | "discovering" | "running" | "waiting" | "completed" | "failed" | "canceled"
   createdAt: string
   startedAt: string | null
   finishedAt: string | null
-  /** What was asked for. Nothing is asked for by an import. */
+  /** Requested number of candidates. All zero for an import. */
   candidateCounts: {
     easy: number
     medium: number
@@ -634,21 +634,21 @@ export type BatchRun = {
   /** Null for an import. */
   generation: Generation | null
   counts: {
-    /** Pull requests that were looked at, newest first; of an import, tasks in the archive. */
+    /** Pull requests that were examined, newest first; for an import, tasks in the archive. */
     discovered: number
-    /** Of them, those that could become tasks; of an import, those that passed the check. */
+    /** Candidates among them; for an import, tasks that passed the safety check. */
     screened: number
-    /** Tasks whose tests fail before the change and pass after it, again and again. */
+    /** Tasks whose tests reliably fail before the change and pass after it. */
     executed: number
     /** Tasks that have an instruction. */
     authored: number
-    /** Tasks whose solution passes and whose tests refuse doing nothing, and known cheats. */
+    /** Tasks that the reference solution passes, and a no-op and known cheats do not. */
     validated: number
-    /** Tasks that a second model found fair. */
+    /** Tasks that the verifier model accepted. */
     verified: number
     ready: number
     rejected: number
-    /** Tasks that wait for something that is no fault of theirs. */
+    /** Tasks that wait for something external. */
     deferred: number
     approved: number
     declined: number
@@ -670,18 +670,18 @@ export type BatchRun = {
       ready: number
     }
   }
-  /** How many candidates fewer there were than was asked for. */
+  /** Number of requested candidates that were not found. */
   shortfall: number
   rejections: Record<string, number>
   waiting?: {
     reason: "sandbox" | "budget" | "rate_limit" | "credential" | "provider" | "config" | "code_host"
     detail?: string
-    /** When it is looked at again. */
+    /** Time of the next attempt. */
     until: string
   }
   warnings: (string)[]
   budgetUsd?: number
-  /** What models were paid. */
+  /** Cost of model calls. */
   costUsd: number
   error?: {
     code: string
@@ -696,7 +696,7 @@ export type Generation = {
   authorModel: string
   verifierModel: string
   reasoning: string
-  /** `environment`: the server’s own keys, offered only where credential storage is off. */
+  /** `environment`: the server’s own keys, available only if credential storage is off. */
   modelAccess: "credential" | "environment"
   modelCredentialId: string | null
   verifierCredentialId: string | null
@@ -706,25 +706,25 @@ export type Generation = {
   harborCredentialId: string
 }
 
-/** Response of createBatch: Make tasks of merged pull requests: the newest candidates of each difficulty. */
+/** Response of createBatch: Create tasks from merged pull requests: the newest candidates of each difficulty. */
 export type CreateBatchResponse = {
   runId: string
   run: BatchRun
 }
 
-/** Request of createBatch: Make tasks of merged pull requests: the newest candidates of each difficulty. */
+/** Request of createBatch: Create tasks from merged pull requests: the newest candidates of each difficulty. */
 export type CreateBatchRequest = {
-  /** Candidates that are tried, of each difficulty. The total is 1 to 300. */
+  /** Number of candidates to try, by difficulty. The total is 1 to 300. */
   candidateCounts: {
     easy: number
     medium: number
     hard: number
   }
-  /** Required where credential storage is on; else there are defaults. */
+  /** Required if credential storage is on; otherwise defaults apply. */
   generation?: NewGeneration
-  /** At this much no model is asked any more, and the batch waits. */
+  /** The batch pauses when its model calls have cost this much. */
   budgetUsd?: number
-  /** Also pull requests that an earlier batch has made ready or rejected. */
+  /** Includes pull requests whose tasks are ready or rejected in an earlier batch. */
   again?: boolean
 }
 
@@ -733,7 +733,7 @@ export type BatchPreview = {
   branch: string
   /** Null: the repository is empty. */
   tip: string | null
-  /** Merged ones that were recognised. */
+  /** Number of recognised merged pull requests. */
   pullRequests: number
   buckets: {
     easy: {
@@ -762,13 +762,13 @@ export type BatchPreview = {
     }
   }
   shortfall: number
-  /** Of models. Most candidates end before a model is asked. */
+  /** Cost of model calls. Most candidates are rejected before a model is called. */
   cost: {
-    /** Those that would be tried. */
+    /** Number of candidates that would be tried. */
     candidates: number
-    /** What each may cost, together; up to three times as much where a provider breaks in the middle. */
+    /** Sum of the budgets of all candidates; up to three times as much if a provider fails in the middle of calls. */
     capUsd: number
-    /** What it comes to if they cost as much as the last ones of this workspace. Null: too few to say. */
+    /** Estimate from the average of recent tasks of this workspace. Null if there are too few. */
     usualUsd: number | null
   }
   rejections: ({
@@ -784,25 +784,25 @@ export type BatchPreview = {
   warnings: (string)[]
 }
 
-/** Progress of previewBatch: See what the pull requests of a repository could supply, and why the rest are out. Nothing runs. */
+/** Progress of previewBatch: Count the candidates among the pull requests of a repository, and the reasons for the rest, without running anything. */
 export type PreviewBatchProgress = {
   step: "mirror" | "scan"
   pullRequests: number
 }
 
-/** Request of previewBatch: See what the pull requests of a repository could supply, and why the rest are out. Nothing runs. */
+/** Request of previewBatch: Count the candidates among the pull requests of a repository, and the reasons for the rest, without running anything. */
 export type PreviewBatchRequest = {
-  /** Candidates that are tried, of each difficulty. The total is 1 to 300. */
+  /** Number of candidates to try, by difficulty. The total is 1 to 300. */
   candidateCounts?: {
     easy: number
     medium: number
     hard: number
   }
-  /** Also pull requests that an earlier batch has made ready or rejected. */
+  /** Includes pull requests whose tasks are ready or rejected in an earlier batch. */
   again?: boolean
 }
 
-/** Response of importBatch: Import tasks that were written by hand: a gzipped tar archive with a folder in Harbor’s format for each. */
+/** Response of importBatch: Import hand-written tasks: a gzipped tar archive with one folder in Harbor’s format per task. */
 export type ImportBatchResponse = {
   runId: string
   run: BatchRun
@@ -810,7 +810,7 @@ export type ImportBatchResponse = {
 
 /** Request of resumeBatch: Go on with a batch that waits, failed or was canceled; of one that is completed, try again what a sandbox broke. */
 export type ResumeBatchRequest = {
-  /** A new one. */
+  /** New budget. */
   budgetUsd?: number
 }
 
@@ -824,14 +824,14 @@ export type ListBatchesResponse = {
 export type BatchTask = {
   taskId: string
   state: "making" | "validating" | "ready" | "rejected"
-  /** What comes next; of one that was rejected, what rejected it. */
+  /** Next stage; for a rejected task, the stage that rejected it. */
   stage: string | null
-  /** As found; of an import, as its author says. */
+  /** Estimated; for an import, as declared by its author. */
   difficulty: "easy" | "medium" | "hard" | null
   requestedDifficulty: "easy" | "medium" | "hard" | null
   title: string
   pullRequest: TaskPullRequest | null
-  /** Null while there are no files, or when they may not be kept. */
+  /** Null while there are no files, or if they must not be stored. */
   digest: string | null
   decision: "approved" | "declined" | null
   rejection?: {
@@ -841,10 +841,10 @@ export type BatchTask = {
   deferred?: {
     reason: "sandbox" | "budget" | "rate_limit" | "credential" | "provider" | "config" | "code_host"
     detail?: string
-    /** When it is looked at again. */
+    /** Time of the next attempt. */
     until: string
   }
-  /** What a person should look at first. A task without any is green, and may be approved with others. */
+  /** Warnings for the reviewer. A task without warnings can be approved together with others. */
   concerns: (string)[]
 }
 
@@ -852,12 +852,12 @@ export type BatchTask = {
 export type TaskPullRequest = {
   number: number | null
   title: string
-  /** Null where the repository is no code host’s. */
+  /** Null if the repository is not on a code host. */
   url: string | null
   mergedAt: string
 }
 
-/** Response of listBatchTasks: List the tasks of a batch, by their ids. */
+/** Response of listBatchTasks: List the tasks of a batch, ordered by id. */
 export type ListBatchTasksResponse = {
   tasks: (BatchTask)[]
 }
@@ -866,14 +866,14 @@ export type ListBatchTasksResponse = {
 export type BatchTaskDetail = {
   taskId: string
   state: "making" | "validating" | "ready" | "rejected"
-  /** What comes next; of one that was rejected, what rejected it. */
+  /** Next stage; for a rejected task, the stage that rejected it. */
   stage: string | null
-  /** As found; of an import, as its author says. */
+  /** Estimated; for an import, as declared by its author. */
   difficulty: "easy" | "medium" | "hard" | null
   requestedDifficulty: "easy" | "medium" | "hard" | null
   title: string
   pullRequest: TaskPullRequest | null
-  /** Null while there are no files, or when they may not be kept. */
+  /** Null while there are no files, or if they must not be stored. */
   digest: string | null
   decision: "approved" | "declined" | null
   rejection?: {
@@ -883,10 +883,10 @@ export type BatchTaskDetail = {
   deferred?: {
     reason: "sandbox" | "budget" | "rate_limit" | "credential" | "provider" | "config" | "code_host"
     detail?: string
-    /** When it is looked at again. */
+    /** Time of the next attempt. */
     until: string
   }
-  /** What a person should look at first. A task without any is green, and may be approved with others. */
+  /** Warnings for the reviewer. A task without warnings can be approved together with others. */
   concerns: (string)[]
   instruction: string | null
   files: ({
@@ -903,9 +903,9 @@ export type BatchTaskDetail = {
       detail: string
     })[]
     calibration: TaskCalibration | null
-    /** Of a generated task: those that it passed, in their order. */
+    /** For a generated task: the stages that it passed, in order. */
     stages: (StageEvidence)[]
-    /** Of a generated task that was rejected: what its stage decided by, where that is more than its words. */
+    /** For a rejected generated task: structured evidence of the stage that rejected it, if there is any. */
     rejection?: unknown
   }
   costUsd: number
@@ -916,12 +916,12 @@ export type BatchTaskDetail = {
 /** The strictest verify mode of a task, and the cheats that were tried in it. */
 export type TaskCalibration = {
   sandbox: string
-  /** The strictest that fits. Null: none does. */
+  /** The strictest usable mode. Null if there is none. */
   verifyMode: string | null
   strength: "weak" | "standard" | "strong" | null
   /** Why the files of the verifier do not show that its tests only read the submission. Null if they do. */
   weakness?: string | null
-  /** Known cheats that score. */
+  /** Known cheats that pass. */
   winners: (string)[]
   attempts: ({
     verifyMode: string
@@ -951,18 +951,18 @@ export type StageEvidence = {
   stage: string
   passedAt: string
   seconds: number
-  /** Another task had the same result before. */
+  /** The result was cached from an earlier run. */
   reused: boolean
-  /** What this stage found. Its shape is the stage’s own. */
+  /** Findings of the stage. Each stage has its own format. */
   evidence: unknown
 }
 
-/** Request of putBatchTaskFile: Change a file of a task. It is validated again as far as it depends on it, and has no decision any more. */
+/** Request of putBatchTaskFile: Replace a file of a task. Dependent stages are repeated, and earlier decisions are cleared. */
 export type PutBatchTaskFileRequest = {
   content: string
 }
 
-/** Request of decideTask: Approve or decline a task that is ready, as it is now; the last decision counts. */
+/** Request of decideTask: Approve or decline the current version of a ready task; the last decision counts. */
 export type DecideTaskRequest = {
   decision: "approved" | "declined"
   /** `sha256:` and 64 hexadecimal digits, as Harbor computes it. */
@@ -970,12 +970,12 @@ export type DecideTaskRequest = {
   note?: string
 }
 
-/** Response of decideTasks: Decide on several tasks: all of them, or none when one cannot be decided on. */
+/** Response of decideTasks: Decide on several tasks at once: on all of them, or on none if one cannot be decided on. */
 export type DecideTasksResponse = {
   tasks: (BatchTask)[]
 }
 
-/** Request of decideTasks: Decide on several tasks: all of them, or none when one cannot be decided on. */
+/** Request of decideTasks: Decide on several tasks at once: on all of them, or on none if one cannot be decided on. */
 export type DecideTasksRequest = {
   decisions: ({
     taskId: string
@@ -1396,19 +1396,19 @@ export type CatalogModel = {
   custom: boolean
   reasoningLevels: (string)[]
   defaultReasoningLevel: string
-  /** Those that can work with this model, at one of its levels at least. */
+  /** Harnesses that support this model with at least one of its levels. */
   harnesses: (string)[]
-  /** The levels that each of them can ask this model for. Other pairs are refused. */
+  /** Levels of this model that each harness supports. Other combinations are refused. */
   harnessLevels: Record<string, (string)[]>
   contextTokens: number
-  /** Month of the youngest text it has learnt from, where it is known. */
+  /** Month of the newest training data, if known. */
   knowledgeCutoff: string | null
-  /** USD for a million tokens, as they are now. Tiers: of calls with more input than that, all tokens. */
+  /** Current prices in USD per million tokens. A tier applies to all tokens of calls with more input than its threshold. */
   prices: {
     input: number
     output: number
     cacheRead?: number
-    /** For five minutes. */
+    /** Cache writes with a lifetime of five minutes. */
     cacheWrite?: number
     cacheWrite1h?: number
     tiers?: ({
@@ -1416,12 +1416,12 @@ export type CatalogModel = {
       input: number
       output: number
       cacheRead?: number
-      /** For five minutes. */
+      /** Cache writes with a lifetime of five minutes. */
       cacheWrite?: number
       cacheWrite1h?: number
     })[]
   }
-  /** Credentials of this workspace that open it. */
+  /** Credentials of this workspace that give access to it. */
   credentials: ({
     id: string
     name: string
@@ -1433,7 +1433,7 @@ export type CatalogHarness = {
   id: string
   name: string
   version: string
-  /** How it can speak to a model. None: it needs no model. */
+  /** Protocols that it supports. Empty if it needs no model. */
   protocols: (string)[]
 }
 
@@ -1441,10 +1441,10 @@ export type CatalogHarness = {
 export type CatalogSandbox = {
   id: string
   name: string
-  /** A worker that lives now offers it. */
+  /** A live worker offers it. */
   available: boolean
   detail: string
-  /** What stands between a sandbox and the machine, where it is available. */
+  /** Isolation between sandbox and host, if it is available. */
   isolation: string | null
   credentials: ({
     id: string
@@ -1889,7 +1889,7 @@ export type RepositoryQuoteRequest = {
 export type ApprovedTask = {
   taskId: string
   title: string
-  /** As found; of an import, as its author says. */
+  /** Estimated; for an import, as declared by its author. */
   difficulty: "easy" | "medium" | "hard" | null
   pullRequest: TaskPullRequest | null
   runId: string
@@ -2623,7 +2623,7 @@ export type Operations = {
     }
     response: Workspace
   }
-  /** Read what the key at hand may do */
+  /** Read the permissions of the current key */
   readOwnKey: {
     input: Record<never, never>
     response: ReadOwnKeyResponse
@@ -2635,7 +2635,7 @@ export type Operations = {
     }
     response: Session
   }
-  /** Read who is signed in */
+  /** Read the current session */
   readSession: {
     input: Record<never, never>
     response: Session
@@ -2673,7 +2673,7 @@ export type Operations = {
     }
     response: undefined
   }
-  /** List who did what */
+  /** List the audit events */
   listAudit: {
     input: {
       params: { org: string }
@@ -2719,7 +2719,7 @@ export type Operations = {
     }
     response: ListCredentialsResponse
   }
-  /** Rename a credential, or put a new secret in: all its fields, at once for everything that uses it */
+  /** Rename a credential, or replace all fields of its secret; takes effect immediately */
   updateCredential: {
     input: {
       params: { org: string; credentialId: string }
@@ -2734,21 +2734,21 @@ export type Operations = {
     }
     response: undefined
   }
-  /** Ask the provider whether it accepts the credential */
+  /** Check the credential with its provider */
   checkCredential: {
     input: {
       params: { org: string; credentialId: string }
     }
     response: CredentialCheck
   }
-  /** List the providers whose credentials can be stored, and the fields that each asks for */
+  /** List the providers whose credentials can be stored, and the fields of each */
   listCredentialProviders: {
     input: {
       params: { org: string }
     }
     response: ListCredentialProvidersResponse
   }
-  /** Add a model of your own, or give one new prices */
+  /** Add a custom model, or change the prices of one */
   addModel: {
     input: {
       params: { org: string }
@@ -2769,7 +2769,7 @@ export type Operations = {
     }
     response: ListModelsResponse
   }
-  /** Remove a model; its name is not given again */
+  /** Remove a custom model. Its name cannot be reused */
   removeModel: {
     input: {
       params: { org: string; slug: string }
@@ -2905,14 +2905,14 @@ export type Operations = {
     }
     response: undefined
   }
-  /** Read every value that a new batch may name, also of a public repository that its first batch will connect */
+  /** List the allowed values of a new batch, also for a public repository that is not connected yet */
   readGenerationOptions: {
     input: {
       params: { org: string; owner: string; name: string }
     }
     response: GenerationOptions
   }
-  /** Make tasks of merged pull requests: the newest candidates of each difficulty */
+  /** Create tasks from merged pull requests: the newest candidates of each difficulty */
   createBatch: {
     input: {
       params: { org: string; owner: string; name: string }
@@ -2933,7 +2933,7 @@ export type Operations = {
     }
     response: ListBatchesResponse
   }
-  /** See what the pull requests of a repository could supply, and why the rest are out. Nothing runs */
+  /** Count the candidates among the pull requests of a repository, and the reasons for the rest, without running anything */
   previewBatch: {
     input: {
       params: { org: string; owner: string; name: string }
@@ -2941,7 +2941,7 @@ export type Operations = {
     }
     response: BatchPreview
   }
-  /** Import tasks that were written by hand: a gzipped tar archive with a folder in Harbor’s format for each */
+  /** Import hand-written tasks: a gzipped tar archive with one folder in Harbor’s format per task */
   importBatch: {
     input: {
       params: { org: string; owner: string; name: string }
@@ -2949,7 +2949,7 @@ export type Operations = {
     }
     response: ImportBatchResponse
   }
-  /** Cancel what has not ended; tasks that are ready stay. Twice is as good as once */
+  /** Cancel all unfinished tasks of a batch; ready tasks stay. Idempotent */
   cancelBatch: {
     input: {
       params: { org: string; owner: string; name: string; runId: string }
@@ -2964,14 +2964,14 @@ export type Operations = {
     }
     response: BatchRun
   }
-  /** Read how far a batch is */
+  /** Read the status of a batch */
   readBatch: {
     input: {
       params: { org: string; owner: string; name: string; runId: string }
     }
     response: BatchRun
   }
-  /** Follow a batch: its status now, at each change, and at its end */
+  /** Stream the status of a batch: now, at each change, and at its end */
   followBatch: {
     input: {
       params: { org: string; owner: string; name: string; runId: string }
@@ -2980,7 +2980,7 @@ export type Operations = {
       state: string
     }
   }
-  /** List the tasks of a batch, by their ids */
+  /** List the tasks of a batch, ordered by id */
   listBatchTasks: {
     input: {
       params: { org: string; owner: string; name: string; runId: string }
@@ -3001,7 +3001,7 @@ export type Operations = {
     }
     response: undefined
   }
-  /** Change a file of a task. It is validated again as far as it depends on it, and has no decision any more */
+  /** Replace a file of a task. Dependent stages are repeated, and earlier decisions are cleared */
   putBatchTaskFile: {
     input: {
       params: { org: string; owner: string; name: string; runId: string; taskId: string; path: string }
@@ -3017,7 +3017,7 @@ export type Operations = {
     }
     response: undefined
   }
-  /** Approve or decline a task that is ready, as it is now; the last decision counts */
+  /** Approve or decline the current version of a ready task; the last decision counts */
   decideTask: {
     input: {
       params: { org: string; owner: string; name: string; runId: string; taskId: string }
@@ -3025,7 +3025,7 @@ export type Operations = {
     }
     response: BatchTask
   }
-  /** Decide on several tasks: all of them, or none when one cannot be decided on */
+  /** Decide on several tasks at once: on all of them, or on none if one cannot be decided on */
   decideTasks: {
     input: {
       params: { org: string; owner: string; name: string; runId: string }
