@@ -14,7 +14,7 @@ import {
  * `texts`: path-like strings it is built of. `isTest`: it names a path of the tests. `isUnknown`: it is a parameter for which no argument is known. `isHandle`: it is
  * an opened file or buffer, not a name.
  */
-export type PythonValue = {
+type PythonValue = {
   origins: Set<string>
   numbers: Set<string>
   texts: Set<string>

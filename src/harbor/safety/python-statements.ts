@@ -1,6 +1,6 @@
 /** Code of a logical line, without comments. A string is replaced by its number in `strings`, in single quotes. */
 export type PythonStatement = { indent: number; code: string }
-export type PythonSource = { statements: PythonStatement[]; strings: string[] }
+type PythonSource = { statements: PythonStatement[]; strings: string[] }
 
 const COMPOUND = /^(?:async|class|def|elif|else|except|finally|for|if|try|while|with)\b/
 const STRING_START = /([A-Za-z]{0,2})("""|'''|"|')/y

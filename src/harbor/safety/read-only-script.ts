@@ -18,7 +18,7 @@ import { checkExpansion, checkGrep, checkJq, checkPattern } from './shell-patter
 import { checkProgramOutput } from './shell-program-output.ts'
 import { checkReward, VALUE_RULE } from './shell-reward.ts'
 import { isAssigning, isTrustedArithmetic, isTrustedWord, quoted, readTrust, type ScriptTrust } from './shell-trust.ts'
-import { plainText, type ShellCommand, type ShellWord, type WordPart } from './shell-words.ts'
+import { plainText, type ShellCommand, type ShellWord, unquotedText, type WordPart } from './shell-words.ts'
 import { checkRedirect, checkWriter } from './shell-writes.ts'
 
 /**
@@ -261,9 +261,6 @@ function checkSedScript(context: CheckContext, args: readonly ShellWord[]): stri
     ? undefined
     : 'calls sed with a script that is not known to only read'
 }
-
-const unquotedText = (word: ShellWord): string =>
-  word.map((part) => (part.kind === 'text' && !part.isQuoted ? part.text : '')).join('')
 
 /** The program must be written in the script, and start no program and write no file. */
 function checkAwk(context: CheckContext, args: readonly ShellWord[]): string | undefined {

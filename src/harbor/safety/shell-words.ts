@@ -40,6 +40,10 @@ export const plainText = (word: ShellWord): string | undefined =>
     ? word.map((part) => (part.kind === 'text' ? part.text : '')).join('')
     : undefined
 
+/** Returns the texts of a word that are not quoted. */
+export const unquotedText = (word: ShellWord): string =>
+  word.map((part) => (part.kind === 'text' && !part.isQuoted ? part.text : '')).join('')
+
 export const command = (kind: ShellCommand['kind'], words: ShellWord[], text = ''): ShellCommand => ({
   kind,
   words,
