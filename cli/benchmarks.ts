@@ -24,7 +24,7 @@ export function addBenchmarksCommands(assay: Command, shell: Shell): void {
     benchmarks
       .command('add')
       .description('Download a dataset, check every task and add it; adds nothing if a task fails the check')
-      .argument('<reference>', 'org/name, optionally with @ and a tag, a revision or a sha256: digest')
+      .argument('<reference>', 'Dataset as org/name, optionally with @ and a tag, a revision or a sha256: digest')
       .option('--calibrate', 'Then calibrate every task on a worker: reference solution, no-op and known cheats')
       .option(...DATA)
       .action((reference: string, flags: AddBenchmarkFlags, command: Command) => add(shell, command, flags, reference)),
@@ -43,7 +43,7 @@ export function addBenchmarksCommands(assay: Command, shell: Shell): void {
     benchmarks
       .command('show')
       .description('Show a benchmark with its tasks and warnings')
-      .argument('<name>', 'org/name')
+      .argument('<name>', 'Benchmark as org/name')
       .option(...DATA)
       .action((name: string, flags: Flags, command: Command) => show(shell, command, flags, name)),
     'assay benchmarks show assay/quick',
@@ -53,7 +53,7 @@ export function addBenchmarksCommands(assay: Command, shell: Shell): void {
     benchmarks
       .command('remove')
       .description('Remove a benchmark; its comparisons stay')
-      .argument('<name>', 'org/name')
+      .argument('<name>', 'Benchmark as org/name')
       .option(...YES)
       .option(...DATA)
       .action((name: string, flags: RemoveBenchmarkFlags, command: Command) => remove(shell, command, flags, name)),

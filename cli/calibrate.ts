@@ -16,7 +16,7 @@ export function addCalibrateCommand(assay: Command, shell: Shell): void {
   withExample(
     withGlobals(assay.command('calibrate'), '--json')
       .description('Find the strictest verify mode of a task, and the cheats that its tests let pass')
-      .argument('<task-folder>', "a task in Harbor's format")
+      .argument('<task-folder>', "Task in Harbor's format")
       .option('--sandbox <name>', 'Sandbox: auto, docker, kubernetes, local, local-runc or local-bwrap', 'auto')
       .option('--env <name=value>', 'Variable that the task requires; repeatable', collect, [])
       .option('--verbose', 'Show each trial and the build output')

@@ -13,7 +13,7 @@ export function addCheckCommand(assay: Command, shell: Shell): void {
   withExample(
     withGlobals(assay.command('check'), '--json')
       .description('Check tasks for safety without executing them; exits with 1 if one is refused')
-      .argument('<folder>', "a task in Harbor's format, or a folder of tasks")
+      .argument('<folder>', "Task in Harbor's format, or a folder of tasks")
       .action((folder: string, _: object, command: Command) => check(shell, folder, command)),
     'assay check ./my-task',
   )

@@ -51,7 +51,7 @@ function addCompare(assay: Command, shell: Shell): void {
       .option('--harness <names>', 'Harnesses for models that name none (default: mini, for reference oracle and nop)')
       .option(
         '--configuration <name|path>',
-        'Agent configuration, or a file or folder to make one of, or none; repeatable: every model is repeated for each',
+        'Agent configuration, a file or folder to create one from, or none; repeatable: every model runs with each',
         collect,
         [],
       )
@@ -86,7 +86,7 @@ function addComparisons(assay: Command, shell: Shell): void {
     comparisons
       .command('list')
       .description('List the comparisons on a benchmark or a repository, newest first')
-      .argument('[benchmark]', 'org/name')
+      .argument('[benchmark]', 'Benchmark as org/name')
       .option(...REPO)
       .action((name: string | undefined, flags: ScopeFlags, command: Command) => list(shell, command, name, flags)),
     'assay comparisons list assay/quick',
@@ -95,10 +95,7 @@ function addComparisons(assay: Command, shell: Shell): void {
     const named = comparisons
       .command(verb)
       .description(about)
-      .argument(
-        '<names...>',
-        'the benchmark, unless --repo is given; then the id, as `assay comparisons list` shows it',
-      )
+      .argument('<names...>', 'Benchmark (not with --repo) and id of the comparison, as in `assay comparisons list`')
       .option(...REPO)
     for (const option of options) named.option(...option)
     withExample(
@@ -110,8 +107,8 @@ function addComparisons(assay: Command, shell: Shell): void {
   }
 }
 
-const STATE = ['--state <state>', 'only those that are passed, failed, errored, …'] as const
-const SETTING = ['--setting <id>', 'only those of this setting, as `show` names it'] as const
+const STATE = ['--state <state>', 'Only trials in this state, such as passed, failed or errored'] as const
+const SETTING = ['--setting <id>', 'Only trials of this setting, as named by `show`'] as const
 const BASELINE = ['--baseline <id>', 'Setting to compare the others with (default: all pairs)'] as const
 const FAIL_UNDER = ['--fail-under <percent>', 'Exit with 1 if a setting has a lower accuracy'] as const
 const FORMAT = ['--format <format>', 'Print results as table, markdown or junit'] as const
@@ -121,7 +118,7 @@ const SQLITE = ['--sqlite <file>', 'Write all trials as a SQLite database'] as c
 const PARQUET = ['--parquet <file>', 'Write all trials as a Parquet file'] as const
 const INSPECT = ['--inspect <folder>', 'Write a log of Inspect per setting'] as const
 const HARBOR = ['--harbor <folder>', 'Write a job folder of Harbor'] as const
-const BUDGET = ['--budget <usd>', 'a new one: at this much nothing new starts'] as const
+const BUDGET = ['--budget <usd>', 'New budget: start no new trials after spending this much (USD)'] as const
 
 type ComparisonVerb = {
   verb: string
@@ -160,7 +157,7 @@ const VERBS: ComparisonVerb[] = [
   { verb: 'cancel', about: 'Cancel a comparison', run: cancel },
 ]
 
-const REPO = ['--repo <repository>', 'owner/name, instead of a benchmark'] as const
+const REPO = ['--repo <repository>', 'Repository as owner/name, instead of a benchmark'] as const
 
 const collect = (value: string, before: string[]): string[] => [...before, value]
 
@@ -251,7 +248,7 @@ const reasonOf = ({ submissionError, pause }: Comparison): string => {
   return message === undefined ? '.' : `: ${message}`
 }
 
-/** Parses the arguments `[benchmark] <id>`. */
+/** Opens the comparison that the arguments `[benchmark] <id>` name. */
 async function openComparison(shell: Shell, command: Command, names: string[], flags: ScopeFlags) {
   const [id = '', benchmark, ...rest] = names.toReversed()
   const scope = await openScope(flags, benchmark)

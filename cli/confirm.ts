@@ -1,7 +1,7 @@
 import { Canceled } from './failure.ts'
 import { type Shell, safeLine } from './shell.ts'
 
-export const YES = ['--yes', 'do not ask'] as const
+export const YES = ['--yes', 'Do not ask for confirmation'] as const
 export type YesFlag = { yes?: boolean }
 
 /** Returns true if a person can be asked. */

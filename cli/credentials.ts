@@ -8,7 +8,7 @@ import { listAll, openService, requireId, type Service } from './service.ts'
 import { note, print, printJson, type Shell, styled } from './shell.ts'
 import { moment, printTable } from './table.ts'
 
-const FROM_ENV = ['--from-env <field=VARIABLE...>', 'read a field of the secret from a variable'] as const
+const FROM_ENV = ['--from-env <field=VARIABLE...>', 'Read a field of the secret from a variable'] as const
 const SECRET =
   'The secret is read from a prompt on a terminal, from standard input as a JSON object of its fields, or from variables; never from flags.'
 

@@ -22,9 +22,9 @@ export function addInitCommand(assay: Command, shell: Shell): void {
   withExample(
     withGlobals(assay.command('init'))
       .description('Write a new task that works, to be changed into your own')
-      .argument('<folder>', 'where to write it; must not exist, or be empty')
+      .argument('<folder>', 'Folder of the new task; must be empty or not exist')
       .addOption(
-        new Option('--language <language>', 'language of the task').choices(Object.keys(TEMPLATES)).default('bash'),
+        new Option('--language <language>', 'Language of the task').choices(Object.keys(TEMPLATES)).default('bash'),
       )
       .action((folder: string, { language }: { language: TemplateLanguage }) => init(shell, folder, language)),
     'assay init ./my-task --language python',

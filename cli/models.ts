@@ -71,9 +71,9 @@ function addAddCommand(models: Command, shell: Shell): void {
     models
       .command('add')
       .description('Add a custom model or update its prices. Its key is a credential of the provider custom/<name>')
-      .argument('<catalog-id>', 'custom/ and a new name; names cannot be reused')
+      .argument('<catalog-id>', 'Id of the model: custom/ and a new name; names cannot be reused')
       .option('--name <name>', "Provider's name of the model (default: as after custom/)")
-      .option('--label <label>', 'as people call it (default: its name)')
+      .option('--label <label>', 'Name shown to people (default: the model name)')
       .addOption(
         new Option('--protocol <protocol>', 'Protocol of the model API').choices([...PROTOCOLS]).default('openai-chat'),
       )

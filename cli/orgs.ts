@@ -30,7 +30,7 @@ export function addOrgsCommands(assay: Command, shell: Shell): void {
     orgs
       .command('verify')
       .description(
-        'Say that a workspace belongs to whom its login names: its releases are endorsed (needs ASSAY_OPERATOR_KEY)',
+        'Verify that a workspace belongs to the owner of its login; its releases are then endorsed (needs ASSAY_OPERATOR_KEY)',
       )
       .argument('<login>', 'Login of the workspace')
       .option('--undo', 'Remove the verification')

@@ -9,7 +9,7 @@ import { listAll, requireId } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { counted, moment, printTable } from './table.ts'
 
-const SETTING = ['--setting <id...>', 'only these (default: all that can be published)'] as const
+const SETTING = ['--setting <id...>', 'Only these settings (default: all that can be published)'] as const
 
 type ChooseFlags = RepoFlag & { setting?: string[] }
 type PublishFlags = ChooseFlags & YesFlag & { publishTasks?: boolean; fingerprint?: string }
@@ -34,7 +34,7 @@ export function addReleasesCommands(assay: Command, shell: Shell): void {
       .option('--fingerprint <text>', 'Fingerprint of the preview; refused if results have changed since')
       .option(
         '--publish-tasks',
-        'also the files of the tasks; what was public once cannot be taken back from its readers',
+        'Also publish the files of the tasks; published files may have been copied and cannot be recalled',
       )
       .option(...YES)
       .action((flags: PublishFlags, command: Command) => publish(shell, command, flags)),

@@ -16,7 +16,7 @@ export function addReposCommands(assay: Command, shell: Shell): void {
     repos
       .command('connect')
       .description('Connect a GitHub or plain git repository')
-      .argument('<repository>', 'owner/name')
+      .argument('<repository>', 'Repository as owner/name')
       .option('--git <url>', 'Plain git: an https or ssh URL, or a path that the operator allows')
       .option('--credential <id>', 'Code-host credential (default: the newest)')
       .option('--public', 'Plain git: the repository is public')
@@ -35,7 +35,7 @@ export function addReposCommands(assay: Command, shell: Shell): void {
     repos
       .command('show')
       .description('Show a repository')
-      .argument('<repository>', 'owner/name')
+      .argument('<repository>', 'Repository as owner/name')
       .action((name: string, _flags: object, command: Command) => show(shell, command, name)),
     'assay repos show acme/widgets',
   )
@@ -43,7 +43,7 @@ export function addReposCommands(assay: Command, shell: Shell): void {
     repos
       .command('remove')
       .description('Remove a repository; connecting it again restores its batches')
-      .argument('<repository>', 'owner/name')
+      .argument('<repository>', 'Repository as owner/name')
       .addOption(new Option('--withdraw', 'Withdraw its public release; needs an admin key').conflicts('keepPublic'))
       .option('--keep-public', 'Keep its public release; it can be withdrawn later')
       .action((name: string, flags: RemoveRepositoryFlags, command: Command) => remove(shell, command, flags, name)),

@@ -3,7 +3,7 @@ import { WrongUse } from './failure.ts'
 import { openService } from './service.ts'
 import type { Shell } from './shell.ts'
 
-export const REPO = ['--repo <repository>', 'owner/name'] as const
+export const REPO = ['--repo <repository>', 'Repository as owner/name'] as const
 export type RepoFlag = { repo: string }
 
 /** Parses `owner/name`. */

@@ -57,7 +57,7 @@ export function addServeCommands(assay: Command, shell: Shell): void {
         )
         .option(
           '--host <address>',
-          `on which address (${role === 'gateway' ? 'ASSAY_GATEWAY_HOST' : 'ASSAY_HOST'}, 127.0.0.1)`,
+          `Address to listen on (${role === 'gateway' ? 'ASSAY_GATEWAY_HOST' : 'ASSAY_HOST'}, 127.0.0.1)`,
         )
         .action((flags: Flags) => run(shell, role, flagsOf(role, flags))),
       example,

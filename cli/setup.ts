@@ -11,8 +11,8 @@ export function addSetupCommand(assay: Command, shell: Shell): void {
   withExample(
     withGlobals(assay.command('setup'))
       .description('Show which system packages Assay uses and install missing ones')
-      .argument('[parts...]', `only these: ${partNames(SYSTEM_PARTS)}`)
-      .option('-y, --yes', 'do not ask')
+      .argument('[parts...]', `Only these parts: ${partNames(SYSTEM_PARTS)}`)
+      .option('-y, --yes', 'Do not ask for confirmation')
       .action((names: string[], { yes = false }: { yes?: boolean }) => setUp(shell, names, yes)),
     'assay setup --yes bwrap',
   )

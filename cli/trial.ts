@@ -36,7 +36,7 @@ export function addTrialCommands(assay: Command, shell: Shell): void {
   withExample(
     withGlobals(assay.command('trial'), '--json')
       .description('Run one trial of a task and print its phases, reward and timings')
-      .argument('<task-folder>', "a task in Harbor's format")
+      .argument('<task-folder>', "Task in Harbor's format")
       .option(
         '--harness <name>',
         'Harness: oracle (reference solution), nop (no-op) or a coding agent (assay harnesses list)',
@@ -52,7 +52,7 @@ export function addTrialCommands(assay: Command, shell: Shell): void {
       .option('--sandbox <name>', 'Sandbox: auto, docker, kubernetes, local, local-runc or local-bwrap', 'auto')
       .option(
         '--verify-mode <mode>',
-        'grader, workspace, snapshot, shared-cold or shared-live; else the strictest in which the oracle passes',
+        'Verify mode: grader, workspace, snapshot, shared-cold or shared-live (default: the strictest in which the oracle passes)',
       )
       .option(...TIMEOUT_MULTIPLIER)
       .option('--expect <result>', 'Exit with 1 unless the result is this: pass or fail')

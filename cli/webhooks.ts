@@ -9,7 +9,7 @@ import { moment, printTable } from './table.ts'
 
 const ID = '01981b3e-6c2b-7e0f-8a53-0d1b6f2f3c11'
 const WEBHOOK = ['<webhook>', 'its id, as `assay webhooks list` shows it'] as const
-const EVENT = ['--event <type...>', 'only these (default: all)'] as const
+const EVENT = ['--event <type...>', 'Only these events (default: all)'] as const
 
 type WebhookFlags = { event?: WebhookEvent[]; description?: string }
 
@@ -24,7 +24,7 @@ function addChanging(webhooks: Command, shell: Shell): void {
     webhooks
       .command('add')
       .description('Add a webhook and print its signing secret once')
-      .argument('<url>', 'https URL with a public host')
+      .argument('<url>', 'URL of the receiver: https, with a public host')
       .option(...EVENT)
       .option('--description <text>', 'Display name')
       .action((url: string, flags: WebhookFlags, command: Command) => add(shell, command, { url, ...flags })),

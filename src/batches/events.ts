@@ -25,14 +25,14 @@ function readShared(db: Db, id: string): Promise<RunSnapshot> {
  * Database outages are retried.
  */
 export async function* batchEvents(db: Db, id: string, signal: AbortSignal): AsyncGenerator<BatchEvent> {
-  let seen = ''
+  let lastSent = ''
   while (!signal.aborted) {
-    const run = await readShared(db, id).catch(() => 'away' as const)
+    const run = await readShared(db, id).catch(() => 'unavailable' as const)
     if (run === undefined) return
-    const text = run === 'away' ? seen : JSON.stringify(run)
-    if (text !== seen) yield { event: 'status', data: run }
-    seen = text
-    if (run !== 'away' && !isOpen(run)) {
+    const text = run === 'unavailable' ? lastSent : JSON.stringify(run)
+    if (text !== lastSent) yield { event: 'status', data: run }
+    lastSent = text
+    if (run !== 'unavailable' && !isOpen(run)) {
       yield { event: 'end', data: { state: run.state } }
       return
     }

@@ -83,13 +83,13 @@ async function downloadAll(
 ): Promise<DownloadOutcome> {
   const { tasks } = dataset
   const known = tasks.flatMap(({ digest }) => (digest === null ? [] : [digest]))
-  const there = options.reuse === false ? new Map<Digest, StoredTask>() : await deps.store.find(known)
+  const alreadyStored = options.reuse === false ? new Map<Digest, StoredTask>() : await deps.store.find(known)
   const progress: DownloadProgress = { done: 0, total: tasks.length, bytes: 0 }
   const faults: TaskFault[] = []
   const finished = new Map<ResolvedTask, StoredTask>()
   await runInParallel(tasks, options.parallel ?? PARALLEL, options.signal, async (task, signal) => {
     if (faults.length >= FAULTS_MAX) return
-    const stored = task.digest === null ? undefined : there.get(task.digest)
+    const stored = task.digest === null ? undefined : alreadyStored.get(task.digest)
     const work: DownloadContext = { ...deps, open, options, signal, progress }
     const result = stored ? await reuseTask(work, task, stored) : await downloadTask(work, task)
     if ('reason' in result) faults.push(result)
@@ -118,8 +118,8 @@ async function reuseTask(
   const folder = await mkdtemp(join(scratch, 'reading-'))
   try {
     const files = join(folder, task.name)
-    const isWhole = await store.unpack(stored, files).then(() => true, rethrowUnlessDamaged)
-    if (!isWhole) return await downloadTask(work, task) // replaces the damaged copy
+    const isIntact = await store.unpack(stored, files).then(() => true, rethrowUnlessDamaged)
+    if (!isIntact) return await downloadTask(work, task) // replaces the damaged copy
     await options.inspect({ ...task, digest: stored.digest }, await openFolderSource(files))
     return stored
   } finally {

@@ -22,7 +22,7 @@ import { line } from './shell.ts'
 
 export type BuildahOptions = { signal: AbortSignal; onLog: (line: string) => void; entering?: string }
 /** Network of the build, and the environment variables of its proxy. */
-type Apart = { holder: NamespaceProcess; env: Record<string, string> }
+type BuildNetworkContext = { holder: NamespaceProcess; env: Record<string, string> }
 export type BuildRequest = {
   dockerfile: Dockerfile
   text: string
@@ -34,12 +34,12 @@ export type BuildRequest = {
   bases: { name: string; image: StoredImage }[]
 }
 
-/** Cached result of `hasBuildah`, because starting buildah takes longer than starting a sandbox. */
-let isThere = false
+/** Caches that buildah is installed, because starting buildah takes longer than starting a sandbox. */
+let isInstalled = false
 
 export async function hasBuildah(): Promise<boolean> {
-  isThere ||= (await tryProgram('buildah', ['--version'])).code === 0
-  return isThere
+  isInstalled ||= (await tryProgram('buildah', ['--version'])).code === 0
+  return isInstalled
 }
 
 /** Folder of buildah in the store, whose layers are used in place. */
@@ -59,7 +59,7 @@ const buildah = (store: ImageStore, ...args: string[]): string =>
 async function inNamespaces(
   script: string,
   { signal, onLog, entering = '' }: BuildahOptions,
-  apart?: Apart,
+  apart?: BuildNetworkContext,
 ): Promise<string> {
   const network = apart ? enter(apart.holder.pid, false, '--net') : []
   const own = ['unshare', '--mount', '--pid', '--fork', '--kill-child=KILL', '--mount-proc', '--ipc', '--uts']

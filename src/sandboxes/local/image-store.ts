@@ -46,15 +46,15 @@ export async function makeLayer(store: ImageStore, make: (draft: string) => Prom
   try {
     await make(draft)
     const layer = join('layers', (await treeDigest(draft)).slice(0, NAME_LENGTH))
-    await moveUnlessThere(draft, join(store.folder, layer))
+    await moveUnlessExists(draft, join(store.folder, layer))
     return layer
   } finally {
     await rm(draft, { recursive: true, force: true })
   }
 }
 
-async function moveUnlessThere(draft: string, place: string): Promise<void> {
-  await rename(draft, place).catch((error: NodeJS.ErrnoException) => {
+async function moveUnlessExists(draft: string, target: string): Promise<void> {
+  await rename(draft, target).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error
   })
 }
@@ -62,7 +62,7 @@ async function moveUnlessThere(draft: string, place: string): Promise<void> {
 export async function saveImage(store: ImageStore, image: Omit<StoredImage, 'digest'>): Promise<StoredImage> {
   const digest = `sha256:${createHash('sha256').update(JSON.stringify(image)).digest('hex')}`
   const stored = { ...image, digest }
-  await writeWhole(store, imagePath(store, digest), JSON.stringify(stored))
+  await writeAtomically(store, imagePath(store, digest), JSON.stringify(stored))
   return stored
 }
 
@@ -79,7 +79,7 @@ export async function listImages(store: ImageStore): Promise<StoredImage[]> {
 }
 
 export async function nameImage(store: ImageStore, name: string, image: Image): Promise<void> {
-  await writeWhole(store, namePath(store, name), image.digest)
+  await writeAtomically(store, namePath(store, name), image.digest)
 }
 
 export async function findImage(store: ImageStore, name: string): Promise<StoredImage | undefined> {
@@ -99,7 +99,7 @@ const namePath = (store: ImageStore, name: string): string =>
 const imagePath = (store: ImageStore, digest: string): string =>
   join(store.folder, 'images', `${encodeURIComponent(digest)}.json`)
 
-async function writeWhole(store: ImageStore, path: string, text: string): Promise<void> {
+async function writeAtomically(store: ImageStore, path: string, text: string): Promise<void> {
   const draft = join(store.folder, await newDraft())
   await writeFile(draft, text)
   await rename(draft, path)
@@ -118,8 +118,8 @@ export async function findBuild(store: ImageStore, key: string): Promise<StoredI
   return readImage(store, digest)
 }
 
-export async function keepBuild(store: ImageStore, key: string, image: Image): Promise<void> {
-  await writeWhole(store, join(store.folder, 'builds', key), image.digest)
+export async function saveBuild(store: ImageStore, key: string, image: Image): Promise<void> {
+  await writeAtomically(store, join(store.folder, 'builds', key), image.digest)
 }
 
 const Words = z.array(z.string()).nullish()

@@ -30,10 +30,10 @@ import {
   findImage,
   fullName,
   type ImageStore,
-  keepBuild,
   makeLayer,
   nameImage,
   type StoredImage,
+  saveBuild,
   saveImage,
 } from './image-store.ts'
 import type { Host } from './machine.ts'
@@ -89,7 +89,7 @@ async function withFiles(
     { ...recipe, dockerfile: readDockerfile(text), key, base },
     { ...options, entering: '', buildHosts: [], layers: [] },
   )
-  await keepBuild(host.store, key, built)
+  await saveBuild(host.store, key, built)
   return built
 }
 
@@ -135,7 +135,7 @@ async function build(
           : buildBuiltIn(host, { ...recipe, dockerfile, key, base: builtInBase(base?.image) }, building)
       }),
     )
-    await keepBuild(store, key, built)
+    await saveBuild(store, key, built)
     return built
   }
   return buildOnce(join(store.folder, key), { find, make, signal })
