@@ -69,7 +69,7 @@ test.skipIf(!isRoot)('writes nothing into a data folder of another user', async 
   expect(findCheckLines(ran, 'data folder')).toMatch(
     / belongs to user 65534, and this is user 0\n {4}fix: Run assay as the owner/,
   )
-  expect(findCheckLines(ran, 'blobs')).toMatch(/^– blobs {2}not tried/)
+  expect(findCheckLines(ran, 'blobs')).toMatch(/^– blobs {2}not checked/)
   expect(readdirSync(join(foreign, 'blobs'))).toEqual([])
 })
 

@@ -184,14 +184,16 @@ test('a service without workers', async () => {
 test('reports invalid and unknown settings without crashing', async () => {
   const ran = await doctor({ ASSAY_PORT: 'abc', ASSAY_OPERATOR_KEY: 'hunter2', ASSAY_DATABASE_CONECTIONS: '5' })
   expect(ran.code).toBe(1)
-  expect(ran.out).toMatch(/\n✗ settings +ASSAY_PORT must be a whole number from 0 to 65535\.\n {4}fix: Correct it/)
+  expect(ran.out).toMatch(
+    /\n✗ settings +ASSAY_PORT must be a whole number from 0 to 65535\.\n {4}fix: Correct the setting/,
+  )
   expect(ran.out).toMatch(/\n✗ settings +ASSAY_OPERATOR_KEY is too weak/)
   expect(ran.out).toMatch(
     /\n– settings +ASSAY_DATABASE_CONECTIONS is no .*\n.* did you mean ASSAY_DATABASE_CONNECTIONS\?/,
   )
   expect(ran.out).not.toContain('hunter2')
   expect(
-    (await doctor({ ASSAY_LOGS: 'info', ASSAY_KEY: 'x', ASSAY_URL: 'x' })).out.match(/is no setting/g),
+    (await doctor({ ASSAY_LOGS: 'info', ASSAY_KEY: 'x', ASSAY_URL: 'x' })).out.match(/is not a setting/g),
   ).toHaveLength(1)
 })
 

@@ -149,7 +149,7 @@ test('a workspace can add providers, and keeps their credentials when they are r
 
   expect(await checkCredential(tools, workspaceId, credential)).toMatchObject({
     ok: false,
-    detail: 'There is no provider custom/ours any more.',
+    detail: 'The provider custom/ours no longer exists.',
   })
   expect(await openSecret(tools, workspaceId, credential.id)).toMatchObject({ secret: { apiKey: 'k' } })
 })

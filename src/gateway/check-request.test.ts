@@ -62,7 +62,7 @@ test('a request that names no model is refused', () => {
 })
 
 test('the refusal of a model names it, cut to 200 characters, and the one to use', () => {
-  const message = `There is no model ${'x'.repeat(200)} here. Use large-1.`
+  const message = `Unknown model ${'x'.repeat(200)}. Use large-1.`
   expect(checkParsed({ model: 'x'.repeat(201) })).toEqual({ kind: 'refused', reason: 'model', message })
 })
 

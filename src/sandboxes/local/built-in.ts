@@ -13,7 +13,7 @@ import { asOrdinaryUser, findAccount } from './account.ts'
 import { type LocalBuildNetwork, openBuildNetwork } from './build-network.ts'
 import { buildShmArgs, FILTER_FD, SEAL } from './bwrap.ts'
 import { refuseLinks } from './files.ts'
-import { findBuild, type ImageStore, keepBuild, newDraft, type StoredImage, saveImage } from './image-store.ts'
+import { findBuild, type ImageStore, saveBuild, newDraft, type StoredImage, saveImage } from './image-store.ts'
 import { listHidden } from './installation.ts'
 import { buildLauncherArgs, listLauncherFiles } from './launcher.ts'
 import { filterPath, type Host, overlayOptions } from './machine.ts'
@@ -70,7 +70,7 @@ export async function buildBuiltIn(host: Host, request: BuiltInRequest, options:
     await holder.end()
     const image = await saveLayer(host, state, request.key, folder)
     const own = await hashBeginning(request, stage.instructions)
-    if (own !== undefined) await keepBuild(host.store, own, image)
+    if (own !== undefined) await saveBuild(host.store, own, image)
     return image
   } finally {
     options.signal.removeEventListener('abort', stop)

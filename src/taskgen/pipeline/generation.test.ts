@@ -271,7 +271,7 @@ test('rejects candidates that a rewritten history no longer contains', async () 
   const lab = await openGenerationLab(app, { changes: EASY, stages })
   const { run, tasks } = await lab.made({ easy: 1 })
   expect(run).toMatchObject({ state: 'completed', rejections: { history_rewritten: 1 } })
-  expect(tasks[0].rejection.detail).toMatch(/^The repository has no [0-9a-f]{40}/)
+  expect(tasks[0].rejection.detail).toMatch(/^The repository no longer has [0-9a-f]{40}/)
 })
 
 test('reports no candidates for an empty repository and one without tests', async () => {
