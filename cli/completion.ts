@@ -1,5 +1,5 @@
 import { Argument, type Command } from 'commander'
-import { withExample } from './help.ts'
+import { withExample, withGlobals } from './help.ts'
 import type { Shell } from './shell.ts'
 
 const SCRIPTS = { bash: toBashScript, zsh: toZshScript, fish: toFishScript }
@@ -7,8 +7,7 @@ type ShellName = keyof typeof SCRIPTS
 
 export const addCompletionCommand = (assay: Command, shell: Shell): Command =>
   withExample(
-    assay
-      .command('completion')
+    withGlobals(assay.command('completion'))
       .description('Print the completion script of a shell')
       .addArgument(new Argument('<shell>', 'Shell that will read the script').choices(Object.keys(SCRIPTS)))
       .action((name: ShellName) => void shell.output.write(SCRIPTS[name](listEntries(assay)))),

@@ -25,7 +25,7 @@ export function addHarnessesCommands(assay: Command, shell: Shell): void {
     'assay harnesses list --own',
   )
   withExample(
-    withGlobals(harnesses.command('show'), '--url', '--org')
+    withGlobals(harnesses.command('show'), '--url', '--org', '--json')
       .description('Show a harness as JSON; of a custom one, the newest description')
       .argument('<id>', 'Id from `assay harnesses list`')
       .option(...DATA)
@@ -36,11 +36,11 @@ export function addHarnessesCommands(assay: Command, shell: Shell): void {
   )
   addCustomHarnessesCommands(harnesses, shell)
   withExample(
-    withGlobals(harnesses.command('install'))
+    withGlobals(harnesses.command('install'), '--json')
       .description('Install a harness with npm, as its first trial would')
       .argument('<id>', 'Id from `assay harnesses list`')
       .option(...DATA)
-      .action((id: string, flags: Flags) => install(shell, id, flags)),
+      .action((id: string, flags: Flags, command: Command) => install(shell, id, flags, command)),
     'assay harnesses install pi',
   )
 }
@@ -70,7 +70,7 @@ async function show(shell: Shell, id: string, flags: Flags): Promise<void> {
   printJson(shell, found)
 }
 
-async function install(shell: Shell, id: string, flags: Flags): Promise<void> {
+async function install(shell: Shell, id: string, flags: Flags, command: Command): Promise<void> {
   const { dataFolder } = await readSettings(shell, flags)
   const { installHarness } = await import('../src/trials/local-engine.ts')
   using stop = stopOnSignals()
@@ -80,6 +80,7 @@ async function install(shell: Shell, id: string, flags: Flags): Promise<void> {
   const folders = await installHarness(id, { dataFolder, signal: stop.signal, onProgress })
     .finally(() => progress.end())
     .catch(throwReported(stop.signal))
+  if (globalsOf(command).json) return printJson(shell, { id, folders })
   if (folders.length === 0) note(shell, `${id} needs no installation.`)
   for (const folder of folders) print(shell, folder)
 }

@@ -13,7 +13,7 @@ type PruneFlags = Flags & { olderThan?: string; dryRun?: boolean }
 export function addPruneCommand(assay: Command, shell: Shell): void {
   withExample(
     withGlobals(assay.command('prune'), '--json')
-      .description('Delete old files of trials and unused caches; results stay, and the service can keep running')
+      .description('Remove old files of trials and unused caches; results stay, and the service can keep running')
       .option('--older-than <days>', 'Delete what is older, such as 30d (ASSAY_ARTIFACT_DAYS, ASSAY_CACHE_DAYS)')
       .option('--dry-run', 'Print what would be deleted')
       .option(...DATA)

@@ -63,12 +63,17 @@ export function addTrialCommands(assay: Command, shell: Shell): void {
     'assay trial ./my-task --harness oracle',
   )
   withExample(
-    withGlobals(assay.command('images').description('Manage base images of local sandboxes').command('import'))
+    withGlobals(
+      assay.command('images').description('Manage base images of local sandboxes').command('import'),
+      '--json',
+    )
       .description('Import a root filesystem, a docker save archive or an OCI layout')
       .argument('<path>', 'Folder or tar archive, for example of debootstrap or docker save')
       .requiredOption('--name <name>', 'Image name that tasks use, for example debian:bookworm-slim')
       .option(...DATA)
-      .action((path: string, flags: Flags & { name: string }) => importImage(shell, path, flags)),
+      .action((path: string, flags: Flags & { name: string }, command: Command) =>
+        importImage(shell, path, flags, command),
+      ),
     'assay images import ./rootfs --name debian:bookworm-slim',
   )
 }
@@ -182,7 +187,12 @@ const networkFacts = ({ steps }: ModelTrialRecord): [string, string][] =>
     return [`network of the ${phase}`, [...new Set(given)].join(', ') || 'none']
   })
 
-async function importImage(shell: Shell, path: string, flags: Flags & { name: string }): Promise<void> {
+async function importImage(
+  shell: Shell,
+  path: string,
+  flags: Flags & { name: string },
+  command: Command,
+): Promise<void> {
   await requirePath(path)
   const config = await readSettings(shell, flags)
   const log = await openLog(shell, config, 'warn')
@@ -191,5 +201,6 @@ async function importImage(shell: Shell, path: string, flags: Flags & { name: st
   const digest = await engine
     .importImage(path, flags.name, { dataFolder: config.dataFolder, log })
     .catch(throwReported())
+  if (globalsOf(command).json) return printJson(shell, { name: flags.name, digest })
   print(shell, `${flags.name} ${digest}`)
 }

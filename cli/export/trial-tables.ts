@@ -3,6 +3,7 @@ import { type ColumnType, TRIAL_COLUMNS, type TrialColumn, type TrialRow } from 
 
 const COLUMNS = Object.entries(TRIAL_COLUMNS) as [TrialColumn, ColumnType][]
 
+const TABLE = 'trials'
 const SQLITE_TYPES: Record<ColumnType, string> = {
   text: 'text',
   integer: 'integer',
@@ -17,8 +18,8 @@ export async function writeSqlite(file: string, rows: readonly TrialRow[]): Prom
   const database = new DatabaseSync(file)
   try {
     const columns = COLUMNS.map(([name, type]) => `"${name}" ${SQLITE_TYPES[type]}`)
-    database.exec(`create table trials (${columns.join(', ')})`)
-    const insert = database.prepare(`insert into trials values (${COLUMNS.map(() => '?').join(', ')})`)
+    database.exec(`create table ${TABLE} (${columns.join(', ')})`)
+    const insert = database.prepare(`insert into ${TABLE} values (${COLUMNS.map(() => '?').join(', ')})`)
     database.exec('begin')
     for (const row of rows) insert.run(...COLUMNS.map(([name, type]) => toSqliteValue(type, row[name])))
     database.exec('commit')

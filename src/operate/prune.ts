@@ -42,10 +42,7 @@ export async function prune(config: Config, log: Log, { days, isDryRun }: PruneR
 }
 
 /** Deletes unused caches in the data folder of this machine. All of them are made again when they are needed. */
-export async function pruneCaches(
-  { dataFolder, cacheDays }: Config,
-  { days, isDryRun }: PruneRequest,
-): Promise<PruneCount[]> {
+async function pruneCaches({ dataFolder, cacheDays }: Config, { days, isDryRun }: PruneRequest): Promise<PruneCount[]> {
   const options: PruneOptions = { olderThanMs: (days ?? cacheDays) * DAY_MS, isDryRun }
   return [
     toCount('mirrors', await pruneMirrors(join(dataFolder, 'mirrors'), options)),

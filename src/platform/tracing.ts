@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Log } from './log.ts'
 
 /** A finished piece of work, such as a request or a phase of a trial. */
-export type FinishedSpan = {
+type FinishedSpan = {
   traceId: string
   /** Needed only if other spans name it as their parent. */
   spanId?: string | undefined
