@@ -49,12 +49,22 @@ memory_mb = 4096
 storage_mb = 10240
 `
 
-/** The history is replaced, because the commits of the images contain solutions. */
+/**
+ * The history is replaced, because the commits of the images contain solutions. A bug is planted in a stage of its own,
+ * because a deleted patch would remain in a layer.
+ */
 function buildDockerfile({ image, bugPatch }: SweInstance): string {
-  const plant = bugPatch ? 'COPY bug.patch /tmp/bug.patch\nRUN git apply /tmp/bug.patch && rm /tmp/bug.patch\n' : ''
-  return `FROM ${image}
+  const commit =
+    'RUN rm -rf .git && git init --quiet && git add --all && git -c user.name=base -c user.email=base@example.org commit --quiet --message base\n'
+  if (!bugPatch) return `FROM ${image}\nWORKDIR ${WORKDIR}\n${commit}`
+  return `FROM ${image} AS planted
 WORKDIR ${WORKDIR}
-${plant}RUN rm -rf .git && git init --quiet && git add --all && git -c user.name=base -c user.email=base@example.org commit --quiet --message base
+COPY bug.patch /tmp/bug.patch
+RUN git apply /tmp/bug.patch
+${commit}FROM ${image}
+RUN rm -rf ${WORKDIR}
+COPY --from=planted ${WORKDIR} ${WORKDIR}
+WORKDIR ${WORKDIR}
 `
 }
 

@@ -34,7 +34,9 @@ test('compares settings without keys, network or Docker', async () => {
 
 test.runIf(hasTerminal)('on a terminal it ends with the address of the result and runs until Ctrl-C', async () => {
   const env = { ASSAY_DATA: join(folder, 'terminal'), DOCKER_HOST: 'unix:///nowhere.sock' }
-  const { out } = await onTerminal(['demo'], env, (shown) => (shown.includes('Ctrl-C stops') ? '\u0003' : undefined))
+  const { out } = await onTerminal(['demo'], env, (shown) =>
+    shown.includes('Ctrl-C stops the service') ? '\u0003' : undefined,
+  )
   expect(out).toMatch(/The result: http:\/\/\S+\/app\/benchmarks\/assay\/quick\/comparisons\/[0-9a-f-]{36}/)
   expect(out).toMatch(/Sign in with this key: assay_\w{38}/)
 })
