@@ -39,6 +39,7 @@ test('the files of a task are listed, and one is printed', async () => {
   expect((await files()).out).toMatch(/^instruction\.md +\d+/m)
   expect((await files('instruction.md')).out).toBe(readFileSync('samples/tasks/greet-in-bash/instruction.md', 'utf8'))
   expect(await files('nothing')).toMatchObject({ code: 1, out: '' })
+  await assay(['benchmarks', 'remove', 'assay/quick'], { env: service() })
 })
 
 test('an invalid name is wrong usage', async () => {

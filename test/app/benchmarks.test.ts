@@ -71,7 +71,7 @@ describe('benchmarks', () => {
     await savePictures(page, 'benchmark')
 
     await page.getByRole('link', { name: 'assay/greet-in-bash' }).press('Enter')
-    const files = page.getByRole('region', { name: 'Files of assay/greet-in-bash' })
+    const files = page.locator('.card', { hasText: 'Files of assay/greet-in-bash' })
     await files.getByText('/app/greet.sh').first().waitFor()
     await files.getByLabel('File').selectOption('task.toml')
     await files.getByText('[environment]').waitFor()

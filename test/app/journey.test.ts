@@ -82,10 +82,7 @@ describe.skipIf(!hasPart('bwrap'))('the workspace app', () => {
       await page.getByRole('link', { name: 'Compare', exact: true }).click()
       await chooseModels(page)
       await start(page)
-      await page
-        .getByText(/Scripted with mini at high reasoning/)
-        .first()
-        .waitFor()
+      await page.locator('.answer-text', { hasText: 'Scripted' }).waitFor()
 
       await page.getByRole('application').focus()
       await page.keyboard.press('ArrowRight')
@@ -116,7 +113,9 @@ describe.skipIf(!hasPart('bwrap'))('the workspace app', () => {
       await page.getByRole('button', { name: 'Connect' }).click()
       await page.getByLabel('Archive (.tar.gz)').setInputFiles(archive)
       await page.getByRole('button', { name: 'Import' }).click()
-      await page.getByText('3 tasks to review').waitFor({ timeout: TRIALS_MS })
+      const batch = page.locator('li', { hasText: 'Import of' }).first()
+      await batch.getByText(/^completed/).waitFor({ timeout: TRIALS_MS })
+      expect(await batch.innerText()).toContain('3 tasks to review')
 
       await page.getByRole('link', { name: /^Import of/ }).press('Enter')
       await page.getByText('Evidence').waitFor()

@@ -78,11 +78,12 @@ describe('models', () => {
     await page.getByLabel('Protocol').selectOption('openai-responses')
     await page.getByLabel('Cloud that hosts it').selectOption('Azure OpenAI')
     await page.getByLabel('Address').fill('https://my-resource.openai.azure.com/openai/v1')
-    await page.getByLabel('Label').fill(HOSTILE)
+    await page.getByLabel('Label').fill('Our deployment')
     await page.getByLabel('Input, USD per million tokens').fill('1')
     await page.getByLabel('Output, USD per million tokens').fill('2')
     expect(await findViolations(page)).toEqual([])
     await savePictures(page, 'model-form')
+    await page.getByLabel('Label').fill(HOSTILE)
     await page.getByRole('button', { name: 'Add model' }).click()
     await page.getByText('Saved. Store its key').waitFor()
 

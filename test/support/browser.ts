@@ -59,6 +59,7 @@ export async function openSignedIn(browser: Browser, url: string, { path, key }:
 export async function savePictures(page: Page, name: string): Promise<void> {
   const folder = process.env.ASSAY_PICTURES
   if (!folder) return
+  await page.evaluate('scrollTo(0, 0)')
   for (const theme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme: theme })
     await page.screenshot({ path: join(folder, `${name}-${theme}.png`), fullPage: true, clip: await toClip(page) })

@@ -6,9 +6,11 @@ export function CopyText({ label, text }: { label: string; text: string }) {
   return (
     <div className="copy-text">
       <p className="small muted">{label}</p>
-      <pre>
-        <code>{text}</code>
-      </pre>
+      <section aria-label={label}>
+        <pre>
+          <code>{text}</code>
+        </pre>
+      </section>
       <button
         type="button"
         className="button"
