@@ -152,7 +152,7 @@ describe('the shell', () => {
   test('the palette opens with a shortcut and runs a command without a mouse', async () => {
     await using opened = await openPage(browser, app.url)
     const { page } = opened
-    await signIn(page, app.adminKey, '/app/keys')
+    await signIn(page, app.adminKey, '/app/comparisons')
     await page.keyboard.press('Control+k')
     await page.getByRole('combobox').pressSequentially('over')
     expect(await findViolations(page)).toEqual([])
