@@ -68,10 +68,10 @@ export async function buildPage(
 }
 
 function listFacts(task: BatchTaskDetail): string[][] {
-  const { pullRequest, rejection, deferred } = task
+  const { pullRequest, rejection, deferred, requestedDifficulty: requested } = task
   return [
     ['state', rejection ? `rejected: ${rejection.reason}, ${rejection.detail}` : task.state],
-    ['difficulty', `${task.difficulty ?? '-'} (requested: ${task.requestedDifficulty ?? '-'})`],
+    ['difficulty', `${task.difficulty ?? '-'}${requested === null ? '' : ` (requested: ${requested})`}`],
     ...(pullRequest
       ? [
           [

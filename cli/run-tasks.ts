@@ -103,7 +103,7 @@ async function runTask(shell: Shell, run: TaskRun, context: TaskContext): Promis
     signal,
     onPhase: (name: string) => notePhase(name),
     onLog: () => {},
-    onInstall: (name: string, done: number, all: number) => progress.show(done, all, name),
+    onInstall: (name: string, done: number, all: number) => progress.show(done, all, `packages of ${name}`),
     log,
   }
   return tryTaskWithModel(config, log, options, toSelection(run))
@@ -138,7 +138,7 @@ function printSummary(shell: Shell, run: TaskRun, folder: string, finished: read
     const share =
       accuracy === null ? 'No trial was scored.' : `${passed} of ${scored} passed (${accuracy.toFixed(1)} %).`
     print(shell, '', `${share} Cost: ${formatMicros(costMicros)}.`)
-    note(shell, `Logs and trajectories are in ${folder}`)
+    note(shell, `Logs, changes and trajectories are in ${folder}`)
   }
   if (errored > 0) throw new InfrastructureFailed(`${counted(errored, 'trial')} without a result.`)
   if (run.failUnder === undefined || (accuracy ?? 0) >= run.failUnder) return

@@ -109,7 +109,7 @@ async function runTrial(shell: Shell, taskFolder: string, flags: RunTrialFlags, 
     onLog: (line: string) => {
       if (flags.verbose) note(shell, line)
     },
-    onInstall: (name: string, done: number, total: number) => progress.show(done, total, name),
+    onInstall: (name: string, done: number, total: number) => progress.show(done, total, `packages of ${name}`),
     log,
   }
   const record = await tryTaskWithModel(config, log, options, toModelSelection(shell, flags))

@@ -6,4 +6,5 @@ testHarnessContract(kilo, {
   levelCases: [unset('openai-chat', 'some-model')],
   // Tries to reach its maker at every start.
   refusedHosts: ['api.kilo.ai:443'],
+  budgetMicros: 300_000,
 })

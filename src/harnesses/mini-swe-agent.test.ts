@@ -5,4 +5,5 @@ import { miniSweAgent } from './mini-swe-agent.ts'
 testHarnessContract(miniSweAgent, {
   levelCases: [unset('openai-chat', 'some-model')],
   reportsSteps: false,
+  budgetMicros: 60_000,
 })

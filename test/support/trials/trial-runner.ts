@@ -81,7 +81,7 @@ type ExtraOptions = Partial<
   Pick<
     TrialRequest,
     | ('signal' | 'onPhase' | 'onLog' | 'networks' | 'egress' | 'variables')
-    | ('isProven' | 'outputFolder' | 'model' | 'bundles' | 'savesPatch' | 'configuration')
+    | ('isProven' | 'outputFolder' | 'model' | 'bundles' | 'savesPatch' | 'configuration' | 'timeoutMultiplier')
   >
 >
 type RunOptions = ExtraOptions & { taskFolder: string; harness: Harness; verifyMode: VerifyMode; outputFolder: string }
