@@ -9,7 +9,7 @@ import { type Dockerd, importBase } from './dockerd.ts'
 
 const run = promisify(execFile)
 
-export const NODE_IMAGE = 'node:24-bookworm-slim'
+const NODE_IMAGE = 'node:24-bookworm-slim'
 const NODE = join(ROOT, `node_modules/node-linux-${process.arch}/bin/node`)
 
 const GIT = 'apt-get update && apt-get install -y --no-install-recommends ca-certificates git'

@@ -1,0 +1,71 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import about from '../../package.json' with { type: 'json' }
+import { ROOT } from '../../scripts/files.ts'
+import { copyInto, type DebianRoot, openDebianRoot } from '../support/debian-root.ts'
+import { hasPart, hasProgram, isLongRun } from '../support/parts.ts'
+
+const UNIT = join(ROOT, 'deploy/systemd/assay.service')
+/** From 0, locked down, to 10, unrestricted. Sandboxes of an ordinary user need namespaces. */
+const EXPOSURE_MAX = 3.5
+
+test.runIf(hasProgram('systemd-analyze'))('the systemd unit confines the service as far as its sandboxes allow', () => {
+  const analysis = ['security', '--offline=yes', '--no-pager', `--threshold=${EXPOSURE_MAX * 10}`, UNIT]
+  const { status, stdout } = spawnSync('systemd-analyze', analysis, { encoding: 'utf8' })
+  expect(status, stdout.split('\n').slice(-3).join('\n')).toBe(0)
+})
+
+describe.runIf(isLongRun() && hasPart('debootstrap') && hasPart('bwrap'))('the Debian package', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'assay-deb-'))
+  let root: DebianRoot
+  const ran = async (script: string): Promise<string> => {
+    const { code, output } = await root.shell(script)
+    expect(code, output).toBe(0)
+    return output.trim()
+  }
+
+  beforeAll(async () => {
+    execFileSync(process.execPath, [join(ROOT, 'scripts/package.ts'), folder], { stdio: 'ignore' })
+    execFileSync(process.execPath, [join(ROOT, 'scripts/deb.ts'), folder], { stdio: 'ignore' })
+    const file = readdirSync(folder).find((name) => name.endsWith('.deb')) ?? ''
+    root = await openDebianRoot('bubblewrap', 'ca-certificates', 'git', 'libstdc++6', 'systemd')
+    await copyInto(root, join(folder, file), `root/${file}`)
+    await ran('dpkg --install /root/assay_*.deb')
+  }, 1_800_000)
+
+  afterAll(async () => {
+    rmSync(folder, { recursive: true, force: true })
+    await root[Symbol.asyncDispose]()
+  })
+
+  test('installs the command', async () => {
+    expect(await ran('assay --version')).toBe(about.version)
+    expect(await ran('! command -v node')).toBe('')
+  })
+
+  test('creates a user without a shell and an admin key that only root can read', async () => {
+    expect(await ran('getent passwd assay')).toMatch(/:\/var\/lib\/assay:\/usr\/sbin\/nologin$/)
+    expect(await ran('grep -c ^ASSAY_BOOTSTRAP_KEY=assay_ /etc/assay/assay.env')).toBe('1')
+    expect(statSync(join(root.folder, 'etc/assay/assay.env')).mode & 0o777).toBe(0o600)
+  })
+
+  test('installs a unit that systemd accepts', async () => {
+    expect(await ran('systemd-analyze verify --man=no assay.service 2>&1 | grep assay || true')).toBe('')
+  })
+
+  test('runs the demo', async () => {
+    expect(await ran('cd /tmp && assay demo')).toMatch(/^custom\/scripted\|mini\|high +5\/5 +100\.0 %/m)
+  })
+
+  test('keeps its settings through an upgrade and its data through a purge', async () => {
+    const settings = await ran('cat /etc/assay/assay.env')
+    await ran('dpkg --install /root/assay_*.deb')
+    expect(await ran('cat /etc/assay/assay.env')).toBe(settings)
+    await ran('install -d -o assay /var/lib/assay && touch /var/lib/assay/kept && dpkg --purge assay')
+    expect(await ran('ls /var/lib/assay')).toBe('kept')
+    expect(await ran('ls -d /usr/lib/assay /etc/assay 2>/dev/null || true')).toBe('')
+  })
+})
