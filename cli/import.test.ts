@@ -98,15 +98,6 @@ const ROWS = [
     PASS_TO_PASS: '[]',
   },
   {
-    instance_id: 'lab__app.abc.func_basic__2',
-    repo: 'swesmith/lab__app.abc',
-    patch: PATCH,
-    problem_statement: 'x must be 1.',
-    FAIL_TO_PASS: ['tests/test_app.py::test_x'],
-    PASS_TO_PASS: ['tests/test_more.py::test_y'],
-    image_name: 'jyangballin/swesmith.x86_64.lab_1776_app.abc',
-  },
-  {
     instance_id: 'lab__app-3',
     repo: 'lab/app',
     patch: PATCH,
@@ -125,20 +116,15 @@ function writeRows(name: string, rows: readonly unknown[]): string {
   return file
 }
 
-test('rows of SWE-bench, SWE-smith and SWE-rebench become tasks that pass the safety check', async () => {
+test('rows of SWE-bench and SWE-rebench become tasks that pass the safety check', async () => {
   const folder = inScratch('registry', 'swe', 'mixed')
   const made = await assay(['import', 'swe-bench', writeRows('rows.jsonl', ROWS), folder])
   expect(made).toMatchObject({ code: 0, out: `${folder}\n` })
-  expect(readdirSync(folder).toSorted()).toEqual(['lab__app-1', 'lab__app-3', 'lab__app.abc.func_basic__2'])
+  expect(readdirSync(folder).toSorted()).toEqual(['lab__app-1', 'lab__app-3'])
   const read = (task: string, path: string) => readFileSync(join(folder, task, path), 'utf8')
   expect(read('lab__app-1', 'environment/Dockerfile')).toContain('FROM swebench/sweb.eval.x86_64.lab_1776_app-1:latest')
   expect(read('lab__app-1', 'solution/solve.sh')).toContain('git apply /solution/solution.patch')
   expect(read('lab__app-3', 'tests/test.sh')).toContain("pytest -rA --color=no 'tests/test_app.py'")
-  const smith = 'lab__app.abc.func_basic__2'
-  expect(read(smith, 'environment/Dockerfile')).toContain('git apply /tmp/bug.patch')
-  expect(read(smith, 'solution/solve.sh')).toContain('git apply --reverse')
-  expect(read(smith, 'tests/test.sh')).toContain("'tests/test_app.py' 'tests/test_more.py'")
-  expect(existsSync(join(folder, smith, 'tests/test.patch'))).toBe(false)
   const checked = JSON.parse((await assay(['check', folder, '--json'])).out)
   const blocks = checked.tasks.flatMap((task: { findings: { severity: string }[] }) =>
     task.findings.filter(({ severity }) => severity === 'block'),
@@ -172,6 +158,7 @@ test.each([
   ['a row that is not JSON', ['{'], 'is not JSON'],
   ['an id that leaves the folder', [{ ...ROWS[0], instance_id: '../evil' }], 'instance_id'],
   ['an image with a line break', [{ ...ROWS[1], image_name: 'a\nRUN evil' }], 'image_name'],
+  ['a row of SWE-smith', [{ ...ROWS[0], test_patch: undefined }], 'SWE-smith cannot be imported'],
   ['two rows with one id', [ROWS[0], ROWS[0]], 'two rows with the id'],
   ['no rows', [], 'has no rows'],
 ])('%s is refused, and no folder is left', async (name, rows, message) => {

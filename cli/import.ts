@@ -28,7 +28,7 @@ export function addImportCommands(assay: Command, shell: Shell): void {
   )
   withExample(
     withGlobals(imports.command('swe-bench'), '--json')
-      .description('Write the rows of SWE-bench, SWE-smith or SWE-rebench (JSONL) as a folder of tasks')
+      .description('Write the rows of SWE-bench or SWE-rebench (JSONL) as a folder of tasks')
       .argument('<file>', 'Rows, one JSON object per line')
       .argument('<folder>', 'New folder for the tasks')
       .option('--limit <number>', 'Only the first rows')

@@ -39,17 +39,14 @@ const SweRow = z.looseObject({
 })
 type SweRow = z.infer<typeof SweRow>
 
-/** A row of SWE-bench, SWE-smith or SWE-rebench. */
+/** A row of SWE-bench or SWE-rebench. */
 export type SweInstance = {
   id: string
   repository: string
   instruction: string
   image: string
-  /** The bug to plant, of SWE-smith; otherwise the repository has the bug already. */
-  bugPatch?: string | undefined
-  /** Absent if the solution is the reverse of the bug. */
-  solutionPatch?: string | undefined
-  testPatch?: string | undefined
+  solutionPatch: string
+  testPatch: string
   testCommand: string
   testFiles: string[]
   failToPass: string[]
@@ -64,7 +61,8 @@ export async function* readSweRows(file: string): AsyncGenerator<SweInstance> {
     number += 1
     if (line.trim() === '') continue
     if (line.length > LINE_LENGTH_MAX) throw new WrongUse(`${file}:${number} is longer than ${LINE_LENGTH_MAX}.`)
-    yield toInstance(parseRow(line, `${file}:${number}`))
+    const place = `${file}:${number}`
+    yield toInstance(parseRow(line, place), place)
   }
 }
 
@@ -81,20 +79,18 @@ function parseRow(line: string, place: string): SweRow {
   throw new WrongUse(`${place}: ${issue?.path.join('.')}: ${issue?.message}`)
 }
 
-/** Only SWE-smith has no test patch: its tests are in the repository, and its patch is the bug. */
-function toInstance(row: SweRow): SweInstance {
-  const isSmith = !row.test_patch
-  const tests = [...row.FAIL_TO_PASS, ...row.PASS_TO_PASS]
+function toInstance(row: SweRow, place: string): SweInstance {
+  // Such rows, of SWE-smith, plant a bug in the image, where an agent could find its reverse.
+  if (!row.test_patch) throw new WrongUse(`${place} has no test_patch. Rows of SWE-smith cannot be imported.`)
   return {
     id: row.instance_id,
     repository: row.repo,
     instruction: row.problem_statement,
     image: row.image_name ?? row.docker_image ?? toImage(row.instance_id),
-    bugPatch: isSmith ? row.patch : undefined,
-    solutionPatch: isSmith ? undefined : row.patch,
-    testPatch: row.test_patch || undefined,
+    solutionPatch: row.patch,
+    testPatch: row.test_patch,
     testCommand: toTestCommand(row),
-    testFiles: row.test_patch ? listPatchedFiles(row.test_patch) : listTestFiles(tests),
+    testFiles: listPatchedFiles(row.test_patch),
     failToPass: row.FAIL_TO_PASS,
     passToPass: row.PASS_TO_PASS,
   }
@@ -119,8 +115,4 @@ function toTestCommand({ repo, install_config: config }: SweRow): string {
 
 const listPatchedFiles = (patch: string): string[] => [
   ...new Set([...patch.matchAll(/^diff --git a\/.* b\/(.+)$/gm)].map(([, path = '']) => path)),
-]
-
-const listTestFiles = (tests: readonly string[]): string[] => [
-  ...new Set(tests.flatMap((name) => (name.includes('::') ? (name.split('::')[0] ?? []) : []))),
 ]

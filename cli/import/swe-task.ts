@@ -6,20 +6,18 @@ const WORKDIR = '/testbed'
 
 /** Writes a task in Harbor's format. Its tests need nothing but the image and Python. */
 export async function writeSweTask(folder: string, instance: SweInstance): Promise<void> {
-  const files: Record<string, string | undefined> = {
+  const files: Record<string, string> = {
     'task.toml': buildSettings(instance),
     'instruction.md': `${instance.instruction.trimEnd()}\n`,
     'environment/Dockerfile': buildDockerfile(instance),
-    'environment/bug.patch': instance.bugPatch,
-    'solution/solve.sh': buildSolution(instance),
-    'solution/solution.patch': instance.solutionPatch ?? instance.bugPatch,
+    'solution/solve.sh': SOLUTION,
+    'solution/solution.patch': instance.solutionPatch,
     'tests/test.sh': buildTestScript(instance),
     'tests/test.patch': instance.testPatch,
     'tests/expected.json': `${JSON.stringify([...instance.failToPass, ...instance.passToPass], null, 1)}\n`,
     'tests/grade.py': GRADER,
   }
   for (const [path, text] of Object.entries(files)) {
-    if (text === undefined) continue
     await mkdir(join(folder, dirname(path)), { recursive: true })
     await writeFile(join(folder, path), text, { mode: path.endsWith('.sh') ? 0o755 : 0o644 })
   }
@@ -49,47 +47,31 @@ memory_mb = 4096
 storage_mb = 10240
 `
 
-/**
- * The history is replaced, because the commits of the images contain solutions. A bug is planted in a stage of its own,
- * because a deleted patch would remain in a layer.
- */
-function buildDockerfile({ image, bugPatch }: SweInstance): string {
-  const commit =
-    'RUN rm -rf .git && git init --quiet && git add --all && git -c user.name=base -c user.email=base@example.org commit --quiet --message base\n'
-  if (!bugPatch) return `FROM ${image}\nWORKDIR ${WORKDIR}\n${commit}`
-  return `FROM ${image} AS planted
+/** The history is replaced, because the commits of the images contain solutions. */
+const buildDockerfile = ({ image }: SweInstance): string => `FROM ${image}
 WORKDIR ${WORKDIR}
-COPY bug.patch /tmp/bug.patch
-RUN git apply /tmp/bug.patch
-${commit}FROM ${image}
-RUN rm -rf ${WORKDIR}
-COPY --from=planted ${WORKDIR} ${WORKDIR}
-WORKDIR ${WORKDIR}
+RUN rm -rf .git && git init --quiet && git add --all && git -c user.name=base -c user.email=base@example.org commit --quiet --message base
 `
-}
 
-const buildSolution = ({ solutionPatch }: SweInstance): string => `#!/bin/bash
+const SOLUTION = `#!/bin/bash
 set -e
 cd ${WORKDIR}
-git apply ${solutionPatch === undefined ? '--reverse ' : ''}/solution/solution.patch
+git apply /solution/solution.patch
 `
 
 /** Test files are reset to the first commit before the test patch is applied, as SWE-bench does. */
-function buildTestScript({ testPatch, testFiles, testCommand }: SweInstance): string {
+function buildTestScript({ testFiles, testCommand }: SweInstance): string {
   const files = testFiles.map(quoteShell).join(' ')
-  const prepare = testPatch
-    ? `base=$(git rev-list --max-parents=0 HEAD | tail -n 1)
-for file in ${files}; do
-  git checkout --quiet "$base" -- "$file" 2> /dev/null || rm -rf "$file"
-done
-git apply /tests/test.patch || exit 1`
-    : ''
   return `#!/bin/bash
 mkdir -p /logs/verifier
 echo 0 > /logs/verifier/reward.txt
 if [ -f /opt/miniconda3/bin/activate ]; then . /opt/miniconda3/bin/activate testbed; fi
 cd ${WORKDIR} || exit 1
-${prepare}
+base=$(git rev-list --max-parents=0 HEAD | tail -n 1)
+for file in ${files}; do
+  git checkout --quiet "$base" -- "$file" 2> /dev/null || rm -rf "$file"
+done
+git apply /tests/test.patch || exit 1
 (${testCommand} ${files}) > /logs/verifier/tests.log 2>&1
 cat /logs/verifier/tests.log
 python3 /tests/grade.py /logs/verifier/tests.log /tests/expected.json > /logs/verifier/reward.txt

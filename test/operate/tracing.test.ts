@@ -53,7 +53,7 @@ test('a collector receives the requests and the phases of every trial', async ()
   await lab.work()
   const [trial] = await lab.trials(body.id)
   const traceId = '0af7651916cd43dd8448eb211c80319c'
-  await app.fetch('/healthz', { headers: { traceparent: `00-${traceId}-b7ad6b7169203331-01` } })
+  await app.fetch('/api/key', { headers: { traceparent: `00-${traceId}-b7ad6b7169203331-01` } })
   await app.tools.tracer.stop()
 
   expect(new Set(received.map(({ path, key, service }) => `${path} ${key} ${service}`))).toEqual(
