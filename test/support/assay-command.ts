@@ -88,6 +88,8 @@ export function onTerminal(args: string[], env: CommandVariables, type: (shown: 
   const command = [process.execPath, BIN, ...args].map((word) => `'${word}'`).join(' ')
   const sized = `stty cols 100 rows 30 && exec ${command}`
   const child = spawn('script', ['-qefc', sized, '/dev/null'], { env: { ...bareEnvironment, TERM: 'xterm', ...env } })
+  // The program may end before the last input arrives.
+  child.stdin.on('error', () => {})
   let shown = ''
   child.stdout.on('data', (chunk: Buffer) => {
     shown += chunk.toString()
