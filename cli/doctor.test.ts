@@ -189,7 +189,7 @@ test('reports invalid and unknown settings without crashing', async () => {
   )
   expect(ran.out).toMatch(/\n✗ settings +ASSAY_OPERATOR_KEY is too weak/)
   expect(ran.out).toMatch(
-    /\n– settings +ASSAY_DATABASE_CONECTIONS is no .*\n.* did you mean ASSAY_DATABASE_CONNECTIONS\?/,
+    /\n– settings +ASSAY_DATABASE_CONECTIONS is not a setting.*\n.* did you mean ASSAY_DATABASE_CONNECTIONS\?/,
   )
   expect(ran.out).not.toContain('hunter2')
   expect(

@@ -77,6 +77,6 @@ export async function findLeftovers(docker: Docker, dataFolder: string, id: stri
   return [
     ...things.map((thing) => JSON.stringify(thing)).filter((text) => text.includes(id)),
     // The copy of Node for relays belongs to the engine, not to a sandbox.
-    ...files.filter((file) => !['ports', 'mount'].includes(file) && !file.startsWith('relay-')),
+    ...files.filter((file) => !['ports', 'mount'].includes(file) && !/^(relay-|uses(\/|$))/.test(file)),
   ]
 }
