@@ -76,7 +76,7 @@ export async function findLeftovers(docker: Docker, dataFolder: string, id: stri
   const files = await readdir(join(dataFolder, 'sandboxes', 'docker'), { recursive: true })
   return [
     ...things.map((thing) => JSON.stringify(thing)).filter((text) => text.includes(id)),
-    // The copy of Node for relays belongs to the engine, not to a sandbox.
+    // The copy of Node for relays and the recorded uses of images belong to the engine, not to a sandbox.
     ...files.filter((file) => !['ports', 'mount'].includes(file) && !/^(relay-|uses(\/|$))/.test(file)),
   ]
 }
