@@ -40,12 +40,16 @@ const CLIENT_COMMANDS = new Set([
   ],
 ])
 
-/** Runs a command and waits for its end: in this process if that makes no difference, otherwise as the real program. */
-export function assay(args: string[], options: CommandOptions = {}): Promise<CommandResult> {
+/**
+ * Runs a command and waits for its end: in this process if that makes no difference, otherwise as the real program. Lines
+ * that only say how long a command takes are left out, because they depend on how busy the machine is.
+ */
+export async function assay(args: string[], options: CommandOptions = {}): Promise<CommandResult> {
   const { env = {}, input = '', ...others } = options
   const isClient = args.includes('--help') || CLIENT_COMMANDS.has(args[0] ?? '')
   const isPlain = Object.keys(others).length === 0 && !('FORCE_COLOR' in env)
-  return isClient && isPlain ? runInProcess(args, env, input) : startProgram(args, options)
+  const result = await (isClient && isPlain ? runInProcess(args, env, input) : startProgram(args, options))
+  return { ...result, err: result.err.replaceAll(/^assay [^\n]*: \d+ s so far\n/gm, '') }
 }
 
 /** Starting Node for every command would take a third of the time of the tests. */
