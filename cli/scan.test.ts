@@ -90,5 +90,5 @@ test('reports a cache that cannot be written and still prints the funnel', async
 
 test.skipIf(!hasTerminal)('shows progress on a terminal', async () => {
   const { out } = await onTerminal(['scan', clone], env, () => undefined)
-  expect(out).toMatch(/\r\d+ pull requests? in \d+ commits? …/)
+  expect(out).toMatch(/\r\d+ pull requests? in \d+ commits? so far/)
 })

@@ -11,6 +11,7 @@ import { findWeakness } from '../../src/taskgen/execution/try-variants.ts'
 import { hasProgram, isLongRun } from '../support/parts.ts'
 import { repositories } from '../support/repositories/repositories.ts'
 import { listCandidates, type SampleRepository, type SourceTree } from '../support/repositories/repository.ts'
+import { afterHostileBuild } from '../support/repositories/tally/hostile.ts'
 import { toolchains, writeTree } from '../support/repositories/toolchains.ts'
 import { type KnownPull, type KnownRepository, openKnown } from './known-pull.ts'
 
@@ -40,6 +41,8 @@ describe.each(chosen)('$name, in $language', (repository) => {
   const ready = listCandidates(repository)
     .filter(({ expected }) => expected === 'ready')
     .filter(({ number }) => isLongRun() || number === QUICK.number)
+    // Its base contains a malicious build script, which must never run outside of a sandbox.
+    .filter(({ number }) => !(repository.name === 'tally' && number === afterHostileBuild.number))
   const isRunnable = hasProgram(toolchains[repository.language].program)
 
   test.runIf(isRunnable).each(ready.map(({ number, title }) => [number, title] as const))(
