@@ -11,7 +11,7 @@ import { listTrials, type ScopedComparison } from './comparison-trials.ts'
 import { writeHarborJob } from './export/harbor-job.ts'
 import { writeInspectLogs } from './export/inspect-log.ts'
 import { forEachConcurrently, forEachTrial, readTrialTexts } from './export/trial-files.ts'
-import { type TrialRow, toTrialRows } from './export/trial-rows.ts'
+import { type TrialTableRow, toTrialRows } from './export/trial-rows.ts'
 import { writeParquet, writeSqlite } from './export/trial-tables.ts'
 import { WrongUse } from './failure.ts'
 import { writeNewPath } from './new-path.ts'
@@ -19,7 +19,7 @@ import type { Service } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { counted } from './table.ts'
 
-export type ExportFlags = {
+export type ComparisonExportFlags = {
   html?: boolean
   output?: string
   sqlite?: string
@@ -44,7 +44,7 @@ export async function exportComparison(
   shell: Shell,
   service: Service,
   comparison: ScopedComparison,
-  flags: ExportFlags,
+  flags: ComparisonExportFlags,
 ): Promise<void> {
   const { target, write } = selectFormat(shell, service, comparison, flags)
   let written = ''
@@ -57,7 +57,12 @@ export async function exportComparison(
 }
 
 /** Selects the one format that the flags name. */
-function selectFormat(shell: Shell, service: Service, scoped: ScopedComparison, flags: ExportFlags): ExportFormat {
+function selectFormat(
+  shell: Shell,
+  service: Service,
+  scoped: ScopedComparison,
+  flags: ComparisonExportFlags,
+): ExportFormat {
   const { html, output = `comparison-${scoped.id.slice(0, 8)}`, sqlite, parquet, inspect, harbor } = flags
   const readAll = () => readComparison(service, scoped)
   const readTexts = (trial: ComparisonTrial) => readTrialTexts(service, scoped, trial)
@@ -99,9 +104,9 @@ function selectFormat(shell: Shell, service: Service, scoped: ScopedComparison, 
   return format
 }
 
-type ExportedComparison = { comparison: Comparison; trials: ComparisonTrial[] }
+type ComparisonWithTrials = { comparison: Comparison; trials: ComparisonTrial[] }
 
-async function readComparison(service: Service, scoped: ScopedComparison): Promise<ExportedComparison> {
+async function readComparison(service: Service, scoped: ScopedComparison): Promise<ComparisonWithTrials> {
   const { endpoints } = scoped.scope
   const params = { org: service.org, ...scoped.scope.params, comparisonId: scoped.id }
   const { body: comparison } = await call(service, endpoints.read, { params })
@@ -109,9 +114,9 @@ async function readComparison(service: Service, scoped: ScopedComparison): Promi
 }
 
 async function writeTable(
-  write: (file: string, rows: readonly TrialRow[]) => Promise<void>,
+  write: (file: string, rows: readonly TrialTableRow[]) => Promise<void>,
   path: string,
-  { comparison, trials }: ExportedComparison,
+  { comparison, trials }: ComparisonWithTrials,
 ): Promise<string> {
   await write(path, toTrialRows(comparison, trials))
   return `Wrote ${counted(trials.length, 'trial')}.`

@@ -8,7 +8,7 @@ import { REPORT_FORMATS } from './comparison-reports.ts'
 import { buildRequest, parseNumber, parseOptionalNumber, type RequestFlags } from './comparison-request.ts'
 import { openScope, type ScopeClient, type ScopeFlags } from './comparison-scope.ts'
 import { printErrors, printFailures, printTrials, type ScopedComparison, type TrialFlags } from './comparison-trials.ts'
-import type { ExportFlags } from './comparisons-export.ts'
+import type { ComparisonExportFlags } from './comparisons-export.ts'
 import { resolveConfigurations } from './configuration-source.ts'
 import { YES, type YesFlag } from './confirm.ts'
 import { TIMEOUT_MULTIPLIER } from './engine.ts'
@@ -20,7 +20,11 @@ import { note, print, printJson, type Shell } from './shell.ts'
 import { moment, printTable } from './table.ts'
 import { detachOnSignal, printSettings, watchComparison } from './watch-comparison.ts'
 
-type ComparisonVerbFlags = ScopeFlags & TrialFlags & PairFlags & ResultFlags & ExportFlags & { budget?: string }
+type ComparisonVerbFlags = ScopeFlags &
+  TrialFlags &
+  PairFlags &
+  ResultFlags &
+  ComparisonExportFlags & { budget?: string }
 /** Options of commands that end with results. */
 type ResultFlags = { failUnder?: string; format?: string }
 

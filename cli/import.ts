@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { TrialRow } from './export/trial-rows.ts'
+import type { TrialTableRow } from './export/trial-rows.ts'
 import { WrongUse } from './failure.ts'
 import { withExample, withGlobals } from './help.ts'
 import { writeNewPath } from './new-path.ts'
@@ -60,7 +60,7 @@ async function importHarborJob(shell: Shell, folder: string, flags: HarborFlags 
 }
 
 /** Counts the first scored trial of each task, as a comparison does. Unscored trials are in neither count. */
-function summarise(trials: readonly TrialRow[]) {
+function summarise(trials: readonly TrialTableRow[]) {
   return [...Map.groupBy(trials, ({ setting_id: id }) => id ?? '')].map(([settingId, own]) => {
     const scored = own.filter(({ passed }) => passed !== null)
     const first = new Map(scored.toReversed().map((trial) => [trial.task, trial]))

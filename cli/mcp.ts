@@ -72,7 +72,7 @@ async function serveHttp(shell: Shell, command: Command, port: number): Promise<
     if (key === undefined) return refuse(response, 401, 'Send an API key of the service: Authorization: Bearer assay_…')
     const own: Shell = { ...shell, env: { ...shell.env, ASSAY_KEY: key } }
     const server = buildMcpServer({ shell: own, openService: openOnce(own, command), isLocal: false })
-    // Without a session id the transport serves exactly one request.
+    // A transport that has no session id serves exactly one request.
     const transport = new StreamableHTTPServerTransport({})
     response.once('close', () => void server.close())
     await server.connect(transport as Parameters<typeof server.connect>[0])

@@ -25,7 +25,7 @@ copy('deploy/systemd/assay.service', 'usr/lib/systemd/system/assay.service')
 copy('LICENSE', 'usr/share/doc/assay/copyright')
 for (const name of ['postinst', 'prerm', 'postrm']) copy(`deploy/debian/${name}`, `DEBIAN/${name}`)
 writeFileSync(join(TREE, 'DEBIAN/control'), control())
-// The same sources give the same package.
+// The time of the commit makes the package reproducible.
 const commitSeconds = run('git', ['log', '-1', '--format=%ct'], ROOT).trim()
 run('dpkg-deb', ['--root-owner-group', '-Zzstd', '-z3', '--build', TREE, target], ROOT, commitSeconds)
 rmSync(TREE, { recursive: true })

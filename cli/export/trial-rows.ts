@@ -48,10 +48,10 @@ export type TrialColumn = keyof typeof TRIAL_COLUMNS
 
 type ColumnValue = { text: string; integer: number; real: number; boolean: boolean; json: unknown }
 /** A trial as a row of a table. Unknown values are null. */
-export type TrialRow = { [Name in TrialColumn]: ColumnValue[(typeof TRIAL_COLUMNS)[Name]] | null }
+export type TrialTableRow = { [Name in TrialColumn]: ColumnValue[(typeof TRIAL_COLUMNS)[Name]] | null }
 
 /** Converts all trials of a comparison, in plan order. */
-export function toTrialRows(comparison: Comparison, trials: readonly ComparisonTrial[]): TrialRow[] {
+export function toTrialRows(comparison: Comparison, trials: readonly ComparisonTrial[]): TrialTableRow[] {
   const settings = new Map(comparison.settings.map((setting) => [setting.id, setting]))
   return trials.map((trial) => toTrialRow(comparison, settings.get(trial.settingId), trial))
 }
@@ -60,7 +60,11 @@ export function toTrialRows(comparison: Comparison, trials: readonly ComparisonT
 export const formatScope = ({ scope }: Comparison): string =>
   scope.kind === 'benchmark' ? `${scope.datasetOrg}/${scope.dataset}` : `${scope.owner}/${scope.name}`
 
-function toTrialRow(comparison: Comparison, setting: ComparisonSetting | undefined, trial: ComparisonTrial): TrialRow {
+function toTrialRow(
+  comparison: Comparison,
+  setting: ComparisonSetting | undefined,
+  trial: ComparisonTrial,
+): TrialTableRow {
   const settingColumns = toSettingColumns(setting)
   const measuredColumns = toMeasuredColumns(trial)
   return {

@@ -1,5 +1,5 @@
 import { writeFile } from 'node:fs/promises'
-import { type ColumnType, TRIAL_COLUMNS, type TrialColumn, type TrialRow } from './trial-rows.ts'
+import { type ColumnType, TRIAL_COLUMNS, type TrialColumn, type TrialTableRow } from './trial-rows.ts'
 
 const COLUMNS = Object.entries(TRIAL_COLUMNS) as [TrialColumn, ColumnType][]
 
@@ -13,7 +13,7 @@ const SQLITE_TYPES: Record<ColumnType, string> = {
 }
 
 /** Writes a SQLite database with the table `trials`. Lists and objects are JSON text. */
-export async function writeSqlite(file: string, rows: readonly TrialRow[]): Promise<void> {
+export async function writeSqlite(file: string, rows: readonly TrialTableRow[]): Promise<void> {
   const { DatabaseSync } = await import('node:sqlite')
   const database = new DatabaseSync(file)
   try {
@@ -38,7 +38,7 @@ function toSqliteValue(type: ColumnType, value: unknown): string | number | null
 const PARQUET_TYPES = { text: 'STRING', integer: 'INT64', real: 'DOUBLE', boolean: 'BOOLEAN', json: 'JSON' } as const
 
 /** Writes a Parquet file with one row per trial. */
-export async function writeParquet(file: string, rows: readonly TrialRow[]): Promise<void> {
+export async function writeParquet(file: string, rows: readonly TrialTableRow[]): Promise<void> {
   const { parquetWriteBuffer } = await import('hyparquet-writer')
   const columnData = COLUMNS.map(([name, type]) => ({
     name,

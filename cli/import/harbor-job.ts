@@ -1,7 +1,7 @@
 import { lstat, readdir, readFile } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import { z } from 'zod'
-import type { TrialRow } from '../export/trial-rows.ts'
+import type { TrialTableRow } from '../export/trial-rows.ts'
 import { WrongUse } from '../failure.ts'
 
 const TRIALS_MAX = 100_000
@@ -54,7 +54,7 @@ type HarborTrialResult = z.infer<typeof HarborTrialResult>
 const HarborJobResult = z.looseObject({ id: z.string() })
 
 /** A job of Harbor as a table of trials. */
-type HarborJob = { id: string; trials: TrialRow[]; unfinished: string[] }
+type HarborJob = { id: string; trials: TrialTableRow[]; unfinished: string[] }
 
 /** Reads a job folder of Harbor. Trials without a result are listed as unfinished. Symbolic links are not followed. */
 export async function readHarborJob(folder: string): Promise<HarborJob> {
@@ -88,7 +88,7 @@ async function readJson<T>(path: string, shape: z.ZodType<T>): Promise<T | undef
 }
 
 /** Numbers the attempts of each task and setting in the order in which they started. */
-function toRows(jobId: string, jobName: string, results: readonly HarborTrialResult[]): TrialRow[] {
+function toRows(jobId: string, jobName: string, results: readonly HarborTrialResult[]): TrialTableRow[] {
   const attempts = new Map<string, number>()
   const startOf = ({ started_at, trial_name }: HarborTrialResult): string => `${started_at ?? ''} ${trial_name}`
   return results
@@ -103,7 +103,7 @@ function toRows(jobId: string, jobName: string, results: readonly HarborTrialRes
 
 type RowContext = { jobId: string; jobName: string; attempt: number }
 
-function toRow({ jobId, jobName, attempt }: RowContext, result: HarborTrialResult): TrialRow {
+function toRow({ jobId, jobName, attempt }: RowContext, result: HarborTrialResult): TrialTableRow {
   const agentColumns = toAgentColumns(result)
   const outcomeColumns = toOutcomeColumns(result)
   const measuredColumns = toMeasuredColumns(result)

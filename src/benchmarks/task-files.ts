@@ -6,7 +6,7 @@ import { notFound, Problem } from '../platform/problem.ts'
 import type { BenchmarkTaskFiles } from './schema.ts'
 import { type BenchmarkRef, findBenchmarkRow, findTaskRow } from './sql.ts'
 
-type TaskFilesDeps = { db: Db; blobs: Blobs }
+type BenchmarkFilesDeps = { db: Db; blobs: Blobs }
 
 /** Names a task of a benchmark. */
 export type BenchmarkTaskRef = BenchmarkRef & { taskOrg: string; task: string }
@@ -15,7 +15,7 @@ export type BenchmarkTaskRef = BenchmarkRef & { taskOrg: string; task: string }
 const LISTED_MAX = 5000
 
 /** Finds the stored files of a task. Throws not found. */
-export async function readStoredTask(deps: TaskFilesDeps, ref: BenchmarkTaskRef): Promise<StoredTask> {
+export async function readStoredTask(deps: BenchmarkFilesDeps, ref: BenchmarkTaskRef): Promise<StoredTask> {
   const benchmark = await findBenchmarkRow(deps.db, ref)
   const row = benchmark && (await findTaskRow(deps.db, benchmark.id, `${ref.taskOrg}/${ref.task}`))
   const stored = row && (await findContent(deps, row.digest))
@@ -25,7 +25,7 @@ export async function readStoredTask(deps: TaskFilesDeps, ref: BenchmarkTaskRef)
 
 /** Lists the files of a task, sorted by path. */
 export async function listTaskFiles(
-  { blobs }: TaskFilesDeps,
+  { blobs }: BenchmarkFilesDeps,
   { archive }: StoredTask,
   signal: AbortSignal,
 ): Promise<BenchmarkTaskFiles> {
@@ -40,7 +40,7 @@ export async function listTaskFiles(
 }
 
 /** Opens one file of a task. The path is only compared with those in the archive. Throws not found. */
-export async function openTaskFile({ blobs }: TaskFilesDeps, { archive }: StoredTask, path: string) {
+export async function openTaskFile({ blobs }: BenchmarkFilesDeps, { archive }: StoredTask, path: string) {
   for await (const file of openContent(blobs, archive)) {
     if (file.path === path) return { bytes: file.bytes, content: readContentFile(blobs, archive, path) }
     for await (const _ of file.content);

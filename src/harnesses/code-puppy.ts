@@ -5,7 +5,7 @@ import { buildChatHarness, requireArgument } from './chat-program.ts'
 const FOLDER = '.code_puppy'
 const MODEL = 'assay'
 const TOKEN_VARIABLE = 'ASSAY_MODEL_TOKEN'
-/** Without a name for itself and its user, the program asks for both. */
+/** The program asks for both names if they are missing. */
 const SETTINGS = `[puppy]
 puppy_name = Puppy
 owner_name = Assay

@@ -27,7 +27,7 @@ export const gptme = buildChatHarness({
       ],
       ...['--no-workspace', '-m', `${PROVIDER}/${model}`, '--', requireArgument('gptme', instruction)],
     ],
-    // Without a limit of 0 it downloads a tokenizer for every message.
+    // The program downloads a tokenizer for every message unless this limit is 0.
     env: { [TOKEN_VARIABLE]: token, GPTME_TIKTOKEN_TIMEOUT: '0' },
     files: [
       {

@@ -34,8 +34,9 @@ export async function readDisk(path: string): Promise<{ freeBytes: number; total
 }
 
 /**
- * Throws if a folder with content was not created on this machine: a clone or an archive may contain one, and starting
- * in that clone would execute it. The mark is the identity of the folder on this disk, which nobody can know before.
+ * Throws if the folder has content and was not created on this machine. A clone or an archive may contain such a folder,
+ * and Assay would execute programs in it. The mark is the identity of the folder on this disk, which nobody can know
+ * before.
  */
 export function requireOwnDataFolder(path: string): void {
   if (!existsSync(path) || !statSync(path).isDirectory() || readdirSync(path).length === 0) return

@@ -192,7 +192,7 @@ async function tryCheat(
 ): Promise<CheatTrialResult> {
   const lists = `${toListVariable('carried', request.carried ?? [])}${toListVariable('solved', solved)}`
   const harness = { ...shellCommand(`${lists}${line}`), id: `cheat:${id}` }
-  // With several steps, a cheat that does not apply to one may win with another if the first is verified.
+  // A cheat that does not apply to one step of a task may win in another one, so all steps are verified.
   const unverifiedCode = request.task.steps.length === 1 ? DOES_NOT_APPLY : undefined
   for (let tried = 1; ; tried += 1) {
     const outcome = toCheatOutcome(await runTrial(provider, { ...request, harness, unverifiedCode }))

@@ -71,7 +71,7 @@ export function readFlow(source: string, submission: readonly string[]): PythonF
     strings,
     functions,
     readers: new Map(),
-    // Without known folders, every path may be the submission's.
+    // If no folder of the submission is known, any path may belong to it.
     isSubmitted: (path) =>
       submission.length === 0 ||
       submission.some((folder) => path === folder || path.startsWith(`${folder}/`) || folder.startsWith(`${path}/`)),

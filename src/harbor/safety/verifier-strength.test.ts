@@ -300,13 +300,13 @@ test('an image whose variables name no code in the submission is not weak', asyn
 })
 
 test.each([
-  ['workdir = "/tmp/work"', 'sort /tests/x > /tmp/work/expected', 'writes to /tmp/work/expected'],
+  ['workdir = "/tmp/app"', 'sort /tests/x > /tmp/app/expected', 'writes to /tmp/app/expected'],
   ['workdir = "/tmp"', 'sort /tests/x > /tmp/expected', 'writes to /tmp/expected'],
-  ['workdir = "/tmp/work"', 'sort /tests/x > /tmp/./work//expected', 'writes to /tmp/./work//expected'],
-  ['workdir = "/tmp/work"', 'for n in a b; do echo 1 > "/tmp/$n"; done', 'writes to a computed path'],
-  ['workdir = "/tmp/work"', 'cp -r /tests/x /tmp', 'calls cp on /tmp'],
-  ['workdir = "/tmp/work"', 'sort /tests/x | tee /tmp/work/expected', 'calls tee on /tmp/work/expected'],
-  ['workdir = "/logs/work"', 'touch /logs/work/expected', 'calls touch on /logs/work/expected'],
+  ['workdir = "/tmp/app"', 'sort /tests/x > /tmp/./app//expected', 'writes to /tmp/./app//expected'],
+  ['workdir = "/tmp/app"', 'for n in a b; do echo 1 > "/tmp/$n"; done', 'writes to a computed path'],
+  ['workdir = "/tmp/app"', 'cp -r /tests/x /tmp', 'calls cp on /tmp'],
+  ['workdir = "/tmp/app"', 'sort /tests/x | tee /tmp/app/expected', 'calls tee on /tmp/app/expected'],
+  ['workdir = "/logs/app"', 'touch /logs/app/expected', 'calls touch on /logs/app/expected'],
 ])('a script in an environment with %s and the line %s is weak since it %s', async (setting, line, reason) => {
   const files = { 'task.toml': `[environment]\ndocker_image = "a/b"\n${setting}\n` }
   expect(await estimated({ ...script(line), ...files })).toMatchObject({
@@ -316,8 +316,8 @@ test.each([
 })
 
 test('output beside the working directory and beside artifacts is fine, and output into an artifact is weak', async () => {
-  const beside = { 'task.toml': '[environment]\ndocker_image = "a/b"\nworkdir = "/tmp/work"\n' }
-  const line = 'sort /tests/x > /tmp/expected; cp /tests/x /tmp/other; mkdir -p /tmp/worker'
+  const beside = { 'task.toml': '[environment]\ndocker_image = "a/b"\nworkdir = "/tmp/app"\n' }
+  const line = 'sort /tests/x > /tmp/expected; cp /tests/x /tmp/other; mkdir -p /tmp/apper'
   expect(await estimated({ ...script(line), ...beside })).toMatchObject({ strength: 'standard' })
   const toml = (artifact: string) =>
     `artifacts = ["${artifact}"]\n[environment]\ndocker_image = "a/b"\nworkdir = "/app"\n[verifier]\nenvironment_mode = "separate"\n`

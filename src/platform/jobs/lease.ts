@@ -92,7 +92,7 @@ function requireHeld(lease: Lease, isHeld: boolean): void {
   throw new LeaseLost(`Job ${lease.job.id} was taken over by another worker.`)
 }
 
-type Heartbeat = {
+type LeaseRenewal = {
   db: Db
   worker: WorkerRow
   leaseMs: number
@@ -101,7 +101,7 @@ type Heartbeat = {
 }
 
 /** Renews the leases of this worker and requeues jobs whose worker died. Returns whether there were any. */
-export async function beat({ db, worker, leaseMs, silentMs }: Heartbeat, leases: Iterable<Lease>): Promise<boolean> {
+export async function beat({ db, worker, leaseMs, silentMs }: LeaseRenewal, leases: Iterable<Lease>): Promise<boolean> {
   await renewHeld(db, leaseMs, [...leases].filter(isOpen))
   await upsertWorker(db, worker)
   return reapDead(db, silentMs)

@@ -118,7 +118,7 @@ type ExecOptions = {
 
 type ExecResult = { code: number; output: Buffer; errors: string }
 
-/** Runs one of our own programs to its end. Both outputs are small. */
+/** Runs a trusted program with little output, and waits for its end. */
 export async function runExec(
   kubernetes: Kubernetes,
   target: ContainerRef,

@@ -53,7 +53,7 @@ export function listMutations(lines: readonly string[], language: string): Mutat
     const block = emptyBlock(lines, at, syntax)
     const altered = OPERATORS.map((operate) => operate(line, code, syntax)).filter((each) => each !== undefined)
     const mutations = altered.map((each) => ({ from: at, to: at + 1, replacement: [each] }))
-    // One operator per line, another one on the next, so that few mutations show many kinds.
+    // Consecutive lines use different operators, so that few mutations show many kinds.
     const chosen = mutations[at % Math.max(1, mutations.length)]
     return [...(block ? [block] : []), ...(chosen ? [chosen] : [])]
   })

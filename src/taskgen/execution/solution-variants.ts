@@ -123,7 +123,7 @@ function listSide({ file, hunk, from, to }: ChangeRun, sign: '-' | '+'): string[
   return lines.filter(({ isInRun }, at) => isInRun && isCode[at]).map(({ text }) => text.slice(1))
 }
 
-/** For each line of Python: false if a string of several lines begins, goes on or ends there. */
+/** Tells for each line of Python whether it is code. Lines of a string that spans several lines are not. */
 function listCodeLines(lines: readonly string[]): boolean[] {
   let isInside = false
   return lines.map((line) => {

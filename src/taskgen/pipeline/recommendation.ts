@@ -1,16 +1,16 @@
 import type { GenerationOptions, NewGeneration } from '../schema.ts'
 
-type ModelOption = GenerationOptions['models'][number]
+type OfferedModel = GenerationOptions['models'][number]
 
 /** Minimum price in USD per million output tokens. The catalog has no other sign of how capable a model is. */
 const RECOMMENDED_OUTPUT_USD = 6
 
 /** Returns true if a model is recommended as author or verifier. Cheaper ones write tasks that are rejected more often. */
-export const isRecommended = ({ prices }: ModelOption): boolean => prices.output >= RECOMMENDED_OUTPUT_USD
+export const isRecommended = ({ prices }: OfferedModel): boolean => prices.output >= RECOMMENDED_OUTPUT_USD
 
 /** Warns about an author or verifier below the recommendation. */
 export function warnOfSmallModels(
-  models: readonly ModelOption[],
+  models: readonly OfferedModel[],
   { authorModel, verifierModel }: Pick<NewGeneration, 'authorModel' | 'verifierModel'>,
 ): string[] {
   const roles = [

@@ -32,11 +32,11 @@ export function AddTasksCard() {
 }
 
 const DIFFICULTIES = ['easy', 'medium', 'hard'] as const
-type CandidateCounts = Record<(typeof DIFFICULTIES)[number], number>
+type WantedTasks = Record<(typeof DIFFICULTIES)[number], number>
 
 function CreateForm({ options }: { options: GenerationOptions }) {
   const { owner, name } = useParams({ from: ROUTE })
-  const [counts, setCounts] = useState<CandidateCounts>({ easy: 5, medium: 0, hard: 0 })
+  const [counts, setCounts] = useState<WantedTasks>({ easy: 5, medium: 0, hard: 0 })
   const [budget, setBudget] = useState('')
   const create = useChange(createBatch, { outdates: [listBatches] })
   const { defaults } = options

@@ -13,7 +13,7 @@ export type TraceEvent = {
   label: string
   text: string
   isError: boolean
-  /** The same for every event of a step. */
+  /** Usage of the step. All events of a step have the same value. */
   usage?: StepUsage | undefined
 }
 
@@ -38,7 +38,7 @@ export function parseTrajectory(json: string): ParsedTrajectory {
 const listEvents = (steps: readonly unknown[], before: number): TraceEvent[] =>
   steps.flatMap((step, index) => toEvents(before + index + 1, toObject(step)))
 
-function describe({ agent, notes }: JsonRecord, events: TraceEvent[]): ParsedTrajectory {
+function describe({ agent, notes }: JsonObject, events: TraceEvent[]): ParsedTrajectory {
   const { name, version, model_name: model } = toObject(agent)
   return {
     agent: [name, version, model].map(toText).filter(Boolean).join(' '),
@@ -94,9 +94,9 @@ const mapKinds = (count: (kind: EventKind) => number): Record<EventKind, number>
   errors: count('errors'),
 })
 
-type JsonRecord = Record<string, unknown>
+type JsonObject = Record<string, unknown>
 
-function toEvents(step: number, record: JsonRecord): TraceEvent[] {
+function toEvents(step: number, record: JsonObject): TraceEvent[] {
   const events: TraceEvent[] = []
   const usage = findUsage(record.metrics)
   const add = (kind: TraceEvent['kind'], label: string, text: string) => {
@@ -157,7 +157,7 @@ export function filterEvents(
   )
 }
 
-const toObject = (value: unknown): JsonRecord =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonRecord) : {}
+const toObject = (value: unknown): JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : {}
 const toArray = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
 const toText = (value: unknown): string => (typeof value === 'string' ? value : '')
