@@ -92,6 +92,7 @@ describe('publishing', () => {
     await page.getByText('● public').waitFor()
 
     await page.getByRole('checkbox', { name: /Large/ }).check()
+    await page.getByText('✓ Published.').waitFor({ state: 'detached' })
     await page
       .getByRole('region', { name: 'Changes' })
       .getByRole('row', { name: /Large.*new 83 %/ })

@@ -139,6 +139,7 @@ function PublishCard({ preview, chosen, onStale }: PublishCardProps) {
   const mayPublish = useMay('write')
   if (!mayPublish) return null
   const { head, fingerprint, blockers, changes } = preview
+  const isPublished = publish.variables?.body.settings.join() === chosen.join()
   const isUnchanged = head !== null && Object.values(changes).every((ids) => ids.length === 0)
   return (
     <Card title="Publish">
@@ -169,7 +170,7 @@ function PublishCard({ preview, chosen, onStale }: PublishCardProps) {
         {chosen.length === 0 && <span className="muted">Choose at least one setting.</span>}
       </p>
       {publish.isError && <ProblemNote error={publish.error} />}
-      {publish.data && (
+      {publish.data && isPublished && (
         <p role="status">
           <span className="pass-mark">✓ Published.</span>{' '}
           <a href={repositoryPath(publish.data.repository.fullName)}>Open the public page</a>
