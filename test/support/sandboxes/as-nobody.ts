@@ -19,11 +19,14 @@ export async function runAsNobody(suite: string, prepare: (home: string) => Prom
   try {
     const config = join(home, 'vitest.config.mjs')
     const include = [`test/support/sandboxes/${suite}`]
-    await writeFile(config, `export default ${JSON.stringify({ root: ROOT, cacheDir: home, test: { include } })}`)
+    await writeFile(
+      config,
+      `export default ${JSON.stringify({ root: ROOT, cacheDir: home, test: { include, testTimeout: 120_000 } })}`,
+    )
     await prepare(home)
     await chown(home, NOBODY, NOBODY)
     const vitest = join(ROOT, 'node_modules', 'vitest', 'vitest.mjs')
-    const child = spawn(process.execPath, [vitest, 'run', '--no-color', '--config', config], {
+    const child = spawn(process.execPath, [vitest, 'run', '--no-color', '--reporter=dot', '--config', config], {
       uid: NOBODY,
       gid: NOBODY,
       cwd: ROOT,
