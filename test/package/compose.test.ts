@@ -134,7 +134,8 @@ describe.runIf(isLongRun() && hasPart('docker'))('docker compose up', () => {
   }, 300_000)
 
   test('starts every process in order', async () => {
-    for (const service of ['api', 'gateway']) await waitUntilHealthy(dockerd, `assay-${service}-1`)
+    for (const service of ['api', 'gateway', 'worker-1', 'worker-2'])
+      await waitUntilHealthy(dockerd, `assay-${service}-1`)
     const running = await docker(dockerd, 'ps', '--format', '{{.Names}}')
     expect(
       running

@@ -9,11 +9,12 @@ const program = await findHelm()
 
 type Rendered = { kind: string; metadata: { name: string; annotations?: Record<string, string> }; spec: Workload }
 type Workload = { template: { metadata: { annotations?: Record<string, string> }; spec: PodSpec }; ingress?: unknown[] }
+type Probe = { httpGet: { path: string } }
 type PodSpec = {
   automountServiceAccountToken: boolean
   enableServiceLinks: boolean
   securityContext: object
-  containers: { name: string; envFrom: object[]; resources: object }[]
+  containers: { name: string; envFrom: object[]; resources: object; livenessProbe?: Probe; readinessProbe?: Probe }[]
 }
 
 const REQUIRED = ['--set', 'baseUrl=https://assay.example.org,secrets.shared=shared,secrets.server=server']
@@ -60,6 +61,18 @@ describe.runIf(program)('the Helm chart (with helm)', () => {
         })
       }
     }
+  })
+
+  test('asks every process that keeps running whether it is alive and ready', async () => {
+    const deployed = (await render(...S3)).filter(({ kind }) => kind === 'Deployment')
+    const probes = podsOf(deployed).flatMap(({ containers }) =>
+      containers.map(({ name, livenessProbe, readinessProbe }) => [
+        name,
+        livenessProbe?.httpGet.path,
+        readinessProbe?.httpGet.path,
+      ]),
+    )
+    expect(probes.sort()).toEqual(['api', 'gateway', 'worker'].map((name) => [name, '/healthz', '/readyz']))
   })
 
   test('gives a service account token to workers with Kubernetes sandboxes and to nothing else', async () => {

@@ -16,7 +16,7 @@ labels:
 {{/* Annotations of a pod. They change with the settings, so that a change restarts the pods. */}}
 {{- define "assay.annotations" -}}
 checksum/settings: {{ list .root.Values.settings .root.Values.sandboxes .root.Values.baseUrl | toJson | sha256sum }}
-{{- if and .port .root.Values.metrics.annotations }}
+{{- if and .server .root.Values.metrics.annotations }}
 prometheus.io/scrape: 'true'
 prometheus.io/path: /metrics
 prometheus.io/port: {{ .port | quote }}
