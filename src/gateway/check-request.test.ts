@@ -56,6 +56,14 @@ test('a request for an auxiliary model is mapped to the model of the terms and r
   expect(checkParsed({ model: 'small-\u0000\ud800' })).toMatchObject({ helper: 'small-\ufffd\ufffd' })
 })
 
+test('a request with counts that are no whole numbers is refused, and they are named', () => {
+  expect(checkParsed({ invalidCounts: ['max_tokens', 'n'] })).toEqual({
+    kind: 'refused',
+    reason: 'malformed',
+    message: 'These must be integers in their usual range: max_tokens, n.',
+  })
+})
+
 test('a request that names no model is refused', () => {
   expect(checkParsed({ model: null })).toMatchObject({ kind: 'refused', reason: 'model' })
   expect(checkParsed({ model: null }, { terms: { helpers: [{ name: '', rule: 'pin' }] } }).kind).toBe('accepted')

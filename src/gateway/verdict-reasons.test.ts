@@ -203,6 +203,21 @@ test('a rejected key stops the comparison even when the sandbox broke', () => {
       expect(decideVerdict(record, ledger('credential', calls))).toMatchObject(stopped)
 })
 
+test("the provider's own message explains a stop and an exclusion", () => {
+  const totals = (kind: FailureKind): GrantTotals => ({
+    ...ledger(kind),
+    lastFailure: { status: 503, kind, at: new Date(0), isRecovered: false, message: 'Out of order' },
+  })
+  expect(decideVerdict(PASSED, totals('credential'))).toMatchObject({
+    kind: 'stopped',
+    message: expect.stringContaining('Out of order'),
+  })
+  expect(decideVerdict(PASSED, totals('upstream'))).toMatchObject({
+    class: 'provider_error',
+    error: expect.stringContaining('Out of order'),
+  })
+})
+
 test('a rejected key that was accepted later stops nothing', () => {
   const recovered = { status: 401, kind: 'credential' as const, at: new Date(0), isRecovered: true }
   expect(decideVerdict(PASSED, { ...ledger(null), lastFailure: recovered })).toEqual({ kind: 'judged', ...PASSED })

@@ -77,6 +77,20 @@ test('reports a missing field as missing', async () => {
   ])
 })
 
+test('lists at most 100 of many invalid fields, and counts all of them', async () => {
+  const names = Array.from({ length: 20_000 }, (_, n) => [`x${n}`, 1])
+  const send = (body: unknown) =>
+    app.fetch('/api/orgs/local/keys', {
+      method: 'POST',
+      headers: { ...headers(), 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+  const unknown = await send(Object.fromEntries([['name', 'a'], ['permission', 'read'], ...names]))
+  expect(unknown.status).toBe(422)
+  expect(unknown.body.errors).toHaveLength(100)
+  expect(unknown.body.detail).toContain('(and 19999 more)')
+})
+
 test('a missing file is not reported as a database outage', async () => {
   const missing = await readFile('/nowhere').catch((error: unknown) => error)
   const { status, text } = toProblemAnswer(missing, { log: createLog('silent'), baseUrl: '', requestId: 'one' })

@@ -1,18 +1,23 @@
 import type { z } from 'zod'
 import { type FieldError, invalidRequest, Problem } from '../problem.ts'
 
-/** Returns the parsed value. Throws a 422 that lists every invalid field. */
+/** Maximum number of invalid fields in an answer. A body can have 200,000 values, each of them wrong. */
+const ERRORS_MAX = 100
+
+/** Returns the parsed value. Throws a 422 that lists the invalid fields. */
 export function validate<S extends z.ZodType>(schema: S, value: unknown, under = ''): z.output<S> {
   const result = schema.safeParse(value, { error: describeIssue })
   if (result.success) return result.data
-  const errors = result.error.issues.flatMap((issue) => fieldErrors(issue, under))
-  throw new Problem(invalidRequest, summarize(errors), { errors })
+  const { issues } = result.error
+  const count = issues.reduce((sum, issue) => sum + (issue.code === 'unrecognized_keys' ? issue.keys.length : 1), 0)
+  const errors = issues.slice(0, ERRORS_MAX).flatMap((issue) => fieldErrors(issue, under))
+  throw new Problem(invalidRequest, summarize(errors, count), { errors: errors.slice(0, ERRORS_MAX) })
 }
 
 function fieldErrors(issue: z.core.$ZodIssue, under: string): FieldError[] {
   const path = under + issue.path.map((step) => `/${pointerStep(String(step))}`).join('')
   if (issue.code !== 'unrecognized_keys') return [{ pointer: path, code: toErrorCode(issue), message: issue.message }]
-  return issue.keys.map((key) => ({
+  return issue.keys.slice(0, ERRORS_MAX).map((key) => ({
     pointer: `${path}/${pointerStep(key)}`,
     code: 'unknown_field',
     message: 'Unknown field.',
@@ -25,10 +30,10 @@ const toErrorCode = (issue: z.core.$ZodIssue): string =>
 
 const pointerStep = (step: string): string => step.replaceAll('~', '~0').replaceAll('/', '~1')
 
-function summarize(errors: FieldError[]): string {
+function summarize(errors: readonly FieldError[], count: number): string {
   const [first] = errors
   if (!first) return 'The request does not match its schema.'
-  const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : ''
+  const more = count > 1 ? ` (and ${count - 1} more)` : ''
   return `${first.pointer.slice(0, 200) || 'The body'}: ${first.message}${more}`
 }
 
