@@ -1,4 +1,5 @@
-type CodeSign = { pattern: RegExp; reason: string }
+/** `unless`: a pattern whose presence makes the code harmless. */
+type CodeSign = { pattern: RegExp; unless?: RegExp; reason: string }
 
 /** Joins patterns of one sign. */
 const anyOf = (...patterns: readonly RegExp[]): RegExp =>
@@ -16,6 +17,7 @@ export const CODE_SIGNS: Readonly<Record<'py' | 'js', readonly CodeSign[]>> = {
       pattern: anyOf(
         /\bsubprocess\b|\bos\.(?:system|popen|exec\w*|spawn\w*|posix_spawn\w*)\b|\bfrom os import\b|\bpexpect\b|\bpty\b/,
         /create_subprocess|\b(?:import|from) (?:git|docker|fabric|invoke|sh|plumbum)\b|\b(?:nbconvert|nbclient|papermill)\b/,
+        /\bpopen_(?:uci|xboard)\b|\bchess\.engine\b|\bread_clipboard\b/,
         /(?<!platform)\.(?:system|popen|posix_spawnp?|spawn[lv]\w*|exec[lv][ep]*)\(/,
       ),
       reason: 'starts programs',
@@ -23,6 +25,8 @@ export const CODE_SIGNS: Readonly<Record<'py' | 'js', readonly CodeSign[]>> = {
     {
       pattern: anyOf(
         /\bimportlib\b|\b__import__\b|(?<![.\w])compile\(|\brunpy\b|\bctypes\b|\bcffi\b|\bsys\.path\b|\bsyspath_prepend\b|\bpytest_plugins\b|\baddsitedir\b/,
+        /\bpytest\.main\b|(?<!\w)patch\(\s*(?![rf]?["'\s)]|target\s*=\s*["'])/,
+        /\b(?:globals|vars|locals)\(\)(?:\.update|\s*\[)|\b__dict__\.update\b/,
         /\bload_extension\b|\b(?:import|from) (?:jinja2|mako)\b|\bbuiltins\b|\b__builtins__|\b__(?:globals|subclasses)__/,
         // Functions that run a text, also under another name.
         /\b(?:exec|eval)\s*\(|=\s*(?:exec|eval)\b|[(,]\s*(?:exec|eval)\s*[,)]/,
@@ -47,6 +51,7 @@ export const CODE_SIGNS: Readonly<Record<'py' | 'js', readonly CodeSign[]>> = {
     {
       pattern: anyOf(
         new RegExp(`\\b(?:copy\\w*|move)\\([^\\n]{0,300},[^\\n]{0,300}${TESTS_FOLDER.source}`),
+        new RegExp(`\\bextract(?:all)?\\([^\\n]{0,300}${TESTS_FOLDER.source}`),
         new RegExp(`\\bopen\\([^\\n]{0,300}${TESTS_FOLDER.source}[^\\n]{0,300},\\s*(?:mode\\s*=\\s*)?["'][wax]`),
         new RegExp(`${TESTS_FOLDER.source}[^\\n]{0,300}\\.write_(?:text|bytes)\\(`),
       ),
@@ -54,10 +59,16 @@ export const CODE_SIGNS: Readonly<Record<'py' | 'js', readonly CodeSign[]>> = {
     },
     {
       pattern: anyOf(
-        /\bresolve_entities\s*=\s*True|\bload_dtd\s*=\s*True|\bxinclude\b|\bElementInclude\b/,
+        /\bresolve_entities\s*=\s*True|\bload_dtd\s*=\s*True|\bxinclude\b|\bElementInclude\b|\bXSLT\b/,
         new RegExp(`\\b(?:open|Path|joinpath|path\\.join)\\([^\\n);]{0,200}?${FIELD.source}`),
         new RegExp(`(?:["')]|_DIR|_ROOT|_dir|_root) / (?:str\\()?${FIELD.source}`),
       ),
+      reason: 'reads files that the submission can name',
+    },
+    {
+      // lxml before version 5 reads external entities unless it is told not to.
+      pattern: /\b(?:from|import) lxml\b|\bread_xml\(/,
+      unless: /\bresolve_entities\s*=\s*False|\bparser\s*=\s*["']etree["']/,
       reason: 'reads files that the submission can name',
     },
     {

@@ -24,6 +24,9 @@ test.each([
     'a list',
     ['names = []', 'for row in csv.reader(open("/app/x")):', '    names.append(row[0])', 'pd.read_csv(names[0])'],
   ],
+  ['a folder', ['data = json.load(open("/app/x.json"))', 'os.chdir(data["dir"])']],
+  ['a condition', ['data = json.load(open("/app/x.json"))', 'path = data["x"]', 'assert os.path.exists(path)']],
+  ['a search', ['name = open("/app/x").read()', 'assert glob.glob("/tests/" + name)']],
   ['a comprehension', ['rows = json.load(open("/app/x"))', 'texts = [open(p).read() for p in rows]']],
   ['an f-string', ['name = open("/app/x").read()', 'open(f"/app/{name}")']],
   [
@@ -67,6 +70,11 @@ test.each([
       'assert b["n"] == n',
     ],
   ],
+  [
+    'a sum without spaces',
+    ['d=[float(x) for x in open("/app/in.txt")]', 'o=float(open("/app/out.txt").read())', 'assert abs(sum(d)-o)<1e-6'],
+  ],
+  ['arrays', ['a = np.load("/app/a.npy")', 'b = np.load("/app/b.npy")', 'assert np.max(np.abs(a - b)) < 1']],
   ['numbers', ['a = float(open("/app/a").read())', 'b = float(open("/app/b").read())', 'assert abs(a - b) < 1']],
   ['files', ['assert filecmp.cmp("/app/a", "/app/b")']],
   [
@@ -91,7 +99,38 @@ test.each([
 })
 
 test.each([
+  ['expression', ['a = open("/app/x").read().strip()', 'assert re.search(a, "the secret")']],
+  ['compiled expression', ['p = re.compile(Path("/app/x").read_text())', 'assert p.match("the secret")']],
+  ['wildcard', ['a = open("/app/x").read().strip()', 'assert fnmatch.fnmatch("secret", a)']],
+])('a pattern of the submission makes tests weak: %s', async (_, lines) => {
+  expect(await estimate(lines)).toEqual(weak('uses a text of the submission as a pattern'))
+})
+
+test.each([
+  ['validate', ['import jsonschema', 'jsonschema.validate({"a": 1}, json.load(open("/app/schema.json")))']],
+  ['a validator', ['v = Draft7Validator(json.load(open("/app/schema.json")))']],
+])('a schema of the submission makes tests weak: %s', async (_, lines) => {
+  expect(await estimate(lines)).toEqual(weak('uses a schema of the submission'))
+})
+
+test.each([
+  ['import', ['from support import load', 'assert load("/app/a") == load("/app/b")']],
+  ['module', ['import support', 'assert support.load("/app/a") == support.load("/app/b")']],
+])('values that another file of the tests returns are followed through an %s', async (_, lines) => {
+  const files = {
+    'environment/Dockerfile': 'FROM debian:bookworm-slim\nWORKDIR /app\n',
+    'tests/test.sh': '#!/bin/bash\npytest /tests/test_it.py\necho $? > /logs/verifier/reward.txt\n',
+    'tests/test_it.py': `${lines.join('\n')}\n`,
+    'tests/support.py': 'def load(p):\n    return open(p).read()\n',
+  }
+  expect(await estimateFiles(files)).toEqual(weak('compares files of the submission with each other'))
+})
+
+test.each([
   ['a constant', ['assert open("/app/x").read() == "42"']],
+  ['a pattern of the tests', ['assert re.search("[0-9]+", open("/app/x").read())']],
+  ['an escaped text', ['a = open("/app/x").read()', 'assert re.search(re.escape(a), "b")']],
+  ['a schema of the tests', ['jsonschema.validate(json.load(open("/app/x")), SCHEMA)']],
   ['a file of the tests', ['want = json.load(open("/tests/e.json"))', 'assert json.load(open("/app/o.json")) == want']],
   [
     'a file beside the tests',

@@ -9,17 +9,21 @@ import {
   UNKNOWN_ORIGIN,
   UnfollowablePython,
 } from './python-flow.ts'
-import { insideBrackets, operandsBeside, splitArguments } from './python-statements.ts'
+import { insideBrackets, operandsBeside, outsideBrackets, splitArguments } from './python-statements.ts'
 
 /**
- * Returns why Python tests let the submission decide what they compare: it names a file that they read, or writes an SQL
- * statement that they execute, or they compare two of its files. Undefined: none was found.
+ * Returns why Python tests let the submission decide what they compare: it names a file that they read, writes an SQL
+ * statement, a pattern or a schema that they use, or they compare two of its files. Undefined: none was found.
  */
 export function findSubmittedUse(source: string, submission: readonly string[]): string | undefined {
   try {
     const flow = readFlow(source, submission)
     for (const { scope, code } of flow.statements) {
-      const found = findNamedFile(flow, scope, code) ?? findSql(flow, scope, code) ?? findComparison(flow, scope, code)
+      const found =
+        findNamedFile(flow, scope, code) ??
+        findSql(flow, scope, code) ??
+        findPattern(flow, scope, code) ??
+        findComparison(flow, scope, code)
       if (found !== undefined) return found
     }
     return undefined
@@ -44,7 +48,12 @@ function* listCalls(flow: PythonFlow, code: string, pattern: RegExp): Generator<
   }
 }
 
-const READING = new RegExp(`(?:(?<![\\w.])open|(?<!\\w)(?:${OPENERS})\\.open|(?<!\\w)(?:${FILE_READERS}))\\s*\\(`, 'g')
+/** Calls that find a file or a folder which their first argument names, but do not read it. */
+const FINDERS = 'exists|lexists|isfile|isdir|getsize|chdir|listdir|scandir|i?glob|rglob'
+const READING = new RegExp(
+  `(?:(?<![\\w.])open|(?<!\\w)(?:${OPENERS})\\.open|(?<!\\w)(?:${FILE_READERS}|${FINDERS}))\\s*\\(`,
+  'g',
+)
 const JOINING = /(?<!\w)(?:Path|PurePath|PurePosixPath|joinpath|path\.join)\s*\(/g
 /** Attributes of a path that are texts, for which no file is read. */
 const PATH_PART = /^\.(?:name|stem|suffix|suffixes|parts)\b/
@@ -84,10 +93,28 @@ function findSql(flow: PythonFlow, scope: PythonScope, code: string): string | u
   return isForeign ? 'executes SQL statements of the submission' : undefined
 }
 
+const REGULAR = /(?<!\w)re\.(?:compile|search|match|fullmatch|findall|finditer|split|subn?)\s*\(/g
+const WILDCARD = /(?<!\w)fnmatch(?:case)?\s*\(/g
+const SCHEMA = /(?<!\w)(?:jsonschema\.)?(?:validate|Draft\w*Validator)\s*\(/g
+
+/** A pattern or a schema of the submission can accept everything. */
+function findPattern(flow: PythonFlow, scope: PythonScope, code: string): string | undefined {
+  const isForeign = (argument = ''): boolean => {
+    const given = argument.replace(/^\w+\s*=(?!=)/, '')
+    return !/\bescape\(/.test(given) && listOrigins(flow, scope, given).length > 0
+  }
+  const isPattern =
+    listCalls(flow, code, REGULAR).some(([pattern]) => isForeign(pattern)) ||
+    listCalls(flow, code, WILDCARD).some(([, pattern]) => isForeign(pattern))
+  if (isPattern) return 'uses a text of the submission as a pattern'
+  const isSchema = listCalls(flow, code, SCHEMA).some((given) => isForeign(given.at(given.length > 1 ? 1 : 0)))
+  return isSchema && /schema|Validator/i.test(code) ? 'uses a schema of the submission' : undefined
+}
+
 const COMPARED = 'compares files of the submission with each other'
 const PAIR =
   /(?<!\w)(?:assert(?:Almost|Dict|List|Set|Tuple|Sequence|Count|MultiLine)?Equals?|assert_(?:frame|series|array|almost)_equal|assert_allclose|allclose|array_equal|isclose|SequenceMatcher)\s*\(/g
-const DIFFERENCE = /(?<![\w.])abs\s*\(/g
+const DIFFERENCE = /(?<!\w)f?abs\s*\(/g
 const FILES = /\b(?:filecmp\.)?cmp\s*\(/g
 
 function findComparison(flow: PythonFlow, scope: PythonScope, code: string): string | undefined {
@@ -100,9 +127,16 @@ function findComparison(flow: PythonFlow, scope: PythonScope, code: string): str
   const isComparing =
     listEquations(flow, code).some(areForeign) ||
     listCalls(flow, code, PAIR).some(areForeign) ||
-    listCalls(flow, code, DIFFERENCE).some(([difference = '']) => areForeign(difference.split(' - '))) ||
+    listCalls(flow, code, DIFFERENCE).some(([difference = '']) => areForeign(splitDifference(difference))) ||
     listCalls(flow, code, FILES).some(areForeignFiles)
   return isComparing ? COMPARED : undefined
+}
+
+/** Splits a difference at its first minus that is in no bracket. */
+function splitDifference(code: string): string[] {
+  const isMinus = (at: number): boolean => code[at] === '-' && /[\w)\]'] ?$/.test(code.slice(0, at))
+  const minus = outsideBrackets(code).find(isMinus)
+  return minus === undefined ? [] : [code.slice(0, minus), code.slice(minus + 1)]
 }
 
 /** Lists the operands of `==` and `!=`. */

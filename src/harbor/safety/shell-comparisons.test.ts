@@ -21,6 +21,12 @@ test.each([
   'a=$(cat /app/a); b=$(cat /app/b); [ "$a" = "$b" ]',
   '[ "$(sha256sum < /app/a)" = "$(sha256sum < /app/b)" ]',
   'check() { cmp /app/a /app/b; }; check',
+  'same() { cmp -s "$1" "$2"; }; same /app/a /app/b',
+  'same() { [ "$(cat "$1")" = "$(cat "$2")" ]; }; same /app/a /app/b',
+  'equals() { [ "$1" = "$2" ]; }; equals "$(cat /app/a)" "$(cat /app/b)"',
+  "awk 'NR==FNR { a[$1]; next } !($1 in a) { exit 1 }' /app/a /app/b",
+  'jq -se ".[0] == .[1]" /app/a.json /app/b.json > /dev/null',
+  'jq -e --slurpfile a /app/a.json ".n == 1" /app/b.json > /dev/null',
 ])('a script that compares two submitted files is weak: %s', async (condition) => {
   const reason = 'tests/test.sh compares files of the submission with each other.'
   expect(await estimate(condition)).toEqual({ strength: 'weak', reason })
@@ -38,6 +44,9 @@ test.each([
   '[ "$(head -n 1 /app/a)" = "$(tail -n 1 /app/a)" ]',
   '[ "$(wc -l < /app/a)" = "$(wc -l < /app/b)" ]',
   'equals() { [ "$1" = "$2" ]; }; equals "$(cat /app/a)" 3',
+  'same() { cmp -s "$1" "$2"; }; same /app/a /tests/a; same /app/b /tests/b',
+  "awk 'NR==FNR { a[$1]; next } !($1 in a) { exit 1 }' /tests/a /app/b",
+  'jq -e ".n == 1" /app/a.json /app/b.json > /dev/null',
 ])('a script that compares a submitted file with something else is standard: %s', async (condition) => {
   expect(await estimate(condition)).toMatchObject({ strength: 'standard' })
 })

@@ -12,7 +12,7 @@ const REASON = 'compares files of the submission with each other'
 
 /** Returns the reason if a script compares two files of the submission, or their texts, for equality. */
 export function checkComparisons(context: ComparisonContext, commands: readonly ShellCommand[]): string | undefined {
-  const lists = [...listCommandLists(commands)]
+  const lists = [...listCommandLists(commands), ...listCalledBodies(commands)]
   const isRelativeSubmitted = !lists.some(({ list }) => list.some((command) => leavesSubmission(context, command)))
   const isSubmitted = (path: string): boolean =>
     path.startsWith('/') ? isSubmittedPath(context.submission, path) : isRelativeSubmitted
@@ -25,6 +25,36 @@ export function checkComparisons(context: ComparisonContext, commands: readonly 
   )
   return isFound ? REASON : undefined
 }
+
+/** Bounds the time of a check. */
+const CALLS_MAX = 200
+
+/** Lists the bodies of functions for each of their calls, with the arguments in place of `$1` to `$9`. */
+function listCalledBodies(commands: readonly ShellCommand[]): { list: readonly ShellCommand[] }[] {
+  const all = [...listCommandLists(commands)].flatMap(({ list }) => list)
+  const bodies = new Map(all.flatMap(({ kind, text, body }) => (kind === 'function' ? [[text, body] as const] : [])))
+  return all
+    .flatMap(({ kind, words: [name = [], ...args] }) => {
+      const body = kind === 'simple' ? bodies.get(plainText(name) ?? '') : undefined
+      return body ? [{ body, args }] : []
+    })
+    .slice(0, CALLS_MAX)
+    .flatMap(({ body, args }) => [...listCommandLists(body.map((each) => withArguments(each, args)))])
+}
+
+const withArguments = (command: ShellCommand, args: readonly ShellWord[]): ShellCommand => ({
+  ...command,
+  words: command.words.map((word) => fillIn(word, args)),
+  redirects: command.redirects.map((redirect) => ({ ...redirect, target: fillIn(redirect.target, args) })),
+})
+
+const fillIn = (word: ShellWord, args: readonly ShellWord[]): ShellWord =>
+  word.flatMap((part) => {
+    if (part.kind === 'substitution')
+      return [{ ...part, commands: part.commands.map((command) => withArguments(command, args)) }]
+    const isArgument = part.kind === 'variable' && /^[1-9]$/.test(part.name) && part.operator === ''
+    return isArgument ? (args[Number(part.name) - 1] ?? []) : [part]
+  })
 
 const isSubmittedPath = (submission: readonly string[], path: string): boolean =>
   submission.length === 0
@@ -42,7 +72,12 @@ function leavesSubmission(context: ComparisonContext, { kind, words }: ShellComm
 }
 
 const EQUALITY = /^(?:==?|!=)$/
-const COMPARING = /^(?:cmp|diff|comm)$/
+const COMPARING = /^(?:cmp|diff|comm|join|paste)$/
+/** Programs of awk and options of jq that hold one file against another. */
+const JOINING: Partial<Record<string, RegExp>> = {
+  awk: /\bNR ?== ?FNR\b|\bFNR ?== ?NR\b|\bgetline\b/,
+  jq: /^(?:-\w*s\w*|--slurp|--slurpfile|--rawfile|--argfile)$|\binputs?\b/,
+}
 
 /** Returns the files on both sides of a comparison. */
 function readSides(
@@ -56,12 +91,23 @@ function readSides(
     const place = words.findIndex((word) => EQUALITY.test(plainText(word) ?? ''))
     return place < 1 ? [] : [words[place - 1], words[place + 1]].map((word) => filesOf(context, word ?? []))
   }
+  const joining = JOINING[name.replace(/^[gmn]awk$/, 'awk')]
+  if (joining) return readJoined(context, toCall(words).args, joining)
   if (!COMPARING.test(name)) return []
   const input = [...filesRead(context, pipedInto(list, at)), ...listInputs(context, redirects)]
   return listOperands(toCall(words).args).map((word) => {
     if (plainText(word) === '-') return input
     const path = context.resolve(word)
     return path === undefined ? filesOf(context, word) : [path]
+  })
+}
+
+/** Returns the files that awk or jq hold against each other. */
+function readJoined(context: ComparisonContext, args: readonly ShellWord[], joining: RegExp): string[][] {
+  if (!args.some((word) => joining.test(plainText(word) ?? ''))) return []
+  return args.flatMap((word) => {
+    const path = context.resolve(word)
+    return path !== undefined && /^\/[\w./-]+$/.test(path) ? [[path]] : []
   })
 }
 

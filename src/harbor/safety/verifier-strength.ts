@@ -63,7 +63,7 @@ export function findWeakness(
       return 'The test script is part of an image and cannot be read.'
     for (const test of tests) {
       const otherScripts = tests.filter((other) => other !== test && languageOf(other) === 'sh').map(({ text }) => text)
-      const reason = findSign(test, { isVerifierFile, hasGrader, submission, otherScripts }, listModules(tests))
+      const reason = findSign(test, { isVerifierFile, hasGrader, submission, otherScripts }, tests)
       if (reason !== undefined) return `${test.path} ${reason}.`
     }
   }
@@ -207,27 +207,40 @@ type SignContext = Parameters<typeof findUnsafeCommand>[1]
 const listModules = (tests: readonly TextFile[]): ReadonlySet<string> =>
   new Set(tests.flatMap(({ path }) => (path.endsWith('.py') ? path.slice(0, -'.py'.length).split('/') : [])))
 
-function findSign(test: TextFile, context: SignContext, ownModules: ReadonlySet<string>): string | undefined {
+function findSign(test: TextFile, context: SignContext, tests: readonly TextFile[]): string | undefined {
   const language = languageOf(test)
   if (language === 'sh') return test.isWhole ? findUnsafeCommand(test.text, context) : TOO_LONG
   if (context.hasGrader) return undefined
   if (PYTEST_SETTINGS.test(test.path) && PYTEST_LOADS.test(test.text)) return 'makes pytest load code'
   if (PROJECT_TESTS.test(test.path)) return 'is compiled or loaded with the project'
-  return language && findCodeSign(test, language, { ownModules, submission: context.submission })
+  return language && findCodeSign(test, language, { tests, submission: context.submission })
 }
 
 const TOO_LONG = 'is too long to be read'
 
 function findCodeSign(
-  { text, isWhole }: TextFile,
+  { path, text, isWhole }: TextFile,
   language: 'py' | 'js',
-  { ownModules, submission }: { ownModules: ReadonlySet<string>; submission: readonly string[] },
+  { tests, submission }: { tests: readonly TextFile[]; submission: readonly string[] },
 ): string | undefined {
   if (!isWhole) return TOO_LONG
   const code = language === 'py' ? text.replace(/^\s*#.*$/gm, '') : text
-  const sign = CODE_SIGNS[language].find(({ pattern }) => pattern.test(code))?.reason
+  const sign = CODE_SIGNS[language].find(({ pattern, unless }) => pattern.test(code) && !unless?.test(code))?.reason
   if (sign !== undefined || language === 'js') return sign
-  return explainUnknownModule(findUnknownModule(code, ownModules)) ?? findSubmittedUse(text, submission)
+  const unknown = explainUnknownModule(findUnknownModule(code, listModules(tests)))
+  return unknown ?? findSubmittedUse(withImports(path, code, tests), submission)
+}
+
+/** Puts the functions and fixtures of other files of the tests in front of code that uses them. */
+function withImports(path: string, code: string, tests: readonly TextFile[]): string {
+  const imported = tests.filter((test) => {
+    const name = /([\w-]+)\.py$/.exec(test.path)?.[1]
+    if (name === undefined || test.path === path || !test.isWhole) return false
+    return name === 'conftest' || new RegExp(`^\\s*(?:from|import)\\s[^\\n]*\\b${name}\\b`, 'm').test(code)
+  })
+  const names = imported.map((test) => /([\w-]+)\.py$/.exec(test.path)?.[1] ?? '')
+  const own = names.reduce((text, name) => text.replaceAll(new RegExp(`(?<![\\w.])${name}\\.`, 'g'), ''), code)
+  return [...imported.map(({ text }) => text), own].join('\n')
 }
 
 const explainUnknownModule = (name: string | undefined): string | undefined =>
