@@ -5,9 +5,10 @@ import type { ScriptInput } from '../../samples/provider/script.ts'
 import { install } from '../../src/harnesses/bundles/install.ts'
 import type { Harness } from '../../src/harnesses/harness.ts'
 import { findHarness } from '../../src/harnesses/harnesses.ts'
+import type { Level, Protocol } from '../../src/harnesses/model-access.ts'
 import { imageFor } from '../support/harnesses/harness-image.ts'
 import { unset } from '../support/harnesses/level-cases.ts'
-import { bundlesFolder, openScriptedGateway } from '../support/harnesses/scripted-gateway.ts'
+import { bundlesFolder, type LevelCase, openScriptedGateway } from '../support/harnesses/scripted-gateway.ts'
 import { hasPart, isLongRun } from '../support/parts.ts'
 import { IMAGE, openTrialRunner } from '../support/trials/trial-runner.ts'
 
@@ -20,29 +21,69 @@ const TASKS = [
   'old-memory-keys',
   'pack-it-up',
 ] as const
+/** Answers with whole files. The other two tasks need a command: one an executable file, one an archive. */
 const ONLY_TEXT: ScriptInput = {
   tasks: [
+    {
+      match: '/app/drafts',
+      turns: [
+        {
+          say: [
+            'spaces.txt\n```\none\ntwo\n three\n```\n',
+            'blank.txt\n```\none\n\ntwo\n\nthree\n```\n',
+            'case.txt\n```\nsome letters here\n```\n',
+            'end.txt\n```\nno end\n```\n',
+          ].join('\n'),
+        },
+      ],
+    },
     { match: '/srv/stock.tsv', turns: [{ say: 'I write the list.\n\nmissing.txt\n```\npear\nquince\n```\n' }] },
+    { match: '/app/requests.txt', turns: [{ say: 'top.txt\n```\n10.0.0.4\n10.0.0.9\n10.0.0.7\n```\n' }] },
     { match: 'the', turns: [{ say: 'That needs a command, and I cannot run any.' }] },
   ],
+}
+/** Runs every command in a subshell: Grok CLI takes the rest of a command that begins with `cd` for a folder. */
+const IN_SUBSHELLS: ScriptInput = {
+  ...QUICK,
+  tasks: QUICK.tasks?.map((task) => ({
+    ...task,
+    turns: task.turns.map((turn) => (turn.run === undefined ? turn : { ...turn, run: `(${turn.run})` })),
+  })),
 }
 const INSTALL_MS = 600_000
 /** The tasks allow two minutes, in which some programs do not even start on a busy machine. */
 const TIMEOUT_MULTIPLIER = 5
 
-/** Programs that have a single protocol, and how many of the tasks a scripted model solves with each. */
-const PROGRAMS: [id: string, script: ScriptInput, passed: number][] = [
-  ...['cline', 'continue', 'reasonix', 'kilo', 'mini-swe-agent', 'gptme', 'mistral-vibe'],
-  ...['code-puppy', 'hermes-agent', 'fast-agent'],
-].map((id): [string, ScriptInput, number] => [id, QUICK, TASKS.length])
+type ProgramCase = { id: string; levelCase?: LevelCase; script?: ScriptInput; passed?: number }
 
-// Its shell tool takes `cd folder && command` for the name of a folder.
-PROGRAMS.push(['grok-cli', QUICK, 4])
-// Offers the model no tools, so the model answers with files.
-PROGRAMS.push(['aider', ONLY_TEXT, 1])
+const UNSET = unset('openai-chat', 'some-model')
+const atLevel = (protocol: Protocol, model: string, level: Level): LevelCase => ({
+  protocol,
+  model,
+  level,
+  wireLevel: { effort: level },
+})
+
+/** Every program. Unless noted, a custom model without a level solves all tasks. */
+const PROGRAMS: ProgramCase[] = [
+  ...['cline', 'continue', 'reasonix', 'kilo', 'mini-swe-agent', 'gptme', 'mistral-vibe', 'code-puppy'],
+  ...['hermes-agent', 'fast-agent', 'opencode', 'pi', 'copilot', 'qwen-code'],
+].map((id): ProgramCase => ({ id }))
+
+PROGRAMS.push(
+  { id: 'claude-code', levelCase: atLevel('anthropic-messages', 'claude-sonnet-5', 'medium') },
+  { id: 'codex', levelCase: atLevel('openai-responses', 'gpt-5.5', 'medium') },
+  { id: 'gemini-cli', levelCase: atLevel('gemini', 'gemini-3.1-pro-preview', 'high') },
+  // Cannot leave the level unset.
+  { id: 'kimi-code', levelCase: atLevel('openai-chat', 'some-model', 'high') },
+  { id: 'grok-cli', script: IN_SUBSHELLS },
+  // Offers the model no tools, so the model answers with files.
+  { id: 'aider', script: ONLY_TEXT, passed: 3 },
+)
 
 describe.runIf(isLongRun() && hasPart('bwrap') && hasPart('harnesses'))('assay/quick with a scripted model', () => {
-  test.each(PROGRAMS)('%s ends every task with a score', async (id, script, passed) => {
+  test.each(PROGRAMS)('$id ends every task with a score', async (program) => {
+    const { id, levelCase = UNSET, script = QUICK, passed = TASKS.length } = program
     const harness = findHarness(id) as Harness
     const image = imageFor(harness)
     await using models = await openScriptedGateway()
@@ -52,7 +93,7 @@ describe.runIf(isLongRun() && hasPart('bwrap') && hasPart('harnesses'))('assay/q
     if (harness.bundle) await install(harness.bundle, { ...bundles, signal, onProgress: () => {} })
     const results = []
     for (const name of TASKS) {
-      const { place: model, totals } = await models.open(harness, unset('openai-chat', 'some-model'), script)
+      const { place: model, totals } = await models.open(harness, levelCase, script)
       const outputFolder = join(runner.folder, name)
       const more = { isProven: true, outputFolder, model, bundles, timeoutMultiplier: TIMEOUT_MULTIPLIER }
       const record = await runner.run(join(SAMPLES, 'tasks', name), harness, 'workspace', more)
