@@ -3,6 +3,8 @@ import { budget, efforts, off } from '../../test/support/harnesses/level-cases.t
 import { geminiCli } from './gemini-cli.ts'
 
 testHarnessContract(geminiCli, {
+  // Less than its calls cost until it detects that the model repeats itself.
+  budgetMicros: 300_000,
   levelCases: [
     { protocol: 'gemini', model: 'gemini-3.1-pro-preview', level: 'low', wireLevel: { effort: 'low' } },
     ...efforts('gemini', 'gemini-3.1-pro-preview', ['medium', 'high']),
