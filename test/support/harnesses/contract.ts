@@ -128,6 +128,7 @@ function testInSandbox(harness: Harness, options: ContractOptions, sandbox: Sand
     test('stops at its budget', async () => {
       const { record, totals } = await runner.run(first, NEVER_ENDS, { budgetMicros })
       expect(record).toMatchObject({ state: 'failed', limit: null })
+      expect(totals.calls.succeeded).toBeGreaterThan(0)
       expect(totals.refusals.budget).toBeGreaterThan(0)
       expect(totals.costMicros).toBeLessThanOrEqual(budgetMicros)
     })
