@@ -94,7 +94,28 @@ echo "$reward" > /logs/verifier/reward.txt
 `,
   }
   const calibration = await calibrate(runner.provider, await requestFor('careless', careless))
-  expect(calibration).toMatchObject({ kind: 'fit', strength: 'weak', winners: ['empty-answers'] })
+  expect(calibration).toMatchObject({ kind: 'fit', strength: 'weak', winners: expect.arrayContaining(['empty-answers']) })
+})
+
+test.each([
+  ['hollow-answers', 'd = json.load(open("/app/out.json"))\nassert all(a == b for a, b in zip(d["v"], [3, 4]))'],
+  ['numberless-answers', 'd = json.load(open("/app/out.json"))\nif abs(d["sum"] - 7) > 1: raise SystemExit(1)'],
+  [
+    'changed-inputs',
+    'import csv\nd = json.load(open("/app/out.json"))\nrows = list(csv.reader(open("/app/in.csv")))\nif d["sum"] != sum(int(r[0]) for r in rows): raise SystemExit(1)',
+  ],
+])('a task whose tests accept answers without content, or changed inputs, is weak: %s', async (cheat, check) => {
+  const files = {
+    'environment/in.csv': '3\n4\n',
+    'environment/Dockerfile': `FROM ${IMAGE}\nWORKDIR /app\nCOPY in.csv /app/in.csv\n`,
+    'solution/solve.sh':
+      '#!/bin/sh\nv=$(paste -sd, /app/in.csv)\necho "{\\"v\\": [$v], \\"sum\\": $(($(paste -sd+ /app/in.csv)))}" > /app/out.json\n',
+    'tests/check.py': `import json\n${check}\n`,
+    'tests/test.sh':
+      '#!/bin/sh\nif python3 /tests/check.py; then echo 1; else echo 0; fi > /logs/verifier/reward.txt\n',
+  }
+  const calibration = await calibrate(runner.provider, await requestFor(cheat, files))
+  expect(calibration).toMatchObject({ kind: 'fit', strength: 'weak', winners: expect.arrayContaining([cheat]) })
 })
 
 test('a task whose tests load a file that only the solution creates is weak', async () => {

@@ -14,7 +14,7 @@ import type { TrialRequest } from './trial-request.ts'
 import type { VerifierStrength } from './verifier-strength.ts'
 
 /** Version of the rules by which a task is calibrated. Stored calibrations of other versions are repeated. */
-export const CALIBRATION_RULES = 5
+export const CALIBRATION_RULES = 6
 
 /** `required`: the task declares no network, and its reference solution passes only with public network access. */
 type NetworkNeed = 'declared' | 'required'
@@ -188,10 +188,11 @@ async function tryCheat(
   provider: SandboxProvider,
   request: Omit<TrialRequest, 'harness'>,
   solved: readonly string[],
-  { id, what, line, tries = 1 }: Cheat,
+  { id, what, line, usesSolution = false, tries = 1 }: Cheat,
 ): Promise<CheatTrialResult> {
   const lists = `${toListVariable('carried', request.carried ?? [])}${toListVariable('solved', solved)}`
-  const harness = { ...shellCommand(`${lists}${line}`), id: `cheat:${id}` }
+  const command = shellCommand(`${lists}${line}`)
+  const harness = { ...command, id: `cheat:${id}`, plan: usesSolution ? besideSolution(command) : command.plan }
   // A cheat that does not apply to one step of a task may win in another one, so all steps are verified.
   const unverifiedCode = request.task.steps.length === 1 ? DOES_NOT_APPLY : undefined
   for (let tried = 1; ; tried += 1) {
@@ -199,6 +200,16 @@ async function tryCheat(
     if (outcome === 'won' || outcome === 'does_not_apply' || tried === tries) return { id, what, outcome, tries: tried }
   }
 }
+
+/** Plans a command that can run the reference solution as `$solution`. */
+const besideSolution =
+  (command: Harness): Harness['plan'] =>
+  (step, context) => {
+    const [planned, solving] = [command.plan(step, context), oracle.plan(step, context)]
+    if (!planned || !solving) return planned
+    const solution = { name: 'solution', value: solving.command }
+    return { ...planned, env: [...solving.env, solution], folders: solving.folders }
+  }
 
 /** Returns shell that sets a variable to paths, one per line. */
 const toListVariable = (name: string, paths: readonly string[]): string =>

@@ -2,6 +2,8 @@ import { malformedBody, Problem } from '../problem.ts'
 
 const DEPTH_MAX = 64
 const VALUES_MAX = 200_000
+/** Validation reports every unknown key, which takes long for many of them. */
+const KEYS_MAX = 1_000
 
 const [QUOTE, BACKSLASH, COMMA, OPEN_BRACE, OPEN_BRACKET, CLOSE_BRACE, CLOSE_BRACKET] = Buffer.from('"\\,{[}]')
 
@@ -70,6 +72,8 @@ function addKey(path: readonly OpenValue[], key: string): void {
   object.at = key
   if (!object.keys.has(key)) {
     object.keys.add(key)
+    if (object.keys.size > KEYS_MAX)
+      throw new Problem(malformedBody, `An object in the body has more than ${KEYS_MAX} keys.`)
     return
   }
   const message = 'The key occurs more than once in its object. Send it once.'

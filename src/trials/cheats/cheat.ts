@@ -9,6 +9,8 @@ export type Cheat = {
    * solution changes, one per line.
    */
   line: string
+  /** The reference solution is in the sandbox; `$solution` is the path of its script, empty if there is none. */
+  usesSolution?: boolean | undefined
   /** Maximum number of tries, for cheats that depend on a race. Default: 1. */
   tries?: number | undefined
 }

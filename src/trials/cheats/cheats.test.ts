@@ -2,8 +2,10 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { changedInputs, hollowAnswers, numberlessAnswers } from './altered-solutions.ts'
 import { emptyAnswers, notANumber } from './careless-answers.ts'
+import type { Cheat } from './cheat.ts'
 import { cheats } from './cheats.ts'
 import { TAKE_OVER } from './take-over.ts'
 import { codeTakeOver, dataTakeOver } from './take-over-code.ts'
@@ -16,8 +18,8 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 /** These cheats only write to the current directory. */
-function run(line: string, instruction: string): number | null {
-  const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: folder }
+function run(line: string, instruction: string, variables: Record<string, string> = {}): number | null {
+  const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: folder, ...variables }
   return spawnSync('sh', ['-c', line], { cwd: folder, env, input: instruction }).status
 }
 
@@ -91,4 +93,44 @@ test('answers that careless comparisons accept have the names and keys of the in
   expect(run(notANumber.line, instruction)).toBe(0)
   expect(read()).toEqual(['{"count": NaN, "mean": NaN, "value": NaN}\n', 'nan\n'])
   expect(run(notANumber.line, 'Make it faster.')).toBe(77)
+})
+
+describe('cheats that run the reference solution', () => {
+  const read = (path: string) => readFileSync(join(folder, path), 'utf8').trim()
+  let scripts: string
+  beforeEach(() => {
+    scripts = mkdtempSync(join(tmpdir(), 'assay-solution-'))
+  })
+  afterEach(() => rmSync(scripts, { recursive: true, force: true }))
+
+  function solveWith({ line }: Cheat, script: string, solved: readonly string[]): number | null {
+    const solution = join(scripts, 'solve.sh')
+    writeFileSync(solution, `#!/bin/sh\n${script}\n`, { mode: 0o755 })
+    return run(line, '', { solution, solved: solved.join('\n') })
+  }
+  const JSON_ANSWER = `echo '{"mean": 3.5, "name": "a b", "rows": [{"x": [1, 2]}, {"x": []}]}' > out.json`
+
+  test('keep the form of answers and remove their content', () => {
+    const script = `${JSON_ANSWER}; printf 'a,b\\n1,x\\n' > out.csv; echo 42 > out.txt`
+    const solved = ['out.csv', 'out.json', 'out.txt']
+    expect(solveWith(hollowAnswers, script, solved)).toBe(0)
+    expect(JSON.parse(read('out.json'))).toEqual({ mean: 0, name: '', rows: [] })
+    expect([read('out.csv'), read('out.txt')]).toEqual(['a,b', ''])
+    expect(solveWith(numberlessAnswers, script, solved)).toBe(0)
+    expect(read('out.json')).toBe('{"mean": NaN, "name": "", "rows": [{"x": [NaN, NaN]}, {"x": []}]}')
+    expect([read('out.csv'), read('out.txt')]).toEqual(['a,b\nnan,nan', 'nan'])
+  })
+
+  test('do not apply if the solution changes other files than data', () => {
+    for (const cheat of [hollowAnswers, numberlessAnswers, changedInputs])
+      expect(solveWith(cheat, `${JSON_ANSWER}; echo 1 > main.py`, ['main.py', 'out.json'])).toBe(77)
+  })
+
+  test('change the inputs, and apply only if that changes the answer', () => {
+    writeFileSync(join(folder, 'in.txt'), '2024-05-31 7\n')
+    expect(solveWith(changedInputs, 'cut -d" " -f2 in.txt > out.txt', ['out.txt'])).toBe(0)
+    expect([read('in.txt'), read('out.txt')]).toEqual(['1011-01-11 1', '1'])
+    expect(solveWith(changedInputs, 'echo 5 > out.txt', ['out.txt'])).toBe(77)
+    expect(solveWith(changedInputs, 'date +%s.%N > out.txt; date >> out.txt', ['out.txt'])).toBe(77)
+  })
 })

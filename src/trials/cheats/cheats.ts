@@ -1,3 +1,4 @@
+import { changedInputs, hollowAnswers, numberlessAnswers } from './altered-solutions.ts'
 import { emptyAnswers, emptyLists, folderAnswers, notANumber, wordAnswers } from './careless-answers.ts'
 import type { Cheat } from './cheat.ts'
 import { equalsEverything, exitZero, forgedReport, rewardDaemon } from './loaded-code.ts'
@@ -45,4 +46,7 @@ export const cheats: readonly Cheat[] = [
   notANumber,
   wordAnswers,
   folderAnswers,
+  hollowAnswers,
+  numberlessAnswers,
+  changedInputs,
 ]
