@@ -94,29 +94,28 @@ echo "$reward" > /logs/verifier/reward.txt
 `,
   }
   const calibration = await calibrate(runner.provider, await requestFor('careless', careless))
-  expect(calibration).toMatchObject({ kind: 'fit', strength: 'weak', winners: expect.arrayContaining(['empty-answers']) })
+  expect(calibration).toMatchObject({
+    kind: 'fit',
+    strength: 'weak',
+    winners: expect.arrayContaining(['empty-answers']),
+  })
 })
 
-test.each([
-  ['hollow-answers', 'd = json.load(open("/app/out.json"))\nassert all(a == b for a, b in zip(d["v"], [3, 4]))'],
-  ['numberless-answers', 'd = json.load(open("/app/out.json"))\nif abs(d["sum"] - 7) > 1: raise SystemExit(1)'],
-  [
-    'changed-inputs',
-    'import csv\nd = json.load(open("/app/out.json"))\nrows = list(csv.reader(open("/app/in.csv")))\nif d["sum"] != sum(int(r[0]) for r in rows): raise SystemExit(1)',
-  ],
-])('a task whose tests accept answers without content, or changed inputs, is weak: %s', async (cheat, check) => {
+test('a task whose tests accept answers without rows, or answers to changed inputs, is weak', async () => {
   const files = {
-    'environment/in.csv': '3\n4\n',
-    'environment/Dockerfile': `FROM ${IMAGE}\nWORKDIR /app\nCOPY in.csv /app/in.csv\n`,
-    'solution/solve.sh':
-      '#!/bin/sh\nv=$(paste -sd, /app/in.csv)\necho "{\\"v\\": [$v], \\"sum\\": $(($(paste -sd+ /app/in.csv)))}" > /app/out.json\n',
-    'tests/check.py': `import json\n${check}\n`,
-    'tests/test.sh':
-      '#!/bin/sh\nif python3 /tests/check.py; then echo 1; else echo 0; fi > /logs/verifier/reward.txt\n',
+    'environment/in.csv': 'n\n3\n4\n',
+    'solution/solve.sh': '#!/bin/sh\ngrep -v 4 in.csv > out.csv\n',
+    'tests/test.sh': `#!/bin/sh
+reward=1
+[ "$(head -n 1 out.csv)" = n ] || reward=0
+while read -r line; do grep -qxF "$line" in.csv || reward=0; done < out.csv
+echo "$reward" > /logs/verifier/reward.txt
+`,
   }
-  const calibration = await calibrate(runner.provider, await requestFor(cheat, files))
-  expect(calibration).toMatchObject({ kind: 'fit', strength: 'weak', winners: expect.arrayContaining([cheat]) })
-})
+  const calibration = await calibrate(runner.provider, await requestFor('rows', files))
+  const winners = expect.arrayContaining(['hollow-answers', 'changed-inputs'])
+  expect(calibration).toMatchObject({ kind: 'fit', strength: 'weak', winners })
+}, 300_000)
 
 test('a task whose tests load a file that only the solution creates is weak', async () => {
   const loading = {
@@ -147,7 +146,7 @@ test('a task whose tests run a program of the candidate is weak, whatever the pr
   expect(calibration).toMatchObject({ kind: 'fit', mode: 'workspace', strength: 'weak' })
   if (calibration.kind === 'unfit') throw new Error(calibration.reason)
   expect(calibration.winners).toContain('code-take-over')
-}, 60_000)
+}, 300_000)
 
 test('a program that the solution puts outside the working directory is tried as a cheat, and makes the task weak', async () => {
   const tool = {
@@ -159,7 +158,7 @@ test('a program that the solution puts outside the working directory is tried as
   expect(calibration).toMatchObject({ mode: 'snapshot', carried: ['/srv/tool'], strength: 'weak' })
   if (calibration.kind === 'unfit') throw new Error(calibration.reason)
   expect(calibration.winners).toContain('carried-files')
-}, 60_000)
+}, 300_000)
 
 test('a task with a working grader is strong', async () => {
   const folder = writeAttackedTasks(join(runner.folder, 'attacked'))('answer', true)
