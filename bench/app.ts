@@ -3,14 +3,7 @@ import type { Browser, Page } from 'playwright-core'
 import { openBrowser, signIn } from '../test/support/browser.ts'
 import { withApi } from './api.ts'
 import { changeTrial, EVENTS, insertAppData, SETTINGS, TASKS } from './app-data.ts'
-import {
-  countScripts,
-  measureFrames,
-  measureMainThread,
-  readMemory,
-  slowDown,
-  waitUntilInteractive,
-} from './browser-measure.ts'
+import { countScripts, measureFrames, measureInteractive, readMemory, slowDown } from './browser-measure.ts'
 import { atMost, type BenchMeasurement, type MeasureRow, median, milliseconds, note, seconds } from './measure.ts'
 
 const CPU_SLOWDOWN = 4
@@ -130,13 +123,10 @@ async function visit(
     visits.push(
       await withPage(context, async (page) => {
         await slowDown(page, CPU_SLOWDOWN)
-        let interactive = 0
-        const mainThread = await measureMainThread(context.browser, page, async () => {
-          await page.goto(path)
-          interactive = await waitUntilInteractive(page, selector)
-        })
+        const { browser, url } = context
+        const { time, mainThread } = await measureInteractive(browser, page, `${url}${path}`, selector)
         const memory = await readMemory(context.browser, page)
-        return { interactive, mainThread, memory, more: await act(page) }
+        return { interactive: time, mainThread, memory, more: await act(page) }
       }),
     )
   return (field) => median(visits.map((each) => each[field]))

@@ -20,13 +20,18 @@ const TraceRecord = z.object({
 })
 type TraceRecord = z.infer<typeof TraceRecord>
 
+const CATEGORIES = ['devtools.timeline', 'disabled-by-default-devtools.timeline', 'blink.user_timing']
+
 /** Records a trace while the work runs. */
 async function recordTrace(browser: Browser, page: Page, work: () => Promise<void>): Promise<TraceRecord[]> {
-  await browser.startTracing(page, { categories: ['devtools.timeline', 'disabled-by-default-devtools.timeline'] })
+  await browser.startTracing(page, { categories: CATEGORIES })
   await work()
   const { traceEvents } = JSON.parse((await browser.stopTracing()).toString()) as { traceEvents: unknown[] }
   return traceEvents.flatMap((event) => TraceRecord.safeParse(event).data ?? [])
 }
+
+/** Work after a longer pause belongs to another frame: the browser had the time to show the one before. */
+const FRAME_US = 1e6 / 60
 
 /** Returns the milliseconds of scripting and layout in each frame of the page while the work runs. */
 export async function measureFrames(browser: Browser, page: Page, work: () => Promise<void>): Promise<number[]> {
@@ -35,25 +40,73 @@ export async function measureFrames(browser: Browser, page: Page, work: () => Pr
   const own = records.filter((record) => record.ph === 'X' && toThread(record) === thread).sort((a, b) => a.ts - b.ts)
   const sums: number[] = []
   let [end, sum] = [0, 0]
+  const endFrame = () => {
+    sums.push(sum)
+    sum = 0
+  }
   for (const { name, ts, dur, tdur } of own) {
     if (COUNTED.has(name) && ts >= end) {
+      if (sum > 0 && ts - end > FRAME_US) endFrame()
       // Nested work is part of the work around it.
       end = ts + dur
       sum += tdur / 1000
     }
-    if (name !== 'Commit') continue
-    sums.push(sum)
-    sum = 0
+    if (name === 'Commit') endFrame()
   }
+  endFrame()
   return sums
 }
 
-/** Returns the milliseconds of processor time that the main thread of the page needs for the work. */
-export async function measureMainThread(browser: Browser, page: Page, work: () => Promise<void>): Promise<number> {
-  const records = await recordTrace(browser, page, work)
-  const thread = findMainThread(records)
-  const tasks = records.filter((record) => record.name === 'RunTask' && toThread(record) === thread)
-  return tasks.reduce((sum, { tdur }) => sum + tdur / 1000, 0)
+/** `mainThread` is processor time. Both are in milliseconds since the start of the navigation. */
+type Interactive = { time: number; mainThread: number }
+
+const MARK = 'interactive'
+
+/**
+ * Opens a page and waits until the selector matches and the page has painted twice. The page observes itself: the driver's
+ * own way to wait would be executed by the thread that is measured.
+ */
+export async function measureInteractive(
+  browser: Browser,
+  page: Page,
+  url: string,
+  selector: string,
+): Promise<Interactive> {
+  const session = await page.context().newCDPSession(page)
+  await session.send('Runtime.enable')
+  await session.send('Page.enable')
+  await session.send('Runtime.addBinding', { name: 'reportInteractive' })
+  await session.send('Page.addScriptToEvaluateOnNewDocument', { source: toObserver(selector) })
+  const time = new Promise<number>((resolve) => {
+    session.on('Runtime.bindingCalled', ({ payload }) => resolve(Number(payload)))
+  })
+  const records = await recordTrace(browser, page, async () => {
+    await session.send('Page.navigate', { url })
+    await time
+  })
+  return { time: await time, mainThread: sumTasks(records) }
+}
+
+const toObserver = (selector: string): string => `(() => {
+  const report = () => {
+    performance.mark('${MARK}')
+    reportInteractive(String(performance.now()))
+  }
+  const observer = new MutationObserver(() => {
+    if (!document.querySelector('${selector}')) return
+    observer.disconnect()
+    requestAnimationFrame(() => requestAnimationFrame(report))
+  })
+  observer.observe(document, { childList: true, subtree: true })
+})()`
+
+/** Sums the processor time of the thread that set the mark, from the start of its navigation until the mark. */
+function sumTasks(records: readonly TraceRecord[]): number {
+  const mark = records.find(({ name }) => name === MARK)
+  if (!mark) return Number.NaN
+  const own = records.filter((record) => toThread(record) === toThread(mark) && record.ts < mark.ts)
+  const start = own.findLast(({ name }) => name === 'navigationStart')?.ts ?? 0
+  return own.reduce((sum, { name, ts, tdur }) => (name === 'RunTask' && ts >= start ? sum + tdur / 1000 : sum), 0)
 }
 
 const toThread = ({ pid, tid }: TraceRecord): string => `${pid}/${tid}`
@@ -95,12 +148,4 @@ const readPss = (pid: number): number =>
 export async function slowDown(page: Page, rate: number): Promise<void> {
   const session = await page.context().newCDPSession(page)
   await session.send('Emulation.setCPUThrottlingRate', { rate })
-}
-
-/** Waits until the selector matches and the page has painted twice. Returns the milliseconds since the navigation. */
-export async function waitUntilInteractive(page: Page, selector: string): Promise<number> {
-  await page.locator(selector).first().waitFor({ timeout: 120_000 })
-  return page.evaluate<number>(
-    'new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(performance.now()))))',
-  )
 }

@@ -1,12 +1,13 @@
 import { Link, useNavigate } from '@tanstack/react-router'
-import { memo, useDeferredValue, useState } from 'react'
+import { memo, useState } from 'react'
 import type { Comparison, ComparisonMatrix } from '../../../src/comparisons/shapes/schema.ts'
 import { useRead } from '../api/use-api.ts'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
+import { useDelayed } from '../components/use-delayed.ts'
 import { useMay } from '../session/session.tsx'
 import { CellCard } from './cell-card.tsx'
-import { Controls } from './controls.tsx'
+import { Controls, hasUnscored } from './controls.tsx'
 import type { MapCell } from './draw-map.ts'
 import { FailuresCard } from './failures-card.tsx'
 import { FrontierChart } from './frontier-chart.tsx'
@@ -21,15 +22,10 @@ export function ComparisonPage() {
   const target = useComparisonTarget()
   const { comparison, stream } = useLiveComparison(target)
   const { data } = comparison
-  const id = target.input.params.comparisonId
   return (
     <Page
       title={target.name}
-      crumbs={
-        <>
-          <Link to="/comparisons">Comparisons</Link> · {target.scope.kind} · {id.slice(0, 8)}
-        </>
-      }
+      crumbs={<Crumbs target={target} />}
       state={
         data && (
           <>
@@ -38,27 +34,14 @@ export function ComparisonPage() {
           </>
         )
       }
-      actions={
-        data && (
-          <>
-            {data.settings.length > 1 && (
-              <Link {...toPairLink(target.scope, id, {})} className="button">
-                Compare two settings
-              </Link>
-            )}
-            <PublishLink target={target} comparison={data} />
-            <Controls target={target} comparison={data} />
-          </>
-        )
-      }
+      actions={data && <Actions target={target} comparison={data} />}
     >
       <Loaded query={comparison}>
         {(status) => (
           <>
             <AnswerCard comparison={status} />
             <ProgressCards comparison={status} />
-            <MapSection target={target} comparison={status} />
-            <DeferredResults target={target} comparison={status} />
+            <DelayedResults key={status.id} target={target} comparison={status} />
           </>
         )}
       </Loaded>
@@ -66,16 +49,47 @@ export function ComparisonPage() {
   )
 }
 
+const Crumbs = memo(({ target: { scope, input } }: { target: ComparisonTarget }) => (
+  <>
+    <Link to="/comparisons">Comparisons</Link> · {scope.kind} · {input.params.comparisonId.slice(0, 8)}
+  </>
+))
+
 type ResultsProps = { target: ComparisonTarget; comparison: Comparison }
 
-/** Results change with every trial and are long. They are rendered in pieces after the map, which stays responsive. */
-const DeferredResults = ({ target, comparison }: ResultsProps) => (
-  <Results target={target} comparison={useDeferredValue(comparison)} />
+/** Rendered again only if another action becomes possible: links take time, and counts change with every trial. */
+const Actions = memo(
+  ({ target, comparison }: ResultsProps) => (
+    <>
+      {comparison.settings.length > 1 && (
+        <Link {...toPairLink(target.scope, comparison.id, {})} className="button">
+          Compare two settings
+        </Link>
+      )}
+      <PublishLink target={target} comparison={comparison} />
+      <Controls target={target} comparison={comparison} />
+    </>
+  ),
+  (before, after) =>
+    before.target === after.target &&
+    before.comparison.state === after.comparison.state &&
+    before.comparison.settings.length === after.comparison.settings.length &&
+    hasUnscored(before.comparison) === hasUnscored(after.comparison),
 )
+
+/** Time after which results follow a trial. The map itself is live. */
+const RESULTS_MS = 500
+
+/** Results change with every trial and are long. They are rendered after the frame that shows the trial on the map. */
+function DelayedResults({ target, comparison }: ResultsProps) {
+  const delayed = useDelayed(comparison, RESULTS_MS)
+  return <Results target={target} comparison={delayed} />
+}
 
 const Results = memo(
   ({ target, comparison }: ResultsProps) => (
     <>
+      <MapSection target={target} comparison={comparison} />
       <div className="columns">
         <FrontierChart comparison={comparison} />
         <FailuresCard target={target} comparison={comparison} />
@@ -101,8 +115,9 @@ function PublishLink({ target: { scope }, comparison }: { target: ComparisonTarg
 /** The matrix changes with every trial. It is read here, so that only the map is rendered again. */
 function MapSection({ target, comparison }: ResultsProps) {
   const matrix = useRead(target.endpoints.matrix, target.input)
-  const status = useDeferredValue(comparison)
-  return <Loaded query={matrix}>{(cells) => <MapContent target={target} comparison={status} matrix={cells} />}</Loaded>
+  return (
+    <Loaded query={matrix}>{(cells) => <MapContent target={target} comparison={comparison} matrix={cells} />}</Loaded>
+  )
 }
 
 type MapContentProps = ResultsProps & { matrix: ComparisonMatrix }

@@ -12,16 +12,17 @@ type ControlsProps = { target: ComparisonTarget; comparison: Comparison }
 export function Controls(props: ControlsProps) {
   const { comparison } = props
   if (!useMay('write')) return null
-  const hasUnscored = comparison.trials.errored > 0 || comparison.trials.canceled > 0
   const isResumable = ['paused', 'canceled', 'submission_failed'].includes(comparison.state)
   return (
     <>
-      {(isResumable || (comparison.state === 'completed' && hasUnscored)) && <ResumeForm {...props} />}
+      {(isResumable || (comparison.state === 'completed' && hasUnscored(comparison))) && <ResumeForm {...props} />}
       {comparison.state === 'running' && <PauseButton {...props} />}
       {isOpen(comparison) && <CancelButton {...props} />}
     </>
   )
 }
+
+export const hasUnscored = ({ trials }: Comparison): boolean => trials.errored > 0 || trials.canceled > 0
 
 function ResumeForm({ target: { endpoints, input }, comparison }: ControlsProps) {
   const resume = useChange(endpoints.resume, { outdates: [endpoints.read, endpoints.matrix] })

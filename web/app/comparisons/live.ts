@@ -25,17 +25,21 @@ export function useLiveComparison({ endpoints, input }: ComparisonTarget) {
     status: readKey(endpoints.read, input),
     matrix: readKey(endpoints.matrix, input),
   }
+  const changes = useQueue<TrialChange>(runInFrame, (values) => storeChanges(cache, values))
+  const statuses = useQueue<Comparison>(runLater, (values) => storeStatus(cache, values))
   const readAgain = () => {
+    // Events that are older than the answers must not be stored after them.
+    changes.flush()
+    statuses.flush()
     for (const endpoint of [endpoints.read, endpoints.matrix, endpoints.pairs, endpoints.failures])
       void queries.invalidateQueries({ queryKey: readKey(endpoint) })
   }
-  const queueChange = useChangeQueue((changes) => storeChanges(cache, changes))
   const stream = useEvents(endpoints.events, input, {
     enabled: comparison.data !== undefined && isOpen(comparison.data),
     onRestored: readAgain,
     onEvent: (event, data) => {
-      if (event === 'trial') queueChange(data as TrialChange)
-      if (event === 'status') storeStatus(cache, data as Comparison)
+      if (event === 'trial') changes.push(data as TrialChange)
+      if (event === 'status') statuses.push(data as Comparison)
       if (event === 'end') readAgain()
     },
   })
@@ -44,8 +48,10 @@ export function useLiveComparison({ endpoints, input }: ComparisonTarget) {
 
 type ComparisonCache = { queries: QueryClient; status: unknown[]; matrix: unknown[] }
 
-/** Stores a status. Keeps answer and statistics, which events contain only at the end. */
-function storeStatus({ queries, status, matrix }: ComparisonCache, next: Comparison): void {
+/** Stores the last status. Keeps answer and statistics, which events contain only at the end. */
+function storeStatus({ queries, status, matrix }: ComparisonCache, statuses: readonly Comparison[]): void {
+  const next = statuses.at(-1)
+  if (!next) return
   const previous = queries.getQueryData<Comparison>(status)
   const stats = new Map(previous?.settings.map((setting) => [setting.id, setting.stats]))
   queries.setQueryData<Comparison>(status, {
@@ -61,18 +67,36 @@ function storeStatus({ queries, status, matrix }: ComparisonCache, next: Compari
 const storeChanges = ({ queries, matrix }: ComparisonCache, changes: readonly TrialChange[]): void =>
   void queries.setQueryData<ComparisonMatrix>(matrix, (previous) => previous && applyChanges(previous, changes))
 
-/** Collects changes and applies them once per frame, because many trials can end at the same time. */
-function useChangeQueue(apply: (changes: readonly TrialChange[]) => void): (change: TrialChange) => void {
-  const queue = useRef<TrialChange[]>([])
-  const frame = useRef(0)
-  useEffect(() => () => cancelAnimationFrame(frame.current), [])
-  return (change) => {
-    queue.current.push(change)
-    if (queue.current.length > 1) return
-    frame.current = requestAnimationFrame(() => {
-      const changes = queue.current
-      queue.current = []
-      apply(changes)
-    })
+/** Schedules work and returns a function that cancels it. */
+type Schedule = (work: () => void) => () => void
+
+const runInFrame: Schedule = (work) => {
+  const frame = requestAnimationFrame(work)
+  return () => cancelAnimationFrame(frame)
+}
+
+/** Time that a status waits for others. The frame that shows a trial on the map has then been painted. */
+const STATUS_MS = 150
+
+const runLater: Schedule = (work) => {
+  const timer = setTimeout(work, STATUS_MS)
+  return () => clearTimeout(timer)
+}
+
+/** Collects values and applies them together, because many trials can end at the same time. */
+function useQueue<T>(schedule: Schedule, apply: (values: readonly T[]) => void) {
+  const queue = useRef<T[]>([])
+  const cancel = useRef<() => void>(undefined)
+  useEffect(() => () => cancel.current?.(), [])
+  const flush = () => {
+    cancel.current?.()
+    const values = queue.current
+    queue.current = []
+    if (values.length > 0) apply(values)
   }
+  const push = (value: T) => {
+    queue.current.push(value)
+    if (queue.current.length === 1) cancel.current = schedule(flush)
+  }
+  return { push, flush }
 }

@@ -43,16 +43,23 @@ const Tile = memo(
     useEffect(() => {
       const surface = canvas.current
       if (!surface) return
-      const draw = (entries: readonly IntersectionObserverEntry[]) => {
-        if (!entries.some(({ isIntersecting }) => isIntersecting)) return
-        observer.disconnect()
+      const draw = () => {
         drawTile(surface, tile, drawn.current)
         drawn.current = tile
       }
-      const options = { root: scroller.current, rootMargin: `0px ${TILE_MARGIN_PX}px` }
-      const observer = new IntersectionObserver(draw, options)
+      const observer = new IntersectionObserver(
+        (entries) => {
+          if (!entries.some(({ isIntersecting }) => isIntersecting)) return
+          observer.disconnect()
+          queueDrawing(draw)
+        },
+        { root: scroller.current, rootMargin: `0px ${TILE_MARGIN_PX}px` },
+      )
       observer.observe(surface)
-      return () => observer.disconnect()
+      return () => {
+        observer.disconnect()
+        drawings.delete(draw)
+      }
     })
     const size = { width: tile.columns.length * tile.columnPx, height: tile.rows.length * ROW_PX }
     return <canvas ref={canvas} style={{ left, top, ...size }} />
@@ -65,6 +72,22 @@ const Tile = memo(
     isSameList(before.rows, after.rows) &&
     isSameList(before.columns, after.columns),
 )
+
+const drawings = new Set<() => void>()
+
+/** Draws in one of the next frames. Each frame draws one tile, because a tile whose cells have moved takes milliseconds. */
+function queueDrawing(draw: () => void): void {
+  drawings.add(draw)
+  if (drawings.size === 1) requestAnimationFrame(drawNext)
+}
+
+function drawNext(): void {
+  const [draw] = drawings
+  if (!draw) return
+  drawings.delete(draw)
+  draw()
+  if (drawings.size > 0) requestAnimationFrame(drawNext)
+}
 
 /** Returns the colours of the current theme. Undefined before the element is in the document. */
 function useColors(ref: RefObject<HTMLElement | null>): MapColors | undefined {

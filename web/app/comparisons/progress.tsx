@@ -1,3 +1,4 @@
+import { memo } from 'react'
 import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
 import { formatCount, interval, percent, plural, usd } from '../../components/format.ts'
 import type { StreamState } from '../api/use-events.ts'
@@ -29,9 +30,14 @@ export const StreamNote = ({ stream }: { stream: StreamState }) =>
     <output className="chip fail">× not live; reload the page</output>
   ) : null
 
-/** The answer, before any number. */
-export function AnswerCard({ comparison }: { comparison: Comparison }) {
-  const { answer, settings, submissionError, pause } = comparison
+/** The answer, before any number. Rendered again only if it has changed. */
+export const AnswerCard = memo(
+  ({ comparison }: { comparison: Comparison }) => <Answer {...comparison} />,
+  ({ comparison: before }, { comparison: after }) =>
+    before.answer === after.answer && before.pause === after.pause && before.submissionError === after.submissionError,
+)
+
+function Answer({ answer, settings, submissionError, pause }: Comparison) {
   const name = createNames(settings)
   return (
     <Card className="answer">
@@ -165,7 +171,7 @@ function Bar({ share, label }: { share: number; label: string }) {
       aria-valuemax={100}
       aria-label={label}
     >
-      <span style={{ width: `${value}%` }} />
+      <span style={{ transform: `scaleX(${value / 100})` }} />
     </div>
   )
 }

@@ -1,4 +1,5 @@
 import { linkOptions, useParams } from '@tanstack/react-router'
+import { useMemo } from 'react'
 import type { ComparisonEndpoints } from '../../../src/comparisons/schema.ts'
 import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
 import { inBenchmark, inRepository } from '../endpoints.gen.ts'
@@ -23,12 +24,14 @@ export type ComparisonTarget = ScopeTarget & { scope: Scope; input: { params: { 
 /** Returns the comparison that the address of the page names. */
 export function useComparisonTarget(): ComparisonTarget {
   const { comparisonId = '', datasetOrg, dataset, owner = '', name = '' } = useParams({ strict: false })
-  const scope: Scope =
-    datasetOrg !== undefined && dataset !== undefined
-      ? { kind: 'benchmark', datasetOrg, dataset }
-      : { kind: 'repository', owner, name }
-  const target = toTarget(scope)
-  return { ...target, scope, input: { params: { ...target.params, comparisonId } } }
+  return useMemo(() => {
+    const scope: Scope =
+      datasetOrg !== undefined && dataset !== undefined
+        ? { kind: 'benchmark', datasetOrg, dataset }
+        : { kind: 'repository', owner, name }
+    const target = toTarget(scope)
+    return { ...target, scope, input: { params: { ...target.params, comparisonId } } }
+  }, [comparisonId, datasetOrg, dataset, owner, name])
 }
 
 /** Link to a comparison. */

@@ -36,8 +36,11 @@ export const isControl = ({ provider }: ComparisonSetting): boolean => provider 
 
 /** Returns a function that names settings by id. Unknown ids are their own name. */
 export function createNames(settings: readonly ComparisonSetting[]): (id: string) => string {
-  const names = new Map(settings.map((setting) => [setting.id, nameSetting(setting)]))
-  return (id) => names.get(id) ?? id
+  const byId = new Map(settings.map((setting) => [setting.id, setting]))
+  return (id) => {
+    const setting = byId.get(id)
+    return setting ? nameSetting(setting) : id
+  }
 }
 
 /** Formats a duration with its two largest units. */

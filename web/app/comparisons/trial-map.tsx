@@ -2,6 +2,7 @@ import { type KeyboardEvent, type MouseEvent, memo, type RefObject, useEffect, u
 import type { ComparisonMatrix, ComparisonSetting } from '../../../src/comparisons/shapes/schema.ts'
 import { percent } from '../../components/format.ts'
 import { Card } from '../components/page.tsx'
+import { useDelayed } from '../components/use-delayed.ts'
 import { type MapCell, ROW_PX, toColumnWidth } from './draw-map.ts'
 import { groupTasks, orderSettings, orderTasks, type TaskOrder, toCell } from './map-model.ts'
 import { MapTiles } from './map-tiles.tsx'
@@ -26,14 +27,15 @@ export function TrialMap({ matrix, settings, selected, onSelect, onOpen }: Trial
     const ids = new Set(controls.split('\n'))
     return settingIds.flatMap((id, position) => (ids.has(id) ? [] : [position]))
   }, [settingIds, controls])
-  // Columns that move with every trial could not be read, and would all have to be drawn again.
-  const steady = useSteady(matrix, ORDER_MS)
+  // Cells that move with every trial could not be read, and would all have to be drawn again.
+  const steady = useDelayed(matrix, ORDER_MS)
   const ordered = steady.tasks.length === matrix.tasks.length ? steady : matrix
+  const ranked = useDelayed(settings, ORDER_MS)
   const columns = useMemo(() => orderTasks(ordered, order, counted), [ordered, order, counted])
   const rows = useMemo(() => {
-    const accuracy = new Map(settings.map((setting) => [setting.id, setting.accuracy]))
+    const accuracy = new Map(ranked.map((setting) => [setting.id, setting.accuracy]))
     return orderSettings(settingIds, (id) => accuracy.get(id) ?? null)
-  }, [settingIds, settings])
+  }, [settingIds, ranked])
   const isGrouped = order === 'difficulty'
   return (
     <Card
@@ -64,24 +66,8 @@ export function TrialMap({ matrix, settings, selected, onSelect, onOpen }: Trial
   )
 }
 
-/** Time for which columns keep their place while trials end. */
+/** Time for which rows and columns keep their place while trials end. */
 const ORDER_MS = 5000
-
-/** Returns a value that changes at most once in an interval. */
-function useSteady<T>(value: T, intervalMs: number): T {
-  const [steady, setSteady] = useState(value)
-  const changedAt = useRef(performance.now())
-  useEffect(() => {
-    if (value === steady) return
-    const change = () => {
-      changedAt.current = performance.now()
-      setSteady(value)
-    }
-    const timer = setTimeout(change, Math.max(0, changedAt.current + intervalMs - performance.now()))
-    return () => clearTimeout(timer)
-  }, [value, steady, intervalMs])
-  return steady
-}
 
 const LEGEND = ['passed', 'failed', 'running', 'errored', 'queued'] as const
 

@@ -1,4 +1,4 @@
-import type { ReactNode } from 'react'
+import { memo, type ReactNode } from 'react'
 
 type PageProps = {
   title: string
@@ -15,7 +15,7 @@ type PageProps = {
 export function Page({ title, crumbs, state, actions, children }: PageProps) {
   return (
     <main id="content" tabIndex={-1}>
-      <title>{`${title} · Assay`}</title>
+      <DocumentTitle title={title} />
       <header className="page-head">
         <div>
           {crumbs && <p className="crumbs">{crumbs}</p>}
@@ -30,6 +30,9 @@ export function Page({ title, crumbs, state, actions, children }: PageProps) {
     </main>
   )
 }
+
+/** React searches the head of the document whenever it renders a title. */
+const DocumentTitle = memo(({ title }: { title: string }) => <title>{`${title} · Assay`}</title>)
 
 type CardProps = { title?: string; actions?: ReactNode; className?: string; children: ReactNode }
 

@@ -1,6 +1,6 @@
-import { useVirtualizer } from '@tanstack/react-virtual'
 import { type ReactNode, useEffect, useRef } from 'react'
 import { nameUnsafe, stripAnsi } from '../../../src/platform/terminal-text.ts'
+import { useRows } from './use-rows.ts'
 
 type VirtualLinesProps = {
   label: string
@@ -21,12 +21,7 @@ const LINE_LENGTH_MAX = 2000
 /** Shows the lines of an untrusted text. Only the visible ones are in the document; nothing of them is interpreted. */
 export function VirtualLines({ label, lines, classOf, target, colour }: VirtualLinesProps) {
   const region = useRef<HTMLElement>(null)
-  const virtualizer = useVirtualizer({
-    count: lines.length,
-    getScrollElement: () => region.current,
-    estimateSize: () => LINE_HEIGHT,
-    overscan: 12,
-  })
+  const virtualizer = useRows(region, { count: lines.length, rowPx: LINE_HEIGHT, overscan: 12 })
   useEffect(() => {
     if (target !== undefined) virtualizer.scrollToIndex(target, { align: 'start' })
   }, [target, virtualizer])

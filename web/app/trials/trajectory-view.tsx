@@ -1,6 +1,5 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
-import { useVirtualizer } from '@tanstack/react-virtual'
 import { useDeferredValue, useEffect, useMemo, useRef, useState } from 'react'
 import type { LocatedTrial } from '../../../src/comparisons/shapes/schema.ts'
 import { nameUnsafe, stripAnsi } from '../../../src/platform/terminal-text.ts'
@@ -8,6 +7,7 @@ import { formatCount, plural, usd } from '../../components/format.ts'
 import { useApi } from '../api/use-api.ts'
 import { Loaded } from '../components/loaded.tsx'
 import { Empty } from '../components/page.tsx'
+import { useRows } from '../components/use-rows.ts'
 import { readInWorker } from './read-in-worker.ts'
 import {
   EVENT_KINDS,
@@ -130,6 +130,9 @@ function Trace({ trajectory, trialId, target, isReading }: TraceProps) {
   )
 }
 
+/** Height of most rows. */
+const ROW_PX = 84
+
 type EventListProps = {
   events: readonly TraceEvent[]
   trialId: string
@@ -139,12 +142,7 @@ type EventListProps = {
 function EventList({ events, trialId, target }: EventListProps) {
   const region = useRef<HTMLElement>(null)
   const navigate = useNavigate()
-  const virtualizer = useVirtualizer({
-    count: events.length,
-    getScrollElement: () => region.current,
-    estimateSize: () => 84,
-    overscan: 4,
-  })
+  const virtualizer = useRows(region, { count: events.length, rowPx: ROW_PX, overscan: 4 })
   const isAtStep = useRef<number>(undefined)
   useEffect(() => {
     if (target === undefined || isAtStep.current === target) return

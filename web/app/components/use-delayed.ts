@@ -1,0 +1,15 @@
+import { startTransition, useEffect, useRef, useState } from 'react'
+
+/** Returns a value some time after it has changed. Changes in the meantime are seen together. */
+export function useDelayed<T>(value: T, delayMs: number): T {
+  const [shown, setShown] = useState(value)
+  const latest = useRef(value)
+  latest.current = value
+  const isBehind = value !== shown
+  useEffect(() => {
+    if (!isBehind) return
+    const timer = setTimeout(() => startTransition(() => setShown(latest.current)), delayMs)
+    return () => clearTimeout(timer)
+  }, [isBehind, delayMs])
+  return shown
+}
