@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import type pg from 'pg'
-import { formatTrialId } from '../src/comparisons/trial-id.ts'
+import { formatTrialId } from '../src/comparisons/plan.ts'
 import { openBlobs } from '../src/platform/blobs/blobs.ts'
 import { call } from '../src/platform/http/client.ts'
 import { connectRepository } from '../src/repos/schema.ts'

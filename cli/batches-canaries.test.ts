@@ -2,14 +2,12 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Provider, startProvider } from '../samples/provider/provider.ts'
 import type { ScriptInput } from '../samples/provider/script.ts'
-import { buildReviewInput } from '../src/taskgen/canaries/canary.ts'
+import { buildReviewInput, type KnownTask, knownTasks } from '../src/taskgen/canaries/canary.ts'
 import { defects } from '../src/taskgen/canaries/defects.ts'
 import type { CanaryFigure } from '../src/taskgen/canaries/figures.ts'
-import { type KnownTask, knownTasks } from '../src/taskgen/canaries/known-tasks.ts'
-import type { ModelReview } from '../src/taskgen/review/model-review.ts'
-import { RUBRIC } from '../src/taskgen/review/rubric.ts'
+import { type ModelReview, RUBRIC } from '../src/taskgen/review/model-review.ts'
 import { assay } from '../test/support/assay-command.ts'
-import { readingOf, said, whenReading, whenWriting } from '../test/support/taskgen/scripted-answers.ts'
+import { buildApproval, said, whenReviewing, whenWriting } from '../test/support/taskgen/scripted-answers.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -46,7 +44,7 @@ const inPrompt = (text: string): string => JSON.stringify(text).slice(1, -1)
 /** A line of its tests. Every reading has to quote one. */
 const lineOf = ({ tests }: KnownTask): string => tests[0]?.text.split('\n').findLast((line) => line.length > 12) ?? ''
 
-const acceptingReview = (task: KnownTask): ModelReview => readingOf({ sentence: task.draft.title })
+const acceptingReview = (task: KnownTask): ModelReview => buildApproval({ sentence: task.draft.title })
 
 const rejectingReview = (task: KnownTask, wanted: string): ModelReview => {
   const { item: bad } = RUBRIC.find(({ reason }) => reason === wanted) ?? RUBRIC[0]
@@ -74,12 +72,14 @@ function findDefectText(task: KnownTask, defect: (typeof defects)[number]): stri
 const catching: Tasks = defects.flatMap((defect) => {
   const task = knownTasks.find(({ name }) => name === defect.task)
   return task
-    ? [whenReading(said(rejectingReview(task, defect.expected)), null, inPrompt(findDefectText(task, defect)))]
+    ? [whenReviewing(said(rejectingReview(task, defect.expected)), null, inPrompt(findDefectText(task, defect)))]
     : []
 })
 const about = ({ draft }: KnownTask) => inPrompt(`# ${draft.title}`)
-const accepting = knownTasks.map((task) => whenReading(said(acceptingReview(task)), null, about(task)))
-const refusing = knownTasks.map((task) => whenReading(said(rejectingReview(task, 'solution_leak')), null, about(task)))
+const accepting = knownTasks.map((task) => whenReviewing(said(acceptingReview(task)), null, about(task)))
+const refusing = knownTasks.map((task) =>
+  whenReviewing(said(rejectingReview(task, 'solution_leak')), null, about(task)),
+)
 const writing = knownTasks.map((task) => whenWriting(said(task.draft), inPrompt(task.pullRequest.title)))
 
 test('counts every canary and its cost when author and verifier are right', async () => {

@@ -1,4 +1,4 @@
-import type { KnownTask } from '../src/taskgen/canaries/known-tasks.ts'
+import type { KnownTask } from '../src/taskgen/canaries/canary.ts'
 import { parsePatch } from '../src/taskgen/lint/patch-files.ts'
 import { type KnownPull, openKnown } from '../test/batches/known-pull.ts'
 import { repositories } from '../test/support/repositories/repositories.ts'

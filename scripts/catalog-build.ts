@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { DatedPrices, Prices } from '../src/catalog/prices.ts'
+import type { DatedPrices, Prices } from '../src/catalog/model.ts'
 import { CutoffSource, type SnapshotModel } from '../src/catalog/snapshot.ts'
 import { LEVELS, PROTOCOLS } from '../src/harnesses/model-access.ts'
 

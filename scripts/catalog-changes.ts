@@ -1,4 +1,4 @@
-import { findPricesAt, type Prices } from '../src/catalog/prices.ts'
+import { findPricesAt, type Prices } from '../src/catalog/model.ts'
 import type { SnapshotModel } from '../src/catalog/snapshot.ts'
 
 /** Changes as lines of text, and those that look like mistakes. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { DatedPrices, Prices } from '../src/catalog/prices.ts'
+import type { DatedPrices, Prices } from '../src/catalog/model.ts'
 
 const DatedRate = z.union([
   z.number(),

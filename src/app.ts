@@ -1,8 +1,7 @@
 import { join } from 'node:path'
 import about from '../package.json' with { type: 'json' }
-import { sweepArchives } from './batches/archives.ts'
 import { hasOpenBatches } from './batches/batches.ts'
-import { importJob } from './batches/import.ts'
+import { importJob, sweepArchives } from './batches/import.ts'
 import { batchRoutes } from './batches/routes.ts'
 import { validateJob } from './batches/validate.ts'
 import { calibrateJob } from './benchmarks/calibrate.ts'
@@ -29,13 +28,13 @@ import { bundlesFolder } from './harnesses/bundles/bundle.ts'
 import { sweepUploaded } from './harnesses/bundles/install.ts'
 import {
   blobsCheck,
+  checkWorkspace,
   databaseCheck,
   heldKeyCheck,
   migrationsCheck,
   WORKER_SECONDS,
   workersCheck,
 } from './operate/service-checks.ts'
-import { checkWorkspace } from './operate/workspace-health.ts'
 import { deleteStaleSpools } from './platform/blobs/spool.ts'
 import { readDisk } from './platform/data-folder.ts'
 import type { Db } from './platform/db/db.ts'
@@ -48,8 +47,13 @@ import type { Route } from './platform/http/route.ts'
 import { createHttp, type Http } from './platform/http/server.ts'
 import { defineRecurringJob, type JobHandler, listLiveWorkers } from './platform/jobs/jobs.ts'
 import { internalError, methodNotAllowed, requestTimeout, unavailable } from './platform/problem.ts'
-import { checkVisibility } from './releases/check-visibility.ts'
-import { applyVisibility, findPublicRelease, hasReleases, withdrawPublicRelease } from './releases/releases.ts'
+import {
+  applyVisibility,
+  checkVisibility,
+  findPublicRelease,
+  hasReleases,
+  withdrawPublicRelease,
+} from './releases/releases.ts'
 import { releaseRoutes } from './releases/routes.ts'
 import { repositoryRoutes } from './repos/routes.ts'
 import { createCachedAnswers, resultRoutes } from './results/routes.ts'
@@ -57,17 +61,15 @@ import { updateResults } from './results/update-results.ts'
 import { type Services, toCredentialDeps } from './services.ts'
 import { createProblemPages, previewPageRoute, type SiteDeps, siteReads, siteRoutes } from './site/routes.ts'
 import { resultsWithdrawn } from './site/schema.ts'
-import { pipelineJobs } from './taskgen/pipeline/jobs.ts'
-import { stageJob } from './taskgen/pipeline/stage-job.ts'
-import { isModelInUse as isModelInUseByBatch } from './taskgen/pipeline/waiting.ts'
+import { isModelInUse as isModelInUseByBatch } from './taskgen/pipeline/enqueue.ts'
+import { pipelineJobs, stageJob } from './taskgen/pipeline/stage-job.ts'
 import { deliverJob, sweepDeliveries } from './webhooks/deliver.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
 import { workspaceAppRoutes } from './workspace-app/routes.ts'
 import { appNotBuilt } from './workspace-app/schema.ts'
 import type { AuditActor } from './workspaces/audit.ts'
-import { createAuthenticator, createOperatorKeyTest } from './workspaces/authenticate.ts'
+import { createAuthenticator, createOperatorKeyTest, deleteExpiredSessions } from './workspaces/authenticate.ts'
 import { workspaceRoutes } from './workspaces/routes.ts'
-import { deleteExpiredSessions } from './workspaces/sessions.ts'
 
 /** Headings of the API reference. */
 const GROUP_DESCRIPTIONS = {

@@ -1,7 +1,7 @@
 import { availableParallelism, totalmem } from 'node:os'
 import { isAbsolute, resolve } from 'node:path'
 import { z } from 'zod'
-import type { ModelNetworks } from './catalog/model-networks.ts'
+import type { ModelNetworks } from './catalog/custom-models.ts'
 import { findSandboxChoice, sandboxChoices } from './catalog/sandboxes.ts'
 import { isRegistryName, type RegistrySettings } from './harbor/registries/open-registries.ts'
 import { type AddressRange, parseAddressRange } from './platform/http/client-address.ts'

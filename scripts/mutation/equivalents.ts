@@ -17,25 +17,25 @@ const PAST_THE_END = 'A place past the end of a typed array reads as nothing and
 export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
   { file: 'src/statistics/frontier.ts', code: 'a.id < b.id', becomes: 'a.id <= b.id', reason: UNIQUE_IDS },
   {
-    file: 'src/statistics/frontier-probability.ts',
+    file: 'src/statistics/frontier.ts',
     code: '() => 0',
     becomes: '() => undefined',
     reason: 'Counts that are missing are read as 0.',
   },
   {
-    file: 'src/statistics/frontier-probability.ts',
+    file: 'src/statistics/frontier.ts',
     code: 'task < count',
     becomes: 'task <= count',
     reason: PAST_THE_END,
   },
   {
-    file: 'src/statistics/frontier-probability.ts',
+    file: 'src/statistics/frontier.ts',
     code: 'times[task] === 0',
     becomes: 'false',
     reason: 'A task with the weight 0 adds nothing to a sum; leaving it out saves time.',
   },
   {
-    file: 'src/statistics/frontier-probability.ts',
+    file: 'src/statistics/frontier.ts',
     code: 'each < tasks.length',
     becomes: 'each <= tasks.length',
     reason: PAST_THE_END,
@@ -77,7 +77,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
     reason: 'Null is not at least 1; the condition is for the compiler.',
   },
   {
-    file: 'src/gateway/check-request.ts',
+    file: 'src/gateway/inspect-body.ts',
     line: "pattern.split('*')",
     code: "''",
     becomes: '"Stryker was here!"',
@@ -104,7 +104,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
     reason: 'A probability is never exactly 5 %.',
   },
   {
-    file: 'src/statistics/holm.ts',
+    file: 'src/statistics/pairs.ts',
     code: 'valueAt(probabilities, index) > SIGNIFICANCE_LEVEL / (order.length - step)',
     becomes: 'valueAt(probabilities, index) >= SIGNIFICANCE_LEVEL / (order.length - step)',
     reason: 'A probability is never exactly at the level.',
@@ -220,7 +220,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
   { file: 'src/releases/aggregate.ts', line: 'if (cached)', code: 'cached', becomes: 'false', reason: CACHE },
   { file: 'src/releases/aggregate.ts', code: 'taskListCache.set(chosen, sorted)', becomes: ';', reason: CACHE },
   {
-    file: 'src/releases/canonical-json.ts',
+    file: 'src/releases/fingerprint.ts',
     code: 'isList(value) && value.every(isPlain)',
     becomes: 'false',
     reason: 'A list without objects has the same text either way; one call is faster.',
@@ -265,7 +265,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
     reason: 'Null is no excuse; the condition is for the compiler.',
   },
   {
-    file: 'src/gateway/check-request.ts',
+    file: 'src/gateway/inspect-body.ts',
     code: "'budgetTokens' in expected && 'budgetTokens' in requested",
     becomes: "'budgetTokens' in expected || 'budgetTokens' in requested",
     reason: 'A budget never equals a missing one; the second condition is for the compiler.',
@@ -294,7 +294,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
   { file: 'src/statistics/answer.ts', line: '[low, high]', code: 'a < b', becomes: 'a <= b', reason: SAME_POSITION },
   { file: 'src/statistics/answer.ts', line: 'flipPair', code: 'a < b', becomes: 'a <= b', reason: SAME_POSITION },
   {
-    file: 'src/statistics/cost.ts',
+    file: 'src/statistics/intervals.ts',
     line: 'sum +=',
     code: 'index < count',
     becomes: 'index <= count',

@@ -5,7 +5,7 @@ export type MutationGroup = { name: string; files: readonly string[]; tests: rea
 export const MUTATION_GROUPS: readonly MutationGroup[] = [
   {
     name: 'frontier',
-    files: ['src/statistics/frontier.ts', 'src/releases/picks.ts', 'src/statistics/frontier-probability.ts'],
+    files: ['src/statistics/frontier.ts', 'src/releases/aggregate.ts', 'src/statistics/frontier.ts'],
     tests: [
       'src/statistics/frontier.test.ts',
       'src/releases/picks.test.ts',
@@ -15,15 +15,12 @@ export const MUTATION_GROUPS: readonly MutationGroup[] = [
   {
     name: 'statistics',
     files: [
-      'src/statistics/accuracy.ts',
+      'src/statistics/intervals.ts',
       'src/statistics/answer.ts',
-      'src/statistics/cost.ts',
-      'src/statistics/generator.ts',
-      'src/statistics/holm.ts',
-      'src/statistics/paired.ts',
+      'src/statistics/frontier.ts',
       'src/statistics/pairs.ts',
-      'src/statistics/ranks.ts',
-      'src/statistics/reliability.ts',
+      'src/statistics/paired.ts',
+      'src/statistics/paired.ts',
       'src/releases/stats.ts',
       'src/statistics/student.ts',
     ],
@@ -55,9 +52,8 @@ export const MUTATION_GROUPS: readonly MutationGroup[] = [
       'src/comparisons/counts.ts',
       'src/comparisons/plan.ts',
       'src/releases/aggregate.ts',
-      'src/releases/canonical-json.ts',
-      'src/releases/cohort.ts',
       'src/releases/fingerprint.ts',
+      'src/releases/cohort.ts',
     ],
     tests: [
       'src/comparisons/counts.test.ts',
@@ -71,7 +67,7 @@ export const MUTATION_GROUPS: readonly MutationGroup[] = [
   {
     name: 'price',
     files: [
-      'src/catalog/prices.ts',
+      'src/catalog/model.ts',
       'src/comparisons/quote.ts',
       'src/comparisons/trial-prior.ts',
       'src/gateway/price.ts',
@@ -90,7 +86,7 @@ export const MUTATION_GROUPS: readonly MutationGroup[] = [
     files: [
       'src/gateway/failure-causes.ts',
       'src/gateway/json-shape.ts',
-      'src/gateway/check-request.ts',
+      'src/gateway/inspect-body.ts',
       'src/gateway/retry-policy.ts',
       'src/gateway/verdict.ts',
     ],

@@ -11,7 +11,7 @@ import { isDigest } from '../platform/blobs/blob.ts'
 import { readEvents } from '../platform/http/client.ts'
 import { SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import { createKey, deleteKey } from '../workspaces/schema.ts'
-import { sweepArchives } from './archives.ts'
+import { sweepArchives } from './import.ts'
 import * as schema from './schema.ts'
 
 let app: TestApp
@@ -48,14 +48,14 @@ test('imports and validates hand-written tasks', async () => {
 })
 
 test('names the temporary folder after its task during validation and deletes it afterwards', async () => {
-  const places: string[] = []
-  const judge = createScriptedValidator(({ folder }) => {
-    places.push(basename(dirname(folder)))
+  const folders: string[] = []
+  const validator = createScriptedValidator(({ folder }) => {
+    folders.push(basename(dirname(folder)))
     return VALID
   })
-  await (await openImportLab(app, judge)).imported({ hello: smallTask() })
-  expect(places).toEqual([expect.stringMatching(new RegExp(`^\\.trial-${process.pid}-\\d+-`))])
-  expect(await readdir(app.tools.trialsFolder)).not.toContain(places[0])
+  await (await openImportLab(app, validator)).imported({ hello: smallTask() })
+  expect(folders).toEqual([expect.stringMatching(new RegExp(`^\\.trial-${process.pid}-\\d+-`))])
+  expect(await readdir(app.tools.trialsFolder)).not.toContain(folders[0])
 })
 
 test('shows instruction, files and evidence of a task', async () => {
@@ -87,17 +87,17 @@ test('the archive of a task contains exactly its files', async () => {
   const response = await fetch(app.url + base, { headers: key() })
   expect(response.headers.get('content-type')).toBe('application/gzip')
   const source = await unpackToMemory(toStream(Buffer.from(await response.arrayBuffer())), 'hello')
-  if (!source) throw new Error('It is small.')
+  if (!source) throw new Error('The archive exceeds the memory limit.')
   expect((await readTask(source, { isPackage: true })).digest).toBe(tasks[0].digest)
 })
 
 test('rejects an invalid task with a reason, and no other task', async () => {
-  const judge = createScriptedValidator(({ task }) => {
+  const validator = createScriptedValidator(({ task }) => {
     if (!task.name.endsWith('unfit')) return VALID
     const { calibration } = VALID as Extract<typeof VALID, { kind: 'valid' }>
     return { kind: 'rejected', rejection: { reason: 'oracle_fails', detail: 'Its reward is 0.' }, calibration }
   })
-  const lab = await openImportLab(app, judge)
+  const lab = await openImportLab(app, validator)
   const named = (name: string) => smallTask({ 'task.toml': `schema_version = "1.4"\n[task]\nname = "${name}"\n` })
   const { run, tasks, runId } = await lab.imported({
     fine: named('lab/fine'),
@@ -267,18 +267,18 @@ test('finds a batch only in its repository and workspace', async () => {
   expect((await app.call(schema.readBatchTask, lab.at(runId, { taskId: 'nothing' }))).status).toBe(404)
 })
 
-const batchOf = (runId: string): string => runId.slice('batch-'.length)
+const toBatchId = (runId: string): string => runId.slice('batch-'.length)
 
-async function hasArchive(runId: string): Promise<string> {
-  const { rows } = await app.database.pool.query('select archive from batches where id = $1', [batchOf(runId)])
+async function readArchiveDigest(runId: string): Promise<string> {
+  const { rows } = await app.database.pool.query('select archive from batches where id = $1', [toBatchId(runId)])
   return rows[0].archive
 }
 
-/** So many days after it ended. */
-async function isThereAfter(days: number, runId: string, archive: string): Promise<boolean> {
+/** Moves the end of the batch and the last use of the archive into the past, sweeps, and reports whether it is still stored. */
+async function archiveExistsAfter(days: number, runId: string, archive: string): Promise<boolean> {
   const { pool, db } = app.database
   await pool.query('update batches set finished_at = finished_at - make_interval(days => $2) where id = $1', [
-    batchOf(runId),
+    toBatchId(runId),
     days,
   ])
   await pool.query('update batch_archives set used_at = now() - make_interval(days => $1)', [days])
@@ -291,12 +291,12 @@ const GONE = { status: 409, body: { code: 'archive_gone' } }
 test('deletes an archive without tasks after a day, and its batch cannot be resumed', async () => {
   const lab = await openImportLab(app)
   const { runId } = (await lab.send(buildArchive({ nothing: { 'readme.md': 'No task.' } }))).body
-  const archive = await hasArchive(runId)
+  const archive = await readArchiveDigest(runId)
   await lab.work()
   const run = await lab.read(runId)
   expect(run).toMatchObject({ state: 'failed', error: { code: 'no_tasks', retryable: false } })
-  expect(await isThereAfter(0, runId, archive)).toBe(true)
-  expect(await isThereAfter(2, runId, archive)).toBe(false)
+  expect(await archiveExistsAfter(0, runId, archive)).toBe(true)
+  expect(await archiveExistsAfter(2, runId, archive)).toBe(false)
   expect(await app.call(schema.resumeBatch, lab.at(runId))).toMatchObject(GONE)
   await lab.work()
   expect((await lab.read(runId)).error).toEqual(run.error)
@@ -305,13 +305,13 @@ test('deletes an archive without tasks after a day, and its batch cannot be resu
 test('keeps the archive of a canceled batch for a week', async () => {
   const lab = await openImportLab(app)
   const { runId } = (await lab.send(buildArchive({ hello: smallTask() }))).body
-  const archive = await hasArchive(runId)
+  const archive = await readArchiveDigest(runId)
   await app.call(schema.cancelBatch, lab.at(runId))
-  expect(await isThereAfter(6, runId, archive)).toBe(true)
+  expect(await archiveExistsAfter(6, runId, archive)).toBe(true)
   expect((await app.call(schema.resumeBatch, lab.at(runId))).status).toBe(202)
-  expect(await isThereAfter(8, runId, archive)).toBe(true)
+  expect(await archiveExistsAfter(8, runId, archive)).toBe(true)
   await app.call(schema.cancelBatch, lab.at(runId))
-  expect(await isThereAfter(8, runId, archive)).toBe(false)
+  expect(await archiveExistsAfter(8, runId, archive)).toBe(false)
   expect(await app.call(schema.resumeBatch, lab.at(runId))).toMatchObject(GONE)
   expect((await lab.read(runId)).state).toBe('canceled')
 })

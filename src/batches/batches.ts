@@ -9,9 +9,9 @@ import { type RepositoryRef, readRepository } from '../repos/repos.ts'
 import type { BatchRow } from '../taskgen/pipeline/batch-state.ts'
 import * as batchState from '../taskgen/pipeline/batch-state.ts'
 import { discoverJobId, enqueueDiscovery } from '../taskgen/pipeline/discover.ts'
+import { listDeferredJobs, listStageJobs } from '../taskgen/pipeline/enqueue.ts'
 import { listCredentialIds, listGenerationWarnings, resolveGeneration } from '../taskgen/pipeline/resolve.ts'
 import { hasPassed, type StageName } from '../taskgen/pipeline/stage.ts'
-import { listDeferredJobs, listStageJobs } from '../taskgen/pipeline/waiting.ts'
 import {
   BatchError,
   Difficulty,
@@ -26,8 +26,7 @@ import {
   Waiting,
 } from '../taskgen/schema.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'
-import { storeArchive } from './archives.ts'
-import { enqueueImport, importJobId } from './import.ts'
+import { enqueueImport, importJobId, storeArchive } from './import.ts'
 import { archiveGone, type BatchRun } from './schema.ts'
 import type { TaskTally } from './sql.ts'
 import * as rows from './sql.ts'

@@ -4,8 +4,8 @@ import { buildArchive, smallTask } from '../../test/support/archives.ts'
 import { openImportLab } from '../../test/support/batches.ts'
 import { findRepository } from '../repos/repos.ts'
 import { listEvents } from '../workspaces/audit.ts'
-import { listApprovedTasks } from './approved-tasks.ts'
 import { decideTasks } from './schema.ts'
+import { listApprovedTasks } from './tasks.ts'
 
 let app: TestApp
 let lab: Awaited<ReturnType<typeof openImportLab>>

@@ -1,6 +1,7 @@
 import type { Dirent } from 'node:fs'
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import type { Readable } from 'node:stream'
 import { z } from 'zod'
 import { findAvailableSandbox } from '../catalog/capabilities.ts'
 import { withDraft } from '../contents/drafts.ts'
@@ -8,8 +9,9 @@ import { unpack } from '../harbor/archive.ts'
 import { ArchiveRefused } from '../harbor/archive-refused.ts'
 import { CONFIG_FILE } from '../harbor/config.ts'
 import type { StoredTask } from '../harbor/registries/task-store.ts'
-import type { Blobs } from '../platform/blobs/blob.ts'
-import type { Db } from '../platform/db/db.ts'
+import { type Blobs, type Digest, isDigest } from '../platform/blobs/blob.ts'
+import { hashOwned, openOwned, putOwned } from '../platform/blobs/owned-blob.ts'
+import { type Db, transact } from '../platform/db/db.ts'
 import { derivedId } from '../platform/ids.ts'
 import { defineJobHandler, defineJobType, enqueue, type Job, type JobHandler } from '../platform/jobs/jobs.ts'
 import type { AllowedHost } from '../platform/outbound/allowed-hosts.ts'
@@ -24,8 +26,8 @@ import {
   newBatchError,
 } from '../taskgen/pipeline/batch-state.ts'
 import { type BatchError, TASKS_MAX } from '../taskgen/schema.ts'
-import { openArchive } from './archives.ts'
 import * as rows from './sql.ts'
+import { deleteUnusedArchive, dropArchives, listUnusedArchives, upsertArchive } from './sql.ts'
 import { endIfDone, enqueueValidations, waitForSandbox } from './validate.ts'
 
 export type ImportJobDeps = {
@@ -182,4 +184,37 @@ function assignIds(paths: string[]): TaskFolder[] {
 const toTaskId = (name: string): string => {
   const plain = name.replaceAll(/[^A-Za-z0-9._-]+/g, '-').replace(/^[._-]+/, '')
   return plain.slice(0, ID_LENGTH_MAX) || 'task'
+}
+
+type ArchiveDeps = { db: Db; blobs: Blobs }
+
+const blobOwner = (batch: string): string => `batch ${batch}`
+
+/**
+ * Stores the archive where every worker can read it. The row is written first: a row without its blob is swept later,
+ * but a blob without a row would leak.
+ */
+export async function storeArchive({ db, blobs }: ArchiveDeps, batch: string, path: string): Promise<Digest> {
+  const digest = await hashOwned(blobOwner(batch), path)
+  await upsertArchive(db, digest)
+  await putOwned(blobs, blobOwner(batch), path, digest)
+  return digest
+}
+
+/** Opens an archive as it was uploaded. */
+const openArchive = (blobs: Blobs, batch: string, digest: string): Promise<Readable> =>
+  openOwned(blobs, blobOwner(batch), digest)
+
+const SWEEP_MAX = 1000
+/** Number of days for which a canceled or failed batch can be resumed. */
+const RESUMABLE_DAYS = 7
+
+/** Removes archives that no batch needs. */
+export async function sweepArchives({ db, blobs }: ArchiveDeps): Promise<void> {
+  await dropArchives(db, RESUMABLE_DAYS)
+  for (const { digest } of await listUnusedArchives(db, SWEEP_MAX)) {
+    await transact(db, async (tx) => {
+      if ((await deleteUnusedArchive(tx, digest)) && isDigest(digest)) await blobs.remove(digest)
+    })
+  }
 }

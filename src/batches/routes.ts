@@ -2,8 +2,8 @@ import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 import type { KeyCaller } from '../platform/http/caller.ts'
 import { reply, replyEvents, replyFile } from '../platform/http/endpoint.ts'
-import { requireMatch } from '../platform/http/if-match.ts'
 import { type Route, route } from '../platform/http/route.ts'
+import { Problem, preconditionFailed, preconditionRequired } from '../platform/problem.ts'
 import { type RepositoryDeps, readRepository, requireConnectable, requireRepository } from '../repos/repos.ts'
 import { readOptions } from '../taskgen/pipeline/options.ts'
 import { type PreviewDeps, previewBatch } from '../taskgen/pipeline/preview.ts'
@@ -137,3 +137,10 @@ const decisionRoutes = (): Route[] => [
     reply(200, { tasks: await decide(db, toAuditActor(caller, requestId), row.id, body.decisions, 'bulk') }),
   ),
 ]
+
+/** Requires that the client has read the current version: 428 without If-Match, 412 for another ETag. `*` matches any. */
+function requireMatch(ifMatch: string | undefined, etag: string): void {
+  if (ifMatch === undefined) throw new Problem(preconditionRequired, `Send If-Match: ${etag} to change this version.`)
+  const tags = ifMatch.split(',').map((tag) => tag.trim())
+  if (!tags.includes('*') && !tags.includes(etag)) throw new Problem(preconditionFailed, `The current ETag is ${etag}.`)
+}

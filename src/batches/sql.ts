@@ -1,6 +1,5 @@
 import { sql } from 'kysely'
-import type { Db } from '../platform/db/db.ts'
-import { pageNewestFirst } from '../platform/db/newest-first.ts'
+import { type Db, pageNewestFirst } from '../platform/db/db.ts'
 import type { Page } from '../platform/http/page.ts'
 import type { NewTask } from '../taskgen/assembly/screen-task.ts'
 import type { TaskKey } from '../taskgen/pipeline/batch-state.ts'

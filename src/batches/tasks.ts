@@ -4,9 +4,10 @@ import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { listStageEvidence } from '../taskgen/pipeline/store-task.ts'
-import { Rejection, TaskContent, TaskEvidence, TaskPullRequest, toUsd, Waiting } from '../taskgen/schema.ts'
+import { Rejection, TaskContent, TaskEvidence, TaskPullRequest, toRunId, toUsd, Waiting } from '../taskgen/schema.ts'
 import { type BatchTask, type BatchTaskDetail, RejectionEvidence } from './schema.ts'
 import * as rows from './sql.ts'
+import { listApprovedPaths, listApprovedRows, listTaskStateRows } from './sql.ts'
 
 type TaskFilesDeps = { db: Db; blobs: Blobs }
 
@@ -80,4 +81,43 @@ export async function readStored(deps: TaskFilesDeps, { digest }: FullTaskRow) {
   const stored = await findContent(deps, digest)
   if (stored) return stored
   throw new Problem(notFound, 'The files of this task were not stored.')
+}
+
+export type ApprovedTask = {
+  runId: string
+  taskId: string
+  title: string
+  difficulty: BatchTask['difficulty']
+  digest: string
+  /** Digest of the blob that holds the task's files. */
+  archive: string
+  pullRequest: TaskPullRequest | null
+}
+
+/** Lists the approved tasks of a repository, oldest first. `repository` is the key of its row. */
+export async function listApprovedTasks(db: Db, repository: number): Promise<ApprovedTask[]> {
+  const found = await listApprovedRows(db, repository)
+  return found.map(({ batch, id, title, difficulty, digest, archive, pull_request }) => ({
+    runId: toRunId(batch),
+    taskId: id,
+    title,
+    difficulty,
+    digest,
+    archive,
+    pullRequest: TaskPullRequest.nullable().parse(pull_request),
+  }))
+}
+
+/** Lists the paths of the files of each approved task with one of these digests. */
+export async function listTaskPaths(db: Db, repository: number, digests: readonly string[]): Promise<string[][]> {
+  const found = await listApprovedPaths(db, repository, digests)
+  return found.map(({ paths }) => paths ?? [])
+}
+
+type TaskState = { runId: string; taskId: string; state: BatchTask['state'] }
+
+/** Lists all tasks of a repository with their states. */
+export async function listTaskStates(db: Db, repository: number): Promise<TaskState[]> {
+  const found = await listTaskStateRows(db, repository)
+  return found.map(({ batch, id, state }) => ({ runId: toRunId(batch), taskId: id, state }))
 }

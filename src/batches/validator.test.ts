@@ -3,7 +3,7 @@ import { type TestApp, testApp } from '../../test/support/app.ts'
 import { smallTask } from '../../test/support/archives.ts'
 import { openImportLab } from '../../test/support/batches.ts'
 import { openTrialRunner } from '../../test/support/trials/trial-runner.ts'
-import { sandboxValidator } from './validator.ts'
+import { sandboxValidator } from './validate.ts'
 
 let app: TestApp
 let fixture: Awaited<ReturnType<typeof openTrialRunner>>

@@ -3,7 +3,7 @@ import { type TestApp, testApp } from '../../test/support/app.ts'
 import { createScriptedValidator, VALID } from '../../test/support/batches.ts'
 import { drain } from '../../test/support/jobs/drain.ts'
 import { sandboxJobs } from '../app.ts'
-import type { ValidationOutcome, Validator } from '../batches/validator.ts'
+import type { ValidationOutcome, Validator } from '../batches/validate.ts'
 import { addBenchmark, listBenchmarks, readBenchmark, removeBenchmark } from './schema.ts'
 
 let app: TestApp

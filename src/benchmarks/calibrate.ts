@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { type RunValidatorDeps, runValidator } from '../batches/validate.ts'
-import type { ValidationOutcome } from '../batches/validator.ts'
+import { type RunValidatorDeps, runValidator, type ValidationOutcome } from '../batches/validate.ts'
 import { findAvailableSandbox } from '../catalog/capabilities.ts'
 import { DEFAULT_LIMITS } from '../harbor/limits.ts'
 import { type Db, transact } from '../platform/db/db.ts'

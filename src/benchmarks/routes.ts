@@ -3,10 +3,17 @@ import { reply, replyFile } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { toAuditActor } from '../workspaces/audit.ts'
 import { type AddBenchmarkDeps, addBenchmark } from './add.ts'
-import { listBenchmarks, readBenchmark, removeBenchmark } from './benchmarks.ts'
+import {
+  type BenchmarkTaskRef,
+  listBenchmarks,
+  listTaskFiles,
+  openTaskFile,
+  readBenchmark,
+  readStoredTask,
+  removeBenchmark,
+} from './benchmarks.ts'
 import { startCalibration } from './calibrate.ts'
 import * as schema from './schema.ts'
-import { type BenchmarkTaskRef, listTaskFiles, openTaskFile, readStoredTask } from './task-files.ts'
 
 export const benchmarkRoutes = (deps: AddBenchmarkDeps): Route[] => [
   route(schema.addBenchmark, async ({ caller, body, requestId, signal, onProgress }) => {

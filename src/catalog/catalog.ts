@@ -1,5 +1,5 @@
 import { type CredentialDeps, listCredentials } from '../credentials/credentials.ts'
-import type { CredentialOwner } from '../credentials/derived.ts'
+import type { CredentialOwner } from '../credentials/providers.ts'
 import type { Credential } from '../credentials/schema.ts'
 import type { Harness } from '../harnesses/harness.ts'
 import { isSandboxAvailable, listLiveCapabilities } from './capabilities.ts'

@@ -1,7 +1,6 @@
 import type { Db } from '../platform/db/db.ts'
 import { findCustomModel, listCustomModels } from './custom-models.ts'
-import type { Model } from './model.ts'
-import { findPricesAt } from './prices.ts'
+import { findPricesAt, type Model } from './model.ts'
 import { snapshot } from './snapshot.ts'
 
 /** The pseudo-model of the reference solution: calls no provider and costs nothing. */

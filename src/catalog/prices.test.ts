@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { DatedPrices, findPricesAt, Prices } from './prices.ts'
+import { DatedPrices, findPricesAt, Prices } from './model.ts'
 
 const RATES = { input: 1, output: 2, cacheRead: 0.1, cacheWrite5m: 1.25, cacheWrite1h: 2 }
 const TIER = { aboveInputTokens: 200_000, ...RATES }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { findModelUrl } from '../credentials/providers.ts'
 import { LEVELS } from '../harnesses/model-access.ts'
-import { findPricesAt, type Prices } from './prices.ts'
+import { findPricesAt, type Prices } from './model.ts'
 import { snapshot } from './snapshot.ts'
 
 const { models } = snapshot

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { LEVELS, PROTOCOLS } from '../harnesses/model-access.ts'
+import { DatedPrices } from './model.ts'
 import modelsJson from './models.json' with { type: 'json' }
-import { DatedPrices } from './prices.ts'
 
 const Level = z.enum(LEVELS)
 

@@ -1,7 +1,6 @@
 import { type Insertable, sql } from 'kysely'
 import { z } from 'zod'
-import { type Db, lock } from '../platform/db/db.ts'
-import { pageNewestFirst } from '../platform/db/newest-first.ts'
+import { type Db, lock, pageNewestFirst } from '../platform/db/db.ts'
 import type { CustomModels } from '../platform/db/tables.gen.ts'
 import type { Page } from '../platform/http/page.ts'
 import type { CustomModel } from './schema.ts'

@@ -1,9 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { smallestDifference, wilsonInterval } from '../statistics/accuracy.ts'
+import { smallestDifference, wilsonInterval } from '../statistics/intervals.ts'
 import { type CellTrial, countCell, diffCell, initialCounts, sumCounts, toCountPart } from './counts.ts'
-import { countTrials, listCellOrdinals, planTrials, toOrdinal } from './plan.ts'
-import { findOrdinal, formatTrialId } from './trial-id.ts'
+import { countTrials, findOrdinal, formatTrialId, listCellOrdinals, planTrials, toOrdinal } from './plan.ts'
 
 const shapes = fc.record({
   tasks: fc.integer({ min: 1, max: 12 }),

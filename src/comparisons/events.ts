@@ -1,12 +1,11 @@
 import type { Db } from '../platform/db/db.ts'
 import { createWakeSignal, type WakeSignal } from '../platform/wake-signal.ts'
 import { readStatus, readStatusWithStatistics } from './comparisons.ts'
-import { loadComparisonNames } from './names.ts'
 import type { Comparison } from './shapes/schema.ts'
 import { findByKey } from './sql.ts'
 import type { StatisticsCache } from './statistics/statistics.ts'
 import { currentSnapshot } from './trials/sql.ts'
-import { readChanges } from './trials/trials.ts'
+import { loadComparisonNames, readChanges } from './trials/trials.ts'
 
 /** A server-sent event. The id is a PostgreSQL snapshot: everything visible in it has been reported. */
 export type ComparisonEvent = { event: 'status' | 'trial' | 'end'; data: unknown; id?: string }

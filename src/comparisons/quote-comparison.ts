@@ -9,7 +9,7 @@ import type { QuoteRequest } from './shapes/schema.ts'
 import { listDigests, readSource, type TaskSelection } from './source.ts'
 import type { ComparisonScope, NewSetting } from './sql.ts'
 import { type DifficultyCounts, estimateTrial, MODEL_FREE_SECONDS } from './trial-prior.ts'
-import { listDurations, listUsage } from './trials/forecast/sql.ts'
+import { listDurations, listUsage } from './trials/queue/sql.ts'
 
 type QuoteInput = QuoteRequest & TaskSelection
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { smallestDifference } from '../statistics/accuracy.ts'
+import { smallestDifference } from '../statistics/intervals.ts'
 import { adviseOnPower, buildQuote, type CostBasis, type PastUsage, type SettingBasis } from './quote.ts'
 
 /** Trials of a setting that cost 2 USD on average, with a standard deviation of 1 USD. */

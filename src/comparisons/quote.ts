@@ -1,4 +1,4 @@
-import { smallestDifference } from '../statistics/accuracy.ts'
+import { smallestDifference } from '../statistics/intervals.ts'
 import { countTrials, type PlanShape } from './plan.ts'
 import type { Quote, QuotedSetting } from './quotes/schema.ts'
 

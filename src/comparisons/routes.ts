@@ -1,4 +1,4 @@
-import { listApprovedTasks } from '../batches/approved-tasks.ts'
+import { listApprovedTasks } from '../batches/tasks.ts'
 import { readBenchmark } from '../benchmarks/benchmarks.ts'
 import { readCatalog } from '../catalog/catalog.ts'
 import type { Blobs } from '../platform/blobs/blob.ts'
@@ -19,7 +19,6 @@ import {
   requireScope,
 } from './comparisons.ts'
 import type { ComparisonEvents } from './events.ts'
-import { loadComparisonNames, loadNamesForTrial } from './names.ts'
 import { quoteComparison } from './quote-comparison.ts'
 import { cancelComparison, pauseOnRequest, resumeComparison } from './resume.ts'
 import {
@@ -38,12 +37,14 @@ import { diffComparisons } from './statistics/diff.ts'
 import { listPairs, readPair } from './statistics/pairs.ts'
 import type { StatisticsCache } from './statistics/statistics.ts'
 import { readArtifact } from './trials/artifacts.ts'
-import { listTrialCalls } from './trials/calls.ts'
 import { listFailures } from './trials/failures/failures.ts'
+import { listTrialCalls } from './trials/spend.ts'
 import {
   findArtifact,
   findNeighbours,
   listTrials,
+  loadComparisonNames,
+  loadNamesForTrial,
   readMatrix,
   readTrial,
   readTrialRow,

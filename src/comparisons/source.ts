@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type ApprovedTask, listApprovedTasks, listTaskStates } from '../batches/approved-tasks.ts'
+import { type ApprovedTask, listApprovedTasks, listTaskStates } from '../batches/tasks.ts'
 import { findResolvedDataset } from '../benchmarks/freeze.ts'
 import { formatTaskName } from '../harbor/registries/registry.ts'
 import type { Db } from '../platform/db/db.ts'

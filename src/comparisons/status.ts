@@ -1,7 +1,7 @@
 import type { NamedConfiguration } from '../configurations/schema.ts'
 import { averageUsd } from '../platform/usd.ts'
-import { wilsonInterval } from '../statistics/accuracy.ts'
 import { frontier } from '../statistics/frontier.ts'
+import { wilsonInterval } from '../statistics/intervals.ts'
 import { type SettingCounts, SHARE_UNIT, sumCounts } from './counts.ts'
 import type {
   Comparison,

@@ -1,4 +1,4 @@
-import type { Prices } from '../catalog/prices.ts'
+import type { Prices } from '../catalog/model.ts'
 import { costMicros } from '../gateway/price.ts'
 import { NO_USAGE } from '../gateway/wire-protocol.ts'
 import type { Difficulty } from '../taskgen/schema.ts'

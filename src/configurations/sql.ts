@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { type Db, lock } from '../platform/db/db.ts'
-import { pageNewestFirst } from '../platform/db/newest-first.ts'
+import { type Db, lock, pageNewestFirst } from '../platform/db/db.ts'
 import type { Page } from '../platform/http/page.ts'
 import type { ConfigurationSummary } from './schema.ts'
 

@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import type { Stats } from 'node:fs'
 import { type FileHandle, link, mkdir, open, rename, rm } from 'node:fs/promises'
-import { dirname } from 'node:path'
-import { keyText, MasterKeyRefused, parseKeys } from './key-text.ts'
-import type { MasterKey } from './seal.ts'
+import { dirname, join } from 'node:path'
+import { type MasterKey, masterKey } from './seal.ts'
 
 const HEADING =
   '# Assay master keys, the newest first. They open every stored credential: keep a copy, and keep it secret.'
@@ -75,3 +74,53 @@ const ignoreCode =
     if (error instanceof Error && 'code' in error && error.code === code) return undefined
     throw error
   }
+
+/** The master key is missing, wrong or not protected. The message contains the fix and never a key. */
+export class MasterKeyRefused extends Error {
+  override name = 'MasterKeyRefused'
+}
+
+const KEY_BYTES = 32
+const HEX = /^[0-9a-f]{64}$/i
+const BASE64 = /^[A-Za-z0-9+/_-]{43}=?$/
+const DISTINCT_BYTES_MIN = 8
+
+/** Parses one key per text. `where` is named in errors. */
+export function parseKeys(texts: string[], where: string): MasterKey[] {
+  const keys = texts.map((text, index) => masterKey(parseKey(text.trim(), `Key ${index + 1} in ${where}`)))
+  if (keys.length === 0) throw new MasterKeyRefused(`${where} contains no key.`)
+  return [...new Map(keys.map((key) => [key.id, key])).values()]
+}
+
+const keyText = (key: MasterKey): string => key.bytes.toString('base64')
+
+function parseKey(text: string, which: string): Buffer {
+  const bytes = HEX.test(text) ? Buffer.from(text, 'hex') : Buffer.from(BASE64.test(text) ? text : '', 'base64')
+  if (bytes.length !== KEY_BYTES) {
+    throw new MasterKeyRefused(
+      `${which} is not 32 bytes as 64 hex digits or base64. Create one with: openssl rand -hex 32`,
+    )
+  }
+  if (new Set(bytes).size < DISTINCT_BYTES_MIN) {
+    throw new MasterKeyRefused(`${which} is not random. Create one with: openssl rand -hex 32`)
+  }
+  return bytes
+}
+
+/** Source of the master keys: the operator's variable, or the key file in the data folder. */
+export type KeySource = { kind: 'variable'; keys: MasterKey[] } | { kind: 'file'; path: string }
+
+export type KeyLocation = { dataFolder: string; secretKey?: string | undefined }
+
+const VARIABLE = 'ASSAY_SECRET_KEY'
+
+export const resolveKeySource = ({ dataFolder, secretKey }: KeyLocation): KeySource =>
+  secretKey === undefined
+    ? { kind: 'file', path: join(dataFolder, 'secret.key') }
+    : { kind: 'variable', keys: parseKeys(secretKey.split(','), VARIABLE) }
+
+/** Reads the keys. New secrets are sealed with the first one. Returns none if there is no key file yet. */
+export const readKeys = async (source: KeySource): Promise<MasterKey[]> =>
+  source.kind === 'variable' ? source.keys : ((await readKeyFile(source.path)) ?? [])
+
+export const describeSource = (source: KeySource): string => (source.kind === 'variable' ? VARIABLE : source.path)

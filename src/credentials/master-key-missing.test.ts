@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
 import { testApp } from '../../test/support/app.ts'
 import { readDoctor } from '../workspaces/schema.ts'
-import { announceKeys } from './key-holders.ts'
-import { openKeyring } from './master-key.ts'
+import { announceKeys, openKeyring } from './master-key.ts'
 import { rotateMasterKey } from './rotate-master-key.ts'
 import { checkCredential, createCredential, updateCredential } from './schema.ts'
 

@@ -1,4 +1,6 @@
+import { derivedId } from '../platform/ids.ts'
 import type { Trust } from '../platform/outbound/outbound.ts'
+import { LOCAL } from '../workspaces/workspaces.ts'
 import {
   type CredentialProbe,
   type CredentialVariables,
@@ -9,10 +11,9 @@ import {
   sendProbe,
 } from './checks.ts'
 import { clouds } from './clouds.ts'
-import { type CredentialField, engineAddress, hostName, pem, token } from './fields.ts'
-import type { Cloud, CredentialKind } from './schema.ts'
+import { buildHint, type CredentialField, engineAddress, hostName, pem, token } from './fields.ts'
+import type { Cloud, Credential, CredentialKind } from './schema.ts'
 import type { Secret } from './seal.ts'
-import { buildTargetUrl } from './target.ts'
 
 export type ProviderDefinition = {
   kind: CredentialKind
@@ -196,7 +197,7 @@ function findModelProvider(name: string): ProviderDefinition | undefined {
 }
 
 /** Finds a provider's secret in the environment. Returns undefined if a required field is missing. */
-export function findSecret(environment: CredentialVariables, provider: ProviderDefinition): Secret | undefined {
+function findSecret(environment: CredentialVariables, provider: ProviderDefinition): Secret | undefined {
   const secret: Secret = {}
   for (const [field, variable] of Object.entries(provider.environment ?? {})) {
     const value = environment[variable]?.trim()
@@ -205,3 +206,62 @@ export function findSecret(environment: CredentialVariables, provider: ProviderD
   const isComplete = provider.fields.every(({ name, required }) => !required || secret[name] !== undefined)
   return isStorable(provider) && isComplete ? secret : undefined
 }
+
+/**
+ * Joins a base URL and the path of a protocol. A version in the base (`…/v1`, `…/v1beta/openai`) replaces the version of
+ * the path.
+ */
+export function buildTargetUrl(baseUrl: string, path: string): string {
+  const base = baseUrl.replace(/\/+$/, '')
+  const hasVersion = new URL(base).pathname.split('/').some((part) => VERSION.test(part))
+  return base + (hasVersion ? path.replace(/^\/[^/]+/, '') : path)
+}
+
+const VERSION = /^v\d+(alpha|beta)?\d*$/
+
+export type CredentialOwner = { id: string; login: string; createdAt: Date }
+
+/** A credential of the environment or a built-in one, with its secret. */
+export type DerivedCredential = { credential: Credential; secret: Secret }
+
+/** Lists the credentials that a workspace has without storing any: built-in ones and those of the server's environment. */
+export function listDerivedCredentials(
+  owner: CredentialOwner,
+  environment: CredentialVariables,
+  storage: boolean,
+): DerivedCredential[] {
+  // The server's keys belong to its operator. Other workspaces get them only when they cannot store their own.
+  const seesEnvironment = !storage || owner.login.toLowerCase() === LOCAL
+  return providers.flatMap((provider) => {
+    const secret = seesEnvironment ? findSecret(environment, provider) : undefined
+    return [
+      ...(provider.builtin
+        ? [derived(owner, provider, { source: 'builtin', name: provider.builtin, secret: {} })]
+        : []),
+      ...(secret ? [derived(owner, provider, { source: 'environment', name: toVariableName(provider), secret })] : []),
+    ]
+  })
+}
+
+type DerivedSource = { source: 'builtin' | 'environment'; name: string; secret: Secret }
+
+const derived = (
+  owner: CredentialOwner,
+  { kind, provider, fields }: ProviderDefinition,
+  { source, name, secret }: DerivedSource,
+): DerivedCredential => ({
+  secret,
+  credential: {
+    id: derivedId(owner.id, source, kind, provider),
+    kind,
+    provider,
+    name,
+    source,
+    hint: buildHint(fields, secret),
+    createdAt: owner.createdAt.toISOString(),
+    lastUsedAt: null,
+  },
+})
+
+const toVariableName = ({ environment, provider }: ProviderDefinition): string =>
+  Object.values(environment ?? {})[0] ?? provider

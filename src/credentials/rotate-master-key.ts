@@ -1,9 +1,14 @@
 import { type Db, transact } from '../platform/db/db.ts'
-import { replaceKeyFile } from './key-file.ts'
-import { requireHeldByAll } from './key-holders.ts'
-import { describeSource, type KeyLocation, type KeySource, readKeys, resolveKeySource } from './key-source.ts'
-import { MasterKeyRefused } from './key-text.ts'
-import { holdActiveKey } from './master-key.ts'
+import {
+  describeSource,
+  type KeyLocation,
+  type KeySource,
+  MasterKeyRefused,
+  readKeys,
+  replaceKeyFile,
+  resolveKeySource,
+} from './key-file.ts'
+import { holdActiveKey, requireHeldByAll } from './master-key.ts'
 import { checkValue, type MasterKey, newMasterKey, rewrap, SealBroken } from './seal.ts'
 import {
   activateMasterKey,

@@ -3,12 +3,12 @@ import type { KeyCaller } from '../platform/http/caller.ts'
 import { reply } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { toAuditActor } from '../workspaces/audit.ts'
-import { listProviders } from './accept.ts'
 import {
   type CredentialDeps,
   createCredential,
   deleteCredential,
   listCredentials,
+  listProviders,
   readCredential,
   updateCredential,
 } from './credentials.ts'

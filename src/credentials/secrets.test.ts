@@ -5,13 +5,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestDatabase, testDatabase } from '../../test/support/database.ts'
 import { createOutbound } from '../platform/outbound/outbound.ts'
 import { createWorkspace } from '../workspaces/workspaces.ts'
-import { listProviders } from './accept.ts'
 import { nothingToCheck } from './checks.ts'
 import {
   type CredentialDeps,
   createCredential,
   deleteCredential,
   findCredential,
+  listProviders,
   readCredential,
   updateCredential,
 } from './credentials.ts'

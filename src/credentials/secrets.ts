@@ -1,5 +1,4 @@
-import { findProvider } from './accept.ts'
-import { type CredentialDeps, findDerived, findNewestCredential } from './credentials.ts'
+import { type CredentialDeps, findDerived, findNewestCredential, findProvider } from './credentials.ts'
 import { type Keyring, MasterKeyMissing } from './master-key.ts'
 import type { Credential, CredentialCheck, CredentialKind } from './schema.ts'
 import { SealBroken, type Secret } from './seal.ts'

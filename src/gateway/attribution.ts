@@ -1,11 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { buildTargetUrl } from '../credentials/target.ts'
+import { buildTargetUrl } from '../credentials/providers.ts'
 import type { CallContext, GatewayRuntime, PreparedCall } from './call-context.ts'
-import { type CallTimeouts, startTimeouts } from './call-timeouts.ts'
 import { classifyConcurrency, classifyFailure } from './failure-causes.ts'
 import type { FailureKind, RecordedCall } from './ledger.ts'
 import type { Attribution } from './settlement.ts'
-import { type NoAnswerReason, readStart, sendUpstream } from './upstream.ts'
+import { type CallTimeouts, type NoAnswerReason, readStart, sendUpstream, startTimeouts } from './upstream.ts'
 import { openUsageTap } from './usage-tap.ts'
 import type { AnswerError } from './wire-protocol.ts'
 

@@ -1,9 +1,11 @@
 import type { Readable } from 'node:stream'
 import { BlobMissing, type Blobs, isDigest } from '../platform/blobs/blob.ts'
-import type { Db } from '../platform/db/db.ts'
+import { type Db, transact } from '../platform/db/db.ts'
 import { notFound, Problem } from '../platform/problem.ts'
+import { type AuditActor, record } from '../workspaces/audit.ts'
 import type { NewCall } from './ledger.ts'
-import { countOldBodies, findBodies, forgetBodies, listOldBodies } from './sql.ts'
+import type { GatewaySettings } from './schema.ts'
+import { countOldBodies, findBodies, findSettings, forgetBodies, listOldBodies, storeSettings } from './sql.ts'
 import type { UpstreamRequest } from './upstream.ts'
 
 /** The request and response bodies of a call, for workspaces that record them. Headers are left out: they contain the key. */
@@ -108,3 +110,19 @@ export const countSweptBodies = async (db: Db, days: number): Promise<number> =>
 function ignoreMissing(error: unknown): void {
   if (!(error instanceof BlobMissing)) throw error
 }
+
+const DEFAULTS: GatewaySettings = { recordBodies: false }
+
+/** Returns the gateway settings of a workspace. By default, request and response bodies are not recorded. */
+export const readSettings = async (db: Db, workspaceId: string): Promise<GatewaySettings> =>
+  (await findSettings(db, workspaceId)) ?? DEFAULTS
+
+export const changeSettings = (db: Db, by: AuditActor, settings: GatewaySettings): Promise<GatewaySettings> =>
+  transact(db, async (tx) => {
+    const before = await readSettings(tx, by.workspaceId)
+    if (before.recordBodies === settings.recordBodies) return settings
+    await storeSettings(tx, by.workspaceId, settings)
+    const detail = { recordBodies: String(settings.recordBodies) }
+    await record(tx, { ...by, action: 'gateway.changed', subject: 'gateway', detail })
+    return settings
+  })

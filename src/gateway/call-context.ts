@@ -7,16 +7,14 @@ import type { Metrics } from '../platform/metrics.ts'
 import type { Trust } from '../platform/outbound/outbound.ts'
 import type { OpenStream } from '../platform/outbound/stream.ts'
 import type { CallRecord } from './call-bodies.ts'
-import type { CallTimeouts } from './call-timeouts.ts'
 import type { ClientResponse } from './client-response.ts'
-import type { Counters } from './counters.ts'
-import type { CallSlot, GrantLimiter } from './grant-limiter.ts'
+import type { CallSlot, GrantLimiter } from './grants.ts'
 import type { HeaderValues } from './headers.ts'
-import type { InputMemory } from './input-memory.ts'
-import type { Grant, Ledger, NewCall, Refusal, Terms } from './ledger.ts'
+import type { Grant, Ledger, NewCall, Refusal, Settlement, Terms } from './ledger.ts'
 import type { GatewayOptions } from './options.ts'
+import type { InputMemory } from './reservation.ts'
 import type { CostEstimate } from './settlement.ts'
-import type { UpstreamRequest } from './upstream.ts'
+import type { CallTimeouts, UpstreamRequest } from './upstream.ts'
 import type { WireOperation, WireProtocol } from './wire-protocol.ts'
 
 /** External services that a gateway needs. */
@@ -84,4 +82,28 @@ export type PreparedCall = {
   /** The output limit that the gateway wrote into the request. */
   outputLimit: number | null
   record?: CallRecord | undefined
+}
+
+type Counters = {
+  settled(call: NewCall, settlement: Settlement): void
+  refused(reason: Refusal): void
+  retried(why: string): void
+}
+
+/** Creates the Prometheus counters of a gateway. */
+export function gatewayCounters(metrics: Metrics): Counters {
+  const calls = metrics.counter('assay_gateway_calls_total', 'Settled calls', ['protocol', 'outcome', 'cost_source'])
+  const tokens = metrics.counter('assay_gateway_tokens_total', 'Tokens of settled calls', ['class'])
+  const cost = metrics.counter('assay_gateway_cost_micros_total', 'Cost of settled calls in micro-dollars', [])
+  const refused = metrics.counter('assay_gateway_refused_total', 'Refused requests', ['reason'])
+  const retried = metrics.counter('assay_gateway_retries_total', 'Retries', ['why'])
+  return {
+    settled(call, { outcome, costSource, costMicros, usage }) {
+      calls({ protocol: call.protocol, outcome, cost_source: costSource })
+      cost({}, costMicros ?? 0)
+      for (const [name, count] of Object.entries(usage)) if (count > 0) tokens({ class: name }, count)
+    },
+    refused: (reason) => refused({ reason }),
+    retried: (why) => retried({ why }),
+  }
 }

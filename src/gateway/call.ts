@@ -1,12 +1,16 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { clouds, listConfidential } from '../credentials/clouds.ts'
+import { buildTargetUrl } from '../credentials/providers.ts'
+import type { Cloud } from '../credentials/schema.ts'
 import type { Secret } from '../credentials/seal.ts'
-import { buildTargetUrl } from '../credentials/target.ts'
 import { newId } from '../platform/ids.ts'
 import { inspect, limit } from './body-threads.ts'
 import { startCallRecord, storeCallRecord } from './call-bodies.ts'
 import type { CallContext, GatewayRuntime, PreparedCall } from './call-context.ts'
-import { cloudTransports } from './clouds.ts'
+import { azure } from './clouds/azure.ts'
+import { bedrock } from './clouds/bedrock.ts'
+import type { CloudTransport } from './clouds/cloud-transport.ts'
+import { vertex } from './clouds/vertex.ts'
 import { forwardCall } from './forward-call.ts'
 import { buildUpstreamHeaders, buildUpstreamQuery } from './headers.ts'
 import type {
@@ -240,3 +244,6 @@ async function settle(
     }
   }
 }
+
+/** All clouds that the gateway supports. A new one is a file and a line here. */
+const cloudTransports: Record<Cloud, CloudTransport> = { azure, bedrock, vertex }

@@ -1,7 +1,6 @@
 import type { Readable } from 'node:stream'
 import { attributeCut, attributeSilence, attributeStatus } from './attribution.ts'
 import type { CallContext, GatewayRuntime, PreparedCall } from './call-context.ts'
-import { type CallTimeouts, startTimeouts } from './call-timeouts.ts'
 import type { ClientResponse } from './client-response.ts'
 import { classifyFailure } from './failure-causes.ts'
 import { filterResponseHeaders } from './headers.ts'
@@ -10,7 +9,14 @@ import type { GatewayOptions } from './options.ts'
 import { CREDENTIAL_REFUSED, REQUEST_REFUSED, TIMED_OUT, UNREACHABLE } from './problems.ts'
 import { readProviderMessage, toStorableMessage } from './provider-message.ts'
 import { type Attribution, type CallFacts, settleAnswer, settleFree, settleProbed, settleSilent } from './settlement.ts'
-import { type NoAnswerReason, readStart, sendUpstream, type UpstreamAnswer } from './upstream.ts'
+import {
+  type CallTimeouts,
+  type NoAnswerReason,
+  readStart,
+  sendUpstream,
+  startTimeouts,
+  type UpstreamAnswer,
+} from './upstream.ts'
 import { openUsageTap, type TappedAnswer, type UsageTap } from './usage-tap.ts'
 
 /** `finish` ends the client's response. It is called after the settlement has been stored. */

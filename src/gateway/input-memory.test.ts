@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { openInputMemory } from './input-memory.ts'
+import { openInputMemory } from './reservation.ts'
 
 const line = (index: number): string => `${index} the quick brown fox jumps over the lazy dog\n`
 const text = (lines: number, from = 0): Buffer =>

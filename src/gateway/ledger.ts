@@ -106,6 +106,7 @@ export type NewCall = {
   kind: CallKind
   protocol: Protocol
   helper: string | null
+  /** Reasoning level of the request if it differs from the terms. `unsaid`: the request named none. */
   levelAsked: WireLevel | { unsaid: true } | null
   /** Null if the price is unknown. The cost is then never known. */
   bounds: ReservationBounds | null

@@ -2,9 +2,8 @@ import type { Blobs } from '../platform/blobs/blob.ts'
 import { reply, replyFile } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { toAuditActor } from '../workspaces/audit.ts'
-import { openCallBodies } from './call-bodies.ts'
+import { changeSettings, openCallBodies, readSettings } from './call-bodies.ts'
 import * as schema from './schema.ts'
-import { changeSettings, readSettings } from './settings.ts'
 
 export const gatewayRoutes = ({ blobs }: { blobs: Blobs }): Route[] => [
   route(schema.readGatewaySettings, async ({ db, caller }) => reply(200, await readSettings(db, caller.workspace.id))),

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { unquotePath } from '../taskgen/candidates/quoted-path.ts'
+import { unquotePath } from '../taskgen/candidates/read-diffs.ts'
 import { findChore, isBotBranch, isBotName } from '../taskgen/candidates/screen-text.ts'
 import { classifyPath, isTestSupport } from './path-kinds.ts'
 

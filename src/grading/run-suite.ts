@@ -1,21 +1,24 @@
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { z } from 'zod'
 import { DEFAULT_LIMITS } from '../harbor/limits.ts'
+import { readTarEntries } from '../harbor/tar-reader.ts'
 import { newId } from '../platform/ids.ts'
-import { killOnAbort } from '../sandboxes/kill-on-abort.ts'
 import {
   type Exit,
   type Image,
+  killOnAbort,
   type Sandbox,
   type SandboxProvider,
   SandboxUnavailable,
   type SandboxUpload,
+  type StoppedSandbox,
 } from '../sandboxes/sandbox.ts'
 import { endOfTar, headerBlocks, paddingAfter } from '../trials/tar.ts'
 import { GRADER_SLACK_SEC, graderFiles } from './grader-files.ts'
 import type { HiddenTests, PlainFile, RunPlan, SuiteOutcome, TestLists } from './suite.ts'
-import { readGradeOutput } from './suite-report.ts'
 
 export type SuiteOptions = {
   image: Image
@@ -151,4 +154,53 @@ async function readTail(path: string): Promise<string> {
   const length = Math.min(size, TAIL_BYTES)
   const { buffer } = await file.read(Buffer.alloc(length), 0, length, size - length)
   return buffer.toString('utf8')
+}
+
+const REPORT_BYTES_MAX = 128 * 1024 * 1024
+
+const SuiteRun = z.object({
+  statuses: z.record(z.string(), z.enum(['passed', 'failed', 'errored', 'skipped'])),
+  messages: z.record(z.string(), z.string()),
+  exitCode: z.int().nullable(),
+  seconds: z.number(),
+  cpuSeconds: z.number().optional(),
+})
+
+const Outcome = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('ran'), run: SuiteRun }),
+  z.object({
+    kind: z.literal('broken'),
+    reason: z.enum(['no_report', 'timeout', 'patch_does_not_apply', 'prepare_failed']),
+    detail: z.string(),
+  }),
+])
+
+/** Parses a verifier's `report.json`. The file is untrusted; returns undefined if it is invalid. */
+export function parseReport(report: string): SuiteOutcome | undefined {
+  try {
+    return Outcome.safeParse(JSON.parse(report)).data
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined
+    throw error
+  }
+}
+
+type GradeOutput = {
+  /** Undefined if the grader wrote no valid report. */
+  outcome: SuiteOutcome | undefined
+  /** Content of `reward.txt`. */
+  reward: string | undefined
+}
+
+/** Reads the files that root wrote, after all processes of the sandbox have ended. */
+export async function readGradeOutput(stopped: StoppedSandbox): Promise<GradeOutput> {
+  const found = await stopped.collect('/logs/verifier', { files: 10, bytes: REPORT_BYTES_MAX })
+  const output: GradeOutput = { outcome: undefined, reward: undefined }
+  if (found === undefined) return output
+  for await (const entry of readTarEntries(found.tar)) {
+    const text = (await buffer(entry.content())).toString('utf8')
+    if (entry.path === 'verifier/report.json') output.outcome = parseReport(text)
+    if (entry.path === 'verifier/reward.txt') output.reward = text
+  }
+  return output
 }

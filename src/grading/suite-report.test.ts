@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { tar } from '../../test/support/harbor/raw-tar.ts'
 import type { StoppedSandbox } from '../sandboxes/sandbox.ts'
-import { readGradeOutput } from './suite-report.ts'
+import { readGradeOutput } from './run-suite.ts'
 
 /** What a dead sandbox has in the folder of its verifier. */
 const left = (report: string | Buffer): StoppedSandbox => ({

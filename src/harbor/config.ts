@@ -1,13 +1,19 @@
-import { readArtifacts } from './artifact.ts'
 import { type EnvironmentConfig, readEnvironment } from './environment-config.ts'
 import { type Fields, readTable } from './fields.ts'
-import { type AgentConfig, readAgent, readVerifier, type VerifierConfig } from './phase-config.ts'
-import type { Report } from './report.ts'
+import { createReport, type Report } from './report.ts'
 import { findDefaults, isKnownSchema, NEWEST_SCHEMA } from './schema-versions.ts'
 import { readEnv } from './settings.ts'
-import { readSteps, type StepConfig } from './step-config.ts'
-import type { EnvVar, PackageInfo, Task, TaskArtifact, TaskJson } from './task.ts'
-import { TOML_DIALECT } from './toml-table.ts'
+import {
+  type AgentConfig,
+  readAgent,
+  readArtifacts,
+  readSteps,
+  readVerifier,
+  type StepConfig,
+  type VerifierConfig,
+} from './step-config.ts'
+import type { EnvVar, Network, PackageInfo, Task, TaskArtifact, TaskJson } from './task.ts'
+import { parseToml, TOML_DIALECT } from './toml-table.ts'
 
 /** Content of task.toml, with the keys of every schema version translated to those of the newest. */
 export type TaskConfig = {
@@ -90,3 +96,13 @@ const readAuthor = (fields: Fields): PackageInfo['authors'][number] => ({
   name: fields.requiredText('name'),
   email: fields.text('email') ?? null,
 })
+
+/** Lists the networks that a `task.toml` declares for the agent, one per step. Undefined if it cannot be read. */
+export function readAgentNetworks(text: string): Network[] | undefined {
+  const report = createReport()
+  const table = parseToml(text, CONFIG_FILE, report)
+  const config = table && readConfig(table, report)
+  if (!config) return undefined
+  const inherited = config.agent.network ?? config.environment.network
+  return config.steps.length === 0 ? [inherited] : config.steps.map(({ agent }) => agent.network ?? inherited)
+}

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { declaredMemoryMb } from './declared-memory.ts'
 import { TOML_BYTES_MAX } from './limits.ts'
+import { declaredMemoryMb } from './read-task.ts'
 import { createMemorySource } from './source.ts'
 
 const memoryOf = (toml: string) => declaredMemoryMb(createMemorySource('task', [['task.toml', toml]]))

@@ -4,9 +4,8 @@ import type { EnvironmentConfig } from './environment-config.ts'
 import { COMPOSE_BYTES_MAX, DOCKERFILE_BYTES_MAX } from './limits.ts'
 import { listPrefixes } from './paths.ts'
 import { createReport, type Report } from './report.ts'
-import type { FileSource, SourceFile } from './source.ts'
+import { type FileSource, readText, type SourceFile } from './source.ts'
 import type { Compose, Environment } from './task.ts'
-import { readText } from './text-file.ts'
 
 export const ENVIRONMENT_FOLDER = 'environment'
 

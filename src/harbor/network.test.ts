@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { readTaskToml } from '../../test/support/harbor/small-task.ts'
-import { normaliseHost } from './network.ts'
+import { normaliseHost } from './environment-config.ts'
 
 test.each([
   ['example.com', 'example.com'],

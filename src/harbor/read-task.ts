@@ -1,14 +1,15 @@
+import { posix } from 'node:path'
 import type { Digest } from '../platform/blobs/blob.ts'
+import { COMPOSE_FILE, parseCompose } from './compose.ts'
 import { CONFIG_FILE, readConfig, type TaskConfig } from './config.ts'
 import { computeTaskDigest } from './digest.ts'
-import { readEnvironmentFiles } from './environment.ts'
-import { INSTRUCTION_BYTES_MAX, TOML_BYTES_MAX } from './limits.ts'
+import { ENVIRONMENT_FOLDER, readEnvironmentFiles } from './environment.ts'
+import { COMPOSE_BYTES_MAX, DEFAULT_LIMITS, INSTRUCTION_BYTES_MAX, TOML_BYTES_MAX } from './limits.ts'
 import { createReport, type Report } from './report.ts'
 import { resolveTask, type TaskOutline } from './resolve.ts'
-import type { FileSource, SourceFile } from './source.ts'
-import type { Task, TaskFinding } from './task.ts'
+import { type FileSource, readText, type SourceFile } from './source.ts'
+import type { ComposeService, Task, TaskFinding } from './task.ts'
 import { hashFiles, listTaskFiles } from './task-files.ts'
-import { readText } from './text-file.ts'
 import { parseToml } from './toml-table.ts'
 
 export type ReadTask = {
@@ -100,3 +101,35 @@ function stripCanary(text: string): string {
 }
 
 const isCanary = (line: string): boolean => line.length <= CANARY_LENGTH_MAX && CANARY.test(line)
+
+/**
+ * Returns the memory that admission counts for a task: the declared memory of the agent, plus the declared or default
+ * memory of each sidecar. Returns null if the task declares no readable limit and has no sidecars.
+ */
+export async function declaredMemoryMb(source: FileSource): Promise<number | null> {
+  const own = await configMemoryMb(source)
+  const services = await listServices(source)
+  const main = services.find(({ name }) => name === 'main')?.resources.memoryMb ?? null
+  const others = services.filter(({ name }) => name !== 'main')
+  if (others.length === 0) return main ?? own
+  const beside = others.reduce((sum, { resources }) => sum + (resources.memoryMb ?? DEFAULT_LIMITS.memoryMb), 0)
+  return (main ?? own ?? DEFAULT_LIMITS.memoryMb) + beside
+}
+
+async function configMemoryMb(source: FileSource): Promise<number | null> {
+  const report = createReport()
+  const text = await readFileText(source, CONFIG_FILE, TOML_BYTES_MAX)
+  const table = text === undefined ? undefined : parseToml(text, CONFIG_FILE, report)
+  return table ? readConfig(table, report).environment.resources.memoryMb : null
+}
+
+async function listServices(source: FileSource): Promise<ComposeService[]> {
+  const text = await readFileText(source, posix.join(ENVIRONMENT_FOLDER, COMPOSE_FILE), COMPOSE_BYTES_MAX)
+  return text === undefined ? [] : (parseCompose(text, ENVIRONMENT_FOLDER, createReport())?.services ?? [])
+}
+
+/** Returns the text of a file, or undefined if it is missing or unreadable. */
+async function readFileText(source: FileSource, path: string, bytesMax: number): Promise<string | undefined> {
+  const { files } = await source.list([path])
+  return files.some((file) => file.path === path) ? readText(source, path, bytesMax, createReport()) : undefined
+}

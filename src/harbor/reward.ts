@@ -3,7 +3,7 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { codeOf, hasCode } from '../platform/blobs/error-codes.ts'
 import { REWARD_BYTES_MAX } from './limits.ts'
-import { decodeUtf8 } from './text-file.ts'
+import { decodeUtf8 } from './source.ts'
 
 export type RewardResult =
   /** The decisive reward is the one called `reward`, or the only one. Without either, the task is not passed. */

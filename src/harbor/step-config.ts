@@ -1,9 +1,16 @@
-import { readArtifacts } from './artifact.ts'
-import { type Fields, isTable } from './fields.ts'
-import { type AgentConfig, readAgent, readVerifier, type VerifierConfig } from './phase-config.ts'
+import { type EnvironmentConfig, readEnvironment, readPhaseNetwork } from './environment-config.ts'
+import { type Fields, isTable, type Value } from './fields.ts'
 import type { SchemaDefaults } from './schema-versions.ts'
-import { readHealthcheck } from './settings.ts'
-import type { Healthcheck, TaskArtifact, TaskStep } from './task.ts'
+import {
+  MAIN_SERVICE,
+  readCollectHook,
+  readEnv,
+  readHealthcheck,
+  readService,
+  readTimeout,
+  readUser,
+} from './settings.ts'
+import type { Agent, CollectHook, EnvVar, Healthcheck, Network, TaskArtifact, TaskStep, User } from './task.ts'
 
 export type StepConfig = {
   name: string
@@ -65,4 +72,80 @@ function readMinReward(fields: Fields): TaskStep['minReward'] {
   }
   const read = (inner: Fields) => inner.keys().map((key) => ({ key, atLeast: inner.number(key) ?? 0 }))
   return fields.table('min_reward', read) ?? []
+}
+
+/** Reads `artifacts`: each is a path or a table. */
+export const readArtifacts = (fields: Fields): TaskArtifact[] =>
+  fields.list('artifacts', (value, path) => fields.open(toTable(value), path, readArtifact)) ?? []
+
+const toTable = (value: Value): Value => (typeof value === 'string' ? { source: value } : value)
+
+function readArtifact(fields: Fields): TaskArtifact {
+  const source = fields.requiredText('source')
+  const service = readService(fields)
+  if (hasParent(source)) fields.refuse('source', 'invalid_value', 'The path must not contain "..".')
+  if (service !== MAIN_SERVICE && !isAbsolute(source)) {
+    fields.refuse('source', 'invalid_value', 'The path must be absolute for a service other than main.')
+  }
+  return { source, destination: readDestination(fields), exclude: fields.texts('exclude') ?? [], service }
+}
+
+/** Reads the path under which the artifact is stored in the folder of the trial. */
+function readDestination(fields: Fields): string | null {
+  const destination = fields.text('destination') || null
+  const problem = destination === null ? undefined : checkDestination(destination)
+  if (problem) fields.refuse('destination', 'invalid_value', problem)
+  return destination
+}
+
+function checkDestination(path: string): string | undefined {
+  if (path.includes('\\')) return 'The path must use forward slashes.'
+  if (path.startsWith('/')) return 'The path must be relative.'
+  if (partsOf(path).length === 0) return 'The path must name a file or a folder.'
+  if (hasParent(path)) return 'The path must not contain "..".'
+  return partsOf(path).join('/') === 'manifest.json'
+    ? 'manifest.json is reserved for the list of artifacts.'
+    : undefined
+}
+
+const partsOf = (path: string): string[] => path.split('/').filter((part) => part !== '' && part !== '.')
+
+const hasParent = (path: string): boolean => partsOf(path).includes('..')
+
+const isAbsolute = (path: string): boolean => path.startsWith('/') || /^[A-Za-z]:[/\\]/.test(path)
+
+/** Content of `[agent]`. A null network means that of the environment. */
+export type AgentConfig = Omit<Agent, 'network'> & { network: Network | null }
+
+export type VerifierConfig = {
+  timeoutSec: number
+  user: User
+  env: EnvVar[]
+  network: Network | null
+  mode: 'shared' | 'separate' | null
+  environment: EnvironmentConfig | null
+  collect: CollectHook[]
+}
+
+export const readAgent = (fields: Fields, timeoutSec: number | null): AgentConfig => ({
+  timeoutSec: readTimeout(fields, 'timeout_sec') ?? timeoutSec,
+  user: readUser(fields),
+  network: readPhaseNetwork(fields),
+})
+
+export function readVerifier(fields: Fields, defaults: SchemaDefaults): VerifierConfig {
+  const mode = fields.oneOf('environment_mode', ['shared', 'separate']) ?? null
+  const environment = fields.table('environment', (inner) => readEnvironment(inner, defaults)) ?? null
+  if (mode === 'shared' && environment) {
+    fields.refuse('environment', 'conflict', 'A shared verifier must not have its own environment.')
+  }
+  return {
+    timeoutSec: readTimeout(fields, 'timeout_sec') ?? 600,
+    user: readUser(fields),
+    env: readEnv(fields, 'env'),
+    network: readPhaseNetwork(fields),
+    mode: mode ?? (environment ? 'separate' : null),
+    environment,
+    collect: fields.tables('collect', readCollectHook) ?? [],
+  }
 }

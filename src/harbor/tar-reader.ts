@@ -1,6 +1,6 @@
 import { Header } from 'tar'
 import { ArchiveRefused } from './archive-refused.ts'
-import { decodeUtf8 } from './text-file.ts'
+import { decodeUtf8 } from './source.ts'
 
 /** An unchecked entry of an archive. */
 export type TarEntry = {

@@ -2,9 +2,8 @@ import { createHash } from 'node:crypto'
 import { FILE_BYTES_MAX, FILES_MAX, IGNORE_BYTES_MAX, TASK_BYTES_MAX } from './limits.ts'
 import { compareCodePoints, createPathTree, findPathFault } from './paths.ts'
 import type { Report } from './report.ts'
-import type { FileSource, SourceFault, SourceFile } from './source.ts'
+import { type FileSource, readText, type SourceFault, type SourceFile } from './source.ts'
 import type { TaskFile } from './task.ts'
-import { readText } from './text-file.ts'
 
 /** Paths that Harbor packs. Other files in the root folder are neither packed nor covered by the digest. */
 const PACKED_PATHS = [

@@ -2,7 +2,7 @@ import { listPublicModels } from '../catalog/models.ts'
 import type { Config } from '../config.ts'
 import { findModelSecret } from '../credentials/providers.ts'
 import { memoryLedger } from '../gateway/memory-ledger.ts'
-import { termsFor } from '../gateway/model-terms.ts'
+import { termsFor } from '../gateway/model-connection.ts'
 import { mini } from '../harnesses/mini.ts'
 import { UnknownName } from '../platform/errors.ts'
 import { newId } from '../platform/ids.ts'
@@ -11,7 +11,7 @@ import { type CanaryFigure, type CanaryResult, computeFigures, meetsTargets } fr
 import { type CanaryRole, type ModelOpener, type ModelSpending, measureModels } from '../taskgen/canaries/measure.ts'
 import { isSameFamily } from '../taskgen/models/served-model.ts'
 import { AUTHOR_LIMITS, type ModelLimits, openStageModel, VERIFIER_LIMITS } from '../taskgen/models/stage-model.ts'
-import { startOwnGateway } from './own-gateway.ts'
+import { startOwnGateway } from './metered-trial.ts'
 
 export type MeasureCanariesOptions = {
   models: Record<CanaryRole, string>

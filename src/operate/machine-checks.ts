@@ -1,7 +1,7 @@
 import { access, constants, readFile, stat, statfs } from 'node:fs/promises'
 import { totalmem } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
-import { readKeys, resolveKeySource } from '../credentials/key-source.ts'
+import { readKeys, resolveKeySource } from '../credentials/key-file.ts'
 import type { CheckResult } from '../platform/health.ts'
 import { findBinaries } from '../platform/postgres/binaries.ts'
 

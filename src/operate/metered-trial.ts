@@ -1,16 +1,19 @@
 import type { Config } from '../config.ts'
-import { explainTrial } from '../gateway/explanation.ts'
+import { findModelSecret } from '../credentials/providers.ts'
+import type { Secret } from '../credentials/seal.ts'
+import { type Gateway, startGateway } from '../gateway/gateway.ts'
+import type { Ledger } from '../gateway/ledger.ts'
 import { memoryLedger } from '../gateway/memory-ledger.ts'
-import { openModelConnection } from '../gateway/model-connection.ts'
-import { termsFor } from '../gateway/model-terms.ts'
+import { openModelConnection, termsFor } from '../gateway/model-connection.ts'
 import type { GrantTotals } from '../gateway/totals.ts'
-import { applyVerdict, decideVerdict, type ModelTrialClass } from '../gateway/verdict.ts'
+import { applyVerdict, decideVerdict, explainTrial, type ModelTrialClass } from '../gateway/verdict.ts'
 import type { Harness } from '../harnesses/harness.ts'
+import { resolveUpstream } from '../model-gateway.ts'
 import { UnknownName } from '../platform/errors.ts'
 import type { Log } from '../platform/log.ts'
+import { createOpenStream } from '../platform/outbound/stream.ts'
 import { type LocalTrialOptions, runLocalTrial } from '../trials/local-engine.ts'
 import type { TrialRecord } from '../trials/record.ts'
-import { startOwnGateway } from './own-gateway.ts'
 import { listModelNames, type ModelSelection, resolveTrialModel } from './trial-models.ts'
 
 export type ModelTrialRecord = Omit<TrialRecord, 'class'> & {
@@ -59,3 +62,18 @@ function toModelRecord(record: TrialRecord, totals: GrantTotals): ModelTrialReco
       : applyVerdict(record, verdict)
   return { ...judged, model: totals, explanation: explainTrial(judged, totals) }
 }
+
+/** Starts a gateway without a server, with `secret` or the keys of the environment. The caller stops it. */
+export const startOwnGateway = (config: Config, log: Log, ledger: Ledger, secret?: Secret): Promise<Gateway> =>
+  startGateway(
+    {
+      ledger,
+      openStream: createOpenStream(),
+      openSecret: async ({ terms }) => secret ?? findModelSecret(config.environment, terms.provider),
+      // The user who runs this process may connect to any address of the machine anyway.
+      findUpstream: (terms) => resolveUpstream(terms, config.upstreams, 'operator'),
+      log,
+      counters: { settled: () => {}, refused: () => {}, retried: () => {} },
+    },
+    { host: '127.0.0.1', port: 0 },
+  )

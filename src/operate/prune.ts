@@ -4,9 +4,9 @@ import { measureSweptArtifacts, sweepArtifacts } from '../comparisons/trials/art
 import type { Config } from '../config.ts'
 import { countSweptBodies, sweepCallBodies } from '../gateway/call-bodies.ts'
 import { openBlobs } from '../platform/blobs/blobs.ts'
-import { type PrunedPath, type PruneOptions, readAgeMs } from '../platform/disk-usage.ts'
+import { type PrunedPath, type PruneOptions, readAgeMs } from '../platform/data-folder.ts'
 import type { Log } from '../platform/log.ts'
-import { pruneMirrors } from '../repos/prune-mirrors.ts'
+import { pruneMirrors } from '../repos/mirror.ts'
 import { pruneLocalImages } from '../sandboxes/local/prune-images.ts'
 import { onExistingData } from './operate.ts'
 

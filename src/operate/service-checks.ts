@@ -1,10 +1,14 @@
-import { resolveKeySource } from '../credentials/key-source.ts'
+import { listLiveCapabilities } from '../catalog/capabilities.ts'
+import type { CredentialDeps } from '../credentials/credentials.ts'
+import { resolveKeySource } from '../credentials/key-file.ts'
 import { hasMasterKey, holdActiveKey, type Keyring } from '../credentials/master-key.ts'
+import { findUnreadable } from '../credentials/secrets.ts'
 import type { Blobs } from '../platform/blobs/blob.ts'
-import type { Database } from '../platform/db/db.ts'
+import type { Database, Db } from '../platform/db/db.ts'
 import { isTooOld, listPendingMigrations, readServerVersion, VERSION_MIN } from '../platform/db/migrate.ts'
-import type { SystemCheck } from '../platform/health.ts'
+import { type CheckResult, runChecks, type SystemCheck } from '../platform/health.ts'
 import { countLiveWorkers } from '../platform/jobs/jobs.ts'
+import type { Log } from '../platform/log.ts'
 
 /** Checks of everything a service needs, used by the running service and by `assay doctor`. */
 
@@ -77,5 +81,49 @@ export const masterKeyCheck = ({ db }: Database, place: KeyPlace): SystemCheck =
     if (!(await hasMasterKey(db))) return 'does not exist yet; the first start creates it'
     const { active } = await holdActiveKey(db, resolveKeySource(place))
     return `${active.id} fits the database`
+  },
+})
+
+type HealthDeps = { db: Db; credentials: CredentialDeps; log: Log; serviceChecks: SystemCheck[] }
+
+const ASK = 'Ask the operator: the log of the service has the reason.'
+
+/**
+ * Checks what a workspace depends on: the service, its own credentials and the sandboxes on offer. Findings about the
+ * service name no key, path, address or version, because every workspace reads them; the log has the details.
+ */
+export async function checkWorkspace(deps: HealthDeps, workspaceId: string): Promise<CheckResult[]> {
+  const { db, credentials, log, serviceChecks } = deps
+  const service = await runChecks(serviceChecks)
+  for (const finding of service) if (!finding.ok) log.warn({ finding }, 'a health check failed')
+  const own = await runChecks([credentialsCheck(credentials, workspaceId), sandboxesCheck(db)])
+  return [...service.map(withoutDetails), ...own]
+}
+
+const withoutDetails = ({ name, ok }: CheckResult): CheckResult => ({
+  name,
+  ok,
+  detail: ok ? 'works' : 'does not work',
+  fix: ok ? null : ASK,
+})
+
+const credentialsCheck = (deps: CredentialDeps, workspaceId: string): SystemCheck => ({
+  name: 'credentials',
+  fix: 'Send the secret again with PATCH. Whether a provider accepts one: POST …/credentials/{id}/check.',
+  run: async () => {
+    const { stored, names } = await findUnreadable(deps, workspaceId)
+    if (names.length > 0)
+      throw new Error(`${names.length} of ${stored} stored secrets cannot be opened: ${names.join(', ')}`)
+    return stored === 0 ? 'none stored' : `${stored} stored, all can be opened`
+  },
+})
+
+const sandboxesCheck = (db: Db): SystemCheck => ({
+  name: 'sandboxes',
+  fix: 'Ask the operator to start a worker whose sandbox works (assay doctor).',
+  run: async () => {
+    const working = (await listLiveCapabilities(db)).filter(({ available }) => available)
+    if (working.length === 0) throw new Error('no worker can run a trial')
+    return [...new Set(working.map(({ sandbox, isolation }) => `${sandbox} (${isolation})`))].join(', ')
   },
 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { distance } from './settings-check.ts'
+import { distance } from './doctor.ts'
 
 test.each([
   ['', '', 0],

@@ -12,9 +12,8 @@ import {
   type SettingResult,
   sumCostMicros,
 } from './aggregate.ts'
-import { type CanonicalJson, canonicalJson } from './canonical-json.ts'
 import { selectCohort } from './cohort.ts'
-import { computeContentHash, computeFingerprint } from './fingerprint.ts'
+import { type CanonicalJson, canonicalJson, computeContentHash, computeFingerprint } from './fingerprint.ts'
 
 const approved = new Set(TASKS)
 const facts = SETTINGS.map((id) => setting(id))

@@ -1,9 +1,18 @@
 import { averageUsd } from '../platform/usd.ts'
 import { isShownWorse, toTracks } from '../statistics/paired.ts'
-import { computeFrontier, countPassed, listTasks, type SettingResult, sumCostMicros, toUsd } from './aggregate.ts'
+import {
+  choosePicks,
+  computeFrontier,
+  countPassed,
+  listTasks,
+  type SettingPick,
+  type SettingResult,
+  sumCostMicros,
+  toUsd,
+} from './aggregate.ts'
+import type { RunTotals } from './facts.ts'
 import { computeContentHash } from './fingerprint.ts'
-import { choosePicks, type SettingPick } from './picks.ts'
-import type { Disclosure, Release, ReleaseSetting } from './shapes/schema.ts'
+import type { Disclosure, Release, ReleaseSetting, ResourceSpans } from './shapes/schema.ts'
 import { computeSettingStats, toScores } from './stats.ts'
 
 /** Content of a release before it has an id and a time. */
@@ -73,3 +82,75 @@ export const buildRelease = (
   frontier,
   ...more,
 })
+
+/** Builds the disclosure: what was run in a repository, and which part is published. Contains no task names. */
+export function buildDisclosure(
+  results: readonly SettingResult[],
+  chosen: readonly SettingResult[],
+  approved: readonly string[],
+  run: RunTotals,
+): Disclosure {
+  const tasks = listTasks(chosen)
+  const attempts = chosen.flatMap(({ cells }) => cells.map(({ trials }) => trials))
+  const cohorts = chosen.flatMap(({ harness, cohort }) => (cohort ? [{ harness, ...cohort }] : []))
+  return {
+    settings: { run: results.filter(({ reason }) => reason !== 'reference').length, published: chosen.length },
+    trials: {
+      run: run.scored + run.errored + run.voided,
+      scored: run.scored,
+      errored: run.errored,
+      voided: run.voided,
+    },
+    tasks: { approved: approved.length, published: tasks.length, excluded: countExcluded(approved, tasks, run) },
+    attempts: { min: attempts.length === 0 ? 0 : findMin(attempts), max: attempts.reduce((a, b) => Math.max(a, b), 0) },
+    harnesses: listHarnessVersions(cohorts),
+    sandboxes: distinct(cohorts.map(({ sandbox }) => sandbox)),
+    verifyModes: distinct(cohorts.map(({ verifyMode }) => verifyMode)),
+    isolation: distinct(chosen.map(({ isolation }) => isolation)),
+    resources: summarizeResources(chosen),
+    comparisons: { count: run.comparisons, from: toIsoTime(run.from), to: toIsoTime(run.to) },
+  }
+}
+
+/** Summarizes the resource limits of the canonical trials as minimum and maximum. */
+function summarizeResources(chosen: readonly SettingResult[]): ResourceSpans | null {
+  const known = chosen.flatMap(({ cells }) => cells.flatMap(({ resources }) => resources ?? []))
+  if (known.length === 0) return null
+  return {
+    cpus: toSpan(known.map(({ cpus }) => cpus)),
+    memoryMb: toSpan(known.map(({ memoryMb }) => memoryMb)),
+    diskMb: toSpan(known.map(({ diskMb }) => diskMb)),
+  }
+}
+
+/** Returns minimum and maximum. No limit counts as infinite. */
+function toSpan(limits: readonly (number | null)[]): ResourceSpans['cpus'] {
+  const [min, max] = [findMin(limits.map(toUpperBound)), limits.map(toUpperBound).reduce((a, b) => Math.max(a, b))]
+  return { min: Number.isFinite(min) ? min : null, max: Number.isFinite(max) ? max : null }
+}
+
+const toUpperBound = (limit: number | null): number => limit ?? Number.POSITIVE_INFINITY
+
+function countExcluded(approved: readonly string[], tasks: readonly string[], run: RunTotals) {
+  const unpublished = approved.filter((task) => !tasks.includes(task))
+  const elsewhere = unpublished.filter((task) => run.scoredTasks.has(task)).length
+  const reasons = [
+    { reason: 'no_results', count: unpublished.length - elsewhere },
+    { reason: 'no_results_under_these_conditions', count: elsewhere },
+    { reason: 'declined_after_results', count: run.declined },
+  ]
+  return reasons.filter(({ count }) => count > 0)
+}
+
+const findMin = (numbers: readonly number[]): number => numbers.reduce((a, b) => Math.min(a, b))
+
+function listHarnessVersions(cohorts: readonly { harness: string; harnessVersion: string }[]) {
+  const all = cohorts.map(({ harness, harnessVersion: version }) => ({ harness, version }))
+  const byText = new Map(all.map((each) => [`${each.harness} ${each.version}`, each]))
+  return [...byText].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, each]) => each)
+}
+
+const distinct = (values: readonly (string | null)[]): string[] =>
+  [...new Set(values.filter((value) => value !== null))].sort()
+
+const toIsoTime = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString())

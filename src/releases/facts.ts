@@ -1,4 +1,4 @@
-import { listApprovedTasks } from '../batches/approved-tasks.ts'
+import { listApprovedTasks } from '../batches/tasks.ts'
 import type { TrialOutcome } from '../comparisons/outcome.ts'
 import { listOutcomes, type RunSetting } from '../comparisons/outcomes.ts'
 import { toNamedConfiguration } from '../comparisons/status.ts'

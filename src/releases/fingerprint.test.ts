@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { setting, TASKS, trial } from '../../test/support/releases/arbitrary-trials.ts'
 import { buildResults, type SettingResult } from './aggregate.ts'
-import { type CanonicalJson, canonicalJson } from './canonical-json.ts'
-import { computeContentHash, computeFingerprint } from './fingerprint.ts'
+import { type CanonicalJson, canonicalJson, computeContentHash, computeFingerprint } from './fingerprint.ts'
 
 const USAGE = { input: 1, cacheRead: 2, cacheWrite: 3, output: 4, reasoning: 5 }
 const SETTINGS = ['b|y|high', 'a|x|low', 'c|z|none']

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { detectLanguage } from './language.ts'
+import { detectLanguage } from './publish.ts'
 
 test.each([
   ['nothing', [], null],

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { OPERATOR_KEY, type TestApp, testApp } from '../../test/support/app.ts'
 import { openReleaseLab } from '../../test/support/releases.ts'
 import { readResults } from '../results/schema.ts'
-import { mayPublish } from './owners.ts'
+import { mayPublish } from './preview.ts'
 import * as schema from './schema.ts'
 
 let app: TestApp

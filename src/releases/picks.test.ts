@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { choosePicks } from './picks.ts'
+import { choosePicks } from './aggregate.ts'
 
 const candidate = (id: string, passed: number, tasks = 20) => ({ id, passed, tasks })
 

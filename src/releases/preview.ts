@@ -2,14 +2,13 @@ import type { Db } from '../platform/db/db.ts'
 import type { KeyCaller } from '../platform/http/caller.ts'
 import { invalidRequest, Problem } from '../platform/problem.ts'
 import { averageUsd } from '../platform/usd.ts'
+import { GITHUB } from '../repos/github.ts'
 import type { RepositoryRow } from '../repos/repos.ts'
 import { estimateDifference, toTracks } from '../statistics/paired.ts'
 import { isOnlyWorkspace, LOCAL } from '../workspaces/workspaces.ts'
 import { countPassed, isComplete, listTasks, type SettingResult, sumCostMicros, toUsd } from './aggregate.ts'
-import { buildDisclosure } from './disclosure.ts'
-import { buildContent, type ReleaseContent, toSettingNames } from './document.ts'
+import { buildContent, buildDisclosure, type ReleaseContent, toSettingNames } from './document.ts'
 import { loadFacts, type ReleaseFacts } from './facts.ts'
-import { mayPublish, type PublicOwners } from './owners.ts'
 import { nameTaken, ownerNotAssigned, repositoryPrivate } from './schema.ts'
 import { type Preview, type PreviewSetting, Release, type ReleaseSetting, type SettingPair } from './shapes/schema.ts'
 import { findNewest, isNameTaken, type ReleaseIdentity, type ReleaseRow } from './sql.ts'
@@ -177,3 +176,22 @@ const toComparedNumbers = ({ tasks, passed, totalCostUsd, onFrontier }: ReleaseS
 
 export const parseDocument = ({ document }: Pick<ReleaseRow, 'document'>): Release =>
   Release.parse(JSON.parse(document))
+
+/** Maps repository owners to workspace logins. Undefined if the operator configured nothing. */
+type PublicOwners = ReadonlyMap<string, string> | undefined
+
+/**
+ * True if the workspace may publish under the repository's owner. An assigned owner belongs to its workspace on every
+ * host. GitHub vouches for all other owners. For plain git and other code hosts the owner is unverified, so the operator
+ * assigns it; a single workspace needs no assignment.
+ */
+export function mayPublish(
+  { source_kind, host, owner }: Pick<RepositoryRow, 'source_kind' | 'host' | 'owner'>,
+  login: string,
+  { publicOwners, isOnlyWorkspace }: { publicOwners: PublicOwners; isOnlyWorkspace: boolean },
+): boolean {
+  const assigned = publicOwners?.get(owner.toLowerCase())
+  if (assigned !== undefined) return assigned.toLowerCase() === login.toLowerCase()
+  if (source_kind === 'github' && host === GITHUB) return true
+  return publicOwners === undefined && isOnlyWorkspace
+}

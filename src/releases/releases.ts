@@ -1,7 +1,14 @@
 import { type Db, transact } from '../platform/db/db.ts'
 import { type Page, toPage } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
-import { findRepository, type RepositoryRef, type RepositoryRow, readRepository } from '../repos/repos.ts'
+import {
+  findRepository,
+  type RepositoryRef,
+  type RepositoryRow,
+  readRepository,
+  refreshVisibility,
+} from '../repos/repos.ts'
+import { codeHostUnavailable } from '../repos/schema.ts'
 import { emitEvent } from '../webhooks/emit.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'
 import { findWorkspaceByLogin } from '../workspaces/workspaces.ts'
@@ -163,3 +170,22 @@ export async function findNamedPicks(db: Db, owner: string, name: string, id: st
 const toPublicRelease = (row: rows.ReleaseRow) => ({ ...parseDocument(row), withdrawn: toWithdrawal(row) })
 
 export const listPublicTasks = (db: Db, repository: number) => rows.listPublicTasks(db, repository)
+
+const REPOSITORIES_MAX = 500
+
+/**
+ * Checks the visibility of every repository with a public release and withdraws the releases of those that became
+ * private. Stops if the code host is unavailable or rate-limited; the next run continues with the rest.
+ */
+export async function checkVisibility(deps: ReleaseDeps, signal: AbortSignal): Promise<void> {
+  for (const repository of await rows.listPublicRepositories(deps.db, REPOSITORIES_MAX)) {
+    signal.throwIfAborted()
+    try {
+      await refreshVisibility(deps, repository)
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error
+      if (error.kind === codeHostUnavailable) return
+      // A refused credential or a renamed repository says nothing about the visibility.
+    }
+  }
+}

@@ -1,8 +1,7 @@
 import { sql } from 'kysely'
-import { type Db, lock } from '../platform/db/db.ts'
-import { pageNewestFirst } from '../platform/db/newest-first.ts'
+import { type Db, lock, pageNewestFirst } from '../platform/db/db.ts'
 import type { Page } from '../platform/http/page.ts'
-import type { SettingPick } from './picks.ts'
+import type { SettingPick } from './aggregate.ts'
 
 /** Serializes publishing for one repository of a workspace. */
 export const lockReleases = (tx: Db, repository: number) => lock(tx, `releases ${repository}`)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { setting } from '../../test/support/releases/arbitrary-trials.ts'
-import { wilsonInterval } from '../statistics/accuracy.ts'
+import { wilsonInterval } from '../statistics/intervals.ts'
 import type { SettingResult } from './aggregate.ts'
 import type { ResultCell } from './cohort.ts'
 import { computeSettingStats, toScores } from './stats.ts'

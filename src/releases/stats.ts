@@ -1,9 +1,8 @@
 import type { OutcomeUsage } from '../comparisons/outcome.ts'
-import { wilsonInterval } from '../statistics/accuracy.ts'
-import { DRAWS, estimateFrontierProbabilities } from '../statistics/frontier-probability.ts'
-import type { Scores } from '../statistics/paired.ts'
-import { computeRanks, type Rank } from '../statistics/ranks.ts'
-import { computeReliability, type Reliability } from '../statistics/reliability.ts'
+import { DRAWS, estimateFrontierProbabilities } from '../statistics/frontier.ts'
+import { wilsonInterval } from '../statistics/intervals.ts'
+import { computeReliability, type Reliability, type Scores } from '../statistics/paired.ts'
+import { computeRanks, type Rank } from '../statistics/pairs.ts'
 import { isComplete, listTasks, type SettingResult } from './aggregate.ts'
 import { type ResultCell, sameOrMixed } from './cohort.ts'
 

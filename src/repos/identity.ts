@@ -2,8 +2,8 @@ import { type CredentialDeps, findCredential } from '../credentials/credentials.
 import { openNewestSecret, openSecret } from '../credentials/secrets.ts'
 import { invalidRequest, Problem } from '../platform/problem.ts'
 import { type CodeHost, CodeHostUnavailable, type HostAccess, type HostedRepository } from './code-host.ts'
-import { findGitUrlFault } from './git-url.ts'
-import { GITHUB } from './github-request.ts'
+import { GITHUB } from './github.ts'
+import { findGitUrlFault } from './mirror/source.ts'
 import {
   type ConnectRepositoryInput,
   codeHostAccessRefused,

@@ -2,11 +2,10 @@ import { mkdir, mkdtemp, readdir, rename, rm, stat, utimes } from 'node:fs/promi
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { measureBytes } from '../platform/disk-usage.ts'
+import { measureBytes, type PrunedPath, type PruneOptions, readAgeMs } from '../platform/data-folder.ts'
 import { GitFailed, runGit } from '../platform/git/git.ts'
 import type { GitLocation } from '../platform/git/settings.ts'
-import { openClone, RepositoryUnreadable } from './mirror/local-clone.ts'
-import type { ReadableRepository } from './mirror/readable-repository.ts'
+import { openClone, type ReadableRepository, RepositoryUnreadable } from './mirror/local-clone.ts'
 import { type MirrorReach, MirrorRefused, type MirrorSource, resolveReach, type SourceRules } from './mirror/source.ts'
 
 export type MirrorDeps = SourceRules & {
@@ -35,7 +34,7 @@ export type Mirror = ReadableRepository & {
 }
 
 /** Locks a mirror within its folder. */
-export const LOCK = 'lock'
+const LOCK = 'lock'
 
 const LIMITS = { bytesMax: 4 * 1024 ** 3, timeoutMs: 1_800_000, lockWaitMs: 1_800_000 }
 type MirrorSettings = MirrorDeps & typeof LIMITS
@@ -265,4 +264,31 @@ export async function findMissingCommits(
 ): Promise<string[]> {
   const found = await findCommits(place, commits, signal)
   return commits.filter((_, at) => found[at] === undefined)
+}
+
+/** Longer than any stage reads a mirror after opening it. */
+const UNUSED_MS_MIN = 24 * 60 * 60 * 1000
+
+/** Deletes mirrors that were not opened for some time. They are fetched again when they are needed. */
+export async function pruneMirrors(folder: string, { olderThanMs, isDryRun }: PruneOptions): Promise<PrunedPath[]> {
+  const unusedMs = Math.max(olderThanMs, UNUSED_MS_MIN)
+  const pruned: PrunedPath[] = []
+  for (const name of await readdir(folder).catch(() => [])) {
+    const mirror = await pruneMirror(join(folder, name), unusedMs, isDryRun)
+    if (mirror) pruned.push(mirror)
+  }
+  return pruned
+}
+
+async function pruneMirror(home: string, unusedMs: number, isDryRun: boolean): Promise<PrunedPath | undefined> {
+  const isUnused = async (): Promise<boolean> => ((await readAgeMs(join(home, LOCK))) ?? 0) > unusedMs
+  if (!(await isUnused())) return undefined
+  await using lock = await lockMirror(join(home, LOCK), 0, new AbortController().signal)
+  if (!lock || !(await isUnused())) return undefined
+  // The lock file remains: a process that waits for it must not hold another file than later ones.
+  const rest = (await readdir(home)).filter((entry) => !entry.startsWith(LOCK))
+  if (rest.length === 0) return undefined
+  const bytes = await measureBytes(home)
+  if (!isDryRun) for (const entry of rest) await rm(join(home, entry), { recursive: true, force: true })
+  return { path: home, bytes }
 }

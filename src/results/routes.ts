@@ -4,11 +4,9 @@ import { type Endpoint, replyCached, replyFile } from '../platform/http/endpoint
 import { type Route, route } from '../platform/http/route.ts'
 import type { ServerDeps } from '../platform/http/server.ts'
 import type { Release } from '../releases/shapes/schema.ts'
-import { drawBadge } from './badge.ts'
-import { type CachedRead, describeRead, type ResultsCache } from './cache.ts'
-import { chooseEncoding } from './cached-body.ts'
-import { drawChart } from './chart.ts'
+import { type CachedRead, chooseEncoding, describeRead, type ResultsCache } from './cache.ts'
 import { toCsv } from './csv.ts'
+import { drawBadge, drawChart } from './drawings.ts'
 import {
   openTaskArchive,
   renderCards,

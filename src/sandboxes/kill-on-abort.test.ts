@@ -1,7 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { expect, test } from 'vitest'
-import { killOnAbort } from './kill-on-abort.ts'
-import { type Exit, SandboxUnavailable } from './sandbox.ts'
+import { type Exit, killOnAbort, SandboxUnavailable } from './sandbox.ts'
 
 function sandbox() {
   const ended = Promise.withResolvers<Exit>()

@@ -11,9 +11,9 @@ import {
 } from '../../test/support/sandboxes/kubernetes-subject.ts'
 import { DEFAULT_LIMITS } from '../harbor/limits.ts'
 import { createLog } from '../platform/log.ts'
-import { LABEL } from './kernel/labels.ts'
+import { LABEL } from './kernel/ownership.ts'
 import { QuotaExceeded } from './kubernetes/client.ts'
-import type { OpenedSettings } from './kubernetes/settings.ts'
+import type { OpenedSettings } from './kubernetes/connection.ts'
 import { createKubernetesProvider } from './kubernetes.ts'
 import { type SandboxProvider, SandboxUnavailable, SandboxUnsupported } from './sandbox.ts'
 

@@ -1,13 +1,14 @@
+import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Log } from '../platform/log.ts'
 import type { AllowedHost } from '../platform/outbound/allowed-hosts.ts'
-import { discardImage } from './local/discard.ts'
-import { openStore } from './local/image-store.ts'
+import { removeWithBuildah } from './local/buildah.ts'
+import { type ImageStore, listImages, openStore } from './local/image-store.ts'
 import { importImage } from './local/import-image.ts'
 import { findHost, type Host, type Runtime, requireRuntime } from './local/machine.ts'
 import { openNetwork } from './local/network.ts'
 import { prepareImage } from './local/prepare.ts'
-import { reap } from './local/reap.ts'
+import { reap, removeFolder } from './local/reap.ts'
 import { startSandbox } from './local/start.ts'
 import type { Capabilities, Image, SandboxProvider } from './sandbox.ts'
 
@@ -77,4 +78,29 @@ function toCapabilities({ runtime, cgroups, loop, groups }: Host): Capabilities 
     limits: { cpus: hasCgroups, memory: hasCgroups, pids: hasCgroups, disk: loop ? 'hard' : 'watched' },
     groups,
   }
+}
+
+/** Removes a built image with its layers, except those of other images. Imported and pulled images are left alone. */
+export async function discardImage(host: Host, { digest }: Pick<Image, 'digest'>): Promise<void> {
+  const { store } = host
+  const keys = await listBuildKeys(store, digest)
+  if (keys.length === 0) return
+  const images = await listImages(store)
+  const own = images.filter((each) => each.digest === digest).flatMap(({ layers }) => layers)
+  const needed = new Set(images.filter((each) => each.digest !== digest).flatMap(({ layers }) => layers))
+  for (const key of keys) await rm(join(store.folder, 'builds', key), { force: true })
+  await rm(join(store.folder, 'images', `${encodeURIComponent(digest)}.json`), { force: true })
+  const unused = own.filter((layer) => !needed.has(layer))
+  if (unused.some((layer) => !layer.startsWith(LAYERS))) await removeWithBuildah(store, keys)
+  for (const layer of unused) if (layer.startsWith(LAYERS)) await removeFolder(host, layer)
+}
+
+const LAYERS = 'layers/'
+
+/** Lists the builds that ended with an image. */
+async function listBuildKeys(store: ImageStore, digest: string): Promise<string[]> {
+  const folder = join(store.folder, 'builds')
+  const names = await readdir(folder)
+  const digests = await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8').catch(() => '')))
+  return names.filter((_, at) => digests[at] === digest)
 }

@@ -17,7 +17,7 @@ import {
 } from '../results/results.ts'
 import { listResults, readHistory, readPublicRelease } from '../results/schema.ts'
 import type { RepositoryName } from '../results/update-results.ts'
-import { smallestDifference } from '../statistics/accuracy.ts'
+import { smallestDifference } from '../statistics/intervals.ts'
 import {
   type AcrossKind,
   type AcrossRow,

@@ -1,5 +1,5 @@
+import type { Prices } from '../catalog/model.ts'
 import { listPublicModels } from '../catalog/models.ts'
-import type { Prices } from '../catalog/prices.ts'
 import type { Release, ReleaseSetting } from '../releases/shapes/schema.ts'
 import { frontier } from '../statistics/frontier.ts'
 

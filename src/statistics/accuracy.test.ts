@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { smallestDifference, wilsonInterval } from './accuracy.ts'
+import { smallestDifference, wilsonInterval } from './intervals.ts'
 
 /** Wilson's interval with the effective sample size of Korn and Graubard, computed outside of this project. */
 test.each<[tasks: number, trials: number, mean: number, variance: number, low: number, high: number]>([

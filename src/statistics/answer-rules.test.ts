@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { smallestDifference } from './accuracy.ts'
 import { buildAnswer, findPair } from './answer.ts'
 import type { ComparisonStatistics, SettingStatistics } from './comparison-statistics.ts'
+import { smallestDifference } from './intervals.ts'
 import type { MeasuredDifference } from './paired.ts'
 import type { PairStatistics, Verdict } from './pairs.ts'
 import { quantile } from './student.ts'

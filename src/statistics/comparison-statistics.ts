@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
-import { estimateCost, type MeanInterval } from './cost.ts'
-import { estimateFrontierProbabilities } from './frontier-probability.ts'
-import { comparePairs, type PairStatistics, type SettingResults } from './pairs.ts'
-import { countRanks, type Rank } from './ranks.ts'
+import { estimateFrontierProbabilities } from './frontier.ts'
+import { estimateCost, type MeanInterval } from './intervals.ts'
+import { comparePairs, countRanks, type PairStatistics, type Rank, type SettingResults } from './pairs.ts'
 
 /** Statistics of one setting of a comparison. */
 export type SettingStatistics = {

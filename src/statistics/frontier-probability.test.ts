@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { frontier } from './frontier.ts'
-import { type BootstrapTrack, estimateFrontierProbabilities } from './frontier-probability.ts'
+import { type BootstrapTrack, estimateFrontierProbabilities, frontier } from './frontier.ts'
 
 const SEED = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 const track = (id: string, passed: string, micros: readonly number[]): BootstrapTrack => ({

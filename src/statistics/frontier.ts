@@ -28,3 +28,103 @@ type Fraction = [numerator: number, denominator: number]
 /** Negative, zero or positive, like the difference of the two. Exact for products beyond 2^53. */
 const compareFractions = ([a, b]: Fraction, [c, d]: Fraction): number =>
   Number(BigInt(a) * BigInt(d) - BigInt(c) * BigInt(b))
+
+/** Results of a setting per task. All tracks contain the same tasks in the same order. */
+export type BootstrapTrack = { id: string; passed: readonly boolean[]; micros: readonly number[] }
+
+export const DRAWS = 1000
+
+/**
+ * Estimates how often each setting is on the frontier when tasks are resampled with replacement (bootstrap), with the same
+ * draws for all settings. The seed makes the result reproducible.
+ */
+export function estimateFrontierProbabilities(tracks: readonly BootstrapTrack[], seed: string): Map<string, number> {
+  const tasks = tracks[0]?.passed.length ?? 0
+  const counts = tracks.map(() => 0)
+  const next = createGenerator(seed)
+  const rows = tracks.map((track, index) => ({
+    index,
+    passed: Float64Array.from(track.passed, Number),
+    micros: Float64Array.from(track.micros),
+  }))
+  for (let draw = 0; draw < DRAWS && tasks > 0; draw++) {
+    const drawn = drawTasks(next, tasks)
+    const points = rows.map((row) => sumDraw(row, drawn))
+    for (const index of listUnbeaten(points)) counts[index] = (counts[index] ?? 0) + 1
+  }
+  return new Map(tracks.map(({ id }, index) => [id, (counts[index] ?? 0) / DRAWS]))
+}
+
+type TaskWeights = { tasks: Uint32Array; weights: Float64Array }
+
+/** Draws tasks with replacement. Returns the distinct tasks and how often each was drawn. */
+function drawTasks(next: () => number, count: number): TaskWeights {
+  const times = new Uint32Array(count)
+  for (let draw = 0; draw < count; draw++) {
+    const task = drawBelow(next, count)
+    times[task] = (times[task] ?? 0) + 1
+  }
+  const tasks = new Uint32Array(count)
+  const weights = new Float64Array(count)
+  let distinct = 0
+  for (let task = 0; task < count; task++) {
+    if (times[task] === 0) continue
+    tasks[distinct] = task
+    weights[distinct] = times[task] ?? 0
+    distinct += 1
+  }
+  return { tasks: tasks.subarray(0, distinct), weights }
+}
+
+type BootstrapRow = { index: number; passed: Float64Array; micros: Float64Array }
+
+function sumDraw({ index, passed, micros }: BootstrapRow, { tasks, weights }: TaskWeights): DrawnPoint {
+  let passes = 0
+  let cost = 0
+  for (let each = 0; each < tasks.length; each++) {
+    const task = tasks[each] ?? 0
+    const weight = weights[each] ?? 0
+    passes += (passed[task] ?? 0) * weight
+    cost += (micros[task] ?? 0) * weight
+  }
+  return { index, passed: passes, micros: cost }
+}
+
+type DrawnPoint = { index: number; passed: number; micros: number }
+
+/** Applies the frontier rule to sums instead of averages: all settings have the same tasks. */
+function listUnbeaten(points: DrawnPoint[]): number[] {
+  const somePass = points.some(({ passed }) => passed > 0)
+  const sorted = points
+    .filter(({ passed }) => passed > 0 || !somePass)
+    .sort((a, b) => a.micros - b.micros || b.passed - a.passed)
+  const unbeaten: DrawnPoint[] = []
+  for (const point of sorted) {
+    const last = unbeaten.at(-1)
+    const isTie = last?.micros === point.micros && last.passed === point.passed
+    if (!last || isTie || point.passed > last.passed) unbeaten.push(point)
+  }
+  return unbeaten.map(({ index }) => index)
+}
+
+/**
+ * Creates a seeded generator of integers below 2^32: sfc32, initialized with the first twelve bytes of the seed and a
+ * counter of 1, with the first twelve outputs discarded. The seed is a SHA-256 in hexadecimal.
+ */
+export function createGenerator(seed: string): () => number {
+  const word = (index: number): number => Number.parseInt(seed.slice(8 * index, 8 * index + 8), 16) | 0
+  let [a, b, c, counter] = [word(0), word(1), word(2), 1]
+  const next = (): number => {
+    const sum = (((a + b) | 0) + counter) | 0
+    counter = (counter + 1) | 0
+    a = b ^ (b >>> 9)
+    b = (c + (c << 3)) | 0
+    c = (((c << 21) | (c >>> 11)) + sum) | 0
+    return sum >>> 0
+  }
+  for (let discarded = 0; discarded < 12; discarded++) next()
+  return next
+}
+
+/** Draws an integer below `count`. Uniform except for a bias below 2^-32. */
+export const drawBelow = (next: () => number, count: number): number => Math.floor((next() / 4_294_967_296) * count)

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { createGenerator, drawBelow } from './generator.ts'
+import { createGenerator, drawBelow } from './frontier.ts'
 
 const first = (seed: string) => Array.from({ length: 5 }, createGenerator(seed))
 

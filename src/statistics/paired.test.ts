@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
+  computeReliability,
   estimateDifference,
   isShownWorse,
   type Score,
@@ -9,8 +10,7 @@ import {
   testDifference,
   toTracks,
 } from './paired.ts'
-import { computeRanks } from './ranks.ts'
-import { computeReliability } from './reliability.ts'
+import { computeRanks } from './pairs.ts'
 import { oneSided, quantile, twoSided } from './student.ts'
 
 /** One pair of digits for each task: trials and passes. `.` stands for a task that the setting does not have. */

@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { computeStatistics } from './comparison-statistics.ts'
-import { estimateCost, estimateMean } from './cost.ts'
-import { selectSignificant } from './holm.ts'
+import { estimateCost, estimateMean } from './intervals.ts'
 import { estimateDifference } from './paired.ts'
 import {
   comparePairs,
@@ -10,6 +9,7 @@ import {
   flipPair,
   measurePair,
   type SettingResults,
+  selectSignificant,
   toOutcome,
   toScoreTrack,
 } from './pairs.ts'

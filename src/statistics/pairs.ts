@@ -1,6 +1,12 @@
-import { estimateMean, type MeanInterval } from './cost.ts'
-import { selectSignificant } from './holm.ts'
-import { type MeasuredDifference, measureDifference, type ScoreTrack } from './paired.ts'
+import { estimateMean, type MeanInterval } from './intervals.ts'
+import {
+  type MeasuredDifference,
+  measureDifference,
+  type Scores,
+  type ScoreTrack,
+  testDifference,
+  toTracks,
+} from './paired.ts'
 
 /** Results of one setting with one element per task. Tasks have the same index in all settings of a comparison. */
 export type SettingResults = {
@@ -141,3 +147,59 @@ const flipDifference = (difference: MeasuredDifference): MeasuredDifference => (
   losses: difference.wins,
   centre: -difference.centre,
 })
+
+const SIGNIFICANCE_LEVEL = 0.05
+
+/**
+ * Returns for each p-value whether it is significant. Holm's method limits the probability of one or more false
+ * positives among all of them to 5 %.
+ */
+export function selectSignificant(probabilities: readonly number[]): boolean[] {
+  const order = probabilities
+    .map((_, index) => index)
+    .sort((a, b) => valueAt(probabilities, a) - valueAt(probabilities, b))
+  const firstInsignificant = order.findIndex(
+    (index, step) => valueAt(probabilities, index) > SIGNIFICANCE_LEVEL / (order.length - step),
+  )
+  const significant = new Set(firstInsignificant < 0 ? order : order.slice(0, firstInsignificant))
+  return probabilities.map((_, index) => significant.has(index))
+}
+
+const valueAt = (values: readonly number[], index: number): number => values[index] ?? 1
+
+export type Rank = { best: number; worst: number }
+
+/**
+ * Computes the range of ranks of each setting. All pairs are tested; Holm's method keeps the probability of even one false
+ * claim at 5 %.
+ */
+export const computeRanks = (all: readonly Scores[]): Rank[] => countRanks(all.length, findClaims(all))
+
+/** A setting that was shown to be better than another. Both are positions in the list of settings. */
+type RankClaim = { winner: number; loser: number }
+
+/** Computes the range of ranks from the pairs that could be told apart. */
+export function countRanks(settings: number, claims: readonly RankClaim[]): Rank[] {
+  const better = new Uint32Array(settings)
+  const worse = new Uint32Array(settings)
+  for (const { winner, loser } of claims) {
+    better[loser] = (better[loser] ?? 0) + 1
+    worse[winner] = (worse[winner] ?? 0) + 1
+  }
+  return Array.from(better, (count, index) => ({ best: 1 + count, worst: settings - (worse[index] ?? 0) }))
+}
+
+function findClaims(all: readonly Scores[]): RankClaim[] {
+  const tracks = toTracks(all)
+  const tested = tracks.flatMap((a, first) =>
+    tracks.slice(first + 1).flatMap((b, offset) => {
+      const difference = testDifference(a, b)
+      if (!difference) return []
+      const second = first + 1 + offset
+      const [winner, loser] = difference.isBetter ? [first, second] : [second, first]
+      return [{ winner, loser, probability: difference.probability }]
+    }),
+  )
+  const significant = selectSignificant(tested.map(({ probability }) => probability))
+  return tested.filter((_, index) => significant[index])
+}

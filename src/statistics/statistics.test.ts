@@ -6,11 +6,10 @@ import { falseRanks, intervalCoverage, pairCoverage, toSeed } from '../../test/s
 import * as simulation from '../../test/support/statistics/simulation-table.ts'
 import { buildResults } from '../releases/aggregate.ts'
 import { computeSettingStats } from '../releases/stats.ts'
-import { estimateFrontierProbabilities } from './frontier-probability.ts'
-import { createGenerator, drawBelow } from './generator.ts'
+import { createGenerator, drawBelow, estimateFrontierProbabilities } from './frontier.ts'
 import * as paired from './paired.ts'
-import { computeRanks } from './ranks.ts'
-import { computeReliability } from './reliability.ts'
+import { computeReliability } from './paired.ts'
+import { computeRanks } from './pairs.ts'
 import { oneSided, quantile, twoSided } from './student.ts'
 
 const SEED = toSeed('test')

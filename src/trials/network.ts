@@ -1,7 +1,6 @@
 import type { Network } from '../harbor/task.ts'
-import { createEgress, type EgressOptions } from '../sandboxes/egress/egress.ts'
-import type { EgressSummary } from '../sandboxes/egress/ledger.ts'
-import { LOOPBACK, PROXY_PORT, proxyEnv } from '../sandboxes/egress/proxy-env.ts'
+import { LOOPBACK, PROXY_PORT, proxyEnv } from '../sandboxes/egress/build-egress.ts'
+import { createEgress, type EgressOptions, type EgressSummary } from '../sandboxes/egress/egress.ts'
 import type { Port } from '../sandboxes/sandbox.ts'
 
 /** The network that a task declares for a phase, the access that its sandbox got, and its traffic. */

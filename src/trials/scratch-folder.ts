@@ -1,6 +1,6 @@
 import { mkdir, mkdtemp } from 'node:fs/promises'
 import { join } from 'node:path'
-import { listOrphans, ownedPrefix } from '../sandboxes/kernel/owned-names.ts'
+import { listOrphans, ownedPrefix } from '../sandboxes/kernel/ownership.ts'
 import { removeTree } from '../sandboxes/local/remove-tree.ts'
 
 const KIND = '.trial'

@@ -3,12 +3,12 @@ import { mkdir, open, readdir, rm, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Network, Task } from '../harbor/task.ts'
 import { newId } from '../platform/ids.ts'
-import { killOnAbort } from '../sandboxes/kill-on-abort.ts'
 import { removeTree } from '../sandboxes/local/remove-tree.ts'
 import {
   type BuildLimits,
   type Image,
   type ImageSource,
+  killOnAbort,
   type Mount,
   type Sandbox,
   type SandboxNetwork,

@@ -5,9 +5,8 @@ import { defineJobHandler, type Job, type JobHandler } from '../platform/jobs/jo
 import { type Outbound, OutboundFailed, OutboundRefused } from '../platform/outbound/outbound.ts'
 import { record } from '../workspaces/audit.ts'
 import { deliverJobType, enqueueDelivery } from './emit.ts'
-import { buildSignedHeaders } from './signature.ts'
 import * as rows from './sql.ts'
-import { toSealed, toSecretContext, type WebhookDeps } from './webhooks.ts'
+import { buildSignedHeaders, toSealed, toSecretContext, type WebhookDeps } from './webhooks.ts'
 
 export type DeliveryDeps = WebhookDeps & { outbound: Outbound; version: string; timeoutMs?: number | undefined }
 

@@ -3,13 +3,16 @@ import type { KeyCaller } from '../platform/http/caller.ts'
 import { reply } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { toAuditActor } from '../workspaces/audit.ts'
-import { listDeliveries, readDelivery, redeliver, testWebhook } from './deliveries.ts'
 import * as schema from './schema.ts'
 import {
   createWebhook,
+  listDeliveries,
   listWebhooks,
+  readDelivery,
   readWebhookRow,
+  redeliver,
   removeWebhook,
+  testWebhook,
   toWebhook,
   updateWebhook,
   type WebhookDeps,

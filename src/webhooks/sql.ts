@@ -1,7 +1,6 @@
 import { type Insertable, sql } from 'kysely'
 import type { Sealed } from '../credentials/seal.ts'
-import { type Db, lock } from '../platform/db/db.ts'
-import { pageNewestFirst } from '../platform/db/newest-first.ts'
+import { type Db, lock, pageNewestFirst } from '../platform/db/db.ts'
 import type { DB } from '../platform/db/tables.gen.ts'
 import type { Page } from '../platform/http/page.ts'
 

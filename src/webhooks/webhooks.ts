@@ -1,3 +1,4 @@
+import { createHmac, randomBytes } from 'node:crypto'
 import type { Keyring } from '../credentials/master-key.ts'
 import { credentialStorageOff } from '../credentials/schema.ts'
 import type { Sealed, Secret, SecretContext } from '../credentials/seal.ts'
@@ -8,9 +9,19 @@ import { setLimit } from '../platform/jobs/jobs.ts'
 import { refuseUrl, type Trust } from '../platform/outbound/outbound.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'
-import { webhookLimit } from './emit.ts'
-import { type ChangedWebhook, type NewWebhook, tooManyWebhooks, urlRefused, Webhook, WebhookEvent } from './schema.ts'
-import { newSigningSecret } from './signature.ts'
+import { createDelivery, enqueueDelivery, webhookLimit } from './emit.ts'
+import {
+  type ChangedWebhook,
+  Delivery,
+  type DeliveryWithBody,
+  deliveryPending,
+  type NewWebhook,
+  tooManyWebhooks,
+  urlRefused,
+  Webhook,
+  WebhookEvent,
+  webhookDisabled,
+} from './schema.ts'
 import * as rows from './sql.ts'
 
 export type WebhookDeps = {
@@ -170,3 +181,73 @@ export const toWebhook = (row: rows.WebhookRow): Webhook => ({
   failingSince: row.failing_since?.toISOString() ?? null,
   createdAt: row.created_at.toISOString(),
 })
+
+/** Throws if the webhook is disabled, because its deliveries would fail. */
+function requireEnabled({ disabled }: rows.WebhookRow): void {
+  if (disabled !== null) throw new Problem(webhookDisabled, 'The webhook is disabled. Enable it first.')
+}
+
+export async function testWebhook(db: Db, webhook: rows.WebhookRow): Promise<Delivery> {
+  requireEnabled(webhook)
+  const data = { webhookId: webhook.id }
+  return toDelivery(await transact(db, (tx) => createDelivery(tx, webhook.id, 'webhook.test', data)))
+}
+
+export async function listDeliveries(db: Db, webhook: rows.WebhookRow, page: Page) {
+  const listed = await rows.listDeliveryRows(db, webhook.id, page)
+  const toCursor = (row: rows.DeliveryRow) => ({ at: row.created_at, id: row.id })
+  const { items, nextCursor } = toPage(listed, page.limit, toDelivery, toCursor)
+  return { deliveries: items, nextCursor }
+}
+
+export async function readDelivery(db: Db, webhook: rows.WebhookRow, id: string): Promise<DeliveryWithBody> {
+  const row = await rows.findDeliveryRow(db, webhook.id, id)
+  if (!row) throw new Problem(notFound, `Delivery ${id} not found`)
+  return { ...toDelivery(row), body: row.body }
+}
+
+/** Sends a finished delivery again with the same id, so that receivers can recognise duplicates. */
+export function redeliver(db: Db, webhook: rows.WebhookRow, { id }: DeliveryWithBody): Promise<Delivery> {
+  requireEnabled(webhook)
+  return transact(db, async (tx) => {
+    if (!(await rows.reopenDelivery(tx, id))) throw new Problem(deliveryPending, 'The delivery has not finished yet.')
+    await enqueueDelivery(tx, { id, webhook: webhook.id })
+    return readDelivery(tx, webhook, id)
+  })
+}
+
+const toDelivery = (row: rows.DeliveryRow): Delivery => ({
+  id: row.id,
+  event: row.event,
+  state: Delivery.shape.state.parse(row.state),
+  attempts: row.attempts,
+  attemptedAt: row.attempted_at?.toISOString() ?? null,
+  status: row.status,
+  error: row.error,
+  tookMs: row.took_ms,
+  nextAt: row.next_at?.toISOString() ?? null,
+  createdAt: row.created_at.toISOString(),
+})
+
+const PREFIX = 'whsec_'
+const SECRET_BYTES = 32
+
+/** Creates a signing secret in the format of Standard Webhooks: `whsec_` and random bytes in base64. */
+const newSigningSecret = (): string => PREFIX + randomBytes(SECRET_BYTES).toString('base64')
+
+type WebhookMessage = { id: string; at: Date; body: string }
+
+/** Builds the headers of Standard Webhooks, with one signature per secret. A receiver needs any one of them. */
+export function buildSignedHeaders(
+  { id, at, body }: WebhookMessage,
+  secrets: readonly string[],
+): Record<string, string> {
+  const timestamp = String(Math.floor(at.getTime() / 1000))
+  const signatures = secrets.map((secret) => `v1,${sign(secret, `${id}.${timestamp}.${body}`)}`)
+  return { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signatures.join(' ') }
+}
+
+const sign = (secret: string, content: string): string =>
+  createHmac('sha256', Buffer.from(secret.slice(PREFIX.length), 'base64'))
+    .update(content)
+    .digest('base64')

@@ -3,7 +3,7 @@ import { type Endpoint, replyCached } from '../platform/http/endpoint.ts'
 import { NOT_FOUND_DETAIL } from '../platform/http/methods.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { notFound, Problem } from '../platform/problem.ts'
-import { chooseEncoding } from '../results/cached-body.ts'
+import { chooseEncoding } from '../results/cache.ts'
 import { type BuiltFile, findAsset, findPage } from './build.ts'
 import * as schema from './schema.ts'
 

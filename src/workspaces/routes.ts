@@ -2,9 +2,9 @@ import { SESSION_COOKIE } from '../platform/http/admit.ts'
 import { reply } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { listEvents, toActor, toAuditActor } from './audit.ts'
+import { signIn, signOut, toSession } from './authenticate.ts'
 import { createKey, listKeys, readKey, revokeKey } from './keys.ts'
 import * as schema from './schema.ts'
-import { signIn, signOut, toSession } from './sessions.ts'
 import { createWorkspace, toWorkspace } from './workspaces.ts'
 
 type WorkspaceRouteDeps = {

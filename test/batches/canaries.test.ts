@@ -1,11 +1,9 @@
 // Known-bad tasks with one defect each, and good ones: every defect is detected and no good task is rejected.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sanitise } from '../../src/taskgen/authoring/sanitise.ts'
-import { buildReviewInput } from '../../src/taskgen/canaries/canary.ts'
-import { controls } from '../../src/taskgen/canaries/controls.ts'
+import { buildReviewInput, knownTasks } from '../../src/taskgen/canaries/canary.ts'
 import { defects } from '../../src/taskgen/canaries/defects.ts'
-import { knownTasks } from '../../src/taskgen/canaries/known-tasks.ts'
-import { traps } from '../../src/taskgen/canaries/traps.ts'
+import { controls, traps } from '../../src/taskgen/canaries/traps.ts'
 import { lintInstruction } from '../../src/taskgen/lint/lint-instruction.ts'
 import { type InstructionDraft, renderInstruction } from '../../src/taskgen/lint/render-instruction.ts'
 import { repositories } from '../support/repositories/repositories.ts'

@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { sandboxJobs, serviceJobs } from '../../src/app.ts'
 import { startWorker } from '../../src/platform/jobs/worker.ts'
-import { BATCH_STEPS } from '../../src/taskgen/pipeline/steps.ts'
+import { BATCH_STEPS } from '../../src/taskgen/pipeline/stage.ts'
 import { openModelGenerationLab } from '../support/generating-models.ts'
 import { askingStages } from '../support/taskgen/asking-stages.ts'
 

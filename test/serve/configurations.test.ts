@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Provider, startProvider } from '../../samples/provider/provider.ts'
 import quick from '../../samples/provider/quick.json' with { type: 'json' }
-import { createGenerator } from '../../src/statistics/generator.ts'
+import { createGenerator } from '../../src/statistics/frontier.ts'
 import { decideVerdicts, measurePair } from '../../src/statistics/pairs.ts'
 import { assay } from '../support/assay-command.ts'
 import { hasPart } from '../support/parts.ts'

@@ -1,5 +1,5 @@
 import * as schema from '../../src/batches/schema.ts'
-import type { ValidationOutcome, ValidationRequest, Validator } from '../../src/batches/validator.ts'
+import type { ValidationOutcome, ValidationRequest, Validator } from '../../src/batches/validate.ts'
 import { connectRepository } from '../../src/repos/schema.ts'
 import type { Services } from '../../src/services.ts'
 import type { TestApp } from './app.ts'

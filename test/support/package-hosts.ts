@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises'
 import { globSync, readFileSync } from 'node:fs'
-import { isPublicAddress } from '../../src/platform/outbound/addresses.ts'
+import { isPublicAddress } from '../../src/platform/outbound/url-rules.ts'
 import { parseAllowedHost } from '../../src/sandboxes/egress/rules.ts'
 
 /** Package servers of this machine from the settings of apt. */

@@ -1,6 +1,6 @@
 import { type Answer, buildAnswer } from '../../statistics/answer.ts'
 import type { ComparisonStatistics } from '../../statistics/comparison-statistics.ts'
-import { DRAWS } from '../../statistics/frontier-probability.ts'
+import { DRAWS } from '../../statistics/frontier.ts'
 import type { Comparison, ComparisonSetting } from '../shapes/schema.ts'
 
 /** The fields of a setting that an answer names. */

@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { BlobMissing, type Blobs, isDigest } from '../../platform/blobs/blob.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { TrialArtifact } from '../shapes/schema.ts'
-import { clearArtifacts, listOldArtifacts, measureOldArtifacts } from './retention/sql.ts'
+import { clearArtifacts, listOldArtifacts, measureOldArtifacts } from './queue/sql.ts'
 
 /** An artifact within the blob of its trial. Each trial has one blob, so that deleting it never affects another trial. */
 export const StoredArtifact = z.object({

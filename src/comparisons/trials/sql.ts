@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
-import type { Db } from '../../platform/db/db.ts'
+import { type Db, storableJson, storableText } from '../../platform/db/db.ts'
 import { executePrepared } from '../../platform/db/prepared.ts'
-import { storableJson, storableText } from '../../platform/db/storable.ts'
 import { CALIBRATION_RULES } from '../../trials/calibrate.ts'
 import { COUNT_NAMES, type CountRow, type SettingCounts, toCountPart } from '../counts.ts'
 import type { CompletedTrial, PlannedTrial } from '../plan.ts'

@@ -1,12 +1,10 @@
 import { findChosenHarness } from '../../catalog/harnesses.ts'
 import { findModel } from '../../catalog/models.ts'
-import { explainTrial } from '../../gateway/explanation.ts'
+import { readSettings } from '../../gateway/call-bodies.ts'
 import type { Ledger } from '../../gateway/ledger.ts'
-import { type ModelConnection, openModelConnection } from '../../gateway/model-connection.ts'
-import { ModelUnfit, termsFor } from '../../gateway/model-terms.ts'
-import { readSettings } from '../../gateway/settings.ts'
+import { type ModelConnection, ModelUnfit, openModelConnection, termsFor } from '../../gateway/model-connection.ts'
 import type { GrantTotals } from '../../gateway/totals.ts'
-import { applyVerdict, decideVerdict, type ModelVerdict } from '../../gateway/verdict.ts'
+import { applyVerdict, decideVerdict, explainTrial, type ModelVerdict } from '../../gateway/verdict.ts'
 import { TaskInvalid } from '../../harbor/task.ts'
 import { HarnessUnfit } from '../../harnesses/harness-unfit.ts'
 import type { Blobs } from '../../platform/blobs/blob.ts'
@@ -17,15 +15,14 @@ import type { Tracer } from '../../platform/tracing.ts'
 import { SandboxUnavailable, SandboxUnsupported } from '../../sandboxes/sandbox.ts'
 import { openScratchFolder } from '../../trials/scratch-folder.ts'
 import { VariableMissing } from '../../trials/variables.ts'
+import { formatTrialId } from '../plan.ts'
 import { recordStarted } from '../sql.ts'
 import { completeIfDone, pauseComparison } from '../state.ts'
 import type { OnStep } from '../steps.ts'
-import { formatTrialId } from '../trial-id.ts'
 import { storeArtifacts } from './artifacts.ts'
-import { calibrateOnce, parseVerifySettings } from './calibration/calibration.ts'
 import { CredentialGone, type TaskRunRequest, type TrialEngine, type VerifySettings } from './engine.ts'
-import { explainCutOff } from './forecast/admission.ts'
-import { admitTrial, type TrialAdmission } from './forecast/forecast.ts'
+import { calibrateOnce, parseVerifySettings } from './queue/calibration.ts'
+import { admitTrial, explainCutOff, type TrialAdmission } from './queue/forecast.ts'
 import { deferWaiting, type TrialPayload, trialJobType } from './queue/queue.ts'
 import {
   type AttemptEnding,
@@ -34,10 +31,10 @@ import {
   enqueueIfWaiting,
   hasRetriesLeft,
   settleAttempt,
+  traceAttempt,
 } from './settle.ts'
 import { toSharedBudgetId, toTrialGrantee } from './spend.ts'
 import { startTrial, type TrialFacts } from './sql.ts'
-import { traceAttempt } from './trace-attempt.ts'
 
 export type TrialJobDeps = {
   db: Db

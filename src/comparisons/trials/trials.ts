@@ -4,7 +4,7 @@ import { type Db, transact } from '../../platform/db/db.ts'
 import { notFound, Problem } from '../../platform/problem.ts'
 import { type AuditActor, record } from '../../workspaces/audit.ts'
 import { diffCell, toCountPart } from '../counts.ts'
-import { listCellOrdinals, type PlanShape, toOrdinal } from '../plan.ts'
+import { findOrdinal, formatTrialId, listCellOrdinals, type PlanShape, parseTrialId, toOrdinal } from '../plan.ts'
 import { trialNotScored } from '../schema.ts'
 import {
   type ComparisonMatrix,
@@ -16,7 +16,7 @@ import {
   type TrialWithAttempts,
   Usage,
 } from '../shapes/schema.ts'
-import { findOrdinal, formatTrialId } from '../trial-id.ts'
+import { type ComparisonRow, findByKey, listSettingRows, listTaskRows } from '../sql.ts'
 import { StoredArtifact, toArtifact } from './artifacts.ts'
 import { toTrialGrantee } from './spend.ts'
 import * as rows from './sql.ts'
@@ -249,4 +249,34 @@ export async function readChanges(db: Db, names: ComparisonNames, snapshot: stri
     class: row.class === null ? null : TrialClass.parse(row.class),
     reward: row.reward,
   }))
+}
+
+/** Loads the tasks and settings that the trial rows of a comparison refer to by position. */
+export async function loadComparisonNames(db: Db, row: ComparisonRow): Promise<ComparisonNames> {
+  const tasks = await listTaskRows(db, row.key)
+  const settings = await listSettingRows(db, [row.key])
+  return {
+    key: row.key,
+    workspaceId: row.workspace_id,
+    submittedAt: row.submitted_at,
+    attempts: row.attempts,
+    tasks: tasks.map(({ name, digest, run_id, task_id }) => ({
+      name,
+      digest,
+      runId: run_id ?? undefined,
+      taskId: task_id ?? undefined,
+    })),
+    settings: settings.map(({ id }) => ({ id })),
+  }
+}
+
+/**
+ * Returns the names for a trial that is readable through this comparison: the comparison's own, or those of the
+ * comparison that a reused trial comes from, which may belong to another scope.
+ */
+export async function loadNamesForTrial(db: Db, names: ComparisonNames, trialId: string): Promise<ComparisonNames> {
+  const source = parseTrialId(trialId)
+  if (!source || source.comparison === names.key || !(await rows.isTrialReusedBy(db, names.key, source))) return names
+  const row = await findByKey(db, source.comparison)
+  return row ? loadComparisonNames(db, row) : names
 }

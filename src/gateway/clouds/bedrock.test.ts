@@ -15,7 +15,7 @@ import {
 } from '../../../test/support/gateway/gateway.ts'
 import { signAwsRequest } from '../../platform/outbound/aws-signature.ts'
 import { wireProtocols } from '../protocols.ts'
-import { decodeEventStream } from './event-stream.ts'
+import { decodeEventStream } from './bedrock.ts'
 
 const KEYS = {
   accessKeyId: 'AKIDEXAMPLE',

@@ -34,3 +34,26 @@ export const toJsonAnswer = (
   headers: { ...headers, 'content-type': 'application/json', 'content-encoding': undefined },
   body: Readable.from([Buffer.from(JSON.stringify(body))]),
 })
+
+/** Beta features of Anthropic's API that clouds have too, by the name that programs send. */
+const BETAS: Record<string, { name: string; clouds: readonly ('bedrock' | 'vertex')[] }> = {
+  'advanced-tool-use-2025-11-20': { name: 'tool-search-tool-2025-10-19', clouds: ['bedrock', 'vertex'] },
+  'compact-2026-01-12': { name: 'compact-2026-01-12', clouds: ['bedrock', 'vertex'] },
+  'computer-use-2025-01-24': { name: 'computer-use-2025-01-24', clouds: ['bedrock', 'vertex'] },
+  'computer-use-2025-11-24': { name: 'computer-use-2025-11-24', clouds: ['bedrock', 'vertex'] },
+  'context-management-2025-06-27': { name: 'context-management-2025-06-27', clouds: ['bedrock', 'vertex'] },
+  'effort-2025-11-24': { name: 'effort-2025-11-24', clouds: ['bedrock'] },
+  'fine-grained-tool-streaming-2025-05-14': { name: 'fine-grained-tool-streaming-2025-05-14', clouds: ['bedrock'] },
+  'interleaved-thinking-2025-05-14': { name: 'interleaved-thinking-2025-05-14', clouds: ['bedrock', 'vertex'] },
+  'tool-search-tool-2025-10-19': { name: 'tool-search-tool-2025-10-19', clouds: ['bedrock', 'vertex'] },
+}
+
+/**
+ * Returns the betas of an `anthropic-beta` header that a cloud has. Others are dropped, because clouds refuse requests
+ * with names that they do not know, and programs that talk to Anthropic's own API send many.
+ */
+export function selectBetas(header: string | undefined, cloud: 'bedrock' | 'vertex'): string[] {
+  const asked = (header ?? '').split(',').map((name) => name.trim())
+  const known = asked.flatMap((name) => (Object.hasOwn(BETAS, name) ? [BETAS[name]] : []))
+  return [...new Set(known.flatMap((beta) => (beta?.clouds.includes(cloud) ? [beta.name] : [])))]
+}

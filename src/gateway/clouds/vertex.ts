@@ -5,12 +5,12 @@ import type { OpenStream } from '../../platform/outbound/stream.ts'
 import { edit } from '../body-threads.ts'
 import { objectOf, parseObject, textOf } from '../protocols/fields.ts'
 import type { WireProtocol } from '../wire-protocol.ts'
-import { selectBetas } from './anthropic-betas.ts'
 import {
   type CloudCall,
   type CloudTransport,
   readShortText,
   type StreamAnswer,
+  selectBetas,
   toJsonAnswer,
 } from './cloud-transport.ts'
 

@@ -1,4 +1,4 @@
-import { Prices } from '../../catalog/prices.ts'
+import { Prices } from '../../catalog/model.ts'
 import { type Db, transact } from '../../platform/db/db.ts'
 import type { RecordedCall } from '../ledger.ts'
 import type { GranteeRef } from '../sql.ts'

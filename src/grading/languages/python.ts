@@ -1,11 +1,12 @@
 import { pytest, unittest } from '../runners/python.ts'
 import type { TreeFacts } from '../suite.ts'
 import { escapePattern, type LanguageEcosystem, type StubbedName, type StubValue } from './language.ts'
-import { listConstraints, listPipfilePackages } from './python-locks.ts'
 import {
   installableExtras,
   isPackage,
   isRequirement,
+  listConstraints,
+  listPipfilePackages,
   listRequirements,
   publishedNames,
   requiredPython,

@@ -1,7 +1,9 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type GitCheckout, type GitLog, runRegistryGit } from './git.ts'
-import type { ResolvedTask, TaskLocation } from './registry.ts'
+import { GitFailed, runGit } from '../../platform/git/git.ts'
+import type { PinnedServer } from '../../platform/outbound/pinned-connections.ts'
+import { ArchiveRefused } from '../archive-refused.ts'
+import { RegistryUnavailable, type ResolvedTask, type TaskLocation, TaskMissing } from './registry.ts'
 
 type GitTask = Extract<TaskLocation, { kind: 'git' }>
 
@@ -84,3 +86,45 @@ async function clone(
 /** Returns the sparse-checkout pattern of a folder, with special characters escaped. */
 const toSparsePattern = (path: string): string =>
   path === '.' ? '/*\n' : `/${path.replaceAll(/[\\*?[\]!# ]/g, '\\$&')}/\n`
+
+type GitCheckout = {
+  folder: string
+  /** The only protocol that git may use. */
+  protocol: 'https' | 'http'
+  /** The only server that git may connect to. Undefined for a server of the operator. */
+  pin: PinnedServer | undefined
+  memoryKib: number
+  /** Receives the output of git, which must not be shown to the workspace. */
+  log?: GitLog | undefined
+}
+
+export type GitLog = { warn(about: object, message: string): void }
+
+/**
+ * Runs a git command on the repository in `folder`. Throws TaskMissing for an unknown commit, ArchiveRefused for a
+ * repository that is too large, and RegistryUnavailable otherwise.
+ */
+async function runRegistryGit(
+  { folder, protocol, pin, memoryKib, log }: GitCheckout,
+  args: readonly string[],
+  signal: AbortSignal,
+): Promise<void> {
+  const where = [`--git-dir=${folder}/git`, `--work-tree=${folder}/files`]
+  const place = { where, cwd: `${folder}/files`, home: folder, protocols: protocol, pin, memoryKib, isLazy: true }
+  await runGit(place, args, { signal }).catch((error: unknown) => {
+    if (!(error instanceof GitFailed)) throw error
+    log?.warn({ error }, 'failed to read a repository of a dataset')
+    throw toRegistryError(error.stderr)
+  })
+}
+
+const NO_SUCH_COMMIT = /not our ref|no such ref|couldn't find remote ref|unadvertised object|reference is not a tree/i
+
+const TOO_LARGE = /out of memory|cannot allocate|mmap failed|file too large|signal 25/i
+
+/** Converts git's output to an error. The message is generic: it must not reveal the response of an internal server. */
+function toRegistryError(stderr: string): Error {
+  if (NO_SUCH_COMMIT.test(stderr)) return new TaskMissing('The repository does not have the commit.')
+  if (TOO_LARGE.test(stderr)) return new ArchiveRefused('too_large', 'The repository is too large.')
+  return new RegistryUnavailable('git could not read a repository. See the log of the service for the reason.')
+}

@@ -9,7 +9,7 @@ import type { FileSource } from '../source.ts'
 import { runInParallel } from './in-parallel.ts'
 import { receiveTask, type TaskFault, TaskRefused, TransferBroken } from './receive.ts'
 import { AccessRefused, type OpenDataset, type Registry, type ResolvedDataset, type ResolvedTask } from './registry.ts'
-import { type RetryTimer, retryTimer, retryUnavailable } from './retry.ts'
+import { type RetryTimer, retryTimer, retryUnavailable } from './registry-request.ts'
 import type { StoredTask, TaskStore } from './task-store.ts'
 
 export type DownloadProgress = { done: number; total: number; bytes: number }

@@ -21,8 +21,7 @@ import {
   TASKS_MAX,
   TaskMissing,
 } from './registry.ts'
-import { readResponseText } from './registry-request.ts'
-import { type RetryTimer, retryTimer, retryUnavailable } from './retry.ts'
+import { type RetryTimer, readResponseText, retryTimer, retryUnavailable } from './registry-request.ts'
 
 export type PackageRegistryOptions = {
   name: string

@@ -2,16 +2,14 @@ import { readFile, stat } from 'node:fs/promises'
 import { resolve as absolute, dirname } from 'node:path'
 import type { Readable } from 'node:stream'
 import { z } from 'zod'
-import { admitAddress, type ResolveName, resolveName } from '../../platform/git/address.ts'
-import { GIT_MEMORY_KIB } from '../../platform/git/git.ts'
+import { admitAddress, GIT_MEMORY_KIB, type ResolveName, resolveName } from '../../platform/git/git.ts'
 import { type Outbound, refuseUrl } from '../../platform/outbound/outbound.ts'
 import { isCanonical } from '../../platform/outbound/url-rules.ts'
 import { openFolderSource } from '../folder-source.ts'
 import { packTask } from '../pack.ts'
 import { compareCodePoints, findPathFault } from '../paths.ts'
 import { sanitizeText } from '../report.ts'
-import { type AdmitGitUrl, type Checkouts, openCheckouts } from './checkouts.ts'
-import type { GitLog } from './git.ts'
+import { type AdmitGitUrl, type Checkouts, type GitLog, openCheckouts } from './checkouts.ts'
 import { resolveInside } from './inside.ts'
 import { type DatasetReference, formatRef, isNamePart, LATEST } from './reference.ts'
 import {
@@ -25,8 +23,13 @@ import {
   type TaskLocation,
   TaskMissing,
 } from './registry.ts'
-import { readResponseText, sendRegistryRequest } from './registry-request.ts'
-import { type RetryTimer, retryTimer, retryUnavailable } from './retry.ts'
+import {
+  type RetryTimer,
+  readResponseText,
+  retryTimer,
+  retryUnavailable,
+  sendRegistryRequest,
+} from './registry-request.ts'
 
 export type RegistryJsonOptions = {
   name: string

@@ -2,8 +2,7 @@ import { isAbsolute, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Blobs } from './blob.ts'
 import { fileBlobs } from './file-blobs.ts'
-import { s3Blobs } from './s3-blobs.ts'
-import type { S3Location } from './s3-store.ts'
+import { type S3Location, s3Blobs } from './s3-blobs.ts'
 
 const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/
 const PREFIX = /^[\w.-]+(\/[\w.-]+)*$/

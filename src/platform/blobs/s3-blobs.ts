@@ -1,9 +1,10 @@
+import { open } from 'node:fs/promises'
 import { Readable } from 'node:stream'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { PutObjectCommand, S3Client } from '@aws-sdk/client-s3'
 import { BlobMissing, BlobRefused, type Blobs, type Digest, hexOf } from './blob.ts'
-import { explainDisk } from './error-codes.ts'
-import { explainS3, isMissing } from './s3-errors.ts'
-import { openStore, type S3Location, type S3Store, upload } from './s3-store.ts'
-import { deleteStaleSpools, spool } from './spool.ts'
+import { codeOf, explainDisk, hasCode } from './error-codes.ts'
+import { deleteStaleSpools, type SpooledFile, spool } from './spool.ts'
 import { roundTrip, verifyDigest } from './verified.ts'
 
 /** Maximum size of one S3 upload request. */
@@ -68,4 +69,123 @@ export function s3Blobs(location: S3Location, spoolFolder: string): Blobs {
     await deleteStaleSpools(spoolFolder)
   }
   return { ...blobs, check }
+}
+
+export type S3Location = {
+  bucket: string
+  prefix: string
+  endpoint?: string | undefined
+  region?: string | undefined
+  pathStyle: boolean
+}
+type S3Store = { sdk: typeof import('@aws-sdk/client-s3'); client: S3Client }
+type ObjectName = { Bucket: string; Key: string }
+
+const ATTEMPTS_MAX = 3
+
+/** Silences the client, which would warn on the console about each upload that we retry. */
+const SILENT = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
+
+/** Loads the S3 client on first use: it takes tens of megabytes, which a server with file blobs does not need. */
+async function openStore({ endpoint, region, pathStyle }: S3Location): Promise<S3Store> {
+  const sdk = await import('@aws-sdk/client-s3')
+  const client = new sdk.S3Client({
+    forcePathStyle: pathStyle,
+    ...(endpoint && { endpoint }),
+    ...(region && { region }),
+    // SHA-256 is sent and checked here; not every S3 server knows the CRC that the client would add.
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    logger: SILENT,
+    requestHandler: { connectionTimeout: 5_000, socketTimeout: 60_000 },
+  })
+  return { sdk, client }
+}
+
+/** Uploads a file with retries. The client does not retry streams; this can, because the content is in a file. */
+async function upload(store: S3Store, object: ObjectName, spooled: SpooledFile): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await uploadOnce(store, object, spooled)
+    } catch (error) {
+      if (attempt === ATTEMPTS_MAX || !isTransient(error)) throw error
+    }
+    await pause(100 * 2 ** attempt * (1 + Math.random())) // jitter
+  }
+}
+
+async function uploadOnce({ sdk, client }: S3Store, object: ObjectName, spooled: SpooledFile): Promise<void> {
+  const hex = hexOf(spooled.digest)
+  const content = (await open(spooled.path)).createReadStream()
+  const command = new sdk.PutObjectCommand({
+    ...object,
+    Body: content,
+    ContentLength: spooled.bytes,
+    ChecksumSHA256: Buffer.from(hex, 'hex').toString('base64'),
+  })
+  signContent(command, hex)
+  try {
+    await client.send(command)
+  } finally {
+    content.destroy() // a request that never started does not close it
+  }
+}
+
+/** Signs the content: otherwise a server without ChecksumSHA256 would store whatever it received, damaged or not. */
+function signContent(command: PutObjectCommand, hex: string): void {
+  command.middlewareStack.add(
+    (next) => (args) => {
+      const request = args.request as { headers: Record<string, string> }
+      request.headers['x-amz-content-sha256'] = hex
+      return next(args)
+    },
+    { step: 'build', name: 'signContent' },
+  )
+}
+
+type S3Target = { bucket: string; endpoint?: string | undefined }
+
+const CONNECTION_CODES = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'EHOSTUNREACH']
+const ADVICE: Record<string, string> = {
+  NoSuchBucket: 'the bucket does not exist. Create it, or correct ASSAY_BLOBS',
+  AccessDenied: 'access denied. These keys need s3:PutObject, s3:GetObject, s3:DeleteObject and s3:ListBucket',
+  Forbidden: 'access denied. These keys need s3:PutObject, s3:GetObject, s3:DeleteObject and s3:ListBucket',
+  InvalidAccessKeyId: 'the access key is not known there. Check AWS_ACCESS_KEY_ID',
+  SignatureDoesNotMatch: 'the secret key is wrong. Check AWS_SECRET_ACCESS_KEY',
+  CredentialsProviderError:
+    'no AWS credentials found. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give this machine a role',
+  PermanentRedirect: 'the bucket is in another region. Set region= in ASSAY_BLOBS',
+  AuthorizationHeaderMalformed: 'the bucket is in another region. Set region= in ASSAY_BLOBS',
+}
+
+/** Adds advice to known errors. Returns other errors unchanged. */
+function explainS3(error: unknown, target: S3Target): unknown {
+  const advice = adviceFor(error, target)
+  return advice ? new Error(`Cannot use s3://${target.bucket} (ASSAY_BLOBS): ${advice}.`, { cause: error }) : error
+}
+
+const isMissing = (error: unknown): boolean => nameOf(error) === 'NoSuchKey' || nameOf(error) === 'NotFound'
+
+/** Returns true if a retry may succeed: the server is busy or the connection broke. */
+function isTransient(error: unknown): boolean {
+  const status = statusOf(error)
+  if (status !== undefined) return status >= 500 || status === 429
+  return hasCode(error, 'ECONNRESET', 'EPIPE', 'ETIMEDOUT') || nameOf(error) === 'TimeoutError'
+}
+
+function adviceFor(error: unknown, { endpoint }: S3Target): string | undefined {
+  if (CONNECTION_CODES.includes(codeOf(error)) || nameOf(error) === 'TimeoutError') {
+    return `no connection to ${endpoint ?? 'AWS'} (${codeOf(error) || 'timeout'}). Check the endpoint and the network`
+  }
+  if (error instanceof Error && error.message === 'Region is missing') {
+    return 'the region is missing. Add region= to ASSAY_BLOBS, or set AWS_REGION'
+  }
+  return ADVICE[nameOf(error)]
+}
+
+const nameOf = (error: unknown): string => (error instanceof Error ? error.name : '')
+
+function statusOf(error: unknown): number | undefined {
+  if (!(error instanceof Error) || !('$metadata' in error)) return undefined
+  return (error.$metadata as { httpStatusCode?: number }).httpStatusCode
 }

@@ -1,5 +1,6 @@
-import { type Kysely, Kysely as KyselyClass, PostgresDialect, sql } from 'kysely'
+import { type Kysely, Kysely as KyselyClass, PostgresDialect, type SelectQueryBuilder, sql } from 'kysely'
 import pg from 'pg'
+import type { Page } from '../http/page.ts'
 import { withPreparedStatements } from './prepared.ts'
 import type { DB } from './tables.gen.ts'
 
@@ -67,3 +68,30 @@ export function isDatabaseUnavailable(error: unknown): boolean {
     /Connection terminated|not queryable|timeout exceeded when trying to connect/.test(error.message)
   )
 }
+
+/** Matches NUL and lone surrogates as JSON.stringify escapes them. Other escapes match as a whole and are kept. */
+const ESCAPES = /\\(?:u(0000|d[89a-f][0-9a-f]{2})|.)/gs
+
+/** Serialises untrusted values, keys included, with U+FFFD for the characters that PostgreSQL cannot store. */
+export const storableJson = (value: unknown): string =>
+  JSON.stringify(value).replace(ESCAPES, (whole, unstorable?: string) => (unstorable === undefined ? whole : '\ufffd'))
+
+/** Replaces the characters that PostgreSQL cannot store in a text column with U+FFFD. */
+export const storableText = (text: string): string => text.replaceAll('\0', '\ufffd').toWellFormed()
+
+/**
+ * Sorts by the column `at` and then by id, newest first, and selects the page after the cursor plus one row, which tells
+ * whether there is another page.
+ */
+export const pageNewestFirst =
+  (at: string, { cursor, limit }: Page, idType: 'uuid' | 'bigint' = 'uuid') =>
+  <DB, TB extends keyof DB, O>(query: SelectQueryBuilder<DB, TB, O>): SelectQueryBuilder<DB, TB, O> => {
+    const sorted = query
+      .orderBy(sql.ref(at), 'desc')
+      .orderBy(sql.ref('id'), 'desc')
+      .limit(limit + 1)
+    if (cursor === undefined) return sorted
+    return sorted.where(
+      sql<boolean>`(${sql.ref(at)}, id) < (${cursor.at}::timestamptz, ${cursor.id}::${sql.raw(idType)})`,
+    )
+  }

@@ -1,9 +1,13 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { openPinnedProxy } from '../outbound/pinned-proxy.ts'
+import { refuseUrl } from '../outbound/outbound.ts'
+import { openPinnedProxy, type PinnedServer } from '../outbound/pinned-connections.ts'
+import { resolvePublicHost } from '../outbound/public-host.ts'
+import { hostOf } from '../outbound/url-rules.ts'
 import { buildEnvironment, buildOptions, type GitLocation } from './settings.ts'
 
 /** Memory limit of git: a tree that expands to billions of names ends git and not this process. */
@@ -122,4 +126,127 @@ export async function createEmptyRepository(gitDir: string, id: string | undefin
   await writeFile(join(gitDir, 'HEAD'), 'ref: refs/heads/none\n')
   const format = id?.length === SHA256_LENGTH ? '[extensions]\n\tobjectFormat = sha256\n' : ''
   await writeFile(join(gitDir, 'config'), `[core]\n\trepositoryFormatVersion = 1\n\tbare = true\n${format}`)
+}
+
+/**
+ * Splits a stream at a separator and yields the pieces as latin1, one char per byte. Truncates pieces at `bytesMax`, so
+ * that untrusted input cannot exhaust memory.
+ */
+export async function* splitStream(
+  stream: AsyncIterable<Buffer>,
+  separator: number,
+  bytesMax: number,
+): AsyncGenerator<string, void, undefined> {
+  let partial = ''
+  for await (const chunk of stream) {
+    let from = 0
+    for (let end = chunk.indexOf(separator); end !== -1; end = chunk.indexOf(separator, from)) {
+      yield append(partial, chunk, from, end, bytesMax)
+      partial = ''
+      from = end + 1
+    }
+    partial = append(partial, chunk, from, chunk.length, bytesMax)
+  }
+  if (partial !== '') yield partial
+}
+
+function append(partial: string, chunk: Buffer, from: number, to: number, bytesMax: number): string {
+  const remaining = bytesMax - partial.length
+  return remaining <= 0 ? partial : partial + chunk.toString('latin1', from, Math.min(to, from + remaining))
+}
+
+export const LINE_END = 10
+export const NUL = 0
+
+/** Decodes UTF-8 that was read as latin1. Invalid bytes become replacement characters. */
+export const decodeUtf8 = (bytes: string): string =>
+  // Fast path: most text is ASCII.
+  /^[\x20-\x7e\s]*$/.test(bytes) ? bytes : Buffer.from(bytes, 'latin1').toString('utf8')
+
+/** End of the year 9999, in Unix seconds. Most date formats cannot represent later dates. */
+const SECONDS_END = 253_402_300_800
+
+/** Parses the untrusted Unix timestamp of a commit. Invalid timestamps become 0, as in git. */
+export function parseSeconds(text: string | undefined): number {
+  const seconds = Number(text)
+  return seconds > 0 && seconds < SECONDS_END ? Math.floor(seconds) : 0
+}
+
+const HEADER = /^[0-9a-f]+ blob (\d+)$/
+
+/**
+ * Yields files with their contents in the given order, one at a time. Throws GitFailed when an id is missing, is not a
+ * file, or exceeds `bytesMax`: callers know the sizes.
+ */
+export async function* readBlobs<F extends { id: string }>(
+  location: GitLocation,
+  files: readonly F[],
+  { signal, bytesMax }: { signal: AbortSignal; bytesMax: number },
+): AsyncGenerator<F & { content: Buffer }, void, undefined> {
+  if (files.length === 0) return
+  const input = files.map(({ id }) => `${id}\n`).join('')
+  const reader = createReader(streamGit(location, ['cat-file', '--batch'], { signal, input: [input] }))
+  for (const file of files) {
+    const line = await reader.line()
+    const size = HEADER.exec(line)?.[1]
+    if (size === undefined || Number(size) > bytesMax) throw new GitFailed(`cannot read file: ${line}`, false)
+    const content = await reader.take(Number(size))
+    await reader.take(1)
+    yield { ...file, content }
+  }
+}
+
+type Reader = { line(): Promise<string>; take(bytes: number): Promise<Buffer> }
+
+function createReader(stream: AsyncGenerator<Buffer, void, undefined>): Reader {
+  let held: Buffer = Buffer.alloc(0)
+  const more = async (): Promise<Buffer> => {
+    const { value, done } = await stream.next()
+    if (done || !value) throw new GitFailed('unexpected end of output', false)
+    return value
+  }
+  const take = async (bytes: number): Promise<Buffer> => {
+    const chunks = [held]
+    let length = held.length
+    while (length < bytes) {
+      const chunk = await more()
+      chunks.push(chunk)
+      length += chunk.length
+    }
+    const all = chunks.length === 1 ? held : Buffer.concat(chunks)
+    held = all.subarray(bytes)
+    return all.subarray(0, bytes)
+  }
+  return {
+    take,
+    async line() {
+      while (!held.includes(LINE_END)) held = Buffer.concat([held, await more()])
+      const line = await take(held.indexOf(LINE_END) + 1)
+      return line.toString('latin1', 0, line.length - 1)
+    },
+  }
+}
+
+/** Resolves a name. Replaced in tests. */
+export type ResolveName = (host: string) => Promise<string[]>
+
+export const resolveName: ResolveName = async (host) =>
+  (await lookup(host, { all: true })).map(({ address }) => address)
+
+/** Result of checking an address. Do not show `reason` to a workspace: it discloses which internal names exist. */
+type AddressAdmission =
+  | { kind: 'admitted'; url: string; pin: PinnedServer }
+  | { kind: 'refused'; host: string; reason: 'address' | 'private' | 'unresolved' }
+
+/** Checks an https URL from a client. git must use the returned URL and connect only to the addresses in `pin`. */
+export async function admitAddress(url: string, resolve: ResolveName): Promise<AddressAdmission> {
+  const parsed = new URL(url)
+  const host = hostOf(parsed)
+  const isRefused = refuseUrl(url, 'client') !== undefined || parsed.search !== '' || parsed.hash !== ''
+  if (isRefused) return { kind: 'refused', host, reason: 'address' }
+  const resolved = await resolvePublicHost(host, resolve)
+  if (resolved.kind !== 'public')
+    return { kind: 'refused', host, reason: resolved.kind === 'unknown' ? 'unresolved' : 'private' }
+  const pin = { host, port: Number(parsed.port || 443), addresses: resolved.addresses }
+  return { kind: 'admitted', url: parsed.href, pin }
 }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type LoopbackServer, startServer, trustedCertificate } from '../../../test/support/loopback-servers.ts'
-import type { PinnedServer } from '../outbound/pinned-proxy.ts'
+import type { PinnedServer } from '../outbound/pinned-connections.ts'
 import { GitFailed, runGit } from './git.ts'
 
 const HOST = 'git.example.org'

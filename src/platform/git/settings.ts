@@ -1,4 +1,4 @@
-import type { PinnedServer } from '../outbound/pinned-proxy.ts'
+import type { PinnedServer } from '../outbound/pinned-connections.ts'
 
 /** Settings that keep git from executing anything of an untrusted repository and from using this machine's settings. */
 const SETTINGS = [

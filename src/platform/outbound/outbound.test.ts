@@ -10,7 +10,7 @@ import {
   trustedCertificate,
 } from '../../../test/support/loopback-servers.ts'
 import { createOutbound, type OutboundInit, OutboundRefused } from './outbound.ts'
-import { pinnedAgent } from './pinned-agents.ts'
+import { pinnedAgent } from './pinned-connections.ts'
 
 const NAMES = ['api.example.com', 'other.example.com', 'localhost']
 let tls: Certificate

@@ -1,14 +1,14 @@
 import { isIP } from 'node:net'
 import { type Response as Answer, fetch as send } from 'undici'
-import { isPublicAddress } from './addresses.ts'
 import { encodeBody, isStream, limitBody, type SentBody } from './bodies.ts'
-import { type AgentFor, pinnedAgents } from './pinned-agents.ts'
-import type { NetworkTrust } from './private-networks.ts'
+import { type AgentFor, pinnedAgents } from './pinned-connections.ts'
 import { type Resolve, resolveName } from './public-host.ts'
 import {
   hostOf,
   isAllowedBy,
   isCanonical,
+  isPublicAddress,
+  type NetworkTrust,
   RULES,
   type RuleName,
   redirectRefusal,

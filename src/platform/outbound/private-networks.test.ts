@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { PUBLIC, startServer } from '../../../test/support/loopback-servers.ts'
 import { parseAddressRange } from '../http/client-address.ts'
 import { createOutbound, refuseUrl } from './outbound.ts'
-import { isInNetworks } from './private-networks.ts'
 import { createOpenStream } from './stream.ts'
+import { isInNetworks } from './url-rules.ts'
 
 const networks = (...ranges: string[]) => ({ networks: ranges.flatMap((range) => parseAddressRange(range) ?? []) })
 const LOOPBACK = networks('127.0.0.0/8', '::1')

@@ -1,7 +1,6 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
-import { isPublicAddress } from './addresses.ts'
-import { mayBePublic } from './url-rules.ts'
+import { isPublicAddress, mayBePublic } from './url-rules.ts'
 
 export type Resolve = (host: string) => Promise<string[]>
 

@@ -7,14 +7,14 @@ import {
   trustedCertificate,
 } from '../../../test/support/loopback-servers.ts'
 import { createOutbound, type OutboundInit } from './outbound.ts'
-import { pinnedAgent } from './pinned-agents.ts'
+import { pinnedAgent } from './pinned-connections.ts'
 
 let tls: Certificate
 beforeAll(async () => {
   tls = await trustedCertificate(['api.example.com', 'other.example.com'])
 })
 
-/** Both names are public to the guard; behind the dialer both are this machine. */
+/** Both names resolve to public addresses, but every connection goes to this machine. */
 const outbound = createOutbound({
   resolve: async (host) => [host === 'api.example.com' ? PUBLIC : OTHER_PUBLIC],
   agentFor: () => pinnedAgent(['127.0.0.1']),
@@ -64,7 +64,7 @@ test.each([
   await expect(outbound.fetch(`https://api.example.com:${far.port}/`, client)).rejects.toMatchObject({ reason })
 })
 
-test('an operator URL may be private, its redirects may not, not even to itself', async () => {
+test('allows a private operator URL and refuses its redirects to private addresses, even to the same host', async () => {
   await using here = await answering()
   await using server = await startServer((_, response) =>
     response.writeHead(302, { location: `http://127.0.0.1:${here.port}/` }).end(),

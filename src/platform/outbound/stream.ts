@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import { codeOf, OutboundFailed, OutboundRefused, resolveAddresses } from './outbound.ts'
-import { type AgentFor, pinnedAgents } from './pinned-agents.ts'
+import { type AgentFor, pinnedAgents } from './pinned-connections.ts'
 import { cacheLookups, type Resolve, resolveName } from './public-host.ts'
 import { type Trust, urlRefusal } from './url-rules.ts'
 

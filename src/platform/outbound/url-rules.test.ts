@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { isPublicAddress } from './addresses.ts'
 import { refuseUrl } from './outbound.ts'
-import { redirectRefusal } from './url-rules.ts'
+import { isPublicAddress, redirectRefusal } from './url-rules.ts'
 
 describe('addresses', () => {
   test.each(['1.1.1.1', '8.8.8.8', '93.184.216.34', '172.32.0.1', '2606:4700:4700::1111'])(

@@ -1,6 +1,6 @@
-import { isIP } from 'node:net'
-import { isPublicAddress } from './addresses.ts'
-import { isInNetworks, type NetworkTrust } from './private-networks.ts'
+import { BlockList, isIP } from 'node:net'
+import ipaddr from 'ipaddr.js'
+import type { AddressRange } from '../http/client-address.ts'
 
 /** Says who chose a URL: a client of the API, the operator, or a client whose private networks the operator allows. */
 export type Trust = 'client' | 'operator' | NetworkTrust
@@ -93,4 +93,47 @@ export function mayBePublic(host: string): boolean {
   if (isIP(host) !== 0) return isPublicAddress(host)
   const name = host.replace(/\.+$/, '')
   return name !== '' && !PRIVATE_NAMES.some((reserved) => name === reserved || name.endsWith(`.${reserved}`))
+}
+
+/**
+ * Trust of a URL that a workspace chose and whose private networks the operator allows. Redirects are judged without the
+ * networks.
+ */
+export type NetworkTrust = { networks: readonly AddressRange[] }
+
+/** Address kinds that an operator can allow. Link-local, multicast, unspecified and IPv4-in-IPv6 forms are never allowed. */
+const ALLOWED_KINDS = ['loopback', 'private', 'uniqueLocal', 'carrierGradeNat', 'unicast']
+
+/** Metadata services of clouds, which hand out credentials of the machine. They are refused whatever is allowed. */
+const METADATA = ['168.63.129.16', '100.100.100.200', '192.0.0.192', 'fd00:ec2::254', 'fd20:ce::254']
+
+/** Returns whether the address is in a network that the operator allows for models of the workspace. */
+export function isInNetworks(address: string, { networks }: NetworkTrust): boolean {
+  const version = isIP(address)
+  if (version === 0) return false
+  const parsed = ipaddr.parse(address)
+  if (!ALLOWED_KINDS.includes(parsed.range()) || METADATA.includes(parsed.toString())) return false
+  const allowed = new BlockList()
+  for (const range of networks) allowed.addSubnet(range.address, range.prefixLength, range.family)
+  return allowed.check(address, version === 6 ? 'ipv6' : 'ipv4')
+}
+
+const GLOBAL_IPV6 = ipaddr.IPv6.parseCIDR('2000::/3')
+
+/** Azure's metadata service, although the address is in public space. */
+const AZURE_METADATA = '168.63.129.16'
+
+/**
+ * Returns whether an untrusted party may make us connect to the address. IPv6 forms that contain an IPv4 address (mapped,
+ * NAT64, 6to4, Teredo) are refused rather than unwrapped: public services do not need them, and each is one more way to
+ * spell 127.0.0.1.
+ */
+export function isPublicAddress(address: string): boolean {
+  if (isIP(address) === 0) return false
+  const parsed = ipaddr.parse(address)
+  if (parsed.range() !== 'unicast') return false
+
+  // ipaddr.js reports unknown ranges as unicast, `::127.0.0.1` included.
+  if (parsed instanceof ipaddr.IPv6) return parsed.match(GLOBAL_IPV6)
+  return parsed.toString() !== AZURE_METADATA
 }

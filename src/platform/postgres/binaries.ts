@@ -2,8 +2,7 @@ import { constants } from 'node:fs'
 import { access, cp, readdir, readFile, rename, rm, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
-import { createDraft, type ServerFolder } from './folder.ts'
-import { changeTreeOwner, type OsAccount } from './ownership.ts'
+import { changeTreeOwner, createDraft, type OsAccount, type ServerFolder } from './folder.ts'
 import { PostgresUnavailable } from './unavailable.ts'
 
 /** `root` is a folder that contains `native/`, like the npm package. */

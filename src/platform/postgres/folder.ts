@@ -1,8 +1,10 @@
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import {
   access,
   chmod,
   constants,
+  lchown,
+  lstat,
   mkdir,
   mkdtemp,
   open,
@@ -11,9 +13,10 @@ import {
   realpath,
   rename,
   rm,
+  stat,
 } from 'node:fs/promises'
-import { basename, join } from 'node:path'
-import { findOwner, ownAccount } from './ownership.ts'
+import { tmpdir, userInfo } from 'node:os'
+import { basename, dirname, join } from 'node:path'
 import { ignoreAbsent, PostgresUnavailable } from './unavailable.ts'
 
 export type ServerFolder = { path: string; data: string; password: string; log: string; lock: string }
@@ -102,4 +105,92 @@ export async function removeDrafts(folder: ServerFolder): Promise<void> {
 export async function syncFolder(path: string): Promise<void> {
   await using folder = await open(path, 'r')
   await folder.sync()
+}
+
+/** Socket paths are limited to 104 bytes (macOS) or 108 (Linux). */
+const SOCKET_PATH_BYTES_MAX = 100
+const SOCKET = '.s.PGSQL.5432'
+
+/** Returns the folder itself, or a folder in the temporary one if the path is too long for a socket. */
+export async function ensureSocketFolder(folder: ServerFolder, owner: OsAccount): Promise<string> {
+  const path = fits(folder.path) ? folder.path : await createShortFolder(folder, owner)
+  // Left by a killed server. A server under another account could not open them.
+  for (const name of [SOCKET, `${SOCKET}.lock`]) await changeOwner(join(path, name), owner).catch(ignoreAbsent)
+  return path
+}
+
+/** Removes a temporary socket folder. Call after the server has ended. */
+export async function removeSocketFolder(folder: ServerFolder, path: string): Promise<void> {
+  if (path !== folder.path) await rm(dirname(path), { recursive: true, force: true })
+}
+
+async function createShortFolder(folder: ServerFolder, owner: OsAccount): Promise<string> {
+  const outer = shortFolder(folder)
+  await createTrusted(outer)
+  const inner = join(outer, 'socket')
+  await mkdir(inner, { recursive: true, mode: 0o700 })
+  await changeOwner(inner, owner)
+  return inner
+}
+
+/** Returns the same name for the same folder, so that pools find the server again after a restart. */
+function shortFolder(folder: ServerFolder): string {
+  const name = `assay-${createHash('sha256').update(folder.path).digest('hex').slice(0, 16)}`
+  const temporary = join(tmpdir(), name)
+  return fits(join(temporary, 'socket')) ? temporary : join('/tmp', name)
+}
+
+const fits = (path: string): boolean => Buffer.byteLength(join(path, SOCKET)) <= SOCKET_PATH_BYTES_MAX
+
+/** Creates a folder that only this user can write. In /tmp another user's folder could impersonate our server. */
+async function createTrusted(path: string): Promise<void> {
+  await mkdir(path, { mode: 0o711 }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw error
+  })
+  const found = await lstat(path)
+  if (found.isDirectory() && found.uid === ownAccount().uid && (found.mode & 0o022) === 0) return chmod(path, 0o711)
+  throw new PostgresUnavailable(
+    `PostgreSQL needs the folder ${path} for its socket, but another user created it or can write to it.`,
+    'Remove it, choose a data folder with a shorter path',
+  )
+}
+
+export type OsAccount = { uid: number; gid: number }
+
+/** Unprivileged accounts. initdb needs one that exists in /etc/passwd. */
+const UNPRIVILEGED = ['postgres', '_postgres', 'nobody']
+
+export const ownAccount = (): OsAccount => ({ uid: process.geteuid?.() ?? -1, gid: process.getegid?.() ?? -1 })
+
+export async function findUnprivileged(): Promise<OsAccount | undefined> {
+  const text = (await readFile('/etc/passwd', 'utf8').catch(ignoreAbsent)) ?? ''
+  const lines = text.split('\n').map((line) => line.split(':'))
+  const found = UNPRIVILEGED.map((name) => lines.find(([first]) => first === name)).find((line) => line !== undefined)
+  return found && { uid: Number(found[2]), gid: Number(found[3]) }
+}
+
+/** Returns whether the user id has an account. Containers may run without one, which initdb refuses. */
+export function isNamed(account: OsAccount): boolean {
+  try {
+    return userInfo().uid === account.uid
+  } catch {
+    return false
+  }
+}
+
+async function findOwner(path: string): Promise<OsAccount | undefined> {
+  const found = await stat(path).catch(ignoreAbsent)
+  return found && { uid: found.uid, gid: found.gid }
+}
+
+/** Changes the owner of a tree. The top comes last, so that an interrupted change is detected and repeated. */
+export async function changeTreeOwner(top: string, owner: OsAccount): Promise<void> {
+  if ((await lstat(top)).uid === owner.uid) return
+  const entries = await readdir(top, { recursive: true, withFileTypes: true })
+  await Promise.all(entries.map((entry) => lchown(join(entry.parentPath, entry.name), owner.uid, owner.gid)))
+  await changeOwner(top, owner)
+}
+
+export async function changeOwner(path: string, owner: OsAccount): Promise<void> {
+  if ((await lstat(path)).uid !== owner.uid) await lchown(path, owner.uid, owner.gid)
 }

@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process'
 import { type Binaries, copyBinaries, linkBinaries, program } from './binaries.ts'
-import type { ServerFolder } from './folder.ts'
-import { changeOwner, findUnprivileged, isNamed, type OsAccount, ownAccount } from './ownership.ts'
+import { changeOwner, findUnprivileged, isNamed, type OsAccount, ownAccount, type ServerFolder } from './folder.ts'
 import { PostgresUnavailable } from './unavailable.ts'
 
 /** How to run the programs of PostgreSQL, which refuse to run as root. */

@@ -1,12 +1,10 @@
 import { DatabaseSync } from 'node:sqlite'
 import { type Binaries, findBinaries } from './binaries.ts'
-import { ensurePassword, openFolder, type ServerFolder } from './folder.ts'
-import { findPostmaster, shutDown } from './postmaster.ts'
+import { ensurePassword, openFolder, removeSocketFolder, type ServerFolder } from './folder.ts'
+import { findPostmaster, shutDown, waitUntil } from './postmaster.ts'
 import { ensureServer } from './server.ts'
 import { isOnlyProcess, type PostgresConnection, type PresenceSession, trySession } from './session.ts'
-import { removeSocketFolder } from './socket-folder.ts'
 import { PostgresUnavailable, toUnavailable } from './unavailable.ts'
-import { waitUntil } from './wait-until.ts'
 
 export { type PostgresConnection, PostgresUnavailable }
 

@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process'
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { ServerFolder } from './folder.ts'
 import { ignoreAbsent } from './unavailable.ts'
-import { waitUntil } from './wait-until.ts'
 
 export type Postmaster = { pid: number; port: number; socketFolder: string; ready: boolean }
 
@@ -92,4 +92,18 @@ async function inspectByPs(pid: number): Promise<ProcessInspection> {
 /** Ignores ENOENT, and ESRCH for a process that exited between opening and reading. */
 function ignoreGone(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT' && error.code !== 'ESRCH') throw error
+}
+
+/** Polls until `poll` returns a value. Returns undefined after the timeout. */
+export async function waitUntil<Answer>(
+  timeoutMs: number,
+  poll: () => Promise<Answer | undefined>,
+  pollMs = 10,
+): Promise<Answer | undefined> {
+  const deadline = Date.now() + timeoutMs
+  for (;;) {
+    const answer = await poll()
+    if (answer !== undefined || Date.now() > deadline) return answer
+    await sleep(pollMs)
+  }
 }

@@ -2,14 +2,20 @@ import { spawn } from 'node:child_process'
 import { type FileHandle, lstat, open, readFile, rename, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Binaries, program } from './binaries.ts'
-import { createDraft, removeDrafts, type ServerFolder, syncFolder, writeSecret } from './folder.ts'
+import {
+  changeOwner,
+  changeTreeOwner,
+  createDraft,
+  ensureSocketFolder,
+  removeDrafts,
+  type ServerFolder,
+  syncFolder,
+  writeSecret,
+} from './folder.ts'
 import { type ChosenLaunch, type CommandLine, chooseStrategy, commandLine, run } from './launch-strategies.ts'
-import { changeOwner, changeTreeOwner } from './ownership.ts'
-import { findPostmaster, isMemoryHeld, removeMistakenLock } from './postmaster.ts'
+import { findPostmaster, isMemoryHeld, removeMistakenLock, waitUntil } from './postmaster.ts'
 import { type PresenceSession, trySession } from './session.ts'
-import { ensureSocketFolder } from './socket-folder.ts'
 import { ignoreAbsent, PostgresUnavailable } from './unavailable.ts'
-import { waitUntil } from './wait-until.ts'
 
 /** Includes crash recovery, which takes seconds. */
 const READY_MS = 60_000

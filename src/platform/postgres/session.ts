@@ -1,8 +1,7 @@
 import { Socket } from 'node:net'
 import { Client } from 'pg'
-import type { Postmaster } from './postmaster.ts'
+import { type Postmaster, waitUntil } from './postmaster.ts'
 import { PostgresUnavailable } from './unavailable.ts'
-import { waitUntil } from './wait-until.ts'
 
 /** Fits the `ClientConfig` and `PoolConfig` of pg. */
 export type PostgresConnection = { host: string; port: number; user: string; password: string; database: string }

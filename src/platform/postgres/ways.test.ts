@@ -4,7 +4,7 @@ import { expect, test, vi } from 'vitest'
 import { copyProject } from '../../../test/support/postgres/project-copy.ts'
 import { type StarterOptions, spawnStarter } from '../../../test/support/postgres/starter-process.ts'
 import { failingPrograms, query, temporaryFolder } from '../../../test/support/postgres/temporary-folder.ts'
-import { findUnprivileged } from './ownership.ts'
+import { findUnprivileged } from './folder.ts'
 import { startPostgres } from './postgres.ts'
 
 vi.setConfig({ testTimeout: 120_000 }) // real servers, on machines that may be busy

@@ -1,8 +1,8 @@
-import { realpath, stat } from 'node:fs/promises'
+import { copyFile, mkdtemp, realpath, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { dirname, isAbsolute, join, resolve } from 'node:path'
-import { GitFailed, runGit } from '../../platform/git/git.ts'
+import { createEmptyRepository, GitFailed, runGit } from '../../platform/git/git.ts'
 import type { GitLocation } from '../../platform/git/settings.ts'
-import { openRepository, type ReadableRepository } from './readable-repository.ts'
 
 /** Thrown for a folder that is not a readable repository. The message is shown to the user who named it. */
 export class RepositoryUnreadable extends Error {
@@ -85,4 +85,47 @@ function listPullHeads(refs: Refs): Map<number, string> {
     if (number !== undefined) found.set(Number(number), id)
   }
   return found
+}
+
+/** A repository that is open for reading. Its content cannot make git run, fetch or write anything. */
+export type ReadableRepository = AsyncDisposable & {
+  place: GitLocation
+  /** Newest commit of the default branch. Undefined for an empty repository. */
+  tip: string | undefined
+  /** Name of the default branch, without `refs/heads/`. */
+  branch: string
+  /** Older history is missing. */
+  isShallow: boolean
+  /** Last commits of pull requests by number, if the repository has them. */
+  pullHeads: ReadonlyMap<number, string>
+}
+
+type RepositoryFacts = Omit<ReadableRepository, 'place' | keyof AsyncDisposable> & {
+  gitDir: string
+  objects: string
+}
+
+/**
+ * Opens a repository for reading. git runs in a new, empty repository that borrows only the objects of the given one, so
+ * that its settings, hooks, attributes, grafts and remotes are never read.
+ */
+async function openRepository({ gitDir, objects, ...facts }: RepositoryFacts): Promise<ReadableRepository> {
+  const folder = await mkdtemp(join(tmpdir(), 'assay-reading-'))
+  const remove = () => rm(folder, { recursive: true, force: true })
+  try {
+    await createEmptyRepository(join(folder, 'git'), facts.tip)
+    if (facts.isShallow) await copyFile(join(gitDir, 'shallow'), join(folder, 'git', 'shallow'))
+  } catch (error) {
+    await remove()
+    throw error
+  }
+  const place: GitLocation = {
+    where: [`--git-dir=${folder}/git`],
+    cwd: folder,
+    protocols: '',
+    objects,
+    // A commit-graph file is untrusted, unlike commits, whose ids are verified.
+    settings: ['core.commitGraph=false', 'core.quotePath=true', 'diff.renameLimit=400', 'i18n.logOutputEncoding=UTF-8'],
+  }
+  return { ...facts, place, [Symbol.asyncDispose]: remove }
 }

@@ -1,9 +1,10 @@
-import { isAbsolute } from 'node:path'
-import { admitAddress, type ResolveName } from '../../platform/git/address.ts'
+import { realpath } from 'node:fs/promises'
+import { isAbsolute, sep } from 'node:path'
+import { admitAddress, type ResolveName } from '../../platform/git/git.ts'
 import type { SecretHeader } from '../../platform/git/settings.ts'
-import type { PinnedServer } from '../../platform/outbound/pinned-proxy.ts'
-import { isCanonical } from '../../platform/outbound/url-rules.ts'
-import { findAllowedPath } from '../git-url.ts'
+import { refuseUrl } from '../../platform/outbound/outbound.ts'
+import type { PinnedServer } from '../../platform/outbound/pinned-connections.ts'
+import { isCanonical, isCanonicalHost, mayBePublic } from '../../platform/outbound/url-rules.ts'
 
 /** Source of a mirror. The token is only sent to that server. */
 export type MirrorSource = { url: string; token?: string | undefined }
@@ -67,4 +68,35 @@ async function resolvePath(path: string, { gitAllow }: SourceRules): Promise<Mir
 function buildSecretHeader({ origin }: URL, token: string): SecretHeader {
   const basic = Buffer.from(`x-access-token:${token}`).toString('base64')
   return { url: `${origin}/`, header: `Authorization: Basic ${basic}` }
+}
+
+/** Matches `git@host:path`, in which no option can be injected and nothing is percent-encoded. */
+const SCP = /^[A-Za-z0-9][\w.-]*@([a-z0-9][a-z0-9._-]*):(?!-)[\w./~-]+$/
+/** Matches `ssh://git@host:port/path`, with the same restrictions. */
+const SSH = /^ssh:\/\/(?:[A-Za-z0-9][\w.-]*@)?([a-z0-9][a-z0-9._-]*|\[[0-9a-f:]+\])(?::[1-9]\d{0,4})?\/(?!-)[\w./~-]+$/
+
+/** Returns why a repository at this address cannot be connected, or undefined if it can. */
+export async function findGitUrlFault(url: string, allowed: readonly string[]): Promise<string | undefined> {
+  if (isAbsolute(url)) {
+    const path = await findAllowedPath(url, allowed)
+    return path === undefined ? 'The path does not exist, or ASSAY_GIT_ALLOW does not list it.' : undefined
+  }
+  const host = (SCP.exec(url) ?? SSH.exec(url))?.[1]?.replace(/^\[|\]$/g, '')
+  if (host === undefined) return findHttpsFault(url)
+  return isCanonicalHost(host) && mayBePublic(host) ? undefined : 'The host is not public.'
+}
+
+function findHttpsFault(url: string): string | undefined {
+  const refusal = refuseUrl(url, 'client')
+  if (refusal === 'not_canonical') return `Write the address as ${URL.parse(url)?.href}.`
+  if (refusal) return `Use https, ssh, or a path that the operator allows (${refusal}).`
+  return /[?#]/.test(url) ? 'A git address must not have a query or a fragment.' : undefined
+}
+
+/** Resolves a path and its links. Returns undefined if it does not exist or is outside the folders that are allowed. */
+async function findAllowedPath(path: string, allowed: readonly string[]): Promise<string | undefined> {
+  const resolved = await realpath(path).catch(() => undefined)
+  const roots = await Promise.all(allowed.map((root) => realpath(root).catch(() => undefined)))
+  const isInside = roots.some((root) => root !== undefined && (resolved === root || resolved?.startsWith(root + sep)))
+  return isInside ? resolved : undefined
 }

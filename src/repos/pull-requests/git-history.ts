@@ -1,7 +1,6 @@
-import { streamGit } from '../../platform/git/git.ts'
-import { decodeUtf8, NUL, parseSeconds, splitStream } from '../../platform/git/pieces.ts'
+import { decodeUtf8, NUL, parseSeconds, splitStream, streamGit } from '../../platform/git/git.ts'
 import type { GitLocation } from '../../platform/git/settings.ts'
-import type { ReadableRepository } from '../mirror/readable-repository.ts'
+import type { ReadableRepository } from '../mirror/local-clone.ts'
 import type { Mark, PullRequest, PullRequests } from './pull-request.ts'
 
 /** `onCommit` is called for each commit of the default branch; the commits of one rebased pull request count once. */

@@ -1,9 +1,24 @@
+import { Readable } from 'node:stream'
 import { readTarEntries, type TarEntry } from '../../harbor/tar-reader.ts'
-import { ACCOUNT_FILE_MAX_BYTES, type AccountFiles, resolveAccount, type SandboxIdentity } from '../kernel/accounts.ts'
+import {
+  ACCOUNT_FILE_MAX_BYTES,
+  type AccountFiles,
+  accountEntries,
+  type FileKind,
+  LOOKUP_SETTINGS,
+  listUnsafePaths,
+  resolveAccount,
+  type SandboxIdentity,
+} from '../kernel/accounts.ts'
+import { findInside } from '../kernel/inside.ts'
+import { tarEnd, tarFile, tarHeader } from '../kernel/tar-writer.ts'
 import type { Image } from '../sandbox.ts'
-import { type Docker, ignoring } from './client.ts'
+import { type Docker, EngineRefusal, ignoring } from './client.ts'
+import { statIn } from './container.ts'
 import { withDraft } from './draft.ts'
 import type { DockerEngine } from './engine.ts'
+import type { ContainerLayers } from './layers.ts'
+import type { StoppedContainer } from './stopped-sandbox.ts'
 
 /**
  * Resolves a user by the account files of the image, which no agent has written to. The first process of a container is
@@ -19,7 +34,7 @@ export async function findIdentity(
 }
 
 /** Returns the account files of an image, read once. */
-export function imageAccounts(engine: DockerEngine, image: string): Promise<AccountFiles> {
+function imageAccounts(engine: DockerEngine, image: string): Promise<AccountFiles> {
   const known = engine.accounts.get(image)
   if (known) return known
   const files = withDraft(engine, { image, command: null }, (id) => readAccounts(engine.docker, id))
@@ -39,13 +54,61 @@ async function readFile(docker: Docker, id: string, path: string): Promise<strin
   const answer = await docker.open('GET', `/containers/${id}/archive`, { query: { path } }).catch(ignoring(404))
   if (answer === undefined) return undefined
   let found: string | undefined
-  for await (const entry of readTarEntries(answer)) found ??= await textOf(entry)
+  for await (const entry of readTarEntries(answer)) found ??= await readText(entry)
   return found
 }
 
-async function textOf({ type, bytes, content }: TarEntry): Promise<string | undefined> {
+async function readText({ type, bytes, content }: TarEntry): Promise<string | undefined> {
   const isReadable = (type === 'File' || type === 'OldFile') && bytes <= ACCOUNT_FILE_MAX_BYTES
   const chunks: Buffer[] = []
   for await (const chunk of content()) if (isReadable) chunks.push(chunk)
   return isReadable ? Buffer.concat(chunks).toString() : undefined
+}
+
+/** Lists unsafe files of a container at the paths that the engine opens when the next container starts. */
+export function listUnsafeFiles(
+  { docker }: DockerEngine,
+  { layers, containerId }: StoppedContainer,
+): Promise<string[]> {
+  return listUnsafePaths((path) => (layers ? findChanged(layers, path) : statOrUnsafe(docker, containerId, path)))
+}
+
+/** Reads the type of a file. The engine refuses to stat a link to itself, which counts as unsafe like any link. */
+const statOrUnsafe = (docker: Docker, containerId: string, path: string): Promise<FileKind | undefined> =>
+  statIn(docker, containerId, path).catch((error: unknown) => {
+    if (!(error instanceof EngineRefusal)) throw error
+    return { isFile: false, isFolder: false, bytes: 0 }
+  })
+
+/** Replaces the account files of a container that has not started, if the engine could not open them. */
+export async function repairAccountsOfStopped(engine: DockerEngine, id: string, image: string): Promise<void> {
+  const unsafe = await listUnsafePaths((path) => statOrUnsafe(engine.docker, id, path))
+  if (unsafe.length > 0) await putAccounts(engine, id, image)
+}
+
+/** Looks at the changes only, because the image itself is trusted. A deletion is a device with number 0. */
+async function findChanged({ upper }: ContainerLayers, path: string): Promise<FileKind | undefined> {
+  const stats = (await findInside(upper, path))?.stats
+  if (stats === undefined || (stats.isCharacterDevice() && stats.rdev === 0)) return undefined
+  return { isFile: stats.isFile() && path !== LOOKUP_SETTINGS, isFolder: stats.isDirectory(), bytes: stats.size }
+}
+
+/** Replaces the account files of a running container, if the engine could not open them to run a command. */
+export async function repairAccounts(
+  engine: DockerEngine,
+  running: { id: string; image: string; layers: ContainerLayers | undefined },
+) {
+  const { id, image, layers } = running
+  const find = (path: string) => (layers ? findChanged(layers, path) : statOrUnsafe(engine.docker, id, path))
+  const unsafe = await listUnsafePaths(find)
+  if (unsafe.length > 0) await putAccounts(engine, id, image)
+}
+
+/** Replaces the account files with those of the image. */
+export async function putAccounts(engine: DockerEngine, id: string, image: string): Promise<void> {
+  const files = accountEntries(await imageAccounts(engine, image))
+  const folder = tarHeader({ path: 'etc', type: 'Directory', mode: 0o755, uid: 0, gid: 0, size: 0 })
+  const parts = files.flatMap(({ path, content }) => tarFile(path, Buffer.from(content), 0o644))
+  const body = Readable.from([folder, ...parts, tarEnd()], { objectMode: false })
+  await engine.docker.call('PUT', `/containers/${id}/archive`, { query: { path: '/' }, body })
 }

@@ -3,7 +3,7 @@ import { posix } from 'node:path'
 import { Readable } from 'node:stream'
 import { readTarEntries, type TarEntry } from '../../harbor/tar-reader.ts'
 import { toPathParts } from '../kernel/inside.ts'
-import { LABEL } from '../kernel/labels.ts'
+import { LABEL } from '../kernel/ownership.ts'
 import { tarEnd, tarHeader, tarPadding } from '../kernel/tar-writer.ts'
 import {
   type BaseFilesystem,
@@ -12,13 +12,12 @@ import {
   SandboxUnavailable,
   SandboxUnsupported,
 } from '../sandbox.ts'
+import { listUnsafeFiles, putAccounts } from './account.ts'
 import { EngineRefusal, ignoring, TRANSFER_MS } from './client.ts'
-import { ENGINE_FILES } from './container.ts'
-import { statIn } from './container-files.ts'
+import { ENGINE_FILES, statIn } from './container.ts'
 import { commit, withDraft } from './draft.ts'
 import { type DockerEngine, labelsOf, logStep } from './engine.ts'
 import { collectFrom, inheritedChanges, type StoppedContainer, stoppedContainerOf } from './stopped-sandbox.ts'
-import { listUnsafeFiles, putAccounts } from './unsafe-files.ts'
 
 /** The image that a container is created from, and the files that are then added. */
 export type ContainerBase = {

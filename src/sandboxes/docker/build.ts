@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Dockerfile, readDockerfile } from '../../harbor/dockerfile.ts'
 import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
 import { buildArgs, openBuildEgress } from '../egress/build-egress.ts'
-import { ADDED_FOLDER } from '../kernel/classic-dockerfile.ts'
+import { ADDED_FOLDER } from '../kernel/dockerfile.ts'
 import { tarFile } from '../kernel/tar-writer.ts'
 import {
   type BuildLimits,
@@ -19,7 +20,6 @@ import { type Docker, ignoring } from './client.ts'
 import { type ContextAdditions, contextTar, extendedContextTar, folderTar } from './context.ts'
 import { type DockerEngine, nameOf } from './engine.ts'
 import type { DockerLauncher } from './launcher.ts'
-import { readMessages } from './messages.ts'
 import { startSandbox } from './start.ts'
 
 export type BuildPlan = Omit<Extract<ImageSource, { kind: 'dockerfile' }>, 'kind' | 'dockerfile'> & {
@@ -242,4 +242,26 @@ async function isRunning(docker: Docker, id: string): Promise<boolean> {
 async function listIds(docker: Docker): Promise<string[]> {
   const found = await docker.call<{ Id: string }[]>('GET', '/containers/json', { query: { all: true } })
   return found.map(({ Id }) => Id)
+}
+
+type EngineMessage = { stream?: string; status?: string; error?: string }
+
+const LAST_LINES = 30
+
+/** Reads the progress of a build or pull, one line of JSON each. Errors are reported only there. */
+export async function readMessages(answer: Readable, onLog: (line: string) => void): Promise<void> {
+  const last: string[] = []
+  const note = (text: string): void => {
+    for (const line of text.split('\n').filter((part) => part.trim() !== '')) {
+      last.push(line)
+      if (last.length > LAST_LINES) last.shift()
+      onLog(line)
+    }
+  }
+  for await (const line of createInterface({ input: answer })) {
+    if (line === '') continue
+    const { stream, status, error }: EngineMessage = JSON.parse(line)
+    note(stream ?? status ?? '')
+    if (error !== undefined) throw new Error([...last, error].join('\n'))
+  }
 }

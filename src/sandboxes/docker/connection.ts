@@ -3,8 +3,8 @@ import { Agent as HttpAgent } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import { Duplex } from 'node:stream'
-import { isPublicAddress } from '../../platform/outbound/addresses.ts'
 import { resolveName, resolvePublicHost } from '../../platform/outbound/public-host.ts'
+import { isPublicAddress } from '../../platform/outbound/url-rules.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 
 type Destination = { destination: string; port: number | null }

@@ -1,7 +1,13 @@
-import type { SandboxIdentity } from '../kernel/accounts.ts'
-import { boundingSet, CAPABILITIES, FIRST_PROCESS_CAPABILITY, HOSTNAME } from '../kernel/agent-rights.ts'
-import { LABEL } from '../kernel/labels.ts'
+import {
+  boundingSet,
+  CAPABILITIES,
+  FIRST_PROCESS_CAPABILITY,
+  HOSTNAME,
+  type SandboxIdentity,
+} from '../kernel/accounts.ts'
+import { LABEL } from '../kernel/ownership.ts'
 import type { Mount, SandboxSpec } from '../sandbox.ts'
+import { type Docker, ignoring } from './client.ts'
 import { type DockerEngine, labelsOf, nameOf } from './engine.ts'
 import { type DockerLauncher, LAUNCHER_FOLDER } from './launcher.ts'
 
@@ -171,4 +177,34 @@ function identityWords(identity: SandboxIdentity): string[] {
   if (identity === undefined) return []
   const { uid, gid, groups = [gid] } = identity
   return ['--reuid', String(uid), '--regid', String(gid), '--groups', groups.join(',')]
+}
+
+/** A file, folder or link of a container. `link` is the target of a link. */
+type ContainerPath = { isFolder: boolean; isLink: boolean; isFile: boolean; bytes: number; link: string }
+
+/** Bits of Go's file modes. */
+const GO_FOLDER = 2 ** 31
+const GO_LINK = 2 ** 27
+/** Folder, link, device, pipe, socket, character device and irregular. */
+const GO_TYPES = [31, 27, 26, 25, 24, 21, 19].map((bit) => 2 ** bit)
+
+/**
+ * Asks the engine about a path of a container. A link in the last part of the path is not followed, links before it are.
+ * Returns undefined when there is nothing.
+ */
+export async function statIn(docker: Docker, containerId: string, path: string): Promise<ContainerPath | undefined> {
+  const answer = await docker
+    .open('HEAD', `/containers/${containerId}/archive`, { query: { path } })
+    .catch(ignoring(404, 400))
+  answer?.resume()
+  const header = answer?.headers['x-docker-container-path-stat']
+  if (typeof header !== 'string') return undefined
+  const { mode, size, linkTarget } = JSON.parse(Buffer.from(header, 'base64').toString())
+  return {
+    isFolder: Math.floor(mode / GO_FOLDER) % 2 === 1,
+    isLink: Math.floor(mode / GO_LINK) % 2 === 1,
+    isFile: GO_TYPES.every((type) => Math.floor(mode / type) % 2 === 0),
+    bytes: Number(size),
+    link: String(linkTarget ?? ''),
+  }
 }

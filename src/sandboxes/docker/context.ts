@@ -2,7 +2,7 @@ import { lstat, readdir, readFile, readlink } from 'node:fs/promises'
 import { join, posix } from 'node:path'
 import { Readable } from 'node:stream'
 import { create } from 'tar'
-import { type ClassicDockerfile, modeFolder } from '../kernel/classic-dockerfile.ts'
+import { type ClassicDockerfile, modeFolder } from '../kernel/dockerfile.ts'
 import { tarFile, tarHeader, tarPadding } from '../kernel/tar-writer.ts'
 import { SandboxUnsupported } from '../sandbox.ts'
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { LABEL } from '../kernel/labels.ts'
+import { LABEL } from '../kernel/ownership.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { ignoring, TRANSFER_MS } from './client.ts'
 import { isolated, launcherMounts } from './container.ts'

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto'
-import { LABEL } from '../kernel/labels.ts'
+import { LABEL } from '../kernel/ownership.ts'
 import { type SandboxNetwork, SandboxUnavailable } from '../sandbox.ts'
 import { EngineRefusal, ignoring } from './client.ts'
 import { type DockerEngine, labelsOf, logStep, nameOf } from './engine.ts'

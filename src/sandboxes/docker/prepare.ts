@@ -4,9 +4,7 @@ import { join } from 'node:path'
 import { type Dockerfile, readDockerfile } from '../../harbor/dockerfile.ts'
 import { leadsToPrivateRegistry } from '../../platform/outbound/image-registry.ts'
 import { resolveName } from '../../platform/outbound/public-host.ts'
-import { baseNames } from '../kernel/base-names.ts'
-import { toClassicDockerfile } from '../kernel/classic-dockerfile.ts'
-import { refuseDangers, refuseTriggers } from '../kernel/dockerfile-dangers.ts'
+import { baseNames, refuseDangers, refuseTriggers, toClassicDockerfile } from '../kernel/dockerfile.ts'
 import { treeDigest } from '../kernel/tree-digest.ts'
 import {
   type Image,
@@ -15,11 +13,10 @@ import {
   SandboxUnavailable,
   SandboxUnsupported,
 } from '../sandbox.ts'
-import { type BuildPlan, buildImage, FILES_FOLDER, refuseFetching } from './build.ts'
+import { type BuildPlan, buildImage, FILES_FOLDER, readMessages, refuseFetching } from './build.ts'
 import { BUILT, evictImages, recordUse } from './built-images.ts'
 import { ignoring } from './client.ts'
 import type { DockerEngine } from './engine.ts'
-import { readMessages } from './messages.ts'
 
 type DockerPrebuilt = Extract<ImageSource, { kind: 'prebuilt' }>
 type DockerfileSource = Extract<ImageSource, { kind: 'dockerfile' }>

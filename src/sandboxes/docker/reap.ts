@@ -1,6 +1,6 @@
 import { readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isAbandoned, LABEL } from '../kernel/labels.ts'
+import { isAbandoned, LABEL } from '../kernel/ownership.ts'
 import { ignoring } from './client.ts'
 import type { DockerEngine } from './engine.ts'
 import { removeNetwork } from './network.ts'

@@ -2,7 +2,6 @@ import type { Dockerfile } from '../../harbor/dockerfile.ts'
 import type { AllowedHost } from '../../platform/outbound/allowed-hosts.ts'
 import type { Port } from '../sandbox.ts'
 import { createEgress } from './egress.ts'
-import { PROXY_PORT, proxyEnv } from './proxy-env.ts'
 
 /** Egress proxy of one build. */
 export type BuildEgress = {
@@ -29,6 +28,9 @@ export function openBuildEgress(vouched: readonly AllowedHost[]): BuildEgress {
   }
 }
 
+/** Port of the proxy. A high, unassigned number, because tasks may start servers on the usual ports. */
+export const PROXY_PORT = 31_280
+
 /** Proxy settings for Java, which ignores the usual variables. The last one is for Maven. */
 const JAVA_TOOL_OPTIONS = [
   ...['http', 'https'].flatMap((scheme) => [`-D${scheme}.proxyHost=127.0.0.1`, `-D${scheme}.proxyPort=${PROXY_PORT}`]),
@@ -49,4 +51,21 @@ export function buildArgs(env: Record<string, string>, { stages }: Dockerfile): 
     ),
   )
   return Object.fromEntries(Object.entries(env).filter(([name]) => PREDEFINED_ARGS.test(name) || declared.has(name)))
+}
+
+export const LOOPBACK = 'localhost,127.0.0.1,::1'
+
+/** Returns the variables that announce the proxy on the loopback. Programs differ in the spelling they read. */
+export function proxyEnv(direct: string[] = []): Record<string, string> {
+  const proxy = `http://127.0.0.1:${PROXY_PORT}`
+  const without = [LOOPBACK, ...direct].join(',')
+  return {
+    HTTP_PROXY: proxy,
+    HTTPS_PROXY: proxy,
+    http_proxy: proxy,
+    https_proxy: proxy,
+    NO_PROXY: without,
+    no_proxy: without,
+    NODE_USE_ENV_PROXY: '1', // without it, Node's fetch ignores the proxy
+  }
 }

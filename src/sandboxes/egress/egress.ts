@@ -5,9 +5,8 @@ import { pipeline } from 'node:stream/promises'
 import type { Network } from '../../harbor/task.ts'
 import type { AllowedHost } from '../../platform/outbound/allowed-hosts.ts'
 import { listHopByHopHeaders } from '../../platform/outbound/hop-by-hop.ts'
-import { createFixedLookup } from '../../platform/outbound/pinned-agents.ts'
+import { createFixedLookup } from '../../platform/outbound/pinned-connections.ts'
 import { type Resolve, resolveName } from '../../platform/outbound/public-host.ts'
-import { type EgressLedger, type EgressSummary, nameOf, openLedger } from './ledger.ts'
 import { connectTarget, decideEgress, type EgressRefusal, type Target, urlTarget } from './rules.ts'
 
 /** Opens a connection to one of these addresses. Rejects when none answers. */
@@ -218,3 +217,54 @@ function dialAny(addresses: readonly string[], port: number): Promise<Socket> {
     socket.on('connect', () => resolve(socket))
   })
 }
+
+/** Summary of a sandbox's egress traffic. */
+export type EgressSummary = {
+  connections: number
+  /** Bytes in both directions together. */
+  bytes: number
+  /** Distinct entries, limited to the first ones. */
+  reached: string[]
+  refused: { count: number; first: { host: string; reason: EgressRefusal }[] }
+}
+
+const LISTED_MAX = 100
+const HOST_LENGTH_MAX = 260
+
+/**
+ * Counts egress traffic. The sandbox decides how much there is, so the lists are bounded and only the counts continue.
+ */
+function openLedger(bytesMax: number) {
+  const reached = new Set<string>()
+  const refusals = new Map<string, { host: string; reason: EgressRefusal }>()
+  const counts = { connections: 0, bytes: 0, refused: 0 }
+  return {
+    reach(target: Target): void {
+      counts.connections += 1
+      if (reached.size < LISTED_MAX) reached.add(nameOf(target))
+    },
+    refuse(host: string, reason: EgressRefusal): void {
+      counts.refused += 1
+      const entry = { host: toShownHost(host), reason }
+      if (refusals.size < LISTED_MAX) refusals.set(`${reason} ${entry.host}`, entry)
+    },
+    /** Adds to the count. Returns false if the limit is reached. */
+    spend(bytes: number): boolean {
+      counts.bytes += bytes
+      return counts.bytes <= bytesMax
+    },
+    isSpent: (): boolean => counts.bytes > bytesMax,
+    summary: (): EgressSummary => ({
+      connections: counts.connections,
+      bytes: counts.bytes,
+      reached: [...reached],
+      refused: { count: counts.refused, first: [...refusals.values()] },
+    }),
+  }
+}
+
+type EgressLedger = ReturnType<typeof openLedger>
+
+const nameOf = ({ host, port }: Target): string => `${host.includes(':') ? `[${host}]` : host}:${port}`
+
+const toShownHost = (host: string): string => host.replace(/[^\x21-\x7e]/g, '?').slice(0, HOST_LENGTH_MAX)

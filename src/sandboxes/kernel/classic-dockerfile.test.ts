@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { readDockerfile } from '../../harbor/dockerfile.ts'
-import { toClassicDockerfile } from './classic-dockerfile.ts'
+import { toClassicDockerfile } from './dockerfile.ts'
 
 const toClassic = (text: string) => toClassicDockerfile(text, readDockerfile(text), { keepCopies: false })
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { SandboxUnavailable } from '../sandbox.ts'
-import { withDeadline } from './deadline.ts'
+import { withDeadline } from './namespace-process.ts'
 
 test('a result in time is passed on, and so is a failure', async () => {
   const never = () => 'not called'

@@ -7,7 +7,6 @@ import { Socket } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
 import { promisify } from 'node:util'
 import { SandboxUnavailable } from '../sandbox.ts'
-import { withDeadline } from './deadline.ts'
 
 type ScriptResult = { code: number; text: string }
 
@@ -192,4 +191,15 @@ async function isPassedOn(number: number): Promise<boolean> {
   const info = await readFile(`/proc/self/fdinfo/${number}`, 'utf8').catch(() => '')
   const flags = /^flags:\s+(\d+)/m.exec(info)?.[1]
   return flags !== undefined && (Number.parseInt(flags, 8) & CLOSED_ON_EXEC) === 0
+}
+
+/** Waits for a result until the deadline, then throws SandboxUnavailable with what `onLate` returns. */
+export async function withDeadline<T>(work: Promise<T>, timeoutMs: number, onLate: () => string): Promise<T> {
+  const late = Promise.withResolvers<never>()
+  const clock = setTimeout(() => late.reject(new SandboxUnavailable(onLate())), timeoutMs)
+  try {
+    return await Promise.race([work, late.promise])
+  } finally {
+    clearTimeout(clock)
+  }
 }

@@ -1,7 +1,7 @@
 import { posix } from 'node:path'
 import type { Readable } from 'node:stream'
+import { LOOKUP_SETTINGS, listUnsafePaths } from '../kernel/accounts.ts'
 import { toPathParts } from '../kernel/inside.ts'
-import { LOOKUP_SETTINGS, listUnsafePaths } from '../kernel/unsafe-files.ts'
 import { packUploads } from '../kernel/upload-archive.ts'
 import { type BaseFilesystem, type SandboxSpec, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import { type Cluster, MAIN } from './cluster.ts'

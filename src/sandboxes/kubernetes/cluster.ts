@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import type { Log } from '../../platform/log.ts'
 import type { AccountFiles } from '../kernel/accounts.ts'
 import type { Kubernetes } from './client.ts'
+import type { KubernetesSettings } from './connection.ts'
 import type { FileListing } from './listing.ts'
-import type { KubernetesSettings } from './settings.ts'
 
 /** A namespace of a cluster in which sandboxes are started. */
 export type Cluster = {

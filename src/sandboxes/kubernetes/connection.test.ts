@@ -2,8 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openInCluster, parseKubeconfig } from './connection.ts'
-import { openSettings, parseSettings } from './settings.ts'
+import { openInCluster, openSettings, parseKubeconfig, parseSettings } from './connection.ts'
 
 let folder: string
 beforeAll(async () => {

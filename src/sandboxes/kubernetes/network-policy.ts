@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { LABEL } from '../kernel/labels.ts'
+import { LABEL } from '../kernel/ownership.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { ignoringStatus } from './client.ts'
 import { type Cluster, HELPER, podName } from './cluster.ts'

@@ -1,5 +1,5 @@
-import { CAPABILITIES, FIRST_PROCESS_CAPABILITY, HOSTNAME } from '../kernel/agent-rights.ts'
-import { LABEL } from '../kernel/labels.ts'
+import { CAPABILITIES, FIRST_PROCESS_CAPABILITY, HOSTNAME } from '../kernel/accounts.ts'
+import { LABEL } from '../kernel/ownership.ts'
 import type { SandboxSpec } from '../sandbox.ts'
 import { type Cluster, HELPER, MAIN } from './cluster.ts'
 import { FIRST, INSTALL, INSTALL_FOLDER, scriptWords, TOOLS_FOLDER } from './tools.ts'

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { isAbandoned, LABEL } from '../kernel/labels.ts'
+import { isAbandoned, LABEL } from '../kernel/ownership.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { ignoringStatus } from './client.ts'
 import { type Cluster, MAIN, podsPath } from './cluster.ts'

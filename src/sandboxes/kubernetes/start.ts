@@ -8,14 +8,12 @@ import { fillSandbox } from './base-filesystem.ts'
 import { ApiRefusal } from './client.ts'
 import { type Cluster, type ClusterImage, HELPER, MAIN, podName } from './cluster.ts'
 import { startCommand } from './command.ts'
-import { listFiles } from './list-files.ts'
 import { buildPod, mountFolder } from './pod.ts'
 import { removePod, startPod } from './pods.ts'
 import { openRelay, type PodRelay } from './relay.ts'
-import { createStoppedSandbox } from './stopped-sandbox.ts'
-import { attachSupervisor, type Supervisor } from './supervisor.ts'
+import { createStoppedSandbox, listFiles } from './stopped-sandbox.ts'
 import { collectPath, runScript, unpackIn } from './transfer.ts'
-import { type CommandBuilder, type WatchedPod, watchPod } from './watch.ts'
+import { attachSupervisor, type CommandBuilder, type Supervisor, type WatchedPod, watchPod } from './watch.ts'
 
 const SAFE_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/
 

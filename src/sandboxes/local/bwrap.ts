@@ -1,12 +1,10 @@
 import { access, open, writeFile } from 'node:fs/promises'
 import { join, posix } from 'node:path'
-import { CAPABILITIES, FIRST_PROCESS_CAPABILITY } from '../kernel/agent-rights.ts'
-import { withDeadline } from '../kernel/deadline.ts'
+import { CAPABILITIES, FIRST_PROCESS_CAPABILITY } from '../kernel/accounts.ts'
 import { parseExitCode } from '../kernel/explain.ts'
+import { withDeadline } from '../kernel/namespace-process.ts'
 import { findProcess } from '../kernel/process-life.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
-import { openInput } from './input.ts'
-import { listHidden } from './installation.ts'
 import {
   controlProcesses,
   hasStarted,
@@ -16,8 +14,9 @@ import {
   START_TIMEOUT_MS,
   STARTED_FILE,
 } from './launch.ts'
-import { buildInitArgs, buildLauncherArgs, STARTED_FD } from './launcher.ts'
+import { buildInitArgs, buildLauncherArgs, listHidden, STARTED_FD } from './launcher.ts'
 import { filterPath } from './machine.ts'
+import { openInput } from './process-io.ts'
 import { line, quote } from './shell.ts'
 
 /** Processes of bubblewrap: its monitor and the first process. */

@@ -1,6 +1,6 @@
-import { basename, join } from 'node:path'
-import type { UserAccount } from '../kernel/accounts.ts'
-import { boundingSet } from '../kernel/agent-rights.ts'
+import { existsSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { boundingSet, type UserAccount } from '../kernel/accounts.ts'
 import type { LocalLauncher } from './machine.ts'
 
 /** Folder for our programs in the sandbox. It is in /dev, which is not part of the sandbox's collected files. */
@@ -100,3 +100,15 @@ export function buildInitArgs(launcher: LocalLauncher, startedFd: number, output
     'init',
   ]
 }
+
+/** The folder of this program, with the reference solutions of its samples. */
+const INSTALLATION = findPackage(import.meta.dirname)
+
+function findPackage(folder: string): string {
+  const parent = dirname(folder)
+  return existsSync(join(folder, 'package.json')) || parent === folder ? folder : findPackage(parent)
+}
+
+/** Lists the folders that a sandbox must not see, although they are below a folder that is mounted into it. */
+export const listHidden = (binds: readonly string[]): string[] =>
+  binds.some((path) => INSTALLATION.startsWith(`${path}/`)) ? [INSTALLATION] : []

@@ -11,7 +11,7 @@ import {
 import { tryProgram } from '../kernel/run-program.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { type ImageStore, newDraft } from './image-store.ts'
-import { type Pipes, pipesOf } from './pipes.ts'
+import { type Pipes, pipesOf } from './record.ts'
 import { type MachineKind, seccompFilter } from './seccomp.ts'
 import { line } from './shell.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { readDockerfile } from '../../harbor/dockerfile.ts'
-import { baseNames } from '../kernel/base-names.ts'
+import { baseNames } from '../kernel/dockerfile.ts'
 import { registryName } from './buildah.ts'
 
 test('finds the base images of a Dockerfile through its variables and stages', () => {

@@ -1,6 +1,6 @@
 import { mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { measureBytes, type PrunedPath, type PruneOptions, readAgeMs } from '../../platform/disk-usage.ts'
+import { measureBytes, type PrunedPath, type PruneOptions, readAgeMs } from '../../platform/data-folder.ts'
 import { DRAFTS, newDraft, USE_RECORDED_MS } from './image-store.ts'
 import { removeTree } from './remove-tree.ts'
 

@@ -6,7 +6,7 @@ import type { SandboxFiles } from './files.ts'
 import type { Launched } from './launch.ts'
 import type { Host } from './machine.ts'
 import { type LocalNetwork, leaveNetwork } from './network.ts'
-import type { Output } from './output.ts'
+import type { Output } from './process-io.ts'
 import type { SandboxRecord } from './record.ts'
 
 /** Resources of a sandbox that have been created so far and must be released. */

@@ -1,8 +1,8 @@
 import { GitFailed, streamGit } from '../../platform/git/git.ts'
 import type { GitLocation } from '../../platform/git/settings.ts'
+import { indexOfWord } from '../lint/finding.ts'
 import { type ChangeUnderTest, listSymbolCandidates, selectPinnedSymbols } from '../lint/pinned-symbols.ts'
 import type { PinnedSymbol } from '../lint/render-instruction.ts'
-import { indexOfWord } from '../lint/whole-word.ts'
 
 type BaseCommit = { place: GitLocation; commit: string }
 

@@ -6,12 +6,18 @@ import type { ModelBill, StageModel } from '../models/stage-model.ts'
 import { reviewTask } from '../review/review.ts'
 import type { ReviewInput } from '../review/review-prompt.ts'
 import type { StageDeferral, StageResult } from '../stage-result.ts'
-import { buildHiddenTests, buildReviewInput, type CanaryControl, type Defect, type Trap } from './canary.ts'
-import { controls } from './controls.ts'
+import {
+  buildHiddenTests,
+  buildReviewInput,
+  type CanaryControl,
+  type Defect,
+  type KnownTask,
+  knownTasks,
+  type Trap,
+} from './canary.ts'
 import { defects } from './defects.ts'
 import type { CanaryResult } from './figures.ts'
-import { type KnownTask, knownTasks } from './known-tasks.ts'
-import { traps } from './traps.ts'
+import { controls, traps } from './traps.ts'
 
 export type CanaryRole = 'author' | 'verifier'
 

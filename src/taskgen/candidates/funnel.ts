@@ -1,8 +1,7 @@
 import { MARKS, type Mark } from '../../repos/pull-requests/pull-request.ts'
 import type { Difficulty } from '../schema.ts'
 import { REASON_CODES, REASONS, type Reason } from './reasons.ts'
-import type { Features } from './screen-diff.ts'
-import type { ScreenedPullRequest } from './screened-pull-request.ts'
+import type { Features, ScreenedPullRequest } from './screen-diff.ts'
 
 export type Candidate = {
   number: number | null

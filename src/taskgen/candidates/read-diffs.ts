@@ -1,6 +1,5 @@
 import { createHash, type Hash } from 'node:crypto'
 import { type ChangedFile, endHunk, newChangedFile, noteContext, noteLine } from './changed-file.ts'
-import { unquotePath } from './quoted-path.ts'
 
 /** Diff of one pull request between two trees. */
 export type Diff = {
@@ -92,4 +91,20 @@ function startHunk(
   if (!reader.file) return
   reader.file.hunks += 1
   noteContext(reader.file, context)
+}
+
+const ESCAPES: Record<string, string> = { a: '\x07', b: '\b', t: '\t', n: '\n', v: '\v', f: '\f', r: '\r' }
+
+/**
+ * Decodes a path as git prints it: plain, or in quotes with escapes. Bytes that are not UTF-8 become replacement
+ * characters.
+ */
+export function unquotePath(printed: string): string {
+  if (!printed.startsWith('"')) return printed
+  const bytes = printed
+    .slice(1, -1)
+    .replaceAll(/\\([0-7]{3}|.)/g, (_, code: string) =>
+      code.length === 3 ? String.fromCharCode(Number.parseInt(code, 8)) : (ESCAPES[code] ?? code),
+    )
+  return Buffer.from(bytes, 'latin1').toString('utf8')
 }

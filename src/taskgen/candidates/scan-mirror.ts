@@ -1,7 +1,7 @@
 import type { Mirror } from '../../repos/mirror.ts'
 import type { PullRequests } from '../../repos/pull-requests/pull-request.ts'
 import { scan } from './scan.ts'
-import type { ScreenedPullRequest } from './screened-pull-request.ts'
+import type { ScreenedPullRequest } from './screen-diff.ts'
 import { openVerdictCache } from './verdict-cache.ts'
 
 type ScannableMirror = Mirror & { pullRequests: PullRequests }

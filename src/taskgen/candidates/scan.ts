@@ -1,10 +1,9 @@
 import type { PullRequest, PullRequests } from '../../repos/pull-requests/pull-request.ts'
+import type { Diff } from './read-diffs.ts'
 import { rejectCandidate, type ScreenRejection } from './reasons.ts'
-import type { DiffVerdict } from './screen-diff.ts'
-import { screenPairs } from './screen-pairs.ts'
+import { type DiffVerdict, FILE_BYTES_MAX, type ScreenedPullRequest, screenDiff, screenNames } from './screen-diff.ts'
 import { screenText, type TextContext } from './screen-text.ts'
-import type { ScreenedPullRequest } from './screened-pull-request.ts'
-import { findTreePairs, type GitObjects } from './tree-pairs.ts'
+import { diffNames, diffText, fetchMissingBlobs, findTreePairs, type GitObjects, type TreePair } from './tree-pairs.ts'
 
 /** Cached verdicts, by tree pair. */
 export type VerdictStore = Pick<Map<string, DiffVerdict>, 'get' | 'set'>
@@ -81,5 +80,42 @@ function findRepeatedChange(verdict: DiffVerdict, { fingerprints }: SeenChanges)
   if (verdict.kind !== 'candidate') return undefined
   if (fingerprints.has(verdict.fingerprint)) return rejectCandidate('duplicate', 'the same change landed again')
   fingerprints.add(verdict.fingerprint)
+  return undefined
+}
+
+/**
+ * Returns the verdict on each tree pair. Screens file names first: most pairs are rejected by them, without opening or
+ * fetching a file.
+ */
+async function screenPairs(
+  objects: GitObjects,
+  pairs: readonly TreePair[],
+  signal: AbortSignal,
+): Promise<Map<TreePair, DiffVerdict>> {
+  const verdicts = new Map<TreePair, DiffVerdict>()
+  const open: Diff[] = []
+  for await (const diff of diffNames(objects.place, [...new Set(pairs)], signal)) {
+    const verdict = screenNames(diff)
+    if (verdict) verdicts.set(diff.trees, verdict)
+    else open.push(diff)
+  }
+  const sizes = await fetchMissingBlobs(objects, open.flatMap(listBlobs), signal)
+  for (const diff of open) {
+    const fault = rejectBlob(diff, sizes)
+    if (fault) verdicts.set(diff.trees, fault)
+  }
+  const readable = open.map(({ trees }) => trees).filter((trees) => !verdicts.has(trees))
+  for await (const diff of diffText(objects.place, readable, signal)) verdicts.set(diff.trees, screenDiff(diff))
+  return verdicts
+}
+
+const listBlobs = ({ files }: Diff): string[] => files.flatMap(({ blobs }) => blobs)
+
+function rejectBlob(diff: Diff, sizes: ReadonlyMap<string, number>): ScreenRejection | undefined {
+  for (const { path, blobs } of diff.files) {
+    if (blobs.some((id) => !sizes.has(id))) return rejectCandidate('no_base', `${path} is not in this clone`)
+    const bytes = Math.max(0, ...blobs.map((id) => sizes.get(id) ?? 0))
+    if (bytes > FILE_BYTES_MAX) return rejectCandidate('too_large', `${path} has ${bytes} bytes`)
+  }
   return undefined
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { PathKind } from '../../grading/path-kinds.ts'
+import type { PullRequest } from '../../repos/pull-requests/pull-request.ts'
 import type { Difficulty } from '../schema.ts'
 import type { ChangedFile } from './changed-file.ts'
 import type { Diff } from './read-diffs.ts'
@@ -161,3 +162,6 @@ function estimateDifficulty({ sourceFiles, sourceLines }: Pick<Features, 'source
   if (sourceFiles === 1 && sourceLines <= 20) return 'easy'
   return sourceFiles >= 5 || sourceLines > 200 ? 'hard' : 'medium'
 }
+
+/** A pull request with the verdict on it. */
+export type ScreenedPullRequest = { pullRequest: PullRequest; verdict: DiffVerdict }

@@ -1,8 +1,7 @@
 import type { PullRequest } from '../../repos/pull-requests/pull-request.ts'
 import type { CandidateCounts, Difficulty } from '../schema.ts'
 import type { Reason } from './reasons.ts'
-import type { CandidateVerdict } from './screen-diff.ts'
-import type { ScreenedPullRequest } from './screened-pull-request.ts'
+import type { CandidateVerdict, ScreenedPullRequest } from './screen-diff.ts'
 
 export type SelectedCandidate = { pullRequest: PullRequest; verdict: CandidateVerdict }
 

@@ -3,12 +3,18 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { classifyPath } from '../../grading/path-kinds.ts'
 import type { HiddenTests, PlainFile } from '../../grading/suite.ts'
-import { readBlobs } from '../../platform/git/blobs.ts'
-import { createEmptyRepository, GitFailed, runGit, streamGit } from '../../platform/git/git.ts'
-import { NUL, splitStream } from '../../platform/git/pieces.ts'
+import {
+  createEmptyRepository,
+  GitFailed,
+  NUL,
+  readBlobs,
+  runGit,
+  splitStream,
+  streamGit,
+} from '../../platform/git/git.ts'
 import type { GitLocation } from '../../platform/git/settings.ts'
 import { done, reject, type StageResult } from '../stage-result.ts'
-import { unquotePath } from './quoted-path.ts'
+import { unquotePath } from './read-diffs.ts'
 import { fetchMissingBlobs, findTreePairs, type GitObjects } from './tree-pairs.ts'
 
 /** Change of a pull request as three patches, with its tests as merged. */

@@ -1,5 +1,4 @@
-import { streamGit } from '../../platform/git/git.ts'
-import { LINE_END, splitStream } from '../../platform/git/pieces.ts'
+import { LINE_END, splitStream, streamGit } from '../../platform/git/git.ts'
 import type { GitLocation } from '../../platform/git/settings.ts'
 import { type Diff, readDiffs } from './read-diffs.ts'
 

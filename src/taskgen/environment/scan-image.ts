@@ -8,8 +8,7 @@ import { languages } from '../../grading/languages/languages.ts'
 import { type HiddenTests, REPOSITORY_FOLDER } from '../../grading/suite.ts'
 import { DEFAULT_LIMITS, GENERATED_LIMITS } from '../../harbor/limits.ts'
 import { newId } from '../../platform/ids.ts'
-import { killOnAbort } from '../../sandboxes/kill-on-abort.ts'
-import type { Image, SandboxProvider, SandboxSpec } from '../../sandboxes/sandbox.ts'
+import { type Image, killOnAbort, type SandboxProvider, type SandboxSpec } from '../../sandboxes/sandbox.ts'
 import { done, reject, type StageResult } from '../stage-result.ts'
 
 /** Content that must not occur in the image. */

@@ -2,8 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { DRAFT } from '../../../test/support/taskgen/scripted-answers.ts'
 import { isBlocking, type LintFacts } from './finding.ts'
-import { findInjections } from './injection.ts'
-import { lintInstruction } from './lint-instruction.ts'
+import { findInjections, lintInstruction } from './lint-instruction.ts'
 import { type PinnedSymbol, renderInstruction } from './render-instruction.ts'
 
 const GOLD = [

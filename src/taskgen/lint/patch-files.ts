@@ -1,4 +1,4 @@
-import { unquotePath } from '../candidates/quoted-path.ts'
+import { unquotePath } from '../candidates/read-diffs.ts'
 
 /** Lines that a patch adds to one file, in contiguous blocks. */
 export type PatchedFile = { path: string; isNew: boolean; blocks: string[] }
@@ -7,7 +7,7 @@ const SECTION = /^(?=diff --git )/m
 const NAME = /^\+\+\+ (?:"b\/|b\/)(.*?)\t?$/m
 const FILES_MAX = 1000
 
-/** Reads a patch of git, as latin1. Files that it deletes, and binary ones, add nothing. */
+/** Parses a git patch that was decoded as latin1. Deleted and binary files are left out. */
 export function parsePatch(patch: string): PatchedFile[] {
   return patch
     .split(SECTION)

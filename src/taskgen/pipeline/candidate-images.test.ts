@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Image, ImageSource, SandboxProvider } from '../../sandboxes/sandbox.ts'
-import { followImages } from './candidate-images.ts'
+import { followImages } from './stage-context.ts'
 
 const SETTINGS = { workdir: '/', user: 'root', env: {}, entrypoint: [], command: [], base: 'image' as const }
 const unused = async (): Promise<never> => {

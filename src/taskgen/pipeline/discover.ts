@@ -17,14 +17,12 @@ import {
   type SelectedCandidate,
 } from '../candidates/select.ts'
 import type { TaskPullRequest } from '../schema.ts'
-import { failBatch, findOpenBatch, lockOpenBatch, newBatchError } from './batch-state.ts'
+import { failBatch, findOpenBatch, lockOpenBatch, newBatchError, updateBatchState } from './batch-state.ts'
 import { type EnqueueDeps, enqueueStage } from './enqueue.ts'
 import { StoredGeneration } from './resolve.ts'
 import * as rows from './sql.ts'
-import { isStage, STAGES } from './stage.ts'
-import type { OnBatchStep } from './steps.ts'
+import { isStage, type OnBatchStep, STAGES } from './stage.ts'
 import { storableText } from './storable.ts'
-import { updateBatchState } from './update-batch-state.ts'
 
 export type DiscoverDeps = EnqueueDeps & {
   db: Db

@@ -5,8 +5,8 @@ import type { Db } from '../../platform/db/db.ts'
 import { derivedId } from '../../platform/ids.ts'
 import { defineJobType, enqueue, type JobType } from '../../platform/jobs/jobs.ts'
 import type { StoredGeneration } from './resolve.ts'
-import { deferTask, type TaskKey } from './sql.ts'
-import { type Need, STAGES, type Stage, type StageName, type Stages } from './stage.ts'
+import { deferTask, hasOpenModel, listTasksInProgress, type TaskKey } from './sql.ts'
+import { isStage, type Need, STAGES, type Stage, type StageName, type Stages } from './stage.ts'
 
 const Payload = z.strictObject({ batch: z.uuid(), task: z.string(), stage: z.enum(STAGES) })
 export type StagePayload = z.infer<typeof Payload>
@@ -29,7 +29,7 @@ const stageJobId = ({ batch, task, stage }: StagePayload): string => derivedId('
 const sandboxWatchJobId = ({ batch, task }: TaskKey): string => derivedId('batch look', batch, task)
 
 /** Lists every job that may exist for a task at this stage. */
-export const listJobIds = (payload: StagePayload): string[] => [stageJobId(payload), sandboxWatchJobId(payload)]
+const listJobIds = (payload: StagePayload): string[] => [stageJobId(payload), sandboxWatchJobId(payload)]
 
 /** Sandbox provider of a stage, if it needs one. */
 export function sandboxOf({ needs }: Pick<Stage, 'needs'>, generation: StoredGeneration): string | undefined {
@@ -80,3 +80,23 @@ const listLimitKeys = (needs: readonly Need[], generation: StoredGeneration): st
   }
   return needs.map((need) => keys[need])
 }
+
+type TaskInStage = Awaited<ReturnType<typeof listTasksInProgress>>[number]
+
+const toJobIds = (batch: string, tasks: readonly TaskInStage[]): string[] =>
+  tasks.flatMap(({ id, stage }) => (isStage(stage) ? listJobIds({ batch, task: id, stage }) : []))
+
+/** Lists every job of a batch that may be queued or running. */
+export const listStageJobs = async (db: Db, batch: string): Promise<string[]> =>
+  toJobIds(batch, await listTasksInProgress(db, batch))
+
+/** Lists the jobs of deferred tasks. */
+export const listDeferredJobs = async (db: Db, batch: string): Promise<string[]> =>
+  toJobIds(
+    batch,
+    (await listTasksInProgress(db, batch)).filter(({ deferral }) => deferral !== null),
+  )
+
+/** True if an open batch uses the model. */
+export const isModelInUse = (db: Db, workspaceId: string, catalogId: string): Promise<boolean> =>
+  hasOpenModel(db, workspaceId, catalogId)

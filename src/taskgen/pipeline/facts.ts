@@ -1,8 +1,10 @@
+import { createHash } from 'node:crypto'
+import { countUncountedSpend, type GranteeRef, takeSpend } from '../../gateway/spend/spend.ts'
+import type { Json } from '../../harnesses/json.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { isOpen, TaskContent } from '../schema.ts'
-import { hashExceptInstruction } from './input-digest.ts'
 import { StoredGeneration } from './resolve.ts'
-import { findTaskInProgress, listPassed, type TaskKey } from './sql.ts'
+import { addSpend, findTaskInProgress, listPassed, type TaskKey } from './sql.ts'
 import { CandidateFacts, type CandidateState, isStage, type StageName } from './stage.ts'
 
 type TaskFactsRow = NonNullable<Awaited<ReturnType<typeof findTaskInProgress>>>
@@ -64,3 +66,62 @@ export async function loadCandidateState(
     },
   }
 }
+
+const ROLES = ['author', 'verifier'] as const
+export type ModelRole = (typeof ROLES)[number]
+
+/** Returns the grantee of the grants of a task. */
+export const granteeOf = ({ batch, task }: TaskKey, role: ModelRole): string => `batch ${batch} ${task} ${role}`
+
+const GRANTEE = /^batch ([0-9a-f-]{36}) (\S+) (author|verifier)$/
+
+/** Counts the task's spend since the last count, in the transaction that stores the result. */
+export async function countSpend(tx: Db, key: TaskKey & { workspaceId: string }): Promise<void> {
+  let micros = 0
+  for (const role of ROLES)
+    micros += await takeSpend(tx, { workspaceId: key.workspaceId, grantee: granteeOf(key, role) })
+  if (micros > 0) await addSpend(tx, key, micros)
+}
+
+/** Counts spend of canceled tasks and of tasks whose worker died. */
+export const countRemainingSpend = (db: Db): Promise<void> => countUncountedSpend(db, countRemaining)
+
+async function countRemaining(tx: Db, { grantee }: GranteeRef, take: () => Promise<number>): Promise<void> {
+  const [, batch, task] = GRANTEE.exec(grantee) ?? []
+  if (batch === undefined || task === undefined) return
+  // Counted when the stage is settled.
+  if (await findTask(tx, { batch, task })) return
+  await addSpend(tx, { batch, task }, await take())
+}
+
+type StageInput = { stage: string; version: number; inputs: Json }
+
+/** Hashes the input of a stage independently of key order. */
+export const hashInput = ({ stage, version, inputs }: StageInput): string =>
+  createHash('sha256')
+    .update(JSON.stringify([stage, version, sortKeys(inputs)]))
+    .digest('hex')
+
+function sortKeys(value: Json): Json {
+  if (Array.isArray(value)) return value.map(sortKeys)
+  if (typeof value !== 'object' || value === null) return value
+  const names = Object.keys(value).sort()
+  return Object.fromEntries(names.map((name) => [name, sortKeys(value[name] ?? null)]))
+}
+
+type TaskFileDigest = { path: string; sha256: string; executable: boolean }
+
+export const INSTRUCTION_FILE = 'instruction.md'
+
+/** Hashes all files except the instruction: everything that is executed. */
+const hashExceptInstruction = (files: readonly TaskFileDigest[]): string =>
+  createHash('sha256')
+    .update(
+      JSON.stringify(
+        files
+          .filter(({ path }) => path !== INSTRUCTION_FILE)
+          .map(({ path, sha256, executable }) => [path, sha256, executable])
+          .toSorted(([one], [other]) => (String(one) < String(other) ? -1 : 1)),
+      ),
+    )
+    .digest('hex')

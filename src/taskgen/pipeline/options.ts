@@ -4,13 +4,13 @@ import type { Model } from '../../catalog/model.ts'
 import { listModels } from '../../catalog/models.ts'
 import { sandboxChoices } from '../../catalog/sandboxes.ts'
 import { type CredentialDeps, listCredentials } from '../../credentials/credentials.ts'
-import type { CredentialOwner } from '../../credentials/derived.ts'
+import type { CredentialOwner } from '../../credentials/providers.ts'
 import type { Credential } from '../../credentials/schema.ts'
 import { mini } from '../../harnesses/mini.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { isSameFamily } from '../models/served-model.ts'
 import type { GenerationOptions, NewGeneration } from '../schema.ts'
-import { isRecommended } from './recommendation.ts'
+import { isRecommended } from './resolve.ts'
 
 const CREDENTIALS_MAX = 10_000
 

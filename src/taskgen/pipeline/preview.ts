@@ -35,13 +35,13 @@ export async function previewBatch(
 ): Promise<BatchPreview> {
   const tried = again ? new Set<string>() : await listTriedHeads(deps.db, repository.key)
   const found = newSelection(candidateCounts, (head) => tried.has(head))
-  const counting = newFunnelCounter()
+  const funnelCounter = newFunnelCounter()
   const cacheFile = join(deps.scansFolder, `repository-${repository.key}.jsonl`)
   onProgress({ step: 'mirror', pullRequests: 0 })
   try {
     await using mirror = await openRepositoryMirror(deps.repositories, repository, { signal })
     for await (const screened of scanMirror(mirror, { now: new Date(), signal, cacheFile })) {
-      counting.add(screened)
+      funnelCounter.add(screened)
       found.add(screened)
       if (found.discovered % PROGRESS_EVERY === 1) onProgress({ step: 'scan', pullRequests: found.discovered })
     }
@@ -54,7 +54,7 @@ export async function previewBatch(
       buckets,
       shortfall: buckets.easy.shortfall + buckets.medium.shortfall + buckets.hard.shortfall,
       cost: await estimateCost(deps.db, repository.workspaceId, found.chosen.length),
-      rejections: counting.funnel().rejections,
+      rejections: funnelCounter.funnel().rejections,
       warnings: [
         ...(tip === null ? ['The repository is empty.'] : []),
         ...(isShallow ? ['Older history is missing: the repository is a shallow clone.'] : []),
@@ -82,7 +82,7 @@ function countBuckets(
 const CANDIDATE_MICROS = [AUTHOR_LIMITS, VERIFIER_LIMITS, RECIPE_LIMITS]
   .map(({ budgetMicros }) => budgetMicros)
   .reduce((one, other) => one + other)
-/** Fewer tasks than these say little of the next. */
+/** Minimum number of earlier tasks for an estimate of the usual cost. */
 const SAMPLE_MIN = 5
 
 async function estimateCost(db: Db, workspaceId: string, candidates: number): Promise<BatchPreview['cost']> {

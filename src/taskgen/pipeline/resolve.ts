@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { type FieldError, invalidRequest, Problem } from '../../platform/problem.ts'
 import { Generation, type GenerationOptions, type NewGeneration } from '../schema.ts'
-import { warnOfSmallModels } from './recommendation.ts'
 
 /** Stored form: includes the credentials of both models, named or default. */
 export const StoredGeneration = Generation.extend({ keys: z.object({ author: z.uuid(), verifier: z.uuid() }) })
@@ -166,4 +165,28 @@ function resolveSandbox(
   else if (!found.available) errors.push(fieldError(field, 'sandbox_not_offered', `${found.name}: ${found.detail}`))
   if (found && !chosen) errors.push(credentialMisfit(credentialField, 'sandbox', found.provider))
   return { credentialId: chosen?.id ?? '', errors }
+}
+
+/** Minimum price in USD per million output tokens. The catalog has no other sign of how capable a model is. */
+const RECOMMENDED_OUTPUT_USD = 6
+
+/** Returns true if a model is recommended as author or verifier. Cheaper ones write tasks that are rejected more often. */
+export const isRecommended = ({ prices }: OfferedModel): boolean => prices.output >= RECOMMENDED_OUTPUT_USD
+
+/** Warns about an author or verifier below the recommendation. */
+function warnOfSmallModels(
+  models: readonly OfferedModel[],
+  { authorModel, verifierModel }: Pick<NewGeneration, 'authorModel' | 'verifierModel'>,
+): string[] {
+  const roles = [
+    ['author', authorModel],
+    ['verifier', verifierModel],
+  ] as const
+  return roles.flatMap(([role, id]) =>
+    models.some((model) => model.catalogId === id && !isRecommended(model))
+      ? [
+          `The ${role} model ${id} is below the recommendation of $${RECOMMENDED_OUTPUT_USD} per million output tokens: expect more rejected tasks, and review the others carefully.`,
+        ]
+      : [],
+  )
 }

@@ -3,7 +3,7 @@ import { openModelGenerationLab } from '../../../test/support/generating-models.
 import { askingStages } from '../../../test/support/taskgen/asking-stages.ts'
 import type { StageScript } from '../../../test/support/taskgen/scripted-stages.ts'
 import { previewBatch } from '../../batches/schema.ts'
-import { countRemainingSpend } from './spend.ts'
+import { countRemainingSpend } from './facts.ts'
 
 const TWO = { easy: 2, medium: 0, hard: 0 }
 // The author costs 4 and 20 dollars for a million tokens, the verifier 2 and 10.

@@ -5,25 +5,21 @@ import { unpackContent } from '../../contents/contents.ts'
 import type { Secret } from '../../credentials/seal.ts'
 import { openSecret } from '../../credentials/secrets.ts'
 import type { Ledger } from '../../gateway/ledger.ts'
-import { ModelUnfit, termsFor } from '../../gateway/model-terms.ts'
+import { ModelUnfit, termsFor } from '../../gateway/model-connection.ts'
 import { readSpendSince } from '../../gateway/spend/spend.ts'
 import { mini } from '../../harnesses/mini.ts'
 import type { Blobs } from '../../platform/blobs/blob.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { AllowedHost } from '../../platform/outbound/allowed-hosts.ts'
-import { GITHUB } from '../../repos/github-request.ts'
+import { GITHUB } from '../../repos/github.ts'
 import { findMissingCommits } from '../../repos/mirror.ts'
 import { openRepositoryMirror, type RepositoryMirrorDeps } from '../../repos/repository-mirror.ts'
-import { type SandboxProvider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
+import { type Image, type SandboxProvider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
 import { type ModelLimits, openStageModel, type StageModel } from '../models/stage-model.ts'
-import { followImages } from './candidate-images.ts'
 import { sandboxOf } from './enqueue.ts'
-import type { TaskFacts } from './facts.ts'
-import { hashInput } from './input-digest.ts'
-import { granteeOf, type ModelRole } from './spend.ts'
+import { granteeOf, hashInput, type ModelRole, type TaskFacts } from './facts.ts'
 import { findResult, readSpent, readStageBegin, saveResult } from './sql.ts'
-import type { KnownRecipes, StageContext, StageRepository, Stages } from './stage.ts'
-import type { OnBatchStep } from './steps.ts'
+import type { KnownRecipes, OnBatchStep, StageContext, StageRepository, Stages } from './stage.ts'
 
 export type StageWorkDeps = StageModelDeps & {
   blobs: Blobs
@@ -230,4 +226,46 @@ async function openTaskModel(
       deferrals: task.deferrals,
     },
   )
+}
+
+/** Images that stages of this process have, by provider and digest, with the number of stages. */
+const IN_USE = new WeakMap<SandboxProvider, Map<string, number>>()
+
+type CandidateImages = AsyncDisposable & {
+  /** The provider, remembering the images that are built through it. */
+  provider: SandboxProvider
+  /** Lets closing remove these images, except those that another stage has. Shared images stay. */
+  discard(): void
+}
+
+/** Follows the images that a stage builds for its candidate, so that those of a rejected candidate can be removed. */
+export function followImages(provider: SandboxProvider): CandidateImages {
+  const users = IN_USE.get(provider) ?? new Map<string, number>()
+  IN_USE.set(provider, users)
+  const built = new Map<string, Image>()
+  let isRejected = false
+  return {
+    provider: {
+      ...provider,
+      async prepare(source, options) {
+        const image = await provider.prepare(source, options)
+        if (source.kind === 'prebuilt' || options.isShared || built.has(image.digest)) return image
+        built.set(image.digest, image)
+        users.set(image.digest, (users.get(image.digest) ?? 0) + 1)
+        return image
+      },
+    },
+    discard() {
+      isRejected = true
+    },
+    async [Symbol.asyncDispose]() {
+      for (const [digest, image] of built) {
+        const left = (users.get(digest) ?? 1) - 1
+        if (left > 0) users.set(digest, left)
+        else users.delete(digest)
+        // An image that cannot be removed now is evicted later.
+        if (isRejected && left === 0) await provider.discard(image).catch(() => {})
+      }
+    },
+  }
 }

@@ -1,16 +1,15 @@
 import { findContent } from '../../contents/contents.ts'
-import { ModelUnfit } from '../../gateway/model-terms.ts'
+import { ModelUnfit } from '../../gateway/model-connection.ts'
 import { type Db, lock } from '../../platform/db/db.ts'
-import { defineJobHandler, type Job, type JobHandler } from '../../platform/jobs/jobs.ts'
+import { defineJobHandler, defineRecurringJob, type Job, type JobHandler } from '../../platform/jobs/jobs.ts'
 import { MirrorRefused } from '../../repos/mirror/source.ts'
 import { SandboxUnavailable } from '../../sandboxes/sandbox.ts'
 import { openScratchFolder } from '../../trials/scratch-folder.ts'
 import { toRunId, type Waiting } from '../schema.ts'
-import { lockOpenBatch } from './batch-state.ts'
+import { lockOpenBatch, updateBatchState, updateBatchStates } from './batch-state.ts'
+import { type DiscoverDeps, discoverJob } from './discover.ts'
 import { type EnqueueDeps, enqueueStage, type StagePayload, sandboxWatchJobType, stageJobType } from './enqueue.ts'
-import { findTask, loadCandidateState, type TaskFacts } from './facts.ts'
-import { hashInput } from './input-digest.ts'
-import { countSpend } from './spend.ts'
+import { countRemainingSpend, countSpend, findTask, hashInput, loadCandidateState, type TaskFacts } from './facts.ts'
 import * as rows from './sql.ts'
 import { findResult, forgetResult } from './sql.ts'
 import { ASSEMBLY_STAGE, type CandidateState, type StageDone, stageAfter } from './stage.ts'
@@ -26,9 +25,8 @@ import {
 } from './stage-context.ts'
 import { storable, storableText } from './storable.ts'
 import { storeTask } from './store-task.ts'
-import { updateBatchState } from './update-batch-state.ts'
 
-export type StageJobDeps = StageWorkDeps & EnqueueDeps & { draftsFolder: string }
+type StageJobDeps = StageWorkDeps & EnqueueDeps & { draftsFolder: string }
 
 /** Runs stages: those without sandboxes, or those in one sandbox. */
 export const stageJob = (deps: StageJobDeps, sandbox: string | undefined): JobHandler<StagePayload> =>
@@ -43,7 +41,7 @@ export const stageJob = (deps: StageJobDeps, sandbox: string | undefined): JobHa
   })
 
 /** Checks whether the sandbox is available again: enqueues the stage's job, or waits again. */
-export const sandboxWatchJob = (deps: EnqueueDeps): JobHandler<StagePayload> =>
+const sandboxWatchJob = (deps: EnqueueDeps): JobHandler<StagePayload> =>
   defineJobHandler(sandboxWatchJobType, { run: (job) => finishWithSuccessor(deps, job) })
 
 /** Runs a stage. Only its end is stored, once, under the lease: a worker that dies earlier leaves only its spend. */
@@ -272,3 +270,16 @@ async function endWaiting(tx: Db, deps: EnqueueDeps, key: rows.TaskKey): Promise
   await rows.endDeferral(tx, key)
   await updateBatchState(tx, deps, key.batch)
 }
+
+type PipelineDeps = DiscoverDeps & StageJobDeps
+
+/** Jobs of the pipeline that need no sandbox. */
+export const pipelineJobs = (deps: PipelineDeps): JobHandler[] => [
+  discoverJob(deps),
+  stageJob(deps, undefined),
+  sandboxWatchJob(deps),
+  defineRecurringJob('batches.tend', 30, async () => {
+    await countRemainingSpend(deps.db)
+    await updateBatchStates(deps.db, deps)
+  }),
+]

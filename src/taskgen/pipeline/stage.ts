@@ -136,3 +136,24 @@ const ORDER: readonly string[] = STAGES
 /** True if a task has passed a stage; `next` is its next stage, or null if it is ready. */
 export const hasPassed = (next: string | null, stage: StageName): boolean =>
   next === null || ORDER.indexOf(next) > ORDER.indexOf(stage)
+
+/**
+ * Points between two consecutive writes of a discovery or a stage, in order. Crash tests kill the process at each of
+ * them.
+ */
+export const BATCH_STEPS = [
+  'discover.claimed',
+  'discover.scanned',
+  'discover.inserted',
+  'discover.finished',
+  'stage.claimed',
+  'stage.read',
+  'stage.granted',
+  'stage.ran',
+  'stage.closed',
+  'stage.settled',
+  'stage.finished',
+] as const
+
+/** Called when a step is reached. */
+export type OnBatchStep = (step: (typeof BATCH_STEPS)[number]) => void

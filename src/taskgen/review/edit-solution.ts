@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { unquotePath } from '../candidates/quoted-path.ts'
+import { unquotePath } from '../candidates/read-diffs.ts'
 
 /** A file that the solution changes, in latin1, so that no byte is lost. Null: the file does not exist on that side. */
 export type ChangedFile = { path: string; before: string | null; after: string | null }

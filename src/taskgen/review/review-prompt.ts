@@ -1,7 +1,6 @@
 import type { HiddenTests } from '../../grading/suite.ts'
 import { decodeText } from '../lint/patch-files.ts'
-import type { ReviewMaterial } from './model-review.ts'
-import { RUBRIC } from './rubric.ts'
+import { type ReviewMaterial, RUBRIC } from './model-review.ts'
 import type { TestAssertion } from './test-assertions.ts'
 
 export type ReviewInput = {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { ScriptInput } from '../../../samples/provider/script.ts'
-import { readingOf, said, whenReading, whenRepairing } from '../../../test/support/taskgen/scripted-answers.ts'
+import { buildApproval, said, whenRepairing, whenReviewing } from '../../../test/support/taskgen/scripted-answers.ts'
 import { openStageModelFixture, type StageModelFixture } from '../../../test/support/taskgen/stage-model.ts'
 import { type OpenModelInput, VERIFIER_LIMITS } from '../models/stage-model.ts'
 import { estimateDifficulty } from './difficulty.ts'
@@ -28,7 +28,7 @@ const ORDER = {
 }
 
 const ASSERTION = 'assert parse_duration("1h") == 3600'
-const READING = readingOf({ sentence: 'such as "1h" and gives seconds' })
+const READING = buildApproval({ sentence: 'such as "1h" and gives seconds' })
 
 const no = (
   item: number,
@@ -43,7 +43,7 @@ const no = (
 
 /** What each reader says, and goes on saying. */
 const readers = (...turns: object[]): ScriptInput => ({
-  tasks: turns.map((turn, at) => whenReading(turn, ([1, 2, 3] as const)[at] ?? null)),
+  tasks: turns.map((turn, at) => whenReviewing(turn, ([1, 2, 3] as const)[at] ?? null)),
 })
 
 let fixture: StageModelFixture

@@ -1,11 +1,16 @@
-import { toAnswerShape } from '../models/answer-schema.ts'
-import { askTyped, type TypedAnswer } from '../models/ask-typed.ts'
+import { askTyped, type TypedAnswer, toAnswerShape } from '../models/ask-typed.ts'
 import { isSameFamily, type NamedModel } from '../models/served-model.ts'
 import type { ModelBill, StageModel } from '../models/stage-model.ts'
 import { done, reject, type StageDeferral, type StageRejection, type StageResult } from '../stage-result.ts'
-import { listReviewFaults, listUncovered, ModelReview, type ReviewMaterial } from './model-review.ts'
+import {
+  listReviewFaults,
+  listUncovered,
+  ModelReview,
+  type ReviewMaterial,
+  RUBRIC,
+  type RubricReason,
+} from './model-review.ts'
 import { buildMaterial, buildReviewPrompt, type ReviewInput, reviewNeutral, reviewSystem } from './review-prompt.ts'
-import { RUBRIC, type RubricReason } from './rubric.ts'
 import { listTestAssertions, type TestAssertion } from './test-assertions.ts'
 
 /** Result of all reviews. Stored with the candidate, whatever the decision is. */

@@ -2,7 +2,7 @@ import type { StubbedName, StubValue } from '../../grading/languages/language.ts
 import { languages } from '../../grading/languages/languages.ts'
 import { type Cheat, DOES_NOT_APPLY } from '../../trials/cheats/cheat.ts'
 import { cheats } from '../../trials/cheats/cheats.ts'
-import { unquotePath } from '../candidates/quoted-path.ts'
+import { unquotePath } from '../candidates/read-diffs.ts'
 import type { PinnedSymbol } from '../lint/render-instruction.ts'
 
 /**

@@ -1,4 +1,4 @@
-import { gatewayCounters } from '../../../src/gateway/counters.ts'
+import { gatewayCounters } from '../../../src/gateway/call-context.ts'
 import { startGateway } from '../../../src/gateway/gateway.ts'
 import { storedLedger } from '../../../src/gateway/stored-ledger.ts'
 import { connect } from '../../../src/platform/db/db.ts'

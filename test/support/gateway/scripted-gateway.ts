@@ -1,5 +1,5 @@
 import { startProvider } from '../../../samples/provider/provider.ts'
-import { gatewayCounters } from '../../../src/gateway/counters.ts'
+import { gatewayCounters } from '../../../src/gateway/call-context.ts'
 import { startGateway } from '../../../src/gateway/gateway.ts'
 import { memoryLedger } from '../../../src/gateway/memory-ledger.ts'
 import type { GatewayOptions } from '../../../src/gateway/options.ts'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { wilsonInterval } from '../../../src/statistics/accuracy.ts'
-import { createGenerator } from '../../../src/statistics/generator.ts'
+import { createGenerator } from '../../../src/statistics/frontier.ts'
+import { wilsonInterval } from '../../../src/statistics/intervals.ts'
 import {
   estimateDifference,
   type Score,
@@ -8,7 +8,7 @@ import {
   type ScoreTrack,
   toTracks,
 } from '../../../src/statistics/paired.ts'
-import { computeRanks } from '../../../src/statistics/ranks.ts'
+import { computeRanks } from '../../../src/statistics/pairs.ts'
 
 // Simulations with a known truth: tasks have pass probabilities, trials are drawn, and the statistics are compared with
 // the truth.

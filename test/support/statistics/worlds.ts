@@ -1,7 +1,7 @@
-import { wilsonInterval } from '../../../src/statistics/accuracy.ts'
 import { type Answer, buildAnswer } from '../../../src/statistics/answer.ts'
 import { type ComparisonStatistics, computeStatistics } from '../../../src/statistics/comparison-statistics.ts'
-import { createGenerator } from '../../../src/statistics/generator.ts'
+import { createGenerator } from '../../../src/statistics/frontier.ts'
+import { wilsonInterval } from '../../../src/statistics/intervals.ts'
 import type { PairStatistics, SettingResults } from '../../../src/statistics/pairs.ts'
 import { beta, CONCENTRATION, type Random, toRandom, toSeed } from './simulation.ts'
 

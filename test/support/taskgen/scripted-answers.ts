@@ -17,11 +17,11 @@ export const DRAFT: InstructionDraft = {
   constraints: ['What can be done with timers today must still work.'],
 }
 
-/** More than the assertions of any sample. Reviews may support numbers that nobody asked for. */
+/** More than any sample has. A review may also name assertions that do not exist. */
 const ASSERTIONS = 100
 
 /** A review without objections. The sentence must occur in the instruction; it supports all assertions. */
-export const readingOf = ({ sentence, minutes = 20 }: { sentence: string; minutes?: number }): ModelReview => ({
+export const buildApproval = ({ sentence, minutes = 20 }: { sentence: string; minutes?: number }): ModelReview => ({
   items: Array.from({ length: 9 }, (_, at) => ({ item: at + 1, answer: 'yes', quotes: [], why: 'It is so.' })),
   assertions: Array.from({ length: ASSERTIONS }, (_, at) => ({ number: at + 1, sentence, base: null })),
   alternative: 'A regular expression that finds each number with its unit, and a sum over the table of units.',
@@ -39,7 +39,7 @@ export const whenWriting = (turn: ScriptedTurn, ...about: string[]): ScriptedTas
 })
 
 /** Scripts the answer of one reviewer, or of all reviewers. */
-export const whenReading = (turn: ScriptedTurn, reader: 1 | 2 | 3 | null, ...about: string[]): ScriptedTask => ({
+export const whenReviewing = (turn: ScriptedTurn, reader: 1 | 2 | 3 | null, ...about: string[]): ScriptedTask => ({
   match: [`check the task, reader ${reader ?? ''}`, ...about],
   turns: [turn],
 })

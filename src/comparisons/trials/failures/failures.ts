@@ -1,6 +1,6 @@
 import type { Db } from '../../../platform/db/db.ts'
+import { formatTrialId } from '../../plan.ts'
 import { TrialClass } from '../../shapes/schema.ts'
-import { formatTrialId } from '../../trial-id.ts'
 import type { ComparisonNames } from '../trials.ts'
 import type { FailureGroup } from './schema.ts'
 import { type FailureRow, listFailureRows } from './sql.ts'

@@ -11,7 +11,7 @@ import {
   refreshJobStatistics,
   setLimit,
 } from '../../../platform/jobs/jobs.ts'
-import { formatTrialId } from '../../trial-id.ts'
+import { formatTrialId } from '../../plan.ts'
 import { listOrdinals } from '../sql.ts'
 import { analyzeTrials, trialJobs } from './sql.ts'
 

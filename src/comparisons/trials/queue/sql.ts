@@ -1,7 +1,9 @@
 import { sql } from 'kysely'
 import { DEFAULT_LIMITS } from '../../../harbor/limits.ts'
 import type { Db } from '../../../platform/db/db.ts'
-import { formatTrialId } from '../../trial-id.ts'
+import { CALIBRATION_RULES } from '../../../trials/calibrate.ts'
+import { formatTrialId } from '../../plan.ts'
+import type { TrialKey } from '../sql.ts'
 
 /** Memory sizes from 256 MB to 1.5 TB, two per doubling. */
 const MEMORY_STEPS = Array.from({ length: 13 }, (_, power) => [2 ** power * 256, 2 ** power * 384]).flat()
@@ -37,3 +39,158 @@ export const trialJobs = (comparison: number, { ordinal, notBefore }: TrialJobsF
       and ordinal between ${ordinal ?? 0} and ${ordinal ?? 2_147_483_647}`
 
 export const analyzeTrials = (db: Db) => sql`analyze trials`.execute(db)
+
+export const findCalibration = (db: Db, digest: string, sandbox: string) =>
+  db
+    .selectFrom('task_calibrations')
+    .select([
+      'verify_mode as verifyMode',
+      'agent_network as agentNetwork',
+      'verifier_network as verifierNetwork',
+      'carried',
+      'reason',
+    ])
+    .where('digest', '=', digest)
+    .where('sandbox', '=', sandbox)
+    .where('rules', '=', CALIBRATION_RULES)
+    .executeTakeFirst()
+
+type NewCalibration = { digest: string; sandbox: string; carried: string[] } & Record<
+  'verify_mode' | 'agent_network' | 'verifier_network' | 'reason',
+  string | null
+>
+
+/** Stores a calibration. Replaces one that was made by other rules. */
+export const insertCalibration = (db: Db, calibration: NewCalibration) => {
+  const row = { ...calibration, rules: CALIBRATION_RULES }
+  return db
+    .insertInto('task_calibrations')
+    .values(row)
+    .onConflict((conflict) =>
+      conflict
+        .columns(['digest', 'sandbox'])
+        .doUpdateSet({ ...row, at: sql`now()` })
+        .where('task_calibrations.rules', '<>', CALIBRATION_RULES),
+    )
+    .execute()
+}
+
+/** Runs `work` under an advisory lock, which is released when its connection closes. Returns undefined if it is taken. */
+export const withTryLock = <T>(db: Db, name: string, work: () => Promise<T>): Promise<{ result: T } | undefined> =>
+  db.connection().execute(async (connection) => {
+    const { rows } = await sql<{ held: boolean }>`
+      select pg_try_advisory_lock(hashtextextended(${name}, 0)) as held`.execute(connection)
+    if (!rows[0]?.held) return undefined
+    try {
+      return { result: await work() }
+    } finally {
+      await sql`select pg_advisory_unlock(hashtextextended(${name}, 0))`.execute(connection)
+    }
+  })
+
+type ForecastRow = {
+  id: string
+  catalogId: string
+  provider: string
+  reasoningLevel: string
+  queued: number
+  running: number
+  metered: number
+  spentMicros: number
+}
+
+/** Lists progress and spend of a comparison's settings, in their order. */
+export async function listForecastRows(db: Db, comparison: number): Promise<ForecastRow[]> {
+  const { rows } = await sql<ForecastRow>`
+    select setting.id, catalog_id as "catalogId", provider, reasoning_level as "reasoningLevel",
+      sum(queued)::int as queued, sum(running)::int as running, sum(metered)::int as metered,
+      sum(spent_micros)::bigint as "spentMicros"
+    from comparison_settings as setting
+    join trial_counts on trial_counts.comparison = setting.comparison and trial_counts.setting = setting.position
+    where setting.comparison = ${comparison}
+    group by setting.position, setting.id, catalog_id, provider, reasoning_level order by setting.position`.execute(db)
+  return rows
+}
+
+/** Reads the spend of attempts that are not counted yet, including reservations of open calls. */
+export async function readLiveSpend(db: Db, comparison: number): Promise<number> {
+  const { rows } = await sql<{ micros: number }>`
+    select coalesce(sum(spent_micros - counted_micros), 0)::bigint as micros from gateway_grants
+    where shared_budget = ${`comparison ${comparison}`} and counted_at is null`.execute(db)
+  return rows[0]?.micros ?? 0
+}
+
+type SettingUsage = { id: string; trials: number; micros: number; squares: number }
+
+/** Lists the past usage of settings in this workspace. */
+export async function listUsage(db: Db, workspaceId: string, ids: readonly string[]): Promise<SettingUsage[]> {
+  const { rows } = await sql<SettingUsage>`
+    select setting.id, sum(metered)::int as trials, sum(spent_micros)::bigint as micros,
+      sum(spent_squares)::float8 as squares
+    from comparisons join comparison_settings as setting on setting.comparison = comparisons.key
+    join trial_counts on trial_counts.comparison = comparisons.key and trial_counts.setting = setting.position
+    where workspace_id = ${workspaceId} and setting.id = any(${ids}::text[])
+    group by setting.id having sum(metered) > 0`.execute(db)
+  return rows
+}
+
+/** Comparisons, and tasks in each, that durations are read from: enough for a mean, and independent of the history. */
+const RECENT_COMPARISONS = 3
+const RECENT_TASKS = 20
+
+/** Lists the mean duration of recent scored trials of settings in this workspace. */
+export async function listDurations(
+  db: Db,
+  workspaceId: string,
+  ids: readonly string[],
+): Promise<{ id: string; seconds: number }[]> {
+  // Ordinals are computed as in `toOrdinal`, so that each trial is found by its primary key. `offset 0` keeps the planner
+  // from scanning all trials instead.
+  const { rows } = await sql<{ id: string; seconds: number }>`
+    select wanted.id, avg(extract(epoch from trial.took))::float8 as seconds
+    from unnest(${ids}::text[]) as wanted (id)
+    cross join lateral (
+      select key, settings, position from comparison_settings as setting join comparisons on key = setting.comparison
+      where setting.id = wanted.id and workspace_id = ${workspaceId} and started_at is not null
+      order by key desc limit ${RECENT_COMPARISONS}
+    ) as recent
+    cross join generate_series(0, ${RECENT_TASKS - 1}::int) as place
+    cross join lateral (
+      select finished_at - started_at as took from trials
+      where comparison = recent.key and ordinal = place * recent.settings + recent.position
+        and state in ('passed', 'failed') and reused_comparison is null and finished_at >= started_at
+      offset 0
+    ) as trial
+    group by wanted.id`.execute(db)
+  return rows
+}
+
+/** Lists artifacts of trials that finished before. A comparison that has not ended keeps all of its artifacts. */
+const oldArtifacts = (db: Db, days: number) =>
+  db
+    .selectFrom('trials')
+    .innerJoin('comparisons', 'comparisons.key', 'trials.comparison')
+    .where('trials.artifacts', 'is not', null)
+    .where('trials.finished_at', '<', sql<Date>`now() - make_interval(days => ${days})`)
+    .where('comparisons.state', 'in', ['completed', 'canceled'])
+
+export const listOldArtifacts = (db: Db, days: number, limit: number) =>
+  oldArtifacts(db, days).select(['trials.comparison', 'trials.ordinal', 'trials.artifacts']).limit(limit).execute()
+
+/** Counts the trials with such artifacts and their bytes. */
+export const measureOldArtifacts = (db: Db, days: number) =>
+  oldArtifacts(db, days)
+    .select([
+      sql<number>`count(*)::int`.as('count'),
+      sql<string>`coalesce(sum((select sum((artifact ->> 'bytes')::bigint)
+        from jsonb_array_elements(trials.detail -> 'artifacts') as artifact)), 0)`.as('bytes'),
+    ])
+    .executeTakeFirstOrThrow()
+
+export const clearArtifacts = (db: Db, { comparison, ordinal }: TrialKey) =>
+  db
+    .updateTable('trials')
+    .set({ artifacts: null })
+    .where('comparison', '=', comparison)
+    .where('ordinal', '=', ordinal)
+    .execute()

@@ -14,8 +14,7 @@ import { planRuns } from '../../execution/plan-runs.ts'
 import { RECIPE_LIMITS } from '../../models/stage-model.ts'
 import { done, reject, type StageRejection, type StageResult, withEvidence } from '../../stage-result.ts'
 import type { CandidateState, Stage, StageContext, StageDone } from '../stage.ts'
-import { readChange } from './candidate-inputs.ts'
-import { StoredRecipe, toJson } from './outputs.ts'
+import { readChange, StoredRecipe, toJson } from './candidate-inputs.ts'
 
 /** Builds an image in which the tests of the base run. A model proposes a recipe only if the rules fail. */
 export const environmentStage: Stage = {

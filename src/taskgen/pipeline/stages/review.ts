@@ -1,4 +1,4 @@
-import { readBlobs } from '../../../platform/git/blobs.ts'
+import { readBlobs } from '../../../platform/git/git.ts'
 import { readTree } from '../../environment/read-tree.ts'
 import { trySolution } from '../../execution/try-variants.ts'
 import { parsePatch } from '../../lint/patch-files.ts'
@@ -8,9 +8,16 @@ import { reviewTask } from '../../review/review.ts'
 import { challengeTask } from '../../review/wrong-solution.ts'
 import { done, reject } from '../../stage-result.ts'
 import type { CandidateState, Stage, StageContext } from '../stage.ts'
-import { readBase, readChange } from './candidate-inputs.ts'
+import {
+  instructionText,
+  parseEnvironment,
+  parseExecution,
+  parseInstruction,
+  readBase,
+  readChange,
+  toJson,
+} from './candidate-inputs.ts'
 import { prepareImage } from './environment.ts'
-import { instructionText, parseEnvironment, parseExecution, parseInstruction, toJson } from './outputs.ts'
 
 /**
  * A second model reviews whether a solver of the instruction will pass the tests, and then looks for a wrong solution

@@ -15,9 +15,18 @@ import { done, reject } from '../../stage-result.ts'
 import { validateTask } from '../../validation/validate-task.ts'
 import { FULL_COUNTS, type TrialCounts } from '../../validation/validation.ts'
 import type { CandidateState, Stage, Stages } from '../stage.ts'
-import { loadLintFacts, readBase, readChange } from './candidate-inputs.ts'
+import {
+  instructionText,
+  loadLintFacts,
+  parseEnvironment,
+  parseExecution,
+  parseInstruction,
+  parseReview,
+  readBase,
+  readChange,
+  toJson,
+} from './candidate-inputs.ts'
 import { environmentStage, prepareImage } from './environment.ts'
-import { instructionText, parseEnvironment, parseExecution, parseInstruction, parseReview, toJson } from './outputs.ts'
 import { reviewStage } from './review.ts'
 
 /** Returns the implementations of all stages. Tests replace some of them. */

@@ -1,0 +1,203 @@
+import type { Dockerfile, DockerfileInstruction } from '../../harbor/dockerfile.ts'
+import { SandboxUnsupported } from '../sandbox.ts'
+
+/** A Dockerfile without the syntax that only BuildKit knows, and what its context needs in addition. */
+export type ClassicDockerfile = {
+  text: string
+  /** Files of here-documents. */
+  files: { path: string; content: string; mode: number }[]
+  /** Modes of COPY --chmod. Each needs a copy of the context with this mode, in `modeFolder(mode)`. */
+  modes: number[]
+}
+
+/** Folder of the build context for added files. */
+export const ADDED_FOLDER = '.assay-build'
+export const modeFolder = (mode: number): string => `${ADDED_FOLDER}/mode-${mode.toString(8)}`
+
+type ClassicOptions = {
+  /** True if the builder itself supports all flags of COPY, and its context cannot be added to. */
+  keepCopies: boolean
+}
+
+/**
+ * Rewrites what BuildKit has added to Dockerfiles for builders without it. BuildKit itself cannot be used: its builds can
+ * be limited neither in their network nor in their memory.
+ *
+ * - `RUN` with here-documents becomes a command in JSON form.
+ * - Mounts of caches and temporary file systems are left out: the command then writes to the image.
+ * - `COPY --link` changes how layers are stored, not what they contain, and is left out.
+ * - `COPY --chmod` copies from a part of the context in which all files have the mode.
+ * - A here-document of `COPY` becomes a file of the context.
+ *
+ * Throws SandboxUnsupported for everything else that needs BuildKit.
+ */
+export function toClassicDockerfile(text: string, dockerfile: Dockerfile, options: ClassicOptions): ClassicDockerfile {
+  const lines = text.split('\n')
+  const classic: ClassicDockerfile = { text: '', files: [], modes: [] }
+  for (const { instruction, shell } of listWithShells(dockerfile)) {
+    const rewritten = rewrite(instruction, shell, classic, options)
+    if (rewritten !== undefined) replaceLines(lines, instruction, rewritten)
+  }
+  return { ...classic, text: lines.join('\n') }
+}
+
+/** Lists all instructions of stages, each with the shell of its commands. A stage inherits the shell of its base. */
+function listWithShells({ stages }: Dockerfile): { instruction: DockerfileInstruction; shell: string[] }[] {
+  const shells = new Map<string, string[]>()
+  return stages.flatMap(({ image, name, instructions }) => {
+    let shell = shells.get(image.toLowerCase()) ?? DEFAULT_SHELL
+    const listed = instructions.map((instruction) => {
+      if (instruction.keyword === 'SHELL') shell = instruction.exec ?? shell
+      return { instruction, shell }
+    })
+    if (name !== null) shells.set(name.toLowerCase(), shell)
+    return listed
+  })
+}
+
+const DEFAULT_SHELL = ['/bin/sh', '-c']
+
+/** Preserves line numbers, so that messages of the builder refer to the original lines. */
+function replaceLines(lines: string[], { line, lastLine }: DockerfileInstruction, text: string): void {
+  lines.fill('', line - 1, lastLine)
+  lines[line - 1] = text
+}
+
+/** Returns the new text of an instruction, or undefined if it can stay. */
+function rewrite(
+  instruction: DockerfileInstruction,
+  shell: readonly string[],
+  classic: ClassicDockerfile,
+  { keepCopies }: ClassicOptions,
+): string | undefined {
+  const { keyword, flags, heredocs } = instruction
+  if (flags.length === 0 && heredocs.length === 0) return undefined
+  if (keyword === 'RUN') return rewriteRun(instruction, shell)
+  if (keyword !== 'COPY' && keyword !== 'ADD') return undefined
+  const rest = flags.filter(({ name }) => name !== 'link')
+  if (!keepCopies) return rewriteCopy({ ...instruction, flags: rest }, classic)
+  if (heredocs.length > 0) throw unsupported(instruction, `${keyword} <<`)
+  return rest.length === flags.length ? undefined : [keyword, ...rest.map(formatFlag), instruction.text].join(' ')
+}
+
+function rewriteRun(instruction: DockerfileInstruction, shell: readonly string[]): string {
+  const { text, exec, flags, heredocs } = instruction
+  const needed = flags.find(({ name, value }) => !isDispensable(name, value ?? ''))
+  if (needed) throw unsupported(instruction, `RUN ${formatFlag(needed)}`)
+  const [first] = heredocs
+  if (!first) return `RUN ${text}`
+  if (exec) throw unsupported(instruction, 'RUN <<')
+  const isScript = heredocs.length === 1 && ONLY_HEREDOC.test(text)
+  if (isScript && first.content.startsWith('#!')) return `RUN ${JSON.stringify([...RUN_FILE, first.content])}`
+  // The shell itself reads the here-documents of a command.
+  const documents = heredocs.map(({ name, content }) => `${content}${name}\n`).join('')
+  const script = isScript ? first.content : `${text}\n${documents}`
+  return `RUN ${JSON.stringify([...shell, script])}`
+}
+
+const ONLY_HEREDOC = /^<<-?\s*(["']?)\w+\1$/
+
+/** Writes the argument to a file and executes it. */
+const RUN_FILE = [
+  '/bin/sh',
+  '-c',
+  'file=$(mktemp) && printf %s "$0" > "$file" && chmod 700 "$file" && "$file"; code=$?; rm -f "$file"; exit $code',
+]
+
+function isDispensable(name: string, value: string): boolean {
+  if (name === 'network') return value === 'default'
+  return name === 'mount' && /(^|,)type=(cache|tmpfs)(,|$)/.test(value)
+}
+
+function rewriteCopy(instruction: DockerfileInstruction, classic: ClassicDockerfile): string | undefined {
+  const { keyword, flags, text, exec, heredocs, line } = instruction
+  const unknown = flags.find(({ name }) => !['from', 'chown', 'chmod'].includes(name))
+  if (unknown) throw unsupported(instruction, `${keyword} --${unknown.name}`)
+  const chmod = flags.find(({ name }) => name === 'chmod')
+  const mode = chmod && readMode(instruction, chmod.value ?? '')
+  if (mode !== undefined && heredocs.length === 0) classic.modes = [...new Set([...classic.modes, mode])]
+
+  const words = exec ?? text.split(/\s+/).filter((word) => word !== '')
+  const sources = words.slice(0, -1).map((word) => {
+    const heredoc = heredocs.find(({ name }) => word.startsWith('<<') && word.replace(HEREDOC_SIGNS, '') === name)
+    if (!heredoc) return mode === undefined ? word : `${modeFolder(mode)}/${word.replace(/^\/+/, '')}`
+    if (heredoc.isExpanded && /[$\\]/.test(heredoc.content))
+      throw unsupported(instruction, `${keyword} << with variables or backslashes`)
+    const path = `${ADDED_FOLDER}/line-${line}/${heredoc.name}`
+    classic.files.push({ path, content: heredoc.content, mode: mode ?? PLAIN_FILE_MODE })
+    return path
+  })
+  const rest = flags.filter(({ name }) => name !== 'chmod').map(formatFlag)
+  const target = words.at(-1) ?? ''
+  const isPlain = exec === null
+  return [keyword, ...rest, isPlain ? [...sources, target].join(' ') : JSON.stringify([...sources, target])].join(' ')
+}
+
+const PLAIN_FILE_MODE = 0o644
+const HEREDOC_SIGNS = /^<<-?["']?|["']$/g
+
+function readMode(instruction: DockerfileInstruction, value: string): number {
+  const isFromStage = instruction.flags.some(({ name }) => name === 'from')
+  if (isFromStage || !/^[0-7]{3,4}$/.test(value)) throw unsupported(instruction, `COPY --chmod=${value}`)
+  return Number.parseInt(value, 8)
+}
+
+const formatFlag = ({ name, value }: DockerfileInstruction['flags'][number]): string =>
+  value === null ? `--${name}` : `--${name}=${value}`
+
+const unsupported = ({ line }: DockerfileInstruction, what: string): SandboxUnsupported =>
+  new SandboxUnsupported(`Line ${line} of the Dockerfile: ${what} needs BuildKit, which Assay does not use.`)
+
+type BuildTarget = { target: string | null; args: Record<string, string> }
+
+/** Lists the base images of the stages up to the target, except earlier stages and scratch. */
+export function baseNames(
+  { globals, stages }: Dockerfile,
+  { target, args }: BuildTarget = { target: null, args: {} },
+): string[] {
+  const values = new Map<string, string>()
+  const expand = (text: string): string =>
+    text.replaceAll(
+      /\$(?:\{(\w+)(?::-([^}]*))?\}|(\w+))/g,
+      (_, name, fallback, bare) => values.get(name ?? bare) || (fallback ?? ''),
+    )
+  for (const { name, value } of globals.flatMap(({ pairs }) => pairs))
+    values.set(name, args[name] ?? expand(value ?? ''))
+  const last = target === null ? -1 : stages.findIndex(({ name }) => name === target)
+  const own = new Set(['scratch'])
+  const found = stages.slice(0, last === -1 ? stages.length : last + 1).flatMap(({ image, name }) => {
+    const base = expand(image)
+    const isOther = !own.has(base.toLowerCase())
+    // Before the FROM that defines a stage, its name refers to an image.
+    if (name !== null) own.add(name.toLowerCase())
+    return isOther ? [base] : []
+  })
+  return [...new Set(found)]
+}
+
+/** Refuses features that give a build access to this machine. Called before anything is built. */
+export function refuseDangers(dockerfile: Dockerfile): void {
+  refuseAll(dockerfile, dangerOf)
+}
+
+/** Refuses ONBUILD commands of base images, which have not been checked. */
+export function refuseTriggers(name: string, triggers: readonly string[]): void {
+  if (triggers.length === 0) return
+  throw new SandboxUnsupported(`The image ${name} has ONBUILD commands, which are not allowed. Use another base image.`)
+}
+
+function refuseAll({ stages }: Dockerfile, dangerIn: (instruction: DockerfileInstruction) => string | undefined): void {
+  for (const instruction of stages.flatMap(({ instructions }) => instructions)) {
+    const danger = dangerIn(instruction)
+    if (danger) throw new SandboxUnsupported(`Line ${instruction.line} of the Dockerfile: ${danger} is refused.`)
+  }
+}
+
+function dangerOf({ keyword, text, flags }: DockerfileInstruction): string | undefined {
+  // ONBUILD would run in a later stage, where these checks would not see it.
+  if (keyword === 'ONBUILD') return keyword
+  if (keyword === 'WORKDIR' && /^\s*["']?\/(proc|sys|dev)(\/|\s|$)/.test(text)) return `WORKDIR ${text.trim()}`
+  return flags.map(({ name, value }) => `--${name}=${value ?? ''}`).find((flag) => DANGEROUS_FLAG.test(flag))
+}
+
+const DANGEROUS_FLAG = /^--(security=|network=host$|mount=.*type=(secret|ssh))/i

@@ -1,0 +1,65 @@
+import { readdir, readFile, readlink } from 'node:fs/promises'
+import { findProcess, isAlive } from './process-life.ts'
+
+/** Start time on systems without /proc, where it is unknown which processes are alive. */
+const UNKNOWN = '0'
+
+/** Returns a name prefix that identifies this process, so that files of a dead process can be removed. */
+export async function ownedPrefix(kind: string): Promise<string> {
+  const mark = await findProcess(process.pid)
+  return `${kind}-${process.pid}-${mark?.startTime ?? UNKNOWN}-`
+}
+
+/** Lists the entries of a folder that belong to dead processes. */
+export async function listOrphans(folder: string, kind: string): Promise<string[]> {
+  const names = await readdir(folder).catch(() => [])
+  const dead = await Promise.all(names.map(async (name) => !(await mayLive(name, kind))))
+  return names.filter((_, place) => dead[place])
+}
+
+async function mayLive(name: string, kind: string): Promise<boolean> {
+  const [, pid, startTime] = (name.startsWith(`${kind}-`) && /^-(\d+)-(\d+)-/.exec(name.slice(kind.length))) || []
+  if (pid === undefined || startTime === undefined || startTime === UNKNOWN) return true
+  return isAlive({ pid: Number(pid), startTime })
+}
+
+/** Labels of containers, networks, volumes and images, which identify them after a crash. */
+export const LABEL = {
+  installation: 'assay.installation',
+  role: 'assay.role',
+  sandbox: 'assay.sandbox',
+  group: 'assay.group',
+  owner: 'assay.owner',
+  deadline: 'assay.deadline',
+} as const
+
+/** A `draft` is a container in which an image is made; a `relay` carries the ports of a sandbox. */
+export type EngineObjectRole = 'sandbox' | 'relay' | 'draft' | 'group' | 'snapshot'
+
+/** Time after the deadline in which the owner of a sandbox still collects files and removes it. */
+const GRACE_MS = 15 * 60_000
+
+/**
+ * Identifies this process across restarts and machines: boot time of the machine, process namespace, process id, and
+ * start time of the process.
+ */
+export async function ownerMark(): Promise<string> {
+  const found = await findProcess(process.pid)
+  if (found === undefined) throw new Error('This process is not listed in /proc. Mount /proc.')
+  return [await placeMark(), found.pid, found.startTime].join('/')
+}
+
+async function placeMark(): Promise<string> {
+  const boot = await readFile('/proc/sys/kernel/random/boot_id', 'utf8')
+  return `${boot.trim()}/${await readlink('/proc/self/ns/pid')}`
+}
+
+/** Reports whether the owner of an object has died. For a process on another machine only the deadline is known. */
+export async function isAbandoned(labels: Record<string, string>): Promise<boolean> {
+  const owner = labels[LABEL.owner] ?? ''
+  const late = Date.now() > Number(labels[LABEL.deadline] ?? Infinity) + GRACE_MS
+  if (owner === (await ownerMark())) return false
+  const [boot, namespace, pid = '', startTime = ''] = owner.split('/')
+  if (`${boot}/${namespace}` !== (await placeMark())) return late
+  return late || !(await isAlive({ pid: Number(pid), startTime }))
+}
