@@ -8,7 +8,7 @@ const today = new Date('2026-11-15T00:00:00Z')
 const chat = { provider: 'house', protocols: ['openai-chat' as const] }
 const pick = { name: 'm-1', label: 'M 1', knowledgeCutoff: null, cutoffSource: null, defaultLevel: 'low' as const }
 
-const said = (over: Partial<SourceModel> = {}): SourceModel => ({
+const sourceModel = (over: Partial<SourceModel> = {}): SourceModel => ({
   contextTokens: 1000,
   prices: [{ validFrom: null, prices: { input: 1, output: 2 } }],
   ...over,
@@ -18,9 +18,9 @@ const thinking: NonNullable<SourceModel['thinking']> = {
   map: { off: 'none', low: 'low', high: 'high', max: null },
   isAdaptive: false,
 }
-const detailed = said({ outputTokens: 100, thinking })
+const detailed = sourceModel({ outputTokens: 100, thinking })
 
-const built = (
+const buildModel = (
   group: typeof chat | { provider: string; protocols: SnapshotModel['protocols'] },
   ...all: SourceModel[]
 ) => {
@@ -29,8 +29,8 @@ const built = (
   return model
 }
 
-test('a model that two catalogs know and agree on has a row', () => {
-  expect(built(chat, detailed, said())).toMatchObject({
+test('accepts a model on which two catalogs agree', () => {
+  expect(buildModel(chat, detailed, sourceModel())).toMatchObject({
     catalogId: 'house/m-1',
     contextTokens: 1000,
     outputTokens: 100,
@@ -39,22 +39,25 @@ test('a model that two catalogs know and agree on has a row', () => {
 
 test.each([
   ['fewer than two catalogs know it', [detailed]],
-  ['its price depends on the hour', [detailed, said({ prices: undefined })]],
+  ['its price depends on the hour', [detailed, sourceModel({ prices: undefined })]],
   [
     /^catalogs disagree on its price/,
-    [detailed, said({ prices: [{ validFrom: null, prices: { input: 9, output: 2 } }] })],
+    [detailed, sourceModel({ prices: [{ validFrom: null, prices: { input: 9, output: 2 } }] })],
   ],
-  ['no two catalogs agree on its context', [detailed, said({ contextTokens: 999 })]],
-  ['no catalog knows its reasoning levels', [said(), said()]],
-  ['it has no level low', [said({ outputTokens: 1, thinking: { ...thinking, map: { high: 'high' } } }), said()]],
-])('otherwise it is left out: %s', (reason, all) => {
+  ['no two catalogs agree on its context', [detailed, sourceModel({ contextTokens: 999 })]],
+  ['no catalog knows its reasoning levels', [sourceModel(), sourceModel()]],
+  [
+    'it has no level low',
+    [sourceModel({ outputTokens: 1, thinking: { ...thinking, map: { high: 'high' } } }), sourceModel()],
+  ],
+])('rejects a model: %s', (reason, all) => {
   expect(modelOf(chat, pick, all)).toMatch(reason)
 })
 
-test('levels are expressed as each protocol does', () => {
+test('writes reasoning levels in the form of each protocol', () => {
   const levels = (protocols: SnapshotModel['protocols'], over: Partial<typeof thinking> = {}) => {
-    const one = said({ outputTokens: 100_000, thinking: { ...thinking, ...over } })
-    const found = modelOf({ provider: 'house', protocols }, { ...pick, defaultLevel: 'low' }, [one, said()])
+    const one = sourceModel({ outputTokens: 100_000, thinking: { ...thinking, ...over } })
+    const found = modelOf({ provider: 'house', protocols }, { ...pick, defaultLevel: 'low' }, [one, sourceModel()])
     return typeof found === 'string' ? found : found.levels.map(({ level, wire }) => `${level} ${JSON.stringify(wire)}`)
   }
   expect(levels(['openai-responses', 'openai-chat'])[0]).toBe('none {"effort":"none"}')
@@ -85,17 +88,17 @@ test('keeps dated prices from today on and ignores prices by the hour', () => {
   expect(currentPrices([...list, { constraint: { type: 'time_of_date' }, prices: rates(9) }], today)).toBeUndefined()
 })
 
-test('a zero in a plain price list means that there is no price', () => {
+test('treats zero in a plain price list as a missing price', () => {
   expect(plainPrices({ input: 1, output: 2, cacheRead: 0, cacheWrite: 0 })).toEqual({ input: 1, output: 2 })
 })
 
 const row = (input: number, over: Partial<SnapshotModel> = {}): SnapshotModel => ({
-  ...built(chat, detailed, said()),
+  ...buildModel(chat, detailed, sourceModel()),
   prices: [{ validFrom: null, prices: { input, output: 2 } }],
   ...over,
 })
 
-test('a removed model and a tenfold price are suspicious; other changes are listed', () => {
+test('flags a removed model and a tenfold price, and lists other changes', () => {
   expect(changesOf([row(1)], [], today).surprises).toEqual(['house/m-1 is gone.'])
   expect(changesOf([row(1)], [row(10)], today).surprises).toEqual(['house/m-1: input goes from 1 to 10.'])
   expect(changesOf([row(10)], [row(0)], today).surprises).toHaveLength(1)

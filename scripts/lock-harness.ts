@@ -35,37 +35,38 @@ for (const id of positionals.length > 0 ? positionals : all) {
 
 function fill(lock: BundleLock | WheelLock): BundleLock | WheelLock {
   if ('wheels' in lock) return { ...lock, wheels: lockWheels(lock) }
-  return { ...lock, tarballs: lock.only ? programs(lock) : tree(lock) }
+  return { ...lock, tarballs: lock.only ? lockPrograms(lock) : lockDependencyTree(lock) }
 }
 
 /** Returns the single archive of a self-contained program, for each architecture. */
-function programs({ only = [], version }: BundleLock): Tarball[] {
+function lockPrograms({ only = [], version }: BundleLock): Tarball[] {
   return only.map((spec) => {
     const [name, tag = version] = spec.replaceAll('$version', version).split(/(?<=.)@/)
     const cpu = CPUS.find((each) => spec.endsWith(each))
-    if (name === undefined || cpu === undefined) throw new Error(`${spec} names no kind of machine.`)
+    if (name === undefined || cpu === undefined)
+      throw new Error(`${spec} does not end with an architecture (${CPUS.join(', ')}).`)
     const integrity = execFileSync('npm', ['view', `${name}@${tag}`, 'dist.integrity'], { encoding: 'utf8' }).trim()
     return { path: PROGRAM, name, version: tag, integrity, cpu }
   })
 }
 
 /** Returns the package with its dependencies, as npm installs it on Linux with glibc. */
-function tree({ package: name, version }: BundleLock): Tarball[] {
+function lockDependencyTree({ package: name, version }: BundleLock): Tarball[] {
   const folder = mkdtempSync(join(tmpdir(), 'assay-lock-'))
   try {
     writeFileSync(join(folder, 'package.json'), JSON.stringify({ dependencies: { [name]: version } }))
-    const words = ['install', '--package-lock-only', '--ignore-scripts', '--no-audit', '--no-fund']
-    execFileSync('npm', words, { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] })
+    const args = ['install', '--package-lock-only', '--ignore-scripts', '--no-audit', '--no-fund']
+    execFileSync('npm', args, { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] })
     const { packages }: { packages: Record<string, PackageLock> } = JSON.parse(
       readFileSync(join(folder, 'package-lock.json'), 'utf8'),
     )
-    return Object.entries(packages).flatMap(([path, locked]) => (path === '' ? [] : tarballOf(path, locked)))
+    return Object.entries(packages).flatMap(([path, locked]) => (path === '' ? [] : toTarballs(path, locked)))
   } finally {
     rmSync(folder, { recursive: true })
   }
 }
 
-function tarballOf(path: string, { name, version, integrity, os, cpu, libc }: PackageLock): Tarball[] {
+function toTarballs(path: string, { name, version, integrity, os, cpu, libc }: PackageLock): Tarball[] {
   if (os && !os.includes('linux')) return []
   if (libc && !libc.includes('glibc')) return []
   if (integrity === undefined) throw new Error(`${path} has no integrity.`)

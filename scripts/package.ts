@@ -5,8 +5,8 @@ import { dirname, join, resolve } from 'node:path'
 import about from '../package.json' with { type: 'json' }
 import { projectFiles, ROOT } from './files.ts'
 
-// npm run package: writes the npm package to build/, or to the given folder, with its SBOM and checksums. Node does not strip types from
-// packages, so the package contains JavaScript.
+// npm run package: writes the npm package to build/, or to the given folder, with its SBOM and checksums. Node does not
+// strip types from packages, so the package contains JavaScript.
 
 const [, , given] = process.argv
 const BUILD = resolve(given ?? join(ROOT, 'build'))
@@ -16,12 +16,12 @@ const FOLDER = join(BUILD, 'package')
 const COPIED = [
   /^(src|samples|web\/assets)\/.+(?<!\.ts)$/,
   /^(migrations|skills)\//,
-  // Pages of the service.
+  // Documentation that the service shows.
   /^docs\/(?!(?:benchmarks|evidence|map|mutation)\.md$)[a-z]+\.md$/,
   /^(LICENSE|NOTICE|README\.md|SECURITY\.md|CHANGELOG\.md)$/,
 ]
 
-// A given folder is new or empty.
+// A folder that the caller names is never deleted.
 if (given === undefined) rmSync(BUILD, { recursive: true, force: true })
 run(join(ROOT, 'node_modules/.bin/tsc'), ['--project', 'tsconfig.package.json', '--outDir', FOLDER], ROOT)
 for (const path of projectFiles().filter((file) => COPIED.some((pattern) => pattern.test(file)))) copy(path)
@@ -52,7 +52,7 @@ function copy(path: string): void {
   cpSync(join(ROOT, path), join(FOLDER, path), { verbatimSymlinks: true })
 }
 
-/** The program imports the compiled commands. */
+/** Writes bin/assay, which imports the compiled commands. */
 function writeProgram(): void {
   const program = join(FOLDER, 'bin/assay')
   mkdirSync(dirname(program), { recursive: true })

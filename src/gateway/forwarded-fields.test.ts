@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { KEY, message, messagesRequest, openGatewayFixture, sendJson } from '../../test/support/gateway/gateway.ts'
 
-// A proxy in front of a provider reads members and headers of its own: to choose another model, address or answer.
+// Proxies such as LiteLLM accept extra members and headers that select another model, address or answer.
 
 const CHAT = '/v1/chat/completions'
 const RESPONSES = '/v1/responses'
@@ -44,7 +44,7 @@ test.each(REQUESTS)('members that choose another model or address are refused at
   expect((await sandbox.totals()).refusals).toEqual({ hosted: Object.keys(members).length })
 })
 
-test.each(REQUESTS)('members that the protocol does not document are not sent on at %s', async (path, body) => {
+test.each(REQUESTS)('members that the protocol does not document are removed at %s', async (path, body) => {
   await using fixture = await openOrdinary()
   const sandbox = await fixture.sandbox()
   const unknown = {
@@ -141,7 +141,7 @@ test.each<[string, object]>([
   expect(String(fixture.received[0]?.body)).toBe(bytes)
 })
 
-test.each(REQUESTS)('only headers that the protocol documents are sent on at %s', async (path, body) => {
+test.each(REQUESTS)('only headers that the protocol documents are forwarded at %s', async (path, body) => {
   await using fixture = await openOrdinary()
   const sandbox = await fixture.sandbox()
   const unknown = {
@@ -175,7 +175,7 @@ test.each(REQUESTS)('only headers that the protocol documents are sent on at %s'
   expect(own).toEqual(expected[path] ?? [])
 })
 
-test('only betas that agent programs need and that change no price are sent on', async () => {
+test('only betas that agent programs need and that change no price are forwarded', async () => {
   await using fixture = await openOrdinary()
   const sandbox = await fixture.sandbox()
   const known = 'claude-code-20250219,interleaved-thinking-2025-05-14,context-management-2025-06-27,effort-2025-11-24'

@@ -60,26 +60,26 @@ export function parseDockerfile(text: string, path: string, report: Report): Doc
     report.refuse(path, 'too_complex', `A Dockerfile may have at most ${LINES_MAX} lines and ${FLAGS_MAX} flags.`)
     return { globals: [], stages: [] }
   }
-  const closed = normaliseHeredocs(lines)
-  const parsed = DockerfileParser.parse(closed.join('\n'))
+  const normalised = normaliseHeredocs(lines)
+  const parsed = DockerfileParser.parse(normalised.join('\n'))
   const escapeMark = parsed.getEscapeCharacter()
-  const instructions = parsed.getInstructions().map((node) => toInstruction(node, { lines, closed }, escapeMark))
+  const instructions = parsed.getInstructions().map((node) => toInstruction(node, { lines, normalised }, escapeMark))
   const dockerfile = groupStages(instructions)
   check(dockerfile, path, report)
   return dockerfile
 }
 
 /** The original lines, and the lines that were passed to the parser. */
-type DockerfileLines = { lines: string[]; closed: string[] }
+type DockerfileLines = { lines: string[]; normalised: string[] }
 
 const SPACED_HEREDOC = /<<(-?)[ \t]+(?=(["']?)([A-Za-z_]\w*)\2(?!\w))/g
 
 /** Removes the spaces in `<< EOF`, which Docker allows and the parser does not, if a later line is the delimiter. */
 function normaliseHeredocs(lines: string[]): string[] {
   const lastIndex = new Map(lines.map((line, index) => [line.trim(), index]))
-  const close = (index: number) => (whole: string, dash: string, _: string, name: string) =>
+  const joinMarker = (index: number) => (whole: string, dash: string, _: string, name: string) =>
     (lastIndex.get(name) ?? -1) > index ? `<<${dash}` : whole
-  return lines.map((line, index) => (line.includes('<<') ? line.replaceAll(SPACED_HEREDOC, close(index)) : line))
+  return lines.map((line, index) => (line.includes('<<') ? line.replaceAll(SPACED_HEREDOC, joinMarker(index)) : line))
 }
 
 const KEYWORDS = new Set(
@@ -141,9 +141,9 @@ function toInstruction(node: InstructionNode, lines: DockerfileLines, escapeMark
 }
 
 /** Returns the content of a here-document. `<<-` strips leading tabs; a quoted delimiter prevents expansion. */
-function toHeredoc(node: HeredocNode, { lines, closed }: DockerfileLines): Heredoc {
+function toHeredoc(node: HeredocNode, { lines, normalised }: DockerfileLines): Heredoc {
   const { start, end } = node.getStartRange()
-  const opening = closed[start.line]?.slice(start.character, end.character) ?? ''
+  const opening = normalised[start.line]?.slice(start.character, end.character) ?? ''
   const first = node.getContentRange()?.start.line ?? 0
   const last = node.getDelimiterRange()?.start.line ?? lines.length
   const content = node.getContentRange() === null ? [] : lines.slice(first, last)

@@ -186,7 +186,7 @@ function addressOf({ baseUrl, host, port }: Config): string | undefined {
 /** Variables of the command line, of the tests and of providers. They are no settings of the service, but valid. */
 const OTHERS = /^ASSAY_(URL|KEY|REQUIRE|TEST_\w+|GATEWAY_UPSTREAM_\w+)$/
 
-export function examineSettings(environment: ConfigEnvironment): {
+function examineSettings(environment: ConfigEnvironment): {
   config: Config | undefined
   diagnoses: Diagnosis[]
 } {

@@ -81,7 +81,7 @@ function toCapabilities({ runtime, cgroups, loop, groups }: Host): Capabilities 
 }
 
 /** Removes a built image with its layers, except those of other images. Imported and pulled images are left alone. */
-export async function discardImage(host: Host, { digest }: Pick<Image, 'digest'>): Promise<void> {
+async function discardImage(host: Host, { digest }: Pick<Image, 'digest'>): Promise<void> {
   const { store } = host
   const keys = await listBuildKeys(store, digest)
   if (keys.length === 0) return

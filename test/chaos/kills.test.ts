@@ -14,25 +14,26 @@ const seed = Number(process.env[SEED_NAME] ?? randomInt(2 ** 31))
 type KillPlan = { tasks: number; attempts: number; kills: number }
 const parts: KillPlan = isLongRun() ? { tasks: 30, attempts: 5, kills: 100 } : { tasks: 5, attempts: 4, kills: 6 }
 const whole: KillPlan = isLongRun() ? { tasks: 10, attempts: 5, kills: 20 } : { tasks: 5, attempts: 2, kills: 2 }
-const trialsOf = ({ tasks, attempts }: KillPlan): number => tasks * 2 * attempts
-const counted = (plan: KillPlan): string => `${plan.kills} times in ${trialsOf(plan)} trials: each is scored once`
+const countTrials = ({ tasks, attempts }: KillPlan): number => tasks * 2 * attempts
+const describePlan = (plan: KillPlan): string =>
+  `${plan.kills} times in ${countTrials(plan)} trials: each is scored once`
 
 // Concurrent in a short run, which mostly waits for the leases of killed workers to expire.
 describe('a comparison completes and leaves nothing behind despite kill -9', { concurrent: !isLongRun() }, () => {
-  test(`of API, workers and database, ${counted(parts)}`, async (context) => {
+  test(`of API, workers and database, ${describePlan(parts)}`, async (context) => {
     await using fleet = await startParts(postgresFolder() ?? '', parts.tasks)
-    await survives(context, fleet, parts)
+    await expectSurvival(context, fleet, parts)
   })
 
-  test(`of serve and its database, ${counted(whole)}`, async (context) => {
+  test(`of serve and its database, ${describePlan(whole)}`, async (context) => {
     await using fleet = await startServe(whole.tasks)
-    await survives(context, fleet, whole)
+    await expectSurvival(context, fleet, whole)
   })
 })
 
-async function survives({ expect, onTestFailed }: TestContext, fleet: Fleet, plan: KillPlan): Promise<void> {
-  const trials = trialsOf(plan)
-  onTestFailed(() => console.error(`The same kills again: ${SEED_NAME}=${seed}`))
+async function expectSurvival({ expect, onTestFailed }: TestContext, fleet: Fleet, plan: KillPlan): Promise<void> {
+  const trials = countTrials(plan)
+  onTestFailed(() => console.error(`To repeat these kills, set ${SEED_NAME}=${seed}`))
   const startedAt = Date.now()
   const user = patientUser(fleet)
   const id = randomUUID()

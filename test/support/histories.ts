@@ -66,33 +66,39 @@ function* commands(changes: Iterable<HistoryCommit>): Generator<Buffer> {
   let clock = START
   for (const change of changes) {
     clock += DAY
-    yield* landing(last, change, change.at ?? clock)
+    yield* writeChange(last, change, change.at ?? clock)
     last += change.isMerge || change.isRebased ? 2 : 1
   }
   yield Buffer.from(`reset refs/heads/aside\nfrom ${'0'.repeat(40)}\n\n`)
 }
 
-function* landing(last: number, change: HistoryCommit, at: number): Generator<Buffer> {
+function* writeChange(last: number, change: HistoryCommit, at: number): Generator<Buffer> {
   const from = last === 0 ? '' : `from :${last}\n`
-  const isBeside = change.isMerge || change.isRebased
-  if (isBeside) yield* aside(last + 1, change, at, from)
+  const hasBranchCommit = change.isMerge || change.isRebased
+  if (hasBranchCommit) yield* branchCommit(last + 1, change, at, from)
   const parents = change.isMerge ? `${from}merge :${last + 1}\n` : from
-  const times = { committedAt: at, authoredAt: at - TAKES }
-  yield commit(last + (isBeside ? 2 : 1), 'refs/heads/main', { ...change, ...times }, parents)
+  const times = { committedAt: at, authoredAt: at - WORK_SECONDS }
+  yield commit(last + (hasBranchCommit ? 2 : 1), 'refs/heads/main', { ...change, ...times }, parents)
 }
 
-const TAKES = 60
+/** Time between authoring a commit and merging it. */
+const WORK_SECONDS = 60
 
 /** Yields the commit of a pull request before the merge. */
-function* aside(mark: number, change: HistoryCommit, at: number, from: string): Generator<Buffer> {
+function* branchCommit(mark: number, change: HistoryCommit, at: number, from: string): Generator<Buffer> {
   const message = change.isMerge ? (change.branchMessage ?? 'work') : change.message
-  yield commit(mark, 'refs/heads/aside', { ...change, message, committedAt: at - TAKES, authoredAt: at - TAKES }, from)
+  yield commit(
+    mark,
+    'refs/heads/aside',
+    { ...change, message, committedAt: at - WORK_SECONDS, authoredAt: at - WORK_SECONDS },
+    from,
+  )
   if (change.pull !== undefined) yield Buffer.from(`reset refs/pull/${change.pull}/head\nfrom :${mark}\n\n`)
 }
 
-type Timed = HistoryCommit & { committedAt: number; authoredAt: number }
+type TimedCommit = HistoryCommit & { committedAt: number; authoredAt: number }
 
-function commit(mark: number, ref: string, change: Timed, parents: string): Buffer {
+function commit(mark: number, ref: string, change: TimedCommit, parents: string): Buffer {
   const { message, files, author = 'Ada', committedAt, authoredAt, links = [] } = change
   const head = [
     `commit ${ref}\nmark :${mark}`,

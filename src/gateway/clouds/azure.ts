@@ -1,8 +1,8 @@
 import type { CloudTransport } from './cloud-transport.ts'
 
 /**
- * Azure OpenAI. An address that ends with `/openai/v1` is that of the API without versions. With an API version the
- * deployment is in the path, except in the Responses protocol, where it is the model in the body.
+ * Azure OpenAI. Without an API version, the URL is used unchanged. With one, the path names the deployment, except in
+ * the Responses protocol, where the body names it as the model.
  */
 export const azure: CloudTransport =
   (openStream, { model, secret }) =>

@@ -179,7 +179,7 @@ export const queueQuery = ({ types, slots, host, workerId }: Claimer) => sql<Que
       order by run_at, id limit ${slots}::int
     ) as job
   ), ranked as (
-    -- Grouped by all columns: joined to the classes again, it could be aggregated once for each of them.
+    -- Groups by all columns. A join with the classes instead could aggregate once per class.
     select queue_class, priority, fair_group, limit_keys, memory_mb, json_agg(rank order by rank) as ranks
     from due group by queue_class, priority, fair_group, limit_keys, memory_mb
   ), running as (

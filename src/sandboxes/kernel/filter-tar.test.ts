@@ -10,19 +10,19 @@ import { type TarFacts, tarEnd, tarHeader, tarPadding } from './tar-writer.ts'
 
 let folder: string
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'assay-sieve-'))
+  folder = await mkdtemp(join(tmpdir(), 'assay-filter-tar-'))
 })
 afterAll(() => rm(folder, { recursive: true }))
 
-type Given = Partial<TarFacts> & { path: string; content?: string }
+type EntryInput = Partial<TarFacts> & { path: string; content?: string }
 
-const entry = ({ content = '', ...facts }: Given): Buffer[] => [
+const entry = ({ content = '', ...facts }: EntryInput): Buffer[] => [
   tarHeader({ type: 'File', mode: 0o644, uid: 0, gid: 0, size: content.length, ...facts }),
   Buffer.from(content),
   tarPadding(content.length),
 ]
 
-async function sieve(given: Given[], caps = { files: 100, bytes: 1000 }, endless?: AsyncIterable<Buffer>) {
+async function filterEntries(given: EntryInput[], caps = { files: 100, bytes: 1000 }, endless?: AsyncIterable<Buffer>) {
   const tar = async function* () {
     for (const one of given) yield* entry(one)
     if (endless) yield* endless
@@ -44,22 +44,22 @@ async function contentOf({ content }: TarEntry): Promise<string> {
   return Buffer.concat(parts).toString()
 }
 
-test('another name of a file is a copy of it, and counts again', async () => {
-  const link: Given = { path: 'w/second', type: 'Link', link: 'w/first' }
-  const { found, leftOut } = await sieve([{ path: 'w/first', content: 'abc' }, link], { files: 9, bytes: 6 })
+test('turns a hard link into a copy of its file, which counts again', async () => {
+  const link: EntryInput = { path: 'w/second', type: 'Link', link: 'w/first' }
+  const { found, leftOut } = await filterEntries([{ path: 'w/first', content: 'abc' }, link], { files: 9, bytes: 6 })
   expect(found).toEqual([
     ['up/w/first', 'File', 'abc'],
     ['up/w/second', 'File', 'abc'],
   ])
   expect(leftOut).toEqual([])
-  const small = await sieve([{ path: 'w/first', content: 'abc' }, link], { files: 9, bytes: 5 })
+  const small = await filterEntries([{ path: 'w/first', content: 'abc' }, link], { files: 9, bytes: 5 })
   expect(small.leftOut).toEqual(['w/second'])
 })
 
-test('another name of a file is a link to the first one where links are kept, and counts no bytes', async () => {
-  const link: Given = { path: 'w/second', type: 'Link', link: 'w/first' }
+test('keeps hard links if requested, and counts no bytes for them', async () => {
+  const link: EntryInput = { path: 'w/second', type: 'Link', link: 'w/first' }
   const caps = { files: 9, bytes: 3, keepsHardLinks: true }
-  const { found, leftOut } = await sieve([{ path: 'w/first', content: 'abc' }, link], caps)
+  const { found, leftOut } = await filterEntries([{ path: 'w/first', content: 'abc' }, link], caps)
   expect(found).toEqual([
     ['up/w/first', 'File', 'abc'],
     ['up/w/second', 'Link', ''],
@@ -68,7 +68,7 @@ test('another name of a file is a link to the first one where links are kept, an
 })
 
 test('leaves out hard links to files that were left out or do not exist', async () => {
-  const { found, leftOut } = await sieve([
+  const { found, leftOut } = await filterEntries([
     { path: 'w/leaves', type: 'SymbolicLink', link: '/etc/shadow' },
     { path: 'w/second', type: 'Link', link: 'w/leaves' },
     { path: 'w/third', type: 'Link', link: '../../etc/shadow' },
@@ -86,7 +86,7 @@ test('stops reading an endless file at the limit', async () => {
       yield Buffer.alloc(64 * 1024)
     }
   }
-  const { found, leftOut } = await sieve(
+  const { found, leftOut } = await filterEntries(
     [
       { path: 'w/a', content: 'a' },
       { path: 'w/sparse', size: 5e12 },
@@ -101,23 +101,26 @@ test('stops reading an endless file at the limit', async () => {
 
 test('a broken archive ends the collection without an error of the provider', async () => {
   const broken = Readable.from([Buffer.alloc(512, 'x')])
-  const { found, leftOut } = await sieve([{ path: 'w/a', content: 'a' }], undefined, broken)
+  const { found, leftOut } = await filterEntries([{ path: 'w/a', content: 'a' }], undefined, broken)
   expect(found).toEqual([['up/w/a', 'File', 'a']])
   expect(leftOut).toEqual([AND_THE_REST])
 })
 
-test('folders that are nested too deeply are named once and cost no headers', async () => {
+test('names folders that are nested too deeply once, without their contents', async () => {
   const deep = Array.from({ length: 3000 }, (_, depth) => ({
     path: `w${'/d'.repeat(depth)}`,
     type: 'Directory' as const,
   }))
-  const { found, leftOut } = await sieve([...deep, { path: 'w/file', content: 'x' }], { files: 1000, bytes: 1000 })
+  const { found, leftOut } = await filterEntries([...deep, { path: 'w/file', content: 'x' }], {
+    files: 1000,
+    bytes: 1000,
+  })
   expect(found.length).toBe(COLLECT_DEPTH_MAX + 1)
   expect(found.at(-1)).toEqual(['up/w/file', 'File', 'x'])
   expect(leftOut).toEqual([`w${'/d'.repeat(COLLECT_DEPTH_MAX)}`])
 })
 
 test('leaves no files behind', async () => {
-  await sieve([{ path: 'w/a', content: 'a' }])
+  await filterEntries([{ path: 'w/a', content: 'a' }])
   expect(await readdir(folder)).toEqual([])
 })

@@ -37,7 +37,7 @@ export async function dockerSubjectAt(socket: string, unable: Record<string, str
   return {
     provider,
     image,
-    otherImage: await prepared(provider, await otherSource(dataFolder)),
+    otherImage: await prepareImage(provider, await otherSource(dataFolder)),
     brokenImage: { ...image, digest: `sha256:${'0'.repeat(64)}` },
     leftovers: (id) => findLeftovers(docker, dataFolder, id),
     unable,
@@ -49,11 +49,11 @@ export async function dockerSubjectAt(socket: string, unable: Record<string, str
 }
 
 export const baseImage = (provider: SandboxProvider): Promise<Image> =>
-  prepared(provider, { ...BASE, folder: null, workdir: null })
+  prepareImage(provider, { ...BASE, folder: null, workdir: null })
 
 const BASE = { kind: 'prebuilt' as const, name: 'debian:bookworm-slim' }
 
-const prepared = (provider: SandboxProvider, source: ImageSource): Promise<Image> =>
+const prepareImage = (provider: SandboxProvider, source: ImageSource): Promise<Image> =>
   provider.prepare(source, { signal: new AbortController().signal, timeoutSec: 60, onLog: () => {} })
 
 async function otherSource(dataFolder: string): Promise<ImageSource> {
@@ -63,19 +63,19 @@ async function otherSource(dataFolder: string): Promise<ImageSource> {
   return { ...BASE, folder, workdir: '/mine' }
 }
 
-type Thing = { Id?: string; Name?: string; Names?: string[]; Labels?: Record<string, string> | null }
+type EngineObject = { Id?: string; Name?: string; Names?: string[]; Labels?: Record<string, string> | null }
 
 /**
  * Lists containers, networks, volumes and images of the engine that name a sandbox or network, and files in the data
  * folder.
  */
 export async function findLeftovers(docker: Docker, dataFolder: string, id: string): Promise<string[]> {
-  const list = (path: string): Promise<Thing[]> => docker.call('GET', path, { query: { all: true } })
-  const { Volumes } = await docker.call<{ Volumes: Thing[] | null }>('GET', '/volumes')
-  const things = [...(await list('/containers/json')), ...(await list('/networks')), ...(Volumes ?? [])]
+  const list = (path: string): Promise<EngineObject[]> => docker.call('GET', path, { query: { all: true } })
+  const { Volumes } = await docker.call<{ Volumes: EngineObject[] | null }>('GET', '/volumes')
+  const objects = [...(await list('/containers/json')), ...(await list('/networks')), ...(Volumes ?? [])]
   const files = await readdir(join(dataFolder, 'sandboxes', 'docker'), { recursive: true })
   return [
-    ...things.map((thing) => JSON.stringify(thing)).filter((text) => text.includes(id)),
+    ...objects.map((object) => JSON.stringify(object)).filter((text) => text.includes(id)),
     // The copy of Node for relays and the recorded uses of images belong to the engine, not to a sandbox.
     ...files.filter((file) => !['ports', 'mount'].includes(file) && !/^(relay-|uses(\/|$))/.test(file)),
   ]

@@ -14,7 +14,7 @@ import { smallTask } from '../archives.ts'
 
 type RunStage = Stage['run']
 export type StageScript = Partial<
-  Record<StageName, (...order: Parameters<RunStage>) => StageResult<StageDone> | ReturnType<RunStage>>
+  Record<StageName, (...args: Parameters<RunStage>) => StageResult<StageDone> | ReturnType<RunStage>>
 >
 
 export type ScriptedStages = Stages & { runs: { stage: StageName; taskId: string; title: string }[] }
@@ -52,19 +52,19 @@ const CACHE_INPUTS: Record<StageName, (state: CandidateState) => Json> = {
 /** Creates stages without sandboxes and models. Every candidate becomes a task unless the test overrides it. */
 export function createScriptedStages(script: StageScript = {}): ScriptedStages {
   const runs: ScriptedStages['runs'] = []
-  const stageOf = (stage: StageName): Stage => ({
+  const createStage = (stage: StageName): Stage => ({
     version: 1,
     needs: NEEDS[stage],
     cacheInputs: CACHE_INPUTS[stage],
     async run(state, context, signal) {
       runs.push({ stage, taskId: state.taskId, title: state.candidate.title })
-      const said = await script[stage]?.(state, context, signal)
-      if (said) return said
+      const scripted = await script[stage]?.(state, context, signal)
+      if (scripted) return scripted
       if (stage === 'assembly') await writeTask(context.target, state)
       return done(doneAt(stage, state))
     },
   })
-  return { ...Object.fromEntries(STAGES.map((stage) => [stage, stageOf(stage)])), runs } as ScriptedStages
+  return { ...Object.fromEntries(STAGES.map((stage) => [stage, createStage(stage)])), runs } as ScriptedStages
 }
 
 export function doneAt(stage: StageName, { candidate }: CandidateState): StageDone {

@@ -1,4 +1,4 @@
-/** Sums in a line of text. Rust, with the standard library alone and tests in their own folder. */
+/** A Rust project that evaluates arithmetic expressions. It has no dependencies, and its tests are in a folder. */
 export const base: Record<string, string> = {
   'README.md': '# quill\n\nSums in a line of text: `eval("1 + 2 * x", &[("x", 3.0)])`.\n',
   '.gitignore': '/target\n',
