@@ -26,7 +26,8 @@ export const listGuardedCheats = (task: TaskInterface): GuardedCheat[] => [
   ...nullImplementations(task),
   deleteTests,
   forgeReward,
-  ...cheats.map((cheat) => ({ ...cheat, verdict: toVerdict(cheat.id) })),
+  // The solution of a generated task is code, to which cheats that alter its answers do not apply.
+  ...cheats.filter(({ usesSolution }) => !usesSolution).map((cheat) => ({ ...cheat, verdict: toVerdict(cheat.id) })),
 ]
 
 function toVerdict(id: string): GuardedCheat['verdict'] {
