@@ -50,13 +50,17 @@ describe('a comparison', () => {
     const { page, errors } = opened
     await page.getByRole('link', { name: 'assay/quick' }).first().waitFor()
     expect(await findViolations(page)).toEqual([])
+    const streamed = page.waitForResponse((response) => response.url().endsWith('/events'))
     await page.getByRole('link', { name: 'assay/quick' }).first().click()
     await state(page, 'submitting')
+    await page.getByText('Trials appear here as they start and end.').waitFor()
+    await streamed
 
     expect(await page.locator('nav [aria-current="page"]').allInnerTexts()).toEqual(['Comparisons'])
 
     await lab.work()
     await state(page, 'completed')
+    await page.locator('.activity li', { hasText: 'failed: Agent crashed' }).first().waitFor()
     const { answer } = await lab.read(body.id)
     await page.getByText(answer.text).waitFor()
     await page

@@ -6,6 +6,7 @@ import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
 import { useDelayed } from '../components/use-delayed.ts'
 import { useMay } from '../session/session.tsx'
+import { ActivityCard } from './activity-card.tsx'
 import { CellCard } from './cell-card.tsx'
 import { Controls, hasUnscored } from './controls.tsx'
 import type { MapCell } from './draw-map.ts'
@@ -92,7 +93,10 @@ const Results = memo(
       <MapSection target={target} comparison={comparison} />
       <div className="columns">
         <FrontierChart comparison={comparison} />
-        <FailuresCard target={target} comparison={comparison} />
+        <div className="stack">
+          <FailuresCard target={target} comparison={comparison} />
+          <ActivityCard comparison={comparison} />
+        </div>
       </div>
       <SettingsTable comparison={comparison} />
       <PairTable target={target} comparison={comparison} />

@@ -5,7 +5,7 @@ import { type Box, placeLabels } from '../../components/chart-labels.ts'
 import { round, toAccuracyScale, toCostScale } from '../../components/chart-scale.ts'
 import { interval, percent, usd } from '../../components/format.ts'
 import { Card, Empty } from '../components/page.tsx'
-import { findFrontier, isControl, nameSetting } from './text.ts'
+import { createShortNames, findFrontier, isControl, nameSetting } from './text.ts'
 
 const HEIGHT_PX = 320
 const CHARACTER_PX = 6.6
@@ -127,16 +127,12 @@ function toObstacles(points: readonly ChartMark[], toY: (percent: number) => num
   return [...whiskers, ...lines]
 }
 
-const toShortName = ({ model, harness }: ChartSetting): string => `${model.label} · ${harness}`
-
 type LabelsProps = { points: readonly ChartMark[]; plot: Box; obstacles: readonly Box[] }
 
 function Labels({ points, plot, obstacles }: LabelsProps) {
-  const sameName = Map.groupBy(points, ({ setting }) => toShortName(setting))
+  const shorten = createShortNames(points.map(({ setting }) => setting))
   const texts = points.map(({ setting, x, y }) => {
-    // Levels are shown only where names would be the same.
-    const isUnique = sameName.get(toShortName(setting))?.length === 1
-    const full = isUnique ? toShortName(setting) : nameSetting(setting)
+    const full = shorten(setting)
     const text = full.length > LABEL_MAX ? `${full.slice(0, LABEL_MAX - 1)}…` : full
     return { x, y, text, width: widthOf(text) * CHARACTER_PX }
   })

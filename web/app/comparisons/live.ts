@@ -24,6 +24,7 @@ export function useLiveComparison({ endpoints, input }: ComparisonTarget) {
     queries,
     status: readKey(endpoints.read, input),
     matrix: readKey(endpoints.matrix, input),
+    activity: toActivityKey(input.params.comparisonId),
   }
   const changes = useQueue<TrialChange>(runInFrame, (values) => storeChanges(cache, values))
   const statuses = useQueue<Comparison>(runLater, (values) => storeStatus(cache, values))
@@ -46,7 +47,12 @@ export function useLiveComparison({ endpoints, input }: ComparisonTarget) {
   return { comparison, stream }
 }
 
-type ComparisonCache = { queries: QueryClient; status: unknown[]; matrix: unknown[] }
+type ComparisonCache = { queries: QueryClient; status: unknown[]; matrix: unknown[]; activity: unknown[] }
+
+/** Key of the last changes in the query cache. */
+export const toActivityKey = (comparisonId: string): unknown[] => ['activity', comparisonId]
+
+const ACTIVITY_MAX = 6
 
 /** Stores the last status. Keeps answer and statistics, which events contain only at the end. */
 function storeStatus({ queries, status, matrix }: ComparisonCache, statuses: readonly Comparison[]): void {
@@ -64,8 +70,18 @@ function storeStatus({ queries, status, matrix }: ComparisonCache, statuses: rea
   if (!isPlanned && next.frozen) void queries.invalidateQueries({ queryKey: matrix })
 }
 
-const storeChanges = ({ queries, matrix }: ComparisonCache, changes: readonly TrialChange[]): void =>
-  void queries.setQueryData<ComparisonMatrix>(matrix, (previous) => previous && applyChanges(previous, changes))
+function storeChanges({ queries, matrix, activity }: ComparisonCache, changes: readonly TrialChange[]): void {
+  queries.setQueryData<ComparisonMatrix>(matrix, (previous) => previous && applyChanges(previous, changes))
+  queries.setQueryData<readonly TrialChange[]>(activity, (previous = []) => toActivity(previous, changes))
+}
+
+/** Returns the last changes, the newest first. A stream that was restored may repeat some. */
+function toActivity(previous: readonly TrialChange[], changes: readonly TrialChange[]): TrialChange[] {
+  const newest = new Map<string, TrialChange>()
+  for (const change of [...changes.toReversed(), ...previous])
+    if (!newest.has(`${change.id} ${change.state}`)) newest.set(`${change.id} ${change.state}`, change)
+  return [...newest.values()].slice(0, ACTIVITY_MAX)
+}
 
 /** Schedules work and returns a function that cancels it. */
 type Schedule = (work: () => void) => () => void

@@ -3,9 +3,22 @@ import type { Comparison, ComparisonSetting, TrialClass } from '../../../src/com
 type NamedSetting = Pick<ComparisonSetting, 'id' | 'model' | 'harness' | 'reasoningLevel'>
 
 /** Names a setting: model, harness, level, and the configuration of the harness if it has one. */
-export function nameSetting({ id, model, harness, reasoningLevel }: NamedSetting): string {
-  const configuration = id.split('|').slice(3).join('|')
-  return [model.label, harness, reasoningLevel, configuration].filter((part) => part !== '').join(' · ')
+export const nameSetting = (setting: NamedSetting): string => joinParts(toParts(setting))
+
+const toParts = ({ id, model, harness, reasoningLevel }: NamedSetting): string[] => [
+  model.label,
+  harness,
+  reasoningLevel,
+  id.split('|').slice(3).join('|'),
+]
+
+const joinParts = (parts: readonly string[]): string => parts.filter((part) => part !== '').join(' · ')
+
+/** Returns a function that names settings where space is scarce: without the parts that all of them have in common. */
+export function createShortNames(settings: readonly NamedSetting[]): (setting: NamedSetting) => string {
+  const all = settings.map(toParts)
+  const isShared = all[0]?.map((part, index) => all.every((parts) => parts[index] === part)) ?? []
+  return (setting) => joinParts(toParts(setting).filter((_, index) => !isShared[index])) || nameSetting(setting)
 }
 
 /** Returns the most accurate setting. The reference solution and the no-op are controls, not candidates. */

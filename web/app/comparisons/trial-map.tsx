@@ -6,7 +6,7 @@ import { useDelayed } from '../components/use-delayed.ts'
 import { type MapCell, ROW_PX, toColumnWidth } from './draw-map.ts'
 import { groupTasks, orderSettings, orderTasks, type TaskOrder, toCell } from './map-model.ts'
 import { MapTiles } from './map-tiles.tsx'
-import { createNames, isControl } from './text.ts'
+import { createNames, createShortNames, isControl, nameSetting } from './text.ts'
 
 type TrialMapProps = {
   matrix: ComparisonMatrix
@@ -91,20 +91,24 @@ type RowLabelsProps = {
 /** Names the rows. A change of a trial alone does not render them again. */
 const RowLabels = memo(({ rows, settingIds, settings, isGrouped }: RowLabelsProps) => {
   const byId = new Map(settings.map((setting) => [setting.id, setting]))
-  const name = createNames(settings)
+  const shorten = createShortNames(settings)
   return (
     <ol className={isGrouped ? 'map-rows grouped' : 'map-rows'}>
       {rows.map((position) => {
         const id = settingIds[position] ?? ''
-        return <RowLabel key={id} name={name(id)} accuracy={byId.get(id)?.accuracy ?? null} />
+        const setting = byId.get(id)
+        const [name, full] = setting ? [shorten(setting), nameSetting(setting)] : [id, id]
+        return <RowLabel key={id} name={name} full={full} accuracy={setting?.accuracy ?? null} />
       })}
     </ol>
   )
 })
 
-const RowLabel = memo(({ name, accuracy }: { name: string; accuracy: number | null }) => (
+type RowLabelProps = { name: string; full: string; accuracy: number | null }
+
+const RowLabel = memo(({ name, full, accuracy }: RowLabelProps) => (
   <li>
-    <bdi className="name" title={name}>
+    <bdi className="name" title={full}>
       {name}
     </bdi>
     <b className="number">{accuracy === null ? '–' : percent(accuracy)}</b>
@@ -190,8 +194,7 @@ function MapCells(props: MapCellsProps) {
   )
 }
 
-/** Width from which on the label of a group is readable. */
-const GROUP_LABEL_PX = 48
+const CHARACTER_PX = 6
 
 type GroupLabelsProps = Pick<MapCellsProps, 'matrix' | 'columns' | 'counted'> & { columnPx: number }
 
@@ -199,7 +202,7 @@ function GroupLabels({ matrix, columns, counted, columnPx }: GroupLabelsProps) {
   const groups = useMemo(() => groupTasks(matrix, columns, counted), [matrix, columns, counted])
   return groups.map(
     ({ label, from, to }) =>
-      (to - from) * columnPx >= GROUP_LABEL_PX && (
+      (to - from) * columnPx >= label.length * CHARACTER_PX && (
         <span key={label} className="map-group" style={{ left: from * columnPx, width: (to - from) * columnPx }}>
           {label}
         </span>

@@ -1,0 +1,57 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { memo } from 'react'
+import type { Comparison, TrialChange } from '../../../src/comparisons/shapes/schema.ts'
+import { Card, Empty } from '../components/page.tsx'
+import { isOpen, toActivityKey } from './live.ts'
+import { CLASS_NAMES, createNames } from './text.ts'
+
+/** The trials that started or ended last while the page is open. Not shown when nothing more will happen. */
+export function ActivityCard({ comparison }: { comparison: Comparison }) {
+  const queries = useQueryClient()
+  const queryKey = toActivityKey(comparison.id)
+  // The cache is filled by events. Nothing is read.
+  const { data: changes = [] } = useQuery({
+    queryKey,
+    queryFn: () => queries.getQueryData<readonly TrialChange[]>(queryKey) ?? [],
+    enabled: false,
+  })
+  if (!isOpen(comparison) && changes.length === 0) return null
+  const name = createNames(comparison.settings)
+  return (
+    <Card title="Activity">
+      {changes.length === 0 ? (
+        <Empty>Trials appear here as they start and end.</Empty>
+      ) : (
+        <ul className="activity">
+          {changes.map((change) => (
+            <ActivityRow key={`${change.id} ${change.state}`} change={change} setting={name(change.settingId)} />
+          ))}
+        </ul>
+      )}
+    </Card>
+  )
+}
+
+type ActivityRowProps = { change: TrialChange; setting: string }
+
+/** Links take time to render. A row does not change after it has appeared. */
+const ActivityRow = memo(({ change, setting }: ActivityRowProps) => (
+  <li>
+    <span className={`mark ${change.state}`} />
+    <Link to="/trials/$trialId" params={{ trialId: change.id }}>
+      <bdi>{change.task}</bdi>
+    </Link>
+    <span className="muted">
+      <bdi>{setting}</bdi> · {describeChange(change)}
+    </span>
+  </li>
+))
+
+function describeChange({ state, class: cause }: TrialChange): string {
+  if (state === 'running') return 'started'
+  if (state === 'queued') return 'waits for another attempt'
+  if (state === 'failed') return cause && cause !== 'verified' ? `failed: ${CLASS_NAMES[cause]}` : 'failed'
+  if (state === 'errored') return cause ? `not scored: ${CLASS_NAMES[cause]}` : 'not scored'
+  return state
+}
