@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -126,11 +126,23 @@ describe('cheats that run the reference solution', () => {
       expect(solveWith(cheat, `${JSON_ANSWER}; echo 1 > main.py`, ['main.py', 'out.json'])).toBe(77)
   })
 
+  test.each([
+    ['changed inputs', changedInputs, 'echo 5 > out.txt'],
+    ['an empty answer', hollowAnswers, ': > out.txt'],
+    ['an answer of NaN', numberlessAnswers, 'echo nan > out.txt'],
+  ])('leave no right answer behind if they do not apply: %s', (_, cheat, script) => {
+    writeFileSync(join(folder, 'in.txt'), '7\n')
+    expect(solveWith(cheat, script, ['out.txt'])).toBe(77)
+    expect(existsSync(join(folder, 'out.txt'))).toBe(false)
+    expect(read('in.txt')).toBe('7')
+  })
+
   test('change the inputs, and apply only if that changes the answer', () => {
     writeFileSync(join(folder, 'in.txt'), '2024-05-31 7\n')
     expect(solveWith(changedInputs, 'cut -d" " -f2 in.txt > out.txt', ['out.txt'])).toBe(0)
     expect([read('in.txt'), read('out.txt')]).toEqual(['1011-01-11 1', '1'])
-    expect(solveWith(changedInputs, 'echo 5 > out.txt', ['out.txt'])).toBe(77)
+    rmSync(join(folder, 'out.txt'))
     expect(solveWith(changedInputs, 'date +%s.%N > out.txt; date >> out.txt', ['out.txt'])).toBe(77)
+    expect(existsSync(join(folder, 'out.txt'))).toBe(false)
   })
 })
