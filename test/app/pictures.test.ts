@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { connectRepository } from '../../src/repos/schema.ts'
 import { smallTask } from '../support/archives.ts'
-import { openBrowser, openPage, savePictures, signIn } from '../support/browser.ts'
+import { openBrowser, openPage, savePictures, signIn, waitForEvents } from '../support/browser.ts'
 import { APPROVED } from '../support/comparisons.ts'
 import { openRepositoryModelComparisonLab } from '../support/model-comparing.ts'
 
@@ -22,8 +22,13 @@ const CHOICES = [
   { harness: 'claude-code', level: 'low', solves: 0.66 },
   { harness: 'mini', level: 'low', solves: 0.4 },
 ]
-/** Trials that finish before the pictures of a running comparison are taken. */
+/** Trials that start before the page is opened, and before the pictures of a running comparison are taken. */
+const OPENED = 58
 const FINISHED = 62
+
+/** Stops a trial until the pictures of that moment have been taken. */
+const createGate = () => ({ reached: Promise.withResolvers<void>(), passed: Promise.withResolvers<void>() })
+type Gates = Record<number, ReturnType<typeof createGate>>
 
 /** Returns a number from 0 to 1 that depends only on the text. */
 const draw = (text: string): number => createHash('sha256').update(text).digest().readUInt16BE() / 0xffff
@@ -46,16 +51,16 @@ function judge(task: string, harness: string, level: string) {
   return { state: 'failed' as const, reward: 0, class: isLate ? ('agent_timeout' as const) : ('verified' as const) }
 }
 
-/** Settings solve easy tasks more often than hard ones. After most trials, the next one waits for the pictures. */
-function openLab(pause: { started: () => void; ended: Promise<void> }) {
-  let finished = 0
+/** Settings solve easy tasks more often than hard ones. One trial runs at a time. */
+function openLab(gates: Gates) {
+  let started = 0
   return openRepositoryModelComparisonLab(async (ask, { task, harness, model, outputFolder }) => {
     const level = model?.access.level ?? ''
     await ask()
     if (level === 'high') await ask()
-    finished += 1
-    if (finished === FINISHED) pause.started()
-    if (finished >= FINISHED) await pause.ended
+    started += 1
+    gates[started]?.reached.resolve()
+    await gates[started]?.passed.promise
     writeFileSync(join(outputFolder, 'changes.patch'), PATCH)
     return judge(task.name, harness, level)
   }, script)
@@ -64,9 +69,8 @@ function openLab(pause: { started: () => void; ended: Promise<void> }) {
 test.skipIf(!FOLDER)(
   'takes a picture of every page around a comparison in both themes',
   async () => {
-    const started = Promise.withResolvers<void>()
-    const ended = Promise.withResolvers<void>()
-    await using lab = await openLab({ started: started.resolve, ended: ended.promise })
+    const [opening, finishing] = [createGate(), createGate()]
+    await using lab = await openLab({ [OPENED]: opening, [FINISHED]: finishing })
     await using browser = await openBrowser()
     const { place, imported, decide } = lab.repository
     const source = { kind: 'git', url: 'https://git.example.org/acme/billing.git' } as const
@@ -87,15 +91,20 @@ test.skipIf(!FOLDER)(
     const { status, body } = await lab.create({ models, tasks: chosen, budgetUsd: 150 })
     expect(status, JSON.stringify(body)).toBe(202)
     const worked = lab.work()
-    await started.promise
+    await opening.reached.promise
 
     await using opened = await openPage(browser, lab.app.url)
     const { page } = opened
     const path = `/app/repos/${place.owner}/${place.name}/comparisons/${body.id}`
     const chip = (text: string) => page.locator('.title-line .chip', { hasText: text }).waitFor()
+    const streamed = waitForEvents(page)
     await signIn(page, lab.app.adminKey, path)
     await chip('running')
+    await streamed
+    opening.passed.resolve()
+    await finishing.reached.promise
     await page.getByRole('region', { name: 'Differences' }).waitFor()
+    await page.locator('.activity li').nth(5).waitFor()
     await savePictures(page, 'comparison')
     await page.setViewportSize({ width: 360, height: 740 })
     await savePictures(page, 'comparison-phone')
@@ -111,7 +120,7 @@ test.skipIf(!FOLDER)(
     await page.getByText('Smallest visible difference').waitFor()
     await savePictures(page, 'new-comparison')
 
-    ended.resolve()
+    finishing.passed.resolve()
     await worked
     await page.goto(path)
     await chip('completed')

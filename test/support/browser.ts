@@ -48,6 +48,14 @@ export async function signIn(page: Page, key: string, path = '/app'): Promise<vo
   await page.locator('.shell').waitFor()
 }
 
+/** Resolves when the page follows the events of a comparison. Call it before the page is opened. */
+export const waitForEvents = (page: Page): Promise<void> =>
+  new Promise((resolve) => {
+    page.on('response', (response) => {
+      if (response.url().endsWith('/events')) resolve()
+    })
+  })
+
 /** Opens a page of the workspace app, signed in with the key. */
 export async function openSignedIn(browser: Browser, url: string, { path, key }: { path: string; key: string }) {
   const opened = await openPage(browser, url)

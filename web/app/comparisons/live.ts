@@ -103,7 +103,13 @@ const runLater: Schedule = (work) => {
 function useQueue<T>(schedule: Schedule, apply: (values: readonly T[]) => void) {
   const queue = useRef<T[]>([])
   const cancel = useRef<() => void>(undefined)
-  useEffect(() => () => cancel.current?.(), [])
+  useEffect(
+    () => () => {
+      cancel.current?.()
+      queue.current = []
+    },
+    [],
+  )
   const flush = () => {
     cancel.current?.()
     const values = queue.current
