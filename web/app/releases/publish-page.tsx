@@ -139,7 +139,7 @@ function PublishCard({ preview, chosen, onStale }: PublishCardProps) {
   const mayPublish = useMay('write')
   if (!mayPublish) return null
   const { head, fingerprint, blockers, changes } = preview
-  const isPublished = publish.variables?.body.settings.join() === chosen.join()
+  const isPublished = publish.variables?.body?.settings.join() === chosen.join()
   const isUnchanged = head !== null && Object.values(changes).every((ids) => ids.length === 0)
   return (
     <Card title="Publish">
