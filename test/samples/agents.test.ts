@@ -42,14 +42,19 @@ const ONLY_TEXT: ScriptInput = {
     { match: 'the', turns: [{ say: 'That needs a command, and I cannot run any.' }] },
   ],
 }
-/** Runs every command in a subshell: Grok CLI takes the rest of a command that begins with `cd` for a folder. */
-const IN_SUBSHELLS: ScriptInput = {
+const mapCommands = (toCommand: (command: string) => string): ScriptInput => ({
   ...QUICK,
   tasks: QUICK.tasks?.map((task) => ({
     ...task,
-    turns: task.turns.map((turn) => (turn.run === undefined ? turn : { ...turn, run: `(${turn.run})` })),
+    turns: task.turns.map((turn) => (turn.run === undefined ? turn : { ...turn, run: toCommand(turn.run) })),
   })),
-}
+})
+/** Grok CLI takes the rest of a command that begins with `cd` for a folder. */
+const IN_SUBSHELLS = mapCommands((command) => `(${command})`)
+/** Gemini CLI refuses commands with `$(…)`. */
+const WITHOUT_SUBSTITUTION = mapCommands((command) =>
+  command.replace(`printf '%s\\n' "$(cat end.txt)"`, 'grep . end.txt'),
+)
 const INSTALL_MS = 600_000
 /** The tasks allow two minutes, in which some programs do not even start on a busy machine. */
 const TIMEOUT_MULTIPLIER = 5
@@ -73,7 +78,11 @@ const PROGRAMS: ProgramCase[] = [
 PROGRAMS.push(
   { id: 'claude-code', levelCase: atLevel('anthropic-messages', 'claude-sonnet-5', 'medium') },
   { id: 'codex', levelCase: atLevel('openai-responses', 'gpt-5.5', 'medium') },
-  { id: 'gemini-cli', levelCase: atLevel('gemini', 'gemini-3.1-pro-preview', 'high') },
+  {
+    id: 'gemini-cli',
+    levelCase: atLevel('gemini', 'gemini-3.1-pro-preview', 'high'),
+    script: WITHOUT_SUBSTITUTION,
+  },
   // Cannot leave the level unset.
   { id: 'kimi-code', levelCase: atLevel('openai-chat', 'some-model', 'high') },
   { id: 'grok-cli', script: IN_SUBSHELLS },
