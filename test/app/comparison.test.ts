@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createKey } from '../../src/workspaces/schema.ts'
-import { findViolations, openBrowser, openPage, openSignedIn, signIn, waitForEvents } from '../support/browser.ts'
+import { findViolations, openBrowser, openPage, openSignedIn, signIn, watchFirstEvent } from '../support/browser.ts'
 import { openModelComparisonLab } from '../support/model-comparing.ts'
 
 const HOSTILE = '<img src=x onerror="window.harmed=1"><script>window.harmed=1</script>\u202e'
@@ -50,11 +50,11 @@ describe('a comparison', () => {
     const { page, errors } = opened
     await page.getByRole('link', { name: 'assay/quick' }).first().waitFor()
     expect(await findViolations(page)).toEqual([])
-    const streamed = waitForEvents(page)
+    const stream = await watchFirstEvent(page)
     await page.getByRole('link', { name: 'assay/quick' }).first().click()
     await state(page, 'submitting')
     await page.getByText('Trials appear here as they start and end.').waitFor()
-    await streamed
+    await stream.received
 
     expect(await page.locator('nav [aria-current="page"]').allInnerTexts()).toEqual(['Comparisons'])
 

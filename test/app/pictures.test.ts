@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { connectRepository } from '../../src/repos/schema.ts'
 import { smallTask } from '../support/archives.ts'
-import { openBrowser, openPage, savePictures, signIn, waitForEvents } from '../support/browser.ts'
+import { openBrowser, openPage, savePictures, signIn, watchFirstEvent } from '../support/browser.ts'
 import { APPROVED } from '../support/comparisons.ts'
 import { openRepositoryModelComparisonLab } from '../support/model-comparing.ts'
 
@@ -97,14 +97,14 @@ test.skipIf(!FOLDER)(
     const { page } = opened
     const path = `/app/repos/${place.owner}/${place.name}/comparisons/${body.id}`
     const chip = (text: string) => page.locator('.title-line .chip', { hasText: text }).waitFor()
-    const streamed = waitForEvents(page)
+    const stream = await watchFirstEvent(page)
     await signIn(page, lab.app.adminKey, path)
     await chip('running')
-    await streamed
+    await stream.received
     opening.passed.resolve()
     await finishing.reached.promise
     await page.getByRole('region', { name: 'Differences' }).waitFor()
-    await page.locator('.activity li').nth(5).waitFor()
+    await page.locator('.activity li').nth(4).waitFor()
     await savePictures(page, 'comparison')
     await page.setViewportSize({ width: 360, height: 740 })
     await savePictures(page, 'comparison-phone')

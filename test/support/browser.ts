@@ -48,13 +48,21 @@ export async function signIn(page: Page, key: string, path = '/app'): Promise<vo
   await page.locator('.shell').waitFor()
 }
 
-/** Resolves when the page follows the events of a comparison. Call it before the page is opened. */
-export const waitForEvents = (page: Page): Promise<void> =>
-  new Promise((resolve) => {
-    page.on('response', (response) => {
-      if (response.url().endsWith('/events')) resolve()
+/** Returns a promise for the first event of a comparison that the page receives. It sees every change after that. */
+export async function watchFirstEvent(page: Page): Promise<{ received: Promise<void> }> {
+  const session = await page.context().newCDPSession(page)
+  await session.send('Network.enable')
+  const streams = new Set<string>()
+  const received = new Promise<void>((resolve) => {
+    session.on('Network.responseReceived', ({ requestId, response }) => {
+      if (response.url.endsWith('/events')) streams.add(requestId)
+    })
+    session.on('Network.dataReceived', ({ requestId }) => {
+      if (streams.has(requestId)) resolve()
     })
   })
+  return { received }
+}
 
 /** Opens a page of the workspace app, signed in with the key. */
 export async function openSignedIn(browser: Browser, url: string, { path, key }: { path: string; key: string }) {
