@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
@@ -321,6 +321,19 @@ test('the host is a base image only if the operator allows it, without home fold
   expect(text.split('\n').slice(0, 2)).toEqual(['built', '/home:'])
   expect(text).toContain('kept')
   expect(text).not.toContain('shadow')
+})
+
+test('the base image of the host is the same for every task, and made again if its layers were removed', async () => {
+  const own = await mkdtemp(join(dataFolder, 'own-'))
+  const by = createLocalProvider({ dataFolder: own, runtime: 'bwrap', allowHostBase: true, log: createLog('silent') })
+  const base = await prepare({}, { image: 'python:3' }, by)
+  const layers = join(own, 'sandboxes/local/layers')
+  const before = await readdir(layers)
+  expect(await prepare({}, { image: 'node:24' }, by)).toEqual(base)
+  await rm(layers, { recursive: true })
+  await mkdir(layers)
+  expect(await prepare({}, { image: 'python:3' }, by)).toEqual(base)
+  expect(await readdir(layers)).toEqual(before)
 })
 
 test.each([

@@ -80,8 +80,8 @@ async function withFiles(
   const text = `FROM ${base.digest}\nWORKDIR ${workdir ?? base.workdir}\nCOPY . .\n`
   const recipe: LocalDockerfile = { kind: 'dockerfile', context, dockerfile: '', target: null, args: {} }
   const key = await buildKey(text, recipe, [])
-  const known = await findBuild(host.store, key)
-  if (known && (await haveAllLayers(host.store, known))) return known
+  const known = await findWholeBuild(host.store, key)
+  if (known) return known
   const built = await buildBuiltIn(
     host,
     { ...recipe, dockerfile: readDockerfile(text), key, base },
@@ -118,10 +118,6 @@ async function build(
   const bases = await findBases(sources, baseNames(dockerfile, recipe), options)
   const onHost = bases.some(({ image }) => image.base === 'host-base')
   const key = await buildKey(text, recipe, bases)
-  const find = async () => {
-    const known = await findBuild(store, key)
-    return known && (await haveAllLayers(store, known)) ? known : undefined
-  }
   const [base] = bases
   const { limits = DEFAULT_LIMITS, signal } = options
   const make = async () => {
@@ -136,7 +132,7 @@ async function build(
     await saveBuild(store, key, built)
     return built
   }
-  return buildOnce(join(store.folder, key), { find, make, signal })
+  return buildOnce(join(store.folder, key), { find: () => findWholeBuild(store, key), make, signal })
 }
 
 /** Builds that are under way in this process. */
@@ -185,7 +181,7 @@ async function findBase(sources: Sources, name: string, options: PrepareOptions)
   const { store } = sources.host
   const known = await findImage(store, name)
   if (known) return known
-  if (sources.allowHostBase) return hostBase(store)
+  if (sources.allowHostBase) return hostBase(store, options.signal)
   return pull(sources, name, options)
 }
 
@@ -215,10 +211,11 @@ async function buildKey(text: string, { context, target, args }: LocalDockerfile
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
 }
 
-/** Reports whether all layers exist. They may have been removed by hand. */
-async function haveAllLayers(store: ImageStore, { layers }: StoredImage): Promise<boolean> {
-  const found = await Promise.all(layers.map((layer) => stat(join(store.folder, layer)).catch(() => undefined)))
-  return found.every((stats) => stats?.isDirectory())
+/** Finds a build whose layers all exist. They may have been removed by hand. */
+async function findWholeBuild(store: ImageStore, key: string): Promise<StoredImage | undefined> {
+  const image = await findBuild(store, key)
+  const layers = image?.layers.map((layer) => stat(join(store.folder, layer)).catch(() => undefined)) ?? []
+  return (await Promise.all(layers)).every((stats) => stats?.isDirectory()) ? image : undefined
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -262,8 +259,11 @@ const FILES = [
 const FOLDERS = ['alternatives', 'ld.so.conf.d', 'ssl/certs', 'python3', 'perl']
 const EMPTY = ['dev', 'proc', 'sys', 'run', 'tmp', 'var/tmp', 'var/lib', 'root', 'home', 'mnt', 'opt', 'srv', 'etc']
 
-/** Builds a base image of this machine's programs, read-only. Requires permission of the operator; results disclose it. */
-async function hostBase(store: ImageStore): Promise<StoredImage> {
+/**
+ * Returns a base image of this machine's programs, read-only. Made again only when their files have changed. Requires
+ * permission of the operator; results disclose it.
+ */
+async function hostBase(store: ImageStore, signal: AbortSignal): Promise<StoredImage> {
   const binds: string[] = []
   const links: [string, string][] = []
   for (const path of TREES) {
@@ -274,6 +274,30 @@ async function hostBase(store: ImageStore): Promise<StoredImage> {
   const inside = binds.find((path) => `${store.folder}/`.startsWith(`${path}/`))
   if (inside) throw new SandboxUnsupported(`${inside} contains the data folder, so it cannot be part of a base image.`)
 
+  const parts = [binds, links, await listVersions([...FILES, ...FOLDERS])]
+  const key = createHash('sha256').update(JSON.stringify(parts)).digest('hex')
+  const make = async () => {
+    const made = await makeHostBase(store, binds, links)
+    await saveBuild(store, key, made)
+    return made
+  }
+  return buildOnce(join(store.folder, key), { find: () => findWholeBuild(store, key), make, signal })
+}
+
+/** Lists the files of `/etc` below the names, each with what changes when its content or rights do. */
+async function listVersions(names: readonly string[]): Promise<string[]> {
+  const versions = names.map(async (name): Promise<string[]> => {
+    const path = join('/etc', name)
+    const stats = await lstat(path).catch(ignoreMissing)
+    if (!stats) return []
+    const within = stats.isDirectory() ? await readdir(path) : []
+    const inner = await listVersions(within.sort().map((each) => join(name, each)))
+    return [`${name} ${stats.ino} ${stats.mode} ${stats.size} ${stats.ctimeMs}`, ...inner]
+  })
+  return (await Promise.all(versions)).flat()
+}
+
+async function makeHostBase(store: ImageStore, binds: string[], links: [string, string][]): Promise<StoredImage> {
   const layer = await makeLayer(store, async (draft) => {
     for (const path of [...EMPTY, ...binds]) await mkdir(join(draft, path), { recursive: true, mode: 0o755 })
     for (const [path, target] of links) await symlink(target, join(draft, path))
