@@ -81,14 +81,13 @@ async function openKubernetesSettings({ kubernetesSettings }: ProviderOptions): 
 async function openDockerConnection({ dockerHost, dockerCertificates, secret }: ProviderOptions) {
   if (secret?.host !== undefined) return parseEngineCredential(secret)
   if (dockerCertificates === undefined) return parseDockerHost(dockerHost)
-  const [ca, cert, key] = await Promise.all(
-    ['ca.pem', 'cert.pem', 'key.pem'].map((file) =>
-      readFile(join(dockerCertificates, file), 'utf8').catch(() => {
-        throw new SandboxUnavailable(`${file} cannot be read in ${dockerCertificates}. Check DOCKER_CERT_PATH.`)
-      }),
-    ),
-  )
-  return parseDockerHost(dockerHost, { ca, cert, key })
+  const read = (file: string) =>
+    readFile(join(dockerCertificates, file), 'utf8').catch(() => {
+      throw new SandboxUnavailable(`${file} cannot be read in ${dockerCertificates}. Check DOCKER_CERT_PATH.`)
+    })
+  // One after the other, so that the first missing file is named.
+  const certificates = { ca: await read('ca.pem'), cert: await read('cert.pem'), key: await read('key.pem') }
+  return parseDockerHost(dockerHost, certificates)
 }
 
 /** Order in which `auto` tries providers: the strongest isolation first. */
