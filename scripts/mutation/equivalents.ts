@@ -77,7 +77,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
     reason: 'Null is not at least 1; the condition is for the compiler.',
   },
   {
-    file: 'src/gateway/inspect-body.ts',
+    file: 'src/gateway/check-request.ts',
     line: "pattern.split('*')",
     code: "''",
     becomes: '"Stryker was here!"',
@@ -265,7 +265,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
     reason: 'Null is no excuse; the condition is for the compiler.',
   },
   {
-    file: 'src/gateway/inspect-body.ts',
+    file: 'src/gateway/check-request.ts',
     code: "'budgetTokens' in expected && 'budgetTokens' in requested",
     becomes: "'budgetTokens' in expected || 'budgetTokens' in requested",
     reason: 'A budget never equals a missing one; the second condition is for the compiler.',

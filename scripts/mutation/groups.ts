@@ -79,7 +79,7 @@ export const MUTATION_GROUPS: readonly MutationGroup[] = [
     files: [
       'src/gateway/failure-causes.ts',
       'src/gateway/json-shape.ts',
-      'src/gateway/inspect-body.ts',
+      'src/gateway/check-request.ts',
       'src/gateway/retry-policy.ts',
       'src/gateway/verdict.ts',
     ],

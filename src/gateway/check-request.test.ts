@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { WireLevel } from '../harnesses/model-access.ts'
-import { checkRequest } from './inspect-body.ts'
+import { checkRequest } from './check-request.ts'
 import type { Terms } from './ledger.ts'
 import { wireProtocols } from './protocols.ts'
 import type { ParsedRequest, WireOperation, WireProtocol } from './wire-protocol.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import { type ExplainedTrial, explainTrial } from './explanation.ts'
 import { computeTotals, type GrantTotals } from './totals.ts'
-import { type ExplainedTrial, explainTrial } from './verdict.ts'
 
 const NOTHING = computeTotals({
   grant: {} as never,

@@ -1,5 +1,5 @@
 import type { Config } from '../config.ts'
-import { explainTrial } from '../gateway/verdict.ts'
+import { explainTrial } from '../gateway/explanation.ts'
 import { findHarness } from '../harnesses/harnesses.ts'
 import { UnknownName } from '../platform/errors.ts'
 import type { Log } from '../platform/log.ts'
