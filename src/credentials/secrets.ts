@@ -102,9 +102,9 @@ async function findStored({ db }: CredentialDeps, keyring: Keyring, workspaceId:
   }
 }
 
-type SealedRow = NonNullable<Awaited<ReturnType<typeof findSealedRow>>>
+type SealedSecretRow = NonNullable<Awaited<ReturnType<typeof findSealedRow>>>
 
-async function openRow(keyring: Keyring, workspaceId: string, row: SealedRow): Promise<FoundSecret> {
+async function openRow(keyring: Keyring, workspaceId: string, row: SealedSecretRow): Promise<FoundSecret> {
   const { kind, provider, version } = row
   const place = { workspaceId, credentialId: row.id, version, kind, provider }
   const sealed = { masterKeyId: row.master_key_id, wrappedKey: row.wrapped_key, ciphertext: row.ciphertext }

@@ -85,7 +85,7 @@ async function openDockerConnection({ dockerHost, dockerCertificates, secret }: 
     readFile(join(dockerCertificates, file), 'utf8').catch(() => {
       throw new SandboxUnavailable(`${file} cannot be read in ${dockerCertificates}. Check DOCKER_CERT_PATH.`)
     })
-  // One after the other, so that the first missing file is named.
+  // Sequential reads make the error name the first missing file.
   const certificates = { ca: await read('ca.pem'), cert: await read('cert.pem'), key: await read('key.pem') }
   return parseDockerHost(dockerHost, certificates)
 }

@@ -50,13 +50,16 @@ export function buildAnswer(input: AnswerInput): Answer {
   }
 }
 
-function toCandidate(setting: AnswerSetting, index: number, { settings }: ComparisonStatistics): Candidate {
+function toCandidate(setting: AnswerSetting, index: number, { settings }: ComparisonStatistics): AnswerCandidate {
   const statistics = settings[index]
   if (!statistics) throw new Error(`Setting ${setting.id} has no statistics`)
   return { ...setting, ...statistics, index }
 }
 
-function computeVisibleDifference(candidates: readonly Candidate[], plan: AnswerInput['plan']): number | undefined {
+function computeVisibleDifference(
+  candidates: readonly AnswerCandidate[],
+  plan: AnswerInput['plan'],
+): number | undefined {
   if (candidates.length < 2) return plan.tasks ? smallestDifference(plan.tasks, plan.attempts) / 100 : undefined
   const tasks = Math.min(...candidates.map((candidate) => candidate.tasks))
   const attempts = Math.min(...candidates.map((candidate) => candidate.trials / candidate.tasks))
@@ -66,16 +69,16 @@ function computeVisibleDifference(candidates: readonly Candidate[], plan: Answer
 /** Undefined if there are not two candidates, or none of them solved anything. */
 function decide(
   statistics: ComparisonStatistics,
-  candidates: readonly Candidate[],
+  candidates: readonly AnswerCandidate[],
   visible: number | undefined,
 ): Decision | undefined {
   const byAccuracy = candidates.toSorted(compareAccuracy)
   const [leader] = byAccuracy
   if (!leader || visible === undefined || leader.mean === 0) return undefined
-  const pairOf = (a: Candidate, b: Candidate) => findPair(statistics, a.index, b.index)
-  const isSafe = (one: Candidate, other: Candidate): boolean =>
+  const pairOf = (a: AnswerCandidate, b: AnswerCandidate) => findPair(statistics, a.index, b.index)
+  const isSafe = (one: AnswerCandidate, other: AnswerCandidate): boolean =>
     isNotRelevantlyWorse(pairOf(one, other), visible, candidates.length)
-  const others = (one: Candidate): Candidate[] => byAccuracy.filter(({ index }) => index !== one.index)
+  const others = (one: AnswerCandidate): AnswerCandidate[] => byAccuracy.filter(({ index }) => index !== one.index)
 
   const eligible = others(leader).filter((one) => others(one).every((other) => isSafe(one, other)))
   const chosen = eligible.reduce((best, each) => (isCheaper(each, best) ? each : best), leader)
@@ -89,12 +92,12 @@ function decide(
 }
 
 /** Compares by accuracy, then by cost, then by id. */
-const compareAccuracy = (a: Candidate, b: Candidate): number =>
+const compareAccuracy = (a: AnswerCandidate, b: AnswerCandidate): number =>
   b.mean - a.mean || costOf(a) - costOf(b) || (a.id < b.id ? -1 : 1)
 
-const costOf = ({ meanMicros }: Candidate): number => meanMicros ?? Number.MAX_VALUE
+const costOf = ({ meanMicros }: AnswerCandidate): number => meanMicros ?? Number.MAX_VALUE
 
-const isCheaper = (a: Candidate, b: Candidate): boolean => costOf(a) < costOf(b)
+const isCheaper = (a: AnswerCandidate, b: AnswerCandidate): boolean => costOf(a) < costOf(b)
 
 /** True if `a` costs less than `b`, outside of the 95 % interval of the difference. */
 const isShownCheaper = ({ cost }: PairStatistics): boolean => cost !== undefined && cost.high < 0
@@ -113,11 +116,11 @@ function isNotRelevantlyWorse({ verdict, difference }: PairStatistics, visible: 
 
 /** Chooses the setting that the text compares with: the most accurate one, else the cheapest one not shown to be worse. */
 function chooseRival(
-  chosen: Candidate,
-  leader: Candidate,
-  others: readonly Candidate[],
-  alternatives: readonly Candidate[],
-): Candidate | undefined {
+  chosen: AnswerCandidate,
+  leader: AnswerCandidate,
+  others: readonly AnswerCandidate[],
+  alternatives: readonly AnswerCandidate[],
+): AnswerCandidate | undefined {
   if (chosen !== leader) return leader
   const [first = others[0], ...rest] = alternatives
   return rest.reduce((best, each) => (best && isCheaper(each, best) ? each : best), first)
@@ -135,14 +138,14 @@ export function findPair({ settings, pairs }: ComparisonStatistics, a: number, b
 type AnswerSetting = { id: string; name: string; isReference: boolean }
 
 /** A setting that can be recommended. */
-type Candidate = AnswerSetting & SettingStatistics & { index: number }
+type AnswerCandidate = AnswerSetting & SettingStatistics & { index: number }
 
 /** A recommendation and its closest rival. */
 type Decision = {
-  chosen: Candidate
+  chosen: AnswerCandidate
   isConclusive: boolean
-  alternatives: Candidate[]
-  rival: Candidate
+  alternatives: AnswerCandidate[]
+  rival: AnswerCandidate
   /** The rival as `a`, the chosen setting as `b`. */
   pair: PairStatistics
 }
@@ -152,8 +155,8 @@ type AnswerFacts = {
   isCollecting: boolean
   finished: number
   total: number
-  all: readonly Candidate[]
-  candidates: readonly Candidate[]
+  all: readonly AnswerCandidate[]
+  candidates: readonly AnswerCandidate[]
   visible: number | undefined
 }
 
@@ -182,7 +185,7 @@ function describeUndecided({ all, candidates }: AnswerFacts): string {
   return 'No setting solved any of the tasks, so there is nothing to recommend.'
 }
 
-const describeResult = ({ passed, tasks, meanMicros }: Candidate): string =>
+const describeResult = ({ passed, tasks, meanMicros }: AnswerCandidate): string =>
   `solved ${passed} of ${tasks} tasks${meanMicros ? ` for ${formatUsd(meanMicros)} each` : ''}`
 
 function describeRival({ rival, chosen, pair }: Decision): string {

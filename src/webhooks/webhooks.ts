@@ -141,12 +141,12 @@ export function updateWebhook(
   })
 }
 
-type SealedRow = Parameters<typeof toSecretContext>[0] & Parameters<typeof toSealed>[0]
+type SealedWebhookRow = Parameters<typeof toSecretContext>[0] & Parameters<typeof toSealed>[0]
 
 /** Builds the new secret. A replaced signing secret also signs for a day, so that receivers can switch. */
 async function buildSecret(
   keyring: Keyring,
-  row: SealedRow,
+  row: SealedWebhookRow,
   url: string | undefined,
   secret: string | undefined,
 ): Promise<Secret> {

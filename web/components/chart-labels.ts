@@ -8,18 +8,18 @@ const HEIGHT = 15
 const GAP = 9
 const RADIUS = 8
 
-type Candidate = { dx: number; dy: number; anchor: PlacedLabel['anchor'] }
+type LabelOffset = { dx: number; dy: number; anchor: PlacedLabel['anchor'] }
 
 /** Positions to try, the best first. Those further away get a leader line. */
-const CANDIDATES: readonly Candidate[] = [
+const CANDIDATES: readonly LabelOffset[] = [
   ...toSides(0, 4),
   ...toSides(-4, -8),
   ...toSides(-4, 18),
-  ...[-18, 26].map((dy): Candidate => ({ dx: 0, dy, anchor: 'middle' })),
+  ...[-18, 26].map((dy): LabelOffset => ({ dx: 0, dy, anchor: 'middle' })),
   ...[-30, 38, -46, 54].flatMap((dy) => toSides(4, dy)),
 ]
 
-function toSides(dx: number, dy: number): Candidate[] {
+function toSides(dx: number, dy: number): LabelOffset[] {
   return [
     { dx: GAP + dx, dy, anchor: 'start' },
     { dx: -GAP - dx, dy, anchor: 'end' },
@@ -50,7 +50,7 @@ export function placeLabels(
   })
 }
 
-function toBox({ x, y, width }: ChartPoint, { dx, dy, anchor }: Candidate): Box {
+function toBox({ x, y, width }: ChartPoint, { dx, dy, anchor }: LabelOffset): Box {
   const left = x + dx - (anchor === 'end' ? width : anchor === 'middle' ? width / 2 : 0)
   return { left, right: left + width, top: y + dy - HEIGHT + 3, bottom: y + dy + 4 }
 }

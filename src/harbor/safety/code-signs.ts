@@ -66,7 +66,7 @@ export const CODE_SIGNS: Readonly<Record<'py' | 'js', readonly CodeSign[]>> = {
       reason: 'reads files that the submission can name',
     },
     {
-      // lxml before version 5 reads external entities unless it is told not to.
+      // Before version 5, lxml expands external entities by default.
       pattern: /\b(?:from|import) lxml\b|\bread_xml\(/,
       unless: /\bresolve_entities\s*=\s*False|\bparser\s*=\s*["']etree["']/,
       reason: 'reads files that the submission can name',

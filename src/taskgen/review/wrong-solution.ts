@@ -33,7 +33,7 @@ export type Challenge = {
   detail: string
 }
 
-const Answer = z.strictObject({
+const WrongSolutionAnswer = z.strictObject({
   survivors: z
     .array(z.strictObject({ number: z.int(), sentence: z.string().max(600).nullable(), why: z.string().max(600) }))
     .max(40),
@@ -41,9 +41,9 @@ const Answer = z.strictObject({
     .strictObject({ sentence: z.string().max(600), why: z.string().max(600), edits: z.array(TextEdit).min(1).max(8) })
     .nullable(),
 })
-type Answer = z.infer<typeof Answer>
+type WrongSolutionAnswer = z.infer<typeof WrongSolutionAnswer>
 
-const SHAPE = toAnswerShape('wrong_solution', Answer)
+const SHAPE = toAnswerShape('wrong_solution', WrongSolutionAnswer)
 
 /**
  * Asks the verifier model for a wrong solution that the tests accept, once, and runs it. Survivors of the execution are
@@ -95,7 +95,7 @@ function askForWrongSolution(
   model: StageModel,
   input: ChallengeInput,
   signal: AbortSignal,
-): Promise<TypedAnswer<Answer>> {
+): Promise<TypedAnswer<WrongSolutionAnswer>> {
   const { instruction, hidden, files, survivors } = input
   const prompt = {
     task: 'find a wrong solution that passes',
@@ -110,14 +110,14 @@ function askForWrongSolution(
     ),
     survivors: survivors.map(({ path, line, before, after }, at) => ({ number: at + 1, path, line, before, after })),
   }
-  const faults = (answer: Answer) => listFaults(answer, input)
+  const faults = (answer: WrongSolutionAnswer) => listFaults(answer, input)
   return askTyped(
     model,
     {
       system: SYSTEM,
       neutral: NEUTRAL,
       shape: SHAPE,
-      schema: Answer,
+      schema: WrongSolutionAnswer,
       prompt: JSON.stringify(prompt, null, 1),
       faults,
       repairsMax: 1,
@@ -129,7 +129,7 @@ function askForWrongSolution(
 const decode = (latin1: string): string => Buffer.from(latin1, 'latin1').toString('utf8')
 
 function listFaults(
-  { survivors, attempt }: Answer,
+  { survivors, attempt }: WrongSolutionAnswer,
   { instruction, source, files, survivors: shown }: ChallengeInput,
 ): string[] {
   const sentences = [...survivors.map(({ sentence }) => sentence), attempt?.sentence ?? null].filter(
@@ -150,7 +150,10 @@ function listFaults(
   ]
 }
 
-const listWrongSurvivors = ({ survivors }: Answer, { survivors: shown }: ChallengeInput): WrongSolution[] =>
+const listWrongSurvivors = (
+  { survivors }: WrongSolutionAnswer,
+  { survivors: shown }: ChallengeInput,
+): WrongSolution[] =>
   survivors.flatMap(({ number, sentence, why }) => {
     const variant = shown[number - 1]
     if (!variant || sentence === null) return []
@@ -160,7 +163,7 @@ const listWrongSurvivors = ({ survivors }: Answer, { survivors: shown }: Challen
 
 const CODE_MAX = 4000
 
-const describeAttempt = ({ sentence, why, edits }: NonNullable<Answer['attempt']>): WrongSolution => ({
+const describeAttempt = ({ sentence, why, edits }: NonNullable<WrongSolutionAnswer['attempt']>): WrongSolution => ({
   sentence,
   why,
   code: edits

@@ -1,7 +1,7 @@
 import { type Cheat, DOES_NOT_APPLY, SHELL } from './cheat.ts'
 
-// Cheats that run the reference solution. Two keep the form of its answers, which everybody knows who has read the
-// instruction, and remove their content. The third shows whether tests notice a changed input.
+// Cheats that run the reference solution. Two keep the form of its answers, which the instruction describes, and remove
+// their content. The third shows whether tests notice a changed input.
 
 const FORMATS = 'txt|json|csv|tsv|yaml|yml|xml|md|out|log|dat'
 

@@ -1,11 +1,11 @@
 import type { Comparison, ComparisonSetting, TrialClass } from '../../../src/comparisons/shapes/schema.ts'
 
-type NamedSetting = Pick<ComparisonSetting, 'id' | 'model' | 'harness' | 'reasoningLevel'>
+type SettingNameParts = Pick<ComparisonSetting, 'id' | 'model' | 'harness' | 'reasoningLevel'>
 
 /** Names a setting: model, harness, level, and the configuration of the harness if it has one. */
-export const nameSetting = (setting: NamedSetting): string => joinParts(toParts(setting))
+export const nameSetting = (setting: SettingNameParts): string => joinParts(toParts(setting))
 
-const toParts = ({ id, model, harness, reasoningLevel }: NamedSetting): string[] => [
+const toParts = ({ id, model, harness, reasoningLevel }: SettingNameParts): string[] => [
   model.label,
   harness,
   reasoningLevel,
@@ -15,7 +15,7 @@ const toParts = ({ id, model, harness, reasoningLevel }: NamedSetting): string[]
 const joinParts = (parts: readonly string[]): string => parts.filter((part) => part !== '').join(' · ')
 
 /** Returns a function that names settings where space is scarce: without the parts that all of them have in common. */
-export function createShortNames(settings: readonly NamedSetting[]): (setting: NamedSetting) => string {
+export function createShortNames(settings: readonly SettingNameParts[]): (setting: SettingNameParts) => string {
   const all = settings.map(toParts)
   const isShared = all[0]?.map((part, index) => all.every((parts) => parts[index] === part)) ?? []
   return (setting) => joinParts(toParts(setting).filter((_, index) => !isShared[index])) || nameSetting(setting)

@@ -110,7 +110,7 @@ function Figures({ figures: { checks, samples, workers, disk } }: { figures: Ope
   )
 }
 
-/** Lists the processes that run jobs. Host names are untrusted, because whoever starts a worker chooses them. */
+/** Lists the processes that run jobs. Host names are untrusted input: the worker reports its own. */
 function WorkersTable({ workers }: { workers: readonly WorkerProcess[] }) {
   if (workers.length === 0)
     return <Empty command="assay work">Processes that run jobs appear here while they are alive.</Empty>
