@@ -8,7 +8,7 @@ import { createDockerProvider } from '../src/sandboxes/docker.ts'
 import { createLocalProvider } from '../src/sandboxes/local.ts'
 import type { SandboxProvider } from '../src/sandboxes/sandbox.ts'
 import { baseRootfs } from '../test/support/base-image.ts'
-import { importBase, startDockerd } from '../test/support/dockerd.ts'
+import { baseImages, startDockerd } from '../test/support/dockerd.ts'
 
 /** A sandbox provider and the minimal use of its runtime as baseline. */
 export type SandboxContender = {
@@ -34,8 +34,7 @@ export async function* contenders(): AsyncGenerator<SandboxContender> {
 /** Creates a container that runs `true`, waits for it and removes it, over one connection. */
 async function* docker(): AsyncGenerator<SandboxContender> {
   const folder = await mkdtemp(join(tmpdir(), 'assay-bench-'))
-  await using dockerd = await startDockerd()
-  await importBase(dockerd)
+  await using dockerd = await startDockerd({ images: await baseImages() })
   const connection = { kind: 'unix' as const, path: dockerd.socket }
   const provider = createDockerProvider({
     connection,

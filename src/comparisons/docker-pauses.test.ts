@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { smallTask } from '../../test/support/archives.ts'
 import { openComparisonLabIn } from '../../test/support/comparisons.ts'
-import { type Dockerd, importBase, startDockerd } from '../../test/support/dockerd.ts'
+import { baseImages, type Dockerd, startDockerd } from '../../test/support/dockerd.ts'
 import { addBenchmark } from '../benchmarks/schema.ts'
 import { createCredential, deleteCredential } from '../credentials/schema.ts'
 import { inBenchmark } from './schema.ts'
@@ -22,8 +22,7 @@ beforeAll(async () => {
     mkdirSync(dirname(join(folder, 'lab/docked/hello', path)), { recursive: true })
     writeFileSync(join(folder, 'lab/docked/hello', path), text, { mode: path.endsWith('.sh') ? 0o755 : 0o644 })
   }
-  dockerd = await startDockerd()
-  await importBase(dockerd)
+  dockerd = await startDockerd({ images: await baseImages() })
   app = await testApp({
     ASSAY_REGISTRIES: `dir:${folder}`,
     ASSAY_SANDBOXES: 'docker',

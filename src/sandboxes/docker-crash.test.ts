@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { type Dockerd, importBase, startDockerd } from '../../test/support/dockerd.ts'
+import { baseImages, type Dockerd, startDockerd } from '../../test/support/dockerd.ts'
 import { baseImage, findLeftovers } from '../../test/support/sandboxes/docker-subject.ts'
 import { processesNaming } from '../../test/support/sandboxes/processes.ts'
 import { DEFAULT_LIMITS } from '../harbor/limits.ts'
@@ -30,8 +30,7 @@ const provider = (installation = INSTALLATION): SandboxProvider => {
 
 beforeAll(async () => {
   dataFolder = await mkdtemp(join(tmpdir(), 'assay-crash-'))
-  dockerd = await startDockerd()
-  await importBase(dockerd)
+  dockerd = await startDockerd({ images: await baseImages() })
 }, 600_000)
 
 afterAll(async () => {

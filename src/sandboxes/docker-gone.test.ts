@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { importBase, startDockerd } from '../../test/support/dockerd.ts'
+import { baseImages, startDockerd } from '../../test/support/dockerd.ts'
 import { createLog } from '../platform/log.ts'
 import { createDockerProvider } from './docker.ts'
 import { SandboxUnavailable } from './sandbox.ts'
@@ -18,9 +18,7 @@ test('an engine that goes away is noticed by the next self-test, and so is its r
   })
   const start = async () => {
     await mkdir(engine)
-    const dockerd = await startDockerd({ folder: engine })
-    await importBase(dockerd)
-    return dockerd
+    return startDockerd({ folder: engine, images: await baseImages() })
   }
   await expect(provider.selfTest()).rejects.toThrow(SandboxUnavailable)
   const first = await start()

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, rm, symlink, utimes, writeFile } from 'node:fs
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { type Dockerd, importBase, startDockerd } from '../../test/support/dockerd.ts'
+import { baseImages, type Dockerd, startDockerd } from '../../test/support/dockerd.ts'
 import { PACKAGE_HOSTS } from '../../test/support/package-hosts.ts'
 import { openCaseContext } from '../../test/support/sandboxes/case-context.ts'
 import { processesNaming } from '../../test/support/sandboxes/processes.ts'
@@ -29,8 +29,7 @@ let fence: AsyncDisposable & { name: string }
 beforeAll(async () => {
   dataFolder = await mkdtemp(join(tmpdir(), 'assay-prepare-'))
   fence = await openFence()
-  dockerd = await startDockerd({ args: ['--cgroup-parent', `/${fence.name}`] })
-  await importBase(dockerd)
+  dockerd = await startDockerd({ args: ['--cgroup-parent', `/${fence.name}`], images: await baseImages() })
   const connection = { kind: 'unix' as const, path: dockerd.socket }
   provider = createDockerProvider({
     connection,

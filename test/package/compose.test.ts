@@ -11,7 +11,7 @@ import { newKey } from '../../src/workspaces/key.ts'
 import { equippedRootfs } from '../support/base-image.ts'
 import { findCompose } from '../support/compose-command.ts'
 import { buildAssayImage, docker, waitUntilHealthy } from '../support/docker-command.ts'
-import { type Dockerd, importBase, startDockerd } from '../support/dockerd.ts'
+import { baseImages, type Dockerd, importImage, startDockerd } from '../support/dockerd.ts'
 import { importNodeImage } from '../support/node-image.ts'
 import { hasPart, isLongRun } from '../support/parts.ts'
 import { publishSample } from '../support/publish-sample.ts'
@@ -101,9 +101,8 @@ describe.runIf(isLongRun() && hasPart('docker'))('docker compose up', () => {
     )
   beforeAll(async () => {
     program = await findCompose()
-    dockerd = await startDockerd()
+    dockerd = await startDockerd({ images: await baseImages() })
     await importNodeImage(dockerd)
-    await importBase(dockerd)
     await importPostgres(dockerd, folder)
     await buildAssayImage(dockerd)
     const settings = {
@@ -160,7 +159,7 @@ describe.runIf(isLongRun() && hasPart('docker'))('docker compose up', () => {
 
 async function importPostgres(dockerd: Dockerd, folder: string): Promise<void> {
   const install = 'apt-get update && apt-get install -y --no-install-recommends postgresql'
-  await importBase(dockerd, 'postgresql-base', await equippedRootfs('postgresql', install, 'bookworm'))
+  await importImage(dockerd, 'postgresql-base', await equippedRootfs('postgresql', install, 'bookworm'))
   const context = mkdtempSync(join(folder, 'postgres-'))
   writeFileSync(join(context, 'Dockerfile'), POSTGRES_FILE)
   writeFileSync(join(context, 'start'), POSTGRES_START)

@@ -1,6 +1,8 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { chmod, mkdir, mkdtemp, readFile, rename, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -8,7 +10,7 @@ import { text } from 'node:stream/consumers'
 import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { connectDocker, type Docker } from '../../src/sandboxes/docker/client.ts'
-import { baseRootfs } from './base-image.ts'
+import { baseRootfs, cacheFolder } from './base-image.ts'
 
 const run = promisify(execFile)
 const START_MS = 60_000
@@ -23,15 +25,32 @@ export type Dockerd = AsyncDisposable & {
 }
 
 /** `args` are additional arguments of dockerd, for example a second address to listen on. */
-type DockerdOptions = { args?: string[]; folder?: string }
+type DockerdOptions = { args?: string[]; folder?: string; images?: RootFolders }
+
+/** Folders with root file systems, by the name of their image. */
+type RootFolders = Record<string, string>
+
+const BASE = 'debian:bookworm-slim'
+
+export const baseImages = async (): Promise<RootFolders> => ({ [BASE]: await baseRootfs() })
 
 const TRIES = 3
 
-/** Starts a Docker engine in a temporary folder. Its only networks are those of sandboxes. */
-export async function startDockerd(options: DockerdOptions = {}): Promise<Dockerd> {
+/**
+ * Starts a Docker engine in a temporary folder. Its only networks are those of sandboxes. An existing folder keeps its
+ * own images.
+ */
+export async function startDockerd({ args, images, folder: existing }: DockerdOptions = {}): Promise<Dockerd> {
+  const folder = existing ?? (await mkdtemp(join(tmpdir(), 'assay-dockerd-')))
+  const data = join(folder, 'data')
+  if (images && !existsSync(data)) await copyImages(await importOnce(images), data)
+  return startAgain(folder, args)
+}
+
+async function startAgain(folder: string, args?: string[]): Promise<Dockerd> {
   for (let tries = 1; ; tries += 1) {
     try {
-      return await start(options)
+      return await start(folder, args)
     } catch (error) {
       // Two engines that start at the same time overwrite each other's firewall chains.
       if (tries === TRIES || !String(error).includes('iptables')) throw error
@@ -39,8 +58,7 @@ export async function startDockerd(options: DockerdOptions = {}): Promise<Docker
   }
 }
 
-async function start({ args = [], folder: existingFolder }: DockerdOptions): Promise<Dockerd> {
-  const folder = existingFolder ?? (await mkdtemp(join(tmpdir(), 'assay-dockerd-')))
+async function start(folder: string, args: string[] = []): Promise<Dockerd> {
   const socket = join(folder, 'docker.sock')
   // dockerd refuses to start when another process has received the number in a pid file that an ended engine left.
   await rm(join(folder, 'pid'), { force: true })
@@ -104,12 +122,35 @@ async function stop(child: ChildProcess, folder: string): Promise<void> {
     await run('umount', ['-l', mount])
 }
 
-/** Imports the base image under the name that tasks use. Returns its digest. */
-export async function importBase({ docker }: Dockerd, name = 'debian:bookworm-slim', rootfs?: string): Promise<string> {
-  const tar = spawn('tar', ['-c', '-C', rootfs ?? (await baseRootfs()), '.'], { stdio: ['ignore', 'pipe', 'inherit'] })
+/** Imports a root file system as an image. */
+export async function importImage({ docker }: Dockerd, name: string, rootfs: string): Promise<void> {
+  const tar = spawn('tar', ['-c', '-C', rootfs, '.'], { stdio: ['ignore', 'pipe', 'inherit'] })
   const [repo, tag] = name.split(':')
   const body: Readable = tar.stdout
   await text(await docker.open('POST', '/images/create', { query: { fromSrc: '-', repo, tag }, body }))
-  const { Id } = await docker.call<{ Id: string }>('GET', `/images/${name}/json`)
-  return Id
+}
+
+/** Returns a folder of the cache with the images of an engine, because an import takes many seconds of processor time. */
+async function importOnce(images: RootFolders): Promise<string> {
+  const { stdout: version } = await run('dockerd', ['--version'])
+  const key = createHash('sha256')
+    .update(JSON.stringify([version, images]))
+    .digest('hex')
+  const folder = join(await cacheFolder(), `docker-images-${key.slice(0, 12)}`)
+  if (existsSync(folder)) return folder
+  const draft = await mkdtemp(`${folder}-`)
+  await using dockerd = await startDockerd()
+  for (const [name, rootfs] of Object.entries(images)) await importImage(dockerd, name, rootfs)
+  await copyImages(join(dockerd.folder, 'data'), draft)
+  // Another process may have been faster.
+  await rename(draft, folder).catch(() => rm(draft, { recursive: true }))
+  return folder
+}
+
+/** Engines share the files of layers, which they never change. Folders on another disk are copied. */
+async function copyImages(from: string, to: string): Promise<void> {
+  await mkdir(to, { recursive: true })
+  await run('cp', ['-a', join(from, 'image'), to])
+  const layers = [join(from, 'overlay2'), to]
+  await run('cp', ['-a', '--link', ...layers]).catch(() => run('cp', ['-a', ...layers]))
 }

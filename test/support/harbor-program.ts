@@ -10,7 +10,7 @@ import { promisify } from 'node:util'
 import { localServer } from './assay-command.ts'
 import { cacheFolder } from './base-image.ts'
 import { openBridge } from './bridge.ts'
-import { importBase, startDockerd } from './dockerd.ts'
+import { baseImages, startDockerd } from './dockerd.ts'
 
 const VERSION = '0.24.0'
 const BUILD_TIMEOUT_MS = 30 * 60_000
@@ -53,9 +53,11 @@ export async function startHarbor(images: Record<string, string> = {}): Promise<
   const shared = await mkdtemp(join(tmpdir(), 'assay-harbor-'))
   const bridge = await openBridge()
   await mkdir(join(shared, 'docker'))
-  const dockerd = await startDockerd({ folder: join(shared, 'docker'), args: bridge.args })
-  await importBase(dockerd)
-  for (const [name, rootfs] of Object.entries(images)) await importBase(dockerd, name, rootfs)
+  const dockerd = await startDockerd({
+    folder: join(shared, 'docker'),
+    args: bridge.args,
+    images: { ...(await baseImages()), ...images },
+  })
   return {
     version: VERSION,
     jobsFolder: join(shared, 'jobs'),

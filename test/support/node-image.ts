@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { ROOT } from '../../scripts/files.ts'
 import { equippedRootfs } from './base-image.ts'
-import { type Dockerd, importBase } from './dockerd.ts'
+import { type Dockerd, importImage } from './dockerd.ts'
 
 const run = promisify(execFile)
 
@@ -20,7 +20,7 @@ export async function importNodeImage(dockerd: Dockerd): Promise<void> {
   try {
     await run('cp', ['-a', `${await equippedRootfs('git', GIT, 'bookworm')}/.`, folder])
     await addNode(folder)
-    await importBase(dockerd, NODE_IMAGE, folder)
+    await importImage(dockerd, NODE_IMAGE, folder)
   } finally {
     await rm(folder, { recursive: true, force: true })
   }

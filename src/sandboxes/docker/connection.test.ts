@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Dockerd, importBase, startDockerd } from '../../../test/support/dockerd.ts'
+import { baseImages, type Dockerd, startDockerd } from '../../../test/support/dockerd.ts'
 import { baseImage } from '../../../test/support/sandboxes/docker-subject.ts'
 import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
 import { createLog } from '../../platform/log.ts'
@@ -92,8 +92,8 @@ beforeAll(async () => {
     '--tlskey',
     file('ours-server-key.pem'),
   ]
-  dockerd = await startDockerd({ args: ['--host', `tcp://127.0.0.1:${port}`, '--tlsverify', ...certificates] })
-  await importBase(dockerd)
+  const args = ['--host', `tcp://127.0.0.1:${port}`, '--tlsverify', ...certificates]
+  dockerd = await startDockerd({ args, images: await baseImages() })
 }, 600_000)
 
 afterAll(async () => {

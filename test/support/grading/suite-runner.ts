@@ -15,7 +15,7 @@ import { createLog } from '../../../src/platform/log.ts'
 import { createDockerProvider } from '../../../src/sandboxes/docker.ts'
 import { createLocalProvider } from '../../../src/sandboxes/local.ts'
 import type { Image, SandboxProvider } from '../../../src/sandboxes/sandbox.ts'
-import { importBase, startDockerd } from '../dockerd.ts'
+import { startDockerd } from '../dockerd.ts'
 
 type SuiteTree = Record<string, string>
 
@@ -75,8 +75,7 @@ async function openLocal(runtime: 'bwrap' | 'runc', dataFolder: string, rootfs: 
 }
 
 async function openDocker(dataFolder: string, rootfs: string): Promise<OpenedProvider> {
-  const dockerd = await startDockerd()
-  await importBase(dockerd, TESTS_IMAGE, rootfs)
+  const dockerd = await startDockerd({ images: { [TESTS_IMAGE]: rootfs } })
   const connection = { kind: 'unix', path: dockerd.socket } as const
   const installation = randomUUID().slice(0, 8)
   const provider = createDockerProvider({ connection, installation, dataFolder, log: createLog('silent') })

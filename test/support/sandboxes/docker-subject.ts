@@ -6,13 +6,12 @@ import { createLog } from '../../../src/platform/log.ts'
 import { connectDocker, type Docker } from '../../../src/sandboxes/docker/client.ts'
 import { createDockerProvider } from '../../../src/sandboxes/docker.ts'
 import type { Image, ImageSource, SandboxProvider } from '../../../src/sandboxes/sandbox.ts'
-import { importBase, startDockerd } from '../dockerd.ts'
+import { baseImages, startDockerd } from '../dockerd.ts'
 import type { ProviderUnderTest } from './provider-under-test.ts'
 
 /** Opens a provider on its own engine, which has only the base image. */
 export async function createDockerSubject(unable: Record<string, string> = {}): Promise<ProviderUnderTest> {
-  const dockerd = await startDockerd()
-  await importBase(dockerd)
+  const dockerd = await startDockerd({ images: await baseImages() })
   const subject = await dockerSubjectAt(dockerd.socket, unable)
   return {
     ...subject,

@@ -7,7 +7,7 @@ import { createDockerProvider } from '../../../src/sandboxes/docker.ts'
 import { createLocalProvider } from '../../../src/sandboxes/local.ts'
 import type { SandboxProvider } from '../../../src/sandboxes/sandbox.ts'
 import { type DebianSuite, equippedRootfs } from '../base-image.ts'
-import { importBase, startDockerd } from '../dockerd.ts'
+import { startDockerd } from '../dockerd.ts'
 import { PACKAGE_HOSTS } from '../package-hosts.ts'
 
 export type Builder = AsyncDisposable & { provider: SandboxProvider; folder: string }
@@ -49,8 +49,7 @@ async function openLocal(folder: string, bases: Bases, remove: () => Promise<voi
 }
 
 async function openDocker(folder: string, bases: Bases, remove: () => Promise<void>): Promise<Builder> {
-  const dockerd = await startDockerd()
-  for (const { name, rootfs } of bases) await importBase(dockerd, name, rootfs)
+  const dockerd = await startDockerd({ images: Object.fromEntries(bases.map(({ name, rootfs }) => [name, rootfs])) })
   const connection = { kind: 'unix', path: dockerd.socket } as const
   const installation = randomUUID().slice(0, 8)
   const provider = createDockerProvider({

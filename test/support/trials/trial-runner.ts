@@ -14,7 +14,7 @@ import type { TrialRecord, VerifyMode } from '../../../src/trials/record.ts'
 import { runTrial } from '../../../src/trials/run-trial.ts'
 import type { TrialRequest } from '../../../src/trials/trial-request.ts'
 import { baseRootfs } from '../base-image.ts'
-import { importBase, startDockerd } from '../dockerd.ts'
+import { startDockerd } from '../dockerd.ts'
 import { PACKAGE_HOSTS } from '../package-hosts.ts'
 
 export const IMAGE = 'debian:bookworm-slim'
@@ -65,9 +65,9 @@ async function openLocal(runtime: 'bwrap' | 'runc', dataFolder: string, images: 
 
 /** Starts its own Docker engine. */
 async function openDocker(dataFolder: string, images: TestImage[], routeTo?: RouteTo): Promise<OpenedProvider> {
-  const dockerd = await startDockerd()
-  await importBase(dockerd, IMAGE)
-  for (const { name, rootfs } of images) await importBase(dockerd, name, await rootfs())
+  const folders = [[IMAGE, await baseRootfs()]]
+  for (const { name, rootfs } of images) folders.push([name, await rootfs()])
+  const dockerd = await startDockerd({ images: Object.fromEntries(folders) })
   const provider = createDockerProvider({
     connection: { kind: 'unix', path: (await routeTo?.(dockerd.socket, dataFolder)) ?? dockerd.socket },
     installation: randomUUID().slice(0, 8),
