@@ -12,7 +12,7 @@ ADD build/assay-*.tgz /opt/
 RUN cp -r /opt/package/. . && node bin/assay --version
 
 FROM ${BASE}
-RUN command -v git || { apt-get update && apt-get install -y --no-install-recommends ca-certificates git && rm -rf /var/lib/apt/lists/*; }
+RUN command -v git && command -v ssh || { apt-get update && apt-get install -y --no-install-recommends ca-certificates git openssh-client && rm -rf /var/lib/apt/lists/*; }
 # The embedded PostgreSQL needs a user with a name. New volumes take the owner of the folders.
 RUN groupadd --gid 10001 assay \
   && useradd --uid 10001 --gid assay --home-dir /var/lib/assay --no-create-home --shell /usr/sbin/nologin assay \

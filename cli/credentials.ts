@@ -61,6 +61,7 @@ function addWriting(credentials: Command, shell: Shell): void {
       ),
     'assay credentials add model anthropic --name "Team key"',
     'assay credentials add code-host github --name bot --from-env token=GITHUB_TOKEN',
+    'assay credentials add code-host ssh --name deploy --from-env privateKey=DEPLOY_KEY knownHosts=KNOWN_HOSTS',
     'assay credentials add model openai --name CI < secret.json',
   )
   withExample(

@@ -61,7 +61,7 @@ Installed-Size: ${kilobytes}
 Section: devel
 Priority: optional
 Depends: libc6, libstdc++6, ca-certificates, git, passwd
-Recommends: bubblewrap
+Recommends: bubblewrap, openssh-client
 Description: compares models and coding agents on your own code
  ${about.description}
  The package contains the service, the command line and a systemd unit.

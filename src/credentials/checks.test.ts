@@ -19,7 +19,8 @@ afterAll(async () => {
 
 /** Those that are asked over the network with one key. */
 const asked = providers
-  .filter((provider) => isStorable(provider) && (provider.kind === 'model' || provider.kind === 'code-host'))
+  .filter(({ provider, kind }) => kind === 'model' || provider === 'github')
+  .filter(isStorable)
   .map(({ kind, provider, fields }) => ({ kind, provider, field: fields[0]?.name ?? '' }))
 
 async function checkKey({ kind, provider, field }: (typeof asked)[number], key: string, through = app) {

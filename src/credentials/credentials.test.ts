@@ -132,8 +132,9 @@ describe('listing', () => {
       'sandbox docker',
       'registry harbor',
       'code-host github',
+      'code-host ssh',
     ])
-    expect(body.providers.at(-1).fields).toEqual([
+    expect(body.providers.at(-2).fields).toEqual([
       { name: 'token', required: true, secret: true },
       { name: 'host', required: false, secret: false },
     ])

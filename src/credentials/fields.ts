@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { parseServiceAccount } from '../platform/outbound/google-token.ts'
 import { refuseUrl } from '../platform/outbound/outbound.ts'
 import type { FieldError } from '../platform/problem.ts'
@@ -58,6 +59,54 @@ export const pem = (name: string, secret: boolean): CredentialField => ({
   required: false,
   secret,
   complaint: (value) => (value.startsWith('-----BEGIN ') ? undefined : 'must be PEM text: -----BEGIN …'),
+})
+
+const SSH_KEY = /^-----BEGIN OPENSSH PRIVATE KEY-----\s([A-Za-z0-9+/=\s]+)-----END OPENSSH PRIVATE KEY-----$/
+
+/** An OpenSSH private key without a passphrase. The hint is the end of its public key's fingerprint. */
+export const sshKey = (name: string): CredentialField => ({
+  name,
+  required: true,
+  secret: true,
+  hint: (value) => readFingerprint(value)?.slice(-8) ?? '',
+  complaint: (value) =>
+    readFingerprint(value) ? undefined : 'must be an OpenSSH private key without a passphrase (ssh-keygen -t ed25519)',
+})
+
+const MAGIC = 'openssh-key-v1\0'
+const LENGTH_BYTES = 4
+
+/**
+ * Returns the fingerprint of the public key, or undefined for an invalid or encrypted key. The format is a magic text, the
+ * names of cipher and key derivation, options of the latter, the number of keys, and the first public key.
+ */
+function readFingerprint(privateKey: string): string | undefined {
+  const bytes = Buffer.from(SSH_KEY.exec(privateKey)?.[1] ?? '', 'base64')
+  if (bytes.toString('latin1', 0, MAGIC.length) !== MAGIC) return undefined
+  const readString = (at: number): { text: Buffer; end: number } => {
+    const start = at + LENGTH_BYTES
+    const length = start <= bytes.length ? bytes.readUInt32BE(at) : 0
+    return { text: bytes.subarray(start, start + length), end: start + length }
+  }
+  const cipher = readString(MAGIC.length)
+  const derivationOptions = readString(readString(cipher.end).end)
+  const publicKey = readString(derivationOptions.end + LENGTH_BYTES).text
+  if (cipher.text.toString() !== 'none' || publicKey.length === 0) return undefined
+  return createHash('sha256').update(publicKey).digest('base64').replace(/=+$/, '')
+}
+
+const KNOWN_HOST = /^[\w.,:*?[\]|+/=-]+ (ssh|ecdsa|sk)-[\w@.-]+ [A-Za-z0-9+/]+=*( .*)?$/
+
+/** Host keys as in OpenSSH's `known_hosts`. Certificate authorities and revocations are not supported. */
+export const knownHosts = (name: string): CredentialField => ({
+  name,
+  required: true,
+  secret: false,
+  complaint: (value) => {
+    const lines = value.split(/\r?\n/).filter((line) => line.trim() !== '' && !line.startsWith('#'))
+    const isValid = lines.length > 0 && lines.every((line) => KNOWN_HOST.test(line))
+    return isValid ? undefined : 'must be lines of known_hosts, as ssh-keyscan prints them'
+  },
 })
 
 export const hostName = (name: string): CredentialField => ({

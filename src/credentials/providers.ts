@@ -11,7 +11,7 @@ import {
   sendProbe,
 } from './checks.ts'
 import { clouds } from './clouds.ts'
-import { buildHint, type CredentialField, engineAddress, hostName, pem, token } from './fields.ts'
+import { buildHint, type CredentialField, engineAddress, hostName, knownHosts, pem, sshKey, token } from './fields.ts'
 import type { Cloud, Credential, CredentialKind } from './schema.ts'
 import type { Secret } from './seal.ts'
 
@@ -178,6 +178,12 @@ export const providers: readonly ProviderDefinition[] = [
     fields: [token('token'), hostName('host')],
     environment: { token: 'GITHUB_TOKEN' },
     check: checkGithub,
+  },
+  {
+    kind: 'code-host',
+    provider: 'ssh',
+    fields: [sshKey('privateKey'), knownHosts('knownHosts')],
+    check: nothingToCheck('A key can only be tried with a repository: start a scan of one that is connected with it.'),
   },
 ]
 

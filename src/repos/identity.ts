@@ -1,5 +1,6 @@
 import { type CredentialDeps, findCredential } from '../credentials/credentials.ts'
 import { openNewestSecret, openSecret } from '../credentials/secrets.ts'
+import type { SshKey } from '../platform/git/settings.ts'
 import { invalidRequest, Problem } from '../platform/problem.ts'
 import { type CodeHost, CodeHostUnavailable, type HostAccess, type HostedRepository } from './code-host.ts'
 import { GITHUB } from './github.ts'
@@ -52,7 +53,7 @@ export async function loadHostedIdentity(
   ref: RepositoryRef,
   credentialId: string | undefined,
 ): Promise<RepositoryIdentity> {
-  const columns = await loadCredentialColumns(deps, ref.workspaceId, credentialId)
+  const columns = await loadCredentialColumns(deps, ref.workspaceId, credentialId, ['github'])
   const { found, host } = await findHostedRepository(deps, ref, credentialId)
   if (!found)
     throw new Problem(
@@ -78,11 +79,16 @@ export async function findHostedRepository(
   return { found, host: access.host }
 }
 
-async function loadCredentialColumns(deps: IdentityDeps, workspaceId: string, id: string | undefined) {
+async function loadCredentialColumns(
+  deps: IdentityDeps,
+  workspaceId: string,
+  id: string | undefined,
+  providers = ['github', 'ssh'],
+) {
   if (id === undefined) return { credential_id: null, stored_credential_id: null }
   const credential = await findCredential(deps, workspaceId, id.toLowerCase())
-  if (credential?.kind !== 'code-host')
-    throw invalidField('/credentialId', 'Not a code-host credential of this workspace.')
+  if (credential?.kind !== 'code-host' || !providers.includes(credential.provider))
+    throw invalidField('/credentialId', `Not a code-host credential of this workspace for ${providers.join(' or ')}.`)
   return { credential_id: credential.id, stored_credential_id: credential.source === 'stored' ? credential.id : null }
 }
 
@@ -101,6 +107,12 @@ export async function openHostAccess(
   const host = opened?.secret.host?.toLowerCase() ?? GITHUB
   if (id === undefined && host !== GITHUB) return { host: GITHUB, token: undefined }
   return { host, token: opened?.secret.token }
+}
+
+/** Opens the key of an ssh credential. Returns undefined for other credentials. */
+export async function openSshKey(deps: IdentityDeps, workspaceId: string, id: string): Promise<SshKey | undefined> {
+  const { privateKey, knownHosts } = (await openSecret(deps, workspaceId, id.toLowerCase()))?.secret ?? {}
+  return privateKey === undefined || knownHosts === undefined ? undefined : { privateKey, knownHosts }
 }
 
 function rethrowAsProblem(error: unknown): never {

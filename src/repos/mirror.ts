@@ -152,20 +152,45 @@ async function fetchBlobs(
   }
 }
 
-const toGitLocation = (deps: MirrorSettings, { protocols, pin, secret }: MirrorReach, gitDir: string): GitLocation => ({
+const toGitLocation = (
+  deps: MirrorSettings,
+  { protocols, pin, secret, ssh }: MirrorReach,
+  gitDir: string,
+): GitLocation => ({
   where: [`--git-dir=${gitDir}`],
   cwd: gitDir,
   protocols,
   pin,
   secret,
+  ssh,
   fileBytesMax: deps.bytesMax,
 })
 
 const TOO_LARGE = /out of memory|cannot allocate|mmap failed|file too large|signal 25/i
-const REFUSED =
-  /authentication failed|could not read (username|password)|returned error: 40[13]\b|repository .*not found|does not exist/i
 
 const tooLarge = () => new MirrorRefused('The repository exceeds the size limit of mirrors.')
+
+const NOT_FOUND = 'The repository does not exist at its address, or the credential does not give access to it.'
+
+/** What the workspace is told about a failure, by the output of git and ssh. */
+const FAILURES: readonly { pattern: RegExp; message: string; isPermanent: boolean }[] = [
+  {
+    pattern:
+      /authentication failed|could not read (username|password)|returned error: 40[13]\b|repository .*not found|does not (exist|appear to be a git repository)|permission denied \(/i,
+    message: NOT_FOUND,
+    isPermanent: true,
+  },
+  {
+    pattern: /host key verification failed/i,
+    message: 'The server has a host key that the credential does not list in knownHosts.',
+    isPermanent: true,
+  },
+  {
+    pattern: /spawn ssh-agent ENOENT|ssh-add: not found/,
+    message: 'This worker cannot use ssh: the OpenSSH client is not installed.',
+    isPermanent: false,
+  },
+]
 
 /** Converts a failure of git to an error with a generic message, and logs the details. */
 const rethrowRefused =
@@ -175,15 +200,14 @@ const rethrowRefused =
     if (TOO_LARGE.test(error.stderr)) throw tooLarge()
     log?.warn({ error }, 'failed to mirror a repository')
     if (error.timedOut) throw new MirrorRefused('Reading the repository took longer than allowed.', false, error)
-    if (REFUSED.test(error.stderr)) throw new MirrorRefused(NOT_FOUND, true, error)
+    const known = FAILURES.find(({ pattern }) => pattern.test(error.stderr))
+    if (known) throw new MirrorRefused(known.message, known.isPermanent, error)
     throw new MirrorRefused(
       'The repository could not be read. See the log of the service for the reason.',
       false,
       error,
     )
   }
-
-const NOT_FOUND = 'The repository does not exist at its address, or the credential does not give access to it.'
 
 /** Deletes temporary files of a process that died. The lock is held, so no other process uses them. */
 async function deleteLeftovers(home: string): Promise<void> {

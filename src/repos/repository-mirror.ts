@@ -1,9 +1,10 @@
 import { isAbsolute } from 'node:path'
 import { resolveName } from '../platform/git/git.ts'
+import type { SshKey } from '../platform/git/settings.ts'
 import type { HostAccess } from './code-host.ts'
 import { GITHUB } from './github.ts'
-import { type IdentityDeps, openHostAccess } from './identity.ts'
-import type { MirrorSource } from './mirror/source.ts'
+import { type IdentityDeps, openHostAccess, openSshKey } from './identity.ts'
+import { type MirrorSource, parseSshUrl } from './mirror/source.ts'
 import { type Mirror, type MirrorDeps, openMirror } from './mirror.ts'
 import { listGitHistory } from './pull-requests/git-history.ts'
 import { createGithubPullRequests } from './pull-requests/github.ts'
@@ -28,11 +29,17 @@ export async function openRepositoryMirror(
 ): Promise<Mirror & { pullRequests: PullRequests }> {
   const access = await openHostAccess(deps, row.workspaceId, row.credential_id ?? undefined)
   const operatorOrigin = toOrigin(deps.upstreams.github)
-  const source = toMirrorSource(row, access, operatorOrigin)
+  const source = { ...toMirrorSource(row, access, operatorOrigin), sshKey: await findSshKey(deps, row) }
   const rules = { resolveName, gitAllow: deps.gitAllow, operatorOrigin }
   const mirror = await openMirror({ ...deps.mirrors, ...rules }, { id: `repository-${row.key}`, ...source, ...options })
   return { ...mirror, pullRequests: openPullRequests(deps, row, access, mirror) }
 }
+
+const findSshKey = async (
+  deps: RepositoryMirrorDeps,
+  { url, credential_id, workspaceId }: ConnectedRepository,
+): Promise<SshKey | undefined> =>
+  url !== null && credential_id !== null && parseSshUrl(url) ? openSshKey(deps, workspaceId, credential_id) : undefined
 
 const toOrigin = (url: string | undefined): string | undefined => (url === undefined ? undefined : new URL(url).origin)
 

@@ -12,7 +12,7 @@ const run = promisify(execFile)
 const NODE_IMAGE = 'node:24-bookworm-slim'
 const NODE = join(ROOT, `node_modules/node-linux-${process.arch}/bin/node`)
 
-const GIT = 'apt-get update && apt-get install -y --no-install-recommends ca-certificates git'
+const GIT = 'apt-get update && apt-get install -y --no-install-recommends ca-certificates git openssh-client'
 
 /** Imports an image with the Node of this project, npm and git, which uses the npm registry of this machine. */
 export async function importNodeImage(dockerd: Dockerd): Promise<void> {

@@ -8,13 +8,15 @@ import { refuseUrl } from '../outbound/outbound.ts'
 import { openPinnedProxy, type PinnedServer } from '../outbound/pinned-connections.ts'
 import { resolvePublicHost } from '../outbound/public-host.ts'
 import { hostOf } from '../outbound/url-rules.ts'
-import { buildEnvironment, buildOptions, type GitLocation } from './settings.ts'
+import { buildEnvironment, buildOptions, type GitLocation, KNOWN_HOSTS } from './settings.ts'
 
 /** Memory limit of git: a tree that expands to billions of names ends git and not this process. */
 export const GIT_MEMORY_KIB = 1536 * 1024
 const FILE_BYTES_MAX = 4 * 1024 ** 3
 const BLOCK_BYTES = 512
 const LIMITED = 'ulimit -f "$1"; ulimit -v "$2" 2>/dev/null; shift 2; exec git "$@"'
+/** Passes the key to the agent that was started with this shell. */
+const WITH_KEY = `printf '%s\\n' "$ASSAY_SSH_KEY" | ssh-add -q - || exit; unset ASSAY_SSH_KEY; ${LIMITED}`
 const TIMEOUT_MS = 600_000
 const ERRORS_MAX = 64 * 1024
 const OUTPUT_MAX = 16 * 1024 * 1024
@@ -59,6 +61,7 @@ export async function* streamGit(
 ): AsyncGenerator<Buffer, void, undefined> {
   signal.throwIfAborted()
   const deadline = AbortSignal.timeout(timeoutMs)
+  if (location.ssh) await writeFile(join(location.cwd, KNOWN_HOSTS), `${location.ssh.key.knownHosts}\n`)
   await using proxy = location.pin ? await openPinnedProxy(location.pin) : undefined
   const child = start(location, args, proxy?.proxyUrl, AbortSignal.any([signal, deadline]))
   const ended = waitForEnd(child)
@@ -83,9 +86,11 @@ function start(
   proxyUrl: string | undefined,
   signal: AbortSignal,
 ): ChildProcessWithoutNullStreams {
-  const { memoryKib = GIT_MEMORY_KIB, fileBytesMax = FILE_BYTES_MAX, where, cwd } = location
+  const { memoryKib = GIT_MEMORY_KIB, fileBytesMax = FILE_BYTES_MAX, where, cwd, ssh } = location
   const limits = [String(Math.ceil(fileBytesMax / BLOCK_BYTES)), String(memoryKib)]
-  return spawn('sh', ['-c', LIMITED, 'sh', ...limits, ...buildOptions(location, proxyUrl), ...where, ...args], {
+  const shell = ssh ? ['ssh-agent', 'sh', '-c', WITH_KEY] : ['sh', '-c', LIMITED]
+  const [program = 'sh', ...script] = shell
+  return spawn(program, [...script, 'sh', ...limits, ...buildOptions(location, proxyUrl), ...where, ...args], {
     cwd,
     env: buildEnvironment(location),
     signal,

@@ -34,6 +34,18 @@ const PROGRAM_PATH = '/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin'
 /** A secret header for one server. It is passed in the environment, never in an argument or a file. */
 export type SecretHeader = { url: string; header: string }
 
+/** A server that git reaches by ssh. The key is passed in the environment, to an agent that ends with git. */
+export type SshServer = {
+  host: string
+  port: number
+  /** Checked address of the host. ssh connects to it without resolving the name again. */
+  address: string
+  key: SshKey
+}
+
+/** `knownHosts` has the format of OpenSSH's file of that name. */
+export type SshKey = { privateKey: string; knownHosts: string }
+
 export type GitLocation = {
   /** Options that locate the repository, such as `--git-dir=…`. */
   where: readonly string[]
@@ -46,6 +58,7 @@ export type GitLocation = {
   /** The only server that git may connect to. Undefined: any, for addresses that the operator chose. */
   pin?: PinnedServer | undefined
   secret?: SecretHeader | undefined
+  ssh?: SshServer | undefined
   /** git does not look for repositories above this folder. */
   ceiling?: string
   /** Object directory outside the repository. */
@@ -66,12 +79,18 @@ export const buildOptions = ({ settings = [] }: GitLocation, proxyUrl: string | 
     setting,
   ])
 
+/** File in the working directory of git with the host keys that ssh accepts. */
+export const KNOWN_HOSTS = 'known_hosts'
+
+const SSH_PORT = 22
+
 /** Builds the complete environment of git. */
 export const buildEnvironment = ({
   cwd,
   home = cwd,
   protocols,
   secret,
+  ssh,
   objects,
   ceiling,
   isLazy,
@@ -90,7 +109,33 @@ export const buildEnvironment = ({
   ...(ceiling === undefined ? {} : { GIT_CEILING_DIRECTORIES: ceiling }),
   ...(objects === undefined ? {} : { GIT_OBJECT_DIRECTORY: objects }),
   ...(secret === undefined ? {} : secretSetting(secret)),
+  ...(ssh === undefined ? {} : buildSshSettings(ssh)),
 })
+
+const buildSshSettings = (server: SshServer): Record<string, string> => ({
+  GIT_SSH_COMMAND: buildSshCommand(server),
+  GIT_SSH_VARIANT: 'ssh',
+  ASSAY_SSH_KEY: server.key.privateKey.replaceAll('\r', ''),
+})
+
+/** Builds a command line that ignores this machine's settings and keys. Its first value of an option counts. */
+const buildSshCommand = ({ host, port, address }: SshServer): string =>
+  [
+    'ssh -F none',
+    'BatchMode=yes',
+    `HostName=${address}`,
+    `Port=${port}`,
+    `HostKeyAlias=${port === SSH_PORT ? host : `[${host}]:${port}`}`,
+    'StrictHostKeyChecking=yes',
+    `UserKnownHostsFile=${KNOWN_HOSTS}`,
+    'GlobalKnownHostsFile=none',
+    'UpdateHostKeys=no',
+    'IdentityFile=none',
+    'PreferredAuthentications=publickey',
+    'ForwardAgent=no',
+    'ConnectTimeout=30',
+    'ServerAliveInterval=15',
+  ].join(' -o ')
 
 const secretSetting = ({ url, header }: SecretHeader): Record<string, string> => ({
   GIT_CONFIG_COUNT: '1',

@@ -1,13 +1,14 @@
 import { realpath } from 'node:fs/promises'
 import { isAbsolute, sep } from 'node:path'
 import { admitAddress, type ResolveName } from '../../platform/git/git.ts'
-import type { SecretHeader } from '../../platform/git/settings.ts'
+import type { SecretHeader, SshKey, SshServer } from '../../platform/git/settings.ts'
 import { refuseUrl } from '../../platform/outbound/outbound.ts'
 import type { PinnedServer } from '../../platform/outbound/pinned-connections.ts'
+import { resolvePublicHost } from '../../platform/outbound/public-host.ts'
 import { isCanonical, isCanonicalHost, mayBePublic } from '../../platform/outbound/url-rules.ts'
 
-/** Source of a mirror. The token is only sent to that server. */
-export type MirrorSource = { url: string; token?: string | undefined }
+/** Source of a mirror. The token is only sent to that server, and ssh uses the key only with hosts that it knows. */
+export type MirrorSource = { url: string; token?: string | undefined; sshKey?: SshKey | undefined }
 
 /** Everything git may reach. `url` is the parsed form, the only one that is passed to git. */
 export type MirrorReach = {
@@ -15,6 +16,7 @@ export type MirrorReach = {
   protocols: string
   pin: PinnedServer | undefined
   secret: SecretHeader | undefined
+  ssh?: SshServer | undefined
 }
 
 export type SourceRules = {
@@ -40,22 +42,37 @@ export class MirrorRefused extends Error {
 }
 
 /** Decides what git may reach for an address. Checked on every fetch, not only on connect. Throws MirrorRefused. */
-export async function resolveReach({ url, token }: MirrorSource, rules: SourceRules): Promise<MirrorReach> {
+export async function resolveReach({ url, token, sshKey }: MirrorSource, rules: SourceRules): Promise<MirrorReach> {
   if (isAbsolute(url)) return resolvePath(url, rules)
+  const target = parseSshUrl(url)
+  if (target) return resolveSsh(url, target, sshKey, rules)
   const parsed = URL.parse(url)
-  // ssh would use the keys of this machine's user for any address that a workspace names.
-  if (!parsed || !['https:', 'http:'].includes(parsed.protocol) || !isCanonical(url, parsed)) {
-    throw new MirrorRefused(
-      'Only https addresses and allowed paths can be mirrored. Connect the repository by its https address.',
-    )
-  }
+  if (!parsed || !['https:', 'http:'].includes(parsed.protocol) || !isCanonical(url, parsed))
+    throw new MirrorRefused('Only https and ssh addresses and allowed paths can be mirrored.')
   const secret = token === undefined ? undefined : buildSecretHeader(parsed, token)
   if (parsed.origin === rules.operatorOrigin)
     return { url: parsed.href, protocols: parsed.protocol.slice(0, -1), pin: undefined, secret }
   const admission = await admitAddress(url, rules.resolveName)
   if (admission.kind === 'admitted') return { url: admission.url, protocols: 'https', pin: admission.pin, secret }
-  // The message is the same for a private address and an unknown name, so that it does not reveal internal names.
-  throw new MirrorRefused(`The host ${admission.host} does not have a public address.`, admission.reason === 'address')
+  throw notPublic(admission.host, admission.reason === 'address')
+}
+
+/** The message is the same for a private address and an unknown name, so that it does not reveal internal names. */
+const notPublic = (host: string, isPermanent: boolean): MirrorRefused =>
+  new MirrorRefused(`The host ${host} does not have a public address.`, isPermanent)
+
+async function resolveSsh(
+  url: string,
+  { host, port }: SshTarget,
+  key: SshKey | undefined,
+  rules: SourceRules,
+): Promise<MirrorReach> {
+  if (!key) throw new MirrorRefused('An ssh address needs a code-host credential of the provider ssh.')
+  const isValid = isCanonicalHost(host)
+  const resolved = isValid ? await resolvePublicHost(host, rules.resolveName) : undefined
+  const [address] = resolved?.kind === 'public' ? resolved.addresses : []
+  if (address === undefined) throw notPublic(host, !isValid)
+  return { url, protocols: 'ssh', pin: undefined, secret: undefined, ssh: { host, port, address, key } }
 }
 
 async function resolvePath(path: string, { gitAllow }: SourceRules): Promise<MirrorReach> {
@@ -73,7 +90,15 @@ function buildSecretHeader({ origin }: URL, token: string): SecretHeader {
 /** Matches `git@host:path`, in which no option can be injected and nothing is percent-encoded. */
 const SCP = /^[A-Za-z0-9][\w.-]*@([a-z0-9][a-z0-9._-]*):(?!-)[\w./~-]+$/
 /** Matches `ssh://git@host:port/path`, with the same restrictions. */
-const SSH = /^ssh:\/\/(?:[A-Za-z0-9][\w.-]*@)?([a-z0-9][a-z0-9._-]*|\[[0-9a-f:]+\])(?::[1-9]\d{0,4})?\/(?!-)[\w./~-]+$/
+const SSH =
+  /^ssh:\/\/(?:[A-Za-z0-9][\w.-]*@)?([a-z0-9][a-z0-9._-]*|\[[0-9a-f:]+\])(?::([1-9]\d{0,4}))?\/(?!-)[\w./~-]+$/
+
+type SshTarget = { host: string; port: number }
+
+export function parseSshUrl(url: string): SshTarget | undefined {
+  const [, host, port] = SCP.exec(url) ?? SSH.exec(url) ?? []
+  return host === undefined ? undefined : { host: host.replace(/^\[|\]$/g, ''), port: Number(port ?? 22) }
+}
 
 /** Returns why a repository at this address cannot be connected, or undefined if it can. */
 export async function findGitUrlFault(url: string, allowed: readonly string[]): Promise<string | undefined> {
@@ -81,9 +106,9 @@ export async function findGitUrlFault(url: string, allowed: readonly string[]): 
     const path = await findAllowedPath(url, allowed)
     return path === undefined ? 'The path does not exist, or ASSAY_GIT_ALLOW does not list it.' : undefined
   }
-  const host = (SCP.exec(url) ?? SSH.exec(url))?.[1]?.replace(/^\[|\]$/g, '')
-  if (host === undefined) return findHttpsFault(url)
-  return isCanonicalHost(host) && mayBePublic(host) ? undefined : 'The host is not public.'
+  const target = parseSshUrl(url)
+  if (!target) return findHttpsFault(url)
+  return isCanonicalHost(target.host) && mayBePublic(target.host) ? undefined : 'The host is not public.'
 }
 
 function findHttpsFault(url: string): string | undefined {
