@@ -149,7 +149,7 @@ module.exports = {
         pathNot: [
           ...CLIENT,
           '^src/trials/(local-engine|record)\\.ts$',
-          '^src/operate/(model-trial|metered-trial|run-quote|canaries)\\.ts$',
+          '^src/operate/(model-trial|metered-trial|trial-models|canaries)\\.ts$',
           '^src/catalog/models\\.ts$',
           '^src/harbor/safety/check-task\\.ts$',
           '^src/taskgen/candidates/scan-clone\\.ts$',
@@ -223,7 +223,7 @@ module.exports = {
           '/schema\\.ts$',
           '^src/harbor/(task|resolve|source|fields|template|report|dockerfile|settings|yaml-value)\\.ts$',
           '^src/sandboxes/local/shell\\.ts$',
-          '^src/platform/outbound/(allowed-hosts|image-registry)\\.ts$',
+          '^src/platform/outbound/(url-rules|image-registry)\\.ts$',
           '^(node:)?(crypto|path|zlib)$',
           'node_modules/(ipaddr\\.js|semver|smol-toml)/',
           ZOD,

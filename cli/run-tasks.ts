@@ -57,7 +57,7 @@ export async function runTasks(shell: Shell, run: TaskRun): Promise<void> {
 async function confirmCost(shell: Shell, run: TaskRun, config: TaskRunConfig, log: TaskRunLog): Promise<void> {
   const selection = toSelection(run)
   if (!selection) return
-  const { quoteTaskRun } = await import('../src/operate/run-quote.ts')
+  const { quoteTaskRun } = await import('../src/operate/trial-models.ts')
   const quote = await quoteTaskRun(config, log, selection, { ...run, tasks: run.folders.length })
   if (quote && quote.costUsd.high > 0) await confirmQuote(shell, quote, run.flags, 'Start these trials?')
 }

@@ -1,5 +1,5 @@
 import type { KnownTask } from '../src/taskgen/canaries/canary.ts'
-import { parsePatch } from '../src/taskgen/lint/patch-files.ts'
+import { parsePatch } from '../src/taskgen/candidates/read-diffs.ts'
 import { type KnownPull, openKnown } from '../test/batches/known-pull.ts'
 import { repositories } from '../test/support/repositories/repositories.ts'
 import { listPulls, type SampleRepository } from '../test/support/repositories/repository.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { DatedPrices, Prices } from '../src/catalog/model.ts'
-import { CutoffSource, type SnapshotModel } from '../src/catalog/snapshot.ts'
+import { CutoffSource, type SnapshotModel } from '../src/catalog/models.ts'
 import { LEVELS, PROTOCOLS } from '../src/harnesses/model-access.ts'
 
 /** Reasoning data of a catalog. `map` has the request value of each level, or null if it has none. */

@@ -1,5 +1,5 @@
 import { findPricesAt, type Prices } from '../src/catalog/model.ts'
-import type { SnapshotModel } from '../src/catalog/snapshot.ts'
+import type { SnapshotModel } from '../src/catalog/models.ts'
 
 /** Changes as lines of text, and those that look like mistakes. */
 export type CatalogChanges = { lines: string[]; surprises: string[] }

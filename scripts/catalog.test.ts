@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { SnapshotModel } from '../src/catalog/snapshot.ts'
+import type { SnapshotModel } from '../src/catalog/models.ts'
 import { modelOf, type SourceModel } from './catalog-build.ts'
 import { changesOf } from './catalog-changes.ts'
 import { currentPrices, plainPrices } from './catalog-prices.ts'

@@ -1,5 +1,5 @@
 import { readFile, writeFile } from 'node:fs/promises'
-import { Snapshot, type SnapshotModel } from '../src/catalog/snapshot.ts'
+import { Snapshot, type SnapshotModel } from '../src/catalog/models.ts'
 import { modelOf, Picks } from './catalog-build.ts'
 import { changesOf } from './catalog-changes.ts'
 import picks from './catalog-picks.json' with { type: 'json' }

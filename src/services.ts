@@ -29,9 +29,8 @@ import { createGithubHost } from './repos/github.ts'
 import { createResultsCache, type ResultsCache } from './results/cache.ts'
 import type { SandboxProvider } from './sandboxes/sandbox.ts'
 import { openSandboxProviders, type SandboxProviders } from './sandboxes/sandboxes.ts'
-import { deferWhileBusy } from './taskgen/pipeline/host-load.ts'
 import type { OnBatchStep, Stages } from './taskgen/pipeline/stage.ts'
-import { realStages } from './taskgen/pipeline/stages/stages.ts'
+import { deferWhileBusy, realStages } from './taskgen/pipeline/stages/stages.ts'
 import { reapScratchFolders } from './trials/scratch-folder.ts'
 
 /** The services that every role works with, opened once per process. */

@@ -1,12 +1,14 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
-import { withDraft } from '../contents/drafts.ts'
+import { withDraft } from '../contents/contents.ts'
 import { type DownloadedDataset, type DownloadOutcome, downloadDataset } from '../harbor/registries/download.ts'
-import { type DatasetReference, formatRef, parseReference } from '../harbor/registries/reference.ts'
 import {
   type AccessOptions,
+  type DatasetReference,
   describeRegistry,
+  formatRef,
   formatTaskName,
+  parseReference,
   type Registry,
   RegistryUnavailable,
   type Resolution,
@@ -19,7 +21,7 @@ import type { FileSource } from '../harbor/source.ts'
 import type { Blobs } from '../platform/blobs/blob.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { newId } from '../platform/ids.ts'
-import type { AllowedHost } from '../platform/outbound/allowed-hosts.ts'
+import type { AllowedHost } from '../platform/outbound/url-rules.ts'
 import { invalidRequest, Problem } from '../platform/problem.ts'
 import { emitEvent } from '../webhooks/emit.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'

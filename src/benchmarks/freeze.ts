@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { z } from 'zod'
-import { withDraft } from '../contents/drafts.ts'
+import { withDraft } from '../contents/contents.ts'
 import { downloadDataset } from '../harbor/registries/download.ts'
 import type { TaskFault } from '../harbor/registries/receive.ts'
 import { type AccessOptions, formatTaskName, type ResolvedDataset } from '../harbor/registries/registry.ts'

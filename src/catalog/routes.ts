@@ -1,6 +1,14 @@
 import { reply } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { toAuditActor } from '../workspaces/audit.ts'
+import { storeBundle } from './custom-harnesses/bundles.ts'
+import {
+  addHarness,
+  type CustomHarnessDeps,
+  listHarnessPage,
+  removeHarness,
+} from './custom-harnesses/custom-harnesses.ts'
+import * as harnessSchema from './custom-harnesses/schema.ts'
 import { addModel, type CustomModelDeps, listModelPage, removeModel } from './custom-models.ts'
 import * as schema from './schema.ts'
 
@@ -15,6 +23,24 @@ export const modelRoutes = (deps: CustomModelDeps): Route[] => [
   ),
   route(schema.removeModel, async ({ db, caller, params, requestId }) => {
     await removeModel(deps, db, toAuditActor(caller, requestId), `custom/${params.slug}`)
+    return reply(204)
+  }),
+]
+
+export const harnessRoutes = (deps: CustomHarnessDeps): Route[] => [
+  route(harnessSchema.addHarness, async ({ db, caller, body, requestId }) => {
+    const { kind, harness } = await addHarness(deps, db, toAuditActor(caller, requestId), body)
+    return reply(kind === 'added' ? 201 : 200, harness)
+  }),
+  route(harnessSchema.sendBundle, async ({ db, caller, upload, requestId }) => {
+    const { kind, bundle } = await storeBundle({ ...deps, db }, toAuditActor(caller, requestId), upload)
+    return reply(kind === 'stored' ? 201 : 200, bundle)
+  }),
+  route(harnessSchema.listHarnesses, async ({ db, caller, query }) =>
+    reply(200, await listHarnessPage(db, caller.workspace.id, query)),
+  ),
+  route(harnessSchema.removeHarness, async ({ db, caller, params, requestId }) => {
+    await removeHarness(deps, db, toAuditActor(caller, requestId), `custom/${params.slug}`)
     return reply(204)
   }),
 ]

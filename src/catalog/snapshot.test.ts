@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { findModelUrl } from '../credentials/providers.ts'
 import { LEVELS } from '../harnesses/model-access.ts'
 import { findPricesAt, type Prices } from './model.ts'
-import { snapshot } from './snapshot.ts'
+import { snapshot } from './models.ts'
 
 const { models } = snapshot
 

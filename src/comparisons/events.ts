@@ -1,5 +1,5 @@
 import type { Db } from '../platform/db/db.ts'
-import { createWakeSignal, type WakeSignal } from '../platform/wake-signal.ts'
+import { createWakeSignal, type WakeSignal } from '../platform/db/notices.ts'
 import { readStatus, readStatusWithStatistics } from './comparisons.ts'
 import type { Comparison } from './shapes/schema.ts'
 import { findByKey } from './sql.ts'

@@ -1,6 +1,5 @@
 import { type SelectQueryBuilder, sql } from 'kysely'
-import { type Db, lock, pageNewestFirst } from '../platform/db/db.ts'
-import { executePrepared } from '../platform/db/prepared.ts'
+import { type Db, executePrepared, lock, pageNewestFirst } from '../platform/db/db.ts'
 import type { DB } from '../platform/db/tables.gen.ts'
 import type { Page } from '../platform/http/page.ts'
 import { NO_COUNTS, type SettingCounts } from './counts.ts'

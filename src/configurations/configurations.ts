@@ -6,7 +6,7 @@ import { type Blobs, isDigest } from '../platform/blobs/blob.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { type Page, toPage } from '../platform/http/page.ts'
 import { newId } from '../platform/ids.ts'
-import { type FieldError, invalidRequest, notFound, Problem } from '../platform/problem.ts'
+import { type FieldError, invalidRequest, notFound, Problem, toPointerStep } from '../platform/problem.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'
 import {
   type Configuration,
@@ -83,7 +83,7 @@ function toCanonicalText(content: ConfigurationContent): string {
 /** Throws a problem that lists every unknown harness and every argument that a harness does not allow. */
 function requireHarnessOptions({ harnesses }: ConfigurationContent, known: readonly Harness[]): void {
   const errors = Object.entries(harnesses).flatMap(([id, options]): FieldError[] => {
-    const pointer = `/harnesses/${id.replaceAll('~', '~0').replaceAll('/', '~1')}`
+    const pointer = `/harnesses/${toPointerStep(id)}`
     const harness = known.find((each) => each.id === id)
     if (!harness) {
       const ids = known.map((each) => each.id).join(', ')

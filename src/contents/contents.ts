@@ -1,9 +1,18 @@
+import { appendFile, link, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { z } from 'zod'
 import { tarStream } from '../harbor/archive-stream.ts'
 import { FILES_MAX, TASK_BYTES_MAX } from '../harbor/limits.ts'
-import { createTaskStore, type StoredTask, type TaskStore } from '../harbor/registries/task-store.ts'
+import { runInParallel } from '../harbor/registries/in-parallel.ts'
+import { RegistryUnavailable } from '../harbor/registries/registry.ts'
+import { createTaskStore, type StoredTask, type TaskIndex, type TaskStore } from '../harbor/registries/task-store.ts'
 import { readTarEntries } from '../harbor/tar-reader.ts'
-import { type Blobs, type Digest, isDigest } from '../platform/blobs/blob.ts'
+import { type Blobs, Digest, isDigest } from '../platform/blobs/blob.ts'
+import { temporaryBlobs } from '../platform/blobs/file-blobs.ts'
 import { type Db, transact } from '../platform/db/db.ts'
+import { codeOf } from '../platform/errors.ts'
+import { newId } from '../platform/ids.ts'
+import { Problem } from '../platform/problem.ts'
 import { deleteUnusedContent, insertContent, listUnusedContents, touchContents } from './sql.ts'
 
 type ContentDeps = { db: Db; blobs: Blobs }
@@ -57,4 +66,167 @@ export async function* readContentFile(blobs: Blobs, archive: Digest, path: stri
   for await (const entry of readTarEntries(tarStream(await blobs.get(archive), OWN_LIMITS)))
     if (entry.path === path) yield* entry.content()
     else for await (const _ of entry.content());
+}
+
+type DraftDeps = { db: Db; blobs: Blobs; draftsFolder: string }
+
+/** Temporary store for tasks that are being added. A rejected dataset leaves nothing behind. */
+type TaskDraft = {
+  /** Finds tasks in the draft and in the content store; puts tasks into the draft. */
+  store: TaskStore
+  /**
+   * Returns a store that finds only tasks put into this draft. Tasks with these digests that are stored already are not
+   * stored again; the draft only records that they arrived unchanged.
+   */
+  fresh(digests: readonly StoredTask['digest'][]): Promise<TaskStore>
+  /** Moves tasks from the draft to the content store. */
+  commit(tasks: readonly StoredTask[]): Promise<void>
+}
+
+/** Runs `work` with a draft and deletes it afterwards. After a retryable error it is kept for the next call with this name. */
+export async function withDraft<T>(deps: DraftDeps, name: string, work: (draft: TaskDraft) => Promise<T>): Promise<T> {
+  const folder = await claimFolder(deps.draftsFolder, name)
+  try {
+    const result = await work(await openDraft(deps, folder))
+    await rm(folder, { recursive: true, force: true })
+    return result
+  } catch (error) {
+    await rm(isRetryable(error) ? join(folder, OWNER) : folder, { recursive: true, force: true })
+    throw error
+  } finally {
+    claimedFolders.delete(folder)
+  }
+}
+
+const isRetryable = (error: unknown): boolean =>
+  error instanceof RegistryUnavailable || (error instanceof Problem && error.kind.retryable === true)
+
+const OWNER = 'owner'
+/** Maximum number of concurrent copies, which mostly wait for the disk. */
+const COPIES_MAX = 8
+
+/** Folders that calls of this process use. The owner file keeps out other processes. */
+const claimedFolders = new Set<string>()
+
+/** Claims the folder of a draft. If another call or process uses it, creates a separate one. */
+async function claimFolder(folder: string, name: string): Promise<string> {
+  for (const path of [join(folder, name), join(folder, `${name}-${newId()}`)]) {
+    if (claimedFolders.has(path)) continue
+    claimedFolders.add(path)
+    await mkdir(path, { recursive: true, mode: 0o700 })
+    if (await takeOwnership(join(path, OWNER))) return path
+    claimedFolders.delete(path)
+  }
+  throw new Error('New draft folder already has an owner')
+}
+
+/** Creates the owner file together with its content, so that it is never read half written. */
+async function takeOwnership(path: string): Promise<boolean> {
+  const owner = Number(await readFile(path, 'utf8').catch(() => '0'))
+  if (owner !== 0 && owner !== process.pid && !isProcessGone(owner)) return false
+  await rm(path, { force: true })
+  const draft = `${path}-${newId()}`
+  await writeFile(draft, String(process.pid))
+  try {
+    await link(draft, path)
+    return true
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST') return false
+    throw error
+  } finally {
+    await rm(draft, { force: true })
+  }
+}
+
+function isProcessGone(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return false
+  } catch (error) {
+    return codeOf(error) === 'ESRCH'
+  }
+}
+
+async function openDraft({ db, blobs }: DraftDeps, folder: string): Promise<TaskDraft> {
+  const draftBlobs = temporaryBlobs(join(folder, 'blobs'))
+  const index = await openDraftIndex(join(folder, 'tasks.jsonl'))
+  const drafted = createTaskStore(draftBlobs, index)
+  const stored = contentStore({ db, blobs })
+  return {
+    store: {
+      find: async (digests) => new Map([...(await drafted.find(digests)), ...(await stored.find(digests))]),
+      put: drafted.put,
+      unpack: async (task, target) => {
+        const isStored = (await stored.find([task.digest])).has(task.digest)
+        await (isStored ? stored : drafted).unpack(task, target)
+      },
+    },
+    fresh: async (digests) => {
+      const existing = await stored.find(digests)
+      return {
+        ...drafted,
+        async find(requested) {
+          const arrived = (await index.find(requested)).flatMap(({ digest }) => existing.get(digest) ?? [])
+          return new Map([...(await drafted.find(requested)), ...arrived.map((task) => [task.digest, task] as const)])
+        },
+        async put(digest, source) {
+          const same = existing.get(digest)
+          if (!same) return drafted.put(digest, source)
+          await index.add(same)
+          return same
+        },
+      }
+    },
+    async commit(tasks) {
+      const alreadyStored = await stored.find(tasks.map((task) => task.digest))
+      await runInParallel(tasks, COPIES_MAX, new AbortController().signal, async (task) => {
+        // Existing content is not overwritten, because a digest does not cover file modes. `find` ignores rows without a blob.
+        if (alreadyStored.has(task.digest)) return
+        // The row first: the sweep deletes a row without a blob, but never a blob without a row.
+        await insertContent(db, task)
+        await blobs.put(await draftBlobs.get(task.archive), { expect: task.archive })
+      })
+    },
+  }
+}
+
+const Line = z.object({
+  digest: Digest,
+  archive: Digest,
+  bytes: z.number(),
+  memoryMb: z.number().nullable().default(null),
+})
+
+/** Opens the index of a draft, one line per task. A line truncated by a crash is ignored. */
+async function openDraftIndex(path: string): Promise<TaskIndex> {
+  const text = await readFile(path, 'utf8').catch(() => '')
+  const known = new Map(text.split('\n').flatMap(parseLine))
+  return {
+    find: async (digests) => digests.flatMap((digest) => known.get(digest) ?? []),
+    async add(task) {
+      await appendFile(path, `${JSON.stringify(task)}\n`)
+      known.set(task.digest, task)
+    },
+  }
+}
+
+function parseLine(text: string): [string, StoredTask][] {
+  try {
+    const task = Line.parse(JSON.parse(text))
+    return [[task.digest, task]]
+  } catch {
+    return []
+  }
+}
+
+const DAY_MS = 24 * 60 * 60_000
+
+/** Deletes abandoned drafts. */
+export async function sweepDrafts(folder: string): Promise<void> {
+  const names = await readdir(folder).catch(() => [])
+  for (const name of names) {
+    const path = join(folder, name)
+    const stats = await stat(path).catch(() => undefined)
+    if (stats && Date.now() - stats.mtimeMs > DAY_MS) await rm(path, { recursive: true, force: true })
+  }
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { parseServiceAccount } from '../platform/outbound/google-token.ts'
 import { refuseUrl } from '../platform/outbound/outbound.ts'
-import type { FieldError } from '../platform/problem.ts'
+import { type FieldError, toPointerStep } from '../platform/problem.ts'
 import { parseEngineUrl } from './engine.ts'
 import type { Secret } from './seal.ts'
 
@@ -152,7 +152,7 @@ function valueErrors({ name, required, complaint }: CredentialField, value: stri
 }
 
 const fieldError = (name: string, code: string, message: string): FieldError => ({
-  pointer: `/secret/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`,
+  pointer: `/secret/${toPointerStep(name)}`,
   code,
   message,
 })

@@ -1,7 +1,6 @@
 import { type Selectable, sql } from 'kysely'
 import type { Protocol } from '../harnesses/model-access.ts'
-import { type Db, lock } from '../platform/db/db.ts'
-import { executePrepared } from '../platform/db/prepared.ts'
+import { type Db, executePrepared, lock } from '../platform/db/db.ts'
 import type { DB } from '../platform/db/tables.gen.ts'
 import {
   type BudgetKind,

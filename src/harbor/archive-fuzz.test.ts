@@ -9,7 +9,7 @@ import { pax, type RawEntry, rawEntry } from '../../test/support/harbor/raw-tar.
 import { toStream } from '../../test/support/harbor/unpacking.ts'
 import { newId } from '../platform/ids.ts'
 import { unpack } from './archive.ts'
-import { ArchiveRefused } from './archive-refused.ts'
+import { ArchiveRefused } from './archive-stream.ts'
 
 const CPU_MS_MAX = 100
 const RUNS = process.env.ASSAY_TEST_LONG ? 10_000 : 400

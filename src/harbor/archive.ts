@@ -1,14 +1,17 @@
 import { closeSync, fchmodSync, mkdirSync, openSync, writeFileSync } from 'node:fs'
 import { chmod, mkdtemp, open, readdir, rename, rm, symlink } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
-import type { Readable } from 'node:stream'
-import { hasCode } from '../platform/blobs/error-codes.ts'
-import { ArchiveRefused } from './archive-refused.ts'
-import { type StreamLimits, tarStream } from './archive-stream.ts'
+import { pipeline, Readable } from 'node:stream'
+import { createGzip } from 'node:zlib'
+import { Header, Pax } from 'tar'
+import { hasCode } from '../platform/errors.ts'
+import { ArchiveRefused, type StreamLimits, tarStream } from './archive-stream.ts'
 import { FILE_BYTES_MAX, FILES_MAX, TASK_BYTES_MAX } from './limits.ts'
 import { createPathTree, type EntryKind, findPathFault, type PathTree } from './paths.ts'
-import { createMemorySource, type FileSource, type MemoryFile } from './source.ts'
+import { createReport } from './report.ts'
+import { createMemorySource, type FileSource, type MemoryFile, type SourceFile } from './source.ts'
 import { readTarEntries, type TarEntry } from './tar-reader.ts'
+import { listTaskFiles } from './task-files.ts'
 
 /** Limits for unpacking. Links are refused, or must be relative and stay in the folder. Harbor packs no links. */
 export type UnpackLimits = StreamLimits & EntryLimits
@@ -240,4 +243,46 @@ function checkLink({ path, linkTarget }: TarEntry, tree: PathTree): void {
       throw new ArchiveRefused('through_a_link', 'The link leads through another link.', path)
     }
   }
+}
+
+/**
+ * Packs the files of a task as Harbor does: sorted, without folders, owners and times. The same files give the same bytes
+ * on every machine with this version of Node. Throws TaskInvalid for files that cannot be packed.
+ */
+export async function packTask(source: FileSource, { isPackage = false, level = 9 } = {}): Promise<Readable> {
+  const report = createReport()
+  const files = await listTaskFiles(source, isPackage, report)
+  report.checkInstructions()
+  const gzip = createGzip({ level })
+  pipeline(Readable.from(packBlocks(source, files)), gzip, () => undefined) // an error reaches the reader through `gzip`
+  return gzip
+}
+
+const BLOCK = 512
+
+async function* packBlocks(source: FileSource, files: readonly SourceFile[]): AsyncGenerator<Buffer> {
+  for (const file of files) {
+    yield buildHeader(file)
+    yield* readContent(source, file)
+    yield Buffer.alloc((BLOCK - (file.bytes % BLOCK)) % BLOCK)
+  }
+  yield Buffer.alloc(2 * BLOCK)
+}
+
+function buildHeader({ path, bytes, executable }: SourceFile): Buffer {
+  const entry = { path, size: bytes, mode: executable ? 0o755 : 0o644, uid: 0, gid: 0, mtime: new Date(0) }
+  const header = new Header({ ...entry, type: 'File' })
+  const block = Buffer.alloc(BLOCK)
+  const isTooLong = header.encode(block)
+  return isTooLong ? Buffer.concat([new Pax({ path }).encode(), block]) : block
+}
+
+async function* readContent(source: FileSource, { path, bytes }: SourceFile): AsyncGenerator<Buffer> {
+  let packed = 0
+  for await (const chunk of await source.open(path)) {
+    packed += chunk.length
+    if (packed > bytes) break
+    yield chunk
+  }
+  if (packed !== bytes) throw new Error(`${path} changed while it was being packed. Try again.`)
 }

@@ -1,7 +1,7 @@
 import { constants, type Dirent } from 'node:fs'
 import { type FileHandle, lstat, open, readdir, realpath, stat } from 'node:fs/promises'
 import { basename, join, resolve, sep } from 'node:path'
-import { codeOf, hasCode } from '../platform/blobs/error-codes.ts'
+import { codeOf, hasCode } from '../platform/errors.ts'
 import { FILES_MAX, PATH_DEPTH_MAX } from './limits.ts'
 import type { FileSource, SourceFault, SourceFile, SourceListing } from './source.ts'
 

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
-import { codeOf, hasCode } from '../platform/blobs/error-codes.ts'
+import { codeOf, hasCode } from '../platform/errors.ts'
 import { REWARD_BYTES_MAX } from './limits.ts'
 import { decodeUtf8 } from './source.ts'
 

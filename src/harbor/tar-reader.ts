@@ -1,5 +1,5 @@
 import { Header } from 'tar'
-import { ArchiveRefused } from './archive-refused.ts'
+import { ArchiveRefused } from './archive-stream.ts'
 import { decodeUtf8 } from './source.ts'
 
 /** An unchecked entry of an archive. */

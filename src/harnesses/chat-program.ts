@@ -1,8 +1,6 @@
 import type { Bundle } from './bundles/bundle.ts'
-import { type Harness, type HarnessRun, requireModelAccess, toEnv } from './harness.ts'
-import { HarnessUnfit } from './harness-unfit.ts'
-import { findProtocol, type LevelMapping } from './levels.ts'
-import type { ModelAccess } from './model-access.ts'
+import { type Harness, type HarnessRun, HarnessUnfit, requireModelAccess, toEnv } from './harness.ts'
+import { findProtocol, type LevelMapping, type ModelAccess } from './model-access.ts'
 
 /** A program that speaks OpenAI Chat only, has no MCP and is configured by variables and files. */
 type ChatProgram = Pick<Harness, 'id' | 'name' | 'version' | 'trajectoryEvents'> & {

@@ -1,10 +1,9 @@
 import { nativeBundle } from './bundles/bundle.ts'
 import lock from './bundles/claude-code.lock.json' with { type: 'json' }
 import { type Harness, HOME, requireModelAccess, type ToolServer, toEnv } from './harness.ts'
-import type { JsonObject } from './json.ts'
-import { findProtocol } from './levels.ts'
-import type { ModelAccess, WireLevel } from './model-access.ts'
-import { parseStreamJson } from './stream-json.ts'
+import { type JsonObject, objectAt, objectsAt, textAt } from './json.ts'
+import { findProtocol, type ModelAccess, type WireLevel } from './model-access.ts'
+import type { TrajectoryEvent } from './trajectory.ts'
 
 const PROGRAM = 'program/claude'
 const CONFIG = '.claude'
@@ -103,3 +102,27 @@ const toServers = (servers: ToolServer[]): JsonObject =>
         : { type: server.transport === 'sse' ? 'sse' : 'http', url: server.url, headers: server.headers },
     ]),
   )
+
+/** Parses a line of the format `--output-format stream-json`, which several programs share. */
+export function parseStreamJson(line: JsonObject): TrajectoryEvent[] {
+  const parts = objectsAt(objectAt(line, 'message'), 'content')
+  if (line.type === 'assistant') return parts.flatMap(parseAssistantPart)
+  return line.type === 'user' ? parts.flatMap(parseUserPart) : []
+}
+
+function parseAssistantPart(part: JsonObject): TrajectoryEvent[] {
+  if (part.type === 'text') return [{ kind: 'message', text: textAt(part, 'text') }]
+  if (part.type === 'thinking') return [{ kind: 'thought', text: textAt(part, 'thinking') }]
+  if (part.type !== 'tool_use') return []
+  return [{ kind: 'call', id: textAt(part, 'id'), name: textAt(part, 'name'), arguments: objectAt(part, 'input') }]
+}
+
+function parseUserPart(part: JsonObject): TrajectoryEvent[] {
+  if (part.type !== 'tool_result') return []
+  const text =
+    textAt(part, 'content') ||
+    objectsAt(part, 'content')
+      .map((each) => textAt(each, 'text'))
+      .join('')
+  return [{ kind: 'result', id: textAt(part, 'tool_use_id'), text }]
+}

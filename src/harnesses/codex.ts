@@ -2,11 +2,9 @@ import { arch } from 'node:process'
 import { stringify } from 'smol-toml'
 import { nativeBundle } from './bundles/bundle.ts'
 import lock from './bundles/codex.lock.json' with { type: 'json' }
-import { type Harness, HOME, requireModelAccess, type ToolServer, toEnv } from './harness.ts'
-import { HarnessUnfit } from './harness-unfit.ts'
+import { type Harness, HarnessUnfit, HOME, requireModelAccess, type ToolServer, toEnv } from './harness.ts'
 import { type JsonObject, objectAt, objectsAt, textAt } from './json.ts'
-import { findProtocol } from './levels.ts'
-import type { ModelAccess } from './model-access.ts'
+import { findProtocol, type ModelAccess } from './model-access.ts'
 import type { TrajectoryEvent } from './trajectory.ts'
 
 const MACHINES: Record<string, string> = { x64: 'x86_64', arm64: 'aarch64' }

@@ -3,8 +3,7 @@ import { nativeBundle } from './bundles/bundle.ts'
 import lock from './bundles/copilot.lock.json' with { type: 'json' }
 import { type Harness, HOME, requireModelAccess, type ToolServer, toEnv } from './harness.ts'
 import { type JsonObject, objectAt, objectsAt, textAt } from './json.ts'
-import { findProtocol, type LevelMapping } from './levels.ts'
-import type { ModelAccess, Protocol, WireLevel } from './model-access.ts'
+import { findProtocol, type LevelMapping, type ModelAccess, type Protocol, type WireLevel } from './model-access.ts'
 import type { TrajectoryEvent } from './trajectory.ts'
 
 const PROGRAM = 'program/copilot'

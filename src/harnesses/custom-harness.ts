@@ -1,7 +1,6 @@
 import { acpClientFile, acpCommand, parseAcpEvents } from './acp.ts'
 import { BUNDLE, type Bundle, NODE, nodeOnlyBundle, type UploadedBundle, uploadedBundle } from './bundles/bundle.ts'
-import { type Harness, HOME, requireModelAccess, toEnv } from './harness.ts'
-import { HarnessUnfit } from './harness-unfit.ts'
+import { type Harness, HarnessUnfit, HOME, requireModelAccess, toEnv } from './harness.ts'
 import type { Level, ModelAccess, Protocol } from './model-access.ts'
 import { buildEventParser, type OutputRule } from './output-mapping.ts'
 

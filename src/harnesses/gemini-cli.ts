@@ -2,8 +2,7 @@ import { nodeBundle, nodeCommand } from './bundles/bundle.ts'
 import lock from './bundles/gemini-cli.lock.json' with { type: 'json' }
 import { type Harness, requireModelAccess, type ToolServer, toEnv } from './harness.ts'
 import { type JsonObject, objectAt, textAt } from './json.ts'
-import { findProtocol } from './levels.ts'
-import type { ModelAccess, WireLevel } from './model-access.ts'
+import { findProtocol, type ModelAccess, type WireLevel } from './model-access.ts'
 import type { TrajectoryEvent } from './trajectory.ts'
 
 const SCRIPT = 'node_modules/@google/gemini-cli/bundle/gemini.js'

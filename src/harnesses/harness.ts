@@ -1,7 +1,6 @@
 import type { EnvVar, McpServer, TaskStep } from '../harbor/task.ts'
 import type { Bundle } from './bundles/bundle.ts'
 import type { AskModel } from './conversation.ts'
-import { HarnessUnfit } from './harness-unfit.ts'
 import type { JsonObject } from './json.ts'
 import type { Level, ModelAccess, ModelTraits, Protocol, WireLevel } from './model-access.ts'
 import type { OutputRule } from './output-mapping.ts'
@@ -105,3 +104,8 @@ export function requireModelAccess({ name }: Pick<Harness, 'name'>, access: Mode
 /** Converts plain values to environment variables. */
 export const toEnv = (values: Record<string, string>): EnvVar[] =>
   Object.entries(values).map(([name, value]) => ({ name, value: [value] }))
+
+/** A harness that is not available on this machine or does not support the task. Thrown before anything is spent. */
+export class HarnessUnfit extends Error {
+  override name = 'HarnessUnfit'
+}

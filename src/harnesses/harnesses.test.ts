@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
 import type { TaskStep } from '../harbor/task.ts'
 import { type BundleLock, listTarballs, listWheels, type WheelLock } from './bundles/bundle.ts'
-import type { TaskResources } from './harness.ts'
-import { HarnessUnfit } from './harness-unfit.ts'
+import { HarnessUnfit, type TaskResources } from './harness.ts'
 import { harnesses } from './harnesses.ts'
 import { LEVELS, type ModelAccess, PROTOCOLS, type Protocol, type WireLevel } from './model-access.ts'
 

@@ -2,7 +2,7 @@ import { BUNDLE, nativeBundle } from './bundles/bundle.ts'
 import lock from './bundles/kilo.lock.json' with { type: 'json' }
 import { buildChatHarness } from './chat-program.ts'
 import { HOME } from './harness.ts'
-import { parseOpencodeEvents } from './opencode-events.ts'
+import { parseOpencodeEvents } from './opencode.ts'
 
 const PROGRAM = 'program/bin/kilo'
 const CONFIG = '.config/kilo'

@@ -1,11 +1,9 @@
 import { stringify } from 'smol-toml'
 import { nodeBundle, nodeCommand } from './bundles/bundle.ts'
 import lock from './bundles/kimi-code.lock.json' with { type: 'json' }
-import { type Harness, HOME, requireModelAccess, type ToolServer, toEnv } from './harness.ts'
-import { HarnessUnfit } from './harness-unfit.ts'
+import { type Harness, HarnessUnfit, HOME, requireModelAccess, type ToolServer, toEnv } from './harness.ts'
 import { isObject, type JsonObject, objectAt, objectsAt, parseJson, textAt } from './json.ts'
-import { findProtocol, type LevelMapping } from './levels.ts'
-import type { ModelAccess, Protocol, WireLevel } from './model-access.ts'
+import { findProtocol, type LevelMapping, type ModelAccess, type Protocol, type WireLevel } from './model-access.ts'
 import type { TrajectoryEvent } from './trajectory.ts'
 
 const SCRIPT = 'node_modules/@moonshot-ai/kimi-code/dist/main.mjs'

@@ -6,10 +6,9 @@ import {
   type ToolCall,
   type ToolDefinition,
 } from './conversation.ts'
-import { type Harness, type HarnessConversation, requireModelAccess } from './harness.ts'
-import { HarnessUnfit } from './harness-unfit.ts'
+import { type Harness, type HarnessConversation, HarnessUnfit, requireModelAccess } from './harness.ts'
 import { type JsonObject, objectAt, textAt } from './json.ts'
-import { findProtocol, type LevelMapping } from './levels.ts'
+import { findProtocol, type LevelMapping } from './model-access.ts'
 import type { TrajectoryEvent } from './trajectory.ts'
 
 /** A minimal agent loop with a shell tool. Installs nothing; the sandbox has no access to the model. */

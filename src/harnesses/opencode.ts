@@ -1,10 +1,9 @@
 import { nativeBundle } from './bundles/bundle.ts'
 import lock from './bundles/opencode.lock.json' with { type: 'json' }
 import { type Harness, HOME, requireModelAccess, type ToolServer, toEnv } from './harness.ts'
-import type { JsonObject } from './json.ts'
-import { findProtocol, type LevelMapping } from './levels.ts'
-import type { ModelAccess, Protocol, WireLevel } from './model-access.ts'
-import { parseOpencodeEvents } from './opencode-events.ts'
+import { type JsonObject, objectAt, textAt } from './json.ts'
+import { findProtocol, type LevelMapping, type ModelAccess, type Protocol, type WireLevel } from './model-access.ts'
+import type { TrajectoryEvent } from './trajectory.ts'
 
 const PROGRAM = 'program/bin/opencode'
 const CONFIG = '.config/opencode'
@@ -125,4 +124,19 @@ function geminiThinking(wire: WireLevel): JsonObject {
 function toServerEntry(server: ToolServer): [string, JsonObject] {
   if (server.transport === 'stdio') return [server.name, { type: 'local', command: [server.command, ...server.args] }]
   return [server.name, { type: 'remote', url: server.url, headers: server.headers, oauth: false }]
+}
+
+/** Parses the lines that OpenCode and its descendants print. */
+export function parseOpencodeEvents(line: JsonObject): TrajectoryEvent[] {
+  const part = objectAt(line, 'part')
+  if (line.type === 'step_start') return [{ kind: 'turn' }]
+  if (line.type === 'text') return [{ kind: 'message', text: textAt(part, 'text') }]
+  if (line.type === 'reasoning') return [{ kind: 'thought', text: textAt(part, 'text') }]
+  if (line.type !== 'tool_use') return []
+  const state = objectAt(part, 'state')
+  const id = textAt(part, 'callID')
+  return [
+    { kind: 'call', id, name: textAt(part, 'tool'), arguments: objectAt(state, 'input') },
+    { kind: 'result', id, text: textAt(state, 'output') || textAt(state, 'error') },
+  ]
 }

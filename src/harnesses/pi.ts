@@ -1,10 +1,8 @@
 import { nodeBundle, nodeCommand } from './bundles/bundle.ts'
 import lock from './bundles/pi.lock.json' with { type: 'json' }
-import { type Harness, HOME, requireModelAccess, toEnv } from './harness.ts'
-import { HarnessUnfit } from './harness-unfit.ts'
+import { type Harness, HarnessUnfit, HOME, requireModelAccess, toEnv } from './harness.ts'
 import { type JsonObject, objectAt, objectsAt, textAt } from './json.ts'
-import { findProtocol, type LevelMapping } from './levels.ts'
-import type { ModelAccess, Protocol, WireLevel } from './model-access.ts'
+import { findProtocol, type LevelMapping, type ModelAccess, type Protocol, type WireLevel } from './model-access.ts'
 import type { TrajectoryEvent } from './trajectory.ts'
 
 const SCRIPT = 'node_modules/@earendil-works/pi-coding-agent/dist/bundle/cli.js'

@@ -1,10 +1,9 @@
 import { nodeBundle, nodeCommand } from './bundles/bundle.ts'
 import lock from './bundles/qwen-code.lock.json' with { type: 'json' }
+import { parseStreamJson } from './claude-code.ts'
 import { type Harness, requireModelAccess, type ToolServer, toEnv } from './harness.ts'
 import type { JsonObject } from './json.ts'
-import { findProtocol, type LevelMapping } from './levels.ts'
-import type { ModelAccess, Protocol, WireLevel } from './model-access.ts'
-import { parseStreamJson } from './stream-json.ts'
+import { findProtocol, type LevelMapping, type ModelAccess, type Protocol, type WireLevel } from './model-access.ts'
 
 const SCRIPT = 'node_modules/@qwen-code/qwen-code/cli-entry.js'
 const CONFIG = '.qwen'

@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { hasCode } from '../platform/blobs/error-codes.ts'
+import { hasCode } from '../platform/errors.ts'
 
 /** A folder with `backup.json`, `tables/<name>.gz`, `blobs.txt` and the blobs themselves in `blobs/`. */
 

@@ -8,7 +8,6 @@ import { createGzip } from 'node:zlib'
 import type { Config } from '../config.ts'
 import { BlobMissing, type Blobs, type Digest, isDigest } from '../platform/blobs/blob.ts'
 import { openBlobs } from '../platform/blobs/blobs.ts'
-import { explainDisk } from '../platform/blobs/error-codes.ts'
 import { fileBlobs } from '../platform/blobs/file-blobs.ts'
 import {
   beginSnapshot,
@@ -21,6 +20,7 @@ import {
   withCopyClient,
 } from '../platform/db/copy-tables.ts'
 import type { Database, Db } from '../platform/db/db.ts'
+import { explainDisk } from '../platform/errors.ts'
 import type { Log } from '../platform/log.ts'
 import {
   BackupUnusable,

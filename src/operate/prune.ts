@@ -7,7 +7,7 @@ import { openBlobs } from '../platform/blobs/blobs.ts'
 import { type PrunedPath, type PruneOptions, readAgeMs } from '../platform/data-folder.ts'
 import type { Log } from '../platform/log.ts'
 import { pruneMirrors } from '../repos/mirror.ts'
-import { pruneLocalImages } from '../sandboxes/local/prune-images.ts'
+import { pruneLocalImages } from '../sandboxes/local/image-store.ts'
 import { onExistingData } from './operate.ts'
 
 /** Number and size of the deleted items of a kind. The size of call bodies is not known. */

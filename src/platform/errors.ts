@@ -17,3 +17,30 @@ export class UnknownName extends Error {
 export class Outage extends Error {
   override name = 'Outage'
 }
+
+const DISK_ADVICE: Record<string, string> = {
+  ENOSPC: 'the disk is full. Free some space, or use a folder on another disk',
+  EDQUOT: 'the disk quota is used up. Raise it, or use another folder',
+  EACCES: 'permission denied. Change the owner of the folder, or use another one',
+  EPERM: 'permission denied. Change the owner of the folder, or use another one',
+  EROFS: 'the file system is read-only. Mount it for writing, or use another folder',
+  // Node reports this for a new folder on a read-only disk.
+  ENOENT: 'it does not exist and cannot be created; the disk may be read-only. Create it, or use another folder',
+  ENOTDIR: 'a part of this path is a file. Name a folder',
+  EEXIST: 'a part of this path is a file. Name a folder',
+}
+
+/** Adds advice to errors of a folder. Returns other errors unchanged. */
+export function explainDisk(error: unknown, folder: string): unknown {
+  const advice = DISK_ADVICE[codeOf(error)]
+  return advice ? new Error(`Cannot use ${folder}: ${advice}.`, { cause: error }) : error
+}
+
+export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
+  return codes.includes(codeOf(error))
+}
+
+/** Returns the code of a Node or system error, or an empty string. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
+}

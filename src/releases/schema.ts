@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import { endpoint } from '../platform/http/endpoint.ts'
+import { endpoint, uniqueList } from '../platform/http/endpoint.ts'
 import { pageQuery } from '../platform/http/page.ts'
-import { uniqueList } from '../platform/http/unique.ts'
 import type { ProblemKind } from '../platform/problem.ts'
 import { codeHostAccessRefused, codeHostUnavailable, repositoryNotFound } from '../repos/schema.ts'
 import { Preview, PublishAnswer, PublishedRelease } from './shapes/schema.ts'

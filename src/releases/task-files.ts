@@ -1,7 +1,6 @@
 import { Readable } from 'node:stream'
 import { openContent } from '../contents/contents.ts'
-import { ArchiveRefused } from '../harbor/archive-refused.ts'
-import { tarStream } from '../harbor/archive-stream.ts'
+import { ArchiveRefused, tarStream } from '../harbor/archive-stream.ts'
 import { FILES_MAX, TASK_BYTES_MAX } from '../harbor/limits.ts'
 import { sanitizeText } from '../harbor/report.ts'
 import { findCredentials } from '../harbor/safety/rules/credentials.ts'

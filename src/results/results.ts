@@ -3,13 +3,27 @@ import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 import { type Page, toPage } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
-import { findNamedPicks, findNamedRelease, listHistory, listPublicTasks } from '../releases/releases.ts'
+import {
+  findNamedPicks,
+  findNamedRelease,
+  listHeads,
+  listHistory,
+  listPublicTasks,
+  type PublisherHead,
+} from '../releases/releases.ts'
 import type { Release } from '../releases/shapes/schema.ts'
-import { toHistoryEntry } from './cards.ts'
+import { buildLines, type PublishedLine, toHistoryEntry } from './cards.ts'
 import { Card, Line } from './schema.ts'
-import { type LineRow, listCardRows, listLineRows, searchLineRows } from './sql.ts'
+import {
+  type LineRow,
+  listCardRows,
+  listLineRows,
+  lockName,
+  type NewLine,
+  replaceLines,
+  searchLineRows,
+} from './sql.ts'
 import { escapeXml, formatPercent, formatUsd } from './text.ts'
-import { type RepositoryName, toNameKey } from './update-results.ts'
 
 const LIST_MAX = 1000
 const PAGE = 50
@@ -163,3 +177,44 @@ const toAtomEntry = (
 <summary>${escapeXml(lines.join('; '))}</summary>
 </entry>`
 }
+
+/** Name of a repository as in public paths. */
+export type RepositoryName = { owner: string; name: string }
+
+export const toNameKey = ({ owner, name }: RepositoryName): string => `${owner}/${name}`.toLowerCase()
+
+/** Updates the public results of a repository, in the transaction that changed them. */
+export async function updateResults(tx: Db, repository: RepositoryName): Promise<void> {
+  const nameKey = toNameKey(repository)
+  await lockName(tx, nameKey)
+  const heads = await listHeads(tx, repository.owner, repository.name)
+  const [first] = heads
+  const fullName = first ? `${first.row.owner}/${first.row.name}` : ''
+  await replaceLines(
+    tx,
+    nameKey,
+    buildLines(heads, fullName).map((line) => toLineRow(nameKey, line)),
+  )
+}
+
+const toLineRow = (nameKey: string, { head, card, line, isDefault }: PublishedLine<PublisherHead>): NewLine => ({
+  repository: head.row.repository,
+  name_key: nameKey,
+  publisher: card.publisher.login,
+  is_default: isDefault,
+  release_id: card.releaseId,
+  released_at: head.row.released_at,
+  search: toSearchText(line),
+  card: JSON.stringify(card),
+  line: JSON.stringify(line),
+  language: head.row.language,
+})
+
+const toSearchText = ({ release }: PublishedLine['line']): string =>
+  [
+    release.repository.fullName,
+    release.publisher.login,
+    ...release.settings.flatMap(({ id, model }) => [id, model.label]),
+  ]
+    .join('\n')
+    .toLowerCase()

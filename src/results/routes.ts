@@ -9,6 +9,7 @@ import { toCsv } from './csv.ts'
 import { drawBadge, drawChart } from './drawings.ts'
 import {
   openTaskArchive,
+  type RepositoryName,
   renderCards,
   renderDrawing,
   renderFeed,
@@ -16,9 +17,9 @@ import {
   renderLines,
   renderRelease,
   renderTasks,
+  toNameKey,
 } from './results.ts'
 import * as schema from './schema.ts'
-import { type RepositoryName, toNameKey } from './update-results.ts'
 
 export type ResultDeps = { blobs: Blobs; cache: ResultsCache; publicUrl: () => string }
 

@@ -1,7 +1,7 @@
 import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Log } from '../platform/log.ts'
-import type { AllowedHost } from '../platform/outbound/allowed-hosts.ts'
+import type { AllowedHost } from '../platform/outbound/url-rules.ts'
 import { removeWithBuildah } from './local/buildah.ts'
 import { type ImageStore, listImages, openStore } from './local/image-store.ts'
 import { importImage } from './local/import-image.ts'

@@ -16,7 +16,7 @@ import { notFound, Problem } from '../platform/problem.ts'
 import { previewReleasePage } from '../releases/schema.ts'
 import { readRepository } from '../repos/repos.ts'
 import { type CachedRead, describeRead, type ResultsCache } from '../results/cache.ts'
-import { type RepositoryName, toNameKey } from '../results/update-results.ts'
+import { type RepositoryName, toNameKey } from '../results/results.ts'
 import { assetVersion, findFont, script, stylesheet } from './assets.ts'
 import { listGuide, renderDocument } from './documentation.ts'
 import {

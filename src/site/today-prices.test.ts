@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Release, ReleaseSetting } from '../releases/shapes/schema.ts'
-import { reprice } from './today-prices.ts'
+import { reprice } from './documents.ts'
 
 const usagePerTask = { input: 1000, cacheRead: 0, cacheWrite: 0, output: 1000, reasoning: 0 }
 

@@ -25,12 +25,12 @@ import {
   maxHealthcheckSeconds,
   type RunningSandbox,
   type SandboxCommand,
+  withdrawFiles,
 } from './running-sandbox.ts'
 import type { StepContext } from './step-context.ts'
 import { type FileOwnership, packFolders, packPath } from './tar.ts'
 import { stageFolders } from './task-files.ts'
 import { fillEnv } from './variables.ts'
-import { withdrawFiles } from './withdraw-files.ts'
 import { listChangedFiles } from './withhold-files.ts'
 
 export type AgentResult = {

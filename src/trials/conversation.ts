@@ -1,6 +1,6 @@
 import { open, readFile, rm } from 'node:fs/promises'
 import type { TaskStep } from '../harbor/task.ts'
-import { HarnessUnfit } from '../harnesses/harness-unfit.ts'
+import { HarnessUnfit } from '../harnesses/harness.ts'
 import type { JsonObject } from '../harnesses/json.ts'
 import { errorText } from '../platform/errors.ts'
 import type { Exit } from '../sandboxes/sandbox.ts'

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { sanitizeGitConfig } from './git-config.ts'
+import { sanitizeGitConfig } from './submission-guard.ts'
 
 let folder: string
 beforeAll(() => {

@@ -8,8 +8,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { IMAGE, openTrialRunner, taskToml, writeTask } from '../../test/support/trials/trial-runner.ts'
 import { type BundleLock, nativeBundle, toFolderName } from '../harnesses/bundles/bundle.ts'
 import { buildCustomHarness } from '../harnesses/custom-harness.ts'
-import { type Harness, type HarnessRun, toEnv } from '../harnesses/harness.ts'
-import { HarnessUnfit } from '../harnesses/harness-unfit.ts'
+import { type Harness, type HarnessRun, HarnessUnfit, toEnv } from '../harnesses/harness.ts'
 import type { TrialModel } from './trial-request.ts'
 
 let runner: Awaited<ReturnType<typeof openTrialRunner>>

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { ComposeService, Environment } from '../harbor/task.ts'
-import { environmentSource, serviceSource } from './image-source.ts'
+import { environmentSource, serviceSource } from './environment.ts'
 
 const lookup = { folder: '/task', variables: { TAG: '7' } }
 const environment: Environment = {

@@ -1,5 +1,5 @@
 import type { TaskStep } from '../harbor/task.ts'
-import { HarnessUnfit } from '../harnesses/harness-unfit.ts'
+import { HarnessUnfit } from '../harnesses/harness.ts'
 import { errorText } from '../platform/errors.ts'
 import { type Exit, type Sandbox, SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import { type AgentResult, runAgentPhase } from './agent-phase.ts'
@@ -10,12 +10,12 @@ import { runSidecarHooks } from './hooks.ts'
 import { withoutNetwork } from './network.ts'
 import type { HookRecord, StepRecord } from './record.ts'
 import type { RunningSandbox } from './running-sandbox.ts'
+import { withdrawFiles } from './running-sandbox.ts'
 import { stopSidecars } from './sidecars.ts'
 import type { StepContext } from './step-context.ts'
 import { textThreads } from './threads.ts'
 import type { TrialRequest } from './trial-request.ts'
 import { type StepVerdict, verifyFresh, verifyLive, verifySeparately } from './verify-phase.ts'
-import { withdrawFiles } from './withdraw-files.ts'
 
 export type StepOptions = {
   environment: RunningEnvironment

@@ -1,7 +1,7 @@
 import { mkdir, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Environment, TaskStep } from '../harbor/task.ts'
-import { HarnessUnfit } from '../harnesses/harness-unfit.ts'
+import { HarnessUnfit } from '../harnesses/harness.ts'
 import { nop, oracle } from '../harnesses/reference.ts'
 import { errorText } from '../platform/errors.ts'
 import { type Mount, type Sandbox, type SandboxProvider, SandboxUnavailable } from '../sandboxes/sandbox.ts'

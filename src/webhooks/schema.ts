@@ -1,8 +1,7 @@
 import { z } from 'zod'
 import { credentialStorageOff } from '../credentials/schema.ts'
-import { endpoint } from '../platform/http/endpoint.ts'
+import { endpoint, uniqueList } from '../platform/http/endpoint.ts'
 import { pageQuery } from '../platform/http/page.ts'
-import { uniqueList } from '../platform/http/unique.ts'
 import type { ProblemKind } from '../platform/problem.ts'
 
 const time = z.iso.datetime()

@@ -1,6 +1,5 @@
 import { sql } from 'kysely'
-import { type Db, pageNewestFirst } from '../platform/db/db.ts'
-import { executePrepared } from '../platform/db/prepared.ts'
+import { type Db, executePrepared, pageNewestFirst } from '../platform/db/db.ts'
 import type { KeyCaller, KeyPermission } from '../platform/http/caller.ts'
 import type { Page } from '../platform/http/page.ts'
 

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { createApp, sandboxJobs, serviceJobs } from '../../src/app.ts'
 import { reportCapabilities } from '../../src/catalog/capabilities.ts'
-import { snapshot } from '../../src/catalog/snapshot.ts'
+import { snapshot } from '../../src/catalog/models.ts'
 import type { TrialEngine } from '../../src/comparisons/trials/engine.ts'
 import { readConfig } from '../../src/config.ts'
 import { type Harness, noModel } from '../../src/harnesses/harness.ts'

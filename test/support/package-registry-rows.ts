@@ -1,8 +1,8 @@
 // The tables of the package registry and their visibility rules.
 import { randomUUID } from 'node:crypto'
 import { buffer } from 'node:stream/consumers'
+import { packTask } from '../../src/harbor/archive.ts'
 import { computeDatasetDigest } from '../../src/harbor/digest.ts'
-import { packTask } from '../../src/harbor/pack.ts'
 import { readTask } from '../../src/harbor/read-task.ts'
 import { createMemorySource, type MemoryFile } from '../../src/harbor/source.ts'
 import { type Digest, hexOf } from '../../src/platform/blobs/blob.ts'

@@ -1,6 +1,5 @@
 import { sql } from 'kysely'
-import type { Db } from '../../platform/db/db.ts'
-import { executePrepared } from '../../platform/db/prepared.ts'
+import { type Db, executePrepared } from '../../platform/db/db.ts'
 import type { ChangedTrial, EncodedTrials } from './trial-grid.ts'
 
 /** Lists the scored trials of a comparison, grouped by setting. Voided trials are left out. */

@@ -1,6 +1,5 @@
 import { sql } from 'kysely'
-import { type Db, storableJson, storableText } from '../../platform/db/db.ts'
-import { executePrepared } from '../../platform/db/prepared.ts'
+import { type Db, executePrepared, storableJson, storableText } from '../../platform/db/db.ts'
 import { CALIBRATION_RULES } from '../../trials/calibrate.ts'
 import { COUNT_NAMES, type CountRow, type SettingCounts, toCountPart } from '../counts.ts'
 import type { CompletedTrial, PlannedTrial } from '../plan.ts'

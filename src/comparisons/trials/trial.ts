@@ -7,7 +7,7 @@ import { type ModelConnection, ModelUnfit, openModelConnection, termsFor } from 
 import type { GrantTotals } from '../../gateway/totals.ts'
 import { applyVerdict, decideVerdict, type ModelVerdict } from '../../gateway/verdict.ts'
 import { TaskInvalid } from '../../harbor/task.ts'
-import { HarnessUnfit } from '../../harnesses/harness-unfit.ts'
+import { HarnessUnfit } from '../../harnesses/harness.ts'
 import type { Blobs } from '../../platform/blobs/blob.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { errorText } from '../../platform/errors.ts'

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { GitFailed, runGit } from '../../platform/git/git.ts'
 import type { PinnedServer } from '../../platform/outbound/pinned-connections.ts'
-import { ArchiveRefused } from '../archive-refused.ts'
+import { ArchiveRefused } from '../archive-stream.ts'
 import { RegistryUnavailable, type ResolvedTask, type TaskLocation, TaskMissing } from './registry.ts'
 
 type GitTask = Extract<TaskLocation, { kind: 'git' }>

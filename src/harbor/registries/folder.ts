@@ -5,20 +5,24 @@ import { resolve as absolute, join, relative } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { z } from 'zod'
 import { Digest } from '../../platform/blobs/blob.ts'
+import { packTask } from '../archive.ts'
 import { computeDatasetDigest, computeTaskDigest } from '../digest.ts'
 import { openFolderSource } from '../folder-source.ts'
 import { TOML_BYTES_MAX } from '../limits.ts'
-import { packTask } from '../pack.ts'
 import { createReport, sanitizeText } from '../report.ts'
 import { TaskInvalid } from '../task.ts'
 import { hashFiles, listTaskFiles } from '../task-files.ts'
 import { parseToml } from '../toml-table.ts'
 import { resolveInside } from './inside.ts'
-import { type DatasetRef, type DatasetReference, formatRef, isNamePart, LATEST } from './reference.ts'
 import {
   compareTaskNames,
+  type DatasetRef,
+  type DatasetReference,
   describeRegistry,
   findDuplicateName,
+  formatRef,
+  isNamePart,
+  LATEST,
   type Registry,
   RegistryUnavailable,
   type Resolution,

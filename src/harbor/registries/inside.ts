@@ -1,6 +1,6 @@
 import { realpath } from 'node:fs/promises'
 import { join, sep } from 'node:path'
-import { hasCode } from '../../platform/blobs/error-codes.ts'
+import { hasCode } from '../../platform/errors.ts'
 
 /** Resolves a relative path, following links. Returns undefined if the target is outside the root or missing. */
 export async function resolveInside(root: string, path: string): Promise<string | undefined> {

@@ -8,12 +8,14 @@ import { findPathFault } from '../paths.ts'
 import { sanitizeText } from '../report.ts'
 import { openPackageAccess, type PackageAccess, parseJson, type TokenCache } from './package-access.ts'
 import { DOWNLOAD_TIMEOUT_MS } from './receive.ts'
-import { type DatasetReference, formatRef, isNamePart } from './reference.ts'
 import {
   type AccessOptions,
   AccessRefused,
   compareTaskNames,
+  type DatasetReference,
   findDuplicateName,
+  formatRef,
+  isNamePart,
   type Registry,
   RegistryUnavailable,
   type Resolution,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { formatRef, parseReference } from './reference.ts'
+import { formatRef, parseReference } from './registry.ts'
 
 const DIGEST = `sha256:${'0a'.repeat(32)}`
 

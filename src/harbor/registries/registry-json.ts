@@ -5,16 +5,19 @@ import { z } from 'zod'
 import { admitAddress, GIT_MEMORY_KIB, type ResolveName, resolveName } from '../../platform/git/git.ts'
 import { type Outbound, refuseUrl } from '../../platform/outbound/outbound.ts'
 import { isCanonical } from '../../platform/outbound/url-rules.ts'
+import { packTask } from '../archive.ts'
 import { openFolderSource } from '../folder-source.ts'
-import { packTask } from '../pack.ts'
 import { compareCodePoints, findPathFault } from '../paths.ts'
 import { sanitizeText } from '../report.ts'
 import { type AdmitGitUrl, type Checkouts, type GitLog, openCheckouts } from './checkouts.ts'
 import { resolveInside } from './inside.ts'
-import { type DatasetReference, formatRef, isNamePart, LATEST } from './reference.ts'
 import {
   compareTaskNames,
+  type DatasetReference,
   findDuplicateName,
+  formatRef,
+  isNamePart,
+  LATEST,
   type Registry,
   RegistryUnavailable,
   type Resolution,

@@ -1,7 +1,6 @@
 import type { Readable } from 'node:stream'
 import type { Blobs, Digest } from '../../platform/blobs/blob.ts'
-import { unpack } from '../archive.ts'
-import { packTask } from '../pack.ts'
+import { packTask, unpack } from '../archive.ts'
 import { declaredMemoryMb } from '../read-task.ts'
 import type { FileSource } from '../source.ts'
 

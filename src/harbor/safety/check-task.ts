@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
-import type { AllowedHost } from '../../platform/outbound/allowed-hosts.ts'
+import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
 import { openFolderSource } from '../folder-source.ts'
 import { readOutline } from '../read-task.ts'
 import { sanitizeText } from '../report.ts'

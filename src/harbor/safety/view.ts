@@ -1,4 +1,4 @@
-import type { AllowedHost } from '../../platform/outbound/allowed-hosts.ts'
+import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
 import { type DockerfileInstruction, parseDockerfile } from '../dockerfile.ts'
 import { isTable, type Value } from '../fields.ts'
 import { createReport } from '../report.ts'

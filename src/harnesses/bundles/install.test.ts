@@ -20,7 +20,7 @@ import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { create } from 'tar'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { HarnessUnfit } from '../harness-unfit.ts'
+import { HarnessUnfit } from '../harness.ts'
 import { type Bundle, type BundleLock, nativeBundle, uploadedBundle } from './bundle.ts'
 import { install, isInstalled, sweepUploaded } from './install.ts'
 

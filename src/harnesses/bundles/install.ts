@@ -7,10 +7,10 @@ import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as wait } from 'node:timers/promises'
-import { hasCode } from '../../platform/blobs/error-codes.ts'
-import { findProcess, isAlive } from '../../sandboxes/kernel/process-life.ts'
+import { hasCode } from '../../platform/errors.ts'
+import { findProcess, isAlive } from '../../sandboxes/kernel/ownership.ts'
 import { removeTree } from '../../sandboxes/local/remove-tree.ts'
-import { HarnessUnfit } from '../harness-unfit.ts'
+import { HarnessUnfit } from '../harness.ts'
 import {
   type Bundle,
   type BundleLock,

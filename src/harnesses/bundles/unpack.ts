@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { extract } from 'tar'
 import { measureArchive, unpack } from '../../harbor/archive.ts'
-import { ArchiveRefused } from '../../harbor/archive-refused.ts'
-import { HarnessUnfit } from '../harness-unfit.ts'
+import { ArchiveRefused } from '../../harbor/archive-stream.ts'
+import { HarnessUnfit } from '../harness.ts'
 import type { Tarball } from './bundle.ts'
 
 /** Unpacks archives into their folders and makes them read-only. */

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import { HarnessUnfit } from '../harness-unfit.ts'
+import { HarnessUnfit } from '../harness.ts'
 import { pythonBundle, pythonCommand, type WheelLock } from './bundle.ts'
 import { install } from './install.ts'
 

@@ -1,4 +1,7 @@
-import type { Readable } from 'node:stream'
+import { createHash, randomBytes } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { pipeline, Readable, Transform } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
 
 /** Identifies a blob by its content. Lower-case hex, so that each content has one name. */
@@ -57,5 +60,72 @@ export class BlobRefused extends Error {
   constructor(reason: BlobRefused['reason'], message: string) {
     super(message)
     this.reason = reason
+  }
+}
+
+/** Passes content through and fails at the end if it does not match the digest. */
+export function verifyDigest(source: Readable, digest: Digest): Readable {
+  const hash = createHash('sha256')
+  const check = new Transform({
+    transform(chunk, _, done) {
+      hash.update(chunk)
+      done(null, chunk)
+    },
+    flush(done) {
+      done(`sha256:${hash.digest('hex')}` === digest ? null : new BlobDamaged(digest))
+    },
+  })
+  pipeline(source, check, () => undefined) // an error reaches the reader through `check`, which it destroys
+  return check
+}
+
+/**
+ * Checks that a blob store works: stores, reads and removes a blob. Its content is random, so that concurrent checks do
+ * not remove each other's blob.
+ */
+export async function roundTrip(blobs: Pick<Blobs, 'put' | 'get' | 'remove'>): Promise<void> {
+  const content = randomBytes(64)
+  const { digest } = await blobs.put(content)
+  try {
+    await buffer(await blobs.get(digest))
+  } finally {
+    await blobs.remove(digest)
+  }
+}
+
+/**
+ * Prefixes the bytes with a line that names their owner. No two owners share a blob, so each can be removed with its
+ * owner, even if the same bytes are stored elsewhere.
+ */
+const buildHeader = (owner: string): Buffer => Buffer.from(`${owner}\n`)
+
+/** Returns the digest under which `putOwned` stores a file. */
+export async function hashOwned(owner: string, path: string): Promise<Digest> {
+  const hash = createHash('sha256')
+  for await (const chunk of withHeader(owner, path)) hash.update(chunk)
+  return `sha256:${hash.digest('hex')}`
+}
+
+export async function putOwned(blobs: Blobs, owner: string, path: string, expect: Digest): Promise<void> {
+  await blobs.put(Readable.from(withHeader(owner, path), { objectMode: false }), { expect })
+}
+
+async function* withHeader(owner: string, path: string): AsyncGenerator<Buffer> {
+  yield buildHeader(owner)
+  yield* createReadStream(path)
+}
+
+/** Opens the bytes without the owner's line. */
+export async function openOwned(blobs: Blobs, owner: string, digest: string): Promise<Readable> {
+  if (!isDigest(digest)) throw new Error('Invalid digest in database row')
+  return Readable.from(withoutHeader(await blobs.get(digest), buildHeader(owner).length), { objectMode: false })
+}
+
+async function* withoutHeader(stored: Readable, bytes: number): AsyncGenerator<Buffer> {
+  let remaining = bytes
+  for await (const chunk of stored) {
+    const rest: Buffer = chunk.subarray(remaining)
+    remaining = Math.max(0, remaining - chunk.length)
+    if (rest.length > 0) yield rest
   }
 }

@@ -1,9 +1,8 @@
 import { mkdir, open, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { BlobMissing, type Blobs, type Digest, hexOf } from './blob.ts'
-import { explainDisk, hasCode } from './error-codes.ts'
+import { explainDisk, hasCode } from '../errors.ts'
+import { BlobMissing, type Blobs, type Digest, hexOf, roundTrip, verifyDigest } from './blob.ts'
 import { deleteStaleSpools, type SpooledFile, spool } from './spool.ts'
-import { roundTrip, verifyDigest } from './verified.ts'
 
 /** Opens blobs that need not survive a crash of the machine, for content that can be restored. */
 export const temporaryBlobs = (root: string): Blobs => fileBlobs(root, { isDurable: false })

@@ -2,10 +2,9 @@ import { open } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { PutObjectCommand, S3Client } from '@aws-sdk/client-s3'
-import { BlobMissing, BlobRefused, type Blobs, type Digest, hexOf } from './blob.ts'
-import { codeOf, explainDisk, hasCode } from './error-codes.ts'
+import { codeOf, explainDisk, hasCode } from '../errors.ts'
+import { BlobMissing, BlobRefused, type Blobs, type Digest, hexOf, roundTrip, verifyDigest } from './blob.ts'
 import { deleteStaleSpools, type SpooledFile, spool } from './spool.ts'
-import { roundTrip, verifyDigest } from './verified.ts'
 
 /** Maximum size of one S3 upload request. */
 const BYTES_MAX = 5 * 1024 ** 3

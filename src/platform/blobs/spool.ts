@@ -4,8 +4,8 @@ import { mkdir, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { hasCode } from '../errors.ts'
 import { BlobRefused, type Digest, hexOf, type PutOptions } from './blob.ts'
-import { hasCode } from './error-codes.ts'
 
 export type SpooledFile = AsyncDisposable & { path: string; digest: Digest; bytes: number }
 

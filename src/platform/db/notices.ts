@@ -1,6 +1,5 @@
 import pg from 'pg'
 import { backoffMs } from '../jobs/backoff.ts'
-import { createWakeSignal } from '../wake-signal.ts'
 
 const RECONNECT_MS_MAX = 10_000
 
@@ -72,5 +71,32 @@ async function listenOnce(
   } finally {
     closing.removeEventListener('abort', disconnect)
     await client.end().catch(() => {})
+  }
+}
+
+export type WakeSignal = ReturnType<typeof createWakeSignal>
+
+/** Wakes one waiting loop. A notification without a waiter is remembered for the next `wait`, so none is lost. */
+export function createWakeSignal() {
+  let isNotified = false
+  let wake = () => {}
+  return {
+    notify(): void {
+      isNotified = true
+      wake()
+    },
+    /** Returns after the next notification, or after `timeoutMs`. */
+    async wait(timeoutMs: number): Promise<void> {
+      if (!isNotified) {
+        await new Promise<void>((resolve) => {
+          const timer = setTimeout(resolve, timeoutMs)
+          wake = () => {
+            clearTimeout(timer)
+            resolve()
+          }
+        })
+      }
+      isNotified = false
+    },
   }
 }

@@ -1,8 +1,7 @@
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { testDatabase } from '../../../test/support/database.ts'
-import { connect } from './db.ts'
-import { executePrepared } from './prepared.ts'
+import { connect, executePrepared } from './db.ts'
 
 test('prepares a query once per connection, whatever its values, and no other query', async () => {
   await using database = await testDatabase()

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../../test/support/app.ts'
 import { watchLoop } from '../../../test/support/loop-delay.ts'
-import { requireScannable } from './body.ts'
+import { requireScannable } from './input.ts'
 
 let app: TestApp
 beforeAll(async () => {

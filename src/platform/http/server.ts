@@ -4,9 +4,8 @@ import { type Context, Hono } from 'hono'
 import type { Db } from '../db/db.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
-import { newTraceId, parseTraceParent, type Tracer } from '../tracing.ts'
+import { newTraceId, parseTraceParent, type Tracer, traceRequest } from '../tracing.ts'
 import { admit, admitPublic, type RequestLimiters, readPresented, watchCallers } from './admit.ts'
-import { type JsonBodyOptions, readJson, receiveUpload } from './body.ts'
 import type { Authenticate, Caller } from './caller.ts'
 import { toRateLimitAddress } from './client-address.ts'
 import {
@@ -18,12 +17,11 @@ import {
   type ServerEvent,
 } from './endpoint.ts'
 import { type HttpAnswer, runOnce, runOnceAcrossTransactions } from './idempotency.ts'
+import { type JsonBodyOptions, readJson, readQuery, receiveUpload, validate } from './input.ts'
 import { type AnswerUnrouted, createUnroutedAnswerer } from './methods.ts'
 import { createRateLimiter, createStreamLimiter, limitSignIn, type OpenStream, type RateLimit } from './rate-limit.ts'
 import { toProblemAnswer, toWireResponse, type WireResponse } from './respond.ts'
 import type { Route, UncheckedCall } from './route.ts'
-import { traceRequest } from './trace-request.ts'
-import { readQuery, validate } from './validate.ts'
 
 type Env = { Bindings: HttpBindings }
 export type Http = Hono<Env> & {

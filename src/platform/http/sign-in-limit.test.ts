@@ -6,7 +6,7 @@ import { createApp } from '../../app.ts'
 import { newKey } from '../../workspaces/key.ts'
 import { createSession } from '../../workspaces/schema.ts'
 import { Problem, requestTimeout, unauthenticated } from '../problem.ts'
-import { readBody } from './body.ts'
+import { readBody } from './input.ts'
 import { listen } from './listen.ts'
 import { createRateLimiter, limitSignIn } from './rate-limit.ts'
 

@@ -1,6 +1,5 @@
 import { type QueryResult, type RawBuilder, sql } from 'kysely'
-import type { Db } from '../db/db.ts'
-import { executePrepared } from '../db/prepared.ts'
+import { type Db, executePrepared } from '../db/db.ts'
 import type { JobAdmission, QueueState } from './admission.ts'
 
 export type NewJob = {

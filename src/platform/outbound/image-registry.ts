@@ -1,7 +1,6 @@
 import { isIP } from 'node:net'
-import { type AllowedHost, covers } from './allowed-hosts.ts'
 import type { Resolve } from './public-host.ts'
-import { hostOf, isPublicAddress, mayBePublic } from './url-rules.ts'
+import { type AllowedHost, covers, hostOf, isPublicAddress, mayBePublic } from './url-rules.ts'
 
 /** Returns the registry that an image reference names, or undefined if it is Docker's default one. */
 function registryOf(reference: string): { host: string; port: number } | 'invalid' | undefined {

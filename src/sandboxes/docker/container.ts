@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream'
 import {
   boundingSet,
   CAPABILITIES,
@@ -9,7 +10,9 @@ import { LABEL } from '../kernel/ownership.ts'
 import type { Mount, SandboxSpec } from '../sandbox.ts'
 import { type Docker, ignoring } from './client.ts'
 import { type DockerEngine, labelsOf, nameOf } from './engine.ts'
+import type { Hits } from './hits.ts'
 import { type DockerLauncher, LAUNCHER_FOLDER } from './launcher.ts'
+import type { ContainerLayers } from './layers.ts'
 
 const MEGABYTE = 1024 * 1024
 /** Additional processes in the container: the first process and the timer. */
@@ -207,4 +210,28 @@ export async function statIn(docker: Docker, containerId: string, path: string):
     bytes: Number(size),
     link: String(linkTarget ?? ''),
   }
+}
+
+export type OpenPorts = { close(): Promise<void> }
+
+/** A container whose command runs. */
+export type RunningContainer = {
+  engine: DockerEngine
+  spec: SandboxSpec
+  container: Container
+  stream: Duplex
+  /** Resolves when the output has ended. */
+  output: Promise<{ bytes: number }>
+  ports: OpenPorts
+  hits: Hits
+}
+
+export type Container = {
+  id: string
+  /** Process id; 0 if it is not visible on this machine. */
+  pid: number
+  /** Undefined if the layers cannot be read. */
+  layers: ContainerLayers | undefined
+  /** Paths of ENGINE_FILES on this machine. Empty where they cannot be read. */
+  engineFiles: string[]
 }

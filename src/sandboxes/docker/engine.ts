@@ -1,5 +1,5 @@
 import type { Log } from '../../platform/log.ts'
-import type { AllowedHost } from '../../platform/outbound/allowed-hosts.ts'
+import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
 import type { AccountFiles } from '../kernel/accounts.ts'
 import type { CgroupLayout } from '../kernel/cgroup.ts'
 import { type EngineObjectRole, LABEL } from '../kernel/ownership.ts'

@@ -7,9 +7,8 @@ import { packUploads, uploadRefused } from '../kernel/upload-archive.ts'
 import { type ExecSpec, type Exit, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
 import { findIdentity, repairAccounts } from './account.ts'
 import { type Docker, ignoring, TRANSFER_MS } from './client.ts'
-import { engineUser, execWords, statIn, variables } from './container.ts'
+import { type Container, engineUser, execWords, statIn, variables } from './container.ts'
 import type { DockerEngine } from './engine.ts'
-import type { Container } from './running.ts'
 
 type ExecTarget = { engine: DockerEngine; spec: SandboxSpec; container: Container; isOver: () => boolean }
 

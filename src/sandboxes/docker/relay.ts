@@ -7,9 +7,8 @@ import { listenForPort } from '../kernel/ports.ts'
 import { tryProgram } from '../kernel/run-program.ts'
 import { type Port, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
 import { ignoring } from './client.ts'
-import { isolated } from './container.ts'
+import { isolated, type OpenPorts } from './container.ts'
 import { type DockerEngine, labelsOf, nameOf } from './engine.ts'
-import type { OpenPorts } from './running.ts'
 
 /** Runs in a separate container that shares only the network with the sandbox. Plain JavaScript, not compiled. */
 const RELAY = `const net = require('node:net')

@@ -10,10 +10,9 @@ import { findInside, type HostPath, toPathParts } from '../kernel/inside.ts'
 import { tarEnd } from '../kernel/tar-writer.ts'
 import { type FileChange, type SandboxSpec, SandboxUnavailable, type StoppedSandbox } from '../sandbox.ts'
 import { ignoring, TRANSFER_MS } from './client.ts'
-import { statIn } from './container.ts'
+import { type Container, statIn } from './container.ts'
 import type { DockerEngine } from './engine.ts'
 import { type ContainerLayers, readLayers } from './layers.ts'
-import type { Container } from './running.ts'
 
 /** Private part of a `StoppedSandbox`, from which a later sandbox can start. */
 export type StoppedContainer = {

@@ -2,9 +2,8 @@ import { type DiskWatch, watchFolders } from '../kernel/disk.ts'
 import { parseExitCode, type SandboxEnding, toExit } from '../kernel/explain.ts'
 import { type Exit, SandboxUnavailable } from '../sandbox.ts'
 import { type Docker, EngineRefusal, ignoring } from './client.ts'
-import { ENGINE_FILES, statIn } from './container.ts'
+import { ENGINE_FILES, type RunningContainer, statIn } from './container.ts'
 import type { DockerEngine } from './engine.ts'
-import type { RunningContainer } from './running.ts'
 
 export type WatchedContainer = { exited: Promise<Exit>; kill(): Promise<void>; isOver(): boolean }
 

@@ -1,5 +1,7 @@
 import type { Dockerfile } from '../../harbor/dockerfile.ts'
-import type { AllowedHost } from '../../platform/outbound/allowed-hosts.ts'
+import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
+import { enter, type NamespaceProcess } from '../kernel/namespace-process.ts'
+import { openPorts } from '../kernel/ports.ts'
 import type { Port } from '../sandbox.ts'
 import { createEgress } from './egress.ts'
 
@@ -67,5 +69,30 @@ export function proxyEnv(direct: string[] = []): Record<string, string> {
     NO_PROXY: without,
     no_proxy: without,
     NODE_USE_ENV_PROXY: '1', // without it, Node's fetch ignores the proxy
+  }
+}
+
+export type LocalBuildNetwork = { env: Record<string, string>; close(): void }
+
+type BuildNetworkOptions = { rootless: boolean; buildHosts: readonly AllowedHost[]; onLog: (line: string) => void }
+
+/** Opens the network of a build in an isolated network namespace: a loopback with one port, to the egress proxy. */
+export async function openBuildNetwork(
+  holder: NamespaceProcess,
+  { rootless, buildHosts, onLog }: BuildNetworkOptions,
+): Promise<LocalBuildNetwork> {
+  const { code } = await holder.run('ip link set dev lo up')
+  if (code !== 0) {
+    onLog('This build has no network, because `ip` of iproute2 does not work here.')
+    return { env: {}, close: () => {} }
+  }
+  const egress = openBuildEgress(buildHosts)
+  const servers = await openPorts(enter(holder.pid, rootless, '--net'), [egress.port])
+  return {
+    env: egress.env,
+    close() {
+      for (const server of servers) server.close()
+      egress.close(onLog)
+    },
   }
 }

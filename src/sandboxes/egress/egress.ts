@@ -3,10 +3,10 @@ import { connect, type Socket } from 'node:net'
 import { type Duplex, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Network } from '../../harbor/task.ts'
-import type { AllowedHost } from '../../platform/outbound/allowed-hosts.ts'
 import { listHopByHopHeaders } from '../../platform/outbound/hop-by-hop.ts'
 import { createFixedLookup } from '../../platform/outbound/pinned-connections.ts'
 import { type Resolve, resolveName } from '../../platform/outbound/public-host.ts'
+import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
 import { connectTarget, decideEgress, type EgressRefusal, type Target, urlTarget } from './rules.ts'
 
 /** Opens a connection to one of these addresses. Rejects when none answers. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { covers } from '../../platform/outbound/allowed-hosts.ts'
+import { covers } from '../../platform/outbound/url-rules.ts'
 import { connectTarget, decideEgress, parseAllowedHost } from './rules.ts'
 
 test.each([

@@ -1,9 +1,8 @@
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import type { Network } from '../../harbor/task.ts'
-import { type AllowedHost, covers } from '../../platform/outbound/allowed-hosts.ts'
 import { type Resolve, resolvePublicHost } from '../../platform/outbound/public-host.ts'
-import { hostOf, isPublicAddress } from '../../platform/outbound/url-rules.ts'
+import { type AllowedHost, covers, hostOf, isPublicAddress } from '../../platform/outbound/url-rules.ts'
 
 /** Requested destination: a name, or an address in canonical form. */
 export type Target = { host: string; port: number }

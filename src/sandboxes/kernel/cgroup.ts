@@ -2,7 +2,7 @@ import { access, mkdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type SandboxLimits, SandboxUnavailable } from '../sandbox.ts'
-import { signal } from './process-life.ts'
+import { signal } from './ownership.ts'
 
 /** Cgroup folders of this machine: one tree per controller (version 1) or one for all (version 2). */
 export type CgroupLayout =

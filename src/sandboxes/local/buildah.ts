@@ -2,13 +2,12 @@ import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Dockerfile } from '../../harbor/dockerfile.ts'
 import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
-import type { AllowedHost } from '../../platform/outbound/allowed-hosts.ts'
-import { buildArgs } from '../egress/build-egress.ts'
+import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
+import { buildArgs, type LocalBuildNetwork, openBuildNetwork } from '../egress/build-egress.ts'
 import { refuseTriggers } from '../kernel/dockerfile.ts'
 import { enter, type NamespaceProcess, startNamespaceProcess } from '../kernel/namespace-process.ts'
 import { runLogged, tryProgram } from '../kernel/run-program.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
-import { type LocalBuildNetwork, openBuildNetwork } from './build-network.ts'
 import {
   fullName,
   ImageSettings,

@@ -3,7 +3,7 @@ import { join, posix } from 'node:path'
 import { CAPABILITIES, FIRST_PROCESS_CAPABILITY } from '../kernel/accounts.ts'
 import { parseExitCode } from '../kernel/explain.ts'
 import { withDeadline } from '../kernel/namespace-process.ts'
-import { findProcess } from '../kernel/process-life.ts'
+import { findProcess } from '../kernel/ownership.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import {
   controlProcesses,

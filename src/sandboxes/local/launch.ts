@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { UserAccount } from '../kernel/accounts.ts'
 import type { NamespaceProcess } from '../kernel/namespace-process.ts'
-import type { ProcessMark } from '../kernel/process-life.ts'
+import type { ProcessMark } from '../kernel/ownership.ts'
 import type { Image, Mount, SandboxSpec } from '../sandbox.ts'
 import type { Host } from './machine.ts'
 

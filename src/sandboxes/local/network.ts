@@ -1,7 +1,7 @@
 import { mkdir, open, readlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { enter, type NamespaceProcess, startNamespaceProcess } from '../kernel/namespace-process.ts'
-import { findProcess } from '../kernel/process-life.ts'
+import { findProcess } from '../kernel/ownership.ts'
 import { type SandboxNetwork, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import type { Host } from './machine.ts'
 import { removeSandboxFolder } from './reap.ts'

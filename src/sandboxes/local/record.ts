@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs'
 import { link, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { NamespaceProcess } from '../kernel/namespace-process.ts'
-import { findProcess, isAlive, type ProcessMark } from '../kernel/process-life.ts'
+import { findProcess, isAlive, type ProcessMark } from '../kernel/ownership.ts'
 import type { ImageStore } from './image-store.ts'
 import { line } from './shell.ts'
 

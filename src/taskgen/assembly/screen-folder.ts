@@ -6,7 +6,7 @@ import type { SafetyFinding } from '../../harbor/safety/rule.ts'
 import { type Task, type TaskFile, TaskInvalid } from '../../harbor/task.ts'
 import { hashFiles } from '../../harbor/task-files.ts'
 import type { Digest } from '../../platform/blobs/blob.ts'
-import type { AllowedHost } from '../../platform/outbound/allowed-hosts.ts'
+import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
 import { serveTasks } from '../../platform/threads/serve-tasks.ts'
 import { Difficulty, type Rejection, type TaskContent, type TaskEvidence } from '../schema.ts'
 

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { openFolderSource } from '../../harbor/folder-source.ts'
 import type { FileSource } from '../../harbor/source.ts'
 import type { Digest } from '../../platform/blobs/blob.ts'
-import type { AllowedHost } from '../../platform/outbound/allowed-hosts.ts'
+import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
 import { openThreads } from '../../platform/threads/threads.ts'
 import type { FolderScreening, NewTask, ScreenTasks } from './screen-folder.ts'
 

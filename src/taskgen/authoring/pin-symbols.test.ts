@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { writeHistory } from '../../../test/support/histories.ts'
 import { openClone } from '../../repos/mirror/local-clone.ts'
-import { findPinnedSymbols } from './pin-symbols.ts'
+import { findPinnedSymbols } from './author.ts'
 
 const { signal } = new AbortController()
 const latin1 = (text: string) => Buffer.from(text).toString('latin1')

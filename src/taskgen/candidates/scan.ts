@@ -1,12 +1,11 @@
+import type { Mirror } from '../../repos/mirror.ts'
 import type { PullRequest, PullRequests } from '../../repos/pull-requests/pull-request.ts'
 import type { Diff } from './read-diffs.ts'
 import { rejectCandidate, type ScreenRejection } from './reasons.ts'
 import { type DiffVerdict, FILE_BYTES_MAX, type ScreenedPullRequest, screenDiff, screenNames } from './screen-diff.ts'
 import { screenText, type TextContext } from './screen-text.ts'
 import { diffNames, diffText, fetchMissingBlobs, findTreePairs, type GitObjects, type TreePair } from './tree-pairs.ts'
-
-/** Cached verdicts, by tree pair. */
-export type VerdictStore = Pick<Map<string, DiffVerdict>, 'get' | 'set'>
+import { openVerdictCache, type VerdictStore } from './verdict-cache.ts'
 
 type ScanDeps = GitObjects & { pullRequests: PullRequests; verdicts: VerdictStore }
 
@@ -118,4 +117,25 @@ function rejectBlob(diff: Diff, sizes: ReadonlyMap<string, number>): ScreenRejec
     if (bytes > FILE_BYTES_MAX) return rejectCandidate('too_large', `${path} has ${bytes} bytes`)
   }
   return undefined
+}
+
+type ScannableMirror = Mirror & { pullRequests: PullRequests }
+type ScanMirrorOptions = { now: Date; signal: AbortSignal; cacheFile: string }
+
+/**
+ * Yields every pull request with its verdict, newest first. Breaking out of the iterator stops the scan; results so far
+ * are cached.
+ */
+export async function* scanMirror(
+  mirror: ScannableMirror,
+  { now, signal, cacheFile }: ScanMirrorOptions,
+): AsyncGenerator<ScreenedPullRequest, void, undefined> {
+  const verdicts = await openVerdictCache(cacheFile)
+  const { place, pullRequests, fetchBlobs, branch } = mirror
+  try {
+    yield* scan({ place, pullRequests, fetchBlobs, verdicts }, { now, defaultBranch: branch }, signal)
+  } finally {
+    // A full disk makes the next scan slower, but does not fail this one.
+    await verdicts.save().catch(() => undefined)
+  }
 }

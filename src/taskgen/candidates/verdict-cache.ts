@@ -3,8 +3,10 @@ import { dirname } from 'node:path'
 import { z } from 'zod'
 import { Difficulty } from '../schema.ts'
 import { REASON_CODES, SCREEN_VERSION } from './reasons.ts'
-import type { VerdictStore } from './scan.ts'
 import { type DiffVerdict, Features } from './screen-diff.ts'
+
+/** Cached verdicts, by tree pair. */
+export type VerdictStore = Pick<Map<string, DiffVerdict>, 'get' | 'set'>
 
 /** Verdicts that are cached in a file. The file can be deleted at any time; the verdicts are then computed again. */
 export type VerdictCache = VerdictStore & { save(): Promise<void> }

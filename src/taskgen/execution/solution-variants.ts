@@ -1,7 +1,6 @@
 import type { SourceLanguage } from '../../grading/languages/language.ts'
 import { findSourceLanguage } from '../../grading/languages/languages.ts'
-import { unquotePath } from '../candidates/read-diffs.ts'
-import { decodeText } from '../lint/patch-files.ts'
+import { decodeText, unquotePath } from '../candidates/read-diffs.ts'
 import { scanCode } from '../lint/pinned-symbols.ts'
 import { listMutations } from './mutations.ts'
 

@@ -1,3 +1,4 @@
+import { parsePatch } from '../candidates/read-diffs.ts'
 import {
   indexOfWord,
   type LintFacts,
@@ -6,7 +7,6 @@ import {
   newFinding,
   type ParsedInstruction,
 } from './finding.ts'
-import { parsePatch } from './patch-files.ts'
 import { type PinnedSymbol, renderInterface } from './render-instruction.ts'
 
 /** A match after a digit and a dot is part of a number. */

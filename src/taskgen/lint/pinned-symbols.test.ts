@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { cpuMs } from '../../../test/support/cpu-time.ts'
 import { findSourceLanguage } from '../../grading/languages/languages.ts'
 import type { HiddenTests } from '../../grading/suite.ts'
-import { parsePatch } from './patch-files.ts'
+import { parsePatch } from '../candidates/read-diffs.ts'
 import { scanCode, selectPinnedSymbols } from './pinned-symbols.ts'
 
 const patchOf = (path: string, added: string, isNew = false): string =>

@@ -1,7 +1,7 @@
 import type { SourceLanguage } from '../../grading/languages/language.ts'
 import { findSourceLanguage } from '../../grading/languages/languages.ts'
 import type { HiddenTests } from '../../grading/suite.ts'
-import { decodeText, type PatchedFile, parsePatch } from './patch-files.ts'
+import { decodeText, type PatchedFile, parsePatch } from '../candidates/read-diffs.ts'
 import type { PinnedSymbol } from './render-instruction.ts'
 import { findEnclosingSignature, findSignature, listSignatures } from './signatures.ts'
 

@@ -9,7 +9,7 @@ import { RepositoryUnreadable } from '../../repos/mirror/local-clone.ts'
 import { MirrorRefused } from '../../repos/mirror/source.ts'
 import { findCommits, type Mirror } from '../../repos/mirror.ts'
 import { openRepositoryMirror, type RepositoryMirrorDeps } from '../../repos/repository-mirror.ts'
-import { scanMirror } from '../candidates/scan-mirror.ts'
+import { scanMirror } from '../candidates/scan.ts'
 import {
   type CandidateSelection,
   listShortfallWarnings,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { reject, rejectForTiming, type StageRejection } from '../stage-result.ts'
-import { deferWhileBusy, isHostBusy } from './host-load.ts'
 import type { CandidateState, Stage, StageContext, Stages } from './stage.ts'
+import { deferWhileBusy, isHostBusy } from './stages/stages.ts'
 
 test('a host is busy when processes wait for its processors', () => {
   const loads = [isHostBusy(2, 2), isHostBusy(3, 2), isHostBusy(3.1, 2), isHostBusy(20, 16)]

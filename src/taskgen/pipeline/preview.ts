@@ -4,7 +4,7 @@ import { Problem } from '../../platform/problem.ts'
 import { openRepositoryMirror, type RepositoryMirrorDeps } from '../../repos/repository-mirror.ts'
 import { codeHostUnavailable } from '../../repos/schema.ts'
 import { newFunnelCounter } from '../candidates/funnel.ts'
-import { scanMirror } from '../candidates/scan-mirror.ts'
+import { scanMirror } from '../candidates/scan.ts'
 import { newSelection } from '../candidates/select.ts'
 import { AUTHOR_LIMITS, RECIPE_LIMITS, VERIFIER_LIMITS } from '../models/stage-model.ts'
 import {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Json } from '../../harnesses/json.ts'
 import type { GitLocation } from '../../platform/git/settings.ts'
-import type { AllowedHost } from '../../platform/outbound/allowed-hosts.ts'
+import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
 import type { SandboxProvider } from '../../sandboxes/sandbox.ts'
 import { Features } from '../candidates/screen-diff.ts'
 import type { ModelLimits, StageModel } from '../models/stage-model.ts'

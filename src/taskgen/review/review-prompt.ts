@@ -1,5 +1,5 @@
 import type { HiddenTests } from '../../grading/suite.ts'
-import { decodeText } from '../lint/patch-files.ts'
+import { decodeText } from '../candidates/read-diffs.ts'
 import { type ReviewMaterial, RUBRIC } from './model-review.ts'
 import type { TestAssertion } from './test-assertions.ts'
 

@@ -1,6 +1,6 @@
 import { findSourceLanguage } from '../../grading/languages/languages.ts'
 import type { HiddenTests } from '../../grading/suite.ts'
-import { decodeText } from '../lint/patch-files.ts'
+import { decodeText } from '../candidates/read-diffs.ts'
 
 /** An assertion of a fail-to-pass test. `text` is empty if the test's assertions are not known: then it is the whole test. */
 export type TestAssertion = { number: number; test: string; text: string }

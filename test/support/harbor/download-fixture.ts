@@ -2,8 +2,13 @@ import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type DownloadOptions, type DownloadOutcome, downloadDataset } from '../../../src/harbor/registries/download.ts'
-import { parseReference } from '../../../src/harbor/registries/reference.ts'
-import type { Registry, Resolution, ResolvedDataset, ResolveOptions } from '../../../src/harbor/registries/registry.ts'
+import {
+  parseReference,
+  type Registry,
+  type Resolution,
+  type ResolvedDataset,
+  type ResolveOptions,
+} from '../../../src/harbor/registries/registry.ts'
 import type { RetryTimer } from '../../../src/harbor/registries/registry-request.ts'
 import { createTaskStore, type StoredTask, type TaskStore } from '../../../src/harbor/registries/task-store.ts'
 import type { Digest } from '../../../src/platform/blobs/blob.ts'

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { expect } from 'vitest'
 import { type UnpackLimits, unpack } from '../../../src/harbor/archive.ts'
-import { ArchiveRefused } from '../../../src/harbor/archive-refused.ts'
+import { ArchiveRefused } from '../../../src/harbor/archive-stream.ts'
 import { readFiles, temporaryFolder } from './folders.ts'
 
 /** Returns a stream of small chunks, as from a network. */

@@ -1,7 +1,7 @@
 import { readBlobs } from '../../../platform/git/git.ts'
+import { parsePatch } from '../../candidates/read-diffs.ts'
 import { readTree } from '../../environment/read-tree.ts'
 import { trySolution } from '../../execution/try-variants.ts'
-import { parsePatch } from '../../lint/patch-files.ts'
 import { VERIFIER_LIMITS } from '../../models/stage-model.ts'
 import type { ChangedFile } from '../../review/edit-solution.ts'
 import { reviewTask } from '../../review/review.ts'

@@ -1,8 +1,8 @@
+import { availableParallelism, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { emitTask } from '../../assembly/emit-task.ts'
 import { DEFAULT_RESOURCES } from '../../assembly/generated-task.ts'
-import { writeInstruction } from '../../authoring/author.ts'
-import { findPinnedSymbols } from '../../authoring/pin-symbols.ts'
+import { findPinnedSymbols, writeInstruction } from '../../authoring/author.ts'
 import { splitCommit } from '../../candidates/split-commit.ts'
 import { writeEnvironment } from '../../environment/write-environment.ts'
 import { execute } from '../../execution/execute.ts'
@@ -11,10 +11,10 @@ import { isBlocking } from '../../lint/finding.ts'
 import { lintInstruction } from '../../lint/lint-instruction.ts'
 import { AUTHOR_LIMITS } from '../../models/stage-model.ts'
 import { estimateDifficulty } from '../../review/difficulty.ts'
-import { done, reject } from '../../stage-result.ts'
+import { done, reject, type StageResult } from '../../stage-result.ts'
 import { validateTask } from '../../validation/validate-task.ts'
 import { FULL_COUNTS, type TrialCounts } from '../../validation/validation.ts'
-import type { CandidateState, Stage, Stages } from '../stage.ts'
+import { type CandidateState, STAGES, type Stage, type Stages } from '../stage.ts'
 import {
   instructionText,
   loadLintFacts,
@@ -227,4 +227,27 @@ const difficultyStage: Stage = {
     const grade = estimateDifficulty({ prior: state.candidate.difficulty, minutes, measured: null })
     return done({ made: null, evidence: toJson({ ...grade, minutes }), difficulty: grade.final })
   },
+}
+
+/** Waiting processes per processor, averaged over five minutes, from which on timings say nothing about a candidate. */
+const BUSY_LOAD = 1.5
+const RETRY_MS = 15 * 60_000
+
+/** Returns stages that defer, while this machine is busy, every candidate that its slowness alone may have rejected. */
+export function deferWhileBusy(stages: Stages, isBusy: () => boolean = isHostBusy): Stages {
+  const wrap = (stage: Stage): Stage => ({
+    ...stage,
+    run: async (state, context, signal) => deferIfBusy(await stage.run(state, context, signal), isBusy()),
+  })
+  return Object.fromEntries(STAGES.map((name) => [name, wrap(stages[name])])) as Stages
+}
+
+/** True if processes have been waiting for processors of this machine during the last minutes. */
+export const isHostBusy = (load: number = loadavg()[1] ?? 0, processors: number = availableParallelism()): boolean =>
+  load > processors * BUSY_LOAD
+
+function deferIfBusy<T>(result: StageResult<T>, isBusy: boolean): StageResult<T> {
+  if (result.kind !== 'rejected' || !result.isLoadSensitive || !isBusy) return result
+  const detail = `The machine was too busy for a verdict. Retried when it is less busy. ${result.detail}`
+  return { kind: 'deferred', reason: 'sandbox', detail, retryAfterMs: RETRY_MS }
 }
