@@ -26,7 +26,7 @@ export function addHarnessesCommands(assay: Command, shell: Shell): void {
   )
   withExample(
     withGlobals(harnesses.command('show'), '--url', '--org', '--json')
-      .description('Show a harness as JSON; of a custom one, the newest description')
+      .description('Show a harness as JSON (the newest version of a custom harness)')
       .argument('<id>', 'Id from `assay harnesses list`')
       .option(...DATA)
       .action((id: string, flags: Flags, command: Command) =>

@@ -45,15 +45,15 @@ export async function start(role: ServiceRole, config: Config, log: Log): Promis
   )
   addDiskMetrics(services)
   undo.defer(services.tracer.stop)
-  const isFit = startKeyWatch(services, undo)
+  const holdsMasterKey = startKeyWatch(services, undo)
   // Before the API listens, so that no request with the key is refused.
   if (config.bootstrapKey) await ensureBootstrapKey(store.database.db, config.bootstrapKey)
 
   const isGateway = role === 'serve' || role === 'gateway'
-  const gatewayUrl = isGateway ? await startRoleGateway(role, services, { isFit, undo }) : undefined
+  const gatewayUrl = isGateway ? await startRoleGateway(role, services, { holdsMasterKey, undo }) : undefined
   if (role === 'serve' || role === 'work') {
     await limitCredentials(store.database.db, config.credentialTrials)
-    undo.defer(startWorkers(services, isFit))
+    undo.defer(startWorkers(services, holdsMasterKey))
     undo.defer(startPruning(config, log))
   }
   const isApi = role === 'serve' || role === 'api'
@@ -90,22 +90,22 @@ const GATEWAY_PORT = 4001
 async function startRoleGateway(
   role: ServiceRole,
   services: Services,
-  { isFit, undo }: { isFit: () => boolean; undo: AsyncDisposableStack },
+  { holdsMasterKey, undo }: { holdsMasterKey: () => boolean; undo: AsyncDisposableStack },
 ): Promise<string> {
   const { host, port = role === 'gateway' ? GATEWAY_PORT : 0 } = services.config.gateway
-  const gateway = await startModelGateway({ ...services, isFit }, { host, port })
+  const gateway = await startModelGateway({ ...services, holdsMasterKey }, { host, port })
   undo.defer(() => gateway.stop(GRACE_MS))
   services.setGatewayUrl(gateway.url)
   services.metrics.gauge('assay_gateway_tunnels', 'Open connections of sandboxes', gateway.tunnels)
   return gateway.url
 }
 
-function startWorkers(services: Services, isFit: () => boolean): () => Promise<void> {
+function startWorkers(services: Services, holdsMasterKey: () => boolean): () => Promise<void> {
   const { database, config, log, metrics } = services
   const workers: Worker[] = []
   const sandboxWorkers = new Map<string, Worker>()
   const work = (handlers: JobHandler[]): Worker => {
-    const worker = startWorker({ database, handlers, log, mayClaim: isFit, ...toWorkerLimits(config) })
+    const worker = startWorker({ database, handlers, log, mayClaim: holdsMasterKey, ...toWorkerLimits(config) })
     workers.push(worker)
     return worker
   }

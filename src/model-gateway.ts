@@ -12,7 +12,7 @@ import { createOperatorKeyTest } from './workspaces/authenticate.ts'
 
 /** Starts the gateway of this process, the only part that opens the keys of model providers. */
 export const startModelGateway = (
-  services: Services & { isFit?: () => boolean },
+  services: Services & { holdsMasterKey?: () => boolean },
   address: ListenAddress,
   options: Partial<GatewayOptions> = {},
 ): Promise<Gateway> => startGateway(toGatewayDeps(services), address, options)
@@ -24,7 +24,7 @@ const toGatewayDeps = ({
   blobs,
   log,
   metrics,
-  isFit,
+  holdsMasterKey,
 }: Parameters<typeof startModelGateway>[0]): GatewayDeps => ({
   ledger,
   blobs,
@@ -34,7 +34,7 @@ const toGatewayDeps = ({
   findUpstream: async (terms, _, workspaceId) =>
     resolveUpstream(terms, config.upstreams, await credentials.findModelTrust(workspaceId)),
   log,
-  isFit,
+  holdsMasterKey,
   counters: gatewayCounters(metrics),
   metrics: { ...metrics, isOperatorKey: createOperatorKeyTest(config.operatorKey) },
 })

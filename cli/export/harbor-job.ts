@@ -127,7 +127,10 @@ function buildTrialResult({ comparison, setting, trial }: ExportedTrial, config:
   }
 }
 
-/** A comparison records durations of phases. Every trial starts with the comparison, so that Harbor shows them. */
+/**
+ * Harbor expects points in time, but a comparison records only durations. Every trial is therefore exported as if it had
+ * started with the comparison.
+ */
 function buildTimes({ submittedAt, createdAt }: Comparison, { timings }: ComparisonTrial) {
   const startMs = Date.parse(submittedAt ?? createdAt)
   const [prepare, agent, verify] = [timings.prepare ?? 0, timings.agent ?? 0, timings.verify ?? 0]

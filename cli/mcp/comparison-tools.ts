@@ -16,7 +16,7 @@ import { confirm } from './batch-tools.ts'
 import { type McpTool, type ToolContext, type ToolOutput, tool } from './tool.ts'
 import { afterSeconds, waitSeconds } from './wait.ts'
 
-/** The scope of a comparison: exactly one of both. */
+/** The scope of a comparison. Exactly one of the two must be given. */
 export const scopeInput = {
   benchmark: z.string().max(201).optional().describe('Benchmark as org/name'),
   repository: z.string().max(201).optional().describe('Repository as owner/name, instead of a benchmark'),
@@ -32,7 +32,7 @@ export const comparisonTools: McpTool[] = [
     name: 'list_models',
     title: 'List models and harnesses',
     description:
-      'List the models that credentials open, their reasoning levels, harnesses and prices, and the sandboxes.',
+      'List the models for which there is a credential, with their reasoning levels, harnesses and prices, and the sandboxes.',
     effect: 'reads',
     input: z.object(scopeInput),
     run: async (context, given) => {
@@ -61,7 +61,9 @@ export const comparisonTools: McpTool[] = [
         .array(z.string().regex(/^[a-z0-9][a-z0-9._-]*(@\d+)?$/))
         .max(8)
         .default([])
-        .describe('Names of agent configurations, or none. Every model is repeated for each'),
+        .describe(
+          'Names of agent configurations; `none` is no configuration. Each model is compared with each of them',
+        ),
       tasks: z
         .array(z.string().max(300))
         .max(5000)

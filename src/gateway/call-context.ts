@@ -29,7 +29,7 @@ export type GatewayDeps = {
   blobs?: Blobs | undefined
   log: Log
   /** Tells whether this process can open the keys of providers. Default: always. */
-  isFit?: (() => boolean) | undefined
+  holdsMasterKey?: (() => boolean) | undefined
   counters: Counters
   /** Served outside of tunnels. */
   metrics?: MetricsEndpoint | undefined

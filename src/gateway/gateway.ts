@@ -154,7 +154,7 @@ function openTunnels(atOnceMax: number): Tunnels {
 
 /** Opens a tunnel. Only the worker has the tunnel secret; it opens one tunnel per connection of its sandbox. */
 async function openTunnel(
-  { ledger, isFit }: GatewayRuntime,
+  { ledger, holdsMasterKey }: GatewayRuntime,
   tunnels: Tunnels,
   request: IncomingMessage,
   socket: Duplex,
@@ -163,7 +163,7 @@ async function openTunnel(
   if (tunnels.grantOf(socket) || request.url !== 'gateway:80') return rejectTunnel(socket, '403 Forbidden')
   const grant = secret ? await ledger.findByTunnelSecret(hashSecret(secret)) : undefined
   if (!grant) return rejectTunnel(socket, '407 Proxy Authentication Required')
-  if (isFit?.() === false) return rejectTunnel(socket, '503 Service Unavailable')
+  if (holdsMasterKey?.() === false) return rejectTunnel(socket, '503 Service Unavailable')
   return tunnels.open(socket, grant) || rejectTunnel(socket, '503 Service Unavailable')
 }
 
@@ -208,12 +208,12 @@ const TEXT = { 'content-type': 'text/plain' }
 
 /** Answers requests outside of tunnels, which come from no sandbox: health, and metrics for the operator. */
 async function answerOutsideTunnel(
-  { metrics, isFit }: Pick<GatewayRuntime, 'metrics' | 'isFit'>,
+  { metrics, holdsMasterKey }: Pick<GatewayRuntime, 'metrics' | 'holdsMasterKey'>,
   { method, url, authorization = '' }: OutsideRequest,
 ): Promise<PlainAnswer> {
   if (url === '/healthz') return { status: 200, headers: TEXT, text: 'ok\n' }
   if (url === '/readyz')
-    return isFit?.() === false
+    return holdsMasterKey?.() === false
       ? {
           status: 503,
           headers: TEXT,

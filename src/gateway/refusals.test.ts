@@ -79,15 +79,15 @@ function dial(url: string, path: string, headers: Record<string, string>): Promi
 }
 
 test('a gateway without the master key in use is not ready and opens no tunnels', async () => {
-  let isFit = true
+  let holdsMasterKey = true
   await using fixture = await openGatewayFixture((response) => sendJson(response, message()), {
-    tools: { isFit: () => isFit },
+    tools: { holdsMasterKey: () => holdsMasterKey },
   })
   const { tunnelSecret } = await fixture.sandbox()
   const readiness = async () => (await fetch(`${fixture.gateway.url}/readyz`)).status
   const open = () => dial(fixture.gateway.url, 'gateway:80', { 'proxy-authorization': `Bearer ${tunnelSecret}` })
   expect([await readiness(), await open()]).toEqual([200, 200])
-  isFit = false
+  holdsMasterKey = false
   expect([await readiness(), await open()]).toEqual([503, 503])
 })
 

@@ -86,7 +86,7 @@ const explainHowToMakePublic = (repository: RepositoryRow): string =>
 export const explainNotAssigned = (owner: string): string =>
   `The operator has not assigned the owner ${owner} to this workspace (ASSAY_PUBLIC_OWNERS).`
 
-/** Identifies a repository in every workspace: the same code has one row per workspace there and one name here. */
+/** Identifies a repository across workspaces. Every workspace has a row of its own for it. */
 export const toReleaseIdentity = ({ source_kind, host, id, owner, name }: RepositoryRow): ReleaseIdentity => ({
   source_kind,
   host,

@@ -26,7 +26,7 @@ export type ResultDeps = { blobs: Blobs; cache: ResultsCache; publicUrl: () => s
 /** Clients may cache but must revalidate, so that withdrawn results disappear immediately. */
 const CACHING = { 'cache-control': 'public, no-cache', vary: 'Accept-Encoding' }
 /** Prevents scripts and embedding when an SVG or CSV is opened directly. */
-const SEALED = { 'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox" }
+const SANDBOX_POLICY = { 'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox" }
 
 export const resultRoutes = (deps: ResultDeps): Route[] => [
   ...listRoutes(deps),
@@ -47,13 +47,13 @@ async function answerFromCache({ cache }: ResultDeps, endpoint: Endpoint, reques
 }
 
 const describeResultRead = (endpoint: Endpoint): CachedRead<Endpoint> =>
-  describeRead(endpoint, { ...CACHING, ...(endpoint.media === undefined ? {} : SEALED) })
+  describeRead(endpoint, { ...CACHING, ...(endpoint.media === undefined ? {} : SANDBOX_POLICY) })
 
 const READS = new Map<string, CachedRead<Endpoint>>(
   Object.values(schema).flatMap((each) => ('path' in each ? [[each.id, describeResultRead(each)]] : [])),
 )
 
-/** Answers repeated request targets from the cache, before routing: results, and these other reads. */
+/** Creates the lookup that answers repeated requests from the cache before routing, for results and the given other reads. */
 export function createCachedAnswers(
   cache: ResultsCache,
   others: readonly CachedRead<Endpoint>[],

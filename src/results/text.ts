@@ -12,7 +12,7 @@ const stripControls = (text: string): string =>
     .replaceAll(/[\ufffe\uffff]/g, ' ')
     .trim()
 
-/** Marks models that a workspace has added: it chose their names, so that they may read like those of a provider. */
+/** Marks models that a workspace has added, because their names may look like those of a provider's models. */
 export const markCustom = (name: string, { custom }: { custom: boolean }): string =>
   custom ? `${name} (custom model)` : name
 
@@ -26,10 +26,10 @@ function splitGraphemes(text: string): string[] {
 
 /** Truncates text to `max` graphemes. */
 export function truncate(text: string, max: number): string {
-  const letters = splitGraphemes(stripControls(text).slice(0, 50 * max))
-  const truncated = letters.length > max ? [...letters.slice(0, max - 1), '…'] : letters
+  const graphemes = splitGraphemes(stripControls(text).slice(0, 50 * max))
+  const truncated = graphemes.length > max ? [...graphemes.slice(0, max - 1), '…'] : graphemes
   // A grapheme can have any number of combining marks.
-  return truncated.map((letter) => letter.slice(0, 16)).join('')
+  return truncated.map((grapheme) => grapheme.slice(0, 16)).join('')
 }
 
 /** Estimates the width in characters. East Asian wide characters count as two. */

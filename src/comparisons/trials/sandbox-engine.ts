@@ -49,7 +49,7 @@ export const createSandboxEngine = (deps: SandboxEngineDeps): TrialEngine => ({
         savesPatch: true,
         bundles: {
           folder: deps.bundles,
-          openUploaded: (digest: string) => openSentBundle(deps, request.workspaceId, digest),
+          openUploaded: (digest: string) => openUploadedBundle(deps, request.workspaceId, digest),
         },
       })
       // If the sandbox as a whole is broken, this throws: the trial did not cause the failure.
@@ -107,7 +107,7 @@ async function withPreparedTask<T>(
   return await work(provider, { task, digest, folder, variables: {}, signal, onPhase: () => {}, outputFolder })
 }
 
-const openSentBundle = ({ credentials, blobs }: SandboxEngineDeps, workspaceId: string, digest: string) =>
+const openUploadedBundle = ({ credentials, blobs }: SandboxEngineDeps, workspaceId: string, digest: string) =>
   openBundle({ db: credentials.db, blobs }, workspaceId, digest)
 
 async function requireSecret({ credentials }: SandboxEngineDeps, workspaceId: string, id: string): Promise<Secret> {

@@ -21,7 +21,7 @@ export function fileBlobs(root: string, { isDurable = true } = {}): Blobs {
       withDiskAdvice(root, async () => {
         await createFolder(incoming)
         await using spooled = await spool(content, { ...options, folder: incoming, flush: isDurable })
-        await settle(spooled, pathOf(spooled.digest), isDurable ? root : undefined)
+        await moveIntoPlace(spooled, pathOf(spooled.digest), isDurable ? root : undefined)
         return { digest: spooled.digest, bytes: spooled.bytes }
       }),
 
@@ -51,7 +51,7 @@ export function fileBlobs(root: string, { isDurable = true } = {}): Blobs {
 }
 
 /** Moves a file into place. Replaces an existing one, which repairs it if it was damaged. */
-async function settle(spooled: SpooledFile, path: string, root: string | undefined): Promise<void> {
+async function moveIntoPlace(spooled: SpooledFile, path: string, root: string | undefined): Promise<void> {
   const folder = dirname(path)
   await createFolder(folder)
   await rename(spooled.path, path)

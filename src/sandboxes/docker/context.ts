@@ -15,7 +15,7 @@ export async function contextTar(context: string, dockerfile: string): Promise<R
 
 export type ContextAdditions = Pick<ClassicDockerfile, 'files' | 'modes'>
 
-/** Packs the same files and the additions. */
+/** Packs the same files as `contextTar`, and additional ones. */
 export async function extendedContextTar(
   context: string,
   dockerfile: string,
@@ -47,7 +47,7 @@ async function* tarWithMode(context: string, path: string, mode: number): AsyncG
 
 async function listContext(context: string, dockerfile: string): Promise<string[]> {
   const text = await readFile(join(context, IGNORE_FILE), 'utf8').catch(() => '')
-  const isIgnored = ignoring(text)
+  const isIgnored = parseDockerignore(text)
   const needed = new Set([posix.normalize(dockerfile), IGNORE_FILE])
   return listFiles(context, '', (path) => isIgnored(path) && !needed.has(path))
 }
@@ -61,24 +61,24 @@ const pack = (cwd: string, paths: string[], prefix = ''): Readable =>
   Readable.from(create({ cwd, prefix, portable: true, noDirRecurse: true, mtime: new Date(0) }, paths))
 
 /** Lists the files of a context. Ignored folders are searched too, because a later pattern may include a file in them. */
-async function listFiles(top: string, folder: string, leaveOut: (path: string) => boolean): Promise<string[]> {
+async function listFiles(top: string, folder: string, isLeftOut: (path: string) => boolean): Promise<string[]> {
   const names = (await readdir(join(top, folder))).sort()
   const found: string[] = []
   for (const name of names) {
     const path = posix.join(folder, name)
     const isFolder = (await lstat(join(top, path))).isDirectory()
-    if (!leaveOut(path)) found.push(path)
-    if (isFolder) found.push(...(await listFiles(top, path, leaveOut)))
+    if (!isLeftOut(path)) found.push(path)
+    if (isFolder) found.push(...(await listFiles(top, path, isLeftOut)))
   }
   return found
 }
 
-/** Maximum number of characters that are compared in all, because the patterns are untrusted. */
-const EFFORT = 5e7
+/** Maximum number of comparisons of a character with a pattern, because the patterns are untrusted. */
+const COMPARISONS_MAX = 5e7
 
 /** Parses a .dockerignore into a predicate. The last matching line decides; a match of a folder applies to its contents. */
-export function ignoring(text: string): (path: string) => boolean {
-  const effort = { left: EFFORT }
+export function parseDockerignore(text: string): (path: string) => boolean {
+  const budget = { comparisons: COMPARISONS_MAX }
   const rules = text
     .split(/\r?\n/)
     .map((line) => line.trim())
@@ -86,77 +86,78 @@ export function ignoring(text: string): (path: string) => boolean {
     .map((line) => {
       const isException = line.startsWith('!')
       const pattern = posix.normalize(isException ? line.slice(1).trim() : line).replace(/^\/+|\/+$/g, '')
-      return { isException, tokens: tokensOf(pattern) }
+      return { isException, tokens: parsePattern(pattern) }
     })
   return (path) => {
-    const last = rules.findLast(({ tokens }) => fits(tokens, path, effort))
+    const last = rules.findLast(({ tokens }) => matchesPath(tokens, path, budget))
     return last !== undefined && !last.isException
   }
 }
 
 /** `star` matches within one folder, `all` across folders, `folders` zero or more whole folders. */
-type PatternToken = 'star' | 'all' | 'folders' | ((letter: string) => boolean)
+type PatternToken = 'star' | 'all' | 'folders' | ((character: string) => boolean)
 
 const TOKEN = /\*\*\/?|\*|\?|\[[^\]]+\]|\\[\s\S]|[\s\S]/g
 const WILD: Record<string, PatternToken> = {
   '**/': 'folders',
   '**': 'all',
   '*': 'star',
-  '?': (letter) => letter !== '/',
+  '?': (character) => character !== '/',
 }
 
-const tokensOf = (pattern: string): PatternToken[] =>
-  (pattern.match(TOKEN) ?? []).map((text) => WILD[text] ?? oneOf(text))
+const parsePattern = (pattern: string): PatternToken[] =>
+  (pattern.match(TOKEN) ?? []).map((text) => WILD[text] ?? parseToken(text))
 
-function oneOf(text: string): PatternToken {
-  if (text.length > 2 && text.startsWith('[')) return classOf([...text.slice(1, -1)])
+function parseToken(text: string): PatternToken {
+  if (text.length > 2 && text.startsWith('[')) return parseClass([...text.slice(1, -1)])
   const literal = text.length > 1 ? text.slice(1) : text
-  return (letter) => letter === literal
+  return (character) => character === literal
 }
 
-function classOf(inner: string[]): PatternToken {
+function parseClass(inner: string[]): PatternToken {
   const negated = inner[0] === '^'
   const members = negated ? inner.slice(1) : inner
-  const isIn = (letter: string): boolean =>
+  const isIn = (character: string): boolean =>
     members.some((member, at) => {
       const [dash, last] = [members[at + 1], members[at + 2]]
-      return dash === '-' && last !== undefined ? member <= letter && letter <= last : member === letter
+      return dash === '-' && last !== undefined ? member <= character && character <= last : member === character
     })
-  return (letter) => letter !== '/' && isIn(letter) !== negated
+  return (character) => character !== '/' && isIn(character) !== negated
 }
 
 /** Matches by tracking all positions in the pattern at once: time is linear in path length times pattern length. */
-function fits(tokens: readonly PatternToken[], path: string, effort: { left: number }): boolean {
-  let places = reached(tokens, [0])
-  for (const letter of path) {
-    if (letter === '/' && places.has(tokens.length)) return true
-    effort.left -= places.size
-    if (effort.left < 0)
+function matchesPath(tokens: readonly PatternToken[], path: string, budget: { comparisons: number }): boolean {
+  let positions = skipEmptyMatches(tokens, [0])
+  for (const character of path) {
+    if (character === '/' && positions.has(tokens.length)) return true
+    budget.comparisons -= positions.size
+    if (budget.comparisons < 0)
       throw new SandboxUnsupported('The .dockerignore has too many patterns for this number of files.')
-    places = reached(
+    positions = skipEmptyMatches(
       tokens,
-      [...places].flatMap((place) => after(tokens, place, letter)),
+      [...positions].flatMap((position) => advance(tokens, position, character)),
     )
-    if (places.size === 0) return false
+    if (positions.size === 0) return false
   }
-  return places.has(tokens.length)
+  return positions.has(tokens.length)
 }
 
 /** Offset of the state inside a `folders` token whose folder name has not ended. */
 const INSIDE = 0.5
 
-function after(tokens: readonly PatternToken[], place: number, letter: string): number[] {
-  const token = tokens[Math.floor(place)]
+function advance(tokens: readonly PatternToken[], position: number, character: string): number[] {
+  const token = tokens[Math.floor(position)]
   if (token === undefined) return []
-  if (token === 'star') return letter === '/' ? [] : [place]
-  if (token === 'all') return [place]
-  if (token === 'folders') return [Math.floor(place) + INSIDE, ...(letter === '/' ? [Math.floor(place) + 1] : [])]
-  return token(letter) ? [place + 1] : []
+  if (token === 'star') return character === '/' ? [] : [position]
+  if (token === 'all') return [position]
+  if (token === 'folders')
+    return [Math.floor(position) + INSIDE, ...(character === '/' ? [Math.floor(position) + 1] : [])]
+  return token(character) ? [position + 1] : []
 }
 
 /** Returns the positions that can be reached by skipping tokens that may match nothing. */
-function reached(tokens: readonly PatternToken[], from: readonly number[]): Set<number> {
-  const places = new Set(from)
-  for (const place of places) if (typeof tokens[place] === 'string') places.add(place + 1)
-  return places
+function skipEmptyMatches(tokens: readonly PatternToken[], from: readonly number[]): Set<number> {
+  const positions = new Set(from)
+  for (const position of positions) if (typeof tokens[position] === 'string') positions.add(position + 1)
+  return positions
 }

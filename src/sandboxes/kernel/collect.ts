@@ -31,23 +31,23 @@ export async function collectTar(
 ): Promise<{ tar: Readable; leftOut: string[] } | undefined> {
   const place = await findInside(root, path)
   if (place === undefined) return undefined
-  const harvest: Collection = { found: [], leftOut: [], bytes: 0, caps, firstNames: new Map() }
-  await gather(harvest, place, posix.basename(path) || '.')
-  return { tar: Readable.from(archive(harvest.found), { objectMode: false }), leftOut: harvest.leftOut }
+  const collection: Collection = { found: [], leftOut: [], bytes: 0, caps, firstNames: new Map() }
+  await collectEntry(collection, place, posix.basename(path) || '.')
+  return { tar: Readable.from(archive(collection.found), { objectMode: false }), leftOut: collection.leftOut }
 }
 
-async function gather(harvest: Collection, place: HostPath, name: string): Promise<void> {
-  if (harvest.leftOut.length >= LEFT_OUT_MAX) return
-  const found = findFirstName(harvest, place, name) ?? (await accept(place, name))
-  if (found === undefined || !fits(harvest, found) || isTooDeep(name)) return void harvest.leftOut.push(name)
-  harvest.found.push(found)
-  if (found.kind === 'File') harvest.bytes += found.stats.size
+async function collectEntry(collection: Collection, place: HostPath, name: string): Promise<void> {
+  if (collection.leftOut.length >= LEFT_OUT_MAX) return
+  const found = findFirstName(collection, place, name) ?? (await toCollectedFile(place, name))
+  if (found === undefined || !isWithinCaps(collection, found) || isTooDeep(name)) return void collection.leftOut.push(name)
+  collection.found.push(found)
+  if (found.kind === 'File') collection.bytes += found.stats.size
   if (found.kind !== 'Directory') return
   for (const entry of (await readdir(place.path)).sort()) {
     const inner = await findInside(place.path, entry)
     // The name is not UTF-8, so the file cannot be opened.
-    if (inner === undefined) harvest.leftOut.push(posix.join(name, entry))
-    else await gather(harvest, inner, posix.join(name, entry))
+    if (inner === undefined) collection.leftOut.push(posix.join(name, entry))
+    else await collectEntry(collection, inner, posix.join(name, entry))
   }
 }
 
@@ -61,7 +61,7 @@ function findFirstName({ caps, firstNames }: Collection, place: HostPath, name: 
   return link === undefined ? undefined : { ...place, name, kind: 'Link', link }
 }
 
-function fits({ found, bytes, caps }: Collection, { kind, stats }: CollectedFile): boolean {
+function isWithinCaps({ found, bytes, caps }: Collection, { kind, stats }: CollectedFile): boolean {
   return found.length < caps.files && (kind !== 'File' || bytes + stats.size <= caps.bytes)
 }
 
@@ -72,7 +72,7 @@ export function isTooDeep(name: string): boolean {
   return depth >= COLLECT_DEPTH_MAX
 }
 
-async function accept(place: HostPath, name: string): Promise<CollectedFile | undefined> {
+async function toCollectedFile(place: HostPath, name: string): Promise<CollectedFile | undefined> {
   const { stats, path } = place
   if (stats.isFile()) return { ...place, name, kind: 'File', link: '' }
   if (stats.isDirectory()) return { ...place, name, kind: 'Directory', link: '' }
@@ -82,16 +82,16 @@ async function accept(place: HostPath, name: string): Promise<CollectedFile | un
 }
 
 /**
- * Reports whether a link below the first part of `name` leads to a path below it. A step up is trusted only at the
- * beginning, where it starts from a real folder: later in the path it could start from the target of another link.
+ * Reports whether the target of a link stays below the first part of `name`. `..` is accepted only at the beginning of
+ * the target, where it starts from a real folder. Later it could start from the target of another link.
  */
 export function staysInside(name: string, link: string): boolean {
   if (link === '' || link.startsWith('/')) return false
   const steps = link.split('/').filter((step) => step !== '' && step !== '.')
-  const ups = steps.findIndex((step) => step !== '..')
-  const up = ups === -1 ? steps.length : ups
+  const firstName = steps.findIndex((step) => step !== '..')
+  const stepsUp = firstName === -1 ? steps.length : firstName
   const depth = name.split('/').length - 2
-  return up <= depth && !steps.slice(up).includes('..')
+  return stepsUp <= depth && !steps.slice(stepsUp).includes('..')
 }
 
 async function* archive(found: CollectedFile[]): AsyncGenerator<Buffer> {

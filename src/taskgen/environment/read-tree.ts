@@ -26,9 +26,9 @@ export async function readTree(
   const facts = await runGit(place, ['show', '-s', '--format=%T %ct', `${commit}^{commit}`], { signal })
   const [tree = '', seconds] = facts.toString().trim().split(' ')
   const listed = await listEntries(place, tree, signal)
-  const trouble =
+  const fault =
     listed.length > FILES_MAX ? `The tree has more than ${FILES_MAX} files.` : findTreeFault(listed.map(pathOf))
-  if (trouble) return reject(listed.length > FILES_MAX ? 'too_large' : 'env_build_failed', trouble)
+  if (fault) return reject(listed.length > FILES_MAX ? 'too_large' : 'env_build_failed', fault)
   const entries = await addSizes(objects, listed, signal)
   const tooLarge = findSizeFault(entries)
   if (tooLarge) return reject('too_large', tooLarge)
@@ -77,12 +77,12 @@ const LOCK_BYTES_MAX = 4 * 1024 * 1024
 const TEXTS_MAX = 400
 
 async function readTexts(place: GitLocation, entries: readonly TreeEntry[], signal: AbortSignal) {
-  const telling = entries
+  const selected = entries
     .filter(({ path, kind, size }) => kind !== 'link' && size <= bytesMaxOf(path) && isBuildFile(path))
     .sort((a, b) => rankForReading(a.path) - rankForReading(b.path))
     .slice(0, TEXTS_MAX)
   const texts = new Map<string, string>()
-  for await (const { path, content } of readBlobs(place, telling, { signal, bytesMax: LOCK_BYTES_MAX })) {
+  for await (const { path, content } of readBlobs(place, selected, { signal, bytesMax: LOCK_BYTES_MAX })) {
     texts.set(path, content.toString())
   }
   return texts
@@ -90,7 +90,7 @@ async function readTexts(place: GitLocation, entries: readonly TreeEntry[], sign
 
 const bytesMaxOf = (path: string): number => (/\.lock$/i.test(path) ? LOCK_BYTES_MAX : TEXT_BYTES_MAX)
 
-/** Tests come last: there may be many, and a few of them tell enough. */
+/** Tests come last: there may be many, and a few are enough to recognise the runner. */
 const rankForReading = (path: string): number =>
   path.split('/').length + (classifyPath(path) === 'test' ? NAME_BYTES_MAX : 0)
 
@@ -113,8 +113,8 @@ function isBuildFile(path: string): boolean {
 
 /** Names that git refuses to check out: they leave the tree or write into `.git`. */
 const FORBIDDEN = /^(?:\.{0,2}|\.git[. ]*|git~1)$/i
-/** Characters that some file systems ignore. */
-const UNSEEN = /[\u200c-\u200f\u202a-\u202e\u2060-\u2064\u206a-\u206f\ufeff]/g
+/** Invisible characters, which some file systems ignore. */
+const INVISIBLE = /[\u200c-\u200f\u202a-\u202e\u2060-\u2064\u206a-\u206f\ufeff]/g
 const REPLACED = '\ufffd'
 
 /** Returns the first fault of an untrusted tree, or undefined if it can be written to disk. */
@@ -125,12 +125,14 @@ function findTreeFault(paths: readonly string[]): string | undefined {
     const parts = path.split('/')
     const shown = JSON.stringify(path.slice(0, 200))
     if (path.includes(REPLACED)) return `A file name is not UTF-8: ${shown}.`
-    if (parts.some((part) => FORBIDDEN.test(part.replaceAll(UNSEEN, ''))))
-      return `No checkout would write this name: ${shown}.`
-    if (seen.has(path)) return `Two files have one name: ${shown}.`
+    if (parts.some((part) => FORBIDDEN.test(part.replaceAll(INVISIBLE, ''))))
+      return `git does not check out files of this name: ${shown}.`
+    if (seen.has(path)) return `Two files have the same name: ${shown}.`
     seen.add(path)
     for (let at = 1; at < parts.length; at += 1) folders.add(parts.slice(0, at).join('/'))
   }
   const both = paths.find((path) => folders.has(path))
-  return both === undefined ? undefined : `A file and a folder have one name: ${JSON.stringify(both.slice(0, 200))}.`
+  return both === undefined
+    ? undefined
+    : `A file and a folder have the same name: ${JSON.stringify(both.slice(0, 200))}.`
 }

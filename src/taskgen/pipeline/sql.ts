@@ -43,7 +43,7 @@ export const findBatchSource = (db: Db, batch: string) =>
 
 const Stored = z.custom<Json>()
 
-/** Includes the files if the stage wrote some. */
+/** Stored result of a stage. `files` is set if the stage wrote files. */
 const StageOutcome = z.object({
   made: Stored,
   evidence: Stored,
@@ -213,7 +213,7 @@ export async function hasOpenModel(db: Db, workspaceId: string, catalogId: strin
 
 export type BatchRow = NonNullable<Awaited<ReturnType<typeof findBatch>>>
 
-/** Protects the stored ones of these credentials from deletion until they are released. */
+/** Prevents the deletion of these credentials until the batch ends. Credentials that are not stored are skipped. */
 export const holdCredentials = (tx: Db, batch: string, ids: readonly string[]) =>
   sql`
     insert into batch_credentials (batch, credential_id)
