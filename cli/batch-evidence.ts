@@ -74,7 +74,10 @@ function validation({ nop, oracle, cheats, winners, weakness }: EvidenceFields):
   ]
 }
 
-/** Includes the first review's map from assertions to the text that supports them. */
+/**
+ * Describes the reviews, with the sentence of the instruction that supports each assertion according to the first
+ * review.
+ */
 function review({ passes, assertions, minutes, model, flags, challenge }: EvidenceFields): string[] | undefined {
   if (!Array.isArray(passes) || !Array.isArray(minutes)) return undefined
   const reviews = passes.map((pass) => fieldsOf(fieldsOf(pass).reading)).filter(({ items }) => Array.isArray(items))

@@ -57,7 +57,10 @@ const describeMissingSandbox = (catalog: Catalog, wanted: string | undefined): s
         catalog.sandboxes.map(({ id }) => id),
       )} Known: ${catalog.sandboxes.map(({ id }) => id).join(', ')}.`
 
-/** Returns a model choice for each configuration. The reference solution and the no-op run no agent to configure. */
+/**
+ * Returns a model choice for each configuration. The reference solution and the no-op have no agent that could be
+ * configured.
+ */
 function buildChoices(
   catalog: Catalog,
   text: string,

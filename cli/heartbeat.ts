@@ -1,6 +1,6 @@
 import { note, type Shell } from './shell.ts'
 
-/** Build servers take a command that prints nothing for a while for a dead one. */
+/** Build servers end commands that print nothing for a while. */
 const EVERY_MS = 9_000
 
 export type Heartbeat = { stop(): void }

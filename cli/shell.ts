@@ -17,7 +17,7 @@ export const print = ({ output }: Shell, ...lines: string[]): void => writeLines
 /** Prints notes and failures, in the same way. */
 export const note = ({ errors }: Shell, ...lines: string[]): void => writeLines(errors, lines)
 
-/** Prints the API's own shapes: lossless, and without characters that command a terminal. */
+/** Prints the API's own shapes: lossless, and without terminal control characters. */
 export const printJson = ({ output }: Shell, value: unknown): void =>
   void output.write(`${escapeJson(JSON.stringify(value, null, 2))}\n`)
 

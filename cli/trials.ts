@@ -148,7 +148,7 @@ async function followTrial(shell: Shell, opened: OpenedTrial): Promise<OpenedTri
   }
 }
 
-/** Prints the calls after the cursor up to the first open one. Returns the cursor behind them. */
+/** Prints the calls after the cursor up to the first open one. Returns the cursor after them. */
 async function printEndedCalls(shell: Shell, { service, scope, params }: OpenedTrial, cursor: string | undefined) {
   let last = cursor
   while (true) {
@@ -208,7 +208,7 @@ async function artifacts(shell: Shell, opened: OpenedTrial, flags: ArtifactFlags
   ])
 }
 
-/** Saves a file as it is, or prints it as text in which nothing commands the terminal. */
+/** Saves a file as it is, or prints it as text without terminal control sequences. */
 async function printArtifact(shell: Shell, opened: OpenedTrial, { output }: ArtifactFlags, name: string) {
   const artifact = requireArtifact(opened.trial, (each) => each === name, name)
   if (output === undefined) return print(shell, ...(await readText(opened, artifact)).replace(/\n$/, '').split('\n'))

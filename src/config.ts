@@ -127,7 +127,7 @@ export type Config = {
   dataFolder: string
   host: string
   port: number
-  /** Port on which a process that only works serves its health and metrics. Undefined: none. */
+  /** Port on which a process that only runs jobs serves its health and metrics. Undefined: none. */
   workPort: number | undefined
   baseUrl: string | undefined
   /** Public base URL of the result pages. */

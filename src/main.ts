@@ -132,7 +132,7 @@ const toWorkerLimits = ({ workerSlots, workerMemoryMb, workerStartsPerSecond }: 
   startsPerSecond: workerStartsPerSecond,
 })
 
-/** Serves health and metrics of a process that only works, if it has a port for them. */
+/** Serves health and metrics of a process that only runs jobs, if a port is set for them. */
 async function startWorkerHealth(services: Services, undo: AsyncDisposableStack): Promise<string | undefined> {
   const { host, workPort } = services.config
   if (workPort === undefined) return

@@ -80,7 +80,8 @@ function parseRow(line: string, place: string): SweRow {
 }
 
 function toInstance(row: SweRow, place: string): SweInstance {
-  // Such rows, of SWE-smith, plant a bug in the image, where an agent could find its reverse.
+  // Rows of SWE-smith have no tests: they add a bug to the image, in which an agent could find the patch that reverts
+  // it.
   if (!row.test_patch) throw new WrongUse(`${place} has no test_patch. Rows of SWE-smith cannot be imported.`)
   return {
     id: row.instance_id,

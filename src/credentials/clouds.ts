@@ -6,12 +6,12 @@ import { apiVersion, awsRegion, type CredentialField, optional, serviceAccount, 
 import type { Cloud } from './schema.ts'
 import type { Secret } from './seal.ts'
 
-/** A model in a cloud, as far as checking a credential needs it. */
+/** The properties of a cloud model that the check of a credential needs. */
 type CloudModel = { provider: string; model: string; baseUrl: string; trust: Trust }
 
 type CloudDefinition = {
   fields: CredentialField[]
-  /** The provider whose models and rules the cloud shares, where providers of one protocol differ. */
+  /** The provider whose rules apply to the cloud's models, if they differ between the providers of a protocol. */
   sameAs?: string
   /** Asks the cloud for something free that needs a valid credential. */
   check: (deps: CheckDeps, model: CloudModel, secret: Secret) => Promise<CredentialVerdict>

@@ -70,7 +70,7 @@ async function sendAndRelay(
     const { why, detail } = answer
     runtime.log.warn({ call: prepared.call.id, why, detail }, 'provider did not answer')
     const message = why === 'unwanted' ? null : toStorableMessage(detail, prepared.confidential)
-    // The time of the attribution is not part of the call: silence counts as hidden reasoning.
+    // Excludes the time that the attribution takes, because silence is counted as hidden reasoning.
     const facts = { ...collectFacts(null), message }
     const silence = { why, timeouts, wasReached, elapsedMs: facts.totalMs }
     const attribution = await attributeSilence(runtime, context, prepared, silence)

@@ -15,7 +15,10 @@ const FORWARDED = /^(accept|user-agent|x-stainless-(lang|package-version|os|arch
 const isMeterable = (accept: string): boolean =>
   accept.split(',').every((form) => /^\s*(application\/json|text\/event-stream|\*\/\*)\s*(;|$)/i.test(form))
 
-/** Returns the headers to send to the provider, with the key in place of the token. Without a key a cloud's transport authenticates. */
+/**
+ * Returns the headers to send to the provider, with the key in place of the token. If there is no key, the transport of
+ * the cloud authenticates the request.
+ */
 export function buildUpstreamHeaders(
   headers: HeaderValues,
   {

@@ -66,7 +66,7 @@ const ORDINARY_GROWTH = 2
 /**
  * Explains why a shared budget does not cover a call. The budget is to blame (`shared_budget`: the trial is not scored
  * and runs again) only if it no longer covers an ordinary call of this trial. Otherwise the size of the request is
- * (`size`), or the trial's own open calls are (`busy`): a trial must not be able to choose to be put back.
+ * (`size`), or the trial's own open calls are (`busy`): otherwise a trial could cause its own retry.
  */
 export function explainSharedRefusal(
   { reason, shared }: ReservationRefused,

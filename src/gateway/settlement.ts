@@ -97,7 +97,7 @@ function capCost(cost: CallCost, { reservedMicros }: Pick<CostEstimate, 'reserve
   return { ...cost, costMicros: reservedMicros, costSource: 'estimated' }
 }
 
-/** Caps a cost, unless the provider reports more input than was reserved and so many bytes were really sent. */
+/** Caps a cost, unless the provider reports more input than was reserved and the request was large enough for that. */
 function capUnbelievable(cost: CallCost, reported: Usage, estimate: CostEstimate): CallCost {
   const input = sumInput(reported)
   const isOverrun =

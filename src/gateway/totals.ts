@@ -39,7 +39,7 @@ export type GrantTotals = {
   isClosed: boolean
 }
 
-/** `isRecovered`: a later call succeeded. `lastedMs`: time since the first of the failures of this kind in a row. */
+/** `isRecovered`: a later call succeeded. `lastedMs`: time since the first of the consecutive failures of this kind. */
 type LastFailure = {
   status: number | null
   kind: FailureKind | Refusal

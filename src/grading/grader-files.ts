@@ -5,7 +5,7 @@ import { testPaths } from './path-kinds.ts'
 import { type Runner, SELECTED_TESTS } from './runners/runner.ts'
 import { type HiddenTests, type PlainFile, REPOSITORY_FOLDER, type RunPlan, type TestLists } from './suite.ts'
 
-/** The user that tests run as. Images give it what its programs have to write to. */
+/** The user that tests run as. Images give it access to the folders that its programs write to. */
 export const TESTS_UID = 61_000
 
 /**

@@ -56,7 +56,7 @@ export type SuiteOutcome =
 /**
  * Tests that a solution must pass, sorted. Without the fix, fail-to-pass tests do not pass and pass-to-pass tests do.
  * Guards pass on the base and with the fix, but cannot run properly in between: the landed tests do not compile without
- * the fix, or one of them spoils those that run after it.
+ * the fix, or one of them makes later tests fail.
  */
 export type TestLists = { failToPass: string[]; passToPass: string[]; guards: string[] }
 

@@ -5,7 +5,7 @@ import { findProtocol, type LevelMapping, type ModelAccess } from './model-acces
 /** A program that speaks OpenAI Chat only, has no MCP and is configured by variables and files. */
 type ChatProgram = Pick<Harness, 'id' | 'name' | 'version' | 'trajectoryEvents'> & {
   bundle: Bundle
-  /** The program can omit the reasoning effort. These efforts it can request exactly. */
+  /** Reasoning efforts that the program can request exactly. It can also omit the effort. */
   efforts?: readonly string[]
   start(access: ModelAccess, instruction: string): ProgramStart
 }

@@ -42,7 +42,7 @@ export const copilot: Harness = {
   trajectoryEvents,
 }
 
-/** Root certificates, for images that have none: the program does not start without, even if it uses no TLS. */
+/** Root certificates, for images that have none: the program does not start without them, even if it uses no TLS. */
 const CERTIFICATES = `${CONFIG}/roots.pem`
 const RUN_WITH_CERTIFICATES =
   '[ -s /etc/ssl/certs/ca-certificates.crt ] || [ -s /etc/pki/tls/certs/ca-bundle.crt ] || export SSL_CERT_FILE="$0"; exec "$@"'

@@ -91,7 +91,7 @@ async function writeBackup(
     tables.push(await backUpTable(client, table, folder, digests))
   }
   await client.query('commit')
-  // After the database: blobs never change, so whatever the tables name is complete by now.
+  // Copied after the tables, so that every blob that they name exists. Blobs never change.
   const copied = await backUpBlobs(blobs, digests, folder, onProgress)
   await rm(join(folder, 'spool'), { recursive: true, force: true })
   await writeFile(

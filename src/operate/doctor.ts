@@ -54,7 +54,7 @@ async function diagnoseSetUp(config: Config, serviceUrl: string | undefined): Pr
   return [folder.diagnosis, disk, ...rest, blobs, service]
 }
 
-/** Creates no files as a user other than that of the service, which could not change them. */
+/** Creates no files if the service runs as another user, because the service could not change them. */
 async function blobsDiagnosis(config: Config, found: DataFolder): Promise<Diagnosis> {
   if (found === 'absent') return pass('blobs', 'none yet')
   if (found === 'not ours')
@@ -183,7 +183,10 @@ function addressOf({ baseUrl, host, port }: Config): string | undefined {
   return `http://${name}:${port}`
 }
 
-/** Variables of the command line, of the tests and of providers. They are no settings of the service, but valid. */
+/**
+ * Variables of the command line, of the tests and of providers. They are valid, although the service does not read
+ * them.
+ */
 const OTHERS = /^ASSAY_(URL|KEY|REQUIRE|TEST_\w+|GATEWAY_UPSTREAM_\w+)$/
 
 function examineSettings(environment: ConfigEnvironment): {

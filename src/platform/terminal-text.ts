@@ -1,8 +1,8 @@
 /**
- * Characters that command a terminal, reorder a line or break it: C0 and C1 controls (with them every ANSI and OSC
- * sequence), bidirectional controls, line and paragraph separators and lone surrogates. Also characters without a glyph,
- * which make two different names look the same. Joiners and variation selectors are kept in emoji and in scripts that
- * need them.
+ * Characters that control a terminal, or that reorder or break a line: C0 and C1 controls (with them every ANSI and OSC
+ * sequence), bidirectional controls, line and paragraph separators and lone surrogates. Also characters without a
+ * glyph, which make two different names look the same. Joiners and variation selectors are kept in emoji and in scripts
+ * that need them.
  */
 const UNSAFE =
   /[[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}\u{fff9}-\u{fffb}]--[\u{200c}\u{200d}\u{fe00}-\u{fe0f}]]|(?<=^|[\p{ASCII}\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\u{200c}\u{200d}])[\u{200c}\u{200d}\u{fe00}-\u{fe0f}](?!\u{20e3})/gv

@@ -47,7 +47,10 @@ const SEND_TIMEOUT_MS = 10_000
 /** Maximum number of spans that wait. More are dropped: tracing must never slow down or stop the service. */
 const WAITING_MAX = 2048
 
-/** Creates a tracer that sends spans to a collector with OTLP over HTTP, as JSON. Failures are logged, once in a row. */
+/**
+ * Creates a tracer that sends spans to a collector with OTLP over HTTP, as JSON. Only the first of consecutive failures
+ * is logged.
+ */
 export function createTracer(settings: TracingSettings, log: Log): Tracer {
   let waiting: FinishedSpan[] = []
   let sending: Promise<void> = Promise.resolve()

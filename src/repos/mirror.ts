@@ -309,7 +309,7 @@ async function pruneMirror(home: string, unusedMs: number, isDryRun: boolean): P
   if (!(await isUnused())) return undefined
   await using lock = await lockMirror(join(home, LOCK), 0, new AbortController().signal)
   if (!lock || !(await isUnused())) return undefined
-  // The lock file remains: a process that waits for it must not hold another file than later ones.
+  // The lock file remains: if it were deleted, a waiting process and a later one would lock different files.
   const rest = (await readdir(home)).filter((entry) => !entry.startsWith(LOCK))
   if (rest.length === 0) return undefined
   const bytes = await measureBytes(home)

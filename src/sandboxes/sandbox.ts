@@ -124,7 +124,7 @@ export type SandboxSpec = {
   image: Image
   baseFilesystem: BaseFilesystem
   uploads: SandboxUpload[]
-  /** Null for a sandbox that runs only what `exec` starts, and lives until it is killed or its time limit. */
+  /** Null for a sandbox that runs only what `exec` starts, and lives until it is killed or reaches its time limit. */
   command: string[] | null
   /** True when `exec` will be used, which has a small cost. Always on without a command. */
   execs: boolean
@@ -182,7 +182,10 @@ export type Exit = {
   outputBytes: number
 }
 
-/** `keepsHardLinks`: other names of a file are hard links in the tar, which count no bytes. They are copies by default. */
+/**
+ * `keepsHardLinks`: other names of a file are hard links in the tar, which do not count towards the bytes. They are
+ * copies by default.
+ */
 export type CollectCaps = { files: number; bytes: number; keepsHardLinks?: boolean | undefined }
 
 /** The filesystem of a dead sandbox, read from outside: nothing of it is executed, links are not followed. */

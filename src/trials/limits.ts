@@ -7,7 +7,10 @@ const MIB = 1024 * 1024
 const AGENT_SECONDS = 3600
 /** Maximum duration of anything. A task may declare more than a timer can represent. */
 const SECONDS_MAX = 7 * 24 * 3600
-/** A declared memory is what a task should need. The limit is three times that, so that noise does not decide. */
+/**
+ * A declared memory is what a task should need. The limit is three times that, so that normal variation does not decide
+ * a trial.
+ */
 const MEMORY_HEADROOM = 3
 
 export const AGENT_OUTPUT_BYTES = 64 * MIB

@@ -11,7 +11,10 @@ import { archiveThreads } from './threads.ts'
 
 export const PATCH_FILE = 'changes.patch'
 
-/** Maximum number of files and bytes that are compared, on each side. Other names of a file count no bytes. */
+/**
+ * Maximum number of files and bytes that are compared, on each side. Further names of a file (hard links) do not count
+ * towards the bytes.
+ */
 const COMPARED_MAX = { files: 50_000, bytes: 4 * 1024 ** 3, keepsHardLinks: true }
 /** Maximum time for comparing the folders, and again for reading the files that differ. */
 const READ_MAX_MS = 120_000

@@ -27,7 +27,7 @@ export type AttemptEnding =
     }
   /** The infrastructure failed. */
   | { kind: 'broken'; class: TrialClass; error: string }
-  /** The trial ends its workers. It scores 0, because otherwise an agent could exclude its trial this way. */
+  /** The workers that ran the trial died. It scores 0, because otherwise an agent could exclude its own trial. */
   | { kind: 'deadly'; error: string }
   /** The task cannot be used for trials. */
   | { kind: 'unfit'; error: string }

@@ -91,7 +91,9 @@ async function runTrialJob(deps: TrialJobDeps, job: Job<TrialPayload>): Promise<
   }
 }
 
-/** The queue runs a trial alone after its second death, so the last two of these had no neighbour that could cause them. */
+/**
+ * The queue runs a trial alone after the second death of its worker, so no other trial can have caused the last two.
+ */
 const DEATHS_MAX = 4
 
 /** True if the worker died so often with this trial that the agent must be the cause. Calibration runs no agent. */

@@ -25,7 +25,10 @@ export const systemOf = ({ system, shape }: ModelRequest): string =>
     ? `${system}\n\nAnswer with one JSON value of this schema, and with nothing else:\n${JSON.stringify(shape.schema)}`
     : system
 
-/** Returns a string or number as text, and other values as an empty one. `String()` is unsafe: lists recurse, objects may throw. */
+/**
+ * Returns a string or number as text, and an empty text for other values. `String()` is unsafe: lists recurse, objects
+ * may throw.
+ */
 export const plainText = (json: Json | undefined): string =>
   typeof json === 'string' || typeof json === 'number' ? String(json) : ''
 

@@ -100,7 +100,10 @@ const keepKnownBetas = (value: string): string =>
     .filter((beta) => BETAS.has(DATED.exec(beta)?.[1] ?? ''))
     .join(',')
 
-/** Documented members. Those that are billed separately or choose something else are refused if they do. */
+/**
+ * Documented members of a request. Members that can select a feature with a separate price, or another model, are
+ * refused if they do.
+ */
 const MEMBERS: ReadonlySet<string> = new Set([
   'cache_control',
   'context_management',

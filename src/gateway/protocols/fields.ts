@@ -61,7 +61,7 @@ export const TOKENS: Range = [0, TOKENS_MAX]
 export const REASONING_TOKENS: Range = [-1, TOKENS_MAX]
 /** Number of alternatives. Providers allow far fewer. */
 export const ALTERNATIVES: Range = [1, 128]
-/** For protocols without alternatives. Some compatible providers read the members nevertheless. */
+/** Range for protocols without alternatives, because some compatible providers interpret the members anyway. */
 export const NO_ALTERNATIVES: Range = [1, 1]
 
 /** Returns the names of values that are present and are not integers in their range. Providers may parse them leniently. */

@@ -42,7 +42,10 @@ const COMMON_MEMBERS = [
   'user',
 ]
 
-/** Returns a function that keeps only the common members and these. Nothing may ask the provider to store an answer. */
+/**
+ * Returns a function that keeps only the common members and the given ones. Nothing may ask the provider to store an
+ * answer.
+ */
 export function createMemberFilter(names: readonly string[]): (body: JsonObject) => JsonObject {
   const members = new Set([...COMMON_MEMBERS, ...names])
   const unstored = new Set([...members].filter((name) => name !== 'store'))

@@ -28,7 +28,7 @@ export type RunnerSetup = {
   runner: Runner
   /**
    * Returns the recipe of the base tree. `landed` is the tree after the change: dependencies that its manifests add or
-   * change are installed as well, because the manifests themselves are applied in no run.
+   * change are installed as well, because no run applies the manifests themselves.
    */
   buildRecipe(tree: TreeFacts, landed?: TreeFacts): EnvRecipe
   /** Patterns for `.git/info/exclude`: files a build leaves in the tree and that are not committed. */

@@ -6,7 +6,10 @@ type CommandOptions = {
   targets: readonly string[]
   /** Null keeps the runner's own order. */
   seed: number | null
-  /** Ids of the only tests to run; also in the file `SELECTED_TESTS`. Null, and without `selects`, runs all targets. */
+  /**
+   * Ids of the only tests to run; also in the file `SELECTED_TESTS`. Null, and a runner without `selects`, runs all
+   * targets.
+   */
   only?: readonly string[] | null
 }
 
@@ -22,7 +25,7 @@ export type Runner = {
   shuffles: boolean
   /** Set where `only` has an effect. */
   selects: boolean
-  /** Tried after all other runners: its `detect` accepts what others claim with better evidence. */
+  /** Tried after all other runners, because its `detect` also accepts projects that use another runner. */
   isFallback: boolean
   detect(tree: TreeFacts): boolean
   /** Returns true for a test file that can be named on the command line of the runner. */

@@ -59,7 +59,7 @@ export const retryTimer: RetryTimer = {
 }
 
 const ATTEMPTS_MAX = 4
-/** Longer pauses are not waited for: the error, with the requested pause, is returned to the caller. */
+/** Maximum pause. If the registry requests a longer one, the caller gets an error with the requested pause. */
 const PAUSE_MAX_MS = 60_000
 
 /** Retries while the registry is temporarily unavailable, with backoff and respecting Retry-After. */

@@ -16,7 +16,7 @@ export function parseAddressRange(text: string): AddressRange | undefined {
 
 /**
  * Returns the function that reads a client's address from a request. `X-Forwarded-For` is untrusted input unless the
- * connection comes from a trusted proxy; then the address is the last entry that no trusted proxy wrote for another one.
+ * connection comes from a trusted proxy; then the address is the last entry that is not itself a trusted proxy.
  */
 export function createClientAddressReader(trustedProxies: readonly AddressRange[]) {
   const trusted = new BlockList()

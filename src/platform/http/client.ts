@@ -174,7 +174,7 @@ type RawEvent = { event: string; data: string; id: string | undefined }
 /** Yields server-sent events as they arrive. Comments, which only keep the connection open, are skipped. */
 export async function* readEvents(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<RawEvent> {
   const events = body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream())
-  // Browsers differ in whether streams can be iterated, so that this reads them one by one.
+  // Yields the chunks of a stream. Not every browser can iterate over one.
   const reader = events.getReader()
   try {
     for (let read = await reader.read(); !read.done; read = await reader.read()) {

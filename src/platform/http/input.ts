@@ -161,9 +161,9 @@ const [QUOTE, BACKSLASH, COMMA, OPEN_BRACE, OPEN_BRACKET, CLOSE_BRACE, CLOSE_BRA
 type OpenValue = { keys: Set<string> | undefined; at: string | number | undefined }
 
 /**
- * Refuses JSON in one pass before it is parsed. So many or so deeply nested values that parsing would block the event loop
- * for long are refused: a body of 2 MiB that is nested a million deep takes a second to parse, this scan a few
- * milliseconds. Duplicate keys are refused because parsers disagree on which one counts.
+ * Refuses JSON with too many or too deeply nested values in one pass, before parsing it could block the event loop: a
+ * body of 2 MiB that is nested a million deep takes a second to parse, this scan a few milliseconds. Duplicate keys are
+ * refused because parsers disagree on which one counts.
  */
 export function requireScannable(bytes: Buffer): void {
   const path: OpenValue[] = []

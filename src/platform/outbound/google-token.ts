@@ -17,7 +17,10 @@ const KeyFile = z.object({
   token_uri: z.url().default('https://oauth2.googleapis.com/token'),
 })
 
-/** Parses the key file of a service account. Returns undefined if it is none, or if its key cannot be read. */
+/**
+ * Parses the key file of a service account. Returns undefined if the text is not such a file, or if its key cannot be
+ * read.
+ */
 export function parseServiceAccount(text: string): ServiceAccount | undefined {
   try {
     const file = KeyFile.parse(JSON.parse(text))

@@ -54,7 +54,7 @@ const CONNECT_MS = 30_000
 
 /**
  * Starts a proxy on loopback that forwards connections to the pinned server and refuses all others. git and curl parse
- * addresses on their own; whatever they read into one, the proxy sees the host that they would connect to.
+ * addresses on their own, but the proxy sees the host that they actually connect to.
  */
 export async function openPinnedProxy(pin: PinnedServer): Promise<PinnedProxy> {
   const sockets = new Set<Duplex>()

@@ -11,7 +11,7 @@ const PAGE_MIN = 5
 const BYTES_MAX = 32 * 1024 * 1024
 const TIMEOUT_MS = 60_000
 const TRIES_MAX = 4
-/** Longer waits are not waited for: the error, with the requested wait, is returned to the caller. */
+/** Maximum wait. If GitHub requests a longer one, the caller gets an error with the requested wait. */
 const WAIT_MAX_SECONDS = 120
 /** Bounds the waits if the host keeps requesting short ones. */
 const WAITS_MAX = 30

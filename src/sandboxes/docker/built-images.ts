@@ -21,7 +21,7 @@ export async function recordUse(engine: UsesFolder, { digest }: Image, isShared:
   await writeFile(usePath(engine, digest), isShared ? 'shared' : 'own')
 }
 
-/** Renews the use of an image that a sandbox starts from. An image that was not built here has none. */
+/** Records that an image is used now. Only images that were built here have such a record. */
 export async function renewUse(engine: UsesFolder, { digest }: Image): Promise<void> {
   const now = new Date()
   await utimes(usePath(engine, digest), now, now).catch(() => {})
@@ -41,7 +41,7 @@ async function listUses(engine: UsesFolder): Promise<ImageUse[]> {
   )
 }
 
-/** Removes a built image and its layers, except those of other images. An image that a container has is left alone. */
+/** Removes a built image and its layers, except those of other images. An image that a container uses is left alone. */
 export async function discardImage(engine: DockerEngine, { digest }: Pick<Image, 'digest'>): Promise<void> {
   const { docker } = engine
   const found = await docker.call<{ RepoTags?: string[] | null }>('GET', `/images/${digest}/json`).catch(ignoring(404))

@@ -130,7 +130,7 @@ async function listSockets(top: HostPath, name: string, entriesMax: number): Pro
   return sockets
 }
 
-/** Yields the entries of a folder and of those below it, as deep as is collected. `name` goes before their paths. */
+/** Yields the entries of a folder and of those below it, as deep as is collected. `name` is prefixed to their paths. */
 async function* walkFolders(top: string, name: string): AsyncGenerator<{ entry: Dirent; path: string }> {
   const folders = ['']
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
@@ -184,8 +184,8 @@ type EngineChange = { Path: string; Kind: 0 | 1 | 2 }
 const STATS_MAX = 1000
 
 /**
- * Asks the engine what a container changed in the image that it was started from. The engine does not tell files from
- * folders: an added path counts as a folder when another change lies below it.
+ * Asks the engine what a container changed in the image that it was started from. The engine does not distinguish files
+ * from folders: an added path counts as a folder when another change lies below it.
  */
 async function readEngineChanges({ docker }: DockerEngine, containerId: string): Promise<FileChange[]> {
   const answer = await docker.open('GET', `/containers/${containerId}/changes`)

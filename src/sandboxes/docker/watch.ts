@@ -140,7 +140,7 @@ function watchDiskUse({ spec, container, engine }: RunningContainer, onFull: () 
   return { stop: () => clearInterval(timer), isFull: async () => full }
 }
 
-/** Returns the bytes that a container has written, with the files that the engine mounts, which it does not count. */
+/** Returns the bytes that a container has written, including files that the engine mounts and does not count itself. */
 async function readSize(docker: Docker, id: string): Promise<number> {
   const query = { size: true }
   const { SizeRw = 0, State } = await docker.call<SizedContainer>('GET', `/containers/${id}/json`, { query })

@@ -43,8 +43,8 @@ const JAVA_TOOL_OPTIONS = [
 const PREDEFINED_ARGS = /^(https?|no)_proxy$/i
 
 /**
- * Returns the build arguments, which do not become part of the image. Those that are no proxy settings are visible only
- * after `ARG`.
+ * Returns the build arguments, which do not become part of the image. Arguments other than proxy settings are visible
+ * only after `ARG`.
  */
 export function buildArgs(env: Record<string, string>, { stages }: Dockerfile): Record<string, string> {
   const declared = new Set(

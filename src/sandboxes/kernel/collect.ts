@@ -39,7 +39,8 @@ export async function collectTar(
 async function collectEntry(collection: Collection, place: HostPath, name: string): Promise<void> {
   if (collection.leftOut.length >= LEFT_OUT_MAX) return
   const found = findFirstName(collection, place, name) ?? (await toCollectedFile(place, name))
-  if (found === undefined || !isWithinCaps(collection, found) || isTooDeep(name)) return void collection.leftOut.push(name)
+  if (found === undefined || !isWithinCaps(collection, found) || isTooDeep(name))
+    return void collection.leftOut.push(name)
   collection.found.push(found)
   if (found.kind === 'File') collection.bytes += found.stats.size
   if (found.kind !== 'Directory') return

@@ -21,8 +21,8 @@ export const PLAIN_MODE = 0o777
 const PATH_FIELD_CHARACTERS = 24
 
 /**
- * Returns the header of an entry. node-tar never gets to split a long path into prefix and name: the time it takes for
- * that grows with the square of the depth.
+ * Returns the header of an entry. Long paths are not passed to node-tar, because the time that it takes to split them
+ * into prefix and name grows with the square of the depth.
  */
 export function tarHeader({ path, type, link, mode, mtime = new Date(), uid, gid, size }: TarFacts): Buffer {
   const fullPath = type === 'Directory' ? `${path.replace(/\/+$/, '')}/` : path

@@ -28,7 +28,7 @@ export type BuildRequest = {
   context: string
   target: string | null
   args: Record<string, string>
-  /** Names the image, so that buildah does not take it for a leftover of another build. */
+  /** Names the image, so that buildah does not treat it as a leftover of another build. */
   key: string
   bases: { name: string; image: StoredImage }[]
 }

@@ -261,7 +261,7 @@ const EMPTY = ['dev', 'proc', 'sys', 'run', 'tmp', 'var/tmp', 'var/lib', 'root',
 
 /**
  * Returns a base image of this machine's programs, read-only. Made again only when their files have changed. Requires
- * permission of the operator; results disclose it.
+ * permission of the operator, and results state that it was used.
  */
 async function hostBase(store: ImageStore, signal: AbortSignal): Promise<StoredImage> {
   const binds: string[] = []
@@ -284,7 +284,7 @@ async function hostBase(store: ImageStore, signal: AbortSignal): Promise<StoredI
   return buildOnce(join(store.folder, key), { find: () => findWholeBuild(store, key), make, signal })
 }
 
-/** Lists the files of `/etc` below the names, each with what changes when its content or rights do. */
+/** Lists the files of `/etc` below the names, each with a fingerprint that changes with its content or rights. */
 async function listVersions(names: readonly string[]): Promise<string[]> {
   const versions = names.map(async (name): Promise<string[]> => {
     const path = join('/etc', name)

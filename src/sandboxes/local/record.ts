@@ -19,7 +19,7 @@ export type SandboxRecord = {
 const SAFE_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/
 const EXTENSION = '.json'
 const DRAFT = /\.(\d+)\.draft$/
-/** Age of a draft that cannot still be in writing: a record is written in much less time. */
+/** Age from which a draft counts as abandoned: writing a record takes much less time. */
 const WRITING_MS = 60_000
 /** Time after the deadline in which the engine of a sandbox still collects files and removes it. */
 const GRACE_MS = 15 * 60_000

@@ -161,7 +161,7 @@ const OUTPUT = join(LAUNCHER, 'output')
 /** Builds the OCI settings of a sandbox, with the same isolation as under bubblewrap. */
 function runcSettings(launch: Launch): object {
   const { host, spec, folder, root, account, workdir, env, binds } = launch
-  // Only the first process keeps the last one: setpriv gives it up for the command.
+  // Only the first process keeps the last capability: setpriv drops it for the command.
   const capabilities = [...CAPABILITIES, FIRST_PROCESS_CAPABILITY].map((name) => `CAP_${name}`)
   return {
     ociVersion: '1.0.2',

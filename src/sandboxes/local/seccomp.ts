@@ -164,7 +164,7 @@ const REFUSED: Record<string, Numbers> = {
   vhangup: on(153, 58),
 }
 
-/** Refused only when they make namespaces: the flags are their first argument. */
+/** Refused only when they create namespaces: the flags are their first argument. */
 const NAMESPACE_MAKERS: Record<string, Numbers> = { clone: on(56, 220), unshare: on(272, 97) }
 
 /** The flags of clone3 are not visible to a filter. When it is reported as missing, C libraries use `clone`. */

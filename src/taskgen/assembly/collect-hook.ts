@@ -58,8 +58,9 @@ const SETTINGS = Object.entries({
   .join(' ')
 
 /**
- * Bash, as root, where the agent was: writes down what it changed. New files that are too large and clones inside the
- * repository are left out. Objects and index lie elsewhere, so that nothing an agent left there is in the way.
+ * Bash script that runs as root in the agent's sandbox and records what the agent changed. New files that are too large
+ * and clones inside the repository are left out. Objects and index are stored elsewhere, so that files that the agent
+ * left cannot interfere.
  */
 export const collectScript = (
   places: CollectPaths = COLLECT_PATHS,

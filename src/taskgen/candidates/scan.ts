@@ -67,7 +67,7 @@ async function screenDiffs(deps: ScanDeps, open: readonly PullRequest[], signal:
 /** A missing base may be fetched later, so that verdict is not cached. */
 const isCacheable = (verdict: DiffVerdict): boolean => verdict.kind === 'candidate' || verdict.reason !== 'no_base'
 
-/** Rejects an older landing of the same number, since its change was replaced by the newer one. */
+/** Rejects an earlier merge of a pull request that was merged again, because the later one replaced its change. */
 function findRepeatedNumber({ number }: PullRequest, { numbers }: SeenChanges): ScreenRejection | undefined {
   if (number === undefined) return undefined
   if (numbers.has(number)) return rejectCandidate('duplicate', `#${number} landed again`)

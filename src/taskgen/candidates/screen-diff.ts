@@ -117,7 +117,7 @@ const isCosmetic = ({ changesCode }: ChangedFile): boolean => !changesCode
 
 /**
  * Lists the files that may matter to source or tests: these themselves, and other files in the same top-level folders.
- * Documentation, CI files and the like belong to the rest of the split, which is applied in no run.
+ * Documentation, CI files and the like belong to the rest of the split, which no run applies.
  */
 function listSplitFiles(files: readonly ChangedFile[]): ChangedFile[] {
   const isSplit = ({ kind }: ChangedFile) => kind === 'source' || kind === 'test'

@@ -38,7 +38,7 @@ const DEFAULT_RULES = { testsMin: 10, passedMin: 0.85, agreedMin: 0.99 } as cons
 
 type HealthRules = { testsMin: number; passedMin: number; agreedMin: number }
 
-/** The longer of both runs, as elapsed time and as CPU time. */
+/** The longer of the two runs, as elapsed time and as CPU time. */
 type Health = { tests: number; passed: number; seconds: number; cpuSeconds: number }
 
 /** Messages of programs that fail without a network. */
@@ -110,7 +110,7 @@ function describeMessages(failed: readonly string[], { messages }: SuiteRun): st
     .join('\n')
 }
 
-/** Keeps the beginning and the end: runners put the error at one of them, and a stack between. */
+/** Keeps the beginning and the end: runners print the error at one of them, and the stack trace in between. */
 function shortenMessage(message: string): string {
   const text = message.replaceAll(/[ \t]+/g, ' ').trim()
   if (text.length <= MESSAGE_LENGTH_MAX) return text

@@ -114,7 +114,7 @@ function rankFile(path: string): number {
   return LOCK_FILE.test(path) ? 2 : 1
 }
 
-/** Returns the beginnings of the most telling files. */
+/** Returns the beginnings of the most informative files. */
 function takeExcerpts(files: ProposeRecipeInput['files']): ProposeRecipeInput['files'] {
   let left = FILES_LENGTH_MAX
   const ordered = files.toSorted((one, other) => rankFile(one.path) - rankFile(other.path))

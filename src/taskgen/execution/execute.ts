@@ -133,8 +133,8 @@ const SUSPECTS_MAX = 1000
 const SINGLE_RUNS_MAX = 10
 
 /**
- * Runs suspected company failures without all other tests. If that clears some of them, one of the rest may spoil the
- * others, so each of the rest is run by itself.
+ * Runs tests that may fail only after other tests (order-dependent failures) without all other tests. If some of them
+ * pass then, one of the rest may make the others fail, so each of the rest is run by itself.
  */
 async function runSuspects(matrix: SuiteMatrix, runs: SuiteRuns): Promise<SuiteRun[]> {
   const suspects = listSuspects(runs)

@@ -70,7 +70,7 @@ test.each<[string, Record<string, TestRow>, { failToPass: string[]; passToPass: 
     { failToPass: ['two'], passToPass: [], guards: Object.keys(many(252, ['', '', ''])).toSorted() },
   ],
   [
-    'tests that fail only in company',
+    'tests that fail only after other tests',
     { two: ['-', 'fff', 'ppp'], later: ['ppp', 'fff', 'ppp', 'p'], kept: ['ppp', 'ppp', 'ppp'] },
     { failToPass: ['two'], passToPass: ['kept'], guards: ['later'] },
   ],

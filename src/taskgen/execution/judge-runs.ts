@@ -4,7 +4,7 @@ import type { SolutionVariant } from './solution-variants.ts'
 
 /** Summary of one test run. */
 export type SuiteSummary = {
-  /** `alone`: the tests that landed, of which only the suspected company failures are run. */
+  /** `alone`: the tests that landed, of which only suspected order-dependent failures are run. */
   variant: 'base' | 'tests' | 'alone' | 'fixed'
   cpus: number
   isShuffled: boolean
@@ -51,7 +51,8 @@ export type VariantResults = {
 
 /**
  * Runs of three trees: the base, the base with the tests that landed, and that with the fix. `alone` are runs of the
- * second tree in which only suspected company failures ran. The runs of a tree count the same, however they were run.
+ * second tree in which only suspected order-dependent failures ran. The runs of a tree count the same, however they
+ * were run.
  */
 export type SuiteRuns = {
   base: readonly SuiteRun[]
@@ -197,7 +198,10 @@ const passesAlways = ({ passed, runs }: TestCount): boolean => passed === runs
 const neverPasses = ({ passed }: TestCount): boolean => passed === 0
 const wavers = (count: TestCount): boolean => !neverPasses(count) && !passesAlways(count)
 
-/** True if a test of the base only cannot run with the tests that landed, or fails there only in company. */
+/**
+ * True if a test of the base fails with the tests that landed only because it cannot run there, or only after other
+ * tests.
+ */
 const isMasked = ({ base, tests, alone }: TestTally): boolean =>
   passesAlways(base) && neverPasses(tests) && (tests.seen === 0 || !neverPasses(alone))
 

@@ -85,7 +85,7 @@ const changeComparison: MutationOperator = (line, code) => {
 
 const CONSTANTS: Record<string, string> = { True: 'False', False: 'True', true: 'false', false: 'true' }
 
-/** A failure of Go. The values beside the error mean nothing. */
+/** A Go statement that returns an error. The other returned values are meaningless. */
 const RETURNS_ERROR = /^\s*return .*, *(?:err|fmt\.Errorf\(.*\)|errors\.New\(.*\)|Err\w+)$/
 
 const changeConstant: MutationOperator = (line, code) => {
@@ -112,7 +112,7 @@ const replaceAt = (line: string, { index, 0: found }: RegExpExecArray, text: str
 
 const indentOf = (line: string): number => line.length - line.trimStart().length
 
-/** Empties the block of a condition, as far as it was added. */
+/** Removes the added lines of a conditional block. */
 function emptyBlock(lines: readonly string[], at: number, syntax: MutableSyntax): Mutation | undefined {
   const head = lines[at] ?? ''
   if (!syntax.condition.test(head)) return undefined

@@ -1,4 +1,4 @@
-/** Providers add a date to a name, or say which one is the latest. Anything else is another model. */
+/** Suffixes that providers add to a model name: a date, or `latest`. Any other suffix denotes another model. */
 const ADDED = /^[-@:](?:latest|preview|\d{3,8}|\d{4}-\d{2}-\d{2}|\d{2}-\d{2})(?:-(?:preview|\d{2,8}))*$/
 const LATEST = /[-@:](?:latest|preview)$/
 

@@ -228,13 +228,13 @@ async function openTaskModel(
   )
 }
 
-/** Images that stages of this process have, by provider and digest, with the number of stages. */
+/** Images that stages of this process use, by provider and digest, with the number of stages. */
 const IN_USE = new WeakMap<SandboxProvider, Map<string, number>>()
 
 type CandidateImages = AsyncDisposable & {
   /** The provider, remembering the images that are built through it. */
   provider: SandboxProvider
-  /** Lets closing remove these images, except those that another stage has. Shared images stay. */
+  /** Marks these images for removal on close, except those that another stage uses. Shared images stay. */
   discard(): void
 }
 

@@ -165,7 +165,9 @@ export async function listDurations(
   return rows
 }
 
-/** Lists artifacts of trials that finished before. A comparison that has not ended keeps all of its artifacts. */
+/**
+ * Lists artifacts of trials that finished before a time. A comparison that has not ended keeps all of its artifacts.
+ */
 const oldArtifacts = (db: Db, days: number) =>
   db
     .selectFrom('trials')

@@ -50,7 +50,9 @@ type EnvironmentContext = {
 
 const testPaths = ({ hidden }: SplitCommit): string[] => hidden.files.map(({ path }) => path)
 
-/** Tries the recipe of a model that worked for an earlier candidate where the rules would give this same recipe. */
+/**
+ * Tries a model's recipe that worked for an earlier candidate for which the rules gave the same recipe as for this one.
+ */
 async function tryKnownRecipe(
   attempt: EnvironmentContext,
   detected: EnvRecipe | null,

@@ -69,7 +69,7 @@ export const reviewStage: Stage = {
 
 type WrongSolutionRun = { patch: string } & Pick<Parameters<typeof trySolution>[1], 'hidden'>
 
-/** Runs a solution in the image of the execution, which is still there as a rule. */
+/** Runs a solution in the image of the execution, which usually still exists. */
 async function runWrongSolution(
   state: CandidateState,
   context: StageContext,

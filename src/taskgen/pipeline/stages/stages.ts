@@ -229,7 +229,9 @@ const difficultyStage: Stage = {
   },
 }
 
-/** Waiting processes per processor, averaged over five minutes, from which on timings say nothing about a candidate. */
+/**
+ * Waiting processes per processor, averaged over five minutes, above which timings are not evidence about a candidate.
+ */
 const BUSY_LOAD = 1.5
 const RETRY_MS = 15 * 60_000
 
