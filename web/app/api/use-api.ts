@@ -11,7 +11,15 @@ export function useApi(): Api {
   return api
 }
 
-type ReadOptions = { refetchMs?: number | undefined; enabled?: boolean | undefined; keepPrevious?: boolean }
+type ReadOptions<T> = {
+  refetchMs?: number | undefined
+  enabled?: boolean | undefined
+  keepPrevious?: boolean
+  /** False holds the result: it is neither read again nor rendered. If set, the result stays in the cache. */
+  subscribed?: boolean
+  /** Returns what is shown of the result. The component is not rendered again if it returns the same. */
+  select?: (data: T) => T
+}
 
 /** Key of a read in the query cache. Without input it matches every read of the endpoint. */
 export const readKey = (endpoint: Endpoint, input?: object): unknown[] =>
@@ -21,7 +29,7 @@ export const readKey = (endpoint: Endpoint, input?: object): unknown[] =>
 export function useRead<const E extends Endpoint>(
   endpoint: E,
   input: ApiInput<E> = {},
-  options: ReadOptions = {},
+  options: ReadOptions<ApiBody<E>> = {},
 ): UseQueryResult<ApiBody<E>> {
   const api = useApi()
   return useQuery({
@@ -29,6 +37,9 @@ export function useRead<const E extends Endpoint>(
     queryFn: () => api.call(endpoint, input),
     refetchInterval: options.refetchMs ?? false,
     enabled: options.enabled ?? true,
+    subscribed: options.subscribed ?? true,
+    ...(options.subscribed === undefined ? {} : { gcTime: Number.POSITIVE_INFINITY }),
+    ...(options.select ? { select: options.select as (data: unknown) => unknown } : {}),
     ...(options.keepPrevious ? { placeholderData: keepPreviousData } : {}),
   }) as UseQueryResult<ApiBody<E>>
 }

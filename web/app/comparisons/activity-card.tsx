@@ -7,7 +7,7 @@ import { isOpen, toActivityKey } from './live.ts'
 import { CLASS_NAMES, createNames } from './text.ts'
 
 /** The trials that started or ended last while the page is open. Not shown when nothing more will happen. */
-export function ActivityCard({ comparison }: { comparison: Comparison }) {
+export function ActivityCard({ comparison, isInView }: { comparison: Comparison; isInView: boolean }) {
   const queries = useQueryClient()
   const queryKey = toActivityKey(comparison.id)
   // The cache is filled by events. Nothing is read.
@@ -15,6 +15,7 @@ export function ActivityCard({ comparison }: { comparison: Comparison }) {
     queryKey,
     queryFn: () => queries.getQueryData<readonly TrialChange[]>(queryKey) ?? [],
     enabled: false,
+    subscribed: isInView,
   })
   if (!isOpen(comparison) && changes.length === 0) return null
   const name = createNames(comparison.settings)

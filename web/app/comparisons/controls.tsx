@@ -3,7 +3,7 @@ import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
 import { useChange } from '../api/use-api.ts'
 import { ProblemNote } from '../components/problem-note.tsx'
 import { useMay } from '../session/session.tsx'
-import { isOpen } from './live.ts'
+import { hasUnscored, isOpen } from './live.ts'
 import type { ComparisonTarget } from './scope.ts'
 
 type ControlsProps = { target: ComparisonTarget; comparison: Comparison }
@@ -21,8 +21,6 @@ export function Controls(props: ControlsProps) {
     </>
   )
 }
-
-export const hasUnscored = ({ trials }: Comparison): boolean => trials.errored > 0 || trials.canceled > 0
 
 function ResumeForm({ target: { endpoints, input }, comparison }: ControlsProps) {
   const resume = useChange(endpoints.resume, { outdates: [endpoints.read, endpoints.matrix] })

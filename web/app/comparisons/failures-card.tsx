@@ -11,12 +11,12 @@ import { CLASS_NAMES } from './text.ts'
 const REFRESH_MS = 10_000
 const SIGNATURES_SHOWN = 6
 
-type FailuresCardProps = { target: ComparisonTarget; comparison: Comparison }
+type FailuresCardProps = { target: ComparisonTarget; comparison: Comparison; isInView: boolean }
 
 /** Failures by class, each with the messages that its trials have in common. */
-export function FailuresCard({ target, comparison }: FailuresCardProps) {
+export function FailuresCard({ target, comparison, isInView }: FailuresCardProps) {
   const refetchMs = comparison.state === 'running' ? REFRESH_MS : undefined
-  const failures = useRead(target.endpoints.failures, target.input, { refetchMs })
+  const failures = useRead(target.endpoints.failures, target.input, { refetchMs, subscribed: isInView })
   return (
     <Card title="Failures by cause">
       <Loaded query={failures}>

@@ -1,6 +1,11 @@
 import { type QueryClient, useQueryClient } from '@tanstack/react-query'
-import { useEffect, useRef } from 'react'
-import type { Comparison, ComparisonMatrix, TrialChange } from '../../../src/comparisons/shapes/schema.ts'
+import { useEffect, useRef, useState } from 'react'
+import type {
+  Comparison,
+  ComparisonMatrix,
+  ComparisonSetting,
+  TrialChange,
+} from '../../../src/comparisons/shapes/schema.ts'
 import { readKey, useRead } from '../api/use-api.ts'
 import { useEvents } from '../api/use-events.ts'
 import { applyChanges } from './map-model.ts'
@@ -13,12 +18,19 @@ const OPEN: readonly Comparison['state'][] = ['submitting', 'running', 'paused']
 
 export const isOpen = ({ state }: Comparison): boolean => OPEN.includes(state)
 
-/** Reads a comparison, and follows its events while it is open. They also update its matrix in the cache. */
+export const hasUnscored = ({ trials }: Comparison): boolean => trials.errored > 0 || trials.canceled > 0
+
+/**
+ * Reads a comparison, and follows its events while it is open: they update comparison and matrix in the cache. The result
+ * is an outline that does not follow counts and results, so that the page is not rendered with every trial.
+ */
 export function useLiveComparison({ endpoints, input }: ComparisonTarget) {
   const queries = useQueryClient()
+  const [select] = useState(createOutline)
   const cached = queries.getQueryData<Comparison>(readKey(endpoints.read, input))
   const comparison = useRead(endpoints.read, input, {
     refetchMs: cached?.state === 'running' ? STATISTICS_MS : undefined,
+    select,
   })
   const cache: ComparisonCache = {
     queries,
@@ -47,6 +59,25 @@ export function useLiveComparison({ endpoints, input }: ComparisonTarget) {
   return { comparison, stream }
 }
 
+/** Returns a function that returns the same comparison until something other than its counts and results has changed. */
+function createOutline(): (comparison: Comparison) => Comparison {
+  let last: Comparison | undefined
+  return (comparison) => {
+    if (!last || !hasSameOutline(last, comparison)) last = comparison
+    return last
+  }
+}
+
+const hasSameOutline = (a: Comparison, b: Comparison): boolean =>
+  a.id === b.id &&
+  a.state === b.state &&
+  a.answer === b.answer &&
+  a.pause === b.pause &&
+  a.submissionError === b.submissionError &&
+  a.budgetUsd === b.budgetUsd &&
+  a.settings.length === b.settings.length &&
+  hasUnscored(a) === hasUnscored(b)
+
 type ComparisonCache = { queries: QueryClient; status: unknown[]; matrix: unknown[]; activity: unknown[] }
 
 /** Key of the last changes in the query cache. */
@@ -59,16 +90,41 @@ function storeStatus({ queries, status, matrix }: ComparisonCache, statuses: rea
   const next = statuses.at(-1)
   if (!next) return
   const previous = queries.getQueryData<Comparison>(status)
-  const stats = new Map(previous?.settings.map((setting) => [setting.id, setting.stats]))
   queries.setQueryData<Comparison>(status, {
     ...next,
     answer: next.answer ?? previous?.answer,
-    settings: next.settings.map((setting) => ({ ...setting, stats: { ...stats.get(setting.id), ...setting.stats } })),
+    settings: mergeSettings(previous?.settings ?? [], next.settings),
   })
   // The plan exists only after the submission.
   const isPlanned = (queries.getQueryData<ComparisonMatrix>(matrix)?.tasks.length ?? 0) > 0
   if (!isPlanned && next.frozen) void queries.invalidateQueries({ queryKey: matrix })
 }
+
+/** Merges the settings of a status into those before. Settings without a change keep their identity. */
+function mergeSettings(previous: readonly ComparisonSetting[], next: readonly ComparisonSetting[]) {
+  const byId = new Map(previous.map((setting) => [setting.id, setting]))
+  return next.map((setting) => {
+    const before = byId.get(setting.id)
+    if (!before) return setting
+    return hasSameCounts(before, setting) ? before : { ...setting, stats: { ...before.stats, ...setting.stats } }
+  })
+}
+
+/** Nothing else of a setting changes without one of these. Named one by one, because this runs 60 times for every trial. */
+const hasSameCounts = (a: ComparisonSetting, b: ComparisonSetting): boolean =>
+  a.trials.passed === b.trials.passed &&
+  a.trials.failed === b.trials.failed &&
+  a.trials.errored === b.trials.errored &&
+  a.trials.running === b.trials.running &&
+  a.trials.queued === b.trials.queued &&
+  a.trials.canceled === b.trials.canceled &&
+  a.tasks === b.tasks &&
+  a.passed === b.passed &&
+  a.accuracy === b.accuracy &&
+  a.costUsd === b.costUsd &&
+  a.totalCostUsd === b.totalCostUsd &&
+  a.pendingUsd === b.pendingUsd &&
+  a.isolation === b.isolation
 
 function storeChanges({ queries, matrix, activity }: ComparisonCache, changes: readonly TrialChange[]): void {
   queries.setQueryData<ComparisonMatrix>(matrix, (previous) => previous && applyChanges(previous, changes))

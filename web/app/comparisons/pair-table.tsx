@@ -13,7 +13,7 @@ import { createNames, findLeader, nameSetting } from './text.ts'
 type PairTableProps = { target: ComparisonTarget; comparison: Comparison }
 
 /** Every other setting compared with a baseline, paired by task. */
-export function PairTable({ target, comparison }: PairTableProps) {
+export const PairTable = memo(({ target, comparison }: PairTableProps) => {
   const [chosen, setChosen] = useState<string>()
   const baseline =
     chosen ?? comparison.answer?.recommended ?? findLeader(comparison)?.id ?? comparison.settings[0]?.id ?? ''
@@ -47,7 +47,7 @@ export function PairTable({ target, comparison }: PairTableProps) {
       )}
     </Card>
   )
-}
+})
 
 /** The settings of a comparison do not change; only their results do. */
 const SettingOptions = memo(

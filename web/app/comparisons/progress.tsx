@@ -1,10 +1,12 @@
 import { memo } from 'react'
-import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
+import type { Comparison, ComparisonSetting } from '../../../src/comparisons/shapes/schema.ts'
 import { formatCount, interval, percent, plural, usd } from '../../components/format.ts'
+import { useRead } from '../api/use-api.ts'
 import type { StreamState } from '../api/use-events.ts'
 import { Card, Fact } from '../components/page.tsx'
 import { formatTime } from '../components/times.ts'
 import { isOpen } from './live.ts'
+import type { ComparisonTarget } from './scope.ts'
 import { createNames, describeLimit, findLeader, formatDuration, nameSetting, STATE_NAMES } from './text.ts'
 
 export function StateChip({ comparison }: { comparison: Comparison }) {
@@ -30,14 +32,8 @@ export const StreamNote = ({ stream }: { stream: StreamState }) =>
     <output className="chip fail">× not live; reload the page</output>
   ) : null
 
-/** The answer, before any number. Rendered again only if it has changed. */
-export const AnswerCard = memo(
-  ({ comparison }: { comparison: Comparison }) => <Answer {...comparison} />,
-  ({ comparison: before }, { comparison: after }) =>
-    before.answer === after.answer && before.pause === after.pause && before.submissionError === after.submissionError,
-)
-
-function Answer({ answer, settings, submissionError, pause }: Comparison) {
+/** The answer, before any number. */
+export function AnswerCard({ comparison: { answer, settings, submissionError, pause } }: { comparison: Comparison }) {
   const name = createNames(settings)
   return (
     <Card className="answer">
@@ -71,18 +67,22 @@ function Answer({ answer, settings, submissionError, pause }: Comparison) {
   )
 }
 
-export function ProgressCards({ comparison }: { comparison: Comparison }) {
+type ProgressCardsProps = { target: ComparisonTarget; comparison: Comparison }
+
+/** Counts change with every trial. They are read here, so that the page around them is not rendered again. */
+export function ProgressCards({ target, comparison: outline }: ProgressCardsProps) {
+  const { data: comparison = outline } = useRead(target.endpoints.read, target.input)
   return (
-    <div className="cards">
-      <TrialsFact comparison={comparison} />
+    <div className="cards progress">
+      <TrialsFact trials={comparison.trials} />
       <SpendFact comparison={comparison} />
       <TimeFact comparison={comparison} />
-      <LeaderFact comparison={comparison} />
+      <LeaderFact leader={findLeader(comparison)} />
     </div>
   )
 }
 
-function TrialsFact({ comparison: { trials } }: { comparison: Comparison }) {
+const TrialsFact = memo(({ trials }: Pick<Comparison, 'trials'>) => {
   const done = trials.passed + trials.failed + trials.errored
   const parts = [
     trials.running > 0 && `${trials.running} running`,
@@ -99,7 +99,7 @@ function TrialsFact({ comparison: { trials } }: { comparison: Comparison }) {
       <Bar share={trials.total === 0 ? 0 : done / trials.total} label="finished trials" />
     </Fact>
   )
-}
+})
 
 function SpendFact({ comparison }: { comparison: Comparison }) {
   const { costUsd, budgetUsd, projectedCostUsd, pendingUsd } = comparison
@@ -139,8 +139,8 @@ function TimeFact({ comparison }: { comparison: Comparison }) {
   )
 }
 
-function LeaderFact({ comparison }: { comparison: Comparison }) {
-  const leader = findLeader(comparison)
+/** Settings without a change keep their identity. */
+const LeaderFact = memo(({ leader }: { leader: ComparisonSetting | undefined }) => {
   if (!leader || leader.accuracy === null) return <Fact label="leading" value="–" note="no results yet" />
   const { ci95, rank } = leader.stats
   const ties = rank ? rank.worst - rank.best : 0
@@ -152,7 +152,7 @@ function LeaderFact({ comparison }: { comparison: Comparison }) {
       note={`${percent(leader.accuracy)} of ${plural(leader.tasks, 'task')}${ci95 ? `, ${interval(ci95)}` : ''}${tied}`}
     />
   )
-}
+})
 
 const Of = ({ value, of }: { value: string; of: string }) => (
   <>

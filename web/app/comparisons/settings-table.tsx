@@ -5,7 +5,7 @@ import { Card } from '../components/page.tsx'
 import { findFrontier, nameSetting } from './text.ts'
 
 /** Settings with intervals, the most accurate first. */
-export function SettingsTable({ comparison }: { comparison: Comparison }) {
+export const SettingsTable = memo(({ comparison }: { comparison: Comparison }) => {
   const settings = comparison.settings.toSorted((a, b) => (b.accuracy ?? -1) - (a.accuracy ?? -1))
   const frontier = findFrontier(settings)
   return (
@@ -34,7 +34,7 @@ export function SettingsTable({ comparison }: { comparison: Comparison }) {
       </section>
     </Card>
   )
-}
+})
 
 type SettingRowProps = { setting: ComparisonSetting; isOnFrontier: boolean }
 

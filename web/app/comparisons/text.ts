@@ -22,10 +22,13 @@ export function createShortNames(settings: readonly SettingNameParts[]): (settin
 }
 
 /** Returns the most accurate setting. The reference solution and the no-op are controls, not candidates. */
-export const findLeader = ({ settings }: Comparison): ComparisonSetting | undefined =>
-  settings
-    .filter((setting) => setting.accuracy !== null && !isControl(setting))
-    .toSorted((a, b) => (b.accuracy ?? 0) - (a.accuracy ?? 0))[0]
+export function findLeader({ settings }: Comparison): ComparisonSetting | undefined {
+  let leader: ComparisonSetting | undefined
+  for (const setting of settings)
+    if (setting.accuracy !== null && !isControl(setting) && setting.accuracy > (leader?.accuracy ?? -1))
+      leader = setting
+  return leader
+}
 
 /** Returns the ids of settings that no other setting beats on both cost and accuracy, the cheapest first. */
 export function findFrontier(settings: readonly ComparisonSetting[]): string[] {

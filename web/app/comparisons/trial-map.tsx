@@ -6,7 +6,7 @@ import { useDelayed } from '../components/use-delayed.ts'
 import { type MapCell, ROW_PX, toColumnWidth } from './draw-map.ts'
 import { groupTasks, orderSettings, orderTasks, type TaskOrder, toCell } from './map-model.ts'
 import { MapTiles } from './map-tiles.tsx'
-import { createNames, createShortNames, isControl, nameSetting } from './text.ts'
+import { createShortNames, isControl, nameSetting } from './text.ts'
 
 type TrialMapProps = {
   matrix: ComparisonMatrix
@@ -36,6 +36,7 @@ export function TrialMap({ matrix, settings, selected, onSelect, onOpen }: Trial
     const accuracy = new Map(ranked.map((setting) => [setting.id, setting.accuracy]))
     return orderSettings(settingIds, (id) => accuracy.get(id) ?? null)
   }, [settingIds, ranked])
+  const names = useNames(settings)
   const isGrouped = order === 'difficulty'
   return (
     <Card
@@ -55,8 +56,8 @@ export function TrialMap({ matrix, settings, selected, onSelect, onOpen }: Trial
       }
     >
       <div className="map">
-        <RowLabels rows={rows} settingIds={settingIds} settings={settings} isGrouped={isGrouped} />
-        <MapCells {...{ matrix, ordered, rows, columns, selected, onSelect, onOpen, settings, isGrouped, counted }} />
+        <RowLabels rows={rows} settingIds={settingIds} settings={settings} names={names} isGrouped={isGrouped} />
+        <MapCells {...{ matrix, ordered, rows, columns, selected, onSelect, onOpen, names, isGrouped, counted }} />
       </div>
       <p className="small muted">
         {isGrouped ? 'Columns are tasks, hardest on the right. ' : 'Columns are tasks in the order of the plan. '}
@@ -71,7 +72,7 @@ const ORDER_MS = 5000
 
 const LEGEND = ['passed', 'failed', 'running', 'errored', 'queued'] as const
 
-const MapLegend = () => (
+const MapLegend = memo(() => (
   <ul className="map-legend small muted" aria-label="Legend">
     {LEGEND.map((state) => (
       <li key={state}>
@@ -79,30 +80,40 @@ const MapLegend = () => (
       </li>
     ))}
   </ul>
-)
+))
 
 type RowLabelsProps = {
   rows: readonly number[]
   settingIds: readonly string[]
   settings: readonly ComparisonSetting[]
+  names: SettingNames
   isGrouped: boolean
 }
 
 /** Names the rows. A change of a trial alone does not render them again. */
-const RowLabels = memo(({ rows, settingIds, settings, isGrouped }: RowLabelsProps) => {
+const RowLabels = memo(({ rows, settingIds, settings, names, isGrouped }: RowLabelsProps) => {
   const byId = new Map(settings.map((setting) => [setting.id, setting]))
-  const shorten = createShortNames(settings)
   return (
     <ol className={isGrouped ? 'map-rows grouped' : 'map-rows'}>
       {rows.map((position) => {
         const id = settingIds[position] ?? ''
-        const setting = byId.get(id)
-        const [name, full] = setting ? [shorten(setting), nameSetting(setting)] : [id, id]
-        return <RowLabel key={id} name={name} full={full} accuracy={setting?.accuracy ?? null} />
+        const { name, full } = names.get(id) ?? { name: id, full: id }
+        return <RowLabel key={id} name={name} full={full} accuracy={byId.get(id)?.accuracy ?? null} />
       })}
     </ol>
   )
 })
+
+type SettingNames = ReadonlyMap<string, { name: string; full: string }>
+
+/** Returns short and full names by id. The settings of a comparison do not change; only their results do. */
+function useNames(settings: readonly ComparisonSetting[]): SettingNames {
+  // biome-ignore lint/correctness/useExhaustiveDependencies: results do not change names
+  return useMemo(() => {
+    const shorten = createShortNames(settings)
+    return new Map(settings.map((setting) => [setting.id, { name: shorten(setting), full: nameSetting(setting) }]))
+  }, [settings.length])
+}
 
 type RowLabelProps = { name: string; full: string; accuracy: number | null }
 
@@ -111,11 +122,14 @@ const RowLabel = memo(({ name, full, accuracy }: RowLabelProps) => (
     <bdi className="name" title={full}>
       {name}
     </bdi>
-    <b className="number">{accuracy === null ? '–' : percent(accuracy)}</b>
+    <b>
+      <span className="number">{accuracy === null ? '–' : percent(accuracy)}</span>
+    </b>
   </li>
 ))
 
-type MapCellsProps = TrialMapProps & {
+type MapCellsProps = Omit<TrialMapProps, 'settings'> & {
+  names: SettingNames
   /** The matrix by which the columns are ordered. */
   ordered: ComparisonMatrix
   rows: readonly number[]
@@ -134,8 +148,9 @@ const STEPS: Record<string, [number, number]> = {
   End: [1e6, 0],
 }
 
-function MapCells(props: MapCellsProps) {
-  const { matrix, ordered, rows, columns, selected, onSelect, onOpen, settings, isGrouped, counted } = props
+/** New results of settings alone do not render the cells again. */
+const MapCells = memo((props: MapCellsProps) => {
+  const { matrix, ordered, rows, columns, selected, onSelect, onOpen, names, isGrouped, counted } = props
   const scroller = useRef<HTMLDivElement>(null)
   const space = useRef<HTMLDivElement>(null)
   const columnPx = toColumnWidth(useWidth(scroller), columns.length)
@@ -188,11 +203,11 @@ function MapCells(props: MapCellsProps) {
         )}
       </div>
       <p id="map-cell" className="hidden" aria-live="polite">
-        {selected && describeCell(matrix, settings, selected)}
+        {selected && describeCell(matrix, names, selected)}
       </p>
     </div>
   )
-}
+})
 
 const CHARACTER_PX = 6
 
@@ -219,13 +234,9 @@ function revealColumn(scroller: HTMLDivElement | null, left: number, width: numb
   if (right > scroller.scrollLeft + scroller.clientWidth) scroller.scrollLeft = right - scroller.clientWidth
 }
 
-function describeCell(
-  matrix: ComparisonMatrix,
-  settings: readonly ComparisonSetting[],
-  { task, setting }: MapCell,
-): string {
+function describeCell(matrix: ComparisonMatrix, names: SettingNames, { task, setting }: MapCell): string {
   const { state } = toCell(matrix, task, setting)
-  const name = createNames(settings)(matrix.settings[setting] ?? '')
+  const name = names.get(matrix.settings[setting] ?? '')?.full
   return `${matrix.tasks[task]?.name ?? ''} · ${name}: ${state === 'mixed' ? 'some attempts passed' : state}`
 }
 

@@ -57,10 +57,12 @@ type FactProps = { label: string; value: ReactNode; note?: ReactNode; children?:
 export function Fact({ label, value, note, children }: FactProps) {
   return (
     <section className="card fact">
-      <h2 className="label">{label}</h2>
-      <p className="value">{value}</p>
-      {note && <p className="note">{note}</p>}
-      {children}
+      <div className="fact-body">
+        <h2 className="label">{label}</h2>
+        <p className="value">{value}</p>
+        {note && <p className="note">{note}</p>}
+        {children}
+      </div>
     </section>
   )
 }

@@ -1,0 +1,113 @@
+import { useNavigate } from '@tanstack/react-router'
+import { type ComponentType, memo, useCallback, useEffect, useRef, useState } from 'react'
+import type { Comparison, ComparisonMatrix } from '../../../src/comparisons/shapes/schema.ts'
+import { useRead } from '../api/use-api.ts'
+import { Loaded } from '../components/loaded.tsx'
+import { Card, Empty } from '../components/page.tsx'
+import { useDelayed } from '../components/use-delayed.ts'
+import { ActivityCard } from './activity-card.tsx'
+import { CellCard } from './cell-card.tsx'
+import type { MapCell } from './draw-map.ts'
+import { FailuresCard } from './failures-card.tsx'
+import { FrontierChart } from './frontier-chart.tsx'
+import { isOpen } from './live.ts'
+import { PairTable } from './pair-table.tsx'
+import { type ComparisonTarget, toTaskLink } from './scope.ts'
+import { SettingsTable } from './settings-table.tsx'
+import { TrialMap } from './trial-map.tsx'
+
+export type ResultsProps = { target: ComparisonTarget; comparison: Comparison }
+
+/** Map, chart and tables. They are long and change with every trial, so each is rendered on its own, and when it is seen. */
+export const Results = (props: ResultsProps) => (
+  <>
+    <InView content={MapSection} {...props} />
+    <InView content={Evidence} {...props} />
+    <InView content={SettingsTable} {...props} />
+    <InView content={PairTable} {...props} />
+  </>
+)
+
+/** Time after which results follow a trial. The cells of the map do not wait. */
+const RESULTS_MS = 500
+
+export type InViewProps = ResultsProps & { isInView: boolean }
+
+/** Content that follows an open comparison only while it is in view or close to it. */
+function InView({ content: Content, target, comparison }: ResultsProps & { content: ComponentType<InViewProps> }) {
+  const [isInView, frame] = useInView()
+  const subscribed = isInView || !isOpen(comparison)
+  const { data = comparison } = useRead(target.endpoints.read, target.input, { subscribed })
+  const delayed = useDelayed(data, RESULTS_MS)
+  return (
+    <div ref={frame} className="in-view">
+      <Content target={target} comparison={delayed} isInView={isInView} />
+    </div>
+  )
+}
+
+const VIEW_MARGIN_PX = 300
+
+/** Returns whether an element is in view or close to it. */
+function useInView() {
+  const frame = useRef<HTMLDivElement>(null)
+  const [isInView, setInView] = useState(true)
+  useEffect(() => {
+    const element = frame.current
+    if (!element) return
+    const observer = new IntersectionObserver((entries) => setInView(entries.at(-1)?.isIntersecting ?? true), {
+      rootMargin: `${VIEW_MARGIN_PX}px`,
+    })
+    observer.observe(element)
+    return () => observer.disconnect()
+  }, [])
+  return [isInView, frame] as const
+}
+
+const Evidence = memo(({ target, comparison, isInView }: InViewProps) => (
+  <div className="columns">
+    <FrontierChart comparison={comparison} />
+    <div className="stack">
+      <FailuresCard target={target} comparison={comparison} isInView={isInView} />
+      <ActivityCard comparison={comparison} isInView={isInView} />
+    </div>
+  </div>
+))
+
+/** The matrix changes with every trial. It is read here, so that only the map is rendered again. */
+const MapSection = memo(({ target, comparison, isInView }: InViewProps) => {
+  const matrix = useRead(target.endpoints.matrix, target.input, { subscribed: isInView })
+  return (
+    <Loaded query={matrix}>{(cells) => <MapContent target={target} comparison={comparison} matrix={cells} />}</Loaded>
+  )
+})
+
+type MapContentProps = ResultsProps & { matrix: ComparisonMatrix }
+
+function MapContent({ target, comparison, matrix }: MapContentProps) {
+  const [selected, setSelected] = useState<MapCell>()
+  const navigate = useNavigate()
+  const { tasks } = matrix
+  const open = useCallback(
+    ({ task }: MapCell) => void navigate(toTaskLink(target.scope, comparison.id, tasks[task]?.name ?? '')),
+    [navigate, target, comparison.id, tasks],
+  )
+  if (matrix.tasks.length === 0)
+    return (
+      <Card title="Tasks × settings">
+        <Empty>Each trial appears here as a cell when the tasks have been frozen.</Empty>
+      </Card>
+    )
+  return (
+    <>
+      <TrialMap
+        matrix={matrix}
+        settings={comparison.settings}
+        selected={selected}
+        onSelect={setSelected}
+        onOpen={open}
+      />
+      {selected && <CellCard target={target} comparison={comparison} matrix={matrix} cell={selected} />}
+    </>
+  )
+}
