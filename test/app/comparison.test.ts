@@ -14,10 +14,14 @@ type Lab = Awaited<ReturnType<typeof openModelComparisonLab>>
 let lab: Lab
 let browser: Browser
 
+/** Holds trials back after a number of them has ended. */
+let gate: { trials: number; opened: Promise<void> } | undefined
+
 /** High solves everything. Low fails with text that tries to run a script. */
 const openLab = () =>
   openModelComparisonLab(async (ask, { model, outputFolder }) => {
     await ask()
+    if (gate && gate.trials-- <= 0) await gate.opened
     writeFileSync(join(outputFolder, 'changes.patch'), `--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+${HOSTILE_LINE}\n`)
     if (JSON.stringify(model?.access.wireLevel).includes('high')) return { state: 'passed', reward: 1 }
     return { state: 'failed', reward: 0, class: 'agent_exit', error: HOSTILE }
@@ -60,7 +64,7 @@ describe('a comparison', () => {
 
     await lab.work()
     await state(page, 'completed')
-    await page.locator('.activity li', { hasText: 'failed: Agent crashed' }).first().waitFor()
+    await page.locator('.activity li', { hasText: 'failed: agent crashed' }).first().waitFor()
     const { answer } = await lab.read(body.id)
     await page.getByText(answer.text).waitFor()
     await page
@@ -70,6 +74,30 @@ describe('a comparison', () => {
     await page.getByRole('region', { name: 'Settings' }).getByRole('row', { name: /high/ }).waitFor()
     expect(await findViolations(page)).toEqual([])
     expect(errors).toEqual([])
+  })
+
+  test('shows new results in a section that was out of view as soon as it is scrolled to', async () => {
+    const opening = Promise.withResolvers<void>()
+    gate = { trials: 3, opened: opening.promise }
+    const { body } = await create()
+    await using opened = await openPage(browser, lab.app.url, { height: 300 })
+    const { page } = opened
+    const stream = await watchFirstEvent(page)
+    await signIn(page, lab.app.adminKey, pathOf(body.id))
+    await stream.received
+    const worked = lab.work()
+    await page.locator('.progress', { hasText: '3 of 10' }).waitFor()
+    const settings = page.getByRole('region', { name: 'Settings' })
+    await settings.scrollIntoViewIfNeeded()
+    await settings
+      .getByRole('row', { name: /[1-3] of [1-3]/ })
+      .first()
+      .waitFor()
+    opening.resolve()
+    gate = undefined
+    await worked
+    await state(page, 'completed')
+    await settings.getByRole('row', { name: /5 of 5/ }).waitFor()
   })
 
   test('its map is read with the keyboard, and text of agents is shown, never executed', async () => {

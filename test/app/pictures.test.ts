@@ -93,7 +93,8 @@ test.skipIf(!FOLDER)(
     const worked = lab.work()
     await opening.reached.promise
 
-    await using opened = await openPage(browser, lab.app.url)
+    // High enough for every section: those out of view do not follow the trials.
+    await using opened = await openPage(browser, lab.app.url, { height: 1700 })
     const { page } = opened
     const path = `/app/repos/${place.owner}/${place.name}/comparisons/${body.id}`
     const chip = (text: string) => page.locator('.title-line .chip', { hasText: text }).waitFor()
@@ -105,6 +106,11 @@ test.skipIf(!FOLDER)(
     await finishing.reached.promise
     await page.getByRole('region', { name: 'Differences' }).waitFor()
     await page.locator('.activity li').nth(4).waitFor()
+    const readFirst = async (selector: string) =>
+      (await page.locator(selector).first().innerText()).trim().split(/\s/)[0]
+    await expect
+      .poll(() => readFirst('section[aria-label="Settings"] td.number'))
+      .toBe(await readFirst('.progress > :last-child .note'))
     await savePictures(page, 'comparison')
     await page.setViewportSize({ width: 360, height: 740 })
     await savePictures(page, 'comparison-phone')

@@ -4,10 +4,10 @@ import { memo } from 'react'
 import type { Comparison, TrialChange } from '../../../src/comparisons/shapes/schema.ts'
 import { Card, Empty } from '../components/page.tsx'
 import { isOpen, toActivityKey } from './live.ts'
-import { CLASS_NAMES, createNames } from './text.ts'
+import { CLASS_NAMES, createShortNames } from './text.ts'
 
 /** The trials that started or ended last while the page is open. Not shown when nothing more will happen. */
-export function ActivityCard({ comparison, isInView }: { comparison: Comparison; isInView: boolean }) {
+export function ActivityCard({ comparison, isLive }: { comparison: Comparison; isLive: boolean }) {
   const queries = useQueryClient()
   const queryKey = toActivityKey(comparison.id)
   // The cache is filled by events. Nothing is read.
@@ -15,18 +15,23 @@ export function ActivityCard({ comparison, isInView }: { comparison: Comparison;
     queryKey,
     queryFn: () => queries.getQueryData<readonly TrialChange[]>(queryKey) ?? [],
     enabled: false,
-    subscribed: isInView,
+    subscribed: isLive,
   })
   if (!isOpen(comparison) && changes.length === 0) return null
-  const name = createNames(comparison.settings)
+  const shorten = createShortNames(comparison.settings)
+  const names = new Map(comparison.settings.map((setting) => [setting.id, shorten(setting)]))
   return (
     <Card title="Activity">
       {changes.length === 0 ? (
         <Empty>Trials appear here as they start and end.</Empty>
       ) : (
-        <ul className="activity">
+        <ul className="rows activity">
           {changes.map((change) => (
-            <ActivityRow key={`${change.id} ${change.state}`} change={change} setting={name(change.settingId)} />
+            <ActivityRow
+              key={`${change.id} ${change.state}`}
+              change={change}
+              setting={names.get(change.settingId) ?? change.settingId}
+            />
           ))}
         </ul>
       )}
@@ -52,7 +57,8 @@ const ActivityRow = memo(({ change, setting }: ActivityRowProps) => (
 function describeChange({ state, class: cause }: TrialChange): string {
   if (state === 'running') return 'started'
   if (state === 'queued') return 'waits for another attempt'
-  if (state === 'failed') return cause && cause !== 'verified' ? `failed: ${CLASS_NAMES[cause]}` : 'failed'
-  if (state === 'errored') return cause ? `not scored: ${CLASS_NAMES[cause]}` : 'not scored'
+  const reason = cause && CLASS_NAMES[cause].replace(/^./, (first) => first.toLowerCase())
+  if (state === 'failed') return reason ? `failed: ${reason}` : 'failed'
+  if (state === 'errored') return reason ? `not scored: ${reason}` : 'not scored'
   return state
 }

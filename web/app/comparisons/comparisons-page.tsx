@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router'
 import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
-import { formatCount, percent, usd } from '../../components/format.ts'
+import { formatCount, interval, percent, usd } from '../../components/format.ts'
 import { useRead } from '../api/use-api.ts'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
@@ -89,7 +89,10 @@ function ComparisonRow({ comparison }: { comparison: Comparison }) {
       <td>
         <bdi>{leader ? nameSetting(leader) : '–'}</bdi>
       </td>
-      <td className="number">{leader?.accuracy == null ? '–' : percent(leader.accuracy)}</td>
+      <td className="number">
+        {leader?.accuracy == null ? '–' : percent(leader.accuracy)}{' '}
+        {leader?.stats.ci95 && <span className="small muted">{interval(leader.stats.ci95)}</span>}
+      </td>
       <td className="number">{leader?.costPerTaskUsd == null ? '–' : usd(leader.costPerTaskUsd)}</td>
       <td className="number">
         {formatCount(done)} of {formatCount(trials.total)}

@@ -11,12 +11,12 @@ import { CLASS_NAMES } from './text.ts'
 const REFRESH_MS = 10_000
 const SIGNATURES_SHOWN = 6
 
-type FailuresCardProps = { target: ComparisonTarget; comparison: Comparison; isInView: boolean }
+type FailuresCardProps = { target: ComparisonTarget; comparison: Comparison; isLive: boolean }
 
 /** Failures by class, each with the messages that its trials have in common. */
-export function FailuresCard({ target, comparison, isInView }: FailuresCardProps) {
+export function FailuresCard({ target, comparison, isLive }: FailuresCardProps) {
   const refetchMs = comparison.state === 'running' ? REFRESH_MS : undefined
-  const failures = useRead(target.endpoints.failures, target.input, { refetchMs, subscribed: isInView })
+  const failures = useRead(target.endpoints.failures, target.input, { refetchMs, subscribed: isLive })
   return (
     <Card title="Failures by cause">
       <Loaded query={failures}>
@@ -70,8 +70,9 @@ function Signatures({ groups }: { groups: readonly FailureGroup[] }) {
     <ul className="signatures small muted">
       {named.map(({ signature, trials, settings, tasks }) => (
         <li key={signature}>
-          <bdi>{signature}</bdi>{' '}
+          <bdi>{signature?.replace(/\.$/, '')}</bdi>
           <span className="faint">
+            {' · '}
             {trials} × in {plural(settings.length, 'setting')}, {plural(tasks, 'task')}
           </span>
         </li>

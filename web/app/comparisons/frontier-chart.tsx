@@ -71,7 +71,7 @@ const Chart = memo(
           {points.toReversed().map((point) => (
             <Point key={point.setting.id} {...point} toY={toY} />
           ))}
-          <Labels points={points} plot={plot} obstacles={toObstacles(points, toY)} />
+          <Labels points={points} plot={plot} obstacles={toObstacles(points, { toY, right: plot.right })} />
         </svg>
       </div>
     )
@@ -115,15 +115,17 @@ function Point({ setting, isOn, x, y, toY }: ChartMark & { toY: (percent: number
 }
 
 /** Boxes around whiskers and the frontier line, which labels avoid if they can. */
-function toObstacles(points: readonly ChartMark[], toY: (percent: number) => number): Box[] {
+function toObstacles(points: readonly ChartMark[], { toY, right }: Pick<StepScale, 'toY' | 'right'>): Box[] {
   const whiskers = points.flatMap(({ x, setting: { stats } }) =>
     stats.ci95 ? [{ left: x - 2, right: x + 2, top: toY(stats.ci95.high), bottom: toY(stats.ci95.low) }] : [],
   )
   const steps = points.filter(({ isOn }) => isOn).toSorted((a, b) => a.x - b.x)
-  const lines = steps.slice(1).flatMap((point, index) => {
-    const before = steps[index] ?? point
-    return [{ left: before.x, right: point.x, top: before.y - 2, bottom: before.y + 2 }]
-  })
+  const lines = steps.map(({ x, y }, index) => ({
+    left: x,
+    right: steps[index + 1]?.x ?? right,
+    top: y - 2,
+    bottom: y + 2,
+  }))
   return [...whiskers, ...lines]
 }
 

@@ -32,6 +32,9 @@ export const StreamNote = ({ stream }: { stream: StreamState }) =>
     <output className="chip fail">× not live; reload the page</output>
   ) : null
 
+/** Without counts: those below are newer than an answer. */
+const COLLECTING = 'Collecting results. The answer follows when all trials have ended.'
+
 /** The answer, before any number. */
 export function AnswerCard({ comparison: { answer, settings, submissionError, pause } }: { comparison: Comparison }) {
   const name = createNames(settings)
@@ -49,7 +52,7 @@ export function AnswerCard({ comparison: { answer, settings, submissionError, pa
         </p>
       )}
       <p className="answer-text">
-        <bdi>{answer?.text ?? 'Results are being collected.'}</bdi>
+        <bdi>{answer && answer.state !== 'collecting' ? answer.text : COLLECTING}</bdi>
       </p>
       {answer?.recommended && (
         <p className="small muted">

@@ -31,17 +31,17 @@ export const Results = (props: ResultsProps) => (
 /** Time after which results follow a trial. The cells of the map do not wait. */
 const RESULTS_MS = 500
 
-export type InViewProps = ResultsProps & { isInView: boolean }
+type SectionProps = ResultsProps & { isLive: boolean }
 
 /** Content that follows an open comparison only while it is in view or close to it. */
-function InView({ content: Content, target, comparison }: ResultsProps & { content: ComponentType<InViewProps> }) {
+function InView({ content: Content, target, comparison }: ResultsProps & { content: ComponentType<SectionProps> }) {
   const [isInView, frame] = useInView()
-  const subscribed = isInView || !isOpen(comparison)
-  const { data = comparison } = useRead(target.endpoints.read, target.input, { subscribed })
+  const isLive = isInView || !isOpen(comparison)
+  const { data = comparison } = useRead(target.endpoints.read, target.input, { subscribed: isLive })
   const delayed = useDelayed(data, RESULTS_MS)
   return (
     <div ref={frame} className="in-view">
-      <Content target={target} comparison={delayed} isInView={isInView} />
+      <Content target={target} comparison={delayed} isLive={isLive} />
     </div>
   )
 }
@@ -64,19 +64,19 @@ function useInView() {
   return [isInView, frame] as const
 }
 
-const Evidence = memo(({ target, comparison, isInView }: InViewProps) => (
+const Evidence = memo(({ target, comparison, isLive }: SectionProps) => (
   <div className="columns">
     <FrontierChart comparison={comparison} />
     <div className="stack">
-      <FailuresCard target={target} comparison={comparison} isInView={isInView} />
-      <ActivityCard comparison={comparison} isInView={isInView} />
+      <FailuresCard target={target} comparison={comparison} isLive={isLive} />
+      <ActivityCard comparison={comparison} isLive={isLive} />
     </div>
   </div>
 ))
 
 /** The matrix changes with every trial. It is read here, so that only the map is rendered again. */
-const MapSection = memo(({ target, comparison, isInView }: InViewProps) => {
-  const matrix = useRead(target.endpoints.matrix, target.input, { subscribed: isInView })
+const MapSection = memo(({ target, comparison, isLive }: SectionProps) => {
+  const matrix = useRead(target.endpoints.matrix, target.input, { subscribed: isLive })
   return (
     <Loaded query={matrix}>{(cells) => <MapContent target={target} comparison={comparison} matrix={cells} />}</Loaded>
   )

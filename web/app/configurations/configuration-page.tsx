@@ -80,7 +80,7 @@ function Content({ content }: { content: Configuration }) {
             <VirtualLines label={title} lines={text.split('\n')} />
           </Card>
         ))}
-      <p className="small faint">{digest}</p>
+      <p className="small muted">Digest {digest}</p>
     </>
   )
 }

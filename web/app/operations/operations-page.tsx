@@ -48,12 +48,12 @@ const sumTrials = (comparisons: readonly Comparison[], state: 'running' | 'queue
   comparisons.reduce((sum, { trials }) => sum + trials[state], 0)
 
 function HealthFact({ checks }: { checks: readonly HealthCheck[] | undefined }) {
-  const failing = checks?.filter(({ ok }) => !ok).length ?? 0
+  const failing = checks?.filter(({ ok }) => !ok) ?? []
   return (
     <Fact
       label="checks"
-      value={!checks ? '…' : failing === 0 ? 'all pass' : `${failing} of ${checks.length} fail`}
-      note="database, storage, master key, workers, credentials and sandboxes"
+      value={!checks ? '…' : failing.length === 0 ? 'all pass' : `${failing.length} of ${checks.length} failed`}
+      note={failing.map(({ name }) => name).join(', ')}
     />
   )
 }

@@ -33,11 +33,7 @@ export function OperatorCard() {
   }
   return (
     <Card title="For the operator">
-      <p className="muted">
-        Workers, disk, jobs, memory and the gateway need the operator key. It is not stored. Tools and configuration of
-        a machine are checked on it:
-      </p>
-      <CopyText label="Check the machine and its configuration" text="assay doctor" />
+      <p className="muted">Workers, disk, jobs, memory and the gateway need the operator key. It is not stored.</p>
       <form className="fields" autoComplete="off" onSubmit={submit}>
         <label htmlFor="operator-key">Operator key</label>
         <input id="operator-key" type="password" required value={key} onChange={({ target }) => setKey(target.value)} />
@@ -52,6 +48,7 @@ export function OperatorCard() {
         </p>
       )}
       {read.data && <Figures figures={read.data} />}
+      <CopyText label="Checks tools and configuration of a machine, on that machine" text="assay doctor" />
     </Card>
   )
 }
@@ -92,12 +89,15 @@ function Figures({ figures: { checks, samples, workers, disk } }: { figures: Ope
     ['Cost of calls', usd((sum('assay_gateway_cost_micros_total') ?? 0) / MICROS_PER_USD)],
   ]
   return (
-    <>
+    <div className="figures">
+      <h3>Service</h3>
       <ChecksTable label="Checks of the service" checks={checks} />
-      <p>
+      <p className="small muted">
         Disk of the data folder: {formatBytes(disk.freeBytes)} of {formatBytes(disk.totalBytes)} are free.
       </p>
+      <h3>Workers</h3>
       <WorkersTable workers={workers} />
+      <h3>Process</h3>
       <DataTable label="Figures of the process" heads={['Since the process started', '#Value']}>
         {rows.map(([term, value]) => (
           <tr key={term}>
@@ -106,7 +106,7 @@ function Figures({ figures: { checks, samples, workers, disk } }: { figures: Ope
           </tr>
         ))}
       </DataTable>
-    </>
+    </div>
   )
 }
 

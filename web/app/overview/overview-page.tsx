@@ -69,8 +69,8 @@ function Attention({ comparisons, checks }: AttentionProps) {
         ))}
         {failing.map(({ name, detail, fix }) => (
           <li key={name}>
-            <span className="attention">!</span> {name} <bdi className="muted">{detail}</bdi>{' '}
-            {fix && <bdi className="small muted">Fix: {fix}</bdi>}
+            <span className="attention">!</span> Check failed: {name} <bdi className="muted">{detail}</bdi>{' '}
+            {fix && <bdi className="muted">{fix}</bdi>}
           </li>
         ))}
       </ul>

@@ -1,6 +1,6 @@
 import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
 import type { PreviewSetting } from '../../../src/releases/shapes/schema.ts'
-import { percent, usd } from '../../components/format.ts'
+import { interval, percent, usd } from '../../components/format.ts'
 import { nameSetting } from '../comparisons/text.ts'
 import { DataTable } from '../components/data-table.tsx'
 import { Card } from '../components/page.tsx'
@@ -18,7 +18,7 @@ export function SettingsChoice({ settings, chosen, onChoose }: SettingsChoicePro
   return (
     <Card title="Settings">
       <DataTable label="Settings" heads={['Setting', '#Solved', '#Tasks', '#USD per task', 'State']}>
-        {settings.map((setting) => (
+        {settings.toSorted(byAccuracy).map((setting) => (
           <tr key={setting.key}>
             <td>
               <label className="check">
@@ -31,7 +31,10 @@ export function SettingsChoice({ settings, chosen, onChoose }: SettingsChoicePro
                 <bdi>{nameUnsafe(nameSetting(setting))}</bdi>
               </label>
             </td>
-            <td className="number">{setting.accuracy === null ? '–' : percent(setting.accuracy)}</td>
+            <td className="number">
+              {setting.accuracy === null ? '–' : percent(setting.accuracy)}{' '}
+              {setting.stats?.ci95 && <span className="small muted">{interval(setting.stats.ci95)}</span>}
+            </td>
             <td className="number">{setting.tasks}</td>
             <td className="number">{setting.costPerTaskUsd === null ? '–' : usd(setting.costPerTaskUsd)}</td>
             <td>
@@ -43,6 +46,8 @@ export function SettingsChoice({ settings, chosen, onChoose }: SettingsChoicePro
     </Card>
   )
 }
+
+const byAccuracy = (a: PreviewSetting, b: PreviewSetting): number => (b.accuracy ?? -1) - (a.accuracy ?? -1)
 
 const REASONS: Record<NonNullable<PreviewSetting['reason']>, string> = {
   reference: 'a control without a model, never published',

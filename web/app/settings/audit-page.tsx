@@ -33,7 +33,9 @@ export function AuditPage() {
                     </td>
                     <td>{action}</td>
                     <td>
-                      <bdi>{nameUnsafe(subject)}</bdi>
+                      <bdi>
+                        <code>{nameUnsafe(subject)}</code>
+                      </bdi>
                     </td>
                     <td className="muted">
                       <bdi>

@@ -169,7 +169,7 @@ function CatalogRow({ model }: { model: CatalogModel }) {
   return (
     <tr>
       <td>
-        <bdi>{nameUnsafe(label)}</bdi> <code>{catalogId}</code>
+        <bdi>{nameUnsafe(label)}</bdi> <code className="own-line">{catalogId}</code>
       </td>
       <td>{provider}</td>
       <td>{reasoningLevels.join(', ')}</td>

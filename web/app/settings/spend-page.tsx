@@ -47,6 +47,9 @@ export function SpendPage() {
   )
 }
 
+const nameSpender = ({ label, harness, reasoningLevel }: WorkspaceSpend['settings'][number]): string =>
+  [label, harness, reasoningLevel].filter(Boolean).join(' · ')
+
 function SpendCards({ spend }: { spend: WorkspaceSpend }) {
   const providers = sumBy(spend.days, ({ provider }) => provider).toSorted((a, b) => b.costUsd - a.costUsd)
   const days = sumBy(spend.days, ({ day }) => day).toReversed()
@@ -58,7 +61,7 @@ function SpendCards({ spend }: { spend: WorkspaceSpend }) {
         <Fact label="days with spend" value={days.length} note={`${usd(spend.costUsd / days.length)} on average`} />
         <Fact
           label="most expensive setting"
-          value={dearest ? <bdi>{nameUnsafe(dearest.label)}</bdi> : '–'}
+          value={dearest ? <bdi>{nameUnsafe(nameSpender(dearest))}</bdi> : '–'}
           note={dearest && `${usd(dearest.costUsd)} on ${plural(dearest.trials, 'trial')}`}
         />
       </div>

@@ -41,9 +41,12 @@ export function WebhookPage() {
       <Loaded query={webhook}>
         {(found) => (
           <Card>
-            <p className="muted">
-              <bdi>{nameUnsafe(found.description)}</bdi> {found.events.join(', ')}
-            </p>
+            {found.description && (
+              <p>
+                <bdi>{nameUnsafe(found.description)}</bdi>
+              </p>
+            )}
+            <p className="small muted">Receives {found.events.join(', ')}</p>
             {mayChange && <WebhookControls webhook={found} />}
           </Card>
         )}

@@ -41,7 +41,7 @@ const listEvents = (steps: readonly unknown[], before: number): TraceEvent[] =>
 function describe({ agent, notes }: JsonObject, events: TraceEvent[]): ParsedTrajectory {
   const { name, version, model_name: model } = toObject(agent)
   return {
-    agent: [name, version, model].map(toText).filter(Boolean).join(' '),
+    agent: [[name, version].map(toText).filter(Boolean).join(' '), toText(model)].filter(Boolean).join(' · '),
     events,
     counts: mapKinds((kind) => events.filter((event) => isOfKind(event, kind)).length),
     notes: toText(notes),
