@@ -146,3 +146,22 @@ test('over HTTP every client uses its own key, and no file of the machine is rea
   program.child.kill('SIGTERM')
   expect(await program.exited).toBe(0)
 })
+
+test('over HTTP messages that take long to parse are refused, whatever the key', async () => {
+  const program = launch(['mcp', '--port', '0'], { ASSAY_URL: app.url })
+  const url = new URL(/^assay ready (\S+)$/m.exec(await program.ready)?.[1] ?? '')
+  const headers = {
+    authorization: 'Bearer unknown',
+    'content-type': 'application/json',
+    accept: 'application/json, text/event-stream',
+  }
+  const send = async (body: string) => (await fetch(url, { method: 'POST', headers, body })).status
+  const members = Object.fromEntries(Array.from({ length: 9000 }, (_, key) => [key, 1]))
+  expect(await send(`${'['.repeat(1e6)}${']'.repeat(1e6)}`)).toBe(413)
+  expect(await send(`${'['.repeat(1e5)}${']'.repeat(1e5)}`)).toBe(400)
+  expect(await send(`{"method":"x","params":${'{"a":'.repeat(4e4)}1${'}'.repeat(4e4)}}`)).toBe(400)
+  expect(await send(JSON.stringify({ method: 'x', params: members }))).toBe(400)
+  expect(await send('{"jsonrpc":')).toBe(400)
+  program.child.kill('SIGTERM')
+  expect(await program.exited).toBe(0)
+})

@@ -1,5 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { type Command, InvalidArgumentError } from 'commander'
+import { requireScannable } from '../src/platform/http/input.ts'
+import { bodyTooLarge, malformedBody, Problem } from '../src/platform/problem.ts'
 import { withExample, withGlobals } from './help.ts'
 import { openService, type Service } from './service.ts'
 import { print, type Shell } from './shell.ts'
@@ -70,23 +72,58 @@ async function serveHttp(shell: Shell, command: Command, port: number): Promise<
     if (request.url !== '/mcp') return refuse(response, 404, 'Not found. The endpoint is /mcp.')
     if (request.method !== 'POST') return refuse(response, 405, 'Only POST is supported.')
     if (key === undefined) return refuse(response, 401, 'Send an API key of the service: Authorization: Bearer assay_…')
+    const body = await readMessage(request)
     const own: Shell = { ...shell, env: { ...shell.env, ASSAY_KEY: key } }
     const server = buildMcpServer({ shell: own, openService: openOnce(own, command), isLocal: false })
     // A transport that has no session id serves exactly one request.
     const transport = new StreamableHTTPServerTransport({})
     response.once('close', () => void server.close())
     await server.connect(transport as Parameters<typeof server.connect>[0])
-    await transport.handleRequest(request, response)
+    await transport.handleRequest(request, response, body)
   }
-  const listener = createServer((request, response) => {
-    answer(request, response).catch(() => refuse(response, 500, 'The request could not be handled.'))
+  const listener = createServer({ requestTimeout: REQUEST_MS }, (request, response) => {
+    answer(request, response).catch((error: unknown) => refuseFailed(response, error))
   })
   await listenUntilSignal(shell, listener, port)
 }
 
+const REQUEST_MS = 30_000
+/** Arguments of tools are short: the longest are ids and lists of ids. */
+const MESSAGE_BYTES_MAX = 256 * 1024
+
+/**
+ * Reads the messages of a request. Refuses JSON that would take long to parse: anybody who reaches the port can send it,
+ * because keys are checked by the service, and it would delay all other clients.
+ */
+async function readMessage(request: IncomingMessage): Promise<unknown> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  if (Number(request.headers['content-length'] ?? 0) > MESSAGE_BYTES_MAX) throw tooLarge()
+  for await (const chunk of request) {
+    bytes += chunk.length
+    if (bytes > MESSAGE_BYTES_MAX) throw tooLarge()
+    chunks.push(chunk)
+  }
+  const body = Buffer.concat(chunks)
+  requireScannable(body)
+  try {
+    return JSON.parse(body.toString())
+  } catch {
+    throw new Problem(malformedBody, 'The body is not valid JSON.')
+  }
+}
+
+const tooLarge = (): Problem => new Problem(bodyTooLarge, `The body is larger than ${MESSAGE_BYTES_MAX} bytes.`)
+
+function refuseFailed(response: ServerResponse, error: unknown): void {
+  if (error instanceof Problem) refuse(response, error.kind.status, error.message)
+  else refuse(response, 500, 'The request could not be handled.')
+}
+
 function refuse(response: ServerResponse, status: number, message: string): void {
   if (response.headersSent) return void response.end()
-  response.writeHead(status, { 'content-type': 'application/json' })
+  // An unread body would be taken for the next request.
+  response.writeHead(status, { 'content-type': 'application/json', connection: 'close' })
   response.end(JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: -32_000, message } }))
 }
 

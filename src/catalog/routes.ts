@@ -1,7 +1,7 @@
 import { reply } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { toAuditActor } from '../workspaces/audit.ts'
-import { storeBundle } from './custom-harnesses/bundles.ts'
+import { measureBundle, storeBundle } from './custom-harnesses/bundles.ts'
 import {
   addHarness,
   type CustomHarnessDeps,
@@ -32,10 +32,15 @@ export const harnessRoutes = (deps: CustomHarnessDeps): Route[] => [
     const { kind, harness } = await addHarness(deps, db, toAuditActor(caller, requestId), body)
     return reply(kind === 'added' ? 201 : 200, harness)
   }),
-  route(harnessSchema.sendBundle, async ({ db, caller, upload, requestId }) => {
-    const { kind, bundle } = await storeBundle({ ...deps, db }, toAuditActor(caller, requestId), upload)
-    return reply(kind === 'stored' ? 201 : 200, bundle)
-  }),
+  route(
+    harnessSchema.sendBundle,
+    ({ upload }) => measureBundle(upload),
+    async ({ db, caller, upload, requestId }, bundle) => {
+      const by = toAuditActor(caller, requestId)
+      const kind = await storeBundle({ ...deps, db }, by, { path: upload.path, bundle })
+      return reply(kind === 'stored' ? 201 : 200, bundle)
+    },
+  ),
   route(harnessSchema.listHarnesses, async ({ db, caller, query }) =>
     reply(200, await listHarnessPage(db, caller.workspace.id, query)),
   ),

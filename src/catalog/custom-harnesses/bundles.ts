@@ -13,24 +13,38 @@ type BundleDeps = { db: Db; blobs: Blobs }
 /** Tells whether unfinished work uses a harness. */
 export type HarnessUse = { isHarnessInUse: (db: Db, workspaceId: string, id: string) => Promise<boolean> }
 type ReceivedBundle = { path: string; digest: string; bytes: number }
+type MeasuredBundle = { path: string; bundle: SentBundle }
 
 const toOwner = (workspaceId: string): string => `harness bundle of ${workspaceId}`
 
-/** Checks and stores a bundle. The row comes first: a row without its blob is deleted later, a blob without a row never. */
-export async function storeBundle({ db, blobs }: BundleDeps, by: AuditActor, { path, digest, bytes }: ReceivedBundle) {
-  const { entries, bytes: unpackedBytes } = await measureBundle(path)
+/** Checks an uploaded bundle and counts its files. Takes seconds for a large one. */
+export async function measureBundle({ path, digest, bytes }: ReceivedBundle): Promise<SentBundle> {
+  try {
+    const { entries, bytes: unpackedBytes } = await measureUploaded(createReadStream(path))
+    return { digest, bytes, files: entries, unpackedBytes }
+  } catch (error) {
+    if (error instanceof ArchiveRefused) throw new Problem(bundleRefused, error.message)
+    throw error
+  }
+}
+
+/** Stores a bundle. The row comes first: a row without its blob is deleted later, a blob without a row never. */
+export async function storeBundle(
+  { db, blobs }: BundleDeps,
+  by: AuditActor,
+  { path, bundle }: MeasuredBundle,
+): Promise<'stored' | 'same'> {
   const owner = toOwner(by.workspaceId)
   const blob = await hashOwned(owner, path)
-  const bundle: SentBundle = { digest, bytes, files: entries, unpackedBytes }
   const isStored = (await blobs.find(blob)) !== undefined
   await transact(db, async (tx) => {
     await rows.lockBundles(tx, by.workspaceId)
     await requireQuota(tx, by.workspaceId, bundle)
     await rows.upsertBundle(tx, by.workspaceId, { ...bundle, blob })
-    if (!isStored) await record(tx, { ...by, action: 'harness.bundle_sent', subject: digest })
+    if (!isStored) await record(tx, { ...by, action: 'harness.bundle_sent', subject: bundle.digest })
   })
   await putOwned(blobs, owner, path, blob)
-  return { kind: isStored ? ('same' as const) : ('stored' as const), bundle }
+  return isStored ? 'same' : 'stored'
 }
 
 const GIB = 1024 ** 3
@@ -43,15 +57,6 @@ async function requireQuota(tx: Db, workspaceId: string, { digest, unpackedBytes
   if (count < BUNDLES_MAX && bytes + unpackedBytes <= BYTES_MAX) return
   const quota = `${BUNDLES_MAX} bundles with ${BYTES_MAX / GIB} GiB in total, unpacked`
   throw new Problem(bundlesFull, `A workspace can store at most ${quota}. Remove harnesses that you no longer need.`)
-}
-
-async function measureBundle(path: string) {
-  try {
-    return await measureUploaded(createReadStream(path))
-  } catch (error) {
-    if (error instanceof ArchiveRefused) throw new Problem(bundleRefused, error.message)
-    throw error
-  }
 }
 
 /** Requires that a bundle exists, and marks it as used by a new harness. */

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { createConcurrencyLimit } from '../concurrency.ts'
 import { type Db, lock, transact } from '../db/db.ts'
 import { idempotencyKeyReused, idempotencyKeySpent, invalidRequest, Problem } from '../problem.ts'
 import type { CachedResponse } from './endpoint.ts'
@@ -20,18 +21,36 @@ export type IdempotentRequest = {
   request: unknown
   /** The response shows a secret, so it is not stored: only the fact that there was one is. */
   secret: boolean
+  /** The work copies an uploaded file. */
+  hasUpload: boolean
 }
+
+/**
+ * Maximum number of uploads with a key that are processed at once. Each holds a database connection until its file has
+ * been copied: without a limit, a few large files would take all connections of the process.
+ */
+const UPLOADS_MAX = 4
+const limitUploads = createConcurrencyLimit(UPLOADS_MAX)
 
 /**
  * Runs `work` once per key. Its writes and the stored response are one transaction. A second request with the same key
  * waits for the first and gets the same response.
  */
-export function runOnce(
+export async function runOnce(
   db: Db,
   request: IdempotentRequest,
   work: (tx: Db) => Promise<HttpAnswer>,
 ): Promise<HttpAnswer> {
   requireKey(request.key)
+  const run = () => runInTransaction(db, request, work)
+  return request.hasUpload ? limitUploads(run) : run()
+}
+
+function runInTransaction(
+  db: Db,
+  request: IdempotentRequest,
+  work: (tx: Db) => Promise<HttpAnswer>,
+): Promise<HttpAnswer> {
   const requestHash = hashRequest(request)
   return transact(db, async (tx) => {
     const stored = await findLocked(tx, request)

@@ -35,7 +35,7 @@ type RouteCall<E extends Endpoint> = {
   onProgress: (progress: Progress<E>) => void
 }
 
-type LookupCall<E extends Endpoint> = Pick<RouteCall<E>, 'params' | 'caller' | 'db'>
+type LookupCall<E extends Endpoint> = Pick<RouteCall<E>, 'params' | 'caller' | 'db' | 'upload'>
 type RouteLookup<E extends Endpoint, F> = (call: LookupCall<E>) => Promise<F>
 type RouteHandler<E extends Endpoint, F> = (call: RouteCall<E>, found: F) => Promise<Reply<E>>
 
@@ -71,7 +71,10 @@ export type UncheckedCall = {
   onProgress: (progress: unknown) => void
 }
 
-/** Declares a route. `find` runs before the body is validated, so that a missing resource is 404 whatever the body is. */
+/**
+ * Declares a route. `find` runs before the body is validated, so that a missing resource is 404 whatever the body is, and
+ * outside of the transaction of an Idempotency-Key, so that slow checks of an upload hold no database connection.
+ */
 export function route<E extends Endpoint>(endpoint: E, handle: RouteHandler<E, undefined>): Route
 export function route<E extends Endpoint, F>(endpoint: E, find: RouteLookup<E, F>, handle: RouteHandler<E, F>): Route
 export function route(endpoint: Endpoint, ...steps: unknown[]): Route {

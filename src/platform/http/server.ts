@@ -315,7 +315,13 @@ function perform(route: Route, call: UncheckedCall, found: unknown, key: unknown
   if (!endpoint.creates || typeof key !== 'string') return work(call.db)
 
   const request = [endpoint.id, call.params, call.query, call.body ?? call.upload?.digest]
-  const idempotent = { scope: toScope(call.caller), key, request, secret: endpoint.showsSecret === true }
+  const idempotent = {
+    scope: toScope(call.caller),
+    key,
+    request,
+    secret: endpoint.showsSecret === true,
+    hasUpload: endpoint.upload !== undefined,
+  }
   if (endpoint.progress) return runOnceAcrossTransactions(call.db, idempotent, () => work(call.db))
   return runOnce(call.db, idempotent, work)
 }
