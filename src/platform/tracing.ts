@@ -8,7 +8,7 @@ type FinishedSpan = {
   spanId?: string | undefined
   parentId?: string | undefined
   name: string
-  kind: 'internal' | 'server'
+  kind: 'internal' | 'server' | 'client'
   startMs: number
   endMs: number
   attributes: Record<string, string | number | boolean | undefined>
@@ -17,6 +17,8 @@ type FinishedSpan = {
 }
 
 export type Tracer = {
+  /** False if spans are discarded, so that nothing has to be collected for them. */
+  isOn: boolean
   record(span: FinishedSpan): void
   /** Sends what is left. */
   stop(): Promise<void>
@@ -29,7 +31,7 @@ export type TracingSettings = {
   serviceName: string
 }
 
-export const noTracer: Tracer = { record: () => undefined, stop: async () => undefined }
+export const noTracer: Tracer = { isOn: false, record: () => undefined, stop: async () => undefined }
 
 export const newTraceId = (): string => randomBytes(16).toString('hex')
 export const newSpanId = (): string => randomBytes(8).toString('hex')
@@ -68,6 +70,7 @@ export function createTracer(settings: TracingSettings, log: Log): Tracer {
   }, SEND_INTERVAL_MS)
   timer.unref()
   return {
+    isOn: true,
     record(span) {
       if (waiting.length < WAITING_MAX) waiting.push(span)
     },
@@ -92,7 +95,7 @@ async function post({ endpoint, headers, serviceName }: TracingSettings, spans: 
   return answer.ok ? undefined : { status: answer.status }
 }
 
-const KINDS = { internal: 1, server: 2 }
+const KINDS = { internal: 1, server: 2, client: 3 }
 const STATUS = { ok: 0, error: 2 }
 
 /** Builds the JSON form of an `ExportTraceServiceRequest`. */

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../support/app.ts'
 import { localServer } from '../support/assay-command.ts'
 import { createScriptedEngine, openComparisonLab } from '../support/comparisons.ts'
+import { CANARY, openModelComparisonLab } from '../support/model-comparing.ts'
 
 type Attribute = { key: string; value: Record<string, unknown> }
 type Span = {
@@ -71,4 +72,32 @@ test('a collector receives the requests and the phases of every trial', async ()
   const seconds = phases.map((span) => Number(BigInt(span.endTimeUnixNano) - BigInt(span.startTimeUnixNano)) / 1e9)
   expect(seconds).toEqual([1, 2, 0.5])
   expect(spans.filter(({ name }) => name === 'trial attempt')).toHaveLength(10)
+})
+
+test('a collector receives the model calls of a trial', async () => {
+  await using lab = await openModelComparisonLab(
+    async (ask) => {
+      await ask()
+      await ask()
+      return {}
+    },
+    {},
+    { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url },
+  )
+  const { body } = await lab.create({ models: lab.models })
+  await lab.work()
+  const [trial] = await lab.trials(body.id)
+  await lab.app.tools.tracer.stop()
+
+  const spans = received.flatMap((each) => each.spans).filter(({ traceId }) => traceId === trial.id.replaceAll('-', ''))
+  const attempt = spans.find(({ name }) => name === 'trial attempt')
+  const calls = spans.filter(({ name }) => name === 'chat')
+  expect(calls).toHaveLength(2)
+  for (const call of calls) {
+    expect(call).toMatchObject({ kind: 3, parentSpanId: attempt?.spanId, status: { code: 0 } })
+    expect(call.attributes.map(({ key }) => key)).toEqual(
+      expect.arrayContaining(['gen_ai.response.model', 'gen_ai.usage.output_tokens', 'assay.cost_usd']),
+    )
+  }
+  expect(JSON.stringify(spans)).not.toContain(CANARY)
 })

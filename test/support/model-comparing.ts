@@ -26,8 +26,12 @@ export type TrialScript = (ask: Ask, order: TrialRunRequest) => Promise<Partial<
 type Ask = (over?: { model?: string; headers?: Record<string, string> }) => Promise<number>
 
 /** Opens a service with a real gateway in front of a scripted provider. The test scripts the trials. */
-export async function openModelComparisonLab(work: TrialScript, script: ScriptInput = {}) {
-  return openLab(work, script, openComparisonLab)
+export async function openModelComparisonLab(
+  work: TrialScript,
+  script: ScriptInput = {},
+  environment: Record<string, string> = {},
+) {
+  return openLab(work, script, openComparisonLab, environment)
 }
 
 /** Opens a model comparison lab on approved tasks of a repository. */
@@ -37,9 +41,18 @@ export async function openRepositoryModelComparisonLab(work: TrialScript, script
 
 type Open<S> = (app: TestApp, engine: ScriptedEngine, more: Partial<Services>) => Promise<S>
 
-async function openLab<S extends ComparisonLab>(work: TrialScript, script: ScriptInput, open: Open<S>) {
+async function openLab<S extends ComparisonLab>(
+  work: TrialScript,
+  script: ScriptInput,
+  open: Open<S>,
+  environment: Record<string, string> = {},
+) {
   const provider = await startProvider(script)
-  const app = await testApp({ ANTHROPIC_API_KEY: CANARY, ASSAY_GATEWAY_UPSTREAM_ANTHROPIC: provider.url })
+  const app = await testApp({
+    ANTHROPIC_API_KEY: CANARY,
+    ASSAY_GATEWAY_UPSTREAM_ANTHROPIC: provider.url,
+    ...environment,
+  })
   const gateway = await startModelGateway(
     app.tools,
     { host: '127.0.0.1', port: 0 },

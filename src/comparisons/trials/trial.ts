@@ -32,10 +32,10 @@ import {
   enqueueIfWaiting,
   hasRetriesLeft,
   settleAttempt,
-  traceAttempt,
 } from './settle.ts'
 import { toSharedBudgetId, toTrialGrantee } from './spend.ts'
 import { startTrial, type TrialFacts } from './sql.ts'
+import { traceAttempt } from './trace.ts'
 
 export type TrialJobDeps = {
   db: Db
@@ -79,7 +79,7 @@ async function runTrialJob(deps: TrialJobDeps, job: Job<TrialPayload>): Promise<
 
   const startMs = Date.now()
   const ending = isDeadly(trial, job) ? DEADLY_ENDING : await runAttempt(deps, trial, job.signal)
-  traceAttempt(deps.tracer, trial, ending, startMs)
+  await traceAttempt(deps, trial, ending, startMs)
   step('trial.ran')
   try {
     const open = await job.finish((tx) => settleAttempt(tx, trial, ending, { retryMs: deps.retryMs, step }))
