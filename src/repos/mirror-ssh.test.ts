@@ -4,9 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { testApp } from '../../test/support/app.ts'
 import { git, writeHistory } from '../../test/support/histories.ts'
 import { hasPart } from '../../test/support/parts.ts'
 import { type MirrorOutcome, mirrorBySsh, SSH_PORT } from '../../test/support/ssh-mirrors.ts'
+import { previewBatch } from '../batches/schema.ts'
+import { createCredential } from '../credentials/schema.ts'
+import { connectRepository } from './schema.ts'
 
 const HOST = 'git.example.org'
 const URL = `ssh://root@${HOST}:${SSH_PORT}/srv/demo.git`
@@ -57,3 +61,26 @@ test.runIf(hasPart('bwrap') && hasPart('debootstrap'))(
     ])
   },
 )
+
+test('a repository at an ssh address is read with the ssh credential that it was connected with', async () => {
+  await using app = await testApp()
+  const params = { owner: 'lab', name: 'demo' }
+  // The name cannot be resolved: what follows the check of the credential is not reached.
+  const source = { kind: 'git', url: 'git@git.example.invalid:lab/demo.git' } as const
+  const { privateKey, publicKey } = await createKey('stored-key')
+  const secret = { privateKey, knownHosts: `git.example.invalid ${publicKey}` }
+  const stored = await app.call(createCredential, {
+    body: { kind: 'code-host', provider: 'ssh', name: 'deploy', secret },
+  })
+  const credentialId = stored.body.id
+  const preview = async () => (await app.call(previewBatch, { params })).body.detail
+
+  await app.call(connectRepository, { params, body: { source } })
+  expect(await preview()).toContain('needs a code-host credential of the provider ssh')
+  await app.call(connectRepository, { params, body: { source, credentialId } })
+  expect(await preview()).toContain('does not have a public address')
+
+  const hosted = { source: { kind: 'github' as const }, credentialId }
+  const refused = await app.call(connectRepository, { params: { ...params, name: 'other' }, body: hosted })
+  expect(refused).toMatchObject({ status: 422, body: { errors: [{ pointer: '/credentialId' }] } })
+})
