@@ -76,28 +76,28 @@ async function add(shell: Shell, command: Command, { bundle }: AddHarnessFlags, 
   const params = { org: service.org }
   const sent = upload && (await call(service, sendBundle, { params, upload })).body
   const description = sent
-    ? { ...written, bundle: { ...Written.parse(written.bundle ?? {}), digest: sent.digest } }
+    ? { ...written, bundle: { ...JsonRecord.parse(written.bundle ?? {}), digest: sent.digest } }
     : written
-  const { status, body } = await call(service, addHarness, { params, body: await checked(description) })
+  const { status, body } = await call(service, addHarness, { params, body: await parseNewHarness(description) })
   if (service.json) return printJson(shell, body)
   note(shell, `${body.name} ${body.version} ${status === 201 ? 'added.' : 'already exists, unchanged.'}`)
   print(shell, body.id)
 }
 
-const Written = z.record(z.string(), z.unknown())
+const JsonRecord = z.record(z.string(), z.unknown())
 
 async function readDescription(file: string): Promise<Record<string, unknown>> {
   const text = await readFile(resolve(file), 'utf8').catch(() => {
     throw new WrongUse(`${file} does not exist.`)
   })
   try {
-    return Written.parse(JSON.parse(text))
+    return JsonRecord.parse(JSON.parse(text))
   } catch {
     throw new WrongUse(`${file} is not a JSON object.`)
   }
 }
 
-async function checked(description: object): Promise<NewHarness> {
+async function parseNewHarness(description: object): Promise<NewHarness> {
   const { success, data, error } = (await contract()).NewHarness.safeParse(description)
   if (success) return data
   const [first] = error.issues

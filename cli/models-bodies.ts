@@ -9,7 +9,7 @@ export function addBodiesCommand(models: Command, shell: Shell): void {
     models
       .command('bodies')
       .description(
-        'Turn the storage of requests and answers of models in trials on or off, for admins to read. Without an argument, show the current setting',
+        'Turn the recording of model requests and answers in trials on or off; admins can read them. Without an argument, show the setting',
       )
       .addArgument(new Argument('[state]').choices(['on', 'off']))
       .action((state: 'on' | 'off' | undefined, _flags: object, command: Command) => bodies(shell, command, state)),

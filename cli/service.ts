@@ -52,12 +52,14 @@ function keyFrom(shell: Shell, name: string, hint: string): string {
 async function orgOf(client: ClientOptions): Promise<string> {
   const { readOwnKey } = await import('../src/workspaces/schema.ts')
   const { body } = await call(client, readOwnKey).catch((error: unknown) => {
-    throw error instanceof ProblemReceived && error.problem.code === 'unauthenticated' ? notTaken(client, error) : error
+    throw error instanceof ProblemReceived && error.problem.code === 'unauthenticated'
+      ? newKeyRejected(client, error)
+      : error
   })
   return body.org
 }
 
-const notTaken = ({ url }: ClientOptions, { problem: { code, requestId } }: ProblemReceived): Error =>
+const newKeyRejected = ({ url }: ClientOptions, { problem: { code, requestId } }: ProblemReceived): Error =>
   new Error(
     `${url} does not know the key in ASSAY_KEY, or it has expired or was revoked (${code}, request ${requestId}). \`assay keys recover\` makes another.`,
   )

@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { printJson, type Shell } from './shell.ts'
-import { aligned, fitted, moment, printTable } from './table.ts'
+import { aligned, fitColumns, moment, printTable } from './table.ts'
 
 test('columns are as wide as their widest cell, and no line ends with spaces', () => {
   expect(
@@ -14,7 +14,7 @@ test('columns are as wide as their widest cell, and no line ends with spaces', (
 
 test('a table fits the terminal: wide columns are shortened, the first is kept', () => {
   const id = '0198c0de-0000-7000-8000-000000000000'
-  const rows = fitted(
+  const rows = fitColumns(
     [
       ['ID', 'NAME', 'WHY'],
       [id, 'a name', 'x'.repeat(300)],
@@ -25,7 +25,7 @@ test('a table fits the terminal: wide columns are shortened, the first is kept',
   expect(rows[1]?.[0]).toBe(id)
   expect(rows[1]?.[2]).toMatch(/^x+…$/)
   expect(
-    fitted(
+    fitColumns(
       [
         ['A', 'B'],
         ['1', '2'],
@@ -37,7 +37,7 @@ test('a table fits the terminal: wide columns are shortened, the first is kept',
     ['1', '2'],
   ])
   expect(
-    fitted(
+    fitColumns(
       [
         ['ID', 'NAME'],
         [id, 'n'.repeat(50)],

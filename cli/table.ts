@@ -10,14 +10,14 @@ export function printTable<Row>(shell: Shell, rows: readonly Row[], columns: rea
   const cells = rows.map((row) => columns.map(([, cell]) => printable(cell(row))))
   const width = shell.output.isTTY ? shell.output.columns : undefined
   const table = [columns.map(([heading]) => heading), ...cells]
-  const [headings = '', ...lines] = aligned(width === undefined ? table : fitted(table, width))
+  const [headings = '', ...lines] = aligned(width === undefined ? table : fitColumns(table, width))
   print(shell, styled(shell.output, 'bold', headings), ...lines)
 }
 
 const COLUMN_WIDTH_MIN = 12
 
 /** Shortens the widest columns until a line fits. The first column is kept, because it identifies the row. */
-export function fitted(rows: readonly (readonly string[])[], width: number): string[][] {
+export function fitColumns(rows: readonly (readonly string[])[], width: number): string[][] {
   const widths = measure(rows)
   const sum = (): number => widths.reduce((total, each) => total + each, 0) + GAP.length * (widths.length - 1)
   for (let excess = sum() - width; excess > 0; excess = sum() - width) {

@@ -22,7 +22,7 @@ import { hasOpenTrials, insertPlan, listReusable } from './trials/sql.ts'
 
 export type SubmissionDeps = AddBenchmarkDeps & {
   /** How long a submission waits for a worker that provides the sandbox. */
-  offerWaitMs: number
+  sandboxWaitMs: number
   /** Called between every two writes. Tests stop the worker there. */
   step?: OnStep | undefined
 }
@@ -197,7 +197,7 @@ async function isWaitingForSandbox(deps: SubmissionDeps, key: number): Promise<b
   const row = await rows.findByKey(deps.db, key)
   if (row?.state !== 'submitting' || (await canRunTrials(deps.db, row))) return false
   if (!(await hasOpenTrials(deps.db, key))) return false
-  if (Date.now() - row.submit_asked_at.getTime() < deps.offerWaitMs) return true
+  if (Date.now() - row.submit_asked_at.getTime() < deps.sandboxWaitMs) return true
   const message = `No worker provides the sandbox ${row.sandbox}. Start one, then resume.`
   throw new SubmissionRefused(toSubmissionError('sandbox_unavailable', message, true))
 }

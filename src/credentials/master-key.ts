@@ -98,14 +98,14 @@ export async function holdActiveKey(tx: Db, source: KeySource): Promise<{ keys: 
 
   const keys = await readKeys(source)
   const active = keys.find(({ id }) => id === row.id)
-  if (!active) throw new MasterKeyRefused(notHeld(row.id, source, keys))
+  if (!active) throw new MasterKeyRefused(describeMissingKey(row.id, source, keys))
   if (!fitsCheckValue(active, row.check_value)) {
     throw new MasterKeyRefused(`The check value of master key ${row.id} was changed in the database. Restore a backup.`)
   }
   return { keys, active }
 }
 
-const notHeld = (id: string, source: KeySource, keys: MasterKey[]): string => {
+const describeMissingKey = (id: string, source: KeySource, keys: MasterKey[]): string => {
   const sealed = `The stored credentials are sealed with master key ${id}`
   if (source.kind === 'variable') {
     return `${sealed}, which ASSAY_SECRET_KEY does not contain. Set it to that key, or to "new,old" to rotate.`
@@ -191,14 +191,14 @@ export async function requireHeldByAll(db: Db, masterKeyId: string, waitMs = WAI
   for (const deadline = performance.now() + waitMs; ; ) {
     const lacking = await listKeyHoldersWithout(db, masterKeyId, ALIVE_SECONDS)
     if (lacking.length === 0) return
-    if (performance.now() > deadline) throw new MasterKeyRefused(lackedBy(lacking))
+    if (performance.now() > deadline) throw new MasterKeyRefused(describeProcessesWithoutKey(lacking))
     await pause(RECHECK_MS)
   }
 }
 
 const RECHECK_MS = 200
 
-const lackedBy = (lacking: { host: string; processId: number }[]): string => {
+const describeProcessesWithoutKey = (lacking: { host: string; processId: number }[]): string => {
   const processes = lacking.map(({ host, processId }) => `process ${processId} on ${host}`).join(', ')
   return `The new master key cannot be read by ${processes}, which would then open no credential. Give each of them both keys ("new,old") or the same key file and restart it, or stop it; --force rotates all the same.`
 }

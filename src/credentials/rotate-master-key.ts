@@ -95,7 +95,7 @@ async function rewrapAll(tx: Db, keys: MasterKey[], next: MasterKey): Promise<{ 
   const broken: string[] = []
   let rewrapped = 0
   for (const table of SEALED_TABLES)
-    for await (const row of otherWrappings(tx, table, next.id)) {
+    for await (const row of iterateOtherWrappings(tx, table, next.id)) {
       const wrappedKey = rewrapRow(keys, next, row)
       if (!wrappedKey) broken.push(row.id)
       else {
@@ -106,7 +106,7 @@ async function rewrapAll(tx: Db, keys: MasterKey[], next: MasterKey): Promise<{ 
   return { rewrapped, broken }
 }
 
-async function* otherWrappings(tx: Db, table: SealedTable, masterKeyId: string): AsyncGenerator<WrappedRow> {
+async function* iterateOtherWrappings(tx: Db, table: SealedTable, masterKeyId: string): AsyncGenerator<WrappedRow> {
   let rows = await lockOtherWrappings(tx, table, masterKeyId, FIRST_ID)
   for (let last = rows.at(-1); last; last = rows.at(-1)) {
     yield* rows

@@ -40,19 +40,19 @@ export async function checkCredential(
   credential: Credential,
 ): Promise<CredentialCheck> {
   const started = performance.now()
-  const verdict = await judge(deps, workspaceId, credential)
+  const verdict = await runCheck(deps, workspaceId, credential)
   return { ...verdict, latencyMs: Math.round(performance.now() - started) }
 }
 
-async function judge(deps: CredentialDeps, workspaceId: string, credential: Credential) {
+async function runCheck(deps: CredentialDeps, workspaceId: string, credential: Credential) {
   const provider = await findProvider(deps, workspaceId, credential)
   if (!provider) return { ok: false, detail: `The provider ${credential.provider} no longer exists.` }
-  const opened = await findSecret(deps, workspaceId, credential.id).catch(ifBroken)
+  const opened = await findSecret(deps, workspaceId, credential.id).catch(ignoreBrokenSeal)
   if (!opened) return { ok: false, detail: 'The stored secret cannot be opened. Replace it with PATCH.' }
   return provider.check(deps, opened.secret)
 }
 
-function ifBroken(error: unknown): undefined {
+function ignoreBrokenSeal(error: unknown): undefined {
   if (!(error instanceof SealBroken)) throw error
 }
 
@@ -65,14 +65,14 @@ export async function findUnreadable(
   const found = keyring ? await listSealedRows(db, workspaceId) : []
   const names = await Promise.all(
     found.map(async (row) => {
-      const opened = keyring && openRow(keyring, workspaceId, row).then(() => [], ifUnreadable)
+      const opened = keyring && openRow(keyring, workspaceId, row).then(() => [], ignoreUnreadable)
       return (await opened) ?? [row.name]
     }),
   )
   return { stored: found.length, names: names.flat() }
 }
 
-function ifUnreadable(error: unknown): undefined {
+function ignoreUnreadable(error: unknown): undefined {
   if (!(error instanceof SealBroken || error instanceof MasterKeyMissing)) throw error
 }
 
@@ -106,7 +106,7 @@ type SealedSecretRow = NonNullable<Awaited<ReturnType<typeof findSealedRow>>>
 
 async function openRow(keyring: Keyring, workspaceId: string, row: SealedSecretRow): Promise<FoundSecret> {
   const { kind, provider, version } = row
-  const place = { workspaceId, credentialId: row.id, version, kind, provider }
+  const context = { workspaceId, credentialId: row.id, version, kind, provider }
   const sealed = { masterKeyId: row.master_key_id, wrappedKey: row.wrapped_key, ciphertext: row.ciphertext }
-  return { kind, provider, secret: await keyring.open(place, sealed), useIsStale: row.use_is_stale }
+  return { kind, provider, secret: await keyring.open(context, sealed), useIsStale: row.use_is_stale }
 }

@@ -50,18 +50,18 @@ export function termsFor(
   levelName: string,
   harness: Harness,
 ): { access: Omit<ModelAccess, 'token'>; terms: Terms } {
-  const speech = resolveProtocol(harness, model, levelName)
-  if (!speech) throw new ModelUnfit(`${harness.name} cannot ask ${model.label} for exactly the level ${levelName}.`)
+  const resolved = resolveProtocol(harness, model, levelName)
+  if (!resolved) throw new ModelUnfit(`${harness.name} cannot ask ${model.label} for exactly the level ${levelName}.`)
   return {
-    access: { ...speech, baseUrl: SANDBOX_GATEWAY_URL },
+    access: { ...resolved, baseUrl: SANDBOX_GATEWAY_URL },
     terms: {
       catalogId: model.catalogId,
       model: model.name,
       provider: model.provider,
       baseUrl: model.baseUrl,
       cloud: model.cloud,
-      protocols: [speech.protocol],
-      wireLevel: speech.wireLevel,
+      protocols: [resolved.protocol],
+      wireLevel: resolved.wireLevel,
       contextTokens: model.contextTokens,
       isContextDeclared: model.custom,
       outputTokens: model.outputTokens,

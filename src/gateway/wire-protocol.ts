@@ -81,7 +81,7 @@ export type MeteredAnswer = {
   error: AnswerError | null
 }
 
-/** `request`: the provider says that the request is invalid. `rate`: it says that there were too many. */
+/** `request`: the provider says that the request is invalid. `rate`: it says that there were too many requests. */
 export type AnswerError = 'request' | 'rate' | 'other'
 
 /** `usage`: counts reported before the end. `textBytes`: length of text, reasoning and tool input so far. */

@@ -35,7 +35,7 @@ export function graderFiles(plan: RunPlan, lists: TestLists | null, more: Grader
   return [
     ...programs(),
     dataFile('run.json', runData(plan, runner, { seed, daysAhead, only, patienceSec })),
-    dataFile('hidden.json', hiddenData(hidden)),
+    dataFile('hidden.json', toHiddenData(hidden)),
     ...(lists === null ? [] : listFiles(lists)),
     ...(hidden?.files ?? []).map((file) => ({
       ...file,
@@ -92,7 +92,7 @@ const runData = (plan: RunPlan, runner: Runner, { seed, daysAhead, only, patienc
 const shiftClock = (days: number): string =>
   `export LD_PRELOAD='/usr/$LIB/faketime/libfaketime.so.1' FAKETIME='+${days}d' FAKETIME_DONT_FAKE_MONOTONIC=1; `
 
-const hiddenData = (hidden: HiddenTests | null): object => ({
+const toHiddenData = (hidden: HiddenTests | null): object => ({
   files: (hidden?.files ?? []).map(({ path, executable }) => ({ path: requireRelativePath(path), executable })),
   deleted: (hidden?.deleted ?? []).map(requireRelativePath),
 })

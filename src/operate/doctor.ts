@@ -193,7 +193,7 @@ function examineSettings(environment: ConfigEnvironment): {
   config: Config | undefined
   diagnoses: Diagnosis[]
 } {
-  const unknown = unknownNames(environment).map(pointOut)
+  const unknown = unknownNames(environment).map(describeUnknownSetting)
   try {
     const config = readConfig(environment)
     return { config, diagnoses: [pass('settings', 'valid'), ...unknown] }
@@ -210,7 +210,7 @@ const unknownNames = (environment: ConfigEnvironment): string[] =>
     (name) => name.startsWith('ASSAY_') && !settingNames.includes(name) && !OTHERS.test(name),
   )
 
-function pointOut(name: string): Diagnosis {
+function describeUnknownSetting(name: string): Diagnosis {
   const [nearest] = settingNames
     .filter((known) => known.startsWith('ASSAY_'))
     .sort((a, b) => distance(name, a) - distance(name, b))

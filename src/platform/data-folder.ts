@@ -3,8 +3,8 @@ import { readdir, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /**
- * Name of the mark file. A data folder must be trusted, because its content can execute code: its database has
- * settings, and its images name folders of the machine.
+ * Name of the mark file. A data folder must be trusted, because its content can lead to the execution of code:
+ * PostgreSQL reads its settings there, and image files name folders of the machine that sandboxes mount.
  */
 const MARK = 'created-here'
 

@@ -101,11 +101,13 @@ async function reap(engine: DockerEngine): Promise<number> {
   return containers.filter(({ Labels }) => Labels?.[LABEL.role] === 'sandbox').length
 }
 
-const ofOurs = ({ installation }: DockerEngine): string =>
+const toInstallationFilter = ({ installation }: DockerEngine): string =>
   JSON.stringify({ label: [`${LABEL.installation}=${installation}`] })
 
 async function abandoned(engine: DockerEngine, path: string, query = {}): Promise<Labelled[]> {
-  const found = await engine.docker.call<Labelled[]>('GET', path, { query: { ...query, filters: ofOurs(engine) } })
+  const found = await engine.docker.call<Labelled[]>('GET', path, {
+    query: { ...query, filters: toInstallationFilter(engine) },
+  })
   return onlyAbandoned(found)
 }
 
@@ -118,7 +120,7 @@ type LabelledVolume = { Name: string; Labels: Record<string, string> | null }
 
 /** Removes volumes of sandbox networks that no longer exist. */
 async function reapVolumes(engine: DockerEngine): Promise<void> {
-  const query = { filters: ofOurs(engine) }
+  const query = { filters: toInstallationFilter(engine) }
   const { Volumes } = await engine.docker.call<{ Volumes: LabelledVolume[] | null }>('GET', '/volumes', { query })
   for (const { Name } of await onlyAbandoned(Volumes ?? [])) {
     await engine.docker.call('DELETE', `/volumes/${Name}`).catch(ignoring(404, 409))

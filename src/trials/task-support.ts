@@ -10,7 +10,7 @@ import { VERIFY_MODES, type VerifyMode } from './record.ts'
  */
 export function listModes(task: Task): VerifyMode[] {
   if (hasOnlySeparateVerifiers(task)) return ['workspace']
-  return VERIFY_MODES.filter((mode) => mode !== 'grader' || promisesGrader(task))
+  return VERIFY_MODES.filter((mode) => mode !== 'grader' || declaresGrader(task))
 }
 
 /** Returns the mode in which a trial is verified: a separate verifier always sees artifacts only. */
@@ -20,7 +20,7 @@ export const effectiveMode = (task: Task, requested: VerifyMode): VerifyMode =>
 const hasOnlySeparateVerifiers = ({ steps }: Task): boolean =>
   steps.every(({ verifier }) => verifier.place.mode === 'separate')
 
-function promisesGrader({ metadata }: Task): boolean {
+function declaresGrader({ metadata }: Task): boolean {
   const { assay } = metadata
   return typeof assay === 'object' && !Array.isArray(assay) && assay.grader === true
 }

@@ -56,7 +56,7 @@ const isHidden = (hidden: readonly string[], path: string): boolean => hidden.so
 async function planWithdrawal(raw: StoppedSandbox, placed: PlacedFiles): Promise<Withdrawal> {
   const { workdir, paths, newFolders, originals, files } = placed
   const candidates = [...paths]
-  for (const folder of newFolders) if (await holdsOnly(raw, folder, paths)) candidates.push(folder)
+  for (const folder of newFolders) if (await containsOnly(raw, folder, paths)) candidates.push(folder)
   // Nothing of the configuration is left below a folder that the agent replaced by a file or a link.
   const hidden: string[] = []
   for (const path of candidates) if (await isReachable(raw, workdir, path)) hidden.push(path)
@@ -74,7 +74,7 @@ async function isReachable(raw: StoppedSandbox, workdir: string, path: string): 
 }
 
 /** Returns true if a folder holds nothing but these files and empty folders. */
-async function holdsOnly(raw: StoppedSandbox, folder: string, paths: readonly string[]): Promise<boolean> {
+async function containsOnly(raw: StoppedSandbox, folder: string, paths: readonly string[]): Promise<boolean> {
   const found = await raw.collect(folder, { files: 10_000, bytes: 64 * 1024 ** 2 })
   if (!found) return true
   let isOnly = found.leftOut.length === 0

@@ -2,7 +2,7 @@ import type { Db } from '../../platform/db/db.ts'
 import { decideVerdicts, measurePair, type SettingResults } from '../../statistics/pairs.ts'
 import { type ComparisonRow, listSettingRows } from '../sql.ts'
 import { type ComparisonNames, loadComparisonNames } from '../trials/trials.ts'
-import { noShared, toTaskScore, toWireDifference } from './pairs.ts'
+import { newNoSharedTasks, toTaskScore, toWireDifference } from './pairs.ts'
 import type { ComparisonDiff } from './schema.ts'
 import type { StatisticsCache } from './statistics.ts'
 
@@ -17,7 +17,7 @@ export async function diffComparisons(
   const matches = matchSettings(before.settings, after.settings)
   const measured = matches.map((match) => measureMatch(match, shared))
   if (measured.every(({ tasks }) => tasks === 0))
-    throw noShared('/path/baseId', 'The comparisons have no setting with a scored task in common.')
+    throw newNoSharedTasks('/path/baseId', 'The comparisons have no setting with a scored task in common.')
   const ids = (settings: readonly SideSetting[], matched: readonly SideSetting[]): string[] =>
     settings.filter((setting) => !matched.includes(setting)).map(({ id }) => id)
   return {

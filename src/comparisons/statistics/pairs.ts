@@ -22,7 +22,7 @@ export async function listPairs(
   const loaded = await statistics.load(db, row)
   const pairs = base === undefined ? loaded.pairs : listAgainst(loaded, base)
   if (base !== undefined && ids.length > 1 && pairs.every(({ tasks }) => tasks === 0))
-    throw noShared('/query/baseline', `${baseline} shares no scored task with another setting.`)
+    throw newNoSharedTasks('/query/baseline', `${baseline} shares no scored task with another setting.`)
   return pairs.map((pair) => toWirePair(pair, ids))
 }
 
@@ -42,7 +42,7 @@ const listAgainst = ({ pairs }: ComparisonStatistics, base: number): PairStatist
   })
 
 /** Returns the problem of settings that cannot be compared. */
-export const noShared = (pointer: string, message: string): Problem =>
+export const newNoSharedTasks = (pointer: string, message: string): Problem =>
   new Problem(noSharedTasks, message, { errors: [{ pointer, code: noSharedTasks.code, message }] })
 
 /** Reads one pair with the outcome of each shared task. */
@@ -55,9 +55,10 @@ export async function readPair(
   const names = await loadComparisonNames(db, row)
   const ids = names.settings.map(({ id }) => id)
   const [first, second] = [requireSetting(ids, a), requireSetting(ids, b)]
-  if (first === second) throw noShared('/path/b', 'A setting cannot be compared with itself. Name two settings.')
+  if (first === second)
+    throw newNoSharedTasks('/path/b', 'A setting cannot be compared with itself. Name two settings.')
   const pair = findPair(await statistics.load(db, row), first, second)
-  if (pair.tasks === 0) throw noShared('/path/b', `${a} and ${b} share no scored task.`)
+  if (pair.tasks === 0) throw newNoSharedTasks('/path/b', `${a} and ${b} share no scored task.`)
   const results = await statistics.loadResults(db, row)
   const [ofA, ofB] = [results[first], results[second]]
   const outcomes = names.tasks.flatMap((task, index) => {

@@ -68,14 +68,14 @@ export function containerOf(
     StdinOnce: true,
     Tty: false,
     HostConfig: hostConfig(engine, spec),
-    ...(network ? { NetworkingConfig: joining(engine, network) } : {}),
+    ...(network ? { NetworkingConfig: toNetworkingConfig(engine, network) } : {}),
   }
 }
 
 export const variables = (env: Record<string, string>): string[] =>
   Object.entries(env).map(([name, value]) => `${name}=${value}`)
 
-const joining = (engine: DockerEngine, { group, names }: NonNullable<SandboxSpec['network']>) => ({
+const toNetworkingConfig = (engine: DockerEngine, { group, names }: NonNullable<SandboxSpec['network']>) => ({
   EndpointsConfig: { [nameOf(engine, group.id)]: { Aliases: names } },
 })
 
@@ -166,7 +166,7 @@ type CommandWords = Omit<ExecWords, 'seconds'> & { script: string; seconds: stri
 function commandWords(launcher: DockerLauncher, { script, command, seconds, identity, env }: CommandWords): string[] {
   const home = identity && env.HOME === undefined ? [identity.home] : []
   const own = launcher.words(
-    ...['setpriv' as const, ...identityWords(identity), '--inh-caps', '-all'],
+    ...['setpriv' as const, ...toSetprivOptions(identity), '--inh-caps', '-all'],
     ...['--bounding-set', boundingSet(CAPABILITIES), '--', ...command],
   )
   const files = identity ? `${launcher.words('chmod', '666', ...SHARED_FILES).join(' ')} 2> /dev/null; ` : ''
@@ -176,7 +176,7 @@ function commandWords(launcher: DockerLauncher, { script, command, seconds, iden
   )
 }
 
-function identityWords(identity: SandboxIdentity): string[] {
+function toSetprivOptions(identity: SandboxIdentity): string[] {
   if (identity === undefined) return []
   const { uid, gid, groups = [gid] } = identity
   return ['--reuid', String(uid), '--regid', String(gid), '--groups', groups.join(',')]

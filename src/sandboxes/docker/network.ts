@@ -50,7 +50,7 @@ const settings = (engine: DockerEngine, id: string) => ({
   Driver: 'bridge',
   Internal: true,
   EnableIPv6: false,
-  IPAM: { Config: [{ Subnet: someSubnet() }] },
+  IPAM: { Config: [{ Subnet: chooseSubnet() }] },
   Options: {
     'com.docker.network.bridge.inhibit_ipv4': 'true',
     'com.docker.network.bridge.enable_ip_masquerade': 'false',
@@ -59,7 +59,7 @@ const settings = (engine: DockerEngine, id: string) => ({
   Labels: labelsOf(engine, 'group', { [LABEL.group]: id, [LABEL.deadline]: String(Date.now() + DAY_MS) }),
 })
 
-function someSubnet(): string {
+function chooseSubnet(): string {
   const address = FIRST_ADDRESS + randomInt(SUBNETS) * 2 ** (32 - SUBNET_BITS)
   const bytes = [24, 16, 8, 0].map((shift) => Math.floor(address / 2 ** shift) % 256)
   return `${bytes.join('.')}/${SUBNET_BITS}`

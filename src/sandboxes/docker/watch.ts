@@ -27,7 +27,7 @@ export function watchContainer(running: RunningContainer): WatchedContainer {
   const stop = async (reason: NonNullable<SandboxEnding['stopped']>): Promise<void> => {
     if (over) return
     stopped ??= reason
-    death ??= setTimeout(() => overdue.reject(undying(spec.id)), DEATH_MS)
+    death ??= setTimeout(() => overdue.reject(newKillFailure(spec.id)), DEATH_MS)
     await engine.docker.call('POST', `/containers/${container.id}/kill`).catch(ignoring(404, 409))
   }
   const quietly = (reason: NonNullable<SandboxEnding['stopped']>) => (): void =>
@@ -68,7 +68,7 @@ export function watchContainer(running: RunningContainer): WatchedContainer {
   return { exited, kill: () => stop('kill'), isOver: () => over }
 }
 
-const undying = (id: string): SandboxUnavailable =>
+const newKillFailure = (id: string): SandboxUnavailable =>
   new SandboxUnavailable(`Sandbox ${id} was killed, and the Docker engine does not end it.`)
 
 type ContainerState = { State: { OOMKilled: boolean; ExitCode: number; Error: string } }

@@ -177,7 +177,7 @@ export function baseNames(
 
 /** Refuses features that give a build access to this machine. Called before anything is built. */
 export function refuseDangers(dockerfile: Dockerfile): void {
-  refuseAll(dockerfile, dangerOf)
+  refuseAll(dockerfile, findDanger)
 }
 
 /** Refuses ONBUILD commands of base images, which have not been checked. */
@@ -193,7 +193,7 @@ function refuseAll({ stages }: Dockerfile, dangerIn: (instruction: DockerfileIns
   }
 }
 
-function dangerOf({ keyword, text, flags }: DockerfileInstruction): string | undefined {
+function findDanger({ keyword, text, flags }: DockerfileInstruction): string | undefined {
   // ONBUILD would run in a later stage, where these checks would not see it.
   if (keyword === 'ONBUILD') return keyword
   if (keyword === 'WORKDIR' && /^\s*["']?\/(proc|sys|dev)(\/|\s|$)/.test(text)) return `WORKDIR ${text.trim()}`

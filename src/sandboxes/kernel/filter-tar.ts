@@ -134,7 +134,7 @@ async function pass(filter: TarFilter, name: string, entry: TarEntry): Promise<b
       await writeHeader(filter, name, { ...entry, bytes: 0 }, 'SymbolicLink')
       return true
     case 'Link':
-      return passSecondName(filter, name, entry)
+      return passHardLink(filter, name, entry)
     default:
       return false
   }
@@ -150,7 +150,7 @@ async function passFile(filter: TarFilter, name: string, entry: TarEntry): Promi
   return true
 }
 
-async function passSecondName(filter: TarFilter, name: string, entry: TarEntry): Promise<boolean> {
+async function passHardLink(filter: TarFilter, name: string, entry: TarEntry): Promise<boolean> {
   const firstName = entry.linkTarget.replace(/^(\.?\/)+/, '')
   const first = filter.contents.get(firstName)
   if (first && filter.caps.keepsHardLinks) {

@@ -42,11 +42,11 @@ export type NamespaceOptions = {
 }
 
 export async function startNamespaceProcess(options: NamespaceOptions): Promise<NamespaceProcess> {
-  const [program, ...args] = holderCommand(options)
+  const [program, ...args] = buildNamespaceCommand(options)
   const child = spawn(program, args, {
     cwd: options.cwd,
     env: { PATH: TOOLS_PATH },
-    stdio: ['pipe', 'pipe', 'ignore', ...(await strayDescriptors())],
+    stdio: ['pipe', 'pipe', 'ignore', ...(await listInheritedDescriptors())],
   })
   const failed = once(child, 'error').then(([error]) => Promise.reject(error))
   await Promise.race([once(child, 'spawn'), failed]).catch((error: unknown) => {
@@ -55,12 +55,17 @@ export async function startNamespaceProcess(options: NamespaceOptions): Promise<
   failed.catch(() => {})
   const { stdin, stdout } = child
   if (stdin === null || stdout === null) throw new Error('The child process has no pipes.')
-  return holderOf(child, stdin, stdout)
+  return toNamespaceProcess(child, stdin, stdout)
 }
 
 export const TOOLS_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-function holderCommand({ rootless, beside, ownProcesses = false, network }: NamespaceOptions): [string, ...string[]] {
+function buildNamespaceCommand({
+  rootless,
+  beside,
+  ownProcesses = false,
+  network,
+}: NamespaceOptions): [string, ...string[]] {
   const user = rootless && beside === undefined ? ['--user', '--map-root-user'] : []
   const net = network === 'alone' ? ['--net'] : []
   const mounts = ['unshare', ...user, ...net, '--mount', '--propagation', 'private']
@@ -85,7 +90,7 @@ function memberNetwork(network: NamespaceOptions['network'], rootless: boolean):
   return [...(rootless ? enter(network.pid, rootless) : []), 'unshare', '--net', '--']
 }
 
-function holderOf(child: ChildProcess, input: Writable, output: Readable): NamespaceProcess {
+function toNamespaceProcess(child: ChildProcess, input: Writable, output: Readable): NamespaceProcess {
   const pid = child.pid ?? -1
   const closed = once(child, 'close')
   const mark = `\u0001${randomUUID()} `
@@ -173,7 +178,7 @@ let strays: Promise<(number | 'ignore')[]> | undefined
  * Returns `stdio` entries from the fourth on that hide inherited descriptors from child processes, including sandboxes.
  * Node cannot close them, but it can replace them with nothing.
  */
-function strayDescriptors(): Promise<(number | 'ignore')[]> {
+function listInheritedDescriptors(): Promise<(number | 'ignore')[]> {
   strays ??= findStrays()
   return strays
 }

@@ -111,7 +111,7 @@ async function copyPaths(
       )
       await removePaths(context, { visible: target, inside: target }, without)
       const unfit = await listUnfit(below, parts.at(-1) ?? '.', true)
-      await whiteOut(context, unfit, { layer: target, below: rootsBelow(context, left, change) })
+      await whiteOut(context, unfit, { layer: target, below: listLayersBelow(context, left, change) })
     }
   })
 }
@@ -249,7 +249,7 @@ function ignoreMissing(error: NodeJS.ErrnoException): undefined {
 const NAMES_MAX = 30_000
 
 /** Layers below a layer of changes. */
-const rootsBelow = ({ host, files }: BaseContext, left: StoppedFiles, change: string): string[] => [
+const listLayersBelow = ({ host, files }: BaseContext, left: StoppedFiles, change: string): string[] => [
   ...left.files.changes.slice(left.files.changes.indexOf(change) + 1).map((other) => changeRoot(host, left, other)),
   ...files.layers.map((layer) => join(host.store.folder, layer)),
 ]

@@ -82,7 +82,7 @@ export async function buildWithBuildah(
   { dockerfile, text, context, target, args, key, bases }: BuildRequest,
   { buildHosts, ...options }: BuildahOptions & { buildHosts: readonly AllowedHost[] },
 ): Promise<StoredImage> {
-  for (const base of bases) await offerBase(store, base, options)
+  for (const base of bases) await provideBase(store, base, options)
   const idFile = join(store.folder, await newDraft())
   const path = join(store.folder, await newDraft())
   const holder = await startNamespaceProcess({ rootless: false, beside: undefined, cwd: '/', network: 'alone' })
@@ -122,7 +122,7 @@ export async function pullWithBuildah(store: ImageStore, name: string, options: 
 }
 
 /** Puts an imported image where buildah looks for the name, once for the same content. */
-async function offerBase(
+async function provideBase(
   store: ImageStore,
   { name, image }: BuildRequest['bases'][number],
   options: BuildahOptions,

@@ -66,7 +66,7 @@ export async function findHost(store: ImageStore, runtime: Runtime, log: Log): P
       loop,
       groups,
       launcher: await findLauncher(),
-      holders: holderPool({ rootless, ownProcesses: runtime === 'runc' }),
+      holders: createNamespacePool({ rootless, ownProcesses: runtime === 'runc' }),
       pipes: pipesOf(store),
     }
   } finally {
@@ -159,7 +159,7 @@ type NamespacePool = {
 
 const SPARE_MAX = 8
 
-function holderPool(options: Pick<NamespaceOptions, 'rootless' | 'ownProcesses'>): NamespacePool {
+function createNamespacePool(options: Pick<NamespaceOptions, 'rootless' | 'ownProcesses'>): NamespacePool {
   const spare: NamespaceProcess[] = []
   const ours = new WeakSet<NamespaceProcess>()
   return {

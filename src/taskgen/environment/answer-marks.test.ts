@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 import { listOwnPackages } from './build-environment.ts'
-import { answerMarks, publishedCopies } from './scan-image.ts'
+import { collectAnswerMarks, publishedCopies } from './scan-image.ts'
 
 const SOURCE = `diff --git a/a.py b/a.py
 index ${'1'.repeat(40)}..${'2'.repeat(40)} 100644
@@ -20,7 +20,10 @@ index ${'3'.repeat(40)}..${'0'.repeat(40)}
 
 test('detects the answer by its distinctive long lines and its git blobs', () => {
   const content = 'def test_rank():\n    assert rank([1, 2]) == [2, 1], "the larger one is first"\n\xe9\n'
-  const marks = answerMarks(SOURCE, { files: [{ path: 'tests/test_a.py', content, executable: false }], deleted: [] })
+  const marks = collectAnswerMarks(SOURCE, {
+    files: [{ path: 'tests/test_a.py', content, executable: false }],
+    deleted: [],
+  })
   const id = execFileSync('git', ['hash-object', '--stdin'], { input: Buffer.from(content, 'latin1') })
   expect(marks).toEqual({
     lines: [

@@ -39,7 +39,7 @@ export async function scanImage(
   signal: AbortSignal,
 ): Promise<StageResult<null>> {
   const packages = publishedCopies(ownPackages)
-  const input = { repository: REPOSITORY_FOLDER, packages, tree: baseTree, ...answerMarks(source, hidden) }
+  const input = { repository: REPOSITORY_FOLDER, packages, tree: baseTree, ...collectAnswerMarks(source, hidden) }
   const output = await runScan(provider, image, JSON.stringify(input), signal)
   const report = readReport(output)
   if (!report) return reject('env_build_failed', `The image could not be looked through: ${output.slice(-2000)}`)
@@ -123,17 +123,17 @@ const SHA256_LENGTH = 64
  * Collects long lines that the change or its tests add, and files as they are after it. Lines of the base are removed
  * later.
  */
-export function answerMarks(source: string, hidden: HiddenTests): AnswerMarks {
+export function collectAnswerMarks(source: string, hidden: HiddenTests): AnswerMarks {
   const added = source.split('\n').flatMap((line) => (/^\+(?!\+\+ )/.test(line) ? [line.slice(1)] : []))
   const tests = hidden.files.flatMap(({ content }) => content.split('\n'))
-  const lines = [...added, ...tests].map((line) => line.trim()).filter(isTelling)
+  const lines = [...added, ...tests].map((line) => line.trim()).filter(isDistinctive)
   const changed = [...source.matchAll(NEW_FILE)].map(([, id = '']) => id)
   const format = changed[0]?.length === SHA256_LENGTH ? 'sha256' : 'sha1'
   const blobs = [...changed, ...hidden.files.map(({ content }) => blobId(content, format))]
   return { lines: [...new Set(lines)].slice(0, LINES_MAX), blobs: [...new Set(blobs)] }
 }
 
-const isTelling = (line: string): boolean => line.length >= LETTERS_MIN && !COMMON.test(line)
+const isDistinctive = (line: string): boolean => line.length >= LETTERS_MIN && !COMMON.test(line)
 
 const blobId = (content: string, format: string): string =>
   createHash(format).update(`blob ${content.length}\0`).update(content, 'latin1').digest('hex')

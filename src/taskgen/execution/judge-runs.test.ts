@@ -92,7 +92,7 @@ test.each<[string, Record<string, TestRow>, string]>([
   ['tests that only lost their build prove nothing', { one: ['ppp', '---', 'ppp'] }, 'no_f2p'],
   ['the fix breaks a guard', { two: ['-', '---', 'ppp'], one: ['ppp', '---', 'fff'] }, 'p2f'],
   [
-    'a test that wavers on the base is neither guard nor fail-to-pass',
+    'a test that is flaky on the base is neither guard nor fail-to-pass',
     { two: ['-', '---', 'ppp'], one: ['pfp', '---', 'ppp'] },
     'suite_unhealthy',
   ],

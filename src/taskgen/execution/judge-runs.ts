@@ -114,7 +114,7 @@ type TestClasses = Record<'broken' | 'unstable' | 'guards' | 'turned' | 'kept', 
 function findRejection(classes: TestClasses, runs: SuiteRuns): StageRejection | undefined {
   const { broken, unstable, guards, turned, kept } = classes
   if (broken.length > 0) return rejectTests('p2f', 'The fix breaks', listIds(broken))
-  const flaky = unstable.filter(looksTurned)
+  const flaky = unstable.filter(looksLikeFailToPass)
   if (flaky.length > 0) return timed(rejectTests('flaky_f2p', 'The fix turns, but not every time,', listIds(flaky)))
   if (turned.length === 0) return reject('no_f2p', `${describeNothingTurned(guards)} ${describeFailure(runs)}`.trim())
   if (turned.length > FAIL_TO_PASS_MAX) return reject('too_broad', `The fix turns ${turned.length} tests.`)
@@ -196,7 +196,7 @@ const statusOf = ({ statuses }: SuiteRun, id: string): TestStatus | undefined =>
 
 const passesAlways = ({ passed, runs }: TestCount): boolean => passed === runs
 const neverPasses = ({ passed }: TestCount): boolean => passed === 0
-const wavers = (count: TestCount): boolean => !neverPasses(count) && !passesAlways(count)
+const isFlaky = (count: TestCount): boolean => !neverPasses(count) && !passesAlways(count)
 
 /**
  * True if a test of the base fails with the tests that landed only because it cannot run there, or only after other
@@ -209,14 +209,14 @@ const isMasked = ({ base, tests, alone }: TestTally): boolean =>
 const isBroken = (tally: TestTally): boolean =>
   neverPasses(tally.fixed) && (passesAlways(tally.tests) || (isMasked(tally) && tally.fixed.seen > 0))
 
-const isUnstable = ({ base, tests, fixed }: TestTally): boolean => [base, tests, fixed].some(wavers)
+const isUnstable = ({ base, tests, fixed }: TestTally): boolean => [base, tests, fixed].some(isFlaky)
 
 /** True if a test fails before and passes after more often than not: a stable one would be fail-to-pass. */
-const looksTurned = (tally: TestTally): boolean =>
+const looksLikeFailToPass = (tally: TestTally): boolean =>
   tally.tests.passed * 2 < tally.tests.runs &&
   tally.fixed.passed * 2 > tally.fixed.runs &&
   !isMasked(tally) &&
-  !wavers(tally.base)
+  !isFlaky(tally.base)
 
 const listIds = (tallies: readonly TestTally[]): string[] => tallies.map(({ id }) => id).toSorted()
 

@@ -73,7 +73,7 @@ function endOfHead(text: string, from: number): number {
   let depth = 0
   for (let at = from; at < text.length; at++) {
     const step = bracketStep(text, at)
-    if (step === 0 && depth === 0 && endsHead(text, at)) return at
+    if (step === 0 && depth === 0 && endsSignature(text, at)) return at
     depth = Math.max(0, depth + step)
   }
   return text.length
@@ -86,7 +86,7 @@ function bracketStep(text: string, at: number): number {
   return ')]'.includes(character) || (character === '>' && !'-= '.includes(before)) ? -1 : 0
 }
 
-function endsHead(text: string, at: number): boolean {
+function endsSignature(text: string, at: number): boolean {
   const character = text[at] ?? ''
   if (character === '=') return !startsFunction(text, at)
   return '{;\n'.includes(character)

@@ -204,7 +204,7 @@ const buildUrl = ({ source_kind, host, owner, name }: BatchSource, number: numbe
 const LETTERS = 'abcdefghijkmnpqrstuvwxyz23456789'
 const SLUG_LENGTH = 10
 
-/** Returns a random id, so that neither the id nor its position reveals the pull request. */
+/** Returns random ids, so that neither an id nor its position reveals the pull request. */
 function newSlugs(count: number): string[] {
   const slugs = new Set<string>()
   while (slugs.size < count) {

@@ -10,7 +10,13 @@ import {
   RUBRIC,
   type RubricReason,
 } from './model-review.ts'
-import { buildMaterial, buildReviewPrompt, type ReviewInput, reviewNeutral, reviewSystem } from './review-prompt.ts'
+import {
+  buildMaterial,
+  buildNeutralSystemPrompt,
+  buildReviewPrompt,
+  buildReviewSystemPrompt,
+  type ReviewInput,
+} from './review-prompt.ts'
 import { listTestAssertions, type TestAssertion } from './test-assertions.ts'
 
 /** Result of all reviews. Stored with the candidate, whatever the decision is. */
@@ -77,8 +83,8 @@ function askForReview(model: StageModel, input: ReviewInput, turn: ReviewTurn): 
   return askTyped(
     model,
     {
-      system: reviewSystem(number),
-      neutral: reviewNeutral(number),
+      system: buildReviewSystemPrompt(number),
+      neutral: buildNeutralSystemPrompt(number),
       shape: SHAPE,
       schema: ModelReview,
       prompt: buildReviewPrompt(input, turn, number),
