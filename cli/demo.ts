@@ -91,7 +91,7 @@ async function showComparisons(demo: Demo): Promise<string> {
     'Next steps:',
     `  The results are in ${data}. Start the service with them: assay serve --data ${data}`,
     `  Create a key: assay keys recover --data ${data}`,
-    `  Then: assay comparisons list ${BENCHMARK}, or open the API reference at /docs`,
+    `  Then: assay comparisons list ${BENCHMARK}, or open /app of the service in a browser`,
   )
   return comparisonId
 }

@@ -86,7 +86,7 @@ function ComparisonRow({ comparison }: { comparison: Comparison }) {
       <td>
         <StateChip comparison={comparison} />
       </td>
-      <td>
+      <td className="setting">
         <bdi>{leader ? nameSetting(leader) : '–'}</bdi>
       </td>
       <td className="number">

@@ -76,7 +76,7 @@ type ProgressCardsProps = { target: ComparisonTarget; comparison: Comparison }
 export function ProgressCards({ target, comparison: outline }: ProgressCardsProps) {
   const { data: comparison = outline } = useRead(target.endpoints.read, target.input)
   return (
-    <div className="cards progress">
+    <div className={isOpen(comparison) ? 'cards progress live' : 'cards progress'}>
       <TrialsFact trials={comparison.trials} />
       <SpendFact comparison={comparison} />
       <TimeFact comparison={comparison} />

@@ -40,7 +40,7 @@ function InView({ content: Content, target, comparison }: ResultsProps & { conte
   const { data = comparison } = useRead(target.endpoints.read, target.input, { subscribed: isLive })
   const delayed = useDelayed(data, RESULTS_MS)
   return (
-    <div ref={frame} className="in-view">
+    <div ref={frame} className="stack">
       <Content target={target} comparison={delayed} isLive={isLive} />
     </div>
   )

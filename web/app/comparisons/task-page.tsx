@@ -117,7 +117,7 @@ function TrialRow({ trial, name, isOpen, onToggle }: TrialRowProps) {
         <bdi>{name}</bdi>
         {attempt > 1 && <span className="small faint"> attempt {attempt}</span>}
       </td>
-      <td>
+      <td className="verdict">
         <span className={`mark ${state}`} aria-hidden="true" />{' '}
         <Link to="/trials/$trialId" params={{ trialId: trial.id }}>
           {state}

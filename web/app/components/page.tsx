@@ -1,4 +1,4 @@
-import { memo, type ReactNode } from 'react'
+import { memo, type ReactNode, useEffect, useRef } from 'react'
 
 type PageProps = {
   title: string
@@ -11,10 +11,19 @@ type PageProps = {
   children: ReactNode
 }
 
+/** True after the first page, which leaves the focus to the browser. */
+let hasOpened = false
+
 /** Frame of every page: where it belongs, title with state and actions, content. */
 export function Page({ title, crumbs, state, actions, children }: PageProps) {
+  const main = useRef<HTMLElement>(null)
+  useEffect(() => {
+    // The link that led here is often gone. Without a focus, the keyboard would start at the top again.
+    if (hasOpened && document.activeElement === document.body) main.current?.focus({ preventScroll: true })
+    hasOpened = true
+  }, [])
   return (
-    <main id="content" tabIndex={-1}>
+    <main ref={main} id="content" tabIndex={-1}>
       <DocumentTitle title={title} />
       <header className="page-head">
         <div>
