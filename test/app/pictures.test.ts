@@ -109,7 +109,7 @@ test.skipIf(!FOLDER)(
     const readFirst = async (selector: string) =>
       (await page.locator(selector).first().innerText()).trim().split(/\s/)[0]
     await expect
-      .poll(() => readFirst('section[aria-label="Settings"] td.number'))
+      .poll(() => readFirst('section[aria-label="Settings"] td.number'), { timeout: 60_000 })
       .toBe(await readFirst('.progress > :last-child .note'))
     await savePictures(page, 'comparison')
     await page.setViewportSize({ width: 360, height: 740 })
