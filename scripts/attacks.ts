@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { openFolderSource } from '../src/harbor/folder-source.ts'
@@ -8,8 +8,10 @@ import { shellCommand } from '../src/harnesses/reference.ts'
 import { calibrate } from '../src/trials/calibrate.ts'
 import { VERIFY_MODES, type VerifyMode } from '../src/trials/record.ts'
 import type { VerifierStrength } from '../src/trials/verifier-strength.ts'
+import { testKubeconfig } from '../test/support/sandboxes/kubernetes-subject.ts'
 import {
   type AttackedTask,
+  BUILT_TASKS,
   PLAIN_TASKS,
   TASK_KINDS,
   TOOL_TASKS,
@@ -22,10 +24,13 @@ import { ROOT } from './files.ts'
 
 // Calibrates the attacked tasks, tries every attack in every mode and sandbox, and writes docs/attacks.md. Arguments are
 // names of sandboxes, whose results are printed instead. `--tasks a,b` tries only these tasks and writes their rows into
-// the existing page.
+// the existing page. Kubernetes is one of the sandboxes if ASSAY_TEST_KUBECONFIG names a cluster that has the images
+// debian:bookworm-slim, node:24-bookworm-slim and assay-tests/tools:1.
 
 /** Repetitions of an attack that may be a race. Others are tried once. */
 const TRIES = 3
+/** Trials at the same time in a cluster, where a trial mostly waits for pods. */
+const PARALLEL_IN_CLUSTER = 6
 
 type AttackBench = Awaited<ReturnType<typeof openTrialRunner>>
 type AttackCell = { wins: number; tries: number } | undefined
@@ -41,28 +46,56 @@ type SandboxResult = { isolation: string; rows: AttackRow[]; tasks: CalibratedTa
 
 type TaskFilter = (task: AttackedTask) => boolean
 
-async function tryAll(name: SandboxName, isChosen: TaskFilter): Promise<SandboxResult> {
+async function tryAll(name: SandboxName, isWanted: TaskFilter): Promise<SandboxResult> {
+  const isChosen: TaskFilter = (task) => isWanted(task) && (name !== 'kubernetes' || !BUILT_TASKS.has(task))
   const tools = { name: TOOLS_IMAGE, rootfs: toolsRootfs }
   await using bench = await openTrialRunner(name, { images: TOOL_TASKS.some(isChosen) ? [tools] : [] })
-  const folderOf = writeAttackedTasks(bench.folder)
+  const folderOf = writeOnce(writeAttackedTasks(bench.folder))
   const { isolation } = await bench.provider.selfTest()
-  const tasks: CalibratedTask[] = []
-  for (const task of ALL_TASKS.filter(isChosen)) {
-    for (const isGraded of hasGrader(task) ? [false, true] : [false]) {
-      const marked = await mark(bench, folderOf(task, isGraded), task, isGraded)
-      tasks.push(marked)
-      process.stdout.write(`${name}: task ${marked.name}: ${marked.mode} ${marked.strength} ${marked.winners}\n`)
-    }
-  }
-  const rows: AttackRow[] = []
-  for (const attack of ATTACKS.filter(({ task }) => isChosen(task))) {
+  const parallel = name === 'kubernetes' ? PARALLEL_IN_CLUSTER : 1
+  const variants = ALL_TASKS.filter(isChosen).flatMap((task) =>
+    (hasGrader(task) ? [false, true] : [false]).map((isGraded) => ({ task, isGraded })),
+  )
+  const tasks = await mapParallel(variants, parallel, async ({ task, isGraded }) => {
+    const marked = await mark(bench, folderOf(task, isGraded), task, isGraded)
+    process.stdout.write(`${name}: task ${marked.name}: ${marked.mode} ${marked.strength} ${marked.winners}\n`)
+    return marked
+  })
+  const attacks = ATTACKS.filter(({ task }) => isChosen(task))
+  const rows = await mapParallel(attacks, parallel, async (attack) => {
     const cells: AttackCell[] = []
     for (const mode of VERIFY_MODES) cells.push(await tryAttack(bench, folderOf, attack, mode))
-    rows.push({ attack, cells })
     process.stdout.write(`${name}: ${attack.name}: ${cells.map(show).join(' ')}\n`)
-  }
+    return { attack, cells }
+  })
   return { isolation, rows, tasks }
 }
+
+type FolderOf = ReturnType<typeof writeAttackedTasks>
+
+/** Writes a task when it is first needed, because another trial may be reading its files later. */
+function writeOnce(write: FolderOf): FolderOf {
+  const written = new Map<string, string>()
+  return (task, isGraded) => {
+    const key = `${task} ${isGraded}`
+    const folder = written.get(key) ?? write(task, isGraded)
+    written.set(key, folder)
+    return folder
+  }
+}
+
+/** Maps items in their order, with at most `parallel` at the same time. */
+async function mapParallel<T, R>(items: readonly T[], parallel: number, map: (item: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = []
+  const queue = items.entries()
+  const worker = async (): Promise<void> => {
+    for (const [index, item] of queue) results[index] = await map(item)
+  }
+  await Promise.all(Array.from({ length: parallel }, worker))
+  return results
+}
+
+const newOutputFolder = ({ folder }: AttackBench): string => mkdtempSync(join(folder, 'output-'))
 
 const ALL_TASKS: readonly AttackedTask[] = [...PLAIN_TASKS, ...TOOL_TASKS]
 
@@ -83,7 +116,7 @@ async function mark(
     variables: {},
     signal,
     onPhase: () => {},
-    outputFolder: bench.folder,
+    outputFolder: newOutputFolder(bench),
   })
   const name = isGraded ? `${task}, with a grader` : task
   if (found.kind === 'unfit') throw new Error(`The task ${name} cannot be calibrated: ${found.reason}`)
@@ -94,7 +127,7 @@ async function mark(
 /** Returns undefined if the reference solution does not pass in this mode. */
 async function tryAttack(
   bench: AttackBench,
-  folderOf: ReturnType<typeof writeAttackedTasks>,
+  folderOf: FolderOf,
   { name, task, line, wins: expected }: Attack,
   mode: VerifyMode,
 ): Promise<AttackCell> {
@@ -104,7 +137,8 @@ async function tryAttack(
   let wins = 0
   for (let n = 0; n < tries; n += 1) {
     const folder = folderOf(task, mode === 'grader')
-    const { state, error } = await bench.run(folder, shellCommand(line), mode, { isProven: true })
+    const options = { isProven: true, outputFolder: newOutputFolder(bench) }
+    const { state, error } = await bench.run(folder, shellCommand(line), mode, options)
     if (state === 'errored') throw new Error(`The attack was not counted: ${error}`)
     if (state === 'passed') wins += 1
   }
@@ -219,7 +253,8 @@ function mergeRows(text: string, rows: readonly string[], names: readonly string
 const { values, positionals: chosen } = parseArgs({ allowPositionals: true, options: { tasks: { type: 'string' } } })
 const chosenTasks = values.tasks?.split(',')
 const isChosenTask: TaskFilter = (task) => chosenTasks?.includes(task) ?? true
-const sandboxNames = SANDBOXES.filter((name) => chosen.length === 0 || chosen.includes(name))
+const available: SandboxName[] = [...SANDBOXES, ...(testKubeconfig === undefined ? [] : ['kubernetes' as const])]
+const sandboxNames = available.filter((name) => chosen.length === 0 || chosen.includes(name))
 const today = new Date().toISOString().slice(0, 10)
 const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { cwd: ROOT, encoding: 'utf8' }).trim()
 const results: SandboxResult[] = []
@@ -247,11 +282,13 @@ Tests that load or execute the candidate's code as the user who writes the rewar
 
 Two attacks are not cheats: *a link out of the workspace to a right answer* and *a folder replaced by a link to a right answer* do the work in another place. They show that the strict modes follow no links out of the carried paths.
 
+Sandboxes in Kubernetes do not build images, so tasks with a Dockerfile are not tried there.
+
 ${results.map(section).join('\n\n')}
 
 ## How this page was made
 
-Generated by \`node_modules/.bin/node scripts/attacks.ts\` at commit ${commit}, on ${today}. The script needs root, bubblewrap, runc and dockerd.
+Generated by \`node_modules/.bin/node scripts/attacks.ts\` at commit ${commit}, on ${today}. The script needs root, bubblewrap, runc and dockerd, and a cluster for the attacks in Kubernetes.
 `
 const wins = `These attacks win although calibration does not mark the task as weak:\n\n${unmarked.map((win) => `- ${win}`).join('\n')}`
 const page = tables.replace(HELD, unmarked.length === 0 ? summarise(tables) : wins)

@@ -11,6 +11,11 @@ export const PLAIN_TASKS = [
 export const TOOL_TASKS = ['git', 'make', 'pytest'] as const
 export type AttackedTask = (typeof PLAIN_TASKS)[number] | (typeof TOOL_TASKS)[number]
 
+/** Tasks with a Dockerfile. */
+export const BUILT_TASKS: ReadonlySet<AttackedTask> = new Set([
+  ...(['spread', 'separate', 'path', 'start-file', 'login', 'copy', 'git'] as const),
+])
+
 /** Description of the tests of each task. */
 export const TASK_KINDS: Record<AttackedTask, string> = {
   hello: 'The tests read a file in the working directory.',

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe } from 'vitest'
 import { hasPart, isLongRun } from '../parts.ts'
-import { openTrialRunner, SANDBOXES, type SandboxName } from './trial-runner.ts'
+import { openTrialRunner, SANDBOXES } from './trial-runner.ts'
 
 /** The first sandbox runs all cases every time; the others run a share, except in the long run. */
 const [FULL_SANDBOX] = SANDBOXES
+type SandboxName = (typeof SANDBOXES)[number]
 const SHARE = 8
 
 type TrialRunner = Awaited<ReturnType<typeof openTrialRunner>>

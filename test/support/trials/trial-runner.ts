@@ -7,6 +7,7 @@ import { readTask } from '../../../src/harbor/read-task.ts'
 import type { Harness } from '../../../src/harnesses/harness.ts'
 import { createLog } from '../../../src/platform/log.ts'
 import { createDockerProvider } from '../../../src/sandboxes/docker.ts'
+import { createKubernetesProvider } from '../../../src/sandboxes/kubernetes.ts'
 import { createLocalProvider } from '../../../src/sandboxes/local.ts'
 import type { SandboxProvider } from '../../../src/sandboxes/sandbox.ts'
 import { findSolutionPaths } from '../../../src/trials/calibrate.ts'
@@ -16,11 +17,12 @@ import type { TrialRequest } from '../../../src/trials/trial-request.ts'
 import { baseRootfs } from '../base-image.ts'
 import { startDockerd } from '../dockerd.ts'
 import { PACKAGE_HOSTS } from '../package-hosts.ts'
+import { createNamespace, testKubeconfig } from '../sandboxes/kubernetes-subject.ts'
 
 export const IMAGE = 'debian:bookworm-slim'
 
 export const SANDBOXES = ['bwrap', 'runc', 'docker'] as const
-export type SandboxName = (typeof SANDBOXES)[number]
+export type SandboxName = (typeof SANDBOXES)[number] | 'kubernetes'
 
 /** An image with the folder that holds its files. */
 export type TestImage = { name: string; rootfs: () => Promise<string> }
@@ -34,8 +36,7 @@ export async function openTrialRunner(
   { images = [], parent = tmpdir(), routeTo }: RunnerOptions = {},
 ) {
   const folder = mkdtempSync(join(parent, 'assay-trials-'))
-  const { provider, close } =
-    name === 'docker' ? await openDocker(folder, images, routeTo) : await openLocal(name, folder, images)
+  const { provider, close } = await openProvider(name, folder, { images, routeTo })
   return {
     provider,
     folder,
@@ -50,10 +51,29 @@ export async function openTrialRunner(
   }
 }
 
-type RunnerOptions = { images?: TestImage[]; parent?: string; routeTo?: RouteTo }
+type RunnerOptions = { images?: TestImage[]; parent?: string; routeTo?: RouteTo | undefined }
 type RouteTo = (engine: string, folder: string) => Promise<string>
 
 type OpenedProvider = { provider: SandboxProvider; close(): Promise<void> }
+
+function openProvider(
+  name: SandboxName,
+  folder: string,
+  { images = [], routeTo }: RunnerOptions,
+): Promise<OpenedProvider> {
+  if (name === 'kubernetes') return openKubernetes(folder)
+  return name === 'docker' ? openDocker(folder, images, routeTo) : openLocal(name, folder, images)
+}
+
+/** Creates a namespace in the test cluster, which must have or pull all images. */
+async function openKubernetes(dataFolder: string): Promise<OpenedProvider> {
+  if (testKubeconfig === undefined) throw new Error('ASSAY_TEST_KUBECONFIG is not set.')
+  const namespace = await createNamespace(testKubeconfig)
+  const installation = randomUUID().slice(0, 8)
+  const log = createLog('silent')
+  const provider = createKubernetesProvider({ open: namespace.open, installation, dataFolder, log })
+  return { provider, close: async () => namespace[Symbol.asyncDispose]() }
+}
 
 async function openLocal(runtime: 'bwrap' | 'runc', dataFolder: string, images: TestImage[]): Promise<OpenedProvider> {
   const log = createLog('silent')
