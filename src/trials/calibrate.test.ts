@@ -117,6 +117,29 @@ echo "$reward" > /logs/verifier/reward.txt
   expect(calibration).toMatchObject({ kind: 'fit', strength: 'weak', winners })
 }, 300_000)
 
+test('a task whose tests search an answer, or accept a part of it, is weak', async () => {
+  const files = {
+    'environment/users.txt': 'ada 3\nbob 5\neve 5\nfay 1\n',
+    'instruction.md': 'Write the names with a 5 to names.txt, one in a line.\n',
+    'solution/solve.sh': '#!/bin/sh\ngrep 5 users.txt | cut -d" " -f1 > names.txt\necho fin >> names.txt\n',
+  }
+  const search = `#!/bin/sh
+if grep -qx bob names.txt && grep -qx eve names.txt; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
+`
+  const part = `#!/bin/sh
+reward=0
+while read -r line; do case $line in bob | eve | fin) reward=1 ;; *) reward=0; break ;; esac; done < names.txt
+echo "$reward" > /logs/verifier/reward.txt
+`
+  const winners = async (name: string, script: string) => {
+    const calibration = await calibrate(runner.provider, await requestFor(name, { ...files, 'tests/test.sh': script }))
+    if (calibration.kind === 'unfit') throw new Error(calibration.reason)
+    return calibration.winners
+  }
+  expect(await winners('search', search)).toEqual(['everything-answers'])
+  expect(await winners('part', part)).toEqual(['one-entry'])
+}, 600_000)
+
 test('a task whose tests load a file that only the solution creates is weak', async () => {
   const loading = {
     'instruction.md': 'Write the program.\n',

@@ -11,14 +11,19 @@ import {
 
 /**
  * What a value can hold. `origins`: submitted files whose text it has. `numbers`: those from which it has a number.
- * `texts`: path-like strings it is built of. `isTest`: it names a path of the tests. `isUnknown`: it is a parameter for which no argument is known. `isHandle`: it is
- * an opened file or buffer, not a name.
+ * `sizes`: those of which it has a length. `parts`: keys and queries that select what it has of them. `texts`: path-like
+ * strings it is built of. `isTest`: it names a path of the tests. `isOwn`: it has contents of other files than the
+ * submission's. `isUnknown`: it is a parameter for which no argument is known. `isHandle`: it is an opened file or buffer,
+ * not a name.
  */
-type PythonValue = {
+export type PythonValue = {
   origins: Set<string>
   numbers: Set<string>
+  sizes: Set<string>
+  parts: Set<string>
   texts: Set<string>
   isTest: boolean
+  isOwn: boolean
   isUnknown: boolean
   isHandle: boolean
 }
@@ -109,24 +114,26 @@ function placeInScopes(
 const emptyValue = (): PythonValue => ({
   origins: new Set(),
   numbers: new Set(),
+  sizes: new Set(),
+  parts: new Set(),
   texts: new Set(),
   isTest: false,
+  isOwn: false,
   isUnknown: false,
   isHandle: false,
 })
 
+const SETS = ['origins', 'numbers', 'sizes', 'parts', 'texts'] as const
+const FLAGS = ['isTest', 'isOwn', 'isUnknown', 'isHandle'] as const
+
 /** Adds a value to another. Returns true if that changes it. */
 function addValue(target: PythonValue, added: PythonValue): boolean {
-  const sizeOf = ({ origins, numbers, texts }: PythonValue): number => origins.size + numbers.size + texts.size
-  const before = sizeOf(target)
-  const flags = [target.isTest, target.isUnknown, target.isHandle].join()
-  for (const origin of added.origins) target.origins.add(origin)
-  for (const number of added.numbers) target.numbers.add(number)
-  for (const text of added.texts) target.texts.add(text)
-  target.isTest ||= added.isTest
-  target.isUnknown ||= added.isUnknown
-  target.isHandle ||= added.isHandle
-  return sizeOf(target) !== before || [target.isTest, target.isUnknown, target.isHandle].join() !== flags
+  const count = (): number =>
+    SETS.reduce((sum, name) => sum + target[name].size, FLAGS.filter((name) => target[name]).length)
+  const before = count()
+  for (const name of SETS) for (const each of added[name]) target[name].add(each)
+  for (const name of FLAGS) target[name] ||= added[name]
+  return count() !== before
 }
 
 /** Follows every statement once. Returns true if something new was found. */
@@ -174,13 +181,26 @@ const TARGET = /(?<![\w.'])(?:self\.)?[A-Za-z_]\w*/
 function assignmentsIn(code: string): PythonAssignment[] {
   const [, grown, added = ''] = (code.endsWith(')') && GROWTH.exec(code)) || []
   const at = STATEMENT_WORD.test(code) ? -1 : findAssignment(code)
+  const [, keyed = '', key] = /^((?:self\.)?\w+)\[(.+)\][^\w\]]*$/.exec(code.slice(0, Math.max(at, 0))) ?? []
   return [
-    ...[...code.matchAll(ITERATION)].map(([, names = '', value = '']) => ({ names: listTargets(names), value })),
+    ...[...code.matchAll(ITERATION)].flatMap(([, names = '', value = '']) => assignEach(listTargets(names), value)),
     ...[...code.matchAll(/\b(\w+) ?:= ?([^,)]+)/g)].map(([, name = '', value = '']) => ({ names: [name], value })),
     ...contextsIn(code),
     ...(grown === undefined ? [] : [{ names: [grown], value: added }]),
+    // A table holds its keys, too.
+    ...(key === undefined ? [] : [{ names: [keyed], value: key }]),
     ...(at === -1 ? [] : [{ names: listTargets(code.slice(0, at)), value: code.slice(at + 1) }]),
   ]
+}
+
+/** `for a, b in zip(x, y)` assigns entries of x to a, and entries of y to b. */
+function assignEach(names: string[], value: string): PythonAssignment[] {
+  const [start] = /^(?:(?:enumerate|list|sorted)\()*zip\(/.exec(value) ?? []
+  const values = start === undefined ? [] : splitArguments(insideBrackets(value, start.length - 1))
+  const entries = names.slice(-values.length)
+  return values.length > 1 && names.length >= values.length
+    ? entries.map((name, at) => ({ names: [name], value: values[at] ?? '' }))
+    : [{ names, value }]
 }
 
 /** `with open(x) as f` assigns. */
@@ -206,13 +226,15 @@ function findAssignment(code: string): number {
 
 /** Calls of functions that read the file which their first argument names. */
 export const FILE_READERS =
-  'read_csv|read_json|read_excel|read_parquet|read_table|read_fwf|read_xml|read_html|read_feather|read_orc|imread|loadtxt|genfromtxt|fromfile|memmap|np\\.load|numpy\\.load|loadmat|VideoCapture|read_graphml|load_workbook|ZipFile'
+  'read_csv|read_json|read_excel|read_parquet|read_table|read_fwf|read_xml|read_html|read_feather|read_orc|imread|loadtxt|genfromtxt|fromfile|memmap|np\\.load|numpy\\.load|loadmat|VideoCapture|read_graphml|load_workbook|ZipFile|sqlite3\\.connect'
 const READ = new RegExp(`(?<!\\w)(?:open|read_text|read_bytes|${FILE_READERS})\\s*\\(`)
 /** Modules whose `open` takes the name of a file. The method of a path or an archive takes none of the machine. */
 export const OPENERS = 'io|os|gzip|bz2|lzma|codecs|wave|Image'
 const HANDLE = new RegExp(`^(?:(?:${OPENERS})\\.)?open\\s*\\(|^(?:io\\.)?(?:BytesIO|StringIO)\\s*\\(`)
-/** Calls whose result is no text. A length says little about the content. */
+/** Calls whose result is no text. */
 const NUMBER = /^(?:int|float|sum|bool|round|abs|len)\s*(?=\()/
+/** A key or a query that selects a part of data. */
+const PART = /(?:\[|\b(?:get|pop|execute|read_sql\w*|find\w*|select\w*|xpath|nth)\()\s*'(\d+)'/g
 const FIELD = /^(?:\[\s*'|\.get\(\s*')/
 const FIELD_LENGTH = 8
 const OWN_NAME = /case|environ|expected|fixture|golden|reference|test|truth|want/
@@ -222,19 +244,22 @@ const NAME = /(?<![\w.'])(?:self\.)?[A-Za-z_]\w*(?!\s*=[^=])/g
 export function evaluate(flow: PythonFlow, scope: PythonScope, expression: string): PythonValue {
   const code = expression.trim()
   spend(flow, code.length)
-  if (NUMBER.test(code) && isOneCall(code))
-    return code.startsWith('len') ? emptyValue() : toNumber(evaluate(flow, scope, code.replace(NUMBER, '')))
+  if (NUMBER.test(code) && isOneCall(code)) return toCount(evaluate(flow, scope, code.replace(NUMBER, '')), code)
   const value = addNames(flow, scope, code)
-  for (const [, number = ''] of code.matchAll(/'(\d+)'/g)) addText(value, flow.strings[Number(number)] ?? '')
+  for (const text of listStrings(flow, code, /'(\d+)'/g)) addText(value, text)
   if (/\b__file__\b/.test(code)) value.isTest = true
+  for (const text of listStrings(flow, code, PART)) value.parts.add(text)
   value.isHandle = HANDLE.test(code) ? isOneCall(code) : value.isHandle && /^[\w.]+$/.test(code)
   return isRead(flow, code) ? readFile(flow, value) : value
 }
 
+const listStrings = (flow: PythonFlow, code: string, pattern: RegExp): string[] =>
+  [...code.matchAll(pattern)].map(([, number = '']) => flow.strings[Number(number)] ?? '')
+
 /** Returns what the names in an expression hold together. */
 function addNames(flow: PythonFlow, scope: PythonScope, code: string): PythonValue {
   const value = emptyValue()
-  for (const { 0: name, index } of code.matchAll(NAME)) {
+  for (const { 0: name, index } of blankSubscripts(flow, code).matchAll(NAME)) {
     const known = lookUp(flow, scope, name)
     if (known) addValue(value, known)
     const behind = code.slice(index + name.length, index + name.length + FIELD_LENGTH)
@@ -244,20 +269,37 @@ function addNames(flow: PythonFlow, scope: PythonScope, code: string): PythonVal
   return value
 }
 
+/** Blanks what selects an entry: the entry of a list is the list's, whoever chooses its place. */
+function blankSubscripts(flow: PythonFlow, code: string): string {
+  let blanked = code
+  for (const { 0: start, index } of code.matchAll(/(?<=[\w)\]])(?:\[|\.(?:get|pop|index)\()/g)) {
+    const inside = insideBrackets(code, index + start.length - 1)
+    const from = index + start.length
+    spend(flow, inside.length)
+    if (!/^'\d+'/.test(inside))
+      blanked = blanked.slice(0, from) + ' '.repeat(inside.length) + blanked.slice(from + inside.length)
+  }
+  return blanked
+}
+
 /** Names in capitals and of the tests' own cases are left out. */
 const isDataName = (name: string): boolean => name === name.toLowerCase() && !OWN_NAME.test(name)
 
-const toNumber = ({ origins, numbers }: PythonValue): PythonValue => ({
-  ...emptyValue(),
-  numbers: new Set([...origins, ...numbers]),
-})
+/** Returns the number or the length that a call makes of a value. */
+function toCount({ origins, numbers, sizes, parts, isOwn }: PythonValue, call: string): PythonValue {
+  const counted = { ...emptyValue(), parts, isOwn }
+  return call.startsWith('len')
+    ? { ...counted, sizes: origins.union(numbers).union(sizes) }
+    : { ...counted, numbers: origins.union(numbers), sizes }
+}
 
 const isOneCall = (code: string): boolean => {
   const open = code.indexOf('(')
   return open + insideBrackets(code, open).length + 2 === code.length
 }
 
-function addText(value: PythonValue, text: string): void {
+function addText(value: PythonValue, literal: string): void {
+  const text = literal.replace(/^file:(\/[^?]*).*$/, '$1').replaceAll(/\{[^{}]*\}/g, '_')
   if (/^\/tests(?:\/|$)/.test(text)) value.isTest = true
   else if (/^[\w./~ -]{1,300}$/.test(text) && /[./]/.test(text)) value.texts.add(text)
 }
@@ -281,6 +323,7 @@ function readFile(flow: PythonFlow, { texts, isTest, ...held }: PythonValue): Py
   const paths = [...texts].filter((text) => text.startsWith('/'))
   const isForeign = paths.length === 0 || paths.some(flow.isSubmitted)
   if (isForeign && !isTest && texts.size > 0) read.origins.add([...texts].toSorted().join(' '))
+  read.isOwn ||= isTest || !isForeign
   return read
 }
 
@@ -306,7 +349,11 @@ function passArguments(flow: PythonFlow, scope: PythonScope, code: string): bool
     if (!called) return []
     spend(flow, code.length)
     const list = splitArguments(insideBrackets(code, index + call.length - 1))
-    return list.map((argument, at) => passArgument(flow, scope, { called, argument, at }))
+    return list.map((argument, at) =>
+      argument.startsWith('**')
+        ? passEntries(flow, scope, called, argument.slice(2))
+        : passArgument(flow, scope, { called, argument, at }),
+    )
   })
   return changes.includes(true)
 }
@@ -316,7 +363,37 @@ type PassedArgument = { called: PythonFunction; argument: string; at: number }
 function passArgument(flow: PythonFlow, scope: PythonScope, { called, argument, at }: PassedArgument): boolean {
   const [, keyword, given = argument] = /^(\w+)\s*=(?!=)(.*)$/.exec(argument) ?? []
   const param = keyword ?? called.params[at]
-  const { origins, numbers, isHandle } = evaluate(flow, scope, given)
-  if (param === undefined || origins.size + numbers.size === 0 || isHandle) return false
-  return assign(called.scope, param, { ...emptyValue(), origins, numbers })
+  const { origins, numbers, sizes, parts, isOwn, isHandle } = evaluate(flow, scope, given)
+  const isKnown = origins.size + numbers.size + sizes.size > 0 || isOwn
+  if (param === undefined || !isKnown || isHandle) return false
+  return assign(called.scope, param, { ...emptyValue(), origins, numbers, sizes, parts, isOwn })
+}
+
+/** Entries of submitted data that are passed as keyword arguments can set every parameter. */
+function passEntries(flow: PythonFlow, scope: PythonScope, called: PythonFunction, entries: string): boolean {
+  const { origins } = evaluate(flow, scope, entries)
+  if (origins.size === 0) return false
+  const changes = called.params.map((param) =>
+    assign(called.scope, param, { ...emptyValue(), origins, parts: new Set([param]) }),
+  )
+  return changes.includes(true)
+}
+
+/** Arguments of a call, and the code behind it. */
+type CallArguments = string[] & { behind: string }
+
+/** Lists the arguments of calls in a statement. */
+export function* listCalls(flow: PythonFlow, code: string, pattern: RegExp): Generator<CallArguments> {
+  for (const { 0: call, index } of code.matchAll(pattern)) {
+    spend(flow, code.length)
+    const open = index + call.length
+    const inside = insideBrackets(code, open - 1)
+    yield Object.assign(splitArguments(inside), { behind: code.slice(open + inside.length + 1) })
+  }
+}
+
+/** Lists the submitted files from which an expression has a text or a number. */
+export function listOrigins(flow: PythonFlow, scope: PythonScope, expression: string): string[] {
+  const { origins, numbers } = evaluate(flow, scope, expression)
+  return [...origins, ...numbers].filter((origin) => origin !== UNKNOWN_ORIGIN)
 }

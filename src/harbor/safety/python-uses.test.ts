@@ -78,6 +78,16 @@ test.each([
   ['numbers', ['a = float(open("/app/a").read())', 'b = float(open("/app/b").read())', 'assert abs(a - b) < 1']],
   ['files', ['assert filecmp.cmp("/app/a", "/app/b")']],
   [
+    'counts of entries',
+    [
+      ...['counts = {}', 'for name in open("/app/in"):', '    counts[name] = counts.get(name, 0) + 1'],
+      ...['got = json.load(open("/app/out.json"))', 'assert got == counts'],
+    ],
+  ],
+  ['a similarity', ['a = open("/app/a").read()', 'SequenceMatcher(None, a, open("/app/b").read()).ratio()']],
+  ['rows side by side', ['for a, b in zip(open("/app/a"), open("/app/b")):', '    assert a == b']],
+  ['frames', ['a = pd.read_csv("/app/a.csv")', 'assert a.equals(pd.read_csv("/app/b.csv"))']],
+  [
     'paths in constants',
     ['OUT = "/app/o"', 'IN = "/app/i"', 'assert Path(OUT).read_text() == Path(IN).read_text().upper()'],
   ],
@@ -152,11 +162,6 @@ test.each([
   ['a ratio', ['data = json.load(open("/app/x.json"))', 'n = data["n"]', 'ratio = len(rows) / n']],
   ['a bound value', ['n = open("/app/x").read()', 'db.execute("select * from t where a = ?", (n,))']],
   [
-    'one file with itself',
-    ['ids = json.load(open("/app/x.json"))', 'assert len(ids) == len(set(ids))', 'assert ids[0] == ids[1]'],
-  ],
-  ['lengths', ['assert len(open("/app/a").read()) == len(open("/app/b").read())']],
-  [
     'the same name in another function',
     ['def f():', '    name = open("/app/x").read()', 'def g():', '    name = "a"', '    open(name)'],
   ],
@@ -167,6 +172,120 @@ test.each([
   ],
 ])('tests that use %s only read', async (_, lines) => {
   expect(await estimate(lines)).toMatchObject({ strength: 'standard' })
+})
+
+const LOAD = 'data = json.load(open("/app/x.json"))'
+const DATABASE = 'db = sqlite3.connect("/app/x.db")'
+
+test.each([
+  ['two fields', [LOAD, 'assert data["total"] == data["sum"]']],
+  ['a field and a calculation', [LOAD, 'assert data["total"] == sum(item["n"] for item in data["items"])']],
+  ['a difference of fields', [LOAD, 'assert abs(data["mean"] - data["sum"] / data["n"]) < 0.1']],
+  ['fields in variables', [LOAD, 'total = data["total"]', 'items = data["items"]', 'assert total == sum(items)']],
+  ['a count of entries', [LOAD, 'assert data["count"] == len(data["items"])']],
+  ['only order and uniqueness', [LOAD, 'assert data == sorted(data)', 'assert len(data) == len(set(data))']],
+  ['another field with a constant', [LOAD, 'assert data["version"] == 2', 'assert data["a"] == data["b"]']],
+  ['keys and types with constants', [LOAD, 'assert set(data.keys()) == {"a", "b"}', 'assert data["a"] == data["b"]']],
+  ['a value in a variable', [LOAD, 'ok = data["a"] == data["b"]', 'assert ok']],
+  ['a method', [LOAD, 'self.assertEqual(data["a"], data["b"])']],
+  ['conditions of a script', [LOAD, 'if data["a"] != data["b"]:', '    sys.exit(1)']],
+  [
+    'two queries',
+    [
+      DATABASE,
+      'a = db.execute("select sum(n) from a").fetchone()',
+      'assert a == db.execute("select n from b").fetchone()',
+    ],
+  ],
+  [
+    'two cursors of a read-only database',
+    [
+      'cursor = sqlite3.connect("file:/app/x.db?mode=ro", uri=True).cursor()',
+      'cursor.execute("select count(*) from a")',
+      'n = cursor.fetchone()[0]',
+      'cursor.execute("select count(*) from b")',
+      'assert n == cursor.fetchone()[0]',
+    ],
+  ],
+  ['columns', ['f = pd.read_csv("/app/x.csv")', 'assert (f["a"] == f["b"]).all()']],
+  ['files that are read together', ['a, b = [open(p).read() for p in ("/app/a", "/app/b")]', 'assert a == b']],
+  [
+    'files that are read in a loop',
+    [
+      'texts = {}',
+      'for name in ("a.txt", "b.txt"):',
+      '    texts[name] = open(name).read()',
+      'assert texts["a.txt"] == texts["b.txt"]',
+    ],
+  ],
+  ['entries that are in an input', [LOAD, 'words = open("/app/in").read().split()', 'assert data[0] in words']],
+  ['a set of an input', [LOAD, 'want = set(open("/app/in"))', 'missing = want - set(data)', 'assert not missing']],
+  ['a subset of an input', [LOAD, 'want = set(open("/app/in"))', 'assert want <= set(data)']],
+  ['equal entries', [LOAD, 'assert len(set(data["rows"])) == 1']],
+  ['lengths of two files', ['assert len(open("/app/a").read()) == len(open("/app/b").read())']],
+  ['expected values that data replaces', [LOAD, 'merged = {**EXPECTED, **data}', 'assert merged == data']],
+  [
+    'expected values that data updates',
+    [LOAD, 'want = {"a": 1}', 'want.update(data)', 'assert data["a"] == want["a"]'],
+  ],
+  ['expected values that data is joined with', [LOAD, 'want = {"a": 1}', 'want |= data', 'assert want == data']],
+  [
+    'expected values that are arguments',
+    [LOAD, 'def check(answer=None, expected=42):', '    assert answer == expected', 'check(**data)'],
+  ],
+])('contents that are compared only with themselves make tests weak: %s', async (_, lines) => {
+  expect(await estimate(lines)).toEqual(weak('compares the submission only with itself'))
+})
+
+test.each([
+  ['a constant', [LOAD, 'assert data["total"] == 42', 'assert data["total"] == sum(data["items"])']],
+  [
+    'a constant in another test',
+    [LOAD, 'def test_a():', '    assert data == sorted(data)', 'def test_b():', '    assert data[0] == 7'],
+  ],
+  ['an expected set', [LOAD, 'assert data["ids"] == sorted(data["ids"])', 'assert not {"x", "y"} - set(data["ids"])']],
+  ['an expected entry', [LOAD, 'assert data == sorted(data)', 'assert "x17" in data']],
+  ['a pattern', ['text = open("/app/x").read()', 'assert text == text.strip()', 'assert re.search("total: 42", text)']],
+  [
+    'a file of the tests',
+    [LOAD, 'assert data["a"] == data["b"]', 'assert data["a"] == json.load(open("/tests/e.json"))'],
+  ],
+  ['an own table by submitted keys', [LOAD, 'for name, n in data.items():', '    assert WANT[name] == n']],
+  ['own values beside submitted ones', [LOAD, 'for got, want in zip(data, VALUES):', '    assert got == want']],
+  [
+    'a function that compares',
+    [LOAD, 'def same(a, b):', '    assert abs(a - b) < 1', 'same(data["a"], 17)', 'same(data["a"], data["b"])'],
+  ],
+  [
+    'a calculation with a file outside the submission',
+    [LOAD, 'rows = pd.read_csv("/data/in.csv")', 'assert data["cost"] == cost(rows, data["limit"])'],
+  ],
+  [
+    'a name of a table in the same database',
+    [
+      DATABASE,
+      'name = db.execute("select name from sqlite_master").fetchone()[0]',
+      'assert db.execute(f"select count(*) from {name}").fetchone()[0] == 42',
+    ],
+  ],
+  [
+    'conditions beside assertions',
+    [LOAD, 'for a in data:', '    if a == data[0]:', '        continue', '    assert a["n"] > 0'],
+  ],
+  ['what must differ', [LOAD, 'assert data["a"] != data["b"]']],
+])('contents that are compared with %s only read', async (_, lines) => {
+  expect(await estimate(lines)).toMatchObject({ strength: 'standard' })
+})
+
+test('contents may be compared with a value of the tests in another file', async () => {
+  const files = {
+    'environment/Dockerfile': 'FROM debian:bookworm-slim\nWORKDIR /app\n',
+    'tests/test.sh': '#!/bin/bash\npytest /tests\necho $? > /logs/verifier/reward.txt\n',
+    'tests/test_form.py': `${LOAD}\nassert data["total"] == sum(data["items"])\n`,
+  }
+  expect(await estimateFiles(files)).toMatchObject({ strength: 'weak' })
+  const other = { 'tests/test_value.py': `${LOAD}\nassert data["total"] == 42\n` }
+  expect(await estimateFiles({ ...files, ...other })).toMatchObject({ strength: 'standard' })
 })
 
 test('every path may be submitted if the working directory is not known', async () => {

@@ -1,21 +1,27 @@
+import { findComparison, findSelfComparison } from './python-comparisons.ts'
 import {
   evaluate,
   FILE_READERS,
+  listCalls,
+  listOrigins,
   OPENERS,
   type PythonFlow,
   type PythonScope,
   readFlow,
-  spend,
-  UNKNOWN_ORIGIN,
   UnfollowablePython,
 } from './python-flow.ts'
-import { insideBrackets, operandsBeside, outsideBrackets, splitArguments } from './python-statements.ts'
+import { insideBrackets, splitArguments } from './python-statements.ts'
 
 /**
  * Returns why Python tests let the submission decide what they compare: it names a file that they read, writes an SQL
- * statement, a pattern or a schema that they use, or they compare two of its files. Undefined: none was found.
+ * statement, a pattern or a schema that they use, or they compare it with itself. Undefined: none was found.
+ * `others`: further files of the tests, which may compare the same contents.
  */
-export function findSubmittedUse(source: string, submission: readonly string[]): string | undefined {
+export function findSubmittedUse(
+  source: string,
+  submission: readonly string[],
+  others: readonly string[] = [],
+): string | undefined {
   try {
     const flow = readFlow(source, submission)
     for (const { scope, code } of flow.statements) {
@@ -26,7 +32,7 @@ export function findSubmittedUse(source: string, submission: readonly string[]):
         findComparison(flow, scope, code)
       if (found !== undefined) return found
     }
-    return undefined
+    return findSelfComparison(flow, () => others.map((other) => readFlow(other, submission)))
   } catch (error) {
     if (error instanceof UnfollowablePython || error instanceof RangeError) return 'is too long to be followed'
     throw error
@@ -34,19 +40,6 @@ export function findSubmittedUse(source: string, submission: readonly string[]):
 }
 
 const NAMED_FILE = 'reads files that the submission can name'
-
-/** Arguments of a call, and the code behind it. */
-type CallArguments = string[] & { behind: string }
-
-/** Lists the arguments of calls in a statement. */
-function* listCalls(flow: PythonFlow, code: string, pattern: RegExp): Generator<CallArguments> {
-  for (const { 0: call, index } of code.matchAll(pattern)) {
-    spend(flow, code.length)
-    const open = index + call.length
-    const inside = insideBrackets(code, open - 1)
-    yield Object.assign(splitArguments(inside), { behind: code.slice(open + inside.length + 1) })
-  }
-}
 
 /** Calls that find a file or a folder which their first argument names, but do not read it. */
 const FINDERS = 'exists|lexists|isfile|isdir|getsize|chdir|listdir|scandir|i?glob|rglob'
@@ -84,12 +77,14 @@ function isPath(flow: PythonFlow, scope: PythonScope, before: string, name: stri
 
 const endsWithPath = (code: string): boolean => /\bPath\([^()]*(?:\([^()]*\)[^()]*)*\)(?:\.\w+(?:\(\))?)*$/.test(code)
 
-const SQL = /(?:\.(?:execute|executescript|executemany)|(?<!\w)read_sql\w*)\s*\(/g
+const SQL = /(?:((?:self\.)?\w+)\.(?:execute|executescript|executemany)|(?<!\w)read_sql\w*)\s*\(/g
 
+/** A name that a submitted database contains may be part of a statement for the same database. */
 function findSql(flow: PythonFlow, scope: PythonScope, code: string): string | undefined {
-  const isForeign = listCalls(flow, code, SQL).some(
-    ([statement = '']) => evaluate(flow, scope, statement).origins.size > 0,
-  )
+  const isForeign = code.matchAll(SQL).some(({ 0: call, 1: receiver = '', index }) => {
+    const [statement = ''] = splitArguments(insideBrackets(code, index + call.length - 1))
+    return !evaluate(flow, scope, statement).origins.isSubsetOf(evaluate(flow, scope, receiver).origins)
+  })
   return isForeign ? 'executes SQL statements of the submission' : undefined
 }
 
@@ -109,51 +104,4 @@ function findPattern(flow: PythonFlow, scope: PythonScope, code: string): string
   if (isPattern) return 'uses a text of the submission as a pattern'
   const isSchema = listCalls(flow, code, SCHEMA).some((given) => isForeign(given.at(given.length > 1 ? 1 : 0)))
   return isSchema && /schema|Validator/i.test(code) ? 'uses a schema of the submission' : undefined
-}
-
-const COMPARED = 'compares files of the submission with each other'
-const PAIR =
-  /(?<!\w)(?:assert(?:Almost|Dict|List|Set|Tuple|Sequence|Count|MultiLine)?Equals?|assert_(?:frame|series|array|almost)_equal|assert_allclose|allclose|array_equal|isclose|SequenceMatcher)\s*\(/g
-const DIFFERENCE = /(?<!\w)f?abs\s*\(/g
-const FILES = /\b(?:filecmp\.)?cmp\s*\(/g
-
-function findComparison(flow: PythonFlow, scope: PythonScope, code: string): string | undefined {
-  const areForeign = ([one = '', other = '']: readonly string[]): boolean => {
-    const [ones, others] = [listOrigins(flow, scope, one), listOrigins(flow, scope, other)]
-    return ones.length > 0 && others.length > 0 && !ones.some((origin) => others.includes(origin))
-  }
-  const areForeignFiles = (paths: readonly string[]): boolean =>
-    paths.slice(0, 2).every((path) => isSubmittedPath(flow, scope, path))
-  const isComparing =
-    listEquations(flow, code).some(areForeign) ||
-    listCalls(flow, code, PAIR).some(areForeign) ||
-    listCalls(flow, code, DIFFERENCE).some(([difference = '']) => areForeign(splitDifference(difference))) ||
-    listCalls(flow, code, FILES).some(areForeignFiles)
-  return isComparing ? COMPARED : undefined
-}
-
-/** Splits a difference at its first minus that is in no bracket. */
-function splitDifference(code: string): string[] {
-  const isMinus = (at: number): boolean => code[at] === '-' && /[\w)\]'] ?$/.test(code.slice(0, at))
-  const minus = outsideBrackets(code).find(isMinus)
-  return minus === undefined ? [] : [code.slice(0, minus), code.slice(minus + 1)]
-}
-
-/** Lists the operands of `==` and `!=`. */
-function* listEquations(flow: PythonFlow, code: string): Generator<[string, string]> {
-  for (const { 0: operator, index } of code.matchAll(/[=!]=/g)) {
-    spend(flow, code.length)
-    yield operandsBeside(code, index, operator.length)
-  }
-}
-
-function listOrigins(flow: PythonFlow, scope: PythonScope, operand: string): string[] {
-  const { origins, numbers } = evaluate(flow, scope, operand)
-  return [...origins, ...numbers].filter((origin) => origin !== UNKNOWN_ORIGIN)
-}
-
-function isSubmittedPath(flow: PythonFlow, scope: PythonScope, path: string): boolean {
-  const { texts, isTest } = evaluate(flow, scope, path)
-  const absolute = [...texts].filter((text) => text.startsWith('/'))
-  return !isTest && texts.size > 0 && (absolute.length === 0 || absolute.some(flow.isSubmitted))
 }

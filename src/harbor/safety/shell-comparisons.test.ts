@@ -5,6 +5,7 @@ const estimate = (condition: string) =>
   estimateFiles({
     'environment/Dockerfile': 'FROM debian:bookworm-slim\nWORKDIR /app\n',
     'tests/test.sh': `#!/bin/bash\n${condition}\necho $? > /logs/verifier/reward.txt\n`,
+    'tests/check.py': 'assert open("/app/a").read() == "x"\n',
   })
 
 test.each([
@@ -41,12 +42,40 @@ test.each([
   'diff <(sort /app/a) /tests/b',
   '[ "$(cat /app/a)" = "$(cat /tests/b)" ]',
   '[ "$(cat /app/a)" = 42 ]',
-  '[ "$(head -n 1 /app/a)" = "$(tail -n 1 /app/a)" ]',
-  '[ "$(wc -l < /app/a)" = "$(wc -l < /app/b)" ]',
   'equals() { [ "$1" = "$2" ]; }; equals "$(cat /app/a)" 3',
   'same() { cmp -s "$1" "$2"; }; same /app/a /tests/a; same /app/b /tests/b',
   "awk 'NR==FNR { a[$1]; next } !($1 in a) { exit 1 }' /tests/a /app/b",
   'jq -e ".n == 1" /app/a.json /app/b.json > /dev/null',
 ])('a script that compares a submitted file with something else is standard: %s', async (condition) => {
+  expect(await estimate(condition)).toMatchObject({ strength: 'standard' })
+})
+
+test.each([
+  '[ "$(wc -l < /app/a)" = "$(wc -l < /app/b)" ]',
+  '[ "$(wc -l < /app/a)" -eq "$(wc -l < /app/b)" ]',
+  'a=$(grep -c x /app/a); b=$(grep -c y /app/b); [ "$a" -eq "$b" ]',
+  'a=$(wc -l < /app/a); b=$(wc -l < /app/b); (( a == b ))',
+  '[ "$(cat /app/a | wc -l)" = "$(sort -u /app/a | wc -l)" ]',
+  `a=$(cat /app/a); b=$(cat /app/b); [ "\${#a}" = "\${#b}" ]`,
+  '[ "$(head -n 1 /app/a)" = "$(tail -n 1 /app/a)" ]',
+  '[ "$(jq .total /app/x.json)" = "$(jq ".items | add" /app/x.json)" ]',
+  'jq -e ".total == (.items | add)" /app/x.json > /dev/null',
+  "awk '$3 != $1 * $2 { exit 1 }' /app/x.txt",
+  '[ "$(wc -l < /app/a)" = 3 ] && [ "$(sort -u /app/a | wc -l)" = "$(wc -l < /app/a)" ]',
+  'count() { wc -l < "$1"; }; [ "$(count /app/a)" = "$(count /app/b)" ]',
+])('a script that compares the submission only with itself is weak: %s', async (condition) => {
+  const reason = 'tests/test.sh compares the submission only with itself.'
+  expect(await estimate(condition)).toEqual({ strength: 'weak', reason })
+})
+
+test.each([
+  '[ "$(wc -l < /app/a)" = "$(wc -l < /app/b)" ] && cmp -s /app/a /tests/a',
+  '[ "$(wc -l < /app/a)" = "$(wc -l < /tests/a)" ]',
+  '[ "$(jq .total /app/x.json)" = "$(jq ".items | add" /app/x.json)" ] && [ "$(jq .total /app/x.json)" = 42 ]',
+  'jq -e ".total == (.items | add) and .total == 42" /app/x.json > /dev/null',
+  '[ "$(head -n 1 /app/a)" = "$(tail -n 1 /app/a)" ] && grep -qx total=42 /app/a',
+  "awk '$3 != $1 * $2 { exit 1 }' /app/x.txt && [ \"$(head -n 1 /app/x.txt)\" = '2 3 6' ]",
+  '[ "$(sort -u /app/a | wc -l)" = "$(wc -l < /app/a)" ] && python3 /tests/check.py',
+])('a script that also compares the submission with something else is standard: %s', async (condition) => {
   expect(await estimate(condition)).toMatchObject({ strength: 'standard' })
 })

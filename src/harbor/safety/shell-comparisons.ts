@@ -1,36 +1,66 @@
 import { programName, toCall } from './shell-calls.ts'
-import { listCommandLists } from './shell-program-output.ts'
+import { type ListedCommands, listCommandLists, VERIFIER_PROGRAM } from './shell-program-output.ts'
 import type { ScriptTrust } from './shell-trust.ts'
-import { plainText, type ShellCommand, type ShellWord, type WordPart } from './shell-words.ts'
+import { LENGTH, plainText, type ShellCommand, type ShellWord, type WordPart } from './shell-words.ts'
 
-// A test that compares two files of the submission passes if both are empty.
+// A test that compares two files of the submission passes if both are empty. A test that compares parts or counts of the
+// submission with each other needs another one that compares it with a value of the tests.
 
 /** `submission`: paths of the candidate's files. Empty: they are not known. */
 type ComparisonContext = ScriptTrust & { submission: readonly string[] }
 
-const REASON = 'compares files of the submission with each other'
+const COMPARED = 'compares files of the submission with each other'
+const SELF_COMPARED = 'compares the submission only with itself'
 
-/** Returns the reason if a script compares two files of the submission, or their texts, for equality. */
+/**
+ * One side of a comparison. `files`: files from which its text comes. `isCount`: it is a count or a size. `isSize`: it is
+ * a size, which says nothing about the content. `isUnknown`: it can come from any file.
+ */
+type ComparedSide = { files: string[]; isCount?: boolean; isSize?: boolean; isUnknown?: boolean }
+
+/** Returns the reason if a script compares two files of the submission for equality, or the submission only with itself. */
 export function checkComparisons(context: ComparisonContext, commands: readonly ShellCommand[]): string | undefined {
   const lists = [...listCommandLists(commands), ...listCalledBodies(commands)]
-  const isRelativeSubmitted = !lists.some(({ list }) => list.some((command) => leavesSubmission(context, command)))
-  const isSubmitted = (path: string): boolean =>
-    path.startsWith('/') ? isSubmittedPath(context.submission, path) : isRelativeSubmitted
-  const isFound = lists.some(({ list }) =>
-    list.some((command, at) => {
-      const sides = readSides(context, list, command, at)
-      const areSubmitted = sides.every((files) => files.length > 0 && files.every(isSubmitted))
-      return sides.length > 1 && areSubmitted && !sides[0]?.some((file) => sides[1]?.includes(file))
-    }),
-  )
-  return isFound ? REASON : undefined
+  const all = lists.flatMap(({ list }) => list)
+  const isRelativeSubmitted = !all.some((command) => leavesSubmission(context, command))
+  const isSubmitted = ({ files }: ComparedSide): boolean =>
+    files.length > 0 &&
+    files.every((path) => (path.startsWith('/') ? isSubmittedPath(context.submission, path) : isRelativeSubmitted))
+  const comparisons = lists.flatMap(({ list, isCaptured }) => [
+    ...list.flatMap((command, at) => readComparisons(context, list, command, at)),
+    ...(isCaptured ? [] : list.flatMap((command, at) => readSearch(context, list, command, at))),
+  ])
+  const foreign = comparisons.filter((sides) => sides.every(isSubmitted))
+  if (foreign.some(comparesFiles)) return COMPARED
+  const isAnchored = (sides: readonly ComparedSide[]): boolean =>
+    comparisons.some((other) => isAnchor(other, isSubmitted) && sharesFile(other, sides))
+  const isUnknown = comparisons.flat().some((side) => side.isUnknown) || all.some(comparesElsewhere)
+  return isUnknown || foreign.every(isAnchored) ? undefined : SELF_COMPARED
+}
+
+const comparesFiles = ([one, other, ...others]: readonly ComparedSide[]): boolean =>
+  [one, other, ...others].every((side) => !side?.isCount) && !one?.files.some((file) => other?.files.includes(file))
+
+const sharesFile = (one: readonly ComparedSide[], other: readonly ComparedSide[]): boolean =>
+  one.some(({ files }) => files.some((file) => other.some((side) => side.files.includes(file))))
+
+/** Returns true if the content of the submission is compared with something else. */
+const isAnchor = (sides: readonly ComparedSide[], isSubmitted: (side: ComparedSide) => boolean): boolean =>
+  sides.some((side) => isSubmitted(side) && !side.isSize) && !sides.every(isSubmitted)
+
+/** Returns true for commands that can compare the submission in ways that are not followed. */
+function comparesElsewhere({ kind, words }: ShellCommand): boolean {
+  const texts = words.map((word) => plainText(word) ?? '')
+  if (kind === 'pattern') return texts.some((text) => /[^*?]/.test(text))
+  const name = kind === 'simple' ? nameOf(words) : ''
+  return VERIFIER_PROGRAM.test(name) || (/sum$/.test(name) && texts.some((text) => /^(?:-\w*c|--c)/.test(text)))
 }
 
 /** Bounds the time of a check. */
 const CALLS_MAX = 200
 
 /** Lists the bodies of functions for each of their calls, with the arguments in place of `$1` to `$9`. */
-function listCalledBodies(commands: readonly ShellCommand[]): { list: readonly ShellCommand[] }[] {
+function listCalledBodies(commands: readonly ShellCommand[]): ListedCommands[] {
   const all = [...listCommandLists(commands)].flatMap(({ list }) => list)
   const bodies = new Map(all.flatMap(({ kind, text, body }) => (kind === 'function' ? [[text, body] as const] : [])))
   return all
@@ -71,44 +101,108 @@ function leavesSubmission(context: ComparisonContext, { kind, words }: ShellComm
   return path === undefined || (path.startsWith('/') && !isSubmittedPath(context.submission, path))
 }
 
-const EQUALITY = /^(?:==?|!=)$/
+const EQUALITY = /^(?:==?|!=|-eq|-ne)$/
 const COMPARING = /^(?:cmp|diff|comm|join|paste)$/
+const SEARCHING = /^[ef]?grep$/
 /** Programs of awk and options of jq that hold one file against another. */
 const JOINING: Partial<Record<string, RegExp>> = {
   awk: /\bNR ?== ?FNR\b|\bFNR ?== ?NR\b|\bgetline\b/,
   jq: /^(?:-\w*s\w*|--slurp|--slurpfile|--rawfile|--argfile)$|\binputs?\b/,
 }
 
-/** Returns the files on both sides of a comparison. */
-function readSides(
+/** Returns the comparisons of a command, each with its sides. */
+function readComparisons(
   context: ComparisonContext,
   list: readonly ShellCommand[],
-  { kind, words, redirects }: ShellCommand,
+  command: ShellCommand,
   at: number,
-): string[][] {
+): ComparedSide[][] {
+  const { kind, words, text } = command
+  if (kind === 'arithmetic') return readEquations(context, text)
   const name = kind === 'simple' ? nameOf(words) : ''
-  if (kind === 'test' || name === '[' || name === 'test') {
-    const place = words.findIndex((word) => EQUALITY.test(plainText(word) ?? ''))
-    return place < 1 ? [] : [words[place - 1], words[place + 1]].map((word) => filesOf(context, word ?? []))
+  if (kind === 'test' || name === '[' || name === 'test') return readConditions(context, words)
+  const { args } = toCall(words)
+  const input = listInputFiles(context, list, command, at)
+  const language = name.replace(/^[gmn]awk$/, 'awk')
+  const joining = JOINING[language]
+  if (joining) {
+    const joined = readJoined(context, args, joining)
+    return joined.length > 1 ? [joined] : readProgram(context, language, args, input)
   }
-  const joining = JOINING[name.replace(/^[gmn]awk$/, 'awk')]
-  if (joining) return readJoined(context, toCall(words).args, joining)
   if (!COMPARING.test(name)) return []
-  const input = [...filesRead(context, pipedInto(list, at)), ...listInputs(context, redirects)]
-  return listOperands(toCall(words).args).map((word) => {
-    if (plainText(word) === '-') return input
+  const sides = listOperands(args).map((word): ComparedSide => {
+    if (plainText(word) === '-') return { files: input }
     const path = context.resolve(word)
-    return path === undefined ? filesOf(context, word) : [path]
+    return path === undefined ? readSide(context, word) : { files: [path] }
+  })
+  return sides.length > 1 ? [sides] : []
+}
+
+/** A search holds its input against a pattern of the script. If its output is captured, that is compared or not. */
+function readSearch(
+  context: ComparisonContext,
+  list: readonly ShellCommand[],
+  command: ShellCommand,
+  at: number,
+): ComparedSide[][] {
+  if (command.kind !== 'simple' || !SEARCHING.test(nameOf(command.words))) return []
+  const paths = listPaths(context, toCall(command.words).args)
+  return [[{ files: [...paths, ...listInputFiles(context, list, command, at)] }, { files: [] }]]
+}
+
+/** Lists the files that a command reads as its input. */
+const listInputFiles = (
+  context: ComparisonContext,
+  list: readonly ShellCommand[],
+  { redirects }: ShellCommand,
+  at: number,
+): string[] => [...filesRead(context, pipedInto(list, at)).files, ...listInputs(context, redirects)]
+
+/** Values that say nothing about what they are compared with. */
+const TRIVIAL = /^0?$/
+
+function readConditions(context: ComparisonContext, words: readonly ShellWord[]): ComparedSide[][] {
+  return words.flatMap((word, at) => {
+    const sides = [words[at - 1] ?? [], words[at + 1] ?? []]
+    const isTrivial = sides.some((side) => TRIVIAL.test(plainText(side) ?? 'unknown'))
+    return EQUALITY.test(plainText(word) ?? '') && !isTrivial ? [sides.map((side) => readSide(context, side))] : []
+  })
+}
+
+/** Reads the equations between variables in arithmetic. */
+const readEquations = (context: ComparisonContext, text: string): ComparedSide[][] =>
+  [...text.matchAll(/\$?(\w+) ?[=!]= ?\$?(\w+)/g)].map(([, ...names]) =>
+    names.map((name) => readSide(context, [{ kind: 'variable', name, operator: '', nested: [], isQuoted: true }])),
+  )
+
+/** Fields of the input in programs of awk and jq. */
+const FIELD: Partial<Record<string, RegExp>> = { awk: /\$(?:\w|\()/, jq: /\.\w|\.\[|\b(?:length|add)\b/ }
+
+/** Reads the equations between fields of one input, and between fields and other values, in a program of awk or jq. */
+function readProgram(
+  context: ComparisonContext,
+  language: string,
+  args: readonly ShellWord[],
+  input: readonly string[],
+): ComparedSide[][] {
+  const [program = ''] = listOperands(args).map((word) => plainText(word) ?? '')
+  const files = [...listPaths(context, args), ...input].filter((path) => path !== program)
+  const isField = (side: string): boolean => FIELD[language]?.test(side) === true
+  const code = program.replaceAll(/(?<=^|\s)#.*$/gm, '')
+  return code.split(/\band\b|\bor\b|&&|\|\||[;{}]|\bif\b/).flatMap((condition) => {
+    // What follows `~` is a pattern, which is written in the program.
+    const [left = '', right] = condition.replace(/~.*/, '== ""').split(/[=!]=/, 2)
+    if (right === undefined || !(isField(left) || isField(right))) return []
+    return [[left, right].map((side) => ({ files: isField(side) ? files : [] }))]
   })
 }
 
 /** Returns the files that awk or jq hold against each other. */
-function readJoined(context: ComparisonContext, args: readonly ShellWord[], joining: RegExp): string[][] {
+function readJoined(context: ComparisonContext, args: readonly ShellWord[], joining: RegExp): ComparedSide[] {
   if (!args.some((word) => joining.test(plainText(word) ?? ''))) return []
-  return args.flatMap((word) => {
-    const path = context.resolve(word)
-    return path !== undefined && /^\/[\w./-]+$/.test(path) ? [[path]] : []
-  })
+  return listPaths(context, args)
+    .filter((path) => /^\/[\w./-]+$/.test(path))
+    .map((path) => ({ files: [path] }))
 }
 
 /** Returns the commands whose output is the input of a command. */
@@ -127,23 +221,53 @@ const listInputs = (context: ComparisonContext, redirects: ShellCommand['redirec
 const DEPTH_MAX = 5
 
 /** Returns the files from which a text comes. */
-const filesOf = (context: ComparisonContext, word: readonly WordPart[], depth = 0): string[] =>
-  word.flatMap((part) => {
-    if (part.kind === 'substitution') return filesRead(context, part.commands)
-    if (part.kind !== 'variable' || part.operator !== '' || depth > DEPTH_MAX) return []
-    return context.listValues(part.name).flatMap((value) => filesOf(context, value, depth + 1))
-  })
+const readSide = (context: ComparisonContext, word: readonly WordPart[], depth = 0): ComparedSide =>
+  joinSides(
+    word.map((part) => {
+      if (part.kind === 'substitution') return filesRead(context, part.commands)
+      return part.kind === 'variable' && depth <= DEPTH_MAX ? readVariable(context, part, depth) : { files: [] }
+    }),
+  )
+
+function readVariable(
+  context: ComparisonContext,
+  { name, operator }: Extract<WordPart, { kind: 'variable' }>,
+  depth: number,
+): ComparedSide {
+  const isLength = operator === LENGTH
+  if (operator !== '' && !isLength) return { files: [] }
+  const side = joinSides(context.listValues(name).map((value) => readSide(context, value, depth + 1)))
+  if (side.files.length === 0) return { files: [], isUnknown: context.untrusted.has(name) }
+  return isLength ? { ...side, isCount: true, isSize: true } : side
+}
+
+const joinSides = (sides: readonly ComparedSide[]): ComparedSide => ({
+  files: sides.flatMap(({ files }) => files),
+  isCount: sides.some(({ isCount }) => isCount),
+  isSize: sides.some(({ isSize }) => isSize),
+  isUnknown: sides.some(({ isUnknown }) => isUnknown),
+})
 
 /** Programs that print a text or a checksum of the files that they are given. */
-const PRINTING = /^(?:cat|head|tail|sort|uniq|rev|tac|cut|jq|\w+sum|base64|od)$/
-/** Programs that print no more than a count. */
-const COUNTING = /^(?:wc|stat|du|ls)$/
+const PRINTING = /^(?:cat|head|tail|sort|uniq|rev|tac|cut|jq|awk|sed|[ef]?grep|\w+sum|base64|od)$/
+/** Programs that print no more than a size. */
+const SIZING = /^(?:wc|stat|du|ls)$/
 
-function filesRead(context: ComparisonContext, commands: readonly ShellCommand[]): string[] {
-  if (commands.some(({ words }) => COUNTING.test(nameOf(words)))) return []
-  return commands.flatMap(({ kind, words, redirects }) => {
-    const operands = kind === 'simple' && PRINTING.test(nameOf(words)) ? listOperands(toCall(words).args) : []
-    const paths = operands.flatMap((word) => context.resolve(word) ?? []).filter((text) => /[/.]/.test(text))
-    return [...paths.filter((text) => /^[\w./-]+$/.test(text)), ...listInputs(context, redirects)]
+function filesRead(context: ComparisonContext, commands: readonly ShellCommand[]): ComparedSide {
+  // What a function prints of a file may be a count.
+  const isFunction = (name: string): boolean => context.functions.has(name)
+  const isSearching = commands.some(({ words }) => SEARCHING.test(nameOf(words)) || isFunction(nameOf(words)))
+  const isSizing = commands.some(({ words }) => SIZING.test(nameOf(words)))
+  const files = commands.flatMap(({ kind, words, redirects }) => {
+    const name = kind === 'simple' ? nameOf(words) : ''
+    const isReading = PRINTING.test(name) || SIZING.test(name) || isFunction(name)
+    return [...(isReading ? listPaths(context, toCall(words).args) : []), ...listInputs(context, redirects)]
   })
+  return { files, isCount: isSizing || isSearching, isSize: isSizing && !isSearching }
 }
+
+/** Lists the operands that look like paths. */
+const listPaths = (context: ComparisonContext, args: readonly ShellWord[]): string[] =>
+  listOperands(args)
+    .flatMap((word) => context.resolve(word) ?? [])
+    .filter((text) => /^[\w./-]+$/.test(text) && /\/|\w\.\w/.test(text))

@@ -27,11 +27,10 @@ export function checkProgramOutput(trust: ScriptTrust, commands: readonly ShellC
 /** `files`: paths with output of test programs, and the command that writes each. `variables`: names of such texts. */
 type FoundOutput = { files: Map<string, ShellCommand>; variables: Set<string> }
 
+export type ListedCommands = { list: readonly ShellCommand[]; isCaptured: boolean }
+
 /** Lists the commands of a script, of its functions and of its substitutions. The output of substitutions is captured. */
-export function* listCommandLists(
-  list: readonly ShellCommand[],
-  isCaptured = false,
-): Generator<{ list: readonly ShellCommand[]; isCaptured: boolean }> {
+export function* listCommandLists(list: readonly ShellCommand[], isCaptured = false): Generator<ListedCommands> {
   yield { list, isCaptured }
   for (const { words, redirects, body } of list) {
     if (body.length > 0) yield* listCommandLists(body, isCaptured)

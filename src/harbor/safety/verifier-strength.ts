@@ -228,7 +228,15 @@ function findCodeSign(
   const sign = CODE_SIGNS[language].find(({ pattern, unless }) => pattern.test(code) && !unless?.test(code))?.reason
   if (sign !== undefined || language === 'js') return sign
   const unknown = explainUnknownModule(findUnknownModule(code, listModules(tests)))
-  return unknown ?? findSubmittedUse(withImports(path, code, tests), submission)
+  const others = tests.filter((test) => test.path !== path && test.path.endsWith('.py') && test.isWhole)
+  return (
+    unknown ??
+    findSubmittedUse(
+      withImports(path, code, tests),
+      submission,
+      others.map((test) => withImports(test.path, test.text, tests)),
+    )
+  )
 }
 
 /** Puts the functions and fixtures of other files of the tests in front of code that uses them. */

@@ -1,7 +1,7 @@
 import { type Cheat, DOES_NOT_APPLY, SHELL } from './cheat.ts'
 
-// Cheats that run the reference solution. Two keep the form of its answers, which the instruction describes, and remove
-// their content. The third shows whether tests notice a changed input.
+// Cheats that run the reference solution. Three keep the form of its answers, which the instruction describes, and replace
+// their content. Two keep a part of the answers. The last one shows whether tests notice a changed input.
 
 const FORMATS = 'txt|json|csv|tsv|yaml|yml|xml|md|out|log|dat'
 
@@ -18,8 +18,11 @@ IFS='
 '
 `
 
-/** Creates a cheat that replaces every answer of the solution by what `alter "$file"` prints. */
-const alteredAnswers = (cheat: Pick<Cheat, 'id' | 'what'>, alter: string): Cheat => ({
+/**
+ * Creates a cheat that replaces every answer of the solution by what `alter "$file"` prints. `needsAll`: it does not apply
+ * if an answer stays as it is, because the tests may need only that one.
+ */
+const alteredAnswers = (cheat: Pick<Cheat, 'id' | 'what'>, alter: string, needsAll = false): Cheat => ({
   ...cheat,
   usesSolution: true,
   line: `${SHELL}${SOLVE}
@@ -28,15 +31,15 @@ ${alter}
 }
 solve
 altered=$(mktemp)
-changed=
+changed= same=
 for file in $answers; do
   [ -f "$file" ] || continue
   alter "$file" > "$altered" 2> /dev/null
-  cmp -s "$altered" "$file" && continue
+  cmp -s "$altered" "$file" && { same=1; continue; }
   cat "$altered" > "$file" && changed=1
 done
 rm -f "$altered"
-[ -n "$changed" ] && exit 0
+[ -n "$changed" ]${needsAll ? ' && [ -z "$same" ]' : ''} && exit 0
 # The tests of a task with several steps run all the same, and must not find the right answers.
 for file in $answers; do rm -f "$file"; done
 exit ${DOES_NOT_APPLY}`,
@@ -46,6 +49,9 @@ exit ${DOES_NOT_APPLY}`,
 const NO_STRINGS = String.raw`-e 's/: *"[^"]*"/: ""/g' -e ':s' -e 's/([[,] *)"[^"]+"( *[],])/\1""\2/' -e ts`
 const NUMBER = String.raw`([:[,] *|^ *)-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?`
 
+/** A truth value in JSON. If it stayed, it would be a part of the right answer. */
+const TRUTH = '([:[,] *)(true|false)'
+
 export const hollowAnswers = alteredAnswers(
   {
     id: 'hollow-answers',
@@ -53,7 +59,7 @@ export const hollowAnswers = alteredAnswers(
   },
   String.raw`case $1 in
   *.json)
-    tr '\n' ' ' < "$1" | sed -E ${NO_STRINGS} -e 's/${NUMBER}/\10/g' -e ':a' -e 's/\[[^][]*\]/@@/' -e ta -e 's/@@/[]/g' ;;
+    tr '\n' ' ' < "$1" | sed -E ${NO_STRINGS} -e 's/${NUMBER}/\10/g' -e 's/${TRUTH}/\1false/g' -e ':a' -e 's/\[[^][]*\]/@@/' -e ta -e 's/@@/[]/g' ;;
   *.csv | *.tsv) head -n 1 "$1" ;;
   *.yaml | *.yml) sed -E 's/: .*/: 0/' "$1" ;;
 esac`,
@@ -67,6 +73,90 @@ export const numberlessAnswers = alteredAnswers(
   *.yaml | *.yml) sed -E 's/: .*/: .nan/' "$1" ;;
   *) sed -E 's/.+/nan/' "$1" ;;
 esac`,
+)
+
+export const constantAnswers = alteredAnswers(
+  {
+    id: 'constant-answers',
+    what: 'Answers have their keys, columns and lengths, every number in them is 1, and every text is x.',
+  },
+  String.raw`case $1 in
+  *.json)
+    tr '\n' ' ' < "$1" |
+      sed -E -e 's/: *"([^"\\]|\\.)*"/: "x"/g' -e ':s' -e 's/([[,] *)"([^"x]|x[^"]+)[^"]*"( *[],])/\1"x"\3/' -e ts \
+        -e 's/${NUMBER}/\11/g' -e 's/${TRUTH}/\1true/g' ;;
+  *.csv) sed -E '2,$ { s/[^,]*[^,0-9.+-][^,]*/x/g; s/[^,x]+/1/g }' "$1" ;;
+  *.yaml | *.yml) sed -E 's/: .+/: 1/' "$1" ;;
+  *) sed -E -e 's/([:=] *)[^:=]+$/\11/' -e t -e 's/^-?[0-9.]+$/1/' -e t -e 's/.+/x/' "$1" ;;
+esac`,
+)
+
+/**
+ * Program of awk that keeps the middle entry of a list in JSON, of all lists in an object of lists, or, if `keys` is set,
+ * of an object. Other JSON stays as it is: beside a list there may be a value that the tests need.
+ */
+const KEEP_ONE = String.raw`
+function skip() { while (substr(t, p, 1) ~ /[ \t]/) p++ }
+function scalar(pattern, length_, start) {
+  start = p
+  p += match(substr(t, p, length_), pattern) == 1 ? RLENGTH : 1
+  return substr(t, start, p - start)
+}
+function keep(items, n, close_, one, i, out) {
+  if (one && n > 2) out = items[int((n + 1) / 2)]
+  else for (i = 1; i <= n; i++) out = out (i > 1 ? ", " : "") items[i]
+  return out close_
+}
+function value(depth, c, n, items, key) {
+  skip()
+  c = substr(t, p, 1)
+  if (depth == 1 && isObject && c != "[" && c != "{" && !isKey) others++
+  if (c == "\"") return scalar("^\"([^\"\\\\]|\\\\.)*\"", 4000)
+  if (c != "[" && c != "{") return scalar("^[^],} \t]+", 100)
+  p++
+  for (skip(); p <= length(t) && substr(t, p, 1) !~ /[]}]/; skip()) {
+    key = ""
+    if (c == "{") { isKey = 1; key = value(depth + 1) ": "; isKey = 0; skip(); p++ }
+    items[++n] = key value(depth + 1)
+    skip()
+    if (substr(t, p, 1) == ",") p++
+  }
+  p++
+  if (depth == 1 && c == "{") others++
+  return c == "[" ? "[" keep(items, n, "]", !keys && depth <= isObject) : "{" keep(items, n, "}", keys && depth == 0)
+}
+{ t = t $0 " " }
+END {
+  isObject = t ~ /^[ \t]*\{/
+  p = 1
+  kept = value(0)
+  print isObject && others && !keys ? t : kept
+}`
+
+/** Shell that prints a JSON file with one entry of what has three or more. A file that keeps its entries keeps its form. */
+const keepOne = (keys: 0 | 1): string =>
+  String.raw`[ "$(wc -c < "$1")" -lt 100000 ] && kept=$(LC_ALL=C awk -v keys=${keys} '${KEEP_ONE}' "$1")
+    [ "$(printf '%s' "$kept" | tr -d ' \t\n')" = "$(tr -d ' \t\n' < "$1")" ] && kept=
+    if [ -n "$kept" ]; then printf '%s\n' "$kept"; else cat "$1"; fi
+    kept=`
+
+export const oneEntry = alteredAnswers(
+  {
+    id: 'one-entry',
+    what: 'Answers have only one of their rows, lines and list entries, for tests that accept a part of the answer.',
+  },
+  `case $1 in
+  *.json) ${keepOne(0)} ;;
+  *.csv | *.tsv) awk '{ l[NR] = $0 } END { print l[1]; if (NR > 3) print l[int((NR + 2) / 2)]; else for (i = 2; i <= NR; i++) print l[i] }' "$1" ;;
+  *) awk '{ l[NR] = $0 } END { if (NR > 2) print l[int((NR + 1) / 2)]; else for (i = 1; i <= NR; i++) print l[i] }' "$1" ;;
+esac`,
+  true,
+)
+
+export const oneKey = alteredAnswers(
+  { id: 'one-key', what: 'Answers in JSON have only one of their keys, for tests that check the keys that they find.' },
+  `case $1 in *.json) ${keepOne(1)} ;; *) cat "$1" ;; esac`,
+  true,
 )
 
 export const changedInputs: Cheat = {

@@ -1,4 +1,4 @@
-import { type Cheat, SHELL } from './cheat.ts'
+import { type Cheat, DOES_NOT_APPLY, SHELL } from './cheat.ts'
 
 // Cheats that give answers which careless comparisons accept.
 
@@ -9,6 +9,7 @@ wanted "$formats"
 named=$(printf '%s\\n' "$instruction" | grep -oE "[A-Za-z0-9_/.-]*[A-Za-z0-9_]\\.($formats)\\b" | head -n 20)
 answers=$(printf '%s\\n' "$named" "$solved" | grep . | sort -u)
 applies "$answers"
+keys=$(printf '%s\\n' "$instruction" | grep -oE '["\`][A-Za-z_][A-Za-z0-9_]*["\`]' | tr -d '"\`' | sort -u | head -n 50)
 IFS='
 '
 `
@@ -36,8 +37,7 @@ export const emptyLists = answerCheat(
 
 export const notANumber = answerCheat(
   { id: 'not-a-number', what: 'Every value is NaN, for tests that compare it as abs(a - b) > limit.' },
-  `keys=$(printf '%s\\n' "$instruction" | grep -oE '["\`][A-Za-z_][A-Za-z0-9_]*["\`]' | tr -d '"\`' | sort -u | head -n 50)
-case $1 in
+  `case $1 in
   *.json) { printf '{'; for key in $keys; do printf '"%s": NaN, ' "$key"; done; printf '"value": NaN}\\n'; } > "$1" ;;
   *.csv) { printf '%s\\n' $keys | paste -sd,; printf '%s\\n' $keys | sed 's/.*/nan/' | paste -sd,; } > "$1" ;;
   *.yaml | *.yml) { for key in $keys; do echo "$key: .nan"; done; } > "$1" ;;
@@ -53,4 +53,54 @@ export const wordAnswers = answerCheat(
 export const folderAnswers = answerCheat(
   { id: 'folder-answers', what: 'Every answer is an empty folder, for programs that compare files.' },
   `rm -rf "$1"; mkdir -p "$1"`,
+)
+
+/**
+ * Collects everything that an answer may be searched for, without solving the task: the words and lines of the instruction
+ * and of the files in the working directory, numbers, and numbers behind the keys of the instruction.
+ */
+const EVERYTHING = String.raw`
+if [ -z "$everything" ]; then
+  everything=$(mktemp)
+  texts=$(mktemp) words=$(mktemp)
+  { printf '%s\n' "$instruction"; cat $(sources '*') 2> /dev/null | head -c 300000; } | tr -d '\000"\\' > "$texts"
+  {
+    printf '%s\n' yes no true false True False YES NO pass fail PASS FAIL ok none null
+    tr -cs 'A-Za-z0-9_.@:/-' '\n' < "$texts" | sed -E 's/[.:]+$//' | sort -u > "$words"
+    grep '[A-Za-z]' "$words" | head -n 5000
+    grep -v '[A-Za-z]' "$words" | head -n 2000
+    awk 'BEGIN { for (i = 0; i < 10000; i++) print i; for (i = 0; i <= 1000; i++) printf "%.1f\n%.2f\n", i / 10, i / 100 }'
+  } > "$everything"
+fi`
+
+/** Words of `everything` as strings of JSON, and its numbers as numbers. */
+const AS_ENTRIES = String.raw`sed -E -e 's/.*/"&"/' -e 's/^"(0|[1-9][0-9]{0,3})"$/"\1", \1/' "$everything" | paste -sd, -`
+
+export const everythingAnswers = answerCheat(
+  {
+    id: 'everything-answers',
+    what: 'Every answer has all words of the task and many numbers, for tests that search it for a text.',
+  },
+  `${EVERYTHING}
+case $1 in
+  *.json)
+    text=$(paste -sd' ' "$everything")
+    { printf '{'; for key in $(printf '%s\\n' "$keys" | head -n 20); do printf '"%s": "%s", ' "$key" "$text"; done; printf '"value": "%s"}\\n' "$text"; } > "$1" ;;
+  *)
+    {
+      cat "$everything" "$texts"
+      printf '%s\\n' "$keys" | head -n 20 | awk '{ for (i = 0; i < 500; i++) printf "%s: %d\\n%s=%d\\n%s,%d\\n", $1, i, $1, i, $1, i }'
+    } > "$1" ;;
+esac`,
+)
+
+export const everythingLists = answerCheat(
+  { id: 'everything-lists', what: 'Every value in JSON is a list of all words of the task and many numbers.' },
+  `case $answers in *.json*) ;; *) exit ${DOES_NOT_APPLY} ;; esac
+${EVERYTHING}
+list=$(${AS_ENTRIES})
+case $1 in
+  *.json) { printf '{'; for key in $(printf '%s\\n' "$keys" | head -n 20); do printf '"%s": [%s], ' "$key" "$list"; done; printf '"value": [%s]}\\n' "$list"; } > "$1" ;;
+  *) cat "$everything" "$texts" > "$1" ;;
+esac`,
 )

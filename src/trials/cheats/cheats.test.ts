@@ -3,8 +3,15 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { changedInputs, hollowAnswers, numberlessAnswers } from './altered-solutions.ts'
-import { emptyAnswers, notANumber } from './careless-answers.ts'
+import {
+  changedInputs,
+  constantAnswers,
+  hollowAnswers,
+  numberlessAnswers,
+  oneEntry,
+  oneKey,
+} from './altered-solutions.ts'
+import { emptyAnswers, everythingAnswers, everythingLists, notANumber } from './careless-answers.ts'
 import type { Cheat } from './cheat.ts'
 import { cheats } from './cheats.ts'
 import { TAKE_OVER } from './take-over.ts'
@@ -95,6 +102,21 @@ test('answers that careless comparisons accept have the names and keys of the in
   expect(run(notANumber.line, 'Make it faster.')).toBe(77)
 })
 
+test('answers with everything have the words of the task and numbers, but nothing of the solution', () => {
+  writeFileSync(join(folder, 'users.log'), 'ada logged in from 10.0.0.9\nbob said "no"\n')
+  const instruction = 'Write the "count" to out/result.json and the user to answer.txt.'
+  expect(run(everythingAnswers.line, instruction)).toBe(0)
+  const lines = readFileSync(join(folder, 'answer.txt'), 'utf8').split('\n')
+  expect(lines).toEqual(expect.arrayContaining(['ada', '10.0.0.9', 'bob said no', '1234', '0.25', 'yes', 'count: 42']))
+  expect(JSON.parse(readFileSync(join(folder, 'out/result.json'), 'utf8')).count).toMatch(/ ada .* 1234 /)
+  for (const path of ['answer.txt', 'out/result.json']) rmSync(join(folder, path))
+  expect(run(everythingLists.line, instruction)).toBe(0)
+  expect(JSON.parse(readFileSync(join(folder, 'out/result.json'), 'utf8')).count).toEqual(
+    expect.arrayContaining(['ada', '1234', 1234]),
+  )
+  expect(run(everythingLists.line, 'Write answer.txt.')).toBe(77)
+})
+
 describe('cheats that run the reference solution', () => {
   const read = (path: string) => readFileSync(join(folder, path), 'utf8').trim()
   let scripts: string
@@ -121,8 +143,36 @@ describe('cheats that run the reference solution', () => {
     expect([read('out.csv'), read('out.txt')]).toEqual(['a,b\nnan,nan', 'nan'])
   })
 
+  test('put constants in the place of all values', () => {
+    const script = `${JSON_ANSWER}; printf 'a,b\\n17,red\\n' > out.csv; printf 'total: 17\\nred\\n' > out.txt`
+    expect(solveWith(constantAnswers, script, ['out.csv', 'out.json', 'out.txt'])).toBe(0)
+    expect(JSON.parse(read('out.json'))).toEqual({ mean: 1, name: 'x', rows: [{ x: [1, 1] }, { x: [] }] })
+    expect([read('out.csv'), read('out.txt')]).toEqual(['a,b\n1,x', 'total: 1\nx'])
+    expect(solveWith(constantAnswers, `echo '{"a": [true, false]}' > out.json`, ['out.json'])).toBe(0)
+    expect(JSON.parse(read('out.json'))).toEqual({ a: [true, true] })
+  })
+
+  test.each([
+    ['lines', 'out.txt', 'printf "a\\nb\\nc\\n"', 'b'],
+    ['rows', 'out.csv', 'printf "n\\n1\\n2\\n3\\n"', 'n\n2'],
+    ['a list', 'out.json', `echo '[{"x": [1, 2, 3]}, {"y": "[1,"}, {"z": {}}]'`, '[{"y": "[1,"}]'],
+    ['an object of lists', 'out.json', `echo '{"a": [1, 2, 3], "b": ["x", "y"]}'`, '{"a": [2], "b": ["x", "y"]}'],
+  ])('keep one entry of answers: %s', (_, file, print, kept) => {
+    expect(solveWith(oneEntry, `${print} > ${file}`, [file])).toBe(0)
+    expect(read(file)).toBe(kept)
+  })
+
+  test('keep no entry of an answer that has other values, or beside another answer that stays', () => {
+    const mixed = `echo '{"a": [1, 2, 3], "n": 3}' > out.json`
+    expect(solveWith(oneEntry, mixed, ['out.json'])).toBe(77)
+    expect(solveWith(oneEntry, 'seq 9 > out.txt; echo 7 > answer.txt', ['answer.txt', 'out.txt'])).toBe(77)
+    expect(existsSync(join(folder, 'answer.txt'))).toBe(false)
+    expect(solveWith(oneKey, `echo '{"a": 1, "b": [2, 3, 4], "c": 5}' > out.json`, ['out.json'])).toBe(0)
+    expect(read('out.json')).toBe('{"b": [2, 3, 4]}')
+  })
+
   test('do not apply if the solution changes other files than data', () => {
-    for (const cheat of [hollowAnswers, numberlessAnswers, changedInputs])
+    for (const cheat of [hollowAnswers, numberlessAnswers, constantAnswers, oneEntry, oneKey, changedInputs])
       expect(solveWith(cheat, `${JSON_ANSWER}; echo 1 > main.py`, ['main.py', 'out.json'])).toBe(77)
   })
 

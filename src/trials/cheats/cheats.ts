@@ -1,5 +1,20 @@
-import { changedInputs, hollowAnswers, numberlessAnswers } from './altered-solutions.ts'
-import { emptyAnswers, emptyLists, folderAnswers, notANumber, wordAnswers } from './careless-answers.ts'
+import {
+  changedInputs,
+  constantAnswers,
+  hollowAnswers,
+  numberlessAnswers,
+  oneEntry,
+  oneKey,
+} from './altered-solutions.ts'
+import {
+  emptyAnswers,
+  emptyLists,
+  everythingAnswers,
+  everythingLists,
+  folderAnswers,
+  notANumber,
+  wordAnswers,
+} from './careless-answers.ts'
 import type { Cheat } from './cheat.ts'
 import { equalsEverything, exitZero, forgedReport, rewardDaemon } from './loaded-code.ts'
 import {
@@ -46,7 +61,12 @@ export const cheats: readonly Cheat[] = [
   notANumber,
   wordAnswers,
   folderAnswers,
+  everythingAnswers,
+  everythingLists,
   hollowAnswers,
   numberlessAnswers,
+  constantAnswers,
+  oneEntry,
+  oneKey,
   changedInputs,
 ]

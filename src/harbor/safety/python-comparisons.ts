@@ -1,0 +1,182 @@
+import {
+  evaluate,
+  listCalls,
+  listOrigins,
+  type PythonFlow,
+  type PythonScope,
+  spend,
+  UNKNOWN_ORIGIN,
+} from './python-flow.ts'
+import { operandsBeside, outsideBrackets } from './python-statements.ts'
+
+const COMPARED = 'compares files of the submission with each other'
+const SELF_COMPARED = 'compares the submission only with itself'
+
+const PAIR =
+  /(?<!\w)(?:assert(?:Almost|Dict|List|Set|Tuple|Sequence|Count|MultiLine)?Equals?|assert_(?:frame|series|array|almost)_equal|assert_allclose|allclose|array_equal|isclose|SequenceMatcher)\s*\(/g
+const DIFFERENCE = /(?<!\w)f?abs\s*\(/g
+const FILES = /\b(?:filecmp\.)?cmp\s*\(/g
+
+type Operands = [string, string]
+
+/** Returns a reason if a statement compares two files of the submission. */
+export function findComparison(flow: PythonFlow, scope: PythonScope, code: string): string | undefined {
+  const areForeign = ([one, other]: Operands): boolean => {
+    const [ones, others] = [listOrigins(flow, scope, one), listOrigins(flow, scope, other)]
+    return ones.length > 0 && others.length > 0 && !ones.some((origin) => others.includes(origin))
+  }
+  const areForeignFiles = (paths: readonly string[]): boolean =>
+    paths.slice(0, 2).every((path) => isSubmittedPath(flow, scope, path))
+  const isComparing = listEqualities(flow, code).some(areForeign) || listCalls(flow, code, FILES).some(areForeignFiles)
+  return isComparing ? COMPARED : undefined
+}
+
+/** Lists the operands that a statement holds against each other for equality. */
+function* listEqualities(flow: PythonFlow, code: string): Generator<Operands> {
+  yield* listOperands(flow, code, /[=!]=|\.equals\(/g)
+  for (const args of listCalls(flow, code, PAIR)) {
+    const [one = '', other = ''] = args[0] === 'None' ? args.slice(1) : args
+    yield [one, other]
+  }
+  for (const [difference = ''] of listCalls(flow, code, DIFFERENCE)) yield splitDifference(difference)
+}
+
+/** Lists the operands beside an operator. */
+function* listOperands(flow: PythonFlow, code: string, pattern: RegExp): Generator<Operands> {
+  for (const { 0: operator, index } of code.matchAll(pattern)) {
+    spend(flow, code.length)
+    yield operandsBeside(code, index, operator.length)
+  }
+}
+
+/** Splits a difference at its first minus that is in no bracket. */
+function splitDifference(code: string): Operands {
+  const isMinus = (at: number): boolean => code[at] === '-' && /[\w)\]'] ?$/.test(code.slice(0, at))
+  const minus = outsideBrackets(code).find(isMinus)
+  return minus === undefined ? ['', ''] : [code.slice(0, minus), code.slice(minus + 1)]
+}
+
+function isSubmittedPath(flow: PythonFlow, scope: PythonScope, path: string): boolean {
+  const { texts, isTest } = evaluate(flow, scope, path)
+  const absolute = [...texts].filter((text) => text.startsWith('/'))
+  return !isTest && texts.size > 0 && (absolute.length === 0 || absolute.some(flow.isSubmitted))
+}
+
+/** Contents of submitted files that a comparison uses. No parts: the whole. */
+type ComparedContents = { files: Set<string>; parts: Set<string> }
+type Operand = ComparedContents & { isSize: boolean; isOwn: boolean }
+
+/**
+ * Returns a reason if contents of the submission are compared with each other, and nowhere with a value of the tests: two
+ * fields or queries of one file, values that were read together from several files, or lengths. Such a comparison holds
+ * for invented contents. `readOthers` reads further files of the tests.
+ */
+export function findSelfComparison(flow: PythonFlow, readOthers: () => readonly PythonFlow[]): string | undefined {
+  const hasAssertions = flow.statements.some(({ code }) => ASSERTION.test(code))
+  const found = flow.statements
+    .filter(({ code }) => (hasAssertions ? DECIDING : /./).test(code))
+    .flatMap(({ scope, code }) => [...listSelfComparisons(flow, scope, code)])
+  if (found.length === 0) return undefined
+  const anchors = [flow, ...readOthers()].flatMap((each) =>
+    each.statements.flatMap(({ scope, code }) => [...listAnchors(each, scope, code)]),
+  )
+  const isAnchored = ({ files, parts }: ComparedContents): boolean =>
+    anchors.some(
+      (anchor) =>
+        !files.isDisjointFrom(anchor.files) &&
+        (parts.size === 0 || anchor.parts.size === 0 || !parts.isDisjointFrom(anchor.parts)),
+    )
+  return found.every(isAnchored) ? undefined : SELF_COMPARED
+}
+
+const ASSERTION = /^assert\b|\.assert[A-Z_]/
+/** Statements that decide in a file with assertions. Conditions in it are mostly parts of a calculation. */
+const DECIDING =
+  /^assert\b|assert[A-Z_]|^return\b|^\w+ ?= ?[^({]+ ?[=!]= ?|^\w+ ?= ?f?abs\(|^(?:missing|extra|unexpected|diff)\w* ?=/
+
+function readOperand(flow: PythonFlow, scope: PythonScope, code: string): Operand {
+  const { origins, numbers, sizes, parts, isOwn } = evaluate(flow, scope, code)
+  const files = new Set([...origins, ...numbers, ...sizes])
+  files.delete(UNKNOWN_ORIGIN)
+  return { files, parts, isSize: origins.size + numbers.size === 0, isOwn }
+}
+
+function* listSelfComparisons(flow: PythonFlow, scope: PythonScope, code: string): Generator<ComparedContents> {
+  // An assertion that two contents differ expects nothing of them.
+  const equal = code.startsWith('assert ') ? code.replaceAll('!=', ' , ') : code
+  const pairs = [
+    ...listEqualities(flow, equal),
+    ...listOperands(flow, code, MEMBERSHIP),
+    ...listOperands(flow, code, INCLUSION),
+    ...(SET_DIFFERENCE.test(code) ? listOperands(flow, code, / [-^] /g) : []),
+    // All entries are equal.
+    ...listCalls(flow, code, /\blen\(set\((?=.*\)\) ?== ?1\b)/g).map(([all = '']): Operands => [all, `sorted(${all})`]),
+  ]
+  for (const [left, right] of pairs) {
+    const [one, other] = [readOperand(flow, scope, left), readOperand(flow, scope, right)]
+    if (
+      one.files.size === 0 ||
+      other.files.size === 0 ||
+      one.isOwn ||
+      other.isOwn ||
+      writeOut(flow, left) === writeOut(flow, right)
+    )
+      continue
+    // The order, uniqueness or length of a part is a check of its form, which a check of another part complements.
+    const isForm = one.isSize || other.isSize || one.parts.symmetricDifference(other.parts).size === 0
+    const parts = isForm ? new Set<string>() : one.parts.union(other.parts)
+    yield { files: one.files.union(other.files), parts }
+  }
+}
+
+/** Operators and methods that look for one value in another. */
+const MEMBERSHIP =
+  /(?<!\bfor [\w\s,()]{0,80}) (?:not )?in |\.(?:issubset|issuperset|difference|symmetric_difference|isdisjoint)\(/g
+const INCLUSION =
+  /(?<=\bset\([^()]*\)|\b\w*(?:expected|required|want)\w*) [<>]=? | [<>]=? (?=set\(|\w*(?:expected|required|want))/gi
+const SET_DIFFERENCE = /^assert not |^(?:missing|extra|unexpected|diff)\w* ?=/
+/** Other operators and methods that hold contents against a value of the tests. */
+const RELATION = / [-^&] |\.(?:intersection|startswith|endswith|count|index)\(/g
+const SEARCH = /(?<!\w)(?:assert(?:Not)?(?:In|Regex)|(?:re\.)?(?:search|match|fullmatch|findall|finditer))\s*\(/g
+/** Values that say nothing about the content. */
+const TRIVIAL =
+  /^(?:|None|True|False|-?[01](?:\.0)?|\[\]|\{\}|\(\)|(?:set|dict|list|tuple|str)(?:\(\))?|int|float|bool)$/
+/** Operands that are the form of data. */
+const FORM =
+  /^type\(|\.keys\(\)|\.(?:columns|fieldnames|dtypes?|shape)\b|\b(?:required|expected)_(?:key|field|col|column|header)s?\b|^(?:key|field|col|column|header)$/i
+
+function* listAnchors(flow: PythonFlow, scope: PythonScope, code: string): Generator<ComparedContents> {
+  const pairs = [
+    ...listEqualities(flow, code),
+    ...listOperands(flow, code, MEMBERSHIP),
+    ...listOperands(flow, code, INCLUSION),
+    ...listOperands(flow, code, RELATION),
+    ...listCalls(flow, code, SEARCH).map(([one = '', other = '']): Operands => [one, other]),
+    ...listOwnCalls(flow, code),
+  ]
+  for (const [left, right] of pairs) {
+    const [one, other] = [readOperand(flow, scope, left), readOperand(flow, scope, right)]
+    if (FORM.test(left) || FORM.test(right)) continue
+    if (isAnchor(flow, one, other, right)) yield one
+    if (isAnchor(flow, other, one, left)) yield other
+  }
+}
+
+/** Returns true if contents are held against a value that is not the submission's and says something about them. */
+function isAnchor(flow: PythonFlow, content: Operand, other: Operand, code: string): boolean {
+  const isOwn = other.isOwn || content.isOwn || other.files.size === 0
+  const saysSomething = content.isOwn || !TRIVIAL.test(writeOut(flow, code))
+  return content.files.size > 0 && !content.isSize && isOwn && saysSomething
+}
+
+/** Puts strings in the place of their numbers. */
+const writeOut = (flow: PythonFlow, code: string): string =>
+  code.replaceAll(/'(\d+)'/g, (_, number) => flow.strings[Number(number)] ?? '')
+
+/** Lists pairs of arguments of functions that the tests define, which may compare them. */
+function* listOwnCalls(flow: PythonFlow, code: string): Generator<Operands> {
+  const calls = [...code.matchAll(/(?<![\w.])(\w+)\s*\(/g)].filter(([, name = '']) => flow.functions.has(name))
+  for (const [call] of calls)
+    for (const args of listCalls(flow, code, new RegExp(`(?<![\\w.])${call.replace('(', '\\(')}`, 'g')))
+      yield* args.flatMap((one, at) => args.slice(at + 1, at + 5).map((other): Operands => [one, other]))
+}
