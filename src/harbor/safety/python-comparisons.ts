@@ -1,13 +1,5 @@
-import {
-  evaluate,
-  listCalls,
-  listOrigins,
-  type PythonFlow,
-  type PythonScope,
-  spend,
-  UNKNOWN_ORIGIN,
-} from './python-flow.ts'
-import { operandsBeside, outsideBrackets } from './python-statements.ts'
+import { evaluate, type PythonFlow, type PythonScope, spend, UNKNOWN_ORIGIN } from './python-flow.ts'
+import { insideBrackets, operandsBeside, outsideBrackets, splitArguments } from './python-statements.ts'
 
 const COMPARED = 'compares files of the submission with each other'
 const SELF_COMPARED = 'compares the submission only with itself'
@@ -92,7 +84,7 @@ export function findSelfComparison(flow: PythonFlow, readOthers: () => readonly 
 const ASSERTION = /^assert\b|\.assert[A-Z_]/
 /** Statements that decide in a file with assertions. Conditions in it are mostly parts of a calculation. */
 const DECIDING =
-  /^assert\b|assert[A-Z_]|^return\b|^\w+ ?= ?[^({]+ ?[=!]= ?|^\w+ ?= ?f?abs\(|^(?:missing|extra|unexpected|diff)\w* ?=/
+  /^assert\b|assert[A-Z_]|^return\b|^\w+ ?= ?(?!\[)[^({]+ ?[=!]= ?|^\w+ ?= ?f?abs\(|^(?:missing|extra|unexpected|diff)\w* ?=/
 
 function readOperand(flow: PythonFlow, scope: PythonScope, code: string): Operand {
   const { origins, numbers, sizes, parts, isOwn } = evaluate(flow, scope, code)
@@ -104,29 +96,25 @@ function readOperand(flow: PythonFlow, scope: PythonScope, code: string): Operan
 function* listSelfComparisons(flow: PythonFlow, scope: PythonScope, code: string): Generator<ComparedContents> {
   // An assertion that two contents differ expects nothing of them.
   const equal = code.startsWith('assert ') ? code.replaceAll('!=', ' , ') : code
-  const pairs = [
-    ...listEqualities(flow, equal),
-    ...listOperands(flow, code, MEMBERSHIP),
-    ...listOperands(flow, code, INCLUSION),
-    ...(SET_DIFFERENCE.test(code) ? listOperands(flow, code, / [-^] /g) : []),
-    // All entries are equal.
-    ...listCalls(flow, code, /\blen\(set\((?=.*\)\) ?== ?1\b)/g).map(([all = '']): Operands => [all, `sorted(${all})`]),
-  ]
-  for (const [left, right] of pairs) {
+  const equalities = [...listEqualities(flow, equal)]
+  for (const [left, right] of [...equalities, ...listInclusions(flow, code)]) {
     const [one, other] = [readOperand(flow, scope, left), readOperand(flow, scope, right)]
-    if (
-      one.files.size === 0 ||
-      other.files.size === 0 ||
-      one.isOwn ||
-      other.isOwn ||
-      writeOut(flow, left) === writeOut(flow, right)
-    )
-      continue
+    const areSubmitted = one.files.size > 0 && other.files.size > 0 && !one.isOwn && !other.isOwn
+    if (!areSubmitted || writeOut(flow, left) === writeOut(flow, right)) continue
     // The order, uniqueness or length of a part is a check of its form, which a check of another part complements.
     const isForm = one.isSize || other.isSize || one.parts.symmetricDifference(other.parts).size === 0
-    const parts = isForm ? new Set<string>() : one.parts.union(other.parts)
+    const isEquality = equalities.some((pair) => pair[0] === left && pair[1] === right)
+    const parts = isForm || !isEquality ? new Set<string>() : one.parts.union(other.parts)
     yield { files: one.files.union(other.files), parts }
   }
+}
+
+/** Lists the operands of which one has to contain the other, or all entries must be equal. */
+function* listInclusions(flow: PythonFlow, code: string): Generator<Operands> {
+  yield* listOperands(flow, code, MEMBERSHIP)
+  yield* listOperands(flow, code, INCLUSION)
+  if (SET_DIFFERENCE.test(code)) yield* listOperands(flow, code, / [-^] /g)
+  for (const [all = ''] of listCalls(flow, code, /\blen\(set\((?=.*\)\) ?== ?1\b)/g)) yield [all, `sorted(${all})`]
 }
 
 /** Operators and methods that look for one value in another. */
@@ -179,4 +167,23 @@ function* listOwnCalls(flow: PythonFlow, code: string): Generator<Operands> {
   for (const [call] of calls)
     for (const args of listCalls(flow, code, new RegExp(`(?<![\\w.])${call.replace('(', '\\(')}`, 'g')))
       yield* args.flatMap((one, at) => args.slice(at + 1, at + 5).map((other): Operands => [one, other]))
+}
+
+/** Arguments of a call, and the code behind it. */
+type CallArguments = string[] & { behind: string }
+
+/** Lists the arguments of calls in a statement. */
+export function* listCalls(flow: PythonFlow, code: string, pattern: RegExp): Generator<CallArguments> {
+  for (const { 0: call, index } of code.matchAll(pattern)) {
+    spend(flow, code.length)
+    const open = index + call.length
+    const inside = insideBrackets(code, open - 1)
+    yield Object.assign(splitArguments(inside), { behind: code.slice(open + inside.length + 1) })
+  }
+}
+
+/** Lists the submitted files from which an expression has a text or a number. */
+export function listOrigins(flow: PythonFlow, scope: PythonScope, expression: string): string[] {
+  const { origins, numbers } = evaluate(flow, scope, expression)
+  return [...origins, ...numbers].filter((origin) => origin !== UNKNOWN_ORIGIN)
 }

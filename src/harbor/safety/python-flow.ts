@@ -183,7 +183,9 @@ function assignmentsIn(code: string): PythonAssignment[] {
   const at = STATEMENT_WORD.test(code) ? -1 : findAssignment(code)
   const [, keyed = '', key] = /^((?:self\.)?\w+)\[(.+)\][^\w\]]*$/.exec(code.slice(0, Math.max(at, 0))) ?? []
   return [
-    ...[...code.matchAll(ITERATION)].flatMap(([, names = '', value = '']) => assignEach(listTargets(names), value)),
+    ...[...code.matchAll(ITERATION)].flatMap(([, names = '', value = '']) =>
+      assignEach(listTargets(names), value.slice(0, ([...outsideBrackets(value)].at(-1) ?? -1) + 1)),
+    ),
     ...[...code.matchAll(/\b(\w+) ?:= ?([^,)]+)/g)].map(([, name = '', value = '']) => ({ names: [name], value })),
     ...contextsIn(code),
     ...(grown === undefined ? [] : [{ names: [grown], value: added }]),
@@ -377,23 +379,4 @@ function passEntries(flow: PythonFlow, scope: PythonScope, called: PythonFunctio
     assign(called.scope, param, { ...emptyValue(), origins, parts: new Set([param]) }),
   )
   return changes.includes(true)
-}
-
-/** Arguments of a call, and the code behind it. */
-type CallArguments = string[] & { behind: string }
-
-/** Lists the arguments of calls in a statement. */
-export function* listCalls(flow: PythonFlow, code: string, pattern: RegExp): Generator<CallArguments> {
-  for (const { 0: call, index } of code.matchAll(pattern)) {
-    spend(flow, code.length)
-    const open = index + call.length
-    const inside = insideBrackets(code, open - 1)
-    yield Object.assign(splitArguments(inside), { behind: code.slice(open + inside.length + 1) })
-  }
-}
-
-/** Lists the submitted files from which an expression has a text or a number. */
-export function listOrigins(flow: PythonFlow, scope: PythonScope, expression: string): string[] {
-  const { origins, numbers } = evaluate(flow, scope, expression)
-  return [...origins, ...numbers].filter((origin) => origin !== UNKNOWN_ORIGIN)
 }

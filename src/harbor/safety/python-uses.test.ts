@@ -272,6 +272,7 @@ test.each([
     'conditions beside assertions',
     [LOAD, 'for a in data:', '    if a == data[0]:', '        continue', '    assert a["n"] > 0'],
   ],
+  ['own words', [LOAD, 'assert any(word in data["a"] for word in WORDS), f"no {data}"']],
   ['what must differ', [LOAD, 'assert data["a"] != data["b"]']],
 ])('contents that are compared with %s only read', async (_, lines) => {
   expect(await estimate(lines)).toMatchObject({ strength: 'standard' })

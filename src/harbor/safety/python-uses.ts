@@ -1,9 +1,7 @@
-import { findComparison, findSelfComparison } from './python-comparisons.ts'
+import { findComparison, findSelfComparison, listCalls, listOrigins } from './python-comparisons.ts'
 import {
   evaluate,
   FILE_READERS,
-  listCalls,
-  listOrigins,
   OPENERS,
   type PythonFlow,
   type PythonScope,
