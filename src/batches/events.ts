@@ -1,9 +1,12 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import { createConcurrencyLimit } from '../platform/concurrency.ts'
 import type { Db } from '../platform/db/db.ts'
 import { isOpen } from '../taskgen/schema.ts'
 import { findRun } from './batches.ts'
 
 const POLL_MS = 500
+/** Maximum number of batches that are polled at once, so that many watched ones leave connections for requests. */
+const limitPolls = createConcurrencyLimit(2)
 
 type BatchEvent = { event: string; data: unknown }
 
@@ -15,7 +18,7 @@ const pendingReads = new Map<string, Promise<RunSnapshot>>()
 function readShared(db: Db, id: string): Promise<RunSnapshot> {
   const known = pendingReads.get(id)
   if (known) return known
-  const fresh = findRun(db, id).finally(() => pendingReads.delete(id))
+  const fresh = limitPolls(() => findRun(db, id)).finally(() => pendingReads.delete(id))
   pendingReads.set(id, fresh)
   return fresh
 }

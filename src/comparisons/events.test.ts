@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto'
+import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { type ComparisonLab, openComparisonLab, QUICK } from '../../test/support/comparisons.ts'
+import { testDatabase } from '../../test/support/database.ts'
 import { readEvents } from '../platform/http/client.ts'
-import { createKey, deleteKey } from '../workspaces/schema.ts'
+import { createKey, deleteKey, readWorkspace } from '../workspaces/schema.ts'
 import { Comparison, TrialChange } from './shapes/schema.ts'
 
 const KEY = randomBytes(32).toString('hex')
@@ -110,4 +112,32 @@ test('an invalid event id is ignored', async () => {
     const heard = await (await watch(body.id, id)).until(isEnd)
     expect(heard.map(({ event }) => event).filter((event) => event !== 'trial')).toEqual(['status', 'end'])
   }
+})
+
+test('many watched comparisons leave connections for other requests', async () => {
+  await using database = await testDatabase({ max: 6 })
+  await using busy = await testApp({ ASSAY_SECRET_KEY: KEY }, database)
+  const own = await openComparisonLab(busy)
+  const created = []
+  for (let count = 0; count < 12; count += 1) created.push((await own.create()).body.id)
+  const streams = await Promise.all(created.map((id) => watch(id, undefined, busy.url, busy.adminKey)))
+  await Promise.all(streams.map((stream) => stream.until(({ event }) => event === 'status')))
+
+  // The polls wait for this lock, as they would for a slow database.
+  const blocker = new pg.Client({ connectionString: database.url })
+  await blocker.connect()
+  await blocker.query('begin')
+  await blocker.query('lock table comparisons in access exclusive mode')
+  const countWaiting = async (): Promise<number> => {
+    const waiting = await blocker.query(
+      `select count(*)::int from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    )
+    return waiting.rows[0].count
+  }
+  await expect.poll(countWaiting).toBe(2)
+  expect((await busy.call(readWorkspace)).status).toBe(200)
+  expect(await countWaiting()).toBe(2)
+  await blocker.query('rollback')
+  await blocker.end()
+  for (const stream of streams) stream.hangUp()
 })

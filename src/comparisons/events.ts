@@ -1,3 +1,4 @@
+import { type ConcurrencyLimit, createConcurrencyLimit } from '../platform/concurrency.ts'
 import type { Db } from '../platform/db/db.ts'
 import { createWakeSignal, type WakeSignal } from '../platform/db/notices.ts'
 import { readStatus, readStatusWithStatistics } from './comparisons.ts'
@@ -11,6 +12,8 @@ import { loadComparisonNames, readChanges } from './trials/trials.ts'
 export type ComparisonEvent = { event: 'status' | 'trial' | 'end'; data: unknown; id?: string }
 
 const POLL_MS = 500
+/** Maximum number of comparisons that are polled at once, so that many watched ones leave connections for requests. */
+const POLLS_MAX = 2
 /** Watchers with more unsent batches are disconnected. They reconnect with the last event id they received. */
 const BATCHES_MAX = 50
 const SNAPSHOT = /^(\d{1,18}):(\d{1,18}):((?:\d{1,18}(?:,\d{1,18}){0,100})?)$/
@@ -24,13 +27,14 @@ export type ComparisonEvents = ReturnType<typeof createComparisonEvents>
 /** Event streams of comparisons. Each watched comparison is polled once per process, however many clients watch it. */
 export function createComparisonEvents(db: Db, statistics: StatisticsCache, pollMs = POLL_MS) {
   const watched = new Map<number, WatchedComparison>()
+  const limitPolls = createConcurrencyLimit(POLLS_MAX)
 
   const join = (key: number, watcher: Watcher): void => {
     const existing = watched.get(key)
     if (existing) return void existing.watchers.add(watcher)
     const added = { watchers: new Set([watcher]), wake: createWakeSignal() }
     watched.set(key, added)
-    void pollComparison({ db, statistics }, key, added, pollMs).finally(() => {
+    void pollComparison({ db, statistics, limitPolls }, key, added, pollMs).finally(() => {
       if (watched.get(key) === added) watched.delete(key)
     })
   }
@@ -79,14 +83,14 @@ async function* yieldBatches({ batches, wake }: Watcher, signal: AbortSignal): A
 
 /** Polls until the comparison ends or has no watchers. Database errors are ignored; the next poll retries. */
 async function pollComparison(
-  deps: ObserveDeps,
+  { limitPolls, ...deps }: ObserveDeps & { limitPolls: ConcurrencyLimit },
   key: number,
   { watchers, wake }: WatchedComparison,
   everyMs: number,
 ): Promise<void> {
   let last: Observation | undefined
   while (watchers.size > 0 && !last?.isOver) {
-    const current = await observe(deps, key, last?.snapshot).catch(() => undefined)
+    const current = await limitPolls(() => observe(deps, key, last?.snapshot)).catch(() => undefined)
     if (current && hasChanged(current, last)) for (const watcher of watchers) pushEvents(watcher, current.events)
     last = current ?? last
     await wake.wait(everyMs)

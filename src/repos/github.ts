@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { type Outbound, OutboundFailed, OutboundRefused } from '../platform/outbound/outbound.ts'
+import { parseUntrustedJson } from '../platform/outbound/untrusted-json.ts'
 import { type CodeHost, CodeHostUnavailable, type HostAccess, type RepositoryLookup } from './code-host.ts'
 
 export const GITHUB = 'github.com'
@@ -91,7 +92,7 @@ async function followRename(deps: GithubDeps, base: string, response: Response, 
 }
 
 async function parseRepository(response: Response): Promise<RepositoryLookup> {
-  const body = RepositoryResponse.safeParse(await response.json().catch(() => undefined))
+  const body = RepositoryResponse.safeParse(parseUntrustedJson(await response.text().catch(() => '')))
   if (!body.success) throw new CodeHostUnavailable('The code host sent an invalid response.')
   const { id, name, owner, private: isPrivate, visibility } = body.data
   // Repositories that are internal to an enterprise are not public.

@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream'
 import { ArchiveRefused } from '../../harbor/archive-stream.ts'
 import { measureUploaded } from '../../harnesses/bundles/unpack.ts'
 import { BlobMissing, type Blobs, hashOwned, isDigest, openOwned, putOwned } from '../../platform/blobs/blob.ts'
+import { createConcurrencyLimit } from '../../platform/concurrency.ts'
 import { type Db, transact } from '../../platform/db/db.ts'
 import { Problem } from '../../platform/problem.ts'
 import { type AuditActor, record } from '../../workspaces/audit.ts'
@@ -17,10 +18,14 @@ type MeasuredBundle = { path: string; bundle: SentBundle }
 
 const toOwner = (workspaceId: string): string => `harness bundle of ${workspaceId}`
 
+/** Decompression of many bundles at once would occupy the threads that all requests share. */
+const limitMeasurements = createConcurrencyLimit(2)
+
 /** Checks an uploaded bundle and counts its files. Takes seconds for a large one. */
 export async function measureBundle({ path, digest, bytes }: ReceivedBundle): Promise<SentBundle> {
   try {
-    const { entries, bytes: unpackedBytes } = await measureUploaded(createReadStream(path))
+    const measured = await limitMeasurements(() => measureUploaded(createReadStream(path)))
+    const { entries, bytes: unpackedBytes } = measured
     return { digest, bytes, files: entries, unpackedBytes }
   } catch (error) {
     if (error instanceof ArchiveRefused) throw new Problem(bundleRefused, error.message)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { findNewestVersion } from './registry-json.ts'
+import { findNewestVersion } from './registry-list.ts'
 
 test.each([
   [['1.0', 'head', '2.0'], 'head'],

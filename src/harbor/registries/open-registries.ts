@@ -4,7 +4,13 @@ import type { Outbound } from '../../platform/outbound/outbound.ts'
 import type { GitLog } from './checkouts.ts'
 import { openFolderRegistry } from './folder.ts'
 import { openPackageRegistry } from './package-registry.ts'
-import { describeRegistry, type Registry, RegistryUnavailable } from './registry.ts'
+import {
+  describeRegistry,
+  type Registry,
+  RegistryUnavailable,
+  type Resolution,
+  type ResolvedDataset,
+} from './registry.ts'
 import { openRegistryJson } from './registry-json.ts'
 
 export type RegistrySettings = {
@@ -49,6 +55,7 @@ function combineRegistries(registries: readonly Registry[]): Registry {
         const resolution = await registry.resolve(reference, options).catch((error) => {
           throw addRegistryName(registry, error)
         })
+        if (resolution.kind === 'found') return toStorable(resolution.dataset)
         if (resolution.kind !== 'unknown') return resolution
       }
       return { kind: 'unknown' }
@@ -60,6 +67,25 @@ function combineRegistries(registries: readonly Registry[]): Registry {
       throw new RegistryUnavailable(message, { isPermanent: true })
     },
   }
+}
+
+const DESCRIPTION_LENGTH_MAX = 5000
+const VERSION = /^\P{C}{1,200}$/u
+/** NUL or a lone surrogate in JSON. PostgreSQL stores neither. */
+const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/i
+
+/** Refuses texts that cannot be stored, and shortens the description: the author of a dataset chose them. */
+function toStorable(dataset: ResolvedDataset): Resolution {
+  if (!VERSION.test(dataset.resolvedRef))
+    return {
+      kind: 'invalid',
+      detail: 'The version of the dataset has more than 200 characters or contains control characters.',
+    }
+  const description = dataset.description.slice(0, DESCRIPTION_LENGTH_MAX).toWellFormed().replaceAll('\0', '\uFFFD')
+  const storable = { ...dataset, description }
+  if (UNSTORABLE.test(JSON.stringify(storable)))
+    return { kind: 'invalid', detail: 'A path of the dataset contains a NUL character or a lone surrogate.' }
+  return { kind: 'found', dataset: storable }
 }
 
 /** Adds the label of the registry to an error, since a workspace does not know the configured addresses. */

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import type { Outbound } from '../../platform/outbound/outbound.ts'
+import { parseUntrustedJson } from '../../platform/outbound/untrusted-json.ts'
 import { AccessRefused, RegistryUnavailable } from './registry.ts'
 import { readResponseText, sendRegistryRequest } from './registry-request.ts'
 
@@ -95,7 +96,7 @@ async function exchangeKey(server: PackageServer, key: string): Promise<AccessTo
   if (response.status === 401 || response.status === 403) {
     throw new AccessRefused('The registry rejected the personal key. It may have expired or been revoked.')
   }
-  const { data } = Exchanged.safeParse(parseJson(text))
+  const { data } = Exchanged.safeParse(parseUntrustedJson(text))
   if (!response.ok || !data)
     throw new RegistryUnavailable(`The registry answered ${response.status} to a personal key.`)
   return { value: data.access_token, until: server.now() + data.expires_in * 1000 - MARGIN_MS }
@@ -110,13 +111,4 @@ function requireTls(url: string): void {
   throw new RegistryUnavailable('Personal keys are only sent over https. Change ASSAY_HARBOR_URL.', {
     isPermanent: true,
   })
-}
-
-/** Parses JSON. Returns undefined if it is invalid. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

@@ -2,11 +2,12 @@ import { Readable } from 'node:stream'
 import { z } from 'zod'
 import { type Digest, hexOf } from '../../platform/blobs/blob.ts'
 import type { Outbound } from '../../platform/outbound/outbound.ts'
+import { parseUntrustedJson } from '../../platform/outbound/untrusted-json.ts'
 import { computeDatasetDigest } from '../digest.ts'
 import { TASK_BYTES_MAX } from '../limits.ts'
 import { findPathFault } from '../paths.ts'
 import { sanitizeText } from '../report.ts'
-import { openPackageAccess, type PackageAccess, parseJson, type TokenCache } from './package-access.ts'
+import { openPackageAccess, type PackageAccess, type TokenCache } from './package-access.ts'
 import { DOWNLOAD_TIMEOUT_MS } from './receive.ts'
 import {
   type AccessOptions,
@@ -272,7 +273,7 @@ async function findArchivePath(
     async () => {
       const headers = { accept: 'application/json', 'content-type': 'application/json' }
       const response = await access.send('/rest/v1/rpc/resolve_task_version', { method: 'POST', body, headers, signal })
-      const { data } = Resolved.safeParse(parseJson(await readResponseText(response)))
+      const { data } = Resolved.safeParse(parseUntrustedJson(await readResponseText(response)))
       if (response.ok && data !== undefined) return data?.archive_path
       throw new RegistryUnavailable(`The registry answered ${response.status} to a query for a task.`)
     },
@@ -304,7 +305,7 @@ async function readPage<Row>(
         signal,
         headers: { accept: 'application/json', prefer: 'count=exact' },
       })
-      const { data } = z.array(shape).safeParse(parseJson(await readResponseText(response)))
+      const { data } = z.array(shape).safeParse(parseUntrustedJson(await readResponseText(response)))
       if (response.ok && data) return { rows: data, total: parseTotal(response) }
       throw new RegistryUnavailable(`The registry answered ${response.status} to a query for ${table}.`)
     },

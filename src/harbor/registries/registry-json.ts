@@ -1,13 +1,14 @@
 import { readFile, stat } from 'node:fs/promises'
 import { resolve as absolute, dirname } from 'node:path'
 import type { Readable } from 'node:stream'
-import { z } from 'zod'
+import type { z } from 'zod'
 import { admitAddress, GIT_MEMORY_KIB, type ResolveName, resolveName } from '../../platform/git/git.ts'
 import { type Outbound, refuseUrl } from '../../platform/outbound/outbound.ts'
 import { isCanonical } from '../../platform/outbound/url-rules.ts'
+import { openThreads, TaskFailed } from '../../platform/threads/threads.ts'
 import { packTask } from '../archive.ts'
 import { openFolderSource } from '../folder-source.ts'
-import { compareCodePoints, findPathFault } from '../paths.ts'
+import { findPathFault } from '../paths.ts'
 import { sanitizeText } from '../report.ts'
 import { type AdmitGitUrl, type Checkouts, type GitLog, openCheckouts } from './checkouts.ts'
 import { resolveInside } from './inside.ts'
@@ -17,7 +18,6 @@ import {
   findDuplicateName,
   formatRef,
   isNamePart,
-  LATEST,
   type Registry,
   RegistryUnavailable,
   type Resolution,
@@ -26,6 +26,8 @@ import {
   type TaskLocation,
   TaskMissing,
 } from './registry.ts'
+import type { ListedTask, ListLookup, ListLookupInput, RegistryJsonEntry } from './registry-list.ts'
+import type { ListTasks } from './registry-list-thread.ts'
 import {
   type RetryTimer,
   readResponseText,
@@ -60,11 +62,11 @@ export function openRegistryJson(options: RegistryJsonOptions): Registry {
     name,
     async resolve(reference, { signal, tasksMax = TASKS_MAX }) {
       const text = isUrl ? await download(options, signal) : await readList(location)
-      const entries = parseEntries(text)
-      if (!entries) throw toBrokenRegistry('is not a valid registry.json')
-      const entry = findEntry(entries, reference)
-      if (entry) return resolve(entry, reference, { registry: name, reach, tasksMax })
-      const versions = listEntries(entries, reference).map(({ version }) => version)
+      const found = await lookUp({ text, reference, tasksMax })
+      if (found.kind === 'broken') throw toBrokenRegistry('is not a valid registry.json')
+      if (found.kind === 'found') return resolve(found.entry, reference, { registry: name, reach })
+      if (found.kind === 'too_many') return found
+      const { versions } = found
       return versions.length > 0 ? { kind: 'other_versions', registry: name, versions } : { kind: 'unknown' }
     },
     async open(dataset) {
@@ -78,6 +80,18 @@ export function openRegistryJson(options: RegistryJsonOptions): Registry {
     },
   }
 }
+
+const threads = openThreads<ListTasks>(new URL('./registry-list-thread.ts', import.meta.url), {
+  timeoutMs: 60_000,
+  memoryMb: 1024,
+})
+
+/** Looks up a reference in a thread. A list that takes too much time or memory is broken. */
+const lookUp = (input: ListLookupInput): Promise<ListLookup> =>
+  threads.run('lookUpInList', input).catch((error: unknown) => {
+    if (error instanceof TaskFailed) return { kind: 'broken' }
+    throw error
+  })
 
 const toBrokenRegistry = (why: string) =>
   new RegistryUnavailable(`The registry.json in ASSAY_REGISTRIES ${why}.`, { isPermanent: true })
@@ -101,15 +115,14 @@ async function readList(path: string): Promise<string> {
   return readFile(path, 'utf8')
 }
 
-type RegistryJsonResolveOptions = { registry: string; reach: AllowedLocations; tasksMax: number }
+type RegistryJsonResolveOptions = { registry: string; reach: AllowedLocations }
 
 function resolve(
   entry: RegistryJsonEntry,
   { org, name, ref }: DatasetReference,
-  { registry, reach, tasksMax }: RegistryJsonResolveOptions,
+  { registry, reach }: RegistryJsonResolveOptions,
 ): Resolution {
   if (entry.tasks.length === 0) return { kind: 'empty' }
-  if (entry.tasks.length > tasksMax) return { kind: 'too_many', count: entry.tasks.length }
   try {
     const tasks = resolveTasks(entry, org, reach).toSorted(compareTaskNames)
     const duplicate = findDuplicateName(tasks)
@@ -134,52 +147,6 @@ async function fetchTask({ at }: ResolvedTask, { checkouts, root, signal }: Task
     throw new TaskMissing('The folder of the task does not exist.')
   return packTask(await openFolderSource(folder))
 }
-
-/** Organisation of names without one in a registry.json. */
-const BARE_ORG = 'registry'
-
-const ListedTask = z.object({
-  name: z.string(),
-  git_url: z.string().nullish(),
-  git_commit_id: z.string().nullish(),
-  path: z.string(),
-})
-const RegistryJsonEntry = z.object({
-  name: z.string(),
-  version: z.string(),
-  description: z.string().default(''),
-  tasks: z.array(ListedTask),
-})
-type RegistryJsonEntry = z.infer<typeof RegistryJsonEntry>
-
-/** Parses a registry.json. Returns undefined if it is invalid. */
-function parseEntries(text: string): RegistryJsonEntry[] | undefined {
-  try {
-    return z.array(RegistryJsonEntry).safeParse(JSON.parse(text)).data
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined
-    throw error
-  }
-}
-
-/** Finds the version that a reference names. The text after the @ is always a version, not a revision or a digest. */
-function findEntry(
-  entries: readonly RegistryJsonEntry[],
-  { org, name, ref }: DatasetReference,
-): RegistryJsonEntry | undefined {
-  const named = listEntries(entries, { org, name })
-  const text = formatRef(ref)
-  const exact = named.find(({ version }) => version === text)
-  if (exact || text !== LATEST) return exact
-  const newest = findNewestVersion(named.map(({ version }) => version))
-  return named.find(({ version }) => version === newest)
-}
-
-const listEntries = (
-  entries: readonly RegistryJsonEntry[],
-  { org, name }: Pick<DatasetReference, 'org' | 'name'>,
-): RegistryJsonEntry[] =>
-  entries.filter((entry) => entry.name === `${org}/${name}` || (org === BARE_ORG && entry.name === name))
 
 /** Thrown for an invalid entry, which the author of the list has to fix. */
 class EntryInvalid extends Error {
@@ -218,54 +185,6 @@ function resolveLocation(
   const refusal = findGitUrlRefusal(url, reach.operatorOrigin)
   if (refusal) throw fail(`its git_url is not allowed (${refusal}).`)
   return { kind: 'git', url, commit, path: clean === '' ? '.' : clean }
-}
-
-/** Returns the default version as Harbor does: head, else the highest version number, else the last in sort order. */
-export function findNewestVersion(versions: readonly string[]): string | undefined {
-  if (versions.includes('head')) return 'head'
-  const numbered = versions.flatMap((text) => {
-    const rank = rankVersion(text)
-    return rank ? [{ text, rank }] : []
-  })
-  if (numbered.length > 0) return numbered.toSorted((a, b) => compareRanks(a.rank, b.rank)).at(-1)?.text
-  return versions.toSorted(compareCodePoints).at(-1)
-}
-
-/** PEP 440 version without local part, for example `1!2.0rc1.post2.dev3`. */
-const VERSION =
-  /^v?(?:(?<epoch>\d{1,9})!)?(?<release>\d{1,9}(?:\.\d{1,9})*)(?:[._-]?(?<stage>a|b|rc|alpha|beta|c)[._-]?(?<pre>\d{0,9}))?(?:[._-]?post[._-]?(?<post>\d{0,9}))?(?:[._-]?dev[._-]?(?<dev>\d{0,9}))?$/i
-const STAGES: Record<string, number> = { a: 0, alpha: 0, b: 1, beta: 1, c: 2, rc: 2 }
-const FINAL = 3
-const PARTS_MAX = 8
-
-/** Converts a version to numbers that are compared lexicographically. */
-function rankVersion(text: string): number[] | undefined {
-  const { epoch, release = '', stage, pre, post, dev } = VERSION.exec(text)?.groups ?? {}
-  if (release === '') return undefined
-  const parts = release.split('.').map(Number)
-  const padded = Array.from({ length: PARTS_MAX }, (_, place) => parts[place] ?? 0)
-  return [
-    Number(epoch ?? 0),
-    ...padded,
-    ...rankSuffix(stage, pre, dev, post),
-    ...rankNumber(post, -1),
-    ...rankNumber(dev, 1e9),
-  ]
-}
-
-/** Ranks pre-releases. A plain development version precedes all other versions of its release. */
-function rankSuffix(stage: string | undefined, pre: string | undefined, dev?: string, post?: string): number[] {
-  if (stage !== undefined) return [STAGES[stage.toLowerCase()] ?? 0, Number(pre || 0)]
-  return dev !== undefined && post === undefined ? [-1, 0] : [FINAL, 0]
-}
-
-const rankNumber = (number: string | undefined, whenAbsent: number): number[] => [
-  number === undefined ? whenAbsent : Number(number || 0),
-]
-
-function compareRanks(a: readonly number[], b: readonly number[]): number {
-  const place = a.findIndex((value, at) => value !== b[at])
-  return place < 0 ? 0 : (a[place] ?? 0) - (b[place] ?? 0)
 }
 
 /** Returns why a git URL is not allowed, judged by the URL alone. */

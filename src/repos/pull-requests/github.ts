@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import { backoffMs } from '../../platform/jobs/backoff.ts'
+import { parseUntrustedJson } from '../../platform/outbound/untrusted-json.ts'
 import { CodeHostUnavailable, type HostAccess } from '../code-host.ts'
 import { GITHUB, type GithubDeps, isRateLimited, readRetryAfter, sendGithubRequest } from '../github.ts'
 import { checkReverted, createReverts } from './git-history.ts'
@@ -104,7 +105,7 @@ async function requestPage(
   const limits = { bytesMax: BYTES_MAX, timeoutMs: TIMEOUT_MS, signal }
   const response = await sendGithubRequest(deps, toGraphqlUrl(deps, access), access, { body, ...limits })
   const { status, headers } = response
-  if (status === 200) return parsePage(await response.json().catch(() => undefined), headers)
+  if (status === 200) return parsePage(parseUntrustedJson(await response.text().catch(() => '')), headers)
   await response.body?.cancel()
   const isForNow = isRateLimited(headers)
   if ([401, 403, 404].includes(status) && !isForNow) {

@@ -4,8 +4,10 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
+import { z } from 'zod'
 import { type Dockerfile, readDockerfile } from '../../harbor/dockerfile.ts'
 import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
+import { parseUntrustedJson } from '../../platform/outbound/untrusted-json.ts'
 import { buildArgs, openBuildEgress } from '../egress/build-egress.ts'
 import { ADDED_FOLDER } from '../kernel/dockerfile.ts'
 import { tarFile } from '../kernel/tar-writer.ts'
@@ -244,7 +246,27 @@ async function listIds(docker: Docker): Promise<string[]> {
   return found.map(({ Id }) => Id)
 }
 
-type EngineMessage = { stream?: string; status?: string; error?: string }
+const EngineMessage = z.object({
+  stream: z.string().optional(),
+  status: z.string().optional(),
+  error: z.string().optional(),
+})
+
+const LINE_BYTES_MAX = 4 * 1024 * 1024
+
+/** Fails at a line that is too long to be a message, before it fills the memory. */
+function limitLines(answer: Readable): Readable {
+  const check = async function* (chunks: AsyncIterable<Buffer>) {
+    let bytes = 0
+    for await (const chunk of chunks) {
+      const end = chunk.lastIndexOf('\n')
+      bytes = end < 0 ? bytes + chunk.length : chunk.length - end
+      if (bytes > LINE_BYTES_MAX) throw new SandboxUnavailable('The Docker engine sent a line that is too long.')
+      yield chunk
+    }
+  }
+  return Readable.from(check(answer), { objectMode: false })
+}
 
 const LAST_LINES = 30
 
@@ -258,9 +280,11 @@ export async function readMessages(answer: Readable, onLog: (line: string) => vo
       onLog(line)
     }
   }
-  for await (const line of createInterface({ input: answer })) {
+  for await (const line of createInterface({ input: limitLines(answer) })) {
     if (line === '') continue
-    const { stream, status, error }: EngineMessage = JSON.parse(line)
+    const message = EngineMessage.safeParse(parseUntrustedJson(line))
+    if (!message.success) throw new SandboxUnavailable('The Docker engine sent an invalid message.')
+    const { stream, status, error } = message.data
     note(stream ?? status ?? '')
     if (error !== undefined) throw new Error([...last, error].join('\n'))
   }

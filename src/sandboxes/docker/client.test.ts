@@ -3,9 +3,11 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import { SandboxUnavailable } from '../sandbox.ts'
+import { readMessages } from './build.ts'
 import { connectDocker } from './client.ts'
 
 /** An engine with scripted answers. */
@@ -50,4 +52,36 @@ test('an answer in time is read, and a caller that aborts gets its own reason', 
   const reason = new Error('given up')
   const signal = AbortSignal.abort(reason)
   await expect(engine.docker.call('GET', '/slow', { signal })).rejects.toBe(reason)
+})
+
+test('an endless answer is cut off, also one with an error status', async () => {
+  await using engine = await openEngine((request, response) => {
+    response.writeHead(request.url === '/refused' ? 500 : 200)
+    const chunk = Buffer.alloc(1024 * 1024, ' ')
+    const write = (): void => {
+      while (!response.destroyed && response.write(chunk)) {}
+    }
+    response.on('drain', write)
+    write()
+  })
+  await expect(engine.docker.call('GET', '/containers/json')).rejects.toThrow('too large')
+  await expect(engine.docker.call('GET', '/refused')).rejects.toThrow('too large')
+})
+
+test.each([
+  ['nested a million levels deep', `${'['.repeat(1e6)}${']'.repeat(1e6)}`],
+  ['that is no JSON', 'no JSON'],
+])('an answer %s is a failure of the sandbox', async (_, answer) => {
+  await using engine = await openEngine((_request, response) => void response.end(answer))
+  await expect(engine.docker.call('GET', '/info')).rejects.toThrow('invalid answer')
+})
+
+test('an endless line of a build is cut off', async () => {
+  const endless = Readable.from(Array(8).fill(Buffer.alloc(1024 * 1024, 'x')))
+  await expect(readMessages(endless, () => {})).rejects.toThrow(SandboxUnavailable)
+  const lines: string[] = []
+  await readMessages(Readable.from([Buffer.from('{"stream":"a\\n"}\n{"status"'), Buffer.from(':"b"}\n')]), (line) =>
+    lines.push(line),
+  )
+  expect(lines).toEqual(['a', 'b'])
 })

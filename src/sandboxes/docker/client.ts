@@ -1,8 +1,9 @@
 import { type IncomingMessage, request as plainRequest, type RequestOptions } from 'node:http'
 import { request as secureRequest } from 'node:https'
 import { type Duplex, Readable } from 'node:stream'
-import { text } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
+import { z } from 'zod'
+import { parseUntrustedJson } from '../../platform/outbound/untrusted-json.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { adviceFor, type DockerConnection, routeTo } from './connection.ts'
 
@@ -79,9 +80,12 @@ export function connectDocker(connection: DockerConnection): Docker {
 
   return {
     open,
-    async call(method, path, ask) {
-      const body = await text(await open(method, path, ask))
-      return body === '' ? undefined : JSON.parse(body)
+    async call<T>(method: DockerMethod, path: string, ask?: DockerRequest) {
+      const body = await readAnswer(await open(method, path, ask))
+      const parsed = body === '' ? '' : parseUntrustedJson(body)
+      if (parsed === undefined)
+        throw new SandboxUnavailable(`The Docker engine sent an invalid answer to ${method} ${path}.`)
+      return (parsed === '' ? undefined : parsed) as T
     },
     async attach(path, ask = {}) {
       const joined = Promise.withResolvers<Duplex>()
@@ -117,19 +121,32 @@ const tooLate = (method: DockerMethod, path: string): SandboxUnavailable =>
 
 const noStream = (): SandboxUnavailable => new SandboxUnavailable('The Docker engine gave no stream.')
 
+/** A workspace can name an engine of its own, whose answers must not fill the memory of the worker. */
+const ANSWER_BYTES_MAX = 32 * 1024 * 1024
+
+async function readAnswer(answer: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of answer) {
+    bytes += chunk.length
+    if (bytes > ANSWER_BYTES_MAX) throw new SandboxUnavailable('The Docker engine sent an answer that is too large.')
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
 async function accepted(answer: IncomingMessage): Promise<IncomingMessage> {
   const status = answer.statusCode ?? 0
   if (status < 400) return answer
-  throw new EngineRefusal(status, messageIn(await text(answer)) || `The Docker engine answered ${status}.`)
+  throw new EngineRefusal(status, messageIn(await readAnswer(answer)) || `The Docker engine answered ${status}.`)
 }
 
+const MESSAGE_LENGTH_MAX = 10_000
+const ErrorAnswer = z.object({ message: z.string().transform((text) => text.slice(0, MESSAGE_LENGTH_MAX)) })
+
 function messageIn(body: string): string {
-  try {
-    const { message } = JSON.parse(body)
-    return typeof message === 'string' ? message : body
-  } catch {
-    return body
-  }
+  const parsed = ErrorAnswer.safeParse(parseUntrustedJson(body))
+  return parsed.success ? parsed.data.message : body.slice(0, MESSAGE_LENGTH_MAX)
 }
 
 function unreachable(connection: DockerConnection, error: Error, signal: AbortSignal | undefined): unknown {

@@ -3,6 +3,7 @@ import { opendir } from 'node:fs/promises'
 import { posix } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { parseUntrustedJson } from '../../platform/outbound/untrusted-json.ts'
 import { listChanges } from '../kernel/changes.ts'
 import { isTooDeep } from '../kernel/collect.ts'
 import { type FilteredTar, filterTar, type TarFilterOptions } from '../kernel/filter-tar.ts'
@@ -196,7 +197,10 @@ async function readEngineChanges({ docker }: DockerEngine, containerId: string):
     if (bytes > CHANGES_MAX_BYTES) throw new SandboxUnavailable('The sandbox changed too many files to list them.')
     chunks.push(chunk)
   }
-  const changes: EngineChange[] = JSON.parse(Buffer.concat(chunks).toString('utf8') || 'null') ?? []
+  const parsed = parseUntrustedJson(Buffer.concat(chunks).toString('utf8') || 'null', { valuesMax: CHANGES_MAX_BYTES })
+  const changes = (parsed ?? []) as EngineChange[]
+  if (parsed === undefined || !Array.isArray(changes))
+    throw new SandboxUnavailable('The Docker engine sent an invalid list of changes.')
   const folders = new Set(changes.map(({ Path }) => Path.slice(0, Path.lastIndexOf('/'))))
   const modified = changes.filter(({ Path, Kind }) => Kind === 0 && !folders.has(Path))
   for (const { Path } of modified.slice(0, STATS_MAX)) {
