@@ -137,7 +137,7 @@ echo "$reward" > /logs/verifier/reward.txt
     return calibration.winners
   }
   expect(await winners('search', search)).toEqual(['everything-answers'])
-  expect(await winners('part', part)).toEqual(['one-entry'])
+  expect(await winners('part', part)).toContain('one-entry')
 }, 600_000)
 
 test('a task whose tests load a file that only the solution creates is weak', async () => {
