@@ -107,7 +107,7 @@ async function writeAtomically(store: ImageStore, path: string, text: string): P
 }
 
 /** Interval at which the last use of a build is recorded, so that trials do not write each time. */
-export const USE_RECORDED_MS = 60 * 60 * 1000
+const USE_RECORDED_MS = 60 * 60 * 1000
 
 /** Result of a build, by the digest of its inputs. Records the use, because unused builds are deleted. */
 export async function findBuild(store: ImageStore, key: string): Promise<StoredImage | undefined> {
