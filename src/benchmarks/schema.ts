@@ -39,7 +39,7 @@ export const BenchmarkTaskCalibration = z
     winners: z.array(z.string()).describe('Known cheats that pass.'),
     error: z.string().nullable().describe('Why the task is unusable or could not be calibrated.'),
   })
-  .meta({ id: 'TaskTrying', description: 'The calibration of one task of a benchmark.' })
+  .meta({ id: 'BenchmarkTaskCalibration', description: 'The calibration of one task of a benchmark.' })
 export type BenchmarkTaskCalibration = z.infer<typeof BenchmarkTaskCalibration>
 
 export const Benchmark = z

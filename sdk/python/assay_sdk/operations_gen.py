@@ -1014,11 +1014,11 @@ BenchmarkWithTasks = TypedDict("BenchmarkWithTasks", {
 BenchmarkTask = TypedDict("BenchmarkTask", {
     "name": 'str',
     "digest": 'str',
-    "calibration": 'Union[TaskTrying, None]',
+    "calibration": 'Union[BenchmarkTaskCalibration, None]',
 })
 
 # The calibration of one task of a benchmark.
-TaskTrying = TypedDict("TaskTrying", {
+BenchmarkTaskCalibration = TypedDict("BenchmarkTaskCalibration", {
     "verifyMode": 'Union[str, None]',
     "strength": 'Union[Literal["weak", "standard", "strong"], None]',
     "winners": 'List[str]',

@@ -1080,11 +1080,11 @@ export type BenchmarkTask = {
   name: string
   /** `sha256:` and 64 hexadecimal digits, as Harbor computes it. */
   digest: string
-  calibration: TaskTrying | null
+  calibration: BenchmarkTaskCalibration | null
 }
 
 /** The calibration of one task of a benchmark. */
-export type TaskTrying = {
+export type BenchmarkTaskCalibration = {
   /** Strictest usable mode. Null if there is none. */
   verifyMode: string | null
   strength: "weak" | "standard" | "strong" | null
