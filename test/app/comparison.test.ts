@@ -64,7 +64,7 @@ describe('a comparison', () => {
 
     await lab.work()
     await state(page, 'completed')
-    await page.locator('.activity li', { hasText: 'failed: agent crashed' }).first().waitFor()
+    await page.locator('.activity li', { hasText: 'agent crashed' }).first().waitFor()
     const { answer } = await lab.read(body.id)
     await page.getByText(answer.text).waitFor()
     await page

@@ -94,7 +94,7 @@ test.skipIf(!FOLDER)(
     await opening.reached.promise
 
     // High enough for every section: those out of view do not follow the trials.
-    await using opened = await openPage(browser, lab.app.url, { height: 1700 })
+    await using opened = await openPage(browser, lab.app.url, { height: 1420 })
     const { page } = opened
     const path = `/app/repos/${place.owner}/${place.name}/comparisons/${body.id}`
     const chip = (text: string) => page.locator('.title-line .chip', { hasText: text }).waitFor()

@@ -58,7 +58,7 @@ function describeChange({ state, class: cause }: TrialChange): string {
   if (state === 'running') return 'started'
   if (state === 'queued') return 'waits for another attempt'
   const reason = cause && CLASS_NAMES[cause].replace(/^./, (first) => first.toLowerCase())
-  if (state === 'failed') return reason ? `failed: ${reason}` : 'failed'
+  if (state === 'failed') return reason ?? 'failed'
   if (state === 'errored') return reason ? `not scored: ${reason}` : 'not scored'
   return state
 }

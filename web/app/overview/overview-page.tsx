@@ -69,8 +69,8 @@ function Attention({ comparisons, checks }: AttentionProps) {
         ))}
         {failing.map(({ name, detail, fix }) => (
           <li key={name}>
-            <span className="attention">!</span> Check failed: {name} <bdi className="muted">{detail}</bdi>{' '}
-            {fix && <bdi className="muted">{fix}</bdi>}
+            <span className="attention">!</span> Check failed: {name}{' '}
+            <bdi className="muted">{[detail, fix].filter(Boolean).join(' · ')}</bdi>
           </li>
         ))}
       </ul>
