@@ -84,7 +84,7 @@ export function findSelfComparison(flow: PythonFlow, readOthers: () => readonly 
 const ASSERTION = /^assert\b|\.assert[A-Z_]/
 /** Statements that decide in a file with assertions. Conditions in it are mostly parts of a calculation. */
 const DECIDING =
-  /^assert\b|assert[A-Z_]|^return\b|^\w+ ?= ?(?!\[)[^({]+ ?[=!]= ?|^\w+ ?= ?f?abs\(|^(?:missing|extra|unexpected|diff)\w* ?=/
+  /^assert\b|assert[A-Z_]|^return\b|^\w+ ?= ?[^({]+ ?[=!]= ?|^\w+ ?= ?f?abs\(|^(?:missing|extra|unexpected|diff)\w* ?=/
 
 function readOperand(flow: PythonFlow, scope: PythonScope, code: string): Operand {
   const { origins, numbers, sizes, parts, isOwn } = evaluate(flow, scope, code)
