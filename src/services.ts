@@ -137,18 +137,22 @@ export async function openServices(config: Config, database: Database, log: Log)
   }
 }
 
-/** Creates the self-test of a provider. When it starts to pass, leftovers of dead workers are removed. */
+/** Time after which leftovers are removed again: workers on other machines may have died. */
+const REAP_MS = 5 * 60_000
+
+/** Creates the self-test of a provider. When it starts to pass and now and then, leftovers of dead workers are removed. */
 function createSelfTest(provider: SandboxProvider, trialsFolder: string): () => Promise<{ isolation: string }> {
-  let isWorking = false
+  let reapedAt = Number.NEGATIVE_INFINITY
   return async () => {
-    const wasWorking = isWorking
-    isWorking = false
+    const lastReap = reapedAt
+    reapedAt = Number.NEGATIVE_INFINITY
     const capabilities = await provider.selfTest()
-    if (!wasWorking) {
+    const isDue = performance.now() - lastReap > REAP_MS
+    if (isDue) {
       await provider.reap()
       await reapScratchFolders(trialsFolder)
     }
-    isWorking = true
+    reapedAt = isDue ? performance.now() : lastReap
     return capabilities
   }
 }

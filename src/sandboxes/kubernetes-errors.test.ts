@@ -162,7 +162,7 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
   )
 
   test(
-    'reap removes the pods of dead workers, and of this installation only',
+    'reap removes the pods of dead workers, and of this installation only, which the settings may name',
     async () => {
       const pod = (name: string, owner: string) => ({
         metadata: {
@@ -176,7 +176,8 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
       await place.kubernetes.call('POST', inNamespace('pods'), { body: pod('other', 'another') })
       expect(await providerOf(place.open).reap()).toBe(1)
       expect(await listPods()).toEqual(['other'])
-      await place.kubernetes.call('DELETE', inNamespace('pods/other'), { body: { gracePeriodSeconds: 0 } })
+      expect(await providerOf(() => place.open('installation: another')).reap()).toBe(1)
+      expect(await listPods()).toEqual([])
     },
     TEST_MS,
   )

@@ -14,7 +14,7 @@ import { type Capabilities, type SandboxProvider, SandboxUnsupported } from './s
 export type KubernetesOptions = {
   /** Called when the cluster is first needed. It may throw SandboxUnavailable. */
   open: () => Promise<OpenedSettings>
-  /** Distinguishes servers that share a namespace. Each removes only its own leftovers. */
+  /** Distinguishes servers that share a namespace, unless the settings do. Each removes only its own leftovers. */
   installation: string
   dataFolder: string
   log: Log
@@ -78,7 +78,7 @@ async function openCluster({ open, installation, dataFolder, log }: KubernetesOp
     kubernetes: connectKubernetes(connection),
     settings,
     namespace: settings.namespace ?? connection.namespace ?? 'default',
-    installation,
+    installation: settings.installation ?? installation,
     owner: await ownerMark(),
     folder,
     log,

@@ -7,7 +7,12 @@ import { CHART, findHelm, helm } from '../support/helm-command.ts'
 
 const program = await findHelm()
 
-type Rendered = { kind: string; metadata: { name: string; annotations?: Record<string, string> }; spec: Workload }
+type Rendered = {
+  kind: string
+  metadata: { name: string; annotations?: Record<string, string> }
+  spec: Workload
+  data?: Record<string, string>
+}
 type Workload = { template: { metadata: { annotations?: Record<string, string> }; spec: PodSpec }; ingress?: unknown[] }
 type Probe = { httpGet: { path: string } }
 type PodSpec = {
@@ -84,6 +89,15 @@ describe.runIf(program)('the Helm chart (with helm)', () => {
     const without = await render(...S3, '--set', 'sandboxes.enabled=false')
     expect(holders(without)).toEqual([])
     expect(without.filter(({ kind }) => /Role|ServiceAccount/.test(kind))).toEqual([])
+  })
+
+  test('lets all workers of a release, and no others, remove the sandboxes that a dead one left', async () => {
+    const installationOf = async (...args: string[]) => {
+      const map = (await render(...S3, ...args)).find(({ kind }) => kind === 'ConfigMap')
+      return parse(map?.data?.['kubernetes.yaml'] ?? '').installation
+    }
+    expect(await installationOf()).toMatch(/^[a-z0-9]{12}$/)
+    expect(await installationOf('--namespace', 'other')).not.toBe(await installationOf())
   })
 
   test('gives the keys of model providers to API and gateway only', async () => {

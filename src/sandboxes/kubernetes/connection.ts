@@ -126,6 +126,11 @@ const KubernetesSettings = z.strictObject({
   kubeconfig: z.string().min(1).optional(),
   /** Default: the namespace of the kubeconfig's context or of the service account. */
   namespace: Name.optional(),
+  /** Shared by the workers of one deployment, so that each removes what a dead one left. Default: of the data folder. */
+  installation: z
+    .string()
+    .regex(/^[a-z0-9]{1,40}$/)
+    .optional(),
   /** Image with Node, glibc, dash, GNU tar, findutils, coreutils and util-linux, such as `node:24-bookworm-slim`. */
   helperImage: z.string().min(1),
   runtimeClass: Name.optional(),
