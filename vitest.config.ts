@@ -12,7 +12,7 @@ const ON_ANY_DATABASE = [
   'src/platform/{git,postgres,blobs,outbound}/**',
   'test/{app,batches,demo,docs,harbor,package,provider,safety,sdk,serve,samples,site,support}/**',
   'web/**',
-  'test/chaos/{batch-steps,kills,spend,steps}.test.ts',
+  'test/chaos/{batch-steps,kills,kubernetes-kills,spend,steps}.test.ts',
   'test/gateway/canary.test.ts',
 ]
 

@@ -1,16 +1,20 @@
-import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-const SAMPLE = new URL('../../samples/tasks/greet-in-bash', import.meta.url).pathname
+const SAMPLES = new URL('../../samples/tasks/', import.meta.url).pathname
 
 export const CHAOS = { org: 'local', datasetOrg: 'lab', dataset: 'chaos' }
 
-/** Writes a registry folder with this many small, distinct tasks. */
-export function writeDataset(registry: string, tasks: number): void {
+/** Writes a registry folder with this many small, distinct copies of a sample task. */
+export function writeDataset(registry: string, tasks: number, sample = 'greet-in-bash'): void {
+  const instruction = readFileSync(join(SAMPLES, sample, 'instruction.md'), 'utf8')
+  const toml = readFileSync(join(SAMPLES, sample, 'task.toml'), 'utf8')
   for (let n = 0; n < tasks; n++) {
-    const folder = join(registry, CHAOS.datasetOrg, CHAOS.dataset, `greet-${String(n).padStart(2, '0')}`)
+    const name = `${sample}-${String(n).padStart(2, '0')}`
+    const folder = join(registry, CHAOS.datasetOrg, CHAOS.dataset, name)
     mkdirSync(folder, { recursive: true })
-    cpSync(SAMPLE, folder, { recursive: true })
-    writeFileSync(join(folder, 'instruction.md'), `Write an executable script \`/app/greet.sh\`. It greets. (${n})\n`)
+    cpSync(join(SAMPLES, sample), folder, { recursive: true })
+    writeFileSync(join(folder, 'instruction.md'), `${instruction}\n(${n})\n`)
+    writeFileSync(join(folder, 'task.toml'), toml.replace(/^name = .*$/m, `name = "${CHAOS.datasetOrg}/${name}"`))
   }
 }

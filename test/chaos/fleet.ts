@@ -10,13 +10,24 @@ import { freePort, startSystemPostgres } from '../support/system-postgres.ts'
 import { writeDataset } from './dataset.ts'
 import { type Supervised, supervise } from './supervised.ts'
 
-type KillTarget = { kind: string; kill(): Promise<void> }
+export type KillTarget = { kind: string; kill(): Promise<void> }
+
+/** Sandbox in which the trials run, with the settings that it needs and a sample task that it supports. */
+export type FleetSandbox = { name: string; sample: string; environment: ConfigEnvironment }
+
+const LOCAL: FleetSandbox = {
+  name: 'local',
+  sample: 'greet-in-bash',
+  environment: { ASSAY_SANDBOXES: 'local', ASSAY_ALLOW_HOST_BASE: '1' },
+}
 
 /** Processes that share a database and a data folder, with functions to kill each of them. */
 export type Fleet = {
   url: string
   key: string
   dataFolder: string
+  /** Name of the sandbox in which the trials run. */
+  sandbox: string
   victims: KillTarget[]
   programs: Supervised[]
   /** Queries the database directly. */
@@ -25,11 +36,11 @@ export type Fleet = {
 }
 
 /** Starts one API and two workers on the system's PostgreSQL. */
-export async function startParts(bin: string, tasks: number): Promise<Fleet> {
+export async function startParts(bin: string, tasks: number, sandbox = LOCAL): Promise<Fleet> {
   await using undo = new AsyncDisposableStack()
   const postgres = await startSystemPostgres(bin)
   undo.defer(async () => postgres.stop())
-  const { environment, ...place } = await makePlace(undo, tasks)
+  const { environment, ...place } = await makePlace(undo, tasks, sandbox)
   const env = { ...environment, DATABASE_URL: postgres.url, ASSAY_DATABASE_CONNECTIONS: '10' }
   const api = supervise('api', env)
   const workers = [supervise('work', env), supervise('work', env)]
@@ -55,7 +66,7 @@ export async function startParts(bin: string, tasks: number): Promise<Fleet> {
 /** Starts `serve` with its embedded PostgreSQL, which it restarts by itself. */
 export async function startServe(tasks: number): Promise<Fleet> {
   await using undo = new AsyncDisposableStack()
-  const { environment, ...place } = await makePlace(undo, tasks)
+  const { environment, ...place } = await makePlace(undo, tasks, LOCAL)
   const serve = supervise('serve', environment)
   undo.defer(async () => void (await serve.stop()))
   const folder = join(place.dataFolder, 'postgres')
@@ -83,10 +94,10 @@ export async function startServe(tasks: number): Promise<Fleet> {
   }
 }
 
-async function makePlace(undo: AsyncDisposableStack, tasks: number) {
+async function makePlace(undo: AsyncDisposableStack, tasks: number, sandbox: FleetSandbox) {
   const folder = mkdtempSync(join(tmpdir(), 'assay-chaos-'))
   undo.defer(async () => rmSync(folder, { recursive: true, force: true }))
-  writeDataset(join(folder, 'registry'), tasks)
+  writeDataset(join(folder, 'registry'), tasks, sandbox.sample)
   const key = newKey()
   const port = await freePort()
   const dataFolder = join(folder, 'data')
@@ -95,11 +106,10 @@ async function makePlace(undo: AsyncDisposableStack, tasks: number) {
     ASSAY_PORT: String(port),
     ASSAY_BOOTSTRAP_KEY: key,
     ASSAY_REGISTRIES: `dir:${join(folder, 'registry')}`,
-    ASSAY_SANDBOXES: 'local',
-    ASSAY_ALLOW_HOST_BASE: '1',
     ASSAY_WORKER_SLOTS: '4',
+    ...sandbox.environment,
   }
-  return { url: `http://127.0.0.1:${port}`, key, dataFolder, environment }
+  return { url: `http://127.0.0.1:${port}`, key, dataFolder, sandbox: sandbox.name, environment }
 }
 
 /** Returns undefined while the process is not running. */

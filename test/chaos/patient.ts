@@ -27,7 +27,7 @@ const isPassing = (error: unknown): boolean =>
     ? error.problem.retryable
     : error instanceof ServiceUnreachable || error instanceof TypeError
 
-type PatientRequest = { id: string; attempts: number }
+type PatientRequest = { id: string; attempts: number; sandbox?: string }
 
 /** A user who compares the reference solution with the no-op and retries while the service is down. */
 export function patientUser(options: ClientOptions) {
@@ -38,14 +38,14 @@ export function patientUser(options: ClientOptions) {
       const reference = `${CHAOS.datasetOrg}/${CHAOS.dataset}`
       await patiently(() => call(options, addBenchmark, { params: CHAOS, body: { reference } }))
     },
-    async create({ id, attempts }: PatientRequest): Promise<void> {
+    async create({ id, attempts, sandbox = 'local' }: PatientRequest): Promise<void> {
       const { models, sandboxes } = await catalog()
       const [model] = models
-      const local = sandboxes.find((sandbox) => sandbox.id === 'local')
-      const [credential, place] = [model?.credentials[0], local?.credentials[0]]
-      if (!model || !credential || !place) throw new Error('The catalog has no reference or no local sandbox.')
+      const offered = sandboxes.find((candidate) => candidate.id === sandbox)
+      const [credential, place] = [model?.credentials[0], offered?.credentials[0]]
+      if (!model || !credential || !place) throw new Error(`The catalog has no reference or no sandbox ${sandbox}.`)
       const settings = [{ catalogId: model.catalogId, credentialId: credential.id, harnesses: ['oracle', 'nop'] }]
-      const body = { id, attempts, models: settings, sandbox: 'local', sandboxCredentialId: place.id }
+      const body = { id, attempts, models: settings, sandbox, sandboxCredentialId: place.id }
       await patiently(() => call(options, inBenchmark.create, { params: CHAOS, body }))
     },
     read: async (id: string): Promise<Comparison> =>

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Comparison } from '../../src/comparisons/shapes/schema.ts'
 import { seeded } from '../support/seeded.ts'
-import type { Fleet } from './fleet.ts'
+import type { Fleet, KillTarget } from './fleet.ts'
 import { sandboxesIn } from './leftovers.ts'
 import type { PatientUser } from './patient.ts'
 
@@ -11,19 +11,22 @@ const LOOK_MS = 50
 /** Maximum delay of a kill after the trial it waits for. */
 const LATER_MS = 600
 
-/** Kills processes in sequence, at times that the seed determines. */
-export async function storm(
-  fleet: Fleet,
-  user: PatientUser,
-  { id, trials, kills, seed }: { id: string; trials: number; kills: number; seed: number },
-): Promise<Storm> {
+type StormPlan = { id: string; trials: number; victims: readonly KillTarget[]; seed: number }
+
+/** Returns victims of a fleet that the seed determines. */
+export function chooseVictims({ victims }: Fleet, kills: number, seed: number): KillTarget[] {
   const random = seeded(seed)
-  const moments = Array.from({ length: kills }, () => Math.floor(random() * trials)).sort((a, b) => a - b)
+  return Array.from({ length: kills }).flatMap(() => victims[Math.floor(random() * victims.length)] ?? [])
+}
+
+/** Kills the victims in sequence, at times that the seed determines. */
+export async function storm(fleet: Fleet, user: PatientUser, { id, trials, victims, seed }: StormPlan): Promise<Storm> {
+  const random = seeded(seed)
+  const moments = victims.map(() => Math.floor(random() * trials)).sort((a, b) => a - b)
   const done: Storm = { kills: {}, sandboxes: new Set() }
-  for (const moment of moments) {
-    const victim = fleet.victims[Math.floor(random() * fleet.victims.length)]
+  for (const [index, victim] of victims.entries()) {
+    const moment = moments[index] ?? 0
     const laterMs = random() * LATER_MS
-    if (!victim) continue
     await until(user, id, (status) => endedOf(status) >= moment)
     await wait(laterMs)
     await victim.kill()
