@@ -1,14 +1,19 @@
 import { execFile } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { createLog } from '../src/platform/log.ts'
 import { createDockerProvider } from '../src/sandboxes/docker.ts'
+import { runExec } from '../src/sandboxes/kubernetes/exec-stream.ts'
+import { createKubernetesProvider } from '../src/sandboxes/kubernetes.ts'
 import { createLocalProvider } from '../src/sandboxes/local.ts'
 import type { SandboxProvider } from '../src/sandboxes/sandbox.ts'
 import { baseRootfs } from '../test/support/base-image.ts'
 import { baseImages, startDockerd } from '../test/support/dockerd.ts'
+import { createNamespace, testKubeconfig } from '../test/support/sandboxes/kubernetes-subject.ts'
 
 /** A sandbox provider and the minimal use of its runtime as baseline. */
 export type SandboxContender = {
@@ -19,6 +24,8 @@ export type SandboxContender = {
   bare(count: number): Promise<void>
   barTimes: number
   barThroughput?: number
+  /** Maximum wall time of a trial, as a ratio to the time of its task. */
+  barWall: number
 }
 
 const run = promisify(execFile)
@@ -29,6 +36,7 @@ export async function* contenders(): AsyncGenerator<SandboxContender> {
   yield* docker()
   yield* local('bwrap', 7.5, bareBwrap)
   yield* local('runc', 5.2, bareRunc)
+  if (testKubeconfig !== undefined) yield* kubernetes(testKubeconfig)
 }
 
 /** Creates a container that runs `true`, waits for it and removes it, over one connection. */
@@ -56,6 +64,46 @@ async function* docker(): AsyncGenerator<SandboxContender> {
       folder,
       barTimes: 2.8,
       barThroughput: 0.3,
+      barWall: 1.02,
+      bare: async (count) => {
+        for (let done = 0; done < count; done++) await cycle()
+      },
+    }
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** Creates a pod, runs `true` in it when it runs, and removes it. */
+async function* kubernetes(kubeconfig: string): AsyncGenerator<SandboxContender> {
+  const folder = await mkdtemp(join(tmpdir(), 'assay-bench-'))
+  await using place = await createNamespace(kubeconfig)
+  const { kubernetes: client, namespace, open } = place
+  const provider = createKubernetesProvider({
+    open,
+    installation: 'bench',
+    dataFolder: folder,
+    log: createLog('silent'),
+  })
+  await provider.selfTest()
+  const path = `/api/v1/namespaces/${namespace}/pods`
+  const cycle = async () => {
+    const pod = `bare-${randomUUID()}`
+    const container = { name: 'main', image: IMAGE, command: ['sleep', 'infinity'] }
+    const spec = { containers: [container], automountServiceAccountToken: false }
+    await client.call('POST', path, { body: { metadata: { name: pod }, spec } })
+    const phase = async () => (await client.call<{ status: { phase: string } }>('GET', `${path}/${pod}`)).status.phase
+    while ((await phase()) !== 'Running') await wait(100)
+    await runExec(client, { namespace, pod, container: 'main' }, ['true'], { timeoutMs: 60_000 })
+    await client.call('DELETE', `${path}/${pod}`, { body: { gracePeriodSeconds: 0 } })
+  }
+  try {
+    yield {
+      name: 'kubernetes',
+      provider,
+      folder,
+      barTimes: 2,
+      barWall: 1.05,
       bare: async (count) => {
         for (let done = 0; done < count; done++) await cycle()
       },
@@ -77,7 +125,7 @@ async function* local(
   const rootfs = await baseRootfs()
   await provider.importRootfs(rootfs, IMAGE)
   try {
-    yield { name: `local ${runtime}`, provider, folder, barTimes, bare: await makeBare(rootfs, folder) }
+    yield { name: `local ${runtime}`, provider, folder, barTimes, barWall: 1.02, bare: await makeBare(rootfs, folder) }
   } finally {
     await rm(folder, { recursive: true, force: true })
   }

@@ -3,6 +3,7 @@ import { cpus, totalmem } from 'node:os'
 import { admissionBench } from './admission.ts'
 import { appBench } from './app.ts'
 import { benchmarksBench } from './benchmarks.ts'
+import { clusterLoadBench } from './cluster-load.ts'
 import { comparisonStatisticsBench } from './comparison-statistics.ts'
 import { comparisonsBench } from './comparisons.ts'
 import { executionsBench } from './executions.ts'
@@ -24,6 +25,7 @@ const BENCHES: BenchMeasurement[] = [
   jobsBench,
   admissionBench,
   trialsBench,
+  clusterLoadBench,
   harnessesBench,
   safetyBench,
   benchmarksBench,

@@ -30,6 +30,7 @@ const GUIDE: readonly { title: string; pages: Readonly<Record<string, string>> }
       install: 'Packages, container image, Compose, Debian and Helm.',
       operations: 'Configure, back up, upgrade and watch the service.',
       kubernetes: 'Run sandboxes as pods of a cluster.',
+      scaling: 'What a million trials a day ask of a cluster.',
       threats: 'Who may attack what, what holds them off, and what is not covered.',
       gateway: 'How model calls are forwarded, metered and limited.',
       webhooks: 'Receive the events of a workspace.',
