@@ -13,7 +13,7 @@ import { type Supervised, supervise } from './supervised.ts'
 export type KillTarget = { kind: string; kill(): Promise<void> }
 
 /** Sandbox in which the trials run, with the settings that it needs and a sample task that it supports. */
-export type FleetSandbox = { name: string; sample: string; environment: ConfigEnvironment }
+type FleetSandbox = { name: string; sample: string; environment: ConfigEnvironment }
 
 const LOCAL: FleetSandbox = {
   name: 'local',
