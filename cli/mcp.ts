@@ -1,7 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { type Command, InvalidArgumentError } from 'commander'
-import { requireScannable } from '../src/platform/http/input.ts'
-import { bodyTooLarge, malformedBody, Problem } from '../src/platform/problem.ts'
+import { parseUntrustedJson } from '../src/platform/untrusted-json.ts'
 import { withExample, withGlobals } from './help.ts'
 import { openService, type Service } from './service.ts'
 import { print, type Shell } from './shell.ts'
@@ -72,17 +71,18 @@ async function serveHttp(shell: Shell, command: Command, port: number): Promise<
     if (request.url !== '/mcp') return refuse(response, 404, 'Not found. The endpoint is /mcp.')
     if (request.method !== 'POST') return refuse(response, 405, 'Only POST is supported.')
     if (key === undefined) return refuse(response, 401, 'Send an API key of the service: Authorization: Bearer assay_…')
-    const body = await readMessage(request)
+    const message = await readMessage(request)
+    if ('refused' in message) return refuse(response, message.refused, message.why)
     const own: Shell = { ...shell, env: { ...shell.env, ASSAY_KEY: key } }
     const server = buildMcpServer({ shell: own, openService: openOnce(own, command), isLocal: false })
     // A transport that has no session id serves exactly one request.
     const transport = new StreamableHTTPServerTransport({})
     response.once('close', () => void server.close())
     await server.connect(transport as Parameters<typeof server.connect>[0])
-    await transport.handleRequest(request, response, body)
+    await transport.handleRequest(request, response, message.body)
   }
   const listener = createServer({ requestTimeout: REQUEST_MS }, (request, response) => {
-    answer(request, response).catch((error: unknown) => refuseFailed(response, error))
+    answer(request, response).catch(() => refuse(response, 500, 'The request could not be handled.'))
   })
   await listenUntilSignal(shell, listener, port)
 }
@@ -90,34 +90,27 @@ async function serveHttp(shell: Shell, command: Command, port: number): Promise<
 const REQUEST_MS = 30_000
 /** Arguments of tools are short: the longest are ids and lists of ids. */
 const MESSAGE_BYTES_MAX = 256 * 1024
+const MESSAGE_VALUES_MAX = 5_000
+
+type McpMessage = { body: unknown } | { refused: number; why: string }
 
 /**
- * Reads the messages of a request. Refuses JSON that would take long to parse: anybody who reaches the port can send it,
- * because keys are checked by the service, and it would delay all other clients.
+ * Reads the messages of a request. Refuses those that take long to parse: anybody who reaches the port can send them,
+ * because keys are checked by the service.
  */
-async function readMessage(request: IncomingMessage): Promise<unknown> {
+async function readMessage(request: IncomingMessage): Promise<McpMessage> {
+  const tooLarge = { refused: 413, why: `The body is larger than ${MESSAGE_BYTES_MAX} bytes.` }
+  if (Number(request.headers['content-length'] ?? 0) > MESSAGE_BYTES_MAX) return tooLarge
   const chunks: Buffer[] = []
   let bytes = 0
-  if (Number(request.headers['content-length'] ?? 0) > MESSAGE_BYTES_MAX) throw tooLarge()
   for await (const chunk of request) {
     bytes += chunk.length
-    if (bytes > MESSAGE_BYTES_MAX) throw tooLarge()
+    if (bytes > MESSAGE_BYTES_MAX) return tooLarge
     chunks.push(chunk)
   }
-  const body = Buffer.concat(chunks)
-  requireScannable(body)
-  try {
-    return JSON.parse(body.toString())
-  } catch {
-    throw new Problem(malformedBody, 'The body is not valid JSON.')
-  }
-}
-
-const tooLarge = (): Problem => new Problem(bodyTooLarge, `The body is larger than ${MESSAGE_BYTES_MAX} bytes.`)
-
-function refuseFailed(response: ServerResponse, error: unknown): void {
-  if (error instanceof Problem) refuse(response, error.kind.status, error.message)
-  else refuse(response, 500, 'The request could not be handled.')
+  const body = parseUntrustedJson(Buffer.concat(chunks).toString(), { valuesMax: MESSAGE_VALUES_MAX })
+  if (body !== undefined) return { body }
+  return { refused: 400, why: 'The body is no JSON, or has too many or too deeply nested values.' }
 }
 
 function refuse(response: ServerResponse, status: number, message: string): void {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type Outbound, OutboundFailed, OutboundRefused } from '../platform/outbound/outbound.ts'
-import { parseUntrustedJson } from '../platform/outbound/untrusted-json.ts'
+import { parseUntrustedJson } from '../platform/untrusted-json.ts'
 import { type CodeHost, CodeHostUnavailable, type HostAccess, type RepositoryLookup } from './code-host.ts'
 
 export const GITHUB = 'github.com'

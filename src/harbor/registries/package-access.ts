@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import type { Outbound } from '../../platform/outbound/outbound.ts'
-import { parseUntrustedJson } from '../../platform/outbound/untrusted-json.ts'
+import { parseUntrustedJson } from '../../platform/untrusted-json.ts'
 import { AccessRefused, RegistryUnavailable } from './registry.ts'
 import { readResponseText, sendRegistryRequest } from './registry-request.ts'
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { parseUntrustedJson } from '../../platform/outbound/untrusted-json.ts'
+import { parseUntrustedJson } from '../../platform/untrusted-json.ts'
 import { compareCodePoints } from '../paths.ts'
 import { sanitizeText } from '../report.ts'
 import { type DatasetReference, formatRef, LATEST } from './registry.ts'

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import { backoffMs } from '../../platform/jobs/backoff.ts'
-import { parseUntrustedJson } from '../../platform/outbound/untrusted-json.ts'
+import { parseUntrustedJson } from '../../platform/untrusted-json.ts'
 import { CodeHostUnavailable, type HostAccess } from '../code-host.ts'
 import { GITHUB, type GithubDeps, isRateLimited, readRetryAfter, sendGithubRequest } from '../github.ts'
 import { checkReverted, createReverts } from './git-history.ts'

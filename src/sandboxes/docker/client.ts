@@ -3,7 +3,7 @@ import { request as secureRequest } from 'node:https'
 import { type Duplex, Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { z } from 'zod'
-import { parseUntrustedJson } from '../../platform/outbound/untrusted-json.ts'
+import { parseUntrustedJson } from '../../platform/untrusted-json.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { adviceFor, type DockerConnection, routeTo } from './connection.ts'
 
