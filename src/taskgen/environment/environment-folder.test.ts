@@ -121,12 +121,12 @@ test('copies manifests beside the archive, except links', async () => {
 })
 
 test.each<[string, HandmadeEntry[], string]>([
-  ['above the tree', [{ name: '..', entries: [{ name: 'x', content: '' }] }], 'No checkout'],
-  ['in the folder of git', [{ name: '.GIT', entries: [{ name: 'config', content: '' }] }], 'No checkout'],
+  ['above the tree', [{ name: '..', entries: [{ name: 'x', content: '' }] }], 'git does not check out files'],
+  ['in the folder of git', [{ name: '.GIT', entries: [{ name: 'config', content: '' }] }], 'git does not check out files'],
   [
     'in a folder that looks like it',
     [{ name: Buffer.from('.g\u200cit').toString('latin1'), entries: [{ name: 'config', content: '' }] }],
-    'No checkout',
+    'git does not check out files',
   ],
   [
     'a link and a folder',
@@ -134,7 +134,7 @@ test.each<[string, HandmadeEntry[], string]>([
       { name: 'a', mode: '120000', content: '/etc' },
       { name: 'a', entries: [{ name: 'passwd', content: '' }] },
     ],
-    'have one name',
+    'have the same name',
   ],
   ['bytes that are no text', [{ name: 'caf\xe9', content: '' }], 'not UTF-8'],
 ])('refuses a tree with a name that is %s', async (_, entries, why) => {
