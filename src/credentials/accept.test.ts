@@ -1,9 +1,6 @@
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
+import { createSshKey } from '../../test/support/ssh-key.ts'
 import * as schema from './schema.ts'
 
 const anthropic = { kind: 'model', provider: 'anthropic', name: 'Team key', secret: { apiKey: 'sk-ant' } } as const
@@ -79,16 +76,8 @@ test.each(['localhost', '127.0.0.1', '10.0.0.1:8443', 'a/b', 'a@b', 'https://git
 const SSH_KEY_FRAME = '-----BEGIN OPENSSH PRIVATE KEY-----\n\n-----END OPENSSH PRIVATE KEY-----'
 const KNOWN_HOSTS = 'git.example.com ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJz4'
 
-function createSshKey(passphrase: string): string {
-  const folder = mkdtempSync(join(tmpdir(), 'assay-key-'))
-  execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', passphrase, '-f', join(folder, 'key')])
-  const key = readFileSync(join(folder, 'key'), 'utf8')
-  rmSync(folder, { recursive: true })
-  return key
-}
-
 test('accepts an ssh key without a passphrase, and shows only its fingerprint', async () => {
-  const privateKey = createSshKey('')
+  const { privateKey } = createSshKey()
   const answer = await create({
     kind: 'code-host',
     provider: 'ssh',
@@ -102,8 +91,8 @@ test('accepts an ssh key without a passphrase, and shows only its fingerprint', 
 })
 
 test.each([
-  ['a key with a passphrase', createSshKey('secret'), KNOWN_HOSTS, '/secret/privateKey'],
-  ['a key that is cut off', createSshKey('').slice(0, 120), KNOWN_HOSTS, '/secret/privateKey'],
+  ['a key with a passphrase', createSshKey('secret').privateKey, KNOWN_HOSTS, '/secret/privateKey'],
+  ['a key that is cut off', createSshKey().privateKey.slice(0, 120), KNOWN_HOSTS, '/secret/privateKey'],
   ['a key without content', SSH_KEY_FRAME, KNOWN_HOSTS, '/secret/privateKey'],
   [
     'a key of another format',
@@ -111,9 +100,14 @@ test.each([
     KNOWN_HOSTS,
     '/secret/privateKey',
   ],
-  ['host keys without a host', createSshKey(''), 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJz4', '/secret/knownHosts'],
-  ['a certificate authority', createSshKey(''), `@cert-authority *.${KNOWN_HOSTS}`, '/secret/knownHosts'],
-  ['only a comment', createSshKey(''), '# none', '/secret/knownHosts'],
+  [
+    'host keys without a host',
+    createSshKey().privateKey,
+    'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJz4',
+    '/secret/knownHosts',
+  ],
+  ['a certificate authority', createSshKey().privateKey, `@cert-authority *.${KNOWN_HOSTS}`, '/secret/knownHosts'],
+  ['only a comment', createSshKey().privateKey, '# none', '/secret/knownHosts'],
 ])('refuses an ssh credential with %s', async (_, privateKey, knownHosts, pointer) => {
   const answer = await create({ kind: 'code-host', provider: 'ssh', secret: { privateKey, knownHosts } })
   expect(answer).toMatchObject({ status: 422, body: { errors: [{ pointer }] } })

@@ -135,8 +135,8 @@ describe('listing', () => {
       'code-host ssh',
     ])
     expect(body.providers.at(-2).fields).toEqual([
-      { name: 'token', required: true, secret: true },
-      { name: 'host', required: false, secret: false },
+      { name: 'token', required: true, secret: true, multiline: false },
+      { name: 'host', required: false, secret: false, multiline: false },
     ])
   })
 })

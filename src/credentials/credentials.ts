@@ -217,7 +217,7 @@ export async function listProviders(deps: ProviderDeps, workspaceId: string): Pr
   return known.filter(isStorable).map(({ kind, provider, fields }) => ({
     kind,
     provider,
-    fields: fields.map(({ name, required, secret }) => ({ name, required, secret })),
+    fields: fields.map(({ name, required, secret, multiline = false }) => ({ name, required, secret, multiline })),
   }))
 }
 

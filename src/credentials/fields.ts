@@ -10,6 +10,8 @@ export type CredentialField = {
   required: boolean
   /** True if the value must stay hidden. Other values may be shown as hint. */
   secret: boolean
+  /** True if the value is a text of several lines. Default: false. */
+  multiline?: boolean
   /** Returns the problem of a value, if any. */
   complaint: (value: string) => string | undefined
   /** Returns the part of a value that may be shown. Default: the end of a long secret. */
@@ -39,6 +41,7 @@ export const serviceAccount = (name: string): CredentialField => ({
   name,
   required: true,
   secret: true,
+  multiline: true,
   hint: (value) => parseServiceAccount(value)?.email ?? '',
   complaint: (value) =>
     parseServiceAccount(value) ? undefined : 'must be the JSON key file of a service account, with an RSA key in it',
@@ -58,6 +61,7 @@ export const pem = (name: string, secret: boolean): CredentialField => ({
   name,
   required: false,
   secret,
+  multiline: true,
   complaint: (value) => (value.startsWith('-----BEGIN ') ? undefined : 'must be PEM text: -----BEGIN …'),
 })
 
@@ -68,6 +72,7 @@ export const sshKey = (name: string): CredentialField => ({
   name,
   required: true,
   secret: true,
+  multiline: true,
   hint: (value) => readFingerprint(value)?.slice(-8) ?? '',
   complaint: (value) =>
     readFingerprint(value) ? undefined : 'must be an OpenSSH private key without a passphrase (ssh-keygen -t ed25519)',
@@ -102,6 +107,7 @@ export const knownHosts = (name: string): CredentialField => ({
   name,
   required: true,
   secret: false,
+  multiline: true,
   complaint: (value) => {
     const lines = value.split(/\r?\n/).filter((line) => line.trim() !== '' && !line.startsWith('#'))
     const isValid = lines.length > 0 && lines.every((line) => KNOWN_HOST.test(line))

@@ -47,7 +47,14 @@ export const CredentialProvider = z
   .object({
     kind: CredentialKind,
     provider: z.string(),
-    fields: z.array(z.object({ name: z.string(), required: z.boolean(), secret: z.boolean() })),
+    fields: z.array(
+      z.object({
+        name: z.string(),
+        required: z.boolean(),
+        secret: z.boolean(),
+        multiline: z.boolean().describe('The value is a text of several lines, such as a key file.'),
+      }),
+    ),
   })
   .meta({ id: 'CredentialProvider', description: 'An external system, and the fields that its credentials have.' })
 export type CredentialProvider = z.infer<typeof CredentialProvider>

@@ -1,12 +1,11 @@
-import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { testApp } from '../../test/support/app.ts'
 import { git, writeHistory } from '../../test/support/histories.ts'
 import { hasPart } from '../../test/support/parts.ts'
+import { createSshKey } from '../../test/support/ssh-key.ts'
 import { type MirrorOutcome, mirrorBySsh, SSH_PORT } from '../../test/support/ssh-mirrors.ts'
 import { previewBatch } from '../batches/schema.ts'
 import { createCredential } from '../credentials/schema.ts'
@@ -21,17 +20,13 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
-async function createKey(name: string): Promise<{ privateKey: string; publicKey: string }> {
-  const file = join(folder, name)
-  await promisify(execFile)('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', file])
-  return { privateKey: (await readFile(file, 'utf8')).trim(), publicKey: await readFile(`${file}.pub`, 'utf8') }
-}
-
 test.runIf(hasPart('bwrap') && hasPart('debootstrap'))(
   'a repository is mirrored by ssh with the key of its credential, from a server with a known host key only',
   { timeout: 600_000 },
   async () => {
-    const [host, user, stranger] = [await createKey('host-key'), await createKey('user-key'), await createKey('other')]
+    const [host, user, stranger] = [createSshKey(), createSshKey(), createSshKey()]
+    await writeFile(join(folder, 'host-key'), host.privateKey, { mode: 0o600 })
+    await writeFile(join(folder, 'user-key.pub'), user.publicKey)
     await writeHistory(join(folder, 'demo.git'), [{ message: 'start', files: { 'a.py': 'a\n' } }])
     await git(join(folder, 'demo.git'), ['config', 'uploadpack.allowFilter', 'true'])
     const knownHosts = `[${HOST}]:${SSH_PORT} ${host.publicKey}`
@@ -67,7 +62,7 @@ test('a repository at an ssh address is read with the ssh credential that it was
   const params = { owner: 'lab', name: 'demo' }
   // The name cannot be resolved: what follows the check of the credential is not reached.
   const source = { kind: 'git', url: 'git@git.example.invalid:lab/demo.git' } as const
-  const { privateKey, publicKey } = await createKey('stored-key')
+  const { privateKey, publicKey } = createSshKey()
   const secret = { privateKey, knownHosts: `git.example.invalid ${publicKey}` }
   const stored = await app.call(createCredential, {
     body: { kind: 'code-host', provider: 'ssh', name: 'deploy', secret },

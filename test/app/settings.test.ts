@@ -1,8 +1,10 @@
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { readRepository } from '../../src/repos/schema.ts'
 import { createKey } from '../../src/workspaces/schema.ts'
 import { type TestApp, testApp } from '../support/app.ts'
 import { findViolations, openBrowser, openSignedIn, savePictures } from '../support/browser.ts'
+import { createSshKey } from '../support/ssh-key.ts'
 
 let app: TestApp
 let browser: Browser
@@ -58,6 +60,29 @@ describe('settings', () => {
     await row.getByRole('button', { name: 'Delete Team key' }).click()
     await row.getByRole('button', { name: 'Confirm: Delete Team key' }).click()
     await row.waitFor({ state: 'detached' })
+    expect(opened.errors).toEqual([])
+  })
+
+  test('a key of several lines is stored, and connects a repository', async () => {
+    await using opened = await openSettings('credentials')
+    const { page } = opened
+    const { privateKey: secret } = createSshKey()
+    await page.getByLabel('Provider').selectOption('code-host ssh')
+    await page.getByLabel('Name').fill('Deploy key')
+    await page.getByLabel('privateKey').fill(secret)
+    await page.getByLabel('knownHosts').fill('git.example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJz4')
+    expect(await findViolations(page)).toEqual([])
+    await page.getByRole('button', { name: 'Store' }).click()
+    await page.getByRole('row').filter({ hasText: 'Deploy key' }).waitFor()
+    expect(await page.content()).not.toContain(secret.split('\n')[1])
+    await page.goto('/app/repos')
+    await page.getByLabel('Owner and name').fill('lab/behind-ssh')
+    await page.getByLabel('Git address, unless it is on GitHub').fill('git@git.example.org:lab/behind-ssh.git')
+    await page.getByLabel('Credential').selectOption({ label: 'Deploy key (ssh)' })
+    await page.getByRole('button', { name: 'Connect' }).click()
+    await page.getByRole('heading', { name: 'lab/behind-ssh' }).waitFor()
+    const { body } = await app.call(readRepository, { params: { owner: 'lab', name: 'behind-ssh' } })
+    expect(body.credentialId).toEqual(expect.any(String))
     expect(opened.errors).toEqual([])
   })
 

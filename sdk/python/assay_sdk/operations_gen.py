@@ -200,6 +200,7 @@ CredentialProviderFieldsItem = TypedDict("CredentialProviderFieldsItem", {
     "name": 'str',
     "required": 'bool',
     "secret": 'bool',
+    "multiline": 'bool',
 })
 
 # An external system, and the fields that its credentials have.

@@ -218,6 +218,8 @@ export type CredentialProvider = {
     name: string
     required: boolean
     secret: boolean
+    /** The value is a text of several lines, such as a key file. */
+    multiline: boolean
   })[]
 }
 

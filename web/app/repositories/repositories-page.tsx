@@ -5,7 +5,7 @@ import { useChange, useRead } from '../api/use-api.ts'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
 import { ProblemNote } from '../components/problem-note.tsx'
-import { connectRepository, listRepositories } from '../endpoints.gen.ts'
+import { connectRepository, listCredentials, listRepositories } from '../endpoints.gen.ts'
 import { useMay } from '../session/session.tsx'
 
 /** The connected repositories, and a form that connects another one. */
@@ -50,6 +50,7 @@ function ConnectForm() {
   const [fullName, setFullName] = useState('')
   const [url, setUrl] = useState('')
   const [isPublic, setPublic] = useState(false)
+  const [credential, setCredential] = useState('')
   const navigate = useNavigate()
   const connect = useChange(connectRepository, {
     outdates: [listRepositories],
@@ -62,10 +63,11 @@ function ConnectForm() {
         onSubmit={(event) => {
           event.preventDefault()
           const [owner = '', name = ''] = fullName.split('/')
-          const body =
+          const source =
             url === ''
               ? ({ source: { kind: 'github' } } as const)
               : ({ source: { kind: 'git', url }, visibility: isPublic ? 'public' : 'private' } as const)
+          const body = credential === '' ? source : { ...source, credentialId: credential }
           connect.mutate({ params: { owner, name }, body })
         }}
       >
@@ -81,8 +83,8 @@ function ConnectForm() {
         <label htmlFor="git-url">Git address, unless it is on GitHub</label>
         <input
           id="git-url"
-          type="url"
           placeholder="https://git.example.org/acme/billing.git"
+          spellCheck={false}
           value={url}
           onChange={(event) => setUrl(event.target.value)}
         />
@@ -92,11 +94,32 @@ function ConnectForm() {
             can read it, and its results may be published
           </label>
         )}
+        <CredentialChoice value={credential} onChange={setCredential} />
         <button type="submit" className="button primary" disabled={connect.isPending}>
           Connect
         </button>
       </form>
       {connect.isError && <ProblemNote error={connect.error} />}
     </Card>
+  )
+}
+
+/** Chooses a credential for the code host or the git server. Nothing is shown if the workspace has none. */
+function CredentialChoice({ value, onChange }: { value: string; onChange: (id: string) => void }) {
+  const found = useRead(listCredentials, { query: { limit: 100 } })
+  const choices = found.data?.credentials.filter(({ kind }) => kind === 'code-host') ?? []
+  if (choices.length === 0) return null
+  return (
+    <>
+      <label htmlFor="code-host-credential">Credential</label>
+      <select id="code-host-credential" value={value} onChange={(event) => onChange(event.target.value)}>
+        <option value="">the newest for GitHub, none for other addresses</option>
+        {choices.map(({ id, name, provider }) => (
+          <option key={id} value={id}>
+            {nameUnsafe(name)} ({provider})
+          </option>
+        ))}
+      </select>
+    </>
   )
 }

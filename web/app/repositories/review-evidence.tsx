@@ -17,7 +17,7 @@ export function Evidence({ task }: { task: BatchTaskDetail }) {
           <li key={text} className="evidence-line">
             <span className={`evidence-mark ${mark === '✓' ? 'pass' : 'warn'}`} aria-hidden="true">
               {mark}
-            </span>{' '}
+            </span>
             <bdi>{nameUnsafe(text)}</bdi>
           </li>
         ))}

@@ -189,14 +189,27 @@ function SecretField({ field, value, onChange }: SecretFieldProps) {
         {field.name}
         {field.required ? '' : ' (optional)'}
       </label>
-      <input
-        id={id}
-        type={field.secret ? 'password' : 'text'}
-        autoComplete="off"
-        required={field.required}
-        value={value}
-        onChange={(event) => onChange(event.target.value)}
-      />
+      {field.multiline ? (
+        <textarea
+          id={id}
+          className={field.secret ? 'masked' : undefined}
+          rows={4}
+          spellCheck={false}
+          autoComplete="off"
+          required={field.required}
+          value={value}
+          onChange={(event) => onChange(event.target.value)}
+        />
+      ) : (
+        <input
+          id={id}
+          type={field.secret ? 'password' : 'text'}
+          autoComplete="off"
+          required={field.required}
+          value={value}
+          onChange={(event) => onChange(event.target.value)}
+        />
+      )}
     </>
   )
 }
