@@ -140,7 +140,7 @@ describe('the shell', () => {
       await page.getByRole('combobox', { name: 'Page or command' }).fill(label)
       await page.keyboard.press('Enter')
       await page.getByRole('heading', { name: label, level: 1 }).waitFor()
-      await page.getByText('Loading…').waitFor({ state: 'detached' })
+      await page.getByText('Loading…').first().waitFor({ state: 'detached' })
       expect(await findViolations(page), label).toEqual([])
       await page.setViewportSize({ width: 360, height: 740 })
       expect(await page.evaluate('document.documentElement.scrollWidth'), label).toBeLessThanOrEqual(360)
