@@ -75,6 +75,9 @@ export async function openSignedIn(browser: Browser, url: string, { path, key }:
 export async function savePictures(page: Page, name: string): Promise<void> {
   const folder = process.env.ASSAY_PICTURES
   if (!folder) return
+  // Parts of a live page that are out of view are rendered when they come into view.
+  await page.evaluate('scrollTo(0, document.documentElement.scrollHeight)')
+  await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))')
   await page.evaluate('scrollTo(0, 0)')
   for (const theme of ['light', 'dark'] as const) {
     await page.emulateMedia({ colorScheme: theme })
