@@ -122,7 +122,11 @@ test('copies manifests beside the archive, except links', async () => {
 
 test.each<[string, HandmadeEntry[], string]>([
   ['above the tree', [{ name: '..', entries: [{ name: 'x', content: '' }] }], 'git does not check out files'],
-  ['in the folder of git', [{ name: '.GIT', entries: [{ name: 'config', content: '' }] }], 'git does not check out files'],
+  [
+    'in the folder of git',
+    [{ name: '.GIT', entries: [{ name: 'config', content: '' }] }],
+    'git does not check out files',
+  ],
   [
     'in a folder that looks like it',
     [{ name: Buffer.from('.g\u200cit').toString('latin1'), entries: [{ name: 'config', content: '' }] }],
