@@ -223,7 +223,7 @@ module.exports = {
           '/schema\\.ts$',
           '^src/harbor/(task|resolve|source|fields|template|report|dockerfile|settings|yaml-value)\\.ts$',
           '^src/sandboxes/local/shell\\.ts$',
-          '^src/platform/outbound/(url-rules|image-registry)\\.ts$',
+          '^src/platform/(untrusted-json|outbound/(url-rules|image-registry))\\.ts$',
           '^(node:)?(crypto|path|zlib)$',
           'node_modules/(ipaddr\\.js|semver|smol-toml)/',
           ZOD,

@@ -1,3 +1,5 @@
+import { parseUntrustedJson } from '../platform/untrusted-json.ts'
+
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 export type JsonObject = { [key: string]: Json }
 
@@ -20,43 +22,10 @@ export const textAt = (from: JsonObject, key: string): string => {
   return typeof value === 'string' ? value : ''
 }
 
-/**
- * Maximum nesting of JSON that is read from an untrusted party. JSON.parse does not recurse, but JSON.stringify and
- * String do: a value that is nested a few thousand deep overflows the stack when it is serialised.
- */
-const JSON_DEPTH_MAX = 100
-
 /** Parses JSON of an untrusted party. Undefined for text that is not JSON, or that is nested too deeply. */
-export function parseJson(text: string): Json | undefined {
-  if (isNestedDeeply(text)) return undefined
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
-const [QUOTE, BACKSLASH] = [0x22, 0x5c]
-const NESTING = new Int8Array(128)
-for (const [sign, change] of Object.entries({ '[': 1, '{': 1, ']': -1, '}': -1 })) NESTING[sign.charCodeAt(0)] = change
-
-/** Scans the text before anything is allocated. Brackets within strings do not count. */
-function isNestedDeeply(text: string): boolean {
-  let depth = 0
-  for (let at = 0; at < text.length && depth <= JSON_DEPTH_MAX; at += 1) {
-    const code = text.charCodeAt(at)
-    if (code === QUOTE) at = findStringEnd(text, at)
-    else depth += NESTING[code] ?? 0
-  }
-  return depth > JSON_DEPTH_MAX
-}
-
-/** Returns the position of the closing quote, or a position past the end of the text. */
-function findStringEnd(text: string, start: number): number {
-  let at = start + 1
-  while (at < text.length && text.charCodeAt(at) !== QUOTE) at += text.charCodeAt(at) === BACKSLASH ? 2 : 1
-  return at
-}
+export const parseJson = (text: string): Json | undefined =>
+  // The callers limit the length of the text.
+  parseUntrustedJson(text, { valuesMax: Number.POSITIVE_INFINITY }) as Json | undefined
 
 /** Parses the arguments of a tool call, which some programs report as a JSON string. */
 export function parseArguments(value: Json | undefined): JsonObject {

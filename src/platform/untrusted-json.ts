@@ -1,3 +1,7 @@
+/**
+ * Maximum nesting. JSON.parse does not recurse, but JSON.stringify and String do: a value that is nested a few thousand
+ * deep overflows the stack when it is serialised.
+ */
 const DEPTH_MAX = 100
 const VALUES_MAX = 500_000
 
