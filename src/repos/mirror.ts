@@ -172,7 +172,7 @@ const tooLarge = () => new MirrorRefused('The repository exceeds the size limit 
 
 const NOT_FOUND = 'The repository does not exist at its address, or the credential does not give access to it.'
 
-/** What the workspace is told about a failure, by the output of git and ssh. */
+/** Messages for the workspace about failures that are recognised by the output of git or ssh. */
 const FAILURES: readonly { pattern: RegExp; message: string; isPermanent: boolean }[] = [
   {
     pattern:

@@ -271,7 +271,7 @@ function addNames(flow: PythonFlow, scope: PythonScope, code: string): PythonVal
   return value
 }
 
-/** Blanks what selects an entry: the entry of a list is the list's, whoever chooses its place. */
+/** Blanks subscripts. An entry of a list belongs to the list, even if the submission chooses its index. */
 function blankSubscripts(flow: PythonFlow, code: string): string {
   let blanked = code
   for (const { 0: start, index } of code.matchAll(/(?<=[\w)\]])(?:\[|\.(?:get|pop|index)\()/g)) {

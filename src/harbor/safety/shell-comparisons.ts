@@ -190,7 +190,7 @@ function readProgram(
   const isField = (side: string): boolean => FIELD[language]?.test(side) === true
   const code = program.replaceAll(/(?<=^|\s)#.*$/gm, '')
   return code.split(/\band\b|\bor\b|&&|\|\||[;{}]|\bif\b/).flatMap((condition) => {
-    // What follows `~` is a pattern, which is written in the program.
+    // The pattern after `~` is part of the program and no content of the submission.
     const [left = '', right] = condition.replace(/~.*/, '== ""').split(/[=!]=/, 2)
     if (right === undefined || !(isField(left) || isField(right))) return []
     return [[left, right].map((side) => ({ files: isField(side) ? files : [] }))]
@@ -254,7 +254,7 @@ const PRINTING = /^(?:cat|head|tail|sort|uniq|rev|tac|cut|jq|awk|sed|[ef]?grep|\
 const SIZING = /^(?:wc|stat|du|ls)$/
 
 function filesRead(context: ComparisonContext, commands: readonly ShellCommand[]): ComparedSide {
-  // What a function prints of a file may be a count.
+  // A function may print a count instead of the content of a file.
   const isFunction = (name: string): boolean => context.functions.has(name)
   const isSearching = commands.some(({ words }) => SEARCHING.test(nameOf(words)) || isFunction(nameOf(words)))
   const isSizing = commands.some(({ words }) => SIZING.test(nameOf(words)))

@@ -32,7 +32,7 @@ export const StreamNote = ({ stream }: { stream: StreamState }) =>
     <output className="chip fail">× not live; reload the page</output>
   ) : null
 
-/** Without counts: those below are newer than an answer. */
+/** Contains no counts, because the counts below it are updated more often. */
 const COLLECTING = 'Collecting results. The answer follows when all trials have ended.'
 
 /** The answer, before any number. */
