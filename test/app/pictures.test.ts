@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import type { ComparisonSetting } from '../../src/comparisons/shapes/schema.ts'
 import { connectRepository } from '../../src/repos/schema.ts'
 import { smallTask } from '../support/archives.ts'
 import { openBrowser, openPage, savePictures, signIn, watchFirstEvent } from '../support/browser.ts'
@@ -106,11 +107,11 @@ test.skipIf(!FOLDER)(
     await finishing.reached.promise
     await page.getByRole('region', { name: 'Differences' }).waitFor()
     await page.locator('.activity li').nth(4).waitFor()
-    const readFirst = async (selector: string) =>
-      (await page.locator(selector).first().innerText()).trim().split(/\s/)[0]
-    await expect
-      .poll(() => readFirst('section[aria-label="Settings"] td.number'), { timeout: 60_000 })
-      .toBe(await readFirst('.progress > :last-child .note'))
+    // Results follow the cells of the map after a moment.
+    const { settings } = await lab.read(body.id)
+    const counts = settings.map(({ passed, tasks }: ComparisonSetting) => `${passed} of ${tasks}`)
+    const table = page.getByRole('region', { name: 'Settings' })
+    for (const count of counts) await table.getByText(count, { exact: true }).first().waitFor()
     await savePictures(page, 'comparison')
     await page.setViewportSize({ width: 360, height: 740 })
     await savePictures(page, 'comparison-phone')
