@@ -8,11 +8,12 @@ import { type PrunedPath, type PruneOptions, readAgeMs } from '../platform/data-
 import type { Log } from '../platform/log.ts'
 import { pruneMirrors } from '../repos/mirror.ts'
 import { pruneLocalImages } from '../sandboxes/local/image-store.ts'
+import { pruneDockerImages } from '../sandboxes/sandboxes.ts'
 import { onExistingData } from './operate.ts'
 
 /** Number and size of the deleted items of a kind. The size of call bodies is not known. */
 type PruneCount = { kind: PruneKind; count: number; bytes: number | null }
-type PruneKind = 'artifacts' | 'call bodies' | 'mirrors' | 'scans' | 'image layers'
+type PruneKind = 'artifacts' | 'call bodies' | 'mirrors' | 'scans' | 'image layers' | 'Docker images'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
@@ -38,18 +39,28 @@ export async function prune(config: Config, log: Log, { days, isDryRun }: PruneR
       { kind: 'call bodies', count: bodies, bytes: null },
     ] satisfies PruneCount[]
   })
-  return [...stored, ...(await pruneCaches(config, { days, isDryRun }))]
+  return [...stored, ...(await pruneCaches(config, log, { days, isDryRun }))]
 }
 
 /** Deletes unused caches in the data folder of this machine. All of them are made again when they are needed. */
-async function pruneCaches({ dataFolder, cacheDays }: Config, { days, isDryRun }: PruneRequest): Promise<PruneCount[]> {
+async function pruneCaches(config: Config, log: Log, { days, isDryRun }: PruneRequest): Promise<PruneCount[]> {
+  const { dataFolder, cacheDays } = config
   const options: PruneOptions = { olderThanMs: (days ?? cacheDays) * DAY_MS, isDryRun }
   return [
     toCount('mirrors', await pruneMirrors(join(dataFolder, 'mirrors'), options)),
     toCount('scans', await pruneScans(join(dataFolder, 'scans'), options)),
     toCount('image layers', await pruneLocalImages(dataFolder, options)),
+    toCount('Docker images', await pruneDockerImages(config, options).catch(warnOfEngine(log))),
   ]
 }
+
+/** A Docker engine that cannot be reached keeps its images until the next run. */
+const warnOfEngine =
+  (log: Log) =>
+  (error: unknown): PrunedPath[] => {
+    log.warn({ error: String(error) }, 'could not remove unused images of the Docker engine')
+    return []
+  }
 
 const toCount = (kind: PruneKind, paths: readonly PrunedPath[]): PruneCount => ({
   kind,
@@ -75,7 +86,7 @@ export function startPruning(config: Config, log: Log): () => Promise<void> {
   let running: Promise<void> = Promise.resolve()
   const run = async (): Promise<void> => {
     try {
-      const deleted = (await pruneCaches(config, { isDryRun: false })).filter(({ count }) => count > 0)
+      const deleted = (await pruneCaches(config, log, { isDryRun: false })).filter(({ count }) => count > 0)
       if (deleted.length > 0) log.info({ deleted }, 'deleted unused caches')
     } catch (error) {
       log.warn({ error }, 'failed to delete unused caches')

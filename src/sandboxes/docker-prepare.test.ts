@@ -18,6 +18,7 @@ import {
   SandboxUnavailable,
   SandboxUnsupported,
 } from './sandbox.ts'
+import { pruneDockerImages } from './sandboxes.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -365,4 +366,32 @@ test('above the disk limit, images that were not used lately are removed, and ot
   await expect(output(old, 'cat /word')).rejects.toThrow(SandboxUnavailable)
   expect(await output(recent, 'cat /word')).toBe('recent\n')
   expect(await output(last, 'cat /word')).toBe('last\n')
+})
+
+test('prunes built images that were not used for some time, and no others', async () => {
+  const folder = await mkdtemp(join(dataFolder, 'pruned-'))
+  const connection = { kind: 'unix' as const, path: dockerd.socket }
+  const owner = createDockerProvider({
+    connection,
+    installation: 'pruned',
+    dataFolder: folder,
+    log: createLog('silent'),
+  })
+  const make = async (word: string): Promise<Image> => {
+    const context = await folderOf(dockerfile(`RUN echo ${word} > /word`))
+    return owner.prepare({ kind: 'dockerfile', context, dockerfile: 'Dockerfile', target: null, args: {} }, options())
+  }
+  const old = await make('unused')
+  const uses = join(folder, 'sandboxes', 'docker', 'uses')
+  for (const name of await readdir(uses)) await utimes(join(uses, name), 0, 0)
+  const recent = await make('still used')
+  const prune = (isDryRun: boolean, dockerHost = `unix://${dockerd.socket}`) =>
+    pruneDockerImages({ dataFolder: folder, dockerHost }, { olderThanMs: 3_600_000, isDryRun })
+
+  await expect(prune(false, 'unix:///nonexistent/docker.sock')).rejects.toThrow(SandboxUnavailable)
+  expect(await prune(true)).toMatchObject([{ path: old.digest, bytes: expect.any(Number) }])
+  expect(await prune(false)).toMatchObject([{ path: old.digest, bytes: expect.any(Number) }])
+  expect(await prune(false)).toEqual([])
+  await expect(output(old, 'cat /word')).rejects.toThrow(SandboxUnavailable)
+  expect(await output(recent, 'cat /word')).toBe('still used\n')
 })

@@ -30,10 +30,13 @@ export type DockerOptions = {
 const ANSWER_MS = 25_000
 const SILENT = 'The Docker engine does not answer.'
 
+/** Folder of the provider's own files, in the data folder. */
+export const dockerFolder = (dataFolder: string): string => join(dataFolder, 'sandboxes', 'docker')
+
 /** Creates the provider `docker`: sandboxes are containers of a local or remote Docker engine. */
 export function createDockerProvider(options: DockerOptions): SandboxProvider {
   const { connection, installation, dataFolder, buildHosts = [], imageDiskBytes, log } = options
-  const folder = join(dataFolder, 'sandboxes', 'docker')
+  const folder = dockerFolder(dataFolder)
   let found: Promise<DockerEngine> | undefined
   const engine = (): Promise<DockerEngine> => {
     found ??= Promise.resolve(typeof connection === 'function' ? connection() : connection).then((opened) =>
@@ -60,7 +63,9 @@ export function createDockerProvider(options: DockerOptions): SandboxProvider {
     name: 'docker',
     selfTest: async () => capabilitiesOf(await living()),
     prepare: async (source, prepareOptions) => prepareImage(await engine(), source, prepareOptions),
-    discard: async (image) => discardImage(await engine(), image),
+    discard: async (image) => {
+      await discardImage(await engine(), image)
+    },
     openNetwork: async (id) => openNetwork(await engine(), id),
     start: async (spec) => startSandbox(await engine(), spec),
     reap: async () => reap(await engine()),

@@ -2,10 +2,13 @@ import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { PrunedPath, PruneOptions } from '../platform/data-folder.ts'
 import type { Log } from '../platform/log.ts'
 import type { AllowedHost } from '../platform/outbound/url-rules.ts'
+import { pruneBuiltImages } from './docker/built-images.ts'
+import { connectDocker } from './docker/client.ts'
 import { parseDockerHost, parseEngineCredential } from './docker/connection.ts'
-import { createDockerProvider } from './docker.ts'
+import { createDockerProvider, dockerFolder } from './docker.ts'
 import { type OpenedSettings, openSettings } from './kubernetes/connection.ts'
 import { createKubernetesProvider } from './kubernetes.ts'
 import { createLocalProvider } from './local.ts'
@@ -78,7 +81,11 @@ async function openKubernetesSettings({ kubernetesSettings }: ProviderOptions): 
   throw new SandboxUnavailable('No Kubernetes cluster is configured. Set ASSAY_KUBERNETES to the path of its settings.')
 }
 
-async function openDockerConnection({ dockerHost, dockerCertificates, secret }: ProviderOptions) {
+async function openDockerConnection({
+  dockerHost,
+  dockerCertificates,
+  secret,
+}: Pick<ProviderOptions, 'dockerHost' | 'dockerCertificates' | 'secret'>) {
   if (secret?.host !== undefined) return parseEngineCredential(secret)
   if (dockerCertificates === undefined) return parseDockerHost(dockerHost)
   const read = (file: string) =>
@@ -89,6 +96,16 @@ async function openDockerConnection({ dockerHost, dockerCertificates, secret }: 
   const certificates = { ca: await read('ca.pem'), cert: await read('cert.pem'), key: await read('key.pem') }
   return parseDockerHost(dockerHost, certificates)
 }
+
+type DockerAddress = Pick<ProviderOptions, 'dataFolder' | 'dockerHost' | 'dockerCertificates'>
+
+/** Removes images that were built in this machine's Docker engine and not used for some time. */
+export const pruneDockerImages = (options: DockerAddress, prune: PruneOptions): Promise<PrunedPath[]> =>
+  pruneBuiltImages(
+    dockerFolder(options.dataFolder),
+    async () => connectDocker(await openDockerConnection(options)),
+    prune,
+  )
 
 /** Order in which `auto` tries providers: the strongest isolation first. */
 const PREFERRED = ['docker', 'local-runc', 'local-bwrap']

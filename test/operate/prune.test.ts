@@ -22,7 +22,7 @@ async function prune(...flags: string[]): Promise<Record<string, number>> {
   const { pruned }: { pruned: { kind: string; count: number }[] } = JSON.parse(out)
   return Object.fromEntries(pruned.map(({ kind, count }) => [kind, count]))
 }
-const NOTHING = { artifacts: 0, 'call bodies': 0, mirrors: 0, scans: 0, 'image layers': 0 }
+const NOTHING = { artifacts: 0, 'call bodies': 0, mirrors: 0, scans: 0, 'image layers': 0, 'Docker images': 0 }
 
 /** Writes a file of the data folder that was last used some days ago. */
 function write(path: string, text: string, daysAgo: number): void {

@@ -1,5 +1,6 @@
 import { mkdir, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { PrunedPath, PruneOptions } from '../../platform/data-folder.ts'
 import type { Image } from '../sandbox.ts'
 import { ignoring } from './client.ts'
 import type { DockerEngine } from './engine.ts'
@@ -8,6 +9,8 @@ import type { DockerEngine } from './engine.ts'
 export const BUILT = 'assay/'
 
 type UsesFolder = Pick<DockerEngine, 'folder'>
+/** What is needed to remove images. The engine need not be able to run sandboxes. */
+type ImageEngine = Pick<DockerEngine, 'docker' | 'folder'>
 
 /** Use of a built image: a file whose time is that of the last use. */
 type ImageUse = { digest: string; isShared: boolean; usedAt: number }
@@ -41,17 +44,23 @@ async function listUses(engine: UsesFolder): Promise<ImageUse[]> {
   )
 }
 
-/** Removes a built image and its layers, except those of other images. An image that a container uses is left alone. */
-export async function discardImage(engine: DockerEngine, { digest }: Pick<Image, 'digest'>): Promise<void> {
+/**
+ * Removes a built image and its layers, except those of other images. An image that a container uses is left alone.
+ * Returns true if the image was removed.
+ */
+export async function discardImage(engine: ImageEngine, { digest }: Pick<Image, 'digest'>): Promise<boolean> {
   const { docker } = engine
-  const found = await docker.call<{ RepoTags?: string[] | null }>('GET', `/images/${digest}/json`).catch(ignoring(404))
+  const inspect = () =>
+    docker.call<{ RepoTags?: string[] | null }>('GET', `/images/${digest}/json`).catch(ignoring(404))
+  const image = await inspect()
   // The folder of uses may also have images of other engines.
-  if (found === undefined) return
-  const names = found.RepoTags ?? []
-  if (!names.every((name) => name.startsWith(BUILT))) return
+  if (image === undefined) return false
+  const names = image.RepoTags ?? []
+  if (!names.every((name) => name.startsWith(BUILT))) return false
   for (const name of names) await docker.call('DELETE', `/images/${name}`).catch(ignoring(404, 409))
-  const rest = await docker.call('GET', `/images/${digest}/json`).catch(ignoring(404))
-  if (rest === undefined) await rm(usePath(engine, digest), { force: true })
+  if ((await inspect()) !== undefined) return false
+  await rm(usePath(engine, digest), { force: true })
+  return true
 }
 
 /** An image that was used within this time may be needed by a running stage or trial. */
@@ -79,5 +88,27 @@ export async function evictImages(engine: DockerEngine, now = Date.now()): Promi
     log.warn({ bytes: size, limit: imageDiskBytes }, 'images exceed their disk limit, and none can be evicted')
 }
 
-const readLayersSize = async ({ docker }: DockerEngine): Promise<number> =>
+const readLayersSize = async ({ docker }: ImageEngine): Promise<number> =>
   (await docker.call<{ LayersSize?: number }>('GET', '/system/df')).LayersSize ?? 0
+
+type ListedImage = { Id: string; Size: number; SharedSize: number }
+
+/** Removes built images that were not used for the given time. Returns the size of the layers of each that it shares with none. */
+export async function pruneBuiltImages(
+  folder: string,
+  connect: () => Promise<ImageEngine['docker']>,
+  { olderThanMs, isDryRun }: PruneOptions,
+): Promise<PrunedPath[]> {
+  const now = Date.now()
+  const unused = orderForEviction(await listUses({ folder }), now).filter(({ usedAt }) => now - usedAt > olderThanMs)
+  // Machines without an engine have no such images.
+  if (unused.length === 0) return []
+  const docker = await connect()
+  const { Images } = await docker.call<{ Images: ListedImage[] | null }>('GET', '/system/df')
+  const sizes = new Map(Images?.map(({ Id, Size, SharedSize }) => [Id, Size - SharedSize]))
+  const pruned: PrunedPath[] = []
+  for (const { digest } of unused.filter(({ digest }) => sizes.has(digest)))
+    if (isDryRun || (await discardImage({ docker, folder }, { digest })))
+      pruned.push({ path: digest, bytes: sizes.get(digest) ?? 0 })
+  return pruned
+}
