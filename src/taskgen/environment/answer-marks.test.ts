@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 import { listOwnPackages } from './build-environment.ts'
-import { collectAnswerMarks, publishedCopies } from './scan-image.ts'
+import { collectAnswerMarks, listPublishedCopies } from './scan-image.ts'
 
 const SOURCE = `diff --git a/a.py b/a.py
 index ${'1'.repeat(40)}..${'2'.repeat(40)} 100644
@@ -83,7 +83,7 @@ test.each([
   const program = `import json, re, sys
 pattern, *paths = json.load(sys.stdin)
 print(json.dumps([bool(re.search(pattern, path)) for path in paths]))`
-  const [found] = publishedCopies([name])
+  const [found] = listPublishedCopies([name])
   const said = execFileSync('python3', ['-c', program], { input: JSON.stringify([found?.copy, copy, other]) })
   expect(JSON.parse(said.toString())).toEqual([true, false])
 })

@@ -63,7 +63,7 @@ describe.each(SANDBOXES)('%s', (sandbox) => {
       'more than one commit',
     ],
     ['a tag', 'git tag v2', 'leak_in_image', 'more than one ref'],
-    ['what git has lost', 'echo secret | git hash-object -w --stdin', 'leak_in_image', 'Nothing leads to'],
+    ['what git has lost', 'echo secret | git hash-object -w --stdin', 'leak_in_image', 'Unreachable object'],
     [
       'the fix, built',
       `mkdir /opt/dist && printf '%s\\n' 'x' '  return sorted(values, key=lambda value: -value.rank_of_it)  ' > /opt/dist/bundle.js`,

@@ -20,13 +20,14 @@ export type BuildOptions = {
 const BUILD_SECONDS = 20 * 60
 const BASE_SECONDS = 10 * 60
 const RETRY_MS = 10 * 60_000
-const LAST_LINES = 30
+const LAST_LINES_MAX = 30
 const DETAIL_MAX = 4000
 
 /**
- * Builds the image of a written environment, and below it the images that candidates share: the tools, and the tools with
- * the dependencies. Each is built once, also for concurrent candidates. A build that fails rejects the recipe. An unavailable base image, provider or
- * package server is not the fault of the recipe: the build is deferred, or SandboxUnavailable is thrown.
+ * Builds the image of a written environment. Its lower layers are built first, as two images that candidates share: the
+ * tools, and the tools with the dependencies. Concurrent candidates build each image once. A build that fails rejects the
+ * recipe. An unavailable base image, provider or package server is not the fault of the recipe: the build is deferred, or
+ * SandboxUnavailable is thrown.
  */
 export async function buildEnvironment(
   provider: SandboxProvider,
@@ -37,10 +38,11 @@ export async function buildEnvironment(
   if (missing) return missing
   const startedAt = performance.now()
   const first = await buildLayers(provider, input, signal)
+  if (first.kind !== 'rejected') return first
   const isTimedOut = performance.now() - startedAt >= buildTimeoutSec(input) * 1000
-  if (first.kind === 'rejected' && isTimedOut) return rejectForTiming(first.reason, first.detail)
+  if (isTimedOut) return rejectForTiming(first.reason, first.detail)
   // Retried once, because package servers fail temporarily. A broken recipe fails again.
-  return first.kind !== 'rejected' ? first : buildLayers(provider, input, signal)
+  return buildLayers(provider, input, signal)
 }
 
 const buildTimeoutSec = ({ seconds = BUILD_SECONDS }: BuildOptions): number => seconds
@@ -83,7 +85,7 @@ async function buildLayers(
   return build(provider, { ...input, isShared: false }, signal)
 }
 
-/** Writes the build contexts of the shared images beside the environment, which becomes part of the task. */
+/** Writes the build contexts of the shared images beside the folder of the environment, which becomes part of the task. */
 async function writeSharedContexts({ folder, recipe }: BuildOptions): Promise<string[]> {
   const { tools, dependencies } = renderSharedDockerfiles(recipe)
   const hasDependencies = tools !== dependencies
@@ -103,10 +105,10 @@ async function build(
   input: BuildOptions & { isShared: boolean },
   signal: AbortSignal,
 ): Promise<StageResult<Image>> {
-  const last: string[] = []
+  const lastLines: string[] = []
   const onLog = (line: string): void => {
-    last.push(line.slice(0, 1000))
-    if (last.length > LAST_LINES) last.shift()
+    lastLines.push(line.slice(0, 1000))
+    if (lastLines.length > LAST_LINES_MAX) lastLines.shift()
     input.onLog?.(line)
   }
   try {
@@ -124,7 +126,7 @@ async function build(
     if (!(error instanceof SandboxUnavailable)) throw error
     // Throws if the engine is unavailable, so that the recipe is not blamed.
     await provider.selfTest()
-    const output = [error.message, ...last.filter((line) => !error.message.includes(line.trim()))].join('\n')
+    const output = [error.message, ...lastLines.filter((line) => !error.message.includes(line.trim()))].join('\n')
     if (UNREACHABLE.some((pattern) => pattern.test(output))) return deferBuild('provider', output)
     return reject('env_build_failed', output.slice(-DETAIL_MAX))
   }
@@ -133,7 +135,8 @@ async function build(
 const PACKAGES_MAX = 200
 
 /**
- * Lists the published names of the repository as `language:name`. An installed copy in an image may contain the fix.
+ * Lists the names under which the repository is published, as `language:name`. The leak scan looks for installed copies
+ * of them, because a published package may contain the fix.
  */
 export function listOwnPackages(tree: TreeFacts): string[] {
   const names = languages.flatMap(({ id, packageNames }) =>

@@ -18,7 +18,7 @@ export const SUITE_SIZE = { cpus: GENERATED_LIMITS.cpus, memoryMb: GENERATED_LIM
 
 const SUITE_SECONDS_MAX = 600
 
-/** Runs all tests of the base twice, offline. Throws SandboxUnavailable. */
+/** Runs all tests of the base twice, without a network. Throws SandboxUnavailable. */
 export async function checkHealth(
   provider: SandboxProvider,
   { image, runner, prepare, folder, rules }: HealthCheckOptions,
@@ -80,10 +80,10 @@ function judgeRuns(first: SuiteRun, second: SuiteRun, { testsMin, passedMin, agr
   if (counted.length < testsMin)
     return reject('suite_unhealthy', `The suite has ${counted.length} tests; at least ${testsMin} are required.`)
   if (passed < counted.length * passedMin) {
-    const offline = failed.filter((id) => mentionsNetwork(first.messages[id] ?? ''))
-    const isNetwork = passed + offline.length >= counted.length * passedMin
+    const failedOffline = failed.filter((id) => mentionsNetwork(first.messages[id] ?? ''))
+    const isNetworkNeeded = passed + failedOffline.length >= counted.length * passedMin
     const detail = `${passed} of ${counted.length} tests pass. ${failed.slice(0, 5).join(', ')}\n${describeMessages(failed, first)}`
-    return reject(isNetwork ? 'needs_network' : 'suite_unhealthy', detail.slice(0, DETAIL_LENGTH_MAX))
+    return reject(isNetworkNeeded ? 'needs_network' : 'suite_unhealthy', detail.slice(0, DETAIL_LENGTH_MAX))
   }
   const ids = new Set([...Object.keys(first.statuses), ...Object.keys(second.statuses)])
   const differing = [...ids].filter((id) => first.statuses[id] !== second.statuses[id])

@@ -46,14 +46,14 @@ export function findRecipeFault({
   return manifests.every(isInside) ? undefined : 'A manifest path is outside the tree.'
 }
 
-/** Renders the Dockerfile used both for test runs and in the finished task. */
+/** Renders the Dockerfile of test runs and of the finished task. */
 export function renderDockerfile(recipe: EnvRecipe, committedAt: Date): string {
   const { build, runner } = recipe
   const parts = [
     ...renderSharedParts(recipe).flat(),
     `COPY ${ARCHIVE} /tmp/${ARCHIVE}`,
-    runLine(commitLines(findRunnerSetup(runner)?.artefacts ?? [], committedAt)),
-    ...(build.length === 0 ? [] : [runLine([...build.map(groupLine), ...OPEN_PERMISSIONS])]),
+    renderRun(buildCommitLines(findRunnerSetup(runner)?.artefacts ?? [], committedAt)),
+    ...(build.length === 0 ? [] : [renderRun([...build.map(groupLine), ...OPEN_PERMISSIONS])]),
   ]
   return `${parts.join('\n')}\n`
 }
@@ -75,19 +75,19 @@ function renderSharedParts(recipe: EnvRecipe): [tools: string[], dependencies: s
   const tools = [
     `FROM ${base}`,
     ...(findRunnerSetup(runner)?.buildArgs ?? []).map((name) => `ARG ${name}`),
-    envLine({ LANG: 'C.UTF-8', ...env }),
-    runLine([
+    renderEnv({ LANG: 'C.UTF-8', ...env }),
+    renderRun([
       CREATE_MANUAL_FOLDERS,
       'apt-get update',
       `DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ${packages.join(' ')}`,
       'rm -rf /var/lib/apt/lists/*',
     ]),
-    ...(toolchain.length === 0 ? [] : [runLine([...toolchain.map(groupLine), ...OPEN_PERMISSIONS])]),
+    ...(toolchain.length === 0 ? [] : [renderRun([...toolchain.map(groupLine), ...OPEN_PERMISSIONS])]),
     `WORKDIR ${REPOSITORY_FOLDER}`,
   ]
   const dependencies = [
     ...(manifests.length === 0 ? [] : [`COPY ${MANIFESTS}/ ./`]),
-    ...(setup.length === 0 ? [] : [runLine([...setup.map(groupLine), ...OPEN_PERMISSIONS])]),
+    ...(setup.length === 0 ? [] : [renderRun([...setup.map(groupLine), ...OPEN_PERMISSIONS])]),
   ]
   return [tools, dependencies]
 }
@@ -95,12 +95,12 @@ function renderSharedParts(recipe: EnvRecipe): [tools: string[], dependencies: s
 /** Creates the manual page folders. Slim images lack them, and packages such as Java's fail to install without them. */
 const CREATE_MANUAL_FOLDERS = 'mkdir -p /usr/share/man/man1 /usr/share/man/man7'
 
-const runLine = (lines: readonly string[]): string => `RUN ${lines.join(' \\\n && ')}`
+const renderRun = (lines: readonly string[]): string => `RUN ${lines.join(' \\\n && ')}`
 
-/** Groups a line with operators, so that an `||` in it does not affect the following lines. */
+/** Puts a line with shell operators into braces, so that an `||` in it does not affect the following lines. */
 const groupLine = (line: string): string => (/[|;&]/.test(line) ? `{ ${line}; }` : line)
 
-const envLine = (env: Record<string, string>): string =>
+const renderEnv = (env: Record<string, string>): string =>
   `ENV ${Object.entries(env)
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, value]) => `${name}="${value.replaceAll(/["\\$]/g, '\\$&')}"`)
@@ -116,11 +116,11 @@ const OPEN_PERMISSIONS = [`mkdir -p ${DEPS}`, `find ${DEPS} ! -type l ! -perm -0
 const ATTRIBUTES = '* -text -filter -ident -working-tree-encoding'
 
 /**
- * Creates a single commit without history whose tree equals the base tree. Assembled in a separate folder, because
- * `setup` may have left files in the working directory.
+ * Returns shell lines that create a single commit without history whose tree equals the base tree. The tree is unpacked
+ * into a separate folder, because `setup` may have left files in the working directory.
  */
-function commitLines(artefacts: readonly string[], committedAt: Date): string[] {
-  const at = `@${Math.floor(committedAt.getTime() / 1000)} +0000`
+function buildCommitLines(artefacts: readonly string[], committedAt: Date): string[] {
+  const date = `@${Math.floor(committedAt.getTime() / 1000)} +0000`
   const git = `git --git-dir=${REPOSITORY_FOLDER}/.git --work-tree=/tmp/base`
   return [
     'mkdir /tmp/base',
@@ -134,7 +134,7 @@ function commitLines(artefacts: readonly string[], committedAt: Date): string[] 
     'git config gc.auto 0',
     `git config --system --add safe.directory '*'`,
     `(cd /tmp/base && ${git} add -A -f .)`,
-    `GIT_AUTHOR_DATE='${at}' GIT_COMMITTER_DATE='${at}' git -c user.name=dev -c user.email=dev@localhost commit -q --allow-empty -m 'Initial commit'`,
+    `GIT_AUTHOR_DATE='${date}' GIT_COMMITTER_DATE='${date}' git -c user.name=dev -c user.email=dev@localhost commit -q --allow-empty -m 'Initial commit'`,
     'git checkout-index -q -f -a',
     'git update-index -q --refresh',
     'rm -rf /tmp/base',

@@ -54,8 +54,8 @@ const ERROR_LENGTH_MAX = 6_000
 const PATHS_MAX = 300
 
 /**
- * Asks one question and at most one repair. The model has no tools; the caller tries the recipe and may ask again
- * with the error.
+ * Asks a model for a recipe, and at most once for a repaired one. The model has no tools; the caller tries the recipe and
+ * may ask again with the error.
  */
 export async function proposeRecipe(
   model: StageModel,
@@ -116,20 +116,21 @@ function rankFile(path: string): number {
 
 /** Returns the beginnings of the most informative files. */
 function takeExcerpts(files: ProposeRecipeInput['files']): ProposeRecipeInput['files'] {
-  let left = FILES_LENGTH_MAX
+  let remaining = FILES_LENGTH_MAX
   const ordered = files.toSorted((one, other) => rankFile(one.path) - rankFile(other.path))
   return ordered.flatMap(({ path, text }) => {
     const lengthMax = LOCK_FILE.test(path) ? LOCK_LENGTH_MAX : FILE_LENGTH_MAX
-    const shown = text.slice(0, Math.min(lengthMax, left)).toWellFormed()
-    left -= shown.length
+    const shown = text.slice(0, Math.min(lengthMax, remaining)).toWellFormed()
+    remaining -= shown.length
     return shown === '' ? [] : [{ path, text: shown }]
   })
 }
 
 /** Facts that a recipe is checked against. */
 export type RecipeFacts = {
-  /** Known base images, and below them known runners. */
+  /** Names of the allowed base images. */
   bases: readonly string[]
+  /** Ids of the supported test runners. */
   runners: readonly string[]
   /** Every path of the tree. */
   paths: ReadonlySet<string>
@@ -137,19 +138,15 @@ export type RecipeFacts = {
   ownPackages: readonly string[]
 }
 
-/** Lists the faults of a recipe before anything of it is executed. */
+/** Lists the faults of a recipe without executing any of its lines. */
 export function lintRecipe(recipe: EnvRecipe, facts: RecipeFacts): string[] {
   const tree = { ...facts, folders: new Set([...facts.paths].flatMap(listFolders)) }
   return [
-    ...(facts.bases.includes(recipe.base)
-      ? []
-      : [`base: there is no ${quoteExcerpt(recipe.base)}. There are: ${facts.bases.join(', ')}.`]),
-    ...(facts.runners.includes(recipe.runner)
-      ? []
-      : [`runner: there is no ${quoteExcerpt(recipe.runner)}. There are: ${facts.runners.join(', ')}.`]),
+    ...listChoiceFaults('base', recipe.base, facts.bases),
+    ...listChoiceFaults('runner', recipe.runner, facts.runners),
     ...recipe.aptPackages.flatMap((name) => listAptFaults(name, facts)),
     ...Object.keys(recipe.env)
-      .filter((name) => !ENV_NAME.test(name) || FOREIGN_ENV.test(name))
+      .filter((name) => !ENV_NAME.test(name) || FORBIDDEN_ENV.test(name))
       .map((name) => `env: ${quoteExcerpt(name)} must not be set.`),
     ...recipe.manifests
       .filter((path) => !facts.paths.has(path))
@@ -158,12 +155,16 @@ export function lintRecipe(recipe: EnvRecipe, facts: RecipeFacts): string[] {
   ]
 }
 
+const listChoiceFaults = (field: string, value: string, choices: readonly string[]): string[] =>
+  choices.includes(value) ? [] : [`${field}: there is no ${quoteExcerpt(value)}. There are: ${choices.join(', ')}.`]
+
 const APT = /^[a-z0-9][a-z0-9+.-]{1,60}$/
 const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,60}$/
 /** Variables that inject code, redirect traffic or carry secrets. */
-const FOREIGN_ENV = /^(?:LD_|DYLD_|BASH_ENV$|ENV$|GIT_|PYTHONSTARTUP$|PERL5OPT$|RUBYOPT$)|PROXY$|TOKEN|SECRET|PASSWORD/i
+const FORBIDDEN_ENV =
+  /^(?:LD_|DYLD_|BASH_ENV$|ENV$|GIT_|PYTHONSTARTUP$|PERL5OPT$|RUBYOPT$)|PROXY$|TOKEN|SECRET|PASSWORD/i
 
-/** Lists packages of the project itself among Debian packages, which are called `python3-<name>` and the like. */
+/** Rejects invalid names, and Debian packages of the project itself, which are called `python3-<name>` and the like. */
 function listAptFaults(name: string, { ownPackages }: RecipeFacts): string[] {
   if (!APT.test(name)) return [`aptPackages: ${quoteExcerpt(name)} is not a package name.`]
   const isOwn = ownPackages.map(normaliseName).some((own) => name === own || name.endsWith(`-${own}`))
@@ -198,7 +199,8 @@ function listLineFaults(line: string, facts: RecipeTree): string[] {
   )
 }
 
-const CHANGERS = new Set([
+/** Commands that change, create or delete the files that they name. */
+const FILE_COMMANDS = new Set([
   'rm',
   'mv',
   'cp',
@@ -214,7 +216,7 @@ const CHANGERS = new Set([
   'dd',
 ])
 
-/** Lists commands that change files of the project, such as its tests. */
+/** Returns a fault if the line changes or deletes files of the project, such as its tests. */
 function listTreeFaults(line: string, { paths, folders }: RecipeTree): string[] {
   const isTracked = (word: string) => {
     const path = word
@@ -222,7 +224,7 @@ function listTreeFaults(line: string, { paths, folders }: RecipeTree): string[] 
       .replace(/^(?:\.\/|\/workspace\/repo\/)+/, '')
       .replace(/\/+$|\/\*+$/g, '')
     return (
-      path === '' || path === '*' || path === '.' || paths.has(path) || folders.has(path) || hasGlobHit(path, paths)
+      path === '' || path === '*' || path === '.' || paths.has(path) || folders.has(path) || matchesGlob(path, paths)
     )
   }
   const redirected = [...line.matchAll(/>>?\s*([^\s;&|<>]+)/g)].map(([, target]) => target ?? '')
@@ -231,39 +233,42 @@ function listTreeFaults(line: string, { paths, folders }: RecipeTree): string[] 
       .trim()
       .split(/\s+/)
       .filter((word) => !/^(?:sudo|\w+=\S*)$/.test(word))
-    const own = words.filter((word) => !word.startsWith('-'))
+    const operands = words.filter((word) => !word.startsWith('-'))
     if (command === 'find' && /-delete|-exec/.test(part)) return ['.']
-    return CHANGERS.has(command) ? listTouched(command, own) : []
+    return FILE_COMMANDS.has(command) ? listChangedPaths(command, operands) : []
   })
   return [...redirected, ...changed].some(isTracked) ? ['it changes or deletes files of the project'] : []
 }
 
 /** Lists the paths that a command may change. A copy changes only its destination. */
-const listTouched = (command: string, words: readonly string[]): readonly string[] =>
+const listChangedPaths = (command: string, words: readonly string[]): readonly string[] =>
   ['cp', 'install', 'ln', 'rsync'].includes(command) ? words.slice(-1).filter((word) => word !== '.') : words
 
 const listFolders = (path: string): string[] =>
   path
     .split('/')
     .slice(0, -1)
-    .map((_, at, parts) => parts.slice(0, at + 1).join('/'))
+    .map((_, index, parts) => parts.slice(0, index + 1).join('/'))
 
-function hasGlobHit(word: string, paths: ReadonlySet<string>): boolean {
-  const at = word.search(/[*?[{]/)
-  return at >= 0 && [...paths].some((path) => path.startsWith(word.slice(0, at)))
+/** True if some path begins with the text before the first wildcard of a word. */
+function matchesGlob(word: string, paths: ReadonlySet<string>): boolean {
+  const wildcard = word.search(/[*?[{]/)
+  return wildcard >= 0 && [...paths].some((path) => path.startsWith(word.slice(0, wildcard)))
 }
 
 const INSTALLS =
   /\b(?:pip3?|uv|pipx|poetry|conda|npm|npx|yarn|pnpm|bun|cargo|go|gem|composer|apt-get|apt)\b[^;&|]*?\b(?:install|add|get|require|i)\b([^;&|]*)/g
 
-/** The published package may contain the fix. */
+/** Returns a fault if the line installs the published package of the project, which may contain the fix. */
 function listOwnPackageFaults(line: string, { ownPackages }: RecipeFacts): string[] {
-  const own = new Set(ownPackages.map(normaliseName))
-  const named = [...line.matchAll(INSTALLS)].flatMap(([, words = '']) => words.trim().split(/\s+/))
-  const names = named.map((word) =>
-    normaliseName(word.replaceAll(/^["']|["']$/g, '').replace(/(?<=.)(?:@|\[|[=<>~!^]=?).*$/, '')),
-  )
-  return names.some((name) => own.has(name)) ? ['it installs the project itself from elsewhere'] : []
+  const ownNames = new Set(ownPackages.map(normaliseName))
+  const operands = [...line.matchAll(INSTALLS)].flatMap(([, words = '']) => words.trim().split(/\s+/))
+  const names = operands.map((word) => {
+    const unquoted = word.replaceAll(/^["']|["']$/g, '')
+    const withoutVersion = unquoted.replace(/(?<=.)(?:@|\[|[=<>~!^]=?).*$/, '')
+    return normaliseName(withoutVersion)
+  })
+  return names.some((name) => ownNames.has(name)) ? ['it installs the project itself from elsewhere'] : []
 }
 
 const normaliseName = (name: string): string => name.toLowerCase().replaceAll(/[-_.]+/g, '-')
@@ -271,31 +276,31 @@ const normaliseName = (name: string): string => name.toLowerCase().replaceAll(/[
 const quoteExcerpt = (text: string): string => JSON.stringify(text.slice(0, 120).toWellFormed())
 
 /**
- * Detects the recipe of a tree from its own files. If it has several runners, the one that can run the tests of the
- * pull request is used. `landed` is the tree after the change.
+ * Detects the recipe of a tree from its own files. If the files indicate several runners, the one that can run the tests
+ * of the pull request is used. `headTree` is the tree after the change.
  */
 export function detectRecipe(
   tree: TreeFacts,
   tests: readonly string[] = [],
-  landed?: TreeFacts,
+  headTree?: TreeFacts,
 ): EnvRecipe | StageRejection {
-  const fitting = runners.filter((runner) => runner.detect(tree))
-  const runner = tests.length === 0 ? fitting[0] : selectRunner(fitting, tests)
-  if (!runner) return reject('unsupported_runner', describeUnsupported(fitting))
+  const detected = runners.filter((runner) => runner.detect(tree))
+  const runner = tests.length === 0 ? detected[0] : selectRunner(detected, tests)
+  if (!runner) return reject('unsupported_runner', describeUnsupported(detected))
   const setup = findRunnerSetup(runner.id)
-  return setup?.buildRecipe(tree, landed) ?? reject('unsupported_runner', `There is no recipe for ${runner.name}.`)
+  return setup?.buildRecipe(tree, headTree) ?? reject('unsupported_runner', `There is no recipe for ${runner.name}.`)
 }
 
-/** Falls back to the language of the test files for runners that cannot run single files. */
-function selectRunner(fitting: readonly Runner[], tests: readonly string[]): Runner | undefined {
+/** Selects the runner of the test files: one that can run a single one of them, or else one of their language. */
+function selectRunner(detected: readonly Runner[], tests: readonly string[]): Runner | undefined {
   const names = new Set(tests.map((path) => findSourceLanguage(path)?.name))
   return (
-    fitting.find(({ isTarget }) => tests.some(isTarget)) ??
-    fitting.find(({ id }) => findLanguageOfRunner(id)?.sources.some(({ name }) => names.has(name)))
+    detected.find(({ isTarget }) => tests.some(isTarget)) ??
+    detected.find(({ id }) => findLanguageOfRunner(id)?.sources.some(({ name }) => names.has(name)))
   )
 }
 
-const describeUnsupported = (fitting: readonly Runner[]): string =>
-  fitting.length === 0
+const describeUnsupported = (detected: readonly Runner[]): string =>
+  detected.length === 0
     ? 'Nothing in the tree names a runner that is known here.'
-    : `None of the tests can be run by ${fitting.map(({ name }) => name).join(' or ')}.`
+    : `None of the tests can be run by ${detected.map(({ name }) => name).join(' or ')}.`

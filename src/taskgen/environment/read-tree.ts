@@ -23,15 +23,15 @@ export async function readTree(
   signal: AbortSignal,
 ): Promise<StageResult<BaseTree>> {
   const { place } = objects
-  const facts = await runGit(place, ['show', '-s', '--format=%T %ct', `${commit}^{commit}`], { signal })
-  const [tree = '', seconds] = facts.toString().trim().split(' ')
+  const printed = await runGit(place, ['show', '-s', '--format=%T %ct', `${commit}^{commit}`], { signal })
+  const [tree = '', seconds] = printed.toString().trim().split(' ')
   const listed = await listEntries(place, tree, signal)
-  const fault =
-    listed.length > FILES_MAX ? `The tree has more than ${FILES_MAX} files.` : findTreeFault(listed.map(pathOf))
-  if (fault) return reject(listed.length > FILES_MAX ? 'too_large' : 'env_build_failed', fault)
+  if (listed.length > FILES_MAX) return reject('too_large', `The tree has more than ${FILES_MAX} files.`)
+  const fault = findTreeFault(listed.map(pathOf))
+  if (fault) return reject('env_build_failed', fault)
   const entries = await addSizes(objects, listed, signal)
-  const tooLarge = findSizeFault(entries)
-  if (tooLarge) return reject('too_large', tooLarge)
+  const sizeFault = findSizeFault(entries)
+  if (sizeFault) return reject('too_large', sizeFault)
   const texts = await readTexts(place, entries, signal)
   const paths = new Set(entries.map(pathOf))
   const committedAt = new Date(parseSeconds(seconds) * 1000)
@@ -90,49 +90,55 @@ async function readTexts(place: GitLocation, entries: readonly TreeEntry[], sign
 
 const bytesMaxOf = (path: string): number => (/\.lock$/i.test(path) ? LOCK_BYTES_MAX : TEXT_BYTES_MAX)
 
-/** Tests come last: there may be many, and a few are enough to recognise the runner. */
+/** Ranks files by depth, with all tests last: there may be many, and a few are enough to recognise the runner. */
 const rankForReading = (path: string): number =>
   path.split('/').length + (classifyPath(path) === 'test' ? NAME_BYTES_MAX : 0)
 
-const NAMES = new Set(languages.flatMap(({ buildFiles }) => buildFiles))
-const PATTERNS = languages.flatMap(({ buildFilePatterns }) => buildFilePatterns)
-const TEST_FILES = languages.flatMap(({ readTestFiles }) => readTestFiles ?? [])
+const BUILD_FILE_NAMES = new Set(languages.flatMap(({ buildFiles }) => buildFiles))
+const BUILD_FILE_PATTERNS = languages.flatMap(({ buildFilePatterns }) => buildFilePatterns)
+const TEST_FILE_PATTERNS = languages.flatMap(({ readTestFiles }) => readTestFiles ?? [])
 /** CI configurations show how the tests are run. */
-const CI = /^(?:\.github\/workflows\/[^/]+\.ya?ml|\.gitlab-ci\.yml|\.travis\.yml|\.circleci\/config\.yml)$/
+const CI_FILE = /^(?:\.github\/workflows\/[^/]+\.ya?ml|\.gitlab-ci\.yml|\.travis\.yml|\.circleci\/config\.yml)$/
 const DEPTH_MAX = 5
 
-/** Selects files whose text is read: build and CI configuration, and tests, which show their runner. */
+/** True if the text of a file is read: build and CI configuration, and tests, which show their runner. */
 function isBuildFile(path: string): boolean {
   const parts = path.split('/')
   const name = parts.at(-1) ?? ''
   if (parts.length > DEPTH_MAX || parts.includes('node_modules')) return false
-  if (NAMES.has(name.toLowerCase()) || PATTERNS.some((pattern) => pattern.test(name)) || CI.test(path)) return true
+  if (
+    BUILD_FILE_NAMES.has(name.toLowerCase()) ||
+    BUILD_FILE_PATTERNS.some((pattern) => pattern.test(name)) ||
+    CI_FILE.test(path)
+  )
+    return true
   if (parts[0] === 'requirements' && name.endsWith('.txt')) return true
-  return TEST_FILES.some((pattern) => pattern.test(name)) && classifyPath(path) === 'test'
+  return TEST_FILE_PATTERNS.some((pattern) => pattern.test(name)) && classifyPath(path) === 'test'
 }
 
 /** Names that git refuses to check out: they leave the tree or write into `.git`. */
 const FORBIDDEN = /^(?:\.{0,2}|\.git[. ]*|git~1)$/i
 /** Invisible characters, which some file systems ignore. */
 const INVISIBLE = /[\u200c-\u200f\u202a-\u202e\u2060-\u2064\u206a-\u206f\ufeff]/g
-const REPLACED = '\ufffd'
+/** Replaces bytes that are not UTF-8 when a name is decoded. */
+const REPLACEMENT_CHARACTER = '\ufffd'
 
 /** Returns the first fault of an untrusted tree, or undefined if it can be written to disk. */
 function findTreeFault(paths: readonly string[]): string | undefined {
-  const seen = new Set<string>()
+  const earlierPaths = new Set<string>()
   const folders = new Set<string>()
   for (const path of paths) {
     const parts = path.split('/')
     const shown = JSON.stringify(path.slice(0, 200))
-    if (path.includes(REPLACED)) return `A file name is not UTF-8: ${shown}.`
+    if (path.includes(REPLACEMENT_CHARACTER)) return `A file name is not UTF-8: ${shown}.`
     if (parts.some((part) => FORBIDDEN.test(part.replaceAll(INVISIBLE, ''))))
       return `git does not check out files of this name: ${shown}.`
-    if (seen.has(path)) return `Two files have the same name: ${shown}.`
-    seen.add(path)
-    for (let at = 1; at < parts.length; at += 1) folders.add(parts.slice(0, at).join('/'))
+    if (earlierPaths.has(path)) return `Two files have the same name: ${shown}.`
+    earlierPaths.add(path)
+    for (let depth = 1; depth < parts.length; depth += 1) folders.add(parts.slice(0, depth).join('/'))
   }
-  const both = paths.find((path) => folders.has(path))
-  return both === undefined
+  const fileAndFolder = paths.find((path) => folders.has(path))
+  return fileAndFolder === undefined
     ? undefined
-    : `A file and a folder have the same name: ${JSON.stringify(both.slice(0, 200))}.`
+    : `A file and a folder have the same name: ${JSON.stringify(fileAndFolder.slice(0, 200))}.`
 }

@@ -1,4 +1,7 @@
-"""Looks for the answer in an image: in histories, in files, in packages. Reads what to look for, prints what it found."""
+"""Searches an image for the solution and the hidden tests, in git histories, files and packages.
+
+Reads a JSON request from standard input and prints a JSON report.
+"""
 
 import hashlib
 import json
@@ -9,60 +12,60 @@ import subprocess
 import sys
 
 FILE_BYTES_MAX = 64 * 1024 * 1024
-# Shorter files are alike by chance.
+# Shorter files may be equal by chance.
 FILE_BYTES_MIN = 33
 FOUND_MAX = 50
-UNSEEN = ('/proc', '/sys', '/dev')
+SKIPPED_FOLDERS = ('/proc', '/sys', '/dev')
 
-order = json.load(sys.stdin)
-repository = order['repository']
-lines = {line.encode('latin-1') for line in order['lines']}
+request = json.load(sys.stdin)
+repository = request['repository']
+lines = {line.encode('latin-1') for line in request['lines']}
 shortest = min(map(len, lines), default=0)
-blobs = set(order['blobs'])
-copies = [(each['name'], re.compile(each['copy'])) for each in order['packages']]
+blobs = set(request['blobs'])
+copies = [(each['name'], re.compile(each['copy'])) for each in request['packages']]
 found = []
 
 
-def tell(kind, detail):
+def report(kind, detail):
     if len(found) < FOUND_MAX:
         found.append({'kind': kind, 'detail': detail[:300]})
 
 
-def git(*words, place=repository):
+def git(*words, cwd=repository):
     done = subprocess.run(
         ['git', '-c', 'core.fsmonitor=false', '-c', 'safe.directory=*', *words],
-        cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+        cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
     )
     return done.returncode, done.stdout
 
 
-def look_at_history():
+def check_repository():
     code, status = git('status', '--porcelain=v1', '-z', '--untracked-files=all')
     if code != 0:
-        return tell('dirty', 'git status does not work there.')
+        return report('dirty', 'git status fails in the repository.')
     for entry in filter(None, status.split(b'\0')):
-        tell('dirty', ascii(entry.decode('utf-8', 'replace')))
-    if git('rev-parse', 'HEAD^{tree}')[1].strip().decode() != order['tree']:
-        tell('history', 'The commit is not the tree of the base.')
+        report('dirty', ascii(entry.decode('utf-8', 'replace')))
+    if git('rev-parse', 'HEAD^{tree}')[1].strip().decode() != request['tree']:
+        report('history', 'The commit does not have the tree of the base.')
     if git('rev-list', '--all', '--reflog', '--count')[1].strip() != b'1':
-        tell('history', 'There is more than one commit.')
+        report('history', 'There is more than one commit.')
     if len(git('for-each-ref')[1].splitlines()) != 1:
-        tell('history', 'There is more than one ref.')
+        report('history', 'There is more than one ref.')
     for name in ('ORIG_HEAD', 'FETCH_HEAD', 'MERGE_HEAD', 'packed-refs', 'shallow', 'objects/info/alternates'):
         if os.path.lexists(os.path.join(repository, '.git', name)):
-            tell('history', 'There is ' + name + '.')
+            report('history', 'The file .git/' + name + ' exists.')
     for line in git('fsck', '--lost-found', '--no-progress')[1].splitlines():
-        tell('history', 'Nothing leads to ' + line.decode('utf-8', 'replace'))
+        report('history', 'Unreachable object: ' + line.decode('utf-8', 'replace'))
 
 
-def tracked():
-    """Files of the base tree, which are no leak, whatever is in them."""
+def tracked_files():
+    """Returns the paths of the base tree. Their contents are not leaks."""
     names = git('ls-files', '-z')[1].split(b'\0')
     return {os.path.join(os.fsencode(repository), name) for name in names if name}
 
 
 def read(path):
-    """Nothing of what is no plain file, or cannot be read."""
+    """Returns the content of a regular file; empty for other files and for files that cannot be read."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(handle, 'rb') as file:
@@ -77,58 +80,58 @@ def long_lines(content):
     return {text for text in map(bytes.strip, content.split(b'\n')) if len(text) >= shortest} if shortest else set()
 
 
-def look_at_files():
-    known = tracked()
+def scan_files():
+    known = tracked_files()
     for path in known:
         content = read(path)
         lines.difference_update(long_lines(content))
         blobs.difference_update(digests(content))
-    gits = []
+    git_folders = []
     for folder, folders, names in os.walk(b'/', followlinks=False):
-        folders[:] = [name for name in folders if os.fsdecode(os.path.join(folder, name)) not in UNSEEN]
+        folders[:] = [name for name in folders if os.fsdecode(os.path.join(folder, name)) not in SKIPPED_FOLDERS]
         if folder == os.fsencode(repository) and b'.git' in folders:
             folders.remove(b'.git')
         if {'HEAD', 'objects', 'refs'} <= set(map(os.fsdecode, [*folders, *names])):
-            gits.append(os.fsdecode(folder))
-        look_for_packages(os.fsdecode(folder), folders)
+            git_folders.append(os.fsdecode(folder))
+        scan_packages(os.fsdecode(folder), folders)
         for name in names:
             path = os.path.join(folder, name)
             if path not in known:
-                look_at(path)
-    for place in gits:
+                scan_file(path)
+    for git_folder in git_folders:
         for blob in blobs:
-            if git('--git-dir=' + place, 'cat-file', '-e', blob, place='/')[0] == 0:
-                tell('history', place + ' has a file of the answer.')
+            if git('--git-dir=' + git_folder, 'cat-file', '-e', blob, cwd='/')[0] == 0:
+                report('history', git_folder + ' has a file of the answer.')
                 break
 
 
-def look_at(path):
+def scan_file(path):
     content = read(path)
     if not content:
         return
     if len(content) >= FILE_BYTES_MIN and blobs & digests(content):
-        tell('file', os.fsdecode(path) + ' is a file of the answer.')
+        report('file', os.fsdecode(path) + ' is a file of the answer.')
     for line in lines & long_lines(content):
-        tell('line', os.fsdecode(path) + ' has a line of the answer: ' + ascii(line.decode('utf-8', 'replace')))
+        report('line', os.fsdecode(path) + ' has a line of the answer: ' + ascii(line.decode('utf-8', 'replace')))
         break
 
 
 def digests(content):
     head = b'blob %d\0' % len(content)
-    size = len(next(iter(order['blobs']), '0' * 40))
+    size = len(next(iter(request['blobs']), '0' * 40))
     return {(hashlib.sha256 if size == 64 else hashlib.sha1)(head + content).hexdigest()}
 
 
-def look_for_packages(folder, names):
-    """The package itself must be a link to the tree, and never a copy that a registry sent."""
+def scan_packages(folder, names):
+    """Reports copies of the project's own packages that were not installed from the tree."""
     for path in (os.path.join(folder, os.fsdecode(name)) for name in names):
         for package, pattern in copies:
             if pattern.search(path) and not is_linked(path):
-                tell('package', path + ' is a copy of ' + package + '.')
+                report('package', path + ' is a copy of ' + package + '.')
 
 
 def is_linked(path):
-    """A link into the tree, or a package that pip installed from it."""
+    """Returns whether a path is a link into the tree, or a package that pip installed from the tree."""
     if os.path.islink(path):
         return (os.path.realpath(path) + '/').startswith(repository + '/')
     try:
@@ -138,7 +141,7 @@ def is_linked(path):
         return False
 
 
-look_at_history()
-look_at_files()
+check_repository()
+scan_files()
 used = int(subprocess.run(['du', '-sxk', '/'], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.split()[0])
 print(json.dumps({'found': found, 'usedKb': used}))

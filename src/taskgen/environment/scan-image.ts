@@ -14,16 +14,16 @@ import { done, reject, type StageResult } from '../stage-result.ts'
 /** Content that must not occur in the image. */
 export type LeakScanInput = { source: string; hidden: HiddenTests; ownPackages: string[]; baseTree: string }
 
-const PROGRAM = readFileSync(join(import.meta.dirname, 'scan-image.py'), 'utf8')
+const SCAN_PROGRAM = readFileSync(join(import.meta.dirname, 'scan-image.py'), 'utf8')
 
 const IMAGE_KB_MAX = 6 * 1024 * 1024
-const SECONDS = 900
+const TIMEOUT_SEC = 900
 const LIMITS = {
   ...DEFAULT_LIMITS,
   ...GENERATED_LIMITS,
   diskMb: 1024,
   outputBytes: 1024 * 1024,
-  seconds: SECONDS,
+  seconds: TIMEOUT_SEC,
 }
 
 const Report = z.object({
@@ -31,18 +31,21 @@ const Report = z.object({
   usedKb: z.number(),
 })
 
-/** Searches an image for the answer and checks that its build left the tree clean, in a sandbox without a network. */
+/**
+ * Searches an image for the solution and the hidden tests, and checks that its build left the tree clean. Runs in a
+ * sandbox without a network.
+ */
 export async function scanImage(
   provider: SandboxProvider,
   image: Image,
   { source, hidden, ownPackages, baseTree }: LeakScanInput,
   signal: AbortSignal,
 ): Promise<StageResult<null>> {
-  const packages = publishedCopies(ownPackages)
+  const packages = listPublishedCopies(ownPackages)
   const input = { repository: REPOSITORY_FOLDER, packages, tree: baseTree, ...collectAnswerMarks(source, hidden) }
   const output = await runScan(provider, image, JSON.stringify(input), signal)
   const report = readReport(output)
-  if (!report) return reject('env_build_failed', `The image could not be looked through: ${output.slice(-2000)}`)
+  if (!report) return reject('env_build_failed', `The image could not be scanned: ${output.slice(-2000)}`)
   const dirty = report.found.filter(({ kind }) => kind === 'dirty')
   const leaks = report.found.filter(({ kind }) => kind !== 'dirty')
   if (leaks.length > 0) return reject('leak_in_image', joinDetails(leaks))
@@ -52,7 +55,7 @@ export async function scanImage(
 }
 
 /** Returns for each package, such as `python:requests`, the pattern of the folders that hold a published copy of it. */
-export const publishedCopies = (packages: readonly string[]): { name: string; copy: string }[] =>
+export const listPublishedCopies = (packages: readonly string[]): { name: string; copy: string }[] =>
   packages.flatMap((name) => {
     const end = name.indexOf(':')
     const language = languages.find(({ id }) => id === name.slice(0, end))
@@ -97,7 +100,7 @@ async function runScan(provider: SandboxProvider, image: Image, input: string, s
 const SANDBOX_DEFAULTS: Omit<SandboxSpec, 'id' | 'image' | 'input' | 'outputFile'> = {
   baseFilesystem: { kind: 'image' },
   uploads: [],
-  command: ['/usr/bin/python3', '-I', '-B', '-c', PROGRAM],
+  command: ['/usr/bin/python3', '-I', '-B', '-c', SCAN_PROGRAM],
   execs: false,
   user: 0,
   workdir: '/',
@@ -111,29 +114,29 @@ const SANDBOX_DEFAULTS: Omit<SandboxSpec, 'id' | 'image' | 'input' | 'outputFile
 /** Lines and blobs that would reveal the solution. */
 type AnswerMarks = { lines: string[]; blobs: string[] }
 
-const LETTERS_MIN = 40
+const LINE_LENGTH_MIN = 40
 const LINES_MAX = 5000
 /** Imports, comments and licence headers occur everywhere. */
-const COMMON =
+const COMMON_LINE =
   /^(?:import\b|from\b|use\b|using\b|package\b|#|\/\/|\/?\*|--|@|require\b|(?:const|let|var)\b.*\brequire\()/
-const NEW_FILE = /^index [0-9a-f]+\.\.(?!0+(?:\s|$))([0-9a-f]{40,64})/gm
+const NEW_BLOB_ID = /^index [0-9a-f]+\.\.(?!0+(?:\s|$))([0-9a-f]{40,64})/gm
 const SHA256_LENGTH = 64
 
 /**
- * Collects long lines that the change or its tests add, and files as they are after it. Lines of the base are removed
- * later.
+ * Collects long lines that the change or its tests add, and the blob ids of the changed files. The scan ignores lines and
+ * blobs that the base contains too.
  */
 export function collectAnswerMarks(source: string, hidden: HiddenTests): AnswerMarks {
   const added = source.split('\n').flatMap((line) => (/^\+(?!\+\+ )/.test(line) ? [line.slice(1)] : []))
   const tests = hidden.files.flatMap(({ content }) => content.split('\n'))
   const lines = [...added, ...tests].map((line) => line.trim()).filter(isDistinctive)
-  const changed = [...source.matchAll(NEW_FILE)].map(([, id = '']) => id)
+  const changed = [...source.matchAll(NEW_BLOB_ID)].map(([, id = '']) => id)
   const format = changed[0]?.length === SHA256_LENGTH ? 'sha256' : 'sha1'
   const blobs = [...changed, ...hidden.files.map(({ content }) => blobId(content, format))]
   return { lines: [...new Set(lines)].slice(0, LINES_MAX), blobs: [...new Set(blobs)] }
 }
 
-const isDistinctive = (line: string): boolean => line.length >= LETTERS_MIN && !COMMON.test(line)
+const isDistinctive = (line: string): boolean => line.length >= LINE_LENGTH_MIN && !COMMON_LINE.test(line)
 
 const blobId = (content: string, format: string): string =>
   createHash(format).update(`blob ${content.length}\0`).update(content, 'latin1').digest('hex')

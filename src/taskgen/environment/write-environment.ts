@@ -14,7 +14,7 @@ import type { BaseTree, TreeEntry } from './read-tree.ts'
 
 export type EnvironmentInput = { recipe: EnvRecipe; place: GitLocation; tree: BaseTree }
 
-/** Files of an environment. Candidates with the same profile share every layer below their own tree. */
+/** Description of the written files. Candidates with the same profile share every layer below their own tree. */
 export type WrittenEnvironment = { profile: string; dockerfile: string }
 
 /** Creates the folder of the build context and writes a Dockerfile, the manifests and the tree. */
@@ -31,7 +31,7 @@ export async function writeEnvironment(
   return { profile: hashProfile(recipe, contents), dockerfile }
 }
 
-/** Copies manifests that are regular files. The target of a link would not exist yet. */
+/** Writes the manifests, except links: their targets do not exist in this layer. Returns path and blob id of each. */
 async function writeManifests(folder: string, { recipe, place, tree }: EnvironmentInput, signal: AbortSignal) {
   const wanted = new Set(recipe.manifests)
   const entries = tree.entries.filter(({ path, kind }) => wanted.has(path) && kind !== 'link')
@@ -62,11 +62,15 @@ async function writeArchive(
   { place, entries }: { place: GitLocation; entries: readonly TreeEntry[] },
   signal: AbortSignal,
 ): Promise<void> {
-  const tar = Readable.from(blocks(place, entries, signal), { objectMode: false })
+  const tar = Readable.from(streamTarBlocks(place, entries, signal), { objectMode: false })
   await pipeline(tar, createGzip({ level: 6 }), createWriteStream(file, { mode: 0o644 }), { signal })
 }
 
-async function* blocks(place: GitLocation, entries: readonly TreeEntry[], signal: AbortSignal): AsyncGenerator<Buffer> {
+async function* streamTarBlocks(
+  place: GitLocation,
+  entries: readonly TreeEntry[],
+  signal: AbortSignal,
+): AsyncGenerator<Buffer> {
   const bytesMax = entries.reduce((most, { size }) => Math.max(most, size), 0)
   for await (const { path, kind, content } of readBlobs(place, entries, { signal, bytesMax })) {
     if (kind === 'link') {
