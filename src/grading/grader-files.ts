@@ -20,23 +20,23 @@ type GraderOptions = {
   daysAhead?: number | null
   /** Ids of the only tests to run. Null: all tests of the plan. */
   only?: readonly string[] | null
-  /** Seconds after the timeout for which tests may go on while they use CPU time. */
+  /** Seconds by which tests may exceed the timeout as long as they use CPU time. */
   patienceSec?: number
 }
 
 /**
- * Returns the files in `/tests` of a verifier. The programs are identical for every task and run; only the data differs.
- * Without lists there is no reward, only the report.
+ * Returns the files of the folder `/tests` of a verifier. The programs are identical for every task and run; only the data
+ * differs. Without lists the grader writes no reward, only the report.
  */
-export function graderFiles(plan: RunPlan, lists: TestLists | null, more: GraderOptions = {}): PlainFile[] {
-  const { hidden = null, seed = null, daysAhead = null, only = null, patienceSec = 0 } = more
+export function graderFiles(plan: RunPlan, lists: TestLists | null, options: GraderOptions = {}): PlainFile[] {
+  const { hidden = null, seed = null, daysAhead = null, only = null, patienceSec = 0 } = options
   const runner = findRunner(plan.runner)
   if (runner === undefined) throw new Error(`Unknown runner ${plan.runner}`)
   return [
-    ...programs(),
-    dataFile('run.json', runData(plan, runner, { seed, daysAhead, only, patienceSec })),
-    dataFile('hidden.json', toHiddenData(hidden)),
-    ...(lists === null ? [] : listFiles(lists)),
+    ...listPrograms(),
+    toDataFile('run.json', buildRunData(plan, runner, { seed, daysAhead, only, patienceSec })),
+    toDataFile('hidden.json', toHiddenData(hidden)),
+    ...(lists === null ? [] : toListFiles(lists)),
     ...(hidden?.files ?? []).map((file) => ({
       ...file,
       path: `hidden/${requireRelativePath(file.path)}`,
@@ -45,28 +45,28 @@ export function graderFiles(plan: RunPlan, lists: TestLists | null, more: Grader
   ]
 }
 
-const listFiles = ({ failToPass, passToPass, guards }: TestLists): PlainFile[] => [
-  dataFile('f2p.json', failToPass),
-  dataFile('p2p.json', passToPass),
-  dataFile('guards.json', guards),
+const toListFiles = ({ failToPass, passToPass, guards }: TestLists): PlainFile[] => [
+  toDataFile('f2p.json', failToPass),
+  toDataFile('p2p.json', passToPass),
+  toDataFile('guards.json', guards),
 ]
 
-const FOLDER = join(import.meta.dirname, 'files')
-const TOOLS = join(import.meta.dirname, 'runners', 'files')
+const PROGRAMS_FOLDER = join(import.meta.dirname, 'files')
+const TOOLS_FOLDER = join(import.meta.dirname, 'runners', 'files')
 
-const programs = (): PlainFile[] =>
-  readdirSync(FOLDER)
+const listPrograms = (): PlainFile[] =>
+  readdirSync(PROGRAMS_FOLDER)
     .filter((name) => /\.(py|sh)$/.test(name))
     .sort()
     .map((name) => ({
       path: name,
-      content: readFileSync(join(FOLDER, name), 'latin1'),
+      content: readFileSync(join(PROGRAMS_FOLDER, name), 'latin1'),
       executable: name.endsWith('.sh'),
     }))
 
 type RunOptions = Required<Pick<GraderOptions, 'seed' | 'daysAhead' | 'only' | 'patienceSec'>>
 
-const runData = (plan: RunPlan, runner: Runner, { seed, daysAhead, only, patienceSec }: RunOptions): object => ({
+const buildRunData = (plan: RunPlan, runner: Runner, { seed, daysAhead, only, patienceSec }: RunOptions): object => ({
   repository: REPOSITORY_FOLDER,
   uid: TESTS_UID,
   runner: runner.id,
@@ -80,7 +80,7 @@ const runData = (plan: RunPlan, runner: Runner, { seed, daysAhead, only, patienc
   tests: testPaths,
   hidesModules: findLanguageOfRunner(runner.id)?.hidesModules ?? false,
   tools: Object.fromEntries([
-    ...runner.tools.map(({ name, file }) => [name, readFileSync(join(TOOLS, file), 'utf8')]),
+    ...runner.tools.map(({ name, file }) => [name, readFileSync(join(TOOLS_FOLDER, file), 'utf8')]),
     ...(only === null ? [] : [[SELECTED_TESTS, JSON.stringify(only)]]),
   ]),
 })
@@ -99,12 +99,12 @@ const toHiddenData = (hidden: HiddenTests | null): object => ({
 
 /** Throws for a path that git would not produce, because root writes to these paths. */
 function requireRelativePath(path: string): string {
-  const isPlain = path.split('/').every((part) => !['', '.', '..', '.git'].includes(part.toLowerCase()))
-  if (!isPlain || path.includes('\0')) throw new Error(`${JSON.stringify(path)} is not a valid path of a repository`)
+  const isRelative = path.split('/').every((part) => !['', '.', '..', '.git'].includes(part.toLowerCase()))
+  if (!isRelative || path.includes('\0')) throw new Error(`${JSON.stringify(path)} is not a valid path of a repository`)
   return path
 }
 
-const dataFile = (path: string, data: object): PlainFile => ({
+const toDataFile = (path: string, data: object): PlainFile => ({
   path,
   content: Buffer.from(`${JSON.stringify(data, null, 1)}\n`).toString('latin1'),
   executable: false,

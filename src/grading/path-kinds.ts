@@ -40,25 +40,29 @@ export const testPaths: { folders: string[]; names: string[]; extensions: string
   extensions: TEST_RULES.flatMap(({ extensions }) => extensions),
 }
 
-type PathParts = { folders: readonly string[]; small: string; name: string }
+/** `folders` and `lowerName` are in lower case, `name` is not. */
+type PathParts = { folders: readonly string[]; lowerName: string; name: string }
 
-const isIn = ({ folders }: PathParts, names: ReadonlySet<string>): boolean =>
+const isInAnyFolder = ({ folders }: PathParts, names: ReadonlySet<string>): boolean =>
   folders.some((folder) => names.has(folder))
-const isBelow = ({ folders }: PathParts, names: ReadonlySet<string>): boolean => names.has(folders[0] ?? '')
+const isInRootFolder = ({ folders }: PathParts, names: ReadonlySet<string>): boolean => names.has(folders[0] ?? '')
 
 const isTestName = ({ name }: PathParts): boolean => TEST_NAMES.some((pattern) => pattern.test(name))
 const isSupportName = ({ name }: PathParts): boolean => SUPPORT_NAMES.some((pattern) => pattern.test(name))
 
-/** In Go, `doc` is a common name of a package. */
-const isGoPackage = ({ folders, small }: PathParts): boolean => folders[0] === 'doc' && small.endsWith('.go')
+/** True for Go files in `doc/`, because `doc` is a common package name in Go. */
+const isGoPackage = ({ folders, lowerName }: PathParts): boolean => folders[0] === 'doc' && lowerName.endsWith('.go')
 
 /** The first match decides. Root folders of documentation never contain tests. */
 const KINDS: [PathKind, (parts: PathParts) => boolean][] = [
-  ['generated', (parts) => isIn(parts, VENDORED) || isIn(parts, GENERATED) || GENERATED_NAME.test(parts.name)],
-  ['dependencies', ({ small, name }) => DEPENDENCY_FILES.has(small) || REQUIREMENTS.test(name)],
-  ['ci', (parts) => isBelow(parts, CI) || CI_FILES.has(parts.small)],
-  ['docs', (parts) => isBelow(parts, DOCS) && !isGoPackage(parts)],
-  ['test', (parts) => isIn(parts, TESTS) || isTestName(parts) || isSupportName(parts)],
+  [
+    'generated',
+    (parts) => isInAnyFolder(parts, VENDORED) || isInAnyFolder(parts, GENERATED) || GENERATED_NAME.test(parts.name),
+  ],
+  ['dependencies', ({ lowerName, name }) => DEPENDENCY_FILES.has(lowerName) || REQUIREMENTS.test(name)],
+  ['ci', (parts) => isInRootFolder(parts, CI) || CI_FILES.has(parts.lowerName)],
+  ['docs', (parts) => isInRootFolder(parts, DOCS) && !isGoPackage(parts)],
+  ['test', (parts) => isInAnyFolder(parts, TESTS) || isTestName(parts) || isSupportName(parts)],
   ['docs', ({ name }) => DOCS_NAME.test(name)],
   ['source', ({ name }) => findSourceLanguage(name) !== undefined],
 ]
@@ -66,7 +70,7 @@ const KINDS: [PathKind, (parts: PathParts) => boolean][] = [
 /** Classifies by whole path segments, never by substrings: `layout/` is not `out/`, `latest/` is not a test folder. */
 export function classifyPath(path: string): PathKind {
   const parts = splitPath(path)
-  return KINDS.find(([, fits]) => fits(parts))?.[0] ?? 'other'
+  return KINDS.find(([, matches]) => matches(parts))?.[0] ?? 'other'
 }
 
 const SUPPORT = wordSet('fixtures fixture testdata test-data __mocks__ __snapshots__ support helpers data')
@@ -75,13 +79,13 @@ const SUPPORT_NAME = /(^|[._-])(conftest|helpers?|utils?|fixtures?|support|mocks
 /** Returns true for a file that tests need and that contains no test itself. */
 export function isTestSupport(path: string): boolean {
   const parts = splitPath(path)
-  return isIn(parts, SUPPORT) || (SUPPORT_NAME.test(parts.name) && !isTestName(parts))
+  return isInAnyFolder(parts, SUPPORT) || (SUPPORT_NAME.test(parts.name) && !isTestName(parts))
 }
 
 function splitPath(path: string): PathParts {
   const folders = path.toLowerCase().split('/')
-  const small = folders.pop() ?? ''
-  return { folders, small, name: path.slice(path.lastIndexOf('/') + 1) }
+  const lowerName = folders.pop() ?? ''
+  return { folders, lowerName, name: path.slice(path.lastIndexOf('/') + 1) }
 }
 
 function wordSet(...lines: string[]): ReadonlySet<string> {

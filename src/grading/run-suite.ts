@@ -37,10 +37,10 @@ export type SuiteOptions = {
   folder: string
 }
 
-const PIDS = 4096
+const PIDS_MAX = 4096
 /** Same limit as in the finished task. */
 const DISK_MB = 10_240
-const OUTPUT_BYTES = 1024 * 1024
+const OUTPUT_BYTES_MAX = 1024 * 1024
 /** Exit code of `grade.py` in a sandbox without a second user. */
 const NO_SECOND_USER = 75
 
@@ -57,7 +57,7 @@ export async function runSuite(
 }
 
 /** On a busy host, tests may exceed their timeout by this factor as long as they use CPU time. */
-const PATIENCE = 2
+const PATIENCE_FACTOR = 2
 
 type GradeOptions = SuiteOptions & { lists: TestLists | null }
 
@@ -87,10 +87,10 @@ export async function gradeSuite(
       ...DEFAULT_LIMITS,
       cpus: options.cpus,
       memoryMb: options.memoryMb,
-      pids: PIDS,
+      pids: PIDS_MAX,
       diskMb: DISK_MB,
-      outputBytes: OUTPUT_BYTES,
-      seconds: options.plan.timeoutSec * (1 + PATIENCE) + GRADER_SLACK_SEC,
+      outputBytes: OUTPUT_BYTES_MAX,
+      seconds: options.plan.timeoutSec * (1 + PATIENCE_FACTOR) + GRADER_SLACK_SEC,
     },
     input: '',
     outputFile,
@@ -110,12 +110,12 @@ export async function gradeSuite(
 
 function buildUploads({ plan, lists, hidden, seed, daysAhead, only, submission }: GradeOptions): SandboxUpload[] {
   const patch = submission === null ? [] : [{ path: 'submission.patch', content: submission, executable: false }]
-  const patienceSec = plan.timeoutSec * PATIENCE
-  const more = { hidden, seed, daysAhead: daysAhead ?? null, only: only ?? null, patienceSec }
+  const patienceSec = plan.timeoutSec * PATIENCE_FACTOR
+  const graderOptions = { hidden, seed, daysAhead: daysAhead ?? null, only: only ?? null, patienceSec }
   return [
     {
       target: '/tests',
-      tar: packTar(graderFiles(plan, lists, more)),
+      tar: packTar(graderFiles(plan, lists, graderOptions)),
     },
     { target: '/logs/artifacts', tar: packTar(patch) },
   ]
@@ -146,12 +146,12 @@ const toBrokenOutcome = ({ code, limit }: Exit, output: string): SuiteOutcome =>
   detail: `The grader ended with ${code === null ? `the limit ${limit}` : `exit code ${code}`} and left no readable report.\n${output}`,
 })
 
-const TAIL_BYTES = 4000
+const TAIL_BYTES_MAX = 4000
 
 async function readTail(path: string): Promise<string> {
   await using file = await open(path, 'r')
   const { size } = await file.stat()
-  const length = Math.min(size, TAIL_BYTES)
+  const length = Math.min(size, TAIL_BYTES_MAX)
   const { buffer } = await file.read(Buffer.alloc(length), 0, length, size - length)
   return buffer.toString('utf8')
 }

@@ -1,7 +1,7 @@
 """Runs the hidden tests on a submission and writes the reward: 1 only if every test that must pass has passed.
 
-Root's part of the work: the submission is applied, the tests are laid over it, a user without rights runs them, all of
-its processes are killed, and only then is the report read. Whatever goes wrong on the way, the reward is 0.
+Runs as root: applies the submission, copies the tests over it, lets an unprivileged user run them, kills all processes of
+that user, and only then reads the report. The reward is 0 if any of these steps fails.
 """
 
 import json
@@ -24,21 +24,21 @@ LOGS = '/logs/verifier'
 ARTIFACTS = '/logs/artifacts'
 SUBMISSION = ARTIFACTS + '/submission.patch'
 DETAIL_LETTERS = 4000
-# Tests that must pass. A task without guards has no file of them.
+# Lists of the tests that must pass. A task without guards lacks the last file.
 LISTS = ('f2p.json', 'p2p.json', 'guards.json')
-# Not a verdict: a sandbox of an ordinary user has no second one that tests could run as.
+# Exit code without a verdict: a sandbox of an ordinary user has no second user that could run the tests.
 NO_SECOND_USER = 75
 
 
 def main():
     os.umask(0o022)
     os.makedirs(LOGS, exist_ok=True)
-    empty(LOGS)
+    remove_contents(LOGS)
     write('reward.txt', '0\n')
     try:
-        close_to_others(LOGS)
-        close_to_others(TESTS)
-        hide(ARTIFACTS)
+        require_private(LOGS)
+        require_private(TESTS)
+        close_if_possible(ARTIFACTS)
         outcome = judge()
     except Broken as trouble:
         outcome = {'kind': 'broken', 'reason': trouble.reason, 'detail': trouble.detail[-DETAIL_LETTERS:]}
@@ -55,32 +55,32 @@ def judge():
     plan = read_json('run.json')
     hidden = read_json('hidden.json')
     repository = plan['repository']
-    require_users(plan['uid'])
+    require_second_user(plan['uid'])
     notes = submission.apply(repository, SUBMISSION, plan, hidden)
-    submission.lay(repository, os.path.join(TESTS, 'hidden'), hidden)
-    submission.give(repository, plan, hidden)
+    submission.copy_hidden_tests(repository, os.path.join(TESTS, 'hidden'), hidden)
+    submission.set_owners(repository, plan, hidden)
 
     started, cpu_before = time.monotonic(), processes.children_cpu_seconds()
     user = processes.User(repository, plan)
     try:
         for line in plan['prepare']:
-            code, said = user.run(line)
+            code, output = user.run(line)
             if code != 0:
-                raise Broken('prepare_failed', f'{line}\nended with {code}.\n{said}')
-        code, said = user.run(plan['command'])
+                raise Broken('prepare_failed', f'{line}\nended with {code}.\n{output}')
+        code, output = user.run(plan['command'])
     finally:
         user.kill_all()
-    keep_output(said)
+    write_output(output)
     try:
         run = reports.read(user.report, plan, code)
     except Broken as trouble:
-        raise Broken(trouble.reason, f'{trouble.detail}\n{said}') from None
+        raise Broken(trouble.reason, f'{trouble.detail}\n{output}') from None
     run['seconds'] = round(time.monotonic() - started, 3)
     run['cpuSeconds'] = round(processes.children_cpu_seconds() - cpu_before, 3)
     return {'kind': 'ran', 'run': run, **notes}
 
 
-def require_users(uid):
+def require_second_user(uid):
     with tempfile.NamedTemporaryFile() as file:
         try:
             os.chown(file.name, uid, uid)
@@ -90,7 +90,7 @@ def require_users(uid):
 
 
 def reward(outcome):
-    """Skipped is not passed, and neither is a test that the report does not know."""
+    """Returns 1 if every required test passed. Skipped and missing tests have not passed."""
     must_pass = [test for name in LISTS for test in read_json(name) or []]
     if outcome['kind'] != 'ran' or not must_pass:
         return 0
@@ -102,7 +102,7 @@ def reward(outcome):
 
 
 def read_json(name):
-    """None when the task has no such file."""
+    """Returns the content of a JSON file of the task, or None if it does not exist."""
     try:
         with open(os.path.join(TESTS, name), encoding='utf-8') as file:
             return json.load(file)
@@ -110,27 +110,27 @@ def read_json(name):
         return None
 
 
-def close_to_others(folder):
-    """What must pass is nobody's business, and a reward is written by root alone."""
+def require_private(folder):
+    """Closes a folder to other users: tests must not read the lists of tests, nor write a reward."""
     try:
         os.chmod(folder, 0o700)
     except OSError:
-        pass  # it may be read-only, and closed already
+        pass  # It may be read-only and already closed, which is checked below.
     stats = os.lstat(folder)
-    # It may be a folder of the host, and belong to whoever started this there: nothing here runs as that user.
+    # The owner may be a user of the host, as which nothing in this sandbox runs.
     if stats.st_mode & 0o077 or stats.st_uid == read_json('run.json')['uid']:
         raise Broken('no_report', f'{folder} can be opened by others.')
 
 
-def hide(folder):
-    """Whatever an agent left beside its patch is no part of it."""
+def close_if_possible(folder):
+    """Keeps tests from reading files that the agent left beside its patch."""
     try:
         os.chmod(folder, 0o700)
     except OSError:
-        pass  # there is none, or it cannot be changed
+        pass  # The folder does not exist or cannot be changed.
 
 
-def empty(folder):
+def remove_contents(folder):
     for entry in os.scandir(folder):
         if entry.is_dir(follow_symlinks=False):
             subprocess.run(['rm', '-rf', '--', entry.path], check=True)
@@ -139,16 +139,16 @@ def empty(folder):
 
 
 def write(name, text):
-    """Never half a file."""
+    """Writes a file atomically."""
     draft = os.path.join(LOGS, '.' + name)
     with open(draft, 'w', encoding='utf-8') as file:
         file.write(text)
     os.replace(draft, os.path.join(LOGS, name))
 
 
-def keep_output(said):
-    write('output.txt', said)
-    print(said)
+def write_output(output):
+    write('output.txt', output)
+    print(output)
 
 
 if __name__ == '__main__':

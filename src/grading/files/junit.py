@@ -1,4 +1,4 @@
-"""JUnit's XML as runners write it. No document type, no entities of its own, no depth without end."""
+"""Parses JUnit XML. Refuses document types, entity declarations and deep nesting, because reports are untrusted."""
 
 import re
 from xml.parsers import expat
@@ -7,7 +7,7 @@ DEPTH_MAX = 100
 MESSAGE_LETTERS = 4000
 STATUSES = {'failure': 'failed', 'error': 'errored', 'skipped': 'skipped'}
 RANKS = ('passed', 'skipped', 'failed', 'errored')
-# Runners that print what a test wrote into the report forget that XML has no place for these.
+# Control characters that XML forbids. Runners copy them from the output of tests into the report.
 CONTROL = re.compile(rb'[\x01-\x08\x0b\x0c\x0e-\x1f]')
 
 
@@ -17,8 +17,8 @@ class Reader:
         self.suites = []
         self.path = []
         self.case = None
-        self.hears = False
-        self.said = []
+        self.is_in_message = False
+        self.printed_statuses = []
 
     def start(self, tag, attributes):
         if len(self.path) >= DEPTH_MAX:
@@ -29,51 +29,51 @@ class Reader:
         elif tag == 'testcase':
             if self.case is not None:
                 raise ValueError('a test in a test')
-            self.case = {'name': name_of(attributes), 'status': 'passed', 'message': '', 'said': attributes.get('status')}
+            self.case = {'name': name_of(attributes), 'status': 'passed', 'message': '', 'printed_status': attributes.get('status')}
         elif self.case is not None and tag in STATUSES:
             if RANKS.index(STATUSES[tag]) > RANKS.index(self.case['status']):
                 self.case['status'] = STATUSES[tag]
             self.case['message'] += attributes.get('message', '') + '\n'
-            self.hears = True
+            self.is_in_message = True
 
     def text(self, text):
-        if self.hears and self.case is not None and len(self.case['message']) < MESSAGE_LETTERS:
+        if self.is_in_message and self.case is not None and len(self.case['message']) < MESSAGE_LETTERS:
             self.case['message'] += text
 
     def end(self, tag):
         self.path.pop()
         if tag == 'testcase':
             self.cases.append((self.case['name'], self.case['status'], self.case['message'].strip()))
-            self.said.append(self.case['said'])
+            self.printed_statuses.append(self.case['printed_status'])
             self.case = None
         elif tag in STATUSES:
-            self.hears = False
+            self.is_in_message = False
         elif tag in ('testsuite', 'testsuites'):
             attributes, first = self.suites.pop()
-            check(attributes, self.cases[first:])
+            require_counts(attributes, self.cases[first:])
 
 
 def name_of(attributes):
-    place = attributes.get('classname') or attributes.get('class') or ''
+    class_name = attributes.get('classname') or attributes.get('class') or ''
     name = attributes['name']
-    return f'{place}::{name}' if place and place != name else name
+    return f'{class_name}::{name}' if class_name and class_name != name else name
 
 
-def check(attributes, cases):
-    """What a suite says of itself must be what its tests say."""
-    def said(*names):
+def require_counts(attributes, cases):
+    """Raises ValueError if the counts of a suite contradict its tests."""
+    def total(*names):
         return sum(int(attributes.get(name) or 0) for name in names)
 
     bad = sum(status in ('failed', 'errored') for _, status, _ in cases)
     if not any(name in attributes for name in ('failures', 'errors')):
         return
-    if (said('failures', 'errors') > 0) != (bad > 0):
+    if (total('failures', 'errors') > 0) != (bad > 0):
         raise ValueError('its counts are not those of its tests')
-    if bad == 0 and 'tests' in attributes and said('tests') != len(cases):
+    if bad == 0 and 'tests' in attributes and total('tests') != len(cases):
         raise ValueError('it counts other tests than it names')
 
 
-def refuse(*_):
+def refuse_declaration(*_):
     raise ValueError('it has a document type')
 
 
@@ -82,16 +82,17 @@ def read_junit(content):
 
 
 def read_ctest(content):
-    """It says `run` of what passed. What it could not start it calls skipped; what is disabled it does not mark at all."""
+    """Parses the report of CTest: `run` means passed, a test that could not be started is marked as skipped, and a disabled
+    test is not marked at all."""
     reader = parse(content)
-    return [(name, ctest_status(status, message, said), message)
-            for (name, status, message), said in zip(reader.cases, reader.said)]
+    return [(name, ctest_status(status, message, printed_status), message)
+            for (name, status, message), printed_status in zip(reader.cases, reader.printed_statuses)]
 
 
-def ctest_status(status, message, said):
-    if said == 'notrun' and not message.startswith('SKIP_'):
+def ctest_status(status, message, printed_status):
+    if printed_status == 'notrun' and not message.startswith('SKIP_'):
         return 'errored'
-    return 'skipped' if status == 'passed' and said != 'run' else status
+    return 'skipped' if status == 'passed' and printed_status != 'run' else status
 
 
 def parse(content):
@@ -101,8 +102,8 @@ def parse(content):
     parser.StartElementHandler = reader.start
     parser.EndElementHandler = reader.end
     parser.CharacterDataHandler = reader.text
-    parser.StartDoctypeDeclHandler = refuse
-    parser.EntityDeclHandler = refuse
+    parser.StartDoctypeDeclHandler = refuse_declaration
+    parser.EntityDeclHandler = refuse_declaration
     try:
         parser.Parse(CONTROL.sub(b'', content), True)
     except expat.ExpatError as trouble:

@@ -1,4 +1,4 @@
-"""The user without rights that runs what strangers wrote, and the end of everything it started."""
+"""Runs untrusted commands as an unprivileged user, and kills all processes of that user."""
 
 import ctypes
 import os
@@ -17,13 +17,13 @@ KILL_ROUNDS = 200
 PR_SET_NO_NEW_PRIVS = 38
 LIBC = ctypes.CDLL(None)
 TICKS = os.sysconf('SC_CLK_TCK')
-# After its deadline a run must have used CPU time since the last look, or it hangs.
-LOOK_SECONDS = 30
+# After its deadline, a run hangs if it used less than PROGRESS_SECONDS of CPU time between two checks.
+CHECK_SECONDS = 30
 PROGRESS_SECONDS = 0.1
 
 
 class User:
-    """Runs lines of shell in the repository, all of them before one deadline."""
+    """Runs shell lines in the repository as the tests' user. One deadline applies to all of them."""
 
     def __init__(self, repository, plan):
         self.repository = repository
@@ -32,87 +32,87 @@ class User:
         self.deadline = time.monotonic() + self.limit
         # On a busy host tests get little CPU time. As long as they use it, they may take longer than the deadline.
         self.last_deadline = self.deadline + plan.get('patienceSec', 0)
-        self.cpu_seen = 0
+        self.cpu_used_before = 0
         parent = tempfile.mkdtemp()
         os.chmod(parent, 0o711)
-        self.report = self.own_folder(os.path.join(parent, os.urandom(16).hex()), 0o700)
+        self.report = self.make_user_folder(os.path.join(parent, os.urandom(16).hex()), 0o700)
         self.tools = os.path.join(parent, 'tools')
         os.mkdir(self.tools)
         for name, text in plan['tools'].items():
             with open(os.path.join(self.tools, name), 'w', encoding='utf-8') as file:
                 file.write(text)
         self.env = self.environment()
-        self.enter_passwd(self.env['HOME'])
+        self.add_to_passwd(self.env['HOME'])
 
     def environment(self):
-        """The image's own, with what would differ from run to run held still."""
+        """Returns the environment of the image, with fixed values for variables that would differ between runs."""
         home = os.environ.get('HOME', '')
         if home in ('', '/', '/root'):
             home = '/home/tests'
         if not os.path.isdir(home):
             os.makedirs(os.path.dirname(home), exist_ok=True)
-            self.own_folder(home, 0o755)
-        settled = {
+            self.make_user_folder(home, 0o755)
+        fixed = {
             'HOME': home, 'USER': 'tests', 'LOGNAME': 'tests', 'SHELL': '/bin/sh', 'TERM': 'dumb', 'CI': 'true',
             'TZ': 'UTC', 'LANG': 'C.UTF-8', 'LC_ALL': 'C.UTF-8', 'NO_COLOR': '1', 'PYTHONHASHSEED': '0',
             'PYTHONDONTWRITEBYTECODE': '1',
-            # The repository is root's, which git asks about.
+            # git refuses a repository of another user, here root, unless this is set.
             'GIT_CONFIG_COUNT': '1', 'GIT_CONFIG_KEY_0': 'safe.directory', 'GIT_CONFIG_VALUE_0': '*',
         }
         dropped = ('FORCE_COLOR', 'NODE_OPTIONS', 'PYTHONSTARTUP', 'PYTEST_ADDOPTS', 'PWD', 'OLDPWD')
-        return {**{name: value for name, value in os.environ.items() if name not in dropped}, **settled}
+        return {**{name: value for name, value in os.environ.items() if name not in dropped}, **fixed}
 
-    def enter_passwd(self, home):
-        """Some programs will not run for a user without a name."""
+    def add_to_passwd(self, home):
+        """Names the user, because some programs refuse to run for a user without a name."""
         with open('/etc/passwd', 'r+', encoding='utf-8', errors='surrogateescape') as file:
             if not any(line.split(':')[2:3] == [str(self.uid)] for line in file):
                 file.write(f'tests:x:{self.uid}:{self.uid}::{home}:/bin/sh\n')
 
-    def own_folder(self, path, mode):
+    def make_user_folder(self, path, mode):
         os.mkdir(path)
         os.chown(path, self.uid, self.uid)
         os.chmod(path, mode)
         return path
 
     def run(self, line):
-        """Its exit code as shells say it, and the end of what it printed."""
+        """Returns the exit code, 128 + n for signal n, and the end of the output."""
         if self.is_late():
             raise Broken('timeout', line)
-        # Variables of that shell alone: what it starts is not told where the report goes.
+        # Not exported: programs that the line starts do not learn where the report is.
         script = f'ASSAY_REPORT={self.report}\nASSAY_TOOLS={self.tools}\n{line}'
         child = subprocess.Popen(
             ['/bin/sh', '-c', script], cwd=self.repository, env=self.env, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
-            user=self.uid, group=self.uid, extra_groups=[], umask=0o022, preexec_fn=give_up_rights,
+            user=self.uid, group=self.uid, extra_groups=[], umask=0o022, preexec_fn=forbid_new_privileges,
         )
         tail = Tail(child.stdout)
-        go_first(child.pid)
+        prefer_for_oom_kill(child.pid)
         code = None
         while code is None:
             try:
-                code = child.wait(timeout=self.next_look())
+                code = child.wait(timeout=self.seconds_to_next_check())
             except subprocess.TimeoutExpired:
                 if self.is_late():
                     self.kill_all()
                     raise Broken('timeout', f'{line}\n{tail.text()}') from None
         return (code if code >= 0 else 128 - code), tail.text()
 
-    def next_look(self):
-        """Seconds until the deadline; after it, between two looks."""
+    def seconds_to_next_check(self):
+        """Returns the seconds until the deadline; after it, the seconds between two checks."""
         left = self.deadline - time.monotonic()
-        return left if left > 0 else max(0.01, min(LOOK_SECONDS, self.last_deadline - time.monotonic()))
+        return left if left > 0 else max(0.01, min(CHECK_SECONDS, self.last_deadline - time.monotonic()))
 
     def is_late(self):
         now = time.monotonic()
         if now < self.deadline:
             return False
         used = cpu_seconds_of(self.uid) + children_cpu_seconds()
-        is_stalled = used - self.cpu_seen < PROGRESS_SECONDS
-        self.cpu_seen = used
+        is_stalled = used - self.cpu_used_before < PROGRESS_SECONDS
+        self.cpu_used_before = used
         return now >= self.last_deadline or used >= self.limit or is_stalled
 
     def kill_all(self):
-        """Until none is left. A report that somebody can still write to is not read. Who looks first may see none."""
+        """Kills until no process is left, because a report is read only when nothing can change it any more."""
         for _ in range(KILL_ROUNDS):
             self.kill_once()
             if not self.is_alive():
@@ -121,7 +121,7 @@ class User:
         raise Broken('no_report', 'Processes of the tests could not be ended.')
 
     def kill_once(self):
-        """As that user and in one call, so that nothing can fork faster than it is killed."""
+        """Kills all processes in one call made as that user, so that they cannot fork faster than they are killed."""
         child = os.fork()
         if child == 0:
             try:
@@ -141,13 +141,13 @@ class User:
 
 
 def children_cpu_seconds():
-    """CPU time of all processes that have ended and were waited for."""
+    """Returns the CPU time of all child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def cpu_seconds_of(uid):
-    """CPU time of the running processes of a user and of their ended children."""
+    """Returns the CPU time of the running processes of a user and of their ended children."""
     total = 0
     for name in os.listdir('/proc'):
         try:
@@ -155,12 +155,12 @@ def cpu_seconds_of(uid):
                 with open(f'/proc/{name}/stat', encoding='utf-8', errors='replace') as file:
                     total += sum(map(int, file.read().rpartition(')')[2].split()[11:15]))
         except (OSError, ValueError):
-            pass  # it has just ended
+            pass  # The process has just ended.
     return total / TICKS
 
 
 def threads_of(pid):
-    """A process whose first thread has ended looks dead while its others go on."""
+    """Returns the threads of a process. It looks dead once its first thread has ended, while others still run."""
     try:
         return [f'/proc/{pid}/task/{thread}' for thread in os.listdir(f'/proc/{pid}/task')]
     except OSError:
@@ -168,7 +168,7 @@ def threads_of(pid):
 
 
 def users_of(thread):
-    """Nobody's, once it is dead and only waits to be counted."""
+    """Returns the user ids of a thread; none if it is a zombie."""
     try:
         with open(f'{thread}/status', encoding='utf-8', errors='replace') as file:
             fields = dict(line.split(':', 1) for line in file if ':' in line)
@@ -179,13 +179,13 @@ def users_of(thread):
     return [int(uid) for uid in fields.get('Uid', '').split()]
 
 
-def give_up_rights():
-    """Programs that would make it somebody else do not."""
+def forbid_new_privileges():
+    """Disables set-user-id programs, so that the process cannot become another user."""
     LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
 
-def go_first(pid):
-    """When memory runs out, it is the tests that end, not their judge."""
+def prefer_for_oom_kill(pid):
+    """Makes the kernel kill the tests, not the grader, when memory runs out."""
     try:
         with open(f'/proc/{pid}/oom_score_adj', 'w', encoding='ascii') as file:
             file.write('1000')
@@ -194,32 +194,32 @@ def go_first(pid):
 
 
 class Tail:
-    """Reads all that comes, and keeps the end of it."""
+    """Reads a pipe to its end and remembers the last bytes."""
 
     def __init__(self, pipe):
         self.pipe = pipe
-        self.kept = b''
+        self.last_bytes = b''
         self.thread = threading.Thread(target=self.read, daemon=True)
         self.thread.start()
 
     def read(self):
         while piece := os.read(self.pipe.fileno(), 65536):
-            self.kept = (self.kept + piece)[-OUTPUT_BYTES:]
+            self.last_bytes = (self.last_bytes + piece)[-OUTPUT_BYTES:]
 
     def text(self):
-        """Whoever still holds the other end is not waited for."""
+        """Returns the end of the output. Does not wait for processes that still hold the pipe open."""
         self.thread.join(0.2)
-        return self.kept.decode('utf-8', 'replace').replace('\0', '')
+        return self.last_bytes.decode('utf-8', 'replace').replace('\0', '')
 
 
-def read_carefully(path, most):
-    """A file that is one: no link, no pipe, no second name."""
+def read_carefully(path, bytes_max):
+    """Reads a regular file of at most this many bytes. Refuses links, pipes and files with a second hard link."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(handle, 'rb') as file:
         stats = os.fstat(handle)
         if not stat.S_ISREG(stats.st_mode) or stats.st_nlink != 1:
-            raise Broken('no_report', f'{os.path.basename(path)} is no plain file.')
-        content = file.read(most + 1)
-    if len(content) > most:
-        raise Broken('no_report', f'{os.path.basename(path)} is larger than {most} bytes.')
+            raise Broken('no_report', f'{os.path.basename(path)} is not a regular file.')
+        content = file.read(bytes_max + 1)
+    if len(content) > bytes_max:
+        raise Broken('no_report', f'{os.path.basename(path)} is larger than {bytes_max} bytes.')
     return content

@@ -1,4 +1,4 @@
-"""Reports of runners, read by root when nothing that could change them runs any more. All of it is a stranger's."""
+"""Parses the reports of test runners. Their content is untrusted; nothing that could change them runs any more."""
 
 import hashlib
 import json
@@ -16,11 +16,11 @@ TESTS_MAX = 50_000
 ID_LETTERS = 400
 MESSAGE_LETTERS = 2000
 MESSAGES_LETTERS = 2_000_000
-WORST = ('passed', 'skipped', 'failed', 'errored')
+BY_SEVERITY = ('passed', 'skipped', 'failed', 'errored')
 
 
 def read(folder, plan, code):
-    """Statuses by id, if the report can be counted and says the same as the exit code."""
+    """Returns statuses by test id. Raises Broken if the report is unusable or contradicts the exit code."""
     cases = []
     try:
         for name, content in files_in(folder, plan['report']):
@@ -31,8 +31,8 @@ def read(folder, plan, code):
         raise Broken('no_report', f'The report has more than {TESTS_MAX} tests.')
     if not cases:
         raise Broken('no_report', f'No test ran. The runner ended with {code}.')
-    agree(cases, plan['exits'], code)
-    return {**counted(cases, plan['repository']), 'exitCode': code}
+    require_agreement(cases, plan['exits'], code)
+    return {**count_cases(cases, plan['repository']), 'exitCode': code}
 
 
 def files_in(folder, kind):
@@ -51,8 +51,8 @@ def files_in(folder, kind):
         yield name, content
 
 
-def agree(cases, exits, code):
-    """A runner that says one thing and ends with another is not believed."""
+def require_agreement(cases, exits, code):
+    """Raises Broken if the exit code of the runner contradicts its report."""
     bad = any(status in ('failed', 'errored') for _, status, _ in cases)
     expected = exits['failed' if bad else 'passed']
     if code not in expected:
@@ -60,15 +60,15 @@ def agree(cases, exits, code):
         raise Broken('no_report', f'The report says {says}, and the runner ended with {code}.')
 
 
-def counted(cases, repository):
-    """Tests that cannot be told apart count as the worst of them."""
+def count_cases(cases, repository):
+    """Returns statuses and messages by test id. Of several results with the same id, the worst counts."""
     statuses, messages, left = {}, {}, MESSAGES_LETTERS
     for name, status, message in cases:
-        test = normal(name, repository)
-        if test in statuses and WORST.index(statuses[test]) >= WORST.index(status):
+        test = normalise_id(name, repository)
+        if test in statuses and BY_SEVERITY.index(statuses[test]) >= BY_SEVERITY.index(status):
             continue
         statuses[test] = status
-        short = plain(message)[:MESSAGE_LETTERS]
+        short = strip_control(message)[:MESSAGE_LETTERS]
         if status != 'passed' and left >= len(short) > 0:
             messages[test] = short
             left -= len(short)
@@ -79,7 +79,7 @@ ANSI = re.compile(r'\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@
 CONTROL = re.compile(r'[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]')
 
 
-def plain(text):
+def strip_control(text):
     return CONTROL.sub('', ANSI.sub('', text))
 
 
@@ -90,9 +90,9 @@ TIMING = re.compile(r'\s*\((?:took )?\d+(?:\.\d+)?\s?(?:ns|us|µs|ms|s|sec|secon
 TEMPORARY = re.compile(r'(?<![\w.])/(?:tmp|var/tmp|home/tests)/[^\s:,;\'")\]}]*')
 
 
-def normal(name, repository):
-    """The same for every run of a test: without what belongs to the run."""
-    text = plain(name).replace(repository + '/', '').replace(repository, '.')
+def normalise_id(name, repository):
+    """Returns an id that is the same in every run: addresses, ports, temporary paths and times are replaced."""
+    text = strip_control(name).replace(repository + '/', '').replace(repository, '.')
     text = UUID.sub('<uuid>', text)
     text = ADDRESS.sub('<address>', text)
     text = PORT.sub(r'\1:<port>', text)
@@ -110,24 +110,24 @@ def require(holds, what):
 
 
 def text_of(value):
-    """A text, and nothing that only looks like one."""
+    """Returns the value if it is a string. Raises ValueError otherwise."""
     require(isinstance(value, str), f'{type(value).__name__} where a text is expected')
     return value
 
 
-def parsed(content):
+def parse_json(content):
     return json.loads(content.decode('utf-8'), parse_constant=lambda name: require(False, name))
 
 
 def read_lines(content):
-    """Of our own reporters: a line for each test, and at the end how many there were."""
-    lines = [parsed(line) for line in content.split(b'\n') if line.strip()]
+    """Parses the format of our own reporters: a JSON line for each test, and a last line with their number."""
+    lines = [parse_json(line) for line in content.split(b'\n') if line.strip()]
     require(lines and lines[-1].get('end') == len(lines) - 1, 'the report has no end')
-    return [known(text_of(line['id']), line['status'], text_of(line.get('message', ''))) for line in lines[:-1]]
+    return [to_case(text_of(line['id']), line['status'], text_of(line.get('message', ''))) for line in lines[:-1]]
 
 
-def known(name, status, message):
-    require(status in WORST, f'the status {status!r}')
+def to_case(name, status, message):
+    require(status in BY_SEVERITY, f'the status {status!r}')
     return name, status, message
 
 
@@ -136,14 +136,14 @@ JEST = {'passed': 'passed', 'failed': 'failed', 'pending': 'skipped', 'skipped':
 
 
 def read_jest(content):
-    """Also what vitest writes."""
-    report, cases, tests = parsed(content), [], []
+    """Parses the format of Jest, which Vitest writes too."""
+    report, cases, tests = parse_json(content), [], []
     for suite in report['testResults']:
         results = suite['assertionResults']
         for result in results:
             name = ' > '.join(filter(None, [suite['name'], *result['ancestorTitles'], result['title']]))
             message = '\n'.join(map(text_of, result.get('failureMessages') or []))
-            tests.append(known(name, JEST[result['status']], message))
+            tests.append(to_case(name, JEST[result['status']], message))
         if suite['status'] == 'failed' and not any(result['status'] == 'failed' for result in results):
             cases.append((text_of(suite['name']), 'errored', text_of(suite.get('message') or '')))
     count = [sum(status == wanted for _, status, _ in tests) for wanted in ('passed', 'failed')]
@@ -159,7 +159,7 @@ def read_jest(content):
 
 
 def read_mocha(content):
-    report = parsed(content)
+    report = parse_json(content)
     groups = {'passes': 'passed', 'failures': 'failed', 'pending': 'skipped'}
     cases = []
     for group, status in groups.items():
@@ -174,10 +174,10 @@ RSPEC = {'passed': 'passed', 'failed': 'failed', 'pending': 'skipped'}
 
 
 def read_rspec(content):
-    report = parsed(content)
+    report = parse_json(content)
     summary = report['summary']
     cases = [
-        known(
+        to_case(
             f'{text_of(example["file_path"])} > {text_of(example["full_description"])}', RSPEC[example['status']],
             text_of((example.get('exception') or {}).get('message') or ''),
         )
@@ -200,13 +200,13 @@ class GoPackage:
         self.end = None
         self.failed_build = None
         self.tests = {}
-        self.said = {}
+        self.output = {}
 
-    def hear(self, event):
+    def add_event(self, event):
         action, test = event['Action'], event.get('Test')
         if action == 'output':
-            if len(self.said.get(test, '')) < MESSAGE_LETTERS:
-                self.said[test] = self.said.get(test, '') + text_of(event['Output'])
+            if len(self.output.get(test, '')) < MESSAGE_LETTERS:
+                self.output[test] = self.output.get(test, '') + text_of(event['Output'])
         elif test is None:
             self.end = GO.get(action, self.end)
             self.failed_build = event.get('FailedBuild')
@@ -224,10 +224,10 @@ def read_go(content):
     packages, compiler = {}, {}
     for line in content.split(b'\n'):
         if not line.startswith(b'{'):
-            continue  # what the compiler says
-        event = parsed(line)
+            continue  # output of the compiler
+        event = parse_json(line)
         if 'Package' in event:
-            packages.setdefault(text_of(event['Package']), GoPackage()).hear(event)
+            packages.setdefault(text_of(event['Package']), GoPackage()).add_event(event)
         elif event.get('Action') == 'build-output':
             build = text_of(event['ImportPath'])
             compiler[build] = (compiler.get(build, '') + text_of(event['Output']))[:MESSAGE_LETTERS]
@@ -237,9 +237,9 @@ def read_go(content):
         ends = [(test, status) for test, found in package.tests.items() for status in found]
         bad = any(status in ('failed', 'errored') for _, status in ends)
         require(package.end == 'failed' or not bad, f'{name} passed with a failed test')
-        cases += [(f'{name}::{test}', status, package.said.get(test, '')) for test, status in ends]
+        cases += [(f'{name}::{test}', status, package.output.get(test, '')) for test, status in ends]
         if package.end == 'failed' and not bad:
-            cases.append((name, 'errored', compiler.get(package.failed_build, '') + package.said.get(None, '')))
+            cases.append((name, 'errored', compiler.get(package.failed_build, '') + package.output.get(None, '')))
     return cases
 
 

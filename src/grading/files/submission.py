@@ -1,7 +1,7 @@
-"""The submission, the hidden tests over it, and whose the files are afterwards.
+"""Applies the submission, copies the hidden tests over it, and sets the owners of all files.
 
-Nothing of the submission is on the disk before all of it has been looked at: it is applied to an index of git first.
-What it does to tests, to files that steer the runner, and to what git ignores is left out; the rest counts.
+The submission is applied to a git index first, and written to disk only after every change has been checked. Changes to
+tests, to files that configure the runner, and to files that git ignores are left out; the rest counts.
 """
 
 import fnmatch
@@ -23,14 +23,14 @@ GIT_FILE = 512 * 1024 * 1024
 DELETED = '000000'
 PLAIN = ('100644', '100755')
 LINK = '120000'
-# Of pytest, which is loaded after the working folder has become a place to look, and what it loads in its turn.
+# Modules of pytest and of its dependencies. Python searches the working folder before it loads them.
 RUNNER_MODULES = (
     'pytest', '_pytest', 'py', 'pluggy', 'iniconfig', 'packaging', 'pygments', 'exceptiongroup', 'tomli', 'typing_extensions',
     'attr', 'attrs', 'importlib_metadata', 'zipp', 'colorama', 'sitecustomize', 'usercustomize')
 
 
 def apply(repository, path, plan, hidden):
-    """Answers what was left out."""
+    """Applies the patch to the repository. Returns the paths that were left out."""
     patch = read_patch(path)
     if not patch.strip():
         return {'leftOut': []}
@@ -38,17 +38,17 @@ def apply(repository, path, plan, hidden):
     before = git.text('write-tree').strip()
     git.run('apply', '--cached', '--binary', '--whitespace=nowarn', '-', given=patch)
     changes = git.changes(before)
-    leave_out = leaves_out(git, changes, plan, hidden)
-    kept = [change for change in changes if change[2] not in leave_out]
-    for mode, content, changed in kept:
+    left_out = list_left_out(git, changes, plan, hidden)
+    counted = [change for change in changes if change[2] not in left_out]
+    for mode, content, changed in counted:
         refuse_unsafe(git, mode, content, changed)
     git.run('read-tree', before)
-    lines = b''.join(f'{mode} {content}\t'.encode() + os.fsencode(changed) + b'\0' for mode, content, changed in kept)
+    lines = b''.join(f'{mode} {content}\t'.encode() + os.fsencode(changed) + b'\0' for mode, content, changed in counted)
     git.run('update-index', '-z', '--index-info', given=lines)
     after = git.text('write-tree').strip()
     git.end()
     update(repository, before, after)
-    return {'leftOut': sorted(leave_out)[:200]}
+    return {'leftOut': sorted(left_out)[:200]}
 
 
 def read_patch(path):
@@ -61,7 +61,7 @@ def read_patch(path):
 
 
 class Git:
-    """On an index of its own, so that the one of the repository stays what it was."""
+    """Runs git on a temporary index, so that the index of the repository does not change."""
 
     def __init__(self, repository):
         self.repository = repository
@@ -76,11 +76,11 @@ class Git:
         return self.run(*words).decode()
 
     def changes(self, tree):
-        """Mode, id and path of all that is different, renames taken apart."""
+        """Returns mode, blob id and path of every file that differs. A rename is a deletion and an addition."""
         fields = self.run('diff-index', '--cached', '--raw', '-z', '--no-renames', '--no-abbrev', tree).split(b'\0')
         found = []
-        for about, path in zip(fields[0::2], fields[1::2]):
-            _, mode, _, content, _ = about.decode().split(' ')
+        for header, path in zip(fields[0::2], fields[1::2]):
+            _, mode, _, content, _ = header.decode().split(' ')
             found.append((mode, content, os.fsdecode(path)))
         return found
 
@@ -90,7 +90,7 @@ class Git:
 
 
 def git_env():
-    """Settings of the image and of its users do not count."""
+    """Returns an environment in which git ignores the settings of the image and of its users."""
     return {
         'PATH': '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'HOME': '/nonexistent', 'LC_ALL': 'C',
         'GIT_CONFIG_NOSYSTEM': '1', 'GIT_CONFIG_COUNT': '2',
@@ -116,46 +116,46 @@ def run_git(repository, env, words, given, codes=(0,)):
     return done.stdout
 
 
-def leaves_out(git, changes, plan, hidden):
-    """Paths that do not count. Rules of what is ignored are those of before the submission."""
+def list_left_out(git, changes, plan, hidden):
+    """Returns the changed paths that do not count. Ignore rules are those of the base, not of the submission."""
     paths = [path for _, _, path in changes]
     tests = {file['path'] for file in hidden['files']} | set(hidden['deleted']) if hidden else set()
     listed = git.run('ls-tree', '-r', '-z', '--name-only', 'HEAD').split(b'\0')
-    there = {os.fsdecode(path) for path in listed}
-    folders = {folder for path in there for folder in folders_above(path)}
-    added = [path for path in paths if path not in there]
-    asked = b''.join(b'./' + os.fsencode(path) + b'\0' for path in added)
-    ignored = git.run('check-ignore', '--no-index', '-z', '--stdin', given=asked, codes=(0, 1)) if added else b''
-    out = {os.fsdecode(path[2:]) for path in ignored.split(b'\0') if path}
-    out |= {path for path in paths if path in tests or is_test(path, plan['tests'])}
-    out |= {path for path in paths if is_named(path, plan['settings'])}
-    out |= {path for path in added if is_built(git.repository, path, folders)}
+    existing = {os.fsdecode(path) for path in listed}
+    folders = {folder for path in existing for folder in folders_above(path)}
+    added = [path for path in paths if path not in existing]
+    questions = b''.join(b'./' + os.fsencode(path) + b'\0' for path in added)
+    ignored = git.run('check-ignore', '--no-index', '-z', '--stdin', given=questions, codes=(0, 1)) if added else b''
+    left_out = {os.fsdecode(path[2:]) for path in ignored.split(b'\0') if path}
+    left_out |= {path for path in paths if path in tests or is_test(path, plan['tests'])}
+    left_out |= {path for path in paths if matches_any(path, plan['settings'])}
+    left_out |= {path for path in added if is_build_output(git.repository, path, folders)}
     if plan['hidesModules']:
-        out |= {path for path in added if hides_module(path, there)}
-    return out | in_the_way(changes, there, out)
+        left_out |= {path for path in added if hides_module(path, existing)}
+    return left_out | list_conflicting(changes, existing, left_out)
 
 
-def in_the_way(changes, there, out):
-    """New files that have the name of a folder that stays, or would be in a file that stays."""
-    gone = {path for mode, _, path in changes if mode == DELETED and path not in out}
-    stays = there - gone
-    folders = {folder for path in stays for folder in folders_above(path)}
+def list_conflicting(changes, existing, left_out):
+    """Returns new files that have the path of a remaining folder, or that would be inside a remaining file."""
+    deleted = {path for mode, _, path in changes if mode == DELETED and path not in left_out}
+    remaining = existing - deleted
+    folders = {folder for path in remaining for folder in folders_above(path)}
     return {
         path for mode, _, path in changes
-        if mode != DELETED and path not in there and (path in folders or stays.intersection(folders_above(path)))
+        if mode != DELETED and path not in existing and (path in folders or remaining.intersection(folders_above(path)))
     }
 
 
 def is_test(path, rules):
-    """By the rules that split the change itself: what was to be found is never called so. Helpers of tests judge too."""
+    """Returns whether a path is a test or a helper of tests, by the rules that split the original change."""
     *folders, name = path.split('/')
     return any(folder.lower() in rules['folders'] for folder in folders) or any(
         re.search(pattern, name) for pattern in rules['names']
     )
 
 
-def is_named(path, patterns):
-    """A pattern is a file name at any depth; with a slash behind it, a folder."""
+def matches_any(path, patterns):
+    """Returns whether a pattern matches the file name, or, if it ends with a slash, one of the folders."""
     *folders, name = path.split('/')
     return any(
         any(fnmatch.fnmatchcase(folder, pattern[:-1]) for folder in folders)
@@ -164,22 +164,22 @@ def is_named(path, patterns):
     )
 
 
-def is_built(repository, path, folders):
-    """It would change what the image made for itself, such as a program that was installed."""
+def is_build_output(repository, path, folders):
+    """Returns whether a new path would replace an untracked file of the image, such as an installed program."""
     for part in [*folders_above(path), path]:
         if part not in folders:
             return os.path.lexists(os.path.join(repository, part))
     return False
 
 
-def hides_module(path, there):
-    """Python looks into the working folder before it looks for its own modules. One that is there already hides them anyhow."""
+def hides_module(path, existing):
+    """Returns whether a new file would shadow a module of Python or pytest that no existing file shadows already."""
     first = path.split('/')[0]
     name = first.split('.')[0] if '/' not in path else first
-    if f'{name}.py' in there or f'{name}/__init__.py' in there:
+    if f'{name}.py' in existing or f'{name}/__init__.py' in existing:
         return False
-    is_theirs = name in sys.stdlib_module_names or name in RUNNER_MODULES
-    return is_theirs and ('/' in path or path.endswith(('.py', '.so', '.pyc')))
+    is_protected = name in sys.stdlib_module_names or name in RUNNER_MODULES
+    return is_protected and ('/' in path or path.endswith(('.py', '.so', '.pyc')))
 
 
 def refuse_unsafe(git, mode, content, path):
@@ -188,24 +188,24 @@ def refuse_unsafe(git, mode, content, path):
     if mode != LINK:
         raise Broken('patch_does_not_apply', f'{path} is neither a file nor a link.')
     target = os.fsdecode(git.run('cat-file', 'blob', content))
-    goal = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
-    if target.startswith('/') or goal == '..' or goal.startswith('../'):
+    resolved = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
+    if target.startswith('/') or resolved == '..' or resolved.startswith('../'):
         raise Broken('patch_does_not_apply', f'{path} is a link that leads out of the repository.')
 
 
 def update(repository, before, after):
-    """The files of the repository become those of the new tree."""
+    """Writes the files of the new tree into the repository."""
     run_git(repository, git_env(), ('update-index', '-q', '--refresh'), b'', (0, 1))
     run_git(repository, git_env(), ('read-tree', '-m', '-u', before, after), b'')
 
 
-def lay(repository, source, hidden):
+def copy_hidden_tests(repository, source, hidden):
     for path in (hidden or {}).get('deleted', []):
         remove(repository, path)
     for file in (hidden or {}).get('files', []):
         with open(os.path.join(source, file['path']), 'rb') as opened:
             content = opened.read()
-        make_way(repository, file['path'])
+        clear_path(repository, file['path'])
         target = os.path.join(repository, file['path'])
         handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         with os.fdopen(handle, 'wb') as opened:
@@ -219,7 +219,7 @@ def folders_above(path):
 
 
 def remove(repository, path):
-    """Nothing that a link leads to."""
+    """Removes a file or a link. Does not follow links."""
     if any(os.path.islink(os.path.join(repository, folder)) for folder in folders_above(path)):
         return
     target = os.path.join(repository, path)
@@ -227,14 +227,14 @@ def remove(repository, path):
         os.unlink(target)
 
 
-def make_way(repository, path):
-    """Its folders become real ones, and whatever has its name goes."""
+def clear_path(repository, path):
+    """Creates the parent folders of a path without following links, and removes whatever has the path itself."""
     for folder in folders_above(path):
-        place = os.path.join(repository, folder)
-        if os.path.islink(place) or (os.path.lexists(place) and not os.path.isdir(place)):
-            os.unlink(place)
-        if not os.path.isdir(place):
-            os.mkdir(place, 0o755)
+        parent = os.path.join(repository, folder)
+        if os.path.islink(parent) or (os.path.lexists(parent) and not os.path.isdir(parent)):
+            os.unlink(parent)
+        if not os.path.isdir(parent):
+            os.mkdir(parent, 0o755)
     target = os.path.join(repository, path)
     if os.path.isdir(target) and not os.path.islink(target):
         subprocess.run(['rm', '-rf', '--', target], check=True)
@@ -242,38 +242,38 @@ def make_way(repository, path):
         os.unlink(target)
 
 
-def give(repository, plan, hidden):
+def set_owners(repository, plan, hidden):
     """
-    All files to the tests' user, who may have to build them, except those that judge it: tests and what steers the
-    runner stay root's, in folders where nobody else can put anything in their place.
+    Gives all files to the tests' user, who may have to build them, except tests and files that configure the runner.
+    These stay with root, in sticky folders where the user cannot replace them.
     """
-    uid, judging = plan['uid'], set()
+    uid, protected = plan['uid'], set()
     if hidden:
-        judging |= {file['path'] for file in hidden['files']}
+        protected |= {file['path'] for file in hidden['files']}
     tracked = run_git(repository, git_env(), ('ls-files', '-z'), b'').split(b'\0')
     for path in filter(None, map(os.fsdecode, tracked)):
-        if is_named(path, plan['settings']) or (path.endswith(tuple(plan['tests']['extensions'])) and is_test(path, plan['tests'])):
-            judging.add(path)
-    closed = {''} | {folder for path in judging for folder in folders_above(path)}
+        if matches_any(path, plan['settings']) or (path.endswith(tuple(plan['tests']['extensions'])) and is_test(path, plan['tests'])):
+            protected.add(path)
+    closed = {''} | {folder for path in protected for folder in folders_above(path)}
     for top, folders, files in os.walk(repository):
         here = os.path.relpath(top, repository)
         here = '' if here == '.' else here
         if here == '' and '.git' in folders:
             folders.remove('.git')
         if here in closed:
-            own(top, 0)
+            set_owner(top, 0)
             os.chmod(top, 0o1777)
         else:
-            own(top, uid)
+            set_owner(top, uid)
         for name in files + [folder for folder in folders if os.path.islink(os.path.join(top, folder))]:
             path = f'{here}/{name}' if here else name
-            own(os.path.join(top, name), 0 if path in judging else uid)
-    for path in judging:
+            set_owner(os.path.join(top, name), 0 if path in protected else uid)
+    for path in protected:
         target = os.path.join(repository, path)
         if os.path.isfile(target) and not os.path.islink(target):
             os.chmod(target, os.stat(target).st_mode & 0o755)
 
 
-def own(path, uid):
+def set_owner(path, uid):
     if os.lstat(path).st_uid != uid:
         os.lchown(path, uid, uid)

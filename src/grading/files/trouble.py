@@ -1,4 +1,4 @@
-"""What keeps a suite from being counted."""
+"""The exception for a run whose tests cannot be counted."""
 
 
 class Broken(Exception):

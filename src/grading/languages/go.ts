@@ -7,7 +7,7 @@ import { DEPS, type EnvRecipe, listFilesNamed, recipe, textsNamed } from './reci
 
 const toPackage = (path: string): string => `./${posix.dirname(path)}`
 
-/** Returns a pattern for the functions of tests such as `example.org/kit::TestOne/part`. */
+/** Returns the `-run` pattern for the functions of test ids such as `example.org/kit::TestOne/part`. */
 const selectFunctions = (ids: readonly string[]): string =>
   `^(${[...new Set(ids.map((id) => /::(\w+)/u.exec(id)?.[1] ?? ''))].filter((name) => name !== '').join('|')})$`
 
@@ -66,10 +66,10 @@ const DEBIAN_GO = 24
 function compileStandardLibrary(tree: TreeFacts): string {
   const text = tree.texts.get('go.work') ?? tree.texts.get('go.mod') ?? ''
   const lines = [...text.matchAll(/^(go|toolchain)[ \t]+((?:go)?1\.(\d{1,3})(?:\.\d{1,3})?)[ \t]*(?:\/\/.*)?$/gm)]
-  const newer = lines
+  const newerVersions = lines
     .filter(([, , , minor]) => Number(minor) >= DEBIAN_GO)
     .map(([, word, version]) => `${word} ${version}`)
-  const module = ['module std.local', ...newer].map((each) => quote(each)).join(' ')
+  const module = ['module std.local', ...newerVersions].map((each) => quote(each)).join(' ')
   return `mkdir /tmp/std && cd /tmp/std && printf '%s\\n' ${module} > go.mod && go build std && cd / && rm -r /tmp/std`
 }
 
@@ -82,12 +82,12 @@ function writeStubs(names: readonly StubbedName[], value: StubValue): string {
     .flatMap(({ signature }) => {
       const results = signature === null ? undefined : FUNCTION.exec(signature.trim())?.[1]
       if (signature === null || results === undefined) return []
-      return [`${signature.trim().replace(/\s*\{$/, '')} { ${returnZero(results)} }`]
+      return [`${signature.trim().replace(/\s*\{$/, '')} { ${renderZeroReturn(results)} }`]
     })
     .join('\n')
 }
 
-function returnZero(results: string): string {
+function renderZeroReturn(results: string): string {
   if (results === '') return ''
   const types = results.startsWith('(') ? results.slice(1, -1).split(',') : [results]
   const isNamed = results.startsWith('(') && types.every((each) => /^\s*\w+\s+\S/.test(each))

@@ -45,7 +45,7 @@ type PackageManager = {
 
 const REBUILD = 'npm rebuild --ignore-scripts=false'
 
-/** Install scripts run in the build, when all files are copied. */
+/** Install scripts are skipped here. The build runs them with `rebuild`, after all files are copied. */
 const NPM: PackageManager = {
   program: [],
   install: 'npm ci --ignore-scripts',
@@ -54,8 +54,9 @@ const NPM: PackageManager = {
   lock: ['package-lock.json'],
 }
 const SHRINKWRAP: PackageManager = { ...NPM, lock: ['npm-shrinkwrap.json'] }
-/** npm installs versions from before the freeze day if there is no lock file. */
-function noLock(freezeDay: string | undefined): PackageManager {
+
+/** Returns npm for a tree without a lock file: versions published after the freeze day are ignored. */
+function npmWithoutLock(freezeDay: string | undefined): PackageManager {
   const before = freezeDay === undefined ? '' : ` --before=${freezeDay}`
   return {
     ...NPM,
@@ -65,7 +66,10 @@ function noLock(freezeDay: string | undefined): PackageManager {
   }
 }
 
-/** Package managers other than npm are installed into the image, so that nothing is downloaded when tests run. */
+/**
+ * Detects the package manager by its lock file. Package managers other than npm are installed into the image, so that
+ * nothing is downloaded when tests run.
+ */
 function detectPackageManager(tree: TreeFacts): PackageManager {
   const declared = /^(pnpm|yarn|bun)@(\d+\.\d+\.\d+)\b/.exec(readPackageJson(tree).packageManager ?? '')
   const version = (manager: string): string | undefined => (declared?.[1] === manager ? declared[2] : undefined)
@@ -77,7 +81,7 @@ function detectPackageManager(tree: TreeFacts): PackageManager {
 
 function npm(tree: TreeFacts): PackageManager {
   if (tree.paths.has('package-lock.json')) return NPM
-  return tree.paths.has('npm-shrinkwrap.json') ? SHRINKWRAP : noLock(findFreezeDay(tree))
+  return tree.paths.has('npm-shrinkwrap.json') ? SHRINKWRAP : npmWithoutLock(findFreezeDay(tree))
 }
 
 const pnpm = (version: string): PackageManager => ({
@@ -185,18 +189,18 @@ const LTS_NAMES: Readonly<Record<string, string>> = {
 function installNode(tree: TreeFacts, engines: string | undefined): string[] {
   const wanted = findPinnedMajor(tree) ?? validRange(engines ?? '*')
   if (!wanted) return []
-  const isDebianFine = satisfies(DEBIAN_NODE, wanted)
+  const isDebianNodeAccepted = satisfies(DEBIAN_NODE, wanted)
   const freezeDay = findFreezeDay(tree)
-  if (freezeDay === undefined && isDebianFine) return []
+  if (freezeDay === undefined && isDebianNodeAccepted) return []
   const accepted = RELEASE_LINES.filter(({ line }) => intersects(wanted, line))
   // A line newer than the commit is used only if the tree requires it, and then the oldest of these.
   const found = accepted.find(({ supportedFrom }) => supportedFrom < (freezeDay ?? UNKNOWN_DAY)) ?? accepted.at(-1)
-  if (!found || (isDebianFine && found.line === DEBIAN_LINE)) return []
+  if (!found || (isDebianNodeAccepted && found.line === DEBIAN_LINE)) return []
   // Debian's npm needs Debian's Node, so both are replaced. `hash -r` clears the shell's cached paths.
   return [`npm install -g npm@${found.npm} node-linux-$(node -p process.arch)@${found.line} && hash -r`]
 }
 
-/** A version file takes precedence over the `engines` range. */
+/** Returns the major version of Node that a version file names. It takes precedence over the `engines` range. */
 function findPinnedMajor({ texts }: TreeFacts): string | undefined {
   const declared = (texts.get('.nvmrc') ?? texts.get('.node-version') ?? '').trim().toLowerCase()
   return LTS_NAMES[declared] ?? coerce(declared)?.major.toString()
@@ -230,7 +234,7 @@ const sources: SourceLanguage[] = [
   { name: 'typescript', extensions: ['ts', 'tsx', 'mts', 'cts'], ...SYNTAX },
 ]
 
-const setUp = (runner: Runner): RunnerSetup => ({
+const toRunnerSetup = (runner: Runner): RunnerSetup => ({
   runner,
   buildRecipe: (tree, landed) => buildRecipe(tree, landed, runner.id),
   artefacts: ['node_modules/'],
@@ -272,7 +276,7 @@ export const node: LanguageEcosystem = {
   packageNames: (tree) =>
     listFilesNamed(tree, /^package\.json$/).flatMap((path) => readPackageJson(tree, path).name ?? []),
   publishedCopy: (name) => `/node_modules/${escapePattern(name)}$`,
-  runners: [vitest, jest, mocha, nodeTest].map(setUp),
+  runners: [vitest, jest, mocha, nodeTest].map(toRunnerSetup),
   hidesModules: false,
   testConfiguration: ['[.]mocharc[^/]*', '(jest|vitest)[.][^/]*'],
   stubs: [

@@ -2,8 +2,8 @@ import { parse } from 'smol-toml'
 import { z } from 'zod'
 import type { TreeFacts } from '../suite.ts'
 
-/** Extras and groups in which projects put what their tests need. */
-const FOR_TESTS = /^(tests?|testing|dev|develop|development|pytest)$/
+/** Names of extras and dependency groups that projects use for the requirements of their tests. */
+const TEST_GROUP = /^(tests?|testing|dev|develop|development|pytest)$/
 const REQUIREMENT = /^[A-Za-z0-9][\w.-]*(\[[\w.,\s-]+\])?\s*([(]?[<>=!~][^;'"`$\\]*)?(;[^`$\\]*)?$/
 const NAME = /^[A-Za-z0-9]([\w.-]*[A-Za-z0-9])?$/
 
@@ -86,19 +86,19 @@ export const isPackage = (tree: TreeFacts): boolean => {
 export function requiredPython(tree: TreeFacts): string | undefined {
   const project = readProject(tree)
   const poetry = project?.tool?.poetry?.dependencies.python
-  const written = /\bpython_requires\s*=\s*["']?([<>=!~][^"'\n]*)/.exec(
+  const inSetupFile = /\bpython_requires\s*=\s*["']?([<>=!~][^"'\n]*)/.exec(
     tree.texts.get('setup.cfg') ?? tree.texts.get('setup.py') ?? '',
   )?.[1]
-  return project?.project?.['requires-python'] ?? (typeof poetry === 'string' ? poetry : written)
+  return project?.project?.['requires-python'] ?? (typeof poetry === 'string' ? poetry : inSetupFile)
 }
 
 /** Returns the names under which the project is published. */
 export function publishedNames(tree: TreeFacts): string[] {
   const project = readProject(tree)
-  const written = /\bname\s*=\s*["']?([\w.-]+)/.exec(
+  const inSetupFile = /\bname\s*=\s*["']?([\w.-]+)/.exec(
     tree.texts.get('setup.cfg') ?? tree.texts.get('setup.py') ?? '',
   )?.[1]
-  const names = [project?.project?.name, project?.tool?.poetry?.name, written]
+  const names = [project?.project?.name, project?.tool?.poetry?.name, inSetupFile]
   return [...new Set(names.filter((name) => name !== undefined && NAME.test(name)))].filter(
     (name) => name !== undefined,
   )
@@ -110,11 +110,14 @@ export function publishedNames(tree: TreeFacts): string[] {
 export function listRequirements(tree: TreeFacts): string[] {
   const project = readProject(tree)
   const listed = [...(project ? listProjectRequirements(project) : []), ...listToolRequirements(tree)]
-  const own = new Set(publishedNames(tree).map(normaliseName))
+  const ownNames = new Set(publishedNames(tree).map(normaliseName))
   return listed
-    .filter((need) => typeof need === 'string')
-    .map((need) => need.trim())
-    .filter((need) => REQUIREMENT.test(need) && !own.has(normaliseName(/^[\w.-]+/.exec(need)?.[0] ?? '')))
+    .filter((requirement) => typeof requirement === 'string')
+    .map((requirement) => requirement.trim())
+    .filter(
+      (requirement) =>
+        REQUIREMENT.test(requirement) && !ownNames.has(normaliseName(/^[\w.-]+/.exec(requirement)?.[0] ?? '')),
+    )
 }
 
 function listProjectRequirements(project: Project): unknown[] {
@@ -123,7 +126,7 @@ function listProjectRequirements(project: Project): unknown[] {
     ...(project.project?.dependencies ?? []),
     ...listTestGroups(project.project?.['optional-dependencies'] ?? {}),
     ...Object.keys(groups)
-      .filter((name) => FOR_TESTS.test(name))
+      .filter((name) => TEST_GROUP.test(name))
       .flatMap((name) => expandGroup(groups, name, 0)),
     ...listPoetryRequirements(project),
     ...listTestGroups(project.tool?.pdm?.['dev-dependencies'] ?? {}),
@@ -139,8 +142,8 @@ const HATCH_TESTS = /^(default|tests?|testing|hatch-test|dev)$/
 
 const listTestGroups = (groups: Record<string, unknown[]>): unknown[] =>
   Object.entries(groups)
-    .filter(([name]) => FOR_TESTS.test(name))
-    .flatMap(([, needs]) => needs)
+    .filter(([name]) => TEST_GROUP.test(name))
+    .flatMap(([, requirements]) => requirements)
 
 /** Lists the packages that tox and nox install for tests. */
 const listToolRequirements = ({ texts }: TreeFacts): string[] => [
@@ -148,7 +151,7 @@ const listToolRequirements = ({ texts }: TreeFacts): string[] => [
   ...listNoxRequirements(texts.get('noxfile.py') ?? ''),
 ]
 
-/** Reads `deps` of `[testenv]`: on its line, and on indented lines below it. Lines for single factors count too. */
+/** Reads `deps` of `[testenv]`: on its line, and on indented lines below it. Lines for single tox factors count too. */
 function listToxRequirements(text: string): string[] {
   const lines = text.split('\n')
   const section = lines.indexOf('[testenv]')
@@ -156,8 +159,9 @@ function listToxRequirements(text: string): string[] {
   if (from === -1 || !lines[from]?.startsWith('deps')) return []
   const rest = lines.slice(from + 1)
   const end = rest.findIndex((line) => /^\S/.test(line))
-  const own = [lines[from]?.slice(lines[from].indexOf('=') + 1) ?? '', ...rest.slice(0, end === -1 ? undefined : end)]
-  return own.map((line) =>
+  const firstEntry = lines[from]?.slice(lines[from].indexOf('=') + 1) ?? ''
+  const entries = [firstEntry, ...rest.slice(0, end === -1 ? undefined : end)]
+  return entries.map((line) =>
     line
       .replace(/^\s*[\w.,!{}-]+:\s+/, '')
       .replace(/(?<!\s)\s+#.*$/, '')
@@ -165,7 +169,7 @@ function listToxRequirements(text: string): string[] {
   )
 }
 
-/** Reads what the sessions whose names begin with `test` install. */
+/** Lists the packages that nox sessions install whose names begin with `test`. */
 function listNoxRequirements(text: string): string[] {
   const sessions = text.split(/^(?=def )/m).filter((part) => /^def tests?(?:_\w+)?\(session/.test(part))
   const calls = sessions.flatMap((part) => [...part.matchAll(/\bsession\.install\(([^()]{0,2000})\)/g)])
@@ -190,18 +194,18 @@ function expandGroup(groups: Record<string, unknown[]>, name: string, depth: num
   })
 }
 
-/** Lists the requirements of Poetry, which has its own version operators. The lowest accepted version is kept. */
+/** Lists the requirements of Poetry. Its own version operators are reduced to the lowest accepted version. */
 function listPoetryRequirements({ tool }: Project): string[] {
   const { 'dev-dependencies': old = {}, group = {} } = tool?.poetry ?? {}
   const sets = [
     old,
     ...Object.entries(group)
-      .filter(([name]) => FOR_TESTS.test(name))
+      .filter(([name]) => TEST_GROUP.test(name))
       .map(([, set]) => set.dependencies),
   ]
   return sets.flatMap((set) =>
-    Object.entries(set).flatMap(([name, said]) => {
-      const version = typeof said === 'string' ? said : Version.safeParse(said).data?.version
+    Object.entries(set).flatMap(([name, value]) => {
+      const version = typeof value === 'string' ? value : Version.safeParse(value).data?.version
       if (version === undefined || name === 'python') return []
       const plain = /^[\^~]?=?\s*(\d[\w.]*)$/.exec(version)?.[1]
       return [plain === undefined ? name : `${name}>=${plain}`]
@@ -211,17 +215,17 @@ function listPoetryRequirements({ tool }: Project): string[] {
 
 const Version = z.object({ version: z.string() })
 
-/** Lists the extras that the tests need and whose contents only a build determines. */
+/** Lists the names of the extras for tests. Only a build of the package determines their requirements. */
 export function installableExtras(tree: TreeFacts): string[] {
   const declared = Object.keys(readProject(tree)?.project?.['optional-dependencies'] ?? {})
   const script = tree.texts.get('setup.py') ?? ''
   const named = script.includes('extras_require') ? [...script.matchAll(/["']([\w-]+)["']\s*:\s*[[(]/g)] : []
   const scripted = named.map(([, name = '']) => name)
-  const all = [...declared, ...configuredExtras(tree.texts.get('setup.cfg') ?? ''), ...scripted]
-  return [...new Set(all)].filter((name) => FOR_TESTS.test(name)).sort()
+  const all = [...declared, ...listConfiguredExtras(tree.texts.get('setup.cfg') ?? ''), ...scripted]
+  return [...new Set(all)].filter((name) => TEST_GROUP.test(name)).sort()
 }
 
-function configuredExtras(text: string): string[] {
+function listConfiguredExtras(text: string): string[] {
   const lines = text.split('\n')
   const from = lines.indexOf('[options.extras_require]')
   if (from === -1) return []
@@ -266,14 +270,14 @@ export function listConstraints(tree: TreeFacts): string[] {
 }
 
 function readTomlLock({ texts }: TreeFacts, path: string): LockedPackage[] {
-  const packages = TomlLock.safeParse(parseText(() => parse(texts.get(path) ?? ''))).data?.package ?? []
+  const packages = TomlLock.safeParse(parseOrUndefined(() => parse(texts.get(path) ?? ''))).data?.package ?? []
   return packages.flatMap(({ name, version, source }) =>
     version === undefined || LOCAL_SOURCE.test(JSON.stringify(source ?? null)) ? [] : [{ name, version }],
   )
 }
 
 function readPipfileLock({ texts }: TreeFacts): LockedPackage[] {
-  const lock = PipfileLock.safeParse(parseText(() => JSON.parse(texts.get('Pipfile.lock') ?? '{}'))).data
+  const lock = PipfileLock.safeParse(parseOrUndefined(() => JSON.parse(texts.get('Pipfile.lock') ?? '{}'))).data
   return Object.entries({ ...lock?.default, ...lock?.develop }).flatMap(([name, { version }]) =>
     version?.startsWith('==') ? [{ name, version: version.slice(2) }] : [],
   )
@@ -281,7 +285,7 @@ function readPipfileLock({ texts }: TreeFacts): LockedPackage[] {
 
 /** Lists the packages of a `Pipfile` by name. Its lock file, or the freeze day, selects their versions. */
 export function listPipfilePackages({ texts }: TreeFacts): string[] {
-  const file = PipfileSections.safeParse(parseText(() => parse(texts.get('Pipfile') ?? ''))).data
+  const file = PipfileSections.safeParse(parseOrUndefined(() => parse(texts.get('Pipfile') ?? ''))).data
   const names = Object.entries({ ...file?.packages, ...file?.['dev-packages'] })
   // A table without a version is a path or a repository.
   return names.flatMap(([name, value]) =>
@@ -290,9 +294,9 @@ export function listPipfilePackages({ texts }: TreeFacts): string[] {
 }
 
 /** Untrusted text that cannot be parsed counts as missing. */
-function parseText(read: () => unknown): unknown {
+function parseOrUndefined(parseFile: () => unknown): unknown {
   try {
-    return read()
+    return parseFile()
   } catch {
     return undefined
   }

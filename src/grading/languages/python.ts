@@ -36,8 +36,10 @@ const TOOLS = `${DEPS}/tools`
 const CONSTRAINTS = `${DEPS}/constraints.txt`
 const UV_VERSION = '0.13.7'
 
-/** Installs with the certificates of the image, and without packages that were published after a day. */
-const installLine = (indexDay: string | undefined, words: string, isConstrained: boolean): string =>
+type InstallOptions = { indexDay: string | undefined; isConstrained: boolean }
+
+/** Returns a shell line that installs with the certificates of the image. Packages published after `indexDay` are ignored. */
+const installLine = (words: string, { indexDay, isConstrained }: InstallOptions): string =>
   [
     'SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt',
     `${TOOLS}/bin/uv pip install --no-cache`,
@@ -52,16 +54,18 @@ const installLine = (indexDay: string | undefined, words: string, isConstrained:
  */
 function buildRecipe(tree: TreeFacts, landed: TreeFacts | undefined, runner: string): EnvRecipe {
   const files = [...tree.paths].filter((path) => REQUIREMENTS.test(path)).sort()
-  const early = files.filter((path) => !INSTALLS_ITSELF.test(tree.texts.get(path) ?? ''))
-  const late = files.filter((path) => !early.includes(path))
+  // A file that requires the repository itself can be installed only after the tree is copied.
+  const filesBeforeTree = files.filter((path) => !INSTALLS_ITSELF.test(tree.texts.get(path) ?? ''))
+  const filesAfterTree = files.filter((path) => !filesBeforeTree.includes(path))
   const declared = [...listRequirements(tree), ...listPipfilePackages(tree), ...(runner === 'pytest' ? ['pytest'] : [])]
   const isNative = [...tree.paths].some((path) => NATIVE.test(path) && !/(^|\/)(tests?|docs?)\//.test(path))
   const extras = installableExtras(tree)
-  const own = `.${extras.length === 0 ? '' : `[${extras.join(',')}]`}`
+  const itself = `.${extras.length === 0 ? '' : `[${extras.join(',')}]`}`
   const constraints = listConstraints(tree)
   const python = findBase(tree)
-  const install = (words: string) => installLine(findIndexDay(tree, python), words, constraints.length > 0)
-  const requirement = (path: string): string => install(`-r ${quoteWord(path)}`)
+  const indexDay = findIndexDay(tree, python)
+  const install = (words: string) => installLine(words, { indexDay, isConstrained: constraints.length > 0 })
+  const installFile = (path: string): string => install(`-r ${quoteWord(path)}`)
   return recipe({
     runner,
     base: python.base,
@@ -75,7 +79,7 @@ function buildRecipe(tree: TreeFacts, landed: TreeFacts | undefined, runner: str
       PYTHONDONTWRITEBYTECODE: '1',
     },
     manifests:
-      early.length === 0
+      filesBeforeTree.length === 0
         ? []
         : listFilesNamed(tree, /requirements[\w.-]*\.(txt|in)$|^constraints[\w.-]*\.txt$/i).concat(
             listRequirementFolder(tree.paths),
@@ -88,17 +92,17 @@ function buildRecipe(tree: TreeFacts, landed: TreeFacts | undefined, runner: str
       // Old packages need setuptools without declaring it.
       install(`'setuptools<81' wheel`),
       ...(declared.length === 0 ? [] : [install([...new Set(declared)].map(quoteWord).join(' '))]),
-      ...early.map(requirement),
+      ...filesBeforeTree.map(installFile),
     ],
     build: [
-      ...(isPackage(tree) ? [install(`-e ${quoteWord(own)}`)] : []),
-      ...late.map(requirement),
-      ...installChanged(tree, landed, (words) => installLine(findIndexDay(tree, python), words, false)),
+      ...(isPackage(tree) ? [install(`-e ${quoteWord(itself)}`)] : []),
+      ...filesAfterTree.map(installFile),
+      ...installChanged(tree, landed, (words) => installLine(words, { indexDay, isConstrained: false })),
     ],
   })
 }
 
-/** Installs what the landed manifests add or change. The lock file of the base is ignored. */
+/** Returns a line that installs requirements that the landed manifests add or change, without the base's constraints. */
 function installChanged(tree: TreeFacts, landed: TreeFacts | undefined, install: (words: string) => string): string[] {
   if (landed === undefined) return []
   const before = new Set([...listRequirements(tree), ...listRequirementLines(tree)])
@@ -136,8 +140,9 @@ const NEWEST: PythonBase = { minor: 13, base: 'debian:trixie-slim', supportedFro
 const BASES: readonly PythonBase[] = [NEWEST, { minor: 11, base: 'debian:bookworm-slim', supportedFrom: '2023-04-01' }]
 
 /**
- * Returns the base image whose Python the tree would have been tested with: one that its range accepts, supported at the
- * time of the commit or else the oldest, and of these preferably one that its CI files name.
+ * Returns the base image whose Python the tree was most likely tested with. Images whose Python the tree's range rejects
+ * are excluded. Of the others, those supported at the time of the commit are used, or else the oldest; among several, one
+ * that the CI files name is preferred.
  */
 function findBase(tree: TreeFacts): PythonBase {
   const named = /^(?:cpython-?)?(3\.\d+)/m.exec(tree.texts.get('.python-version') ?? '')?.[1]
@@ -156,30 +161,31 @@ function findIndexDay(tree: TreeFacts, { supportedFrom }: PythonBase): string | 
   return freezeDay !== undefined && freezeDay < supportedFrom ? supportedFrom : freezeDay
 }
 
-const CLAUSE = /^(\^|~=|~|[<>=!]=|<|>)?\s*3\.(\d+)(?:\.(\d+|\*))?$/
+const VERSION_CLAUSE = /^(\^|~=|~|[<>=!]=|<|>)?\s*3\.(\d+)(?:\.(\d+|\*))?$/
 
-type VersionTest = (minor: number, line: number, patch: string | undefined) => boolean
+/** Compares the minor version of a Python with that of a clause. */
+type VersionTest = (minor: number, required: number, patch: string | undefined) => boolean
 
-const isAtLeast: VersionTest = (minor, line) => minor >= line
-const isSameMinor: VersionTest = (minor, line) => minor === line
+const isAtLeast: VersionTest = (minor, required) => minor >= required
+const isSameMinor: VersionTest = (minor, required) => minor === required
 
-const SIGNS: Readonly<Record<string, VersionTest>> = {
+const OPERATORS: Readonly<Record<string, VersionTest>> = {
   '>=': isAtLeast,
   '>': isAtLeast,
   '^': isAtLeast,
   '==': isSameMinor,
   '~': isSameMinor,
-  '<=': (minor, line) => minor <= line,
-  '<': (minor, line, patch = '0') => (patch === '0' ? minor < line : minor <= line),
-  '!=': (minor, line, patch) => patch !== '*' || minor !== line,
-  '~=': (minor, line, patch) => (patch === undefined ? minor >= line : minor === line),
+  '<=': (minor, required) => minor <= required,
+  '<': (minor, required, patch = '0') => (patch === '0' ? minor < required : minor <= required),
+  '!=': (minor, required, patch) => patch !== '*' || minor !== required,
+  '~=': (minor, required, patch) => (patch === undefined ? minor >= required : minor === required),
 }
 
 /** Tests a minor version against a range such as `>=3.9,<3.13`. Clauses that cannot be parsed are ignored. */
 const accepts = (range: string, minor: number): boolean =>
   range.split(',').every((clause) => {
-    const [, sign = '==', line, patch] = CLAUSE.exec(clause.trim()) ?? []
-    return line === undefined || SIGNS[sign]?.(minor, Number(line), patch)
+    const [, operator = '==', required, patch] = VERSION_CLAUSE.exec(clause.trim()) ?? []
+    return required === undefined || OPERATORS[operator]?.(minor, Number(required), patch)
   })
 
 /** Defines functions in the module, and methods on every class of the module. */

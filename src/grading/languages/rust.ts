@@ -9,7 +9,7 @@ const TARGET = /^(?:(?<folder>.*)\/)?tests\/(?:(?<file>[^/]+)\.rs|(?<named>[^/]+
 const COMMAND = 'cargo test --offline --no-fail-fast'
 
 /** Runs the whole workspace; where one test target does not compile, runs each target alone. */
-const ALL = `if ${COMMAND} --workspace --no-run > /dev/null 2>&1; then ${COMMAND} --workspace; else /usr/bin/python3 -I -B "$ASSAY_TOOLS/cargo_each.py"; fi`
+const TEST_WORKSPACE = `if ${COMMAND} --workspace --no-run > /dev/null 2>&1; then ${COMMAND} --workspace; else /usr/bin/python3 -I -B "$ASSAY_TOOLS/cargo_each.py"; fi`
 
 /** Returns the command for one test file, in the package that contains it. */
 function testFileCommand(target: string): string {
@@ -28,7 +28,7 @@ const cargo: Runner = {
   detect: ({ paths }) => paths.has('Cargo.toml'),
   isTarget: (path) => TARGET.test(path),
   command({ targets }) {
-    const commands = targets.length === 0 ? [ALL] : [...new Set(targets.map(testFileCommand))]
+    const commands = targets.length === 0 ? [TEST_WORKSPACE] : [...new Set(targets.map(testFileCommand))]
     const lines = commands.map((line) => `${line} || code=$?`)
     return `export CARGO_TERM_COLOR=never; code=0; { ${lines.join('; ')}; } > "$ASSAY_REPORT/report" 2>&1; exit $code`
   },

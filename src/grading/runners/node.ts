@@ -56,8 +56,8 @@ export const nodeTest: Runner = {
   tools: [{ name: 'reporter.mjs', file: 'node-test-report.mjs' }],
 }
 
-/** Mocha exits with the number of failures. A file that cannot be loaded aborts the run without a report. */
-const FAILED = Array.from({ length: 255 }, (_, index) => index + 1)
+/** Exit codes of Mocha: the number of failures. A file that cannot be loaded aborts the run without a report. */
+const FAILURE_CODES = Array.from({ length: 255 }, (_, index) => index + 1)
 
 export const mocha: Runner = {
   id: 'mocha',
@@ -72,13 +72,13 @@ export const mocha: Runner = {
   command: ({ targets }) =>
     `${nodeCommand('mocha')} --reporter json --reporter-option output="$ASSAY_REPORT/report"${pathWords(targets)} > /dev/null`,
   prepare: [],
-  exits: { passed: [0], failed: FAILED },
+  exits: { passed: [0], failed: FAILURE_CODES },
   settings: [...NODE_SETTINGS, '.mocharc', '.mocharc.*', 'mocha.opts', '*mocha*setup*'],
   tools: [BIN_OF],
 }
 
-/** Jest supports shuffling since 29.5. */
-const shuffled = (seed: number | null): string =>
+/** Returns the options that shuffle the tests, which Jest supports since 29.5. */
+const renderShuffleOptions = (seed: number | null): string =>
   seed === null ? '' : ` $(node "$ASSAY_TOOLS/bin-of.cjs" jest 29.5 '--randomize --seed=${seed}')`
 
 export const jest: Runner = {
@@ -92,7 +92,7 @@ export const jest: Runner = {
   isTarget: (path) => JAVASCRIPT_TEST_FILE.test(path),
   command({ targets, seed }) {
     const named = targets.length === 0 ? '' : ` --runTestsByPath${pathWords(targets)}`
-    return `${nodeCommand('jest')} --ci --watchman=false --coverage=false --json --outputFile="$ASSAY_REPORT/report"${shuffled(seed)}${named}`
+    return `${nodeCommand('jest')} --ci --watchman=false --coverage=false --json --outputFile="$ASSAY_REPORT/report"${renderShuffleOptions(seed)}${named}`
   },
   prepare: [],
   exits: ZERO_OR_ONE,
@@ -100,7 +100,7 @@ export const jest: Runner = {
   tools: [BIN_OF],
 }
 
-/** A target is a part of a path: files whose paths contain it are run too. */
+/** Vitest treats a target as a part of a path: it also runs other files whose paths contain the target. */
 export const vitest: Runner = {
   id: 'vitest',
   name: 'Vitest',

@@ -19,12 +19,12 @@ const PYTHON_SETTINGS = [
 
 const PYTHON_TEST_FILE: RegExp = /(^|\/)(test_[^/]*|[^/]*_tests?|tests?)\.py$/
 
-/** Files that name the test runner of a Python project. */
-const NAMING = ['pyproject.toml', 'setup.cfg', 'setup.py', 'tox.ini', 'noxfile.py', 'Pipfile', 'Makefile']
+/** Files that may mention the test runner of a Python project. */
+const FILES_NAMING_RUNNER = ['pyproject.toml', 'setup.cfg', 'setup.py', 'tox.ini', 'noxfile.py', 'Pipfile', 'Makefile']
 const REQUIREMENTS = /^(requirements[^/]*|[^/]*requirements|requirements\/.*|test-requirements)\.(txt|in)$/
 
 /** Matches test functions, which only pytest runs, and imports of pytest. */
-const PLAIN_TEST = /^(?:import pytest\b|from pytest\b|(?:async )?def test_)/m
+const PYTEST_CODE = /^(?:import pytest\b|from pytest\b|(?:async )?def test_)/m
 
 const shuffle = { name: 'pytest_shuffle_by_seed.py', file: 'pytest-shuffle.py' }
 const select = { name: 'pytest_select.py', file: 'pytest-select.py' }
@@ -43,10 +43,10 @@ export const pytest: Runner = {
   isFallback: false,
   detect: (tree) =>
     hasFile(tree, (path) => /(^|\/)(conftest\.py|pytest\.ini|\.pytest\.ini|pytest\.toml)$/.test(path)) ||
-    [...NAMING, ...[...tree.paths].filter((path) => REQUIREMENTS.test(path))].some((path) =>
+    [...FILES_NAMING_RUNNER, ...[...tree.paths].filter((path) => REQUIREMENTS.test(path))].some((path) =>
       mentions(tree, path, /\bpytest\b/),
     ) ||
-    hasFile(tree, (path) => PYTHON_TEST_FILE.test(path) && mentions(tree, path, PLAIN_TEST)),
+    hasFile(tree, (path) => PYTHON_TEST_FILE.test(path) && mentions(tree, path, PYTEST_CODE)),
   isTarget: (path) => PYTHON_TEST_FILE.test(path),
   command({ targets, seed, only = null }) {
     const shuffled = seed === null ? '' : `ASSAY_SEED=${seed} `

@@ -1,16 +1,17 @@
-// The path of a package's program, as the working folder finds it. With a version and words: the words, if it is as new.
+// Prints the path of a package's program, resolved from the working folder. With a version and options, prints the options
+// if the package has at least that version, and otherwise an empty line.
 const { createRequire } = require('node:module')
 const { dirname, join } = require('node:path')
 
-const [name, since, words] = process.argv.slice(2)
+const [name, minimum, options] = process.argv.slice(2)
 const file = createRequire(join(process.cwd(), 'package.json')).resolve(`${name}/package.json`)
 const { bin, version } = require(file)
 
-const isSince = () => {
+const isNewEnough = () => {
   const [major, minor] = version.split('.').map(Number)
-  const [sinceMajor, sinceMinor] = since.split('.').map(Number)
-  return major > sinceMajor || (major === sinceMajor && minor >= sinceMinor)
+  const [minimumMajor, minimumMinor] = minimum.split('.').map(Number)
+  return major > minimumMajor || (major === minimumMajor && minor >= minimumMinor)
 }
 
-if (since === undefined) console.log(join(dirname(file), typeof bin === 'string' ? bin : bin[name]))
-else console.log(isSince() ? words : '')
+if (minimum === undefined) console.log(join(dirname(file), typeof bin === 'string' ? bin : bin[name]))
+else console.log(isNewEnough() ? options : '')

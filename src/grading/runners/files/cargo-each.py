@@ -1,4 +1,4 @@
-"""Tests every target of a workspace alone, so that one that does not compile keeps none of the others from running."""
+"""Tests every target of a workspace alone, so that the others run even if one does not compile."""
 
 import json
 import subprocess
@@ -9,17 +9,17 @@ NAMED = ('bin', 'test', 'example', 'bench')
 
 
 def main():
-    asked = ['cargo', 'metadata', '--offline', '--no-deps', '--format-version=1']
-    told = subprocess.run(asked, stdout=subprocess.PIPE, check=True)
+    metadata_command = ['cargo', 'metadata', '--offline', '--no-deps', '--format-version=1']
+    metadata = subprocess.run(metadata_command, stdout=subprocess.PIPE, check=True)
     codes = [
         subprocess.run([*TEST, '--manifest-path', package['manifest_path'], '--package', package['name'], *words]).returncode
-        for package in json.loads(told.stdout)['packages'] for target in package['targets'] for words in words_of(target)
+        for package in json.loads(metadata.stdout)['packages'] for target in package['targets'] for words in test_options(target)
     ]
     return next((code for code in codes if code != 0), 0)
 
 
-def words_of(target):
-    """Those that `cargo test` runs when nobody names any."""
+def test_options(target):
+    """Yields the options for what `cargo test` runs by default of a target."""
     kind = next((kind for kind in target['kind'] if kind in NAMED), 'lib')
     if target['test']:
         yield ['--lib'] if kind == 'lib' else [f'--{kind}', target['name']]

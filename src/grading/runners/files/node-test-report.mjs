@@ -1,5 +1,5 @@
-// A line for each test: its file, the names above it and its own, how it ended, and why. Suites are no tests, unless they
-// fail by themselves.
+// Writes a JSON line for each test with its id (file, names of its suites, own name), status and message. A suite is
+// reported only if it failed by itself, not through one of its tests.
 const STATUSES = { 'test:pass': 'passed', 'test:fail': 'failed' }
 
 // biome-ignore lint/style/noDefaultExport: Node asks for it.
@@ -8,18 +8,18 @@ export default async function* report(events) {
   let names = []
   for await (const { type, data } of events) {
     if (type === 'test:start') names = [...names.slice(0, data.nesting), data.name]
-    if (STATUSES[type] === undefined || isOnlyAbove(type, data)) continue
+    if (STATUSES[type] === undefined || isPlainSuite(type, data)) continue
     count += 1
     const path = [data.file, ...names.slice(0, data.nesting), data.name].filter((part) => part !== undefined)
-    yield `${JSON.stringify({ id: path.join(' > '), ...endOf(type, data) })}\n`
+    yield `${JSON.stringify({ id: path.join(' > '), ...toResult(type, data) })}\n`
   }
   yield `${JSON.stringify({ end: count })}\n`
 }
 
-const isOnlyAbove = (type, { details }) =>
+const isPlainSuite = (type, { details }) =>
   details?.type === 'suite' && (type === 'test:pass' || details.error?.failureType === 'subtestsFailed')
 
-function endOf(type, { skip, todo, details }) {
+function toResult(type, { skip, todo, details }) {
   const isSkipped = skip !== undefined || todo !== undefined
   const error = details?.error
   const message = type === 'test:fail' ? String(error?.cause?.stack ?? error?.cause ?? error?.message ?? '') : ''

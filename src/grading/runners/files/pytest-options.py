@@ -1,14 +1,14 @@
-"""Of the options that a project always gives to pytest, those that say which tests there are and how they are loaded."""
+"""Prints those of the project's `addopts` of pytest that decide which tests exist and how they are loaded."""
 
 import configparser
 import shlex
 
-# With a value, in one word or two. What asks for coverage, other processes, reports or an early end is left out.
+# Options with a value, in one word or two. Options for coverage, worker processes, reports and early ends are dropped.
 SHORT = ('-m', '-k', '-p', '-W')
 LONG = ('--ignore', '--ignore-glob', '--deselect', '--import-mode', '--asyncio-mode', '--ds', '--dc')
 
-# In the order in which pytest looks for them: where in the file they stand.
-PLACES = {
+# Settings files in the order in which pytest looks for them, with the table or section of its options.
+SETTINGS_FILES = {
     'pytest.toml': ['pytest'],
     '.pytest.toml': ['pytest'],
     'pytest.ini': 'pytest',
@@ -19,7 +19,7 @@ PLACES = {
 }
 
 
-def of_toml(name, keys):
+def read_toml(name, keys):
     import tomllib
 
     with open(name, 'rb') as file:
@@ -29,24 +29,24 @@ def of_toml(name, keys):
     return table.get('ini_options', table).get('addopts')
 
 
-def of_ini(name, section):
+def read_ini(name, section):
     file = configparser.ConfigParser(interpolation=None, strict=False)
     file.read(name, 'utf-8')
     return file.get(section, 'addopts', fallback=None)
 
 
-def options():
-    for name, place in PLACES.items():
+def read_options():
+    for name, table in SETTINGS_FILES.items():
         try:
-            said = of_toml(name, place) if isinstance(place, list) else of_ini(name, place)
+            found = read_toml(name, table) if isinstance(table, list) else read_ini(name, table)
         except (OSError, ImportError, ValueError, AttributeError, configparser.Error):
             continue
-        if said is not None:
-            return said if isinstance(said, list) else shlex.split(str(said))
+        if found is not None:
+            return found if isinstance(found, list) else shlex.split(str(found))
     return []
 
 
-def kept(words):
+def select(words):
     rest = iter(map(str, words))
     for word in rest:
         if word in SHORT or word in LONG:
@@ -56,6 +56,6 @@ def kept(words):
 
 
 try:
-    print(shlex.join(kept(options())))
-except ValueError:  # Quotes that do not end. pytest itself would not start.
+    print(shlex.join(select(read_options())))
+except ValueError:  # An unclosed quote, with which pytest itself would not start.
     pass

@@ -1,4 +1,4 @@
-"""Runs only the tests whose ids of the JUnit report are listed. Others are not even set up."""
+"""Runs only the tests whose ids in the JUnit report are listed. Fixtures of other tests are not set up."""
 
 import json
 import os
@@ -16,11 +16,11 @@ PATTERNS = [
 
 
 def report_id(nodeid):
-    """The class name and the name that pytest writes into its report."""
+    """Returns the class name and the name that pytest writes into its report."""
     path, bracket, parameters = nodeid.partition('[')
     parts = path.split('::')
-    place = '.'.join([re.sub(r'\.py$', '', parts[0].replace('/', '.')), *parts[1:-1]])
-    return ' '.join(f'{place}::{parts[-1]}{bracket}{parameters}'.split())
+    class_name = '.'.join([re.sub(r'\.py$', '', parts[0].replace('/', '.')), *parts[1:-1]])
+    return ' '.join(f'{class_name}::{parts[-1]}{bracket}{parameters}'.split())
 
 
 def is_selected(item):

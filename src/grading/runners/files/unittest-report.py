@@ -1,4 +1,4 @@
-"""Runs tests of unittest and writes a line for each: its id, how it ended, and why."""
+"""Runs unittest tests and writes a JSON line for each with its id, status and message."""
 
 import json
 import os
@@ -14,8 +14,8 @@ class Report(unittest.TextTestResult):
         super().__init__(*args, **kwargs)
         self.lines = {}
 
-    def tell(self, test, status, message=''):
-        """Of a test with parts, the worst counts."""
+    def record(self, test, status, message=''):
+        """Records a result. Of a test with subtests, the worst result counts."""
         order = ('passed', 'skipped', 'failed', 'errored')
         before = self.lines.get(test.id())
         if before is None or order.index(before['status']) < order.index(status):
@@ -23,33 +23,33 @@ class Report(unittest.TextTestResult):
 
     def addSuccess(self, test):
         super().addSuccess(test)
-        self.tell(test, 'passed')
+        self.record(test, 'passed')
 
     def addFailure(self, test, err):
         super().addFailure(test, err)
-        self.tell(test, 'failed', self._exc_info_to_string(err, test))
+        self.record(test, 'failed', self._exc_info_to_string(err, test))
 
     def addError(self, test, err):
         super().addError(test, err)
-        self.tell(test, 'errored', self._exc_info_to_string(err, test))
+        self.record(test, 'errored', self._exc_info_to_string(err, test))
 
     def addSkip(self, test, reason):
         super().addSkip(test, reason)
-        self.tell(test, 'skipped', str(reason))
+        self.record(test, 'skipped', str(reason))
 
     def addExpectedFailure(self, test, err):
         super().addExpectedFailure(test, err)
-        self.tell(test, 'skipped')
+        self.record(test, 'skipped')
 
     def addUnexpectedSuccess(self, test):
         super().addUnexpectedSuccess(test)
-        self.tell(test, 'failed', 'It passed, and was expected to fail.')
+        self.record(test, 'failed', 'The test passed although it was expected to fail.')
 
     def addSubTest(self, test, subtest, err):
         super().addSubTest(test, subtest, err)
         if err is not None:
             failed = issubclass(err[0], test.failureException)
-            self.tell(test, 'failed' if failed else 'errored', self._exc_info_to_string(err, test))
+            self.record(test, 'failed' if failed else 'errored', self._exc_info_to_string(err, test))
 
 
 def load(targets):
@@ -65,7 +65,7 @@ def load(targets):
 
 
 def name_of(path):
-    """As it is imported: from the highest folder that is no package."""
+    """Returns the module name of a file, relative to the lowest parent folder that is not a package."""
     path = os.path.normpath(path)
     folder, name = os.path.split(path[:-3])
     while folder and os.path.exists(os.path.join(folder, '__init__.py')):
@@ -76,16 +76,16 @@ def name_of(path):
     return name
 
 
-def shuffled(suite, chance):
-    """Classes stay whole: what they set up is for all of their tests."""
+def shuffled(suite, generator):
+    """Shuffles the test classes, and the tests within each class. Class fixtures are set up once."""
     classes = {}
     for test in flat(suite):
         classes.setdefault(type(test), []).append(test)
-    order = sorted(classes, key=lambda found: (found.__module__, found.__qualname__))
-    chance.shuffle(order)
-    for found in order:
-        chance.shuffle(classes[found])
-    return unittest.TestSuite(test for found in order for test in classes[found])
+    order = sorted(classes, key=lambda test_class: (test_class.__module__, test_class.__qualname__))
+    generator.shuffle(order)
+    for test_class in order:
+        generator.shuffle(classes[test_class])
+    return unittest.TestSuite(test for test_class in order for test in classes[test_class])
 
 
 def flat(suite):
