@@ -12,7 +12,7 @@ import {
 import { buildTrialRecord } from '../../test/support/trial-record.ts'
 import { createCredential } from '../credentials/schema.ts'
 import type { Endpoint } from '../platform/http/endpoint.ts'
-import { requireSize } from './choices.ts'
+import { requireTrialCount } from './choices.ts'
 
 let app: TestApp
 beforeAll(async () => {
@@ -198,8 +198,8 @@ describe.each([
 })
 
 test('a comparison of 100,001 trials is rejected', () => {
-  expect(() => requireSize(10_000, 1, 10)).not.toThrow()
-  expect(() => requireSize(9091, 11, 1)).toThrow('100001 trials; the maximum is 100000')
+  expect(() => requireTrialCount(100_000)).not.toThrow()
+  expect(() => requireTrialCount(100_001)).toThrow('100001 trials; the maximum is 100000')
 })
 
 test('a benchmark with more tasks than fit into a comparison is rejected', async () => {

@@ -15,7 +15,6 @@ import { isDigest } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 import { covers } from '../platform/outbound/url-rules.ts'
 import { type FieldError, invalidRequest, Problem } from '../platform/problem.ts'
-import { countTrials } from './plan.ts'
 import { type ModelChoice, type NewComparison, TRIALS_MAX } from './shapes/schema.ts'
 import type { NewSetting } from './sql.ts'
 
@@ -33,13 +32,13 @@ export function rejectRequest(errors: FieldError[]): never {
 
 /**
  * Returns the settings that the model choices describe, in their order. Throws a problem that lists every mistake.
- * `digests` lists the tasks, whose network policies apply to the MCP servers of configurations.
+ * `listTaskDigests` is called only if a configuration has MCP servers, which the network policies of the tasks must allow.
  */
 export async function resolveSettings(
   deps: ConfigurationDeps,
   workspaceId: string,
   models: readonly ModelChoice[],
-  digests: () => readonly string[],
+  listTaskDigests: () => readonly string[],
 ): Promise<NewSetting[]> {
   const errors: FieldError[] = []
   const settings: NewSetting[] = []
@@ -47,19 +46,23 @@ export async function resolveSettings(
   const harnesses = await listHarnesses(deps.db, workspaceId)
   for (const [index, choice] of models.entries()) {
     const model = await findModel(deps.db, workspaceId, choice.catalogId)
-    const chosen = await findChosenConfiguration(deps, workspaceId, choice, index)
-    const { configuration } = chosen
+    const { configuration, errors: configurationErrors } = await findChosenConfiguration(
+      deps,
+      workspaceId,
+      choice,
+      index,
+    )
     configurations.push(configuration)
-    errors.push(...chosen.errors)
+    errors.push(...configurationErrors)
     if (!model)
       errors.push(toFieldError(`/models/${index}/catalogId`, 'unknown_model', 'The catalog has no model with this id.'))
-    else if (chosen.errors.length === 0) {
+    else if (configurationErrors.length === 0) {
       const pinned = await pinHarnesses(deps, workspaceId, harnesses, configuration)
       const resolved = { harnesses, pinned, model, choice, configuration, index }
-      errors.push(...levelErrors(model, choice, index), ...addSettings(settings, resolved))
+      errors.push(...listLevelErrors(model, choice, index), ...addSettings(settings, resolved))
     }
   }
-  errors.push(...(await listForbiddenServers(deps, configurations, digests)))
+  errors.push(...(await listServerErrors(deps, configurations, listTaskDigests)))
   return errors.length > 0 ? rejectRequest(errors) : settings
 }
 
@@ -71,14 +74,14 @@ async function pinHarnesses(
   configuration: Configuration | undefined,
 ): Promise<Harness[]> {
   const pinned: Harness[] = []
-  for (const harness of harnesses)
-    pinned.push(
-      ...[await findPinnedHarness(db, workspaceId, harness, configuration)].filter((found) => found !== undefined),
-    )
+  for (const harness of harnesses) {
+    const version = await findPinnedHarness(db, workspaceId, harness, configuration)
+    if (version) pinned.push(version)
+  }
   return pinned
 }
 
-function levelErrors(model: Model, { reasoningLevel }: ModelChoice, index: number): FieldError[] {
+function listLevelErrors(model: Model, { reasoningLevel }: ModelChoice, index: number): FieldError[] {
   if (reasoningLevel === undefined || findModelLevel(model, reasoningLevel)) return []
   const message = `This model has the levels ${model.levels.map(({ level }) => level).join(', ')}.`
   return [toFieldError(`/models/${index}/reasoningLevel`, 'unknown_level', message)]
@@ -86,7 +89,7 @@ function levelErrors(model: Model, { reasoningLevel }: ModelChoice, index: numbe
 
 type ResolvedChoice = {
   harnesses: readonly Harness[]
-  /** Replaces harnesses by the versions that the configuration requires. */
+  /** The harnesses in the versions that the configuration requires. Those without that version are missing. */
   pinned: readonly Harness[]
   model: Model
   choice: ModelChoice
@@ -94,17 +97,18 @@ type ResolvedChoice = {
   index: number
 }
 
+/** Appends one setting per harness of the choice. Returns errors for the harnesses that cannot be used. */
 function addSettings(settings: NewSetting[], resolved: ResolvedChoice): FieldError[] {
   const { harnesses, pinned, model, choice, configuration, index } = resolved
   return choice.harnesses.flatMap((id, position) => {
     const harness = harnesses.find((each) => each.id === id)
-    const chosen = pinned.find((each) => each.id === id)
+    const pinnedHarness = pinned.find((each) => each.id === id)
     const pointer = `/models/${index}/harnesses/${position}`
-    const misfits = harness && configuration ? listMisfits(harness, chosen, configuration, pointer) : []
+    const misfits = harness && configuration ? listMisfits(harness, pinnedHarness, configuration, pointer) : []
     if (misfits.length > 0) return misfits
-    const setting = buildSetting(chosen, model, choice, configuration)
+    const setting = buildSetting(pinnedHarness, model, choice, configuration)
     if (!setting)
-      return harnessErrors(levelsByHarness(harnesses, model), model, resolveLevel(model, choice), { id, pointer })
+      return listHarnessErrors(levelsByHarness(harnesses, model), model, resolveLevel(model, choice), { id, pointer })
     if (settings.some((other) => other.id === setting.id))
       return [
         toFieldError(
@@ -118,8 +122,8 @@ function addSettings(settings: NewSetting[], resolved: ResolvedChoice): FieldErr
   })
 }
 
-/** Explains why a harness cannot be used. Unknown levels are reported once per model, by `levelErrors`. */
-function harnessErrors(
+/** Explains why a harness cannot be used. Unknown levels are reported once per model, by `listLevelErrors`. */
+function listHarnessErrors(
   levels: Record<string, string[]>,
   model: Model,
   level: string,
@@ -192,8 +196,8 @@ const matchesProvider = (credential: Credential | undefined, kind: Credential['k
 const toCredentialError = (pointer: string, kind: string, provider: string): FieldError =>
   toFieldError(pointer, 'credential_misfit', `This workspace has no ${kind} credential with this id for ${provider}.`)
 
-export function requireSize(tasks: number, settings: number, attempts: number): void {
-  const trials = countTrials({ tasks, settings, attempts })
+/** Throws if a comparison would have too many trials. */
+export function requireTrialCount(trials: number): void {
   if (trials > TRIALS_MAX)
     rejectRequest([
       toFieldError(
@@ -260,24 +264,24 @@ function listMisfits(
   return errors
 }
 
-/** Lists MCP servers that the network policy of a task does not allow. Each server is reported with the first such task. */
-async function listForbiddenServers(
+/** Reports MCP servers that the network policy of a task does not allow, each with the first such task. */
+async function listServerErrors(
   deps: ConfigurationDeps,
-  chosen: readonly (Configuration | undefined)[],
-  digests: () => readonly string[],
+  configurations: readonly (Configuration | undefined)[],
+  listTaskDigests: () => readonly string[],
 ): Promise<FieldError[]> {
-  const wanted = chosen.flatMap((configuration, index) =>
+  const servers = configurations.flatMap((configuration, index) =>
     (configuration?.mcpServers ?? []).flatMap((server) =>
       'url' in server ? [{ index, name: server.name, host: new URL(server.url).hostname }] : [],
     ),
   )
-  if (wanted.length === 0) return []
+  if (servers.length === 0) return []
   const errors = new Map<string, FieldError>()
-  for await (const { digest, networks } of readNetworks(deps, digests()))
-    for (const { index, name, host } of wanted) {
-      const refusing = networks.find((network) => !allows(network, host))
-      if (!refusing || errors.has(`${index} ${name}`)) continue
-      const message = `The network policy of task ${digest} does not allow the MCP server ${name} at ${host}: ${describeNetwork(refusing)}.`
+  for await (const { digest, networks } of readNetworks(deps, listTaskDigests()))
+    for (const { index, name, host } of servers) {
+      const forbidding = networks.find((network) => !allowsHost(network, host))
+      if (!forbidding || errors.has(`${index} ${name}`)) continue
+      const message = `The network policy of task ${digest} does not allow the MCP server ${name} at ${host}: ${describeNetwork(forbidding)}.`
       errors.set(`${index} ${name}`, {
         pointer: `/models/${index}/configuration`,
         code: 'mcp_server_not_allowed',
@@ -297,7 +301,7 @@ async function* readNetworks(deps: ConfigurationDeps, digests: readonly string[]
   }
 }
 
-const allows = ({ mode, hosts }: Network, host: string): boolean =>
+const allowsHost = ({ mode, hosts }: Network, host: string): boolean =>
   mode === 'public' || (mode === 'allowlist' && hosts.some((entry) => covers(entry, host)))
 
 function describeNetwork({ mode, hosts }: Network): string {

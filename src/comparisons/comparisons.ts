@@ -8,7 +8,7 @@ import { type Page, toPage } from '../platform/http/page.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { listRepositoryNames } from '../repos/repos.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'
-import { requireCredentials, requireSize, resolveSettings } from './choices.ts'
+import { requireCredentials, requireTrialCount, resolveSettings } from './choices.ts'
 import { parseTrialId } from './plan.ts'
 import { idReused } from './schema.ts'
 import { type Comparison, ComparisonPause, type NewComparison, SubmissionError } from './shapes/schema.ts'
@@ -18,7 +18,6 @@ import { addStatistics } from './statistics/answer.ts'
 import type { StatisticsCache } from './statistics/statistics.ts'
 import { buildStatus, type ComparisonFacts, type SettingFacts, toNamedConfiguration } from './status.ts'
 import { enqueueSubmission } from './submit.ts'
-import { toSharedBudgetId } from './trials/spend.ts'
 
 type CreateComparisonInput = NewComparison & TaskSelection
 
@@ -63,7 +62,7 @@ async function storeComparison(
   const source = await readSource(tx, by.workspaceId, scope, input)
   const settings = await resolveSettings(deps, by.workspaceId, input.models, () => listDigests(source))
   await requireCredentials(deps, by.workspaceId, input)
-  requireSize(source.tasks, settings.length, input.attempts)
+  requireTrialCount(source.tasks * settings.length * input.attempts)
   const { key } = await rows.insertComparison(tx, {
     workspace_id: by.workspaceId,
     id: input.id,
@@ -83,7 +82,7 @@ async function storeComparison(
     source: JSON.stringify(source.resolved),
   })
   await setSharedBudget(tx, {
-    id: toSharedBudgetId(key),
+    id: rows.toSharedBudgetId(key),
     workspaceId: by.workspaceId,
     budgetMicros: toMicros(input.budgetUsd),
   })
@@ -150,7 +149,7 @@ export async function readComparisonRow(
 /** Reads the comparison of a trial. Throws not found if it belongs to another workspace. */
 export async function readComparisonOfTrial(db: Db, workspaceId: string, trialId: string) {
   const trial = parseTrialId(trialId)
-  const row = trial && (await rows.findByKey(db, trial.comparison))
+  const row = trial && (await rows.findComparisonByKey(db, trial.comparison))
   if (!row || row.workspace_id !== workspaceId) throw new Problem(notFound, `Trial ${trialId} not found`)
   const names = await listRepositoryNames(db, row.repository === null ? [] : [row.repository])
   return { row, scope: toScope(row, names) }
@@ -168,7 +167,7 @@ export async function readStatusWithStatistics(
   statistics: StatisticsCache,
   row: rows.ComparisonRow,
 ): Promise<Comparison> {
-  // The status first: an answer must not be final before all its results are counted.
+  // The status is read before the statistics: an answer must not be final before all its results are counted.
   const status = await readStatus(db, row)
   return addStatistics(status, await statistics.load(db, row))
 }
@@ -179,7 +178,7 @@ export async function reloadStatus(
   statistics: StatisticsCache,
   { key }: rows.ComparisonRow,
 ): Promise<Comparison> {
-  const row = await rows.findByKey(db, key)
+  const row = await rows.findComparisonByKey(db, key)
   if (!row) throw new Problem(notFound, 'Comparison not found')
   return readStatusWithStatistics(db, statistics, row)
 }
@@ -220,19 +219,19 @@ export const hasOpenComparisons = (db: Db, repository: number): Promise<boolean>
   rows.hasOpenComparisons(db, repository)
 
 /** Builds the statuses of many comparisons with a constant number of queries. */
-async function buildStatuses(db: Db, found: rows.ComparisonRow[]): Promise<Comparison[]> {
-  const keys = found.map(({ key }) => key)
+async function buildStatuses(db: Db, comparisons: rows.ComparisonRow[]): Promise<Comparison[]> {
+  const keys = comparisons.map(({ key }) => key)
   const settings = Map.groupBy(await rows.listCountedSettings(db, keys), ({ comparison }) => comparison)
   const names = await listRepositoryNames(
     db,
-    found.flatMap(({ repository }) => repository ?? []),
+    comparisons.flatMap(({ repository }) => repository ?? []),
   )
   const now = new Date()
-  return found.map((row) => {
-    const own = settings.get(row.key) ?? []
+  return comparisons.map((row) => {
+    const ownSettings = settings.get(row.key) ?? []
     return buildStatus(
       toFacts(row, toScope(row, names)),
-      own.map((setting) => ({ facts: toSettingFacts(setting), counts: setting.counts, live: setting.live })),
+      ownSettings.map((setting) => ({ facts: toSettingFacts(setting), counts: setting.counts, live: setting.live })),
       now,
     )
   })

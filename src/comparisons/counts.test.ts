@@ -1,5 +1,13 @@
 import { expect, test } from 'vitest'
-import { type CellTrial, countCell, initialCounts, NO_COUNTS, SHARE_UNIT, sumCounts, toCountPart } from './counts.ts'
+import {
+  buildInitialCounts,
+  type CellTrial,
+  countCell,
+  NO_COUNTS,
+  SHARE_UNIT,
+  sumCounts,
+  toCountPart,
+} from './counts.ts'
 import { type CompletedTrial, planTrials } from './plan.ts'
 
 const trial = (attempt: number, state: CellTrial['state'], over: Partial<CellTrial> = {}): CellTrial => ({
@@ -73,7 +81,7 @@ const completed = (task: number, setting: number, ordinal: number, state: 'passe
 
 test('a new comparison has four count rows per setting, and every trial is counted in its row', () => {
   const trials = planTrials(SHAPE, [])
-  const rows = initialCounts(SHAPE.settings, trials)
+  const rows = buildInitialCounts(SHAPE.settings, trials)
   expect(rows.map(({ setting, part }) => [setting, part])).toEqual(
     [0, 1].flatMap((setting) => [0, 1, 2, 3].map((part) => [setting, part])),
   )
@@ -90,7 +98,7 @@ test('reused trials count for their own setting and task, the oldest as the firs
     completed(2, 1, 3, 'passed'),
     completed(1, 0, 4, 'passed'),
   ]
-  const rows = initialCounts(SHAPE.settings, planTrials(SHAPE, old))
+  const rows = buildInitialCounts(SHAPE.settings, planTrials(SHAPE, old))
   const countsOf = (setting: number) => sumCounts(rows.filter((row) => row.setting === setting))
   expect(countsOf(0)).toEqual({
     ...NO_COUNTS,

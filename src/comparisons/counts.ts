@@ -11,26 +11,30 @@ export type SettingCounts = Record<TrialState, number> & {
   spent_squares: number
 } & CellCounts
 
-/** Contribution of one task to the results of a setting. All zero until one of its trials is scored. */
+/**
+ * Contribution of a cell (one task with one setting) to the counts of the setting. All zero until a trial of it is
+ * scored.
+ */
 export type CellCounts = {
   tasks: number
   tasks_passed: number
   tasks_micros: number
   tasks_unpriced: number
-  /** Share of scored attempts that passed, in SHARE_UNIT. */
+  /** Share of scored attempts that passed, in units of 1 / `SHARE_UNIT`; summed over the tasks of a setting. */
   shares: number
+  /** Sum of the squared shares, for the standard deviation. */
   share_squares: number
 }
 
 /** The fields of a trial that the results of its task depend on. */
 export type CellTrial = { attempt: number; state: TrialState; costMicros: number | null; voided: boolean }
 
-/** Number of rows per setting. Concurrent updates of one setting are spread over them. */
-const PARTS = 4
+/** Number of count rows per setting. Concurrent updates of one setting are spread over them. */
+const PARTS_PER_SETTING = 4
 /** Least common multiple of 1 to 10: the pass share of a task with up to 10 attempts is a whole number of units. */
 export const SHARE_UNIT = 2520
 
-const NO_CELL: CellCounts = {
+const NO_CELL_COUNTS: CellCounts = {
   tasks: 0,
   tasks_passed: 0,
   tasks_micros: 0,
@@ -50,14 +54,14 @@ export const NO_COUNTS: SettingCounts = {
   spent_micros: 0,
   metered: 0,
   spent_squares: 0,
-  ...NO_CELL,
+  ...NO_CELL_COUNTS,
 }
 
 /** Counts one task. Its result is the first scored attempt, never the best; its pass share covers all of them. */
 export function countCell(trials: readonly CellTrial[]): CellCounts {
   const scored = trials.filter(({ state, voided }) => !voided && (state === 'passed' || state === 'failed'))
   const [first] = scored.toSorted((a, b) => a.attempt - b.attempt)
-  if (!first) return NO_CELL
+  if (!first) return NO_CELL_COUNTS
   const share = (SHARE_UNIT * scored.filter(({ state }) => state === 'passed').length) / scored.length
   return {
     tasks: 1,
@@ -69,7 +73,8 @@ export function countCell(trials: readonly CellTrial[]): CellCounts {
   }
 }
 
-type CountChanges = Partial<SettingCounts>
+/** Amounts that are added to counts. */
+export type CountChanges = Partial<SettingCounts>
 
 export const COUNT_NAMES = Object.keys(NO_COUNTS).filter((name): name is keyof SettingCounts => name in NO_COUNTS)
 
@@ -96,30 +101,31 @@ export function diffCell(before: readonly CellTrial[], after: readonly CellTrial
  * Returns the count row of a setting that a trial updates. The ordinal is hashed: trials of one setting have ordinals with
  * a constant step, which a plain modulo could map to the same row.
  */
-export const toCountPart = (ordinal: number): number => (Math.imul(ordinal, 0x9e3779b1) >>> 16) % PARTS
+export const toCountPart = (ordinal: number): number => (Math.imul(ordinal, 0x9e3779b1) >>> 16) % PARTS_PER_SETTING
 
 export type CountRow = SettingCounts & { setting: number; part: number }
 
 /** Builds the count rows of a new comparison: planned trials are queued, reused trials are already counted. */
-export function initialCounts(settings: number, trials: readonly PlannedTrial[]): CountRow[] {
-  const rows = Array.from({ length: settings * PARTS }, (_, index) => ({
+export function buildInitialCounts(settings: number, trials: readonly PlannedTrial[]): CountRow[] {
+  const rows = Array.from({ length: settings * PARTS_PER_SETTING }, (_, index) => ({
     ...NO_COUNTS,
-    setting: Math.floor(index / PARTS),
-    part: index % PARTS,
+    setting: Math.floor(index / PARTS_PER_SETTING),
+    part: index % PARTS_PER_SETTING,
   }))
   for (const trial of trials) {
-    const row = rows[trial.setting * PARTS + toCountPart(trial.ordinal)]
+    const row = rows[trial.setting * PARTS_PER_SETTING + toCountPart(trial.ordinal)]
     if (!row) continue
     row[trial.reused?.state ?? 'queued'] += 1
     row.reused += trial.reused ? 1 : 0
   }
   const reused = trials.filter((trial) => trial.reused)
-  for (const cell of Map.groupBy(reused, ({ setting, task }) => `${setting} ${task}`).values()) addCell(rows, cell)
+  const cells = Map.groupBy(reused, ({ setting, task }) => `${setting} ${task}`)
+  for (const cell of cells.values()) addCell(rows, cell)
   return rows
 }
 
 function addCell(rows: CountRow[], cell: PlannedTrial[]): void {
-  const row = rows[(cell[0]?.setting ?? 0) * PARTS]
+  const row = rows[(cell[0]?.setting ?? 0) * PARTS_PER_SETTING]
   const trials = cell.flatMap(({ attempt, reused }) =>
     reused ? [{ attempt, state: reused.state, costMicros: reused.costMicros, voided: false }] : [],
   )

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { smallestDifference, wilsonInterval } from '../statistics/intervals.ts'
-import { type CellTrial, countCell, diffCell, initialCounts, sumCounts, toCountPart } from './counts.ts'
+import { buildInitialCounts, type CellTrial, countCell, diffCell, sumCounts, toCountPart } from './counts.ts'
 import { countTrials, findOrdinal, formatTrialId, listCellOrdinals, planTrials, toOrdinal } from './plan.ts'
 
 const shapes = fc.record({
@@ -55,7 +55,7 @@ test('each completed trial replaces one attempt, the oldest the first, and never
     [1, 0, 1, 3],
     [1, 0, 2, 4],
   ])
-  const counts = sumCounts(initialCounts(2, trials))
+  const counts = sumCounts(buildInitialCounts(2, trials))
   expect(counts).toMatchObject({ queued: 6, passed: 2, reused: 2, tasks: 1, tasks_passed: 1, tasks_micros: 5 })
 })
 

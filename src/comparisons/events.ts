@@ -3,7 +3,7 @@ import type { Db } from '../platform/db/db.ts'
 import { createWakeSignal, type WakeSignal } from '../platform/db/notices.ts'
 import { readStatus, readStatusWithStatistics } from './comparisons.ts'
 import type { Comparison } from './shapes/schema.ts'
-import { findByKey } from './sql.ts'
+import { findComparisonByKey } from './sql.ts'
 import type { StatisticsCache } from './statistics/statistics.ts'
 import { currentSnapshot } from './trials/sql.ts'
 import { loadComparisonNames, readChanges } from './trials/trials.ts'
@@ -104,23 +104,23 @@ function pushEvents({ batches, wake }: Watcher, events: ComparisonEvent[]): void
 
 /** True if watchers must be notified. The first observation is not sent: every watcher starts with its own. */
 const hasChanged = (current: Observation, last: Observation | undefined): boolean =>
-  current.isOver || (last !== undefined && (current.text !== last.text || current.events.length > 1))
+  current.isOver || (last !== undefined && (current.statusText !== last.statusText || current.events.length > 1))
 
 type ObserveDeps = { db: Db; statistics: StatisticsCache }
-type Observation = { events: ComparisonEvent[]; snapshot: string; text: string; isOver: boolean }
+type Observation = { events: ComparisonEvent[]; snapshot: string; statusText: string; isOver: boolean }
 
 /** Reads status and changes. The snapshot is taken first, so concurrent changes are repeated rather than missed. */
 async function observe({ db, statistics }: ObserveDeps, key: number, since: string | undefined): Promise<Observation> {
   const snapshot = await currentSnapshot(db)
-  const row = await findByKey(db, key)
-  // Statistics are added at the end only: while trials run they would be computed at every poll.
+  const row = await findComparisonByKey(db, key)
+  // Statistics are added only after the end. While trials run, they would have to be computed at every poll.
   const hasEnded = row !== undefined && ENDED.includes(row.state)
   const status = hasEnded ? await readStatusWithStatistics(db, statistics, row) : await readStatus(db, row)
   const changes = row && since !== undefined ? await readChanges(db, await loadComparisonNames(db, row), since) : []
   const isOver = ENDED.includes(status.state)
   return {
     snapshot,
-    text: serializeStatus(status),
+    statusText: serializeStatus(status),
     isOver,
     events: [
       ...changes.map((data): ComparisonEvent => ({ event: 'trial', data })),

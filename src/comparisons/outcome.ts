@@ -7,7 +7,7 @@ export type OutcomeUsage = z.infer<typeof Usage>
 /** Resource limits of a sandbox. Null means unlimited. */
 export type OutcomeResources = { cpus: number | null; memoryMb: number | null; diskMb: number | null }
 
-/** Formats the key of a trial as text. Comparisons that reuse a trial refer to it by the same text. */
+/** Formats the key of a trial as text. A reused trial keeps the text of the trial that ran. */
 export const formatTrialName = (comparison: number, ordinal: number): string => `${comparison}/${ordinal}`
 
 export function parseTrialName(name: string): { comparison: number; ordinal: number } {
@@ -23,6 +23,7 @@ export type TrialOutcome = {
   /** Formatted key of the trial that ran. Reused trials keep the key of the original. */
   trial: string
   comparison: number
+  /** Time at which the comparison was created, in milliseconds since 1970. */
   comparedAt: number
   attempt: number
   state: 'passed' | 'failed' | 'errored'

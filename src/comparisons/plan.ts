@@ -20,6 +20,13 @@ export type PlannedTrial = TrialPosition & { ordinal: number; reused: CompletedT
 export const toOrdinal = ({ tasks, settings }: PlanShape, { task, setting, attempt }: TrialPosition): number =>
   ((attempt - 1) * tasks + task) * settings + setting
 
+/** Returns the coordinates of a trial, the inverse of `toOrdinal`. */
+export function toPosition({ tasks, settings }: PlanShape, ordinal: number): TrialPosition {
+  const cell = ordinal % (tasks * settings)
+  const attempt = Math.floor(ordinal / (tasks * settings)) + 1
+  return { task: Math.floor(cell / settings), setting: cell % settings, attempt }
+}
+
 /** Lists the ordinals of all attempts at one task with one setting. */
 export const listCellOrdinals = (shape: PlanShape, { task, setting }: Omit<TrialPosition, 'attempt'>): number[] =>
   Array.from({ length: shape.attempts }, (_, index) => toOrdinal(shape, { task, setting, attempt: index + 1 }))
@@ -34,14 +41,13 @@ export function planTrials(shape: PlanShape, completed: readonly CompletedTrial[
     byCell.set(cell, [...(byCell.get(cell) ?? []), trial])
   }
   return Array.from({ length: countTrials(shape) }, (_, ordinal) => {
-    const cell = ordinal % (shape.tasks * shape.settings)
-    const attempt = Math.floor(ordinal / (shape.tasks * shape.settings)) + 1
-    const position = { task: Math.floor(cell / shape.settings), setting: cell % shape.settings, attempt }
-    return { ...position, ordinal, reused: byCell.get(cell)?.[attempt - 1] ?? null }
+    const position = toPosition(shape, ordinal)
+    const cell = toOrdinal(shape, { ...position, attempt: 1 })
+    return { ...position, ordinal, reused: byCell.get(cell)?.[position.attempt - 1] ?? null }
   })
 }
 
-const ID = /^([0-9a-f]{8})-([0-9a-f]{4})-8000-8000-([0-9a-f]{12})$/
+const TRIAL_ID = /^([0-9a-f]{8})-([0-9a-f]{4})-8000-8000-([0-9a-f]{12})$/
 
 /** Encodes comparison and ordinal as a UUID (version 8), so that trial ids need neither a column nor an index. */
 export function formatTrialId({ comparison, ordinal }: { comparison: number; ordinal: number }): string {
@@ -51,7 +57,7 @@ export function formatTrialId({ comparison, ordinal }: { comparison: number; ord
 
 /** Decodes a trial id. Returns undefined for any other text. */
 export function parseTrialId(id: string): { comparison: number; ordinal: number } | undefined {
-  const [, head = '', middle = '', tail = ''] = ID.exec(id.toLowerCase()) ?? []
+  const [, head = '', middle = '', tail = ''] = TRIAL_ID.exec(id.toLowerCase()) ?? []
   if (tail === '') return undefined
   return { comparison: Number.parseInt(head + middle, 16), ordinal: Number.parseInt(tail, 16) }
 }

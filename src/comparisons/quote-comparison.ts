@@ -2,7 +2,7 @@ import { countLiveWorkers } from '../catalog/capabilities.ts'
 import { listModels } from '../catalog/models.ts'
 import type { ConfigurationDeps } from '../configurations/configurations.ts'
 import type { Db } from '../platform/db/db.ts'
-import { requireSize, resolveSettings } from './choices.ts'
+import { requireTrialCount, resolveSettings } from './choices.ts'
 import { buildQuote, type SettingBasis } from './quote.ts'
 import type { Quote } from './quotes/schema.ts'
 import type { QuoteRequest } from './shapes/schema.ts'
@@ -23,7 +23,7 @@ export async function quoteComparison(
   const { db } = deps
   const source = await readSource(db, workspaceId, scope, input)
   const settings = await resolveSettings(deps, workspaceId, input.models, () => listDigests(source))
-  requireSize(source.tasks, settings.length, input.attempts)
+  requireTrialCount(source.tasks * settings.length * input.attempts)
   const { budgetUsd, trialBudgetUsd, attempts } = input
   return buildQuote(
     { tasks: source.tasks, settings: settings.length, attempts },

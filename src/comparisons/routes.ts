@@ -19,8 +19,8 @@ import {
   requireScope,
 } from './comparisons.ts'
 import type { ComparisonEvents } from './events.ts'
+import { cancelComparison, pauseOnRequest, resumeComparison } from './lifecycle.ts'
 import { quoteComparison } from './quote-comparison.ts'
-import { cancelComparison, pauseOnRequest, resumeComparison } from './resume.ts'
 import {
   benchmarkNotAdded,
   type ComparisonEndpoints,

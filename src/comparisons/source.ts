@@ -35,6 +35,7 @@ type ComparisonSource = { tasks: number; difficulties: DifficultyCounts; resolve
 /** The tasks of a comparison: approved ones of a repository, or some of a benchmark. */
 export type TaskSelection = { tasks?: readonly TaskChoice[] | undefined; taskNames?: readonly string[] | undefined }
 
+/** Reads the tasks of a comparison. Throws if the benchmark was not added or a selected task cannot be used. */
 export async function readSource(
   db: Db,
   workspaceId: string,
@@ -74,11 +75,11 @@ function requireTaskNames(known: readonly string[], names: readonly string[]): v
   if (errors.length > 0) rejectRequest(errors)
 }
 
-const Selected = z.object({ taskNames: z.array(z.string()).optional() })
+const SelectedNames = z.object({ taskNames: z.array(z.string()).optional() })
 
-/** Returns true for tasks that a stored source selects. */
+/** Returns a function that is true for the names of tasks that a stored source selects. */
 export function buildTaskFilter(resolved: unknown): (name: string) => boolean {
-  const { taskNames } = Selected.parse(resolved)
+  const { taskNames } = SelectedNames.parse(resolved)
   const chosen = taskNames && new Set(taskNames)
   return (name) => chosen?.has(name) ?? true
 }
@@ -104,7 +105,7 @@ async function readApprovedSource(
   const approved = new Map((await listApprovedTasks(db, repository)).map((task) => [toTaskKey(task), task]))
   const keys = choices.map(toTaskKey)
   const tasks = [...new Set(keys)].flatMap((key) => approved.get(key) ?? [])
-  if (tasks.length < choices.length) rejectRequest(findMistakes(keys, approved, await loadTaskStates(db, repository)))
+  if (tasks.length < choices.length) rejectRequest(listTaskErrors(keys, approved, await loadTaskStates(db, repository)))
   return {
     tasks: tasks.length,
     difficulties: countDifficulties(tasks),
@@ -123,7 +124,7 @@ const toTaskKey = ({ runId, taskId }: TaskChoice): string => `${runId}/${taskId}
 const loadTaskStates = async (db: Db, repository: number) =>
   new Map((await listTaskStates(db, repository)).map((task) => [toTaskKey(task), task.state]))
 
-function findMistakes(
+function listTaskErrors(
   keys: readonly string[],
   approved: ReadonlyMap<string, unknown>,
   states: ReadonlyMap<string, string>,

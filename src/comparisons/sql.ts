@@ -5,7 +5,7 @@ import type { Page } from '../platform/http/page.ts'
 import { NO_COUNTS, type SettingCounts } from './counts.ts'
 import type { ComparisonPause, SubmissionError } from './shapes/schema.ts'
 
-/** The benchmark or repository that a comparison runs on. Benchmarks are identified by name, repositories by key because they can be renamed. */
+/** The benchmark or repository that a comparison runs on. Repositories are identified by key, because they can be renamed. */
 export type ComparisonScope =
   | { kind: 'benchmark'; owner: string; name: string; repository: null }
   | { kind: 'repository'; owner: string; name: string; repository: number }
@@ -34,7 +34,8 @@ export async function findComparisonRow(db: Db, workspaceId: string, id: string)
   return rows[0]
 }
 
-export const findByKey = (db: Db, key: number) => selectComparisons(db).where('key', '=', key).executeTakeFirst()
+export const findComparisonByKey = (db: Db, key: number) =>
+  selectComparisons(db).where('key', '=', key).executeTakeFirst()
 
 /** Locks the row until the transaction ends, so that its state cannot change. */
 export const lockComparison = (tx: Db, key: number) =>
@@ -68,7 +69,7 @@ export async function hasComparisons(db: Db, workspaceId: string, scope: Compari
 
 const OPEN = ['submitting', 'running', 'paused'] as const
 
-/** Returns whether a comparison of the repository is open. Paused comparisons are open, because their trials may still run. */
+/** True if a comparison of the repository is open. Paused comparisons are open: some of their trials may still run. */
 export async function hasOpenComparisons(db: Db, repository: number): Promise<boolean> {
   const query = db.selectFrom('comparisons').select('key').where('repository', '=', repository)
   return (await query.where('state', 'in', OPEN).limit(1).executeTakeFirst()) !== undefined
@@ -132,6 +133,9 @@ export const listSettingRows = (db: Db, keys: readonly number[]) =>
 
 /** Sums as float8: sums of bigint are `numeric`, which is slow, and the driver converts the result to a number anyway. */
 const SUMS = Object.keys(NO_COUNTS).map((name) => sql`sum(${sql.ref(name)}::float8) as ${sql.ref(name)}`)
+
+/** Returns the id of the budget that all trials of a comparison share. Queries build the same text in SQL. */
+export const toSharedBudgetId = (comparison: number): string => `comparison ${comparison}`
 
 /** Spend of attempts that are not counted yet: settled calls, and reservations of open calls. */
 type LiveSpend = { settledMicros: number; pendingMicros: number }
@@ -376,7 +380,7 @@ export type EndedTrials = {
 }
 
 /** Lists all finished trials of the comparisons, scored or not, grouped by setting. */
-export async function listEnded(db: Db, comparisons: readonly number[]) {
+export async function listEndedTrials(db: Db, comparisons: readonly number[]) {
   const { rows } = await sql<EndedTrials>`
     select trials.comparison, trials.setting, json_agg(trials.task) as tasks, json_agg(trials.attempt) as attempts,
       json_agg(trials.state) as states, json_agg(trials.verify_mode) as verify_modes,

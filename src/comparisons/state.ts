@@ -4,7 +4,7 @@ import { emitEvent, isSubscribed } from '../webhooks/emit.ts'
 import type { ComparisonPause, SubmissionError } from './shapes/schema.ts'
 import * as rows from './sql.ts'
 import { toAnswer } from './statistics/answer.ts'
-import { computeStatisticsOf } from './statistics/statistics.ts'
+import { computeComparisonStatistics } from './statistics/statistics.ts'
 import { toNamedConfiguration } from './status.ts'
 import { liftLimit, withdrawWaiting } from './trials/queue/queue.ts'
 import { hasOpenTrials } from './trials/sql.ts'
@@ -32,7 +32,7 @@ export async function failSubmission(tx: Db, key: number, error: SubmissionError
 
 /** Reads the identification of a comparison that webhook events carry. */
 async function describeForWebhook(tx: Db, key: number) {
-  const row = await rows.findByKey(tx, key)
+  const row = await rows.findComparisonByKey(tx, key)
   if (!row) throw new Error(`Comparison row ${key} not found`)
   const { owner, name } = row.repository
     ? await readRepositoryRef(tx, row.repository)
@@ -65,7 +65,7 @@ async function emitCompleted(tx: Db, row: rows.ComparisonRow): Promise<void> {
       reasoningLevel: setting.reasoning_level,
       configuration: toNamedConfiguration(setting),
     })),
-    await computeStatisticsOf(tx, row),
+    await computeComparisonStatistics(tx, row),
   )
   await emitEvent(tx, workspaceId, { type: 'comparison.completed', data: { ...ref, answer } })
 }
@@ -76,6 +76,6 @@ export async function completeAllDone(db: Db): Promise<void> {
 }
 
 /** True if the comparison is running. Locks its state until the transaction ends. */
-export async function isRunning(tx: Db, key: number): Promise<boolean> {
+export async function isComparisonRunning(tx: Db, key: number): Promise<boolean> {
   return (await rows.lockStateShared(tx, key))?.state === 'running'
 }

@@ -49,24 +49,24 @@ type CountedSettingFacts = {
 /** Builds the status from one row per setting. Trials are never read, so the cost does not grow with their number. */
 export function buildStatus(facts: ComparisonFacts, settings: CountedSettingFacts[], now: Date): Comparison {
   const all = sumCounts(settings.map(({ counts }) => counts))
-  const trials = trialCounts(all)
-  const { startedAt, pause, submissionError, budgetMicros, trialBudgetMicros, ...shown } = facts
+  const trials = toStateCounts(all)
+  const { startedAt, pause, submissionError, budgetMicros, trialBudgetMicros, ...publicFacts } = facts
   return {
-    ...shown,
+    ...publicFacts,
     submissionError: submissionError ?? undefined,
     pause: pause ?? undefined,
     createdAt: facts.createdAt.toISOString(),
     submittedAt: facts.submittedAt?.toISOString() ?? null,
     finishedAt: facts.finishedAt?.toISOString() ?? null,
-    budgetUsd: usd(budgetMicros),
-    trialBudgetUsd: usd(trialBudgetMicros),
+    budgetUsd: toUsdOrNull(budgetMicros),
+    trialBudgetUsd: toUsdOrNull(trialBudgetMicros),
     trials,
     costUsd: sum(settings.map(spentMicros)) / MILLION,
     pendingUsd: sum(settings.map(({ live }) => live.pendingMicros)) / MILLION,
     projectedCostUsd: projectCost(all, trials),
     etaSeconds:
       facts.state === 'running' && startedAt ? estimateSecondsLeft(trials, now.getTime() - startedAt.getTime()) : null,
-    frontier: frontier(settings.flatMap(({ facts: { id }, counts }) => toPoints(id, counts))),
+    frontier: frontier(settings.flatMap(({ facts: { id }, counts }) => toFrontierPoints(id, counts))),
     settings: settings.map(toSetting),
   }
 }
@@ -77,9 +77,9 @@ const sum = (values: readonly number[]): number => values.reduce((all, value) =>
 const spentMicros = ({ counts, live }: CountedSettingFacts): number => counts.spent_micros + live.settledMicros
 
 const MILLION = 1_000_000
-const usd = (micros: number | null): number | null => (micros === null ? null : micros / MILLION)
+const toUsdOrNull = (micros: number | null): number | null => (micros === null ? null : micros / MILLION)
 
-const trialCounts = (counts: SettingCounts): TrialStateCounts => {
+const toStateCounts = (counts: SettingCounts): TrialStateCounts => {
   const { queued, running, passed, failed, errored, canceled, reused } = counts
   return {
     total: queued + running + passed + failed + errored + canceled,
@@ -93,7 +93,8 @@ const trialCounts = (counts: SettingCounts): TrialStateCounts => {
   }
 }
 
-const toPoints = (id: string, counts: SettingCounts) =>
+/** Returns the point of a setting, or nothing if it has no result or a cost is unknown. */
+const toFrontierPoints = (id: string, counts: SettingCounts) =>
   counts.tasks > 0 && counts.tasks_unpriced === 0
     ? [{ id, tasks: counts.tasks, passed: counts.tasks_passed, micros: counts.tasks_micros }]
     : []
@@ -115,10 +116,10 @@ function projectCost(all: SettingCounts, { queued, running }: TrialStateCounts):
   const variance = Math.max(0, all.spent_squares / all.metered - mean ** 2)
   const error = 2 * Math.sqrt(remaining * variance * (1 + remaining / all.metered))
   const expected = all.spent_micros + remaining * mean
-  return { low: micros(Math.max(all.spent_micros, expected - error)), high: micros(expected + error) }
+  return { low: toRoundedUsd(Math.max(all.spent_micros, expected - error)), high: toRoundedUsd(expected + error) }
 }
 
-const micros = (value: number): number => Math.round(value) / MILLION
+const toRoundedUsd = (micros: number): number => Math.round(micros) / MILLION
 
 function toSetting(counted: CountedSettingFacts): ComparisonSetting {
   const { facts, counts, live } = counted
@@ -134,7 +135,7 @@ function toSetting(counted: CountedSettingFacts): ComparisonSetting {
     costUsd: spentMicros(counted) / MILLION,
     pendingUsd: live.pendingMicros / MILLION,
     stats: computeStats(counts),
-    trials: trialCounts(counts),
+    trials: toStateCounts(counts),
   }
 }
 

@@ -10,7 +10,7 @@ import { type Blobs, Digest } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 import { derivedId } from '../platform/ids.ts'
 import { defineJobHandler, defineJobType, enqueue, type Job, type JobHandler } from '../platform/jobs/jobs.ts'
-import { initialCounts } from './counts.ts'
+import { buildInitialCounts } from './counts.ts'
 import { planTrials } from './plan.ts'
 import type { SubmissionError } from './shapes/schema.ts'
 import { buildTaskFilter } from './source.ts'
@@ -38,7 +38,8 @@ export const enqueueSubmission = (tx: Db, key: number, runAt?: Date): Promise<st
 export const submitJob = (deps: SubmissionDeps): JobHandler<z.infer<typeof Payload>> =>
   defineJobHandler(submitJobType, {
     run: (job) => submit(deps, job),
-    onGivenUp: (tx, { key }, reason) => failSubmission(tx, key, toSubmissionError('internal_error', reason, true)),
+    onGivenUp: (tx, { key }, reason) =>
+      failSubmission(tx, key, toSubmissionError('internal_error', reason, { retryable: true })),
   })
 
 /** The submission cannot continue for an external reason. A person resumes it once that is fixed. */
@@ -52,7 +53,7 @@ class SubmissionRefused extends Error {
   }
 }
 
-const toSubmissionError = (code: string, message: string, retryable: boolean): SubmissionError => ({
+const toSubmissionError = (code: string, message: string, { retryable }: { retryable: boolean }): SubmissionError => ({
   code,
   message,
   retryable,
@@ -90,7 +91,7 @@ const isOpen = (row: rows.ComparisonRow | undefined): row is rows.ComparisonRow 
 
 async function freeze(deps: SubmissionDeps, job: Job<{ key: number }>): Promise<void> {
   const { key } = job.payload
-  const row = await rows.findByKey(deps.db, key)
+  const row = await rows.findComparisonByKey(deps.db, key)
   if (!isOpen(row) || row.step !== 'freeze') return
   const source = await rows.findSource(deps.db, key)
   const frozen =
@@ -118,15 +119,17 @@ function toFrozenTasks(result: FreezeResult, isSelected: (name: string) => boole
         toSubmissionError(
           'dataset_changed',
           `The dataset in the registry differs from the one that was checked. ${result.detail}`.trim(),
-          false,
+          { retryable: false },
         ),
       )
     case 'gone':
       throw new SubmissionRefused(
-        toSubmissionError('dataset_gone', `The dataset is no longer in the registry. ${result.detail}`, false),
+        toSubmissionError('dataset_gone', `The dataset is no longer in the registry. ${result.detail}`, {
+          retryable: false,
+        }),
       )
     case 'unauthorized':
-      throw new SubmissionRefused(toSubmissionError('registry_access_refused', result.detail, true))
+      throw new SubmissionRefused(toSubmissionError('registry_access_refused', result.detail, { retryable: true }))
   }
 }
 
@@ -172,8 +175,8 @@ async function freezeApprovedTasks(
 
 /** Adds the batch to task ids that occur in several batches. */
 function toUniqueNames(tasks: readonly ApprovedTaskRef[]): string[] {
-  const sharing = Map.groupBy(tasks, ({ taskId }) => taskId)
-  return tasks.map(({ runId, taskId }) => (sharing.get(taskId)?.length === 1 ? taskId : `${runId}/${taskId}`))
+  const tasksById = Map.groupBy(tasks, ({ taskId }) => taskId)
+  return tasks.map(({ runId, taskId }) => (tasksById.get(taskId)?.length === 1 ? taskId : `${runId}/${taskId}`))
 }
 
 async function storePlannedTrials(deps: SubmissionDeps, job: Job<{ key: number }>): Promise<void> {
@@ -184,7 +187,7 @@ async function storePlannedTrials(deps: SubmissionDeps, job: Job<{ key: number }
     const settings = (await rows.listSettingRows(tx, [key])).length
     const shape = { tasks: row.tasks, settings, attempts: row.attempts }
     const trials = planTrials(shape, row.skip_completed ? await listReusable(tx, key) : [])
-    await insertPlan(tx, key, trials, initialCounts(shape.settings, trials))
+    await insertPlan(tx, key, trials, buildInitialCounts(shape.settings, trials))
     deps.step?.('submit.inserted')
     await rows.setStep(tx, key, 'enqueue')
   })
@@ -194,12 +197,12 @@ const SANDBOX_POLL_MS = 1_000
 
 /** True while no worker provides the sandbox but one may still start. Throws after the waiting time. */
 async function isWaitingForSandbox(deps: SubmissionDeps, key: number): Promise<boolean> {
-  const row = await rows.findByKey(deps.db, key)
+  const row = await rows.findComparisonByKey(deps.db, key)
   if (row?.state !== 'submitting' || (await canRunTrials(deps.db, row))) return false
   if (!(await hasOpenTrials(deps.db, key))) return false
   if (Date.now() - row.submit_asked_at.getTime() < deps.sandboxWaitMs) return true
   const message = `No worker provides the sandbox ${row.sandbox}. Start one, then resume.`
-  throw new SubmissionRefused(toSubmissionError('sandbox_unavailable', message, true))
+  throw new SubmissionRefused(toSubmissionError('sandbox_unavailable', message, { retryable: true }))
 }
 
 const canRunTrials = async (db: Db, row: rows.ComparisonRow): Promise<boolean> =>
@@ -216,9 +219,9 @@ const toQueue = (row: rows.ComparisonRow) => ({
 
 /** Enqueues the trials, then marks the comparison as running. Lock order: jobs before the row. */
 async function enqueueTrials(deps: SubmissionDeps, tx: Db, key: number): Promise<number> {
-  const row = await rows.findByKey(tx, key)
+  const row = await rows.findComparisonByKey(tx, key)
   if (!isOpen(row) || row.step === 'done') return 0
-  // Canceled and resumed meanwhile: submit again from the stored step.
+  // The comparison was canceled and resumed meanwhile: submit again from the stored step.
   if (row.step !== 'enqueue') {
     await enqueueSubmission(tx, key)
     return 0
@@ -234,14 +237,18 @@ const DISK_ERRORS = new Set(['ENOSPC', 'EDQUOT', 'EROFS', '53100'])
 
 function findRefusal(error: unknown): SubmissionError | undefined {
   if (error instanceof SubmissionRefused) return error.error
-  if (error instanceof TaskContentMissing) return toSubmissionError('task_content_gone', error.message, false)
+  if (error instanceof TaskContentMissing)
+    return toSubmissionError('task_content_gone', error.message, { retryable: false })
   if (isDiskFull(error))
-    return toSubmissionError('disk_full', 'The disk of the server is full. Free some space, then resume.', true)
-  if (error instanceof RegistryUnavailable) return toSubmissionError('registry_unavailable', error.message, true)
+    return toSubmissionError('disk_full', 'The disk of the server is full. Free some space, then resume.', {
+      retryable: true,
+    })
+  if (error instanceof RegistryUnavailable)
+    return toSubmissionError('registry_unavailable', error.message, { retryable: true })
   return undefined
 }
 
-/** Also checks the causes of the error. */
+/** True if the error or one of its causes says that the disk is full or read-only. */
 function isDiskFull(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   return ('code' in error && DISK_ERRORS.has(String(error.code))) || isDiskFull(error.cause)

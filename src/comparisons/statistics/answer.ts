@@ -20,36 +20,36 @@ type AnsweredComparison = {
 /** States in which no more results are expected. */
 const ENDED: readonly string[] = ['completed', 'canceled']
 
-export const toAnswer = (
+/** Converts the statistics of a comparison to its answer. */
+export function toAnswer(
   { state, tasks, attempts, trials }: AnsweredComparison,
   settings: readonly NamedSetting[],
   statistics: ComparisonStatistics,
-): Answer =>
-  buildAnswer({
+): Answer {
+  const hasConfigurations = settings.some(({ configuration }) => configuration)
+  return buildAnswer({
     isCollecting: !ENDED.includes(state),
     finished: trials.total - trials.queued - trials.running,
     total: trials.total,
     plan: { tasks, attempts },
     settings: settings.map((setting) => ({
       id: setting.id,
-      name: describeSetting(
-        setting,
-        settings.some(({ configuration }) => configuration),
-      ),
+      name: describeSetting(setting, { hasConfigurations }),
       isReference: setting.provider === 'none',
     })),
     statistics,
   })
+}
 
 /**
- * Describes a setting in words: `claude-sonnet-5 with claude-code at high`. Where settings have configurations, it also
- * says which one: `… and agents-md@2`, `… and no configuration`.
+ * Describes a setting in words: `claude-sonnet-5 with claude-code at high`. If a setting of the comparison has a
+ * configuration, each description names its own: `… and agents-md@2`, `… and no configuration`.
  */
-function describeSetting(setting: NamedSetting, namesConfigurations: boolean): string {
+function describeSetting(setting: NamedSetting, { hasConfigurations }: { hasConfigurations: boolean }): string {
   const { model, harness, reasoningLevel, configuration } = setting
   const level = reasoningLevel === 'none' ? '' : ` at ${reasoningLevel}`
   const name = configuration ? `${configuration.name}@${configuration.version}` : 'no configuration'
-  return `${model.name} with ${harness}${level}${namesConfigurations ? ` and ${name}` : ''}`
+  return `${model.name} with ${harness}${level}${hasConfigurations ? ` and ${name}` : ''}`
 }
 
 const METHODS = { rank: 'holm-paired-t', frontierProbability: `task-bootstrap-${DRAWS}-sfc32` }
@@ -66,19 +66,19 @@ export function addStatistics(status: Comparison, statistics: ComparisonStatisti
   }
 }
 
-function toSettingStats(found: ComparisonStatistics['settings'][number] | undefined) {
+function toSettingStats(setting: ComparisonStatistics['settings'][number] | undefined) {
   return {
-    costCi95: found?.cost
+    costCi95: setting?.cost
       ? {
-          low: toUsd(found.cost.low),
-          high: toUsd(found.cost.high),
+          low: toUsd(setting.cost.low),
+          high: toUsd(setting.cost.high),
           level: 0.95,
           method: 'johnson-t',
-          tasks: found.tasks,
+          tasks: setting.tasks,
         }
       : null,
-    rank: found?.rank ?? null,
-    frontierProbability: found?.frontierProbability ?? null,
+    rank: setting?.rank ?? null,
+    frontierProbability: setting?.frontierProbability ?? null,
     methods: METHODS,
   }
 }

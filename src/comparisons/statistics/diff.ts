@@ -2,7 +2,7 @@ import type { Db } from '../../platform/db/db.ts'
 import { decideVerdicts, measurePair, type SettingResults } from '../../statistics/pairs.ts'
 import { type ComparisonRow, listSettingRows } from '../sql.ts'
 import { type ComparisonNames, loadComparisonNames } from '../trials/trials.ts'
-import { newNoSharedTasks, toTaskScore, toWireDifference } from './pairs.ts'
+import { buildNoSharedTasksProblem, toTaskScore, toWireDifference } from './pairs.ts'
 import type { ComparisonDiff } from './schema.ts'
 import type { StatisticsCache } from './statistics.ts'
 
@@ -17,9 +17,9 @@ export async function diffComparisons(
   const matches = matchSettings(before.settings, after.settings)
   const measured = matches.map((match) => measureMatch(match, shared))
   if (measured.every(({ tasks }) => tasks === 0))
-    throw newNoSharedTasks('/path/baseId', 'The comparisons have no setting with a scored task in common.')
-  const ids = (settings: readonly SideSetting[], matched: readonly SideSetting[]): string[] =>
-    settings.filter((setting) => !matched.includes(setting)).map(({ id }) => id)
+    throw buildNoSharedTasksProblem('/path/baseId', 'The comparisons have no setting with a scored task in common.')
+  const matchedBefore = matches.map(({ from }) => from)
+  const matchedAfter = matches.map(({ to }) => to)
   return {
     base: base.id,
     comparison: current.id,
@@ -30,19 +30,17 @@ export async function diffComparisons(
     },
     settings: decideVerdicts(measured).map(toWireSetting),
     unmatched: {
-      base: ids(
-        before.settings,
-        matches.map(({ from }) => from),
-      ),
-      comparison: ids(
-        after.settings,
-        matches.map(({ to }) => to),
-      ),
+      base: listUnmatchedIds(before.settings, matchedBefore),
+      comparison: listUnmatchedIds(after.settings, matchedAfter),
     },
   }
 }
 
+const listUnmatchedIds = (settings: readonly SideSetting[], matched: readonly SideSetting[]): string[] =>
+  settings.filter((setting) => !matched.includes(setting)).map(({ id }) => id)
+
 type DiffTask = ComparisonNames['tasks'][number]
+/** A setting of one of the two comparisons. */
 type SideSetting = { id: string; harnessVersion: string; results: SettingResults }
 
 /** Loads one of the two comparisons. */
@@ -50,8 +48,9 @@ async function loadSide(db: Db, statistics: StatisticsCache, row: ComparisonRow)
   const { tasks } = await loadComparisonNames(db, row)
   const results = await statistics.loadResults(db, row)
   const settings = (await listSettingRows(db, [row.key])).flatMap((setting, index): SideSetting[] => {
-    const own = results[index]
-    return own ? [{ id: setting.id, harnessVersion: setting.harness_version, results: own }] : []
+    const settingResults = results[index]
+    if (!settingResults) return []
+    return [{ id: setting.id, harnessVersion: setting.harness_version, results: settingResults }]
   })
   return { tasks, settings }
 }
@@ -70,7 +69,10 @@ function matchTasks(before: readonly DiffTask[], after: readonly DiffTask[]): Sh
 
 type SettingMatch = { from: SideSetting; to: SideSetting }
 
-/** Matches settings by id. If exactly one is left on each side, these are matched too: a model that got a new version. */
+/**
+ * Matches settings by id. If exactly one is left on each side, these two are matched: probably one model got a new
+ * version.
+ */
 function matchSettings(before: readonly SideSetting[], after: readonly SideSetting[]): SettingMatch[] {
   const same = after.flatMap((to): SettingMatch[] => {
     const from = before.find(({ id }) => id === to.id)
@@ -83,20 +85,17 @@ function matchSettings(before: readonly SideSetting[], after: readonly SideSetti
 }
 
 function measureMatch({ from, to }: SettingMatch, shared: readonly SharedTask[]) {
-  const old = pickTasks(
-    from.results,
-    shared.map((each) => each.from),
-  )
-  const current = pickTasks(
-    to.results,
-    shared.map((each) => each.to),
-  )
+  const baseTasks = shared.map((task) => task.from)
+  const currentTasks = shared.map((task) => task.to)
+  const baseResults = pickTasks(from.results, baseTasks)
+  const currentResults = pickTasks(to.results, currentTasks)
   const changed = shared.flatMap(({ task }, index) => {
-    const [was, is] = [toTaskScore(old, index), toTaskScore(current, index)]
-    if (!was || !is || was.passed === is.passed) return []
-    return [{ task, change: is.passed ? ('fixed' as const) : ('broken' as const), before: was, after: is }]
+    const before = toTaskScore(baseResults, index)
+    const after = toTaskScore(currentResults, index)
+    if (!before || !after || before.passed === after.passed) return []
+    return [{ task, change: after.passed ? ('fixed' as const) : ('broken' as const), before, after }]
   })
-  return { from, to, changed, ...measurePair({ results: current }, { results: old }) }
+  return { from, to, changed, ...measurePair({ results: currentResults }, { results: baseResults }) }
 }
 
 /** Returns the results of these tasks, in this order. */

@@ -22,7 +22,7 @@ export async function listPairs(
   const loaded = await statistics.load(db, row)
   const pairs = base === undefined ? loaded.pairs : listAgainst(loaded, base)
   if (base !== undefined && ids.length > 1 && pairs.every(({ tasks }) => tasks === 0))
-    throw newNoSharedTasks('/query/baseline', `${baseline} shares no scored task with another setting.`)
+    throw buildNoSharedTasksProblem('/query/baseline', `${baseline} shares no scored task with another setting.`)
   return pairs.map((pair) => toWirePair(pair, ids))
 }
 
@@ -41,8 +41,8 @@ const listAgainst = ({ pairs }: ComparisonStatistics, base: number): PairStatist
     return pair.a === base ? [flipPair(pair)] : []
   })
 
-/** Returns the problem of settings that cannot be compared. */
-export const newNoSharedTasks = (pointer: string, message: string): Problem =>
+/** Builds the problem that reports settings without a task in common. */
+export const buildNoSharedTasksProblem = (pointer: string, message: string): Problem =>
   new Problem(noSharedTasks, message, { errors: [{ pointer, code: noSharedTasks.code, message }] })
 
 /** Reads one pair with the outcome of each shared task. */
@@ -56,14 +56,15 @@ export async function readPair(
   const ids = names.settings.map(({ id }) => id)
   const [first, second] = [requireSetting(ids, a), requireSetting(ids, b)]
   if (first === second)
-    throw newNoSharedTasks('/path/b', 'A setting cannot be compared with itself. Name two settings.')
+    throw buildNoSharedTasksProblem('/path/b', 'A setting cannot be compared with itself. Name two settings.')
   const pair = findPair(await statistics.load(db, row), first, second)
-  if (pair.tasks === 0) throw newNoSharedTasks('/path/b', `${a} and ${b} share no scored task.`)
+  if (pair.tasks === 0) throw buildNoSharedTasksProblem('/path/b', `${a} and ${b} share no scored task.`)
   const results = await statistics.loadResults(db, row)
-  const [ofA, ofB] = [results[first], results[second]]
   const outcomes = names.tasks.flatMap((task, index) => {
-    const [one, other] = [toTaskScore(ofA, index), toTaskScore(ofB, index)]
-    return one && other ? [{ task, outcome: toOutcome(one.passed, other.passed), a: one, b: other }] : []
+    const scoreA = toTaskScore(results[first], index)
+    const scoreB = toTaskScore(results[second], index)
+    if (!scoreA || !scoreB) return []
+    return [{ task, outcome: toOutcome(scoreA.passed, scoreB.passed), a: scoreA, b: scoreB }]
   })
   return { ...toWirePair(pair, ids), outcomes }
 }

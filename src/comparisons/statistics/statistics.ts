@@ -45,14 +45,14 @@ export function createStatisticsCache() {
     // Taken before the changes are read, so that a concurrent change is at worst applied twice.
     const snapshot = await currentSnapshot(db)
     const changes = known ? await listScoredSince(db, key, known.snapshot, CHANGES_MAX) : undefined
-    if (cached.get(key) !== entry) return load(db, comparison) // another request has started to compute them
-    if (known && changes?.length === 0) return keep(key, known)
+    if (cached.get(key) !== entry) return load(db, comparison) // another request has started a computation
+    if (known && changes?.length === 0) return storeEntry(key, known)
     const grid = updateGrid(known?.grid, changes) ?? loadGrid(db, comparison)
-    return keep(key, { tasks, snapshot, grid, statistics: grid.then(computeOnOrOffThread) })
+    return storeEntry(key, { tasks, snapshot, grid, statistics: grid.then(computeInThreadIfLarge) })
   }
 
-  /** Stores an entry as the most recently used one. A failed computation is not kept. */
-  const keep = (key: number, entry: CachedStatistics): CachedStatistics => {
+  /** Stores an entry as the most recently used one. A failed computation is removed. */
+  const storeEntry = (key: number, entry: CachedStatistics): CachedStatistics => {
     cached.delete(key)
     cached.set(key, entry)
     const [oldest] = cached.keys()
@@ -79,8 +79,10 @@ function updateGrid(
 }
 
 /** Computes the statistics without a cache. */
-export const computeStatisticsOf = async (db: Db, comparison: MeasuredComparison): Promise<ComparisonStatistics> =>
-  computeOnOrOffThread(await loadGrid(db, comparison))
+export const computeComparisonStatistics = async (
+  db: Db,
+  comparison: MeasuredComparison,
+): Promise<ComparisonStatistics> => computeInThreadIfLarge(await loadGrid(db, comparison))
 
 const loadGrid = async (db: Db, { key, settings, tasks, attempts }: MeasuredComparison): Promise<TrialGrid> =>
   buildGrid({ settings, tasks: tasks ?? 0, attempts }, tasks === null ? [] : await listScoredTrials(db, key))
@@ -94,5 +96,5 @@ const threads = openThreads<StatisticsTasks>(new URL('./thread-tasks.ts', import
 const SMALL_CELLS = 1000
 
 /** Computes large comparisons in a thread, because they would block the event loop. */
-const computeOnOrOffThread = async (grid: TrialGrid): Promise<ComparisonStatistics> =>
+const computeInThreadIfLarge = async (grid: TrialGrid): Promise<ComparisonStatistics> =>
   grid.settings * grid.tasks <= SMALL_CELLS ? computeGridStatistics(grid) : threads.run('computeGridStatistics', grid)

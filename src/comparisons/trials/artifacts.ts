@@ -26,10 +26,10 @@ const NAME_LENGTH_MAX = 255
 
 /** Stores the files in a trial's output folder, up to a limit. Files that are too long are truncated. */
 export async function storeArtifacts(blobs: Blobs, folder: string, trial: string): Promise<StoredArtifacts> {
-  const head = Buffer.from(`${trial}\n`)
+  const header = Buffer.from(`${trial}\n`)
   const files = await listFiles(folder)
   const artifacts: StoredArtifact[] = []
-  let offset = head.length
+  let offset = header.length
   for (const file of files.slice(0, FILES_MAX)) {
     const bytes = Math.min(file.bytes, FILE_BYTES_MAX, ALL_BYTES_MAX - offset)
     if (bytes <= 0) continue
@@ -37,7 +37,7 @@ export async function storeArtifacts(blobs: Blobs, folder: string, trial: string
     offset += bytes
   }
   if (artifacts.length === 0) return { artifacts, blob: null }
-  const { digest } = await blobs.put(Readable.from(readFiles(head, folder, artifacts)))
+  const { digest } = await blobs.put(Readable.from(readFiles(header, folder, artifacts)))
   return { artifacts, blob: digest }
 }
 
@@ -51,11 +51,14 @@ async function listFiles(folder: string): Promise<{ name: string; bytes: number 
     const stats = isShowable(name) ? await stat(path).catch(() => undefined) : undefined
     if (stats) files.push({ name, bytes: stats.size })
   }
-  return files.sort((a, b) => depth(a) - depth(b) || (a.name < b.name ? -1 : 1))
+  return files.sort((a, b) => toRank(a.name) - toRank(b.name) || (a.name < b.name ? -1 : 1))
 }
 
-/** Sorts the engine's own files first, so that an agent that leaves many files cannot displace them. */
-const depth = ({ name }: { name: string }): number => (name.includes('/') ? 1 : 0)
+/**
+ * Ranks the engine's own files, which are in no subfolder, first: an agent that leaves many files cannot displace
+ * them.
+ */
+const toRank = (name: string): number => (name.includes('/') ? 1 : 0)
 
 const isShowable = (name: string): boolean =>
   name.length <= NAME_LENGTH_MAX && name.isWellFormed() && !/\p{Cc}/u.test(name)
@@ -67,8 +70,8 @@ function mediaTypeOf(name: string): string {
 }
 
 /** Yields exactly the counted bytes. A file that shrinks meanwhile is padded with zeros. */
-async function* readFiles(head: Buffer, folder: string, artifacts: StoredArtifact[]): AsyncGenerator<Buffer> {
-  yield head
+async function* readFiles(header: Buffer, folder: string, artifacts: StoredArtifact[]): AsyncGenerator<Buffer> {
+  yield header
   for (const { name, bytes } of artifacts) {
     let missing = bytes
     const stream = createReadStream(join(folder, name), { end: bytes - 1 })

@@ -46,7 +46,10 @@ export type CalibrationResult =
 export type TrialEngine = {
   /** Finds the strictest verify mode in which the reference solution passes and a no-op does not. */
   calibrate(request: TaskRunRequest, signal: AbortSignal): Promise<CalibrationResult>
-  /** Runs one trial. Both methods throw SandboxUnavailable if nothing can run, and CredentialGone. */
+  /**
+   * Runs one trial. Both methods throw SandboxUnavailable if nothing can run, and CredentialGone if a credential is
+   * missing.
+   */
   run(request: TrialRunRequest, signal: AbortSignal): Promise<TrialRecord>
 }
 

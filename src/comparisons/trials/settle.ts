@@ -2,11 +2,11 @@ import type { GranteeSpend } from '../../gateway/spend/spend.ts'
 import type { GrantTotals } from '../../gateway/totals.ts'
 import { type Db, storableText } from '../../platform/db/db.ts'
 import type { TrialRecord } from '../../trials/record.ts'
-import { type CellTrial, diffCell, type SettingCounts } from '../counts.ts'
+import { type CellTrial, type CountChanges, diffCell } from '../counts.ts'
 import { listCellOrdinals } from '../plan.ts'
 import type { ComparisonPause, TrialClass, TrialState } from '../shapes/schema.ts'
 import { recordIsolation } from '../sql.ts'
-import { isRunning, pauseComparison } from '../state.ts'
+import { isComparisonRunning, pauseComparison } from '../state.ts'
 import type { OnStep } from '../steps.ts'
 import type { StoredArtifact } from './artifacts.ts'
 import { enqueueTrial } from './queue/queue.ts'
@@ -67,7 +67,7 @@ export async function settleAttempt(
   const end = toTrialEnd(trial, ending, await readTrialSpend(tx, trial))
   if (ending.kind === 'stopped')
     await pauseComparison(tx, trial.comparison, ending.reason, storableText(ending.message))
-  const isRetried = end.state === 'queued' && (await isRunning(tx, trial.comparison))
+  const isRetried = end.state === 'queued' && (await isComparisonRunning(tx, trial.comparison))
   const before = trial.attempts === 1 ? [toOnlyTrial(trial)] : await lockCell(tx, trial)
   const after = before.map((each) => (each.attempt === trial.attempt ? { ...each, ...end } : each))
   const open = await storeEnd(tx, trial, end, toCountChanges(end.state, diffCell(before, after), spentMicros))
@@ -80,7 +80,7 @@ export async function settleAttempt(
   return open
 }
 
-/** The cell of a comparison with one attempt per task, known without a query. */
+/** Returns the cell of a comparison with one attempt per task. It holds only the running trial, so no query is needed. */
 const toOnlyTrial = ({ attempt }: TrialFacts): CellTrial => ({
   attempt,
   state: 'running',
@@ -100,18 +100,14 @@ async function lockCell(tx: Db, trial: TrialFacts): Promise<CellTrial[]> {
 
 /** Enqueues a new job if the trial is waiting and its comparison is running. */
 export async function enqueueIfWaiting(tx: Db, trial: TrialFacts): Promise<void> {
-  if (!(await isRunning(tx, trial.comparison))) return
+  if (!(await isComparisonRunning(tx, trial.comparison))) return
   if ((await findTrialState(tx, trial)) === 'queued') await enqueueTrial(tx, toTrialQueue(trial), trial.ordinal)
 }
 
 const toTrialQueue = (trial: TrialFacts) => ({ ...trial, key: trial.comparison })
 
-const toCountChanges = (
-  state: TrialState,
-  change: Partial<SettingCounts>,
-  spentMicros: number,
-): Partial<SettingCounts> => ({
-  ...change,
+const toCountChanges = (state: TrialState, cellChanges: CountChanges, spentMicros: number): CountChanges => ({
+  ...cellChanges,
   running: -1,
   [state]: 1,
   spent_micros: spentMicros,

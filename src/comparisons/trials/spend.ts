@@ -18,9 +18,6 @@ import { addSpend, findTrialState, type TrialFacts, type TrialKey } from './sql.
 
 const GRANTEE_PREFIX = 'trial '
 
-/** Id of the budget that all trials of a comparison share. */
-export const toSharedBudgetId = (comparison: number): string => `comparison ${comparison}`
-
 /** Identifies a trial as the grantee of its grants. */
 export const toTrialGrantee = (trial: TrialKey): string => GRANTEE_PREFIX + formatTrialId(trial)
 

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { type Db, executePrepared, storableJson, storableText } from '../../platform/db/db.ts'
 import { CALIBRATION_RULES } from '../../trials/calibrate.ts'
-import { COUNT_NAMES, type CountRow, type SettingCounts, toCountPart } from '../counts.ts'
+import { COUNT_NAMES, type CountChanges, type CountRow, toCountPart } from '../counts.ts'
 import type { CompletedTrial, PlannedTrial } from '../plan.ts'
 import type { TrialClass, TrialState } from '../shapes/schema.ts'
 
@@ -178,7 +178,7 @@ export type TrialEnd = {
 type CountPart = { comparison: number; setting: number; part: number }
 
 /** Sets every counter, so that the statement text is constant and can be prepared. */
-const toIncrements = (changes: Partial<SettingCounts>) =>
+const toIncrements = (changes: CountChanges) =>
   sql.join(COUNT_NAMES.map((name) => sql`${sql.ref(name)} = ${sql.ref(name)} + ${changes[name] ?? 0}`))
 
 /**
@@ -189,7 +189,7 @@ export async function storeEnd(
   tx: Db,
   { ordinal, comparison, setting }: TrialKey & { setting: number },
   end: TrialEnd,
-  changes: Partial<SettingCounts>,
+  changes: CountChanges,
 ): Promise<number | undefined> {
   const query = sql<{ open: number }>`
     with ended as (
@@ -210,7 +210,7 @@ export async function storeEnd(
 export async function addCounts(
   tx: Db,
   { comparison, setting, part }: CountPart,
-  changes: Partial<SettingCounts>,
+  changes: CountChanges,
 ): Promise<void> {
   if (Object.values(changes).every((change) => change === 0)) return
   await sql`update trial_counts set ${toIncrements(changes)}

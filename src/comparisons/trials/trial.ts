@@ -17,14 +17,14 @@ import { SandboxUnavailable, SandboxUnsupported } from '../../sandboxes/sandbox.
 import { openScratchFolder } from '../../trials/scratch-folder.ts'
 import { VariableMissing } from '../../trials/variables.ts'
 import { formatTrialId } from '../plan.ts'
-import { recordStarted } from '../sql.ts'
+import { recordStarted, toSharedBudgetId } from '../sql.ts'
 import { completeIfDone, pauseComparison } from '../state.ts'
 import type { OnStep } from '../steps.ts'
 import { storeArtifacts } from './artifacts.ts'
 import { CredentialGone, type TaskRunRequest, type TrialEngine, type VerifySettings } from './engine.ts'
 import { calibrateOnce, parseVerifySettings } from './queue/calibration.ts'
 import { admitTrial, explainCutOff, type TrialAdmission } from './queue/forecast.ts'
-import { deferWaiting, type TrialPayload, trialJobType } from './queue/queue.ts'
+import { deferWaiting, type TrialPayload, toTrialJobType } from './queue/queue.ts'
 import {
   type AttemptEnding,
   AttemptSuperseded,
@@ -33,7 +33,7 @@ import {
   hasRetriesLeft,
   settleAttempt,
 } from './settle.ts'
-import { toSharedBudgetId, toTrialGrantee } from './spend.ts'
+import { toTrialGrantee } from './spend.ts'
 import { startTrial, type TrialFacts } from './sql.ts'
 import { traceAttempt } from './trace.ts'
 
@@ -55,12 +55,12 @@ export type TrialJobDeps = {
 
 /** Runs the trials of one sandbox. */
 export const trialJob = (deps: TrialJobDeps, sandbox: string): JobHandler<TrialPayload> =>
-  defineJobHandler(trialJobType(sandbox), {
+  defineJobHandler(toTrialJobType(sandbox), {
     run: (job) => runTrialJob(deps, job),
     onGivenUp: async (tx, key, reason) => {
       const trial = await startTrial(tx, key)
       const ending: AttemptEnding = { kind: 'broken', class: 'operator_error', error: reason }
-      if (trial && isRunning(trial)) await settleAttempt(tx, trial, ending, { retryMs: 0 })
+      if (trial && isRunnable(trial)) await settleAttempt(tx, trial, ending, { retryMs: 0 })
     },
   })
 
@@ -71,7 +71,7 @@ async function runTrialJob(deps: TrialJobDeps, job: Job<TrialPayload>): Promise<
   const trial = await startTrial(db, job.payload)
   if (!trial) return
   step('trial.started')
-  if (!isRunning(trial)) return endJob(job, trial)
+  if (!isRunnable(trial)) return endJob(job, trial)
   const admitted = await admitTrial(db, trial)
   if (admitted.kind !== 'start') return deferTrial(deps, job, trial, admitted)
   if (trial.isFirst) await recordStarted(db, trial.comparison)
@@ -91,9 +91,7 @@ async function runTrialJob(deps: TrialJobDeps, job: Job<TrialPayload>): Promise<
   }
 }
 
-/**
- * The queue runs a trial alone after the second death of its worker, so no other trial can have caused the last two.
- */
+/** The queue runs a trial alone after the second death of its worker, so no other trial can have caused the last two. */
 const DEATHS_MAX = 4
 
 /** True if the worker died so often with this trial that the agent must be the cause. Calibration runs no agent. */
@@ -121,8 +119,8 @@ const deferTrial = (
 /** Additional delay per waiting trial, so that a long queue is not polled continuously. */
 const DEFER_PER_TRIAL_MS = 10
 
-/** Includes trials that were started by a worker that died: this worker takes over. */
-const isRunning = ({ state, comparisonState }: TrialFacts): boolean =>
+/** True if this worker runs the trial. A trial that is already running was started by a worker that died. */
+const isRunnable = ({ state, comparisonState }: TrialFacts): boolean =>
   state === 'running' || (state === 'queued' && comparisonState === 'running')
 
 /**

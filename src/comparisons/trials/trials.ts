@@ -4,7 +4,7 @@ import { type Db, transact } from '../../platform/db/db.ts'
 import { notFound, Problem } from '../../platform/problem.ts'
 import { type AuditActor, record } from '../../workspaces/audit.ts'
 import { diffCell, toCountPart } from '../counts.ts'
-import { findOrdinal, formatTrialId, listCellOrdinals, type PlanShape, parseTrialId, toOrdinal } from '../plan.ts'
+import { findOrdinal, formatTrialId, listCellOrdinals, type PlanShape, parseTrialId, toPosition } from '../plan.ts'
 import { trialNotScored } from '../schema.ts'
 import {
   type ComparisonMatrix,
@@ -16,7 +16,7 @@ import {
   type TrialWithAttempts,
   Usage,
 } from '../shapes/schema.ts'
-import { type ComparisonRow, findByKey, listSettingRows, listTaskRows } from '../sql.ts'
+import { type ComparisonRow, findComparisonByKey, listSettingRows, listTaskRows } from '../sql.ts'
 import { StoredArtifact, toArtifact } from './artifacts.ts'
 import { toTrialGrantee } from './spend.ts'
 import * as rows from './sql.ts'
@@ -227,14 +227,10 @@ export async function voidTrial(
   return loadTrial(db, names, await readTrialRow(db, names, id))
 }
 
-function toPosition(shape: PlanShape, ordinal: number) {
-  const cell = ordinal % (shape.tasks * shape.settings)
-  const position = { task: Math.floor(cell / shape.settings), setting: cell % shape.settings }
-  const attempt = (ordinal - toOrdinal(shape, { ...position, attempt: 1 })) / (shape.tasks * shape.settings) + 1
-  return { ...position, attempt }
-}
-
-/** Maximum number of trial events per poll. With more changes, no trial events are sent: clients get the status and can read the matrix. */
+/**
+ * Maximum number of trial events per poll. With more changes, no trial events are sent: clients get the status and
+ * can read the matrix.
+ */
 const CHANGES_MAX = 5000
 
 export async function readChanges(db: Db, names: ComparisonNames, snapshot: string): Promise<TrialChange[]> {
@@ -277,6 +273,6 @@ export async function loadComparisonNames(db: Db, row: ComparisonRow): Promise<C
 export async function loadNamesForTrial(db: Db, names: ComparisonNames, trialId: string): Promise<ComparisonNames> {
   const source = parseTrialId(trialId)
   if (!source || source.comparison === names.key || !(await rows.isTrialReusedBy(db, names.key, source))) return names
-  const row = await findByKey(db, source.comparison)
+  const row = await findComparisonByKey(db, source.comparison)
   return row ? loadComparisonNames(db, row) : names
 }

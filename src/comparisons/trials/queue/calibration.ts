@@ -47,13 +47,13 @@ export function parseVerifySettings({
   return {
     kind: 'fit',
     mode,
-    agentNetwork: parseNeed(agentNetwork),
-    verifierNetwork: parseNeed(verifierNetwork),
+    agentNetwork: parseVerifyNetwork(agentNetwork),
+    verifierNetwork: parseVerifyNetwork(verifierNetwork),
     carried: carried ?? [],
   }
 }
 
-const parseNeed = (text: string | null) => (text === 'required' ? 'required' : 'declared')
+const parseVerifyNetwork = (text: string | null) => (text === 'required' ? 'required' : 'declared')
 
 async function calibrateAndStore(
   { db, engine }: CalibrationDeps,

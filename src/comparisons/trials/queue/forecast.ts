@@ -53,10 +53,13 @@ async function readAdmission(tx: Db, trial: TrialFacts): Promise<{ facts: Admiss
   return { facts, waiting: rows.reduce((sum, { queued }) => sum + queued, 0) }
 }
 
-type Priced = { provider: string; catalogId: string; reasoningLevel: string }
+type PricedSetting = { provider: string; catalogId: string; reasoningLevel: string }
 
 /** Assumes the usage that quotes assume for a task of medium difficulty. */
-async function guessCost(row: Priced, readPrices: (catalogId: string) => Promise<Prices | null>): Promise<number> {
+async function guessCost(
+  row: PricedSetting,
+  readPrices: (catalogId: string) => Promise<Prices | null>,
+): Promise<number> {
   const prices = row.provider === 'none' ? null : await readPrices(row.catalogId)
   return prices ? estimateTrial(prices, row.reasoningLevel, { easy: 0, medium: 1, hard: 0 }).micros : 0
 }

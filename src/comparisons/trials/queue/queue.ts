@@ -13,14 +13,17 @@ import {
 } from '../../../platform/jobs/jobs.ts'
 import { formatTrialId } from '../../plan.ts'
 import { listOrdinals } from '../sql.ts'
-import { analyzeTrials, trialJobs } from './sql.ts'
+import { analyzeTrials, selectTrialJobs } from './sql.ts'
 
 const TrialPayload = z.strictObject({ comparison: z.number().int(), ordinal: z.number().int() })
 export type TrialPayload = z.infer<typeof TrialPayload>
 
-/** Each capability of workers has its own job type: a worker claims only the types it can run. */
-export const trialJobType = (sandbox: string): JobType<TrialPayload> =>
-  defineJobType({ type: `trial.${sandbox}`, payload: TrialPayload })
+/**
+ * Returns the job type of a capability. Each capability of workers has its own type: a worker claims only the types
+ * it can run.
+ */
+export const toTrialJobType = (capability: string): JobType<TrialPayload> =>
+  defineJobType({ type: `trial.${capability}`, payload: TrialPayload })
 
 export type CredentialLimits = { sandbox: number | undefined; model: number | undefined }
 
@@ -46,20 +49,20 @@ export async function findNeededCapability(
 }
 
 const findJobType = async (db: Db, selection: SandboxSelection): Promise<JobType<TrialPayload>> =>
-  trialJobType(await findNeededCapability(db, selection))
+  toTrialJobType(await findNeededCapability(db, selection))
 
 /** A trial takes a slot of its comparison (if that has a limit), of its sandbox credential and of its model credential. */
 type TrialQueue = SandboxSelection & { key: number; concurrency: number | null }
 
-const comparisonLimit = (key: number): string => `comparison ${key}`
+const toLimitKey = (key: number): string => `comparison ${key}`
 
 export const enqueueTrial = async (tx: Db, queue: TrialQueue, ordinal: number, notBefore?: Date): Promise<number> =>
-  enqueueSelected(tx, await findJobType(tx, queue), trialJobs(queue.key, { ordinal, notBefore }))
+  enqueueSelected(tx, await findJobType(tx, queue), selectTrialJobs(queue.key, { ordinal, notBefore }))
 
 /** Enqueues every waiting trial that has no job yet. Returns their number. */
 export async function enqueueWaiting(tx: Db, queue: TrialQueue): Promise<number> {
-  if (queue.concurrency !== null) await setLimit(tx, comparisonLimit(queue.key), queue.concurrency)
-  return enqueueSelected(tx, await findJobType(tx, queue), trialJobs(queue.key, {}))
+  if (queue.concurrency !== null) await setLimit(tx, toLimitKey(queue.key), queue.concurrency)
+  return enqueueSelected(tx, await findJobType(tx, queue), selectTrialJobs(queue.key, {}))
 }
 
 const MANY_TRIALS = 5_000
@@ -81,7 +84,7 @@ export async function deferWaiting(
   notBefore: Date,
 ): Promise<void> {
   await withdrawWaiting(tx, comparison)
-  await enqueueSelected(tx, await findJobType(tx, selection), trialJobs(comparison, { notBefore }))
+  await enqueueSelected(tx, await findJobType(tx, selection), selectTrialJobs(comparison, { notBefore }))
 }
 
 /**
@@ -94,7 +97,7 @@ export async function stopJobs(db: Db, key: number, ordinals: readonly number[])
   await liftLimit(db, key)
 }
 
-export const liftLimit = (tx: Db, key: number): Promise<void> => setLimit(tx, comparisonLimit(key), null)
+export const liftLimit = (tx: Db, key: number): Promise<void> => setLimit(tx, toLimitKey(key), null)
 
 const toTrialIds = (comparison: number, ordinals: readonly number[]): string[] =>
   ordinals.map((ordinal) => formatTrialId({ comparison, ordinal }))

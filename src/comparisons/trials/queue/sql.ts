@@ -3,6 +3,7 @@ import { DEFAULT_LIMITS } from '../../../harbor/limits.ts'
 import type { Db } from '../../../platform/db/db.ts'
 import { CALIBRATION_RULES } from '../../../trials/calibrate.ts'
 import { formatTrialId } from '../../plan.ts'
+import { toSharedBudgetId } from '../../sql.ts'
 import type { TrialKey } from '../sql.ts'
 
 /** Memory sizes from 256 MB to 1.5 TB, two per doubling. */
@@ -15,7 +16,7 @@ type TrialJobsFilter = { ordinal?: number | undefined; notBefore?: Date | undefi
  * a comparison the ordinal decides, except for trials that wait until `notBefore`. Memory is rounded up to a step, which
  * keeps the number of queue classes small.
  */
-export const trialJobs = (comparison: number, { ordinal, notBefore }: TrialJobsFilter) =>
+export const selectTrialJobs = (comparison: number, { ordinal, notBefore }: TrialJobsFilter) =>
   sql`
     select (${formatTrialId({ comparison, ordinal: 0 }).slice(0, 24)} || lpad(to_hex(ordinal), 12, '0'))::uuid as id,
       jsonb_build_object('comparison', comparison, 'ordinal', ordinal) as payload, 0 as priority,
@@ -116,7 +117,7 @@ export async function listForecastRows(db: Db, comparison: number): Promise<Fore
 export async function readLiveSpend(db: Db, comparison: number): Promise<number> {
   const { rows } = await sql<{ micros: number }>`
     select coalesce(sum(spent_micros - counted_micros), 0)::bigint as micros from gateway_grants
-    where shared_budget = ${`comparison ${comparison}`} and counted_at is null`.execute(db)
+    where shared_budget = ${toSharedBudgetId(comparison)} and counted_at is null`.execute(db)
   return rows[0]?.micros ?? 0
 }
 
@@ -134,7 +135,10 @@ export async function listUsage(db: Db, workspaceId: string, ids: readonly strin
   return rows
 }
 
-/** Comparisons, and tasks in each, that durations are read from: enough for a mean, and independent of the history. */
+/**
+ * Durations are read from this many comparisons and tasks of each: enough for a mean, at a cost that does not grow
+ * with the history.
+ */
 const RECENT_COMPARISONS = 3
 const RECENT_TASKS = 20
 
@@ -154,10 +158,10 @@ export async function listDurations(
       where setting.id = wanted.id and workspace_id = ${workspaceId} and started_at is not null
       order by key desc limit ${RECENT_COMPARISONS}
     ) as recent
-    cross join generate_series(0, ${RECENT_TASKS - 1}::int) as place
+    cross join generate_series(0, ${RECENT_TASKS - 1}::int) as task
     cross join lateral (
       select finished_at - started_at as took from trials
-      where comparison = recent.key and ordinal = place * recent.settings + recent.position
+      where comparison = recent.key and ordinal = task * recent.settings + recent.position
         and state in ('passed', 'failed') and reused_comparison is null and finished_at >= started_at
       offset 0
     ) as trial
@@ -166,9 +170,10 @@ export async function listDurations(
 }
 
 /**
- * Lists artifacts of trials that finished before a time. A comparison that has not ended keeps all of its artifacts.
+ * Selects trials with artifacts that finished more than `days` ago. A comparison that has not ended keeps all of its
+ * artifacts.
  */
-const oldArtifacts = (db: Db, days: number) =>
+const selectOldArtifacts = (db: Db, days: number) =>
   db
     .selectFrom('trials')
     .innerJoin('comparisons', 'comparisons.key', 'trials.comparison')
@@ -177,11 +182,14 @@ const oldArtifacts = (db: Db, days: number) =>
     .where('comparisons.state', 'in', ['completed', 'canceled'])
 
 export const listOldArtifacts = (db: Db, days: number, limit: number) =>
-  oldArtifacts(db, days).select(['trials.comparison', 'trials.ordinal', 'trials.artifacts']).limit(limit).execute()
+  selectOldArtifacts(db, days)
+    .select(['trials.comparison', 'trials.ordinal', 'trials.artifacts'])
+    .limit(limit)
+    .execute()
 
-/** Counts the trials with such artifacts and their bytes. */
+/** Counts the trials that `listOldArtifacts` lists, without a limit, and the bytes of their artifacts. */
 export const measureOldArtifacts = (db: Db, days: number) =>
-  oldArtifacts(db, days)
+  selectOldArtifacts(db, days)
     .select([
       sql<number>`count(*)::int`.as('count'),
       sql<string>`coalesce(sum((select sum((artifact ->> 'bytes')::bigint)

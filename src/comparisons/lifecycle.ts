@@ -11,7 +11,6 @@ import * as rows from './sql.ts'
 import { pauseComparison } from './state.ts'
 import { enqueueSubmission } from './submit.ts'
 import { stopJobs } from './trials/queue/queue.ts'
-import { toSharedBudgetId } from './trials/spend.ts'
 import { cancelTrialRows, requeueTrialRows } from './trials/sql.ts'
 
 type ResumeInput = { budgetUsd?: number | undefined; credentials?: Record<string, string> | undefined }
@@ -38,7 +37,7 @@ export async function resumeComparison(
 
 async function setBudget(tx: Db, workspaceId: string, key: number, budgetMicros: number): Promise<void> {
   await rows.setBudget(tx, key, budgetMicros)
-  await setSharedBudget(tx, { id: toSharedBudgetId(key), workspaceId, budgetMicros })
+  await setSharedBudget(tx, { id: rows.toSharedBudgetId(key), workspaceId, budgetMicros })
 }
 
 async function continueComparison(
@@ -63,11 +62,11 @@ async function resolveSwaps(
   row: rows.ComparisonRow,
   credentials: Record<string, string>,
 ): Promise<CredentialSwap[]> {
-  const providers = await listProviders(deps.db, row)
+  const uses = await loadCredentialUses(deps.db, row)
   const swaps: CredentialSwap[] = []
   for (const [old, replacement] of Object.entries(credentials)) {
     const [from, to] = [old.toLowerCase(), replacement.toLowerCase()]
-    const required = providers.get(from)
+    const required = uses.get(from)
     const credential = await findCredential(deps, workspaceId, to)
     if (required === undefined || `${credential?.kind} ${credential?.provider}` !== required)
       rejectRequest([
@@ -82,7 +81,8 @@ async function resolveSwaps(
   return swaps
 }
 
-async function listProviders(db: Db, row: rows.ComparisonRow): Promise<Map<string, string>> {
+/** Returns the kind and provider that each credential of the comparison is used for, such as `model anthropic`. */
+async function loadCredentialUses(db: Db, row: rows.ComparisonRow): Promise<Map<string, string>> {
   const settings = await rows.listSettingRows(db, [row.key])
   return new Map([
     ...settings.map((setting): [string, string] => [setting.credential_id, `model ${setting.provider}`]),
@@ -92,7 +92,10 @@ async function listProviders(db: Db, row: rows.ComparisonRow): Promise<Map<strin
 
 const PAUSE_MESSAGE = 'Paused on request. Resume it to start the remaining trials.'
 
-/** Pauses a running comparison. Running trials end, because their spend would be lost. Idempotent. */
+/**
+ * Pauses a running comparison. Trials that are running continue to their end, so that what they spent is not lost.
+ * Idempotent.
+ */
 export const pauseOnRequest = (db: Db, by: AuditActor, key: number): Promise<void> =>
   transact(db, async (tx) => {
     const row = await rows.lockComparison(tx, key)

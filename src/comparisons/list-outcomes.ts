@@ -1,14 +1,14 @@
 import { z } from 'zod'
 import type { Db } from '../platform/db/db.ts'
 import { formatTrialName, type OutcomeResources, type OutcomeUsage, type TrialOutcome } from './outcome.ts'
-import { type EndedTrials, listEnded, listRepositorySettings, listRepositoryTasks } from './sql.ts'
+import { type EndedTrials, listEndedTrials, listRepositorySettings, listRepositoryTasks } from './sql.ts'
 
 /** A setting as one comparison ran it. */
 export type RunSetting = Awaited<ReturnType<typeof listRepositorySettings>>[number]
 
 // Values were validated when they were written. Validating every row again would be slow.
-const Usages = z.custom<OutcomeUsage | null>()
-const Resources = z.custom<OutcomeResources | null>()
+const UncheckedUsage = z.custom<OutcomeUsage | null>()
+const UncheckedResources = z.custom<OutcomeResources | null>()
 
 /** Lists all finished trials on a repository's tasks. Each comparison contributes its settings; the oldest come first. */
 export async function listOutcomes(
@@ -17,7 +17,7 @@ export async function listOutcomes(
 ): Promise<{ settings: RunSetting[]; outcomes: TrialOutcome[] }> {
   const settings = await listRepositorySettings(db, repository)
   const tasks = Map.groupBy(await listRepositoryTasks(db, repository), ({ comparison }) => comparison)
-  const groups = await listEnded(db, [...new Set(settings.map(({ comparison }) => comparison))])
+  const groups = await listEndedTrials(db, [...new Set(settings.map(({ comparison }) => comparison))])
   const outcomes = groups.flatMap((group) => {
     const { comparison, setting: position } = group
     const setting = settings.find((each) => each.comparison === comparison && each.position === position)
@@ -45,8 +45,8 @@ function toOutcome(group: EndedTrials, index: number, setting: RunSetting, task:
     isolation: at(group.isolations),
     costMicros,
     costSource: at(group.cost_sources) ?? (costMicros === null ? null : 'none'),
-    usage: Usages.parse(at(group.usages)),
-    resources: Resources.parse(at(group.resources)),
+    usage: UncheckedUsage.parse(at(group.usages)),
+    resources: UncheckedResources.parse(at(group.resources)),
     agentSeconds: at(group.agent_seconds),
   }
 }
