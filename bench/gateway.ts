@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { openGrant } from '../src/gateway/grants.ts'
 import { openSandboxPort } from '../src/gateway/sandbox-port.ts'
-import { storedLedger } from '../src/gateway/stored-ledger.ts'
+import { createStoredLedger } from '../src/gateway/stored-ledger.ts'
 import { connect, type Db } from '../src/platform/db/db.ts'
 import { migrate } from '../src/platform/db/migrate.ts'
 import { newId } from '../src/platform/ids.ts'
@@ -141,7 +141,7 @@ async function sandboxOpener(db: Db, gatewayUrl: string, undo: AsyncDisposableSt
   await db.insertInto('workspaces').values({ id: workspaceId, login: 'acme', name: 'Acme', kind: 'org' }).execute()
   const openOne = async (): Promise<GatewayRoute> => {
     const facts = newGrantFacts({ workspaceId, callsMax: 1_000_000 })
-    const { token, tunnelSecret } = await openGrant(storedLedger(db), facts)
+    const { token, tunnelSecret } = await openGrant(createStoredLedger(db), facts)
     const port = openSandboxPort({ gatewayUrl, tunnelSecret })
     const server = createServer(port.onConnection)
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

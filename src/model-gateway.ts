@@ -1,7 +1,7 @@
 import { findModelUrl, findUpstream } from './credentials/providers.ts'
 import type { Secret } from './credentials/seal.ts'
 import { type OpenedSecret, openSecret } from './credentials/secrets.ts'
-import { type GatewayDeps, gatewayCounters } from './gateway/call-context.ts'
+import { createGatewayCounters, type GatewayDeps } from './gateway/call-context.ts'
 import { type Gateway, type ListenAddress, startGateway } from './gateway/gateway.ts'
 import type { Grant, Terms } from './gateway/ledger.ts'
 import type { GatewayOptions } from './gateway/options.ts'
@@ -35,7 +35,7 @@ const toGatewayDeps = ({
     resolveUpstream(terms, config.upstreams, await credentials.findModelTrust(workspaceId)),
   log,
   holdsMasterKey,
-  counters: gatewayCounters(metrics),
+  counters: createGatewayCounters(metrics),
   metrics: { ...metrics, isOperatorKey: createOperatorKeyTest(config.operatorKey) },
 })
 

@@ -13,7 +13,7 @@ import type { Config } from './config.ts'
 import { hasStoredCredential } from './credentials/credentials.ts'
 import { type Keyring, openKeyring } from './credentials/master-key.ts'
 import type { Ledger } from './gateway/ledger.ts'
-import { storedLedger } from './gateway/stored-ledger.ts'
+import { createStoredLedger } from './gateway/stored-ledger.ts'
 import { openRegistries } from './harbor/registries/open-registries.ts'
 import type { Registry } from './harbor/registries/registry.ts'
 import { bundlesFolder } from './harnesses/bundles/bundle.ts'
@@ -107,7 +107,7 @@ export async function openServices(config: Config, database: Database, log: Log)
     events: createComparisonEvents(database.db, statistics),
     statistics,
     results: createResultsCache(),
-    ledger: storedLedger(database.db),
+    ledger: createStoredLedger(database.db),
     credentials,
     engine: createSandboxEngine({
       credentials,

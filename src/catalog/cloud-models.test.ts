@@ -4,7 +4,7 @@ import { CLOUD_FIXTURES } from '../../test/support/gateway/clouds/cloud-fixtures
 import type { FakeCloud } from '../../test/support/gateway/clouds/cloud-front.ts'
 import { checkCredential, createCredential, listCredentialProviders } from '../credentials/schema.ts'
 import type { Gateway } from '../gateway/gateway.ts'
-import { openModelConnection, termsFor } from '../gateway/model-connection.ts'
+import { openModelConnection, resolveModelTerms } from '../gateway/model-connection.ts'
 import { mini } from '../harnesses/mini.ts'
 import { startModelGateway } from '../model-gateway.ts'
 import { findModel } from './models.ts'
@@ -81,7 +81,7 @@ describe.each(CLOUD_FIXTURES)('$name', ({ cloud, protocol, model, fields, start,
     const workspaceId = rows[0].id
     const found = await findModel(app.database.db, workspaceId, body.catalogId)
     if (!found) throw new Error('Model not found')
-    const { access, terms } = termsFor(found, 'none', mini)
+    const { access, terms } = resolveModelTerms(found, 'none', mini)
     const grant = { workspaceId, grantee: `trial ${body.catalogId}`, credentialId: credential.id, terms }
     const limits = { budgetMicros: null, callsMax: 5, expiresAt: new Date(Date.now() + 60_000) }
     const place = { ledger: app.tools.ledger, gatewayUrl: gateway.url }

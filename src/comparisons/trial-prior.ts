@@ -1,5 +1,5 @@
 import type { Prices } from '../catalog/model.ts'
-import { costMicros } from '../gateway/price.ts'
+import { computeCostMicros } from '../gateway/price.ts'
 import { NO_USAGE } from '../gateway/wire-protocol.ts'
 import type { Difficulty } from '../taskgen/schema.ts'
 
@@ -52,5 +52,5 @@ export function estimateTrial(prices: Prices, level: string, tasks: DifficultyCo
 /** Prices a trial at base rates, because each of its calls is far smaller than the trial and stays below price tiers. */
 function priceTrial({ tiers: _, ...rates }: Prices, { input, cacheRead, output }: TrialPrior): number {
   const usage = { ...NO_USAGE, input, cacheRead, output: Math.round(output) }
-  return costMicros(usage, { ...rates, cacheRead: rates.cacheRead ?? rates.input }) ?? 0
+  return computeCostMicros(usage, { ...rates, cacheRead: rates.cacheRead ?? rates.input }) ?? 0
 }

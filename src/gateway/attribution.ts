@@ -20,14 +20,14 @@ const OUTAGE: Attribution = { failure: 'upstream', probeAnswer: null }
  * A failure that the program caused: it disconnected, did not read the answer, asked for too much, or sent an invalid
  * request.
  */
-const OWN: Attribution = { failure: 'request', probeAnswer: null }
+const CAUSED_BY_PROGRAM: Attribution = { failure: 'request', probeAnswer: null }
 /** An outage that the program may have caused. */
 const INTERRUPTED: Attribution = { failure: 'interrupted', probeAnswer: null }
 
-type Silence = {
+type UnansweredCall = {
   why: NoAnswerReason
   timeouts: CallTimeouts
-  /** An earlier try of the same call was answered. */
+  /** The provider received an earlier try of the same call. */
   wasReached: boolean
   elapsedMs: number
 }
@@ -37,27 +37,27 @@ export async function attributeSilence(
   runtime: GatewayRuntime,
   context: CallContext,
   prepared: PreparedCall,
-  { why, timeouts, wasReached, elapsedMs }: Silence,
+  { why, timeouts, wasReached, elapsedMs }: UnansweredCall,
 ): Promise<Attribution> {
   if (timeouts.reason() === 'stop') return OUTAGE
-  if (isOwnCut(timeouts)) return OWN
+  if (wasCutByProgram(timeouts)) return CAUSED_BY_PROGRAM
   if (why !== 'unreachable') return attributeFailure(runtime, context, prepared, elapsedMs)
   // A trial whose requests never reached the provider cannot have stopped it.
   if (!wasReached && !(await listOtherCalls(runtime, context, prepared)).some(mayHaveReached)) return OUTAGE
   return toInterruption(await attributeFailure(runtime, context, prepared, elapsedMs))
 }
 
-type Cut = { error: AnswerError | null; timeouts: CallTimeouts; stalledMs: number; elapsedMs: number }
+type CutAnswer = { error: AnswerError | null; timeouts: CallTimeouts; stalledMs: number; elapsedMs: number }
 
 /** Attributes an answer that contains an error, lacks its end, or broke off. */
 export async function attributeCut(
   runtime: GatewayRuntime,
   context: CallContext,
   prepared: PreparedCall,
-  { error, timeouts, stalledMs, elapsedMs }: Cut,
+  { error, timeouts, stalledMs, elapsedMs }: CutAnswer,
 ): Promise<Attribution> {
   if (['stop', 'flood'].includes(timeouts.reason() ?? '')) return OUTAGE
-  if (error === 'request' || isOwnCut(timeouts, stalledMs)) return OWN
+  if (error === 'request' || wasCutByProgram(timeouts, stalledMs)) return CAUSED_BY_PROGRAM
   if (error === 'rate') return attributeRateLimit(runtime, context, prepared, elapsedMs)
   return attributeFailure(runtime, context, prepared, elapsedMs)
 }
@@ -70,7 +70,7 @@ export async function attributeStatus(
   { kind, elapsedMs }: { kind: FailureKind; elapsedMs: number },
 ): Promise<Attribution> {
   if (kind === 'rate') return attributeRateLimit(runtime, context, prepared, elapsedMs)
-  if (EXCUSES.includes(kind)) return attributeFailure(runtime, context, prepared, elapsedMs)
+  if (EXCUSING_FAILURES.includes(kind)) return attributeFailure(runtime, context, prepared, elapsedMs)
   return { failure: kind, probeAnswer: null }
 }
 
@@ -78,18 +78,18 @@ export async function attributeStatus(
 const STALL_MS = 10_000
 
 /** Tells whether the program caused the cut: it did not read, disconnected, or asked for too much. */
-const isOwnCut = (timeouts: CallTimeouts, stalledMs = 0): boolean =>
+const wasCutByProgram = (timeouts: CallTimeouts, stalledMs = 0): boolean =>
   stalledMs > STALL_MS || ['drain', 'answer', 'time'].includes(timeouts.reason() ?? '')
 
 const PROBE_BYTES_MAX = 256 * 1024
 /** A provider that does not answer the smallest request within this time is out of order. */
 const PROBE_MS = 60_000
-const ONCE = { triesMax: 1, totalMs: 0, firstMs: 0, pauseMaxMs: 0, quietMs: 0 }
+const NO_RETRY = { triesMax: 1, totalMs: 0, firstMs: 0, pauseMaxMs: 0, quietMs: 0 }
 /** Failures that excuse a trial, or stop all others, if the gateway's own request fails in the same way. */
-const EXCUSES: readonly FailureKind[] = ['credential', 'rate', 'upstream', 'model']
+const EXCUSING_FAILURES: readonly FailureKind[] = ['credential', 'rate', 'upstream', 'model']
 
 /** Failures of the gateway's own request that may pass, for example while a supervisor restarts a model server. */
-const PASSING: readonly FailureKind[] = ['upstream', 'rate']
+const TRANSIENT_FAILURES: readonly FailureKind[] = ['upstream', 'rate']
 const PROBE_PAUSE_MAX_MS = 5_000
 
 /**
@@ -106,18 +106,18 @@ async function attributeFailure(
 ): Promise<Attribution> {
   const { firstMs, quietMs } = runtime.options.retry
   const deadline = performance.now() + quietMs
-  let hasLeft = false
+  let hasClientLeft = false
   context.client.onLeaving(() => {
-    hasLeft = true
+    hasClientLeft = true
   })
   let { attribution, isStopping } = await probe(runtime, context, prepared)
-  if (!PASSING.includes(attribution.failure)) return attribution
+  if (!TRANSIENT_FAILURES.includes(attribution.failure)) return attribution
   for (let pauseMs = firstMs; performance.now() < deadline && !isStopping; pauseMs *= 2) {
     const untilDeadlineMs = deadline - performance.now()
     const nextPauseMs = Math.min(pauseMs, PROBE_PAUSE_MAX_MS, untilDeadlineMs)
     ;({ attribution, isStopping } = await probe(runtime, context, prepared, nextPauseMs))
-    if (!PASSING.includes(attribution.failure)) return toInterruption(attribution)
-    if (hasLeft) return INTERRUPTED
+    if (!TRANSIENT_FAILURES.includes(attribution.failure)) return toInterruption(attribution)
+    if (hasClientLeft) return INTERRUPTED
   }
   const others = await listOtherCalls(runtime, context, prepared, elapsedMs)
   return others.some(hasReached) && !isStopping ? INTERRUPTED : attribution
@@ -192,7 +192,7 @@ async function sendProbe(
     body: Buffer.from(JSON.stringify(body)),
     transport: sent.transport,
   }
-  const answer = await sendUpstream({ ...runtime, retry: ONCE, onRetry: () => {} }, request, timeouts, () => true)
+  const answer = await sendUpstream({ ...runtime, retry: NO_RETRY, onRetry: () => {} }, request, timeouts, () => true)
   if (answer.kind === 'silent') return OUTAGE
   const bytes = await readStart(answer.body, PROBE_BYTES_MAX)
   if (answer.status >= 200 && answer.status < 300) {
@@ -204,7 +204,7 @@ async function sendProbe(
     return { failure: isAnswered ? 'request' : 'upstream', probeAnswer }
   }
   const kind = classifyFailure(answer.status, bytes.toString())
-  return { failure: EXCUSES.includes(kind) ? kind : 'request', probeAnswer: null }
+  return { failure: EXCUSING_FAILURES.includes(kind) ? kind : 'request', probeAnswer: null }
 }
 
 /** Share of the quiet time that is required: timers are not exact. */
@@ -226,7 +226,7 @@ async function attributeRateLimit(
     { id: prepared.call.id, elapsedMs },
     runtime.options.retry.quietMs * QUIET_SHARE,
   )
-  if (load === 'flooding') return OWN
+  if (load === 'flooding') return CAUSED_BY_PROGRAM
   if (load === 'busy') return { failure: 'crowded', probeAnswer: null }
   const { attribution } = await probe(runtime, context, prepared)
   return attribution.failure === 'request' ? { ...attribution, failure: 'crowded' } : attribution

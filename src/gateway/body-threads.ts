@@ -24,7 +24,7 @@ const SMALL_BYTES = 256 * 1024
 const isSmall = ({ bytes }: { bytes: Uint8Array }): boolean => bytes.length <= SMALL_BYTES
 
 /** Runs `inspectBody`, in a thread if the body is large: parsing it would block all other calls. */
-export async function inspect(input: InspectInput): Promise<RequestInspection> {
+export async function inspectRequest(input: InspectInput): Promise<RequestInspection> {
   if (isSmall(input)) return inspectBody(input)
   return threads.run('inspectBody', input).catch((error: unknown) => {
     if (!(error instanceof TaskFailed)) throw error
@@ -32,14 +32,16 @@ export async function inspect(input: InspectInput): Promise<RequestInspection> {
   })
 }
 
-export const limit = async (input: LimitInput): Promise<Uint8Array> =>
+/** Runs `limitBody`, in a thread if the body is large. */
+export const limitRequest = async (input: LimitInput): Promise<Uint8Array> =>
   isSmall(input) ? limitBody(input) : threads.run('limitBody', input)
 
-export const edit = async (input: EditInput): Promise<EditedBody> =>
+/** Runs `editBody`, in a thread if the body is large. */
+export const editRequest = async (input: EditInput): Promise<EditedBody> =>
   isSmall(input) ? editBody(input) : threads.run('editBody', input)
 
-/** Runs `meterBody`. An answer that cannot be parsed reports nothing. */
-export const meter = async (input: MeterInput): Promise<MeteredAnswer> =>
+/** Runs `meterBody`, in a thread if the answer is large. An answer that cannot be parsed in time reports no usage. */
+export const meterAnswer = async (input: MeterInput): Promise<MeteredAnswer> =>
   isSmall(input)
     ? meterBody(input)
     : threads.run('meterBody', input).catch(() => meterBody({ ...input, bytes: new Uint8Array() }))

@@ -12,7 +12,7 @@ import { newId } from '../platform/ids.ts'
 import { closeGrant, openGrant } from './grants.ts'
 import type { Ledger, NewCall, Settlement } from './ledger.ts'
 import { setSharedBudget, takeSpend } from './spend/spend.ts'
-import { storedLedger } from './stored-ledger.ts'
+import { createStoredLedger } from './stored-ledger.ts'
 import { decideVerdict } from './verdict.ts'
 import { NO_USAGE } from './wire-protocol.ts'
 
@@ -107,7 +107,7 @@ async function spendAtRandom(
 const SEEDS = process.env.ASSAY_TEST_LONG === '1' ? 1000 : 100
 
 test(`${SEEDS} random budgets, shared by concurrent grants whose gateways die at times, are never exceeded`, async () => {
-  const ledger = storedLedger(database.db, { silenceMs: 0 })
+  const ledger = createStoredLedger(database.db, { silenceMs: 0 })
   for (let seed = 1; seed <= SEEDS; seed += 1) {
     const random = randomFrom(seed)
     const budget = random(5000)
@@ -129,7 +129,7 @@ test(`${SEEDS} random budgets, shared by concurrent grants whose gateways die at
 }, 600_000)
 
 describe('a shared budget', () => {
-  const ledger = () => storedLedger(database.db)
+  const ledger = () => createStoredLedger(database.db)
 
   test('limits a call to a quarter of the remainder, or to a usual call if that is more', async () => {
     const { grants } = await openShared(ledger(), 10_000, 1)
@@ -262,9 +262,9 @@ describe('a request without an output limit', () => {
 const FAILED = { state: 'failed', class: 'agent_exit', error: null } as const
 
 test('a trial that a shared budget cuts off is not scored and runs again', async () => {
-  const { id } = await openShared(storedLedger(database.db), 20_000, 0)
+  const { id } = await openShared(createStoredLedger(database.db), 20_000, 0)
   await using fixture = await openGatewayFixture((response) => sendJson(response, answered(600, 'length')), {
-    ledger: storedLedger(database.db),
+    ledger: createStoredLedger(database.db),
   })
   const terms = { ...TERMS, outputTokens: 128_000 }
   const sandbox = await fixture.sandbox({ workspaceId, terms, sharedBudget: id })

@@ -18,7 +18,7 @@ import { isDigest } from '../platform/blobs/blob.ts'
 import { openBlobs } from '../platform/blobs/blobs.ts'
 import { newId } from '../platform/ids.ts'
 import { sweepCallBodies } from './call-bodies.ts'
-import { storedLedger } from './stored-ledger.ts'
+import { createStoredLedger } from './stored-ledger.ts'
 
 test('hides the key where the provider quotes it', async () => {
   using folder = mkdtempDisposableSync(join(tmpdir(), 'assay-record-'))
@@ -44,7 +44,7 @@ test('stores bodies if the grant records them, without keys, and deletes them in
   const blobs = openBlobs(`file:${folder.path}`, join(folder.path, 'spool'))
   const workspaceId = newId()
   await using database = await testDatabase({ workspaceId })
-  const ledger = storedLedger(database.db)
+  const ledger = createStoredLedger(database.db)
   await using fixture = await openGatewayFixture((response) => beginEvents(response).end(EVENTS.join('')), {
     ledger,
     tools: { blobs },

@@ -8,7 +8,10 @@ import type { GatewaySettings } from './schema.ts'
 import { countOldBodies, findBodies, findSettings, forgetBodies, listOldBodies, storeSettings } from './sql.ts'
 import type { UpstreamRequest } from './upstream.ts'
 
-/** The request and response bodies of a call, for workspaces that record them. Headers are left out: they contain the key. */
+/**
+ * The request and response bodies of a call, for workspaces that record them. Headers are left out: they contain the
+ * key.
+ */
 export type CallRecord = {
   push(chunk: Uint8Array): void
   /** Returns two lines of JSON: the request and the response. */
@@ -85,14 +88,17 @@ export async function openCallBodies(
   callId: string,
 ): Promise<{ bytes: number; content: Readable }> {
   const digest = await findBodies(db, workspaceId, callId)
-  const found = isDigest(digest) ? await blobs.find(digest) : undefined
-  if (!isDigest(digest) || !found) throw new Problem(notFound, 'No bodies are stored for this call.')
-  return { bytes: found.bytes, content: await blobs.get(digest) }
+  const blob = isDigest(digest) ? await blobs.find(digest) : undefined
+  if (!isDigest(digest) || !blob) throw new Problem(notFound, 'No bodies are stored for this call.')
+  return { bytes: blob.bytes, content: await blobs.get(digest) }
 }
 
 const SWEEP_BATCH = 500
 
-/** Deletes bodies together with the artifacts of trials. The blob goes first: a row without a blob is harmless. */
+/**
+ * Deletes bodies that were recorded more than `days` ago, as long as artifacts are stored. The blob is deleted before the
+ * reference to it, because a row whose blob is missing does no harm.
+ */
 export async function sweepCallBodies({ db, blobs }: { db: Db; blobs: Blobs }, days: number): Promise<void> {
   for (;;) {
     const old = await listOldBodies(db, days, SWEEP_BATCH)
@@ -114,12 +120,12 @@ function ignoreMissing(error: unknown): void {
 const DEFAULTS: GatewaySettings = { recordBodies: false }
 
 /** Returns the gateway settings of a workspace. By default, request and response bodies are not recorded. */
-export const readSettings = async (db: Db, workspaceId: string): Promise<GatewaySettings> =>
+export const readGatewaySettings = async (db: Db, workspaceId: string): Promise<GatewaySettings> =>
   (await findSettings(db, workspaceId)) ?? DEFAULTS
 
-export const changeSettings = (db: Db, by: AuditActor, settings: GatewaySettings): Promise<GatewaySettings> =>
+export const changeGatewaySettings = (db: Db, by: AuditActor, settings: GatewaySettings): Promise<GatewaySettings> =>
   transact(db, async (tx) => {
-    const before = await readSettings(tx, by.workspaceId)
+    const before = await readGatewaySettings(tx, by.workspaceId)
     if (before.recordBodies === settings.recordBodies) return settings
     await storeSettings(tx, by.workspaceId, settings)
     const detail = { recordBodies: String(settings.recordBodies) }

@@ -30,7 +30,7 @@ export type GatewayDeps = {
   log: Log
   /** Tells whether this process can open the keys of providers. Default: always. */
   holdsMasterKey?: (() => boolean) | undefined
-  counters: Counters
+  counters: GatewayCounters
   /** Served outside of tunnels. */
   metrics?: MetricsEndpoint | undefined
 }
@@ -84,26 +84,27 @@ export type PreparedCall = {
   record?: CallRecord | undefined
 }
 
-type Counters = {
-  settled(call: NewCall, settlement: Settlement): void
-  refused(reason: Refusal): void
-  retried(why: string): void
+/** Prometheus counters of one gateway. */
+type GatewayCounters = {
+  countSettlement(call: NewCall, settlement: Settlement): void
+  countRefusal(reason: Refusal): void
+  countRetry(why: string): void
 }
 
 /** Creates the Prometheus counters of a gateway. */
-export function gatewayCounters(metrics: Metrics): Counters {
+export function createGatewayCounters(metrics: Metrics): GatewayCounters {
   const calls = metrics.counter('assay_gateway_calls_total', 'Settled calls', ['protocol', 'outcome', 'cost_source'])
   const tokens = metrics.counter('assay_gateway_tokens_total', 'Tokens of settled calls', ['class'])
   const cost = metrics.counter('assay_gateway_cost_micros_total', 'Cost of settled calls in micro-dollars', [])
-  const refused = metrics.counter('assay_gateway_refused_total', 'Refused requests', ['reason'])
-  const retried = metrics.counter('assay_gateway_retries_total', 'Retries', ['why'])
+  const refusals = metrics.counter('assay_gateway_refused_total', 'Refused requests', ['reason'])
+  const retries = metrics.counter('assay_gateway_retries_total', 'Retries', ['why'])
   return {
-    settled(call, { outcome, costSource, costMicros, usage }) {
+    countSettlement(call, { outcome, costSource, costMicros, usage }) {
       calls({ protocol: call.protocol, outcome, cost_source: costSource })
       cost({}, costMicros ?? 0)
       for (const [name, count] of Object.entries(usage)) if (count > 0) tokens({ class: name }, count)
     },
-    refused: (reason) => refused({ reason }),
-    retried: (why) => retried({ why }),
+    countRefusal: (reason) => refusals({ reason }),
+    countRetry: (why) => retries({ why }),
   }
 }

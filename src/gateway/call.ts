@@ -4,7 +4,7 @@ import { buildTargetUrl } from '../credentials/providers.ts'
 import type { Cloud } from '../credentials/schema.ts'
 import type { Secret } from '../credentials/seal.ts'
 import { newId } from '../platform/ids.ts'
-import { inspect, limit } from './body-threads.ts'
+import { inspectRequest, limitRequest } from './body-threads.ts'
 import { startCallRecord, storeCallRecord } from './call-bodies.ts'
 import type { CallContext, GatewayRuntime, PreparedCall } from './call-context.ts'
 import { azure } from './clouds/azure.ts'
@@ -22,20 +22,20 @@ import type {
   ReserveResult,
   Settlement,
 } from './ledger.ts'
-import { CREDENTIAL_REFUSED, refusalMessage } from './problems.ts'
+import { CREDENTIAL_REFUSED, toRefusalMessage } from './problems.ts'
 import { readRequestBody } from './request-body.ts'
 import {
-  coveredOutput,
+  computeCoveredOutput,
+  computeInputBound,
+  computeInputMax,
+  computeOrdinaryMicros,
+  computeReservationBounds,
   estimateTokens,
   explainSharedRefusal,
-  inputBound,
-  inputMax,
-  ordinaryMicros,
-  reservationBounds,
   type TokenBounds,
 } from './reservation.ts'
 import type { UpstreamRequest } from './upstream.ts'
-import type { Usage } from './wire-protocol.ts'
+import { sumInputTokens } from './wire-protocol.ts'
 
 /** Makes one call. Its maximum cost is reserved before it is sent, and it is settled before its answer ends. */
 export async function makeCall(runtime: GatewayRuntime, context: CallContext): Promise<void> {
@@ -45,20 +45,21 @@ export async function makeCall(runtime: GatewayRuntime, context: CallContext): P
   const tokens = computeTokenBounds(context, accepted)
   const call = newCall(runtime, context, accepted, tokens)
   if (call.kind === 'generate' && call.bounds === null && grant.budgetMicros !== null)
-    return refuse('price', refusalMessage('price'))
+    return refuse('price', toRefusalMessage('price'))
   const secret = await runtime.openSecret(grant)
   if (secret === undefined) return refuse('credential', CREDENTIAL_REFUSED.message)
 
   const reserved = await reserve(runtime, context, call)
   if (reserved.kind === 'refused') {
     const reason = explainRefusal(grant, reserved, call, tokens)
-    return refuse(reason, refusalMessage(reason))
+    return refuse(reason, toRefusalMessage(reason))
   }
 
   const prepared = await prepareCall(runtime, context, accepted, { call, secret, reserved, tokens })
   const { settlement, finish } = await forwardCall(runtime, context, prepared)
   const bodies = await storeBodies(runtime, prepared, settlement)
-  const exceedsWindow = sumInputTokens(settlement.usage) > inputMax(grant.terms, accepted.parsed.inputPasses ?? 1)
+  const exceedsWindow =
+    sumInputTokens(settlement.usage) > computeInputMax(grant.terms, accepted.parsed.inputPasses ?? 1)
   await settle(runtime, call, { ...settlement, bodies }, exceedsWindow)
   if (settlement.costSource === 'metered' && call.kind === 'generate' && accepted.isText)
     runtime.inputMemory.learn(grant.id, accepted.digest, sumInputTokens(settlement.usage))
@@ -67,14 +68,17 @@ export async function makeCall(runtime: GatewayRuntime, context: CallContext): P
 
 type InspectedRequest = NonNullable<Awaited<ReturnType<typeof readAndInspect>>>
 
-/** Returns undefined if the request was refused or the client has left. The bytes are forwarded unless a limit is added. */
+/**
+ * Returns undefined if the request was refused or the client has left. The bytes are forwarded unless a limit is
+ * added.
+ */
 async function readAndInspect({ options, inputMemory }: GatewayRuntime, context: CallContext) {
   const { grant, wire, operation, request, slot, refuse } = context
   const limits = { bytesMax: options.requestBytes, takeBytes: slot.takeBytes }
   const body = await readRequestBody(request.body, request.headers['content-encoding'], limits)
   if (body.kind === 'gone') return
   if (body.kind === 'refused') return void (await refuse(body.reason, body.message))
-  const inspection = await inspect({ bytes: body.bytes, terms: grant.terms, protocol: wire.protocol, operation })
+  const inspection = await inspectRequest({ bytes: body.bytes, terms: grant.terms, protocol: wire.protocol, operation })
   if (inspection.kind === 'refused') return void (await refuse(inspection.reason, inspection.message))
   const { parsed, hasTools, hasLongCache, helper, levelAsked, rewritten } = inspection
   const bytes = rewritten === null ? body.bytes : Buffer.from(rewritten.buffer, rewritten.byteOffset, rewritten.length)
@@ -88,7 +92,7 @@ function computeTokenBounds({ grant, operation }: CallContext, accepted: Inspect
   const { alternatives = 1, reasoningTokens = 0, inputPasses = 1 } = parsed
   return {
     input: Math.min(
-      inputMax(grant.terms, inputPasses),
+      computeInputMax(grant.terms, inputPasses),
       isText ? boundInput(accepted, textTokens) : boundInput(accepted, countTextBytes(accepted)),
     ),
     output: parsed.outputTokens ?? grant.terms.outputTokens * alternatives,
@@ -100,7 +104,7 @@ function computeTokenBounds({ grant, operation }: CallContext, accepted: Inspect
 }
 
 const boundInput = ({ parsed, hasTools }: InspectedRequest, textTokens: number): number =>
-  inputBound(textTokens + (hasTools ? TOOL_PROMPT_TOKENS : 0), parsed.media) * (parsed.inputPasses ?? 1)
+  computeInputBound(textTokens + (hasTools ? TOOL_PROMPT_TOKENS : 0), parsed.media) * (parsed.inputPasses ?? 1)
 
 const countTextBytes = ({ parsed, bytes }: InspectedRequest): number => bytes.length - (parsed.media?.pictureBytes ?? 0)
 
@@ -115,7 +119,7 @@ function newCall(
 ): NewCall {
   const { prices } = grant.terms
   const kind = operation.kind === 'count' ? 'count' : 'generate'
-  const bounds = kind === 'count' ? FREE : prices && reservationBounds(prices, tokens)
+  const bounds = kind === 'count' ? FREE : prices && computeReservationBounds(prices, tokens)
   return { id: newId(), grantId: grant.id, gatewayId, kind, protocol: wire.protocol, helper, levelAsked, bounds }
 }
 
@@ -138,7 +142,9 @@ async function reserve(
 }
 
 const explainRefusal = ({ terms }: Grant, refused: ReservationRefused, { bounds }: NewCall, tokens: TokenBounds) =>
-  bounds && terms.prices ? explainSharedRefusal(refused, bounds, ordinaryMicros(terms.prices, tokens)) : refused.reason
+  bounds && terms.prices
+    ? explainSharedRefusal(refused, bounds, computeOrdinaryMicros(terms.prices, tokens))
+    : refused.reason
 
 type ReservedCall = { call: NewCall; secret: Secret; reserved: Reserved; tokens: TokenBounds }
 
@@ -152,11 +158,11 @@ async function prepareCall(
   const { prices, recordBodies } = terms
   const { reservedMicros, limitedBy } = reserved
   const outputLimit =
-    limitedBy && prices && reservedMicros !== null ? coveredOutput(prices, tokens, reservedMicros) : null
+    limitedBy && prices && reservedMicros !== null ? computeCoveredOutput(prices, tokens, reservedMicros) : null
   const body = outputLimit === null ? accepted.bytes : await limitOutput(context, accepted, outputLimit)
   const sent = await buildUpstreamRequest(runtime, context, secret, body)
   const confidential = listConfidential(terms.cloud, secret)
-  const windowTokens = inputMax(terms, accepted.parsed.inputPasses ?? 1)
+  const windowTokens = computeInputMax(terms, accepted.parsed.inputPasses ?? 1)
   const inputSent = boundInput(accepted, countTextBytes(accepted))
   return {
     call,
@@ -184,11 +190,8 @@ const limitOutput = async (
 ): Promise<Buffer> => {
   const { provider: own, cloud } = grant.terms
   const provider = (cloud && clouds[cloud].sameAs) ?? own
-  return Buffer.from(await limit({ bytes, protocol: wire.protocol, tokens, provider }))
+  return Buffer.from(await limitRequest({ bytes, protocol: wire.protocol, tokens, provider }))
 }
-
-const sumInputTokens = ({ input, cacheRead, cacheWrite5m, cacheWrite1h }: Usage): number =>
-  input + cacheRead + cacheWrite5m + cacheWrite1h
 
 async function buildUpstreamRequest(
   { findUpstream, openStream }: GatewayRuntime,
@@ -230,7 +233,7 @@ async function settle(
   settlement: Settlement,
   exceedsWindow: boolean,
 ): Promise<void> {
-  counters.settled(call, settlement)
+  counters.countSettlement(call, settlement)
   if (exceedsWindow)
     log.warn({ call: call.id, usage: settlement.usage }, 'usage exceeds the context window; the grant was closed')
   for (let tries = 1; ; tries++) {

@@ -7,8 +7,8 @@ import { classifyConcurrency, classifyFailure } from './failure-causes.ts'
 import { buildUpstreamHeaders, buildUpstreamQuery, filterResponseHeaders } from './headers.ts'
 import { hasDuplicates, measureJson } from './json-shape.ts'
 import { wireProtocols } from './protocols.ts'
-import { coveredOutput, reservationBounds, reservationMicros } from './reservation.ts'
-import { retryPause } from './retry-policy.ts'
+import { computeCoveredOutput, computeReservationBounds, computeReservationMicros } from './reservation.ts'
+import { computeRetryPause } from './retry-policy.ts'
 import { settleAnswer, settleSilent } from './settlement.ts'
 import { NO_USAGE, type Usage } from './wire-protocol.ts'
 
@@ -34,7 +34,7 @@ describe('the pause before a retry', () => {
     ['nonsense counts as unsaid', { headers: { 'retry-after': 'soon' } }, 1000],
     ['a negative number too', { headers: { 'retry-after-ms': '-5' } }, 1000],
   ])('%s', (_, changes, expected) => {
-    expect(retryPause(options, { ...failed, ...changes })).toBe(expected)
+    expect(computeRetryPause(options, { ...failed, ...changes })).toBe(expected)
   })
 })
 
@@ -102,16 +102,18 @@ describe('mapped auxiliary models', () => {
 
 test('a reservation covers the highest input price and all of the output', () => {
   const prices = { input: 3, output: 15, cacheWrite5m: 3.75, cacheWrite1h: 6 }
-  expect(reservationMicros(prices, { input: 100, output: 10, hasLongCache: true })).toBe(100 * 6 + 10 * 15)
-  expect(reservationMicros({ input: 3, output: 15 }, { input: 100, output: 10, hasLongCache: true })).toBe(
+  expect(computeReservationMicros(prices, { input: 100, output: 10, hasLongCache: true })).toBe(100 * 6 + 10 * 15)
+  expect(computeReservationMicros({ input: 3, output: 15 }, { input: 100, output: 10, hasLongCache: true })).toBe(
     100 * 6 + 10 * 15,
   )
-  expect(reservationMicros({ input: 3, output: 'free?' }, { input: 100, output: 10, hasLongCache: true })).toBeNull()
+  expect(
+    computeReservationMicros({ input: 3, output: 'free?' }, { input: 100, output: 10, hasLongCache: true }),
+  ).toBeNull()
   const tiers = [{ aboveInputTokens: 50, input: 30, output: 150 }]
-  expect(reservationMicros({ ...prices, tiers }, { input: 100, output: 10, hasLongCache: true })).toBe(
+  expect(computeReservationMicros({ ...prices, tiers }, { input: 100, output: 10, hasLongCache: true })).toBe(
     100 * 60 + 10 * 150,
   )
-  expect(reservationMicros(prices, { input: 100, output: 10, hasLongCache: false })).toBe(100 * 3.75 + 10 * 15)
+  expect(computeReservationMicros(prices, { input: 100, output: 10, hasLongCache: false })).toBe(100 * 3.75 + 10 * 15)
 })
 
 describe('the bounds of a reservation', () => {
@@ -127,26 +129,26 @@ describe('the bounds of a reservation', () => {
   const micros = (output: number) => 1000 + output * 10
 
   test('range from a useful answer to the longest one', () => {
-    expect(reservationBounds(prices, tokens)).toEqual({
+    expect(computeReservationBounds(prices, tokens)).toEqual({
       mostMicros: micros(128_000),
       usualMicros: micros(32_000),
       leastMicros: micros(256),
     })
   })
   test('leave room for an answer after the reasoning that the request sets aside', () => {
-    const { leastMicros, usualMicros } = reservationBounds(prices, { ...tokens, reasoning: 64_000 }) ?? {}
+    const { leastMicros, usualMicros } = computeReservationBounds(prices, { ...tokens, reasoning: 64_000 }) ?? {}
     expect([leastMicros, usualMicros]).toEqual([micros(64_256), micros(96_000)])
   })
   test('are never above what the request itself allows', () => {
-    expect(reservationBounds(prices, { ...tokens, output: 100, reasoning: 90 })).toEqual({
+    expect(computeReservationBounds(prices, { ...tokens, output: 100, reasoning: 90 })).toEqual({
       mostMicros: micros(100),
       usualMicros: micros(100),
       leastMicros: micros(100),
     })
   })
   test('are equal if the output cannot be limited, and null without a price', () => {
-    expect(reservationBounds(prices, { ...tokens, canLimitOutput: false })?.leastMicros).toBe(micros(128_000))
-    expect(reservationBounds({ input: 1, output: 'free?' }, tokens)).toBeNull()
+    expect(computeReservationBounds(prices, { ...tokens, canLimitOutput: false })?.leastMicros).toBe(micros(128_000))
+    expect(computeReservationBounds({ input: 1, output: 'free?' }, tokens)).toBeNull()
   })
   test.each([1, 3])('cover whole tokens of each of %i alternatives, to the last micro-dollar', (alternatives) => {
     const shared = { ...tokens, alternatives }
@@ -157,7 +159,7 @@ describe('the bounds of a reservation', () => {
       [micros(300) - 1, Math.floor(299 / alternatives)],
       [1e9, Math.floor(128_000 / alternatives)],
     ] as const)
-      expect(coveredOutput(prices, shared, reserved)).toBe(output)
+      expect(computeCoveredOutput(prices, shared, reserved)).toBe(output)
   })
 })
 

@@ -21,7 +21,7 @@ export function explainTrial(trial: ExplainedTrial, totals: GrantTotals | null):
   if (failure) return explainCallFailure(failure)
   if (trial.class === 'agent_timeout') return explainTimeout(trial, totals)
   if (trial.limit !== null) return LIMIT_SENTENCES[trial.limit]
-  if (trial.class === 'refusal') return `The model declined to answer ${times(totals?.modelRefusals ?? 1)}.`
+  if (trial.class === 'refusal') return `The model declined to answer ${formatTimes(totals?.modelRefusals ?? 1)}.`
   if (trial.error !== null) return firstLine(trial.error)
   const sentence = `${explainExit(trial)}${explainTests(trial)}`
   return `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}`
@@ -81,11 +81,11 @@ function explainTimeout({ steps, timings }: ExplainedTrial, totals: GrantTotals 
   if (!totals) return `${reached}.`
   const { succeeded, failed, cut, lost, open } = totals.calls
   if (succeeded + failed + cut + lost + open === 0) return `${reached} and never called its model.`
-  return `${reached}, while its model had produced ${totals.usage.output.toLocaleString('en-US')} tokens in ${calls(succeeded + cut + open)}.`
+  return `${reached}, while its model had produced ${totals.usage.output.toLocaleString('en-US')} tokens in ${formatCalls(succeeded + cut + open)}.`
 }
 
-const calls = (count: number): string => (count === 1 ? '1 call' : `${count} calls`)
-const times = (count: number): string => (count === 1 ? 'once' : `${count} times`)
+const formatCalls = (count: number): string => (count === 1 ? '1 call' : `${count} calls`)
+const formatTimes = (count: number): string => (count === 1 ? 'once' : `${count} times`)
 
 /** Sentences for limits of the agent's sandbox. */
 const LIMIT_SENTENCES: Record<LimitKind, string> = {

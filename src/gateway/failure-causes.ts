@@ -20,7 +20,7 @@ export function classifyFailure(
 }
 
 /** More concurrent calls than an agent loop and its subagents need. */
-const AT_ONCE_MAX = 8
+const CONCURRENT_CALLS_MAX = 8
 
 type TimedCall = { id: string; startedAt: Date; settledAt: Date | null }
 
@@ -37,22 +37,25 @@ export function classifyConcurrency(
   const refusedCall = calls.find(({ id }) => id === refused.id)
   const since = (refusedCall?.startedAt.getTime() ?? 0) + refused.elapsedMs - windowMs
   const recent = calls.filter(({ settledAt }) => settledAt === null || settledAt.getTime() > since)
-  if (countMostAtOnce(recent) > AT_ONCE_MAX) return 'flooding'
+  if (countMostConcurrent(recent) > CONCURRENT_CALLS_MAX) return 'flooding'
   return recent.every(({ id }) => id === refused.id) ? 'alone' : 'busy'
 }
 
-/** Returns the largest number of calls that were open at the same time. A call that ends when another begins does not overlap it. */
-function countMostAtOnce(calls: readonly TimedCall[]): number {
+/**
+ * Returns the largest number of calls that were open at the same time. A call that ends when another begins does not
+ * overlap it.
+ */
+function countMostConcurrent(calls: readonly TimedCall[]): number {
   const changes = calls
     .flatMap(({ startedAt, settledAt }) => [
       { at: startedAt.getTime(), by: 1 },
       ...(settledAt ? [{ at: settledAt.getTime(), by: -1 }] : []),
     ])
     .sort((one, other) => one.at - other.at || one.by - other.by)
-  let [now, most] = [0, 0]
+  let [open, most] = [0, 0]
   for (const { by } of changes) {
-    now += by
-    most = Math.max(most, now)
+    open += by
+    most = Math.max(most, open)
   }
   return most
 }

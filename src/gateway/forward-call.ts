@@ -51,7 +51,7 @@ async function sendAndRelay(
   const started = performance.now()
   let wasReached = false
   const onRetry = (why: string): void => {
-    runtime.counters.retried(why)
+    runtime.counters.countRetry(why)
     wasReached ||= why !== 'unreachable'
   }
   const upstream = { ...runtime, retry: runtime.options.retry, onRetry }
@@ -118,16 +118,18 @@ async function relayAnswer(
   const finish = wasCut ? client.cut : client.end
   if (call.kind === 'count') return { settlement: settleFree(facts, wasCut ? 'upstream' : null), finish }
 
-  const quietMs = (tapped.firstTextAt === null ? null : collectFacts(tapped.firstTextAt).firstByteMs) ?? facts.totalMs
+  const firstTextMs = tapped.firstTextAt === null ? null : collectFacts(tapped.firstTextAt).firstByteMs
+  const quietMs = firstTextMs ?? facts.totalMs
   const isWhole = tapped.isComplete && tapped.error === null && !wasCut
   const cut = { error: tapped.error, timeouts, stalledMs, elapsedMs: facts.totalMs }
   const attribution = isWhole ? null : await attributeCut(runtime, context, prepared, cut)
   const settlement = settleAnswer(facts, { ...tapped, attribution, quietMs }, estimate)
-  warnOfDisbelief(runtime, prepared, tapped, settlement)
+  warnAboutCappedUsage(runtime, prepared, tapped, settlement)
   return { settlement, finish }
 }
 
-function warnOfDisbelief(
+/** Logs a provider that reports more usage than the request allowed. */
+function warnAboutCappedUsage(
   { log }: GatewayRuntime,
   { call }: PreparedCall,
   { usage }: TappedAnswer,
@@ -201,7 +203,7 @@ async function relayFailure(
     'call failed',
   )
   const isRelayed = kind !== 'credential' && answer.status >= 400
-  const problem = problemFor(attribution.failure)
+  const problem = toProblem(attribution.failure)
   const finish = () => {
     if (!isRelayed)
       return client.answer(problem.status, wire.formatError(problem.status, problem.code, problem.message))
@@ -212,7 +214,7 @@ async function relayFailure(
   return { settlement: settleProbed({ ...collectFacts(null), message }, attribution, estimate), finish }
 }
 
-function problemFor(failure: FailureKind) {
+function toProblem(failure: FailureKind) {
   if (failure === 'credential') return CREDENTIAL_REFUSED
   return failure === 'request' ? REQUEST_REFUSED : UNREACHABLE
 }

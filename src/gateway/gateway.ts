@@ -12,7 +12,7 @@ import { createGrantLimiter, hashSecret, isSecretOf } from './grants.ts'
 import { listTokens } from './headers.ts'
 import type { Grant, Refusal, Terms } from './ledger.ts'
 import { DEFAULT_OPTIONS, type GatewayOptions } from './options.ts'
-import { BROKEN, refusalProblem } from './problems.ts'
+import { BROKEN, toRefusalProblem } from './problems.ts'
 import { wireProtocols } from './protocols.ts'
 import { openInputMemory } from './reservation.ts'
 import type { WireOperation, WireProtocol } from './wire-protocol.ts'
@@ -128,19 +128,19 @@ type Tunnels = {
 function openTunnels(atOnceMax: number): Tunnels {
   const grants = new Map<Duplex, Grant>()
   const counts = new Map<string, number>()
-  const count = (id: string, by: number) => {
-    const now = (counts.get(id) ?? 0) + by
-    if (now === 0) counts.delete(id)
-    else counts.set(id, now)
+  const addToCount = (id: string, change: 1 | -1) => {
+    const count = (counts.get(id) ?? 0) + change
+    if (count === 0) counts.delete(id)
+    else counts.set(id, count)
   }
   return {
     open(socket, grant) {
       if ((counts.get(grant.id) ?? 0) >= atOnceMax || socket.destroyed) return false
       grants.set(socket, grant)
-      count(grant.id, 1)
+      addToCount(grant.id, 1)
       socket.once('close', () => {
         grants.delete(socket)
-        count(grant.id, -1)
+        addToCount(grant.id, -1)
       })
       return true
     },
@@ -312,9 +312,9 @@ async function refuseWith(
   client: ClientResponse,
   { reason, message }: { reason: Refusal; message: string },
 ): Promise<void> {
-  counters.refused(reason)
+  counters.countRefusal(reason)
   await ledger.refuse(grant.id, reason)
-  const { status, code, headers } = refusalProblem(reason, message)
+  const { status, code, headers } = toRefusalProblem(reason, message)
   client.answer(status, wire.formatError(status, code, message), headers)
 }
 
@@ -326,10 +326,13 @@ const upgradeRequired = (wire: WireProtocol): [number, JsonObject, Record<string
 
 /** Lists the one model of a grant in the format that the path belongs to. */
 function listModels(path: string, { model, outputTokens, provider }: Terms): JsonObject {
-  const google = { name: `models/${model}`, displayName: model, outputTokenLimit: outputTokens }
+  const namesModel = /\/models\/[^/]/.test(path)
+  if (/^\/v1(alpha|beta)\//.test(path)) {
+    const geminiModel = { name: `models/${model}`, displayName: model, outputTokenLimit: outputTokens }
+    return namesModel ? geminiModel : { models: [geminiModel] }
+  }
+  // The fields that the APIs of OpenAI and Anthropic expect.
   const epoch = { created: 0, created_at: '1970-01-01T00:00:00Z' }
-  const other = { id: model, type: 'model', object: 'model', display_name: model, owned_by: provider, ...epoch }
-  const isOne = /\/models\/[^/]/.test(path)
-  if (/^\/v1(alpha|beta)\//.test(path)) return isOne ? google : { models: [google] }
-  return isOne ? other : { object: 'list', data: [other], has_more: false, first_id: model, last_id: model }
+  const listed = { id: model, type: 'model', object: 'model', display_name: model, owned_by: provider, ...epoch }
+  return namesModel ? listed : { object: 'list', data: [listed], has_more: false, first_id: model, last_id: model }
 }

@@ -13,7 +13,7 @@ const FORWARDED = /^(accept|user-agent|x-stainless-(lang|package-version|os|arch
 
 /** Tells whether an `Accept` header allows only formats that can be metered. */
 const isMeterable = (accept: string): boolean =>
-  accept.split(',').every((form) => /^\s*(application\/json|text\/event-stream|\*\/\*)\s*(;|$)/i.test(form))
+  accept.split(',').every((type) => /^\s*(application\/json|text\/event-stream|\*\/\*)\s*(;|$)/i.test(type))
 
 /**
  * Returns the headers to send to the provider, with the key in place of the token. If there is no key, the transport of
@@ -51,13 +51,13 @@ export const filterResponseHeaders = (headers: HeaderValues): Record<string, str
   Object.fromEntries(removeHopByHop(headers).filter(([name]) => !HIDDEN.test(name)))
 
 function removeHopByHop(headers: HeaderValues): [string, string][] {
-  const hops = listHopByHopHeaders(textOf(headers.connection))
+  const hops = listHopByHopHeaders(joinValues(headers.connection))
   return Object.entries(headers)
-    .map(([name, value]): [string, string] => [name.toLowerCase(), textOf(value)])
+    .map(([name, value]): [string, string] => [name.toLowerCase(), joinValues(value)])
     .filter(([name, value]) => value !== '' && !hops.has(name))
 }
 
-const textOf = (value: string | string[] | undefined): string =>
+const joinValues = (value: string | string[] | undefined): string =>
   Array.isArray(value) ? value.join(', ') : (value ?? '')
 
 /** Query parameters that providers need. Others may be keys, or masks that hide the usage. */
@@ -72,9 +72,9 @@ export function buildUpstreamQuery(query: URLSearchParams): string {
 
 /** Lists the tokens in all the places where clients put their key. */
 export function listTokens(headers: HeaderValues, query: URLSearchParams): string[] {
-  const bearer = /^Bearer +(\S+)$/i.exec(textOf(headers.authorization))?.[1]
-  const places = [bearer, headers['x-api-key'], headers['x-goog-api-key'], headers['api-key'], query.get('key')]
-  return places.flatMap((value) => (typeof value === 'string' && value !== '' ? [value] : []))
+  const bearer = /^Bearer +(\S+)$/i.exec(joinValues(headers.authorization))?.[1]
+  const candidates = [bearer, headers['x-api-key'], headers['x-goog-api-key'], headers['api-key'], query.get('key')]
+  return candidates.flatMap((value) => (typeof value === 'string' && value !== '' ? [value] : []))
 }
 
 const DECODERS: Record<string, () => Transform> = {
@@ -86,7 +86,7 @@ const DECODERS: Record<string, () => Transform> = {
 }
 
 /** Returns a decoder for a `Content-Encoding`, null if there is nothing to decode, or undefined if it is unsupported. */
-export function decoderFor(encoding: string | string[] | undefined): Transform | null | undefined {
+export function createDecoder(encoding: string | string[] | undefined): Transform | null | undefined {
   if (encoding === undefined || encoding === '' || encoding === 'identity') return null
   return typeof encoding === 'string' ? DECODERS[encoding.trim().toLowerCase()]?.() : undefined
 }

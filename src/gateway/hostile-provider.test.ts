@@ -14,7 +14,7 @@ import {
 } from '../../test/support/gateway/gateway.ts'
 import { newId } from '../platform/ids.ts'
 import { listGranteeCalls } from './spend/spend.ts'
-import { storedLedger } from './stored-ledger.ts'
+import { createStoredLedger } from './stored-ledger.ts'
 
 // Whoever adds a model names an address. What answers there says what it likes.
 
@@ -25,7 +25,10 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-const inDatabase = () => ({ ledger: storedLedger(database.db), options: { answerBytes: 1024 * 1024, drainMs: 50 } })
+const inDatabase = () => ({
+  ledger: createStoredLedger(database.db),
+  options: { answerBytes: 1024 * 1024, drainMs: 50 },
+})
 
 const ITERATION = { type: 'compaction', input_tokens: 1e8, output_tokens: 1e8 }
 

@@ -17,12 +17,12 @@ export type RequestInspection =
 
 /** Parses a request and checks it against the terms of its grant. */
 export function inspectBody({ bytes, terms, protocol, operation }: InspectInput): RequestInspection {
-  const json = parseRequestBody(bytes)
-  if (json.kind === 'refused') return json
-  const checked = checkRequest(terms, wireProtocols[protocol], operation, json.json)
+  const request = parseRequestBody(bytes)
+  if (request.kind === 'refused') return request
+  const checked = checkRequest(terms, wireProtocols[protocol], operation, request.json)
   if (checked.kind === 'refused') return checked
   const { body, ...accepted } = checked
-  const rewritten = body === json.json ? null : encode(body)
+  const rewritten = body === request.json ? null : encode(body)
   return { ...accepted, rewritten, hasLongCache: asksForLongCache(rewritten ?? bytes) }
 }
 
@@ -38,9 +38,9 @@ export type LimitInput = { bytes: Uint8Array; protocol: Protocol; tokens: number
 
 /** Returns an accepted request with an output limit. */
 export function limitBody({ bytes, protocol, ...limit }: LimitInput): Uint8Array {
-  const json = parseRequestBody(bytes)
-  if (json.kind === 'refused') throw new Error('An accepted request cannot be parsed')
-  return encode(wireProtocols[protocol].withOutputLimit(json.json, limit))
+  const request = parseRequestBody(bytes)
+  if (request.kind === 'refused') throw new Error('An accepted request cannot be parsed')
+  return encode(wireProtocols[protocol].withOutputLimit(request.json, limit))
 }
 
 export type EditInput = { bytes: Uint8Array; remove: readonly string[]; add: JsonObject }
@@ -48,10 +48,10 @@ export type EditedBody = { bytes: Uint8Array; isStream: boolean }
 
 /** Returns an accepted request with other top-level members, and whether it asked for a stream. */
 export function editBody({ bytes, remove, add }: EditInput): EditedBody {
-  const json = parseRequestBody(bytes)
-  if (json.kind === 'refused') throw new Error('An accepted request cannot be parsed')
-  const kept = Object.entries(json.json).filter(([name]) => !remove.includes(name))
-  return { bytes: encode({ ...Object.fromEntries(kept), ...add }), isStream: json.json.stream === true }
+  const request = parseRequestBody(bytes)
+  if (request.kind === 'refused') throw new Error('An accepted request cannot be parsed')
+  const remaining = Object.entries(request.json).filter(([name]) => !remove.includes(name))
+  return { bytes: encode({ ...Object.fromEntries(remaining), ...add }), isStream: request.json.stream === true }
 }
 
 export type MeterInput = { bytes: Uint8Array; protocol: Protocol }

@@ -16,11 +16,12 @@ const foldName = (name: string): string => name.toUpperCase().toLowerCase().repl
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const COLON = 0x3a
-/** Change of depth per character outside of strings. Each value is preceded by a comma or an opening bracket. */
-const NESTING = new Int8Array(256)
-const VALUES = new Uint8Array(256)
-for (const sign of ',[{') VALUES[sign.charCodeAt(0)] = 1
-for (const [sign, change] of Object.entries({ '[': 1, '{': 1, ']': -1, '}': -1 })) NESTING[sign.charCodeAt(0)] = change
+/** Tables by character code, for characters outside of strings: change of depth, and number of values that follow. */
+const DEPTH_CHANGES = new Int8Array(256)
+const VALUES_AFTER = new Uint8Array(256)
+for (const [sign, change] of Object.entries({ '[': 1, '{': 1, ']': -1, '}': -1 }))
+  DEPTH_CHANGES[sign.charCodeAt(0)] = change
+for (const sign of ',[{') VALUES_AFTER[sign.charCodeAt(0)] = 1
 
 /** Counts members (colons), values and depth of JSON text in linear time, without building objects. */
 export function measureJson(bytes: Uint8Array): { colons: number; values: number; depth: number } {
@@ -29,19 +30,19 @@ export function measureJson(bytes: Uint8Array): { colons: number; values: number
   for (let at = 0; at < bytes.length; at += 1) {
     const byte = bytes[at] ?? 0
     if (byte === QUOTE) {
-      at = endOfString(bytes, at)
+      at = findStringEnd(bytes, at)
       continue
     }
     if (byte === COLON) counts.colons += 1
-    counts.values += VALUES[byte] ?? 0
-    depth += NESTING[byte] ?? 0
+    counts.values += VALUES_AFTER[byte] ?? 0
+    depth += DEPTH_CHANGES[byte] ?? 0
     if (depth > counts.depth) counts.depth = depth
   }
   return counts
 }
 
 /** Returns the position of the quote that ends a string. */
-function endOfString(bytes: Uint8Array, start: number): number {
+function findStringEnd(bytes: Uint8Array, start: number): number {
   let at = start + 1
   while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1
   return at

@@ -16,7 +16,7 @@ import { newId } from '../platform/ids.ts'
 import { closeGrant, openGrant, readGrant } from './grants.ts'
 import { openModelConnection } from './model-connection.ts'
 import { openSandboxPort } from './sandbox-port.ts'
-import { storedLedger } from './stored-ledger.ts'
+import { createStoredLedger } from './stored-ledger.ts'
 import { decideVerdict } from './verdict.ts'
 
 const PROCESS = new URL('../../test/support/gateway/gateway-process.ts', import.meta.url).pathname
@@ -31,7 +31,7 @@ test('a call of a killed gateway is lost and stands at its reservation', async (
     if (count === 1) return sendJson(response, message())
     beginEvents(response).write(EVENTS[0])
   })
-  const ledger = storedLedger(database.db, { silenceMs: 50 })
+  const ledger = createStoredLedger(database.db, { silenceMs: 50 })
   const grant = await openGrant(ledger, newGrantFacts({ workspaceId, budgetMicros: 1_000_000 }))
   const program = await startProgram(PROCESS, [database.url, `http://127.0.0.1:${provider.port}`])
   const sandbox = await loopback(
@@ -73,7 +73,7 @@ test('a dead gateway excuses a harness that runs outside the sandbox', async () 
     sendJson(response, message())
   })
   const program = await startProgram(PROCESS, [database.url, `http://127.0.0.1:${provider.port}`])
-  const gateway = { ledger: storedLedger(database.db), gatewayUrl: program.url }
+  const gateway = { ledger: createStoredLedger(database.db), gatewayUrl: program.url }
   const access = { ...SPEECH, baseUrl: 'http://127.0.0.1:1' }
   const { trialModel, close } = await openModelConnection(gateway, { ...newGrantFacts({ workspaceId }), access })
   const ask = () =>

@@ -4,8 +4,8 @@ import { newGrantFacts, TERMS } from '../../test/support/gateway/gateway.ts'
 import { newId } from '../platform/ids.ts'
 import { closeGrant, hashSecret, isSecretOf, openGrant, readGrant } from './grants.ts'
 import type { Ledger, NewCall, ReservationBounds, Settlement } from './ledger.ts'
-import { memoryLedger } from './memory-ledger.ts'
-import { storedLedger } from './stored-ledger.ts'
+import { createMemoryLedger } from './memory-ledger.ts'
+import { createStoredLedger } from './stored-ledger.ts'
 import { NO_USAGE } from './wire-protocol.ts'
 
 let database: TestDatabase
@@ -60,8 +60,8 @@ const settlement = (changes: Partial<Settlement> = {}): Settlement => ({
 })
 
 describe.each<[string, () => Ledger]>([
-  ['in memory', memoryLedger],
-  ['in PostgreSQL', () => storedLedger(database.db)],
+  ['in memory', createMemoryLedger],
+  ['in PostgreSQL', () => createStoredLedger(database.db)],
 ])('a ledger %s', (_, open) => {
   let ledger: Ledger
   beforeAll(() => {

@@ -67,7 +67,10 @@ export type FailureKind =
   | 'gateway'
   | BudgetKind
 
-/** A grant's own budget or its shared one. As a failure: the answer was cut at the output limit that the budget imposed. */
+/**
+ * A grant's own budget or its shared one. As a failure: the answer was cut at the output limit that the budget
+ * imposed.
+ */
 export type BudgetKind = 'budget' | 'shared_budget'
 
 /** Reason why a request was not forwarded. */
@@ -85,7 +88,8 @@ export type Refusal =
   | 'busy'
 export type GrantRefusal = 'closed' | 'expired' | 'calls' | BudgetKind
 
-export const FINAL: readonly Refusal[] = [
+/** Refusals after which the program can make no further calls. */
+export const FINAL_REFUSALS: readonly Refusal[] = [
   'budget',
   'shared_budget',
   'calls',
@@ -95,8 +99,8 @@ export const FINAL: readonly Refusal[] = [
   'credential',
 ]
 
-/** Tells whether the program can make no further calls after this refusal. Other refusals never hide an earlier failure. */
-export const isFinal = (reason: Refusal): boolean => FINAL.includes(reason)
+/** True for final refusals. Other refusals never hide an earlier failure. */
+export const isFinalRefusal = (reason: Refusal): boolean => FINAL_REFUSALS.includes(reason)
 
 export type NewCall = {
   id: string
@@ -105,6 +109,7 @@ export type NewCall = {
   gatewayId: string
   kind: CallKind
   protocol: Protocol
+  /** Name of the auxiliary model that the request asked for. Null if it asked for the grant's model. */
   helper: string | null
   /** Reasoning level of the request if it differs from the terms. `unsaid`: the request named none. */
   levelAsked: WireLevel | { unsaid: true } | null

@@ -1,6 +1,6 @@
 import {
   type GrantState,
-  isFinal,
+  isFinalRefusal,
   type Ledger,
   type NewCall,
   type NewGrant,
@@ -14,7 +14,7 @@ import { NO_USAGE } from './wire-protocol.ts'
 type GrantRecord = GrantState & Pick<NewGrant, 'tokenHash' | 'tunnelSecretHash'>
 
 /** A ledger in memory, for trials without a server. */
-export function memoryLedger(): Ledger {
+export function createMemoryLedger(): Ledger {
   const grants = new Map<string, GrantRecord>()
   const calls = new Map<string, RecordedCall>()
   const liveGateways = new Set<string>()
@@ -44,7 +44,7 @@ export function memoryLedger(): Ledger {
       const record = grants.get(grantId)
       if (!record) return
       record.refusals[reason] = (record.refusals[reason] ?? 0) + 1
-      if (isFinal(reason) || !record.lastRefusal || !isFinal(record.lastRefusal.reason))
+      if (isFinalRefusal(reason) || !record.lastRefusal || !isFinalRefusal(record.lastRefusal.reason))
         record.lastRefusal = { reason, at: new Date() }
     },
     async settle(callId, settlement) {
@@ -70,7 +70,7 @@ export function memoryLedger(): Ledger {
     async read(grantId) {
       const record = grants.get(grantId)
       if (!record) return undefined
-      const { tokenHash: _token, tunnelSecretHash: _listener, ...state } = record
+      const { tokenHash: _token, tunnelSecretHash: _tunnelSecret, ...state } = record
       return structuredClone(state)
     },
   }

@@ -45,7 +45,7 @@ export class ModelUnfit extends Error {
 }
 
 /** Returns how a harness reaches a model from its sandbox, and the terms of its grant. Throws `ModelUnfit`. */
-export function termsFor(
+export function resolveModelTerms(
   model: Model,
   levelName: string,
   harness: Harness,

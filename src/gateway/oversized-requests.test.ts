@@ -11,7 +11,7 @@ import {
 } from '../../test/support/gateway/gateway.ts'
 import { newId } from '../platform/ids.ts'
 import { setSharedBudget } from './spend/spend.ts'
-import { storedLedger } from './stored-ledger.ts'
+import { createStoredLedger } from './stored-ledger.ts'
 import { decideVerdict } from './verdict.ts'
 
 // A request must not be able to look as if the comparison's budget had run out.
@@ -27,7 +27,7 @@ const FAILED = { state: 'failed', class: 'agent_exit', error: null } as const
 const DOLLAR = 1_000_000
 
 const openStored = (answer: ProviderHandler, options = {}): Promise<GatewayFixture> =>
-  openGatewayFixture(answer, { ledger: storedLedger(database.db), options })
+  openGatewayFixture(answer, { ledger: createStoredLedger(database.db), options })
 
 async function openShared(budgetMicros: number): Promise<string> {
   const id = `test ${newId()}`

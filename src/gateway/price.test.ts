@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type CallPrices, costMicros, exactCost } from './price.ts'
+import { type CallPrices, computeCostMicros, computeExactCost } from './price.ts'
 import type { Usage } from './wire-protocol.ts'
 
 const NOTHING: Usage = { input: 0, cacheRead: 0, cacheWrite5m: 0, cacheWrite1h: 0, output: 0, reasoning: 0 }
@@ -43,7 +43,7 @@ describe('one call', () => {
     ['no number', { input: 1 }, { input: Number.NaN, output: 1 }, null],
     ['a price that is too fine', { input: 1 }, { input: '0.0000000000000000001', output: 1 }, null],
   ])('%s', (_, used, prices, micros) => {
-    expect(costMicros(usage(used), prices)).toBe(micros)
+    expect(computeCostMicros(usage(used), prices)).toBe(micros)
   })
 
   test.each<[string | null, number | null]>([
@@ -59,14 +59,14 @@ describe('one call', () => {
     ['unheard of', null],
   ])('service tier %s', (tier, micros) => {
     const prices = { input: 1, output: 1, tierMultipliers: { flex: 0.5, priority: '2' } }
-    expect(costMicros(usage({ input: 1000 }), prices, tier)).toBe(micros)
+    expect(computeCostMicros(usage({ input: 1000 }), prices, tier)).toBe(micros)
   })
 
   test('applies the higher of two tiers, in any order', () => {
     const tiers = [10, 20].map((aboveInputTokens) => ({ aboveInputTokens, input: aboveInputTokens, output: 1 }))
     for (const each of [tiers, tiers.toReversed()]) {
       const prices = { input: 1, output: 1, tiers: each }
-      expect([10, 11, 20, 21].map((input) => costMicros(usage({ input }), prices))).toEqual([10, 110, 200, 420])
+      expect([10, 11, 20, 21].map((input) => computeCostMicros(usage({ input }), prices))).toEqual([10, 110, 200, 420])
     }
   })
 })
@@ -112,12 +112,12 @@ describe('a price as text', () => {
     [1e-7, 0],
     [5e-7, 1],
   ])('%j for a million tokens of input makes %j micro-dollars', (input, micros) => {
-    expect(costMicros(usage({ input: 1_000_000 }), { input, output: 1 })).toBe(micros)
+    expect(computeCostMicros(usage({ input: 1_000_000 }), { input, output: 1 })).toBe(micros)
   })
 
   test('is exact to 18 places: a token at 1e-18 costs one of 10^18 parts of a micro-dollar', () => {
-    expect(exactCost(usage({ input: 1 }), { input: '0.000000000000000001', output: 0 })).toBe(10n ** 18n)
-    expect(exactCost(usage({ input: 3 }), { input: '2', output: 0 })).toBe(6n * 10n ** 36n)
+    expect(computeExactCost(usage({ input: 1 }), { input: '0.000000000000000001', output: 0 })).toBe(10n ** 18n)
+    expect(computeExactCost(usage({ input: 3 }), { input: '2', output: 0 })).toBe(6n * 10n ** 36n)
   })
 })
 
@@ -130,13 +130,13 @@ describe('a call that needs an unknown price', () => {
     ['a service tier', {}, { input: 1, output: 1 }, 'fast'],
     ['the multiplier of a service tier', {}, { input: 1, output: 1, tierMultipliers: { fast: '?' } }, 'fast'],
   ])('%s has an unknown cost', (_, used, prices, tier) => {
-    expect(exactCost(usage(used), prices, tier)).toBeNull()
-    expect(costMicros(usage(used), prices, tier)).toBeNull()
+    expect(computeExactCost(usage(used), prices, tier)).toBeNull()
+    expect(computeCostMicros(usage(used), prices, tier)).toBeNull()
   })
 
   test('has a known cost if no token has that price', () => {
     const prices = { input: '?', output: 2, cacheRead: '?', cacheWrite5m: '?', cacheWrite1h: '?' }
-    expect(costMicros(usage({ output: 3 }), prices)).toBe(6)
+    expect(computeCostMicros(usage({ output: 3 }), prices)).toBe(6)
   })
 })
 
@@ -148,31 +148,31 @@ describe('the price tier of a call', () => {
 
   test.each<keyof Usage>(['input', 'cacheRead', 'cacheWrite5m', 'cacheWrite1h'])('counts tokens of %s', (kind) => {
     const others = { input: 20, cacheRead: 20, cacheWrite5m: 20, cacheWrite1h: 20 }
-    expect(costMicros(usage({ ...others, [kind]: 41 }), prices)).toBe(1010)
-    expect(costMicros(usage({ ...others, [kind]: 40 }), prices)).not.toBe(1000)
+    expect(computeCostMicros(usage({ ...others, [kind]: 41 }), prices)).toBe(1010)
+    expect(computeCostMicros(usage({ ...others, [kind]: 40 }), prices)).not.toBe(1000)
   })
 
   test('does not count tokens of output', () => {
-    expect(costMicros(usage({ output: 1000 }), prices)).toBe(15_000)
+    expect(computeCostMicros(usage({ output: 1000 }), prices)).toBe(15_000)
   })
 
   test('is the last of two with the same threshold', () => {
     const tiers = [7, 8].map((input) => ({ aboveInputTokens: 1, input, output: 1 }))
-    expect(costMicros(usage({ input: 2 }), { input: 1, output: 1, tiers })).toBe(16)
+    expect(computeCostMicros(usage({ input: 2 }), { input: 1, output: 1, tiers })).toBe(16)
   })
 
   test('may begin with the first token', () => {
     const tiers = [{ aboveInputTokens: 0, input: 7, output: 1 }]
-    expect(costMicros(usage({ input: 1 }), { input: 1, output: 1, tiers })).toBe(7)
+    expect(computeCostMicros(usage({ input: 1 }), { input: 1, output: 1, tiers })).toBe(7)
   })
 
   test('is multiplied by the service tier like any other price', () => {
-    expect(costMicros(usage({ input: 101 }), { ...prices, tierMultipliers: { flex: '0.5', auto: '3' } }, 'flex')).toBe(
-      505,
-    )
-    expect(costMicros(usage({ input: 100 }), { ...prices, tierMultipliers: { flex: '0.5', auto: '3' } }, 'auto')).toBe(
-      900,
-    )
+    expect(
+      computeCostMicros(usage({ input: 101 }), { ...prices, tierMultipliers: { flex: '0.5', auto: '3' } }, 'flex'),
+    ).toBe(505)
+    expect(
+      computeCostMicros(usage({ input: 100 }), { ...prices, tierMultipliers: { flex: '0.5', auto: '3' } }, 'auto'),
+    ).toBe(900)
   })
 })
 
@@ -203,10 +203,10 @@ describe('for any calls', () => {
           BigInt(used.cacheWrite1h) * BigInt(cacheWrite1h) +
           BigInt(used.output) * BigInt(output)
         const expected = Number((thousandth + 500n) / 1000n)
-        expect(costMicros(used, { input: '0', output: '0', ...prices })).toBe(expected)
+        expect(computeCostMicros(used, { input: '0', output: '0', ...prices })).toBe(expected)
         // A number is read as it is written, too.
         const numbers = Object.fromEntries(Object.entries(prices).map(([name, price]) => [name, Number(price)]))
-        expect(costMicros(used, { input: 0, output: 0, ...numbers })).toBe(expected)
+        expect(computeCostMicros(used, { input: 0, output: 0, ...numbers })).toBe(expected)
       }),
     )
   })
@@ -221,8 +221,8 @@ describe('for any calls', () => {
           cacheWrite1h: one.cacheWrite1h + other.cacheWrite1h,
           output: one.output + other.output,
         })
-        const sum = (exactCost(one, PRICES) ?? 0n) + (exactCost(other, PRICES) ?? 0n)
-        expect(exactCost(both, PRICES)).toBe(sum)
+        const sum = (computeExactCost(one, PRICES) ?? 0n) + (computeExactCost(other, PRICES) ?? 0n)
+        expect(computeExactCost(both, PRICES)).toBe(sum)
       }),
     )
   })
@@ -231,7 +231,7 @@ describe('for any calls', () => {
     fc.assert(
       fc.property(calls, calls, (used, more) => {
         const after = usage({ ...used, input: used.input + more.input, output: used.output + more.output })
-        expect(costMicros(after, LONG)).toBeGreaterThanOrEqual(costMicros(used, LONG) ?? Number.NaN)
+        expect(computeCostMicros(after, LONG)).toBeGreaterThanOrEqual(computeCostMicros(used, LONG) ?? Number.NaN)
       }),
     )
   })

@@ -1,4 +1,4 @@
-import type { Usage } from './wire-protocol.ts'
+import { sumInputTokens, type Usage } from './wire-protocol.ts'
 
 /** Price in US dollars per million tokens, which equals micro-dollars per token. Parsed as a decimal, without rounding. */
 type Price = string | number
@@ -27,16 +27,16 @@ const ONE = 10n ** BigInt(PLACES)
 const MICRO = ONE * ONE
 
 /** Returns the cost, rounded half up once at the end, or null if a price that the call needs is unknown. */
-export function costMicros(usage: Usage, prices: CallPrices, serviceTier: string | null = null): number | null {
-  const cost = exactCost(usage, prices, serviceTier)
+export function computeCostMicros(usage: Usage, prices: CallPrices, serviceTier: string | null = null): number | null {
+  const cost = computeExactCost(usage, prices, serviceTier)
   return cost === null ? null : Number((2n * cost + MICRO) / (2n * MICRO))
 }
 
 /** Returns the cost before rounding, in units of 10^-36 micro-dollars. */
-export function exactCost(usage: Usage, prices: CallPrices, serviceTier: string | null = null): bigint | null {
-  const multiplier = multiplierOf(prices, serviceTier)
+export function computeExactCost(usage: Usage, prices: CallPrices, serviceTier: string | null = null): bigint | null {
+  const multiplier = findMultiplier(prices, serviceTier)
   if (multiplier === null) return null
-  const applicable = pricesFor(prices, inputOf(usage))
+  const applicable = selectPrices(prices, sumInputTokens(usage))
   const input = parsePrice(applicable.input)
   const cacheWrite1h = applicable.cacheWrite1h === undefined ? input && 2n * input : parsePrice(applicable.cacheWrite1h)
   const sum = sumCosts([
@@ -61,10 +61,8 @@ function sumCosts(classes: readonly [tokens: number, price: bigint | null][]): b
   return sum
 }
 
-const inputOf = ({ input, cacheRead, cacheWrite5m, cacheWrite1h }: Usage): number =>
-  input + cacheRead + cacheWrite5m + cacheWrite1h
-
-const pricesFor = (prices: CallPrices, input: number): TokenPrices =>
+/** Returns the prices of the highest tier that the input tokens reach, or the base prices. */
+const selectPrices = (prices: CallPrices, input: number): TokenPrices =>
   (prices.tiers ?? [])
     .filter(({ aboveInputTokens }) => input > aboveInputTokens)
     .reduce<TokenPrices & { aboveInputTokens: number }>(
@@ -75,7 +73,7 @@ const pricesFor = (prices: CallPrices, input: number): TokenPrices =>
 // Names of service tiers that are billed at the list price.
 const LIST_PRICE_TIERS = ['standard', 'default', 'auto', 'on_demand']
 
-function multiplierOf({ tierMultipliers = {} }: CallPrices, serviceTier: string | null): bigint | null {
+function findMultiplier({ tierMultipliers = {} }: CallPrices, serviceTier: string | null): bigint | null {
   if (serviceTier === null) return ONE
   if (Object.hasOwn(tierMultipliers, serviceTier)) return parsePrice(tierMultipliers[serviceTier])
   return LIST_PRICE_TIERS.includes(serviceTier) ? ONE : null

@@ -40,13 +40,13 @@ const HEADERS: Partial<Record<Refusal, Record<string, string>>> = {
   size: { connection: 'close' },
 }
 
-export const refusalProblem = (reason: Refusal, message: string): GatewayProblem => ({
+export const toRefusalProblem = (reason: Refusal, message: string): GatewayProblem => ({
   ...STATUSES[reason],
   message,
   headers: HEADERS[reason] ?? {},
 })
 
-export const refusalMessage = (reason: BudgetRefusal): string => SENTENCES[reason]
+export const toRefusalMessage = (reason: BudgetRefusal): string => SENTENCES[reason]
 
 export const CREDENTIAL_REFUSED: GatewayProblem = {
   status: 402,

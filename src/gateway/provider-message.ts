@@ -10,7 +10,7 @@ const SEARCHED_LENGTH_MAX = 2000
 /** Returns the message of an error response, or null if it has none. The body is untrusted; keys are removed from it. */
 export function readProviderMessage(body: string, keys: readonly string[]): string | null {
   const json = body.length > PARSED_LENGTH_MAX ? undefined : parseJson(body)
-  const text = json === undefined ? plainMessage(body) : findMessage(json)
+  const text = json === undefined ? findPlainMessage(body) : findMessage(json)
   return text === undefined ? null : toStorableMessage(text, keys)
 }
 
@@ -31,13 +31,16 @@ const KEY_LIKE =
   /\b(?:sk|pk|rk|xai|gsk|hf|key|api|AIza)[-_][\w*.-]{6,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}\b|\bAIza[\w*-]{10,}|\bya29\.[\w.-]+|[\w-]{2,}\*{3,}[\w*-]*|(?<=\bBearer )[\w*.~+/=-]+/g
 
 /** An HTML page is a proxy's error page; its title is the only part worth quoting. */
-function plainMessage(body: string): string | undefined {
+function findPlainMessage(body: string): string | undefined {
   const start = body.slice(0, PARSED_LENGTH_MAX).trim()
   if (!start.startsWith('<')) return start === '' ? undefined : start
   return /<title>([^<]{1,200})<\/title>/i.exec(start)?.[1]
 }
 
-/** Finds the message in the forms that providers use: `error.message`, `error`, `message`, `detail`, or a list of these. */
+/**
+ * Finds the message in the forms that providers use: `error.message`, `error`, `message`, `detail`, or a list of
+ * these.
+ */
 function findMessage(json: Json): string | undefined {
   const value = Array.isArray(json) ? json[0] : json
   if (typeof value === 'string') return value

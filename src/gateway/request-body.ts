@@ -1,6 +1,6 @@
 import { pipeline, type Readable } from 'node:stream'
 import type { Json, JsonObject } from '../harnesses/json.ts'
-import { decoderFor } from './headers.ts'
+import { createDecoder } from './headers.ts'
 import { hasDuplicates, measureJson } from './json-shape.ts'
 
 type RefusedBody = { kind: 'refused'; reason: 'size' | 'malformed' | 'busy'; message: string }
@@ -22,13 +22,13 @@ type RequestBodyLimits = {
 export async function readRequestBody(
   source: Readable,
   encoding: string | string[] | undefined,
-  room: RequestBodyLimits,
+  limits: RequestBodyLimits,
 ): Promise<RequestBody> {
-  const decoder = decoderFor(encoding)
+  const decoder = createDecoder(encoding)
   if (decoder === undefined) return malformed(`Unsupported content encoding: ${String(encoding).slice(0, 50)}.`)
   const unpacked = decoder ? pipeline(source, decoder, () => {}) : source
   try {
-    const body = await readBounded(unpacked, room)
+    const body = await readBounded(unpacked, limits)
     if (Buffer.isBuffer(body)) return { kind: 'read', bytes: body }
     decoder?.destroy()
     source.resume()
@@ -77,7 +77,7 @@ export function parseRequestBody(bytes: Uint8Array): { kind: 'parsed'; json: Jso
   const { colons, values, depth } = measureJson(bytes)
   if (values > VALUES_MAX) return malformed('The body has too many parts.')
   if (depth > DEPTH_MAX) return malformed('The body is nested too deeply.')
-  const json = jsonOf(bytes)
+  const json = parseUtf8Json(bytes)
   if (json === undefined || json === null || typeof json !== 'object' || Array.isArray(json)) {
     return malformed('The body must be one JSON object.')
   }
@@ -85,7 +85,7 @@ export function parseRequestBody(bytes: Uint8Array): { kind: 'parsed'; json: Jso
   return { kind: 'parsed', json }
 }
 
-function jsonOf(bytes: Uint8Array): Json | undefined {
+function parseUtf8Json(bytes: Uint8Array): Json | undefined {
   try {
     return JSON.parse(utf8.decode(bytes))
   } catch {

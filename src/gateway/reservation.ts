@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { Refusal, ReservationBounds, ReservationRefused, Terms } from './ledger.ts'
-import { type CallPrices, costMicros } from './price.ts'
+import { type CallPrices, computeCostMicros } from './price.ts'
 import { type Media, NO_MEDIA, NO_USAGE, type Usage } from './wire-protocol.ts'
 
 /** Upper bounds for media, which can be far larger than their bytes: one picture, or a document of a hundred pages. */
@@ -14,13 +14,13 @@ const CONTEXT_TOKENS_UNKNOWN = 2_000_000
  * Returns the most input tokens that the provider accepts. `passes`: how often it reads the input. A window that a
  * workspace declared counts only if it is larger than that of every known model.
  */
-export const inputMax = ({ contextTokens, isContextDeclared }: ContextWindow, passes: number): number =>
+export const computeInputMax = ({ contextTokens, isContextDeclared }: ContextWindow, passes: number): number =>
   Math.max(contextTokens ?? 0, contextTokens && !isContextDeclared ? 0 : CONTEXT_TOKENS_UNKNOWN) * passes
 
 type ContextWindow = Pick<Terms, 'contextTokens' | 'isContextDeclared'>
 
 /** Returns an upper bound of the input tokens of a request. No tokenizer makes more tokens of a text than it has bytes. */
-export const inputBound = (textTokens: number, { pictures, documents }: Media = NO_MEDIA): number =>
+export const computeInputBound = (textTokens: number, { pictures, documents }: Media = NO_MEDIA): number =>
   textTokens + pictures * PICTURE_TOKENS + documents * DOCUMENT_TOKENS
 
 const BYTES_PER_TOKEN = 4
@@ -47,13 +47,13 @@ export type TokenBounds = {
 }
 
 /** Returns null if a price that the call needs is unknown. */
-export function reservationBounds(prices: CallPrices, tokens: TokenBounds): ReservationBounds | null {
+export function computeReservationBounds(prices: CallPrices, tokens: TokenBounds): ReservationBounds | null {
   const { output, reasoning, alternatives, canLimitOutput } = tokens
   const least = canLimitOutput ? Math.min(output, reasoning + OUTPUT_TOKENS_MIN * alternatives) : output
   const usual = Math.max(least, Math.min(output, reasoning + OUTPUT_TOKENS_USUAL * alternatives))
-  const mostMicros = reservationMicros(prices, tokens)
-  const usualMicros = reservationMicros(prices, { ...tokens, output: usual })
-  const leastMicros = reservationMicros(prices, { ...tokens, output: least })
+  const mostMicros = computeReservationMicros(prices, tokens)
+  const usualMicros = computeReservationMicros(prices, { ...tokens, output: usual })
+  const leastMicros = computeReservationMicros(prices, { ...tokens, output: least })
   if (mostMicros === null || usualMicros === null || leastMicros === null) return null
   return { mostMicros, usualMicros, leastMicros }
 }
@@ -81,29 +81,33 @@ export function explainSharedRefusal(
 }
 
 /** Returns the least that the call would cost if its input were of ordinary size. */
-export const ordinaryMicros = (prices: CallPrices, tokens: TokenBounds): number =>
-  reservationBounds(prices, { ...tokens, input: Math.min(tokens.input, ORDINARY_INPUT_TOKENS) })?.leastMicros ?? 0
+export const computeOrdinaryMicros = (prices: CallPrices, tokens: TokenBounds): number =>
+  computeReservationBounds(prices, { ...tokens, input: Math.min(tokens.input, ORDINARY_INPUT_TOKENS) })?.leastMicros ??
+  0
 
 type CallTokens = Pick<TokenBounds, 'input' | 'output' | 'hasLongCache'>
 
 /** Returns the maximum cost of a call: all of its input at the highest input price, and all of its output. */
-export function reservationMicros(prices: CallPrices, { input, output, hasLongCache }: CallTokens): number | null {
+export function computeReservationMicros(
+  prices: CallPrices,
+  { input, output, hasLongCache }: CallTokens,
+): number | null {
   const classes: Partial<Usage>[] = [
     { input },
     { cacheWrite5m: input },
     ...(hasLongCache ? [{ cacheWrite1h: input }] : []),
   ]
-  const plain = costMicros({ ...NO_USAGE, input, output }, prices)
+  const plain = computeCostMicros({ ...NO_USAGE, input, output }, prices)
   if (plain === null) return null
-  return Math.max(...classes.map((one) => costMicros({ ...NO_USAGE, ...one, output }, prices) ?? plain))
+  return Math.max(...classes.map((one) => computeCostMicros({ ...NO_USAGE, ...one, output }, prices) ?? plain))
 }
 
 /** Returns the output tokens per alternative that a reservation covers. */
-export function coveredOutput(prices: CallPrices, tokens: TokenBounds, reservedMicros: number): number {
+export function computeCoveredOutput(prices: CallPrices, tokens: TokenBounds, reservedMicros: number): number {
   let [low, high] = [0, tokens.output]
   while (low < high) {
     const middle = Math.ceil((low + high) / 2)
-    const micros = reservationMicros(prices, { ...tokens, output: middle }) ?? Number.POSITIVE_INFINITY
+    const micros = computeReservationMicros(prices, { ...tokens, output: middle }) ?? Number.POSITIVE_INFINITY
     if (micros <= reservedMicros) low = middle
     else high = middle - 1
   }

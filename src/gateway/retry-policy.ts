@@ -32,9 +32,9 @@ type FailedTry = {
 }
 
 /** Returns the pause before the next try, or undefined if the call must not be retried. */
-export function retryPause(options: RetryOptions, failed: FailedTry): number | undefined {
+export function computeRetryPause(options: RetryOptions, failed: FailedTry): number | undefined {
   if (failed.tries >= options.triesMax) return undefined
-  const pause = requestedPause(failed.headers, failed.now) ?? backoffPause(options, failed)
+  const pause = readRequestedPause(failed.headers, failed.now) ?? computeBackoffPause(options, failed)
   if (pause > options.pauseMaxMs || failed.elapsedMs + pause > options.totalMs) return undefined
   const waitsForWindow = failed.status === RATE_LIMITED && failed.tries === options.triesMax - 1
   return waitsForWindow ? Math.max(pause, options.quietMs - failed.elapsedMs) : pause
@@ -44,11 +44,11 @@ export function retryPause(options: RetryOptions, failed: FailedTry): number | u
  * Returns the pause of an exponential backoff. Half of it is random, so that calls that failed together do not retry
  * together.
  */
-const backoffPause = ({ firstMs, pauseMaxMs }: RetryOptions, { tries, random }: FailedTry): number =>
+const computeBackoffPause = ({ firstMs, pauseMaxMs }: RetryOptions, { tries, random }: FailedTry): number =>
   Math.min(firstMs * 2 ** (tries - 1), pauseMaxMs) * (0.5 + random / 2)
 
 /** Reads `Retry-After` (seconds or a date), or `Retry-After-Ms`, which some providers send. */
-function requestedPause(headers: ResponseHeaders, now: number): number | undefined {
+function readRequestedPause(headers: ResponseHeaders, now: number): number | undefined {
   const milliseconds = Number(headers['retry-after-ms'] ?? Number.NaN)
   if (milliseconds >= 0) return milliseconds
   const retryAfter = headers['retry-after']

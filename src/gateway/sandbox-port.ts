@@ -37,15 +37,15 @@ export function openSandboxPort({
   tunnelSecret: string
 }): GatewayPort {
   const open = new Set<Duplex>()
-  let closed = false
+  let isClosed = false
   let isCutOff = false
-  const keep = (socket: Duplex) => {
+  const track = (socket: Duplex) => {
     open.add(socket)
     socket.once('close', () => open.delete(socket))
     socket.on('error', () => socket.destroy())
   }
-  const carry = async (socket: Socket) => {
-    keep(socket)
+  const relay = async (socket: Socket) => {
+    track(socket)
     socket.allowHalfOpen = true
     socket.setNoDelay(true)
     const tunnel = await openTunnel(gatewayUrl, tunnelSecret, socket).catch((error: unknown) => {
@@ -54,19 +54,19 @@ export function openSandboxPort({
     })
     if (!tunnel) return answerUnavailable(socket)
     isCutOff = false
-    keep(tunnel)
-    if (closed) return void tunnel.destroy()
+    track(tunnel)
+    if (isClosed) return void tunnel.destroy()
     await Promise.all([pipeline(socket, tunnel), pipeline(tunnel, socket)])
   }
   return {
     port: GATEWAY_PORT,
     isCutOff: () => isCutOff,
     onConnection(socket) {
-      if (closed || open.size >= SOCKETS_MAX) return void socket.destroy()
-      carry(socket).catch(() => socket.destroy())
+      if (isClosed || open.size >= SOCKETS_MAX) return void socket.destroy()
+      relay(socket).catch(() => socket.destroy())
     },
     close() {
-      closed = true
+      isClosed = true
       for (const socket of open) socket.destroy()
     },
   }
@@ -82,18 +82,18 @@ function answerUnavailable(socket: Socket): void {
 
 async function openTunnel(gatewayUrl: string, tunnelSecret: string, client: Socket): Promise<Duplex> {
   const { promise, resolve, reject } = Promise.withResolvers<Duplex>()
-  const dialing = connectTo(new URL(gatewayUrl), tunnelSecret)
-  const leave = () => dialing.destroy()
-  client.once('close', leave)
-  dialing.setTimeout(DIAL_MS, leave)
-  dialing.on('error', reject)
-  dialing.on('close', () => reject(new Error('The gateway closed the connection')))
-  dialing.on('response', (answer) => {
+  const connectRequest = connectTo(new URL(gatewayUrl), tunnelSecret)
+  const abort = () => connectRequest.destroy()
+  client.once('close', abort)
+  connectRequest.setTimeout(DIAL_MS, abort)
+  connectRequest.on('error', reject)
+  connectRequest.on('close', () => reject(new Error('The gateway closed the connection')))
+  connectRequest.on('response', (answer) => {
     answer.resume()
     reject(new Error(`The gateway answered ${answer.statusCode}`))
   })
-  dialing.on('connect', (answer, tunnel: Socket, head: Buffer) => {
-    client.off('close', leave)
+  connectRequest.on('connect', (answer, tunnel: Socket, head: Buffer) => {
+    client.off('close', abort)
     tunnel.setTimeout(0)
     tunnel.setNoDelay(true)
     if (head.length > 0) tunnel.unshift(head)
@@ -101,7 +101,7 @@ async function openTunnel(gatewayUrl: string, tunnelSecret: string, client: Sock
     tunnel.destroy()
     reject(new Error(`The gateway answered ${answer.statusCode}`))
   })
-  dialing.end()
+  connectRequest.end()
   return promise
 }
 

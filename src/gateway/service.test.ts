@@ -18,7 +18,7 @@ import { newKey } from '../workspaces/key.ts'
 import { ensureBootstrapKey } from '../workspaces/workspaces.ts'
 import { closeGrant, openGrant } from './grants.ts'
 import { openSandboxPort, SANDBOX_GATEWAY_URL } from './sandbox-port.ts'
-import { storedLedger } from './stored-ledger.ts'
+import { createStoredLedger } from './stored-ledger.ts'
 
 const CANARY = 'sk-ant-canary-4f1d8a6c0b'
 
@@ -43,7 +43,7 @@ test('the service sends a call with the key of a credential and keeps the key ou
     .executeTakeFirstOrThrow()
   const tools = { db, keyring: undefined, outbound: createOutbound(), ...readConfig(environment) }
   const credential = await findNewestCredential(tools, workspaceId, { kind: 'model', provider: 'anthropic' })
-  const ledger = storedLedger(db)
+  const ledger = createStoredLedger(db)
   const terms = { ...TERMS, provider: 'anthropic' }
   const grant = await openGrant(ledger, newGrantFacts({ workspaceId, credentialId: credential?.id ?? '', terms }))
   const port = openSandboxPort({ gatewayUrl: service.url, tunnelSecret: grant.tunnelSecret })

@@ -1,9 +1,9 @@
 import { type BudgetKind, type FailureKind, type Settlement, toStorableName } from './ledger.ts'
-import { type CallPrices, costMicros } from './price.ts'
+import { type CallPrices, computeCostMicros } from './price.ts'
 import { estimateTokens } from './reservation.ts'
 import { sumCalls } from './totals.ts'
 import type { TappedAnswer } from './usage-tap.ts'
-import { NO_USAGE, type Usage } from './wire-protocol.ts'
+import { NO_USAGE, sumInputTokens, type Usage } from './wire-protocol.ts'
 
 export type CallFacts = Pick<
   Settlement,
@@ -39,7 +39,7 @@ export function settleAnswer(facts: CallFacts, answer: AttributedAnswer, estimat
     ...facts,
     ...addProbeCost(computeCost(answer, estimate), attribution, estimate),
     outcome: attribution ? 'cut' : 'succeeded',
-    failure: attribution ? attribution.failure : budgetCut(answer, estimate),
+    failure: attribution ? attribution.failure : findCuttingBudget(answer, estimate),
     servedModel: toStorableName(answer.model),
     serviceTier: toStorableName(answer.serviceTier),
     isRefusal: answer.isRefusal,
@@ -47,7 +47,7 @@ export function settleAnswer(facts: CallFacts, answer: AttributedAnswer, estimat
 }
 
 /** Returns the budget that limited the output, if the answer was truncated at that limit. */
-const budgetCut = ({ isTruncated }: TappedAnswer, { limitedBy }: CostEstimate): BudgetKind | null =>
+const findCuttingBudget = ({ isTruncated }: TappedAnswer, { limitedBy }: CostEstimate): BudgetKind | null =>
   isTruncated ? limitedBy : null
 
 /** Settles a call that the provider rejected or never received. Providers do not bill those. */
@@ -99,7 +99,7 @@ function capCost(cost: CallCost, { reservedMicros }: Pick<CostEstimate, 'reserve
 
 /** Caps a cost, unless the provider reports more input than was reserved and the request was large enough for that. */
 function capUnbelievable(cost: CallCost, reported: Usage, estimate: CostEstimate): CallCost {
-  const input = sumInput(reported)
+  const input = sumInputTokens(reported)
   const isOverrun =
     input > estimate.inputReserved && input <= estimate.inputSent && reported.output <= estimate.outputMax
   return isOverrun ? cost : capCost(cost, estimate)
@@ -113,7 +113,7 @@ const computeCost = (answer: TappedAnswer & { quietMs?: number }, estimate: Cost
 function meterCost(reported: Usage, serviceTier: string | null, estimate: CostEstimate): CallCost {
   const { prices } = estimate
   const usage = clipUsage(reported, estimate)
-  const cost = prices && costMicros(usage, prices, serviceTier)
+  const cost = prices && computeCostMicros(usage, prices, serviceTier)
   if (cost === null) return { usage, costMicros: null, costSource: 'unknown' }
   const isPlausible = sumTokens(usage) === sumTokens(reported)
   return capUnbelievable(
@@ -123,10 +123,7 @@ function meterCost(reported: Usage, serviceTier: string | null, estimate: CostEs
   )
 }
 
-const sumInput = ({ input, cacheRead, cacheWrite5m, cacheWrite1h }: Usage): number =>
-  input + cacheRead + cacheWrite5m + cacheWrite1h
-
-const sumTokens = (usage: Usage): number => sumInput(usage) + usage.output
+const sumTokens = (usage: Usage): number => sumInputTokens(usage) + usage.output
 
 /** Clips usage to what the request allowed. A provider cannot have read or produced more, whatever it reports. */
 function clipUsage(usage: Usage, { inputMax, outputMax }: CostEstimate): Usage {
@@ -167,7 +164,7 @@ function estimateCost({ partial, isStream }: ProducedOutput, quietMs: number, es
   // The quiet time of a call without streaming includes the time in which the text was produced.
   const produced = Math.max(known?.output ?? 0, isStream ? text + hidden : Math.max(text, hidden))
   const usage = { ...NO_USAGE, ...(known ?? { input: estimate.input }), output: Math.min(outputMax, produced) }
-  const cost = prices && costMicros(usage, prices)
+  const cost = prices && computeCostMicros(usage, prices)
   if (cost === null || reservedMicros === null) return { usage, costMicros: null, costSource: 'unknown' }
   return capUnbelievable({ usage, costMicros: cost, costSource: 'estimated' }, partial.usage ?? NO_USAGE, estimate)
 }

@@ -5,10 +5,10 @@ import type { DB } from '../platform/db/tables.gen.ts'
 import {
   type BudgetKind,
   type FailureKind,
-  FINAL,
+  FINAL_REFUSALS,
   type Grant,
   type GrantState,
-  isFinal,
+  isFinalRefusal,
   type NewCall,
   type NewGrant,
   type RecordedCall,
@@ -52,10 +52,10 @@ export const insertGrant = (db: Db, grant: NewGrant) =>
 export async function findGrantByTunnelSecret(db: Db, hash: Buffer): Promise<Grant | undefined> {
   const row = await db
     .selectFrom('gateway_grants')
-    .select([...FACTS, sql<Terms>`terms`.as('terms'), 'token_hash'])
+    .select([...GRANT_COLUMNS, sql<Terms>`terms`.as('terms'), 'token_hash'])
     .where('listener_hash', '=', hash)
     .executeTakeFirst()
-  return row && { ...factsOf(row), tokenHash: row.token_hash }
+  return row && { ...toGrantFacts(row), tokenHash: row.token_hash }
 }
 
 type ReservationRow = { reservedMicros: number | null; limitedBy: BudgetKind | null }
@@ -145,7 +145,7 @@ type RefusalRow = SharedBudgetState & { reason: ReservationRefused['reason'] | n
 
 /** Counts a refusal. A final one is only replaced by another final one as the last refusal. */
 export const countRefusal = (db: Db, grantId: string, reason: Refusal) => {
-  const isLast = sql<boolean>`(${isFinal(reason)} or last_refusal is null or not last_refusal = any(${[...FINAL]}))`
+  const isLast = sql<boolean>`(${isFinalRefusal(reason)} or last_refusal is null or not last_refusal = any(${[...FINAL_REFUSALS]}))`
   return sql`
     update gateway_grants set
       refusals = refusals || jsonb_build_object(${reason}::text, coalesce((refusals ->> ${reason}::text)::bigint, 0) + 1),
@@ -200,7 +200,7 @@ export const closeGrantRow = (db: Db, id: string) =>
 export async function countOpenCallRows(db: Db, grantId: string): Promise<number> {
   const { open } = await db
     .selectFrom('gateway_calls')
-    .select((is) => is.fn.countAll<number>().as('open'))
+    .select(({ fn }) => fn.countAll<number>().as('open'))
     .where('grant_id', '=', grantId)
     .where('settled_at', 'is', null)
     .executeTakeFirstOrThrow()
@@ -208,7 +208,7 @@ export async function countOpenCallRows(db: Db, grantId: string): Promise<number
 }
 
 /** Records that a gateway is alive, and deletes gateways that died a day ago: none of their calls is open. */
-export async function noteGateway(db: Db, id: string): Promise<void> {
+export async function recordGatewayAlive(db: Db, id: string): Promise<void> {
   await db
     .insertInto('gateways')
     .values({ id })
@@ -225,7 +225,7 @@ const isGatewayDead = (silenceMs: number) => sql<boolean>`not exists (
     and seen_at > now() - make_interval(secs => ${silenceMs / 1000}))`
 
 /** Marks open calls of dead gateways as lost. Their cost is unknown, so their reservations stand. */
-export async function loseOpenCalls(db: Db, grantId: string, silenceMs: number = SILENCE_MS): Promise<void> {
+export async function markLostCalls(db: Db, grantId: string, silenceMs: number = SILENCE_MS): Promise<void> {
   await sql`
     with lost as (
       update gateway_calls set outcome = 'lost', settled_at = now(), failure = 'gateway'
@@ -240,17 +240,18 @@ export async function loseOpenCalls(db: Db, grantId: string, silenceMs: number =
     from released where gateway_budgets.id = released.shared_budget`.execute(db)
 }
 
-const oldBodies = (db: Db, days: number) =>
+/** Selects calls with recorded bodies that were settled more than `days` ago. */
+const selectOldBodies = (db: Db, days: number) =>
   db
     .selectFrom('gateway_calls')
     .where('bodies', 'is not', null)
     .where('settled_at', '<', sql<Date>`now() - make_interval(days => ${days})`)
 
 export const listOldBodies = (db: Db, days: number, limit: number) =>
-  oldBodies(db, days).select('id').select(sql<string>`bodies`.as('bodies')).limit(limit).execute()
+  selectOldBodies(db, days).select('id').select(sql<string>`bodies`.as('bodies')).limit(limit).execute()
 
 export const countOldBodies = (db: Db, days: number) =>
-  oldBodies(db, days).select(sql<number>`count(*)::int`.as('count')).executeTakeFirstOrThrow()
+  selectOldBodies(db, days).select(sql<number>`count(*)::int`.as('count')).executeTakeFirstOrThrow()
 
 export const forgetBodies = (db: Db, callId: string) =>
   db.updateTable('gateway_calls').set({ bodies: null }).where('id', '=', callId).execute()
@@ -258,14 +259,14 @@ export const forgetBodies = (db: Db, callId: string) =>
 export async function readGrantState(db: Db, id: string): Promise<GrantState | undefined> {
   const row = await db
     .selectFrom('gateway_grants')
-    .select([...FACTS, sql<Terms>`terms`.as('terms'), 'spent_micros', 'refused_at', 'closed_at'])
+    .select([...GRANT_COLUMNS, sql<Terms>`terms`.as('terms'), 'spent_micros', 'refused_at', 'closed_at'])
     .select([sql<GrantState['refusals']>`refusals`.as('refusals'), sql<Refusal | null>`last_refusal`.as('reason')])
     .where('id', '=', id)
     .executeTakeFirst()
   if (!row) return undefined
   const { reason, refused_at: at } = row
   return {
-    grant: factsOf(row),
+    grant: toGrantFacts(row),
     spentMicros: row.spent_micros,
     refusals: row.refusals,
     lastRefusal: reason && at ? { reason, at } : null,
@@ -274,7 +275,7 @@ export async function readGrantState(db: Db, id: string): Promise<GrantState | u
   }
 }
 
-const FACTS = [
+const GRANT_COLUMNS = [
   'id',
   'workspace_id',
   'subject',
@@ -285,7 +286,9 @@ const FACTS = [
   'expires_at',
 ] as const
 
-const factsOf = (row: Pick<Selectable<DB['gateway_grants']>, (typeof FACTS)[number]> & { terms: Terms }) => ({
+const toGrantFacts = (
+  row: Pick<Selectable<DB['gateway_grants']>, (typeof GRANT_COLUMNS)[number]> & { terms: Terms },
+) => ({
   id: row.id,
   workspaceId: row.workspace_id,
   grantee: row.subject,
@@ -332,12 +335,12 @@ export type GranteeRef = { workspaceId: string; grantee: string }
  * once they are settled; open calls of dead gateways are marked as lost here.
  */
 export async function takeSpend(tx: Db, { workspaceId, grantee }: GranteeRef): Promise<number> {
-  const own = sql`workspace_id = ${workspaceId} and subject = ${grantee} and closed_at is not null and counted_at is null`
+  const isUncounted = sql`workspace_id = ${workspaceId} and subject = ${grantee} and closed_at is not null and counted_at is null`
   const open = await sql<{ id: string }>`
-    select id from gateway_grants where ${own} and pending_micros > 0 order by id`.execute(tx)
-  for (const { id } of open.rows) await loseOpenCalls(tx, id)
+    select id from gateway_grants where ${isUncounted} and pending_micros > 0 order by id`.execute(tx)
+  for (const { id } of open.rows) await markLostCalls(tx, id)
   const { rows } = await sql<{ taken: number }>`
-    with grants as materialized (select id, counted_micros from gateway_grants where ${own} order by id for update)
+    with grants as materialized (select id, counted_micros from gateway_grants where ${isUncounted} order by id for update)
     update gateway_grants set counted_micros = spent_micros - pending_micros,
       counted_at = case when pending_micros = 0 then now() end
     from grants where grants.id = gateway_grants.id

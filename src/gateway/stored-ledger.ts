@@ -9,15 +9,18 @@ import {
   findRefusal,
   insertGrant,
   lockGrantee,
-  loseOpenCalls,
-  noteGateway,
+  markLostCalls,
   readGrantState,
+  recordGatewayAlive,
   reserveCall,
   settleCall,
 } from './sql.ts'
 
-/** A ledger in PostgreSQL, shared by any number of gateways and workers. A gateway is dead after `silenceMs` without a report. */
-export const storedLedger = (db: Db, { silenceMs }: { silenceMs?: number } = {}): Ledger => ({
+/**
+ * A ledger in PostgreSQL, shared by any number of gateways and workers. A gateway is dead after `silenceMs` without a
+ * report.
+ */
+export const createStoredLedger = (db: Db, { silenceMs }: { silenceMs?: number } = {}): Ledger => ({
   open: (grant) =>
     transact(db, async (tx) => {
       await lockGrantee(tx, grant)
@@ -30,8 +33,8 @@ export const storedLedger = (db: Db, { silenceMs }: { silenceMs?: number } = {})
   settle: async (callId, settlement) => void (await settleCall(db, callId, settlement)),
   close: async (grantId) => void (await closeGrantRow(db, grantId)),
   countOpenCalls: (grantId) => countOpenCallRows(db, grantId),
-  noteAlive: (gatewayId) => noteGateway(db, gatewayId),
-  giveUpLostCalls: (grantId) => loseOpenCalls(db, grantId, silenceMs),
+  noteAlive: (gatewayId) => recordGatewayAlive(db, gatewayId),
+  giveUpLostCalls: (grantId) => markLostCalls(db, grantId, silenceMs),
   read: (grantId) => readGrantState(db, grantId),
 })
 

@@ -4,7 +4,7 @@ import {
   type CostSource,
   type FailureKind,
   type GrantState,
-  isFinal,
+  isFinalRefusal,
   type RecordedCall,
   type Refusal,
 } from './ledger.ts'
@@ -64,7 +64,7 @@ export function computeTotals(state: GrantState): GrantTotals {
     modelRefusals: generated.filter(({ isRefusal }) => isRefusal).length,
     modelsServed: [...new Set(generated.flatMap(({ servedModel }) => servedModel ?? []))],
     refusals: state.refusals,
-    lastFailure: lastFailure(state, generated),
+    lastFailure: findLastFailure(state, generated),
     cutBy: BUDGETS.find((kind) => generated.some(({ failure }) => failure === kind)) ?? null,
     gatewayGone: generated.some((call) => call.failure === 'gateway' && !isRecoveredLater(call, generated)),
     isClosed: state.closedAt !== null,
@@ -79,14 +79,14 @@ export const sumCalls = (calls: readonly CountedCall[]): Pick<GrantTotals, 'usag
   costMicros: calls.some(({ costMicros }) => costMicros === null)
     ? null
     : calls.reduce((sum, { costMicros }) => sum + (costMicros ?? 0), 0),
-  costSource: worstSource(calls),
+  costSource: findWorstSource(calls),
 })
 
 const BUDGETS: readonly BudgetKind[] = ['shared_budget', 'budget']
 
 const SOURCES: readonly CostSource[] = ['metered', 'estimated', 'reserved', 'unknown']
 
-const worstSource = (calls: readonly CountedCall[]): CostSource =>
+const findWorstSource = (calls: readonly CountedCall[]): CostSource =>
   SOURCES[Math.max(0, ...calls.map(({ costSource }) => SOURCES.indexOf(costSource)))] ?? 'metered'
 
 function countOutcomes(calls: readonly RecordedCall[]): Record<CallOutcome, number> {
@@ -102,13 +102,13 @@ const isRecoveredLater = (lost: RecordedCall, calls: readonly RecordedCall[]): b
       outcome === 'succeeded' && gatewayId !== lost.gatewayId && startedAt > lost.startedAt,
   )
 
-function lastFailure({ lastRefusal }: GrantState, calls: readonly RecordedCall[]): LastFailure | null {
+function findLastFailure({ lastRefusal }: GrantState, calls: readonly RecordedCall[]): LastFailure | null {
   const failed: Omit<LastFailure, 'isRecovered'>[] = calls.flatMap(({ failure, status, settledAt, message }) =>
     failure && failure !== 'gateway' && settledAt ? [{ status, kind: failure, at: settledAt, message }] : [],
   )
   const refused = lastRefusal ? [{ status: null, kind: lastRefusal.reason, at: lastRefusal.at }] : []
   // Non-final refusals must not hide an earlier failure of the provider.
-  const isMinor = lastRefusal !== null && !isFinal(lastRefusal.reason) && failed.length > 0
+  const isMinor = lastRefusal !== null && !isFinalRefusal(lastRefusal.reason) && failed.length > 0
   const last = [...failed, ...(isMinor ? [] : refused)]
     .sort((one, other) => one.at.getTime() - other.at.getTime())
     .at(-1)

@@ -2,9 +2,9 @@ import type { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
 import { OutboundFailed, OutboundRefused, type Trust } from '../platform/outbound/outbound.ts'
 import { NotConnected, type OpenStream } from '../platform/outbound/stream.ts'
-import { decoderFor, type HeaderValues } from './headers.ts'
+import { createDecoder, type HeaderValues } from './headers.ts'
 import type { GatewayOptions } from './options.ts'
-import { isRetryable, type RetryOptions, retryPause } from './retry-policy.ts'
+import { computeRetryPause, isRetryable, type RetryOptions } from './retry-policy.ts'
 
 export type UpstreamRequest = {
   url: string
@@ -87,7 +87,7 @@ const isNeverSent = (error: OutboundFailed): boolean =>
 
 /** Decompresses a body. Some providers compress although the request asks them not to. */
 function decodeBody(headers: HeaderValues, body: Readable): Readable {
-  const decoder = decoderFor(headers['content-encoding'])
+  const decoder = createDecoder(headers['content-encoding'])
   if (!decoder) return body
   body.on('error', (error) => decoder.destroy(error))
   decoder.on('close', () => body.destroy())
@@ -96,16 +96,16 @@ function decodeBody(headers: HeaderValues, body: Readable): Readable {
 }
 
 function planRetry(options: RetryOptions, answer: UpstreamAnswer, elapsedMs: number) {
-  const why = retryReason(answer)
+  const why = findRetryReason(answer)
   if (why === undefined) return undefined
   const { status, headers } = answer.kind === 'answered' ? answer : { status: null, headers: {} }
   const failed = { status, tries: answer.tries, elapsedMs, headers, now: Date.now(), random: Math.random() }
-  const pauseMs = retryPause(options, failed)
+  const pauseMs = computeRetryPause(options, failed)
   return pauseMs === undefined ? undefined : { why, pauseMs }
 }
 
 /** Returns undefined if the answer is good, or a retry would not help or not be safe. */
-function retryReason(answer: UpstreamAnswer): string | undefined {
+function findRetryReason(answer: UpstreamAnswer): string | undefined {
   if (answer.kind === 'silent') return answer.why === 'unreachable' ? answer.why : undefined
   return isRetryable(answer.status) ? String(answer.status) : undefined
 }

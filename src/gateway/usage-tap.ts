@@ -1,5 +1,5 @@
 import type { Protocol } from '../harnesses/model-access.ts'
-import { meter } from './body-threads.ts'
+import { meterAnswer } from './body-threads.ts'
 import type { HeaderValues } from './headers.ts'
 import { DEFAULT_OPTIONS } from './options.ts'
 import type { MeteredAnswer, UsageMeter, WireProtocol } from './wire-protocol.ts'
@@ -67,7 +67,7 @@ function openBodyTap(protocol: Protocol): UsageTap {
     },
     async finish() {
       const body = bytes <= BODY_BYTES_MAX ? Buffer.concat(chunks) : Buffer.alloc(0)
-      return { ...(await meter({ bytes: body, protocol })), bytes, isStream: false, firstTextAt: null }
+      return { ...(await meterAnswer({ bytes: body, protocol })), bytes, isStream: false, firstTextAt: null }
     },
   }
 }
@@ -90,7 +90,7 @@ const CR = 13
  */
 export function readEvents(onData: (data: string) => void, charsMax: number = EVENT_CHARS_MAX): EventReader {
   const decoder = new TextDecoder()
-  const event = collectEvent(onData, charsMax)
+  const event = createEventCollector(onData, charsMax)
   let pending: string[] = []
   let pendingChars = 0
   let endsInCr = false
@@ -139,7 +139,7 @@ function findLineEnd(text: string, from: number): number {
 }
 
 /** Collects the lines of one event after another. */
-function collectEvent(onData: (data: string) => void, charsMax: number) {
+function createEventCollector(onData: (data: string) => void, charsMax: number) {
   let data: string[] = []
   let chars = 0
   let isTooLong = false

@@ -6,7 +6,10 @@ import type { GrantTotals } from './totals.ts'
 /** The result of a trial with a model. */
 export type ModelVerdict =
   | { kind: 'judged'; state: TrialRecord['state']; class: ModelTrialClass; error: string | null }
-  /** The provider rejected the key, or the comparison's budget cut the trial off. The trial is not scored and runs again later. */
+  /**
+   * The provider rejected the key, or the comparison's budget cut the trial off. The trial is not scored and runs
+   * again later.
+   */
   | { kind: 'stopped'; reason: 'credential' | 'budget'; message: string }
 
 /** Classes of trials, including those that only trials with a model have. */
@@ -17,10 +20,10 @@ type FailureReason = FailureKind | Refusal
 
 /** Outages of the provider that may pass. None of them can be caused by a program. */
 const OUTAGES: readonly FailureReason[] = ['rate', 'upstream']
-/** Failures that the program may have caused. They excuse a trial until its last attempt. */
-const DOUBTS: readonly FailureReason[] = ['crowded', 'interrupted']
+/** Failures that either the provider or the program caused. They excuse a trial until its last attempt. */
+const AMBIGUOUS_FAILURES: readonly FailureReason[] = ['crowded', 'interrupted']
 /** Classes of agents that ended by themselves. */
-const OWN_ENDS: readonly OutcomeClass[] = ['verified', 'agent_exit']
+const SELF_ENDED_CLASSES: readonly OutcomeClass[] = ['verified', 'agent_exit']
 
 /**
  * Decides the result of a trial from its ledger, because programs do not report failures reliably. `isLast`: the trial is
@@ -34,22 +37,22 @@ export function decideVerdict(
   const last = totals.lastFailure?.isRecovered === false ? totals.lastFailure.kind : null
   const stop = findStop(last, totals)
   if (stop) return stop
-  if (record.state === 'errored') return { kind: 'judged', ...ended(record) }
+  if (record.state === 'errored') return { kind: 'judged', ...pickResult(record) }
   if (totals.gatewayGone)
     return excludedVerdict('provider_error', 'The gateway failed, and the program could not reach its model.')
   if (totals.calls.succeeded === 0) return { kind: 'judged', ...judgeWithoutAnswer(record, last, totals, isLast) }
   // Applies to passes too: keeping only passes would favor providers that fail.
   if (last !== null && isExcuse(last, isLast))
     return excludedVerdict('provider_error', explain(totals, `The provider failed: ${last}.`))
-  return { kind: 'judged', ...ended(record), class: scoredClass(record, last, totals) }
+  return { kind: 'judged', ...pickResult(record), class: decideScoredClass(record, last, totals) }
 }
 
 /** Applies a verdict to the record of a trial. The reward of an overturned pass is reset. */
 export function applyVerdict<R extends EndedTrial & Pick<TrialRecord, 'reward' | 'rewards'>>(
   record: R,
-  { state, class: word, error }: Omit<Extract<ModelVerdict, { kind: 'judged' }>, 'kind'>,
+  { state, class: trialClass, error }: Omit<Extract<ModelVerdict, { kind: 'judged' }>, 'kind'>,
 ): Omit<R, 'class'> & { class: ModelTrialClass } {
-  const changed = { ...record, state, class: word, error }
+  const changed = { ...record, state, class: trialClass, error }
   if (state === 'errored') return { ...changed, reward: null, rewards: {} }
   return state === 'failed' && record.state === 'passed' ? { ...changed, reward: 0, rewards: { reward: 0 } } : changed
 }
@@ -66,14 +69,14 @@ function findStop(last: FailureReason | null, totals: GrantTotals): ModelVerdict
 const explain = ({ lastFailure }: GrantTotals, otherwise: string): string =>
   lastFailure?.message == null ? otherwise : explainCallFailure(lastFailure)
 
-const ended = ({ state, class: word, error }: EndedTrial) => ({ state, class: word, error })
+const pickResult = ({ state, class: trialClass, error }: EndedTrial) => ({ state, class: trialClass, error })
 
-function scoredClass(
+function decideScoredClass(
   record: EndedTrial,
   last: FailureReason | null,
   { modelRefusals, cutBy }: GrantTotals,
 ): ModelTrialClass {
-  if (!OWN_ENDS.includes(record.class)) return record.class
+  if (!SELF_ENDED_CLASSES.includes(record.class)) return record.class
   if (last === 'budget' || cutBy === 'budget') return 'budget_stop'
   if (last === 'calls') return 'limit'
   return modelRefusals > 0 && record.state === 'failed' ? 'refusal' : record.class
@@ -92,15 +95,19 @@ function judgeWithoutAnswer(record: EndedTrial, last: FailureReason | null, tota
   if (last !== null && (last === 'price' || isUnknownModel))
     return excluded('operator_error', explain(totals, FAILURE_SENTENCES[last]))
   const error = last === null ? 'The program never called its model.' : explain(totals, FAILURE_SENTENCES[last])
-  return { state: 'failed' as const, class: scoredClass(record, last, totals), error }
+  return { state: 'failed' as const, class: decideScoredClass(record, last, totals), error }
 }
 
 const isExcuse = (last: FailureReason, isLast: boolean): boolean =>
-  OUTAGES.includes(last) || (!isLast && DOUBTS.includes(last))
+  OUTAGES.includes(last) || (!isLast && AMBIGUOUS_FAILURES.includes(last))
 
-const excluded = (word: ModelTrialClass, error: string) => ({ state: 'errored' as const, class: word, error })
+const excluded = (trialClass: ModelTrialClass, error: string) => ({
+  state: 'errored' as const,
+  class: trialClass,
+  error,
+})
 
-const excludedVerdict = (word: ModelTrialClass, error: string): ModelVerdict => ({
+const excludedVerdict = (trialClass: ModelTrialClass, error: string): ModelVerdict => ({
   kind: 'judged',
-  ...excluded(word, error),
+  ...excluded(trialClass, error),
 })

@@ -22,6 +22,10 @@ export const addUsage = (one: Usage, other: Usage): Usage => ({
   reasoning: one.reasoning + other.reasoning,
 })
 
+/** Sums the input tokens, including cached ones. */
+export const sumInputTokens = ({ input, cacheRead, cacheWrite5m, cacheWrite1h }: Usage): number =>
+  input + cacheRead + cacheWrite5m + cacheWrite1h
+
 /** The operation that a path of a protocol stands for. Only `generate` costs anything. */
 export type WireOperation = {
   kind: 'generate' | 'count' | 'models' | 'hello' | 'upgrade'

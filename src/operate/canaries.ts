@@ -1,8 +1,8 @@
 import { listPublicModels } from '../catalog/models.ts'
 import type { Config } from '../config.ts'
 import { findModelSecret } from '../credentials/providers.ts'
-import { memoryLedger } from '../gateway/memory-ledger.ts'
-import { termsFor } from '../gateway/model-connection.ts'
+import { createMemoryLedger } from '../gateway/memory-ledger.ts'
+import { resolveModelTerms } from '../gateway/model-connection.ts'
 import { mini } from '../harnesses/mini.ts'
 import { UnknownName } from '../platform/errors.ts'
 import { newId } from '../platform/ids.ts'
@@ -40,7 +40,7 @@ export async function measureCanaries(
   options: MeasureCanariesOptions,
 ): Promise<CanaryReport> {
   const chosen = { author: findTerms(options, 'author'), verifier: findTerms(options, 'verifier') }
-  const ledger = memoryLedger()
+  const ledger = createMemoryLedger()
   const gateway = await startOwnGateway(config, log, ledger)
   await using undo = new AsyncDisposableStack()
   undo.defer(() => gateway.stop(0))
@@ -74,7 +74,7 @@ export async function measureCanaries(
 
 const NOBODY = { workspaceId: '', credentialId: '', deferrals: 0 }
 
-type ChosenModel = ReturnType<typeof termsFor>
+type ChosenModel = ReturnType<typeof resolveModelTerms>
 
 /** Finds a model and its terms. Throws UnknownName, or ModelUnfit if the model does not support the level. */
 function findTerms({ models, level }: MeasureCanariesOptions, role: CanaryRole): ChosenModel {
@@ -82,7 +82,7 @@ function findTerms({ models, level }: MeasureCanariesOptions, role: CanaryRole):
   const model = known.find(({ catalogId }) => catalogId === models[role])
   const names = known.map(({ catalogId }) => catalogId).join(', ')
   if (!model) throw new UnknownName(`The catalog has no model ${models[role]}. Known: ${names}.`)
-  return termsFor(model, level ?? model.defaultLevel, mini)
+  return resolveModelTerms(model, level ?? model.defaultLevel, mini)
 }
 
 const toModelChoice = ({ access, terms }: ChosenModel) => ({ catalogId: terms.catalogId, level: access.level })

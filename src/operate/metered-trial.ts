@@ -4,8 +4,8 @@ import type { Secret } from '../credentials/seal.ts'
 import { explainTrial } from '../gateway/explanation.ts'
 import { type Gateway, startGateway } from '../gateway/gateway.ts'
 import type { Ledger } from '../gateway/ledger.ts'
-import { memoryLedger } from '../gateway/memory-ledger.ts'
-import { openModelConnection, termsFor } from '../gateway/model-connection.ts'
+import { createMemoryLedger } from '../gateway/memory-ledger.ts'
+import { openModelConnection, resolveModelTerms } from '../gateway/model-connection.ts'
 import type { GrantTotals } from '../gateway/totals.ts'
 import { applyVerdict, decideVerdict, type ModelTrialClass } from '../gateway/verdict.ts'
 import type { Harness } from '../harnesses/harness.ts'
@@ -34,10 +34,10 @@ export async function runMeteredTrial(
   if (!selection)
     throw new UnknownName(`${harness.name} needs a model: --model. Known: ${listModelNames().join(', ')}.`)
   const { model, secret } = await resolveTrialModel(config, log, selection)
-  const { access, terms } = termsFor(model, selection.level ?? model.defaultLevel, harness)
+  const { access, terms } = resolveModelTerms(model, selection.level ?? model.defaultLevel, harness)
 
   await using undo = new AsyncDisposableStack()
-  const ledger = memoryLedger()
+  const ledger = createMemoryLedger()
   const gateway = await startOwnGateway(config, log, ledger, secret)
   undo.defer(() => gateway.stop(0))
   const budgetMicros = selection.budgetUsd === undefined ? null : Math.round(selection.budgetUsd * 1e6)
@@ -74,7 +74,7 @@ export const startOwnGateway = (config: Config, log: Log, ledger: Ledger, secret
       // The user who runs this process may connect to any address of the machine anyway.
       findUpstream: (terms) => resolveUpstream(terms, config.upstreams, 'operator'),
       log,
-      counters: { settled: () => {}, refused: () => {}, retried: () => {} },
+      counters: { countSettlement: () => {}, countRefusal: () => {}, countRetry: () => {} },
     },
     { host: '127.0.0.1', port: 0 },
   )

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { MockUsage } from '../../samples/provider/conversation.ts'
 import { closeGrant } from '../../src/gateway/grants.ts'
-import { costMicros } from '../../src/gateway/price.ts'
-import { storedLedger } from '../../src/gateway/stored-ledger.ts'
+import { computeCostMicros } from '../../src/gateway/price.ts'
+import { createStoredLedger } from '../../src/gateway/stored-ledger.ts'
 import { PROTOCOLS } from '../../src/harnesses/model-access.ts'
 import { newId } from '../../src/platform/ids.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
@@ -22,14 +22,14 @@ beforeAll(async () => {
 })
 afterAll(() => database[Symbol.asyncDispose]())
 
-const micros = (usage: MockUsage | null): number => (usage ? (costMicros(usage, PRICES) ?? 0) : 0)
+const micros = (usage: MockUsage | null): number => (usage ? (computeCostMicros(usage, PRICES) ?? 0) : 0)
 
 test("the ledger matches the provider's records when agents die during a stream", async () => {
   // Every third agent reads to the end; the others die after two to seven events.
   const faults = Array.from({ length: AGENTS }, (_, place) => (place % 3 === 0 ? {} : { hangAfter: 2 + (place % 6) }))
   const turns = [{ say: TEXT.repeat(3) }]
   await using provider = await startTestProvider({ models: [MODEL], tasks: [{ match: 'Call', turns }], faults })
-  const ledger = storedLedger(database.db)
+  const ledger = createStoredLedger(database.db)
   const findUpstream = () => ({ url: provider.url, trust: 'operator' as const })
   await using fixture = await openGatewayFixture(() => {}, {
     ledger,

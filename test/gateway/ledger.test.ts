@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { MockUsage } from '../../samples/provider/conversation.ts'
 import type { FaultInput } from '../../samples/provider/script.ts'
 import type { RecordedCall } from '../../src/gateway/ledger.ts'
-import { storedLedger } from '../../src/gateway/stored-ledger.ts'
+import { createStoredLedger } from '../../src/gateway/stored-ledger.ts'
 import { PROTOCOLS } from '../../src/harnesses/model-access.ts'
 import { newId } from '../../src/platform/ids.ts'
 import { type TestDatabase, testDatabase } from '../support/database.ts'
@@ -100,7 +100,7 @@ test('for 1,000 mixed calls the ledger matches the provider to the token or is m
   const tasks = Array.from({ length: CALLS }, (_, place) => ({ match: `Call ${place};`, turns: [turn(place)] }))
   const faults = Array.from({ length: CALLS / 25 }, () => FAULTS).flat()
   await using provider = await startTestProvider({ keys: [KEY], models: [MODEL], tasks, faults })
-  const ledger = storedLedger(database.db)
+  const ledger = createStoredLedger(database.db)
   const findUpstream = () => ({ url: provider.url, trust: 'operator' as const })
   // Calls with several faults are still answered.
   const retry = { triesMax: 100, totalMs: 60_000, firstMs: 1, pauseMaxMs: 10, quietMs: 0 }

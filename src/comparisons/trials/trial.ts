@@ -1,9 +1,14 @@
 import { findChosenHarness } from '../../catalog/harnesses.ts'
 import { findModel } from '../../catalog/models.ts'
-import { readSettings } from '../../gateway/call-bodies.ts'
+import { readGatewaySettings } from '../../gateway/call-bodies.ts'
 import { explainTrial } from '../../gateway/explanation.ts'
 import type { Ledger } from '../../gateway/ledger.ts'
-import { type ModelConnection, ModelUnfit, openModelConnection, termsFor } from '../../gateway/model-connection.ts'
+import {
+  type ModelConnection,
+  ModelUnfit,
+  openModelConnection,
+  resolveModelTerms,
+} from '../../gateway/model-connection.ts'
 import type { GrantTotals } from '../../gateway/totals.ts'
 import { applyVerdict, decideVerdict, type ModelVerdict } from '../../gateway/verdict.ts'
 import { TaskInvalid } from '../../harbor/task.ts'
@@ -196,8 +201,8 @@ async function openModel(deps: TrialJobDeps, trial: TrialFacts): Promise<ModelCo
     throw new ModelUnfit('The worker does not know the address of the gateway. Set ASSAY_GATEWAY_URL.')
   const model = await findModel(deps.db, trial.workspaceId, trial.catalogId, { alsoRemoved: true })
   if (!model) throw new ModelUnfit(`The model ${trial.catalogId} is no longer in the catalog.`)
-  const { access, terms } = termsFor(model, trial.reasoningLevel, harness)
-  const { recordBodies } = await readSettings(deps.db, trial.workspaceId)
+  const { access, terms } = resolveModelTerms(model, trial.reasoningLevel, harness)
+  const { recordBodies } = await readGatewaySettings(deps.db, trial.workspaceId)
   return openModelConnection(
     { ledger: deps.ledger, gatewayUrl },
     {

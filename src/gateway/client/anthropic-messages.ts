@@ -3,40 +3,40 @@ import type { Json, JsonObject } from '../../harnesses/json.ts'
 import type { ModelAccess, WireLevel } from '../../harnesses/model-access.ts'
 import { listOf, objectOf } from '../protocols/fields.ts'
 import {
+  buildSystemPrompt,
   type ClientProtocol,
   type ClientRequestBody,
+  findStopReason,
   parseArguments,
-  plainText,
-  stopFor,
-  systemOf,
+  toPlainText,
 } from './client-protocol.ts'
 
 /** Output limit, which this protocol requires. A higher one would reserve more of the budget for every call. */
 const OUTPUT_TOKENS_MAX = 32_000
 
 export const anthropicMessages: ClientProtocol = {
-  path: () => '/v1/messages',
-  headers: (token) => ({ 'x-api-key': token, 'anthropic-version': '2023-06-01' }),
-  body,
-  reply,
+  buildPath: () => '/v1/messages',
+  buildHeaders: (token) => ({ 'x-api-key': token, 'anthropic-version': '2023-06-01' }),
+  buildBody,
+  parseReply,
   streamMembers: { stream: true },
   assemble,
 }
 
-function body({ model, outputTokens, wireLevel }: ModelAccess, request: ModelRequest): ClientRequestBody {
+function buildBody({ model, outputTokens, wireLevel }: ModelAccess, request: ModelRequest): ClientRequestBody {
   const { tools = [], shape, messages } = request
   const effort = 'effort' in wireLevel ? wireLevel.effort : undefined
   const format = shape && { type: 'json_schema', schema: shape.schema }
   return {
     model,
     max_tokens: Math.min(outputTokens, OUTPUT_TOKENS_MAX + ('budgetTokens' in wireLevel ? wireLevel.budgetTokens : 0)),
-    system: [{ type: 'text', text: systemOf(request), cache_control: CACHE }],
-    messages: messages.map((message, place) => messageOf(message, place === messages.length - 1)),
+    system: [{ type: 'text', text: buildSystemPrompt(request), cache_control: CACHE }],
+    messages: messages.map((message, index) => toMessage(message, { isLast: index === messages.length - 1 })),
     tools:
       tools.length > 0
         ? tools.map(({ name, description, schema }) => ({ name, description, input_schema: schema }))
         : undefined,
-    thinking: thinkingOf(wireLevel),
+    thinking: toThinking(wireLevel),
     output_config: effort !== undefined || format ? { effort, format } : undefined,
   }
 }
@@ -44,22 +44,22 @@ function body({ model, outputTokens, wireLevel }: ModelAccess, request: ModelReq
 /** Makes the provider cache everything up to this block for the next call. */
 const CACHE = { type: 'ephemeral' }
 
-function thinkingOf(wire: WireLevel): JsonObject | undefined {
+function toThinking(wire: WireLevel): JsonObject | undefined {
   if ('effort' in wire) return { type: 'adaptive' }
   if ('budgetTokens' in wire) return { type: 'enabled', budget_tokens: wire.budgetTokens }
   return 'off' in wire ? { type: 'disabled' } : undefined
 }
 
-function messageOf(message: Message, isLast: boolean): ClientRequestBody {
+function toMessage(message: Message, { isLast }: { isLast: boolean }): ClientRequestBody {
   const cache = isLast ? CACHE : undefined
   if (message.role === 'user')
     return { role: 'user', content: [{ type: 'text', text: message.text, cache_control: cache }] }
   if (message.role === 'model') return { role: 'assistant', content: message.raw }
-  const content = message.results.map(({ id, text }, place) => ({
+  const content = message.results.map(({ id, text }, index) => ({
     type: 'tool_result',
     tool_use_id: id,
     content: text,
-    cache_control: place === message.results.length - 1 ? cache : undefined,
+    cache_control: index === message.results.length - 1 ? cache : undefined,
   }))
   return { role: 'user', content }
 }
@@ -71,18 +71,18 @@ const STOPS: Record<string, StopReason> = {
   refusal: 'refusal',
 }
 
-function reply(answer: JsonObject): ModelReply {
+function parseReply(answer: JsonObject): ModelReply {
   const blocks = listOf(answer.content).map(objectOf)
   const texts = (type: string, field: string) =>
-    blocks.flatMap((block) => (block.type === type ? [plainText(block[field])] : [])).join('')
+    blocks.flatMap((block) => (block.type === type ? [toPlainText(block[field])] : [])).join('')
   return {
     text: texts('text', 'text'),
     thought: texts('thinking', 'thinking'),
     calls: blocks.flatMap(({ type, id, name, input }) =>
-      type === 'tool_use' ? [{ id: plainText(id), name: plainText(name), arguments: objectOf(input) }] : [],
+      type === 'tool_use' ? [{ id: toPlainText(id), name: toPlainText(name), arguments: objectOf(input) }] : [],
     ),
     raw: toSendableContent(answer.content),
-    stop: stopFor(STOPS, answer.stop_reason) ?? 'done',
+    stop: findStopReason(STOPS, answer.stop_reason) ?? 'done',
   }
 }
 
@@ -121,10 +121,10 @@ function assembleBlocks(events: readonly JsonObject[]): JsonObject[] {
 const STREAMED_TEXTS = ['text', 'thinking', 'signature']
 
 function assembleBlock({ first, deltas }: StreamedBlock): JsonObject {
-  const join = (field: string): string => deltas.map((delta) => plainText(delta[field])).join('')
+  const join = (field: string): string => deltas.map((delta) => toPlainText(delta[field])).join('')
   const texts = STREAMED_TEXTS.flatMap((field): [string, string][] => {
     const added = join(field)
-    return added === '' ? [] : [[field, plainText(first[field]) + added]]
+    return added === '' ? [] : [[field, toPlainText(first[field]) + added]]
   })
   const input = join('partial_json')
   return { ...first, ...Object.fromEntries(texts), ...(input === '' ? {} : { input: parseArguments(input) }) }

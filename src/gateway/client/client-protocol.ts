@@ -8,19 +8,19 @@ export type ClientRequestBody = Record<string, unknown>
 
 /** The client side of one protocol. Each file of this folder implements one. */
 export type ClientProtocol = {
-  path(model: string, isStream: boolean): string
-  headers(token: string): Record<string, string>
-  body(access: ModelAccess, request: ModelRequest): ClientRequestBody
-  /** Reads an untrusted answer. Unknown content is ignored. */
-  reply(answer: JsonObject): ModelReply
+  buildPath(model: string, isStream: boolean): string
+  buildHeaders(token: string): Record<string, string>
+  buildBody(access: ModelAccess, request: ModelRequest): ClientRequestBody
+  /** Parses an untrusted answer. Unknown content is ignored. */
+  parseReply(answer: JsonObject): ModelReply
   /** Members of a body that ask for a stream. Empty if only the path does. */
   streamMembers: JsonObject
   /** Builds the answer from the untrusted events of a stream. Returns undefined if the stream has no end. */
   assemble(events: readonly JsonObject[]): JsonObject | undefined
 }
 
-/** Returns the system prompt. It asks for JSON of the schema, because not every provider enforces it. */
-export const systemOf = ({ system, shape }: ModelRequest): string =>
+/** Returns the system prompt. If the request has a schema, the prompt asks for it too: not every provider enforces it. */
+export const buildSystemPrompt = ({ system, shape }: ModelRequest): string =>
   shape
     ? `${system}\n\nAnswer with one JSON value of this schema, and with nothing else:\n${JSON.stringify(shape.schema)}`
     : system
@@ -29,13 +29,17 @@ export const systemOf = ({ system, shape }: ModelRequest): string =>
  * Returns a string or number as text, and an empty text for other values. `String()` is unsafe: lists recurse, objects
  * may throw.
  */
-export const plainText = (json: Json | undefined): string =>
+export const toPlainText = (json: Json | undefined): string =>
   typeof json === 'string' || typeof json === 'number' ? String(json) : ''
 
 /** Parses tool arguments. Text that is not a JSON object within bounds reads as an empty object. */
-export const parseArguments = (text: Json | undefined): JsonObject => objectOf(parseJson(plainText(text)))
+export const parseArguments = (text: Json | undefined): JsonObject => objectOf(parseJson(toPlainText(text)))
 
-export const stopFor = (
+/**
+ * Returns our name for the reason with which a provider ends an answer, or undefined for reasons without a special
+ * meaning.
+ */
+export const findStopReason = (
   stops: Readonly<Record<string, StopReason>>,
   reason: Json | undefined,
-): StopReason | undefined => (Object.hasOwn(stops, plainText(reason)) ? stops[plainText(reason)] : undefined)
+): StopReason | undefined => (Object.hasOwn(stops, toPlainText(reason)) ? stops[toPlainText(reason)] : undefined)

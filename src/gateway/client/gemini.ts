@@ -1,30 +1,30 @@
-import type { Message, ModelReply, ModelRequest } from '../../harnesses/conversation.ts'
+import type { Message, ModelReply, ModelRequest, StopReason } from '../../harnesses/conversation.ts'
 import type { JsonObject } from '../../harnesses/json.ts'
 import type { ModelAccess, WireLevel } from '../../harnesses/model-access.ts'
 import { listOf, objectOf } from '../protocols/fields.ts'
-import { type ClientProtocol, type ClientRequestBody, plainText, systemOf } from './client-protocol.ts'
+import { buildSystemPrompt, type ClientProtocol, type ClientRequestBody, toPlainText } from './client-protocol.ts'
 
 export const gemini: ClientProtocol = {
-  path: (model, isStream) =>
+  buildPath: (model, isStream) =>
     `/v1beta/models/${encodeURIComponent(model)}:${isStream ? 'streamGenerateContent?alt=sse' : 'generateContent'}`,
-  headers: (token) => ({ 'x-goog-api-key': token }),
-  body,
-  reply,
+  buildHeaders: (token) => ({ 'x-goog-api-key': token }),
+  buildBody,
+  parseReply,
   streamMembers: {},
   assemble,
 }
 
-function body({ wireLevel }: ModelAccess, request: ModelRequest): ClientRequestBody {
+function buildBody({ wireLevel }: ModelAccess, request: ModelRequest): ClientRequestBody {
   const { tools = [], shape, messages } = request
-  const thinkingConfig = thinkingOf(wireLevel)
+  const thinkingConfig = toThinking(wireLevel)
   const functionDeclarations = tools.map(({ name, description, schema }) => ({
     name,
     description,
     parametersJsonSchema: schema,
   }))
   return {
-    systemInstruction: { parts: [{ text: systemOf(request) }] },
-    contents: messages.map(contentOf),
+    systemInstruction: { parts: [{ text: buildSystemPrompt(request) }] },
+    contents: messages.map(toContent),
     tools: tools.length > 0 ? [{ functionDeclarations }] : undefined,
     generationConfig:
       thinkingConfig || shape
@@ -37,13 +37,13 @@ function body({ wireLevel }: ModelAccess, request: ModelRequest): ClientRequestB
   }
 }
 
-function thinkingOf(wire: WireLevel): JsonObject | undefined {
+function toThinking(wire: WireLevel): JsonObject | undefined {
   if ('effort' in wire) return { thinkingLevel: wire.effort.toUpperCase() }
   if ('budgetTokens' in wire) return { thinkingBudget: wire.budgetTokens }
   return 'off' in wire ? { thinkingBudget: 0 } : undefined
 }
 
-function contentOf(message: Message): ClientRequestBody {
+function toContent(message: Message): ClientRequestBody {
   if (message.role === 'user') return { role: 'user', parts: [{ text: message.text }] }
   if (message.role === 'model') return { role: 'model', parts: message.raw }
   const parts = message.results.map(({ id, name, text }) => ({
@@ -58,26 +58,32 @@ const isGenerated = (id: string): boolean => id.startsWith(GENERATED)
 
 const REFUSALS = ['SAFETY', 'PROHIBITED_CONTENT', 'BLOCKLIST', 'SPII', 'RECITATION', 'LANGUAGE']
 
-function reply(answer: JsonObject): ModelReply {
+function parseReply(answer: JsonObject): ModelReply {
   const candidate = objectOf(listOf(answer.candidates)[0])
   const parts = listOf(objectOf(candidate.content).parts).map(objectOf)
-  const texts = (isThought: boolean) =>
-    parts.flatMap(({ text, thought }) => (typeof text === 'string' && (thought === true) === isThought ? [text] : []))
+  const texts = parts.filter(({ text }) => typeof text === 'string')
+  const isThought = ({ thought }: JsonObject): boolean => thought === true
   const calls = parts.flatMap(({ functionCall }) => (functionCall === undefined ? [] : [objectOf(functionCall)]))
   const isRefusal =
-    objectOf(answer.promptFeedback).blockReason !== undefined || REFUSALS.includes(plainText(candidate.finishReason))
-  const ending = candidate.finishReason === 'MAX_TOKENS' ? 'length' : calls.length > 0 ? 'tools' : 'done'
+    objectOf(answer.promptFeedback).blockReason !== undefined || REFUSALS.includes(toPlainText(candidate.finishReason))
   return {
-    text: texts(false).join(''),
-    thought: texts(true).join(''),
-    calls: calls.map(({ id, name, args }, place) => ({
-      id: typeof id === 'string' ? id : `${GENERATED}${place}`,
-      name: plainText(name),
+    text: joinText(texts.filter((part) => !isThought(part))),
+    thought: joinText(texts.filter(isThought)),
+    calls: calls.map(({ id, name, args }, index) => ({
+      id: typeof id === 'string' ? id : `${GENERATED}${index}`,
+      name: toPlainText(name),
       arguments: objectOf(args),
     })),
     raw: parts.length > 0 ? parts : [{ text: '(nothing)' }],
-    stop: isRefusal ? 'refusal' : ending,
+    stop: isRefusal ? 'refusal' : toStopReason(candidate, calls.length > 0),
   }
+}
+
+const joinText = (parts: readonly JsonObject[]): string => parts.map(({ text }) => toPlainText(text)).join('')
+
+function toStopReason({ finishReason }: JsonObject, hasCalls: boolean): StopReason {
+  if (finishReason === 'MAX_TOKENS') return 'length'
+  return hasCalls ? 'tools' : 'done'
 }
 
 /** Joins the chunks of a stream. The last chunk has the reason of the end, and the final usage. */

@@ -117,7 +117,7 @@ test.each(Object.entries(clientProtocols))(
       fc.property(sent, (text) => {
         const answer = parseJson(text)
         if (!isObject(answer)) return
-        const reply = clientProtocol.reply(answer)
+        const reply = clientProtocol.parseReply(answer)
         expect(isPlain(reply)).toBe(true)
         JSON.stringify(reply)
         const meter = wire.createMeter()
@@ -139,7 +139,7 @@ test('mini ends by itself whatever its model answers', async () => {
       async (texts, clientProtocol) => {
         const answers = texts.flatMap((text) => {
           const value = parseJson(text)
-          return isObject(value) ? [clientProtocol.reply(value)] : []
+          return isObject(value) ? [clientProtocol.parseReply(value)] : []
         })
         const lines: string[] = []
         const ask: AskModel = async () =>

@@ -67,9 +67,9 @@ export async function complete(
 ): Promise<Completion> {
   const { protocol, model, baseUrl, token } = access
   const clientProtocol = clientProtocols[protocol]
-  const body = clientProtocol.body(access, modelRequest)
-  const answer = await post(`${baseUrl}${clientProtocol.path(model, isStream)}`, {
-    headers: clientProtocol.headers(token),
+  const body = clientProtocol.buildBody(access, modelRequest)
+  const answer = await post(`${baseUrl}${clientProtocol.buildPath(model, isStream)}`, {
+    headers: clientProtocol.buildHeaders(token),
     body: isStream ? { ...body, ...clientProtocol.streamMembers } : body,
     signal: modelRequest.signal,
     silenceMs,
@@ -78,7 +78,7 @@ export async function complete(
   })
   const meter = wireProtocols[protocol].createMeter()
   meter.takeBody(answer)
-  return { ...clientProtocol.reply(answer), usage: meter.read().usage }
+  return { ...clientProtocol.parseReply(answer), usage: meter.read().usage }
 }
 
 type CompleteOptions = {
@@ -121,11 +121,11 @@ async function post(
     if (answer.statusCode === 200 && isObject(json)) return json
     if (answer.statusCode === 200)
       throw new ModelCallFailed(200, 'The answer is not a JSON object, or is nested too deeply.')
-    throw new ModelCallFailed(answer.statusCode, `The model answered ${answer.statusCode}: ${messageIn(json)}`)
+    throw new ModelCallFailed(answer.statusCode, `The model answered ${answer.statusCode}: ${findErrorMessage(json)}`)
   } catch (error) {
     signal.throwIfAborted()
     if (error instanceof ModelCallFailed) throw error
-    throw new ModelCallFailed(null, `The model did not answer (${codeOf(error)}).`, { cause: error })
+    throw new ModelCallFailed(null, `The model did not answer (${toErrorCode(error)}).`, { cause: error })
   }
 }
 
@@ -141,7 +141,7 @@ async function readStream(body: ResponseBody, assemble: ClientProtocol['assemble
   await readChunks(body, STREAM_BYTES_MAX, reader.push)
   reader.end()
   const failed = events.find(isFailure)
-  if (failed) throw new ModelCallFailed(200, `The model answered with an error: ${messageIn(failed)}`)
+  if (failed) throw new ModelCallFailed(200, `The model answered with an error: ${findErrorMessage(failed)}`)
   const answer = assemble(events)
   if (!answer) throw new ModelCallFailed(null, 'The answer of the model broke off.')
   return answer
@@ -174,12 +174,12 @@ async function readChunks(body: ResponseBody, bytesMax: number, take: (chunk: Ui
 const MESSAGE_LENGTH_MAX = 500
 
 /** Returns the message of an error answer or event, where the protocols have it. The text is untrusted. */
-function messageIn(json: Json | undefined): string {
+function findErrorMessage(json: Json | undefined): string {
   const { error, response, message: direct } = objectOf(json)
   const message = objectOf(error ?? objectOf(response).error).message ?? direct
   return typeof message === 'string' ? message.slice(0, MESSAGE_LENGTH_MAX) : 'no reason given'
 }
 
 /** Returns only the code of an error: its message may quote a header, and so a token. */
-const codeOf = (error: unknown): string =>
+const toErrorCode = (error: unknown): string =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'the connection broke'

@@ -20,7 +20,7 @@ test('a streamed answer reads as the same answer in one piece', () => {
     { choices: [], usage: { prompt_tokens: 7, completion_tokens: 3 } },
   ])
   expect(answer).toMatchObject({ model: 'm', usage: { prompt_tokens: 7, completion_tokens: 3 } })
-  expect(openaiChat.reply(answer ?? {})).toMatchObject({
+  expect(openaiChat.parseReply(answer ?? {})).toMatchObject({
     text: 'I will look.',
     thought: 'Let me see.',
     calls: [
@@ -41,7 +41,7 @@ test.each<JsonObject[]>([
   [delta({ tool_calls: [{ index: 5, id: 'late', function: { name: 'shell' } }] }), delta({}, 'stop')],
   [delta({ content: { evil: true }, tool_calls: 'none' }), { choices: 'none' }, delta({}, 'stop')],
 ])('events of any shape are read: %j', (...events) => {
-  const { calls, text } = openaiChat.reply(assembleChat(events) ?? {})
+  const { calls, text } = openaiChat.parseReply(assembleChat(events) ?? {})
   expect(text).toBe('')
   expect(calls.length).toBeLessThan(5)
 })

@@ -3,29 +3,29 @@ import type { JsonObject } from '../../harnesses/json.ts'
 import type { ModelAccess, WireLevel } from '../../harnesses/model-access.ts'
 import { listOf, objectOf } from '../protocols/fields.ts'
 import {
+  buildSystemPrompt,
   type ClientProtocol,
   type ClientRequestBody,
+  findStopReason,
   parseArguments,
-  plainText,
-  stopFor,
-  systemOf,
+  toPlainText,
 } from './client-protocol.ts'
 
 export const openaiChat: ClientProtocol = {
-  path: () => '/v1/chat/completions',
-  headers: (token) => ({ authorization: `Bearer ${token}` }),
-  body,
-  reply,
+  buildPath: () => '/v1/chat/completions',
+  buildHeaders: (token) => ({ authorization: `Bearer ${token}` }),
+  buildBody,
+  parseReply,
   streamMembers: { stream: true, stream_options: { include_usage: true } },
   assemble: assembleChat,
 }
 
 /** Sets no output limit: providers differ in its name, and each has a default. */
-function body({ model, wireLevel }: ModelAccess, request: ModelRequest): ClientRequestBody {
+function buildBody({ model, wireLevel }: ModelAccess, request: ModelRequest): ClientRequestBody {
   const { tools = [], shape, messages } = request
   return {
     model,
-    messages: [{ role: 'system', content: systemOf(request) }, ...messages.flatMap(messagesOf)],
+    messages: [{ role: 'system', content: buildSystemPrompt(request) }, ...messages.flatMap(toMessages)],
     tools:
       tools.length > 0
         ? tools.map(({ name, description, schema }) => ({
@@ -34,16 +34,16 @@ function body({ model, wireLevel }: ModelAccess, request: ModelRequest): ClientR
           }))
         : undefined,
     response_format: shape && { type: 'json_schema', json_schema: { ...shape, strict: true } },
-    ...levelOf(wireLevel),
+    ...toLevelMembers(wireLevel),
   }
 }
 
-function levelOf(wire: WireLevel): JsonObject {
+function toLevelMembers(wire: WireLevel): JsonObject {
   if ('effort' in wire) return { reasoning_effort: wire.effort }
   return 'off' in wire ? { thinking: { type: 'disabled' } } : {}
 }
 
-function messagesOf(message: Message): JsonObject[] {
+function toMessages(message: Message): JsonObject[] {
   if (message.role === 'user') return [{ role: 'user', content: message.text }]
   if (message.role === 'model') return [objectOf(message.raw)]
   return message.results.map(({ id, text }) => ({ role: 'tool', tool_call_id: id, content: text }))
@@ -51,24 +51,28 @@ function messagesOf(message: Message): JsonObject[] {
 
 const STOPS: Record<string, StopReason> = { tool_calls: 'tools', length: 'length', content_filter: 'refusal' }
 
-function reply(answer: JsonObject): ModelReply {
+function parseReply(answer: JsonObject): ModelReply {
   const choice = objectOf(listOf(answer.choices)[0])
   const message = objectOf(choice.message)
   const refusal = typeof message.refusal === 'string' ? message.refusal : ''
   const calls = listOf(message.tool_calls).map(objectOf)
   return {
-    text: textOf(message.content) || refusal,
-    thought: textOf(message.reasoning_content) || textOf(message.reasoning),
+    text: toText(message.content) || refusal,
+    thought: toText(message.reasoning_content) || toText(message.reasoning),
     calls: calls.map((call) => {
       const { name, arguments: given } = objectOf(call.function)
-      return { id: plainText(call.id), name: plainText(name), arguments: parseArguments(given) }
+      return { id: toPlainText(call.id), name: toPlainText(name), arguments: parseArguments(given) }
     }),
     raw: { ...message, role: 'assistant', content: message.content ?? null },
-    stop: refusal ? 'refusal' : (stopFor(STOPS, choice.finish_reason) ?? (calls.length > 0 ? 'tools' : 'done')),
+    stop: refusal ? 'refusal' : toStopReason(choice, calls.length > 0),
   }
 }
 
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
+/** Returns the reason of the provider. Some providers give none for tool calls. */
+const toStopReason = (choice: JsonObject, hasCalls: boolean): StopReason =>
+  findStopReason(STOPS, choice.finish_reason) ?? (hasCalls ? 'tools' : 'done')
+
+const toText = (value: unknown): string => (typeof value === 'string' ? value : '')
 
 /** Assembles the answer of the chat protocol from the events of a stream. Returns undefined if the stream has no end. */
 export function assembleChat(events: readonly JsonObject[]): JsonObject | undefined {
@@ -82,9 +86,9 @@ export function assembleChat(events: readonly JsonObject[]): JsonObject | undefi
 
 function assembleMessage(deltas: readonly JsonObject[]): JsonObject {
   const join = (read: (delta: JsonObject) => string): string => deltas.map(read).join('')
-  const content = join((delta) => plainText(delta.content))
-  const thought = join((delta) => plainText(delta.reasoning_content) || plainText(delta.reasoning))
-  const refusal = join((delta) => plainText(delta.refusal))
+  const content = join((delta) => toPlainText(delta.content))
+  const thought = join((delta) => toPlainText(delta.reasoning_content) || toPlainText(delta.reasoning))
+  const refusal = join((delta) => toPlainText(delta.refusal))
   const calls = assembleCalls(deltas.flatMap((delta) => listOf(delta.tool_calls).map(objectOf)))
   const message: JsonObject = { role: 'assistant', content: content === '' ? null : content }
   if (thought !== '') message.reasoning_content = thought
@@ -108,9 +112,9 @@ function assembleCalls(parts: readonly JsonObject[]): JsonObject[] {
     const { name, arguments: given } = objectOf(part.function)
     const call = calls.get(index) ?? { id: '', name: '', arguments: [] }
     calls.set(index, call)
-    call.id ||= plainText(part.id)
-    call.name ||= plainText(name)
-    call.arguments.push(plainText(given))
+    call.id ||= toPlainText(part.id)
+    call.name ||= toPlainText(name)
+    call.arguments.push(toPlainText(given))
   }
   return [...calls.values()].map(({ id, name, arguments: given }) => ({
     id,

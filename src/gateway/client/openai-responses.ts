@@ -2,25 +2,31 @@ import type { Message, ModelReply, ModelRequest, StopReason } from '../../harnes
 import type { Json, JsonObject } from '../../harnesses/json.ts'
 import type { ModelAccess } from '../../harnesses/model-access.ts'
 import { isObject, listOf, objectOf } from '../protocols/fields.ts'
-import { type ClientProtocol, type ClientRequestBody, parseArguments, plainText, systemOf } from './client-protocol.ts'
+import {
+  buildSystemPrompt,
+  type ClientProtocol,
+  type ClientRequestBody,
+  parseArguments,
+  toPlainText,
+} from './client-protocol.ts'
 
 export const openaiResponses: ClientProtocol = {
-  path: () => '/v1/responses',
-  headers: (token) => ({ authorization: `Bearer ${token}` }),
-  body,
-  reply,
+  buildPath: () => '/v1/responses',
+  buildHeaders: (token) => ({ authorization: `Bearer ${token}` }),
+  buildBody,
+  parseReply,
   streamMembers: { stream: true },
   assemble,
 }
 
 /** Builds a request that the provider does not store. Reasoning comes back encrypted and is sent with the next request. */
-function body({ model, wireLevel }: ModelAccess, request: ModelRequest): ClientRequestBody {
+function buildBody({ model, wireLevel }: ModelAccess, request: ModelRequest): ClientRequestBody {
   const { tools = [], shape, messages } = request
   const effort = 'effort' in wireLevel ? wireLevel.effort : undefined
   return {
     model,
-    instructions: systemOf(request),
-    input: messages.flatMap(itemsOf),
+    instructions: buildSystemPrompt(request),
+    input: messages.flatMap(toInputItems),
     store: false,
     tools:
       tools.length > 0
@@ -38,31 +44,31 @@ function body({ model, wireLevel }: ModelAccess, request: ModelRequest): ClientR
   }
 }
 
-function itemsOf(message: Message): Json[] {
+function toInputItems(message: Message): Json[] {
   if (message.role === 'user') return [{ role: 'user', content: message.text }]
   if (message.role === 'model') return listOf(message.raw)
   return message.results.map(({ id, text }) => ({ type: 'function_call_output', call_id: id, output: text }))
 }
 
-function reply(answer: JsonObject): ModelReply {
+function parseReply(answer: JsonObject): ModelReply {
   const items = listOf(answer.output).map(objectOf)
   const itemsOfType = (type: string) => items.filter((item) => item.type === type)
   const contentParts = itemsOfType('message').flatMap(({ content }) => listOf(content).map(objectOf))
   const refusal = contentParts.flatMap(({ refusal: text }) => (typeof text === 'string' ? [text] : [])).join('')
-  const text = contentParts.flatMap(({ type, text }) => (type === 'output_text' ? [plainText(text)] : [])).join('')
+  const text = contentParts.flatMap(({ type, text }) => (type === 'output_text' ? [toPlainText(text)] : [])).join('')
   const calls = itemsOfType('function_call')
   return {
     text: text || refusal,
     thought: itemsOfType('reasoning')
-      .flatMap(({ summary }) => listOf(summary).map((part) => plainText(objectOf(part).text)))
+      .flatMap(({ summary }) => listOf(summary).map((part) => toPlainText(objectOf(part).text)))
       .join('\n'),
     calls: calls.map((call) => ({
-      id: plainText(call.call_id),
-      name: plainText(call.name),
+      id: toPlainText(call.call_id),
+      name: toPlainText(call.name),
       arguments: parseArguments(call.arguments),
     })),
     raw: listOf(answer.output),
-    stop: stopOf(answer, refusal !== '', calls.length > 0),
+    stop: toStopReason(answer, { isRefusal: refusal !== '', hasCalls: calls.length > 0 }),
   }
 }
 
@@ -79,7 +85,10 @@ function assemble(events: readonly JsonObject[]): JsonObject | undefined {
   }
 }
 
-function stopOf(answer: JsonObject, isRefusal: boolean, hasCalls: boolean): StopReason {
+function toStopReason(
+  answer: JsonObject,
+  { isRefusal, hasCalls }: { isRefusal: boolean; hasCalls: boolean },
+): StopReason {
   if (isRefusal || objectOf(answer.incomplete_details).reason === 'content_filter') return 'refusal'
   if (answer.status === 'incomplete') return 'length'
   return hasCalls ? 'tools' : 'done'

@@ -26,7 +26,7 @@ const HOSTILE: JsonObject[] = [
 
 describe.each(Object.entries(clientProtocols))('%s', (_name, clientProtocol) => {
   test.each(HOSTILE)('reads an answer of any shape: %j', (answer) => {
-    const reply = clientProtocol.reply(answer)
+    const reply = clientProtocol.parseReply(answer)
     expect(typeof reply.text).toBe('string')
     for (const call of reply.calls) {
       expect([typeof call.id, typeof call.name]).toEqual(['string', 'string'])
@@ -38,7 +38,7 @@ describe.each(Object.entries(clientProtocols))('%s', (_name, clientProtocol) => 
     const said = [{ type: 'thinking', thinking: 'hm', signature: 'sealed' }]
     const access = { model: 'm', outputTokens: 9, wireLevel: { nothing: true } }
     const asking: Pick<ModelRequest, 'system' | 'messages'> = { system: 's', messages: [{ role: 'model', raw: said }] }
-    const body = clientProtocol.body(access as unknown as ModelAccess, { ...asking, signal: AbortSignal.abort() })
+    const body = clientProtocol.buildBody(access as unknown as ModelAccess, { ...asking, signal: AbortSignal.abort() })
     if (clientProtocol !== openaiChat) expect(JSON.stringify(body)).toContain(JSON.stringify(said).slice(1, -1))
   })
 
@@ -47,7 +47,7 @@ describe.each(Object.entries(clientProtocols))('%s', (_name, clientProtocol) => 
     const shape = { name: 'verdict', schema: { type: 'object', properties: { right: { type: 'boolean' } } } }
     const messages = [{ role: 'user' as const, text: 'u' }]
     const asking = { system: 's', messages, shape, signal: AbortSignal.abort() }
-    const body = JSON.stringify(clientProtocol.body(access as unknown as ModelAccess, asking))
+    const body = JSON.stringify(clientProtocol.buildBody(access as unknown as ModelAccess, asking))
     expect(body.split('"right"').length).toBe(2)
     expect(body).toContain('\\"right\\"')
   })
@@ -55,7 +55,7 @@ describe.each(Object.entries(clientProtocols))('%s', (_name, clientProtocol) => 
 
 test('a chat message keeps its reasoning and has the role assistant', () => {
   const message = { role: 'system', content: null, reasoning_content: 'hm', tool_calls: [] }
-  const { raw, thought } = openaiChat.reply({ choices: [{ message }] })
+  const { raw, thought } = openaiChat.parseReply({ choices: [{ message }] })
   expect({ raw, thought }).toEqual({ thought: 'hm', raw: { ...message, role: 'assistant' } })
 })
 

@@ -35,7 +35,7 @@ test('anthropic: joins thoughts with their signature, texts and tool input, and 
     { type: 'message_stop' },
   ])
   expect(answer?.usage).toEqual({ input_tokens: 7, output_tokens: 5 })
-  expect(anthropicMessages.reply(answer ?? {})).toEqual({
+  expect(anthropicMessages.parseReply(answer ?? {})).toEqual({
     text: 'I look.',
     thought: 'Let me see.',
     calls: [
@@ -65,7 +65,7 @@ test('gemini: joins neighbouring texts and keeps parts with a signature as they 
     { candidates: [{ finishReason: 'STOP' }], usageMetadata: { promptTokenCount: 7 }, modelVersion: 'm' },
   ])
   expect(answer).toMatchObject({ usageMetadata: { promptTokenCount: 7 }, modelVersion: 'm' })
-  expect(gemini.reply(answer ?? {})).toMatchObject({
+  expect(gemini.parseReply(answer ?? {})).toMatchObject({
     text: 'I look.',
     thought: 'Let me see.',
     raw: [{ text: 'Let me see.', thought: true }, { text: 'I look.' }, { text: '', thoughtSignature: 'c2ln' }, signed],
@@ -75,7 +75,7 @@ test('gemini: joins neighbouring texts and keeps parts with a signature as they 
 
 test('gemini: a blocked prompt is a refusal', () => {
   const answer = gemini.assemble([{ promptFeedback: { blockReason: 'SAFETY' }, usageMetadata: {} }])
-  expect(gemini.reply(answer ?? {}).stop).toBe('refusal')
+  expect(gemini.parseReply(answer ?? {}).stop).toBe('refusal')
 })
 
 test('responses: the output of finished items replaces an empty one at the end', () => {
@@ -85,7 +85,7 @@ test('responses: the output of finished items replaces an empty one at the end',
     { type: 'response.output_item.done', item },
     { type: 'response.completed', response: { status: 'completed', output: [] } },
   ])
-  expect(openaiResponses.reply(answer ?? {})).toMatchObject({ text: 'Done so.', raw: [item], stop: 'done' })
+  expect(openaiResponses.parseReply(answer ?? {})).toMatchObject({ text: 'Done so.', raw: [item], stop: 'done' })
 })
 
 const clientProtocols = { anthropicMessages, openaiChat, openaiResponses, gemini }
@@ -102,9 +102,9 @@ const HOSTILE: JsonObject[] = [
   { type: 'response.completed', response: { output: 'none' } },
 ]
 
-describe.each(Object.entries(clientProtocols))('%s', (_name, { assemble, reply }) => {
+describe.each(Object.entries(clientProtocols))('%s', (_name, { assemble, parseReply }) => {
   test('reads events of any shape', () => {
-    const { text, calls } = reply(assemble(HOSTILE) ?? {})
+    const { text, calls } = parseReply(assemble(HOSTILE) ?? {})
     expect(typeof text).toBe('string')
     expect(calls).toEqual([])
   })

@@ -3,7 +3,7 @@ import { EventStreamCodec } from '@smithy/core/event-streams'
 import { toAwsKeys } from '../../credentials/clouds.ts'
 import type { JsonObject } from '../../harnesses/json.ts'
 import { signAwsRequest } from '../../platform/outbound/aws-signature.ts'
-import { edit } from '../body-threads.ts'
+import { editRequest } from '../body-threads.ts'
 import { objectOf, parseObject, textOf } from '../protocols/fields.ts'
 import type { WireProtocol } from '../wire-protocol.ts'
 import {
@@ -32,7 +32,7 @@ export const bedrock: CloudTransport = (openStream, call) => async (url, request
   const { method } = request
   const signature = await signAwsRequest(toAwsKeys(secret), 'bedrock', { ...sent, method, contentType: JSON_TYPE })
   const headers = { ...signature, accept: request.headers.accept ?? '*/*', 'accept-encoding': 'identity' }
-  return fromBedrock(call, await openStream(sent.url, { ...request, headers, body: sent.body }))
+  return toProtocolAnswer(call, await openStream(sent.url, { ...request, headers, body: sent.body }))
 }
 
 const JSON_TYPE = 'application/json'
@@ -40,7 +40,7 @@ const MESSAGES = /\/v1\/messages(\?.*)?$/
 
 /** Moves the model, the form of the answer and the versions to where InvokeModel expects them. */
 async function toInvocation(url: string, model: string, betas: string[], bytes: Uint8Array) {
-  const { bytes: body, isStream } = await edit({
+  const { bytes: body, isStream } = await editRequest({
     bytes,
     remove: ['model', 'stream', ...UNKNOWN_MEMBERS],
     add: {
@@ -55,7 +55,7 @@ async function toInvocation(url: string, model: string, betas: string[], bytes: 
 /** Members that only Anthropic's own service knows. None of them changes the answer: the gateway allows their defaults. */
 const UNKNOWN_MEMBERS = ['inference_geo', 'metadata', 'service_tier', 'speed']
 
-async function fromBedrock(call: CloudCall, answer: StreamAnswer): Promise<StreamAnswer> {
+async function toProtocolAnswer(call: CloudCall, answer: StreamAnswer): Promise<StreamAnswer> {
   const { status, headers, body } = answer
   if (status >= 200 && status < 300) {
     if (!/^application\/vnd\.amazon\.eventstream\b/i.test(String(headers['content-type'] ?? ''))) return answer
@@ -67,8 +67,8 @@ async function fromBedrock(call: CloudCall, answer: StreamAnswer): Promise<Strea
   const { message, Message, error, __type } = parseObject(await readShortText(answer)) ?? {}
   const text = textOf(message) ?? textOf(Message) ?? textOf(objectOf(error).message) ?? 'no reason given'
   const code = toExceptionName(headers['x-amzn-errortype'] ?? __type)
-  const meant = toStatus(status, code, text)
-  return toJsonAnswer(meant, call.wire.formatError(meant, code, text), headers)
+  const protocolStatus = toStatus(status, code, text)
+  return toJsonAnswer(protocolStatus, call.wire.formatError(protocolStatus, code, text), headers)
 }
 
 /** Removes the namespace before the name of an exception, and the address after it. */
@@ -142,11 +142,11 @@ const codec = new EventStreamCodec(
 function toServerSentEvent(wire: Pick<WireProtocol, 'formatError'>, frame: Buffer): string {
   const { headers, body } = codec.decode(frame)
   const payload = parseObject(Buffer.from(body).toString()) ?? {}
-  const named = (name: string): string => String(headers[name]?.value ?? '')
-  if (named(':message-type') === 'event')
+  const readHeader = (name: string): string => String(headers[name]?.value ?? '')
+  if (readHeader(':message-type') === 'event')
     return payload.bytes === undefined ? '' : formatEvent(Buffer.from(textOf(payload.bytes) ?? '', 'base64'))
-  const code = named(':exception-type') || named(':error-code') || 'unknown'
-  const message = textOf(payload.message) ?? named(':error-message')
+  const code = readHeader(':exception-type') || readHeader(':error-code') || 'unknown'
+  const message = textOf(payload.message) ?? readHeader(':error-message')
   return formatEvent(JSON.stringify(toErrorEvent(wire, code, message)), 'error')
 }
 

@@ -53,7 +53,7 @@ const BETAS: Record<string, { name: string; clouds: readonly ('bedrock' | 'verte
  * with names that they do not know, and programs that talk to Anthropic's own API send many.
  */
 export function selectBetas(header: string | undefined, cloud: 'bedrock' | 'vertex'): string[] {
-  const asked = (header ?? '').split(',').map((name) => name.trim())
-  const known = asked.flatMap((name) => (Object.hasOwn(BETAS, name) ? [BETAS[name]] : []))
+  const requested = (header ?? '').split(',').map((name) => name.trim())
+  const known = requested.flatMap((name) => (Object.hasOwn(BETAS, name) ? [BETAS[name]] : []))
   return [...new Set(known.flatMap((beta) => (beta?.clouds.includes(cloud) ? [beta.name] : [])))]
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { buildTokenRequest, parseServiceAccount, parseTokenAnswer } from '../../platform/outbound/google-token.ts'
 import type { Trust } from '../../platform/outbound/outbound.ts'
 import type { OpenStream } from '../../platform/outbound/stream.ts'
-import { edit } from '../body-threads.ts'
+import { editRequest } from '../body-threads.ts'
 import { objectOf, parseObject, textOf } from '../protocols/fields.ts'
 import type { WireProtocol } from '../wire-protocol.ts'
 import {
@@ -40,9 +40,13 @@ export const vertex: CloudTransport = (openStream, call) => async (url, request)
   return second.status < 400 ? second : withProtocolError(wire, second)
 }
 
-/** The version of the API is in the body. */
-function withKnownBetas({ 'anthropic-version': _inBody, 'anthropic-beta': asked, ...headers }: Record<string, string>) {
-  const betas = selectBetas(asked, 'vertex')
+/** Keeps the betas that the cloud has, and drops the version of the API, which is in the body. */
+function withKnownBetas({
+  'anthropic-version': _inBody,
+  'anthropic-beta': requested,
+  ...headers
+}: Record<string, string>) {
+  const betas = selectBetas(requested, 'vertex')
   return betas.length > 0 ? { ...headers, 'anthropic-beta': betas.join(',') } : headers
 }
 
@@ -54,7 +58,7 @@ async function toPrediction({ wire, model }: CloudCall, url: string, body: Uint8
   if (wire.protocol !== 'anthropic-messages') return { url, body }
   const isCount = MESSAGES.exec(url)?.[1] !== undefined
   const add = { anthropic_version: 'vertex-2023-10-16' }
-  const { bytes, isStream } = await edit({
+  const { bytes, isStream } = await editRequest({
     bytes: body,
     remove: [...UNKNOWN_MEMBERS, ...(isCount ? [] : ['model'])],
     add,
@@ -105,10 +109,13 @@ async function exchangeToken(openStream: OpenStream, account: string, { signal, 
   return { kind: 'refused', status: answer.status, message: `Google issued no token: ${message}` }
 }
 
-/** An account that gets no token is a rejected credential. Rate limits and outages of the token service stay as they are. */
+/**
+ * An account that gets no token is a rejected credential. Rate limits and outages of the token service stay as they
+ * are.
+ */
 function toTokenError(wire: WireProtocol, { status, message }: RefusedToken): StreamAnswer {
-  const meant = status === 429 || status >= 500 ? status : 401
-  return toJsonAnswer(meant, wire.formatError(meant, 'token_refused', message))
+  const protocolStatus = status === 429 || status >= 500 ? status : 401
+  return toJsonAnswer(protocolStatus, wire.formatError(protocolStatus, 'token_refused', message))
 }
 
 /** Converts an error of Google itself to one of the protocol. Errors of the model already have its form. */
@@ -117,8 +124,8 @@ async function withProtocolError(wire: WireProtocol, answer: StreamAnswer): Prom
   // Some streams begin with a list of one error.
   const json = parseObject((await readShortText(answer)).replace(/^\s*\[([\s\S]*)\]\s*$/, '$1')) ?? {}
   const error = objectOf(json.error)
-  const isOwn = wire.protocol === 'gemini' || json.type === 'error'
-  if (isOwn && Object.keys(json).length > 0) return toJsonAnswer(status, json, headers)
+  const isProtocolError = wire.protocol === 'gemini' || json.type === 'error'
+  if (isProtocolError && Object.keys(json).length > 0) return toJsonAnswer(status, json, headers)
   const message = textOf(error.message) ?? 'no reason given'
   return toJsonAnswer(status, wire.formatError(status, textOf(error.status) ?? 'unknown', message), headers)
 }

@@ -13,7 +13,7 @@ import {
   byteLength,
   classifyError,
   countMedia,
-  eventHandler,
+  createEventHandler,
   isFilled,
   isObject,
   jsonBytes,
@@ -138,7 +138,7 @@ function withPlainMetadata(body: JsonObject): JsonObject {
 
 function parseRequest(_operation: WireOperation, body: JsonObject): ParsedRequest {
   // The provider may compact the conversation before it answers. It bills that pass too.
-  const passes = compacts(body) ? 2 : 1
+  const passes = asksForCompaction(body) ? 2 : 1
   return {
     model: textOf(body.model),
     isStream: body.stream === true,
@@ -166,7 +166,7 @@ const ORDINARY = {
   inference_geo: ['global'],
 }
 
-const compacts = (body: JsonObject): boolean =>
+const asksForCompaction = (body: JsonObject): boolean =>
   listOf(objectOf(body.context_management).edits).some((edit) => /^compact/.test(textOf(objectOf(edit).type) ?? ''))
 
 function levelOf(body: JsonObject): ParsedRequest['level'] {
@@ -194,7 +194,10 @@ function serverSideToolsOf(body: JsonObject): string[] {
   return [...new Set([...tools, ...fields, ...listRerouting(body), ...addresses])]
 }
 
-/** Lists the content blocks of the system prompt and of all messages, including those inside tool results and documents. */
+/**
+ * Lists the content blocks of the system prompt and of all messages, including those inside tool results and
+ * documents.
+ */
 function listBlocks(body: JsonObject): JsonObject[] {
   const found: JsonObject[] = []
   // Iterative, because untrusted input may be nested deeply enough to overflow the stack.
@@ -263,7 +266,7 @@ function createMeter(): UsageMeter {
   }
 
   return {
-    takeEvent: eventHandler(takeAny),
+    takeEvent: createEventHandler(takeAny),
     takeBody: (json) => takeAny(objectOf(json)),
     read: () => ({
       usage: last && usageOf(first, last),
@@ -293,15 +296,15 @@ function usageOf(first: JsonObject, last: JsonObject): Usage | undefined {
   const usage = {
     input,
     cacheRead: count('cache_read_input_tokens') ?? 0,
-    ...writesOf(count('cache_creation_input_tokens'), split),
+    ...splitCacheWrites(count('cache_creation_input_tokens'), split),
     output,
     reasoning: Math.min(output, tokensOf(details.thinking_tokens) ?? 0),
   }
-  return listOf(last.iterations).map(objectOf).filter(isCompaction).map(spentOn).reduce(addUsage, usage)
+  return listOf(last.iterations).map(objectOf).filter(isCompaction).map(toIterationUsage).reduce(addUsage, usage)
 }
 
 /** Splits cache writes by lifetime. Writes without a lifetime last five minutes. */
-function writesOf(total: number | undefined, split: JsonObject): Pick<Usage, 'cacheWrite5m' | 'cacheWrite1h'> {
+function splitCacheWrites(total: number | undefined, split: JsonObject): Pick<Usage, 'cacheWrite5m' | 'cacheWrite1h'> {
   const short = tokensOf(split.ephemeral_5m_input_tokens) ?? 0
   const long = tokensOf(split.ephemeral_1h_input_tokens) ?? 0
   if (total === undefined) return { cacheWrite5m: short, cacheWrite1h: long }
@@ -312,10 +315,10 @@ function writesOf(total: number | undefined, split: JsonObject): Pick<Usage, 'ca
 // A compaction before the answer. The provider bills it but leaves it out of the sums.
 const isCompaction = ({ type }: JsonObject): boolean => type === 'compaction'
 
-const spentOn = (iteration: JsonObject): Usage => ({
+const toIterationUsage = (iteration: JsonObject): Usage => ({
   input: tokensOf(iteration.input_tokens) ?? 0,
   cacheRead: tokensOf(iteration.cache_read_input_tokens) ?? 0,
-  ...writesOf(tokensOf(iteration.cache_creation_input_tokens), objectOf(iteration.cache_creation)),
+  ...splitCacheWrites(tokensOf(iteration.cache_creation_input_tokens), objectOf(iteration.cache_creation)),
   output: tokensOf(iteration.output_tokens) ?? 0,
   reasoning: 0,
 })

@@ -64,7 +64,10 @@ export const ALTERNATIVES: Range = [1, 128]
 /** Range for protocols without alternatives, because some compatible providers interpret the members anyway. */
 export const NO_ALTERNATIVES: Range = [1, 1]
 
-/** Returns the names of values that are present and are not integers in their range. Providers may parse them leniently. */
+/**
+ * Returns the names of values that are present and are not integers in their range. Providers may parse them
+ * leniently.
+ */
 export const listInvalidCounts = (counts: readonly [name: string, value: Json | undefined, range: Range][]): string[] =>
   counts.filter(([, value, range]) => isFilled(value) && !isIntegerIn(value, range)).map(([name]) => name)
 
@@ -105,7 +108,7 @@ function isCheap(data: string): boolean {
 }
 
 /** Returns a handler that parses the data of an event, passes it on, and tells whether it was readable. */
-export const eventHandler =
+export const createEventHandler =
   (take: (event: JsonObject) => void) =>
   (data: string): boolean => {
     const event = parseEvent(data)

@@ -14,7 +14,7 @@ import {
   byteLength,
   classifyError,
   countMedia,
-  eventHandler,
+  createEventHandler,
   isFilled,
   isObject,
   jsonBytes,
@@ -55,13 +55,13 @@ const CALL = /^(\/v1(?:alpha|beta)?\/models\/)([^/:]+)(:(generateContent|streamG
 function parseOperation(method: string, path: string): WireOperation | undefined {
   if (/^\/v1(alpha|beta)?\/models(\/[^/:]+)?$/.test(path) && method === 'GET') return { kind: 'models', model: null }
   const [, , name = '', , verb] = CALL.exec(path) ?? []
-  const model = decoded(name)
+  const model = decodeName(name)
   if (method !== 'POST' || !model) return undefined
   if (verb === 'countTokens') return { kind: 'count', model }
   return { kind: 'generate', model, isStream: verb === 'streamGenerateContent' }
 }
 
-function decoded(name: string): string | undefined {
+function decodeName(name: string): string | undefined {
   try {
     return decodeURIComponent(name)
   } catch {
@@ -71,7 +71,7 @@ function decoded(name: string): string | undefined {
 
 function rewritePath(path: string, { model }: { model: string }): string {
   const [, before, name = '', after] = CALL.exec(path) ?? []
-  return before === undefined || decoded(name) === model ? path : `${before}${encodeURIComponent(model)}${after}`
+  return before === undefined || decodeName(name) === model ? path : `${before}${encodeURIComponent(model)}${after}`
 }
 
 const MEMBERS: ReadonlySet<string> = new Set(
@@ -92,7 +92,7 @@ const MEMBERS: ReadonlySet<string> = new Set(
 function keepDocumented(body: JsonObject): JsonObject {
   const kept = keepMembers(body, MEMBERS)
   const wrapped = Object.entries(kept).flatMap(([key, value]): [string, JsonObject][] =>
-    isRequest(key) && isObject(value) ? [[key, keepMembers(value, MEMBERS)]] : [],
+    isWrappedRequest(key) && isObject(value) ? [[key, keepMembers(value, MEMBERS)]] : [],
   )
   return wrapped.every(([key, value]) => kept[key] === value) ? kept : { ...kept, ...Object.fromEntries(wrapped) }
 }
@@ -100,11 +100,11 @@ function keepDocumented(body: JsonObject): JsonObject {
 /** Corrects the model in the body, which may repeat the one in the path. */
 function withModelName(body: JsonObject, model: string): JsonObject {
   const name = `models/${model}`
-  const isRight = [body, ...requestsIn(body)].every((each) => each.model === undefined || each.model === name)
+  const isRight = [body, ...listWrappedRequests(body)].every((each) => each.model === undefined || each.model === name)
   if (isRight) return body
   const entries = Object.entries(body).map(([key, value]): [string, Json] => {
     if (key === 'model') return [key, name]
-    return isRequest(key) && isObject(value) && value.model !== undefined
+    return isWrappedRequest(key) && isObject(value) && value.model !== undefined
       ? [key, { ...value, model: name }]
       : [key, value]
   })
@@ -118,9 +118,10 @@ function withOutputLimit(body: JsonObject, { tokens }: { tokens: number }): Json
 }
 
 // A token count wraps the request that it counts.
-const isRequest = (key: string): boolean => key === 'generateContentRequest' || key === 'generate_content_request'
+const isWrappedRequest = (key: string): boolean =>
+  key === 'generateContentRequest' || key === 'generate_content_request'
 
-const requestsIn = (body: JsonObject): JsonObject[] =>
+const listWrappedRequests = (body: JsonObject): JsonObject[] =>
   fields(body, 'generateContentRequest').filter((value) => isObject(value))
 
 function parseRequest({ model, isStream = false }: WireOperation, body: JsonObject): ParsedRequest {
@@ -133,8 +134,8 @@ function parseRequest({ model, isStream = false }: WireOperation, body: JsonObje
     reasoningTokens: tokensOf(field(thinking, 'thinkingBudget')),
     outputTokens: outputTokensOf(config),
     alternatives: alternativesOf(field(config, 'candidateCount')),
-    invalidCounts: invalidCountsIn(body),
-    serverSideTools: [...new Set([body, ...requestsIn(body)].flatMap(serverSideToolsOf))],
+    invalidCounts: listInvalidCountsIn(body),
+    serverSideTools: [...new Set([body, ...listWrappedRequests(body)].flatMap(serverSideToolsOf))],
     surcharges: surchargesOf(body),
     media: countMedia(listParts(body), mediaOf),
   }
@@ -144,7 +145,7 @@ const outputTokensOf = (config: JsonObject): number | null =>
   limitOf(field(config, 'maxOutputTokens'), field(config, 'candidateCount'))
 
 /** A number in two spellings is invalid: the provider may read either. */
-function invalidCountsIn(body: JsonObject): string[] {
+function listInvalidCountsIn(body: JsonObject): string[] {
   const settings = field(body, 'generationConfig')
   if (isFilled(settings) && !isObject(settings)) return ['generationConfig']
   const config = objectOf(settings)
@@ -163,12 +164,12 @@ function invalidCountsIn(body: JsonObject): string[] {
 function surchargesOf(body: JsonObject): string[] {
   const configs = fields(body, 'generationConfig').map(objectOf)
   const tiers = listUnusual(body, { serviceTier: ORDINARY_TIERS, service_tier: ORDINARY_TIERS })
-  const spoken = configs
+  const asksForOtherModalities = configs
     .flatMap((config) => fields(config, 'responseModalities').flatMap(listOf))
     .some((kind) => String(kind).toLowerCase() !== 'text')
   return [
     ...tiers,
-    ...(spoken ? ['responseModalities'] : []),
+    ...(asksForOtherModalities ? ['responseModalities'] : []),
     ...(listParts(body).some(isAudioOrVideo) ? ['sound'] : []),
   ]
 }
@@ -253,7 +254,7 @@ function createMeter(): UsageMeter {
   }
 
   return {
-    takeEvent: eventHandler(take),
+    takeEvent: createEventHandler(take),
     // A stream without server-sent events is a list of chunks.
     takeBody: (json) => {
       for (const chunk of oneOrMore(json)) take(objectOf(chunk))
@@ -282,9 +283,9 @@ function usageOf(usage: JsonObject): Usage | undefined {
   const prompt = tokensOf(usage.promptTokenCount)
   if (prompt === undefined) return undefined
   const reasoning = tokensOf(usage.thoughtsTokenCount) ?? 0
-  const brought = tokensOf(usage.toolUsePromptTokenCount) ?? 0
+  const toolInput = tokensOf(usage.toolUsePromptTokenCount) ?? 0
   return {
-    ...splitInput(prompt + brought, tokensOf(usage.cachedContentTokenCount) ?? 0, 0),
+    ...splitInput(prompt + toolInput, tokensOf(usage.cachedContentTokenCount) ?? 0, 0),
     cacheWrite1h: 0,
     output: (tokensOf(usage.candidatesTokenCount) ?? 0) + reasoning,
     reasoning,

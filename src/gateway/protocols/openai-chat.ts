@@ -6,7 +6,7 @@ import {
   byteLength,
   classifyError,
   countMedia,
-  eventHandler,
+  createEventHandler,
   isFilled,
   isObject,
   limitOf,
@@ -203,7 +203,7 @@ function createMeter(): UsageMeter {
     textBytes += choices.reduce((sum, choice) => sum + producedBytes(choice), 0)
   }
 
-  const takeEvent = eventHandler(take)
+  const takeEvent = createEventHandler(take)
   return {
     takeEvent: (data) => {
       if (data !== '[DONE]') return takeEvent(data)

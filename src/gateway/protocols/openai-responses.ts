@@ -4,7 +4,7 @@ import {
   byteLength,
   classifyError,
   countMedia,
-  eventHandler,
+  createEventHandler,
   isFilled,
   isObject,
   limitOf,
@@ -150,7 +150,7 @@ function createMeter(): UsageMeter {
   }
 
   return {
-    takeEvent: eventHandler((event) => {
+    takeEvent: createEventHandler((event) => {
       const { type, response, delta } = event
       textBytes += byteLength(delta)
       error ??= eventError(event)

@@ -47,15 +47,16 @@ export const readSpendSince = (db: Db, grantee: GranteeRef, since: Date): Promis
 export const listDailySpend = (db: Db, workspaceId: string, since: Date): Promise<reads.DailySpendRow[]> =>
   reads.listDailySpend(db, workspaceId, since)
 
+/** Spend that has not been counted for this long is taken over from the job that should have counted it. */
 const UNCOUNTED_SECONDS = 120
-const AT_ONCE = 500
+const GRANTEES_MAX = 500
 
 /** Counts spend that no job has counted, for example because a worker died. */
 export async function countUncountedSpend(
   db: Db,
   count: (tx: Db, grantee: GranteeRef, take: () => Promise<number>) => Promise<void>,
 ): Promise<void> {
-  for (const grantee of await reads.listUncounted(db, UNCOUNTED_SECONDS, AT_ONCE))
+  for (const grantee of await reads.listUncounted(db, UNCOUNTED_SECONDS, GRANTEES_MAX))
     await transact(db, (tx) => count(tx, grantee, () => rows.takeSpend(tx, grantee)))
 }
 

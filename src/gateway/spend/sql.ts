@@ -38,9 +38,9 @@ export async function listGranteeTotals(db: Db, workspaceId: string, grantees: r
   const { rows } = await sql<GranteeTotalsRow>`
     select subject as grantee, sum(spent_micros - pending_micros)::bigint as "settledMicros",
       sum(pending_micros)::bigint as "pendingMicros",
-      coalesce(sum(spent_micros - pending_micros) filter (where place > 1), 0)::bigint as "earlierMicros"
+      coalesce(sum(spent_micros - pending_micros) filter (where recency > 1), 0)::bigint as "earlierMicros"
     from (
-      select subject, spent_micros, pending_micros, row_number() over (partition by subject order by created_at desc, id desc) as place
+      select subject, spent_micros, pending_micros, row_number() over (partition by subject order by created_at desc, id desc) as recency
       from gateway_grants where workspace_id = ${workspaceId} and subject = any(${grantees}::text[])
     ) as grants
     group by subject`.execute(db)

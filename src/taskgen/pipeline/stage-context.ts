@@ -5,7 +5,7 @@ import { unpackContent } from '../../contents/contents.ts'
 import type { Secret } from '../../credentials/seal.ts'
 import { openSecret } from '../../credentials/secrets.ts'
 import type { Ledger } from '../../gateway/ledger.ts'
-import { ModelUnfit, termsFor } from '../../gateway/model-connection.ts'
+import { ModelUnfit, resolveModelTerms } from '../../gateway/model-connection.ts'
 import { readSpendSince } from '../../gateway/spend/spend.ts'
 import { mini } from '../../harnesses/mini.ts'
 import type { Blobs } from '../../platform/blobs/blob.ts'
@@ -217,7 +217,7 @@ async function openTaskModel(
   return openStageModel(
     { ledger, gatewayUrl },
     {
-      ...termsFor(model, reasoning, mini),
+      ...resolveModelTerms(model, reasoning, mini),
       workspaceId: task.workspaceId,
       grantee: granteeOf(task, role),
       credentialId: keys[role],

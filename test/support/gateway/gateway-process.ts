@@ -1,6 +1,6 @@
-import { gatewayCounters } from '../../../src/gateway/call-context.ts'
+import { createGatewayCounters } from '../../../src/gateway/call-context.ts'
 import { startGateway } from '../../../src/gateway/gateway.ts'
-import { storedLedger } from '../../../src/gateway/stored-ledger.ts'
+import { createStoredLedger } from '../../../src/gateway/stored-ledger.ts'
 import { connect } from '../../../src/platform/db/db.ts'
 import { createLog } from '../../../src/platform/log.ts'
 import { createMetrics } from '../../../src/platform/metrics.ts'
@@ -12,12 +12,12 @@ const [databaseUrl = '', providerUrl = ''] = process.argv.slice(2)
 const database = connect(databaseUrl, { max: 10, onError: () => {} })
 const gateway = await startGateway(
   {
-    ledger: storedLedger(database.db),
+    ledger: createStoredLedger(database.db),
     openStream: createOpenStream(),
     openSecret: async () => ({ apiKey: KEY }),
     findUpstream: () => ({ url: providerUrl, trust: 'operator' }),
     log: createLog('warn'),
-    counters: gatewayCounters(createMetrics()),
+    counters: createGatewayCounters(createMetrics()),
   },
   { host: '127.0.0.1', port: 0 },
 )

@@ -2,11 +2,11 @@ import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer, type Socket } from 'node:net'
 import { buffer } from 'node:stream/consumers'
-import { type GatewayDeps, gatewayCounters } from '../../../src/gateway/call-context.ts'
+import { createGatewayCounters, type GatewayDeps } from '../../../src/gateway/call-context.ts'
 import { type Gateway, startGateway } from '../../../src/gateway/gateway.ts'
 import { type OpenedGrant, openGrant, readGrant } from '../../../src/gateway/grants.ts'
 import type { GrantFacts, Ledger, Terms } from '../../../src/gateway/ledger.ts'
-import { memoryLedger } from '../../../src/gateway/memory-ledger.ts'
+import { createMemoryLedger } from '../../../src/gateway/memory-ledger.ts'
 import type { GatewayOptions } from '../../../src/gateway/options.ts'
 import { type GatewayPort, openSandboxPort } from '../../../src/gateway/sandbox-port.ts'
 import type { GrantTotals } from '../../../src/gateway/totals.ts'
@@ -92,7 +92,7 @@ export async function openGatewayFixture(
       })
     }),
   )
-  const ledger = setup.ledger ?? memoryLedger()
+  const ledger = setup.ledger ?? createMemoryLedger()
   const metrics = createMetrics()
   const tools: GatewayDeps = {
     ledger,
@@ -100,7 +100,7 @@ export async function openGatewayFixture(
     openSecret: async () => ({ apiKey: KEY }),
     findUpstream: () => ({ url: `http://127.0.0.1:${provider.port}`, trust: 'operator' }),
     log: setup.log ?? createLog('silent'),
-    counters: gatewayCounters(metrics),
+    counters: createGatewayCounters(metrics),
     metrics: { ...metrics, isOperatorKey: (key) => key === OPERATOR_KEY },
     ...setup.tools,
   }

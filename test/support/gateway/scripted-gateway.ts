@@ -1,7 +1,7 @@
 import { startProvider } from '../../../samples/provider/provider.ts'
-import { gatewayCounters } from '../../../src/gateway/call-context.ts'
+import { createGatewayCounters } from '../../../src/gateway/call-context.ts'
 import { startGateway } from '../../../src/gateway/gateway.ts'
-import { memoryLedger } from '../../../src/gateway/memory-ledger.ts'
+import { createMemoryLedger } from '../../../src/gateway/memory-ledger.ts'
 import type { GatewayOptions } from '../../../src/gateway/options.ts'
 import { createLog } from '../../../src/platform/log.ts'
 import { createMetrics } from '../../../src/platform/metrics.ts'
@@ -11,7 +11,7 @@ import { createOpenStream } from '../../../src/platform/outbound/stream.ts'
 export async function startScriptedGateway(key: string, options: Partial<GatewayOptions>) {
   await using undo = new AsyncDisposableStack()
   const provider = undo.use(await startProvider())
-  const ledger = memoryLedger()
+  const ledger = createMemoryLedger()
   const gateway = await startGateway(
     {
       ledger,
@@ -19,7 +19,7 @@ export async function startScriptedGateway(key: string, options: Partial<Gateway
       openSecret: async () => ({ apiKey: key }),
       findUpstream: () => ({ url: provider.url, trust: 'operator' }),
       log: createLog('silent'),
-      counters: gatewayCounters(createMetrics()),
+      counters: createGatewayCounters(createMetrics()),
     },
     { host: '127.0.0.1', port: 0 },
     options,

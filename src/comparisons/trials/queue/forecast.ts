@@ -1,6 +1,6 @@
 import type { Prices } from '../../../catalog/model.ts'
 import { findModel } from '../../../catalog/models.ts'
-import { costMicros } from '../../../gateway/price.ts'
+import { computeCostMicros } from '../../../gateway/price.ts'
 import { NO_USAGE } from '../../../gateway/wire-protocol.ts'
 import { type Db, lock, transact } from '../../../platform/db/db.ts'
 import { estimateTrial } from '../../trial-prior.ts'
@@ -66,7 +66,7 @@ async function guessCost(
 
 /** Prices usage. Models without a price count as 0: under a budget, the gateway refuses their calls. */
 const priceUsage = (prices: Prices | null, usage: typeof SHORT_CALL): number =>
-  (prices && costMicros(usage, prices)) ?? 0
+  (prices && computeCostMicros(usage, prices)) ?? 0
 
 /** Expected spend of one setting of a comparison. */
 type SettingForecast = {
