@@ -46,7 +46,7 @@ test('--json prints the calibration, --verbose prints each trial', async () => {
 test('reports a task that no solution passes as unfit', async () => {
   const wrong = writeTask(join(folder.path, 'wrong'), { 'solution/solve.sh': '#!/bin/sh\ntrue\n' })
   const ran = await calibrate(wrong, '--json')
-  expect(ran).toMatchObject({ code: 1, err: expect.stringMatching(/The author's solution does not pass/) })
+  expect(ran).toMatchObject({ code: 1, err: expect.stringMatching(/The reference solution does not pass/) })
   expect(JSON.parse(ran.out)).toMatchObject({ kind: 'unfit' })
 })
 

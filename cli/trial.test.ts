@@ -117,5 +117,5 @@ test('reports a missing folder, and a file instead of a folder', async () => {
 test('reports a task that no solution passes as unfit', async () => {
   const wrong = writeTask(join(folder.path, 'wrong'), { 'solution/solve.sh': '#!/bin/sh\ntrue\n' })
   const ran = await assay(['trial', wrong, '--data', data])
-  expect(ran).toMatchObject({ code: 1, err: expect.stringMatching(/The author's solution does not pass/) })
+  expect(ran).toMatchObject({ code: 1, err: expect.stringMatching(/The reference solution does not pass/) })
 })

@@ -89,7 +89,12 @@ test.each<[string, Partial<ExplainedTrial>, GrantTotals | null, string | null]>(
   ],
   [
     'a broken build',
-    { state: 'errored', class: 'sandbox_error', reward: null, error: 'RUN ended with 7.\nThe build said last:\n x' },
+    {
+      state: 'errored',
+      class: 'sandbox_error',
+      reward: null,
+      error: 'RUN ended with 7.\nLast output of the build:\n x',
+    },
     failing({ kind: 'upstream', message: REFUSED }),
     'RUN ended with 7.',
   ],

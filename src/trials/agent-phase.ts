@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { TaskStep } from '../harbor/task.ts'
 import { type HarnessRun, HOME } from '../harnesses/harness.ts'
 import type { Exit, Mount, Sandbox, SandboxUpload } from '../sandboxes/sandbox.ts'
-import { agentBase } from './base-filesystem.ts'
+import { toAgentBase } from './base-filesystem.ts'
 import { runConversation } from './conversation.ts'
 import {
   hasMainProcess,
@@ -13,16 +13,16 @@ import {
   startMain,
 } from './environment.ts'
 import { findSandboxFailure, isSandboxFailure } from './fallbacks.ts'
-import { homeUploads, planHarnessRun } from './harness-setup.ts'
-import { mainHooks, runHooksAfterwards, runHooksInside } from './hooks.ts'
-import { AGENT_OUTPUT_BYTES, agentSeconds } from './limits.ts'
-import { type NetworkRecord, type PhaseNetwork, withoutNetwork } from './network.ts'
-import { inspectPlaces, type PlacedFiles, placeUpload, replaceOriginals } from './place-files.ts'
+import { listHomeUploads, planHarnessRun } from './harness-setup.ts'
+import { listMainHooks, runHooksAfterwards, runHooksInside } from './hooks.ts'
+import { AGENT_OUTPUT_BYTES, toAgentSeconds } from './limits.ts'
+import { type NetworkRecord, type PhaseNetwork, toNoNetworkRecord } from './network.ts'
+import { inspectTargetPaths, type PlacedFiles, replaceOriginals, toPlacedFilesUpload } from './place-files.ts'
 import type { HookRecord } from './record.ts'
 import { recordOutput } from './record-output.ts'
 import {
+  computeHealthcheckSecondsMax,
   EnvironmentNotReady,
-  maxHealthcheckSeconds,
   type RunningSandbox,
   type SandboxCommand,
   withdrawFiles,
@@ -54,8 +54,8 @@ export type AgentPhaseOptions = {
 }
 
 /**
- * Runs the harness on a step, and records its output. If files that the agent left in an earlier step prevent its sandbox, the step continues
- * without the agent, and the verifier decides.
+ * Runs the harness on a step, and records its output. If files that the agent left in an earlier step prevent its sandbox
+ * from starting, the step continues without the agent, and the verifier decides.
  */
 export const runAgentPhase = (
   context: StepContext,
@@ -83,7 +83,7 @@ async function runOrSkipAgent(
   }
 }
 
-/** Safe to repeat, because the agent has not started. */
+/** Runs the agent a second time, which is safe because it has not started. Skips it if that fails in the same way. */
 async function retryAgent(
   context: StepContext,
   environment: RunningEnvironment,
@@ -118,8 +118,8 @@ async function skipAgent(
   { previous, failure }: { previous: Sandbox; failure: Error },
 ): Promise<AgentResult> {
   context.notes.push(`The agent could not start from the files that it left before. ${failure.message}`)
-  const { records, sandbox } = await runHooksAfterwards(context, environment, mainHooks(step), previous)
-  const network = withoutNetwork(step.agent.network)
+  const { records, sandbox } = await runHooksAfterwards(context, environment, listMainHooks(step), previous)
+  const network = toNoNetworkRecord(step.agent.network)
   return { exit: null, sandbox, running: undefined, hooks: records, network, droppedChanges: [] }
 }
 
@@ -156,17 +156,17 @@ async function planAgent(
   const run = planHarnessRun(context.request, step)
   const harnessEnv = fillEnv(run?.env ?? [], context.request.variables)
   const env = run?.files ? { HOME, ...harnessEnv } : harnessEnv
-  const limits = { seconds: agentSeconds(step.agent.timeoutSec), outputBytes: AGENT_OUTPUT_BYTES }
+  const limits = { seconds: toAgentSeconds(step.agent.timeoutSec), outputBytes: AGENT_OUTPUT_BYTES }
   const user = step.agent.user ?? environment.user
-  const placed = await placeForStep(context, step, toOwnership(user))
+  const placed = await placeFilesForStep(context, step, toOwnership(user))
   return {
     run,
     sandbox: {
-      base: agentBase(previous?.stopped),
+      base: toAgentBase(previous?.stopped),
       uploads: [
         ...listStepUploads(context, environment, step, user),
-        ...(placed ? [placeUpload(placed, toOwnership(user))] : []),
-        ...homeUploads(run, toOwnership(user)),
+        ...(placed ? [toPlacedFilesUpload(placed, toOwnership(user))] : []),
+        ...listHomeUploads(run, toOwnership(user)),
       ],
       mounts: [...(await stageRunFolders(context, run)), ...context.mounts],
       env,
@@ -178,16 +178,16 @@ async function planAgent(
 }
 
 /** Returns the files of the configuration for a step, which may bring its own versions of the files that they replace. */
-async function placeForStep(
+async function placeFilesForStep(
   context: StepContext,
   step: TaskStep,
   ownership: FileOwnership,
 ): Promise<PlacedFiles | undefined> {
   const placed = context.placedFiles()
   if (!placed || step.workdir === null) return placed
-  const own = await replaceOriginals(placed, join(context.request.folder, step.workdir), ownership)
-  context.placeFiles(own)
-  return own
+  const stepFiles = await replaceOriginals(placed, join(context.request.folder, step.workdir), ownership)
+  context.placeFiles(stepFiles)
+  return stepFiles
 }
 
 function listStepUploads(
@@ -202,7 +202,10 @@ function listStepUploads(
   return [logs, { target: environment.workdir, tar }]
 }
 
-/** The agent must be able to change uploaded files. The uid of a user name is only known inside the image. */
+/**
+ * Returns the owner of uploaded files, which the agent must be able to change. The uid of a user name is only known inside
+ * the image, so files for a named user are writable by everybody.
+ */
 function toOwnership(user: string | number): FileOwnership {
   const [name = ''] = String(user).split(':')
   if (name === 'root') return { uid: 0, open: false }
@@ -211,9 +214,9 @@ function toOwnership(user: string | number): FileOwnership {
 
 const stageRunFolders = (context: StepContext, run: HarnessRun | undefined): Promise<Mount[]> =>
   Promise.all(
-    (run?.folders ?? []).map(async ({ source, target }, n) => ({
+    (run?.folders ?? []).map(async ({ source, target }, index) => ({
       kind: 'folder' as const,
-      source: await stageFolders(context.request.folder, [source], join(context.folder, `agent-${n}`)),
+      source: await stageFolders(context.request.folder, [source], join(context.folder, `agent-${index}`)),
       target,
       readOnly: true,
     })),
@@ -231,7 +234,12 @@ async function runAlone(
       ? await runInMain(context, environment, 'agent', { ...plan, onStarted: context.markAgentStarted })
       : undefined
   const droppedChanges = ran ? await listChangedFiles(ran.sandbox.stopped) : []
-  const { records, sandbox } = await runHooksAfterwards(context, environment, mainHooks(step), ran?.sandbox ?? previous)
+  const { records, sandbox } = await runHooksAfterwards(
+    context,
+    environment,
+    listMainHooks(step),
+    ran?.sandbox ?? previous,
+  )
   if (ran && sandbox !== ran.sandbox) context.removeLater(ran.sandbox)
   const exit = plan.run && ran ? ran.exit : null
   const network = plan.sandbox.network.summary()
@@ -245,7 +253,7 @@ async function runInside(
   step: TaskStep,
   { plan, keepRunning }: { plan: AgentPlan; keepRunning: boolean },
 ): Promise<AgentResult> {
-  const seconds = plan.command.seconds + overheadSeconds(environment, step)
+  const seconds = plan.command.seconds + computeOverheadSeconds(environment, step)
   const options = { ...plan.sandbox, env: {}, limits: { ...plan.sandbox.limits, seconds } }
   const running = await startMain(context, environment, 'agent', options)
   const { sandbox } = running
@@ -256,9 +264,9 @@ async function runInside(
   }
   context.markAgentStarted()
   const exit = plan.run ? await execAgent(context, running, step, plan.command) : null
-  const isWithdrawn = keepRunning || mainHooks(step).length > 0
+  const isWithdrawn = keepRunning || listMainHooks(step).length > 0
   if (isWithdrawn) await withdrawFiles(context, running)
-  const hooks = await runHooksInside(context, running, mainHooks(step))
+  const hooks = await runHooksInside(context, running, listMainHooks(step))
   const network = plan.sandbox.network.summary()
   if (keepRunning) return { exit, sandbox, running, hooks, network, droppedChanges: [] }
   const ended = await running.end(exit ?? NOTHING_RAN)
@@ -286,10 +294,10 @@ async function runSetup(environment: RunningEnvironment, running: RunningSandbox
 const SLACK_SECONDS = 120
 
 /** Maximum time that the agent's sandbox needs besides the agent: setup, healthcheck, hooks and a verifier. */
-function overheadSeconds({ definition }: RunningEnvironment, step: TaskStep): number {
+function computeOverheadSeconds({ definition }: RunningEnvironment, step: TaskStep): number {
   const setup = step.setup ? definition.buildTimeoutSec : 0
-  const healthcheck = step.healthcheck ? maxHealthcheckSeconds(step.healthcheck) : 0
-  const hooks = mainHooks(step).reduce((sum, { timeoutSec }) => sum + timeoutSec, 0)
+  const healthcheck = step.healthcheck ? computeHealthcheckSecondsMax(step.healthcheck) : 0
+  const hooks = listMainHooks(step).reduce((sum, { timeoutSec }) => sum + timeoutSec, 0)
   return SLACK_SECONDS + setup + healthcheck + hooks + step.verifier.timeoutSec
 }
 
@@ -309,7 +317,7 @@ async function probeAgentSandbox(
 }
 
 /** Returns a stopped sandbox with the files that the agent found in the first step. */
-export async function startUntouched(
+export async function createUntouchedSandbox(
   context: StepContext,
   environment: RunningEnvironment,
   step: TaskStep,
@@ -335,8 +343,8 @@ export async function startUntouched(
 }
 
 /**
- * Inspects the places of the configuration's files before the agent starts. Returns the sandbox without an agent in which
- * they were found, or undefined without files.
+ * Inspects the paths at which the configuration places its files, before the agent starts. Returns the sandbox without an
+ * agent in which they were inspected, or undefined if the configuration has no files.
  */
 export async function placeConfiguration(
   context: StepContext,
@@ -345,8 +353,8 @@ export async function placeConfiguration(
 ): Promise<Sandbox | undefined> {
   const { files = [] } = context.request.configuration ?? {}
   if (files.length === 0) return undefined
-  const untouched = await startUntouched(context, environment, step)
+  const untouched = await createUntouchedSandbox(context, environment, step)
   const { workdir, files: service } = environment
-  context.placeFiles(await inspectPlaces(untouched.stopped, { workdir, mounts: service.mounts }, files))
+  context.placeFiles(await inspectTargetPaths(untouched.stopped, { workdir, mounts: service.mounts }, files))
   return untouched
 }

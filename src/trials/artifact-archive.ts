@@ -54,13 +54,13 @@ export async function unpackArtifact({ tar, target }: { tar: string; target: str
   const leftOut: string[] = []
   for await (const entry of readTarEntries(createReadStream(tar))) {
     const [, ...rest] = entry.path.replace(/\/$/, '').split('/')
-    const inside = rest.join('/')
-    if (entry.type === 'SymbolicLink' || (inside !== '' && findPathFault(inside) !== undefined)) {
+    const relativePath = rest.join('/')
+    if (entry.type === 'SymbolicLink' || (relativePath !== '' && findPathFault(relativePath) !== undefined)) {
       leftOut.push(entry.path)
       await skipContent(entry)
       continue
     }
-    await writeEntry(entry, inside === '' ? target : join(target, inside))
+    await writeEntry(entry, relativePath === '' ? target : join(target, relativePath))
   }
   return leftOut
 }

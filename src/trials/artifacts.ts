@@ -17,18 +17,18 @@ const DEFAULT_ARTIFACT: TaskArtifact = {
 }
 
 /** Maximum of all artifacts of one trial together. */
-const CAPS = { files: 50_000, bytes: 1024 ** 3 }
+const ARTIFACT_CAPS = { files: 50_000, bytes: 1024 ** 3 }
 const MANIFEST = 'manifest.json'
 
 /** An artifact in a temporary tar, whose names begin with the last part of its path. */
 export type CollectedArtifact = { record: ArtifactRecord; path: string; tar: string | undefined }
 
-export const mainArtifacts = (step: TaskStep): TaskArtifact[] => [
+export const listMainArtifacts = (step: TaskStep): TaskArtifact[] => [
   ...step.artifacts.filter(({ service }) => service === MAIN_SERVICE),
   DEFAULT_ARTIFACT,
 ]
 
-export const sidecarArtifacts = (step: TaskStep): TaskArtifact[] =>
+export const listSidecarArtifacts = (step: TaskStep): TaskArtifact[] =>
   step.artifacts.filter(({ service }) => service !== MAIN_SERVICE)
 
 /** Collects artifacts from stopped sandboxes. Nothing in them is executed, and links are not followed. */
@@ -39,16 +39,16 @@ export async function collectArtifacts(
   workdir: string,
 ): Promise<CollectedArtifact[]> {
   const collected: CollectedArtifact[] = []
-  const remaining = { ...CAPS }
+  const remaining = { ...ARTIFACT_CAPS }
   for (const [index, artifact] of artifacts.entries()) {
     const path = posix.resolve(workdir, artifact.source)
     const tar = join(context.folder, `artifact-${artifact.service}-${index}.tar`)
     const from = findSandbox(artifact.service)
-    const one = await collectArtifact(artifact, { path, tar, caps: { ...remaining }, from })
+    const result = await collectArtifact(artifact, { path, tar, caps: { ...remaining }, from })
     context.request.signal.throwIfAborted()
-    remaining.files -= one.record.files
-    remaining.bytes -= one.record.bytes
-    if (artifact !== DEFAULT_ARTIFACT || one.record.files > 0) collected.push(one)
+    remaining.files -= result.record.files
+    remaining.bytes -= result.record.bytes
+    if (artifact !== DEFAULT_ARTIFACT || result.record.files > 0) collected.push(result)
   }
   return collected
 }

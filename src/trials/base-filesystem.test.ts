@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { FileChange } from '../sandboxes/sandbox.ts'
-import { carriedPaths, isSystemFolder, startupFilesIn } from './base-filesystem.ts'
+import { isSystemFolder, listCarriedPaths, listStartupFilesIn } from './base-filesystem.ts'
 
 async function* changes(...listed: string[]): AsyncGenerator<FileChange> {
   for (const line of listed) {
@@ -18,7 +18,7 @@ test('changed files are carried one by one, new folders as a whole', async () =>
     'file /app/work',
     'file /srv/a',
   ]
-  expect(await carriedPaths(changes(...listed), '/app')).toEqual(['/etc/motd', '/srv/a', '/srv/site'])
+  expect(await listCarriedPaths(changes(...listed), '/app')).toEqual(['/etc/motd', '/srv/a', '/srv/site'])
 })
 
 test.each([
@@ -33,21 +33,21 @@ test.each([
   '/dev/shm/x',
   '/app/file',
 ])('%s is not carried even when the solution changed it', async (path) => {
-  expect(await carriedPaths(changes(`file ${path}`), '/app')).toEqual([])
+  expect(await listCarriedPaths(changes(`file ${path}`), '/app')).toEqual([])
 })
 
 test('a new folder above a path that is never carried is carried in its other parts only', async () => {
   const listed = ['folder /usr/local', 'folder /usr/local/bin', 'file /usr/local/bin/cat', 'file /usr/local/notes']
-  expect(await carriedPaths(changes(...listed), '/app')).toEqual(['/usr/local/notes'])
+  expect(await listCarriedPaths(changes(...listed), '/app')).toEqual(['/usr/local/notes'])
 })
 
 test('unreadable names are not carried, and too many paths are refused', async () => {
   const unreadable = (async function* () {
     yield { kind: 'file' as const, path: '/srv/\uFFFD', isUnreadable: true as const }
   })()
-  expect(await carriedPaths(unreadable, '/app')).toEqual([])
+  expect(await listCarriedPaths(unreadable, '/app')).toEqual([])
   expect(
-    await carriedPaths(changes(...Array.from({ length: 501 }, (_, n) => `file /srv/${n}`)), '/app'),
+    await listCarriedPaths(changes(...Array.from({ length: 501 }, (_, n) => `file /srv/${n}`)), '/app'),
   ).toBeUndefined()
 })
 
@@ -55,7 +55,7 @@ test.each(['/', '/etc', '/usr', '/usr/local', '/usr/local/lib/x', '/bin', '/lib6
   '%s is a system folder: as a working directory only the paths of the solution are carried',
   async (folder) => {
     expect(isSystemFolder(folder)).toBe(true)
-    expect(await carriedPaths(changes('file /usr/local/share/x', 'file /etc/ld.so.preload'), folder)).toEqual([
+    expect(await listCarriedPaths(changes('file /usr/local/share/x', 'file /etc/ld.so.preload'), folder)).toEqual([
       '/usr/local/share/x',
     ])
   },
@@ -73,7 +73,7 @@ test('startup files that the solution changes in the submission are found', asyn
     'file /home/dev/x',
     'file /srv/.profile',
   ]
-  expect(await startupFilesIn(changes(...listed), ['/home/dev'])).toEqual([
+  expect(await listStartupFilesIn(changes(...listed), ['/home/dev'])).toEqual([
     '/home/dev/.bashrc',
     '/home/dev/.config/fish/config.fish',
   ])

@@ -3,26 +3,29 @@ import type { BaseFilesystem, FileChange, StoppedSandbox } from '../sandboxes/sa
 import type { VerifyMode } from './record.ts'
 
 /** Returns the base filesystem of an agent: the image, or everything that the agent of the previous step left. */
-export const agentBase = (from: StoppedSandbox | undefined): BaseFilesystem =>
+export const toAgentBase = (from: StoppedSandbox | undefined): BaseFilesystem =>
   from ? { kind: 'snapshot', from, without: VERIFIER_PATHS } : { kind: 'image' }
 
 /** Returns all files of a stopped sandbox as a base filesystem. */
-export const wholeBase = (from: StoppedSandbox | undefined): BaseFilesystem =>
+export const toWholeBase = (from: StoppedSandbox | undefined): BaseFilesystem =>
   from ? { kind: 'snapshot', from, without: [] } : { kind: 'image' }
 
 /** Files of the agent's sandbox that a verifier takes over. `carried`: paths outside the working directory. */
 export type SubmissionSource = { from: StoppedSandbox | undefined; workdir: string; carried: readonly string[] }
 
-/** Returns the base filesystem for a mode, then those with fewer files of the agent for when the first cannot be used. */
-export function verifierBases(mode: VerifyMode, source: SubmissionSource): BaseFilesystem[] {
-  const first = verifierBase(mode, source)
+/**
+ * Returns the base filesystem of a mode, followed by fallbacks with fewer files of the agent in case it cannot be
+ * used.
+ */
+export function listVerifierBases(mode: VerifyMode, source: SubmissionSource): BaseFilesystem[] {
+  const first = toVerifierBase(mode, source)
   if (first.kind === 'image') return [first]
-  const narrower = verifierBase('workspace', { ...source, carried: [] })
+  const narrower = toVerifierBase('workspace', { ...source, carried: [] })
   const isNarrower = narrower.kind === 'workspace' && (mode === 'snapshot' || mode === 'shared-cold')
   return [first, ...(isNarrower ? [narrower] : []), { kind: 'image' }]
 }
 
-function verifierBase(mode: VerifyMode, { from, workdir, carried }: SubmissionSource): BaseFilesystem {
+function toVerifierBase(mode: VerifyMode, { from, workdir, carried }: SubmissionSource): BaseFilesystem {
   if (!from) return { kind: 'image' }
   if (mode === 'shared-cold' || mode === 'shared-live') return { kind: 'snapshot', from, without: VERIFIER_PATHS }
   const outside = carried.filter((path) => workdir === '/' || !isWithin(path, workdir))
@@ -77,8 +80,8 @@ const NEVER_CARRIED = [...SYSTEM_PATHS, ...ROOT_HOME_PATHS]
 const SYSTEM_FOLDERS = [...SYSTEM_PATHS, '/usr', '/etc', '/var', '/opt', '/boot', '/run']
 
 /**
- * Returns true for a folder that is, contains or lies in a place from which programs read code or settings by themselves.
- * As a working directory it is not carried as a whole: only the paths that the reference solution changes are.
+ * Returns true for a folder that is, contains or lies in a folder from which programs read code or settings by themselves.
+ * If it is the working directory, only the paths that the reference solution changes are carried.
  */
 export const isSystemFolder = (folder: string): boolean =>
   SYSTEM_FOLDERS.some((path) => isWithin(path, folder)) || SYSTEM_PATHS.some((path) => isWithin(folder, path))
@@ -98,11 +101,14 @@ const CANDIDATES_MAX = 20_000
  * Returns the paths outside the working directory that the reference solution changed, as few as describe them: a folder
  * that the image does not have stands for everything below it. Undefined: there are too many.
  */
-export async function carriedPaths(changes: AsyncIterable<FileChange>, workdir: string): Promise<string[] | undefined> {
-  const never = isSystemFolder(workdir) ? NEVER_CARRIED : [...NEVER_CARRIED, workdir]
+export async function listCarriedPaths(
+  changes: AsyncIterable<FileChange>,
+  workdir: string,
+): Promise<string[] | undefined> {
+  const excluded = isSystemFolder(workdir) ? NEVER_CARRIED : [...NEVER_CARRIED, workdir]
   const found = new Map<string, FileChange['kind']>()
   for await (const { path, kind, isUnreadable } of changes) {
-    if (isUnreadable || never.some((other) => isWithin(path, other) || isWithin(other, path))) continue
+    if (isUnreadable || excluded.some((other) => isWithin(path, other) || isWithin(other, path))) continue
     if (hasFolderAbove(found, path)) continue
     if (found.size >= CANDIDATES_MAX) return undefined
     found.set(path, kind)
@@ -112,7 +118,7 @@ export async function carriedPaths(changes: AsyncIterable<FileChange>, workdir: 
 }
 
 /** Lists the startup files in some folders that the reference solution changed. */
-export async function startupFilesIn(
+export async function listStartupFilesIn(
   changes: AsyncIterable<FileChange>,
   folders: readonly string[],
 ): Promise<string[]> {

@@ -41,11 +41,11 @@ test('calibration chooses the strictest mode in which the solution passes', asyn
     carried: ['/srv/hello.txt'],
   })
   const free = { 'tests/test.sh': '#!/bin/sh\necho 1 > /logs/verifier/reward.txt\n' }
-  expect(await found('free', free)).toMatchObject({ kind: 'unfit', reason: 'Doing nothing passes its tests.' })
+  expect(await found('free', free)).toMatchObject({ kind: 'unfit', reason: 'A no-op passes its tests.' })
   const wrong = { 'solution/solve.sh': '#!/bin/sh\ntrue\n' }
   expect(await found('wrong', wrong)).toMatchObject({
     kind: 'unfit',
-    reason: "The author's solution does not pass: its reward is 0.",
+    reason: 'The reference solution does not pass: its reward is 0.',
   })
 })
 

@@ -59,25 +59,26 @@ export type CalibrationRequest = Omit<TrialRequest, 'harness' | 'verifyMode' | '
 
 /** Finds the strictest mode, then tries the known cheats in it. Throws SandboxUnavailable if the sandbox is broken. */
 export async function calibrate(provider: SandboxProvider, request: CalibrationRequest): Promise<Calibration> {
-  const found = await findMode(provider, request)
-  if (found.kind === 'unfit') return found
+  const modeResult = await findMode(provider, request)
+  if (modeResult.kind === 'unfit') return modeResult
 
-  const { mode: verifyMode, carried } = found
+  const { mode: verifyMode, carried } = modeResult
   const { onTrial, ...trial } = request
-  const cheatRequest = { ...trial, networks: toNetworks(found), verifyMode, carried, isProven: true }
+  const cheatRequest = { ...trial, networks: toNetworks(modeResult), verifyMode, carried, isProven: true }
   // Loaded here, because a single trial only finds the mode.
   const { cheats: knownCheats } = await import('./cheats/cheats.ts')
   const { findStaticWeakness, rateStrength } = await import('./verifier-strength.ts')
   onTrial?.('Listing the files that the reference solution changes')
-  const solved = await listSolutionFiles(provider, cheatRequest)
+  const solutionFiles = await listSolutionFiles(provider, cheatRequest)
   const cheats: CheatTrialResult[] = []
   for (const cheat of knownCheats) {
     onTrial?.(`cheat ${cheat.id}`)
-    cheats.push(await tryCheat(provider, cheatRequest, solved, cheat))
+    cheats.push(await tryCheat(provider, cheatRequest, solutionFiles, cheat))
   }
   const winners = cheats.filter(({ outcome }) => outcome === 'won').map(({ id }) => id)
-  const weakness = await findStaticWeakness(provider, request, found)
-  return { ...found, strength: rateStrength(request.task, verifyMode, winners, weakness), weakness, winners, cheats }
+  const weakness = await findStaticWeakness(provider, request, modeResult)
+  const strength = rateStrength(request.task, verifyMode, winners, weakness)
+  return { ...modeResult, strength, weakness, winners, cheats }
 }
 
 /** Finds the strictest mode in which the reference solution scores 1 and a no-op does not, with the least network. */
@@ -121,9 +122,9 @@ async function tryMode(
   }
   const record = await run(oracle, [])
   const carried = listCarried(record)
-  const solved = toControlOutcome(record)
-  const noOp = solved.state === 'passed' ? toControlOutcome(await run(nop, carried)) : null
-  return { mode: verifyMode, ...needs, oracle: solved, nop: noOp, carried }
+  const oracleOutcome = toControlOutcome(record)
+  const nopOutcome = oracleOutcome.state === 'passed' ? toControlOutcome(await run(nop, carried)) : null
+  return { mode: verifyMode, ...needs, oracle: oracleOutcome, nop: nopOutcome, carried }
 }
 
 const PUBLIC: Network = { mode: 'public', hosts: [] }
@@ -161,9 +162,9 @@ function toControlOutcome({ state, class: trialClass, reward, error, timings }: 
 }
 
 function explainUnfit(attempts: ModeAttempt[]): string {
-  if (attempts.some(({ nop: noOp }) => noOp?.state === 'passed')) return 'Doing nothing passes its tests.'
+  if (attempts.some(({ nop: noOp }) => noOp?.state === 'passed')) return 'A no-op passes its tests.'
   const first = attempts[0]?.oracle
-  return `The author's solution does not pass: ${first?.error ?? `its reward is ${first?.reward ?? 'missing'}.`}`
+  return `The reference solution does not pass: ${first?.error ?? `its reward is ${first?.reward ?? 'missing'}.`}`
 }
 
 /** `errored`: the verifier gave no reward, so the cheat did not win. */
@@ -187,12 +188,12 @@ async function listSolutionFiles(provider: SandboxProvider, request: Omit<TrialR
 async function tryCheat(
   provider: SandboxProvider,
   request: Omit<TrialRequest, 'harness'>,
-  solved: readonly string[],
+  solutionFiles: readonly string[],
   { id, what, line, usesSolution = false, tries = 1 }: Cheat,
 ): Promise<CheatTrialResult> {
-  const lists = `${toListVariable('carried', request.carried ?? [])}${toListVariable('solved', solved)}`
+  const lists = `${toListVariable('carried', request.carried ?? [])}${toListVariable('solved', solutionFiles)}`
   const command = shellCommand(`${lists}${line}`)
-  const harness = { ...command, id: `cheat:${id}`, plan: usesSolution ? besideSolution(command) : command.plan }
+  const harness = { ...command, id: `cheat:${id}`, plan: usesSolution ? planWithSolution(command) : command.plan }
   // A cheat that does not apply to one step of a task may win in another one, so all steps are verified.
   const unverifiedCode = request.task.steps.length === 1 ? DOES_NOT_APPLY : undefined
   for (let tried = 1; ; tried += 1) {
@@ -202,7 +203,7 @@ async function tryCheat(
 }
 
 /** Plans a command that can run the reference solution as `$solution`. */
-const besideSolution =
+const planWithSolution =
   (command: Harness): Harness['plan'] =>
   (step, context) => {
     const [planned, solving] = [command.plan(step, context), oracle.plan(step, context)]

@@ -13,13 +13,18 @@ import {
   SandboxUnsupported,
   type SandboxUpload,
 } from '../sandboxes/sandbox.ts'
-import { capSeconds, mainLimits, SMALL_OUTPUT_BYTES, sidecarLimits } from './limits.ts'
+import { capSeconds, SMALL_OUTPUT_BYTES, toMainLimits, toSidecarLimits } from './limits.ts'
 import type { PhaseNetwork } from './network.ts'
-import { maxHealthcheckSeconds, type RunningSandbox, type SandboxCommand, toRunningSandbox } from './running-sandbox.ts'
+import {
+  computeHealthcheckSecondsMax,
+  type RunningSandbox,
+  type SandboxCommand,
+  toRunningSandbox,
+} from './running-sandbox.ts'
 import { type Sidecar, startSidecars } from './sidecars.ts'
 import type { StepContext } from './step-context.ts'
 import { listUploads, type ServiceFiles, stageServiceFiles } from './task-files.ts'
-import { composeVariables, fillEnv, fillTemplate, type TaskVariables } from './variables.ts'
+import { addComposeVariables, fillEnv, fillTemplate, type TaskVariables } from './variables.ts'
 
 /** Images of an environment: that of `main`, and those of its sidecars by service name. */
 export type EnvironmentImages = { main: Image; sidecars: Map<string, Image> }
@@ -40,14 +45,14 @@ export type RunningEnvironment = {
 
 export async function prepareImages(context: StepContext, definition: Environment): Promise<EnvironmentImages> {
   const { folder, variables } = context.request
-  const lookup = { folder, variables: composeVariables(variables) }
+  const lookup = { folder, variables: addComposeVariables(variables) }
   const { buildTimeoutSec } = definition
-  const limits = mainLimits(definition.resources, mainService(definition))
-  const main = await context.prepareImage(environmentSource(definition, lookup), buildTimeoutSec, limits)
+  const limits = toMainLimits(definition.resources, findMainService(definition))
+  const main = await context.prepareImage(toEnvironmentSource(definition, lookup), buildTimeoutSec, limits)
   const sidecars = new Map<string, Image>()
-  for (const service of sidecarServices(definition)) {
-    const source = serviceSource(service, lookup)
-    const image = await context.prepareImage(source, buildTimeoutSec, sidecarLimits(service, buildTimeoutSec))
+  for (const service of listSidecarServices(definition)) {
+    const source = toServiceSource(service, lookup)
+    const image = await context.prepareImage(source, buildTimeoutSec, toSidecarLimits(service, buildTimeoutSec))
     sidecars.set(service.name, image)
   }
   return { main, sidecars }
@@ -60,8 +65,8 @@ export async function startEnvironment(
   images: EnvironmentImages,
   seconds: number,
 ): Promise<RunningEnvironment> {
-  const main = mainService(definition)
-  const services = sidecarServices(definition)
+  const main = findMainService(definition)
+  const services = listSidecarServices(definition)
   const { variables } = context.request
   const needsNetwork = services.length > 0 || main?.mounts.some(isNamedVolume)
   const network = needsNetwork ? await context.openSandboxNetwork() : null
@@ -75,7 +80,7 @@ export async function startEnvironment(
     workdir: definition.workdir ?? main?.workdir ?? images.main.workdir,
     user: main?.user ?? images.main.user,
     env: {
-      ...fillEnv(main?.env ?? [], composeVariables(variables)),
+      ...fillEnv(main?.env ?? [], addComposeVariables(variables)),
       ...fillEnv(definition.env, variables),
     },
   }
@@ -148,7 +153,7 @@ export async function startMain(
   const { healthcheck } = definition
   const serviceCheck = main?.healthcheck && main.healthcheck.kind !== 'none' ? main.healthcheck : null
   const waitSeconds = [healthcheck, serviceCheck].reduce(
-    (sum, check) => sum + (check ? maxHealthcheckSeconds(check) : 0),
+    (sum, check) => sum + (check ? computeHealthcheckSecondsMax(check) : 0),
     START_SECONDS,
   )
   const limits = { seconds: options.limits.seconds + waitSeconds, outputBytes: SMALL_OUTPUT_BYTES }
@@ -174,7 +179,7 @@ const SLEEP = ['sh', '-c', 'sleep infinity']
 
 /** Returns null if `main` has neither an entrypoint nor a command. */
 function findMainCommand(context: StepContext, { main, image }: RunningEnvironment): string[] | null {
-  const variables = composeVariables(context.request.variables)
+  const variables = addComposeVariables(context.request.variables)
   const entrypoint = main?.entrypoint?.map((word) => fillTemplate(word, variables)) ?? image.entrypoint
   const command = main?.command?.map((word) => fillTemplate(word, variables))
   return entrypoint.length === 0 && !command ? null : [...entrypoint, ...(command ?? SLEEP)]
@@ -195,7 +200,7 @@ function toMainSpec(environment: RunningEnvironment, options: MainSandboxOptions
     network: network && main?.network !== 'none' ? { group: network, names } : null,
     ports: options.network.ports,
     limits: {
-      ...mainLimits(definition.resources, main),
+      ...toMainLimits(definition.resources, main),
       outputBytes: options.limits.outputBytes,
       seconds: capSeconds(options.limits.seconds),
     },
@@ -205,16 +210,16 @@ function toMainSpec(environment: RunningEnvironment, options: MainSandboxOptions
 /** Folder of the task and the variables of its compose file. */
 type TaskLookup = { folder: string; variables: TaskVariables }
 
-export const mainService = ({ compose }: Environment): ComposeService | null =>
+export const findMainService = ({ compose }: Environment): ComposeService | null =>
   compose?.services.find(({ name }) => name === MAIN_SERVICE) ?? null
 
-const sidecarServices = ({ compose }: Environment): ComposeService[] =>
+const listSidecarServices = ({ compose }: Environment): ComposeService[] =>
   (compose?.services ?? []).filter(({ name }) => name !== MAIN_SERVICE)
 
 /** Returns the image source of `main`. As in Harbor, the compose file takes precedence. */
-export function environmentSource(environment: Environment, lookup: TaskLookup): ImageSource {
-  const main = mainService(environment)
-  if (main && (main.build || namesAnImage(main))) return serviceSource(main, lookup)
+export function toEnvironmentSource(environment: Environment, lookup: TaskLookup): ImageSource {
+  const main = findMainService(environment)
+  if (main && (main.build || namesAnImage(main))) return toServiceSource(main, lookup)
   const context = join(lookup.folder, environment.folder)
   const { image, dockerfile, compose, workdir } = environment
   if (image !== null) {
@@ -226,7 +231,10 @@ export function environmentSource(environment: Environment, lookup: TaskLookup):
 }
 
 /** Returns the image source of a compose service. */
-export function serviceSource({ name, image, build }: ComposeService, { folder, variables }: TaskLookup): ImageSource {
+export function toServiceSource(
+  { name, image, build }: ComposeService,
+  { folder, variables }: TaskLookup,
+): ImageSource {
   if (build) {
     const { context, dockerfile, target, args } = build
     return {
@@ -241,7 +249,7 @@ export function serviceSource({ name, image, build }: ComposeService, { folder, 
   throw new SandboxUnsupported(`The service ${name} has neither an image nor a build.`)
 }
 
-/** TaskVariables in which Harbor passes the name of the image that it built. */
+/** Variables in which Harbor passes the name of the image that it built. */
 const HARBOR_IMAGE_VARIABLES = ['MAIN_IMAGE_NAME', 'PREBUILT_IMAGE_NAME']
 
 const namesAnImage = ({ image }: ComposeService): boolean =>

@@ -42,7 +42,7 @@ export function planHarnessRun(request: TrialRequest, step: TaskStep): HarnessRu
 const COPY_SKILLS = 'mkdir -p "$2" && cp -R "$1"/. "$2"/; shift 2; exec "$@"'
 
 /** Returns the upload of a HOME with the files that the harness expects there. */
-export function homeUploads(run: HarnessRun | undefined, ownership: FileOwnership): SandboxUpload[] {
+export function listHomeUploads(run: HarnessRun | undefined, ownership: FileOwnership): SandboxUpload[] {
   if (!run?.files) return []
   return [{ target: HARNESS_FOLDER, tar: packTexts('home', run.files, ownership) }]
 }
@@ -50,8 +50,8 @@ export function homeUploads(run: HarnessRun | undefined, ownership: FileOwnershi
 const PROBE_SECONDS = 60
 const PROBE_OUTPUT_BYTES = 10_000
 
-/** Combinations of image digest, bundle folders and probe command that were seen to run. They do not change. */
-const working = new Set<string>()
+/** Combinations of image digest, bundle folders and probe command whose probe succeeded. It is not repeated for them. */
+const workingCombinations = new Set<string>()
 
 /** Runs the bundle's probe in the image before anything is spent: the architecture or the C library may not match. */
 export async function requireBundleRuns(context: StepContext, environment: RunningEnvironment): Promise<void> {
@@ -59,7 +59,7 @@ export async function requireBundleRuns(context: StepContext, environment: Runni
   if (!harness.bundle) return
   const folders = context.mounts.map((mount) => ('source' in mount ? mount.source : ''))
   const combination = JSON.stringify([environment.image.digest, folders, harness.bundle.probe])
-  if (working.has(combination)) return
+  if (workingCombinations.has(combination)) return
   const network = context.openPhaseNetwork({ mode: 'no-network', hosts: [] }, 'verifier')
   const limits = { seconds: PROBE_SECONDS, outputBytes: PROBE_OUTPUT_BYTES }
   const { exit, sandbox } = await runInMain(context, environment, 'fit', {
@@ -73,7 +73,7 @@ export async function requireBundleRuns(context: StepContext, environment: Runni
     const needs = await describeNeeds(harness.bundle, context.mounts)
     throw new HarnessUnfit(`${harness.name} does not run in the image of this task (${reason}). ${needs}`)
   }
-  working.add(combination)
+  workingCombinations.add(combination)
 }
 
 /** The needs of bundles with a lock file are known; others are read from the program. */

@@ -1,7 +1,7 @@
 import { MAIN_SERVICE } from '../harbor/settings.ts'
 import type { CollectHook, TaskStep } from '../harbor/task.ts'
 import type { Exit, Sandbox } from '../sandboxes/sandbox.ts'
-import { wholeBase } from './base-filesystem.ts'
+import { toWholeBase } from './base-filesystem.ts'
 import { type RunningEnvironment, runInMain } from './environment.ts'
 import { SMALL_OUTPUT_BYTES } from './limits.ts'
 import type { HookRecord } from './record.ts'
@@ -10,7 +10,7 @@ import type { StepContext } from './step-context.ts'
 
 const isMainHook = ({ service }: CollectHook): boolean => service === MAIN_SERVICE
 
-export const mainHooks = ({ verifier }: TaskStep): CollectHook[] => verifier.collect.filter(isMainHook)
+export const listMainHooks = ({ verifier }: TaskStep): CollectHook[] => verifier.collect.filter(isMainHook)
 
 /** Runs hooks in the agent's sandbox while it runs. */
 export async function runHooksInside(
@@ -38,7 +38,7 @@ export async function runHooksAfterwards(
       const limits = { seconds: hook.timeoutSec, outputBytes: SMALL_OUTPUT_BYTES }
       const network = context.openPhaseNetwork({ mode: 'no-network', hosts: [] }, 'agent')
       const { exit, sandbox } = await runInMain(context, environment, 'collect', {
-        sandbox: { base: wholeBase(latest?.stopped), uploads: [], mounts: [], env: {}, network, limits },
+        sandbox: { base: toWholeBase(latest?.stopped), uploads: [], mounts: [], env: {}, network, limits },
         command: toCommand(hook, 'bash'),
       })
       latest = sandbox

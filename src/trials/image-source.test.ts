@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { ComposeService, Environment } from '../harbor/task.ts'
-import { environmentSource, serviceSource } from './environment.ts'
+import { toEnvironmentSource, toServiceSource } from './environment.ts'
 
 const lookup = { folder: '/task', variables: { TAG: '7' } }
 const environment: Environment = {
@@ -85,13 +85,13 @@ test.each([
     { kind: 'prebuilt', name: 'a/b', folder: null, workdir: null },
   ],
 ])('%s', (_, from, source) => {
-  expect(environmentSource(from, lookup)).toEqual(source)
+  expect(toEnvironmentSource(from, lookup)).toEqual(source)
 })
 
 test('an environment without a Dockerfile or image is rejected', () => {
-  expect(() => environmentSource({ ...environment, dockerfile: null }, lookup)).toThrow(
+  expect(() => toEnvironmentSource({ ...environment, dockerfile: null }, lookup)).toThrow(
     /neither a Dockerfile nor an image/,
   )
-  expect(() => serviceSource({ ...service, name: 'db' }, lookup)).toThrow(/service db has neither/)
-  expect(() => serviceSource({ ...service, build }, { folder: '/task', variables: {} })).toThrow(/value for TAG/)
+  expect(() => toServiceSource({ ...service, name: 'db' }, lookup)).toThrow(/service db has neither/)
+  expect(() => toServiceSource({ ...service, build }, { folder: '/task', variables: {} })).toThrow(/value for TAG/)
 })

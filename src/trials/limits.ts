@@ -18,7 +18,7 @@ export const VERIFIER_OUTPUT_BYTES = 16 * MIB
 /** Limit for hooks, setup scripts and sidecars. */
 export const SMALL_OUTPUT_BYTES = 16 * MIB
 
-export const agentSeconds = (timeoutSec: number | null): number => capSeconds(timeoutSec ?? AGENT_SECONDS)
+export const toAgentSeconds = (timeoutSec: number | null): number => capSeconds(timeoutSec ?? AGENT_SECONDS)
 
 /** Multiplies the time limits of the agent, the verifier and the image builds, for slow machines. */
 export function scaleTimeouts(task: Task, multiplier: number): Task {
@@ -29,7 +29,7 @@ export function scaleTimeouts(task: Task, multiplier: number): Task {
   })
   const scaleStep = ({ agent, verifier, ...step }: TaskStep): TaskStep => ({
     ...step,
-    agent: { ...agent, timeoutSec: capSeconds(agentSeconds(agent.timeoutSec) * multiplier) },
+    agent: { ...agent, timeoutSec: capSeconds(toAgentSeconds(agent.timeoutSec) * multiplier) },
     verifier: {
       ...verifier,
       timeoutSec: capSeconds(verifier.timeoutSec * multiplier),
@@ -50,7 +50,7 @@ export function scaleTimeouts(task: Task, multiplier: number): Task {
 export const capSeconds = (seconds: number): number => Math.min(seconds, SECONDS_MAX)
 
 /** Returns the limits of `main`: those of the compose file, else those of the task. */
-export const mainLimits = (
+export const toMainLimits = (
   resources: EnvironmentResources,
   main: ComposeService | null,
 ): Omit<SandboxLimits, 'outputBytes' | 'seconds'> => ({
@@ -65,7 +65,7 @@ const declaredLimitMb = ({ memoryMb }: EnvironmentResources): number | null =>
   memoryMb === null ? null : memoryMb * MEMORY_HEADROOM
 
 /** Returns the limits of a sidecar, without headroom: they were written for this one service. */
-export const sidecarLimits = ({ resources }: ComposeService, seconds: number): SandboxLimits => ({
+export const toSidecarLimits = ({ resources }: ComposeService, seconds: number): SandboxLimits => ({
   cpus: resources.cpus ?? DEFAULT_LIMITS.cpus,
   memoryMb: resources.memoryMb ?? DEFAULT_LIMITS.memoryMb,
   shmMb: resources.shmMb ?? DEFAULT_LIMITS.shmMb,

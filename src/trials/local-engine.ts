@@ -71,19 +71,19 @@ export async function runLocalTrial(options: LocalTrialOptions): Promise<TrialRe
     const carried = harness.isControl ? [] : await findSolutionPaths(provider, { ...request, onTrial }, verifyMode)
     return runTrial(provider, { ...request, harness, verifyMode, carried })
   }
-  const found = await findMode(provider, {
+  const calibrated = await findMode(provider, {
     ...request,
     onPhase: () => {},
     onTrial: (purpose) => onTrial(`Finding the verify mode: ${purpose}`),
   })
-  if (found.kind === 'unfit') throw new TaskUnfit(found.reason)
-  onTrial(`The trial: ${harness.id} in mode ${found.mode}`)
+  if (calibrated.kind === 'unfit') throw new TaskUnfit(calibrated.reason)
+  onTrial(`The trial: ${harness.id} in mode ${calibrated.mode}`)
   return runTrial(provider, {
     ...request,
     harness,
-    verifyMode: found.mode,
-    carried: found.carried,
-    networks: toNetworks(found),
+    verifyMode: calibrated.mode,
+    carried: calibrated.carried,
+    networks: toNetworks(calibrated),
     isProven: true,
   })
 }

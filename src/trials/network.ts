@@ -31,7 +31,10 @@ type PhaseNetworkOptions = {
   egress?: EgressOptions | undefined
 }
 
-/** Opens the network access of one sandbox: none, or a loopback port to an egress proxy that allows what the task declares. */
+/**
+ * Opens the network access of one sandbox: none, or a loopback port to an egress proxy that allows what the task
+ * declares.
+ */
 export function openNetwork(
   declared: Network,
   { fallback, direct = [], egress: options }: PhaseNetworkOptions = {},
@@ -40,7 +43,7 @@ export function openNetwork(
   const network = asked === 'unsaid' ? (fallback ?? declared) : declared
   const { mode: given, hosts } = network
   if (given === 'no-network' || given === 'unsaid') {
-    return { ports: [], env: {}, summary: () => withoutNetwork(declared), close: () => {} }
+    return { ports: [], env: {}, summary: () => toNoNetworkRecord(declared), close: () => {} }
   }
   const egress = createEgress(network, options)
   return {
@@ -59,7 +62,7 @@ export const withModel = (network: PhaseNetwork, port: Port): PhaseNetwork => ({
 })
 
 /** Returns the record of a phase without network access, for example because it did not run. */
-export const withoutNetwork = ({ mode }: Network): NetworkRecord => ({
+export const toNoNetworkRecord = ({ mode }: Network): NetworkRecord => ({
   asked: mode,
   given: 'none',
   hosts: [],

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import type { Exit } from '../sandboxes/sandbox.ts'
-import { withoutNetwork } from './network.ts'
+import { toNoNetworkRecord } from './network.ts'
 import { meetsMinimum, toFailedOutcome, toStepOutcome, toTrialOutcome } from './outcome.ts'
 import type { StepRecord } from './record.ts'
 
 const FINE: Exit = { code: 0, limit: null, seconds: 1, outputBytes: 0 }
-const NETWORK = withoutNetwork({ mode: 'unsaid', hosts: [] })
+const NETWORK = toNoNetworkRecord({ mode: 'unsaid', hosts: [] })
 const step = (rewards: Record<string, number>, over: Partial<StepRecord> = {}): StepRecord => ({
   name: null,
   agent: FINE,

@@ -4,7 +4,7 @@ import type { TaskStep } from '../harbor/task.ts'
 import { errorText } from '../platform/errors.ts'
 import type { ThreadSource } from '../platform/threads/threads.ts'
 import type { Sandbox, StoppedSandbox } from '../sandboxes/sandbox.ts'
-import { startUntouched } from './agent-phase.ts'
+import { createUntouchedSandbox } from './agent-phase.ts'
 import type { RunningEnvironment } from './environment.ts'
 import type { StepContext } from './step-context.ts'
 import { archiveThreads } from './threads.ts'
@@ -33,7 +33,7 @@ export async function writeChangesPatch(
   const file = join(context.request.outputFolder, PATCH_FILE)
   try {
     if (environment.workdir === '/') throw new Error('The working directory is the whole filesystem.')
-    const before = untouched ?? (await startUntouched(context, environment, step))
+    const before = untouched ?? (await createUntouchedSandbox(context, environment, step))
     const folders = [before.stopped, agentSandbox.stopped].map((from) => openFolder(from, environment.workdir))
     // Each folder is read twice: first to find the differences, then for the contents of the files that differ.
     await archiveThreads.run('writePatch', { file, filesMax: COMPARED_MAX.files, timeoutMs: READ_MAX_MS }, [

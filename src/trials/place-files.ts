@@ -26,10 +26,10 @@ export type OriginalFile = Pick<TarEntry, 'type' | 'mode' | 'uid' | 'gid' | 'mti
 }
 
 /**
- * Inspects the places of a configuration's files in a sandbox in which no agent ran. Throws HarnessUnfit if a file cannot
- * be placed there, or if the file that it replaces could not be restored.
+ * Inspects the target paths of a configuration's files in a sandbox in which no agent ran. Throws HarnessUnfit if a file
+ * cannot be placed there, or if the file that it replaces could not be restored.
  */
-export async function inspectPlaces(
+export async function inspectTargetPaths(
   untouched: StoppedSandbox,
   { workdir, mounts }: { workdir: string; mounts: readonly Mount[] },
   files: readonly ConfigurationFile[],
@@ -70,7 +70,7 @@ export function listFoldersBetween(folder: string, path: string): string[] {
   return parts.map((_, index) => posix.join(folder, ...parts.slice(0, index + 1)))
 }
 
-/** Tells what is at a path of a stopped sandbox. */
+/** Returns the kind of entry at a path of a stopped sandbox. */
 export async function readKind(from: StoppedSandbox, path: string): Promise<'none' | 'folder' | 'other'> {
   const found = await from.collect(path, { files: 1, bytes: 0 })
   if (!found) return 'none'
@@ -101,7 +101,10 @@ async function readOriginal(from: StoppedSandbox, workdir: string, path: string)
   throw toUnfit(path, 'the task has something there that could not be restored')
 }
 
-/** Returns the places for a step whose own folder has files at some of them: these are what the configuration replaces. */
+/**
+ * Returns the placed files for a step with a folder of its own. Files of that folder at a target path become the
+ * originals.
+ */
 export async function replaceOriginals(
   placed: PlacedFiles,
   folder: string,
@@ -113,8 +116,8 @@ export async function replaceOriginals(
     const target = placed.paths[index]
     if (!stats?.isFile() || target === undefined) continue
     const content = await readFile(join(folder, path))
-    const nature = { mode: stats.mode & 0o777, uid, gid: uid, mtime: undefined, linkTarget: '' }
-    originals.set(target, { path: target, type: 'File', content, ...nature })
+    const attributes = { mode: stats.mode & 0o777, uid, gid: uid, mtime: undefined, linkTarget: '' }
+    originals.set(target, { path: target, type: 'File', content, ...attributes })
   }
   return { ...placed, originals: [...originals.values()] }
 }
@@ -155,7 +158,7 @@ function toOriginal(entry: TarEntry, path: string, content: Buffer): OriginalFil
 }
 
 /** Returns the upload that places the files of a configuration. The agent may change them. */
-export function placeUpload({ workdir, files, newFolders }: PlacedFiles, owner: FileOwnership): SandboxUpload {
+export function toPlacedFilesUpload({ workdir, files, newFolders }: PlacedFiles, owner: FileOwnership): SandboxUpload {
   const { uid, open: isOpen } = owner
   const folders = newFolders.flatMap((folder) => {
     const path = `${posix.relative(workdir, folder)}/`

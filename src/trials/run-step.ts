@@ -3,11 +3,11 @@ import { HarnessUnfit } from '../harnesses/harness.ts'
 import { errorText } from '../platform/errors.ts'
 import { type Exit, type Sandbox, SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import { type AgentResult, runAgentPhase } from './agent-phase.ts'
-import { type CollectedArtifact, collectArtifacts, mainArtifacts, sidecarArtifacts } from './artifacts.ts'
+import { type CollectedArtifact, collectArtifacts, listMainArtifacts, listSidecarArtifacts } from './artifacts.ts'
 import { type EnvironmentImages, type RunningEnvironment, startEnvironment } from './environment.ts'
 import { withFallbacks } from './fallbacks.ts'
 import { runSidecarHooks } from './hooks.ts'
-import { withoutNetwork } from './network.ts'
+import { toNoNetworkRecord } from './network.ts'
 import type { HookRecord, StepRecord } from './record.ts'
 import type { RunningSandbox } from './running-sandbox.ts'
 import { withdrawFiles } from './running-sandbox.ts'
@@ -74,7 +74,7 @@ async function runPhases(
 }
 
 function toUnverified(context: StepContext, step: TaskStep, agent: AgentResult): StepResult {
-  const network = withoutNetwork(step.verifier.network)
+  const network = toNoNetworkRecord(step.verifier.network)
   const verdict = { verifier: null, reward: 0, rewards: { reward: 0 }, error: null, network }
   return {
     record: toRecord(context, step, agent, { verdict, hooks: agent.hooks }),
@@ -155,7 +155,7 @@ const collectFromMain = (
   step: TaskStep,
   sandbox: Sandbox | undefined,
 ): Promise<CollectedArtifact[]> =>
-  collectArtifacts(context, mainArtifacts(step), () => sandbox?.stopped, environment.workdir)
+  collectArtifacts(context, listMainArtifacts(step), () => sandbox?.stopped, environment.workdir)
 
 /** Stops the sidecars and collects their artifacts. */
 export async function collectFromSidecars(
@@ -163,7 +163,7 @@ export async function collectFromSidecars(
   { sidecars }: RunningEnvironment,
   step: TaskStep,
 ): Promise<CollectedArtifact[]> {
-  const artifacts = sidecarArtifacts(step)
+  const artifacts = listSidecarArtifacts(step)
   if (artifacts.length === 0) return []
   await stopSidecars(context, sidecars)
   const findStopped = (name: string) => sidecars.find(({ service }) => service.name === name)?.running.sandbox.stopped
@@ -171,9 +171,9 @@ export async function collectFromSidecars(
 }
 
 function toFailedRecord(context: StepContext, step: TaskStep, exit: Exit | null, error: unknown): StepRecord {
-  const network = withoutNetwork(step.verifier.network)
+  const network = toNoNetworkRecord(step.verifier.network)
   const verdict = { verifier: null, reward: null, rewards: {}, error: errorText(error), network }
-  const agent = { exit, network: withoutNetwork(step.agent.network), droppedChanges: [] }
+  const agent = { exit, network: toNoNetworkRecord(step.agent.network), droppedChanges: [] }
   return toRecord(context, step, agent, { verdict, hooks: [] })
 }
 

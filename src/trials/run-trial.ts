@@ -9,7 +9,7 @@ import { placeConfiguration } from './agent-phase.ts'
 import { type CollectedArtifact, unpackArtifacts } from './artifacts.ts'
 import { type EnvironmentImages, prepareImages, type RunningEnvironment, startEnvironment } from './environment.ts'
 import { installBundle, requireBundleRuns } from './harness-setup.ts'
-import { agentSeconds, mainLimits, scaleTimeouts } from './limits.ts'
+import { scaleTimeouts, toAgentSeconds, toMainLimits } from './limits.ts'
 import { meetsMinimum, type TrialVerdict, toFailedOutcome, toTrialOutcome } from './outcome.ts'
 import { writeChangesPatch } from './patch.ts'
 import type { StepRecord, TrialLimits, TrialRecord } from './record.ts'
@@ -18,14 +18,14 @@ import { EnvironmentNotReady } from './running-sandbox.ts'
 import { openScratchFolder } from './scratch-folder.ts'
 import { stopSidecars, toSidecarRecords } from './sidecars.ts'
 import { openTrialResources, type StepContext, type TrialResources } from './step-context.ts'
-import { effectiveMode, listModes, requireSupported } from './task-support.ts'
+import { listModes, requireSupported, resolveMode } from './task-support.ts'
 import type { TrialRequest } from './trial-request.ts'
 
 /**
  * Runs one harness on one task. A failure before the agent starts, or a proven outage, makes the trial errored; it
  * never scores 0. Any other failure is followed by a control run without the agent: if the control run is scored, the
- * agent scores 0. Throws if it is aborted, and before anything runs for errors that the caller can fix. Everything that
- * it started has been removed then.
+ * agent scores 0. Throws if it is aborted, and for errors that the caller can fix, before anything runs. Everything that
+ * the trial started has been removed when the function returns or throws.
  */
 export async function runTrial(provider: SandboxProvider, request: TrialRequest): Promise<TrialRecord> {
   const record = await runOnce(provider, configureTask(request))
@@ -36,14 +36,18 @@ export async function runTrial(provider: SandboxProvider, request: TrialRequest)
   return { ...record, state: 'errored', class: control.class, reward: null, rewards: {}, error }
 }
 
-/** Adds the instructions and MCP servers of the configuration to the task. Throws HarnessUnfit if a server exists already. */
+/**
+ * Adds the instructions and MCP servers of the configuration to the task. Throws HarnessUnfit if a server exists
+ * already.
+ */
 function configureTask(request: TrialRequest): TrialRequest {
   const { task, configuration } = request
   if (!configuration) return request
   const { instructionPrefix, instructionSuffix, mcpServers } = configuration
-  const taken = mcpServers.find(({ name }) => task.environment.mcpServers.some((server) => server.name === name))
-  if (taken) throw new HarnessUnfit(`The task has an MCP server ${taken.name}, which the configuration adds, too.`)
-  const surround = (step: TaskStep): TaskStep => {
+  const duplicate = mcpServers.find(({ name }) => task.environment.mcpServers.some((server) => server.name === name))
+  if (duplicate)
+    throw new HarnessUnfit(`The task has an MCP server ${duplicate.name}, which the configuration adds, too.`)
+  const addTexts = (step: TaskStep): TaskStep => {
     const texts = [instructionPrefix, step.instruction, instructionSuffix]
     return { ...step, instruction: texts.filter((text) => text !== '').join('\n\n') }
   }
@@ -53,7 +57,7 @@ function configureTask(request: TrialRequest): TrialRequest {
     task: {
       ...task,
       environment: { ...task.environment, mcpServers: [...task.environment.mcpServers, ...mcpServers] },
-      steps: [surround(first), ...others.map(surround)],
+      steps: [addTexts(first), ...others.map(addTexts)],
     },
   }
 }
@@ -112,7 +116,7 @@ async function runOnce(provider: SandboxProvider, requested: TrialRequest): Prom
   const request = {
     ...requested,
     task: scaleTimeouts(requested.task, timeoutMultiplier),
-    verifyMode: effectiveMode(requested.task, requested.verifyMode),
+    verifyMode: resolveMode(requested.task, requested.verifyMode),
   }
   await using scratch = await openScratchFolder(request.outputFolder)
   await removeEarlierOutput(request.outputFolder)
@@ -155,7 +159,7 @@ async function removeEarlierOutput(folder: string): Promise<void> {
 
 function toTrialLimits(environment: RunningEnvironment | undefined): TrialLimits | null {
   if (!environment) return null
-  const { cpus, memoryMb, diskMb } = mainLimits(environment.definition.resources, environment.main)
+  const { cpus, memoryMb, diskMb } = toMainLimits(environment.definition.resources, environment.main)
   return { cpus, memoryMb, diskMb }
 }
 
@@ -206,7 +210,7 @@ async function prepareEnvironment(run: TrialRun, context: StepContext): Promise<
     context,
     definition,
     readImages(run, definition),
-    sidecarSecondsMax(request),
+    computeSidecarSecondsMax(request),
   )
   await requireBundleRuns(context, environment)
   return environment
@@ -227,10 +231,10 @@ function readImages({ images }: TrialRun, environment: Environment): Environment
 const SLACK_SECONDS = 3600
 
 /** Maximum lifetime of the sidecars. */
-const sidecarSecondsMax = ({ task }: TrialRequest): number =>
+const computeSidecarSecondsMax = ({ task }: TrialRequest): number =>
   task.steps.reduce((sum, { agent, verifier }) => {
     const hooks = verifier.collect.reduce((total, { timeoutSec }) => total + timeoutSec, 0)
-    return sum + agentSeconds(agent.timeoutSec) + verifier.timeoutSec + hooks
+    return sum + toAgentSeconds(agent.timeoutSec) + verifier.timeoutSec + hooks
   }, SLACK_SECONDS)
 
 type CompletedStep = {

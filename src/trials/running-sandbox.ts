@@ -119,7 +119,7 @@ export async function pollHealth(
 }
 
 /** Maximum duration of a healthcheck that fails. */
-export const maxHealthcheckSeconds = (policy: HealthcheckPolicy): number => {
+export const computeHealthcheckSecondsMax = (policy: HealthcheckPolicy): number => {
   const { intervalSec, timeoutSec, startPeriodSec, startIntervalSec, retries } = policy
   return startPeriodSec + startIntervalSec + timeoutSec + (retries + 1) * (intervalSec + timeoutSec)
 }

@@ -1,12 +1,12 @@
 import { orderServices } from '../harbor/compose.ts'
 import type { ComposeService } from '../harbor/task.ts'
 import { type Exit, type Image, type SandboxNetwork, SandboxUnsupported } from '../sandboxes/sandbox.ts'
-import { sidecarLimits } from './limits.ts'
+import { toSidecarLimits } from './limits.ts'
 import type { SidecarRecord } from './record.ts'
 import { EnvironmentNotReady, type RunningSandbox, toRunningSandbox } from './running-sandbox.ts'
 import type { StepContext } from './step-context.ts'
 import { listUploads, stageServiceFiles } from './task-files.ts'
-import { composeVariables, fillEnv, fillTemplate } from './variables.ts'
+import { addComposeVariables, fillEnv, fillTemplate } from './variables.ts'
 
 /** A service of the task besides `main`. `exit` is null while it runs, and stays null if the trial ended it. */
 export type Sidecar = {
@@ -71,7 +71,7 @@ async function startSidecar(
   const { name, user, workdir } = service
   const image = images.get(name)
   if (!image) throw new Error(`The service ${name} has no image.`)
-  const variables = composeVariables(context.request.variables)
+  const variables = addComposeVariables(context.request.variables)
   const files = await stageServiceFiles(context, service)
   const baseFilesystem = { kind: 'image' } as const
   const env = fillEnv(service.env, variables)
@@ -87,7 +87,7 @@ async function startSidecar(
     mounts: files.mounts,
     network: service.network === 'none' ? null : { group: network, names: listNames(service) },
     ports: [],
-    limits: sidecarLimits(service, seconds),
+    limits: toSidecarLimits(service, seconds),
     input: '',
   })
   const running = toRunningSandbox(context, sandbox, { user, workdir, env })

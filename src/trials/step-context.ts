@@ -229,7 +229,7 @@ async function withLastLines<T>(
     const lines = last.filter((line) => !(error instanceof Error) || !error.message.includes(line.trim()))
     if (!(error instanceof SandboxUnavailable) || lines.length === 0) throw error
     const output = lines.map((line) => `  ${line}`).join('\n')
-    throw new SandboxUnavailable(`${error.message}\nThe build said last:\n${output}`, { cause: error })
+    throw new SandboxUnavailable(`${error.message}\nLast output of the build:\n${output}`, { cause: error })
   }
 }
 

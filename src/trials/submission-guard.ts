@@ -102,11 +102,11 @@ function addToScan(scan: SubmissionScan, { path, kind, isUnreadable }: FileChang
 }
 
 async function listGitUploads(from: StoppedSandbox, { configs, hooks }: SubmissionScan): Promise<SandboxUpload[]> {
-  const known = new Map<string, Promise<boolean>>()
+  const cache = new Map<string, Promise<boolean>>()
   const isGitFolder = (folder: string): Promise<boolean> => {
-    const answer = known.get(folder) ?? hasGitFolders(from, folder)
-    known.set(folder, answer)
-    return answer
+    const isGit = cache.get(folder) ?? hasGitFolders(from, folder)
+    cache.set(folder, isGit)
+    return isGit
   }
   const uploads: SandboxUpload[] = []
   for (const path of configs) {
@@ -132,7 +132,7 @@ async function listStartupUploads(
   return uploads
 }
 
-/** The folder of a repository, from a file in its folder `hooks` or in place of that folder. */
+/** Returns the folder of a repository, given a file in its folder `hooks` or a file in place of that folder. */
 const findGitFolder = (hook: string): string =>
   posix.dirname(posix.basename(hook) === 'hooks' ? hook : posix.dirname(hook))
 
@@ -183,7 +183,7 @@ async function readHome(
 type GitSetting = { section: string; subsection: string | null; key: string; value: string | null }
 
 /** Settings with which git starts no program and reads no other file. */
-const HARMLESS: readonly RegExp[] = [
+const HARMLESS_SETTINGS: readonly RegExp[] = [
   /^core\.(repositoryformatversion|filemode|bare|logallrefupdates|symlinks|ignorecase|precomposeunicode)$/,
   /^core\.(autocrlf|eol|safecrlf|abbrev|quotepath|sharedrepository|sparsecheckout|sparsecheckoutcone|whitespace)$/,
   /^extensions\.(objectformat|refstorage)$/,
@@ -209,7 +209,7 @@ export function sanitizeGitConfig(text: string): string {
 }
 
 const isHarmless = ({ section, subsection, key }: GitSetting): boolean =>
-  HARMLESS.some((pattern) => pattern.test(subsection === null ? `${section}.${key}` : `${section}.*.${key}`))
+  HARMLESS_SETTINGS.some((pattern) => pattern.test(subsection === null ? `${section}.${key}` : `${section}.*.${key}`))
 
 type ConfigSection = Pick<GitSetting, 'section' | 'subsection'>
 
@@ -263,6 +263,6 @@ function writeSetting({ section, subsection, key, value }: GitSetting): string {
   return value === null ? `${header}\n\t${key}\n` : `${header}\n\t${key} = ${quoted(value)}\n`
 }
 
-const WRITTEN: Record<string, string> = { '\n': '\\n', '\t': '\\t', '\b': '\\b', '"': '\\"', '\\': '\\\\' }
+const ESCAPED: Record<string, string> = { '\n': '\\n', '\t': '\\t', '\b': '\\b', '"': '\\"', '\\': '\\\\' }
 
-const quoted = (value: string): string => `"${value.replace(/[\n\t\b"\\]/g, (letter) => WRITTEN[letter] ?? letter)}"`
+const quoted = (value: string): string => `"${value.replace(/[\n\t\b"\\]/g, (letter) => ESCAPED[letter] ?? letter)}"`

@@ -34,16 +34,20 @@ export const paddingAfter = (size: number): Buffer => Buffer.alloc((BLOCK - (siz
 
 export const endOfTar = (): Buffer => Buffer.alloc(2 * BLOCK)
 
-/** Packs the contents of a folder, or one file under its own name. Links are packed as links. */
-export function packPath(path: string, ownership: FileOwnership, as?: string): Readable {
-  return Readable.from(packEntries(path, ownership, as), { objectMode: false })
+/** Packs the contents of a folder, or one file under `entryName`, by default its own name. Links are packed as links. */
+export function packPath(path: string, ownership: FileOwnership, entryName?: string): Readable {
+  return Readable.from(packEntries(path, ownership, entryName), { objectMode: false })
 }
 
-async function* packEntries(path: string, ownership: FileOwnership, as = basename(path)): AsyncGenerator<Buffer> {
+async function* packEntries(
+  path: string,
+  ownership: FileOwnership,
+  entryName = basename(path),
+): AsyncGenerator<Buffer> {
   const stats = await lstat(path)
   if (stats.isDirectory())
     for (const name of (await readdir(path)).sort()) yield* packEntry(join(path, name), name, ownership)
-  else yield* packEntry(path, as, ownership)
+  else yield* packEntry(path, entryName, ownership)
   yield endOfTar()
 }
 
@@ -79,14 +83,14 @@ type TextEntry = { path: string; text: string; mode?: number }
 /** Packs text files below a folder, with the folders in between. */
 export function packTexts(folder: string, texts: TextEntry[], { uid, open: isOpen }: FileOwnership): Readable {
   const dirs = new Set([folder, ...texts.flatMap(({ path }) => listFoldersAbove(posix.join(folder, path)))])
-  const mode = (closed: number, opened: number): number => (isOpen ? opened : closed)
+  const selectMode = (closed: number, opened: number): number => (isOpen ? opened : closed)
   const blocks = [
     ...[...dirs]
       .sort()
       .flatMap((path) => [
-        ...headerBlocks({ path: `${path}/`, type: 'Directory', mode: mode(0o755, 0o777), uid, size: 0 }),
+        ...headerBlocks({ path: `${path}/`, type: 'Directory', mode: selectMode(0o755, 0o777), uid, size: 0 }),
       ]),
-    ...texts.flatMap(({ path, text, mode: wanted = mode(0o600, 0o666) }) => {
+    ...texts.flatMap(({ path, text, mode: wanted = selectMode(0o600, 0o666) }) => {
       const content = Buffer.from(text)
       const header = { path: posix.join(folder, path), type: 'File', mode: wanted, uid, size: content.length } as const
       return [...headerBlocks(header), content, paddingAfter(content.length)]

@@ -1,7 +1,7 @@
 import { arch } from 'node:process'
 import type { ComposeService, Environment, Task, TaskStep } from '../harbor/task.ts'
 import { type Capabilities, SandboxUnsupported } from '../sandboxes/sandbox.ts'
-import { sidecarArtifacts } from './artifacts.ts'
+import { listSidecarArtifacts } from './artifacts.ts'
 import { VERIFY_MODES, type VerifyMode } from './record.ts'
 
 /**
@@ -14,7 +14,7 @@ export function listModes(task: Task): VerifyMode[] {
 }
 
 /** Returns the mode in which a trial is verified: a separate verifier always sees artifacts only. */
-export const effectiveMode = (task: Task, requested: VerifyMode): VerifyMode =>
+export const resolveMode = (task: Task, requested: VerifyMode): VerifyMode =>
   hasOnlySeparateVerifiers(task) && requested !== 'grader' ? 'workspace' : requested
 
 const hasOnlySeparateVerifiers = ({ steps }: Task): boolean =>
@@ -43,7 +43,7 @@ const needsSandboxNetwork = ({ compose }: Environment): boolean => (compose?.ser
 
 /** Sidecars are stopped before their files are collected, but later steps need them. */
 const needsSidecarFiles = (step: TaskStep): boolean =>
-  step.verifier.place.mode === 'separate' && sidecarArtifacts(step).length > 0
+  step.verifier.place.mode === 'separate' && listSidecarArtifacts(step).length > 0
 
 const listUnsupported = ({ os, resources, compose }: Environment): string[] => [
   ...(os === 'windows' ? ['environment.os = "windows"'] : []),

@@ -22,7 +22,7 @@ export const fillTemplate = (template: Template, variables: TaskVariables): stri
     .join('')
 
 /** Adds the variables that Harbor provides to compose files. */
-export const composeVariables = (variables: TaskVariables): TaskVariables => ({
+export const addComposeVariables = (variables: TaskVariables): TaskVariables => ({
   TEST_DIR: '/tests',
   ENV_VERIFIER_LOGS_PATH: '/logs/verifier',
   ENV_AGENT_LOGS_PATH: '/logs/agent',

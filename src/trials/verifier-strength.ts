@@ -4,13 +4,13 @@ import type { TextFile } from '../harbor/safety/task-parts.ts'
 import { findExposure, findWeakness, listCommands, listTestFolders } from '../harbor/safety/verifier-strength.ts'
 import type { Environment, Task, TaskStep } from '../harbor/task.ts'
 import type { SandboxProvider } from '../sandboxes/sandbox.ts'
-import { mainArtifacts } from './artifacts.ts'
+import { listMainArtifacts } from './artifacts.ts'
 import { isSystemFolder } from './base-filesystem.ts'
-import { environmentSource, mainService } from './environment.ts'
-import { mainLimits } from './limits.ts'
+import { findMainService, toEnvironmentSource } from './environment.ts'
+import { toMainLimits } from './limits.ts'
 import type { VerifyMode } from './record.ts'
 import type { TrialRequest } from './trial-request.ts'
-import { composeVariables, fillEnv } from './variables.ts'
+import { addComposeVariables, fillEnv } from './variables.ts'
 
 /**
  * Strength of a task's verifier. `weak`: a known cheat passes, or it is not shown that the tests only read the submission.
@@ -45,11 +45,11 @@ export async function findStaticWeakness(
     return `In mode ${mode} the tests use programs that the agent can replace.`
   const submissions = new Map<TaskStep, string[]>()
   for (const step of task.steps) submissions.set(step, await listSubmission(provider, request, step, carried))
-  const inFiles = findWeakness(task, await readTests(task, folder), (step) => submissions.get(step) ?? [])
-  if (inFiles !== undefined) return inFiles
+  const weakness = findWeakness(task, await readTests(task, folder), (step) => submissions.get(step) ?? [])
+  if (weakness !== undefined) return weakness
   for (const [step, submission] of submissions) {
-    const found = await findStepExposure(provider, request, step, submission)
-    if (found !== undefined) return found
+    const exposure = await findStepExposure(provider, request, step, submission)
+    if (exposure !== undefined) return exposure
   }
   return null
 }
@@ -63,7 +63,7 @@ async function listSubmission(
 ): Promise<string[]> {
   const { workdir } = await readSettings(provider, request, request.task.environment)
   return step.verifier.place.mode === 'separate'
-    ? mainArtifacts(step).map(({ source }) => posix.resolve(workdir, source))
+    ? listMainArtifacts(step).map(({ source }) => posix.resolve(workdir, source))
     : [...(isSystemFolder(workdir) ? [] : [workdir]), ...carried]
 }
 
@@ -96,14 +96,14 @@ async function findStepExposure(
 ): Promise<string | undefined> {
   const { place } = step.verifier
   const environment = place.mode === 'separate' ? place.environment : request.task.environment
-  const own = await readSettings(provider, request, environment)
-  const env = { ...own.env, ...fillEnv(step.verifier.env, request.variables) }
-  const commands = [...own.commands, ...listCommands(environment, step)]
-  const isForeign = (path: string): boolean => !path.startsWith('/logs/') && isSystemFolder(path)
-  const system = place.mode === 'separate' ? submission.find(isForeign) : undefined
-  return system === undefined
+  const settings = await readSettings(provider, request, environment)
+  const env = { ...settings.env, ...fillEnv(step.verifier.env, request.variables) }
+  const commands = [...settings.commands, ...listCommands(environment, step)]
+  const isSystemArtifact = (path: string): boolean => !path.startsWith('/logs/') && isSystemFolder(path)
+  const systemArtifact = place.mode === 'separate' ? submission.find(isSystemArtifact) : undefined
+  return systemArtifact === undefined
     ? findExposure(env, commands, submission)
-    : `The artifact ${system} contains files that programs of the verifier read by themselves.`
+    : `The artifact ${systemArtifact} contains files that programs of the verifier read by themselves.`
 }
 
 /** Returns the settings with which processes of an environment start. The image was built by earlier trials. */
@@ -112,11 +112,11 @@ async function readSettings(
   { folder, variables, signal, onLog = () => {} }: WeaknessRequest,
   environment: Environment,
 ): Promise<{ workdir: string; env: Record<string, string>; commands: string[] }> {
-  const main = mainService(environment)
-  const lookup = { folder, variables: composeVariables(variables) }
+  const main = findMainService(environment)
+  const lookup = { folder, variables: addComposeVariables(variables) }
   const { buildTimeoutSec: timeoutSec, resources } = environment
-  const options = { signal, timeoutSec, limits: mainLimits(resources, main), onLog }
-  const image = await provider.prepare(environmentSource(environment, lookup), options)
+  const options = { signal, timeoutSec, limits: toMainLimits(resources, main), onLog }
+  const image = await provider.prepare(toEnvironmentSource(environment, lookup), options)
   return {
     workdir: environment.workdir ?? main?.workdir ?? image.workdir,
     // The command of an image is not run unless the image has an entrypoint.

@@ -18,18 +18,18 @@ import {
 } from '../sandboxes/sandbox.ts'
 import type { CollectedArtifact } from './artifacts.ts'
 import {
-  carriedPaths,
   isStartupFile,
   isSystemFolder,
   isWithin,
-  startupFilesIn,
-  verifierBases,
+  listCarriedPaths,
+  listStartupFilesIn,
+  listVerifierBases,
 } from './base-filesystem.ts'
 import { type RunningEnvironment, runInMain } from './environment.ts'
 import { readFailedTests } from './failed-tests.ts'
 import { type Fallback, findSandboxFailure, withFallbacks } from './fallbacks.ts'
 import { SMALL_OUTPUT_BYTES, VERIFIER_OUTPUT_BYTES } from './limits.ts'
-import { type NetworkRecord, withoutNetwork } from './network.ts'
+import { type NetworkRecord, toNoNetworkRecord } from './network.ts'
 import { toStepOutcome } from './outcome.ts'
 import type { StepRecord, VerifyMode } from './record.ts'
 import { EnvironmentNotReady, type RunningSandbox } from './running-sandbox.ts'
@@ -65,7 +65,7 @@ export async function verifyFresh(
   const mode = verifyMode === 'shared-live' ? 'shared-cold' : verifyMode
   const carried = await findPathsToCarry(context, environment, mode, from)
   const startupFiles = await findStartupFilesToKeep(context, mode, from, [workdir, ...carried])
-  const attempts = verifierBases(mode, { from, workdir, carried }).map((base) => ({
+  const attempts = listVerifierBases(mode, { from, workdir, carried }).map((base) => ({
     note: FALLBACK_NOTES[base.kind],
     run: () => {
       const submission = { from, paths: base.kind === 'workspace' ? base.paths : [], startupFiles }
@@ -85,7 +85,7 @@ async function findStartupFilesToKeep(
 ): Promise<string[]> {
   if (!from || !STRICT_MODES.includes(mode)) return []
   if (request.harness.id !== oracle.id) return (request.carried ?? []).filter(isStartupFile)
-  return startupFilesIn(from.changes(), paths)
+  return listStartupFilesIn(from.changes(), paths)
 }
 
 /** Returns the paths outside the working directory that the reference solution changes. */
@@ -99,7 +99,7 @@ async function findPathsToCarry(
   if (!isNeeded || !from) return []
   if (request.harness.id !== oracle.id)
     return (request.carried ?? []).filter((path) => isSystemFolder(workdir) || !isWithin(path, workdir))
-  return (await carriedPaths(from.changes(), workdir)) ?? []
+  return (await listCarriedPaths(from.changes(), workdir)) ?? []
 }
 
 /** Verifies only the artifacts, in the verifier's own environment. They have the paths that they had for the agent. */
@@ -178,7 +178,7 @@ async function verifyWithFallbacks(
     return await withFallbacks(context, first.run, fallbacks)
   } catch (error) {
     if (!(error instanceof EnvironmentNotReady) || context.request.harness.isControl) throw error
-    const network = withoutNetwork(step.verifier.network)
+    const network = toNoNetworkRecord(step.verifier.network)
     return { verifier: null, reward: null, rewards: {}, error: error.message, network }
   }
 }
@@ -263,10 +263,10 @@ async function createRewardMount(context: StepContext, mode: VerifyMode): Promis
  */
 export async function verifyLive(context: StepContext, running: RunningSandbox, step: TaskStep): Promise<StepVerdict> {
   const { verifier } = step
-  const network = withoutNetwork(verifier.network)
-  const put = await putTests(context, running, step)
-  if (put.code !== 0)
-    return { verifier: await running.end(put), reward: null, rewards: {}, error: TESTS_NOT_PUT, network }
+  const network = toNoNetworkRecord(verifier.network)
+  const copied = await copyTests(context, running, step)
+  if (copied.code !== 0)
+    return { verifier: await running.end(copied), reward: null, rewards: {}, error: TESTS_NOT_COPIED, network }
   const ran = await running.exec('verifier', {
     command: [findTestScript(step)],
     seconds: verifier.timeoutSec,
@@ -279,21 +279,21 @@ export async function verifyLive(context: StepContext, running: RunningSandbox, 
   return { verifier: exit, network, ...(await addFailedTests(context, toStepOutcome(exit, reward))) }
 }
 
-const TESTS_NOT_PUT = "The tests could not be put into the agent's environment."
+const TESTS_NOT_COPIED = "The tests could not be copied into the agent's environment."
 
-const PUT_SECONDS = 60
+const COPY_SECONDS = 60
 
-const PUT_TESTS = `rm -rf /tests /logs/verifier && mkdir -p /tests /logs/verifier && chmod 777 /logs/verifier &&
+const COPY_TESTS = `rm -rf /tests /logs/verifier && mkdir -p /tests /logs/verifier && chmod 777 /logs/verifier &&
 tar -xf - -C /tests`
 
 /** Throws SandboxUnavailable if the agent left no environment in which the tests can run. */
-async function putTests(context: StepContext, running: RunningSandbox, { verifier }: TaskStep): Promise<Exit> {
+async function copyTests(context: StepContext, running: RunningSandbox, { verifier }: TaskStep): Promise<Exit> {
   const tests = await stageFolders(context.request.folder, verifier.testFolders, join(context.folder, 'tests'))
   const input = await buffer(packPath(tests, { uid: 0, open: false }))
-  const command = ['sh', '-c', PUT_TESTS]
-  const put = await running.exec('put-tests', { command, user: 0, seconds: PUT_SECONDS, input })
-  if (put.code === 0 || context.request.harness.isControl) return put
-  throw new SandboxUnavailable(TESTS_NOT_PUT)
+  const command = ['sh', '-c', COPY_TESTS]
+  const copied = await running.exec('put-tests', { command, user: 0, seconds: COPY_SECONDS, input })
+  if (copied.code === 0 || context.request.harness.isControl) return copied
+  throw new SandboxUnavailable(TESTS_NOT_COPIED)
 }
 
 const REWARD_CAPS = { files: 100, bytes: 16 * 1024 * 1024 }

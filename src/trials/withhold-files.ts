@@ -100,19 +100,19 @@ async function collectWithout(
   caps: { files: number; bytes: number },
 ) {
   const target = posix.resolve('/', path)
-  const own = restored.filter((original) => isWithin(original.path, target))
+  const restoredHere = restored.filter((original) => isWithin(original.path, target))
   const found = isHidden(hidden, target) ? undefined : await raw.collect(path, caps)
-  if (!found && own.length === 0) return undefined
-  if (found && own.length === 0 && !hidden.some((each) => isWithin(each, target))) return found
+  if (!found && restoredHere.length === 0) return undefined
+  if (found && restoredHere.length === 0 && !hidden.some((each) => isWithin(each, target))) return found
   const folder = posix.dirname(target)
   const toPath = (name: string): string => (target === '/' ? posix.join('/', name) : posix.join(folder, name))
   const leftOut = (found?.leftOut ?? []).filter((name) => !isHidden(hidden, toPath(name)))
   const isDropped = (entry: TarEntry) => isHidden(hidden, toPath(toName(entry)))
-  const names = own.map((original) => ({
+  const restoredEntries = restoredHere.map((original) => ({
     ...original,
     path: posix.relative(target === '/' ? '/' : folder, original.path),
   }))
-  return { tar: Readable.from(replaceEntries(found?.tar, isDropped, names), { objectMode: false }), leftOut }
+  return { tar: Readable.from(replaceEntries(found?.tar, isDropped, restoredEntries), { objectMode: false }), leftOut }
 }
 
 async function* replaceEntries(
@@ -157,11 +157,11 @@ export async function resolveBase<Spec extends Pick<SandboxSpec, 'baseFilesystem
   const { hidden, restored } = await view.plan()
   const isCarried = (path: string): boolean =>
     base.kind === 'snapshot' || base.paths.some((folder) => isWithin(path, folder))
-  const own = restored.filter(({ path }) => isCarried(path))
+  const carried = restored.filter(({ path }) => isCarried(path))
   return {
     ...spec,
     baseFilesystem: { ...base, from: view.raw, without: [...(base.without ?? []), ...hidden] },
-    uploads: [...(own.length > 0 ? [{ target: '/', tar: packOriginals(own, '/') }] : []), ...uploads],
+    uploads: [...(carried.length > 0 ? [{ target: '/', tar: packOriginals(carried, '/') }] : []), ...uploads],
   }
 }
 

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest'
 import { tarEnd, tarFile } from '../sandboxes/kernel/tar-writer.ts'
 import { unifiedDiff, writePatch } from './write-patch.ts'
 
-const PLENTY = { left: 1e9 }
+const PLENTY = { remaining: 1e9 }
 
 /** Applies hunks to a text, independently of the code under test. */
 function applied(before: string, hunks: string): string {
@@ -36,8 +36,8 @@ const texts = fc
 
 test('applying a diff to the first text gives the second, also with no effort left', () => {
   fc.assert(
-    fc.property(texts, texts, fc.constantFrom(0, 50, 1e6), (before, after, left) => {
-      expect(applied(before, unifiedDiff(before, after, { left }))).toBe(after)
+    fc.property(texts, texts, fc.constantFrom(0, 50, 1e6), (before, after, remaining) => {
+      expect(applied(before, unifiedDiff(before, after, { remaining }))).toBe(after)
     }),
     { numRuns: 500 },
   )
@@ -72,11 +72,11 @@ test('a diff is minimal, with three lines of context', () => {
 
 test('texts with nothing in common are replaced completely, in bounded time', () => {
   const text = (word: string) => Array.from({ length: 200_000 }, (_, n) => `${(n * 7919) % 100}${word}\n`).join('')
-  const effort = { left: 1e7 }
+  const effort = { remaining: 1e7 }
   const hunks = unifiedDiff(text('a'), text('b'), effort)
   expect(hunks.startsWith('@@ -1,200000 +1,200000 @@\n-0a\n')).toBe(true)
-  expect(effort.left).toBeGreaterThan(-1e6)
-  expect(unifiedDiff('a\n', 'b\n', { left: -1e6 })).toBe('@@ -1,1 +1,1 @@\n-a\n+b\n')
+  expect(effort.remaining).toBeGreaterThan(-1e6)
+  expect(unifiedDiff('a\n', 'b\n', { remaining: -1e6 })).toBe('@@ -1,1 +1,1 @@\n-a\n+b\n')
 })
 
 test('a patch names the changes that could not be read in time, and that there may be more', async () => {

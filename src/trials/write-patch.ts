@@ -36,7 +36,7 @@ export async function writePatch(
   const isRead = ({ path, ...sides }: FileDifference): boolean =>
     SIDES.every((side) => !sides[side] || contents[side].has(path))
   const parts = { ...named, ...contents, shown: shown.filter(isRead), late: shown.filter((each) => !isRead(each)) }
-  const text = buildPatchText({ ...parts, leftOut: listLeftOut(old, fresh) }, { left: EFFORT })
+  const text = buildPatchText({ ...parts, leftOut: listLeftOut(old, fresh) }, { remaining: EFFORT })
   if (text === '') await rm(file, { force: true })
   else await writeFile(file, text, 'latin1')
 }
@@ -254,8 +254,12 @@ function toNameList(title: string, lines: readonly string[]): string[] {
 }
 
 function describeChange({ path, before, after }: FileDifference): string {
-  const word = before ? (after ? 'changed' : 'removed') : 'new'
-  return `${quotePath(path)} (${word}, ${after?.bytes ?? 0} bytes)`
+  return `${quotePath(path)} (${nameChange(before, after)}, ${after?.bytes ?? 0} bytes)`
+}
+
+function nameChange(before: PatchFile | undefined, after: PatchFile | undefined): string {
+  if (!before) return 'new'
+  return after ? 'changed' : 'removed'
 }
 
 /** Number of bytes that git examines to recognise a binary file. */
@@ -306,18 +310,18 @@ const EDITS_MAX = 1000
  * Remaining work for all diffs of a trial, so that no agent can keep the process busy. A diff with n changed lines costs
  * n², the running time of the algorithm.
  */
-export type DiffEffort = { left: number }
+export type DiffEffort = { remaining: number }
 
 /** Returns the hunks of a unified diff, or an empty text if nothing differs. */
 export function unifiedDiff(before: string, after: string, effort: DiffEffort): string {
-  const maxEditLength = Math.min(EDITS_MAX, Math.floor(Math.sqrt(Math.max(0, effort.left))))
+  const maxEditLength = Math.min(EDITS_MAX, Math.floor(Math.sqrt(Math.max(0, effort.remaining))))
   const patch = structuredPatch('', '', before, after, '', '', { context: CONTEXT, maxEditLength })
   if (!patch) {
-    effort.left -= maxEditLength ** 2
+    effort.remaining -= maxEditLength ** 2
     return replaceAll(before, after)
   }
   const changed = patch.hunks.flatMap(({ lines }) => lines).filter((line) => !line.startsWith(' ')).length
-  effort.left -= changed ** 2
+  effort.remaining -= changed ** 2
   return patch.hunks
     .map(({ oldStart, oldLines, newStart, newLines, lines }) => {
       const oldRange = `${oldLines === 0 ? oldStart - 1 : oldStart},${oldLines}`
