@@ -46,6 +46,8 @@ test('a job of Harbor is counted like a comparison: first scored trial per task,
     e: {},
     f: { agent_info: { name: 'oracle', version: '1.0', model_info: null }, config: {}, agent_result: null },
   })
+  const digest = `sha256:${'d'.repeat(64)}`
+  writeFileSync(join(folder, 'b/lock.json'), JSON.stringify({ task: { name: 'lab/one', type: 'package', digest } }))
   const { code, out } = await assay(['import', 'harbor-job', folder, '--json'])
   const job = JSON.parse(out)
   expect({ code, unfinished: job.unfinished }).toEqual({ code: 0, unfinished: ['e'] })
@@ -54,8 +56,9 @@ test('a job of Harbor is counted like a comparison: first scored trial per task,
     { settingId: 'reference|oracle|none', tasks: 1, passed: 1, accuracy: 100, unscored: 0, costUsd: null },
   ])
   const byId = Object.fromEntries(job.trials.map((trial: { trial_id: string }) => [trial.trial_id, trial]))
-  expect(byId.a).toMatchObject({ state: 'failed', attempt: 1, input_tokens: 60, cache_read_tokens: 40 })
-  expect(byId.b).toMatchObject({ state: 'passed', attempt: 2, total_seconds: expect.any(Number) })
+  expect(byId.a).toMatchObject({ state: 'failed', attempt: 1, task_digest: 'sha256:abc', input_tokens: 60 })
+  expect(byId.a).toMatchObject({ cache_read_tokens: 40 })
+  expect(byId.b).toMatchObject({ state: 'passed', attempt: 2, task_digest: digest, total_seconds: expect.any(Number) })
   expect(byId.c).toMatchObject({ state: 'passed', class: 'agent_timeout', error: 'AgentTimeoutError: why' })
   expect(byId.d).toMatchObject({ state: 'errored', passed: null, error: 'ApiRateLimitError: why' })
 })
@@ -80,7 +83,7 @@ test('a folder that is no job, and a result of another shape, are refused with t
   const odd = writeJob('odd', { a: { agent_info: 7 } })
   expect(await assay(['import', 'harbor-job', odd])).toMatchObject({
     code: 2,
-    err: expect.stringContaining('a/result.json is no result'),
+    err: expect.stringContaining('a/result.json was not written by Harbor'),
   })
 })
 

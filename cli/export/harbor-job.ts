@@ -41,6 +41,7 @@ async function writeTrial(folder: string, exported: ExportedTrial, texts: TrialT
   await mkdir(join(folder, 'verifier'))
   await mkdir(join(folder, 'artifacts'))
   await writeJson(join(folder, 'config.json'), config)
+  await writeJson(join(folder, 'lock.json'), buildTrialLock(exported))
   await writeJson(join(folder, 'result.json'), result)
   // The viewer fails on files that are no trajectory, which agents can write.
   const { trajectory = '' } = texts
@@ -97,6 +98,26 @@ const buildTrialConfig = ({ comparison, setting, trial }: ExportedTrial) => ({
   timeout_multiplier: setting.timeoutMultiplier ?? 1,
   agent: buildAgentConfig(setting),
   job_id: comparison.id,
+})
+
+const LOCK_VERSION = 2
+
+/**
+ * Records the inputs of a trial with the digest of its task. The environment is named as one of ours, so that Harbor does
+ * not take the trial for a run in its own.
+ */
+const buildTrialLock = ({ comparison, setting, trial }: ExportedTrial) => ({
+  schema_version: LOCK_VERSION,
+  task: {
+    name: trial.task.name,
+    type: isPackageName(trial.task.name) ? 'package' : 'local',
+    digest: trial.task.digest,
+    source: formatScope(comparison),
+  },
+  timeout_multiplier: setting.timeoutMultiplier ?? 1,
+  agent: buildAgentConfig(setting),
+  environment: { import_path: `assay:${trial.isolation ?? 'unknown'}` },
+  verifier: {},
 })
 
 function buildTrialResult({ comparison, setting, trial }: ExportedTrial, config: unknown) {

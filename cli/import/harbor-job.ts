@@ -51,6 +51,11 @@ const HarborTrialResult = z.looseObject({
 })
 type HarborTrialResult = z.infer<typeof HarborTrialResult>
 
+/** The inputs of a trial, which newer versions of Harbor write. Its digest is that of the task's package, as ours. */
+const HarborTrialLock = z.looseObject({ task: z.looseObject({ digest: z.string() }) })
+
+type RecordedTrial = { result: HarborTrialResult; taskDigest: string | null }
+
 const HarborJobResult = z.looseObject({ id: z.string() })
 
 /** A job of Harbor as a table of trials. */
@@ -63,14 +68,20 @@ export async function readHarborJob(folder: string): Promise<HarborJob> {
   const job = await readJson(join(folder, 'result.json'), HarborJobResult)
   if (!job) throw new WrongUse(`${folder} is no job folder of Harbor: it has no result.json.`)
   if (folders.length > TRIALS_MAX) throw new WrongUse(`${folder} has more than ${TRIALS_MAX} trials.`)
-  const results: HarborTrialResult[] = []
+  const recorded: RecordedTrial[] = []
   const unfinished: string[] = []
   for (const name of folders.toSorted()) {
     const result = await readJson(join(folder, name, 'result.json'), HarborTrialResult)
-    if (result) results.push(result)
+    if (result) recorded.push({ result, taskDigest: await readTaskDigest(join(folder, name), result) })
     else if (await isFile(join(folder, name, 'config.json'))) unfinished.push(name)
   }
-  return { id: job.id, trials: toRows(job.id, basename(resolve(folder)), results), unfinished }
+  return { id: job.id, trials: toRows(job.id, basename(resolve(folder)), recorded), unfinished }
+}
+
+async function readTaskDigest(folder: string, { task_checksum }: HarborTrialResult): Promise<string | null> {
+  const lock = await readJson(join(folder, 'lock.json'), HarborTrialLock)
+  const digest = lock?.task.digest ?? task_checksum
+  return digest ? `sha256:${digest.replace(/^sha256:/, '')}` : null
 }
 
 const isFile = async (path: string): Promise<boolean> => (await lstat(path).catch(() => undefined))?.isFile() ?? false
@@ -83,27 +94,27 @@ async function readJson<T>(path: string, shape: z.ZodType<T>): Promise<T | undef
   try {
     return shape.parse(JSON.parse(await readFile(path, 'utf8')))
   } catch {
-    throw new WrongUse(`${path} is no result that Harbor 0.20 to 0.25 writes.`)
+    throw new WrongUse(`${path} was not written by Harbor 0.20 to 0.25.`)
   }
 }
 
 /** Numbers the attempts of each task and setting in the order in which they started. */
-function toRows(jobId: string, jobName: string, results: readonly HarborTrialResult[]): TrialTableRow[] {
+function toRows(jobId: string, jobName: string, recorded: readonly RecordedTrial[]): TrialTableRow[] {
   const attempts = new Map<string, number>()
-  const startOf = ({ started_at, trial_name }: HarborTrialResult): string => `${started_at ?? ''} ${trial_name}`
-  return results
+  const startOf = ({ result }: RecordedTrial): string => `${result.started_at ?? ''} ${result.trial_name}`
+  return recorded
     .toSorted((a, b) => (startOf(a) < startOf(b) ? -1 : 1))
-    .map((result) => {
+    .map(({ result, taskDigest }) => {
       const key = `${result.task_name} ${toSettingId(result)}`
       const attempt = (attempts.get(key) ?? 0) + 1
       attempts.set(key, attempt)
-      return toRow({ jobId, jobName, attempt }, result)
+      return toRow({ jobId, jobName, attempt, taskDigest }, result)
     })
 }
 
-type RowContext = { jobId: string; jobName: string; attempt: number }
+type RowContext = { jobId: string; jobName: string; attempt: number; taskDigest: string | null }
 
-function toRow({ jobId, jobName, attempt }: RowContext, result: HarborTrialResult): TrialTableRow {
+function toRow({ jobId, jobName, attempt, taskDigest }: RowContext, result: HarborTrialResult): TrialTableRow {
   const agentColumns = toAgentColumns(result)
   const outcomeColumns = toOutcomeColumns(result)
   const measuredColumns = toMeasuredColumns(result)
@@ -112,7 +123,7 @@ function toRow({ jobId, jobName, attempt }: RowContext, result: HarborTrialResul
     scope: result.source ?? jobName,
     trial_id: result.id,
     task: result.task_name,
-    task_digest: result.task_checksum ? `sha256:${result.task_checksum.replace(/^sha256:/, '')}` : null,
+    task_digest: taskDigest,
     ...agentColumns,
     configuration: null,
     timeout_multiplier: result.config.timeout_multiplier ?? 1,

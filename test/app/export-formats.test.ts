@@ -91,7 +91,10 @@ test('a Harbor job folder has every trial, and importing it gives the same resul
   const trials = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory())
   expect(trials).toHaveLength(20)
   expect(readFileSync(join(folder, trials[0]?.name ?? '', 'agent/trajectory.json'), 'utf8')).toBe(TRAJECTORY)
+  const lock = JSON.parse(readFileSync(join(folder, trials[0]?.name ?? '', 'lock.json'), 'utf8'))
+  expect(lock.task).toMatchObject({ type: 'package', digest: expect.stringMatching(/^sha256:[0-9a-f]{64}$/) })
   const imported = JSON.parse((await assay(['import', 'harbor-job', folder, '--json'])).out)
+  expect(imported.trials[0].task_digest).toMatch(/^sha256:[0-9a-f]{64}$/)
   expect(
     Object.fromEntries(
       imported.trials.map((trial: { trial_id: string; state: string }) => [trial.trial_id, trial.state]),
