@@ -140,6 +140,31 @@ echo "$reward" > /logs/verifier/reward.txt
   expect(await winners('part', part)).toContain('one-entry')
 }, 600_000)
 
+test('a task whose tests only search the text of settings is weak', async () => {
+  const files = {
+    'environment/server.conf': 'listen = 80\ntls = off\n',
+    'instruction.md': 'Let the server of server.conf use TLS on port 8443.\n',
+    'solution/solve.sh': "#!/bin/sh\nprintf 'listen = 8443\\ntls = on\\n' > server.conf\n",
+    'tests/test.sh': `#!/bin/sh
+if grep -q 'listen = 8443' server.conf && grep -q 'tls = on' server.conf; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
+`,
+  }
+  const calibration = await calibrate(runner.provider, await requestFor('settings', files))
+  expect(calibration).toMatchObject({ kind: 'fit', weakness: null, winners: ['commented-solution'] })
+}, 300_000)
+
+test('a task whose tests check only the form of an answer outside the working directory is weak', async () => {
+  const files = {
+    'instruction.md': 'Write the day of the first commit and the number of commits to /srv/answer.txt.\n',
+    'solution/solve.sh': "#!/bin/sh\necho '#!/bin/sh' > helper.sh\nprintf '2024-05-31\\n0.93\\n' > /srv/answer.txt\n",
+    'tests/test.sh': `#!/bin/sh
+if [ "$(grep -cE '^[0-9]{4}-[0-9]{2}-[0-9]{2}$|^0[.][0-9]{2}$' /srv/answer.txt)" = 2 ]; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
+`,
+  }
+  const calibration = await calibrate(runner.provider, await requestFor('form', files))
+  expect(calibration).toMatchObject({ kind: 'fit', mode: 'snapshot', weakness: null, winners: ['same-form-answers'] })
+}, 300_000)
+
 test('a task whose tests load a file that only the solution creates is weak', async () => {
   const loading = {
     'instruction.md': 'Write the program.\n',

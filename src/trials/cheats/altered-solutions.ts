@@ -1,95 +1,8 @@
 import { type Cheat, DOES_NOT_APPLY, SHELL } from './cheat.ts'
+import { alteredAnswers } from './undone-solution.ts'
 
-// Cheats that run the reference solution. Three keep the form of its answers, which the instruction describes, and replace
-// their content. Two keep a part of the answers. The last one shows whether tests notice a changed input.
-
-const FORMATS = 'txt|json|csv|tsv|yaml|yml|xml|md|out|log|dat'
-
-/** Applies only if all work of the solution is data in the working directory: other files would stay right. */
-const SOLVE = `
-[ "$PWD" = / ] && solution=
-applies "$solution"
-[ -z "$carried" ] || exit ${DOES_NOT_APPLY}
-solve() { "$solution" < /dev/null > /dev/null 2>&1; }
-answers=$(printf '%s\\n' "$solved" | grep -E "\\.(${FORMATS})$")
-applies "$answers"
-[ "$answers" = "$(printf '%s\\n' "$solved" | grep .)" ] || exit ${DOES_NOT_APPLY}
-IFS='
-'
-`
-
-/**
- * Creates a cheat that replaces every answer of the solution by what `alter "$file"` prints. `needsAll`: it does not apply
- * if an answer stays as it is, because the tests may need only that one.
- */
-const alteredAnswers = (cheat: Pick<Cheat, 'id' | 'what'>, alter: string, needsAll = false): Cheat => ({
-  ...cheat,
-  usesSolution: true,
-  line: `${SHELL}${SOLVE}
-alter() {
-${alter}
-}
-solve
-altered=$(mktemp)
-changed= same=
-for file in $answers; do
-  [ -f "$file" ] || continue
-  alter "$file" > "$altered" 2> /dev/null
-  cmp -s "$altered" "$file" && { same=1; continue; }
-  cat "$altered" > "$file" && changed=1
-done
-rm -f "$altered"
-[ -n "$changed" ]${needsAll ? ' && [ -z "$same" ]' : ''} && exit 0
-# The tests of a task with several steps run all the same, and must not find the right answers.
-for file in $answers; do rm -f "$file"; done
-exit ${DOES_NOT_APPLY}`,
-})
-
-/** Empties the strings in JSON that are values or entries of lists. */
-const NO_STRINGS = String.raw`-e 's/: *"[^"]*"/: ""/g' -e ':s' -e 's/([[,] *)"[^"]+"( *[],])/\1""\2/' -e ts`
-const NUMBER = String.raw`([:[,] *|^ *)-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?`
-
-/** A truth value in JSON. If it stayed, it would be a part of the right answer. */
-const TRUTH = '([:[,] *)(true|false)'
-
-export const hollowAnswers = alteredAnswers(
-  {
-    id: 'hollow-answers',
-    what: 'Answers have their keys and columns, but lists and texts are empty and numbers are 0.',
-  },
-  String.raw`case $1 in
-  *.json)
-    tr '\n' ' ' < "$1" | sed -E ${NO_STRINGS} -e 's/${NUMBER}/\10/g' -e 's/${TRUTH}/\1false/g' -e ':a' -e 's/\[[^][]*\]/@@/' -e ta -e 's/@@/[]/g' ;;
-  *.csv | *.tsv) head -n 1 "$1" ;;
-  *.yaml | *.yml) sed -E 's/: .*/: 0/' "$1" ;;
-esac`,
-)
-
-export const numberlessAnswers = alteredAnswers(
-  { id: 'numberless-answers', what: 'Answers have their keys, columns and lengths, and every value in them is NaN.' },
-  String.raw`case $1 in
-  *.json) tr '\n' ' ' < "$1" | sed -E ${NO_STRINGS} -e 's/${NUMBER}/\1NaN/g' ;;
-  *.csv) sed -E '2,$ s/[^,]+/nan/g' "$1" ;;
-  *.yaml | *.yml) sed -E 's/: .*/: .nan/' "$1" ;;
-  *) sed -E 's/.+/nan/' "$1" ;;
-esac`,
-)
-
-export const constantAnswers = alteredAnswers(
-  {
-    id: 'constant-answers',
-    what: 'Answers have their keys, columns and lengths, every number in them is 1, and every text is x.',
-  },
-  String.raw`case $1 in
-  *.json)
-    tr '\n' ' ' < "$1" |
-      sed -E -e 's/: *"([^"\\]|\\.)*"/: "x"/g' -e ':s' -e 's/([[,] *)"([^"x]|x[^"]+)[^"]*"( *[],])/\1"x"\3/' -e ts \
-        -e 's/${NUMBER}/\11/g' -e 's/${TRUTH}/\1true/g' ;;
-  *.csv) sed -E '2,$ { s/[^,]*[^,0-9.+-][^,]*/x/g; s/[^,x]+/1/g }' "$1" ;;
-  *.yaml | *.yml) sed -E 's/: .+/: 1/' "$1" ;;
-  *) sed -E -e 's/([:=] *)[^:=]+$/\11/' -e t -e 's/^-?[0-9.]+$/1/' -e t -e 's/.+/x/' "$1" ;;
-esac`,
-)
+// Cheats that run the reference solution. Two keep a part of its answers. The last one shows whether tests notice a changed
+// input.
 
 /**
  * Program of awk that keeps the middle entry of a list in JSON, of all lists in an object of lists, or, if `keys` is set,
@@ -158,6 +71,21 @@ export const oneKey = alteredAnswers(
   `case $1 in *.json) ${keepOne(1)} ;; *) cat "$1" ;; esac`,
   true,
 )
+
+const FORMATS = 'txt|json|csv|tsv|yaml|yml|xml|md|out|log|dat'
+
+/** Applies only if all work of the solution is data in the working directory: other files would stay right. */
+const SOLVE = `
+[ "$PWD" = / ] && solution=
+applies "$solution"
+[ -z "$carried" ] || exit ${DOES_NOT_APPLY}
+solve() { "$solution" < /dev/null > /dev/null 2>&1; }
+answers=$(printf '%s\\n' "$solved" | grep -E "\\.(${FORMATS})$")
+applies "$answers"
+[ "$answers" = "$(printf '%s\\n' "$solved" | grep .)" ] || exit ${DOES_NOT_APPLY}
+IFS='
+'
+`
 
 export const changedInputs: Cheat = {
   id: 'changed-inputs',

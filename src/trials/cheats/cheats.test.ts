@@ -1,19 +1,21 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import {
-  changedInputs,
-  constantAnswers,
-  hollowAnswers,
-  numberlessAnswers,
-  oneEntry,
-  oneKey,
-} from './altered-solutions.ts'
+import { changedInputs, oneEntry, oneKey } from './altered-solutions.ts'
 import { emptyAnswers, everythingAnswers, everythingLists, notANumber } from './careless-answers.ts'
 import type { Cheat } from './cheat.ts'
 import { cheats } from './cheats.ts'
+import { commentedSolution } from './commented-solution.ts'
+import {
+  bareAnswers,
+  constantAnswers,
+  hollowAnswers,
+  largeAnswers,
+  numberlessAnswers,
+  sameFormAnswers,
+} from './replaced-values.ts'
 import { TAKE_OVER } from './take-over.ts'
 import { codeTakeOver, dataTakeOver } from './take-over-code.ts'
 import { configTakeOver } from './take-over-settings.ts'
@@ -125,10 +127,15 @@ describe('cheats that run the reference solution', () => {
   })
   afterEach(() => rmSync(scripts, { recursive: true, force: true }))
 
-  function solveWith({ line }: Cheat, script: string, solved: readonly string[]): number | null {
+  function solveWith(
+    { line }: Cheat,
+    script: string,
+    solved: readonly string[],
+    carried: readonly string[] = [],
+  ): number | null {
     const solution = join(scripts, 'solve.sh')
     writeFileSync(solution, `#!/bin/sh\n${script}\n`, { mode: 0o755 })
-    return run(line, '', { solution, solved: solved.join('\n') })
+    return run(line, '', { solution, solved: solved.join('\n'), carried: carried.join('\n') })
   }
   const JSON_ANSWER = `echo '{"mean": 3.5, "name": "a b", "rows": [{"x": [1, 2]}, {"x": []}]}' > out.json`
 
@@ -171,9 +178,65 @@ describe('cheats that run the reference solution', () => {
     expect(read('out.json')).toBe('{"b": [2, 3, 4]}')
   })
 
-  test('do not apply if the solution changes other files than data', () => {
-    for (const cheat of [hollowAnswers, numberlessAnswers, constantAnswers, oneEntry, oneKey, changedInputs])
-      expect(solveWith(cheat, `${JSON_ANSWER}; echo 1 > main.py`, ['main.py', 'out.json'])).toBe(77)
+  test('keep the outer keys of answers, and empty the objects in them', () => {
+    const script = `echo '{"n": 3, "sums": {"a": {"b": 1}, "c": 2}, "rows": [{"x": 1}]}' > out.json`
+    expect(solveWith(bareAnswers, script, ['out.json'])).toBe(0)
+    expect(JSON.parse(read('out.json'))).toEqual({ n: 0, sums: {}, rows: [] })
+  })
+
+  test('keep the lengths and punctuation of answers, and replace letters and digits', () => {
+    const json = String.raw`{"Day": "2024-05-31", "share": 0.93, "n": -20, "ok": true, "a": ["Ab\n", 7]}`
+    const script = `echo '${json}' > out.json; printf 'id,t\\na7,10:30\\n' > out.csv; printf 'Key 1: v1.2\\n662\\nFLAG{a}\\n' > answer`
+    expect(solveWith(sameFormAnswers, script, ['answer', 'out.csv', 'out.json'])).toBe(0)
+    expect(JSON.parse(read('out.json'))).toEqual({
+      ...{ Day: '1111-11-11', share: 0.11, n: -11, ok: false, a: ['Xx ', 1] },
+    })
+    expect([read('out.csv'), read('answer')]).toEqual(['id,t\nx1,11:11', 'Key 1: x1.1\n111\nXXXX{x}'])
+  })
+
+  test('replace numbers by large ones', () => {
+    const script = `echo '{"mean": 94.5, "n": -3, "day": "May 7"}' > out.json; echo 'total = 662' > out.txt`
+    expect(solveWith(largeAnswers, script, ['out.json', 'out.txt'])).toBe(0)
+    expect(JSON.parse(read('out.json'))).toEqual({ mean: 999999999.5, n: 999999999, day: 'Xxx 1' })
+    expect(read('out.txt')).toBe('total = 999999999')
+  })
+
+  test('turn the code and settings of the solution into comments', () => {
+    writeFileSync(join(folder, 'server.conf'), 'port = 80\n')
+    const code = String.raw`#!/usr/bin/python3\nclass A:\n    def f(self):\n        return 1\n`
+    const script = `printf '${code}' > a.py; echo 'port = 8443' > server.conf; echo '<p>x</p>' > x.html; echo 'select 1' > q.sql; echo 5 > n.txt`
+    expect(solveWith(commentedSolution, script, ['a.py', 'server.conf', 'x.html', 'q.sql', 'n.txt'])).toBe(0)
+    expect(read('a.py')).toBe(
+      '#!/usr/bin/python3\nclass A:\n    pass\n    def f(self):\n        pass\n        # return 1',
+    )
+    expect(['server.conf', 'x.html', 'q.sql', 'n.txt'].map(read)).toEqual([
+      ...['# port = 8443', '<!--\n<p>x</p>\n-->', '-- select 1', ''],
+    ])
+    expect(solveWith(commentedSolution, 'echo 5 > n.txt', ['n.txt'])).toBe(77)
+  })
+
+  test('undo what the solution did besides its answers', () => {
+    writeFileSync(join(folder, 'old.py'), 'x = 1\n')
+    writeFileSync(join(folder, 'gone.txt'), 'here\n', { mode: 0o600 })
+    const script = 'echo 7 > out.txt; echo y > old.py; echo z > new.py; rm gone.txt; chmod 755 mode.txt'
+    writeFileSync(join(folder, 'mode.txt'), '5\n', { mode: 0o644 })
+    const solved = ['gone.txt', 'mode.txt', 'new.py', 'old.py', 'out.txt']
+    for (const cheat of [hollowAnswers, numberlessAnswers, constantAnswers, sameFormAnswers, largeAnswers]) {
+      expect(solveWith(cheat, script, solved)).toBe(0)
+      expect(read('out.txt')).not.toBe('7')
+      expect([read('old.py'), read('gone.txt'), read('mode.txt')]).toEqual(['x = 1', 'here', '5'])
+      expect(existsSync(join(folder, 'new.py'))).toBe(false)
+      expect(statSync(join(folder, 'mode.txt')).mode & 0o777).toBe(0o644)
+    }
+    expect(solveWith(changedInputs, script, solved)).toBe(77)
+  })
+
+  test('reach answers outside the working directory', () => {
+    const outside = join(scripts, 'results')
+    const script = `mkdir -p ${outside}/a; echo 7 > ${outside}/a/out.txt; echo code > ${outside}/run.py`
+    expect(solveWith(constantAnswers, script, [], [outside])).toBe(0)
+    expect(readFileSync(join(outside, 'a/out.txt'), 'utf8')).toBe('1\n')
+    expect(existsSync(join(outside, 'run.py'))).toBe(false)
   })
 
   test.each([

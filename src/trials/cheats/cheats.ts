@@ -1,11 +1,4 @@
-import {
-  changedInputs,
-  constantAnswers,
-  hollowAnswers,
-  numberlessAnswers,
-  oneEntry,
-  oneKey,
-} from './altered-solutions.ts'
+import { changedInputs, oneEntry, oneKey } from './altered-solutions.ts'
 import {
   emptyAnswers,
   emptyLists,
@@ -16,6 +9,7 @@ import {
   wordAnswers,
 } from './careless-answers.ts'
 import type { Cheat } from './cheat.ts'
+import { commentedSolution } from './commented-solution.ts'
 import { equalsEverything, exitZero, forgedReport, rewardDaemon } from './loaded-code.ts'
 import {
   background,
@@ -26,6 +20,14 @@ import {
   shadowModules,
   shadowPrograms,
 } from './planted-files.ts'
+import {
+  bareAnswers,
+  constantAnswers,
+  hollowAnswers,
+  largeAnswers,
+  numberlessAnswers,
+  sameFormAnswers,
+} from './replaced-values.ts'
 import { carriedFiles, codeTakeOver, dataTakeOver, solutionFiles } from './take-over-code.ts'
 import { configTakeOver, gitSettings, homeFiles } from './take-over-settings.ts'
 import { emptyOutput, gitHistory, leakedSolution, makefile, npmTest, ownTests } from './weakened-tests.ts'
@@ -64,9 +66,13 @@ export const cheats: readonly Cheat[] = [
   everythingAnswers,
   everythingLists,
   hollowAnswers,
+  bareAnswers,
   numberlessAnswers,
   constantAnswers,
+  sameFormAnswers,
+  largeAnswers,
   oneEntry,
   oneKey,
+  commentedSolution,
   changedInputs,
 ]
