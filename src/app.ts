@@ -339,7 +339,7 @@ export const serviceJobs = (services: Services): JobHandler[] => [
     version: about.version,
     timeoutMs: services.waits.webhookMs,
   }),
-  submitJob({ ...toBenchmarkDeps(services), sandboxWaitMs: services.waits.offerMs, step: services.step }),
+  submitJob({ ...toBenchmarkDeps(services), sandboxWaitMs: services.waits.workerMs, step: services.step }),
 ]
 
 /** Lists the jobs that need this sandbox. Only a worker that has the sandbox handles them. */

@@ -34,9 +34,9 @@ const Settings = z.object({
     .optional(),
   ASSAY_REGISTRIES: z
     .string()
-    .transform((text) => text.split(',').map((place) => place.trim()))
+    .transform((text) => text.split(',').map((name) => name.trim()))
     .refine(
-      (places) => places.every(isRegistryName) && new Set(places).size === places.length,
+      (names) => names.every(isRegistryName) && new Set(names).size === names.length,
       'must list each of these once at most, with commas: harbor, samples, dir:PATH, the URL or path of a registry.json',
     )
     .default(['samples', 'harbor']),
@@ -55,7 +55,7 @@ const Settings = z.object({
   ASSAY_PUBLIC_OWNERS: z
     .string()
     .regex(/^[\w.-]+=[\w.-]+(,[\w.-]+=[\w.-]+)*$/, 'must list owner=org, with commas')
-    .transform((text) => new Map(text.split(',').map((pair) => ownerAndLogin(pair.toLowerCase()))))
+    .transform((text) => new Map(text.split(',').map((pair) => parseOwnerAndLogin(pair.toLowerCase()))))
     .optional(),
   ASSAY_MODEL_NETWORKS: z
     .string()
@@ -103,12 +103,12 @@ const Settings = z.object({
   ASSAY_ALLOW_HOST_BASE: z.enum(['0', '1'], 'must be 0 or 1').default('0'),
   ASSAY_BUILD_HOSTS: z
     .string()
-    .transform((text) => text.split(',').map((place) => parseAllowedHost(place.trim())))
+    .transform((text) => text.split(',').map((host) => parseAllowedHost(host.trim())))
     .refine(
-      (places) => !places.includes(undefined),
+      (hosts) => !hosts.includes(undefined),
       'must list names, addresses or ranges, with commas, each with :PORT where it is not 80 or 443',
     )
-    .transform((places) => places.filter((place) => place !== undefined))
+    .transform((hosts) => hosts.filter((host) => host !== undefined))
     .default([]),
   ASSAY_IMAGE_DISK_GB: count(1, 100_000).optional(),
   OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl().optional(),
@@ -140,7 +140,10 @@ export type Config = {
   gitAllow: string[]
   /** Allows webhooks to private addresses and over plain http. */
   webhooksPrivate: boolean
-  /** `url` is the gateway's address for workers; default: the gateway of their process. Without a port, `serve` uses any. */
+  /**
+   * `url` is the gateway's address for workers; default: the gateway of their process. Without a port, `serve` uses
+   * any.
+   */
   gateway: { url: string | undefined; host: string; port: number | undefined }
   /** Owner under which each workspace publishes plain git repositories, by logins. */
   publicOwners: ReadonlyMap<string, string> | undefined
@@ -258,7 +261,7 @@ const withoutEmpty = (environment: ConfigEnvironment): ConfigEnvironment =>
 
 function parseSettings<T>(settings: z.ZodType<T>, given: ConfigEnvironment): T {
   const result = settings.safeParse(given)
-  if (!result.success) throw new ConfigError(result.error.issues.map(sentence).join('\n'))
+  if (!result.success) throw new ConfigError(result.error.issues.map(toSentence).join('\n'))
   return result.data
 }
 
@@ -304,7 +307,7 @@ function readUpstreams(given: ConfigEnvironment): Record<string, string> {
   )
 }
 
-const sentence = (issue: z.core.$ZodIssue): string => `${issue.path.join('.')} ${issue.message}.`
+const toSentence = (issue: z.core.$ZodIssue): string => `${issue.path.join('.')} ${issue.message}.`
 
 /** Parses `workspace=range,…`. Returns undefined if any part is invalid. */
 function parseModelNetworks(text: string): ModelNetworks | undefined {
@@ -329,7 +332,7 @@ function defaultModelNetworks(host: string): ModelNetworks {
   return new Map([['local', loopback]])
 }
 
-function ownerAndLogin(pair: string): [string, string] {
+function parseOwnerAndLogin(pair: string): [string, string] {
   const [owner = '', login = ''] = pair.split('=')
   return [owner, login]
 }

@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { sandboxValidator, type Validator } from './batches/validate.ts'
+import { createSandboxValidator, type Validator } from './batches/validate.ts'
 import type { TestableSandbox } from './catalog/capabilities.ts'
 import { createModelTrustLookup, listCustomProviders } from './catalog/custom-models.ts'
 import { sandboxChoices, toEngineCapability } from './catalog/sandboxes.ts'
@@ -68,7 +68,7 @@ export type Services = {
    * Waiting times: of a submission for a worker with its sandbox, of a failed trial before its retry, of a batch for a
    * sandbox, of a webhook for its receiver, and of the server for a request body.
    */
-  waits: { offerMs: number; retryMs: number; sandboxMs: number; webhookMs?: number; bodyMs?: number }
+  waits: { workerMs: number; retryMs: number; sandboxMs: number; webhookMs?: number; bodyMs?: number }
   /** Test hook, called between the writes of a submission or a trial. */
   step?: OnStep | undefined
   /** Test hook, called between the writes of a batch. */
@@ -116,7 +116,7 @@ export async function openServices(config: Config, database: Database, log: Log)
       bundles: bundlesFolder(config.dataFolder),
       findProvider: providers.find,
     }),
-    validate: sandboxValidator((name) => providers.find(name)),
+    validate: createSandboxValidator((name) => providers.find(name)),
     stages: deferWhileBusy(realStages()),
     findProvider: providers.find,
     codeHost: createGithubHost({ outbound, baseUrl: config.upstreams.github }),
@@ -125,7 +125,7 @@ export async function openServices(config: Config, database: Database, log: Log)
       ...listEngineCapabilities(database.db, providers),
     ],
     trialsFolder,
-    waits: { offerMs: 20_000, retryMs: 5_000, sandboxMs: 15_000 },
+    waits: { workerMs: 20_000, retryMs: 5_000, sandboxMs: 15_000 },
     gatewayUrl: () => gatewayUrl,
     setGatewayUrl: (url) => {
       gatewayUrl ??= url

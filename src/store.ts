@@ -47,11 +47,11 @@ async function openEmbedded(config: Config, log: Log): Promise<OpenedDatabase> {
 /** Restarts the embedded server when it ends. Its address stays the same, so that pools reconnect. */
 function keepRunning(first: EmbeddedPostgres, folder: string, log: Log): { stop(): Promise<void> } {
   let current = first
-  let stopping = false
+  let isStopping = false
   const watch = async (): Promise<void> => {
-    while (!stopping) {
+    while (!isStopping) {
       await current.lost
-      if (stopping) return
+      if (isStopping) return
       log.warn('embedded database ended; restarting it')
       current = await restart().catch(() => current)
     }
@@ -68,7 +68,7 @@ function keepRunning(first: EmbeddedPostgres, folder: string, log: Log): { stop(
   const watching = watch()
   return {
     stop: async () => {
-      stopping = true
+      isStopping = true
       await current.stop()
       await watching
       await current.stop()

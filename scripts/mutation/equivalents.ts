@@ -256,7 +256,7 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
   { file: 'src/releases/cohort.ts', line: 'first ?', code: '[]', becomes: '["Stryker was here"]', reason: NON_EMPTY },
   { file: 'src/releases/cohort.ts', code: 'a.task < b.task', becomes: 'a.task <= b.task', reason: UNIQUE_IDS },
   { file: 'src/releases/fingerprint.ts', code: 'a.id < b.id', becomes: 'a.id <= b.id', reason: UNIQUE_IDS },
-  { file: 'src/releases/fingerprint.ts', code: 'texts.set(result, text)', becomes: ';', reason: CACHE },
+  { file: 'src/releases/fingerprint.ts', code: 'textCache.set(result, text)', becomes: ';', reason: CACHE },
   {
     file: 'src/gateway/verdict.ts',
     line: 'isExcuse(last, isLast)',

@@ -131,7 +131,7 @@ test('rejects an invalid task with a reason, and no other task', async () => {
 })
 
 test('a batch waits for a sandbox and continues when there is one', async () => {
-  const lab = await openImportLab(app, createScriptedValidator(), { waits: { offerMs: 0, retryMs: 0, sandboxMs: 50 } })
+  const lab = await openImportLab(app, createScriptedValidator(), { waits: { workerMs: 0, retryMs: 0, sandboxMs: 50 } })
   await lab.withdraw()
   await app.database.pool.query('delete from sandbox_offers')
   const { runId } = (await lab.send(buildArchive({ hello: smallTask() }))).body
@@ -159,7 +159,7 @@ test('defers when the sandbox is unavailable, rejects when only this task breaks
     app,
     createScriptedValidator(() => (answers.shift() ?? (() => VALID))()),
     {
-      waits: { offerMs: 0, retryMs: 0, sandboxMs: 60_000 },
+      waits: { workerMs: 0, retryMs: 0, sandboxMs: 60_000 },
     },
   )
   const { runId } = (await lab.send(buildArchive({ hello: smallTask() }))).body
@@ -274,7 +274,10 @@ async function readArchiveDigest(runId: string): Promise<string> {
   return rows[0].archive
 }
 
-/** Moves the end of the batch and the last use of the archive into the past, sweeps, and reports whether it is still stored. */
+/**
+ * Moves the end of the batch and the last use of the archive into the past, sweeps, and reports whether it is still
+ * stored.
+ */
 async function archiveExistsAfter(days: number, runId: string, archive: string): Promise<boolean> {
   const { pool, db } = app.database
   await pool.query('update batches set finished_at = finished_at - make_interval(days => $2) where id = $1', [

@@ -26,11 +26,11 @@ import {
   Waiting,
 } from '../taskgen/schema.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'
-import { enqueueImport, importJobId, storeArchive } from './import.ts'
+import { enqueueImport, storeArchive, toImportJobId } from './import.ts'
 import { archiveGone, type BatchRun } from './schema.ts'
 import type { TaskTally } from './sql.ts'
 import * as rows from './sql.ts'
-import { validationJobId } from './validate.ts'
+import { toValidationJobId } from './validate.ts'
 
 export const { hasOpenBatches } = rows
 
@@ -112,9 +112,9 @@ export async function cancelBatch(db: Db, by: AuditActor, { id }: batchState.Bat
     await record(tx, { ...by, action: 'batch.canceled', subject: toRunId(id) })
     const tasks = await rows.listValidating(tx, id)
     const stageJobs = await listStageJobs(tx, id)
-    return [importJobId(id), discoverJobId(id), ...tasks.map((task) => validationJobId(id, task)), ...stageJobs]
+    return [toImportJobId(id), discoverJobId(id), ...tasks.map((task) => toValidationJobId(id, task)), ...stageJobs]
   })
-  // Canceled after the row is updated: a worker holds its job while it waits for the row.
+  // Jobs are canceled after the row is updated, because a worker holds its job while it waits for the row.
   if (jobs.length > 0) await cancelAll(db, jobs)
   return readRun(db, id)
 }
@@ -125,10 +125,10 @@ type ResumeBatchInput = { budgetUsd?: number | undefined }
 export async function resumeBatch(
   db: Db,
   by: AuditActor,
-  found: batchState.BatchRow,
+  batch: batchState.BatchRow,
   { budgetUsd }: ResumeBatchInput,
 ): Promise<BatchRun> {
-  const { id, generation } = found
+  const { id, generation } = batch
   await transact(db, async (tx) => {
     // Lock order: jobs first, then the row.
     if (generation === null) await enqueueImport(tx, id)
@@ -167,7 +167,7 @@ const toBatchRun = (row: BatchRow, tallies: readonly TaskTally[]): BatchRun => (
   finishedAt: row.finished_at?.toISOString() ?? null,
   candidateCounts: { easy: row.easy, medium: row.medium, hard: row.hard },
   generation: row.generation === null ? null : Generation.parse(row.generation),
-  counts: row.generation === null ? importedCounts(tallies) : generatedCounts(row, tallies),
+  counts: row.generation === null ? countImported(tallies) : countGenerated(row, tallies),
   byDifficulty: {
     easy: countBucket(row, tallies, 'easy'),
     medium: countBucket(row, tallies, 'medium'),
@@ -186,7 +186,7 @@ const sumCounts = (tallies: readonly TaskTally[], isWanted: (tally: TaskTally) =
   tallies.filter(isWanted).reduce((all, { count }) => all + count, 0)
 
 /** Reasons for which a task is rejected before anything of it is executed. */
-const UNSCREENED = ['invalid_task', 'unsafe_task', 'duplicate_name']
+const SCREENING_REASONS = ['invalid_task', 'unsafe_task', 'duplicate_name']
 
 const countEnds = (tallies: readonly TaskTally[]) => ({
   ready: sumCounts(tallies, ({ state }) => state === 'ready'),
@@ -196,11 +196,11 @@ const countEnds = (tallies: readonly TaskTally[]) => ({
   declined: sumCounts(tallies, ({ decision }) => decision === 'declined'),
 })
 
-function importedCounts(tallies: readonly TaskTally[]): BatchRun['counts'] {
+function countImported(tallies: readonly TaskTally[]): BatchRun['counts'] {
   const ends = countEnds(tallies)
   return {
     discovered: sumCounts(tallies),
-    screened: sumCounts(tallies, ({ reason }) => reason === null || !UNSCREENED.includes(reason)),
+    screened: sumCounts(tallies, ({ reason }) => reason === null || !SCREENING_REASONS.includes(reason)),
     executed: 0,
     authored: 0,
     validated: ends.ready,
@@ -209,7 +209,7 @@ function importedCounts(tallies: readonly TaskTally[]): BatchRun['counts'] {
   }
 }
 
-function generatedCounts(row: BatchRow, tallies: readonly TaskTally[]): BatchRun['counts'] {
+function countGenerated(row: BatchRow, tallies: readonly TaskTally[]): BatchRun['counts'] {
   const passed = (stage: StageName) => sumCounts(tallies, (tally) => hasPassed(tally.stage, stage))
   return {
     discovered: row.discovered ?? 0,
@@ -223,11 +223,11 @@ function generatedCounts(row: BatchRow, tallies: readonly TaskTally[]): BatchRun
 }
 
 function countBucket(row: BatchRow, tallies: readonly TaskTally[], difficulty: Difficulty) {
-  const own = tallies.filter((tally) => tally.bucket === difficulty)
+  const inBucket = tallies.filter((tally) => tally.bucket === difficulty)
   return {
     requested: row[difficulty],
-    selected: sumCounts(own),
-    ready: sumCounts(own, ({ state }) => state === 'ready'),
+    selected: sumCounts(inBucket),
+    ready: sumCounts(inBucket, ({ state }) => state === 'ready'),
   }
 }
 

@@ -41,12 +41,12 @@ export function decide(
 }
 
 function requireDistinct(inputs: readonly DecisionInput[]): void {
-  const seen = new Set<string>()
+  const earlierIds = new Set<string>()
   const errors = inputs.flatMap(({ taskId }, index) => {
-    const isDuplicate = seen.has(taskId)
-    seen.add(taskId)
+    const isDuplicate = earlierIds.has(taskId)
+    earlierIds.add(taskId)
     return isDuplicate
-      ? [errorAt('bulk', index, 'taskId', 'duplicate', 'The task occurs twice. Decide on each task once.')]
+      ? [toFieldError('bulk', index, 'taskId', 'duplicate', 'The task occurs twice. Decide on each task once.')]
       : []
   })
   refuse(invalidRequest, errors)
@@ -63,19 +63,25 @@ function requireDecidable(
   refuse(
     invalidRequest,
     findInvalid((row) => row === undefined).map(({ index }) =>
-      errorAt(mode, index, 'taskId', 'unknown_task', 'Task not found in this batch'),
+      toFieldError(mode, index, 'taskId', 'unknown_task', 'Task not found in this batch'),
     ),
   )
   refuse(
     taskNotReady,
     findInvalid((row) => row?.state !== 'ready').map(({ index, input }) =>
-      errorAt(mode, index, 'taskId', taskNotReady.code, `${input.taskId} is ${found.get(input.taskId)?.state}.`),
+      toFieldError(mode, index, 'taskId', taskNotReady.code, `${input.taskId} is ${found.get(input.taskId)?.state}.`),
     ),
   )
   refuse(
     taskChanged,
     findInvalid((row, { digest }) => row?.digest !== digest).map(({ index, input }) =>
-      errorAt(mode, index, 'digest', taskChanged.code, `${input.taskId} is ${found.get(input.taskId)?.digest} now.`),
+      toFieldError(
+        mode,
+        index,
+        'digest',
+        taskChanged.code,
+        `${input.taskId} is ${found.get(input.taskId)?.digest} now.`,
+      ),
     ),
   )
 }
@@ -85,12 +91,14 @@ function requireNoWarnings(inputs: readonly DecisionInput[], found: ReadonlyMap<
   const errors = inputs.flatMap(({ taskId, decision }, index) => {
     const row = found.get(taskId)
     const [concern] = row && decision === 'approved' ? toBatchTask(row).concerns : []
-    return concern === undefined ? [] : [errorAt('bulk', index, 'taskId', taskNotGreen.code, `${taskId}: ${concern}`)]
+    return concern === undefined
+      ? []
+      : [toFieldError('bulk', index, 'taskId', taskNotGreen.code, `${taskId}: ${concern}`)]
   })
   refuse(taskNotGreen, errors)
 }
 
-const errorAt = (
+const toFieldError = (
   mode: DecisionMode,
   index: number,
   field: 'taskId' | 'digest',

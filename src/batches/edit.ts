@@ -15,7 +15,7 @@ import { type AuditActor, record } from '../workspaces/audit.ts'
 import { enqueueImport } from './import.ts'
 import { batchStopped, fileNotEditable, taskNotReady } from './schema.ts'
 import * as rows from './sql.ts'
-import { type FullTaskRow, readStored, readTaskRow } from './tasks.ts'
+import { type FullTaskRow, readStoredFiles, readTaskRow } from './tasks.ts'
 
 export type EditFileDeps = {
   db: Db
@@ -76,7 +76,7 @@ function requireEditable(
 
 /** Stores the task with the new file, after the same checks as for an import. */
 async function storeEditedTask(deps: EditFileDeps, row: FullTaskRow, { path, content }: FileEdit) {
-  const stored = await readStored(deps, row)
+  const stored = await readStoredFiles(deps, row)
   await using scratch = await openScratchFolder(deps.scratchFolder)
   const folder = join(scratch.path, 'task')
   await contentStore(deps).unpack(stored, folder)

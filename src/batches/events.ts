@@ -16,11 +16,11 @@ const pendingReads = new Map<string, Promise<RunSnapshot>>()
 
 /** Concurrent readers of the same batch share one query. */
 function readShared(db: Db, id: string): Promise<RunSnapshot> {
-  const known = pendingReads.get(id)
-  if (known) return known
-  const fresh = limitPolls(() => findRun(db, id)).finally(() => pendingReads.delete(id))
-  pendingReads.set(id, fresh)
-  return fresh
+  const pending = pendingReads.get(id)
+  if (pending) return pending
+  const started = limitPolls(() => findRun(db, id)).finally(() => pendingReads.delete(id))
+  pendingReads.set(id, started)
+  return started
 }
 
 /**

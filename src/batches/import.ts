@@ -44,10 +44,10 @@ type ImportPayload = z.infer<typeof ImportPayload>
 
 const importJobType = defineJobType({ type: 'batch.import', payload: ImportPayload, priority: 10 })
 
-export const importJobId = (batch: string): string => derivedId('batch', batch)
+export const toImportJobId = (batch: string): string => derivedId('batch', batch)
 
 export const enqueueImport = (tx: Db, batch: string, runAt?: Date): Promise<string> =>
-  enqueue(tx, importJobType, { batch }, { id: importJobId(batch), runAt })
+  enqueue(tx, importJobType, { batch }, { id: toImportJobId(batch), runAt })
 
 export const importJob = (deps: ImportJobDeps): JobHandler<ImportPayload> =>
   defineJobHandler(importJobType, {
@@ -60,7 +60,7 @@ async function runImport(deps: ImportJobDeps, job: Job<ImportPayload>): Promise<
   const { batch } = job.payload
   const row = await findOpenBatch(deps.db, batch)
   if (!row) return
-  const refusal = row.step === 'unpack' ? await listTasks(deps, job, row) : undefined
+  const refusal = row.step === 'unpack' ? await unpackAndListTasks(deps, job, row) : undefined
   if (refusal) return job.finish((tx) => failBatch(tx, batch, refusal))
 
   const sandbox = await findAvailableSandbox(deps.db)
@@ -79,7 +79,8 @@ async function runImport(deps: ImportJobDeps, job: Job<ImportPayload>): Promise<
 
 const UNPACK_LIMITS = { timeMs: 600_000 }
 
-async function listTasks(
+/** Unpacks the archive, and screens and lists its tasks. Returns why the archive is refused, if it is. */
+async function unpackAndListTasks(
   deps: ImportJobDeps,
   job: Job<ImportPayload>,
   { id, archive }: BatchRow,
@@ -92,7 +93,7 @@ async function listTasks(
     await unpack(await openArchive(deps.blobs, id, archive ?? ''), root, UNPACK_LIMITS)
     return await screenAll(deps, job, root)
   } catch (error) {
-    if (error instanceof ArchiveRefused) return refusal('archive_refused', error.message)
+    if (error instanceof ArchiveRefused) return toRefusal('archive_refused', error.message)
     throw error
   } finally {
     await rm(unpackFolder, { recursive: true, force: true })
@@ -102,9 +103,9 @@ async function listTasks(
 async function screenAll(deps: ImportJobDeps, job: Job<ImportPayload>, root: string): Promise<BatchError | undefined> {
   const { batch } = job.payload
   const { folders, strays } = await listTaskFolders(root)
-  if (folders.length === 0) return refusal('no_tasks', 'No folder in the archive has a task.toml.')
+  if (folders.length === 0) return toRefusal('no_tasks', 'No folder in the archive has a task.toml.')
   if (folders.length > TASKS_MAX)
-    return refusal('too_many_tasks', `The archive has ${folders.length} tasks; the maximum is ${TASKS_MAX}.`)
+    return toRefusal('too_many_tasks', `The archive has ${folders.length} tasks; the maximum is ${TASKS_MAX}.`)
 
   await withDraft(deps, `import-${batch}`, async (draft) => {
     const names = new Set<string>()
@@ -125,8 +126,8 @@ async function screenAll(deps: ImportJobDeps, job: Job<ImportPayload>, root: str
   return undefined
 }
 
-/** Not retryable: the same archive would be refused again. */
-const refusal = (code: string, message: string): BatchError => newBatchError(code, message, false)
+/** Returns the error of a refused archive. A retry would not help, because the same archive would be refused again. */
+const toRefusal = (code: string, message: string): BatchError => newBatchError(code, message, false)
 
 const listWarnings = (strays: number): string[] =>
   strays === 0 ? [] : [`${strays} files or folders of the archive belong to no task and were left out.`]
@@ -154,18 +155,22 @@ const ID_LENGTH_MAX = 80
 /** Lists every folder with a task.toml that is not inside another task. */
 async function listTaskFolders(root: string): Promise<TaskFolders> {
   const found: { paths: string[]; strays: number } = { paths: [], strays: 0 }
-  await walk(root, '', found)
+  await collectTaskFolders(root, '', found)
   return { folders: assignIds(found.paths.sort()), strays: found.strays }
 }
 
-async function walk(root: string, path: string, found: { paths: string[]; strays: number }): Promise<void> {
+async function collectTaskFolders(
+  root: string,
+  path: string,
+  found: { paths: string[]; strays: number },
+): Promise<void> {
   const entries: Dirent[] = await readdir(join(root, path), { withFileTypes: true })
   if (entries.some((entry) => entry.name === CONFIG_FILE && entry.isFile())) return void found.paths.push(path)
   const folders = entries.filter((entry) => entry.isDirectory())
   found.strays += entries.length - folders.length
   const isTooDeep = path.split('/').length >= DEPTH_MAX && path !== ''
   if (isTooDeep) found.strays += folders.length
-  else for (const { name } of folders) await walk(root, path === '' ? name : `${path}/${name}`, found)
+  else for (const { name } of folders) await collectTaskFolders(root, path === '' ? name : `${path}/${name}`, found)
 }
 
 /** Returns a unique, URL-safe id. */

@@ -242,7 +242,7 @@ export const resumeBatch = endpoint({
   method: 'POST',
   path: `${BATCH}/resume`,
   summary:
-    'Go on with a batch that waits, failed or was canceled; of one that is completed, try again what a sandbox broke',
+    'Resume a batch that waits, failed or was canceled; in a completed batch, retry tasks that the infrastructure failed',
   access: 'write',
   body: z.strictObject({ budgetUsd: budgetUsd.optional().describe('New budget.') }),
   bodyOptional: true,

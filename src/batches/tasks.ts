@@ -67,17 +67,17 @@ export const toEtag = ({ sha256 }: { sha256: string }): string => `"${sha256}"`
 
 export async function openTaskFile(deps: TaskFilesDeps, row: FullTaskRow, path: string) {
   const file = readFileFacts(row, path)
-  const { archive } = await readStored(deps, row)
+  const { archive } = await readStoredFiles(deps, row)
   return { ...file, content: readContentFile(deps.blobs, archive, path) }
 }
 
 export async function openTaskArchive(deps: TaskFilesDeps, row: FullTaskRow) {
-  const { archive, bytes } = await readStored(deps, row)
+  const { archive, bytes } = await readStoredFiles(deps, row)
   return { bytes, content: await deps.blobs.get(archive) }
 }
 
 /** Finds the stored files of a task; throws notFound. */
-export async function readStored(deps: TaskFilesDeps, { digest }: FullTaskRow) {
+export async function readStoredFiles(deps: TaskFilesDeps, { digest }: FullTaskRow) {
   const stored = await findContent(deps, digest)
   if (stored) return stored
   throw new Problem(notFound, 'The files of this task were not stored.')

@@ -40,7 +40,7 @@ type ValidatePayload = z.infer<typeof ValidatePayload>
 /** Failures with a working sandbox after which the task is at fault. */
 const FAILURES_MAX = 3
 
-const validateJobType = (sandbox: string): JobType<ValidatePayload> =>
+const toValidateJobType = (sandbox: string): JobType<ValidatePayload> =>
   defineJobType({
     type: `batch.validate.${sandbox}`,
     payload: ValidatePayload,
@@ -48,20 +48,20 @@ const validateJobType = (sandbox: string): JobType<ValidatePayload> =>
     memoryMb: DEFAULT_LIMITS.memoryMb,
   })
 
-export const validationJobId = (batch: string, task: string): string => derivedId('batch task', batch, task)
+export const toValidationJobId = (batch: string, task: string): string => derivedId('batch task', batch, task)
 
 type EnqueueValidationsInput = { sandbox: string; batch: string; tasks: readonly string[]; runAt?: Date | undefined }
 
 export const enqueueValidations = (tx: Db, { sandbox, batch, tasks, runAt }: EnqueueValidationsInput) =>
   enqueueAll(
     tx,
-    validateJobType(sandbox),
-    tasks.map((task) => ({ payload: { batch, task }, id: validationJobId(batch, task), runAt })),
+    toValidateJobType(sandbox),
+    tasks.map((task) => ({ payload: { batch, task }, id: toValidationJobId(batch, task), runAt })),
   )
 
 /** Validates tasks in one sandbox. */
 export const validateJob = (deps: ValidateJobDeps, sandbox: string): JobHandler<ValidatePayload> =>
-  defineJobHandler(validateJobType(sandbox), {
+  defineJobHandler(toValidateJobType(sandbox), {
     run: (job) => runValidation(deps, sandbox, job),
     onGivenUp: async (tx, { batch, task }, reason) => {
       const row = await rows.findTaskRow(tx, batch, task)
@@ -162,7 +162,7 @@ export type ValidationOutcome =
  */
 export type Validator = (request: ValidationRequest, signal: AbortSignal) => Promise<ValidationOutcome>
 
-export const sandboxValidator =
+export const createSandboxValidator =
   (findProvider: (sandbox: string) => SandboxProvider | undefined): Validator =>
   async ({ sandbox, ...request }, signal) => {
     const provider = findProvider(sandbox)

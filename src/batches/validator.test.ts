@@ -3,7 +3,7 @@ import { type TestApp, testApp } from '../../test/support/app.ts'
 import { smallTask } from '../../test/support/archives.ts'
 import { openImportLab } from '../../test/support/batches.ts'
 import { openTrialRunner } from '../../test/support/trials/trial-runner.ts'
-import { sandboxValidator } from './validate.ts'
+import { createSandboxValidator } from './validate.ts'
 
 let app: TestApp
 let fixture: Awaited<ReturnType<typeof openTrialRunner>>
@@ -21,7 +21,7 @@ test('in real sandboxes a task whose reference solution passes is ready, and oth
 }, async () => {
   const lab = await openImportLab(
     app,
-    sandboxValidator(() => fixture.provider),
+    createSandboxValidator(() => fixture.provider),
   )
   const { run, tasks, runId } = await lab.imported({
     good: smallTask(),
@@ -43,9 +43,9 @@ test('in real sandboxes a task whose reference solution passes is ready, and oth
 test('a worker without the provider validates nothing', async () => {
   const lab = await openImportLab(
     app,
-    sandboxValidator(() => undefined),
+    createSandboxValidator(() => undefined),
     {
-      waits: { offerMs: 0, retryMs: 0, sandboxMs: 60_000 },
+      waits: { workerMs: 0, retryMs: 0, sandboxMs: 60_000 },
     },
   )
   const { run } = await lab.imported({ hello: smallTask() })

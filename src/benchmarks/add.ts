@@ -58,10 +58,9 @@ export async function addBenchmark(
   const dataset = await resolveDataset(deps.registry, reference, access)
   const ref = { workspaceId: by.workspaceId, datasetOrg: reference.org, dataset: reference.name }
   const existing = await rows.findBenchmarkRow(deps.db, ref)
-  if (existing && existing.digest === dataset.digest && existing.ruleset === RULES_VERSION)
-    return { kind: 'unchanged', benchmark: toBenchmark(existing) }
+  if (existing && isUnchanged(existing, dataset)) return { kind: 'unchanged', benchmark: toBenchmark(existing) }
 
-  return withDraft(deps, draftName(dataset), async (draft) => {
+  return withDraft(deps, toDraftName(dataset), async (draft) => {
     const findings: BenchmarkFinding[] = []
     const downloadDeps = { registry: deps.registry, store: draft.store, scratch: join(deps.draftsFolder, 'scratch') }
     const downloaded = await downloadDataset(downloadDeps, dataset, {
@@ -75,6 +74,10 @@ export async function addBenchmark(
     return storeBenchmark(deps.db, by, { referenceText, dataset: complete, warnings: findings })
   })
 }
+
+/** True if the same content was already checked by the current rules. */
+const isUnchanged = ({ digest, ruleset }: rows.BenchmarkRow, dataset: { digest: string | null }): boolean =>
+  digest === dataset.digest && ruleset === RULES_VERSION
 
 function requireReference(text: string): DatasetReference {
   const reference = parseReference(text)
@@ -157,7 +160,7 @@ async function checkDownloaded(
 /** Returns the dataset if it is complete and no finding blocks it. Throws a problem otherwise. */
 function requireComplete(downloaded: DownloadOutcome, findings: BenchmarkFinding[]): DownloadedDataset {
   if (downloaded.kind === 'unauthorized') throw new Problem(schema.registryAccessRefused, downloaded.detail)
-  findings.sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1))
+  findings.sort((a, b) => (toSortKey(a) < toSortKey(b) ? -1 : 1))
   if (downloaded.kind === 'refused') {
     const faults = downloaded.faults.map(({ task, reason, detail }) => ({ ...toDatasetFinding(reason, detail), task }))
     throw toRefusedProblem([...faults, ...findings])
@@ -166,7 +169,7 @@ function requireComplete(downloaded: DownloadOutcome, findings: BenchmarkFinding
   return downloaded.dataset
 }
 
-const sortKey = ({ severity, task, path, rule }: BenchmarkFinding): string => [severity, task, path, rule].join('\0')
+const toSortKey = ({ severity, task, path, rule }: BenchmarkFinding): string => [severity, task, path, rule].join('\0')
 
 type CheckedDataset = { referenceText: string; dataset: DownloadedDataset; warnings: BenchmarkFinding[] }
 
@@ -177,8 +180,7 @@ function storeBenchmark(db: Db, by: AuditActor, checked: CheckedDataset): Promis
   return transact(db, async (tx) => {
     await rows.lockBenchmark(tx, ref)
     const existing = await rows.findBenchmarkRow(tx, ref)
-    if (existing && existing.digest === dataset.digest && existing.ruleset === RULES_VERSION)
-      return { kind: 'unchanged', benchmark: toBenchmark(existing) }
+    if (existing && isUnchanged(existing, dataset)) return { kind: 'unchanged', benchmark: toBenchmark(existing) }
     const row = await rows.replaceBenchmark(tx, toRow(by.workspaceId, checked), toTaskRows(dataset))
     const subject = `${dataset.org}/${dataset.name}`
     await record(tx, { ...by, action: 'benchmark.added', subject, detail: { digest: dataset.digest } })
@@ -208,7 +210,7 @@ const toRow = (workspaceId: string, { referenceText, dataset, warnings }: Checke
 })
 
 /** Names the draft after the dataset, so that a retry finds its earlier downloads. */
-const draftName = ({ registry, org, name, digest, resolvedRef }: ResolvedDataset): string =>
+const toDraftName = ({ registry, org, name, digest, resolvedRef }: ResolvedDataset): string =>
   createHash('sha256')
     .update(JSON.stringify([registry, org, name, digest, resolvedRef]))
     .digest('hex')

@@ -23,7 +23,7 @@ const FAILURES_MAX = 3
 /** Used if no worker has reported a sandbox yet. */
 const DEFAULT_SANDBOX = 'local'
 
-const calibrateJobType = (sandbox: string): JobType<Payload> =>
+const toCalibrateJobType = (sandbox: string): JobType<Payload> =>
   defineJobType({
     type: `benchmark.calibrate.${sandbox}`,
     payload: Payload,
@@ -44,7 +44,7 @@ export function startCalibration(db: Db, ref: rows.BenchmarkRef): Promise<Benchm
       id: derivedId('benchmark task', row.id, name),
       payload: { benchmark: row.id, task: name },
     }))
-    await enqueueAll(tx, calibrateJobType(sandbox), jobs)
+    await enqueueAll(tx, toCalibrateJobType(sandbox), jobs)
     const { taskList, ...benchmark } = await readBenchmark(tx, ref)
     return benchmark
   })
@@ -52,7 +52,7 @@ export function startCalibration(db: Db, ref: rows.BenchmarkRef): Promise<Benchm
 
 /** Calibrates tasks in one sandbox. */
 export const calibrateJob = (deps: RunValidatorDeps, sandbox: string): JobHandler<Payload> =>
-  defineJobHandler(calibrateJobType(sandbox), {
+  defineJobHandler(toCalibrateJobType(sandbox), {
     run: (job) => runCalibration(deps, sandbox, job),
     onGivenUp: (tx, payload, reason) => storeCalibration(tx, payload, { ...NO_CALIBRATION, error: reason }),
   })

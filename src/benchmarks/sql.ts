@@ -66,7 +66,7 @@ export const countCalibrated = (db: Db, benchmarkIds: readonly string[]) =>
   db
     .selectFrom('benchmark_tasks')
     .select('benchmark_id')
-    .select((eb) => eb.fn.countAll<number>().as('done'))
+    .select(({ fn }) => fn.countAll<number>().as('done'))
     .select(sql<number>`count(*) filter (where calibration ->> 'verifyMode' is not null)`.as('fit'))
     .select(sql<number>`count(*) filter (where calibration ->> 'strength' = 'weak')`.as('weak'))
     .where('benchmark_id', 'in', benchmarkIds)

@@ -47,12 +47,12 @@ export function reportCapabilities(
   }
   const reportOrWarn = () => reportAll().catch((error: unknown) => log.warn({ error }, 'reporting sandboxes failed'))
   let current = reportOrWarn()
-  let waiting = 0
+  let isNextWaiting = false
   const timer = setInterval(() => {
-    if (waiting > 0) return // a round takes as long as its slowest test
-    waiting += 1
+    if (isNextWaiting) return // a round takes as long as its slowest test
+    isNextWaiting = true
     current = current.then(reportOrWarn).finally(() => {
-      waiting -= 1
+      isNextWaiting = false
     })
   }, everyMs)
   return {
@@ -88,8 +88,8 @@ export async function listLiveCapabilities(db: Db): Promise<WorkerCapability[]> 
 
 /** Finds the first sandbox, in the order of the catalog, that works on a live worker. */
 export async function findAvailableSandbox(db: Db): Promise<string | undefined> {
-  const offers = await listLiveCapabilities(db)
-  return sandboxChoices.find(({ id }) => offers.some((offer) => offer.sandbox === id && offer.available))?.id
+  const capabilities = await listLiveCapabilities(db)
+  return sandboxChoices.find(({ id }) => capabilities.some(({ sandbox, available }) => sandbox === id && available))?.id
 }
 
 /** Returns true if a live worker can run a sandbox, or use engines of stored credentials. */

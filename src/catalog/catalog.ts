@@ -3,7 +3,7 @@ import type { CredentialOwner } from '../credentials/providers.ts'
 import type { Credential } from '../credentials/schema.ts'
 import type { Harness } from '../harnesses/harness.ts'
 import { isSandboxAvailable, listLiveCapabilities } from './capabilities.ts'
-import { levelsByHarness, listHarnesses, toCatalogHarness } from './harnesses.ts'
+import { listHarnesses, listLevelsByHarness, toCatalogHarness } from './harnesses.ts'
 import type { Model } from './model.ts'
 import { listModels } from './models.ts'
 import { type SandboxChoice, sandboxChoices, toEngineCapability } from './sandboxes.ts'
@@ -61,7 +61,7 @@ async function findCapability(
 
 function toCatalogModel(harnesses: readonly Harness[], model: Model): Omit<CatalogModel, 'credentials'> {
   const { catalogId, name, label, provider, custom, contextTokens, knowledgeCutoff, prices } = model
-  const harnessLevels = levelsByHarness(harnesses, model)
+  const harnessLevels = listLevelsByHarness(harnesses, model)
   return {
     catalogId,
     name,

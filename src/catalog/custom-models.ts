@@ -7,21 +7,21 @@ import { type Page, toPage } from '../platform/http/page.ts'
 import { newId } from '../platform/ids.ts'
 import { refuseUrl, type Trust } from '../platform/outbound/outbound.ts'
 import type { NetworkTrust } from '../platform/outbound/url-rules.ts'
-import { invalidRequest, notFound, Problem } from '../platform/problem.ts'
+import { type FieldError, invalidRequest, notFound, Problem } from '../platform/problem.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'
 import { listWorkspaces } from '../workspaces/workspaces.ts'
 import type { Model } from './model.ts'
 import { type CustomModel, modelExists, modelInUse, modelNameSpent, type NewModel } from './schema.ts'
 import * as rows from './sql.ts'
 
-const OPENAI: readonly Protocol[] = ['openai-chat', 'openai-responses']
+const OPENAI_PROTOCOLS: readonly Protocol[] = ['openai-chat', 'openai-responses']
 
 /** Returns the wire level of a custom model, in the form of the protocol's own provider. */
 function toCustomWireLevel(protocol: Protocol, level: Level, all: readonly Level[]): WireLevel {
   if (level !== 'none') return { effort: level }
   // The model has no other level, so there is nothing to switch off.
   if (all.length === 1) return { nothing: true }
-  return OPENAI.includes(protocol) ? { effort: 'none' } : { off: true }
+  return OPENAI_PROTOCOLS.includes(protocol) ? { effort: 'none' } : { off: true }
 }
 
 export type CustomModelDeps = {
@@ -44,7 +44,7 @@ export async function addModel(
     const before = await rows.findModelRow(tx, by.workspaceId, toSlug(input.catalogId))
     if (before && isDeepStrictEqual(toContent(toCustomModel(before)), toContent(input)) && !before.removed_at)
       return { kind: 'same', model: toCustomModel(before) }
-    const row = before ? await reprice(tx, before, input) : await insert(tx, by.workspaceId, input)
+    const row = before ? await updateModel(tx, before, input) : await insertModel(tx, by.workspaceId, input)
     const action = before ? 'model.repriced' : 'model.added'
     await record(tx, { ...by, action, subject: input.catalogId, detail: { baseUrl: input.baseUrl } })
     return { kind: 'added', model: toCustomModel(row) }
@@ -127,25 +127,19 @@ function requireValid(
   { catalogId, baseUrl, protocol, cloud, reasoningLevels, defaultReasoningLevel }: NewModel,
   trust: Trust,
 ): void {
+  const errors: FieldError[] = []
   const refusal = refuseUrl(baseUrl, trust)
-  const errors = [
-    ...(refusal ? [{ pointer: '/baseUrl', code: refusal, message: explainAddress(catalogId, trust) }] : []),
-    ...(cloud && !CLOUD_PROTOCOLS[cloud].includes(protocol)
-      ? [
-          {
-            pointer: '/protocol',
-            code: 'protocol_not_in_cloud',
-            message: `must be one of ${CLOUD_PROTOCOLS[cloud].join(', ')} in ${cloud}`,
-          },
-        ]
-      : []),
-    ...(new Set(reasoningLevels).size < reasoningLevels.length
-      ? [{ pointer: '/reasoningLevels', code: 'duplicate_level', message: 'must not repeat a level' }]
-      : []),
-    ...(reasoningLevels.includes(defaultReasoningLevel)
-      ? []
-      : [{ pointer: '/defaultReasoningLevel', code: 'unknown_level', message: 'must be one of reasoningLevels' }]),
-  ]
+  if (refusal) errors.push({ pointer: '/baseUrl', code: refusal, message: explainAddress(catalogId, trust) })
+  if (cloud && !CLOUD_PROTOCOLS[cloud].includes(protocol)) {
+    const message = `must be one of ${CLOUD_PROTOCOLS[cloud].join(', ')} in ${cloud}`
+    errors.push({ pointer: '/protocol', code: 'protocol_not_in_cloud', message })
+  }
+  if (new Set(reasoningLevels).size < reasoningLevels.length)
+    errors.push({ pointer: '/reasoningLevels', code: 'duplicate_level', message: 'must not repeat a level' })
+  if (!reasoningLevels.includes(defaultReasoningLevel)) {
+    const message = 'must be one of reasoningLevels'
+    errors.push({ pointer: '/defaultReasoningLevel', code: 'unknown_level', message })
+  }
   if (errors[0]) throw new Problem(invalidRequest, `${errors[0].pointer}: ${errors[0].message}`, { errors })
 }
 
@@ -173,7 +167,7 @@ const toContent = (model: NewModel) => ({
   prices: model.prices,
 })
 
-async function insert(tx: Db, workspaceId: string, input: NewModel): Promise<rows.ModelRow> {
+async function insertModel(tx: Db, workspaceId: string, input: NewModel): Promise<rows.ModelRow> {
   const id = newId()
   await rows.insertModelRow(tx, {
     id,
@@ -193,7 +187,8 @@ async function insert(tx: Db, workspaceId: string, input: NewModel): Promise<row
   return rows.readModelRow(tx, id)
 }
 
-async function reprice(tx: Db, before: rows.ModelRow, input: NewModel): Promise<rows.ModelRow> {
+/** Changes the label, the default level and the prices of a model. */
+async function updateModel(tx: Db, before: rows.ModelRow, input: NewModel): Promise<rows.ModelRow> {
   if (before.removed_at) throw new Problem(modelNameSpent, `${input.catalogId} was removed. Choose another name.`)
   if (!isDeepStrictEqual(toIdentity(toCustomModel(before)), toIdentity(input)))
     throw new Problem(modelExists, `${input.catalogId} exists with other settings. Choose another name.`)
@@ -248,12 +243,12 @@ export type ModelNetworks = ReadonlyMap<string, NetworkTrust['networks']>
 
 /** Finds the trust of a workspace by its id. Logins never change, so they are read once. */
 export function createModelTrustLookup(db: Db, networks: ModelNetworks): (workspaceId: string) => Promise<Trust> {
-  const known = new Map<string, Trust>()
+  const trusts = new Map<string, Trust>()
   return async (workspaceId) => {
     if (networks.size === 0) return 'client'
-    if (!known.has(workspaceId))
-      for (const { id, login } of await listWorkspaces(db)) known.set(id, toModelTrust(networks, login))
-    return known.get(workspaceId) ?? 'client'
+    if (!trusts.has(workspaceId))
+      for (const { id, login } of await listWorkspaces(db)) trusts.set(id, toModelTrust(networks, login))
+    return trusts.get(workspaceId) ?? 'client'
   }
 }
 

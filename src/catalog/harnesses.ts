@@ -27,7 +27,7 @@ export const toCatalogHarness = ({ id, name, version, protocols }: Harness): Cat
 })
 
 /** Lists the reasoning levels that each harness supports with a model. Omits harnesses without any. */
-export const levelsByHarness = (known: readonly Harness[], model: Model): Record<string, string[]> =>
+export const listLevelsByHarness = (known: readonly Harness[], model: Model): Record<string, string[]> =>
   Object.fromEntries(
     known.flatMap((harness) => {
       const levels = model.levels.map(({ level }) => level).filter((level) => canDrive(harness, model, level))

@@ -7,12 +7,12 @@ import type { CustomModel } from './schema.ts'
 
 export type WorkerCapability = { sandbox: string; available: boolean; isolation: string; detail: string }
 
-export const upsertCapability = (db: Db, workerId: string, offer: WorkerCapability) =>
+export const upsertCapability = (db: Db, workerId: string, capability: WorkerCapability) =>
   db
     .insertInto('sandbox_offers')
-    .values({ worker_id: workerId, ...offer })
+    .values({ worker_id: workerId, ...capability })
     .onConflict((conflict) =>
-      conflict.columns(['worker_id', 'sandbox']).doUpdateSet({ ...offer, seen_at: sql<Date>`now()` }),
+      conflict.columns(['worker_id', 'sandbox']).doUpdateSet({ ...capability, seen_at: sql<Date>`now()` }),
     )
     .execute()
 
@@ -49,10 +49,10 @@ export async function countLiveWorkerRows(db: Db, sandbox: string, withinSeconds
 /** Locks a model name until the end of the transaction. */
 export const lockSlug = (tx: Db, workspaceId: string, slug: string) => lock(tx, `custom model ${workspaceId} ${slug}`)
 
-const Stored = z.custom<CustomModel['prices']>()
+const StoredPrices = z.custom<CustomModel['prices']>()
 
 /** Selects models with their newest prices. */
-const models = (db: Db) =>
+const selectModels = (db: Db) =>
   db
     .selectFrom('custom_models')
     .innerJoinLateral(
@@ -69,25 +69,25 @@ const models = (db: Db) =>
     .selectAll('custom_models')
     .select(['newest.version', 'newest.prices'])
 
-const rowOf = <R extends { prices: unknown }>(row: R) => ({ ...row, prices: Stored.parse(row.prices) })
+const toModelRow = <R extends { prices: unknown }>(row: R) => ({ ...row, prices: StoredPrices.parse(row.prices) })
 
 export type ModelRow = NonNullable<Awaited<ReturnType<typeof findModelRow>>>
 
 export async function findModelRow(db: Db, workspaceId: string, slug: string) {
-  const row = await models(db).where('workspace_id', '=', workspaceId).where('slug', '=', slug).executeTakeFirst()
-  return row && rowOf(row)
+  const row = await selectModels(db).where('workspace_id', '=', workspaceId).where('slug', '=', slug).executeTakeFirst()
+  return row && toModelRow(row)
 }
 
 export const readModelRow = async (db: Db, id: string) =>
-  rowOf(await models(db).where('id', '=', id).executeTakeFirstOrThrow())
+  toModelRow(await selectModels(db).where('id', '=', id).executeTakeFirstOrThrow())
 
 export async function listModelRows(db: Db, workspaceId: string, page: Page) {
-  const found = await models(db)
+  const found = await selectModels(db)
     .where('workspace_id', '=', workspaceId)
     .where('removed_at', 'is', null)
     .$call(pageNewestFirst('created_at', page))
     .execute()
-  return found.map(rowOf)
+  return found.map(toModelRow)
 }
 
 export const insertModelRow = (tx: Db, model: Omit<Insertable<CustomModels>, 'created_at' | 'removed_at'>) =>

@@ -1,5 +1,5 @@
 import { findCustomHarness, isCustomHarness } from '../catalog/custom-harnesses/custom-harnesses.ts'
-import { canDrive, levelsByHarness, listHarnesses } from '../catalog/harnesses.ts'
+import { canDrive, listHarnesses, listLevelsByHarness } from '../catalog/harnesses.ts'
 import { findModelLevel, type Model } from '../catalog/model.ts'
 import { findModel } from '../catalog/models.ts'
 import { findSandboxChoice } from '../catalog/sandboxes.ts'
@@ -108,7 +108,10 @@ function addSettings(settings: NewSetting[], resolved: ResolvedChoice): FieldErr
     if (misfits.length > 0) return misfits
     const setting = buildSetting(pinnedHarness, model, choice, configuration)
     if (!setting)
-      return listHarnessErrors(levelsByHarness(harnesses, model), model, resolveLevel(model, choice), { id, pointer })
+      return listHarnessErrors(listLevelsByHarness(harnesses, model), model, resolveLevel(model, choice), {
+        id,
+        pointer,
+      })
     if (settings.some((other) => other.id === setting.id))
       return [
         toFieldError(

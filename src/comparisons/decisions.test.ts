@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { smallestDifference, wilsonInterval } from '../statistics/intervals.ts'
+import { computeSmallestDifference, computeWilsonInterval } from '../statistics/intervals.ts'
 import { buildInitialCounts, type CellTrial, countCell, diffCell, sumCounts, toCountPart } from './counts.ts'
 import { countTrials, findOrdinal, formatTrialId, listCellOrdinals, planTrials, toOrdinal } from './plan.ts'
 
@@ -88,12 +88,12 @@ test('changes of a cell add up to its counts in whole numbers, in any order of f
 })
 
 test('an interval contains its mean, is never empty, and is undefined below five tasks', () => {
-  expect(wilsonInterval({ tasks: 4, trials: 4, mean: 1, variance: 0 })).toBeUndefined()
-  const all = wilsonInterval({ tasks: 5, trials: 5, mean: 1, variance: 0 })
+  expect(computeWilsonInterval({ tasks: 4, trials: 4, mean: 1, variance: 0 })).toBeUndefined()
+  const all = computeWilsonInterval({ tasks: 5, trials: 5, mean: 1, variance: 0 })
   expect(all?.high).toBe(1)
   expect(all?.low).toBeGreaterThan(0.3)
   expect(all?.low).toBeLessThan(0.6)
-  const half = wilsonInterval({ tasks: 24, trials: 24, mean: 0.6, variance: 0.25 })
+  const half = computeWilsonInterval({ tasks: 24, trials: 24, mean: 0.6, variance: 0.25 })
   expect((half?.high ?? 0) - (half?.low ?? 0)).toBeCloseTo(0.382, 1)
 })
 
@@ -104,8 +104,8 @@ test('the smallest detectable difference matches the simulations', () => {
     [50, 3, 14],
     [100, 3, 10],
   ] as const)
-    expect(Math.abs(smallestDifference(tasks, attempts) - points)).toBeLessThan(1.1)
-  expect(smallestDifference(1, 1)).toBe(100)
+    expect(Math.abs(computeSmallestDifference(tasks, attempts) - points)).toBeLessThan(1.1)
+  expect(computeSmallestDifference(1, 1)).toBe(100)
 })
 
 test('a trial id resolves only in its own comparison', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { smallestDifference } from '../statistics/intervals.ts'
+import { computeSmallestDifference } from '../statistics/intervals.ts'
 import { adviseOnPower, buildQuote, type CostBasis, type PastUsage, type SettingBasis } from './quote.ts'
 
 /** Trials of a setting that cost 2 USD on average, with a standard deviation of 1 USD. */
@@ -28,7 +28,7 @@ test('a quote counts trials as tasks × settings × attempts', () => {
 })
 
 test('a quote contains the smallest difference that its tasks and attempts detect', () => {
-  expect(quote([]).smallestDifference).toBe(smallestDifference(10, 2))
+  expect(quote([]).smallestDifference).toBe(computeSmallestDifference(10, 2))
 })
 
 test('the range of a measured cost is ± two standard errors of the new trials and of the mean of the old ones', () => {

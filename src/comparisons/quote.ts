@@ -1,4 +1,4 @@
-import { smallestDifference } from '../statistics/intervals.ts'
+import { computeSmallestDifference } from '../statistics/intervals.ts'
 import { countTrials, type PlanShape } from './plan.ts'
 import type { Quote, QuotedSetting } from './quotes/schema.ts'
 
@@ -41,7 +41,7 @@ export function buildQuote(shape: PlanShape, settings: readonly SettingBasis[], 
     perSetting: estimates.map(({ setting, range }) => toQuotedSetting(setting, range, trials, limits)),
     durationSeconds: estimateDuration(settings, trials, limits.concurrency),
     concurrency: limits.concurrency,
-    smallestDifference: smallestDifference(shape.tasks, shape.attempts),
+    smallestDifference: computeSmallestDifference(shape.tasks, shape.attempts),
     advice: adviseOnPower(shape),
   }
 }
@@ -149,7 +149,8 @@ const ATTEMPTS_ADVISED = 3
 /** States the smallest visible difference, and the change that lowers it most cheaply. */
 export function adviseOnPower({ tasks, attempts }: Pick<PlanShape, 'tasks' | 'attempts'>): string {
   if (tasks < TASKS_MIN) return `${plural(tasks, 'task')} cannot show a difference: use at least ${TASKS_MIN} tasks.`
-  const points = (moreTasks: number, moreAttempts: number) => Math.round(smallestDifference(moreTasks, moreAttempts))
+  const points = (moreTasks: number, moreAttempts: number) =>
+    Math.round(computeSmallestDifference(moreTasks, moreAttempts))
   const basis = attempts === 1 ? `${tasks} tasks` : `${tasks} tasks with ${attempts} attempts`
   const change =
     attempts < ATTEMPTS_ADVISED

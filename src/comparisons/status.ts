@@ -1,7 +1,7 @@
 import type { NamedConfiguration } from '../configurations/schema.ts'
 import { averageUsd } from '../platform/usd.ts'
-import { frontier } from '../statistics/frontier.ts'
-import { wilsonInterval } from '../statistics/intervals.ts'
+import { findFrontier } from '../statistics/frontier.ts'
+import { computeWilsonInterval } from '../statistics/intervals.ts'
 import { type SettingCounts, SHARE_UNIT, sumCounts } from './counts.ts'
 import type {
   Comparison,
@@ -66,7 +66,7 @@ export function buildStatus(facts: ComparisonFacts, settings: CountedSettingFact
     projectedCostUsd: projectCost(all, trials),
     etaSeconds:
       facts.state === 'running' && startedAt ? estimateSecondsLeft(trials, now.getTime() - startedAt.getTime()) : null,
-    frontier: frontier(settings.flatMap(({ facts: { id }, counts }) => toFrontierPoints(id, counts))),
+    frontier: findFrontier(settings.flatMap(({ facts: { id }, counts }) => toFrontierPoints(id, counts))),
     settings: settings.map(toSetting),
   }
 }
@@ -144,7 +144,7 @@ function computeStats({ tasks, passed, failed, shares, share_squares }: SettingC
   const mean = shares / SHARE_UNIT / tasks
   const variance = tasks > 1 ? Math.max(0, (share_squares / SHARE_UNIT ** 2 - tasks * mean ** 2) / (tasks - 1)) : 0
   const trials = passed + failed
-  const interval = wilsonInterval({ tasks, trials, mean, variance })
+  const interval = computeWilsonInterval({ tasks, trials, mean, variance })
   const method = { level: 0.95, method: 'wilson-task-clustered', tasks, trials }
   return {
     passAt1: 100 * mean,

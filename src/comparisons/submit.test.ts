@@ -99,7 +99,7 @@ test('a submission fails until a worker provides the sandbox', async () => {
 test('a submission without a worker ends as sandbox_unavailable, never as an internal error', async () => {
   await using own = await testApp()
   const { waits } = own.tools
-  const lab = await openComparisonLab(own, createScriptedEngine(), { waits: { ...waits, offerMs: 3_600_000 } })
+  const lab = await openComparisonLab(own, createScriptedEngine(), { waits: { ...waits, workerMs: 3_600_000 } })
   const { pool } = own.database
   await pool.query('delete from sandbox_offers')
   const { body } = await lab.create()

@@ -1,6 +1,6 @@
 import type { TrialOutcome } from '../comparisons/outcome.ts'
 import type { NamedConfiguration } from '../configurations/schema.ts'
-import { frontier, type Point } from '../statistics/frontier.ts'
+import { findFrontier, type Point } from '../statistics/frontier.ts'
 import { type Cohort, type CohortResult, type ResultCell, selectCohort } from './cohort.ts'
 
 /** Description of a setting, taken from the newest comparison that ran it. */
@@ -18,7 +18,7 @@ export type SettingFact = {
   isReference: boolean
 }
 
-type Unpublishable = 'reference' | 'no_results' | 'cost_unknown'
+type UnpublishableReason = 'reference' | 'no_results' | 'cost_unknown'
 
 /** A setting with all its results in a repository. */
 export type SettingResult = SettingFact & {
@@ -27,7 +27,7 @@ export type SettingResult = SettingFact & {
   cells: ResultCell[]
   errored: number
   voided: number
-  reason: Unpublishable | undefined
+  reason: UnpublishableReason | undefined
 }
 
 /** Builds the results of every setting that was ever run, sorted by id. Independent of the order of the input. */
@@ -49,17 +49,19 @@ function buildResult(setting: SettingFact, trials: TrialOutcome[], approved: Rea
     cohort: selected?.cohort ?? null,
     isolation: selected?.isolation ?? null,
     cells: selected?.cells ?? [],
-    errored:
-      selected?.errored ?? new Set(trials.filter(({ state }) => state === 'errored').map(({ trial }) => trial)).size,
-    voided: new Set(trials.filter(({ isVoided }) => isVoided).map(({ trial }) => trial)).size,
+    errored: selected?.errored ?? countDistinct(trials.filter(({ state }) => state === 'errored')),
+    voided: countDistinct(trials.filter(({ isVoided }) => isVoided)),
     reason: findUnpublishableReason(setting, selected),
   }
 }
 
+/** Counts trials. A trial that several comparisons use counts once. */
+const countDistinct = (trials: readonly TrialOutcome[]): number => new Set(trials.map(({ trial }) => trial)).size
+
 function findUnpublishableReason(
   { isReference }: SettingFact,
   selected: CohortResult | undefined,
-): Unpublishable | undefined {
+): UnpublishableReason | undefined {
   if (isReference) return 'reference'
   if (!selected) return 'no_results'
   return selected.cells.some(({ costMicros }) => costMicros === null) ? 'cost_unknown' : undefined
@@ -89,14 +91,14 @@ export function sumCostMicros({ cells }: SettingResult): number | null {
 
 /** True if the setting has a result for every task. */
 export function isComplete({ cells }: SettingResult, tasks: readonly string[]): boolean {
-  const own = new Set(cells.map(({ task }) => task))
-  return tasks.length > 0 && tasks.every((task) => own.has(task))
+  const tasksWithResult = new Set(cells.map(({ task }) => task))
+  return tasks.length > 0 && tasks.every((task) => tasksWithResult.has(task))
 }
 
 /** Computes the frontier of the publishable settings that have a result for every task. */
 export const computeFrontier = (chosen: readonly SettingResult[]): string[] => {
   const tasks = listTasks(chosen)
-  return frontier(chosen.filter((result) => isComplete(result, tasks)).flatMap(toPoints))
+  return findFrontier(chosen.filter((result) => isComplete(result, tasks)).flatMap(toPoints))
 }
 
 function toPoints(result: SettingResult): Point[] {

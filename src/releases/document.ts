@@ -104,9 +104,9 @@ export function buildDisclosure(
     tasks: { approved: approved.length, published: tasks.length, excluded: countExcluded(approved, tasks, run) },
     attempts: { min: attempts.length === 0 ? 0 : findMin(attempts), max: attempts.reduce((a, b) => Math.max(a, b), 0) },
     harnesses: listHarnessVersions(cohorts),
-    sandboxes: distinct(cohorts.map(({ sandbox }) => sandbox)),
-    verifyModes: distinct(cohorts.map(({ verifyMode }) => verifyMode)),
-    isolation: distinct(chosen.map(({ isolation }) => isolation)),
+    sandboxes: listDistinct(cohorts.map(({ sandbox }) => sandbox)),
+    verifyModes: listDistinct(cohorts.map(({ verifyMode }) => verifyMode)),
+    isolation: listDistinct(chosen.map(({ isolation }) => isolation)),
     resources: summarizeResources(chosen),
     comparisons: { count: run.comparisons, from: toIsoTime(run.from), to: toIsoTime(run.to) },
   }
@@ -133,10 +133,10 @@ const toUpperBound = (limit: number | null): number => limit ?? Number.POSITIVE_
 
 function countExcluded(approved: readonly string[], tasks: readonly string[], run: RunTotals) {
   const unpublished = approved.filter((task) => !tasks.includes(task))
-  const elsewhere = unpublished.filter((task) => run.scoredTasks.has(task)).length
+  const scoredElsewhere = unpublished.filter((task) => run.scoredTasks.has(task)).length
   const reasons = [
-    { reason: 'no_results', count: unpublished.length - elsewhere },
-    { reason: 'no_results_under_these_conditions', count: elsewhere },
+    { reason: 'no_results', count: unpublished.length - scoredElsewhere },
+    { reason: 'no_results_under_these_conditions', count: scoredElsewhere },
     { reason: 'declined_after_results', count: run.declined },
   ]
   return reasons.filter(({ count }) => count > 0)
@@ -150,7 +150,7 @@ function listHarnessVersions(cohorts: readonly { harness: string; harnessVersion
   return [...byText].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, each]) => each)
 }
 
-const distinct = (values: readonly (string | null)[]): string[] =>
+const listDistinct = (values: readonly (string | null)[]): string[] =>
   [...new Set(values.filter((value) => value !== null))].sort()
 
 const toIsoTime = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString())

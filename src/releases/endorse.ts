@@ -14,7 +14,7 @@ type CallerWorkspace = KeyCaller['workspace']
 
 export async function readEndorsement(db: Db, workspace: CallerWorkspace, ref: EndorsementRef): Promise<Endorsement> {
   const { publisher, row } = await readEndorsementRow(db, workspace, ref)
-  return { repository: fullName(ref), publisher: publisher.login, at: row.at.toISOString() }
+  return { repository: toFullName(ref), publisher: publisher.login, at: row.at.toISOString() }
 }
 
 /** Reads an endorsement. A workspace has endorsements only for repositories under its own login. */
@@ -22,11 +22,11 @@ async function readEndorsementRow(db: Db, { id, login }: CallerWorkspace, ref: E
   const publisher = await findWorkspaceByLogin(db, ref.publisher)
   const row = publisher && (await rows.findEndorsement(db, id, ref.name, publisher.id))
   if (!row || login.toLowerCase() !== ref.owner.toLowerCase())
-    throw new Problem(notFound, `No endorsement of ${ref.publisher} for ${fullName(ref)} found`)
+    throw new Problem(notFound, `No endorsement of ${ref.publisher} for ${toFullName(ref)} found`)
   return { publisher, row }
 }
 
-const fullName = ({ owner, name }: EndorsementRef): string => `${owner}/${name}`
+const toFullName = ({ owner, name }: EndorsementRef): string => `${owner}/${name}`
 
 export function putEndorsement(
   deps: EndorsementDeps,
@@ -42,7 +42,7 @@ export function putEndorsement(
     await record(tx, {
       ...by,
       action: 'release.endorsed',
-      subject: fullName(ref),
+      subject: toFullName(ref),
       detail: { publisher: publisher.login },
     })
     await deps.updateResults(tx, ref)
@@ -52,8 +52,9 @@ export function putEndorsement(
 
 /** Throws unless the workspace owns the login and the operator has verified it. A login alone proves nothing. */
 async function requireOwner(tx: Db, { login }: CallerWorkspace, { owner }: EndorsementRef): Promise<void> {
-  const own = await findWorkspaceByLogin(tx, login)
-  const isOwner = login.toLowerCase() === owner.toLowerCase() && own !== undefined && own.verifiedAt !== null
+  const workspace = await findWorkspaceByLogin(tx, login)
+  const isVerified = workspace !== undefined && workspace.verifiedAt !== null
+  const isOwner = login.toLowerCase() === owner.toLowerCase() && isVerified
   if (!isOwner)
     throw new Problem(notTheOwner, `Only the verified workspace ${owner} can endorse results of its repositories.`)
 }
@@ -70,15 +71,17 @@ export function removeEndorsement(
     await record(tx, {
       ...by,
       action: 'release.unendorsed',
-      subject: fullName(ref),
+      subject: toFullName(ref),
       detail: { publisher: publisher.login },
     })
     await deps.updateResults(tx, ref)
   })
 }
 
+type VerifyWorkspaceInput = { login: string; isVerified: boolean; requestId: string }
+
 /** Sets whether a workspace is verified. Its own releases and those it endorsed change their status with it. */
-export function verifyWorkspace(deps: EndorsementDeps, login: string, isVerified: boolean, requestId: string) {
+export function verifyWorkspace(deps: EndorsementDeps, { login, isVerified, requestId }: VerifyWorkspaceInput) {
   return transact(deps.db, async (tx) => {
     const workspace = await setVerified(tx, login, isVerified)
     const action = isVerified ? 'workspace.verified' : 'workspace.unverified'

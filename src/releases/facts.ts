@@ -39,9 +39,14 @@ export async function loadFacts(db: Db, repository: number): Promise<ReleaseFact
   const approved = new Set(tasks.map(({ digest }) => digest))
   const settingFacts = toSettingFacts(settings)
   const results = buildResults(settingFacts, outcomes, approved)
-  const isReference = new Set(settingFacts.filter((setting) => setting.isReference).map(({ id }) => id))
-  const nonReference = outcomes.filter(({ setting }) => !isReference.has(setting))
-  return { tasks, results, fingerprint: computeFingerprint(results, approved), run: countRun(nonReference, approved) }
+  const referenceIds = new Set(settingFacts.filter((setting) => setting.isReference).map(({ id }) => id))
+  const nonReference = outcomes.filter(({ setting }) => !referenceIds.has(setting))
+  return {
+    tasks,
+    results,
+    fingerprint: computeFingerprint(results, approved),
+    run: countTotals(nonReference, approved),
+  }
 }
 
 /** Removes duplicates. The newest comparison describes the setting. */
@@ -64,7 +69,7 @@ const toSettingFact = (row: RunSetting): SettingFact => ({
   isReference: row.provider === NO_PROVIDER,
 })
 
-function countRun(outcomes: TrialOutcome[], approved: ReadonlySet<string>): RunTotals {
+function countTotals(outcomes: TrialOutcome[], approved: ReadonlySet<string>): RunTotals {
   const counted = dedupeTrials(outcomes)
   const scored = counted.filter(({ state }) => state !== 'errored')
   const scoredTasks = new Set(scored.map(({ task }) => task))

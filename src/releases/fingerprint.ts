@@ -19,12 +19,12 @@ function hashResults(results: readonly SettingResult[], tasks: string[]): string
   return createHash('sha256').update(text).digest('hex')
 }
 
-const texts = new WeakMap<SettingResult, string>()
+const textCache = new WeakMap<SettingResult, string>()
 
 /** Cached, because it is long and needed for every selection. */
 function toCanonicalText(result: SettingResult): string {
-  const text = texts.get(result) ?? canonicalJson(toHashedFields(result))
-  texts.set(result, text)
+  const text = textCache.get(result) ?? canonicalJson(toHashedFields(result))
+  textCache.set(result, text)
   return text
 }
 

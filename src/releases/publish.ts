@@ -27,7 +27,7 @@ import {
 import { nameTaken, ownerNotAssigned, repositoryPrivate, settingsRefused, stalePreview } from './schema.ts'
 import type { Release } from './shapes/schema.ts'
 import { findNewest, insertRelease, isNameTaken, lockReleases, type ReleaseRow, renameReleases } from './sql.ts'
-import { type PublishTasksDeps, publishFiles, requireClean } from './task-files.ts'
+import { type PublishTasksDeps, publishFiles, requireNoSecrets } from './task-files.ts'
 
 export type ReleaseDeps = RepositoryDeps &
   ReleasePreviewDeps &
@@ -56,12 +56,12 @@ export async function publishRelease(
   const visibility = await refreshVisibility(deps, { ...repository, workspaceId: by.workspaceId })
   if (visibility !== 'public') throw new Problem(repositoryPrivate, explainNotPublic(repository))
   // Files are scanned before anything is locked: it may take long, and content is immutable.
-  const clean = input.publishTasks ? await scanTasks(deps, repository, publisher, input) : new Set<string>()
+  const cleanDigests = input.publishTasks ? await scanTasks(deps, repository, publisher, input) : new Set<string>()
   const outcome = await transact(deps.db, async (tx) => {
     await lockReleases(tx, repository.key)
     const ref = { workspaceId: by.workspaceId, owner: repository.owner, name: repository.name }
     const context = await loadReleaseContext(tx, await readRepository(tx, ref), publisher)
-    return publishLocked({ ...deps, db: tx }, by, context, { ...input, clean })
+    return publishLocked({ ...deps, db: tx }, by, context, { ...input, cleanDigests })
   })
   if (outcome.kind !== 'stale') return outcome
   // Outside the transaction: other publishers must not wait for the preview.
@@ -83,7 +83,7 @@ export async function buildPreviewRelease(
   return { release, picks: content.picks }
 }
 
-type ScannedPublishInput = PublishInput & { clean: ReadonlySet<string> }
+type ScannedPublishInput = PublishInput & { cleanDigests: ReadonlySet<string> }
 
 async function publishLocked(
   deps: ReleaseDeps,
@@ -117,7 +117,7 @@ async function keepHead(
 ): Promise<PublishResult> {
   if (input.publishTasks) {
     const chosen = context.facts.results.filter(({ id }) => input.settings.includes(id))
-    if (await publishFiles(deps, context, chosen, input.clean)) {
+    if (await publishFiles(deps, context, chosen, input.cleanDigests)) {
       await record(deps.db, { ...by, action: 'release.tasks_published', subject: head.id })
       await deps.updateResults(deps.db, head)
     }
@@ -146,7 +146,7 @@ async function storeRelease(
   deps: ReleaseDeps,
   by: AuditActor,
   context: ReleaseContext,
-  { chosen, publishTasks, clean }: ScannedPublishInput & { chosen: SettingResult[] },
+  { chosen, publishTasks, cleanDigests }: ScannedPublishInput & { chosen: SettingResult[] },
 ): Promise<PublishResult> {
   const { repository, facts } = context
   const tx = deps.db
@@ -169,7 +169,7 @@ async function storeRelease(
     document: JSON.stringify(release),
     language: detectLanguage(await listTaskPaths(tx, repository.key, content.tasks)),
   })
-  if (publishTasks) await publishFiles(deps, context, chosen, clean)
+  if (publishTasks) await publishFiles(deps, context, chosen, cleanDigests)
   const older = await renameReleases(tx, identity)
   await record(tx, {
     ...by,
@@ -188,8 +188,8 @@ async function storeRelease(
   return { kind: 'published', row }
 }
 
-const sortByName = <P extends { owner: string; name: string }>(places: P[]): P[] =>
-  places.sort((a, b) => (fullNameOf(a).toLowerCase() < fullNameOf(b).toLowerCase() ? -1 : 1))
+const sortByName = <P extends { owner: string; name: string }>(repositories: P[]): P[] =>
+  repositories.sort((a, b) => (fullNameOf(a).toLowerCase() < fullNameOf(b).toLowerCase() ? -1 : 1))
 
 /** Loads the prices that the grants of the canonical trials froze. */
 async function loadPrices(db: Db, workspaceId: string, chosen: SettingResult[]): Promise<Release['prices']> {
@@ -242,15 +242,18 @@ async function scanTasks(
   const { facts } = await loadReleaseContext(deps.db, repository, publisher)
   if (facts.fingerprint !== input.fingerprint) return new Set()
   const chosen = facts.results.filter(({ id }) => input.settings.includes(id))
-  return requireClean(deps, facts.tasks, chosen)
+  return requireNoSecrets(deps, facts.tasks, chosen)
 }
 
 /** Folder of the hidden tests in generated tasks. Other files of their verifier are the same in every language. */
 const HIDDEN_TESTS = /^tests\/grader\/hidden\//
-/** Folders of a task, the one that shows its language best first. Tests of hand-written tasks are often in Python. */
+/**
+ * Folders of a task in the order in which they show its language best. Tests of hand-written tasks are often in
+ * Python.
+ */
 const FOLDERS = [HIDDEN_TESTS, /^(environment|solution|steps)\//, /^tests\//]
 /** Scripts and queries that tasks in every language contain. */
-const ACCOMPANYING = new Set(['shell', 'sql'])
+const ACCOMPANYING_LANGUAGES = new Set(['shell', 'sql'])
 
 /** Returns the language of most tasks, each given by the paths of its files. Null if no task shows one. */
 export const detectLanguage = (tasks: readonly (readonly string[])[]): string | null =>
@@ -259,7 +262,7 @@ export const detectLanguage = (tasks: readonly (readonly string[])[]): string | 
 function detectTaskLanguage(paths: readonly string[]): string | null {
   for (const folder of FOLDERS) {
     const names = paths.filter((path) => folder.test(path)).flatMap((path) => findSourceLanguage(path)?.name ?? [])
-    const language = findMostFrequent(names.filter((name) => !ACCOMPANYING.has(name)))
+    const language = findMostFrequent(names.filter((name) => !ACCOMPANYING_LANGUAGES.has(name)))
     if (language !== null) return language
   }
   return null
@@ -267,7 +270,8 @@ function detectTaskLanguage(paths: readonly string[]): string | null {
 
 /** Returns the most frequent name. Ties are resolved by name. */
 function findMostFrequent(names: readonly string[]): string | null {
-  const counts = Map.groupBy(names, (name) => name)
-  const sorted = [...counts].toSorted(([a, as], [b, bs]) => bs.length - as.length || (a < b ? -1 : 1))
-  return sorted[0]?.[0] ?? null
+  const groups = Map.groupBy(names, (name) => name)
+  const counts = [...groups].map(([name, occurrences]) => ({ name, count: occurrences.length }))
+  const [first] = counts.sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1))
+  return first?.name ?? null
 }

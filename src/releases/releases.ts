@@ -124,9 +124,9 @@ export type PublisherHead = {
 /** Lists the current releases of all publishers under a repository name. */
 export async function listHeads(db: Db, owner: string, name: string): Promise<PublisherHead[]> {
   const found = await rows.listHeadRows(db, owner, name)
-  const rankOf = await loadPublisherRanks(db, owner, name)
+  const findRank = await loadPublisherRanks(db, owner, name)
   return found.map((row) => {
-    const { isOwn, endorsed } = rankOf(row.workspace_id)
+    const { isOwn, endorsed } = findRank(row.workspace_id)
     return { row, release: parseDocument(row), picks: parsePicks(row), isOwn, endorsed }
   })
 }
@@ -139,11 +139,11 @@ export async function loadPublisherRanks(
   owner: string,
   name: string,
 ): Promise<(workspaceId: string) => PublisherRank> {
-  const own = await findWorkspaceByLogin(db, owner)
-  const isVerified = own !== undefined && own.verifiedAt !== null
-  const endorsed = isVerified ? await rows.listEndorsed(db, own.id, name) : new Set<string>()
+  const ownerWorkspace = await findWorkspaceByLogin(db, owner)
+  const isVerified = ownerWorkspace !== undefined && ownerWorkspace.verifiedAt !== null
+  const endorsed = isVerified ? await rows.listEndorsed(db, ownerWorkspace.id, name) : new Set<string>()
   return (workspaceId) => {
-    const isOwn = workspaceId === own?.id
+    const isOwn = workspaceId === ownerWorkspace?.id
     return { isOwn, endorsed: isVerified && (isOwn || endorsed.has(workspaceId)) }
   }
 }

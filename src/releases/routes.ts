@@ -24,7 +24,7 @@ export const releaseRoutes = (deps: ReleaseDeps): Route[] => [
 ]
 
 /** Clears the results cache after a change, so that the caller's next read sees it. Other processes are notified. */
-const forgetAfter = <T>({ forget }: ReleaseDeps, work: Promise<T>): Promise<T> => work.finally(forget)
+const clearCacheAfter = <T>({ forget }: ReleaseDeps, work: Promise<T>): Promise<T> => work.finally(forget)
 
 type ReleaseRequest<P> = { db: Db; caller: KeyCaller; params: P }
 type ReleaseRepositoryParams = { owner: string; name: string }
@@ -49,7 +49,10 @@ const publishRoutes = (deps: ReleaseDeps): Route[] => [
   }),
   route(schema.publishRelease, findRepository, async ({ caller, body, requestId }, repository) => {
     const target = { repository, publisher: caller.workspace }
-    const { kind, row } = await forgetAfter(deps, publishRelease(deps, toAuditActor(caller, requestId), target, body))
+    const { kind, row } = await clearCacheAfter(
+      deps,
+      publishRelease(deps, toAuditActor(caller, requestId), target, body),
+    )
     const url = `${deps.publicUrl()}/results/${row.owner}/${row.name}`
     return reply(kind === 'published' ? 201 : 200, { ...toPublishedRelease(row, row), url })
   }),
@@ -63,7 +66,7 @@ const readRoutes = (deps: ReleaseDeps): Route[] => [
   route(schema.withdrawRelease, findRelease, async ({ db, caller, body, requestId }, row) =>
     reply(
       200,
-      await forgetAfter(deps, withdrawRelease({ ...deps, db }, toAuditActor(caller, requestId), row, body.reason)),
+      await clearCacheAfter(deps, withdrawRelease({ ...deps, db }, toAuditActor(caller, requestId), row, body.reason)),
     ),
   ),
 ]
@@ -72,7 +75,7 @@ const endorsementRoutes = (deps: ReleaseDeps): Route[] => [
   route(schema.putEndorsement, async ({ db, caller, params, requestId }) =>
     reply(
       200,
-      await forgetAfter(
+      await clearCacheAfter(
         deps,
         putEndorsement({ ...deps, db }, toAuditActor(caller, requestId), caller.workspace, params),
       ),
@@ -82,17 +85,23 @@ const endorsementRoutes = (deps: ReleaseDeps): Route[] => [
     reply(200, await readEndorsement(db, caller.workspace, params)),
   ),
   route(schema.deleteEndorsement, async ({ db, caller, params, requestId }) => {
-    await forgetAfter(
+    await clearCacheAfter(
       deps,
       removeEndorsement({ ...deps, db }, toAuditActor(caller, requestId), caller.workspace, params),
     )
     return reply(204)
   }),
   route(schema.verifyWorkspace, async ({ db, params, requestId }) =>
-    reply(200, await forgetAfter(deps, verifyWorkspace({ ...deps, db }, params.login, true, requestId))),
+    reply(
+      200,
+      await clearCacheAfter(
+        deps,
+        verifyWorkspace({ ...deps, db }, { login: params.login, isVerified: true, requestId }),
+      ),
+    ),
   ),
   route(schema.unverifyWorkspace, async ({ db, params, requestId }) => {
-    await forgetAfter(deps, verifyWorkspace({ ...deps, db }, params.login, false, requestId))
+    await clearCacheAfter(deps, verifyWorkspace({ ...deps, db }, { login: params.login, isVerified: false, requestId }))
     return reply(204)
   }),
 ]

@@ -81,7 +81,10 @@ export const findDisconnected = (db: Db, repository: NamedRepository) =>
     .limit(1)
     .executeTakeFirst()
 
-/** Lists code-host repositories with releases that may be public, connected or not. The least recently checked come first. */
+/**
+ * Lists code-host repositories with releases that may be public, connected or not. The least recently checked come
+ * first.
+ */
 export const listPublicRepositories = (db: Db, limit: number) =>
   db
     .selectFrom('repositories')
@@ -195,13 +198,13 @@ const IS_HEAD = sql<boolean>`(releases.withdrawn_at is null and not exists (
 
 /** Tests whether a release from another origin is public under the name. */
 export async function isNameTaken(db: Db, { source_kind, host, repository_id, ...name }: ReleaseIdentity) {
-  const own = source_kind === 'git' ? `git ${host} ${repository_id}` : `${source_kind} ${host}`
+  const ownOrigin = source_kind === 'git' ? `git ${host} ${repository_id}` : `${source_kind} ${host}`
   const other = await db
     .selectFrom('releases')
     .select('id')
     .where(isPublicAs(name))
     .where(IS_HEAD)
-    .where(ORIGIN, '<>', own)
+    .where(ORIGIN, '<>', ownOrigin)
     .executeTakeFirst()
   return other !== undefined
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { setting } from '../../test/support/releases/arbitrary-trials.ts'
-import { wilsonInterval } from '../statistics/intervals.ts'
+import { computeWilsonInterval } from '../statistics/intervals.ts'
 import type { SettingResult } from './aggregate.ts'
 import type { ResultCell } from './cohort.ts'
 import { computeSettingStats, toScores } from './stats.ts'
@@ -45,7 +45,7 @@ describe('accuracy', () => {
     const shares = [1, 0, 0.5, 1, 0.25, 1]
     const mean = 3.75 / 6
     const variance = shares.reduce((sum, share) => sum + (share - mean) ** 2, 0) / 5
-    const expected = wilsonInterval({ tasks: 6, trials: 14, mean, variance })
+    const expected = computeWilsonInterval({ tasks: 6, trials: 14, mean, variance })
     expect(found?.passAt1).toBeCloseTo(62.5, 9)
     expect(found?.ci95).toEqual({
       low: expect.closeTo(100 * (expected?.low ?? 0), 9),

@@ -1,6 +1,6 @@
 import type { OutcomeUsage } from '../comparisons/outcome.ts'
 import { DRAWS, estimateFrontierProbabilities } from '../statistics/frontier.ts'
-import { wilsonInterval } from '../statistics/intervals.ts'
+import { computeWilsonInterval } from '../statistics/intervals.ts'
 import { computeReliability, type Reliability, type Scores } from '../statistics/paired.ts'
 import { computeRanks, type Rank } from '../statistics/pairs.ts'
 import { isComplete, listTasks, type SettingResult } from './aggregate.ts'
@@ -67,7 +67,7 @@ function computeAccuracy(cells: readonly ResultCell[]): Pick<SettingStats, 'pass
   // NaN for a single task, which has no interval.
   const variance = sum(shares.map((share) => (share - mean) ** 2)) / (cells.length - 1)
   const size = { tasks: cells.length, trials: sum(cells.map(({ trials }) => trials)) }
-  const interval = wilsonInterval({ ...size, mean, variance })
+  const interval = computeWilsonInterval({ ...size, mean, variance })
   return {
     passAt1: 100 * mean,
     ci95: interval ? { low: 100 * interval.low, high: 100 * interval.high, ...INTERVAL, ...size } : null,
@@ -78,9 +78,9 @@ function computeAccuracy(cells: readonly ResultCell[]): Pick<SettingStats, 'pass
 function averageUsage(cells: readonly ResultCell[]): Pick<SettingStats, 'usagePerTask' | 'cacheHitRate'> {
   const known = cells.flatMap(({ usage }) => (usage ? [usage] : []))
   if (known.length === 0 || known.length < cells.length) return { usagePerTask: null, cacheHitRate: null }
-  const all = (name: keyof OutcomeUsage): number => sum(known.map((usage) => usage[name]))
-  const mean = (name: keyof OutcomeUsage): number => all(name) / known.length
-  const read = all('input') + all('cacheRead') + all('cacheWrite')
+  const total = (name: keyof OutcomeUsage): number => sum(known.map((usage) => usage[name]))
+  const mean = (name: keyof OutcomeUsage): number => total(name) / known.length
+  const inputTokens = total('input') + total('cacheRead') + total('cacheWrite')
   return {
     usagePerTask: {
       input: mean('input'),
@@ -89,7 +89,7 @@ function averageUsage(cells: readonly ResultCell[]): Pick<SettingStats, 'usagePe
       output: mean('output'),
       reasoning: mean('reasoning'),
     },
-    cacheHitRate: read === 0 ? null : (100 * all('cacheRead')) / read,
+    cacheHitRate: inputTokens === 0 ? null : (100 * total('cacheRead')) / inputTokens,
   }
 }
 

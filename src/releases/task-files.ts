@@ -20,8 +20,11 @@ type SecretFinding = SuspectedSecret & { task: string }
 
 const FINDINGS_MAX = 50
 
-/** Scans every file of the tasks of these settings. Returns their digests; throws if a file contains a suspected secret. */
-export async function requireClean(
+/**
+ * Scans every file of the tasks of these settings. Returns their digests; throws if a file contains a suspected
+ * secret.
+ */
+export async function requireNoSecrets(
   { blobs }: PublishTasksDeps,
   tasks: readonly ReleaseTask[],
   chosen: readonly SettingResult[],
@@ -104,11 +107,11 @@ const OVERLAP_BYTES = 64 * 1024
 
 async function scanFile(path: string, content: AsyncIterable<Buffer>): Promise<SuspectedSecret[]> {
   const secrets = new Map<string, SuspectedSecret>()
-  let before = 0
-  for await (const { text, from } of readWindows(content)) {
+  let linesBefore = 0
+  for await (const { text, nextStart } of readWindows(content)) {
     for (const { line = 1, detail } of findCredentials({ path, text, isWhole: false }))
-      secrets.set(`${before + line} ${detail}`, { path, line: before + line, detail })
-    before += countLineBreaks(text.slice(0, from))
+      secrets.set(`${linesBefore + line} ${detail}`, { path, line: linesBefore + line, detail })
+    linesBefore += countLineBreaks(text.slice(0, nextStart))
   }
   return [...secrets.values()]
 }
@@ -116,10 +119,10 @@ async function scanFile(path: string, content: AsyncIterable<Buffer>): Promise<S
 const countLineBreaks = (text: string): number => text.split('\n').length - 1
 
 /**
- * Yields a text in overlapping windows. `from` is where the next window starts: at the last line, or far enough before the
+ * Yields a text in overlapping windows. `nextStart` is where the next window starts: at the last line, or far enough before the
  * end that no secret is split. Decodes as latin1: one character per byte, which never fails.
  */
-async function* readWindows(content: AsyncIterable<Buffer>): AsyncGenerator<{ text: string; from: number }> {
+async function* readWindows(content: AsyncIterable<Buffer>): AsyncGenerator<{ text: string; nextStart: number }> {
   let overlap = ''
   let chunks: Buffer[] = []
   let bytes = 0
@@ -128,12 +131,12 @@ async function* readWindows(content: AsyncIterable<Buffer>): AsyncGenerator<{ te
     bytes += chunk.length
     if (bytes < WINDOW_BYTES) continue
     const text = overlap + Buffer.concat(chunks).toString('latin1')
-    const from = Math.max(text.lastIndexOf('\n') + 1, text.length - OVERLAP_BYTES)
-    yield { text, from }
-    overlap = text.slice(from)
+    const nextStart = Math.max(text.lastIndexOf('\n') + 1, text.length - OVERLAP_BYTES)
+    yield { text, nextStart }
+    overlap = text.slice(nextStart)
     chunks = []
     bytes = 0
   }
   const text = overlap + Buffer.concat(chunks).toString('latin1')
-  yield { text, from: text.length }
+  yield { text, nextStart: text.length }
 }

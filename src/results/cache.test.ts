@@ -13,7 +13,7 @@ async function ask(cache: ReturnType<typeof createResultsCache>, key: string, ta
 
 test('many distinct requests without results stay within the memory limit', async () => {
   const cache = createResultsCache()
-  cache.joined()
+  cache.activate()
   const targets = Array.from({ length: 50_000 }, (_, n) => `/api/public/results?q=${n}`)
   for (const target of targets) expect(await ask(cache, target, target)).toBeDefined()
   const kept = targets.filter((target) => cache.find(target, 'identity'))
@@ -23,7 +23,7 @@ test('many distinct requests without results stay within the memory limit', asyn
 
 test('targets that are too long are answered but not remembered', async () => {
   const cache = createResultsCache()
-  cache.joined()
+  cache.activate()
   expect(await ask(cache, 'a', `/api/public/results?q=a&more=${'x'.repeat(1000)}`)).toBeUndefined()
   expect(await ask(cache, 'a', '/api/public/results?q=a')).toBeDefined()
 })

@@ -122,12 +122,12 @@ export function createResultsCache() {
     targets.set(target, cachedTarget)
   }
   return {
-    joined: setListening(true),
-    lost: setListening(false),
+    activate: setListening(true),
+    deactivate: setListening(false),
     /** Clears the cache. Called after a change, so that its author does not read stale data. */
     forget: clear,
     /** Removes all lists and the entries of this name. */
-    changed(name: string): void {
+    invalidate(name: string): void {
       for (const [key, entry] of entries) if (entry.name === undefined || entry.name === name) remove(key)
     },
     read,
@@ -156,7 +156,7 @@ export function createResultsCache() {
 export const listenForChanges = (url: string, cache: ResultsCache): { close(): Promise<void> } =>
   listenTo(
     { url, channel: CHANGED_CHANNEL, applicationName: 'assay-results' },
-    { onConnect: cache.joined, onNotice: cache.changed, onDisconnect: cache.lost },
+    { onConnect: cache.activate, onNotice: cache.invalidate, onDisconnect: cache.deactivate },
   )
 
 const COMPRESS = {

@@ -13,7 +13,7 @@ const LABEL_MAX = 60
 export function drawChart(release: Release): string {
   const frontier = release.frontier.flatMap((id) => release.settings.filter((setting) => setting.id === id))
   const others = release.settings.filter(({ onFrontier }) => !onFrontier)
-  const axis = costAxis(release.settings)
+  const axis = buildCostAxis(release.settings)
   const rows = Math.min(frontier.length, ROWS_MAX) + (frontier.length > ROWS_MAX ? 1 : 0)
   const height = BOTTOM + 64 + rows * ROW + 16
   const { repository, publisher, settings, tasks, releasedAt } = release
@@ -21,7 +21,7 @@ export function drawChart(release: Release): string {
   const legend = 'Bars: 95 % intervals. Filled: on the frontier.'
   const subtitle = `${truncate(publisher.login, 40)}, ${releasedAt.slice(0, 10)}. ${legend}`
   const unit = `USD per task${axis.isLog ? ' (logarithmic)' : ''}`
-  return svg(
+  return buildSvg(
     {
       viewBox: `0 0 ${WIDTH} ${height}`,
       width: WIDTH,
@@ -32,15 +32,15 @@ export function drawChart(release: Release): string {
       'font-size': 13,
     },
     [
-      element('title', { id: 't' }, escapeXml(title)),
-      element('desc', { id: 'd' }, escapeXml(describeFrontier(frontier))),
+      buildElement('title', { id: 't' }, escapeXml(title)),
+      buildElement('desc', { id: 'd' }, escapeXml(describeFrontier(frontier))),
       STYLE,
-      element('rect', { class: 'bg', width: WIDTH, height }),
-      textElement({ class: 'ink', x: PLOT.left, y: 26, 'font-size': 16, 'font-weight': 600 }, title),
-      textElement({ class: 'dim', x: PLOT.left, y: 45 }, subtitle),
+      buildElement('rect', { class: 'bg', width: WIDTH, height }),
+      buildTextElement({ class: 'ink', x: PLOT.left, y: 26, 'font-size': 16, 'font-weight': 600 }, title),
+      buildTextElement({ class: 'dim', x: PLOT.left, y: 45 }, subtitle),
       drawAccuracyGrid(),
       axis.ticks.map((usd) => drawCostTick(axis.x(usd), usd)).join('\n'),
-      textElement({ class: 'dim', x: PLOT.left + PLOT.width / 2, y: BOTTOM + 40, 'text-anchor': 'middle' }, unit),
+      buildTextElement({ class: 'dim', x: PLOT.left + PLOT.width / 2, y: BOTTOM + 40, 'text-anchor': 'middle' }, unit),
       drawSteps(frontier, axis.x),
       [...others, ...frontier].map((setting) => drawPoint(setting, axis.x)).join('\n'),
       frontier.map((setting, index) => drawNumber(setting, index, axis.x)).join('\n'),
@@ -60,10 +60,10 @@ const STYLE = `<style>
 const describeFrontier = (frontier: readonly ReleaseSetting[]): string =>
   frontier
     .slice(0, ROWS_MAX)
-    .map((setting, index) => toRow(setting, index))
+    .map((setting, index) => formatRow(setting, index))
     .join('. ')
 
-function toRow(setting: ReleaseSetting, index: number): string {
+function formatRow(setting: ReleaseSetting, index: number): string {
   const { model, harness, reasoningLevel, configuration, accuracy, costPerTaskUsd } = setting
   const parts = [model.label, harness, reasoningLevel]
   if (configuration) parts.push(`${configuration.name}@${configuration.version}`)
@@ -71,38 +71,38 @@ function toRow(setting: ReleaseSetting, index: number): string {
   return `${index + 1}  ${label}: ${formatPercent(accuracy)}, ${formatUsd(costPerTaskUsd)}`
 }
 
-const y = (percent: number): number => round(PLOT.top + PLOT.height * (1 - percent / 100))
+const toY = (percent: number): number => round(PLOT.top + PLOT.height * (1 - percent / 100))
 const round = (value: number): number => Math.round(value * 10) / 10
 
 const drawAccuracyGrid = (): string =>
   [0, 25, 50, 75, 100]
     .map((percent) => {
-      const line = { class: 'grid', x1: PLOT.left, x2: RIGHT, y1: y(percent), y2: y(percent) }
-      const label = { class: 'dim', x: PLOT.left - 8, y: y(percent) + 4, 'text-anchor': 'end' }
-      return element('line', line) + textElement(label, `${percent} %`)
+      const line = { class: 'grid', x1: PLOT.left, x2: RIGHT, y1: toY(percent), y2: toY(percent) }
+      const label = { class: 'dim', x: PLOT.left - 8, y: toY(percent) + 4, 'text-anchor': 'end' }
+      return buildElement('line', line) + buildTextElement(label, `${percent} %`)
     })
     .join('\n')
 
 const drawCostTick = (x: number, usd: number): string =>
-  element('line', { class: 'grid', x1: x, x2: x, y1: PLOT.top, y2: BOTTOM }) +
-  textElement({ class: 'dim', x, y: BOTTOM + 20, 'text-anchor': 'middle' }, formatUsd(usd))
+  buildElement('line', { class: 'grid', x1: x, x2: x, y1: PLOT.top, y2: BOTTOM }) +
+  buildTextElement({ class: 'dim', x, y: BOTTOM + 20, 'text-anchor': 'middle' }, formatUsd(usd))
 
 type Axis = { x: (usd: number) => number; ticks: number[]; isLog: boolean }
 
 /** Logarithmic if costs differ by more than a factor of five and none is 0, else linear. */
-function costAxis(settings: readonly ReleaseSetting[]): Axis {
+function buildCostAxis(settings: readonly ReleaseSetting[]): Axis {
   const costs = settings.map(({ costPerTaskUsd }) => costPerTaskUsd)
   const [least, most] = [
     costs.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY),
     costs.reduce((a, b) => Math.max(a, b), 0),
   ]
-  if (least > 0 && most / least > 5) return logAxis(least, most)
+  if (least > 0 && most / least > 5) return buildLogAxis(least, most)
   const top = most > 0 ? most * 1.1 : 1
   const x = (usd: number) => round(PLOT.left + (PLOT.width * usd) / top)
   return { x, ticks: [0, top / 4, top / 2, (3 * top) / 4, top], isLog: false }
 }
 
-function logAxis(least: number, most: number): Axis {
+function buildLogAxis(least: number, most: number): Axis {
   const [low, high] = [Math.floor(Math.log10(least)), Math.ceil(Math.log10(most * 1.01))]
   const x = (usd: number) => round(PLOT.left + (PLOT.width * (Math.log10(usd) - low)) / (high - low))
   return { x, ticks: Array.from({ length: high - low + 1 }, (_, step) => 10 ** (low + step)), isLog: true }
@@ -111,8 +111,11 @@ function logAxis(least: number, most: number): Axis {
 function drawSteps(frontier: readonly ReleaseSetting[], x: Axis['x']): string {
   const [first, ...rest] = frontier
   if (!first) return ''
-  const path = rest.map((setting) => `H${x(setting.costPerTaskUsd)}V${y(setting.accuracy)}`).join('')
-  return element('path', { class: 'steps', d: `M${x(first.costPerTaskUsd)} ${y(first.accuracy)}${path}H${RIGHT}` })
+  const path = rest.map((setting) => `H${x(setting.costPerTaskUsd)}V${toY(setting.accuracy)}`).join('')
+  return buildElement('path', {
+    class: 'steps',
+    d: `M${x(first.costPerTaskUsd)} ${toY(first.accuracy)}${path}H${RIGHT}`,
+  })
 }
 
 function drawPoint(setting: ReleaseSetting, x: Axis['x']): string {
@@ -120,33 +123,33 @@ function drawPoint(setting: ReleaseSetting, x: Axis['x']): string {
   const { ci95 } = stats
   const at = x(costPerTaskUsd)
   const name = `${markCustom(truncate(id, 80), setting)}: ${formatPercent(accuracy)}, ${formatUsd(costPerTaskUsd)}`
-  return element(
+  return buildElement(
     'g',
     {},
-    element('title', {}, escapeXml(name)),
-    ci95 ? element('line', { class: 'bar', x1: at, x2: at, y1: y(ci95.low), y2: y(ci95.high) }) : '',
-    element('circle', { class: onFrontier ? 'on' : 'off', cx: at, cy: y(accuracy), r: 5 }),
+    buildElement('title', {}, escapeXml(name)),
+    ci95 ? buildElement('line', { class: 'bar', x1: at, x2: at, y1: toY(ci95.low), y2: toY(ci95.high) }) : '',
+    buildElement('circle', { class: onFrontier ? 'on' : 'off', cx: at, cy: toY(accuracy), r: 5 }),
   )
 }
 
 function drawNumber({ costPerTaskUsd, accuracy }: ReleaseSetting, index: number, x: Axis['x']): string {
   if (index >= ROWS_MAX) return ''
-  const attributes = { class: 'ink', x: x(costPerTaskUsd) + 8, y: y(accuracy) - 8, 'font-weight': 600 }
-  return textElement(attributes, String(index + 1))
+  const attributes = { class: 'ink', x: x(costPerTaskUsd) + 8, y: toY(accuracy) - 8, 'font-weight': 600 }
+  return buildTextElement(attributes, String(index + 1))
 }
 
 function drawList(frontier: readonly ReleaseSetting[]): string {
-  const rows = frontier.slice(0, ROWS_MAX).map(toRow)
+  const rows = frontier.slice(0, ROWS_MAX).map(formatRow)
   if (frontier.length > ROWS_MAX) rows.push(`and ${frontier.length - ROWS_MAX} more`)
   return rows
-    .map((text, index) => textElement({ class: 'ink', x: PLOT.left, y: BOTTOM + 68 + index * ROW }, text))
+    .map((text, index) => buildTextElement({ class: 'ink', x: PLOT.left, y: BOTTOM + 68 + index * ROW }, text))
     .join('\n')
 }
 
 type Attributes = Record<string, string | number>
 
-/** Builds an SVG element. `content` is markup; use `textElement` for text. */
-function element(name: string, attributes: Attributes, ...content: string[]): string {
+/** Builds an SVG element. `content` is markup; use `buildTextElement` for text. */
+function buildElement(name: string, attributes: Attributes, ...content: string[]): string {
   const start = [
     name,
     ...Object.entries(attributes).map(([key, value]) => `${key}="${escapeXml(String(value))}"`),
@@ -155,11 +158,12 @@ function element(name: string, attributes: Attributes, ...content: string[]): st
 }
 
 /** Builds a text element. The text is escaped. */
-const textElement = (attributes: Attributes, text: string): string => element('text', attributes, escapeXml(text))
+const buildTextElement = (attributes: Attributes, text: string): string =>
+  buildElement('text', attributes, escapeXml(text))
 
 /** Builds an SVG document with one part per line. */
-const svg = (attributes: Attributes, parts: readonly string[]): string =>
-  `${element('svg', { xmlns: 'http://www.w3.org/2000/svg', ...attributes }, `\n${parts.join('\n')}\n`)}\n`
+const buildSvg = (attributes: Attributes, parts: readonly string[]): string =>
+  `${buildElement('svg', { xmlns: 'http://www.w3.org/2000/svg', ...attributes }, `\n${parts.join('\n')}\n`)}\n`
 
 const HEIGHT = 20
 const DARK = '#3b4252'
@@ -171,23 +175,23 @@ const BADGE_LABEL_MAX = 32
 
 /** Draws a badge with the most accurate setting of the frontier. */
 export function drawBadge(release: Release): string {
-  const best = mostAccurate(release)
+  const best = findMostAccurate(release)
   const right = best
     ? `${markCustom(truncate(best.model.label, BADGE_LABEL_MAX), best)} ${formatPercent(best.accuracy)} · ${formatUsd(best.costPerTaskUsd)}/task`
     : 'no frontier'
   const left = `assay · ${release.tasks} ${release.tasks === 1 ? 'task' : 'tasks'}`
-  const [leftWidth, rightWidth] = [widthPx(left), widthPx(right)]
+  const [leftWidth, rightWidth] = [measureWidthPx(left), measureWidthPx(right)]
   const title = `${truncate(release.repository.fullName, 60)}: ${right}`
-  return svg({ width: leftWidth + rightWidth, height: HEIGHT, role: 'img', 'aria-label': title }, [
-    element('title', {}, escapeXml(title)),
-    element('rect', { width: leftWidth, height: HEIGHT, rx: 3, fill: DARK }),
-    element('rect', { x: leftWidth, width: rightWidth, height: HEIGHT, rx: 3, fill: GREEN }),
-    element('rect', { x: leftWidth - 3, width: 6, height: HEIGHT, fill: DARK }),
-    element('g', FONT, drawText(left, 0, leftWidth), drawText(right, leftWidth, rightWidth)),
+  return buildSvg({ width: leftWidth + rightWidth, height: HEIGHT, role: 'img', 'aria-label': title }, [
+    buildElement('title', {}, escapeXml(title)),
+    buildElement('rect', { width: leftWidth, height: HEIGHT, rx: 3, fill: DARK }),
+    buildElement('rect', { x: leftWidth, width: rightWidth, height: HEIGHT, rx: 3, fill: GREEN }),
+    buildElement('rect', { x: leftWidth - 3, width: 6, height: HEIGHT, fill: DARK }),
+    buildElement('g', FONT, drawText(left, 0, leftWidth), drawText(right, leftWidth, rightWidth)),
   ])
 }
 
-function mostAccurate({ frontier, settings }: Release): ReleaseSetting | undefined {
+function findMostAccurate({ frontier, settings }: Release): ReleaseSetting | undefined {
   const all = frontier.flatMap((id) => settings.filter((setting) => setting.id === id))
   return all.reduce<ReleaseSetting | undefined>(
     (best, each) => (!best || each.passed * best.tasks > best.passed * each.tasks ? each : best),
@@ -195,8 +199,11 @@ function mostAccurate({ frontier, settings }: Release): ReleaseSetting | undefin
   )
 }
 
-const widthPx = (text: string): number => Math.round(widthOf(text) * CHARACTER_WIDTH_PX) + 2 * PADDING
+const measureWidthPx = (text: string): number => Math.round(widthOf(text) * CHARACTER_WIDTH_PX) + 2 * PADDING
 
 /** Draws a text that is stretched to fit its box, whatever font the viewer has. */
 const drawText = (text: string, start: number, width: number): string =>
-  textElement({ x: start + PADDING, y: 14, textLength: width - 2 * PADDING, lengthAdjust: 'spacingAndGlyphs' }, text)
+  buildTextElement(
+    { x: start + PADDING, y: 14, textLength: width - 2 * PADDING, lengthAdjust: 'spacingAndGlyphs' },
+    text,
+  )

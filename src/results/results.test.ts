@@ -226,14 +226,14 @@ describe('the response cache', () => {
     const tamper = (card: string) => writer.database.pool.query('update result_lines set line = $1', [card])
     const line = async () => (await reader.fetch(path)).text
     const honest = await line()
-    const { cache, joined, changed, lost } = listening(reader)
+    const { cache, untilActive, untilInvalidated, untilInactive } = listening(reader)
     const listener = listenForChanges(writer.database.url, cache)
-    await joined()
+    await untilActive()
     expect(await line()).toBe(honest)
     // Behind the back of everybody: only what is kept is the same still.
     await tamper('{}')
     expect(await line()).toBe(honest)
-    const next = changed()
+    const next = untilInvalidated()
     await lab.ran({ id: A, cells: '--pp--' })
     await lab.publishAll()
     await next
@@ -241,8 +241,8 @@ describe('the response cache', () => {
     expect(second).not.toBe(honest)
     await tamper('{}')
     expect(await line()).toBe(second)
-    const gone = lost()
-    const back = joined()
+    const gone = untilInactive()
+    const back = untilActive()
     await writer.database.pool.query(
       `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'assay-results'`,
     )
@@ -278,13 +278,13 @@ function listening({ tools: { results } }: TestApp) {
   return {
     cache: {
       ...results,
-      joined: () => told('joined', results.joined),
-      lost: () => told('lost', results.lost),
-      changed: (name: string) => told('changed', () => results.changed(name)),
+      activate: () => told('activate', results.activate),
+      deactivate: () => told('deactivate', results.deactivate),
+      invalidate: (name: string) => told('invalidate', () => results.invalidate(name)),
     },
-    joined: until('joined'),
-    lost: until('lost'),
-    changed: until('changed'),
+    untilActive: until('activate'),
+    untilInactive: until('deactivate'),
+    untilInvalidated: until('invalidate'),
   }
 }
 

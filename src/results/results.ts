@@ -26,14 +26,14 @@ import {
 import { escapeXml, formatPercent, formatUsd } from './text.ts'
 
 const LIST_MAX = 1000
-const PAGE = 50
+const PAGE_LIMIT = 50
 const FEED_MAX = 50
 
 type ListCardsOptions = { limit?: number | undefined; cursor?: Page['cursor']; q?: string | undefined }
 
 /** Renders the list of cards. Rows contain the JSON of each card, which is concatenated unchanged. */
 export async function renderCards(db: Db, { limit, cursor, q }: ListCardsOptions): Promise<string> {
-  const page = { limit: limit ?? (cursor ? PAGE : LIST_MAX), cursor }
+  const page = { limit: limit ?? (cursor ? PAGE_LIMIT : LIST_MAX), cursor }
   const listed = await listCardRows(db, { ...page, q })
   const toCursor = (row: (typeof listed)[number]) => ({ at: row.released_at, id: row.release_id })
   const { items, nextCursor } = toPage(listed, page.limit, ({ card }) => card, toCursor)
@@ -65,23 +65,23 @@ export async function searchLines(db: Db, text: string, limit: number): Promise<
 
 async function readLines(db: Db, repository: RepositoryName): Promise<LineRow[]> {
   const lines = await listLineRows(db, toNameKey(repository))
-  if (lines.length === 0) throw notPublished(repository)
+  if (lines.length === 0) throw toNotPublishedProblem(repository)
   return lines
 }
 
-const notPublished = ({ owner, name }: RepositoryName): Problem =>
+const toNotPublishedProblem = ({ owner, name }: RepositoryName): Problem =>
   new Problem(notFound, `No published results for ${owner}/${name}`)
 
 export async function renderHistory(db: Db, repository: RepositoryName, page: Page): Promise<string> {
   const { items, nextCursor } = await listHistory(db, repository, page)
-  if (items.length === 0 && !page.cursor) throw notPublished(repository)
+  if (items.length === 0 && !page.cursor) throw toNotPublishedProblem(repository)
   return JSON.stringify({ releases: items.map(toHistoryEntry), nextCursor })
 }
 
 /** Renders a release. Withdrawn releases remain readable and are marked. */
 export async function renderRelease(db: Db, { owner, name }: RepositoryName, id: string): Promise<string> {
   const release = await findNamedRelease(db, owner, name, id.toLowerCase())
-  if (!release) throw notPublished({ owner, name })
+  if (!release) throw toNotPublishedProblem({ owner, name })
   return JSON.stringify(release)
 }
 

@@ -18,7 +18,10 @@ export const markCustom = (name: string, { custom }: { custom: boolean }): strin
 
 let segmenter: Intl.Segmenter | undefined
 
-/** Splits text into graphemes. The segmenter is created on first use, because that takes a browser several milliseconds. */
+/**
+ * Splits text into graphemes. The segmenter is created on first use, because that takes a browser several
+ * milliseconds.
+ */
 function splitGraphemes(text: string): string[] {
   segmenter ??= new Intl.Segmenter('en', { granularity: 'grapheme' })
   return Array.from(segmenter.segment(text), ({ segment }) => segment)
@@ -45,5 +48,7 @@ export const formatPercent = (percent: number): string => `${Math.round(percent 
 export function formatUsd(usd: number): string {
   if (usd === 0) return '$0'
   if (usd >= 100) return `$${Math.round(usd)}`
-  return `$${usd >= 1 ? usd.toFixed(2) : Number(usd.toPrecision(2)).toFixed(Math.min(6, 1 - Math.floor(Math.log10(usd))))}`
+  if (usd >= 1) return `$${usd.toFixed(2)}`
+  const decimals = Math.min(6, 1 - Math.floor(Math.log10(usd)))
+  return `$${Number(usd.toPrecision(2)).toFixed(decimals)}`
 }

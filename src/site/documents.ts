@@ -19,8 +19,8 @@ import {
   searchLines,
 } from '../results/results.ts'
 import { listResults, readHistory, readPublicRelease } from '../results/schema.ts'
-import { frontier } from '../statistics/frontier.ts'
-import { smallestDifference } from '../statistics/intervals.ts'
+import { findFrontier } from '../statistics/frontier.ts'
+import { computeSmallestDifference } from '../statistics/intervals.ts'
 import {
   type AcrossKind,
   type AcrossRow,
@@ -127,11 +127,11 @@ export async function loadReleasePair(
     from: await listReleasePicks(db, repository, from.releaseId),
     to: await listReleasePicks(db, repository, to.releaseId),
   }
-  const areKnown = picks.from.length > 0 && picks.to.length > 0
+  const hasPicks = picks.from.length > 0 && picks.to.length > 0
   return {
     from: await readReleaseDocument(db, repository, from.releaseId),
     to: await readReleaseDocument(db, repository, to.releaseId),
-    recommended: areKnown ? { from: findRecommended(picks.from), to: findRecommended(picks.to) } : undefined,
+    recommended: hasPicks ? { from: findRecommended(picks.from), to: findRecommended(picks.to) } : undefined,
     history,
   }
 }
@@ -148,14 +148,15 @@ export async function loadAcross(db: Db, kind: AcrossKind, id: string): Promise<
     const facts = { repository, publisher, releasedAt, endorsed, defaultLine, settings: settings.length, best }
     return settings
       .filter((setting) => (kind === 'setting' ? hasSettingPage : isPublicSetting)(setting))
-      .filter((setting) => MATCHES[kind](setting) === id)
+      .filter((setting) => ACROSS_IDS[kind](setting) === id)
       .map((setting): AcrossRow => ({ ...facts, setting }))
   })
   if (rows.length === 0) throw new Problem(notFound, `No published results of the ${kind} ${id}.`)
   return rows
 }
 
-const MATCHES: Record<AcrossKind, (setting: Release['settings'][number]) => string> = {
+/** Returns the id by which each kind of page identifies a setting. */
+const ACROSS_IDS: Record<AcrossKind, (setting: Release['settings'][number]) => string> = {
   model: ({ model }) => model.catalogId,
   harness: ({ harness }) => harness,
   setting: ({ id }) => id,
@@ -175,7 +176,7 @@ function computeVisibleDifference({ settings }: Release): number | undefined {
   if (settings.length < 2) return undefined
   const tasks = Math.min(...settings.map((setting) => setting.tasks))
   const attempts = Math.min(...settings.map(({ stats: { ci95 } }) => (ci95 ? ci95.trials / ci95.tasks : 1)))
-  return tasks === 0 ? undefined : smallestDifference(tasks, attempts)
+  return tasks === 0 ? undefined : computeSmallestDifference(tasks, attempts)
 }
 
 type TaskUsage = NonNullable<ReleaseSetting['stats']['usagePerTask']>
@@ -197,7 +198,7 @@ export function reprice(release: Release, prices: ReadonlyMap<string, Prices>): 
     return { id: setting.id, factor, setting: factor === undefined ? setting : scaleCost(setting, factor) }
   })
   const complete = converted.filter(({ setting }) => setting.stats.coverage === 100)
-  const ids = frontier(complete.map(({ setting }) => toPoint(setting)))
+  const ids = findFrontier(complete.map(({ setting }) => toPoint(setting)))
   return {
     release: {
       ...release,
@@ -212,7 +213,10 @@ export function reprice(release: Release, prices: ReadonlyMap<string, Prices>): 
   }
 }
 
-/** Returns the price of the setting's tokens now, divided by their price in the release. Undefined if either is unknown. */
+/**
+ * Returns the price of the setting's tokens now, divided by their price in the release. Undefined if either is
+ * unknown.
+ */
 function findFactor({ prices }: Release, setting: ReleaseSetting, now: Prices | undefined): number | undefined {
   const { usagePerTask } = setting.stats
   const before = prices.models.findLast(({ catalogId }) => catalogId === setting.model.catalogId)?.prices

@@ -47,7 +47,7 @@ type TextStyle = {
   align?: 'left' | 'right' | 'center'
 }
 
-function write(context: SKRSContext2D, text: string, [x, y]: [number, number], style: TextStyle): void {
+function writeText(context: SKRSContext2D, text: string, [x, y]: [number, number], style: TextStyle): void {
   context.font = `${style.weight ?? 400} ${style.size}px "${style.family ?? SANS}"`
   context.fillStyle = style.colour ?? COLOURS.ink
   context.textAlign = style.align ?? 'left'
@@ -60,19 +60,19 @@ type ShownSetting = { shown: ReleaseSetting | undefined; isRecommended: boolean 
 
 function drawHeading(context: SKRSContext2D, release: Release, { shown, isRecommended }: ShownSetting): void {
   const { repository, tasks, settings, publisher, releasedAt } = release
-  write(context, 'Assay', [EDGE, 80], { size: 28, family: SERIF, weight: 600, colour: COLOURS.muted })
-  write(context, `${truncate(publisher.login, 30)} · ${DATE.format(new Date(releasedAt))}`, [WIDTH - EDGE, 80], {
+  writeText(context, 'Assay', [EDGE, 80], { size: 28, family: SERIF, weight: 600, colour: COLOURS.muted })
+  writeText(context, `${truncate(publisher.login, 30)} · ${DATE.format(new Date(releasedAt))}`, [WIDTH - EDGE, 80], {
     size: 24,
     colour: COLOURS.muted,
     align: 'right',
   })
-  write(context, truncate(repository.fullName, 50), [EDGE, 146], { size: 36, family: SERIF })
+  writeText(context, truncate(repository.fullName, 50), [EDGE, 146], { size: 36, family: SERIF })
   if (!shown) {
-    write(context, `${settings.length} settings on ${tasks} tasks`, [EDGE, 212], ANSWER)
+    writeText(context, `${settings.length} settings on ${tasks} tasks`, [EDGE, 212], ANSWER)
     return
   }
   const program = `${truncate(shown.model.label, 32)} with ${nameHarness(shown)}`
-  write(context, isRecommended ? `Use ${program}` : `Most accurate: ${program}`, [EDGE, 212], ANSWER)
+  writeText(context, isRecommended ? `Use ${program}` : `Most accurate: ${program}`, [EDGE, 212], ANSWER)
   drawResult(context, shown, tasks)
 }
 
@@ -96,7 +96,7 @@ function drawResult(
   ]
   let x = EDGE
   for (const [text, style] of parts) {
-    write(context, text, [x, 272], style)
+    writeText(context, text, [x, 272], style)
     x += context.measureText(text).width
   }
 }
@@ -116,18 +116,18 @@ function drawFrontier(
   const toLog = (usd: number): number => Math.log(Math.max(usd, 1e-6))
   const costs = settings.map(({ costPerTaskUsd }) => toLog(costPerTaskUsd))
   const [low, high] = [Math.min(...costs), Math.max(...costs)]
-  const placeCost = (usd: number): number =>
+  const toCostX = (usd: number): number =>
     PLOT.left + 70 + ((toLog(usd) - low) / (high - low || 1)) * (PLOT.right - PLOT.left - 150)
-  const toX = ({ costPerTaskUsd }: ReleaseSetting): number => placeCost(costPerTaskUsd)
+  const toX = ({ costPerTaskUsd }: ReleaseSetting): number => toCostX(costPerTaskUsd)
   const toY = (percent: number): number => PLOT.bottom - (percent / 100) * (PLOT.bottom - PLOT.top)
   drawGrid(context, toY)
-  drawCostTicks(context, listTicks(Math.exp(low), Math.exp(high)), placeCost)
+  drawCostTicks(context, listTicks(Math.exp(low), Math.exp(high)), toCostX)
   const steps = frontier.flatMap((id) => settings.filter((setting) => setting.id === id))
   drawSteps(context, steps, { toX, toY })
   const others = settings.filter(({ onFrontier }) => !onFrontier)
   for (const setting of [...others, ...steps]) drawPoint(context, setting, { x: toX(setting), toY })
   if (shown) labelPoint(context, shown, [toX(shown), toY(shown.stats.ci95?.high ?? shown.accuracy)])
-  write(context, 'cost per task, log scale', [PLOT.right, PLOT.bottom + 76], {
+  writeText(context, 'cost per task, log scale', [PLOT.right, PLOT.bottom + 76], {
     size: 20,
     colour: COLOURS.muted,
     align: 'right',
@@ -145,11 +145,11 @@ function listTicks(least: number, most: number): number[] {
   return inside.filter((_, index) => index % Math.ceil(inside.length / TICKS_MAX) === 0)
 }
 
-function drawCostTicks(context: SKRSContext2D, ticks: readonly number[], placeCost: (usd: number) => number): void {
+function drawCostTicks(context: SKRSContext2D, ticks: readonly number[], toCostX: (usd: number) => number): void {
   for (const usd of ticks) {
     context.fillStyle = COLOURS.grey
-    context.fillRect(placeCost(usd) - 1, PLOT.bottom, 2, 10)
-    write(context, usd < 0.01 ? formatUsd(usd) : `$${usd.toFixed(2)}`, [placeCost(usd), PLOT.bottom + 38], {
+    context.fillRect(toCostX(usd) - 1, PLOT.bottom, 2, 10)
+    writeText(context, usd < 0.01 ? formatUsd(usd) : `$${usd.toFixed(2)}`, [toCostX(usd), PLOT.bottom + 38], {
       size: 22,
       colour: COLOURS.muted,
       align: 'center',
@@ -163,14 +163,14 @@ function labelPoint(context: SKRSContext2D, { model }: ReleaseSetting, [x, top]:
   context.font = `600 24px "${SANS}"`
   const half = context.measureText(text).width / 2
   const centre = Math.min(Math.max(x, EDGE + half), WIDTH - EDGE - half)
-  write(context, text, [centre, Math.max(top - 12, PLOT.top - 8)], { size: 24, weight: 600, align: 'center' })
+  writeText(context, text, [centre, Math.max(top - 12, PLOT.top - 8)], { size: 24, weight: 600, align: 'center' })
 }
 
 function drawGrid(context: SKRSContext2D, toY: (percent: number) => number): void {
   for (const percent of [0, 50, 100]) {
     context.fillStyle = COLOURS.line
     context.fillRect(PLOT.left + 30, toY(percent), PLOT.right - PLOT.left - 30, 2)
-    write(context, `${percent} %`, [PLOT.left + 14, toY(percent) + 8], {
+    writeText(context, `${percent} %`, [PLOT.left + 14, toY(percent) + 8], {
       size: 22,
       colour: COLOURS.muted,
       align: 'right',

@@ -84,11 +84,11 @@ test('llms.txt describes the service, and every address in it exists', async () 
 test('a page is rendered once, however often it is requested, and again after the next release', async () => {
   const { results: cache } = app.tools
   const connected = Promise.withResolvers<void>()
-  const joined = () => {
-    cache.joined()
+  const activate = () => {
+    cache.activate()
     connected.resolve()
   }
-  const listening = listenForChanges(app.database.url, { ...cache, joined })
+  const listening = listenForChanges(app.database.url, { ...cache, activate })
   const countRenderings = async () => {
     const { text } = await app.fetch('/metrics', { headers: { authorization: `Bearer ${OPERATOR_KEY}` } })
     return Number(/assay_pages_rendered_total\{page="showRepository"\} (\d+)/.exec(text)?.[1] ?? 0)
@@ -104,6 +104,6 @@ test('a page is rendered once, however often it is requested, and again after th
     expect(await countRenderings()).toBe(before + 2)
   } finally {
     await listening.close()
-    cache.lost()
+    cache.deactivate()
   }
 })

@@ -230,11 +230,11 @@ test('every font that the stylesheet names is served by this service, and no oth
 test('a page is rendered once per release: a cached page changes when the next release is published', async () => {
   const { cache } = { cache: app.tools.results }
   const connected = Promise.withResolvers<void>()
-  const joined = () => {
-    cache.joined()
+  const activate = () => {
+    cache.activate()
     connected.resolve()
   }
-  const listening = listenForChanges(app.database.url, { ...cache, joined })
+  const listening = listenForChanges(app.database.url, { ...cache, activate })
   try {
     await connected.promise
     const lab = await published()
@@ -246,7 +246,7 @@ test('a page is rendered once per release: a cached page changes when the next r
     expect((await open(lab.path)).text).toContain('Third')
   } finally {
     await listening.close()
-    cache.lost()
+    cache.deactivate()
   }
 })
 

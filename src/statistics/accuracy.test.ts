@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { smallestDifference, wilsonInterval } from './intervals.ts'
+import { computeSmallestDifference, computeWilsonInterval } from './intervals.ts'
 
 /** Wilson's interval with the effective sample size of Korn and Graubard, computed outside of this project. */
 test.each<[tasks: number, trials: number, mean: number, variance: number, low: number, high: number]>([
@@ -18,15 +18,15 @@ test.each<[tasks: number, trials: number, mean: number, variance: number, low: n
   [9, 90, 0.5, 0.0001, 0.381721, 0.618279],
   [7, 7, 0.3, 2, 0.01388, 0.92882],
 ])('%i tasks with %i trials, mean %d and variance %d', (tasks, trials, mean, variance, low, high) => {
-  const found = wilsonInterval({ tasks, trials, mean, variance })
+  const found = computeWilsonInterval({ tasks, trials, mean, variance })
   expect(found?.low).toBeCloseTo(low, 6)
   expect(found?.high).toBeCloseTo(high, 6)
 })
 
 test('there is no interval below five tasks', () => {
   for (const tasks of [0, 1, 4])
-    expect(wilsonInterval({ tasks, trials: tasks, mean: 0.5, variance: 0.1 })).toBeUndefined()
-  expect(wilsonInterval({ tasks: 5, trials: 5, mean: 0.5, variance: 0.1 })).toBeDefined()
+    expect(computeWilsonInterval({ tasks, trials: tasks, mean: 0.5, variance: 0.1 })).toBeUndefined()
+  expect(computeWilsonInterval({ tasks: 5, trials: 5, mean: 0.5, variance: 0.1 })).toBeDefined()
 })
 
 const samples = fc
@@ -45,7 +45,7 @@ const samples = fc
 test('an interval contains its mean, lies between 0 and 1, and is never empty', () => {
   fc.assert(
     fc.property(samples, (sample) => {
-      const { low, high } = wilsonInterval(sample) ?? { low: 2, high: -1 }
+      const { low, high } = computeWilsonInterval(sample) ?? { low: 2, high: -1 }
       expect(low).toBeGreaterThanOrEqual(0)
       expect(high).toBeLessThanOrEqual(1)
       expect(low).toBeLessThan(high)
@@ -58,7 +58,10 @@ test('an interval contains its mean, lies between 0 and 1, and is never empty', 
 test('the interval of failures mirrors the interval of passes', () => {
   fc.assert(
     fc.property(samples, (sample) => {
-      const [passes, failures] = [wilsonInterval(sample), wilsonInterval({ ...sample, mean: 1 - sample.mean })]
+      const [passes, failures] = [
+        computeWilsonInterval(sample),
+        computeWilsonInterval({ ...sample, mean: 1 - sample.mean }),
+      ]
       expect(failures?.low).toBeCloseTo(1 - (passes?.high ?? 0), 9)
       expect(failures?.high).toBeCloseTo(1 - (passes?.low ?? 0), 9)
     }),
@@ -73,5 +76,5 @@ test.each<[tasks: number, attempts: number, points: number]>([
   [100, 1, 15.18],
   [1, 1, 100],
 ])('%i tasks with %i attempts detect a difference of %d points', (tasks, attempts, points) => {
-  expect(smallestDifference(tasks, attempts)).toBeCloseTo(points, 1)
+  expect(computeSmallestDifference(tasks, attempts)).toBeCloseTo(points, 1)
 })

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { buildAnswer, findPair } from './answer.ts'
 import type { ComparisonStatistics, SettingStatistics } from './comparison-statistics.ts'
-import { smallestDifference } from './intervals.ts'
+import { computeSmallestDifference } from './intervals.ts'
 import type { MeasuredDifference } from './paired.ts'
 import type { PairStatistics, Verdict } from './pairs.ts'
 import { quantile } from './student.ts'
@@ -9,7 +9,7 @@ import { quantile } from './student.ts'
 // The rule of the recommendation on statistics that are given, so that every condition decides a case by itself.
 
 const TASKS = 20
-const VISIBLE = smallestDifference(TASKS, 1) / 100
+const VISIBLE = computeSmallestDifference(TASKS, 1) / 100
 
 type GivenSetting = { id: string; mean: number; micros?: number | undefined; tasks?: number; trials?: number }
 type GivenPair = {
@@ -65,7 +65,8 @@ const answer = (given: readonly GivenSetting[], pairs: Record<string, GivenPair>
     statistics: build(given, pairs),
   })
 
-const points = (tasks: number, attempts: number): number => Math.round(10 * smallestDifference(tasks, attempts)) / 10
+const points = (tasks: number, attempts: number): number =>
+  Math.round(10 * computeSmallestDifference(tasks, attempts)) / 10
 
 test('five scored tasks are enough to compare, four are not', () => {
   const two = (tasks: number) =>

@@ -1,5 +1,5 @@
 import type { ComparisonStatistics, SettingStatistics } from './comparison-statistics.ts'
-import { smallestDifference } from './intervals.ts'
+import { computeSmallestDifference } from './intervals.ts'
 import { flipPair, type PairStatistics } from './pairs.ts'
 import { quantile } from './student.ts'
 
@@ -60,10 +60,10 @@ function computeVisibleDifference(
   candidates: readonly AnswerCandidate[],
   plan: AnswerInput['plan'],
 ): number | undefined {
-  if (candidates.length < 2) return plan.tasks ? smallestDifference(plan.tasks, plan.attempts) / 100 : undefined
+  if (candidates.length < 2) return plan.tasks ? computeSmallestDifference(plan.tasks, plan.attempts) / 100 : undefined
   const tasks = Math.min(...candidates.map((candidate) => candidate.tasks))
   const attempts = Math.min(...candidates.map((candidate) => candidate.trials / candidate.tasks))
-  return smallestDifference(tasks, attempts) / 100
+  return computeSmallestDifference(tasks, attempts) / 100
 }
 
 /** Undefined if there are not two candidates, or none of them solved anything. */
@@ -157,6 +157,7 @@ type AnswerFacts = {
   total: number
   all: readonly AnswerCandidate[]
   candidates: readonly AnswerCandidate[]
+  /** Smallest visible difference, as a fraction of 1. */
   visible: number | undefined
 }
 

@@ -10,7 +10,7 @@ const TASKS_MIN = 5
  * Computes the Wilson 95 % interval with the effective sample size of Korn and Graubard: trials of one task are not
  * independent, so tasks are the sampling unit. Undefined below five tasks, where the interval is unreliable.
  */
-export function wilsonInterval({
+export function computeWilsonInterval({
   tasks,
   trials,
   mean,
@@ -28,7 +28,10 @@ export function wilsonInterval({
 /** Prior weight in tasks. Found by simulation: with less, intervals near 0 and 1 are too narrow from two trials on. */
 const PRIOR_TASKS = 0.5
 
-/** Shrinks the variance of the mean towards its maximum when few tasks differ from the majority and it is poorly estimated. */
+/**
+ * Shrinks the variance of the mean towards its maximum when few tasks differ from the majority and it is poorly
+ * estimated.
+ */
 function adjustVariance(spread: number, mean: number, tasks: number): number {
   const maximum = (mean * (1 - mean)) / tasks
   const different = tasks * Math.min(mean, 1 - mean)
@@ -53,7 +56,7 @@ const TRIAL_VARIANCE = 0.275
 const POWER = 2.8
 
 /** Smallest difference in accuracy between two settings, in percentage points, that is detected with 80 % power. */
-export const smallestDifference = (tasks: number, attempts: number): number =>
+export const computeSmallestDifference = (tasks: number, attempts: number): number =>
   Math.min(100, 100 * POWER * Math.sqrt((TASK_VARIANCE + TRIAL_VARIANCE / attempts) / tasks))
 
 /** A mean with its 95 % interval. */

@@ -9,7 +9,7 @@ import { drain } from './jobs/drain.ts'
 /** Creates a worker that reports a sandbox as usable and runs jobs on demand, without waiting. */
 export async function testWorker(app: TestApp, more: Partial<Services>, sandbox = 'local') {
   const id = newId()
-  const tools: Services = { ...app.tools, waits: { offerMs: 0, retryMs: 0, sandboxMs: 0 }, ...more }
+  const tools: Services = { ...app.tools, waits: { workerMs: 0, retryMs: 0, sandboxMs: 0 }, ...more }
   const offer = () => upsertCapability(app.database.db, id, { sandbox, available: true, isolation: 'none', detail: '' })
   await offer()
   return {

@@ -751,7 +751,7 @@ ImportBatchResponse = TypedDict("ImportBatchResponse", {
     "run": 'BatchRun',
 })
 
-# Request of resumeBatch: Go on with a batch that waits, failed or was canceled; of one that is completed, try again what a sandbox broke.
+# Request of resumeBatch: Resume a batch that waits, failed or was canceled; in a completed batch, retry tasks that the infrastructure failed.
 ResumeBatchRequest = TypedDict("ResumeBatchRequest", {
     "budgetUsd": 'NotRequired[float]',
 })
@@ -2714,7 +2714,7 @@ class Operations(Transport):
         return self._json("POST", "/api/orgs/{org}/repos/{owner}/{name}/batches/{runId}/cancel", params={"org": org, "owner": owner, "name": name, "runId": run_id})
 
     def resume_batch(self, org: str, owner: str, name: str, run_id: str, *, body: Optional[ResumeBatchRequest] = None) -> BatchRun:
-        """Go on with a batch that waits, failed or was canceled; of one that is completed, try again what a sandbox broke."""
+        """Resume a batch that waits, failed or was canceled; in a completed batch, retry tasks that the infrastructure failed."""
         return self._json("POST", "/api/orgs/{org}/repos/{owner}/{name}/batches/{runId}/resume", params={"org": org, "owner": owner, "name": name, "runId": run_id}, body=body)
 
     def read_batch(self, org: str, owner: str, name: str, run_id: str) -> BatchRun:

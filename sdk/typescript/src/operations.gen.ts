@@ -810,7 +810,7 @@ export type ImportBatchResponse = {
   run: BatchRun
 }
 
-/** Request of resumeBatch: Go on with a batch that waits, failed or was canceled; of one that is completed, try again what a sandbox broke. */
+/** Request of resumeBatch: Resume a batch that waits, failed or was canceled; in a completed batch, retry tasks that the infrastructure failed. */
 export type ResumeBatchRequest = {
   /** New budget. */
   budgetUsd?: number
@@ -2958,7 +2958,7 @@ export type Operations = {
     }
     response: BatchRun
   }
-  /** Go on with a batch that waits, failed or was canceled; of one that is completed, try again what a sandbox broke */
+  /** Resume a batch that waits, failed or was canceled; in a completed batch, retry tasks that the infrastructure failed */
   resumeBatch: {
     input: {
       params: { org: string; owner: string; name: string; runId: string }

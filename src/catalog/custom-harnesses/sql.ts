@@ -7,9 +7,9 @@ import type { NewHarness, SentBundle } from './schema.ts'
 /** Locks a harness name until the end of the transaction. */
 export const lockSlug = (tx: Db, workspaceId: string, slug: string) => lock(tx, `custom harness ${workspaceId} ${slug}`)
 
-const Stored = z.custom<NewHarness>()
+const StoredDescription = z.custom<NewHarness>()
 
-const harnesses = (db: Db, workspaceId: string) =>
+const selectHarnesses = (db: Db, workspaceId: string) =>
   db
     .selectFrom('custom_harnesses')
     .select(['id', 'version', 'description', 'created_at', 'removed_at'])
@@ -25,13 +25,13 @@ export type HarnessRow = {
 
 const toHarnessRow = <R extends { description: unknown }>(row: R) => ({
   ...row,
-  description: Stored.parse(row.description),
+  description: StoredDescription.parse(row.description),
 })
 
 /** Lists every version, newest first, also of a removed harness. */
 export const listVersions = async (db: Db, workspaceId: string, slug: string): Promise<HarnessRow[]> =>
   (
-    await harnesses(db, workspaceId)
+    await selectHarnesses(db, workspaceId)
       .where('slug', '=', slug)
       .orderBy('created_at', 'desc')
       .orderBy('id', 'desc')
@@ -40,7 +40,7 @@ export const listVersions = async (db: Db, workspaceId: string, slug: string): P
 
 export const listHarnessRows = async (db: Db, workspaceId: string, page: Page): Promise<HarnessRow[]> =>
   (
-    await harnesses(db, workspaceId)
+    await selectHarnesses(db, workspaceId)
       .where('removed_at', 'is', null)
       .$call(pageNewestFirst('created_at', page))
       .execute()
@@ -48,11 +48,11 @@ export const listHarnessRows = async (db: Db, workspaceId: string, page: Page): 
 
 type NewHarnessRow = { id: string; workspace_id: string; slug: string; version: string }
 
-export const insertHarness = async (tx: Db, fresh: NewHarnessRow, description: NewHarness): Promise<HarnessRow> =>
+export const insertHarness = async (tx: Db, keys: NewHarnessRow, description: NewHarness): Promise<HarnessRow> =>
   toHarnessRow(
     await tx
       .insertInto('custom_harnesses')
-      .values({ ...fresh, description: JSON.stringify(description) })
+      .values({ ...keys, description: JSON.stringify(description) })
       .returning(['id', 'version', 'description', 'created_at', 'removed_at'])
       .executeTakeFirstOrThrow(),
   )

@@ -179,7 +179,7 @@ test('defers a task, waits if no other task can run, and continues by itself', a
 })
 
 test('waits without a sandbox and continues when there is one', async () => {
-  const lab = await openGenerationLab(app, { changes: EASY }, { waits: { offerMs: 0, retryMs: 0, sandboxMs: 60_000 } })
+  const lab = await openGenerationLab(app, { changes: EASY }, { waits: { workerMs: 0, retryMs: 0, sandboxMs: 60_000 } })
   const { runId } = (await lab.create({ easy: 1 })).body
   await lab.withdraw()
   await app.database.pool.query('delete from sandbox_offers')
@@ -207,7 +207,7 @@ test('defers when the sandbox is unavailable, rejects when only this task breaks
   const lab = await openGenerationLab(
     app,
     { changes: EASY, stages },
-    { findProvider, waits: { offerMs: 0, retryMs: 0, sandboxMs: 60_000 } },
+    { findProvider, waits: { workerMs: 0, retryMs: 0, sandboxMs: 60_000 } },
   )
   const { run, runId } = await lab.made({ easy: 1 })
   expect(run).toMatchObject({ state: 'waiting', waiting: { reason: 'sandbox', detail: 'It does not start.' } })

@@ -1,5 +1,5 @@
 import { listLiveCapabilities } from '../../catalog/capabilities.ts'
-import { levelsByHarness } from '../../catalog/harnesses.ts'
+import { listLevelsByHarness } from '../../catalog/harnesses.ts'
 import type { Model } from '../../catalog/model.ts'
 import { listModels } from '../../catalog/models.ts'
 import { sandboxChoices } from '../../catalog/sandboxes.ts'
@@ -38,7 +38,7 @@ export async function readOptions(deps: CredentialDeps, owner: CredentialOwner):
 function listModelOptions(credentials: readonly Credential[], models: readonly Model[]): GenerationOptions['models'] {
   return models.flatMap((model) => {
     const { catalogId, label, provider, prices } = model
-    const reasoning = levelsByHarness([mini], model)[mini.id] ?? []
+    const reasoning = listLevelsByHarness([mini], model)[mini.id] ?? []
     const isOpen = credentials.some((each) => each.kind === 'model' && each.provider === provider)
     if (!isOpen || reasoning.length === 0) return []
     return [{ catalogId, label, provider, reasoning, prices: { input: prices.input, output: prices.output } }]

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createGenerator } from '../../../src/statistics/frontier.ts'
-import { wilsonInterval } from '../../../src/statistics/intervals.ts'
+import { computeWilsonInterval } from '../../../src/statistics/intervals.ts'
 import {
   estimateDifference,
   type Score,
@@ -43,7 +43,10 @@ function gamma(uniform: Random, shape: number): number {
   }
 }
 
-/** Sum of the parameters of the Beta distribution of pass probabilities. Small values: tasks are nearly always or never solved. */
+/**
+ * Sum of the parameters of the Beta distribution of pass probabilities. Small values: tasks are nearly always or
+ * never solved.
+ */
 export const CONCENTRATION = 1.2
 
 const simulateTask = (uniform: Random, chance: number, trials: number): Score => {
@@ -74,11 +77,14 @@ export function intervalCoverage({ tasks, attempts, mean }: World, draws: number
 function computeInterval(shares: number[], attempts: number): { low: number; high: number } {
   const mean = shares.reduce((sum, share) => sum + share, 0) / shares.length
   const variance = shares.reduce((sum, share) => sum + (share - mean) ** 2, 0) / (shares.length - 1)
-  const found = wilsonInterval({ tasks: shares.length, trials: shares.length * attempts, mean, variance })
+  const found = computeWilsonInterval({ tasks: shares.length, trials: shares.length * attempts, mean, variance })
   return found ?? { low: 0, high: 1 }
 }
 
-/** Simulates two settings on the same tasks that differ by `gap`: how often the interval contains the gap and excludes 0. */
+/**
+ * Simulates two settings on the same tasks that differ by `gap`: how often the interval contains the gap and excludes
+ * 0.
+ */
 export function pairCoverage({ tasks, attempts, mean }: World, gap: number, draws: number, seed: string) {
   const uniform = random(seed)
   let [covered, seen, width] = [0, 0, 0]

@@ -1,7 +1,7 @@
 import { type Answer, buildAnswer } from '../../../src/statistics/answer.ts'
 import { type ComparisonStatistics, computeStatistics } from '../../../src/statistics/comparison-statistics.ts'
 import { createGenerator } from '../../../src/statistics/frontier.ts'
-import { wilsonInterval } from '../../../src/statistics/intervals.ts'
+import { computeWilsonInterval } from '../../../src/statistics/intervals.ts'
 import type { PairStatistics, SettingResults } from '../../../src/statistics/pairs.ts'
 import { beta, CONCENTRATION, type Random, toRandom, toSeed } from './simulation.ts'
 
@@ -152,7 +152,7 @@ function countIntervals(counts: WorldCounts, world: SimulatedWorld, { settings }
     const { passes, trials: each } = world.results[index] ?? { passes: [], trials: [] }
     const shares = Array.from(passes, (count, task) => count / (each[task] ?? 1))
     const variance = shares.reduce((sum, share) => sum + (share - mean) ** 2, 0) / (tasks - 1)
-    const interval = wilsonInterval({ tasks, trials, mean, variance })
+    const interval = computeWilsonInterval({ tasks, trials, mean, variance })
     counts.accuracyIntervals += 1
     counts.accuracyHeld += contains(interval, trueMean(world.means[index])) ? 1 : 0
     counts.costIntervals += 1
