@@ -54,6 +54,42 @@ function isSubmittedPath(flow: PythonFlow, scope: PythonScope, path: string): bo
   return !isTest && texts.size > 0 && (absolute.length === 0 || absolute.some(flow.isSubmitted))
 }
 
+/**
+ * Returns a reason if tests read files and assert nothing about them but their form: types, keys, lengths, bounds. Any
+ * other comparison counts, whatever its operands are, and so do absent files and calls with two arguments, which may
+ * compare them.
+ */
+export function findFormChecks(flow: PythonFlow, readOthers: () => readonly PythonFlow[]): string | undefined {
+  const codes = flow.statements.map(({ code }) => code)
+  if (!codes.some((code) => ASSERTION.test(code)) || !codes.some((code) => READING.test(code))) return undefined
+  return [flow, ...readOthers()].some(comparesContents) ? undefined : 'checks only the form of the submission'
+}
+
+const READING = /\b(?:open|read_text|read_bytes|read|load|loads|read_\w+|DictReader|reader)\(/
+
+const comparesContents = (flow: PythonFlow): boolean =>
+  flow.statements.some(
+    ({ scope, code }) =>
+      ABSENCE.test(code) ||
+      listPairs(flow, code).some((pair) => !pair.some((side) => isFormOperand(flow, scope, side))) ||
+      listCalls(flow, code, CALL).some(
+        ([one = '', other = '']) => other !== '' && !/^\w+ ?=/.test(other) && one !== '',
+      ),
+  )
+
+/** Assertions that a file or a folder must not exist. */
+const ABSENCE = /\bnot \S*(?:exists|is_file|is_dir|isfile|isdir)\(|assertFalse\(.*(?:exists|isfile|isdir)\(/
+/** Calls, except those that take a second argument which is no value to compare with. */
+const CALL =
+  /(?<=\w)(?<!\b(?:isinstance|hasattr|getattr|open|round|range|get|pop|join|setdefault|replace|fail|skip|print|min|max|enumerate|split|rsplit|sorted|dict|parametrize|strftime|strptime|def \w+|\.sub))\(/g
+const SIZE = /^len\(|\bgetsize\(|\bgetmtime\(|\bst_(?:size|mtime)\b/
+
+function isFormOperand(flow: PythonFlow, scope: PythonScope, code: string): boolean {
+  if (FORM.test(code) || SIZE.test(code) || TRIVIAL.test(writeOut(flow, code))) return true
+  const { sizes, origins, numbers } = evaluate(flow, scope, code)
+  return sizes.size > 0 && origins.size + numbers.size === 0
+}
+
 /** Contents of submitted files that a comparison uses. No parts: the whole. */
 type ComparedContents = { files: Set<string>; parts: Set<string> }
 type Operand = ComparedContents & { isSize: boolean; isOwn: boolean }
@@ -133,16 +169,16 @@ const TRIVIAL =
 const FORM =
   /^type\(|\.keys\(\)|\.(?:columns|fieldnames|dtypes?|shape)\b|\b(?:required|expected)_(?:key|field|col|column|header)s?\b|^(?:key|field|col|column|header)$/i
 
+/** Lists the operands that a statement holds against each other in any way but by bounds. */
+function* listPairs(flow: PythonFlow, code: string): Generator<Operands> {
+  yield* listEqualities(flow, code)
+  for (const operator of [MEMBERSHIP, INCLUSION, RELATION]) yield* listOperands(flow, code, operator)
+  for (const [one = '', other = ''] of listCalls(flow, code, SEARCH)) yield [one, other]
+  yield* listOwnCalls(flow, code)
+}
+
 function* listAnchors(flow: PythonFlow, scope: PythonScope, code: string): Generator<ComparedContents> {
-  const pairs = [
-    ...listEqualities(flow, code),
-    ...listOperands(flow, code, MEMBERSHIP),
-    ...listOperands(flow, code, INCLUSION),
-    ...listOperands(flow, code, RELATION),
-    ...listCalls(flow, code, SEARCH).map(([one = '', other = '']): Operands => [one, other]),
-    ...listOwnCalls(flow, code),
-  ]
-  for (const [left, right] of pairs) {
+  for (const [left, right] of listPairs(flow, code)) {
     const [one, other] = [readOperand(flow, scope, left), readOperand(flow, scope, right)]
     if (FORM.test(left) || FORM.test(right)) continue
     if (isAnchor(flow, one, other, right)) yield one

@@ -155,7 +155,7 @@ test.each([
     'names of the tests',
     ['c = json.load(open("/tests/c.json"))', 'name = c["file"]', 'assert open(name).read() == "x"'],
   ],
-  ['listed files', ['for path in Path("/app").glob("*.txt"):', '    assert open(path).read()']],
+  ['listed files', ['for path in Path("/app").glob("*.txt"):', '    assert open(path).read() == "x"']],
   ['the name of a path', ['name = Path(open("/app/x").read()).name', 'assert name == "a.txt"']],
   ['an opened file', ['with open("/app/x.png", "rb") as f:', '    image = Image.open(f)']],
   ['a buffer', ['text = open("/app/x.csv").read()', 'rows = pd.read_csv(io.StringIO(text))']],
@@ -283,6 +283,46 @@ test('contents may be compared with a value of the tests in another file', async
     'environment/Dockerfile': 'FROM debian:bookworm-slim\nWORKDIR /app\n',
     'tests/test.sh': '#!/bin/bash\npytest /tests\necho $? > /logs/verifier/reward.txt\n',
     'tests/test_form.py': `${LOAD}\nassert data["total"] == sum(data["items"])\n`,
+  }
+  expect(await estimateFiles(files)).toMatchObject({ strength: 'weak' })
+  const other = { 'tests/test_value.py': `${LOAD}\nassert data["total"] == 42\n` }
+  expect(await estimateFiles({ ...files, ...other })).toMatchObject({ strength: 'standard' })
+})
+
+test.each([
+  [
+    'types and keys',
+    [LOAD, 'for key in ("a", "b"):', '    assert key in data', 'assert isinstance(data["a"], (int, float))'],
+  ],
+  ['bounds', [LOAD, 'assert 0 <= data["a"] <= 1', 'assert data["n"] > 100']],
+  [
+    'lengths',
+    ['lines = open("/app/x").read().splitlines()', 'assert len(lines) == 3', 'assert all(len(x) > 0 for x in lines)'],
+  ],
+  ['truth values', [LOAD, 'assert data["built"] == True', 'assert data["name"]', 'assert data["extra"] is None']],
+  ['characters', ['text = open("/app/x").read().strip()', 'assert text.isdigit()', 'assert len(text) == 3']],
+])('contents of which only the form is checked make tests weak: %s', async (_, lines) => {
+  expect(await estimate(lines)).toEqual(weak('checks only the form of the submission'))
+})
+
+test.each([
+  ['a value', [LOAD, 'assert data["a"] > 0', 'assert data["b"] == 17']],
+  ['a count that the file has', ['count = int(open("/app/x").read())', 'assert count == 5']],
+  ['a text in the file', ['assert "total: 17" in open("/app/x").read()']],
+  ['a difference', [LOAD, 'assert abs(data["a"] - 17.5) < 0.1']],
+  ['a value in a call', [LOAD, 'assert math.dist(data["point"], POINT) < 1']],
+  ['an absent file', [LOAD, 'assert data', 'assert not os.path.exists("/app/secret")']],
+  ['an own function', [LOAD, 'def near(a, b):', '    return a > b / 2 > a / 4', 'assert near(data["a"], 17)']],
+  ['files that exist', ['assert os.path.exists("/app/a") and os.path.isdir("/app/b")']],
+])('contents of which more than the form is checked only read: %s', async (_, lines) => {
+  expect(await estimate(lines)).toMatchObject({ strength: 'standard' })
+})
+
+test('the form may be checked in one file and the values in another', async () => {
+  const files = {
+    'environment/Dockerfile': 'FROM debian:bookworm-slim\nWORKDIR /app\n',
+    'tests/test.sh': '#!/bin/bash\npytest /tests\necho $? > /logs/verifier/reward.txt\n',
+    'tests/test_form.py': `${LOAD}\nassert isinstance(data["total"], int)\n`,
   }
   expect(await estimateFiles(files)).toMatchObject({ strength: 'weak' })
   const other = { 'tests/test_value.py': `${LOAD}\nassert data["total"] == 42\n` }

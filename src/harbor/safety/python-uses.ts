@@ -1,4 +1,4 @@
-import { findComparison, findSelfComparison, listCalls, listOrigins } from './python-comparisons.ts'
+import { findComparison, findFormChecks, findSelfComparison, listCalls, listOrigins } from './python-comparisons.ts'
 import {
   evaluate,
   FILE_READERS,
@@ -12,7 +12,8 @@ import { insideBrackets, splitArguments } from './python-statements.ts'
 
 /**
  * Returns why Python tests let the submission decide what they compare: it names a file that they read, writes an SQL
- * statement, a pattern or a schema that they use, or they compare it with itself. Undefined: none was found.
+ * statement, a pattern or a schema that they use, they compare it with itself, or they check only its form. Undefined:
+ * none was found.
  * `others`: further files of the tests, which may compare the same contents.
  */
 export function findSubmittedUse(
@@ -30,7 +31,8 @@ export function findSubmittedUse(
         findComparison(flow, scope, code)
       if (found !== undefined) return found
     }
-    return findSelfComparison(flow, () => others.map((other) => readFlow(other, submission)))
+    const readOthers = () => others.map((other) => readFlow(other, submission))
+    return findSelfComparison(flow, readOthers) ?? findFormChecks(flow, readOthers)
   } catch (error) {
     if (error instanceof UnfollowablePython || error instanceof RangeError) return 'is too long to be followed'
     throw error
