@@ -39,7 +39,7 @@ const PURE = [
   'gateway/(failure-causes|json-shape|price|retry-policy|wire-protocol|protocols)',
   'gateway/protocols/[^/.]+',
   'repos/pull-requests/(pull-request|commit|recognise|reverts)',
-  'grading/(languages/[^/.]+|runners/[^/.]+|path-kinds|suite)',
+  'grading/(languages/[^/.]+|runners/[^/.]+|services/[^/.]+|path-kinds|suite)',
   'taskgen/stage-result',
   'taskgen/candidates/(?!scan|split-commit|tree-pairs|verdict-cache)[^/.]+',
   'taskgen/lint/[^/.]+',

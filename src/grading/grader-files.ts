@@ -66,24 +66,34 @@ const listPrograms = (): PlainFile[] =>
 
 type RunOptions = Required<Pick<GraderOptions, 'seed' | 'daysAhead' | 'only' | 'patienceSec'>>
 
-const buildRunData = (plan: RunPlan, runner: Runner, { seed, daysAhead, only, patienceSec }: RunOptions): object => ({
-  repository: REPOSITORY_FOLDER,
-  uid: TESTS_UID,
-  runner: runner.id,
-  report: runner.report,
-  prepare: plan.prepare,
-  command: `${daysAhead === null ? '' : shiftClock(daysAhead)}${runner.command({ targets: plan.targets, seed, only })}`,
-  timeoutSec: plan.timeoutSec,
-  patienceSec,
-  exits: runner.exits,
-  settings: runner.settings,
-  tests: testPaths,
-  hidesModules: findLanguageOfRunner(runner.id)?.hidesModules ?? false,
-  tools: Object.fromEntries([
-    ...runner.tools.map(({ name, file }) => [name, readFileSync(join(TOOLS_FOLDER, file), 'utf8')]),
-    ...(only === null ? [] : [[SELECTED_TESTS, JSON.stringify(only)]]),
-  ]),
-})
+/** Name of the script among the tools of a run. */
+const START_SERVICES = 'start-services.sh'
+
+function buildRunData(plan: RunPlan, runner: Runner, { seed, daysAhead, only, patienceSec }: RunOptions): object {
+  const clock = daysAhead === null ? '' : shiftClock(daysAhead)
+  const { services } = plan
+  return {
+    repository: REPOSITORY_FOLDER,
+    uid: TESTS_UID,
+    runner: runner.id,
+    report: runner.report,
+    hosts: services?.hosts ?? [],
+    // Servers have the clock of the tests, which may compare times with theirs.
+    prepare: [...(services ? [`${clock}sh "$ASSAY_TOOLS/${START_SERVICES}"`] : []), ...plan.prepare],
+    command: `${clock}${runner.command({ targets: plan.targets, seed, only })}`,
+    timeoutSec: plan.timeoutSec,
+    patienceSec,
+    exits: runner.exits,
+    settings: runner.settings,
+    tests: testPaths,
+    hidesModules: findLanguageOfRunner(runner.id)?.hidesModules ?? false,
+    tools: Object.fromEntries([
+      ...runner.tools.map(({ name, file }) => [name, readFileSync(join(TOOLS_FOLDER, file), 'utf8')]),
+      ...(only === null ? [] : [[SELECTED_TESTS, JSON.stringify(only)]]),
+      ...(services ? [[START_SERVICES, services.script]] : []),
+    ]),
+  }
+}
 
 /**
  * Shifts the clock of all processes that the command line starts. The dynamic loader expands `$LIB` to the library

@@ -25,6 +25,17 @@ export type RunPlan = {
   /** Test files, relative to the repository. Empty: all. */
   targets: string[]
   timeoutSec: number
+  /** Servers that are started before the tests. */
+  services?: ServicePlan | undefined
+}
+
+export type ServicePlan = {
+  /** Programs and ports, as people read them: `PostgreSQL on port 5432`. */
+  names: string[]
+  /** Shell script that the user of the tests runs. */
+  script: string
+  /** Names of the loopback address under which the tests reach the servers. */
+  hosts: string[]
 }
 
 /** The tests of the pull request as they landed: files that are copied over the tree, and files that it deleted. */

@@ -1,4 +1,5 @@
 import { TESTS_UID } from '../../../src/grading/grader-files.ts'
+import { services } from '../../../src/grading/services/services.ts'
 import { equippedRootfs } from '../base-image.ts'
 
 const apt = (...packages: string[]): string =>
@@ -55,3 +56,11 @@ export const longRootfs = (): Promise<string> =>
       `chown -R ${TESTS_UID}:${TESTS_UID} /home/tests`,
     ].join('\n'),
   )
+
+/** Debian 13 with pytest, every server that tests can have, and Python's clients for them. */
+export const servicesRootfs = (): Promise<string> => {
+  const packages = services.flatMap((service) => service.listPackages('debian:trixie-slim', 'pgvector/pgvector'))
+  const clients = ['python3-psycopg2', 'python3-pymysql', 'python3-redis']
+  const install = apt('libfaketime', 'python3-pytest', ...clients, ...new Set(packages))
+  return equippedRootfs('services', [install, ...services.flatMap(({ toolchain }) => toolchain)].join('\n'))
+}
