@@ -80,6 +80,8 @@ export type AuthorInput = {
   /** Tests that came with the change. They are shown first. */
   newTests?: readonly string[]
   facts: LintFacts
+  /** Servers that the image can start. */
+  servers?: readonly string[] | undefined
 }
 
 export type AuthoredInstruction = {
@@ -112,7 +114,8 @@ export async function writeInstruction(
 
   const text = sanitise(input.text)
   const specSource = isThin(text) ? 'diff' : 'text'
-  const lint = (draft: InstructionDraft) => lintInstruction(renderInstruction(draft, facts.pinned), facts)
+  const render = (draft: InstructionDraft) => renderInstruction(draft, facts.pinned, input.servers)
+  const lint = (draft: InstructionDraft) => lintInstruction(render(draft), facts)
   const answer = await askTyped(
     model,
     {
@@ -128,7 +131,7 @@ export async function writeInstruction(
   )
   if (answer.kind !== 'value') return toStageRejection(answer, lint)
   const warnings = [...lint(answer.value), ...findInjections(joinTexts(input.text))]
-  const markdown = renderInstruction(answer.value, facts.pinned)
+  const markdown = render(answer.value)
   return done({ draft: answer.value, markdown, specSource, warnings, rounds: answer.rounds, bill: await model.bill() })
 }
 

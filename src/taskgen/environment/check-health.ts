@@ -1,5 +1,5 @@
 import { runSuite } from '../../grading/run-suite.ts'
-import { cpuSecondsOf, type RunPlan, type SuiteOutcome, type SuiteRun } from '../../grading/suite.ts'
+import { cpuSecondsOf, type RunPlan, type ServicePlan, type SuiteOutcome, type SuiteRun } from '../../grading/suite.ts'
 import { GENERATED_LIMITS } from '../../harbor/limits.ts'
 import type { Image, SandboxProvider } from '../../sandboxes/sandbox.ts'
 import { done, reject, rejectForTiming, type StageRejection, type StageResult } from '../stage-result.ts'
@@ -8,6 +8,7 @@ export type HealthCheckOptions = {
   image: Image
   runner: string
   prepare: readonly string[]
+  services?: ServicePlan | undefined
   /** Folder on this machine for output. */
   folder: string
   rules?: HealthRules
@@ -21,10 +22,10 @@ const SUITE_SECONDS_MAX = 600
 /** Runs all tests of the base twice, without a network. Throws SandboxUnavailable. */
 export async function checkHealth(
   provider: SandboxProvider,
-  { image, runner, prepare, folder, rules }: HealthCheckOptions,
+  { image, runner, prepare, services, folder, rules }: HealthCheckOptions,
   signal: AbortSignal,
 ): Promise<StageResult<Health>> {
-  const plan: RunPlan = { runner, prepare: [...prepare], targets: [], timeoutSec: SUITE_SECONDS_MAX }
+  const plan: RunPlan = { runner, prepare: [...prepare], targets: [], timeoutSec: SUITE_SECONDS_MAX, services }
   const input = { image, submission: null, hidden: null, plan, seed: null, folder, ...SUITE_SIZE }
   const first = await runSuite(provider, input, signal)
   // A broken run is not repeated.

@@ -1,5 +1,5 @@
 import type { Runner } from '../../grading/runners/runner.ts'
-import type { HiddenTests, RunPlan } from '../../grading/suite.ts'
+import type { HiddenTests, RunPlan, ServicePlan } from '../../grading/suite.ts'
 
 /** Maximum CPU time of a suite that is run completely each time. More pass-to-pass tests make a better task. */
 const WHOLE_SUITE_CPU_SECONDS = 60
@@ -12,12 +12,13 @@ export type PlanInput = {
   hidden: HiddenTests
   /** CPU time of the whole suite on the base. Elapsed time would depend on the load of the host. */
   suiteCpuSeconds: number
+  services?: ServicePlan | undefined
 }
 
 /** Selects the tests to run: all of them, or only those of the pull request if the whole suite is slow. */
-export function planRuns({ runner, hidden, suiteCpuSeconds }: PlanInput): RunPlan {
+export function planRuns({ runner, hidden, suiteCpuSeconds, services }: PlanInput): RunPlan {
   const targets = suiteCpuSeconds <= WHOLE_SUITE_CPU_SECONDS ? [] : listTargets(runner, hidden)
-  return { runner: runner.id, prepare: [...runner.prepare], targets, timeoutSec: RUN_SECONDS_MAX }
+  return { runner: runner.id, prepare: [...runner.prepare], targets, timeoutSec: RUN_SECONDS_MAX, services }
 }
 
 export const listTargets = ({ isTarget }: Pick<Runner, 'isTarget'>, { files }: HiddenTests): string[] =>

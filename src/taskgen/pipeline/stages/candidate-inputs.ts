@@ -76,7 +76,13 @@ export const StoredRecipe = z.object({
   runner: z.string(),
 })
 
-const Plan = z.object({ runner: z.string(), prepare: strings, targets: strings, timeoutSec: z.number() })
+const Plan = z.object({
+  runner: z.string(),
+  prepare: strings,
+  targets: strings,
+  timeoutSec: z.number(),
+  services: z.object({ names: strings, script: z.string(), hosts: strings }).optional(),
+})
 
 const Environment = z.object({ recipe: StoredRecipe, plan: Plan })
 

@@ -1,10 +1,12 @@
 import { join } from 'node:path'
 import { findRunner, runners } from '../../../grading/languages/languages.ts'
 import type { EnvRecipe } from '../../../grading/languages/recipe.ts'
+import { addServices, planServices } from '../../../grading/services/services.ts'
 import type { Image } from '../../../sandboxes/sandbox.ts'
 import type { SplitCommit } from '../../candidates/split-commit.ts'
 import { buildEnvironment, listOwnPackages } from '../../environment/build-environment.ts'
 import { checkHealth } from '../../environment/check-health.ts'
+import { type CiServices, findCiServices } from '../../environment/ci-services.ts'
 import { bases, findRecipeFault } from '../../environment/dockerfile.ts'
 import { detectRecipe, lintRecipe, proposeRecipe, type RecipeFacts } from '../../environment/propose-recipe.ts'
 import { type BaseTree, readTree } from '../../environment/read-tree.ts'
@@ -18,7 +20,7 @@ import { readChange, StoredRecipe, toJson } from './candidate-inputs.ts'
 
 /** Builds an image in which the tests of the base run. A model proposes a recipe only if the rules fail. */
 export const environmentStage: Stage = {
-  version: 6,
+  version: 7,
   needs: ['sandbox', 'author'],
   cacheInputs: ({ candidate: { base, head }, generation: { sandbox, authorModel } }) => [
     base,
@@ -29,14 +31,17 @@ export const environmentStage: Stage = {
   async run(state, context, signal) {
     const tree = await readTree(await context.repository(), state.candidate.base, signal)
     if (tree.kind !== 'done') return tree
-    const attempt = { state, context, signal, tree: tree.value, landing: await readChange(state, context, signal) }
+    const landing = await readChange(state, context, signal)
+    const services = findCiServices(tree.value.facts)
+    const attempt = { state, context, signal, tree: tree.value, landing, services }
     const landed = await readTree(await context.repository(), state.candidate.head, signal)
     if (landed.kind !== 'done') return landed
     const detected = detectRecipe(tree.value.facts, testPaths(attempt.landing), landed.value.facts)
     const known = await tryKnownRecipe(attempt, 'kind' in detected ? null : detected)
     if (known) return known
-    if ('kind' in detected) return repairEnvironment(attempt, detected, null)
-    return repairEnvironment(attempt, await tryRecipe(attempt, detected, 'rules'), detected)
+    const first = 'kind' in detected ? detected : await tryRecipe(attempt, detected, 'rules')
+    const result = await repairEnvironment(attempt, first, 'kind' in detected ? null : detected)
+    return blameMissingServices(result, services)
   },
 }
 
@@ -46,6 +51,7 @@ type EnvironmentContext = {
   signal: AbortSignal
   tree: BaseTree
   landing: SplitCommit
+  services: CiServices
 }
 
 const testPaths = ({ hidden }: SplitCommit): string[] => hidden.files.map(({ path }) => path)
@@ -68,6 +74,14 @@ const toRecipeKey = (detected: EnvRecipe | null): string =>
   JSON.stringify(detected).replaceAll(/\d{4}-\d{2}-\d{2}/g, '')
 
 const REPAIRABLE = ['unsupported_runner', 'env_build_failed', 'suite_unhealthy']
+
+/** Names the services that tests lack as the reason why too many of them fail. */
+function blameMissingServices(result: StageResult<StageDone>, { unsupported }: CiServices): StageResult<StageDone> {
+  const isFailure = result.kind === 'rejected' && ['suite_unhealthy', 'needs_network'].includes(result.reason)
+  if (!isFailure || result.isLoadSensitive || unsupported.length === 0) return result
+  const detail = `The CI file declares services that are not available. ${unsupported.join('; ')}\n\n${result.detail}`
+  return reject('unsupported_service', detail, result.evidence)
+}
 
 /** Asks a model for a recipe if the rules failed. If that fails too, the original rejection stands. */
 async function repairEnvironment(
@@ -105,10 +119,18 @@ type RecipeSource = 'rules' | 'model'
 
 async function tryRecipe(
   attempt: EnvironmentContext,
-  recipe: EnvRecipe,
+  tools: EnvRecipe,
   foundBy: RecipeSource,
 ): Promise<StageResult<StageDone>> {
-  const { landing, context, tree, signal } = attempt
+  const {
+    landing,
+    context,
+    tree,
+    signal,
+    services: { uses, env, unsupported },
+  } = attempt
+  const recipe = addServices(tools, uses, env)
+  const services = uses.length === 0 ? undefined : planServices(uses)
   const runner = findRunner(recipe.runner)
   if (!runner) return reject('unsupported_runner', `Unknown runner ${recipe.runner}`)
   const trouble = findRecipeFault(recipe)
@@ -117,16 +139,20 @@ async function tryRecipe(
   const built = await prepareImage(attempt, recipe, foundBy)
   if (built.kind !== 'done') return built
   const { image, profile, dockerfile } = built.value
-  const tried = { foundBy, profile, dockerfile, runner: runner.name }
+  const declared = { started: uses.map(({ service, image, port }) => ({ service, image, port })), unsupported }
+  const tried = { foundBy, profile, dockerfile, runner: runner.name, services: declared }
   const answer = { ...landing, ownPackages: listOwnPackages(tree.facts) }
   const clean = withEvidence(await scanImage(provider, image, answer, signal), tried)
   if (clean.kind !== 'done') return clean
-  const input = { image, runner: runner.id, prepare: runner.prepare, folder: context.folder }
+  const input = { image, runner: runner.id, prepare: runner.prepare, services, folder: context.folder }
   const health = withEvidence(await checkHealth(provider, input, signal), tried)
   if (health.kind !== 'done') return health
-  const plan = planRuns({ runner, hidden: landing.hidden, suiteCpuSeconds: health.value.cpuSeconds })
+  const plan = planRuns({ runner, hidden: landing.hidden, suiteCpuSeconds: health.value.cpuSeconds, services })
   const evidence = { ...tried, base: await describeBase(attempt, recipe), image: image.digest, health: health.value }
-  const concerns = foundBy === 'model' ? ['A model said how the environment is made.'] : []
+  const concerns = [
+    ...(foundBy === 'model' ? ['A model said how the environment is made.'] : []),
+    ...unsupported.map((service) => `Tests of a service that is not available are left out: ${service}.`),
+  ]
   return done({ made: toJson({ recipe, plan }), evidence: toJson(evidence), concerns })
 }
 

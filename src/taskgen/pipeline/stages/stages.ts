@@ -119,7 +119,7 @@ export const authoringStage: Stage = {
   }) => [base, head, title, body, issues, authorModel, reasoning, outputs.execution ?? null],
   async run(state, context, signal) {
     const { candidate } = state
-    const { lists, messages, failsByAssertion, buildErrors, newTests } = parseExecution(state)
+    const { lists, messages, failsByAssertion, buildErrors, newTests, plan } = parseExecution(state)
     const change = await readChange(state, context, signal)
     const { place } = await context.repository()
     const pinned = await findPinnedSymbols({ place, commit: candidate.base }, change, signal)
@@ -131,7 +131,9 @@ export const authoringStage: Stage = {
     const instructionContext = { change, pinned, failToPass: lists.failToPass }
     const facts = await loadLintFacts(state, context, instructionContext, signal)
     await using model = await context.model('author', AUTHOR_LIMITS)
-    const written = await writeInstruction(model, { text: candidate, messages, buildErrors, newTests, facts }, signal)
+    const servers = plan.services?.names
+    const input = { text: candidate, messages, buildErrors, newTests, facts, servers }
+    const written = await writeInstruction(model, input, signal)
     if (written.kind !== 'done') return written
     const { draft, markdown, specSource, warnings, rounds, bill } = written.value
     return done({
