@@ -25,7 +25,7 @@ export type Service = {
   findFault(env: Record<string, string>): string | undefined
   /**
    * Returns shell lines that start the server in the background and return when it accepts connections. They use the
-   * variables and functions of `start-script.ts`. `data` is a path for its files that does not exist yet.
+   * variables and functions of `services.ts`. `data` is a path for its files that does not exist yet.
    */
   start(use: ServiceUse, data: string): string[]
 }
