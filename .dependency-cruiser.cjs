@@ -79,7 +79,7 @@ const STARTERS = '^cli/(serve|temporary-service|doctor|backup|operate[^/]*)\\.ts
 const ENGINE = '^cli/(trial|run-tasks|calibrate|check|harnesses|models-catalog|scan|batches-canaries)\\.ts$'
 const CLIENT = [
   '/schema\\.ts$',
-  '^src/platform/(http/(client|endpoint)|terminal-text|errors|suggestion|data-folder|untrusted-json)\\.ts$',
+  '^src/platform/(http/(client|endpoint)|terminal-text|errors|suggestion|data-folder|untrusted-json|request-sequence)\\.ts$',
   '^src/harnesses/model-access\\.ts$',
   // Pure formatting of names and numbers, as in the published pictures.
   '^src/results/text\\.ts$',

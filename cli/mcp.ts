@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { type Command, InvalidArgumentError } from 'commander'
+import { handleInSequence } from '../src/platform/request-sequence.ts'
 import { parseUntrustedJson } from '../src/platform/untrusted-json.ts'
 import { withExample, withGlobals } from './help.ts'
 import { openService, type Service } from './service.ts'
@@ -81,9 +82,10 @@ async function serveHttp(shell: Shell, command: Command, port: number): Promise<
     await server.connect(transport as Parameters<typeof server.connect>[0])
     await transport.handleRequest(request, response, message.body)
   }
-  const listener = createServer({ requestTimeout: REQUEST_MS }, (request, response) => {
+  const handle = handleInSequence((request, response) => {
     answer(request, response).catch(() => refuse(response, 500, 'The request could not be handled.'))
   })
+  const listener = createServer({ requestTimeout: REQUEST_MS }, handle)
   await listenUntilSignal(shell, listener, port)
 }
 

@@ -1,10 +1,11 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { JsonObject } from '../harnesses/json.ts'
 import type { Protocol } from '../harnesses/model-access.ts'
 import { newId } from '../platform/ids.ts'
+import { handleInSequence } from '../platform/request-sequence.ts'
 import { makeCall } from './call.ts'
 import type { GatewayDeps, GatewayRequest, GatewayRuntime } from './call-context.ts'
 import { type ClientResponse, wrapResponse } from './client-response.ts'
@@ -53,12 +54,13 @@ export async function startGateway(
   const tunnels = openTunnels(options.tunnelsAtOnce)
   const calls = new Set<Promise<void>>()
 
-  const server = createServer(serverOptions(options), (request, response) => {
+  const handle: RequestListener = (request, response) => {
     if (!server.listening) return answerStopping(response)
     const call = handleRequest(runtime, tunnels.grantOf(request.socket), request, response)
     calls.add(call)
     void call.finally(() => calls.delete(call))
-  })
+  }
+  const server: Server = createServer(serverOptions(options), handleInSequence(handle))
   // A client may close its half of the connection while it waits for the answer.
   Object.assign(server, { httpAllowHalfOpen: true })
   server.on('connect', (request: IncomingMessage, socket: Duplex, head: Buffer) => {

@@ -199,6 +199,18 @@ test('a program that exhausts its own limits is scored', async () => {
   expect(decideVerdict(failed, await sandbox.totals())).toMatchObject({ state: 'failed', class: 'agent_exit' })
 })
 
+test('a program that sends thousands of calls ahead on a connection is disconnected', async () => {
+  await using fixture = await openGatewayFixture((response) => sendJson(response, message()))
+  const sandbox = await fixture.sandbox()
+  const socket = connect(Number(new URL(sandbox.url).port), '127.0.0.1')
+  socket.on('error', () => {})
+  const closed = new Promise((resolve) => socket.once('close', resolve))
+  socket.write(`GET /v1/models HTTP/1.1\r\nHost: x\r\nx-api-key: ${sandbox.token}\r\n\r\n`.repeat(5_000))
+  socket.resume()
+  await closed
+  expect((await sandbox.post('/v1/messages', messagesRequest())).status).toBe(200)
+})
+
 test('a program that leaves an endless answer is scored', async () => {
   await using fixture = await openGatewayFixture(
     (response, arrived) => (isPoison(arrived) ? beginEvents(response).write(EVENTS[0]) : sendJson(response, message())),

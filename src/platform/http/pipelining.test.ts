@@ -5,7 +5,8 @@ import type { HttpBindings } from '@hono/node-server'
 import { Hono } from 'hono'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../../test/support/app.ts'
-import { listen, PIPELINED_MAX } from './listen.ts'
+import { PIPELINED_MAX } from '../request-sequence.ts'
+import { listen } from './listen.ts'
 
 let app: TestApp
 beforeAll(async () => {

@@ -7,6 +7,7 @@ import { listHopByHopHeaders } from '../../platform/outbound/hop-by-hop.ts'
 import { createFixedLookup } from '../../platform/outbound/pinned-connections.ts'
 import { type Resolve, resolveName } from '../../platform/outbound/public-host.ts'
 import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
+import { handleInSequence } from '../../platform/request-sequence.ts'
 import { connectTarget, decideEgress, type EgressRefusal, type Target, urlTarget } from './rules.ts'
 
 /** Opens a connection to one of these addresses. Rejects when none answers. */
@@ -61,9 +62,10 @@ export function createEgress(network: Network, options: EgressOptions = {}): Egr
   }
   let closed = false
   // A proxy request has the host in its first line; some clients omit the Host header.
-  const server = createServer({ maxHeaderSize: HEADER_BYTES_MAX, requireHostHeader: false }, (request, response) => {
+  const handle = handleInSequence((request, response) => {
     forward(deps, request, response).catch(() => response.destroy())
   })
+  const server = createServer({ maxHeaderSize: HEADER_BYTES_MAX, requireHostHeader: false }, handle)
   server.on('connect', (request: IncomingMessage, client: Duplex, head: Buffer) => {
     tunnel(deps, request, client, head).catch(() => client.destroy())
   })
