@@ -32,7 +32,7 @@ const toGatewayDeps = ({
   openSecret: async (grant) =>
     selectSecret(grant, await openSecret(credentials, grant.workspaceId, grant.credentialId)),
   findUpstream: async (terms, _, workspaceId) =>
-    resolveUpstream(terms, config.upstreams, await credentials.findModelTrust(workspaceId)),
+    resolveUpstream(terms, config.upstreams, await credentials.findModelTrust(credentials.db, workspaceId)),
   log,
   holdsMasterKey,
   counters: createGatewayCounters(metrics),

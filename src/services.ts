@@ -193,14 +193,14 @@ export const toCredentialDeps = ({
   environment: config.environment,
   upstreams: config.upstreams,
   outbound,
-  ...toCustomProviderDeps(database, config),
+  ...toCustomProviderDeps(config),
 })
 
-function toCustomProviderDeps({ db }: Database, { modelNetworks }: Config) {
-  const findModelTrust = createModelTrustLookup(db, modelNetworks)
+function toCustomProviderDeps({ modelNetworks }: Config) {
+  const findModelTrust = createModelTrustLookup(modelNetworks)
   return {
     findModelTrust,
     customProviders: async (tx: Db, workspaceId: string) =>
-      listCustomProviders(tx, workspaceId, await findModelTrust(workspaceId)),
+      listCustomProviders(tx, workspaceId, await findModelTrust(tx, workspaceId)),
   }
 }

@@ -26,7 +26,7 @@ function toCustomWireLevel(protocol: Protocol, level: Level, all: readonly Level
 
 export type CustomModelDeps = {
   /** Returns how far addresses that a workspace gives are trusted. */
-  findModelTrust: (workspaceId: string) => Promise<Trust>
+  findModelTrust: FindModelTrust
   /** Returns whether unfinished work uses the model. */
   isModelInUse: (db: Db, workspaceId: string, catalogId: string) => Promise<boolean>
 }
@@ -241,10 +241,13 @@ function toModel(row: rows.ModelRow): Model {
 /** Private networks in which custom models of a workspace may run, by its login in lower case. Set by the operator. */
 export type ModelNetworks = ReadonlyMap<string, NetworkTrust['networks']>
 
-/** Finds the trust of a workspace by its id. Logins never change, so they are read once. */
-export function createModelTrustLookup(db: Db, networks: ModelNetworks): (workspaceId: string) => Promise<Trust> {
+/** Finds the trust of a workspace by its id. */
+type FindModelTrust = (db: Db, workspaceId: string) => Promise<Trust>
+
+/** Creates the lookup of a process. Logins never change, so they are read once. */
+export function createModelTrustLookup(networks: ModelNetworks): FindModelTrust {
   const trusts = new Map<string, Trust>()
-  return async (workspaceId) => {
+  return async (db, workspaceId) => {
     if (networks.size === 0) return 'client'
     if (!trusts.has(workspaceId))
       for (const { id, login } of await listWorkspaces(db)) trusts.set(id, toModelTrust(networks, login))

@@ -14,7 +14,7 @@ import * as schema from './schema.ts'
 
 export const modelRoutes = (deps: CustomModelDeps): Route[] => [
   route(schema.addModel, async ({ db, caller, body, requestId }) => {
-    const trust = await deps.findModelTrust(caller.workspace.id)
+    const trust = await deps.findModelTrust(db, caller.workspace.id)
     const { kind, model } = await addModel(db, toAuditActor(caller, requestId), body, trust)
     return reply(kind === 'added' ? 201 : 200, model)
   }),
