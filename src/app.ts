@@ -34,6 +34,7 @@ import {
   workersCheck,
 } from './operate/service-checks.ts'
 import { deleteStaleSpools } from './platform/blobs/spool.ts'
+import { shareRuns } from './platform/concurrency.ts'
 import { readDisk } from './platform/data-folder.ts'
 import type { Db } from './platform/db/db.ts'
 import { runChecks, type SystemCheck } from './platform/health.ts'
@@ -96,7 +97,7 @@ export const routeGroups = (services: Services): RouteGroup[] => [
     routes: workspaceRoutes({
       credentialStorage: services.config.credentialStorage,
       secureCookies: services.baseUrl().startsWith('https:'),
-      checkHealth: (workspaceId) => checkWorkspace(toHealthDeps(services), workspaceId),
+      checkHealth: createHealthCheck(services),
       listWorkers: () => listLiveWorkers(services.database.db, WORKER_SECONDS),
       readDisk: () => readDisk(services.config.dataFolder),
     }),
@@ -276,6 +277,8 @@ const toServerDeps = (services: Services) => ({
   baseUrl: services.baseUrl,
   limit: services.config.rateLimit === undefined ? undefined : { requests: services.config.rateLimit, seconds: 60 },
   signInLimit: { requests: 20, seconds: 60 },
+  // The other half of the database connections is left for other workspaces.
+  requestsAtOnce: Math.max(1, Math.floor((services.database.pool.options.max ?? 2) / 2)),
   bodyTimeoutMs: services.waits.bodyMs ?? 30_000,
   clientAddress: createClientAddressReader(services.config.trustedProxies),
   uploadsFolder: uploadsFolder(services),
@@ -289,7 +292,8 @@ const toHealthRouteDeps = (services: Services): HealthRouteDeps => ({
   log: services.log,
   metrics: services.metrics,
   isOperatorKey: createOperatorKeyTest(services.config.operatorKey),
-  ready: () => runChecks(readinessChecks(services)),
+  // Anybody may ask, and each check takes a database connection.
+  ready: shareRuns(() => runChecks(readinessChecks(services))),
 })
 
 export const endpointGroups = (groups: RouteGroup[]): EndpointGroup[] =>
@@ -381,10 +385,12 @@ const readinessChecks = ({ database, keyring }: Services): SystemCheck[] => [
   heldKeyCheck(database, keyring),
 ]
 
-/** Adds the checks without which some work is not possible. */
-const toHealthDeps = (services: Services) => ({
-  db: services.database.db,
-  credentials: toCredentialDeps(services),
-  log: services.log,
-  serviceChecks: [...readinessChecks(services), blobsCheck(services.blobs), workersCheck(services.database)],
-})
+/** Adds the checks without which some work is not possible. Workspaces that ask at once share those of the service. */
+function createHealthCheck(services: Services) {
+  const { database, blobs, log } = services
+  const checkService = shareRuns(() =>
+    runChecks([...readinessChecks(services), blobsCheck(blobs), workersCheck(database)]),
+  )
+  const deps = { db: database.db, credentials: toCredentialDeps(services), log, checkService }
+  return (workspaceId: string) => checkWorkspace(deps, workspaceId)
+}

@@ -84,7 +84,7 @@ export const masterKeyCheck = ({ db }: Database, place: KeyPlace): SystemCheck =
   },
 })
 
-type HealthDeps = { db: Db; credentials: CredentialDeps; log: Log; serviceChecks: SystemCheck[] }
+type HealthDeps = { db: Db; credentials: CredentialDeps; log: Log; checkService: () => Promise<CheckResult[]> }
 
 const ASK = 'Ask the operator: the log of the service has the reason.'
 
@@ -93,8 +93,8 @@ const ASK = 'Ask the operator: the log of the service has the reason.'
  * service name no key, path, address or version, because every workspace reads them; the log has the details.
  */
 export async function checkWorkspace(deps: HealthDeps, workspaceId: string): Promise<CheckResult[]> {
-  const { db, credentials, log, serviceChecks } = deps
-  const service = await runChecks(serviceChecks)
+  const { db, credentials, log, checkService } = deps
+  const service = await checkService()
   for (const finding of service) if (!finding.ok) log.warn({ finding }, 'a health check failed')
   const own = await runChecks([credentialsCheck(credentials, workspaceId), sandboxesCheck(db)])
   return [...service.map(withoutDetails), ...own]

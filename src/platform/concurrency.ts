@@ -17,3 +17,14 @@ export function createConcurrencyLimit(max: number): ConcurrencyLimit {
     }
   }
 }
+
+/** Shares work between callers: one that asks while it runs gets the same result. */
+export function shareRuns<Result>(work: () => Promise<Result>): () => Promise<Result> {
+  let running: Promise<Result> | undefined
+  return () => {
+    running ??= work().finally(() => {
+      running = undefined
+    })
+    return running
+  }
+}

@@ -28,3 +28,6 @@ export type CallerOf<A extends Access> = A extends 'public'
 const RANK: Record<KeyPermission, number> = { read: 0, write: 1, admin: 2 }
 
 export const permits = (held: KeyPermission, needed: KeyPermission): boolean => RANK[held] >= RANK[needed]
+
+/** Returns the name of what a caller belongs to: its workspace, or the operator. */
+export const toScope = (caller: Caller | undefined): string => (caller?.by === 'key' ? caller.workspace.id : 'operator')

@@ -7,7 +7,7 @@ import { sendBundle } from '../../catalog/custom-harnesses/schema.ts'
 import { readWorkspace } from '../../workspaces/schema.ts'
 import { lock, transact } from '../db/db.ts'
 
-const CONNECTIONS = 6
+const CONNECTIONS = 8
 const UPLOADS = 12
 
 test('uploads with an Idempotency-Key that cannot go on leave connections for other requests', async () => {

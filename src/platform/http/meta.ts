@@ -49,18 +49,23 @@ export function addHealthRoutes(http: Http, deps: HealthRouteDeps): void {
 /** Adds health, metrics and documentation pages. */
 export function addMetaRoutes(http: Http, deps: MetaRouteDeps): void {
   addHealthRoutes(http, deps)
-  // Built on the first request: both are slow to build and never change.
-  let document: ReturnType<typeof buildOpenApiDocument> | undefined
-  http.get('/openapi.json', (c) => {
-    document ??= buildOpenApiDocument(deps.groups, { version: deps.version, url: deps.baseUrl() })
-    return c.json(document)
-  })
-  let reference: string | undefined
-  http.get('/docs', (c) => {
-    reference ??= renderReferencePage(deps.groups)
-    return c.body(reference, 200, PAGE_HEADERS)
-  })
-  http.get('/docs/problems', (c) => c.body(renderProblemsPage(deps.problems), 200, PAGE_HEADERS))
+  const openApi = encodeOnce(() =>
+    JSON.stringify(buildOpenApiDocument(deps.groups, { version: deps.version, url: deps.baseUrl() })),
+  )
+  const reference = encodeOnce(() => renderReferencePage(deps.groups))
+  const problems = encodeOnce(() => renderProblemsPage(deps.problems))
+  http.get('/openapi.json', (c) => c.body(openApi(), 200, { 'content-type': 'application/json' }))
+  http.get('/docs', (c) => c.body(reference(), 200, PAGE_HEADERS))
+  http.get('/docs/problems', (c) => c.body(problems(), 200, PAGE_HEADERS))
+}
+
+/** Keeps the bytes of a document that never changes. It is slow to build and to encode, and anybody may ask for it. */
+function encodeOnce(build: () => string): () => Uint8Array<ArrayBuffer> {
+  let bytes: Uint8Array<ArrayBuffer> | undefined
+  return () => {
+    bytes ??= new TextEncoder().encode(build())
+    return bytes
+  }
 }
 
 const NO_STORE = { 'cache-control': 'no-store' }

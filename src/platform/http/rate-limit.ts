@@ -1,4 +1,5 @@
 import { Problem, rateLimited, unauthenticated } from '../problem.ts'
+import { type Caller, toScope } from './caller.ts'
 import type { HttpAnswer } from './idempotency.ts'
 
 export type RateLimit = { requests: number; seconds: number }
@@ -62,27 +63,43 @@ const headers = (policy: string, remaining: number, resetSeconds: number): Recor
 
 /** Maximum number of event streams that one key has open in this process. */
 export const STREAMS_PER_KEY_MAX = 50
+/** The same for all keys of a workspace. Each key with a stream is looked up twice a second. */
+export const STREAMS_PER_WORKSPACE_MAX = 200
 const RETRY_SECONDS = 10
 
 /** Counts a stream of a caller until the returned function is called. Throws 429 when the caller has too many. */
-export type OpenStream = (caller: string) => () => void
+export type OpenStream = (caller: Caller | undefined) => () => void
 
 export function createStreamLimiter(): OpenStream {
-  const open = new Map<string, number>()
+  const keys = createStreamCounter(STREAMS_PER_KEY_MAX, 'This key')
+  const workspaces = createStreamCounter(STREAMS_PER_WORKSPACE_MAX, 'This workspace')
   return (caller) => {
-    const count = open.get(caller) ?? 0
-    if (count >= STREAMS_PER_KEY_MAX)
-      throw new Problem(
-        rateLimited,
-        `This key has ${STREAMS_PER_KEY_MAX} event streams open. Close one, or use another key.`,
-        { headers: { 'retry-after': String(RETRY_SECONDS) } },
-      )
-    open.set(caller, count + 1)
+    const key = caller?.by === 'key' ? caller.keyId : 'operator'
+    const workspace = toScope(caller)
+    keys.require(key)
+    workspaces.require(workspace)
+    keys.add(key, 1)
+    workspaces.add(workspace, 1)
     return () => {
-      const left = (open.get(caller) ?? 1) - 1
-      if (left > 0) open.set(caller, left)
-      else open.delete(caller)
+      keys.add(key, -1)
+      workspaces.add(workspace, -1)
     }
+  }
+}
+
+function createStreamCounter(max: number, owner: string) {
+  const counts = new Map<string, number>()
+  return {
+    require(name: string): void {
+      if ((counts.get(name) ?? 0) < max) return
+      const detail = `${owner} has ${max} event streams open. Close one first.`
+      throw new Problem(rateLimited, detail, { headers: { 'retry-after': String(RETRY_SECONDS) } })
+    },
+    add(name: string, by: 1 | -1): void {
+      const count = (counts.get(name) ?? 0) + by
+      if (count > 0) counts.set(name, count)
+      else counts.delete(name)
+    },
   }
 }
 

@@ -6,7 +6,7 @@ import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import { newTraceId, parseTraceParent, type Tracer, traceRequest } from '../tracing.ts'
 import { admit, admitPublic, type RequestLimiters, readPresented, watchCallers } from './admit.ts'
-import type { Authenticate, Caller } from './caller.ts'
+import { type Authenticate, type Caller, toScope } from './caller.ts'
 import { toRateLimitAddress } from './client-address.ts'
 import {
   type CachedResponse,
@@ -16,6 +16,7 @@ import {
   listPathParameters,
   type ServerEvent,
 } from './endpoint.ts'
+import { createFairShares, type EnterRequest } from './fair-share.ts'
 import { type HttpAnswer, runOnce, runOnceAcrossTransactions } from './idempotency.ts'
 import { type JsonBodyOptions, readJson, readQuery, receiveUpload, validate } from './input.ts'
 import { type AnswerUnrouted, createUnroutedAnswerer } from './methods.ts'
@@ -40,6 +41,8 @@ export type ServerDeps = {
   /** Limit per key, or per address for requests without one. Undefined: no limit. */
   limit?: RateLimit | undefined
   signInLimit: RateLimit
+  /** Number of requests of one workspace, or of one address without a key, that are worked on at once. */
+  requestsAtOnce: number
   /** Maximum time for a JSON body to arrive, and for an upload to pause. */
   bodyTimeoutMs: number
   /** Reads the client's address, which behind a trusted proxy is not the address of the connection. */
@@ -70,10 +73,11 @@ export function createHttp(deps: ServerDeps, routes: Route[]): Http {
   // A request line contains no secrets, and searching it for them would cost more than writing it.
   const service = { ...deps, requestLog: deps.log.child({}, { redact: { paths: [] } }) }
   const streams = { watchCaller: watchCallers(deps.authenticate), openStream: createStreamLimiter() }
+  const enter = createFairShares(deps.requestsAtOnce)
   const answerUnrouted = createUnroutedAnswerer(routes.map(({ endpoint }) => endpoint))
   for (const route of routes) {
     const { method, path } = route.endpoint
-    const work = createHandler({ ...deps, ...streams, answerUnrouted }, limits, route)
+    const work = createHandler({ ...deps, ...streams, enter, answerUnrouted }, limits, route)
     app.on(method, honoPath(path), (c) => respond(service, c, route.endpoint, work))
   }
   app.notFound((c) => respond(service, c, unroutedOperation(c.req.path), async () => answerUnrouted(c.req)))
@@ -187,6 +191,7 @@ const PROCESS_ID = newId()
 let requests = 1
 
 type HandlerDeps = ServerDeps & {
+  enter: EnterRequest
   watchCaller: ReturnType<typeof watchCallers>
   openStream: OpenStream
   answerUnrouted: AnswerUnrouted
@@ -208,6 +213,7 @@ const createHandler = (deps: HandlerDeps, limits: RequestLimiters, route: Route)
     const params: Record<string, string> = c.req.param()
     const { caller, headers } = await admit(deps, limits, endpoint, { request: incoming, params, address })
     limitStreams(deps, endpoint, c, caller)
+    const takeWorkSlot = await deps.enter(endpoint, c.env.outgoing, { caller, address })
     const sent = endpoint.body ? await readJson(c.req.raw, toBodyOptions(deps, endpoint)) : undefined
     await using upload = await receiveUpload(c.req.raw, endpoint.upload, {
       folder: deps.uploadsFolder,
@@ -215,6 +221,7 @@ const createHandler = (deps: HandlerDeps, limits: RequestLimiters, route: Route)
     })
 
     if (patterns.some(({ name, pattern }) => !pattern.test(params[name] ?? ''))) return deps.answerUnrouted(c.req)
+    using _slot = await takeWorkSlot()
     const call: UncheckedCall = {
       params,
       query: {},
@@ -285,7 +292,7 @@ function limitStreams({ openStream }: HandlerDeps, endpoint: Endpoint, c: Contex
   const { incoming, outgoing } = c.env
   if (endpoint.events === undefined && !wantsEvents(endpoint, incoming)) return
   if (outgoing.destroyed) return
-  outgoing.once('close', openStream(caller?.by === 'key' ? caller.keyId : 'operator'))
+  outgoing.once('close', openStream(caller))
 }
 
 const wantsEvents = ({ progress }: Endpoint, { headers }: IncomingMessage): boolean =>
@@ -325,8 +332,6 @@ function perform(route: Route, call: UncheckedCall, found: unknown, key: unknown
   if (endpoint.progress) return runOnceAcrossTransactions(call.db, idempotent, () => work(call.db))
   return runOnce(call.db, idempotent, work)
 }
-
-const toScope = (caller: Caller | undefined): string => (caller?.by === 'key' ? caller.workspace.id : 'operator')
 
 const HEARTBEAT_MS = 15_000
 const encoder = new TextEncoder()
