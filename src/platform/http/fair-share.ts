@@ -36,10 +36,13 @@ function holdUntilAnswered(slot: Disposable, { events }: Endpoint, outgoing: Ser
   else outgoing.once('close', () => slot[Symbol.dispose]())
 }
 
-/** Takes a slot for the work of a request, except for work that reports progress: it takes minutes and mostly waits. */
-async function takeWorkSlot(work: TakeSlot, { progress }: Endpoint, outgoing: ServerResponse, share: string) {
-  if (progress !== undefined) return undefined
-  const slot = await work(share)
+/**
+ * Takes a slot for the work of a request, except for work that reports progress: it takes minutes and mostly waits.
+ * Uploads take long too, and have slots of their own.
+ */
+async function takeWorkSlot(work: TakeSlot, endpoint: Endpoint, outgoing: ServerResponse, share: string) {
+  if (endpoint.progress !== undefined) return undefined
+  const slot = await work(endpoint.upload === undefined ? share : `uploads of ${share}`)
   if (!outgoing.destroyed) return slot
   slot[Symbol.dispose]()
   throw new Problem(malformedBody, 'The client disconnected before its request was handled.')
