@@ -12,22 +12,22 @@ import { Shell } from './shell/shell.tsx'
 import { parseTrialSearch } from './trials/trial-search.ts'
 
 const root = createRootRoute({ component: Shell, notFoundComponent: NotFoundPage })
-const at = () => root
+const getRoot = () => root
 
 const overview = createRoute({
-  getParentRoute: at,
+  getParentRoute: getRoot,
   path: '/',
   component: lazyRouteComponent(() => import('./overview/overview-page.tsx'), 'OverviewPage'),
 })
 
 const comparisons = createRoute({
-  getParentRoute: at,
+  getParentRoute: getRoot,
   path: '/comparisons',
   component: lazyRouteComponent(() => import('./comparisons/comparisons-page.tsx'), 'ComparisonsPage'),
 })
 
 const newComparison = createRoute({
-  getParentRoute: at,
+  getParentRoute: getRoot,
   path: '/comparisons/new',
   validateSearch: ({ on }): { on?: string } => (typeof on === 'string' ? { on } : {}),
   component: lazyRouteComponent(() => import('./comparisons/new-comparison-page.tsx'), 'NewComparisonPage'),
@@ -35,18 +35,18 @@ const newComparison = createRoute({
 
 const loadComparison = () => import('./comparisons/comparison-page.tsx')
 const benchmarkComparison = createRoute({
-  getParentRoute: at,
+  getParentRoute: getRoot,
   path: '/benchmarks/$datasetOrg/$dataset/comparisons/$comparisonId',
   component: lazyRouteComponent(loadComparison, 'ComparisonPage'),
 })
 const repositoryComparison = createRoute({
-  getParentRoute: at,
+  getParentRoute: getRoot,
   path: '/repos/$owner/$name/comparisons/$comparisonId',
   component: lazyRouteComponent(loadComparison, 'ComparisonPage'),
 })
 
 const trial = createRoute({
-  getParentRoute: at,
+  getParentRoute: getRoot,
   path: '/trials/$trialId',
   validateSearch: parseTrialSearch,
   component: lazyRouteComponent(() => import('./trials/trial-page.tsx'), 'TrialPage'),
@@ -58,13 +58,13 @@ const validatePair = ({ a, b }: Record<string, unknown>): { a?: string; b?: stri
 })
 const loadPair = () => import('./comparisons/pair-page.tsx')
 const benchmarkPair = createRoute({
-  getParentRoute: at,
+  getParentRoute: getRoot,
   path: '/benchmarks/$datasetOrg/$dataset/comparisons/$comparisonId/pair',
   validateSearch: validatePair,
   component: lazyRouteComponent(loadPair, 'PairPage'),
 })
 const repositoryPair = createRoute({
-  getParentRoute: at,
+  getParentRoute: getRoot,
   path: '/repos/$owner/$name/comparisons/$comparisonId/pair',
   validateSearch: validatePair,
   component: lazyRouteComponent(loadPair, 'PairPage'),
@@ -73,30 +73,30 @@ const repositoryPair = createRoute({
 const validateTask = ({ task }: Record<string, unknown>): { task: string } => ({ task: String(task ?? '') })
 const loadTask = () => import('./comparisons/task-page.tsx')
 const benchmarkTask = createRoute({
-  getParentRoute: at,
+  getParentRoute: getRoot,
   path: '/benchmarks/$datasetOrg/$dataset/comparisons/$comparisonId/task',
   validateSearch: validateTask,
   component: lazyRouteComponent(loadTask, 'TaskPage'),
 })
 const repositoryTask = createRoute({
-  getParentRoute: at,
+  getParentRoute: getRoot,
   path: '/repos/$owner/$name/comparisons/$comparisonId/task',
   validateSearch: validateTask,
   component: lazyRouteComponent(loadTask, 'TaskPage'),
 })
 
 const repositories = createRoute({
-  getParentRoute: at,
+  getParentRoute: getRoot,
   path: '/repos',
   component: lazyRouteComponent(() => import('./repositories/repositories-page.tsx'), 'RepositoriesPage'),
 })
 const repository = createRoute({
-  getParentRoute: at,
+  getParentRoute: getRoot,
   path: '/repos/$owner/$name',
   component: lazyRouteComponent(() => import('./repositories/repository-page.tsx'), 'RepositoryPage'),
 })
 const review = createRoute({
-  getParentRoute: at,
+  getParentRoute: getRoot,
   path: '/repos/$owner/$name/batches/$runId/review',
   validateSearch: ({ task }: Record<string, unknown>): { task?: string } =>
     typeof task === 'string' || typeof task === 'number' ? { task: String(task) } : {},
@@ -104,25 +104,25 @@ const review = createRoute({
 })
 
 const benchmarks = createRoute({
-  getParentRoute: at,
+  getParentRoute: getRoot,
   path: '/benchmarks',
   validateSearch: ({ add }): { add?: string } => (typeof add === 'string' ? { add } : {}),
   component: lazyRouteComponent(() => import('./benchmarks/benchmarks-page.tsx'), 'BenchmarksPage'),
 })
 const benchmark = createRoute({
-  getParentRoute: at,
+  getParentRoute: getRoot,
   path: '/benchmarks/$datasetOrg/$dataset',
   validateSearch: ({ task }): { task?: string } => (typeof task === 'string' ? { task } : {}),
   component: lazyRouteComponent(() => import('./benchmarks/benchmark-page.tsx'), 'BenchmarkPage'),
 })
 
 const configurations = createRoute({
-  getParentRoute: at,
+  getParentRoute: getRoot,
   path: '/configurations',
   component: lazyRouteComponent(() => import('./configurations/configurations-page.tsx'), 'ConfigurationsPage'),
 })
 const configuration = createRoute({
-  getParentRoute: at,
+  getParentRoute: getRoot,
   path: '/configurations/$name',
   validateSearch: ({ version }: Record<string, unknown>): { version?: number } =>
     Number(version) > 0 ? { version: Number(version) } : {},
@@ -130,53 +130,53 @@ const configuration = createRoute({
 })
 
 const releases = createRoute({
-  getParentRoute: at,
+  getParentRoute: getRoot,
   path: '/releases',
   component: lazyRouteComponent(() => import('./releases/releases-page.tsx'), 'ReleasesPage'),
 })
 const publish = createRoute({
-  getParentRoute: at,
+  getParentRoute: getRoot,
   path: '/repos/$owner/$name/publish',
   component: lazyRouteComponent(() => import('./releases/publish-page.tsx'), 'PublishPage'),
 })
 
 const credentials = createRoute({
-  getParentRoute: at,
+  getParentRoute: getRoot,
   path: '/settings/credentials',
   component: lazyRouteComponent(() => import('./settings/credentials-page.tsx'), 'CredentialsPage'),
 })
 const keys = createRoute({
-  getParentRoute: at,
+  getParentRoute: getRoot,
   path: '/settings/keys',
   component: lazyRouteComponent(() => import('./settings/keys-page.tsx'), 'KeysPage'),
 })
 const models = createRoute({
-  getParentRoute: at,
+  getParentRoute: getRoot,
   path: '/settings/models',
   component: lazyRouteComponent(() => import('./settings/models-page.tsx'), 'ModelsPage'),
 })
 const webhooks = createRoute({
-  getParentRoute: at,
+  getParentRoute: getRoot,
   path: '/settings/webhooks',
   component: lazyRouteComponent(() => import('./settings/webhooks-page.tsx'), 'WebhooksPage'),
 })
 const webhook = createRoute({
-  getParentRoute: at,
+  getParentRoute: getRoot,
   path: '/settings/webhooks/$webhookId',
   component: lazyRouteComponent(() => import('./settings/webhook-page.tsx'), 'WebhookPage'),
 })
 const spend = createRoute({
-  getParentRoute: at,
+  getParentRoute: getRoot,
   path: '/settings/spend',
   component: lazyRouteComponent(() => import('./settings/spend-page.tsx'), 'SpendPage'),
 })
 const operations = createRoute({
-  getParentRoute: at,
+  getParentRoute: getRoot,
   path: '/operations',
   component: lazyRouteComponent(() => import('./operations/operations-page.tsx'), 'OperationsPage'),
 })
 const audit = createRoute({
-  getParentRoute: at,
+  getParentRoute: getRoot,
   path: '/settings/audit',
   component: lazyRouteComponent(() => import('./settings/audit-page.tsx'), 'AuditPage'),
 })

@@ -53,8 +53,8 @@ function sortRows(table, field) {
   const link = table.querySelector(`[data-sort="${CSS.escape(field)}"]`)
   if (!link) return
   const rows = [...table.tBodies[0].rows]
-  const by = (key) => (a, b) => Number(a.dataset[key]) - Number(b.dataset[key])
-  rows.sort((a, b) => by(field)(a, b) || by('solved')(a, b) || by('cost')(a, b))
+  const compare = (key, a, b) => Number(a.dataset[key]) - Number(b.dataset[key])
+  rows.sort((a, b) => compare(field, a, b) || compare('solved', a, b) || compare('cost', a, b))
   table.tBodies[0].append(...rows)
   for (const header of table.tHead.rows[0].cells) header.removeAttribute('aria-sort')
   const header = link.closest('th')

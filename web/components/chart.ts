@@ -6,8 +6,8 @@ import { type AccuracyScale, type CostScale, round, toAccuracyScale, toCostScale
 import {
   describeSetting,
   formatDate,
+  formatInterval,
   type Html,
-  interval,
   nameHarness,
   percent,
   plural,
@@ -39,7 +39,7 @@ const WIDE: ChartSize = { width: 920, height: 400, labelMax: 44, costTicksMax: 8
 const NARROW: ChartSize = { width: 340, height: 330, labelMax: 20, costTicksMax: 5, kind: 'narrow' }
 const CHARACTER_WIDTH_PX = 6.9
 const RING_RADIUS = 9
-/** Distance that the label of the point with the ring is moved away from it. */
+/** Additional distance between the recommended point, which has a ring, and its label. */
 const RING_GAP = 4
 
 type ChartFrame = AccuracyScale & { plot: Box; cost: CostScale; recommended: string | undefined }
@@ -57,7 +57,8 @@ function drawChart({ settings, frontier, prices }: ChartRelease, size: ChartSize
   const others = settings.filter((setting) => !frontier.includes(setting.id))
   const frame = toFrame(settings, size, recommended)
   const { plot, cost } = frame
-  const pricesAt = isToday ? 'today' : prices.at ? formatDate(prices.at) : 'the trials'
+  const releasePrices = prices.at ? formatDate(prices.at) : 'the trials'
+  const pricesAt = isToday ? 'today' : releasePrices
   const caption = `cost per task${cost.isLog ? ', log scale' : ''}${size.kind === 'wide' ? `, prices of ${pricesAt}` : ''}`
   const summary = `Accuracy against cost per task of ${plural(settings.length, 'setting')}, ${onFrontier.length} on the frontier. The table below has all numbers.`
   return html`<svg class="chart ${size.kind}" viewBox="0 0 ${size.width} ${size.height}" role="img" aria-label="${summary}">
@@ -97,15 +98,15 @@ function drawPoint(setting: PlottedSetting, { cost, toY, recommended }: ChartFra
   const { id, accuracy, costPerTaskUsd, onFrontier, stats } = setting
   const x = cost.toX(costPerTaskUsd)
   const { ci95 } = stats
-  return html`<g class="${onFrontier ? 'on' : 'off'}"><title>${describe(setting)}</title>${
+  return html`<g class="${onFrontier ? 'on' : 'off'}"><title>${describePoint(setting)}</title>${
     ci95 ? html`<line class="whisker" x1="${x}" x2="${x}" y1="${toY(ci95.low)}" y2="${toY(ci95.high)}"/>` : ''
   }<circle cx="${x}" cy="${toY(accuracy)}" r="${onFrontier ? 6 : 4.5}"/>${id === recommended ? html`<circle class="ring" cx="${x}" cy="${toY(accuracy)}" r="${RING_RADIUS}"/>` : ''}</g>`
 }
 
-function describe(setting: PlottedSetting): string {
+function describePoint(setting: PlottedSetting): string {
   const { ci95 } = setting.stats
-  const between = ci95 ? ` (${interval(ci95)})` : ''
-  return `${describeSetting(setting)}: ${percent(setting.accuracy)}${between}, ${usd(setting.costPerTaskUsd)} per task`
+  const range = ci95 ? ` (${formatInterval(ci95)})` : ''
+  return `${describeSetting(setting)}: ${percent(setting.accuracy)}${range}, ${usd(setting.costPerTaskUsd)} per task`
 }
 
 function drawLabels(settings: readonly PlottedSetting[], frame: ChartFrame, size: ChartSize): Html {
@@ -127,12 +128,12 @@ function drawLabels(settings: readonly PlottedSetting[], frame: ChartFrame, size
     const [point, setting] = [points[index], settings[index]]
     if (!label || !point || !setting) return ''
     const gap = setting.id === recommended ? RING_GAP : 0
-    return drawLabel({ ...label, x: label.x + TOWARDS[label.anchor] * gap }, point, setting.onFrontier)
+    return drawLabel({ ...label, x: label.x + LABEL_DIRECTIONS[label.anchor] * gap }, point, setting.onFrontier)
   })}`
 }
 
 /** Direction in which a label extends from its point. */
-const TOWARDS: Record<PlacedLabel['anchor'], number> = { start: 1, middle: 0, end: -1 }
+const LABEL_DIRECTIONS: Record<PlacedLabel['anchor'], number> = { start: 1, middle: 0, end: -1 }
 
 /** Boxes around the frontier line, which labels avoid if they can. */
 function toStepBoxes(
@@ -151,7 +152,7 @@ function toStepBoxes(
 
 const drawLabel = (label: PlacedLabel, point: { x: number; y: number }, onFrontier: boolean): Html =>
   html`${
-    label.leader
+    label.hasLeader
       ? html`<line class="leader" x1="${point.x}" y1="${point.y}" x2="${label.x}" y2="${label.y > point.y ? label.y - 11 : label.y + 3}"/>`
       : ''
   }<text class="label ${onFrontier ? 'on' : 'off'}" x="${round(label.x)}" y="${round(label.y)}" text-anchor="${label.anchor}">${label.text}</text>`

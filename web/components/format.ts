@@ -12,7 +12,7 @@ const NAME_MAX = 80
 export const safeText = (text: string, max = NAME_MAX): string => truncate(text, max)
 
 /** Renders an untrusted name. Its writing direction does not affect the text around it. */
-export const name = (text: string, max = NAME_MAX): Html => html`<bdi>${safeText(text, max)}</bdi>`
+export const renderName = (text: string, max = NAME_MAX): Html => html`<bdi>${safeText(text, max)}</bdi>`
 
 export const percent = (value: number): string => `${Math.round(value)}\u00a0%`
 
@@ -25,12 +25,14 @@ export function usd(amount: number): string {
   return `$${digits.padEnd(4, '0')}`
 }
 
-export const interval = ({ low, high }: { low: number; high: number }): string =>
+export const formatInterval = ({ low, high }: { low: number; high: number }): string =>
   `${Math.round(low)}–${Math.round(high)}`
 
 /** Formats a difference with its sign. */
-export const signed = (difference: number): string =>
-  difference > 0 ? `+${difference}` : difference === 0 ? '±0' : `−${-difference}`
+export function formatDifference(difference: number): string {
+  if (difference === 0) return '±0'
+  return difference > 0 ? `+${difference}` : `−${-difference}`
+}
 
 /** Formats a whole number with commas: `12,345`. */
 export const formatCount = (count: number): string => String(count).replaceAll(/\B(?=(?:\d{3})+$)/g, ',')
@@ -46,12 +48,12 @@ export function formatDate(iso: string): string {
   return `${time.getUTCDate()} ${MONTHS[time.getUTCMonth()]} ${time.getUTCFullYear()}`
 }
 
-export const date = (iso: string): Html => html`<time datetime="${iso}">${formatDate(iso)}</time>`
+export const renderDate = (iso: string): Html => html`<time datetime="${iso}">${formatDate(iso)}</time>`
 
 /** Formats a point in time: `16 Nov 2026, 21:33 UTC`. */
 export const formatDateTime = (iso: string): string => `${formatDate(iso)}, ${iso.slice(11, 16)}\u00a0UTC`
 
-export const dateTime = (iso: string): Html => html`<time datetime="${iso}">${formatDateTime(iso)}</time>`
+export const renderDateTime = (iso: string): Html => html`<time datetime="${iso}">${formatDateTime(iso)}</time>`
 
 /** Formats a duration with its two largest units: `6 min 10 s`. */
 export function duration(seconds: number): string {
@@ -72,15 +74,15 @@ const harnessNames = new Map<string, string>(Object.entries(HARNESS_NAMES))
 /** Returns the name of a built-in harness, or the id of any other. */
 export const nameHarness = (id: string): string => harnessNames.get(id) ?? id
 
-/** Returns a reasoning level as it is shown beside other words. */
+/** Returns the name of a reasoning level within a description. */
 export const nameLevel = (level: string): string => (level === 'none' ? 'no reasoning' : level)
 
 type SettingProgram = Pick<ReleaseSetting, 'id' | 'harness' | 'reasoningLevel'>
 
 /** Describes the harness, the reasoning level and the configuration of a setting. */
-export function programOf({ id, harness, reasoningLevel }: SettingProgram): Html {
+export function renderProgram({ id, harness, reasoningLevel }: SettingProgram): Html {
   const { configuration } = parseSettingId(id)
-  return html`${name(nameHarness(harness))} · ${name(nameLevel(reasoningLevel))}${configuration === '' ? '' : html` · ${name(configuration)}`}`
+  return html`${renderName(nameHarness(harness))} · ${renderName(nameLevel(reasoningLevel))}${configuration === '' ? '' : html` · ${renderName(configuration)}`}`
 }
 
 /** Describes a setting in plain text: model, harness, level and configuration. */

@@ -1,6 +1,16 @@
 import { html } from 'hono/html'
 import type { Release, ReleaseSetting } from '../../src/releases/shapes/schema.ts'
-import { type Html, interval, name, nameHarness, parseSettingId, percent, plural, programOf, usd } from './format.ts'
+import {
+  formatInterval,
+  type Html,
+  nameHarness,
+  parseSettingId,
+  percent,
+  plural,
+  renderName,
+  renderProgram,
+  usd,
+} from './format.ts'
 
 /** A setting that readers should look at first. */
 export type PickedSetting = { setting: ReleaseSetting; roles: readonly string[] }
@@ -31,26 +41,26 @@ export const findRole = (picks: readonly PickedSetting[], role: string): Release
 
 /** Renders the recommendation as a sentence. Says so if there are too few tasks to recommend one setting. */
 export function renderAnswer({ repository, tasks }: Release, picks: readonly PickedSetting[]): Html {
-  const short = repository.fullName.split('/').at(-1) ?? repository.fullName
-  const accurate = findRole(picks, 'most-accurate')
-  const value = findRole(picks, 'best-value')
-  if (!accurate) return html`<p class="answer">No setting of ${name(short)} is on the frontier.</p>`
-  if (!value)
-    return html`<p class="answer">On ${name(short)}, ${nameSetting(accurate)} solved most: ${percent(accurate.accuracy)} of ${plural(tasks, 'task')} for ${usd(accurate.costPerTaskUsd)} each. <span class="muted">${tasks < RECOMMENDATION_TASKS_MIN ? 'That is too few tasks to recommend a setting.' : ''}</span></p>`
-  return html`<p class="answer">On ${name(short)}, use ${nameSetting(value)}: it solves ${percent(value.accuracy)} of ${plural(tasks, 'real task')} for ${usd(value.costPerTaskUsd)} each. <span class="muted">${
-    value === accurate
+  const shortName = repository.fullName.split('/').at(-1) ?? repository.fullName
+  const mostAccurate = findRole(picks, 'most-accurate')
+  const bestValue = findRole(picks, 'best-value')
+  if (!mostAccurate) return html`<p class="answer">No setting of ${renderName(shortName)} is on the frontier.</p>`
+  if (!bestValue)
+    return html`<p class="answer">On ${renderName(shortName)}, ${renderSettingName(mostAccurate)} solved most: ${percent(mostAccurate.accuracy)} of ${plural(tasks, 'task')} for ${usd(mostAccurate.costPerTaskUsd)} each. <span class="muted">${tasks < RECOMMENDATION_TASKS_MIN ? 'That is too few tasks to recommend a setting.' : ''}</span></p>`
+  return html`<p class="answer">On ${renderName(shortName)}, use ${renderSettingName(bestValue)}: it solves ${percent(bestValue.accuracy)} of ${plural(tasks, 'real task')} for ${usd(bestValue.costPerTaskUsd)} each. <span class="muted">${
+    bestValue === mostAccurate
       ? 'No setting solved more, and every cheaper one on the frontier is measurably worse.'
-      : html`It is the cheapest that is not measurably worse than the most accurate, ${name(accurate.model.label, 40)} (${percent(accurate.accuracy)}, ${usd(accurate.costPerTaskUsd)}).`
+      : html`It is the cheapest that is not measurably worse than the most accurate, ${renderName(mostAccurate.model.label, 40)} (${percent(mostAccurate.accuracy)}, ${usd(mostAccurate.costPerTaskUsd)}).`
   }</span></p>`
 }
 
-function nameConfiguration(id: string): Html {
+function renderConfiguration(id: string): Html {
   const { configuration } = parseSettingId(id)
-  return configuration === '' ? html`` : html`, configured as ${name(configuration, 40)}`
+  return configuration === '' ? html`` : html`, configured as ${renderName(configuration, 40)}`
 }
 
-const nameSetting = ({ id, model, harness, reasoningLevel }: ReleaseSetting): Html =>
-  html`<strong class="recommended">${name(model.label, 60)} with ${name(nameHarness(harness), 40)} ${reasoningLevel === 'none' ? 'and no' : html`at ${name(reasoningLevel, 20)}`} reasoning${nameConfiguration(id)}</strong>`
+const renderSettingName = ({ id, model, harness, reasoningLevel }: ReleaseSetting): Html =>
+  html`<strong class="recommended">${renderName(model.label, 60)} with ${renderName(nameHarness(harness), 40)} ${reasoningLevel === 'none' ? 'and no' : html`at ${renderName(reasoningLevel, 20)}`} reasoning${renderConfiguration(id)}</strong>`
 
 export const renderPicks = (release: Release, picks: readonly PickedSetting[]): Html =>
   picks.length === 0
@@ -62,35 +72,35 @@ function renderPick(release: Release, { setting, roles }: PickedSetting, picks: 
   const { model, custom, accuracy, costPerTaskUsd, stats } = setting
   return html`<li class="card pick">
 <p class="role">${roles.map((role) => ROLES[role] ?? role).join(' · ')}</p>
-<h3>${name(model.label, 60)}</h3>
-<p class="muted small">${programOf(setting)}${custom ? html` · <span class="chip">custom model</span>` : ''}</p>
-<dl><div><dt>solves</dt><dd>${percent(accuracy)} ${stats.ci95 ? html`<span class="faint small">${interval(stats.ci95)}</span>` : ''}</dd></div>
+<h3>${renderName(model.label, 60)}</h3>
+<p class="muted small">${renderProgram(setting)}${custom ? html` · <span class="chip">custom model</span>` : ''}</p>
+<dl><div><dt>solves</dt><dd>${percent(accuracy)} ${stats.ci95 ? html`<span class="faint small">${formatInterval(stats.ci95)}</span>` : ''}</dd></div>
 <div><dt>per task</dt><dd>${usd(costPerTaskUsd)}</dd></div></dl>
-<p class="small muted">${explain(release, setting, picks)}</p></li>`
+<p class="small muted">${explainPick(release, setting, picks)}</p></li>`
 }
 
 /** Explains a pick in one sentence: against the recommended or the most accurate setting, or by its certainty. */
-function explain({ tasks }: Release, setting: ReleaseSetting, picks: readonly PickedSetting[]): string {
-  const [accurate, value] = [findRole(picks, 'most-accurate'), findRole(picks, 'best-value')]
-  if (setting === accurate && value && value !== setting && value.costPerTaskUsd > 0)
-    return explainMostAccurate(setting, value)
-  if (accurate && setting !== accurate && accurate.costPerTaskUsd > 0)
-    return explainCheaper(setting, accurate, setting === value)
+function explainPick({ tasks }: Release, setting: ReleaseSetting, picks: readonly PickedSetting[]): string {
+  const [mostAccurate, bestValue] = [findRole(picks, 'most-accurate'), findRole(picks, 'best-value')]
+  if (setting === mostAccurate && bestValue && bestValue !== setting && bestValue.costPerTaskUsd > 0)
+    return explainMostAccurate(setting, bestValue)
+  if (mostAccurate && setting !== mostAccurate && mostAccurate.costPerTaskUsd > 0)
+    return explainCheaper(setting, mostAccurate, setting === bestValue)
   const { frontierProbability } = setting.stats
   return frontierProbability === null
     ? `Measured on ${plural(tasks, 'task')}.`
     : `On the frontier in ${percent(100 * frontierProbability)} of cases if the tasks were drawn again.`
 }
 
-function explainMostAccurate(accurate: ReleaseSetting, value: ReleaseSetting): string {
-  const points = Math.round(accurate.accuracy - value.accuracy)
-  const times = Number((accurate.costPerTaskUsd / value.costPerTaskUsd).toPrecision(2))
+function explainMostAccurate(mostAccurate: ReleaseSetting, bestValue: ReleaseSetting): string {
+  const points = Math.round(mostAccurate.accuracy - bestValue.accuracy)
+  const times = Number((mostAccurate.costPerTaskUsd / bestValue.costPerTaskUsd).toPrecision(2))
   return `${points === 0 ? 'As accurate' : `${plural(points, 'point')} more`} for ${times} times the cost; not measurably better.`
 }
 
-function explainCheaper(setting: ReleaseSetting, accurate: ReleaseSetting, isRecommended: boolean): string {
-  const points = Math.round(accurate.accuracy - setting.accuracy)
-  const share = percent((100 * setting.costPerTaskUsd) / accurate.costPerTaskUsd)
+function explainCheaper(setting: ReleaseSetting, mostAccurate: ReleaseSetting, isRecommended: boolean): string {
+  const points = Math.round(mostAccurate.accuracy - setting.accuracy)
+  const share = percent((100 * setting.costPerTaskUsd) / mostAccurate.costPerTaskUsd)
   const accuracy = points === 0 ? 'As accurate as the best' : `${plural(points, 'point')} below the best`
   return `${accuracy}${isRecommended && points > 0 ? ', not measurably worse' : ''}, at ${share} of its cost.`
 }

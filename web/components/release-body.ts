@@ -2,7 +2,7 @@ import { html } from 'hono/html'
 import type { Release } from '../../src/releases/shapes/schema.ts'
 import type { HistoryEntry } from '../../src/results/schema.ts'
 import { drawFrontierChart } from './chart.ts'
-import { date, type Html, plural, withQuery } from './format.ts'
+import { type Html, plural, renderDate, withQuery } from './format.ts'
 import type { Site } from './layout.ts'
 import { findRole, type PickedSetting, renderAnswer, renderPicks } from './picks.ts'
 import { renderEvidence, renderHistory, renderUse } from './release-sections.ts'
@@ -48,7 +48,7 @@ function renderPriceChoice({ release, path, view }: ReleaseBodyOptions): Html {
     view.prices === prices
       ? html`<span aria-current="true">${label}</span>`
       : html`<a href="${withQuery(path, { ...view, prices })}">${label}</a>`
-  return html`<span class="choice small">Prices: ${link(undefined, at ? date(at) : html`of the trials`)} ${link('today', html`today`)}</span>`
+  return html`<span class="choice small">Prices: ${link(undefined, at ? renderDate(at) : html`of the trials`)} ${link('today', html`today`)}</span>`
 }
 
 const renderRepriced = (unconverted: number): string =>
@@ -59,16 +59,18 @@ const renderRepriced = (unconverted: number): string =>
 function renderCaveat({ tasks, disclosure: { attempts } }: Release, visibleDifference: number | undefined): string {
   const isUniform = attempts.min === attempts.max
   const count = isUniform ? plural(attempts.min, 'attempt') : `${attempts.min} to ${attempts.max} attempts`
-  const noise =
-    visibleDifference === undefined
-      ? '.'
-      : visibleDifference >= 100
-        ? ': too few to detect differences between two settings.'
-        : `: enough to detect differences of about ${plural(Math.round(visibleDifference), 'point')} between two settings, not smaller ones.`
-  const all = !isUniform ? 'all of them' : attempts.max === 2 ? 'both' : `all ${attempts.max}`
+  const uniformAttempts = attempts.max === 2 ? 'both' : `all ${attempts.max}`
+  const used = isUniform ? uniformAttempts : 'all of them'
   const dots =
     attempts.max === 1
       ? ''
-      : ` The dot counts the first attempt. The interval uses ${all}, so the dot need not be in its middle.`
-  return `${plural(tasks, 'task')}, ${count} each${noise}${dots}`
+      : ` The dot counts the first attempt. The interval uses ${used}, so the dot need not be in its middle.`
+  return `${plural(tasks, 'task')}, ${count} each${describePower(visibleDifference)}${dots}`
+}
+
+/** Says which differences between two settings the number of tasks is enough for. */
+function describePower(visibleDifference: number | undefined): string {
+  if (visibleDifference === undefined) return '.'
+  if (visibleDifference >= 100) return ': too few to detect differences between two settings.'
+  return `: enough to detect differences of about ${plural(Math.round(visibleDifference), 'point')} between two settings, not smaller ones.`
 }

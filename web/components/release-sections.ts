@@ -3,18 +3,18 @@ import type { Disclosure, Release } from '../../src/releases/shapes/schema.ts'
 import type { HistoryEntry } from '../../src/results/schema.ts'
 import {
   apiPath,
-  date,
   formatDate,
+  formatDifference,
   type Html,
-  name,
   nameHarness,
   parseSettingId,
   plural,
   publisherPath,
   releasePath,
+  renderDate,
+  renderName,
   repositoryPath,
   safeText,
-  signed,
   usd,
   withQuery,
 } from './format.ts'
@@ -27,14 +27,14 @@ export const renderEvidence = (release: Release): Html => html`<section class="c
 <div><h2>Integrity</h2>${renderIntegrity(release.disclosure)}</div>
 </section>`
 
-const EXCLUDED: Record<string, string> = {
+const EXCLUSION_TEXTS: Record<string, string> = {
   no_results: 'without results',
   no_results_under_these_conditions: 'without results under these conditions',
   declined_after_results: 'declined after results were known',
 }
 
 function renderMeasured({ settings, tasks, trials }: Disclosure): Html {
-  const lost = [
+  const unscored = [
     ...(trials.errored > 0 ? [`${trials.errored} failed because of the infrastructure`] : []),
     ...(trials.voided > 0 ? [`${trials.voided} excluded with a recorded reason`] : []),
   ]
@@ -42,9 +42,9 @@ function renderMeasured({ settings, tasks, trials }: Disclosure): Html {
 <p>${plural(tasks.published, 'task')} of ${tasks.approved} approved${
     tasks.excluded.length === 0
       ? ''
-      : html`; left out: ${tasks.excluded.map(({ reason, count }) => `${count} ${EXCLUDED[reason] ?? safeText(reason)}`).join(', ')}`
+      : html`; left out: ${tasks.excluded.map(({ reason, count }) => `${count} ${EXCLUSION_TEXTS[reason] ?? safeText(reason)}`).join(', ')}`
   }.</p>
-<p>${plural(trials.run, 'trial')}, of which ${trials.scored} were scored${lost.length === 0 ? '' : `; ${lost.join(', ')}`}.</p>`
+<p>${plural(trials.run, 'trial')}, of which ${trials.scored} were scored${unscored.length === 0 ? '' : `; ${unscored.join(', ')}`}.</p>`
 }
 
 function renderMethod({ disclosure, settings, prices }: Release): Html {
@@ -54,13 +54,15 @@ function renderMethod({ disclosure, settings, prices }: Release): Html {
     attempts.min === attempts.max ? plural(attempts.min, 'attempt') : `${attempts.min} to ${attempts.max} attempts`
   return html`<p>${count} per task; the first counts for the accuracy, all of them for the interval.</p>
 <p><a href="/methodology">How results are measured</a>. Intervals: 95 %, ${safeText(first?.stats.ci95?.method ?? 'none below five tasks')}. Ranks: ${safeText(first?.stats.methods.rank ?? '')}. Frontier: ${safeText(first?.stats.methods.frontierProbability ?? '')}.</p>
-<p>${plural(comparisons.count, 'comparison')}${renderSpan(comparisons)}. Costs at the prices of ${prices.at ? date(prices.at) : 'the trials'}.</p>
+<p>${plural(comparisons.count, 'comparison')}${renderSpan(comparisons)}. Costs at the prices of ${prices.at ? renderDate(prices.at) : 'the trials'}.</p>
 ${renderPrices(prices.models)}`
 }
 
 function renderSpan({ from, to }: Disclosure['comparisons']): Html {
   if (!from || !to) return html``
-  return formatDate(from) === formatDate(to) ? html` on ${date(to)}` : html` from ${date(from)} to ${date(to)}`
+  return formatDate(from) === formatDate(to)
+    ? html` on ${renderDate(to)}`
+    : html` from ${renderDate(from)} to ${renderDate(to)}`
 }
 
 const renderPrices = (models: Release['prices']['models']): Html =>
@@ -68,7 +70,7 @@ const renderPrices = (models: Release['prices']['models']): Html =>
     ? html``
     : html`<details><summary>Prices, USD per million tokens</summary><ul>${models.map(
         ({ catalogId, prices }) =>
-          html`<li>${name(catalogId)}: ${prices ? `${usd(prices.input)} in, ${usd(prices.output)} out` : 'no model was called'}</li>`,
+          html`<li>${renderName(catalogId)}: ${prices ? `${usd(prices.input)} in, ${usd(prices.output)} out` : 'no model was called'}</li>`,
       )}</ul></details>`
 
 const VERIFY_MODES: Record<string, string> = {
@@ -80,10 +82,10 @@ const VERIFY_MODES: Record<string, string> = {
 }
 
 const renderIntegrity = ({ verifyModes, sandboxes, isolation, harnesses }: Disclosure): Html => html`<ul>
-${verifyModes.map((mode) => html`<li>Verify mode ${name(mode)}${VERIFY_MODES[mode] ? `: ${VERIFY_MODES[mode]}` : ''}</li>`)}
+${verifyModes.map((mode) => html`<li>Verify mode ${renderName(mode)}${VERIFY_MODES[mode] ? `: ${VERIFY_MODES[mode]}` : ''}</li>`)}
 <li>Tasks: the reference solution passes, a no-op fails, <a href="/methodology/attacks">known cheats were tried</a></li>
 <li>Sandboxes: ${listNames(sandboxes)}; isolation: ${listNames(isolation)}</li></ul>
-<details><summary>Harness versions</summary><ul>${harnesses.map(({ harness, version }) => html`<li>${name(nameHarness(harness))} ${name(version)}</li>`)}</ul></details>`
+<details><summary>Harness versions</summary><ul>${harnesses.map(({ harness, version }) => html`<li>${renderName(nameHarness(harness))} ${renderName(version)}</li>`)}</ul></details>`
 
 const listNames = (names: readonly string[]): string =>
   names.length === 0 ? 'not recorded' : names.map((each) => safeText(each)).join(', ')
@@ -94,30 +96,30 @@ export const renderHistory = (fullName: string, history: readonly HistoryEntry[]
     (entry, index) =>
       renderHistoryEntry(fullName, entry, {
         isCurrent: entry.releaseId === currentId,
-        before: findBefore(history, index),
+        previous: findPrevious(history, index),
       }),
   )}</ol></section>`
 
-/** Finds the release of the same publisher before one in the history. */
-export const findBefore = (history: readonly HistoryEntry[], index: number): HistoryEntry | undefined =>
+/** Finds the previous release of the same publisher in a history, whose newest release comes first. */
+export const findPrevious = (history: readonly HistoryEntry[], index: number): HistoryEntry | undefined =>
   index < 0
     ? undefined
     : history.slice(index + 1).find(({ publisher }) => publisher.login === history[index]?.publisher.login)
 
-type HistoryPlace = { isCurrent: boolean; before: HistoryEntry | undefined }
+type HistoryEntryContext = { isCurrent: boolean; previous: HistoryEntry | undefined }
 
-function renderHistoryEntry(fullName: string, entry: HistoryEntry, { isCurrent, before }: HistoryPlace): Html {
+function renderHistoryEntry(fullName: string, entry: HistoryEntry, { isCurrent, previous }: HistoryEntryContext): Html {
   const { releaseId, releasedAt, publisher, tasks, settings, withdrawn } = entry
-  return html`<li><a href="${releasePath(fullName, releaseId)}" ${isCurrent ? html`aria-current="page"` : ''}>${date(releasedAt)}</a>
-<span class="muted"><a class="plain" href="${publisherPath(publisher.login)}">${name(publisher.login)}</a> · ${plural(tasks, 'task')} · ${plural(settings, 'setting')}</span>
-${before ? html`<span class="change muted small">${describeChanges(before, entry)} <a href="${withQuery(`${repositoryPath(fullName)}/compare`, { from: before.releaseId, to: releaseId })}">Compare<span class="hidden"> ${formatDate(before.releasedAt)} with ${formatDate(releasedAt)}</span></a></span>` : ''}
-${withdrawn ? html`<span class="withdrawn small"><span class="chip">withdrawn ${date(withdrawn.at)}</span> ${name(withdrawn.reason, 1000)}</span>` : ''}</li>`
+  return html`<li><a href="${releasePath(fullName, releaseId)}" ${isCurrent ? html`aria-current="page"` : ''}>${renderDate(releasedAt)}</a>
+<span class="muted"><a class="plain" href="${publisherPath(publisher.login)}">${renderName(publisher.login)}</a> · ${plural(tasks, 'task')} · ${plural(settings, 'setting')}</span>
+${previous ? html`<span class="change muted small">${describeChanges(previous, entry)} <a href="${withQuery(`${repositoryPath(fullName)}/compare`, { from: previous.releaseId, to: releaseId })}">Compare<span class="hidden"> ${formatDate(previous.releasedAt)} with ${formatDate(releasedAt)}</span></a></span>` : ''}
+${withdrawn ? html`<span class="withdrawn small"><span class="chip">withdrawn ${renderDate(withdrawn.at)}</span> ${renderName(withdrawn.reason, 1000)}</span>` : ''}</li>`
 }
 
 /** Describes what changed between two releases: sizes, and settings that joined or left the frontier. */
 function describeChanges(before: HistoryEntry, after: HistoryEntry): Html {
   const [old, current] = [before, after].map(({ frontier }) => new Set(frontier.map(({ id }) => id)))
-  const list = (settings: HistoryEntry['frontier']) =>
+  const joinNames = (settings: HistoryEntry['frontier']) =>
     settings
       .map(
         ({ id, model }) => `${safeText(model.label, 40)} with ${safeText(nameHarness(parseSettingId(id).harness), 30)}`,
@@ -126,20 +128,20 @@ function describeChanges(before: HistoryEntry, after: HistoryEntry): Html {
   const joined = after.frontier.filter(({ id }) => !old?.has(id))
   const left = before.frontier.filter(({ id }) => !current?.has(id))
   const sizes = [
-    ...(after.tasks === before.tasks ? [] : [`${signed(after.tasks - before.tasks)} tasks`]),
-    ...(after.settings === before.settings ? [] : [`${signed(after.settings - before.settings)} settings`]),
+    ...(after.tasks === before.tasks ? [] : [`${formatDifference(after.tasks - before.tasks)} tasks`]),
+    ...(after.settings === before.settings ? [] : [`${formatDifference(after.settings - before.settings)} settings`]),
   ]
   return html`${[
     ...sizes,
-    ...(joined.length === 0 ? [] : [`joined the frontier: ${list(joined)}`]),
-    ...(left.length === 0 ? [] : [`left the frontier: ${list(left)}`]),
+    ...(joined.length === 0 ? [] : [`joined the frontier: ${joinNames(joined)}`]),
+    ...(left.length === 0 ? [] : [`left the frontier: ${joinNames(left)}`]),
     ...(joined.length + left.length === 0 ? ['same frontier'] : []),
   ].join(' · ')}.`
 }
 
 /**
- * Renders downloads and texts to copy. CSV, chart and badge always show the newest release of a publisher's line, so that
- * the page of a single release does not offer them.
+ * Renders downloads and texts to copy. CSV, chart and badge always show the newest release of a publisher's line, so the
+ * page of a single release does not offer them.
  */
 export function renderUse(site: Site, release: Release, line: { isDefault: boolean } | undefined): Html {
   const { fullName } = release.repository

@@ -3,14 +3,14 @@ import type { ReleaseSetting } from '../../src/releases/shapes/schema.ts'
 import { hasSettingPage } from '../../src/site/schema.ts'
 import {
   duration,
+  formatInterval,
   type Html,
-  interval,
-  name,
   nameHarness,
   nameLevel,
   percent,
   plural,
-  programOf,
+  renderName,
+  renderProgram,
   safeText,
   settingPath,
   usd,
@@ -91,9 +91,9 @@ function renderRow(setting: ReleaseSetting, isRecommended: boolean): Html {
   const { ci95, frontierProbability, coverage, medianSeconds } = stats
   return html`<tr ${onFrontier ? html`class="on"` : ''} data-rank="${SORT_KEYS.rank(setting)}" data-solved="${SORT_KEYS.solved(setting)}" data-cost="${SORT_KEYS.cost(setting)}" data-time="${SORT_KEYS.time(setting)}" data-frontier="${SORT_KEYS.frontier(setting)}">
 <td class="rank muted nowrap">${renderRank(setting)}</td>
-<th scope="row"><span class="model">${linkSetting(setting)}</span>${isRecommended ? html` <span class="chip gold">use this</span>` : ''}${custom ? html` <span class="chip">custom model</span>` : ''}<br><span class="small muted">${programOf(setting)}${coverage < 100 ? html` · ${plural(tasks, 'task')} only` : ''}</span></th>
-<td class="number"><strong>${percent(accuracy)}</strong>${ci95 ? html`<span class="narrow-only small faint">${interval(ci95)}</span>` : ''}</td>
-<td class="wide-only nowrap">${drawInterval(accuracy, ci95)} <span class="small faint">${ci95 ? interval(ci95) : 'too few tasks'}</span></td>
+<th scope="row"><span class="model">${linkSetting(setting)}</span>${isRecommended ? html` <span class="chip gold">use this</span>` : ''}${custom ? html` <span class="chip">custom model</span>` : ''}<br><span class="small muted">${renderProgram(setting)}${coverage < 100 ? html` · ${plural(tasks, 'task')} only` : ''}</span></th>
+<td class="number"><strong>${percent(accuracy)}</strong>${ci95 ? html`<span class="narrow-only small faint">${formatInterval(ci95)}</span>` : ''}</td>
+<td class="wide-only nowrap">${drawInterval(accuracy, ci95)} <span class="small faint">${ci95 ? formatInterval(ci95) : 'too few tasks'}</span></td>
 <td class="number">${usd(costPerTaskUsd)}</td>
 <td class="number wide-only muted">${medianSeconds ? duration(medianSeconds) : '–'}</td>
 <td>${renderFrontier(onFrontier, frontierProbability)}</td></tr>`
@@ -103,16 +103,16 @@ function renderRow(setting: ReleaseSetting, isRecommended: boolean): Html {
 export const renderRank = ({ stats: { rank } }: ReleaseSetting): string =>
   rank.best === rank.worst ? String(rank.best) : `${rank.best}–${rank.worst}`
 
-/** Maximum length of an id that is linked. Longer ones are no names that anybody uses. */
+/** Maximum length of an id that is linked, so that addresses stay usable. */
 const LINKED_ID_MAX = 300
 
 /** Links to the page of a setting across repositories, if it has one. */
-export const linkSetting = (setting: ReleaseSetting, label: Html = name(setting.model.label)): Html =>
+export const linkSetting = (setting: ReleaseSetting, label: Html = renderName(setting.model.label)): Html =>
   hasSettingPage(setting) && setting.id.length <= LINKED_ID_MAX
     ? html`<a class="plain" href="${settingPath(setting.id)}">${label}</a>`
     : label
 
-/** Renders a place on the frontier with its probability. */
+/** Renders whether a setting is on the frontier, with the probability. */
 export const renderFrontier = (onFrontier: boolean, probability: number | null): Html => {
   const share = probability === null ? '' : percent(100 * probability)
   if (onFrontier) return html`<span class="chip gold">frontier ${share}</span>`
@@ -122,13 +122,13 @@ export const renderFrontier = (onFrontier: boolean, probability: number | null):
 function renderFilters(settings: readonly ReleaseSetting[], path: string, view: TableView): Html {
   const groups = FILTERS.map((filter) => ({ ...filter, values: [...new Set(settings.map(filter.read))].sort() }))
   if (groups.every(({ values }) => values.length < 2)) return html``
-  const keep = [
+  const hiddenFields = [
     ['sort', view.sort],
     ['publisher', view.publisher],
     ['prices', view.prices],
   ] as const
   return html`<form class="filters" action="${path}" method="get">
-${keep.map(([field, value]) => (value ? html`<input type="hidden" name="${field}" value="${safeText(value, 200)}">` : ''))}
+${hiddenFields.map(([field, value]) => (value ? html`<input type="hidden" name="${field}" value="${safeText(value, 200)}">` : ''))}
 ${groups.map(({ field, label, values, toLabel }) => (values.length < 2 ? '' : renderSelect(field, label, values, view[field], toLabel)))}
 <button class="button" type="submit">Filter</button></form>`
 }

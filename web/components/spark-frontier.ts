@@ -1,5 +1,6 @@
 import { html } from 'hono/html'
 import type { SettingSummary } from '../../src/results/schema.ts'
+import { round } from './chart-scale.ts'
 import type { Html } from './format.ts'
 
 const [WIDTH, HEIGHT, EDGE] = [96, 40, 5]
@@ -21,5 +22,3 @@ export function drawSparkFrontier(frontier: readonly SettingSummary[]): Html {
     (each) => html`<circle cx="${toX(each)}" cy="${toY(each)}" r="3"/>`,
   )}</svg>`
 }
-
-const round = (value: number): number => Math.round(value * 10) / 10

@@ -4,8 +4,8 @@ import type { ComparisonPair } from '../../src/comparisons/statistics/schema.ts'
 import { orderSettings, toCell } from '../app/comparisons/map-model.ts'
 import { findFrontier, isControl, nameSetting, STATE_NAMES } from '../app/comparisons/text.ts'
 import { drawFrontierChart } from '../components/chart.ts'
-import { date, formatCount, type Html, interval, percent, plural, usd } from '../components/format.ts'
-import { renderExportPage, shownName, shownText } from './layout.ts'
+import { formatCount, formatInterval, type Html, percent, plural, renderDate, usd } from '../components/format.ts'
+import { renderDisplayText, renderExportPage, toDisplayText } from './layout.ts'
 import { renderPairTable } from './pair-page.ts'
 
 export type ExportedComparison = {
@@ -25,8 +25,8 @@ export function renderComparisonPage(exported: ExportedComparison): string {
   const { comparison, pairs, pairFiles } = exported
   const { scope, state, answer, createdAt, trials, costUsd } = comparison
   const scopeName = scope.kind === 'benchmark' ? `${scope.datasetOrg}/${scope.dataset}` : `${scope.owner}/${scope.name}`
-  const content = html`<section><h1 class="where"><strong>${shownName(scopeName)}</strong> <span class="muted">comparison of ${date(createdAt)}</span> <span class="chip">${STATE_NAMES[state]}</span></h1>
-<p class="answer">${answer ? shownText(answer.text, 2000) : 'The comparison has no answer yet.'}</p>
+  const content = html`<section><h1 class="where"><strong>${renderDisplayText(scopeName)}</strong> <span class="muted">comparison of ${renderDate(createdAt)}</span> <span class="chip">${STATE_NAMES[state]}</span></h1>
+<p class="answer">${answer ? toDisplayText(answer.text, 2000) : 'The comparison has no answer yet.'}</p>
 <p class="small muted">${plural(comparison.settings.length, 'setting')} on ${plural(exported.matrix.tasks.length, 'task')}, ${plural(trials.total, 'trial')}: ${trials.passed} passed, ${trials.failed} failed, ${trials.errored} without a result. Spent ${usd(costUsd)}.</p></section>
 ${renderChart(comparison)}
 <section class="card panel" aria-labelledby="settings-title"><h2 id="settings-title">Settings</h2>${renderSettings(comparison)}</section>
@@ -35,7 +35,7 @@ ${renderChart(comparison)}
 ${renderMap(exported)}</section>
 <section class="card panel" aria-labelledby="pairs-title"><h2 id="pairs-title">Pairs</h2>${renderPairTable(comparison, pairs, pairFiles)}</section>
 ${renderFailures(exported)}`
-  return renderExportPage({ title: shownText(scopeName, 100), root: '', content })
+  return renderExportPage({ title: toDisplayText(scopeName, 100), root: '', content })
 }
 
 function renderChart(comparison: Comparison): Html {
@@ -57,11 +57,11 @@ function renderSettings({ settings, frontier }: Comparison): Html {
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Table of settings"><table><thead><tr><th scope="col">Setting</th><th scope="col" class="number">Solved</th><th scope="col" class="number">95 %</th><th scope="col" class="number">Tasks</th><th scope="col" class="number">Per task</th><th scope="col">Frontier</th></tr></thead>
 <tbody>${rows.map((setting) => {
     const { accuracy, stats, passed, tasks, costPerTaskUsd, id } = setting
-    return html`<tr><th scope="row">${shownName(nameSetting(setting))}</th><td class="number">${accuracy === null ? '–' : percent(accuracy)}</td><td class="number">${stats.ci95 ? interval(stats.ci95) : '–'}</td><td class="number">${passed} of ${tasks}</td><td class="number">${costPerTaskUsd === null ? '–' : usd(costPerTaskUsd)}</td><td>${frontier.includes(id) ? 'yes' : ''}</td></tr>`
+    return html`<tr><th scope="row">${renderDisplayText(nameSetting(setting))}</th><td class="number">${accuracy === null ? '–' : percent(accuracy)}</td><td class="number">${stats.ci95 ? formatInterval(stats.ci95) : '–'}</td><td class="number">${passed} of ${tasks}</td><td class="number">${costPerTaskUsd === null ? '–' : usd(costPerTaskUsd)}</td><td>${frontier.includes(id) ? 'yes' : ''}</td></tr>`
   })}</tbody></table></div>`
 }
 
-const MARKS = {
+const STATE_SYMBOLS = {
   passed: '✓',
   failed: '×',
   mixed: '◐',
@@ -76,24 +76,24 @@ const MARKS = {
 function renderMap({ comparison, matrix, trials }: ExportedComparison): Html {
   const settings = new Map(comparison.settings.map((setting) => [setting.id, setting]))
   const columns = orderSettings(matrix.settings, (id) => settings.get(id)?.accuracy ?? null)
-  const first = new Map(
+  const firstTrials = new Map(
     trials.filter(({ attempt }) => attempt === 1).map((trial) => [`${trial.task.name} ${trial.settingId}`, trial.id]),
   )
-  const nameOf = (position: number) => {
+  const nameColumn = (position: number) => {
     const setting = settings.get(matrix.settings[position] ?? '')
     return setting ? nameSetting(setting) : ''
   }
   const renderCell = (task: number, setting: number): Html => {
     const { state } = toCell(matrix, task, setting)
-    const id = first.get(`${matrix.tasks[task]?.name} ${matrix.settings[setting]}`)
-    const label = html`<span aria-hidden="true">${MARKS[state]}</span><span class="hidden">${state}</span>`
+    const id = firstTrials.get(`${matrix.tasks[task]?.name} ${matrix.settings[setting]}`)
+    const label = html`<span aria-hidden="true">${STATE_SYMBOLS[state]}</span><span class="hidden">${state}</span>`
     return html`<td class="cell ${state}">${id ? html`<a href="${toTrialFile(id)}">${label}</a>` : label}</td>`
   }
-  return html`<ol class="legend small">${columns.map((position) => html`<li>${shownName(nameOf(position))}</li>`)}</ol>
+  return html`<ol class="legend small">${columns.map((position) => html`<li>${renderDisplayText(nameColumn(position))}</li>`)}</ol>
 <div class="scroll" tabindex="0" role="region" aria-label="Tasks and settings"><table class="map"><thead><tr><th scope="col">Task</th>${columns.map((_, index) => html`<th scope="col">${index + 1}</th>`)}</tr></thead>
 <tbody>${matrix.tasks.map(
     ({ name }, task) =>
-      html`<tr><th scope="row">${shownName(name, 80)}</th>${columns.map((setting) => renderCell(task, setting))}</tr>`,
+      html`<tr><th scope="row">${renderDisplayText(name, 80)}</th>${columns.map((setting) => renderCell(task, setting))}</tr>`,
   )}</tbody></table></div>${
     trials.length < comparison.trials.total
       ? html`<p class="small muted">The export contains pages of the first ${formatCount(trials.length)} of ${formatCount(comparison.trials.total)} trials.</p>`
@@ -113,6 +113,6 @@ function renderFailures({ comparison, trials }: ExportedComparison): Html {
     .slice(0, FAILURES_MAX)
     .map(
       ({ id, task, settingId, explanation, error }) =>
-        html`<li><a href="${toTrialFile(id)}">${shownName(task.name, 80)}</a> <span class="muted small">${shownName(settings.get(settingId) ?? settingId)}</span><br>${shownName(explanation ?? error ?? 'No reason was recorded.', 300)}</li>`,
+        html`<li><a href="${toTrialFile(id)}">${renderDisplayText(task.name, 80)}</a> <span class="muted small">${renderDisplayText(settings.get(settingId) ?? settingId)}</span><br>${renderDisplayText(explanation ?? error ?? 'No reason was recorded.', 300)}</li>`,
     )}</ul>${failed.length > FAILURES_MAX ? html`<p class="small muted">The first ${FAILURES_MAX} are listed; the map has all of them.</p>` : ''}</section>`
 }

@@ -3,8 +3,8 @@ import { nameUnsafe, stripAnsi } from '../../src/platform/terminal-text.ts'
 import { formatCount, type Html } from '../components/format.ts'
 
 /**
- * The policy of every page: styles of the folder, and nothing else. Pages have no script, and `file:` is needed because
- * a page that was opened from disk has no origin.
+ * Content security policy of every page. Allows only the stylesheet of the folder. `file:` is needed because a page that
+ * was opened from disk has no origin.
  */
 const POLICY = "default-src 'none'; style-src 'self' file:; base-uri 'none'; form-action 'none'"
 
@@ -38,12 +38,15 @@ export const renderExportPage = ({ title, root, content }: ExportPage): string =
 
 const TEXT_MAX = 20_000
 
-/** Returns untrusted text of several lines for a template, which escapes it. Unsafe characters are named. */
-export function shownText(text: string, max = TEXT_MAX): string {
+/**
+ * Prepares untrusted text of several lines for a template, which escapes it. Unsafe characters are replaced by their
+ * names.
+ */
+export function toDisplayText(text: string, max = TEXT_MAX): string {
   const shown = nameUnsafe(stripAnsi(text.slice(0, max)).replaceAll('\r\n', '\n'))
   return text.length > max ? `${shown}\n… ${formatCount(text.length - max)} more characters` : shown
 }
 
 /** Renders untrusted text within a line. */
-export const shownName = (text: string, max = 200): Html =>
-  html`<bdi>${shownText(text.replaceAll(/\s+/g, ' '), max)}</bdi>`
+export const renderDisplayText = (text: string, max = 200): Html =>
+  html`<bdi>${toDisplayText(text.replaceAll(/\s+/g, ' '), max)}</bdi>`

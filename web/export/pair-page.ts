@@ -1,14 +1,12 @@
 import { html } from 'hono/html'
 import type { Comparison } from '../../src/comparisons/shapes/schema.ts'
 import type { ComparisonPair, ComparisonPairWithTasks } from '../../src/comparisons/statistics/schema.ts'
-import { createNames } from '../app/comparisons/text.ts'
-import { type Html, plural, signed } from '../components/format.ts'
-import { renderExportPage, shownName } from './layout.ts'
+import { createNames, VERDICT_NAMES } from '../app/comparisons/text.ts'
+import { formatDifference, type Html, plural } from '../components/format.ts'
+import { renderDisplayText, renderExportPage } from './layout.ts'
 
 /** Identifies a pair by its settings. */
 export const toPairKey = ({ a, b }: Pick<ComparisonPair, 'a' | 'b'>): string => JSON.stringify([a, b])
-
-const VERDICTS = { better: 'better', worse: 'worse', cannot_tell: 'within noise' } as const
 
 export function renderPairTable(
   comparison: Comparison,
@@ -21,12 +19,14 @@ export function renderPairTable(
 <tbody>${pairs.map((pair) => {
     const file = files.get(toPairKey(pair))
     const tasks = plural(pair.tasks, 'task')
-    return html`<tr><td>${shownName(name(pair.a))}</td><td>${shownName(name(pair.b))}</td><td class="number">${pair.difference ? signed(Math.round(pair.difference.points)) : '–'}</td><td class="number">${formatRange(pair)}</td><td>${VERDICTS[pair.verdict]}</td><td class="number">${pair.wonByA}</td><td class="number">${pair.wonByB}</td><td>${file ? html`<a href="${file}">${tasks}</a>` : tasks}</td></tr>`
+    return html`<tr><td>${renderDisplayText(name(pair.a))}</td><td>${renderDisplayText(name(pair.b))}</td><td class="number">${pair.difference ? formatDifference(Math.round(pair.difference.points)) : '–'}</td><td class="number">${formatRange(pair)}</td><td>${VERDICT_NAMES[pair.verdict]}</td><td class="number">${pair.wonByA}</td><td class="number">${pair.wonByB}</td><td>${file ? html`<a href="${file}">${tasks}</a>` : tasks}</td></tr>`
   })}</tbody></table></div>`
 }
 
 const formatRange = ({ difference }: ComparisonPair): string =>
-  difference ? `${signed(Math.round(difference.low))} to ${signed(Math.round(difference.high))}` : '–'
+  difference
+    ? `${formatDifference(Math.round(difference.low))} to ${formatDifference(Math.round(difference.high))}`
+    : '–'
 
 const OUTCOMES = [
   { outcome: 'wonByA', title: 'Solved by A only' },
@@ -42,19 +42,19 @@ export function renderPairPage(
   findTrialFile: (task: string, settingId: string) => string | undefined,
 ): string {
   const name = createNames(comparison.settings)
-  const link = (label: string, file: string | undefined): Html =>
+  const renderLink = (label: string, file: string | undefined): Html =>
     file ? html`<a href="../${file}">${label}</a>` : html`${label}`
-  const list = ({ outcome, title }: (typeof OUTCOMES)[number]): Html => {
+  const renderOutcome = ({ outcome, title }: (typeof OUTCOMES)[number]): Html => {
     const tasks = pair.outcomes.filter((each) => each.outcome === outcome)
     if (tasks.length === 0) return html``
     return html`<section class="card panel"><h2>${title}: ${tasks.length}</h2><ul class="plain-list">${tasks.map(
       ({ task }) =>
-        html`<li>${shownName(task.name, 80)} <span class="small">${link('trial of A', findTrialFile(task.name, pair.a))} · ${link('trial of B', findTrialFile(task.name, pair.b))}</span></li>`,
+        html`<li>${renderDisplayText(task.name, 80)} <span class="small">${renderLink('trial of A', findTrialFile(task.name, pair.a))} · ${renderLink('trial of B', findTrialFile(task.name, pair.b))}</span></li>`,
     )}</ul></section>`
   }
-  const content = html`<section><h1>Two settings</h1><dl class="facts"><div><dt>A</dt><dd>${shownName(name(pair.a))}</dd></div><div><dt>B</dt><dd>${shownName(name(pair.b))}</dd></div></dl>
+  const content = html`<section><h1>Two settings</h1><dl class="facts"><div><dt>A</dt><dd>${renderDisplayText(name(pair.a))}</dd></div><div><dt>B</dt><dd>${renderDisplayText(name(pair.b))}</dd></div></dl>
 <p class="answer">${describePair(pair)}</p></section>
-${OUTCOMES.map(list)}`
+${OUTCOMES.map(renderOutcome)}`
   return renderExportPage({ title: 'Two settings', root: '../', content })
 }
 
@@ -65,6 +65,6 @@ function describePair(pair: ComparisonPair): string {
     points === 0
       ? 'A solved as much as B'
       : `A solved ${Math.abs(points)} points ${points > 0 ? 'more' : 'less'} than B`
-  const certainty = pair.verdict === 'cannot_tell' ? 'that is within noise' : `it is ${VERDICTS[pair.verdict]}`
+  const certainty = pair.verdict === 'cannot_tell' ? 'that is within noise' : `it is ${VERDICT_NAMES[pair.verdict]}`
   return `${change} on ${plural(pair.tasks, 'task')}, 95 % interval ${formatRange(pair)}. Corrected for the number of pairs, ${certainty}.`
 }

@@ -3,7 +3,7 @@ import type { ComparisonTrial } from '../../src/comparisons/shapes/schema.ts'
 import { type ParsedTrajectory, parseTrajectory, type TraceEvent } from '../app/trials/trajectory.ts'
 import { toDiffLineKind } from '../components/diff-line.ts'
 import { duration, formatCount, type Html, plural, usd } from '../components/format.ts'
-import { renderExportPage, shownName, shownText } from './layout.ts'
+import { renderDisplayText, renderExportPage, toDisplayText } from './layout.ts'
 
 /** Texts of a trial, untrusted. Undefined if the trial has no such file. */
 export type TrialTexts = {
@@ -24,20 +24,20 @@ type TrialPageOptions = {
 export function renderTrialPage({ trial, texts, settingName, others }: TrialPageOptions): string {
   const { task, state, explanation, error, attempt, failedTests = [] } = trial
   const reason = explanation ?? error
-  const content = html`<section><p class="where muted">${shownName(settingName)} · attempt ${attempt}</p>
-<h1>${shownName(task.name)} <span class="chip ${state}">${state}</span></h1>
-${reason === undefined ? '' : html`<p class="answer">${shownName(reason, 2000)}</p>`}
+  const content = html`<section><p class="where muted">${renderDisplayText(settingName)} · attempt ${attempt}</p>
+<h1>${renderDisplayText(task.name)} <span class="chip ${state}">${state}</span></h1>
+${reason === undefined ? '' : html`<p class="answer">${renderDisplayText(reason, 2000)}</p>`}
 ${renderFacts(trial)}</section>
 ${
   failedTests.length === 0
     ? ''
-    : html`<section class="card panel"><h2>${plural(failedTests.length, 'failed test')}</h2><ul class="plain-list">${failedTests.map((test) => html`<li class="fail">× ${shownName(test, 300)}</li>`)}</ul></section>`
+    : html`<section class="card panel"><h2>${plural(failedTests.length, 'failed test')}</h2><ul class="plain-list">${failedTests.map((test) => html`<li class="fail">× ${renderDisplayText(test, 300)}</li>`)}</ul></section>`
 }
 ${renderPanel('Changes', texts.patch, renderPatch)}
 ${renderPanel('Output of the verifier', texts.verifier, renderVerifier)}
 ${renderPanel('Trajectory', texts.trajectory, renderTrajectory)}
 ${renderOthers(others)}`
-  return renderExportPage({ title: shownText(task.name, 100), root: '../', content })
+  return renderExportPage({ title: toDisplayText(task.name, 100), root: '../', content })
 }
 
 const renderPanel = (title: string, text: string | undefined, render: (text: string) => Html): Html =>
@@ -65,7 +65,7 @@ function renderPatch(text: string): Html {
   return html`<pre class="lines" tabindex="0">${lines
     .slice(0, PATCH_LINES_MAX)
     .map(
-      (line) => html`<span class="${toDiffLineKind(line) ?? ''}">${`${shownText(line, LINE_MAX)}\n`}</span>`,
+      (line) => html`<span class="${toDiffLineKind(line) ?? ''}">${`${toDisplayText(line, LINE_MAX)}\n`}</span>`,
     )}</pre>${
     lines.length > PATCH_LINES_MAX
       ? html`<p class="small muted">${plural(lines.length - PATCH_LINES_MAX, 'more line')}.</p>`
@@ -78,7 +78,7 @@ const VERIFIER_LINES_MAX = 400
 /** Renders the end of the output, which has the summary of most test runners. */
 function renderVerifier(text: string): Html {
   const lines = text.trimEnd().split('\n')
-  const shown = lines.slice(-VERIFIER_LINES_MAX).map((line) => shownText(line, LINE_MAX))
+  const shown = lines.slice(-VERIFIER_LINES_MAX).map((line) => toDisplayText(line, LINE_MAX))
   return html`${lines.length > shown.length ? html`<p class="small muted">The last ${VERIFIER_LINES_MAX} of ${plural(lines.length, 'line')}.</p>` : ''}<pre class="lines" tabindex="0">${shown.join('\n')}</pre>`
 }
 
@@ -87,13 +87,13 @@ const EVENTS_MAX = 1500
 const FOLDED_LENGTH = 1200
 
 function renderTrajectory(text: string): Html {
-  const { agent, events } = parse(text)
+  const { agent, events } = parseOrEmpty(text)
   if (events.length === 0) return html`<p class="muted">It contains no events.</p>`
-  return html`<p class="small muted">${shownName(agent)} · ${plural(events.length, 'event')}${events.length > EVENTS_MAX ? `, the first ${formatCount(EVENTS_MAX)} are shown` : ''}</p>
+  return html`<p class="small muted">${renderDisplayText(agent)} · ${plural(events.length, 'event')}${events.length > EVENTS_MAX ? `, the first ${formatCount(EVENTS_MAX)} are shown` : ''}</p>
 <ol class="events">${events.slice(0, EVENTS_MAX).map(renderEvent)}</ol>`
 }
 
-function parse(text: string): Pick<ParsedTrajectory, 'agent' | 'events'> {
+function parseOrEmpty(text: string): Pick<ParsedTrajectory, 'agent' | 'events'> {
   try {
     return parseTrajectory(text)
   } catch {
@@ -102,10 +102,10 @@ function parse(text: string): Pick<ParsedTrajectory, 'agent' | 'events'> {
 }
 
 const renderEvent = ({ step, kind, label, text, isError }: TraceEvent): Html =>
-  html`<li class="event ${kind}${isError ? ' error' : ''}"><span class="small muted">${step} · ${shownName(label, 60)}${isError ? ' · error' : ''}</span>${
+  html`<li class="event ${kind}${isError ? ' error' : ''}"><span class="small muted">${step} · ${renderDisplayText(label, 60)}${isError ? ' · error' : ''}</span>${
     text.length > FOLDED_LENGTH
-      ? html`<details><summary>${shownName(text, 160)}</summary><pre tabindex="0">${shownText(text)}</pre></details>`
-      : html`<pre tabindex="0">${shownText(text)}</pre>`
+      ? html`<details><summary>${renderDisplayText(text, 160)}</summary><pre tabindex="0">${toDisplayText(text)}</pre></details>`
+      : html`<pre tabindex="0">${toDisplayText(text)}</pre>`
   }</li>`
 
 const renderOthers = (others: TrialPageOptions['others']): Html =>
@@ -113,5 +113,5 @@ const renderOthers = (others: TrialPageOptions['others']): Html =>
     ? html``
     : html`<section class="card panel"><h2>Other trials of this task</h2><ul class="plain-list">${others.map(
         ({ trial, settingName }) =>
-          html`<li><a href="${trial.id}.html">${shownName(settingName)}, attempt ${trial.attempt}</a> <span class="chip ${trial.state}">${trial.state}</span></li>`,
+          html`<li><a href="${trial.id}.html">${renderDisplayText(settingName)}, attempt ${trial.attempt}</a> <span class="chip ${trial.state}">${trial.state}</span></li>`,
       )}</ul></section>`

@@ -24,12 +24,12 @@ export type Api = ReturnType<typeof createApi>
 /** Creates the client of a signed-in browser. The cookie is sent by the browser, the CSRF token with every change. */
 export function createApi({ org, csrfToken }: Session) {
   const options: ClientOptions = { ...ANONYMOUS, fetch: createFetch(csrfToken) }
-  const complete = <E extends Endpoint>(input: ApiInput<E>) =>
+  const addWorkspace = <E extends Endpoint>(input: ApiInput<E>) =>
     ({ ...input, params: { org, ...input.params } }) as unknown as CallInput<E>
   return {
     org,
     async call<const E extends Endpoint>(endpoint: E, input: ApiInput<E> = {}): Promise<ApiBody<E>> {
-      const { body } = await call(options, endpoint, complete(input))
+      const { body } = await call(options, endpoint, addWorkspace(input))
       return body
     },
     /** Calls an endpoint that reports progress while it works. */
@@ -38,22 +38,22 @@ export function createApi({ org, csrfToken }: Session) {
       input: ApiInput<E>,
       onProgress: (progress: Progress<E>) => void,
     ): Promise<ApiBody<E>> {
-      return callWithProgress(options, endpoint, complete(input), onProgress)
+      return callWithProgress(options, endpoint, addWorkspace(input), onProgress)
     },
     /** Starts the download of a file. Read the body of the response. */
     openFile<const E extends FileEndpoint>(endpoint: E, input: ApiInput<E>, signal?: AbortSignal): Promise<Response> {
-      return openDownload(options, endpoint, complete(input), signal)
+      return openDownload(options, endpoint, addWorkspace(input), signal)
     },
     /** Address of a file or a page, for a link or a frame. The service sends files as attachments. */
     fileUrl<const E extends Endpoint>(endpoint: E, input: ApiInput<E>): string {
-      return buildUrl(options.url, endpoint, complete(input) as CallInput<Endpoint>).href
+      return buildUrl(options.url, endpoint, addWorkspace(input) as CallInput<Endpoint>).href
     },
     stream<const E extends EventEndpoint>(
       endpoint: E,
       input: ApiInput<E>,
       position: { signal: AbortSignal; lastId: string | undefined },
     ) {
-      return streamEvents(options, endpoint, complete(input), position)
+      return streamEvents(options, endpoint, addWorkspace(input), position)
     },
   }
 }
@@ -76,6 +76,6 @@ export const isSignedOut = (error: unknown): boolean => error instanceof Problem
 export const isRetryable = (error: unknown): boolean =>
   error instanceof ServiceUnreachable || (error instanceof ProblemReceived && error.problem.retryable)
 
-/** Returns true if the request was understood but cannot be answered with what there is. */
+/** Returns true if the request was valid but the service has no result for it (status 422). */
 export const isUnprocessable = (error: unknown): boolean =>
   error instanceof ProblemReceived && error.problem.status === 422

@@ -15,14 +15,14 @@ type ReadOptions<T> = {
   refetchMs?: number | undefined
   enabled?: boolean | undefined
   keepPrevious?: boolean
-  /** False holds the result: it is neither read again nor rendered. If set, the result stays in the cache. */
+  /** If false, the component neither reads again nor renders new results. If set at all, results stay in the cache. */
   subscribed?: boolean
-  /** Returns what is shown of the result. The component is not rendered again if it returns the same. */
+  /** Returns the part of the result that is shown. The component is not rendered again if that part is the same. */
   select?: (data: T) => T
 }
 
-/** Key of a read in the query cache. Without input it matches every read of the endpoint. */
-export const readKey = (endpoint: Endpoint, input?: object): unknown[] =>
+/** Returns the key of a read in the query cache. Without input, the key matches every read of the endpoint. */
+export const toQueryKey = (endpoint: Endpoint, input?: object): unknown[] =>
   input === undefined ? [endpoint.id] : [endpoint.id, input]
 
 /** Reads an endpoint through the cache. Show the result with `<Loaded>`. */
@@ -33,7 +33,7 @@ export function useRead<const E extends Endpoint>(
 ): UseQueryResult<ApiBody<E>> {
   const api = useApi()
   return useQuery({
-    queryKey: readKey(endpoint, input),
+    queryKey: toQueryKey(endpoint, input),
     queryFn: () => api.call(endpoint, input),
     refetchInterval: options.refetchMs ?? false,
     enabled: options.enabled ?? true,
@@ -46,18 +46,18 @@ export function useRead<const E extends Endpoint>(
 
 type ChangeOptions<E extends Endpoint> = {
   /** Endpoints whose cached reads are out of date after the change. */
-  outdates?: readonly Endpoint[]
+  invalidates?: readonly Endpoint[]
   onDone?: (body: ApiBody<E>) => void
 }
 
 /** Calls an endpoint that changes something. Show `error` of the result with `<ProblemNote>` beside the control. */
-export function useChange<const E extends Endpoint>(endpoint: E, { outdates = [], onDone }: ChangeOptions<E> = {}) {
+export function useChange<const E extends Endpoint>(endpoint: E, { invalidates = [], onDone }: ChangeOptions<E> = {}) {
   const api = useApi()
   const queries = useQueryClient()
   return useMutation<ApiBody<E>, Error, ApiInput<E>>({
     mutationFn: (input) => api.call(endpoint, input),
     onSuccess: async (body) => {
-      await Promise.all(outdates.map((each) => queries.invalidateQueries({ queryKey: readKey(each) })))
+      await Promise.all(invalidates.map((each) => queries.invalidateQueries({ queryKey: toQueryKey(each) })))
       onDone?.(body)
     },
   })

@@ -15,7 +15,7 @@ const RETRY_FIRST_MS = 500
 const RETRY_MAX_MS = 8000
 
 /**
- * Follows an event stream while the component is shown. Reconnects with the last event id for as long as it takes, and
+ * Follows an event stream while the component is shown. Reconnects with the last event id without a limit, and
  * stops after the event `end`.
  */
 export function useEvents<const E extends EventEndpoint>(
@@ -33,13 +33,13 @@ export function useEvents<const E extends EventEndpoint>(
   useEffect(() => {
     if (!enabled) return
     const abort = new AbortController()
-    void follow(api, { endpoint, input, signal: abort.signal, emit, restore, setState })
+    void followStream(api, { endpoint, input, signal: abort.signal, emit, restore, setState })
     return () => abort.abort()
   }, [api, target, enabled])
   return state
 }
 
-type Following<E extends EventEndpoint> = {
+type StreamSubscription<E extends EventEndpoint> = {
   endpoint: E
   input: ApiInput<E>
   signal: AbortSignal
@@ -48,17 +48,17 @@ type Following<E extends EventEndpoint> = {
   setState: (state: StreamState) => void
 }
 
-async function follow<E extends EventEndpoint>(api: Api, following: Following<E>): Promise<void> {
-  const { signal, setState } = following
+async function followStream<E extends EventEndpoint>(api: Api, subscription: StreamSubscription<E>): Promise<void> {
+  const { signal, setState } = subscription
   const progress: StreamProgress = { lastId: undefined, isLost: false }
   for (let waitMs = RETRY_FIRST_MS; !signal.aborted; waitMs = Math.min(RETRY_MAX_MS, waitMs * 2)) {
-    const outcome = await readStream(api, following, progress)
+    const outcome = await readStream(api, subscription, progress)
     if (signal.aborted) return
     if (outcome.kind !== 'lost') return setState(outcome.kind)
     if (outcome.received > 0) waitMs = RETRY_FIRST_MS
     progress.isLost = true
     setState('lost')
-    await pause(waitMs * (0.75 + Math.random() / 2), signal)
+    await waitForRetry(waitMs * (0.75 + Math.random() / 2), signal)
   }
 }
 
@@ -67,7 +67,7 @@ type StreamOutcome = { kind: 'ended' | 'failed' } | { kind: 'lost'; received: nu
 
 async function readStream<E extends EventEndpoint>(
   api: Api,
-  { endpoint, input, signal, emit, restore, setState }: Following<E>,
+  { endpoint, input, signal, emit, restore, setState }: StreamSubscription<E>,
   progress: StreamProgress,
 ): Promise<StreamOutcome> {
   let received = 0
@@ -90,7 +90,7 @@ async function readStream<E extends EventEndpoint>(
 }
 
 /** Waits, but no longer than until the browser is online again or the signal is aborted. */
-function pause(ms: number, signal: AbortSignal): Promise<void> {
+function waitForRetry(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(done, ms)
     function done() {

@@ -4,7 +4,7 @@ import { useState } from 'react'
 import type { AddProgress, BenchmarkFinding } from '../../../src/benchmarks/schema.ts'
 import { ProblemReceived } from '../../../src/platform/http/client.ts'
 import { plural } from '../../components/format.ts'
-import { readKey, useApi } from '../api/use-api.ts'
+import { toQueryKey, useApi } from '../api/use-api.ts'
 import { Card } from '../components/page.tsx'
 import { ProblemNote } from '../components/problem-note.tsx'
 import { addBenchmark, listBenchmarks } from '../endpoints.gen.ts'
@@ -23,7 +23,7 @@ export function AddBenchmarkForm() {
     mutationFn: () => api.callWithProgress(addBenchmark, { body: { reference, calibrate } }, setProgress),
     onMutate: () => setProgress(undefined),
     onSuccess: async ({ datasetOrg, dataset }) => {
-      await queries.invalidateQueries({ queryKey: readKey(listBenchmarks) })
+      await queries.invalidateQueries({ queryKey: toQueryKey(listBenchmarks) })
       await navigate({ to: '/benchmarks/$datasetOrg/$dataset', params: { datasetOrg, dataset } })
     },
   })

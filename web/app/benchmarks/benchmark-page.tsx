@@ -11,19 +11,19 @@ import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Fact, Page } from '../components/page.tsx'
 import { ProblemNote } from '../components/problem-note.tsx'
 import { addBenchmark, inBenchmark, listBenchmarks, readBenchmark, removeBenchmark } from '../endpoints.gen.ts'
-import { useMay } from '../session/session.tsx'
+import { useHasPermission } from '../session/session.tsx'
 import { describeCalibration } from './calibration-text.ts'
 import { FindingsList } from './findings-list.tsx'
 import { TaskFilesCard } from './task-files-card.tsx'
 
 const ROUTE = '/benchmarks/$datasetOrg/$dataset'
-const LIVE_MS = 5000
+const REFRESH_MS = 5000
 
 /** A benchmark: what the safety check and the calibration found, its tasks, and the comparisons on it. */
 export function BenchmarkPage() {
   const params = useParams({ from: ROUTE })
   const { task } = useSearch({ from: ROUTE })
-  const benchmark = useRead(readBenchmark, { params }, { refetchMs: LIVE_MS })
+  const benchmark = useRead(readBenchmark, { params }, { refetchMs: REFRESH_MS })
   const comparisons = useRead(inBenchmark.list, { params, query: { limit: 50 } })
   const name = `${params.datasetOrg}/${params.dataset}`
   return (
@@ -102,12 +102,12 @@ function BenchmarkFacts({ benchmark }: { benchmark: ApiBody<typeof readBenchmark
 function BenchmarkControls({ benchmark }: { benchmark: Benchmark }) {
   const { datasetOrg, dataset, reference, calibration, tasks } = benchmark
   const navigate = useNavigate()
-  const calibrate = useChange(addBenchmark, { outdates: [readBenchmark, listBenchmarks] })
+  const calibrate = useChange(addBenchmark, { invalidates: [readBenchmark, listBenchmarks] })
   const remove = useChange(removeBenchmark, {
-    outdates: [listBenchmarks],
+    invalidates: [listBenchmarks],
     onDone: () => void navigate({ to: '/benchmarks' }),
   })
-  if (!useMay('write')) return null
+  if (!useHasPermission('write')) return null
   return (
     <>
       {(calibration?.done ?? 0) < tasks && (
@@ -142,7 +142,7 @@ type TasksCardProps = {
 
 function TasksCard({ tasks, warnings, chosen }: TasksCardProps) {
   const params = useParams({ from: ROUTE })
-  const byTask = Map.groupBy(warnings, ({ task }) => task)
+  const warningsByTask = Map.groupBy(warnings, ({ task }) => task)
   return (
     <Card title="Tasks">
       <DataTable label="Tasks" heads={['Task', 'Verify mode', 'Strength', 'Cheats that pass', '#Warnings']}>
@@ -164,7 +164,7 @@ function TasksCard({ tasks, warnings, chosen }: TasksCardProps) {
               <StrengthCell calibration={calibration} />
             </td>
             <td>{calibration?.winners.join(', ')}</td>
-            <td className="number">{byTask.get(name)?.length ?? 0}</td>
+            <td className="number">{warningsByTask.get(name)?.length ?? 0}</td>
           </tr>
         ))}
       </DataTable>

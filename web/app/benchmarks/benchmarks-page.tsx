@@ -7,7 +7,7 @@ import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
 import { formatTime } from '../components/times.ts'
 import { listBenchmarks } from '../endpoints.gen.ts'
-import { useMay } from '../session/session.tsx'
+import { useHasPermission } from '../session/session.tsx'
 import { AddBenchmarkForm } from './add-benchmark-form.tsx'
 import { describeCalibration } from './calibration-text.ts'
 
@@ -37,7 +37,7 @@ export function BenchmarksPage() {
           }
         </Loaded>
       </Card>
-      {useMay('write') && <AddBenchmarkForm />}
+      {useHasPermission('write') && <AddBenchmarkForm />}
     </Page>
   )
 }

@@ -1,14 +1,14 @@
 import type { BenchmarkFinding } from '../../../src/benchmarks/schema.ts'
 import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
 
-const SHOWN = 200
+const FINDINGS_SHOWN_MAX = 200
 
 /** Findings of the safety check by task. Those that block come first. */
 export function FindingsList({ findings }: { findings: readonly BenchmarkFinding[] }) {
   const sorted = findings.toSorted((a, b) => Number(a.severity === 'warn') - Number(b.severity === 'warn'))
   return (
     <ul className="rows small" aria-label="Findings of the safety check">
-      {sorted.slice(0, SHOWN).map(({ task, rule, severity, path, detail }) => (
+      {sorted.slice(0, FINDINGS_SHOWN_MAX).map(({ task, rule, severity, path, detail }) => (
         <li key={`${task} ${rule} ${path} ${detail}`}>
           <span className={severity === 'block' ? 'fail-mark' : 'muted'}>
             {severity === 'block' ? '× refused' : '! warning'}
@@ -19,7 +19,7 @@ export function FindingsList({ findings }: { findings: readonly BenchmarkFinding
           <code>{nameUnsafe(path)}</code> <bdi>{nameUnsafe(detail)}</bdi> <span className="muted">({rule})</span>
         </li>
       ))}
-      {sorted.length > SHOWN && <li className="muted">and {sorted.length - SHOWN} more</li>}
+      {sorted.length > FINDINGS_SHOWN_MAX && <li className="muted">and {sorted.length - FINDINGS_SHOWN_MAX} more</li>}
     </ul>
   )
 }

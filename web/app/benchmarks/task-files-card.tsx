@@ -28,7 +28,7 @@ export function TaskFilesCard({ name }: { name: string }) {
         {({ files, total }) => (
           <>
             <p className="small muted">
-              {plural(total, 'file')}, exactly those that the safety check has seen
+              {plural(total, 'file')}, exactly those that passed the safety check
               {total > files.length && `; the first ${files.length} can be chosen here`}.
             </p>
             <FileBrowser
@@ -43,7 +43,7 @@ export function TaskFilesCard({ name }: { name: string }) {
   )
 }
 
-/** Puts the instruction first, because everything else follows from it. */
+/** Puts the instruction first, because readers need it to understand the other files. */
 const toReadingOrder = (paths: readonly string[]): string[] => [
   ...paths.filter((path) => path === 'instruction.md'),
   ...paths.filter((path) => path !== 'instruction.md'),

@@ -3,8 +3,8 @@ import { listBenchmarks, listRepositories } from '../endpoints.gen.ts'
 import type { Scope } from './scope.ts'
 
 /**
- * Returns a benchmark or a repository of the workspace, whichever exists: the catalog is read for something to compare on
- * and is the same for all. Undefined while loading and if there is none.
+ * Returns any benchmark or repository of the workspace, to read the catalog with: its path names one of them, but the
+ * catalog is the same for all. Undefined while loading and if the workspace has none.
  */
 export function useAnyScope(): { scope: Scope | undefined; isLoading: boolean } {
   const benchmarks = useRead(listBenchmarks, { query: { limit: 1 } })

@@ -2,7 +2,7 @@ import { Link } from '@tanstack/react-router'
 import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
 import { Loaded } from '../components/loaded.tsx'
 import { Page } from '../components/page.tsx'
-import { useMay } from '../session/session.tsx'
+import { useHasPermission } from '../session/session.tsx'
 import { Controls } from './controls.tsx'
 import { useLiveComparison } from './live.ts'
 import { AnswerCard, ProgressCards, StateChip, StreamNote } from './progress.tsx'
@@ -58,9 +58,9 @@ const Actions = ({ target, comparison }: ResultsProps) => (
   </>
 )
 
-/** Leads from the results of a repository to their publication. Only results of repositories can be published. */
+/** Link to the page that publishes the results. Only results of repositories can be published. */
 function PublishLink({ target: { scope }, comparison }: { target: ComparisonTarget; comparison: Comparison }) {
-  if (!useMay('write') || scope.kind !== 'repository' || comparison.state !== 'completed') return null
+  if (!useHasPermission('write') || scope.kind !== 'repository' || comparison.state !== 'completed') return null
   const { owner, name } = scope
   return (
     <Link to="/repos/$owner/$name/publish" params={{ owner, name }} className="button">

@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router'
 import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
-import { formatCount, interval, percent, usd } from '../../components/format.ts'
+import { formatCount, formatInterval, percent, usd } from '../../components/format.ts'
 import { useRead } from '../api/use-api.ts'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
@@ -11,10 +11,10 @@ import { nameScope, toComparisonLink } from './scope.ts'
 import { findLeader, nameSetting } from './text.ts'
 
 const REFRESH_MS = 5000
-const SHOWN = 100
+const COMPARISONS_MAX = 100
 
 export function ComparisonsPage() {
-  const comparisons = useRead(listAllComparisons, { query: { limit: SHOWN } }, { refetchMs: REFRESH_MS })
+  const comparisons = useRead(listAllComparisons, { query: { limit: COMPARISONS_MAX } }, { refetchMs: REFRESH_MS })
   return (
     <Page
       title="Comparisons"
@@ -91,7 +91,7 @@ function ComparisonRow({ comparison }: { comparison: Comparison }) {
       </td>
       <td className="number">
         {leader?.accuracy == null ? '–' : percent(leader.accuracy)}{' '}
-        {leader?.stats.ci95 && <span className="small muted">{interval(leader.stats.ci95)}</span>}
+        {leader?.stats.ci95 && <span className="small muted">{formatInterval(leader.stats.ci95)}</span>}
       </td>
       <td className="number">{leader?.costPerTaskUsd == null ? '–' : usd(leader.costPerTaskUsd)}</td>
       <td className="number">

@@ -2,7 +2,7 @@ import { type FormEvent, useState } from 'react'
 import type { Comparison } from '../../../src/comparisons/shapes/schema.ts'
 import { useChange } from '../api/use-api.ts'
 import { ProblemNote } from '../components/problem-note.tsx'
-import { useMay } from '../session/session.tsx'
+import { useHasPermission } from '../session/session.tsx'
 import { hasUnscored, isOpen } from './live.ts'
 import type { ComparisonTarget } from './scope.ts'
 
@@ -11,7 +11,7 @@ type ControlsProps = { target: ComparisonTarget; comparison: Comparison }
 /** Pause, resume and cancel. Nothing for a key that may only read. */
 export function Controls(props: ControlsProps) {
   const { comparison } = props
-  if (!useMay('write')) return null
+  if (!useHasPermission('write')) return null
   const isResumable = ['paused', 'canceled', 'submission_failed'].includes(comparison.state)
   return (
     <>
@@ -23,7 +23,7 @@ export function Controls(props: ControlsProps) {
 }
 
 function ResumeForm({ target: { endpoints, input }, comparison }: ControlsProps) {
-  const resume = useChange(endpoints.resume, { outdates: [endpoints.read, endpoints.matrix] })
+  const resume = useChange(endpoints.resume, { invalidates: [endpoints.read, endpoints.matrix] })
   const [budget, setBudget] = useState(comparison.budgetUsd === null ? '' : String(comparison.budgetUsd))
   const submit = (event: FormEvent) => {
     event.preventDefault()
@@ -52,13 +52,13 @@ function ResumeForm({ target: { endpoints, input }, comparison }: ControlsProps)
 }
 
 function PauseButton({ target: { endpoints, input } }: ControlsProps) {
-  const pause = useChange(endpoints.pause, { outdates: [endpoints.read, endpoints.matrix] })
+  const pause = useChange(endpoints.pause, { invalidates: [endpoints.read, endpoints.matrix] })
   return (
     <>
       <button
         type="button"
         className="button"
-        title="Running trials end; no other one starts."
+        title="Running trials end; no further trial starts."
         disabled={pause.isPending}
         onClick={() => pause.mutate(input)}
       >
@@ -69,13 +69,13 @@ function PauseButton({ target: { endpoints, input } }: ControlsProps) {
   )
 }
 
-/** Asks once more before it cancels: running trials are stopped. */
+/** Asks for confirmation, because canceling stops running trials. */
 function CancelButton({ target: { endpoints, input } }: ControlsProps) {
-  const [isAsking, setAsking] = useState(false)
-  const cancel = useChange(endpoints.cancel, { outdates: [endpoints.read, endpoints.matrix] })
-  if (!isAsking)
+  const [isConfirming, setConfirming] = useState(false)
+  const cancel = useChange(endpoints.cancel, { invalidates: [endpoints.read, endpoints.matrix] })
+  if (!isConfirming)
     return (
-      <button type="button" className="button" onClick={() => setAsking(true)}>
+      <button type="button" className="button" onClick={() => setConfirming(true)}>
         Cancel
       </button>
     )
@@ -85,7 +85,7 @@ function CancelButton({ target: { endpoints, input } }: ControlsProps) {
       <button type="button" className="button primary" disabled={cancel.isPending} onClick={() => cancel.mutate(input)}>
         Cancel comparison
       </button>
-      <button type="button" className="button" onClick={() => setAsking(false)}>
+      <button type="button" className="button" onClick={() => setConfirming(false)}>
         Keep running
       </button>
       {cancel.error && <ProblemNote error={cancel.error} />}

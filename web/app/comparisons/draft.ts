@@ -87,9 +87,9 @@ function toChoices(model: DraftModel, configurations: readonly string[]): ModelC
   )
 }
 
-/** Writes the same request as a command line. */
+/** Returns the command line that creates the same comparison. */
 export function toCommand(scope: { kind: string; name: string }, draft: Draft): string {
-  const flag = (name: string, value: string): string[] => (value.trim() === '' ? [] : [name, value.trim()])
+  const toFlag = (name: string, value: string): string[] => (value.trim() === '' ? [] : [name, value.trim()])
   const words = [
     'assay compare',
     ...(scope.kind === 'repository' ? ['--repo', scope.name] : [scope.name]),
@@ -99,11 +99,11 @@ export function toCommand(scope: { kind: string; name: string }, draft: Draft): 
     ...(draft.configurations.some((each) => each !== NO_CONFIGURATION)
       ? draft.configurations.flatMap((each) => ['--configuration', each])
       : []),
-    ...flag('--sandbox', draft.sandbox),
-    ...(draft.attempts === '1' ? [] : flag('--attempts', draft.attempts)),
-    ...flag('--budget', draft.budget),
-    ...flag('--trial-budget', draft.trialBudget),
-    ...flag('--concurrency', draft.concurrency),
+    ...toFlag('--sandbox', draft.sandbox),
+    ...(draft.attempts === '1' ? [] : toFlag('--attempts', draft.attempts)),
+    ...toFlag('--budget', draft.budget),
+    ...toFlag('--trial-budget', draft.trialBudget),
+    ...toFlag('--concurrency', draft.concurrency),
     ...(draft.skipCompleted ? ['--skip-completed'] : []),
   ]
   return words.join(' ')

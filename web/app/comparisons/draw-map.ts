@@ -35,17 +35,18 @@ export function drawTile(canvas: HTMLCanvasElement, tile: MapTile, drawn: MapTil
   if (!context) return
   const scale = devicePixelRatio
   const [width, height] = [tile.columns.length * tile.columnPx, tile.rows.length * ROW_PX]
-  const hasSize = canvas.width === Math.round(width * scale) && canvas.height === Math.round(height * scale)
-  if (!hasSize) {
+  const hasTileSize = canvas.width === Math.round(width * scale) && canvas.height === Math.round(height * scale)
+  if (!hasTileSize) {
     canvas.width = Math.round(width * scale)
     canvas.height = Math.round(height * scale)
   }
   context.setTransform(scale, 0, 0, scale, 0, 0)
-  const before = hasSize && drawn && isSameGrid(drawn, tile) ? drawn.columns : undefined
-  if (!before) context.clearRect(0, 0, width, height)
-  const marks = collectMarks(tile, before)
-  if (before) for (const { x, y } of [...marks.values()].flat()) context.clearRect(x - 1, y - 3, tile.columnPx, ROW_PX)
-  for (const [state, own] of marks) paintState(context, tile.colors, state, own)
+  const drawnColumns = hasTileSize && drawn && isSameGrid(drawn, tile) ? drawn.columns : undefined
+  if (!drawnColumns) context.clearRect(0, 0, width, height)
+  const marks = collectMarks(tile, drawnColumns)
+  if (drawnColumns)
+    for (const { x, y } of [...marks.values()].flat()) context.clearRect(x - 1, y - 3, tile.columnPx, ROW_PX)
+  for (const [state, stateMarks] of marks) paintState(context, tile.colors, state, stateMarks)
 }
 
 const isSameGrid = (a: MapTile, b: MapTile): boolean =>
@@ -59,12 +60,12 @@ export const isSameList = <T>(before: readonly T[], after: readonly T[]): boolea
   before.length === after.length && before.every((value, index) => value === after[index])
 
 /** Collects the changed cells by state, because one path per state is much faster than one per cell. */
-function collectMarks(tile: MapTile, before: readonly string[] | undefined): Map<CellState, Mark[]> {
+function collectMarks(tile: MapTile, drawnColumns: readonly string[] | undefined): Map<CellState, Mark[]> {
   const { columns, attempts, rows, columnPx } = tile
   const marks = new Map<CellState, Mark[]>()
   const gap = columnPx > 11 ? 3 : 2
   for (const [column, cells] of columns.entries()) {
-    for (const row of listChangedRows(tile, before?.[column], cells)) {
+    for (const row of listChangedRows(tile, drawnColumns?.[column], cells)) {
       const { state, share } = readCell(cells, attempts, rows[row] ?? 0)
       const mark = {
         x: column * columnPx + 1,
@@ -81,13 +82,16 @@ function collectMarks(tile: MapTile, before: readonly string[] | undefined): Map
   return marks
 }
 
-/** Lists the rows of a column that differ from the cells that were drawn. All, if none were. */
+/** Lists the rows of a column whose cells differ from those that were drawn. Lists all rows if none were drawn. */
 function listChangedRows({ rows, attempts }: MapTile, drawn: string | undefined, cells: string): number[] {
   if (drawn === cells) return []
   const all = [...rows.keys()]
   if (drawn === undefined) return all
-  const read = (text: string, row: number) => text.slice((rows[row] ?? 0) * attempts, ((rows[row] ?? 0) + 1) * attempts)
-  return all.filter((row) => read(drawn, row) !== read(cells, row))
+  const readRow = (column: string, row: number) => {
+    const setting = rows[row] ?? 0
+    return column.slice(setting * attempts, (setting + 1) * attempts)
+  }
+  return all.filter((row) => readRow(drawn, row) !== readRow(cells, row))
 }
 
 function paintState(context: CanvasRenderingContext2D, colors: MapColors, state: CellState, marks: Mark[]): void {

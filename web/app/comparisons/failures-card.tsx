@@ -34,13 +34,13 @@ export function FailuresCard({ target, comparison, isLive }: FailuresCardProps) 
 
 const FailureList = memo(({ groups }: { groups: readonly FailureGroup[] }) => {
   const classes = [...Map.groupBy(groups, (group) => `${group.state} ${group.class}`).values()]
-    .map((own) => ({ own, trials: own.reduce((sum, { trials }) => sum + trials, 0) }))
+    .map((classGroups) => ({ classGroups, trials: classGroups.reduce((sum, { trials }) => sum + trials, 0) }))
     .toSorted((a, b) => b.trials - a.trials)
-  const most = classes[0]?.trials ?? 1
+  const trialsMax = classes[0]?.trials ?? 1
   return (
     <ul className="rows failures">
-      {classes.map(({ own, trials }) => {
-        const [first] = own
+      {classes.map(({ classGroups, trials }) => {
+        const [first] = classGroups
         if (!first) return null
         const isErrored = first.state === 'errored'
         return (
@@ -52,10 +52,10 @@ const FailureList = memo(({ groups }: { groups: readonly FailureGroup[] }) => {
               </span>
               <span className="number">{trials}</span>
               <span className="failure-bar" aria-hidden="true">
-                <i className={isErrored ? 'wait' : ''} style={{ width: `${(100 * trials) / most}%` }} />
+                <i className={isErrored ? 'wait' : ''} style={{ width: `${(100 * trials) / trialsMax}%` }} />
               </span>
             </div>
-            <Signatures groups={own} />
+            <Signatures groups={classGroups} />
           </li>
         )
       })}

@@ -3,7 +3,7 @@ import type { Comparison, ComparisonSetting } from '../../../src/comparisons/sha
 import { widthOf } from '../../../src/results/text.ts'
 import { type Box, placeLabels } from '../../components/chart-labels.ts'
 import { round, toAccuracyScale, toCostScale } from '../../components/chart-scale.ts'
-import { interval, percent, usd } from '../../components/format.ts'
+import { formatInterval, percent, usd } from '../../components/format.ts'
 import { Card, Empty } from '../components/page.tsx'
 import { createShortNames, findFrontier, isControl, nameSetting } from './text.ts'
 
@@ -45,7 +45,7 @@ const Chart = memo(
     const others = settings.filter(({ id }) => !frontier.includes(id))
     const points = [...onFrontier.toReversed(), ...others].map((setting) => ({
       setting,
-      isOn: frontier.includes(setting.id),
+      isOnFrontier: frontier.includes(setting.id),
       x: cost.toX(setting.costPerTaskUsd),
       y: toY(setting.accuracy),
     }))
@@ -100,16 +100,16 @@ function toSteps([first, ...rest]: readonly ChartSetting[], { toX, toY, right }:
   return `M${toX(first.costPerTaskUsd)},${toY(first.accuracy)}${steps}H${right}`
 }
 
-type ChartMark = { setting: ChartSetting; isOn: boolean; x: number; y: number }
+type ChartMark = { setting: ChartSetting; isOnFrontier: boolean; x: number; y: number }
 
-function Point({ setting, isOn, x, y, toY }: ChartMark & { toY: (percent: number) => number }) {
+function Point({ setting, isOnFrontier, x, y, toY }: ChartMark & { toY: (percent: number) => number }) {
   const { ci95 } = setting.stats
-  const between = ci95 ? ` (${interval(ci95)})` : ''
+  const range = ci95 ? ` (${formatInterval(ci95)})` : ''
   return (
-    <g className={isOn ? 'on' : 'off'}>
-      <title>{`${nameSetting(setting)}: ${percent(setting.accuracy)}${between}, ${usd(setting.costPerTaskUsd)}`}</title>
+    <g className={isOnFrontier ? 'on' : 'off'}>
+      <title>{`${nameSetting(setting)}: ${percent(setting.accuracy)}${range}, ${usd(setting.costPerTaskUsd)}`}</title>
       {ci95 && <line className="whisker" x1={x} x2={x} y1={toY(ci95.low)} y2={toY(ci95.high)} />}
-      <circle cx={x} cy={y} r={isOn ? 6 : 4.5} />
+      <circle cx={x} cy={y} r={isOnFrontier ? 6 : 4.5} />
     </g>
   )
 }
@@ -119,7 +119,7 @@ function toObstacles(points: readonly ChartMark[], { toY, right }: Pick<StepScal
   const whiskers = points.flatMap(({ x, setting: { stats } }) =>
     stats.ci95 ? [{ left: x - 2, right: x + 2, top: toY(stats.ci95.high), bottom: toY(stats.ci95.low) }] : [],
   )
-  const steps = points.filter(({ isOn }) => isOn).toSorted((a, b) => a.x - b.x)
+  const steps = points.filter(({ isOnFrontier }) => isOnFrontier).toSorted((a, b) => a.x - b.x)
   const lines = steps.map(({ x, y }, index) => ({
     left: x,
     right: steps[index + 1]?.x ?? right,
@@ -144,7 +144,7 @@ function Labels({ points, plot, obstacles }: LabelsProps) {
     return (
       <text
         key={point.setting.id}
-        className={point.isOn ? 'label on' : 'label'}
+        className={point.isOnFrontier ? 'label on' : 'label'}
         x={round(label.x)}
         y={round(label.y)}
         textAnchor={label.anchor}

@@ -6,46 +6,46 @@ import type {
   ComparisonSetting,
   TrialChange,
 } from '../../../src/comparisons/shapes/schema.ts'
-import { readKey, useRead } from '../api/use-api.ts'
+import { toQueryKey, useRead } from '../api/use-api.ts'
 import { useEvents } from '../api/use-events.ts'
 import { applyChanges } from './map-model.ts'
 import type { ComparisonTarget } from './scope.ts'
 
 /** Statistics are not part of status events. They are read again this often while trials end. */
-const STATISTICS_MS = 10_000
+const STATISTICS_REFRESH_MS = 10_000
 
-const OPEN: readonly Comparison['state'][] = ['submitting', 'running', 'paused']
+const OPEN_STATES: readonly Comparison['state'][] = ['submitting', 'running', 'paused']
 
-export const isOpen = ({ state }: Comparison): boolean => OPEN.includes(state)
+export const isOpen = ({ state }: Comparison): boolean => OPEN_STATES.includes(state)
 
 export const hasUnscored = ({ trials }: Comparison): boolean => trials.errored > 0 || trials.canceled > 0
 
 /**
- * Reads a comparison, and follows its events while it is open: they update comparison and matrix in the cache. The result
- * is an outline that does not follow counts and results, so that the page is not rendered with every trial.
+ * Reads a comparison, and follows its events while it is open. Events update the comparison and the matrix in the cache.
+ * The returned comparison is not updated when only counts and results change, so that trials do not render the whole page.
  */
 export function useLiveComparison({ endpoints, input }: ComparisonTarget) {
   const queries = useQueryClient()
-  const [select] = useState(createOutline)
-  const cached = queries.getQueryData<Comparison>(readKey(endpoints.read, input))
+  const [select] = useState(createOutlineSelector)
+  const cached = queries.getQueryData<Comparison>(toQueryKey(endpoints.read, input))
   const comparison = useRead(endpoints.read, input, {
-    refetchMs: cached?.state === 'running' ? STATISTICS_MS : undefined,
+    refetchMs: cached?.state === 'running' ? STATISTICS_REFRESH_MS : undefined,
     select,
   })
   const cache: ComparisonCache = {
     queries,
-    status: readKey(endpoints.read, input),
-    matrix: readKey(endpoints.matrix, input),
+    status: toQueryKey(endpoints.read, input),
+    matrix: toQueryKey(endpoints.matrix, input),
     activity: toActivityKey(input.params.comparisonId),
   }
   const changes = useQueue<TrialChange>(runInFrame, (values) => storeChanges(cache, values))
-  const statuses = useQueue<Comparison>(runLater, (values) => storeStatus(cache, values))
+  const statuses = useQueue<Comparison>(runAfterDelay, (values) => storeStatus(cache, values))
   const readAgain = () => {
     // Events that are older than the answers must not be stored after them.
     changes.flush()
     statuses.flush()
     for (const endpoint of [endpoints.read, endpoints.matrix, endpoints.pairs, endpoints.failures])
-      void queries.invalidateQueries({ queryKey: readKey(endpoint) })
+      void queries.invalidateQueries({ queryKey: toQueryKey(endpoint) })
   }
   const stream = useEvents(endpoints.events, input, {
     enabled: comparison.data !== undefined && isOpen(comparison.data),
@@ -60,7 +60,7 @@ export function useLiveComparison({ endpoints, input }: ComparisonTarget) {
 }
 
 /** Returns a function that returns the same comparison until something other than its counts and results has changed. */
-function createOutline(): (comparison: Comparison) => Comparison {
+function createOutlineSelector(): (comparison: Comparison) => Comparison {
   let last: Comparison | undefined
   return (comparison) => {
     if (!last || !hasSameOutline(last, comparison)) last = comparison
@@ -85,7 +85,7 @@ export const toActivityKey = (comparisonId: string): unknown[] => ['activity', c
 
 const ACTIVITY_MAX = 6
 
-/** Stores the last status. Keeps answer and statistics, which events contain only at the end. */
+/** Stores the last status. Keeps the previous answer and statistics, because only the last event contains them. */
 function storeStatus({ queries, status, matrix }: ComparisonCache, statuses: readonly Comparison[]): void {
   const next = statuses.at(-1)
   if (!next) return
@@ -100,7 +100,7 @@ function storeStatus({ queries, status, matrix }: ComparisonCache, statuses: rea
   if (!isPlanned && next.frozen) void queries.invalidateQueries({ queryKey: matrix })
 }
 
-/** Merges the settings of a status into those before. Settings without a change keep their identity. */
+/** Merges the settings of a new status into the previous ones. Unchanged settings stay the same objects. */
 function mergeSettings(previous: readonly ComparisonSetting[], next: readonly ComparisonSetting[]) {
   const byId = new Map(previous.map((setting) => [setting.id, setting]))
   return next.map((setting) => {
@@ -110,7 +110,10 @@ function mergeSettings(previous: readonly ComparisonSetting[], next: readonly Co
   })
 }
 
-/** Nothing else of a setting changes without one of these. Named one by one, because this runs 60 times for every trial. */
+/**
+ * Returns true if a setting has not changed: its other fields change only together with one of these. Fields are compared
+ * one by one, because this function runs once per setting for every trial.
+ */
 const hasSameCounts = (a: ComparisonSetting, b: ComparisonSetting): boolean =>
   a.trials.passed === b.trials.passed &&
   a.trials.failed === b.trials.failed &&
@@ -147,11 +150,11 @@ const runInFrame: Schedule = (work) => {
   return () => cancelAnimationFrame(frame)
 }
 
-/** Time that a status waits for others. The frame that shows a trial on the map has then been painted. */
-const STATUS_MS = 150
+/** Delay after which statuses are applied together. Longer than a frame, so that the map shows a trial first. */
+const STATUS_DELAY_MS = 150
 
-const runLater: Schedule = (work) => {
-  const timer = setTimeout(work, STATUS_MS)
+const runAfterDelay: Schedule = (work) => {
+  const timer = setTimeout(work, STATUS_DELAY_MS)
   return () => clearTimeout(timer)
 }
 

@@ -10,14 +10,14 @@ export type TaskOrder = 'plan' | 'difficulty'
 
 /** Applies changed trials to a matrix. Changes of unknown tasks or settings are ignored. */
 export function applyChanges(matrix: ComparisonMatrix, changes: readonly TrialChange[]): ComparisonMatrix {
-  const settings = new Map(matrix.settings.map((id, position) => [id, position]))
-  const byTask = Map.groupBy(changes, ({ task }) => task)
+  const positions = new Map(matrix.settings.map((id, position) => [id, position]))
+  const changesByTask = Map.groupBy(changes, ({ task }) => task)
   const tasks = matrix.tasks.map((task) => {
-    const own = byTask.get(task.name)
-    if (!own) return task
+    const taskChanges = changesByTask.get(task.name)
+    if (!taskChanges) return task
     const cells = [...task.cells]
-    for (const { settingId, attempt, state } of own) {
-      const position = settings.get(settingId)
+    for (const { settingId, attempt, state } of taskChanges) {
+      const position = positions.get(settingId)
       if (position !== undefined) cells[position * matrix.attempts + attempt - 1] = state.slice(0, 1)
     }
     return { ...task, cells: cells.join('') }
@@ -46,7 +46,8 @@ function countLetter(letters: string, letter: string): number {
 
 function toState(letters: string, scored: number, share: number): CellState {
   if (letters.includes('r')) return 'running'
-  if (scored > 0) return share === 1 ? 'passed' : share === 0 ? 'failed' : 'mixed'
+  if (scored > 0 && share === 1) return 'passed'
+  if (scored > 0) return share === 0 ? 'failed' : 'mixed'
   if (letters.includes('q')) return 'queued'
   if (letters.includes('e')) return 'errored'
   return letters.includes('c') ? 'canceled' : 'none'
@@ -54,22 +55,25 @@ function toState(letters: string, scored: number, share: number): CellState {
 
 /**
  * Returns the positions of the tasks in display order: as planned, or easiest first. Difficulty is measured on the settings
- * at the positions `counted`, which leave out the controls: they solve everything or nothing.
+ * at the positions `countedSettings`, which leave out the controls: they solve everything or nothing.
  */
-export function orderTasks(matrix: ComparisonMatrix, order: TaskOrder, counted: readonly number[]): number[] {
+export function orderTasks(matrix: ComparisonMatrix, order: TaskOrder, countedSettings: readonly number[]): number[] {
   const positions = matrix.tasks.map((_, position) => position)
   if (order === 'plan') return positions
-  const shares = matrix.tasks.map(({ cells }) => solvedShare(matrix, cells, counted))
+  const shares = matrix.tasks.map(({ cells }) => computeSolvedShare(matrix, cells, countedSettings))
   return positions.toSorted((a, b) => (shares[b] ?? -1) - (shares[a] ?? -1) || a - b)
 }
 
-const PASSED = 112
-const FAILED = 102
+const PASSED = 'p'.charCodeAt(0)
+const FAILED = 'f'.charCodeAt(0)
 
-/** Returns the share of scored trials that passed. Tasks without a result come last. */
-function solvedShare({ attempts }: ComparisonMatrix, cells: string, counted: readonly number[]): number {
+/**
+ * Returns the share of scored trials that passed, or -1 without a result. Reads character codes, which is faster than
+ * text.
+ */
+function computeSolvedShare({ attempts }: ComparisonMatrix, cells: string, countedSettings: readonly number[]): number {
   let [passed, failed] = [0, 0]
-  for (const setting of counted)
+  for (const setting of countedSettings)
     for (let at = setting * attempts; at < (setting + 1) * attempts; at++) {
       const letter = cells.charCodeAt(at)
       if (letter === PASSED) passed += 1
@@ -78,10 +82,10 @@ function solvedShare({ attempts }: ComparisonMatrix, cells: string, counted: rea
   return passed + failed === 0 ? -1 : passed / (passed + failed)
 }
 
-/** A run of neighbouring tasks that are about as difficult. */
+/** Neighbouring tasks of similar difficulty. */
 export type TaskGroup = { label: string; from: number; to: number }
 
-const GROUPS: readonly { label: string; contains: (share: number) => boolean }[] = [
+const SHARE_GROUPS: readonly { label: string; contains: (share: number) => boolean }[] = [
   { label: 'solved by all', contains: (share) => share === 1 },
   { label: 'by most', contains: (share) => share >= 0.5 && share < 1 },
   { label: 'by few', contains: (share) => share > 0 && share < 0.5 },
@@ -89,14 +93,16 @@ const GROUPS: readonly { label: string; contains: (share: number) => boolean }[]
   { label: 'no result', contains: (share) => share < 0 },
 ]
 
-/** Groups tasks that are ordered by difficulty. Positions are those in the order. */
+/** Groups tasks that are ordered by difficulty. `from` and `to` are indexes in `ordered`. */
 export function groupTasks(
   matrix: ComparisonMatrix,
   ordered: readonly number[],
-  counted: readonly number[],
+  countedSettings: readonly number[],
 ): TaskGroup[] {
-  const shares = ordered.map((position) => solvedShare(matrix, matrix.tasks[position]?.cells ?? '', counted))
-  return GROUPS.flatMap(({ label, contains }) => {
+  const shares = ordered.map((position) =>
+    computeSolvedShare(matrix, matrix.tasks[position]?.cells ?? '', countedSettings),
+  )
+  return SHARE_GROUPS.flatMap(({ label, contains }) => {
     const from = shares.findIndex(contains)
     return from < 0 ? [] : [{ label, from, to: shares.findLastIndex(contains) + 1 }]
   })

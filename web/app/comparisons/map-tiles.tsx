@@ -26,7 +26,11 @@ export function MapTiles({ matrix, columns, rows, columnPx, top, scroller }: Map
       columns={columns.slice(from, from + TILE_COLUMNS).map((position) => matrix.tasks[position]?.cells ?? '')}
       attempts={matrix.attempts}
       left={from * columnPx}
-      {...{ rows, columnPx, colors, top, scroller }}
+      rows={rows}
+      columnPx={columnPx}
+      colors={colors}
+      top={top}
+      scroller={scroller}
     />
   ))
 }
@@ -75,7 +79,10 @@ const Tile = memo(
 
 const drawings = new Set<() => void>()
 
-/** Draws in one of the next frames. Each frame draws one tile, because a tile whose cells have moved takes milliseconds. */
+/**
+ * Draws in one of the next frames. Each frame draws one tile, because a tile whose cells have moved takes
+ * milliseconds.
+ */
 function queueDrawing(draw: () => void): void {
   drawings.add(draw)
   if (drawings.size === 1) requestAnimationFrame(drawNext)

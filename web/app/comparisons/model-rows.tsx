@@ -8,8 +8,8 @@ type ModelRowsProps = { catalog: Catalog; models: readonly DraftModel[]; onChang
 /** The chosen models, each with a level, harnesses and a credential, and a list to add others. */
 export function ModelRows({ catalog, models, onChange }: ModelRowsProps) {
   const byId = new Map(catalog.models.map((model) => [model.catalogId, model]))
-  const change = (key: number, over: Partial<DraftModel>) =>
-    onChange(models.map((each) => (each.key === key ? { ...each, ...over } : each)))
+  const change = (key: number, changes: Partial<DraftModel>) =>
+    onChange(models.map((each) => (each.key === key ? { ...each, ...changes } : each)))
   return (
     <Card
       title="Models and harnesses"
@@ -30,7 +30,7 @@ export function ModelRows({ catalog, models, onChange }: ModelRowsProps) {
               key={chosen.key}
               model={model}
               chosen={chosen}
-              onChange={(over) => change(chosen.key, over)}
+              onChange={(changes) => change(chosen.key, changes)}
               onRemove={() => onChange(models.filter(({ key }) => key !== chosen.key))}
             />
           )
@@ -42,10 +42,10 @@ export function ModelRows({ catalog, models, onChange }: ModelRowsProps) {
 
 function AddModel({ catalog, onAdd }: { catalog: Catalog; onAdd: (model: CatalogModel) => void }) {
   const usable = catalog.models.filter(({ credentials }) => credentials.length > 0)
-  const locked = catalog.models.length - usable.length
+  const lockedCount = catalog.models.length - usable.length
   return (
     <label>
-      {locked > 0 && <span className="faint">{locked} others need a credential · </span>}
+      {lockedCount > 0 && <span className="faint">{lockedCount} others need a credential · </span>}
       <span className="hidden">Add a model</span>
       <select
         value=""
@@ -68,7 +68,7 @@ function AddModel({ catalog, onAdd }: { catalog: Catalog; onAdd: (model: Catalog
 type ModelRowProps = {
   model: CatalogModel
   chosen: DraftModel
-  onChange: (over: Partial<DraftModel>) => void
+  onChange: (changes: Partial<DraftModel>) => void
   onRemove: () => void
 }
 

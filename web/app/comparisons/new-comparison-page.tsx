@@ -13,16 +13,18 @@ import { ModelRows } from './model-rows.tsx'
 import { QuoteCard } from './quote-card.tsx'
 import { nameScope, type Scope, toTarget } from './scope.ts'
 
-/** Choices at the left, what they cost and can show at the right. */
+/** The form of a new comparison: the choices on the left, their quote on the right. */
 export function NewComparisonPage() {
   const benchmarks = useRead(listBenchmarks, { query: { limit: 200 } })
   const repositories = useRead(listRepositories, { query: { limit: 200 } })
   return (
     <Page title="New comparison">
       <Loaded query={benchmarks}>
-        {(known) => (
+        {(added) => (
           <Loaded query={repositories}>
-            {({ repos }) => <ScopeForm scopes={[...known.benchmarks.map(toBenchmark), ...repos.map(toRepository)]} />}
+            {({ repos }) => (
+              <ScopeForm scopes={[...added.benchmarks.map(toBenchmarkScope), ...repos.map(toRepositoryScope)]} />
+            )}
           </Loaded>
         )}
       </Loaded>
@@ -30,14 +32,14 @@ export function NewComparisonPage() {
   )
 }
 
-const toBenchmark = ({ datasetOrg, dataset }: Benchmark): Scope => ({ kind: 'benchmark', datasetOrg, dataset })
-const toRepository = ({ owner, name }: Repository): Scope => ({ kind: 'repository', owner, name })
-const toValue = (scope: Scope): string => `${scope.kind} ${nameScope(scope)}`
+const toBenchmarkScope = ({ datasetOrg, dataset }: Benchmark): Scope => ({ kind: 'benchmark', datasetOrg, dataset })
+const toRepositoryScope = ({ owner, name }: Repository): Scope => ({ kind: 'repository', owner, name })
+const toOptionValue = (scope: Scope): string => `${scope.kind} ${nameScope(scope)}`
 
 function ScopeForm({ scopes }: { scopes: readonly Scope[] }) {
   const { on } = useSearch({ from: '/comparisons/new' })
   const navigate = useNavigate()
-  const scope = scopes.find((each) => toValue(each) === on) ?? scopes[0]
+  const scope = scopes.find((each) => toOptionValue(each) === on) ?? scopes[0]
   if (!scope)
     return (
       <Card>
@@ -51,17 +53,17 @@ function ScopeForm({ scopes }: { scopes: readonly Scope[] }) {
       <label className="field">
         Tasks of{' '}
         <select
-          value={toValue(scope)}
+          value={toOptionValue(scope)}
           onChange={({ target }) => void navigate({ to: '/comparisons/new', search: { on: target.value } })}
         >
           {scopes.map((each) => (
-            <option key={toValue(each)} value={toValue(each)}>
+            <option key={toOptionValue(each)} value={toOptionValue(each)}>
               {nameScope(each)} ({each.kind})
             </option>
           ))}
         </select>
       </label>
-      <CatalogForm key={toValue(scope)} scope={scope} />
+      <CatalogForm key={toOptionValue(scope)} scope={scope} />
     </>
   )
 }
@@ -72,14 +74,14 @@ function CatalogForm({ scope }: { scope: Scope }) {
   const [draft, setDraft] = useState(EMPTY_DRAFT)
   return (
     <Loaded query={catalog}>
-      {(offered) => {
-        const sandbox = draft.sandbox || offered.sandboxes.find(({ available }) => available)?.id || ''
-        const complete = { ...draft, sandbox }
+      {(loadedCatalog) => {
+        const sandbox = draft.sandbox || loadedCatalog.sandboxes.find(({ available }) => available)?.id || ''
+        const completeDraft = { ...draft, sandbox }
         return (
           <div className="form-columns">
             <div className="form-choices">
               <ModelRows
-                catalog={offered}
+                catalog={loadedCatalog}
                 models={draft.models}
                 onChange={(models) => setDraft((previous) => ({ ...previous, models }))}
               />
@@ -87,9 +89,9 @@ function CatalogForm({ scope }: { scope: Scope }) {
                 chosen={draft.configurations}
                 onChange={(configurations) => setDraft((previous) => ({ ...previous, configurations }))}
               />
-              <Limits catalog={offered} draft={complete} onChange={setDraft} />
+              <Limits catalog={loadedCatalog} draft={completeDraft} onChange={setDraft} />
             </div>
-            <QuoteCard scope={scope} catalog={offered} draft={complete} />
+            <QuoteCard scope={scope} catalog={loadedCatalog} draft={completeDraft} />
           </div>
         )
       }}
@@ -99,13 +101,16 @@ function CatalogForm({ scope }: { scope: Scope }) {
 
 type LimitsProps = { catalog: Catalog; draft: Draft; onChange: (draft: Draft) => void }
 
-const NUMBERS: readonly { name: 'attempts' | 'budget' | 'trialBudget' | 'concurrency'; label: string; min: string }[] =
-  [
-    { name: 'attempts', label: 'Attempts per task', min: '1' },
-    { name: 'budget', label: 'Budget, USD', min: '0' },
-    { name: 'trialBudget', label: 'Budget per trial, USD', min: '0' },
-    { name: 'concurrency', label: 'Trials in parallel', min: '1' },
-  ]
+const NUMBER_FIELDS: readonly {
+  name: 'attempts' | 'budget' | 'trialBudget' | 'concurrency'
+  label: string
+  min: string
+}[] = [
+  { name: 'attempts', label: 'Attempts per task', min: '1' },
+  { name: 'budget', label: 'Budget, USD', min: '0' },
+  { name: 'trialBudget', label: 'Budget per trial, USD', min: '0' },
+  { name: 'concurrency', label: 'Trials in parallel', min: '1' },
+]
 
 function Limits({ catalog, draft, onChange }: LimitsProps) {
   return (
@@ -122,7 +127,7 @@ function Limits({ catalog, draft, onChange }: LimitsProps) {
             ))}
           </select>
         </label>
-        {NUMBERS.map(({ name, label, min }) => (
+        {NUMBER_FIELDS.map(({ name, label, min }) => (
           <label key={name} className="field">
             {label}
             <input

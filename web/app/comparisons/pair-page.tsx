@@ -7,10 +7,10 @@ import { isUnprocessable } from '../api/api.ts'
 import { useRead } from '../api/use-api.ts'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
-import { formatRange, VERDICTS } from './pair-table.tsx'
+import { formatRange } from './pair-table.tsx'
 import { PatchView } from './patch-view.tsx'
 import { type ComparisonTarget, toComparisonLink, toPairLink, toTaskLink, useComparisonTarget } from './scope.ts'
-import { createNames, findLeader } from './text.ts'
+import { createNames, findLeader, VERDICT_NAMES } from './text.ts'
 
 /** Two settings side by side: the difference as a sentence, then the tasks on which they differ. */
 export function PairPage() {
@@ -68,7 +68,11 @@ function PairChoice({ target, comparison }: PairProps) {
           </select>
         </label>
       </div>
-      {a === b ? <Empty>Choose two different settings.</Empty> : <Pair {...{ target, comparison, a, b }} />}
+      {a === b ? (
+        <Empty>Choose two different settings.</Empty>
+      ) : (
+        <Pair target={target} comparison={comparison} a={a} b={b} />
+      )}
     </>
   )
 }
@@ -85,7 +89,7 @@ function Pair({ target, comparison, a, b }: PairProps & { a: string; b: string }
             <p className="answer-text">{describePair(data, name)}</p>
             <CountsBar pair={data} />
           </Card>
-          <Differing target={target} comparison={comparison} pair={data} />
+          <DifferingTasks target={target} comparison={comparison} pair={data} />
         </>
       )}
     </Loaded>
@@ -101,7 +105,7 @@ function describePair(pair: ComparisonPairWithTasks, name: (id: string) => strin
   const certainty =
     verdict === 'cannot_tell'
       ? 'Corrected for the number of pairs, that is within noise.'
-      : `Corrected for the number of pairs, it is ${VERDICTS[verdict]}.`
+      : `Corrected for the number of pairs, it is ${VERDICT_NAMES[verdict]}.`
   return `${name(pair.a)} ${change} ${name(pair.b)} on ${plural(tasks, 'task')}, 95 % interval ${formatRange(difference)}. ${certainty}`
 }
 
@@ -122,8 +126,8 @@ const CountsBar = ({ pair }: { pair: ComparisonPairWithTasks }) => (
   </ul>
 )
 
-function Differing({ target, comparison, pair }: PairProps & { pair: ComparisonPairWithTasks }) {
-  const [open, setOpen] = useState<string>()
+function DifferingTasks({ target, comparison, pair }: PairProps & { pair: ComparisonPairWithTasks }) {
+  const [openTask, setOpenTask] = useState<string>()
   const differing = pair.outcomes.filter(({ outcome }) => outcome === 'wonByA' || outcome === 'wonByB')
   return (
     <Card title={`${plural(differing.length, 'task')} on which they differ`}>
@@ -139,13 +143,13 @@ function Differing({ target, comparison, pair }: PairProps & { pair: ComparisonP
               <button
                 type="button"
                 className="link-button"
-                aria-expanded={open === task.name}
-                onClick={() => setOpen(open === task.name ? undefined : task.name)}
+                aria-expanded={openTask === task.name}
+                onClick={() => setOpenTask(openTask === task.name ? undefined : task.name)}
               >
                 Patches<span className="hidden"> of {task.name}</span>
               </button>
             </div>
-            {open === task.name && <Patches target={target} task={task.name} pair={pair} />}
+            {openTask === task.name && <Patches target={target} task={task.name} pair={pair} />}
           </li>
         ))}
       </ul>

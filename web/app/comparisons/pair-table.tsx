@@ -8,7 +8,7 @@ import { useRead } from '../api/use-api.ts'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty } from '../components/page.tsx'
 import { type ComparisonTarget, toPairLink } from './scope.ts'
-import { createNames, findLeader, nameSetting } from './text.ts'
+import { createNames, findLeader, nameSetting, VERDICT_NAMES } from './text.ts'
 
 type PairTableProps = { target: ComparisonTarget; comparison: Comparison }
 
@@ -41,7 +41,11 @@ export const PairTable = memo(({ target, comparison }: PairTableProps) => {
       ) : (
         <Loaded query={pairs}>
           {(data) => (
-            <Rows pairs={data.pairs} name={name} toLink={(a, b) => toPairLink(target.scope, comparison.id, { a, b })} />
+            <PairRows
+              pairs={data.pairs}
+              name={name}
+              toLink={(a, b) => toPairLink(target.scope, comparison.id, { a, b })}
+            />
           )}
         </Loaded>
       )}
@@ -60,21 +64,19 @@ const SettingOptions = memo(
   (before, after) => before.settings.length === after.settings.length,
 )
 
-export const VERDICTS = { better: 'better', worse: 'worse', cannot_tell: 'within noise' } as const
-
 type RowsProps = {
   pairs: readonly ComparisonPair[]
   name: (id: string) => string
   toLink: (a: string, b: string) => ReturnType<typeof toPairLink>
 }
 
-/** Rows that are shown at once. Comparisons of many settings stay small. */
+/** Maximum number of rows before the reader expands the table. */
 const ROWS_MAX = 20
 
 /** Names and links of settings do not change, so that the rows are rendered again only for new results. */
-const Rows = memo(({ pairs, name, toLink }: RowsProps) => {
-  const [isWhole, setWhole] = useState(false)
-  const shown = isWhole ? pairs : pairs.slice(0, ROWS_MAX)
+const PairRows = memo(({ pairs, name, toLink }: RowsProps) => {
+  const [isExpanded, setExpanded] = useState(false)
+  const shown = isExpanded ? pairs : pairs.slice(0, ROWS_MAX)
   return (
     <>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a table that scrolls must be reachable by keyboard */}
@@ -100,7 +102,7 @@ const Rows = memo(({ pairs, name, toLink }: RowsProps) => {
                     <bdi>{name(pair.a)}</bdi>
                   </Link>
                 </td>
-                <td className={pair.verdict === 'cannot_tell' ? 'muted' : 'strong'}>{VERDICTS[pair.verdict]}</td>
+                <td className={pair.verdict === 'cannot_tell' ? 'muted' : 'strong'}>{VERDICT_NAMES[pair.verdict]}</td>
                 <td className="number">{pair.difference ? formatSigned(pair.difference.points) : '–'}</td>
                 <td className="number">{pair.difference ? formatRange(pair.difference) : '–'}</td>
                 <td className="number">{pair.wonByA}</td>
@@ -113,21 +115,22 @@ const Rows = memo(({ pairs, name, toLink }: RowsProps) => {
         </table>
       </section>
       {shown.length < pairs.length && (
-        <button type="button" className="link-button small" onClick={() => setWhole(true)}>
+        <button type="button" className="link-button small" onClick={() => setExpanded(true)}>
           Show all {pairs.length} settings
         </button>
       )}
     </>
   )
-}, isSameRows)
+}, hasSamePairs)
 
-function isSameRows(before: RowsProps, after: RowsProps): boolean {
+function hasSamePairs(before: RowsProps, after: RowsProps): boolean {
   return before.pairs === after.pairs
 }
 
 const formatSigned = (points: number): string => {
   const whole = Math.round(points)
-  return whole > 0 ? `+${whole}` : whole < 0 ? `−${-whole}` : '0'
+  if (whole === 0) return '0'
+  return whole > 0 ? `+${whole}` : `−${-whole}`
 }
 
 export const formatRange = ({ low, high }: { low: number; high: number }): string =>

@@ -22,21 +22,25 @@ export function PatchView({ target, trial, label }: PatchViewProps) {
     queryFn: async ({ signal }) => {
       const file = await api.openFile(target.endpoints.artifact, { params }, signal)
       const bytes = new Uint8Array(await file.arrayBuffer())
-      return { text: new TextDecoder().decode(bytes.subarray(0, BYTES_MAX)), isCut: bytes.byteLength > BYTES_MAX }
+      return { text: new TextDecoder().decode(bytes.subarray(0, BYTES_MAX)), isTruncated: bytes.byteLength > BYTES_MAX }
     },
     enabled: artifact !== undefined,
   })
   if (!artifact) return <Empty>No changes are stored for this trial.</Empty>
-  return <Loaded query={patch}>{({ text, isCut }) => <PatchLines text={text} isCut={isCut} label={label} />}</Loaded>
+  return (
+    <Loaded query={patch}>
+      {({ text, isTruncated }) => <PatchLines text={text} isTruncated={isTruncated} label={label} />}
+    </Loaded>
+  )
 }
 
-function PatchLines({ text, isCut, label }: { text: string; isCut: boolean; label: string }) {
+function PatchLines({ text, isTruncated, label }: { text: string; isTruncated: boolean; label: string }) {
   const lines = useMemo(() => text.replace(/\n$/, '').split('\n'), [text])
   if (text === '') return <Empty>The agent changed no file.</Empty>
   return (
     <>
       <DiffLines label={label} lines={lines} />
-      {isCut && <p className="small muted">The patch is longer than what is shown.</p>}
+      {isTruncated && <p className="small muted">The patch is longer than what is shown.</p>}
     </>
   )
 }

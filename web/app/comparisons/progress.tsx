@@ -1,6 +1,6 @@
 import { memo } from 'react'
 import type { Comparison, ComparisonSetting } from '../../../src/comparisons/shapes/schema.ts'
-import { formatCount, interval, percent, plural, usd } from '../../components/format.ts'
+import { formatCount, formatInterval, percent, plural, usd } from '../../components/format.ts'
 import { useRead } from '../api/use-api.ts'
 import type { StreamState } from '../api/use-events.ts'
 import { Card, Fact } from '../components/page.tsx'
@@ -11,11 +11,16 @@ import { createNames, describeLimit, findLeader, formatDuration, nameSetting, ST
 
 export function StateChip({ comparison }: { comparison: Comparison }) {
   const { state } = comparison
-  const kind = state === 'running' || state === 'submitting' ? 'run' : state === 'submission_failed' ? 'fail' : ''
-  return <span className={`chip ${kind}`}>{`${SHAPES[state]} ${STATE_NAMES[state]}`}</span>
+  return <span className={`chip ${CHIP_CLASSES[state] ?? ''}`}>{`${STATE_SYMBOLS[state]} ${STATE_NAMES[state]}`}</span>
 }
 
-const SHAPES: Record<Comparison['state'], string> = {
+const CHIP_CLASSES: Partial<Record<Comparison['state'], string>> = {
+  submitting: 'run',
+  running: 'run',
+  submission_failed: 'fail',
+}
+
+const STATE_SYMBOLS: Record<Comparison['state'], string> = {
   submitting: '○',
   submission_failed: '×',
   running: '●',
@@ -24,18 +29,17 @@ const SHAPES: Record<Comparison['state'], string> = {
   canceled: '–',
 }
 
-/** Says whether the page is up to date. Silent while it is. */
-export const StreamNote = ({ stream }: { stream: StreamState }) =>
-  stream === 'lost' ? (
-    <output className="chip">connection lost, reconnecting…</output>
-  ) : stream === 'failed' ? (
-    <output className="chip fail">× not live; reload the page</output>
-  ) : null
+/** Says that the page is not up to date. Shows nothing while it is. */
+export function StreamNote({ stream }: { stream: StreamState }) {
+  if (stream === 'lost') return <output className="chip">connection lost, reconnecting…</output>
+  if (stream === 'failed') return <output className="chip fail">× not live; reload the page</output>
+  return null
+}
 
 /** Contains no counts, because the counts below it are updated more often. */
 const COLLECTING = 'Collecting results. The answer follows when all trials have ended.'
 
-/** The answer, before any number. */
+/** The answer in words, or why there is none yet. */
 export function AnswerCard({ comparison: { answer, settings, submissionError, pause } }: { comparison: Comparison }) {
   const name = createNames(settings)
   return (
@@ -142,7 +146,7 @@ function TimeFact({ comparison }: { comparison: Comparison }) {
   )
 }
 
-/** Settings without a change keep their identity. */
+/** Memoized: an unchanged setting stays the same object. */
 const LeaderFact = memo(({ leader }: { leader: ComparisonSetting | undefined }) => {
   if (!leader || leader.accuracy === null) return <Fact label="leading" value="–" note="no results yet" />
   const { ci95, rank } = leader.stats
@@ -152,7 +156,7 @@ const LeaderFact = memo(({ leader }: { leader: ComparisonSetting | undefined }) 
     <Fact
       label="leading"
       value={<bdi>{nameSetting(leader)}</bdi>}
-      note={`${percent(leader.accuracy)} of ${plural(leader.tasks, 'task')}${ci95 ? `, ${interval(ci95)}` : ''}${tied}`}
+      note={`${percent(leader.accuracy)} of ${plural(leader.tasks, 'task')}${ci95 ? `, ${formatInterval(ci95)}` : ''}${tied}`}
     />
   )
 })

@@ -5,13 +5,13 @@ import type { Catalog } from '../../../src/catalog/schema.ts'
 import type { Quote } from '../../../src/comparisons/quotes/schema.ts'
 import { formatCount, plural, usd } from '../../components/format.ts'
 import { type Api, isRetryable } from '../api/api.ts'
-import { readKey, useApi, useRead } from '../api/use-api.ts'
+import { toQueryKey, useApi, useRead } from '../api/use-api.ts'
 import { CopyText } from '../components/copy-text.tsx'
 import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty } from '../components/page.tsx'
 import { ProblemNote } from '../components/problem-note.tsx'
 import { inBenchmark, inRepository, listAllComparisons } from '../endpoints.gen.ts'
-import { useMay } from '../session/session.tsx'
+import { useHasPermission } from '../session/session.tsx'
 import { type Draft, toCommand, toQuoteBody } from './draft.ts'
 import { nameScope, type Scope, toComparisonLink } from './scope.ts'
 import { formatDuration } from './text.ts'
@@ -26,7 +26,7 @@ export function QuoteCard({ scope, catalog, draft }: QuoteCardProps) {
     <aside className="quote">
       <Card title="Quote">
         {body ? (
-          <Quoted scope={scope} body={body} />
+          <QuoteResult scope={scope} body={body} />
         ) : (
           <Empty>Cost, duration and the smallest difference that the comparison can show appear here.</Empty>
         )}
@@ -39,9 +39,10 @@ export function QuoteCard({ scope, catalog, draft }: QuoteCardProps) {
   )
 }
 
-function Quoted({ scope, body }: { scope: Scope; body: QuoteBody }) {
-  const tasks = useTasks(scope)
+function QuoteResult({ scope, body }: { scope: Scope; body: QuoteBody }) {
+  const tasks = useApprovedTasks(scope)
   const isRepository = scope.kind === 'repository'
+  // Hooks cannot be conditional, so both reads exist. The one of the other kind of scope is disabled.
   const onBenchmark = useRead(
     inBenchmark.quote,
     { params: toBenchmarkParams(scope), body },
@@ -69,7 +70,7 @@ const toRepositoryParams = (scope: Scope) =>
   scope.kind === 'repository' ? { owner: scope.owner, name: scope.name } : { owner: '', name: '' }
 
 /** Lists all approved tasks of a repository. A benchmark always runs whole. */
-function useTasks(scope: Scope) {
+function useApprovedTasks(scope: Scope) {
   const options = useRead(
     inRepository.options,
     { params: toRepositoryParams(scope) },
@@ -112,18 +113,18 @@ function StartButton({ scope, catalog, draft }: QuoteCardProps) {
   const api = useApi()
   const navigate = useNavigate()
   const queries = useQueryClient()
-  const tasks = useTasks(scope)
+  const tasks = useApprovedTasks(scope)
   // The id is chosen once, so that a repeated click creates nothing new.
   const [id] = useState(() => crypto.randomUUID())
   const start = useMutation({
-    mutationFn: () => create(api, { scope, catalog, draft, tasks, id }),
+    mutationFn: () => createComparison(api, { scope, catalog, draft, tasks, id }),
     retry: (count, error) => isRetryable(error) && count < 2,
     onSuccess: async () => {
-      await queries.invalidateQueries({ queryKey: readKey(listAllComparisons) })
+      await queries.invalidateQueries({ queryKey: toQueryKey(listAllComparisons) })
       await navigate(toComparisonLink(scope, id))
     },
   })
-  if (!useMay('write'))
+  if (!useHasPermission('write'))
     return <p className="small muted">This key may only read. Starting needs a key with permission write.</p>
   return (
     <>
@@ -137,7 +138,7 @@ function StartButton({ scope, catalog, draft }: QuoteCardProps) {
 
 type CreateInput = QuoteCardProps & { tasks: { runId: string; taskId: string }[]; id: string }
 
-function create(api: Api, { scope, catalog, draft, tasks, id }: CreateInput) {
+function createComparison(api: Api, { scope, catalog, draft, tasks, id }: CreateInput) {
   const body = toQuoteBody(draft)
   const sandboxCredentialId = catalog.sandboxes.find((each) => each.id === draft.sandbox)?.credentials[0]?.id
   if (!body || sandboxCredentialId === undefined)

@@ -18,7 +18,10 @@ import { TrialMap } from './trial-map.tsx'
 
 export type ResultsProps = { target: ComparisonTarget; comparison: Comparison }
 
-/** Map, chart and tables. They are long and change with every trial, so each is rendered on its own, and when it is seen. */
+/**
+ * Map, chart and tables. They are large and change with every trial, so each section renders separately while it is
+ * in view.
+ */
 export const Results = (props: ResultsProps) => (
   <>
     <InView content={MapSection} {...props} />
@@ -28,8 +31,8 @@ export const Results = (props: ResultsProps) => (
   </>
 )
 
-/** Time after which results follow a trial. The cells of the map do not wait. */
-const RESULTS_MS = 500
+/** Delay with which results of a trial are shown. The cells of the map change at once. */
+const RESULTS_DELAY_MS = 500
 
 type SectionProps = ResultsProps & { isLive: boolean }
 
@@ -38,7 +41,7 @@ function InView({ content: Content, target, comparison }: ResultsProps & { conte
   const [isInView, frame] = useInView()
   const isLive = isInView || !isOpen(comparison)
   const { data = comparison } = useRead(target.endpoints.read, target.input, { subscribed: isLive })
-  const delayed = useDelayed(data, RESULTS_MS)
+  const delayed = useDelayed(data, RESULTS_DELAY_MS)
   return (
     <div ref={frame} className="stack">
       <Content target={target} comparison={delayed} isLive={isLive} />
@@ -88,7 +91,7 @@ function MapContent({ target, comparison, matrix }: MapContentProps) {
   const [selected, setSelected] = useState<MapCell>()
   const navigate = useNavigate()
   const { tasks } = matrix
-  const open = useCallback(
+  const openTask = useCallback(
     ({ task }: MapCell) => void navigate(toTaskLink(target.scope, comparison.id, tasks[task]?.name ?? '')),
     [navigate, target, comparison.id, tasks],
   )
@@ -105,7 +108,7 @@ function MapContent({ target, comparison, matrix }: MapContentProps) {
         settings={comparison.settings}
         selected={selected}
         onSelect={setSelected}
-        onOpen={open}
+        onOpen={openTask}
       />
       {selected && <CellCard target={target} comparison={comparison} matrix={matrix} cell={selected} />}
     </>

@@ -1,6 +1,6 @@
 import { memo } from 'react'
 import type { Comparison, ComparisonSetting } from '../../../src/comparisons/shapes/schema.ts'
-import { interval, percent, usd } from '../../components/format.ts'
+import { formatInterval, percent, usd } from '../../components/format.ts'
 import { Card } from '../components/page.tsx'
 import { findFrontier, nameSetting } from './text.ts'
 
@@ -38,7 +38,7 @@ export const SettingsTable = memo(({ comparison }: { comparison: Comparison }) =
 
 type SettingRowProps = { setting: ComparisonSetting; isOnFrontier: boolean }
 
-/** Settings without a change keep their identity, so that one trial renders one row. */
+/** Memoized: unchanged settings stay the same objects, so one trial renders one row. */
 const SettingRow = memo(({ setting, isOnFrontier }: SettingRowProps) => {
   const { stats, trials, accuracy, costPerTaskUsd } = setting
   return (
@@ -76,7 +76,7 @@ function IntervalBar({ range, value }: IntervalBarProps) {
         <i style={{ left: `${range.low}%`, width: `${range.high - range.low}%` }} />
         <b style={{ left: `${value}%` }} />
       </span>
-      <span className="small">{interval(range)}</span>
+      <span className="small">{formatInterval(range)}</span>
     </span>
   )
 }

@@ -11,7 +11,7 @@ import { CLASS_NAMES, createNames, formatDuration, isControl } from './text.ts'
 
 const TRIALS_MAX = 200
 
-/** Shows a task in every setting: which solved it, with which patch, and why others did not. */
+/** Shows the trials of a task in every setting: their results, reasons for failures, and patches. */
 export function TaskPage() {
   const target = useComparisonTarget()
   const { task = '' } = useSearch({ strict: false })
@@ -44,12 +44,12 @@ export function TaskPage() {
 type TaskTrialsProps = { target: ComparisonTarget; comparison: Comparison; trials: readonly ComparisonTrial[] }
 
 function TaskTrials({ target, comparison, trials }: TaskTrialsProps) {
-  const [open, setOpen] = useState<string>()
+  const [openTrial, setOpenTrial] = useState<string>()
   const name = createNames(comparison.settings)
   const controls = new Set(comparison.settings.filter(isControl).map(({ id }) => id))
   const scored = trials.filter(({ state, settingId }) => /^(passed|failed)$/.test(state) && !controls.has(settingId))
   const passed = scored.filter(({ state }) => state === 'passed')
-  const opened = trials.find(({ id }) => id === open)
+  const opened = trials.find(({ id }) => id === openTrial)
   if (trials.length === 0) return <Empty>This comparison has no trial of the task.</Empty>
   return (
     <>
@@ -84,8 +84,8 @@ function TaskTrials({ target, comparison, trials }: TaskTrialsProps) {
                   key={trial.id}
                   trial={trial}
                   name={name(trial.settingId)}
-                  isOpen={open === trial.id}
-                  onToggle={() => setOpen(open === trial.id ? undefined : trial.id)}
+                  isOpen={openTrial === trial.id}
+                  onToggle={() => setOpenTrial(openTrial === trial.id ? undefined : trial.id)}
                 />
               ))}
             </tbody>

@@ -14,7 +14,7 @@ const toParts = ({ id, model, harness, reasoningLevel }: SettingNameParts): stri
 
 const joinParts = (parts: readonly string[]): string => parts.filter((part) => part !== '').join(' · ')
 
-/** Returns a function that names settings where space is scarce: without the parts that all of them have in common. */
+/** Returns a function that shortens the names of settings by the parts that all of them have in common. */
 export function createShortNames(settings: readonly SettingNameParts[]): (setting: SettingNameParts) => string {
   const all = settings.map(toParts)
   const isShared = all[0]?.map((part, index) => all.every((parts) => parts[index] === part)) ?? []
@@ -59,7 +59,7 @@ export function createNames(settings: readonly ComparisonSetting[]): (id: string
   }
 }
 
-/** Formats a duration with its two largest units. */
+/** Formats a duration in hours and minutes, in minutes, or in seconds. */
 export function formatDuration(seconds: number): string {
   const whole = Math.round(seconds)
   const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60]
@@ -89,7 +89,10 @@ export const CLASS_NAMES: Record<TrialClass, string> = {
   operator_error: 'Configuration of the service',
 }
 
-/** Says how many trials run and what keeps it from being more. */
+/** Verdicts about the first setting of a pair. */
+export const VERDICT_NAMES = { better: 'better', worse: 'worse', cannot_tell: 'within noise' } as const
+
+/** Describes how many trials run in parallel and what limits their number. */
 export function describeLimit({ state, trials, concurrency, sandbox, pause }: Comparison): string {
   if (state === 'paused') return pause?.message ?? 'paused'
   if (state === 'submitting') return 'tasks are being frozen and planned'

@@ -23,19 +23,19 @@ export function TrialMap({ matrix, settings, selected, onSelect, onOpen }: Trial
   // The ids keep their identity while trials change.
   const { settings: settingIds } = matrix
   const controls = settings.flatMap((setting) => (isControl(setting) ? setting.id : [])).join('\n')
-  const counted = useMemo(() => {
+  const countedSettings = useMemo(() => {
     const ids = new Set(controls.split('\n'))
     return settingIds.flatMap((id, position) => (ids.has(id) ? [] : [position]))
   }, [settingIds, controls])
-  // Cells that move with every trial could not be read, and would all have to be drawn again.
-  const steady = useDelayed(matrix, ORDER_MS)
-  const ordered = steady.tasks.length === matrix.tasks.length ? steady : matrix
-  const ranked = useDelayed(settings, ORDER_MS)
-  const columns = useMemo(() => orderTasks(ordered, order, counted), [ordered, order, counted])
+  // The order is updated with a delay: cells that move with every trial are unreadable, and all of them are drawn again.
+  const delayedMatrix = useDelayed(matrix, ORDER_DELAY_MS)
+  const orderMatrix = delayedMatrix.tasks.length === matrix.tasks.length ? delayedMatrix : matrix
+  const delayedSettings = useDelayed(settings, ORDER_DELAY_MS)
+  const columns = useMemo(() => orderTasks(orderMatrix, order, countedSettings), [orderMatrix, order, countedSettings])
   const rows = useMemo(() => {
-    const accuracy = new Map(ranked.map((setting) => [setting.id, setting.accuracy]))
+    const accuracy = new Map(delayedSettings.map((setting) => [setting.id, setting.accuracy]))
     return orderSettings(settingIds, (id) => accuracy.get(id) ?? null)
-  }, [settingIds, ranked])
+  }, [settingIds, delayedSettings])
   const names = useNames(settings)
   const isGrouped = order === 'difficulty'
   return (
@@ -57,7 +57,18 @@ export function TrialMap({ matrix, settings, selected, onSelect, onOpen }: Trial
     >
       <div className="map">
         <RowLabels rows={rows} settingIds={settingIds} settings={settings} names={names} isGrouped={isGrouped} />
-        <MapCells {...{ matrix, ordered, rows, columns, selected, onSelect, onOpen, names, isGrouped, counted }} />
+        <MapCells
+          matrix={matrix}
+          orderMatrix={orderMatrix}
+          rows={rows}
+          columns={columns}
+          selected={selected}
+          onSelect={onSelect}
+          onOpen={onOpen}
+          names={names}
+          isGrouped={isGrouped}
+          countedSettings={countedSettings}
+        />
       </div>
       <p className="small muted">
         {isGrouped ? 'Columns are tasks, hardest on the right. ' : 'Columns are tasks in the order of the plan. '}
@@ -67,8 +78,8 @@ export function TrialMap({ matrix, settings, selected, onSelect, onOpen }: Trial
   )
 }
 
-/** Time for which rows and columns keep their place while trials end. */
-const ORDER_MS = 5000
+/** Delay after which rows and columns are ordered by new results. */
+const ORDER_DELAY_MS = 5000
 
 const LEGEND = ['passed', 'failed', 'running', 'errored', 'queued'] as const
 
@@ -130,16 +141,17 @@ const RowLabel = memo(({ name, full, accuracy }: RowLabelProps) => (
 
 type MapCellsProps = Omit<TrialMapProps, 'settings'> & {
   names: SettingNames
-  /** The matrix by which the columns are ordered. */
-  ordered: ComparisonMatrix
+  /** The matrix whose results determine the order of the columns. */
+  orderMatrix: ComparisonMatrix
   rows: readonly number[]
   columns: readonly number[]
   isGrouped: boolean
   /** Positions of the settings that decide how difficult a task is. */
-  counted: readonly number[]
+  countedSettings: readonly number[]
 }
 
-const STEPS: Record<string, [number, number]> = {
+/** Columns and rows that a key moves the selection by. The selection stays within the map. */
+const KEY_STEPS: Record<string, [number, number]> = {
   ArrowLeft: [-1, 0],
   ArrowRight: [1, 0],
   ArrowUp: [0, -1],
@@ -148,9 +160,9 @@ const STEPS: Record<string, [number, number]> = {
   End: [1e6, 0],
 }
 
-/** New results of settings alone do not render the cells again. */
+/** Memoized: new results of settings alone do not render the cells again. */
 const MapCells = memo((props: MapCellsProps) => {
-  const { matrix, ordered, rows, columns, selected, onSelect, onOpen, names, isGrouped, counted } = props
+  const { matrix, orderMatrix, rows, columns, selected, onSelect, onOpen, names, isGrouped, countedSettings } = props
   const scroller = useRef<HTMLDivElement>(null)
   const space = useRef<HTMLDivElement>(null)
   const columnPx = toColumnWidth(useWidth(scroller), columns.length)
@@ -162,15 +174,15 @@ const MapCells = memo((props: MapCellsProps) => {
     revealColumn(scroller.current, clamp(column, columns.length) * columnPx, columnPx)
   }
   const [column, row] = selected ? [columns.indexOf(selected.task), rows.indexOf(selected.setting)] : [-1, -1]
-  const press = (event: KeyboardEvent) => {
+  const handleKey = (event: KeyboardEvent) => {
     if (event.key === 'Enter' && selected) return onOpen(selected)
-    const step = STEPS[event.key]
+    const step = KEY_STEPS[event.key]
     if (!step) return
     event.preventDefault()
     if (selected) select(column + step[0], row + step[1])
     else select(0, 0)
   }
-  const click = (event: MouseEvent) => {
+  const handleClick = (event: MouseEvent) => {
     const box = space.current?.getBoundingClientRect()
     if (!box) return
     select(Math.floor((event.clientX - box.left) / columnPx), Math.floor((event.clientY - box.top - headPx) / ROW_PX))
@@ -184,8 +196,8 @@ const MapCells = memo((props: MapCellsProps) => {
       tabIndex={0}
       aria-label={`Map of ${columns.length} tasks and ${rows.length} settings. Arrow keys move, Enter opens.`}
       aria-describedby="map-cell"
-      onKeyDown={press}
-      onClick={click}
+      onKeyDown={handleKey}
+      onClick={handleClick}
       onDoubleClick={() => selected && onOpen(selected)}
     >
       <div
@@ -193,7 +205,9 @@ const MapCells = memo((props: MapCellsProps) => {
         className="map-space"
         style={{ width: columns.length * columnPx, height: headPx + rows.length * ROW_PX }}
       >
-        {isGrouped && <GroupLabels matrix={ordered} columns={columns} counted={counted} columnPx={columnPx} />}
+        {isGrouped && (
+          <GroupLabels matrix={orderMatrix} columns={columns} countedSettings={countedSettings} columnPx={columnPx} />
+        )}
         <MapTiles matrix={matrix} columns={columns} rows={rows} columnPx={columnPx} top={headPx} scroller={scroller} />
         {column >= 0 && row >= 0 && (
           <span
@@ -211,10 +225,10 @@ const MapCells = memo((props: MapCellsProps) => {
 
 const CHARACTER_PX = 6
 
-type GroupLabelsProps = Pick<MapCellsProps, 'matrix' | 'columns' | 'counted'> & { columnPx: number }
+type GroupLabelsProps = Pick<MapCellsProps, 'matrix' | 'columns' | 'countedSettings'> & { columnPx: number }
 
-function GroupLabels({ matrix, columns, counted, columnPx }: GroupLabelsProps) {
-  const groups = useMemo(() => groupTasks(matrix, columns, counted), [matrix, columns, counted])
+function GroupLabels({ matrix, columns, countedSettings, columnPx }: GroupLabelsProps) {
+  const groups = useMemo(() => groupTasks(matrix, columns, countedSettings), [matrix, columns, countedSettings])
   return groups.map(
     ({ label, from, to }) =>
       (to - from) * columnPx >= label.length * CHARACTER_PX && (

@@ -2,12 +2,12 @@ import { type ReactNode, useState } from 'react'
 
 type ConfirmButtonProps = { label: string; isPending: boolean; onConfirm: () => void; children: ReactNode }
 
-/** A button for what cannot be undone. It asks a second time. */
+/** A button for an action that cannot be undone. A second click confirms. */
 export function ConfirmButton({ label, isPending, onConfirm, children }: ConfirmButtonProps) {
-  const [isAsking, setAsking] = useState(false)
-  if (!isAsking)
+  const [isConfirming, setConfirming] = useState(false)
+  if (!isConfirming)
     return (
-      <button type="button" className="button" aria-label={label} onClick={() => setAsking(true)}>
+      <button type="button" className="button" aria-label={label} onClick={() => setConfirming(true)}>
         {children}
       </button>
     )
@@ -17,9 +17,9 @@ export function ConfirmButton({ label, isPending, onConfirm, children }: Confirm
       className="button danger"
       aria-label={`Confirm: ${label}`}
       disabled={isPending}
-      onBlur={() => setAsking(false)}
+      onBlur={() => setConfirming(false)}
       onClick={() => {
-        setAsking(false)
+        setConfirming(false)
         onConfirm()
       }}
     >

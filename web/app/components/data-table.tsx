@@ -2,7 +2,10 @@ import type { ReactNode } from 'react'
 
 type DataTableProps = { label: string; heads: readonly string[]; children: ReactNode }
 
-/** A table that scrolls within its card. Heads that start with `#` are of numbers, and an empty one is of controls. */
+/**
+ * A table that scrolls within its card. A head that starts with `#` marks a column of numbers, an empty one a column
+ * of controls.
+ */
 export function DataTable({ label, heads, children }: DataTableProps) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a table that scrolls must be reachable by keyboard

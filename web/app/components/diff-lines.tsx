@@ -10,7 +10,7 @@ type DiffLinesProps = { label: string; lines: readonly string[] }
 export function DiffLines({ label, lines }: DiffLinesProps) {
   const files = useMemo(() => listFiles(lines), [lines])
   const [target, setTarget] = useState<number>()
-  const colour = useColours(files)
+  const renderLine = useLineRenderer(files)
   return (
     <>
       {files.length > 0 && (
@@ -28,7 +28,7 @@ export function DiffLines({ label, lines }: DiffLinesProps) {
           {files.length > FILES_SHOWN && <li className="muted">and {files.length - FILES_SHOWN} more files</li>}
         </ul>
       )}
-      <VirtualLines label={label} lines={lines} classOf={toDiffLineKind} target={target} colour={colour} />
+      <VirtualLines label={label} lines={lines} classOf={toDiffLineKind} target={target} renderLine={renderLine} />
     </>
   )
 }
@@ -49,7 +49,7 @@ function listFiles(lines: readonly string[]): DiffFile[] {
 }
 
 /** Loads the highlighter and returns a function that colours a line. Undefined until it is loaded. */
-function useColours(files: readonly DiffFile[]): ((line: string, index: number) => ReactNode) | undefined {
+function useLineRenderer(files: readonly DiffFile[]): ((line: string, index: number) => ReactNode) | undefined {
   const { data: highlighter } = useQuery({
     queryKey: ['highlighter'],
     queryFn: () => import('./highlight.ts'),

@@ -73,11 +73,11 @@ function toParts(node: SyntaxNode, kind: string | undefined): HighlightedPart[] 
   if (node.type === 'text') return [{ text: node.value, kind }]
   if (node.type !== 'element') return []
   const names = Array.isArray(node.properties.className) ? node.properties.className.join(' ') : ''
-  const own = findKind(names) ?? kind
-  return node.children.flatMap((child) => toParts(child, own))
+  const childKind = findKind(names) ?? kind
+  return node.children.flatMap((child) => toParts(child, childKind))
 }
 
-/** Colours by the classes that grammars use, the first that matches. */
+/** Kinds by the classes that grammars use. The first match counts. */
 const KINDS: [kind: string, classes: RegExp][] = [
   ['comment', /hljs-(comment|doctag|quote)/],
   ['string', /hljs-(string|regexp|char|addition)/],

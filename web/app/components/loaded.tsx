@@ -4,7 +4,7 @@ import { ProblemNote } from './problem-note.tsx'
 
 type LoadedProps<T> = { query: UseQueryResult<T>; children: (data: T) => ReactNode }
 
-/** Shows the result of a read: nothing for a moment, then the data, or the problem with a way to try again. */
+/** Shows the result of a read: a note while it loads, then the data, or the problem with a button to retry. */
 export function Loaded<T>({ query, children }: LoadedProps<T>) {
   if (query.data !== undefined)
     return (

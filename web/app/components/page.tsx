@@ -11,16 +11,16 @@ type PageProps = {
   children: ReactNode
 }
 
-/** True after the first page, which leaves the focus to the browser. */
-let hasOpened = false
+/** True after a first page was shown. The browser chooses the focus of the first page. */
+let hasShownPage = false
 
-/** Frame of every page: where it belongs, title with state and actions, content. */
+/** Frame of every page: breadcrumbs, title with state and actions, content. */
 export function Page({ title, crumbs, state, actions, children }: PageProps) {
   const main = useRef<HTMLElement>(null)
   useEffect(() => {
-    // The link that led here is often gone. Without a focus, the keyboard would start at the top again.
-    if (hasOpened && document.activeElement === document.body) main.current?.focus({ preventScroll: true })
-    hasOpened = true
+    // The clicked link is often gone. Without focus in the new page, Tab would start at the top of the document.
+    if (hasShownPage && document.activeElement === document.body) main.current?.focus({ preventScroll: true })
+    hasShownPage = true
   }, [])
   return (
     <main ref={main} id="content" tabIndex={-1}>
@@ -40,7 +40,7 @@ export function Page({ title, crumbs, state, actions, children }: PageProps) {
   )
 }
 
-/** React searches the head of the document whenever it renders a title. */
+/** Memoized, because React searches the head of the document whenever it renders a title. */
 const DocumentTitle = memo(({ title }: { title: string }) => <title>{`${title} · Assay`}</title>)
 
 type CardProps = { title?: string; actions?: ReactNode; className?: string; children: ReactNode }

@@ -1,4 +1,4 @@
-/** Returns true if a key belongs to a text field or is combined with a modifier, and is no shortcut. */
+/** Returns true if a key press is input to a form field or has a modifier, and therefore is not a shortcut. */
 export function isTyping(event: KeyboardEvent): boolean {
   if (event.metaKey || event.ctrlKey || event.altKey) return true
   const { target } = event

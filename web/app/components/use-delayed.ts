@@ -1,6 +1,6 @@
 import { startTransition, useEffect, useRef, useState } from 'react'
 
-/** Returns a value some time after it has changed. Changes in the meantime are seen together. */
+/** Returns a value with a delay. Changes within the delay appear together. */
 export function useDelayed<T>(value: T, delayMs: number): T {
   const [shown, setShown] = useState(value)
   const latest = useRef(value)

@@ -10,18 +10,18 @@ type VirtualLinesProps = {
   /** Line to scroll to, from 0. */
   target?: number | undefined
   /** Renders a line with colours. The line is safe to show; elements must contain nothing but its text. */
-  colour?: ((line: string, index: number) => ReactNode) | undefined
+  renderLine?: ((line: string, index: number) => ReactNode) | undefined
 }
 
-const LINE_HEIGHT = 20
+const LINE_HEIGHT_PX = 20
 /** Borders, and a horizontal scroll bar. */
-const FRAME = 18
+const FRAME_PX = 18
 const LINE_LENGTH_MAX = 2000
 
-/** Shows the lines of an untrusted text. Only the visible ones are in the document; nothing of them is interpreted. */
-export function VirtualLines({ label, lines, classOf, target, colour }: VirtualLinesProps) {
+/** Shows the lines of an untrusted text as plain text. Only the visible lines are in the document. */
+export function VirtualLines({ label, lines, classOf, target, renderLine }: VirtualLinesProps) {
   const region = useRef<HTMLElement>(null)
-  const virtualizer = useRows(region, { count: lines.length, rowPx: LINE_HEIGHT, overscan: 12 })
+  const virtualizer = useRows(region, { count: lines.length, rowPx: LINE_HEIGHT_PX, overscan: 12 })
   useEffect(() => {
     if (target !== undefined) virtualizer.scrollToIndex(target, { align: 'start' })
   }, [target, virtualizer])
@@ -32,7 +32,7 @@ export function VirtualLines({ label, lines, classOf, target, colour }: VirtualL
       // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable without a mouse
       tabIndex={0}
       ref={region}
-      style={{ height: lines.length * LINE_HEIGHT + FRAME }}
+      style={{ height: lines.length * LINE_HEIGHT_PX + FRAME_PX }}
     >
       <div style={{ height: virtualizer.getTotalSize() }}>
         {virtualizer.getVirtualItems().map(({ index, start }) => (
@@ -44,7 +44,9 @@ export function VirtualLines({ label, lines, classOf, target, colour }: VirtualL
             <span className="line-number" aria-hidden="true">
               {index + 1}
             </span>
-            <bdi>{colour ? colour(toShownLine(lines[index] ?? ''), index) : toShownLine(lines[index] ?? '')}</bdi>
+            <bdi>
+              {renderLine ? renderLine(toShownLine(lines[index] ?? ''), index) : toShownLine(lines[index] ?? '')}
+            </bdi>
           </div>
         ))}
       </div>

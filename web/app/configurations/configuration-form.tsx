@@ -25,7 +25,7 @@ export const EMPTY_CONFIGURATION: ConfigurationDraft = {
 export function ConfigurationForm({ content, isVersion = false, onCreated }: ConfigurationFormProps) {
   const [draft, setDraft] = useState(content)
   const create = useChange(createConfiguration, {
-    outdates: [listConfigurations, readConfiguration],
+    invalidates: [listConfigurations, readConfiguration],
     onDone: onCreated,
   })
   const submit = (event: FormEvent) => {
@@ -75,11 +75,12 @@ export function ConfigurationForm({ content, isVersion = false, onCreated }: Con
 type DraftFiles = ConfigurationDraft['files']
 
 function FileFields({ files, onChange }: { files: DraftFiles; onChange: (files: DraftFiles) => void }) {
-  const change = (index: number, over: Partial<DraftFiles[number]>) =>
-    onChange(files.map((file, place) => (place === index ? { ...file, ...over } : file)))
+  const change = (changed: number, changes: Partial<DraftFiles[number]>) =>
+    onChange(files.map((file, index) => (index === changed ? { ...file, ...changes } : file)))
   const upload = async (chosen: FileList | null) => {
     const added = await Promise.all([...(chosen ?? [])].map(readUpload))
     const paths = new Set(added.map(({ path }) => path))
+    // Uploads replace files with the same path, and named files that are still empty, such as the first AGENTS.md.
     onChange([...files.filter(({ path, text }) => !paths.has(path) && (text !== '' || path === '')), ...added])
   }
   return (
@@ -99,7 +100,7 @@ function FileFields({ files, onChange }: { files: DraftFiles; onChange: (files: 
             <button
               type="button"
               className="link-button small"
-              onClick={() => onChange(files.filter((_, place) => place !== index))}
+              onClick={() => onChange(files.filter((each) => each !== file))}
             >
               Remove<span className="hidden"> {file.path}</span>
             </button>

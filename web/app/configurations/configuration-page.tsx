@@ -8,7 +8,7 @@ import { Card, Empty, Page } from '../components/page.tsx'
 import { formatTime } from '../components/times.ts'
 import { VirtualLines } from '../components/virtual-lines.tsx'
 import { listConfigurations, readConfiguration } from '../endpoints.gen.ts'
-import { useMay } from '../session/session.tsx'
+import { useHasPermission } from '../session/session.tsx'
 import { ConfigurationForm } from './configuration-form.tsx'
 
 const ROUTE = '/configurations/$name'
@@ -20,7 +20,7 @@ export function ConfigurationPage() {
   const [isEditing, setEditing] = useState(false)
   const navigate = useNavigate()
   const configuration = useRead(readConfiguration, { params: { name }, query: version ? { version } : {} })
-  const mayWrite = useMay('write')
+  const mayWrite = useHasPermission('write')
   return (
     <Page
       title={name}

@@ -8,7 +8,7 @@ import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
 import { formatTime } from '../components/times.ts'
 import { listConfigurations } from '../endpoints.gen.ts'
-import { useMay } from '../session/session.tsx'
+import { useHasPermission } from '../session/session.tsx'
 import { ConfigurationForm, EMPTY_CONFIGURATION } from './configuration-form.tsx'
 
 /** The agent configurations of the workspace with their newest versions, and a form that creates one. */
@@ -35,7 +35,7 @@ export function ConfigurationsPage() {
           }
         </Loaded>
       </Card>
-      {useMay('write') && (
+      {useHasPermission('write') && (
         <Card title="Create a configuration">
           <ConfigurationForm
             content={EMPTY_CONFIGURATION}

@@ -12,30 +12,30 @@ import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Fact, Page } from '../components/page.tsx'
 import { ProblemNote } from '../components/problem-note.tsx'
 import { changeGatewaySettings, listAllComparisons, readDoctor, readGatewaySettings } from '../endpoints.gen.ts'
-import { useMay } from '../session/session.tsx'
+import { useHasPermission } from '../session/session.tsx'
 import { ChecksTable } from './checks-table.tsx'
 import { OperatorCard } from './operator-card.tsx'
 
 const REFRESH_MS = 5000
-const HEALTH_MS = 30_000
+const HEALTH_REFRESH_MS = 30_000
 
 /** Health of the service, the queue of the workspace, sandboxes and the gateway. */
 export function OperationsPage() {
-  const health = useRead(readDoctor, {}, { refetchMs: HEALTH_MS })
+  const health = useRead(readDoctor, {}, { refetchMs: HEALTH_REFRESH_MS })
   const comparisons = useRead(listAllComparisons, { query: { limit: 100 } }, { refetchMs: REFRESH_MS })
-  const open = (comparisons.data?.evaluations ?? []).filter(isOpen)
+  const openComparisons = (comparisons.data?.evaluations ?? []).filter(isOpen)
   return (
     <Page title="Operations">
       <div className="cards">
         <HealthFact checks={health.data?.checks} />
-        <Fact label="trials running" value={sumTrials(open, 'running')} />
-        <Fact label="trials queued" value={sumTrials(open, 'queued')} />
+        <Fact label="trials running" value={sumTrials(openComparisons, 'running')} />
+        <Fact label="trials queued" value={sumTrials(openComparisons, 'queued')} />
       </div>
       <Card title="Checks">
         <Loaded query={health}>{({ checks }) => <ChecksTable label="Checks" checks={checks} />}</Loaded>
       </Card>
       <Card title="Queue">
-        <Loaded query={comparisons}>{() => <QueueTable comparisons={open} />}</Loaded>
+        <Loaded query={comparisons}>{() => <QueueTable comparisons={openComparisons} />}</Loaded>
       </Card>
       <SandboxesCard />
       <GatewayCard />
@@ -48,11 +48,12 @@ const sumTrials = (comparisons: readonly Comparison[], state: 'running' | 'queue
   comparisons.reduce((sum, { trials }) => sum + trials[state], 0)
 
 function HealthFact({ checks }: { checks: readonly HealthCheck[] | undefined }) {
-  const failing = checks?.filter(({ ok }) => !ok) ?? []
+  if (!checks) return <Fact label="checks" value="…" />
+  const failing = checks.filter(({ ok }) => !ok)
   return (
     <Fact
       label="checks"
-      value={!checks ? '…' : failing.length === 0 ? 'all pass' : `${failing.length} of ${checks.length} failed`}
+      value={failing.length === 0 ? 'all pass' : `${failing.length} of ${checks.length} failed`}
       note={failing.map(({ name }) => name).join(', ')}
     />
   )
@@ -96,7 +97,7 @@ function SandboxesCard() {
         <SandboxesTable scope={scope} />
       ) : (
         <Empty command="assay benchmarks add assay/quick">
-          The sandboxes that workers offer appear here when there is something to compare on.
+          The sandboxes that workers offer appear here when the workspace has a benchmark or a repository.
         </Empty>
       )}
     </Card>
@@ -105,7 +106,7 @@ function SandboxesCard() {
 
 function SandboxesTable({ scope }: { scope: Scope }) {
   const { endpoints, params } = toTarget(scope)
-  const catalog = useRead(endpoints.catalog, { params }, { refetchMs: HEALTH_MS })
+  const catalog = useRead(endpoints.catalog, { params }, { refetchMs: HEALTH_REFRESH_MS })
   return (
     <Loaded query={catalog}>
       {({ sandboxes }) => (
@@ -130,8 +131,8 @@ function SandboxesTable({ scope }: { scope: Scope }) {
 
 function GatewayCard() {
   const settings = useRead(readGatewaySettings)
-  const change = useChange(changeGatewaySettings, { outdates: [readGatewaySettings] })
-  const mayChange = useMay('admin')
+  const change = useChange(changeGatewaySettings, { invalidates: [readGatewaySettings] })
+  const mayChange = useHasPermission('admin')
   return (
     <Card title="Gateway">
       <Loaded query={settings}>

@@ -23,7 +23,7 @@ type OperatorFigures = {
   disk: DiskSpace
 }
 
-/** Figures of the process that answers. They need the operator key, which is kept only until the page is left. */
+/** Figures of the service process. Reading them needs the operator key, which the page forgets when it is left. */
 export function OperatorCard() {
   const [key, setKey] = useState('')
   const read = useMutation({ mutationFn: () => readFigures(key) })
@@ -54,15 +54,19 @@ export function OperatorCard() {
 }
 
 /** Leaves the session of the workspace out of requests with the operator key. */
-const OMIT: RequestInit = { credentials: 'omit' }
+const WITHOUT_SESSION: RequestInit = { credentials: 'omit' }
 
 /** Reads the figures. Undefined if the key is refused, which does not end the session of the workspace. */
 async function readFigures(key: string): Promise<OperatorFigures | undefined> {
-  const init: RequestInit = { headers: { authorization: `Bearer ${key}` }, ...OMIT }
+  const init: RequestInit = { headers: { authorization: `Bearer ${key}` }, ...WITHOUT_SESSION }
   const [metrics, ready] = await Promise.all([fetch('/metrics', init), fetch('/readyz', init)])
   if (!metrics.ok) return undefined
   const { checks = [] }: { checks?: HealthCheck[] } = await ready.json()
-  const options: ClientOptions = { ...ANONYMOUS, key, fetch: (target, more) => fetch(target, { ...more, ...OMIT }) }
+  const options: ClientOptions = {
+    ...ANONYMOUS,
+    key,
+    fetch: (target, request) => fetch(target, { ...request, ...WITHOUT_SESSION }),
+  }
   const { body } = await call(options, readOperations)
   return { checks, samples: parseMetrics(await metrics.text()), workers: body.workers, disk: body.disk }
 }
@@ -71,22 +75,22 @@ const MIB = 1024 * 1024
 const MICROS_PER_USD = 1_000_000
 
 function Figures({ figures: { checks, samples, workers, disk } }: { figures: OperatorFigures }) {
-  const sum = (name: string, labels?: Record<string, string>) => sumMetric(samples, name, labels)
-  const count = (value: number | undefined) => (value === undefined ? '–' : formatCount(value))
-  const started = sum('assay_process_start_time_seconds')
+  const sumOf = (name: string, labels?: Record<string, string>) => sumMetric(samples, name, labels)
+  const formatKnown = (value: number | undefined) => (value === undefined ? '–' : formatCount(value))
+  const started = sumOf('assay_process_start_time_seconds')
   const rows: [string, string][] = [
     ['Running for', started === undefined ? '–' : formatDuration(Date.now() / 1000 - started)],
-    ['Memory', `${count(Math.round((sum('assay_process_resident_memory_bytes') ?? 0) / MIB))} MiB`],
-    ['Requests answered', count(sum('assay_http_requests_total'))],
-    ['Requests that failed here (5xx)', count(sum('assay_http_requests_total', { status: '5xx' }) ?? 0)],
-    ['Jobs running', count(sum('assay_jobs_running'))],
-    ['Jobs done', count(sum('assay_jobs_done'))],
-    ['Jobs given up', count(sum('assay_jobs_failed'))],
-    ['Connections of sandboxes to the gateway', count(sum('assay_gateway_tunnels'))],
-    ['Calls to models', count(sum('assay_gateway_calls_total'))],
-    ['Calls refused', count(sum('assay_gateway_refused_total'))],
-    ['Calls retried', count(sum('assay_gateway_retries_total'))],
-    ['Cost of calls', usd((sum('assay_gateway_cost_micros_total') ?? 0) / MICROS_PER_USD)],
+    ['Memory', `${formatKnown(Math.round((sumOf('assay_process_resident_memory_bytes') ?? 0) / MIB))} MiB`],
+    ['Requests answered', formatKnown(sumOf('assay_http_requests_total'))],
+    ['Requests that failed here (5xx)', formatKnown(sumOf('assay_http_requests_total', { status: '5xx' }) ?? 0)],
+    ['Jobs running', formatKnown(sumOf('assay_jobs_running'))],
+    ['Jobs done', formatKnown(sumOf('assay_jobs_done'))],
+    ['Jobs given up', formatKnown(sumOf('assay_jobs_failed'))],
+    ['Connections of sandboxes to the gateway', formatKnown(sumOf('assay_gateway_tunnels'))],
+    ['Calls to models', formatKnown(sumOf('assay_gateway_calls_total'))],
+    ['Calls refused', formatKnown(sumOf('assay_gateway_refused_total'))],
+    ['Calls retried', formatKnown(sumOf('assay_gateway_retries_total'))],
+    ['Cost of calls', usd((sumOf('assay_gateway_cost_micros_total') ?? 0) / MICROS_PER_USD)],
   ]
   return (
     <div className="figures">

@@ -21,22 +21,22 @@ import {
 import { useSession } from '../session/session.tsx'
 
 const REFRESH_MS = 5000
-const HEALTH_MS = 60_000
-const SHOWN = 50
-const BATCHES_READ = 20
+const HEALTH_REFRESH_MS = 60_000
+const COMPARISONS_MAX = 50
+const BATCHES_MAX = 20
 
 /** Shows problems first, then running work, then benchmarks and repositories. */
 export function OverviewPage() {
   const { org } = useSession()
-  const comparisons = useRead(listAllComparisons, { query: { limit: SHOWN } }, { refetchMs: REFRESH_MS })
-  const health = useRead(readDoctor, {}, { refetchMs: HEALTH_MS })
+  const comparisons = useRead(listAllComparisons, { query: { limit: COMPARISONS_MAX } }, { refetchMs: REFRESH_MS })
+  const health = useRead(readDoctor, {}, { refetchMs: HEALTH_REFRESH_MS })
   return (
     <Page title="Overview" crumbs={`workspace ${org}`}>
       <Loaded query={comparisons}>
         {({ evaluations }) => (
           <>
             <Attention comparisons={evaluations} checks={health.data?.checks ?? []} />
-            {evaluations.length === 0 ? <Onboarding /> : <Recent comparisons={evaluations} />}
+            {evaluations.length === 0 ? <Onboarding /> : <RecentComparisons comparisons={evaluations} />}
           </>
         )}
       </Loaded>
@@ -97,7 +97,7 @@ function SpendFact() {
 
 const RECENT_SHOWN = 8
 
-function Recent({ comparisons }: { comparisons: readonly Comparison[] }) {
+function RecentComparisons({ comparisons }: { comparisons: readonly Comparison[] }) {
   const running = comparisons.filter(({ state }) => state === 'running' || state === 'submitting')
   const title = running.length === 0 ? 'Comparisons' : `Comparisons, ${running.length} running`
   const shown = [...running, ...comparisons.filter((each) => !running.includes(each))].slice(0, RECENT_SHOWN)
@@ -115,7 +115,7 @@ function Recent({ comparisons }: { comparisons: readonly Comparison[] }) {
   )
 }
 
-const ENTRIES = [
+const FIRST_STEPS = [
   {
     title: 'Run the example',
     text: 'The reference solution and a no-op on five small tasks. Needs no model and no key, and takes a minute.',
@@ -141,7 +141,7 @@ const ENTRIES = [
 
 const Onboarding = () => (
   <div className="cards">
-    {ENTRIES.map(({ title, text, command, link, action }) => (
+    {FIRST_STEPS.map(({ title, text, command, link, action }) => (
       <Card key={title} title={title}>
         <p className="muted">{text}</p>
         <p>
@@ -205,9 +205,9 @@ function Repositories() {
   )
 }
 
-/** A repository with the tasks of its newest batch that wait for a review. */
+/** A repository with the number of tasks to review in its newest batch that has any. */
 function RepositoryRow({ repository: { owner, name, fullName, visibility } }: { repository: Repository }) {
-  const { data } = useRead(listBatches, { params: { owner, name }, query: { limit: BATCHES_READ } })
+  const { data } = useRead(listBatches, { params: { owner, name }, query: { limit: BATCHES_MAX } })
   const waiting = data?.batches.find(({ counts: { ready, approved, declined } }) => ready > approved + declined)
   const count = waiting ? waiting.counts.ready - waiting.counts.approved - waiting.counts.declined : 0
   return (
@@ -230,7 +230,7 @@ function RepositoryRow({ repository: { owner, name, fullName, visibility } }: { 
 
 type SourceRowProps = { kind: 'benchmark' | 'repository'; name: string; link: LinkProps; note: ReactNode }
 
-/** A source of tasks, with a link that compares on it. */
+/** A source of tasks, with a link to the form of a comparison on them. */
 const SourceRow = ({ kind, name, link, note }: SourceRowProps) => (
   <li className="row-line">
     <Link {...link}>

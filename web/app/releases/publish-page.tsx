@@ -9,13 +9,13 @@ import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
 import { ProblemNote } from '../components/problem-note.tsx'
 import { listReleases, previewRelease, previewReleasePage, publishRelease } from '../endpoints.gen.ts'
-import { useMay } from '../session/session.tsx'
+import { useHasPermission } from '../session/session.tsx'
 import { ReleaseChanges } from './release-changes.tsx'
 import { ReleaseHistory } from './release-history.tsx'
 import { SettingsChoice } from './settings-choice.tsx'
 
 const ROUTE = '/repos/$owner/$name/publish'
-const RELEASES_SHOWN = 50
+const RELEASES_MAX = 50
 
 /** Chooses settings, shows the public page that they would produce, and publishes it. Releases so far are below. */
 export function PublishPage() {
@@ -41,11 +41,11 @@ export function PublishPage() {
     >
       <Loaded query={preview}>
         {(found) => (
-          <Choice
+          <ReleaseChoice
             preview={found}
             chosen={chosen ?? listPublishable(found)}
             onChoose={setChosen}
-            onStale={() => void preview.refetch()}
+            onRejected={() => void preview.refetch()}
           />
         )}
       </Loaded>
@@ -57,16 +57,17 @@ export function PublishPage() {
 const listPublishable = ({ settings }: Preview): string[] =>
   settings.filter(({ publishable }) => publishable).map(({ key }) => key)
 
-type ChoiceProps = {
+type ReleaseChoiceProps = {
   preview: Preview
   chosen: readonly string[]
   onChoose: (chosen: readonly string[]) => void
-  onStale: () => void
+  /** Called if publishing failed, for example because the preview is out of date. */
+  onRejected: () => void
 }
 
-function Choice({ preview, chosen, onChoose, onStale }: ChoiceProps) {
+function ReleaseChoice({ preview, chosen, onChoose, onRejected }: ReleaseChoiceProps) {
   const params = useParams({ from: ROUTE })
-  const releases = useRead(listReleases, { params, query: { limit: RELEASES_SHOWN } })
+  const releases = useRead(listReleases, { params, query: { limit: RELEASES_MAX } })
   const head = releases.data?.releases.find(({ isHead }) => isHead)
   if (preview.settings.length === 0)
     return (
@@ -86,7 +87,7 @@ function Choice({ preview, chosen, onChoose, onStale }: ChoiceProps) {
           <PublicPage chosen={chosen} />
         </>
       )}
-      <PublishCard preview={preview} chosen={chosen} onStale={onStale} />
+      <PublishCard preview={preview} chosen={chosen} onRejected={onRejected} />
     </>
   )
 }
@@ -110,12 +111,12 @@ function Blockers({ blockers }: Pick<Preview, 'blockers'>) {
 function PublicPage({ chosen }: { chosen: readonly string[] }) {
   const api = useApi()
   const params = useParams({ from: ROUTE })
-  const address = api.fileUrl(previewReleasePage, { params, query: { setting: [...chosen] } })
+  const url = api.fileUrl(previewReleasePage, { params, query: { setting: [...chosen] } })
   return (
     <Card
       title="Public page after publishing"
       actions={
-        <a className="button" href={address} target="_blank" rel="noreferrer">
+        <a className="button" href={url} target="_blank" rel="noreferrer">
           Open in a tab
         </a>
       }
@@ -123,23 +124,23 @@ function PublicPage({ chosen }: { chosen: readonly string[] }) {
       <iframe
         className="public-page"
         title="Preview of the public page"
-        src={address}
+        src={url}
         sandbox="allow-same-origin allow-popups allow-popups-to-escape-sandbox"
       />
     </Card>
   )
 }
 
-type PublishCardProps = { preview: Preview; chosen: readonly string[]; onStale: () => void }
+type PublishCardProps = { preview: Preview; chosen: readonly string[]; onRejected: () => void }
 
-function PublishCard({ preview, chosen, onStale }: PublishCardProps) {
+function PublishCard({ preview, chosen, onRejected }: PublishCardProps) {
   const params = useParams({ from: ROUTE })
   const [publishTasks, setPublishTasks] = useState(false)
-  const publish = useChange(publishRelease, { outdates: [previewRelease, listReleases] })
-  const mayPublish = useMay('write')
+  const publish = useChange(publishRelease, { invalidates: [previewRelease, listReleases] })
+  const mayPublish = useHasPermission('write')
   if (!mayPublish) return null
   const { head, fingerprint, blockers, changes } = preview
-  const isPublished = publish.variables?.body?.settings.join() === chosen.join()
+  const isChoicePublished = publish.variables?.body?.settings.join() === chosen.join()
   const isUnchanged = head !== null && Object.values(changes).every((ids) => ids.length === 0)
   return (
     <Card title="Publish">
@@ -160,7 +161,7 @@ function PublishCard({ preview, chosen, onStale }: PublishCardProps) {
             onConfirm={() =>
               publish.mutate(
                 { params, body: { settings: [...chosen], head, fingerprint, publishTasks } },
-                { onError: onStale },
+                { onError: onRejected },
               )
             }
           >
@@ -170,7 +171,7 @@ function PublishCard({ preview, chosen, onStale }: PublishCardProps) {
         {chosen.length === 0 && <span className="muted">Choose at least one setting.</span>}
       </p>
       {publish.isError && <ProblemNote error={publish.error} />}
-      {publish.data && isPublished && (
+      {publish.data && isChoicePublished && (
         <p role="status">
           <span className="pass-mark">✓ Published.</span>{' '}
           <a href={repositoryPath(publish.data.repository.fullName)}>Open the public page</a>

@@ -46,17 +46,17 @@ export function ReleaseChanges({ preview, head }: ReleaseChangesProps) {
 }
 
 function listChanges({ changes, settings }: Preview, head: PublishedRelease | undefined): ChangeRow[] {
-  const now = new Map(settings.map((setting) => [setting.key, setting]))
-  const then = new Map(head?.settings.map((setting) => [setting.id, setting]))
+  const previewed = new Map(settings.map((setting) => [setting.key, setting]))
+  const published = new Map(head?.settings.map((setting) => [setting.id, setting]))
   const toRow =
     (kind: ChangeRow['kind']) =>
     (key: string): ChangeRow => {
-      const [before, after] = [then.get(key), now.get(key)]
-      const known = after ?? before
+      const [before, after] = [published.get(key), previewed.get(key)]
+      const setting = after ?? before
       return {
         key,
         kind,
-        name: known ? nameSetting(known) : key,
+        name: setting ? nameSetting(setting) : key,
         before: kind === 'new' ? undefined : before,
         after: kind === 'removed' ? undefined : after,
       }
@@ -75,15 +75,15 @@ function ChangeTableRow({ row: { name, kind, before, after } }: { row: ChangeRow
         <bdi>{nameUnsafe(name)}</bdi>
       </td>
       <td>{kind}</td>
-      <td className="number">{toSpan(before?.accuracy, after?.accuracy, percent)}</td>
-      <td className="number">{toSpan(before?.costPerTaskUsd, after?.costPerTaskUsd, usd)}</td>
+      <td className="number">{formatChange(before?.accuracy, after?.accuracy, percent)}</td>
+      <td className="number">{formatChange(before?.costPerTaskUsd, after?.costPerTaskUsd, usd)}</td>
       <td>{describeFrontier(before?.onFrontier ?? false, after?.onFrontier ?? false)}</td>
     </tr>
   )
 }
 
-/** Formats a number before and after, or the one that exists. */
-function toSpan(
+/** Formats a change as "before → after", or only the number that exists. */
+function formatChange(
   before: number | null | undefined,
   after: number | null | undefined,
   format: (value: number) => string,

@@ -7,13 +7,13 @@ import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty } from '../components/page.tsx'
 import { ProblemNote } from '../components/problem-note.tsx'
 import { listReleases, previewRelease, withdrawRelease } from '../endpoints.gen.ts'
-import { useMay } from '../session/session.tsx'
+import { useHasPermission } from '../session/session.tsx'
 
-const SHOWN = 50
+const RELEASES_MAX = 50
 
 /** Releases of a repository, newest first. Withdrawn ones remain, with the reason. */
 export function ReleaseHistory({ owner, name }: { owner: string; name: string }) {
-  const releases = useRead(listReleases, { params: { owner, name }, query: { limit: SHOWN } })
+  const releases = useRead(listReleases, { params: { owner, name }, query: { limit: RELEASES_MAX } })
   return (
     <Card title="Releases">
       <Loaded query={releases}>
@@ -37,7 +37,7 @@ export function ReleaseHistory({ owner, name }: { owner: string; name: string })
 
 function ReleaseRow({ release }: { release: PublishedRelease }) {
   const { releaseId, releasedAt, repository, tasks, settings, isHead, withdrawn } = release
-  const mayWithdraw = useMay('admin')
+  const mayWithdraw = useHasPermission('admin')
   return (
     <li>
       <p className="row-line">
@@ -62,7 +62,7 @@ function ReleaseRow({ release }: { release: PublishedRelease }) {
 
 function WithdrawForm({ release: { repository, releaseId, releasedAt } }: { release: PublishedRelease }) {
   const [reason, setReason] = useState('')
-  const withdraw = useChange(withdrawRelease, { outdates: [listReleases, previewRelease] })
+  const withdraw = useChange(withdrawRelease, { invalidates: [listReleases, previewRelease] })
   const [owner = '', name = ''] = repository.fullName.split('/')
   const submit = (event: FormEvent) => {
     event.preventDefault()

@@ -6,7 +6,7 @@ import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
 import { listReleases, listRepositories } from '../endpoints.gen.ts'
 
-/** The repositories with what is public of each. Results are published per repository. */
+/** The repositories with their newest release. Results are published per repository. */
 export function ReleasesPage() {
   const repositories = useRead(listRepositories, { query: { limit: 100 } })
   return (

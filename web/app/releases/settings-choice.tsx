@@ -1,6 +1,6 @@
 import { nameUnsafe } from '../../../src/platform/terminal-text.ts'
 import type { PreviewSetting } from '../../../src/releases/shapes/schema.ts'
-import { interval, percent, usd } from '../../components/format.ts'
+import { formatInterval, percent, usd } from '../../components/format.ts'
 import { nameSetting } from '../comparisons/text.ts'
 import { DataTable } from '../components/data-table.tsx'
 import { Card } from '../components/page.tsx'
@@ -13,12 +13,12 @@ type SettingsChoiceProps = {
 
 /** Every setting that has run on the repository, with a check box for those that can be published. */
 export function SettingsChoice({ settings, chosen, onChoose }: SettingsChoiceProps) {
-  const toggle = (key: string, isOn: boolean) =>
-    onChoose(isOn ? [...chosen, key].toSorted() : chosen.filter((each) => each !== key))
+  const toggle = (key: string, isChosen: boolean) =>
+    onChoose(isChosen ? [...chosen, key].toSorted() : chosen.filter((each) => each !== key))
   return (
     <Card title="Settings">
       <DataTable label="Settings" heads={['Setting', '#Solved', '#Tasks', '#USD per task', 'State']}>
-        {settings.toSorted(byAccuracy).map((setting) => (
+        {settings.toSorted(compareAccuracy).map((setting) => (
           <tr key={setting.key}>
             <td>
               <label className="check">
@@ -33,7 +33,7 @@ export function SettingsChoice({ settings, chosen, onChoose }: SettingsChoicePro
             </td>
             <td className="number">
               {setting.accuracy === null ? '–' : percent(setting.accuracy)}{' '}
-              {setting.stats?.ci95 && <span className="small muted">{interval(setting.stats.ci95)}</span>}
+              {setting.stats?.ci95 && <span className="small muted">{formatInterval(setting.stats.ci95)}</span>}
             </td>
             <td className="number">{setting.tasks}</td>
             <td className="number">{setting.costPerTaskUsd === null ? '–' : usd(setting.costPerTaskUsd)}</td>
@@ -47,7 +47,7 @@ export function SettingsChoice({ settings, chosen, onChoose }: SettingsChoicePro
   )
 }
 
-const byAccuracy = (a: PreviewSetting, b: PreviewSetting): number => (b.accuracy ?? -1) - (a.accuracy ?? -1)
+const compareAccuracy = (a: PreviewSetting, b: PreviewSetting): number => (b.accuracy ?? -1) - (a.accuracy ?? -1)
 
 const REASONS: Record<NonNullable<PreviewSetting['reason']>, string> = {
   reference: 'a control without a model, never published',

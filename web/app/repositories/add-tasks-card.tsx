@@ -6,7 +6,7 @@ import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty } from '../components/page.tsx'
 import { ProblemNote } from '../components/problem-note.tsx'
 import { createBatch, importBatch, listBatches, readGenerationOptions } from '../endpoints.gen.ts'
-import { useMay } from '../session/session.tsx'
+import { useHasPermission } from '../session/session.tsx'
 
 const ROUTE = '/repos/$owner/$name'
 
@@ -14,7 +14,7 @@ const ROUTE = '/repos/$owner/$name'
 export function AddTasksCard() {
   const params = useParams({ from: ROUTE })
   const options = useRead(readGenerationOptions, { params })
-  if (!useMay('write')) return null
+  if (!useHasPermission('write')) return null
   return (
     <Card title="Add tasks">
       <div className="columns">
@@ -38,7 +38,7 @@ function CreateForm({ options }: { options: GenerationOptions }) {
   const { owner, name } = useParams({ from: ROUTE })
   const [counts, setCounts] = useState<WantedTasks>({ easy: 5, medium: 0, hard: 0 })
   const [budget, setBudget] = useState('')
-  const create = useChange(createBatch, { outdates: [listBatches] })
+  const create = useChange(createBatch, { invalidates: [listBatches] })
   const { defaults } = options
   if (!defaults)
     return (
@@ -101,7 +101,7 @@ function describeGeneration({ models }: GenerationOptions, defaults: NewGenerati
 function ImportForm() {
   const params = useParams({ from: ROUTE })
   const [archive, setArchive] = useState<File>()
-  const upload = useChange(importBatch, { outdates: [listBatches] })
+  const upload = useChange(importBatch, { invalidates: [listBatches] })
   const submit = (event: FormEvent) => {
     event.preventDefault()
     if (archive) upload.mutate({ params, upload: archive })

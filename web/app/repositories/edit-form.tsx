@@ -41,13 +41,13 @@ function Editor({ task, content, etag, onEnd }: EditorProps) {
   const [text, setText] = useState(content)
   const field = useRef<HTMLTextAreaElement>(null)
   useEffect(() => field.current?.focus(), [])
-  const save = useChange(putBatchTaskFile, { outdates: [listBatchTasks, readBatchTask], onDone: onEnd })
+  const save = useChange(putBatchTaskFile, { invalidates: [listBatchTasks, readBatchTask], onDone: onEnd })
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault()
-        const path = { ...params, taskId: task.taskId, path: INSTRUCTION }
-        save.mutate({ params: path, body: { content: text }, ifMatch: etag })
+        const fileParams = { ...params, taskId: task.taskId, path: INSTRUCTION }
+        save.mutate({ params: fileParams, body: { content: text }, ifMatch: etag })
       }}
     >
       <textarea

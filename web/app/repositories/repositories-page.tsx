@@ -6,7 +6,7 @@ import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
 import { ProblemNote } from '../components/problem-note.tsx'
 import { connectRepository, listCredentials, listRepositories } from '../endpoints.gen.ts'
-import { useMay } from '../session/session.tsx'
+import { useHasPermission } from '../session/session.tsx'
 
 /** The connected repositories, and a form that connects another one. */
 export function RepositoriesPage() {
@@ -39,7 +39,7 @@ export function RepositoriesPage() {
           }
         </Loaded>
       </Card>
-      {useMay('write') && <ConnectForm />}
+      {useHasPermission('write') && <ConnectForm />}
     </Page>
   )
 }
@@ -53,7 +53,7 @@ function ConnectForm() {
   const [credential, setCredential] = useState('')
   const navigate = useNavigate()
   const connect = useChange(connectRepository, {
-    outdates: [listRepositories],
+    invalidates: [listRepositories],
     onDone: ({ owner, name }) => void navigate({ to: '/repos/$owner/$name', params: { owner, name } }),
   })
   return (

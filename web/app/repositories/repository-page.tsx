@@ -11,17 +11,17 @@ import { Card, Empty, Page } from '../components/page.tsx'
 import { ProblemNote } from '../components/problem-note.tsx'
 import { formatTime } from '../components/times.ts'
 import { cancelBatch, inRepository, listBatches, previewBatch, readRepository, resumeBatch } from '../endpoints.gen.ts'
-import { useMay } from '../session/session.tsx'
+import { useHasPermission } from '../session/session.tsx'
 import { AddTasksCard } from './add-tasks-card.tsx'
 
 const ROUTE = '/repos/$owner/$name'
-const LIVE_MS = 3000
+const REFRESH_MS = 3000
 
 /** Shows a repository: batches with live counts, approved tasks, and how many tasks its pull requests could supply. */
 export function RepositoryPage() {
   const params = useParams({ from: ROUTE })
   const repository = useRead(readRepository, { params })
-  const batches = useRead(listBatches, { params, query: { limit: 50 } }, { refetchMs: LIVE_MS })
+  const batches = useRead(listBatches, { params, query: { limit: 50 } }, { refetchMs: REFRESH_MS })
   const approved = useRead(inRepository.options, { params })
   const comparisons = useRead(inRepository.list, { params, query: { limit: 50 } })
   return (
@@ -103,7 +103,7 @@ const STAGES = ['discovered', 'screened', 'executed', 'authored', 'validated', '
 function BatchRow({ batch }: { batch: BatchRun }) {
   const params = useParams({ from: ROUTE })
   const { runId, state, createdAt, counts, generation, rejections, waiting, costUsd, error } = batch
-  const open = counts.ready - counts.approved - counts.declined
+  const undecided = counts.ready - counts.approved - counts.declined
   const stages = generation === null ? (['discovered', 'screened', 'ready'] as const) : STAGES
   return (
     <li>
@@ -113,7 +113,7 @@ function BatchRow({ batch }: { batch: BatchRun }) {
         </Link>
         <span className="actions">
           <span className="muted">
-            {state} · {plural(open, 'task')} to review · {counts.approved} approved · {usd(costUsd)}
+            {state} · {plural(undecided, 'task')} to review · {counts.approved} approved · {usd(costUsd)}
           </span>
           <BatchControls batch={batch} />
         </span>
@@ -128,7 +128,7 @@ function BatchRow({ batch }: { batch: BatchRun }) {
           <strong>{counts.rejected}</strong> <span className="muted">rejected</span>
         </li>
       </ul>
-      <Reasons reasons={rejections} />
+      <RejectionReasons reasons={rejections} />
       {(waiting ?? error) && (
         <p className="small fail-mark">
           <bdi>{nameUnsafe(waiting?.detail ?? error?.message ?? '')}</bdi>
@@ -138,18 +138,18 @@ function BatchRow({ batch }: { batch: BatchRun }) {
   )
 }
 
-const STOPPED: readonly BatchRun['state'][] = ['waiting', 'failed', 'canceled']
-const OPEN: readonly BatchRun['state'][] = ['queued', 'discovering', 'running', 'waiting']
+const RESUMABLE_STATES: readonly BatchRun['state'][] = ['waiting', 'failed', 'canceled']
+const CANCELABLE_STATES: readonly BatchRun['state'][] = ['queued', 'discovering', 'running', 'waiting']
 
 function BatchControls({ batch: { runId, state, createdAt } }: { batch: BatchRun }) {
   const params = { ...useParams({ from: ROUTE }), runId }
-  const resume = useChange(resumeBatch, { outdates: [listBatches] })
-  const cancel = useChange(cancelBatch, { outdates: [listBatches] })
+  const resume = useChange(resumeBatch, { invalidates: [listBatches] })
+  const cancel = useChange(cancelBatch, { invalidates: [listBatches] })
   const error = resume.error ?? cancel.error
-  if (!useMay('write')) return null
+  if (!useHasPermission('write')) return null
   return (
     <>
-      {STOPPED.includes(state) && (
+      {RESUMABLE_STATES.includes(state) && (
         <button
           type="button"
           className="button"
@@ -159,7 +159,7 @@ function BatchControls({ batch: { runId, state, createdAt } }: { batch: BatchRun
           Resume
         </button>
       )}
-      {OPEN.includes(state) && (
+      {CANCELABLE_STATES.includes(state) && (
         <ConfirmButton
           label={`Cancel the batch of ${formatTime(createdAt)}`}
           isPending={cancel.isPending}
@@ -173,7 +173,7 @@ function BatchControls({ batch: { runId, state, createdAt } }: { batch: BatchRun
   )
 }
 
-function Reasons({ reasons }: { reasons: Readonly<Record<string, number>> }) {
+function RejectionReasons({ reasons }: { reasons: Readonly<Record<string, number>> }) {
   const sorted = Object.entries(reasons).sort(([, a], [, b]) => b - a)
   if (sorted.length === 0) return null
   return (
@@ -187,7 +187,7 @@ function Reasons({ reasons }: { reasons: Readonly<Record<string, number>> }) {
   )
 }
 
-/** Counts the pull requests that could become tasks. On demand, because it reads the whole history. */
+/** Counts the pull requests that could become tasks. Runs on demand, because it reads the whole history. */
 function Funnel() {
   const params = useParams({ from: ROUTE })
   const scan = useChange(previewBatch)

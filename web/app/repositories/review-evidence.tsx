@@ -64,7 +64,7 @@ function listEvidence({ concerns, evidence }: BatchTaskDetail): EvidenceLine[] {
     ...stages.map(
       ({ stage, reused }): EvidenceLine => ({
         mark: '✓',
-        text: `Stage ${stage} passed${reused ? ', as for another task' : ''}`,
+        text: `Stage ${stage} passed${reused ? ' with the reused result of another task' : ''}`,
       }),
     ),
   ]
@@ -79,7 +79,7 @@ function listCalibration({
   return [
     verifyMode === null
       ? { mark: '×', text: 'The reference solution passes in no verify mode' }
-      : { mark: '✓', text: `The solution passes and doing nothing fails in mode ${verifyMode} (${sandbox})` },
+      : { mark: '✓', text: `The reference solution passes and a no-op fails in mode ${verifyMode} (${sandbox})` },
     winners.length > 0
       ? { mark: '!', text: `Known cheats pass: ${winners.join(', ')}` }
       : { mark: '✓', text: `None of ${plural(cheats.length, 'known cheat')} passes` },

@@ -6,21 +6,21 @@ import { FileBrowser, isDiff } from '../components/file-browser.tsx'
 import { Card, Empty } from '../components/page.tsx'
 import { readBatchTaskFile } from '../endpoints.gen.ts'
 
-const GROUPS = [
+const FILE_GROUPS = [
   { id: 'instruction', label: 'Instruction', folder: undefined },
   { id: 'tests', label: 'Hidden tests', folder: 'tests/' },
   { id: 'solution', label: 'Solution', folder: 'solution/' },
   { id: 'environment', label: 'Environment', folder: 'environment/' },
 ] as const
-type GroupId = (typeof GROUPS)[number]['id']
+type GroupId = (typeof FILE_GROUPS)[number]['id']
 
 /** The parts of a task: its instruction above its solution, and the files that the agent does not see. */
 export function ReviewFiles({ task }: { task: BatchTaskDetail }) {
   const [group, setGroup] = useState<GroupId>('instruction')
   const params = useParams({ from: '/repos/$owner/$name/batches/$runId/review' })
-  const listIn = (folder: string) => task.files.map(({ path }) => path).filter((path) => path.startsWith(folder))
-  const folder = GROUPS.find(({ id }) => id === group)?.folder
-  const patches = listIn('solution/').filter(isDiff)
+  const listPathsIn = (folder: string) => task.files.map(({ path }) => path).filter((path) => path.startsWith(folder))
+  const folder = FILE_GROUPS.find(({ id }) => id === group)?.folder
+  const patches = listPathsIn('solution/').filter(isDiff)
   const files = {
     endpoint: readBatchTaskFile,
     toInput: (path: string) => ({ params: { ...params, taskId: task.taskId, path } }),
@@ -29,16 +29,16 @@ export function ReviewFiles({ task }: { task: BatchTaskDetail }) {
     <>
       <Card>
         <div className="tabs">
-          {GROUPS.map(({ id, label, folder: tabFolder }) => (
+          {FILE_GROUPS.map(({ id, label, folder: tabFolder }) => (
             <button type="button" key={id} aria-pressed={id === group} onClick={() => setGroup(id)}>
-              {label} {tabFolder && <span className="faint">{listIn(tabFolder).length}</span>}
+              {label} {tabFolder && <span className="faint">{listPathsIn(tabFolder).length}</span>}
             </button>
           ))}
         </div>
         {folder === undefined ? (
           <Instruction task={task} />
         ) : (
-          <FileBrowser key={folder} paths={listIn(folder)} {...files} />
+          <FileBrowser key={folder} paths={listPathsIn(folder)} {...files} />
         )}
       </Card>
       {folder === undefined && patches.length > 0 && (

@@ -11,18 +11,18 @@ import { ProblemNote } from '../components/problem-note.tsx'
 import { isTyping } from '../components/shortcuts.ts'
 import { formatTime } from '../components/times.ts'
 import { decideTask, decideTasks, listBatchTasks, readBatch, readBatchTask } from '../endpoints.gen.ts'
-import { useMay } from '../session/session.tsx'
+import { useHasPermission } from '../session/session.tsx'
 import { EditForm } from './edit-form.tsx'
 import { Evidence } from './review-evidence.tsx'
 import { ReviewFiles } from './review-files.tsx'
 
 const ROUTE = '/repos/$owner/$name/batches/$runId/review'
-const LIVE_MS = 3000
+const REFRESH_MS = 3000
 
 /** Shows the tasks of a batch for review. All actions have keyboard shortcuts. */
 export function ReviewPage() {
   const params = useParams({ from: ROUTE })
-  const tasks = useRead(listBatchTasks, { params }, { refetchMs: LIVE_MS })
+  const tasks = useRead(listBatchTasks, { params }, { refetchMs: REFRESH_MS })
   if (tasks.data === undefined || tasks.data.tasks.length === 0)
     return (
       <Page title="Review" crumbs={<Crumbs />}>
@@ -35,7 +35,7 @@ export function ReviewPage() {
         </Loaded>
       </Page>
     )
-  return <Queue tasks={tasks.data.tasks} />
+  return <ReviewQueue tasks={tasks.data.tasks} />
 }
 
 function Crumbs() {
@@ -54,8 +54,8 @@ function Crumbs() {
 }
 
 function describeBatch({ createdAt, counts: { ready, approved, declined } }: ApiBody<typeof readBatch>): string {
-  const open = ready - approved - declined
-  return `batch of ${formatTime(createdAt)} · ${ready} ready, ${open} to review`
+  const undecided = ready - approved - declined
+  return `batch of ${formatTime(createdAt)} · ${ready} ready, ${undecided} to review`
 }
 
 const isUndecided = ({ state, decision }: BatchTask): boolean => state === 'ready' && decision === null
@@ -63,7 +63,7 @@ const isUndecidedWithoutWarnings = (task: BatchTask): boolean => isUndecided(tas
 
 type ReviewMode = 'read' | 'decline' | 'edit' | 'keys'
 
-function Queue({ tasks }: { tasks: readonly BatchTask[] }) {
+function ReviewQueue({ tasks }: { tasks: readonly BatchTask[] }) {
   const params = useParams({ from: ROUTE })
   const { task: chosen } = useSearch({ from: ROUTE })
   const navigate = useNavigate({ from: ROUTE })
@@ -80,10 +80,10 @@ function Queue({ tasks }: { tasks: readonly BatchTask[] }) {
   const detail = useRead(
     readBatchTask,
     { params: { ...params, taskId: current?.taskId ?? '' } },
-    { refetchMs: LIVE_MS },
+    { refetchMs: REFRESH_MS },
   )
   const decision = useDecision(current, () => choose(tasks.slice(index + 1).find(isUndecided)))
-  const isDecidable = useMay('write') && current?.state === 'ready'
+  const isDecidable = useHasPermission('write') && current?.state === 'ready'
   useKeys({
     j: () => choose(tasks[index + 1]),
     k: () => choose(tasks[index - 1]),
@@ -121,7 +121,7 @@ function Queue({ tasks }: { tasks: readonly BatchTask[] }) {
 /** Approves or declines the displayed version of a task. The server refuses the decision if the task has changed since. */
 function useDecision(task: BatchTask | undefined, onDone: () => void) {
   const params = useParams({ from: ROUTE })
-  const change = useChange(decideTask, { outdates: [listBatchTasks, readBatchTask, readBatch], onDone })
+  const change = useChange(decideTask, { invalidates: [listBatchTasks, readBatchTask, readBatch], onDone })
   const decide = (decision: 'approved' | 'declined', note?: string) => {
     if (!task?.digest) return
     change.mutate({ params: { ...params, taskId: task.taskId }, body: { decision, digest: task.digest, note } })
@@ -209,12 +209,12 @@ function TaskList({ tasks, current, onChoose }: TaskListProps) {
 
 function BulkApproval({ tasks }: { tasks: readonly BatchTask[] }) {
   const params = useParams({ from: ROUTE })
-  const mayWrite = useMay('write')
-  const decide = useChange(decideTasks, { outdates: [listBatchTasks, readBatchTask, readBatch] })
-  const unproblematic = tasks.filter(isUndecidedWithoutWarnings)
-  if (!mayWrite || unproblematic.length < 2) return null
+  const mayWrite = useHasPermission('write')
+  const decide = useChange(decideTasks, { invalidates: [listBatchTasks, readBatchTask, readBatch] })
+  const withoutWarnings = tasks.filter(isUndecidedWithoutWarnings)
+  if (!mayWrite || withoutWarnings.length < 2) return null
   const approve = () => {
-    const decisions = unproblematic.map(({ taskId, digest }) => ({
+    const decisions = withoutWarnings.map(({ taskId, digest }) => ({
       taskId,
       digest: digest ?? '',
       decision: 'approved' as const,
@@ -224,7 +224,7 @@ function BulkApproval({ tasks }: { tasks: readonly BatchTask[] }) {
   return (
     <>
       <button type="button" className="button" disabled={decide.isPending} onClick={approve}>
-        Approve {unproblematic.length} without warnings
+        Approve {withoutWarnings.length} without warnings
       </button>
       {decide.isError && <ProblemNote error={decide.error} />}
     </>
@@ -265,7 +265,7 @@ function DeclineForm({ onDecline, onCancel }: { onDecline: (note: string) => voi
   )
 }
 
-const KEYS: [key: string, action: string][] = [
+const SHORTCUTS: [key: string, action: string][] = [
   ['j', 'next task'],
   ['k', 'previous task'],
   ['a', 'approve'],
@@ -285,7 +285,7 @@ function KeyHelp({ onClose }: { onClose: () => void }) {
       }
     >
       <ul className="rows small">
-        {KEYS.map(([key, action]) => (
+        {SHORTCUTS.map(([key, action]) => (
           <li key={key}>
             <kbd>{key}</kbd> {action}
           </li>
@@ -297,14 +297,14 @@ function KeyHelp({ onClose }: { onClose: () => void }) {
 
 /** Calls the action of a pressed key, except while the user types text. */
 function useKeys(actions: Record<string, (() => void) | undefined>): void {
-  const press = useEffectEvent((event: KeyboardEvent) => {
+  const handleKey = useEffectEvent((event: KeyboardEvent) => {
     const action = isTyping(event) ? undefined : actions[event.key]
     if (!action) return
     event.preventDefault()
     action()
   })
   useEffect(() => {
-    const listen = (event: KeyboardEvent) => press(event)
+    const listen = (event: KeyboardEvent) => handleKey(event)
     addEventListener('keydown', listen)
     return () => removeEventListener('keydown', listen)
   }, [])

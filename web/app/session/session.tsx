@@ -20,10 +20,11 @@ function useSessionValue(): SessionValue {
 
 export const useSession = (): Session => useSessionValue().session
 
-const RANK: Record<Permission, number> = { read: 0, write: 1, admin: 2 }
+const PERMISSION_RANKS: Record<Permission, number> = { read: 0, write: 1, admin: 2 }
 
-/** Returns whether the key of this session may do something. Controls that it may not use are not shown. */
-export const useMay = (needed: Permission): boolean => RANK[useSession().permission] >= RANK[needed]
+/** Returns true if the key of this session has a permission. Controls that need another permission are not shown. */
+export const useHasPermission = (needed: Permission): boolean =>
+  PERMISSION_RANKS[useSession().permission] >= PERMISSION_RANKS[needed]
 
 /** Signs out here and at the service. */
 export function useSignOut(): () => Promise<void> {

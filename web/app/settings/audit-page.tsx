@@ -7,7 +7,7 @@ import { Card, Page } from '../components/page.tsx'
 import { formatTime } from '../components/times.ts'
 import { listAudit } from '../endpoints.gen.ts'
 
-const SHOWN = 100
+const EVENTS_MAX = 100
 
 /** Shows the audit log, newest first. */
 export function AuditPage() {
@@ -15,7 +15,7 @@ export function AuditPage() {
   const cursor = cursors.at(-1)
   const events = useRead(
     listAudit,
-    { query: cursor ? { limit: SHOWN, cursor } : { limit: SHOWN } },
+    { query: cursor ? { limit: EVENTS_MAX, cursor } : { limit: EVENTS_MAX } },
     { keepPrevious: true },
   )
   return (

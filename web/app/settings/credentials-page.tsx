@@ -15,12 +15,12 @@ import {
   listCredentialProviders,
   listCredentials,
 } from '../endpoints.gen.ts'
-import { useMay } from '../session/session.tsx'
+import { useHasPermission } from '../session/session.tsx'
 
 /** Credentials of model providers, sandboxes, registries and code hosts, each with a check at its provider. */
 export function CredentialsPage() {
   const found = useRead(listCredentials, { query: { limit: 100 } })
-  const mayChange = useMay('admin')
+  const mayChange = useHasPermission('admin')
   return (
     <Page title="Credentials">
       <Card>
@@ -43,7 +43,7 @@ function CredentialRow({ credential, mayChange }: { credential: Credential; mayC
   const { id, provider, name, kind, source, hint, lastUsedAt } = credential
   const params = { credentialId: id }
   const check = useChange(checkCredential)
-  const remove = useChange(deleteCredential, { outdates: [listCredentials] })
+  const remove = useChange(deleteCredential, { invalidates: [listCredentials] })
   return (
     <>
       <tr>
@@ -99,7 +99,8 @@ function CredentialRow({ credential, mayChange }: { credential: Credential; mayC
   )
 }
 
-const keyOf = ({ kind, provider }: Pick<CredentialProvider, 'kind' | 'provider'>): string => `${kind} ${provider}`
+const toProviderKey = ({ kind, provider }: Pick<CredentialProvider, 'kind' | 'provider'>): string =>
+  `${kind} ${provider}`
 
 function CredentialForm() {
   const providers = useRead(listCredentialProviders)
@@ -111,12 +112,12 @@ function CredentialForm() {
 }
 
 function CredentialFields({ providers }: { providers: readonly CredentialProvider[] }) {
-  const [chosen, setChosen] = useState(providers[0] ? keyOf(providers[0]) : '')
+  const [chosen, setChosen] = useState(providers[0] ? toProviderKey(providers[0]) : '')
   const [name, setName] = useState('')
   const [secret, setSecret] = useState<Record<string, string>>({})
-  const provider = providers.find((each) => keyOf(each) === chosen)
+  const provider = providers.find((each) => toProviderKey(each) === chosen)
   const create = useChange(createCredential, {
-    outdates: [listCredentials],
+    invalidates: [listCredentials],
     onDone: () => {
       setName('')
       setSecret({})
@@ -146,7 +147,7 @@ function CredentialFields({ providers }: { providers: readonly CredentialProvide
         }}
       >
         {providers.map((each) => (
-          <option key={keyOf(each)} value={keyOf(each)}>
+          <option key={toProviderKey(each)} value={toProviderKey(each)}>
             {each.provider} ({each.kind})
           </option>
         ))}

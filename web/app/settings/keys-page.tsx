@@ -9,13 +9,13 @@ import { Card, Page } from '../components/page.tsx'
 import { ProblemNote } from '../components/problem-note.tsx'
 import { formatTime } from '../components/times.ts'
 import { createKey, deleteKey, listKeys } from '../endpoints.gen.ts'
-import { useMay } from '../session/session.tsx'
+import { useHasPermission } from '../session/session.tsx'
 
 /** The API keys of the workspace. A new key is shown once. */
 export function KeysPage() {
   const keys = useRead(listKeys, { query: { limit: 100 } })
-  const revoke = useChange(deleteKey, { outdates: [listKeys] })
-  const mayChange = useMay('admin')
+  const revoke = useChange(deleteKey, { invalidates: [listKeys] })
+  const mayChange = useHasPermission('admin')
   return (
     <Page title="Keys">
       <Card>
@@ -75,7 +75,7 @@ function KeyForm() {
   const [name, setName] = useState('')
   const [permission, setPermission] = useState<KeyPermission>('read')
   const [days, setDays] = useState('90')
-  const create = useChange(createKey, { outdates: [listKeys], onDone: () => setName('') })
+  const create = useChange(createKey, { invalidates: [listKeys], onDone: () => setName('') })
   const submit = () => {
     const expiresAt = days === '' ? null : new Date(Date.now() + Number(days) * DAY_MS).toISOString()
     create.mutate({ body: { name, permission, expiresAt } })

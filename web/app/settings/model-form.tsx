@@ -22,13 +22,13 @@ type ModelDraft = {
   prices: Record<PriceName, string>
 }
 
-const PRICES = [
+const PRICE_FIELDS = [
   { name: 'input', label: 'Input, USD per million tokens', isRequired: true },
   { name: 'output', label: 'Output, USD per million tokens', isRequired: true },
   { name: 'cacheRead', label: 'Cached input; empty for the price of input', isRequired: false },
   { name: 'cacheWrite', label: 'Input written to the cache; empty for the price of input', isRequired: false },
 ] as const
-type PriceName = (typeof PRICES)[number]['name']
+type PriceName = (typeof PRICE_FIELDS)[number]['name']
 
 const EMPTY_MODEL: ModelDraft = {
   slug: '',
@@ -64,9 +64,9 @@ const toPrice = (text: string): number | undefined => (text.trim() === '' ? unde
 /** Adds a model, or changes label, default level and prices of one. Its key is stored as a credential afterwards. */
 export function ModelForm({ model, onDone }: ModelFormProps) {
   const [draft, setDraft] = useState(() => (model ? toDraft(model) : EMPTY_MODEL))
-  const change = (over: Partial<ModelDraft>) => setDraft((previous) => ({ ...previous, ...over }))
+  const change = (changes: Partial<ModelDraft>) => setDraft((previous) => ({ ...previous, ...changes }))
   const save = useChange(addModel, {
-    outdates: [listModels, inBenchmark.catalog, inRepository.catalog],
+    invalidates: [listModels, inBenchmark.catalog, inRepository.catalog],
     onDone: () => {
       setDraft(EMPTY_MODEL)
       onDone()
@@ -102,7 +102,7 @@ export function ModelForm({ model, onDone }: ModelFormProps) {
               <option key={level}>{level}</option>
             ))}
           </select>
-          {PRICES.map(({ name, label, isRequired }) => (
+          {PRICE_FIELDS.map(({ name, label, isRequired }) => (
             <PriceField
               key={name}
               name={name}
@@ -185,12 +185,12 @@ const CLOUDS: readonly { id: Cloud; label: string }[] = [
   { id: 'azure', label: 'Azure OpenAI' },
 ]
 
-type IdentityFieldsProps = { draft: ModelDraft; onChange: (over: Partial<ModelDraft>) => void }
+type IdentityFieldsProps = { draft: ModelDraft; onChange: (changes: Partial<ModelDraft>) => void }
 
-/** Fields that cannot be changed later, because results carry them. */
+/** Fields that cannot be changed later, because stored results refer to them. */
 function IdentityFields({ draft, onChange }: IdentityFieldsProps) {
-  const toggle = (level: Level, isOn: boolean) => {
-    const levels = LEVELS.filter((each) => (each === level ? isOn : draft.levels.includes(each)))
+  const toggle = (level: Level, isChosen: boolean) => {
+    const levels = LEVELS.filter((each) => (each === level ? isChosen : draft.levels.includes(each)))
     const [first = 'none'] = levels
     onChange({ levels, defaultLevel: levels.includes(draft.defaultLevel) ? draft.defaultLevel : first })
   }

@@ -11,13 +11,13 @@ import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
 import { ProblemNote } from '../components/problem-note.tsx'
 import { listModels, removeModel } from '../endpoints.gen.ts'
-import { useMay } from '../session/session.tsx'
+import { useHasPermission } from '../session/session.tsx'
 import { ModelForm } from './model-form.tsx'
 
 /** Custom models with their prices, and the models and harnesses of the catalog. */
 export function ModelsPage() {
   const [edited, setEdited] = useState<CustomModel>()
-  const mayChange = useMay('admin')
+  const mayChange = useHasPermission('admin')
   return (
     <Page title="Models and harnesses">
       <CustomModels onEdit={mayChange ? setEdited : undefined} />
@@ -58,7 +58,7 @@ function CustomModels({ onEdit }: { onEdit: EditHandler }) {
 
 function CustomModelRow({ model, onEdit }: { model: CustomModel; onEdit: EditHandler }) {
   const { catalogId, label, protocol, baseUrl, reasoningLevels, defaultReasoningLevel, prices } = model
-  const remove = useChange(removeModel, { outdates: [listModels] })
+  const remove = useChange(removeModel, { invalidates: [listModels] })
   return (
     <>
       <tr>

@@ -8,7 +8,7 @@ import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Fact, Page } from '../components/page.tsx'
 import { readSpend } from '../endpoints.gen.ts'
 
-const SPANS = [7, 30, 90, 365] as const
+const PERIODS_DAYS = [7, 30, 90, 365] as const
 
 /** Spend of the workspace on models by day, provider and setting. */
 export function SpendPage() {
@@ -21,9 +21,9 @@ export function SpendPage() {
         <label>
           Last{' '}
           <select value={days} onChange={({ target }) => setDays(Number(target.value))}>
-            {SPANS.map((span) => (
-              <option key={span} value={span}>
-                {span} days
+            {PERIODS_DAYS.map((period) => (
+              <option key={period} value={period}>
+                {period} days
               </option>
             ))}
           </select>
@@ -47,13 +47,13 @@ export function SpendPage() {
   )
 }
 
-const nameSpender = ({ label, harness, reasoningLevel }: WorkspaceSpend['settings'][number]): string =>
+const nameSpendSetting = ({ label, harness, reasoningLevel }: WorkspaceSpend['settings'][number]): string =>
   [label, harness, reasoningLevel].filter(Boolean).join(' · ')
 
 function SpendCards({ spend }: { spend: WorkspaceSpend }) {
   const providers = sumBy(spend.days, ({ provider }) => provider).toSorted((a, b) => b.costUsd - a.costUsd)
   const days = sumBy(spend.days, ({ day }) => day).toReversed()
-  const dearest = spend.settings[0]
+  const mostExpensive = spend.settings[0]
   return (
     <>
       <div className="cards">
@@ -61,8 +61,8 @@ function SpendCards({ spend }: { spend: WorkspaceSpend }) {
         <Fact label="days with spend" value={days.length} note={`${usd(spend.costUsd / days.length)} on average`} />
         <Fact
           label="most expensive setting"
-          value={dearest ? <bdi>{nameUnsafe(nameSpender(dearest))}</bdi> : '–'}
-          note={dearest && `${usd(dearest.costUsd)} on ${plural(dearest.trials, 'trial')}`}
+          value={mostExpensive ? <bdi>{nameUnsafe(nameSpendSetting(mostExpensive))}</bdi> : '–'}
+          note={mostExpensive && `${usd(mostExpensive.costUsd)} on ${plural(mostExpensive.trials, 'trial')}`}
         />
       </div>
       <div className="columns">

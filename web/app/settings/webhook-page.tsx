@@ -20,18 +20,18 @@ import {
   testWebhook,
   updateWebhook,
 } from '../endpoints.gen.ts'
-import { useMay } from '../session/session.tsx'
+import { useHasPermission } from '../session/session.tsx'
 import { WebhookState } from './webhook-state.tsx'
 
 const ROUTE = '/settings/webhooks/$webhookId'
-const LIVE_MS = 3000
+const REFRESH_MS = 3000
 
 /** Shows a webhook with its deliveries of the last 30 days. */
 export function WebhookPage() {
   const params = useParams({ from: ROUTE })
   const webhook = useRead(readWebhook, { params })
-  const deliveries = useRead(listDeliveries, { params, query: { limit: 100 } }, { refetchMs: LIVE_MS })
-  const mayChange = useMay('admin')
+  const deliveries = useRead(listDeliveries, { params, query: { limit: 100 } }, { refetchMs: REFRESH_MS })
+  const mayChange = useHasPermission('admin')
   return (
     <Page
       title={webhook.data ? nameUnsafe(webhook.data.origin) : 'Webhook'}
@@ -78,10 +78,10 @@ export function WebhookPage() {
 function WebhookControls({ webhook: { id, origin, enabled } }: { webhook: Webhook }) {
   const params = { webhookId: id }
   const navigate = useNavigate()
-  const test = useChange(testWebhook, { outdates: [listDeliveries] })
-  const update = useChange(updateWebhook, { outdates: [readWebhook, listWebhooks] })
+  const test = useChange(testWebhook, { invalidates: [listDeliveries] })
+  const update = useChange(updateWebhook, { invalidates: [readWebhook, listWebhooks] })
   const remove = useChange(deleteWebhook, {
-    outdates: [listWebhooks],
+    invalidates: [listWebhooks],
     onDone: () => void navigate({ to: '/settings/webhooks' }),
   })
   const error = test.error ?? update.error ?? remove.error
@@ -130,7 +130,7 @@ function DeliveryRow({ delivery, mayChange }: { delivery: Delivery; mayChange: b
   const { id, event, state, attempts, status, error, tookMs, attemptedAt, nextAt } = delivery
   const params = useParams({ from: ROUTE })
   const [isOpen, setOpen] = useState(false)
-  const again = useChange(redeliver, { outdates: [listDeliveries] })
+  const redelivery = useChange(redeliver, { invalidates: [listDeliveries] })
   const { mark, className } = STATE_MARKS[state]
   return (
     <>
@@ -151,15 +151,15 @@ function DeliveryRow({ delivery, mayChange }: { delivery: Delivery; mayChange: b
               type="button"
               className="button"
               aria-label={`Send again: ${event}`}
-              disabled={again.isPending}
-              onClick={() => again.mutate({ params: { ...params, deliveryId: id } })}
+              disabled={redelivery.isPending}
+              onClick={() => redelivery.mutate({ params: { ...params, deliveryId: id } })}
             >
               Send again
             </button>
           )}
         </td>
       </tr>
-      {(isOpen || again.isError) && (
+      {(isOpen || redelivery.isError) && (
         <tr>
           <td colSpan={7}>
             {error && (
@@ -168,7 +168,7 @@ function DeliveryRow({ delivery, mayChange }: { delivery: Delivery; mayChange: b
               </p>
             )}
             {nextAt && <p className="muted">Next attempt: {formatTime(nextAt)}</p>}
-            {again.isError && <ProblemNote error={again.error} />}
+            {redelivery.isError && <ProblemNote error={redelivery.error} />}
             {isOpen && <DeliveryBody deliveryId={id} />}
           </td>
         </tr>

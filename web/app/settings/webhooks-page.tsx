@@ -9,7 +9,7 @@ import { Loaded } from '../components/loaded.tsx'
 import { Card, Empty, Page } from '../components/page.tsx'
 import { ProblemNote } from '../components/problem-note.tsx'
 import { createWebhook, listWebhooks } from '../endpoints.gen.ts'
-import { useMay } from '../session/session.tsx'
+import { useHasPermission } from '../session/session.tsx'
 import { WebhookState } from './webhook-state.tsx'
 
 /** The webhooks of the workspace. The signing secret of a new one is shown once. */
@@ -22,8 +22,8 @@ export function WebhooksPage() {
           {({ webhooks }) =>
             webhooks.length === 0 ? (
               <Empty command="assay webhooks add https://hooks.example.org/assay">
-                Receivers of signed messages appear here. One is told when a comparison completes, a batch fails or a
-                release is published.
+                Receivers of signed messages appear here. Each is notified when, for example, a comparison completes, a
+                batch fails or a release is published.
               </Empty>
             ) : (
               <DataTable label="Webhooks" heads={['Receiver', 'Description', 'Events', 'State']}>
@@ -35,7 +35,7 @@ export function WebhooksPage() {
           }
         </Loaded>
       </Card>
-      {useMay('admin') && <WebhookForm />}
+      {useHasPermission('admin') && <WebhookForm />}
     </Page>
   )
 }
@@ -60,7 +60,7 @@ function WebhookRow({ webhook }: { webhook: Webhook }) {
   )
 }
 
-/** Every event, so that the compiler reports a new one here. */
+/** Contains every event: the type makes the compiler report a missing one. */
 const EVENTS: Record<WebhookEvent, true> = {
   'benchmark.added': true,
   'batch.completed': true,
@@ -78,7 +78,7 @@ function WebhookForm() {
   const [description, setDescription] = useState('')
   const [events, setEvents] = useState<readonly WebhookEvent[]>(EVENT_NAMES)
   const create = useChange(createWebhook, {
-    outdates: [listWebhooks],
+    invalidates: [listWebhooks],
     onDone: () => {
       setUrl('')
       setDescription('')

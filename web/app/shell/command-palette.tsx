@@ -8,6 +8,8 @@ import { useTheme } from './theme.ts'
 
 type PaletteCommand = { label: string; run: () => void }
 
+const ARROW_STEPS: Record<string, number> = { ArrowDown: 1, ArrowUp: -1 }
+
 /** Lists every page and command. Typing filters the list, arrow keys select, Enter runs. */
 export function CommandPalette({ onClose }: { onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null)
@@ -21,10 +23,10 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
     onClose()
     command.run()
   }
-  const press = (event: KeyboardEvent) => {
+  const handleKey = (event: KeyboardEvent) => {
     if (event.key === 'Enter') return run(commands[selected])
-    const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0
-    if (step === 0 || commands.length === 0) return
+    const step = ARROW_STEPS[event.key]
+    if (step === undefined || commands.length === 0) return
     event.preventDefault()
     setSelected((selected + step + commands.length) % commands.length)
   }
@@ -39,7 +41,7 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
         aria-label="Page or command"
         placeholder="Page or command"
         value={text}
-        onKeyDown={press}
+        onKeyDown={handleKey}
         onChange={({ target }) => {
           setText(target.value)
           setSelected(0)
@@ -87,7 +89,7 @@ const SOURCES_MAX = 100
 function useCommands(): PaletteCommand[] {
   const navigate = useNavigate()
   const signOut = useSignOut()
-  const [, nextTheme] = useTheme()
+  const [, switchTheme] = useTheme()
   const benchmarks = useRead(listBenchmarks, { query: { limit: SOURCES_MAX } })
   const repositories = useRead(listRepositories, { query: { limit: SOURCES_MAX } })
   return [
@@ -106,7 +108,7 @@ function useCommands(): PaletteCommand[] {
         run: () => void navigate({ to: '/repos/$owner/$name/publish', params: { owner, name } }),
       },
     ]),
-    { label: 'Switch theme', run: nextTheme },
+    { label: 'Switch theme', run: switchTheme },
     { label: 'Sign out', run: () => void signOut() },
   ]
 }

@@ -1,13 +1,16 @@
 import { linkOptions } from '@tanstack/react-router'
 
-/** Returns the entry of the navigation that a page belongs to. Comparisons are below what they run on. */
+/**
+ * Returns the entry of the navigation that a page belongs to. The path of a comparison begins with its benchmark or
+ * repository, but the page belongs to the comparisons.
+ */
 export function findSection(path: string): string {
-  const local = path.replace(/^\/app(?=\/|$)/, '') || '/'
-  const exact = NAVIGATION.find(({ link }) => link.to === local)
+  const appPath = path.replace(/^\/app(?=\/|$)/, '') || '/'
+  const exact = NAVIGATION.find(({ link }) => link.to === appPath)
   if (exact) return exact.link.to
-  if (/\/comparisons\/|^\/trials\//.test(local)) return '/comparisons'
-  if (local.endsWith('/publish')) return '/releases'
-  return NAVIGATION.find(({ link }) => link.to !== '/' && local.startsWith(`${link.to}/`))?.link.to ?? ''
+  if (/\/comparisons\/|^\/trials\//.test(appPath)) return '/comparisons'
+  if (appPath.endsWith('/publish')) return '/releases'
+  return NAVIGATION.find(({ link }) => link.to !== '/' && appPath.startsWith(`${link.to}/`))?.link.to ?? ''
 }
 
 /** Pages that the navigation and the command palette list, in their order. */

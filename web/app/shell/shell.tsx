@@ -74,13 +74,13 @@ function Navigation() {
 function SessionNote() {
   const { org, permission } = useSession()
   const signOut = useSignOut()
-  const [theme, nextTheme] = useTheme()
+  const [theme, switchTheme] = useTheme()
   return (
     <div className="session-note small">
       <p className="muted">
         {org} · {permission} key
       </p>
-      <button type="button" className="link-button" onClick={nextTheme}>
+      <button type="button" className="link-button" onClick={switchTheme}>
         Theme: {theme}
       </button>
       <button type="button" className="link-button" onClick={() => void signOut()}>
@@ -96,12 +96,12 @@ const MODIFIER = isApple ? '⌘' : 'Ctrl '
 /** Calls `onPress` for Ctrl or Command with a letter. */
 function useShortcut(letter: string, onPress: () => void): void {
   useEffect(() => {
-    const press = (event: KeyboardEvent) => {
+    const handleKey = (event: KeyboardEvent) => {
       if (event.key !== letter || !(event.metaKey || event.ctrlKey)) return
       event.preventDefault()
       onPress()
     }
-    addEventListener('keydown', press)
-    return () => removeEventListener('keydown', press)
+    addEventListener('keydown', handleKey)
+    return () => removeEventListener('keydown', handleKey)
   })
 }

@@ -3,12 +3,12 @@ import { useState } from 'react'
 const THEMES = ['system', 'light', 'dark'] as const
 export type Theme = (typeof THEMES)[number]
 
-/** The public pages read the same entry. */
-const STORED = 'theme'
+/** Key in the local storage of the browser. The public pages read it too. */
+const STORAGE_KEY = 'theme'
 
 function readTheme(): Theme {
   try {
-    const stored = localStorage.getItem(STORED)
+    const stored = localStorage.getItem(STORAGE_KEY)
     return THEMES.find((theme) => theme === stored) ?? 'system'
   } catch {
     return 'system'
@@ -23,15 +23,15 @@ export function applyTheme(theme: Theme = readTheme()): void {
 /** Returns the theme and a function that switches to the next one. */
 export function useTheme(): [Theme, () => void] {
   const [theme, setTheme] = useState(readTheme)
-  const next = () => {
-    const following = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length] ?? 'system'
+  const switchTheme = () => {
+    const nextTheme = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length] ?? 'system'
     try {
-      localStorage.setItem(STORED, following)
+      localStorage.setItem(STORAGE_KEY, nextTheme)
     } catch {
-      // The choice lasts for this page only if the browser has no storage.
+      // Without storage, the choice lasts until the page is closed.
     }
-    applyTheme(following)
-    setTheme(following)
+    applyTheme(nextTheme)
+    setTheme(nextTheme)
   }
-  return [theme, next]
+  return [theme, switchTheme]
 }

@@ -1,7 +1,7 @@
-/** A recording of a terminal: the whole text, and how much of it had been written at which time. */
+/** A recording of a terminal: the whole text, and how much of it had been written at each moment. */
 export type Recording = {
   text: string
-  /** In the order of time. `end` is a position in the text. */
+  /** In chronological order. `end` is the length of the text at that time. */
   moments: { seconds: number; end: number }[]
   seconds: number
 }
@@ -13,12 +13,12 @@ const PAUSE_SECONDS_MAX = 2
 export function parseAsciicast(cast: string): Recording {
   const parts: string[] = []
   const moments: Recording['moments'] = []
-  let [end, seconds, before] = [0, 0, 0]
+  let [end, seconds, previousSeconds] = [0, 0, 0]
   for (const line of cast.split('\n').slice(1)) {
     const event = parseEvent(line)
     if (!event) continue
-    seconds += Math.min(PAUSE_SECONDS_MAX, Math.max(0, event.seconds - before))
-    before = Math.max(before, event.seconds)
+    seconds += Math.min(PAUSE_SECONDS_MAX, Math.max(0, event.seconds - previousSeconds))
+    previousSeconds = Math.max(previousSeconds, event.seconds)
     parts.push(event.text)
     end += event.text.length
     moments.push({ seconds, end })
@@ -35,15 +35,15 @@ function parseEvent(line: string): { seconds: number; text: string } | undefined
   }
 }
 
-const SHOWN_LENGTH = 20_000
-const SHOWN_LINES = 200
+const SCREEN_LENGTH_MAX = 20_000
+const SCREEN_LINES_MAX = 200
 
 /** Returns the last lines that a terminal shows at a time. A carriage return starts its line again. */
 export function showScreen({ text, moments }: Recording, seconds: number): string {
   const end = moments.findLast((moment) => moment.seconds <= seconds)?.end ?? 0
-  const lines = text.slice(Math.max(0, end - SHOWN_LENGTH), end).split(/\r?\n/)
+  const lines = text.slice(Math.max(0, end - SCREEN_LENGTH_MAX), end).split(/\r?\n/)
   return lines
-    .slice(-SHOWN_LINES)
+    .slice(-SCREEN_LINES_MAX)
     .map((line) => line.slice(line.lastIndexOf('\r') + 1))
     .join('\n')
 }

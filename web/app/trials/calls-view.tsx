@@ -8,8 +8,8 @@ import { ProblemNote } from '../components/problem-note.tsx'
 import { formatClock } from '../components/times.ts'
 import { formatSeconds, isOpen, toTrialTarget } from './trial-files.ts'
 
-const PAGE = 100
-const LIVE_MS = 2000
+const PAGE_SIZE = 100
+const REFRESH_MS = 2000
 
 /** The calls to models as the gateway metered them. New ones appear while the trial runs. */
 export function CallsView({ trial }: { trial: LocatedTrial }) {
@@ -17,10 +17,10 @@ export function CallsView({ trial }: { trial: LocatedTrial }) {
   const { endpoints, params } = toTrialTarget(trial)
   const query = useInfiniteQuery({
     queryKey: ['trial-calls', trial.id],
-    queryFn: ({ pageParam }) => api.call(endpoints.calls, { params, query: { limit: PAGE, cursor: pageParam } }),
+    queryFn: ({ pageParam }) => api.call(endpoints.calls, { params, query: { limit: PAGE_SIZE, cursor: pageParam } }),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
-    refetchInterval: isOpen(trial) ? LIVE_MS : false,
+    refetchInterval: isOpen(trial) ? REFRESH_MS : false,
   })
   if (query.isError) return <ProblemNote error={query.error} onRetry={() => void query.refetch()} />
   const calls = query.data?.pages.flatMap((page) => page.calls)

@@ -20,7 +20,7 @@ function useArtifact(trial: LocatedTrial, name: string) {
 
 type FileNoteProps = { file: TextFile & { loadRest: () => void }; size: number; url: string }
 
-/** Says how much of a file is shown, with a way to the rest. */
+/** Says how much of a file is shown, with controls to load or download the rest. */
 function FileNote({ file, size, url }: FileNoteProps) {
   const { state, characters, lines, error, loadRest } = file
   if (state === 'failed') return <ProblemNote error={error} />
@@ -150,7 +150,7 @@ function Log({ trial, name }: { trial: LocatedTrial; name: string }) {
   )
 }
 
-/** Every file of the trial as a download. The service never sends one as a page. */
+/** Every file of the trial as a download. The service sends files only as attachments, because they are untrusted. */
 export function FilesView({ trial }: { trial: LocatedTrial }) {
   const api = useApi()
   if (trial.artifacts.length === 0)

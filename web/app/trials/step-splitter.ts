@@ -1,3 +1,4 @@
+// Character codes.
 const QUOTE = 34
 const BACKSLASH = 92
 const OPEN_ARRAY = 91
@@ -6,17 +7,17 @@ const OPEN_OBJECT = 123
 const CLOSE_OBJECT = 125
 
 /**
- * Splits the text of a trajectory into its steps while it arrives, so that the first ones are shown before the last ones
- * are read, and no piece of work is long. The text is untrusted.
+ * Splits the text of a trajectory into its steps while it arrives, so that the first steps are shown before the last ones
+ * are read, and the thread is never blocked for long. The text is untrusted.
  */
 export class StepSplitter {
-  /** Text that is still needed: the current step, or everything outside `steps` from the last cut on. */
+  /** Text that is still needed: the current step, or the text outside of `steps` since the last cut. */
   #text = ''
   #position = 0
   #depth = 0
   #isInString = false
   #stringStart = 0
-  /** The last string of the outermost object: its keys, and values that are strings. */
+  /** The last string in the outermost object, a key or a value. */
   #lastString = ''
   #isInSteps = false
   #stepStart = -1
@@ -28,7 +29,7 @@ export class StepSplitter {
     this.#text += part
     while (this.#position < this.#text.length) {
       if (this.#isInString) this.#skipString()
-      else this.#readSign(this.#text.charCodeAt(this.#position))
+      else this.#readCharacter(this.#text.charCodeAt(this.#position))
     }
     if (this.#isInSteps) this.#cut(this.#stepStart < 0 ? this.#position : this.#stepStart)
     const completed = this.#steps
@@ -53,7 +54,7 @@ export class StepSplitter {
     }
   }
 
-  #readSign(code: number): void {
+  #readCharacter(code: number): void {
     if (code === OPEN_OBJECT || code === OPEN_ARRAY) this.#open(code)
     else if (code === CLOSE_OBJECT || code === CLOSE_ARRAY) this.#close()
     else {

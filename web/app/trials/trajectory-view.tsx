@@ -36,7 +36,7 @@ export function TrajectoryView({ trial, step }: TrajectoryViewProps) {
     },
     enabled: name !== '',
     staleTime: Number.POSITIVE_INFINITY,
-    // The cache would compare every event with the ones before.
+    // Structural sharing would compare every event with those of the previous result.
     structuralSharing: false,
   })
   if (name === '')
@@ -86,8 +86,8 @@ function Trace({ trajectory, trialId, target, isReading }: TraceProps) {
   const { events, counts, agent, notes } = trajectory
   const [kind, setKind] = useState<EventKind>()
   const [search, setSearch] = useState('')
-  const wanted = useDeferredValue(search)
-  const shown = useMemo(() => filterEvents(events, kind, wanted), [events, kind, wanted])
+  const deferredSearch = useDeferredValue(search)
+  const shown = useMemo(() => filterEvents(events, kind, deferredSearch), [events, kind, deferredSearch])
   return (
     <>
       <div className="trace-controls">
@@ -143,13 +143,13 @@ function EventList({ events, trialId, target }: EventListProps) {
   const region = useRef<HTMLElement>(null)
   const navigate = useNavigate()
   const virtualizer = useRows(region, { count: events.length, rowPx: ROW_PX, overscan: 4 })
-  const isAtStep = useRef<number>(undefined)
+  const shownStep = useRef<number>(undefined)
   useEffect(() => {
-    if (target === undefined || isAtStep.current === target) return
+    if (target === undefined || shownStep.current === target) return
     const index = events.findIndex(({ step }) => step >= target)
     // The step may not have arrived yet.
     if (index < 0) return
-    isAtStep.current = target
+    shownStep.current = target
     virtualizer.scrollToIndex(index, { align: 'start' })
   }, [target, events, virtualizer])
   const goTo = (step: number | undefined) => {
@@ -200,7 +200,7 @@ type EventRowProps = { event: TraceEvent; usage: StepUsage | undefined; onLink: 
 function EventRow({ event, usage, onLink }: EventRowProps) {
   const [isOpen, setOpen] = useState(false)
   const { step, kind, label, text, isError } = event
-  const short = isOpen ? text : shorten(text)
+  const shownText = isOpen ? text : shorten(text)
   return (
     <div className={`event ${kind}`}>
       <p className="event-head">
@@ -215,9 +215,9 @@ function EventRow({ event, usage, onLink }: EventRowProps) {
         )}
       </p>
       <pre>
-        <bdi>{nameUnsafe(stripAnsi(short))}</bdi>
+        <bdi>{nameUnsafe(stripAnsi(shownText))}</bdi>
       </pre>
-      {(isOpen || short.length < text.length) && (
+      {(isOpen || shownText.length < text.length) && (
         <button type="button" className="link-button small" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
           {isOpen ? 'Show less' : `Show all ${formatCount(text.length)} characters`}
         </button>
@@ -226,7 +226,7 @@ function EventRow({ event, usage, onLink }: EventRowProps) {
   )
 }
 
-/** A link of the router would follow the address in every row, which is slow while scrolling. */
+/** A plain link, because a link of the router subscribes to the address in every row, which makes scrolling slow. */
 const StepLink = ({ step, onLink }: { step: number; onLink: (step: number) => void }) => (
   <a
     href={`?step=${step}`}

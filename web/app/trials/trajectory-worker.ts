@@ -2,8 +2,8 @@ import { ProblemReceived, ServiceUnreachable, toError } from '../../../src/platf
 import type { TrajectoryMessage } from './read-in-worker.ts'
 import { readTrajectory } from './trajectory.ts'
 
-// Downloads and reads one trajectory, so that the page stays responsive meanwhile. The first message is its address, each
-// other one asks for the next part.
+// A worker that downloads and reads one trajectory, so that the page stays responsive. The first message that it receives
+// is the address of the trajectory; every other one requests the next part.
 
 const send = (message: TrajectoryMessage): void => postMessage(message)
 let sendNext = (): void => {}

@@ -31,25 +31,26 @@ export type ParsedTrajectory = {
 /** Reads a trajectory in Harbor's format ATIF. The file is untrusted: anything unexpected is left out. */
 export function parseTrajectory(json: string): ParsedTrajectory {
   const parsed = toObject(JSON.parse(json))
-  return describe(parsed, listEvents(toArray(parsed.steps), 0))
+  return toParsedTrajectory(parsed, listEvents(toArray(parsed.steps), 0))
 }
 
-/** Returns the events of consecutive steps. `before` is the number of steps before them. */
-const listEvents = (steps: readonly unknown[], before: number): TraceEvent[] =>
-  steps.flatMap((step, index) => toEvents(before + index + 1, toObject(step)))
+/** Returns the events of consecutive steps that follow `stepsBefore` others. */
+const listEvents = (steps: readonly unknown[], stepsBefore: number): TraceEvent[] =>
+  steps.flatMap((step, index) => toEvents(stepsBefore + index + 1, toObject(step)))
 
-function describe({ agent, notes }: JsonObject, events: TraceEvent[]): ParsedTrajectory {
+function toParsedTrajectory({ agent, notes }: JsonObject, events: TraceEvent[]): ParsedTrajectory {
   const { name, version, model_name: model } = toObject(agent)
+  const program = [toText(name), toText(version)].filter(Boolean).join(' ')
   return {
-    agent: [[name, version].map(toText).filter(Boolean).join(' '), toText(model)].filter(Boolean).join(' · '),
+    agent: [program, toText(model)].filter(Boolean).join(' · '),
     events,
-    counts: mapKinds((kind) => events.filter((event) => isOfKind(event, kind)).length),
+    counts: countByKind((kind) => events.filter((event) => isOfKind(event, kind)).length),
     notes: toText(notes),
   }
 }
 
 /** Events of the first part: more than a screen shows. */
-const FIRST_EVENTS = 100
+const FIRST_PART_EVENTS = 100
 /** Events of the other parts. Receiving one must not delay a frame for long. */
 const PART_EVENTS = 4000
 
@@ -64,30 +65,30 @@ export async function readTrajectory(
   const splitter = new StepSplitter()
   const reader = body.pipeThrough(new TextDecoderStream()).getReader()
   let events: TraceEvent[] = []
-  let [stepCount, partLength] = [0, FIRST_EVENTS]
+  let [stepCount, partLength] = [0, FIRST_PART_EVENTS]
   for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
     const steps = splitter.push(chunk.value)
     events = events.concat(listEvents(steps, stepCount))
     stepCount += steps.length
     while (events.length >= partLength) {
-      await emit(describe({}, events.splice(0, partLength)))
+      await emit(toParsedTrajectory({}, events.splice(0, partLength)))
       partLength = PART_EVENTS
     }
   }
-  await emit(describe(toObject(splitter.end()), events))
+  await emit(toParsedTrajectory(toObject(splitter.end()), events))
 }
 
 /** Appends the next part of a trajectory. */
-export const appendPart = (before: ParsedTrajectory | undefined, part: ParsedTrajectory): ParsedTrajectory =>
-  before
-    ? {
-        ...part,
-        events: before.events.concat(part.events),
-        counts: mapKinds((kind) => before.counts[kind] + part.counts[kind]),
-      }
-    : part
+export function appendPart(previous: ParsedTrajectory | undefined, part: ParsedTrajectory): ParsedTrajectory {
+  if (!previous) return part
+  return {
+    ...part,
+    events: previous.events.concat(part.events),
+    counts: countByKind((kind) => previous.counts[kind] + part.counts[kind]),
+  }
+}
 
-const mapKinds = (count: (kind: EventKind) => number): Record<EventKind, number> => ({
+const countByKind = (count: (kind: EventKind) => number): Record<EventKind, number> => ({
   messages: count('messages'),
   reasoning: count('reasoning'),
   tools: count('tools'),
@@ -137,10 +138,10 @@ const isErrorText = (text: string): boolean =>
   ERROR_TEXT.test(text.slice(0, ERROR_LENGTH_MAX)) ||
   (text.length > ERROR_LENGTH_MAX && ERROR_TEXT.test(text.slice(-ERROR_LENGTH_MAX)))
 
-const KIND_OF = { message: 'messages', reasoning: 'reasoning', call: 'tools', result: 'tools' } as const
+const FILTER_KINDS = { message: 'messages', reasoning: 'reasoning', call: 'tools', result: 'tools' } as const
 
 const isOfKind = (event: TraceEvent, kind: EventKind): boolean =>
-  kind === 'errors' ? event.isError : KIND_OF[event.kind] === kind
+  kind === 'errors' ? event.isError : FILTER_KINDS[event.kind] === kind
 
 /** Returns the events of a kind that contain a text, in any case. */
 export function filterEvents(

@@ -26,12 +26,12 @@ export const isLog = (name: string): boolean => /^[^/]+\.log$/.test(name) && !is
 
 export const isOpen = ({ state }: Pick<ComparisonTrial, 'state'>): boolean => state === 'queued' || state === 'running'
 
-/** Says why a trial has no files of a kind. */
-export function explainMissing(trial: LocatedTrial, what: string): string {
-  if (isOpen(trial)) return `The trial is ${trial.state}. ${what} appears here when it has ended.`
+/** Explains why a trial does not have some content, for example `The patch`. */
+export function explainMissing(trial: LocatedTrial, content: string): string {
+  if (isOpen(trial)) return `The trial is ${trial.state}. ${content} appears here when it has ended.`
   return trial.artifacts.length === 0
     ? 'The trial has no files: it ended before the agent started, or they have expired.'
-    : `${what} was not recorded for this trial.`
+    : `${content} was not recorded for this trial.`
 }
 
 const UNITS = ['B', 'kB', 'MB', 'GB']

@@ -29,11 +29,12 @@ export function TrialPage() {
   return <TrialContent key={trialId} trial={trial.data} />
 }
 
-const LIVE_MS = 2000
+const REFRESH_MS = 2000
 
 function TrialContent({ trial }: { trial: LocatedTrial }) {
   const { tab = 'trajectory', step } = useSearch({ from: '/trials/$trialId' })
-  useRead(readTrialById, { params: { trialId: trial.id } }, { refetchMs: isOpen(trial) ? LIVE_MS : undefined })
+  // Refreshes the trial that the page above reads, until the trial has ended.
+  useRead(readTrialById, { params: { trialId: trial.id } }, { refetchMs: isOpen(trial) ? REFRESH_MS : undefined })
   const { scope } = trial.comparison
   const { settingId, explanation, error, spoiled, voided } = trial
   return (
@@ -81,7 +82,7 @@ function TrialContent({ trial }: { trial: LocatedTrial }) {
   )
 }
 
-const MARKS: Record<LocatedTrial['state'], string> = {
+const STATE_SYMBOLS: Record<LocatedTrial['state'], string> = {
   passed: '✓',
   failed: '×',
   errored: '!',
@@ -89,7 +90,7 @@ const MARKS: Record<LocatedTrial['state'], string> = {
   queued: '○',
   canceled: '–',
 }
-const CHIPS: Partial<Record<LocatedTrial['state'], string>> = {
+const CHIP_CLASSES: Partial<Record<LocatedTrial['state'], string>> = {
   passed: 'pass',
   failed: 'fail',
   errored: 'fail',
@@ -99,8 +100,8 @@ const CHIPS: Partial<Record<LocatedTrial['state'], string>> = {
 function Verdict({ trial: { state, class: trialClass, reusedFrom } }: { trial: LocatedTrial }) {
   return (
     <>
-      <span className={`chip ${CHIPS[state] ?? ''}`}>
-        <span aria-hidden="true">{MARKS[state]}</span> {state}
+      <span className={`chip ${CHIP_CLASSES[state] ?? ''}`}>
+        <span aria-hidden="true">{STATE_SYMBOLS[state]}</span> {state}
       </span>
       {trialClass !== null && trialClass !== 'verified' && (
         <span className="chip">{trialClass.replaceAll('_', ' ')}</span>
@@ -113,15 +114,15 @@ function Verdict({ trial: { state, class: trialClass, reusedFrom } }: { trial: L
 /** Links to the same setting on the tasks before and after, also by the keys [ and ]. */
 function Neighbours({ trial: { previous, next }, tab }: { trial: LocatedTrial; tab: TrialTab }) {
   const navigate = useNavigate()
-  // Before the page is painted, so that a key works as soon as the page is seen.
+  // A layout effect runs before the page is painted, so that the keys work as soon as the page is visible.
   useLayoutEffect(() => {
-    const press = (event: KeyboardEvent) => {
+    const handleKey = (event: KeyboardEvent) => {
       const trialId = { '[': previous, ']': next }[event.key]
       if (!trialId || isTyping(event)) return
       void navigate({ to: '/trials/$trialId', params: { trialId }, search: { tab } })
     }
-    addEventListener('keydown', press)
-    return () => removeEventListener('keydown', press)
+    addEventListener('keydown', handleKey)
+    return () => removeEventListener('keydown', handleKey)
   }, [previous, next, tab, navigate])
   return (
     <>
@@ -181,16 +182,16 @@ const describeUsage = ({ input, cacheRead, cacheWrite, output }: TrialUsage): st
 
 const PHASES = ['queue', 'prepare', 'agent', 'verify'] as const
 
-/** The phases one after the other, each as long as it took. */
+/** The phases in order, each as wide as its share of the duration. */
 function Timeline({ trial: { timings } }: { trial: LocatedTrial }) {
   const phases = PHASES.flatMap((phase) => (timings[phase] === null ? [] : [{ phase, seconds: timings[phase] }]))
-  const run = phases.filter(({ phase }) => phase !== 'queue')
-  const total = run.reduce((sum, { seconds }) => sum + seconds, 0)
+  const runPhases = phases.filter(({ phase }) => phase !== 'queue')
+  const total = runPhases.reduce((sum, { seconds }) => sum + seconds, 0)
   if (total === 0) return null
   return (
     <Card title="Phases">
       <div className="timeline" aria-hidden="true">
-        {run.map(({ phase, seconds }) => (
+        {runPhases.map(({ phase, seconds }) => (
           <span key={phase} className={phase} style={{ flexGrow: seconds / total }} />
         ))}
       </div>

@@ -1,18 +1,18 @@
 import { html } from 'hono/html'
 import type { AcrossKind, AcrossRow } from '../../../src/site/schema.ts'
 import {
-  date,
   describeSetting,
+  formatInterval,
   type Html,
   harnessPath,
-  interval,
   modelPath,
-  name,
   nameHarness,
   percent,
   plural,
-  programOf,
   publisherPath,
+  renderDate,
+  renderName,
+  renderProgram,
   repositoryPath,
   safeText,
   settingPath,
@@ -36,7 +36,7 @@ export function renderAcrossPage(
 ): string {
   const title = nameSubject(kind, id, rows)
   const repositories = countDistinct(rows.map(({ repository }) => repository.fullName))
-  const content = html`<section><p class="where muted">${KIND_LABELS[kind]}</p><h1>${name(title, 120)}</h1>
+  const content = html`<section><p class="where muted">${KIND_LABELS[kind]}</p><h1>${renderName(title, 120)}</h1>
 ${renderSummary(kind, rows)}</section>
 ${kind === 'setting' ? renderParts(rows) : renderSettings(kind, rows)}
 <section class="card panel" aria-labelledby="repositories-title"><div class="panel-head"><h2 id="repositories-title">By repository</h2></div>
@@ -60,13 +60,14 @@ function nameSubject(kind: AcrossKind, id: string, [first]: readonly AcrossRow[]
 
 const countDistinct = (values: readonly string[]): number => new Set(values).size
 
-/** Summarises by counts and by the range, which stay true whatever repositories are added. */
+/** Summarises by counts and ranges, because a mean would depend on the repositories that happened to be measured. */
 function renderSummary(kind: AcrossKind, rows: readonly AcrossRow[]): Html {
   const repositories = [...new Set(rows.map(({ repository }) => repository.fullName))]
   const [only = ''] = repositories
   const settings = countDistinct(rows.map(({ setting }) => setting.id))
-  const where = repositories.length === 1 ? name(only) : html`${repositories.length} repositories`
-  const subject = kind === 'setting' ? 'it' : settings === 1 ? 'its one setting' : `its ${settings} settings`
+  const where = repositories.length === 1 ? renderName(only) : html`${repositories.length} repositories`
+  const settingsText = settings === 1 ? 'its one setting' : `its ${settings} settings`
+  const subject = kind === 'setting' ? 'it' : settingsText
   const solved = formatRange(
     rows.map(({ setting }) => setting.accuracy),
     percent,
@@ -75,36 +76,39 @@ function renderSummary(kind: AcrossKind, rows: readonly AcrossRow[]): Html {
     rows.map(({ setting }) => setting.costPerTaskUsd),
     usd,
   )
-  return html`<p class="answer">On ${where}, ${subject} solved <strong>${solved}</strong> of the tasks for <strong>${cost}</strong> each. <span class="muted">${describePlaces(rows, repositories.length)}</span></p>`
+  return html`<p class="answer">On ${where}, ${subject} solved <strong>${solved}</strong> of the tasks for <strong>${cost}</strong> each. <span class="muted">${describeStanding(rows, repositories.length)}</span></p>`
 }
 
 /** Describes on how many repositories a setting is on the frontier, and on how many it is the most accurate. */
-function describePlaces(rows: readonly AcrossRow[], repositories: number): string {
-  const count = (matches: (row: AcrossRow) => boolean) =>
+function describeStanding(rows: readonly AcrossRow[], repositories: number): string {
+  const countRepositories = (matches: (row: AcrossRow) => boolean) =>
     countDistinct(rows.filter(matches).map(({ repository }) => repository.fullName))
-  const reached = count(({ setting }) => setting.onFrontier)
-  const led = count(({ setting, best }) => best !== undefined && setting.accuracy >= best.accuracy)
-  const isOne = countDistinct(rows.map(({ setting }) => setting.id)) === 1
-  return `${describeReached(reached, repositories, isOne)}${reached === 0 ? '' : describeLed(led, repositories)}.`
+  const onFrontierCount = countRepositories(({ setting }) => setting.onFrontier)
+  const mostAccurateCount = countRepositories(
+    ({ setting, best }) => best !== undefined && setting.accuracy >= best.accuracy,
+  )
+  const isSingleSetting = countDistinct(rows.map(({ setting }) => setting.id)) === 1
+  return `${describeFrontier(onFrontierCount, repositories, isSingleSetting)}${onFrontierCount === 0 ? '' : describeLead(mostAccurateCount, repositories)}.`
 }
 
-function describeReached(reached: number, repositories: number, isOne: boolean): string {
-  if (reached === 0)
-    return `${isOne ? 'It is not' : 'None is'} on ${repositories === 1 ? 'the frontier there' : 'any frontier'}`
-  const where = repositories === 1 ? 'there' : `of ${reached} of ${repositories}`
-  return `${isOne ? 'It is' : 'At least one is'} on the frontier ${where}`
+function describeFrontier(onFrontierCount: number, repositories: number, isSingleSetting: boolean): string {
+  if (onFrontierCount === 0)
+    return `${isSingleSetting ? 'It is not' : 'None is'} on ${repositories === 1 ? 'the frontier there' : 'any frontier'}`
+  const where = repositories === 1 ? 'there' : `of ${onFrontierCount} of ${repositories}`
+  return `${isSingleSetting ? 'It is' : 'At least one is'} on the frontier ${where}`
 }
 
-function describeLed(led: number, repositories: number): string {
-  if (led === 0) return `; another setting is more accurate ${repositories === 1 ? 'there' : 'everywhere'}`
-  return ` and the most accurate ${repositories === 1 ? 'there' : `on ${led}`}`
+function describeLead(mostAccurateCount: number, repositories: number): string {
+  if (mostAccurateCount === 0)
+    return `; another setting is more accurate ${repositories === 1 ? 'there' : 'everywhere'}`
+  return ` and the most accurate ${repositories === 1 ? 'there' : `on ${mostAccurateCount}`}`
 }
 
 /** Links a setting to the pages of its model and its harness. */
 function renderParts([first]: readonly AcrossRow[]): Html {
   if (!first) return html``
   const { model, harness } = first.setting
-  return html`<p class="small">Also: <a href="${modelPath(model.catalogId)}">all settings with ${name(model.label, 60)}</a> · <a href="${harnessPath(harness)}">all settings with ${name(nameHarness(harness), 60)}</a></p>`
+  return html`<p class="small">Also: <a href="${modelPath(model.catalogId)}">all settings with ${renderName(model.label, 60)}</a> · <a href="${harnessPath(harness)}">all settings with ${renderName(nameHarness(harness), 60)}</a></p>`
 }
 
 /** Lists the settings of a model or harness with the number of repositories, not with a mean. */
@@ -121,7 +125,8 @@ function renderSetting(kind: AcrossKind, group: readonly AcrossRow[]): Html {
   const { setting } = first
   const accuracies = group.map((row) => row.setting.accuracy)
   const costs = group.map((row) => row.setting.costPerTaskUsd)
-  const label = kind === 'model' ? programOf(setting) : html`${name(setting.model.label, 60)} · ${programOf(setting)}`
+  const label =
+    kind === 'model' ? renderProgram(setting) : html`${renderName(setting.model.label, 60)} · ${renderProgram(setting)}`
   return html`<tr><th scope="row">${linkSetting(setting, label)}</th><td class="number">${countDistinct(group.map(({ repository }) => repository.fullName))}</td><td class="number">${group.filter((row) => row.setting.onFrontier).length}</td><td class="number">${formatRange(accuracies, percent)}</td><td class="number wide-only">${formatRange(costs, usd)}</td></tr>`
 }
 
@@ -133,7 +138,7 @@ function formatRange(values: readonly number[], format: (value: number) => strin
 function renderTable(kind: AcrossKind, rows: readonly AcrossRow[]): Html {
   const sorted = rows.toSorted(
     (a, b) =>
-      compare(a.repository.fullName, b.repository.fullName) ||
+      compareTexts(a.repository.fullName, b.repository.fullName) ||
       Number(b.defaultLine) - Number(a.defaultLine) ||
       a.setting.stats.rank.best - b.setting.stats.rank.best ||
       b.setting.accuracy - a.setting.accuracy,
@@ -142,7 +147,10 @@ function renderTable(kind: AcrossKind, rows: readonly AcrossRow[]): Html {
 <tbody>${sorted.map((row) => renderRow(kind, row))}</tbody></table></div>`
 }
 
-const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
+function compareTexts(a: string, b: string): number {
+  if (a === b) return 0
+  return a < b ? -1 : 1
+}
 
 function renderRow(kind: AcrossKind, row: AcrossRow): Html {
   const { repository, publisher, releasedAt, endorsed, defaultLine, settings, setting } = row
@@ -150,12 +158,12 @@ function renderRow(kind: AcrossKind, row: AcrossRow): Html {
   const href = withQuery(repositoryPath(repository.fullName), { publisher: defaultLine ? undefined : publisher.login })
   const label =
     kind === 'model'
-      ? programOf(setting)
-      : html`${name(setting.model.label, 60)}<br><span class="small muted">${programOf(setting)}</span>`
-  return html`<tr><th scope="row"><a class="plain model" href="${href}">${name(repository.fullName)}</a><br>${kind === 'setting' ? '' : html`<span class="narrow-only small">${linkSetting(setting, label)}</span>`}<span class="small muted">${plural(setting.tasks, 'task')} · <a class="plain" href="${publisherPath(publisher.login)}">${name(publisher.login)}</a>${endorsed ? ', endorsed' : ''} · ${date(releasedAt)}</span></th>
+      ? renderProgram(setting)
+      : html`${renderName(setting.model.label, 60)}<br><span class="small muted">${renderProgram(setting)}</span>`
+  return html`<tr><th scope="row"><a class="plain model" href="${href}">${renderName(repository.fullName)}</a><br>${kind === 'setting' ? '' : html`<span class="narrow-only small">${linkSetting(setting, label)}</span>`}<span class="small muted">${plural(setting.tasks, 'task')} · <a class="plain" href="${publisherPath(publisher.login)}">${renderName(publisher.login)}</a>${endorsed ? ', endorsed' : ''} · ${renderDate(releasedAt)}</span></th>
 ${kind === 'setting' ? '' : html`<td class="wide-only">${linkSetting(setting, label)}</td>`}
-<td class="number"><strong>${percent(setting.accuracy)}</strong>${ci95 ? html`<span class="narrow-only small faint">${interval(ci95)}</span>` : ''}</td>
-<td class="wide-only nowrap">${drawInterval(setting.accuracy, ci95)} <span class="small faint">${ci95 ? interval(ci95) : 'too few tasks'}</span></td>
+<td class="number"><strong>${percent(setting.accuracy)}</strong>${ci95 ? html`<span class="narrow-only small faint">${formatInterval(ci95)}</span>` : ''}</td>
+<td class="wide-only nowrap">${drawInterval(setting.accuracy, ci95)} <span class="small faint">${ci95 ? formatInterval(ci95) : 'too few tasks'}</span></td>
 <td class="number">${usd(setting.costPerTaskUsd)}</td>
 <td class="number wide-only muted">${renderBest(row)}</td>
 <td class="rank muted nowrap wide-only">${renderRank(setting)} of ${settings}</td>

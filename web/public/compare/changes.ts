@@ -16,7 +16,7 @@ export type ReleaseChanges = {
 export function compareReleases(from: Release, to: Release): ReleaseChanges {
   const ids = [...new Set([...to.settings, ...from.settings].map(({ id }) => id))]
   const settings = ids
-    .map((id): SettingChange => ({ id, before: find(from, id), after: find(to, id) }))
+    .map((id): SettingChange => ({ id, before: findSetting(from, id), after: findSetting(to, id) }))
     .toSorted((a, b) => Number(isChanged(b)) - Number(isChanged(a)) || toAccuracy(b) - toAccuracy(a))
   return {
     settings,
@@ -28,7 +28,7 @@ export function compareReleases(from: Release, to: Release): ReleaseChanges {
   }
 }
 
-const find = ({ settings }: Release, id: string): ReleaseSetting | undefined =>
+const findSetting = ({ settings }: Release, id: string): ReleaseSetting | undefined =>
   settings.find((setting) => setting.id === id)
 
 /** True if the setting is new or dropped, joined or left the frontier, or changed by more than noise. */

@@ -2,21 +2,21 @@ import { html } from 'hono/html'
 import type { PublicRelease, ReleaseSetting } from '../../../src/releases/shapes/schema.ts'
 import type { HistoryEntry } from '../../../src/results/schema.ts'
 import {
-  date,
-  dateTime,
   formatDate,
   formatDateTime,
+  formatDifference,
+  formatInterval,
   type Html,
-  interval,
-  name,
   nameHarness,
   percent,
   plural,
-  programOf,
   releasePath,
+  renderDate,
+  renderDateTime,
+  renderName,
+  renderProgram,
   repositoryPath,
   safeText,
-  signed,
   usd,
   withQuery,
 } from '../../components/format.ts'
@@ -38,8 +38,8 @@ export function renderComparePage(site: Site, pair: ReleasePair): string {
   const { fullName } = to.repository
   const path = `${repositoryPath(fullName)}/compare`
   const changes = compareReleases(from, to)
-  const [before, after] = dateBoth(from, to)
-  const content = html`<section><h1 class="where"><a href="${repositoryPath(fullName)}">${name(fullName)}</a> <span class="muted">what changed from ${before} to ${after}</span></h1></section>
+  const [before, after] = renderDates(from, to)
+  const content = html`<section><h1 class="where"><a href="${repositoryPath(fullName)}">${renderName(fullName)}</a> <span class="muted">what changed from ${before} to ${after}</span></h1></section>
 <section>${from.releaseId === to.releaseId ? html`<p class="answer">${history.length < 2 ? 'There is only one release, so there is nothing to compare yet.' : 'Both sides show the same release.'}</p>` : renderSentence(pair, changes)}
 ${[from, to].map(renderWithdrawn)}${renderChoice(path, pair)}</section>
 <section class="card panel" aria-labelledby="changes-title"><div class="panel-head"><h2 id="changes-title">Settings</h2></div>
@@ -54,10 +54,10 @@ ${renderConditions(from, to)}`
   })
 }
 
-/** Dates of both releases, with the time of day if the dates are equal. */
-function dateBoth(from: PublicRelease, to: PublicRelease): [Html, Html] {
+/** Renders the dates of both releases, with the time of day if the dates are equal. */
+function renderDates(from: PublicRelease, to: PublicRelease): [Html, Html] {
   const isSameDay = from.releasedAt.slice(0, 10) === to.releasedAt.slice(0, 10)
-  const show = ({ releasedAt }: PublicRelease) => (isSameDay ? dateTime(releasedAt) : date(releasedAt))
+  const show = ({ releasedAt }: PublicRelease) => (isSameDay ? renderDateTime(releasedAt) : renderDate(releasedAt))
   return [show(from), show(to)]
 }
 
@@ -69,7 +69,7 @@ function renderSentence(
   const moved = settings.filter(({ before, after }) => before && after && !isWithinNoise(before, after)).length
   const sentences = [
     html`${describeCounts(counts)}`,
-    ...(tasks === 0 ? [] : [html`${signed(tasks)} tasks.`]),
+    ...(tasks === 0 ? [] : [html`${formatDifference(tasks)} tasks.`]),
     ...describeRecommendation(pair),
     ...(enteredFrontier.length === 0 ? [] : [html`${listSettings(enteredFrontier)} joined the frontier.`]),
     ...(leftFrontier.length === 0
@@ -95,24 +95,27 @@ function describeRecommendation({ from, to, recommended }: ReleasePair): Html[] 
   ]
   if (!old && !current) return [html`Neither release recommends a setting.`]
   if (!current) return [html`No setting is recommended any more.`]
-  if (!old) return [html`${nameSetting(current)} is now recommended.`]
+  if (!old) return [html`${renderSettingName(current)} is now recommended.`]
   if (old.id === current.id) return [html`The recommendation is unchanged.`]
-  return [html`The recommendation changed from ${nameSetting(old)} to ${nameSetting(current)}.`]
+  return [html`The recommendation changed from ${renderSettingName(old)} to ${renderSettingName(current)}.`]
 }
 
-const nameSetting = ({ model, harness }: ReleaseSetting): Html =>
-  html`${name(model.label, 60)} with ${name(nameHarness(harness), 40)}`
+const renderSettingName = ({ model, harness }: ReleaseSetting): Html =>
+  html`${renderName(model.label, 60)} with ${renderName(nameHarness(harness), 40)}`
 
 /** Lists settings as in a sentence: `a, b and c`. */
 const listSettings = (settings: readonly ReleaseSetting[]): Html =>
-  html`${settings.map(
-    (setting, index) =>
-      html`${index === 0 ? '' : index === settings.length - 1 ? ' and ' : ', '}${nameSetting(setting)}`,
-  )}`
+  html`${settings.map((setting, index) => html`${toSeparator(index, settings.length)}${renderSettingName(setting)}`)}`
+
+/** Returns the text before an entry of a list in a sentence. */
+function toSeparator(index: number, length: number): string {
+  if (index === 0) return ''
+  return index === length - 1 ? ' and ' : ', '
+}
 
 const renderWithdrawn = ({ withdrawn, releasedAt }: PublicRelease): Html =>
   withdrawn
-    ? html`<p class="note warning">The release of ${date(releasedAt)} was <strong>withdrawn</strong> on ${date(withdrawn.at)}: ${name(withdrawn.reason, 1000)}</p>`
+    ? html`<p class="note warning">The release of ${renderDate(releasedAt)} was <strong>withdrawn</strong> on ${renderDate(withdrawn.at)}: ${renderName(withdrawn.reason, 1000)}</p>`
     : html``
 
 function renderChoice(path: string, { from, to, history }: ReleasePair): Html {
@@ -125,7 +128,7 @@ function renderChoice(path: string, { from, to, history }: ReleasePair): Html {
 }
 
 function renderTable(from: PublicRelease, to: PublicRelease, { settings }: ReleaseChanges): Html {
-  const [before, after] = dateBoth(from, to)
+  const [before, after] = renderDates(from, to)
   const head = ({ repository, releaseId }: PublicRelease, title: string, released: Html) =>
     html`<th scope="col" class="number">${title}<br><a class="dated" href="${releasePath(repository.fullName, releaseId)}">${released}</a></th>`
   return html`<div class="scroll" role="group" aria-labelledby="changes-title" tabindex="0"><table><thead><tr><th scope="col">Setting</th>${head(from, 'Before', before)}${head(to, 'After', after)}<th scope="col" class="number">Change</th><th scope="col" class="number wide-only">Per task</th><th scope="col" class="wide-only">Frontier</th></tr></thead>
@@ -135,21 +138,21 @@ function renderTable(from: PublicRelease, to: PublicRelease, { settings }: Relea
 function renderRow({ before, after }: SettingChange): Html {
   const setting = after ?? before
   if (!setting) return html``
-  return html`<tr><th scope="row"><span class="model">${linkSetting(setting)}</span><br><span class="small muted">${programOf(setting)}</span>${renderMove(before, after)}</th>
+  return html`<tr><th scope="row"><span class="model">${linkSetting(setting)}</span><br><span class="small muted">${renderProgram(setting)}</span>${renderFrontierMove(before, after)}</th>
 <td class="number">${renderAccuracy(before)}</td><td class="number">${renderAccuracy(after)}</td>
 <td class="number">${renderChange(before, after)}</td><td class="number wide-only">${renderCosts(before, after)}</td><td class="wide-only">${renderFrontierChange(before, after)}</td></tr>`
 }
 
 const renderAccuracy = (setting: ReleaseSetting | undefined): Html =>
   setting
-    ? html`<strong>${percent(setting.accuracy)}</strong> <span class="own-line small faint">${setting.stats.ci95 ? interval(setting.stats.ci95) : ''}</span>`
+    ? html`<strong>${percent(setting.accuracy)}</strong> <span class="own-line small faint">${setting.stats.ci95 ? formatInterval(setting.stats.ci95) : ''}</span>`
     : html`<span class="faint">–</span>`
 
 function renderChange(before: ReleaseSetting | undefined, after: ReleaseSetting | undefined): Html {
   if (!before) return html`<span class="chip">new</span>`
   if (!after) return html`<span class="chip">dropped</span>`
   if (before.accuracy === after.accuracy) return html`<span class="faint">none</span>`
-  const points = `${signed(Math.round(after.accuracy - before.accuracy))} points`
+  const points = `${formatDifference(Math.round(after.accuracy - before.accuracy))} points`
   return isWithinNoise(before, after)
     ? html`${points}<br><span class="small faint">within noise</span>`
     : html`<strong>${points}</strong>`
@@ -166,21 +169,21 @@ function renderFrontierChange(before: ReleaseSetting | undefined, after: Release
 }
 
 /** Renders a change of the frontier for phones, which have no room for its column. */
-function renderMove(before: ReleaseSetting | undefined, after: ReleaseSetting | undefined): Html {
+function renderFrontierMove(before: ReleaseSetting | undefined, after: ReleaseSetting | undefined): Html {
   if (Boolean(before?.onFrontier) === Boolean(after?.onFrontier)) return html``
   return html`<span class="narrow-only small">${after?.onFrontier ? html`<strong class="gold">joined the frontier</strong>` : 'left the frontier'}</span>`
 }
 
 /** Renders conditions that differ: harness versions, verify modes, sandboxes, attempts. */
 function renderConditions(from: PublicRelease, to: PublicRelease): Html {
-  const versions = ({ disclosure }: PublicRelease) =>
+  const listVersions = ({ disclosure }: PublicRelease) =>
     disclosure.harnesses.map(({ harness, version }) => `${safeText(nameHarness(harness), 60)} ${safeText(version, 40)}`)
   const conditions: [string, string, string][] = [
-    ['Attempts per task', attempts(from), attempts(to)],
+    ['Attempts per task', formatAttempts(from), formatAttempts(to)],
     ['Settings run', String(from.disclosure.settings.run), String(to.disclosure.settings.run)],
-    ['Verify modes', list(from.disclosure.verifyModes), list(to.disclosure.verifyModes)],
-    ['Sandboxes', list(from.disclosure.sandboxes), list(to.disclosure.sandboxes)],
-    ['Harness versions', list(versions(from)), list(versions(to))],
+    ['Verify modes', joinTexts(from.disclosure.verifyModes), joinTexts(to.disclosure.verifyModes)],
+    ['Sandboxes', joinTexts(from.disclosure.sandboxes), joinTexts(to.disclosure.sandboxes)],
+    ['Harness versions', joinTexts(listVersions(from)), joinTexts(listVersions(to))],
   ]
   return html`<section class="card panel" aria-labelledby="conditions-title"><div class="panel-head"><h2 id="conditions-title">Conditions</h2></div><div class="scroll" role="group" aria-labelledby="conditions-title" tabindex="0"><table class="halves"><thead><tr><th scope="col">Condition</th><th scope="col">Before</th><th scope="col">After</th></tr></thead><tbody>${conditions.map(
     ([label, before, after]) =>
@@ -188,8 +191,8 @@ function renderConditions(from: PublicRelease, to: PublicRelease): Html {
   )}</tbody></table></div></section>`
 }
 
-const attempts = ({ disclosure: { attempts: count } }: PublicRelease): string =>
+const formatAttempts = ({ disclosure: { attempts: count } }: PublicRelease): string =>
   count.min === count.max ? String(count.min) : `${count.min} to ${count.max}`
 
-const list = (texts: readonly string[]): string =>
+const joinTexts = (texts: readonly string[]): string =>
   texts.length === 0 ? 'not recorded' : texts.map((text) => safeText(text, 100)).join(', ')

@@ -1,18 +1,18 @@
 import { html } from 'hono/html'
-import { type Html, name, releasePath } from '../../components/format.ts'
+import { type Html, releasePath, renderName } from '../../components/format.ts'
 import { renderPage, type Site } from '../../components/layout.ts'
 
 type ProblemFacts = { status: number; title: string; detail: string; requestId: string } & Record<string, unknown>
 
 const DETAIL_MAX = 1200
 
-/** Renders a problem for people: what happened, and where to go from here. */
+/** Renders a problem as a page: what happened, and what the reader can do. */
 export const renderProblemPage = (site: Site, problem: ProblemFacts): string =>
   renderPage(site, {
     title: `${problem.status} ${problem.title}`,
     description: problem.title,
     content: html`<section class="problem"><p class="small muted">${problem.status}</p><h1>${problem.title}</h1>
-<p class="lead">${name(problem.detail, DETAIL_MAX)}</p>
+<p class="lead">${renderName(problem.detail, DETAIL_MAX)}</p>
 ${renderHelp(problem)}
 <p class="small faint">Request ${problem.requestId}</p></section>`,
   })

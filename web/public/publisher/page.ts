@@ -1,22 +1,22 @@
 import { html } from 'hono/html'
 import type { ListedCard } from '../../../src/site/schema.ts'
-import { name, plural, publisherPath, safeText } from '../../components/format.ts'
+import { plural, publisherPath, renderName, safeText } from '../../components/format.ts'
 import { renderPage, type Site } from '../../components/layout.ts'
 import { renderResultCard } from '../../components/result-card.ts'
 
 /** Renders the results of one publisher, newest first. */
 export function renderPublisherPage(site: Site, login: string, listed: readonly ListedCard[]): string {
   const cards = listed.map(({ card }) => card)
-  const shown = cards[0]?.publisher.login ?? login
+  const shownLogin = cards[0]?.publisher.login ?? login
   const endorsed = cards.filter((card) => card.endorsed).length
-  const trials = cards.reduce((sum, { tasks }) => sum + tasks, 0)
-  const content = html`<section><p class="where muted">Publisher</p><h1>${name(shown)}</h1>
-<p class="answer">Published results of ${plural(cards.length, 'repository', 'repositories')}, on ${plural(trials, 'task')}. <span class="muted">${describeEndorsement(endorsed, cards.length)}</span></p></section>
+  const tasks = cards.reduce((sum, card) => sum + card.tasks, 0)
+  const content = html`<section><p class="where muted">Publisher</p><h1>${renderName(shownLogin)}</h1>
+<p class="answer">Published results of ${plural(cards.length, 'repository', 'repositories')}, on ${plural(tasks, 'task')}. <span class="muted">${describeEndorsement(endorsed, cards.length)}</span></p></section>
 <ul class="cards">${listed.map(({ card, language }) => renderResultCard(card, language))}</ul>`
   return renderPage(site, {
-    title: safeText(shown),
-    description: `Results that ${safeText(shown)} has published.`,
-    path: publisherPath(shown),
+    title: safeText(shownLogin),
+    description: `Results that ${safeText(shownLogin)} has published.`,
+    path: publisherPath(shownLogin),
     content,
   })
 }

@@ -4,12 +4,12 @@ import type { HistoryEntry } from '../../../src/results/schema.ts'
 import type { RepositoryView } from '../../../src/site/schema.ts'
 import { describeDataset } from '../../components/dataset.ts'
 import {
-  date,
   type Html,
-  name,
   percent,
   publisherPath,
   releasePath,
+  renderDate,
+  renderName,
   repositoryPath,
   safeText,
   withQuery,
@@ -33,12 +33,12 @@ export function renderReleasePage(site: Site, documents: ReleaseDocuments, view:
   const { fullName } = release.repository
   const path = releasePath(fullName, release.releaseId)
   const picks = toPickedSettings(release, documents.picks)
-  const content = html`<section><h1 class="where"><a href="${repositoryPath(fullName)}">${name(fullName)}</a> <span class="muted">release of ${date(release.releasedAt)} by <a href="${publisherPath(release.publisher.login)}">${name(release.publisher.login)}</a></span></h1>
+  const content = html`<section><h1 class="where"><a href="${repositoryPath(fullName)}">${renderName(fullName)}</a> <span class="muted">release of ${renderDate(release.releasedAt)} by <a href="${publisherPath(release.publisher.login)}">${renderName(release.publisher.login)}</a></span></h1>
 ${renderState(release, history)}</section>
 ${renderReleaseBody(site, { release, picks, history, visibleDifference, repriced, path, view, isWithdrawn: Boolean(release.withdrawn) })}`
   return renderPage(site, {
     title: `${safeText(fullName)}, release of ${release.releasedAt.slice(0, 10)}`,
-    description: describe(release, picks),
+    description: describeRelease(release, picks),
     path,
     image: `${repositoryPath(fullName)}/image.png`,
     structured: describeDataset(site, release),
@@ -46,7 +46,7 @@ ${renderReleaseBody(site, { release, picks, history, visibleDifference, repriced
   })
 }
 
-function describe({ withdrawn, tasks }: PublicRelease, picks: readonly PickedSetting[]): string {
+function describeRelease({ withdrawn, tasks }: PublicRelease, picks: readonly PickedSetting[]): string {
   if (withdrawn) return 'Withdrawn results of coding agents.'
   const best = picks.find(({ roles }) => roles.includes('most-accurate'))?.setting
   return best
@@ -58,15 +58,15 @@ function renderState(
   { withdrawn, releaseId, repository, publisher }: PublicRelease,
   history: readonly HistoryEntry[],
 ): Html {
-  const valid = history.filter((entry) => !entry.withdrawn)
-  const newest = valid.find((entry) => entry.publisher.login === publisher.login)
+  const validReleases = history.filter((entry) => !entry.withdrawn)
+  const newest = validReleases.find((entry) => entry.publisher.login === publisher.login)
   if (withdrawn)
-    return html`<p class="note warning"><strong>Withdrawn</strong> on ${date(withdrawn.at)}: ${name(withdrawn.reason, 1000)} <span class="muted">Do not rely on these numbers.</span> ${linkValid(repository.fullName, newest ?? valid[0])}</p>`
+    return html`<p class="note warning"><strong>Withdrawn</strong> on ${renderDate(withdrawn.at)}: ${renderName(withdrawn.reason, 1000)} <span class="muted">Do not rely on these numbers.</span> ${renderValidLink(repository.fullName, newest ?? validReleases[0])}</p>`
   if (!newest || newest.releaseId === releaseId) return html``
-  return html`<p class="note">There is a newer release: <a href="${releasePath(repository.fullName, newest.releaseId)}">${date(newest.releasedAt)}</a>. <a href="${withQuery(`${repositoryPath(repository.fullName)}/compare`, { from: releaseId, to: newest.releaseId })}">What changed</a></p>`
+  return html`<p class="note">There is a newer release: <a href="${releasePath(repository.fullName, newest.releaseId)}">${renderDate(newest.releasedAt)}</a>. <a href="${withQuery(`${repositoryPath(repository.fullName)}/compare`, { from: releaseId, to: newest.releaseId })}">What changed</a></p>`
 }
 
-const linkValid = (fullName: string, entry: HistoryEntry | undefined): Html =>
+const renderValidLink = (fullName: string, entry: HistoryEntry | undefined): Html =>
   entry
-    ? html`Newest valid release: <a href="${releasePath(fullName, entry.releaseId)}">${date(entry.releasedAt)}</a>.`
+    ? html`Newest valid release: <a href="${releasePath(fullName, entry.releaseId)}">${renderDate(entry.releasedAt)}</a>.`
     : html`There is no valid release of this repository.`

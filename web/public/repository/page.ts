@@ -4,12 +4,12 @@ import type { Card, HistoryEntry, Line } from '../../../src/results/schema.ts'
 import type { RepositoryView } from '../../../src/site/schema.ts'
 import { describeDataset } from '../../components/dataset.ts'
 import {
-  date,
   type Html,
-  name,
   nameHarness,
   percent,
   publisherPath,
+  renderDate,
+  renderName,
   repositoryPath,
   safeText,
   withQuery,
@@ -17,7 +17,7 @@ import {
 import { renderPage, type Site } from '../../components/layout.ts'
 import { toPickedSettings } from '../../components/picks.ts'
 import { renderReleaseBody } from '../../components/release-body.ts'
-import { findBefore } from '../../components/release-sections.ts'
+import { findPrevious } from '../../components/release-sections.ts'
 
 type PublishedCard = Line & { card: Card }
 
@@ -58,13 +58,16 @@ ${renderReleaseBody(site, { release, picks, history, visibleDifference, repriced
 function renderTitle({ selected: { release, endorsed }, history }: RepositoryDocuments): Html {
   const { fullName } = release.repository
   const [owner = '', short = ''] = fullName.split('/')
-  const before = findBefore(
+  const previous = findPrevious(
     history,
     history.findIndex(({ releaseId }) => releaseId === release.releaseId),
   )
-  const compared = withQuery(`${repositoryPath(fullName)}/compare`, { from: before?.releaseId, to: release.releaseId })
-  return html`<h1 class="where">${name(owner)} / <strong>${name(short)}</strong></h1>
-<p class="small muted byline">published by <a href="${publisherPath(release.publisher.login)}">${name(release.publisher.login)}</a> ${endorsed ? html`<span class="chip">endorsed by the owner</span>` : html`<span class="chip">not endorsed by the owner</span>`} · release of ${date(release.releasedAt)}${before ? html` · <a href="${compared}">what changed</a>` : ''}</p>`
+  const compareUrl = withQuery(`${repositoryPath(fullName)}/compare`, {
+    from: previous?.releaseId,
+    to: release.releaseId,
+  })
+  return html`<h1 class="where">${renderName(owner)} / <strong>${renderName(short)}</strong></h1>
+<p class="small muted byline">published by <a href="${publisherPath(release.publisher.login)}">${renderName(release.publisher.login)}</a> ${endorsed ? html`<span class="chip">endorsed by the owner</span>` : html`<span class="chip">not endorsed by the owner</span>`} · release of ${renderDate(release.releasedAt)}${previous ? html` · <a href="${compareUrl}">what changed</a>` : ''}</p>`
 }
 
 const renderPublishers = ({ lines, selected }: RepositoryDocuments, path: string): Html =>
@@ -73,5 +76,5 @@ const renderPublishers = ({ lines, selected }: RepositoryDocuments, path: string
     : html`<nav class="publishers small" aria-label="Publishers"><ul>${lines.map(({ release, card, endorsed }) => {
         const { login } = release.publisher
         const href = withQuery(path, { publisher: card.defaultLine ? undefined : login })
-        return html`<li><a href="${href}" ${card === selected.card ? html`aria-current="page"` : ''}>${name(login)}</a> <span class="muted">${endorsed ? 'endorsed · ' : ''}${date(release.releasedAt)}</span></li>`
+        return html`<li><a href="${href}" ${card === selected.card ? html`aria-current="page"` : ''}>${renderName(login)}</a> <span class="muted">${endorsed ? 'endorsed · ' : ''}${renderDate(release.releasedAt)}</span></li>`
       })}</ul></nav>`

@@ -10,7 +10,7 @@ const CARDS_PER_PAGE = 48
 /** Renders the list of published results, newest first. */
 export function renderResultsPage(site: Site, cards: readonly ListedCard[], view: ResultsView): string {
   const isEmpty = cards.length === 0 && !view.q
-  const matching = cards.filter((card) => matches(card, view))
+  const matching = cards.filter((card) => matchesFilters(card, view))
   const page = view.page ?? 1
   const shown = matching.slice((page - 1) * CARDS_PER_PAGE, page * CARDS_PER_PAGE)
   const content = isEmpty
@@ -26,23 +26,24 @@ ${renderPaging(matching.length, page, view)}`
 }
 
 /** Returns true if the language matches, and one setting of the frontier matches provider and harness. */
-const matches = ({ card: { frontier }, language }: ListedCard, view: ResultsView): boolean =>
-  (!view.language || language === view.language) &&
-  ((!view.provider && !view.harness) ||
-    frontier
-      .map(({ id }) => parseSettingId(id))
-      .some(
-        ({ provider, harness }) =>
-          (!view.provider || provider === view.provider) && (!view.harness || harness === view.harness),
-      ))
+function matchesFilters({ card: { frontier }, language }: ListedCard, view: ResultsView): boolean {
+  if (view.language && language !== view.language) return false
+  if (!view.provider && !view.harness) return true
+  return frontier
+    .map(({ id }) => parseSettingId(id))
+    .some(
+      ({ provider, harness }) =>
+        (!view.provider || provider === view.provider) && (!view.harness || harness === view.harness),
+    )
+}
 
 function renderFilters(cards: readonly ListedCard[], { q, provider, harness, language }: ResultsView): Html {
   const settings = cards.flatMap(({ card }) => card.frontier.map(({ id }) => parseSettingId(id)))
-  const distinct = (values: readonly string[]) => [...new Set(values)].sort().slice(0, 100)
-  const languages = distinct(cards.flatMap((each) => each.language ?? []))
+  const listDistinct = (values: readonly string[]) => [...new Set(values)].sort().slice(0, 100)
+  const languages = listDistinct(cards.flatMap((each) => each.language ?? []))
   return html`<form class="filters" role="search" action="/" method="get">
 <label><span class="small muted">Find a repository, publisher or model</span> <input type="search" name="q" maxlength="200" value="${safeText(q ?? '', 200)}"></label>
-${languages.length === 0 ? '' : renderSelect('language', 'Language', languages, language, formatLanguage)}${renderSelect('provider', 'Provider', distinct(settings.map((each) => each.provider)), provider)}${renderSelect('harness', 'Harness', distinct(settings.map((each) => each.harness)), harness, labelHarness)}
+${languages.length === 0 ? '' : renderSelect('language', 'Language', languages, language, formatLanguage)}${renderSelect('provider', 'Provider', listDistinct(settings.map((each) => each.provider)), provider)}${renderSelect('harness', 'Harness', listDistinct(settings.map((each) => each.harness)), harness, labelHarness)}
 <button class="button" type="submit">Filter</button></form>`
 }
 
