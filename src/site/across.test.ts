@@ -84,7 +84,7 @@ test('two releases are compared setting by setting, by default the newest with t
   const { body: newer } = await own.publishAll()
   const { words, text } = await open(`${base}/compare`)
   expect(words).toContain(
-    '1 new setting. Neither release recommends a setting. Third with mini activate the frontier. Large with mini left it. No accuracy changed by more than noise.',
+    '1 new setting. Neither release recommends a setting. Third with mini joined the frontier. Large with mini left it. No accuracy changed by more than noise.',
   )
   const order = [...text.matchAll(/class="model">(?:<a[^>]*>)?<bdi>([^<]*)/g)].map(([, label]) => label)
   expect(order).toEqual(['Third', 'Large', 'Small'])
