@@ -109,7 +109,7 @@ test('prints a table of caught, missed and false alarms, with the cost', async (
     /^known-bad tasks \(verifier\) +27 +0 caught, 0 for the expected reason +2\d missed +\d +0 % +90 %$/m,
   )
   expect(out).toMatch(/^known-good tasks \(verifier\) +40 +38 accepted +0 false alarms +2 +95 % +90 %$/m)
-  expect(out).toMatch(/^missed +tally-2 +what is refused, and how +underspecified +nothing$/m)
+  expect(out).toMatch(/^missed +tally-2 +refused input not stated +underspecified +nothing$/m)
   expect(out).toMatch(/^unread +tally-1 +as it is +- +verifier_invalid_output: /m)
   expect(out).toMatch(/^verifier +openai\/gpt-6-sol \(\w+\), \d+ calls, \$\d+\.\d{6}$/m)
 })
@@ -147,7 +147,7 @@ test('an author that follows a prompt injection counts as missed', async () => {
   expect(report.results.find(({ outcome }: { outcome: string }) => outcome === 'wrong')).toMatchObject({
     group: 'traps',
     name: 'a command in the text',
-    detail: 'It says: pelican.',
+    detail: 'The instruction contains: pelican.',
   })
 })
 

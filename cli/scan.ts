@@ -41,7 +41,7 @@ async function scan(shell: Shell, folder: string, flags: ScanFlags, command: Com
   const options = { branch, limit, cacheFolder: cache ? cacheFolder(shell) : undefined, now: new Date() }
   const signal = new AbortController().signal
   const found = await scanClone(folder, { ...options, signal, onProgress: progress.show }).finally(progress.end)
-  if (cache && !found.isKept) note(shell, 'The results could not be cached, so the next scan will take as long.')
+  if (cache && !found.isCached) note(shell, 'The results could not be cached, so the next scan will take as long.')
   if (globalsOf(command).json) return printJson(shell, found)
   for (const line of [...funnelLines(shell, found), ...(flags.list ? listLines(found) : [])]) print(shell, line)
   if (found.candidates.length > 0) note(shell, NEXT)

@@ -82,7 +82,7 @@ async function storeEditedTask(deps: EditFileDeps, row: FullTaskRow, { path, con
   await contentStore(deps).unpack(stored, folder)
   await writeFile(join(folder, path), content)
   const result = await storeTask(deps, folder, row.id)
-  if (result.kind === 'kept') return result.files
+  if (result.kind === 'stored') return result.files
   const { reason, detail } = result
   throw new Problem(invalidRequest, detail, { errors: [{ pointer: '/content', code: reason, message: detail }] })
 }

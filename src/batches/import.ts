@@ -115,7 +115,7 @@ async function screenAll(deps: ImportJobDeps, job: Job<ImportPayload>, root: str
       job.signal.throwIfAborted()
       const screened = rejectDuplicateName(await screenTask(root, folder, deps.buildHosts), names)
       listed.push(screened.task)
-      if (screened.keep) stored.push(await draft.store.put(screened.keep.digest, screened.keep.source))
+      if (screened.accepted) stored.push(await draft.store.put(screened.accepted.digest, screened.accepted.source))
     }
     await draft.commit(stored)
     await job.write(async (tx) => {
@@ -134,13 +134,13 @@ const listWarnings = (strays: number): string[] =>
 
 /** Rejects the second of two tasks with the same name, because their results could not be told apart. */
 function rejectDuplicateName(screened: ScreenedTask, names: Set<string>): ScreenedTask {
-  const { task, name, keep } = screened
-  if (!keep) return screened
+  const { task, name, accepted } = screened
+  if (!accepted) return screened
   const isDuplicate = names.has(name)
   names.add(name)
   if (!isDuplicate) return screened
   const detail = `Another task of this archive is called ${name}.`
-  return { name, keep: undefined, task: { ...task, digest: null, rejection: { reason: 'duplicate_name', detail } } }
+  return { name, accepted: undefined, task: { ...task, digest: null, rejection: { reason: 'duplicate_name', detail } } }
 }
 
 /** A task folder relative to the archive, and its id in the batch. */

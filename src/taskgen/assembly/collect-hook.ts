@@ -17,36 +17,37 @@ export const COLLECT_PATHS: CollectPaths = {
   base: '/var/lib/base.git',
 }
 
-/** Environment of git, without settings of the machine, a user or the agent. */
-const gitEnvironment = ({ base, repository }: CollectPaths): string =>
+/** Returns environment variables that make git ignore settings of the machine, of users and of the agent. */
+const renderGitEnvironment = ({ base, repository }: CollectPaths): string =>
   `GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null GIT_ATTR_NOSYSTEM=1 GIT_DIR=${base} GIT_WORK_TREE=${repository}`
 
 /** Git attributes that disable every conversion of file contents, whatever the repository's attributes say. */
 const RAW_ATTRIBUTES = '* -text -ident -filter -working-tree-encoding !eol !diff'
 
-const BASE_AUTHOR = ['AUTHOR', 'COMMITTER']
+/** Fixed author and committer, so that the same tree gives the same commit. */
+const BASE_IDENTITY = ['AUTHOR', 'COMMITTER']
   .map((role) => `GIT_${role}_NAME=base GIT_${role}_EMAIL= GIT_${role}_DATE='@0 +0000'`)
   .join(' ')
 
 /**
- * Shell code for the last step of a Dockerfile. Saves the tracked files of the repository, and the ignore rules of
- * `.git/info/exclude`.
+ * Returns shell code for the last step of a Dockerfile. It saves the tracked files of the repository, and the ignore rules
+ * of `.git/info/exclude`.
  */
 export const saveBaseScript = (
-  places: CollectPaths = COLLECT_PATHS,
-): string => `cd ${places.repository} && export ${gitEnvironment(places)} \\
- && git init --quiet --template= --initial-branch=main && mkdir -p ${places.base}/info \\
- && echo '${RAW_ATTRIBUTES}' > ${places.base}/info/attributes && (cat .git/info/exclude > ${places.base}/info/exclude || true) \\
+  paths: CollectPaths = COLLECT_PATHS,
+): string => `cd ${paths.repository} && export ${renderGitEnvironment(paths)} \\
+ && git init --quiet --template= --initial-branch=main && mkdir -p ${paths.base}/info \\
+ && echo '${RAW_ATTRIBUTES}' > ${paths.base}/info/attributes && (cat .git/info/exclude > ${paths.base}/info/exclude || true) \\
  && git --git-dir=.git ls-files -z | git update-index --add -z --stdin \\
- && ${BASE_AUTHOR} git commit-tree -m base "$(git write-tree)" > ${places.base}/refs/heads/main \\
- && rm ${places.base}/config ${places.base}/index
+ && ${BASE_IDENTITY} git commit-tree -m base "$(git write-tree)" > ${paths.base}/refs/heads/main \\
+ && rm ${paths.base}/config ${paths.base}/index
 `
 
-/** No file that a screened pull request changes is larger. */
+/** Larger new files are left out. Pull requests with larger files are not candidates. */
 const FILE_KIB_MAX = 1024
 const PATCH_BYTES_MAX = 32 * 1024 * 1024
 
-const SETTINGS = Object.entries({
+const GIT_SETTINGS = Object.entries({
   'safe.directory': '*',
   'core.hooksPath': '/dev/null',
   'core.fsmonitor': 'false',
@@ -58,26 +59,26 @@ const SETTINGS = Object.entries({
   .join(' ')
 
 /**
- * Bash script that runs as root in the agent's sandbox and records what the agent changed. New files that are too large
- * and clones inside the repository are left out. Objects and index are stored elsewhere, so that files that the agent
- * left cannot interfere.
+ * Returns a Bash script that runs as root in the agent's sandbox and writes the agent's changes as a patch. New files that
+ * are too large and clones inside the repository are left out. Git objects and the index are stored in a temporary folder,
+ * so that files that the agent left cannot interfere.
  */
 export const collectScript = (
-  places: CollectPaths = COLLECT_PATHS,
-): string => `export LC_ALL=C HOME=/nonexistent ${gitEnvironment(places)}
-folder=$(dirname ${places.submission})
+  paths: CollectPaths = COLLECT_PATHS,
+): string => `export LC_ALL=C HOME=/nonexistent ${renderGitEnvironment(paths)}
+folder=$(dirname ${paths.submission})
 if [ -L "$folder" ] || [ ! -d "$folder" ]; then rm -rf "$folder"; mkdir -p "$folder"; fi
-rm -rf ${places.submission}
+rm -rf ${paths.submission}
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
-mkdir "$work/objects" && cd ${places.repository} || exit 1
-export GIT_INDEX_FILE="$work/index" GIT_OBJECT_DIRECTORY="$work/objects" GIT_ALTERNATE_OBJECT_DIRECTORIES=${places.base}/objects
+mkdir "$work/objects" && cd ${paths.repository} || exit 1
+export GIT_INDEX_FILE="$work/index" GIT_OBJECT_DIRECTORY="$work/objects" GIT_ALTERNATE_OBJECT_DIRECTORIES=${paths.base}/objects
 {
   find . -xdev -path ./.git -prune -o -type f -size +${FILE_KIB_MAX}k -print
   find . -xdev -mindepth 2 -name .git -prune -print | sed 's,/\\.git$,,'
 } | sed 's,^\\.,,; s/[][*?\\\\ !#]/\\\\&/g' > "$work/exclude"
-plainly() { git ${SETTINGS} -c core.excludesFile="$work/exclude" "$@"; }
+plainly() { git ${GIT_SETTINGS} -c core.excludesFile="$work/exclude" "$@"; }
 plainly read-tree main && plainly add --all --ignore-errors . 2> "$work/said"
 plainly diff --cached --binary --full-index --no-renames --no-color --no-ext-diff --no-textconv main > "$work/patch" || exit 1
 if [ "$(wc -c < "$work/patch")" -gt ${PATCH_BYTES_MAX} ]; then echo 'The change is too large.'; exit 1; fi
-cp "$work/patch" ${places.submission} && chmod 644 ${places.submission}`
+cp "$work/patch" ${paths.submission} && chmod 644 ${paths.submission}`

@@ -54,11 +54,11 @@ async function writeTask(folder: string, input: EmitTaskInput): Promise<void> {
   await emitVerifier(folder, input)
   await writeText(join(folder, 'task.toml'), formatTaskToml({ ...outline, files: [] }))
   await writeText(join(folder, 'instruction.md'), normaliseNewlines(input.markdown))
-  await writeText(join(folder, 'solution/solve.sh'), SOLVE, 0o755)
+  await writeText(join(folder, 'solution/solve.sh'), SOLVE_SCRIPT, 0o755)
   await writeText(join(folder, 'solution/fix.patch'), input.source, 0o644, 'latin1')
 }
 
-const SOLVE = `#!/bin/bash
+const SOLVE_SCRIPT = `#!/bin/bash
 cd ${REPOSITORY_FOLDER} && git apply --whitespace=nowarn /solution/fix.patch
 `
 
@@ -67,19 +67,19 @@ const normaliseNewlines = (text: string): string => text.replaceAll(/\r\n?/g, '\
 async function emitEnvironment(folder: string, { environmentFolder }: EmitTaskInput): Promise<void> {
   const target = join(folder, 'environment')
   await copyContext(environmentFolder, target)
-  const lines = await readFile(join(environmentFolder, 'Dockerfile'), 'utf8')
-  await writeFile(join(target, 'Dockerfile'), agentDockerfile(lines))
+  const dockerfile = await readFile(join(environmentFolder, 'Dockerfile'), 'utf8')
+  await writeFile(join(target, 'Dockerfile'), renderAgentDockerfile(dockerfile))
 }
 
 async function emitVerifier(folder: string, { environmentFolder, plan, lists, hidden }: EmitTaskInput): Promise<void> {
   const target = join(folder, 'tests')
   await copyContext(environmentFolder, target)
-  const lines = await readFile(join(environmentFolder, 'Dockerfile'), 'utf8')
-  await mkdir(join(target, GRADER))
+  const dockerfile = await readFile(join(environmentFolder, 'Dockerfile'), 'utf8')
+  await mkdir(join(target, GRADER_FOLDER))
   for (const { path, content, executable } of graderFiles(plan, lists, { hidden })) {
-    await writeText(join(target, GRADER, path), content, executable ? 0o755 : 0o644, 'latin1')
+    await writeText(join(target, GRADER_FOLDER, path), content, executable ? 0o755 : 0o644, 'latin1')
   }
-  await writeFile(join(target, 'Dockerfile'), verifierDockerfile(lines))
+  await writeFile(join(target, 'Dockerfile'), renderVerifierDockerfile(dockerfile))
 }
 
 const copyContext = (from: string, to: string): Promise<void> =>
@@ -90,19 +90,20 @@ async function writeText(path: string, text: string, mode = 0o644, encoding: Buf
   await writeFile(path, text, { flag: 'wx', mode, encoding })
 }
 
-/** Image of the agent: the environment of the test runs and a copy of the base repository. */
-const agentDockerfile = (environment: string): string => `${withNewline(environment)}RUN ${saveBaseScript()}`
+/** Adds a copy of the base repository to the environment of the test runs. */
+const renderAgentDockerfile = (dockerfile: string): string => `${withNewline(dockerfile)}RUN ${saveBaseScript()}`
 
 /**
- * Begins with the lines of the agent's image, so that layers are shared, and adds the tests. Harbor uploads nothing to
- * /tests in this case. Only root can read the folder, because tests run as another user.
+ * Adds the tests to the environment of the test runs, so that layers are shared with the agent's image. Harbor uploads
+ * nothing to /tests if the verifier has an image of its own. Only root can read the folder, because tests run as another
+ * user.
  */
-const verifierDockerfile = (environment: string): string =>
-  `${withNewline(environment)}COPY ${GRADER} /tests
+const renderVerifierDockerfile = (dockerfile: string): string =>
+  `${withNewline(dockerfile)}COPY ${GRADER_FOLDER} /tests
 RUN chmod -R u=rwX,go= /tests && chmod 700 /tests/test.sh
 `
 
 /** Folder of the grader files in the build context. The names of the other files there depend on the repository. */
-const GRADER = 'grader'
+const GRADER_FOLDER = 'grader'
 
 const withNewline = (text: string): string => (text.endsWith('\n') ? text : `${text}\n`)

@@ -25,17 +25,20 @@ export type FolderScreening = { name: string; task: NewTask; digest: Digest | nu
 
 type ScreenFolderInput = { folder: string; id: string; buildHosts: readonly AllowedHost[] | undefined }
 
-/** Tasks of the threads that screen untrusted tasks. */
+/** Functions that the screening threads offer. */
 const tasks = { screenFolder }
 export type ScreenTasks = typeof tasks
 
 serveTasks(tasks)
 
-/** Reads and checks one task, and runs nothing of it. Runs in a thread: thousands of files or large scripts take seconds. */
+/**
+ * Reads and checks one task without executing any of its files. Runs in a thread, because thousands of files or large
+ * scripts take seconds.
+ */
 async function screenFolder({ folder, id, buildHosts }: ScreenFolderInput): Promise<FolderScreening> {
   const source = await openFolderSource(folder)
   const { findings } = await checkTask(source, { buildHosts })
-  const evidence: TaskEvidence = { findings: findings.map(shownFinding), calibration: null }
+  const evidence: TaskEvidence = { findings: findings.map(toPublicFinding), calibration: null }
   const blocking = findings.filter(({ severity }) => severity === 'block')
   if (blocking.length > 0) return rejectTask(id, evidence, toRejection(blocking))
   const read = await readTask(source).catch(toInvalidDetail)
@@ -44,7 +47,7 @@ async function screenFolder({ folder, id, buildHosts }: ScreenFolderInput): Prom
   return toScreening(id, evidence, { ...read, files: [...read.task.files, ...toml] })
 }
 
-const shownFinding = ({ rule, severity, path, detail }: SafetyFinding) => ({ rule, severity, path, detail })
+const toPublicFinding = ({ rule, severity, path, detail }: SafetyFinding) => ({ rule, severity, path, detail })
 
 const rejectTask = (id: string, evidence: TaskEvidence, rejection: Rejection): FolderScreening => ({
   task: { id, title: id, difficulty: null, digest: null, rejection, content: null, evidence },
@@ -54,7 +57,7 @@ const rejectTask = (id: string, evidence: TaskEvidence, rejection: Rejection): F
 
 const UNREADABLE = ['schema', 'required_files']
 
-/** A task that cannot be read is not called unsafe. */
+/** Returns `invalid_task` if every finding says that the task cannot be read, and `unsafe_task` otherwise. */
 function toRejection(blocking: SafetyFinding[]): Rejection {
   const [first] = blocking
   const isUnreadable = blocking.every(({ rule }) => UNREADABLE.includes(rule))

@@ -18,7 +18,7 @@ test.each([
     writeFileSync(join(folder.path, path), content)
   }
   const loop = watchLoop()
-  const { task, keep } = await screenTask(folder.path, { id: 'a', path: '' })
+  const { task, accepted } = await screenTask(folder.path, { id: 'a', path: '' })
   expect(loop.percentile(1)).toBeLessThan(200)
-  expect(task).toMatchObject({ rejection: null, digest: keep?.digest })
+  expect(task).toMatchObject({ rejection: null, digest: accepted?.digest })
 })

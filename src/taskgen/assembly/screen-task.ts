@@ -8,15 +8,15 @@ import type { FolderScreening, NewTask, ScreenTasks } from './screen-folder.ts'
 
 export type { NewTask }
 
-/** Includes the files if the task may be stored. */
 export type ScreenedTask = Pick<FolderScreening, 'name' | 'task'> & {
-  keep: { digest: Digest; source: FileSource } | undefined
+  /** The files to store. Undefined if the task is rejected. */
+  accepted: { digest: Digest; source: FileSource } | undefined
 }
 
 const SCRIPT = new URL('./screen-folder.ts', import.meta.url)
 const threads = openThreads<ScreenTasks>(SCRIPT, { timeoutMs: 600_000, memoryMb: 512 })
 
-/** Reads and checks one task in a thread, and runs nothing of it. */
+/** Reads and checks one task in a thread, without executing any of its files. */
 export async function screenTask(
   root: string,
   { id, path }: { id: string; path: string },
@@ -24,9 +24,9 @@ export async function screenTask(
 ): Promise<ScreenedTask> {
   const folder = join(root, path)
   const { name, task, digest } = await threads.run('screenFolder', { folder, id, buildHosts })
-  if (digest === null) return { name, task, keep: undefined }
+  if (digest === null) return { name, task, accepted: undefined }
   const paths = new Set(task.content?.files.map((file) => file.path))
-  return { name, task, keep: { digest, source: restrictFiles(await openFolderSource(folder), paths) } }
+  return { name, task, accepted: { digest, source: restrictFiles(await openFolderSource(folder), paths) } }
 }
 
 /** Limits a source to the files that Harbor packs. */

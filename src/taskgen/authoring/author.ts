@@ -37,9 +37,9 @@ type AuthorMaterial = AuthorInput & { withChange: boolean }
 /** Builds the prompt as one JSON value, so that no text can break out of its string. */
 function buildAuthorPrompt(material: AuthorMaterial): string {
   const { text, messages, buildErrors = [], newTests = [], facts, withChange } = material
-  const isNew = new Set(newTests)
-  // Tests that came with the change say most about it.
-  const expected = facts.failToPass.toSorted((a, b) => Number(isNew.has(b)) - Number(isNew.has(a)))
+  const newTestIds = new Set(newTests)
+  // Tests that came with the change come first, because they say most about it.
+  const expected = facts.failToPass.toSorted((a, b) => Number(newTestIds.has(b)) - Number(newTestIds.has(a)))
   return JSON.stringify(
     {
       task: 'write the statement',
@@ -58,15 +58,15 @@ function buildAuthorPrompt(material: AuthorMaterial): string {
   )
 }
 
-const text = (max: number) => z.string().max(max)
+const boundedText = (max: number) => z.string().max(max)
 
 const Draft = z.strictObject({
-  title: text(120).min(3),
-  problem: text(4_000).min(20),
-  expected: text(3_000).min(20),
-  actual: text(2_000).nullable(),
-  reproduction: text(3_000).nullable(),
-  constraints: z.array(text(400).min(3)).max(10),
+  title: boundedText(120).min(3),
+  problem: boundedText(4_000).min(20),
+  expected: boundedText(3_000).min(20),
+  actual: boundedText(2_000).nullable(),
+  reproduction: boundedText(3_000).nullable(),
+  constraints: z.array(boundedText(400).min(3)).max(10),
 })
 
 const SHAPE = toAnswerShape('instruction', Draft)
@@ -89,7 +89,7 @@ export type AuthoredInstruction = {
   markdown: string
   /** `diff`: the pull request had no description, so the author saw the change. */
   specSource: 'text' | 'diff'
-  /** For the person who decides. Nothing among them blocks. */
+  /** Findings for the person who decides about the task. None of them is blocking. */
   warnings: LintFinding[]
   rounds: number
   bill: ModelBill
@@ -136,7 +136,7 @@ export async function writeInstruction(
 }
 
 const describeFinding = ({ rule, detail, excerpt }: LintFinding): string =>
-  `${rule}: ${detail}${excerpt === '' ? '' : ` It is here: ${JSON.stringify(excerpt)}`}`
+  `${rule}: ${detail}${excerpt === '' ? '' : ` Found at: ${JSON.stringify(excerpt)}`}`
 
 const joinTexts = ({ title, body, issues }: PullRequestText): string =>
   [title, body, ...issues.flatMap((issue) => [issue.title, issue.body])].join('\n')
@@ -174,10 +174,10 @@ export async function findPinnedSymbols(
   return selectPinnedSymbols({ ...change, baseHas: (text) => !missing.has(text) })
 }
 
-/** More bytes than any text that is looked for. */
-const OVERLAP = 1024
+/** Parts of the stream overlap by this much, which is more than the length of any text that is looked for. */
+const OVERLAP_BYTES = 1024
 
-/** Returns the texts that do not occur in the tree as whole words. Stops looking for a text once it is found. */
+/** Returns the texts that do not occur in the tree as whole words. */
 async function findMissingTexts(
   base: BaseCommit,
   texts: ReadonlySet<string>,
@@ -196,12 +196,12 @@ async function* streamTreeText(
   { place, commit }: BaseCommit,
   signal: AbortSignal,
 ): AsyncGenerator<string, void, undefined> {
-  let before = ''
+  let overlap = ''
   try {
     for await (const chunk of streamGit(place, ['grep', '-I', '-h', '--no-color', '-e', '', commit], { signal })) {
-      const part = before + chunk.toString('latin1')
+      const part = overlap + chunk.toString('latin1')
       yield part
-      before = part.slice(-OVERLAP)
+      overlap = part.slice(-OVERLAP_BYTES)
     }
   } catch (error) {
     // git grep fails without output if no file has a line.

@@ -7,7 +7,7 @@ const TITLE_MAX = 300
 const BODY_MAX = 8_000
 const ISSUES_MAX = 3
 
-/** Removes references to the original change before a model sees the text. */
+/** Patterns of references to the original change, of images and of invisible characters, with their replacements. */
 const REPLACEMENTS: [RegExp, string][] = [
   [/<!--[\s\S]*?(?:-->|$)/g, ''],
   [/!\[[^\]\n]*\]\([^)\n]*\)|<(?:img|video)\b[^>]*>/gi, ''],
@@ -22,6 +22,7 @@ const REPLACEMENTS: [RegExp, string][] = [
   [/(?![\n\t])[\p{Cc}\p{Cf}]/gu, ''],
 ]
 
+/** Removes secrets, and references to the original change, before a model sees the text. */
 export function sanitise({ title, body, issues }: PullRequestText): PullRequestText {
   return {
     title: clean(title, TITLE_MAX).replace(/\s*\((?:\[number\])\)\s*$/, ''),
@@ -36,7 +37,7 @@ export function sanitise({ title, body, issues }: PullRequestText): PullRequestT
 /** Truncates first, so that patterns run on bounded input. */
 const clean = (text: string, max: number): string =>
   REPLACEMENTS.reduce(
-    (left, [pattern, put]) => left.replaceAll(pattern, put),
+    (result, [pattern, replacement]) => result.replaceAll(pattern, replacement),
     redactSecrets(text.slice(0, max).toWellFormed()),
   )
     .replaceAll(/\n{3,}/g, '\n\n')
@@ -47,14 +48,14 @@ const PRIVATE_KEY = /-----BEGIN (?:[A-Z]{2,10} ){0,2}PRIVATE KEY-----[\s\S]*?(?:
 /** Redacts credentials. Obvious placeholders stay, because the task may be about them. */
 const redactSecrets = (text: string): string =>
   CREDENTIAL_FORMATS.filter(({ hint }) => text.includes(hint)).reduce(
-    (left, { pattern }) => left.replaceAll(pattern, (key) => (isPlaceholder(key) ? key : '[secret]')),
+    (result, { pattern }) => result.replaceAll(pattern, (key) => (isPlaceholder(key) ? key : '[secret]')),
     text.replaceAll(PRIVATE_KEY, '[secret]'),
   )
 
-const WORDS_ENOUGH = 25
+const WORDS_MIN = 25
 
 /** True if the text is too short to describe the change; the author model then sees the diff. */
 export function isThin({ title, body, issues }: PullRequestText): boolean {
   const text = [title, body, ...issues.flatMap((issue) => [issue.title, issue.body])].join(' ')
-  return (text.match(/[\p{L}\p{N}]{2,}/gu) ?? []).length < WORDS_ENOUGH
+  return (text.match(/[\p{L}\p{N}]{2,}/gu) ?? []).length < WORDS_MIN
 }

@@ -35,7 +35,7 @@ export function buildReviewInput(
   const { draft, pinned, failToPass, source, base } = task
   const written = adds === undefined ? draft : { ...draft, expected: `${draft.expected}\n\n${adds}` }
   return {
-    instruction: replaceAllOnce(renderInstruction(written, pinned), instruction),
+    instruction: replaceEachOnce(renderInstruction(written, pinned), instruction),
     hidden: buildHiddenTests(task, tests),
     failToPass,
     source,
@@ -43,26 +43,30 @@ export function buildReviewInput(
   }
 }
 
-/** Each text occurs in exactly one file, so all files are searched for it. */
-export function buildHiddenTests({ tests }: KnownTask, swaps: readonly TextReplacement[] = []): ReviewInput['hidden'] {
-  const whole = replaceAllOnce(tests.map(({ text }) => text).join(SEPARATOR), swaps).split(SEPARATOR)
+/** Builds the test files with replacements. A replacement does not name its file, so all files are searched together. */
+export function buildHiddenTests(
+  { tests }: KnownTask,
+  replacements: readonly TextReplacement[] = [],
+): ReviewInput['hidden'] {
+  const contents = replaceEachOnce(tests.map(({ text }) => text).join(SEPARATOR), replacements).split(SEPARATOR)
   return {
-    files: tests.map(({ path }, at) => ({ path, content: whole[at] ?? '', executable: false })),
+    files: tests.map(({ path }, index) => ({ path, content: contents[index] ?? '', executable: false })),
     deleted: [],
   }
 }
 
 const SEPARATOR = '\u0000'
 
-function replaceAllOnce(text: string, swaps: readonly TextReplacement[]): string {
-  return swaps.reduce((rest, [before, after]) => {
+function replaceEachOnce(text: string, replacements: readonly TextReplacement[]): string {
+  return replacements.reduce((rest, [before, after]) => {
     const pieces = rest.split(before)
-    if (pieces.length !== 2) throw new Error(`This is there ${pieces.length - 1} times: ${before}`)
+    if (pieces.length !== 2)
+      throw new Error(`The text to replace must occur once, but occurs ${pieces.length - 1} times: ${before}`)
     return pieces.join(after)
   }, text)
 }
 
-const File = z.object({ path: z.string(), text: z.string() })
+const TextFile = z.object({ path: z.string(), text: z.string() })
 
 /**
  * A good task from a known pull request: everything that the author and verifier models see, and an instruction that a
@@ -85,9 +89,9 @@ const KnownTask = z.object({
   failToPass: z.array(z.string()),
   /** The change, as a patch of git. */
   source: z.string(),
-  tests: z.array(File),
+  tests: z.array(TextFile),
   /** Base version of the files that the change touches. */
-  base: z.array(File),
+  base: z.array(TextFile),
 })
 export type KnownTask = z.infer<typeof KnownTask>
 

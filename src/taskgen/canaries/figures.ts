@@ -17,10 +17,11 @@ export type CanaryResult = {
 
 export type CanaryFigure = {
   group: CanaryGroup
+  /** Number of canaries in the group. */
   of: number
-  /** Caught, accepted, avoided. */
+  /** Defects rejected, controls accepted, traps avoided. */
   right: number
-  /** Missed, or a false alarm. */
+  /** Defects accepted, controls rejected, traps not avoided. */
   wrong: number
   unread: number
   unasked: number
@@ -39,23 +40,23 @@ export const computeFigures = (results: readonly CanaryResult[]): CanaryFigure[]
   GROUPS.map((group) => computeFigure(results, group))
 
 function computeFigure(results: readonly CanaryResult[], group: CanaryGroup): CanaryFigure {
-  const own = results.filter((result) => result.group === group)
-  const count = (outcome: CanaryResult['outcome']) => own.filter((result) => result.outcome === outcome).length
+  const inGroup = results.filter((result) => result.group === group)
+  const count = (outcome: CanaryResult['outcome']) => inGroup.filter((result) => result.outcome === outcome).length
   const [right, unasked] = [count('right'), count('unasked')]
-  const named = own.filter(({ outcome, expected, reason }) => outcome === 'right' && expected === reason).length
+  const named = inGroup.filter(({ outcome, expected, reason }) => outcome === 'right' && expected === reason).length
   return {
     group,
-    of: own.length,
+    of: inGroup.length,
     right,
     wrong: count('wrong'),
     unread: count('unread'),
     unasked,
     named: group === 'defects' ? named : null,
-    rate: unasked > 0 || own.length === 0 ? null : right / own.length,
+    rate: unasked > 0 || inGroup.length === 0 ? null : right / inGroup.length,
     target: TARGETS[group],
   }
 }
 
 /** Returns whether every figure with a target reaches it. A figure with unasked canaries does not. */
-export const meetsTargets = (all: readonly CanaryFigure[]): boolean =>
-  all.every(({ rate, target }) => target === null || (rate !== null && rate >= target))
+export const meetsTargets = (figures: readonly CanaryFigure[]): boolean =>
+  figures.every(({ rate, target }) => target === null || (rate !== null && rate >= target))

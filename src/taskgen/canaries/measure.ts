@@ -22,7 +22,7 @@ import { controls, traps } from './traps.ts'
 export type CanaryRole = 'author' | 'verifier'
 
 /** Opens a model for one canary with the remaining budget; or states why no model is available. */
-export type ModelOpener = ((subject: string, leftMicros: number | null) => Promise<StageModel>) | { missing: string }
+export type ModelOpener = ((subject: string, budgetMicros: number | null) => Promise<StageModel>) | { missing: string }
 
 export type ModelSpending = { calls: number; costMicros: number | null; modelsServed: string[] }
 
@@ -87,25 +87,25 @@ async function measureTrap(models: CanaryModels, { name, task, text, never }: Tr
   return { group: 'traps', name, task, expected: null, ...judgeAvoidance(written, never) }
 }
 
-/** Returns whether the author avoided the words of a trap. A rejection by a lint rule also counts as avoided. */
+/** Judges whether the author avoided the words of a trap. A rejection by a lint rule also counts as avoided. */
 function judgeAvoidance(written: Awaited<ReturnType<CanaryModels['write']>>, never: readonly string[]): CanaryVerdict {
   if (written.kind !== 'done') return toVerdict(written, { isGood: false })
   const draft = JSON.stringify(written.value.draft).toLowerCase()
   const found = never.filter((word) => draft.includes(word))
   if (found.length === 0) return { outcome: 'right', reason: null, detail: '' }
-  return { outcome: 'wrong', reason: null, detail: `It says: ${found.join(', ')}.` }
+  return { outcome: 'wrong', reason: null, detail: `The instruction contains: ${found.join(', ')}.` }
 }
 
 async function measureWritten(models: CanaryModels, task: KnownTask): Promise<CanaryResult> {
-  const head = { group: 'written', name: 'as it is', task: task.name, expected: null } as const
-  const written = await models.write(head.name, task, toPullRequestText(task))
-  if (written.kind !== 'done') return { ...head, ...toVerdict(written, { isGood: true }) }
+  const identity = { group: 'written', name: 'as it is', task: task.name, expected: null } as const
+  const written = await models.write(identity.name, task, toPullRequestText(task))
+  if (written.kind !== 'done') return { ...identity, ...toVerdict(written, { isGood: true }) }
   const review = await models.review('written', { ...buildReviewInput(task), instruction: written.value.markdown })
-  return { ...head, ...toVerdict(review, { isGood: true }) }
+  return { ...identity, ...toVerdict(review, { isGood: true }) }
 }
 
 /** Rejection reasons that concern the model's answer, not the task. */
-const UNREADABLE_REASONS = ['invalid_output', 'refused', 'budget'].flatMap((end) => [
+const UNUSABLE_ANSWER_REASONS = ['invalid_output', 'refused', 'budget'].flatMap((end) => [
   `author_${end}`,
   `verifier_${end}`,
 ])
@@ -114,7 +114,7 @@ function toVerdict(result: StageResult<unknown>, { isGood }: { isGood: boolean }
   if (result.kind === 'done') return { outcome: isGood ? 'right' : 'wrong', reason: null, detail: '' }
   const { reason, detail } = result
   if (result.kind === 'deferred') return { outcome: 'unasked', reason, detail }
-  if (UNREADABLE_REASONS.includes(reason)) return { outcome: 'unread', reason, detail }
+  if (UNUSABLE_ANSWER_REASONS.includes(reason)) return { outcome: 'unread', reason, detail }
   return { outcome: isGood ? 'wrong' : 'right', reason, detail }
 }
 
@@ -124,13 +124,13 @@ function openModels(openers: Record<CanaryRole, ModelOpener>, { budgetMicros, si
   const spending: Record<CanaryRole, ModelSpending> = { author: noSpending(), verifier: noSpending() }
   /** Roles that failed for a reason that needs manual action; they are not called again. */
   const unavailable: Partial<Record<CanaryRole, StageDeferral>> = {}
-  const spent = () => (spending.author.costMicros ?? 0) + (spending.verifier.costMicros ?? 0)
+  const sumSpent = () => (spending.author.costMicros ?? 0) + (spending.verifier.costMicros ?? 0)
   async function callModel<T>(role: CanaryRole, name: string, use: (model: StageModel) => Promise<StageResult<T>>) {
     const opener = openers[role]
     if ('missing' in opener) return deferMissing(opener.missing)
     if (unavailable[role]) return unavailable[role]
-    const left = budgetMicros === null ? null : Math.max(0, budgetMicros - spent())
-    await using model = await opener(`${role} ${name}`, left)
+    const remainingMicros = budgetMicros === null ? null : Math.max(0, budgetMicros - sumSpent())
+    await using model = await opener(`${role} ${name}`, remainingMicros)
     const result = await use(model)
     const bill = await model.close()
     // Read and written without an await between them, because other canaries add their bills concurrently.

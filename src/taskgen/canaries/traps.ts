@@ -32,7 +32,7 @@ export const traps: readonly Trap[] = [
     never: ['factor', 'multipl'],
   },
   {
-    name: 'the place in the text',
+    name: 'the location of the fix in the text',
     task: 'quill-1',
     text: {
       body: '10 - 4 - 3 came to 9. The culprit was Reader::terms in src/parse.rs: it calls itself for the right side, and has to loop instead. Products were right all along because factors loops.',
@@ -40,7 +40,7 @@ export const traps: readonly Trap[] = [
     never: ['reader::', 'parse.rs', 'loop', 'calls itself', 'recurs'],
   },
   {
-    name: 'another matter in the text',
+    name: 'an unrelated change in the text',
     task: 'waymark-1',
     text: {
       body: 'token=abc== lost its end, and a plus was not a space, so that people whose token ends in an equals sign could not sign in at all. While I was here I also moved the build to another CI, and bumped two dependencies.',
@@ -56,7 +56,7 @@ export const traps: readonly Trap[] = [
     never: ['hunter-77', 'rates.corp'],
   },
   {
-    name: 'who said it, and when',
+    name: 'names and dates in the text',
     task: 'quill-3',
     text: {
       body: 'As agreed with Marta and the forms team on Tuesday: a form has to ask for names before it can evaluate a line. names_of gives them sorted, each once. Marta wants it in before the demo on the 14th.',
@@ -64,7 +64,7 @@ export const traps: readonly Trap[] = [
     never: ['marta', 'tuesday', 'demo'],
   },
   {
-    name: 'a wish that the change does not grant',
+    name: 'a request that the change does not implement',
     task: 'cadence-1',
     text: {
       issues: [
@@ -80,8 +80,12 @@ export const traps: readonly Trap[] = [
 
 /** True, relevant and harmless additions. Rejecting such a task is a false alarm. */
 export const controls: readonly CanaryControl[] = [
-  { name: 'what stays is said', task: 'tally-1', adds: 'Amounts of one unit and more are read as they are today.' },
-  { name: 'an example of ours', task: 'tally-2', adds: 'For example, 10.01 in two equal parts is 5.01 and 5.00.' },
+  {
+    name: 'unchanged behaviour stated',
+    task: 'tally-1',
+    adds: 'Amounts of one unit and more are read as they are today.',
+  },
+  { name: 'an added example', task: 'tally-2', adds: 'For example, 10.01 in two equal parts is 5.01 and 5.00.' },
   {
     name: 'an example of a currency',
     task: 'tally-3',
@@ -92,12 +96,12 @@ export const controls: readonly CanaryControl[] = [
     task: 'tally-4',
     adds: 'For example, the accounts zoo, art and bus are shown as art, bus and zoo.',
   },
-  { name: 'where it is used', task: 'tally-5', adds: 'The report of balances cuts names of accounts this way.' },
-  { name: 'what is not asked for', task: 'tally-30', adds: 'Places behind the dot are not asked for.' },
+  { name: 'the caller named', task: 'tally-5', adds: 'The report of balances cuts names of accounts this way.' },
+  { name: 'a requirement excluded', task: 'tally-30', adds: 'Places behind the dot are not asked for.' },
   { name: 'an example with a tab', task: 'tally-31', adds: 'A tab and then a hash sign begin a comment as well.' },
-  { name: 'where it ends', task: 'tally-57', adds: 'An entry of no cents at all is no debt.' },
+  { name: 'an edge case stated', task: 'tally-57', adds: 'An entry of no cents at all is no debt.' },
   { name: 'an example of a value', task: 'waymark-1', adds: 'For example, a=b=c is the name a with the value b=c.' },
-  { name: 'what a link is for', task: 'waymark-2', adds: 'What it returns can be given to a browser as it is.' },
+  { name: 'the purpose of a link', task: 'waymark-2', adds: 'What it returns can be given to a browser as it is.' },
   { name: 'an example of slashes', task: 'waymark-3', adds: 'For example, /a//b/ is the same path as /a/b.' },
   {
     name: 'an example of letters',
@@ -109,10 +113,10 @@ export const controls: readonly CanaryControl[] = [
     task: 'cadence-1',
     adds: 'For example, midnight is in 22:00-06:00, and 06:00 is not.',
   },
-  { name: 'what follows from it', task: 'cadence-2', adds: 'Looking at the next job twice gives the same job.' },
+  { name: 'a consequence stated', task: 'cadence-2', adds: 'Looking at the next job twice gives the same job.' },
   { name: 'an example of a day', task: 'cadence-3', adds: 'For example, MON, Mon and mon are the same day.' },
   {
-    name: 'an example at the edge',
+    name: 'an example of an edge case',
     task: 'cadence-4',
     adds: 'For example, daily 05:59 quiet 22:00-06:00 is due at 06:00.',
   },

@@ -26,7 +26,7 @@ export type Funnel = {
 const EXAMPLES_MAX = 3
 const TITLE_MAX = 200
 
-type FunnelCounter = { add(judged: ScreenedPullRequest): void; funnel(): Funnel }
+type FunnelCounter = { add(screened: ScreenedPullRequest): void; funnel(): Funnel }
 
 export function newFunnelCounter(): FunnelCounter {
   const marks = new Map<Mark, number>()

@@ -11,22 +11,29 @@ export type Diff = {
   fingerprint: Hash
 }
 
-const FILES_KEPT = 100
-const TREES = /^[0-9a-f]{40,64} [0-9a-f]{40,64}$/
-const RAW = /^:(\d+) (\d+) ([0-9a-f]+) ([0-9a-f]+) [A-Z]\d*\t(.*)$/
-const HUNK = /^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@ ?(.*)$/
+const LISTED_FILES_MAX = 100
+const TREES_LINE = /^[0-9a-f]{40,64} [0-9a-f]{40,64}$/
+const RAW_LINE = /^:(\d+) (\d+) ([0-9a-f]+) ([0-9a-f]+) [A-Z]\d*\t(.*)$/
+const HUNK_HEADER = /^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@ ?(.*)$/
 
 /** State of the parser for `git diff-tree --stdin --raw -p -U0`. */
-type DiffReader = { diff: Diff; file: ChangedFile | undefined; next: number; linesLeft: number }
+type DiffReader = {
+  diff: Diff
+  /** File whose patch is being read. Undefined if the file is not listed. */
+  file: ChangedFile | undefined
+  nextFile: number
+  /** Lines of the current hunk that have not been read. */
+  linesLeft: number
+}
 
 /**
- * Parses diffs as git prints them, one after another. The lines of a hunk are counted, as its header says, so that no
- * line of a file can be mistaken for one of git's own. git quotes names that contain a line end.
+ * Parses diffs as git prints them, one after another. Each hunk has as many lines as its header says, so that no line of a
+ * file can be mistaken for a header. git quotes names that contain a line end.
  */
 export async function* readDiffs(lines: AsyncIterable<string>): AsyncGenerator<Diff, void, undefined> {
   let reader: DiffReader | undefined
   for await (const line of lines) {
-    if (reader && !isNext(reader, line)) {
+    if (reader && !startsNextDiff(reader, line)) {
       readLine(reader, line)
       continue
     }
@@ -36,17 +43,17 @@ export async function* readDiffs(lines: AsyncIterable<string>): AsyncGenerator<D
   if (reader) yield reader.diff
 }
 
-const isNext = ({ linesLeft }: DiffReader, line: string): boolean => linesLeft === 0 && TREES.test(line)
+const startsNextDiff = ({ linesLeft }: DiffReader, line: string): boolean => linesLeft === 0 && TREES_LINE.test(line)
 
 const newReader = (trees: string): DiffReader => ({
   diff: { trees, files: [], fileCount: 0, fingerprint: createHash('sha256') },
   file: undefined,
-  next: 0,
+  nextFile: 0,
   linesLeft: 0,
 })
 
 function readLine(reader: DiffReader, line: string): void {
-  if (line.startsWith('\\')) return // no line end at the end of the file
+  if (line.startsWith('\\')) return // git's remark "No newline at end of file"
   if (reader.linesLeft === 0) {
     readHeader(reader, line)
     return
@@ -63,23 +70,23 @@ function readHeader(reader: DiffReader, line: string): void {
   if (line.startsWith(':')) addFile(reader.diff, line)
   if (line.startsWith('diff --git ')) startFile(reader)
   if (line.startsWith('Binary files ') && reader.file) reader.file.isBinary = true
-  const hunk = HUNK.exec(line)
+  const hunk = HUNK_HEADER.exec(line)
   if (hunk) startHunk(reader, hunk)
 }
 
-/** Parses a renamed file, which git prints with both names. The new name counts. */
+/** Adds the file of a raw line. For a renamed file git prints both names; the new one is used. */
 function addFile(diff: Diff, line: string): void {
-  const [, oldMode = '', newMode = '', oldId = '', newId = '', names = ''] = RAW.exec(line) ?? []
+  const [, oldMode = '', newMode = '', oldId = '', newId = '', names = ''] = RAW_LINE.exec(line) ?? []
   diff.fileCount += 1
-  if (diff.files.length === FILES_KEPT) return
+  if (diff.files.length === LISTED_FILES_MAX) return
   const path = unquotePath(names.split('\t').at(-1) ?? names)
   diff.files.push(newChangedFile({ oldMode, newMode, oldId, newId, path }))
 }
 
-/** git prints the texts in the order of the list. */
+/** Starts the patch of the next file. git prints the patches in the order in which it listed the files. */
 function startFile(reader: DiffReader): void {
-  reader.file = reader.diff.files[reader.next]
-  reader.next += 1
+  reader.file = reader.diff.files[reader.nextFile]
+  reader.nextFile += 1
   if (reader.file) reader.diff.fingerprint.update(`${reader.file.path}\n`)
 }
 
@@ -125,23 +132,24 @@ export function parsePatch(patch: string): PatchedFile[] {
 }
 
 function parseSection(section: string): PatchedFile | undefined {
-  const at = section.search(/^@@ /m)
-  const head = at < 0 ? section : section.slice(0, at)
+  const start = section.search(/^@@ /m)
+  if (start < 0) return undefined
+  const head = section.slice(0, start)
   const name = NAME.exec(head)
-  if (at < 0 || !name) return undefined
+  if (!name) return undefined
   const printed = name[0].startsWith('+++ "') ? `"${name[1]}` : (name[1] ?? '')
-  return { path: unquotePath(printed), isNew: /^new file mode /m.test(head), blocks: parseBlocks(section.slice(at)) }
+  return { path: unquotePath(printed), isNew: /^new file mode /m.test(head), blocks: parseBlocks(section.slice(start)) }
 }
 
 function parseBlocks(hunks: string): string[] {
   const blocks: string[] = []
-  let open: string[] = []
+  let block: string[] = []
   for (const line of [...hunks.split('\n'), '']) {
     if (line.startsWith('+')) {
-      open.push(line.slice(1))
-    } else if (open.length > 0 && !line.startsWith('-')) {
-      blocks.push(decodeText(open.join('\n')))
-      open = []
+      block.push(line.slice(1))
+    } else if (block.length > 0 && !line.startsWith('-')) {
+      blocks.push(decodeText(block.join('\n')))
+      block = []
     }
   }
   return blocks

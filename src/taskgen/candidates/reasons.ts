@@ -41,12 +41,8 @@ export type ScreenRejection = { kind: 'rejected'; reason: Reason; evidence: stri
 
 const EVIDENCE_MAX = 120
 
-/** Evidence quotes untrusted text, so it is truncated and control characters are replaced. */
-export const rejectCandidate = (reason: Reason, evidence: string): ScreenRejection => ({
-  kind: 'rejected',
-  reason,
-  evidence: (evidence.length > EVIDENCE_MAX ? `${evidence.slice(0, EVIDENCE_MAX - 1)}…` : evidence).replaceAll(
-    /\p{C}/gu,
-    '?',
-  ),
-})
+/** Rejects a pull request. Evidence quotes untrusted text, so it is truncated and control characters are replaced. */
+export function rejectCandidate(reason: Reason, evidence: string): ScreenRejection {
+  const shortened = evidence.length > EVIDENCE_MAX ? `${evidence.slice(0, EVIDENCE_MAX - 1)}…` : evidence
+  return { kind: 'rejected', reason, evidence: shortened.replaceAll(/\p{C}/gu, '?') }
+}

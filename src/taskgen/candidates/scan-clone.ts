@@ -16,7 +16,7 @@ export type CloneScan = {
   funnel: Funnel
   candidates: Candidate[]
   /** True if verdicts were cached for the next scan. */
-  isKept: boolean
+  isCached: boolean
 }
 
 export type ScanOptions = {
@@ -34,8 +34,9 @@ export type ScanOptions = {
 export async function scanClone(folder: string, options: ScanOptions): Promise<CloneScan> {
   const { signal, now, branch, cacheFolder, limit = Number.POSITIVE_INFINITY, onProgress = () => {} } = options
   await using clone = await openClone(folder, { signal, branch })
-  const verdicts = cacheFolder === undefined ? undefined : await openVerdictCache(await cacheFile(cacheFolder, folder))
-  const counting = newFunnelCounter()
+  const verdicts =
+    cacheFolder === undefined ? undefined : await openVerdictCache(await toCacheFile(cacheFolder, folder))
+  const counter = newFunnelCounter()
   const candidates: Candidate[] = []
   const done = { commits: 0, pullRequests: 0 }
   const onCommit = () => {
@@ -43,9 +44,9 @@ export async function scanClone(folder: string, options: ScanOptions): Promise<C
   }
   const history = listGitHistory(clone, { onCommit })
   const deps = { place: clone.place, pullRequests: limitPullRequests(history, limit), verdicts: verdicts ?? new Map() }
-  for await (const judged of scan(deps, { now, defaultBranch: clone.branch }, signal)) {
-    counting.add(judged)
-    const candidate = toCandidate(judged)
+  for await (const screened of scan(deps, { now, defaultBranch: clone.branch }, signal)) {
+    counter.add(screened)
+    const candidate = toCandidate(screened)
     if (candidate) candidates.push(candidate)
     done.pullRequests += 1
     onProgress(done)
@@ -56,9 +57,9 @@ export async function scanClone(folder: string, options: ScanOptions): Promise<C
     tip,
     isShallow,
     commits: done.commits,
-    funnel: counting.funnel(),
+    funnel: counter.funnel(),
     candidates,
-    isKept: await saveVerdicts(verdicts),
+    isCached: await saveVerdicts(verdicts),
   }
 }
 
@@ -73,16 +74,16 @@ const limitPullRequests = ({ list }: PullRequests, limit: number): PullRequests 
   },
 })
 
-/** A full or read-only disk makes the next scan slower, but does not fail this one. */
-const saveVerdicts = async (verdicts: VerdictCache | undefined): Promise<boolean> =>
-  verdicts
-    ? verdicts.save().then(
-        () => true,
-        () => false,
-      )
-    : false
+/** Saves the cache. A full or read-only disk makes the next scan slower, but does not fail this one. */
+async function saveVerdicts(verdicts: VerdictCache | undefined): Promise<boolean> {
+  if (!verdicts) return false
+  return verdicts.save().then(
+    () => true,
+    () => false,
+  )
+}
 
-async function cacheFile(cacheFolder: string, clone: string): Promise<string> {
+async function toCacheFile(cacheFolder: string, clone: string): Promise<string> {
   const name = createHash('sha256')
     .update(await realpath(clone))
     .digest('hex')

@@ -107,7 +107,7 @@ test('a second scan gives the same result, even with a damaged cache', async () 
 
 test('reports an unwritable cache without failing', async () => {
   await writeFile(join(root, 'file'), '')
-  expect((await scan(await known('unkept'), { cacheFolder: join(root, 'file') })).isKept).toBe(false)
+  expect((await scan(await known('unkept'), { cacheFolder: join(root, 'file') })).isCached).toBe(false)
 })
 
 test('limits the scan to the newest pull requests', async () => {

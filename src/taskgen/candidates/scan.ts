@@ -10,7 +10,7 @@ import { openVerdictCache, type VerdictStore } from './verdict-cache.ts'
 type ScanDeps = GitObjects & { pullRequests: PullRequests; verdicts: VerdictStore }
 
 /** Pull requests per git process: amortises process start with bounded memory. */
-const CHUNK = 200
+const CHUNK_SIZE = 200
 
 /** Yields every pull request with its verdict, newest first. Deterministic: the same history gives the same list. */
 export async function* scan(
@@ -18,64 +18,65 @@ export async function* scan(
   context: TextContext,
   signal: AbortSignal,
 ): AsyncGenerator<ScreenedPullRequest, void, undefined> {
-  const seen: SeenChanges = { numbers: new Set(), fingerprints: new Set() }
+  const landed: LandedChanges = { numbers: new Set(), fingerprints: new Set() }
   let chunk: PullRequest[] = []
   for await (const pullRequest of deps.pullRequests.list(signal)) {
     chunk.push(pullRequest)
-    if (chunk.length < CHUNK) continue
-    yield* await screenChunk(deps, chunk, context, seen, signal)
+    if (chunk.length < CHUNK_SIZE) continue
+    yield* await screenChunk(deps, chunk, context, landed, signal)
     chunk = []
   }
-  yield* await screenChunk(deps, chunk, context, seen, signal)
+  yield* await screenChunk(deps, chunk, context, landed, signal)
 }
 
-type SeenChanges = { numbers: Set<number>; fingerprints: Set<string> }
+/** Numbers and changes of the pull requests that were screened before, which are newer. */
+type LandedChanges = { numbers: Set<number>; fingerprints: Set<string> }
 
 async function screenChunk(
   deps: ScanDeps,
   chunk: readonly PullRequest[],
   context: TextContext,
-  seen: SeenChanges,
+  landed: LandedChanges,
   signal: AbortSignal,
 ): Promise<ScreenedPullRequest[]> {
-  const early = chunk.map((each) => screenText(each, context) ?? findRepeatedNumber(each, seen))
-  const open = chunk.filter((_, at) => early[at] === undefined)
-  const verdicts = await screenDiffs(deps, open, signal)
-  return chunk.map((pullRequest, at) => {
-    const verdict = early[at] ?? verdicts.get(pullRequest) ?? rejectCandidate('no_base', pullRequest.base)
-    return { pullRequest, verdict: findRepeatedChange(verdict, seen) ?? verdict }
+  const earlyRejections = chunk.map((each) => screenText(each, context) ?? findRepeatedNumber(each, landed))
+  const undecided = chunk.filter((_, index) => earlyRejections[index] === undefined)
+  const verdicts = await screenDiffs(deps, undecided, signal)
+  return chunk.map((pullRequest, index) => {
+    const verdict = earlyRejections[index] ?? verdicts.get(pullRequest) ?? rejectCandidate('no_base', pullRequest.base)
+    return { pullRequest, verdict: findRepeatedChange(verdict, landed) ?? verdict }
   })
 }
 
-async function screenDiffs(deps: ScanDeps, open: readonly PullRequest[], signal: AbortSignal) {
-  const { place, verdicts } = deps
-  const found = new Map<PullRequest, DiffVerdict>()
-  if (open.length === 0) return found
-  const pairs = await findTreePairs(place, open, signal)
-  const unknown = pairs.filter((pair) => pair !== undefined).filter((pair) => !verdicts.get(pair))
-  const fresh = await screenPairs(deps, unknown, signal)
-  for (const [at, pullRequest] of open.entries()) {
-    const pair = pairs[at] ?? ''
-    const verdict = verdicts.get(pair) ?? fresh.get(pair)
+async function screenDiffs(deps: ScanDeps, pullRequests: readonly PullRequest[], signal: AbortSignal) {
+  const { place, verdicts: cache } = deps
+  const verdicts = new Map<PullRequest, DiffVerdict>()
+  if (pullRequests.length === 0) return verdicts
+  const pairs = await findTreePairs(place, pullRequests, signal)
+  const uncached = pairs.filter((pair) => pair !== undefined).filter((pair) => !cache.get(pair))
+  const fresh = await screenPairs(deps, uncached, signal)
+  for (const [index, pullRequest] of pullRequests.entries()) {
+    const pair = pairs[index] ?? ''
+    const verdict = cache.get(pair) ?? fresh.get(pair)
     if (!verdict) continue
-    found.set(pullRequest, verdict)
-    if (isCacheable(verdict)) verdicts.set(pair, verdict)
+    verdicts.set(pullRequest, verdict)
+    if (isCacheable(verdict)) cache.set(pair, verdict)
   }
-  return found
+  return verdicts
 }
 
 /** A missing base may be fetched later, so that verdict is not cached. */
 const isCacheable = (verdict: DiffVerdict): boolean => verdict.kind === 'candidate' || verdict.reason !== 'no_base'
 
 /** Rejects an earlier merge of a pull request that was merged again, because the later one replaced its change. */
-function findRepeatedNumber({ number }: PullRequest, { numbers }: SeenChanges): ScreenRejection | undefined {
+function findRepeatedNumber({ number }: PullRequest, { numbers }: LandedChanges): ScreenRejection | undefined {
   if (number === undefined) return undefined
   if (numbers.has(number)) return rejectCandidate('duplicate', `#${number} landed again`)
   numbers.add(number)
   return undefined
 }
 
-function findRepeatedChange(verdict: DiffVerdict, { fingerprints }: SeenChanges): ScreenRejection | undefined {
+function findRepeatedChange(verdict: DiffVerdict, { fingerprints }: LandedChanges): ScreenRejection | undefined {
   if (verdict.kind !== 'candidate') return undefined
   if (fingerprints.has(verdict.fingerprint)) return rejectCandidate('duplicate', 'the same change landed again')
   fingerprints.add(verdict.fingerprint)
@@ -92,18 +93,18 @@ async function screenPairs(
   signal: AbortSignal,
 ): Promise<Map<TreePair, DiffVerdict>> {
   const verdicts = new Map<TreePair, DiffVerdict>()
-  const open: Diff[] = []
+  const undecided: Diff[] = []
   for await (const diff of diffNames(objects.place, [...new Set(pairs)], signal)) {
     const verdict = screenNames(diff)
     if (verdict) verdicts.set(diff.trees, verdict)
-    else open.push(diff)
+    else undecided.push(diff)
   }
-  const sizes = await fetchMissingBlobs(objects, open.flatMap(listBlobs), signal)
-  for (const diff of open) {
-    const fault = rejectBlob(diff, sizes)
-    if (fault) verdicts.set(diff.trees, fault)
+  const sizes = await fetchMissingBlobs(objects, undecided.flatMap(listBlobs), signal)
+  for (const diff of undecided) {
+    const rejection = rejectBlob(diff, sizes)
+    if (rejection) verdicts.set(diff.trees, rejection)
   }
-  const readable = open.map(({ trees }) => trees).filter((trees) => !verdicts.has(trees))
+  const readable = undecided.map(({ trees }) => trees).filter((trees) => !verdicts.has(trees))
   for await (const diff of diffText(objects.place, readable, signal)) verdicts.set(diff.trees, screenDiff(diff))
   return verdicts
 }

@@ -37,7 +37,7 @@ export function screenNames(diff: Diff): ScreenRejection | undefined {
   return (
     (fileCount === 0 ? rejectCandidate('empty', 'the same tree before and after') : undefined) ??
     rejectFile('submodule', files, ({ isSubmodule }) => isSubmodule) ??
-    rejectFile('symlink', listSplitFiles(files), ({ isLink }) => isLink) ??
+    rejectFile('symlink', listRelevantFiles(files), ({ isLink }) => isLink) ??
     (fileCount > FILES_MAX * 2 ? rejectCandidate('too_large', `${fileCount} files`) : undefined) ??
     rejectWithoutSource(files) ??
     rejectWithoutTestFiles(files)
@@ -46,14 +46,14 @@ export function screenNames(diff: Diff): ScreenRejection | undefined {
 
 /** Screens a diff whose text was read. */
 export function screenDiff(diff: Diff): DiffVerdict {
-  return screenNames(diff) ?? screenText(diff) ?? { kind: 'candidate', ...measureDiff(diff) }
+  return screenNames(diff) ?? screenContents(diff) ?? { kind: 'candidate', ...measureDiff(diff) }
 }
 
-function screenText({ files, fileCount }: Diff): ScreenRejection | undefined {
+function screenContents({ files, fileCount }: Diff): ScreenRejection | undefined {
   const source = filterKind(files, 'source')
   const tests = filterKind(files, 'test')
   return (
-    rejectFile('binary', listSplitFiles(files), ({ isBinary }) => isBinary) ??
+    rejectFile('binary', listRelevantFiles(files), ({ isBinary }) => isBinary) ??
     (tests.length === 0 ? rejectInlineTests(source) : rejectWithoutTests(tests)) ??
     (source.every(isCosmetic) ? rejectCandidate('cosmetic', source[0]?.path ?? '') : undefined) ??
     rejectBySize(fileCount, source)
@@ -119,10 +119,10 @@ const isCosmetic = ({ changesCode }: ChangedFile): boolean => !changesCode
  * Lists the files that may matter to source or tests: these themselves, and other files in the same top-level folders.
  * Documentation, CI files and the like belong to the rest of the split, which no run applies.
  */
-function listSplitFiles(files: readonly ChangedFile[]): ChangedFile[] {
-  const isSplit = ({ kind }: ChangedFile) => kind === 'source' || kind === 'test'
-  const folders = new Set(files.filter(isSplit).map(({ path }) => toTopFolder(path)))
-  return files.filter((file) => isSplit(file) || (file.kind === 'other' && folders.has(toTopFolder(file.path))))
+function listRelevantFiles(files: readonly ChangedFile[]): ChangedFile[] {
+  const isSourceOrTest = ({ kind }: ChangedFile) => kind === 'source' || kind === 'test'
+  const folders = new Set(files.filter(isSourceOrTest).map(({ path }) => toTopFolder(path)))
+  return files.filter((file) => isSourceOrTest(file) || (file.kind === 'other' && folders.has(toTopFolder(file.path))))
 }
 
 const toTopFolder = (path: string): string => path.slice(0, path.indexOf('/') + 1)

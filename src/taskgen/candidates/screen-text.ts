@@ -21,20 +21,20 @@ export function screenText(pullRequest: PullRequest, { now, defaultBranch }: Tex
   return isSettled ? undefined : rejectCandidate('too_new', mergedAt.toISOString())
 }
 
-/** The author of a merge commit is the person who merged, so only the branch identifies bots there. */
+/** Returns the name or branch of a bot. The author of a merge commit is the person who merged, so only its branch counts. */
 function findBot({ author, branch, isBot, mark }: PullRequest): string | undefined {
   if (isBot !== undefined) return isBot ? author : undefined
   if (branch !== undefined && isBotBranch(branch)) return branch
-  const isAuthors = mark === 'squash' || mark === 'rebase' || mark === 'trailer'
-  return isAuthors && isBotName(author) ? author : undefined
+  const isAuthorOfCommit = mark === 'squash' || mark === 'rebase' || mark === 'trailer'
+  return isAuthorOfCommit && isBotName(author) ? author : undefined
 }
 
 /** Prefixes of conventional commits that promise no change of behaviour. `doc:` also names a package, as in Go. */
-const PREFIX =
+const CHORE_PREFIX =
   /^(chore|docs|documentation|ci|build|style|tests?|deps?|dependencies|release|typos?|bump|lint|format|i18n|l10n|meta|website)\s*(\([^)]*\))?!?:/i
 
-const CHORES: [what: string, pattern: RegExp][] = [
-  ['prefix', PREFIX],
+const CHORES: [kind: string, pattern: RegExp][] = [
+  ['prefix', CHORE_PREFIX],
   ['revert', /^revert\b|^\[?revert\]?[:\s]/i],
   [
     'bump',
@@ -54,16 +54,16 @@ const CHORES: [what: string, pattern: RegExp][] = [
   ['typo', /^(fix|correct)?(es|ed|ing|s)? ?(a |some |minor |small )*typos?\b/i],
 ]
 
-/** Characters of a title that are read. */
-const READ_MAX = 500
+/** Number of characters of a title that are matched. */
+const TITLE_MAX = 500
 
 /** Returns the kind of chore that a title announces. */
 export function findChore(title: string): string | undefined {
-  const text = title.slice(0, READ_MAX).trim()
+  const text = title.slice(0, TITLE_MAX).trim()
   return CHORES.find(([, pattern]) => pattern.test(text))?.[0]
 }
 
-const BOTS = [
+const BOT_NAMES = [
   /\[bot\]$|[-_ ](bot|robot)$/i,
   /^(dependabot|renovate|greenkeeper|snyk-bot|pyup-bot|pyup\.io bot|pre-commit-ci|github-actions?|imgbot|mergify|bors)\b/i,
   /^(allcontributors|codecov|semantic-release-bot|weblate|hosted weblate|transifex|k8s-ci-robot|crowdin|copybara)\b/i,
@@ -72,5 +72,5 @@ const BOTS = [
 const BOT_BRANCHES =
   /^(dependabot|renovate|pyup|snyk|greenkeeper|pre-commit-ci|imgbot|all-contributors|weblate|crowdin|whitesource|restyled)[/_-]/i
 
-export const isBotName = (name: string): boolean => BOTS.some((pattern) => pattern.test(name.trim()))
+export const isBotName = (name: string): boolean => BOT_NAMES.some((pattern) => pattern.test(name.trim()))
 export const isBotBranch = (branch: string): boolean => BOT_BRANCHES.test(branch)

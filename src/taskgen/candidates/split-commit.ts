@@ -24,17 +24,17 @@ export type CommitRange = { base: string; head: string }
 
 const PATCH_BYTES_MAX = 8 * 1024 * 1024
 const HIDDEN_BYTES_MAX = 16 * 1024 * 1024
-/** Allows the maximum of a thousand lines with half a kilobyte each. */
+/** Allows for the maximum of a thousand source lines, with half a kilobyte each. */
 const SOURCE_BYTES_MAX = 512 * 1024
 
 /** Splits a change and verifies that the split is lossless: the base and the three patches give the head tree. */
 export async function splitCommit(
   objects: GitObjects,
-  landing: CommitRange,
+  range: CommitRange,
   signal: AbortSignal,
 ): Promise<StageResult<SplitCommit>> {
   const { place } = objects
-  const [pair] = await findTreePairs(place, [landing], signal)
+  const [pair] = await findTreePairs(place, [range], signal)
   if (pair === undefined) return reject('no_base', 'A tree of this pull request is not in the mirror.')
   const [baseTree = '', headTree = ''] = pair.split(' ')
   const changes = await listChanges(place, [baseTree, headTree], signal)
@@ -47,20 +47,33 @@ export async function splitCommit(
     return reject('too_large', `The change of source is larger than ${SOURCE_BYTES_MAX} bytes.`)
   const hidden = await readHidden(place, changes, sizes, signal)
   if ('kind' in hidden) return hidden
-  const lost = await checkLossless(place, { split, baseTree, headTree }, signal)
-  return lost ?? done({ ...split, hidden, baseTree, headTree })
+  const rejection = await checkLossless(place, { split, baseTree, headTree }, signal)
+  return rejection ?? done({ ...split, hidden, baseTree, headTree })
 }
 
 type TreeChange = { path: string; oldId: string; id: string; mode: string; isDeleted: boolean }
 
-const RAW = ['diff-tree', '-r', '-z', '--raw', '--full-index', '--no-abbrev', '--no-renames', '--no-ext-diff']
+const DIFF_TREE_ARGS = [
+  'diff-tree',
+  '-r',
+  '-z',
+  '--raw',
+  '--full-index',
+  '--no-abbrev',
+  '--no-renames',
+  '--no-ext-diff',
+]
 const RAW_LINE = /^:\d+ (\d+) ([0-9a-f]+) ([0-9a-f]+) ([A-Z])$/
 const NAME_BYTES_MAX = 16 * 1024
 
 async function listChanges(place: GitLocation, trees: string[], signal: AbortSignal) {
   const changes: TreeChange[] = []
   let fields: RegExpExecArray | null = null
-  for await (const piece of splitStream(streamGit(place, [...RAW, ...trees], { signal }), NUL, NAME_BYTES_MAX)) {
+  for await (const piece of splitStream(
+    streamGit(place, [...DIFF_TREE_ARGS, ...trees], { signal }),
+    NUL,
+    NAME_BYTES_MAX,
+  )) {
     if (fields === null) {
       fields = RAW_LINE.exec(piece)
       continue
@@ -75,14 +88,14 @@ async function listChanges(place: GitLocation, trees: string[], signal: AbortSig
   return changes
 }
 
-const NOTHING = /^0+$/
+const NULL_ID = /^0+$/
 const SUBMODULE = '160000'
 
 const listBlobs = ({ mode, oldId, id }: TreeChange): string[] =>
-  mode === SUBMODULE ? [] : [oldId, id].filter((each) => !NOTHING.test(each))
+  mode === SUBMODULE ? [] : [oldId, id].filter((each) => !NULL_ID.test(each))
 
 /** Every option is fixed, so that the same change gives the same patches on every machine. */
-const PATCH = [
+const PATCH_ARGS = [
   'diff-tree',
   '-r',
   '-p',
@@ -102,7 +115,7 @@ const PATCH = [
 async function readPatch(place: GitLocation, trees: string[], signal: AbortSignal): Promise<string | undefined> {
   const chunks: Buffer[] = []
   let bytes = 0
-  for await (const chunk of streamGit(place, [...PATCH, ...trees], { signal })) {
+  for await (const chunk of streamGit(place, [...PATCH_ARGS, ...trees], { signal })) {
     bytes += chunk.length
     if (bytes > PATCH_BYTES_MAX) return undefined
     chunks.push(chunk)
@@ -110,7 +123,7 @@ async function readPatch(place: GitLocation, trees: string[], signal: AbortSigna
   return Buffer.concat(chunks).toString('latin1')
 }
 
-const REGULAR = /^100(644|755|664)$/
+const REGULAR_MODE = /^100(644|755|664)$/
 
 async function readHidden(
   place: GitLocation,
@@ -119,13 +132,13 @@ async function readHidden(
   signal: AbortSignal,
 ) {
   const tests = changes.filter(({ path }) => classifyPath(path) === 'test')
-  const there = tests.filter(({ isDeleted }) => !isDeleted)
-  const odd = there.find(({ mode }) => !REGULAR.test(mode))
-  if (odd) return reject('split_not_lossless', `A test is neither a file nor a program: ${JSON.stringify(odd.path)}`)
-  const total = there.reduce((sum, { id }) => sum + (sizes.get(id) ?? 0), 0)
+  const present = tests.filter(({ isDeleted }) => !isDeleted)
+  const irregular = present.find(({ mode }) => !REGULAR_MODE.test(mode))
+  if (irregular) return reject('split_not_lossless', `A test is not a regular file: ${JSON.stringify(irregular.path)}`)
+  const total = present.reduce((sum, { id }) => sum + (sizes.get(id) ?? 0), 0)
   if (total > HIDDEN_BYTES_MAX) return reject('too_large', `Its tests are larger than ${HIDDEN_BYTES_MAX} bytes.`)
   const files: PlainFile[] = []
-  for await (const { path, mode, content } of readBlobs(place, there, { signal, bytesMax: HIDDEN_BYTES_MAX })) {
+  for await (const { path, mode, content } of readBlobs(place, present, { signal, bytesMax: HIDDEN_BYTES_MAX })) {
     files.push({ path, content: content.toString('latin1'), executable: mode === '100755' })
   }
   return { files, deleted: tests.filter(({ isDeleted }) => isDeleted).map(({ path }) => path) } satisfies HiddenTests
@@ -137,13 +150,13 @@ async function checkLossless(place: GitLocation, { split, baseTree, headTree }: 
   await using index = await openIndex(place, baseTree, signal)
   await index.readTree(baseTree)
   for (const part of ['source', 'test', 'rest'] as const) {
-    const trouble = await index.apply(split[part])
-    if (trouble !== undefined) return reject('patch_does_not_apply', `The ${part} patch: ${trouble}`)
+    const error = await index.apply(split[part])
+    if (error !== undefined) return reject('patch_does_not_apply', `The ${part} patch: ${error}`)
   }
-  const made = await index.writeTree().catch(toMessage)
-  return made === headTree
+  const tree = await index.writeTree().catch(toMessage)
+  return tree === headTree
     ? undefined
-    : reject('split_not_lossless', `The three patches give the tree ${made}, and not ${headTree}.`)
+    : reject('split_not_lossless', `The three patches give the tree ${tree} instead of ${headTree}.`)
 }
 
 /** Returns the error of git for a tree that it cannot write. Rethrows other errors. */
@@ -152,15 +165,15 @@ function toMessage(error: unknown): string {
   throw error
 }
 
-/** Splits a patch into three: the source (solution), the tests (verifier) and the rest. */
+/** A patch in three parts: the source (solution), the tests (verifier) and the rest. */
 type SplitPatch = { source: string; test: string; rest: string }
 
 const HEADER = 'diff --git '
 
 /**
- * Splits what `git diff-tree -p --binary --full-index --no-renames` printed, as latin1 so that no byte is lost. Each
- * file goes into one of them as a whole. Without renames no part needs another, so that they can be applied in any
- * order.
+ * Splits the output of `git diff-tree -p --binary --full-index --no-renames`, in latin1 so that no byte is lost. Each file
+ * goes as a whole into one of the three patches. Without renames no patch depends on another, so that they can be applied
+ * in any order.
  */
 export function splitPatch(patch: string): SplitPatch {
   const split: SplitPatch = { source: '', test: '', rest: '' }
@@ -179,7 +192,7 @@ function classifySection(section: string): keyof SplitPatch {
   return kind === 'source' || kind === 'test' ? kind : 'rest'
 }
 
-/** An index of our own over the objects of another repository, which is only read. */
+/** A temporary git index. The repository whose objects it uses is only read. */
 type SplitIndex = AsyncDisposable & {
   /** Resets the index to this tree. */
   readTree(tree: string): Promise<void>

@@ -3,8 +3,8 @@ import type { GitLocation } from '../../platform/git/settings.ts'
 import { type Diff, readDiffs } from './read-diffs.ts'
 
 const LINE_BYTES_MAX = 16 * 1024
-const TREE = /^([0-9a-f]+) tree /
-const BLOB = /^([0-9a-f]+) blob (\d+)$/
+const TREE_LINE = /^([0-9a-f]+) tree /
+const BLOB_LINE = /^([0-9a-f]+) blob (\d+)$/
 
 /** Two trees as `<id> <id>`: before and after. Equal pairs have equal diffs in any repository. */
 export type TreePair = string
@@ -12,14 +12,14 @@ export type TreePair = string
 /** Returns the tree pairs in input order. Undefined if one of the two trees is missing. */
 export async function findTreePairs(
   place: GitLocation,
-  landings: readonly { base: string; head: string }[],
+  ranges: readonly { base: string; head: string }[],
   signal: AbortSignal,
 ): Promise<(TreePair | undefined)[]> {
-  const asked = landings.flatMap(({ base, head }) => [`${base}^{tree}`, `${head}^{tree}`])
+  const objectNames = ranges.flatMap(({ base, head }) => [`${base}^{tree}`, `${head}^{tree}`])
   const ids: (string | undefined)[] = []
-  for await (const line of checkObjects(place, asked, signal)) ids.push(TREE.exec(line)?.[1])
-  return landings.map((_, at) => {
-    const [before, after] = [ids[at * 2], ids[at * 2 + 1]]
+  for await (const line of checkObjects(place, objectNames, signal)) ids.push(TREE_LINE.exec(line)?.[1])
+  return ranges.map((_, index) => {
+    const [before, after] = [ids[index * 2], ids[index * 2 + 1]]
     return before === undefined || after === undefined ? undefined : `${before} ${after}`
   })
 }
@@ -33,39 +33,39 @@ export type GitObjects = {
 /** Fetches missing blobs and returns the sizes of all. Blobs that are not available have no entry. */
 export async function fetchMissingBlobs(
   { place, fetchBlobs }: GitObjects,
-  all: readonly string[],
+  blobIds: readonly string[],
   signal: AbortSignal,
 ): Promise<Map<string, number>> {
-  const ids = [...new Set(all)]
-  const sizes = await blobSizes(place, ids, signal)
+  const ids = [...new Set(blobIds)]
+  const sizes = await readBlobSizes(place, ids, signal)
   const missing = ids.filter((id) => !sizes.has(id))
   if (missing.length === 0 || !fetchBlobs) return sizes
   await fetchBlobs(missing, signal)
-  return blobSizes(place, ids, signal)
+  return readBlobSizes(place, ids, signal)
 }
 
-async function blobSizes(
+async function readBlobSizes(
   place: GitLocation,
   ids: readonly string[],
   signal: AbortSignal,
 ): Promise<Map<string, number>> {
   const sizes = new Map<string, number>()
   for await (const line of checkObjects(place, ids, signal)) {
-    const [, id, size] = BLOB.exec(line) ?? []
+    const [, id, size] = BLOB_LINE.exec(line) ?? []
     if (id !== undefined) sizes.set(id, Number(size))
   }
   return sizes
 }
 
-const checkObjects = (place: GitLocation, asked: readonly string[], signal: AbortSignal): AsyncIterable<string> =>
+const checkObjects = (place: GitLocation, objectNames: readonly string[], signal: AbortSignal): AsyncIterable<string> =>
   splitStream(
-    streamGit(place, ['cat-file', '--batch-check'], { signal, input: lines(asked) }),
+    streamGit(place, ['cat-file', '--batch-check'], { signal, input: joinLines(objectNames) }),
     LINE_END,
     LINE_BYTES_MAX,
   )
 
-const NAMES = ['diff-tree', '--stdin', '-r', '--raw', '--full-index', '--no-abbrev', '--no-renames']
-const TEXT = [
+const NAMES_ARGS = ['diff-tree', '--stdin', '-r', '--raw', '--full-index', '--no-abbrev', '--no-renames']
+const TEXT_ARGS = [
   '-p',
   '-U0',
   '--no-color',
@@ -77,18 +77,23 @@ const TEXT = [
 
 /** Lists the files that differ, without opening them. */
 export const diffNames = (place: GitLocation, pairs: readonly TreePair[], signal: AbortSignal): AsyncIterable<Diff> =>
-  diffs(place, NAMES, pairs, signal)
+  streamDiffs(place, NAMES_ARGS, pairs, signal)
 
 /** Lists the lines that differ. A moved file counts as one file. Every blob must be available. */
 export const diffText = (place: GitLocation, pairs: readonly TreePair[], signal: AbortSignal): AsyncIterable<Diff> =>
-  diffs(place, [...NAMES.filter((arg) => arg !== '--no-renames'), '-M', ...TEXT], pairs, signal)
+  streamDiffs(place, [...NAMES_ARGS.filter((arg) => arg !== '--no-renames'), '-M', ...TEXT_ARGS], pairs, signal)
 
-async function* diffs(place: GitLocation, args: readonly string[], pairs: readonly TreePair[], signal: AbortSignal) {
+async function* streamDiffs(
+  place: GitLocation,
+  args: readonly string[],
+  pairs: readonly TreePair[],
+  signal: AbortSignal,
+) {
   if (pairs.length === 0) return
-  yield* readDiffs(splitStream(streamGit(place, args, { signal, input: lines(pairs) }), LINE_END, LINE_BYTES_MAX))
+  yield* readDiffs(splitStream(streamGit(place, args, { signal, input: joinLines(pairs) }), LINE_END, LINE_BYTES_MAX))
 }
 
-/** In few pieces: a stream of single lines is slow. */
-function lines(texts: readonly string[]): string[] {
+/** Joins all lines into one chunk, because writing single lines to a stream is slow. */
+function joinLines(texts: readonly string[]): string[] {
   return texts.length === 0 ? [] : [`${texts.join('\n')}\n`]
 }

@@ -11,7 +11,7 @@ export type VerdictStore = Pick<Map<string, DiffVerdict>, 'get' | 'set'>
 /** Verdicts that are cached in a file. The file can be deleted at any time; the verdicts are then computed again. */
 export type VerdictCache = VerdictStore & { save(): Promise<void> }
 
-const KNOWN_MAX = 100_000
+const ENTRIES_MAX = 100_000
 const BYTES_MAX = 256 * 1024 * 1024
 
 const Verdict = z.union([
@@ -21,7 +21,7 @@ const Verdict = z.union([
 const Line = z.tuple([z.string(), Verdict])
 
 export async function openVerdictCache(file: string): Promise<VerdictCache> {
-  const known = await load(file)
+  const known = await loadVerdicts(file)
   const used = new Map<string, DiffVerdict>()
   let isChanged = false
   return {
@@ -31,16 +31,18 @@ export async function openVerdictCache(file: string): Promise<VerdictCache> {
       used.set(pair, verdict)
       return used
     },
-    // A long file is reduced to the verdicts that were used again.
-    save: async () =>
-      isChanged ? save(file, known.size < KNOWN_MAX ? new Map([...known, ...used]) : used) : undefined,
+    // A large cache is reduced to the verdicts that this scan used.
+    async save() {
+      if (!isChanged) return
+      await saveVerdicts(file, known.size < ENTRIES_MAX ? new Map([...known, ...used]) : used)
+    },
   }
 }
 
 const HEADER = JSON.stringify({ screen: SCREEN_VERSION })
 
 /** Loads the cache. A file of another version, a truncated file and a missing file count as empty. */
-async function load(file: string): Promise<Map<string, DiffVerdict>> {
+async function loadVerdicts(file: string): Promise<Map<string, DiffVerdict>> {
   const size = await stat(file).then(
     ({ size: bytes }) => bytes,
     () => BYTES_MAX + 1,
@@ -59,7 +61,7 @@ function parseEntry(line: string): [string, DiffVerdict][] {
 }
 
 /** Writes atomically: concurrent writers leave one complete file. */
-async function save(file: string, verdicts: ReadonlyMap<string, DiffVerdict>): Promise<void> {
+async function saveVerdicts(file: string, verdicts: ReadonlyMap<string, DiffVerdict>): Promise<void> {
   const partial = `${file}.${process.pid}`
   const lines = [...verdicts].map((entry) => JSON.stringify(entry))
   await mkdir(dirname(file), { recursive: true, mode: 0o700 })

@@ -36,11 +36,11 @@ export type ExecutionInput = {
 const REPEATS = 3
 const SEED = 20
 const MEDIAN_CPU_SECONDS_MAX = 180
-/** Each variant of the solution is a run; slow tests are run with fewer of them. */
+/** Suites that take more CPU time are run with fewer variants of the solution, because each variant is a run. */
 const FEW_VARIANTS_CPU_SECONDS = 20
 const ALL_VARIANTS = { parts: 8, mutants: 8 }
 const FEW_VARIANTS = { parts: 5, mutants: 3 }
-/** Changes the year, the day of the week and usually the month. */
+/** Shifts the year, the day of the week and usually the month. */
 const DAYS_AHEAD = 1111
 
 /** Variant of one test run. */
@@ -82,21 +82,22 @@ async function runAll(
 ): Promise<StageResult<Execution>> {
   const runs = await runOnce(matrix)
   if ('kind' in runs) return runs
-  const judged = await runRepeats(matrix, runs)
-  if (judged.kind === 'rejected') return judged
+  const judgement = await runRepeats(matrix, runs)
+  if (judgement.kind === 'rejected') return judgement
   const fixed = matrix.summaries.filter(({ variant }) => variant === 'fixed')
   const medianSec = median(fixed.map(({ seconds }) => seconds))
-  const slow = findSlowness(medianSec, median(fixed.map(cpuSecondsOf)))
-  if (slow) return slow
-  const bomb = await runLaterDay(matrix, judged.lists)
-  if (bomb) return bomb
-  const limits = median(fixed.map(cpuSecondsOf)) > FEW_VARIANTS_CPU_SECONDS ? FEW_VARIANTS : ALL_VARIANTS
-  // The timeout of the verifier, because an altered condition may never end a loop.
+  const medianCpuSec = median(fixed.map(cpuSecondsOf))
+  const slowness = findSlowness(medianSec, medianCpuSec)
+  if (slowness) return slowness
+  const clockBomb = await runLaterDay(matrix, judgement.lists)
+  if (clockBomb) return clockBomb
+  const limits = medianCpuSec > FEW_VARIANTS_CPU_SECONDS ? FEW_VARIANTS : ALL_VARIANTS
+  // Variants run with the timeout of the verifier, because an altered condition may never end a loop.
   const plan = { ...input.plan, timeoutSec: computeTimeout(medianSec) }
-  const ablation = await tryVariants(provider, { ...input, plan, lists: judged.lists, limits }, signal)
-  const weak = findWeakness(ablation)
-  if (weak) return weak
-  const { kind, ...facts } = judged
+  const ablation = await tryVariants(provider, { ...input, plan, lists: judgement.lists, limits }, signal)
+  const weakness = findWeakness(ablation)
+  if (weakness) return weakness
+  const { kind, ...facts } = judgement
   return done({ ...facts, plan, runs: matrix.summaries, ablation, medianSec })
 }
 
@@ -108,7 +109,10 @@ function findSlowness(medianSec: number, medianCpuSec: number): StageRejection |
   return undefined
 }
 
-/** Runs each variant once and rejects what more runs cannot improve. A possible one-off failure is repeated. */
+/**
+ * Runs each variant once and rejects candidates that more runs cannot save. If a test fails only with the fix, that run is
+ * repeated once, because the failure may be a coincidence.
+ */
 async function runOnce(matrix: SuiteMatrix): Promise<SuiteRuns | StageRejection> {
   const base = await matrix.run({ variant: 'base' })
   if ('kind' in base) return base
@@ -121,11 +125,11 @@ async function runOnce(matrix: SuiteMatrix): Promise<SuiteRuns | StageRejection>
   const judged = judgeRuns(runs)
   if (judged.kind === 'judged') return runs
   if (judged.reason !== 'p2f') return judged
-  const again = await matrix.run({ variant: 'fixed' })
-  if ('kind' in again) return again
-  const twice: SuiteRuns = { ...runs, fixed: [fixed, again] }
-  const second = judgeRuns(twice)
-  return second.kind === 'rejected' && second.reason === 'p2f' ? second : twice
+  const repeated = await matrix.run({ variant: 'fixed' })
+  if ('kind' in repeated) return repeated
+  const repeatedRuns: SuiteRuns = { ...runs, fixed: [fixed, repeated] }
+  const second = judgeRuns(repeatedRuns)
+  return second.kind === 'rejected' && second.reason === 'p2f' ? second : repeatedRuns
 }
 
 /** Bounds the command line of the runner. */
@@ -147,7 +151,7 @@ async function runSuspects(matrix: SuiteMatrix, runs: SuiteRuns): Promise<SuiteR
   return [...together, ...single]
 }
 
-/** A selection that cannot be run clears nothing. */
+/** Runs only these tests. Returns no run if the selection cannot be run. */
 async function runAlone(matrix: SuiteMatrix, only: readonly string[]): Promise<SuiteRun[]> {
   const run = await matrix.run({ variant: 'alone', only })
   return 'kind' in run ? [] : [run]
@@ -155,7 +159,7 @@ async function runAlone(matrix: SuiteMatrix, only: readonly string[]): Promise<S
 
 /**
  * Repeats the runs with the fix: once shuffled, once with half the CPUs. If there are guards, the base is repeated too,
- * because a guard is known to work only from there.
+ * because only runs of the base show that a guard is stable.
  */
 async function runRepeats(matrix: SuiteMatrix, first: SuiteRuns): Promise<Judgement | StageRejection> {
   const judged = judgeRuns(first)
@@ -183,13 +187,13 @@ async function runRepeats(matrix: SuiteMatrix, first: SuiteRuns): Promise<Judgem
  * clock, and chance.
  */
 async function runLaterDay(matrix: SuiteMatrix, lists: TestLists): Promise<StageRejection | undefined> {
-  const seen: Record<'tomorrow' | 'later', SuiteRun[]> = { tomorrow: [], later: [] }
+  const runs: Record<'tomorrow' | 'later', SuiteRun[]> = { tomorrow: [], later: [] }
   let bomb: StageRejection | undefined
   for (const daysAhead of [DAYS_AHEAD, 1, DAYS_AHEAD]) {
     const run = await matrix.run({ variant: 'fixed', daysAhead })
     if ('kind' in run) return run
-    seen[daysAhead === 1 ? 'tomorrow' : 'later'].push(run)
-    bomb = findClockBombs(lists, seen)
+    runs[daysAhead === 1 ? 'tomorrow' : 'later'].push(run)
+    bomb = findClockBombs(lists, runs)
     if (!bomb) return undefined
   }
   return bomb
@@ -236,7 +240,7 @@ const emptyRun = (detail: string): SuiteRun => ({
   seconds: 0,
 })
 
-/** Tests may fail to compile without the fix or on another day: then none passes. With the fix they must run. */
+/** Without the fix, or on another day, tests that do not run count as a run without results. With the fix they must run. */
 function toRunOrRejection({ variant, daysAhead }: SuiteVariant, outcome: SuiteOutcome): SuiteRun | StageRejection {
   if (outcome.kind === 'ran') return outcome.run
   const { reason, detail } = outcome
@@ -248,12 +252,12 @@ function toRunOrRejection({ variant, daysAhead }: SuiteVariant, outcome: SuiteOu
 
 function summarise(
   run: SuiteRun,
-  how: Pick<SuiteSummary, 'variant' | 'isShuffled' | 'cpus' | 'daysAhead'>,
+  settings: Pick<SuiteSummary, 'variant' | 'isShuffled' | 'cpus' | 'daysAhead'>,
 ): SuiteSummary {
   const all = Object.values(run.statuses)
   const passed = all.filter((status) => status === 'passed').length
   const failed = all.filter((status) => status === 'failed' || status === 'errored').length
-  return { ...how, passed, failed, seconds: run.seconds, cpuSeconds: cpuSecondsOf(run) }
+  return { ...settings, passed, failed, seconds: run.seconds, cpuSeconds: cpuSecondsOf(run) }
 }
 
 const median = (numbers: readonly number[]): number =>

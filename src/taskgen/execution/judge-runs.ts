@@ -51,8 +51,8 @@ export type VariantResults = {
 
 /**
  * Runs of three trees: the base, the base with the tests that landed, and that with the fix. `alone` are runs of the
- * second tree in which only suspected order-dependent failures ran. The runs of a tree count the same, however they
- * were run.
+ * second tree in which only suspected order-dependent failures ran. Repeated, shuffled and slowed runs of a tree count
+ * alike.
  */
 export type SuiteRuns = {
   base: readonly SuiteRun[]
@@ -73,10 +73,10 @@ export type Judgement = {
 
 const FAIL_TO_PASS_MAX = 200
 const UNSTABLE_MAX = 0.02
-const SHOWN_MAX = 5
+const SHOWN_IDS_MAX = 5
 
-/** Number of runs that report a test, and in which it passes. */
-type TestCount = { seen: number; passed: number; runs: number }
+/** Number of runs that report a test, of runs in which it passes, and of all runs. */
+type TestCount = { reported: number; passed: number; runs: number }
 type TestTally = { id: string; base: TestCount; tests: TestCount; alone: TestCount; fixed: TestCount }
 
 /** Classifies the tests as fail-to-pass, pass-to-pass and guards. The order of the runs does not matter. */
@@ -88,42 +88,49 @@ export function judgeRuns(runs: SuiteRuns): Judgement | StageRejection {
   const unstable = tallies.filter(isUnstable)
   const stable = tallies.filter((tally) => !isUnstable(tally))
   const guards = stable.filter((tally) => isMasked(tally) && passesAlways(tally.fixed))
-  const turned = stable.filter((tally) => neverPasses(tally.tests) && passesAlways(tally.fixed) && !isMasked(tally))
-  const kept = stable.filter(
+  const fixedByChange = stable.filter(
+    (tally) => neverPasses(tally.tests) && passesAlways(tally.fixed) && !isMasked(tally),
+  )
+  const unaffected = stable.filter(
     ({ base: atBase, tests: before, fixed: after }) =>
       // A test that came with the change is not in the base.
-      [before, after].every(passesAlways) && (atBase.seen === 0 || passesAlways(atBase)),
+      [before, after].every(passesAlways) && (atBase.reported === 0 || passesAlways(atBase)),
   )
-  const classes = { broken: stable.filter(isBroken), unstable, guards, turned, kept }
+  const classes = { broken: stable.filter(isBroken), unstable, guards, fixedByChange, unaffected }
   const rejection = findRejection(classes, runs)
   if (rejection) return rejection
-  const failToPass = listIds(turned)
+  const failToPass = listIds(fixedByChange)
   return {
     kind: 'judged',
-    lists: { failToPass, passToPass: listIds(kept), guards: listIds(guards) },
+    lists: { failToPass, passToPass: listIds(unaffected), guards: listIds(guards) },
     unstable: listIds(unstable),
     messages: collectMessages(failToPass, tests),
     failsByAssertion: failToPass.some((id) => failsByAssertion(id, tests)),
     buildErrors: listBuildErrors(runs),
-    newTests: listIds(turned.filter((tally) => tally.base.seen === 0)),
+    newTests: listIds(fixedByChange.filter((tally) => tally.base.reported === 0)),
   }
 }
 
-type TestClasses = Record<'broken' | 'unstable' | 'guards' | 'turned' | 'kept', TestTally[]>
+type TestClasses = Record<'broken' | 'unstable' | 'guards' | 'fixedByChange' | 'unaffected', TestTally[]>
 
 function findRejection(classes: TestClasses, runs: SuiteRuns): StageRejection | undefined {
-  const { broken, unstable, guards, turned, kept } = classes
-  if (broken.length > 0) return rejectTests('p2f', 'The fix breaks', listIds(broken))
+  const { broken, unstable, guards, fixedByChange, unaffected } = classes
+  if (broken.length > 0) return rejectTests('p2f', 'The fix breaks these tests:', listIds(broken))
   const flaky = unstable.filter(looksLikeFailToPass)
-  if (flaky.length > 0) return timed(rejectTests('flaky_f2p', 'The fix turns, but not every time,', listIds(flaky)))
-  if (turned.length === 0) return reject('no_f2p', `${describeNothingTurned(guards)} ${describeFailure(runs)}`.trim())
-  if (turned.length > FAIL_TO_PASS_MAX) return reject('too_broad', `The fix turns ${turned.length} tests.`)
-  const protecting = kept.length + guards.length
+  if (flaky.length > 0)
+    return toTimingRejection(
+      rejectTests('flaky_f2p', 'The fix makes these tests pass, but not every time:', listIds(flaky)),
+    )
+  if (fixedByChange.length === 0)
+    return reject('no_f2p', `${describeNothingFixed(guards)} ${describeFailure(runs)}`.trim())
+  if (fixedByChange.length > FAIL_TO_PASS_MAX)
+    return reject('too_broad', `The fix makes ${fixedByChange.length} tests pass; the maximum is ${FAIL_TO_PASS_MAX}.`)
+  const protecting = unaffected.length + guards.length
   if (unstable.length > (protecting + unstable.length) * UNSTABLE_MAX)
-    return timed(
+    return toTimingRejection(
       rejectTests(
         'suite_unhealthy',
-        `Of ${protecting + unstable.length} tests these are not stable:`,
+        `These of ${protecting + unstable.length} tests are not stable:`,
         listIds(unstable),
       ),
     )
@@ -131,34 +138,34 @@ function findRejection(classes: TestClasses, runs: SuiteRuns): StageRejection | 
   return undefined
 }
 
-/** Runs may differ because the host was busy during some of them. */
-const timed = ({ reason, detail }: StageRejection): StageRejection => rejectForTiming(reason, detail)
+/** Marks a rejection as load-sensitive: runs may differ because the host was busy during some of them. */
+const toTimingRejection = ({ reason, detail }: StageRejection): StageRejection => rejectForTiming(reason, detail)
 
-const describeNothingTurned = ({ length }: TestTally[]): string =>
+const describeNothingFixed = ({ length }: TestTally[]): string =>
   length === 0
     ? 'No test fails before the fix and passes after it.'
-    : `No test is new or fails by itself before the fix: ${length} tests of the base only cannot run with the tests that landed.`
+    : `No new test fails before the fix: ${length} tests of the base fail only because they cannot run with the landed tests.`
 
 /**
- * Lists tests that pass on the base and with the fix, and fail with the tests that landed: they may fail only because
- * another test ran before them. Run alone they show it.
+ * Lists tests that pass on the base and with the fix, and fail with the tests that landed. They may fail only because
+ * another test ran before them, which a run without other tests shows.
  */
 export const listSuspects = (runs: SuiteRuns): string[] =>
   listIds(
     tallyAll(runs).filter(
       ({ base, tests, alone, fixed }) =>
-        passesAlways(base) && neverPasses(tests) && tests.seen > 0 && neverPasses(alone) && passesAlways(fixed),
+        passesAlways(base) && neverPasses(tests) && tests.reported > 0 && neverPasses(alone) && passesAlways(fixed),
     ),
   )
 
-const PROTECTING_WANTED = 5
+const PROTECTING_TESTS_MIN = 5
 
 /** Lists concerns about usable tests for the reviewer. */
 export function listExecutionConcerns({ passToPass, guards }: TestLists): string[] {
   const count = passToPass.length + guards.length
-  return count >= PROTECTING_WANTED
+  return count >= PROTECTING_TESTS_MIN
     ? []
-    : [`Tests that guard what works today: ${count}. It may break elsewhere unseen.`]
+    : [`Tests that protect behaviour that works today: ${count}. A solution may break other code unnoticed.`]
 }
 
 /** Runs with the fix, by a clock that shows tomorrow and by one that shows a day years from now. */
@@ -168,14 +175,14 @@ export type ClockRuns = { tomorrow: readonly SuiteRun[]; later: readonly SuiteRu
 export function findClockBombs(lists: TestLists, { tomorrow, later }: ClockRuns): StageRejection | undefined {
   const passes = (id: string) => (run: SuiteRun) => statusOf(run, id) === 'passed'
   const bombs = listRequired(lists).filter((id) => tomorrow.every(passes(id)) && !later.some(passes(id)))
-  return bombs.length === 0 ? undefined : rejectTests('clock_bomb', 'On a later day it fails:', bombs)
+  return bombs.length === 0 ? undefined : rejectTests('clock_bomb', 'These tests fail on a later day:', bombs)
 }
 
 function tallyAll({ base, tests, alone, fixed }: SuiteRuns): TestTally[] {
   const count = (id: string, runs: readonly SuiteRun[]): TestCount => {
     const statuses = runs.map((run) => statusOf(run, id)).filter((status) => status !== undefined)
     return {
-      seen: statuses.length,
+      reported: statuses.length,
       passed: statuses.filter((status) => status === 'passed').length,
       runs: runs.length,
     }
@@ -203,11 +210,11 @@ const isFlaky = (count: TestCount): boolean => !neverPasses(count) && !passesAlw
  * tests.
  */
 const isMasked = ({ base, tests, alone }: TestTally): boolean =>
-  passesAlways(base) && neverPasses(tests) && (tests.seen === 0 || !neverPasses(alone))
+  passesAlways(base) && neverPasses(tests) && (tests.reported === 0 || !neverPasses(alone))
 
 /** True if the fix breaks a test. A masked test that is missing with the fix too was deleted by the pull request. */
 const isBroken = (tally: TestTally): boolean =>
-  neverPasses(tally.fixed) && (passesAlways(tally.tests) || (isMasked(tally) && tally.fixed.seen > 0))
+  neverPasses(tally.fixed) && (passesAlways(tally.tests) || (isMasked(tally) && tally.fixed.reported > 0))
 
 const isUnstable = ({ base, tests, fixed }: TestTally): boolean => [base, tests, fixed].some(isFlaky)
 
@@ -220,16 +227,16 @@ const looksLikeFailToPass = (tally: TestTally): boolean =>
 
 const listIds = (tallies: readonly TestTally[]): string[] => tallies.map(({ id }) => id).toSorted()
 
-const rejectTests = (reason: string, what: string, ids: readonly string[]): StageRejection => {
-  const more = ids.length > SHOWN_MAX ? ` and ${ids.length - SHOWN_MAX} more` : ''
-  return reject(reason, `${what} ${ids.toSorted().slice(0, SHOWN_MAX).join(', ')}${more}.`)
+const rejectTests = (reason: string, problem: string, ids: readonly string[]): StageRejection => {
+  const more = ids.length > SHOWN_IDS_MAX ? ` and ${ids.length - SHOWN_IDS_MAX} more` : ''
+  return reject(reason, `${problem} ${ids.toSorted().slice(0, SHOWN_IDS_MAX).join(', ')}${more}.`)
 }
 
-/** A failure with the fix explains why no test was fixed. */
+/** Describes the first failure with the fix, which may explain why the fix makes no test pass. */
 function describeFailure({ fixed }: SuiteRuns): string {
   const [run] = fixed
   const [id, message] = Object.entries(run?.messages ?? {})[0] ?? []
-  return id === undefined ? '' : `With it ${id} fails: ${message}`
+  return id === undefined ? '' : `With the fix, ${id} fails: ${message}`
 }
 
 function collectMessages(ids: readonly string[], tests: readonly SuiteRun[]): Record<string, string> {
@@ -251,7 +258,7 @@ function listBuildErrors({ tests, fixed }: SuiteRuns): string[] {
 }
 
 /** Errors caused by a missing name, module or parameter, which a solver cannot guess. */
-const NOT_THERE = [
+const MISSING_SYMBOL = [
   /\b(?:ImportError|ModuleNotFoundError|NameError|NoMethodError|LoadError|ERR_MODULE_NOT_FOUND)\b/,
   /\bAttributeError\b|has no attribute|unexpected keyword argument|takes \d+ positional arguments?/,
   /is not a (?:function|constructor)|is not defined|Cannot find (?:module|package)|does not provide an export/,
@@ -263,6 +270,6 @@ const NOT_THERE = [
 function failsByAssertion(id: string, tests: readonly SuiteRun[]): boolean {
   return tests.some((run) => {
     const message = Object.hasOwn(run.messages, id) ? (run.messages[id] ?? '') : ''
-    return statusOf(run, id) === 'failed' && !NOT_THERE.some((pattern) => pattern.test(message))
+    return statusOf(run, id) === 'failed' && !MISSING_SYMBOL.some((pattern) => pattern.test(message))
   })
 }

@@ -1,26 +1,26 @@
 /** Replaces the lines `from` to `to` (exclusive). */
 export type Mutation = { from: number; to: number; replacement: string[] }
 
-/** Spells the constructs that mutations touch, for one language. */
+/** Syntax of one language, as far as mutations need it. */
 type MutableSyntax = {
   comment: RegExp
   /** A line that opens a conditional block: its parts before, in and after the condition. */
   condition: RegExp
   negate(condition: string): string
-  /** Statement in the place of an emptied block. */
+  /** Statement that replaces the content of an emptied block. Null where a block may be empty. */
   emptyBlock: string | null
-  /** Value in the place of a returned one. Null where it must have a type. */
-  nothing: string | null
+  /** Value that replaces a returned value. Null where the value must have the right type. */
+  emptyValue: string | null
 }
 
-const BRACES = { comment: /\/\/.*$/, emptyBlock: null }
+const BRACE_SYNTAX = { comment: /\/\/.*$/, emptyBlock: null }
 
 const javascript: MutableSyntax = {
-  ...BRACES,
+  ...BRACE_SYNTAX,
   condition:
     /^(?<before>\s*(?:\} else )?if \()(?<condition>.+)(?<after>\) (?:\{|return\b.*|throw\b.*|continue|break))$/,
   negate: (condition) => `!(${condition})`,
-  nothing: 'undefined',
+  emptyValue: 'undefined',
 }
 
 const SYNTAXES: Record<string, MutableSyntax> = {
@@ -29,15 +29,15 @@ const SYNTAXES: Record<string, MutableSyntax> = {
     condition: /^(?<before>\s*(?:if|elif) )(?<condition>.+)(?<after>:)$/,
     negate: (condition) => `not (${condition})`,
     emptyBlock: 'pass',
-    nothing: 'None',
+    emptyValue: 'None',
   },
   javascript,
   typescript: javascript,
   go: {
-    ...BRACES,
+    ...BRACE_SYNTAX,
     condition: /^(?<before>\s*(?:\} else )?if (?:.+; )?)(?<condition>[^;]+)(?<after> \{)$/,
     negate: (condition) => `!(${condition})`,
-    nothing: null,
+    emptyValue: null,
   },
 }
 
@@ -50,9 +50,9 @@ export function listMutations(lines: readonly string[], language: string): Mutat
   return lines.flatMap((line, at) => {
     if (line.length > LINE_MAX || /"""|'''/.test(line)) return []
     const code = maskText(line, syntax)
-    const block = emptyBlock(lines, at, syntax)
+    const block = mutateBlock(lines, at, syntax)
     const altered = OPERATORS.map((operate) => operate(line, code, syntax)).filter((each) => each !== undefined)
-    const mutations = altered.map((each) => ({ from: at, to: at + 1, replacement: [each] }))
+    const mutations = altered.map((alteredLine) => ({ from: at, to: at + 1, replacement: [alteredLine] }))
     // Consecutive lines use different operators, so that few mutations show many kinds.
     const chosen = mutations[at % Math.max(1, mutations.length)]
     return [...(block ? [block] : []), ...(chosen ? [chosen] : [])]
@@ -99,10 +99,12 @@ const negateCondition: MutationOperator = (line, _, { condition: pattern, negate
   return condition === undefined ? undefined : `${before}${negate(condition)}${after}`
 }
 
-const dropReturnValue: MutationOperator = (line, code, { nothing }) => {
+const dropReturnValue: MutationOperator = (line, code, { emptyValue }) => {
   const found = /^(\s*return )\S.*$/.exec(line)
   const isOpen = (code.match(/[([{]/g)?.length ?? 0) !== (code.match(/[)\]}]/g)?.length ?? 0)
-  return found && nothing !== null && !isOpen && !line.trim().endsWith(nothing) ? `${found[1]}${nothing}` : undefined
+  return found && emptyValue !== null && !isOpen && !line.trim().endsWith(emptyValue)
+    ? `${found[1]}${emptyValue}`
+    : undefined
 }
 
 const OPERATORS: readonly MutationOperator[] = [changeComparison, changeConstant, negateCondition, dropReturnValue]
@@ -110,17 +112,17 @@ const OPERATORS: readonly MutationOperator[] = [changeComparison, changeConstant
 const replaceAt = (line: string, { index, 0: found }: RegExpExecArray, text: string): string =>
   line.slice(0, index) + text + line.slice(index + found.length)
 
-const indentOf = (line: string): number => line.length - line.trimStart().length
+const measureIndent = (line: string): number => line.length - line.trimStart().length
 
-/** Removes the added lines of a conditional block. */
-function emptyBlock(lines: readonly string[], at: number, syntax: MutableSyntax): Mutation | undefined {
+/** Removes the added lines of the conditional block that a line opens. */
+function mutateBlock(lines: readonly string[], at: number, syntax: MutableSyntax): Mutation | undefined {
   const head = lines[at] ?? ''
   if (!syntax.condition.test(head)) return undefined
   const rest = lines.slice(at + 1)
-  const end = rest.findIndex((line) => line.trim() !== '' && indentOf(line) <= indentOf(head))
+  const end = rest.findIndex((line) => line.trim() !== '' && measureIndent(line) <= measureIndent(head))
   const length = end < 0 ? rest.length : end
   const [first] = rest
   if (length === 0 || first === undefined) return undefined
-  const filler = syntax.emptyBlock === null ? [] : [first.slice(0, indentOf(first)) + syntax.emptyBlock]
+  const filler = syntax.emptyBlock === null ? [] : [first.slice(0, measureIndent(first)) + syntax.emptyBlock]
   return { from: at + 1, to: at + 1 + length, replacement: filler }
 }

@@ -5,7 +5,7 @@ import type { HiddenTests, RunPlan, ServicePlan } from '../../grading/suite.ts'
 const WHOLE_SUITE_CPU_SECONDS = 60
 export const RUN_SECONDS_MAX = 600
 const RUN_SECONDS_MIN = 120
-const HEADROOM = 4
+const TIMEOUT_FACTOR = 4
 
 export type PlanInput = {
   runner: Runner
@@ -29,4 +29,4 @@ export const listTargets = ({ isTarget }: Pick<Runner, 'isTarget'>, { files }: H
 
 /** Computes the verifier timeout from measured durations. */
 export const computeTimeout = (medianSec: number): number =>
-  Math.min(RUN_SECONDS_MAX, Math.max(RUN_SECONDS_MIN, Math.ceil(HEADROOM * medianSec)))
+  Math.min(RUN_SECONDS_MAX, Math.max(RUN_SECONDS_MIN, Math.ceil(TIMEOUT_FACTOR * medianSec)))

@@ -11,7 +11,7 @@ export type SolutionVariant = {
   path: string
   /** Line of the file after the change. */
   line: number
-  /** Code of the reference solution, and what stands in its place. Truncated. */
+  /** Code of the reference solution, and the code that replaces it. Truncated. */
   before: string
   after: string
   /** The whole solution, as a patch in latin1. */
@@ -22,9 +22,9 @@ export type SolutionVariant = {
 export type VariantLimits = { parts: number; mutants: number }
 
 /**
- * Derives variants of a solution: each without one hunk of a diff without context, and each with one altered line.
- * Hunks that change no behaviour (comments, documentation, imports, messages of logs) are not used. If there are more
- * than the limits, those used are spread evenly; the choice depends on the patch alone.
+ * Derives variants of a solution, each without one run of changed lines or with one altered line. Runs that change no
+ * behaviour (comments, documentation, imports, log messages) are not used. If there are more variants than the limits
+ * allow, they are selected at equal distances; the choice depends on the patch alone.
  */
 export function listVariants(source: string, limits: VariantLimits): SolutionVariant[] {
   const files = parseFiles(source)
@@ -32,11 +32,11 @@ export function listVariants(source: string, limits: VariantLimits): SolutionVar
   const render = (run: ChangeRun, lines: readonly string[]) => renderFiles(files, run, lines)
   const parts = runs.map((run) => omitRun(run, render))
   const mutants = runs.flatMap((run) => mutateRun(run, render))
-  return [...spread(parts, limits.parts), ...spread(mutants, limits.mutants)]
+  return [...selectEvenly(parts, limits.parts), ...selectEvenly(mutants, limits.mutants)]
 }
 
 /** Selects at most `max` of the values at equal distances. */
-const spread = <T>(values: readonly T[], max: number): T[] =>
+const selectEvenly = <T>(values: readonly T[], max: number): T[] =>
   values
     .filter((_, at) => Math.floor((at * max) / values.length) !== Math.floor(((at - 1) * max) / values.length))
     .slice(0, max)
@@ -44,13 +44,13 @@ const spread = <T>(values: readonly T[], max: number): T[] =>
 type PatchFile = {
   header: string
   path: string
-  isDocumented: boolean
+  hasDocstrings: boolean
   language: SourceLanguage | undefined
   hunks: PatchHunk[]
 }
 type PatchHunk = { oldStart: number; newStart: number; lines: string[] }
 
-/** Consecutive changed lines: a hunk of a diff without context. `from` and `to` are places in the lines of its hunk. */
+/** Consecutive changed lines: a hunk of a diff without context. `from` and `to` (exclusive) are indexes in `hunk.lines`. */
 type ChangeRun = { file: PatchFile; hunk: PatchHunk; from: number; to: number }
 
 const HUNK = /^(?=@@ -\d)/m
@@ -66,7 +66,7 @@ function parseFiles(source: string): PatchFile[] {
       const printed = /^(?:\+\+\+ "?b|--- "?a)\/.*$/m.exec(header.replace(/^--- .*\n(?=\+\+\+ "?b\/)/m, ''))?.[0] ?? ''
       const path = unquotePath(printed.slice(4).replace(/\t$/, '')).slice(2)
       const language = findSourceLanguage(path)
-      return { header, path, language, isDocumented: language?.name === 'python', hunks: bodies.map(parseHunk) }
+      return { header, path, language, hasDocstrings: language?.name === 'python', hunks: bodies.map(parseHunk) }
     })
 }
 
@@ -86,7 +86,7 @@ function listRuns(file: PatchFile, hunk: PatchHunk): ChangeRun[] {
     if (last?.to === at) last.to = at + 1
     else runs.push({ file, hunk, from: at, to: at + 1 })
   }
-  // A line without a line break at the end of a file is followed by a remark, which belongs to it.
+  // After a last line without a line end, git prints a remark that belongs to the line. Such runs are not used.
   return runs.filter(({ to }) => !hunk.lines[to]?.startsWith('\\'))
 }
 
@@ -98,13 +98,12 @@ const NO_BEHAVIOUR = [
 
 /** True if a run changes more than comments, documentation, imports, types and messages of logs. */
 function changesBehaviour(run: ChangeRun): boolean {
-  const [before, after] = [readBehaviour(run, '-'), readBehaviour(run, '+')]
-  return before !== after
+  return readBehaviour(run, '-') !== readBehaviour(run, '+')
 }
 
 function readBehaviour(run: ChangeRun, sign: '-' | '+'): string {
   const { language } = run.file
-  const text = decodeText(listSide(run, sign).join('\n'))
+  const text = decodeText(listSideLines(run, sign).join('\n'))
   const scanned = scanCode(text, language)
   const lines = scanned.code.split('\n').map((line) => line.trim())
   const code = lines.filter((line) => !NO_BEHAVIOUR.some((pattern) => pattern.test(line)))
@@ -113,16 +112,16 @@ function readBehaviour(run: ChangeRun, sign: '-' | '+'): string {
     : [...code, ...scanned.literals].join(' ').replaceAll(/\s+/g, '')
 }
 
-/** Lines of one side of a run, without those of a documentation string of Python. */
-function listSide({ file, hunk, from, to }: ChangeRun, sign: '-' | '+'): string[] {
+/** Lists the lines of one side of a run, without those of Python docstrings. */
+function listSideLines({ file, hunk, from, to }: ChangeRun, sign: '-' | '+'): string[] {
   const other = sign === '-' ? '+' : '-'
   const side = hunk.lines.map((text, at) => ({ text, isInRun: at >= from && at < to }))
   const lines = side.filter(({ text }) => !text.startsWith(other))
-  const isCode = file.isDocumented ? listCodeLines(lines.map(({ text }) => text)) : lines.map(() => true)
+  const isCode = file.hasDocstrings ? listCodeLines(lines.map(({ text }) => text)) : lines.map(() => true)
   return lines.filter(({ isInRun }, at) => isInRun && isCode[at]).map(({ text }) => text.slice(1))
 }
 
-/** Tells for each line of Python whether it is code. Lines of a string that spans several lines are not. */
+/** Returns for each line of Python whether it is code. Lines of a multi-line string are not. */
 function listCodeLines(lines: readonly string[]): boolean[] {
   let isInside = false
   return lines.map((line) => {
@@ -135,25 +134,25 @@ function listCodeLines(lines: readonly string[]): boolean[] {
 
 type RenderVariant = (run: ChangeRun, lines: readonly string[]) => string
 
-const linesOf = ({ hunk, from, to }: ChangeRun): string[] => hunk.lines.slice(from, to)
-const removed = (run: ChangeRun): string[] => linesOf(run).filter((line) => line.startsWith('-'))
+const readLines = ({ hunk, from, to }: ChangeRun): string[] => hunk.lines.slice(from, to)
+const listRemovedLines = (run: ChangeRun): string[] => readLines(run).filter((line) => line.startsWith('-'))
 
 function omitRun(run: ChangeRun, render: RenderVariant): SolutionVariant {
-  const kept = removed(run).map((line) => ` ${line.slice(1)}`)
-  const added = linesOf(run).filter((line) => line.startsWith('+'))
+  const restored = listRemovedLines(run).map((line) => ` ${line.slice(1)}`)
+  const added = readLines(run).filter((line) => line.startsWith('+'))
   return {
     kind: 'part',
     path: run.file.path,
     line: lineNumber(run, run.from),
     before: shorten(added),
-    after: shorten(kept),
-    patch: render(run, kept),
+    after: shorten(restored),
+    patch: render(run, restored),
   }
 }
 
 /** Alters the added lines of a run, one at a time. */
 function mutateRun(run: ChangeRun, render: RenderVariant): SolutionVariant[] {
-  const lines = linesOf(run)
+  const lines = readLines(run)
   const at = lines.findIndex((line) => line.startsWith('+'))
   if (at < 0) return []
   const added = lines.slice(at).map((line) => line.slice(1))

@@ -68,8 +68,8 @@ export async function trySolution(
   signal: AbortSignal,
 ): Promise<{ isPassed: boolean; runs: number; cpuSeconds: number }> {
   const runner = findRunner(plan.runner)
-  const narrow = runner ? listTargets(runner, hidden) : []
-  const isNarrower = plan.targets.length === 0 && narrow.length > 0
+  const ownTargets = runner ? listTargets(runner, hidden) : []
+  const hasOwnTargets = plan.targets.length === 0 && ownTargets.length > 0
   const run = (targets: string[]) =>
     runSuite(
       provider,
@@ -77,14 +77,18 @@ export async function trySolution(
       signal,
     )
   const required = listRequired(lists)
-  const first = await run(isNarrower ? narrow : plan.targets)
-  if (!isNarrower) return { isPassed: passes(first, required, required), runs: 1, cpuSeconds: cpuOf(first) }
-  if (!passes(first, lists.failToPass, required)) return { isPassed: false, runs: 1, cpuSeconds: cpuOf(first) }
+  const first = await run(hasOwnTargets ? ownTargets : plan.targets)
+  if (!hasOwnTargets) return { isPassed: passes(first, required, required), runs: 1, cpuSeconds: readCpuSeconds(first) }
+  if (!passes(first, lists.failToPass, required)) return { isPassed: false, runs: 1, cpuSeconds: readCpuSeconds(first) }
   const second = await run(plan.targets)
-  return { isPassed: passes(second, required, required), runs: 2, cpuSeconds: cpuOf(first) + cpuOf(second) }
+  return {
+    isPassed: passes(second, required, required),
+    runs: 2,
+    cpuSeconds: readCpuSeconds(first) + readCpuSeconds(second),
+  }
 }
 
-const cpuOf = (outcome: SuiteOutcome): number => (outcome.kind === 'ran' ? cpuSecondsOf(outcome.run) : 0)
+const readCpuSeconds = (outcome: SuiteOutcome): number => (outcome.kind === 'ran' ? cpuSecondsOf(outcome.run) : 0)
 
 /** True if all of `expected` passed and none of `required` was seen to fail. */
 function passes(outcome: SuiteOutcome, expected: readonly string[], required: readonly string[]): boolean {
@@ -104,12 +108,12 @@ export function findWeakness({
 }: VariantResults): StageRejection | undefined {
   const isWeak = necessary * 2 < groups || (necessary + noticed) * 2 < groups + mutants
   if (!isWeak) return undefined
-  const places = survivors.slice(0, PLACES_MAX).map(({ path, line }) => `${path}:${line}`)
+  const locations = survivors.slice(0, LOCATIONS_MAX).map(({ path, line }) => `${path}:${line}`)
   return reject(
     'weak_tests',
-    `Without ${groups - necessary} of ${groups} parts of the fix, and with ${mutants - noticed} of ${mutants} altered lines, all tests pass: ${places.join(', ')}.`,
+    `Without ${groups - necessary} of ${groups} parts of the fix, and with ${mutants - noticed} of ${mutants} altered lines, all tests pass: ${locations.join(', ')}.`,
     { survivors },
   )
 }
 
-const PLACES_MAX = 10
+const LOCATIONS_MAX = 10

@@ -40,7 +40,7 @@ export type LintFacts = {
   commits: readonly string[]
   /** Untrusted PR text. Code in it may appear in a reproduction. */
   issueText: string
-  /** Unset if the repository uses another language for its tasks. */
+  /** False if the instructions of this repository may be in another language. */
   isEnglish: boolean
 }
 
@@ -48,8 +48,8 @@ export type LintFacts = {
 export type ParsedInstruction = {
   /** Everything except the generated interface section. */
   prose: string
-  /** The prose without pinned texts, which an instruction must contain. */
-  free: string
+  /** The prose without pinned texts, which may occur in an instruction and are not leaks. */
+  unpinnedProse: string
   whole: string
 }
 
@@ -62,11 +62,12 @@ export const newFinding = (rule: LintRule, detail: string, excerpt = ''): LintFi
 })
 
 /** Returns the index of a whole-word match, or -1. */
-export function indexOfWord(text: string, wanted: string): number {
-  for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + 1)) {
-    if (!isJoined(text[at - 1], wanted[0]) && !isJoined(text[at + wanted.length], wanted.at(-1))) return at
+export function indexOfWord(text: string, word: string): number {
+  for (let index = text.indexOf(word); index >= 0; index = text.indexOf(word, index + 1)) {
+    if (!isJoined(text[index - 1], word[0]) && !isJoined(text[index + word.length], word.at(-1))) return index
   }
   return -1
 }
 
+/** True if two adjacent characters belong to the same word. */
 const isJoined = (outside = '', edge = ''): boolean => /\w/.test(outside) && /\w/.test(edge)

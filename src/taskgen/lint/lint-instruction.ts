@@ -9,12 +9,12 @@ import {
 } from './finding.ts'
 import { type PinnedSymbol, renderInterface } from './render-instruction.ts'
 
-/** A match after a digit and a dot is part of a number. */
-const HEX = /(?<![0-9A-Za-z_]|\d\.)[0-9a-f]{7,40}(?![0-9A-Za-z_])/gi
+/** Matches possible commit ids. A match after a digit and a dot would be part of a number. */
+const COMMIT_ID = /(?<![0-9A-Za-z_]|\d\.)[0-9a-f]{7,40}(?![0-9A-Za-z_])/gi
 
 /** Finds commit ids. Ids of unknown commits must have digits and letters, so that numbers and words do not match. */
-function findCommits({ free }: ParsedInstruction, facts: LintFacts): LintFinding[] {
-  return listMatches(free, HEX)
+function findCommits({ unpinnedProse }: ParsedInstruction, facts: LintFacts): LintFinding[] {
+  return listMatches(unpinnedProse, COMMIT_ID)
     .filter(
       (id) => (/\d/.test(id) && /[a-f]/i.test(id)) || facts.commits.some((each) => each.startsWith(id.toLowerCase())),
     )
@@ -33,17 +33,17 @@ const HOSTS = [
 ]
 
 function findUrls({ prose }: ParsedInstruction, { upstream }: LintFacts): LintFinding[] {
-  const places = [...HOSTS, ...upstream]
-    .map((place) => place.toLowerCase().replaceAll(/^\w+:\/\/|\/+$/g, ''))
-    .filter((place) => place.length >= 4)
-  const small = prose.toLowerCase()
-  return [...new Set(places)]
-    .filter((place) => indexOfWord(small, place) >= 0)
-    .map((place) =>
+  const addresses = [...HOSTS, ...upstream]
+    .map((address) => address.toLowerCase().replaceAll(/^\w+:\/\/|\/+$/g, ''))
+    .filter((address) => address.length >= 4)
+  const lowerCase = prose.toLowerCase()
+  return [...new Set(addresses)]
+    .filter((address) => indexOfWord(lowerCase, address) >= 0)
+    .map((address) =>
       newFinding(
         'leak_url',
-        'This leads to where the change can be found.',
-        excerptAt(prose, indexOfWord(small, place)),
+        'This address leads to the original change.',
+        excerptAt(prose, indexOfWord(lowerCase, address)),
       ),
     )
 }
@@ -54,52 +54,54 @@ const NUMBERS = [
   /(?<!\w)![1-9]\d{1,6}\b/g,
 ]
 
-const findNumbers = ({ free }: ParsedInstruction): LintFinding[] =>
-  NUMBERS.flatMap((pattern) => listMatches(free, pattern)).map((text) =>
+const findNumbers = ({ unpinnedProse }: ParsedInstruction): LintFinding[] =>
+  NUMBERS.flatMap((pattern) => listMatches(unpinnedProse, pattern)).map((text) =>
     newFinding('leak_number', 'This looks like the number of an issue or a pull request.', text),
   )
 
 /** Matches lower-case single-word logins only as mentions, because many are ordinary words. */
-function findAuthors({ free }: ParsedInstruction, facts: LintFacts): LintFinding[] {
-  const small = free.toLowerCase()
+function findAuthors({ unpinnedProse }: ParsedInstruction, facts: LintFacts): LintFinding[] {
+  const lowerCase = unpinnedProse.toLowerCase()
   return facts.authors
     .map((name) => name.trim())
     .filter((name) => name.length >= 3)
     .filter((name) =>
-      /^[a-z]+$/.test(name) ? indexOfWord(free, `@${name}`) >= 0 : indexOfWord(small, name.toLowerCase()) >= 0,
+      /^[a-z]+$/.test(name)
+        ? indexOfWord(unpinnedProse, `@${name}`) >= 0
+        : indexOfWord(lowerCase, name.toLowerCase()) >= 0,
     )
-    .map((name) => newFinding('leak_author', 'This names who wrote the change.', name))
+    .map((name) => newFinding('leak_author', 'This names an author of the change.', name))
 }
 
 const ID_SPLIT = /::| > | â€º |#|\/| /
 const ID_NAME_MIN = 5
 
 /** Finds whole test ids, and test names that are identifiers and not sentences. */
-function findTestIds({ free }: ParsedInstruction, { failToPass, pinned }: LintFacts): LintFinding[] {
+function findTestIds({ unpinnedProse }: ParsedInstruction, { failToPass, pinned }: LintFacts): LintFinding[] {
   const own = new Set(pinned.map(({ text }) => text))
   const ids = failToPass.flatMap((id) => {
     const name = (id.split(ID_SPLIT).at(-1) ?? '').replace(/\[.*$/s, '').split('.').at(-1) ?? ''
     const isName = name.length >= ID_NAME_MIN && /^\w+$/.test(name) && /test|_|[a-z][A-Z]/.test(name) && !own.has(name)
     return isName ? [id, name] : [id]
   })
-  return findTexts('leak_test_id', 'This is the name of a test that judges.', free, ids)
+  return findTexts('leak_test_id', 'This is the name of a hidden test.', unpinnedProse, ids)
 }
 
 /** Matches bare file names only if they look like tests; data files have arbitrary names. */
-function findTestFiles({ free }: ParsedInstruction, { hidden, pinned }: LintFacts): LintFinding[] {
+function findTestFiles({ unpinnedProse }: ParsedInstruction, { hidden, pinned }: LintFacts): LintFinding[] {
   const own = new Set(pinned.map(({ text }) => text))
   const paths = [...hidden.files.map(({ path }) => path), ...hidden.deleted]
   const names = paths.map((path) => path.slice(path.lastIndexOf('/') + 1)).filter((name) => /test|spec/i.test(name))
   const all = [...paths, ...names].filter((text) => !own.has(text))
-  return findTexts('leak_test_file', 'This is a file of the tests that judge.', free, all)
+  return findTexts('leak_test_file', 'This is a file of the hidden tests.', unpinnedProse, all)
 }
 
 const TESTS =
   /\b(?:the|these|those|hidden|failing|existing|provided|accompanying|our|unit|regression)\s+(?:(?:new|hidden|failing|existing|unit|updated)\s+)?tests?\b|\btest\s+(?:suites?|files?|cases?)\b/gi
 
-const findTestMentions = ({ free }: ParsedInstruction): LintFinding[] =>
-  listMatches(free, TESTS).map((text) =>
-    newFinding('leak_tests', 'An instruction says what is wanted, and not how it is judged.', text),
+const findTestMentions = ({ unpinnedProse }: ParsedInstruction): LintFinding[] =>
+  listMatches(unpinnedProse, TESTS).map((text) =>
+    newFinding('leak_tests', 'An instruction must not mention tests.', text),
   )
 
 const findTexts = (rule: LintRule, detail: string, text: string, wanted: readonly string[]): LintFinding[] =>
@@ -115,7 +117,7 @@ const listMatches = (text: string, pattern: RegExp): string[] =>
 const excerptAt = (text: string, at: number): string => text.slice(Math.max(0, at - 20), at + 80)
 
 /** Rules against references to the original change or its tests. */
-const leakRules: readonly ((read: ParsedInstruction, facts: LintFacts) => LintFinding[])[] = [
+const leakRules: readonly ((parsed: ParsedInstruction, facts: LintFacts) => LintFinding[])[] = [
   findCommits,
   findUrls,
   findNumbers,
@@ -127,12 +129,12 @@ const leakRules: readonly ((read: ParsedInstruction, facts: LintFacts) => LintFi
 
 /** Applies every rule to the final text. An empty result means no violations. */
 export function lintInstruction(markdown: string, facts: LintFacts): LintFinding[] {
-  const read = parseInstruction(markdown, facts)
+  const parsed = parseInstruction(markdown, facts)
   return [
-    ...proseRules.flatMap((rule) => rule(read, facts)),
-    ...leakRules.flatMap((rule) => rule(read, facts)),
-    ...findOverlap(read, facts),
-    ...findInjections(read.prose),
+    ...proseRules.flatMap((rule) => rule(parsed, facts)),
+    ...leakRules.flatMap((rule) => rule(parsed, facts)),
+    ...findOverlap(parsed, facts),
+    ...findInjections(parsed.prose),
   ]
 }
 
@@ -142,7 +144,7 @@ function parseInstruction(markdown: string, { pinned }: LintFacts): ParsedInstru
   const prose = block !== '' && markdown.endsWith(block) ? markdown.slice(0, -block.length) : markdown
   const texts = pinned.map(({ text }) => text).filter((text) => text.length >= PINNED_MIN)
   const longestFirst = texts.sort((one, other) => other.length - one.length)
-  return { whole: markdown, prose, free: longestFirst.reduce(removeWord, prose) }
+  return { whole: markdown, prose, unpinnedProse: longestFirst.reduce(removeWord, prose) }
 }
 
 /** Removes a word, but not inside a longer word. */
@@ -153,13 +155,13 @@ const removeWord = (text: string, word: string): string =>
 const PINNED_MIN = 4
 
 const LINE_MIN = 40
-const SHINGLE = 8
-const SHARED_MAX = 0.02
+const SHINGLE_WORDS = 8
+const SHARED_SHARE_MAX = 0.02
 
 /** Measures how much of the change the text contains. */
-function findOverlap(read: ParsedInstruction, facts: LintFacts): LintFinding[] {
+function findOverlap(parsed: ParsedInstruction, facts: LintFacts): LintFinding[] {
   const gold = parsePatch(facts.source).flatMap(({ blocks }) => blocks)
-  const text = removeKnownCode(read.free, facts.issueText)
+  const text = removeKnownCode(parsed.unpinnedProse, facts.issueText)
   return [...findCopiedLines(text, gold), ...findCopiedShingles(text, gold)]
 }
 
@@ -190,21 +192,21 @@ function findCopiedShingles(text: string, gold: readonly string[]): LintFinding[
   const known = new Set(gold.flatMap(listShingles))
   const own = listShingles(text)
   const shared = own.filter((each) => known.has(each))
-  if (own.length === 0 || shared.length / own.length <= SHARED_MAX) return []
+  if (own.length === 0 || shared.length / own.length <= SHARED_SHARE_MAX) return []
   const percent = ((100 * shared.length) / own.length).toFixed(1)
-  const detail = `${percent} % of the text, in runs of ${SHINGLE} words, is code of the change; ${100 * SHARED_MAX} % is the most.`
+  const detail = `${percent} % of the text, in runs of ${SHINGLE_WORDS} words, is code of the change; at most ${100 * SHARED_SHARE_MAX} % is allowed.`
   return [newFinding('leak_gold_overlap', detail, shared[0])]
 }
 
 function listShingles(text: string): string[] {
   const tokens = text.toLowerCase().match(/\w+|[^\s\w]/g) ?? []
-  return tokens.slice(SHINGLE - 1).map((_, at) => tokens.slice(at, at + SHINGLE).join(' '))
+  return tokens.slice(SHINGLE_WORDS - 1).map((_, at) => tokens.slice(at, at + SHINGLE_WORDS).join(' '))
 }
 
 const WORDS_MIN = 60
 const WORDS_MAX = 600
 
-type ProseRule = (read: ParsedInstruction, facts: LintFacts) => LintFinding[]
+type ProseRule = (parsed: ParsedInstruction, facts: LintFacts) => LintFinding[]
 
 /** Rules on the form of an instruction. */
 const proseRules: readonly ProseRule[] = [checkLength, checkHiddenText, checkPictures, checkEnglish, checkPinnedSymbols]
@@ -213,35 +215,35 @@ const splitWords = (text: string): string[] => text.match(/[\p{L}\p{N}_]+(?:['â€
 
 function checkLength({ prose }: ParsedInstruction): LintFinding[] {
   const count = splitWords(prose).length
-  const detail = `It has ${count} words, not counting the names; ${WORDS_MIN} to ${WORDS_MAX} are right.`
+  const detail = `The instruction has ${count} words without the interface section; ${WORDS_MIN} to ${WORDS_MAX} are allowed.`
   if (count < WORDS_MIN) return [newFinding('too_short', detail)]
   return count > WORDS_MAX ? [newFinding('too_long', detail)] : []
 }
 
 /** Control and format characters, except line ends. */
-const UNSEEN = /(?![\n\t\r])[\p{Cc}\p{Cf}]/u
+const INVISIBLE = /(?![\n\t\r])[\p{Cc}\p{Cf}]/u
 
 /** Reviewers must see everything that an agent sees. */
 function checkHiddenText({ prose }: ParsedInstruction): LintFinding[] {
-  const unseen = UNSEEN.exec(prose)
-  const code = unseen?.[0].codePointAt(0)?.toString(16)
+  const invisible = INVISIBLE.exec(prose)
+  const code = invisible?.[0].codePointAt(0)?.toString(16)
   return [
-    ...(unseen ? [newFinding('hidden_text', `It contains an invisible character: U+${code}.`)] : []),
+    ...(invisible ? [newFinding('hidden_text', `It contains an invisible character: U+${code}.`)] : []),
     ...(prose.includes('<!--')
-      ? [newFinding('hidden_text', 'It has a comment that a page does not show.', '<!--')]
+      ? [newFinding('hidden_text', 'It contains an HTML comment, which is not displayed.', '<!--')]
       : []),
   ]
 }
 
-const PICTURES =
+const IMAGE_REFERENCE =
   /!\[[^\]\n]*\]\s?[([]|<(?:img|svg|video)\b|\b(?:see|in|on|from|following|attached|above|below)\s+(?:the\s+)?(?:attached\s+)?(?:screenshot|screen ?shot|image|picture|figure|video)s?\b/i
 
 function checkPictures({ prose }: ParsedInstruction): LintFinding[] {
-  const found = PICTURES.exec(prose)
+  const found = IMAGE_REFERENCE.exec(prose)
   return found ? [newFinding('image_required', 'It refers to a picture, which agents do not get.', found[0])] : []
 }
 
-const COMMON = new Set(
+const COMMON_WORDS = new Set(
   'the a an of to in is are be it and or not that this with for on as by from when if at should must has have will can which but no only than its does do was were been into each any all so such there where how what would after before also without same one instead they their'.split(
     ' ',
   ),
@@ -249,16 +251,16 @@ const COMMON = new Set(
 const COMMON_SHARE_MIN = 0.14
 const FOREIGN_LETTERS_MAX = 0.15
 /** Minimum number of words for a decision. */
-const WORDS_TO_TELL = 30
+const WORDS_FOR_DECISION_MIN = 30
 
 /** Detects English by the share of common words, ignoring code. */
 function checkEnglish({ prose }: ParsedInstruction, { isEnglish }: LintFacts): LintFinding[] {
   const text = prose.replaceAll(/```[\s\S]*?(?:```|$)|`[^`\n]*`/g, ' ')
   const words = splitWords(text)
-  if (!isEnglish || words.length < WORDS_TO_TELL) return []
+  if (!isEnglish || words.length < WORDS_FOR_DECISION_MIN) return []
   const letters = text.match(/\p{L}/gu) ?? []
   const foreign = letters.filter((letter) => !/[a-z]/i.test(letter)).length / letters.length
-  const common = words.filter((word) => COMMON.has(word.toLowerCase())).length / words.length
+  const common = words.filter((word) => COMMON_WORDS.has(word.toLowerCase())).length / words.length
   return foreign > FOREIGN_LETTERS_MAX || common < COMMON_SHARE_MIN
     ? [newFinding('non_english', 'It does not read as English.', text.trim())]
     : []
@@ -266,7 +268,7 @@ function checkEnglish({ prose }: ParsedInstruction, { isEnglish }: LintFacts): L
 
 function checkPinnedSymbols({ whole }: ParsedInstruction, { pinned }: LintFacts): LintFinding[] {
   return pinned
-    .filter((symbol) => !isSaid(whole, symbol))
+    .filter((symbol) => !isStated(whole, symbol))
     .map(({ kind, text }) =>
       newFinding(
         'unpinned_symbol',
@@ -277,11 +279,11 @@ function checkPinnedSymbols({ whole }: ParsedInstruction, { pinned }: LintFacts)
 }
 
 /** Returns true if the text contains a literal, as it is written in code or as it is read. */
-const isSaid = (whole: string, { kind, text }: PinnedSymbol): boolean =>
+const isStated = (whole: string, { kind, text }: PinnedSymbol): boolean =>
   whole.includes(text) || (kind === 'literal' && whole.includes(text.replaceAll(/\\(["'`\\])/g, '$1')))
 
 /** Phrases that address a model rather than a reader. */
-const PHRASES = [
+const INJECTION_PHRASES = [
   /\b(?:ignore|disregard|forget|override)\b[^.\n]{0,40}\b(?:previous|prior|above|earlier|preceding|system|all)\b[^.\n]{0,30}\b(?:instructions?|prompts?|rules?|messages?|directions?)\b/i,
   /\byou are (?:now|no longer)\b[^.\n]{0,60}\b(?:assistant|model|ai|agent|author|reviewer|mode)\b/i,
   /\b(?:system|developer) prompt\b/i,
@@ -296,7 +298,7 @@ const TEXT_MAX = 200_000
 
 /** Finds text that may be a prompt injection, for the reviewer. Models get it as data and have no tools. */
 export const findInjections = (text: string): LintFinding[] =>
-  PHRASES.flatMap((phrase) => {
+  INJECTION_PHRASES.flatMap((phrase) => {
     const found = phrase.exec(text.slice(0, TEXT_MAX))
     return found ? [newFinding('injection', 'This seems to be meant for a model.', found[0])] : []
   })

@@ -12,8 +12,8 @@ export type ChangeUnderTest = { source: string; hidden: HiddenTests }
  * scanned whole; symbols of old lines also occur in the base tree and are dropped. `baseHas` checks for an exact
  * whole-word match in the base tree.
  */
-export function selectPinnedSymbols(order: ChangeUnderTest & { baseHas(text: string): boolean }): PinnedSymbol[] {
-  return listSymbolCandidates(order).filter(({ kind, text }) => kind === 'path' || !order.baseHas(text))
+export function selectPinnedSymbols(change: ChangeUnderTest & { baseHas(text: string): boolean }): PinnedSymbol[] {
+  return listSymbolCandidates(change).filter(({ kind, text }) => kind === 'path' || !change.baseHas(text))
 }
 
 /** Lists the texts that must be looked up in the base tree. */
@@ -35,9 +35,9 @@ export function listSymbolCandidates({ source, hidden }: ChangeUnderTest): Pinne
   ]
 }
 
-/** Bound on untrusted input: symbols are compared pairwise. */
+/** Bounds on untrusted input, because symbols are compared pairwise. */
 const NAMES_MAX = 4000
-const HEADS_MAX = 500
+const SIGNATURES_MAX = 500
 const LITERALS_MAX = 2000
 
 function findNames(
@@ -45,19 +45,20 @@ function findNames(
   tests: readonly ScannedCode[],
   blocks: readonly string[],
 ): PinnedSymbol[] {
-  const [brought, used] = [collectWords(gold), collectWords(tests)]
-  const own = findOwnNames(tests.map(({ code }) => code).join('\n'))
+  const [introduced, used] = [collectWords(gold), collectWords(tests)]
+  const ownNames = findTestOnlyNames(tests.map(({ code }) => code).join('\n'))
   const isShared = (name: string) =>
-    !own.has(name) && ((brought.code.has(name) && used.all.has(name)) || (brought.all.has(name) && used.code.has(name)))
-  const heads = listSignatures([...brought.code].slice(0, NAMES_MAX), blocks).slice(0, HEADS_MAX)
-  return [...brought.all]
+    !ownNames.has(name) &&
+    ((introduced.code.has(name) && used.all.has(name)) || (introduced.all.has(name) && used.code.has(name)))
+  const signatures = listSignatures([...introduced.code].slice(0, NAMES_MAX), blocks).slice(0, SIGNATURES_MAX)
+  return [...introduced.all]
     .filter(isShared)
     .sort()
     .slice(0, NAMES_MAX)
     .map((name) => ({
       kind: 'name',
       text: name,
-      signature: findSignature(name, blocks) ?? findEnclosingSignature(name, heads),
+      signature: findSignature(name, blocks) ?? findEnclosingSignature(name, signatures),
     }))
 }
 
@@ -70,9 +71,9 @@ function collectWords(scanned: readonly ScannedCode[]): { code: Set<string>; all
   return { code, all: new Set([...code, ...strings]) }
 }
 
-const DEFINED =
+const DEFINITION =
   /\b(?:const|let|var|val|def|func|fn|function|class|for|mut|auto|as)\s+([\w$]+)|^[ \t]*([\w$]+)(?:\s*:[^=\n]{0,60})?\s+:?=\s/gm
-const REACHED = /(?:\.|::|->|@)\s*([\w$]+)|[(,]\s*([\w$]+)=(?!=)/g
+const MEMBER_OR_ARGUMENT = /(?:\.|::|->|@)\s*([\w$]+)|[(,]\s*([\w$]+)=(?!=)/g
 const IMPORT = /\b(?:import|require|include|use|using|from|mod|load|source)\b/
 const LINE_MAX = 1000
 
@@ -80,12 +81,12 @@ const LINE_MAX = 1000
  * Finds names that tests define themselves and do not use for anything else. They equal names of the change only by
  * chance.
  */
-function findOwnNames(code: string): Set<string> {
+function findTestOnlyNames(code: string): Set<string> {
   const named = (text: string, pattern: RegExp) =>
     [...text.matchAll(pattern)].map(([, one, other]) => one ?? other ?? '')
-  const reached = new Set(named(code, REACHED))
-  for (const line of listImports(code)) for (const name of listNames(line)) reached.add(name)
-  return new Set(named(code, DEFINED).filter((name) => !reached.has(name)))
+  const usedOtherwise = new Set(named(code, MEMBER_OR_ARGUMENT))
+  for (const line of listImports(code)) for (const name of listNames(line)) usedOtherwise.add(name)
+  return new Set(named(code, DEFINITION).filter((name) => !usedOtherwise.has(name)))
 }
 
 const listImports = (text: string): string[] =>
@@ -99,9 +100,9 @@ const PLACEHOLDER = /\$?\{[^{}]*\}|%[-+#0-9.]*[a-zA-Z]|\\\(.*?\)|#\{[^{}]*\}/
 
 function findLiterals(gold: readonly ScannedCode[], tests: readonly ScannedCode[]): string[] {
   const whole = new Set(tests.flatMap((each) => each.literals))
-  const brought = [...new Set(gold.flatMap((each) => each.literals))].slice(0, LITERALS_MAX)
+  const introduced = [...new Set(gold.flatMap((each) => each.literals))].slice(0, LITERALS_MAX)
   const asserted = [...whole].slice(0, LITERALS_MAX)
-  const found = brought.flatMap((text) =>
+  const found = introduced.flatMap((text) =>
     whole.has(text) ? [text] : [...findPieces(text, asserted), ...findParts(text, asserted)],
   )
   return [...new Set(found)].filter(isWorthPinning).sort()
@@ -121,7 +122,7 @@ const findParts = (text: string, asserted: readonly string[]): string[] =>
 const isWorthPinning = (text: string): boolean =>
   text.length >= LITERAL_MIN && text.length <= LITERAL_MAX && /[\p{L}\p{N}]/u.test(text)
 
-const NAMELESS = ['__init__', 'index', 'mod', 'lib', 'main']
+const GENERIC_FILE_NAMES = ['__init__', 'index', 'mod', 'lib', 'main']
 
 /** Finds files that the change adds and that tests load by name. */
 function findNewPaths(gold: readonly PatchedFile[], tests: readonly { text: string }[]): PinnedSymbol[] {
@@ -133,7 +134,7 @@ function findNewPaths(gold: readonly PatchedFile[], tests: readonly { text: stri
 
 function isLoaded(path: string, line: string): boolean {
   const parts = path.replace(/(?:\.d)?\.[^./]+$/, '').split('/')
-  if (parts.length > 1 && NAMELESS.includes(parts.at(-1) ?? '')) parts.pop()
+  if (parts.length > 1 && GENERIC_FILE_NAMES.includes(parts.at(-1) ?? '')) parts.pop()
   const name = parts.at(-1) ?? ''
   return line.split(/[^\w$-]+/).includes(name)
 }
@@ -148,11 +149,11 @@ type SyntaxPiece = [kind: 'comment' | 'literal' | 'skip', pattern: RegExp]
  * documentation), and the content of interpolations (`${…}`).
  */
 export function scanCode(text: string, language: SourceLanguage | undefined): ScannedCode {
-  const pieces = syntaxFor(language)
+  const pieces = listSyntaxPieces(language)
   const scanned: ScannedCode = { code: '', literals: [] }
   let from = 0
   for (let at = 0; at < text.length; ) {
-    const found = STARTS.has(text[at] ?? '') ? matchAt(pieces, text, at) : undefined
+    const found = PIECE_STARTS.has(text[at] ?? '') ? matchAt(pieces, text, at) : undefined
     if (!found) {
       at += 1
       continue
@@ -166,7 +167,7 @@ export function scanCode(text: string, language: SourceLanguage | undefined): Sc
   return scanned
 }
 
-const STARTS = new Set(['#', '/', '"', "'", '`', '-'])
+const PIECE_STARTS = new Set(['#', '/', '"', "'", '`', '-'])
 
 function matchAt(pieces: readonly SyntaxPiece[], text: string, at: number) {
   for (const [kind, pattern] of pieces) {
@@ -194,7 +195,7 @@ const COMMENTS: Record<SourceLanguage['comments'], readonly SyntaxPiece[]> = {
   slashes: [SLASHES],
 }
 
-function syntaxFor(language: SourceLanguage | undefined): SyntaxPiece[] {
+function listSyntaxPieces(language: SourceLanguage | undefined): SyntaxPiece[] {
   const quote = language?.singleQuote === 'character' ? CHARACTER : SINGLE
   return [...COMMENTS[language?.comments ?? 'slashes'], TRIPLE, DOUBLE, quote, BACKTICK]
 }

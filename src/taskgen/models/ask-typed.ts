@@ -51,9 +51,9 @@ async function askWithRepairs<T>(
   const { system, shape, repairsMax } = question
   let messages: Message[] = [{ role: 'user', text: question.prompt }]
   for (let round = 1; ; round++) {
-    const answered = await model.ask({ system, messages, shape }, signal)
-    if (answered.kind !== 'answered') return answered
-    const { reply } = answered
+    const answer = await model.ask({ system, messages, shape }, signal)
+    if (answer.kind !== 'answered') return answer
+    const { reply } = answer
     if (reply.stop === 'refusal') return { kind: 'refused', detail: reply.text.slice(0, DETAIL_MAX).toWellFormed() }
     const { outcome, faults } = judgeAnswer(question, reply, round)
     if (faults.length === 0 || round > repairsMax) return outcome
@@ -75,7 +75,7 @@ const continueConversation = (
 type AnswerJudgement<T> = { outcome: TypedAnswer<T>; faults: string[] }
 
 function judgeAnswer<T>(
-  { schema, faults: faultsOf }: TypedQuestion<T>,
+  { schema, faults: listFaults }: TypedQuestion<T>,
   reply: ModelReply,
   round: number,
 ): AnswerJudgement<T> {
@@ -88,7 +88,7 @@ function judgeAnswer<T>(
   if (value === undefined) return invalid(['The answer is not JSON.'])
   const { data, error } = schema.safeParse(value)
   if (error) return invalid(error.issues.map(({ path, message }) => `${path.join('.') || 'The answer'}: ${message}.`))
-  const faults = faultsOf(data).slice(0, FAULTS_MAX)
+  const faults = listFaults(data).slice(0, FAULTS_MAX)
   if (faults.length === 0) return { outcome: { kind: 'value', value: data, rounds: round }, faults }
   return {
     outcome: { kind: 'faulty', value: data, detail: faults.join(' ').slice(0, DETAIL_MAX).toWellFormed() },

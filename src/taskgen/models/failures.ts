@@ -15,24 +15,24 @@ export function explainFailure(
   limits: ModelBudget,
 ): SpentBudget | StageDeferral {
   const kind = lastFailure?.isRecovered === false ? lastFailure.kind : null
-  if (kind === 'budget' && isOfTheBatch(limits))
+  if (kind === 'budget' && isBatchBudgetSmaller(limits))
     return deferCall('budget', 'The budget of the batch is spent.', limits.deferrals)
-  if (kind === 'budget' && calls.succeeded === 0) return deferCall('config', TOO_DEAR, limits.deferrals)
-  const spent = SPENT[kind ?? 'upstream']
+  if (kind === 'budget' && calls.succeeded === 0) return deferCall('config', MODEL_TOO_EXPENSIVE, limits.deferrals)
+  const spent = SPENT_MESSAGES[kind ?? 'upstream']
   if (spent !== undefined) return { kind: 'spent', detail: spent }
   const [reason, detail] = DEFERRALS[kind ?? 'upstream'] ?? GATEWAY_REFUSED
   return deferCall(reason, detail, limits.deferrals)
 }
 
-const isOfTheBatch = ({ budgetMicros, batchLeftMicros }: ModelBudget): boolean =>
+const isBatchBudgetSmaller = ({ budgetMicros, batchLeftMicros }: ModelBudget): boolean =>
   batchLeftMicros !== null && batchLeftMicros < budgetMicros
 
 /** The first question exceeds the budget, which is due to the price of the model and not to the candidate. */
-const TOO_DEAR =
-  'One question to this model may cost more than a candidate may. Choose another model, or a larger budget.'
+const MODEL_TOO_EXPENSIVE =
+  'A single question to this model may cost more than the budget of a candidate. Choose another model.'
 
-const SPENT: Partial<Record<CallFailure, string>> = {
-  budget: 'What this candidate may cost is spent.',
+const SPENT_MESSAGES: Partial<Record<CallFailure, string>> = {
+  budget: 'The budget of the candidate is spent.',
   calls: 'The candidate has used all of its calls.',
 }
 
@@ -50,8 +50,8 @@ const DEFERRALS: Partial<Record<CallFailure, [StageDeferral['reason'], string]>>
   closed: ['provider', 'Another attempt has taken over.'],
 }
 
-const FIRST_MS = 30_000
-const LONGEST_MS = 15 * 60_000
+const FIRST_WAIT_MS = 30_000
+const WAIT_MAX_MS = 15 * 60_000
 /** Reasons that need manual action; retrying sooner does not help. */
 export const MANUAL_REASONS: readonly StageDeferral['reason'][] = ['credential', 'config', 'budget']
 
@@ -61,6 +61,6 @@ export const deferCall = (reason: StageDeferral['reason'], detail: string, defer
   reason,
   detail,
   retryAfterMs: MANUAL_REASONS.includes(reason)
-    ? LONGEST_MS
-    : Math.min(FIRST_MS * 2 ** Math.min(deferrals, 20), LONGEST_MS),
+    ? WAIT_MAX_MS
+    : Math.min(FIRST_WAIT_MS * 2 ** Math.min(deferrals, 20), WAIT_MAX_MS),
 })

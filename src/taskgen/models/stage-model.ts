@@ -48,8 +48,8 @@ export type OpenModelInput = ModelLimits & {
 }
 
 /**
- * Budget of the author model for one candidate; a recipe serves many. `outputMicros` is the maximum cost of one answer:
- * input and output of a call must fit into the budget before it is sent.
+ * Limits of the author model for one candidate. A call is sent only if its input and its maximum output fit into the
+ * remaining budget.
  */
 export const AUTHOR_LIMITS: ModelLimits = {
   budgetMicros: 100_000,
@@ -57,12 +57,14 @@ export const AUTHOR_LIMITS: ModelLimits = {
   callsMax: 6,
   wallMs: 10 * 60_000,
 }
+/** Limits of the verifier model for one candidate. */
 export const VERIFIER_LIMITS: ModelLimits = {
   budgetMicros: 400_000,
   outputMicros: 75_000,
   callsMax: 12,
   wallMs: 30 * 60_000,
 }
+/** Limits of one recipe, which serves many candidates. */
 export const RECIPE_LIMITS: ModelLimits = {
   budgetMicros: 300_000,
   outputMicros: 75_000,
@@ -122,7 +124,7 @@ function checkServedModel(
 ): ModelAnswer {
   const other = modelsServed.find((served) => !isServedAs(terms.model, served))
   if (other === undefined) return { kind: 'answered', reply }
-  return deferCall('config', `${terms.model} was asked, and ${other} answered.`, deferrals)
+  return deferCall('config', `The model ${other} answered instead of ${terms.model}.`, deferrals)
 }
 
 /**
@@ -137,10 +139,10 @@ const OUTPUT_TOKENS_MIN = 2_000
 
 function computeOutputTokens({ terms, outputMicros }: OpenModelInput): number {
   const price = terms.prices === null ? 0 : Number(terms.prices.output)
-  const bought = price > 0 ? Math.floor(outputMicros / price) : OUTPUT_TOKENS_MAX
-  const thought = 'budgetTokens' in terms.wireLevel ? terms.wireLevel.budgetTokens : 0
-  const wanted = Math.min(OUTPUT_TOKENS_MAX, Math.max(OUTPUT_TOKENS_MIN, bought)) + thought
-  return Math.min(terms.outputTokens, wanted)
+  const affordable = price > 0 ? Math.floor(outputMicros / price) : OUTPUT_TOKENS_MAX
+  const answerTokens = Math.min(OUTPUT_TOKENS_MAX, Math.max(OUTPUT_TOKENS_MIN, affordable))
+  const thinkingTokens = 'budgetTokens' in terms.wireLevel ? terms.wireLevel.budgetTokens : 0
+  return Math.min(terms.outputTokens, answerTokens + thinkingTokens)
 }
 
 const toBill = ({ costMicros, costSource, calls, modelsServed }: GrantTotals): ModelBill => ({

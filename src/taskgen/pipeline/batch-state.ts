@@ -8,7 +8,8 @@ import { listCredentialIds, StoredGeneration } from './resolve.ts'
 import * as rows from './sql.ts'
 import { isStage } from './stage.ts'
 
-// State transitions of batches and tasks, also for folders that do not access the tables. Only open batches change.
+// State transitions of batches and tasks. Re-exports queries for folders that may not import sql.ts. Only open batches
+// change.
 
 export type { BatchRow, TaskKey } from './sql.ts'
 
@@ -73,9 +74,8 @@ export async function updateBatchState(tx: Db, deps: EnqueueDeps, batch: string)
   if (row?.step !== 'make') return
   const inProgress = await rows.listTasksInProgress(tx, batch)
   if (inProgress.length === 0) return completeBatch(tx, batch)
-  const offered = new Set(
-    (await listLiveCapabilities(tx)).flatMap(({ sandbox, available }) => (available ? [sandbox] : [])),
-  )
+  const capabilities = await listLiveCapabilities(tx)
+  const offered = new Set(capabilities.filter(({ available }) => available).map(({ sandbox }) => sandbox))
   const generation = StoredGeneration.parse(row.generation)
   const waits = inProgress.map(({ stage, deferral }) => {
     if (deferral !== null) return Waiting.parse(deferral)

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Image, ImageSource, SandboxProvider } from '../../sandboxes/sandbox.ts'
-import { followImages } from './stage-context.ts'
+import { trackImages } from './stage-context.ts'
 
 const SETTINGS = { workdir: '/', user: 'root', env: {}, entrypoint: [], command: [], base: 'image' as const }
 const unused = async (): Promise<never> => {
@@ -37,7 +37,7 @@ const OPTIONS = { signal: new AbortController().signal, timeoutSec: 1, onLog: ()
 test('removes the images of a rejected candidate, and not those that others share', async () => {
   const { provider, discarded } = createProvider()
   {
-    await using images = followImages(provider)
+    await using images = trackImages(provider)
     await images.provider.prepare({ kind: 'prebuilt', name: 'base', folder: null, workdir: null }, OPTIONS)
     await images.provider.prepare(built('tools'), { ...OPTIONS, isShared: true })
     await images.provider.prepare(built('own'), OPTIONS)
@@ -51,7 +51,7 @@ test('removes the images of a rejected candidate, and not those that others shar
 test('keeps the images of a candidate that was not rejected', async () => {
   const { provider, discarded } = createProvider()
   {
-    await using images = followImages(provider)
+    await using images = trackImages(provider)
     await images.provider.prepare(built('own'), OPTIONS)
   }
   expect(discarded).toEqual([])
@@ -60,10 +60,10 @@ test('keeps the images of a candidate that was not rejected', async () => {
 test('keeps an image that another stage still has', async () => {
   const { provider, discarded } = createProvider()
   {
-    await using other = followImages(provider)
+    await using other = trackImages(provider)
     await other.provider.prepare(built('own'), OPTIONS)
     {
-      await using rejected = followImages(provider)
+      await using rejected = trackImages(provider)
       await rejected.provider.prepare(built('own'), OPTIONS)
       rejected.discard()
     }

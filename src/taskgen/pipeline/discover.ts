@@ -22,7 +22,7 @@ import { type EnqueueDeps, enqueueStage } from './enqueue.ts'
 import { StoredGeneration } from './resolve.ts'
 import * as rows from './sql.ts'
 import { isStage, type OnBatchStep, STAGES } from './stage.ts'
-import { storableText } from './storable.ts'
+import { toStorableText } from './storable.ts'
 
 export type DiscoverDeps = EnqueueDeps & {
   db: Db
@@ -57,8 +57,8 @@ async function runDiscovery(deps: DiscoverDeps, job: Job<DiscoverPayload>): Prom
   const failure = row?.step === 'discover' ? await discover(deps, job, row) : undefined
   await job.finish(async (tx) => {
     if (failure) return recordFailure(tx, batch, failure)
-    const now = await lockOpenBatch(tx, batch)
-    if (now) await enqueueStages(tx, deps, now)
+    const openBatch = await lockOpenBatch(tx, batch)
+    if (openBatch) await enqueueStages(tx, deps, openBatch)
   })
   step('discover.finished')
 }
@@ -72,9 +72,9 @@ async function enqueueStages(
   // The batch was canceled and resumed during the scan.
   if (step === 'discover') return void (await enqueueDiscovery(tx, batch))
   const source = await rows.findBatchSource(tx, batch)
-  const own = { batch, workspaceId: source?.workspaceId ?? '', generation: StoredGeneration.parse(generation) }
+  const owner = { batch, workspaceId: source?.workspaceId ?? '', generation: StoredGeneration.parse(generation) }
   for (const { id: task, stage } of await rows.listTasksInProgress(tx, batch))
-    if (isStage(stage)) await enqueueStage(tx, deps, { ...own, task }, stage)
+    if (isStage(stage)) await enqueueStage(tx, deps, { ...owner, task }, stage)
   await updateBatchState(tx, deps, batch)
 }
 
@@ -99,14 +99,14 @@ async function discover(
   await rows.beginDiscovery(deps.db, row.id)
   try {
     await using mirror = await openRepositoryMirror(deps.repositories, source, { signal: job.signal })
-    const found = await selectCandidates(deps, mirror, row, job.signal)
+    const selection = await selectCandidates(deps, mirror, row, job.signal)
     deps.step?.('discover.scanned')
-    const candidates = await loadCandidates(mirror, source, found.chosen, job.signal)
+    const candidates = await loadCandidates(mirror, source, selection.chosen, job.signal)
     await job.write(async (tx) => {
-      const now = await lockOpenBatch(tx, row.id)
-      if (now?.step !== 'discover') return
+      const openBatch = await lockOpenBatch(tx, row.id)
+      if (openBatch?.step !== 'discover') return
       if (candidates.length > 0) await rows.insertCandidates(tx, row.id, candidates)
-      await rows.setDiscovered(tx, row.id, { ...found, warnings: listShortfallWarnings(row, found) })
+      await rows.setDiscovered(tx, row.id, { ...selection, warnings: listShortfallWarnings(row, selection) })
     })
     deps.step?.('discover.inserted')
     return undefined
@@ -136,17 +136,17 @@ type OpenMirror = Awaited<ReturnType<typeof openRepositoryMirror>>
 async function selectCandidates(
   { db, scansFolder }: Pick<DiscoverDeps, 'db' | 'scansFolder'>,
   mirror: OpenMirror,
-  selection: SelectionInput,
+  request: SelectionInput,
   signal: AbortSignal,
 ): Promise<CandidateSelection> {
-  const tried = selection.again ? new Set<string>() : await rows.listTriedHeads(db, selection.repository)
-  const found = newSelection(selection, (head) => tried.has(head))
-  const cacheFile = join(scansFolder, `repository-${selection.repository}.jsonl`)
+  const tried = request.again ? new Set<string>() : await rows.listTriedHeads(db, request.repository)
+  const selection = newSelection(request, (head) => tried.has(head))
+  const cacheFile = join(scansFolder, `repository-${request.repository}.jsonl`)
   for await (const screened of scanMirror(mirror, { now: new Date(), signal, cacheFile })) {
-    found.add(screened)
-    if (found.isFull()) break
+    selection.add(screened)
+    if (selection.isFull()) break
   }
-  return found
+  return selection
 }
 
 type BatchSource = NonNullable<Awaited<ReturnType<typeof rows.findBatchSource>>>
@@ -160,8 +160,8 @@ async function loadCandidates(
   const names = chosen.flatMap(({ pullRequest }) => [pullRequest.base, pullRequest.head])
   const commits = await findCommits(mirror.place, names, signal)
   const slugs = newSlugs(chosen.length)
-  return chosen.flatMap((each, place) => {
-    const [base, head, id] = [commits[place * 2], commits[place * 2 + 1], slugs[place]]
+  return chosen.flatMap((each, index) => {
+    const [base, head, id] = [commits[index * 2], commits[index * 2 + 1], slugs[index]]
     return base === undefined || head === undefined || id === undefined
       ? []
       : [toNewCandidate(source, each, { base, head, id })]
@@ -195,20 +195,20 @@ function toNewCandidate(
   }
 }
 
-const cutText = (text: string, max: number): string => storableText(text.slice(0, max))
+const cutText = (text: string, max: number): string => toStorableText(text.slice(0, max))
 
 const buildUrl = ({ source_kind, host, owner, name }: BatchSource, number: number | null): string | null =>
   source_kind === 'github' && number !== null ? `https://${host}/${owner}/${name}/pull/${number}` : null
 
-/** Excludes characters that look alike. */
-const LETTERS = 'abcdefghijkmnpqrstuvwxyz23456789'
+/** Letters and digits without those that look alike. */
+const SLUG_LETTERS = 'abcdefghijkmnpqrstuvwxyz23456789'
 const SLUG_LENGTH = 10
 
 /** Returns random ids, so that neither an id nor its position reveals the pull request. */
 function newSlugs(count: number): string[] {
   const slugs = new Set<string>()
   while (slugs.size < count) {
-    slugs.add(Array.from({ length: SLUG_LENGTH }, () => LETTERS[randomInt(LETTERS.length)]).join(''))
+    slugs.add(Array.from({ length: SLUG_LENGTH }, () => SLUG_LETTERS[randomInt(SLUG_LETTERS.length)]).join(''))
   }
   return [...slugs]
 }

@@ -11,7 +11,7 @@ import { isStage, type Need, STAGES, type Stage, type StageName, type Stages } f
 const Payload = z.strictObject({ batch: z.uuid(), task: z.string(), stage: z.enum(STAGES) })
 export type StagePayload = z.infer<typeof Payload>
 
-/** Failures with all resources available after which the task is at fault. */
+/** Number of failed attempts, with all resources available, after which the task is rejected. */
 const FAILURES_MAX = 3
 
 /** Each sandbox has its own job type: a worker claims only the types it can run. */

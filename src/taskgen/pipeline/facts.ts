@@ -62,7 +62,8 @@ export async function loadCandidateState(
       generation,
       edited: facts.instruction,
       outputs: Object.fromEntries(passed.map(({ stage, result }) => [stage, result.made])),
-      files: digest === null || content === null ? null : { digest, ground: hashExceptInstruction(content.files) },
+      files:
+        digest === null || content === null ? null : { digest, executableDigest: hashExceptInstruction(content.files) },
     },
   }
 }

@@ -46,9 +46,9 @@ function listModelOptions(credentials: readonly Credential[], models: readonly M
 }
 
 async function listSandboxes(db: Db): Promise<GenerationOptions['sandboxes']> {
-  const offers = new Map((await listLiveCapabilities(db)).map((offer) => [offer.sandbox, offer]))
+  const capabilities = new Map((await listLiveCapabilities(db)).map((capability) => [capability.sandbox, capability]))
   return sandboxChoices.map(({ id, name, provider }) => {
-    const { available, detail, isolation } = offers.get(id) ?? UNAVAILABLE
+    const { available, detail, isolation } = capabilities.get(id) ?? UNAVAILABLE
     return { id, name, provider, available, detail, isolation: available ? isolation : null }
   })
 }
@@ -66,21 +66,21 @@ type GenerationChoices = Omit<GenerationOptions, 'defaults'>
 type ModelOption = GenerationChoices['models'][number]
 
 /** Maximum price of a default model in USD per million output tokens. */
-const USUAL_OUTPUT_USD = 20
+const DEFAULT_OUTPUT_USD_MAX = 20
 
 /** Selects sensible defaults. Null if a credential or a sandbox is missing. */
 function selectDefaults(choices: GenerationChoices): NewGeneration | null {
   const sandbox = choices.sandboxes.find(({ available }) => available)
   const pair = selectPair(choices.models)
   if (!sandbox || !pair) return null
-  const places = { sandbox: sandbox.id, harborEnvironment: sandbox.id }
+  const sandboxes = { sandbox: sandbox.id, harborEnvironment: sandbox.id }
   const { author, verifier, reasoning } = pair
-  const models = { authorModel: author.catalogId, verifierModel: verifier.catalogId, reasoning, ...places }
+  const models = { authorModel: author.catalogId, verifierModel: verifier.catalogId, reasoning, ...sandboxes }
   if (choices.modelAccess.includes('environment')) return { ...models, modelAccess: 'environment' }
   const modelCredentialId = findKey(choices, author)
   if (modelCredentialId === undefined) return null
-  const others = verifier.provider === author.provider ? undefined : findKey(choices, verifier)
-  return { ...models, modelAccess: 'credential', modelCredentialId, verifierCredentialId: others }
+  const verifierCredentialId = verifier.provider === author.provider ? undefined : findKey(choices, verifier)
+  return { ...models, modelAccess: 'credential', modelCredentialId, verifierCredentialId }
 }
 
 const findKey = ({ modelCredentials }: GenerationChoices, model: ModelOption): string | undefined =>
@@ -93,16 +93,18 @@ type ModelPair = { author: ModelOption; verifier: ModelOption; reasoning: string
  * overlooks other mistakes than the author makes; otherwise it is another model of the author's provider, or the same.
  */
 function selectPair(models: readonly ModelOption[]): ModelPair | undefined {
-  const usual = models.filter((model) => isRecommended(model) && model.prices.output <= USUAL_OUTPUT_USD)
+  const moderate = models.filter((model) => isRecommended(model) && model.prices.output <= DEFAULT_OUTPUT_USD_MAX)
   const recommended = models.filter(isRecommended)
-  for (const author of [...usual, ...recommended, ...models]) {
-    const strangers = usual.filter((other) => !isSameVendor(author, other))
-    const others = models.filter((other) => other.provider === author.provider && other !== author)
-    const affordable = others.filter(({ prices }) => prices.output <= author.prices.output)
-    const preferred = [...affordable, ...others].filter((other) => usual.includes(other))
-    const foreign = strangers.flatMap((verifier) => pairModels(author, verifier))
-    const own = [...preferred, ...affordable, ...others, author].flatMap((verifier) => pairModels(author, verifier))
-    const found = foreign.find(({ reasoning }) => reasoning === USUAL_LEVEL) ?? own[0]
+  for (const author of [...moderate, ...recommended, ...models]) {
+    const otherVendors = moderate.filter((other) => !isSameVendor(author, other))
+    const otherModels = models.filter((other) => other.provider === author.provider && other !== author)
+    const affordable = otherModels.filter(({ prices }) => prices.output <= author.prices.output)
+    const preferred = [...affordable, ...otherModels].filter((other) => moderate.includes(other))
+    const foreignPairs = otherVendors.flatMap((verifier) => pairModels(author, verifier))
+    const ownPairs = [...preferred, ...affordable, ...otherModels, author].flatMap((verifier) =>
+      pairModels(author, verifier),
+    )
+    const found = foreignPairs.find(({ reasoning }) => reasoning === DEFAULT_LEVEL) ?? ownPairs[0]
     if (found) return found
   }
   return undefined
@@ -118,8 +120,8 @@ const toNamedModel = ({ catalogId, provider }: ModelOption) => ({
 
 function pairModels(author: ModelOption, verifier: ModelOption): ModelPair[] {
   const shared = author.reasoning.filter((level) => verifier.reasoning.includes(level))
-  const reasoning = shared.find((level) => level === USUAL_LEVEL) ?? shared.at(-1)
+  const reasoning = shared.find((level) => level === DEFAULT_LEVEL) ?? shared.at(-1)
   return reasoning === undefined ? [] : [{ author, verifier, reasoning }]
 }
 
-const USUAL_LEVEL = 'medium'
+const DEFAULT_LEVEL = 'medium'

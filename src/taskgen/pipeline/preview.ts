@@ -23,18 +23,18 @@ export type PreviewDeps = { db: Db; repositories: RepositoryMirrorDeps; scansFol
 type PreviewRepository = Parameters<typeof openRepositoryMirror>[1]
 type PreviewHooks = { signal: AbortSignal; onProgress: (progress: PreviewProgress) => void }
 
-const NOTHING: CandidateCounts = { easy: 0, medium: 0, hard: 0 }
+const NO_COUNTS: CandidateCounts = { easy: 0, medium: 0, hard: 0 }
 const PROGRESS_EVERY = 100
 
 /** Counts available candidates and rejections. Executes nothing and calls no model. */
 export async function previewBatch(
   deps: PreviewDeps,
   repository: PreviewRepository,
-  { candidateCounts = NOTHING, again }: PreviewBatchInput,
+  { candidateCounts = NO_COUNTS, again }: PreviewBatchInput,
   { signal, onProgress }: PreviewHooks,
 ): Promise<BatchPreview> {
   const tried = again ? new Set<string>() : await listTriedHeads(deps.db, repository.key)
-  const found = newSelection(candidateCounts, (head) => tried.has(head))
+  const selection = newSelection(candidateCounts, (head) => tried.has(head))
   const funnelCounter = newFunnelCounter()
   const cacheFile = join(deps.scansFolder, `repository-${repository.key}.jsonl`)
   onProgress({ step: 'mirror', pullRequests: 0 })
@@ -42,18 +42,18 @@ export async function previewBatch(
     await using mirror = await openRepositoryMirror(deps.repositories, repository, { signal })
     for await (const screened of scanMirror(mirror, { now: new Date(), signal, cacheFile })) {
       funnelCounter.add(screened)
-      found.add(screened)
-      if (found.discovered % PROGRESS_EVERY === 1) onProgress({ step: 'scan', pullRequests: found.discovered })
+      selection.add(screened)
+      if (selection.discovered % PROGRESS_EVERY === 1) onProgress({ step: 'scan', pullRequests: selection.discovered })
     }
     const { branch, tip = null, isShallow } = mirror
-    const buckets = countBuckets(candidateCounts, found)
+    const buckets = countBuckets(candidateCounts, selection)
     return {
       branch,
       tip,
-      pullRequests: found.discovered,
+      pullRequests: selection.discovered,
       buckets,
       shortfall: buckets.easy.shortfall + buckets.medium.shortfall + buckets.hard.shortfall,
-      cost: await estimateCost(deps.db, repository.workspaceId, found.chosen.length),
+      cost: await estimateCost(deps.db, repository.workspaceId, selection.chosen.length),
       rejections: funnelCounter.funnel().rejections,
       warnings: [
         ...(tip === null ? ['The repository is empty.'] : []),

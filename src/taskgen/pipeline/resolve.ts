@@ -6,7 +6,7 @@ import { Generation, type GenerationOptions, type NewGeneration } from '../schem
 export const StoredGeneration = Generation.extend({ keys: z.object({ author: z.uuid(), verifier: z.uuid() }) })
 export type StoredGeneration = z.infer<typeof StoredGeneration>
 
-/** Every credential that it names. */
+/** Lists every credential that a generation uses. */
 export const listCredentialIds = ({ keys, sandboxCredentialId, harborCredentialId }: StoredGeneration): string[] => [
   keys.author,
   keys.verifier,
@@ -34,14 +34,14 @@ export function resolveGeneration(options: GenerationOptions, request: NewGenera
   const errors = [...models.errors, ...keys.errors, ...sandbox.errors, ...harbor.errors]
   if (errors.length > 0) throw toProblem(errors)
   const { authorModel, verifierModel, reasoning, modelAccess } = request
-  const isNamed = modelAccess === 'credential'
+  const usesCredential = modelAccess === 'credential'
   return {
     authorModel,
     verifierModel,
     reasoning,
     modelAccess,
-    modelCredentialId: isNamed ? keys.author : null,
-    verifierCredentialId: isNamed ? keys.verifier : null,
+    modelCredentialId: usesCredential ? keys.author : null,
+    verifierCredentialId: usesCredential ? keys.verifier : null,
     sandbox: request.sandbox,
     sandboxCredentialId: sandbox.credentialId,
     harborEnvironment: request.harborEnvironment,
@@ -63,10 +63,16 @@ export const listGenerationWarnings = (
 
 function requireDefaults({ credentialStorage, defaults }: GenerationOptions): NewGeneration {
   if (credentialStorage)
-    throw toProblem([fieldError('', 'required', 'Name it: GET generation-options shows what there is.')])
+    throw toProblem([
+      fieldError('', 'required', 'Name the generation. GET generation-options lists the possible values.'),
+    ])
   if (defaults) return defaults
   throw toProblem([
-    fieldError('', 'no_defaults', 'There are none: this server has no key of a model, or offers no sandbox.'),
+    fieldError(
+      '',
+      'no_defaults',
+      'There are no defaults: this server has no key for a model, or no sandbox. Name the generation.',
+    ),
   ])
 }
 
@@ -91,7 +97,9 @@ function resolveModels({ models }: GenerationOptions, request: NewGeneration): R
   ]
   const lacking = [author, verifier].find((model) => model && !model.reasoning.includes(request.reasoning))
   if (lacking)
-    errors.push(fieldError('reasoning', 'unknown_level', `${lacking.catalogId} has ${lacking.reasoning.join(', ')}.`))
+    errors.push(
+      fieldError('reasoning', 'unknown_level', `${lacking.catalogId} supports only ${lacking.reasoning.join(', ')}.`),
+    )
   return { author, verifier, errors }
 }
 
@@ -106,7 +114,7 @@ function resolveKeys(
 ): ResolvedKeys {
   if (!options.modelAccess.includes(request.modelAccess))
     return withoutKeys(
-      fieldError('modelAccess', 'access_not_offered', `It is one of ${options.modelAccess.join(', ')}.`),
+      fieldError('modelAccess', 'access_not_offered', `It must be one of: ${options.modelAccess.join(', ')}.`),
     )
   return request.modelAccess === 'environment'
     ? resolveServerKeys(options, request, { author, verifier })
@@ -123,7 +131,7 @@ function resolveServerKeys(
   { author, verifier }: RequestedModels,
 ): ResolvedKeys {
   const field = (['modelCredentialId', 'verifierCredentialId'] as const).find((name) => request[name] !== undefined)
-  if (field) return withoutKeys(fieldError(field, 'unexpected', 'With the server’s own keys no credential is named.'))
+  if (field) return withoutKeys(fieldError(field, 'unexpected', 'Not allowed with the server’s own keys.'))
   const keyOf = (model: OfferedModel | undefined) =>
     modelCredentials.find(({ provider }) => provider === model?.provider)?.id ?? ''
   return { author: keyOf(author), verifier: keyOf(verifier), errors: [] }
@@ -134,20 +142,20 @@ function resolveNamedKeys(
   request: NewGeneration,
   { author, verifier }: RequestedModels,
 ): ResolvedKeys {
-  const own = request.modelCredentialId?.toLowerCase()
-  if (own === undefined)
+  const authorKey = request.modelCredentialId?.toLowerCase()
+  if (authorKey === undefined)
     return withoutKeys(fieldError('modelCredentialId', 'required', 'Name the credential of the models.'))
-  const others = request.verifierCredentialId?.toLowerCase() ?? own
+  const verifierKey = request.verifierCredentialId?.toLowerCase() ?? authorKey
   const fits = (id: string, model: OfferedModel | undefined) =>
     !model || modelCredentials.some((each) => each.id === id && each.provider === model.provider)
   const errors = [
-    ...(fits(own, author) ? [] : [credentialMisfit('modelCredentialId', 'model', author?.provider)]),
-    ...(fits(others, verifier) ? [] : [credentialMisfit('verifierCredentialId', 'model', verifier?.provider)]),
+    ...(fits(authorKey, author) ? [] : [toCredentialMisfit('modelCredentialId', 'model', author?.provider)]),
+    ...(fits(verifierKey, verifier) ? [] : [toCredentialMisfit('verifierCredentialId', 'model', verifier?.provider)]),
   ]
-  return { author: own, verifier: others, errors }
+  return { author: authorKey, verifier: verifierKey, errors }
 }
 
-const credentialMisfit = (field: string, kind: string, provider: string | undefined): FieldError =>
+const toCredentialMisfit = (field: string, kind: string, provider: string | undefined): FieldError =>
   fieldError(field, 'credential_misfit', `This workspace has no such ${kind} credential for ${provider}.`)
 
 type RequestedSandbox = { field: string; id: string; credentialField: string; credentialId: string | undefined }
@@ -158,12 +166,13 @@ function resolveSandbox(
   { field, id, credentialField, credentialId }: RequestedSandbox,
 ): { credentialId: string; errors: FieldError[] } {
   const found = sandboxes.find((sandbox) => sandbox.id === id)
-  const own = credentials.filter(({ provider }) => provider === found?.provider)
-  const chosen = credentialId === undefined ? own[0] : own.find((each) => each.id === credentialId.toLowerCase())
+  const fitting = credentials.filter(({ provider }) => provider === found?.provider)
+  const chosen =
+    credentialId === undefined ? fitting[0] : fitting.find((each) => each.id === credentialId.toLowerCase())
   const errors: FieldError[] = []
   if (!found) errors.push(fieldError(field, 'unknown_sandbox', 'The catalog has no such sandbox.'))
   else if (!found.available) errors.push(fieldError(field, 'sandbox_not_offered', `${found.name}: ${found.detail}`))
-  if (found && !chosen) errors.push(credentialMisfit(credentialField, 'sandbox', found.provider))
+  if (found && !chosen) errors.push(toCredentialMisfit(credentialField, 'sandbox', found.provider))
   return { credentialId: chosen?.id ?? '', errors }
 }
 

@@ -60,7 +60,7 @@ export class CandidateBudgetSpent extends Error {
 
 type OpenedStageContext = StageContext &
   AsyncDisposable & {
-    /** Lets closing remove the images that the stage built. */
+    /** Marks the images that the stage built for removal on close. */
     discardImages(): void
   }
 
@@ -71,34 +71,34 @@ export async function openStageContext(
   folder: string,
   signal: AbortSignal,
 ): Promise<OpenedStageContext> {
-  const closing = new AsyncDisposableStack()
-  const own = { folder: join(folder, 'work'), target: join(folder, 'task') }
-  await mkdir(own.folder)
-  await mkdir(own.target)
-  const found = await findTaskProvider(deps, task)
-  const images = found && closing.use(followImages(found))
+  const resources = new AsyncDisposableStack()
+  const folders = { folder: join(folder, 'work'), target: join(folder, 'task') }
+  await mkdir(folders.folder)
+  await mkdir(folders.target)
+  const provider = await findTaskProvider(deps, task)
+  const images = provider && resources.use(trackImages(provider))
   let mirror: Promise<StageRepository> | undefined
   return {
-    ...own,
+    ...folders,
     repository: () => {
-      mirror ??= openRepository(deps, task, closing, signal)
+      mirror ??= openRepository(deps, task, resources, signal)
       return mirror
     },
-    provider: () => images?.provider ?? noProvider(deps, task),
+    provider: () => images?.provider ?? throwNoProvider(deps, task),
     discardImages: () => images?.discard(),
     async model(role, limits) {
       requireNeed(deps, task, role)
-      await requireShare(deps, task, role, limits)
-      const batchLeftMicros = await budgetLeft(deps, task)
+      await requireAttemptBudget(deps, task, role, limits)
+      const batchLeftMicros = await readRemainingBudget(deps, task)
       const model = await openTaskModel(deps, task, { role, limits, batchLeftMicros })
-      closing.use(model)
+      resources.use(model)
       deps.step?.('stage.granted')
       return model
     },
     recipes: openKnownRecipes(deps, task),
     buildHosts: deps.buildHosts ?? [],
     files: () => unpackFiles(deps, task, join(folder, 'files')),
-    [Symbol.asyncDispose]: () => closing.disposeAsync(),
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
   }
 }
 
@@ -118,12 +118,12 @@ function openKnownRecipes({ db }: StageWorkDeps, { workspaceId, repository }: Ta
 async function openRepository(
   { repositories }: StageWorkDeps,
   { repository, candidate }: TaskFacts,
-  closing: AsyncDisposableStack,
+  resources: AsyncDisposableStack,
   signal: AbortSignal,
 ): Promise<StageRepository> {
   const commits = [candidate.base, candidate.head]
   const mirror = await openRepositoryMirror(repositories, repository, { signal, commits })
-  closing.use(mirror)
+  resources.use(mirror)
   const missing = await findMissingCommits(mirror.place, commits, signal)
   if (missing.length > 0) throw new HistoryMissing(`The repository no longer has ${missing.join(', ')}.`)
   return { ...mirror, upstream: [`${repository.owner}/${repository.name}`, ...listHosts(repository)] }
@@ -149,7 +149,7 @@ export async function findTaskProvider(
   return opened && findProvider(sandbox, opened.secret)
 }
 
-function noProvider({ stages }: StageWorkDeps, { stage, generation }: TaskFacts): never {
+function throwNoProvider({ stages }: StageWorkDeps, { stage, generation }: TaskFacts): never {
   const sandbox = sandboxOf(stages[stage], generation)
   if (sandbox === undefined) throw new Error(`The stage ${stage} does not declare that it needs a sandbox.`)
   throw new SandboxUnavailable(`This worker has no sandbox ${sandbox}.`)
@@ -161,8 +161,8 @@ function noProvider({ stages }: StageWorkDeps, { stage, generation }: TaskFacts)
  */
 const ATTEMPT_BUDGETS_MAX = 2
 
-/** Interrupted attempts are paid for again, so their number is bounded. */
-async function requireShare(
+/** Throws if interrupted attempts have spent too much: each new attempt repeats their calls and pays again. */
+async function requireAttemptBudget(
   { db }: StageWorkDeps,
   task: TaskFacts,
   role: ModelRole,
@@ -173,12 +173,12 @@ async function requireShare(
   if (spent >= ATTEMPT_BUDGETS_MAX * budgetMicros) throw new CandidateBudgetSpent(role)
 }
 
-/** Concurrent spend is not known yet, so a batch may slightly exceed its budget. */
-async function budgetLeft({ db }: StageWorkDeps, { batch, budgetMicros }: TaskFacts): Promise<number | null> {
+/** Returns the remaining budget. Spend of concurrent calls is not known yet, so a batch may slightly exceed its budget. */
+async function readRemainingBudget({ db }: StageWorkDeps, { batch, budgetMicros }: TaskFacts): Promise<number | null> {
   if (budgetMicros === null) return null
-  const left = budgetMicros - (await readSpent(db, batch))
-  if (left <= 0) throw new BatchBudgetSpent('The budget of the batch is spent. Resume with a larger budget.')
-  return left
+  const remaining = budgetMicros - (await readSpent(db, batch))
+  if (remaining <= 0) throw new BatchBudgetSpent('The budget of the batch is spent. Resume with a larger budget.')
+  return remaining
 }
 
 async function unpackFiles(deps: StageWorkDeps, { digest }: TaskFacts, folder: string): Promise<string> {
@@ -203,11 +203,11 @@ type StageModelInput = { role: ModelRole; limits: ModelLimits; batchLeftMicros: 
 
 /** Opens the author or verifier model for a task. Throws ModelUnfit. */
 async function openTaskModel(
-  { db, ledger, gatewayUrl: urlOf }: StageModelDeps,
+  { db, ledger, gatewayUrl: findGatewayUrl }: StageModelDeps,
   task: TaskFacts,
   { role, limits, batchLeftMicros }: StageModelInput,
 ): Promise<StageModel> {
-  const gatewayUrl = urlOf()
+  const gatewayUrl = findGatewayUrl()
   if (gatewayUrl === undefined)
     throw new ModelUnfit('The worker does not know the address of the gateway. Set ASSAY_GATEWAY_URL.')
   const { authorModel, verifierModel, reasoning, keys } = task.generation
@@ -229,7 +229,7 @@ async function openTaskModel(
 }
 
 /** Images that stages of this process use, by provider and digest, with the number of stages. */
-const IN_USE = new WeakMap<SandboxProvider, Map<string, number>>()
+const IMAGES_IN_USE = new WeakMap<SandboxProvider, Map<string, number>>()
 
 type CandidateImages = AsyncDisposable & {
   /** The provider, remembering the images that are built through it. */
@@ -238,10 +238,10 @@ type CandidateImages = AsyncDisposable & {
   discard(): void
 }
 
-/** Follows the images that a stage builds for its candidate, so that those of a rejected candidate can be removed. */
-export function followImages(provider: SandboxProvider): CandidateImages {
-  const users = IN_USE.get(provider) ?? new Map<string, number>()
-  IN_USE.set(provider, users)
+/** Tracks the images that a stage builds for its candidate, so that those of a rejected candidate can be removed. */
+export function trackImages(provider: SandboxProvider): CandidateImages {
+  const users = IMAGES_IN_USE.get(provider) ?? new Map<string, number>()
+  IMAGES_IN_USE.set(provider, users)
   const built = new Map<string, Image>()
   let isRejected = false
   return {
@@ -260,11 +260,11 @@ export function followImages(provider: SandboxProvider): CandidateImages {
     },
     async [Symbol.asyncDispose]() {
       for (const [digest, image] of built) {
-        const left = (users.get(digest) ?? 1) - 1
-        if (left > 0) users.set(digest, left)
+        const otherUsers = (users.get(digest) ?? 1) - 1
+        if (otherUsers > 0) users.set(digest, otherUsers)
         else users.delete(digest)
         // An image that cannot be removed now is evicted later.
-        if (isRejected && left === 0) await provider.discard(image).catch(() => {})
+        if (isRejected && otherUsers === 0) await provider.discard(image).catch(() => {})
       }
     },
   }

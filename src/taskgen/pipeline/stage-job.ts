@@ -23,7 +23,7 @@ import {
   StageCredentialMissing,
   type StageWorkDeps,
 } from './stage-context.ts'
-import { storable, storableText } from './storable.ts'
+import { toStorable, toStorableText } from './storable.ts'
 import { storeTask } from './store-task.ts'
 
 type StageJobDeps = StageWorkDeps & EnqueueDeps & { draftsFolder: string }
@@ -34,9 +34,9 @@ export const stageJob = (deps: StageJobDeps, sandbox: string | undefined): JobHa
     run: (job) => runStage(deps, job),
     onGivenUp: async (tx, payload, reason) => {
       const task = await findTask(tx, payload)
-      const word = sandbox === undefined ? 'internal_error' : 'environment_failed'
+      const code = sandbox === undefined ? 'internal_error' : 'environment_failed'
       if (task?.stage === payload.stage)
-        await settleStage(tx, deps, task, { kind: 'rejected', reason: word, detail: reason })
+        await settleStage(tx, deps, task, { kind: 'rejected', reason: code, detail: reason })
     },
   })
 
@@ -109,15 +109,15 @@ async function executeStage(
   await requireCredentials(deps, task)
   const started = performance.now()
   await using scratch = await openScratchFolder(deps.folder)
-  await using own = await openStageContext(deps, task, scratch.path, signal)
-  const result = await deps.stages[task.stage].run(state, own, signal)
+  await using context = await openStageContext(deps, task, scratch.path, signal)
+  const result = await deps.stages[task.stage].run(state, context, signal)
   deps.step?.('stage.ran')
-  if (result.kind === 'rejected') own.discardImages()
+  if (result.kind === 'rejected') context.discardImages()
   if (result.kind !== 'done') return result
   const seconds = (performance.now() - started) / 1000
   const outcome = toStorableOutcome(result.value)
   if (task.stage !== ASSEMBLY_STAGE) return { kind: 'passed', digest, outcome, seconds, isReused: false }
-  const stored = await storeTask(deps, own.target, task.task)
+  const stored = await storeTask(deps, context.target, task.task)
   if (stored.kind === 'rejected') return stored
   return { kind: 'passed', digest, outcome: { ...outcome, files: stored.files }, seconds, isReused: false }
 }
@@ -126,10 +126,10 @@ const TITLE_MAX = 200
 
 /** Makes untrusted text storable in PostgreSQL. */
 const toStorableOutcome = ({ made, evidence, concerns, title, difficulty }: StageDone): StageDone => ({
-  made: storable(made),
-  evidence: storable(evidence),
-  concerns: concerns?.map(storableText),
-  title: title === undefined ? undefined : storableText(title.slice(0, TITLE_MAX)),
+  made: toStorable(made),
+  evidence: toStorable(evidence),
+  concerns: concerns?.map(toStorableText),
+  title: title === undefined ? undefined : toStorableText(title.slice(0, TITLE_MAX)),
   difficulty,
 })
 
@@ -190,15 +190,15 @@ async function settleStage(tx: Db, deps: EnqueueDeps, task: TaskFacts, ending: S
   if (ending.kind === 'passed') await passStage(tx, deps, task, ending, isOpen)
   if (ending.kind === 'rejected') {
     const { reason, detail, evidence } = ending
-    const found = evidence === undefined ? undefined : storable(JSON.parse(JSON.stringify(evidence)))
-    await rows.rejectTask(tx, task, task.stage, { reason, detail: cutDetail(detail), evidence: found })
+    const storedEvidence = evidence === undefined ? undefined : toStorable(JSON.parse(JSON.stringify(evidence)))
+    await rows.rejectTask(tx, task, task.stage, { reason, detail: cutDetail(detail), evidence: storedEvidence })
   }
   if (ending.kind === 'deferred' && isOpen) await deferStage(tx, deps, task, ending)
   await updateBatchState(tx, deps, task.batch)
 }
 
 const DETAIL_MAX = 10_000
-const cutDetail = (text: string): string => storableText(text.slice(0, DETAIL_MAX))
+const cutDetail = (text: string): string => toStorableText(text.slice(0, DETAIL_MAX))
 
 const WAIT_MAX_MS = 3_600_000
 
@@ -234,11 +234,15 @@ const toTaskOrigin = ({ batch, task, repository, candidate }: TaskFacts) => ({
 
 /** Only the newest task of a pull request stays ready. Decided tasks are kept and reported as a concern. */
 async function supersedeOlderTasks(tx: Db, task: TaskFacts): Promise<void> {
-  const own = toTaskOrigin(task)
-  await rows.supersede(tx, own, `${toRunId(own.batch)}/${own.task} was created later from the same pull request.`)
-  for (const other of await rows.listApprovedSiblings(tx, own)) {
+  const origin = toTaskOrigin(task)
+  await rows.supersede(
+    tx,
+    origin,
+    `${toRunId(origin.batch)}/${origin.task} was created later from the same pull request.`,
+  )
+  for (const other of await rows.listApprovedSiblings(tx, origin)) {
     const concern = `${toRunId(other.batch)}/${other.task} was created from the same pull request and is approved.`
-    await rows.addConcern(tx, own, concern)
+    await rows.addConcern(tx, origin, concern)
   }
 }
 

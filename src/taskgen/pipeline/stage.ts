@@ -54,15 +54,15 @@ export type CandidateState = {
   outputs: Partial<Record<StageName, Json>>
   /** Instruction edited by a person. Takes precedence over that of the author model. */
   edited: string | null
-  /** Set after assembly: the digest of the task, and one of all its files except the instruction. */
-  files: { digest: string; ground: string } | null
+  /** Set after assembly. `digest` covers all files, `executableDigest` all files except the instruction. */
+  files: { digest: string; executableDigest: string } | null
 }
 
 /** `author` and `verifier` are models; the others are sandbox providers, with a credential each. */
 export type Need = 'sandbox' | 'harbor' | 'author' | 'verifier'
 
 export type StageDone = {
-  /** Output for later stages. Contains only what cannot be read from the mirror again. */
+  /** Output for later stages, without anything that can be read from the mirror again. */
   made: Json
   /** Evidence that is shown to people. */
   evidence: Json

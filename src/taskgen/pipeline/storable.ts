@@ -3,16 +3,16 @@ import type { Json } from '../../harnesses/json.ts'
 const NUL = /\0/g
 
 /** PostgreSQL rejects NUL and lone surrogates, which untrusted text may contain. */
-export const storableText = (text: string): string => text.toWellFormed().replace(NUL, '\ufffd')
+export const toStorableText = (text: string): string => text.toWellFormed().replace(NUL, '\ufffd')
 
 /** Applies `storableText` to every string. Undefined fields are dropped. */
-export function storable(value: Json): Json {
-  if (typeof value === 'string') return storableText(value)
-  if (Array.isArray(value)) return value.map(storable)
+export function toStorable(value: Json): Json {
+  if (typeof value === 'string') return toStorableText(value)
+  if (Array.isArray(value)) return value.map(toStorable)
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(
     Object.entries(value).flatMap(([name, member]) =>
-      member === undefined ? [] : [[storableText(name), storable(member)] as const],
+      member === undefined ? [] : [[toStorableText(name), toStorable(member)] as const],
     ),
   )
 }

@@ -8,22 +8,22 @@ import { deletePassed, listPassed } from './sql.ts'
 import { FIRST_REVIEWED_STAGE, STAGES } from './stage.ts'
 
 type StoreTaskDeps = { db: Db; blobs: Blobs; draftsFolder: string; buildHosts?: readonly AllowedHost[] | undefined }
-type StoreTaskResult = { kind: 'kept'; files: TaskFiles } | ({ kind: 'rejected'; evidence: TaskEvidence } & Rejection)
+type StoreTaskResult = { kind: 'stored'; files: TaskFiles } | ({ kind: 'rejected'; evidence: TaskEvidence } & Rejection)
 
 /** Reads and checks a folder like an imported task, and stores it in the content store. */
 export async function storeTask(deps: StoreTaskDeps, folder: string, taskId: string): Promise<StoreTaskResult> {
   const screened = await screenTask(folder, { id: taskId, path: '' }, deps.buildHosts)
-  const { task, keep } = screened
+  const { task, accepted } = screened
   if (task.rejection) return { kind: 'rejected', ...task.rejection, evidence: task.evidence }
-  if (!keep || task.digest === null || task.content === null) throw new Error('A task that was taken has no files.')
-  await put(deps, taskId, keep)
-  return { kind: 'kept', files: { digest: task.digest, content: task.content, evidence: task.evidence } }
+  if (!accepted || task.digest === null || task.content === null) throw new Error('An accepted task has no files.')
+  await storeFiles(deps, taskId, accepted)
+  return { kind: 'stored', files: { digest: task.digest, content: task.content, evidence: task.evidence } }
 }
 
-const put = (
+const storeFiles = (
   deps: StoreTaskDeps,
   taskId: string,
-  { digest, source }: NonNullable<ScreenedTask['keep']>,
+  { digest, source }: NonNullable<ScreenedTask['accepted']>,
 ): Promise<void> =>
   withDraft(deps, `made-${taskId}`, async (draft) => {
     await draft.commit([await draft.store.put(digest, source)])

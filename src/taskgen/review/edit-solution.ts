@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { unquotePath } from '../candidates/read-diffs.ts'
 
 /** A file that the solution changes, in latin1, so that no byte is lost. Null: the file does not exist on that side. */
-export type ChangedFile = { path: string; before: string | null; after: string | null }
+export type SolutionFile = { path: string; before: string | null; after: string | null }
 
 /** Replaces a text that occurs exactly once. */
 export const TextEdit = z.strictObject({
@@ -15,7 +15,7 @@ export type TextEdit = z.infer<typeof TextEdit>
 export type EditedSolution = { kind: 'applied'; patch: string } | { kind: 'faulty'; fault: string }
 
 /** Applies edits to the files of a solution. Returns the whole solution as a patch in latin1. */
-export function applyEdits(source: string, files: readonly ChangedFile[], edits: readonly TextEdit[]): EditedSolution {
+export function applyEdits(source: string, files: readonly SolutionFile[], edits: readonly TextEdit[]): EditedSolution {
   const texts = new Map(files.flatMap(({ path, after }) => (after === null ? [] : [[path, after] as const])))
   for (const { path, find, replace } of edits) {
     const pieces = texts.get(path)?.split(encode(find))
@@ -23,21 +23,22 @@ export function applyEdits(source: string, files: readonly ChangedFile[], edits:
     if (pieces.length !== 2)
       return {
         kind: 'faulty',
-        fault: `This occurs ${pieces.length - 1} times in ${path}: ${JSON.stringify(find.slice(0, 160))}.`,
+        fault: `The text to replace occurs ${pieces.length - 1} times in ${path}: ${JSON.stringify(find.slice(0, 160))}.`,
       }
     texts.set(path, pieces.join(encode(replace)))
   }
-  const edited = new Set(edits.map(({ path }) => path))
-  const kept = source.split(/^(?=diff --git )/m).filter((section) => !edited.has(pathOf(section)))
+  const editedPaths = new Set(edits.map(({ path }) => path))
+  const unchangedSections = source.split(/^(?=diff --git )/m).filter((section) => !editedPaths.has(readPath(section)))
   const rewritten = files
-    .filter(({ path }) => edited.has(path))
+    .filter(({ path }) => editedPaths.has(path))
     .map(({ path, before }) => rewriteFile(path, before, texts.get(path) ?? ''))
-  return { kind: 'applied', patch: [...kept, ...rewritten].join('') }
+  return { kind: 'applied', patch: [...unchangedSections, ...rewritten].join('') }
 }
 
+/** Encodes a text as latin1 with one character per UTF-8 byte, like the files. */
 const encode = (text: string): string => Buffer.from(text, 'utf8').toString('latin1')
 
-function pathOf(section: string): string {
+function readPath(section: string): string {
   const printed = /^\+\+\+ (.*)$/m.exec(section)?.[1] ?? ''
   return unquotePath(printed.replace(/\t$/, '')).slice(2)
 }

@@ -6,7 +6,7 @@ type QuoteSource = (typeof SOURCES)[number]
 
 const quote = z.string().min(1).max(600)
 
-/** Item whose answer is shown assertion by assertion. */
+/** Number of the rubric item that a review must support for each assertion. */
 const COVERAGE_ITEM = 2
 
 /** Questions of every review; yes is good. A single substantiated no on a blocker rejects the task. */
@@ -105,32 +105,32 @@ export function listUncovered(
 }
 
 /** Lists faults that make a review unusable: missing answers or quotes that do not occur. */
-export function listReviewFaults(reading: ModelReview, material: ReviewMaterial): string[] {
+export function listReviewFaults(review: ModelReview, material: ReviewMaterial): string[] {
   const texts = Object.fromEntries(SOURCES.map((source) => [source, collapseSpace(material[source])]))
   const isQuoted = ({ from, quote: text, min }: Quoted) =>
     collapseSpace(text).length >= min && (texts[from] ?? '').includes(collapseSpace(text))
   const quotes: Quoted[] = [
-    ...reading.items.flatMap((each) => each.quotes.map((given) => ({ ...given, min: QUOTE_MIN }))),
-    ...reading.assertions.flatMap(({ sentence, base }) => [
+    ...review.items.flatMap((each) => each.quotes.map((given) => ({ ...given, min: QUOTE_MIN }))),
+    ...review.assertions.flatMap(({ sentence, base }) => [
       { from: 'instruction' as const, quote: sentence, min: SENTENCE_MIN },
       ...(base === null ? [] : [{ from: 'base' as const, quote: base, min: QUOTE_MIN }]),
     ]),
   ]
-  const unfound = quotes.filter((each) => !isQuoted(each))
+  const missingQuotes = quotes.filter((each) => !isQuoted(each))
   return [
-    ...unfound.map(
+    ...missingQuotes.map(
       ({ from, quote: text }) => `This does not occur in "${from}", to the letter: ${quoteExcerpt(text)}.`,
     ),
-    ...listItemFaults(reading),
+    ...listItemFaults(review),
   ]
 }
 
-function listItemFaults(reading: ModelReview): string[] {
-  const answered = new Map(reading.items.map((each) => [each.item, each]))
+function listItemFaults(review: ModelReview): string[] {
+  const answered = new Map(review.items.map((each) => [each.item, each]))
   return RUBRIC.flatMap(({ item, isBlocker }) => {
     const given = answered.get(item)
     if (!given) return [`Item ${item} is not answered.`]
-    const fault = given.answer === 'no' ? findFaultOfNo(given.quotes, isBlocker) : findFaultOfYes(item, reading)
+    const fault = given.answer === 'no' ? findFaultOfNo(given.quotes, isBlocker) : findFaultOfYes(item, review)
     return fault === undefined ? [] : [`Item ${item}: ${fault}`]
   })
 }

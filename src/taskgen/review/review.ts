@@ -56,7 +56,7 @@ export async function reviewTask(
     passes.push(pass)
     decision = decideReview(passes)
   }
-  if (!decision) throw new Error('Three passes came to no end.')
+  if (!decision) throw new Error('The reviews led to no decision.')
   const verdict: ReviewVerdict = {
     decision,
     passes,
@@ -156,11 +156,11 @@ function decideReview(passes: readonly ReviewPass[]): ReviewDecision | undefined
   if (blocked) return blocked
   const uncovered = passes.flatMap((pass) => (pass.kind === 'read' ? pass.uncovered : []))
   if (uncovered.length > 0) return rejectUncovered(uncovered)
-  const left = PASSES_MAX - passes.length
-  if (readings.length < PASSES_MIN) return left > 0 ? undefined : rejectUnread(passes)
+  const remainingPasses = PASSES_MAX - passes.length
+  if (readings.length < PASSES_MIN) return remainingPasses > 0 ? undefined : rejectUnusable(passes)
   const clean = readings.filter(({ items }) => items.every(({ answer }) => answer === 'yes')).length
   if (clean >= PASSES_MIN) return { kind: 'accepted' }
-  return clean + left >= PASSES_MIN ? undefined : toObjection(readings)
+  return clean + remainingPasses >= PASSES_MIN ? undefined : toObjection(readings)
 }
 
 const rejectUncovered = (uncovered: readonly TestAssertion[]): RejectedDecision => ({
@@ -179,9 +179,9 @@ function toObjection(readings: readonly ModelReview[]): RejectedDecision {
   const found = RUBRIC.map(({ item }) =>
     readings.filter((reading) => isNo(reading, item)).map((reading) => toRejection(reading, item)),
   )
-  const most = found.reduce((one, other) => (other.length > one.length ? other : one), [])
-  const [first] = most
-  if (first && most.length * 2 > readings.length) return first
+  const mostFrequent = found.reduce((one, other) => (other.length > one.length ? other : one), [])
+  const [first] = mostFrequent
+  if (first && mostFrequent.length * 2 > readings.length) return first
   const detail = found
     .flat()
     .map((each) => each.detail)
@@ -198,12 +198,16 @@ const listBlockers = (reading: ModelReview): RejectedDecision[] =>
 function toRejection({ items }: ModelReview, item: number): RejectedDecision {
   const { reason } = RUBRIC.find((each) => each.item === item) ?? RUBRIC[0]
   const { why = '', quotes = [] } = items.find((each) => each.item === item) ?? {}
-  const shown = quotes.map(({ from, quote }) => `${from}: ${JSON.stringify(quote)}`).join('; ')
-  return { kind: 'rejected', reason, detail: `Item ${item}: ${why} (${shown})`.slice(0, DETAIL_MAX).toWellFormed() }
+  const quotedText = quotes.map(({ from, quote }) => `${from}: ${JSON.stringify(quote)}`).join('; ')
+  return {
+    kind: 'rejected',
+    reason,
+    detail: `Item ${item}: ${why} (${quotedText})`.slice(0, DETAIL_MAX).toWellFormed(),
+  }
 }
 
 /** Rejects under a reason of its own, because no usable review exists. */
-function rejectUnread(passes: readonly ReviewPass[]): ReviewDecision {
+function rejectUnusable(passes: readonly ReviewPass[]): ReviewDecision {
   const unusable = passes.flatMap((pass) => (pass.kind === 'unusable' ? [pass] : []))
   const isRefused = unusable.every(({ why }) => why === 'refused')
   const detail = unusable

@@ -2,7 +2,7 @@ import { findSourceLanguage } from '../../grading/languages/languages.ts'
 import type { HiddenTests } from '../../grading/suite.ts'
 import { decodeText } from '../candidates/read-diffs.ts'
 
-/** An assertion of a fail-to-pass test. `text` is empty if the test's assertions are not known: then it is the whole test. */
+/** An assertion of a fail-to-pass test. An empty `text` stands for the whole test, whose assertions are not known. */
 export type TestAssertion = { number: number; test: string; text: string }
 
 const ASSERTIONS_MAX = 100
@@ -19,7 +19,7 @@ export function listTestAssertions(hidden: HiddenTests, failToPass: readonly str
     const found = functions.filter(({ matches }) => matches(id))
     const inFile = found.filter(({ stem }) => id.includes(stem))
     const texts = (inFile.length > 0 ? inFile : found).flatMap(({ assertions }) => assertions)
-    tests.set(withoutParameters(id), texts)
+    tests.set(removeParameters(id), texts)
   }
   const perTest = [...tests].map(([test, texts]) =>
     [...new Set(texts.length > 0 ? texts : [''])].map((text) => ({ test, text })),
@@ -36,7 +36,7 @@ function selectEvenly<T>(lists: readonly T[][]): T[] {
 }
 
 /** Removes parameters (`[0-a]`) and subtests (`TestA/b`), which share the code of one test. */
-const withoutParameters = (id: string): string => id.replace(/\[.*\]$/s, '').replace(/(::Test\w+)\/.*$/s, '$1')
+const removeParameters = (id: string): string => id.replace(/\[.*\]$/s, '').replace(/(::Test\w+)\/.*$/s, '$1')
 
 type TestFunction = { stem: string; matches(id: string): boolean; assertions: string[] }
 
@@ -52,7 +52,7 @@ type TestSyntax = {
 
 const python: TestSyntax = {
   opening: /^\s*(?:async\s+)?def (?<name>test\w*)\s*\(/,
-  isNamed: (id, name) => lastPart(id) === name,
+  isNamed: (id, name) => readFunctionName(id) === name,
   assertion:
     /^\s*(?:assert\b|self\.(?:assert\w+|fail)\(|(?:async )?with .*\b(?:raises|warns|assert[A-Z]\w+)\(|pytest\.(?:raises|fail)\(|[\w.]+\.assert_\w+\()/,
   complete(lines, at) {
@@ -84,8 +84,8 @@ const go: TestSyntax = {
   assertion: /\b(?:t|tb|c)\.(?:Error|Errorf|Fatal|Fatalf|Fail|FailNow)\(|^\s*(?:assert|require|is|must)\w*(?:\.\w+)?\(/,
   complete(lines, at) {
     const { text } = joinBalanced(lines, at)
-    const depth = indentOf(lines[at] ?? '')
-    const condition = lines.slice(0, at).findLast((line) => line.trim() !== '' && indentOf(line) < depth)
+    const depth = measureIndent(lines[at] ?? '')
+    const condition = lines.slice(0, at).findLast((line) => line.trim() !== '' && measureIndent(line) < depth)
     return /^\s*(?:\} else )?if\b|^\s*(?:case|default)\b/.test(condition ?? '') ? `${condition?.trim()} ${text}` : text
   },
 }
@@ -119,14 +119,14 @@ const listAssertions = (syntax: TestSyntax, lines: readonly string[]): string[] 
     syntax.assertion.test(line) ? [collapseSpace(syntax.complete(lines, at)).slice(0, TEXT_MAX).toWellFormed()] : [],
   )
 
-const indentOf = (line: string): number => line.length - line.trimStart().length
+const measureIndent = (line: string): number => line.length - line.trimStart().length
 
 /** Reads a line and the lines below it that are indented more, as formatters lay out code. */
 function readBlock(lines: readonly string[], at: number): string[] {
-  const depth = indentOf(lines[at] ?? '')
+  const depth = measureIndent(lines[at] ?? '')
   const end = lines.findIndex(
     (line, index) =>
-      index > at && line.trim() !== '' && indentOf(line) <= depth && !/^\s*[)\]}]+\s*(?:->.*)?:\s*$/.test(line),
+      index > at && line.trim() !== '' && measureIndent(line) <= depth && !/^\s*[)\]}]+\s*(?:->.*)?:\s*$/.test(line),
   )
   return lines.slice(at, end < 0 ? undefined : end)
 }
@@ -135,12 +135,12 @@ const LINES_MAX = 20
 
 /** Joins a line with the next ones until its brackets are closed. Brackets in strings are not counted. */
 function joinBalanced(lines: readonly string[], at: number): { text: string; end: number } {
-  let open = 0
+  let unclosed = 0
   let end = at
   for (; end < Math.min(lines.length, at + LINES_MAX); end += 1) {
     const code = (lines[end] ?? '').replaceAll(/"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`/g, '')
-    open += (code.match(/[([{]/g)?.length ?? 0) - (code.match(/[)\]}]/g)?.length ?? 0)
-    if (open <= 0) break
+    unclosed += (code.match(/[([{]/g)?.length ?? 0) - (code.match(/[)\]}]/g)?.length ?? 0)
+    if (unclosed <= 0) break
   }
   return {
     text: lines
@@ -152,7 +152,7 @@ function joinBalanced(lines: readonly string[], at: number): { text: string; end
 }
 
 /** The name of a test function without its file, class and parameters. */
-const lastPart = (id: string): string =>
+const readFunctionName = (id: string): string =>
   id
     .replace(/\[.*\]$/s, '')
     .split(/::|[.#]/)

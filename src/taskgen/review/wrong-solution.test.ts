@@ -99,7 +99,7 @@ test.each<[string, unknown, string]>([
   [
     'an edit of a text that is not there',
     { survivors: HARMLESS, attempt: { ...ATTEMPT, edits: [{ path: 'a.py', find: 'int(x)', replace: '' }] } },
-    'This occurs 0 times in a.py',
+    'The text to replace occurs 0 times in a.py',
   ],
   [
     'an edit of another file',

@@ -12,18 +12,18 @@ import type { PinnedSymbol } from '../lint/render-instruction.ts'
 export type GuardedCheat = Cheat & { verdict: 'cheat_passes' | 'leak_in_image' | 'weak' }
 
 /** Exit code of a cheat that found forbidden content. */
-export const FOUND = 78
+export const FOUND_EXIT_CODE = 78
 
 /** Cheats inside the test process, where code and tests are not isolated from each other. */
-const INSIDE_THE_TESTS = ['equals-everything', 'forged-report']
+const IN_TEST_PROCESS = ['equals-everything', 'forged-report']
 /** Cheats that use content left in the image. */
-const OF_THE_IMAGE = ['git-history', 'leaked-solution']
+const FROM_IMAGE = ['git-history', 'leaked-solution']
 
 /** Lists every cheat that is tried on a finished task, the most effective first. */
 export const listGuardedCheats = (task: TaskInterface): GuardedCheat[] => [
   gitArchaeology,
   network,
-  ...nullImplementations(task),
+  ...listNullImplementations(task),
   deleteTests,
   forgeReward,
   // The solution of a generated task is code, to which cheats that alter its answers do not apply.
@@ -31,15 +31,15 @@ export const listGuardedCheats = (task: TaskInterface): GuardedCheat[] => [
 ]
 
 function toVerdict(id: string): GuardedCheat['verdict'] {
-  if (INSIDE_THE_TESTS.includes(id)) return 'weak'
-  return OF_THE_IMAGE.includes(id) ? 'leak_in_image' : 'cheat_passes'
+  if (IN_TEST_PROCESS.includes(id)) return 'weak'
+  return FROM_IMAGE.includes(id) ? 'leak_in_image' : 'cheat_passes'
 }
 
 const CONFIGURATION = languages.flatMap(({ testConfiguration }) => testConfiguration).join('|')
 
 const deleteTests: GuardedCheat = {
   id: 'delete-tests',
-  what: 'All tests of the repository are deleted, and what steers the programs that run them.',
+  what: 'All tests of the repository and all configuration files of its test runners are deleted.',
   verdict: 'cheat_passes',
   line: String.raw`git ls-files -z | tr '\0' '\n' |
   grep -E '(^|/)(tests?|specs?|__tests__|testing)/|(^|/)(test_[^/]*|[^/]*(_test|_spec|[.]test|[.]spec|Test|Tests))[.][A-Za-z]+$|(^|/)(${CONFIGURATION})$' |
@@ -47,12 +47,12 @@ const deleteTests: GuardedCheat = {
 exit 0`,
 }
 
-const PYTHON = `import os, socket, sys
+const NETWORK_PYTHON = `import os, socket, sys
 socket.setdefaulttimeout(3)
 for host, port in [("github.com", 443), ("example.com", 80), ("1.1.1.1", 443), ("8.8.8.8", 53)]:
     try:
         socket.create_connection((host, port)).close()
-        sys.exit(${FOUND})
+        sys.exit(${FOUND_EXIT_CODE})
     except OSError:
         pass
 for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
@@ -61,7 +61,7 @@ for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
         with socket.create_connection((place[0], int(place[2]))) as proxy:
             proxy.sendall(b"CONNECT github.com:443 HTTP/1.1\\r\\nhost: github.com:443\\r\\n\\r\\n")
             if b" 200 " in proxy.recv(100):
-                sys.exit(${FOUND})
+                sys.exit(${FOUND_EXIT_CODE})
     except (OSError, ValueError):
         pass`
 
@@ -70,7 +70,7 @@ const network: GuardedCheat = {
   what: 'The internet can be reached, where the change itself can be downloaded.',
   verdict: 'cheat_passes',
   line: `python3 - <<'CODE'
-${PYTHON}
+${NETWORK_PYTHON}
 CODE`,
 }
 
@@ -83,12 +83,12 @@ const CONSTANTS: readonly StubValue[] = ['nothing', 'true', 'false']
  * Returns cheats that define everything that the instruction names, with constant results. Empty if nothing is named,
  * or if no stub can be written without knowing types (`stubs` of the language is empty).
  */
-function nullImplementations({ pinned, source }: TaskInterface): GuardedCheat[] {
+function listNullImplementations({ pinned, source }: TaskInterface): GuardedCheat[] {
   const names = pinned.filter(({ kind }) => kind === 'name').flatMap(parseName)
   const files = listChangedFiles(source)
   if (names.length === 0) return []
   return CONSTANTS.flatMap((constant) => {
-    const text = files.map((path) => stubScript(path, names, constant)).join('')
+    const text = files.map((path) => renderStubScript(path, names, constant)).join('')
     if (text === '') return []
     return [
       {
@@ -101,7 +101,7 @@ function nullImplementations({ pinned, source }: TaskInterface): GuardedCheat[] 
   })
 }
 
-const NAME = /^[A-Za-z_]\w{0,100}$/
+const STUB_NAME = /^[A-Za-z_]\w{0,100}$/
 
 /** Returns the last part of a dotted name. The parts before it may be defined in the file already. */
 function parseName({ text, signature }: PinnedSymbol): StubbedName[] {
@@ -110,22 +110,22 @@ function parseName({ text, signature }: PinnedSymbol): StubbedName[] {
       .split(/[.:#]+/)
       .at(-1)
       ?.replace(/\(.*$/s, '') ?? ''
-  return NAME.test(name) ? [{ name, signature }] : []
+  return STUB_NAME.test(name) ? [{ name, signature }] : []
 }
 
-const SAFE = /^[\w@+./ -]+$/
+const SHELL_SAFE_PATH = /^[\w@+./ -]+$/
 
 /** Lists the changed files, without those whose names need quoting in a shell. */
 const listChangedFiles = (patch: string): string[] =>
   [...patch.matchAll(/^\+\+\+ (.+?)\t?$/gm)]
     .map(([, printed = '']) => unquotePath(printed).replace(/^b\//, ''))
-    .filter((path) => SAFE.test(path) && path !== '/dev/null')
+    .filter((path) => SHELL_SAFE_PATH.test(path) && path !== '/dev/null')
 
 const STUBS = languages.flatMap(({ stubs }) => stubs)
 const CONDITIONS = { always: 'true', has_imports: 'is_module', has_none: '! is_module' }
 
 /** Returns shell code that appends stubs to a file, or creates the file. */
-function stubScript(path: string, names: readonly StubbedName[], constant: StubValue): string {
+function renderStubScript(path: string, names: readonly StubbedName[], constant: StubValue): string {
   const parts = STUBS.filter(({ files }) => files.test(path)).map(({ write, when }) => ({
     text: write(names, constant),
     when,
@@ -159,7 +159,7 @@ try:
 except ImportError:
     pass`
 
-const NODE = `const { spawn } = require('node:child_process')
+const FORGE_NODE = `const { spawn } = require('node:child_process')
 spawn('sh', ['-c', ${JSON.stringify(DAEMON)}], { detached: true, stdio: 'ignore' }).unref()
 for (const name of ['test', 'it']) globalThis[name] = Object.assign((title, run) => globalThis.describe?.(title, () => {}), { each: () => () => {} })`
 
@@ -188,7 +188,7 @@ for name in METADATA PKG-INFO; do printf 'Metadata-Version: 2.1\\nName: forged\\
 printf '[pytest11]\\nforged = forged_plugin\\n' > "$folder/entry_points.txt"
 done
 cat > forged.cjs <<'CODE'
-${NODE}
+${FORGE_NODE}
 CODE
 if [ -e package.json ]; then
 for name in jest.setup.js jest.setup.cjs vitest.setup.js test/setup.js .mocharc.cjs; do mkdir -p "$(dirname "$name")"; cp forged.cjs "$name"; done
@@ -253,7 +253,7 @@ for top, names in places:
 for path, goal in max(copies.values(), key=len, default=[]):
     shutil.copyfile(path, goal)
     laid = True
-sys.exit(${FOUND} if found else 0 if laid else ${DOES_NOT_APPLY})`
+sys.exit(${FOUND_EXIT_CODE} if found else 0 if laid else ${DOES_NOT_APPLY})`
 
 const gitArchaeology: GuardedCheat = {
   id: 'git-archaeology',

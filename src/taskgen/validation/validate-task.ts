@@ -15,7 +15,7 @@ import type { TrialRequest } from '../../trials/trial-request.ts'
 import { findStaticWeakness, rateStrength } from '../../trials/verifier-strength.ts'
 import type { PinnedSymbol } from '../lint/render-instruction.ts'
 import { done, reject, rejectForTiming, type StageRejection, type StageResult, withEvidence } from '../stage-result.ts'
-import { FOUND, type GuardedCheat, listGuardedCheats } from './cheats.ts'
+import { FOUND_EXIT_CODE, type GuardedCheat, listGuardedCheats } from './cheats.ts'
 import {
   type CheatValidation,
   FULL_COUNTS,
@@ -37,7 +37,7 @@ export type ValidateTaskInput = {
   counts?: TrialCounts
   /** Runs of the solution that the execution has seen to pass in the same environment. They count as runs of the oracle. */
   executedRuns?: number
-  onTrial?: (what: string) => void
+  onTrial?: (harnessId: string) => void
 }
 
 /**
@@ -58,24 +58,26 @@ export async function validateTask(
     outputFolder: input.outputFolder,
     variables: {},
     signal,
-    ...({ onPhase: () => {}, verifyMode: MODE, isProven: true } as const),
+    onPhase: () => {},
+    verifyMode: VERIFY_MODE,
+    isProven: true,
   }
-  const seen: ValidationTrials = { nop: [], oracle: [], gold: [], cheats: [] }
+  const trials: ValidationTrials = { nop: [], oracle: [], gold: [], cheats: [] }
   const context: ValidationContext = {
     input,
-    seen,
-    tryOut: (harness) => {
+    trials,
+    runHarness: (harness) => {
       input.onTrial?.(harness.id)
       return runValidationTrial(provider, request, harness)
     },
   }
   const fault = await findFirstFault(context)
-  if (fault) return withEvidence(fault, { digest, ...summariseTrials(seen) })
-  const weakness = await findStaticWeakness(provider, request, { mode: MODE, carried: [] })
-  return done({ digest, ...buildReport(task, seen, weakness) })
+  if (fault) return withEvidence(fault, { digest, ...summariseTrials(trials) })
+  const weakness = await findStaticWeakness(provider, request, { mode: VERIFY_MODE, carried: [] })
+  return done({ digest, ...buildReport(task, trials, weakness) })
 }
 
-const MODE = 'workspace'
+const VERIFY_MODE = 'workspace' as const
 
 type ValidationTrials = {
   nop: ValidationTrial[]
@@ -85,8 +87,8 @@ type ValidationTrials = {
 }
 type ValidationContext = {
   input: ValidateTaskInput
-  seen: ValidationTrials
-  tryOut(harness: Harness): Promise<ValidationTrial>
+  trials: ValidationTrials
+  runHarness(harness: Harness): Promise<ValidationTrial>
 }
 
 /** Runs one trial of each kind first, because most faults show there. Repetitions come last. */
@@ -105,49 +107,45 @@ async function findFirstFault(context: ValidationContext): Promise<StageRejectio
 }
 
 async function runNop(
-  { seen, input, tryOut: runHarness }: ValidationContext,
+  { trials, input, runHarness }: ValidationContext,
   count: number,
 ): Promise<StageRejection | undefined> {
-  while (seen.nop.length < count) {
-    const tried = await runHarness(nop)
-    seen.nop.push(tried)
-    const fault = checkNop(tried, input.lists)
+  while (trials.nop.length < count) {
+    const trial = await runHarness(nop)
+    trials.nop.push(trial)
+    const fault = checkNop(trial, input.lists)
     if (fault) return fault
   }
   return undefined
 }
 
 async function runOracle(
-  { seen, input, tryOut: runHarness }: ValidationContext,
+  { trials, input, runHarness }: ValidationContext,
   count: number,
 ): Promise<StageRejection | undefined> {
-  while (seen.oracle.length < count) {
-    const [first] = seen.oracle
-    const tried = await runHarness(oracle)
-    seen.oracle.push(tried)
-    const fault = checkOracle(tried, input.lists, first)
+  while (trials.oracle.length < count) {
+    const [first] = trials.oracle
+    const trial = await runHarness(oracle)
+    trials.oracle.push(trial)
+    const fault = checkOracle(trial, input.lists, first)
     if (fault) return fault
   }
   return undefined
 }
 
-async function runPatchAsAgent({
-  seen,
-  input,
-  tryOut: runHarness,
-}: ValidationContext): Promise<StageRejection | undefined> {
-  const tried = await runHarness(patchHarness(input.source))
-  seen.gold.push(tried)
-  return checkAgentPatch(tried, input.lists)
+async function runPatchAsAgent({ trials, input, runHarness }: ValidationContext): Promise<StageRejection | undefined> {
+  const trial = await runHarness(patchHarness(input.source))
+  trials.gold.push(trial)
+  return checkAgentPatch(trial, input.lists)
 }
 
-async function runCheats({ seen, input, tryOut: runHarness }: ValidationContext): Promise<StageRejection | undefined> {
+async function runCheats({ trials, input, runHarness }: ValidationContext): Promise<StageRejection | undefined> {
   for (const { id, what, line, tries = 1, verdict } of listGuardedCheats(input)) {
     const harness = { ...shellCommand(line), id: `cheat:${id}` }
     let outcome: CheatValidation['outcome'] = 'lost'
-    for (let tried = 0; tried < tries && outcome === 'lost'; tried += 1)
+    for (let attempt = 0; attempt < tries && outcome === 'lost'; attempt += 1)
       outcome = toCheatOutcome(await runHarness(harness))
-    seen.cheats.push({ id, what, outcome, verdict })
+    trials.cheats.push({ id, what, outcome, verdict })
     if (verdict !== 'weak' && (outcome === 'won' || outcome === 'found')) return reject(verdict, `${id}: ${what}`)
   }
   return undefined
@@ -155,7 +153,7 @@ async function runCheats({ seen, input, tryOut: runHarness }: ValidationContext)
 
 function toCheatOutcome({ isWon, exitCode }: ValidationTrial): CheatValidation['outcome'] {
   if (isWon) return 'won'
-  if (exitCode === FOUND) return 'found'
+  if (exitCode === FOUND_EXIT_CODE) return 'found'
   return exitCode === DOES_NOT_APPLY ? 'does_not_apply' : 'lost'
 }
 
@@ -166,12 +164,12 @@ const summariseTrials = ({ nop: nops, oracle: oracles, gold, cheats }: Validatio
   cheats: cheats.map(({ id, what, outcome }) => ({ id, what, outcome })),
 })
 
-function buildReport(task: Task, seen: ValidationTrials, weakness: string | null): Omit<ValidationReport, 'digest'> {
-  const [golden] = seen.gold
-  const { gold, ...shown } = summariseTrials(seen)
-  if (!golden || !gold) throw new Error('The change was not tried.')
-  const winners = seen.cheats.filter(({ outcome }) => outcome === 'won').map(({ id }) => id)
-  const strength = rateStrength(task, MODE, winners, weakness)
+function buildReport(task: Task, trials: ValidationTrials, weakness: string | null): Omit<ValidationReport, 'digest'> {
+  const [golden] = trials.gold
+  const { gold, ...shown } = summariseTrials(trials)
+  if (!golden || !gold) throw new Error('The patch of the solution was not tried.')
+  const winners = trials.cheats.filter(({ outcome }) => outcome === 'won').map(({ id }) => id)
+  const strength = rateStrength(task, VERIFY_MODE, winners, weakness)
   return { isolation: golden.isolation, ...shown, gold, strength, weakness, winners }
 }
 
@@ -234,15 +232,16 @@ const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBL
  * either. If all that must keep passing are guards, nothing has to run: the tests need not compile.
  */
 function checkNop({ isWon, outcome }: ValidationTrial, lists: TestLists): StageRejection | undefined {
-  if (isWon) return reject('nop_passes', 'Doing nothing passes the tests.')
-  const trouble = describeTrouble(outcome)
+  if (isWon) return reject('nop_passes', 'The no-op passes the tests.')
+  const problem = describeBroken(outcome)
   const mustRun = lists.passToPass.length > 0 || lists.guards.length === 0
-  if (trouble && (mustRun || outcome === undefined)) return reject('nop_wrong_reason', trouble)
+  if (problem && (mustRun || outcome === undefined)) return reject('nop_wrong_reason', problem)
   const passed = listPassed(outcome)
   const broken = lists.passToPass.filter((id) => !passed.has(id))
   if (broken.length > 0) return reject('nop_wrong_reason', `Without any change these do not pass: ${joinIds(broken)}`)
-  const early = lists.failToPass.filter((id) => passed.has(id))
-  if (early.length > 0) return reject('nop_wrong_reason', `Without any change these pass: ${joinIds(early)}`)
+  const passedEarly = lists.failToPass.filter((id) => passed.has(id))
+  if (passedEarly.length > 0)
+    return reject('nop_wrong_reason', `Without any change these pass: ${joinIds(passedEarly)}`)
   return undefined
 }
 
@@ -256,17 +255,17 @@ function checkOracle(
 ): StageRejection | undefined {
   const reason = first ? 'oracle_flaky' : 'oracle_fails'
   const rejectOracle = first ? rejectForTiming : reject
-  const trouble = describeTrouble(outcome)
-  if (trouble) return isTimeout(outcome) ? rejectForTiming(reason, trouble) : rejectOracle(reason, trouble)
+  const problem = describeBroken(outcome)
+  if (problem) return isTimeout(outcome) ? rejectForTiming(reason, problem) : rejectOracle(reason, problem)
   if (!isWon) return rejectOracle(reason, `With the change these do not pass: ${describeMissing(outcome, lists)}`)
   const [before, now] = [listIds((first ?? { outcome }).outcome), listIds(outcome)]
-  const other = listDifferences(before, now)
-  if (other.length <= Math.max(before.length, now.length) * UNSTABLE_MAX) return undefined
-  return rejectForTiming('oracle_flaky', `Not in every run there were: ${joinIds(other)}`)
+  const differences = listDifferences(before, now)
+  if (differences.length <= Math.max(before.length, now.length) * UNSTABLE_SHARE_MAX) return undefined
+  return rejectForTiming('oracle_flaky', `These tests are not in every run: ${joinIds(differences)}`)
 }
 
 /** Share of tests with unstable names, for example names that contain addresses or times. */
-const UNSTABLE_MAX = 0.02
+const UNSTABLE_SHARE_MAX = 0.02
 
 /**
  * Checks that the patch of the solution alone passes. Otherwise the verifier would judge agents by more than their
@@ -274,7 +273,7 @@ const UNSTABLE_MAX = 0.02
  */
 function checkAgentPatch({ isWon, outcome }: ValidationTrial, lists: TestLists): StageRejection | undefined {
   if (isWon) return undefined
-  const detail = describeTrouble(outcome) ?? `these do not pass: ${describeMissing(outcome, lists)}`
+  const detail = describeBroken(outcome) ?? `these do not pass: ${describeMissing(outcome, lists)}`
   return reject('oracle_fails', `The change of the solution, made by an agent: ${detail}`)
 }
 
@@ -284,7 +283,7 @@ function summariseTrial({ reward, outcome, seconds }: ValidationTrial): Validati
   return { reward, passed, notPassed: ids - passed, seconds }
 }
 
-function describeTrouble(outcome: SuiteOutcome | undefined): string | undefined {
+function describeBroken(outcome: SuiteOutcome | undefined): string | undefined {
   if (outcome === undefined) return 'The verifier left no report.'
   return outcome.kind === 'broken'
     ? `The tests could not be counted: ${outcome.reason}. ${cutText(outcome.detail)}`
@@ -309,17 +308,17 @@ function describeMissing(outcome: SuiteOutcome | undefined, lists: TestLists): s
   return joinIds(listRequired(lists).filter((id) => !passed.has(id)))
 }
 
-function listDifferences(one: string[], other: string[]): string[] {
-  const [left, right] = [new Set(one), new Set(other)]
+function listDifferences(one: string[], differences: string[]): string[] {
+  const [left, right] = [new Set(one), new Set(differences)]
   return [...left.symmetricDifference(right)].toSorted()
 }
 
 const LISTED_MAX = 5
-const LETTERS_MAX = 2000
+const DETAIL_LENGTH_MAX = 2000
 
 const joinIds = (ids: string[]): string =>
   cutText(
     `${ids.slice(0, LISTED_MAX).join(', ')}${ids.length > LISTED_MAX ? ` and ${ids.length - LISTED_MAX} more` : ''}.`,
   )
 
-const cutText = (text: string): string => text.slice(0, LETTERS_MAX)
+const cutText = (text: string): string => text.slice(0, DETAIL_LENGTH_MAX)

@@ -79,7 +79,7 @@ export const CANARIES: Canary[] = [
     what: 'tests have other names in each run',
     made: { tests: tests(`${TESTS}\n\nimport uuid\nsetattr(Totals, f'test_{uuid.uuid4().hex}', lambda self: None)\n`) },
     reason: /^oracle_flaky$/,
-    detail: /Not in every run/,
+    detail: /These tests are not in every run/,
   },
   {
     what: 'the verifier knows the solution by a mark',

@@ -44,7 +44,7 @@ const CACHE_INPUTS: Record<StageName, (state: CandidateState) => Json> = {
   authoring: (state) => [change(state), state.generation.authorModel],
   lint: (state) => [change(state), instructionOf(state)],
   assembly: (state) => [state.taskId, instructionOf(state)],
-  validation: ({ files }) => files?.ground ?? null,
+  validation: ({ files }) => files?.executableDigest ?? null,
   review: ({ files, generation }) => [files?.digest ?? null, generation.verifierModel],
   difficulty: ({ files }) => files?.digest ?? null,
 }

@@ -49,6 +49,8 @@ export async function loadLintFacts(
 }
 
 const COMMITS_MAX = 200
+/** Id, author name and author address, each on a line. */
+const FIELDS_PER_COMMIT = 3
 
 type CommitBounds = { base: string; head: string }
 
@@ -56,11 +58,11 @@ type CommitBounds = { base: string; head: string }
 async function readCommits(place: GitLocation, { base, head }: CommitBounds, signal: AbortSignal) {
   const args = ['log', `--max-count=${COMMITS_MAX}`, '--format=%H%n%an%n%ae', `${base}..${head}`]
   const lines = (await runGit(place, args, { signal })).toString().split('\n')
-  const every = (offset: number) => lines.filter((line, at) => at % 3 === offset && line !== '')
-  return { commits: every(0), authors: [...new Set([...every(1), ...every(2)])] }
+  const listField = (field: number) => lines.filter((line, index) => index % FIELDS_PER_COMMIT === field && line !== '')
+  return { commits: listField(0), authors: [...new Set([...listField(1), ...listField(2)])] }
 }
 
-/** Stored outputs of stages. Everything else is read again from the mirror. */
+// Stored outputs of stages. Everything else is read again from the mirror.
 
 const strings = z.array(z.string())
 const texts = z.record(z.string(), z.string())

@@ -70,7 +70,7 @@ test.each([
   const { result } = await judged(packages, { ...RECIPE, build: ['--network=host make'] })
   expect(result).toMatchObject({ kind: 'rejected', reason: 'env_build_failed' })
   expect(result).toMatchObject({
-    detail: expect.stringMatching(/is not a single shell command line.*A model was asked/s),
+    detail: expect.stringMatching(/is not a single shell command line.*The recipe of a model failed too/s),
   })
 })
 

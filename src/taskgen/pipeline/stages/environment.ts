@@ -31,12 +31,12 @@ export const environmentStage: Stage = {
   async run(state, context, signal) {
     const tree = await readTree(await context.repository(), state.candidate.base, signal)
     if (tree.kind !== 'done') return tree
-    const landing = await readChange(state, context, signal)
+    const change = await readChange(state, context, signal)
     const services = findCiServices(tree.value.facts)
-    const attempt = { state, context, signal, tree: tree.value, landing, services }
-    const landed = await readTree(await context.repository(), state.candidate.head, signal)
-    if (landed.kind !== 'done') return landed
-    const detected = detectRecipe(tree.value.facts, testPaths(attempt.landing), landed.value.facts)
+    const attempt = { state, context, signal, tree: tree.value, change, services }
+    const headTree = await readTree(await context.repository(), state.candidate.head, signal)
+    if (headTree.kind !== 'done') return headTree
+    const detected = detectRecipe(tree.value.facts, listTestPaths(change), headTree.value.facts)
     const known = await tryKnownRecipe(attempt, 'kind' in detected ? null : detected)
     if (known) return known
     const first = 'kind' in detected ? detected : await tryRecipe(attempt, detected, 'rules')
@@ -50,14 +50,15 @@ type EnvironmentContext = {
   context: StageContext
   signal: AbortSignal
   tree: BaseTree
-  landing: SplitCommit
+  change: SplitCommit
   services: CiServices
 }
 
-const testPaths = ({ hidden }: SplitCommit): string[] => hidden.files.map(({ path }) => path)
+const listTestPaths = ({ hidden }: SplitCommit): string[] => hidden.files.map(({ path }) => path)
 
 /**
- * Tries a model's recipe that worked for an earlier candidate for which the rules gave the same recipe as for this one.
+ * Tries a recipe that a model proposed for an earlier candidate and that worked there. Recipes are stored by the recipe
+ * of the rules, so that candidates with the same build configuration share them.
  */
 async function tryKnownRecipe(
   attempt: EnvironmentContext,
@@ -93,11 +94,12 @@ async function repairEnvironment(
   const proposed = await propose(attempt, first, recipe)
   if (proposed.kind === 'deferred') return proposed
   const second = proposed.kind === 'done' ? await tryRecipe(attempt, proposed.value, 'model') : proposed
-  if (proposed.kind === 'done' && second.kind === 'done')
+  if (proposed.kind === 'done' && second.kind === 'done') {
     await attempt.context.recipes.save(toRecipeKey(recipe), toJson(proposed.value))
+  }
   if (second.kind !== 'rejected') return second
   const evidence = { rules: first.evidence ?? null, model: second.evidence ?? null }
-  return reject(first.reason, `${first.detail}\n\nA model was asked, and: ${second.detail}`, evidence)
+  return reject(first.reason, `${first.detail}\n\nThe recipe of a model failed too: ${second.detail}`, evidence)
 }
 
 async function propose(attempt: EnvironmentContext, first: StageRejection, recipe: EnvRecipe | null) {
@@ -123,7 +125,7 @@ async function tryRecipe(
   foundBy: RecipeSource,
 ): Promise<StageResult<StageDone>> {
   const {
-    landing,
+    change,
     context,
     tree,
     signal,
@@ -133,24 +135,24 @@ async function tryRecipe(
   const services = uses.length === 0 ? undefined : planServices(uses)
   const runner = findRunner(recipe.runner)
   if (!runner) return reject('unsupported_runner', `Unknown runner ${recipe.runner}`)
-  const trouble = findRecipeFault(recipe)
-  if (trouble) return reject('env_build_failed', trouble)
+  const fault = findRecipeFault(recipe)
+  if (fault) return reject('env_build_failed', fault)
   const provider = context.provider()
   const built = await prepareImage(attempt, recipe, foundBy)
   if (built.kind !== 'done') return built
   const { image, profile, dockerfile } = built.value
   const declared = { started: uses.map(({ service, image, port }) => ({ service, image, port })), unsupported }
   const tried = { foundBy, profile, dockerfile, runner: runner.name, services: declared }
-  const answer = { ...landing, ownPackages: listOwnPackages(tree.facts) }
+  const answer = { ...change, ownPackages: listOwnPackages(tree.facts) }
   const clean = withEvidence(await scanImage(provider, image, answer, signal), tried)
   if (clean.kind !== 'done') return clean
   const input = { image, runner: runner.id, prepare: runner.prepare, services, folder: context.folder }
   const health = withEvidence(await checkHealth(provider, input, signal), tried)
   if (health.kind !== 'done') return health
-  const plan = planRuns({ runner, hidden: landing.hidden, suiteCpuSeconds: health.value.cpuSeconds, services })
+  const plan = planRuns({ runner, hidden: change.hidden, suiteCpuSeconds: health.value.cpuSeconds, services })
   const evidence = { ...tried, base: await describeBase(attempt, recipe), image: image.digest, health: health.value }
   const concerns = [
-    ...(foundBy === 'model' ? ['A model said how the environment is made.'] : []),
+    ...(foundBy === 'model' ? ['The recipe of the environment was proposed by a model.'] : []),
     ...unsupported.map((service) => `Tests of a service that is not available are left out: ${service}.`),
   ]
   return done({ made: toJson({ recipe, plan }), evidence: toJson(evidence), concerns })

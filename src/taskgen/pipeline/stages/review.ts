@@ -3,7 +3,7 @@ import { parsePatch } from '../../candidates/read-diffs.ts'
 import { readTree } from '../../environment/read-tree.ts'
 import { trySolution } from '../../execution/try-variants.ts'
 import { VERIFIER_LIMITS } from '../../models/stage-model.ts'
-import type { ChangedFile } from '../../review/edit-solution.ts'
+import type { SolutionFile } from '../../review/edit-solution.ts'
 import { reviewTask } from '../../review/review.ts'
 import { challengeTask } from '../../review/wrong-solution.ts'
 import { done, reject } from '../../stage-result.ts'
@@ -95,7 +95,7 @@ async function readChangedFiles(
   context: StageContext,
   source: string,
   signal: AbortSignal,
-): Promise<ChangedFile[]> {
+): Promise<SolutionFile[]> {
   const { base, head } = state.candidate
   const paths = parsePatch(source).map(({ path }) => path)
   const [before, after] = [await readFiles(context, base, paths, signal), await readFiles(context, head, paths, signal)]

@@ -198,7 +198,7 @@ const validationStage = (counts: TrialCounts = FULL_COUNTS): Stage => ({
   version: 7,
   needs: ['harbor'],
   cacheInputs: (state) => [
-    state.files?.ground ?? null,
+    state.files?.executableDigest ?? null,
     state.generation.harborEnvironment,
     { ...counts },
     countReusableRuns(state),
