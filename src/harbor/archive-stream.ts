@@ -16,7 +16,7 @@ const OVERHEAD_BYTES = 1024 * 1024
 /** Yields the tar bytes of an archive, gunzipped if needed. Throws ArchiveRefused when a limit is exceeded. */
 export async function* tarStream(archive: Readable, limits: StreamLimits): AsyncGenerator<Buffer> {
   const count = { packed: 0, unpacked: 0, started: performance.now() }
-  const late = setTimeout(() => archive.destroy(tooSlow(limits)), limits.timeMs)
+  const timeout = setTimeout(() => archive.destroy(toSlowRefusal(limits)), limits.timeMs)
   try {
     for await (const chunk of unzip(countBytes(archive, count))) {
       count.unpacked += chunk.length
@@ -26,7 +26,7 @@ export async function* tarStream(archive: Readable, limits: StreamLimits): Async
   } catch (error) {
     throw codeOf(error).startsWith('Z_') ? new ArchiveRefused('damaged', 'The gzip data is invalid.') : error
   } finally {
-    clearTimeout(late)
+    clearTimeout(timeout)
   }
 }
 
@@ -39,10 +39,10 @@ function checkLimits({ packed, unpacked, started }: ByteCount, limits: StreamLim
   if (unpacked > RATIO_FREE_BYTES && unpacked / packed > limits.ratio) {
     throw new ArchiveRefused('compressed_too_much', `The compression ratio is more than ${limits.ratio}.`)
   }
-  if (performance.now() - started > limits.timeMs) throw tooSlow(limits)
+  if (performance.now() - started > limits.timeMs) throw toSlowRefusal(limits)
 }
 
-const tooSlow = ({ timeMs }: StreamLimits): ArchiveRefused =>
+const toSlowRefusal = ({ timeMs }: StreamLimits): ArchiveRefused =>
   new ArchiveRefused('too_slow', `Unpacking took longer than ${timeMs} ms.`)
 
 async function* countBytes(archive: Readable, count: ByteCount): AsyncGenerator<Buffer> {
@@ -54,10 +54,10 @@ async function* countBytes(archive: Readable, count: ByteCount): AsyncGenerator<
 
 async function* unzip(packed: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
   const start = await readStart(packed)
-  const whole = concat(start, packed)
-  if (!start.subarray(0, GZIP.length).equals(GZIP)) return yield* whole
+  const archiveBytes = concat(start, packed)
+  if (!start.subarray(0, GZIP.length).equals(GZIP)) return yield* archiveBytes
   const gunzip = createGunzip()
-  pipeline(Readable.from(whole), gunzip, () => undefined) // an error reaches the reader through `gunzip`
+  pipeline(Readable.from(archiveBytes), gunzip, () => undefined) // an error reaches the reader through `gunzip`
   yield* gunzip
 }
 

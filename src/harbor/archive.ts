@@ -36,14 +36,14 @@ export async function unpack(
 ): Promise<ArchiveSize> {
   const target = resolve(folder)
   await requireEmpty(target)
-  const beside = await mkdtemp(join(dirname(target), `.${basename(target)}-unpacking-`))
+  const temporaryFolder = await mkdtemp(join(dirname(target), `.${basename(target)}-unpacking-`))
   try {
-    const sum = await unpackInto(beside, archive, { ...TASK_LIMITS, ...limits })
-    await chmod(beside, 0o755)
-    await rename(beside, target)
-    return sum
+    const size = await unpackInto(temporaryFolder, archive, { ...TASK_LIMITS, ...limits })
+    await chmod(temporaryFolder, 0o755)
+    await rename(temporaryFolder, target)
+    return size
   } catch (error) {
-    await rm(beside, { recursive: true, force: true })
+    await rm(temporaryFolder, { recursive: true, force: true })
     throw error
   } finally {
     archive.destroy()
@@ -59,11 +59,11 @@ async function requireEmpty(folder: string): Promise<void> {
 }
 
 async function unpackInto(root: string, archive: Readable, limits: UnpackLimits): Promise<ArchiveSize> {
-  const { sum, tree, links } = await readEntries(folderSink(root), archive, limits)
+  const { size, tree, links } = await readEntries(folderSink(root), archive, limits)
   for (const link of links) checkLink(link, tree)
   // Links are created last, so that no file can be written through one.
   for (const { path, linkTarget } of links) await symlink(linkTarget, join(root, path))
-  return sum
+  return size
 }
 
 /** Destination of archive entries. Receives only entries that passed `admitEntry`. */
@@ -78,9 +78,9 @@ const folderSink = (root: string): EntrySink => ({
 export async function measureArchive(archive: Readable, limits: Partial<UnpackLimits> = {}): Promise<ArchiveSize> {
   const discard: EntrySink = { folder: () => {}, file: (entry) => discardContent(entry) }
   try {
-    const { sum, tree, links } = await readEntries(discard, archive, { ...TASK_LIMITS, ...limits })
+    const { size, tree, links } = await readEntries(discard, archive, { ...TASK_LIMITS, ...limits })
     for (const link of links) checkLink(link, tree)
-    return sum
+    return size
   } finally {
     archive.destroy()
   }
@@ -108,7 +108,7 @@ export async function unpackToMemory(
     async file(entry) {
       bytes += entry.bytes
       if (bytes > IN_MEMORY_BYTES_MAX) throw new TooLargeForMemory()
-      files.push([entry.path, { content: await contentOf(entry), executable: isExecutable(entry) }])
+      files.push([entry.path, { content: await readEntryContent(entry), executable: isExecutable(entry) }])
     },
   }
   try {
@@ -124,19 +124,23 @@ export async function unpackToMemory(
 
 class TooLargeForMemory extends Error {}
 
-type Unpacking = { limits: UnpackLimits; sum: ArchiveSize; tree: PathTree; links: TarEntry[] }
+type UnpackState = { limits: UnpackLimits; size: ArchiveSize; tree: PathTree; links: TarEntry[] }
 
-async function readEntries(sink: EntrySink, archive: Readable, limits: UnpackLimits): Promise<Unpacking> {
-  const unpacking: Unpacking = { limits, sum: { entries: 0, bytes: 0 }, tree: createPathTree(), links: [] }
-  for await (const entry of readTarEntries(tarStream(archive, limits))) await placeEntry(entry, sink, unpacking)
-  if (unpacking.sum.entries === 0) throw new ArchiveRefused('empty', 'The archive has no entries.')
-  return unpacking
+async function readEntries(sink: EntrySink, archive: Readable, limits: UnpackLimits): Promise<UnpackState> {
+  const state: UnpackState = { limits, size: { entries: 0, bytes: 0 }, tree: createPathTree(), links: [] }
+  for await (const entry of readTarEntries(tarStream(archive, limits))) await admitAndStoreEntry(entry, sink, state)
+  if (state.size.entries === 0) throw new ArchiveRefused('empty', 'The archive has no entries.')
+  return state
 }
 
-async function placeEntry(raw: TarEntry, sink: EntrySink, { limits, sum, tree, links }: Unpacking): Promise<void> {
+async function admitAndStoreEntry(
+  raw: TarEntry,
+  sink: EntrySink,
+  { limits, size, tree, links }: UnpackState,
+): Promise<void> {
   if (raw.type === 'Directory' && /^\.\/?$/.test(raw.path)) return // the root folder
   const entry = { ...raw, path: cleanPath(raw) }
-  const kind = admitEntry(entry, limits, sum)
+  const kind = admitEntry(entry, limits, size)
   const added = tree.add(entry.path, kind)
   if (added.fault) throw new ArchiveRefused(added.fault, 'The path conflicts with another entry.', entry.path)
   for (const folder of added.folders) sink.folder(folder)
@@ -148,17 +152,17 @@ async function placeEntry(raw: TarEntry, sink: EntrySink, { limits, sum, tree, l
 const cleanPath = ({ path, type }: TarEntry): string =>
   (type === 'Directory' ? path.replace(/\/$/, '') : path).replace(/^(\.\/)+/, '')
 
-const SMALL_BYTES = 256 * 1024
+const SYNC_WRITE_BYTES_MAX = 256 * 1024
 
 async function writeEntry(entry: TarEntry, path: string): Promise<void> {
   const mode = isExecutable(entry) ? 0o755 : 0o644
-  if (entry.bytes > SMALL_BYTES) return writeLarge(path, mode, entry.content())
-  writeSmall(path, mode, await contentOf(entry))
+  if (entry.bytes > SYNC_WRITE_BYTES_MAX) return writeLarge(path, mode, entry.content())
+  writeSmall(path, mode, await readEntryContent(entry))
 }
 
 const isExecutable = ({ mode }: TarEntry): boolean => (mode & 0o111) !== 0
 
-async function contentOf(entry: TarEntry): Promise<Buffer> {
+async function readEntryContent(entry: TarEntry): Promise<Buffer> {
   const chunks: Buffer[] = []
   for await (const chunk of entry.content()) chunks.push(chunk)
   return Buffer.concat(chunks)
@@ -197,7 +201,7 @@ const KINDS: Partial<Record<string, EntryKind | 'hardlink' | 'sparse'>> = {
 }
 
 /** Returns the kind of an entry and adds it to the size. Throws ArchiveRefused. */
-function admitEntry({ path, type, bytes }: TarEntry, limits: EntryLimits, sum: ArchiveSize): EntryKind {
+function admitEntry({ path, type, bytes }: TarEntry, limits: EntryLimits, size: ArchiveSize): EntryKind {
   const kind = KINDS[type]
   if (kind === undefined) throw new ArchiveRefused('special_file', 'Only regular files and folders are allowed.', path)
   if (kind === 'sparse') throw new ArchiveRefused('sparse', 'Sparse files are not allowed.', path)
@@ -207,19 +211,19 @@ function admitEntry({ path, type, bytes }: TarEntry, limits: EntryLimits, sum: A
   if (kind !== 'file' && bytes > 0) throw new ArchiveRefused('damaged', 'Only a regular file can have content.', path)
   const fault = findPathFault(path)
   if (fault) throw new ArchiveRefused(fault, 'The path is not allowed.', path)
-  addToSize(path, bytes, limits, sum)
+  addToSize(path, bytes, limits, size)
   return kind
 }
 
-function addToSize(path: string, bytes: number, limits: EntryLimits, sum: ArchiveSize): void {
-  sum.entries++
-  sum.bytes += bytes
-  if (sum.entries > limits.entries) {
+function addToSize(path: string, bytes: number, limits: EntryLimits, size: ArchiveSize): void {
+  size.entries++
+  size.bytes += bytes
+  if (size.entries > limits.entries) {
     throw new ArchiveRefused('too_many_entries', `The archive has more than ${limits.entries} entries.`)
   }
   if (bytes > limits.fileBytes)
     throw new ArchiveRefused('file_too_large', `The limit is ${limits.fileBytes} bytes per file.`, path)
-  if (sum.bytes > limits.totalBytes)
+  if (size.bytes > limits.totalBytes)
     throw new ArchiveRefused('too_large', `The archive unpacks to more than ${limits.totalBytes} bytes.`)
 }
 
@@ -233,13 +237,13 @@ function checkLink({ path, linkTarget }: TarEntry, tree: PathTree): void {
   if (linkTarget === '' || linkTarget.length > TARGET_LENGTH_MAX || /^\/|[\\\p{Cc}\uFFFD]/u.test(linkTarget)) {
     throw new ArchiveRefused('link_outside', 'The target of the link is not allowed.', path)
   }
-  const at = path.split('/').slice(0, -1)
+  const resolved = path.split('/').slice(0, -1)
   for (const part of linkTarget.split('/').filter((each) => each !== '' && each !== '.')) {
-    if (part === '..' && at.length === 0)
+    if (part === '..' && resolved.length === 0)
       throw new ArchiveRefused('link_outside', 'The link leads out of the archive.', path)
-    if (part === '..') at.pop()
-    else at.push(part)
-    if (tree.find(at.join('/'))?.kind === 'link') {
+    if (part === '..') resolved.pop()
+    else resolved.push(part)
+    if (tree.find(resolved.join('/'))?.kind === 'link') {
       throw new ArchiveRefused('through_a_link', 'The link leads through another link.', path)
     }
   }
@@ -252,7 +256,7 @@ function checkLink({ path, linkTarget }: TarEntry, tree: PathTree): void {
 export async function packTask(source: FileSource, { isPackage = false, level = 9 } = {}): Promise<Readable> {
   const report = createReport()
   const files = await listTaskFiles(source, isPackage, report)
-  report.checkInstructions()
+  report.throwIfRefused()
   const gzip = createGzip({ level })
   pipeline(Readable.from(packBlocks(source, files)), gzip, () => undefined) // an error reaches the reader through `gzip`
   return gzip

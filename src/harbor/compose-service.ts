@@ -163,15 +163,15 @@ function readResources(fields: Fields): ComposeService['resources'] {
       return resources.table('limits', readLimits)
     }),
   )
-  const own = {
+  const ownLimits = {
     cpus: readCpus(fields),
     memoryMb: readMegabytes(fields, 'mem_limit'),
     pids: readPids(fields, 'pids_limit'),
   }
   return {
-    cpus: own.cpus ?? limits?.cpus ?? null,
-    memoryMb: own.memoryMb ?? limits?.memoryMb ?? null,
-    pids: own.pids ?? limits?.pids ?? null,
+    cpus: ownLimits.cpus ?? limits?.cpus ?? null,
+    memoryMb: ownLimits.memoryMb ?? limits?.memoryMb ?? null,
+    pids: ownLimits.pids ?? limits?.pids ?? null,
     shmMb: readMegabytes(fields, 'shm_size'),
   }
 }
@@ -207,7 +207,7 @@ function readTmpfs(fields: Fields): ComposeMount[] {
   const value = fields.value('tmpfs')
   const targets = typeof value === 'string' ? [readLiteral(fields, 'tmpfs') ?? ''] : (fields.texts('tmpfs') ?? [])
   return targets.map((target) => {
-    if (!isTarget(target)) fields.refuse('tmpfs', 'invalid_value', ABSOLUTE)
+    if (!isMountTarget(target)) fields.refuse('tmpfs', 'invalid_value', TARGET_NOT_ABSOLUTE)
     return { kind: 'tmpfs', target, sizeMb: null }
   })
 }
@@ -272,17 +272,17 @@ function readLongMount(context: ComposeContext): ComposeMount | undefined {
   return kind && checkMount(context, { kind, target, sizeMb }, fields.path)
 }
 
-const ABSOLUTE = 'The mount target must be an absolute path.'
+const TARGET_NOT_ABSOLUTE = 'The mount target must be an absolute path.'
 
 function checkMount({ fields: { report } }: ComposeContext, mount: ComposeMount, path: string): ComposeMount {
-  if (!isTarget(mount.target)) report.refuse(path, 'invalid_value', ABSOLUTE)
+  if (!isMountTarget(mount.target)) report.refuse(path, 'invalid_value', TARGET_NOT_ABSOLUTE)
   if (mount.kind === 'volume' && mount.name !== null && !/^[a-zA-Z0-9][\w.-]{0,99}$/.test(mount.name)) {
     report.refuse(path, 'invalid_value', 'Invalid volume name.')
   }
   return mount
 }
 
-const isTarget = (path: string): boolean =>
+const isMountTarget = (path: string): boolean =>
   path.startsWith('/') && (path === '/' || findPathFault(path.slice(1).replace(/\/$/, '')) === undefined)
 
 /**

@@ -7,7 +7,7 @@ import { createReport } from './report.ts'
 function read(text: string) {
   const report = createReport()
   const compose = parseCompose(text, 'environment', report)
-  report.checkInstructions()
+  report.throwIfRefused()
   return { compose: compose ?? { services: [], volumes: [] }, warnings: report.warnings }
 }
 

@@ -76,8 +76,8 @@ function checkReferences(services: ComposeService[], volumes: string[], { path, 
       )
     }
   }
-  const known = services.every(({ dependsOn }) => dependsOn.every(({ service }) => names.includes(service)))
-  if (known && !orderServices(services))
+  const areServicesKnown = services.every(({ dependsOn }) => dependsOn.every(({ service }) => names.includes(service)))
+  if (areServicesKnown && !orderServices(services))
     report.refuse(`${path}.services`, 'circle', 'The services depend on each other in a circle.')
 }
 

@@ -51,9 +51,10 @@ export function readConfig(table: { [key: string]: TaskJson }, report: Report): 
 
 /** Reads the schema version. Before 1.1 the key was `version`. */
 function readSchemaVersion(fields: Fields): string {
-  const old = fields.text('version')
-  const version = fields.text('schema_version') ?? old ?? NEWEST_SCHEMA
-  if (old !== undefined) fields.warn('version', 'deprecated_key', 'Deprecated. Use schema_version instead.')
+  const deprecatedVersion = fields.text('version')
+  const version = fields.text('schema_version') ?? deprecatedVersion ?? NEWEST_SCHEMA
+  if (deprecatedVersion !== undefined)
+    fields.warn('version', 'deprecated_key', 'Deprecated. Use schema_version instead.')
   if (!isKnownSchema(version)) {
     fields.warn(
       'schema_version',

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { TOML_BYTES_MAX } from './limits.ts'
-import { declaredMemoryMb } from './read-task.ts'
+import { readDeclaredMemoryMb } from './read-task.ts'
 import { createMemorySource } from './source.ts'
 
-const memoryOf = (toml: string) => declaredMemoryMb(createMemorySource('task', [['task.toml', toml]]))
+const memoryOf = (toml: string) => readDeclaredMemoryMb(createMemorySource('task', [['task.toml', toml]]))
 
 test.each([
   ['[environment]\nmemory_mb = 512', 512],
@@ -21,7 +21,7 @@ test.each([
 })
 
 test('returns null without task.toml', async () => {
-  expect(await declaredMemoryMb(createMemorySource('task', []))).toBeNull()
+  expect(await readDeclaredMemoryMb(createMemorySource('task', []))).toBeNull()
 })
 
 const serviceOf = (name: string, more = '') => `  ${name}:\n    image: debian\n    command: ["true"]\n${more}`
@@ -36,5 +36,5 @@ test.each([
     ['task.toml', '[environment]\nmemory_mb = 512'],
     ['environment/docker-compose.yaml', `services:\n${services.join('')}`],
   ])
-  expect(await declaredMemoryMb(source)).toBe(memoryMb)
+  expect(await readDeclaredMemoryMb(source)).toBe(memoryMb)
 })

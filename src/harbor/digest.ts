@@ -14,10 +14,10 @@ export function computeDatasetDigest(
   tasks: readonly Digest[],
   files: readonly { path: string; digest: Digest }[] = [],
 ): Digest {
-  const listed = tasks.map(hexOf).toSorted().join(',')
-  if (files.length === 0) return sha256(listed)
-  const beside = files.map(({ path, digest }) => `${path}:${hexOf(digest)}`).toSorted(compareCodePoints)
-  return sha256(`${listed};${beside.join(',')}`)
+  const taskList = tasks.map(hexOf).toSorted().join(',')
+  if (files.length === 0) return sha256(taskList)
+  const fileEntries = files.map(({ path, digest }) => `${path}:${hexOf(digest)}`).toSorted(compareCodePoints)
+  return sha256(`${taskList};${fileEntries.join(',')}`)
 }
 
 const sha256 = (text: string): Digest => `sha256:${createHash('sha256').update(text).digest('hex')}`

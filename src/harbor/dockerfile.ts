@@ -47,7 +47,7 @@ type Heredoc = { name: string; content: string; isExpanded: boolean }
 export function readDockerfile(text: string, path = 'Dockerfile'): Dockerfile {
   const report = createReport()
   const dockerfile = parseDockerfile(text, path, report)
-  report.checkInstructions()
+  report.throwIfRefused()
   return dockerfile
 }
 
@@ -65,7 +65,7 @@ export function parseDockerfile(text: string, path: string, report: Report): Doc
   const escapeMark = parsed.getEscapeCharacter()
   const instructions = parsed.getInstructions().map((node) => toInstruction(node, { lines, normalised }, escapeMark))
   const dockerfile = groupStages(instructions)
-  check(dockerfile, path, report)
+  checkDockerfile(dockerfile, path, report)
   return dockerfile
 }
 
@@ -88,7 +88,7 @@ const KEYWORDS = new Set(
   ),
 )
 
-function check({ globals, stages }: Dockerfile, path: string, report: Report): void {
+function checkDockerfile({ globals, stages }: Dockerfile, path: string, report: Report): void {
   const unknown = [...globals, ...stages.flatMap(({ instructions }) => instructions)].find(
     ({ keyword }) => !KEYWORDS.has(keyword),
   )
@@ -121,8 +121,8 @@ function toStage({ text, line, flags }: DockerfileInstruction): DockerfileStage 
 
 function toInstruction(node: InstructionNode, lines: DockerfileLines, escapeMark: string): DockerfileInstruction {
   const { start, end } = node.getRange()
-  const found = node instanceof Run || node instanceof Copy ? node.getHeredocs() : []
-  const heredocs = found.filter((heredoc) => heredoc.getName() !== '') // a left shift is parsed as a nameless one
+  const allHeredocs = node instanceof Run || node instanceof Copy ? node.getHeredocs() : []
+  const heredocs = allHeredocs.filter((heredoc) => heredoc.getName() !== '') // a left shift is parsed as a nameless one
   const raw = (node.getRawArgumentsContent() ?? '').split('\n')
   const opening = heredocs[0]?.getStartRange().start.line
   const text = joinLines(opening === undefined ? raw : raw.slice(0, opening - start.line + 1), escapeMark)

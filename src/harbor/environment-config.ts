@@ -61,11 +61,11 @@ const SIZE = /^(\d{1,12}(?:\.\d{1,6})?)([GMK])$/
 /** Reads a size in megabytes, also from the deprecated key with a unit, such as `memory = "2G"`. */
 function readMegabytes(fields: Fields, key: string, oldKey: string): number | undefined {
   const megabytes = fields.number(key, { above: 0, max: 1e12, integer: true })
-  const old = fields.value(oldKey)
-  if (old === undefined) return megabytes
+  const deprecatedValue = fields.value(oldKey)
+  if (deprecatedValue === undefined) return megabytes
   fields.warn(oldKey, 'deprecated_key', `Deprecated. Use ${key} instead.`)
-  if (typeof old !== 'string') return megabytes // Harbor ignores it
-  const converted = parseMegabytes(old)
+  if (typeof deprecatedValue !== 'string') return megabytes // Harbor ignores it
+  const converted = parseMegabytes(deprecatedValue)
   if (converted === undefined) fields.refuse(oldKey, 'invalid_value', 'Must be a size such as 512M or 2G.')
   else if (fields.has(key) && megabytes !== converted) {
     fields.refuse(oldKey, 'conflict', `The value is ${converted} MB, which contradicts ${key}. Remove ${oldKey}.`)
@@ -126,8 +126,10 @@ function checkHeader(name: string, value: Template): string | undefined {
   if (!HEADER.test(name)) return 'Invalid header name.'
   if (/[\r\n]/.test(formatTemplate(value))) return 'A header value must be a single line.'
   const isSecret = CREDENTIAL.test(name)
-  const known = variablesOf(value).some(({ variable, fallback }) => fallback && (isSecret || CREDENTIAL.test(variable)))
-  if (known || (isSecret && !isVariableOnly(value))) {
+  const hasSecretFallback = variablesOf(value).some(
+    ({ variable, fallback }) => fallback && (isSecret || CREDENTIAL.test(variable)),
+  )
+  if (hasSecretFallback || (isSecret && !isVariableOnly(value))) {
     return `A credential must be a variable without a fallback, for example "Bearer \${TOKEN}".`
   }
   return undefined

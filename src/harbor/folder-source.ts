@@ -15,18 +15,18 @@ export async function openFolderSource(folder: string): Promise<FileSource> {
   const root = await realpath(folder)
   return {
     name: basename(resolve(folder)),
-    list: (paths) => list(root, paths),
+    list: (paths) => listPaths(root, paths),
     open: async (path) => (await openFile(root, path)).createReadStream(),
   }
 }
 
-async function list(root: string, paths: readonly string[]): Promise<SourceListing> {
+async function listPaths(root: string, paths: readonly string[]): Promise<SourceListing> {
   const listing: SourceListing = { files: [], faults: [], isComplete: true }
-  const waiting = [...paths]
-  for (let seen = 0; waiting.length > 0; seen++) {
-    if (seen > 2 * FILES_MAX) return { ...listing, isComplete: false }
-    const found = await inspectPath(root, waiting.pop() ?? '')
-    if (found && 'folder' in found) waiting.push(...(await listEntries(root, found.folder)))
+  const pending = [...paths]
+  for (let inspected = 0; pending.length > 0; inspected++) {
+    if (inspected > 2 * FILES_MAX) return { ...listing, isComplete: false }
+    const found = await inspectPath(root, pending.pop() ?? '')
+    if (found && 'folder' in found) pending.push(...(await listEntries(root, found.folder)))
     else if (found) addEntry(found, listing)
   }
   return listing

@@ -26,7 +26,7 @@ export type ReadTask = {
  */
 export async function readTask(source: FileSource, { isPackage = false } = {}): Promise<ReadTask> {
   const { outline, listed, report } = await readOutline(source, isPackage)
-  report.checkInstructions()
+  report.throwIfRefused()
   if (!outline) throw new Error('Task without task.toml was not refused.')
 
   const files = await hashFiles(source, listed)
@@ -95,7 +95,7 @@ const CANARY_LENGTH_MAX = 2000
 function stripCanary(text: string): string {
   const lines = text.split('\n')
   const first = lines.findIndex((line) => !isCanary(line.trim()))
-  const start = lines.findIndex((line, place) => place >= first && line.trim() !== '')
+  const start = lines.findIndex((line, index) => index >= first && line.trim() !== '')
   if (first < 0 || start < 0) return ''
   return lines.slice(start).join('\n')
 }
@@ -106,17 +106,17 @@ const isCanary = (line: string): boolean => line.length <= CANARY_LENGTH_MAX && 
  * Returns the memory that admission counts for a task: the declared memory of the agent, plus the declared or default
  * memory of each sidecar. Returns null if the task declares no readable limit and has no sidecars.
  */
-export async function declaredMemoryMb(source: FileSource): Promise<number | null> {
-  const own = await configMemoryMb(source)
+export async function readDeclaredMemoryMb(source: FileSource): Promise<number | null> {
+  const configMb = await readConfigMemoryMb(source)
   const services = await listServices(source)
-  const main = services.find(({ name }) => name === 'main')?.resources.memoryMb ?? null
-  const others = services.filter(({ name }) => name !== 'main')
-  if (others.length === 0) return main ?? own
-  const beside = others.reduce((sum, { resources }) => sum + (resources.memoryMb ?? DEFAULT_LIMITS.memoryMb), 0)
-  return (main ?? own ?? DEFAULT_LIMITS.memoryMb) + beside
+  const mainMb = services.find(({ name }) => name === 'main')?.resources.memoryMb ?? null
+  const sidecars = services.filter(({ name }) => name !== 'main')
+  if (sidecars.length === 0) return mainMb ?? configMb
+  const sidecarsMb = sidecars.reduce((sum, { resources }) => sum + (resources.memoryMb ?? DEFAULT_LIMITS.memoryMb), 0)
+  return (mainMb ?? configMb ?? DEFAULT_LIMITS.memoryMb) + sidecarsMb
 }
 
-async function configMemoryMb(source: FileSource): Promise<number | null> {
+async function readConfigMemoryMb(source: FileSource): Promise<number | null> {
   const report = createReport()
   const text = await readFileText(source, CONFIG_FILE, TOML_BYTES_MAX)
   const table = text === undefined ? undefined : parseToml(text, CONFIG_FILE, report)

@@ -9,7 +9,7 @@ export type Report = {
   refusals: TaskFinding[]
   warnings: TaskFinding[]
   /** Throws TaskInvalid if there are refusals. */
-  checkInstructions(): void
+  throwIfRefused(): void
 }
 
 /** Bounds the report of a hostile file. */
@@ -18,26 +18,26 @@ const FINDINGS_MAX = 200
 export function createReport(): Report {
   const refusals: TaskFinding[] = []
   const warnings: TaskFinding[] = []
-  const into = (list: TaskFinding[]) => (path: string, code: string, message: string) => {
+  const addTo = (list: TaskFinding[]) => (path: string, code: string, message: string) => {
     if (list.length < FINDINGS_MAX) list.push({ path: sanitizeText(path), code, message: sanitizeText(message) })
   }
   return {
-    refuse: into(refusals),
-    warn: into(warnings),
+    refuse: addTo(refusals),
+    warn: addTo(warnings),
     include(other) {
       refusals.push(...other.refusals)
       warnings.push(...other.warnings)
     },
     refusals,
     warnings,
-    checkInstructions() {
+    throwIfRefused() {
       if (refusals.length > 0) throw new TaskInvalid(refusals)
     },
   }
 }
 
-const SHOWN_MAX = 300
+const TEXT_LENGTH_MAX = 300
 
 /** Truncates untrusted text and replaces control characters, which could control a terminal. */
 export const sanitizeText = (text: string): string =>
-  (text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX)}…` : text).replaceAll(/\p{C}/gu, '?')
+  (text.length > TEXT_LENGTH_MAX ? `${text.slice(0, TEXT_LENGTH_MAX)}…` : text).replaceAll(/\p{C}/gu, '?')

@@ -52,24 +52,24 @@ export function resolveTask(
 
 function resolveStep(context: ResolveContext, step: StepConfig | null): TaskStep {
   const { config, files, instructions, report } = context
-  const start = step ? `steps/${step.name}/` : ''
+  const prefix = step ? `steps/${step.name}/` : ''
   const verifier = resolveVerifier(context, step)
   const artifacts = [...config.artifacts, ...(step?.artifacts ?? [])]
   checkServices(context, [...artifacts, ...verifier.collect])
-  if (!instructions.has(`${start}instruction.md`)) {
-    report.refuse(`${start}instruction.md`, 'missing_file', 'Required file is missing.')
+  if (!instructions.has(`${prefix}instruction.md`)) {
+    report.refuse(`${prefix}instruction.md`, 'missing_file', 'Required file is missing.')
   }
   return {
     name: step?.name ?? null,
-    instruction: instructions.get(`${start}instruction.md`) ?? '',
+    instruction: instructions.get(`${prefix}instruction.md`) ?? '',
     agent: resolveAgent(context, step),
     verifier,
     healthcheck: step?.healthcheck ?? null,
     artifacts,
     minReward: step?.minReward ?? [],
-    ...(step ? findWorkdir(files, `${start}workdir`) : { workdir: null, setup: null }),
-    solution: findSolution(context, start),
-    trajectory: files.hasFile(`${start}trajectory.json`) ? `${start}trajectory.json` : null,
+    ...(step ? findWorkdir(files, `${prefix}workdir`) : { workdir: null, setup: null }),
+    solution: findSolution(context, prefix),
+    trajectory: files.hasFile(`${prefix}trajectory.json`) ? `${prefix}trajectory.json` : null,
   }
 }
 
@@ -91,15 +91,15 @@ const resolveAgent = ({ config: { agent }, environment }: ResolveContext, step: 
 function resolveVerifier(context: ResolveContext, step: StepConfig | null): Verifier {
   const { verifier } = context.config
   const { place, hasTests } = resolveVerifierPlace(context.config, step, context.files)
-  const own = place.mode === 'separate' ? place.environment : context.environment
+  const verifierEnvironment = place.mode === 'separate' ? place.environment : context.environment
   return {
     timeoutSec: (step?.verifier ?? verifier).timeoutSec,
     user: step?.verifier.user ?? verifier.user,
     env: mergeEnv(verifier.env, step?.verifier.env ?? []),
-    network: step?.verifier.network ?? verifier.network ?? own.network,
+    network: step?.verifier.network ?? verifier.network ?? verifierEnvironment.network,
     collect: [...verifier.collect, ...(step?.verifier.collect ?? [])],
     place,
-    ...(hasTests ? { testFolders: [], testScript: null } : findTests(context, step, own.os)),
+    ...(hasTests ? { testFolders: [], testScript: null } : findTests(context, step, verifierEnvironment.os)),
   }
 }
 
@@ -117,9 +117,9 @@ function findTests(
 }
 
 /** Finds the reference solution of a step, or else that of the task. */
-function findSolution({ files, environment, report }: ResolveContext, start: string): TaskScript | null {
+function findSolution({ files, environment, report }: ResolveContext, prefix: string): TaskScript | null {
   const name = scriptName('solve', environment.os)
-  const folder = files.hasFolder(`${start}solution`) ? `${start}solution` : 'solution'
+  const folder = files.hasFolder(`${prefix}solution`) ? `${prefix}solution` : 'solution'
   const script = `${folder}/${name}`
   if (files.hasFile(script)) return { folder, script }
   if (files.hasFolder(folder))
@@ -148,10 +148,10 @@ function resolveVerifierPlace(
   const mode = step?.verifier.mode ?? config.verifier.mode ?? 'shared'
   if (mode === 'shared') return { place: { mode }, hasTests: false }
   const settings = step?.verifier.environment ?? config.verifier.environment ?? config.environment
-  const built = findOwnImage(config, step, files)
-  if (!built)
+  const ownImage = findOwnImage(config, step, files)
+  if (!ownImage)
     return { place: { mode, environment: buildAgentLikeEnvironment(config, settings, files) }, hasTests: false }
-  const environment = buildEnvironment(built.folder, { ...settings, image: built.image }, files)
+  const environment = buildEnvironment(ownImage.folder, { ...settings, image: ownImage.image }, files)
   return { place: { mode, environment }, hasTests: true }
 }
 

@@ -36,8 +36,8 @@ export async function readReward(folder: string): Promise<RewardResult> {
   await using directory = await openFolder(folder)
   if (!directory) return { kind: 'missing' }
   // Opened through the handle, so that the folder cannot be replaced in between.
-  const place = process.platform === 'linux' ? `/proc/self/fd/${directory.fd}` : folder
-  const [json, text] = [await readFile(place, JSON_FILE), await readFile(place, TEXT_FILE)]
+  const folderPath = process.platform === 'linux' ? `/proc/self/fd/${directory.fd}` : folder
+  const [json, text] = [await readFile(folderPath, JSON_FILE), await readFile(folderPath, TEXT_FILE)]
   return combineResults(json && toResult(json, parseRewardsJson), text && toResult(text, parseRewardText))
 }
 
@@ -61,10 +61,10 @@ type RewardFile = { file: string; bytes: Buffer } | Extract<RewardResult, { kind
 const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 /** Reads a reward file. Returns undefined if it does not exist. */
-async function readFile(place: string, file: string): Promise<RewardFile | undefined> {
+async function readFile(folderPath: string, file: string): Promise<RewardFile | undefined> {
   let handle: FileHandle
   try {
-    handle = await open(join(place, file), OPEN_FLAGS)
+    handle = await open(join(folderPath, file), OPEN_FLAGS)
   } catch (error) {
     if (hasCode(error, 'ENOENT')) return undefined
     return toOpenRefusal(file, codeOf(error)) ?? Promise.reject(error)
@@ -129,8 +129,9 @@ const NUMERAL = /^[ \t\r\n]*([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)[ \t\r\n]*$/
 
 function parseRewardText(text: string): Rewards | RewardRefusal {
   const numeral = NUMERAL.exec(text)?.[1]
-  const isOne = numeral !== undefined && numeral.length <= NUMERAL_LENGTH_MAX && Number.isFinite(Number(numeral))
-  return isOne ? [[MAIN_KEY, Number(numeral)]] : 'not_a_number'
+  const isValidNumber =
+    numeral !== undefined && numeral.length <= NUMERAL_LENGTH_MAX && Number.isFinite(Number(numeral))
+  return isValidNumber ? [[MAIN_KEY, Number(numeral)]] : 'not_a_number'
 }
 
 const KEYS_MAX = 100
@@ -142,10 +143,10 @@ function parseRewardsJson(text: string): Rewards | RewardRefusal {
   const entries = Object.entries(value)
   const rewards = entries.filter((entry): entry is [string, number] => Number.isFinite(entry[1]))
   // All strings are keys, so their number differs from that of the entries only for duplicate keys.
-  const isPlain =
+  const hasOnlyNumbers =
     rewards.length === entries.length && (text.match(/"(?:[^"\\]|\\.)*"/g)?.length ?? 0) === entries.length
-  const fits = entries.length <= KEYS_MAX && entries.every(([key]) => isRewardKey(key))
-  return isPlain && fits && entries.length > 0 ? rewards : 'not_rewards'
+  const hasValidKeys = entries.length <= KEYS_MAX && entries.every(([key]) => isRewardKey(key))
+  return hasOnlyNumbers && hasValidKeys && entries.length > 0 ? rewards : 'not_rewards'
 }
 
 /** Rejects control characters and lone surrogates. PostgreSQL stores neither a NUL character nor a lone surrogate. */

@@ -5,8 +5,15 @@ export type SchemaDefaults = { agentTimeoutSec: number | null; resources: Enviro
 
 export const NEWEST_SCHEMA = '1.4'
 
-const SMALL: EnvironmentResources = { cpus: 1, memoryMb: 2048, storageMb: 10_240, gpus: 0, gpuTypes: null, tpu: null }
-const OPEN: EnvironmentResources = {
+const SMALL_RESOURCES: EnvironmentResources = {
+  cpus: 1,
+  memoryMb: 2048,
+  storageMb: 10_240,
+  gpus: 0,
+  gpuTypes: null,
+  tpu: null,
+}
+const UNDECLARED_RESOURCES: EnvironmentResources = {
   cpus: null,
   memoryMb: null,
   storageMb: null,
@@ -20,15 +27,15 @@ const OPEN: EnvironmentResources = {
  * author tested. These are the defaults of the first release that wrote the version: 0.1.2, 0.3.0, 0.6.0, 0.13.0, 0.21.0.
  */
 const BY_VERSION = new Map<string, SchemaDefaults>([
-  ['1.0', { agentTimeoutSec: 600, resources: SMALL }],
-  ['1.1', { agentTimeoutSec: null, resources: SMALL }],
-  ['1.2', { agentTimeoutSec: null, resources: SMALL }],
-  ['1.3', { agentTimeoutSec: null, resources: OPEN }],
-  [NEWEST_SCHEMA, { agentTimeoutSec: null, resources: OPEN }],
+  ['1.0', { agentTimeoutSec: 600, resources: SMALL_RESOURCES }],
+  ['1.1', { agentTimeoutSec: null, resources: SMALL_RESOURCES }],
+  ['1.2', { agentTimeoutSec: null, resources: SMALL_RESOURCES }],
+  ['1.3', { agentTimeoutSec: null, resources: UNDECLARED_RESOURCES }],
+  [NEWEST_SCHEMA, { agentTimeoutSec: null, resources: UNDECLARED_RESOURCES }],
 ])
 
 export const isKnownSchema = (version: string): boolean => BY_VERSION.has(version)
 
 /** Returns the defaults of a schema version. Unknown versions get those of the newest, since versions only add keys. */
 export const findDefaults = (version: string): SchemaDefaults =>
-  BY_VERSION.get(version) ?? { agentTimeoutSec: null, resources: OPEN }
+  BY_VERSION.get(version) ?? { agentTimeoutSec: null, resources: UNDECLARED_RESOURCES }

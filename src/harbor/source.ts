@@ -20,7 +20,7 @@ export type FileSource = {
 export type MemoryFile = string | Uint8Array | { content: string | Uint8Array; executable: boolean }
 
 export function createMemorySource(name: string, contents: Iterable<readonly [string, MemoryFile]>): FileSource {
-  const files = new Map([...contents].map(([path, file]) => [path, toDescribed(path, file)]))
+  const files = new Map([...contents].map(([path, file]) => [path, normaliseFile(path, file)]))
   return {
     name,
     async list(paths) {
@@ -37,9 +37,9 @@ export function createMemorySource(name: string, contents: Iterable<readonly [st
   }
 }
 
-function toDescribed(path: string, file: MemoryFile): { path: string; content: Buffer; executable: boolean } {
+function normaliseFile(path: string, file: MemoryFile): { path: string; content: Buffer; executable: boolean } {
   if (typeof file === 'string' || file instanceof Uint8Array)
-    return toDescribed(path, { content: file, executable: false })
+    return normaliseFile(path, { content: file, executable: false })
   return { path, content: Buffer.from(file.content), executable: file.executable }
 }
 

@@ -25,13 +25,13 @@ const STEPS_MAX = 50
 
 /** Reads `[[steps]]`. An empty list means a single-step task. */
 export function readSteps(fields: Fields, defaults: SchemaDefaults): StepConfig[] {
-  const seen = new Set<string>()
+  const earlierNames = new Set<string>()
   const read = (inner: Fields): StepConfig => {
     const step = readStep(inner, defaults)
     const key = step.name.normalize('NFC').toUpperCase().toLowerCase()
-    if (seen.has(key))
+    if (earlierNames.has(key))
       inner.refuse('name', 'duplicate', 'Another step has this name, or one that differs only in case.')
-    seen.add(key)
+    earlierNames.add(key)
     return step
   }
   const steps = fields.tables('steps', read) ?? []
@@ -101,16 +101,16 @@ function readDestination(fields: Fields): string | null {
 function checkDestination(path: string): string | undefined {
   if (path.includes('\\')) return 'The path must use forward slashes.'
   if (path.startsWith('/')) return 'The path must be relative.'
-  if (partsOf(path).length === 0) return 'The path must name a file or a folder.'
+  if (splitPath(path).length === 0) return 'The path must name a file or a folder.'
   if (hasParent(path)) return 'The path must not contain "..".'
-  return partsOf(path).join('/') === 'manifest.json'
+  return splitPath(path).join('/') === 'manifest.json'
     ? 'manifest.json is reserved for the list of artifacts.'
     : undefined
 }
 
-const partsOf = (path: string): string[] => path.split('/').filter((part) => part !== '' && part !== '.')
+const splitPath = (path: string): string[] => path.split('/').filter((part) => part !== '' && part !== '.')
 
-const hasParent = (path: string): boolean => partsOf(path).includes('..')
+const hasParent = (path: string): boolean => splitPath(path).includes('..')
 
 const isAbsolute = (path: string): boolean => path.startsWith('/') || /^[A-Za-z]:[/\\]/.test(path)
 

@@ -17,7 +17,7 @@ const PACKED_PATHS = [
   'steps',
 ]
 const IGNORE_FILE = '.gitignore'
-const NEW_IGNORE_FILE = '.harborignore'
+const HARBOR_IGNORE_FILE = '.harborignore'
 
 /**
  * Lists the files of a task, sorted. Ignore rules apply to a working folder, not to a package, whose files Harbor has
@@ -47,11 +47,11 @@ const FAULTS: Record<SourceFault['code'], string> = {
 const IGNORE_WORK_MAX = 500_000_000
 
 async function dropIgnored(source: FileSource, files: SourceFile[], report: Report): Promise<SourceFile[]> {
-  if (files.some(({ path }) => path.endsWith(`/${NEW_IGNORE_FILE}`))) {
+  if (files.some(({ path }) => path.endsWith(`/${HARBOR_IGNORE_FILE}`))) {
     report.refuse(
-      NEW_IGNORE_FILE,
+      HARBOR_IGNORE_FILE,
       'unsupported',
-      `${NEW_IGNORE_FILE} is not supported yet. Delete the files that it lists.`,
+      `${HARBOR_IGNORE_FILE} is not supported yet. Delete the files that it lists.`,
     )
   }
   const ignores = await loadIgnoreRules(source, report)
@@ -94,9 +94,9 @@ function checkPaths(files: SourceFile[], report: Report): void {
 }
 
 export async function hashFiles(source: FileSource, files: readonly SourceFile[]): Promise<TaskFile[]> {
-  const described: TaskFile[] = []
-  for (const file of files) described.push({ ...file, sha256: await hashFile(source, file) })
-  return described
+  const hashed: TaskFile[] = []
+  for (const file of files) hashed.push({ ...file, sha256: await hashFile(source, file) })
+  return hashed
 }
 
 async function hashFile(source: FileSource, { path, bytes }: SourceFile): Promise<string> {
@@ -168,29 +168,29 @@ function trimTrailingSpace(line: string): string {
 }
 
 /** Matches one character of a path, any number of characters, or optionally skips the next steps. */
-type PatternStep = { kind: 'one' | 'many'; takes: (character: string) => boolean } | { kind: 'skip'; steps: number }
+type PatternStep = { kind: 'one' | 'many'; accepts: (character: string) => boolean } | { kind: 'skip'; steps: number }
 
-/** `end` tells what may follow a match. `within`: anything. `whole`: nothing. `name`: nothing, or a slash. */
+/** `end` says what may follow a match. `within`: anything. `whole`: nothing. `name`: nothing, or a slash. */
 type IgnorePattern = { steps: PatternStep[]; end: 'within' | 'whole' | 'name' }
 
-const any = () => true
+const anyCharacter = () => true
 const isSlash = (character: string) => character === '/'
-const isNoSlash = (character: string) => character !== '/'
-const SLASH: PatternStep = { kind: 'one', takes: isSlash }
+const isNotSlash = (character: string) => character !== '/'
+const SLASH: PatternStep = { kind: 'one', accepts: isSlash }
 const FOLDERS_BEFORE: PatternStep[] = [
   { kind: 'skip', steps: 3 },
-  { kind: 'one', takes: any },
-  { kind: 'many', takes: any },
+  { kind: 'one', accepts: anyCharacter },
+  { kind: 'many', accepts: anyCharacter },
   SLASH,
 ]
 const FOLDERS_BETWEEN: PatternStep[] = [
   { kind: 'skip', steps: 3 },
   SLASH,
-  { kind: 'one', takes: any },
-  { kind: 'many', takes: any },
+  { kind: 'one', accepts: anyCharacter },
+  { kind: 'many', accepts: anyCharacter },
 ]
 const EVERYTHING: IgnorePattern = { steps: [], end: 'within' }
-const EVERYTHING_IN_FOLDERS: IgnorePattern = { steps: [{ kind: 'many', takes: any }, SLASH], end: 'within' }
+const EVERYTHING_IN_FOLDERS: IgnorePattern = { steps: [{ kind: 'many', accepts: anyCharacter }, SLASH], end: 'within' }
 
 function parsePattern(text: string, line: string): IgnorePattern {
   const isFolder = text.endsWith('/') && text !== '/'
@@ -207,9 +207,11 @@ function parsePattern(text: string, line: string): IgnorePattern {
 function normaliseSegments(segments: string[]): string[] {
   const isName = segments.length === 1 || (segments.length === 2 && segments[1] === '')
   const [first = '', ...rest] = segments
-  const anchored = first === '' ? rest : isName && first !== '**' ? ['**', ...segments] : segments
+  const matchesAnywhere = first !== '' && first !== '**' && isName
+  const withStart = first === '' ? rest : segments
+  const anchored = matchesAnywhere ? ['**', ...segments] : withStart
   const closed = anchored.at(-1) === '' ? [...anchored.slice(0, -1), '**'] : anchored
-  return closed.filter((segment, place) => segment !== '**' || closed[place - 1] !== '**')
+  return closed.filter((segment, index) => segment !== '**' || closed[index - 1] !== '**')
 }
 
 function findEnd(segments: string[]): IgnorePattern['end'] {
@@ -218,58 +220,58 @@ function findEnd(segments: string[]): IgnorePattern['end'] {
 }
 
 const buildSteps = (segments: string[], line: string): PatternStep[] =>
-  segments.flatMap((segment, place) => {
-    if (segment === '**') return folderSteps(place, segments.length)
-    const follows = place > 1 || (place === 1 && segments[0] !== '**')
-    return [...(follows ? [SLASH] : []), ...segmentSteps(segment, line)]
+  segments.flatMap((segment, index) => {
+    if (segment === '**') return buildFolderSteps(index, segments.length)
+    const follows = index > 1 || (index === 1 && segments[0] !== '**')
+    return [...(follows ? [SLASH] : []), ...buildSegmentSteps(segment, line)]
   })
 
-function folderSteps(place: number, count: number): PatternStep[] {
-  if (place === 0) return FOLDERS_BEFORE
-  return place === count - 1 ? [SLASH] : FOLDERS_BETWEEN
+function buildFolderSteps(index: number, count: number): PatternStep[] {
+  if (index === 0) return FOLDERS_BEFORE
+  return index === count - 1 ? [SLASH] : FOLDERS_BETWEEN
 }
 
-function segmentSteps(segment: string, line: string): PatternStep[] {
+function buildSegmentSteps(segment: string, line: string): PatternStep[] {
   if (segment === '*')
     return [
-      { kind: 'one', takes: isNoSlash },
-      { kind: 'many', takes: isNoSlash },
+      { kind: 'one', accepts: isNotSlash },
+      { kind: 'many', accepts: isNotSlash },
     ]
   const characters = [...segment]
   const steps: PatternStep[] = []
-  for (let place = 0; place < characters.length; place++) {
-    const { step, length } = parseStep(characters, place, line)
+  for (let index = 0; index < characters.length; index++) {
+    const { step, length } = parseStep(characters, index, line)
     steps.push(step)
-    place += length - 1
+    index += length - 1
   }
   return steps
 }
 
-function parseStep(characters: string[], place: number, line: string): { step: PatternStep; length: number } {
-  const character = characters[place] ?? ''
-  if (character === '*') return { step: { kind: 'many', takes: isNoSlash }, length: 1 }
-  if (character === '?') return { step: { kind: 'one', takes: isNoSlash }, length: 1 }
-  if (character === '[') return parseBracket(characters, place, line)
-  if (character !== '\\') return { step: literal(character), length: 1 }
-  const escaped = characters[place + 1]
+function parseStep(characters: string[], index: number, line: string): { step: PatternStep; length: number } {
+  const character = characters[index] ?? ''
+  if (character === '*') return { step: { kind: 'many', accepts: isNotSlash }, length: 1 }
+  if (character === '?') return { step: { kind: 'one', accepts: isNotSlash }, length: 1 }
+  if (character === '[') return parseBracket(characters, index, line)
+  if (character !== '\\') return { step: toLiteralStep(character), length: 1 }
+  const escaped = characters[index + 1]
   if (escaped === undefined) throw new InvalidPattern(line)
-  return { step: literal(escaped), length: 2 }
+  return { step: toLiteralStep(escaped), length: 2 }
 }
 
-const literal = (character: string): PatternStep => ({ kind: 'one', takes: (other) => other === character })
+const toLiteralStep = (character: string): PatternStep => ({ kind: 'one', accepts: (other) => other === character })
 
 /** Parses `[a-z]`. As in pathspec, an unclosed bracket is literal, and a negated class matches a slash too. */
-function parseBracket(characters: string[], place: number, line: string): { step: PatternStep; length: number } {
-  const isNegated = characters[place + 1] === '!' || characters[place + 1] === '^'
-  const start = place + (isNegated ? 2 : 1)
+function parseBracket(characters: string[], index: number, line: string): { step: PatternStep; length: number } {
+  const isNegated = characters[index + 1] === '!' || characters[index + 1] === '^'
+  const start = index + (isNegated ? 2 : 1)
   const end = characters.indexOf(']', start + 1) // a leading ] is literal
-  if (end < 0) return { step: literal('['), length: 1 }
+  if (end < 0) return { step: toLiteralStep('['), length: 1 }
   const ranges = parseRanges(characters.slice(start, end), line)
   const isListed = (character: string) =>
     ranges.some(([first, last]) => first <= codePointOf(character) && codePointOf(character) <= last)
   return {
-    step: { kind: 'one', takes: (character) => isListed(character) !== isNegated },
-    length: end - place + 1,
+    step: { kind: 'one', accepts: (character) => isListed(character) !== isNegated },
+    length: end - index + 1,
   }
 }
 
@@ -277,43 +279,43 @@ const codePointOf = (character: string): number => character.codePointAt(0) ?? 0
 
 function parseRanges(characters: string[], line: string): [number, number][] {
   const ranges: [number, number][] = []
-  for (let place = 0; place < characters.length; place++) {
-    const first = codePointOf(characters[place] ?? '')
-    const isRange = characters[place + 1] === '-' && place + 2 < characters.length
-    const last = isRange ? codePointOf(characters[place + 2] ?? '') : first
+  for (let index = 0; index < characters.length; index++) {
+    const first = codePointOf(characters[index] ?? '')
+    const isRange = characters[index + 1] === '-' && index + 2 < characters.length
+    const last = isRange ? codePointOf(characters[index + 2] ?? '') : first
     if (last < first) throw new InvalidPattern(line)
     ranges.push([first, last])
-    if (isRange) place += 2
+    if (isRange) index += 2
   }
   return ranges
 }
 
-/** Simulates the pattern as a state machine, in one pass over the path. */
+/** Simulates the pattern as a state machine, in one pass over the path. `reached` marks the active steps. */
 function matches({ steps, end }: IgnorePattern, path: string[]): boolean {
   const last = steps.length
-  let places = addSkips(steps, new Uint8Array(last + 1).fill(1, 0, 1))
+  let reached = addSkips(steps, new Uint8Array(last + 1).fill(1, 0, 1))
   for (const character of path) {
-    if (places[last] && (end === 'within' || (end === 'name' && character === '/'))) return true
-    places = addSkips(steps, advance(steps, places, character))
+    if (reached[last] && (end === 'within' || (end === 'name' && character === '/'))) return true
+    reached = addSkips(steps, advance(steps, reached, character))
   }
-  return places[last] === 1
+  return reached[last] === 1
 }
 
-function advance(steps: PatternStep[], places: Uint8Array, character: string): Uint8Array {
-  const next = new Uint8Array(places.length)
-  for (const [place, step] of steps.entries()) {
-    if (!places[place] || step.kind === 'skip' || !step.takes(character)) continue
-    next[step.kind === 'many' ? place : place + 1] = 1
+function advance(steps: PatternStep[], reached: Uint8Array, character: string): Uint8Array {
+  const next = new Uint8Array(reached.length)
+  for (const [index, step] of steps.entries()) {
+    if (!reached[index] || step.kind === 'skip' || !step.accepts(character)) continue
+    next[step.kind === 'many' ? index : index + 1] = 1
   }
   return next
 }
 
 /** Adds the steps that are reachable without consuming a character. Skips only lead forward, so one pass is enough. */
-function addSkips(steps: PatternStep[], places: Uint8Array): Uint8Array {
-  for (const [place, step] of steps.entries()) {
-    if (!places[place] || step.kind === 'one') continue
-    places[place + 1] = 1
-    if (step.kind === 'skip') places[place + 1 + step.steps] = 1
+function addSkips(steps: PatternStep[], reached: Uint8Array): Uint8Array {
+  for (const [index, step] of steps.entries()) {
+    if (!reached[index] || step.kind === 'one') continue
+    reached[index + 1] = 1
+    if (step.kind === 'skip') reached[index + 1 + step.steps] = 1
   }
-  return places
+  return reached
 }

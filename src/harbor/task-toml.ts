@@ -87,7 +87,7 @@ const toAgentToml = ({ timeoutSec, user, network }: Agent) => ({
 
 /** Omits the image of a verifier that shares the agent's: a named image would be expected to contain the tests. */
 function toVerifierToml({ timeoutSec, user, env, network, collect, place, testScript }: Verifier) {
-  const own = place.mode === 'separate' ? place.environment : null
+  const verifierEnvironment = place.mode === 'separate' ? place.environment : null
   return {
     timeout_sec: timeoutSec,
     user,
@@ -95,7 +95,9 @@ function toVerifierToml({ timeoutSec, user, env, network, collect, place, testSc
     environment_mode: place.mode,
     env: toEnvToml(env),
     collect: collect.map(toCollectToml),
-    environment: own && toEnvironmentToml(testScript === null ? own : { ...own, image: null }),
+    environment:
+      verifierEnvironment &&
+      toEnvironmentToml(testScript === null ? verifierEnvironment : { ...verifierEnvironment, image: null }),
   }
 }
 

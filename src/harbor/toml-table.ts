@@ -45,8 +45,8 @@ const LONG_NUMBER = /[\d_]{64}/
 function isTooComplex(text: string): boolean {
   let marks = 0
   let dots = 0
-  for (let place = 0; place < text.length; place++) {
-    const character = text.charCodeAt(place)
+  for (let index = 0; index < text.length; index++) {
+    const character = text.charCodeAt(index)
     if (MARKS.has(character)) marks++
     else if (character === 0x2e) dots++
   }

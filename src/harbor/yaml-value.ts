@@ -42,9 +42,9 @@ export function parseYaml(text: string, path: string, report: Report): Value | u
 function isTooComplex(text: string): boolean {
   let marks = 0
   let lines = 0
-  for (let place = 0; place < text.length; place++) {
-    if (MARKS.has(text.charCodeAt(place))) marks++
-    if (text.charCodeAt(place) === 0x0a) lines++
+  for (let index = 0; index < text.length; index++) {
+    if (MARKS.has(text.charCodeAt(index))) marks++
+    if (text.charCodeAt(index) === 0x0a) lines++
   }
   return marks > MARKS_MAX || lines > LINES_MAX
 }
@@ -104,17 +104,17 @@ function readTable(map: YAMLMap, depth: number, read: NodeReader): ValueTable {
   for (const { key, value } of map.items) {
     if (!isScalar(key) || typeof key.value !== 'string')
       throw new UnreadableYaml('yaml_syntax', 'A key must be a string.')
-    const found = read(value, depth + 1)
-    if (key.value === '<<') merge(found, merged)
+    const parsedValue = read(value, depth + 1)
+    if (key.value === '<<') addMerged(parsedValue, merged)
     else if (own.has(key.value)) throw new UnreadableYaml('duplicate', `Duplicate key ${key.value.slice(0, 50)}.`)
-    else own.set(key.value, found)
+    else own.set(key.value, parsedValue)
   }
   // fromEntries makes a key __proto__ an ordinary key.
   return Object.fromEntries([...merged, ...own])
 }
 
 /** Merges `<<: *defaults`, or a list of such tables, where earlier ones take precedence. */
-function merge(value: Value, into: Map<string, Value>): void {
+function addMerged(value: Value, into: Map<string, Value>): void {
   for (const table of Array.isArray(value) ? value : [value]) {
     if (!isTable(table)) throw new UnreadableYaml('yaml_syntax', 'Only mappings can be merged with <<.')
     for (const [key, inner] of Object.entries(table)) if (!into.has(key)) into.set(key, inner)

@@ -27,7 +27,7 @@ export async function openCheckouts(
   const clones = new Map<string, Promise<string>>()
   return {
     checkout(task, signal) {
-      const key = keyOf(task)
+      const key = toCloneKey(task)
       const cloned = clones.get(key) ?? clone(task, paths.get(key) ?? [], { folder, admit, memoryKib, log, signal })
       clones.set(key, cloned)
       cloned.catch(() => clones.delete(key)) // so that a retry clones again
@@ -37,15 +37,15 @@ export async function openCheckouts(
   }
 }
 
-const keyOf = ({ url, commit }: GitTask): string => `${commit} ${url}`
+const toCloneKey = ({ url, commit }: GitTask): string => `${commit} ${url}`
 
 function groupPathsByCommit(tasks: readonly ResolvedTask[]): Map<string, string[]> {
   const paths = new Map<string, string[]>()
   for (const { at } of tasks) {
     if (at.kind !== 'git') continue
-    const listed = paths.get(keyOf(at)) ?? []
-    listed.push(at.path)
-    paths.set(keyOf(at), listed)
+    const pathsOfCommit = paths.get(toCloneKey(at)) ?? []
+    pathsOfCommit.push(at.path)
+    paths.set(toCloneKey(at), pathsOfCommit)
   }
   return paths
 }
@@ -110,8 +110,8 @@ async function runRegistryGit(
   signal: AbortSignal,
 ): Promise<void> {
   const where = [`--git-dir=${folder}/git`, `--work-tree=${folder}/files`]
-  const place = { where, cwd: `${folder}/files`, home: folder, protocols: protocol, pin, memoryKib, isLazy: true }
-  await runGit(place, args, { signal }).catch((error: unknown) => {
+  const location = { where, cwd: `${folder}/files`, home: folder, protocols: protocol, pin, memoryKib, isLazy: true }
+  await runGit(location, args, { signal }).catch((error: unknown) => {
     if (!(error instanceof GitFailed)) throw error
     log?.warn({ error }, 'failed to read a repository of a dataset')
     throw toRegistryError(error.stderr)

@@ -53,7 +53,10 @@ export function openFolderRegistry({ name, ...options }: FolderRegistryOptions):
       await requireFolder(folder, name)
       const dataset = await resolveInside(folder, join(reference.org, reference.name))
       if (dataset === undefined || !(await isFolder(dataset))) return { kind: 'unknown' }
-      return resolve({ folder: join(folder, reference.org, reference.name), root, registry: name, tasksMax }, reference)
+      return resolveFolderDataset(
+        { folder: join(folder, reference.org, reference.name), root, registry: name, tasksMax },
+        reference,
+      )
     },
     async open() {
       await requireFolder(folder, name)
@@ -82,16 +85,16 @@ async function requireFolder(folder: string, name: string): Promise<void> {
 
 type FolderResolveContext = { folder: string; root: string; registry: string; tasksMax: number }
 
-async function resolve(context: FolderResolveContext, reference: DatasetReference): Promise<Resolution> {
+async function resolveFolderDataset(context: FolderResolveContext, reference: DatasetReference): Promise<Resolution> {
   try {
-    return await resolveValid(context, reference)
+    return await resolveValidDataset(context, reference)
   } catch (error) {
     if (error instanceof FolderInvalid) return { kind: 'invalid', detail: error.message }
     throw error
   }
 }
 
-async function resolveValid(
+async function resolveValidDataset(
   { folder, root, registry, tasksMax }: FolderResolveContext,
   reference: DatasetReference,
 ): Promise<Resolution> {
@@ -190,9 +193,9 @@ async function findManifest(folder: string): Promise<DatasetManifest | undefined
   const path = join(folder, MANIFEST_FILE)
   if (!(await isFile(path))) return undefined
   if ((await stat(path)).size > TOML_BYTES_MAX) throw new FolderInvalid(`${MANIFEST_FILE} is too large.`)
-  const read = parseManifest(await readFile(path, 'utf8'))
-  if ('refused' in read) throw new FolderInvalid(read.refused)
-  return read
+  const manifest = parseManifest(await readFile(path, 'utf8'))
+  if ('refused' in manifest) throw new FolderInvalid(manifest.refused)
+  return manifest
 }
 
 const isFile = async (path: string): Promise<boolean> => (await stat(path).catch(() => undefined))?.isFile() ?? false
@@ -218,7 +221,7 @@ async function computeFolderDigest(folder: string, task: string): Promise<Digest
   const report = createReport()
   try {
     const files = await listTaskFiles(source, false, report)
-    report.checkInstructions()
+    report.throwIfRefused()
     return computeTaskDigest(await hashFiles(source, files))
   } catch (error) {
     if (error instanceof TaskInvalid) throw new FolderInvalid(`${task}: ${error.message}`)
@@ -237,10 +240,10 @@ async function hashManifestFiles(
     if (file === undefined || !(await isFile(file))) throw new FolderInvalid(`File not found: ${sanitizeText(path)}.`)
     const hash = createHash('sha256')
     await pipeline(createReadStream(file), hash)
-    const found: Digest = `sha256:${hash.digest('hex')}`
-    if (digest !== undefined && digest !== found)
+    const computed: Digest = `sha256:${hash.digest('hex')}`
+    if (digest !== undefined && digest !== computed)
       throw new FolderInvalid(`Digest mismatch of ${sanitizeText(path)}: expected ${digest}.`)
-    files.push({ path, digest: found })
+    files.push({ path, digest: computed })
   }
   return files
 }

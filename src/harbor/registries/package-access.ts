@@ -27,7 +27,7 @@ type AccessToken = { value: string; until: number }
 /** Tokens by a hash of the personal key, so that the keys are not kept in memory. */
 export type TokenCache = Map<string, Promise<AccessToken>>
 
-const Exchanged = z.object({ access_token: z.string().min(1), expires_in: z.number().positive() })
+const ExchangeResponse = z.object({ access_token: z.string().min(1), expires_in: z.number().positive() })
 /** Tokens are renewed this long before they expire, because clocks may differ. */
 const MARGIN_MS = 20_000
 const TOKENS_MAX = 200
@@ -63,12 +63,12 @@ async function isExpired(response: Response): Promise<boolean> {
   return response.status === 400 && /PGRST30[123]|jwt|exp\W{1,3}claim/i.test(await readResponseText(response.clone()))
 }
 
-/** Returns a token. Concurrent callers share one exchange. `spent` is a token that the registry has rejected. */
-async function getToken(server: PackageServer, tokens: TokenCache, key: string, spent?: string): Promise<string> {
+/** Returns a token. Concurrent callers share one exchange. `rejected` is a token that the registry has rejected. */
+async function getToken(server: PackageServer, tokens: TokenCache, key: string, rejected?: string): Promise<string> {
   const name = hashKey(key)
   const pending = tokens.get(name)
-  const known = await pending
-  if (known && known.until > server.now() && known.value !== spent) return known.value
+  const cached = await pending
+  if (cached && cached.until > server.now() && cached.value !== rejected) return cached.value
   const exchange = tokens.get(name) === pending ? cacheToken(tokens, name, exchangeKey(server, key)) : tokens.get(name)
   return (await (exchange ?? exchangeKey(server, key))).value
 }
@@ -96,7 +96,7 @@ async function exchangeKey(server: PackageServer, key: string): Promise<AccessTo
   if (response.status === 401 || response.status === 403) {
     throw new AccessRefused('The registry rejected the personal key. It may have expired or been revoked.')
   }
-  const { data } = Exchanged.safeParse(parseUntrustedJson(text))
+  const { data } = ExchangeResponse.safeParse(parseUntrustedJson(text))
   if (!response.ok || !data)
     throw new RegistryUnavailable(`The registry answered ${response.status} to a personal key.`)
   return { value: data.access_token, until: server.now() + data.expires_in * 1000 - MARGIN_MS }
@@ -105,9 +105,9 @@ async function exchangeKey(server: PackageServer, key: string): Promise<AccessTo
 /** Requires TLS for a long-lived key, except on this machine. */
 function requireTls(url: string): void {
   const { protocol, hostname } = new URL(url)
-  const isHere =
+  const isLoopback =
     hostname === 'localhost' || hostname === '[::1]' || (isIP(hostname) === 4 && hostname.startsWith('127.'))
-  if (protocol === 'https:' || isHere) return
+  if (protocol === 'https:' || isLoopback) return
   throw new RegistryUnavailable('Personal keys are only sent over https. Change ASSAY_HARBOR_URL.', {
     isPermanent: true,
   })

@@ -53,9 +53,9 @@ export function openPackageRegistry(options: PackageRegistryOptions): Registry {
     resolve: (reference, { tasksMax = TASKS_MAX, ...access }) =>
       resolve(context(access), reference, { registry: options.name, tasksMax }).catch(toResolution),
     async open(_, access) {
-      const opened = context(access)
+      const queryContext = context(access)
       return {
-        fetch: (task, signal) => fetchArchive(opened, task, signal),
+        fetch: (task, signal) => fetchArchive(queryContext, task, signal),
         [Symbol.asyncDispose]: async () => undefined,
       }
     },
@@ -102,8 +102,9 @@ async function resolveListed(
   { version, members, registry }: ListedVersion,
 ): Promise<Resolution> {
   const tasks = members.flatMap((member) => (member ? [toResolvedTask(member)] : [])).toSorted(compareTaskNames)
-  const bad = tasks.find(({ org, name }) => !isNamePart(org) || !isNamePart(name))
-  if (bad) return { kind: 'invalid', detail: `${sanitizeText(`${bad.org}/${bad.name}`)} is not a valid task name.` }
+  const invalid = tasks.find(({ org, name }) => !isNamePart(org) || !isNamePart(name))
+  if (invalid)
+    return { kind: 'invalid', detail: `${sanitizeText(`${invalid.org}/${invalid.name}`)} is not a valid task name.` }
   const duplicate = findDuplicateName(tasks)
   if (duplicate) return { kind: 'invalid', detail: `Duplicate task ${duplicate}.` }
 
@@ -181,23 +182,23 @@ type DatasetMembers = z.infer<typeof MemberRow>['task_version'][]
 
 const FileRow = z.object({ path: z.string(), content_hash: Hash })
 
-const OF_PACKAGE = 'package:package_id!inner(*,org:org_id!inner(name))'
-const PAGE = 1000
+const SELECT_PACKAGE = 'package:package_id!inner(*,org:org_id!inner(name))'
+const PAGE_SIZE = 1000
 
 /** Finds the version that a reference names, if the caller may see it. */
 async function findVersion(
   context: PackageQueryContext,
   { org, name, ref }: DatasetReference,
 ): Promise<DatasetVersion | undefined> {
-  const where = {
+  const datasetFilter = {
     'package.name': `eq.${name}`,
     'package.type': 'eq.dataset',
     'package.org.name': `eq.${org}`,
     limit: '1',
   }
   if (ref.kind === 'tag') {
-    const select = `dataset_version:dataset_version_id(*),${OF_PACKAGE}`
-    const query = { select, tag: `eq.${ref.tag}`, ...where }
+    const select = `dataset_version:dataset_version_id(*),${SELECT_PACKAGE}`
+    const query = { select, tag: `eq.${ref.tag}`, ...datasetFilter }
     const [row] = await readRows(
       context,
       'dataset_version_tag',
@@ -206,9 +207,14 @@ async function findVersion(
     )
     return row?.dataset_version ?? undefined
   }
-  const which =
+  const versionFilter =
     ref.kind === 'revision' ? { revision: `eq.${ref.revision}` } : { content_hash: `eq.${hexOf(ref.digest)}` }
-  const [row] = await readRows(context, 'dataset_version', { select: `*,${OF_PACKAGE}`, ...which, ...where }, Version)
+  const [row] = await readRows(
+    context,
+    'dataset_version',
+    { select: `*,${SELECT_PACKAGE}`, ...versionFilter, ...datasetFilter },
+    Version,
+  )
   return row
 }
 
@@ -236,11 +242,16 @@ async function listMembers(
   }
   const members: DatasetMembers = []
   for (;;) {
-    const page = await readPage(context, 'dataset_version_task', { ...query, ...pageAt(members.length) }, MemberRow)
+    const page = await readPage(
+      context,
+      'dataset_version_task',
+      { ...query, ...toPageQuery(members.length) },
+      MemberRow,
+    )
     members.push(...page.rows.map((row) => row.task_version))
     const count = Math.max(page.total ?? 0, members.length)
     if (count > tasksMax) return count
-    if (page.rows.length < PAGE) return members
+    if (page.rows.length < PAGE_SIZE) return members
   }
 }
 
@@ -252,11 +263,11 @@ async function listFiles(context: PackageQueryContext, version: DatasetVersion):
   }
   const files: z.infer<typeof FileRow>[] = []
   for (;;) {
-    const page = await readPage(context, 'dataset_version_file', { ...query, ...pageAt(files.length) }, FileRow)
+    const page = await readPage(context, 'dataset_version_file', { ...query, ...toPageQuery(files.length) }, FileRow)
     files.push(...page.rows)
     if (files.length > FILES_MAX)
       throw new RegistryUnavailable('The dataset lists too many files.', { isPermanent: true })
-    if (page.rows.length < PAGE) return files
+    if (page.rows.length < PAGE_SIZE) return files
   }
 }
 
@@ -283,7 +294,7 @@ async function findArchivePath(
 }
 
 const FILES_MAX = 10_000
-const pageAt = (offset: number) => ({ offset: String(offset), limit: String(PAGE) })
+const toPageQuery = (offset: number) => ({ offset: String(offset), limit: String(PAGE_SIZE) })
 
 const readRows = async <Row>(
   context: PackageQueryContext,

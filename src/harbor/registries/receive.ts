@@ -59,15 +59,17 @@ export async function receiveTask<Result>(
   scratch: string,
   use: UseSource<Result>,
 ): Promise<Result> {
-  const explain = (error: unknown): never => {
+  const throwTaskError = (error: unknown): never => {
     throw toTaskError(task, error)
   }
-  const small = await unpackToMemory(await fetchArchive().catch(explain), task.name, UNPACK_LIMITS).catch(explain)
-  if (small) return useSource(task, small, use)
+  const inMemory = await unpackToMemory(await fetchArchive().catch(throwTaskError), task.name, UNPACK_LIMITS).catch(
+    throwTaskError,
+  )
+  if (inMemory) return useSource(task, inMemory, use)
   const folder = await mkdtemp(join(scratch, 'receiving-'))
   try {
     const files = join(folder, task.name)
-    await unpack(await fetchArchive().catch(explain), files, UNPACK_LIMITS).catch(explain)
+    await unpack(await fetchArchive().catch(throwTaskError), files, UNPACK_LIMITS).catch(throwTaskError)
     return await useSource(task, await openFolderSource(files), use)
   } finally {
     await rm(folder, { recursive: true, force: true })
@@ -78,7 +80,7 @@ async function useSource<Result>(task: ResolvedTask, source: FileSource, use: Us
   const digest = await computePackageDigest(source).catch((error: unknown) => {
     throw toTaskError(task, error)
   })
-  if (task.digest !== null && digest !== task.digest) throw digestMismatch(task, digest)
+  if (task.digest !== null && digest !== task.digest) throw toDigestMismatch(task, digest)
   return use(digest, source)
 }
 
@@ -86,7 +88,7 @@ async function useSource<Result>(task: ResolvedTask, source: FileSource, use: Us
 async function computePackageDigest(source: FileSource): Promise<Digest> {
   const report = createReport()
   const listed = await listTaskFiles(source, true, report)
-  report.checkInstructions()
+  report.throwIfRefused()
   return computeTaskDigest(await hashFiles(source, listed))
 }
 
@@ -104,7 +106,7 @@ function toTaskError(task: ResolvedTask, error: unknown): unknown {
   return TRANSIENT_REASONS.includes(error.reason) ? new TransferBroken(refused) : new TaskRefused(refused)
 }
 
-const digestMismatch = (task: ResolvedTask, digest: string) =>
+const toDigestMismatch = (task: ResolvedTask, digest: string) =>
   new TaskRefused({
     task: formatTaskName(task),
     reason: 'digest_mismatch',

@@ -56,7 +56,7 @@ const BYTES_MAX = 32 * 1024 * 1024
 export function openRegistryJson(options: RegistryJsonOptions): Registry {
   const { name, location } = options
   const isUrl = /^https?:/.test(location)
-  const reach: AllowedLocations = { operatorOrigin: isUrl ? new URL(location).origin : undefined, hasFolder: !isUrl }
+  const allowed: AllowedLocations = { operatorOrigin: isUrl ? new URL(location).origin : undefined, hasFolder: !isUrl }
   const root = isUrl ? undefined : dirname(absolute(location))
   return {
     name,
@@ -64,13 +64,13 @@ export function openRegistryJson(options: RegistryJsonOptions): Registry {
       const text = isUrl ? await download(options, signal) : await readList(location)
       const found = await lookUp({ text, reference, tasksMax })
       if (found.kind === 'broken') throw toBrokenRegistry('is not a valid registry.json')
-      if (found.kind === 'found') return resolve(found.entry, reference, { registry: name, reach })
+      if (found.kind === 'found') return resolve(found.entry, reference, { registry: name, allowed })
       if (found.kind === 'too_many') return found
       const { versions } = found
       return versions.length > 0 ? { kind: 'other_versions', registry: name, versions } : { kind: 'unknown' }
     },
     async open(dataset) {
-      const admit = createGitAdmission(reach.operatorOrigin, options.resolveName ?? resolveName)
+      const admit = createGitAdmission(allowed.operatorOrigin, options.resolveName ?? resolveName)
       const memoryKib = options.gitMemoryKib ?? GIT_MEMORY_KIB
       const checkouts = await openCheckouts(dataset.tasks, options.scratch, { admit, memoryKib, log: options.log })
       return {
@@ -93,8 +93,8 @@ const lookUp = (input: ListLookupInput): Promise<ListLookup> =>
     throw error
   })
 
-const toBrokenRegistry = (why: string) =>
-  new RegistryUnavailable(`The registry.json in ASSAY_REGISTRIES ${why}.`, { isPermanent: true })
+const toBrokenRegistry = (problem: string) =>
+  new RegistryUnavailable(`The registry.json in ASSAY_REGISTRIES ${problem}.`, { isPermanent: true })
 
 async function download({ outbound, location, ...options }: RegistryJsonOptions, signal: AbortSignal): Promise<string> {
   return retryUnavailable(
@@ -115,16 +115,16 @@ async function readList(path: string): Promise<string> {
   return readFile(path, 'utf8')
 }
 
-type RegistryJsonResolveOptions = { registry: string; reach: AllowedLocations }
+type RegistryJsonResolveOptions = { registry: string; allowed: AllowedLocations }
 
 function resolve(
   entry: RegistryJsonEntry,
   { org, name, ref }: DatasetReference,
-  { registry, reach }: RegistryJsonResolveOptions,
+  { registry, allowed }: RegistryJsonResolveOptions,
 ): Resolution {
   if (entry.tasks.length === 0) return { kind: 'empty' }
   try {
-    const tasks = resolveTasks(entry, org, reach).toSorted(compareTaskNames)
+    const tasks = resolveTasks(entry, org, allowed).toSorted(compareTaskNames)
     const duplicate = findDuplicateName(tasks)
     if (duplicate) return { kind: 'invalid', detail: `Duplicate task ${duplicate}.` }
     const { version: resolvedRef, description } = entry
@@ -156,14 +156,14 @@ class EntryInvalid extends Error {
 /** Locations that a list may refer to. */
 type AllowedLocations = { operatorOrigin: string | undefined; hasFolder: boolean }
 
-function resolveTasks(entry: RegistryJsonEntry, org: string, reach: AllowedLocations): ResolvedTask[] {
+function resolveTasks(entry: RegistryJsonEntry, org: string, allowed: AllowedLocations): ResolvedTask[] {
   return entry.tasks.map((task) => {
-    const [own = '', ...rest] = task.name.split('/').toReversed()
-    const name = { org: rest[0] ?? org, name: own }
-    if (rest.length > 1 || !isNamePart(name.org) || !isNamePart(own)) {
+    const [ownName = '', ...rest] = task.name.split('/').toReversed()
+    const name = { org: rest[0] ?? org, name: ownName }
+    if (rest.length > 1 || !isNamePart(name.org) || !isNamePart(ownName)) {
       throw new EntryInvalid(`${sanitizeText(task.name)} is not a valid task name.`)
     }
-    return { ...name, digest: null, at: resolveLocation(task, reach) }
+    return { ...name, digest: null, at: resolveLocation(task, allowed) }
   })
 }
 
@@ -171,20 +171,20 @@ const COMMIT = /^([0-9a-f]{40}|[0-9a-f]{64})$/
 
 function resolveLocation(
   { name, git_url: url, git_commit_id: commit, path }: z.infer<typeof ListedTask>,
-  reach: AllowedLocations,
+  allowed: AllowedLocations,
 ): TaskLocation {
-  const fail = (why: string) => new EntryInvalid(`${sanitizeText(name)}: ${why}`)
-  const clean = path.replace(/^(\.\/)+/, '').replace(/\/+$/, '')
-  if (clean !== '' && clean !== '.' && findPathFault(clean))
+  const fail = (problem: string) => new EntryInvalid(`${sanitizeText(name)}: ${problem}`)
+  const cleanPath = path.replace(/^(\.\/)+/, '').replace(/\/+$/, '')
+  if (cleanPath !== '' && cleanPath !== '.' && findPathFault(cleanPath))
     throw fail('its path is invalid or leads out of the repository.')
   if (!url) {
-    if (!reach.hasFolder || clean === '' || clean === '.') throw fail('it has no git_url.')
-    return { kind: 'folder', path: clean }
+    if (!allowed.hasFolder || cleanPath === '' || cleanPath === '.') throw fail('it has no git_url.')
+    return { kind: 'folder', path: cleanPath }
   }
   if (!commit || !COMMIT.test(commit)) throw fail('its git_commit_id must be a full commit id.')
-  const refusal = findGitUrlRefusal(url, reach.operatorOrigin)
+  const refusal = findGitUrlRefusal(url, allowed.operatorOrigin)
   if (refusal) throw fail(`its git_url is not allowed (${refusal}).`)
-  return { kind: 'git', url, commit, path: clean === '' ? '.' : clean }
+  return { kind: 'git', url, commit, path: cleanPath === '' ? '.' : cleanPath }
 }
 
 /** Returns why a git URL is not allowed, judged by the URL alone. */

@@ -30,7 +30,7 @@ export function lookUpInList({ text, reference, tasksMax }: ListLookupInput): Li
 }
 
 /** Organisation of names without one in a registry.json. */
-const BARE_ORG = 'registry'
+const DEFAULT_ORG = 'registry'
 
 export const ListedTask = z.object({
   name: z.string(),
@@ -79,7 +79,7 @@ const listEntries = (
   entries: readonly RegistryJsonEntry[],
   { org, name }: Pick<DatasetReference, 'org' | 'name'>,
 ): RegistryJsonEntry[] =>
-  entries.filter((entry) => entry.name === `${org}/${name}` || (org === BARE_ORG && entry.name === name))
+  entries.filter((entry) => entry.name === `${org}/${name}` || (org === DEFAULT_ORG && entry.name === name))
 
 /** Returns the default version as Harbor does: head, else the highest version number, else the last in sort order. */
 export function findNewestVersion(versions: readonly string[]): string | undefined {
@@ -96,7 +96,7 @@ export function findNewestVersion(versions: readonly string[]): string | undefin
 const VERSION =
   /^v?(?:(?<epoch>\d{1,9})!)?(?<release>\d{1,9}(?:\.\d{1,9})*)(?:[._-]?(?<stage>a|b|rc|alpha|beta|c)[._-]?(?<pre>\d{0,9}))?(?:[._-]?post[._-]?(?<post>\d{0,9}))?(?:[._-]?dev[._-]?(?<dev>\d{0,9}))?$/i
 const STAGES: Record<string, number> = { a: 0, alpha: 0, b: 1, beta: 1, c: 2, rc: 2 }
-const FINAL = 3
+const FINAL_STAGE = 3
 const PARTS_MAX = 8
 
 /** Converts a version to numbers that are compared lexicographically. */
@@ -104,7 +104,7 @@ function rankVersion(text: string): number[] | undefined {
   const { epoch, release = '', stage, pre, post, dev } = VERSION.exec(text)?.groups ?? {}
   if (release === '') return undefined
   const parts = release.split('.').map(Number)
-  const padded = Array.from({ length: PARTS_MAX }, (_, place) => parts[place] ?? 0)
+  const padded = Array.from({ length: PARTS_MAX }, (_, index) => parts[index] ?? 0)
   return [
     Number(epoch ?? 0),
     ...padded,
@@ -117,7 +117,7 @@ function rankVersion(text: string): number[] | undefined {
 /** Ranks pre-releases. A plain development version precedes all other versions of its release. */
 function rankSuffix(stage: string | undefined, pre: string | undefined, dev?: string, post?: string): number[] {
   if (stage !== undefined) return [STAGES[stage.toLowerCase()] ?? 0, Number(pre || 0)]
-  return dev !== undefined && post === undefined ? [-1, 0] : [FINAL, 0]
+  return dev !== undefined && post === undefined ? [-1, 0] : [FINAL_STAGE, 0]
 }
 
 const rankNumber = (number: string | undefined, whenAbsent: number): number[] => [
@@ -125,6 +125,6 @@ const rankNumber = (number: string | undefined, whenAbsent: number): number[] =>
 ]
 
 function compareRanks(a: readonly number[], b: readonly number[]): number {
-  const place = a.findIndex((value, at) => value !== b[at])
-  return place < 0 ? 0 : (a[place] ?? 0) - (b[place] ?? 0)
+  const differing = a.findIndex((value, index) => value !== b[index])
+  return differing < 0 ? 0 : (a[differing] ?? 0) - (b[differing] ?? 0)
 }

@@ -132,7 +132,7 @@ export type DatasetRef =
 
 export const LATEST = 'latest'
 
-const PART = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
+const NAME_PART = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/
 const TAG = /^[A-Za-z0-9][A-Za-z0-9._+-]{0,127}$/
 /** Fits into 32 bits, as in the registry. */
 const REVISION = /^\d{1,9}$/
@@ -159,7 +159,7 @@ function parseRef(text: string): DatasetRef | undefined {
 }
 
 /** Validates an organisation or dataset name, which becomes part of paths. */
-export const isNamePart = (text: string): boolean => PART.test(text) && !text.includes('..')
+export const isNamePart = (text: string): boolean => NAME_PART.test(text) && !text.includes('..')
 
 /** Formats a version as it is written after the @. */
 export function formatRef(ref: DatasetRef): string {

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream'
 import type { Blobs, Digest } from '../../platform/blobs/blob.ts'
 import { packTask, unpack } from '../archive.ts'
-import { declaredMemoryMb } from '../read-task.ts'
+import { readDeclaredMemoryMb } from '../read-task.ts'
 import type { FileSource } from '../source.ts'
 
 /**
@@ -38,7 +38,7 @@ export function createTaskStore(blobs: Blobs, index: TaskIndex): TaskStore {
     },
     async put(digest, source) {
       const { digest: archive, bytes } = await blobs.put(await packTask(source, { isPackage: true, level: GZIP_LEVEL }))
-      const task = { digest, archive, bytes, memoryMb: await declaredMemoryMb(source) }
+      const task = { digest, archive, bytes, memoryMb: await readDeclaredMemoryMb(source) }
       await index.add(task)
       return task
     },
