@@ -16,7 +16,7 @@ export const aider = buildChatHarness({
   version: lock.version,
   bundle: pythonBundle('aider', lock),
   start({ model, baseUrl, token, contextTokens, outputTokens }, instruction) {
-    const described = {
+    const modelSettings = {
       litellm_provider: 'openai',
       mode: 'chat',
       max_input_tokens: contextTokens,
@@ -42,7 +42,7 @@ export const aider = buildChatHarness({
       },
       files: [
         { path: INSTRUCTION, text: instruction },
-        { path: METADATA, text: JSON.stringify({ [name]: described }) },
+        { path: METADATA, text: JSON.stringify({ [name]: modelSettings }) },
       ],
       input: '',
     }

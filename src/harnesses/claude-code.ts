@@ -38,7 +38,7 @@ export const claudeCode: Harness = {
         ...('effort' in wireLevel ? ['--effort', wireLevel.effort] : []),
         ...['--strict-mcp-config', ...servers],
       ],
-      env: toEnv(variables(access)),
+      env: toEnv(buildVariables(access)),
       folders: [],
       files: [
         { path: `${CONFIG}/settings.json`, text: '{}' },
@@ -63,7 +63,7 @@ const SUPPORTED_LEVELS = {
   },
 } as const
 
-function variables({ baseUrl, token, model, wireLevel }: ModelAccess): Record<string, string> {
+function buildVariables({ baseUrl, token, model, wireLevel }: ModelAccess): Record<string, string> {
   return {
     ANTHROPIC_BASE_URL: baseUrl,
     ANTHROPIC_API_KEY: token,
@@ -84,11 +84,11 @@ function variables({ baseUrl, token, model, wireLevel }: ModelAccess): Record<st
     API_TIMEOUT_MS: API_TIMEOUT_MS,
     // Otherwise the program may start before the task's MCP servers are connected.
     MCP_CONNECTION_NONBLOCKING: 'false',
-    ...thinking(wireLevel),
+    ...toThinkingVariables(wireLevel),
   }
 }
 
-function thinking(wire: WireLevel): Record<string, string> {
+function toThinkingVariables(wire: WireLevel): Record<string, string> {
   if ('budgetTokens' in wire) return { MAX_THINKING_TOKENS: String(wire.budgetTokens) }
   return 'off' in wire ? { MAX_THINKING_TOKENS: '0' } : {}
 }

@@ -20,7 +20,7 @@ export const codePuppy = buildChatHarness({
   version: lock.version,
   bundle: pythonBundle('code-puppy', lock),
   start({ model, baseUrl, token, contextTokens }, instruction) {
-    const described = {
+    const modelSettings = {
       type: 'custom_openai',
       name: model,
       custom_endpoint: { url: `${baseUrl}/v1`, api_key: `$${TOKEN_VARIABLE}` },
@@ -35,7 +35,7 @@ export const codePuppy = buildChatHarness({
       env: { [TOKEN_VARIABLE]: token, NO_VERSION_UPDATE: '1' },
       files: [
         { path: `${FOLDER}/puppy.cfg`, text: SETTINGS },
-        { path: `${FOLDER}/extra_models.json`, text: JSON.stringify({ [MODEL]: described }) },
+        { path: `${FOLDER}/extra_models.json`, text: JSON.stringify({ [MODEL]: modelSettings }) },
       ],
       input: '',
     }

@@ -41,7 +41,7 @@ export const codex: Harness = {
       ],
       env: toEnv({ CODEX_HOME: `${HOME}/${CONFIG}`, [TOKEN_VARIABLE]: access.token }),
       folders: [],
-      files: [{ path: `${CONFIG}/config.toml`, text: stringify(settings(access, mcpServers)) }],
+      files: [{ path: `${CONFIG}/config.toml`, text: stringify(buildSettings(access, mcpServers)) }],
       skills: `${CONFIG}/skills`,
       input: instruction,
     }
@@ -52,7 +52,7 @@ export const codex: Harness = {
 /** Codex forwards every effort unchanged. */
 const SUPPORTED_LEVELS = { 'openai-responses': { efforts: 'any', budgets: false, off: false, unset: false } } as const
 
-const settings = ({ baseUrl, wireLevel }: ModelAccess, servers: ToolServer[]) => ({
+const buildSettings = ({ baseUrl, wireLevel }: ModelAccess, servers: ToolServer[]) => ({
   model_provider: PROVIDER,
   ...('effort' in wireLevel ? { model_reasoning_effort: wireLevel.effort } : {}),
   check_for_update_on_startup: false,

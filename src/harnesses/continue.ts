@@ -20,7 +20,7 @@ export const continueCli = buildChatHarness({
   version: lock.version,
   bundle: nodeBundle('continue', lock),
   start({ model, baseUrl, token, contextTokens, outputTokens }, instruction) {
-    const described = {
+    const modelSettings = {
       name: model,
       provider: 'openai',
       model,
@@ -31,7 +31,7 @@ export const continueCli = buildChatHarness({
       capabilities: ['tool_use'],
       defaultCompletionOptions: { contextLength: contextTokens, maxTokens: outputTokens },
     }
-    const config = { name: 'assay', version: '1.0.0', schema: 'v1', models: [described] }
+    const config = { name: 'assay', version: '1.0.0', schema: 'v1', models: [modelSettings] }
     return {
       command: [
         NODE,

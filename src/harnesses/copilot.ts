@@ -29,7 +29,7 @@ export const copilot: Harness = {
         ...['--disable-builtin-mcps', '--log-dir', `${HOME}/logs`, '--reasoning-effort', toEffort(access.wireLevel)],
         ...servers,
       ],
-      env: toEnv(variables(access)),
+      env: toEnv(buildVariables(access)),
       folders: [],
       files: [
         { path: CERTIFICATES, text: rootCertificates.join('\n') },
@@ -64,7 +64,7 @@ const PROVIDERS: Record<Exclude<Protocol, 'gemini'>, Record<string, string>> = {
   'openai-chat': { COPILOT_PROVIDER_TYPE: 'openai' },
 }
 
-function variables({ protocol, baseUrl, token, model }: ModelAccess): Record<string, string> {
+function buildVariables({ protocol, baseUrl, token, model }: ModelAccess): Record<string, string> {
   return {
     // The program contacts GitHub for authorization unless this variable is set.
     COPILOT_OFFLINE: 'true',

@@ -34,7 +34,7 @@ export const geminiCli: Harness = {
         GEMINI_CLI_NO_RELAUNCH: 'true',
       }),
       folders: [],
-      files: [{ path: `${CONFIG}/settings.json`, text: JSON.stringify(settings(access, mcpServers)) }],
+      files: [{ path: `${CONFIG}/settings.json`, text: JSON.stringify(buildSettings(access, mcpServers)) }],
       skills: `${CONFIG}/skills`,
       input: instruction,
     }
@@ -46,7 +46,7 @@ const SUPPORTED_LEVELS = {
   gemini: { efforts: ['minimal', 'low', 'medium', 'high'], budgets: true, off: true, unset: false },
 } as const
 
-const settings = ({ model, wireLevel }: ModelAccess, servers: ToolServer[]): JsonObject => ({
+const buildSettings = ({ model, wireLevel }: ModelAccess, servers: ToolServer[]): JsonObject => ({
   security: { auth: { selectedType: 'gemini-api-key' } },
   general: { enableAutoUpdate: false, enableAutoUpdateNotification: false, maxAttempts: ATTEMPTS },
   privacy: { usageStatisticsEnabled: false },
@@ -55,13 +55,13 @@ const settings = ({ model, wireLevel }: ModelAccess, servers: ToolServer[]): Jso
   model: { maxSessionTurns: TURNS_MAX },
   modelConfigs: {
     customOverrides: [
-      { match: { model }, modelConfig: { generateContentConfig: { thinkingConfig: thinking(wireLevel) } } },
+      { match: { model }, modelConfig: { generateContentConfig: { thinkingConfig: toThinking(wireLevel) } } },
     ],
   },
   ...(servers.length > 0 ? { mcpServers: Object.fromEntries(servers.map(toServerEntry)) } : {}),
 })
 
-function thinking(wire: WireLevel): JsonObject {
+function toThinking(wire: WireLevel): JsonObject {
   if ('effort' in wire) return { includeThoughts: true, thinkingLevel: wire.effort.toUpperCase() }
   if ('budgetTokens' in wire) return { includeThoughts: true, thinkingBudget: wire.budgetTokens }
   return { thinkingBudget: 0 }

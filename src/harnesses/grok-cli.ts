@@ -31,7 +31,7 @@ function trajectoryEvents(line: JsonObject): TrajectoryEvent[] {
 }
 
 function toCall(call: JsonObject): TrajectoryEvent {
-  const called = objectAt(call, 'function')
-  const given = parseArguments(called.arguments)
-  return { kind: 'call', id: textAt(call, 'id'), name: textAt(called, 'name'), arguments: given }
+  const target = objectAt(call, 'function')
+  const args = parseArguments(target.arguments)
+  return { kind: 'call', id: textAt(call, 'id'), name: textAt(target, 'name'), arguments: args }
 }

@@ -80,7 +80,7 @@ export type Harness = {
   /** Returns the protocol in which the program can request exactly this level, or undefined. Levels are never rounded. */
   protocolFor(model: ModelTraits, level: Level, wire: WireLevel): Protocol | undefined
   /** Returns the command for a step, or undefined if there is nothing to run. Throws HarnessUnfit. */
-  plan(step: TaskStep, kit: TaskResources, access?: ModelAccess): HarnessRun | undefined
+  plan(step: TaskStep, resources: TaskResources, access?: ModelAccess): HarnessRun | undefined
   /** Replaces the planned command: runs the agent loop in this process. Returns an exit code. */
   converse?(conversation: HarnessConversation): Promise<number>
   /** Parses a line of the program's output. The output is untrusted; unknown lines yield no events. */

@@ -15,7 +15,7 @@ export const kilo = buildChatHarness({
   version: lock.version,
   bundle: nativeBundle('kilo', lock, PROGRAM),
   start({ model, baseUrl, token, contextTokens, outputTokens }, instruction) {
-    const described = { name: model, tool_call: true, limit: { context: contextTokens, output: outputTokens } }
+    const modelSettings = { name: model, tool_call: true, limit: { context: contextTokens, output: outputTokens } }
     const settings = {
       autoupdate: false,
       share: 'disabled',
@@ -26,7 +26,7 @@ export const kilo = buildChatHarness({
           npm: '@ai-sdk/openai-compatible',
           name: PROVIDER,
           options: { baseURL: `${baseUrl}/v1`, apiKey: token, timeout: false },
-          models: { [model]: described },
+          models: { [model]: modelSettings },
         },
       },
     }

@@ -1,8 +1,9 @@
 import { stringify } from 'smol-toml'
 import { nodeBundle, nodeCommand } from './bundles/bundle.ts'
 import lock from './bundles/kimi-code.lock.json' with { type: 'json' }
-import { type Harness, HarnessUnfit, HOME, requireModelAccess, type ToolServer, toEnv } from './harness.ts'
-import { isObject, type JsonObject, objectAt, objectsAt, parseJson, textAt } from './json.ts'
+import { requireArgument } from './chat-program.ts'
+import { type Harness, HOME, requireModelAccess, type ToolServer, toEnv } from './harness.ts'
+import { type JsonObject, objectAt, objectsAt, parseArguments, textAt } from './json.ts'
 import { findProtocol, type LevelMapping, type ModelAccess, type Protocol, type WireLevel } from './model-access.ts'
 import type { TrajectoryEvent } from './trajectory.ts'
 
@@ -11,8 +12,6 @@ const CONFIG = '.kimi-code'
 const MODEL_ALIAS = 'assay'
 /** Effectively unlimited: the task's timeout ends the agent, not the number of steps. */
 const STEPS_MAX = 10_000
-/** Maximum length of one command-line argument on Linux. */
-const ARGUMENT_BYTES_MAX = 128 * 1024 - 1
 
 export const kimiCode: Harness = {
   id: 'kimi-code',
@@ -26,11 +25,9 @@ export const kimiCode: Harness = {
   plan({ instruction }, { mcpServers }, optionalAccess) {
     const access = requireModelAccess(kimiCode, optionalAccess)
     // The program does not read standard input.
-    if (Buffer.byteLength(instruction) > ARGUMENT_BYTES_MAX) {
-      throw new HarnessUnfit(`The task's instruction is too long for Kimi Code (at most ${ARGUMENT_BYTES_MAX} bytes).`)
-    }
+    const prompt = requireArgument('Kimi Code', instruction)
     return {
-      command: [...nodeCommand(SCRIPT), '-p', instruction, '--output-format', 'stream-json', '-m', MODEL_ALIAS],
+      command: [...nodeCommand(SCRIPT), '-p', prompt, '--output-format', 'stream-json', '-m', MODEL_ALIAS],
       env: toEnv({
         KIMI_CODE_HOME: `${HOME}/${CONFIG}`,
         KIMI_CODE_NO_AUTO_UPDATE: '1',
@@ -38,7 +35,7 @@ export const kimiCode: Harness = {
       }),
       folders: [],
       files: [
-        { path: `${CONFIG}/config.toml`, text: stringify(settings(access)) },
+        { path: `${CONFIG}/config.toml`, text: stringify(buildSettings(access)) },
         ...(mcpServers.length > 0 ? [{ path: `${CONFIG}/mcp.json`, text: JSON.stringify(toServers(mcpServers)) }] : []),
       ],
       skills: `${CONFIG}/skills`,
@@ -64,7 +61,7 @@ const PROVIDERS: Record<Protocol, { type: string; path: string }> = {
   gemini: { type: 'google-genai', path: '' },
 }
 
-function settings({ protocol, model, baseUrl, token, contextTokens, outputTokens, wireLevel }: ModelAccess) {
+function buildSettings({ protocol, model, baseUrl, token, contextTokens, outputTokens, wireLevel }: ModelAccess) {
   const { type, path } = PROVIDERS[protocol]
   return {
     default_model: MODEL_ALIAS,
@@ -80,12 +77,12 @@ function settings({ protocol, model, baseUrl, token, contextTokens, outputTokens
         ...('effort' in wireLevel ? { support_efforts: [wireLevel.effort], default_effort: wireLevel.effort } : {}),
       },
     },
-    thinking: thinking(wireLevel),
+    thinking: toThinking(wireLevel),
     loop_control: { max_steps_per_turn: STEPS_MAX },
   }
 }
 
-const thinking = (wire: WireLevel) => ('effort' in wire ? { enabled: true, effort: wire.effort } : { enabled: false })
+const toThinking = (wire: WireLevel) => ('effort' in wire ? { enabled: true, effort: wire.effort } : { enabled: false })
 
 const toServers = (servers: ToolServer[]): JsonObject => ({
   mcpServers: Object.fromEntries(servers.map(toServerEntry)),
@@ -111,6 +108,6 @@ function trajectoryEvents(line: JsonObject): TrajectoryEvent[] {
 
 function toCallEvent(call: JsonObject): TrajectoryEvent {
   const target = objectAt(call, 'function')
-  const args = parseJson(textAt(target, 'arguments'))
-  return { kind: 'call', id: textAt(call, 'id'), name: textAt(target, 'name'), arguments: isObject(args) ? args : {} }
+  const args = parseArguments(target.arguments)
+  return { kind: 'call', id: textAt(call, 'id'), name: textAt(target, 'name'), arguments: args }
 }

@@ -68,8 +68,8 @@ async function converse({ instruction, exec, ask, emit, signal }: HarnessConvers
   return endWithError(emit, `It was not done after ${TURNS_MAX} turns.`)
 }
 
-function endWithError(tell: HarnessConversation['emit'], error: string): number {
-  tell({ type: 'end', error })
+function endWithError(emit: HarnessConversation['emit'], error: string): number {
+  emit({ type: 'end', error })
   return 1
 }
 
@@ -88,15 +88,15 @@ async function requestReply(ask: AskModel, messages: Message[], signal: AbortSig
 async function buildNextMessage(
   { calls, stop }: ModelReply,
   exec: HarnessConversation['exec'],
-  tell: HarnessConversation['emit'],
+  emit: HarnessConversation['emit'],
 ): Promise<Message | undefined> {
   if (calls.length === 0)
     return stop === 'length' ? { role: 'user', text: 'Your answer was cut off. Go on.' } : undefined
   const results = []
   for (const call of calls) {
-    tell({ type: 'call', id: call.id, name: call.name, arguments: call.arguments })
+    emit({ type: 'call', id: call.id, name: call.name, arguments: call.arguments })
     const text = await runToolCall(call, exec)
-    tell({ type: 'result', id: call.id, text })
+    emit({ type: 'result', id: call.id, text })
     results.push({ id: call.id, name: call.name, text })
   }
   return { role: 'results', results }
@@ -105,9 +105,9 @@ async function buildNextMessage(
 /** Longer lines do not fit into the arguments of a process. */
 const LINE_BYTES_MAX = 100_000
 
-async function runToolCall({ name, arguments: given }: ToolCall, exec: HarnessConversation['exec']): Promise<string> {
+async function runToolCall({ name, arguments: args }: ToolCall, exec: HarnessConversation['exec']): Promise<string> {
   if (name !== SHELL.name) return `There is no tool of this name. There is one: ${SHELL.name}.`
-  const line = textAt(given, 'command')
+  const line = textAt(args, 'command')
   if (line.trim() === '') return 'There is nothing to run: "command" must be a line of shell.'
   if (line.includes('\0')) return 'A line of shell cannot hold a zero byte.'
   if (Buffer.byteLength(line) > LINE_BYTES_MAX) return 'This line is too long. Write files in several steps.'

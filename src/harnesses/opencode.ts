@@ -39,7 +39,7 @@ export const opencode: Harness = {
       }),
       folders: [],
       files: [
-        { path: `${CONFIG}/opencode.json`, text: JSON.stringify(settings(access, mcpServers)) },
+        { path: `${CONFIG}/opencode.json`, text: JSON.stringify(buildSettings(access, mcpServers)) },
         // Marks the plugin library as installed, so that the program does not fetch it from the npm registry.
         { path: `${CONFIG}/package-lock.json`, text: JSON.stringify(PLUGIN_LIBRARY_LOCK) },
         { path: `${CONFIG}/node_modules/.keep`, text: '' },
@@ -51,7 +51,7 @@ export const opencode: Harness = {
   trajectoryEvents: parseOpencodeEvents,
 }
 
-const NONE = { efforts: [], budgets: false, off: false, unset: true } as const
+const NO_LEVELS = { efforts: [], budgets: false, off: false, unset: true } as const
 const SUPPORTED_LEVELS: LevelMapping = {
   // The program's library omits the parameter when thinking is off.
   'anthropic-messages': {
@@ -60,9 +60,9 @@ const SUPPORTED_LEVELS: LevelMapping = {
     off: false,
     unset: true,
   },
-  'openai-responses': { ...NONE, efforts: 'any', unset: false },
+  'openai-responses': { ...NO_LEVELS, efforts: 'any', unset: false },
   gemini: { efforts: ['minimal', 'low', 'medium', 'high'], budgets: true, off: true, unset: false },
-  'openai-chat': { ...NONE, efforts: 'any' },
+  'openai-chat': { ...NO_LEVELS, efforts: 'any' },
 }
 
 /** Libraries bundled with the program, and the base path that each expects. */
@@ -73,7 +73,7 @@ const LIBRARIES: Record<Protocol, { npm: string; path: string }> = {
   'openai-chat': { npm: '@ai-sdk/openai-compatible', path: '/v1' },
 }
 
-function settings(access: ModelAccess, servers: ToolServer[]): JsonObject {
+function buildSettings(access: ModelAccess, servers: ToolServer[]): JsonObject {
   const { protocol, model, baseUrl, token, contextTokens, outputTokens, wireLevel } = access
   const { npm, path } = LIBRARIES[protocol]
   return {
@@ -92,7 +92,7 @@ function settings(access: ModelAccess, servers: ToolServer[]): JsonObject {
             tool_call: true,
             reasoning: !('nothing' in wireLevel),
             limit: { context: contextTokens, output: outputTokens },
-            variants: { [VARIANT]: thinking(protocol, wireLevel) },
+            variants: { [VARIANT]: toThinking(protocol, wireLevel) },
           },
         },
       },
@@ -101,21 +101,21 @@ function settings(access: ModelAccess, servers: ToolServer[]): JsonObject {
   }
 }
 
-function thinking(protocol: Protocol, wire: WireLevel): JsonObject {
+function toThinking(protocol: Protocol, wire: WireLevel): JsonObject {
   if ('nothing' in wire) return {}
-  if (protocol === 'anthropic-messages') return anthropicThinking(wire)
-  if (protocol === 'gemini') return { thinkingConfig: geminiThinking(wire) }
+  if (protocol === 'anthropic-messages') return toAnthropicThinking(wire)
+  if (protocol === 'gemini') return { thinkingConfig: toGeminiThinking(wire) }
   const effort = 'effort' in wire ? { reasoningEffort: wire.effort } : {}
   if (protocol === 'openai-chat') return effort
   return { ...effort, reasoningSummary: 'auto', include: ['reasoning.encrypted_content'] }
 }
 
-function anthropicThinking(wire: WireLevel): JsonObject {
+function toAnthropicThinking(wire: WireLevel): JsonObject {
   if ('effort' in wire) return { thinking: { type: 'adaptive' }, effort: wire.effort }
   return 'budgetTokens' in wire ? { thinking: { type: 'enabled', budgetTokens: wire.budgetTokens } } : {}
 }
 
-function geminiThinking(wire: WireLevel): JsonObject {
+function toGeminiThinking(wire: WireLevel): JsonObject {
   if ('effort' in wire) return { includeThoughts: true, thinkingLevel: wire.effort }
   if ('budgetTokens' in wire) return { includeThoughts: true, thinkingBudget: wire.budgetTokens }
   return { thinkingBudget: 0 }

@@ -28,7 +28,7 @@ export const buildEventParser =
   (rules: readonly OutputRule[]) =>
   (line: JsonObject): TrajectoryEvent[] =>
     rules.flatMap((rule) =>
-      matches(rule.when, line) ? listMembers(rule, line).flatMap((found) => toEvents(rule, found)) : [],
+      matches(rule.when, line) ? listMembers(rule, line).flatMap((value) => toEvents(rule, value)) : [],
     )
 
 function listMembers({ each, where }: OutputRule, line: JsonObject): JsonObject[] {
@@ -46,12 +46,12 @@ const matches = (condition: Condition, from: JsonObject): boolean =>
 
 /** Returns the value at a path, or undefined. Inherited properties are not read. */
 function valueAt(from: JsonObject, path: MemberPath): Json | undefined {
-  let found: Json | undefined = from
+  let value: Json | undefined = from
   for (const name of path.split('.')) {
-    if (!isObject(found) || !Object.hasOwn(found, name)) return undefined
-    found = found[name]
+    if (!isObject(value) || !Object.hasOwn(value, name)) return undefined
+    value = value[name]
   }
-  return found
+  return value
 }
 
 function toEvents(rule: OutputRule, from: JsonObject): TrajectoryEvent[] {
@@ -67,11 +67,11 @@ function toEvents(rule: OutputRule, from: JsonObject): TrajectoryEvent[] {
 
 /** Reads the arguments of a call, which some programs write as a JSON string. */
 function toArguments(path: MemberPath | undefined, from: JsonObject): JsonObject {
-  const found = path === undefined ? undefined : valueAt(from, path)
-  if (isObject(found)) return found
-  if (typeof found !== 'string') return {}
-  const value = parseJson(found)
-  return isObject(value) ? value : { text: found }
+  const value = path === undefined ? undefined : valueAt(from, path)
+  if (isObject(value)) return value
+  if (typeof value !== 'string') return {}
+  const parsed = parseJson(value)
+  return isObject(parsed) ? parsed : { text: value }
 }
 
 /** Converts a string, a list of parts, or any other JSON value to text. */

@@ -28,8 +28,8 @@ export const pi: Harness = {
       env: toEnv({ PI_CODING_AGENT_DIR: `${HOME}/${CONFIG}`, PI_OFFLINE: '1', PI_TELEMETRY: '0' }),
       folders: [],
       files: [
-        { path: `${CONFIG}/models.json`, text: JSON.stringify({ providers: { [PROVIDER]: provider(access) } }) },
-        { path: `${CONFIG}/settings.json`, text: JSON.stringify(settings(access.wireLevel)) },
+        { path: `${CONFIG}/models.json`, text: JSON.stringify({ providers: { [PROVIDER]: buildProvider(access) } }) },
+        { path: `${CONFIG}/settings.json`, text: JSON.stringify(buildSettings(access.wireLevel)) },
       ],
       skills: `${CONFIG}/skills`,
       input: instruction,
@@ -41,12 +41,12 @@ export const pi: Harness = {
 const THINKING_WORDS = ['minimal', 'low', 'medium', 'high', 'xhigh', 'max']
 /** The thinking word that a token budget is configured for. */
 const BUDGET_WORD = 'high'
-const NONE = { efforts: [], budgets: false, off: false, unset: true } as const
+const NO_LEVELS = { efforts: [], budgets: false, off: false, unset: true } as const
 const SUPPORTED_LEVELS: LevelMapping = {
   'anthropic-messages': { efforts: ['low', 'medium', 'high', 'xhigh', 'max'], budgets: true, off: true, unset: true },
-  'openai-responses': { ...NONE, efforts: ['none', ...THINKING_WORDS] },
+  'openai-responses': { ...NO_LEVELS, efforts: ['none', ...THINKING_WORDS] },
   gemini: { efforts: ['minimal', 'low', 'medium', 'high'], budgets: true, off: true, unset: true },
-  'openai-chat': { ...NONE, efforts: ['none', ...THINKING_WORDS] },
+  'openai-chat': { ...NO_LEVELS, efforts: ['none', ...THINKING_WORDS] },
 }
 
 const APIS: Record<Protocol, { api: string; path: string }> = {
@@ -62,7 +62,7 @@ function toThinkingWord(wire: WireLevel): string {
 }
 
 /** Describes the model completely, so that the program uses no defaults of its own and rounds no level. */
-function provider({
+function buildProvider({
   protocol,
   model,
   baseUrl,
@@ -87,13 +87,13 @@ function provider({
         maxTokens: outputTokens,
         cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
         ...('effort' in wireLevel ? { thinkingLevelMap: { [word]: wireLevel.effort } } : {}),
-        ...compat(protocol, wireLevel),
+        ...buildCompat(protocol, wireLevel),
       },
     ],
   }
 }
 
-function compat(protocol: Protocol, wire: WireLevel): JsonObject {
+function buildCompat(protocol: Protocol, wire: WireLevel): JsonObject {
   if (protocol === 'anthropic-messages') return { compat: { forceAdaptiveThinking: 'effort' in wire } }
   return protocol === 'openai-chat' ? { compat: CHAT_DIALECT } : {}
 }
@@ -106,7 +106,7 @@ const CHAT_DIALECT: JsonObject = {
   maxTokensField: 'max_tokens',
 }
 
-const settings = (wire: WireLevel): JsonObject => ({
+const buildSettings = (wire: WireLevel): JsonObject => ({
   enableInstallTelemetry: false,
   ...('budgetTokens' in wire ? { thinkingBudgets: { [BUDGET_WORD]: wire.budgetTokens } } : {}),
 })

@@ -29,7 +29,7 @@ export const qwenCode: Harness = {
         QWEN_USAGE_STATISTICS_ENABLED: '0',
       }),
       folders: [],
-      files: [{ path: `${CONFIG}/settings.json`, text: JSON.stringify(settings(access, mcpServers)) }],
+      files: [{ path: `${CONFIG}/settings.json`, text: JSON.stringify(buildSettings(access, mcpServers)) }],
       skills: `${CONFIG}/skills`,
       input: instruction,
     }
@@ -52,10 +52,10 @@ const PROVIDERS: Record<Protocol, { type: string; path: string }> = {
   gemini: { type: 'gemini', path: '' },
 }
 
-function settings(access: ModelAccess, servers: ToolServer[]): JsonObject {
+function buildSettings(access: ModelAccess, servers: ToolServer[]): JsonObject {
   const { protocol, model, baseUrl, wireLevel, contextTokens } = access
   const { type, path } = PROVIDERS[protocol]
-  const generationConfig = { contextWindowSize: contextTokens, ...thinking(wireLevel) }
+  const generationConfig = { contextWindowSize: contextTokens, ...toThinking(wireLevel) }
   const provider = { id: model, name: model, baseUrl: `${baseUrl}${path}`, envKey: TOKEN_VARIABLE, generationConfig }
   return {
     privacy: { usageStatisticsEnabled: false },
@@ -67,7 +67,7 @@ function settings(access: ModelAccess, servers: ToolServer[]): JsonObject {
   }
 }
 
-const thinking = (wire: WireLevel): JsonObject => ('effort' in wire ? { reasoning: { effort: wire.effort } } : {})
+const toThinking = (wire: WireLevel): JsonObject => ('effort' in wire ? { reasoning: { effort: wire.effort } } : {})
 
 function toServerEntry(server: ToolServer): [string, JsonObject] {
   if (server.transport === 'stdio') return [server.name, { command: server.command, args: server.args, trust: true }]

@@ -122,11 +122,11 @@ export type UploadedBundle = { digest: string; node: boolean; probe: string[] }
 
 export const nodeCommand = (script: string): string[] => [NODE, `${BUNDLE}/${script}`]
 
-export const listTarballs = ({ tarballs }: BundleLock, cpu: string = arch): Tarball[] => forCpu(tarballs, cpu)
+export const listTarballs = ({ tarballs }: BundleLock, cpu: string = arch): Tarball[] => selectForCpu(tarballs, cpu)
 
-export const listWheels = ({ wheels }: WheelLock, cpu: string = arch): Wheel[] => forCpu(wheels, cpu)
+export const listWheels = ({ wheels }: WheelLock, cpu: string = arch): Wheel[] => selectForCpu(wheels, cpu)
 
-const forCpu = <T extends { cpu?: string }>(archives: T[], machine: string): T[] =>
+const selectForCpu = <T extends { cpu?: string }>(archives: T[], machine: string): T[] =>
   archives.filter(({ cpu }) => cpu === undefined || cpu === machine)
 
 const DIGEST_LENGTH = 12

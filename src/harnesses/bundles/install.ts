@@ -111,22 +111,22 @@ const UNUSED_MAX_MS = 7 * 24 * 60 * 60 * 1000
 
 /** Removes uploaded bundles that no trial has used for a week. They are installed again when needed. */
 export async function sweepUploaded(folder: string): Promise<void> {
-  for (const name of await readdir(folder).catch(ifMissing([])))
-    if (UPLOADED_FOLDER.test(name)) await sweepOne(folder, join(folder, name))
+  for (const name of await readdir(folder).catch(fallbackIfMissing([])))
+    if (UPLOADED_FOLDER.test(name)) await sweepUploadedFolder(folder, join(folder, name))
 }
 
 /** Renames the folder before deleting it, so that no partially deleted folder is ever used. */
-async function sweepOne(folder: string, target: string): Promise<void> {
-  const stats = await stat(target).catch(ifMissing(undefined)) // Another process may sweep at the same time.
+async function sweepUploadedFolder(folder: string, target: string): Promise<void> {
+  const stats = await stat(target).catch(fallbackIfMissing(undefined)) // Another process may sweep at the same time.
   if (!stats || Date.now() - stats.mtimeMs < UNUSED_MAX_MS) return
   await using draft = await createDraft(folder)
-  await rename(target, join(draft.path, 'old')).catch(ifMissing(undefined))
+  await rename(target, join(draft.path, 'old')).catch(fallbackIfMissing(undefined))
 }
 
-const ifMissing =
-  <T>(instead: T) =>
+const fallbackIfMissing =
+  <T>(fallback: T) =>
   (error: unknown): T => {
-    if (hasCode(error, 'ENOENT')) return instead
+    if (hasCode(error, 'ENOENT')) return fallback
     throw error
   }
 
@@ -146,23 +146,24 @@ const exists = (path: string): Promise<boolean> =>
     () => false,
   )
 
-const DRAFT = /^\.draft-(\d+)-(\d+)-/
+const DRAFT_NAME = /^\.draft-(\d+)-(\d+)-/
 const PAUSE_MS = 200
 
-const processMark = async (): Promise<string> => `${process.pid}-${(await findProcess(process.pid))?.startTime ?? '0'}`
+const describeProcess = async (): Promise<string> =>
+  `${process.pid}-${(await findProcess(process.pid))?.startTime ?? '0'}`
 
 const isProcessAlive = (pid: string, startTime: string): Promise<boolean> => isAlive({ pid: Number(pid), startTime })
 
 /** Creates a temporary folder whose name identifies this process. */
 async function createDraft(parent: string): Promise<AsyncDisposable & { path: string }> {
-  const path = await mkdtemp(join(parent, `.draft-${await processMark()}-`))
+  const path = await mkdtemp(join(parent, `.draft-${await describeProcess()}-`))
   return { path, [Symbol.asyncDispose]: () => removeTree(path) }
 }
 
 /** Removes drafts of processes that no longer exist. */
 async function sweepDrafts(parent: string): Promise<void> {
   for (const name of await readdir(parent)) {
-    const [, pid, startTime] = DRAFT.exec(name) ?? []
+    const [, pid, startTime] = DRAFT_NAME.exec(name) ?? []
     if (pid === undefined || startTime === undefined || (await isProcessAlive(pid, startTime))) continue
     await removeTree(join(parent, name))
   }
@@ -185,7 +186,7 @@ async function withInstallLock(target: string, signal: AbortSignal, work: () => 
 /** Tries to create the lock: a dangling symbolic link that names its owner, because a link is created atomically. */
 async function acquireLock(path: string): Promise<boolean> {
   try {
-    await symlink(await processMark(), path)
+    await symlink(await describeProcess(), path)
     return true
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
@@ -210,10 +211,10 @@ async function fetchTarballs(tarballs: Tarball[], fetching: FetchOptions): Promi
   const specs = [...new Set(tarballs.map(({ name, version }) => `${name}@${version}`))]
   await runInBatches(specs, onFetched, (batch) => npmPack(batch, folder, signal))
   const files = await indexByIntegrity(folder)
-  const wrong = tarballs.find(({ integrity }) => !files.has(integrity))
-  if (!wrong) return files
+  const mismatched = tarballs.find(({ integrity }) => !files.has(integrity))
+  if (!mismatched) return files
   throw new HarnessUnfit(
-    `${wrong.name}@${wrong.version} from the registry does not match the lock file and was not installed.`,
+    `${mismatched.name}@${mismatched.version} from the registry does not match the lock file and was not installed.`,
   )
 }
 
@@ -222,40 +223,40 @@ async function runInBatches(
   onFetched: (done: number) => void,
   fetch: (batch: string[]) => Promise<void>,
 ) {
-  let [begun, done] = [0, 0]
+  let [started, done] = [0, 0]
   onFetched(done)
   const worker = async (): Promise<void> => {
-    while (begun < specs.length) {
-      const batch = specs.slice(begun, begun + BATCH_SIZE)
-      begun += batch.length
+    while (started < specs.length) {
+      const batch = specs.slice(started, started + BATCH_SIZE)
+      started += batch.length
       await fetch(batch)
       done += batch.length
       onFetched(done)
     }
   }
-  const ends = await Promise.allSettled(Array.from({ length: PROCESSES_MAX }, worker))
-  const failed = ends.find((end) => end.status === 'rejected')
+  const outcomes = await Promise.allSettled(Array.from({ length: PROCESSES_MAX }, worker))
+  const failed = outcomes.find((end) => end.status === 'rejected')
   if (failed) throw failed.reason
 }
 
 async function npmPack(specs: string[], folder: string, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted()
-  const words = ['pack', '--silent', '--ignore-scripts', '--loglevel', 'error', ...specs]
-  const child = spawn('npm', words, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'], signal, killSignal: 'SIGKILL' })
+  const args = ['pack', '--silent', '--ignore-scripts', '--loglevel', 'error', ...specs]
+  const child = spawn('npm', args, { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'], signal, killSignal: 'SIGKILL' })
   const [errors, code] = await Promise.all([text(child.stderr), exitCodeOf(child)])
   signal.throwIfAborted()
   if (code === 127) throw new HarnessUnfit('npm was not found on the PATH. Install npm to install harnesses.')
   if (code !== 0) throw new HarnessUnfit(`npm could not fetch ${specs.join(', ')}. ${summarizeErrors(errors)}`)
 }
 
-const GIST_LENGTH_MAX = 400
+const SUMMARY_LENGTH_MAX = 400
 
 const summarizeErrors = (errors: string): string =>
   errors
     .split('\n')
     .flatMap((line) => /^npm error (?!A complete log|code |syscall |errno | +at )(.+)/.exec(line)?.[1] ?? [])
     .join(' ')
-    .slice(0, GIST_LENGTH_MAX)
+    .slice(0, SUMMARY_LENGTH_MAX)
 
 async function indexByIntegrity(folder: string): Promise<Map<string, string>> {
   const files = new Map<string, string>()

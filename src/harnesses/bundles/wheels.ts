@@ -23,7 +23,7 @@ export async function installWheels(lock: WheelLock, options: WheelOptions): Pro
     await writeFile(requirements, wheels.map(toRequirement).join(''))
     const [oldest = ''] = lock.pythons
     const python = path === ANY_PYTHON ? oldest : path
-    await pipInstall(lock.package, [...pipWords(python), '--target', join(tree, path), '-r', requirements], signal)
+    await pipInstall(lock.package, [...buildPipArgs(python), '--target', join(tree, path), '-r', requirements], signal)
     done += wheels.length
     onFetched(done)
   }
@@ -32,12 +32,12 @@ export async function installWheels(lock: WheelLock, options: WheelOptions): Pro
 
 const toRequirement = ({ name, version, sha256 }: Wheel): string => `${name}==${version} --hash=sha256:${sha256}\n`
 
-/** Newest version of glibc that a wheel may require, as in `manylinux_2_28`. The oldest is 5. */
+/** Minor versions of glibc 2 whose wheels are accepted, as in `manylinux_2_28`. */
 const GLIBC_MINOR = { oldest: 5, newest: 28 }
 const MACHINES: Record<string, string> = { x64: 'x86_64', arm64: 'aarch64' }
 
 /** Selects wheels for the given Python on Linux with glibc, whatever Python runs pip. */
-function pipWords(python: string): string[] {
+function buildPipArgs(python: string): string[] {
   const machine = MACHINES[arch] ?? arch
   const minors = Array.from({ length: GLIBC_MINOR.newest - GLIBC_MINOR.oldest + 1 }, (_, at) => GLIBC_MINOR.newest - at)
   const systems = [...minors.map((minor) => `manylinux_2_${minor}`), 'manylinux2014', 'manylinux2010', 'manylinux1']
@@ -58,9 +58,9 @@ function pipWords(python: string): string[] {
   ]
 }
 
-async function pipInstall(program: string, words: string[], signal: AbortSignal): Promise<void> {
+async function pipInstall(program: string, args: string[], signal: AbortSignal): Promise<void> {
   signal.throwIfAborted()
-  const child = spawn('python3', words, { stdio: ['ignore', 'ignore', 'pipe'], signal, killSignal: 'SIGKILL' })
+  const child = spawn('python3', args, { stdio: ['ignore', 'ignore', 'pipe'], signal, killSignal: 'SIGKILL' })
   const [errors, code] = await Promise.all([text(child.stderr), exitCodeOf(child)])
   signal.throwIfAborted()
   if (code === 127 || errors.includes('No module named pip'))
@@ -72,11 +72,11 @@ async function pipInstall(program: string, words: string[], signal: AbortSignal)
   if (code !== 0) throw new HarnessUnfit(`pip could not install ${program}. ${summarizeErrors(errors)}`)
 }
 
-const GIST_LENGTH_MAX = 400
+const SUMMARY_LENGTH_MAX = 400
 
 const summarizeErrors = (errors: string): string =>
   errors
     .split('\n')
     .flatMap((line) => /^ERROR: (.+)/.exec(line)?.[1] ?? [])
     .join(' ')
-    .slice(0, GIST_LENGTH_MAX)
+    .slice(0, SUMMARY_LENGTH_MAX)
