@@ -5,6 +5,7 @@ import type { HostAccess } from './code-host.ts'
 import { GITHUB } from './github.ts'
 import { type IdentityDeps, openHostAccess, openSshKey } from './identity.ts'
 import { type MirrorSource, parseSshUrl } from './mirror/source.ts'
+import { createSubmoduleOpener, type SubmoduleMirror } from './mirror/submodules.ts'
 import { type Mirror, type MirrorDeps, openMirror } from './mirror.ts'
 import { listGitHistory } from './pull-requests/git-history.ts'
 import { createGithubPullRequests } from './pull-requests/github.ts'
@@ -26,13 +27,15 @@ export async function openRepositoryMirror(
   deps: RepositoryMirrorDeps,
   row: ConnectedRepository,
   options: RepositoryMirrorOptions,
-): Promise<Mirror & { pullRequests: PullRequests }> {
+): Promise<SubmoduleMirror & { pullRequests: PullRequests }> {
   const access = await openHostAccess(deps, row.workspaceId, row.credential_id ?? undefined)
   const operatorOrigin = toOrigin(deps.upstreams.github)
   const source = { ...toMirrorSource(row, access, operatorOrigin), sshKey: await findSshKey(deps, row) }
   const rules = { resolveName, gitAllow: deps.gitAllow, operatorOrigin }
-  const mirror = await openMirror({ ...deps.mirrors, ...rules }, { id: `repository-${row.key}`, ...source, ...options })
-  return { ...mirror, pullRequests: openPullRequests(deps, row, access, mirror) }
+  const mirrorDeps = { ...deps.mirrors, ...rules }
+  const mirror = await openMirror(mirrorDeps, { id: `repository-${row.key}`, ...source, ...options })
+  const openSubmodule = createSubmoduleOpener(mirrorDeps, { ...source, key: String(row.key), signal: options.signal })
+  return { ...mirror, openSubmodule, pullRequests: openPullRequests(deps, row, access, mirror) }
 }
 
 const findSshKey = async (

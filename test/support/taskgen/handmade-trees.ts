@@ -8,7 +8,7 @@ import { environment } from '../histories.ts'
 /** An entry of a folder. Names are latin1, because they may be invalid UTF-8. */
 export type HandmadeEntry =
   | { name: string; mode?: '100644' | '100755' | '120000'; content: string | Buffer }
-  | { name: string; mode: '160000' }
+  | { name: string; mode: '160000'; commit?: string }
   | { name: string; entries: HandmadeEntry[] }
 
 export async function makeRepository(folder: string): Promise<void> {
@@ -31,7 +31,7 @@ async function writeTree(folder: string, entries: HandmadeEntry[]): Promise<stri
     else if ('content' in entry) {
       const id = await git(folder, ['hash-object', '-w', '--stdin', '--no-filters'], entry.content)
       lines.push(`${entry.mode ?? '100644'} blob ${id}\t${entry.name}\0`)
-    } else lines.push(`160000 commit ${'1'.repeat(40)}\t${entry.name}\0`)
+    } else lines.push(`160000 commit ${entry.commit ?? '1'.repeat(40)}\t${entry.name}\0`)
   }
   return git(folder, ['mktree', '-z', '--missing'], Buffer.from(lines.join(''), 'latin1'))
 }

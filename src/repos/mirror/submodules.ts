@@ -1,0 +1,115 @@
+import { createHash } from 'node:crypto'
+import { isAbsolute } from 'node:path'
+import { runGit } from '../../platform/git/git.ts'
+import type { GitLocation } from '../../platform/git/settings.ts'
+import { findMissingCommits, type Mirror, type MirrorDeps, openMirror } from '../mirror.ts'
+import { MirrorRefused, type MirrorSource, parseSshUrl, resolveReach } from './source.ts'
+
+/** Opens the mirror of a submodule that contains a commit. `url` is untrusted. Throws MirrorRefused. */
+export type OpenSubmodule = (url: string, commit: string) => Promise<SubmoduleMirror>
+
+export type SubmoduleMirror = Mirror & { openSubmodule: OpenSubmodule }
+
+/** A superproject whose submodules are opened. Mirrors are not shared with other repositories, which may lack access. */
+export type Superproject = MirrorSource & { key: string; signal: AbortSignal }
+
+const SUBMODULE_BYTES_MAX = 1024 ** 3
+const HASH_LENGTH = 32
+
+/**
+ * Returns a function that opens submodules of a repository. Their addresses pass the same rules as those of repositories.
+ * The credential of the superproject is used for submodules on the same host only.
+ */
+export function createSubmoduleOpener(deps: MirrorDeps, { key, signal, ...source }: Superproject): OpenSubmodule {
+  return async (url, commit) => {
+    const target = resolveSubmoduleUrl(source.url, url)
+    if (target === undefined) throw new MirrorRefused('The address of a submodule is not allowed.')
+    const isSameHost = toHost(target) === toHost(source.url)
+    const own = isSameHost ? { ...source, url: target } : { url: target }
+    const hash = createHash('sha256').update(target).digest('hex').slice(0, HASH_LENGTH)
+    if (!isSameHost) await resolveReach(own, deps).catch(rethrowPermanent)
+    const bytesMax = Math.min(deps.bytesMax ?? SUBMODULE_BYTES_MAX, SUBMODULE_BYTES_MAX)
+    const options = { ...own, id: `submodule-${key}-${hash}`, signal, commits: [commit] }
+    const mirror = await openMirror({ ...deps, bytesMax }, options)
+    const missing = await findMissingCommits(mirror.place, [commit], signal)
+    if (missing.length > 0) {
+      await mirror[Symbol.asyncDispose]()
+      throw new MirrorRefused('No branch of a submodule has the commit that the tree names.')
+    }
+    return { ...mirror, openSubmodule: createSubmoduleOpener(deps, { ...own, key, signal }) }
+  }
+}
+
+/** Another host without a public address is not an outage: nobody has reached it before. */
+function rethrowPermanent(error: unknown): never {
+  throw error instanceof MirrorRefused ? new MirrorRefused(error.message) : error
+}
+
+/** Returns the address of the server that a credential is for. Paths have none. */
+const toHost = (url: string): string => {
+  const ssh = parseSshUrl(url)
+  return ssh ? `ssh://${ssh.host}:${ssh.port}` : (URL.parse(url)?.origin ?? '')
+}
+
+/**
+ * Resolves the address of a submodule, which may be relative to that of its superproject. Returns undefined for one that
+ * leaves the server, and for a path on this machine if the superproject has none. Further rules apply on connection.
+ */
+export function resolveSubmoduleUrl(parent: string, url: string): string | undefined {
+  if (/^\.{1,2}\//.test(url)) return resolveRelative(parent, url)
+  if (isAbsolute(url)) return isAbsolute(parent) ? url : undefined
+  return toHttps(parent, url) ?? url
+}
+
+/** Converts an ssh address on the host of an https superproject, whose token gives access to both. */
+function toHttps(parent: string, url: string): string | undefined {
+  const ssh = parseSshUrl(url)
+  const host = URL.parse(parent)
+  if (!ssh || host?.protocol !== 'https:' || host.hostname !== ssh.host || ssh.port !== 22) return undefined
+  const path = url.startsWith('ssh://') ? url.replace(/^ssh:\/\/[^/]*\//, '') : url.slice(url.indexOf(':') + 1)
+  return `${host.origin}/${path.replace(/^\/+/, '')}`
+}
+
+/** Splits an address into the part that names the server and the path. */
+const SERVER = /^(https?:\/\/[^/]+\/|ssh:\/\/[^/]+\/|[\w.-]+@[\w.-]+:|\/)(.*)$/s
+
+function resolveRelative(parent: string, url: string): string | undefined {
+  const [, server, path = ''] = SERVER.exec(parent) ?? []
+  const parts = url
+    .split('/')
+    .filter((part) => part !== '' && part !== '.')
+    .reduce<string[] | undefined>(
+      followPart,
+      path.split('/').filter((part) => part !== ''),
+    )
+  return server === undefined || !parts?.length ? undefined : `${server}${parts.join('/')}`
+}
+
+/** Returns undefined above the root. */
+function followPart(parts: string[] | undefined, part: string): string[] | undefined {
+  if (part !== '..') return parts && [...parts, part]
+  return parts?.length ? parts.slice(0, -1) : undefined
+}
+
+const KEY = /^submodule\.(.*)\.(path|url)\n(.*)$/s
+
+/**
+ * Reads the addresses of submodules by path from a `.gitmodules` file, which is untrusted. Names of submodules are not
+ * used, and neither are other settings, such as commands. Throws GitFailed for a file that git cannot parse.
+ */
+export async function readSubmoduleUrls(
+  place: GitLocation,
+  blob: string,
+  signal: AbortSignal,
+): Promise<Map<string, string>> {
+  const listed = (
+    await runGit(place, ['config', '--no-includes', `--blob=${blob}`, '-z', '--list'], { signal })
+  ).toString()
+  const sections = new Map<string, { path?: string; url?: string }>()
+  for (const piece of listed.split('\0')) {
+    const [, name, field, value] = KEY.exec(piece) ?? []
+    if (name === undefined || field === undefined) continue
+    sections.set(name, { ...sections.get(name), [field]: value })
+  }
+  return new Map([...sections.values()].flatMap(({ path, url }) => (path && url ? [[path, url] as const] : [])))
+}
