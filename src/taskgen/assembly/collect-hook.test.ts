@@ -99,6 +99,25 @@ test('omits large new files, clones and pipes', async () => {
   expect(await repository.collected()).toBe('')
 })
 
+const ADD_SUBMODULE = `git update-index --add --cacheinfo '160000,${'1'.repeat(40)},lib x' && git -c user.name=a -c user.email=a@b commit -qm base
+  mkdir 'lib x' && echo one > 'lib x/file'`
+
+test.each([
+  ['edits files of it', `echo two > 'lib x/file'; echo new > 'lib x/new'`],
+  ['deletes it', `rm -r 'lib x'`],
+  [
+    'makes it a repository',
+    `cd 'lib x' && git init -q && git add . && git -c user.name=a -c user.email=a@b commit -qm mine`,
+  ],
+])('omits a submodule if the agent %s, and finds other changes', async (_, line) => {
+  await using repository = await openRepository(FILES, ADD_SUBMODULE)
+  expect(await repository.collected()).toBe('')
+  await repository.inside(`echo three >> src/a.py; ${line}`)
+  const patch = await repository.collected()
+  expect(patch).toContain('\n+three\n')
+  expect(patch).not.toContain('lib x')
+})
+
 test('omits files that the image created itself, even without .gitignore', async () => {
   await using repository = await openRepository(FILES, 'mkdir -p .git/info && echo built/ > .git/info/exclude')
   await repository.inside('mkdir built && echo x > built/y && rm -rf .git')

@@ -30,15 +30,16 @@ const BASE_IDENTITY = ['AUTHOR', 'COMMITTER']
   .join(' ')
 
 /**
- * Returns shell code for the last step of a Dockerfile. It saves the tracked files of the repository, and the ignore rules
- * of `.git/info/exclude`.
+ * Returns shell code for the last step of a Dockerfile. It saves the tracked files of the repository, the paths of its
+ * submodules, and the ignore rules of `.git/info/exclude`.
  */
 export const saveBaseScript = (
   paths: CollectPaths = COLLECT_PATHS,
 ): string => `cd ${paths.repository} && export ${renderGitEnvironment(paths)} \\
  && git init --quiet --template= --initial-branch=main && mkdir -p ${paths.base}/info \\
  && echo '${RAW_ATTRIBUTES}' > ${paths.base}/info/attributes && (cat .git/info/exclude > ${paths.base}/info/exclude || true) \\
- && git --git-dir=.git ls-files -z | git update-index --add -z --stdin \\
+ && git --git-dir=.git ls-files -s -z | grep -azv '^160000 ' | cut -z -f2- | git update-index --add -z --stdin \\
+ && git --git-dir=.git ls-files -s -z | { grep -az '^160000 ' || true; } | git update-index -z --index-info \\
  && ${BASE_IDENTITY} git commit-tree -m base "$(git write-tree)" > ${paths.base}/refs/heads/main \\
  && rm ${paths.base}/config ${paths.base}/index
 `
@@ -60,8 +61,8 @@ const GIT_SETTINGS = Object.entries({
 
 /**
  * Returns a Bash script that runs as root in the agent's sandbox and writes the agent's changes as a patch. New files that
- * are too large and clones inside the repository are left out. Git objects and the index are stored in a temporary folder,
- * so that files that the agent left cannot interfere.
+ * are too large, clones inside the repository and changes of submodules are left out. Git objects and the index are stored
+ * in a temporary folder, so that files that the agent left cannot interfere.
  */
 export const collectScript = (
   paths: CollectPaths = COLLECT_PATHS,
@@ -79,6 +80,6 @@ export GIT_INDEX_FILE="$work/index" GIT_OBJECT_DIRECTORY="$work/objects" GIT_ALT
 } | sed 's,^\\.,,; s/[][*?\\\\ !#]/\\\\&/g' > "$work/exclude"
 plainly() { git ${GIT_SETTINGS} -c core.excludesFile="$work/exclude" "$@"; }
 plainly read-tree main && plainly add --all --ignore-errors . 2> "$work/said"
-plainly diff --cached --binary --full-index --no-renames --no-color --no-ext-diff --no-textconv main > "$work/patch" || exit 1
+plainly diff --cached --binary --full-index --no-renames --no-color --no-ext-diff --no-textconv --ignore-submodules=all main > "$work/patch" || exit 1
 if [ "$(wc -c < "$work/patch")" -gt ${PATCH_BYTES_MAX} ]; then echo 'The change is too large.'; exit 1; fi
 cp "$work/patch" ${paths.submission} && chmod 644 ${paths.submission}`

@@ -5,6 +5,7 @@ import type { TreeFacts } from '../../grading/suite.ts'
 import { findRecipeFault, renderDockerfile } from './dockerfile.ts'
 
 const AT = new Date('2024-05-01T12:00:00Z')
+const COMMIT = { committedAt: AT, gitlinks: [], hasSubmodules: false }
 
 /** Paths with their texts, as they are in a tree. */
 const tree = (files: Record<string, string>): TreeFacts => ({
@@ -98,7 +99,7 @@ const TREES: [string, string, Record<string, string>][] = [
 test.each(TREES)('renders the Dockerfile of %s exactly', async (name, runner, files) => {
   const made = findRunnerSetup(runner)?.buildRecipe(tree(files))
   if (!made) throw new Error('There is no such recipe.')
-  await expect(renderDockerfile(made, AT)).toMatchFileSnapshot(
+  await expect(renderDockerfile(made, COMMIT)).toMatchFileSnapshot(
     `../../../test/support/taskgen/dockerfiles/${name}.Dockerfile`,
   )
 })
@@ -307,5 +308,5 @@ test.each<[string, Partial<EnvRecipe>]>([
 ])('%s is refused', (_, parts) => {
   const wrong = recipe({ runner: 'pytest', ...parts })
   expect(findRecipeFault(wrong)).toEqual(expect.any(String))
-  expect(() => renderDockerfile(wrong, AT)).toThrow()
+  expect(() => renderDockerfile(wrong, COMMIT)).toThrow()
 })

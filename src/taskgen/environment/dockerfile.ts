@@ -1,6 +1,7 @@
 import { findRunnerSetup } from '../../grading/languages/languages.ts'
 import { DEPS, type EnvRecipe, quoteWord } from '../../grading/languages/recipe.ts'
 import { REPOSITORY_FOLDER } from '../../grading/suite.ts'
+import type { Gitlink } from './read-tree.ts'
 
 /** Packages of every image: git for the agent, Python for the verifier, libfaketime for clock tests. */
 const REQUIRED_PACKAGES = ['ca-certificates', 'git', 'libfaketime', 'python3']
@@ -9,6 +10,7 @@ const REQUIRED_PACKAGES = ['ca-certificates', 'git', 'libfaketime', 'python3']
 export const bases: readonly string[] = ['debian:trixie-slim', 'debian:bookworm-slim']
 
 export const ARCHIVE = 'repo.tar.gz'
+export const SUBMODULES_ARCHIVE = 'submodules.tar.gz'
 export const MANIFESTS = 'manifests'
 
 const PACKAGE = /^[a-z0-9][a-z0-9.+-]*$/
@@ -46,13 +48,22 @@ export function findRecipeFault({
   return manifests.every(isInside) ? undefined : 'A manifest path is outside the tree.'
 }
 
+/** The commit that an image contains. */
+export type ImageCommit = {
+  committedAt: Date
+  gitlinks: readonly Gitlink[]
+  /** The build context has an archive with files of submodules. */
+  hasSubmodules: boolean
+}
+
 /** Renders the Dockerfile of test runs and of the finished task. */
-export function renderDockerfile(recipe: EnvRecipe, committedAt: Date): string {
+export function renderDockerfile(recipe: EnvRecipe, commit: ImageCommit): string {
   const { build, runner } = recipe
   const parts = [
     ...renderSharedParts(recipe).flat(),
     `COPY ${ARCHIVE} /tmp/${ARCHIVE}`,
-    renderRun(buildCommitLines(findRunnerSetup(runner)?.artefacts ?? [], committedAt)),
+    ...(commit.hasSubmodules ? [`COPY ${SUBMODULES_ARCHIVE} /tmp/${SUBMODULES_ARCHIVE}`] : []),
+    renderRun(buildCommitLines(findRunnerSetup(runner)?.artefacts ?? [], commit)),
     ...(build.length === 0 ? [] : [renderRun([...build.map(groupLine), ...OPEN_PERMISSIONS])]),
   ]
   return `${parts.join('\n')}\n`
@@ -119,7 +130,10 @@ const ATTRIBUTES = '* -text -filter -ident -working-tree-encoding'
  * Returns shell lines that create a single commit without history whose tree equals the base tree. The tree is unpacked
  * into a separate folder, because `setup` may have left files in the working directory.
  */
-function buildCommitLines(artefacts: readonly string[], committedAt: Date): string[] {
+function buildCommitLines(
+  artefacts: readonly string[],
+  { committedAt, gitlinks, hasSubmodules }: ImageCommit,
+): string[] {
   const date = `@${Math.floor(committedAt.getTime() / 1000)} +0000`
   const git = `git --git-dir=${REPOSITORY_FOLDER}/.git --work-tree=/tmp/base`
   return [
@@ -134,9 +148,14 @@ function buildCommitLines(artefacts: readonly string[], committedAt: Date): stri
     'git config gc.auto 0',
     `git config --system --add safe.directory '*'`,
     `(cd /tmp/base && ${git} add -A -f .)`,
+    ...gitlinks.map(
+      ({ path, commit }) => `git update-index --add --cacheinfo ${quoteWord(`160000,${commit},${path}`)}`,
+    ),
     `GIT_AUTHOR_DATE='${date}' GIT_COMMITTER_DATE='${date}' git -c user.name=dev -c user.email=dev@localhost commit -q --allow-empty -m 'Initial commit'`,
     'git checkout-index -q -f -a',
     'git update-index -q --refresh',
     'rm -rf /tmp/base',
+    // git does not look into the folder of a submodule that is not a repository.
+    ...(hasSubmodules ? [`tar -xzf /tmp/${SUBMODULES_ARCHIVE} -C .`, `rm /tmp/${SUBMODULES_ARCHIVE}`] : []),
   ]
 }

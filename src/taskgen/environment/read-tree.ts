@@ -8,8 +8,17 @@ import { done, reject, type StageResult } from '../stage-result.ts'
 
 export type TreeEntry = { path: string; kind: 'file' | 'program' | 'link'; id: string; size: number }
 
-/** A git tree, sorted by path. Submodules are left out, as in a plain checkout. */
-export type BaseTree = { tree: string; committedAt: Date; entries: readonly TreeEntry[]; facts: TreeFacts }
+/** A submodule: a folder that belongs to a commit of another repository. */
+export type Gitlink = { path: string; commit: string }
+
+/** A git tree, sorted by path. */
+export type BaseTree = {
+  tree: string
+  committedAt: Date
+  entries: readonly TreeEntry[]
+  gitlinks: readonly Gitlink[]
+  facts: TreeFacts
+}
 
 const FILES_MAX = 100_000
 const FILE_BYTES_MAX = 100 * 1024 * 1024
@@ -23,19 +32,24 @@ export async function readTree(
   signal: AbortSignal,
 ): Promise<StageResult<BaseTree>> {
   const { place } = objects
-  const printed = await runGit(place, ['show', '-s', '--format=%T %ct', `${commit}^{commit}`], { signal })
-  const [tree = '', seconds] = printed.toString().trim().split(' ')
-  const listed = await listEntries(place, tree, signal)
-  if (listed.length > FILES_MAX) return reject('too_large', `The tree has more than ${FILES_MAX} files.`)
-  const fault = findTreeFault(listed.map(pathOf))
-  if (fault) return reject('env_build_failed', fault)
+  // `git show` would read files that the commit changes, which a partial clone may lack.
+  const args = ['rev-list', '--max-count=1', '--format=%T %ct', `${commit}^{commit}`]
+  const lines = (await runGit(place, args, { signal })).toString().trim().split('\n')
+  const [tree = '', seconds] = lines.at(-1)?.split(' ') ?? []
+  const { listed, gitlinks } = await listEntries(place, tree, signal)
+  const paths = [...listed, ...gitlinks].map(pathOf).sort()
+  const fault =
+    paths.length > FILES_MAX
+      ? `The tree has more than ${FILES_MAX} files.`
+      : (findTreeFault(paths) ?? findGitlinkFault(gitlinks))
+  if (fault) return reject(paths.length > FILES_MAX ? 'too_large' : 'env_build_failed', fault)
   const entries = await addSizes(objects, listed, signal)
   const sizeFault = findSizeFault(entries)
   if (sizeFault) return reject('too_large', sizeFault)
   const texts = await readTexts(place, entries, signal)
-  const paths = new Set(entries.map(pathOf))
   const committedAt = new Date(parseSeconds(seconds) * 1000)
-  return done({ tree, committedAt, entries, facts: { paths, texts, committedAt } })
+  const treeFacts = { paths: new Set(entries.map(pathOf)), texts, committedAt }
+  return done({ tree, committedAt, entries, gitlinks, facts: treeFacts })
 }
 
 const pathOf = ({ path }: { path: string }): string => path
@@ -43,16 +57,20 @@ const pathOf = ({ path }: { path: string }): string => path
 const LINE = /^(\d+) (\w+) ([0-9a-f]+)\t(.+)$/s
 const KINDS: Record<string, TreeEntry['kind']> = { 120000: 'link', 100755: 'program' }
 
-async function listEntries(place: GitLocation, tree: string, signal: AbortSignal): Promise<Omit<TreeEntry, 'size'>[]> {
-  const found: Omit<TreeEntry, 'size'>[] = []
+type ListedTree = { listed: Omit<TreeEntry, 'size'>[]; gitlinks: Gitlink[] }
+
+async function listEntries(place: GitLocation, tree: string, signal: AbortSignal): Promise<ListedTree> {
+  const listed: ListedTree['listed'] = []
+  const gitlinks: Gitlink[] = []
   const stream = streamGit(place, ['ls-tree', '-r', '-z', '--full-tree', tree], { signal })
   for await (const piece of splitStream(stream, NUL, NAME_BYTES_MAX)) {
     const [, mode = '', type, id = '', name = ''] = LINE.exec(piece) ?? []
-    if (type !== 'blob') continue
-    found.push({ path: Buffer.from(name, 'latin1').toString(), kind: KINDS[mode] ?? 'file', id })
-    if (found.length > FILES_MAX) return found
+    const path = Buffer.from(name, 'latin1').toString()
+    if (type === 'commit') gitlinks.push({ path, commit: id })
+    if (type === 'blob') listed.push({ path, kind: KINDS[mode] ?? 'file', id })
+    if (listed.length + gitlinks.length > FILES_MAX) break
   }
-  return found.sort((a, b) => (a.path < b.path ? -1 : 1))
+  return { listed: listed.sort((a, b) => (a.path < b.path ? -1 : 1)), gitlinks }
 }
 
 async function addSizes(objects: GitObjects, listed: readonly Omit<TreeEntry, 'size'>[], signal: AbortSignal) {
@@ -65,7 +83,8 @@ async function addSizes(objects: GitObjects, listed: readonly Omit<TreeEntry, 's
   })
 }
 
-function findSizeFault(entries: readonly TreeEntry[]): string | undefined {
+/** Returns the first fault in the sizes of the files of a tree. */
+export function findSizeFault(entries: readonly TreeEntry[]): string | undefined {
   const huge = entries.find(({ size }) => size > FILE_BYTES_MAX)
   if (huge) return `${JSON.stringify(huge.path)} has more than ${FILE_BYTES_MAX} bytes.`
   const total = entries.reduce((sum, { size }) => sum + size, 0)
@@ -116,6 +135,15 @@ function isBuildFile(path: string): boolean {
   return TEST_FILE_PATTERNS.some((pattern) => pattern.test(name)) && classifyPath(path) === 'test'
 }
 
+const GITLINKS_MAX = 100
+
+/** Each submodule is one line of the Dockerfile. */
+function findGitlinkFault(gitlinks: readonly Gitlink[]): string | undefined {
+  if (gitlinks.length > GITLINKS_MAX) return `The tree has more than ${GITLINKS_MAX} submodules.`
+  const bad = gitlinks.find(({ path }) => /\p{C}/u.test(path) || path.length > 1000)
+  return bad && `The path of a submodule is not valid: ${JSON.stringify(bad.path.slice(0, 200))}.`
+}
+
 /** Names that git refuses to check out: they leave the tree or write into `.git`. */
 const FORBIDDEN = /^(?:\.{0,2}|\.git[. ]*|git~1)$/i
 /** Invisible characters, which some file systems ignore. */
@@ -124,7 +152,7 @@ const INVISIBLE = /[\u200c-\u200f\u202a-\u202e\u2060-\u2064\u206a-\u206f\ufeff]/
 const REPLACEMENT_CHARACTER = '\ufffd'
 
 /** Returns the first fault of an untrusted tree, or undefined if it can be written to disk. */
-function findTreeFault(paths: readonly string[]): string | undefined {
+export function findTreeFault(paths: readonly string[]): string | undefined {
   const earlierPaths = new Set<string>()
   const folders = new Set<string>()
   for (const path of paths) {

@@ -9,10 +9,16 @@ import type { EnvRecipe } from '../../grading/languages/recipe.ts'
 import { readBlobs } from '../../platform/git/git.ts'
 import type { GitLocation } from '../../platform/git/settings.ts'
 import { endOfTar, headerBlocks, paddingAfter } from '../../trials/tar.ts'
-import { ARCHIVE, MANIFESTS, renderDockerfile } from './dockerfile.ts'
+import { ARCHIVE, MANIFESTS, renderDockerfile, SUBMODULES_ARCHIVE } from './dockerfile.ts'
+import type { SubmoduleFiles } from './read-submodules.ts'
 import type { BaseTree, TreeEntry } from './read-tree.ts'
 
-export type EnvironmentInput = { recipe: EnvRecipe; place: GitLocation; tree: BaseTree }
+export type EnvironmentInput = {
+  recipe: EnvRecipe
+  place: GitLocation
+  tree: BaseTree
+  submodules?: readonly SubmoduleFiles[]
+}
 
 /** Description of the written files. Candidates with the same profile share every layer below their own tree. */
 export type WrittenEnvironment = { profile: string; dockerfile: string }
@@ -20,13 +26,16 @@ export type WrittenEnvironment = { profile: string; dockerfile: string }
 /** Creates the folder of the build context and writes a Dockerfile, the manifests and the tree. */
 export async function writeEnvironment(
   folder: string,
-  { recipe, place, tree }: EnvironmentInput,
+  { recipe, place, tree, submodules = [] }: EnvironmentInput,
   signal: AbortSignal,
 ): Promise<WrittenEnvironment> {
-  const dockerfile = renderDockerfile(recipe, tree.committedAt)
+  const { committedAt, gitlinks } = tree
+  const hasSubmodules = submodules.some(({ entries }) => entries.length > 0)
+  const dockerfile = renderDockerfile(recipe, { committedAt, gitlinks, hasSubmodules })
   await mkdir(folder, { recursive: true })
   const contents = await writeManifests(join(folder, MANIFESTS), { recipe, place, tree }, signal)
-  await writeArchive(join(folder, ARCHIVE), { place, entries: tree.entries }, signal)
+  await writeArchive(join(folder, ARCHIVE), [{ place, entries: tree.entries }], signal)
+  if (hasSubmodules) await writeArchive(join(folder, SUBMODULES_ARCHIVE), submodules, signal)
   await writeFile(join(folder, 'Dockerfile'), dockerfile)
   return { profile: hashProfile(recipe, contents), dockerfile }
 }
@@ -59,11 +68,16 @@ function hashProfile({ base, aptPackages, env, setup }: EnvRecipe, contents: [st
  */
 async function writeArchive(
   file: string,
-  { place, entries }: { place: GitLocation; entries: readonly TreeEntry[] },
+  trees: readonly { place: GitLocation; entries: readonly TreeEntry[] }[],
   signal: AbortSignal,
 ): Promise<void> {
-  const tar = Readable.from(streamTarBlocks(place, entries, signal), { objectMode: false })
+  const tar = Readable.from(packTrees(trees, signal), { objectMode: false })
   await pipeline(tar, createGzip({ level: 6 }), createWriteStream(file, { mode: 0o644 }), { signal })
+}
+
+async function* packTrees(trees: Parameters<typeof writeArchive>[1], signal: AbortSignal): AsyncGenerator<Buffer> {
+  for (const { place, entries } of trees) yield* streamTarBlocks(place, entries, signal)
+  yield endOfTar()
 }
 
 async function* streamTarBlocks(
@@ -82,5 +96,4 @@ async function* streamTarBlocks(
     yield content
     yield paddingAfter(content.length)
   }
-  yield endOfTar()
 }

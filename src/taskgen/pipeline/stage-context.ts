@@ -126,7 +126,8 @@ async function openRepository(
   resources.use(mirror)
   const missing = await findMissingCommits(mirror.place, commits, signal)
   if (missing.length > 0) throw new HistoryMissing(`The repository no longer has ${missing.join(', ')}.`)
-  return { ...mirror, upstream: [`${repository.owner}/${repository.name}`, ...listHosts(repository)] }
+  const keep = (submodule: AsyncDisposable) => void resources.use(submodule)
+  return { ...mirror, keep, upstream: [`${repository.owner}/${repository.name}`, ...listHosts(repository)] }
 }
 
 const listHosts = ({ source_kind, url }: TaskFacts['repository']): string[] =>

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { Json } from '../../harnesses/json.ts'
-import type { GitLocation } from '../../platform/git/settings.ts'
 import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
 import type { SandboxProvider } from '../../sandboxes/sandbox.ts'
 import { Features } from '../candidates/screen-diff.ts'
+import type { SubmoduleObjects } from '../environment/read-submodules.ts'
 import type { ModelLimits, StageModel } from '../models/stage-model.ts'
 import { Difficulty, type Generation } from '../schema.ts'
 import type { StageResult } from '../stage-result.ts'
@@ -92,8 +92,7 @@ export type Stage = {
 export type Stages = Record<StageName, Stage>
 
 /** A mirror that contains both commits of the candidate. File contents are fetched on demand. */
-export type StageRepository = {
-  place: GitLocation
+export type StageRepository = SubmoduleObjects & {
   fetchBlobs(ids: readonly string[], signal: AbortSignal): Promise<void>
   /** Names by which its code is found elsewhere. */
   upstream: readonly string[]

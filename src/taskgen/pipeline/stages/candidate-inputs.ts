@@ -3,10 +3,11 @@ import type { Json } from '../../../harnesses/json.ts'
 import { runGit } from '../../../platform/git/git.ts'
 import type { GitLocation } from '../../../platform/git/settings.ts'
 import { type SplitCommit, splitCommit } from '../../candidates/split-commit.ts'
+import { readSubmodules, type SubmoduleFiles } from '../../environment/read-submodules.ts'
 import { type BaseTree, readTree } from '../../environment/read-tree.ts'
 import type { LintFacts } from '../../lint/finding.ts'
 import type { PinnedSymbol } from '../../lint/render-instruction.ts'
-import type { StageResult } from '../../stage-result.ts'
+import { done, type StageResult } from '../../stage-result.ts'
 import type { CandidateState, StageContext } from '../stage.ts'
 
 /** Reads the change again from the mirror, so that it need not be stored. */
@@ -16,8 +17,25 @@ export const readChange = async (
   signal: AbortSignal,
 ): Promise<SplitCommit> => requireDone(await splitCommit(await context.repository(), state.candidate, signal))
 
-export const readBase = async (state: CandidateState, context: StageContext, signal: AbortSignal): Promise<BaseTree> =>
-  requireDone(await readTree(await context.repository(), state.candidate.base, signal))
+/** The tree before the change, with the files of its submodules. */
+export type BaseFiles = { tree: BaseTree; submodules: readonly SubmoduleFiles[] }
+
+/** Reads the base from the mirror and fetches its submodules. */
+export async function readBaseFiles(
+  state: CandidateState,
+  context: StageContext,
+  signal: AbortSignal,
+): Promise<StageResult<BaseFiles>> {
+  const repository = await context.repository()
+  const tree = await readTree(repository, state.candidate.base, signal)
+  if (tree.kind !== 'done') return tree
+  const submodules = await readSubmodules(repository, tree.value, signal)
+  return submodules.kind === 'done' ? done({ tree: tree.value, submodules: submodules.value }) : submodules
+}
+
+/** Reads the base again after the environment stage has accepted it. */
+export const readBase = async (state: CandidateState, context: StageContext, signal: AbortSignal): Promise<BaseFiles> =>
+  requireDone(await readBaseFiles(state, context, signal))
 
 function requireDone<T>(result: StageResult<T>): T {
   if (result.kind === 'done') return result.value

@@ -42,7 +42,7 @@ async function judged(packages: string, recipe: object, known?: Json) {
     [Symbol.asyncDispose]: async () => {},
   } as Partial<StageModel> as StageModel
   const context = {
-    repository: async () => ({ place: clone.place, fetchBlobs: async () => {}, upstream: [] }),
+    repository: async () => ({ place: clone.place, fetchBlobs: async () => {}, keep: () => {}, upstream: [] }),
     model: async () => model,
     recipes: { find: async () => known, save: async () => {} },
     provider() {

@@ -9,14 +9,14 @@ import { checkHealth } from '../../environment/check-health.ts'
 import { type CiServices, findCiServices } from '../../environment/ci-services.ts'
 import { bases, findRecipeFault } from '../../environment/dockerfile.ts'
 import { detectRecipe, lintRecipe, proposeRecipe, type RecipeFacts } from '../../environment/propose-recipe.ts'
-import { type BaseTree, readTree } from '../../environment/read-tree.ts'
+import { readTree } from '../../environment/read-tree.ts'
 import { scanImage } from '../../environment/scan-image.ts'
 import { writeEnvironment } from '../../environment/write-environment.ts'
 import { planRuns } from '../../execution/plan-runs.ts'
 import { RECIPE_LIMITS } from '../../models/stage-model.ts'
 import { done, reject, type StageRejection, type StageResult, withEvidence } from '../../stage-result.ts'
 import type { CandidateState, Stage, StageContext, StageDone } from '../stage.ts'
-import { readChange, StoredRecipe, toJson } from './candidate-inputs.ts'
+import { type BaseFiles, readBaseFiles, readChange, StoredRecipe, toJson } from './candidate-inputs.ts'
 
 /** Builds an image in which the tests of the base run. A model proposes a recipe only if the rules fail. */
 export const environmentStage: Stage = {
@@ -29,14 +29,15 @@ export const environmentStage: Stage = {
     authorModel,
   ],
   async run(state, context, signal) {
-    const tree = await readTree(await context.repository(), state.candidate.base, signal)
-    if (tree.kind !== 'done') return tree
+    const base = await readBaseFiles(state, context, signal)
+    if (base.kind !== 'done') return base
     const change = await readChange(state, context, signal)
-    const services = findCiServices(tree.value.facts)
-    const attempt = { state, context, signal, tree: tree.value, change, services }
+    const { tree, submodules } = base.value
+    const services = findCiServices(tree.facts)
+    const attempt = { state, context, signal, tree, submodules, change, services }
     const headTree = await readTree(await context.repository(), state.candidate.head, signal)
     if (headTree.kind !== 'done') return headTree
-    const detected = detectRecipe(tree.value.facts, listTestPaths(change), headTree.value.facts)
+    const detected = detectRecipe(tree.facts, listTestPaths(change), headTree.value.facts)
     const known = await tryKnownRecipe(attempt, 'kind' in detected ? null : detected)
     if (known) return known
     const first = 'kind' in detected ? detected : await tryRecipe(attempt, detected, 'rules')
@@ -45,11 +46,10 @@ export const environmentStage: Stage = {
   },
 }
 
-type EnvironmentContext = {
+type EnvironmentContext = BaseFiles & {
   state: CandidateState
   context: StageContext
   signal: AbortSignal
-  tree: BaseTree
   change: SplitCommit
   services: CiServices
 }
@@ -171,13 +171,13 @@ type PreparedImage = { image: Image; folder: string; profile: string; dockerfile
 
 /** Prepares the image. It is built once per content, so that later stages find it. */
 export async function prepareImage(
-  { context, tree, signal }: Pick<EnvironmentContext, 'context' | 'tree' | 'signal'>,
+  { context, tree, submodules, signal }: Pick<EnvironmentContext, 'context' | 'tree' | 'submodules' | 'signal'>,
   recipe: EnvRecipe,
   name: string,
 ): Promise<StageResult<PreparedImage>> {
   const { place } = await context.repository()
   const folder = join(context.folder, `environment-${name}`)
-  const { profile, dockerfile } = await writeEnvironment(folder, { recipe, place, tree }, signal)
+  const { profile, dockerfile } = await writeEnvironment(folder, { recipe, place, tree, submodules }, signal)
   const built = await buildEnvironment(context.provider(), { folder, recipe }, signal)
   const image = withEvidence(built, { profile, dockerfile, runner: recipe.runner })
   return image.kind === 'done' ? done({ image: image.value, folder, profile, dockerfile }) : image

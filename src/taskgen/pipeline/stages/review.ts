@@ -77,8 +77,8 @@ async function runWrongSolution(
   signal: AbortSignal,
 ): Promise<boolean> {
   const { lists, plan } = parseExecution(state)
-  const tree = await readBase(state, context, signal)
-  const prepared = await prepareImage({ context, tree, signal }, parseEnvironment(state).recipe, 'review')
+  const base = await readBase(state, context, signal)
+  const prepared = await prepareImage({ context, signal, ...base }, parseEnvironment(state).recipe, 'review')
   if (prepared.kind !== 'done') throw new Error(`The environment cannot be built again: ${prepared.detail}`)
   const { image } = prepared.value
   const input = { image, submission: patch, hidden, plan, folder: context.folder, lists }

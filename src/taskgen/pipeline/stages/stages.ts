@@ -68,7 +68,7 @@ const executionStage: Stage = {
   ],
   async run(state, context, signal) {
     const { recipe, plan } = parseEnvironment(state)
-    const attempt = { context, signal, tree: await readBase(state, context, signal) }
+    const attempt = { context, signal, ...(await readBase(state, context, signal)) }
     const prepared = await prepareImage(attempt, recipe, 'execution')
     if (prepared.kind !== 'done') return prepared
     const { source, hidden } = await readChange(state, context, signal)
@@ -152,7 +152,7 @@ const ORGANISATION = 'made'
 
 /** Writes the task's files in Harbor's format, with the environment in which the tests ran. */
 const assemblyStage: Stage = {
-  version: 3,
+  version: 4,
   needs: [],
   cacheInputs: (state) => [
     state.taskId,
@@ -166,10 +166,11 @@ const assemblyStage: Stage = {
   async run(state, context, signal) {
     const { title } = parseInstruction(state)
     const { lists, plan } = parseExecution(state)
-    const tree = await readBase(state, context, signal)
+    const { recipe } = parseEnvironment(state)
     const { place } = await context.repository()
     const environmentFolder = join(context.folder, 'environment')
-    await writeEnvironment(environmentFolder, { recipe: parseEnvironment(state).recipe, place, tree }, signal)
+    const base = await readBase(state, context, signal)
+    await writeEnvironment(environmentFolder, { recipe, place, ...base }, signal)
     const { source, hidden } = await readChange(state, context, signal)
     const emitted = await emitTask(context.target, {
       environmentFolder,
