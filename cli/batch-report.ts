@@ -117,6 +117,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   env_build_failed: 'Add a lock file or CI file that names the missing packages, or select a stronger author model.',
   unsupported_runner: 'Run the tests by one of the supported runners, or select a stronger author model.',
   submodule_unavailable: 'Connect the repository with a credential that can read its submodules on the same host.',
+  lfs_content_missing: 'Keep files that most tests need in git, or mark the tests that need them.',
   unsupported_service: 'Mark tests that need these services, so that they are skipped without them.',
   suite_unhealthy: 'Look at the messages of the failed tests; a missing service or tool fails many for one reason.',
   needs_network: 'Mark tests that need the network, so that they are skipped offline.',

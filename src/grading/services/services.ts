@@ -8,8 +8,6 @@ import type { Service, ServiceUse } from './service.ts'
 /** Every server that tests can have. */
 export const services: readonly Service[] = [postgres, mariadb, redis, memcached]
 
-export const findService = (id: string): Service | undefined => services.find((service) => service.id === id)
-
 /** Command of the image that starts the servers, for agents and people. The grader brings its own copy. */
 export const START_COMMAND = 'start-services'
 
@@ -47,7 +45,7 @@ export const planServices = (uses: readonly ServiceUse[]): ServicePlan => ({
 })
 
 function requireService({ service: id }: ServiceUse): Service {
-  const service = findService(id)
+  const service = services.find((each) => each.id === id)
   if (service === undefined) throw new Error(`Unknown service ${id}`)
   return service
 }

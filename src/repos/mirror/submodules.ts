@@ -11,7 +11,7 @@ export type OpenSubmodule = (url: string, commit: string) => Promise<SubmoduleMi
 export type SubmoduleMirror = Mirror & { openSubmodule: OpenSubmodule }
 
 /** A superproject whose submodules are opened. Mirrors are not shared with other repositories, which may lack access. */
-export type Superproject = MirrorSource & { key: string; signal: AbortSignal }
+type Superproject = MirrorSource & { key: string; signal: AbortSignal }
 
 const SUBMODULE_BYTES_MAX = 1024 ** 3
 const HASH_LENGTH = 32

@@ -49,7 +49,7 @@ export function findRecipeFault({
 }
 
 /** The commit that an image contains. */
-export type ImageCommit = {
+type ImageCommit = {
   committedAt: Date
   gitlinks: readonly Gitlink[]
   /** The build context has an archive with files of submodules. */

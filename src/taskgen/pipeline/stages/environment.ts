@@ -8,6 +8,7 @@ import { buildEnvironment, listOwnPackages } from '../../environment/build-envir
 import { checkHealth } from '../../environment/check-health.ts'
 import { type CiServices, findCiServices } from '../../environment/ci-services.ts'
 import { bases, findRecipeFault } from '../../environment/dockerfile.ts'
+import { listLfsPointers } from '../../environment/lfs-pointers.ts'
 import { detectRecipe, lintRecipe, proposeRecipe, type RecipeFacts } from '../../environment/propose-recipe.ts'
 import { readTree } from '../../environment/read-tree.ts'
 import { scanImage } from '../../environment/scan-image.ts'
@@ -34,7 +35,9 @@ export const environmentStage: Stage = {
     const change = await readChange(state, context, signal)
     const { tree, submodules } = base.value
     const services = findCiServices(tree.facts)
-    const attempt = { state, context, signal, tree, submodules, change, services }
+    const { place } = await context.repository()
+    const pointers = await listLfsPointers(place, tree.entries, signal)
+    const attempt = { state, context, signal, tree, submodules, change, services, pointers }
     const headTree = await readTree(await context.repository(), state.candidate.head, signal)
     if (headTree.kind !== 'done') return headTree
     const detected = detectRecipe(tree.facts, listTestPaths(change), headTree.value.facts)
@@ -42,7 +45,7 @@ export const environmentStage: Stage = {
     if (known) return known
     const first = 'kind' in detected ? detected : await tryRecipe(attempt, detected, 'rules')
     const result = await repairEnvironment(attempt, first, 'kind' in detected ? null : detected)
-    return blameMissingServices(result, services)
+    return blameMissingParts(result, { unsupported: services.unsupported, pointers })
   },
 }
 
@@ -52,6 +55,8 @@ type EnvironmentContext = BaseFiles & {
   signal: AbortSignal
   change: SplitCommit
   services: CiServices
+  /** Files whose content is in Git LFS. */
+  pointers: readonly string[]
 }
 
 const listTestPaths = ({ hidden }: SplitCommit): string[] => hidden.files.map(({ path }) => path)
@@ -76,12 +81,27 @@ const toRecipeKey = (detected: EnvRecipe | null): string =>
 
 const REPAIRABLE = ['unsupported_runner', 'env_build_failed', 'suite_unhealthy']
 
-/** Names the services that tests lack as the reason why too many of them fail. */
-function blameMissingServices(result: StageResult<StageDone>, { unsupported }: CiServices): StageResult<StageDone> {
+/** Declared services and contents of files that the tests do not have. */
+type MissingParts = { unsupported: readonly string[]; pointers: readonly string[] }
+
+/** Names what the tests lack as the reason why too many of them fail. */
+function blameMissingParts(result: StageResult<StageDone>, missing: MissingParts): StageResult<StageDone> {
   const isFailure = result.kind === 'rejected' && ['suite_unhealthy', 'needs_network'].includes(result.reason)
-  if (!isFailure || result.isLoadSensitive || unsupported.length === 0) return result
-  const detail = `The CI file declares services that are not available. ${unsupported.join('; ')}\n\n${result.detail}`
-  return reject('unsupported_service', detail, result.evidence)
+  if (!isFailure || result.isLoadSensitive) return result
+  const [first] = listMissingReasons(missing)
+  return first ? reject(first.reason, `${first.detail}\n\n${result.detail}`, result.evidence) : result
+}
+
+const POINTERS_SHOWN = 5
+
+function listMissingReasons({ unsupported, pointers }: MissingParts): { reason: string; detail: string }[] {
+  const services = `The CI file declares services that are not available. ${unsupported.join('; ')}`
+  const paths = pointers.slice(0, POINTERS_SHOWN).map((path) => JSON.stringify(path))
+  const files = `The content of ${pointers.length} files is in Git LFS and not in the image, such as ${paths.join(', ')}.`
+  return [
+    ...(unsupported.length === 0 ? [] : [{ reason: 'unsupported_service', detail: services }]),
+    ...(pointers.length === 0 ? [] : [{ reason: 'lfs_content_missing', detail: files }]),
+  ]
 }
 
 /** Asks a model for a recipe if the rules failed. If that fails too, the original rejection stands. */
@@ -154,6 +174,7 @@ async function tryRecipe(
   const concerns = [
     ...(foundBy === 'model' ? ['The recipe of the environment was proposed by a model.'] : []),
     ...unsupported.map((service) => `Tests of a service that is not available are left out: ${service}.`),
+    ...(attempt.pointers.length === 0 ? [] : [`Files in Git LFS have no content: ${attempt.pointers.length}.`]),
   ]
   return done({ made: toJson({ recipe, plan }), evidence: toJson(evidence), concerns })
 }
