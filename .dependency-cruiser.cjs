@@ -222,7 +222,7 @@ module.exports = {
           `^src/(${PURE})\\.ts$`,
           '/schema\\.ts$',
           '^src/harbor/(task|resolve|source|fields|template|report|dockerfile|settings|yaml-value)\\.ts$',
-          '^src/sandboxes/local/shell\\.ts$',
+          '^src/sandboxes/kernel/shell\\.ts$',
           '^src/platform/(untrusted-json|outbound/(url-rules|image-registry))\\.ts$',
           '^(node:)?(crypto|path|zlib)$',
           'node_modules/(ipaddr\\.js|semver|smol-toml)/',

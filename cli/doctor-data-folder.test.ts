@@ -79,7 +79,7 @@ test('passes before the first start and creates nothing', async () => {
   expect(ran.code, ran.out).toBe(0)
   expect(findCheckLines(ran, 'data folder')).toMatch(/ does not exist yet; the first start creates it$/)
   expect(findCheckLines(ran, 'service')).toMatch(
-    /^– service {2}none answers at http:\/\/127\.0\.0\.1:1\n {4}fix: Start it/,
+    /^– service {2}nothing answers at http:\/\/127\.0\.0\.1:1\n {4}fix: Start it/,
   )
   expect(readdirSync(folder.path)).not.toContain('fresh')
 })

@@ -189,7 +189,7 @@ test('reports invalid and unknown settings without crashing', async () => {
   )
   expect(ran.out).toMatch(/\n✗ settings +ASSAY_OPERATOR_KEY is too weak/)
   expect(ran.out).toMatch(
-    /\n– settings +ASSAY_DATABASE_CONECTIONS is not a setting.*\n.* did you mean ASSAY_DATABASE_CONNECTIONS\?/,
+    /\n– settings +ASSAY_DATABASE_CONECTIONS is not a setting.*\n.* Did you mean ASSAY_DATABASE_CONNECTIONS\?/,
   )
   expect(ran.out).not.toContain('hunter2')
   expect(
@@ -203,7 +203,7 @@ test('reports an unusable blob store', async () => {
   const ran = await doctor({ ASSAY_BLOBS: `file:${file}` })
   expect(ran.code).toBe(1)
   expect(findCheckLines(ran, 'blobs')).toMatch(
-    /^✗ blobs {2}.*no-folder.*\n {4}fix: Make the place that ASSAY_BLOBS names writable/,
+    /^✗ blobs {2}.*no-folder.*\n {4}fix: Make the folder or bucket in ASSAY_BLOBS writable/,
   )
   expect(findCheckLines(await doctor({ ASSAY_BLOBS: 's3://-/x' }), 'blobs')).toMatch(
     /^✗ blobs {2}ASSAY_BLOBS is not valid: /,

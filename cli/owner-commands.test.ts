@@ -85,7 +85,7 @@ test.each([
   const data = join(folder.path, 'nowhere')
   const { code, out, err } = await assay([...args, '--data', data])
   expect({ code, out }).toEqual({ code: 1, out: '' })
-  expect(err).toBe(`error: There is no data in ${data}. Name the folder of the service with --data or ASSAY_DATA.\n`)
+  expect(err).toBe(`error: ${data} does not exist. Name the folder of the service with --data or ASSAY_DATA.\n`)
 })
 
 test('audit verify names the workspace and the event that was changed, and fails', async () => {

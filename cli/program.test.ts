@@ -103,7 +103,9 @@ test.each([200, 502])('another program at the address that answers %s is recogni
   await using server = await localServer((_, response) => response.writeHead(status).end('<html>'))
   const ran = await assay(['keys', 'list', '--url', server.url], { env: { ASSAY_KEY: newKey() } })
   expect(ran.code).toBe(3)
-  expect(ran.err).toMatch(/^error: .*(responded with 502, but not like Assay|Another program than Assay answered).*\n$/)
+  expect(ran.err).toMatch(
+    /^error: .*(responded with 502, but it does not seem to be Assay|Another program than Assay answered).*\n$/,
+  )
 })
 
 test('with --json errors are JSON too, with the exit code and the problem', async () => {

@@ -81,7 +81,7 @@ type TaskContext = {
 
 async function runTask(shell: Shell, run: TaskRun, context: TaskContext): Promise<ModelTrialRecord> {
   const { config, log, signal, taskFolder, output, label } = context
-  const { tryTaskWithModel } = await import('../src/operate/model-trial.ts')
+  const { runModelTrial } = await import('../src/operate/model-trial.ts')
   const startedAt = performance.now()
   let phase = 'prepare'
   const seconds = (): number => Math.round((performance.now() - startedAt) / 1000)
@@ -106,7 +106,7 @@ async function runTask(shell: Shell, run: TaskRun, context: TaskContext): Promis
     onInstall: (name: string, done: number, all: number) => progress.show(done, all, `packages of ${name}`),
     log,
   }
-  return tryTaskWithModel(config, log, options, toSelection(run))
+  return runModelTrial(config, log, options, toSelection(run))
     .catch(throwReported(signal))
     .finally(() => {
       progress.end()

@@ -30,8 +30,8 @@ export async function openTemporaryService(shell: Shell, flags: Flags, isJson: b
 }
 
 async function createTemporaryKey(config: Config, log: Awaited<ReturnType<typeof openLog>>) {
-  const { createOwnKey, revokeOwnKey } = await import('../src/operate/operate.ts')
+  const { createLocalKey, revokeLocalKey } = await import('../src/operate/operate.ts')
   const expiresAt = new Date(Date.now() + KEY_TTL_MS).toISOString()
-  const { id, key } = await createOwnKey(config, log, { name: 'assay run', expiresAt })
-  return { key, revoke: () => revokeOwnKey(config, log, id) }
+  const { id, key } = await createLocalKey(config, log, { name: 'assay run', expiresAt })
+  return { key, revoke: () => revokeLocalKey(config, log, id) }
 }

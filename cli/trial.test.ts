@@ -83,7 +83,7 @@ test.each([
   [['--harness', 'nobody'], 2, /There is no harness nobody\. Known: oracle, nop, /],
   [['--sandbox', 'cloud'], 2, /There is no sandbox cloud\. Known: auto, docker, kubernetes, local/],
   [['--verify-mode', 'trust'], 2, /There is no verify mode trust/],
-  [['--model', 'anthropic/claude-opus-5-5'], 2, /oracle asks no model\. Leave out --model/],
+  [['--model', 'anthropic/claude-opus-5-5'], 2, /oracle uses no model\. Omit --model/],
   [['--env', 'NOVALUE'], 2, /--env must have the form NAME=VALUE/],
   [
     ['--harness', 'claude-code', '--model', 'anthropic/claude-opus-5-5'],

@@ -83,7 +83,7 @@ async function runTrial(shell: Shell, taskFolder: string, flags: RunTrialFlags, 
   await requireFolder(taskFolder, 'the folder of a task')
   const config = await readSettings(shell, flags)
   const log = await openLog(shell, config, 'warn')
-  const { tryTaskWithModel } = await import('../src/operate/model-trial.ts')
+  const { runModelTrial } = await import('../src/operate/model-trial.ts')
   using stop = stopOnSignals()
   const progress = progressBar(shell)
   const startedAt = performance.now()
@@ -112,7 +112,7 @@ async function runTrial(shell: Shell, taskFolder: string, flags: RunTrialFlags, 
     onInstall: (name: string, done: number, total: number) => progress.show(done, total, `packages of ${name}`),
     log,
   }
-  const record = await tryTaskWithModel(config, log, options, toModelSelection(shell, flags))
+  const record = await runModelTrial(config, log, options, toModelSelection(shell, flags))
     .catch(throwReported(stop.signal))
     .finally(() => {
       progress.end()

@@ -5,8 +5,8 @@ import { createGatewayCounters, type GatewayDeps } from './gateway/call-context.
 import { type Gateway, type ListenAddress, startGateway } from './gateway/gateway.ts'
 import type { Grant, Terms } from './gateway/ledger.ts'
 import type { GatewayOptions } from './gateway/options.ts'
+import { createOpenStream } from './platform/outbound/open-stream.ts'
 import type { Trust } from './platform/outbound/outbound.ts'
-import { createOpenStream } from './platform/outbound/stream.ts'
 import type { Services } from './services.ts'
 import { createOperatorKeyTest } from './workspaces/authenticate.ts'
 

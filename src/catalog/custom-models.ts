@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { ownModelProvider, type ProviderDefinition } from '../credentials/providers.ts'
+import { createCustomModelProvider, type ProviderDefinition } from '../credentials/providers.ts'
 import type { Cloud } from '../credentials/schema.ts'
 import type { Level, Protocol, WireLevel } from '../harnesses/model-access.ts'
 import { type Db, transact } from '../platform/db/db.ts'
@@ -96,7 +96,7 @@ export async function listCustomProviders(db: Db, workspaceId: string, trust: Tr
   return found
     .map(toCustomModel)
     .map(({ catalogId, name, protocol, baseUrl, cloud }) =>
-      ownModelProvider({ provider: catalogId, model: name, baseUrl, cloud, trust, ...PROBES[protocol] }),
+      createCustomModelProvider({ provider: catalogId, model: name, baseUrl, cloud, trust, ...PROBES[protocol] }),
     )
 }
 

@@ -13,7 +13,7 @@ import type { Network } from '../harbor/task.ts'
 import type { Harness } from '../harnesses/harness.ts'
 import { isDigest } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
-import { covers } from '../platform/outbound/url-rules.ts'
+import { coversHost } from '../platform/outbound/url-rules.ts'
 import { type FieldError, invalidRequest, Problem } from '../platform/problem.ts'
 import { type ModelChoice, type NewComparison, TRIALS_MAX } from './shapes/schema.ts'
 import type { NewSetting } from './sql.ts'
@@ -305,7 +305,7 @@ async function* readNetworks(deps: ConfigurationDeps, digests: readonly string[]
 }
 
 const allowsHost = ({ mode, hosts }: Network, host: string): boolean =>
-  mode === 'public' || (mode === 'allowlist' && hosts.some((entry) => covers(entry, host)))
+  mode === 'public' || (mode === 'allowlist' && hosts.some((entry) => coversHost(entry, host)))
 
 function describeNetwork({ mode, hosts }: Network): string {
   if (mode === 'allowlist') return `it allows ${hosts.length === 0 ? 'no host' : hosts.join(', ')}`

@@ -32,14 +32,15 @@ export async function createConfiguration(
   requireHarnessOptions(input, await listHarnesses(db, by.workspaceId))
   const bytes = Buffer.from(toCanonicalText(input))
   const digest = `sha256:${createHash('sha256').update(bytes).digest('hex')}` as const
-  const find = async (from: Db) => (await rows.listVersions(from, by.workspaceId, name)).find(isOf(digest))
-  const known = await find(db)
+  const findSameContent = async (from: Db) =>
+    (await rows.listVersions(from, by.workspaceId, name)).find((row) => row.digest === digest)
+  const known = await findSameContent(db)
   if (known) return { kind: 'same', configuration: toSummary(known) }
-  // Before the row, so that a row never names content that is not stored.
+  // The blob is stored before the row, so that a row never names content that is not stored.
   await blobs.put(bytes, { expect: digest })
   return transact(db, async (tx) => {
     await rows.lockConfigurations(tx, by.workspaceId)
-    const concurrent = await find(tx)
+    const concurrent = await findSameContent(tx)
     if (concurrent) return { kind: 'same', configuration: toSummary(concurrent) }
     if ((await rows.countConfigurations(tx, by.workspaceId)) >= VERSIONS_MAX)
       throw new Problem(configurationsFull, `A workspace can have at most ${VERSIONS_MAX} versions of configurations.`)
@@ -58,21 +59,23 @@ export async function createConfiguration(
   })
 }
 
-const isOf = (digest: string) => (row: rows.ConfigurationRow) => row.digest === digest
-
 /** Serializes content independently of the order of files and harnesses. Digests of stored versions depend on it. */
 function toCanonicalText(content: ConfigurationContent): string {
-  const byKey = <T>(items: readonly T[], key: (item: T) => string): T[] =>
+  const sortByKey = <T>(items: readonly T[], key: (item: T) => string): T[] =>
     items.toSorted((a, b) => (key(a) < key(b) ? -1 : 1))
   return JSON.stringify({
-    files: byKey(content.files, ({ path }) => path).map(({ path, text, executable }) => ({ path, text, executable })),
+    files: sortByKey(content.files, ({ path }) => path).map(({ path, text, executable }) => ({
+      path,
+      text,
+      executable,
+    })),
     instructionPrefix: content.instructionPrefix,
     instructionSuffix: content.instructionSuffix,
-    mcpServers: byKey(content.mcpServers, ({ name }) => name).map((server) =>
+    mcpServers: sortByKey(content.mcpServers, ({ name }) => name).map((server) =>
       'url' in server ? { name: server.name, url: server.url } : { name: server.name, command: server.command },
     ),
     harnesses: Object.fromEntries(
-      byKey(Object.entries(content.harnesses), ([id]) => id).map(([id, options]) => [
+      sortByKey(Object.entries(content.harnesses), ([id]) => id).map(([id, options]) => [
         id,
         { version: options.version, arguments: options.arguments },
       ]),

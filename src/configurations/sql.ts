@@ -21,15 +21,17 @@ const toConfigurationRow = <R extends { files: unknown }>(row: R) => ({ ...row, 
 
 const COLUMNS = ['id', 'name', 'version', 'digest', 'files', 'created_at'] as const
 
-const configurations = (db: Db, workspaceId: string) =>
+const selectConfigurations = (db: Db, workspaceId: string) =>
   db.selectFrom('configurations').select(COLUMNS).where('workspace_id', '=', workspaceId)
 
 export const listConfigurationRows = async (db: Db, workspaceId: string, page: Page): Promise<ConfigurationRow[]> =>
-  (await configurations(db, workspaceId).$call(pageNewestFirst('created_at', page)).execute()).map(toConfigurationRow)
+  (await selectConfigurations(db, workspaceId).$call(pageNewestFirst('created_at', page)).execute()).map(
+    toConfigurationRow,
+  )
 
 /** Lists every version of a name, newest first. */
 export const listVersions = async (db: Db, workspaceId: string, name: string): Promise<ConfigurationRow[]> =>
-  (await configurations(db, workspaceId).where('name', '=', name).orderBy('version', 'desc').execute()).map(
+  (await selectConfigurations(db, workspaceId).where('name', '=', name).orderBy('version', 'desc').execute()).map(
     toConfigurationRow,
   )
 

@@ -31,17 +31,17 @@ export async function findContent(deps: ContentDeps, digest: string | null): Pro
 
 /** Unpacks a task into a folder that must not exist yet. Throws if the content is not stored. */
 export async function unpackContent(deps: ContentDeps, digest: string, folder: string): Promise<StoredTask> {
-  const stored = await findContent(deps, digest)
-  if (!stored) throw new Error(`Content of task ${digest} is no longer stored`)
-  await contentStore(deps).unpack(stored, folder)
-  return stored
+  const task = await findContent(deps, digest)
+  if (!task) throw new Error(`Content of task ${digest} is no longer stored`)
+  await contentStore(deps).unpack(task, folder)
+  return task
 }
 
-const SWEEP_MAX = 1000
+const SWEPT_CONTENTS_MAX = 1000
 
 /** Deletes task contents that nothing refers to. Returns their number. */
 export async function sweepContents({ db, blobs }: ContentDeps): Promise<number> {
-  const unused = await listUnusedContents(db, SWEEP_MAX)
+  const unused = await listUnusedContents(db, SWEPT_CONTENTS_MAX)
   for (const digest of unused) {
     await transact(db, async (tx) => {
       const archive = await deleteUnusedContent(tx, digest)
@@ -62,7 +62,7 @@ export async function* openContent(blobs: Blobs, archive: Digest) {
 
 /** Streams one file of a stored task. The content is verified only when the stream ends without an error. */
 export async function* readContentFile(blobs: Blobs, archive: Digest, path: string): AsyncGenerator<Buffer> {
-  // Read to the end, also after the file: the blob verifies its digest only there.
+  // The archive is read to its end, also after the file, because the blob verifies its digest only there.
   for await (const entry of readTarEntries(tarStream(await blobs.get(archive), OWN_LIMITS)))
     if (entry.path === path) yield* entry.content()
     else for await (const _ of entry.content());
@@ -91,7 +91,7 @@ export async function withDraft<T>(deps: DraftDeps, name: string, work: (draft: 
     await rm(folder, { recursive: true, force: true })
     return result
   } catch (error) {
-    await rm(isRetryable(error) ? join(folder, OWNER) : folder, { recursive: true, force: true })
+    await rm(isRetryable(error) ? join(folder, OWNER_FILE) : folder, { recursive: true, force: true })
     throw error
   } finally {
     claimedFolders.delete(folder)
@@ -101,7 +101,7 @@ export async function withDraft<T>(deps: DraftDeps, name: string, work: (draft: 
 const isRetryable = (error: unknown): boolean =>
   error instanceof RegistryUnavailable || (error instanceof Problem && error.kind.retryable === true)
 
-const OWNER = 'owner'
+const OWNER_FILE = 'owner'
 /** Maximum number of concurrent copies, which mostly wait for the disk. */
 const COPIES_MAX = 8
 
@@ -114,7 +114,7 @@ async function claimFolder(folder: string, name: string): Promise<string> {
     if (claimedFolders.has(path)) continue
     claimedFolders.add(path)
     await mkdir(path, { recursive: true, mode: 0o700 })
-    if (await takeOwnership(join(path, OWNER))) return path
+    if (await takeOwnership(join(path, OWNER_FILE))) return path
     claimedFolders.delete(path)
   }
   throw new Error('New draft folder already has an owner')
@@ -123,7 +123,7 @@ async function claimFolder(folder: string, name: string): Promise<string> {
 /** Creates the owner file together with its content, so that it is never read half written. */
 async function takeOwnership(path: string): Promise<boolean> {
   const owner = Number(await readFile(path, 'utf8').catch(() => '0'))
-  if (owner !== 0 && owner !== process.pid && !isProcessGone(owner)) return false
+  if (owner !== 0 && owner !== process.pid && !hasProcessEnded(owner)) return false
   await rm(path, { force: true })
   const draft = `${path}-${newId()}`
   await writeFile(draft, String(process.pid))
@@ -138,7 +138,7 @@ async function takeOwnership(path: string): Promise<boolean> {
   }
 }
 
-function isProcessGone(pid: number): boolean {
+function hasProcessEnded(pid: number): boolean {
   try {
     process.kill(pid, 0)
     return false
@@ -150,39 +150,42 @@ function isProcessGone(pid: number): boolean {
 async function openDraft({ db, blobs }: DraftDeps, folder: string): Promise<TaskDraft> {
   const draftBlobs = temporaryBlobs(join(folder, 'blobs'))
   const index = await openDraftIndex(join(folder, 'tasks.jsonl'))
-  const drafted = createTaskStore(draftBlobs, index)
-  const stored = contentStore({ db, blobs })
+  const draftStore = createTaskStore(draftBlobs, index)
+  const contents = contentStore({ db, blobs })
   return {
     store: {
-      find: async (digests) => new Map([...(await drafted.find(digests)), ...(await stored.find(digests))]),
-      put: drafted.put,
+      find: async (digests) => new Map([...(await draftStore.find(digests)), ...(await contents.find(digests))]),
+      put: draftStore.put,
       unpack: async (task, target) => {
-        const isStored = (await stored.find([task.digest])).has(task.digest)
-        await (isStored ? stored : drafted).unpack(task, target)
+        const isStored = (await contents.find([task.digest])).has(task.digest)
+        await (isStored ? contents : draftStore).unpack(task, target)
       },
     },
     fresh: async (digests) => {
-      const existing = await stored.find(digests)
+      const existing = await contents.find(digests)
       return {
-        ...drafted,
+        ...draftStore,
         async find(requested) {
           const arrived = (await index.find(requested)).flatMap(({ digest }) => existing.get(digest) ?? [])
-          return new Map([...(await drafted.find(requested)), ...arrived.map((task) => [task.digest, task] as const)])
+          return new Map([
+            ...(await draftStore.find(requested)),
+            ...arrived.map((task) => [task.digest, task] as const),
+          ])
         },
         async put(digest, source) {
           const same = existing.get(digest)
-          if (!same) return drafted.put(digest, source)
+          if (!same) return draftStore.put(digest, source)
           await index.add(same)
           return same
         },
       }
     },
     async commit(tasks) {
-      const alreadyStored = await stored.find(tasks.map((task) => task.digest))
+      const alreadyStored = await contents.find(tasks.map((task) => task.digest))
       await runInParallel(tasks, COPIES_MAX, new AbortController().signal, async (task) => {
         // Existing content is not overwritten, because a digest does not cover file modes. `find` ignores rows without a blob.
         if (alreadyStored.has(task.digest)) return
-        // The row first: the sweep deletes a row without a blob, but never a blob without a row.
+        // The row is inserted first: the sweep deletes a row without a blob, but never a blob without a row.
         await insertContent(db, task)
         await blobs.put(await draftBlobs.get(task.archive), { expect: task.archive })
       })
@@ -190,7 +193,7 @@ async function openDraft({ db, blobs }: DraftDeps, folder: string): Promise<Task
   }
 }
 
-const Line = z.object({
+const IndexLine = z.object({
   digest: Digest,
   archive: Digest,
   bytes: z.number(),
@@ -212,7 +215,7 @@ async function openDraftIndex(path: string): Promise<TaskIndex> {
 
 function parseLine(text: string): [string, StoredTask][] {
   try {
-    const task = Line.parse(JSON.parse(text))
+    const task = IndexLine.parse(JSON.parse(text))
     return [[task.digest, task]]
   } catch {
     return []

@@ -32,14 +32,14 @@ type ProbeRequest = {
 const TIMEOUT_MS = 10_000
 
 /** Requests something small that needs a valid key. Only the status of the response is used. */
-export async function sendProbe({ outbound }: CheckDeps, question: ProbeRequest): Promise<CredentialVerdict> {
-  const { provider, url, headers, trust, body, acceptedStatus, refusedStatus } = question
+export async function sendProbe({ outbound }: CheckDeps, request: ProbeRequest): Promise<CredentialVerdict> {
+  const { provider, url, headers, trust, body, acceptedStatus, refusedStatus } = request
   try {
-    // A redirect target, requested without the key, says nothing about the key.
-    const request = body ? { method: 'POST', body } : {}
-    const answer = await outbound.fetch(url, { ...request, headers, trust, timeoutMs: TIMEOUT_MS, redirect: 'error' })
+    // Redirects are refused: their target gets no key, so its answer says nothing about the key.
+    const post = body ? { method: 'POST', body } : {}
+    const answer = await outbound.fetch(url, { ...post, headers, trust, timeoutMs: TIMEOUT_MS, redirect: 'error' })
     await answer.body?.cancel()
-    if (answer.status === refusedStatus) return refused(provider, answer.status)
+    if (answer.status === refusedStatus) return refusedVerdict(provider, answer.status)
     return toVerdict(provider, answer.status === acceptedStatus ? 200 : answer.status)
   } catch (error) {
     if (error instanceof OutboundFailed) return { ok: false, detail: `${provider} is unreachable (${error.reason}).` }
@@ -51,17 +51,17 @@ export async function sendProbe({ outbound }: CheckDeps, question: ProbeRequest)
 
 function toVerdict(provider: string, status: number): CredentialVerdict {
   if (status >= 200 && status < 300) return { ok: true, detail: `${provider} accepted the credential.` }
-  if (status === 401 || status === 403) return refused(provider, status)
+  if (status === 401 || status === 403) return refusedVerdict(provider, status)
   if (status === 429) return { ok: false, detail: `${provider} rate-limits our requests (429). Try again later.` }
   return { ok: false, detail: `${provider} responded with ${status}.` }
 }
 
-const refused = (provider: string, status: number): CredentialVerdict => ({
+const refusedVerdict = (provider: string, status: number): CredentialVerdict => ({
   ok: false,
   detail: `${provider} refused the credential (${status}).`,
 })
 
-export const nothingToCheck =
+export const acceptWithoutCheck =
   (detail: string): CredentialProbe =>
   async () => ({ ok: true, detail })
 
@@ -91,7 +91,7 @@ export const checkGithub: CredentialProbe = (deps, { token = '', host = 'github.
 
 /** Checks the engine of the credential's host, or the engine of this server. */
 export const checkDocker: CredentialProbe = async ({ environment }, secret) => {
-  const engine = secret.host === undefined ? await ownEngine(environment) : remoteEngine(secret.host, secret)
+  const engine = secret.host === undefined ? await findOwnEngine(environment) : parseRemoteEngine(secret.host, secret)
   if (!engine) return { ok: false, detail: 'Engine addresses of this kind cannot be checked.' }
   const error = await findEngineError(engine)
   return error
@@ -99,22 +99,22 @@ export const checkDocker: CredentialProbe = async ({ environment }, secret) => {
     : { ok: true, detail: 'The engine responds.' }
 }
 
-function remoteEngine(host: string, { ca, cert, key }: Secret): EngineTarget | undefined {
+function parseRemoteEngine(host: string, { ca, cert, key }: Secret): EngineTarget | undefined {
   const url = parseEngineUrl(host)
   return url && { url, tls: toTls({ ca, cert, key }), publicOnly: true }
 }
 
 /** Finds the engine in the same way as the Docker command line. */
-async function ownEngine(environment: CredentialVariables): Promise<EngineTarget | undefined> {
+async function findOwnEngine(environment: CredentialVariables): Promise<EngineTarget | undefined> {
   const address = environment.DOCKER_HOST ?? 'unix:///var/run/docker.sock'
   if (address.startsWith('unix://')) return { socketPath: address.slice('unix://'.length) }
 
   const isTls = Boolean(environment.DOCKER_TLS_VERIFY)
   const url = parseEngineUrl(address, isTls ? undefined : '2375')
-  return url && { url, tls: isTls ? await ownCertificates(environment) : undefined, publicOnly: false }
+  return url && { url, tls: isTls ? await readOwnCertificates(environment) : undefined, publicOnly: false }
 }
 
-async function ownCertificates(environment: CredentialVariables) {
+async function readOwnCertificates(environment: CredentialVariables) {
   const folder = environment.DOCKER_CERT_PATH ?? join(environment.HOME ?? '', '.docker')
   const [ca, cert, key] = await Promise.all(
     ['ca.pem', 'cert.pem', 'key.pem'].map((file) => readFile(join(folder, file), 'utf8').catch(() => undefined)),

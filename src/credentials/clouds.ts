@@ -13,7 +13,7 @@ type CloudDefinition = {
   fields: CredentialField[]
   /** The provider whose rules apply to the cloud's models, if they differ between the providers of a protocol. */
   sameAs?: string
-  /** Asks the cloud for something free that needs a valid credential. */
+  /** Sends a free request that needs a valid credential. */
   check: (deps: CheckDeps, model: CloudModel, secret: Secret) => Promise<CredentialVerdict>
 }
 
@@ -31,11 +31,11 @@ export const clouds: Record<Cloud, CloudDefinition> = {
 export const listConfidential = (cloud: Cloud | undefined, secret: Secret): string[] =>
   Object.entries(secret).flatMap(([name, value]) => {
     const field = cloud && clouds[cloud].fields.find((known) => known.name === name)
-    return field && !field.secret ? [] : [value, ...listKeyTexts(value)]
+    return field && !field.secret ? [] : [value, ...listPrivateKeyTexts(value)]
   })
 
 /** Lists the confidential members of a secret that is a key file of Google. */
-const listKeyTexts = (value: string): string[] => {
+const listPrivateKeyTexts = (value: string): string[] => {
   const [, key] = /"private_key"\s*:\s*"((?:[^"\\]|\\.)+)"/.exec(value) ?? []
   return key === undefined ? [] : [key, key.replaceAll('\\n', '\n')]
 }
@@ -61,7 +61,7 @@ async function checkBedrock(deps: CheckDeps, { provider, model, baseUrl, trust }
 async function checkVertex(deps: CheckDeps, { provider, trust }: CloudModel, secret: Secret) {
   const account = parseServiceAccount(secret.serviceAccount ?? '')
   if (!account) return { ok: false, detail: 'The service account cannot be read.' }
-  // The address is part of the credential, so the operator does not vouch for it.
+  // The address is part of the credential, so the operator's trust does not apply to it.
   const ownTrust = trust === 'operator' ? 'client' : trust
   return sendProbe(deps, { provider, ...buildTokenRequest(account), trust: ownTrust, refusedStatus: 400 })
 }

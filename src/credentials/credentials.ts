@@ -52,8 +52,8 @@ export async function createCredential(
     const seal = await keyring.sealer(tx)
     const id = newId()
     const sealed = seal({ workspaceId: by.workspaceId, credentialId: id, version: 1, kind, provider }, secret)
-    const fresh = { id, workspace_id: by.workspaceId, kind, provider, name, hint, version: 1 }
-    const row = await rows.insertCredential(tx, fresh, sealed)
+    const newRow = { id, workspace_id: by.workspaceId, kind, provider, name, hint, version: 1 }
+    const row = await rows.insertCredential(tx, newRow, sealed)
     await record(tx, { ...by, action: 'credential.created', subject: id, detail: toAuditDetail(row) })
     return toCredential(row)
   })
@@ -64,11 +64,11 @@ export async function listCredentials(deps: CredentialDeps, owner: CredentialOwn
   const stored = deps.keyring ? await rows.listCredentialRows(deps.db, owner.id, page) : []
   const all = [...stored.map(toCredential), ...listDerived(deps, owner).map(({ credential }) => credential)]
   const { cursor } = page
-  const following = all
+  const onPage = all
     .filter((credential) => !cursor || toSortKey(credential) < `${cursor.at.toISOString()} ${cursor.id.toLowerCase()}`)
     .sort((a, b) => (toSortKey(a) < toSortKey(b) ? 1 : -1))
   const { items, nextCursor } = toPage(
-    following,
+    onPage,
     page.limit,
     (credential) => credential,
     ({ createdAt, id }) => ({ at: new Date(createdAt), id }),
@@ -123,7 +123,7 @@ const listDerived = ({ environment, keyring }: CredentialDeps, owner: Credential
 
 export async function readCredential(deps: CredentialDeps, workspaceId: string, id: string): Promise<Credential> {
   const credential = await findCredential(deps, workspaceId, id)
-  if (!credential) throw missing(id)
+  if (!credential) throw credentialNotFound(id)
   return credential
 }
 
@@ -131,19 +131,19 @@ export async function readCredential(deps: CredentialDeps, workspaceId: string, 
 export async function updateCredential(
   deps: CredentialDeps,
   by: AuditActor,
-  before: Credential,
+  existing: Credential,
   change: CredentialChange,
 ): Promise<Credential> {
-  const accepted = change.secret && (await acceptSecret(deps, by.workspaceId, before, change.secret))
-  const keyring = requireStored(deps, before)
+  const accepted = change.secret && (await acceptSecret(deps, by.workspaceId, existing, change.secret))
+  const keyring = requireStored(deps, existing)
   const changed = Object.keys(change).sort().join(', ')
-  if (changed === '') return before
+  if (changed === '') return existing
 
-  const { id, kind, provider } = before
+  const { id, kind, provider } = existing
   return transact(deps.db, async (tx) => {
     const seal = accepted && (await keyring.sealer(tx))
     const current = await rows.lockCredentialVersion(tx, by.workspaceId, id)
-    if (!current) throw missing(id)
+    if (!current) throw credentialNotFound(id)
 
     const version = current.version + 1
     const context = { workspaceId: by.workspaceId, credentialId: id, version, kind, provider }
@@ -157,26 +157,26 @@ export async function updateCredential(
 export async function deleteCredential(deps: CredentialDeps, by: AuditActor, credential: Credential): Promise<void> {
   requireStored(deps, credential)
   await transact(deps.db, async (tx) => {
-    const { numDeletedRows } = await rows.deleteCredentialRow(tx, by.workspaceId, credential.id).catch(refuseUsed)
-    if (numDeletedRows === 0n) throw missing(credential.id)
+    const { numDeletedRows } = await rows.deleteCredentialRow(tx, by.workspaceId, credential.id).catch(rethrowAsInUse)
+    if (numDeletedRows === 0n) throw credentialNotFound(credential.id)
     await record(tx, { ...by, action: 'credential.deleted', subject: credential.id, detail: toAuditDetail(credential) })
   })
 }
 
 const FOREIGN_KEY_VIOLATION = '23503'
 
-function refuseUsed(error: unknown): never {
+function rethrowAsInUse(error: unknown): never {
   if (errorCode(error) !== FOREIGN_KEY_VIOLATION) throw error
   throw new Problem(credentialInUse, 'This credential is still in use.')
 }
 
 function requireStored({ keyring }: CredentialDeps, { source, name }: Credential): Keyring {
   if (keyring && source === 'stored') return keyring
-  const where = source === 'builtin' ? 'is built in' : 'comes from the environment of the server'
-  throw new Problem(credentialReadOnly, `The credential ${name} ${where} and cannot be changed here.`)
+  const origin = source === 'builtin' ? 'is built in' : 'comes from the environment of the server'
+  throw new Problem(credentialReadOnly, `The credential ${name} ${origin} and cannot be changed here.`)
 }
 
-const missing = (id: string) => new Problem(notFound, `Credential ${id} not found.`)
+const credentialNotFound = (id: string) => new Problem(notFound, `Credential ${id} not found.`)
 
 const toAuditDetail = ({ kind, provider, name }: { kind: CredentialKind; provider: string; name: string }) => ({
   kind,
@@ -207,13 +207,13 @@ type ProviderDeps = {
 type ProviderName = { kind: CredentialKind; provider: string }
 
 export async function findProvider(deps: ProviderDeps, workspaceId: string, { kind, provider }: ProviderName) {
-  const known = await allProviders(deps, workspaceId)
+  const known = await listAllProviders(deps, workspaceId)
   return known.find((candidate) => candidate.kind === kind && candidate.provider === provider)
 }
 
 /** Lists the providers whose credentials can be stored. */
 export async function listProviders(deps: ProviderDeps, workspaceId: string): Promise<CredentialProvider[]> {
-  const known = await allProviders(deps, workspaceId)
+  const known = await listAllProviders(deps, workspaceId)
   return known.filter(isStorable).map(({ kind, provider, fields }) => ({
     kind,
     provider,
@@ -226,28 +226,28 @@ async function acceptSecret(
   deps: ProviderDeps,
   workspaceId: string,
   name: ProviderName,
-  sent: Secret,
+  input: Secret,
 ): Promise<{ secret: Secret; hint: string }> {
   const provider = await findProvider(deps, workspaceId, name)
-  if (!provider || !isStorable(provider)) throw invalid([unknownProvider(name, provider)])
+  if (!provider || !isStorable(provider)) throw toInvalidProblem([toProviderError(name, provider)])
 
-  const secret = trimSecret(sent)
+  const secret = trimSecret(input)
   const errors = listSecretErrors(provider.fields, secret)
-  if (errors.length > 0) throw invalid(errors)
+  if (errors.length > 0) throw toInvalidProblem(errors)
   return { secret, hint: buildHint(provider.fields, secret) }
 }
 
-const allProviders = async (
+const listAllProviders = async (
   { db, customProviders }: ProviderDeps,
   workspaceId: string,
 ): Promise<ProviderDefinition[]> => [...providers, ...((await customProviders?.(db, workspaceId)) ?? [])]
 
-function unknownProvider({ kind }: ProviderName, provider: ProviderDefinition | undefined): FieldError {
+function toProviderError({ kind }: ProviderName, provider: ProviderDefinition | undefined): FieldError {
   const message = provider ? 'is built in and needs no credential' : `is not a provider of kind ${kind}`
   return { pointer: '/provider', code: 'unknown_provider', message }
 }
 
-function invalid(errors: FieldError[]): Problem {
+function toInvalidProblem(errors: FieldError[]): Problem {
   const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : ''
   return new Problem(invalidRequest, `${errors[0]?.pointer.slice(0, 200)}: ${errors[0]?.message}${more}`, { errors })
 }

@@ -74,7 +74,7 @@ describe('the engine of this server', () => {
     )
     expect(await check({ DOCKER_HOST: `tcp://127.0.0.1:${server.port}` })).toMatchObject({
       ok: false,
-      detail: 'The engine does not respond: it responded with something unintelligible.',
+      detail: 'The engine does not respond: it responded with an invalid answer.',
     })
   })
 

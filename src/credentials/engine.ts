@@ -1,8 +1,8 @@
-import { lookup } from 'node:dns/promises'
 import { connect, isIP, type Socket } from 'node:net'
 import { addAbortSignal } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
-import { resolvePublicHost } from '../platform/outbound/public-host.ts'
+import { findErrorCode } from '../platform/outbound/outbound.ts'
+import { type Resolve, resolveName, resolvePublicHost } from '../platform/outbound/public-host.ts'
 import { hostOf } from '../platform/outbound/url-rules.ts'
 
 /** A Docker engine. Untrusted addresses must be public; the operator's own may be private. */
@@ -14,8 +14,6 @@ export type EngineTarget =
       publicOnly: boolean
     }
 
-type ResolveHost = (host: string) => Promise<string[]>
-
 const TLS_PORT = '2376'
 const TIMEOUT_MS = 10_000
 const ANSWER_BYTES_MAX = 4096
@@ -23,8 +21,8 @@ const PING = 'GET /_ping HTTP/1.0\r\nHost: docker\r\n\r\n'
 
 /** Parses `tcp://HOST:PORT`. The host is normalised like in a browser, so that 0x7f.1 is recognised as 127.0.0.1. */
 export function parseEngineUrl(address: string, port: string = TLS_PORT): URL | undefined {
-  const [, host, given = port] = /^(?:tcp|https):\/\/([^/:@]+|\[[^/@\]]+\])(?::(\d{1,5}))?\/?$/i.exec(address) ?? []
-  return (host && URL.parse(`https://${host}:${given}`)) || undefined
+  const [, host, ownPort = port] = /^(?:tcp|https):\/\/([^/:@]+|\[[^/@\]]+\])(?::(\d{1,5}))?\/?$/i.exec(address) ?? []
+  return (host && URL.parse(`https://${host}:${ownPort}`)) || undefined
 }
 
 /**
@@ -33,19 +31,19 @@ export function parseEngineUrl(address: string, port: string = TLS_PORT): URL | 
  */
 export async function findEngineError(
   engine: EngineTarget,
-  resolve: ResolveHost = resolveName,
+  resolve: Resolve = resolveName,
 ): Promise<string | undefined> {
   try {
     const socket = await dial(engine, resolve)
     if (socket === 'private') return 'the host does not resolve to public addresses only'
-    const [, status = 'something unintelligible'] = /^HTTP\/1\.\d (\d{3})/.exec(await ping(socket)) ?? []
+    const [, status = 'an invalid answer'] = /^HTTP\/1\.\d (\d{3})/.exec(await ping(socket)) ?? []
     return status === '200' ? undefined : `it responded with ${status}`
   } catch (error) {
-    return `it is unreachable (${codeOf(error)})`
+    return `it is unreachable (${findErrorCode(error)})`
   }
 }
 
-async function dial(engine: EngineTarget, resolve: ResolveHost): Promise<Socket | 'private'> {
+async function dial(engine: EngineTarget, resolve: Resolve): Promise<Socket | 'private'> {
   if ('socketPath' in engine) return connect(engine.socketPath)
 
   const name = hostOf(engine.url)
@@ -55,13 +53,13 @@ async function dial(engine: EngineTarget, resolve: ResolveHost): Promise<Socket 
   // Connects to the address that was checked. TLS still verifies the name.
   const [host] = addresses
   if (!host) throw new Error('no address') // an empty host would mean this machine
-  const where = { host, port: Number(engine.url.port || 443) }
-  if (!engine.tls) return connect(where)
-  return connectTls({ ...where, ...engine.tls, ...(isIP(name) === 0 ? { servername: name } : {}) })
+  const target = { host, port: Number(engine.url.port || 443) }
+  if (!engine.tls) return connect(target)
+  return connectTls({ ...target, ...engine.tls, ...(isIP(name) === 0 ? { servername: name } : {}) })
 }
 
 /** Resolves to public addresses or to none. Callers cannot tell a private name from one that does not exist. */
-async function resolvePublic(name: string, resolve: ResolveHost): Promise<string[]> {
+async function resolvePublic(name: string, resolve: Resolve): Promise<string[]> {
   const found = await resolvePublicHost(name, resolve)
   return found.kind === 'public' ? found.addresses : []
 }
@@ -79,14 +77,4 @@ async function ping(socket: Socket): Promise<string> {
     socket.destroy()
   }
   return text
-}
-
-const codeOf = (error: unknown): string => {
-  if (!(error instanceof Error)) return 'unknown'
-  return 'code' in error ? String(error.code) : error.name
-}
-
-async function resolveName(host: string): Promise<string[]> {
-  if (isIP(host) !== 0) return [host]
-  return (await lookup(host, { all: true })).map(({ address }) => address)
 }

@@ -13,26 +13,27 @@ export type CredentialField = {
   /** True if the value is a text of several lines. Default: false. */
   multiline?: boolean
   /** Returns the problem of a value, if any. */
-  complaint: (value: string) => string | undefined
+  findProblem: (value: string) => string | undefined
   /** Returns the part of a value that may be shown. Default: the end of a long secret. */
   hint?: (value: string) => string
 }
 
-const BYTES_MAX = 64 * 1024
+const SECRET_BYTES_MAX = 64 * 1024
 
 /** A key is sent in a header, so it must be a valid header value. */
 export const token = (name: string): CredentialField => ({
   name,
   required: true,
   secret: true,
-  complaint: (value) => (/^[\x21-\x7e]+$/.test(value) ? undefined : 'must be visible ASCII characters without spaces'),
+  findProblem: (value) =>
+    /^[\x21-\x7e]+$/.test(value) ? undefined : 'must be visible ASCII characters without spaces',
 })
 
 export const awsRegion = (name: string): CredentialField => ({
   name,
   required: true,
   secret: false,
-  complaint: (value) =>
+  findProblem: (value) =>
     /^[a-z]{2}(-[a-z]+)+-\d$/.test(value) ? undefined : 'must be the name of a region, for example us-east-1',
 })
 
@@ -43,7 +44,7 @@ export const serviceAccount = (name: string): CredentialField => ({
   secret: true,
   multiline: true,
   hint: (value) => parseServiceAccount(value)?.email ?? '',
-  complaint: (value) =>
+  findProblem: (value) =>
     parseServiceAccount(value) ? undefined : 'must be the JSON key file of a service account, with an RSA key in it',
 })
 
@@ -51,7 +52,7 @@ export const apiVersion = (name: string): CredentialField => ({
   name,
   required: false,
   secret: false,
-  complaint: (value) =>
+  findProblem: (value) =>
     /^\d{4}-\d\d-\d\d(-preview)?$/.test(value) ? undefined : 'must be a version such as 2024-10-21',
 })
 
@@ -62,7 +63,7 @@ export const pem = (name: string, secret: boolean): CredentialField => ({
   required: false,
   secret,
   multiline: true,
-  complaint: (value) => (value.startsWith('-----BEGIN ') ? undefined : 'must be PEM text: -----BEGIN …'),
+  findProblem: (value) => (value.startsWith('-----BEGIN ') ? undefined : 'must be PEM text: -----BEGIN …'),
 })
 
 const SSH_KEY = /^-----BEGIN OPENSSH PRIVATE KEY-----\s([A-Za-z0-9+/=\s]+)-----END OPENSSH PRIVATE KEY-----$/
@@ -74,11 +75,11 @@ export const sshKey = (name: string): CredentialField => ({
   secret: true,
   multiline: true,
   hint: (value) => readFingerprint(value)?.slice(-8) ?? '',
-  complaint: (value) =>
+  findProblem: (value) =>
     readFingerprint(value) ? undefined : 'must be an OpenSSH private key without a passphrase (ssh-keygen -t ed25519)',
 })
 
-const MAGIC = 'openssh-key-v1\0'
+const OPENSSH_MAGIC = 'openssh-key-v1\0'
 const LENGTH_BYTES = 4
 
 /**
@@ -87,13 +88,13 @@ const LENGTH_BYTES = 4
  */
 function readFingerprint(privateKey: string): string | undefined {
   const bytes = Buffer.from(SSH_KEY.exec(privateKey)?.[1] ?? '', 'base64')
-  if (bytes.toString('latin1', 0, MAGIC.length) !== MAGIC) return undefined
+  if (bytes.toString('latin1', 0, OPENSSH_MAGIC.length) !== OPENSSH_MAGIC) return undefined
   const readString = (at: number): { text: Buffer; end: number } => {
     const start = at + LENGTH_BYTES
     const length = start <= bytes.length ? bytes.readUInt32BE(at) : 0
     return { text: bytes.subarray(start, start + length), end: start + length }
   }
-  const cipher = readString(MAGIC.length)
+  const cipher = readString(OPENSSH_MAGIC.length)
   const derivationOptions = readString(readString(cipher.end).end)
   const publicKey = readString(derivationOptions.end + LENGTH_BYTES).text
   if (cipher.text.toString() !== 'none' || publicKey.length === 0) return undefined
@@ -108,7 +109,7 @@ export const knownHosts = (name: string): CredentialField => ({
   required: true,
   secret: false,
   multiline: true,
-  complaint: (value) => {
+  findProblem: (value) => {
     const lines = value.split(/\r?\n/).filter((line) => line.trim() !== '' && !line.startsWith('#'))
     const isValid = lines.length > 0 && lines.every((line) => KNOWN_HOST.test(line))
     return isValid ? undefined : 'must be lines of known_hosts, as ssh-keyscan prints them'
@@ -119,7 +120,7 @@ export const hostName = (name: string): CredentialField => ({
   name,
   required: false,
   secret: false,
-  complaint: (value) => {
+  findProblem: (value) => {
     const isName = /^[A-Za-z0-9.-]+(:\d{1,5})?$/.test(value)
     return isName && !refuseUrl(`https://${value.toLowerCase()}`, 'client') ? undefined : 'must be a public host name'
   },
@@ -129,7 +130,7 @@ export const engineAddress = (name: string): CredentialField => ({
   name,
   required: true,
   secret: false,
-  complaint: (value) => {
+  findProblem: (value) => {
     const url = parseEngineUrl(value)
     return url && !refuseUrl(url, 'client') ? undefined : 'must be tcp://HOST:PORT of a public host'
   },
@@ -141,34 +142,34 @@ export const trimSecret = (secret: Secret): Secret =>
 
 /** Lists all problems of a secret, under `/secret`. */
 export function listSecretErrors(fields: CredentialField[], secret: Secret): FieldError[] {
-  if (Buffer.byteLength(JSON.stringify(secret)) > BYTES_MAX) {
+  if (Buffer.byteLength(JSON.stringify(secret)) > SECRET_BYTES_MAX) {
     return [{ pointer: '/secret', code: 'too_big', message: 'must be at most 64 KiB' }]
   }
   const unknown = Object.keys(secret).filter((name) => !fields.some((field) => field.name === name))
   return [
-    ...unknown.map((name) => fieldError(name, 'unknown_field', 'Unknown field.')),
-    ...fields.flatMap((field) => valueErrors(field, secret[field.name])),
+    ...unknown.map((name) => toFieldError(name, 'unknown_field', 'Unknown field.')),
+    ...fields.flatMap((field) => listValueErrors(field, secret[field.name])),
   ]
 }
 
-function valueErrors({ name, required, complaint }: CredentialField, value: string | undefined): FieldError[] {
-  if (value === undefined) return required ? [fieldError(name, 'required', 'is required')] : []
-  const message = value === '' ? 'must not be empty' : complaint(value)
-  return message ? [fieldError(name, 'invalid_format', message)] : []
+function listValueErrors({ name, required, findProblem }: CredentialField, value: string | undefined): FieldError[] {
+  if (value === undefined) return required ? [toFieldError(name, 'required', 'is required')] : []
+  const message = value === '' ? 'must not be empty' : findProblem(value)
+  return message ? [toFieldError(name, 'invalid_format', message)] : []
 }
 
-const fieldError = (name: string, code: string, message: string): FieldError => ({
+const toFieldError = (name: string, code: string, message: string): FieldError => ({
   pointer: `/secret/${toPointerStep(name)}`,
   code,
   message,
 })
 
-const HINTED_LENGTH_MIN = 12
+const HINT_LENGTH_MIN = 12
 
 /** Builds the hint from the first field: the last 4 characters of a long secret, or the whole value if it is not secret. */
 export function buildHint([main]: CredentialField[], values: Secret): string {
   const value = (main && values[main.name]) ?? ''
   if (!main?.secret) return value
   if (main.hint) return main.hint(value)
-  return value.length >= HINTED_LENGTH_MIN ? value.slice(-4) : ''
+  return value.length >= HINT_LENGTH_MIN ? value.slice(-4) : ''
 }

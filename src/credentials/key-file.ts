@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto'
 import type { Stats } from 'node:fs'
 import { type FileHandle, link, mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { type MasterKey, masterKey } from './seal.ts'
+import { type MasterKey, toMasterKey } from './seal.ts'
 
-const HEADING =
+const FILE_HEADING =
   '# Assay master keys, the newest first. They open every stored credential: keep a copy, and keep it secret.'
 /** Permission bits of group and others. */
 const GROUP_AND_OTHERS = 0o077
@@ -55,7 +55,7 @@ export async function replaceKeyFile(path: string, keys: MasterKey[]): Promise<v
 async function writeDraft(path: string, keys: MasterKey[]): Promise<string> {
   const draft = `${path}.${randomBytes(4).toString('hex')}`
   await using file: FileHandle = await open(draft, 'wx', 0o600)
-  await file.writeFile(`${[HEADING, ...keys.map(keyText)].join('\n')}\n`)
+  await file.writeFile(`${[FILE_HEADING, ...keys.map(formatKey)].join('\n')}\n`)
   await file.sync()
   return draft
 }
@@ -75,7 +75,7 @@ const ignoreCode =
     throw error
   }
 
-/** The master key is missing, wrong or not protected. The message contains the fix and never a key. */
+/** Thrown when the master key is missing, wrong or not protected. The message contains the fix and never a key. */
 export class MasterKeyRefused extends Error {
   override name = 'MasterKeyRefused'
 }
@@ -85,24 +85,24 @@ const HEX = /^[0-9a-f]{64}$/i
 const BASE64 = /^[A-Za-z0-9+/_-]{43}=?$/
 const DISTINCT_BYTES_MIN = 8
 
-/** Parses one key per text. `where` is named in errors. */
-export function parseKeys(texts: string[], where: string): MasterKey[] {
-  const keys = texts.map((text, index) => masterKey(parseKey(text.trim(), `Key ${index + 1} in ${where}`)))
-  if (keys.length === 0) throw new MasterKeyRefused(`${where} contains no key.`)
+/** Parses one key per text. `sourceName` is used in errors. */
+export function parseKeys(texts: string[], sourceName: string): MasterKey[] {
+  const keys = texts.map((text, index) => toMasterKey(parseKey(text.trim(), `Key ${index + 1} in ${sourceName}`)))
+  if (keys.length === 0) throw new MasterKeyRefused(`${sourceName} contains no key.`)
   return [...new Map(keys.map((key) => [key.id, key])).values()]
 }
 
-const keyText = (key: MasterKey): string => key.bytes.toString('base64')
+const formatKey = (key: MasterKey): string => key.bytes.toString('base64')
 
-function parseKey(text: string, which: string): Buffer {
+function parseKey(text: string, keyName: string): Buffer {
   const bytes = HEX.test(text) ? Buffer.from(text, 'hex') : Buffer.from(BASE64.test(text) ? text : '', 'base64')
   if (bytes.length !== KEY_BYTES) {
     throw new MasterKeyRefused(
-      `${which} is not 32 bytes as 64 hex digits or base64. Create one with: openssl rand -hex 32`,
+      `${keyName} is not 32 bytes as 64 hex digits or base64. Create one with: openssl rand -hex 32`,
     )
   }
   if (new Set(bytes).size < DISTINCT_BYTES_MIN) {
-    throw new MasterKeyRefused(`${which} is not random. Create one with: openssl rand -hex 32`)
+    throw new MasterKeyRefused(`${keyName} is not random. Create one with: openssl rand -hex 32`)
   }
   return bytes
 }
@@ -112,15 +112,15 @@ export type KeySource = { kind: 'variable'; keys: MasterKey[] } | { kind: 'file'
 
 export type KeyLocation = { dataFolder: string; secretKey?: string | undefined }
 
-const VARIABLE = 'ASSAY_SECRET_KEY'
+const KEY_VARIABLE = 'ASSAY_SECRET_KEY'
 
 export const resolveKeySource = ({ dataFolder, secretKey }: KeyLocation): KeySource =>
   secretKey === undefined
     ? { kind: 'file', path: join(dataFolder, 'secret.key') }
-    : { kind: 'variable', keys: parseKeys(secretKey.split(','), VARIABLE) }
+    : { kind: 'variable', keys: parseKeys(secretKey.split(','), KEY_VARIABLE) }
 
 /** Reads the keys. New secrets are sealed with the first one. Returns none if there is no key file yet. */
 export const readKeys = async (source: KeySource): Promise<MasterKey[]> =>
   source.kind === 'variable' ? source.keys : ((await readKeyFile(source.path)) ?? [])
 
-export const describeSource = (source: KeySource): string => (source.kind === 'variable' ? VARIABLE : source.path)
+export const describeSource = (source: KeySource): string => (source.kind === 'variable' ? KEY_VARIABLE : source.path)

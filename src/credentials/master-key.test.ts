@@ -9,7 +9,7 @@ import { type TestDatabase, testDatabase } from '../../test/support/database.ts'
 import { lock, transact } from '../platform/db/db.ts'
 import { parseKeys, readKeyFile } from './key-file.ts'
 import { openKeyring } from './master-key.ts'
-import { masterKey } from './seal.ts'
+import { toMasterKey } from './seal.ts'
 
 const bytes = randomBytes(32)
 const hex = bytes.toString('hex')
@@ -29,7 +29,7 @@ describe('ASSAY_SECRET_KEY', () => {
     ['base64url', bytes.toString('base64url')],
     ['with spaces around', ` ${hex}\n`],
   ])('can be %s', (_, text) => {
-    expect(parseKeys([text], 'X')).toEqual([masterKey(bytes)])
+    expect(parseKeys([text], 'X')).toEqual([toMasterKey(bytes)])
   })
 
   test.each([
@@ -52,7 +52,7 @@ describe('ASSAY_SECRET_KEY', () => {
     await using folder = await dataFolder()
     const other = randomBytes(32).toString('hex')
     await openKeyring({ db: database.db, dataFolder: folder.path, secretKey: `${hex},${other}` })
-    expect(await masterKeys(database)).toEqual([{ id: masterKey(bytes).id, active: true }])
+    expect(await masterKeys(database)).toEqual([{ id: toMasterKey(bytes).id, active: true }])
     expect(await readdir(folder.path)).toEqual([])
   })
 
@@ -64,7 +64,7 @@ describe('ASSAY_SECRET_KEY', () => {
     await start(hex)
     await start(`${other},${hex}`)
     await expect(start(other)).rejects.toThrow(
-      `sealed with master key ${masterKey(bytes).id}, which ASSAY_SECRET_KEY does not contain`,
+      `sealed with master key ${toMasterKey(bytes).id}, which ASSAY_SECRET_KEY does not contain`,
     )
     expect(await masterKeys(database)).toHaveLength(1)
   })

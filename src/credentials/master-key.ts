@@ -15,9 +15,9 @@ import {
 } from './key-file.ts'
 import { masterKeyMissing } from './schema.ts'
 import {
-  checkValue,
-  fitsCheckValue,
+  buildCheckValue,
   type MasterKey,
+  matchesCheckValue,
   newMasterKey,
   open,
   type Sealed,
@@ -37,8 +37,8 @@ import {
 } from './sql.ts'
 
 /**
- * A secret is sealed with a key that this process does not hold, not even after reading the source again. A workspace
- * sees it as a 503, which names no key: `announceKeys` logs which one is missing.
+ * Thrown when a secret is sealed with a key that this process does not have, not even after reading the source again. A
+ * workspace gets a 503 that names no key; `announceKeys` logs which one is missing.
  */
 export class MasterKeyMissing extends Problem {
   constructor(
@@ -73,17 +73,17 @@ export const openKeyring = ({ db, ...location }: KeyLocation & { db: Db }): Prom
     const source = resolveKeySource(location)
     await lockMasterKeys(tx)
     if (!(await hasMasterKey(tx))) {
-      const first = await firstKey(source)
-      await activateMasterKey(tx, first.id, checkValue(first))
+      const first = await createFirstKey(source)
+      await activateMasterKey(tx, first.id, buildCheckValue(first))
     }
-    const { keys } = await holdActiveKey(tx, source)
-    return keyring(source, keys)
+    const { keys } = await requireActiveKey(tx, source)
+    return createKeyring(source, keys)
   })
 
 /** Returns false for a database that no process with credential storage has opened yet. */
 export const hasMasterKey = async (db: Db): Promise<boolean> => (await listMasterKeys(db)).length > 0
 
-async function firstKey(source: KeySource): Promise<MasterKey> {
+async function createFirstKey(source: KeySource): Promise<MasterKey> {
   if (source.kind === 'file') await createKeyFile(source.path, newMasterKey())
   // Read back, because another process may have created the file first.
   const [first] = await readKeys(source)
@@ -92,34 +92,34 @@ async function firstKey(source: KeySource): Promise<MasterKey> {
 }
 
 /** Returns the keys of the source and the active one, which must be among them. Call under the lock of the master keys. */
-export async function holdActiveKey(tx: Db, source: KeySource): Promise<{ keys: MasterKey[]; active: MasterKey }> {
+export async function requireActiveKey(tx: Db, source: KeySource): Promise<{ keys: MasterKey[]; active: MasterKey }> {
   const row = (await listMasterKeys(tx)).find(({ active }) => active)
   if (!row) throw new MasterKeyRefused('The database has no active master key.')
 
   const keys = await readKeys(source)
   const active = keys.find(({ id }) => id === row.id)
   if (!active) throw new MasterKeyRefused(describeMissingKey(row.id, source, keys))
-  if (!fitsCheckValue(active, row.check_value)) {
+  if (!matchesCheckValue(active, row.check_value)) {
     throw new MasterKeyRefused(`The check value of master key ${row.id} was changed in the database. Restore a backup.`)
   }
   return { keys, active }
 }
 
 const describeMissingKey = (id: string, source: KeySource, keys: MasterKey[]): string => {
-  const sealed = `The stored credentials are sealed with master key ${id}`
+  const beginning = `The stored credentials are sealed with master key ${id}`
   if (source.kind === 'variable') {
-    return `${sealed}, which ASSAY_SECRET_KEY does not contain. Set it to that key, or to "new,old" to rotate.`
+    return `${beginning}, which ASSAY_SECRET_KEY does not contain. Set it to that key, or to "new,old" to rotate.`
   }
-  const lack = keys.length === 0 ? 'does not exist' : 'contains another key'
-  return `${sealed}, and ${source.path} ${lack}. Restore that key file, or set ASSAY_SECRET_KEY.`
+  const keyFileState = keys.length === 0 ? 'does not exist' : 'contains another key'
+  return `${beginning}, and ${source.path} ${keyFileState}. Restore that key file, or set ASSAY_SECRET_KEY.`
 }
 
-function keyring(source: KeySource, keys: MasterKey[]): Keyring {
-  const held = new Map(keys.map((key) => [key.id, key]))
+function createKeyring(source: KeySource, keys: MasterKey[]): Keyring {
+  const knownKeys = new Map(keys.map((key) => [key.id, key]))
   /** Reads the source again for an unknown key, which another process has rotated to. */
   const readKey = async (id: string): Promise<MasterKey> => {
-    if (!held.has(id)) for (const key of await readKeys(source)) held.set(key.id, key)
-    const key = held.get(id)
+    if (!knownKeys.has(id)) for (const key of await readKeys(source)) knownKeys.set(key.id, key)
+    const key = knownKeys.get(id)
     if (!key) throw new MasterKeyMissing()
     return key
   }
@@ -140,11 +140,11 @@ function keyring(source: KeySource, keys: MasterKey[]): Keyring {
   }
 }
 
-const ANNOUNCE_MS = 2000
+const ANNOUNCE_INTERVAL_MS = 2000
 /** A process not seen for this long is considered dead. */
 const ALIVE_SECONDS = 30
 /** Long enough for every process to read its key file again, also on a busy machine. */
-const WAIT_MS = 10_000
+const KEY_READ_TIMEOUT_MS = 10_000
 
 type AnnounceOptions = { db: Db; keyring: Pick<Keyring, 'keyIds'>; log: JobLog; everyMs?: number }
 
@@ -158,17 +158,20 @@ type AnnouncedKeys = {
  * Records which master keys this process can read, for as long as it runs. A rotation waits until every process can read
  * the new key. Logs an error when the key in use is not among them.
  */
-export function announceKeys({ db, keyring, log, everyMs = ANNOUNCE_MS }: AnnounceOptions): AnnouncedKeys {
-  const holder = { id: newId(), host: hostname(), processId: process.pid }
+export function announceKeys({ db, keyring, log, everyMs = ANNOUNCE_INTERVAL_MS }: AnnounceOptions): AnnouncedKeys {
+  const announcedProcess = { id: newId(), host: hostname(), processId: process.pid }
   let missing: string | undefined
   const announce = async (): Promise<void> => {
     const masterKeyIds = await keyring.keyIds()
-    await upsertKeyHolder(db, { ...holder, masterKeyIds })
+    await upsertKeyHolder(db, { ...announcedProcess, masterKeyIds })
     const active = (await findActiveMasterKey(db))?.id
-    const lacked = active !== undefined && !masterKeyIds.includes(active) ? active : undefined
-    if (lacked !== undefined && lacked !== missing)
-      log.error({ masterKeyId: lacked }, 'this process does not hold the master key in use; restart it with that key')
-    missing = lacked
+    const missingKeyId = active !== undefined && !masterKeyIds.includes(active) ? active : undefined
+    if (missingKeyId !== undefined && missingKeyId !== missing)
+      log.error(
+        { masterKeyId: missingKeyId },
+        'this process does not hold the master key in use; restart it with that key',
+      )
+    missing = missingKeyId
   }
   const announceOrWarn = () =>
     announce().catch((error: unknown) => log.warn({ error }, 'announcing master keys failed'))
@@ -181,24 +184,24 @@ export function announceKeys({ db, keyring, log, everyMs = ANNOUNCE_MS }: Announ
     async stop() {
       clearInterval(timer)
       await current
-      await deleteKeyHolder(db, holder.id).catch(() => undefined) // it expires by itself
+      await deleteKeyHolder(db, announcedProcess.id).catch(() => undefined) // it expires by itself
     },
   }
 }
 
 /** Waits until every running process can read the key. Throws MasterKeyRefused, naming those that cannot. */
-export async function requireHeldByAll(db: Db, masterKeyId: string, waitMs = WAIT_MS): Promise<void> {
+export async function requireHeldByAll(db: Db, masterKeyId: string, waitMs = KEY_READ_TIMEOUT_MS): Promise<void> {
   for (const deadline = performance.now() + waitMs; ; ) {
-    const lacking = await listKeyHoldersWithout(db, masterKeyId, ALIVE_SECONDS)
-    if (lacking.length === 0) return
-    if (performance.now() > deadline) throw new MasterKeyRefused(describeProcessesWithoutKey(lacking))
+    const processesWithoutKey = await listKeyHoldersWithout(db, masterKeyId, ALIVE_SECONDS)
+    if (processesWithoutKey.length === 0) return
+    if (performance.now() > deadline) throw new MasterKeyRefused(describeProcessesWithoutKey(processesWithoutKey))
     await pause(RECHECK_MS)
   }
 }
 
 const RECHECK_MS = 200
 
-const describeProcessesWithoutKey = (lacking: { host: string; processId: number }[]): string => {
-  const processes = lacking.map(({ host, processId }) => `process ${processId} on ${host}`).join(', ')
+const describeProcessesWithoutKey = (processesWithoutKey: { host: string; processId: number }[]): string => {
+  const processes = processesWithoutKey.map(({ host, processId }) => `process ${processId} on ${host}`).join(', ')
   return `The new master key cannot be read by ${processes}, which would then open no credential. Give each of them both keys ("new,old") or the same key file and restart it, or stop it; --force rotates all the same.`
 }

@@ -2,12 +2,12 @@ import { derivedId } from '../platform/ids.ts'
 import type { Trust } from '../platform/outbound/outbound.ts'
 import { LOCAL } from '../workspaces/workspaces.ts'
 import {
+  acceptWithoutCheck,
   type CredentialProbe,
   type CredentialVariables,
   checkDocker,
   checkGithub,
   checkHarbor,
-  nothingToCheck,
   sendProbe,
 } from './checks.ts'
 import { clouds } from './clouds.ts'
@@ -32,7 +32,7 @@ type ModelApi = { provider: string; baseUrl: string; variable: string; path: str
 type ProviderHeaders = Record<string, string>
 type KeyHeaders = (key: string) => ProviderHeaders
 
-const bearer = (key: string): ProviderHeaders => ({ authorization: `Bearer ${key}` })
+const buildBearerHeaders = (key: string): ProviderHeaders => ({ authorization: `Bearer ${key}` })
 
 const modelApis: ModelApi[] = [
   {
@@ -47,7 +47,7 @@ const modelApis: ModelApi[] = [
     baseUrl: 'https://api.openai.com/v1',
     variable: 'OPENAI_API_KEY',
     path: '/models',
-    headers: bearer,
+    headers: buildBearerHeaders,
   },
   {
     provider: 'gemini',
@@ -61,29 +61,35 @@ const modelApis: ModelApi[] = [
     baseUrl: 'https://openrouter.ai/api/v1',
     variable: 'OPENROUTER_API_KEY',
     path: '/key', // its list of models needs no key
-    headers: bearer,
+    headers: buildBearerHeaders,
   },
   {
     provider: 'deepseek',
     baseUrl: 'https://api.deepseek.com',
     variable: 'DEEPSEEK_API_KEY',
     path: '/models',
-    headers: bearer,
+    headers: buildBearerHeaders,
   },
-  { provider: 'xai', baseUrl: 'https://api.x.ai/v1', variable: 'XAI_API_KEY', path: '/models', headers: bearer },
+  {
+    provider: 'xai',
+    baseUrl: 'https://api.x.ai/v1',
+    variable: 'XAI_API_KEY',
+    path: '/models',
+    headers: buildBearerHeaders,
+  },
   {
     provider: 'moonshot',
     baseUrl: 'https://api.moonshot.ai/v1',
     variable: 'MOONSHOT_API_KEY',
     path: '/models',
-    headers: bearer,
+    headers: buildBearerHeaders,
   },
   {
     provider: 'zai',
     baseUrl: 'https://api.z.ai/api/paas/v4',
     variable: 'ZAI_API_KEY',
     path: '/models',
-    headers: bearer,
+    headers: buildBearerHeaders,
   },
 ]
 
@@ -95,21 +101,21 @@ export const findModelUrl = (provider: string): string | undefined =>
 export const findUpstream = (upstreams: Record<string, string>, provider: string): string | undefined =>
   upstreams[provider.toLowerCase().replaceAll(/[^a-z0-9]/g, '-')]
 
-const modelProvider = ({ provider, baseUrl, variable, path, headers }: ModelApi): ProviderDefinition => ({
+const createModelProvider = ({ provider, baseUrl, variable, path, headers }: ModelApi): ProviderDefinition => ({
   kind: 'model',
   provider,
   fields: [token('apiKey')],
   environment: { apiKey: variable },
-  check: (tools, { apiKey = '' }) =>
-    sendProbe(tools, {
+  check: (deps, { apiKey = '' }) =>
+    sendProbe(deps, {
       provider,
-      url: `${findUpstream(tools.upstreams, provider) ?? baseUrl}${path}`,
+      url: `${findUpstream(deps.upstreams, provider) ?? baseUrl}${path}`,
       headers: headers(apiKey),
       trust: 'operator',
     }),
 })
 
-type OwnModel = {
+type CustomModelProvider = {
   provider: string
   model: string
   baseUrl: string
@@ -120,29 +126,35 @@ type OwnModel = {
 }
 
 /** Builds the provider of a custom model. `trust` applies to its address unless the operator has set another one. */
-export const ownModelProvider = ({ provider, cloud, path, headers, ...own }: OwnModel): ProviderDefinition => ({
+export const createCustomModelProvider = ({
+  provider,
+  cloud,
+  path,
+  headers,
+  ...model
+}: CustomModelProvider): ProviderDefinition => ({
   kind: 'model',
   provider,
   fields: cloud ? clouds[cloud].fields : [token('apiKey')],
-  check: (tools, secret) => {
-    const upstream = findUpstream(tools.upstreams, provider)
-    const baseUrl = upstream ?? own.baseUrl
-    const trust = upstream === undefined ? own.trust : 'operator'
-    if (cloud) return clouds[cloud].check(tools, { provider, model: own.model, baseUrl, trust }, secret)
+  check: (deps, secret) => {
+    const upstream = findUpstream(deps.upstreams, provider)
+    const baseUrl = upstream ?? model.baseUrl
+    const trust = upstream === undefined ? model.trust : 'operator'
+    if (cloud) return clouds[cloud].check(deps, { provider, model: model.model, baseUrl, trust }, secret)
     const url = buildTargetUrl(baseUrl, path)
-    return sendProbe(tools, { provider, url, headers: headers(secret.apiKey ?? ''), trust })
+    return sendProbe(deps, { provider, url, headers: headers(secret.apiKey ?? ''), trust })
   },
 })
 
 /** All providers of credentials. A new one is one entry. */
 export const providers: readonly ProviderDefinition[] = [
-  ...modelApis.map(modelProvider),
+  ...modelApis.map(createModelProvider),
   {
     kind: 'model',
     provider: 'none',
     fields: [],
     builtin: 'Reference',
-    check: nothingToCheck('The reference solution needs no key.'),
+    check: acceptWithoutCheck('The reference solution needs no key.'),
   },
   {
     kind: 'sandbox',
@@ -156,14 +168,14 @@ export const providers: readonly ProviderDefinition[] = [
     provider: 'local',
     fields: [],
     builtin: 'This server',
-    check: nothingToCheck('There is no key to check. The list of sandboxes shows whether a worker has it now.'),
+    check: acceptWithoutCheck('There is no key to check. The list of sandboxes shows whether a worker has it now.'),
   },
   {
     kind: 'sandbox',
     provider: 'kubernetes',
     fields: [],
     builtin: 'Kubernetes cluster of this server',
-    check: nothingToCheck('There is no key to check. The list of sandboxes shows whether a worker has it now.'),
+    check: acceptWithoutCheck('There is no key to check. The list of sandboxes shows whether a worker has it now.'),
   },
   {
     kind: 'registry',
@@ -183,7 +195,9 @@ export const providers: readonly ProviderDefinition[] = [
     kind: 'code-host',
     provider: 'ssh',
     fields: [sshKey('privateKey'), knownHosts('knownHosts')],
-    check: nothingToCheck('A key can only be tried with a repository: start a scan of one that is connected with it.'),
+    check: acceptWithoutCheck(
+      'A key can only be tried with a repository: start a scan of one that is connected with it.',
+    ),
   },
 ]
 
@@ -219,11 +233,11 @@ function findSecret(environment: CredentialVariables, provider: ProviderDefiniti
  */
 export function buildTargetUrl(baseUrl: string, path: string): string {
   const base = baseUrl.replace(/\/+$/, '')
-  const hasVersion = new URL(base).pathname.split('/').some((part) => VERSION.test(part))
+  const hasVersion = new URL(base).pathname.split('/').some((part) => VERSION_PART.test(part))
   return base + (hasVersion ? path.replace(/^\/[^/]+/, '') : path)
 }
 
-const VERSION = /^v\d+(alpha|beta)?\d*$/
+const VERSION_PART = /^v\d+(alpha|beta)?\d*$/
 
 export type CredentialOwner = { id: string; login: string; createdAt: Date }
 
@@ -234,24 +248,26 @@ export type DerivedCredential = { credential: Credential; secret: Secret }
 export function listDerivedCredentials(
   owner: CredentialOwner,
   environment: CredentialVariables,
-  storage: boolean,
+  hasStorage: boolean,
 ): DerivedCredential[] {
   // The server's keys belong to its operator. Other workspaces get them only when they cannot store their own.
-  const seesEnvironment = !storage || owner.login.toLowerCase() === LOCAL
+  const seesEnvironment = !hasStorage || owner.login.toLowerCase() === LOCAL
   return providers.flatMap((provider) => {
     const secret = seesEnvironment ? findSecret(environment, provider) : undefined
     return [
       ...(provider.builtin
-        ? [derived(owner, provider, { source: 'builtin', name: provider.builtin, secret: {} })]
+        ? [toDerivedCredential(owner, provider, { source: 'builtin', name: provider.builtin, secret: {} })]
         : []),
-      ...(secret ? [derived(owner, provider, { source: 'environment', name: toVariableName(provider), secret })] : []),
+      ...(secret
+        ? [toDerivedCredential(owner, provider, { source: 'environment', name: toVariableName(provider), secret })]
+        : []),
     ]
   })
 }
 
 type DerivedSource = { source: 'builtin' | 'environment'; name: string; secret: Secret }
 
-const derived = (
+const toDerivedCredential = (
   owner: CredentialOwner,
   { kind, provider, fields }: ProviderDefinition,
   { source, name, secret }: DerivedSource,

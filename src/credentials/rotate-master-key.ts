@@ -8,8 +8,8 @@ import {
   replaceKeyFile,
   resolveKeySource,
 } from './key-file.ts'
-import { holdActiveKey, requireHeldByAll } from './master-key.ts'
-import { checkValue, type MasterKey, newMasterKey, rewrap, SealBroken } from './seal.ts'
+import { requireActiveKey, requireHeldByAll } from './master-key.ts'
+import { buildCheckValue, type MasterKey, newMasterKey, rewrap, SealBroken } from './seal.ts'
 import {
   activateMasterKey,
   listMasterKeysInUse,
@@ -51,12 +51,12 @@ export async function rotateMasterKey(options: RotateOptions): Promise<Rotation>
   if (!force) await requireHeldByAll(db, prepared.id, waitMs)
   const rotation = await transact(db, async (tx) => {
     await lockMasterKeys(tx)
-    const { keys, active } = await holdActiveKey(tx, source)
+    const { keys, active } = await requireActiveKey(tx, source)
     const next = keys.find(({ id }) => id === prepared.id)
     // Another rotation ran meanwhile and has dropped the key already.
     if (!next) return undefined
     onStep('both keys at hand')
-    if (next.id !== active.id) await activateMasterKey(tx, next.id, checkValue(next))
+    if (next.id !== active.id) await activateMasterKey(tx, next.id, buildCheckValue(next))
     const outcome = await rewrapAll(tx, keys, next)
     onStep('secrets rewrapped')
     return { from: active.id, to: next.id, ...outcome }
@@ -72,24 +72,25 @@ export async function rotateMasterKey(options: RotateOptions): Promise<Rotation>
 const prepareKey = (db: Db, source: KeySource): Promise<MasterKey> =>
   transact(db, async (tx) => {
     await lockMasterKeys(tx)
-    const { keys, active } = await holdActiveKey(tx, source)
-    return nextKey(source, keys, active)
+    const { keys, active } = await requireActiveKey(tx, source)
+    return chooseNextKey(source, keys, active)
   })
 
 /** Returns the next key, after writing a generated one to the key file. */
-async function nextKey(source: KeySource, keys: MasterKey[], active: MasterKey): Promise<MasterKey> {
+async function chooseNextKey(source: KeySource, keys: MasterKey[], active: MasterKey): Promise<MasterKey> {
   const [first = active] = keys
   // A first key in the file that is not active comes from an interrupted rotation.
   if (source.kind === 'variable' || first.id !== active.id) return first
 
-  const fresh = newMasterKey()
-  await replaceKeyFile(source.path, [fresh, ...keys])
+  const generated = newMasterKey()
+  await replaceKeyFile(source.path, [generated, ...keys])
   const [written] = await readKeys(source)
-  if (written?.id !== fresh.id) throw new MasterKeyRefused(`${describeSource(source)} was changed during the rotation.`)
-  return fresh
+  if (written?.id !== generated.id)
+    throw new MasterKeyRefused(`${describeSource(source)} was changed during the rotation.`)
+  return generated
 }
 
-const FIRST_ID = '00000000-0000-0000-0000-000000000000'
+const LOWEST_ID = '00000000-0000-0000-0000-000000000000'
 
 async function rewrapAll(tx: Db, keys: MasterKey[], next: MasterKey): Promise<{ rewrapped: number; broken: string[] }> {
   const broken: string[] = []
@@ -107,7 +108,7 @@ async function rewrapAll(tx: Db, keys: MasterKey[], next: MasterKey): Promise<{ 
 }
 
 async function* iterateOtherWrappings(tx: Db, table: SealedTable, masterKeyId: string): AsyncGenerator<WrappedRow> {
-  let rows = await lockOtherWrappings(tx, table, masterKeyId, FIRST_ID)
+  let rows = await lockOtherWrappings(tx, table, masterKeyId, LOWEST_ID)
   for (let last = rows.at(-1); last; last = rows.at(-1)) {
     yield* rows
     rows = await lockOtherWrappings(tx, table, masterKeyId, last.id)
@@ -116,7 +117,7 @@ async function* iterateOtherWrappings(tx: Db, table: SealedTable, masterKeyId: s
 
 type WrappedRow = Awaited<ReturnType<typeof lockOtherWrappings>>[number]
 
-/** Returns undefined if the row does not open: a damaged row must not keep all others on the old key. */
+/** Encrypts the data key of a row anew. Returns undefined if it does not open: one damaged row must not stop the rotation. */
 function rewrapRow(keys: MasterKey[], next: MasterKey, row: WrappedRow): Buffer | undefined {
   const from = keys.find(({ id }) => id === row.master_key_id)
   const { version, kind, provider } = row
@@ -133,7 +134,7 @@ function rewrapRow(keys: MasterKey[], next: MasterKey, row: WrappedRow): Buffer 
 const dropUnusedKeys = (db: Db, path: string): Promise<void> =>
   transact(db, async (tx) => {
     await lockMasterKeys(tx)
-    const { keys, active } = await holdActiveKey(tx, { kind: 'file', path })
+    const { keys, active } = await requireActiveKey(tx, { kind: 'file', path })
     const inUse = await listMasterKeysInUse(tx)
     const remaining = keys.filter(({ id }) => id === active.id || inUse.includes(id))
     if (remaining.length < keys.length) await replaceKeyFile(path, remaining)

@@ -16,29 +16,29 @@ import * as schema from './schema.ts'
 import { checkCredential } from './secrets.ts'
 
 export function credentialRoutes(deps: CredentialDeps): Route[] {
-  const within = (db: Db): CredentialDeps => ({ ...deps, db })
+  const withDb = (db: Db): CredentialDeps => ({ ...deps, db })
   const find = ({ db, caller, params }: { db: Db; caller: KeyCaller; params: { credentialId: string } }) =>
-    readCredential(within(db), caller.workspace.id, params.credentialId)
+    readCredential(withDb(db), caller.workspace.id, params.credentialId)
 
   return [
     route(schema.createCredential, async ({ db, caller, body, requestId }) =>
-      reply(201, await createCredential(within(db), toAuditActor(caller, requestId), body)),
+      reply(201, await createCredential(withDb(db), toAuditActor(caller, requestId), body)),
     ),
     route(schema.listCredentials, async ({ db, caller, query }) =>
-      reply(200, await listCredentials(within(db), caller.workspace, query)),
+      reply(200, await listCredentials(withDb(db), caller.workspace, query)),
     ),
     route(schema.updateCredential, find, async ({ db, caller, body, requestId }, credential) =>
-      reply(200, await updateCredential(within(db), toAuditActor(caller, requestId), credential, body)),
+      reply(200, await updateCredential(withDb(db), toAuditActor(caller, requestId), credential, body)),
     ),
     route(schema.deleteCredential, find, async ({ db, caller, requestId }, credential) => {
-      await deleteCredential(within(db), toAuditActor(caller, requestId), credential)
+      await deleteCredential(withDb(db), toAuditActor(caller, requestId), credential)
       return reply(204)
     }),
     route(schema.checkCredential, find, async ({ db, caller }, credential) =>
-      reply(200, await checkCredential(within(db), caller.workspace.id, credential)),
+      reply(200, await checkCredential(withDb(db), caller.workspace.id, credential)),
     ),
     route(schema.listCredentialProviders, async ({ db, caller }) =>
-      reply(200, { providers: await listProviders(within(db), caller.workspace.id) }),
+      reply(200, { providers: await listProviders(withDb(db), caller.workspace.id) }),
     ),
   ]
 }

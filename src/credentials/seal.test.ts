@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import {
-  checkValue,
-  fitsCheckValue,
+  buildCheckValue,
+  matchesCheckValue,
   newMasterKey,
   open,
   rewrap,
@@ -81,11 +81,11 @@ test('the error reveals neither secret nor key nor reason', () => {
 })
 
 test('a check value matches only its own key', () => {
-  const value = checkValue(key)
-  expect(fitsCheckValue(key, value)).toBe(true)
-  expect(fitsCheckValue(newMasterKey(), value)).toBe(false)
-  expect(fitsCheckValue(key, value.subarray(1))).toBe(false)
-  expect(fitsCheckValue({ id: 'other', bytes: key.bytes }, value)).toBe(false)
+  const value = buildCheckValue(key)
+  expect(matchesCheckValue(key, value)).toBe(true)
+  expect(matchesCheckValue(newMasterKey(), value)).toBe(false)
+  expect(matchesCheckValue(key, value.subarray(1))).toBe(false)
+  expect(matchesCheckValue({ id: 'other', bytes: key.bytes }, value)).toBe(false)
   expect(key.id).toMatch(/^[0-9a-f]{16}$/)
 })
 

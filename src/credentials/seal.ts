@@ -19,7 +19,7 @@ export type SecretContext = {
 /** A secret encrypted with its own data key, and the data key encrypted with the master key. */
 export type Sealed = { masterKeyId: string; wrappedKey: Buffer; ciphertext: Buffer }
 
-/** Does not say what went wrong: the difference would only help an attacker. */
+/** Thrown when a secret does not open. The message does not name the cause, which would only help an attacker. */
 export class SealBroken extends Error {
   override name = 'SealBroken'
 
@@ -51,27 +51,27 @@ export function open(master: MasterKey, context: SecretContext, sealed: Sealed):
 export const rewrap = (from: MasterKey, to: MasterKey, context: SecretContext, wrappedKey: Buffer): Buffer =>
   encrypt(to.bytes, decrypt(from.bytes, wrappedKey, toKeyAad(context)), toKeyAad(context))
 
-export const newMasterKey = (): MasterKey => masterKey(randomBytes(KEY_BYTES))
+export const newMasterKey = (): MasterKey => toMasterKey(randomBytes(KEY_BYTES))
 
-export const masterKey = (bytes: Buffer): MasterKey => ({
+export const toMasterKey = (bytes: Buffer): MasterKey => ({
   id: createHash('sha256').update('assay master key id').update(bytes).digest('hex').slice(0, 16),
   bytes,
 })
 
-const CHECK = Buffer.from('assay master key check')
+const CHECK_TEXT = Buffer.from('assay master key check')
 
 /** Builds the check value that is stored to recognise a key. */
-export const checkValue = (key: MasterKey): Buffer => encrypt(key.bytes, CHECK, key.id)
+export const buildCheckValue = (key: MasterKey): Buffer => encrypt(key.bytes, CHECK_TEXT, key.id)
 
-export function fitsCheckValue(key: MasterKey, value: Buffer): boolean {
+export function matchesCheckValue(key: MasterKey, value: Buffer): boolean {
   try {
-    return decrypt(key.bytes, value, key.id).equals(CHECK)
+    return decrypt(key.bytes, value, key.id).equals(CHECK_TEXT)
   } catch {
     return false
   }
 }
 
-/** Unambiguous: only the provider can contain a separator, and it comes last. */
+/** Returns the additional authenticated data. Unambiguous: only the provider can contain a separator, and it comes last. */
 const toAad = ({ workspaceId, credentialId, version, kind, provider }: SecretContext): string =>
   [workspaceId, credentialId, version, kind, provider].join('|')
 

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestDatabase, testDatabase } from '../../test/support/database.ts'
 import { createOutbound } from '../platform/outbound/outbound.ts'
 import { createWorkspace } from '../workspaces/workspaces.ts'
-import { nothingToCheck } from './checks.ts'
+import { acceptWithoutCheck } from './checks.ts'
 import {
   type CredentialDeps,
   createCredential,
@@ -131,7 +131,7 @@ test('a workspace can add providers, and keeps their credentials when they are r
     kind: 'model',
     provider: 'custom/ours',
     fields: [token('apiKey')],
-    check: nothingToCheck('Asked ours.'),
+    check: acceptWithoutCheck('Asked ours.'),
   } as const
   const extended: CredentialDeps = {
     ...tools,

@@ -16,7 +16,7 @@ export async function openSecret(
   id: string,
 ): Promise<OpenedSecret | undefined> {
   const opened = await findSecret(deps, workspaceId, id)
-  if (opened?.useIsStale) await markCredentialUsed(deps.db, id)
+  if (opened?.isUseStale) await markCredentialUsed(deps.db, id)
   return opened && { kind: opened.kind, provider: opened.provider, secret: opened.secret }
 }
 
@@ -27,9 +27,9 @@ export async function openSecret(
 export async function openNewestSecret(
   deps: CredentialDeps,
   workspaceId: string,
-  wanted: { kind: CredentialKind; provider: string },
+  provider: { kind: CredentialKind; provider: string },
 ): Promise<OpenedSecret | undefined> {
-  const credential = await findNewestCredential(deps, workspaceId, wanted)
+  const credential = await findNewestCredential(deps, workspaceId, provider)
   return credential && openSecret(deps, workspaceId, credential.id)
 }
 
@@ -57,37 +57,37 @@ function ignoreBrokenSeal(error: unknown): undefined {
 }
 
 /** Returns how many secrets a workspace has stored, and the names of those that do not open. No provider is asked. */
-export async function findUnreadable(
+export async function checkStoredSecrets(
   deps: CredentialDeps,
   workspaceId: string,
 ): Promise<{ stored: number; names: string[] }> {
   const { keyring, db } = deps
-  const found = keyring ? await listSealedRows(db, workspaceId) : []
+  const rows = keyring ? await listSealedRows(db, workspaceId) : []
   const names = await Promise.all(
-    found.map(async (row) => {
+    rows.map(async (row) => {
       const opened = keyring && openRow(keyring, workspaceId, row).then(() => [], ignoreUnreadable)
       return (await opened) ?? [row.name]
     }),
   )
-  return { stored: found.length, names: names.flat() }
+  return { stored: rows.length, names: names.flat() }
 }
 
 function ignoreUnreadable(error: unknown): undefined {
   if (!(error instanceof SealBroken || error instanceof MasterKeyMissing)) throw error
 }
 
-type FoundSecret = OpenedSecret & { useIsStale: boolean }
+type SecretWithUse = OpenedSecret & { isUseStale: boolean }
 
-async function findSecret(deps: CredentialDeps, workspaceId: string, id: string): Promise<FoundSecret | undefined> {
+async function findSecret(deps: CredentialDeps, workspaceId: string, id: string): Promise<SecretWithUse | undefined> {
   const stored = deps.keyring && (await findStored(deps, deps.keyring, workspaceId, id))
   if (stored) return stored
   const derived = await findDerived(deps, workspaceId, id)
   if (!derived) return undefined
   const { kind, provider } = derived.credential
-  return { kind, provider, secret: derived.secret, useIsStale: false }
+  return { kind, provider, secret: derived.secret, isUseStale: false }
 }
 
-const READS = 3
+const READS_MAX = 3
 
 async function findStored({ db }: CredentialDeps, keyring: Keyring, workspaceId: string, id: string) {
   for (let read = 1; ; read++) {
@@ -97,16 +97,16 @@ async function findStored({ db }: CredentialDeps, keyring: Keyring, workspaceId:
       return await openRow(keyring, workspaceId, row)
     } catch (error) {
       // A rotation that ended after the row was read has removed the old key. The row now names the new one.
-      if (!(error instanceof MasterKeyMissing) || read === READS) throw error
+      if (!(error instanceof MasterKeyMissing) || read === READS_MAX) throw error
     }
   }
 }
 
 type SealedSecretRow = NonNullable<Awaited<ReturnType<typeof findSealedRow>>>
 
-async function openRow(keyring: Keyring, workspaceId: string, row: SealedSecretRow): Promise<FoundSecret> {
+async function openRow(keyring: Keyring, workspaceId: string, row: SealedSecretRow): Promise<SecretWithUse> {
   const { kind, provider, version } = row
   const context = { workspaceId, credentialId: row.id, version, kind, provider }
   const sealed = { masterKeyId: row.master_key_id, wrappedKey: row.wrapped_key, ciphertext: row.ciphertext }
-  return { kind, provider, secret: await keyring.open(context, sealed), useIsStale: row.use_is_stale }
+  return { kind, provider, secret: await keyring.open(context, sealed), isUseStale: row.use_is_stale }
 }

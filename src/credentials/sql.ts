@@ -56,7 +56,7 @@ export async function listMasterKeysInUse(db: Db): Promise<string[]> {
   return [...new Set((await Promise.all(used)).flat().map((row) => row.master_key_id))]
 }
 
-const WRAPPINGS_AT_ONCE = 500
+const WRAPPINGS_PER_QUERY = 500
 type Wrapping = { masterKeyId: string; wrappedKey: Buffer }
 
 /** Locks secrets that are sealed with another key, in the order of ids, after `after`. */
@@ -67,14 +67,14 @@ export const lockOtherWrappings = (tx: Db, table: SealedTable, masterKeyId: stri
     .where('master_key_id', '<>', masterKeyId)
     .where('id', '>', after)
     .orderBy('id')
-    .limit(WRAPPINGS_AT_ONCE)
+    .limit(WRAPPINGS_PER_QUERY)
     .forNoKeyUpdate()
     .execute()
 
 export const setWrapping = (tx: Db, table: SealedTable, id: string, { masterKeyId, wrappedKey }: Wrapping) =>
   tx.updateTable(table).set({ master_key_id: masterKeyId, wrapped_key: wrappedKey }).where('id', '=', id).execute()
 
-const SHOWN = ['id', 'kind', 'provider', 'name', 'hint', 'created_at', 'last_used_at'] as const
+const CREDENTIAL_COLUMNS = ['id', 'kind', 'provider', 'name', 'hint', 'created_at', 'last_used_at'] as const
 
 type NewCredential = {
   id: string
@@ -89,14 +89,14 @@ type NewCredential = {
 export const insertCredential = (db: Db, credential: NewCredential, sealed: Sealed) =>
   db
     .insertInto('credentials')
-    .values({ ...credential, ...columnsOf(sealed) })
-    .returning(SHOWN)
+    .values({ ...credential, ...toSealedColumns(sealed) })
+    .returning(CREDENTIAL_COLUMNS)
     .executeTakeFirstOrThrow()
 
 export const listCredentialRows = (db: Db, workspaceId: string, page: Page) =>
   db
     .selectFrom('credentials')
-    .select(SHOWN)
+    .select(CREDENTIAL_COLUMNS)
     .where('workspace_id', '=', workspaceId)
     .$call(pageNewestFirst('created_at', page))
     .execute()
@@ -104,7 +104,7 @@ export const listCredentialRows = (db: Db, workspaceId: string, page: Page) =>
 export const findCredentialRow = (db: Db, workspaceId: string, id: string) =>
   db
     .selectFrom('credentials')
-    .select(SHOWN)
+    .select(CREDENTIAL_COLUMNS)
     .where('workspace_id', '=', workspaceId)
     .where('id', '=', id)
     .executeTakeFirst()
@@ -122,7 +122,7 @@ export const findProviderRow = (db: Db, kind: CredentialKind, provider: string) 
 export const findNewestCredentialRow = (db: Db, workspaceId: string, kind: CredentialKind, provider: string) =>
   db
     .selectFrom('credentials')
-    .select(SHOWN)
+    .select(CREDENTIAL_COLUMNS)
     .where('workspace_id', '=', workspaceId)
     .where('kind', '=', kind)
     .where('provider', '=', provider)
@@ -152,15 +152,15 @@ export const updateCredentialRow = (tx: Db, id: string, { name, secret }: Creden
     .updateTable('credentials')
     .set({ updated_at: sql<Date>`now()` })
     .set(name === undefined ? {} : { name })
-    .set(secret ? { hint: secret.hint, version: secret.version, ...columnsOf(secret.sealed) } : {})
+    .set(secret ? { hint: secret.hint, version: secret.version, ...toSealedColumns(secret.sealed) } : {})
     .where('id', '=', id)
-    .returning(SHOWN)
+    .returning(CREDENTIAL_COLUMNS)
     .executeTakeFirstOrThrow()
 
 export const deleteCredentialRow = (tx: Db, workspaceId: string, id: string) =>
   tx.deleteFrom('credentials').where('workspace_id', '=', workspaceId).where('id', '=', id).executeTakeFirstOrThrow()
 
-const sealedRows = (db: Db, workspaceId: string) =>
+const selectSealedRows = (db: Db, workspaceId: string) =>
   db
     .selectFrom('credentials')
     .select(['id', 'name', 'kind', 'provider', 'version', 'master_key_id', 'wrapped_key', 'ciphertext'])
@@ -168,9 +168,9 @@ const sealedRows = (db: Db, workspaceId: string) =>
     .where('workspace_id', '=', workspaceId)
 
 export const findSealedRow = (db: Db, workspaceId: string, id: string) =>
-  sealedRows(db, workspaceId).where('id', '=', id).executeTakeFirst()
+  selectSealedRows(db, workspaceId).where('id', '=', id).executeTakeFirst()
 
-export const listSealedRows = (db: Db, workspaceId: string) => sealedRows(db, workspaceId).orderBy('id').execute()
+export const listSealedRows = (db: Db, workspaceId: string) => selectSealedRows(db, workspaceId).orderBy('id').execute()
 
 export const markCredentialUsed = (db: Db, id: string) =>
   db.updateTable('credentials').set({ last_used_at: sql<Date>`now()` }).where('id', '=', id).execute()
@@ -185,7 +185,7 @@ export async function findOwner(db: Db, workspaceId: string) {
   return row && { id: row.id, login: row.login, createdAt: row.created_at }
 }
 
-const columnsOf = (sealed: Sealed) => ({
+const toSealedColumns = (sealed: Sealed) => ({
   master_key_id: sealed.masterKeyId,
   wrapped_key: sealed.wrappedKey,
   ciphertext: sealed.ciphertext,

@@ -10,7 +10,7 @@ import {
   sendJson,
   type UpstreamRequest,
 } from '../../test/support/gateway/gateway.ts'
-import { createOpenStream, NotConnected } from '../platform/outbound/stream.ts'
+import { createOpenStream, NotConnected } from '../platform/outbound/open-stream.ts'
 import { decideVerdict } from './verdict.ts'
 
 // A program crashes a local model server with a request. A supervisor restarts the server after a while.

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
+import { NotConnected, type OpenStream } from '../platform/outbound/open-stream.ts'
 import { OutboundFailed, OutboundRefused, type Trust } from '../platform/outbound/outbound.ts'
-import { NotConnected, type OpenStream } from '../platform/outbound/stream.ts'
 import { createDecoder, type HeaderValues } from './headers.ts'
 import type { GatewayOptions } from './options.ts'
 import { computeRetryPause, isRetryable, type RetryOptions } from './retry-policy.ts'

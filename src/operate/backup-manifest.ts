@@ -5,8 +5,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { hasCode } from '../platform/errors.ts'
 
-/** A folder with `backup.json`, `tables/<name>.gz`, `blobs.txt` and the blobs themselves in `blobs/`. */
-
+/** Version of the format: a folder with `backup.json`, `tables/<name>.gz`, `blobs.txt`, and the blobs in `blobs/`. */
 const FORMAT = 1
 const MANIFEST = 'backup.json'
 /** Lists the digests of the blobs, one per line. */
@@ -31,6 +30,7 @@ export type BackupManifest = z.infer<typeof BackupManifest>
 export type TableFile = z.infer<typeof TableFile>
 export type StoredFile = z.infer<typeof StoredFile>
 
+/** Thrown when a backup is incomplete, damaged or of another version, or cannot be written. */
 export class BackupUnusable extends Error {
   override name = 'BackupUnusable'
 }

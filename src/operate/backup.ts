@@ -32,7 +32,7 @@ import {
   type TableFile,
   tablePath,
 } from './backup-manifest.ts'
-import { onExistingData } from './operate.ts'
+import { withExistingData } from './operate.ts'
 
 export type BackupSummary = { folder: string; tables: number; rows: number; blobs: number; bytes: number }
 /** Called with what is being copied now, such as `table trials`. */
@@ -63,7 +63,7 @@ export async function backUp(
       throw explainDisk(error, dirname(target))
     }
   }
-  return onExistingData(config, log, work, { migrates: false })
+  return withExistingData(config, log, work, { migrates: false })
 }
 
 async function createDraft(target: string): Promise<string> {
@@ -83,7 +83,7 @@ async function writeBackup(
 ): Promise<Omit<BackupSummary, 'folder'>> {
   await mkdir(join(folder, 'tables'))
   await beginSnapshot(client)
-  const described = await describeDatabase(client)
+  const databaseFacts = await describeDatabase(client)
   const digests = new Set<string>()
   const tables: TableFile[] = []
   for (const table of await listTables(client)) {
@@ -96,7 +96,7 @@ async function writeBackup(
   await rm(join(folder, 'spool'), { recursive: true, force: true })
   await writeFile(
     manifestPath(folder),
-    formatManifest({ createdAt: new Date().toISOString(), ...described, tables, blobs: copied }),
+    formatManifest({ createdAt: new Date().toISOString(), ...databaseFacts, tables, blobs: copied }),
     { flush: true },
   )
   const rows = tables.reduce((sum, table) => sum + table.rows, 0)
@@ -125,10 +125,10 @@ async function backUpTable(
 ): Promise<TableFile> {
   const source = readTable(client, table)
   const path = tablePath(folder, table.name)
-  const meter = meterFile()
+  const meter = createFileMeter()
   await pipeline(
     source,
-    findDigests(digests),
+    collectDigests(digests),
     createGzip({ level: 1 }),
     meter.stream,
     createWriteStream(path, { flush: true }),
@@ -140,7 +140,7 @@ const DIGEST = /sha256:[0-9a-f]{64}/g
 const DIGEST_LENGTH = 71
 
 /** Passes rows through and adds every digest in them to `digests`: it may be the name of a blob. */
-function findDigests(digests: Set<string>): Transform {
+function collectDigests(digests: Set<string>): Transform {
   let tail = ''
   return new Transform({
     transform(chunk: Buffer, _, done) {
@@ -157,7 +157,7 @@ function findDigests(digests: Set<string>): Transform {
   })
 }
 
-function meterFile(): { stream: PassThrough; result: () => StoredFile } {
+function createFileMeter(): { stream: PassThrough; result: () => StoredFile } {
   const hash = createHash('sha256')
   let bytes = 0
   const stream = new PassThrough()
@@ -182,7 +182,7 @@ async function backUpBlobs(blobs: Blobs, digests: ReadonlySet<string>, folder: s
       yield `${digest}\n`
     }
   }
-  const meter = meterFile()
+  const meter = createFileMeter()
   await pipeline(copyAll, meter.stream, createWriteStream(join(folder, BLOB_LIST), { flush: true }))
   return { ...copied, ...meter.result() }
 }

@@ -6,7 +6,7 @@ import type { Config } from '../config.ts'
 import type { Log } from '../platform/log.ts'
 import { openServices } from '../services.ts'
 import { readWorkspaceRow } from '../workspaces/workspaces.ts'
-import { onExistingData } from './operate.ts'
+import { withExistingData } from './operate.ts'
 
 /** Benchmark operations for the operator, without a running service. */
 export type LocalBenchmarks = {
@@ -22,13 +22,13 @@ export const withBenchmarks = <T>(
   { org, signal }: { org: string; signal: AbortSignal },
   work: (benchmarks: LocalBenchmarks) => Promise<T>,
 ): Promise<T> =>
-  onExistingData(config, log, async (db, database) => {
+  withExistingData(config, log, async (db, database) => {
     const workspace = await readWorkspaceRow(db, org)
-    const tools = toBenchmarkDeps(await openServices(config, database, log))
+    const deps = toBenchmarkDeps(await openServices(config, database, log))
     const by = { workspaceId: workspace.id, actor: 'operator' }
     return work({
       add: async ({ reference }, onProgress) =>
-        (await addBenchmark(tools, by, reference, { signal, onProgress })).benchmark,
+        (await addBenchmark(deps, by, reference, { signal, onProgress })).benchmark,
       list: async () => (await listBenchmarks(db, workspace.id, { limit: Number.MAX_SAFE_INTEGER - 1 })).benchmarks,
       read: (datasetOrg, dataset) => readBenchmark(db, { workspaceId: workspace.id, datasetOrg, dataset }),
       remove: (datasetOrg, dataset) => removeBenchmark(db, by, { datasetOrg, dataset }),

@@ -39,45 +39,45 @@ export async function measureCanaries(
   log: Log,
   options: MeasureCanariesOptions,
 ): Promise<CanaryReport> {
-  const chosen = { author: findTerms(options, 'author'), verifier: findTerms(options, 'verifier') }
+  const selected = { author: findTerms(options, 'author'), verifier: findTerms(options, 'verifier') }
   const ledger = createMemoryLedger()
   const gateway = await startOwnGateway(config, log, ledger)
   await using undo = new AsyncDisposableStack()
   undo.defer(() => gateway.stop(0))
 
-  const openerOf = ({ access, terms }: ChosenModel, limits: ModelLimits): ModelOpener => {
+  const createOpener = ({ access, terms }: SelectedModel, limits: ModelLimits): ModelOpener => {
     if (!findModelSecret(config.environment, terms.provider))
       return { missing: `No key for ${terms.provider} in the environment.` }
     return (subject, batchLeftMicros) =>
       openStageModel(
         { ledger, gatewayUrl: gateway.url },
-        { ...NOBODY, ...limits, access, terms, batchLeftMicros, grantee: `${subject} ${newId()}` },
+        { ...NO_WORKSPACE, ...limits, access, terms, batchLeftMicros, grantee: `${subject} ${newId()}` },
       )
   }
   const openers = {
-    author: openerOf(chosen.author, AUTHOR_LIMITS),
-    verifier: openerOf(chosen.verifier, VERIFIER_LIMITS),
+    author: createOpener(selected.author, AUTHOR_LIMITS),
+    verifier: createOpener(selected.verifier, VERIFIER_LIMITS),
   }
   const { budgetUsd, signal, onDone } = options
   const budgetMicros = budgetUsd === undefined ? null : Math.round(budgetUsd * 1e6)
   const { results, spending } = await measureModels(openers, { budgetMicros, signal, onDone })
-  const all = computeFigures(results)
+  const figures = computeFigures(results)
   return {
-    author: { ...toModelChoice(chosen.author), ...spending.author },
-    verifier: { ...toModelChoice(chosen.verifier), ...spending.verifier },
-    isSelfVerified: isSameFamily(toNamedModel(chosen.author), toNamedModel(chosen.verifier)),
-    figures: all,
-    isEnough: meetsTargets(all),
+    author: { ...toModelChoice(selected.author), ...spending.author },
+    verifier: { ...toModelChoice(selected.verifier), ...spending.verifier },
+    isSelfVerified: isSameFamily(toNamedModel(selected.author), toNamedModel(selected.verifier)),
+    figures,
+    isEnough: meetsTargets(figures),
     results,
   }
 }
 
-const NOBODY = { workspaceId: '', credentialId: '', deferrals: 0 }
+const NO_WORKSPACE = { workspaceId: '', credentialId: '', deferrals: 0 }
 
-type ChosenModel = ReturnType<typeof resolveModelTerms>
+type SelectedModel = ReturnType<typeof resolveModelTerms>
 
 /** Finds a model and its terms. Throws UnknownName, or ModelUnfit if the model does not support the level. */
-function findTerms({ models, level }: MeasureCanariesOptions, role: CanaryRole): ChosenModel {
+function findTerms({ models, level }: MeasureCanariesOptions, role: CanaryRole): SelectedModel {
   const known = listPublicModels().filter(({ protocols }) => protocols.length > 0)
   const model = known.find(({ catalogId }) => catalogId === models[role])
   const names = known.map(({ catalogId }) => catalogId).join(', ')
@@ -85,5 +85,5 @@ function findTerms({ models, level }: MeasureCanariesOptions, role: CanaryRole):
   return resolveModelTerms(model, level ?? model.defaultLevel, mini)
 }
 
-const toModelChoice = ({ access, terms }: ChosenModel) => ({ catalogId: terms.catalogId, level: access.level })
-const toNamedModel = ({ terms }: ChosenModel) => ({ provider: terms.provider, name: terms.model })
+const toModelChoice = ({ access, terms }: SelectedModel) => ({ catalogId: terms.catalogId, level: access.level })
+const toNamedModel = ({ terms }: SelectedModel) => ({ provider: terms.provider, name: terms.model })

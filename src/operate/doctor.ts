@@ -10,9 +10,10 @@ import { openBlobs } from '../platform/blobs/blobs.ts'
 import { connect, type Database } from '../platform/db/db.ts'
 import { runChecks, type SystemCheck } from '../platform/health.ts'
 import { findPostmaster } from '../platform/postgres/postmaster.ts'
+import { suggestName } from '../platform/suggestion.ts'
 import { toDatabaseUrl } from '../store.ts'
 import {
-  type DataFolder,
+  type DataFolderState,
   type Diagnosis,
   dataFolderDiagnosis,
   diskDiagnosis,
@@ -22,9 +23,9 @@ import {
   messageOf,
   nodeDiagnosis,
   note,
-  partDiagnoses,
   pass,
   postgresDiagnosis,
+  programDiagnoses,
 } from './machine-checks.ts'
 import { verifyChains } from './operate.ts'
 import { blobsCheck, databaseCheck, masterKeyCheck, migrationsCheck, workersCheck } from './service-checks.ts'
@@ -35,7 +36,7 @@ import { blobsCheck, databaseCheck, masterKeyCheck, migrationsCheck, workersChec
 export async function diagnose(environment: ConfigEnvironment): Promise<Diagnosis[]> {
   const { config, diagnoses } = examineSettings(environment)
   const serviceUrl = environment.ASSAY_URL || undefined
-  const parts = await partDiagnoses(environment.PATH ?? '')
+  const parts = await programDiagnoses(environment.PATH ?? '')
   const watches = await findWatchesDiagnosis()
   const machine = watches ? [watches, ...parts] : parts
   const basis = [nodeDiagnosis(), await postgresDiagnosis(config?.databaseUrl), ...diagnoses]
@@ -47,22 +48,22 @@ async function diagnoseSetUp(config: Config, serviceUrl: string | undefined): Pr
   const [disk, keyFile, blobs, service] = await Promise.all([
     diskDiagnosis(config.dataFolder),
     keyFileDiagnosis(config),
-    blobsDiagnosis(config, folder.found),
-    serviceDiagnosis(serviceUrl ?? addressOf(config)),
+    blobsDiagnosis(config, folder.state),
+    serviceDiagnosis(serviceUrl ?? toServiceUrl(config)),
   ])
   const rest = await diagnoseDatabase(config, { keyFile, isServing: service.ok })
   return [folder.diagnosis, disk, ...rest, blobs, service]
 }
 
 /** Creates no files if the service runs as another user, because the service could not change them. */
-async function blobsDiagnosis(config: Config, found: DataFolder): Promise<Diagnosis> {
-  if (found === 'absent') return pass('blobs', 'none yet')
-  if (found === 'not ours')
+async function blobsDiagnosis(config: Config, folderState: DataFolderState): Promise<Diagnosis> {
+  if (folderState === 'absent') return pass('blobs', 'none yet')
+  if (folderState === 'not ours')
     return note('blobs', 'not checked: the data folder belongs to another user', 'Fix the data folder first.')
   try {
     const folder = blobFolder(config.blobs)
     if (folder && !existsSync(folder)) return pass('blobs', `${folder} does not exist yet; the first blob creates it`)
-    return await diagnosisOf(blobsCheck(openBlobs(config.blobs, join(config.dataFolder, 'spool'))))
+    return await runDiagnosis(blobsCheck(openBlobs(config.blobs, join(config.dataFolder, 'spool'))))
   } catch (error) {
     return fail('blobs', messageOf(error), 'Correct ASSAY_BLOBS.')
   }
@@ -75,22 +76,30 @@ function blobFolder(blobs: string): string | undefined {
 
 type KnownState = { keyFile: Diagnosis; isServing: boolean }
 
-const WITHOUT = 'Migrations, workers, the audit log and the fit of the master key were not checked'
+const NOT_CHECKED = 'Migrations, workers, the audit log and the master key of the database were not checked'
 
 async function diagnoseDatabase(config: Config, { keyFile, isServing }: KnownState): Promise<Diagnosis[]> {
   try {
     await using database = await openRunning(config)
-    if (!database) return [pass('database', `not running; it starts with assay serve. ${WITHOUT}.`), keyFile]
-    const found = await diagnosisOf(databaseCheck(database))
-    if (!found.ok) return [{ ...found, detail: `${found.detail}. ${WITHOUT}` }, keyFile]
+    if (!database) return [pass('database', `not running; it starts with assay serve. ${NOT_CHECKED}.`), keyFile]
+    const databaseDiagnosis = await runDiagnosis(databaseCheck(database))
+    if (!databaseDiagnosis.ok)
+      return [{ ...databaseDiagnosis, detail: `${databaseDiagnosis.detail}. ${NOT_CHECKED}` }, keyFile]
 
-    const migrations = await diagnosisOf(migrationsCheck(database))
-    if (!migrations.ok) return [found, migrations, keyFile]
-    const masterKey = keyFile.ok ? await diagnosisOf(masterKeyCheck(database, config)) : keyFile
+    const migrations = await runDiagnosis(migrationsCheck(database))
+    if (!migrations.ok) return [databaseDiagnosis, migrations, keyFile]
+    const masterKey = keyFile.ok ? await runDiagnosis(masterKeyCheck(database, config)) : keyFile
     // A stopped service needs no workers.
-    const workers = { ...(await diagnosisOf(workersCheck(database))), required: isServing }
-    const audit = await diagnosisOf(auditCheck(database))
-    return [found, migrations, masterKey, audit, workers, ...(isServing ? [await sandboxesDiagnosis(database)] : [])]
+    const workers = { ...(await runDiagnosis(workersCheck(database))), required: isServing }
+    const audit = await runDiagnosis(auditCheck(database))
+    return [
+      databaseDiagnosis,
+      migrations,
+      masterKey,
+      audit,
+      workers,
+      ...(isServing ? [await sandboxesDiagnosis(database)] : []),
+    ]
   } catch (error) {
     return [fail('database', messageOf(error), 'Run assay doctor as the user that runs the service.'), keyFile]
   }
@@ -98,11 +107,11 @@ async function diagnoseDatabase(config: Config, { keyFile, isServing }: KnownSta
 
 /** Sandboxes are not required by the service, only by trials. */
 async function sandboxesDiagnosis({ db }: Database): Promise<Diagnosis> {
-  const offers = await listLiveCapabilities(db)
-  const working = offers.filter(({ available }) => available)
+  const capabilities = await listLiveCapabilities(db)
+  const working = capabilities.filter(({ available }) => available)
   if (working.length > 0)
     return pass('sandboxes', working.map(({ sandbox, isolation }) => `${sandbox} (${isolation})`).join(', '))
-  const reasons = offers.map(({ sandbox, detail }) => `${sandbox}: ${detail}`)
+  const reasons = capabilities.map(({ sandbox, detail }) => `${sandbox}: ${detail}`)
   const detail = `no worker can run a trial${reasons.length === 0 ? '' : `. ${reasons.join(' ')}`}`
   return note('sandboxes', detail, 'assay setup --yes bwrap, or start Docker; then restart the service.')
 }
@@ -120,8 +129,8 @@ async function openRunning(config: Config): Promise<OpenDatabase | undefined> {
 async function findEmbedded(path: string): Promise<string | undefined> {
   if (!existsSync(path)) return undefined
   const real = await realpath(path)
-  const place = (name: string): string => join(real, name)
-  const files = { data: place('data'), password: place('password'), log: place('log'), lock: place('lock') }
+  const toPath = (name: string): string => join(real, name)
+  const files = { data: toPath('data'), password: toPath('password'), log: toPath('log'), lock: toPath('lock') }
   const server = await findPostmaster({ path: real, ...files })
   if (!server) return undefined
   const login = { user: 'assay', password: await readFile(files.password, 'utf8'), database: 'assay' }
@@ -139,27 +148,27 @@ const auditCheck = ({ db }: Database): SystemCheck => ({
   },
 })
 
-const CHECK_MS = 20_000
+const CHECK_TIMEOUT_MS = 20_000
 
 /** Runs a check with a timeout, because of dead disks and unresponsive hosts. */
-async function diagnosisOf(check: SystemCheck): Promise<Diagnosis> {
+async function runDiagnosis(check: SystemCheck): Promise<Diagnosis> {
   const timeout = new AbortController()
-  const late = wait(CHECK_MS, undefined, { signal: timeout.signal }).then(
-    () => [{ name: check.name, ok: false, detail: `no end within ${CHECK_MS / 1000} s`, fix: check.fix }],
+  const timedOut = wait(CHECK_TIMEOUT_MS, undefined, { signal: timeout.signal }).then(
+    () => [{ name: check.name, ok: false, detail: `not finished within ${CHECK_TIMEOUT_MS / 1000} s`, fix: check.fix }],
     () => [],
   )
-  const [finding] = await Promise.race([runChecks([check]), late])
+  const [finding] = await Promise.race([runChecks([check]), timedOut])
   timeout.abort()
   return finding ? { ...finding, required: true } : fail(check.name, 'not checked', check.fix)
 }
 
 const Readiness = z.object({ ok: z.boolean() })
-const ANSWER_MS = 5000
+const ANSWER_TIMEOUT_MS = 5000
 
 async function serviceDiagnosis(url: string | undefined): Promise<Diagnosis> {
-  if (!url) return note('service', 'not asked: it listens on any free port', 'See the line `assay ready`.')
+  if (!url) return note('service', 'not checked: it listens on any free port', 'See the line `assay ready`.')
   const answer = await askReadiness(`${url}/readyz`)
-  if (answer === 'silent') return note('service', `none answers at ${url}`, 'Start it with assay serve.')
+  if (answer === 'silent') return note('service', `nothing answers at ${url}`, 'Start it with assay serve.')
   if (answer === 'foreign') return fail('service', `another program answers at ${url}`, 'Choose another ASSAY_PORT.')
   if (answer.ok) return pass('service', `ready at ${url}`)
   return fail('service', `answers at ${url} and is not ready`, 'See the lines above and its log.')
@@ -167,7 +176,7 @@ async function serviceDiagnosis(url: string | undefined): Promise<Diagnosis> {
 
 async function askReadiness(url: string): Promise<z.infer<typeof Readiness> | 'silent' | 'foreign'> {
   try {
-    const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(ANSWER_MS) })
+    const response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) })
     const readiness = Readiness.safeParse(await response.json().catch(() => undefined))
     return readiness.success ? readiness.data : 'foreign'
   } catch {
@@ -176,7 +185,7 @@ async function askReadiness(url: string): Promise<z.infer<typeof Readiness> | 's
 }
 
 /** Returns the address of the service. A wildcard address becomes loopback. */
-function addressOf({ baseUrl, host, port }: Config): string | undefined {
+function toServiceUrl({ baseUrl, host, port }: Config): string | undefined {
   if (baseUrl) return baseUrl
   if (port === 0) return undefined
   const name = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }[host] ?? (host.includes(':') ? `[${host}]` : host)
@@ -187,13 +196,13 @@ function addressOf({ baseUrl, host, port }: Config): string | undefined {
  * Variables of the command line, of the tests and of providers. They are valid, although the service does not read
  * them.
  */
-const OTHERS = /^ASSAY_(URL|KEY|REQUIRE|TEST_\w+|GATEWAY_UPSTREAM_\w+)$/
+const OTHER_VARIABLES = /^ASSAY_(URL|KEY|REQUIRE|TEST_\w+|GATEWAY_UPSTREAM_\w+)$/
 
 function examineSettings(environment: ConfigEnvironment): {
   config: Config | undefined
   diagnoses: Diagnosis[]
 } {
-  const unknown = unknownNames(environment).map(describeUnknownSetting)
+  const unknown = listUnknownSettings(environment).map(describeUnknownSetting)
   try {
     const config = readConfig(environment)
     return { config, diagnoses: [pass('settings', 'valid'), ...unknown] }
@@ -205,29 +214,13 @@ function examineSettings(environment: ConfigEnvironment): {
   }
 }
 
-const unknownNames = (environment: ConfigEnvironment): string[] =>
+const listUnknownSettings = (environment: ConfigEnvironment): string[] =>
   Object.keys(environment).filter(
-    (name) => name.startsWith('ASSAY_') && !settingNames.includes(name) && !OTHERS.test(name),
+    (name) => name.startsWith('ASSAY_') && !settingNames.includes(name) && !OTHER_VARIABLES.test(name),
   )
 
 function describeUnknownSetting(name: string): Diagnosis {
-  const [nearest] = settingNames
-    .filter((known) => known.startsWith('ASSAY_'))
-    .sort((a, b) => distance(name, a) - distance(name, b))
+  const known = settingNames.filter((each) => each.startsWith('ASSAY_'))
   const detail = `${name} is not a setting of this version and has no effect`
-  return note('settings', detail, `Remove it, or did you mean ${nearest}?`)
-}
-
-/** Returns the Levenshtein distance. */
-export function distance(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, column) => column)
-  for (const [line, letter] of [...from].entries()) {
-    const next = [line + 1]
-    for (const [column, other] of [...to].entries()) {
-      const change = (row[column] ?? 0) + (letter === other ? 0 : 1)
-      next.push(Math.min(change, (row[column + 1] ?? 0) + 1, (next[column] ?? 0) + 1))
-    }
-    row = next
-  }
-  return row.at(-1) ?? 0
+  return note('settings', detail, `Remove it.${suggestName(name, known)}`)
 }

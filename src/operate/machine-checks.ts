@@ -21,14 +21,14 @@ export const note = (name: string, detail: string, fix: string): Diagnosis => ({
   required: false,
 })
 
-const NODE_MIN = 24
+const NODE_VERSION_MIN = 24
 
 export function nodeDiagnosis(): Diagnosis {
   const { node } = process.versions
-  if (Number.parseInt(node, 10) >= NODE_MIN) return pass('Node', node)
+  if (Number.parseInt(node, 10) >= NODE_VERSION_MIN) return pass('Node', node)
   return fail(
     'Node',
-    `${node}; Assay needs ${NODE_MIN} or newer`,
+    `${node}; Assay needs ${NODE_VERSION_MIN} or newer`,
     'Run npm ci, which installs it, or install it yourself.',
   )
 }
@@ -48,40 +48,40 @@ function toDisplayAddress(databaseUrl: string): string {
   return url ? `${url.searchParams.get('host') ?? url.host}${url.pathname}` : 'an address that cannot be read'
 }
 
-export type DataFolder = 'absent' | 'ours' | 'not ours'
+export type DataFolderState = 'absent' | 'ours' | 'not ours'
 
 const WRITABLE_BY_OTHERS = 0o022
 const OPEN_TO_OTHERS = 0o077
 
-export async function dataFolderDiagnosis(path: string): Promise<{ found: DataFolder; diagnosis: Diagnosis }> {
+export async function dataFolderDiagnosis(path: string): Promise<{ state: DataFolderState; diagnosis: Diagnosis }> {
   const name = 'data folder'
-  const found = await stat(path).catch(() => undefined)
-  if (!found) return { found: 'absent', diagnosis: await absentDiagnosis(name, path) }
-  if (!found.isDirectory()) {
-    return { found: 'not ours', diagnosis: fail(name, `${path} is not a folder`, 'Choose another with ASSAY_DATA.') }
+  const stats = await stat(path).catch(() => undefined)
+  if (!stats) return { state: 'absent', diagnosis: await diagnoseAbsentFolder(name, path) }
+  if (!stats.isDirectory()) {
+    return { state: 'not ours', diagnosis: fail(name, `${path} is not a folder`, 'Choose another with ASSAY_DATA.') }
   }
 
   const self = process.geteuid?.()
-  if (self !== undefined && found.uid !== self) {
-    const detail = `${path} belongs to user ${found.uid}, and this is user ${self}`
-    return { found: 'not ours', diagnosis: fail(name, detail, 'Run assay as the owner of the folder.') }
+  if (self !== undefined && stats.uid !== self) {
+    const detail = `${path} belongs to user ${stats.uid}, and this is user ${self}`
+    return { state: 'not ours', diagnosis: fail(name, detail, 'Run assay as the owner of the folder.') }
   }
-  return { found: 'ours', diagnosis: await ownDiagnosis(name, path, found.mode) }
+  return { state: 'ours', diagnosis: await diagnoseOwnFolder(name, path, stats.mode) }
 }
 
-async function absentDiagnosis(name: string, path: string): Promise<Diagnosis> {
-  const parent = await nearestParent(path)
+async function diagnoseAbsentFolder(name: string, path: string): Promise<Diagnosis> {
+  const parent = await findExistingParent(path)
   if (await isWritable(parent)) return pass(name, `${path} does not exist yet; the first start creates it`)
-  return fail(name, `${path} cannot be made: ${parent} is not writable`, 'Choose another folder with ASSAY_DATA.')
+  return fail(name, `${path} cannot be created: ${parent} is not writable`, 'Choose another folder with ASSAY_DATA.')
 }
 
-async function ownDiagnosis(name: string, path: string, mode: number): Promise<Diagnosis> {
-  const shown = `mode ${(mode & 0o777).toString(8).padStart(4, '0')}`
-  if (!(await isWritable(path))) return fail(name, `${path} is not writable (${shown})`, `chmod 700 ${path}`)
+async function diagnoseOwnFolder(name: string, path: string, mode: number): Promise<Diagnosis> {
+  const modeText = `mode ${(mode & 0o777).toString(8).padStart(4, '0')}`
+  if (!(await isWritable(path))) return fail(name, `${path} is not writable (${modeText})`, `chmod 700 ${path}`)
   if ((mode & WRITABLE_BY_OTHERS) !== 0)
-    return fail(name, `${path} can be written by others (${shown})`, `chmod 700 ${path}`)
+    return fail(name, `${path} can be written by others (${modeText})`, `chmod 700 ${path}`)
   if ((mode & OPEN_TO_OTHERS) !== 0)
-    return note(name, `${path} is open to others (${shown}); what is secret in it is not`, `chmod 700 ${path}`)
+    return note(name, `${path} can be read by others (${modeText}); secret files in it cannot`, `chmod 700 ${path}`)
   return pass(name, `${path}, writable, closed to others`)
 }
 
@@ -91,16 +91,16 @@ const isWritable = (path: string): Promise<boolean> =>
     () => false,
   )
 
-async function nearestParent(path: string): Promise<string> {
+async function findExistingParent(path: string): Promise<string> {
   const parent = dirname(path)
   if (parent === path) return path
-  return (await stat(parent).catch(() => undefined)) ? parent : nearestParent(parent)
+  return (await stat(parent).catch(() => undefined)) ? parent : findExistingParent(parent)
 }
 
 const FREE_BYTES_MIN = 1e9
 
 export async function diskDiagnosis(path: string): Promise<Diagnosis> {
-  const disk = await statfs(path).catch(async () => statfs(await nearestParent(path)))
+  const disk = await statfs(path).catch(async () => statfs(await findExistingParent(path)))
   const freeBytes = disk.bavail * disk.bsize
   const detail = `${(freeBytes / 1e9).toFixed(1)} GB are free`
   if (freeBytes >= FREE_BYTES_MIN) return pass('disk', detail)
@@ -111,7 +111,7 @@ const WATCHES_SETTING = 'fs.epoll.max_user_watches'
 /** Minimum kernel memory of one epoll watch, which counts towards the memory limit of its sandbox. */
 const WATCH_BYTES = 200
 
-/** Undefined where the kernel has no such limit. */
+/** Checks the limit on epoll watches. Returns undefined if the kernel has no such limit. */
 export async function findWatchesDiagnosis(): Promise<Diagnosis | undefined> {
   const text = await readFile('/proc/sys/fs/epoll/max_user_watches', 'utf8').catch(() => undefined)
   return text === undefined ? undefined : watchesDiagnosis(Number(text), totalmem())
@@ -134,11 +134,11 @@ export function watchesDiagnosis(watches: number, memoryBytes: number): Diagnosi
 type MasterKeySettings = { credentialStorage: boolean; dataFolder: string; secretKey: string | undefined }
 
 /** Checks the master key itself. Only the database can tell whether it is the right one. */
-export async function keyFileDiagnosis(place: MasterKeySettings): Promise<Diagnosis> {
+export async function keyFileDiagnosis(settings: MasterKeySettings): Promise<Diagnosis> {
   const name = 'master key'
-  if (!place.credentialStorage) return pass(name, 'not needed: credential storage is off')
+  if (!settings.credentialStorage) return pass(name, 'not needed: credential storage is off')
   try {
-    const source = resolveKeySource(place)
+    const source = resolveKeySource(settings)
     const mode = source.kind === 'file' ? (await stat(source.path).catch(() => undefined))?.mode : undefined
     if (source.kind === 'file' && ((mode ?? 0) & OPEN_TO_OTHERS) !== 0)
       return fail(name, `${source.path} can be read or written by others`, `chmod 600 ${source.path}`)
@@ -150,7 +150,7 @@ export async function keyFileDiagnosis(place: MasterKeySettings): Promise<Diagno
   }
 }
 
-const PARTS = [
+const PROGRAMS = [
   { command: 'git', use: 'repositories' },
   { command: 'bwrap', use: 'sandboxes without root' },
   { command: 'runc', use: 'sandboxes without a daemon' },
@@ -158,11 +158,11 @@ const PARTS = [
 ]
 
 /** Checks for programs that some work needs. */
-export const partDiagnoses = (searchPath: string): Promise<Diagnosis[]> =>
+export const programDiagnoses = (searchPath: string): Promise<Diagnosis[]> =>
   Promise.all(
-    PARTS.map(async ({ command, use }) => {
-      const place = await findCommand(command, searchPath)
-      if (place) return { ...pass(command, place), required: false }
+    PROGRAMS.map(async ({ command, use }) => {
+      const path = await findCommand(command, searchPath)
+      if (path) return { ...pass(command, path), required: false }
       return note(command, `not installed; it is for ${use}`, `assay setup ${command}`)
     }),
   )
@@ -170,11 +170,11 @@ export const partDiagnoses = (searchPath: string): Promise<Diagnosis[]> =>
 async function findCommand(command: string, searchPath: string): Promise<string | undefined> {
   for (const folder of searchPath.split(delimiter).filter((each) => each !== '')) {
     const path = join(folder, command)
-    const isThere = await access(path, constants.X_OK).then(
+    const isExecutable = await access(path, constants.X_OK).then(
       () => true,
       () => false,
     )
-    if (isThere) return path
+    if (isExecutable) return path
   }
   return undefined
 }

@@ -12,7 +12,7 @@ import type { Harness } from '../harnesses/harness.ts'
 import { resolveUpstream } from '../model-gateway.ts'
 import { UnknownName } from '../platform/errors.ts'
 import type { Log } from '../platform/log.ts'
-import { createOpenStream } from '../platform/outbound/stream.ts'
+import { createOpenStream } from '../platform/outbound/open-stream.ts'
 import { type LocalTrialOptions, runLocalTrial } from '../trials/local-engine.ts'
 import type { TrialRecord } from '../trials/record.ts'
 import { listModelNames, type ModelSelection, resolveTrialModel } from './trial-models.ts'
@@ -20,7 +20,7 @@ import { listModelNames, type ModelSelection, resolveTrialModel } from './trial-
 export type ModelTrialRecord = Omit<TrialRecord, 'class'> & {
   class: ModelTrialClass
   model: GrantTotals | null
-  /** Why the trial has no full score, in one sentence. Null after a full score. */
+  /** Reason why the trial has no full score, in one sentence. Null after a full score. */
   explanation: string | null
 }
 
@@ -57,11 +57,11 @@ const GRANTEE = { workspaceId: '', grantee: 'trial', credentialId: '', callsMax:
 function toModelRecord(record: TrialRecord, totals: GrantTotals): ModelTrialRecord {
   const verdict = decideVerdict(record, totals)
   const unscored = { reward: null, rewards: {} }
-  const judged =
+  const finalRecord =
     verdict.kind === 'stopped'
       ? { ...record, ...unscored, state: 'errored' as const, class: 'operator_error' as const, error: verdict.message }
       : applyVerdict(record, verdict)
-  return { ...judged, model: totals, explanation: explainTrial(judged, totals) }
+  return { ...finalRecord, model: totals, explanation: explainTrial(finalRecord, totals) }
 }
 
 /** Starts a gateway without a server, with `secret` or the keys of the environment. The caller stops it. */

@@ -8,7 +8,7 @@ import type { ModelTrialRecord } from './metered-trial.ts'
 import type { ModelSelection } from './trial-models.ts'
 
 /** Runs one trial, with a temporary gateway if the harness uses a model. */
-export async function tryTaskWithModel(
+export async function runModelTrial(
   config: Config,
   log: Log,
   options: LocalTrialOptions,
@@ -20,12 +20,12 @@ export async function tryTaskWithModel(
     const { runMeteredTrial } = await import('./metered-trial.ts')
     return runMeteredTrial({ config, log }, options, selection, harness)
   }
-  if (selection && (harness || options.command !== undefined)) throw usesNoModel(options)
+  if (selection && (harness || options.command !== undefined)) throw toModelUnusedError(options)
   const record = await runLocalTrial(options)
   return { ...record, model: null, explanation: explainTrial(record, null) }
 }
 
-const usesNoModel = ({ command, harness }: LocalTrialOptions): UnknownName =>
+const toModelUnusedError = ({ command, harness }: LocalTrialOptions): UnknownName =>
   new UnknownName(
-    `${command === undefined ? harness : 'A line of shell'} asks no model. Leave out --model, or name a coding agent with --harness.`,
+    `${command === undefined ? harness : 'A shell command'} uses no model. Omit --model, or name a coding agent with --harness.`,
   )

@@ -16,7 +16,7 @@ import { migrate } from '../platform/db/migrate.ts'
 import type { Log } from '../platform/log.ts'
 import { openStore } from '../store.ts'
 import type { CopyProgress } from './backup.ts'
-import { onExistingData } from './operate.ts'
+import { withExistingData } from './operate.ts'
 import { prepareEmptyDatabase, requireRows } from './restore.ts'
 
 export type MoveSummary = { tables: number; rows: number }
@@ -36,7 +36,7 @@ export const moveDatabase = (
       return copyDatabase(reader, { to, log }, onProgress)
     })
   }
-  return onExistingData(from, log, move, { migrates: false })
+  return withExistingData(from, log, move, { migrates: false })
 }
 
 async function copyDatabase(

@@ -10,8 +10,6 @@ import { createKey, readKey, revokeKey } from '../workspaces/keys.ts'
 import type { Key } from '../workspaces/schema.ts'
 import { listWorkspaces, readWorkspaceRow } from '../workspaces/workspaces.ts'
 
-/** Operations of the machine's owner directly on the database, without a key. */
-
 /** Applies pending migrations and returns their names. */
 export async function migrateStore(config: Config, log: Log): Promise<string[]> {
   const store = await openStore(config, log)
@@ -24,61 +22,60 @@ export const generateKey = (): string => newKey()
 
 /** Creates an admin key for a workspace whose keys were all lost. Audited like any other key. */
 export const recoverKey = (config: Config, log: Log, login: string): Promise<Key & { key: string }> =>
-  onExistingData(config, log, async (db) => {
+  withExistingData(config, log, async (db) => {
     const workspace = await readWorkspaceRow(db, login)
     const by = { workspaceId: workspace.id, actor: 'operator' }
     return createKey(db, by, { name: 'recovered key', permission: 'admin', expiresAt: null })
   })
 
 /** Creates an admin key of the workspace `local` for one command of the machine's owner. */
-export const createOwnKey = (
+export const createLocalKey = (
   config: Config,
   log: Log,
   { name, expiresAt }: { name: string; expiresAt: string },
 ): Promise<Key & { key: string }> =>
-  onExistingData(config, log, async (db) =>
-    createKey(db, await toOperator(db), { name, permission: 'admin', expiresAt }),
+  withExistingData(config, log, async (db) =>
+    createKey(db, await toLocalOperator(db), { name, permission: 'admin', expiresAt }),
   )
 
-export const revokeOwnKey = (config: Config, log: Log, id: string): Promise<void> =>
-  onExistingData(config, log, async (db) => {
-    const by = await toOperator(db)
+export const revokeLocalKey = (config: Config, log: Log, id: string): Promise<void> =>
+  withExistingData(config, log, async (db) => {
+    const by = await toLocalOperator(db)
     await revokeKey(db, by, await readKey(db, by.workspaceId, id))
   })
 
-async function toOperator(db: Db) {
+async function toLocalOperator(db: Db) {
   return { workspaceId: (await readWorkspaceRow(db, 'local')).id, actor: 'operator' }
 }
 
 export const renewMasterKey = (config: Config, log: Log, force: boolean): Promise<Rotation> =>
-  onExistingData(config, log, (db) => {
+  withExistingData(config, log, (db) => {
     const { dataFolder, secretKey } = config
     return rotateMasterKey({ db, dataFolder, secretKey, force })
   })
 
 /** Result for one workspace: the first event that does not follow from the one before it, or null. */
-export type Chain = { login: string; brokenAt: number | null }
+export type AuditChainResult = { login: string; brokenAt: number | null }
 
-export const verifyAuditLogs = (config: Config, log: Log): Promise<Chain[]> => onExistingData(config, log, verifyChains)
+export const verifyAuditLogs = (config: Config, log: Log): Promise<AuditChainResult[]> =>
+  withExistingData(config, log, verifyChains)
 
-export async function verifyChains(db: Db): Promise<Chain[]> {
-  const chains: Chain[] = []
+export async function verifyChains(db: Db): Promise<AuditChainResult[]> {
+  const chains: AuditChainResult[] = []
   for (const { id, login } of await listWorkspaces(db))
     chains.push({ login, brokenAt: (await findBrokenLink(db, id)) ?? null })
   return chains
 }
 
-/** Refuses a folder without data, so that a mistyped name does not create an empty database. */
-export async function onExistingData<T>(
+/** Opens the database for `work`. Refuses a folder without data, so that a mistyped name creates no empty database. */
+export async function withExistingData<T>(
   config: Config,
   log: Log,
   work: (db: Db, database: Database) => Promise<T>,
   { migrates = true }: { migrates?: boolean } = {},
 ): Promise<T> {
   if (!config.databaseUrl && !existsSync(config.dataFolder)) {
-    throw new Error(
-      `There is no data in ${config.dataFolder}. Name the folder of the service with --data or ASSAY_DATA.`,
-    )
+    throw new Error(`${config.dataFolder} does not exist. Name the folder of the service with --data or ASSAY_DATA.`)
   }
   const store = await openStore(config, log, { migrates })
   try {

@@ -9,7 +9,7 @@ import type { Log } from '../platform/log.ts'
 import { pruneMirrors } from '../repos/mirror.ts'
 import { pruneLocalImages } from '../sandboxes/local/image-store.ts'
 import { pruneDockerImages } from '../sandboxes/sandboxes.ts'
-import { onExistingData } from './operate.ts'
+import { withExistingData } from './operate.ts'
 
 /** Number and size of the deleted items of a kind. The size of call bodies is not known. */
 type PruneCount = { kind: PruneKind; count: number; bytes: number | null }
@@ -25,7 +25,7 @@ type PruneRequest = {
 
 /** Deletes what the retention periods allow: stored files of trials, and this machine's caches. Idempotent. */
 export async function prune(config: Config, log: Log, { days, isDryRun }: PruneRequest): Promise<PruneCount[]> {
-  const stored = await onExistingData(config, log, async (db) => {
+  const stored = await withExistingData(config, log, async (db) => {
     const blobs = openBlobs(config.blobs, join(config.dataFolder, 'spool'))
     const artifactDays = days ?? config.artifactDays
     const artifacts = await measureSweptArtifacts(db, artifactDays)

@@ -34,7 +34,7 @@ import {
   verifyFiles,
 } from './backup-manifest.ts'
 
-/** The database or the data folder is in use: nothing was changed. */
+/** Thrown when the database to restore into has data. Nothing was changed. */
 class TargetNotEmpty extends Error {
   override name = 'TargetNotEmpty'
 }
@@ -86,9 +86,9 @@ async function requireMasterKey(config: Config, { masterKeyId }: BackupManifest)
   const source = resolveKeySource(config)
   const keys = await readKeys(source)
   if (keys.some(({ id }) => id === masterKeyId)) return
-  const place = source.kind === 'variable' ? 'ASSAY_SECRET_KEY does not contain' : `${source.path} is not`
+  const problem = source.kind === 'variable' ? 'ASSAY_SECRET_KEY does not contain' : `${source.path} is not`
   throw new BackupUnusable(
-    `${place} master key ${masterKeyId}, with which the credentials of the backup are sealed. Copy the key file of the old service to ${join(config.dataFolder, 'secret.key')}, or set ASSAY_SECRET_KEY.`,
+    `${problem} master key ${masterKeyId}, with which the credentials of the backup are sealed. Copy the key file of the old service to ${join(config.dataFolder, 'secret.key')}, or set ASSAY_SECRET_KEY.`,
   )
 }
 
@@ -96,13 +96,13 @@ async function requireMasterKey(config: Config, { masterKeyId }: BackupManifest)
 export async function prepareEmptyDatabase(database: Database, migrations: readonly string[]): Promise<void> {
   const last = migrations.at(-1)
   if (last === undefined) throw new BackupUnusable('The database to copy from was never migrated.')
-  const filled = await withCopyClient(database, findFilledTable)
-  if (filled !== undefined)
+  const filledTable = await withCopyClient(database, findFilledTable)
+  if (filledTable !== undefined)
     throw new TargetNotEmpty(
-      `The database to restore into is not empty: its table ${filled} has rows. Name another data folder with --data, or another database with DATABASE_URL. Nothing was changed.`,
+      `The database to restore into is not empty: its table ${filledTable} has rows. Name another data folder with --data, or another database with DATABASE_URL. Nothing was changed.`,
     )
-  const present = await migrateTo(database.db, last)
-  if (present.join() === migrations.join()) return
+  const migrated = await migrateTo(database.db, last)
+  if (migrated.join() === migrations.join()) return
   throw new TargetNotEmpty(
     `The database to restore into has newer tables than the backup. Use a new database. Nothing was changed.`,
   )
@@ -138,10 +138,10 @@ async function restoreTables(
   await client.query('commit')
 }
 
-function requireSameTables(present: readonly TableColumns[], copied: readonly TableFile[]): void {
+function requireSameTables(migrated: readonly TableColumns[], copied: readonly TableFile[]): void {
   const describe = (tables: readonly TableColumns[]) =>
     tables.map(({ name, columns }) => `${name}(${[...columns].sort().join()})`).sort()
-  const [expected, found] = [describe(copied), describe(present)]
+  const [expected, found] = [describe(copied), describe(migrated)]
   const difference =
     expected.find((table) => !found.includes(table)) ?? found.find((table) => !expected.includes(table))
   if (difference === undefined) return

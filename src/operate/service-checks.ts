@@ -1,17 +1,21 @@
 import { listLiveCapabilities } from '../catalog/capabilities.ts'
 import type { CredentialDeps } from '../credentials/credentials.ts'
 import { resolveKeySource } from '../credentials/key-file.ts'
-import { hasMasterKey, holdActiveKey, type Keyring } from '../credentials/master-key.ts'
-import { findUnreadable } from '../credentials/secrets.ts'
+import { hasMasterKey, type Keyring, requireActiveKey } from '../credentials/master-key.ts'
+import { checkStoredSecrets } from '../credentials/secrets.ts'
 import type { Blobs } from '../platform/blobs/blob.ts'
 import type { Database, Db } from '../platform/db/db.ts'
-import { isTooOld, listPendingMigrations, readServerVersion, VERSION_MIN } from '../platform/db/migrate.ts'
+import {
+  isPostgresTooOld,
+  listPendingMigrations,
+  POSTGRES_VERSION_MIN,
+  readServerVersion,
+} from '../platform/db/migrate.ts'
 import { type CheckResult, runChecks, type SystemCheck } from '../platform/health.ts'
 import { countLiveWorkers } from '../platform/jobs/jobs.ts'
 import type { Log } from '../platform/log.ts'
 
-/** Checks of everything a service needs, used by the running service and by `assay doctor`. */
-
+/** Maximum age of the last heartbeat of a live worker. */
 export const WORKER_SECONDS = 60
 
 export const databaseCheck = ({ db }: Database): SystemCheck => ({
@@ -19,22 +23,23 @@ export const databaseCheck = ({ db }: Database): SystemCheck => ({
   fix: 'Start PostgreSQL, or correct DATABASE_URL.',
   run: async () => {
     const version = await readServerVersion(db).catch((error: unknown) => {
-      throw new Error(reasonOf(error))
+      throw new Error(toReason(error))
     })
-    if (isTooOld(version)) throw new Error(`This is PostgreSQL ${version}; Assay needs ${VERSION_MIN} or newer.`)
+    if (isPostgresTooOld(version))
+      throw new Error(`This is PostgreSQL ${version}; Assay needs ${POSTGRES_VERSION_MIN} or newer.`)
     return `PostgreSQL ${version}`
   },
 })
 
 /** Node reports one error for all addresses of a host, with an empty message. */
-function reasonOf(error: unknown): string {
-  if (error instanceof AggregateError) return error.errors.map(reasonOf).join('; ')
+function toReason(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(toReason).join('; ')
   return error instanceof Error ? error.message || error.name : String(error)
 }
 
 export const migrationsCheck = ({ db }: Database): SystemCheck => ({
   name: 'migrations',
-  fix: 'Run assay migrate, or start the service anew.',
+  fix: 'Run assay migrate, or restart the service.',
   run: async () => {
     const pending = await listPendingMigrations(db)
     if (pending.length > 0) throw new Error(`missing: ${pending.join(', ')}`)
@@ -44,7 +49,7 @@ export const migrationsCheck = ({ db }: Database): SystemCheck => ({
 
 export const blobsCheck = (blobs: Blobs): SystemCheck => ({
   name: 'blobs',
-  fix: 'Make the place that ASSAY_BLOBS names writable, or name another.',
+  fix: 'Make the folder or bucket in ASSAY_BLOBS writable, or name another.',
   run: async () => {
     await blobs.check()
     return 'written, read back and removed'
@@ -61,9 +66,9 @@ export const workersCheck = ({ db }: Database): SystemCheck => ({
   },
 })
 
-type KeyPlace = { credentialStorage: boolean; dataFolder: string; secretKey: string | undefined }
+type KeySettings = { credentialStorage: boolean; dataFolder: string; secretKey: string | undefined }
 
-/** Checks the key that the running process holds. A key file that became unreadable since does no harm yet. */
+/** Checks the key that the running process holds. It does not read the key file, which the process no longer needs. */
 export const heldKeyCheck = ({ db }: Database, keyring: Keyring | undefined): SystemCheck => ({
   name: 'master key',
   fix: 'Restart this process with the master key in use.',
@@ -73,45 +78,45 @@ export const heldKeyCheck = ({ db }: Database, keyring: Keyring | undefined): Sy
   },
 })
 
-export const masterKeyCheck = ({ db }: Database, place: KeyPlace): SystemCheck => ({
+export const masterKeyCheck = ({ db }: Database, settings: KeySettings): SystemCheck => ({
   name: 'master key',
   fix: 'Put the key file back from a copy, or set ASSAY_SECRET_KEY to the key.',
   run: async () => {
-    if (!place.credentialStorage) return 'not needed: credential storage is off'
+    if (!settings.credentialStorage) return 'not needed: credential storage is off'
     if (!(await hasMasterKey(db))) return 'does not exist yet; the first start creates it'
-    const { active } = await holdActiveKey(db, resolveKeySource(place))
+    const { active } = await requireActiveKey(db, resolveKeySource(settings))
     return `${active.id} fits the database`
   },
 })
 
 type HealthDeps = { db: Db; credentials: CredentialDeps; log: Log; checkService: () => Promise<CheckResult[]> }
 
-const ASK = 'Ask the operator: the log of the service has the reason.'
+const ASK_OPERATOR = 'Ask the operator: the log of the service has the reason.'
 
 /**
- * Checks what a workspace depends on: the service, its own credentials and the sandboxes on offer. Findings about the
+ * Checks what a workspace depends on: the service, its own credentials and the available sandboxes. Findings about the
  * service name no key, path, address or version, because every workspace reads them; the log has the details.
  */
 export async function checkWorkspace(deps: HealthDeps, workspaceId: string): Promise<CheckResult[]> {
   const { db, credentials, log, checkService } = deps
   const service = await checkService()
   for (const finding of service) if (!finding.ok) log.warn({ finding }, 'a health check failed')
-  const own = await runChecks([credentialsCheck(credentials, workspaceId), sandboxesCheck(db)])
-  return [...service.map(withoutDetails), ...own]
+  const workspaceResults = await runChecks([credentialsCheck(credentials, workspaceId), sandboxesCheck(db)])
+  return [...service.map(hideDetails), ...workspaceResults]
 }
 
-const withoutDetails = ({ name, ok }: CheckResult): CheckResult => ({
+const hideDetails = ({ name, ok }: CheckResult): CheckResult => ({
   name,
   ok,
   detail: ok ? 'works' : 'does not work',
-  fix: ok ? null : ASK,
+  fix: ok ? null : ASK_OPERATOR,
 })
 
 const credentialsCheck = (deps: CredentialDeps, workspaceId: string): SystemCheck => ({
   name: 'credentials',
   fix: 'Send the secret again with PATCH. Whether a provider accepts one: POST …/credentials/{id}/check.',
   run: async () => {
-    const { stored, names } = await findUnreadable(deps, workspaceId)
+    const { stored, names } = await checkStoredSecrets(deps, workspaceId)
     if (names.length > 0)
       throw new Error(`${names.length} of ${stored} stored secrets cannot be opened: ${names.join(', ')}`)
     return stored === 0 ? 'none stored' : `${stored} stored, all can be opened`

@@ -16,7 +16,7 @@ import { createOutbound } from '../platform/outbound/outbound.ts'
 import { suggestName } from '../platform/suggestion.ts'
 import { toCredentialDeps } from '../services.ts'
 import { readWorkspaceRow } from '../workspaces/workspaces.ts'
-import { onExistingData } from './operate.ts'
+import { withExistingData } from './operate.ts'
 
 /** A model server that the command line names by its address. */
 type ModelServer = { baseUrl: string; protocol: Protocol; apiKey: string | undefined }
@@ -40,7 +40,7 @@ export async function resolveTrialModel(
   if (server) return { model: toServerModel(catalogId, server), secret: { apiKey: server.apiKey ?? NO_KEY } }
   if (catalogId.startsWith('custom/')) return readCustomModel(config, log, catalogId)
   const model = listPublicModels().find((known) => known.catalogId === catalogId)
-  if (!model) throw new UnknownName(describeUnknown(catalogId))
+  if (!model) throw new UnknownName(describeUnknownModel(catalogId))
   if (!findModelSecret(config.environment, model.provider))
     throw new UnknownName(
       `No key for ${model.provider} in the environment. Set ${findModelKeyVariable(model.provider) ?? 'its variable'}.`,
@@ -51,7 +51,7 @@ export async function resolveTrialModel(
 export const listModelNames = (): string[] =>
   listPublicModels().flatMap(({ catalogId, protocols }) => (protocols.length > 0 ? [catalogId] : []))
 
-function describeUnknown(catalogId: string): string {
+function describeUnknownModel(catalogId: string): string {
   const names = listModelNames()
   return `The catalog has no model ${catalogId}.${suggestName(catalogId, names) || ` Known: ${names.join(', ')}.`}`
 }
@@ -80,7 +80,7 @@ const toServerModel = (name: string, { baseUrl, protocol }: ModelServer): Model 
 
 /** Reads a custom model of the workspace `local`, with its newest key, from the data folder. */
 const readCustomModel = (config: Config, log: Log, catalogId: string): Promise<ResolvedModel> =>
-  onExistingData(config, log, async (db, database) => {
+  withExistingData(config, log, async (db, database) => {
     const workspace = await readWorkspaceRow(db, 'local')
     const model = await findModel(db, workspace.id, catalogId)
     if (!model)

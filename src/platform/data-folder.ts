@@ -8,7 +8,7 @@ import { join } from 'node:path'
  */
 const MARK = 'created-here'
 
-/** The default data folder was not created on this machine. */
+/** Thrown when the default data folder was not created on this machine. */
 export class ForeignDataFolder extends Error {
   override name = 'ForeignDataFolder'
 }
@@ -17,14 +17,14 @@ export class ForeignDataFolder extends Error {
 export function createDataFolder(path: string): void {
   mkdirSync(path, { recursive: true, mode: 0o700 })
   if (readdirSync(path).length > 0) return
-  // First, because a killed process must leave either an empty folder or a marked one.
-  mark(path)
+  // The mark is written first, so that a killed process leaves either an empty folder or a marked one.
+  writeMark(path)
   writeFileSync(join(path, '.gitignore'), '*\n')
 }
 
 const GIGABYTE = 1_000_000_000
 
-/** Returns the space on the disk that holds the data folder, in whole gigabytes, so that it rarely changes. */
+/** Returns the space on the disk of the data folder, rounded down to gigabytes, so that the value rarely changes. */
 export async function readDisk(path: string): Promise<{ freeBytes: number; totalBytes: number }> {
   const { bavail, blocks, bsize } = await statfs(path)
   const [freeBytes = 0, totalBytes = 0] = [bavail, blocks].map(
@@ -50,13 +50,13 @@ export function adoptDataFolder(path: string): void {
   if (!existsSync(path) || !statSync(path).isDirectory() || readdirSync(path).length === 0) return
   if (readMark(path) === identify(path)) return
   try {
-    mark(path)
+    writeMark(path)
   } catch {
     return
   }
 }
 
-const mark = (path: string): void => writeFileSync(join(path, MARK), identify(path), { mode: 0o600 })
+const writeMark = (path: string): void => writeFileSync(join(path, MARK), identify(path), { mode: 0o600 })
 
 function readMark(path: string): string | undefined {
   try {
@@ -75,7 +75,7 @@ function identify(path: string): string {
 /** A file or folder that was deleted, or would be. */
 export type PrunedPath = { path: string; bytes: number }
 
-/** `isDryRun` deletes nothing. */
+/** Options of deleting unused files. With `isDryRun`, they are listed and not deleted. */
 export type PruneOptions = { olderThanMs: number; isDryRun: boolean }
 
 /** Returns the size of all files in a folder. Files that disappear meanwhile are not counted. */

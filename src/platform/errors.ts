@@ -8,12 +8,12 @@ export function errorText(thrown: unknown): string {
   return text.replaceAll('\0', '').slice(0, LENGTH_MAX).toWellFormed()
 }
 
-/** A command names something that does not exist, or leaves out a name that it needs. Reported as wrong usage. */
+/** Thrown when a command names something that does not exist, or omits a required name. The CLI reports it as wrong usage. */
 export class UnknownName extends Error {
   override name = 'UnknownName'
 }
 
-/** Something outside the program failed, such as a sandbox engine or a provider. A repetition may succeed. */
+/** Thrown when something outside the program failed, such as a sandbox engine or a provider. A retry may succeed. */
 export class Outage extends Error {
   override name = 'Outage'
 }
@@ -36,6 +36,7 @@ export function explainDisk(error: unknown, folder: string): unknown {
   return advice ? new Error(`Cannot use ${folder}: ${advice}.`, { cause: error }) : error
 }
 
+/** Reports whether an error has one of these codes. */
 export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
   return codes.includes(codeOf(error))
 }

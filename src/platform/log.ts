@@ -9,7 +9,7 @@ export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
 const SECRET_NAMES = ['authorization', 'cookie', 'key', 'secret', 'password', 'token', 'apiKey', 'connectionString']
 
 /** Creates a logger that writes JSON lines to standard error. Standard output is reserved for command results. */
-export const createLog = (level: LogLevel, write: (line: string) => void = toStandardError()): Log =>
+export const createLog = (level: LogLevel, write: (line: string) => void = getStandardErrorWriter()): Log =>
   pino(
     {
       level,
@@ -30,7 +30,7 @@ const UNREAD_BYTES_MAX = 16 * 1024 * 1024
 let standardError: ((line: string) => void) | undefined
 
 /** Returns the writer that all logs of this process share. */
-function toStandardError(): (line: string) => void {
+function getStandardErrorWriter(): (line: string) => void {
   standardError ??= createBufferedWriter()
   return standardError
 }
@@ -44,12 +44,12 @@ function createBufferedWriter(): (line: string) => void {
     dropped += text.length
   })
   const flush = () => {
-    const note =
+    const dropNotice =
       dropped === 0
         ? ''
         : `{"level":"warn"${formatTime()},"bytes":${dropped},"msg":"log lines dropped because standard error was not read"}\n`
     dropped = 0
-    if (note + lines !== '') destination.write(note + lines)
+    if (dropNotice + lines !== '') destination.write(dropNotice + lines)
     lines = ''
   }
   setInterval(flush, BUFFERED_MS).unref()
@@ -68,17 +68,17 @@ function writeLast(lines: string): void {
   }
 }
 
-let millisecond = 0
-let formatted = ''
+let cachedMs = 0
+let cachedTime = ''
 
 /** Formats the time field. Cached, because many lines fall into one millisecond. */
 function formatTime(): string {
   const now = Date.now()
-  if (now !== millisecond) {
-    millisecond = now
-    formatted = `,"time":"${new Date(now).toISOString()}"`
+  if (now !== cachedMs) {
+    cachedMs = now
+    cachedTime = `,"time":"${new Date(now).toISOString()}"`
   }
-  return formatted
+  return cachedTime
 }
 
 /** Logs message, code and stack only: libraries put requests and rows into other fields. */

@@ -3,7 +3,7 @@ const DISTANCE_SHARE_MAX = 0.4
 const LENGTH_MAX = 200
 
 /** Returns the known name that a mistyped one most likely means, or undefined if none is close. */
-function closestName(name: string, known: readonly string[]): string | undefined {
+function findClosestName(name: string, known: readonly string[]): string | undefined {
   if (name.length > LENGTH_MAX) return undefined
   const ranked = known
     .map((each) => ({ each, distance: editDistance(name.toLowerCase(), each.toLowerCase()) }))
@@ -14,7 +14,7 @@ function closestName(name: string, known: readonly string[]): string | undefined
 
 /** Returns a question for an error message, with a space before it, or an empty text if no name is close. */
 export function suggestName(name: string, known: readonly string[]): string {
-  const closest = closestName(name, known)
+  const closest = findClosestName(name, known)
   return closest === undefined ? '' : ` Did you mean ${closest}?`
 }
 
@@ -23,13 +23,13 @@ function editDistance(one: string, other: string): number {
   const rows: number[][] = [Array.from({ length: other.length + 1 }, (_, at) => at)]
   for (let row = 1; row <= one.length; row++) {
     const current = [row]
-    for (let column = 1; column <= other.length; column++) current.push(nextDistance(rows, current, { one, other }))
+    for (let column = 1; column <= other.length; column++) current.push(computeDistance(rows, current, { one, other }))
     rows.push(current)
   }
   return rows.at(-1)?.at(-1) ?? 0
 }
 
-function nextDistance(rows: number[][], current: number[], { one, other }: { one: string; other: string }): number {
+function computeDistance(rows: number[][], current: number[], { one, other }: { one: string; other: string }): number {
   const [row, column] = [rows.length, current.length]
   const above = rows[row - 1] ?? []
   const isSame = one[row - 1] === other[column - 1]

@@ -4,14 +4,14 @@
  * glyph, which make two different names look the same. Joiners and variation selectors are kept in emoji and in scripts
  * that need them.
  */
-const UNSAFE =
+const UNSAFE_CHARACTERS =
   /[[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Default_Ignorable_Code_Point}\u{fff9}-\u{fffb}]--[\u{200c}\u{200d}\u{fe00}-\u{fe0f}]]|(?<=^|[\p{ASCII}\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\u{200c}\u{200d}])[\u{200c}\u{200d}\u{fe00}-\u{fe0f}](?!\u{20e3})/gv
 
-/** Text in which no character is unsafe on several lines. */
-const PLAIN = /^[\n\x20-\x7e]*$/
+/** Matches text without unsafe characters, on one or several lines. */
+const PLAIN_TEXT = /^[\n\x20-\x7e]*$/
 
 /** Makes untrusted text safe to show within one line of a terminal, a log or a file. Line breaks are replaced too. */
-export const printable = (text: string, replacement = '�'): string => text.replaceAll(UNSAFE, replacement)
+export const printable = (text: string, replacement = '�'): string => text.replaceAll(UNSAFE_CHARACTERS, replacement)
 
 /** Sequences that set colours, move the cursor or name a window. A sequence without an end takes one line at most. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the sequences consist of control characters
@@ -20,9 +20,9 @@ const ANSI = /\u001b\[[0-?]*[ -/]*[@-~]|\u001b\][^\u0007\u001b\n]*(?:\u0007|\u00
 /** Makes untrusted text safe to show on a page: its unsafe characters are replaced by their names, such as [U+202E]. */
 export const nameUnsafe = (text: string): string =>
   // Pages show thousands of texts, most of them plain. Compiling the full pattern alone delays a page noticeably.
-  PLAIN.test(text)
+  PLAIN_TEXT.test(text)
     ? text
-    : text.replaceAll(UNSAFE, (character) =>
+    : text.replaceAll(UNSAFE_CHARACTERS, (character) =>
         character === '\n' || character === '\t'
           ? character
           : `[U+${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0').toUpperCase()}]`,
@@ -33,9 +33,11 @@ export const stripAnsi = (text: string): string => (text.includes('\u001b') ? te
 
 /** Escapes the same characters in JSON text. The value stays the same: JSON reads an escape as its character. */
 export const escapeJson = (json: string): string =>
-  PLAIN.test(json) ? json : json.replaceAll(UNSAFE, (character) => (character === '\n' ? '\n' : escaped(character)))
+  PLAIN_TEXT.test(json)
+    ? json
+    : json.replaceAll(UNSAFE_CHARACTERS, (character) => (character === '\n' ? '\n' : escapeCharacter(character)))
 
-const escaped = (character: string): string =>
+const escapeCharacter = (character: string): string =>
   Array.from(
     { length: character.length },
     (_, at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`,

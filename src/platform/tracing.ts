@@ -20,7 +20,7 @@ export type Tracer = {
   /** False if spans are discarded, so that nothing has to be collected for them. */
   isOn: boolean
   record(span: FinishedSpan): void
-  /** Sends what is left. */
+  /** Sends the spans that wait, and ends the tracer. */
   stop(): Promise<void>
 }
 
@@ -82,7 +82,7 @@ export function createTracer(settings: TracingSettings, log: Log): Tracer {
   }
 }
 
-/** Returns what went wrong, or undefined. */
+/** Sends spans. Returns the error to log, or undefined if they were accepted. */
 async function post({ endpoint, headers, serviceName }: TracingSettings, spans: readonly FinishedSpan[]) {
   const answer = await fetch(`${endpoint.replace(/\/$/, '')}/v1/traces`, {
     method: 'POST',

@@ -19,10 +19,11 @@ export function parseUntrustedJson(text: string, { valuesMax = VALUES_MAX } = {}
 }
 
 const [QUOTE, BACKSLASH] = [0x22, 0x5c]
-const NESTING = new Int8Array(128)
-const VALUES = new Uint8Array(128)
-for (const [sign, change] of Object.entries({ '[': 1, '{': 1, ']': -1, '}': -1 })) NESTING[sign.charCodeAt(0)] = change
-for (const sign of ',[{') VALUES[sign.charCodeAt(0)] = 1
+const NESTING_CHANGE = new Int8Array(128)
+const VALUE_COUNT = new Uint8Array(128)
+for (const [sign, change] of Object.entries({ '[': 1, '{': 1, ']': -1, '}': -1 }))
+  NESTING_CHANGE[sign.charCodeAt(0)] = change
+for (const sign of ',[{') VALUE_COUNT[sign.charCodeAt(0)] = 1
 
 /** Scans the text before anything is allocated. Signs within strings do not count. */
 function isExcessive(text: string, valuesMax: number): boolean {
@@ -31,8 +32,8 @@ function isExcessive(text: string, valuesMax: number): boolean {
   for (let at = 0; at < text.length && depth <= DEPTH_MAX && values <= valuesMax; at += 1) {
     const code = text.charCodeAt(at)
     if (code === QUOTE) at = findStringEnd(text, at)
-    depth += NESTING[code] ?? 0
-    values += VALUES[code] ?? 0
+    depth += NESTING_CHANGE[code] ?? 0
+    values += VALUE_COUNT[code] ?? 0
   }
   return depth > DEPTH_MAX || values > valuesMax
 }

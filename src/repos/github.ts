@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Outbound, OutboundFailed, OutboundRefused } from '../platform/outbound/outbound.ts'
+import { type Outbound, OutboundFailed, type OutboundInit, OutboundRefused } from '../platform/outbound/outbound.ts'
 import { parseUntrustedJson } from '../platform/untrusted-json.ts'
 import { type CodeHost, CodeHostUnavailable, type HostAccess, type RepositoryLookup } from './code-host.ts'
 
@@ -16,24 +16,17 @@ export async function sendGithubRequest(
   { host, token }: HostAccess,
   { body, signal, ...limits }: GithubRequestOptions,
 ): Promise<Response> {
-  const headers = {
+  const headers: Record<string, string> = {
     accept: 'application/vnd.github+json',
     'user-agent': 'assay',
     'x-github-api-version': '2022-11-28',
   }
-  const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` }
-  const trust = host === GITHUB ? 'operator' : 'client'
-  const post = body === undefined ? {} : { method: 'POST', body }
-  const abort = signal === undefined ? {} : { signal }
+  if (token !== undefined) headers.authorization = `Bearer ${token}`
+  const init: OutboundInit = { headers, trust: host === GITHUB ? 'operator' : 'client', redirect: 'manual', ...limits }
+  if (body !== undefined) Object.assign(init, { method: 'POST', body })
+  if (signal !== undefined) init.signal = signal
   try {
-    return await outbound.fetch(url, {
-      headers: { ...headers, ...authorization },
-      trust,
-      redirect: 'manual',
-      ...limits,
-      ...post,
-      ...abort,
-    })
+    return await outbound.fetch(url, init)
   } catch (error) {
     if (!(error instanceof OutboundFailed || error instanceof OutboundRefused)) throw error
     throw new CodeHostUnavailable(`${host} cannot be reached (${error.reason}).`)

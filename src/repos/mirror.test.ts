@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { git, type HistoryCommit, writeHistory } from '../../test/support/histories.ts'
 import { type Handler, startServer } from '../../test/support/loopback-servers.ts'
 import { runGit } from '../platform/git/git.ts'
-import { MirrorRefused, resolveReach } from './mirror/source.ts'
+import { MirrorRefused, resolveAccess } from './mirror/source.ts'
 import { lockMirror, type MirrorDeps, type MirrorOptions, openMirror } from './mirror.ts'
 
 let root: string
@@ -196,8 +196,8 @@ test('checks a name again before each fetch and pins git to the resolved address
   const answers = [['93.184.216.34'], ['127.0.0.1']]
   const rules = { gitAllow: [], resolveName: async () => answers.shift() ?? [] }
   const source = { url: 'https://git.example.org/demo.git' }
-  expect((await resolveReach(source, rules)).pin?.addresses).toEqual(['93.184.216.34'])
-  await expect(resolveReach(source, rules)).rejects.toThrow('does not have a public address')
+  expect((await resolveAccess(source, rules)).pin?.addresses).toEqual(['93.184.216.34'])
+  await expect(resolveAccess(source, rules)).rejects.toThrow('does not have a public address')
 })
 
 test('sends the token in a header and stores it in no file', async () => {

@@ -6,7 +6,13 @@ import { measureBytes, type PrunedPath, type PruneOptions, readAgeMs } from '../
 import { GitFailed, runGit } from '../platform/git/git.ts'
 import type { GitLocation } from '../platform/git/settings.ts'
 import { openClone, type ReadableRepository, RepositoryUnreadable } from './mirror/local-clone.ts'
-import { type MirrorReach, MirrorRefused, type MirrorSource, resolveReach, type SourceRules } from './mirror/source.ts'
+import {
+  type MirrorAccess,
+  MirrorRefused,
+  type MirrorSource,
+  resolveAccess,
+  type SourceRules,
+} from './mirror/source.ts'
 
 export type MirrorDeps = SourceRules & {
   /** Folder of all mirrors, each in its own subfolder. */
@@ -33,11 +39,11 @@ export type Mirror = ReadableRepository & {
   fetchBlobs(ids: readonly string[], signal: AbortSignal): Promise<void>
 }
 
-/** Locks a mirror within its folder. */
-const LOCK = 'lock'
+/** Name of the lock file in the folder of a mirror. */
+const LOCK_FILE = 'lock'
 
-const LIMITS = { bytesMax: 4 * 1024 ** 3, timeoutMs: 1_800_000, lockWaitMs: 1_800_000 }
-type MirrorSettings = MirrorDeps & typeof LIMITS
+const DEFAULT_LIMITS = { bytesMax: 4 * 1024 ** 3, timeoutMs: 1_800_000, lockWaitMs: 1_800_000 }
+type MirrorSettings = MirrorDeps & typeof DEFAULT_LIMITS
 
 /** Branches and heads of pull requests. `+` allows force-pushed updates. */
 const REFS = ['+refs/heads/*:refs/heads/*', '+refs/pull/*/head:refs/pull/*/head']
@@ -47,30 +53,35 @@ const REFS = ['+refs/heads/*:refs/heads/*', '+refs/pull/*/head:refs/pull/*/head'
  * the server supports it. If the process is killed, the previous mirror or none remains. Throws MirrorRefused.
  */
 export async function openMirror(mirrorDeps: MirrorDeps, options: MirrorOptions): Promise<Mirror> {
-  const deps: MirrorSettings = { ...LIMITS, ...mirrorDeps }
+  const deps: MirrorSettings = { ...DEFAULT_LIMITS, ...mirrorDeps }
   const { id, signal, onProgress = () => {} } = options
   if (!/^[\w-]{1,100}$/.test(id)) throw new Error(`Invalid mirror id ${id}`)
   const home = join(deps.folder, id)
   await mkdir(home, { recursive: true, mode: 0o700 })
   onProgress('waiting')
-  await using _ = await takeLock(deps, home, signal)
-  await utimes(join(home, LOCK), new Date(), new Date()) // the time of the last use, for `pruneMirrors`
-  const reach = await resolveReach(options, deps)
+  await using _ = await requireLock(deps, home, signal)
+  await utimes(join(home, LOCK_FILE), new Date(), new Date()) // the time of the last use, for `pruneMirrors`
+  const access = await resolveAccess(options, deps)
   await deleteLeftovers(home)
-  if (!(await hasAll(join(home, 'git'), options))) await updateMirror(deps, { ...options, onProgress, home, reach })
+  if (!(await hasAllCommits(join(home, 'git'), options)))
+    await updateMirror(deps, { ...options, onProgress, home, access })
   const repository = await openClone(join(home, 'git'), { signal })
   onProgress('ready')
   return { ...repository, fetchBlobs: (ids, stop) => fetchBlobs(deps, { ...options, home }, ids, stop) }
 }
 
-async function takeLock({ lockWaitMs }: MirrorSettings, home: string, signal: AbortSignal): Promise<AsyncDisposable> {
-  const lock = await lockMirror(join(home, LOCK), lockWaitMs, signal)
+async function requireLock(
+  { lockWaitMs }: MirrorSettings,
+  home: string,
+  signal: AbortSignal,
+): Promise<AsyncDisposable> {
+  const lock = await lockMirror(join(home, LOCK_FILE), lockWaitMs, signal)
   if (lock) return lock
   throw new MirrorRefused('Another process is still updating this mirror. Try again later.', false)
 }
 
 /** Checks locally whether the mirror has the requested commits. A broken mirror has none. */
-async function hasAll(gitDir: string, { commits, signal }: MirrorOptions): Promise<boolean> {
+async function hasAllCommits(gitDir: string, { commits, signal }: MirrorOptions): Promise<boolean> {
   if (!commits || !(await exists(gitDir))) return false
   try {
     await using repository = await openClone(gitDir, { signal })
@@ -84,7 +95,7 @@ async function hasAll(gitDir: string, { commits, signal }: MirrorOptions): Promi
 
 type MirrorUpdate = MirrorOptions & {
   home: string
-  reach: MirrorReach
+  access: MirrorAccess
   onProgress: NonNullable<MirrorOptions['onProgress']>
 }
 
@@ -98,29 +109,29 @@ async function updateMirror(deps: MirrorSettings, request: MirrorUpdate): Promis
   }
   onProgress('cloning')
   const fresh = await mkdtemp(join(home, 'new-'))
-  await runGit(toGitLocation(deps, request.reach, fresh), ['init', '--quiet', '--bare', '--template=', fresh], request)
+  await runGit(toGitLocation(deps, request.access, fresh), ['init', '--quiet', '--bare', '--template=', fresh], request)
   await fetchAll(deps, request, fresh)
-  if ((await measureBytes(fresh)) > deps.bytesMax) throw tooLarge()
+  if ((await measureBytes(fresh)) > deps.bytesMax) throw tooLargeError()
   await rm(join(home, 'git'), { recursive: true, force: true })
   await rename(fresh, join(home, 'git'))
 }
 
-const BROKEN =
+const BROKEN_MIRROR =
   /not a git repository|not in a git directory|bad object|corrupt|missing|unable to read|did not send all necessary/i
 
 /** Returns false for a damaged mirror, for example after a crash. Rethrows errors that the server caused. */
 function rethrowUnlessBroken(error: unknown): false {
-  if (error instanceof MirrorRefused && error.cause instanceof GitFailed && BROKEN.test(error.cause.message))
+  if (error instanceof MirrorRefused && error.cause instanceof GitFailed && BROKEN_MIRROR.test(error.cause.message))
     return false
   throw error
 }
 
-async function fetchAll(deps: MirrorSettings, { reach, signal }: MirrorUpdate, gitDir: string): Promise<void> {
-  const place = toGitLocation(deps, reach, gitDir)
+async function fetchAll(deps: MirrorSettings, { access, signal }: MirrorUpdate, gitDir: string): Promise<void> {
+  const location = toGitLocation(deps, access, gitDir)
   const options = { signal, timeoutMs: deps.timeoutMs }
-  const run = (...args: string[]) => runGit(place, args, options).catch(rethrowRefused(deps))
+  const run = (...args: string[]) => runGit(location, args, options).catch(rethrowRefused(deps))
   // Stored so that missing files can be fetched later. The URL contains no secret.
-  await run('config', 'remote.origin.url', reach.url)
+  await run('config', 'remote.origin.url', access.url)
   await run('config', 'remote.origin.promisor', 'true')
   await run('config', 'remote.origin.partialCloneFilter', 'blob:none')
   // --progress makes git write regularly, so that it notices the closed pipe and ends soon after this process.
@@ -130,7 +141,7 @@ async function fetchAll(deps: MirrorSettings, { reach, signal }: MirrorUpdate, g
   if (branch !== undefined) await run('symbolic-ref', 'HEAD', branch)
 }
 
-const IDS_AT_ONCE = 5000
+const BLOBS_PER_FETCH = 5000
 /** Commits do not need to be negotiated to fetch single files. */
 const NO_NEGOTIATION = ['fetch.negotiationAlgorithm=noop']
 
@@ -140,24 +151,24 @@ async function fetchBlobs(
   ids: readonly string[],
   signal: AbortSignal,
 ): Promise<void> {
-  await using _ = await takeLock(deps, options.home, signal)
-  const reach = await resolveReach(options, deps)
-  const place = toGitLocation(deps, reach, join(options.home, 'git'))
-  await runGit(place, ['config', 'remote.origin.url', reach.url], { signal }).catch(rethrowRefused(deps))
+  await using _ = await requireLock(deps, options.home, signal)
+  const access = await resolveAccess(options, deps)
+  const location = toGitLocation(deps, access, join(options.home, 'git'))
+  await runGit(location, ['config', 'remote.origin.url', access.url], { signal }).catch(rethrowRefused(deps))
   const args = ['fetch', '--progress', '--no-tags', '--no-write-fetch-head', '--filter=blob:none', '--stdin', 'origin']
-  for (let from = 0; from < ids.length; from += IDS_AT_ONCE) {
-    const input = ids.slice(from, from + IDS_AT_ONCE).map((id) => `${id}\n`)
+  for (let from = 0; from < ids.length; from += BLOBS_PER_FETCH) {
+    const input = ids.slice(from, from + BLOBS_PER_FETCH).map((id) => `${id}\n`)
     const options = { signal, timeoutMs: deps.timeoutMs, input }
-    await runGit({ ...place, settings: NO_NEGOTIATION }, args, options).catch(rethrowRefused(deps))
+    await runGit({ ...location, settings: NO_NEGOTIATION }, args, options).catch(rethrowRefused(deps))
   }
 }
 
 const toGitLocation = (
   deps: MirrorSettings,
-  { protocols, pin, secret, ssh }: MirrorReach,
+  { protocols, pin, secret, ssh }: MirrorAccess,
   gitDir: string,
 ): GitLocation => ({
-  where: [`--git-dir=${gitDir}`],
+  repositoryArgs: [`--git-dir=${gitDir}`],
   cwd: gitDir,
   protocols,
   pin,
@@ -166,14 +177,14 @@ const toGitLocation = (
   fileBytesMax: deps.bytesMax,
 })
 
-const TOO_LARGE = /out of memory|cannot allocate|mmap failed|file too large|signal 25/i
+const TOO_LARGE_ERROR = /out of memory|cannot allocate|mmap failed|file too large|signal 25/i
 
-const tooLarge = () => new MirrorRefused('The repository exceeds the size limit of mirrors.')
+const tooLargeError = () => new MirrorRefused('The repository exceeds the size limit of mirrors.')
 
 const NOT_FOUND = 'The repository does not exist at its address, or the credential does not give access to it.'
 
 /** Messages for the workspace about failures that are recognised by the output of git or ssh. */
-const FAILURES: readonly { pattern: RegExp; message: string; isPermanent: boolean }[] = [
+const KNOWN_FAILURES: readonly { pattern: RegExp; message: string; isPermanent: boolean }[] = [
   {
     pattern:
       /authentication failed|could not read (username|password)|returned error: 40[13]\b|repository .*not found|does not (exist|appear to be a git repository)|permission denied \(/i,
@@ -197,10 +208,10 @@ const rethrowRefused =
   ({ log }: MirrorDeps) =>
   (error: unknown): never => {
     if (!(error instanceof GitFailed)) throw error
-    if (TOO_LARGE.test(error.stderr)) throw tooLarge()
+    if (TOO_LARGE_ERROR.test(error.stderr)) throw tooLargeError()
     log?.warn({ error }, 'failed to mirror a repository')
     if (error.timedOut) throw new MirrorRefused('Reading the repository took longer than allowed.', false, error)
-    const known = FAILURES.find(({ pattern }) => pattern.test(error.stderr))
+    const known = KNOWN_FAILURES.find(({ pattern }) => pattern.test(error.stderr))
     if (known) throw new MirrorRefused(known.message, known.isPermanent, error)
     throw new MirrorRefused(
       'The repository could not be read. See the log of the service for the reason.',
@@ -271,26 +282,26 @@ const COMMIT = /^[0-9a-f]+ commit \d+$/
 
 /** Resolves names to commit ids, in the same order. An unknown name gives undefined. */
 export async function findCommits(
-  place: GitLocation,
+  location: GitLocation,
   names: readonly string[],
   signal: AbortSignal,
 ): Promise<(string | undefined)[]> {
   if (names.length === 0) return []
   const input = names.map((name) => `${name}^{commit}\n`)
-  const lines = (await runGit(place, ['cat-file', '--batch-check'], { signal, input })).toString().split('\n')
+  const lines = (await runGit(location, ['cat-file', '--batch-check'], { signal, input })).toString().split('\n')
   return names.map((_, at) => (COMMIT.test(lines[at] ?? '') ? lines[at]?.split(' ', 1)[0] : undefined))
 }
 
 export async function findMissingCommits(
-  place: GitLocation,
+  location: GitLocation,
   commits: readonly string[],
   signal: AbortSignal,
 ): Promise<string[]> {
-  const found = await findCommits(place, commits, signal)
+  const found = await findCommits(location, commits, signal)
   return commits.filter((_, at) => found[at] === undefined)
 }
 
-/** Longer than any stage reads a mirror after opening it. */
+/** Minimum time without use before a mirror is deleted. No stage reads a mirror for longer after opening it. */
 const UNUSED_MS_MIN = 24 * 60 * 60 * 1000
 
 /** Deletes mirrors that were not opened for some time. They are fetched again when they are needed. */
@@ -305,12 +316,12 @@ export async function pruneMirrors(folder: string, { olderThanMs, isDryRun }: Pr
 }
 
 async function pruneMirror(home: string, unusedMs: number, isDryRun: boolean): Promise<PrunedPath | undefined> {
-  const isUnused = async (): Promise<boolean> => ((await readAgeMs(join(home, LOCK))) ?? 0) > unusedMs
+  const isUnused = async (): Promise<boolean> => ((await readAgeMs(join(home, LOCK_FILE))) ?? 0) > unusedMs
   if (!(await isUnused())) return undefined
-  await using lock = await lockMirror(join(home, LOCK), 0, new AbortController().signal)
+  await using lock = await lockMirror(join(home, LOCK_FILE), 0, new AbortController().signal)
   if (!lock || !(await isUnused())) return undefined
   // The lock file remains: if it were deleted, a waiting process and a later one would lock different files.
-  const rest = (await readdir(home)).filter((entry) => !entry.startsWith(LOCK))
+  const rest = (await readdir(home)).filter((entry) => !entry.startsWith(LOCK_FILE))
   if (rest.length === 0) return undefined
   const bytes = await measureBytes(home)
   if (!isDryRun) for (const entry of rest) await rm(join(home, entry), { recursive: true, force: true })

@@ -51,7 +51,7 @@ export const findRepository = (db: Db, ref: RepositoryRef): Promise<RepositoryRo
 
 export async function readRepository(db: Db, ref: RepositoryRef): Promise<RepositoryRow> {
   const row = await findRepository(db, ref)
-  if (!row) throw notConnected(ref)
+  if (!row) throw notConnectedProblem(ref)
   return row
 }
 
@@ -104,9 +104,9 @@ export async function connectRepository(
   ref: Omit<RepositoryRef, 'workspaceId'>,
   input: ConnectRepositoryInput,
 ): Promise<ConnectRepositoryResult> {
-  const own = { ...ref, workspaceId: by.workspaceId }
-  const identity = await loadIdentity(deps, own, input)
-  const { row, isNew } = await saveIdentity(deps, by, own, { ...identity, mayWithdraw })
+  const workspaceRef = { ...ref, workspaceId: by.workspaceId }
+  const identity = await loadIdentity(deps, workspaceRef, input)
+  const { row, isNew } = await saveIdentity(deps, by, workspaceRef, { ...identity, mayWithdraw })
   return { kind: isNew ? 'connected' : 'changed', repository: toRepository(row) }
 }
 
@@ -130,9 +130,9 @@ export async function requireConnectable(deps: RepositoryDeps, ref: RepositoryRe
 async function loadPublicIdentity(deps: RepositoryDeps, ref: RepositoryRef): Promise<RepositoryIdentity> {
   const identity = await loadHostedIdentity(deps, ref, undefined).catch((error: unknown) => {
     if (!(error instanceof Problem)) throw error
-    throw error.kind.status < 500 ? notConnected(ref) : hostUnavailable(ref, error)
+    throw error.kind.status < 500 ? notConnectedProblem(ref) : hostUnavailableProblem(ref, error)
   })
-  if (identity.visibility !== 'public') throw notConnected(ref)
+  if (identity.visibility !== 'public') throw notConnectedProblem(ref)
   return identity
 }
 
@@ -144,10 +144,11 @@ function saveIdentity(
 ) {
   return transact(deps.db, async (tx) => {
     await rows.lockRepositories(tx, by.workspaceId)
-    const before = await rows.findRepositoryRow(tx, ref)
+    const existing = await rows.findRepositoryRow(tx, ref)
     const id = identity.id ?? (await findGitId(deps, tx, ref, identity.url)) ?? (await createGitId(tx))
-    const isSame = before?.source_kind === identity.source_kind && before.host === identity.host && before.id === id
-    if (before && !isSame) await replaceRow(deps, tx, before)
+    const isSame =
+      existing?.source_kind === identity.source_kind && existing.host === identity.host && existing.id === id
+    if (existing && !isSame) await replaceRow(deps, tx, existing)
     const row = await rows
       .saveRepository(tx, { ...identity, id, workspace_id: by.workspaceId })
       .catch(toCredentialProblem)
@@ -169,8 +170,8 @@ function saveIdentity(
  */
 async function findGitId(deps: RepositoryDeps, tx: Db, ref: RepositoryRef, url: string | null) {
   const known = await rows.listGitRows(tx, ref)
-  const same = known.find((row) => row.url === url)
-  if (same) return same.id
+  const sameUrl = known.find((row) => row.url === url)
+  if (sameUrl) return sameUrl.id
   const [last] = known
   return last && !(await deps.hasReleases(tx, last.key)) ? last.id : undefined
 }
@@ -227,13 +228,12 @@ export function removeRepository(
 async function requireNothingPublic({ findPublicRelease }: RepositoryDeps, tx: Db, row: RepositoryRow) {
   const releaseId = await findPublicRelease(tx, row.key)
   if (releaseId === undefined) return
-  throw new Problem(releasesPublic, `A release of ${formatName(row)} is public. ${HOW_TO_REMOVE}`, {
+  throw new Problem(releasesPublic, `A release of ${formatName(row)} is public. ${REMOVE_HINT}`, {
     members: { releaseId },
   })
 }
 
-const HOW_TO_REMOVE =
-  'Remove the repository with withdraw=true to withdraw it, or with withdraw=false to keep it public.'
+const REMOVE_HINT = 'Remove the repository with withdraw=true to withdraw it, or with withdraw=false to keep it public.'
 
 async function removeRow({ isBusy }: RepositoryDeps, tx: Db, row: RepositoryRow): Promise<void> {
   if (await isBusy(tx, row.key))
@@ -243,18 +243,21 @@ async function removeRow({ isBusy }: RepositoryDeps, tx: Db, row: RepositoryRow)
 
 const formatName = ({ owner, name }: { owner: string; name: string }): string => `${owner}/${name}`
 
-const notConnected = (ref: RepositoryRef): Problem =>
-  new Problem(notFound, `The repository ${formatName(ref)} is not connected to this workspace. ${connectHint(ref)}`)
+const notConnectedProblem = (ref: RepositoryRef): Problem =>
+  new Problem(
+    notFound,
+    `The repository ${formatName(ref)} is not connected to this workspace. ${buildConnectHint(ref)}`,
+  )
 
 /** Explains that the code host could not be asked whether the repository is public. */
-const hostUnavailable = (ref: RepositoryRef, { kind, message, extra }: Problem): Problem =>
+const hostUnavailableProblem = (ref: RepositoryRef, { kind, message, extra }: Problem): Problem =>
   new Problem(
     kind,
-    `The repository ${formatName(ref)} is not connected to this workspace, and GitHub could not be reached: ${message} ${connectHint(ref)}`,
+    `The repository ${formatName(ref)} is not connected to this workspace, and GitHub could not be reached: ${message} ${buildConnectHint(ref)}`,
     extra,
   )
 
-const connectHint = (ref: RepositoryRef): string =>
+const buildConnectHint = (ref: RepositoryRef): string =>
   `Connect it: assay repos connect ${formatName(ref)}, with --git <url> where it is not on GitHub.`
 
 export const toRepository = (row: RepositoryRow): Repository => ({

@@ -1,6 +1,6 @@
 import { isAbsolute } from 'node:path'
-import { resolveName } from '../platform/git/git.ts'
 import type { SshKey } from '../platform/git/settings.ts'
+import { resolveName } from '../platform/outbound/public-host.ts'
 import type { HostAccess } from './code-host.ts'
 import { GITHUB } from './github.ts'
 import { type IdentityDeps, openHostAccess, openSshKey } from './identity.ts'

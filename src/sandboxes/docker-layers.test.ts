@@ -6,7 +6,7 @@ import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { processesNaming } from '../../test/support/sandboxes/processes.ts'
-import { readLayers, writeUpper } from './docker/layers.ts'
+import { readLayers, writeToUpper } from './docker/layers.ts'
 
 let folder: string
 const layers = () => ({ upper: join(folder, 'upper'), lower: join(folder, 'lower') })
@@ -28,10 +28,10 @@ test('an archive can be read after the process that wrote it has ended', async (
 })
 
 test('distinguishes missing files from unreadable files', async () => {
-  expect((await readLayers({ folder }, layers(), ['no', 'such'], buffer)).kind).toBe('nothing')
-  expect((await readLayers({ folder }, { upper: '/no', lower: '/such' }, ['x'], buffer)).kind).toBe('unable')
+  expect((await readLayers({ folder }, layers(), ['no', 'such'], buffer)).kind).toBe('not_found')
+  expect((await readLayers({ folder }, { upper: '/no', lower: '/such' }, ['x'], buffer)).kind).toBe('failed')
 })
 
 test('writes a workspace whose files were all deleted', async () => {
-  expect(await writeUpper(layers(), Readable.from([]))).toBe(true)
+  expect(await writeToUpper(layers(), Readable.from([]))).toBe(true)
 })

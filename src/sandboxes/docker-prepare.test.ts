@@ -10,7 +10,7 @@ import { processesNaming } from '../../test/support/sandboxes/processes.ts'
 import { DEFAULT_LIMITS } from '../harbor/limits.ts'
 import { createLog } from '../platform/log.ts'
 import { createDockerProvider } from './docker.ts'
-import { allFolders, findLayout, makeCgroup, removeCgroup } from './kernel/cgroup.ts'
+import { allCgroupFolders, createCgroup, findLayout, removeCgroup } from './kernel/cgroup.ts'
 import {
   type Image,
   type ImageSource,
@@ -54,8 +54,8 @@ async function openFence() {
   const layout = await findLayout()
   if (!layout) throw new Error('There are no groups of processes here.')
   const id = `fence-${process.pid}`
-  await makeCgroup(layout, id, FENCE, 0)
-  return { name: `assay-${id}`, [Symbol.asyncDispose]: () => removeCgroup(allFolders(layout, id)) }
+  await createCgroup(layout, id, FENCE, 0)
+  return { name: `assay-${id}`, [Symbol.asyncDispose]: () => removeCgroup(allCgroupFolders(layout, id)) }
 }
 
 type DockerPrepareInput = {

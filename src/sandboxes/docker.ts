@@ -27,8 +27,8 @@ export type DockerOptions = {
   log: Log
 }
 
-const ANSWER_MS = 25_000
-const SILENT = 'The Docker engine does not answer.'
+const VERSION_TIMEOUT_MS = 25_000
+const NO_ANSWER = 'The Docker engine does not answer.'
 
 /** Folder of the provider's own files, in the data folder. */
 export const dockerFolder = (dataFolder: string): string => join(dataFolder, 'sandboxes', 'docker')
@@ -37,31 +37,35 @@ export const dockerFolder = (dataFolder: string): string => join(dataFolder, 'sa
 export function createDockerProvider(options: DockerOptions): SandboxProvider {
   const { connection, installation, dataFolder, buildHosts = [], imageDiskBytes, log } = options
   const folder = dockerFolder(dataFolder)
-  let found: Promise<DockerEngine> | undefined
+  let opened: Promise<DockerEngine> | undefined
+  const openEngine = async (): Promise<DockerEngine> => {
+    const resolved = typeof connection === 'function' ? await connection() : connection
+    return findEngine({ connection: resolved, installation, folder, buildHosts, imageDiskBytes, log })
+  }
   const engine = (): Promise<DockerEngine> => {
-    found ??= Promise.resolve(typeof connection === 'function' ? connection() : connection).then((opened) =>
-      findEngine({ connection: opened, installation, folder, buildHosts, imageDiskBytes, log }),
-    )
+    opened ??= openEngine()
     // A failure is retried on the next call, because the engine may have been started.
-    found.catch(() => {
-      found = undefined
+    opened.catch(() => {
+      opened = undefined
     })
-    return found
+    return opened
   }
 
-  /** Returns the engine after checking that it still answers. A restarted engine is detected again. */
-  const living = async (): Promise<DockerEngine> => {
+  /** Returns the engine after checking that it still answers. Otherwise the next call detects it again. */
+  const requireAnsweringEngine = async (): Promise<DockerEngine> => {
     const known = await engine()
-    await known.docker.call('GET', '/version', { signal: AbortSignal.timeout(ANSWER_MS) }).catch((error: unknown) => {
-      found = undefined
-      throw error instanceof SandboxUnavailable ? error : new SandboxUnavailable(SILENT, { cause: error })
-    })
+    await known.docker
+      .call('GET', '/version', { signal: AbortSignal.timeout(VERSION_TIMEOUT_MS) })
+      .catch((error: unknown) => {
+        opened = undefined
+        throw error instanceof SandboxUnavailable ? error : new SandboxUnavailable(NO_ANSWER, { cause: error })
+      })
     return known
   }
 
   return {
     name: 'docker',
-    selfTest: async () => capabilitiesOf(await living()),
+    selfTest: async () => toCapabilities(await requireAnsweringEngine()),
     prepare: async (source, prepareOptions) => prepareImage(await engine(), source, prepareOptions),
     discard: async (image) => {
       await discardImage(await engine(), image)
@@ -72,7 +76,7 @@ export function createDockerProvider(options: DockerOptions): SandboxProvider {
   }
 }
 
-const capabilitiesOf = ({ isolation, gatewayChannel }: DockerEngine): Capabilities => ({
+const toCapabilities = ({ isolation, gatewayChannel }: DockerEngine): Capabilities => ({
   isolation,
   gatewayChannel,
   limits: { cpus: true, memory: true, pids: true, disk: 'watched' },
@@ -84,7 +88,7 @@ type Labelled = { Id: string; Labels: Record<string, string> | null }
 /** Removes objects of dead processes of this installation: containers first, then networks, volumes and images. */
 async function reap(engine: DockerEngine): Promise<number> {
   const { docker, log } = engine
-  const containers = await abandoned(engine, '/containers/json', { all: true })
+  const containers = await listAbandoned(engine, '/containers/json', { all: true })
   for (const { Id, Labels } of containers) {
     const id = Labels?.[LABEL.sandbox]
     try {
@@ -96,10 +100,10 @@ async function reap(engine: DockerEngine): Promise<number> {
       log.error({ sandbox: id, error: String(error) }, 'could not remove an orphaned container')
     }
   }
-  for (const { Labels } of await abandoned(engine, '/networks'))
+  for (const { Labels } of await listAbandoned(engine, '/networks'))
     await removeNetwork(engine, Labels?.[LABEL.group] ?? '')
   await reapVolumes(engine)
-  for (const { Id } of await abandoned(engine, '/images/json', { all: true })) {
+  for (const { Id } of await listAbandoned(engine, '/images/json', { all: true })) {
     await docker.call('DELETE', `/images/${Id}`, { query: { force: true } }).catch(ignoring(404, 409))
   }
   await sweepFolder(engine.folder)
@@ -109,16 +113,17 @@ async function reap(engine: DockerEngine): Promise<number> {
 const toInstallationFilter = ({ installation }: DockerEngine): string =>
   JSON.stringify({ label: [`${LABEL.installation}=${installation}`] })
 
-async function abandoned(engine: DockerEngine, path: string, query = {}): Promise<Labelled[]> {
-  const found = await engine.docker.call<Labelled[]>('GET', path, {
+/** Lists objects of this installation whose process is dead. */
+async function listAbandoned(engine: DockerEngine, path: string, query = {}): Promise<Labelled[]> {
+  const objects = await engine.docker.call<Labelled[]>('GET', path, {
     query: { ...query, filters: toInstallationFilter(engine) },
   })
-  return onlyAbandoned(found)
+  return filterAbandoned(objects)
 }
 
-async function onlyAbandoned<T extends { Labels: Record<string, string> | null }>(found: T[]): Promise<T[]> {
-  const answers = await Promise.all(found.map(({ Labels }) => isAbandoned(Labels ?? {})))
-  return found.filter((_, index) => answers[index])
+async function filterAbandoned<T extends { Labels: Record<string, string> | null }>(objects: T[]): Promise<T[]> {
+  const areAbandoned = await Promise.all(objects.map(({ Labels }) => isAbandoned(Labels ?? {})))
+  return objects.filter((_, index) => areAbandoned[index])
 }
 
 type LabelledVolume = { Name: string; Labels: Record<string, string> | null }
@@ -127,17 +132,18 @@ type LabelledVolume = { Name: string; Labels: Record<string, string> | null }
 async function reapVolumes(engine: DockerEngine): Promise<void> {
   const query = { filters: toInstallationFilter(engine) }
   const { Volumes } = await engine.docker.call<{ Volumes: LabelledVolume[] | null }>('GET', '/volumes', { query })
-  for (const { Name } of await onlyAbandoned(Volumes ?? [])) {
+  for (const { Name } of await filterAbandoned(Volumes ?? [])) {
     await engine.docker.call('DELETE', `/volumes/${Name}`).catch(ignoring(404, 409))
   }
 }
 
-const OLD_MS = 10 * 60_000
+const LEFTOVER_AGE_MS = 10 * 60_000
 
-/** Removes temporary folders of processes that died while they tested the engine, which takes seconds. */
+/** Removes temporary folders of dead processes. A live process needs one for seconds only. */
 async function sweepFolder(folder: string): Promise<void> {
   for (const name of (await readdir(folder)).filter((entry) => /^(try|spool)-/.test(entry))) {
-    const found = await stat(join(folder, name)).catch(() => undefined)
-    if (found && Date.now() - found.mtimeMs > OLD_MS) await rm(join(folder, name), { recursive: true, force: true })
+    const stats = await stat(join(folder, name)).catch(() => undefined)
+    if (stats && Date.now() - stats.mtimeMs > LEFTOVER_AGE_MS)
+      await rm(join(folder, name), { recursive: true, force: true })
   }
 }

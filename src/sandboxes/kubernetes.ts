@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Log } from '../platform/log.ts'
-import { ownerMark } from './kernel/ownership.ts'
+import { readOwnerId } from './kernel/ownership.ts'
 import { connectKubernetes, QuotaExceeded } from './kubernetes/client.ts'
 import type { Cluster } from './kubernetes/cluster.ts'
 import type { OpenedSettings } from './kubernetes/connection.ts'
@@ -20,8 +20,8 @@ export type KubernetesOptions = {
   log: Log
 }
 
-/** Time in which a namespace that was full is assumed to be full. */
-const FULL_MS = 15_000
+/** Time for which a namespace that was full is assumed to stay full. */
+const QUOTA_MEMORY_MS = 15_000
 
 /** Creates the provider `kubernetes`: each sandbox is a pod of a namespace. */
 export function createKubernetesProvider(options: KubernetesOptions): SandboxProvider {
@@ -44,28 +44,29 @@ export function createKubernetesProvider(options: KubernetesOptions): SandboxPro
     return tested
   }
 
-  let lastFull: { error: QuotaExceeded; at: number } | undefined
+  let lastQuotaError: { error: QuotaExceeded; at: number } | undefined
   /** Remembers that the namespace is full, so that the next self-test reports it and the work is paused. */
-  const noteFull = (error: unknown): never => {
-    if (error instanceof QuotaExceeded) lastFull = { error, at: performance.now() }
+  const rememberQuota = (error: unknown): never => {
+    if (error instanceof QuotaExceeded) lastQuotaError = { error, at: performance.now() }
     throw error
   }
 
   return {
     name: 'kubernetes',
     async selfTest() {
-      if (lastFull && performance.now() - lastFull.at < FULL_MS) throw lastFull.error
+      if (lastQuotaError && performance.now() - lastQuotaError.at < QUOTA_MEMORY_MS) throw lastQuotaError.error
       const { kubernetes } = await cluster()
       await kubernetes.call('GET', '/version')
       return testOnce()
     },
-    prepare: async (source, prepareOptions) => prepareImage(await cluster(), source, prepareOptions).catch(noteFull),
+    prepare: async (source, prepareOptions) =>
+      prepareImage(await cluster(), source, prepareOptions).catch(rememberQuota),
     // Images belong to the registry and the nodes.
     discard: async () => {},
     openNetwork: async () => {
       throw new SandboxUnsupported('Sandboxes in Kubernetes have no shared networks.')
     },
-    start: async (spec) => startSandbox(await cluster(), spec).catch(noteFull),
+    start: async (spec) => startSandbox(await cluster(), spec).catch(rememberQuota),
     reap: async () => reap(await cluster()),
   }
 }
@@ -79,7 +80,7 @@ async function openCluster({ open, installation, dataFolder, log }: KubernetesOp
     settings,
     namespace: settings.namespace ?? connection.namespace ?? 'default',
     installation: settings.installation ?? installation,
-    owner: await ownerMark(),
+    owner: await readOwnerId(),
     folder,
     log,
     images: new Map(),
@@ -91,7 +92,7 @@ async function testCluster(cluster: Cluster): Promise<Capabilities> {
   return {
     isolation: `kubernetes:${cluster.settings.runtimeClass ?? 'default'}`,
     gatewayChannel: 'relay',
-    // The API has no limit on processes, and the kubelet looks at disk use only now and then.
+    // The API has no limit on processes, and the kubelet measures disk use at intervals only.
     limits: { cpus: true, memory: true, pids: false, disk: 'watched' },
     groups: false,
   }

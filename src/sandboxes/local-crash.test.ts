@@ -10,7 +10,7 @@ import { baseRootfs } from '../../test/support/base-image.ts'
 import { findLeftovers } from '../../test/support/sandboxes/local-subject.ts'
 import { DEFAULT_LIMITS } from '../harbor/limits.ts'
 import { createLog } from '../platform/log.ts'
-import { makeLayer, openStore } from './local/image-store.ts'
+import { createLayer, openStore } from './local/image-store.ts'
 import { createLocalProvider } from './local.ts'
 import type { Image } from './sandbox.ts'
 
@@ -18,7 +18,7 @@ vi.setConfig({ testTimeout: 60_000 })
 
 const ENGINE = fileURLToPath(new URL('../../test/support/sandboxes/dying-engine.ts', import.meta.url))
 const IMPORT = fileURLToPath(new URL('../../test/support/sandboxes/dying-import.ts', import.meta.url))
-const STEPS = ['record', 'cgroup', 'holder', 'mount', 'launch', 'ports', 'running', 'exited', 'removing']
+const STEPS = ['record', 'cgroup', 'namespace', 'mount', 'launch', 'ports', 'running', 'exited', 'removing']
 
 let dataFolder: string
 let image: Image
@@ -101,7 +101,7 @@ test('removes the partial image of a killed process and keeps that of a live one
   const [, signal] = await once(spawn(process.execPath, [IMPORT, store], { stdio: 'ignore' }), 'exit')
   expect([signal, (await drafts()).length]).toEqual(['SIGKILL', before.length + 1])
 
-  await makeLayer(await openStore(store), async () => {
+  await createLayer(await openStore(store), async () => {
     await provider().reap()
     expect((await drafts()).length).toBe(before.length + 1)
   })

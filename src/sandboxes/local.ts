@@ -70,13 +70,13 @@ async function openHost({ runtime, log }: LocalOptions, folder: string): Promise
   }
 }
 
-function toCapabilities({ runtime, cgroups, loop, groups }: Host): Capabilities {
+function toCapabilities({ runtime, cgroups, hasLoopDevices, hasNetworks }: Host): Capabilities {
   const hasCgroups = cgroups !== undefined
   return {
     isolation: runtime,
     gatewayChannel: 'namespace',
-    limits: { cpus: hasCgroups, memory: hasCgroups, pids: hasCgroups, disk: loop ? 'hard' : 'watched' },
-    groups,
+    limits: { cpus: hasCgroups, memory: hasCgroups, pids: hasCgroups, disk: hasLoopDevices ? 'hard' : 'watched' },
+    groups: hasNetworks,
   }
 }
 
@@ -86,21 +86,22 @@ async function discardImage(host: Host, { digest }: Pick<Image, 'digest'>): Prom
   const keys = await listBuildKeys(store, digest)
   if (keys.length === 0) return
   const images = await listImages(store)
-  const own = images.filter((each) => each.digest === digest).flatMap(({ layers }) => layers)
-  const needed = new Set(images.filter((each) => each.digest !== digest).flatMap(({ layers }) => layers))
+  const layersOfImage = images.filter((each) => each.digest === digest).flatMap(({ layers }) => layers)
+  const layersOfOthers = new Set(images.filter((each) => each.digest !== digest).flatMap(({ layers }) => layers))
   for (const key of keys) await rm(join(store.folder, 'builds', key), { force: true })
   await rm(join(store.folder, 'images', `${encodeURIComponent(digest)}.json`), { force: true })
-  const unused = own.filter((layer) => !needed.has(layer))
-  if (unused.some((layer) => !layer.startsWith(LAYERS))) await removeWithBuildah(store, keys)
-  for (const layer of unused) if (layer.startsWith(LAYERS)) await removeFolder(host, layer)
+  const unused = layersOfImage.filter((layer) => !layersOfOthers.has(layer))
+  if (unused.some((layer) => !layer.startsWith(OWN_LAYERS))) await removeWithBuildah(store, keys)
+  for (const layer of unused) if (layer.startsWith(OWN_LAYERS)) await removeFolder(host, layer)
 }
 
-const LAYERS = 'layers/'
+/** Prefix of the layers of our own builder. Others belong to buildah. */
+const OWN_LAYERS = 'layers/'
 
-/** Lists the builds that ended with an image. */
+/** Lists the keys of the builds whose result is this image. */
 async function listBuildKeys(store: ImageStore, digest: string): Promise<string[]> {
   const folder = join(store.folder, 'builds')
   const names = await readdir(folder)
   const digests = await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8').catch(() => '')))
-  return names.filter((_, at) => digests[at] === digest)
+  return names.filter((_, index) => digests[index] === digest)
 }

@@ -6,7 +6,7 @@ import { Outage } from '../platform/errors.ts'
 export type Capabilities = {
   /** Isolation between the sandbox and this machine, for example `runc`, `bwrap`, `docker:runc`, `docker:runsc`. */
   isolation: string
-  /** How the ports of a sandbox's own loopback are carried out of it. With `none` it can have no ports. */
+  /** How connections to ports of a sandbox's loopback reach this process. With `none` it can have no ports. */
   gatewayChannel: 'none' | 'namespace' | 'relay'
   /** Limits that the kernel enforces. The provider polls the others, or does not enforce them. */
   limits: { cpus: boolean; memory: boolean; pids: boolean; disk: 'hard' | 'watched' | 'none' }
@@ -26,7 +26,7 @@ export type SandboxProvider = {
    * exist is left alone. `prepare` builds it again.
    */
   discard(image: Image): Promise<void>
-  /** The id is unique, and safe as a file name. */
+  /** Creates a sandbox network. The id is unique, and safe as a file name. */
   openNetwork(id: string): Promise<SandboxNetwork>
   start(spec: SandboxSpec): Promise<Sandbox>
   /**
@@ -48,7 +48,7 @@ export type PrepareOptions = {
   onLog: (line: string) => void
   /** Limits of a build. Default: `DEFAULT_LIMITS`. */
   limits?: BuildLimits
-  /** Other builds begin with the same layers. Such an image is evicted after all others. */
+  /** True if other builds begin with the layers of this image. It is then evicted after all others. */
   isShared?: boolean | undefined
 }
 
@@ -102,7 +102,7 @@ export type Mount =
   | { kind: 'volume'; name: string; target: string; readOnly: boolean }
   | { kind: 'tmpfs'; target: string; sizeMb: number | null }
 
-/** Connections that the sandbox makes to its own 127.0.0.1:port arrive here. */
+/** A port of the sandbox's own loopback. `onConnection` is called for each connection to it. */
 export type Port = { port: number; onConnection: (socket: Socket) => void }
 
 /** Every sandbox has all limits. `Capabilities.limits` tells which of them the kernel enforces on this machine. */
@@ -153,7 +153,7 @@ export type ExecSpec = Pick<SandboxSpec, 'user' | 'workdir' | 'env' | 'input' | 
 
 export type Sandbox = {
   id: string
-  /** The command has ended, or a limit ended it. All processes of the sandbox are dead by then. */
+  /** Resolves when the command has ended or a limit ended it. All processes of the sandbox are dead by then. */
   exited: Promise<Exit>
   /** Kills every process of the sandbox, after which `exited` resolves. A no-op if the sandbox has ended. */
   kill(): Promise<void>
@@ -162,7 +162,7 @@ export type Sandbox = {
    * ends. The output is untrusted once an agent has run in the sandbox.
    */
   exec(spec: ExecSpec): Promise<Exit>
-  /** Files of the sandbox. Only after `exited`. */
+  /** Files of the sandbox. Can be used after `exited` only. */
   stopped: StoppedSandbox
   /** Releases everything: files, mounts, cgroups. Idempotent. */
   remove(): Promise<void>
@@ -183,8 +183,8 @@ export type Exit = {
 }
 
 /**
- * `keepsHardLinks`: other names of a file are hard links in the tar, which do not count towards the bytes. They are
- * copies by default.
+ * Limits of a collected tar. With `keepsHardLinks`, further names of a file are hard links, which do not count towards the
+ * bytes. Otherwise they are copies.
  */
 export type CollectCaps = { files: number; bytes: number; keepsHardLinks?: boolean | undefined }
 
@@ -212,21 +212,21 @@ export type FileChange = {
 }
 
 /**
- * The provider failed, not the command: the daemon does not answer, a mount failed, the image is unavailable. Never a
- * verdict.
+ * Thrown when the provider failed, not the command: the daemon does not answer, a mount failed, the image is unavailable.
+ * Never counts as a result of the command.
  */
 export class SandboxUnavailable extends Outage {
   override name = 'SandboxUnavailable'
 }
 
-/** The task requires a feature that this provider does not support. The message names it. */
+/** Thrown when a task requires a feature that this provider does not support. The message names the feature. */
 export class SandboxUnsupported extends Error {
   override name = 'SandboxUnsupported'
 }
 
 /**
- * Kills the sandbox on abort until it has ended. A kill that fails because the engine is unreachable also rejects
- * `exited`.
+ * Kills the sandbox when the signal aborts, unless it has ended. Errors of `kill` are ignored, because an unreachable
+ * engine also rejects `exited`.
  */
 export function killOnAbort({ kill, exited }: Pick<Sandbox, 'kill' | 'exited'>, signal: AbortSignal): void {
   const stop = () => void kill().catch(() => {})

@@ -14,14 +14,14 @@ import { createKubernetesProvider } from './kubernetes.ts'
 import { createLocalProvider } from './local.ts'
 import { type Capabilities, type SandboxProvider, SandboxUnavailable } from './sandbox.ts'
 
-const FILE = 'installation'
+const INSTALLATION_FILE = 'installation'
 
 /**
  * Returns the id of this installation among those that share an engine. It is created once per data folder and stored
  * there.
  */
-function installationOf(dataFolder: string): string {
-  const path = join(dataFolder, FILE)
+function readInstallationId(dataFolder: string): string {
+  const path = join(dataFolder, INSTALLATION_FILE)
   mkdirSync(dataFolder, { recursive: true })
   try {
     writeFileSync(path, randomBytes(6).toString('hex'), { flag: 'wx' })
@@ -58,7 +58,7 @@ const PROVIDERS: Record<string, CreateProvider> = {
   docker: (options) =>
     createDockerProvider({
       connection: () => openDockerConnection(options),
-      installation: installationOf(options.dataFolder),
+      installation: readInstallationId(options.dataFolder),
       dataFolder: options.dataFolder,
       buildHosts: options.buildHosts ?? [],
       imageDiskBytes: options.imageDiskBytes,
@@ -67,7 +67,7 @@ const PROVIDERS: Record<string, CreateProvider> = {
   kubernetes: (options) =>
     createKubernetesProvider({
       open: () => openKubernetesSettings(options),
-      installation: installationOf(options.dataFolder),
+      installation: readInstallationId(options.dataFolder),
       dataFolder: options.dataFolder,
       log: options.log,
     }),
@@ -123,7 +123,7 @@ export type SandboxProviders = {
 }
 
 /** Number of engines of stored credentials that a process keeps open. */
-const STORED_MAX = 32
+const CREDENTIAL_PROVIDERS_MAX = 32
 
 /**
  * Opens the providers of a process: one per sandbox and, for stored credentials, one per engine. They are kept, so that
@@ -136,18 +136,20 @@ export function openSandboxProviders(names: readonly string[], options: Provider
       return provider ? [[name, provider] as const] : []
     }),
   )
-  const stored = new Map<string, SandboxProvider>()
+  const credentialProviders = new Map<string, SandboxProvider>()
   return {
     own,
     find(sandbox, secret = {}) {
-      const standard = own.get(sandbox)
-      if (secret.host === undefined || standard === undefined) return standard
+      const ownProvider = own.get(sandbox)
+      if (secret.host === undefined || ownProvider === undefined) return ownProvider
       const key = JSON.stringify([sandbox, secret.host, secret.ca, secret.cert, secret.key])
-      const provider = stored.get(key) ?? findProvider(sandbox, { ...options, secret })
+      const provider = credentialProviders.get(key) ?? findProvider(sandbox, { ...options, secret })
       if (provider === undefined) return undefined
-      stored.delete(key)
-      stored.set(key, provider)
-      for (const oldest of [...stored.keys()].slice(0, -STORED_MAX)) stored.delete(oldest)
+      // Moves the provider to the end, so that the least recently used ones are dropped.
+      credentialProviders.delete(key)
+      credentialProviders.set(key, provider)
+      for (const oldest of [...credentialProviders.keys()].slice(0, -CREDENTIAL_PROVIDERS_MAX))
+        credentialProviders.delete(oldest)
       return provider
     },
   }
@@ -187,17 +189,17 @@ export const describeSelection = ({ name, capabilities, rejected }: ProviderSele
 
 /** Creates a provider that selects another one on first use and then keeps it. */
 function createAutoProvider(options: ProviderOptions): SandboxProvider {
-  let chosen: Promise<ProviderSelection> | undefined
+  let selection: Promise<ProviderSelection> | undefined
   const choose = async (): Promise<SandboxProvider> => {
-    chosen ??= chooseProvider(options).then((found) => {
+    selection ??= chooseProvider(options).then((found) => {
       options.log.info({ chosen: found.name, passedOver: found.rejected }, 'sandbox chosen')
       options.onSelected?.(describeSelection(found))
       return found
     })
-    chosen.catch(() => {
-      chosen = undefined
+    selection.catch(() => {
+      selection = undefined
     })
-    return (await chosen).provider
+    return (await selection).provider
   }
   return {
     name: 'auto',

@@ -1,14 +1,14 @@
 import { mkdir, mkdtemp } from 'node:fs/promises'
 import { join } from 'node:path'
-import { listOrphans, ownedPrefix } from '../sandboxes/kernel/ownership.ts'
-import { removeTree } from '../sandboxes/local/remove-tree.ts'
+import { buildOwnedPrefix, listOrphans } from '../sandboxes/kernel/ownership.ts'
+import { removeTree } from '../sandboxes/kernel/run-program.ts'
 
 const KIND = '.trial'
 
 /** Opens a temporary folder whose name identifies this process, so that it is removed even if the process dies. */
 export async function openScratchFolder(parent: string): Promise<AsyncDisposable & { path: string }> {
   await mkdir(parent, { recursive: true })
-  const path = await mkdtemp(join(parent, await ownedPrefix(KIND)))
+  const path = await mkdtemp(join(parent, await buildOwnedPrefix(KIND)))
   return { path, [Symbol.asyncDispose]: () => removeTree(path) }
 }
 

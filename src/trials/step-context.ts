@@ -3,7 +3,7 @@ import { mkdir, open, readdir, rm, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Network, Task } from '../harbor/task.ts'
 import { newId } from '../platform/ids.ts'
-import { removeTree } from '../sandboxes/local/remove-tree.ts'
+import { removeTree } from '../sandboxes/kernel/run-program.ts'
 import {
   type BuildLimits,
   type Image,

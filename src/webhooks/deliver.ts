@@ -46,17 +46,17 @@ async function attemptDelivery(
   signal: AbortSignal,
 ): Promise<DeliveryAttempt> {
   const started = performance.now()
-  const took = () => Math.round(performance.now() - started)
+  const readElapsedMs = () => Math.round(performance.now() - started)
   try {
     const sealed = await openSealed(deps, due)
-    return { ...(await postMessage(deps, due, sealed, signal)), tookMs: took() }
+    return { ...(await postMessage(deps, due, sealed, signal)), tookMs: readElapsedMs() }
   } catch (error) {
     signal.throwIfAborted() // an abort is not a failure of the receiver
     const isKnown = [OutboundFailed, OutboundRefused, SealBroken, MasterKeyMissing].some(
       (kind) => error instanceof kind,
     )
     if (!isKnown || !(error instanceof Error)) throw error
-    return { status: null, error: error.message, tookMs: took() }
+    return { status: null, error: error.message, tookMs: readElapsedMs() }
   }
 }
 
@@ -106,8 +106,8 @@ async function settleDelivery(tx: Db, due: rows.DueDelivery, attempt: DeliveryAt
     return void (await rows.clearFailing(tx, due.webhook))
   }
   const wait = computeWaitMs(attempts, attempt.retryAfterMs, Math.random())
-  const isOver = (await disableIfDead(tx, due, status)) || wait === undefined
-  const next_at = isOver ? null : new Date(Date.now() + wait)
+  const isLast = (await disableIfDead(tx, due, status)) || wait === undefined
+  const next_at = isLast ? null : new Date(Date.now() + wait)
   await rows.storeAttempt(tx, due.id, { ...result, state: next_at ? 'pending' : 'failed', next_at })
   if (next_at) await enqueueDelivery(tx, due, next_at)
 }
@@ -120,7 +120,7 @@ async function disableIfDead(
 ): Promise<boolean> {
   const since = await rows.markFailing(tx, webhook)
   if (!since) return true
-  const isFailing = Date.now() - since.getTime() > FAILING_MS
+  const isFailing = Date.now() - since.getTime() > FAILING_MAX_MS
   if (status !== GONE && !isFailing) return false
   const reason = status === GONE ? 'gone' : 'failing'
   if (await rows.disableWebhook(tx, webhook, reason))
@@ -147,7 +147,7 @@ const WAITS_MS = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * 
 export const ATTEMPTS_MAX = WAITS_MS.length + 1
 
 /** A webhook is disabled after failing for this long. */
-const FAILING_MS = 72 * HOUR
+const FAILING_MAX_MS = 72 * HOUR
 
 const WAIT_MAX_MS = 24 * HOUR
 

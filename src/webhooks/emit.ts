@@ -24,12 +24,13 @@ export async function emitEvent(tx: Db, workspaceId: string, { type, data }: Web
   for (const webhook of await listSubscribed(tx, workspaceId, type)) await createDelivery(tx, webhook, type, data)
 }
 
-/** True if an enabled webhook of the workspace receives the event. */
+/** Reports whether an enabled webhook of the workspace receives the event. */
 export const isSubscribed = async (tx: Db, workspaceId: string, event: WebhookEvent): Promise<boolean> =>
   (await listSubscribed(tx, workspaceId, event)).length > 0
 
 export const deliverJobType = defineJobType({ type: 'webhook.deliver', payload: z.strictObject({ id: z.uuid() }) })
 
+/** Returns the key of the limit on concurrent deliveries of a webhook. */
 export const webhookLimit = (webhook: string): string => `webhook ${webhook}`
 
 /** Stores a message and enqueues the job that sends it. */

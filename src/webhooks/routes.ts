@@ -20,11 +20,11 @@ import {
 
 type WebhookRequest<P> = { db: Db; caller: KeyCaller; params: P }
 
-const find = ({ db, caller, params }: WebhookRequest<{ webhookId: string }>) =>
+const findWebhook = ({ db, caller, params }: WebhookRequest<{ webhookId: string }>) =>
   readWebhookRow(db, caller.workspace.id, params.webhookId)
 
 const findDelivery = async (request: WebhookRequest<{ webhookId: string; deliveryId: string }>) => {
-  const webhook = await find(request)
+  const webhook = await findWebhook(request)
   return { webhook, delivery: await readDelivery(request.db, webhook, request.params.deliveryId) }
 }
 
@@ -35,16 +35,16 @@ export const webhookRoutes = (deps: WebhookDeps): Route[] => [
   route(schema.listWebhooks, async ({ db, caller, query }) =>
     reply(200, await listWebhooks(db, caller.workspace.id, query)),
   ),
-  route(schema.readWebhook, find, async (_call, webhook) => reply(200, toWebhook(webhook))),
-  route(schema.updateWebhook, find, async ({ db, caller, body, requestId }, webhook) =>
+  route(schema.readWebhook, findWebhook, async (_call, webhook) => reply(200, toWebhook(webhook))),
+  route(schema.updateWebhook, findWebhook, async ({ db, caller, body, requestId }, webhook) =>
     reply(200, await updateWebhook({ ...deps, db }, toAuditActor(caller, requestId), webhook, body)),
   ),
-  route(schema.deleteWebhook, find, async ({ db, caller, requestId }, webhook) => {
+  route(schema.deleteWebhook, findWebhook, async ({ db, caller, requestId }, webhook) => {
     await removeWebhook(db, toAuditActor(caller, requestId), webhook)
     return reply(204)
   }),
-  route(schema.testWebhook, find, async ({ db }, webhook) => reply(202, await testWebhook(db, webhook))),
-  route(schema.listDeliveries, find, async ({ db, query }, webhook) =>
+  route(schema.testWebhook, findWebhook, async ({ db }, webhook) => reply(202, await testWebhook(db, webhook))),
+  route(schema.listDeliveries, findWebhook, async ({ db, query }, webhook) =>
     reply(200, await listDeliveries(db, webhook, query)),
   ),
   route(schema.readDelivery, findDelivery, async (_call, { delivery }) => reply(200, delivery)),

@@ -20,7 +20,7 @@ export const EVENTS = [
 export const WebhookEvent = z.enum(EVENTS).meta({ id: 'WebhookEvent', description: 'Type of an event.' })
 export type WebhookEvent = z.infer<typeof WebhookEvent>
 
-const fields = {
+const webhookFields = {
   id: z.uuid(),
   origin: z.string().describe('Origin of the URL. The rest is not shown, because it often contains a secret.'),
   description: z.string(),
@@ -35,20 +35,22 @@ const fields = {
   failingSince: time.nullable().describe('No delivery has succeeded since.'),
   createdAt: time,
 }
-export const Webhook = z.object(fields).meta({ id: 'Webhook', description: 'A webhook without its URL and secret.' })
+export const Webhook = z
+  .object(webhookFields)
+  .meta({ id: 'Webhook', description: 'A webhook without its URL and secret.' })
 export type Webhook = z.infer<typeof Webhook>
 
 const signingSecret = z.string().describe('`whsec_…`: signing secret. Shown only once.')
 export const NewWebhook = z
-  .object({ ...fields, secret: signingSecret })
+  .object({ ...webhookFields, secret: signingSecret })
   .meta({ id: 'NewWebhook', description: 'A URL and the events that it receives.' })
 export type NewWebhook = z.infer<typeof NewWebhook>
 export const ChangedWebhook = z
-  .object({ ...fields, secret: signingSecret.optional() })
+  .object({ ...webhookFields, secret: signingSecret.optional() })
   .meta({ id: 'ChangedWebhook', description: 'Contains the secret if a new one was requested.' })
 export type ChangedWebhook = z.infer<typeof ChangedWebhook>
 
-const delivery = {
+const deliveryFields = {
   id: z.uuid().describe('Sent as `webhook-id`; the same for every attempt.'),
   event: z.string(),
   state: z.enum(['pending', 'delivered', 'failed']),
@@ -61,11 +63,11 @@ const delivery = {
   createdAt: time,
 }
 export const Delivery = z
-  .object(delivery)
+  .object(deliveryFields)
   .meta({ id: 'WebhookDelivery', description: 'One message to one webhook, across all its attempts.' })
 export type Delivery = z.infer<typeof Delivery>
 export const DeliveryWithBody = z
-  .object({ ...delivery, body: z.string().describe('Exact bytes that were signed and sent.') })
+  .object({ ...deliveryFields, body: z.string().describe('Exact bytes that were signed and sent.') })
   .meta({ id: 'WebhookDeliveryWithBody', description: 'A delivery with the body that was sent.' })
 export type DeliveryWithBody = z.infer<typeof DeliveryWithBody>
 
@@ -98,8 +100,8 @@ export const deliveryPending = {
   meaning: 'It is retried automatically at `nextAt`.',
 } as const satisfies ProblemKind
 
-const PATH = '/api/orgs/{org}/webhooks'
-const ONE = `${PATH}/{webhookId}` as const
+const WEBHOOKS_PATH = '/api/orgs/{org}/webhooks'
+const WEBHOOK_PATH = `${WEBHOOKS_PATH}/{webhookId}` as const
 
 const url = z.string().max(2000).describe('https URL of a public host. Stored encrypted and never shown again.')
 const description = z.string().trim().max(200)
@@ -108,7 +110,7 @@ const events = uniqueList(z.array(WebhookEvent).min(1).max(EVENTS.length))
 export const createWebhook = endpoint({
   id: 'createWebhook',
   method: 'POST',
-  path: PATH,
+  path: WEBHOOKS_PATH,
   summary: 'Create a webhook',
   access: 'admin',
   body: z.strictObject({
@@ -126,7 +128,7 @@ export const createWebhook = endpoint({
 export const listWebhooks = endpoint({
   id: 'listWebhooks',
   method: 'GET',
-  path: PATH,
+  path: WEBHOOKS_PATH,
   summary: 'List the webhooks, newest first',
   access: 'read',
   query: pageQuery(),
@@ -136,7 +138,7 @@ export const listWebhooks = endpoint({
 export const readWebhook = endpoint({
   id: 'readWebhook',
   method: 'GET',
-  path: ONE,
+  path: WEBHOOK_PATH,
   summary: 'Read a webhook',
   access: 'read',
   answers: { 200: Webhook },
@@ -145,7 +147,7 @@ export const readWebhook = endpoint({
 export const updateWebhook = endpoint({
   id: 'updateWebhook',
   method: 'PATCH',
-  path: ONE,
+  path: WEBHOOK_PATH,
   summary: 'Change a webhook, enable it, or rotate its secret; the old secret also signs for a day',
   access: 'admin',
   body: z.strictObject({
@@ -164,7 +166,7 @@ export const updateWebhook = endpoint({
 export const deleteWebhook = endpoint({
   id: 'deleteWebhook',
   method: 'DELETE',
-  path: ONE,
+  path: WEBHOOK_PATH,
   summary: 'Delete a webhook and its deliveries',
   access: 'admin',
   answers: { 204: null },
@@ -173,7 +175,7 @@ export const deleteWebhook = endpoint({
 export const testWebhook = endpoint({
   id: 'testWebhook',
   method: 'POST',
-  path: `${ONE}/test`,
+  path: `${WEBHOOK_PATH}/test`,
   summary: 'Send a webhook.test event',
   access: 'admin',
   answers: { 202: Delivery },
@@ -183,7 +185,7 @@ export const testWebhook = endpoint({
 export const listDeliveries = endpoint({
   id: 'listWebhookDeliveries',
   method: 'GET',
-  path: `${ONE}/deliveries`,
+  path: `${WEBHOOK_PATH}/deliveries`,
   summary: 'List the deliveries of the last 30 days, newest first',
   access: 'read',
   query: pageQuery(),
@@ -193,7 +195,7 @@ export const listDeliveries = endpoint({
 export const readDelivery = endpoint({
   id: 'readWebhookDelivery',
   method: 'GET',
-  path: `${ONE}/deliveries/{deliveryId}`,
+  path: `${WEBHOOK_PATH}/deliveries/{deliveryId}`,
   summary: 'Read a delivery with its body',
   access: 'read',
   answers: { 200: DeliveryWithBody },
@@ -202,7 +204,7 @@ export const readDelivery = endpoint({
 export const redeliver = endpoint({
   id: 'redeliverWebhook',
   method: 'POST',
-  path: `${ONE}/deliveries/{deliveryId}/redeliver`,
+  path: `${WEBHOOK_PATH}/deliveries/{deliveryId}/redeliver`,
   summary: 'Send a delivery again with the same id',
   access: 'admin',
   answers: { 202: Delivery },

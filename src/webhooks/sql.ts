@@ -87,6 +87,7 @@ export const updateWebhookRow = (
 ) =>
   tx
     .updateTable('webhooks')
+    // Kysely needs at least one column, and the change may be empty.
     .set({ id })
     .set(change)
     .set(sealed ? { version: sealed.version, ...toSealedColumns(sealed.sealed) } : {})

@@ -34,7 +34,7 @@ export type WebhookDeps = {
 
 const WEBHOOKS_MAX = 20
 /** Concurrent deliveries per webhook. A slow receiver does not delay others. */
-const CONCURRENCY = 2
+const DELIVERIES_MAX = 2
 const OLD_SECRET_MS = 24 * 3600 * 1000
 
 type CreateWebhookInput = { url: string; description: string; events: string[] }
@@ -51,9 +51,9 @@ export function createWebhook(deps: WebhookDeps, by: AuditActor, input: CreateWe
     const [id, secret] = [newId(), newSigningSecret()]
     const sealed = seal(toSecretContext({ id, workspace_id: workspaceId, version: 1 }), { url: input.url, secret })
     const { description, events } = input
-    const webhook = { id, workspace_id: workspaceId, version: 1, origin, description, events: distinct(events) }
+    const webhook = { id, workspace_id: workspaceId, version: 1, origin, description, events: toDistinctEvents(events) }
     const row = await rows.insertWebhook(tx, webhook, sealed)
-    await setLimit(tx, webhookLimit(id), CONCURRENCY)
+    await setLimit(tx, webhookLimit(id), DELIVERIES_MAX)
     await record(tx, { ...by, action: 'webhook.created', subject: id, detail: { origin } })
     return { ...toWebhook(row), secret }
   })
@@ -72,7 +72,7 @@ function requireKeyring({ keyring }: WebhookDeps): Keyring {
   throw new Problem(credentialStorageOff, 'Webhooks need credential storage for their secrets. Set ASSAY_SECRET_KEY.')
 }
 
-const distinct = (events: readonly string[]): string[] => [...new Set(events)].sort()
+const toDistinctEvents = (events: readonly string[]): string[] => [...new Set(events)].sort()
 
 /** Returns the context that the encryption of the secret is bound to. */
 export const toSecretContext = (row: { id: string; workspace_id: string; version: number }): SecretContext => ({
@@ -99,10 +99,10 @@ export async function listWebhooks(db: Db, workspaceId: string, page: Page) {
 export async function readWebhookRow(db: Db, workspaceId: string, id: string): Promise<rows.WebhookRow> {
   const row = await rows.findWebhookRow(db, workspaceId, id)
   if (row) return row
-  throw toNotFound(id)
+  throw webhookNotFound(id)
 }
 
-const toNotFound = (id: string): Problem => new Problem(notFound, `Webhook ${id} not found`)
+const webhookNotFound = (id: string): Problem => new Problem(notFound, `Webhook ${id} not found`)
 
 type UpdateWebhookInput = Partial<{ [Name in keyof CreateWebhookInput]: CreateWebhookInput[Name] | undefined }> & {
   enabled?: boolean | undefined
@@ -116,23 +116,18 @@ export function updateWebhook(
   input: UpdateWebhookInput,
 ): Promise<ChangedWebhook> {
   const origin = input.url === undefined ? undefined : requireUrl(deps, input.url)
-  const isResealed = input.url !== undefined || input.newSecret === true
-  const keyring = isResealed ? requireKeyring(deps) : undefined
+  const needsSealing = input.url !== undefined || input.newSecret === true
+  const keyring = needsSealing ? requireKeyring(deps) : undefined
   return transact(deps.db, async (tx) => {
     const seal = await keyring?.sealer(tx)
-    const before = await rows.lockSealed(tx, by.workspaceId, id)
-    if (!before) throw toNotFound(id)
+    const existing = await rows.lockSealed(tx, by.workspaceId, id)
+    if (!existing) throw webhookNotFound(id)
     const secret = input.newSecret ? newSigningSecret() : undefined
-    const version = before.version + 1
+    const version = existing.version + 1
+    const context = toSecretContext({ ...existing, version })
     const sealed =
       keyring && seal
-        ? {
-            version,
-            sealed: seal(
-              toSecretContext({ ...before, version }),
-              await buildSecret(keyring, before, input.url, secret),
-            ),
-          }
+        ? { version, sealed: seal(context, await buildSecret(keyring, existing, input.url, secret)) }
         : undefined
     const row = await rows.updateWebhookRow(tx, id, toRowChange(input, origin), sealed)
     const changed = Object.keys(input).sort().join(', ')
@@ -150,22 +145,22 @@ async function buildSecret(
   url: string | undefined,
   secret: string | undefined,
 ): Promise<Secret> {
-  const before = await keyring.open(toSecretContext(row), toSealed(row))
-  const updated = url === undefined ? before : { ...before, url }
+  const existing = await keyring.open(toSecretContext(row), toSealed(row))
+  const updated = url === undefined ? existing : { ...existing, url }
   if (secret === undefined) return updated
   const oldUntil = new Date(Date.now() + OLD_SECRET_MS).toISOString()
-  return { ...updated, secret, old: before.secret ?? '', oldUntil }
+  return { ...updated, secret, old: existing.secret ?? '', oldUntil }
 }
 
 const toRowChange = ({ description, events, enabled }: UpdateWebhookInput, origin: string | undefined) => {
-  const change = { origin, description, events: events && distinct(events) }
+  const change = { origin, description, events: events && toDistinctEvents(events) }
   if (enabled === undefined) return change
   return enabled ? { ...change, disabled: null, failing_since: null } : { ...change, disabled: 'asked' as const }
 }
 
 export function removeWebhook(db: Db, by: AuditActor, { id, origin }: rows.WebhookRow): Promise<void> {
   return transact(db, async (tx) => {
-    if (!(await rows.deleteWebhookRow(tx, by.workspaceId, id))) throw toNotFound(id)
+    if (!(await rows.deleteWebhookRow(tx, by.workspaceId, id))) throw webhookNotFound(id)
     await setLimit(tx, webhookLimit(id), null)
     await record(tx, { ...by, action: 'webhook.removed', subject: id, detail: { origin } })
   })
@@ -229,11 +224,11 @@ const toDelivery = (row: rows.DeliveryRow): Delivery => ({
   createdAt: row.created_at.toISOString(),
 })
 
-const PREFIX = 'whsec_'
+const SECRET_PREFIX = 'whsec_'
 const SECRET_BYTES = 32
 
 /** Creates a signing secret in the format of Standard Webhooks: `whsec_` and random bytes in base64. */
-const newSigningSecret = (): string => PREFIX + randomBytes(SECRET_BYTES).toString('base64')
+const newSigningSecret = (): string => SECRET_PREFIX + randomBytes(SECRET_BYTES).toString('base64')
 
 type WebhookMessage = { id: string; at: Date; body: string }
 
@@ -248,6 +243,6 @@ export function buildSignedHeaders(
 }
 
 const sign = (secret: string, content: string): string =>
-  createHmac('sha256', Buffer.from(secret.slice(PREFIX.length), 'base64'))
+  createHmac('sha256', Buffer.from(secret.slice(SECRET_PREFIX.length), 'base64'))
     .update(content)
     .digest('base64')

@@ -40,7 +40,11 @@ export async function record(tx: Db, entry: AuditEntry): Promise<void> {
     request_id: entry.requestId ?? null,
   }
   const detail = entry.detail ?? {}
-  await insertAuditEvent(tx, { ...link, detail: JSON.stringify(detail), hash: chainHash(last?.hash, link, detail) })
+  await insertAuditEvent(tx, {
+    ...link,
+    detail: JSON.stringify(detail),
+    hash: computeChainHash(last?.hash, link, detail),
+  })
 }
 
 export async function listEvents(db: Db, workspaceId: string, page: Page) {
@@ -61,12 +65,12 @@ export async function findBrokenLink(db: Db, workspaceId: string): Promise<numbe
   let previous: { sequence: number; hash: Buffer } | undefined
   const rows = (await listAuditRows(db, workspaceId, undefined, Number.MAX_SAFE_INTEGER)).reverse()
   for (const row of rows) {
-    const follows = row.sequence === (previous?.sequence ?? 0) + 1
-    if (!follows || !chainHash(previous?.hash, row, toDetail(row.detail)).equals(row.hash)) return row.sequence
+    const isNext = row.sequence === (previous?.sequence ?? 0) + 1
+    if (!isNext || !computeChainHash(previous?.hash, row, toDetail(row.detail)).equals(row.hash)) return row.sequence
     previous = row
   }
-  const isWhole = previous?.sequence === head?.sequence && (!previous || head?.hash.equals(previous.hash))
-  return isWhole ? undefined : (previous?.sequence ?? 0) + 1
+  const isComplete = previous?.sequence === head?.sequence && (!previous || head?.hash.equals(previous.hash))
+  return isComplete ? undefined : (previous?.sequence ?? 0) + 1
 }
 
 type AuditLink = {
@@ -79,8 +83,8 @@ type AuditLink = {
   request_id: string | null
 }
 
-function chainHash(previous: Buffer | undefined, link: AuditLink, detail: Record<string, string>): Buffer {
-  const facts = [
+function computeChainHash(previous: Buffer | undefined, link: AuditLink, detail: Record<string, string>): Buffer {
+  const fields = [
     previous?.toString('hex') ?? '',
     link.workspace_id,
     link.sequence,
@@ -91,7 +95,7 @@ function chainHash(previous: Buffer | undefined, link: AuditLink, detail: Record
     link.request_id,
     Object.entries(detail).sort(([a], [b]) => (a < b ? -1 : 1)),
   ]
-  return createHash('sha256').update(JSON.stringify(facts)).digest()
+  return createHash('sha256').update(JSON.stringify(fields)).digest()
 }
 
 type AuditEventRow = Awaited<ReturnType<typeof listAuditRows>>[number]

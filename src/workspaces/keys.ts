@@ -51,8 +51,8 @@ export async function readKey(db: Db, workspaceId: string, id: string): Promise<
 /** Revokes a key. The last admin key that does not expire is refused, because the workspace would become inaccessible. */
 export const revokeKey = (db: Db, by: AuditActor, key: Key): Promise<void> =>
   transact(db, async (tx) => {
-    const lasting = await lockAdminKeys(tx, by.workspaceId)
-    if (lasting.length === 1 && lasting[0]?.id === key.id) {
+    const permanentAdminKeys = await lockAdminKeys(tx, by.workspaceId)
+    if (permanentAdminKeys.length === 1 && permanentAdminKeys[0]?.id === key.id) {
       throw new Problem(lastAdminKey, 'This is the last admin key of the workspace. Create another one first.')
     }
     await removeKey(tx, key.id)

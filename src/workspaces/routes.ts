@@ -31,12 +31,12 @@ export const workspaceRoutes = (deps: WorkspaceRouteDeps): Route[] => [
   ),
   route(schema.createSession, async ({ db, body, requestId }) => {
     const { token, session } = await signIn(db, body.key, requestId)
-    return reply(201, session, { 'set-cookie': cookie(deps, token, session.expiresAt) })
+    return reply(201, session, { 'set-cookie': buildSessionCookie(deps, token, session.expiresAt) })
   }),
   route(schema.readSession, async ({ caller }) => reply(200, toSession(caller))),
   route(schema.deleteSession, async ({ db, caller }) => {
     await signOut(db, caller)
-    return reply(204, undefined, { 'set-cookie': cookie(deps, '', new Date(0).toISOString()) })
+    return reply(204, undefined, { 'set-cookie': buildSessionCookie(deps, '', new Date(0).toISOString()) })
   }),
   route(schema.createKey, async ({ db, caller, body, requestId }) =>
     reply(201, await createKey(db, toAuditActor(caller, requestId), body)),
@@ -62,7 +62,7 @@ export const workspaceRoutes = (deps: WorkspaceRouteDeps): Route[] => [
   ),
 ]
 
-const cookie = ({ secureCookies }: WorkspaceRouteDeps, value: string, expiresAt: string | null): string => {
+const buildSessionCookie = ({ secureCookies }: WorkspaceRouteDeps, value: string, expiresAt: string | null): string => {
   const expires = new Date(expiresAt ?? 0).toUTCString()
   return `${SESSION_COOKIE}=${value}; Path=/; HttpOnly; SameSite=Lax; Expires=${expires}${secureCookies ? '; Secure' : ''}`
 }

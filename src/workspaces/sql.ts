@@ -58,7 +58,7 @@ export const listKeyRows = (db: Db, workspaceId: string, page: Page) =>
     .$call(pageNewestFirst('created_at', page))
     .execute()
 
-/** Locks the workspace's admin keys, so that two requests cannot remove the last two at once. */
+/** Locks the admin keys of a workspace that do not expire, so that two requests cannot remove the last two at once. */
 export const lockAdminKeys = (db: Db, workspaceId: string) =>
   db
     .selectFrom('api_keys')
@@ -90,18 +90,18 @@ type CallerRow = {
 
 // Every request runs one of these two queries. They are plain text, because building them with Kysely each time would
 // cost more than the rest of a small read.
-const caller = sql.raw(`
+const callerColumns = sql.raw(`
   api_keys.id as key_id, api_keys.hash as key_hash, api_keys.permission, api_keys.expires_at,
   workspaces.id as workspace_id, workspaces.login, workspaces.name, workspaces.kind, workspaces.created_at,
   api_keys.last_used_at is null or api_keys.last_used_at < now() - interval '1 minute' as use_is_stale`)
-const unexpired = sql.raw('(api_keys.expires_at is null or api_keys.expires_at > now())')
+const isUnexpired = sql.raw('(api_keys.expires_at is null or api_keys.expires_at > now())')
 
 export async function findCallerByKey(db: Db, hash: Buffer): Promise<CallerRow | undefined> {
   const { rows } = await executePrepared(
     db,
     sql<CallerRow>`
-    select ${caller} from api_keys join workspaces on workspaces.id = api_keys.workspace_id
-    where api_keys.hash = ${hash} and ${unexpired}`,
+    select ${callerColumns} from api_keys join workspaces on workspaces.id = api_keys.workspace_id
+    where api_keys.hash = ${hash} and ${isUnexpired}`,
   )
   return rows[0]
 }
@@ -113,9 +113,9 @@ export async function findCallerBySession(
   const { rows } = await executePrepared(
     db,
     sql<CallerRow & { session_expires_at: Date }>`
-    select ${caller}, sessions.expires_at as session_expires_at
+    select ${callerColumns}, sessions.expires_at as session_expires_at
     from sessions join api_keys on api_keys.id = sessions.key_id join workspaces on workspaces.id = api_keys.workspace_id
-    where sessions.hash = ${hash} and sessions.expires_at > now() and ${unexpired}`,
+    where sessions.hash = ${hash} and sessions.expires_at > now() and ${isUnexpired}`,
   )
   return rows[0]
 }

@@ -16,7 +16,7 @@ import {
   storeVerified,
 } from './sql.ts'
 
-/** The workspace of a server that has only one. */
+/** Login of the workspace that a new server creates. */
 export const LOCAL = 'local'
 
 type CreateWorkspaceInput = { login: string; name: string; kind: 'org' | 'user' }

@@ -145,7 +145,7 @@ def _to_error(url: str, error: urllib.error.HTTPError) -> Exception:
     with error:
         if error.headers.get_content_type() == "application/problem+json":
             return AssayProblem(json.loads(error.read()))
-    return AssayUnreachable(f"{url} responded with {error.code}, but not like Assay.")
+    return AssayUnreachable(f"{url} responded with {error.code}, but it does not seem to be Assay. Check the address.")
 
 
 def _parse_events(response: HTTPResponse) -> Iterator[Event]:

@@ -187,5 +187,7 @@ function buildUrl(base: string, path: string, { params = {}, query = {} }: AnyIn
 async function toError(url: string, response: Response): Promise<Error> {
   const isProblem = response.headers.get('content-type')?.startsWith('application/problem+json')
   if (isProblem) return new AssayProblem((await response.json()) as Problem)
-  return new AssayUnreachable(`${url} responded with ${response.status}, but not like Assay.`)
+  return new AssayUnreachable(
+    `${url} responded with ${response.status}, but it does not seem to be Assay. Check the address.`,
+  )
 }

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { Secret } from '../../credentials/seal.ts'
 import type { JsonObject } from '../../harnesses/json.ts'
-import type { OpenStream } from '../../platform/outbound/stream.ts'
+import type { OpenStream } from '../../platform/outbound/open-stream.ts'
 import { readStart } from '../upstream.ts'
 import type { WireProtocol } from '../wire-protocol.ts'
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { buildTokenRequest, parseServiceAccount, parseTokenAnswer } from '../../platform/outbound/google-token.ts'
+import type { OpenStream } from '../../platform/outbound/open-stream.ts'
 import type { Trust } from '../../platform/outbound/outbound.ts'
-import type { OpenStream } from '../../platform/outbound/stream.ts'
 import { editRequest } from '../body-threads.ts'
 import { objectOf, parseObject, textOf } from '../protocols/fields.ts'
 import type { WireProtocol } from '../wire-protocol.ts'

@@ -1,5 +1,5 @@
 import { posix } from 'node:path'
-import { quote } from '../../sandboxes/local/shell.ts'
+import { quote } from '../../sandboxes/kernel/shell.ts'
 import { pathWords, type Runner, ZERO_OR_ONE } from '../runners/runner.ts'
 import type { TreeFacts } from '../suite.ts'
 import { escapePattern, type LanguageEcosystem, type StubbedName, type StubValue } from './language.ts'

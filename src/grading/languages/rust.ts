@@ -1,4 +1,4 @@
-import { quote } from '../../sandboxes/local/shell.ts'
+import { quote } from '../../sandboxes/kernel/shell.ts'
 import type { Runner } from '../runners/runner.ts'
 import type { TreeFacts } from '../suite.ts'
 import { escapePattern, type LanguageEcosystem } from './language.ts'

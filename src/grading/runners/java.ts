@@ -1,4 +1,4 @@
-import { quote } from '../../sandboxes/local/shell.ts'
+import { quote } from '../../sandboxes/kernel/shell.ts'
 import { type Runner, ZERO_OR_ONE } from './runner.ts'
 
 /** Matches the path of a test class: the folder of its module, and the class. */

@@ -109,8 +109,16 @@ async function runRegistryGit(
   args: readonly string[],
   signal: AbortSignal,
 ): Promise<void> {
-  const where = [`--git-dir=${folder}/git`, `--work-tree=${folder}/files`]
-  const location = { where, cwd: `${folder}/files`, home: folder, protocols: protocol, pin, memoryKib, isLazy: true }
+  const repositoryArgs = [`--git-dir=${folder}/git`, `--work-tree=${folder}/files`]
+  const location = {
+    repositoryArgs,
+    cwd: `${folder}/files`,
+    home: folder,
+    protocols: protocol,
+    pin,
+    memoryKib,
+    isLazy: true,
+  }
   await runGit(location, args, { signal }).catch((error: unknown) => {
     if (!(error instanceof GitFailed)) throw error
     log?.warn({ error }, 'failed to read a repository of a dataset')

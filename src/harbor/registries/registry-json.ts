@@ -2,8 +2,9 @@ import { readFile, stat } from 'node:fs/promises'
 import { resolve as absolute, dirname } from 'node:path'
 import type { Readable } from 'node:stream'
 import type { z } from 'zod'
-import { admitAddress, GIT_MEMORY_KIB, type ResolveName, resolveName } from '../../platform/git/git.ts'
+import { admitAddress, GIT_MEMORY_KIB } from '../../platform/git/git.ts'
 import { type Outbound, refuseUrl } from '../../platform/outbound/outbound.ts'
+import { type Resolve, resolveName } from '../../platform/outbound/public-host.ts'
 import { isCanonical } from '../../platform/outbound/url-rules.ts'
 import { openThreads, TaskFailed } from '../../platform/threads/threads.ts'
 import { packTask } from '../archive.ts'
@@ -44,7 +45,7 @@ export type RegistryJsonOptions = {
   /** Folder for clones, which are deleted when the dataset is closed. */
   scratch: string
   retryTimer?: RetryTimer
-  resolveName?: ResolveName
+  resolveName?: Resolve
   /** Memory limit of git. */
   gitMemoryKib?: number
   log?: GitLog | undefined
@@ -196,7 +197,7 @@ function findGitUrlRefusal(url: string, operatorOrigin: string | undefined): str
  * Creates the check of git URLs. The author of the list chose them, so they must be https and resolve to public addresses.
  * Only the origin of the list itself, which the operator configured, may be private.
  */
-export function createGitAdmission(operatorOrigin: string | undefined, resolve: ResolveName): AdmitGitUrl {
+export function createGitAdmission(operatorOrigin: string | undefined, resolve: Resolve): AdmitGitUrl {
   return async (url) => {
     const { protocol, href } = new URL(url)
     if (isOperatorUrl(url, operatorOrigin))

@@ -9,7 +9,7 @@ import { pipeline } from 'node:stream/promises'
 import { setTimeout as wait } from 'node:timers/promises'
 import { hasCode } from '../../platform/errors.ts'
 import { findProcess, isAlive } from '../../sandboxes/kernel/ownership.ts'
-import { removeTree } from '../../sandboxes/local/remove-tree.ts'
+import { removeTree } from '../../sandboxes/kernel/run-program.ts'
 import { HarnessUnfit } from '../harness.ts'
 import {
   type Bundle,

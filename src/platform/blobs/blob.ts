@@ -15,9 +15,9 @@ type BlobPart = { offset: number; bytes: number }
 export type Blobs = {
   /** Stores content durably. On any error nothing is stored; the same content is stored once. */
   put: (content: Readable | Uint8Array, options?: PutOptions) => Promise<{ digest: Digest; bytes: number }>
-  /** Fails with BlobDamaged at the end of the stream if the stored content has changed: use nothing before the end. */
+  /** Fails with BlobDamaged at the end of the stream if the stored content has changed. Use the content only after the end. */
   get: (digest: Digest) => Promise<Readable>
-  /** Reads a part without the rest. A part cannot be compared with the digest, so that damage is not noticed. */
+  /** Reads a part without the rest. Damage is not noticed, because a part cannot be compared with the digest. */
   getPart: (digest: Digest, part: BlobPart) => Promise<Readable>
   find: (digest: Digest) => Promise<{ bytes: number } | undefined>
   remove: (digest: Digest) => Promise<void>
@@ -52,7 +52,7 @@ export class BlobDamaged extends Error {
   }
 }
 
-/** The content does not match the size or digest that the caller expected. */
+/** Thrown when content does not have the size or digest that the caller expected. */
 export class BlobRefused extends Error {
   override name = 'BlobRefused'
   reason: 'too_large' | 'digest_mismatch'
@@ -83,7 +83,7 @@ export function verifyDigest(source: Readable, digest: Digest): Readable {
  * Checks that a blob store works: stores, reads and removes a blob. Its content is random, so that concurrent checks do
  * not remove each other's blob.
  */
-export async function roundTrip(blobs: Pick<Blobs, 'put' | 'get' | 'remove'>): Promise<void> {
+export async function checkRoundTrip(blobs: Pick<Blobs, 'put' | 'get' | 'remove'>): Promise<void> {
   const content = randomBytes(64)
   const { digest } = await blobs.put(content)
   try {
@@ -94,34 +94,35 @@ export async function roundTrip(blobs: Pick<Blobs, 'put' | 'get' | 'remove'>): P
 }
 
 /**
- * Prefixes the bytes with a line that names their owner. No two owners share a blob, so each can be removed with its
- * owner, even if the same bytes are stored elsewhere.
+ * Returns the line that is stored before the bytes of an owner. Because of it no two owners share a blob, so that a blob
+ * can be removed with its owner, even if another owner has the same bytes.
  */
-const buildHeader = (owner: string): Buffer => Buffer.from(`${owner}\n`)
+const buildOwnerLine = (owner: string): Buffer => Buffer.from(`${owner}\n`)
 
 /** Returns the digest under which `putOwned` stores a file. */
 export async function hashOwned(owner: string, path: string): Promise<Digest> {
   const hash = createHash('sha256')
-  for await (const chunk of withHeader(owner, path)) hash.update(chunk)
+  for await (const chunk of readWithOwnerLine(owner, path)) hash.update(chunk)
   return `sha256:${hash.digest('hex')}`
 }
 
+/** Stores a file under its owner's line. */
 export async function putOwned(blobs: Blobs, owner: string, path: string, expect: Digest): Promise<void> {
-  await blobs.put(Readable.from(withHeader(owner, path), { objectMode: false }), { expect })
+  await blobs.put(Readable.from(readWithOwnerLine(owner, path), { objectMode: false }), { expect })
 }
 
-async function* withHeader(owner: string, path: string): AsyncGenerator<Buffer> {
-  yield buildHeader(owner)
+async function* readWithOwnerLine(owner: string, path: string): AsyncGenerator<Buffer> {
+  yield buildOwnerLine(owner)
   yield* createReadStream(path)
 }
 
 /** Opens the bytes without the owner's line. */
 export async function openOwned(blobs: Blobs, owner: string, digest: string): Promise<Readable> {
   if (!isDigest(digest)) throw new Error('Invalid digest in database row')
-  return Readable.from(withoutHeader(await blobs.get(digest), buildHeader(owner).length), { objectMode: false })
+  return Readable.from(dropFirstBytes(await blobs.get(digest), buildOwnerLine(owner).length), { objectMode: false })
 }
 
-async function* withoutHeader(stored: Readable, bytes: number): AsyncGenerator<Buffer> {
+async function* dropFirstBytes(stored: Readable, bytes: number): AsyncGenerator<Buffer> {
   let remaining = bytes
   for await (const chunk of stored) {
     const rest: Buffer = chunk.subarray(remaining)

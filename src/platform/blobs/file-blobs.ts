@@ -1,7 +1,7 @@
 import { mkdir, open, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { explainDisk, hasCode } from '../errors.ts'
-import { BlobMissing, type Blobs, type Digest, hexOf, roundTrip, verifyDigest } from './blob.ts'
+import { BlobMissing, type Blobs, checkRoundTrip, type Digest, hexOf, verifyDigest } from './blob.ts'
 import { deleteStaleSpools, type SpooledFile, spool } from './spool.ts'
 
 /** Opens blobs that need not survive a crash of the machine, for content that can be restored. */
@@ -33,8 +33,8 @@ export function fileBlobs(root: string, { isDurable = true } = {}): Blobs {
     },
 
     async find(digest) {
-      const found = await stat(pathOf(digest)).catch(ignoreMissing)
-      return found && { bytes: found.size }
+      const stats = await stat(pathOf(digest)).catch(ignoreMissing)
+      return stats && { bytes: stats.size }
     },
 
     async remove(digest) {
@@ -44,27 +44,31 @@ export function fileBlobs(root: string, { isDurable = true } = {}): Blobs {
     },
   }
   const check = async () => {
-    await roundTrip(blobs)
+    await checkRoundTrip(blobs)
     await deleteStaleSpools(incoming)
   }
   return { ...blobs, check: () => withDiskAdvice(root, check) }
 }
 
-/** Moves a file into place. Replaces an existing one, which repairs it if it was damaged. */
-async function moveIntoPlace(spooled: SpooledFile, path: string, root: string | undefined): Promise<void> {
+/**
+ * Moves a file into place. Replaces an existing one, which repairs it if it was damaged. Syncs the folders up to
+ * `syncedRoot`, if it is given.
+ */
+async function moveIntoPlace(spooled: SpooledFile, path: string, syncedRoot: string | undefined): Promise<void> {
   const folder = dirname(path)
   await createFolder(folder)
   await rename(spooled.path, path)
-  if (root === undefined) return
-  // The parents as well: another process may have created them and not synced them yet.
-  for (const each of [folder, dirname(folder), root]) await syncFolder(each)
+  if (syncedRoot === undefined) return
+  // Parents are synced as well: another process may have created them and not synced them yet.
+  for (const each of [folder, dirname(folder), syncedRoot]) await syncFolder(each)
 }
 
 /** Creates a folder and syncs every new parent, so that its files survive a power cut. */
 async function createFolder(path: string): Promise<void> {
-  const first = await mkdir(path, { recursive: true, mode: 0o700 })
-  if (first === undefined) return
-  for (let made = path; made !== dirname(first); made = dirname(made)) await syncFolder(dirname(made))
+  const firstCreated = await mkdir(path, { recursive: true, mode: 0o700 })
+  if (firstCreated === undefined) return
+  for (let created = path; created !== dirname(firstCreated); created = dirname(created))
+    await syncFolder(dirname(created))
 }
 
 async function syncFolder(path: string): Promise<void> {

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { PutObjectCommand, S3Client } from '@aws-sdk/client-s3'
 import { codeOf, explainDisk, hasCode } from '../errors.ts'
-import { BlobMissing, BlobRefused, type Blobs, type Digest, hexOf, roundTrip, verifyDigest } from './blob.ts'
+import { BlobMissing, BlobRefused, type Blobs, checkRoundTrip, type Digest, hexOf, verifyDigest } from './blob.ts'
 import { deleteStaleSpools, type SpooledFile, spool } from './spool.ts'
 
 /** Maximum size of one S3 upload request. */
@@ -30,7 +30,7 @@ export function s3Blobs(location: S3Location, spoolFolder: string): Blobs {
       const { Body: body } = await client.send(command).catch((error: unknown) => {
         throw isMissing(error) ? new BlobMissing(digest) : error
       })
-      if (!(body instanceof Readable)) throw new Error(`The S3 client gave no stream for ${digest}.`)
+      if (!(body instanceof Readable)) throw new Error(`The S3 client returned no stream for ${digest}.`)
       return body
     })
 
@@ -64,7 +64,7 @@ export function s3Blobs(location: S3Location, spoolFolder: string): Blobs {
       }),
   }
   const check = async () => {
-    await roundTrip(blobs)
+    await checkRoundTrip(blobs)
     await deleteStaleSpools(spoolFolder)
   }
   return { ...blobs, check }
@@ -92,7 +92,7 @@ async function openStore({ endpoint, region, pathStyle }: S3Location): Promise<S
     forcePathStyle: pathStyle,
     ...(endpoint && { endpoint }),
     ...(region && { region }),
-    // SHA-256 is sent and checked here; not every S3 server knows the CRC that the client would add.
+    // We send and check SHA-256 ourselves; not every S3 server knows the CRC that the client would add.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     logger: SILENT,
@@ -130,7 +130,7 @@ async function uploadOnce({ sdk, client }: S3Store, object: ObjectName, spooled:
   }
 }
 
-/** Signs the content: otherwise a server without ChecksumSHA256 would store whatever it received, damaged or not. */
+/** Signs the content, so that a server that does not know ChecksumSHA256 also refuses damaged content. */
 function signContent(command: PutObjectCommand, hex: string): void {
   command.middlewareStack.add(
     (next) => (args) => {

@@ -38,15 +38,15 @@ export async function spool(
   }
 }
 
-/** Deletes files of killed processes. No upload takes a day, so older files have no owner. */
+/** Deletes files of killed processes: those older than a day, because no upload takes that long. */
 export async function deleteStaleSpools(folder: string): Promise<void> {
   const names = await readdir(folder).catch((error: unknown) => {
     if (hasCode(error, 'ENOENT')) return []
     throw error
   })
   for (const name of names.filter((each) => SPOOL_NAME.test(each))) {
-    const found = await stat(join(folder, name)).catch(() => undefined) // its owner may remove it at any time
-    if (found && Date.now() - found.mtimeMs > SPOOL_AGE_MAX_MS) await rm(join(folder, name), { force: true })
+    const stats = await stat(join(folder, name)).catch(() => undefined) // its owner may remove it at any time
+    if (stats && Date.now() - stats.mtimeMs > SPOOL_AGE_MAX_MS) await rm(join(folder, name), { force: true })
   }
 }
 

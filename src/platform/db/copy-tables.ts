@@ -2,8 +2,7 @@ import type { Readable, Writable } from 'node:stream'
 import pg from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 
-/** Copying tables between a database and files or another database, in PostgreSQL's own text format. */
-
+/** A table that is copied to a file or another database, in PostgreSQL's own text format. */
 export type TableColumns = { name: string; columns: string[] }
 export type SequencePosition = { name: string; value: string | null }
 
@@ -57,13 +56,13 @@ async function listReferences(client: CopyClient): Promise<TableReference[]> {
 
 function sortByReferences(tables: TableColumns[], references: TableReference[]): TableColumns[] {
   const sorted: TableColumns[] = []
-  const waiting = new Map(tables.map((table) => [table.name, table]))
-  while (waiting.size > 0) {
-    const next = [...waiting.values()].filter(
-      ({ name }) => !references.some(({ table, target }) => table === name && waiting.has(target)),
+  const remaining = new Map(tables.map((table) => [table.name, table]))
+  while (remaining.size > 0) {
+    const next = [...remaining.values()].filter(
+      ({ name }) => !references.some(({ table, target }) => table === name && remaining.has(target)),
     )
-    if (next.length === 0) throw new Error(`The tables ${[...waiting.keys()].join(', ')} refer to each other.`)
-    for (const table of next) waiting.delete(table.name)
+    if (next.length === 0) throw new Error(`The tables ${[...remaining.keys()].join(', ')} refer to each other.`)
+    for (const table of next) remaining.delete(table.name)
     sorted.push(...next)
   }
   return sorted
@@ -93,7 +92,7 @@ export async function setSequences(client: CopyClient, sequences: readonly Seque
       await client.query('select setval($1::regclass, $2::bigint)', [pg.escapeIdentifier(name), value])
 }
 
-/** Lists the migrations that the database has seen, in their order. */
+/** Lists the migrations that were applied to the database, in their order. */
 export async function listMigrations(client: CopyClient): Promise<string[]> {
   const { rows } = await client.query<{ name: string }>('select name from kysely_migration order by name')
   return rows.map(({ name }) => name)

@@ -3,26 +3,26 @@ import { sql } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import type { Db } from './db.ts'
 
-const FOLDER = new URL('../../../migrations/', import.meta.url)
-export const VERSION_MIN = 15
+const MIGRATIONS_FOLDER = new URL('../../../migrations/', import.meta.url)
+export const POSTGRES_VERSION_MIN = 15
 
 /** Applies pending migrations and returns their names. Safe to call from several processes: the migrator takes a lock. */
 export async function migrate(db: Db): Promise<string[]> {
-  await requireVersion(db)
-  const { error, results } = await migrator(db).migrateToLatest()
+  await requirePostgresVersion(db)
+  const { error, results } = await createMigrator(db).migrateToLatest()
   if (error) throw new Error('Migrating the database failed.', { cause: error })
   return (results ?? []).map((result) => result.migrationName)
 }
 
 /** Applies the migrations up to the named one and returns the names of all that the database has then. */
 export async function migrateTo(db: Db, last: string): Promise<string[]> {
-  await requireVersion(db)
+  await requirePostgresVersion(db)
   const pending = new Set(await listPendingMigrations(db))
   if (pending.has(last)) {
-    const { error } = await migrator(db).migrateTo(last)
+    const { error } = await createMigrator(db).migrateTo(last)
     if (error) throw new Error('Migrating the database failed.', { cause: error })
   }
-  const all = await migrator(db).getMigrations()
+  const all = await createMigrator(db).getMigrations()
   return all.filter((migration) => migration.executedAt).map((migration) => migration.name)
 }
 
@@ -31,13 +31,14 @@ export const listKnownMigrations = async (): Promise<string[]> => Object.keys(aw
 
 /** Lists the migrations of this program that the database lacks. */
 export async function listPendingMigrations(db: Db): Promise<string[]> {
-  const all = await migrator(db).getMigrations()
+  const all = await createMigrator(db).getMigrations()
   return all.filter((migration) => !migration.executedAt).map((migration) => migration.name)
 }
 
-async function requireVersion(db: Db): Promise<void> {
+async function requirePostgresVersion(db: Db): Promise<void> {
   const version = await readServerVersion(db)
-  if (isTooOld(version)) throw new Error(`The database is PostgreSQL ${version}; Assay needs ${VERSION_MIN} or newer.`)
+  if (isPostgresTooOld(version))
+    throw new Error(`The database is PostgreSQL ${version}; Assay needs ${POSTGRES_VERSION_MIN} or newer.`)
 }
 
 export async function readServerVersion(db: Db): Promise<string> {
@@ -45,14 +46,14 @@ export async function readServerVersion(db: Db): Promise<string> {
   return rows[0]?.version ?? 'unknown'
 }
 
-export const isTooOld = (version: string): boolean => !(Number.parseInt(version, 10) >= VERSION_MIN)
+export const isPostgresTooOld = (version: string): boolean => !(Number.parseInt(version, 10) >= POSTGRES_VERSION_MIN)
 
-const migrator = (db: Db) => new Migrator({ db, provider: { getMigrations: readMigrations } })
+const createMigrator = (db: Db) => new Migrator({ db, provider: { getMigrations: readMigrations } })
 
 async function readMigrations(): Promise<Record<string, Migration>> {
-  const files = (await readdir(FOLDER)).filter((file) => file.endsWith('.sql')).sort()
+  const files = (await readdir(MIGRATIONS_FOLDER)).filter((file) => file.endsWith('.sql')).sort()
   const migrations = files.map(async (file): Promise<[string, Migration]> => {
-    const text = await readFile(new URL(file, FOLDER), 'utf8')
+    const text = await readFile(new URL(file, MIGRATIONS_FOLDER), 'utf8')
     return [file.replace(/\.sql$/, ''), { up: async (db) => void (await sql.raw(text).execute(db)) }]
   })
   return Object.fromEntries(await Promise.all(migrations))

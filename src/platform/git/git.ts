@@ -1,12 +1,11 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
-import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { refuseUrl } from '../outbound/outbound.ts'
 import { openPinnedProxy, type PinnedServer } from '../outbound/pinned-connections.ts'
-import { resolvePublicHost } from '../outbound/public-host.ts'
+import { type Resolve, resolvePublicHost } from '../outbound/public-host.ts'
 import { hostOf } from '../outbound/url-rules.ts'
 import { buildEnvironment, buildOptions, type GitLocation, KNOWN_HOSTS } from './settings.ts'
 
@@ -14,12 +13,13 @@ import { buildEnvironment, buildOptions, type GitLocation, KNOWN_HOSTS } from '.
 export const GIT_MEMORY_KIB = 1536 * 1024
 const FILE_BYTES_MAX = 4 * 1024 ** 3
 const BLOCK_BYTES = 512
-const LIMITED = 'ulimit -f "$1"; ulimit -v "$2" 2>/dev/null; shift 2; exec git "$@"'
-/** Passes the key to the agent that was started with this shell. */
-const WITH_KEY = `printf '%s\\n' "$ASSAY_SSH_KEY" | ssh-add -q - || exit; unset ASSAY_SSH_KEY; ${LIMITED}`
+/** Script that runs git with limits on the size of files and on memory. */
+const LIMITED_GIT_SCRIPT = 'ulimit -f "$1"; ulimit -v "$2" 2>/dev/null; shift 2; exec git "$@"'
+/** Script that passes the ssh key to the agent that was started with this shell, and then runs git. */
+const SSH_KEY_SCRIPT = `printf '%s\\n' "$ASSAY_SSH_KEY" | ssh-add -q - || exit; unset ASSAY_SSH_KEY; ${LIMITED_GIT_SCRIPT}`
 const TIMEOUT_MS = 600_000
-const ERRORS_MAX = 64 * 1024
-const OUTPUT_MAX = 16 * 1024 * 1024
+const ERRORS_LENGTH_MAX = 64 * 1024
+const OUTPUT_BYTES_MAX = 16 * 1024 * 1024
 
 export type GitOptions = {
   signal: AbortSignal
@@ -28,14 +28,14 @@ export type GitOptions = {
   input?: Iterable<string> | AsyncIterable<string>
 }
 
-/** git failed. `stderr` may contain untrusted text. */
+/** Thrown when git failed. `stderr` may contain untrusted text. */
 export class GitFailed extends Error {
   override name = 'GitFailed'
   readonly stderr: string
   readonly timedOut: boolean
 
   constructor(stderr: string, timedOut: boolean) {
-    super(timedOut ? 'git took longer than allowed.' : `git failed: ${lastLine(stderr) || 'it was killed'}.`)
+    super(timedOut ? 'git took longer than allowed.' : `git failed: ${toLastLine(stderr) || 'it was killed'}.`)
     this.stderr = stderr
     this.timedOut = timedOut
   }
@@ -47,7 +47,7 @@ export async function runGit(location: GitLocation, args: readonly string[], opt
   let bytes = 0
   for await (const chunk of streamGit(location, args, options)) {
     bytes += chunk.length
-    if (bytes > OUTPUT_MAX) throw new GitFailed('too much output', false)
+    if (bytes > OUTPUT_BYTES_MAX) throw new GitFailed('too much output', false)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)
@@ -63,34 +63,34 @@ export async function* streamGit(
   const deadline = AbortSignal.timeout(timeoutMs)
   if (location.ssh) await writeFile(join(location.cwd, KNOWN_HOSTS), `${location.ssh.key.knownHosts}\n`)
   await using proxy = location.pin ? await openPinnedProxy(location.pin) : undefined
-  const child = start(location, args, proxy?.proxyUrl, AbortSignal.any([signal, deadline]))
+  const child = startGit(location, args, proxy?.proxyUrl, AbortSignal.any([signal, deadline]))
   const ended = waitForEnd(child)
   // git may exit before it has read all input, and then reports the reason itself.
-  const feeding = once(Readable.from(input).pipe(child.stdin), 'close').catch(() => {})
+  const inputSent = once(Readable.from(input).pipe(child.stdin), 'close').catch(() => {})
   child.stdin.on('error', () => {})
   try {
     for await (const chunk of child.stdout) yield chunk
     const { code, stderr } = await ended
     signal.throwIfAborted()
     if (code !== 0) throw new GitFailed(stderr, deadline.aborted)
-    await feeding
+    await inputSent
   } finally {
     child.kill('SIGKILL')
     await ended
   }
 }
 
-function start(
+function startGit(
   location: GitLocation,
   args: readonly string[],
   proxyUrl: string | undefined,
   signal: AbortSignal,
 ): ChildProcessWithoutNullStreams {
-  const { memoryKib = GIT_MEMORY_KIB, fileBytesMax = FILE_BYTES_MAX, where, cwd, ssh } = location
+  const { memoryKib = GIT_MEMORY_KIB, fileBytesMax = FILE_BYTES_MAX, repositoryArgs, cwd, ssh } = location
   const limits = [String(Math.ceil(fileBytesMax / BLOCK_BYTES)), String(memoryKib)]
-  const shell = ssh ? ['ssh-agent', 'sh', '-c', WITH_KEY] : ['sh', '-c', LIMITED]
+  const shell = ssh ? ['ssh-agent', 'sh', '-c', SSH_KEY_SCRIPT] : ['sh', '-c', LIMITED_GIT_SCRIPT]
   const [program = 'sh', ...script] = shell
-  return spawn(program, [...script, 'sh', ...limits, ...buildOptions(location, proxyUrl), ...where, ...args], {
+  return spawn(program, [...script, 'sh', ...limits, ...buildOptions(location, proxyUrl), ...repositoryArgs, ...args], {
     cwd,
     env: buildEnvironment(location),
     signal,
@@ -102,7 +102,7 @@ function waitForEnd(child: ChildProcessWithoutNullStreams): Promise<{ code: numb
   let stderr = ''
   child.stderr.on('data', (chunk: Buffer) => {
     // The error is in the last lines.
-    stderr = (stderr + chunk.toString()).slice(-ERRORS_MAX)
+    stderr = (stderr + chunk.toString()).slice(-ERRORS_LENGTH_MAX)
   })
   return new Promise((resolve) => {
     child.once('error', ({ message }) => resolve({ code: null, stderr: stderr || message }))
@@ -110,16 +110,16 @@ function waitForEnd(child: ChildProcessWithoutNullStreams): Promise<{ code: numb
   })
 }
 
-const LINE_MAX = 300
+const LINE_LENGTH_MAX = 300
 
 /** Returns the last line, shortened and without control characters: it may contain untrusted names. */
-function lastLine(stderr: string): string {
+function toLastLine(stderr: string): string {
   const line =
     stderr
       .trim()
       .split(/[\r\n]/)
       .at(-1) ?? ''
-  return line.slice(0, LINE_MAX).replaceAll(/\p{C}/gu, '?').replace(/\.$/, '')
+  return line.slice(0, LINE_LENGTH_MAX).replaceAll(/\p{C}/gu, '?').replace(/\.$/, '')
 }
 
 const SHA256_LENGTH = 64
@@ -169,15 +169,15 @@ export const decodeUtf8 = (bytes: string): string =>
   /^[\x20-\x7e\s]*$/.test(bytes) ? bytes : Buffer.from(bytes, 'latin1').toString('utf8')
 
 /** End of the year 9999, in Unix seconds. Most date formats cannot represent later dates. */
-const SECONDS_END = 253_402_300_800
+const UNIX_SECONDS_END = 253_402_300_800
 
 /** Parses the untrusted Unix timestamp of a commit. Invalid timestamps become 0, as in git. */
 export function parseSeconds(text: string | undefined): number {
   const seconds = Number(text)
-  return seconds > 0 && seconds < SECONDS_END ? Math.floor(seconds) : 0
+  return seconds > 0 && seconds < UNIX_SECONDS_END ? Math.floor(seconds) : 0
 }
 
-const HEADER = /^[0-9a-f]+ blob (\d+)$/
+const BLOB_HEADER = /^[0-9a-f]+ blob (\d+)$/
 
 /**
  * Yields files with their contents in the given order, one at a time. Throws GitFailed when an id is missing, is not a
@@ -190,10 +190,10 @@ export async function* readBlobs<F extends { id: string }>(
 ): AsyncGenerator<F & { content: Buffer }, void, undefined> {
   if (files.length === 0) return
   const input = files.map(({ id }) => `${id}\n`).join('')
-  const reader = createReader(streamGit(location, ['cat-file', '--batch'], { signal, input: [input] }))
+  const reader = createBufferedReader(streamGit(location, ['cat-file', '--batch'], { signal, input: [input] }))
   for (const file of files) {
     const line = await reader.line()
-    const size = HEADER.exec(line)?.[1]
+    const size = BLOB_HEADER.exec(line)?.[1]
     if (size === undefined || Number(size) > bytesMax) throw new GitFailed(`cannot read file: ${line}`, false)
     const content = await reader.take(Number(size))
     await reader.take(1)
@@ -201,42 +201,36 @@ export async function* readBlobs<F extends { id: string }>(
   }
 }
 
-type Reader = { line(): Promise<string>; take(bytes: number): Promise<Buffer> }
+type BufferedReader = { line(): Promise<string>; take(bytes: number): Promise<Buffer> }
 
-function createReader(stream: AsyncGenerator<Buffer, void, undefined>): Reader {
-  let held: Buffer = Buffer.alloc(0)
-  const more = async (): Promise<Buffer> => {
+function createBufferedReader(stream: AsyncGenerator<Buffer, void, undefined>): BufferedReader {
+  let buffered: Buffer = Buffer.alloc(0)
+  const readChunk = async (): Promise<Buffer> => {
     const { value, done } = await stream.next()
     if (done || !value) throw new GitFailed('unexpected end of output', false)
     return value
   }
   const take = async (bytes: number): Promise<Buffer> => {
-    const chunks = [held]
-    let length = held.length
+    const chunks = [buffered]
+    let length = buffered.length
     while (length < bytes) {
-      const chunk = await more()
+      const chunk = await readChunk()
       chunks.push(chunk)
       length += chunk.length
     }
-    const all = chunks.length === 1 ? held : Buffer.concat(chunks)
-    held = all.subarray(bytes)
+    const all = chunks.length === 1 ? buffered : Buffer.concat(chunks)
+    buffered = all.subarray(bytes)
     return all.subarray(0, bytes)
   }
   return {
     take,
     async line() {
-      while (!held.includes(LINE_END)) held = Buffer.concat([held, await more()])
-      const line = await take(held.indexOf(LINE_END) + 1)
+      while (!buffered.includes(LINE_END)) buffered = Buffer.concat([buffered, await readChunk()])
+      const line = await take(buffered.indexOf(LINE_END) + 1)
       return line.toString('latin1', 0, line.length - 1)
     },
   }
 }
-
-/** Resolves a name. Replaced in tests. */
-export type ResolveName = (host: string) => Promise<string[]>
-
-export const resolveName: ResolveName = async (host) =>
-  (await lookup(host, { all: true })).map(({ address }) => address)
 
 /** Result of checking an address. Do not show `reason` to a workspace: it discloses which internal names exist. */
 type AddressAdmission =
@@ -244,7 +238,7 @@ type AddressAdmission =
   | { kind: 'refused'; host: string; reason: 'address' | 'private' | 'unresolved' }
 
 /** Checks an https URL from a client. git must use the returned URL and connect only to the addresses in `pin`. */
-export async function admitAddress(url: string, resolve: ResolveName): Promise<AddressAdmission> {
+export async function admitAddress(url: string, resolve: Resolve): Promise<AddressAdmission> {
   const parsed = new URL(url)
   const host = hostOf(parsed)
   const isRefused = refuseUrl(url, 'client') !== undefined || parsed.search !== '' || parsed.hash !== ''

@@ -36,7 +36,7 @@ afterAll(async () => {
 /** Runs real git, whose only way out is the proxy. */
 const git = (pin: PinnedServer, args: string[], more: string[] = []) => {
   const settings = [`http.sslCAInfo=${join(folder, 'ca.pem')}`, ...more]
-  const place = { where: [], cwd: folder, protocols: 'https:http', pin, settings }
+  const place = { repositoryArgs: [], cwd: folder, protocols: 'https:http', pin, settings }
   return runGit(place, args, { signal: AbortSignal.timeout(30_000) }).catch((error: unknown) => error)
 }
 const pinned = (): PinnedServer => ({ host: HOST, port: server.port, addresses: ['127.0.0.1'] })

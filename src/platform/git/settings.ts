@@ -1,7 +1,7 @@
 import type { PinnedServer } from '../outbound/pinned-connections.ts'
 
 /** Settings that keep git from executing anything of an untrusted repository and from using this machine's settings. */
-const SETTINGS = [
+const SAFE_SETTINGS = [
   'core.hooksPath=/dev/null',
   'core.fsmonitor=false',
   'core.protectNTFS=true',
@@ -16,7 +16,7 @@ const SETTINGS = [
   'protocol.version=2',
   // Redirect targets are not checked. This also disables alternates named by a server.
   'http.followRedirects=false',
-  // Other ways for a server to send git elsewhere.
+  // A server could use these to make git fetch from other addresses.
   'transfer.bundleURI=false',
   'fetch.uriProtocols=',
   'promisor.acceptFromServer=none',
@@ -48,7 +48,7 @@ export type SshKey = { privateKey: string; knownHosts: string }
 
 export type GitLocation = {
   /** Options that locate the repository, such as `--git-dir=…`. */
-  where: readonly string[]
+  repositoryArgs: readonly string[]
   /** Working directory. */
   cwd: string
   /** Home directory. Default: `cwd`. */
@@ -59,7 +59,7 @@ export type GitLocation = {
   pin?: PinnedServer | undefined
   secret?: SecretHeader | undefined
   ssh?: SshServer | undefined
-  /** git does not look for repositories above this folder. */
+  /** Folder above which git does not look for repositories. */
   ceiling?: string
   /** Object directory outside the repository. */
   objects?: string | undefined
@@ -74,7 +74,7 @@ export type GitLocation = {
 
 /** Builds the options in front of the command. `proxyUrl` is the proxy through which git connects to a pinned server. */
 export const buildOptions = ({ settings = [] }: GitLocation, proxyUrl: string | undefined): string[] =>
-  [...SETTINGS, ...settings, ...(proxyUrl === undefined ? [] : [`http.proxy=${proxyUrl}`])].flatMap((setting) => [
+  [...SAFE_SETTINGS, ...settings, ...(proxyUrl === undefined ? [] : [`http.proxy=${proxyUrl}`])].flatMap((setting) => [
     '-c',
     setting,
   ])
@@ -108,7 +108,7 @@ export const buildEnvironment = ({
   ...(isLazy ? {} : { GIT_NO_LAZY_FETCH: '1' }),
   ...(ceiling === undefined ? {} : { GIT_CEILING_DIRECTORIES: ceiling }),
   ...(objects === undefined ? {} : { GIT_OBJECT_DIRECTORY: objects }),
-  ...(secret === undefined ? {} : secretSetting(secret)),
+  ...(secret === undefined ? {} : buildSecretSetting(secret)),
   ...(ssh === undefined ? {} : buildSshSettings(ssh)),
 })
 
@@ -118,7 +118,7 @@ const buildSshSettings = (server: SshServer): Record<string, string> => ({
   ASSAY_SSH_KEY: server.key.privateKey.replaceAll('\r', ''),
 })
 
-/** Builds a command line that ignores this machine's settings and keys. Its first value of an option counts. */
+/** Builds an ssh command that ignores this machine's settings and keys. ssh uses the first value of an option. */
 const buildSshCommand = ({ host, port, address }: SshServer): string =>
   [
     'ssh -F none',
@@ -137,7 +137,7 @@ const buildSshCommand = ({ host, port, address }: SshServer): string =>
     'ServerAliveInterval=15',
   ].join(' -o ')
 
-const secretSetting = ({ url, header }: SecretHeader): Record<string, string> => ({
+const buildSecretSetting = ({ url, header }: SecretHeader): Record<string, string> => ({
   GIT_CONFIG_COUNT: '1',
   GIT_CONFIG_KEY_0: `http.${url}.extraHeader`,
   GIT_CONFIG_VALUE_0: header,

@@ -15,37 +15,37 @@ export type RequestLimiters = { all: RateLimiter | undefined; signIn: RateLimite
 
 /** Authenticates and authorises a request: 401 without a valid key, 404 for another workspace, 403 for too low a permission. */
 export async function admit(
-  tools: { authenticate: Authenticate },
+  deps: { authenticate: Authenticate },
   limits: RequestLimiters,
   endpoint: Endpoint,
-  arrival: AdmissionRequest,
+  received: AdmissionRequest,
 ): Promise<AdmittedCaller> {
   if (endpoint.access === 'public')
-    return { caller: undefined, headers: admitPublic(limits, endpoint, arrival.address) }
-  const caller = await tools.authenticate(readPresented(arrival.request.headers))
+    return { caller: undefined, headers: admitPublic(limits, endpoint, received.address) }
+  const caller = await deps.authenticate(readPresentedSecrets(received.request.headers))
   if (!caller) throw newUnauthenticated()
 
   const headers = limits.all?.take(caller.by === 'key' ? `key ${caller.keyId}` : 'operator') ?? {}
   if (endpoint.access === 'operator') requireOperator(caller)
-  else requireKey(endpoint, caller, arrival)
+  else requireKey(endpoint, caller, received)
   return { caller, headers }
 }
 
 /**
- * Takes a token for the address of a public request and returns the rate-limit headers. A sign-in takes none here: its
- * body may never arrive, and only attempts that arrived whole count.
+ * Takes a token for the address of a public request and returns the rate-limit headers. A sign-in takes none here, because
+ * only attempts whose body has arrived completely count.
  */
 export const admitPublic = (limits: RequestLimiters, { signIn }: Endpoint, address: string): Record<string, string> =>
   (signIn === undefined ? limits.all : undefined)?.take(`address ${address}`) ?? {}
 
-export function readPresented(headers: IncomingHttpHeaders): PresentedSecrets {
+export function readPresentedSecrets(headers: IncomingHttpHeaders): PresentedSecrets {
   const bearer = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
   if (bearer) return { bearer }
-  const sessionToken = cookie(headers.cookie ?? '', SESSION_COOKIE)
+  const sessionToken = findCookie(headers.cookie ?? '', SESSION_COOKIE)
   return sessionToken ? { sessionToken } : {}
 }
 
-const cookie = (header: string, name: string): string | undefined =>
+const findCookie = (header: string, name: string): string | undefined =>
   header
     .split(';')
     .map((part) => part.trim())
@@ -72,16 +72,16 @@ function requireKey(endpoint: Endpoint, caller: Caller, { request, params }: Adm
 }
 
 function requirePermission(endpoint: Endpoint, caller: KeyCaller): void {
-  const needed = endpoint.access
-  if (needed !== 'read' && needed !== 'write' && needed !== 'admin') return
-  if (permits(caller.permission, needed)) return
-  throw new Problem(forbidden, `This needs a key with permission ${needed}; this one has ${caller.permission}.`)
+  const requiredAccess = endpoint.access
+  if (requiredAccess !== 'read' && requiredAccess !== 'write' && requiredAccess !== 'admin') return
+  if (permits(caller.permission, requiredAccess)) return
+  throw new Problem(forbidden, `This needs a key with permission ${requiredAccess}; this one has ${caller.permission}.`)
 }
 
 function requireCsrfToken(expected: string, request: IncomingMessage): void {
-  const sent = Buffer.from(String(request.headers['x-csrf-token'] ?? ''))
-  const wanted = Buffer.from(expected)
-  if (sent.length === wanted.length && timingSafeEqual(sent, wanted)) return
+  const sentBytes = Buffer.from(String(request.headers['x-csrf-token'] ?? ''))
+  const expectedBytes = Buffer.from(expected)
+  if (sentBytes.length === expectedBytes.length && timingSafeEqual(sentBytes, expectedBytes)) return
   throw new Problem(csrfTokenInvalid, 'A browser session sends its CSRF token as X-CSRF-Token with every change.')
 }
 

@@ -27,12 +27,12 @@ export function createClientAddressReader(trustedProxies: readonly AddressRange[
     const peer = normalizeAddress(socket.remoteAddress ?? '') ?? 'unknown'
     if (trustedProxies.length === 0 || peer === 'unknown') return peer
     const forwarded = String(headers['x-forwarded-for'] ?? '').split(',')
-    return firstUntrusted(peer, forwarded.reverse(), isTrusted)
+    return findFirstUntrusted(peer, forwarded.reverse(), isTrusted)
   }
 }
 
 /** Walks from the connection towards the client, for as long as a trusted proxy says where the request came from. */
-function firstUntrusted(peer: string, hops: readonly string[], isTrusted: (address: string) => boolean): string {
+function findFirstUntrusted(peer: string, hops: readonly string[], isTrusted: (address: string) => boolean): string {
   let client = peer
   for (const hop of hops) {
     const previous = isTrusted(client) ? normalizeAddress(hop) : undefined
@@ -51,7 +51,7 @@ function normalizeAddress(text: string): string | undefined {
   return isIP(address) === 0 ? undefined : address
 }
 
-/** Rate limits count an IPv6 network of 64 bits as one client: its owner can use any address in it. */
+/** Returns the client that rate limits count: an IPv6 network of 64 bits as a whole, whose owner can use any address in it. */
 export function toRateLimitAddress(address: string): string {
   if (isIP(address) !== 6) return address
   const [head = '', tail] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::')

@@ -22,7 +22,7 @@ export type ProblemAnswer = {
   errors?: { pointer: string; code: string; message: string }[]
 }
 
-/** The service responded with a problem. */
+/** Thrown when the service responded with a problem. */
 export class ProblemReceived extends Error {
   readonly problem: ProblemAnswer
 
@@ -33,7 +33,7 @@ export class ProblemReceived extends Error {
   }
 }
 
-/** Nothing responded at the address, or something that is not Assay. */
+/** Thrown when nothing responded at the address, or a program other than Assay. */
 export class ServiceUnreachable extends Error {}
 
 /** Calls an endpoint. The types come from the same contract that the server validates. */
@@ -107,11 +107,12 @@ export async function* streamEvents<const E extends Endpoint & { events: Record<
     if (response.status >= 400 || !response.body) throw toError(options.url, response, await response.text())
     for await (const { event, data, id } of readEvents(response.body)) yield { event, data: JSON.parse(data), id }
   } catch (error) {
-    if (!signal.aborted) throw isLostConnection(error) ? new ServiceUnreachable(LOST, { cause: error }) : error
+    if (!signal.aborted)
+      throw isLostConnection(error) ? new ServiceUnreachable(CONNECTION_LOST, { cause: error }) : error
   }
 }
 
-const LOST = 'The connection to the service was lost.'
+const CONNECTION_LOST = 'The connection to the service was lost.'
 
 /** Fetch reports a connection that ends within a body as a TypeError. */
 const isLostConnection = (error: unknown): boolean => error instanceof TypeError
@@ -120,7 +121,9 @@ const isLostConnection = (error: unknown): boolean => error instanceof TypeError
 export function toError(url: string, response: Response, text: string): Error {
   if (response.headers.get('content-type')?.startsWith('application/problem+json'))
     return new ProblemReceived(JSON.parse(text))
-  return new ServiceUnreachable(`${url} responded with ${response.status}, but not like Assay.`)
+  return new ServiceUnreachable(
+    `${url} responded with ${response.status}, but it does not seem to be Assay. Check the address.`,
+  )
 }
 
 export function buildUrl(base: string, endpoint: Endpoint, input: CallInput<Endpoint>): URL {
@@ -146,7 +149,7 @@ async function send(
       headers: {
         accept,
         ...(options.key ? { authorization: `Bearer ${options.key}` } : {}),
-        ...contentType(endpoint, input),
+        ...buildContentType(endpoint, input),
         ...(input.ifMatch === undefined ? {} : { 'if-match': input.ifMatch }),
         ...headers,
       },
@@ -159,7 +162,7 @@ async function send(
   }
 }
 
-function contentType({ upload }: Endpoint, { body }: CallInput<Endpoint>): Record<string, string> {
+function buildContentType({ upload }: Endpoint, { body }: CallInput<Endpoint>): Record<string, string> {
   if (upload) return { 'content-type': upload.mediaType }
   return body === undefined ? {} : { 'content-type': 'application/json' }
 }
@@ -174,7 +177,7 @@ type RawEvent = { event: string; data: string; id: string | undefined }
 /** Yields server-sent events as they arrive. Comments, which only keep the connection open, are skipped. */
 export async function* readEvents(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<RawEvent> {
   const events = body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream())
-  // Yields the chunks of a stream. Not every browser can iterate over one.
+  // A reader is used, because not every browser can iterate over a stream.
   const reader = events.getReader()
   try {
     for (let read = await reader.read(); !read.done; read = await reader.read()) {

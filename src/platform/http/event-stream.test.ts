@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { readEvents } from './client.ts'
 import type { ServerEvent } from './endpoint.ts'
-import { eventStream, progressEvents } from './server.ts'
+import { createEventStream, streamProgressEvents } from './server.ts'
 
 const all = async (body: ReadableStream<Uint8Array<ArrayBuffer>>) => {
   const events = []
@@ -18,14 +18,14 @@ test('events survive the round trip, line breaks and non-Latin text included', a
     { event: 'status', data: { text: 'a\nb\r\n\n: c', word: 'é\u2028' }, id: '7' },
     { event: 'end', data: null },
   ]
-  expect(await all(eventStream(listed(events)))).toEqual([
+  expect(await all(createEventStream(listed(events)))).toEqual([
     { event: 'status', data: JSON.stringify(events[0]?.data), id: '7' },
     { event: 'end', data: 'null', id: undefined },
   ])
 })
 
 test('a slow reader gets the newest progress and always the last event', async () => {
-  const events = progressEvents(async (tell) => {
+  const events = streamProgressEvents(async (tell) => {
     for (let done = 1; done <= 1000; done++) tell({ done })
     return { event: 'result', data: 'all' }
   })
@@ -36,7 +36,7 @@ test('a slow reader gets the newest progress and always the last event', async (
 
 test('sends progress while the work is running', async () => {
   const gate = Promise.withResolvers<void>()
-  const events = progressEvents(async (tell) => {
+  const events = streamProgressEvents(async (tell) => {
     tell(1)
     await gate.promise
     return { event: 'result', data: 2 }
@@ -51,7 +51,7 @@ test('sends heartbeats while the source is silent, and a reader can leave meanwh
     yield { event: 'first', data: 1 }
     await new Promise(() => {})
   }
-  const reader = eventStream(silent(), 5).getReader()
+  const reader = createEventStream(silent(), 5).getReader()
   expect(new TextDecoder().decode((await reader.read()).value)).toContain('event: first')
   expect(new TextDecoder().decode((await reader.read()).value)).toBe(': still here\n\n')
   await reader.cancel()
@@ -65,6 +65,6 @@ test('a failing source ends the stream and its heartbeats', async () => {
   }
   const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
   const before = timers()
-  await expect(all(eventStream(broken()))).rejects.toThrow('The database is away.')
+  await expect(all(createEventStream(broken()))).rejects.toThrow('The database is away.')
   expect(timers()).toBe(before)
 })

@@ -19,8 +19,8 @@ export type IdempotentRequest = {
   key: string
   /** Everything that identifies the request: operation, path, body. */
   request: unknown
-  /** The response shows a secret, so it is not stored: only the fact that there was one is. */
-  secret: boolean
+  /** The response shows a secret, so only the fact that there was a response is stored. */
+  hasSecret: boolean
   /** The work copies an uploaded file. */
   hasUpload: boolean
 }
@@ -61,8 +61,8 @@ function runInTransaction(
       scope: request.scope,
       key: request.key,
       request_hash: requestHash,
-      status: request.secret ? null : answer.status,
-      body: request.secret ? null : answer.text,
+      status: request.hasSecret ? null : answer.status,
+      body: request.hasSecret ? null : answer.text,
     })
     return answer
   })
@@ -79,20 +79,20 @@ export async function runOnceAcrossTransactions(
   work: () => Promise<HttpAnswer>,
 ): Promise<HttpAnswer> {
   requireKey(request.key)
-  const own = { scope: request.scope, key: request.key, request_hash: hashRequest(request) }
-  const pending = { ...own, status: PENDING, body: null }
+  const identity = { scope: request.scope, key: request.key, request_hash: hashRequest(request) }
+  const pending = { ...identity, status: PENDING, body: null }
   const stored = await transact(db, async (tx) => {
-    const found = await findLocked(tx, own)
+    const found = await findLocked(tx, identity)
     if (!found) await insertIdempotencyKey(tx, pending)
-    return found && replayUnlessPending(found, own.request_hash)
+    return found && replayUnlessPending(found, identity.request_hash)
   })
   if (stored) return stored
   try {
     const answer = await work()
     return await transact(db, async (tx) => {
-      const found = await findLocked(tx, own)
-      const first = found && replayUnlessPending(found, own.request_hash)
-      if (!first) await insertIdempotencyKey(tx, { ...own, status: answer.status, body: answer.text })
+      const found = await findLocked(tx, identity)
+      const first = found && replayUnlessPending(found, identity.request_hash)
+      if (!first) await insertIdempotencyKey(tx, { ...identity, status: answer.status, body: answer.text })
       return first ?? answer
     })
   } catch (error) {

@@ -25,11 +25,11 @@ export type JsonBodyOptions = { timeoutMs: number; isPublic: boolean; isOptional
 export async function readJson(request: Request, options: JsonBodyOptions): Promise<unknown> {
   if (options.isOptional && hasNoBody(request)) return {}
   const bytesMax = options.isPublic ? PUBLIC_BODY_BYTES_MAX : BODY_BYTES_MAX
-  if (Number(request.headers.get('content-length') ?? 0) > bytesMax) throw tooLarge(bytesMax)
+  if (Number(request.headers.get('content-length') ?? 0) > bytesMax) throw bodyTooLargeProblem(bytesMax)
   if (!isJson(request.headers.get('content-type'))) {
     throw new Problem(unsupportedMediaType, 'This request needs a body with Content-Type: application/json.')
   }
-  const value = parse(await readCapped(request, options.timeoutMs, bytesMax))
+  const value = parseBody(await readCapped(request, options.timeoutMs, bytesMax))
   requireStorableText(value)
   return value
 }
@@ -37,7 +37,8 @@ export async function readJson(request: Request, options: JsonBodyOptions): Prom
 const hasNoBody = ({ headers }: Request): boolean =>
   !headers.has('transfer-encoding') && Number(headers.get('content-length') ?? 0) === 0
 
-const tooLarge = (bytesMax: number) => new Problem(bodyTooLarge, `The body is larger than ${bytesMax} bytes.`)
+const bodyTooLargeProblem = (bytesMax: number) =>
+  new Problem(bodyTooLarge, `The body is larger than ${bytesMax} bytes.`)
 
 const isJson = (contentType: string | null): boolean =>
   contentType?.split(';', 1)[0]?.trim().toLowerCase() === 'application/json'
@@ -47,13 +48,13 @@ async function readCapped({ body }: Request, timeoutMs: number, bytesMax: number
   let bytes = 0
   for await (const chunk of readBody(body, { ms: timeoutMs, per: 'body' })) {
     bytes += chunk.byteLength
-    if (bytes > bytesMax) throw tooLarge(bytesMax)
+    if (bytes > bytesMax) throw bodyTooLargeProblem(bytesMax)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)
 }
 
-function parse(bytes: Buffer): unknown {
+function parseBody(bytes: Buffer): unknown {
   requireScannable(bytes)
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
@@ -88,12 +89,12 @@ export type BodyDeadline = { ms: number; per: 'body' | 'chunk' }
 export async function* readBody(body: Request['body'], { ms, per }: BodyDeadline): AsyncGenerator<Uint8Array> {
   if (!body) return
   const reader = body.getReader()
-  const late = Promise.withResolvers<never>()
-  late.promise.catch(() => {})
-  const timer = setTimeout(() => late.reject(timedOut(ms)), ms)
+  const timeout = Promise.withResolvers<never>()
+  timeout.promise.catch(() => {})
+  const timer = setTimeout(() => timeout.reject(timeoutProblem(ms)), ms)
   try {
     for (;;) {
-      const { done, value } = await Promise.race([reader.read().catch(throwAborted), late.promise])
+      const { done, value } = await Promise.race([reader.read().catch(throwAborted), timeout.promise])
       if (done) return
       if (per === 'chunk') timer.refresh()
       yield value
@@ -104,12 +105,12 @@ export async function* readBody(body: Request['body'], { ms, per }: BodyDeadline
   }
 }
 
-const timedOut = (ms: number): Problem =>
+const timeoutProblem = (ms: number): Problem =>
   new Problem(requestTimeout, `The request body did not arrive within ${ms / 1000} s.`, {
     headers: { connection: 'close' },
   })
 
-/** A reset connection of a client has the same code as one of the database, and must not be taken for it. */
+/** Throws a problem instead of the original error, whose code would be mistaken for a lost database connection. */
 function throwAborted(): never {
   throw new Problem(malformedBody, 'The client disconnected before the body was complete.')
 }
@@ -125,7 +126,7 @@ export async function receiveUpload(
 ): Promise<SpooledFile | undefined> {
   if (!expected) return undefined
   const { mediaType, bytesMax } = expected
-  if (Number(request.headers.get('content-length') ?? 0) > bytesMax) throw tooLarge(bytesMax)
+  if (Number(request.headers.get('content-length') ?? 0) > bytesMax) throw bodyTooLargeProblem(bytesMax)
   if (request.headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase() !== mediaType)
     throw new Problem(unsupportedMediaType, `This request needs a body with Content-Type: ${mediaType}.`)
   const spooled = await spool(Readable.from(readBody(request.body, { ms: idleMs, per: 'chunk' })), {
@@ -142,12 +143,12 @@ function toProblem(error: unknown): never {
   throw error instanceof BlobRefused ? new Problem(bodyTooLarge, error.message) : error
 }
 
-const GZIP = Buffer.from([0x1f, 0x8b])
+const GZIP_MAGIC = Buffer.from([0x1f, 0x8b])
 
 async function isGzip(path: string): Promise<boolean> {
   await using file = await open(path)
-  const { buffer, bytesRead } = await file.read(Buffer.alloc(GZIP.length), 0, GZIP.length, 0)
-  return bytesRead === GZIP.length && buffer.equals(GZIP)
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(GZIP_MAGIC.length), 0, GZIP_MAGIC.length, 0)
+  return bytesRead === GZIP_MAGIC.length && buffer.equals(GZIP_MAGIC)
 }
 
 const DEPTH_MAX = 64
@@ -157,8 +158,8 @@ const KEYS_MAX = 1_000
 
 const [QUOTE, BACKSLASH, COMMA, OPEN_BRACE, OPEN_BRACKET, CLOSE_BRACE, CLOSE_BRACKET] = Buffer.from('"\\,{[}]')
 
-/** An object or array that is open where the scan is. `at` is the current key or index, undefined before a key. */
-type OpenValue = { keys: Set<string> | undefined; at: string | number | undefined }
+/** An object or array that the scan is inside of. `position` is the current key or index, undefined before a key. */
+type OpenValue = { keys: Set<string> | undefined; position: string | number | undefined }
 
 /**
  * Refuses JSON with too many or too deeply nested values in one pass, before parsing it could block the event loop: a
@@ -173,7 +174,7 @@ export function requireScannable(bytes: Buffer): void {
     if (byte === QUOTE) at = scanString(bytes, at, path)
     else if (byte === COMMA) {
       values += 1
-      moveOn(path.at(-1))
+      advanceElement(path.at(-1))
     } else updatePath(path, byte)
     if (path.length > DEPTH_MAX) throw new Problem(malformedBody, `The body is nested deeper than ${DEPTH_MAX} levels.`)
   }
@@ -193,15 +194,15 @@ function findStringEnd(bytes: Buffer, start: number): number {
   return at
 }
 
-const isBeforeKey = (value: OpenValue | undefined): boolean => value?.keys !== undefined && value.at === undefined
+const isBeforeKey = (value: OpenValue | undefined): boolean => value?.keys !== undefined && value.position === undefined
 
-function moveOn(value: OpenValue | undefined): void {
-  if (value) value.at = typeof value.at === 'number' ? value.at + 1 : undefined
+function advanceElement(value: OpenValue | undefined): void {
+  if (value) value.position = typeof value.position === 'number' ? value.position + 1 : undefined
 }
 
 function updatePath(path: OpenValue[], byte: number | undefined): void {
-  if (byte === OPEN_BRACE) path.push({ keys: new Set(), at: undefined })
-  else if (byte === OPEN_BRACKET) path.push({ keys: undefined, at: 0 })
+  if (byte === OPEN_BRACE) path.push({ keys: new Set(), position: undefined })
+  else if (byte === OPEN_BRACKET) path.push({ keys: undefined, position: 0 })
   else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) path.pop()
 }
 
@@ -219,7 +220,7 @@ function decodeKey(bytes: Buffer, start: number, end: number): string {
 function addKey(path: readonly OpenValue[], key: string): void {
   const object = path.at(-1)
   if (!object?.keys) return
-  object.at = key
+  object.position = key
   if (!object.keys.has(key)) {
     object.keys.add(key)
     if (object.keys.size > KEYS_MAX)
@@ -232,23 +233,24 @@ function addKey(path: readonly OpenValue[], key: string): void {
   })
 }
 
-const toPointer = (path: readonly OpenValue[]): string => path.map(({ at }) => `/${toPointerStep(String(at))}`).join('')
+const toPointer = (path: readonly OpenValue[]): string =>
+  path.map(({ position }) => `/${toPointerStep(String(position))}`).join('')
 
 /** Maximum number of invalid fields in an answer. A body can have 200,000 values, each of them wrong. */
 const ERRORS_MAX = 100
 
 /** Returns the parsed value. Throws a 422 that lists the invalid fields. */
-export function validate<S extends z.ZodType>(schema: S, value: unknown, under = ''): z.output<S> {
+export function validate<S extends z.ZodType>(schema: S, value: unknown, pointerPrefix = ''): z.output<S> {
   const result = schema.safeParse(value, { error: describeIssue })
   if (result.success) return result.data
   const { issues } = result.error
   const count = issues.reduce((sum, issue) => sum + (issue.code === 'unrecognized_keys' ? issue.keys.length : 1), 0)
-  const errors = issues.slice(0, ERRORS_MAX).flatMap((issue) => fieldErrors(issue, under))
+  const errors = issues.slice(0, ERRORS_MAX).flatMap((issue) => toFieldErrors(issue, pointerPrefix))
   throw new Problem(invalidRequest, summarize(errors, count), { errors: errors.slice(0, ERRORS_MAX) })
 }
 
-function fieldErrors(issue: z.core.$ZodIssue, under: string): FieldError[] {
-  const path = under + issue.path.map((step) => `/${toPointerStep(String(step))}`).join('')
+function toFieldErrors(issue: z.core.$ZodIssue, pointerPrefix: string): FieldError[] {
+  const path = pointerPrefix + issue.path.map((step) => `/${toPointerStep(String(step))}`).join('')
   if (issue.code !== 'unrecognized_keys') return [{ pointer: path, code: toErrorCode(issue), message: issue.message }]
   return issue.keys.slice(0, ERRORS_MAX).map((key) => ({
     pointer: `${path}/${toPointerStep(key)}`,
@@ -288,13 +290,14 @@ const invalidQuery = (name: string, message: string): Problem =>
 function describeIssue(issue: z.core.$ZodRawIssue): string | undefined {
   if (issue.input === undefined && issue.code === 'invalid_type') return 'is missing'
   if (issue.code === 'invalid_type') return TYPE_MESSAGES[issue.expected]
-  if (issue.code === 'invalid_value') return `must be ${oneOf(issue.values.map(String))}`
-  if (issue.code === 'too_small') return `must ${bound(issue.origin, 'at least', issue.minimum)}`
-  if (issue.code === 'too_big') return `must ${bound(issue.origin, 'at most', issue.maximum)}`
+  if (issue.code === 'invalid_value') return `must be ${describeChoices(issue.values.map(String))}`
+  if (issue.code === 'too_small') return `must ${describeBound(issue.origin, 'at least', issue.minimum)}`
+  if (issue.code === 'too_big') return `must ${describeBound(issue.origin, 'at most', issue.maximum)}`
   return undefined
 }
 
-const oneOf = (values: string[]): string => (values.length > 1 ? `one of ${values.join(', ')}` : values.join(''))
+const describeChoices = (values: string[]): string =>
+  values.length > 1 ? `one of ${values.join(', ')}` : values.join('')
 
 const TYPE_MESSAGES: Record<string, string> = {
   number: 'must be a number',
@@ -307,7 +310,7 @@ const TYPE_MESSAGES: Record<string, string> = {
 
 const UNITS: Record<string, string> = { string: 'character', array: 'entry', set: 'entry' }
 
-function bound(origin: string, comparison: string, limit: number | bigint): string {
+function describeBound(origin: string, comparison: string, limit: number | bigint): string {
   const unit = UNITS[origin]
   if (unit === undefined) return `be ${comparison} ${limit}`
   return `have ${comparison} ${limit} ${limit === 1 ? unit : unit.replace(/y$/, 'ie').concat('s')}`

@@ -4,7 +4,7 @@ import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import type { Metrics } from '../metrics.ts'
 import type { ProblemKind } from '../problem.ts'
-import { newUnauthenticated, readPresented } from './admit.ts'
+import { newUnauthenticated, readPresentedSecrets } from './admit.ts'
 import { buildOpenApiDocument, type EndpointGroup } from './openapi.ts'
 import { renderProblemsPage, renderReferencePage } from './reference.ts'
 import { toProblemAnswer } from './respond.ts'
@@ -71,7 +71,7 @@ function encodeOnce(build: () => string): () => Uint8Array<ArrayBuffer> {
 const NO_STORE = { 'cache-control': 'no-store' }
 
 function isOperator({ isOperatorKey }: HealthRouteDeps, c: Context): boolean {
-  const { bearer } = readPresented({ authorization: c.req.header('authorization') })
+  const { bearer } = readPresentedSecrets({ authorization: c.req.header('authorization') })
   return bearer !== undefined && isOperatorKey(bearer)
 }
 

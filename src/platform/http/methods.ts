@@ -11,20 +11,20 @@ const META_PATHS = ['/healthz', '/readyz', '/metrics', '/openapi.json', '/docs',
 export type AnswerUnrouted = (request: { method: string; path: string }) => HttpAnswer
 
 export function createUnroutedAnswerer(endpoints: readonly Endpoint[]): AnswerUnrouted {
-  const matchers = endpoints.map((endpoint) => ({ endpoint, matches: pathMatcher(endpoint.path) }))
+  const matchers = endpoints.map((endpoint) => ({ endpoint, matches: createPathMatcher(endpoint.path) }))
 
   return ({ method, path }) => {
     const matching = matchers.filter(({ matches }) => matches(path)).map(({ endpoint }) => endpoint)
-    const methods = allowedMethods(matching, path)
+    const methods = listAllowedMethods(matching, path)
     const allow = methods.join(', ')
     if (methods.length > 0 && method === 'OPTIONS')
-      return { status: 204, text: '', headers: { allow, ...preflightHeaders(matching, allow) } }
+      return { status: 204, text: '', headers: { allow, ...buildPreflightHeaders(matching, allow) } }
     if (methods.length === 0 || methods.includes(method)) throw new Problem(notFound, NOT_FOUND_DETAIL)
     throw new Problem(methodNotAllowed, `Allowed methods: ${allow}.`, { headers: { allow } })
   }
 }
 
-function allowedMethods(matching: readonly Endpoint[], path: string): string[] {
+function listAllowedMethods(matching: readonly Endpoint[], path: string): string[] {
   const methods = new Set<string>(matching.map(({ method }) => method))
   if (META_PATHS.includes(path)) methods.add('GET')
   if (methods.has('GET')) methods.add('HEAD')
@@ -33,7 +33,7 @@ function allowedMethods(matching: readonly Endpoint[], path: string): string[] {
 }
 
 /** Builds the CORS preflight headers. `*` does not include `Authorization`. */
-const preflightHeaders = (matching: readonly Endpoint[], allow: string): Record<string, string> =>
+const buildPreflightHeaders = (matching: readonly Endpoint[], allow: string): Record<string, string> =>
   matching.some(({ crossOrigin }) => crossOrigin)
     ? {
         'access-control-allow-methods': allow,
@@ -43,7 +43,7 @@ const preflightHeaders = (matching: readonly Endpoint[], allow: string): Record<
     : {}
 
 /** Tests a path against a template and the pattern of each of its parameters. */
-function pathMatcher(template: string): (path: string) => boolean {
+function createPathMatcher(template: string): (path: string) => boolean {
   const names: string[] = []
   const source = template.replaceAll('.', '\\.').replaceAll(/\{([^}]+)\}/g, (_, name: string) => {
     names.push(name)

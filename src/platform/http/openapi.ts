@@ -18,7 +18,7 @@ export function listProblems(groups: EndpointGroup[], common: ProblemKind[]): Pr
 
 type JsonRecord = Record<string, unknown>
 
-export const Problem = z
+export const ProblemBody = z
   .looseObject({
     type: z.url(),
     title: z.string(),
@@ -38,7 +38,7 @@ export function buildOpenApiDocument(groups: EndpointGroup[], info: { version: s
   for (const { name, endpoints } of groups) {
     for (const endpoint of endpoints) {
       const path = paths[endpoint.path] ?? {}
-      path[endpoint.method.toLowerCase()] = operation(endpoint, name, components)
+      path[endpoint.method.toLowerCase()] = buildOperation(endpoint, name, components)
       paths[endpoint.path] = path
     }
   }
@@ -69,43 +69,47 @@ const DESCRIPTION = `Assay measures which model, coding agent and reasoning leve
 
 Requests carry an API key: \`Authorization: Bearer assay_…\`. Lists take \`limit\` and \`cursor\`; \`nextCursor\` of a response is the cursor of the next page. A repeated \`Idempotency-Key\` returns the first response again. Failures are a Problem (RFC 9457) with a stable \`code\`. Responses may gain fields: clients must ignore fields they do not know.`
 
-function operation(endpoint: Endpoint, tag: string, components: JsonRecord): JsonRecord {
+function buildOperation(endpoint: Endpoint, tag: string, components: JsonRecord): JsonRecord {
   const responses = [...listStatuses(endpoint)].map(([status, answer]) => [
     status,
-    withEvents(status, response(endpoint, status, answer, components), { endpoint, components }),
+    addMediaTypes(status, buildResponse(endpoint, status, answer, components), { endpoint, components }),
   ])
   return {
     operationId: endpoint.id,
     tags: [tag],
     summary: endpoint.summary,
     description: `Access: ${endpoint.access}.`,
-    security: security(endpoint),
-    parameters: [...pathParameters(endpoint), ...queryParameters(endpoint, components), ...headerParameters(endpoint)],
-    requestBody: requestBody(endpoint, components),
+    security: buildSecurity(endpoint),
+    parameters: [
+      ...buildPathParameters(endpoint),
+      ...buildQueryParameters(endpoint, components),
+      ...buildHeaderParameters(endpoint),
+    ],
+    requestBody: buildRequestBody(endpoint, components),
     responses: Object.fromEntries(responses),
   }
 }
 
-function requestBody(endpoint: Endpoint, components: JsonRecord): JsonRecord | undefined {
+function buildRequestBody(endpoint: Endpoint, components: JsonRecord): JsonRecord | undefined {
   const { body, upload, bodyOptional, example } = endpoint
-  if (upload) return fileBody(upload)
+  if (upload) return buildFileBody(upload)
   if (!body) return undefined
   const schema = nameBody(endpoint, 'Request', toJsonSchema(body, 'input', components), components)
   return { required: bodyOptional !== true, content: { 'application/json': { schema, example } } }
 }
 
-const fileBody = ({ mediaType, bytesMax }: NonNullable<Endpoint['upload']>): JsonRecord => ({
+const buildFileBody = ({ mediaType, bytesMax }: NonNullable<Endpoint['upload']>): JsonRecord => ({
   required: true,
   description: `At most ${bytesMax} bytes.`,
   content: { [mediaType]: { schema: { type: 'string', contentMediaType: mediaType } } },
 })
 
-const security = ({ access }: Endpoint): JsonRecord[] => {
+const buildSecurity = ({ access }: Endpoint): JsonRecord[] => {
   if (access === 'public') return []
   return access === 'operator' ? [{ key: [] }] : [{ key: [] }, { session: [] }]
 }
 
-const pathParameters = (endpoint: Endpoint): JsonRecord[] =>
+const buildPathParameters = (endpoint: Endpoint): JsonRecord[] =>
   listPathParameters(endpoint.path).map((name) => ({
     name,
     in: 'path',
@@ -114,7 +118,7 @@ const pathParameters = (endpoint: Endpoint): JsonRecord[] =>
     schema: { type: 'string', pattern: getPathParameter(name).pattern.source },
   }))
 
-function queryParameters(endpoint: Endpoint, components: JsonRecord): JsonRecord[] {
+function buildQueryParameters(endpoint: Endpoint, components: JsonRecord): JsonRecord[] {
   if (!endpoint.query) return []
   const { properties } = toJsonSchema(endpoint.query, 'input', components)
   return Object.entries<JsonRecord>(properties as Record<string, JsonRecord>).map(
@@ -128,10 +132,10 @@ function queryParameters(endpoint: Endpoint, components: JsonRecord): JsonRecord
   )
 }
 
-const headerParameters = (endpoint: Endpoint): JsonRecord[] => [
+const buildHeaderParameters = (endpoint: Endpoint): JsonRecord[] => [
   ...(endpoint.creates
     ? [
-        parameterHeader(
+        buildHeaderParameter(
           'Idempotency-Key',
           255,
           'Chosen by the client. A repeated request with the same key gets the first response.',
@@ -139,12 +143,14 @@ const headerParameters = (endpoint: Endpoint): JsonRecord[] => [
       ]
     : []),
   ...(endpoint.events
-    ? [parameterHeader('Last-Event-ID', 1000, 'Resumes the stream after the event with this id.')]
+    ? [buildHeaderParameter('Last-Event-ID', 1000, 'Resumes the stream after the event with this id.')]
     : []),
-  ...(endpoint.conditional ? [parameterHeader('If-Match', 1000, 'ETag of the version that was read. Required.')] : []),
+  ...(endpoint.conditional
+    ? [buildHeaderParameter('If-Match', 1000, 'ETag of the version that was read. Required.')]
+    : []),
 ]
 
-const parameterHeader = (name: string, maxLength: number, description: string): JsonRecord => ({
+const buildHeaderParameter = (name: string, maxLength: number, description: string): JsonRecord => ({
   name,
   in: 'header',
   required: false,
@@ -160,14 +166,15 @@ const STATUS_TEXT: Record<number, string> = {
   304: 'Not modified',
 }
 
-function response(
+function buildResponse(
   endpoint: Endpoint,
   status: number,
   answer: EndpointStatus,
   components: JsonRecord,
 ): JsonRecord & { content?: JsonRecord } {
-  const description = answer.problems.length > 0 ? answer.problems.map(line).join(' ') : (STATUS_TEXT[status] ?? 'OK')
-  const headers = responseHeaders(endpoint, status)
+  const description =
+    answer.problems.length > 0 ? answer.problems.map(describeProblem).join(' ') : (STATUS_TEXT[status] ?? 'OK')
+  const headers = listResponseHeaders(endpoint, status)
   if (answer.schema) {
     const schema = nameBody(endpoint, 'Response', toJsonSchema(answer.schema, 'output', components), components)
     return { description, headers, content: { 'application/json': { schema } } }
@@ -176,34 +183,33 @@ function response(
   return {
     description,
     headers,
-    content: { 'application/problem+json': { schema: toJsonSchema(Problem, 'output', components) } },
+    content: { 'application/problem+json': { schema: toJsonSchema(ProblemBody, 'output', components) } },
   }
 }
 
 /** Adds the media types of progress streams, event streams and files to a response. */
-function withEvents(
+function addMediaTypes(
   status: number,
-  described: JsonRecord & { content?: JsonRecord },
+  response: JsonRecord & { content?: JsonRecord },
   { endpoint, components }: { endpoint: Endpoint; components: JsonRecord },
 ): JsonRecord {
-  if (status >= 400) return described
+  if (status >= 400) return response
   if (endpoint.media !== undefined && status === 200)
-    return { ...described, content: { [endpoint.media.split(';')[0] ?? '']: { schema: { type: 'string' } } } }
-  if (endpoint.download)
-    return { ...described, content: { 'application/octet-stream': { schema: { type: 'string' } } } }
+    return { ...response, content: { [endpoint.media.split(';')[0] ?? '']: { schema: { type: 'string' } } } }
+  if (endpoint.download) return { ...response, content: { 'application/octet-stream': { schema: { type: 'string' } } } }
   if (endpoint.events)
-    return { ...described, content: { 'text/event-stream': { schema: anyEvent(endpoint.events, components) } } }
-  if (!endpoint.progress) return described
+    return { ...response, content: { 'text/event-stream': { schema: buildEventSchema(endpoint.events, components) } } }
+  if (!endpoint.progress) return response
   const description =
     'With `Accept: text/event-stream`, status 200: events `progress` of this shape, then one `result` with this body or one `problem`. An `Idempotency-Key` identifies the same request in both forms: a repeated request gets the first `result`.'
   const schema = {
     description,
     ...nameBody(endpoint, 'Progress', toJsonSchema(endpoint.progress, 'output', components), components),
   }
-  return { ...described, content: { ...described.content, 'text/event-stream': { schema } } }
+  return { ...response, content: { ...response.content, 'text/event-stream': { schema } } }
 }
 
-const anyEvent = (events: Record<string, z.ZodType>, components: JsonRecord): JsonRecord => ({
+const buildEventSchema = (events: Record<string, z.ZodType>, components: JsonRecord): JsonRecord => ({
   description: `Events: ${Object.keys(events).join(', ')}. The data of each is JSON of its own shape, in this order.`,
   anyOf: Object.values(events).map((schema) => toJsonSchema(schema, 'output', components)),
 })
@@ -219,19 +225,19 @@ function nameBody(endpoint: Endpoint, role: string, schema: JsonRecord, componen
   const named = { description: `${role} of ${endpoint.id}: ${endpoint.summary}.`, ...schema }
   const name = [endpoint.id.replace(SCOPES, ''), endpoint.id]
     .map((id) => `${id.charAt(0).toUpperCase()}${id.slice(1)}${role}`)
-    .find((each) => components[each] === undefined || isEqualShape(components[each], schema))
+    .find((each) => components[each] === undefined || hasEqualShape(components[each], schema))
   if (name === undefined) throw new Error(`The name of the ${role} of ${endpoint.id} is taken.`)
   components[name] ??= named
   return { $ref: `#/components/schemas/${name}` }
 }
 
-const isEqualShape = (component: unknown, schema: JsonRecord): boolean => {
+const hasEqualShape = (component: unknown, schema: JsonRecord): boolean => {
   const { description: _, ...shape } = component as JsonRecord
   const { description: __, ...other } = schema
   return JSON.stringify(shape) === JSON.stringify(other)
 }
 
-const line = (problem: ProblemKind): string => `\`${problem.code}\`: ${problem.title}.`
+const describeProblem = (problem: ProblemKind): string => `\`${problem.code}\`: ${problem.title}.`
 
 /** Converts a schema. Schemas with an id move to `components`, so that each appears once in the document. */
 export function toJsonSchema(
@@ -259,28 +265,28 @@ export function toJsonSchema(
 
 type HeaderObject = { description: string; schema: { type: 'string' } }
 
-const responseHeader = (description: string): HeaderObject => ({ description, schema: { type: 'string' } })
+const describeHeader = (description: string): HeaderObject => ({ description, schema: { type: 'string' } })
 
 /** Headers of responses that clients may rely on, as components of the OpenAPI document. */
 const RESPONSE_HEADERS = {
-  'X-Request-Id': responseHeader(
+  'X-Request-Id': describeHeader(
     "Id of the request, as in the server's log. A valid `X-Request-Id` of the request is kept.",
   ),
-  RateLimit: responseHeader(
+  RateLimit: describeHeader(
     'Remaining requests and seconds until all are available again. Absent if rate limits are off.',
   ),
-  'RateLimit-Policy': responseHeader('Number of requests and window of the rate limit. Absent if rate limits are off.'),
-  ETag: responseHeader('Version of the response. `If-None-Match` with it is answered with 304.'),
-  'Retry-After': responseHeader('Seconds to wait before the next request.'),
-  'WWW-Authenticate': responseHeader('The authentication scheme, `Bearer`.'),
-  'Content-Disposition': responseHeader('Attachment, with the name of the file.'),
+  'RateLimit-Policy': describeHeader('Number of requests and window of the rate limit. Absent if rate limits are off.'),
+  ETag: describeHeader('Version of the response. `If-None-Match` with it is answered with 304.'),
+  'Retry-After': describeHeader('Seconds to wait before the next request.'),
+  'WWW-Authenticate': describeHeader('The authentication scheme, `Bearer`.'),
+  'Content-Disposition': describeHeader('Attachment, with the name of the file.'),
 }
 
 type HeaderName = keyof typeof RESPONSE_HEADERS
 type HeaderRef = { $ref: string }
 
 /** Lists the headers of a response of an endpoint. */
-function responseHeaders(endpoint: Endpoint, status: number): Partial<Record<HeaderName, HeaderRef>> {
+function listResponseHeaders(endpoint: Endpoint, status: number): Partial<Record<HeaderName, HeaderRef>> {
   const isRead = endpoint.method === 'GET' && (status === 200 || status === 304) && endpoint.events === undefined
   const names: HeaderName[] = [
     'X-Request-Id',

@@ -25,7 +25,7 @@ export function createRateLimiter(limit: RateLimit, now: () => number = Date.now
     take(caller) {
       const at = now()
       const tokens = countTokens(caller, at)
-      remember(buckets, caller, { tokens: tokens >= 1 ? tokens - 1 : tokens, at })
+      storeBucket(buckets, caller, { tokens: tokens >= 1 ? tokens - 1 : tokens, at })
       return toHeaders(tokens, 1)
     },
     check: (caller) => toHeaders(countTokens(caller, now()), 0),
@@ -38,17 +38,17 @@ export function createRateLimiter(limit: RateLimit, now: () => number = Date.now
 
   function toHeaders(tokens: number, taken: 0 | 1): Record<string, string> {
     if (tokens >= 1) {
-      const left = tokens - taken
-      return headers(policy, Math.floor(left), Math.ceil((limit.requests - left) / perMs / 1000))
+      const remaining = tokens - taken
+      return buildHeaders(policy, Math.floor(remaining), Math.ceil((limit.requests - remaining) / perMs / 1000))
     }
     const waitSeconds = Math.max(1, Math.ceil((1 - tokens) / perMs / 1000))
     throw new Problem(rateLimited, `More than ${limit.requests} requests in ${limit.seconds} s.`, {
-      headers: { ...headers(policy, 0, waitSeconds), 'retry-after': String(waitSeconds) },
+      headers: { ...buildHeaders(policy, 0, waitSeconds), 'retry-after': String(waitSeconds) },
     })
   }
 }
 
-function remember<T>(buckets: Map<string, T>, caller: string, bucket: T): void {
+function storeBucket<T>(buckets: Map<string, T>, caller: string, bucket: T): void {
   buckets.delete(caller)
   buckets.set(caller, bucket)
   if (buckets.size <= TRACKED_MAX) return
@@ -56,7 +56,7 @@ function remember<T>(buckets: Map<string, T>, caller: string, bucket: T): void {
   if (oldest !== undefined) buckets.delete(oldest)
 }
 
-const headers = (policy: string, remaining: number, resetSeconds: number): Record<string, string> => ({
+const buildHeaders = (policy: string, remaining: number, resetSeconds: number): Record<string, string> => ({
   'ratelimit-policy': policy,
   ratelimit: `"default";r=${remaining};t=${resetSeconds}`,
 })
@@ -68,9 +68,9 @@ export const STREAMS_PER_WORKSPACE_MAX = 200
 const RETRY_SECONDS = 10
 
 /** Counts a stream of a caller until the returned function is called. Throws 429 when the caller has too many. */
-export type OpenStream = (caller: Caller | undefined) => () => void
+export type CountStream = (caller: Caller | undefined) => () => void
 
-export function createStreamLimiter(): OpenStream {
+export function createStreamLimiter(): CountStream {
   const keys = createStreamCounter(STREAMS_PER_KEY_MAX, 'This key')
   const workspaces = createStreamCounter(STREAMS_PER_WORKSPACE_MAX, 'This workspace')
   return (caller) => {

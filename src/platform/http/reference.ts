@@ -2,7 +2,7 @@ import { html, raw } from 'hono/html'
 import type { z } from 'zod'
 import type { ProblemKind } from '../problem.ts'
 import { type Endpoint, listPathParameters } from './endpoint.ts'
-import { type EndpointGroup, Problem, toJsonSchema } from './openapi.ts'
+import { type EndpointGroup, ProblemBody, toJsonSchema } from './openapi.ts'
 import { type EndpointStatus, listStatuses } from './statuses.ts'
 
 const STYLE = `
@@ -21,7 +21,7 @@ const STYLE = `
   nav > a { display: inline-block; margin-right: 1rem } ul.toc { columns: 16rem; padding-left: 1.1rem }
 `
 
-const page = (title: string, content: Markup): string =>
+const renderPage = (title: string, content: Markup): string =>
   String(html`<!doctype html>
     <html lang="en">
       <head>
@@ -37,7 +37,7 @@ const page = (title: string, content: Markup): string =>
     </html>`)
 
 export const renderProblemsPage = (problems: ProblemKind[]): string =>
-  page(
+  renderPage(
     'Problems',
     html`<h1>Problems</h1>
       <p>Every failure is answered as <code>application/problem+json</code> (RFC 9457). <code>code</code> is stable; <code>requestId</code> finds the line in the server's log.</p>
@@ -45,7 +45,7 @@ export const renderProblemsPage = (problems: ProblemKind[]): string =>
         (problem) => html`<article id="${problem.code}">
           <h3><code>${problem.code}</code> · ${problem.status}</h3>
           <p>${problem.title}.</p>
-          <p class="soft">${prose(problem.meaning)} ${problem.retryable ? 'The same request may succeed later.' : ''}</p>
+          <p class="soft">${renderProse(problem.meaning)} ${problem.retryable ? 'The same request may succeed later.' : ''}</p>
         </article>`,
       )}`,
   )
@@ -53,9 +53,9 @@ export const renderProblemsPage = (problems: ProblemKind[]): string =>
 /** Renders every operation, then every named schema once. */
 export function renderReferencePage(groups: EndpointGroup[]): string {
   const shapes: Record<string, ReferenceShape> = {}
-  toShape(Problem, 'output', shapes)
-  const sections = groups.map((group) => section(group, shapes))
-  return page(
+  toShape(ProblemBody, 'output', shapes)
+  const sections = groups.map((group) => renderSection(group, shapes))
+  return renderPage(
     'API reference',
     html`<h1>API reference</h1>
       <nav aria-label="Sections">
@@ -65,11 +65,11 @@ export function renderReferencePage(groups: EndpointGroup[]): string {
           <li><a href="#schemas">Schemas</a> <span class="soft">${Object.keys(shapes).length}</span></li>
         </ul>
       </nav>
-      ${KEYS}${sections}${schemas(shapes)}`,
+      ${KEYS_SECTION}${sections}${renderSchemas(shapes)}`,
   )
 }
 
-const KEYS = html`<h2 id="keys">Keys</h2>
+const KEYS_SECTION = html`<h2 id="keys">Keys</h2>
   <p>Every request needs a key, unless its access is <em>public</em>:</p>
   <pre><code>curl -H "Authorization: Bearer assay_…" https://assay.example.org/api/key</code></pre>
   <p>The first start of the service prints an admin key of the workspace <code>local</code>, once. <code>assay keys create</code> creates more. A key belongs to one workspace and has a permission:</p>
@@ -85,32 +85,32 @@ const toAnchor = (name: string): string => `section-${name.toLowerCase().replace
 
 type ReferenceShapes = Record<string, ReferenceShape>
 
-const section = ({ name, endpoints }: EndpointGroup, shapes: ReferenceShapes): Markup =>
+const renderSection = ({ name, endpoints }: EndpointGroup, shapes: ReferenceShapes): Markup =>
   html`<h2 id="${toAnchor(name)}">${name}</h2>
     <ul class="toc">${endpoints.map((endpoint) => html`<li><a href="#${endpoint.id}">${endpoint.summary}</a></li>`)}</ul>
-    ${endpoints.map((endpoint) => operation(endpoint, shapes))}`
+    ${endpoints.map((endpoint) => renderOperation(endpoint, shapes))}`
 
-const operation = (endpoint: Endpoint, shapes: ReferenceShapes): Markup =>
+const renderOperation = (endpoint: Endpoint, shapes: ReferenceShapes): Markup =>
   html`<article id="${endpoint.id}">
     <h3>${endpoint.summary}</h3>
     <p><code>${endpoint.method} ${endpoint.path}</code></p>
     <p class="soft">Access: ${endpoint.access}.${endpoint.creates ? ' Takes Idempotency-Key.' : ''}${endpoint.conditional ? ' Takes If-Match.' : ''}</p>
-    ${table(
+    ${renderTable(
       ['Path', 'Type', ''],
       listPathParameters(endpoint.path).map((name): ReferenceRow => [html`<code>${name}</code>`, 'string', '']),
     )}
-    ${endpoint.query ? requestTable('Query', toShape(endpoint.query, 'input', shapes)) : ''}
-    ${endpoint.body ? requestTable('Body', toShape(endpoint.body, 'input', shapes)) : ''}
+    ${endpoint.query ? renderRequestTable('Query', toShape(endpoint.query, 'input', shapes)) : ''}
+    ${endpoint.body ? renderRequestTable('Body', toShape(endpoint.body, 'input', shapes)) : ''}
     ${endpoint.upload ? html`<p>Body: <code>${endpoint.upload.mediaType}</code>, at most ${endpoint.upload.bytesMax / MIB} MiB.</p>` : ''}
-    ${endpoint.progress ? progressText(toShape(endpoint.progress, 'output', shapes)) : ''}
+    ${endpoint.progress ? renderProgress(toShape(endpoint.progress, 'output', shapes)) : ''}
     ${endpoint.example ? html`<pre><code>${JSON.stringify(endpoint.example, null, 2)}</code></pre>` : ''}
-    ${table(
+    ${renderTable(
       ['Answer', 'Body', 'Problems'],
-      [...listStatuses(endpoint)].map((each) => answerRow(endpoint, each, shapes)),
+      [...listStatuses(endpoint)].map((each) => buildAnswerRow(endpoint, each, shapes)),
     )}
   </article>`
 
-const progressText = (shape: ReferenceShape): Markup =>
+const renderProgress = (shape: ReferenceShape): Markup =>
   html`<p>With <code>Accept: text/event-stream</code> the response is a stream of <code>progress</code> events, then one <code>result</code> with the body or one <code>problem</code>. Fields of <code>progress</code>: ${renderInline(shape)}</p>`
 
 const MIB = 2 ** 20
@@ -118,12 +118,12 @@ const MIB = 2 ** 20
 const toShape = (schema: z.ZodType, io: 'input' | 'output', shapes: ReferenceShapes): ReferenceShape =>
   toJsonSchema(schema, io, shapes) as ReferenceShape
 
-const requestTable = (heading: string, shape: ReferenceShape): Markup | string =>
+const renderRequestTable = (heading: string, shape: ReferenceShape): Markup | string =>
   shape.$ref
     ? html`<p>${heading}: ${renderType(shape)}</p>`
-    : table([heading, 'Type', ''], fieldRows(shape, 'required'))
+    : renderTable([heading, 'Type', ''], buildFieldRows(shape, 'required'))
 
-function answerRow(
+function buildAnswerRow(
   endpoint: Endpoint,
   [status, answer]: [number, EndpointStatus],
   shapes: ReferenceShapes,
@@ -153,28 +153,28 @@ const renderInline = (shape: ReferenceShape): Markup | string =>
     ? html`${Object.entries(shape.properties).map(([name, field]) => html`<code>${name}</code> ${renderType(field)}<br />`)}`
     : renderType(shape)
 
-const schemas = (shapes: ReferenceShapes): Markup => {
+const renderSchemas = (shapes: ReferenceShapes): Markup => {
   const names = Object.keys(shapes).sort()
   return html`<h2 id="schemas">Schemas</h2>
     <p>Responses may gain fields. Clients must ignore fields they do not know.</p>
-    <ul class="toc">${names.map((name) => html`<li>${schemaLink(name)}</li>`)}</ul>
-    ${names.map((name) => schemaArticle(name, shapes[name] ?? {}))}`
+    <ul class="toc">${names.map((name) => html`<li>${renderSchemaLink(name)}</li>`)}</ul>
+    ${names.map((name) => renderSchema(name, shapes[name] ?? {}))}`
 }
 
-const schemaArticle = (name: string, shape: ReferenceShape): Markup =>
+const renderSchema = (name: string, shape: ReferenceShape): Markup =>
   html`<article id="schema-${name}">
     <h3>${name}</h3>
-    ${shape.description ? html`<p>${prose(shape.description)}</p>` : ''}
-    ${shape.properties ? responseTable(shape) : alternatives(shape)}
+    ${shape.description ? html`<p>${renderProse(shape.description)}</p>` : ''}
+    ${shape.properties ? renderResponseTable(shape) : renderAlternatives(shape)}
   </article>`
 
-const responseTable = (shape: ReferenceShape): Markup | string =>
-  table(['Field', 'Type', ''], fieldRows(shape, 'optional'))
+const renderResponseTable = (shape: ReferenceShape): Markup | string =>
+  renderTable(['Field', 'Type', ''], buildFieldRows(shape, 'optional'))
 
-function alternatives(shape: ReferenceShape): Markup {
+function renderAlternatives(shape: ReferenceShape): Markup {
   const objects = listParts(shape).filter(({ properties }) => properties)
   if (objects.length === 0) return html`<p>${renderType(shape)}</p>`
-  return html`${objects.map((part, index) => html`${index === 0 ? '' : html`<p>or</p>`}${responseTable(part)}`)}`
+  return html`${objects.map((part, index) => html`${index === 0 ? '' : html`<p>or</p>`}${renderResponseTable(part)}`)}`
 }
 
 type Markup = ReturnType<typeof html>
@@ -202,7 +202,7 @@ type ReferenceShape = {
 
 type ReferenceRow = [name: ReferenceText, type: ReferenceText, text: ReferenceText]
 
-const table = (headings: readonly [string, string, string], rows: readonly ReferenceRow[]): ReferenceText =>
+const renderTable = (headings: readonly [string, string, string], rows: readonly ReferenceRow[]): ReferenceText =>
   rows.length === 0
     ? ''
     : html`<table>
@@ -214,24 +214,24 @@ const table = (headings: readonly [string, string, string], rows: readonly Refer
 type Marking = 'required' | 'optional'
 
 /** Builds a row per field, including those of nested unnamed schemas: `scope.kind`, `checks[].ok`. */
-function fieldRows(shape: ReferenceShape, marking: Marking, prefix = ''): ReferenceRow[] {
+function buildFieldRows(shape: ReferenceShape, marking: Marking, prefix = ''): ReferenceRow[] {
   const own = Object.entries(shape.properties ?? {}).flatMap(([name, field]): ReferenceRow[] => [
     [
       html`<code>${prefix}${name}</code>`,
       renderType(field),
       renderDescription(field, isMarked(shape, name, marking) ? marking : null),
     ],
-    ...innerRows(field, marking, `${prefix}${name}`),
+    ...buildInnerRows(field, marking, `${prefix}${name}`),
   ])
-  return [...own, ...listParts(shape).flatMap((part) => fieldRows(part, marking, prefix))]
+  return [...own, ...listParts(shape).flatMap((part) => buildFieldRows(part, marking, prefix))]
 }
 
-function innerRows(field: ReferenceShape, marking: Marking, path: string): ReferenceRow[] {
-  if (field.items) return innerRows(field.items, marking, `${path}[]`)
-  const values = findValues(field)
-  if (values) return innerRows(values, marking, `${path}{}`)
-  const inner = listParts(field).flatMap((part) => innerRows(part, marking, path))
-  return [...fieldRows({ ...field, ...NO_PARTS }, marking, `${path}.`), ...inner]
+function buildInnerRows(field: ReferenceShape, marking: Marking, path: string): ReferenceRow[] {
+  if (field.items) return buildInnerRows(field.items, marking, `${path}[]`)
+  const values = findMapValues(field)
+  if (values) return buildInnerRows(values, marking, `${path}{}`)
+  const inner = listParts(field).flatMap((part) => buildInnerRows(part, marking, path))
+  return [...buildFieldRows({ ...field, ...NO_PARTS }, marking, `${path}.`), ...inner]
 }
 
 const NO_PARTS = { anyOf: [], oneOf: [], allOf: [] }
@@ -242,7 +242,7 @@ const listParts = ({ anyOf = [], oneOf = [], allOf = [] }: ReferenceShape): Refe
   ...allOf,
 ]
 
-const findValues = ({ additionalProperties, properties }: ReferenceShape): ReferenceShape | undefined =>
+const findMapValues = ({ additionalProperties, properties }: ReferenceShape): ReferenceShape | undefined =>
   typeof additionalProperties === 'object' && !properties ? additionalProperties : undefined
 
 const isMarked = ({ required = [] }: ReferenceShape, name: string, marking: Marking): boolean =>
@@ -250,20 +250,20 @@ const isMarked = ({ required = [] }: ReferenceShape, name: string, marking: Mark
 
 /** Renders a type in one line, with links to named schemas. */
 function renderType(shape: ReferenceShape): ReferenceText {
-  if (shape.$ref) return schemaLink(shape.$ref.replace(/^.*\//, ''))
+  if (shape.$ref) return renderSchemaLink(shape.$ref.replace(/^.*\//, ''))
   if (shape.enum) return shape.enum.map(String).join(' | ')
   if (shape.const !== undefined) return JSON.stringify(shape.const)
   const parts = listParts(shape)
-  if (parts.length > 0) return join([...new Set(parts.map(renderType))], shape.allOf ? ' and ' : ' or ')
+  if (parts.length > 0) return joinTexts([...new Set(parts.map(renderType))], shape.allOf ? ' and ' : ' or ')
   if (shape.items) return html`list of ${renderType(shape.items)}`
-  const values = findValues(shape)
+  const values = findMapValues(shape)
   if (values) return html`map of ${renderType(values)}`
   return shape.format ?? [shape.type ?? 'any'].flat().join(' or ')
 }
 
-const schemaLink = (id: string): Markup => html`<a href="#schema-${id}">${id}</a>`
+const renderSchemaLink = (id: string): Markup => html`<a href="#schema-${id}">${id}</a>`
 
-const join = (parts: ReferenceText[], between: string): Markup =>
+const joinTexts = (parts: ReferenceText[], between: string): Markup =>
   html`${parts.map((part, index) => (index === 0 ? part : html`${between}${part}`))}`
 
 /** Maximum that zod gives to integers without a limit. */
@@ -278,9 +278,9 @@ function renderDescription(shape: ReferenceShape, mark: Marking | null): Markup 
     ...(maximum < NO_LIMIT ? [`At most ${maximum}.`] : []),
     ...(defaultValue === undefined ? [] : [`Default: \`${JSON.stringify(defaultValue)}\`.`]),
   ]
-  return prose(sentences.join(' '))
+  return renderProse(sentences.join(' '))
 }
 
 /** Renders text between backticks as code. */
-const prose = (text: string): Markup =>
+const renderProse = (text: string): Markup =>
   html`${text.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : part))}`

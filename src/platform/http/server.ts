@@ -5,7 +5,7 @@ import type { Db } from '../db/db.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import { newTraceId, parseTraceParent, type Tracer, traceRequest } from '../tracing.ts'
-import { admit, admitPublic, type RequestLimiters, readPresented, watchCallers } from './admit.ts'
+import { admit, admitPublic, type RequestLimiters, readPresentedSecrets, watchCallers } from './admit.ts'
 import { type Authenticate, type Caller, toScope } from './caller.ts'
 import { toRateLimitAddress } from './client-address.ts'
 import {
@@ -20,7 +20,7 @@ import { createFairShares, type EnterRequest } from './fair-share.ts'
 import { type HttpAnswer, runOnce, runOnceAcrossTransactions } from './idempotency.ts'
 import { type JsonBodyOptions, readJson, readQuery, receiveUpload, validate } from './input.ts'
 import { type AnswerUnrouted, createUnroutedAnswerer } from './methods.ts'
-import { createRateLimiter, createStreamLimiter, limitSignIn, type OpenStream, type RateLimit } from './rate-limit.ts'
+import { type CountStream, createRateLimiter, createStreamLimiter, limitSignIn, type RateLimit } from './rate-limit.ts'
 import { toProblemAnswer, toWireResponse, type WireResponse } from './respond.ts'
 import type { Route, UncheckedCall } from './route.ts'
 
@@ -72,23 +72,23 @@ export function createHttp(deps: ServerDeps, routes: Route[]): Http {
   const limits = { all: deps.limit && createRateLimiter(deps.limit), signIn: createRateLimiter(deps.signInLimit) }
   // A request line contains no secrets, and searching it for them would cost more than writing it.
   const service = { ...deps, requestLog: deps.log.child({}, { redact: { paths: [] } }) }
-  const streams = { watchCaller: watchCallers(deps.authenticate), openStream: createStreamLimiter() }
+  const streams = { watchCaller: watchCallers(deps.authenticate), countStream: createStreamLimiter() }
   const enter = createFairShares(deps.requestsAtOnce)
   const answerUnrouted = createUnroutedAnswerer(routes.map(({ endpoint }) => endpoint))
   for (const route of routes) {
     const { method, path } = route.endpoint
     const work = createHandler({ ...deps, ...streams, enter, answerUnrouted }, limits, route)
-    app.on(method, honoPath(path), (c) => respond(service, c, route.endpoint, work))
+    app.on(method, toHonoPath(path), (c) => respond(service, c, route.endpoint, work))
   }
-  app.notFound((c) => respond(service, c, unroutedOperation(c.req.path), async () => answerUnrouted(c.req)))
+  app.notFound((c) => respond(service, c, toUnroutedOperation(c.req.path), async () => answerUnrouted(c.req)))
   return Object.assign(app, { answerFromCache: createCacheAnswerer(service, limits) })
 }
 
-const honoPath = (path: string): string =>
+const toHonoPath = (path: string): string =>
   path.replaceAll(/\{([^}]+)\}/g, (_, name) => (isCatchAll(name) ? `:${name}{.+}` : `:${name}`))
 
 /** Pages of every origin may also read the problems of unknown public paths. */
-const unroutedOperation = (path: string): OperationInfo => ({
+const toUnroutedOperation = (path: string): OperationInfo => ({
   id: 'unknown',
   crossOrigin: path.startsWith('/api/public/') || undefined,
 })
@@ -104,8 +104,8 @@ async function respond(
   work: RequestHandler,
 ): Promise<Response> {
   const received = receive(c.env.incoming)
-  const answer = await work(c, received.requestId).catch((error: unknown) => toFailure(service, received, error))
-  const { status, headers, body } = complete(service, received, operation, answer)
+  const answer = await work(c, received.requestId).catch((error: unknown) => toFailureAnswer(service, received, error))
+  const { status, headers, body } = completeRequest(service, received, operation, answer)
   return new Response(body, { status, headers })
 }
 
@@ -119,7 +119,7 @@ const createCacheAnswerer =
     if (!cached) return false
     const received = receive(incoming)
     const answer = admitCached(service, limits, received, cached)
-    const { status, headers, body } = complete(service, received, cached.endpoint, answer)
+    const { status, headers, body } = completeRequest(service, received, cached.endpoint, answer)
     outgoing.writeHead(status, headers).end(body)
     return true
   }
@@ -131,10 +131,10 @@ function admitCached(
   { endpoint, cached, headers }: CachedAnswer,
 ): HttpAnswer {
   try {
-    const limited = admitPublic(limits, endpoint, toRateLimitAddress(service.clientAddress(received.incoming)))
-    return { status: 200, text: '', headers: { ...headers, ...limited }, cached }
+    const rateLimitHeaders = admitPublic(limits, endpoint, toRateLimitAddress(service.clientAddress(received.incoming)))
+    return { status: 200, text: '', headers: { ...headers, ...rateLimitHeaders }, cached }
   } catch (error) {
-    return toFailure(service, received, error)
+    return toFailureAnswer(service, received, error)
   }
 }
 
@@ -147,7 +147,7 @@ const receive = (incoming: IncomingMessage): ReceivedRequest => ({
   started: performance.now(),
 })
 
-function toFailure(
+function toFailureAnswer(
   { log, baseUrl, renderProblem }: HttpService,
   { incoming, requestId }: ReceivedRequest,
   error: unknown,
@@ -162,14 +162,14 @@ const wantsPage = (incoming: IncomingMessage): boolean =>
   !targetOf(incoming).startsWith('/api/') && (incoming.headers.accept?.includes('text/html') ?? false)
 
 /** Builds the response, then logs, counts and traces the request. Every request ends here. */
-function complete(
+function completeRequest(
   service: HttpService,
   received: ReceivedRequest,
   { id: operation, crossOrigin }: OperationInfo,
   answer: HttpAnswer,
 ): WireResponse {
   const { incoming, requestId, traceId, started } = received
-  const wire = toWireResponse(incoming, answer, commonHeaders(requestId, crossOrigin))
+  const wire = toWireResponse(incoming, answer, buildCommonHeaders(requestId, crossOrigin))
   const ms = performance.now() - started
   const { status } = wire
   service.observe(operation, status, ms / 1000)
@@ -178,22 +178,22 @@ function complete(
   return wire
 }
 
-const commonHeaders = (requestId: string, crossOrigin: true | undefined): Record<string, string> =>
+const buildCommonHeaders = (requestId: string, crossOrigin: true | undefined): Record<string, string> =>
   crossOrigin ? { 'x-request-id': requestId, ...CROSS_ORIGIN } : { 'x-request-id': requestId }
 const EXPOSED_HEADERS = 'Allow, Content-Disposition, ETag, RateLimit, RateLimit-Policy, Retry-After, X-Request-Id'
 const CROSS_ORIGIN = { 'access-control-allow-origin': '*', 'access-control-expose-headers': EXPOSED_HEADERS }
 
 const toRequestId = (sent: unknown): string =>
-  typeof sent === 'string' && /^[\w.-]{1,128}$/.test(sent) ? sent : `${PROCESS_ID}-${(requests++).toString(36)}`
+  typeof sent === 'string' && /^[\w.-]{1,128}$/.test(sent) ? sent : `${PROCESS_ID}-${(requestCount++).toString(36)}`
 
 /** Prefix of request ids. They are counted per process, because a random id per request costs more than its log line. */
 const PROCESS_ID = newId()
-let requests = 1
+let requestCount = 1
 
 type HandlerDeps = ServerDeps & {
   enter: EnterRequest
   watchCaller: ReturnType<typeof watchCallers>
-  openStream: OpenStream
+  countStream: CountStream
   answerUnrouted: AnswerUnrouted
 }
 
@@ -243,7 +243,7 @@ const createHandler = (deps: HandlerDeps, limits: RequestLimiters, route: Route)
     if (endpoint.query) call.query = validate(endpoint.query, readQuery(c.req.url), '/query')
     if (endpoint.body) call.body = validate(endpoint.body, sent)
     const work = limitFailedSignIns(limits, endpoint, { address, body: call.body }, (onProgress) =>
-      perform(route, { ...call, onProgress }, found, incoming.headers['idempotency-key']),
+      runHandler(route, { ...call, onProgress }, found, incoming.headers['idempotency-key']),
     )
     const answer = await (wantsEvents(endpoint, incoming)
       ? streamProgress(deps, requestId, work)
@@ -268,7 +268,7 @@ const targetOf = ({ url = '' }: IncomingMessage): string => url
 
 type ProgressWork = (onProgress: UncheckedCall['onProgress']) => Promise<HttpAnswer>
 
-const NEVER = new AbortController().signal
+const NEVER_ABORTED = new AbortController().signal
 /** Prevents proxies from caching or buffering a stream. */
 const EVENT_STREAM_HEADERS = {
   'content-type': 'text/event-stream',
@@ -278,21 +278,21 @@ const EVENT_STREAM_HEADERS = {
 
 /** Creates the signal of a long request or a stream; a stream also ends with its key. Too expensive for other requests. */
 function createSignal({ watchCaller }: HandlerDeps, endpoint: Endpoint, c: Context<Env>): AbortSignal {
-  if (endpoint.progress === undefined && endpoint.events === undefined) return NEVER
+  if (endpoint.progress === undefined && endpoint.events === undefined) return NEVER_ABORTED
   const { signal } = c.req.raw
   const { incoming, outgoing } = c.env
   if (endpoint.events === undefined || endpoint.access === 'public' || outgoing.destroyed) return signal
-  const subscriber = watchCaller(readPresented(incoming.headers))
+  const subscriber = watchCaller(readPresentedSecrets(incoming.headers))
   outgoing.once('close', subscriber.leave)
   return AbortSignal.any([signal, subscriber.signal])
 }
 
 /** Counts event streams per key. The count ends with the response. */
-function limitStreams({ openStream }: HandlerDeps, endpoint: Endpoint, c: Context<Env>, caller: Caller | undefined) {
+function limitStreams({ countStream }: HandlerDeps, endpoint: Endpoint, c: Context<Env>, caller: Caller | undefined) {
   const { incoming, outgoing } = c.env
   if (endpoint.events === undefined && !wantsEvents(endpoint, incoming)) return
   if (outgoing.destroyed) return
-  outgoing.once('close', openStream(caller))
+  outgoing.once('close', countStream(caller))
 }
 
 const wantsEvents = ({ progress }: Endpoint, { headers }: IncomingMessage): boolean =>
@@ -300,22 +300,22 @@ const wantsEvents = ({ progress }: Endpoint, { headers }: IncomingMessage): bool
 
 /** Streams progress. The status is sent before the work begins; the last event contains its result. */
 function streamProgress({ log, baseUrl }: ServerDeps, requestId: string, work: ProgressWork): HttpAnswer {
-  const events = progressEvents(async (onProgress) => {
+  const events = streamProgressEvents(async (onProgress) => {
     try {
       return { event: 'result', data: JSON.parse((await work(onProgress)).text) }
     } catch (error) {
       return { event: 'problem', data: JSON.parse(toProblemAnswer(error, { log, baseUrl: baseUrl(), requestId }).text) }
     }
   })
-  return { status: 200, text: '', headers: EVENT_STREAM_HEADERS, stream: eventStream(events) }
+  return { status: 200, text: '', headers: EVENT_STREAM_HEADERS, stream: createEventStream(events) }
 }
 
-function perform(route: Route, call: UncheckedCall, found: unknown, key: unknown): Promise<HttpAnswer> {
+function runHandler(route: Route, call: UncheckedCall, found: unknown, key: unknown): Promise<HttpAnswer> {
   const { endpoint } = route
   const work = async (db: Db): Promise<HttpAnswer> => {
     const { status, body, headers = {}, events, bytes, cached } = await route.handle({ ...call, db }, found)
     if (cached) return { status, text: '', headers, cached }
-    if (events) return { status, text: '', headers: EVENT_STREAM_HEADERS, stream: eventStream(events) }
+    if (events) return { status, text: '', headers: EVENT_STREAM_HEADERS, stream: createEventStream(events) }
     if (bytes) return { status, text: '', headers, stream: ReadableStream.from(bytes) }
     return { status, text: body === undefined ? '' : JSON.stringify(body), headers }
   }
@@ -326,7 +326,7 @@ function perform(route: Route, call: UncheckedCall, found: unknown, key: unknown
     scope: toScope(call.caller),
     key,
     request,
-    secret: endpoint.showsSecret === true,
+    hasSecret: endpoint.showsSecret === true,
     hasUpload: endpoint.upload !== undefined,
   }
   if (endpoint.progress) return runOnceAcrossTransactions(call.db, idempotent, () => work(call.db))
@@ -337,29 +337,29 @@ const HEARTBEAT_MS = 15_000
 const encoder = new TextEncoder()
 
 /** Builds the body of a `text/event-stream` response. Sends heartbeats, so that proxies keep the connection open. */
-export function eventStream(
+export function createEventStream(
   events: AsyncIterable<ServerEvent>,
   heartbeatMs = HEARTBEAT_MS,
 ): ReadableStream<Uint8Array<ArrayBuffer>> {
   const source = events[Symbol.asyncIterator]()
-  let beat: NodeJS.Timeout | undefined
+  let heartbeat: NodeJS.Timeout | undefined
   return new ReadableStream({
     start(controller) {
-      beat = setInterval(() => controller.enqueue(encoder.encode(': still here\n\n')), heartbeatMs)
+      heartbeat = setInterval(() => controller.enqueue(encoder.encode(': still here\n\n')), heartbeatMs)
     },
     async pull(controller) {
       try {
         const { done, value } = await source.next()
         if (!done) return controller.enqueue(encoder.encode(formatEvent(value)))
-        clearInterval(beat)
+        clearInterval(heartbeat)
         controller.close()
       } catch (error) {
-        clearInterval(beat)
+        clearInterval(heartbeat)
         controller.error(error)
       }
     },
     cancel() {
-      clearInterval(beat)
+      clearInterval(heartbeat)
       void source.return?.() // takes effect at its next event
     },
   })
@@ -373,7 +373,7 @@ const formatEvent = ({ id, event, data }: ServerEvent): string =>
  * Runs work that reports progress and yields `progress` events as fast as the reader consumes them, then the event that
  * the work returned. A slow reader gets only the newest progress.
  */
-export async function* progressEvents(
+export async function* streamProgressEvents(
   work: (onProgress: (data: unknown) => void) => Promise<ServerEvent>,
 ): AsyncGenerator<ServerEvent> {
   let latest: { data: unknown } | undefined

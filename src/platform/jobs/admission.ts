@@ -48,9 +48,9 @@ export function admit(queue: QueueState, capacity: WorkerCapacity): JobAdmission
   const all = listCandidates(queue)
   const pending = new Set(all)
   for (let next = findFirst(pending); next && remaining.slots > 0; next = findFirst(pending)) {
-    const isFitting = fits(next, remaining)
-    if (isFitting) take(next, remaining)
-    else reserve(next, remaining)
+    const isFitting = fitsCapacity(next, remaining)
+    if (isFitting) takeJob(next, remaining)
+    else reserveCapacity(next, remaining)
     // Capacity only shrinks: a class that does not fit now will not fit later.
     if (!isFitting || next.taken === next.ranks.length) pending.delete(next)
   }
@@ -62,7 +62,7 @@ function toRemainingCapacity(
   capacity: WorkerCapacity,
 ): RemainingCapacity {
   const slots = new Map(limits.map((limit) => [limit.key, limit.slots]))
-  for (const { limitKeys, jobs } of running) lower(slots, limitKeys, jobs)
+  for (const { limitKeys, jobs } of running) lowerLimits(slots, limitKeys, jobs)
   return {
     ...capacity,
     memoryMb: capacity.memoryMb - memoryMbTaken,
@@ -82,7 +82,7 @@ function listCandidates({ queueClasses, running, limits, turns }: QueueState): A
   }
   for (const { fairGroup, served } of turns) getGroup(fairGroup).served = served
   for (const { fairGroup, jobs } of running) {
-    for (const name of [outerOf(fairGroup), fairGroup]) getGroup(name).running += jobs
+    for (const name of [toOuterGroup(fairGroup), fairGroup]) getGroup(name).running += jobs
   }
   const paused = new Set(limits.filter((limit) => limit.slots === 0).map((limit) => limit.key))
   return queueClasses
@@ -90,13 +90,13 @@ function listCandidates({ queueClasses, running, limits, turns }: QueueState): A
     .map((queueClass) => ({
       ...queueClass,
       taken: 0,
-      outer: getGroup(outerOf(queueClass.fairGroup)),
+      outer: getGroup(toOuterGroup(queueClass.fairGroup)),
       inner: getGroup(queueClass.fairGroup),
     }))
 }
 
 /** Returns the outer group. Its name has no slash and that of a fair group has one, so the two never collide. */
-const outerOf = (fairGroup: string): string => fairGroup.slice(0, fairGroup.indexOf('/'))
+const toOuterGroup = (fairGroup: string): string => fairGroup.slice(0, fairGroup.indexOf('/'))
 
 function findFirst(candidates: Iterable<AdmissionCandidate>): AdmissionCandidate | undefined {
   let best: AdmissionCandidate | undefined
@@ -116,7 +116,7 @@ const compareGroups = (a: FairGroup, b: FairGroup): number =>
 
 const nextRank = ({ ranks, taken }: AdmissionCandidate): number => ranks[taken] ?? Number.POSITIVE_INFINITY
 
-const fits = (candidate: QueueClass, remaining: RemainingCapacity): boolean =>
+const fitsCapacity = (candidate: QueueClass, remaining: RemainingCapacity): boolean =>
   hasSlots(candidate, remaining) &&
   (candidate.memoryMb === 0 || (remaining.starts > 0 && requiredMemoryMb(candidate, remaining) <= remaining.memoryMb))
 
@@ -127,14 +127,14 @@ const hasSlots = ({ limitKeys }: QueueClass, { limits }: RemainingCapacity): boo
 const requiredMemoryMb = ({ memoryMb }: QueueClass, { hostMemoryMb }: RemainingCapacity): number =>
   Math.min(memoryMb, hostMemoryMb)
 
-function take(next: AdmissionCandidate, remaining: RemainingCapacity): void {
+function takeJob(next: AdmissionCandidate, remaining: RemainingCapacity): void {
   next.taken += 1
   remaining.turn += 1
   for (const group of [next.outer, next.inner]) {
     group.running += 1
     group.served = remaining.turn
   }
-  lower(remaining.limits, next.limitKeys, 1)
+  lowerLimits(remaining.limits, next.limitKeys, 1)
   remaining.slots -= 1
   if (next.memoryMb === 0) return
   remaining.starts -= 1
@@ -145,14 +145,14 @@ function take(next: AdmissionCandidate, remaining: RemainingCapacity): void {
  * Reserves capacity for a job that does not fit yet, so that small jobs cannot starve it. Only the first such job
  * gets a reservation, so that little capacity stays idle. It reserves memory only if it does not also wait for slots.
  */
-function reserve(next: AdmissionCandidate, remaining: RemainingCapacity): void {
+function reserveCapacity(next: AdmissionCandidate, remaining: RemainingCapacity): void {
   if (remaining.hasReservation) return
   remaining.hasReservation = true
   if (hasSlots(next, remaining)) remaining.memoryMb -= requiredMemoryMb(next, remaining)
-  lower(remaining.limits, next.limitKeys, 1)
+  lowerLimits(remaining.limits, next.limitKeys, 1)
 }
 
-function lower(limits: Map<string, number>, keys: readonly string[], by: number): void {
+function lowerLimits(limits: Map<string, number>, keys: readonly string[], by: number): void {
   for (const key of keys) {
     const slots = limits.get(key)
     if (slots !== undefined) limits.set(key, slots - by)

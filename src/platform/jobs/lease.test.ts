@@ -18,7 +18,7 @@ import { seeded } from '../../../test/support/seeded.ts'
 import type { Database } from '../db/db.ts'
 import { newId } from '../ids.ts'
 import { cancel, enqueue, enqueueAll, LeaseLost } from './jobs.ts'
-import { beat, createLease, endLease } from './lease.ts'
+import { createLease, endLease, sendHeartbeat } from './lease.ts'
 import { endJob, nameSession, reapDead, upsertWorker } from './sql.ts'
 
 test('heartbeats renew the lease of a job that outlasts it', async () => {
@@ -224,7 +224,7 @@ test('a heartbeat during the commit of the end does not declare the lease lost',
   const lease = createLease(job, { database, leaseMs: 60_000, claimedAt: performance.now() })
   await endLease(lease, async () => {
     await endJob(database.db, job)
-    await beat({ db: database.db, worker, leaseMs: 60_000 }, [lease])
+    await sendHeartbeat({ db: database.db, worker, leaseMs: 60_000 }, [lease])
   })
   expect(lease).toMatchObject({ state: 'ended', abort: { signal: { aborted: false } } })
 })

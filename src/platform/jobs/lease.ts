@@ -20,7 +20,7 @@ export function createLease(job: ClaimedJob, { database, leaseMs, claimedAt }: L
   return lease
 }
 
-/** Counts from when the renewal was sent: the database's own clock can only have started later. */
+/** Restarts the expiry timer from the time at which the renewal was sent. The lease in the database ends later, never earlier. */
 function extendLease(lease: Lease, renewedAt: number): void {
   clearTimeout(lease.expiry)
   const remainingMs = Math.max(0, renewedAt + lease.leaseMs - performance.now())
@@ -46,7 +46,7 @@ export function toJob<P>(lease: Lease, payload: P): Job<P> {
   }
 }
 
-/** Ends the job before `work` runs: that takes the row's lock and leaves the id free for `work` to enqueue again. */
+/** Ends the job before `work` runs: this locks the row, and lets `work` enqueue a job with the same id. */
 function finish<T>(lease: Lease, work: (tx: Db) => Promise<T>): Promise<T> {
   return endLease(lease, () =>
     transact(lease.database.db, async (tx) => {
@@ -61,9 +61,9 @@ export function complete(lease: Lease): Promise<void> {
   return endLease(lease, async () => requireHeld(lease, await endJob(lease.database.db, lease.job)))
 }
 
-/** While `work` commits the end, a heartbeat that does not find the row must not declare the lease lost. */
+/** Runs `work`, which commits the end of a job. Meanwhile a heartbeat that does not find the row does not declare the lease lost. */
 export async function endLease<T>(lease: Lease, work: () => Promise<T>): Promise<T> {
-  const before = lease.state
+  const previousState = lease.state
   lease.state = 'ending'
   try {
     const result = await work()
@@ -71,12 +71,12 @@ export async function endLease<T>(lease: Lease, work: () => Promise<T>): Promise
     clearTimeout(lease.expiry)
     return result
   } catch (error) {
-    if (lease.state === 'ending') lease.state = before
+    if (lease.state === 'ending') lease.state = previousState
     throw error
   }
 }
 
-/** Holds the row's lock throughout, so the lease cannot be taken; renews it last, in case `work` took long. */
+/** Runs `work` while it holds the row's lock, so that the lease cannot be taken. Renews the lease last, in case `work` took long. */
 function write<T>(lease: Lease, work: (tx: Db) => Promise<T>): Promise<T> {
   return transact(lease.database.db, async (tx) => {
     requireHeld(lease, await lockLease(tx, lease.job))
@@ -96,20 +96,23 @@ type LeaseRenewal = {
   db: Db
   worker: WorkerRow
   leaseMs: number
-  /** Time after which a worker without a session counts as dead. Default: when its leases expire. */
+  /** Time without a report after which a worker that has no session counts as dead. Default: when its leases expire. */
   silentMs?: number | undefined
 }
 
 /** Renews the leases of this worker and requeues jobs whose worker died. Returns whether there were any. */
-export async function beat({ db, worker, leaseMs, silentMs }: LeaseRenewal, leases: Iterable<Lease>): Promise<boolean> {
-  await renewHeld(db, leaseMs, [...leases].filter(isOpen))
+export async function sendHeartbeat(
+  { db, worker, leaseMs, silentMs }: LeaseRenewal,
+  leases: Iterable<Lease>,
+): Promise<boolean> {
+  await renewOpenLeases(db, leaseMs, [...leases].filter(isOpen))
   await upsertWorker(db, worker)
   return reapDead(db, silentMs)
 }
 
 const isOpen = (lease: Lease) => lease.state === 'held' || lease.state === 'ending'
 
-async function renewHeld(db: Db, leaseMs: number, leases: Lease[]): Promise<void> {
+async function renewOpenLeases(db: Db, leaseMs: number, leases: Lease[]): Promise<void> {
   if (leases.length === 0) return
   const renewedAt = performance.now()
   const jobs = leases.map((lease) => lease.job)

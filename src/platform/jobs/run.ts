@@ -21,14 +21,14 @@ const RECORD_RETRY_MS = 500
 
 /** Runs a claimed job and records how it ended. Never throws. */
 export async function runJob(deps: RunDeps, lease: Lease): Promise<void> {
-  const ending = await perform(deps, lease)
-  await record(deps, lease, ending)
+  const ending = await runHandler(deps, lease)
+  await recordEnding(deps, lease, ending)
   clearTimeout(lease.expiry)
   if (lease.state === 'lost') deps.counts.lost += 1
-  else deps.counts[COUNTER[ending.kind]] += 1
+  else deps.counts[COUNTER_BY_ENDING[ending.kind]] += 1
 }
 
-const COUNTER = {
+const COUNTER_BY_ENDING = {
   none: 'done',
   done: 'done',
   put_back: 'putBack',
@@ -37,7 +37,7 @@ const COUNTER = {
   failed: 'failed',
 } as const
 
-async function perform({ handlers, log }: RunDeps, lease: Lease): Promise<JobEnding> {
+async function runHandler({ handlers, log }: RunDeps, lease: Lease): Promise<JobEnding> {
   const { job } = lease
   const handler = handlers.get(job.type)
   if (!handler) return { kind: 'failed', error: `No handler for job type ${job.type}.` }
@@ -60,7 +60,7 @@ const toPayloadError = (type: string, error: z.ZodError) =>
   errorText(`Invalid payload for job type ${type}: ${z.prettifyError(error)}`)
 
 /** Records the ending. Retries while the lease is held, so that a database outage does not repeat a finished job. */
-async function record(deps: RunDeps, lease: Lease, ending: JobEnding): Promise<void> {
+async function recordEnding(deps: RunDeps, lease: Lease, ending: JobEnding): Promise<void> {
   while (lease.state === 'held' && ending.kind !== 'none') {
     try {
       await recordOnce(deps, lease, ending)
@@ -127,7 +127,7 @@ type JobEnding =
   | { kind: 'failed'; error: string }
 
 /** Retry delay after a database outage, which is not the job's fault. */
-const OUTAGE_MS = 1_000
+const OUTAGE_RETRY_MS = 1_000
 
 type RunStatus = { leaseState: 'held' | 'ending' | 'ended' | 'lost'; aborted: boolean }
 
@@ -140,7 +140,7 @@ function toReturnEnding({ leaseState, aborted }: RunStatus): JobEnding {
 export function toErrorEnding(error: unknown, { leaseState, aborted }: RunStatus, job: ClaimedJob): JobEnding {
   if (leaseState === 'ended' || leaseState === 'lost' || error instanceof LeaseLost) return { kind: 'none' }
   if (aborted) return { kind: 'put_back' }
-  if (isDatabaseUnavailable(error)) return { kind: 'crash', error: errorText(error), retryInMs: OUTAGE_MS }
+  if (isDatabaseUnavailable(error)) return { kind: 'crash', error: errorText(error), retryInMs: OUTAGE_RETRY_MS }
   return toFailureEnding(errorText(error), job)
 }
 

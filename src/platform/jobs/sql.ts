@@ -157,16 +157,16 @@ export const lockClaims = (tx: Db) =>
     set_config('synchronous_commit', 'off', true)`,
   )
 
-const heads = sql`select queue_class, type, priority, fair_group, limit_keys, memory_mb from jobs where state = 'queued'`
+const selectQueueHeads = sql`select queue_class, type, priority, fair_group, limit_keys, memory_mb from jobs where state = 'queued'`
 
 /** Reads everything admission needs. Its cost grows with queue classes and running jobs, not with queued jobs. */
 export const queueQuery = ({ types, slots, host, workerId }: Claimer) => sql<QueueState & { startsMsAgo: number[] }>`
   with recursive walk as (
     -- Loose index scan: the oldest job of each queue class.
-    (${heads} order by queue_class, run_at, id limit 1)
+    (${selectQueueHeads} order by queue_class, run_at, id limit 1)
     union all
     select next.* from walk cross join lateral (
-      ${heads} and jobs.queue_class > walk.queue_class order by queue_class, run_at, id limit 1
+      ${selectQueueHeads} and jobs.queue_class > walk.queue_class order by queue_class, run_at, id limit 1
     ) as next
   ), classes as (
     select * from walk where type = any(${types}::text[])
@@ -271,8 +271,8 @@ export async function lockLease(tx: Db, lease: LeaseKey): Promise<boolean> {
   return row !== undefined
 }
 
-const noLease = sql`lease_id = null, leased_until = null, worker_id = null`
-const unlessCanceled = sql`
+const clearLease = sql`lease_id = null, leased_until = null, worker_id = null`
+const requeueOrCancel = sql`
   state = case when cancel_requested then 'canceled' else 'queued' end,
   finished_at = case when cancel_requested then now() end`
 
@@ -282,7 +282,7 @@ export async function endJob(tx: Db, lease: LeaseKey & Pick<ClaimedJob, 'everySe
   if (lease.everySeconds === null) return isChanged(await executePrepared(tx, sql`delete from jobs ${held}`))
   return changesRow(
     tx,
-    sql`update jobs set ${unlessCanceled}, ${noLease}, failures = 0, crashes = 0, deaths = 0, error = null,
+    sql`update jobs set ${requeueOrCancel}, ${clearLease}, failures = 0, crashes = 0, deaths = 0, error = null,
       run_at = now() + every_seconds * interval '1 s' ${held}`,
   )
 }
@@ -298,7 +298,7 @@ export function putBack(db: Db, lease: LeaseKey, failure?: JobFailure): Promise<
     : sql``
   return changesRow(
     db,
-    sql`update jobs set ${unlessCanceled}, ${noLease}${later} where id = ${lease.id} and lease_id = ${lease.leaseId}`,
+    sql`update jobs set ${requeueOrCancel}, ${clearLease}${later} where id = ${lease.id} and lease_id = ${lease.leaseId}`,
   )
 }
 
@@ -306,7 +306,7 @@ export function putBack(db: Db, lease: LeaseKey, failure?: JobFailure): Promise<
 export const failJob = (tx: Db, lease: LeaseKey, error: string): Promise<boolean> =>
   changesRow(
     tx,
-    sql`update jobs set state = 'failed', ${noLease}, failures = failures + 1, error = ${error}, finished_at = now()
+    sql`update jobs set state = 'failed', ${clearLease}, failures = failures + 1, error = ${error}, finished_at = now()
       where id = ${lease.id} and lease_id = ${lease.leaseId}`,
   )
 
@@ -327,7 +327,7 @@ const SESSION_PREFIX = 'assay-jobs '
 export const reapDead = (db: Db, silentMs: number | undefined): Promise<boolean> =>
   changesRow(
     db,
-    sql`update jobs set ${unlessCanceled}, ${noLease}, crashes = crashes + 1, deaths = deaths + 1,
+    sql`update jobs set ${requeueOrCancel}, ${clearLease}, crashes = crashes + 1, deaths = deaths + 1,
         memory_mb = case when memory_mb > 0 and deaths + 1 >= ${ALONE_AFTER_DEATHS} then ${ALL_MEMORY_MB}
           else memory_mb end
       where id in (

@@ -5,7 +5,7 @@ import { createWakeSignal, listenTo, type WakeSignal } from '../db/notices.ts'
 import { derivedId, newId } from '../ids.ts'
 import { admit } from './admission.ts'
 import { defineRecurringJob, type JobHandler, type JobLog, WorkerStopped } from './jobs.ts'
-import { beat, createLease, type Lease, loseLease } from './lease.ts'
+import { createLease, type Lease, loseLease, sendHeartbeat } from './lease.ts'
 import { createOutageLog, type JobCounts, type OutageLog, runJob } from './run.ts'
 import {
   CHANNEL,
@@ -34,7 +34,7 @@ export type WorkerOptions = {
   startsPerSecond?: number | undefined
   /** Maximum memory of those jobs together, over all workers of this host. Default: no limit. */
   memoryMb?: number | undefined
-  /** Tells before each claim whether this process is fit for work. Default: always. */
+  /** Called before each claim. Returns false while this process must not start jobs. Default: always true. */
   mayClaim?: (() => boolean) | undefined
   log: JobLog
   leaseMs?: number | undefined
@@ -57,17 +57,18 @@ type WorkerState = {
   worker: WorkerRow
   handlers: ReadonlyMap<string, JobHandler>
   recurring: RecurringJobRow[]
-  own: Database
+  /** Connections of the worker itself, apart from those of its handlers. */
+  ownDatabase: Database
   running: Map<Lease, Promise<void>>
   counts: JobCounts
   outage: OutageLog
   claimSignal: WakeSignal
-  beatSignal: WakeSignal
+  heartbeatSignal: WakeSignal
   nextClaimMs: number
   phase: 'working' | 'stopping' | 'stopped'
 }
 
-type Loops = { claiming: Promise<void>; beating: Promise<void>; notices: { close(): Promise<void> } }
+type Loops = { claiming: Promise<void>; heartbeats: Promise<void>; notices: { close(): Promise<void> } }
 
 const LEASE_MS = 30_000
 const POLL_MS = 1_000
@@ -84,7 +85,7 @@ const CLOSE_MS = 5_000
 /** Starts a worker. Database errors never end it: it resumes when the database does. */
 export function startWorker(options: WorkerOptions): Worker {
   const state = createState(options)
-  const loops = { claiming: claimLoop(state), beating: beatLoop(state), notices: listenForNotices(state) }
+  const loops = { claiming: claimLoop(state), heartbeats: heartbeatLoop(state), notices: listenForNotices(state) }
   let stopped: Promise<void> | undefined
   return {
     id: state.worker.id,
@@ -112,12 +113,12 @@ function createState(options: WorkerOptions): WorkerState {
     handlers: byType,
     recurring: listRecurringJobs(handlers),
     // Separate connections: handlers that exhaust the shared pool must not keep a lease from being renewed.
-    own: connect(options.database.url, { max: 2, onError: () => {} }),
+    ownDatabase: connect(options.database.url, { max: 2, onError: () => {} }),
     running: new Map(),
     counts: { done: 0, retried: 0, failed: 0, putBack: 0, lost: 0 },
     outage: createOutageLog(options.log),
     claimSignal: createWakeSignal(),
-    beatSignal: createWakeSignal(),
+    heartbeatSignal: createWakeSignal(),
     nextClaimMs: POLL_MS,
     phase: 'working',
   }
@@ -141,12 +142,12 @@ const listRecurringJobs = (handlers: readonly JobHandler[]): RecurringJobRow[] =
   })
 
 /** Wakes the loops on notifications. After a reconnect both are woken, because notifications may have been missed. */
-function listenForNotices({ database, worker, outage, claimSignal, beatSignal }: WorkerState): {
+function listenForNotices({ database, worker, outage, claimSignal, heartbeatSignal }: WorkerState): {
   close(): Promise<void>
 } {
   const onNotice = (notice: string) => {
     outage.recovered('listen')
-    if (notice !== 'queued') beatSignal.notify()
+    if (notice !== 'queued') heartbeatSignal.notify()
     if (notice !== 'cancel') claimSignal.notify()
   }
   return listenTo(
@@ -162,12 +163,12 @@ function listenForNotices({ database, worker, outage, claimSignal, beatSignal }:
 }
 
 async function claimLoop(state: WorkerState): Promise<void> {
-  while (!(await attempt(state, 'register', () => register(state.own.db, state)))) {
+  while (!(await tryActivity(state, 'register', () => register(state.ownDatabase.db, state)))) {
     await state.claimSignal.wait(RETRY_MS)
     if (state.phase !== 'working') return
   }
   while (state.phase === 'working') {
-    await attempt(state, 'claim', () => claimFreeSlots(state))
+    await tryActivity(state, 'claim', () => claimFreeSlots(state))
     await pause(BURST_MS)
     await state.claimSignal.wait(state.nextClaimMs)
   }
@@ -186,7 +187,7 @@ async function claimFreeSlots(state: WorkerState): Promise<void> {
   const slots = Math.min(CLAIM_MAX, options.slots - state.running.size)
   if (slots <= 0) return
   const claimedAt = performance.now()
-  const { jobs, nextStartMs = pollMs } = await claim(state.own.db, {
+  const { jobs, nextStartMs = pollMs } = await claim(state.ownDatabase.db, {
     workerId: worker.id,
     host: worker.host,
     types: [...state.handlers.keys()],
@@ -204,7 +205,7 @@ async function claimFreeSlots(state: WorkerState): Promise<void> {
 }
 
 async function putBackAll(state: WorkerState, jobs: readonly ClaimedJob[]): Promise<void> {
-  await Promise.all(jobs.map((job) => putBack(state.own.db, job)))
+  await Promise.all(jobs.map((job) => putBack(state.ownDatabase.db, job)))
 }
 
 function startJob(state: WorkerState, job: ClaimedJob, claimedAt: number): void {
@@ -220,24 +221,24 @@ function startJob(state: WorkerState, job: ClaimedJob, claimedAt: number): void 
  * After an outage of the database, the other workers need a moment to report again. Therefore only a worker that has
  * reached the database for `silentMs` may declare another one dead.
  */
-async function beatLoop(state: WorkerState): Promise<void> {
-  const { own, worker, leaseMs } = state
-  const beatMs = leaseMs / 8
+async function heartbeatLoop(state: WorkerState): Promise<void> {
+  const { ownDatabase, worker, leaseMs } = state
+  const heartbeatMs = leaseMs / 8
   const silentMs = leaseMs / 4
   let connectedAt = performance.now()
   while (state.phase !== 'stopped') {
     const isConnectedLongEnough = performance.now() - connectedAt >= silentMs
-    const isRenewed = await attempt(state, 'heartbeat', async () => {
-      const heartbeat = { db: own.db, worker, leaseMs, silentMs: isConnectedLongEnough ? silentMs : undefined }
-      if (await beat(heartbeat, state.running.keys())) state.claimSignal.notify()
+    const isRenewed = await tryActivity(state, 'heartbeat', async () => {
+      const heartbeat = { db: ownDatabase.db, worker, leaseMs, silentMs: isConnectedLongEnough ? silentMs : undefined }
+      if (await sendHeartbeat(heartbeat, state.running.keys())) state.claimSignal.notify()
     })
     if (!isRenewed) connectedAt = performance.now()
-    await state.beatSignal.wait(isRenewed ? beatMs : Math.min(RETRY_MS, beatMs))
+    await state.heartbeatSignal.wait(isRenewed ? heartbeatMs : Math.min(RETRY_MS, heartbeatMs))
   }
 }
 
-/** Reports a failure to the outage log instead of throwing. */
-async function attempt(state: WorkerState, activity: string, work: () => Promise<void>): Promise<boolean> {
+/** Runs `work`. Returns false, and reports to the outage log, if it throws. */
+async function tryActivity(state: WorkerState, activity: string, work: () => Promise<void>): Promise<boolean> {
   try {
     await work()
     state.outage.recovered(activity)
@@ -257,7 +258,7 @@ async function stop(state: WorkerState, loops: Loops, graceMs: number): Promise<
   await settleWithin(Math.min(ABORT_GRACE_MS, state.leaseMs), Promise.all(state.running.values()))
   await settleWithin(CLOSE_MS, revokeLeases(state, [...state.running.keys()]))
   state.phase = 'stopped'
-  state.beatSignal.notify()
+  state.heartbeatSignal.notify()
   await settleWithin(CLOSE_MS, closeAll(state, loops))
 }
 
@@ -265,13 +266,13 @@ async function stop(state: WorkerState, loops: Loops, graceMs: number): Promise<
 async function revokeLeases(state: WorkerState, leases: Lease[]): Promise<void> {
   for (const lease of leases) loseLease(lease, 'was given back because the worker is stopping')
   const jobs = leases.map((lease) => lease.job)
-  await attempt(state, 'put back', () => putBackAll(state, jobs))
+  await tryActivity(state, 'put back', () => putBackAll(state, jobs))
 }
 
 async function closeAll(state: WorkerState, loops: Loops): Promise<void> {
-  await Promise.all([loops.beating, loops.notices.close()])
-  await attempt(state, 'leave', async () => void (await deleteWorker(state.own.db, state.worker.id)))
-  await state.own.close()
+  await Promise.all([loops.heartbeats, loops.notices.close()])
+  await tryActivity(state, 'leave', async () => void (await deleteWorker(state.ownDatabase.db, state.worker.id)))
+  await state.ownDatabase.close()
 }
 
 /** Waits until the work settles, at most `ms`. */

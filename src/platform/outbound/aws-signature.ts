@@ -33,7 +33,7 @@ export async function signAwsRequest(
   return others
 }
 
-/** Hash of the signer's interface. Bodies can be large, and this one is not written in JavaScript. */
+/** Implements the hash interface of the signer with Node's native hash, because bodies can be large. */
 class NodeSha256 {
   private readonly secret: HashInput | undefined
   private hash: Hash | Hmac

@@ -51,11 +51,11 @@ export function buildTokenRequest(account: ServiceAccount, now = new Date()): To
     iat: issuedAt,
     exp: issuedAt + LIFETIME_SECONDS,
   }
-  const signed = [header, claims].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')
-  const signature = sign('RSA-SHA256', Buffer.from(signed), account.privateKey).toString('base64url')
+  const signingInput = [header, claims].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')
+  const signature = sign('RSA-SHA256', Buffer.from(signingInput), account.privateKey).toString('base64url')
   const form = new URLSearchParams({
     grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
-    assertion: `${signed}.${signature}`,
+    assertion: `${signingInput}.${signature}`,
   })
   return {
     url: account.tokenUrl,

@@ -1,9 +1,9 @@
 import { isIP } from 'node:net'
 import type { Resolve } from './public-host.ts'
-import { type AllowedHost, covers, hostOf, isPublicAddress, mayBePublic } from './url-rules.ts'
+import { type AllowedHost, coversHost, hostOf, isPublicAddress, mayBePublic } from './url-rules.ts'
 
 /** Returns the registry that an image reference names, or undefined if it is Docker's default one. */
-function registryOf(reference: string): { host: string; port: number } | 'invalid' | undefined {
+function parseRegistry(reference: string): { host: string; port: number } | 'invalid' | undefined {
   const slash = reference.indexOf('/')
   const first = reference.slice(0, Math.max(0, slash))
   if (first !== 'localhost' && !/[.:[\]]/.test(first) && first === first.toLowerCase()) return undefined
@@ -13,24 +13,24 @@ function registryOf(reference: string): { host: string; port: number } | 'invali
 }
 
 /**
- * Tells whether an image would be pulled from an address or name of a private network, as far as its reference shows. The
+ * Reports whether an image would be pulled from an address or name of a private network, by its reference alone. The
  * operator can allow hosts.
  */
 export function hasPrivateRegistry(reference: string, allowed: readonly AllowedHost[] = []): boolean {
-  const registry = registryOf(reference)
+  const registry = parseRegistry(reference)
   if (registry === undefined || registry === 'invalid') return registry === 'invalid'
   if (isAllowed(registry, registry.host, allowed)) return false
   return !mayBePublic(registry.host) || (isIP(registry.host) === 0 && !registry.host.includes('.'))
 }
 
-/** Like `hasPrivateRegistry`, but also judges the addresses to which the name of the registry resolves. */
+/** Like `hasPrivateRegistry`, but also checks the addresses to which the name of the registry resolves. */
 export async function leadsToPrivateRegistry(
   reference: string,
   allowed: readonly AllowedHost[],
   resolve: Resolve,
 ): Promise<boolean> {
   if (hasPrivateRegistry(reference, allowed)) return true
-  const registry = registryOf(reference)
+  const registry = parseRegistry(reference)
   if (registry === undefined || registry === 'invalid' || isAllowed(registry, registry.host, allowed)) return false
   const addresses = isIP(registry.host) === 0 ? await resolve(registry.host).catch(() => []) : [registry.host]
   return addresses.some((address) => !isPublicAddress(address) && !isAllowed(registry, address, allowed))
@@ -38,5 +38,5 @@ export async function leadsToPrivateRegistry(
 
 const isAllowed = ({ port }: { port: number }, host: string, allowed: readonly AllowedHost[]): boolean =>
   allowed.some(
-    (entry) => (entry.port === null ? [80, 443].includes(port) : entry.port === port) && covers(entry.host, host),
+    (entry) => (entry.port === null ? [80, 443].includes(port) : entry.port === port) && coversHost(entry.host, host),
   )

@@ -10,7 +10,7 @@ import {
   trustedCertificate,
 } from '../../../test/support/loopback-servers.ts'
 import { createOutbound, type OutboundInit, OutboundRefused } from './outbound.ts'
-import { pinnedAgent } from './pinned-connections.ts'
+import { createPinnedAgent } from './pinned-connections.ts'
 
 const NAMES = ['api.example.com', 'other.example.com', 'localhost']
 let tls: Certificate
@@ -123,7 +123,7 @@ describe('the address that was checked is the address that is used', () => {
       resolve: async () => answers.shift() ?? [],
       agentFor: (addresses) => {
         dialled.push(addresses)
-        return pinnedAgent(['127.0.0.1']) // stands for the way from the public address to the server `far`
+        return createPinnedAgent(['127.0.0.1']) // stands for the way from the public address to the server `far`
       },
     })
 

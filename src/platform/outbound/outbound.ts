@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { type Response as Answer, fetch as send } from 'undici'
 import { encodeBody, isStream, limitBody, type SentBody } from './bodies.ts'
-import { type AgentFor, pinnedAgents } from './pinned-connections.ts'
+import { type AgentFor, createPinnedAgents } from './pinned-connections.ts'
 import { type Resolve, resolveName } from './public-host.ts'
 import {
   hostOf,
@@ -40,7 +40,7 @@ export type OutboundRefusal =
   | 'header_not_valid'
   | 'response_too_large'
 
-const SENTENCES: Record<OutboundRefusal, string> = {
+const REFUSAL_MESSAGES: Record<OutboundRefusal, string> = {
   invalid_url: 'it is not a valid URL',
   scheme_not_allowed: 'use https',
   credentials_in_url: 'a URL must not contain a user name or password',
@@ -55,18 +55,18 @@ const SENTENCES: Record<OutboundRefusal, string> = {
   response_too_large: 'the response is larger than allowed',
 }
 
-/** The guard refused the request. A retry gives the same result. */
+/** Thrown when the guard refused the request. A retry gives the same result. */
 export class OutboundRefused extends Error {
   override name = 'OutboundRefused'
   reason: OutboundRefusal
 
   constructor(reason: OutboundRefusal, url?: URL | null) {
-    super(`Request to ${describeTarget(url)} refused: ${SENTENCES[reason]}.`)
+    super(`Request to ${describeTarget(url)} refused: ${REFUSAL_MESSAGES[reason]}.`)
     this.reason = reason
   }
 }
 
-/** The server did not respond, or with something invalid. A retry may succeed. */
+/** Thrown when the server did not respond, or responded with something invalid. A retry may succeed. */
 export class OutboundFailed extends Error {
   override name = 'OutboundFailed'
   reason: 'name_not_found' | 'address_not_public' | 'unreachable' | 'timed_out' | 'bad_response'
@@ -77,7 +77,7 @@ export class OutboundFailed extends Error {
   }
 }
 
-/** Returns why a URL must not be stored, as far as the URL itself tells. `fetch` checks the resolved address too. */
+/** Returns the reason why a URL must not be stored. Checks only the URL itself; `fetch` also checks the resolved address. */
 export function refuseUrl(url: string | URL, trust: Trust): UrlRefusal | undefined {
   const text = url.toString()
   const parsed = URL.parse(text)
@@ -89,14 +89,18 @@ type OutboundDeps = { resolve: Resolve; agentFor: AgentFor }
 
 /** Creates the guarded client. Name resolution and the dialer can be replaced in tests. */
 export function createOutbound(options: Partial<OutboundDeps> = {}): Outbound {
-  const deps: OutboundDeps = { resolve: options.resolve ?? resolveName, agentFor: options.agentFor ?? pinnedAgents() }
+  const deps: OutboundDeps = {
+    resolve: options.resolve ?? resolveName,
+    agentFor: options.agentFor ?? createPinnedAgents(),
+  }
   return {
     async fetch(url, init) {
-      const first = await firstHop(url, init)
-      const expired = () => new OutboundFailed('timed_out', first.url, 'no complete answer within the time allowed')
-      const deadline = startDeadline(init.timeoutMs ?? TIMEOUT_MS, expired, init.signal ?? undefined)
+      const first = await buildFirstHop(url, init)
+      const toTimeoutError = () =>
+        new OutboundFailed('timed_out', first.url, 'no complete answer within the time allowed')
+      const deadline = startDeadline(init.timeoutMs ?? TIMEOUT_MS, toTimeoutError, init.signal ?? undefined)
       try {
-        return await follow(deps, first, init, deadline)
+        return await followRedirects(deps, first, init, deadline)
       } catch (error) {
         deadline.clear()
         throw deadline.signal.aborted ? deadline.signal.reason : error
@@ -105,21 +109,26 @@ export function createOutbound(options: Partial<OutboundDeps> = {}): Outbound {
   }
 }
 
-async function follow(deps: OutboundDeps, first: Hop, init: OutboundInit, deadline: Deadline): Promise<Response> {
+async function followRedirects(
+  deps: OutboundDeps,
+  first: Hop,
+  init: OutboundInit,
+  deadline: Deadline,
+): Promise<Response> {
   let hop = first
   for (let redirects = 0; ; redirects += 1) {
     const answer = await sendHop(deps, hop, deadline)
-    const target = init.redirect === 'manual' ? undefined : redirectTarget(hop.url, answer)
+    const target = init.redirect === 'manual' ? undefined : findRedirectTarget(hop.url, answer)
     if (target === undefined) return toResponse(answer, hop.url, init.bytesMax ?? BYTES_MAX, deadline)
 
     await answer.body?.cancel()
     if (init.redirect === 'error') throw new OutboundRefused('redirect_not_wanted', hop.url)
     if (redirects === REDIRECTS_MAX) throw new OutboundRefused('too_many_redirects', hop.url)
-    hop = redirectedHop(hop, answer.status, target, init.trust)
+    hop = buildRedirectedHop(hop, answer.status, target, init.trust)
   }
 }
 
-async function firstHop(url: string | URL, init: OutboundInit): Promise<Hop> {
+async function buildFirstHop(url: string | URL, init: OutboundInit): Promise<Hop> {
   const parsed = URL.parse(url.toString())
   const refusal = parsed ? urlRefusal(parsed, init.trust) : 'invalid_url'
   if (!parsed || refusal) throw new OutboundRefused(refusal ?? 'invalid_url', parsed)
@@ -130,7 +139,7 @@ async function firstHop(url: string | URL, init: OutboundInit): Promise<Hop> {
   return { url: parsed, rule: init.trust, method: init.method?.toUpperCase() ?? 'GET', headers, body: content }
 }
 
-/** Replaces the standard error, which quotes the value: it may be a key. */
+/** Reads headers. Replaces the standard error, whose message quotes the value, which may be a key. */
 function readHeaders(headers: RequestInit['headers'], url: URL): Headers {
   try {
     return new Headers(headers)
@@ -139,11 +148,11 @@ function readHeaders(headers: RequestInit['headers'], url: URL): Headers {
   }
 }
 
-function redirectedHop(hop: Hop, status: number, target: URL | null, trust: Trust): Hop {
+function buildRedirectedHop(hop: Hop, status: number, target: URL | null, trust: Trust): Hop {
   const refusal = target ? redirectRefusal(hop.url, target, trust) : 'invalid_url'
   if (!target || refusal) throw new OutboundRefused(refusal ?? 'invalid_url', target)
 
-  const next = nextHop(hop, status, target, redirectRule(trust))
+  const next = buildNextHop(hop, status, target, redirectRule(trust))
   if (isStream(next.body)) throw new OutboundRefused('redirect_needs_body_again', hop.url)
   return next
 }
@@ -162,7 +171,7 @@ async function sendHop(deps: OutboundDeps, hop: Hop, deadline: Deadline): Promis
     })
   } catch (error) {
     if (error instanceof TypeError && error.cause === undefined) throw error // a programming error, such as GET with a body
-    throw unreachable(hop.url, error)
+    throw toUnreachableError(hop.url, error)
   }
 }
 
@@ -178,18 +187,18 @@ export async function resolveAddresses(
   const host = hostOf(hop.url)
   const resolution = isIP(host) === 0 ? resolve(host) : Promise.resolve([host])
   if (typeof hop.rule === 'object')
-    return requireAllowed(hop.rule, hop.url, await withinDeadline(deadline, lookUp(resolution, hop.url)))
+    return requireAllowed(hop.rule, hop.url, await withinDeadline(deadline, requireResolved(resolution, hop.url)))
   if (RULES[hop.rule].publicOnly) {
     const addresses = await withinDeadline(deadline, resolution).catch(() => [])
     if (addresses.length > 0 && addresses.every(isPublicAddress)) return addresses
     throw new OutboundFailed('address_not_public', hop.url, 'the host does not resolve to public addresses only')
   }
-  return withinDeadline(deadline, lookUp(resolution, hop.url))
+  return withinDeadline(deadline, requireResolved(resolution, hop.url))
 }
 
-async function lookUp(resolution: Promise<string[]>, url: URL): Promise<string[]> {
+async function requireResolved(resolution: Promise<string[]>, url: URL): Promise<string[]> {
   const addresses = await resolution.catch((error: unknown) => {
-    throw new OutboundFailed('name_not_found', url, `the host name could not be resolved (${codeOf(error)})`)
+    throw new OutboundFailed('name_not_found', url, `the host name could not be resolved (${findErrorCode(error)})`)
   })
   if (addresses.length === 0) throw new OutboundFailed('name_not_found', url, 'the host name has no address')
   return addresses
@@ -198,10 +207,10 @@ async function lookUp(resolution: Promise<string[]>, url: URL): Promise<string[]
 /** Throws unless every address is allowed. A name with one other address could redirect the connection to it. */
 function requireAllowed(trust: NetworkTrust, url: URL, addresses: string[]): string[] {
   if (addresses.every((address) => isAllowedBy(trust, url, address))) return addresses
-  throw new OutboundFailed('address_not_public', url, NOT_ALLOWED)
+  throw new OutboundFailed('address_not_public', url, ADDRESS_NOT_ALLOWED)
 }
 
-const NOT_ALLOWED = 'the host resolves to an address that is neither public nor in a network of this workspace'
+const ADDRESS_NOT_ALLOWED = 'the host resolves to an address that is neither public nor in a network of this workspace'
 
 function toResponse(answer: Answer, url: URL, bytesMax: number, deadline: Deadline): Response {
   if (answer.status < 200 || answer.status > 599)
@@ -214,25 +223,26 @@ function toResponse(answer: Answer, url: URL, bytesMax: number, deadline: Deadli
   const body = limitBody(answer.body, {
     bytesMax,
     tooLarge: () => new OutboundRefused('response_too_large', url),
-    explain: (error) => explain(error, url, deadline),
+    explain: (error) => toBodyError(error, url, deadline),
     onEnd: deadline.clear,
   })
   return new Response(body, init)
 }
 
-function explain(error: unknown, url: URL, { signal }: Deadline): unknown {
+function toBodyError(error: unknown, url: URL, { signal }: Deadline): unknown {
   if (error instanceof OutboundRefused) return error
-  return signal.aborted ? signal.reason : unreachable(url, error)
+  return signal.aborted ? signal.reason : toUnreachableError(url, error)
 }
 
-/** Keeps only the code: the original may quote a header or the URL, and messages are logged. */
-const unreachable = (url: URL, error: unknown) =>
-  new OutboundFailed('unreachable', url, `the connection broke or could not be made (${codeOf(error)})`)
+/** Converts a connection error. Only its code is kept: the message may quote a header or the URL, and messages are logged. */
+const toUnreachableError = (url: URL, error: unknown) =>
+  new OutboundFailed('unreachable', url, `the connection broke or could not be made (${findErrorCode(error)})`)
 
-export function codeOf(error: unknown): string {
+/** Returns the code of an error or of its cause, for messages. */
+export function findErrorCode(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown'
   if ('code' in error && typeof error.code === 'string') return error.code
-  return error.cause === undefined ? error.name : codeOf(error.cause)
+  return error.cause === undefined ? error.name : findErrorCode(error.cause)
 }
 
 /** Describes a URL without path and query, which contain the secret of webhook URLs. */
@@ -244,11 +254,11 @@ function describeTarget(url: URL | null | undefined): string {
 type Deadline = { signal: AbortSignal; clear: () => void }
 
 /** Starts a deadline. Also aborts with the caller's signal, for the caller's reason. */
-function startDeadline(timeoutMs: number, expired: () => Error, caller: AbortSignal | undefined): Deadline {
-  const late = new AbortController()
-  const timer = setTimeout(() => late.abort(expired()), timeoutMs)
+function startDeadline(timeoutMs: number, toTimeoutError: () => Error, caller: AbortSignal | undefined): Deadline {
+  const timeout = new AbortController()
+  const timer = setTimeout(() => timeout.abort(toTimeoutError()), timeoutMs)
   timer.unref()
-  const signal = caller ? AbortSignal.any([late.signal, caller]) : late.signal
+  const signal = caller ? AbortSignal.any([timeout.signal, caller]) : timeout.signal
   return { signal, clear: () => clearTimeout(timer) }
 }
 
@@ -278,7 +288,7 @@ const BODY_HEADERS = ['content-type', 'content-encoding', 'content-language', 'c
 const REDIRECTS = [301, 302, 303, 307, 308]
 
 /** Finds the target of a redirect. Returns null if it is not a valid URL, undefined if there is no redirect. */
-function redirectTarget(
+function findRedirectTarget(
   from: URL,
   answer: { status: number; headers: { get(name: string): string | null } },
 ): URL | null | undefined {
@@ -288,7 +298,7 @@ function redirectTarget(
 }
 
 /** Builds the next request by the rules of the fetch standard: 303, and 301 or 302 after a POST, become a GET. */
-function nextHop(hop: Hop, status: number, url: URL, rule: RuleName): Hop {
+function buildNextHop(hop: Hop, status: number, url: URL, rule: RuleName): Hop {
   const headers = new Headers(hop.headers)
   if (url.origin !== hop.url.origin) for (const name of CREDENTIAL_HEADERS) headers.delete(name)
   if (!becomesGet(hop.method, status)) return { url, rule, method: hop.method, headers, body: hop.body }

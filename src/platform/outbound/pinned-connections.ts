@@ -12,11 +12,11 @@ const AGENTS_MAX = 64
  * Caches one agent per set of addresses, so that connections are reused, but only to addresses that the current request
  * has just checked. Evicted agents need no closing: their idle sockets end by themselves in seconds.
  */
-export function pinnedAgents(): AgentFor {
+export function createPinnedAgents(): AgentFor {
   const agents = new Map<string, Agent>()
   return (addresses) => {
     const key = addresses.toSorted().join(' ')
-    const agent = agents.get(key) ?? pinnedAgent(addresses)
+    const agent = agents.get(key) ?? createPinnedAgent(addresses)
     agents.delete(key)
     agents.set(key, agent)
     const [oldest] = agents.keys()
@@ -26,7 +26,7 @@ export function pinnedAgents(): AgentFor {
 }
 
 /** Creates an agent that connects to these addresses for every name. TLS and the Host header still use the name. */
-export function pinnedAgent(addresses: readonly string[]): Agent {
+export function createPinnedAgent(addresses: readonly string[]): Agent {
   return new Agent({
     allowH2: false,
     connect: { lookup: createFixedLookup(addresses) },
@@ -65,12 +65,12 @@ export async function openPinnedProxy(pin: PinnedServer): Promise<PinnedProxy> {
   const server = createServer((_, response) => response.writeHead(403).end())
   server.on('connect', (request, client: Duplex) => {
     track(client)
-    if (request.url !== authorityOf(pin)) return client.end('HTTP/1.1 403 Forbidden\r\n\r\n')
+    if (request.url !== formatAuthority(pin)) return client.end('HTTP/1.1 403 Forbidden\r\n\r\n')
     return forward(client, track(dial(pin)))
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
   return {
-    proxyUrl: `http://127.0.0.1:${portOf(server)}`,
+    proxyUrl: `http://127.0.0.1:${readPort(server)}`,
     async [Symbol.asyncDispose]() {
       for (const socket of sockets) socket.destroy()
       server.closeAllConnections()
@@ -79,7 +79,7 @@ export async function openPinnedProxy(pin: PinnedServer): Promise<PinnedProxy> {
   }
 }
 
-const authorityOf = ({ host, port }: PinnedServer): string => `${isIP(host) === 6 ? `[${host}]` : host}:${port}`
+const formatAuthority = ({ host, port }: PinnedServer): string => `${isIP(host) === 6 ? `[${host}]` : host}:${port}`
 
 const dial = ({ host, port, addresses }: PinnedServer): Socket =>
   connect({ host, port, lookup: createFixedLookup(addresses), autoSelectFamily: true, timeout: CONNECT_MS })
@@ -98,7 +98,7 @@ function forward(client: Duplex, server: Socket): void {
   server.once('close', () => client.end())
 }
 
-function portOf(server: Server): number {
+function readPort(server: Server): number {
   const address = server.address()
   if (address === null || typeof address === 'string') throw new Error('The proxy is not listening on a TCP port.')
   return address.port

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { PUBLIC, startServer } from '../../../test/support/loopback-servers.ts'
 import { parseAddressRange } from '../http/client-address.ts'
+import { createOpenStream } from './open-stream.ts'
 import { createOutbound, refuseUrl } from './outbound.ts'
-import { createOpenStream } from './stream.ts'
 import { isInNetworks } from './url-rules.ts'
 
 const networks = (...ranges: string[]) => ({ networks: ranges.flatMap((range) => parseAddressRange(range) ?? []) })

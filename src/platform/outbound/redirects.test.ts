@@ -7,7 +7,7 @@ import {
   trustedCertificate,
 } from '../../../test/support/loopback-servers.ts'
 import { createOutbound, type OutboundInit } from './outbound.ts'
-import { pinnedAgent } from './pinned-connections.ts'
+import { createPinnedAgent } from './pinned-connections.ts'
 
 let tls: Certificate
 beforeAll(async () => {
@@ -17,7 +17,7 @@ beforeAll(async () => {
 /** Both names resolve to public addresses, but every connection goes to this machine. */
 const outbound = createOutbound({
   resolve: async (host) => [host === 'api.example.com' ? PUBLIC : OTHER_PUBLIC],
-  agentFor: () => pinnedAgent(['127.0.0.1']),
+  agentFor: () => createPinnedAgent(['127.0.0.1']),
 })
 const client: OutboundInit = { trust: 'client' }
 
@@ -44,7 +44,7 @@ test('refuses a redirect to a name that resolves to loopback without connecting'
   await using far = await redirecting(`https://other.example.com:${here.port}/`)
   const { fetch } = createOutbound({
     resolve: async (host) => [host === 'api.example.com' ? PUBLIC : '127.0.0.1'],
-    agentFor: () => pinnedAgent(['127.0.0.1']),
+    agentFor: () => createPinnedAgent(['127.0.0.1']),
   })
 
   const request = fetch(`https://api.example.com:${far.port}/`, client)

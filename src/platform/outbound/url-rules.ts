@@ -2,7 +2,7 @@ import { BlockList, isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import type { AddressRange } from '../http/client-address.ts'
 
-/** Says who chose a URL: a client of the API, the operator, or a client whose private networks the operator allows. */
+/** The party that chose a URL: a client of the API, the operator, or a client whose private networks the operator allows. */
 export type Trust = 'client' | 'operator' | NetworkTrust
 
 export type UrlRefusal =
@@ -19,7 +19,7 @@ type UrlRules = { schemes: readonly string[]; publicOnly: boolean }
 export const RULES = {
   client: { schemes: ['https:'], publicOnly: true },
   operator: { schemes: ['https:', 'http:'], publicOnly: false },
-  /** The operator vouches for the configured URL, not for the targets of its redirects. */
+  /** Redirects of a URL that the operator configured. The operator trusts the URL, not the targets of its redirects. */
   operatorRedirect: { schemes: ['https:', 'http:'], publicOnly: true },
 } satisfies Record<string, UrlRules>
 
@@ -105,23 +105,20 @@ export type NetworkTrust = { networks: readonly AddressRange[] }
 const ALLOWED_KINDS = ['loopback', 'private', 'uniqueLocal', 'carrierGradeNat', 'unicast']
 
 /** Metadata services of clouds, which hand out credentials of the machine. They are refused whatever is allowed. */
-const METADATA = ['168.63.129.16', '100.100.100.200', '192.0.0.192', 'fd00:ec2::254', 'fd20:ce::254']
+const METADATA_SERVICES = ['168.63.129.16', '100.100.100.200', '192.0.0.192', 'fd00:ec2::254', 'fd20:ce::254']
 
 /** Returns whether the address is in a network that the operator allows for models of the workspace. */
 export function isInNetworks(address: string, { networks }: NetworkTrust): boolean {
   const version = isIP(address)
   if (version === 0) return false
   const parsed = ipaddr.parse(address)
-  if (!ALLOWED_KINDS.includes(parsed.range()) || METADATA.includes(parsed.toString())) return false
+  if (!ALLOWED_KINDS.includes(parsed.range()) || METADATA_SERVICES.includes(parsed.toString())) return false
   const allowed = new BlockList()
   for (const range of networks) allowed.addSubnet(range.address, range.prefixLength, range.family)
   return allowed.check(address, version === 6 ? 'ipv6' : 'ipv4')
 }
 
 const GLOBAL_IPV6 = ipaddr.IPv6.parseCIDR('2000::/3')
-
-/** Azure's metadata service, although the address is in public space. */
-const AZURE_METADATA = '168.63.129.16'
 
 /**
  * Returns whether an untrusted party may make us connect to the address. IPv6 forms that contain an IPv4 address (mapped,
@@ -135,14 +132,15 @@ export function isPublicAddress(address: string): boolean {
 
   // ipaddr.js reports unknown ranges as unicast, `::127.0.0.1` included.
   if (parsed instanceof ipaddr.IPv6) return parsed.match(GLOBAL_IPV6)
-  return parsed.toString() !== AZURE_METADATA
+  // Azure's metadata service has an address in public space.
+  return !METADATA_SERVICES.includes(parsed.toString())
 }
 
 /** A host that the operator allows for builds, public or not. Null as port allows the usual ports. */
 export type AllowedHost = { host: string; port: number | null }
 
 /** Tests whether a destination is listed. Names match names and addresses match addresses; `*.` matches subdomains only. */
-export function covers(entry: string, host: string): boolean {
+export function coversHost(entry: string, host: string): boolean {
   if (entry.includes('/')) return isInRange(host, entry)
   if (entry.startsWith('*.')) return isIP(host) === 0 && host.endsWith(entry.slice(1))
   return host === entry

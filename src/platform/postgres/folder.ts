@@ -21,7 +21,7 @@ import { ignoreAbsent, PostgresUnavailable } from './unavailable.ts'
 
 export type ServerFolder = { path: string; data: string; password: string; log: string; lock: string }
 
-const DRAFT = 'draft-'
+const DRAFT_PREFIX = 'draft-'
 
 export async function openFolder(path: string): Promise<ServerFolder> {
   await mkdir(path, { recursive: true, mode: 0o700 })
@@ -90,11 +90,11 @@ export async function writeSecret(path: string, secret: string): Promise<void> {
 }
 
 /** Creates a draft folder. Its contents are renamed into place when complete, so that nothing is ever half created. */
-export const createDraft = (folder: ServerFolder): Promise<string> => mkdtemp(join(folder.path, DRAFT))
+export const createDraft = (folder: ServerFolder): Promise<string> => mkdtemp(join(folder.path, DRAFT_PREFIX))
 
 /** Removes drafts of starts that died. Call under the lock: then no draft is in use. */
 export async function removeDrafts(folder: ServerFolder): Promise<void> {
-  const drafts = (await readdir(folder.path)).filter((name) => name.startsWith(DRAFT))
+  const drafts = (await readdir(folder.path)).filter((name) => name.startsWith(DRAFT_PREFIX))
   // Retries, because an orphaned initdb may still be writing.
   await Promise.all(
     drafts.map((name) => rm(join(folder.path, name), { recursive: true, force: true, maxRetries: 20, retryDelay: 10 })),
@@ -113,8 +113,8 @@ const SOCKET = '.s.PGSQL.5432'
 
 /** Returns the folder itself, or a folder in the temporary one if the path is too long for a socket. */
 export async function ensureSocketFolder(folder: ServerFolder, owner: OsAccount): Promise<string> {
-  const path = fits(folder.path) ? folder.path : await createShortFolder(folder, owner)
-  // Left by a killed server. A server under another account could not open them.
+  const path = fitsSocketPath(folder.path) ? folder.path : await createShortFolder(folder, owner)
+  // A killed server leaves these files, and a server under another account could not open them.
   for (const name of [SOCKET, `${SOCKET}.lock`]) await changeOwner(join(path, name), owner).catch(ignoreAbsent)
   return path
 }
@@ -125,8 +125,8 @@ export async function removeSocketFolder(folder: ServerFolder, path: string): Pr
 }
 
 async function createShortFolder(folder: ServerFolder, owner: OsAccount): Promise<string> {
-  const outer = shortFolder(folder)
-  await createTrusted(outer)
+  const outer = toShortFolder(folder)
+  await createTrustedFolder(outer)
   const inner = join(outer, 'socket')
   await mkdir(inner, { recursive: true, mode: 0o700 })
   await changeOwner(inner, owner)
@@ -134,16 +134,16 @@ async function createShortFolder(folder: ServerFolder, owner: OsAccount): Promis
 }
 
 /** Returns the same name for the same folder, so that pools find the server again after a restart. */
-function shortFolder(folder: ServerFolder): string {
+function toShortFolder(folder: ServerFolder): string {
   const name = `assay-${createHash('sha256').update(folder.path).digest('hex').slice(0, 16)}`
   const temporary = join(tmpdir(), name)
-  return fits(join(temporary, 'socket')) ? temporary : join('/tmp', name)
+  return fitsSocketPath(join(temporary, 'socket')) ? temporary : join('/tmp', name)
 }
 
-const fits = (path: string): boolean => Buffer.byteLength(join(path, SOCKET)) <= SOCKET_PATH_BYTES_MAX
+const fitsSocketPath = (path: string): boolean => Buffer.byteLength(join(path, SOCKET)) <= SOCKET_PATH_BYTES_MAX
 
 /** Creates a folder that only this user can write. In /tmp another user's folder could impersonate our server. */
-async function createTrusted(path: string): Promise<void> {
+async function createTrustedFolder(path: string): Promise<void> {
   await mkdir(path, { mode: 0o711 }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw error
   })
@@ -170,7 +170,7 @@ export async function findUnprivileged(): Promise<OsAccount | undefined> {
 }
 
 /** Returns whether the user id has an account. Containers may run without one, which initdb refuses. */
-export function isNamed(account: OsAccount): boolean {
+export function hasAccount(account: OsAccount): boolean {
   try {
     return userInfo().uid === account.uid
   } catch {

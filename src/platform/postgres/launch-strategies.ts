@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { type Binaries, copyBinaries, linkBinaries, program } from './binaries.ts'
-import { changeOwner, findUnprivileged, isNamed, type OsAccount, ownAccount, type ServerFolder } from './folder.ts'
+import { changeOwner, findUnprivileged, hasAccount, type OsAccount, ownAccount, type ServerFolder } from './folder.ts'
 import { PostgresUnavailable } from './unavailable.ts'
 
 /** How to run the programs of PostgreSQL, which refuse to run as root. */
@@ -19,7 +19,7 @@ export type LaunchStrategy = {
 export type ChosenLaunch = { strategy: LaunchStrategy; binaries: Binaries }
 
 /** Enough for initdb on a slow disk. */
-const RUN_MS = 60_000
+const RUN_TIMEOUT_MS = 60_000
 
 export async function chooseStrategy(folder: ServerFolder, provided: Binaries): Promise<ChosenLaunch> {
   const failures: string[] = []
@@ -37,7 +37,7 @@ export async function chooseStrategy(folder: ServerFolder, provided: Binaries): 
 /** Lists strategies in order of preference. */
 async function listStrategies(): Promise<LaunchStrategy[]> {
   const self = ownAccount()
-  if (self.uid !== 0 && isNamed(self)) return [{ name: 'directly', owner: self, prefix: [] }]
+  if (self.uid !== 0 && hasAccount(self)) return [{ name: 'directly', owner: self, prefix: [] }]
 
   const other = await findUnprivileged()
   if (other === undefined) return []
@@ -87,13 +87,13 @@ async function tryStrategy(
 ): Promise<ChosenLaunch | string> {
   await changeOwner(folder.path, strategy.owner)
   if (strategy.prefix.length > 0 || strategy.changesUser) {
-    const reach = await run(strategy, '/bin/sh', ['-c', 'cd "$1"', 'sh', folder.path])
-    if (reach.failed) return reach.output
+    const access = await runCommand(strategy, '/bin/sh', ['-c', 'cd "$1"', 'sh', folder.path])
+    if (access.failed) return access.output
   }
   const linked = (await linkBinaries(provided)) === 'linked'
   const binaries = linked && !strategy.copiesBinaries ? provided : await copyBinaries(provided, folder, strategy.owner)
-  const answer = await run(strategy, program(binaries, 'postgres'), ['--version'])
-  return answer.failed ? `${answer.output} (PostgreSQL needs glibc 2.27 or later)` : { strategy, binaries }
+  const version = await runCommand(strategy, program(binaries, 'postgres'), ['--version'])
+  return version.failed ? `${version.output} (PostgreSQL needs glibc 2.27 or later)` : { strategy, binaries }
 }
 
 export type CommandLine = {
@@ -103,21 +103,21 @@ export type CommandLine = {
 }
 
 /** Builds a command line with an empty environment: it may contain secrets, which other processes of the user could read. */
-export function commandLine(strategy: LaunchStrategy, file: string, args: readonly string[]): CommandLine {
+export function buildCommandLine(strategy: LaunchStrategy, file: string, args: readonly string[]): CommandLine {
   const options = { cwd: '/', ...(strategy.changesUser ? strategy.owner : {}) }
   const [wrapper, ...rest] = strategy.prefix
   if (wrapper === undefined) return { file, args: [...args], options: { ...options, env: { LC_ALL: 'C' } } }
   return { file: wrapper, args: [...rest, 'env', '-i', 'LC_ALL=C', file, ...args], options }
 }
 
-export async function run(
+export async function runCommand(
   strategy: LaunchStrategy,
   file: string,
   args: readonly string[],
 ): Promise<{ failed: boolean; output: string }> {
-  const command = commandLine(strategy, file, args)
+  const command = buildCommandLine(strategy, file, args)
   return new Promise((resolve) => {
-    execFile(command.file, command.args, { ...command.options, timeout: RUN_MS }, (error, stdout, stderr) => {
+    execFile(command.file, command.args, { ...command.options, timeout: RUN_TIMEOUT_MS }, (error, stdout, stderr) => {
       resolve({ failed: error !== null, output: stderr.trim() || stdout.trim() || (error?.message ?? '') })
     })
   })

@@ -7,13 +7,13 @@ import { ignoreAbsent } from './unavailable.ts'
 
 export type Postmaster = { pid: number; port: number; socketFolder: string; ready: boolean }
 
-const STOP_MS = 60_000
+const STOP_TIMEOUT_MS = 60_000
 
 /** Finds the server that runs on this folder, ready or not. */
 export async function findPostmaster(folder: ServerFolder): Promise<Postmaster | undefined> {
   const lines = await readLockFile(folder)
   const pid = Number(lines[0])
-  if (!pid || (await processKind(pid, folder)) !== 'postmaster') return undefined
+  if (!pid || (await classifyProcess(pid, folder)) !== 'postmaster') return undefined
   return { pid, port: Number(lines[3]), socketFolder: lines[4] ?? '', ready: lines[7]?.trim() === 'ready' }
 }
 
@@ -22,21 +22,23 @@ export async function shutDown(folder: ServerFolder): Promise<void> {
   const postmaster = await findPostmaster(folder)
   if (postmaster === undefined) return
   process.kill(postmaster.pid, 'SIGINT')
-  const gone = await waitUntil(
-    STOP_MS,
-    async () => (await processKind(postmaster.pid, folder)) !== 'postmaster' || undefined,
+  const hasEnded = await waitUntil(
+    STOP_TIMEOUT_MS,
+    async () => (await classifyProcess(postmaster.pid, folder)) !== 'postmaster' || undefined,
   )
-  if (!gone)
-    throw new Error(`PostgreSQL in ${folder.path} (process ${postmaster.pid}) did not stop in ${STOP_MS / 1000} s.`)
+  if (!hasEnded)
+    throw new Error(
+      `PostgreSQL in ${folder.path} (process ${postmaster.pid}) did not stop in ${STOP_TIMEOUT_MS / 1000} s.`,
+    )
 }
 
 /**
  * Removes the lock file of a killed server whose process id now belongs to another program, after a reboot or in a new
  * container: PostgreSQL would mistake that program for itself. Call under the lock.
  */
-export async function removeMistakenLock(folder: ServerFolder, socketFolder: string): Promise<void> {
+export async function removeStaleLock(folder: ServerFolder, socketFolder: string): Promise<void> {
   const pid = Number((await readLockFile(folder))[0])
-  if (!pid || (await processKind(pid, folder)) !== 'other program') return
+  if (!pid || (await classifyProcess(pid, folder)) !== 'other program') return
   await rm(join(folder.data, 'postmaster.pid'), { force: true })
   await rm(join(socketFolder, '.s.PGSQL.5432.lock'), { force: true })
 }
@@ -64,7 +66,7 @@ async function readLockFile(folder: ServerFolder): Promise<string[]> {
 type ProcessKind = 'postmaster' | 'other program' | 'gone'
 
 /** Classifies a process. A zombie counts as gone. */
-async function processKind(pid: number, folder: ServerFolder): Promise<ProcessKind> {
+async function classifyProcess(pid: number, folder: ServerFolder): Promise<ProcessKind> {
   const { state, command } = process.platform === 'linux' ? await inspectByProc(pid) : await inspectByPs(pid)
   if (state === '' || state.startsWith('Z') || state.startsWith('X')) return 'gone'
   return command.includes(` -D ${folder.data} -c `) ? 'postmaster' : 'other program'

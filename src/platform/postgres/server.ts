@@ -12,21 +12,27 @@ import {
   syncFolder,
   writeSecret,
 } from './folder.ts'
-import { type ChosenLaunch, type CommandLine, chooseStrategy, commandLine, run } from './launch-strategies.ts'
-import { findPostmaster, isMemoryHeld, removeMistakenLock, waitUntil } from './postmaster.ts'
+import {
+  buildCommandLine,
+  type ChosenLaunch,
+  type CommandLine,
+  chooseStrategy,
+  runCommand,
+} from './launch-strategies.ts'
+import { findPostmaster, isMemoryHeld, removeStaleLock, waitUntil } from './postmaster.ts'
 import { type PresenceSession, trySession } from './session.ts'
 import { ignoreAbsent, PostgresUnavailable } from './unavailable.ts'
 
-/** Includes crash recovery, which takes seconds. */
-const READY_MS = 60_000
+/** Timeout of a start, including crash recovery, which takes seconds. */
+const READY_TIMEOUT_MS = 60_000
 /** Time for the last processes of a killed server to exit. */
 const RETRY_MS = 20_000
 const RETRY_POLL_MS = 100
-const TRANSIENT = /lock file ".*" already exists|pre-existing shared memory block/
+const TRANSIENT_ERROR = /lock file ".*" already exists|pre-existing shared memory block/
 const LOG_BYTES_MAX = 10_000_000
 const LOG_LINES_SHOWN = 10
 /** Size of two segments of the write-ahead log. */
-const RUNNING_MEGABYTES = 32
+const RUNNING_MEGABYTES_MIN = 32
 
 type ServerOptions = { binaries: Binaries; password: string; durable: boolean }
 
@@ -44,7 +50,7 @@ export async function ensureServer(folder: ServerFolder, options: ServerOptions)
       const joined = await joinServer(folder, options.password)
       if (joined) return joined
       reason = await started.explain()
-      return TRANSIENT.test(reason) ? undefined : 'failed'
+      return TRANSIENT_ERROR.test(reason) ? undefined : 'failed'
     },
     RETRY_POLL_MS,
   )
@@ -55,7 +61,7 @@ export async function ensureServer(folder: ServerFolder, options: ServerOptions)
 /** Joins a running server, waiting for one that is starting or stopping. Returns undefined if there is none. */
 async function joinServer(folder: ServerFolder, password: string): Promise<PresenceSession | undefined> {
   let reason = 'not ready'
-  const outcome = await waitUntil(READY_MS, async () => {
+  const outcome = await waitUntil(READY_TIMEOUT_MS, async () => {
     const server = await findPostmaster(folder)
     if (server === undefined) return 'none'
     if (!server.ready) return undefined
@@ -66,7 +72,7 @@ async function joinServer(folder: ServerFolder, password: string): Promise<Prese
   if (outcome === 'none') return undefined
   if (outcome !== undefined) return outcome
   throw new PostgresUnavailable(
-    `PostgreSQL runs in ${folder.path} but did not accept a connection for ${READY_MS / 1000} s (${reason}).`,
+    `PostgreSQL runs in ${folder.path} but did not accept a connection for ${READY_TIMEOUT_MS / 1000} s (${reason}).`,
     `See ${folder.log}`,
   )
 }
@@ -79,9 +85,9 @@ async function prepareServer(
   const chosen = await chooseStrategy(folder, binaries)
   await ensureData(folder, chosen, { password, durable })
   const socketFolder = await ensureSocketFolder(folder, chosen.strategy.owner)
-  await removeMistakenLock(folder, socketFolder)
-  const args = ['-D', folder.data, ...serverSettings(socketFolder, durable)]
-  return commandLine(chosen.strategy, program(chosen.binaries, 'postgres'), args)
+  await removeStaleLock(folder, socketFolder)
+  const args = ['-D', folder.data, ...buildServerSettings(socketFolder, durable)]
+  return buildCommandLine(chosen.strategy, program(chosen.binaries, 'postgres'), args)
 }
 
 type StartedServer = { explain(): Promise<string> }
@@ -92,15 +98,15 @@ async function startServer(folder: ServerFolder, { file, args, options }: Comman
   const from = (await log.stat()).size
   // In its own process session: it outlives this process and does not receive its Ctrl-C.
   const child = spawn(file, args, { ...options, detached: true, stdio: ['ignore', log.fd, log.fd] })
-  let ended = false
+  let hasEnded = false
   child.once('exit', () => {
-    ended = true
+    hasEnded = true
   })
   child.once('error', () => {
-    ended = true
+    hasEnded = true
   })
   child.unref()
-  await waitUntil(READY_MS, async () => ended || (await findPostmaster(folder)))
+  await waitUntil(READY_TIMEOUT_MS, async () => hasEnded || (await findPostmaster(folder)))
   return { explain: () => explainEnd(folder, from) }
 }
 
@@ -113,17 +119,22 @@ async function openLog(folder: ServerFolder): Promise<FileHandle> {
 async function explainEnd(folder: ServerFolder, from: number): Promise<string> {
   const log = (await readFile(folder.log)).subarray(from).toString()
   const lines = log.trim().split('\n').slice(-LOG_LINES_SHOWN)
-  const shortage = await findShortage(folder.path, RUNNING_MEGABYTES)
+  const shortage = await findShortage(folder.path, RUNNING_MEGABYTES_MIN)
   return [...lines, shortage ?? ''].join('\n').trim() || 'It exited and wrote nothing to its log.'
 }
 
 /** Builds the settings for the command line, so that a new version of Assay also changes existing folders. */
-function serverSettings(socketFolder: string, durable: boolean): string[] {
-  const settings = { ...SMALL, ...QUIET, ...local(socketFolder), ...(durable ? {} : VOLATILE) }
+function buildServerSettings(socketFolder: string, durable: boolean): string[] {
+  const settings = {
+    ...SMALL_SERVER,
+    ...QUIET_LOG,
+    ...buildLocalSettings(socketFolder),
+    ...(durable ? {} : VOLATILE_DATA),
+  }
   return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
 }
 
-const local = (socketFolder: string) => ({
+const buildLocalSettings = (socketFolder: string) => ({
   listen_addresses: '',
   port: 5432,
   // Quoted, because the setting is a list and a path may contain a comma.
@@ -133,7 +144,7 @@ const local = (socketFolder: string) => ({
 })
 
 /** Settings for one service on one machine: few processes, little memory, no replicas. */
-const SMALL = {
+const SMALL_SERVER = {
   max_connections: 100,
   shared_buffers: '64MB',
   io_method: 'sync',
@@ -153,7 +164,7 @@ const SMALL = {
 }
 
 /** Keeps statements and details, which may contain secrets, out of the log. */
-const QUIET = {
+const QUIET_LOG = {
   log_timezone: 'UTC',
   log_checkpoints: 'off',
   log_min_error_statement: 'panic',
@@ -161,10 +172,10 @@ const QUIET = {
 }
 
 /** Settings for tests: a power cut may destroy the data. */
-const VOLATILE = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
+const VOLATILE_DATA = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
 
-const ORPHANS_MS = 20_000
-const NEW_DATA_MEGABYTES = 64
+const ORPHANS_TIMEOUT_MS = 20_000
+const NEW_DATA_MEGABYTES_MIN = 64
 
 type DataOptions = { password: string; durable: boolean }
 
@@ -192,8 +203,8 @@ function refuseOtherVersion(folder: ServerFolder, found: string, provided: strin
  */
 async function transferData(folder: ServerFolder, { strategy }: ChosenLaunch): Promise<void> {
   if ((await lstat(folder.data)).uid === strategy.owner.uid) return
-  const free = await waitUntil(ORPHANS_MS, async () => !(await isMemoryHeld(folder)) || undefined)
-  if (free) return changeTreeOwner(folder.data, strategy.owner)
+  const isFree = await waitUntil(ORPHANS_TIMEOUT_MS, async () => !(await isMemoryHeld(folder)) || undefined)
+  if (isFree) return changeTreeOwner(folder.data, strategy.owner)
   throw new PostgresUnavailable(
     `Processes of a server that died still use the data in ${folder.data}.`,
     'End these `postgres` processes',
@@ -205,7 +216,7 @@ async function createData(
   { strategy, binaries }: ChosenLaunch,
   { password, durable }: DataOptions,
 ): Promise<void> {
-  const shortage = await findShortage(folder.path, NEW_DATA_MEGABYTES)
+  const shortage = await findShortage(folder.path, NEW_DATA_MEGABYTES_MIN)
   if (shortage) throw new PostgresUnavailable(shortage, 'Free some space')
 
   const draft = await createDraft(folder)
@@ -215,7 +226,7 @@ async function createData(
   await changeOwner(draft, strategy.owner)
 
   const data = join(draft, 'data')
-  const result = await run(strategy, program(binaries, 'initdb'), [
+  const result = await runCommand(strategy, program(binaries, 'initdb'), [
     ...['-D', data, '-U', 'assay', `--pwfile=${passwordFile}`, '-A', 'scram-sha-256'],
     ...['-E', 'UTF8', '--locale=C', '--no-instructions', ...(durable ? [] : ['--no-sync'])],
   ])

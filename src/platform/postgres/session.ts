@@ -9,18 +9,18 @@ export type PostgresConnection = { host: string; port: number; user: string; pas
 /** A connection held from start to stop. It shows other processes that this one uses the server, even with empty pools. */
 export type PresenceSession = { connection: PostgresConnection; client: Client; socket: Socket; lost: Promise<void> }
 
-const PRESENCE = 'assay presence'
-const CONNECT_MS = 5_000
+const PRESENCE_NAME = 'assay presence'
+const CONNECT_TIMEOUT_MS = 5_000
 /** Time for the backends of closed connections to exit; until then they are listed. */
-const CLOSING_MS = 1_000
+const CLOSING_TIMEOUT_MS = 1_000
 
 const DUPLICATE_DATABASE = '42P04'
 
 /** Errors that a retry cannot fix. */
-const REFUSALS: Record<string, { why: string; advice: string }> = {
-  '28P01': { why: 'it has another password than the one in the folder', advice: 'Restore the password file' },
-  EACCES: { why: 'it belongs to another user', advice: 'Start Assay as that user' },
-  '53100': { why: 'the disk is full', advice: 'Free some space' },
+const PERMANENT_ERRORS: Record<string, { reason: string; advice: string }> = {
+  '28P01': { reason: 'it has another password than the one in the folder', advice: 'Restore the password file' },
+  EACCES: { reason: 'it belongs to another user', advice: 'Start Assay as that user' },
+  '53100': { reason: 'the disk is full', advice: 'Free some space' },
 }
 
 /** Opens a session. Returns the reason as text if the server is not ready or has just ended; the caller retries. */
@@ -29,10 +29,10 @@ export async function trySession(server: Postmaster, password: string): Promise<
   try {
     return await openSession(connection)
   } catch (error) {
-    const refusal = REFUSALS[error instanceof Error && 'code' in error ? String(error.code) : '']
+    const refusal = PERMANENT_ERRORS[error instanceof Error && 'code' in error ? String(error.code) : '']
     if (refusal === undefined) return String(error)
     throw new PostgresUnavailable(
-      `PostgreSQL runs in ${server.socketFolder} (process ${server.pid}) but ${refusal.why}.`,
+      `PostgreSQL runs in ${server.socketFolder} (process ${server.pid}) but ${refusal.reason}.`,
       refusal.advice,
     )
   }
@@ -44,8 +44,8 @@ async function openSession(connection: PostgresConnection): Promise<PresenceSess
   const client = new Client({
     ...connection,
     database: 'postgres',
-    application_name: PRESENCE,
-    connectionTimeoutMillis: CONNECT_MS,
+    application_name: PRESENCE_NAME,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     ssl: false,
     stream: () => socket,
   })
@@ -72,16 +72,16 @@ async function ensureDatabase(client: Client, name: string): Promise<void> {
 
 /** Returns whether no other process is connected. Call under the lock, or one may connect right afterwards. */
 export async function isOnlyProcess({ client }: PresenceSession): Promise<boolean> {
-  const isAlone = await waitUntil(CLOSING_MS, async () => {
-    const others = await listOthers(client)
+  const isAlone = await waitUntil(CLOSING_TIMEOUT_MS, async () => {
+    const others = await listOtherSessions(client)
     if (others.length === 0) return true
-    if (others.includes(PRESENCE)) return false
+    if (others.includes(PRESENCE_NAME)) return false
     return undefined // connections that may be closing: look again
   })
   return isAlone ?? false
 }
 
-async function listOthers(client: Client): Promise<string[]> {
+async function listOtherSessions(client: Client): Promise<string[]> {
   const { rows } = await client.query<{ application_name: string }>(
     `select application_name from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()`,
   )

@@ -1,4 +1,4 @@
-/** Reports what failed and why, then the fix. DATABASE_URL is always an alternative. */
+/** Reports what failed and reason, then the fix. DATABASE_URL is always an alternative. */
 export class PostgresUnavailable extends Error {
   override readonly name = 'PostgresUnavailable'
 
@@ -7,20 +7,20 @@ export class PostgresUnavailable extends Error {
   }
 }
 
-const REASONS: Record<string, { why: string; advice: string }> = {
-  ENOSPC: { why: 'the disk is full', advice: 'Free some space' },
-  EDQUOT: { why: 'the disk quota is used up', advice: 'Free some space' },
-  EROFS: { why: 'the disk is read-only', advice: 'Choose a writable folder' },
-  EACCES: { why: 'permission is denied', advice: 'Start Assay as the owner of the folder' },
-  EPERM: { why: 'permission is denied', advice: 'Start Assay as the owner of the folder' },
+const FILE_ERRORS: Record<string, { reason: string; advice: string }> = {
+  ENOSPC: { reason: 'the disk is full', advice: 'Free some space' },
+  EDQUOT: { reason: 'the disk quota is used up', advice: 'Free some space' },
+  EROFS: { reason: 'the disk is read-only', advice: 'Choose a writable folder' },
+  EACCES: { reason: 'permission is denied', advice: 'Start Assay as the owner of the folder' },
+  EPERM: { reason: 'permission is denied', advice: 'Start Assay as the owner of the folder' },
 }
 
 /** Converts file errors. Any other error is a bug and is returned unchanged. */
 export function toUnavailable(error: unknown, folder: string): unknown {
   if (!(error instanceof Error) || !('syscall' in error) || !('code' in error)) return error
-  const reason = REASONS[String(error.code)] ?? { why: error.message, advice: 'Choose another folder' }
+  const known = FILE_ERRORS[String(error.code)] ?? { reason: error.message, advice: 'Choose another folder' }
   const path = 'path' in error ? String(error.path) : folder
-  return new PostgresUnavailable(`PostgreSQL cannot use the folder ${folder}: ${reason.why} (${path}).`, reason.advice)
+  return new PostgresUnavailable(`PostgreSQL cannot use the folder ${folder}: ${known.reason} (${path}).`, known.advice)
 }
 
 /** Ignores ENOENT and rethrows other errors. Pass it to `.catch`. */

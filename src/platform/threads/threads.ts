@@ -13,7 +13,7 @@ export type TaskMessage = { name: string; input: unknown; ports: MessagePort[] }
 export type TaskAnswer = { result: unknown } | { error: string }
 export type SourceAnswer = { chunk: Uint8Array } | { end: unknown } | { error: string }
 
-/** The task threw, or ran out of time or memory. */
+/** Thrown when a task threw an error, or ran out of time or memory. */
 export class TaskFailed extends Error {
   override name = 'TaskFailed'
 }
@@ -52,7 +52,7 @@ export function openThreads<Tasks extends TaskTable>(script: URL, limits: Thread
   const idle: Worker[] = []
   let running = 0
 
-  const next = (): void => {
+  const startNextTask = (): void => {
     const task = running < THREADS_MAX ? waiting.shift() : undefined
     if (!task) return
     running += 1
@@ -61,7 +61,7 @@ export function openThreads<Tasks extends TaskTable>(script: URL, limits: Thread
       running -= 1
       if (isReusable) idle.push(worker)
       else void worker.terminate()
-      next()
+      startNextTask()
     })
   }
 
@@ -69,7 +69,7 @@ export function openThreads<Tasks extends TaskTable>(script: URL, limits: Thread
     run: (name, input, sources = []) => {
       const { promise, resolve, reject } = Promise.withResolvers<Awaited<ReturnType<Tasks[typeof name]>>>()
       waiting.push({ name, input, sources, resolve: resolve as ThreadTask['resolve'], reject })
-      next()
+      startNextTask()
       return promise
     },
   }
@@ -112,23 +112,23 @@ async function runTask(worker: Worker, task: ThreadTask, timeoutMs: number): Pro
 
 /** Answers each request of the thread with the next chunk, so that it never has more than it can use. */
 function serveSource(open: ThreadSource): { port: MessagePort; close(): void } {
-  const { port1: own, port2: port } = new MessageChannel()
+  const { port1: mainPort, port2: port } = new MessageChannel()
   let chunks: ReturnType<ThreadSource> | undefined
-  own.on('message', () => {
+  mainPort.on('message', () => {
     chunks ??= open()
     chunks.next().then(
       ({ done, value }) => {
-        if (done) return own.postMessage({ end: value } satisfies SourceAnswer)
+        if (done) return mainPort.postMessage({ end: value } satisfies SourceAnswer)
         const chunk = new Uint8Array(value as Uint8Array) // a view would send the whole buffer that it is part of
-        own.postMessage({ chunk } satisfies SourceAnswer, [chunk.buffer])
+        mainPort.postMessage({ chunk } satisfies SourceAnswer, [chunk.buffer])
       },
-      (error: unknown) => own.postMessage({ error: errorText(error) } satisfies SourceAnswer),
+      (error: unknown) => mainPort.postMessage({ error: errorText(error) } satisfies SourceAnswer),
     )
   })
   return {
     port,
     close() {
-      own.close()
+      mainPort.close()
       void chunks?.return(undefined).catch(() => {})
     },
   }

@@ -47,7 +47,14 @@ async function toGitLocation(folder: string): Promise<GitLocation> {
   })
   if (!(await stat(cwd)).isDirectory())
     throw new RepositoryUnreadable(`${folder} is a file. Name the folder of a clone.`)
-  return { where: [], cwd, home: '/nonexistent', protocols: '', ceiling: dirname(cwd), settings: ['safe.directory=*'] }
+  return {
+    repositoryArgs: [],
+    cwd,
+    home: '/nonexistent',
+    protocols: '',
+    ceiling: dirname(cwd),
+    settings: ['safe.directory=*'],
+  }
 }
 
 const rethrowUnreadable =
@@ -70,9 +77,9 @@ const parseRefs = (lines: string): Refs =>
   )
 
 /** Returns the requested branch, else the default branch of the remote, else the checked-out branch. */
-function chooseBranch(refs: Refs, head: string, wanted: string | undefined): string {
-  if (wanted !== undefined) {
-    return refs.has(`refs/heads/${wanted}`) ? `refs/heads/${wanted}` : `refs/remotes/origin/${wanted}`
+function chooseBranch(refs: Refs, head: string, requested: string | undefined): string {
+  if (requested !== undefined) {
+    return refs.has(`refs/heads/${requested}`) ? `refs/heads/${requested}` : `refs/remotes/origin/${requested}`
   }
   const remoteDefault = refs.get('refs/remotes/origin/HEAD')?.symref
   return remoteDefault !== undefined && refs.has(remoteDefault) ? remoteDefault : head
@@ -89,18 +96,19 @@ function listPullHeads(refs: Refs): Map<number, string> {
 
 /** A repository that is open for reading. Its content cannot make git run, fetch or write anything. */
 export type ReadableRepository = AsyncDisposable & {
+  /** Location and options for running git on this repository. */
   place: GitLocation
   /** Newest commit of the default branch. Undefined for an empty repository. */
   tip: string | undefined
   /** Name of the default branch, without `refs/heads/`. */
   branch: string
-  /** Older history is missing. */
+  /** True if older history is missing. */
   isShallow: boolean
   /** Last commits of pull requests by number, if the repository has them. */
   pullHeads: ReadonlyMap<number, string>
 }
 
-type RepositoryFacts = Omit<ReadableRepository, 'place' | keyof AsyncDisposable> & {
+type RepositoryDetails = Omit<ReadableRepository, 'place' | keyof AsyncDisposable> & {
   gitDir: string
   objects: string
 }
@@ -109,23 +117,23 @@ type RepositoryFacts = Omit<ReadableRepository, 'place' | keyof AsyncDisposable>
  * Opens a repository for reading. git runs in a new, empty repository that borrows only the objects of the given one, so
  * that its settings, hooks, attributes, grafts and remotes are never read.
  */
-async function openRepository({ gitDir, objects, ...facts }: RepositoryFacts): Promise<ReadableRepository> {
+async function openRepository({ gitDir, objects, ...details }: RepositoryDetails): Promise<ReadableRepository> {
   const folder = await mkdtemp(join(tmpdir(), 'assay-reading-'))
   const remove = () => rm(folder, { recursive: true, force: true })
   try {
-    await createEmptyRepository(join(folder, 'git'), facts.tip)
-    if (facts.isShallow) await copyFile(join(gitDir, 'shallow'), join(folder, 'git', 'shallow'))
+    await createEmptyRepository(join(folder, 'git'), details.tip)
+    if (details.isShallow) await copyFile(join(gitDir, 'shallow'), join(folder, 'git', 'shallow'))
   } catch (error) {
     await remove()
     throw error
   }
   const place: GitLocation = {
-    where: [`--git-dir=${folder}/git`],
+    repositoryArgs: [`--git-dir=${folder}/git`],
     cwd: folder,
     protocols: '',
     objects,
     // A commit-graph file is untrusted, unlike commits, whose ids are verified.
     settings: ['core.commitGraph=false', 'core.quotePath=true', 'diff.renameLimit=400', 'i18n.logOutputEncoding=UTF-8'],
   }
-  return { ...facts, place, [Symbol.asyncDispose]: remove }
+  return { ...details, place, [Symbol.asyncDispose]: remove }
 }

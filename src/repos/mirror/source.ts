@@ -1,17 +1,17 @@
 import { realpath } from 'node:fs/promises'
 import { isAbsolute, sep } from 'node:path'
-import { admitAddress, type ResolveName } from '../../platform/git/git.ts'
+import { admitAddress } from '../../platform/git/git.ts'
 import type { SecretHeader, SshKey, SshServer } from '../../platform/git/settings.ts'
 import { refuseUrl } from '../../platform/outbound/outbound.ts'
 import type { PinnedServer } from '../../platform/outbound/pinned-connections.ts'
-import { resolvePublicHost } from '../../platform/outbound/public-host.ts'
+import { type Resolve, resolvePublicHost } from '../../platform/outbound/public-host.ts'
 import { isCanonical, isCanonicalHost, mayBePublic } from '../../platform/outbound/url-rules.ts'
 
 /** Source of a mirror. The token is only sent to that server, and ssh uses the key only with hosts that it knows. */
 export type MirrorSource = { url: string; token?: string | undefined; sshKey?: SshKey | undefined }
 
-/** Everything git may reach. `url` is the parsed form, the only one that is passed to git. */
-export type MirrorReach = {
+/** The only server or path that git may access, and how. `url` is the parsed form, which is passed to git. */
+export type MirrorAccess = {
   url: string
   protocols: string
   pin: PinnedServer | undefined
@@ -20,7 +20,7 @@ export type MirrorReach = {
 }
 
 export type SourceRules = {
-  resolveName: ResolveName
+  resolveName: Resolve
   /** Folders on this machine whose repositories may be read. */
   gitAllow: readonly string[]
   /** A server of the operator, which may be private. */
@@ -28,7 +28,7 @@ export type SourceRules = {
 }
 
 /**
- * Thrown when a repository cannot be mirrored. A retry is pointless unless `isPermanent` is false. The message is shown
+ * Thrown when a repository cannot be mirrored. A retry can succeed only if `isPermanent` is false. The message is shown
  * to the workspace, so it quotes neither git nor the server; `cause` does, for the operator.
  */
 export class MirrorRefused extends Error {
@@ -41,8 +41,8 @@ export class MirrorRefused extends Error {
   }
 }
 
-/** Decides what git may reach for an address. Checked on every fetch, not only on connect. Throws MirrorRefused. */
-export async function resolveReach({ url, token, sshKey }: MirrorSource, rules: SourceRules): Promise<MirrorReach> {
+/** Decides what git may access for an address. Checked on every fetch, not only on connect. Throws MirrorRefused. */
+export async function resolveAccess({ url, token, sshKey }: MirrorSource, rules: SourceRules): Promise<MirrorAccess> {
   if (isAbsolute(url)) return resolvePath(url, rules)
   const target = parseSshUrl(url)
   if (target) return resolveSsh(url, target, sshKey, rules)
@@ -54,11 +54,11 @@ export async function resolveReach({ url, token, sshKey }: MirrorSource, rules: 
     return { url: parsed.href, protocols: parsed.protocol.slice(0, -1), pin: undefined, secret }
   const admission = await admitAddress(url, rules.resolveName)
   if (admission.kind === 'admitted') return { url: admission.url, protocols: 'https', pin: admission.pin, secret }
-  throw notPublic(admission.host, admission.reason === 'address')
+  throw notPublicError(admission.host, admission.reason === 'address')
 }
 
 /** The message is the same for a private address and an unknown name, so that it does not reveal internal names. */
-const notPublic = (host: string, isPermanent: boolean): MirrorRefused =>
+const notPublicError = (host: string, isPermanent: boolean): MirrorRefused =>
   new MirrorRefused(`The host ${host} does not have a public address.`, isPermanent)
 
 async function resolveSsh(
@@ -66,16 +66,16 @@ async function resolveSsh(
   { host, port }: SshTarget,
   key: SshKey | undefined,
   rules: SourceRules,
-): Promise<MirrorReach> {
+): Promise<MirrorAccess> {
   if (!key) throw new MirrorRefused('An ssh address needs a code-host credential of the provider ssh.')
   const isValid = isCanonicalHost(host)
   const resolved = isValid ? await resolvePublicHost(host, rules.resolveName) : undefined
   const [address] = resolved?.kind === 'public' ? resolved.addresses : []
-  if (address === undefined) throw notPublic(host, !isValid)
+  if (address === undefined) throw notPublicError(host, !isValid)
   return { url, protocols: 'ssh', pin: undefined, secret: undefined, ssh: { host, port, address, key } }
 }
 
-async function resolvePath(path: string, { gitAllow }: SourceRules): Promise<MirrorReach> {
+async function resolvePath(path: string, { gitAllow }: SourceRules): Promise<MirrorAccess> {
   const url = await findAllowedPath(path, gitAllow)
   if (url === undefined) throw new MirrorRefused('The path does not exist, or ASSAY_GIT_ALLOW does not list it.')
   return { url, protocols: 'file', pin: undefined, secret: undefined }
@@ -88,15 +88,15 @@ function buildSecretHeader({ origin }: URL, token: string): SecretHeader {
 }
 
 /** Matches `git@host:path`, in which no option can be injected and nothing is percent-encoded. */
-const SCP = /^[A-Za-z0-9][\w.-]*@([a-z0-9][a-z0-9._-]*):(?!-)[\w./~-]+$/
+const SCP_ADDRESS = /^[A-Za-z0-9][\w.-]*@([a-z0-9][a-z0-9._-]*):(?!-)[\w./~-]+$/
 /** Matches `ssh://git@host:port/path`, with the same restrictions. */
-const SSH =
+const SSH_ADDRESS =
   /^ssh:\/\/(?:[A-Za-z0-9][\w.-]*@)?([a-z0-9][a-z0-9._-]*|\[[0-9a-f:]+\])(?::([1-9]\d{0,4}))?\/(?!-)[\w./~-]+$/
 
 type SshTarget = { host: string; port: number }
 
 export function parseSshUrl(url: string): SshTarget | undefined {
-  const [, host, port] = SCP.exec(url) ?? SSH.exec(url) ?? []
+  const [, host, port] = SCP_ADDRESS.exec(url) ?? SSH_ADDRESS.exec(url) ?? []
   return host === undefined ? undefined : { host: host.replace(/^\[|\]$/g, ''), port: Number(port ?? 22) }
 }
 

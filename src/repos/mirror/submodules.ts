@@ -3,7 +3,7 @@ import { isAbsolute } from 'node:path'
 import { runGit } from '../../platform/git/git.ts'
 import type { GitLocation } from '../../platform/git/settings.ts'
 import { findMissingCommits, type Mirror, type MirrorDeps, openMirror } from '../mirror.ts'
-import { MirrorRefused, type MirrorSource, parseSshUrl, resolveReach } from './source.ts'
+import { MirrorRefused, type MirrorSource, parseSshUrl, resolveAccess } from './source.ts'
 
 /** Opens the mirror of a submodule that contains a commit. `url` is untrusted. Throws MirrorRefused. */
 export type OpenSubmodule = (url: string, commit: string) => Promise<SubmoduleMirror>
@@ -27,7 +27,7 @@ export function createSubmoduleOpener(deps: MirrorDeps, { key, signal, ...source
     const isSameHost = toHost(target) === toHost(source.url)
     const own = isSameHost ? { ...source, url: target } : { url: target }
     const hash = createHash('sha256').update(target).digest('hex').slice(0, HASH_LENGTH)
-    if (!isSameHost) await resolveReach(own, deps).catch(rethrowPermanent)
+    if (!isSameHost) await resolveAccess(own, deps).catch(rethrowPermanent)
     const bytesMax = Math.min(deps.bytesMax ?? SUBMODULE_BYTES_MAX, SUBMODULE_BYTES_MAX)
     const options = { ...own, id: `submodule-${key}-${hash}`, signal, commits: [commit] }
     const mirror = await openMirror({ ...deps, bytesMax }, options)

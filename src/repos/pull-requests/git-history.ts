@@ -8,15 +8,15 @@ type GitHistoryOptions = { onCommit?: () => void }
 
 /** Finds pull requests in the default branch of a clone, without code host or network. */
 export const listGitHistory = (
-  { place, tip, pullHeads }: Pick<ReadableRepository, 'place' | 'tip' | 'pullHeads'>,
+  { place: location, tip, pullHeads }: Pick<ReadableRepository, 'place' | 'tip' | 'pullHeads'>,
   { onCommit = () => {} }: GitHistoryOptions = {},
 ): PullRequests => ({
   async *list(signal) {
     if (tip === undefined) return
     const heads = new Map([...pullHeads].map(([number, head]) => [head, number]))
-    const rebased = await findRebased(place, { tip, pullHeads }, signal)
+    const rebased = await findRebased(location, { tip, pullHeads }, signal)
     yield* listBranch([tip], {
-      place,
+      location,
       heads,
       rebased,
       reverts: createReverts(),
@@ -28,7 +28,7 @@ export const listGitHistory = (
 })
 
 type HistoryContext = {
-  place: GitLocation
+  location: GitLocation
   heads: ReadonlyMap<string, number>
   rebased: Map<string, RebasedPullRequest>
   reverts: Reverts
@@ -45,12 +45,12 @@ async function* listBranch(
   revisions: readonly string[],
   context: HistoryContext,
 ): AsyncGenerator<PullRequest, void, undefined> {
-  const { place, heads, rebased, reverts, onCommit, signal, branchesLeft } = context
-  await using commits = createLookAhead(listCommits(place, revisions, { signal }))
+  const { location, heads, rebased, reverts, onCommit, signal, branchesLeft } = context
+  await using commits = createLookAhead(listCommits(location, revisions, { signal }))
   for (let commit = await commits.next(); commit; commit = await commits.next()) {
     onCommit()
-    const named = recognise(commit) ?? recognisePullHead(commit, heads)
-    const found = named ? fromCommit(commit, named) : await findRebase(commits, commit, rebased)
+    const recognised = recognisePullRequest(commit) ?? recognisePullHead(commit, heads)
+    const found = recognised ? fromCommit(commit, recognised) : await findRebase(commits, commit, rebased)
     yield* toPullRequests(reverts, commit, found ?? fromClosing(commit))
     const [into, branch] = commit.parents
     if (found || branch === undefined || !BRANCH_MERGE.test(commit.subject) || branchesLeft.count === 0) continue
@@ -64,10 +64,10 @@ const BRANCH_MERGE = /^Merge (?:remote-tracking )?branch(?:es)? '/
 
 /** Finds a rebased pull request by its last commit and consumes its other commits. */
 async function findRebase(commits: LookAhead<Commit>, last: Commit, all: Map<string, RebasedPullRequest>) {
-  const whole = all.get(toTrace(last))
-  if (!whole) return undefined
-  const length = matchRebase(whole, [last, ...(await commits.peek(whole.traces.length - 1))])
-  return length === 0 ? undefined : fromRebase(last, await commits.take(length - 1), whole)
+  const candidate = all.get(toTrace(last))
+  if (!candidate) return undefined
+  const length = matchRebase(candidate, [last, ...(await commits.peek(candidate.traces.length - 1))])
+  return length === 0 ? undefined : fromRebase(last, await commits.take(length - 1), candidate)
 }
 
 /** Completes a pull request with `isReverted`. Reverts are tracked even if they are not pull requests. */
@@ -121,18 +121,18 @@ type LookAhead<Item> = AsyncDisposable & {
 
 function createLookAhead<Item>(stream: AsyncIterable<Item>): LookAhead<Item> {
   const iterator = stream[Symbol.asyncIterator]()
-  const held: Item[] = []
+  const buffered: Item[] = []
   async function peek(count: number): Promise<Item[]> {
-    while (held.length < count) {
+    while (buffered.length < count) {
       const { done, value } = await iterator.next()
       if (done) break
-      held.push(value)
+      buffered.push(value)
     }
-    return held.slice(0, count)
+    return buffered.slice(0, count)
   }
   const take = async (count: number): Promise<Item[]> => {
     await peek(count)
-    return held.splice(0, count)
+    return buffered.splice(0, count)
   }
   return {
     peek,
@@ -147,20 +147,20 @@ type RebasedPullRequest = { number: number; traces: readonly string[] }
 
 const COMMITS_MAX = 200_000
 /** Pull requests with more commits are never candidates. */
-const LENGTH_MAX = 100
+const PULL_REQUEST_COMMITS_MAX = 100
 
 /**
  * Finds pull requests whose commits are not on the default branch themselves, by the trace of their last commit. A rebase
  * preserves author, time and subject. Comparing those needs no file contents, so it works in a partial clone.
  */
 async function findRebased(
-  place: GitLocation,
+  location: GitLocation,
   { tip, pullHeads }: { tip: string; pullHeads: ReadonlyMap<number, string> },
   signal: AbortSignal,
 ): Promise<Map<string, RebasedPullRequest>> {
   const found = new Map<string, RebasedPullRequest>()
   if (pullHeads.size === 0) return found
-  const commits = await listBranchCommits(place, tip, [...pullHeads.values()], signal)
+  const commits = await listBranchCommits(location, tip, [...pullHeads.values()], signal)
   for (const [number, head] of pullHeads) {
     const traces = listTraces(commits, head)
     if (traces[0] !== undefined) found.set(traces[0], { number, traces })
@@ -171,14 +171,14 @@ async function findRebased(
 type BranchCommits = Map<string, { parent: string | undefined; trace: string }>
 
 async function listBranchCommits(
-  place: GitLocation,
+  location: GitLocation,
   tip: string,
   heads: string[],
   signal: AbortSignal,
 ): Promise<BranchCommits> {
   const commits: BranchCommits = new Map()
   const order = ['--no-merges', '--ignore-missing']
-  for await (const commit of listCommits(place, [...heads, `^${tip}`], { signal, order })) {
+  for await (const commit of listCommits(location, [...heads, `^${tip}`], { signal, order })) {
     if (commits.size === COMMITS_MAX) return new Map()
     commits.set(commit.id, { parent: commit.parents[0], trace: toTrace(commit) })
   }
@@ -188,7 +188,7 @@ async function listBranchCommits(
 function listTraces(commits: BranchCommits, head: string): string[] {
   const traces: string[] = []
   let next = commits.get(head)
-  while (next && traces.length < LENGTH_MAX) {
+  while (next && traces.length < PULL_REQUEST_COMMITS_MAX) {
     traces.push(next.trace)
     next = next.parent === undefined ? undefined : commits.get(next.parent)
   }
@@ -199,11 +199,11 @@ function listTraces(commits: BranchCommits, head: string): string[] {
  * Returns the length of the pull request if these commits, newest first, begin with all of its commits; otherwise 0.
  */
 function matchRebase({ traces }: RebasedPullRequest, commits: readonly Commit[]): number {
-  const isWhole = traces.every((trace, at) => {
+  const isComplete = traces.every((trace, at) => {
     const commit = commits[at]
     return commit !== undefined && commit.parents.length === 1 && toTrace(commit) === trace
   })
-  return isWhole ? traces.length : 0
+  return isComplete ? traces.length : 0
 }
 
 const FIELDS = ['%H', '%P', '%an', '%ae', '%at', '%ct', '%s', '%b']
@@ -214,12 +214,12 @@ const PLAIN_OUTPUT = ['--no-color', '--no-decorate', '--no-notes', '--no-show-si
 
 /** Lists the first-parent history of `revisions`, newest first, or in another order. */
 async function* listCommits(
-  place: GitLocation,
+  location: GitLocation,
   revisions: readonly string[],
   { signal, order = ['--first-parent'] }: { signal: AbortSignal; order?: readonly string[] },
 ): AsyncGenerator<Commit, void, undefined> {
   const args = ['log', '-z', ...PLAIN_OUTPUT, ...order, FORMAT, '--stdin']
-  const stream = streamGit(place, args, { signal, input: revisions.map((revision) => `${revision}\n`) })
+  const stream = streamGit(location, args, { signal, input: revisions.map((revision) => `${revision}\n`) })
   let fields: string[] = []
   for await (const field of splitStream(stream, NUL, FIELD_BYTES_MAX)) {
     fields.push(field)
@@ -256,8 +256,8 @@ type RecognisedCommit = { number: number; title: string; body: string; mark: Mar
 type RecogniseRule = (commit: Commit) => RecognisedCommit | undefined
 
 /** Recognises a pull request by the message of one commit. The first matching rule decides. */
-export function recognise(commit: Commit): RecognisedCommit | undefined {
-  for (const rule of RULES) {
+export function recognisePullRequest(commit: Commit): RecognisedCommit | undefined {
+  for (const rule of RECOGNISE_RULES) {
     const found = rule(commit)
     if (found) return found
   }
@@ -319,7 +319,7 @@ const namedInTrailer: RecogniseRule = (commit) => {
     : { number: Number(number), title: commit.subject, body: commit.body, mark: 'trailer' }
 }
 
-const RULES: RecogniseRule[] = [
+const RECOGNISE_RULES: RecogniseRule[] = [
   mergedOnGithub,
   numberAtTheEnd,
   mergedByQueue,
@@ -336,11 +336,11 @@ function fromClosing(commit: Commit): LandedPullRequest | undefined {
 }
 
 /** Returns title and body of a merge commit, whose title is the first line of its body. */
-function splitBody({ body }: Commit, otherwise: string): { title: string; body: string } {
+function splitBody({ body }: Commit, fallbackTitle: string): { title: string; body: string } {
   const [first = '', ...rest] = body.trimStart().split('\n')
   const title = first.trim()
   return title === '' || title.startsWith('See merge request')
-    ? { title: otherwise, body }
+    ? { title: fallbackTitle, body }
     : { title, body: rest.join('\n').trim() }
 }
 
@@ -359,23 +359,23 @@ export type Commit = {
 /** Returns the properties of a commit that a rebase preserves. */
 const toTrace = ({ authorEmail, authoredAt, subject }: Commit): string => `${authorEmail}\n${authoredAt}\n${subject}`
 
-/** Reverted commits, collected while history is read newest first, so that a revert precedes what it reverts. */
+/** Reverted commits, collected while history is read newest first, so that a revert comes before the commit that it reverts. */
 type Reverts = { commits: Set<string>; titles: Set<string> }
 
 export const createReverts = (): Reverts => ({ commits: new Set(), titles: new Set() })
 
 type RevertCandidate = { id: string; titles: readonly string[]; body: string }
 
-/** Tests whether a newer commit reverted this one. Otherwise remembers what this one reverts. */
+/** Reports whether a newer commit reverted this one. If not, remembers the commits that this one reverts. */
 export function checkReverted(reverts: Reverts, { id, titles, body }: RevertCandidate): boolean {
-  const named = titles.map(stripNumber)
+  const titlesWithoutNumber = titles.map(stripNumber)
   // A revert applies to a single commit of that title.
-  const isReverted = reverts.commits.has(id) || named.some((title) => reverts.titles.delete(title))
-  if (!isReverted) remember(reverts, named, body)
+  const isReverted = reverts.commits.has(id) || titlesWithoutNumber.some((title) => reverts.titles.delete(title))
+  if (!isReverted) rememberReverts(reverts, titlesWithoutNumber, body)
   return isReverted
 }
 
-function remember(reverts: Reverts, titles: readonly string[], body: string): void {
+function rememberReverts(reverts: Reverts, titles: readonly string[], body: string): void {
   const quoted = titles.map((title) => /^Revert:? "(.+)"$/i.exec(title)?.[1]).find((title) => title !== undefined)
   const ids = [...body.matchAll(/This reverts commit ([0-9a-f]{40,64})/g)].map(([, id = '']) => id)
   for (const id of ids) reverts.commits.add(id)

@@ -26,12 +26,12 @@ export type GithubPullRequestDeps = GithubDeps & { pause?: PauseFn }
 /** Lists pull requests with GitHub's API. Throws CodeHostUnavailable, with the requested wait if there is one. */
 export const createGithubPullRequests = (
   deps: GithubPullRequestDeps,
-  place: { owner: string; name: string },
+  repository: { owner: string; name: string },
   access: HostAccess,
 ): PullRequests => ({
   async *list(signal) {
     const reverts = createReverts()
-    for await (const page of listPages(deps, place, access, signal)) {
+    for await (const page of listPages(deps, repository, access, signal)) {
       for (const node of page) {
         const landed = toPullRequest(node)
         if (!landed) continue
@@ -42,18 +42,18 @@ export const createGithubPullRequests = (
   },
 })
 
-type Nodes = NonNullable<NonNullable<NonNullable<GithubPage['data']>['repository']>>['pullRequests']['nodes']
+type PullRequestNodes = NonNullable<NonNullable<NonNullable<GithubPage['data']>['repository']>>['pullRequests']['nodes']
 
 async function* listPages(
   deps: GithubPullRequestDeps,
-  place: { owner: string; name: string },
+  repository: { owner: string; name: string },
   access: HostAccess,
   signal: AbortSignal,
-): AsyncGenerator<Nodes> {
+): AsyncGenerator<PullRequestNodes> {
   let after: string | null = null
   do {
-    const { data }: GithubPage = await readPage(deps, access, { ...place, after }, signal)
-    const list: { pageInfo: { hasNextPage: boolean; endCursor: string | null }; nodes: Nodes } | undefined =
+    const { data }: GithubPage = await readPage(deps, access, { ...repository, after }, signal)
+    const list: { pageInfo: { hasNextPage: boolean; endCursor: string | null }; nodes: PullRequestNodes } | undefined =
       data?.repository?.pullRequests
     if (!list) throw new CodeHostUnavailable(`${access.host} did not return the pull requests of this repository.`)
     yield list.nodes
@@ -107,22 +107,23 @@ async function requestPage(
   const { status, headers } = response
   if (status === 200) return parsePage(parseUntrustedJson(await response.text().catch(() => '')), headers)
   await response.body?.cancel()
-  const isForNow = isRateLimited(headers)
-  if ([401, 403, 404].includes(status) && !isForNow) {
+  const isTemporary = isRateLimited(headers)
+  if ([401, 403, 404].includes(status) && !isTemporary) {
     throw new CodeHostUnavailable(`${access.host} refused the credential (${status}).`)
   }
   return {
     kind: 'again',
-    waitSeconds: isForNow ? readRetryAfter(headers) : undefined,
+    waitSeconds: isTemporary ? readRetryAfter(headers) : undefined,
     detail: `${access.host} answered ${status}.`,
   }
 }
 
 function parsePage(body: unknown, headers: Headers): PageAnswer {
-  const read = GithubPage.safeParse(body)
-  if (!read.success) return { kind: 'again', waitSeconds: undefined, detail: 'The code host sent an invalid response.' }
-  const [error] = read.data.errors ?? []
-  if (!error) return { kind: 'page', page: read.data }
+  const parsed = GithubPage.safeParse(body)
+  if (!parsed.success)
+    return { kind: 'again', waitSeconds: undefined, detail: 'The code host sent an invalid response.' }
+  const [error] = parsed.data.errors ?? []
+  if (!error) return { kind: 'page', page: parsed.data }
   if (error.type === 'NOT_FOUND' || error.type === 'FORBIDDEN') {
     throw new CodeHostUnavailable('The repository does not exist, or the credential has no access to it.')
   }
@@ -240,7 +241,7 @@ function toPullRequest(node: Node): Omit<PullRequest, 'isReverted'> | undefined 
     into: node.baseRefName,
     mergedAt: new Date(node.mergedAt),
     head: mergeCommit.oid,
-    base: baseOf(node, mergeCommit),
+    base: toBase(node, mergeCommit),
     issues: node.closingIssuesReferences?.totalCount,
     issueTexts: listIssueTexts(node),
   }
@@ -262,7 +263,7 @@ function listIssueTexts({ repository, closingIssuesReferences, createdAt }: Node
 }
 
 /** Returns the commit before the pull request. A rebase lands every commit, and the last one keeps its subject. */
-function baseOf(
+function toBase(
   { commits, number }: Node,
   { oid, messageHeadline, parents }: NonNullable<Node['mergeCommit']>,
 ): string {

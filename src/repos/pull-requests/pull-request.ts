@@ -1,4 +1,4 @@
-/** Ways in which a pull request was recognised. */
+/** Marks by which a pull request is recognised. */
 export const MARKS = ['merge', 'merge-title', 'squash', 'pull-head', 'trailer', 'rebase', 'code-host'] as const
 export type Mark = (typeof MARKS)[number]
 
@@ -11,6 +11,7 @@ export type PullRequest = {
   number: number | undefined
   title: string
   body: string
+  /** Mark by which it was recognised. */
   mark: Mark
   author: string
   /** Reported by the code host. Undefined if unknown. */
@@ -24,7 +25,7 @@ export type PullRequest = {
   head: string
   /** State before the pull request: a commit, or `<commit>~n`. */
   base: string
-  /** A newer commit reverted it. */
+  /** True if a newer commit reverted it. */
   isReverted: boolean
   /** Number of issues that it closes. Undefined if unknown. */
   issues: number | undefined

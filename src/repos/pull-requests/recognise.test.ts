@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { cpuMs } from '../../../test/support/cpu-time.ts'
-import { type Commit, checkReverted, createReverts, recognise } from './git-history.ts'
+import { type Commit, checkReverted, createReverts, recognisePullRequest } from './git-history.ts'
 
 const commit = (message: string, parents = 1): Commit => {
   const [subject = '', ...body] = message.split('\n')
@@ -41,7 +41,7 @@ test.each([
   ['fix: it\n\nPR-URL: https://github.com/nodejs/node/pull/12', 1, { number: 12, title: 'fix: it', mark: 'trailer' }],
   ['fix: it\n\nReviewed-on: https://review.example.org/c/demo/+/12', 1, { number: 12, mark: 'trailer' }],
 ])('recognises %j with %i parents as a pull request', (message, parents, expected) => {
-  expect(recognise(commit(message, parents))).toMatchObject(expected)
+  expect(recognisePullRequest(commit(message, parents))).toMatchObject(expected)
 })
 
 test.each([
@@ -55,12 +55,12 @@ test.each([
   ['Fix it\n\nSee https://github.com/lab/demo/pull/12', 1],
   ['', 1],
 ])('does not recognise %j with %i parents as a pull request', (message, parents) => {
-  expect(recognise(commit(message, parents))).toBeUndefined()
+  expect(recognisePullRequest(commit(message, parents))).toBeUndefined()
 })
 
 test('matches adversarial messages quickly', () => {
   const long = ' '.repeat(60_000)
-  expect(recognise(commit(`x${long}(#${'1'.repeat(60_000)}`))).toBeUndefined()
+  expect(recognisePullRequest(commit(`x${long}(#${'1'.repeat(60_000)}`))).toBeUndefined()
 })
 
 test('compares a title of many spaces with reverts quickly', async () => {

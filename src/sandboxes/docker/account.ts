@@ -10,7 +10,7 @@ import {
   resolveAccount,
   type SandboxIdentity,
 } from '../kernel/accounts.ts'
-import { findInside } from '../kernel/inside.ts'
+import { findInside } from '../kernel/sandbox-path.ts'
 import { tarEnd, tarFile, tarHeader } from '../kernel/tar-writer.ts'
 import type { Image } from '../sandbox.ts'
 import { type Docker, EngineRefusal, ignoring } from './client.ts'
@@ -21,8 +21,9 @@ import type { ContainerLayers } from './layers.ts'
 import type { StoppedContainer } from './stopped-sandbox.ts'
 
 /**
- * Resolves a user by the account files of the image, which no agent has written to. The first process of a container is
- * root's, so that other users cannot trace it, and becomes this user only for the command.
+ * Resolves a user by the account files of the image, which no agent has written to. The launcher runs as root, so that
+ * other users cannot trace it, and switches to this user only for the command. Returns undefined for root, and if there
+ * is no launcher.
  */
 export async function findIdentity(
   engine: DockerEngine,
@@ -30,11 +31,11 @@ export async function findIdentity(
   user: string | number,
 ): Promise<SandboxIdentity> {
   if (engine.launcher === undefined || /^(root|0)?(:(root|0)?)?$/.test(String(user))) return undefined
-  return resolveAccount(await imageAccounts(engine, image.digest), user)
+  return resolveAccount(await loadImageAccounts(engine, image.digest), user)
 }
 
 /** Returns the account files of an image, read once. */
-function imageAccounts(engine: DockerEngine, image: string): Promise<AccountFiles> {
+function loadImageAccounts(engine: DockerEngine, image: string): Promise<AccountFiles> {
   const known = engine.accounts.get(image)
   if (known) return known
   const files = withDraft(engine, { image, command: null }, (id) => readAccounts(engine.docker, id))
@@ -49,13 +50,13 @@ const readAccounts = async (docker: Docker, id: string): Promise<AccountFiles> =
   group: await readFile(docker, id, '/etc/group'),
 })
 
-/** Returns the content of a regular file of a container. */
+/** Returns the content of a regular file of a container, or undefined if there is none. */
 async function readFile(docker: Docker, id: string, path: string): Promise<string | undefined> {
   const answer = await docker.open('GET', `/containers/${id}/archive`, { query: { path } }).catch(ignoring(404))
   if (answer === undefined) return undefined
-  let found: string | undefined
-  for await (const entry of readTarEntries(answer)) found ??= await readText(entry)
-  return found
+  let content: string | undefined
+  for await (const entry of readTarEntries(answer)) content ??= await readText(entry)
+  return content
 }
 
 async function readText({ type, bytes, content }: TarEntry): Promise<string | undefined> {
@@ -70,7 +71,7 @@ export function listUnsafeFiles(
   { docker }: DockerEngine,
   { layers, containerId }: StoppedContainer,
 ): Promise<string[]> {
-  return listUnsafePaths((path) => (layers ? findChanged(layers, path) : statOrUnsafe(docker, containerId, path)))
+  return listUnsafePaths((path) => (layers ? statChanged(layers, path) : statOrUnsafe(docker, containerId, path)))
 }
 
 /** Reads the type of a file. The engine refuses to stat a link to itself, which counts as unsafe like any link. */
@@ -80,33 +81,30 @@ const statOrUnsafe = (docker: Docker, containerId: string, path: string): Promis
     return { isFile: false, isFolder: false, bytes: 0 }
   })
 
-/** Replaces the account files of a container that has not started, if the engine could not open them. */
-export async function repairAccountsOfStopped(engine: DockerEngine, id: string, image: string): Promise<void> {
-  const unsafe = await listUnsafePaths((path) => statOrUnsafe(engine.docker, id, path))
-  if (unsafe.length > 0) await putAccounts(engine, id, image)
-}
-
-/** Looks at the changes only, because the image itself is trusted. A deletion is a device with number 0. */
-async function findChanged({ upper }: ContainerLayers, path: string): Promise<FileKind | undefined> {
+/**
+ * Reads the type of a changed file. Returns undefined for a file of the image, which is trusted, and for a deleted file,
+ * which overlay marks by a device with number 0.
+ */
+async function statChanged({ upper }: ContainerLayers, path: string): Promise<FileKind | undefined> {
   const stats = (await findInside(upper, path))?.stats
   if (stats === undefined || (stats.isCharacterDevice() && stats.rdev === 0)) return undefined
   return { isFile: stats.isFile() && path !== LOOKUP_SETTINGS, isFolder: stats.isDirectory(), bytes: stats.size }
 }
 
-/** Replaces the account files of a running container, if the engine could not open them to run a command. */
+/** Replaces the account files of a container if the engine could not open them to start it or to run a command. */
 export async function repairAccounts(
   engine: DockerEngine,
-  running: { id: string; image: string; layers: ContainerLayers | undefined },
+  container: { id: string; image: string; layers: ContainerLayers | undefined },
 ) {
-  const { id, image, layers } = running
-  const find = (path: string) => (layers ? findChanged(layers, path) : statOrUnsafe(engine.docker, id, path))
-  const unsafe = await listUnsafePaths(find)
+  const { id, image, layers } = container
+  const statFile = (path: string) => (layers ? statChanged(layers, path) : statOrUnsafe(engine.docker, id, path))
+  const unsafe = await listUnsafePaths(statFile)
   if (unsafe.length > 0) await putAccounts(engine, id, image)
 }
 
 /** Replaces the account files with those of the image. */
 export async function putAccounts(engine: DockerEngine, id: string, image: string): Promise<void> {
-  const files = accountEntries(await imageAccounts(engine, image))
+  const files = accountEntries(await loadImageAccounts(engine, image))
   const folder = tarHeader({ path: 'etc', type: 'Directory', mode: 0o755, uid: 0, gid: 0, size: 0 })
   const parts = files.flatMap(({ path, content }) => tarFile(path, Buffer.from(content), 0o644))
   const body = Readable.from([folder, ...parts, tarEnd()], { objectMode: false })

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import { Readable } from 'node:stream'
 import { readTarEntries, type TarEntry } from '../../harbor/tar-reader.ts'
-import { toPathParts } from '../kernel/inside.ts'
 import { LABEL } from '../kernel/ownership.ts'
+import { isAtOrBelow, listWorkspaceRoots, toParentPrefix, toPathParts } from '../kernel/sandbox-path.ts'
 import { tarEnd, tarHeader, tarPadding } from '../kernel/tar-writer.ts'
 import {
   type BaseFilesystem,
@@ -13,18 +13,18 @@ import {
   SandboxUnsupported,
 } from '../sandbox.ts'
 import { listUnsafeFiles, putAccounts } from './account.ts'
-import { EngineRefusal, ignoring, TRANSFER_MS } from './client.ts'
+import { EngineRefusal, ignoring, TRANSFER_TIMEOUT_MS } from './client.ts'
 import { ENGINE_FILES, statIn } from './container.ts'
 import { commit, withDraft } from './draft.ts'
 import { type DockerEngine, labelsOf, logStep } from './engine.ts'
-import { collectFrom, inheritedChanges, type StoppedContainer, stoppedContainerOf } from './stopped-sandbox.ts'
+import { collectFrom, listInheritedChanges, type StoppedContainer, stoppedContainerOf } from './stopped-sandbox.ts'
 
 /** The image that a container is created from, and the files that are then added. */
 export type ContainerBase = {
   image: string
   workspace: Readable[]
   /** The workspace lies directly below the root, so that no folder of the image is changed. */
-  isOnTop: boolean
+  isTopLevel: boolean
   /** The workspace has files in /etc, where the engine opens some when the container starts. */
   changesEtc: boolean
   /** Changes that the image already contains, if its layers cannot be read. */
@@ -33,8 +33,9 @@ export type ContainerBase = {
 }
 
 /** Limits for files that are collected from a sandbox. */
-const CAPS = { files: 200_000, bytes: 4 * 1024 ** 3 }
+const COLLECT_CAPS = { files: 200_000, bytes: 4 * 1024 ** 3 }
 
+/** Prepares the files that a sandbox starts with. `release` removes the images that were created for it. */
 export async function planBaseFilesystem(
   engine: DockerEngine,
   { id, baseFilesystem, image }: SandboxSpec,
@@ -42,18 +43,18 @@ export async function planBaseFilesystem(
   const release = async (): Promise<void> => {}
   switch (baseFilesystem.kind) {
     case 'image':
-      return { image: image.digest, workspace: [], isOnTop: true, changesEtc: false, inherited: [], release }
+      return { image: image.digest, workspace: [], isTopLevel: true, changesEtc: false, inherited: [], release }
     case 'workspace':
       return { ...(await buildWorkspaceBase(engine, baseFilesystem, image.digest)), inherited: [], release }
     case 'snapshot': {
-      const left = stoppedContainerOf(baseFilesystem.from)
-      if (left.imageDigest !== image.digest) {
+      const stopped = stoppedContainerOf(baseFilesystem.from)
+      if (stopped.imageDigest !== image.digest) {
         throw new SandboxUnsupported('A snapshot can only be continued on the image that it was taken from.')
       }
-      const inherited = await inheritedChanges(engine, left)
-      const snapshot = await takeSnapshot(engine, left, baseFilesystem.without)
+      const inherited = await listInheritedChanges(engine, stopped)
+      const snapshot = await takeSnapshot(engine, stopped, baseFilesystem.without)
       logStep(engine, id, 'snapshot')
-      return { ...snapshot, workspace: [], isOnTop: true, changesEtc: false, inherited }
+      return { ...snapshot, workspace: [], isTopLevel: true, changesEtc: false, inherited }
     }
   }
 }
@@ -64,37 +65,26 @@ async function buildWorkspaceBase(
   { from, paths, without = [] }: Extract<BaseFilesystem, { kind: 'workspace' }>,
   digest: string,
 ): Promise<Omit<ContainerBase, 'release' | 'inherited'>> {
-  const normalized = [...new Set(paths.map((path) => posix.join('/', ...toPathParts(path))))].sort()
-  const roots = normalized.filter((path) => !normalized.some((other) => other !== path && isBelow(path, other)))
-  if (roots.includes('/'))
-    throw new SandboxUnsupported('The workspace / includes the whole sandbox. Use a snapshot instead.')
+  const roots = listWorkspaceRoots(paths)
   const image = await prepareWithoutPaths(engine, digest, roots)
-  const isWithout = (inside: string): boolean =>
-    without.some((other) => `/${inside}` === other || isBelow(`/${inside}`, other))
   const workspace: Readable[] = []
   for (const path of roots) {
-    const prefix = toPathParts(path)
-      .slice(0, -1)
-      .map((part) => `${part}/`)
-      .join('')
     const found = await collectFrom(engine, stoppedContainerOf(from), path, {
-      caps: CAPS,
-      prefix,
-      isDropped: (inside) => isEngineFile(inside) || isWithout(inside),
+      caps: COLLECT_CAPS,
+      prefix: toParentPrefix(path),
+      isDropped: (inside) => isAtOrBelow(`/${inside}`, [...without, ...ENGINE_FILES]),
     })
     if (found) workspace.push(found.tar)
   }
-  const isOnTop = roots.every((path) => toPathParts(path).length === 1)
-  return { image, workspace, isOnTop, changesEtc: roots.some((path) => path === '/etc' || isBelow(path, '/etc')) }
+  const isTopLevel = roots.every((path) => toPathParts(path).length === 1)
+  return { image, workspace, isTopLevel, changesEtc: roots.some((path) => isAtOrBelow(path, ['/etc'])) }
 }
-
-const isEngineFile = (path: string): boolean => ENGINE_FILES.includes(`/${path}`)
 
 /**
  * Script that removes paths. Files that the engine mounts cannot be removed, and nothing but mounted files and the
  * folders above them may be left.
  */
-const REMOVE = `rm -rf -- "$@" && exit
+const REMOVE_SCRIPT = `rm -rf -- "$@" && exit
 mounted=' '
 while read -r _ _ _ _ at _; do mounted="$mounted$at "; done < /proc/self/mountinfo
 check() {
@@ -108,11 +98,15 @@ check() {
 for path; do check "$path"; done`
 
 function buildRemoveCommand({ launcher }: DockerEngine, paths: string[]): string[] {
-  if (launcher === undefined) return ['sh', '-c', REMOVE, 'remove', ...paths]
-  return launcher.words('sh', '-c', `rm() { ${launcher.words('rm').join(' ')} "$@"; }\n${REMOVE}`, 'remove', ...paths)
+  if (launcher === undefined) return ['sh', '-c', REMOVE_SCRIPT, 'remove', ...paths]
+  return launcher.words(
+    'sh',
+    '-c',
+    `rm() { ${launcher.words('rm').join(' ')} "$@"; }\n${REMOVE_SCRIPT}`,
+    'remove',
+    ...paths,
+  )
 }
-
-const isBelow = (path: string, folder: string): boolean => path.startsWith(folder === '/' ? '/' : `${folder}/`)
 
 /** Creates the image once per base image and paths, and caches it. */
 function prepareWithoutPaths(engine: DockerEngine, digest: string, paths: string[]): Promise<string> {
@@ -121,10 +115,10 @@ function prepareWithoutPaths(engine: DockerEngine, digest: string, paths: string
     .digest('hex')
   const known = engine.images.get(key)
   if (known) return known
-  const made = findOrBuild(engine, digest, paths, key)
-  engine.images.set(key, made)
-  made.catch(() => engine.images.delete(key))
-  return made
+  const building = findOrBuild(engine, digest, paths, key)
+  engine.images.set(key, building)
+  building.catch(() => engine.images.delete(key))
+  return building
 }
 
 async function findOrBuild(engine: DockerEngine, digest: string, paths: string[], key: string): Promise<string> {
@@ -147,16 +141,15 @@ type ImageVolumes = { Config: { Volumes?: Record<string, unknown> | null } }
 async function listOutsideVolumes({ docker }: DockerEngine, digest: string, paths: string[]): Promise<string[]> {
   const { Config } = await docker.call<ImageVolumes>('GET', `/images/${digest}/json`)
   const volumes = Object.keys(Config.Volumes ?? {}).map((path) => posix.resolve('/', path))
-  const touches = (path: string, other: string): boolean =>
-    path === other || isBelow(path, other) || isBelow(other, path)
-  return paths.filter((path) => !volumes.some((volume) => touches(path, volume)))
+  const overlaps = (path: string, other: string): boolean => isAtOrBelow(path, [other]) || isAtOrBelow(other, [path])
+  return paths.filter((path) => !volumes.some((volume) => overlaps(path, volume)))
 }
 
-const KEEP_MS = 24 * 3_600_000
+const SNAPSHOT_MS = 24 * 3_600_000
 const LINKS_MAX = 20
 
 /** Script that removes the paths, and any file at the place of one of their parent folders. */
-const CLEAN = `set -f
+const CLEAN_SCRIPT = `set -f
 for path; do
   at=
   rest=\${path#/}
@@ -171,21 +164,22 @@ done`
 /** Creates an image from a stopped sandbox, with the given paths restored from the sandbox's image. */
 async function takeSnapshot(
   engine: DockerEngine,
-  left: StoppedContainer,
+  stopped: StoppedContainer,
   without: string[],
 ): Promise<{ image: string; release(): Promise<void> }> {
   const images: string[] = []
-  const labels = labelsOf(engine, 'snapshot', { [LABEL.deadline]: String(Date.now() + KEEP_MS) })
+  const labels = labelsOf(engine, 'snapshot', { [LABEL.deadline]: String(Date.now() + SNAPSHOT_MS) })
   const release = async (): Promise<void> => {
     for (const image of images.splice(0).reverse()) await removeImage(engine, image)
   }
   try {
-    await requireWithinDisk(engine, left)
-    images.push(await commit(engine, left.containerId, undefined, labels))
-    const unsafe = await listUnsafeFiles(engine, left)
-    const restoring = [...without, ...unsafe]
-    if (restoring.length > 0) {
-      images.push(await restorePaths(engine, { from: images[0] ?? '', left, without: restoring, labels, unsafe }))
+    await requireWithinDisk(engine, stopped)
+    images.push(await commit(engine, stopped.containerId, undefined, labels))
+    const unsafe = await listUnsafeFiles(engine, stopped)
+    const restored = [...without, ...unsafe]
+    if (restored.length > 0) {
+      const request = { from: images[0] ?? '', stopped, without: restored, labels, hasUnsafeFiles: unsafe.length > 0 }
+      images.push(await restorePaths(engine, request))
     }
     return { image: images.at(-1) ?? '', release }
   } catch (error) {
@@ -198,43 +192,47 @@ const MEGABYTE = 1024 * 1024
 
 /** Checks the apparent size of a stopped sandbox's files against its disk limit, because the engine expands sparse files. */
 async function requireWithinDisk({ docker }: DockerEngine, { containerId, diskMb }: StoppedContainer): Promise<void> {
-  const ask = { query: { size: true }, timeoutMs: TRANSFER_MS }
-  const { SizeRw = 0 } = await docker.call<{ SizeRw?: number }>('GET', `/containers/${containerId}/json`, ask)
+  const options = { query: { size: true }, timeoutMs: TRANSFER_TIMEOUT_MS }
+  const { SizeRw = 0 } = await docker.call<{ SizeRw?: number }>('GET', `/containers/${containerId}/json`, options)
   if (SizeRw <= diskMb * MEGABYTE) return
   throw new SandboxUnavailable(
     `The files of the stopped sandbox are too large to copy: ${Math.ceil(SizeRw / MEGABYTE)} MiB; the limit is ${diskMb} MiB.`,
   )
 }
 
-/** Removes an image. An image that others are based on is removed with the last of them, possibly at the same time. */
+/** Removes an image. The engine refuses one that others are based on, and one that another request is removing. */
 async function removeImage({ docker }: DockerEngine, image: string): Promise<void> {
-  const isGoing = (error: unknown): boolean =>
+  const isRemoved = (error: unknown): boolean =>
     error instanceof EngineRefusal &&
     (error.status === 404 || error.status === 409 || /unrecognized image/.test(error.message))
   await docker.call('DELETE', `/images/${image}`, { query: { force: true } }).catch((error: unknown) => {
-    if (!isGoing(error)) throw error
+    if (!isRemoved(error)) throw error
   })
 }
 
-type Restoring = {
+type RestoreRequest = {
+  /** Image with all files of the stopped sandbox. */
   from: string
-  left: StoppedContainer
+  stopped: StoppedContainer
   without: string[]
   labels: Record<string, string>
-  /** Paths that the engine must not open. */
-  unsafe: string[]
+  /** Whether the account files are replaced by those of the image before the container starts. */
+  hasUnsafeFiles: boolean
 }
 
-async function restorePaths(engine: DockerEngine, { from, left, without, labels, unsafe }: Restoring): Promise<string> {
-  return withDraft(engine, { image: left.imageDigest, command: null }, async (imageContainer) => {
+async function restorePaths(
+  engine: DockerEngine,
+  { from, stopped, without, labels, hasUnsafeFiles }: RestoreRequest,
+): Promise<string> {
+  return withDraft(engine, { image: stopped.imageDigest, command: null }, async (imageContainer) => {
     const paths = await resolveLinks(engine, imageContainer, without)
-    const fill = unsafe.length === 0 ? {} : { fill: (id: string) => putAccounts(engine, id, left.imageDigest) }
-    return withDraft(engine, { image: from, command: buildCleanCommand(engine, paths), ...fill }, async (draft) => {
+    const fill = hasUnsafeFiles ? (id: string) => putAccounts(engine, id, stopped.imageDigest) : undefined
+    return withDraft(engine, { image: from, command: buildCleanCommand(engine, paths), fill }, async (draft) => {
       const body = Readable.from(packOriginals(engine, imageContainer, paths), { objectMode: false })
       await engine.docker.call('PUT', `/containers/${draft}/archive`, {
         query: { path: '/' },
         body,
-        timeoutMs: TRANSFER_MS,
+        timeoutMs: TRANSFER_TIMEOUT_MS,
       })
       return commit(engine, draft, undefined, labels)
     })
@@ -251,10 +249,10 @@ async function resolveLinks({ docker }: DockerEngine, container: string, paths: 
     let parts = toPathParts(path)
     for (let length = 1, links = 0; length < parts.length && links < LINKS_MAX; length += 1) {
       const above = `/${parts.slice(0, length).join('/')}`
-      const place = await statIn(docker, container, above)
-      if (!place?.isLink) continue
+      const stats = await statIn(docker, container, above)
+      if (!stats?.isLink) continue
       real.add(above)
-      parts = toPathParts(posix.join(posix.resolve(posix.dirname(above), place.link), ...parts.slice(length)))
+      parts = toPathParts(posix.join(posix.resolve(posix.dirname(above), stats.link), ...parts.slice(length)))
       length = 0
       links += 1
     }
@@ -268,16 +266,16 @@ async function resolveLinks({ docker }: DockerEngine, container: string, paths: 
  * those of the sandbox.
  */
 function buildCleanCommand({ launcher }: DockerEngine, paths: string[]): string[] {
-  if (launcher === undefined) return ['sh', '-c', CLEAN, 'clean', ...paths]
+  if (launcher === undefined) return ['sh', '-c', CLEAN_SCRIPT, 'clean', ...paths]
   const remove = launcher.words('rm').join(' ')
-  return launcher.words('sh', '-c', `rm() { ${remove} "$@"; }\n${CLEAN}`, 'clean', ...paths)
+  return launcher.words('sh', '-c', `rm() { ${remove} "$@"; }\n${CLEAN_SCRIPT}`, 'clean', ...paths)
 }
 
 /** Packs the paths from the image into one archive. */
 async function* packOriginals({ docker }: DockerEngine, container: string, paths: string[]): AsyncGenerator<Buffer> {
   for (const path of paths) {
-    const ask = { query: { path }, timeoutMs: TRANSFER_MS }
-    const answer = await docker.open('GET', `/containers/${container}/archive`, ask).catch(ignoring(404))
+    const options = { query: { path }, timeoutMs: TRANSFER_TIMEOUT_MS }
+    const answer = await docker.open('GET', `/containers/${container}/archive`, options).catch(ignoring(404))
     const above = posix.dirname(path).slice(1)
     if (answer) for await (const entry of readTarEntries(answer)) yield* repackEntry(entry, above)
   }
@@ -291,12 +289,12 @@ async function* repackEntry(entry: TarEntry, above: string): AsyncGenerator<Buff
     for await (const _ of entry.content());
     return
   }
-  const facts = { path, mode, uid, gid, mtime, size: 0 }
-  if (type === 'Directory') yield tarHeader({ ...facts, type })
-  if (type === 'SymbolicLink') yield tarHeader({ ...facts, type, link: linkTarget })
-  if (type === 'Link') yield tarHeader({ ...facts, type, link: posix.join(above, linkTarget) })
+  const header = { path, mode, uid, gid, mtime, size: 0 }
+  if (type === 'Directory') yield tarHeader({ ...header, type })
+  if (type === 'SymbolicLink') yield tarHeader({ ...header, type, link: linkTarget })
+  if (type === 'Link') yield tarHeader({ ...header, type, link: posix.join(above, linkTarget) })
   if (type !== 'File' && type !== 'OldFile') return
-  yield tarHeader({ ...facts, type: 'File', size: bytes })
+  yield tarHeader({ ...header, type: 'File', size: bytes })
   yield* entry.content()
   yield tarPadding(bytes)
 }

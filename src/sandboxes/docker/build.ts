@@ -21,7 +21,7 @@ import {
 import { type Docker, ignoring } from './client.ts'
 import { type ContextAdditions, contextTar, extendedContextTar, folderTar } from './context.ts'
 import { type DockerEngine, nameOf } from './engine.ts'
-import type { DockerLauncher } from './launcher.ts'
+import { toImage } from './launcher.ts'
 import { startSandbox } from './start.ts'
 
 export type BuildPlan = Omit<Extract<ImageSource, { kind: 'dockerfile' }>, 'kind' | 'dockerfile'> & {
@@ -32,11 +32,12 @@ export type BuildPlan = Omit<Extract<ImageSource, { kind: 'dockerfile' }>, 'kind
   additions: ContextAdditions | null
 }
 
-/** Folder of the files in the context of a generated Dockerfile, which must not be among them. */
+/** Folder of the context in which the files for a generated Dockerfile are, apart from the Dockerfile itself. */
 export const FILES_FOLDER = 'files'
 
 /**
- * Closing the connection is enough at the deadline: the engine stops what it runs for a client that has disconnected.
+ * Builds an image and returns its tag. At the deadline only the connection is closed: the engine stops a build whose
+ * client has disconnected.
  */
 export async function buildImage(
   engine: DockerEngine,
@@ -55,18 +56,18 @@ export async function buildImage(
     target: plan.target ?? undefined,
     buildargs: JSON.stringify({ ...plan.args, ...buildArgs(network.env, dockerfile) }),
     networkmode: network.mode,
-    ...buildQuery(engine, limits),
+    ...toLimitParameters(engine, limits),
   }
   const headers = { 'content-type': 'application/x-tar' }
-  const body = await contextOf(plan)
+  const body = await packContext(plan)
   // A build whose containers cannot be limited is aborted.
   const unlimited = new AbortController()
   const signal = AbortSignal.any([options.signal, unlimited.signal])
-  const limiter = await containerLimiter(engine.docker, limits, (error) => unlimited.abort(error))
+  const limiter = await startContainerLimiter(engine.docker, limits, (error) => unlimited.abort(error))
   try {
     const answer = await engine.docker.open('POST', '/build', { query, body, headers, signal, timeoutMs: null })
     await readMessages(answer, (line) => {
-      limiter.hear(line)
+      limiter.onLine(line)
       options.onLog(line)
     })
     return tag
@@ -82,23 +83,23 @@ export async function buildImage(
 
 const ADDED_DOCKERFILE = `${ADDED_FOLDER}/Dockerfile`
 
-async function contextOf({ text, context, dockerfile, additions }: BuildPlan): Promise<Readable> {
+async function packContext({ text, context, dockerfile, additions }: BuildPlan): Promise<Readable> {
   if (dockerfile !== null && additions) {
-    const own = { path: ADDED_DOCKERFILE, content: text, mode: 0o644 }
-    return extendedContextTar(context, dockerfile, { ...additions, files: [own, ...additions.files] })
+    const rewritten = { path: ADDED_DOCKERFILE, content: text, mode: 0o644 }
+    return extendedContextTar(context, dockerfile, { ...additions, files: [rewritten, ...additions.files] })
   }
   if (dockerfile !== null) return contextTar(context, dockerfile)
-  const own = tarFile('Dockerfile', Buffer.from(text), 0o644)
-  return Readable.from(before(own, await folderTar(context, FILES_FOLDER)))
+  const generated = tarFile('Dockerfile', Buffer.from(text), 0o644)
+  return Readable.from(concat(generated, await folderTar(context, FILES_FOLDER)))
 }
 
-async function* before(first: Buffer[], rest: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+async function* concat(first: Buffer[], rest: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   yield* first
   yield* rest
 }
 
 /** Refuses ADD with a URL: the engine would download it through its own unrestricted network. */
-export function refuseFetching({ stages }: Dockerfile): void {
+export function refuseRemoteAdd({ stages }: Dockerfile): void {
   for (const { keyword, text, line } of stages.flatMap(({ instructions }) => instructions)) {
     if (keyword !== 'ADD' || !MAY_BE_ADDRESS.test(text)) continue
     throw new SandboxUnsupported(
@@ -113,7 +114,7 @@ const MAY_BE_ADDRESS = /[:$\\]/
 /** Network of a build. `mode` is the engine's network mode. */
 type DockerBuildNetwork = AsyncDisposable & { mode: string; env: Record<string, string> }
 
-const NONE: DockerBuildNetwork = { mode: 'none', env: {}, [Symbol.asyncDispose]: async () => {} }
+const NO_NETWORK: DockerBuildNetwork = { mode: 'none', env: {}, [Symbol.asyncDispose]: async () => {} }
 
 /**
  * Joins the network of an idle sandbox, which has a loopback and one port to the egress proxy. A bridge of the engine
@@ -124,18 +125,18 @@ async function openBuildNetwork(
   { stages }: Dockerfile,
   { timeoutSec, onLog }: PrepareOptions,
 ): Promise<DockerBuildNetwork> {
-  if (!stages.some(({ instructions }) => instructions.some(({ keyword }) => keyword === 'RUN'))) return NONE
+  if (!stages.some(({ instructions }) => instructions.some(({ keyword }) => keyword === 'RUN'))) return NO_NETWORK
   const { launcher, gatewayChannel } = engine
   if (launcher === undefined || gatewayChannel === 'none') {
     onLog('This build has no network: no port can be carried to a container of this Docker engine.')
-    return NONE
+    return NO_NETWORK
   }
   const egress = openBuildEgress(engine.buildHosts)
   const id = `build-${randomUUID()}`
   const outputFile = join(engine.folder, `spool-${id}`)
   const sandbox = await startSandbox(engine, {
     id,
-    image: imageOf(launcher),
+    image: toImage(launcher),
     baseFilesystem: { kind: 'image' },
     uploads: [],
     command: null,
@@ -161,22 +162,12 @@ async function openBuildNetwork(
   }
 }
 
-const imageOf = ({ image }: DockerLauncher) => ({
-  digest: image,
-  workdir: '/',
-  user: '0:0',
-  env: {},
-  entrypoint: [],
-  command: [],
-  base: 'image' as const,
-})
-
 const MEGABYTE = 1024 * 1024
 const PERIOD_US = 100_000
 const PROCESSES_MAX = 4096
 
 /** Returns the limits of each build command as parameters of the engine's API. */
-function buildQuery({ memoryBytes, cpus }: DockerEngine, limits: BuildLimits): Record<string, number> {
+function toLimitParameters({ memoryBytes, cpus }: DockerEngine, limits: BuildLimits): Record<string, number> {
   const memory = Math.min(limits.memoryMb * MEGABYTE, memoryBytes)
   return {
     memory,
@@ -187,30 +178,30 @@ function buildQuery({ memoryBytes, cpus }: DockerEngine, limits: BuildLimits): R
   }
 }
 
-/** Line with which the engine reports the container of a build command. */
-const NAMED = /^ ---> Running in ([0-9a-f]{12})$/
+/** Line in which the engine names the container of a build command. */
+const RUNNING_IN = /^ ---> Running in ([0-9a-f]{12})$/
 
 /**
- * Reads the output of a build. Limits the processes of each container as soon as it runs, and watches its disk usage: the
- * engine accepts these limits for containers but not for builds. A command can print a fake container id, so containers that
+ * Starts limiting the containers of a build, whose names are read from the output. Limits the processes of each container
+ * as soon as it runs, and watches its disk usage: the engine accepts these limits for containers but not for builds. A command can print a fake container id, so containers that
  * existed before the build are ignored.
  */
-async function containerLimiter(docker: Docker, { diskMb }: BuildLimits, onTrouble: (error: unknown) => void) {
-  const before = new Set((await listIds(docker)).map((id) => id.slice(0, 12)))
+async function startContainerLimiter(docker: Docker, { diskMb }: BuildLimits, onError: (error: unknown) => void) {
+  const existing = new Set((await listIds(docker)).map((id) => id.slice(0, 12)))
   let current: string | undefined
   const measure = async (): Promise<void> => {
     if (current === undefined) return
     const query = { size: true }
-    const found = await docker.call<{ SizeRw?: number }>('GET', `/containers/${current}/json`, { query })
-    if ((found.SizeRw ?? 0) > diskMb * MEGABYTE) onTrouble(new Error(`A command wrote more than ${diskMb} MiB.`))
+    const { SizeRw = 0 } = await docker.call<{ SizeRw?: number }>('GET', `/containers/${current}/json`, { query })
+    if (SizeRw > diskMb * MEGABYTE) onError(new Error(`A command wrote more than ${diskMb} MiB.`))
   }
   const timer = setInterval(() => void measure().catch(() => {}), POLL_MS)
   return {
-    hear(line: string): void {
-      const id = NAMED.exec(line)?.[1]
-      if (id === undefined || before.has(id)) return
+    onLine(line: string): void {
+      const id = RUNNING_IN.exec(line)?.[1]
+      if (id === undefined || existing.has(id)) return
       current = id
-      limitProcesses(docker, id).catch(onTrouble)
+      limitProcesses(docker, id).catch(onError)
     },
     stop: () => clearInterval(timer),
   }
@@ -236,14 +227,14 @@ async function limitProcesses(docker: Docker, id: string): Promise<void> {
 }
 
 async function isRunning(docker: Docker, id: string): Promise<boolean> {
-  type Found = { State: { Running: boolean } }
-  const found = await docker.call<Found>('GET', `/containers/${id}/json`).catch(ignoring(404))
-  return found?.State.Running ?? false
+  type ContainerState = { State: { Running: boolean } }
+  const container = await docker.call<ContainerState>('GET', `/containers/${id}/json`).catch(ignoring(404))
+  return container?.State.Running ?? false
 }
 
 async function listIds(docker: Docker): Promise<string[]> {
-  const found = await docker.call<{ Id: string }[]>('GET', '/containers/json', { query: { all: true } })
-  return found.map(({ Id }) => Id)
+  const containers = await docker.call<{ Id: string }[]>('GET', '/containers/json', { query: { all: true } })
+  return containers.map(({ Id }) => Id)
 }
 
 const EngineMessage = z.object({
@@ -273,7 +264,7 @@ const LAST_LINES = 30
 /** Reads the progress of a build or pull, one line of JSON each. Errors are reported only there. */
 export async function readMessages(answer: Readable, onLog: (line: string) => void): Promise<void> {
   const last: string[] = []
-  const note = (text: string): void => {
+  const logLines = (text: string): void => {
     for (const line of text.split('\n').filter((part) => part.trim() !== '')) {
       last.push(line)
       if (last.length > LAST_LINES) last.shift()
@@ -285,7 +276,7 @@ export async function readMessages(answer: Readable, onLog: (line: string) => vo
     const message = EngineMessage.safeParse(parseUntrustedJson(line))
     if (!message.success) throw new SandboxUnavailable('The Docker engine sent an invalid message.')
     const { stream, status, error } = message.data
-    note(stream ?? status ?? '')
+    logLines(stream ?? status ?? '')
     if (error !== undefined) throw new Error([...last, error].join('\n'))
   }
 }

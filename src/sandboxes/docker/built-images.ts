@@ -6,40 +6,40 @@ import { ignoring } from './client.ts'
 import type { DockerEngine } from './engine.ts'
 
 /** Prefix of the names of images that were built here. Others are never removed. */
-export const BUILT = 'assay/'
+export const BUILT_PREFIX = 'assay/'
 
-type UsesFolder = Pick<DockerEngine, 'folder'>
+type EngineFolder = Pick<DockerEngine, 'folder'>
 /** What is needed to remove images. The engine need not be able to run sandboxes. */
 type ImageEngine = Pick<DockerEngine, 'docker' | 'folder'>
 
-/** Use of a built image: a file whose time is that of the last use. */
+/** Last use of a built image, stored as a file whose modification time is the time of that use. */
 type ImageUse = { digest: string; isShared: boolean; usedAt: number }
 
-const usesFolder = ({ folder }: UsesFolder): string => join(folder, 'uses')
-const usePath = (engine: UsesFolder, digest: string): string => join(usesFolder(engine), digest.replace(':', '-'))
+const usesFolder = ({ folder }: EngineFolder): string => join(folder, 'uses')
+const usePath = (engine: EngineFolder, digest: string): string => join(usesFolder(engine), digest.replace(':', '-'))
 
-/** Records that a build needs an image. */
-export async function recordUse(engine: UsesFolder, { digest }: Image, isShared: boolean): Promise<void> {
+/** Records that an image was built or found for a build. `isShared` marks layers that other builds begin with. */
+export async function recordUse(engine: EngineFolder, { digest }: Image, isShared: boolean): Promise<void> {
   await mkdir(usesFolder(engine), { recursive: true })
   await writeFile(usePath(engine, digest), isShared ? 'shared' : 'own')
 }
 
-/** Records that an image is used now. Only images that were built here have such a record. */
-export async function renewUse(engine: UsesFolder, { digest }: Image): Promise<void> {
+/** Renews the time of the last use. A no-op for images that were not built here. */
+export async function renewUse(engine: EngineFolder, { digest }: Image): Promise<void> {
   const now = new Date()
   await utimes(usePath(engine, digest), now, now).catch(() => {})
 }
 
-async function listUses(engine: UsesFolder): Promise<ImageUse[]> {
+async function listUses(engine: EngineFolder): Promise<ImageUse[]> {
   const names = await readdir(usesFolder(engine)).catch(() => [])
   return Promise.all(
     names.map(async (name) => {
       const path = join(usesFolder(engine), name)
-      const [text, found] = await Promise.all([
+      const [text, stats] = await Promise.all([
         readFile(path, 'utf8').catch(() => ''),
         stat(path).catch(() => undefined),
       ])
-      return { digest: name.replace('-', ':'), isShared: text === 'shared', usedAt: found?.mtimeMs ?? 0 }
+      return { digest: name.replace('-', ':'), isShared: text === 'shared', usedAt: stats?.mtimeMs ?? 0 }
     }),
   )
 }
@@ -53,10 +53,10 @@ export async function discardImage(engine: ImageEngine, { digest }: Pick<Image, 
   const inspect = () =>
     docker.call<{ RepoTags?: string[] | null }>('GET', `/images/${digest}/json`).catch(ignoring(404))
   const image = await inspect()
-  // The folder of uses may also have images of other engines.
+  // The folder of uses may also list images of other engines.
   if (image === undefined) return false
   const names = image.RepoTags ?? []
-  if (!names.every((name) => name.startsWith(BUILT))) return false
+  if (!names.every((name) => name.startsWith(BUILT_PREFIX))) return false
   for (const name of names) await docker.call('DELETE', `/images/${name}`).catch(ignoring(404, 409))
   if ((await inspect()) !== undefined) return false
   await rm(usePath(engine, digest), { force: true })
@@ -80,9 +80,9 @@ export async function evictImages(engine: DockerEngine, now = Date.now()): Promi
   for (const { digest } of orderForEviction(await listUses(engine), now)) {
     if (size <= imageDiskBytes) return
     await discardImage(engine, { digest })
-    const left = await readLayersSize(engine)
-    log.info({ image: digest, freedBytes: size - left }, 'evicted a built image')
-    size = left
+    const remaining = await readLayersSize(engine)
+    log.info({ image: digest, freedBytes: size - remaining }, 'evicted a built image')
+    size = remaining
   }
   if (size > imageDiskBytes)
     log.warn({ bytes: size, limit: imageDiskBytes }, 'images exceed their disk limit, and none can be evicted')

@@ -1,4 +1,4 @@
-import { type IncomingMessage, request as plainRequest, type RequestOptions } from 'node:http'
+import { type IncomingMessage, request as plainRequest } from 'node:http'
 import { request as secureRequest } from 'node:https'
 import { type Duplex, Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -14,14 +14,14 @@ type DockerRequest = {
   body?: unknown
   signal?: AbortSignal
   headers?: Record<string, string>
-  /** Deadline for the whole answer, or for the beginning of a stream. Null: the signal is the only deadline. */
+  /** Timeout of the whole answer, or of the start of a stream. Null: only the signal ends the request. */
   timeoutMs?: number | null
 }
 
 /** Timeout of ordinary requests. An engine under heavy load takes seconds. */
-const ANSWER_MS = 60_000
+const ANSWER_TIMEOUT_MS = 60_000
 /** Timeout of requests that transfer or copy all files of a sandbox. */
-export const TRANSFER_MS = 15 * 60_000
+export const TRANSFER_TIMEOUT_MS = 15 * 60_000
 
 /** Thrown when the engine answers with an error status. */
 export class EngineRefusal extends Error {
@@ -36,11 +36,11 @@ export class EngineRefusal extends Error {
 
 export type Docker = {
   /** Sends a request and returns the JSON of the response. The type is not checked. */
-  call<T>(method: DockerMethod, path: string, ask?: DockerRequest): Promise<T>
+  call<T>(method: DockerMethod, path: string, options?: DockerRequest): Promise<T>
   /** Sends a request and returns the response body as a stream, with its headers. */
-  open(method: DockerMethod, path: string, ask?: DockerRequest): Promise<IncomingMessage>
+  open(method: DockerMethod, path: string, options?: DockerRequest): Promise<IncomingMessage>
   /** Opens the input and output of a container, or of a command in it, as a duplex stream. */
-  attach(path: string, ask?: DockerRequest): Promise<Duplex>
+  attach(path: string, options?: DockerRequest): Promise<Duplex>
   /** Sets the API version of all later requests. */
   useVersion(version: string): void
   close(): void
@@ -49,56 +49,58 @@ export type Docker = {
 /** Creates a client of the Docker API. Connections are kept alive. */
 export function connectDocker(connection: DockerConnection): Docker {
   const { secure, ...route } = routeTo(connection)
-  const send = secure ? secureRequest : plainRequest
+  const request = secure ? secureRequest : plainRequest
   let prefix = ''
 
-  const begin = (method: DockerMethod, path: string, { query = {}, body, signal, headers = {} }: DockerRequest) => {
-    const options: RequestOptions = { ...route, method, path: `${prefix}${path}${queryText(query)}`, headers }
+  const sendRequest = (
+    method: DockerMethod,
+    path: string,
+    { query = {}, body, signal, headers = {} }: DockerRequest,
+  ) => {
     const bytes = body === undefined || body instanceof Readable ? undefined : JSON.stringify(body)
-    if (bytes !== undefined) {
-      options.headers = { ...headers, 'content-type': 'application/json', 'content-length': Buffer.byteLength(bytes) }
-    }
-    const sent = send({ ...options, signal })
+    const allHeaders = bytes === undefined ? headers : { ...headers, ...toJsonHeaders(bytes) }
+    const fullPath = `${prefix}${path}${formatQuery(query)}`
+    const sent = request({ ...route, method, path: fullPath, headers: allHeaders, signal })
     if (body instanceof Readable)
       void pipeline(body, sent).catch(() => {}) // reported by the request
     else sent.end(bytes)
     return sent
   }
 
-  const open: Docker['open'] = async (method, path, ask = {}) => {
+  const open: Docker['open'] = async (method, path, options = {}) => {
     const answer = Promise.withResolvers<IncomingMessage>()
-    let current: { destroy(error: Error): unknown } = begin(method, path, ask)
+    let current: { destroy(error: Error): unknown } = sendRequest(method, path, options)
       .once('response', (message) => {
-        current = message.once('close', () => clearTimeout(clock))
+        current = message.once('close', () => clearTimeout(timeout))
         answer.resolve(message)
       })
-      .on('error', (error) => answer.reject(unreachable(connection, error, ask.signal)))
-    const clock = startClock(ask, () => current.destroy(tooLate(method, path)))
-    answer.promise.catch(() => clearTimeout(clock))
-    return accepted(await answer.promise)
+      .on('error', (error) => answer.reject(toUnreachableError(connection, error, options.signal)))
+    const timeout = startTimeout(options, () => current.destroy(timeoutError(method, path)))
+    answer.promise.catch(() => clearTimeout(timeout))
+    return requireSuccess(await answer.promise)
   }
 
   return {
     open,
-    async call<T>(method: DockerMethod, path: string, ask?: DockerRequest) {
-      const body = await readAnswer(await open(method, path, ask))
-      const parsed = body === '' ? '' : parseUntrustedJson(body)
-      if (parsed === undefined)
-        throw new SandboxUnavailable(`The Docker engine sent an invalid answer to ${method} ${path}.`)
-      return (parsed === '' ? undefined : parsed) as T
+    async call<T>(method: DockerMethod, path: string, options?: DockerRequest) {
+      const body = await readAnswer(await open(method, path, options))
+      if (body === '') return undefined as T
+      const parsed = parseUntrustedJson(body)
+      if (parsed !== undefined) return parsed as T
+      throw new SandboxUnavailable(`The Docker engine sent an invalid answer to ${method} ${path}.`)
     },
-    async attach(path, ask = {}) {
+    async attach(path, options = {}) {
       const joined = Promise.withResolvers<Duplex>()
       const headers = { connection: 'Upgrade', upgrade: 'tcp' }
-      const sent = begin('POST', path, { ...ask, headers })
+      const sent = sendRequest('POST', path, { ...options, headers })
         .once('upgrade', (_answer, socket, head) => {
           if (head.length > 0) socket.unshift(head)
           joined.resolve(socket)
         })
-        .once('response', (answer) => accepted(answer).then(() => joined.reject(noStream()), joined.reject))
-        .on('error', (error) => joined.reject(unreachable(connection, error, ask.signal)))
-      const clock = startClock(ask, () => sent.destroy(tooLate('POST', path)))
-      return joined.promise.finally(() => clearTimeout(clock))
+        .once('response', (answer) => requireSuccess(answer).then(() => joined.reject(noStreamError()), joined.reject))
+        .on('error', (error) => joined.reject(toUnreachableError(connection, error, options.signal)))
+      const timeout = startTimeout(options, () => sent.destroy(timeoutError('POST', path)))
+      return joined.promise.finally(() => clearTimeout(timeout))
     },
     useVersion(version) {
       prefix = `/v${version}`
@@ -107,21 +109,28 @@ export function connectDocker(connection: DockerConnection): Docker {
   }
 }
 
-const queryText = (query: DockerQuery): string => {
+const toJsonHeaders = (bytes: string) => ({
+  'content-type': 'application/json',
+  'content-length': Buffer.byteLength(bytes),
+})
+
+const formatQuery = (query: DockerQuery): string => {
   const parameters = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) if (value !== undefined) parameters.set(name, String(value))
   return parameters.size === 0 ? '' : `?${parameters}`
 }
 
-const startClock = ({ timeoutMs = ANSWER_MS }: DockerRequest, onLate: () => void): NodeJS.Timeout | undefined =>
-  timeoutMs === null ? undefined : setTimeout(onLate, timeoutMs).unref()
+const startTimeout = (
+  { timeoutMs = ANSWER_TIMEOUT_MS }: DockerRequest,
+  onTimeout: () => void,
+): NodeJS.Timeout | undefined => (timeoutMs === null ? undefined : setTimeout(onTimeout, timeoutMs).unref())
 
-const tooLate = (method: DockerMethod, path: string): SandboxUnavailable =>
+const noStreamError = (): SandboxUnavailable => new SandboxUnavailable('The Docker engine opened no stream.')
+
+const timeoutError = (method: DockerMethod, path: string): SandboxUnavailable =>
   new SandboxUnavailable(`The Docker engine did not finish ${method} ${path} in time.`)
 
-const noStream = (): SandboxUnavailable => new SandboxUnavailable('The Docker engine gave no stream.')
-
-/** A workspace can name an engine of its own, whose answers must not fill the memory of the worker. */
+/** Maximum size of an answer. The engine may belong to a workspace, and must not fill the memory of the worker. */
 const ANSWER_BYTES_MAX = 32 * 1024 * 1024
 
 async function readAnswer(answer: IncomingMessage): Promise<string> {
@@ -135,21 +144,25 @@ async function readAnswer(answer: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString('utf8')
 }
 
-async function accepted(answer: IncomingMessage): Promise<IncomingMessage> {
+/** Throws EngineRefusal if the engine answered with an error status. */
+async function requireSuccess(answer: IncomingMessage): Promise<IncomingMessage> {
   const status = answer.statusCode ?? 0
   if (status < 400) return answer
-  throw new EngineRefusal(status, messageIn(await readAnswer(answer)) || `The Docker engine answered ${status}.`)
+  throw new EngineRefusal(
+    status,
+    parseErrorMessage(await readAnswer(answer)) || `The Docker engine answered ${status}.`,
+  )
 }
 
 const MESSAGE_LENGTH_MAX = 10_000
 const ErrorAnswer = z.object({ message: z.string().transform((text) => text.slice(0, MESSAGE_LENGTH_MAX)) })
 
-function messageIn(body: string): string {
+function parseErrorMessage(body: string): string {
   const parsed = ErrorAnswer.safeParse(parseUntrustedJson(body))
   return parsed.success ? parsed.data.message : body.slice(0, MESSAGE_LENGTH_MAX)
 }
 
-function unreachable(connection: DockerConnection, error: Error, signal: AbortSignal | undefined): unknown {
+function toUnreachableError(connection: DockerConnection, error: Error, signal: AbortSignal | undefined): unknown {
   if (signal?.aborted) return signal.reason
   if (error instanceof SandboxUnavailable) return error
   return new SandboxUnavailable(`The Docker engine does not answer: ${error.message}. ${adviceFor(connection)}`, {

@@ -12,7 +12,7 @@ import { createLog } from '../../platform/log.ts'
 import { createDockerProvider } from '../docker.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { openSandboxProviders } from '../sandboxes.ts'
-import { type DockerConnection, parseDockerHost, sshWords, type TlsSecret } from './connection.ts'
+import { buildSshArgs, type DockerConnection, parseDockerHost, type TlsSecret } from './connection.ts'
 
 const run = promisify(execFile)
 
@@ -216,7 +216,7 @@ test('an engine behind ssh is reached through its input and output', { timeout: 
 })
 
 test('ssh asks no questions, and takes no destination for an option', () => {
-  expect(sshWords({ destination: '-oProxyCommand=evil', port: 22 }).join(' ')).toBe(
+  expect(buildSshArgs({ destination: '-oProxyCommand=evil', port: 22 }).join(' ')).toBe(
     '-o BatchMode=yes -o ConnectTimeout=30 -T -p 22 -- -oProxyCommand=evil docker system dial-stdio',
   )
 })

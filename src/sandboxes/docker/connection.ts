@@ -7,10 +7,10 @@ import { resolveName, resolvePublicHost } from '../../platform/outbound/public-h
 import { isPublicAddress } from '../../platform/outbound/url-rules.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 
-type Destination = { destination: string; port: number | null }
+type SshDestination = { destination: string; port: number | null }
 
 /** Returns the arguments of ssh. It never prompts, and `--` keeps the destination from being parsed as an option. */
-export function sshWords({ destination, port }: Destination): string[] {
+export function buildSshArgs({ destination, port }: SshDestination): string[] {
   return [
     ...['-o', 'BatchMode=yes', '-o', 'ConnectTimeout=30', '-T'],
     ...(port === null ? [] : ['-p', String(port)]),
@@ -19,8 +19,8 @@ export function sshWords({ destination, port }: Destination): string[] {
 }
 
 /** Opens a connection to the engine over the standard input and output of an ssh process. */
-function dialSsh(destination: Destination): Duplex {
-  const child = spawn('ssh', sshWords(destination), { stdio: ['pipe', 'pipe', 'ignore'] })
+function dialSsh(destination: SshDestination): Duplex {
+  const child = spawn('ssh', buildSshArgs(destination), { stdio: ['pipe', 'pipe', 'ignore'] })
   const connection = new SshPipes({
     read: () => void child.stdout.resume(),
     write: (chunk, _encoding, done) => void child.stdin.write(chunk, done),
@@ -67,12 +67,12 @@ export type DockerConnection =
   | { kind: 'unix'; path: string }
   | { kind: 'tcp'; host: string; port: number; tls: TlsSecret | null; publicOnly: boolean }
   /** Connects through `docker system dial-stdio` on the remote machine. ssh uses its own configuration and keys. */
-  | ({ kind: 'ssh' } & Destination)
+  | ({ kind: 'ssh' } & SshDestination)
 
 /** Options of node:http that reach the engine. Each request adds its method and path. */
 export type DockerRoute = { agent: HttpAgent; secure: boolean; socketPath?: string; host?: string; port?: number }
 
-const NOT_PUBLIC = 'The Docker engine of a stored credential must be at tcp://HOST:PORT of a public host.'
+const NOT_PUBLIC_MESSAGE = 'The Docker engine of a stored credential must be at tcp://HOST:PORT of a public host.'
 const DEFAULT_SOCKET = '/var/run/docker.sock'
 const PLAIN_PORT = 2375
 const TLS_PORT = 2376
@@ -81,8 +81,8 @@ const TLS_PORT = 2376
 export function parseEngineCredential({ host, ca, cert, key }: Partial<Record<string, string>>): DockerConnection {
   const tls = ca !== undefined || cert !== undefined || key !== undefined ? { ca, cert, key } : null
   const connection = parseDockerHost(host, tls)
-  if (connection.kind !== 'tcp') throw new SandboxUnavailable(NOT_PUBLIC)
-  if (isIP(connection.host) !== 0 && !isPublicAddress(connection.host)) throw new SandboxUnavailable(NOT_PUBLIC)
+  if (connection.kind !== 'tcp') throw new SandboxUnavailable(NOT_PUBLIC_MESSAGE)
+  if (isIP(connection.host) !== 0 && !isPublicAddress(connection.host)) throw new SandboxUnavailable(NOT_PUBLIC_MESSAGE)
   return { ...connection, publicOnly: true }
 }
 
@@ -90,14 +90,14 @@ export function parseEngineCredential({ host, ca, cert, key }: Partial<Record<st
 export function parseDockerHost(text: string | undefined, tls: TlsSecret | null = null): DockerConnection {
   if (!text) return { kind: 'unix', path: DEFAULT_SOCKET }
   if (text.startsWith('unix://')) return { kind: 'unix', path: text.slice('unix://'.length) }
-  const connection = URL.canParse(text) ? fromUrl(new URL(text), tls) : undefined
+  const connection = URL.canParse(text) ? parseEngineUrl(new URL(text), tls) : undefined
   if (connection) return connection
   throw new SandboxUnavailable(
     `${JSON.stringify(text)} is not a valid address of a Docker engine. Use unix:///path, tcp://host:port or ssh://user@host.`,
   )
 }
 
-function fromUrl(
+function parseEngineUrl(
   { protocol, hostname, username, port: text }: URL,
   tls: TlsSecret | null,
 ): DockerConnection | undefined {
@@ -129,7 +129,7 @@ const lookupPublic: LookupFunction = (host, { all }, callback) => {
     (found) => {
       const addresses = found.kind === 'public' ? found.addresses : []
       const [first] = addresses
-      if (first === undefined) return callback(new Error(NOT_PUBLIC), '')
+      if (first === undefined) return callback(new Error(NOT_PUBLIC_MESSAGE), '')
       if (!all) return callback(null, first, isIP(first))
       callback(
         null,
@@ -153,9 +153,9 @@ export function adviceFor(connection: DockerConnection): string {
 }
 
 class SshAgent extends HttpAgent {
-  private readonly target: Destination
+  private readonly target: SshDestination
 
-  constructor(target: Destination) {
+  constructor(target: SshDestination) {
     super({ keepAlive: true })
     this.target = target
   }

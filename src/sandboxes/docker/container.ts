@@ -10,9 +10,9 @@ import { LABEL } from '../kernel/ownership.ts'
 import type { Mount, SandboxSpec } from '../sandbox.ts'
 import { type Docker, ignoring } from './client.ts'
 import { type DockerEngine, labelsOf, nameOf } from './engine.ts'
-import type { Hits } from './hits.ts'
 import { type DockerLauncher, LAUNCHER_FOLDER } from './launcher.ts'
 import type { ContainerLayers } from './layers.ts'
+import type { RefusedProcesses } from './refused-processes.ts'
 
 const MEGABYTE = 1024 * 1024
 /** Additional processes in the container: the first process and the timer. */
@@ -20,7 +20,7 @@ const SPARE_PROCESSES = 2
 /** Seconds after its time limit at which a sandbox ends by itself, in case its server has died. */
 const SPARE_SECONDS = 10
 const TMPFS = 'rw,exec,mode=1777'
-/** Address at which no name server answers. Names outside the sandbox network are looked up in the container itself. */
+/** The container itself, in which no name server answers. Only names of the sandbox network are resolved. */
 const NO_NAME_SERVER = '127.0.0.1'
 
 /**
@@ -28,11 +28,11 @@ const NO_NAME_SERVER = '127.0.0.1'
  * begins, runs the command as its child with errors merged into the output, reaps orphans and passes the exit code on. The
  * trap keeps a SIGINT from the command from becoming the exit code; other signals do not reach a first process.
  */
-const FIRST = 'trap : INT; read -r go || exit; exec 2> /dev/null; "$@" 2>&1; exit $?'
-const MERGED = 'exec "$@" 2>&1'
-/** Sets HOME for a user that our launcher sets. The engine does not know this user, so it sets neither HOME nor stream owners. */
+const FIRST_PROCESS_SCRIPT = 'trap : INT; read -r go || exit; exec 2> /dev/null; "$@" 2>&1; exit $?'
+const EXEC_SCRIPT = 'exec "$@" 2>&1'
+/** Sets HOME. The engine does it only for the user that it starts the process as, not for the one that the launcher switches to. */
 const SET_HOME = 'HOME=$1; export HOME; shift; '
-const SHARED_FILES = ['/proc/self/fd/0', '/proc/self/fd/1']
+const STANDARD_STREAMS = ['/proc/self/fd/0', '/proc/self/fd/1']
 
 /**
  * Files that the engine mounts into every container, from a folder of its own. They cannot be removed or replaced, and
@@ -40,8 +40,8 @@ const SHARED_FILES = ['/proc/self/fd/0', '/proc/self/fd/1']
  */
 export const ENGINE_FILES = ['/etc/hostname', '/etc/hosts', '/etc/resolv.conf']
 
-/** A body for the engine's `containers/create`. */
-export function containerOf(
+/** Builds the body of the engine's `containers/create`. */
+export function buildContainerBody(
   engine: DockerEngine,
   spec: SandboxSpec,
   { image, identity }: { image: string; identity: SandboxIdentity },
@@ -52,8 +52,8 @@ export function containerOf(
     Hostname: network?.names[0] ?? HOSTNAME,
     User: engineUser(identity, spec.user ?? spec.image.user),
     WorkingDir: spec.workdir ?? spec.image.workdir,
-    Env: variables({ ...spec.image.env, ...spec.env }),
-    Entrypoint: firstWords(engine.launcher, spec, identity),
+    Env: toEnvList({ ...spec.image.env, ...spec.env }),
+    Entrypoint: buildFirstCommand(engine.launcher, spec, identity),
     Cmd: [],
     Healthcheck: { Test: ['NONE'] },
     Labels: labelsOf(engine, 'sandbox', {
@@ -72,7 +72,7 @@ export function containerOf(
   }
 }
 
-export const variables = (env: Record<string, string>): string[] =>
+export const toEnvList = (env: Record<string, string>): string[] =>
   Object.entries(env).map(([name, value]) => `${name}=${value}`)
 
 const toNetworkingConfig = (engine: DockerEngine, { group, names }: NonNullable<SandboxSpec['network']>) => ({
@@ -82,7 +82,7 @@ const toNetworkingConfig = (engine: DockerEngine, { group, names }: NonNullable<
 function hostConfig(engine: DockerEngine, { limits, mounts, network }: SandboxSpec) {
   const memory = limits.memoryMb * MEGABYTE
   return {
-    ...isolated(limits.pids + SPARE_PROCESSES),
+    ...isolationSettings(limits.pids + SPARE_PROCESSES),
     ...(engine.launcher ? { Init: false, CapAdd: [...CAPABILITIES, FIRST_PROCESS_CAPABILITY] } : {}),
     NetworkMode: network ? nameOf(engine, network.group.id) : 'none',
     ...(network ? { Dns: [NO_NAME_SERVER], DnsSearch: ['.'], DnsOptions: ['timeout:1', 'attempts:1'] } : {}),
@@ -91,8 +91,8 @@ function hostConfig(engine: DockerEngine, { limits, mounts, network }: SandboxSp
     MemorySwap: memory,
     ShmSize: limits.shmMb * MEGABYTE,
     NanoCpus: Math.round(Math.min(limits.cpus, engine.cpus) * 1e9),
-    Mounts: [...launcherMounts(engine.launcher), ...mounts.flatMap((mount) => bindOf(engine, mount, network))],
-    Tmpfs: Object.fromEntries(mounts.flatMap(tmpfsOf)),
+    Mounts: [...launcherMounts(engine.launcher), ...mounts.flatMap((mount) => toMounts(engine, mount, network))],
+    Tmpfs: Object.fromEntries(mounts.flatMap(toTmpfsEntries)),
   }
 }
 
@@ -100,8 +100,8 @@ function hostConfig(engine: DockerEngine, { limits, mounts, network }: SandboxSp
 export const engineUser = (identity: SandboxIdentity, user: string | number): string =>
   identity ? '0:0' : String(user).replaceAll(/\broot\b/g, '0')
 
-/** Settings of every container, including those that run nothing of a task. */
-export const isolated = (pids: number) => ({
+/** Returns the settings of every container, including those that run nothing of a task. */
+export const isolationSettings = (pids: number) => ({
   Init: true,
   CapDrop: ['ALL'],
   CapAdd: CAPABILITIES,
@@ -126,53 +126,62 @@ export const launcherMounts = (launcher: DockerLauncher | undefined) =>
         },
       ]
 
-function bindOf(engine: DockerEngine, mount: Mount, group: SandboxSpec['network']): Record<string, unknown>[] {
+function toMounts(engine: DockerEngine, mount: Mount, network: SandboxSpec['network']): Record<string, unknown>[] {
   if (mount.kind === 'tmpfs') return []
-  const place = { Target: mount.target, ReadOnly: mount.readOnly }
+  const target = { Target: mount.target, ReadOnly: mount.readOnly }
   if (mount.kind === 'folder') {
-    return [{ ...place, Type: 'bind', Source: mount.source, BindOptions: { Propagation: 'rprivate' } }]
+    return [{ ...target, Type: 'bind', Source: mount.source, BindOptions: { Propagation: 'rprivate' } }]
   }
-  const id = group?.group.id ?? ''
+  const id = network?.group.id ?? ''
   const Labels = labelsOf(engine, 'group', { [LABEL.group]: id })
-  return [{ ...place, Type: 'volume', Source: nameOf(engine, id, mount.name), VolumeOptions: { Labels } }]
+  return [{ ...target, Type: 'volume', Source: nameOf(engine, id, mount.name), VolumeOptions: { Labels } }]
 }
 
-function tmpfsOf(mount: Mount): [string, string][] {
+function toTmpfsEntries(mount: Mount): [string, string][] {
   if (mount.kind !== 'tmpfs') return []
   return [[mount.target, mount.sizeMb === null ? TMPFS : `${TMPFS},size=${mount.sizeMb}m`]]
 }
 
-function firstWords(launcher: DockerLauncher | undefined, spec: SandboxSpec, identity: SandboxIdentity): string[] {
+function buildFirstCommand(
+  launcher: DockerLauncher | undefined,
+  spec: SandboxSpec,
+  identity: SandboxIdentity,
+): string[] {
   const { command, limits } = spec
   const seconds = String(Math.ceil(limits.seconds) + SPARE_SECONDS)
   // A sandbox without a command runs until its time limit.
   if (launcher === undefined) return command ?? ['sleep', seconds]
-  if (command === null) return launcher.words('sh', '-c', FIRST, 'init', ...launcher.words('sleep', seconds))
+  if (command === null)
+    return launcher.words('sh', '-c', FIRST_PROCESS_SCRIPT, 'init', ...launcher.words('sleep', seconds))
   const env = { ...spec.image.env, ...spec.env }
-  return commandWords(launcher, { script: FIRST, command, seconds, identity, env })
+  return buildLaunchedCommand(launcher, { script: FIRST_PROCESS_SCRIPT, command, seconds, identity, env })
 }
 
-type ExecWords = { command: string[]; seconds: number; identity: SandboxIdentity; env: Record<string, string> }
+type ExecCommandOptions = { command: string[]; seconds: number; identity: SandboxIdentity; env: Record<string, string> }
 
 /** Returns the command line of a command that is added to a running sandbox. */
-export const execWords = (launcher: DockerLauncher | undefined, exec: ExecWords): string[] =>
+export const buildExecCommand = (launcher: DockerLauncher | undefined, exec: ExecCommandOptions): string[] =>
   launcher === undefined
     ? exec.command
-    : commandWords(launcher, { ...exec, script: MERGED, seconds: String(Math.ceil(exec.seconds) + 1) })
+    : buildLaunchedCommand(launcher, { ...exec, script: EXEC_SCRIPT, seconds: String(Math.ceil(exec.seconds) + 1) })
 
-type CommandWords = Omit<ExecWords, 'seconds'> & { script: string; seconds: string }
+type LaunchedCommandOptions = Omit<ExecCommandOptions, 'seconds'> & { script: string; seconds: string }
 
-/** Runs the command as its user, without the capability that only the first process keeps. */
-function commandWords(launcher: DockerLauncher, { script, command, seconds, identity, env }: CommandWords): string[] {
+/** Builds a command line that runs the command as its user, without the capability that only the first process keeps. */
+function buildLaunchedCommand(
+  launcher: DockerLauncher,
+  { script, command, seconds, identity, env }: LaunchedCommandOptions,
+): string[] {
   const home = identity && env.HOME === undefined ? [identity.home] : []
-  const own = launcher.words(
+  const asUser = launcher.words(
     ...['setpriv' as const, ...toSetprivOptions(identity), '--inh-caps', '-all'],
     ...['--bounding-set', boundingSet(CAPABILITIES), '--', ...command],
   )
-  const files = identity ? `${launcher.words('chmod', '666', ...SHARED_FILES).join(' ')} 2> /dev/null; ` : ''
+  // The engine gives the standard streams to root, because it starts the process as root.
+  const shareStreams = identity ? `${launcher.words('chmod', '666', ...STANDARD_STREAMS).join(' ')} 2> /dev/null; ` : ''
   return launcher.words(
-    ...['sh' as const, '-c', `${home.length > 0 ? SET_HOME : ''}${files}${script}`, 'init', ...home],
-    ...launcher.words('timeout', '-s', 'KILL', seconds, ...own),
+    ...['sh' as const, '-c', `${home.length > 0 ? SET_HOME : ''}${shareStreams}${script}`, 'init', ...home],
+    ...launcher.words('timeout', '-s', 'KILL', seconds, ...asUser),
   )
 }
 
@@ -192,8 +201,8 @@ const GO_LINK = 2 ** 27
 const GO_TYPES = [31, 27, 26, 25, 24, 21, 19].map((bit) => 2 ** bit)
 
 /**
- * Asks the engine about a path of a container. A link in the last part of the path is not followed, links before it are.
- * Returns undefined when there is nothing.
+ * Asks the engine for the type and size of a path of a container. A link in the last part of the path is not followed,
+ * links before it are. Returns undefined if the path does not exist.
  */
 export async function statIn(docker: Docker, containerId: string, path: string): Promise<ContainerPath | undefined> {
   const answer = await docker
@@ -214,7 +223,7 @@ export async function statIn(docker: Docker, containerId: string, path: string):
 
 export type OpenPorts = { close(): Promise<void> }
 
-/** A container whose command runs. */
+/** A running container with its resources. */
 export type RunningContainer = {
   engine: DockerEngine
   spec: SandboxSpec
@@ -223,12 +232,12 @@ export type RunningContainer = {
   /** Resolves when the output has ended. */
   output: Promise<{ bytes: number }>
   ports: OpenPorts
-  hits: Hits
+  refusedProcesses: RefusedProcesses
 }
 
 export type Container = {
   id: string
-  /** Process id; 0 if it is not visible on this machine. */
+  /** Process id of the first process; 0 if it is not visible on this machine. */
   pid: number
   /** Undefined if the layers cannot be read. */
   layers: ContainerLayers | undefined

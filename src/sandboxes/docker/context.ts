@@ -33,11 +33,11 @@ export async function extendedContextTar(
 /** Packs a copy of a file or folder with another mode. */
 async function* tarWithMode(context: string, path: string, mode: number): AsyncGenerator<Buffer> {
   const source = join(context, path)
-  const found = await lstat(source)
+  const stats = await lstat(source)
   const entry = { path: `${modeFolder(mode)}/${path}`, mode, uid: 0, gid: 0, size: 0, mtime: new Date(0) }
-  if (found.isSymbolicLink()) yield tarHeader({ ...entry, type: 'SymbolicLink', link: await readlink(source) })
-  else if (found.isDirectory()) yield tarHeader({ ...entry, type: 'Directory' })
-  else if (found.isFile()) {
+  if (stats.isSymbolicLink()) yield tarHeader({ ...entry, type: 'SymbolicLink', link: await readlink(source) })
+  else if (stats.isDirectory()) yield tarHeader({ ...entry, type: 'Directory' })
+  else if (stats.isFile()) {
     const content = await readFile(source)
     yield tarHeader({ ...entry, type: 'File', size: content.length })
     yield content
@@ -56,19 +56,19 @@ async function listContext(context: string, dockerfile: string): Promise<string[
 export const folderTar = async (folder: string, prefix: string): Promise<Readable> =>
   pack(folder, await listFiles(folder, '', () => false), prefix)
 
-/** Normalises owners and times: owners have no meaning in an image, and times would defeat the build cache. */
+/** Packs files without owners and times: owners have no meaning in an image, and times would defeat the build cache. */
 const pack = (cwd: string, paths: string[], prefix = ''): Readable =>
   Readable.from(create({ cwd, prefix, portable: true, noDirRecurse: true, mtime: new Date(0) }, paths))
 
 /** Lists the files of a context. Ignored folders are searched too, because a later pattern may include a file in them. */
-async function listFiles(top: string, folder: string, isLeftOut: (path: string) => boolean): Promise<string[]> {
+async function listFiles(top: string, folder: string, isExcluded: (path: string) => boolean): Promise<string[]> {
   const names = (await readdir(join(top, folder))).sort()
   const found: string[] = []
   for (const name of names) {
     const path = posix.join(folder, name)
     const isFolder = (await lstat(join(top, path))).isDirectory()
-    if (!isLeftOut(path)) found.push(path)
-    if (isFolder) found.push(...(await listFiles(top, path, isLeftOut)))
+    if (!isExcluded(path)) found.push(path)
+    if (isFolder) found.push(...(await listFiles(top, path, isExcluded)))
   }
   return found
 }
@@ -98,7 +98,7 @@ export function parseDockerignore(text: string): (path: string) => boolean {
 type PatternToken = 'star' | 'all' | 'folders' | ((character: string) => boolean)
 
 const TOKEN = /\*\*\/?|\*|\?|\[[^\]]+\]|\\[\s\S]|[\s\S]/g
-const WILD: Record<string, PatternToken> = {
+const WILDCARDS: Record<string, PatternToken> = {
   '**/': 'folders',
   '**': 'all',
   '*': 'star',
@@ -106,7 +106,7 @@ const WILD: Record<string, PatternToken> = {
 }
 
 const parsePattern = (pattern: string): PatternToken[] =>
-  (pattern.match(TOKEN) ?? []).map((text) => WILD[text] ?? parseToken(text))
+  (pattern.match(TOKEN) ?? []).map((text) => WILDCARDS[text] ?? parseToken(text))
 
 function parseToken(text: string): PatternToken {
   if (text.length > 2 && text.startsWith('[')) return parseClass([...text.slice(1, -1)])
@@ -115,14 +115,14 @@ function parseToken(text: string): PatternToken {
 }
 
 function parseClass(inner: string[]): PatternToken {
-  const negated = inner[0] === '^'
-  const members = negated ? inner.slice(1) : inner
-  const isIn = (character: string): boolean =>
+  const isNegated = inner[0] === '^'
+  const members = isNegated ? inner.slice(1) : inner
+  const isMember = (character: string): boolean =>
     members.some((member, at) => {
       const [dash, last] = [members[at + 1], members[at + 2]]
       return dash === '-' && last !== undefined ? member <= character && character <= last : member === character
     })
-  return (character) => character !== '/' && isIn(character) !== negated
+  return (character) => character !== '/' && isMember(character) !== isNegated
 }
 
 /** Matches by tracking all positions in the pattern at once: time is linear in path length times pattern length. */
@@ -143,7 +143,7 @@ function matchesPath(tokens: readonly PatternToken[], path: string, budget: { co
 }
 
 /** Offset of the state inside a `folders` token whose folder name has not ended. */
-const INSIDE = 0.5
+const IN_FOLDER = 0.5
 
 function advance(tokens: readonly PatternToken[], position: number, character: string): number[] {
   const token = tokens[Math.floor(position)]
@@ -151,7 +151,7 @@ function advance(tokens: readonly PatternToken[], position: number, character: s
   if (token === 'star') return character === '/' ? [] : [position]
   if (token === 'all') return [position]
   if (token === 'folders')
-    return [Math.floor(position) + INSIDE, ...(character === '/' ? [Math.floor(position) + 1] : [])]
+    return [Math.floor(position) + IN_FOLDER, ...(character === '/' ? [Math.floor(position) + 1] : [])]
   return token(character) ? [position + 1] : []
 }
 

@@ -3,12 +3,12 @@ import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { LABEL } from '../kernel/ownership.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
-import { ignoring, TRANSFER_MS } from './client.ts'
-import { isolated, launcherMounts } from './container.ts'
+import { ignoring, TRANSFER_TIMEOUT_MS } from './client.ts'
+import { isolationSettings, launcherMounts } from './container.ts'
 import { type DockerEngine, labelsOf } from './engine.ts'
 
-const DRAFT_MS = 10 * 60_000
-const CLOSE_MS = 30_000
+const DRAFT_TIMEOUT_MS = 10 * 60_000
+const CLOSE_TIMEOUT_MS = 30_000
 const PROCESSES_MAX = 32
 
 type DraftContainer = {
@@ -16,10 +16,10 @@ type DraftContainer = {
   /** Null when the container is created and not started. */
   command: string[] | null
   /** Writes to its files before it starts. */
-  fill?: (id: string) => Promise<unknown>
+  fill?: ((id: string) => Promise<unknown>) | undefined
 }
 
-/** Changes an image in a container that runs trusted programs only. The container is always removed. */
+/** Calls `use` with a temporary container in which only trusted programs run. The container is always removed. */
 export async function withDraft<T>(
   engine: DockerEngine,
   { image, command, fill }: DraftContainer,
@@ -30,9 +30,9 @@ export async function withDraft<T>(
     Image: image,
     User: '0:0',
     Entrypoint: command ?? ['/'],
-    Labels: labelsOf(engine, 'draft', { [LABEL.deadline]: String(Date.now() + DRAFT_MS) }),
+    Labels: labelsOf(engine, 'draft', { [LABEL.deadline]: String(Date.now() + DRAFT_TIMEOUT_MS) }),
     Healthcheck: { Test: ['NONE'] },
-    HostConfig: { ...isolated(PROCESSES_MAX), NetworkMode: 'none', Mounts: launcherMounts(launcher) },
+    HostConfig: { ...isolationSettings(PROCESSES_MAX), NetworkMode: 'none', Mounts: launcherMounts(launcher) },
   }
   const { Id } = await docker.call<{ Id: string }>('POST', '/containers/create', { body })
   try {
@@ -49,13 +49,13 @@ async function runDraft({ docker }: DockerEngine, id: string): Promise<void> {
   const output = text(Readable.from(stream))
   await docker.call('POST', `/containers/${id}/start`)
   const { StatusCode } = await docker.call<{ StatusCode: number }>('POST', `/containers/${id}/wait`, {
-    timeoutMs: DRAFT_MS,
+    timeoutMs: DRAFT_TIMEOUT_MS,
   })
-  if (!stream.readableEnded) await once(stream, 'close', { signal: AbortSignal.timeout(CLOSE_MS) })
+  if (!stream.readableEnded) await once(stream, 'close', { signal: AbortSignal.timeout(CLOSE_TIMEOUT_MS) })
   if (StatusCode !== 0) throw new SandboxUnavailable(`An image could not be changed: ${(await output).trim()}`)
 }
 
-/** Commits the files of a container as an image. Only the labels identify its owner. */
+/** Commits the files of a container as an image. An image without a name is found by its labels. */
 export async function commit(
   { docker }: DockerEngine,
   container: string,
@@ -66,7 +66,7 @@ export async function commit(
   const { Id } = await docker.call<{ Id: string }>('POST', '/commit', {
     query,
     body: { Labels: labels },
-    timeoutMs: TRANSFER_MS,
+    timeoutMs: TRANSFER_TIMEOUT_MS,
   })
   return Id
 }

@@ -15,18 +15,19 @@ export type DockerEngine = {
   installation: string
   /** Folder on this machine for temporary files. */
   folder: string
+  /** Identifies this process, so that the objects of a dead process can be found. */
   owner: string
   isolation: string
   cpus: number
   memoryBytes: number
   launcher: DockerLauncher | undefined
   /** True when folders of this machine can be mounted into containers. */
-  onThisMachine: boolean
+  isOnThisMachine: boolean
   /**
    * True when process ids of containers are valid on this machine, so that their counters and namespaces can be found.
    */
   seesProcesses: boolean
-  /** True when this process may also enter those namespaces and read the files. */
+  /** True when this process is root and may also enter those namespaces and read the files. */
   isRoot: boolean
   cgroups: CgroupLayout | undefined
   /** Hosts that builds may reach besides public ones. */
@@ -40,7 +41,7 @@ export type DockerEngine = {
   accounts: Map<string, Promise<AccountFiles>>
 }
 
-/** Names of containers, networks and volumes are unique in an engine. */
+/** Returns the name of a container, network or volume, which must be unique in an engine. */
 export const nameOf = ({ installation }: DockerEngine, ...parts: string[]): string =>
   ['assay', installation, ...parts].join('-')
 
@@ -55,6 +56,6 @@ export const labelsOf = (
   ...own,
 })
 
-/** Tests end the engine's client at each of these steps. */
+/** Logs a step of a sandbox's start or end. Tests kill the process at each of these steps. */
 export const logStep = ({ log }: DockerEngine, id: string, step: string): void =>
   log.debug({ sandbox: id, step }, 'sandbox')

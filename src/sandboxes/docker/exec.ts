@@ -1,13 +1,13 @@
 import { open } from 'node:fs/promises'
 import { type Duplex, Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
-import { parseExitCode } from '../kernel/explain.ts'
-import { toPathParts } from '../kernel/inside.ts'
+import { parseExitCode } from '../kernel/exit.ts'
+import { toPathParts } from '../kernel/sandbox-path.ts'
 import { packUploads, uploadRefused } from '../kernel/upload-archive.ts'
 import { type ExecSpec, type Exit, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
 import { findIdentity, repairAccounts } from './account.ts'
-import { type Docker, ignoring, TRANSFER_MS } from './client.ts'
-import { type Container, engineUser, execWords, statIn, variables } from './container.ts'
+import { type Docker, ignoring, TRANSFER_TIMEOUT_MS } from './client.ts'
+import { buildExecCommand, type Container, engineUser, statIn, toEnvList } from './container.ts'
 import type { DockerEngine } from './engine.ts'
 
 type ExecTarget = { engine: DockerEngine; spec: SandboxSpec; container: Container; isOver: () => boolean }
@@ -28,8 +28,8 @@ export async function execIn({ engine, spec, container, isOver }: ExecTarget, ex
     AttachStdout: true,
     AttachStderr: true,
     Tty: false,
-    Cmd: execWords(launcher, { command: exec.command, seconds: secondsMax, identity, env }),
-    Env: variables(exec.env),
+    Cmd: buildExecCommand(launcher, { command: exec.command, seconds: secondsMax, identity, env }),
+    Env: toEnvList(exec.env),
     User: engineUser(identity, user),
     WorkingDir: exec.workdir ?? spec.workdir ?? spec.image.workdir,
   }
@@ -39,26 +39,26 @@ export async function execIn({ engine, spec, container, isOver }: ExecTarget, ex
   stream.on('error', () => {}) // reported by `output`
   stream.end(exec.input)
 
-  const clock = new AbortController()
-  const late = wait(secondsMax * 1000, true, { signal: clock.signal }).catch(() => false)
-  const timedOut = await Promise.race([late, output.then(() => false)])
-  clock.abort()
+  const timer = new AbortController()
+  const timeout = wait(secondsMax * 1000, true, { signal: timer.signal }).catch(() => false)
+  const timedOut = await Promise.race([timeout, output.then(() => false)])
+  timer.abort()
   if (timedOut) stream.destroy()
   const { bytes } = await output.catch(() => ({ bytes: 0 }))
-  const code = timedOut ? null : await exitCode(engine, Id, containerId)
+  const code = timedOut ? null : await readExitCode(engine, Id, containerId)
   const limit = timedOut ? 'seconds' : bytes > outputMaxBytes ? 'output' : null
   return { code, limit, seconds: (performance.now() - startedAt) / 1000, outputBytes: bytes }
 }
 
 type ExecState = { Running: boolean; ExitCode: number | null }
-const SETTLE_MS = 5000
+const EXIT_CODE_MS = 5000
 
 /**
  * Returns the exit code, which the engine knows a moment after the output ends. Null when the end of the sandbox ended
  * the command.
  */
-async function exitCode({ docker }: DockerEngine, id: string, containerId: string): Promise<number | null> {
-  const deadline = performance.now() + SETTLE_MS
+async function readExitCode({ docker }: DockerEngine, id: string, containerId: string): Promise<number | null> {
+  const deadline = performance.now() + EXIT_CODE_MS
   for (let pauseMs = 2; performance.now() < deadline; pauseMs = Math.min(pauseMs * 2, 100)) {
     const { Running, ExitCode } = await docker.call<ExecState>('GET', `/exec/${id}/json`)
     if (Running) {
@@ -78,12 +78,11 @@ const KILLED = 137
  * engine reports the end of the container a moment later.
  */
 async function hasEnded(docker: Docker, containerId: string): Promise<boolean> {
-  type Found = { State: { Running: boolean; Pid: number } }
-  const inspect = async () =>
-    (await docker.call<Found>('GET', `/containers/${containerId}/json`).catch(ignoring(404)))?.State.Running !== true
+  type ContainerState = { State: { Running: boolean } }
   for (const pauseMs of [0, 20, 100]) {
     await wait(pauseMs)
-    if (await inspect()) return true
+    const found = await docker.call<ContainerState>('GET', `/containers/${containerId}/json`).catch(ignoring(404))
+    if (found?.State.Running !== true) return true
   }
   return false
 }
@@ -95,15 +94,16 @@ export async function putUploads(engine: DockerEngine, { id, spec, workspace }: 
   if (workspace.length === 0 && spec.uploads.length === 0) return
   const createdFolders = new Set<string>()
   for (const { target } of spec.uploads)
-    for (const path of await newFolders(engine, id, target)) createdFolders.add(path)
+    for (const path of await listMissingFolders(engine, id, target)) createdFolders.add(path)
   const body = Readable.from(packUploads(workspace, spec.uploads, createdFolders), { objectMode: false })
   const failed = Promise.withResolvers<never>()
   failed.promise.catch(() => {})
-  body.once('error', failed.reject) // the reason of the refusal is more useful than the engine's message about a truncated archive
+  // The reason of a refused upload is more useful than the engine's message about a truncated archive.
+  body.once('error', failed.reject)
   const put = engine.docker.call('PUT', `/containers/${id}/archive`, {
     query: { path: '/' },
     body,
-    timeoutMs: TRANSFER_MS,
+    timeoutMs: TRANSFER_TIMEOUT_MS,
   })
   await Promise.race([
     put.catch((error: unknown) => (body.errored ? failed.promise : Promise.reject(error))),
@@ -112,19 +112,19 @@ export async function putUploads(engine: DockerEngine, { id, spec, workspace }: 
 }
 
 /** Lists the missing folders of a target. Refuses a link along the path, which would redirect the archive. */
-async function newFolders({ docker }: DockerEngine, id: string, target: string): Promise<string[]> {
+async function listMissingFolders({ docker }: DockerEngine, id: string, target: string): Promise<string[]> {
   const parts = toPathParts(target)
   for (let length = 1; length <= parts.length; length += 1) {
     const path = `/${parts.slice(0, length).join('/')}`
-    const place = await statIn(docker, id, path)
-    if (place === undefined) return parts.slice(length - 1).map((_, index) => parts.slice(0, length + index).join('/'))
-    if (!place.isFolder) throw uploadRefused(path, place.isLink ? 'is a link in the image' : 'is not a folder')
+    const stats = await statIn(docker, id, path)
+    if (stats === undefined) return parts.slice(length - 1).map((_, index) => parts.slice(0, length + index).join('/'))
+    if (!stats.isFolder) throw uploadRefused(path, stats.isLink ? 'is a link in the image' : 'is not a folder')
   }
   return []
 }
 
 const HEADER_BYTES = 8
-const LENGTH_AT = 4
+const LENGTH_OFFSET = 4
 
 /** `onOutput` is called for every chunk. */
 type FrameOutput = { file: string; maxBytes: number; onOutput?: () => void }
@@ -139,16 +139,16 @@ export async function copyFrames(
 ): Promise<{ bytes: number }> {
   await using target = await open(file, 'w', 0o600)
   let bytes = 0
-  for await (const part of payloads(stream)) {
+  for await (const part of readPayloads(stream)) {
     onOutput()
-    const room = Math.max(0, maxBytes - bytes)
+    const remaining = Math.max(0, maxBytes - bytes)
     bytes += part.length
-    if (room > 0) await target.writeFile(part.length <= room ? part : part.subarray(0, room))
+    if (remaining > 0) await target.writeFile(part.length <= remaining ? part : part.subarray(0, remaining))
   }
   return { bytes }
 }
 
-async function* payloads(stream: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+async function* readPayloads(stream: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let header = Buffer.alloc(0)
   let left = 0
   for await (const chunk of stream) {
@@ -164,7 +164,7 @@ async function* payloads(stream: AsyncIterable<Buffer>): AsyncGenerator<Buffer> 
       header = Buffer.concat([header, part])
       at += part.length
       if (header.length < HEADER_BYTES) continue
-      left = header.readUInt32BE(LENGTH_AT)
+      left = header.readUInt32BE(LENGTH_OFFSET)
       header = Buffer.alloc(0)
     }
   }

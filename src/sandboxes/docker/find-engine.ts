@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
 import type { Log } from '../../platform/log.ts'
 import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
-import { layoutOf } from '../kernel/cgroup.ts'
-import { ownerMark } from '../kernel/ownership.ts'
+import { parseLayout } from '../kernel/cgroup.ts'
+import { readOwnerId } from '../kernel/ownership.ts'
 import { type Capabilities, type Sandbox, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
 import { connectDocker, type Docker } from './client.ts'
 import type { DockerConnection } from './connection.ts'
 import { type DockerEngine, nameOf } from './engine.ts'
-import { type DockerLauncher, loadLauncher } from './launcher.ts'
+import { type DockerLauncher, loadLauncher, toImage } from './launcher.ts'
 import { startSandbox } from './start.ts'
 
 export type FindEngineOptions = {
@@ -23,9 +23,9 @@ export type FindEngineOptions = {
 }
 
 /** API version that this client uses. An engine that no longer supports it reports the oldest one that it does. */
-const OUR_VERSION = 41
-const OLDEST_VERSION = 41
-const MACHINES: Record<string, string> = { x64: 'amd64', arm64: 'arm64' }
+const CLIENT_API_VERSION = 41
+const OLDEST_API_VERSION = 41
+const DOCKER_ARCHITECTURES: Record<string, string> = { x64: 'amd64', arm64: 'arm64' }
 
 /** Detects the capabilities of an engine and tests it with a container. */
 export async function findEngine({
@@ -38,8 +38,8 @@ export async function findEngine({
 }: FindEngineOptions): Promise<DockerEngine> {
   const docker = connectDocker(connection)
   try {
-    const { sameMachine } = await negotiateVersion(docker)
-    const info = await docker.call<Info>('GET', '/info')
+    const { sameArchitecture } = await negotiateVersion(docker)
+    const info = await docker.call<EngineInfo>('GET', '/info')
     await mkdir(folder, { recursive: true, mode: 0o700 })
     const engine: DockerEngine = {
       docker,
@@ -48,12 +48,12 @@ export async function findEngine({
       folder,
       buildHosts,
       imageDiskBytes,
-      owner: await ownerMark(),
+      owner: await readOwnerId(),
       isolation: `docker:${runtimeName(info.DefaultRuntime)}`,
       cpus: info.NCPU,
       memoryBytes: info.MemTotal,
-      launcher: sameMachine ? await loadLauncher(docker) : undefined,
-      onThisMachine: false,
+      launcher: sameArchitecture ? await loadLauncher(docker) : undefined,
+      isOnThisMachine: false,
       seesProcesses: false,
       isRoot: false,
       cgroups: undefined,
@@ -72,19 +72,19 @@ export async function findEngine({
   }
 }
 
-type Info = { DefaultRuntime: string; NCPU: number; MemTotal: number; SecurityOptions: string[] | null }
+type EngineInfo = { DefaultRuntime: string; NCPU: number; MemTotal: number; SecurityOptions: string[] | null }
 type EngineVersion = { ApiVersion: string; MinAPIVersion?: string; Os: string; Arch: string; Version: string }
 
-async function negotiateVersion(docker: Docker): Promise<{ sameMachine: boolean }> {
+async function negotiateVersion(docker: Docker): Promise<{ sameArchitecture: boolean }> {
   const version = await docker.call<EngineVersion>('GET', '/version')
   const minor = (text: string): number => Number(text.split('.')[1])
   if (version.Os !== 'linux')
     throw new SandboxUnavailable(`The Docker engine runs ${version.Os} containers: Linux is needed.`)
-  if (minor(version.ApiVersion) < OLDEST_VERSION) {
+  if (minor(version.ApiVersion) < OLDEST_API_VERSION) {
     throw new SandboxUnavailable(`Docker ${version.Version} is too old: 20.10 is the oldest that is known to work.`)
   }
-  docker.useVersion(`1.${Math.max(OUR_VERSION, minor(version.MinAPIVersion ?? '1.0'))}`)
-  return { sameMachine: process.platform === 'linux' && version.Arch === MACHINES[process.arch] }
+  docker.useVersion(`1.${Math.max(CLIENT_API_VERSION, minor(version.MinAPIVersion ?? '1.0'))}`)
+  return { sameArchitecture: process.platform === 'linux' && version.Arch === DOCKER_ARCHITECTURES[process.arch] }
 }
 
 /** Shortens the name of a runtime, which containerd reports in several forms. */
@@ -97,12 +97,12 @@ async function testEngine(engine: DockerEngine, launcher: DockerLauncher): Promi
   await mkdir(folder, { mode: 0o755 })
   await writeFile(join(folder, 'token'), `${token}\n`)
   try {
-    const { sandbox, onThisMachine } = await startTestSandbox(engine, launcher, folder)
+    const { sandbox, isOnThisMachine } = await startTestSandbox(engine, launcher, folder)
     try {
       await checkExec(sandbox, launcher, folder)
-      const seesProcesses = onThisMachine && (await isProcessVisible(engine, sandbox.id))
-      const tested = { ...engine, onThisMachine, seesProcesses, isRoot: seesProcesses && process.geteuid?.() === 0 }
-      const cgroups = seesProcesses ? layoutOf(await readFile('/proc/self/mountinfo', 'utf8')) : undefined
+      const seesProcesses = isOnThisMachine && (await isProcessVisible(engine, sandbox.id))
+      const tested = { ...engine, isOnThisMachine, seesProcesses, isRoot: seesProcesses && process.geteuid?.() === 0 }
+      const cgroups = seesProcesses ? parseLayout(await readFile('/proc/self/mountinfo', 'utf8')) : undefined
       return { ...tested, cgroups, gatewayChannel: await findGatewayChannel(tested, launcher, folder) }
     } finally {
       await sandbox.remove()
@@ -112,7 +112,7 @@ async function testEngine(engine: DockerEngine, launcher: DockerLauncher): Promi
   }
 }
 
-type TestSandbox = { sandbox: Sandbox; onThisMachine: boolean }
+type TestSandbox = { sandbox: Sandbox; isOnThisMachine: boolean }
 
 /** Starts a test sandbox, with a folder of this machine if possible. A remote engine finds no folder, or a different one. */
 async function startTestSandbox(engine: DockerEngine, launcher: DockerLauncher, folder: string): Promise<TestSandbox> {
@@ -124,15 +124,15 @@ async function startTestSandbox(engine: DockerEngine, launcher: DockerLauncher, 
     const { code } = await exec(
       sandbox,
       launcher,
-      `read -r found < /try/token && [ "$found" = ${folder.slice(-36)} ]`,
+      `read -r content < /try/token && [ "$content" = ${folder.slice(-36)} ]`,
       folder,
     )
-    if (code === 0) return { sandbox, onThisMachine: true }
+    if (code === 0) return { sandbox, isOnThisMachine: true }
     await sandbox.remove()
   } catch (error) {
     if (!/bind source path|mount/i.test(String(error))) throw error
   }
-  return { sandbox: await startSandbox(engine, buildTestSpec(launcher, folder, [])), onThisMachine: false }
+  return { sandbox: await startSandbox(engine, buildTestSpec(launcher, folder, [])), isOnThisMachine: false }
 }
 
 async function checkExec(sandbox: Sandbox, launcher: DockerLauncher, folder: string): Promise<void> {
@@ -152,10 +152,9 @@ const exec = (sandbox: Sandbox, launcher: DockerLauncher, script: string, folder
   })
 
 function buildTestSpec(launcher: DockerLauncher, folder: string, mounts: SandboxSpec['mounts']): SandboxSpec {
-  const image = { digest: launcher.image, workdir: '/', user: '0:0', env: {}, entrypoint: [], command: [] }
   return {
     id: `try-${randomUUID()}`,
-    image: { ...image, base: 'image' },
+    image: toImage(launcher),
     baseFilesystem: { kind: 'image' },
     uploads: [],
     command: null,
@@ -179,13 +178,13 @@ async function isProcessVisible(engine: DockerEngine, id: string): Promise<boole
   return (await readFile(`/proc/${State.Pid}/cgroup`, 'utf8').catch(() => '')).includes(Id)
 }
 
-/** Detects how sandboxes can reach the gateway. No process can enter or share the network stack of gVisor. */
+/** Detects how sandboxes can reach the gateway. gVisor has none: no process can enter or share its network stack. */
 async function findGatewayChannel(
   engine: DockerEngine,
   launcher: DockerLauncher,
   folder: string,
 ): Promise<Capabilities['gatewayChannel']> {
-  if (!engine.onThisMachine || engine.isolation === 'docker:runsc') return 'none'
+  if (!engine.isOnThisMachine || engine.isolation === 'docker:runsc') return 'none'
   if (engine.isRoot) return 'namespace'
   try {
     const ports = [{ port: 18080, onConnection: () => {} }]

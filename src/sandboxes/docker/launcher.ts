@@ -3,8 +3,9 @@ import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { tryProgram } from '../kernel/run-program.ts'
+import { findProgram, listLibraries } from '../kernel/run-program.ts'
 import { tarEnd, tarFile } from '../kernel/tar-writer.ts'
+import type { Image } from '../sandbox.ts'
 import { type Docker, ignoring } from './client.ts'
 
 /**
@@ -24,8 +25,20 @@ const PROGRAMS = ['sh', 'setpriv', 'chmod', 'timeout', 'sleep', 'rm', 'mkdir'] a
 
 /** Folder in /dev, which is created for each container, so that it does not become part of its files. */
 export const LAUNCHER_FOLDER = '/dev/.assay'
-const IN_IMAGE = 'launcher'
-const NAME_LENGTH = 16
+/** Folder of the programs in the image. */
+const IMAGE_FOLDER = 'launcher'
+const DIGEST_LENGTH = 16
+
+/** Returns the image of the launcher, as sandboxes of our own use it. */
+export const toImage = ({ image }: DockerLauncher): Image => ({
+  digest: image,
+  workdir: '/',
+  user: '0:0',
+  env: {},
+  entrypoint: [],
+  command: [],
+  base: 'image',
+})
 
 /** Loads the launcher. Returns undefined if this machine is not Linux, or has another architecture than the engine. */
 export async function loadLauncher(docker: Docker): Promise<DockerLauncher | undefined> {
@@ -34,7 +47,7 @@ export async function loadLauncher(docker: Docker): Promise<DockerLauncher | und
   if (loader === undefined) return undefined
   const hash = createHash('sha256')
   for (const { name, content } of files) hash.update(`${name}\n${content.length}\n`).update(content)
-  const digest = hash.digest('hex').slice(0, NAME_LENGTH)
+  const digest = hash.digest('hex').slice(0, DIGEST_LENGTH)
   const [image, volume] = [`assay/launcher:${digest}`, `assay-launcher-${digest}`]
   await importFiles(docker, image, files)
   await fillVolume(docker, image, volume)
@@ -48,22 +61,19 @@ export async function loadLauncher(docker: Docker): Promise<DockerLauncher | und
 
 type LauncherFile = { name: string; content: Buffer }
 
+/** Reads the programs and their libraries. Returns an empty list if a program is missing. */
 async function findFiles(): Promise<LauncherFile[]> {
   const paths = await Promise.all(PROGRAMS.map(findProgram))
   if (paths.includes('')) return []
-  const { output } = await tryProgram('ldd', paths)
-  const libraries = output.split('\n').flatMap((line) => /(?:=> |^\s*)(\/\S+) \(/.exec(line)?.[1] ?? [])
+  const libraries = await listLibraries(paths)
   const all = new Map([...libraries, ...paths].map((path) => [basename(path), path]))
   return Promise.all([...all].sort().map(async ([name, path]) => ({ name, content: await readFile(path) })))
 }
 
-const findProgram = async (name: string): Promise<string> =>
-  (await tryProgram('sh', ['-c', `command -v ${name}`])).output.trim()
-
 async function importFiles(docker: Docker, image: string, files: LauncherFile[]): Promise<void> {
   const known = await docker.call('GET', `/images/${image}/json`).catch(ignoring(404))
   if (known !== undefined) return
-  const parts = files.flatMap(({ name, content }) => tarFile(join(IN_IMAGE, name), content, 0o755))
+  const parts = files.flatMap(({ name, content }) => tarFile(join(IMAGE_FOLDER, name), content, 0o755))
   const [repo, tag] = image.split(':')
   const tar = Readable.from([...parts, tarEnd()])
   await text(await docker.open('POST', '/images/create', { query: { fromSrc: '-', repo, tag }, body: tar }))
@@ -73,7 +83,7 @@ async function importFiles(docker: Docker, image: string, files: LauncherFile[])
 async function fillVolume(docker: Docker, image: string, volume: string): Promise<void> {
   const known = await docker.call('GET', `/volumes/${volume}`).catch(ignoring(404))
   if (known !== undefined) return
-  const mount = { Type: 'volume', Source: volume, Target: `/${IN_IMAGE}` }
+  const mount = { Type: 'volume', Source: volume, Target: `/${IMAGE_FOLDER}` }
   const body = { Image: image, Cmd: ['/'], HostConfig: { Mounts: [mount], NetworkMode: 'none' } }
   const { Id } = await docker.call<{ Id: string }>('POST', '/containers/create', { body })
   await docker.call('DELETE', `/containers/${Id}`)

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { PassThrough, type Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { TOOLS_PATH } from '../kernel/namespace-process.ts'
-import { tarEnd } from '../kernel/tar-writer.ts'
-import { TRANSFER_MS } from './client.ts'
+import { appendTarEnd } from '../kernel/tar-writer.ts'
+import { TRANSFER_TIMEOUT_MS } from './client.ts'
 import type { DockerEngine } from './engine.ts'
 
 /** Folders of a container's files on the engine's machine: its changes, and the layers below them. Readable by root. */
@@ -35,7 +35,7 @@ if [ ! -e "$1" ] && [ ! -L "$1" ]; then exit ${PATH_NOT_FOUND}; fi
 exec tar -c -f - --format=pax --numeric-owner -- "$1"`
 
 /** Result of reading layers. `value` is complete only when `kind` is `read`. */
-export type LayerReading<T> = { kind: 'read' | 'nothing' | 'unable'; value: T }
+export type LayersResult<T> = { kind: 'read' | 'not_found' | 'failed'; value: T }
 
 /**
  * Reads files of a stopped container without the engine, which needs several times the CPU time for it. The
@@ -46,7 +46,7 @@ export async function readLayers<T>(
   { upper, lower }: ContainerLayers,
   parts: string[],
   use: (tar: Readable) => Promise<T>,
-): Promise<LayerReading<T>> {
+): Promise<LayersResult<T>> {
   const mountPoint = join(folder, 'mount')
   await mkdir(mountPoint, { recursive: true })
   const args = [
@@ -63,15 +63,15 @@ export async function readLayers<T>(
   ]
   const child = spawn('unshare', args, { env: { PATH: TOOLS_PATH }, stdio: ['ignore', 'pipe', 'ignore'] })
   const ended = once(child, 'close').then(([code]): number | null => code)
-  const timer = setTimeout(() => void child.kill('SIGKILL'), TRANSFER_MS)
+  const timer = setTimeout(() => void child.kill('SIGKILL'), TRANSFER_TIMEOUT_MS)
   // Piped at once: when a child ends, Node discards output that has no reader yet.
   const tar = child.stdout.pipe(new PassThrough())
   try {
     const value = await use(tar)
     child.stdout.destroy() // `use` may have stopped before the end.
     const code = await ended
-    if (code === PATH_NOT_FOUND) return { kind: 'nothing', value }
-    return { kind: FAILURES.includes(code ?? 0) ? 'unable' : 'read', value }
+    if (code === PATH_NOT_FOUND) return { kind: 'not_found', value }
+    return { kind: FAILURES.includes(code ?? 0) ? 'failed' : 'read', value }
   } finally {
     clearTimeout(timer)
     child.kill('SIGKILL')
@@ -80,13 +80,13 @@ export async function readLayers<T>(
 
 /**
  * Writes an archive into a container that has not started, at paths that its image does not have. The archive must be
- * trusted.
+ * trusted. Returns false if tar failed.
  */
-export async function writeUpper({ upper }: ContainerLayers, tar: Readable): Promise<boolean> {
+export async function writeToUpper({ upper }: ContainerLayers, tar: Readable): Promise<boolean> {
   const args = ['-x', '-p', '--numeric-owner', '-C', upper, '-f', '-']
   const child = spawn('tar', args, { env: { PATH: TOOLS_PATH }, stdio: ['pipe', 'ignore', 'ignore'] })
   const closed = once(child, 'close')
-  const timer = setTimeout(() => void child.kill('SIGKILL'), TRANSFER_MS)
+  const timer = setTimeout(() => void child.kill('SIGKILL'), TRANSFER_TIMEOUT_MS)
   try {
     await pipeline(appendTarEnd(tar), child.stdin)
     const [code] = await closed
@@ -94,10 +94,4 @@ export async function writeUpper({ upper }: ContainerLayers, tar: Readable): Pro
   } finally {
     clearTimeout(timer)
   }
-}
-
-/** Appends the end-of-archive blocks, which tar requires even for an empty archive. */
-async function* appendTarEnd(tar: Readable): AsyncGenerator<Buffer> {
-  yield* tar
-  yield tarEnd()
 }

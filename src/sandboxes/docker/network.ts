@@ -4,7 +4,7 @@ import { type SandboxNetwork, SandboxUnavailable } from '../sandbox.ts'
 import { EngineRefusal, ignoring } from './client.ts'
 import { type DockerEngine, labelsOf, logStep, nameOf } from './engine.ts'
 
-/** A sandbox network has no address on the machine, so its subnet cannot collide with others. Each has 61 addresses. */
+/** Size of a subnet: 61 addresses. Subnets cannot collide with networks of this machine, where they have no address. */
 const SUBNET_BITS = 26
 const SUBNETS = 2 ** (SUBNET_BITS - 10)
 const FIRST_ADDRESS = (10 * 256 + 64) * 65536
@@ -31,8 +31,8 @@ export async function openNetwork(engine: DockerEngine, id: string): Promise<San
 async function createNetwork(engine: DockerEngine, id: string): Promise<void> {
   const Name = nameOf(engine, id)
   for (let tries = 1; ; tries += 1) {
-    const body = { Name, CheckDuplicate: true, ...settings(engine, id) }
-    const refusal = await engine.docker.call('POST', '/networks/create', { body }).then(() => undefined, asRefusal)
+    const body = { Name, CheckDuplicate: true, ...networkSettings(engine, id) }
+    const refusal = await engine.docker.call('POST', '/networks/create', { body }).then(() => undefined, requireRefusal)
     if (refusal === undefined) return
     if (refusal.status === 409) throw new Error(`Sandbox network ${id} already exists.`)
     if (!/overlap/i.test(refusal.message) || tries === TRIES_MAX) {
@@ -41,12 +41,12 @@ async function createNetwork(engine: DockerEngine, id: string): Promise<void> {
   }
 }
 
-function asRefusal(error: unknown): EngineRefusal {
+function requireRefusal(error: unknown): EngineRefusal {
   if (error instanceof EngineRefusal) return error
   throw error
 }
 
-const settings = (engine: DockerEngine, id: string) => ({
+const networkSettings = (engine: DockerEngine, id: string) => ({
   Driver: 'bridge',
   Internal: true,
   EnableIPv6: false,
@@ -67,6 +67,7 @@ function chooseSubnet(): string {
 
 type VolumeList = { Volumes: { Name: string }[] | null }
 
+/** Removes a sandbox network and its volumes. */
 export async function removeNetwork(engine: DockerEngine, id: string): Promise<void> {
   const { docker, installation } = engine
   const label = [`${LABEL.installation}=${installation}`, `${LABEL.group}=${id}`]

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { type Dockerfile, readDockerfile } from '../../harbor/dockerfile.ts'
 import { leadsToPrivateRegistry } from '../../platform/outbound/image-registry.ts'
 import { resolveName } from '../../platform/outbound/public-host.ts'
-import { baseNames, refuseDangers, refuseTriggers, toClassicDockerfile } from '../kernel/dockerfile.ts'
+import { listBaseNames, refuseDangers, refuseTriggers, toClassicDockerfile } from '../kernel/dockerfile.ts'
 import { treeDigest } from '../kernel/tree-digest.ts'
 import {
   type Image,
@@ -13,8 +13,8 @@ import {
   SandboxUnavailable,
   SandboxUnsupported,
 } from '../sandbox.ts'
-import { type BuildPlan, buildImage, FILES_FOLDER, readMessages, refuseFetching } from './build.ts'
-import { BUILT, evictImages, recordUse } from './built-images.ts'
+import { type BuildPlan, buildImage, FILES_FOLDER, readMessages, refuseRemoteAdd } from './build.ts'
+import { BUILT_PREFIX, evictImages, recordUse } from './built-images.ts'
 import { ignoring } from './client.ts'
 import type { DockerEngine } from './engine.ts'
 
@@ -23,12 +23,13 @@ type DockerfileSource = Extract<ImageSource, { kind: 'dockerfile' }>
 
 /** Prepares an image: a name that the engine has or can pull, or a Dockerfile, built once per content. */
 export async function prepareImage(engine: DockerEngine, source: ImageSource, options: PrepareOptions): Promise<Image> {
-  const late = AbortSignal.timeout(options.timeoutSec * 1000)
-  const timed = { ...options, signal: AbortSignal.any([options.signal, late]) }
+  const timeout = AbortSignal.timeout(options.timeoutSec * 1000)
+  const timed = { ...options, signal: AbortSignal.any([options.signal, timeout]) }
   try {
-    return source.kind === 'dockerfile' ? await build(engine, source, timed) : await named(engine, source, timed)
+    if (source.kind === 'dockerfile') return await buildDockerfile(engine, source, timed)
+    return await preparePrebuilt(engine, source, timed)
   } catch (error) {
-    if (late.aborted && !options.signal.aborted) {
+    if (timeout.aborted && !options.signal.aborted) {
       throw new SandboxUnavailable(`The image was not ready after ${options.timeoutSec} seconds.`, { cause: error })
     }
     throw error
@@ -50,11 +51,11 @@ type InspectedImage = {
   }
 }
 
-const inspect = ({ docker }: DockerEngine, name: string): Promise<InspectedImage | undefined> =>
+const inspectImage = ({ docker }: DockerEngine, name: string): Promise<InspectedImage | undefined> =>
   docker.call<InspectedImage>('GET', `/images/${encodeName(name)}/json`).catch(ignoring(404))
 
 async function findImage(engine: DockerEngine, name: string): Promise<Image | undefined> {
-  const found = await inspect(engine, name)
+  const found = await inspectImage(engine, name)
   if (found === undefined) return undefined
   const { Env, User, WorkingDir, Entrypoint, Cmd } = found.Config
   return {
@@ -69,11 +70,11 @@ async function findImage(engine: DockerEngine, name: string): Promise<Image | un
   }
 }
 
-/** An image may have several names; the requested one is preferred. */
-function registryNameOf(names: readonly string[], asked: string): Pick<Image, 'registryName'> {
-  const plain = asked.replace(/[:@][^/]*$/, '')
-  const found = names.find((each) => each.startsWith(`${plain}@`)) ?? names[0]
-  return found === undefined ? {} : { registryName: found }
+/** Returns the registry's name of an image. It may have several; that of the requested repository is preferred. */
+function registryNameOf(names: readonly string[], requested: string): Pick<Image, 'registryName'> {
+  const repository = requested.replace(/[:@][^/]*$/, '')
+  const registryName = names.find((each) => each.startsWith(`${repository}@`)) ?? names[0]
+  return registryName === undefined ? {} : { registryName }
 }
 
 /** Encodes an image name for a path of the engine's API, which requires unescaped slashes. */
@@ -84,7 +85,8 @@ function splitVariable(text: string): [string, string] {
   return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)]
 }
 
-async function named(
+/** Finds or pulls an image, and adds the files of the folder to its working directory. */
+async function preparePrebuilt(
   engine: DockerEngine,
   { name, folder, workdir }: DockerPrebuilt,
   options: PrepareOptions,
@@ -92,10 +94,10 @@ async function named(
   const base = (await findImage(engine, name)) ?? (await pull(engine, name, options))
   const files = folder === null ? [] : await readdir(folder).catch(() => [])
   if (folder === null || files.every((file) => file === '.gitkeep')) return base
-  const place = workdir ?? base.workdir
-  if (/[\n\r$\\]/.test(place)) throw new SandboxUnsupported(`${JSON.stringify(place)} is not a valid working folder.`)
-  await requirePlain(engine, base.digest, name)
-  const text = `FROM ${base.digest}\nWORKDIR ${place}\nCOPY ${FILES_FOLDER}/ .\n`
+  const target = workdir ?? base.workdir
+  if (/[\n\r$\\]/.test(target)) throw new SandboxUnsupported(`${JSON.stringify(target)} is not a valid working folder.`)
+  await requireWithoutTriggers(engine, base.digest, name)
+  const text = `FROM ${base.digest}\nWORKDIR ${target}\nCOPY ${FILES_FOLDER}/ .\n`
   return buildOnce(
     engine,
     { text, context: folder, dockerfile: null, target: null, args: {}, additions: null },
@@ -116,7 +118,7 @@ async function pull(engine: DockerEngine, name: string, options: PrepareOptions)
   } catch (error) {
     options.signal.throwIfAborted()
     engine.log.warn({ error, image: name }, 'image could not be pulled')
-    throw missing(name, error)
+    throw imageMissing(name, error)
   }
   const image = await findImage(engine, name)
   if (image) return image
@@ -127,33 +129,37 @@ async function pull(engine: DockerEngine, name: string, options: PrepareOptions)
 async function refusePrivateRegistry(engine: DockerEngine, name: string): Promise<void> {
   if (!(await leadsToPrivateRegistry(name, engine.buildHosts, resolveName))) return
   engine.log.warn({ image: name }, 'registry in a private network was refused; ASSAY_BUILD_HOSTS allows hosts')
-  throw missing(name)
+  throw imageMissing(name)
 }
 
-/** Says the same for every cause, so that a task cannot find out which addresses and ports answer. */
-const missing = (name: string, cause?: unknown): SandboxUnavailable =>
+/** Returns the same message for every cause, so that a task cannot find out which addresses and ports answer. */
+const imageMissing = (name: string, cause?: unknown): SandboxUnavailable =>
   new SandboxUnavailable(
     `The Docker engine has no image ${name} and could not pull it. Bring it there with docker pull, docker load or docker import. A registry in a private network must be listed in ASSAY_BUILD_HOSTS.`,
     { cause },
   )
 
 /** Lists the images of `COPY --from`, which the engine would pull by itself during the build. */
-const copySources = ({ stages }: Dockerfile): string[] =>
+const listCopySources = ({ stages }: Dockerfile): string[] =>
   stages
     .flatMap(({ instructions }) => instructions)
     .flatMap(({ flags }) => flags)
     .flatMap(({ name, value }) => (name === 'from' && value !== null ? [value] : []))
 
-async function build(engine: DockerEngine, recipe: DockerfileSource, options: PrepareOptions): Promise<Image> {
+async function buildDockerfile(
+  engine: DockerEngine,
+  recipe: DockerfileSource,
+  options: PrepareOptions,
+): Promise<Image> {
   const text = await readFile(join(recipe.context, recipe.dockerfile), 'utf8').catch((error: Error) => {
     throw new SandboxUnavailable(`The Dockerfile cannot be read: ${error.message}`, { cause: error })
   })
   const dockerfile = readDockerfile(text)
   refuseDangers(dockerfile)
-  refuseFetching(dockerfile)
+  refuseRemoteAdd(dockerfile)
   const classic = toClassicDockerfile(text, dockerfile, { keepCopies: false })
-  for (const name of copySources(dockerfile)) await refusePrivateRegistry(engine, name)
-  for (const name of baseNames(dockerfile, recipe)) await pullBase(engine, dockerfile, name, options)
+  for (const name of listCopySources(dockerfile)) await refusePrivateRegistry(engine, name)
+  for (const name of listBaseNames(dockerfile, recipe)) await pullBase(engine, dockerfile, name, options)
   return buildOnce(
     engine,
     { ...recipe, text: classic.text, additions: classic.text === text ? null : classic },
@@ -172,13 +178,17 @@ async function pullBase(
 ): Promise<void> {
   if (!IMAGE_NAME.test(name)) throw new SandboxUnsupported(`FROM ${JSON.stringify(name)} is not a valid image name.`)
   const { digest } = (await findImage(engine, name)) ?? (await pull(engine, name, options))
-  const { Os, Architecture } = await requirePlain(engine, digest, name)
-  const other = stages.find(({ platform }) => platform !== null && !`${platform}/`.startsWith(`${Os}/${Architecture}/`))
-  if (other) throw new SandboxUnsupported(`Line ${other.line} of the Dockerfile: ${name} is for ${Os}/${Architecture}.`)
+  const { Os, Architecture } = await requireWithoutTriggers(engine, digest, name)
+  const mismatch = stages.find(
+    ({ platform }) => platform !== null && !`${platform}/`.startsWith(`${Os}/${Architecture}/`),
+  )
+  if (mismatch)
+    throw new SandboxUnsupported(`Line ${mismatch.line} of the Dockerfile: ${name} is for ${Os}/${Architecture}.`)
 }
 
-async function requirePlain(engine: DockerEngine, digest: string, name: string): Promise<InspectedImage> {
-  const found = await inspect(engine, digest)
+/** Returns the settings of an image. Refuses one with ONBUILD commands. */
+async function requireWithoutTriggers(engine: DockerEngine, digest: string, name: string): Promise<InspectedImage> {
+  const found = await inspectImage(engine, digest)
   if (!found) throw new SandboxUnavailable(`The Docker engine has lost ${name}.`)
   refuseTriggers(name, found.Config.OnBuild ?? [])
   return found
@@ -195,7 +205,7 @@ async function buildOnce(engine: DockerEngine, plan: BuildPlan, options: Prepare
     Object.entries(plan.args).sort(),
   ]
   const key = createHash('sha256').update(JSON.stringify(parts)).digest('hex')
-  return findOrBuild(engine, plan, `${BUILT}${key}`, options)
+  return findOrBuild(engine, plan, `${BUILT_PREFIX}${key}`, options)
 }
 
 async function findOrBuild(
@@ -210,22 +220,24 @@ async function findOrBuild(
     return known
   }
   options.signal.throwIfAborted()
-  const underWay = engine.images.get(tag)
+  const running = engine.images.get(tag)
   // Another builder of the same image may be canceled; then this one builds it.
-  await (underWay?.catch(() => {}) ?? buildAndNote(engine, plan, tag, options))
+  if (running) await running.catch(() => {})
+  else await buildAndRegister(engine, plan, tag, options)
   return findOrBuild(engine, plan, tag, options)
 }
 
-async function buildAndNote(
+/** Builds an image. Concurrent requests find the build in `engine.images` and wait for it. */
+async function buildAndRegister(
   engine: DockerEngine,
   plan: BuildPlan,
   tag: string,
   options: PrepareOptions,
 ): Promise<void> {
-  const made = buildImage(engine, plan, tag, options)
-  engine.images.set(tag, made)
+  const building = buildImage(engine, plan, tag, options)
+  engine.images.set(tag, building)
   try {
-    await made
+    await building
     await evictImages(engine).catch((error) => engine.log.warn({ error }, 'built images could not be evicted'))
   } finally {
     engine.images.delete(tag)

@@ -4,13 +4,13 @@ import { chmod, copyFile, mkdir, mkdtemp, rename, rm, stat } from 'node:fs/promi
 import { basename, join } from 'node:path'
 import { LABEL } from '../kernel/ownership.ts'
 import { listenForPort } from '../kernel/ports.ts'
-import { tryProgram } from '../kernel/run-program.ts'
+import { listLibraries } from '../kernel/run-program.ts'
 import { type Port, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
 import { ignoring } from './client.ts'
-import { isolated, type OpenPorts } from './container.ts'
+import { isolationSettings, type OpenPorts } from './container.ts'
 import { type DockerEngine, labelsOf, nameOf } from './engine.ts'
 
-/** Runs in a separate container that shares only the network with the sandbox. Plain JavaScript, not compiled. */
+/** Program of a separate container that shares only the network with the sandbox. Plain JavaScript, not compiled. */
 const RELAY = `const net = require('node:net')
 let open = process.argv.length - 1
 for (const port of process.argv.slice(1)) {
@@ -27,7 +27,7 @@ const PROGRAM_FOLDER = '/relay'
 const PROCESSES_MAX = 32
 const OPEN_MS = 30_000
 
-/** Returns a short path, because the path of a socket is limited to about 100 bytes. */
+/** Returns the folder of a sandbox's sockets. It is short, because the path of a socket is limited to about 100 bytes. */
 export const portsFolder = ({ folder }: DockerEngine, id: string): string =>
   join(folder, 'ports', createHash('sha256').update(id).digest('hex').slice(0, 12))
 
@@ -80,7 +80,7 @@ async function startRelay(engine: DockerEngine, { name, container, labels, folde
     AttachStdout: true,
     AttachStderr: true,
     HostConfig: {
-      ...isolated(PROCESSES_MAX),
+      ...isolationSettings(PROCESSES_MAX),
       CapAdd: [],
       NetworkMode: `container:${container}`,
       ReadonlyRootfs: true,
@@ -90,14 +90,13 @@ async function startRelay(engine: DockerEngine, { name, container, labels, folde
   const { Id } = await docker.call<{ Id: string }>('POST', '/containers/create', { query: { name }, body })
   const stream = await docker.attach(`/containers/${Id}/attach`, { query: { stream: 1, stdout: 1, stderr: 1 } })
   await docker.call('POST', `/containers/${Id}/start`)
-  const chunks: Buffer[] = []
+  let output = ''
   const timer = setTimeout(() => stream.destroy(), OPEN_MS)
   for await (const chunk of stream.iterator({ destroyOnReturn: false })) {
-    chunks.push(chunk)
-    if (String(Buffer.concat(chunks)).includes('open')) break
+    output += String(chunk)
+    if (output.includes('open')) break
   }
   clearTimeout(timer)
-  const output = String(Buffer.concat(chunks))
   stream.on('error', () => {}).resume()
   if (!output.includes('open')) throw new SandboxUnavailable(`The relay of a sandbox's ports did not start: ${output}`)
 }
@@ -121,8 +120,7 @@ function copyNode({ folder }: DockerEngine): Promise<NodeCopy> {
 
 async function createCopy(folder: string): Promise<NodeCopy> {
   const target = join(folder, `relay-${process.version}`)
-  const { output } = await tryProgram('ldd', [process.execPath])
-  const libraries = [...new Set(output.split('\n').flatMap((line) => /(?:=> |^\s*)(\/\S+) \(/.exec(line)?.[1] ?? []))]
+  const libraries = await listLibraries([process.execPath])
   const loader = basename(libraries.find((path) => basename(path).startsWith('ld-')) ?? '')
   if (await stat(target).catch(() => undefined)) return { folder: target, loader }
   // A killed process leaves its draft, which `reap` removes by this name.

@@ -1,16 +1,16 @@
 import type { Readable } from 'node:stream'
 import { openPorts } from '../kernel/ports.ts'
 import { type Sandbox, type SandboxSpec, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
-import { findIdentity, repairAccountsOfStopped } from './account.ts'
+import { findIdentity, repairAccounts } from './account.ts'
 import { type ContainerBase, planBaseFilesystem } from './base-filesystem.ts'
 import { renewUse } from './built-images.ts'
 import { EngineRefusal, ignoring } from './client.ts'
-import { type Container, containerOf, type OpenPorts, type RunningContainer } from './container.ts'
+import { buildContainerBody, type Container, type OpenPorts, type RunningContainer } from './container.ts'
 import { type DockerEngine, logStep, nameOf } from './engine.ts'
 import { copyFrames, execIn, putUploads } from './exec.ts'
-import { noHits, openHits } from './hits.ts'
 import { LAUNCHER_FOLDER } from './launcher.ts'
-import { type ContainerLayers, writeUpper } from './layers.ts'
+import { type ContainerLayers, writeToUpper } from './layers.ts'
+import { countRefusedProcesses, NO_REFUSED_PROCESSES } from './refused-processes.ts'
 import { openRelay } from './relay.ts'
 import { createStoppedSandbox } from './stopped-sandbox.ts'
 import { watchContainer } from './watch.ts'
@@ -20,7 +20,7 @@ const SAFE_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/
 export async function startSandbox(engine: DockerEngine, spec: SandboxSpec): Promise<Sandbox> {
   refuseUnsupported(engine, spec)
   try {
-    return await begin(engine, spec)
+    return await createContainer(engine, spec)
   } catch (error) {
     if (error instanceof SandboxUnavailable || error instanceof SandboxUnsupported) throw error
     throw startFailure(spec, error)
@@ -49,17 +49,17 @@ function startFailure({ id, user, image }: SandboxSpec, error: unknown): Error {
   return new SandboxUnavailable(`Sandbox ${id} could not be started: ${message}`, { cause: error })
 }
 
-async function begin(engine: DockerEngine, spec: SandboxSpec): Promise<Sandbox> {
+async function createContainer(engine: DockerEngine, spec: SandboxSpec): Promise<Sandbox> {
   await renewUse(engine, spec.image)
   const containerBase = await planBaseFilesystem(engine, spec)
   try {
     const query = { name: nameOf(engine, spec.id) }
     const identity = await findIdentity(engine, spec.image, spec.user ?? spec.image.user)
-    const body = containerOf(engine, spec, { image: containerBase.image, identity })
+    const body = buildContainerBody(engine, spec, { image: containerBase.image, identity })
     const { Id } = await engine.docker.call<{ Id: string }>('POST', '/containers/create', { query, body })
     logStep(engine, spec.id, 'created')
     return await launch(engine, spec, containerBase, Id).catch(async (error: unknown) => {
-      await takeAway(engine, Id)
+      await removeContainer(engine, Id)
       throw error
     })
   } catch (error) {
@@ -69,7 +69,7 @@ async function begin(engine: DockerEngine, spec: SandboxSpec): Promise<Sandbox> 
   }
 }
 
-const takeAway = (engine: DockerEngine, id: string): Promise<unknown> =>
+const removeContainer = (engine: DockerEngine, id: string): Promise<unknown> =>
   engine.docker.call('DELETE', `/containers/${id}`, { query: { force: true, v: true } }).catch(ignoring(404, 409))
 
 async function launch(
@@ -80,28 +80,29 @@ async function launch(
 ): Promise<Sandbox> {
   const rest = await writeWorkspace(engine, containerBase, id)
   await putUploads(engine, { id, spec, workspace: rest })
-  if (containerBase.changesEtc) await repairAccountsOfStopped(engine, id, spec.image.digest)
+  if (containerBase.changesEtc) await repairAccounts(engine, { id, image: spec.image.digest, layers: undefined })
   logStep(engine, spec.id, 'filled')
   const query = { stream: 1, stdin: 1, stdout: 1, stderr: 1 }
   const stream = await engine.docker.attach(`/containers/${id}/attach`, { query })
-  let hits = noHits
+  let refusedProcesses = NO_REFUSED_PROCESSES
   const { outputFile: file, limits } = spec
-  const output = copyFrames(stream, { file, maxBytes: limits.outputBytes, onOutput: () => hits.look() })
+  const output = copyFrames(stream, { file, maxBytes: limits.outputBytes, onOutput: () => refusedProcesses.read() })
   output.catch(() => {}) // reported by `exited`
   stream.on('error', () => {})
   try {
     await engine.docker.call('POST', `/containers/${id}/start`)
     logStep(engine, spec.id, 'started')
     const container = await inspect(engine, id)
-    if (engine.cgroups && container.pid > 0) hits = await openHits(engine.cgroups, container.pid)
+    if (engine.cgroups && container.pid > 0)
+      refusedProcesses = await countRefusedProcesses(engine.cgroups, container.pid)
     const ports = await openSandboxPorts(engine, spec, container)
     if (spec.ports.length > 0) logStep(engine, spec.id, 'ports')
     if (engine.launcher) stream.write('go\n')
     stream.end(spec.input)
     logStep(engine, spec.id, 'running')
-    return sandboxOf({ engine, spec, container, stream, output, ports, hits }, containerBase)
+    return toSandbox({ engine, spec, container, stream, output, ports, refusedProcesses }, containerBase)
   } catch (error) {
-    hits.stop()
+    refusedProcesses.stop()
     stream.destroy()
     await output.catch(() => {})
     throw error
@@ -111,18 +112,17 @@ async function launch(
 /** Writes the workspace directly into the container's layer if possible. Returns the archives that must be uploaded. */
 async function writeWorkspace(
   engine: DockerEngine,
-  { workspace, isOnTop }: ContainerBase,
+  { workspace, isTopLevel }: ContainerBase,
   id: string,
 ): Promise<Readable[]> {
-  const { layers } = workspace.length > 0 && isOnTop && engine.isRoot ? await inspect(engine, id) : NOT_SEEN
+  if (workspace.length === 0 || !isTopLevel || !engine.isRoot) return workspace
+  const { layers } = await inspect(engine, id)
   if (layers === undefined) return workspace
   for (const tar of workspace) {
-    if (!(await writeUpper(layers, tar))) throw new SandboxUnavailable('A workspace could not be written.')
+    if (!(await writeToUpper(layers, tar))) throw new SandboxUnavailable('A workspace could not be written.')
   }
   return []
 }
-
-const NOT_SEEN = { layers: undefined }
 
 type InspectedContainer = {
   State: { Pid: number }
@@ -151,7 +151,7 @@ function layersOf({ Mounts, GraphDriver }: InspectedContainer): ContainerLayers 
   return upper && lower && !hasVolume ? { upper, lower } : undefined
 }
 
-function sandboxOf(running: RunningContainer, containerBase: ContainerBase): Sandbox {
+function toSandbox(running: RunningContainer, containerBase: ContainerBase): Sandbox {
   const { engine, spec, container } = running
   const watched = watchContainer(running)
   let removal: Promise<void> | undefined
@@ -159,7 +159,7 @@ function sandboxOf(running: RunningContainer, containerBase: ContainerBase): San
     logStep(engine, spec.id, 'removing')
     await watched.kill()
     await watched.exited.catch(() => {})
-    await takeAway(engine, container.id)
+    await removeContainer(engine, container.id)
     await containerBase.release()
   }
   return {
@@ -175,7 +175,7 @@ function sandboxOf(running: RunningContainer, containerBase: ContainerBase): San
   }
 }
 
-const noPorts: OpenPorts = { close: async () => {} }
+const NO_PORTS: OpenPorts = { close: async () => {} }
 
 /** Opens the ports before the command starts. The container is running, but its first process still waits. */
 async function openSandboxPorts(
@@ -183,7 +183,7 @@ async function openSandboxPorts(
   spec: Pick<SandboxSpec, 'id' | 'ports' | 'limits'>,
   container: { id: string; pid: number },
 ): Promise<OpenPorts> {
-  if (spec.ports.length === 0) return noPorts
+  if (spec.ports.length === 0) return NO_PORTS
   switch (engine.gatewayChannel) {
     case 'namespace': {
       const entering = ['nsenter', '-t', String(container.pid), '--net', '--']

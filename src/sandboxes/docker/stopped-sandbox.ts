@@ -7,10 +7,10 @@ import { parseUntrustedJson } from '../../platform/untrusted-json.ts'
 import { listChanges } from '../kernel/changes.ts'
 import { isTooDeep } from '../kernel/collect.ts'
 import { type FilteredTar, filterTar, type TarFilterOptions } from '../kernel/filter-tar.ts'
-import { findInside, type HostPath, toPathParts } from '../kernel/inside.ts'
-import { tarEnd } from '../kernel/tar-writer.ts'
+import { findInside, type HostPath, toPathParts } from '../kernel/sandbox-path.ts'
+import { appendTarEnd } from '../kernel/tar-writer.ts'
 import { type FileChange, type SandboxSpec, SandboxUnavailable, type StoppedSandbox } from '../sandbox.ts'
-import { ignoring, TRANSFER_MS } from './client.ts'
+import { ignoring, TRANSFER_TIMEOUT_MS } from './client.ts'
 import { type Container, statIn } from './container.ts'
 import type { DockerEngine } from './engine.ts'
 import { type ContainerLayers, readLayers } from './layers.ts'
@@ -22,11 +22,11 @@ export type StoppedContainer = {
   layers: ContainerLayers | undefined
   /** Disk limit, which also applies to a copy of its files. */
   diskMb: number
-  /** Changes of the snapshot that it was started from, where `layers` cannot be read. */
+  /** Changes of the snapshot that it was started from. Needed only if `layers` is undefined. */
   inherited: readonly FileChange[]
 }
 
-const insides = new WeakMap<StoppedSandbox, StoppedContainer>()
+const stoppedContainers = new WeakMap<StoppedSandbox, StoppedContainer>()
 
 export function createStoppedSandbox(
   engine: DockerEngine,
@@ -35,39 +35,34 @@ export function createStoppedSandbox(
   inherited: readonly FileChange[],
 ): StoppedSandbox {
   const { image, limits } = spec
-  const left: StoppedContainer = {
+  const container: StoppedContainer = {
     containerId: id,
     imageDigest: image.digest,
     layers,
     diskMb: limits.diskMb,
     inherited,
   }
-  const remains: StoppedSandbox = {
+  const stopped: StoppedSandbox = {
     sandboxId: spec.id,
     async collect(path, caps) {
-      const found = await collectFrom(engine, left, path, { caps, prefix: '' })
-      return found && { tar: Readable.from(ended(found.tar), { objectMode: false }), leftOut: found.leftOut }
+      const found = await collectFrom(engine, container, path, { caps, prefix: '' })
+      return found && { tar: Readable.from(appendTarEnd(found.tar), { objectMode: false }), leftOut: found.leftOut }
     },
-    changes: () => changesOf(engine, left),
+    changes: () => changesOf(engine, container),
   }
-  insides.set(remains, left)
-  return remains
+  stoppedContainers.set(stopped, container)
+  return stopped
 }
 
-export function stoppedContainerOf(remains: StoppedSandbox): StoppedContainer {
-  const left = insides.get(remains)
-  if (left === undefined) throw new Error(`Sandbox ${remains.sandboxId} belongs to another provider.`)
-  return left
+export function stoppedContainerOf(stopped: StoppedSandbox): StoppedContainer {
+  const container = stoppedContainers.get(stopped)
+  if (container === undefined) throw new Error(`Sandbox ${stopped.sandboxId} belongs to another provider.`)
+  return container
 }
 
-/** Changes that a container started from a snapshot of this one inherits. Read before this container is removed. */
-export async function inheritedChanges(engine: DockerEngine, left: StoppedContainer): Promise<FileChange[]> {
-  return left.layers ? [] : [...left.inherited, ...(await readEngineChanges(engine, left.containerId))]
-}
-
-async function* ended(tar: Readable): AsyncGenerator<Buffer> {
-  yield* tar
-  yield tarEnd()
+/** Lists the changes that a container started from a snapshot of this one inherits. Called before this one is removed. */
+export async function listInheritedChanges(engine: DockerEngine, container: StoppedContainer): Promise<FileChange[]> {
+  return container.layers ? [] : [...container.inherited, ...(await readEngineChanges(engine, container.containerId))]
 }
 
 type CollectOptions = Omit<TarFilterOptions, 'folder'>
@@ -81,32 +76,32 @@ export async function collectFrom(
 ): Promise<FilteredTar | undefined> {
   const parts = toPathParts(path)
   const filter = (tar: Readable): Promise<FilteredTar> => filterTar(tar, { ...options, folder: engine.folder })
-  if (layers === undefined || parts.length === 0) return askEngine(engine, containerId, parts, filter)
-  const reading = await readLayers(engine, layers, parts, filter)
-  // The filtered archive is an open file even when there was nothing to read.
-  if (reading.kind !== 'read') reading.value.tar.destroy()
-  if (reading.kind === 'unable') return askEngine(engine, containerId, parts, filter)
-  if (reading.kind === 'nothing') return undefined
+  if (layers === undefined || parts.length === 0) return collectThroughEngine(engine, containerId, parts, filter)
+  const result = await readLayers(engine, layers, parts, filter)
+  // The filtered archive is an open file even if nothing was read.
+  if (result.kind !== 'read') result.value.tar.destroy()
+  if (result.kind === 'failed') return collectThroughEngine(engine, containerId, parts, filter)
+  if (result.kind === 'not_found') return undefined
   const top = await findInside(layers.upper, parts.join('/'))
-  if (top) reading.value.leftOut.push(...(await listSockets(top, parts.at(-1) ?? '.', options.caps.files)))
-  return reading.value
+  if (top) result.value.leftOut.push(...(await listSockets(top, parts.at(-1) ?? '.', options.caps.files)))
+  return result.value
 }
 
-type Use = (tar: Readable) => Promise<FilteredTar>
+type TarReader = (tar: Readable) => Promise<FilteredTar>
 
-async function askEngine(
+async function collectThroughEngine(
   { docker }: DockerEngine,
   id: string,
   parts: string[],
-  use: Use,
+  use: TarReader,
 ): Promise<FilteredTar | undefined> {
   for (let length = 1; length < parts.length; length += 1) {
     const above = await statIn(docker, id, `/${parts.slice(0, length).join('/')}`)
     if (above?.isFolder !== true) return undefined
   }
   const query = { path: posix.join('/', ...parts) }
-  const ask = { query, timeoutMs: TRANSFER_MS }
-  const answer = await docker.open('GET', `/containers/${id}/archive`, ask).catch(ignoring(404))
+  const options = { query, timeoutMs: TRANSFER_TIMEOUT_MS }
+  const answer = await docker.open('GET', `/containers/${id}/archive`, options).catch(ignoring(404))
   if (answer === undefined) return undefined
   const tar = new PassThrough()
   pipeline(answer, tar).catch(() => {}) // reported to the reader of the archive
@@ -151,37 +146,28 @@ function ignoreUnreadableName(error: NodeJS.ErrnoException): undefined {
   if (error.code !== 'ENOENT' && error.code !== 'ENAMETOOLONG') throw error
 }
 
-/** A dead container whose changes are listed. */
-type ChangedContainer = {
-  containerId: string
-  imageDigest: string
-  layers: ContainerLayers | undefined
-  /** Changes of the snapshot that it was started from, where `layers` cannot be read. */
-  inherited: readonly FileChange[]
-}
-
 type ImageDetails = { RootFS: { Layers?: string[] } }
 
-/** Lists what a dead container changed in its task's image, also when it was started from a snapshot of another one. */
-async function* changesOf(engine: DockerEngine, left: ChangedContainer): AsyncGenerator<FileChange> {
-  if (left.layers === undefined) {
-    yield* left.inherited
-    yield* await readEngineChanges(engine, left.containerId)
+/** Lists the changes to the image of the task, also those that came with the snapshot that the container started from. */
+async function* changesOf(engine: DockerEngine, container: StoppedContainer): AsyncGenerator<FileChange> {
+  if (container.layers === undefined) {
+    yield* container.inherited
+    yield* await readEngineChanges(engine, container.containerId)
     return
   }
-  const { RootFS } = await engine.docker.call<ImageDetails>('GET', `/images/${left.imageDigest}/json`)
-  const lower = left.layers.lower.split(':')
-  const above = lower.length - (RootFS.Layers?.length ?? 0)
-  const changed = lower.slice(0, above).filter((folder) => !folder.includes('-init/'))
-  yield* listChanges({ changed: [left.layers.upper, ...changed], image: lower.slice(above) })
+  const { RootFS } = await engine.docker.call<ImageDetails>('GET', `/images/${container.imageDigest}/json`)
+  const lower = container.layers.lower.split(':')
+  const snapshotCount = lower.length - (RootFS.Layers?.length ?? 0)
+  const snapshotLayers = lower.slice(0, snapshotCount).filter((folder) => !folder.includes('-init/'))
+  yield* listChanges({ changed: [container.layers.upper, ...snapshotLayers], image: lower.slice(snapshotCount) })
 }
 
-/** A container with more changes than this is not listed: the engine returns them all in one JSON document. */
+/** Maximum size of the list of changes, which the engine returns as one JSON document. */
 const CHANGES_MAX_BYTES = 64e6
 
 type EngineChange = { Path: string; Kind: 0 | 1 | 2 }
 
-/** Paths of which the engine is asked whether they are folders. */
+/** Maximum number of paths for which the engine is asked whether they are folders. */
 const STATS_MAX = 1000
 
 /**
@@ -209,7 +195,7 @@ async function readEngineChanges({ docker }: DockerEngine, containerId: string):
   }
   return changes.flatMap(({ Path: path, Kind }): FileChange[] => {
     const isFolder = folders.has(path)
-    // Only the owner or the mode of the folder differs, or what lies in it.
+    // Only the owner, the mode or the contents of the folder differ.
     if (Kind === 0 && isFolder) return []
     const kind = Kind === 2 ? 'deleted' : isFolder ? 'folder' : 'file'
     return [{ path, kind, ...(path.includes('\uFFFD') ? { isUnreadable: true } : {}) }]

@@ -1,5 +1,5 @@
 import { type DiskWatch, watchFolders } from '../kernel/disk.ts'
-import { parseExitCode, type SandboxEnding, toExit } from '../kernel/explain.ts'
+import { parseExitCode, type SandboxEnding, toExit } from '../kernel/exit.ts'
 import { type Exit, SandboxUnavailable } from '../sandbox.ts'
 import { type Docker, EngineRefusal, ignoring } from './client.ts'
 import { ENGINE_FILES, type RunningContainer, statIn } from './container.ts'
@@ -7,10 +7,10 @@ import type { DockerEngine } from './engine.ts'
 
 export type WatchedContainer = { exited: Promise<Exit>; kill(): Promise<void>; isOver(): boolean }
 
-const ASK_SIZE_MS = 2000
+const SIZE_POLL_MS = 2000
 const SIZE_REFUSALS_MAX = 3
 /** Timeout for the end of a killed container, which usually takes much less. */
-const DEATH_MS = 60_000
+const KILL_TIMEOUT_MS = 60_000
 const MEGABYTE = 1024 * 1024
 
 /** Waits for the end of a container and enforces its time and disk limits. */
@@ -18,31 +18,31 @@ export function watchContainer(running: RunningContainer): WatchedContainer {
   const { engine, spec, container } = running
   const startedAt = performance.now()
   let stopped: SandboxEnding['stopped']
-  let over = false
+  let isOver = false
 
-  const overdue = Promise.withResolvers<never>()
-  overdue.promise.catch(() => {})
-  let death: NodeJS.Timeout | undefined
+  const killTimeout = Promise.withResolvers<never>()
+  killTimeout.promise.catch(() => {})
+  let killTimer: NodeJS.Timeout | undefined
 
   const stop = async (reason: NonNullable<SandboxEnding['stopped']>): Promise<void> => {
-    if (over) return
+    if (isOver) return
     stopped ??= reason
-    death ??= setTimeout(() => overdue.reject(newKillFailure(spec.id)), DEATH_MS)
+    killTimer ??= setTimeout(() => killTimeout.reject(toKillFailure(spec.id)), KILL_TIMEOUT_MS)
     await engine.docker.call('POST', `/containers/${container.id}/kill`).catch(ignoring(404, 409))
   }
-  const quietly = (reason: NonNullable<SandboxEnding['stopped']>) => (): void =>
+  const stopOrLog = (reason: NonNullable<SandboxEnding['stopped']>) => (): void =>
     void stop(reason).catch((error: unknown) =>
       engine.log.warn({ error, sandbox: spec.id }, 'could not kill a sandbox'),
     )
-  const clock = setTimeout(quietly('seconds'), spec.limits.seconds * 1000)
-  const disk = watchDiskUse(running, quietly('disk'))
+  const timer = setTimeout(stopOrLog('seconds'), spec.limits.seconds * 1000)
+  const disk = watchDiskUse(running, stopOrLog('disk'))
 
   const observeExit = async (): Promise<Exit> => {
     try {
-      const { bytes } = await Promise.race([running.output, overdue.promise])
-      const { code, outOfMemory } = await readEnd(running)
-      over = true
-      const hits = { memory: outOfMemory ? 1 : 0, pids: running.hits.look() }
+      const { bytes } = await Promise.race([running.output, killTimeout.promise])
+      const { code, outOfMemory } = await waitForEnd(running)
+      isOver = true
+      const hits = { memory: outOfMemory ? 1 : 0, pids: running.refusedProcesses.read() }
       const seconds = (performance.now() - startedAt) / 1000
       const diskFull = await disk.isFull()
       return toExit({
@@ -55,26 +55,26 @@ export function watchContainer(running: RunningContainer): WatchedContainer {
         outputMaxBytes: spec.limits.outputBytes,
       })
     } finally {
-      over = true
-      clearTimeout(clock)
-      clearTimeout(death)
+      isOver = true
+      clearTimeout(timer)
+      clearTimeout(killTimer)
       disk.stop()
-      running.hits.stop()
+      running.refusedProcesses.stop()
       await running.ports.close()
     }
   }
   const exited = observeExit()
   exited.catch(() => {}) // reported when `exited` is awaited
-  return { exited, kill: () => stop('kill'), isOver: () => over }
+  return { exited, kill: () => stop('kill'), isOver: () => isOver }
 }
 
-const newKillFailure = (id: string): SandboxUnavailable =>
+const toKillFailure = (id: string): SandboxUnavailable =>
   new SandboxUnavailable(`Sandbox ${id} was killed, and the Docker engine does not end it.`)
 
 type ContainerState = { State: { OOMKilled: boolean; ExitCode: number; Error: string } }
 
 /** Waits for the end of a container. The engine answers when all processes are dead. */
-async function readEnd({
+async function waitForEnd({
   engine,
   container,
   spec,
@@ -82,7 +82,7 @@ async function readEnd({
   const path = `/containers/${container.id}`
   try {
     const { StatusCode } = await engine.docker.call<{ StatusCode: number }>('POST', `${path}/wait`, {
-      timeoutMs: spec.limits.seconds * 1000 + DEATH_MS,
+      timeoutMs: spec.limits.seconds * 1000 + KILL_TIMEOUT_MS,
     })
     const code = parseExitCode(String(StatusCode))
     if (code === 0) return { code, outOfMemory: false }
@@ -95,13 +95,13 @@ async function readEnd({
 }
 
 const KILLED = 137
-const LATE_MS = 500
+const OOM_EVENT_DELAY_MS = 500
 
 /** Looks for an out-of-memory event. The engine may learn of it only after it has reported the end. */
 async function wasOutOfMemory({ docker }: DockerEngine, id: string): Promise<boolean> {
   const filters = JSON.stringify({ container: [id], event: ['oom'] })
-  const until = ((Date.now() + LATE_MS) / 1000).toFixed(3)
-  const signal = AbortSignal.timeout(2 * LATE_MS)
+  const until = ((Date.now() + OOM_EVENT_DELAY_MS) / 1000).toFixed(3)
+  const signal = AbortSignal.timeout(2 * OOM_EVENT_DELAY_MS)
   try {
     const answer = await docker.open('GET', '/events', { query: { since: 1, until, filters }, signal, timeoutMs: null })
     for await (const _event of answer) return true
@@ -119,7 +119,7 @@ function watchDiskUse({ spec, container, engine }: RunningContainer, onFull: () 
     const folders = [container.layers.upper, ...shared, ...container.engineFiles]
     return watchFolders({ folders, maxMb: diskMb, processes: async () => [] }, onFull)
   }
-  let full = false
+  let isFull = false
   let refusals = 0
   const measure = async (): Promise<void> => {
     const bytes = await readSize(engine.docker, container.id)
@@ -127,17 +127,17 @@ function watchDiskUse({ spec, container, engine }: RunningContainer, onFull: () 
     if (bytes > diskMb * MEGABYTE) reportFull()
   }
   const reportFull = (): void => {
-    if (!full) onFull()
-    full = true
+    if (!isFull) onFull()
+    isFull = true
   }
-  // An agent can make the engine refuse to look, for example by replacing /etc. Disk use that cannot be measured several
-  // times in a row counts as too much; an engine that does not answer at all does not.
+  // An agent can make the engine refuse to measure the container, for example by replacing /etc. Several refusals in a
+  // row count as a full disk. Requests that the engine does not answer at all do not count.
   const countRefusal = (error: unknown): void => {
     if (error instanceof EngineRefusal) refusals += 1
     if (refusals >= SIZE_REFUSALS_MAX) reportFull()
   }
-  const timer = setInterval(() => void measure().catch(countRefusal), ASK_SIZE_MS)
-  return { stop: () => clearInterval(timer), isFull: async () => full }
+  const timer = setInterval(() => void measure().catch(countRefusal), SIZE_POLL_MS)
+  return { stop: () => clearInterval(timer), isFull: async () => isFull }
 }
 
 /** Returns the bytes that a container has written, including files that the engine mounts and does not count itself. */

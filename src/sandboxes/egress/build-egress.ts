@@ -1,6 +1,6 @@
 import type { Dockerfile } from '../../harbor/dockerfile.ts'
 import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
-import { enter, type NamespaceProcess } from '../kernel/namespace-process.ts'
+import { buildEnterArgs, type NamespaceProcess } from '../kernel/namespace-process.ts'
 import { openPorts } from '../kernel/ports.ts'
 import type { Port } from '../sandbox.ts'
 import { createEgress } from './egress.ts'
@@ -13,18 +13,18 @@ export type BuildEgress = {
   close(onLog: (line: string) => void): void
 }
 
-const TOLD_MAX = 10
+const LOGGED_REFUSALS_MAX = 10
 
-/** Opens egress to public hosts and to hosts that the operator allows. Builds run code of pull requests, so no other is allowed. */
-export function openBuildEgress(vouched: readonly AllowedHost[]): BuildEgress {
-  const egress = createEgress({ mode: 'public', hosts: [] }, { vouched })
+/** Opens egress to public hosts and to hosts that the operator allows. Builds run untrusted code, so no others are allowed. */
+export function openBuildEgress(allowedHosts: readonly AllowedHost[]): BuildEgress {
+  const egress = createEgress({ mode: 'public', hosts: [] }, { allowedHosts })
   return {
     port: { port: PROXY_PORT, onConnection: egress.onConnection },
     env: { ...proxyEnv(), JAVA_TOOL_OPTIONS },
     close(onLog) {
       egress.close()
-      for (const { host, reason } of egress.summary().refused.first.slice(0, TOLD_MAX)) {
-        onLog(`${host} was refused (${reason}). Builds reach public hosts, and what ASSAY_BUILD_HOSTS lists.`)
+      for (const { host, reason } of egress.summary().refused.first.slice(0, LOGGED_REFUSALS_MAX)) {
+        onLog(`${host} was refused (${reason}). Builds may reach public hosts and the hosts in ASSAY_BUILD_HOSTS.`)
       }
     },
   }
@@ -60,14 +60,14 @@ export const LOOPBACK = 'localhost,127.0.0.1,::1'
 /** Returns the variables that announce the proxy on the loopback. Programs differ in the spelling they read. */
 export function proxyEnv(direct: string[] = []): Record<string, string> {
   const proxy = `http://127.0.0.1:${PROXY_PORT}`
-  const without = [LOOPBACK, ...direct].join(',')
+  const noProxy = [LOOPBACK, ...direct].join(',')
   return {
     HTTP_PROXY: proxy,
     HTTPS_PROXY: proxy,
     http_proxy: proxy,
     https_proxy: proxy,
-    NO_PROXY: without,
-    no_proxy: without,
+    NO_PROXY: noProxy,
+    no_proxy: noProxy,
     NODE_USE_ENV_PROXY: '1', // without it, Node's fetch ignores the proxy
   }
 }
@@ -78,16 +78,16 @@ type BuildNetworkOptions = { rootless: boolean; buildHosts: readonly AllowedHost
 
 /** Opens the network of a build in an isolated network namespace: a loopback with one port, to the egress proxy. */
 export async function openBuildNetwork(
-  holder: NamespaceProcess,
+  namespaceProcess: NamespaceProcess,
   { rootless, buildHosts, onLog }: BuildNetworkOptions,
 ): Promise<LocalBuildNetwork> {
-  const { code } = await holder.run('ip link set dev lo up')
+  const { code } = await namespaceProcess.run('ip link set dev lo up')
   if (code !== 0) {
     onLog('This build has no network, because `ip` of iproute2 does not work here.')
     return { env: {}, close: () => {} }
   }
   const egress = openBuildEgress(buildHosts)
-  const servers = await openPorts(enter(holder.pid, rootless, '--net'), [egress.port])
+  const servers = await openPorts(buildEnterArgs(namespaceProcess.pid, rootless, '--net'), [egress.port])
   return {
     env: egress.env,
     close() {

@@ -8,7 +8,7 @@ import { createFixedLookup } from '../../platform/outbound/pinned-connections.ts
 import { type Resolve, resolveName } from '../../platform/outbound/public-host.ts'
 import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
 import { handleInSequence } from '../../platform/request-sequence.ts'
-import { connectTarget, decideEgress, type EgressRefusal, type Target, urlTarget } from './rules.ts'
+import { decideEgress, type EgressRefusal, parseConnectTarget, type Target, toUrlTarget } from './rules.ts'
 
 /** Opens a connection to one of these addresses. Rejects when none answers. */
 type Dial = (addresses: readonly string[], port: number) => Promise<Socket>
@@ -23,7 +23,11 @@ type EgressLimits = {
 }
 
 /** Options of the proxy. Tests replace `resolve` and `dial`, where access to the network begins. */
-export type EgressOptions = Partial<EgressLimits> & { resolve?: Resolve; dial?: Dial; vouched?: readonly AllowedHost[] }
+export type EgressOptions = Partial<EgressLimits> & {
+  resolve?: Resolve
+  dial?: Dial
+  allowedHosts?: readonly AllowedHost[]
+}
 
 export type Egress = {
   /** Handles a connection from the sandbox. */
@@ -34,12 +38,12 @@ export type Egress = {
 }
 
 const DEFAULTS: EgressLimits = { sockets: 256, bytes: 8 * 1024 ** 3, idleMs: 60_000 }
-const DIAL_MS = 10_000
+const DIAL_TIMEOUT_MS = 10_000
 const HEADER_BYTES_MAX = 64 * 1024
 
 type EgressDeps = {
   network: Network
-  vouched: readonly AllowedHost[]
+  allowedHosts: readonly AllowedHost[]
   limits: EgressLimits
   resolve: Resolve
   dial: Dial
@@ -49,15 +53,15 @@ type EgressDeps = {
 
 /** Creates the egress proxy of a sandbox or build: an HTTP proxy that allows only the declared destinations. */
 export function createEgress(network: Network, options: EgressOptions = {}): Egress {
-  const { resolve, dial, vouched = [], ...limits } = options
-  const all = { ...DEFAULTS, ...limits }
+  const { resolve, dial, allowedHosts = [], ...limits } = options
+  const allLimits = { ...DEFAULTS, ...limits }
   const deps: EgressDeps = {
     network,
-    vouched,
-    limits: all,
+    allowedHosts,
+    limits: allLimits,
     resolve: resolve ?? resolveName,
     dial: dial ?? dialAny,
-    ledger: openLedger(all.bytes),
+    ledger: openLedger(allLimits.bytes),
     open: new Set(),
   }
   let closed = false
@@ -73,7 +77,7 @@ export function createEgress(network: Network, options: EgressOptions = {}): Egr
   return {
     onConnection(socket) {
       if (closed || deps.open.size >= deps.limits.sockets) return refuseSocket(deps, socket)
-      keep(deps, socket)
+      trackSocket(deps, socket)
       server.emit('connection', socket)
     },
     summary: deps.ledger.summary,
@@ -90,7 +94,7 @@ function refuseSocket({ ledger }: EgressDeps, socket: Socket): void {
 }
 
 /** Tracks an open connection until it closes. Errors and idle timeouts close it. */
-function keep({ open, limits }: EgressDeps, socket: Socket): void {
+function trackSocket({ open, limits }: EgressDeps, socket: Socket): void {
   open.add(socket)
   socket.on('close', () => open.delete(socket))
   socket.on('error', () => socket.destroy())
@@ -99,10 +103,10 @@ function keep({ open, limits }: EgressDeps, socket: Socket): void {
 
 /** Handles CONNECT: relays bytes in both directions, for any protocol. */
 async function tunnel(deps: EgressDeps, request: IncomingMessage, client: Duplex, head: Buffer): Promise<void> {
-  const target = connectTarget(request.url ?? '')
-  const way = target ? await connectTo(deps, target) : refused(deps, request.url ?? '', 'malformed')
-  if (way.kind !== 'open') {
-    const [status, phrase, text] = answerTo(way)
+  const target = parseConnectTarget(request.url ?? '')
+  const connection = target ? await connectTo(deps, target) : recordRefusal(deps, request.url ?? '', 'malformed')
+  if (connection.kind !== 'open') {
+    const [status, phrase, text] = toErrorAnswer(connection)
     client.end(`HTTP/1.1 ${status} ${phrase}\r\nConnection: close\r\nContent-Length: ${text.length}\r\n\r\n${text}`)
     return
   }
@@ -110,11 +114,11 @@ async function tunnel(deps: EgressDeps, request: IncomingMessage, client: Duplex
   if (head.length > 0) client.unshift(head)
   try {
     await Promise.all([
-      pipeline(client, meter(deps.ledger), way.socket),
-      pipeline(way.socket, meter(deps.ledger), client),
+      pipeline(client, meter(deps.ledger), connection.socket),
+      pipeline(connection.socket, meter(deps.ledger), client),
     ])
   } finally {
-    way.socket.destroy()
+    connection.socket.destroy()
     client.destroy()
   }
 }
@@ -124,18 +128,18 @@ async function forward(deps: EgressDeps, request: IncomingMessage, response: Ser
   const url = URL.parse(request.url ?? '')
   if (url?.protocol !== 'http:') {
     const reason = url && request.url?.startsWith('/') === false ? 'scheme_not_allowed' : 'malformed'
-    return answer(response, refused(deps, request.url ?? '', reason))
+    return sendError(response, recordRefusal(deps, request.url ?? '', reason))
   }
-  const way = await connectTo(deps, urlTarget(url))
-  if (way.kind !== 'open') return answer(response, way)
+  const connection = await connectTo(deps, toUrlTarget(url))
+  if (connection.kind !== 'open') return sendError(response, connection)
   try {
-    await relay(deps, { url, socket: way.socket }, request, response)
+    await relayResponse(deps, { url, socket: connection.socket }, request, response)
   } finally {
-    way.socket.destroy()
+    connection.socket.destroy()
   }
 }
 
-async function relay(
+async function relayResponse(
   { ledger }: EgressDeps,
   { url, socket }: { url: URL; socket: Socket },
   request: IncomingMessage,
@@ -145,20 +149,20 @@ async function relay(
     createConnection: () => socket,
     method: request.method,
     path: `${url.pathname}${url.search}`,
-    headers: { ...endToEnd(request.headers), host: url.host, connection: 'close' },
+    headers: { ...dropHopByHopHeaders(request.headers), host: url.host, connection: 'close' },
     setHost: false,
   })
-  const answered = new Promise<IncomingMessage>((resolve, reject) => {
+  const responded = new Promise<IncomingMessage>((resolve, reject) => {
     upstream.on('response', resolve)
     upstream.on('error', reject)
-    socket.on('close', () => reject(new Error('The server hung up.')))
+    socket.on('close', () => reject(new Error('The server closed the connection.')))
   })
   const sent = pipeline(request, meter(ledger), upstream)
   sent.catch(() => {}) // a server may answer before it has read the whole request
-  const found = await answered.catch(() => undefined)
-  if (!found) return answer(response, { kind: 'unreachable' })
-  response.writeHead(found.statusCode ?? 502, endToEnd(found.headers))
-  await pipeline(found, meter(ledger), response)
+  const upstreamResponse = await responded.catch(() => undefined)
+  if (!upstreamResponse) return sendError(response, { kind: 'unreachable' })
+  response.writeHead(upstreamResponse.statusCode ?? 502, dropHopByHopHeaders(upstreamResponse.headers))
+  await pipeline(upstreamResponse, meter(ledger), response)
 }
 
 type ConnectResult =
@@ -167,33 +171,34 @@ type ConnectResult =
   | { kind: 'unreachable' }
 
 async function connectTo(deps: EgressDeps, target: Target): Promise<ConnectResult> {
-  if (deps.ledger.isSpent()) return refused(deps, nameOf(target), 'limit')
-  const found = await decideEgress(deps, target)
-  if (found.kind === 'refused') {
-    const refusal = refused(deps, nameOf(target), found.reason)
+  if (deps.ledger.isExhausted()) return recordRefusal(deps, formatTarget(target), 'limit')
+  const decision = await decideEgress(deps, target)
+  if (decision.kind === 'refused') {
+    const refusal = recordRefusal(deps, formatTarget(target), decision.reason)
     // Answered like a name that does not exist: a sandbox must not learn internal names.
-    return found.reason === 'address_not_public' ? { kind: 'unreachable' } : refusal
+    return decision.reason === 'address_not_public' ? { kind: 'unreachable' } : refusal
   }
-  const socket = found.kind === 'open' && (await deps.dial(found.addresses, target.port).catch(() => undefined))
+  if (decision.kind === 'unreachable') return decision
+  const socket = await deps.dial(decision.addresses, target.port).catch(() => undefined)
   if (!socket) return { kind: 'unreachable' }
-  keep(deps, socket)
+  trackSocket(deps, socket)
   deps.ledger.reach(target)
   return { kind: 'open', socket }
 }
 
-function refused({ ledger }: EgressDeps, host: string, reason: EgressRefusal): ConnectResult {
+function recordRefusal({ ledger }: EgressDeps, host: string, reason: EgressRefusal): ConnectResult {
   ledger.refuse(host, reason)
   return { kind: 'refused', reason }
 }
 
-const answerTo = (way: Exclude<ConnectResult, { kind: 'open' }>): [number, string, string] =>
-  way.kind === 'refused'
-    ? [403, 'Forbidden', `This sandbox may not go there: ${way.reason}.\n`]
-    : [502, 'Bad Gateway', 'Nobody answers there.\n']
+const toErrorAnswer = (connection: Exclude<ConnectResult, { kind: 'open' }>): [number, string, string] =>
+  connection.kind === 'refused'
+    ? [403, 'Forbidden', `The egress proxy refused this destination: ${connection.reason}.\n`]
+    : [502, 'Bad Gateway', 'The destination does not answer.\n']
 
-function answer(response: ServerResponse, way: ConnectResult): void {
-  if (way.kind === 'open') return
-  const [status, , text] = answerTo(way)
+function sendError(response: ServerResponse, connection: ConnectResult): void {
+  if (connection.kind === 'open') return
+  const [status, , text] = toErrorAnswer(connection)
   response.writeHead(status, { connection: 'close', 'content-type': 'text/plain' }).end(text)
 }
 
@@ -201,10 +206,10 @@ function answer(response: ServerResponse, way: ConnectResult): void {
 const meter = (ledger: EgressLedger): Transform =>
   new Transform({
     transform: (chunk: Buffer, _encoding, done) =>
-      ledger.spend(chunk.length) ? done(null, chunk) : done(new Error('More bytes than allowed.')),
+      ledger.spend(chunk.length) ? done(null, chunk) : done(new Error('The limit on traffic has been reached.')),
   })
 
-function endToEnd(headers: IncomingMessage['headers']): IncomingMessage['headers'] {
+function dropHopByHopHeaders(headers: IncomingMessage['headers']): IncomingMessage['headers'] {
   const dropped = listHopByHopHeaders(headers.connection ?? '')
   // Content-Length is kept: a body without it would be read as another request.
   dropped.delete('content-length')
@@ -214,7 +219,7 @@ function endToEnd(headers: IncomingMessage['headers']): IncomingMessage['headers
 function dialAny(addresses: readonly string[], port: number): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host: 'pinned', port, lookup: createFixedLookup(addresses), autoSelectFamily: true })
-    socket.setTimeout(DIAL_MS, () => socket.destroy(new Error('Nobody answers in time.')))
+    socket.setTimeout(DIAL_TIMEOUT_MS, () => socket.destroy(new Error('The destination did not answer in time.')))
     socket.on('error', reject)
     socket.on('connect', () => resolve(socket))
   })
@@ -243,11 +248,11 @@ function openLedger(bytesMax: number) {
   return {
     reach(target: Target): void {
       counts.connections += 1
-      if (reached.size < LISTED_MAX) reached.add(nameOf(target))
+      if (reached.size < LISTED_MAX) reached.add(formatTarget(target))
     },
     refuse(host: string, reason: EgressRefusal): void {
       counts.refused += 1
-      const entry = { host: toShownHost(host), reason }
+      const entry = { host: toPrintableHost(host), reason }
       if (refusals.size < LISTED_MAX) refusals.set(`${reason} ${entry.host}`, entry)
     },
     /** Adds to the count. Returns false if the limit is reached. */
@@ -255,7 +260,7 @@ function openLedger(bytesMax: number) {
       counts.bytes += bytes
       return counts.bytes <= bytesMax
     },
-    isSpent: (): boolean => counts.bytes > bytesMax,
+    isExhausted: (): boolean => counts.bytes > bytesMax,
     summary: (): EgressSummary => ({
       connections: counts.connections,
       bytes: counts.bytes,
@@ -267,6 +272,6 @@ function openLedger(bytesMax: number) {
 
 type EgressLedger = ReturnType<typeof openLedger>
 
-const nameOf = ({ host, port }: Target): string => `${host.includes(':') ? `[${host}]` : host}:${port}`
+const formatTarget = ({ host, port }: Target): string => `${host.includes(':') ? `[${host}]` : host}:${port}`
 
-const toShownHost = (host: string): string => host.replace(/[^\x21-\x7e]/g, '?').slice(0, HOST_LENGTH_MAX)
+const toPrintableHost = (host: string): string => host.replace(/[^\x21-\x7e]/g, '?').slice(0, HOST_LENGTH_MAX)

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { covers } from '../../platform/outbound/url-rules.ts'
-import { connectTarget, decideEgress, parseAllowedHost } from './rules.ts'
+import { coversHost } from '../../platform/outbound/url-rules.ts'
+import { decideEgress, parseAllowedHost, parseConnectTarget } from './rules.ts'
 
 test.each([
   ['good.example', 'good.example', true],
@@ -19,7 +19,7 @@ test.each([
   ['2606:2800::/32', '2606:2800::1', true],
   ['2606:2800::/32', '2606:2801::1', false],
 ])('%s covers %s: %s', (entry, host, covered) => {
-  expect(covers(entry, host)).toBe(covered)
+  expect(coversHost(entry, host)).toBe(covered)
 })
 
 test.each([
@@ -37,7 +37,7 @@ test.each([
   ['%00:443', undefined],
   ['', undefined],
 ])('CONNECT %j goes to %j', (authority, target) => {
-  expect(connectTarget(authority)).toEqual(target)
+  expect(parseConnectTarget(authority)).toEqual(target)
 })
 
 test.each([
@@ -71,9 +71,10 @@ test.each([
   ['10.0.0.0/24', '10.0.1.7:443', 'host_not_public'],
   ['10.0.0.0/24', '169.254.169.254:80', 'host_not_public'],
 ])('where the operator lists %j, a build that asks for %s: %s', async (listed, asked, answer) => {
-  const vouched = listed.split(',').flatMap((text) => parseAllowedHost(text) ?? [])
+  const allowedHosts = listed.split(',').flatMap((text) => parseAllowedHost(text) ?? [])
   const resolve = async (host: string) => [NAMES[host] ?? '']
-  const target = connectTarget(asked)
-  const found = target && (await decideEgress({ network: { mode: 'public', hosts: [] }, vouched, resolve }, target))
+  const target = parseConnectTarget(asked)
+  const found =
+    target && (await decideEgress({ network: { mode: 'public', hosts: [] }, allowedHosts, resolve }, target))
   expect(found?.kind === 'refused' ? found.reason : found?.kind).toBe(answer)
 })

@@ -3,7 +3,7 @@ import { SandboxUnsupported } from '../sandbox.ts'
 /** A user of a sandbox. Undefined `groups` means those of this process, which an ordinary user cannot change. */
 export type UserAccount = { uid: number; gid: number; groups: number[] | undefined; home: string }
 
-/** User that the launcher switches to, instead of the runtime. Undefined for root, whose groups the engine knows. */
+/** User that the launcher switches to. Undefined if the engine itself starts the command as its user, as for root. */
 export type SandboxIdentity = UserAccount | undefined
 
 /** Contents of /etc/passwd and /etc/group. Undefined: file missing. */
@@ -19,32 +19,33 @@ const ID_MAX = 2 ** 31
  */
 export function resolveAccount(files: AccountFiles, user: string | number): UserAccount {
   const [name = '', group] = String(user).split(':')
-  const users = linesOf(files.passwd)
-  const groups = linesOf(files.group)
+  const users = parseFields(files.passwd)
+  const groups = parseFields(files.group)
 
   const entry = users.find(([first, , id]) => first === name || id === name)
-  const uid = numberOf(entry?.[2] ?? (name === 'root' ? '0' : name))
+  const uid = parseId(entry?.[2] ?? (name === 'root' ? '0' : name))
   if (uid === undefined) throw new SandboxUnsupported(`The image has no user ${JSON.stringify(name)}.`)
-  const gid = group ? findGroup(groups, group) : (numberOf(entry?.[3] ?? '') ?? 0)
-  const memberOf = group
+  const gid = group ? findGroup(groups, group) : (parseId(entry?.[3] ?? '') ?? 0)
+  // A user with an explicit group is in no other one.
+  const memberships = group
     ? []
     : groups.filter(([, , , members = '']) => entry?.[0] && members.split(',').includes(entry[0]))
-  const extra = memberOf.flatMap(([, , id = '']) => numberOf(id) ?? [])
+  const extra = memberships.flatMap(([, , id = '']) => parseId(id) ?? [])
   return { uid, gid, groups: [...new Set([gid, ...extra])], home: entry?.[5] || '/' }
 }
 
 function findGroup(groups: string[][], name: string): number {
-  const gid = numberOf(groups.find(([first, , id]) => first === name || id === name)?.[2] ?? name)
+  const gid = parseId(groups.find(([first, , id]) => first === name || id === name)?.[2] ?? name)
   if (gid === undefined) throw new SandboxUnsupported(`The image has no group ${JSON.stringify(name)}.`)
   return gid
 }
 
-const linesOf = (text = ''): string[][] => text.split('\n').map((line) => line.split(':'))
+const parseFields = (text = ''): string[][] => text.split('\n').map((line) => line.split(':'))
 
-const numberOf = (text: string): number | undefined =>
+const parseId = (text: string): number | undefined =>
   /^\d{1,10}$/.test(text) && Number(text) < ID_MAX ? Number(text) : undefined
 
-/** Capabilities of root in a sandbox: enough for a package manager, and nothing beyond the sandbox's own files. */
+/** Capabilities of root in a sandbox: enough for a package manager, and limited to the sandbox's own files. */
 export const CAPABILITIES = ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'FSETID', 'KILL', 'SETGID', 'SETUID']
 
 /**
@@ -52,7 +53,7 @@ export const CAPABILITIES = ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'FSETID', 'KILL'
  */
 export const FIRST_PROCESS_CAPABILITY = 'SETPCAP'
 
-/** Returns the bounding set of all processes except the first, as an option of setpriv. */
+/** Returns a bounding set as the value of setpriv's `--bounding-set`. */
 export const boundingSet = (capabilities: string[]): string =>
   ['-all', ...capabilities.map((name) => `+${name.toLowerCase()}`)].join(',')
 
@@ -74,14 +75,15 @@ const OPENED_FILES = [
  * Lists which of the files that a runtime opens are not ordinary files: a named pipe would block it, a link would
  * redirect it, and a huge file would keep it busy. A missing file is harmless.
  */
-export async function listUnsafePaths(look: (path: string) => Promise<FileKind | undefined>): Promise<string[]> {
-  const folder = await look('/etc')
+export async function listUnsafePaths(statFile: (path: string) => Promise<FileKind | undefined>): Promise<string[]> {
+  const folder = await statFile('/etc')
   if (folder === undefined) return []
   if (!folder.isFolder) return ['/etc']
   const unsafe: string[] = []
   for (const path of OPENED_FILES) {
-    const found = await look(path)
-    if (found && !(found.isFile && found.bytes <= ACCOUNT_FILE_MAX_BYTES)) unsafe.push(path)
+    const file = await statFile(path)
+    const isOrdinary = file?.isFile && file.bytes <= ACCOUNT_FILE_MAX_BYTES
+    if (file && !isOrdinary) unsafe.push(path)
   }
   return unsafe
 }

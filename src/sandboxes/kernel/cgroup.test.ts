@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { cgroupFolders, layoutOf } from './cgroup.ts'
+import { cgroupFolders, parseLayout } from './cgroup.ts'
 
 const V1 = `30 1 0:1 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory
 31 1 0:2 / /sys/fs/cgroup/pids rw,relatime - cgroup cgroup rw,pids
@@ -9,11 +9,11 @@ const V2 = `24 1 0:5 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,ns
 25 1 8:1 / / rw - ext4 /dev/vda rw`
 
 test('finds the trees of both cgroup versions in the mount table', () => {
-  const first = layoutOf(V1)
+  const first = parseLayout(V1)
   expect(first).toMatchObject({ version: 1, cpu: '/sys/fs/cgroup/cpu,cpuacct' })
   expect(first && cgroupFolders(first, 'x')[0]).toBe('/sys/fs/cgroup/pids/assay-x')
-  const second = layoutOf(V2)
+  const second = parseLayout(V2)
   expect(second).toEqual({ version: 2, unified: '/sys/fs/cgroup' })
   expect(second && cgroupFolders(second, 'x')).toEqual(['/sys/fs/cgroup/assay-x'])
-  expect(layoutOf('25 1 8:1 / / rw - ext4 /dev/vda rw')).toBeUndefined()
+  expect(parseLayout('25 1 8:1 / / rw - ext4 /dev/vda rw')).toBeUndefined()
 })

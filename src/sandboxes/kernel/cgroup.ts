@@ -2,49 +2,50 @@ import { access, mkdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type SandboxLimits, SandboxUnavailable } from '../sandbox.ts'
-import { signal } from './ownership.ts'
+import { sendKill } from './ownership.ts'
 
 /** Cgroup folders of this machine: one tree per controller (version 1) or one for all (version 2). */
 export type CgroupLayout =
   | { version: 1; memory: string; pids: string; cpu: string; all: string[] }
   | { version: 2; unified: string }
 
-const KINDS = ['memory', 'pids', 'cpu'] as const
+const CONTROLLERS = ['memory', 'pids', 'cpu'] as const
 const PERIOD_US = 100_000
-const EMPTY_MS = 5000
+const KILL_TIMEOUT_MS = 5000
 
 /** Finds the cgroup folders. Returns undefined if this process may not create cgroups. */
 export async function findLayout(): Promise<CgroupLayout | undefined> {
-  const layout = layoutOf(await readFile('/proc/self/mountinfo', 'utf8'))
+  const layout = parseLayout(await readFile('/proc/self/mountinfo', 'utf8'))
   if (layout === undefined) return undefined
-  const allowed = await tryOut(layout).catch(() => false)
+  const allowed = await canCreateCgroup(layout).catch(() => false)
   return allowed ? layout : undefined
 }
 
-/** Parses the mount table. Pure, so that both cgroup versions can be tested on any machine. */
-export function layoutOf(mountinfo: string): CgroupLayout | undefined {
+/** Finds the cgroup folders in a mount table. Pure, so that both cgroup versions can be tested on any machine. */
+export function parseLayout(mountinfo: string): CgroupLayout | undefined {
   const mounts = mountinfo.split('\n').map((text) => text.split(' '))
-  const of = (type: string, option: string): string | undefined =>
+  const findMount = (type: string, option: string): string | undefined =>
     mounts.find((fields) => {
-      const [kind, , options = ''] = fields.slice(fields.indexOf('-') + 1)
-      return kind === type && (option === '' || options.split(',').includes(option))
+      const [mountType, , options = ''] = fields.slice(fields.indexOf('-') + 1)
+      return mountType === type && (option === '' || options.split(',').includes(option))
     })?.[4]
 
-  const [memory, pids, cpu] = KINDS.map((kind) => of('cgroup', kind))
+  const [memory, pids, cpu] = CONTROLLERS.map((controller) => findMount('cgroup', controller))
   const all = mounts
     .filter((fields) => fields[fields.indexOf('-') + 1]?.startsWith('cgroup'))
     .flatMap((fields) => fields[4] ?? [])
   if (memory && pids && cpu) return { version: 1, memory, pids, cpu, all }
-  const unified = of('cgroup2', '')
+  const unified = findMount('cgroup2', '')
   return unified === undefined ? undefined : { version: 2, unified }
 }
 
-async function tryOut(layout: CgroupLayout): Promise<boolean> {
+async function canCreateCgroup(layout: CgroupLayout): Promise<boolean> {
   const folders = cgroupFolders(layout, `try-${process.pid}`)
   if (layout.version === 2) await writeFile(join(layout.unified, 'cgroup.subtree_control'), '+memory +pids +cpu')
   try {
     for (const folder of folders) await mkdir(folder, { recursive: true })
-    const files = layout.version === 1 ? folders : KINDS.map((kind) => join(folders[0] ?? '', `${kind}.max`))
+    const files =
+      layout.version === 1 ? folders : CONTROLLERS.map((controller) => join(folders[0] ?? '', `${controller}.max`))
     await Promise.all(files.map((file) => access(file)))
     return true
   } finally {
@@ -58,19 +59,19 @@ export function cgroupFolders(layout: CgroupLayout, id: string): string[] {
   return [...new Set(trees)].map((top) => join(top, `assay-${id}`))
 }
 
-/** Like `cgroupFolders`, with the hierarchies in which runc creates a cgroup of the same name. */
-export const allFolders = (layout: CgroupLayout, id: string): string[] =>
+/** Like `cgroupFolders`, but in all hierarchies: runc creates the cgroup in each of them. */
+export const allCgroupFolders = (layout: CgroupLayout, id: string): string[] =>
   layout.version === 2 ? cgroupFolders(layout, id) : layout.all.map((top) => join(top, `assay-${id}`))
 
 /** Creates a cgroup. `spare` is the number of additional processes that the runtime needs in it. */
-export async function makeCgroup(
+export async function createCgroup(
   layout: CgroupLayout,
   id: string,
   limits: SandboxLimits,
   spare: number,
 ): Promise<void> {
   for (const folder of cgroupFolders(layout, id)) await mkdir(folder)
-  for (const [path, value] of settings(layout, id, { ...limits, pids: limits.pids + spare })) {
+  for (const [path, value] of limitFiles(layout, id, { ...limits, pids: limits.pids + spare })) {
     await writeFile(path, value).catch((error: NodeJS.ErrnoException) => {
       // Some kernels do not account for swap.
       if (error.code === 'ENOENT' && path.includes('sw')) return
@@ -79,7 +80,7 @@ export async function makeCgroup(
   }
 }
 
-function settings(layout: CgroupLayout, id: string, { memoryMb, pids, cpus }: SandboxLimits): [string, string][] {
+function limitFiles(layout: CgroupLayout, id: string, { memoryMb, pids, cpus }: SandboxLimits): [string, string][] {
   const memory = String(memoryMb * 1024 * 1024)
   const quota = String(Math.max(1000, Math.round(cpus * PERIOD_US)))
   const name = `assay-${id}`
@@ -99,8 +100,12 @@ function settings(layout: CgroupLayout, id: string, { memoryMb, pids, cpus }: Sa
       ]
 }
 
-/** Reads how many processes the kernel killed for memory, and how many new ones it refused. */
-export async function readHits(layout: CgroupLayout, id: string): Promise<{ memory: number; pids: number }> {
+/** Reads how many processes the kernel killed for exceeding the memory, and how many new ones it refused. */
+export async function readLimitHits(
+  layout: CgroupLayout | undefined,
+  id: string,
+): Promise<{ memory: number; pids: number }> {
+  if (layout === undefined) return { memory: 0, pids: 0 }
   const name = `assay-${id}`
   const memory =
     layout.version === 2 ? join(layout.unified, name, 'memory.events') : join(layout.memory, name, 'memory.oom_control')
@@ -117,7 +122,7 @@ async function readCounter(path: string, key: string): Promise<number> {
 
 /** Kills all processes of a cgroup and removes it. A no-op if it does not exist. */
 export async function removeCgroup(folders: string[]): Promise<void> {
-  const deadline = performance.now() + EMPTY_MS
+  const deadline = performance.now() + KILL_TIMEOUT_MS
   for (const folder of folders) {
     while (!(await tryRemove(folder))) {
       if (performance.now() > deadline)
@@ -128,7 +133,7 @@ export async function removeCgroup(folders: string[]): Promise<void> {
 }
 
 async function tryRemove(folder: string): Promise<boolean> {
-  for (const pid of await listProcesses(folder)) signal(pid)
+  for (const pid of await listProcesses(folder)) sendKill(pid)
   return rmdir(folder).then(
     () => true,
     (error: NodeJS.ErrnoException) => error.code === 'ENOENT',

@@ -7,32 +7,32 @@ import type { FileChange } from '../sandbox.ts'
 export type LayerRoots = { changed: readonly string[]; image: readonly string[] }
 
 /**
- * Lists what overlay layers change in an image. Nothing is followed or executed, and nothing is kept in memory, because
- * a sandbox can leave millions of files.
+ * Lists what overlay layers change in an image. Links are not followed, nothing is executed, and the list is not held in
+ * memory, because a sandbox can leave millions of files.
  */
 export async function* listChanges({ changed, image }: LayerRoots): AsyncGenerator<FileChange> {
   const imageRoots = image.map((root) => Buffer.from(root))
   for (const root of changed) yield* walk({ layer: Buffer.from(root), imageRoots }, Buffer.alloc(0))
 }
 
-type Walk = { layer: Buffer; imageRoots: readonly Buffer[] }
+type WalkContext = { layer: Buffer; imageRoots: readonly Buffer[] }
 
 const SLASH = Buffer.from('/')
 
-async function* walk(layers: Walk, folder: Buffer): AsyncGenerator<FileChange> {
-  const entries = await openBuffers(Buffer.concat([layers.layer, folder])).catch(ignoreTooLong)
-  if (entries === undefined) return yield { ...named(folder), kind: 'folder', isUnreadable: true }
+async function* walk(layers: WalkContext, folder: Buffer): AsyncGenerator<FileChange> {
+  const entries = await openFolderAsBytes(Buffer.concat([layers.layer, folder])).catch(ignoreTooLong)
+  if (entries === undefined) return yield { ...describePath(folder), kind: 'folder', isUnreadable: true }
   for await (const entry of entries) {
     const path = Buffer.concat([folder, SLASH, entry.name])
     const kind = await kindOf(layers, path, entry)
-    if (kind) yield { ...named(path), kind }
+    if (kind) yield { ...describePath(path), kind }
     if (entry.isDirectory()) yield* walk(layers, path)
   }
 }
 
 /** Returns the change at a path, or undefined for a folder that the image has too. */
 async function kindOf(
-  { layer, imageRoots }: Walk,
+  { layer, imageRoots }: WalkContext,
   path: Buffer,
   entry: RawFolderEntry,
 ): Promise<ChangeKind | undefined> {
@@ -43,7 +43,7 @@ async function kindOf(
 
 type ChangeKind = FileChange['kind']
 
-const named = (path: Buffer): Pick<FileChange, 'path' | 'isUnreadable'> => ({
+const describePath = (path: Buffer): Pick<FileChange, 'path' | 'isUnreadable'> => ({
   path: path.toString('utf8'),
   ...(isUtf8(path) ? {} : { isUnreadable: true }),
 })
@@ -58,10 +58,15 @@ async function isFolderInImage(roots: readonly Buffer[], path: Buffer): Promise<
 
 const isWhiteout = async (path: Buffer): Promise<boolean> => (await lstat(path)).rdev === 0
 
-type RawFolderEntry = { name: Buffer; isDirectory(): boolean; isCharacterDevice(): boolean }
+type RawFolderEntry = {
+  name: Buffer
+  isFile(): boolean
+  isDirectory(): boolean
+  isCharacterDevice(): boolean
+}
 
-/** Lists names as bytes. Node's types declare names as text only. */
-const openBuffers = (folder: Buffer): Promise<AsyncIterable<RawFolderEntry>> =>
+/** Lists the entries of a folder with names as bytes, because names need not be UTF-8. Node's types declare text only. */
+export const openFolderAsBytes = (folder: Buffer): Promise<AsyncIterable<RawFolderEntry>> =>
   opendir(folder as unknown as string, { encoding: 'buffer' as BufferEncoding }) as unknown as Promise<
     AsyncIterable<RawFolderEntry>
   >

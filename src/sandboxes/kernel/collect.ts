@@ -3,14 +3,14 @@ import { open, readdir, readlink } from 'node:fs/promises'
 import { posix } from 'node:path'
 import { Readable } from 'node:stream'
 import type { CollectCaps } from '../sandbox.ts'
-import { findInside, type HostPath } from './inside.ts'
+import { findInside, type HostPath } from './sandbox-path.ts'
 import { PLAIN_MODE, tarEnd, tarHeader, tarPadding } from './tar-writer.ts'
 
 type CollectedType = 'File' | 'Directory' | 'SymbolicLink' | 'Link'
 /** A file to collect. `name` is its path in the archive. */
 type CollectedFile = HostPath & { name: string; kind: CollectedType; link: string }
 type Collection = {
-  found: CollectedFile[]
+  files: CollectedFile[]
   leftOut: string[]
   bytes: number
   caps: CollectCaps
@@ -29,41 +29,41 @@ export async function collectTar(
   path: string,
   caps: CollectCaps,
 ): Promise<{ tar: Readable; leftOut: string[] } | undefined> {
-  const place = await findInside(root, path)
-  if (place === undefined) return undefined
-  const collection: Collection = { found: [], leftOut: [], bytes: 0, caps, firstNames: new Map() }
-  await collectEntry(collection, place, posix.basename(path) || '.')
-  return { tar: Readable.from(archive(collection.found), { objectMode: false }), leftOut: collection.leftOut }
+  const top = await findInside(root, path)
+  if (top === undefined) return undefined
+  const collection: Collection = { files: [], leftOut: [], bytes: 0, caps, firstNames: new Map() }
+  await collectEntry(collection, top, posix.basename(path) || '.')
+  return { tar: Readable.from(archive(collection.files), { objectMode: false }), leftOut: collection.leftOut }
 }
 
-async function collectEntry(collection: Collection, place: HostPath, name: string): Promise<void> {
+async function collectEntry(collection: Collection, source: HostPath, name: string): Promise<void> {
   if (collection.leftOut.length >= LEFT_OUT_MAX) return
-  const found = findFirstName(collection, place, name) ?? (await toCollectedFile(place, name))
-  if (found === undefined || !isWithinCaps(collection, found) || isTooDeep(name))
+  const file = findHardLink(collection, source, name) ?? (await toCollectedFile(source, name))
+  if (file === undefined || !isWithinCaps(collection, file) || isTooDeep(name))
     return void collection.leftOut.push(name)
-  collection.found.push(found)
-  if (found.kind === 'File') collection.bytes += found.stats.size
-  if (found.kind !== 'Directory') return
-  for (const entry of (await readdir(place.path)).sort()) {
-    const inner = await findInside(place.path, entry)
-    // The name is not UTF-8, so the file cannot be opened.
+  collection.files.push(file)
+  if (file.kind === 'File') collection.bytes += file.stats.size
+  if (file.kind !== 'Directory') return
+  for (const entry of (await readdir(source.path)).sort()) {
+    const inner = await findInside(source.path, entry)
+    // The file cannot be opened if its name is not UTF-8.
     if (inner === undefined) collection.leftOut.push(posix.join(name, entry))
     else await collectEntry(collection, inner, posix.join(name, entry))
   }
 }
 
 /** Returns a hard link if the file was already found under another name. */
-function findFirstName({ caps, firstNames }: Collection, place: HostPath, name: string): CollectedFile | undefined {
-  const { dev, ino, nlink, size, mtimeMs } = place.stats
-  if (!caps.keepsHardLinks || !place.stats.isFile() || nlink < 2) return undefined
+function findHardLink({ caps, firstNames }: Collection, source: HostPath, name: string): CollectedFile | undefined {
+  const { dev, ino, nlink, size, mtimeMs } = source.stats
+  if (!caps.keepsHardLinks || !source.stats.isFile() || nlink < 2) return undefined
   const identity = [dev, ino, size, mtimeMs].join(' ')
   const link = firstNames.get(identity)
   if (link === undefined) firstNames.set(identity, name)
-  return link === undefined ? undefined : { ...place, name, kind: 'Link', link }
+  return link === undefined ? undefined : { ...source, name, kind: 'Link', link }
 }
 
-function isWithinCaps({ found, bytes, caps }: Collection, { kind, stats }: CollectedFile): boolean {
-  return found.length < caps.files && (kind !== 'File' || bytes + stats.size <= caps.bytes)
+function isWithinCaps({ files, bytes, caps }: Collection, { kind, stats }: CollectedFile): boolean {
+  return files.length < caps.files && (kind !== 'File' || bytes + stats.size <= caps.bytes)
 }
 
 /** Reports whether a path of an archive is nested more deeply than is collected. */
@@ -73,13 +73,13 @@ export function isTooDeep(name: string): boolean {
   return depth >= COLLECT_DEPTH_MAX
 }
 
-async function toCollectedFile(place: HostPath, name: string): Promise<CollectedFile | undefined> {
-  const { stats, path } = place
-  if (stats.isFile()) return { ...place, name, kind: 'File', link: '' }
-  if (stats.isDirectory()) return { ...place, name, kind: 'Directory', link: '' }
+async function toCollectedFile(source: HostPath, name: string): Promise<CollectedFile | undefined> {
+  const { stats, path } = source
+  if (stats.isFile()) return { ...source, name, kind: 'File', link: '' }
+  if (stats.isDirectory()) return { ...source, name, kind: 'Directory', link: '' }
   if (!stats.isSymbolicLink()) return undefined
   const link = await readlink(path)
-  return staysInside(name, link) ? { ...place, name, kind: 'SymbolicLink', link } : undefined
+  return staysInside(name, link) ? { ...source, name, kind: 'SymbolicLink', link } : undefined
 }
 
 /**
@@ -95,8 +95,8 @@ export function staysInside(name: string, link: string): boolean {
   return stepsUp <= depth && !steps.slice(stepsUp).includes('..')
 }
 
-async function* archive(found: CollectedFile[]): AsyncGenerator<Buffer> {
-  for (const entry of found) {
+async function* archive(files: CollectedFile[]): AsyncGenerator<Buffer> {
+  for (const entry of files) {
     const size = entry.kind === 'File' ? entry.stats.size : 0
     yield header(entry, size)
     if (entry.kind === 'File') yield* content(entry, size)

@@ -8,15 +8,15 @@ import { tryProgram } from './run-program.ts'
 export type DiskWatch = { stop(): void; isFull(since?: number): Promise<boolean> }
 
 const POLL_MS = 500
-const FULL_SHARE = 0.01
+const FREE_SHARE_MIN = 0.01
 const MEGABYTE = 1024 * 1024
 
 /** Watches a disk image. The kernel enforces its size; a full disk is remembered, because files may be deleted later. */
-export function watchDisk(holder: NamespaceProcess, disk: string): DiskWatch {
+export function watchDisk(namespaceProcess: NamespaceProcess, disk: string): DiskWatch {
   let fullAt = Number.NEGATIVE_INFINITY
   const measure = async (): Promise<void> => {
-    const { bavail, blocks } = await statfs(join(holder.root, disk))
-    if (bavail < blocks * FULL_SHARE) fullAt = performance.now()
+    const { bavail, blocks } = await statfs(join(namespaceProcess.root, disk))
+    if (bavail < blocks * FREE_SHARE_MIN) fullAt = performance.now()
   }
   const timer = setInterval(() => void measure().catch(() => {}), POLL_MS)
   return {
@@ -33,7 +33,7 @@ const INODE_BYTES = 4096
 /** Maximum number of files of one sandbox, whatever its disk limit. */
 const INODES_MAX = 1_000_000
 
-async function sumOf(folders: string[], unit: string): Promise<number> {
+async function measureFolders(folders: string[], unit: string): Promise<number> {
   if (folders.length === 0) return 0
   const { output } = await tryProgram('du', ['-s', unit, '--', ...folders])
   return output.split('\n').reduce((sum, text) => sum + (Number.parseInt(text, 10) || 0), 0)
@@ -54,19 +54,22 @@ export function watchFolders(
 ): DiskWatch {
   let fullAt = Number.NEGATIVE_INFINITY
   const measure = async (): Promise<void> => {
-    const [bytes, inodes] = await Promise.all([sumOf(folders, '--block-size=1'), sumOf(folders, '--inodes')])
+    const [bytes, inodes] = await Promise.all([
+      measureFolders(folders, '--block-size=1'),
+      measureFolders(folders, '--inodes'),
+    ])
     const deleted = await deletedBytes(await processes())
     if (inodes <= maxInodes && Math.max(bytes + deleted, inodes * INODE_BYTES) <= maxMb * MEGABYTE) return
     fullAt = performance.now()
     onFull()
   }
-  let busy = false
+  let isMeasuring = false
   const timer = setInterval(() => {
-    if (busy) return
-    busy = true
+    if (isMeasuring) return
+    isMeasuring = true
     measure()
       .finally(() => {
-        busy = false
+        isMeasuring = false
       })
       .catch(() => {})
   }, POLL_MS)
@@ -74,30 +77,30 @@ export function watchFolders(
 }
 
 const BLOCK = 512
-const OPEN_MAX = 10_000
+const OPEN_FILES_MAX = 10_000
 
 /** Sums the sizes of deleted files that are still open, each file once. */
 async function deletedBytes(pids: number[]): Promise<number> {
-  const open = await Promise.all(pids.map(async (pid) => openBy(pid)))
+  const open = await Promise.all(pids.map(async (pid) => listOpenFiles(pid)))
   const sizes = new Map<number, number>()
-  for (const path of open.flat().slice(0, OPEN_MAX)) {
-    const found = await findDeleted(path)
+  for (const path of open.flat().slice(0, OPEN_FILES_MAX)) {
+    const found = await statDeleted(path)
     if (found) sizes.set(found.ino, found.blocks * BLOCK)
   }
   return sizes.values().reduce((sum, bytes) => sum + bytes, 0)
 }
 
-const openBy = async (pid: number): Promise<string[]> =>
+const listOpenFiles = async (pid: number): Promise<string[]> =>
   (await readdir(`/proc/${pid}/fd`).catch(() => [])).map((name) => `/proc/${pid}/fd/${name}`)
 
-async function findDeleted(path: string): Promise<Stats | undefined> {
+async function statDeleted(path: string): Promise<Stats | undefined> {
   if (!(await readlink(path).catch(() => '')).endsWith(' (deleted)')) return undefined
   const found = await stat(path).catch(() => undefined)
   return found?.isFile() ? found : undefined
 }
 
-/** Combines several watches: full if one of them is full. */
-export const watchBoth = (one: DiskWatch, other: DiskWatch): DiskWatch => ({
+/** Combines two watches. The result reports a full disk if one of them does. */
+export const combineWatches = (one: DiskWatch, other: DiskWatch): DiskWatch => ({
   stop() {
     one.stop()
     other.stop()
@@ -106,4 +109,4 @@ export const watchBoth = (one: DiskWatch, other: DiskWatch): DiskWatch => ({
 })
 
 /** A watch that never reports a full disk. */
-export const noWatch: DiskWatch = { stop: () => {}, isFull: async () => false }
+export const NO_WATCH: DiskWatch = { stop: () => {}, isFull: async () => false }

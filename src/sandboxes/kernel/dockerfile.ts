@@ -1,7 +1,7 @@
 import type { Dockerfile, DockerfileInstruction } from '../../harbor/dockerfile.ts'
 import { SandboxUnsupported } from '../sandbox.ts'
 
-/** A Dockerfile without the syntax that only BuildKit knows, and what its context needs in addition. */
+/** A Dockerfile without the syntax that only BuildKit knows, and the files that its context needs in addition. */
 export type ClassicDockerfile = {
   text: string
   /** Files of here-documents. */
@@ -20,7 +20,7 @@ type ClassicOptions = {
 }
 
 /**
- * Rewrites what BuildKit has added to Dockerfiles for builders without it. BuildKit itself cannot be used: its builds can
+ * Rewrites the syntax that only BuildKit knows for builders without it. BuildKit itself cannot be used: its builds can
  * be limited neither in their network nor in their memory.
  *
  * - `RUN` with here-documents becomes a command in JSON form.
@@ -82,8 +82,8 @@ function rewrite(
 
 function rewriteRun(instruction: DockerfileInstruction, shell: readonly string[]): string {
   const { text, exec, flags, heredocs } = instruction
-  const needed = flags.find(({ name, value }) => !isDispensable(name, value ?? ''))
-  if (needed) throw unsupported(instruction, `RUN ${formatFlag(needed)}`)
+  const unsupportedFlag = flags.find(({ name, value }) => !canBeOmitted(name, value ?? ''))
+  if (unsupportedFlag) throw unsupported(instruction, `RUN ${formatFlag(unsupportedFlag)}`)
   const [first] = heredocs
   if (!first) return `RUN ${text}`
   if (exec) throw unsupported(instruction, 'RUN <<')
@@ -104,7 +104,7 @@ const RUN_FILE = [
   'file=$(mktemp) && printf %s "$0" > "$file" && chmod 700 "$file" && "$file"; code=$?; rm -f "$file"; exit $code',
 ]
 
-function isDispensable(name: string, value: string): boolean {
+function canBeOmitted(name: string, value: string): boolean {
   if (name === 'network') return value === 'default'
   return name === 'mount' && /(^|,)type=(cache|tmpfs)(,|$)/.test(value)
 }
@@ -114,7 +114,7 @@ function rewriteCopy(instruction: DockerfileInstruction, classic: ClassicDockerf
   const unknown = flags.find(({ name }) => !['from', 'chown', 'chmod'].includes(name))
   if (unknown) throw unsupported(instruction, `${keyword} --${unknown.name}`)
   const chmod = flags.find(({ name }) => name === 'chmod')
-  const mode = chmod && readMode(instruction, chmod.value ?? '')
+  const mode = chmod && parseMode(instruction, chmod.value ?? '')
   if (mode !== undefined && heredocs.length === 0) classic.modes = [...new Set([...classic.modes, mode])]
 
   const words = exec ?? text.split(/\s+/).filter((word) => word !== '')
@@ -129,14 +129,14 @@ function rewriteCopy(instruction: DockerfileInstruction, classic: ClassicDockerf
   })
   const rest = flags.filter(({ name }) => name !== 'chmod').map(formatFlag)
   const target = words.at(-1) ?? ''
-  const isPlain = exec === null
-  return [keyword, ...rest, isPlain ? [...sources, target].join(' ') : JSON.stringify([...sources, target])].join(' ')
+  const paths = [...sources, target]
+  return [keyword, ...rest, exec === null ? paths.join(' ') : JSON.stringify(paths)].join(' ')
 }
 
 const PLAIN_FILE_MODE = 0o644
 const HEREDOC_SIGNS = /^<<-?["']?|["']$/g
 
-function readMode(instruction: DockerfileInstruction, value: string): number {
+function parseMode(instruction: DockerfileInstruction, value: string): number {
   const isFromStage = instruction.flags.some(({ name }) => name === 'from')
   if (isFromStage || !/^[0-7]{3,4}$/.test(value)) throw unsupported(instruction, `COPY --chmod=${value}`)
   return Number.parseInt(value, 8)
@@ -145,13 +145,13 @@ function readMode(instruction: DockerfileInstruction, value: string): number {
 const formatFlag = ({ name, value }: DockerfileInstruction['flags'][number]): string =>
   value === null ? `--${name}` : `--${name}=${value}`
 
-const unsupported = ({ line }: DockerfileInstruction, what: string): SandboxUnsupported =>
-  new SandboxUnsupported(`Line ${line} of the Dockerfile: ${what} needs BuildKit, which Assay does not use.`)
+const unsupported = ({ line }: DockerfileInstruction, feature: string): SandboxUnsupported =>
+  new SandboxUnsupported(`Line ${line} of the Dockerfile: ${feature} needs BuildKit, which Assay does not use.`)
 
 type BuildTarget = { target: string | null; args: Record<string, string> }
 
 /** Lists the base images of the stages up to the target, except earlier stages and scratch. */
-export function baseNames(
+export function listBaseNames(
   { globals, stages }: Dockerfile,
   { target, args }: BuildTarget = { target: null, args: {} },
 ): string[] {
@@ -164,33 +164,29 @@ export function baseNames(
   for (const { name, value } of globals.flatMap(({ pairs }) => pairs))
     values.set(name, args[name] ?? expand(value ?? ''))
   const last = target === null ? -1 : stages.findIndex(({ name }) => name === target)
-  const own = new Set(['scratch'])
-  const found = stages.slice(0, last === -1 ? stages.length : last + 1).flatMap(({ image, name }) => {
+  const knownStages = new Set(['scratch'])
+  const bases = stages.slice(0, last === -1 ? stages.length : last + 1).flatMap(({ image, name }) => {
     const base = expand(image)
-    const isOther = !own.has(base.toLowerCase())
+    const isBaseImage = !knownStages.has(base.toLowerCase())
     // Before the FROM that defines a stage, its name refers to an image.
-    if (name !== null) own.add(name.toLowerCase())
-    return isOther ? [base] : []
+    if (name !== null) knownStages.add(name.toLowerCase())
+    return isBaseImage ? [base] : []
   })
-  return [...new Set(found)]
+  return [...new Set(bases)]
 }
 
 /** Refuses features that give a build access to this machine. Called before anything is built. */
 export function refuseDangers(dockerfile: Dockerfile): void {
-  refuseAll(dockerfile, findDanger)
+  for (const instruction of dockerfile.stages.flatMap(({ instructions }) => instructions)) {
+    const danger = findDanger(instruction)
+    if (danger) throw new SandboxUnsupported(`Line ${instruction.line} of the Dockerfile: ${danger} is refused.`)
+  }
 }
 
 /** Refuses ONBUILD commands of base images, which have not been checked. */
 export function refuseTriggers(name: string, triggers: readonly string[]): void {
   if (triggers.length === 0) return
   throw new SandboxUnsupported(`The image ${name} has ONBUILD commands, which are not allowed. Use another base image.`)
-}
-
-function refuseAll({ stages }: Dockerfile, dangerIn: (instruction: DockerfileInstruction) => string | undefined): void {
-  for (const instruction of stages.flatMap(({ instructions }) => instructions)) {
-    const danger = dangerIn(instruction)
-    if (danger) throw new SandboxUnsupported(`Line ${instruction.line} of the Dockerfile: ${danger} is refused.`)
-  }
 }
 
 function findDanger({ keyword, text, flags }: DockerfileInstruction): string | undefined {

@@ -5,8 +5,8 @@ import { Readable } from 'node:stream'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { readTarEntries, type TarEntry } from '../../harbor/tar-reader.ts'
 import { COLLECT_DEPTH_MAX } from './collect.ts'
-import { AND_THE_REST, filterTar } from './filter-tar.ts'
-import { type TarFacts, tarEnd, tarHeader, tarPadding } from './tar-writer.ts'
+import { filterTar, REST_LEFT_OUT } from './filter-tar.ts'
+import { type TarHeaderFields, tarEnd, tarHeader, tarPadding } from './tar-writer.ts'
 
 let folder: string
 beforeAll(async () => {
@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true }))
 
-type EntryInput = Partial<TarFacts> & { path: string; content?: string }
+type EntryInput = Partial<TarHeaderFields> & { path: string; content?: string }
 
 const entry = ({ content = '', ...facts }: EntryInput): Buffer[] => [
   tarHeader({ type: 'File', mode: 0o644, uid: 0, gid: 0, size: content.length, ...facts }),
@@ -95,7 +95,7 @@ test('stops reading an endless file at the limit', async () => {
     zeros(),
   )
   expect(found).toEqual([['up/w/a', 'File', 'a']])
-  expect(leftOut).toEqual(['w/sparse', AND_THE_REST])
+  expect(leftOut).toEqual(['w/sparse', REST_LEFT_OUT])
   expect(read).toBeLessThan(10)
 })
 
@@ -103,7 +103,7 @@ test('a broken archive ends the collection without an error of the provider', as
   const broken = Readable.from([Buffer.alloc(512, 'x')])
   const { found, leftOut } = await filterEntries([{ path: 'w/a', content: 'a' }], undefined, broken)
   expect(found).toEqual([['up/w/a', 'File', 'a']])
-  expect(leftOut).toEqual([AND_THE_REST])
+  expect(leftOut).toEqual([REST_LEFT_OUT])
 })
 
 test('names folders that are nested too deeply once, without their contents', async () => {

@@ -9,7 +9,7 @@ import { isTooDeep, staysInside } from './collect.ts'
 import { PLAIN_MODE, tarHeader, tarPadding } from './tar-writer.ts'
 
 /** Position of a file's content in the spool. A hard link becomes a copy of it. */
-type SpooledContent = { at: number; size: number }
+type SpooledContent = { offset: number; size: number }
 type TarFilter = {
   spool: FileHandle
   /** Prefix of each name in the result. */
@@ -22,7 +22,7 @@ type TarFilter = {
   /** Entries below a folder that is left out because it is nested too deeply. */
   skipped: number
   leftOut: string[]
-  /** Returns true for an entry that is dropped without being named. */
+  /** Returns true for an entry that is dropped and not listed in `leftOut`. */
   isDropped: (path: string) => boolean
 }
 
@@ -45,7 +45,7 @@ const SKIP_MAX_BYTES = 256e6
 const SKIPPED_MAX = 100_000
 /** Maximum number of names in `leftOut`. */
 const LEFT_OUT_MAX = 1000
-export const AND_THE_REST = '… and what came after it'
+export const REST_LEFT_OUT = '… and all later entries'
 const COPY_BYTES = 1024 * 1024
 
 /**
@@ -60,15 +60,15 @@ export async function filterTar(
   const counts = { written: 0, bytes: 0, count: 0, skipped: 0 }
   const filter: TarFilter = { spool, prefix, caps, ...counts, contents: new Map(), leftOut: [], isDropped }
   try {
-    await passAll(filter, tar)
-    return { tar: readBack(filter), leftOut: filter.leftOut }
+    await filterEntries(filter, tar)
+    return { tar: openResult(filter), leftOut: filter.leftOut }
   } catch (error) {
     await spool.close()
     throw error
   }
 }
 
-function readBack({ spool, written }: TarFilter): Readable {
+function openResult({ spool, written }: TarFilter): Readable {
   if (written > 0) return spool.createReadStream({ start: 0, end: written - 1 })
   return spool.createReadStream({ start: 0 })
 }
@@ -81,25 +81,25 @@ async function openSpool(folder: string): Promise<FileHandle> {
   return handle
 }
 
-async function passAll(filter: TarFilter, tar: AsyncIterable<Buffer>): Promise<void> {
+async function filterEntries(filter: TarFilter, tar: AsyncIterable<Buffer>): Promise<void> {
   try {
     for await (const entry of readTarEntries(tar)) {
       const name = entry.path.replace(/^(\.?\/)+/, '').replace(/\/+$/, '') || '.'
-      if (await take(filter, name, entry)) continue
-      filter.leftOut.push(AND_THE_REST)
+      if (await filterEntry(filter, name, entry)) continue
+      filter.leftOut.push(REST_LEFT_OUT)
       return
     }
   } catch (error) {
-    // A name that cannot be stored in an archive is attributed to the sandbox, not to the engine.
+    // An invalid archive is caused by names that the sandbox created, so it is not an outage of the engine.
     if (!(error instanceof ArchiveRefused)) throw error
-    filter.leftOut.push(AND_THE_REST)
+    filter.leftOut.push(REST_LEFT_OUT)
   }
 }
 
 /** Returns false when the rest of the archive should not be read. */
-async function take(filter: TarFilter, name: string, entry: TarEntry): Promise<boolean> {
+async function filterEntry(filter: TarFilter, name: string, entry: TarEntry): Promise<boolean> {
   if (filter.isDropped(`${filter.prefix}${name}`)) return skip(filter, entry)
-  // A folder that is nested too deeply is named once, and nothing below it is.
+  // A folder that is nested too deeply is listed once, without the entries below it.
   if (isTooDeep(name)) return isTooDeep(posix.dirname(name)) ? skip(filter, entry) : leaveOut(filter, name, entry)
   return (await pass(filter, name, entry)) || leaveOut(filter, name, entry)
 }
@@ -143,7 +143,7 @@ async function pass(filter: TarFilter, name: string, entry: TarEntry): Promise<b
 async function passFile(filter: TarFilter, name: string, entry: TarEntry): Promise<boolean> {
   if (filter.bytes + entry.bytes > filter.caps.bytes) return false
   await writeHeader(filter, name, entry, 'File')
-  filter.contents.set(name, { at: filter.written, size: entry.bytes })
+  filter.contents.set(name, { offset: filter.written, size: entry.bytes })
   filter.bytes += entry.bytes
   for await (const chunk of entry.content()) await write(filter, chunk)
   await write(filter, tarPadding(entry.bytes))
@@ -162,7 +162,7 @@ async function passHardLink(filter: TarFilter, name: string, entry: TarEntry): P
   filter.bytes += first.size
   for (let done = 0; done < first.size; ) {
     const length = Math.min(COPY_BYTES, first.size - done)
-    const { buffer, bytesRead } = await filter.spool.read(Buffer.alloc(length), 0, length, first.at + done)
+    const { buffer, bytesRead } = await filter.spool.read(Buffer.alloc(length), 0, length, first.offset + done)
     await write(filter, buffer.subarray(0, bytesRead))
     done += bytesRead
   }

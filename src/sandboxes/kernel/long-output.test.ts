@@ -17,11 +17,11 @@ test('reads an endless line to its end and stores only a small part', async () =
 })
 
 test.skipIf(process.getuid?.() !== 0)('reads an endless line of a namespace process', async () => {
-  const holder = await startNamespaceProcess({ rootless: false, beside: undefined, cwd: '/' })
+  const namespaceProcess = await startNamespaceProcess({ rootless: false, copyMountsOf: undefined, cwd: '/' })
   try {
-    const { code, text } = await holder.run(`${FLOOD}; echo; echo last words; sh -c 'exit 3'`)
+    const { code, text } = await namespaceProcess.run(`${FLOOD}; echo; echo last words; sh -c 'exit 3'`)
     expect([code, text.slice(-11), text.length < KEPT]).toEqual([3, 'last words\n', true])
   } finally {
-    await holder.end()
+    await namespaceProcess.end()
   }
 })

@@ -2,24 +2,24 @@ import { readdir, readFile, readlink } from 'node:fs/promises'
 import { setTimeout as wait } from 'node:timers/promises'
 
 /** Start time on systems without /proc, where it is unknown which processes are alive. */
-const UNKNOWN = '0'
+const UNKNOWN_START_TIME = '0'
 
 /** Returns a name prefix that identifies this process, so that files of a dead process can be removed. */
-export async function ownedPrefix(kind: string): Promise<string> {
+export async function buildOwnedPrefix(kind: string): Promise<string> {
   const mark = await findProcess(process.pid)
-  return `${kind}-${process.pid}-${mark?.startTime ?? UNKNOWN}-`
+  return `${kind}-${process.pid}-${mark?.startTime ?? UNKNOWN_START_TIME}-`
 }
 
 /** Lists the entries of a folder that belong to dead processes. */
 export async function listOrphans(folder: string, kind: string): Promise<string[]> {
   const names = await readdir(folder).catch(() => [])
-  const dead = await Promise.all(names.map(async (name) => !(await mayLive(name, kind))))
-  return names.filter((_, place) => dead[place])
+  const isDead = await Promise.all(names.map(async (name) => !(await mayBeAlive(name, kind))))
+  return names.filter((_, index) => isDead[index])
 }
 
-async function mayLive(name: string, kind: string): Promise<boolean> {
+async function mayBeAlive(name: string, kind: string): Promise<boolean> {
   const [, pid, startTime] = (name.startsWith(`${kind}-`) && /^-(\d+)-(\d+)-/.exec(name.slice(kind.length))) || []
-  if (pid === undefined || startTime === undefined || startTime === UNKNOWN) return true
+  if (pid === undefined || startTime === undefined || startTime === UNKNOWN_START_TIME) return true
   return isAlive({ pid: Number(pid), startTime })
 }
 
@@ -33,23 +33,23 @@ export const LABEL = {
   deadline: 'assay.deadline',
 } as const
 
-/** A `draft` is a container in which an image is made; a `relay` carries the ports of a sandbox. */
+/** Role of an object. A `draft` is a container that becomes an image; a `relay` carries a sandbox's ports; a `group` is a sandbox network. */
 export type EngineObjectRole = 'sandbox' | 'relay' | 'draft' | 'group' | 'snapshot'
 
 /** Time after the deadline in which the owner of a sandbox still collects files and removes it. */
 const GRACE_MS = 15 * 60_000
 
 /**
- * Identifies this process across restarts and machines: boot time of the machine, process namespace, process id, and
+ * Returns an id of this process that is unique across restarts and machines: boot time of the machine, process namespace, process id, and
  * start time of the process.
  */
-export async function ownerMark(): Promise<string> {
+export async function readOwnerId(): Promise<string> {
   const found = await findProcess(process.pid)
   if (found === undefined) throw new Error('This process is not listed in /proc. Mount /proc.')
-  return [await placeMark(), found.pid, found.startTime].join('/')
+  return [await readMachineId(), found.pid, found.startTime].join('/')
 }
 
-async function placeMark(): Promise<string> {
+async function readMachineId(): Promise<string> {
   const boot = await readFile('/proc/sys/kernel/random/boot_id', 'utf8')
   return `${boot.trim()}/${await readlink('/proc/self/ns/pid')}`
 }
@@ -57,11 +57,11 @@ async function placeMark(): Promise<string> {
 /** Reports whether the owner of an object has died. For a process on another machine only the deadline is known. */
 export async function isAbandoned(labels: Record<string, string>): Promise<boolean> {
   const owner = labels[LABEL.owner] ?? ''
-  const late = Date.now() > Number(labels[LABEL.deadline] ?? Infinity) + GRACE_MS
-  if (owner === (await ownerMark())) return false
+  const isOverdue = Date.now() > Number(labels[LABEL.deadline] ?? Infinity) + GRACE_MS
+  if (owner === (await readOwnerId())) return false
   const [boot, namespace, pid = '', startTime = ''] = owner.split('/')
-  if (`${boot}/${namespace}` !== (await placeMark())) return late
-  return late || !(await isAlive({ pid: Number(pid), startTime }))
+  if (`${boot}/${namespace}` !== (await readMachineId())) return isOverdue
+  return isOverdue || !(await isAlive({ pid: Number(pid), startTime }))
 }
 
 /** A process that cannot be mistaken for a later one with the same number. */
@@ -78,12 +78,13 @@ export async function findProcess(pid: number): Promise<ProcessMark | undefined>
   return { pid, startTime }
 }
 
+/** Reports whether the same process still runs. */
 export async function isAlive(mark: ProcessMark): Promise<boolean> {
   return (await findProcess(mark.pid))?.startTime === mark.startTime
 }
 
 export async function killProcess(mark: ProcessMark): Promise<void> {
-  if (await isAlive(mark)) signal(mark.pid)
+  if (await isAlive(mark)) sendKill(mark.pid)
 }
 
 /** Waits until a killed process has ended, which is usually immediate. A hanging disk can delay it. */
@@ -96,7 +97,8 @@ export async function waitForEnd(mark: ProcessMark, timeoutMs: number): Promise<
   return false
 }
 
-export function signal(pid: number): void {
+/** Sends SIGKILL. A no-op if the process has ended. */
+export function sendKill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
   } catch {

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
-import { listenBy, makers } from './ports.ts'
+import { listenPrograms, listenWith } from './ports.ts'
 
 /** Any command may begin it; this one enters nothing. */
 const HERE = ['/usr/bin/env']
@@ -16,7 +16,7 @@ async function freePort(): Promise<number> {
   return typeof address === 'object' && address ? address.port : 0
 }
 
-test.each(Object.entries(makers))(
+test.each(Object.entries(listenPrograms))(
   'receives the sockets that %s opened, each with its own connections',
   async (_, maker) => {
     const ports = [await freePort(), await freePort(), await freePort()]
@@ -24,25 +24,28 @@ test.each(Object.entries(makers))(
       port,
       onConnection: (socket: { end(text: string): void }) => socket.end(`${port}`),
     }))
-    const made = await listenBy(maker, HERE, wanted)
+    const made = await listenWith(maker, HERE, wanted)
     if ('error' in made) throw new Error(made.error)
     for (const port of [...ports, ...ports]) expect(await text(connect(port, '127.0.0.1'))).toBe(String(port))
     for (const server of made.servers) server.close()
   },
 )
 
-test.each(Object.entries(makers))('reports that %s cannot listen, and leaves nothing open', async (_, maker) => {
-  const taken = createServer().listen(0, '127.0.0.1')
-  await once(taken, 'listening')
-  const address = taken.address()
-  const other = await freePort()
-  const wanted = [other, typeof address === 'object' && address ? address.port : 0]
-  const made = await listenBy(
-    maker,
-    HERE,
-    wanted.map((port) => ({ port, onConnection: () => {} })),
-  )
-  expect(made).toEqual({ error: expect.stringMatching(/in use|EADDRINUSE/) })
-  await expect(once(connect(other, '127.0.0.1'), 'connect')).rejects.toThrow('ECONNREFUSED')
-  taken.close()
-})
+test.each(Object.entries(listenPrograms))(
+  'reports that %s cannot listen, and leaves nothing open',
+  async (_, maker) => {
+    const taken = createServer().listen(0, '127.0.0.1')
+    await once(taken, 'listening')
+    const address = taken.address()
+    const other = await freePort()
+    const wanted = [other, typeof address === 'object' && address ? address.port : 0]
+    const made = await listenWith(
+      maker,
+      HERE,
+      wanted.map((port) => ({ port, onConnection: () => {} })),
+    )
+    expect(made).toEqual({ error: expect.stringMatching(/in use|EADDRINUSE/) })
+    await expect(once(connect(other, '127.0.0.1'), 'connect')).rejects.toThrow('ECONNREFUSED')
+    taken.close()
+  },
+)

@@ -22,11 +22,11 @@ for my $port (@ARGV) {
   bind $listening, pack "S n a4 x8", 2, $port, "\\x7f\\0\\0\\1" or die "$port: $!\\n";
   listen $listening, 511 or die "$!\\n";
   fcntl $listening, 4, 04002 or die "$!\\n";
-  my $said = "{\\"cmd\\":\\"NODE_HANDLE\\",\\"type\\":\\"net.Server\\",\\"msg\\":\\"$port\\"}\\n";
-  my $piece = pack "P Q", $said, length $said;
+  my $text = "{\\"cmd\\":\\"NODE_HANDLE\\",\\"type\\":\\"net.Server\\",\\"msg\\":\\"$port\\"}\\n";
+  my $piece = pack "P Q", $text, length $text;
   my $rights = pack "Q l l l x4", 20, 1, 1, fileno $listening;
   my $message = pack "Q Q P Q P Q Q", 0, 0, $piece, 1, $rights, length $rights, 0;
-  syscall($machine, $channel + 0, $message, 0) == length $said or die "$!\\n";
+  syscall($machine, $channel + 0, $message, 0) == length $text or die "$!\\n";
   defined readline $answers or last;
 }`
 
@@ -37,50 +37,50 @@ for (const port of process.argv.slice(1)) {
   server.listen(Number(port), '127.0.0.1', () => process.send(port, server, () => --open || process.exit(0)))
 }`
 
-type Maker = (ports: string[]) => string[]
+type ListenProgram = (ports: string[]) => string[]
 
-export const makers = {
+export const listenPrograms = {
   perl: (ports) => ['perl', '-e', LISTEN_PERL, ...ports],
   node: (ports) => [process.execPath, '-e', LISTEN_NODE, ...ports],
-} as const satisfies Record<string, Maker>
+} as const satisfies Record<string, ListenProgram>
 
 /** Timeout for opening the ports, which takes milliseconds. */
-const LISTEN_MS = 30_000
+const LISTEN_TIMEOUT_MS = 30_000
 
 let hasPerl = true
 
 /**
  * Listens on the loopback of a sandbox's network. A child process enters the network, creates the sockets and passes
- * them to this process. `entering` is the command line prefix that enters the network.
+ * them to this process. `enterArgs` is the command line prefix that enters the network.
  */
-export async function openPorts(entering: string[], ports: Port[]): Promise<Server[]> {
-  const quick = hasPerl ? await listenBy(makers.perl, entering, ports) : undefined
-  if (quick && 'servers' in quick) return quick.servers
-  const opened = await listenBy(makers.node, entering, ports)
-  if ('error' in opened) throw new SandboxUnavailable(`The ports could not be opened in the sandbox: ${opened.error}`)
+export async function openPorts(enterArgs: string[], ports: Port[]): Promise<Server[]> {
+  const byPerl = hasPerl ? await listenWith(listenPrograms.perl, enterArgs, ports) : undefined
+  if (byPerl && 'servers' in byPerl) return byPerl.servers
+  const byNode = await listenWith(listenPrograms.node, enterArgs, ports)
+  if ('error' in byNode) throw new SandboxUnavailable(`The ports could not be opened in the sandbox: ${byNode.error}`)
   hasPerl = false // Node succeeded where perl failed
-  return opened.servers
+  return byNode.servers
 }
 
 /** Opens the ports with one of the two programs. Exported for tests. */
-export async function listenBy(
-  maker: Maker,
+export async function listenWith(
+  buildArgs: ListenProgram,
   [program = '', ...args]: string[],
   ports: Port[],
 ): Promise<{ servers: Server[] } | { error: string }> {
-  const words = [...args, ...maker(ports.map(({ port }) => String(port)))]
+  const words = [...args, ...buildArgs(ports.map(({ port }) => String(port)))]
   const child = spawn(program, words, { env: { PATH: TOOLS_PATH }, stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
   const errors = child.stderr === null ? Promise.resolve('') : text(child.stderr)
   const servers = new Map<string, Server>()
-  const handed = Promise.withResolvers<void>()
+  const received = Promise.withResolvers<void>()
   child.on('error', () => {}) // the child has ended, or will end without our answer
   child.on('message', (port, server) => {
     if (server instanceof Server) servers.set(String(port), server)
-    if (servers.size === ports.length) handed.resolve()
+    if (servers.size === ports.length) received.resolve()
   })
-  const clock = setTimeout(() => void child.kill('SIGKILL'), LISTEN_MS)
-  await Promise.race([handed.promise, once(child, 'close')])
-  clearTimeout(clock)
+  const timer = setTimeout(() => void child.kill('SIGKILL'), LISTEN_TIMEOUT_MS)
+  await Promise.race([received.promise, once(child, 'close')])
+  clearTimeout(timer)
   for (const { port, onConnection } of ports) {
     servers.get(String(port))?.on('connection', onConnection)
     servers.get(String(port))?.on('error', () => {}) // the sandbox has ended

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { rm } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { SandboxUnavailable } from '../sandbox.ts'
@@ -7,7 +8,7 @@ import { TOOLS_PATH } from './namespace-process.ts'
 
 const LAST_LINES = 30
 /** Timeout of programs of this machine. Builds have their own deadlines. */
-const PROGRAM_MS = 15 * 60_000
+const PROGRAM_TIMEOUT_MS = 15 * 60_000
 
 export type ProgramOptions = { cwd?: string; env?: Record<string, string>; signal?: AbortSignal }
 
@@ -38,11 +39,21 @@ export async function tryProgram(
       throw error
     },
   )
-  const clock = setTimeout(() => void child.kill('SIGKILL'), PROGRAM_MS)
+  const clock = setTimeout(() => void child.kill('SIGKILL'), PROGRAM_TIMEOUT_MS)
   const [output, errors, code] = await Promise.all([text(child.stdout), text(child.stderr), ended]).finally(() =>
     clearTimeout(clock),
   )
   return { code, output, errors }
+}
+
+/** Returns the path of a program of this machine, or an empty text if it is missing. */
+export const findProgram = async (name: string): Promise<string> =>
+  (await tryProgram('sh', ['-c', `command -v ${name}`])).output.trim()
+
+/** Lists the loader and the shared libraries of programs, each once. */
+export async function listLibraries(programs: string[]): Promise<string[]> {
+  const { output } = await tryProgram('ldd', programs)
+  return [...new Set(output.split('\n').flatMap((line) => /(?:=> |^\s*)(\/\S+) \(/.exec(line)?.[1] ?? []))]
 }
 
 /** Like `runProgram`, but reports each line of the error output. The last lines are in the thrown error. */
@@ -59,30 +70,46 @@ export async function runLogged(
     killSignal: 'SIGKILL',
   })
   const last: string[] = []
-  eachLine(child.stderr, (said) => {
-    last.push(said)
+  eachLine(child.stderr, (line) => {
+    last.push(line)
     if (last.length > LAST_LINES) last.shift()
-    onLog(said)
+    onLog(line)
   })
   const [output, [code]] = await Promise.all([text(child.stdout), once(child, 'close')])
   if (code === 0) return output
   throw new SandboxUnavailable(`${program} failed (${code}):\n${last.join('\n')}`)
 }
 
-const LINE_MAX = 10_000
+const LINE_LENGTH_MAX = 10_000
 
-/** Shortens long lines, because an untrusted program may print a line without end. */
+/** Calls `onLine` for each line. Long lines are shortened, because an untrusted program may print a line without end. */
 function eachLine(stream: Readable, onLine: (line: string) => void): void {
-  let held = ''
+  let partial = ''
   stream.setEncoding('utf8').on('data', (chunk: string) => {
     const [first = '', ...others] = chunk.split(/\r?\n|\r/)
-    held = (held + first).slice(0, LINE_MAX)
+    partial = (partial + first).slice(0, LINE_LENGTH_MAX)
     for (const next of others) {
-      onLine(held)
-      held = next.slice(0, LINE_MAX)
+      onLine(partial)
+      partial = next.slice(0, LINE_LENGTH_MAX)
     }
   })
   stream.on('end', () => {
-    if (held !== '') onLine(held)
+    if (partial !== '') onLine(partial)
   })
+}
+
+/**
+ * Removes a folder with untrusted contents. Node's `rm` is faster, but fails where folders are nested deeper than a
+ * path can express; the program `rm` does not. If it fails too, unreadable folders are made readable.
+ */
+export async function removeTree(path: string): Promise<void> {
+  const isRemoved = await rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 }).then(
+    () => true,
+    () => false,
+  )
+  if (isRemoved) return
+  const args = ['-rf', '--', path]
+  if ((await tryProgram('rm', args)).code === 0) return
+  await tryProgram('chmod', ['-R', 'u+rwx', '--', path])
+  await runProgram('rm', args)
 }

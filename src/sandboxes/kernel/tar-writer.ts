@@ -1,7 +1,7 @@
 import { Header, type HeaderData, Pax } from 'tar'
 
 /** Fields of a tar header. `link` is the target of a link. */
-export type TarFacts = {
+export type TarHeaderFields = {
   path: string
   type: 'File' | 'Directory' | 'SymbolicLink' | 'Link'
   mode: number
@@ -24,7 +24,7 @@ const PATH_FIELD_CHARACTERS = 24
  * Returns the header of an entry. Long paths are not passed to node-tar, because the time that it takes to split them
  * into prefix and name grows with the square of the depth.
  */
-export function tarHeader({ path, type, link, mode, mtime = new Date(), uid, gid, size }: TarFacts): Buffer {
+export function tarHeader({ path, type, link, mode, mtime = new Date(), uid, gid, size }: TarHeaderFields): Buffer {
   const fullPath = type === 'Directory' ? `${path.replace(/\/+$/, '')}/` : path
   const fields: HeaderData = { path: fullPath, type, mode, uid, gid, size, mtime }
   if (type === 'SymbolicLink' || type === 'Link') fields.linkpath = link ?? ''
@@ -36,9 +36,17 @@ export function tarHeader({ path, type, link, mode, mtime = new Date(), uid, gid
   return isLong || needsPax ? Buffer.concat([new Pax(fields).encode(), block]) : block
 }
 
+/** Returns the zero bytes that fill the last block of a file's content. */
 export const tarPadding = (bytes: number): Buffer => Buffer.alloc((BLOCK - (bytes % BLOCK)) % BLOCK)
 
+/** Returns the end-of-archive blocks. */
 export const tarEnd = (): Buffer => Buffer.alloc(2 * BLOCK)
+
+/** Appends the end-of-archive blocks, which tar requires even for an empty archive. */
+export async function* appendTarEnd(tar: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  yield* tar
+  yield tarEnd()
+}
 
 /** Returns the archive entry of a small file that belongs to root. */
 export const tarFile = (path: string, content: Buffer, mode: number): Buffer[] => [

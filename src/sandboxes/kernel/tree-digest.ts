@@ -13,8 +13,8 @@ export async function treeDigest(folder: string): Promise<string> {
 async function addEntry(hash: Hash, top: string, path: string): Promise<void> {
   const full = join(top, path)
   const stats = await lstat(full)
-  const facts = [path, stats.mode, stats.uid, stats.gid, stats.isDirectory() ? 0 : stats.size, stats.rdev]
-  hash.update(`${JSON.stringify(facts)}\n`)
+  const metadata = [path, stats.mode, stats.uid, stats.gid, stats.isDirectory() ? 0 : stats.size, stats.rdev]
+  hash.update(`${JSON.stringify(metadata)}\n`)
   if (stats.isSymbolicLink()) hash.update(await readlink(full))
   if (stats.isFile()) for await (const chunk of createReadStream(full)) hash.update(chunk)
   if (!stats.isDirectory()) return

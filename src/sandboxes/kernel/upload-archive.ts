@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 import { readTarEntries, type TarEntry } from '../../harbor/tar-reader.ts'
 import { SandboxUnavailable, type SandboxUpload } from '../sandbox.ts'
 import { staysInside } from './collect.ts'
-import { toPathParts } from './inside.ts'
+import { toPathParts } from './sandbox-path.ts'
 import { PLAIN_MODE, tarEnd, tarHeader, tarPadding } from './tar-writer.ts'
 
 /** Packs uploads into one archive with paths from the root, after the workspace and folders that are missing. */
@@ -15,30 +15,30 @@ export async function* packUploads(
   for (const tar of workspace) yield* tar
   for (const path of missingFolders) yield tarHeader({ path, type: 'Directory', mode: 0o755, uid: 0, gid: 0, size: 0 })
   for (const { target, tar } of uploads) {
-    for await (const entry of readTarEntries(tar)) yield* rewritten(entry, toPathParts(target))
+    for await (const entry of readTarEntries(tar)) yield* rewriteEntry(entry, toPathParts(target))
   }
   yield tarEnd()
 }
 
-async function* rewritten(entry: TarEntry, target: string[]): AsyncGenerator<Buffer> {
+async function* rewriteEntry(entry: TarEntry, target: string[]): AsyncGenerator<Buffer> {
   const parts = parseEntryPath(entry)
   if (parts.length === 0) return
   const { uid, gid, mtime, bytes } = entry
-  const facts = { path: posix.join(...target, ...parts), mode: entry.mode & PLAIN_MODE, uid, gid, mtime }
+  const header = { path: posix.join(...target, ...parts), mode: entry.mode & PLAIN_MODE, uid, gid, mtime }
   switch (entry.type) {
     case 'Directory':
-      yield tarHeader({ ...facts, type: 'Directory', size: 0 })
+      yield tarHeader({ ...header, type: 'Directory', size: 0 })
       return
     case 'File':
     case 'OldFile':
-      yield tarHeader({ ...facts, type: 'File', size: bytes })
+      yield tarHeader({ ...header, type: 'File', size: bytes })
       yield* entry.content()
       yield tarPadding(bytes)
       return
     case 'SymbolicLink':
       if (!staysInside(`top/${parts.join('/')}`, entry.linkTarget))
         throw uploadRefused(entry.path, 'is a link out of the target')
-      yield tarHeader({ ...facts, type: 'SymbolicLink', size: 0, link: entry.linkTarget })
+      yield tarHeader({ ...header, type: 'SymbolicLink', size: 0, link: entry.linkTarget })
       return
     default:
       throw uploadRefused(entry.path, `has the type ${entry.type}`)

@@ -12,9 +12,9 @@ type KubernetesRequest = {
   timeoutMs?: number
 }
 
-const ANSWER_MS = 30_000
+const ANSWER_TIMEOUT_MS = 30_000
 
-/** Thrown when the API server answers with an error status that a caller may handle. `reason` is the API's own word. */
+/** Thrown when the API server answers with an error status that a caller may handle. `reason` is a word of the API, such as `AlreadyExists`. */
 export class ApiRefusal extends Error {
   override name = 'ApiRefusal'
   readonly status: number
@@ -29,7 +29,7 @@ export class ApiRefusal extends Error {
 
 export type Kubernetes = {
   /** Sends a request and returns the JSON of the response. The type is not checked. */
-  call<T>(method: KubernetesMethod, path: string, ask?: KubernetesRequest): Promise<T>
+  call<T>(method: KubernetesMethod, path: string, options?: KubernetesRequest): Promise<T>
   /** Opens a WebSocket with the protocol of exec and attach. It is open when this returns. */
   openSocket(path: string, query: Record<string, string | string[]>): Promise<WebSocket>
   close(): void
@@ -43,7 +43,7 @@ export function connectKubernetes(connection: KubernetesConnection): Kubernetes 
     token ? { authorization: `Bearer ${await token()}` } : {}
 
   return {
-    async call(method, path, { query = {}, body, timeoutMs = ANSWER_MS } = {}) {
+    async call(method, path, { query = {}, body, timeoutMs = ANSWER_TIMEOUT_MS } = {}) {
       const bytes = body === undefined ? undefined : JSON.stringify(body)
       const headers = {
         ...(await authorization()),
@@ -54,30 +54,30 @@ export function connectKubernetes(connection: KubernetesConnection): Kubernetes 
       }
       const answer = Promise.withResolvers<IncomingMessage>()
       const signal = AbortSignal.timeout(timeoutMs)
-      request(new URL(`${path}${queryText(query)}`, server), { method, agent, headers, signal })
+      request(new URL(`${path}${formatQuery(query)}`, server), { method, agent, headers, signal })
         .once('response', answer.resolve)
-        .on('error', (error) => answer.reject(unreachable(server, error)))
+        .on('error', (error) => answer.reject(toUnreachableError(server, error)))
         .end(bytes)
       const message = await answer.promise
-      const content = await text(message).catch((error: Error) => Promise.reject(unreachable(server, error)))
-      if ((message.statusCode ?? 0) >= 400) throw toError(message.statusCode ?? 0, content)
+      const content = await text(message).catch((error: Error) => Promise.reject(toUnreachableError(server, error)))
+      if ((message.statusCode ?? 0) >= 400) throw toApiError(message.statusCode ?? 0, content)
       return JSON.parse(content)
     },
     async openSocket(path, query) {
-      const url = new URL(`${path}${queryText(query)}`, server.replace(/^http/, 'ws'))
+      const url = new URL(`${path}${formatQuery(query)}`, server.replace(/^http/, 'ws'))
       const socket = new WebSocket(url, [PROTOCOL], {
         ca,
         cert,
         key,
         headers: await authorization(),
         perMessageDeflate: false,
-        handshakeTimeout: ANSWER_MS,
+        handshakeTimeout: ANSWER_TIMEOUT_MS,
       })
       const opened = Promise.withResolvers<void>()
       socket.once('open', opened.resolve)
-      socket.on('error', (error) => opened.reject(unreachable(server, error)))
+      socket.on('error', (error) => opened.reject(toUnreachableError(server, error)))
       socket.once('unexpected-response', (_request, answer) => {
-        text(answer).then((content) => opened.reject(toError(answer.statusCode ?? 0, content)), opened.reject)
+        text(answer).then((content) => opened.reject(toApiError(answer.statusCode ?? 0, content)), opened.reject)
       })
       await opened.promise
       return socket
@@ -89,13 +89,13 @@ export function connectKubernetes(connection: KubernetesConnection): Kubernetes 
 /** Version 5 can close standard input, which exec needs. Kubernetes 1.30 and later have it. */
 const PROTOCOL = 'v5.channel.k8s.io'
 
-function queryText(query: Record<string, string | string[]>): string {
+function formatQuery(query: Record<string, string | string[]>): string {
   const parameters = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) for (const each of [value].flat()) parameters.append(name, each)
   return parameters.size === 0 ? '' : `?${parameters}`
 }
 
-function unreachable(server: string, error: Error): Error {
+function toUnreachableError(server: string, error: Error): Error {
   if (error instanceof SandboxUnavailable || error instanceof ApiRefusal) return error
   return new SandboxUnavailable(
     `The Kubernetes API server ${server} does not answer: ${error.message}. Check the address and the network.`,
@@ -105,8 +105,8 @@ function unreachable(server: string, error: Error): Error {
 
 type ApiStatus = { message?: string; reason?: string }
 
-/** Turns an error answer into an error: an outage where a repetition can help, an ApiRefusal otherwise. */
-export function toError(status: number, content: string): Error {
+/** Converts an error answer: SandboxUnavailable if a retry can succeed later, ApiRefusal otherwise. */
+export function toApiError(status: number, content: string): Error {
   const { message = content.slice(0, 500), reason = '' } = parseStatus(content)
   if (status === 401)
     return new SandboxUnavailable(
@@ -119,7 +119,7 @@ export function toError(status: number, content: string): Error {
   return new ApiRefusal(status, reason, message)
 }
 
-/** The namespace has no room for another sandbox at the moment. The message has the cluster's own words. */
+/** Thrown when the quota of the namespace allows no more sandboxes at the moment. The message is that of the cluster. */
 export class QuotaExceeded extends SandboxUnavailable {
   override name = 'QuotaExceeded'
 

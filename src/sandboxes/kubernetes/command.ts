@@ -2,11 +2,12 @@ import { open } from 'node:fs/promises'
 import type { Readable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
 import { boundingSet, CAPABILITIES, type UserAccount } from '../kernel/accounts.ts'
-import { parseExitCode } from '../kernel/explain.ts'
+import { parseExitCode } from '../kernel/exit.ts'
+import { quote } from '../kernel/shell.ts'
 import { SandboxUnsupported } from '../sandbox.ts'
 import { type Cluster, MAIN } from './cluster.ts'
 import { type ExecStream, openExec } from './exec-stream.ts'
-import { quote, scriptWords, words } from './tools.ts'
+import { scriptCommand, toolCommand } from './tools.ts'
 
 export type CommandSpec = {
   command: string[]
@@ -22,8 +23,8 @@ export type CommandSpec = {
 export type RunningCommand = {
   /** Resolves when the command has ended and its output is written, even if its background processes continue. */
   ended: Promise<{ code: number; bytes: number }>
-  /** Stops reading. The command may continue. Returns the bytes so far. */
-  giveUp(): Promise<{ bytes: number }>
+  /** Stops reading the output. The command may continue. Returns the bytes so far. */
+  stopReading(): Promise<{ bytes: number }>
 }
 
 /**
@@ -31,7 +32,7 @@ export type RunningCommand = {
  * the API server. The exit code is also written to the error stream: the exec itself ends only when all background
  * processes have closed the output.
  */
-const RUN = `eval "$(call head -c "$1")"
+const RUN_SCRIPT = `eval "$(call head -c "$1")"
 exec 3>&2
 "$@" 2>&1 3>&-
 code=$?
@@ -45,19 +46,19 @@ const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
 export async function startCommand(cluster: Cluster, pod: string, spec: CommandSpec): Promise<RunningCommand> {
   const header = Buffer.from(buildHeader(spec))
   const { kubernetes, namespace } = cluster
-  const script = words('env', '-i', ...scriptWords(RUN, String(header.length)))
+  const script = toolCommand('env', '-i', ...scriptCommand(RUN_SCRIPT, String(header.length)))
   const stream = await openExec(kubernetes, { namespace, pod, container: MAIN }, script)
   const reported = readReportedCode(stream)
-  const copied = copyOutput(stream.output, spec.output)
+  const outputCopy = copyOutput(stream.output, spec.output)
   void sendInput(stream, header, spec.input).catch(() => {}) // a command may end without reading its input
-  const complete = Promise.all([stream.code, copied.done]).then(([code, bytes]) => ({ code, bytes }))
-  const background = reported.then(async (code) => ({ code, bytes: await copied.settle() }))
-  const ended = Promise.any([complete, background]).catch((error: AggregateError) => Promise.reject(error.errors[0]))
+  const exit = Promise.all([stream.code, outputCopy.done]).then(([code, bytes]) => ({ code, bytes }))
+  const reportedExit = reported.then(async (code) => ({ code, bytes: await outputCopy.settle() }))
+  const ended = Promise.any([exit, reportedExit]).catch((error: AggregateError) => Promise.reject(error.errors[0]))
   ended.finally(() => stream.close()).catch(() => {}) // reported when `ended` is awaited
   return {
     ended,
-    async giveUp() {
-      const bytes = await copied.settle()
+    async stopReading() {
+      const bytes = await outputCopy.settle()
       stream.close()
       return { bytes }
     },
@@ -72,18 +73,18 @@ async function sendInput(stream: ExecStream, header: Buffer, input: string | Buf
 
 /** Builds the settings of a command as a shell script. */
 function buildHeader({ command, account, env, workdir, seconds }: CommandSpec): string {
-  const all = { PATH: DEFAULT_PATH, HOME: account.home, ...env }
-  const invalid = Object.keys(all).find((name) => !VARIABLE_NAME.test(name))
+  const variables = { PATH: DEFAULT_PATH, HOME: account.home, ...env }
+  const invalid = Object.keys(variables).find((name) => !VARIABLE_NAME.test(name))
   if (invalid !== undefined) throw new SandboxUnsupported(`Invalid name of a variable: ${JSON.stringify(invalid)}`)
   const { uid, gid, groups = [gid] } = account
   // The bounding set is reduced first, so that the lookup of users already has no more rights than the command.
-  const restricted = words('setpriv', '--inh-caps', '-all', '--bounding-set', boundingSet(CAPABILITIES), '--')
+  const restricted = toolCommand('setpriv', '--inh-caps', '-all', '--bounding-set', boundingSet(CAPABILITIES), '--')
   const identity = ['--reuid', String(uid), '--regid', String(gid), '--groups', groups.join(',')]
-  const asUser = uid === 0 && gid === 0 ? [] : words('setpriv', ...identity, '--inh-caps', '-all', '--')
-  const limited = words('timeout', '-s', 'KILL', String(Math.ceil(seconds)), ...restricted, ...asUser, ...command)
+  const asUser = uid === 0 && gid === 0 ? [] : toolCommand('setpriv', ...identity, '--inh-caps', '-all', '--')
+  const limited = toolCommand('timeout', '-s', 'KILL', String(Math.ceil(seconds)), ...restricted, ...asUser, ...command)
   return [
     ...(asUser.length > 0 ? ['call chmod 666 /proc/self/fd/0 /proc/self/fd/1 2> /dev/null'] : []),
-    ...Object.entries(all).map(([name, value]) => `export ${name}=${quote(value)}`),
+    ...Object.entries(variables).map(([name, value]) => `export ${name}=${quote(value)}`),
     `cd -- ${quote(workdir)} || exit`,
     'unset OLDPWD',
     `set -- ${limited.map(quote).join(' ')}`,
@@ -103,12 +104,12 @@ function readReportedCode(stream: ExecStream): Promise<number> {
   })
 }
 
-/** Reading stops when nothing came for `QUIET_MS`, and after `DRAIN_MS` at the latest. */
+/** Reading stops when no output came for `QUIET_MS`, and after `DRAIN_MS` at the latest. */
 const QUIET_MS = 250
 const DRAIN_MS = 3000
 
 type CopiedOutput = {
-  /** Resolves with the number of bytes when the output has ended or was given up. */
+  /** Resolves with the number of bytes when the output has ended or is no longer read. */
   done: Promise<number>
   /** Waits until no output came for a moment. */
   settle(): Promise<number>
@@ -120,9 +121,9 @@ function copyOutput(output: Readable, { file, maxBytes }: CommandSpec['output'])
   const copy = async (): Promise<void> => {
     await using target = await open(file, 'w', 0o600)
     for await (const chunk of output) {
-      const room = Math.max(0, maxBytes - state.bytes)
+      const remaining = Math.max(0, maxBytes - state.bytes)
       state.bytes += chunk.length
-      if (room > 0) await target.writeFile(chunk.length <= room ? chunk : chunk.subarray(0, room))
+      if (remaining > 0) await target.writeFile(chunk.length <= remaining ? chunk : chunk.subarray(0, remaining))
     }
   }
   // The end of the stream is reported by its exit code.

@@ -16,53 +16,52 @@ export type KubernetesConnection = {
   namespace?: string | undefined
 }
 
-const Named = <T extends z.ZodType>(field: string, value: T) =>
+const namedList = <T extends z.ZodType>(field: string, value: T) =>
   z.array(z.object({ name: z.string(), [field]: value })).default([])
 
-const Text = z.string().min(1).optional()
+const OptionalText = z.string().min(1).optional()
 const Cluster = z.object({
   server: z.url(),
-  'certificate-authority': Text,
-  'certificate-authority-data': Text,
+  'certificate-authority': OptionalText,
+  'certificate-authority-data': OptionalText,
   'insecure-skip-tls-verify': z.boolean().optional(),
 })
 const User = z.object({
-  'client-certificate': Text,
-  'client-certificate-data': Text,
-  'client-key': Text,
-  'client-key-data': Text,
-  token: Text,
-  tokenFile: Text,
+  'client-certificate': OptionalText,
+  'client-certificate-data': OptionalText,
+  'client-key': OptionalText,
+  'client-key-data': OptionalText,
+  token: OptionalText,
+  tokenFile: OptionalText,
   exec: z.unknown().optional(),
   'auth-provider': z.unknown().optional(),
 })
-const Context = z.object({ cluster: z.string(), user: z.string(), namespace: Text })
+const Context = z.object({ cluster: z.string(), user: z.string(), namespace: OptionalText })
 const Kubeconfig = z.object({
-  'current-context': Text,
-  clusters: Named('cluster', Cluster),
-  users: Named('user', User),
-  contexts: Named('context', Context),
+  'current-context': OptionalText,
+  clusters: namedList('cluster', Cluster),
+  users: namedList('user', User),
+  contexts: namedList('context', Context),
 })
 
 /** Parses a kubeconfig. Relative paths in it are relative to `folder`. */
 export async function parseKubeconfig(text: string, folder: string): Promise<KubernetesConnection> {
   const config = readYaml(text)
-  const context = find(config.contexts, 'context', Context, config['current-context'])
-  const cluster = find(config.clusters, 'cluster', Cluster, context.cluster)
-  const user = find(config.users, 'user', User, context.user)
+  const context = readNamed(config.contexts, 'context', Context, config['current-context'])
+  const cluster = readNamed(config.clusters, 'cluster', Cluster, context.cluster)
+  const user = readNamed(config.users, 'user', User, context.user)
   if (cluster['insecure-skip-tls-verify'])
-    throw refused('it disables TLS verification. Set certificate-authority-data instead')
+    throw kubeconfigRefused('it disables TLS verification. Set certificate-authority-data instead')
   if (user.exec !== undefined || user['auth-provider'] !== undefined)
-    throw refused('its user runs a program to log in. Use the token of a service account instead')
+    throw kubeconfigRefused('its user runs a program to log in. Use the token of a service account instead')
   const read = (path: string | undefined): Promise<string> | undefined =>
     path === undefined ? undefined : readCredentialFile(resolve(folder, path))
-  const { token, tokenFile } = user
   return {
     server: cluster.server,
-    ca: decode(cluster['certificate-authority-data']) ?? (await read(cluster['certificate-authority'])),
-    cert: decode(user['client-certificate-data']) ?? (await read(user['client-certificate'])),
-    key: decode(user['client-key-data']) ?? (await read(user['client-key'])),
-    token: token !== undefined ? async () => token : tokenFile !== undefined ? () => readToken(tokenFile) : undefined,
+    ca: decodeBase64(cluster['certificate-authority-data']) ?? (await read(cluster['certificate-authority'])),
+    cert: decodeBase64(user['client-certificate-data']) ?? (await read(user['client-certificate'])),
+    key: decodeBase64(user['client-key-data']) ?? (await read(user['client-key'])),
+    token: openToken(user),
     namespace: context.namespace,
   }
 }
@@ -72,31 +71,37 @@ function readYaml(text: string): z.infer<typeof Kubeconfig> {
     return Kubeconfig.parse(parse(text))
   } catch {
     // The parser's message could quote a secret.
-    throw refused('it is not a kubeconfig in YAML')
+    throw kubeconfigRefused('it is not a kubeconfig in YAML')
   }
 }
 
-function find<T extends z.ZodType>(
+function readNamed<T extends z.ZodType>(
   entries: Record<string, unknown>[],
   field: string,
   schema: T,
   name: string | undefined,
 ): z.infer<T> {
   const entry = entries.find((each) => each.name === name)
-  if (entry === undefined) throw refused(`it has no ${field} named ${JSON.stringify(name ?? '')}`)
+  if (entry === undefined) throw kubeconfigRefused(`it has no ${field} named ${JSON.stringify(name ?? '')}`)
   return schema.parse(entry[field])
 }
 
-const refused = (reason: string): SandboxUnavailable =>
+const kubeconfigRefused = (reason: string): SandboxUnavailable =>
   new SandboxUnavailable(`The kubeconfig cannot be used: ${reason}.`)
 
-const decode = (data: string | undefined): string | undefined =>
+const decodeBase64 = (data: string | undefined): string | undefined =>
   data === undefined ? undefined : Buffer.from(data, 'base64').toString()
 
 const readCredentialFile = (path: string): Promise<string> =>
   readFile(path, 'utf8').catch(() => {
     throw new SandboxUnavailable(`${path} cannot be read. Check the paths in the kubeconfig.`)
   })
+
+/** Returns the function that reads the token, or undefined if the user presents a certificate only. */
+function openToken({ token, tokenFile }: z.infer<typeof User>): (() => Promise<string>) | undefined {
+  if (token !== undefined) return async () => token
+  return tokenFile === undefined ? undefined : () => readToken(tokenFile)
+}
 
 const readToken = async (path: string): Promise<string> => (await readCredentialFile(path)).trim()
 
@@ -118,25 +123,25 @@ export async function openInCluster(folder = SERVICE_ACCOUNT): Promise<Kubernete
   }
 }
 
-const Name = z.string().regex(/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/)
+const ResourceName = z.string().regex(/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/)
 
 /** Settings of the provider, written as YAML. */
 const KubernetesSettings = z.strictObject({
   /** Path of a kubeconfig, relative to the file of the settings. Default: the service account of this pod. */
   kubeconfig: z.string().min(1).optional(),
   /** Default: the namespace of the kubeconfig's context or of the service account. */
-  namespace: Name.optional(),
-  /** Shared by the workers of one deployment, so that each removes what a dead one left. Default: of the data folder. */
+  namespace: ResourceName.optional(),
+  /** Shared by the workers of one deployment, so that each removes the leftovers of dead ones. Default: the id of the data folder. */
   installation: z
     .string()
     .regex(/^[a-z0-9]{1,40}$/)
     .optional(),
   /** Image with Node, glibc, dash, GNU tar, findutils, coreutils and util-linux, such as `node:24-bookworm-slim`. */
   helperImage: z.string().min(1),
-  runtimeClass: Name.optional(),
+  runtimeClass: ResourceName.optional(),
   nodeSelector: z.record(z.string(), z.string()).default({}),
   tolerations: z.array(z.record(z.string(), z.union([z.string(), z.number()]))).default([]),
-  pullSecrets: z.array(Name).default([]),
+  pullSecrets: z.array(ResourceName).default([]),
   /** Part of its processor limit that a sandbox reserves on its node. Below 1, sandboxes may share processors. */
   cpuRequest: z.number().positive().max(1).default(1),
   /** Networks that sandboxes reach although the policy denies it, by the names that the self-test prints. */
@@ -146,9 +151,9 @@ const KubernetesSettings = z.strictObject({
 export type KubernetesSettings = z.infer<typeof KubernetesSettings>
 
 export function parseSettings(text: string): KubernetesSettings {
-  const read = KubernetesSettings.safeParse(readSettingsYaml(text))
-  if (read.success) return read.data
-  const [issue] = read.error.issues
+  const parsed = KubernetesSettings.safeParse(readSettingsYaml(text))
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
   throw new SandboxUnavailable(`Invalid Kubernetes settings: ${issue?.path.join('.')}: ${issue?.message}`)
 }
 

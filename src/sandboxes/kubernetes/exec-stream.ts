@@ -49,7 +49,10 @@ export async function openAttach(
 }
 
 function toStream(socket: WebSocket): ExecStream {
-  const output = new Readable({ read: () => void (socket.isPaused && socket.resume()), destroy: closeWith(socket) })
+  const output = new Readable({
+    read: () => void (socket.isPaused && socket.resume()),
+    destroy: terminateOnDestroy(socket),
+  })
   output.on('error', () => {}) // reported by `code`
   const code = Promise.withResolvers<number>()
   code.promise.catch(() => {}) // reported when it is awaited
@@ -62,7 +65,7 @@ function toStream(socket: WebSocket): ExecStream {
     if (data[0] === CHANNEL.errors) onErrors(content)
     if (data[0] !== CHANNEL.status) return
     hasStatus = true
-    settle(code, content.toString())
+    settleExitCode(code, content.toString())
   })
   socket.once('close', (status) => {
     clearInterval(ping)
@@ -75,7 +78,7 @@ function toStream(socket: WebSocket): ExecStream {
   socket.on('error', () => {}) // a close follows
   const send = (data: Buffer): Promise<void> =>
     new Promise((sent, failed) => {
-      socket.send(data, (error) => (error ? failed(lost(error)) : sent()))
+      socket.send(data, (error) => (error ? failed(toLostError(error)) : sent()))
     })
   return {
     output,
@@ -92,18 +95,18 @@ function toStream(socket: WebSocket): ExecStream {
   }
 }
 
-const lost = (cause: Error): SandboxUnavailable =>
+const toLostError = (cause: Error): SandboxUnavailable =>
   new SandboxUnavailable(`The stream to the cluster was lost: ${cause.message}`, { cause })
 
-const closeWith = (socket: WebSocket) => (error: Error | null, done: (error?: Error | null) => void) => {
+const terminateOnDestroy = (socket: WebSocket) => (error: Error | null, done: (error?: Error | null) => void) => {
   socket.terminate()
   done(error)
 }
 
-type Settled = { resolve(code: number): void; reject(error: Error): void }
+type ExitCodeResolvers = { resolve(code: number): void; reject(error: Error): void }
 type ExecStatus = { status: string; message?: string; details?: { causes?: { reason: string; message: string }[] } }
 
-function settle({ resolve, reject }: Settled, content: string): void {
+function settleExitCode({ resolve, reject }: ExitCodeResolvers, content: string): void {
   const { status, message, details }: ExecStatus = JSON.parse(content)
   const cause = details?.causes?.find(({ reason }) => reason === 'ExitCode')
   if (status === 'Success') resolve(0)

@@ -13,37 +13,33 @@ const toPath = (listed: string): string => Buffer.from(listed, 'latin1').toStrin
 export const RUNTIME_PATHS = ['/dev', '/proc', '/sys', '/etc/hosts', '/etc/hostname', '/etc/resolv.conf']
 
 /** Compares two times as `find` prints them. Numbers would lose the last digits. */
-export function isSince(changedAt: string, mark: string): boolean {
+export function isSince(changedAt: string, startTime: string): boolean {
   const [second = '', fraction = ''] = changedAt.split('.')
-  const [markSecond = '', markFraction = ''] = mark.split('.')
-  return second === markSecond ? fraction >= markFraction : Number(second) > Number(markSecond)
+  const [startSecond = '', startFraction = ''] = startTime.split('.')
+  return second === startSecond ? fraction >= startFraction : Number(second) > Number(startSecond)
 }
 
 export const FOLDER = 'd'
 
 /**
- * Lists what differs from the image: files whose status changed since `mark`, which no program can set back, and
+ * Lists what differs from the image: files whose status changed since `startTime`, which no program can set back, and
  * missing paths.
  */
-export function* compareListings(image: FileListing, now: FileListing, mark: string): Generator<FileChange> {
-  for (const [listed, file] of now) {
-    const kind = toChange(image.get(listed), file, mark)
+export function* compareListings(image: FileListing, current: FileListing, startTime: string): Generator<FileChange> {
+  for (const [listed, file] of current) {
+    const kind = toChange(image.get(listed), file, startTime)
     if (kind === undefined) continue
     const path = toPath(listed)
     yield path.includes('\uFFFD') ? { path, kind, isUnreadable: true } : { path, kind }
   }
-  for (const listed of image.keys()) if (!now.has(listed)) yield { path: toPath(listed), kind: 'deleted' }
+  for (const listed of image.keys()) if (!current.has(listed)) yield { path: toPath(listed), kind: 'deleted' }
 }
 
 function toChange(
-  before: ListedFile | undefined,
+  original: ListedFile | undefined,
   { type, changedAt }: ListedFile,
-  mark: string,
+  startTime: string,
 ): 'file' | 'folder' | undefined {
-  if (type === FOLDER) return before?.type === FOLDER ? undefined : 'folder'
-  return isSince(changedAt, mark) ? 'file' : undefined
+  if (type === FOLDER) return original?.type === FOLDER ? undefined : 'folder'
+  return isSince(changedAt, startTime) ? 'file' : undefined
 }
-
-/** Reports whether a path is one of these paths or lies below one. */
-export const isAtOrBelow = (path: string, others: readonly string[]): boolean =>
-  others.some((other) => path === other || path.startsWith(other === '/' ? '/' : `${other}/`))

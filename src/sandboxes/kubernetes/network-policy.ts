@@ -4,25 +4,25 @@ import { SandboxUnavailable } from '../sandbox.ts'
 import { ignoringStatus } from './client.ts'
 import { type Cluster, HELPER, podName } from './cluster.ts'
 import { runExec } from './exec-stream.ts'
-import { DENIED, ISOLATED, LOCKED } from './pod.ts'
+import { LOCKED_DOWN, NO_NETWORK_LABEL, POD_ISOLATION } from './pod.ts'
 import { type Pod, removePod, startPod } from './pods.ts'
 
 const POLICY = 'assay-sandboxes'
-const PORT = 18080
-const TRY_MS = 3000
-const PROBE_MS = 60_000
+const PROBE_PORT = 18080
+const CONNECT_TIMEOUT_MS = 3000
+const PROBE_TIMEOUT_MS = 60_000
 
 /** Creates the policy that denies all traffic of sandboxes, if it is missing. */
 async function createPolicy({ kubernetes, namespace }: Cluster): Promise<void> {
   const path = `/apis/networking.k8s.io/v1/namespaces/${namespace}/networkpolicies`
-  const spec = { podSelector: { matchLabels: DENIED }, policyTypes: ['Ingress', 'Egress'] }
+  const spec = { podSelector: { matchLabels: NO_NETWORK_LABEL }, policyTypes: ['Ingress', 'Egress'] }
   const body = { apiVersion: 'networking.k8s.io/v1', kind: 'NetworkPolicy', metadata: { name: POLICY }, spec }
   await kubernetes.call('POST', path, { body }).catch(ignoringStatus(409))
 }
 
 /**
- * Tries what a sandbox reaches from the first moment of its pod. Throws SandboxUnavailable if the policy does not hold
- * and the settings do not accept it: a cluster accepts policies also when no network plugin enforces them.
+ * Tests which targets a sandbox reaches as soon as its pod starts, and returns them. Throws SandboxUnavailable if the
+ * settings do not accept one of them. A test is needed because a cluster accepts policies that no network plugin enforces.
  */
 export async function requireDeniedNetwork(cluster: Cluster): Promise<string[]> {
   await createPolicy(cluster)
@@ -35,15 +35,15 @@ export async function requireDeniedNetwork(cluster: Cluster): Promise<string[]> 
   )
 }
 
-/** Listens on a port, and writes the name server of the cluster to its output. */
-const LISTEN = `require('node:net').createServer((socket) => socket.end()).listen(${PORT})`
-const READ_NAME_SERVER = `sed -n 's/^nameserver //p' /etc/resolv.conf | head -n 1`
+/** Program of the pod that listens on a port, and script that prints the name server of the cluster. */
+const LISTEN_PROGRAM = `require('node:net').createServer((socket) => socket.end()).listen(${PROBE_PORT})`
+const READ_NAME_SERVER_SCRIPT = `sed -n 's/^nameserver //p' /etc/resolv.conf | head -n 1`
 
-/** Connects to each target at the same time and writes the names of those that answered. */
-const TRY = `const net = require('node:net')
+/** Program that connects to all targets at the same time and writes the names of those that answered to a file. */
+const CONNECT_PROGRAM = `const net = require('node:net')
 const reach = ([name, host, port]) => new Promise((done) => {
   const socket = net.connect({ host, port: Number(port) }, () => { done([name]); socket.destroy() })
-  socket.on('error', () => done([])).setTimeout(${TRY_MS}, () => { done([]); socket.destroy() })
+  socket.on('error', () => done([])).setTimeout(${CONNECT_TIMEOUT_MS}, () => { done([]); socket.destroy() })
 })
 const targets = process.argv.slice(1).map((text) => text.split(' '))
 const server = process.env.KUBERNETES_SERVICE_HOST
@@ -53,26 +53,26 @@ Promise.all(targets.map(reach)).then((found) => {
   require('node:fs').renameSync('/tmp/draft', '/tmp/reached')
   setInterval(() => {}, 1000)
 })`
-const READ_REACHED = 'until [ -e /tmp/reached ]; do sleep 0.1; done; cat /tmp/reached'
+const READ_REACHED_SCRIPT = 'until [ -e /tmp/reached ]; do sleep 0.1; done; cat /tmp/reached'
 
 async function listReachable(cluster: Cluster): Promise<string[]> {
   const names = [podName(cluster, `open-${randomUUID()}`), podName(cluster, `denied-${randomUUID()}`)] as const
   const [openName, deniedName] = names
   try {
-    const open = await startPod(cluster, openName, buildProbe(cluster, openName, ['node', '-e', LISTEN], {}))
-    const nameServer = await readFrom(cluster, openName, READ_NAME_SERVER)
-    const command = ['node', '-e', TRY, ...toTargets(open, nameServer)]
-    await startPod(cluster, deniedName, buildProbe(cluster, deniedName, command, DENIED))
-    const reached: string[] = JSON.parse(await readFrom(cluster, deniedName, READ_REACHED))
+    const open = await startPod(cluster, openName, buildProbe(cluster, openName, ['node', '-e', LISTEN_PROGRAM], {}))
+    const nameServer = await runInProbe(cluster, openName, READ_NAME_SERVER_SCRIPT)
+    const command = ['node', '-e', CONNECT_PROGRAM, ...toTargets(open, nameServer)]
+    await startPod(cluster, deniedName, buildProbe(cluster, deniedName, command, NO_NETWORK_LABEL))
+    const reached: string[] = JSON.parse(await runInProbe(cluster, deniedName, READ_REACHED_SCRIPT))
     return reached.sort()
   } finally {
     await Promise.all(names.map((name) => removePod(cluster, name)))
   }
 }
 
-/** Returns what a sandbox must not reach, as name, address and port. */
+/** Lists the targets that a sandbox must not reach, each as name, address and port. */
 const toTargets = ({ status }: Pod, nameServer: string): string[] => [
-  `pod ${status.podIP} ${PORT}`,
+  `pod ${status.podIP} ${PROBE_PORT}`,
   `kubelet ${status.hostIP} 10250`,
   ...(nameServer === '' ? [] : [`dns ${nameServer} 53`]),
   'internet 1.1.1.1 443',
@@ -81,14 +81,14 @@ const toTargets = ({ status }: Pod, nameServer: string): string[] => [
 
 function buildProbe(cluster: Cluster, name: string, command: string[], labels: Record<string, string>) {
   const { settings, installation, owner } = cluster
-  const { dnsPolicy: _none, dnsConfig: _unused, ...isolated } = ISOLATED
+  const { dnsPolicy: _none, dnsConfig: _unused, ...isolated } = POD_ISOLATION
   return {
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: {
       name,
       labels: { [LABEL.installation]: installation, [LABEL.role]: 'probe', ...labels },
-      annotations: { [LABEL.owner]: owner, [LABEL.deadline]: String(Date.now() + PROBE_MS) },
+      annotations: { [LABEL.owner]: owner, [LABEL.deadline]: String(Date.now() + PROBE_TIMEOUT_MS) },
     },
     spec: {
       ...isolated,
@@ -102,7 +102,7 @@ function buildProbe(cluster: Cluster, name: string, command: string[], labels: R
           image: settings.helperImage,
           imagePullPolicy: 'IfNotPresent',
           command,
-          securityContext: LOCKED,
+          securityContext: LOCKED_DOWN,
           resources: { requests: { cpu: '10m', memory: '128Mi' }, limits: { cpu: '500m', memory: '128Mi' } },
         },
       ],
@@ -110,8 +110,8 @@ function buildProbe(cluster: Cluster, name: string, command: string[], labels: R
   }
 }
 
-async function readFrom({ kubernetes, namespace }: Cluster, pod: string, script: string): Promise<string> {
+async function runInProbe({ kubernetes, namespace }: Cluster, pod: string, script: string): Promise<string> {
   const target = { namespace, pod, container: HELPER }
-  const { output } = await runExec(kubernetes, target, ['sh', '-c', script], { timeoutMs: PROBE_MS })
+  const { output } = await runExec(kubernetes, target, ['sh', '-c', script], { timeoutMs: PROBE_TIMEOUT_MS })
   return output.toString().trim()
 }

@@ -2,10 +2,10 @@ import { CAPABILITIES, FIRST_PROCESS_CAPABILITY, HOSTNAME } from '../kernel/acco
 import { LABEL } from '../kernel/ownership.ts'
 import type { SandboxSpec } from '../sandbox.ts'
 import { type Cluster, HELPER, MAIN } from './cluster.ts'
-import { FIRST, INSTALL, INSTALL_FOLDER, scriptWords, TOOLS_FOLDER } from './tools.ts'
+import { FIRST_PROCESS_SCRIPT, INSTALL_FOLDER, INSTALL_SCRIPT, scriptCommand, TOOLS_FOLDER } from './tools.ts'
 
 /** Label that the network policy selects. */
-export const DENIED = { 'assay.network': 'none' }
+export const NO_NETWORK_LABEL = { 'assay.network': 'none' }
 
 type PodSpec = Pick<SandboxSpec, 'id' | 'mounts' | 'limits' | 'ports'>
 
@@ -24,7 +24,7 @@ const HELPER_DISK = '8Gi'
 const TOOLS_MB = 32
 
 /** Folder of the helper container in which the folder mounts of a sandbox are visible, by their position. */
-export const mountFolder = (index: number): string => `/mounts/${index}`
+export const toMountFolder = (index: number): string => `/mounts/${index}`
 
 const needsHelper = ({ mounts, ports }: Pick<SandboxSpec, 'mounts' | 'ports'>): boolean =>
   ports.length > 0 || mounts.some(({ kind }) => kind === 'folder')
@@ -39,7 +39,7 @@ export function buildPod(cluster: Cluster, spec: PodSpec, options: PodOptions): 
     kind: 'Pod',
     metadata: {
       name: options.name,
-      labels: { [LABEL.installation]: installation, [LABEL.role]: options.role, ...DENIED },
+      labels: { [LABEL.installation]: installation, [LABEL.role]: options.role, ...NO_NETWORK_LABEL },
       annotations: {
         [LABEL.sandbox]: spec.id,
         [LABEL.owner]: owner,
@@ -47,17 +47,17 @@ export function buildPod(cluster: Cluster, spec: PodSpec, options: PodOptions): 
       },
     },
     spec: {
-      ...ISOLATED,
+      ...POD_ISOLATION,
       hostname: HOSTNAME,
       activeDeadlineSeconds: Math.ceil(seconds) + COLLECT_SECONDS,
       runtimeClassName: runtimeClass,
       nodeSelector,
       tolerations,
       imagePullSecrets: pullSecrets.map((name) => ({ name })),
-      initContainers: [toolsContainer(cluster)],
+      initContainers: [buildToolsContainer(cluster)],
       containers: [
-        mainContainer(cluster, spec, options),
-        ...(needsHelper(spec) ? [helperContainer(cluster, spec)] : []),
+        buildMainContainer(cluster, spec, options),
+        ...(needsHelper(spec) ? [buildHelperContainer(cluster, spec)] : []),
       ],
       volumes: [
         { name: 'tools', emptyDir: {} },
@@ -69,7 +69,7 @@ export function buildPod(cluster: Cluster, spec: PodSpec, options: PodOptions): 
 }
 
 /** Settings of every pod. The name server does not exist, because sandboxes have no network. */
-export const ISOLATED = {
+export const POD_ISOLATION = {
   restartPolicy: 'Never',
   automountServiceAccountToken: false,
   enableServiceLinks: false,
@@ -86,7 +86,7 @@ export const ISOLATED = {
 }
 
 /** Rights of containers that run only our own programs. */
-export const LOCKED = {
+export const LOCKED_DOWN = {
   runAsUser: 0,
   runAsGroup: 0,
   allowPrivilegeEscalation: false,
@@ -94,35 +94,35 @@ export const LOCKED = {
 }
 
 /** Escapes a command in a pod, in which `$$` stands for `$` and `$(NAME)` for a variable. */
-const literally = (words: string[]): string[] => words.map((word) => word.replaceAll('$', '$$$$'))
+const escapeVariables = (words: string[]): string[] => words.map((word) => word.replaceAll('$', '$$$$'))
 
-const toolsContainer = ({ settings }: Cluster) => ({
+const buildToolsContainer = ({ settings }: Cluster) => ({
   name: 'tools',
   image: settings.helperImage,
   imagePullPolicy: 'IfNotPresent',
-  command: literally(['sh', '-c', INSTALL]),
-  securityContext: LOCKED,
-  resources: helperResources('64Mi'),
+  command: escapeVariables(['sh', '-c', INSTALL_SCRIPT]),
+  securityContext: LOCKED_DOWN,
+  resources: buildHelperResources('64Mi'),
   volumeMounts: [{ name: 'tools', mountPath: INSTALL_FOLDER }],
 })
 
 /** Requests equal limits, so that a sandbox gets what its task declares on every node, unless the settings share processors. */
-function mainContainer(
+function buildMainContainer(
   { settings }: Cluster,
   { limits, mounts }: PodSpec,
   { reference, role }: PodOptions,
 ): Record<string, unknown> {
   const resources = {
-    cpu: milliCpus(limits.cpus),
+    cpu: formatCpus(limits.cpus),
     memory: `${limits.memoryMb}Mi`,
     'ephemeral-storage': `${limits.diskMb + TOOLS_MB}Mi`,
   }
-  const rights = { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'], add: FIRST_CAPABILITIES } }
+  const rights = { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'], add: FIRST_PROCESS_CAPABILITIES } }
   return {
     name: MAIN,
     image: reference,
     imagePullPolicy: 'IfNotPresent',
-    command: literally(scriptWords(FIRST)),
+    command: escapeVariables(scriptCommand(FIRST_PROCESS_SCRIPT)),
     // Settings of the image that would load libraries or locales into our own programs.
     env: [
       { name: 'LD_PRELOAD', value: '' },
@@ -133,7 +133,7 @@ function mainContainer(
     // A probe finds out the user and the working directory of the image.
     ...(role === 'probe' ? {} : { workingDir: '/' }),
     securityContext: role === 'probe' ? rights : { ...rights, runAsUser: 0, runAsGroup: 0 },
-    resources: { limits: resources, requests: { ...resources, cpu: milliCpus(limits.cpus * settings.cpuRequest) } },
+    resources: { limits: resources, requests: { ...resources, cpu: formatCpus(limits.cpus * settings.cpuRequest) } },
     volumeMounts: [
       { name: 'tools', mountPath: TOOLS_FOLDER, readOnly: true },
       { name: 'shm', mountPath: '/dev/shm' },
@@ -146,25 +146,25 @@ function mainContainer(
   }
 }
 
-const milliCpus = (cpus: number): string => `${Math.max(1, Math.round(cpus * 1000))}m`
+const formatCpus = (cpus: number): string => `${Math.max(1, Math.round(cpus * 1000))}m`
 
-const FIRST_CAPABILITIES = [...CAPABILITIES, FIRST_PROCESS_CAPABILITY]
+const FIRST_PROCESS_CAPABILITIES = [...CAPABILITIES, FIRST_PROCESS_CAPABILITY]
 
 /** Copies folder mounts in and out, and carries the ports. It runs nothing of a task. */
-const helperContainer = ({ settings }: Cluster, { mounts }: PodSpec) => ({
+const buildHelperContainer = ({ settings }: Cluster, { mounts }: PodSpec) => ({
   name: HELPER,
   image: settings.helperImage,
   imagePullPolicy: 'IfNotPresent',
   command: ['sleep', 'infinity'],
-  securityContext: LOCKED,
-  resources: helperResources(HELPER_MEMORY),
+  securityContext: LOCKED_DOWN,
+  resources: buildHelperResources(HELPER_MEMORY),
   volumeMounts: mounts.flatMap((mount, index) =>
-    mount.kind === 'folder' ? [{ name: volumeName(index), mountPath: mountFolder(index) }] : [],
+    mount.kind === 'folder' ? [{ name: volumeName(index), mountPath: toMountFolder(index) }] : [],
   ),
 })
 
 /** Resources of our own containers. All are set, because a namespace with a quota requires it. */
-const helperResources = (memory: string) => ({
+const buildHelperResources = (memory: string) => ({
   requests: { cpu: '10m', memory, 'ephemeral-storage': '1Mi' },
   limits: { cpu: '2', memory, 'ephemeral-storage': HELPER_DISK },
 })

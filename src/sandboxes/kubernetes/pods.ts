@@ -31,8 +31,8 @@ type ContainerStatus = {
   }
 }
 
-const START_MS = 5 * 60_000
-const GONE_MS = 60_000
+const START_TIMEOUT_MS = 5 * 60_000
+const REMOVAL_TIMEOUT_MS = 60_000
 
 /** Creates a pod and waits until its containers run. Removes it when they do not. */
 export async function startPod(cluster: Cluster, name: string, body: Record<string, unknown>): Promise<Pod> {
@@ -46,10 +46,10 @@ export async function startPod(cluster: Cluster, name: string, body: Record<stri
 }
 
 async function waitUntilRunning(cluster: Cluster, name: string): Promise<Pod> {
-  const deadline = performance.now() + START_MS
+  const deadline = performance.now() + START_TIMEOUT_MS
   for (let pauseMs = 100; ; pauseMs = Math.min(pauseMs * 1.5, 1000)) {
     await wait(pauseMs)
-    const pod = await readPod(cluster, name)
+    const pod = await findPod(cluster, name)
     if (pod === undefined) throw new SandboxUnavailable('The pod of a sandbox was removed while it started.')
     const problem = findStartProblem(pod.status)
     if (problem !== undefined) throw new SandboxUnavailable(`The cluster could not start a sandbox: ${problem}`)
@@ -62,7 +62,7 @@ async function waitUntilRunning(cluster: Cluster, name: string): Promise<Pod> {
 const isRunning = ({ phase, containerStatuses = [] }: PodStatus): boolean =>
   phase === 'Running' && containerStatuses.every(({ state }) => state.running !== undefined)
 
-/** States of a container that is not starting that do not pass by themselves. */
+/** Waiting reasons of a container that will not start by itself. */
 const START_PROBLEMS = [
   ...['ErrImagePull', 'ImagePullBackOff', 'InvalidImageName', 'ErrImageNeverPull', 'ImageInspectError'],
   ...['CreateContainerConfigError', 'CreateContainerError', 'RunContainerError', 'CrashLoopBackOff'],
@@ -100,10 +100,10 @@ export function describeEnd({
 }
 
 /** Finds a pod. Returns undefined if it does not exist. */
-export const readPod = (cluster: Cluster, name: string): Promise<Pod | undefined> =>
+export const findPod = (cluster: Cluster, name: string): Promise<Pod | undefined> =>
   cluster.kubernetes.call<Pod>('GET', `${podsPath(cluster)}/${name}`).catch(ignoringStatus(404))
 
-export const findMain = ({ containerStatuses = [] }: PodStatus): ContainerStatus | undefined =>
+export const findMainContainer = ({ containerStatuses = [] }: PodStatus): ContainerStatus | undefined =>
   containerStatuses.find(({ name }) => name === MAIN)
 
 /** Removes a pod and waits until the cluster no longer lists it. */
@@ -113,8 +113,8 @@ export async function removePod(cluster: Cluster, name: string): Promise<void> {
     .call('DELETE', path, { body: { gracePeriodSeconds: 0 } })
     .catch(ignoringStatus(404))
   if (removed === undefined) return
-  const deadline = performance.now() + GONE_MS
-  for (let pauseMs = 20; (await readPod(cluster, name)) !== undefined; pauseMs = Math.min(pauseMs * 2, 500)) {
+  const deadline = performance.now() + REMOVAL_TIMEOUT_MS
+  for (let pauseMs = 20; (await findPod(cluster, name)) !== undefined; pauseMs = Math.min(pauseMs * 2, 500)) {
     if (performance.now() > deadline) throw new SandboxUnavailable('The cluster does not remove a pod.')
     await wait(pauseMs)
   }

@@ -17,8 +17,8 @@ import {
 import { type Cluster, MAIN, podName } from './cluster.ts'
 import { runExec } from './exec-stream.ts'
 import { buildPod } from './pod.ts'
-import { findMain, removePod, startPod } from './pods.ts'
-import { scriptWords } from './tools.ts'
+import { findMainContainer, removePod, startPod } from './pods.ts'
+import { scriptCommand } from './tools.ts'
 
 /** Finds a prebuilt image by starting it once. Images cannot be built. */
 export async function prepareImage(cluster: Cluster, source: ImageSource, options: PrepareOptions): Promise<Image> {
@@ -42,11 +42,11 @@ function findImage(cluster: Cluster, name: string, options: PrepareOptions): Pro
   return found
 }
 
-const PROBE_MS = 60_000
-const LIMITS = { ...DEFAULT_LIMITS, cpus: 0.1, memoryMb: 64, diskMb: 64, pids: 64, outputBytes: 0 }
+const PROBE_TIMEOUT_MS = 60_000
+const PROBE_LIMITS = { ...DEFAULT_LIMITS, cpus: 0.1, memoryMb: 64, diskMb: 64, pids: 64, outputBytes: 0 }
 
-/** Script that prints the variables, the folder, the user and the account files of the image, divided by zero bytes. */
-const PROBE = `call cat /proc/1/environ; printf '\\0\\0'
+/** Script that prints the variables, the working directory, the user and the account files of the image, separated by zero bytes. */
+const PROBE_SCRIPT = `call cat /proc/1/environ; printf '\\0\\0'
 cd -P /proc/1/cwd && printf '%s\\0' "$(pwd -P)"
 while read -r key value rest; do case "$key" in Uid:|Gid:) printf '%s\\0' "$value";; esac; done < /proc/1/status
 for file in /etc/passwd /etc/group; do if [ -f "$file" ]; then call cat "$file"; fi; printf '\\0'; done`
@@ -54,13 +54,15 @@ for file in /etc/passwd /etc/group; do if [ -f "$file" ]; then call cat "$file";
 async function probeImage(cluster: Cluster, reference: string, { timeoutSec, signal }: PrepareOptions): Promise<Image> {
   const id = `probe-${randomUUID()}`
   const name = podName(cluster, id)
-  const spec = { id, mounts: [], ports: [], limits: { ...LIMITS, seconds: timeoutSec } }
+  const spec = { id, mounts: [], ports: [], limits: { ...PROBE_LIMITS, seconds: timeoutSec } }
   signal.throwIfAborted()
   const pod = await startPod(cluster, name, buildPod(cluster, spec, { name, reference, role: 'probe' }))
   try {
     const target = { namespace: cluster.namespace, pod: name, container: MAIN }
-    const { output } = await runExec(cluster.kubernetes, target, scriptWords(PROBE), { timeoutMs: PROBE_MS })
-    const digest = /sha256:[0-9a-f]{64}/.exec(findMain(pod.status)?.imageID ?? '')?.[0]
+    const { output } = await runExec(cluster.kubernetes, target, scriptCommand(PROBE_SCRIPT), {
+      timeoutMs: PROBE_TIMEOUT_MS,
+    })
+    const digest = /sha256:[0-9a-f]{64}/.exec(findMainContainer(pod.status)?.imageID ?? '')?.[0]
     if (digest === undefined) throw new SandboxUnavailable(`The cluster does not name the digest of ${reference}.`)
     const { image, accounts } = parseProbe(output.toString(), digest)
     cluster.images.set(digest, { reference, addedFiles: undefined, accounts, listing: undefined })
@@ -71,7 +73,7 @@ async function probeImage(cluster: Cluster, reference: string, { timeoutSec, sig
 }
 
 /** Variables that the runtime or our pod sets, not the image. */
-const FOREIGN = /^(KUBERNETES_.*|HOSTNAME|LD_PRELOAD|LC_ALL|PWD|SHLVL|_)$/
+const RUNTIME_VARIABLES = /^(KUBERNETES_.*|HOSTNAME|LD_PRELOAD|LC_ALL|PWD|SHLVL|_)$/
 
 function parseProbe(text: string, digest: string): { image: Image; accounts: AccountFiles } {
   const end = text.indexOf('\0\0\0')
@@ -82,10 +84,10 @@ function parseProbe(text: string, digest: string): { image: Image; accounts: Acc
   const env = Object.fromEntries(
     variables
       .map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)] as const)
-      .filter(([name, value]) => name !== '' && !FOREIGN.test(name) && !(name === 'HOME' && value === home)),
+      .filter(([name, value]) => name !== '' && !RUNTIME_VARIABLES.test(name) && !(name === 'HOME' && value === home)),
   )
   const user = uid === '0' ? 'root' : `${uid}:${gid}`
-  // The API does not tell the entrypoint of an image, so it is never run.
+  // The API does not report the entrypoint of an image, so it is never run.
   return { image: { digest, workdir, user, env, entrypoint: [], command: [], base: 'image' }, accounts }
 }
 

@@ -11,13 +11,13 @@ export type PodRelay = { close(): Promise<void> }
 
 /** A message: connection (4 bytes), kind (1 byte), length (4 bytes), then that many bytes. */
 const HEADER_BYTES = 9
-const KIND = { open: 0, data: 1, end: 2, close: 3 } as const
+const MESSAGE_KIND = { open: 0, data: 1, end: 2, close: 3 } as const
 
 /**
- * Runs in the helper container, which shares the network of the sandbox. All connections are carried by its own input
- * and output. Plain JavaScript, not compiled.
+ * Program of the helper container, which shares the network of the sandbox. It carries all connections over its standard
+ * input and output. Plain JavaScript, not compiled.
  */
-const RELAY = `const net = require('node:net')
+const RELAY_PROGRAM = `const net = require('node:net')
 const sockets = new Map()
 let last = 0, waiting = process.argv.length - 1, rest = Buffer.alloc(0)
 const send = (id, kind, data = Buffer.alloc(0)) => {
@@ -33,9 +33,9 @@ for (const port of process.argv.slice(1)) {
     const name = Buffer.alloc(2)
     name.writeUInt16BE(Number(port))
     sockets.set(id, socket)
-    send(id, ${KIND.open}, name)
-    socket.on('data', (data) => send(id, ${KIND.data}, data)).on('end', () => send(id, ${KIND.end})).on('error', () => {})
-    socket.on('close', () => { sockets.delete(id); send(id, ${KIND.close}) })
+    send(id, ${MESSAGE_KIND.open}, name)
+    socket.on('data', (data) => send(id, ${MESSAGE_KIND.data}, data)).on('end', () => send(id, ${MESSAGE_KIND.end})).on('error', () => {})
+    socket.on('close', () => { sockets.delete(id); send(id, ${MESSAGE_KIND.close}) })
   }).listen(Number(port), '127.0.0.1', () => --waiting || process.stderr.write('open'))
 }
 process.stdin.on('data', (chunk) => {
@@ -44,13 +44,13 @@ process.stdin.on('data', (chunk) => {
     const length = rest.readUInt32BE(5), socket = sockets.get(rest.readUInt32BE(0)), kind = rest[4]
     const data = rest.subarray(${HEADER_BYTES}, ${HEADER_BYTES} + length)
     rest = rest.subarray(${HEADER_BYTES} + length)
-    if (kind === ${KIND.data}) socket?.write(data)
-    if (kind === ${KIND.end}) socket?.end()
-    if (kind === ${KIND.close}) socket?.destroy()
+    if (kind === ${MESSAGE_KIND.data}) socket?.write(data)
+    if (kind === ${MESSAGE_KIND.end}) socket?.end()
+    if (kind === ${MESSAGE_KIND.close}) socket?.destroy()
   }
 }).on('end', () => process.exit())`
 
-const OPEN_MS = 60_000
+const OPEN_TIMEOUT_MS = 60_000
 const MESSAGE_MAX_BYTES = 1024 * 1024
 /** Connections that a sandbox may have open at the same time. */
 const CONNECTIONS_MAX = 500
@@ -73,11 +73,11 @@ export async function openRelay(
     await rm(folder, { recursive: true, force: true })
   }
   try {
-    const command = ['node', '-e', RELAY, ...ports.map(({ port }) => String(port))]
+    const command = ['node', '-e', RELAY_PROGRAM, ...ports.map(({ port }) => String(port))]
     const target = { namespace: cluster.namespace, pod, container: HELPER }
     stream = await openExec(cluster.kubernetes, target, command)
     await waitUntilOpen(stream)
-    void carry(stream, (port) => connect({ path: join(folder, String(port)), allowHalfOpen: true })).catch(
+    void carryConnections(stream, (port) => connect({ path: join(folder, String(port)), allowHalfOpen: true })).catch(
       (error: unknown) => cluster.log.debug({ error, sandbox: id }, 'relay ended'),
     )
     return { close }
@@ -90,24 +90,24 @@ export async function openRelay(
 async function waitUntilOpen(stream: ExecStream): Promise<void> {
   const errors = collectErrors(stream)
   const opened = Promise.withResolvers<void>()
-  const timer = setTimeout(() => opened.reject(notStarted(errors())), OPEN_MS)
+  const timer = setTimeout(() => opened.reject(toStartError(errors())), OPEN_TIMEOUT_MS)
   stream.onErrors((chunk) => {
     if (chunk.includes('open')) opened.resolve()
-    else opened.reject(notStarted(chunk.toString()))
+    else opened.reject(toStartError(chunk.toString()))
   })
-  stream.code.then((code) => opened.reject(notStarted(`code ${code}`)), opened.reject)
+  stream.code.then((code) => opened.reject(toStartError(`code ${code}`)), opened.reject)
   await opened.promise.finally(() => clearTimeout(timer))
 }
 
-const notStarted = (reason: string): SandboxUnavailable =>
+const toStartError = (reason: string): SandboxUnavailable =>
   new SandboxUnavailable(`The relay of a sandbox's ports did not start: ${reason}`)
 
 /** Carries all connections until the stream ends. Nothing is received while a connection cannot take more. */
-async function carry(stream: ExecStream, open: (port: number) => Socket): Promise<void> {
+async function carryConnections(stream: ExecStream, open: (port: number) => Socket): Promise<void> {
   const sockets = new Map<number, Socket>()
   try {
-    for await (const { id, kind, data } of messages(stream.output)) {
-      if (kind === KIND.open && sockets.size < CONNECTIONS_MAX) {
+    for await (const { id, kind, data } of parseMessages(stream.output)) {
+      if (kind === MESSAGE_KIND.open && sockets.size < CONNECTIONS_MAX) {
         const socket = forward(stream, id, open(data.readUInt16BE(0)))
         sockets.set(
           id,
@@ -122,9 +122,9 @@ async function carry(stream: ExecStream, open: (port: number) => Socket): Promis
 }
 
 async function deliver(socket: Socket | undefined, kind: number, data: Buffer): Promise<void> {
-  if (kind === KIND.data && socket?.write(data) === false) await drained(socket)
-  if (kind === KIND.end) socket?.end()
-  if (kind === KIND.close) socket?.destroy()
+  if (kind === MESSAGE_KIND.data && socket?.write(data) === false) await waitForDrain(socket)
+  if (kind === MESSAGE_KIND.end) socket?.end()
+  if (kind === MESSAGE_KIND.close) socket?.destroy()
 }
 
 function forward(stream: ExecStream, id: number, socket: Socket): Socket {
@@ -136,22 +136,22 @@ function forward(stream: ExecStream, id: number, socket: Socket): Socket {
     return stream.write(Buffer.concat([header, data]))
   }
   const pump = async (): Promise<void> => {
-    for await (const chunk of socket.iterator({ destroyOnReturn: false })) await send(KIND.data, chunk)
-    await send(KIND.end)
+    for await (const chunk of socket.iterator({ destroyOnReturn: false })) await send(MESSAGE_KIND.data, chunk)
+    await send(MESSAGE_KIND.end)
   }
-  socket.on('error', () => {}).once('close', () => void send(KIND.close).catch(() => {}))
+  socket.on('error', () => {}).once('close', () => void send(MESSAGE_KIND.close).catch(() => {}))
   pump().catch(() => socket.destroy())
   return socket
 }
 
-const drained = (socket: Socket): Promise<void> =>
+const waitForDrain = (socket: Socket): Promise<void> =>
   new Promise((resolve) => {
     socket.once('drain', resolve).once('close', resolve)
   })
 
 type RelayMessage = { id: number; kind: number; data: Buffer }
 
-async function* messages(output: AsyncIterable<Buffer>): AsyncGenerator<RelayMessage> {
+async function* parseMessages(output: AsyncIterable<Buffer>): AsyncGenerator<RelayMessage> {
   let rest = Buffer.alloc(0)
   for await (const chunk of output) {
     rest = Buffer.concat([rest, chunk])

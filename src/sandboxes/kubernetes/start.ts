@@ -8,11 +8,11 @@ import { fillSandbox } from './base-filesystem.ts'
 import { ApiRefusal } from './client.ts'
 import { type Cluster, type ClusterImage, HELPER, MAIN, podName } from './cluster.ts'
 import { startCommand } from './command.ts'
-import { buildPod, mountFolder } from './pod.ts'
+import { buildPod, toMountFolder } from './pod.ts'
 import { removePod, startPod } from './pods.ts'
 import { openRelay, type PodRelay } from './relay.ts'
 import { createStoppedSandbox, listFiles } from './stopped-sandbox.ts'
-import { collectPath, runScript, unpackIn } from './transfer.ts'
+import { collectPath, runScript, unpackInto } from './transfer.ts'
 import { attachSupervisor, type CommandBuilder, type Supervisor, type WatchedPod, watchPod } from './watch.ts'
 
 const SAFE_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/
@@ -23,7 +23,7 @@ export async function startSandbox(cluster: Cluster, spec: SandboxSpec): Promise
   try {
     await startPod(cluster, name, buildPod(cluster, spec, { name, reference: image.reference, role: 'sandbox' }))
     try {
-      return await begin(cluster, spec, { name, image })
+      return await initialize(cluster, spec, { name, image })
     } catch (error) {
       await removePod(cluster, name)
       throw error
@@ -50,13 +50,20 @@ function requireSupported({ images }: Cluster, { id, image, network, mounts }: S
 
 type StartedPod = { name: string; image: ClusterImage }
 
-async function begin(cluster: Cluster, spec: SandboxSpec, { name, image }: StartedPod): Promise<Sandbox> {
+async function initialize(cluster: Cluster, spec: SandboxSpec, { name, image }: StartedPod): Promise<Sandbox> {
   const supervisor = await attachSupervisor(cluster, name)
   try {
-    const { listing, mark } = await prepareFiles(cluster, spec, { name, image })
+    const { listing, startTime } = await prepareFiles(cluster, spec, { name, image })
     const relay = await openRelay(cluster, name, spec)
-    const watched = await run(cluster, spec, { name, image, supervisor, relay })
-    const stopped = createStoppedSandbox({ spec, cluster, pod: name, image: listing, mark, isGone: watched.isGone })
+    const watched = await runCommand(cluster, spec, { name, image, supervisor, relay })
+    const stopped = createStoppedSandbox({
+      spec,
+      cluster,
+      pod: name,
+      imageListing: listing,
+      startTime,
+      isGone: watched.isGone,
+    })
     return toSandbox(cluster, spec, { name, supervisor, watched, stopped })
   } catch (error) {
     supervisor.close()
@@ -64,23 +71,23 @@ async function begin(cluster: Cluster, spec: SandboxSpec, { name, image }: Start
   }
 }
 
-/** Makes the working directory and prints the time from which on changed files are the sandbox's own. */
-const MARK = `call mkdir -p -- "$1" || exit
+/** Script that creates the working directory and prints the current time. Files that change later are the sandbox's own. */
+const START_TIME_SCRIPT = `call mkdir -p -- "$1" || exit
 : > /.assay-mark && call find /.assay-mark -printf %C@ && call rm /.assay-mark`
 
 /** Fills the sandbox. The files of the image are listed when its first sandbox starts. */
 async function prepareFiles(cluster: Cluster, spec: SandboxSpec, { name, image }: StartedPod) {
   const main = { pod: name, container: MAIN, folder: '/' } as const
-  if (image.addedFiles !== undefined) await unpackIn(cluster, main, createReadStream(image.addedFiles))
+  if (image.addedFiles !== undefined) await unpackInto(cluster, main, createReadStream(image.addedFiles))
   image.listing ??= listFiles(cluster, name)
   image.listing.catch(() => {
     image.listing = undefined
   })
   const listing = await image.listing
-  const mark = await runScript(cluster, name, MARK, [spec.workdir ?? spec.image.workdir])
+  const startTime = await runScript(cluster, name, START_TIME_SCRIPT, [spec.workdir ?? spec.image.workdir])
   await fillSandbox(cluster, name, spec)
   await uploadFolders(cluster, name, spec)
-  return { listing, mark }
+  return { listing, startTime }
 }
 
 /** Copies the folders of this machine that are mounted. The main container sees them through shared volumes. */
@@ -90,7 +97,7 @@ async function uploadFolders(cluster: Cluster, pod: string, { mounts }: SandboxS
     const found = await stat(mount.source).catch(() => undefined)
     if (!found?.isDirectory()) throw new SandboxUnavailable(`${mount.source} cannot be mounted: it is not a folder.`)
     const tar = pack({ cwd: mount.source, portable: false }, ['.'])
-    await unpackIn(cluster, { pod, container: HELPER, folder: mountFolder(index) }, toBuffers(tar))
+    await unpackInto(cluster, { pod, container: HELPER, folder: toMountFolder(index) }, toBuffers(tar))
   }
 }
 
@@ -100,17 +107,17 @@ async function* toBuffers(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Buf
 
 type RunningPod = StartedPod & { supervisor: Supervisor; relay: PodRelay | undefined }
 
-async function run(cluster: Cluster, spec: SandboxSpec, pod: RunningPod): Promise<WatchedPod> {
+async function runCommand(cluster: Cluster, spec: SandboxSpec, pod: RunningPod): Promise<WatchedPod> {
   const { name, image, supervisor, relay } = pod
   const { limits, outputFile, input } = spec
-  const toCommand: CommandBuilder = (command, own) => ({
+  const toCommand: CommandBuilder = (command, overrides) => ({
     command,
-    account: resolveAccount(image.accounts, own.user ?? spec.user ?? spec.image.user),
-    env: { ...spec.image.env, ...spec.env, ...own.env },
-    workdir: own.workdir ?? spec.workdir ?? spec.image.workdir,
-    input: own.input ?? '',
-    seconds: own.seconds ?? limits.seconds + SPARE_SECONDS,
-    output: own.output ?? { file: outputFile, maxBytes: limits.outputBytes },
+    account: resolveAccount(image.accounts, overrides.user ?? spec.user ?? spec.image.user),
+    env: { ...spec.image.env, ...spec.env, ...overrides.env },
+    workdir: overrides.workdir ?? spec.workdir ?? spec.image.workdir,
+    input: overrides.input ?? '',
+    seconds: overrides.seconds ?? limits.seconds + SPARE_SECONDS,
+    output: overrides.output ?? { file: outputFile, maxBytes: limits.outputBytes },
   })
   const command =
     spec.command === null ? undefined : await startCommand(cluster, name, toCommand(spec.command, { input }))
@@ -121,7 +128,7 @@ async function run(cluster: Cluster, spec: SandboxSpec, pod: RunningPod): Promis
     supervisor,
     command,
     toCommand,
-    onEnd: () => finish(cluster, spec, name, relay),
+    onEnd: () => finishSandbox(cluster, spec, name, relay),
   })
 }
 
@@ -129,7 +136,7 @@ async function run(cluster: Cluster, spec: SandboxSpec, pod: RunningPod): Promis
 const SPARE_SECONDS = 10
 
 /** Closes the ports and copies writable folders back to this machine. */
-async function finish(
+async function finishSandbox(
   cluster: Cluster,
   { mounts, limits }: SandboxSpec,
   pod: string,
@@ -140,7 +147,7 @@ async function finish(
   for (const [index, mount] of mounts.entries()) {
     if (mount.kind !== 'folder' || mount.readOnly) continue
     const options = { caps, prefix: '' }
-    const found = await collectPath(cluster, { pod, container: HELPER }, mountFolder(index), options)
+    const found = await collectPath(cluster, { pod, container: HELPER }, toMountFolder(index), options)
     if (found === undefined) continue
     await mkdir(mount.source, { recursive: true })
     await pipeline(found.tar, unpack({ cwd: mount.source, strip: 1, preserveOwner: false }))

@@ -1,10 +1,11 @@
 import { Readable } from 'node:stream'
-import { tarEnd } from '../kernel/tar-writer.ts'
+import { isAtOrBelow } from '../kernel/sandbox-path.ts'
+import { appendTarEnd } from '../kernel/tar-writer.ts'
 import { type SandboxSpec, SandboxUnavailable, type StoppedSandbox } from '../sandbox.ts'
 import { type Cluster, MAIN } from './cluster.ts'
 import { openExec } from './exec-stream.ts'
-import { compareListings, type FileListing, isAtOrBelow, type ListedFile, RUNTIME_PATHS } from './listing.ts'
-import { words } from './tools.ts'
+import { compareListings, type FileListing, type ListedFile, RUNTIME_PATHS } from './listing.ts'
+import { toolCommand } from './tools.ts'
 import { collectPath } from './transfer.ts'
 
 /** Private part of a `StoppedSandbox`, from which a later sandbox can start. */
@@ -12,16 +13,16 @@ export type StoppedPod = {
   cluster: Cluster
   pod: string
   imageDigest: string
-  image: FileListing
+  imageListing: FileListing
   /** Time at which the files of the sandbox began to differ from its image. */
-  mark: string
+  startTime: string
   /** True when the cluster ended the pod and removed its files, for example because its disk was full. */
   isGone: () => boolean
   /** Lists the files, once. */
   listing: () => Promise<FileListing>
 }
 
-const insides = new WeakMap<StoppedSandbox, StoppedPod>()
+const stoppedPods = new WeakMap<StoppedSandbox, StoppedPod>()
 
 type StoppedOptions = Omit<StoppedPod, 'listing' | 'imageDigest'> & { spec: SandboxSpec }
 
@@ -42,27 +43,22 @@ export function createStoppedSandbox({ spec, ...options }: StoppedOptions): Stop
     async collect(path, caps) {
       if (isGone() || isAtOrBelow(path, mounted)) return undefined
       const found = await collectPath(cluster, { pod, container: MAIN }, path, { caps, prefix: '' })
-      return found && { tar: Readable.from(withEnd(found.tar), { objectMode: false }), leftOut: found.leftOut }
+      return found && { tar: Readable.from(appendTarEnd(found.tar), { objectMode: false }), leftOut: found.leftOut }
     },
     async *changes() {
       if (isGone()) return
-      for (const change of compareListings(stoppedPod.image, await stoppedPod.listing(), stoppedPod.mark))
+      for (const change of compareListings(stoppedPod.imageListing, await stoppedPod.listing(), stoppedPod.startTime))
         if (!isAtOrBelow(change.path, mounted)) yield change
     },
   }
-  insides.set(stopped, stoppedPod)
+  stoppedPods.set(stopped, stoppedPod)
   return stopped
 }
 
 export function stoppedPodOf(stopped: StoppedSandbox): StoppedPod {
-  const pod = insides.get(stopped)
+  const pod = stoppedPods.get(stopped)
   if (pod === undefined) throw new Error(`Sandbox ${stopped.sandboxId} belongs to another provider.`)
   return pod
-}
-
-async function* withEnd(tar: Readable): AsyncGenerator<Buffer> {
-  yield* tar
-  yield tarEnd()
 }
 
 /** A sandbox with more files than this is not listed. */
@@ -72,7 +68,7 @@ const LISTING_MS = 10 * 60_000
 /** Lists all files of a sandbox outside of its mounts. Only while no command runs in it. */
 export async function listFiles(cluster: Cluster, pod: string): Promise<FileListing> {
   const { kubernetes, namespace } = cluster
-  const find = words('find', '/', '-xdev', '-printf', '%y %C@ %s %p\\0')
+  const find = toolCommand('find', '/', '-xdev', '-printf', '%y %C@ %s %p\\0')
   const stream = await openExec(kubernetes, { namespace, pod, container: MAIN }, find)
   const timer = setTimeout(() => stream.close(), LISTING_MS)
   try {

@@ -9,14 +9,14 @@ const PROGRAMS = [
 ] as const
 type ToolProgram = (typeof PROGRAMS)[number]
 
-/** Place of the tools in the container that installs them. */
+/** Folder of the tools in the container that installs them. */
 export const INSTALL_FOLDER = '/tools'
 
 /**
  * Script that copies the programs. The loader reads a list of libraries to load from /etc/ld.so.preload, which an agent
  * can write: in our copy of the loader the path is replaced by one of the same length in the read-only volume.
  */
-export const INSTALL = `set -e
+export const INSTALL_SCRIPT = `set -e
 for program in ${PROGRAMS.join(' ')}; do
   path=$(command -v "$program")
   cp -L "$path" "${INSTALL_FOLDER}/$program"
@@ -27,31 +27,29 @@ sed 's#/etc/ld.so.preload#${TOOLS_FOLDER}/preloa#' ${INSTALL_FOLDER}/ld-linux* >
 chmod 755 ${INSTALL_FOLDER}/ld.so`
 
 /** Returns the command line that runs a tool in a sandbox. */
-export const words = (program: ToolProgram, ...args: string[]): string[] => [
+export const toolCommand = (program: ToolProgram, ...args: string[]): string[] => [
   ...[`${TOOLS_FOLDER}/ld.so`, '--library-path', TOOLS_FOLDER, `${TOOLS_FOLDER}/${program}`],
   ...args,
 ]
 
 /** Beginning of our scripts: `call` runs a tool. */
-const CALL = `call() { program=$1; shift; ${TOOLS_FOLDER}/ld.so --library-path ${TOOLS_FOLDER} "${TOOLS_FOLDER}/$program" "$@"; }\n`
+const CALL_FUNCTION = `call() { program=$1; shift; ${TOOLS_FOLDER}/ld.so --library-path ${TOOLS_FOLDER} "${TOOLS_FOLDER}/$program" "$@"; }\n`
 
 /** Returns the command line that runs a script with the tools. */
-export const scriptWords = (script: string, ...args: string[]): string[] =>
-  words('sh', '-c', `${CALL}${script}`, 'assay', ...args)
-
-/** Quotes a text for a shell. */
-export const quote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`
+export const scriptCommand = (script: string, ...args: string[]): string[] =>
+  toolCommand('sh', '-c', `${CALL_FUNCTION}${script}`, 'assay', ...args)
 
 /**
- * First process of a sandbox's main container. It obeys the lines that arrive on its input. When its input ends, because
- * the worker closed it or died, everything ends. It waits for no program while commands live, except to repair files,
- * because these could stop it. SIGCHLD must not be trapped: it would interrupt `read`.
+ * Script of the first process of a sandbox's main container. It executes the requests that arrive on its input, one per
+ * line. When its input ends, because the worker closed it or died, it kills all processes. While commands run, it waits
+ * for no program except to repair files, because commands could stop that program. SIGCHLD must not be trapped: it would
+ * interrupt `read`.
  *
  * - `hello` is answered with `hello`.
  * - `repair` restores account files that the runtime could not open when it adds a command.
- * - `end` kills all other processes, and answers with the number of processes that ran out of memory.
+ * - `end` kills all other processes, and answers with the number of processes that the kernel killed for memory.
  */
-export const FIRST = `passwd=$(call cat /etc/passwd 2> /dev/null)
+export const FIRST_PROCESS_SCRIPT = `passwd=$(call cat /etc/passwd 2> /dev/null)
 group=$(call cat /etc/group 2> /dev/null)
 restore() {
   call rm -rf "/etc/$1"

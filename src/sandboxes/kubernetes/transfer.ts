@@ -1,22 +1,22 @@
 import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import { type FilteredTar, filterTar, type TarFilterOptions } from '../kernel/filter-tar.ts'
-import { toPathParts } from '../kernel/inside.ts'
+import { toPathParts } from '../kernel/sandbox-path.ts'
 import { uploadRefused } from '../kernel/upload-archive.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { type Cluster, type HELPER, MAIN } from './cluster.ts'
 import { collectErrors, openExec, runExec } from './exec-stream.ts'
-import { scriptWords } from './tools.ts'
+import { scriptCommand } from './tools.ts'
 
 /** Timeout of copying all files of a sandbox. */
-export const TRANSFER_MS = 15 * 60_000
-const STEP_MS = 60_000
+export const TRANSFER_TIMEOUT_MS = 15 * 60_000
+const SCRIPT_TIMEOUT_MS = 60_000
 
 /**
- * Script that unpacks an archive into a folder and prints the digest of what arrived. The cluster may lose input without
- * an error.
+ * Script that unpacks an archive into a folder and prints the digest of the bytes that arrived, because the cluster may
+ * lose input without an error.
  */
-const UNPACK = `{
+const UNPACK_SCRIPT = `{
   call tee /dev/fd/3 | {
     call tar --extract --file=- --directory="$1" --numeric-owner --same-owner --same-permissions --keep-directory-symlink || echo 'The archive was not unpacked.' >&2
     call cat > /dev/null
@@ -26,35 +26,39 @@ const UNPACK = `{
 type UnpackTarget = { pod: string; container: typeof MAIN | typeof HELPER; folder: string }
 
 /** Unpacks an archive in a sandbox. Throws SandboxUnavailable unless every byte arrived. */
-export async function unpackIn(
+export async function unpackInto(
   cluster: Cluster,
   { pod, container, folder }: UnpackTarget,
   tar: AsyncIterable<Buffer>,
 ): Promise<void> {
   const hash = createHash('sha256')
-  async function* hashed(): AsyncGenerator<Buffer> {
+  async function* hashChunks(): AsyncGenerator<Buffer> {
     for await (const chunk of tar) {
       hash.update(chunk)
       yield chunk
     }
   }
-  const command = container === MAIN ? scriptWords(UNPACK, folder) : helperWords(UNPACK, folder)
+  const command = container === MAIN ? scriptCommand(UNPACK_SCRIPT, folder) : helperCommand(UNPACK_SCRIPT, folder)
   const { kubernetes, namespace } = cluster
   const target = { namespace, pod, container }
-  const { output, errors } = await runExec(kubernetes, target, command, { input: hashed(), timeoutMs: TRANSFER_MS })
+  const { output, errors } = await runExec(kubernetes, target, command, {
+    input: hashChunks(),
+    timeoutMs: TRANSFER_TIMEOUT_MS,
+  })
   const arrived = output.toString().slice(0, 64)
   if (errors.includes('not unpacked')) throw new SandboxUnavailable(`Files could not be put into a sandbox: ${errors}`)
-  if (arrived !== hash.digest('hex')) throw new SandboxUnavailable('Files did not arrive completely in a sandbox.')
+  if (arrived !== hash.digest('hex'))
+    throw new SandboxUnavailable('Some bytes of the files did not arrive in the sandbox.')
 }
 
 /** Returns the command line of a script in the helper container, which has the programs of its own image. */
-const helperWords = (script: string, ...args: string[]): string[] => [
+const helperCommand = (script: string, ...args: string[]): string[] => [
   ...['sh', '-c', `call() { "$@"; }\n${script}`, 'assay'],
   ...args,
 ]
 
 /** Script that prints the first part of a path that is a link or not a folder. */
-const CHECK_FOLDERS = `for path; do
+const CHECK_FOLDERS_SCRIPT = `for path; do
   if [ -L "$path" ]; then printf 'link %s' "$path"; exit; fi
   if [ -e "$path" ] && [ ! -d "$path" ]; then printf 'file %s' "$path"; exit; fi
 done`
@@ -69,7 +73,7 @@ export async function requireFolders(cluster: Cluster, pod: string, targets: str
     })
   }
   if (paths.size === 0) return
-  const found = await runScript(cluster, pod, CHECK_FOLDERS, [...paths])
+  const found = await runScript(cluster, pod, CHECK_FOLDERS_SCRIPT, [...paths])
   const [, kind, path = ''] = /^(link|file) (.*)$/s.exec(found) ?? []
   if (kind) throw uploadRefused(path, kind === 'link' ? 'is a link in the image' : 'is not a folder')
 }
@@ -83,18 +87,18 @@ export async function runScript(
   input?: AsyncIterable<Buffer>,
 ): Promise<string> {
   const target = { namespace: cluster.namespace, pod, container: MAIN }
-  const options = { input, timeoutMs: input ? TRANSFER_MS : STEP_MS }
-  const { code, output, errors } = await runExec(cluster.kubernetes, target, scriptWords(script, ...args), options)
+  const options = { input, timeoutMs: input ? TRANSFER_TIMEOUT_MS : SCRIPT_TIMEOUT_MS }
+  const { code, output, errors } = await runExec(cluster.kubernetes, target, scriptCommand(script, ...args), options)
   if (code !== 0) throw new SandboxUnavailable(`A sandbox could not be set up: ${errors || `code ${code}`}`)
   return output.toString()
 }
 
-const MISSING = 44
+const NOT_FOUND_CODE = 44
 /** Script that packs a path. Nothing is packed if a parent is a link or the path does not exist. */
-const PACK = `parent=$1; name=$2; shift 2
-for above; do if [ -L "$above" ] || [ ! -d "$above" ]; then exit ${MISSING}; fi; done
-cd -- "$parent" || exit ${MISSING}
-if [ ! -e "$name" ] && [ ! -L "$name" ]; then exit ${MISSING}; fi
+const PACK_SCRIPT = `parent=$1; name=$2; shift 2
+for above; do if [ -L "$above" ] || [ ! -d "$above" ]; then exit ${NOT_FOUND_CODE}; fi; done
+cd -- "$parent" || exit ${NOT_FOUND_CODE}
+if [ ! -e "$name" ] && [ ! -L "$name" ]; then exit ${NOT_FOUND_CODE}; fi
 call tar --create --file=- --format=posix --numeric-owner --one-file-system -- "$name"`
 
 type CollectTarget = { pod: string; container: typeof MAIN | typeof HELPER }
@@ -109,17 +113,17 @@ export async function collectPath(
   const parts = toPathParts(path)
   const above = parts.slice(0, -1).map((_, index) => `/${parts.slice(0, index + 1).join('/')}`)
   const args = [posix.join('/', ...parts.slice(0, -1)), parts.at(-1) ?? '.', ...above]
-  const command = container === MAIN ? scriptWords(PACK, ...args) : helperWords(PACK, ...args)
+  const command = container === MAIN ? scriptCommand(PACK_SCRIPT, ...args) : helperCommand(PACK_SCRIPT, ...args)
   const { kubernetes, namespace } = cluster
   const stream = await openExec(kubernetes, { namespace, pod, container }, command)
   const errors = collectErrors(stream)
-  const timer = setTimeout(() => stream.close(), TRANSFER_MS)
+  const timer = setTimeout(() => stream.close(), TRANSFER_TIMEOUT_MS)
   try {
     await stream.end()
     const found = await filterTar(stream.output, { ...options, folder: cluster.folder })
     // The filter stops reading at its limits. Otherwise a lost stream has thrown an error by now.
-    const isWhole = stream.output.readableEnded
-    if (isWhole && (await stream.code) === MISSING) {
+    const isComplete = stream.output.readableEnded
+    if (isComplete && (await stream.code) === NOT_FOUND_CODE) {
       found.tar.destroy()
       return undefined
     }

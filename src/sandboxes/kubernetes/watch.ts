@@ -1,11 +1,11 @@
 import { createInterface } from 'node:readline'
 import { setTimeout as wait } from 'node:timers/promises'
-import { type SandboxEnding, toExit } from '../kernel/explain.ts'
+import { type SandboxEnding, toExit } from '../kernel/exit.ts'
 import { type ExecSpec, type Exit, type SandboxSpec, SandboxUnavailable } from '../sandbox.ts'
 import { type Cluster, MAIN } from './cluster.ts'
 import { type CommandSpec, type RunningCommand, startCommand } from './command.ts'
 import { openAttach } from './exec-stream.ts'
-import { describeEnd, findMain, type PodStatus, readPod } from './pods.ts'
+import { describeEnd, findMainContainer, findPod, type PodStatus } from './pods.ts'
 
 export type WatchedPod = {
   exited: Promise<Exit>
@@ -16,8 +16,8 @@ export type WatchedPod = {
 }
 
 /** Completes a command with the settings of the sandbox. */
-export type CommandBuilder = (command: string[], own: OwnCommandSettings) => CommandSpec
-type OwnCommandSettings = Partial<Pick<ExecSpec, 'user' | 'workdir' | 'env' | 'input'>> &
+export type CommandBuilder = (command: string[], overrides: CommandOverrides) => CommandSpec
+type CommandOverrides = Partial<Pick<ExecSpec, 'user' | 'workdir' | 'env' | 'input'>> &
   Partial<Pick<CommandSpec, 'output' | 'seconds'>>
 
 type WatchOptions = {
@@ -52,7 +52,7 @@ export function watchPod(options: WatchOptions): WatchedPod {
       const ended = await Promise.race([command?.ended ?? stopRequest.promise, stopRequest.promise, supervisor.lost])
       const seconds = secondsSince(startedAt)
       const { oomKills } = await supervisor.endAll()
-      const { bytes } = ended ?? (await command?.giveUp()) ?? { bytes: 0 }
+      const { bytes } = ended ?? (await command?.stopReading()) ?? { bytes: 0 }
       await options.onEnd()
       return toExit({
         stopped: state.stopped,
@@ -64,9 +64,9 @@ export function watchPod(options: WatchOptions): WatchedPod {
         seconds,
       })
     } catch (error) {
-      const limitExit = await explainLoss(options, error)
+      const limitExit = await explainLostConnection(options, error)
       state.isGone = true
-      const { bytes } = (await command?.giveUp()) ?? { bytes: 0 }
+      const { bytes } = (await command?.stopReading()) ?? { bytes: 0 }
       return { ...limitExit, seconds: secondsSince(startedAt), outputBytes: bytes }
     } finally {
       state.isOver = true
@@ -86,15 +86,18 @@ export function watchPod(options: WatchOptions): WatchedPod {
       if (state.isOver || state.stopped) throw new SandboxUnavailable(`Sandbox ${spec.id} has ended.`)
       const start = performance.now()
       await supervisor.repair()
-      const added = await runAdded(options, exec)
+      const result = await runExecCommand(options, exec)
       // A command that died with its sandbox looks like one that was killed.
-      return { ...added, code: state.stopped ? null : added.code, seconds: secondsSince(start) }
+      return { ...result, code: state.stopped ? null : result.code, seconds: secondsSince(start) }
     },
   }
 }
 
 /** Runs an added command. The end of the sandbox ends it too. */
-async function runAdded({ cluster, name, toCommand }: WatchOptions, exec: ExecSpec): Promise<Omit<Exit, 'seconds'>> {
+async function runExecCommand(
+  { cluster, name, toCommand }: WatchOptions,
+  exec: ExecSpec,
+): Promise<Omit<Exit, 'seconds'>> {
   const { command, outputFile, limits } = exec
   const output = { file: outputFile, maxBytes: limits.outputBytes }
   const running = await startCommand(
@@ -103,9 +106,9 @@ async function runAdded({ cluster, name, toCommand }: WatchOptions, exec: ExecSp
     toCommand(command, { ...exec, output, seconds: limits.seconds + 1 }),
   )
   const timer = new AbortController()
-  const late = wait(limits.seconds * 1000, undefined, { signal: timer.signal }).catch(() => undefined)
-  const ended = await Promise.race([running.ended, late]).finally(() => timer.abort())
-  if (ended === undefined) return { code: null, limit: 'seconds', outputBytes: (await running.giveUp()).bytes }
+  const timeout = wait(limits.seconds * 1000, undefined, { signal: timer.signal }).catch(() => undefined)
+  const ended = await Promise.race([running.ended, timeout]).finally(() => timer.abort())
+  if (ended === undefined) return { code: null, limit: 'seconds', outputBytes: (await running.stopReading()).bytes }
   const { code, bytes } = ended
   return { code, limit: bytes > limits.outputBytes ? 'output' : null, outputBytes: bytes }
 }
@@ -113,11 +116,14 @@ async function runAdded({ cluster, name, toCommand }: WatchOptions, exec: ExecSp
 const END_REPORT_MS = 5000
 
 /** Explains why the connection to a sandbox was lost. Throws unless the sandbox itself ran into a limit. */
-async function explainLoss({ cluster, name }: WatchOptions, error: unknown): Promise<Pick<Exit, 'code' | 'limit'>> {
+async function explainLostConnection(
+  { cluster, name }: WatchOptions,
+  error: unknown,
+): Promise<Pick<Exit, 'code' | 'limit'>> {
   const deadline = performance.now() + END_REPORT_MS
   // The cluster reports the end of a pod a moment after its streams have ended.
   for (; performance.now() < deadline; await wait(250)) {
-    const pod = await readPod(cluster, name)
+    const pod = await findPod(cluster, name)
     if (pod === undefined) throw error
     const limit = findPodLimit(pod.status)
     if (limit !== undefined) return limit
@@ -131,7 +137,7 @@ async function explainLoss({ cluster, name }: WatchOptions, error: unknown): Pro
 export function findPodLimit(status: PodStatus): Pick<Exit, 'code' | 'limit'> | undefined {
   const { reason, message = '' } = status
   if (reason === 'Evicted' && /exceed.*(ephemeral|limit)/i.test(message)) return { code: null, limit: 'disk' }
-  const terminated = findMain(status)?.state.terminated
+  const terminated = findMainContainer(status)?.state.terminated
   if (terminated?.reason === 'OOMKilled') return { code: KILLED, limit: 'memory' }
   if (reason === 'DeadlineExceeded') return { code: null, limit: 'seconds' }
   return undefined
@@ -150,7 +156,7 @@ export type Supervisor = {
   close(): void
 }
 
-const ANSWER_MS = 60_000
+const ANSWER_TIMEOUT_MS = 60_000
 
 export async function attachSupervisor(cluster: Cluster, pod: string): Promise<Supervisor> {
   const { kubernetes, namespace } = cluster
@@ -163,33 +169,33 @@ export async function attachSupervisor(cluster: Cluster, pod: string): Promise<S
 
   let last: Promise<unknown> = Promise.resolve()
   /** Sends a line and returns the answer. Requests are answered in order. */
-  const ask = (line: string): Promise<string> => {
+  const sendRequest = (line: string): Promise<string> => {
     const answer = last.then(async () => {
       await stream.write(Buffer.from(`${line}\n`))
-      const next = await Promise.race([lines.next(), lost, late()])
+      const next = await Promise.race([lines.next(), lost, rejectAfterTimeout()])
       return next.value ?? lost
     })
     last = answer.catch(() => {})
     return answer
   }
-  await ask('hello')
+  await sendRequest('hello')
   return {
     lost,
     close: () => stream.close(),
     async repair() {
-      await ask('repair')
+      await sendRequest('repair')
     },
     async endAll() {
-      return { oomKills: Number(/^dead (\d+)$/.exec(await ask('end'))?.[1] ?? 0) }
+      return { oomKills: Number(/^dead (\d+)$/.exec(await sendRequest('end'))?.[1] ?? 0) }
     },
   }
 }
 
-const late = (): Promise<never> =>
+const rejectAfterTimeout = (): Promise<never> =>
   new Promise((_, reject) => {
     const timer = setTimeout(
       () => reject(new SandboxUnavailable('The first process of a sandbox does not answer.')),
-      ANSWER_MS,
+      ANSWER_TIMEOUT_MS,
     )
     timer.unref()
   })

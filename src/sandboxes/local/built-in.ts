@@ -6,16 +6,16 @@ import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
 import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
 import { type LocalBuildNetwork, openBuildNetwork } from '../egress/build-egress.ts'
 import { CAPABILITIES } from '../kernel/accounts.ts'
-import { findInside } from '../kernel/inside.ts'
 import { type NamespaceProcess, startNamespaceProcess } from '../kernel/namespace-process.ts'
+import { findInside } from '../kernel/sandbox-path.ts'
+import { quote, shellCommand } from '../kernel/shell.ts'
 import { treeDigest } from '../kernel/tree-digest.ts'
 import { type PrepareOptions, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
-import { buildShmArgs, FILTER_FD, SEAL } from './bwrap.ts'
+import { buildShmArgs, FILTER_FD, SEAL_PROGRAM } from './bwrap.ts'
 import { asOrdinaryUser, findAccount, refuseLinks } from './files.ts'
 import { findBuild, type ImageStore, newDraft, type StoredImage, saveBuild, saveImage } from './image-store.ts'
 import { buildLauncherArgs, listHidden, listLauncherFiles } from './launcher.ts'
 import { filterPath, type Host, overlayOptions } from './machine.ts'
-import { line, quote } from './shell.ts'
 
 export type BuiltInRequest = {
   dockerfile: Dockerfile
@@ -36,21 +36,26 @@ export async function buildBuiltIn(host: Host, request: BuiltInRequest, options:
   options.layers.push(join(folder, 'upper'))
   for (const name of ['upper', 'work', 'root']) await mkdir(join(folder, name), { recursive: true, mode: 0o755 })
   const { rootless } = host
-  const holder = await startNamespaceProcess({ rootless, beside: undefined, cwd: '/', network: 'alone' })
-  const stop = (): void => void holder.kill()
+  const namespaceProcess = await startNamespaceProcess({
+    rootless,
+    copyMountsOf: undefined,
+    cwd: '/',
+    network: 'isolated',
+  })
+  const stop = (): void => void namespaceProcess.kill()
   options.signal.addEventListener('abort', stop)
-  const hasRun = stage.instructions.some(({ keyword }) => keyword === 'RUN')
+  const hasRunInstruction = stage.instructions.some(({ keyword }) => keyword === 'RUN')
   let network: LocalBuildNetwork | undefined
   try {
     const { context } = request
-    const { base, done } = await findBeginning(host.store, request, stage)
-    await mountDraft(host, holder, base, draft)
-    if (hasRun) network = await openBuildNetwork(holder, { ...options, rootless })
+    const { base, doneCount } = await findCachedPrefix(host.store, request, stage)
+    await mountDraft(host, namespaceProcess, base, draft)
+    if (hasRunInstruction) network = await openBuildNetwork(namespaceProcess, { ...options, rootless })
     const { env, workdir, user, entrypoint, command } = base
     const state: BuildState = {
       ...options,
       host,
-      holder,
+      namespaceProcess,
       context,
       base,
       env: { ...env },
@@ -64,36 +69,36 @@ export async function buildBuiltIn(host: Host, request: BuiltInRequest, options:
       proxy: network?.env ?? {},
     }
     for (const [at, instruction] of stage.instructions.entries())
-      if (at >= done || instruction.keyword === 'ARG') await executeInstruction(state, instruction)
-    await holder.end()
+      if (at >= doneCount || instruction.keyword === 'ARG') await executeInstruction(state, instruction)
+    await namespaceProcess.end()
     const image = await saveLayer(host, state, request.key, folder)
-    const own = await hashBeginning(request, stage.instructions)
-    if (own !== undefined) await saveBuild(host.store, own, image)
+    const prefixKey = await hashPrefix(request, stage.instructions)
+    if (prefixKey !== undefined) await saveBuild(host.store, prefixKey, image)
     return image
   } finally {
     options.signal.removeEventListener('abort', stop)
     network?.close()
-    await holder.end()
+    await namespaceProcess.end()
     await rm(folder, { recursive: true, force: true })
   }
 }
 
 /** Finds the image of another Dockerfile that consists of the first instructions of this one, the longest first. */
-async function findBeginning(
+async function findCachedPrefix(
   store: ImageStore,
   request: BuiltInRequest,
   { instructions }: DockerfileStage,
-): Promise<{ base: StoredImage; done: number }> {
-  for (let done = instructions.length - 1; done > 0; done -= 1) {
-    const key = await hashBeginning(request, instructions.slice(0, done))
+): Promise<{ base: StoredImage; doneCount: number }> {
+  for (let doneCount = instructions.length - 1; doneCount > 0; doneCount -= 1) {
+    const key = await hashPrefix(request, instructions.slice(0, doneCount))
     const base = key === undefined ? undefined : await findBuild(store, key).catch(() => undefined)
-    if (base) return { base, done }
+    if (base) return { base, doneCount }
   }
-  return { base: request.base, done: 0 }
+  return { base: request.base, doneCount: 0 }
 }
 
-/** Hashes everything that instructions depend on. Undefined if they copy files whose names are not known yet. */
-async function hashBeginning(
+/** Hashes everything that instructions depend on. Returns undefined if they copy files whose names contain variables. */
+async function hashPrefix(
   { base, args, context, dockerfile }: BuiltInRequest,
   instructions: readonly DockerfileInstruction[],
 ): Promise<string | undefined> {
@@ -111,9 +116,14 @@ async function hashBeginning(
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
 }
 
-async function mountDraft(host: Host, holder: NamespaceProcess, base: StoredImage, draft: string): Promise<void> {
+async function mountDraft(
+  host: Host,
+  namespaceProcess: NamespaceProcess,
+  base: StoredImage,
+  draft: string,
+): Promise<void> {
   const layers = `lowerdir=${base.layers.join(':')},upperdir=${draft}/upper,workdir=${draft}/work`
-  const mount = line(
+  const mount = shellCommand(
     'mount',
     '-t',
     'overlay',
@@ -122,7 +132,10 @@ async function mountDraft(host: Host, holder: NamespaceProcess, base: StoredImag
     `${layers},${overlayOptions(host.rootless)}`,
     `${draft}/root`,
   )
-  await holder.runOrThrow('Mounting the files of a build', `${line('cd', host.store.folder)} && ${mount}`)
+  await namespaceProcess.runOrThrow(
+    'Mounting the files of a build',
+    `${shellCommand('cd', host.store.folder)} && ${mount}`,
+  )
 }
 
 /** Moves the files that the build changed into the store, and saves the image. */
@@ -251,20 +264,23 @@ function expand({ env, args }: BuildState, text: string): string {
 type CopyRequest = { sources: string[]; target: string; owner: string | undefined; line: number }
 
 async function copySources(state: BuildState, request: CopyRequest): Promise<void> {
-  const { holder, root } = state
+  const { namespaceProcess, root } = state
   const { target, sources, line: number } = request
-  const visibleRoot = join(holder.root, root)
+  const visibleRoot = join(namespaceProcess.root, root)
   await refuseLinks(visibleRoot, target)
   const isFolder = target.endsWith('/') || (await findInside(visibleRoot, target))?.stats.isDirectory() === true
   const folder = isFolder ? target : posix.dirname(target)
-  await holder.runOrThrow(`Line ${number}`, line('mkdir', '-p', '-m', '755', '--', join(root, folder)))
-  for (const source of sources) await copyOne(state, request, source, isFolder)
+  await namespaceProcess.runOrThrow(
+    `Line ${number}`,
+    shellCommand('mkdir', '-p', '-m', '755', '--', join(root, folder)),
+  )
+  for (const source of sources) await copySource(state, request, source, isFolder)
 }
 
-async function copyOne(state: BuildState, request: CopyRequest, source: string, isFolder: boolean): Promise<void> {
-  const { holder, root, context } = state
+async function copySource(state: BuildState, request: CopyRequest, source: string, isFolder: boolean): Promise<void> {
+  const { namespaceProcess, root, context } = state
   const { target, owner, line: number } = request
-  const visibleRoot = join(holder.root, root)
+  const visibleRoot = join(namespaceProcess.root, root)
   const found = await findInside(context, source)
   if (!found) throw new SandboxUnavailable(`Line ${number} of the Dockerfile: ${source} not found.`)
   // The contents of a folder are copied, not the folder.
@@ -272,10 +288,11 @@ async function copyOne(state: BuildState, request: CopyRequest, source: string, 
   await refuseLinks(visibleRoot, destination)
   // --remove-destination keeps cp from writing to files of this machine through links that an earlier RUN created.
   const args = ['cp', '-a', '--no-preserve=ownership', '--remove-destination', '-T', '--']
-  const copy = line(...args, found.path, join(root, destination))
+  const copy = shellCommand(...args, found.path, join(root, destination))
   const steps = [copy]
-  if (owner !== undefined) steps.push(line(...(await buildChownArgs(visibleRoot, owner)), join(root, destination)))
-  await holder.runOrThrow(`Line ${number}: COPY`, steps.join(' && '))
+  if (owner !== undefined)
+    steps.push(shellCommand(...(await buildChownArgs(visibleRoot, owner)), join(root, destination)))
+  await namespaceProcess.runOrThrow(`Line ${number}: COPY`, steps.join(' && '))
 }
 
 async function buildChownArgs(root: string, owner: string): Promise<string[]> {
@@ -290,8 +307,8 @@ const OUTPUT_SHOWN_MAX = 2000
 
 /** Executes RUN in its own namespaces, with the network of the build. */
 async function runCommand(state: BuildState, { text, exec, line: number }: DockerfileInstruction): Promise<void> {
-  const { host, holder, root, base, workdir, onLog } = state
-  const visibleRoot = join(holder.root, root)
+  const { host, namespaceProcess, root, base, workdir, onLog } = state
+  const visibleRoot = join(namespaceProcess.root, root)
   const mountPoints = ['/proc', '/dev', ...(base.binds ?? [])]
   for (const path of mountPoints) await refuseLinks(visibleRoot, path)
   const found = await findAccount(visibleRoot, state.user || 'root')
@@ -311,8 +328,8 @@ async function runCommand(state: BuildState, { text, exec, line: number }: Docke
     ...buildLauncherArgs(host.launcher, account, BUILD_CAPABILITIES),
     ...(exec ?? ['/bin/sh', '-c', text]),
   ]
-  const { code, text: output } = await holder.run(
-    `${host.rootless ? '' : SEAL}( ${state.entering}exec ${line(...args)} ${FILTER_FD}< ${quote(filterPath(host.store))} )`,
+  const { code, text: output } = await namespaceProcess.run(
+    `${host.rootless ? '' : SEAL_PROGRAM}( ${state.entering}exec ${shellCommand(...args)} ${FILTER_FD}< ${quote(filterPath(host.store))} )`,
   )
   for (const logLine of output.split('\n').filter(Boolean)) onLog(logLine)
   if (code === 0) return
@@ -339,10 +356,10 @@ type BuiltInOptions = PrepareOptions & {
 /** A running build. All its changes go into one layer. */
 type BuildState = BuiltInOptions & {
   host: Host
-  holder: NamespaceProcess
+  namespaceProcess: NamespaceProcess
   context: string
   base: StoredImage
-  /** Mount point of the image's files, in the mount namespace of `holder`. */
+  /** Mount point of the image's files, in the mount namespace of `namespaceProcess`. */
   root: string
   env: Record<string, string>
   /** Values from the request, which take precedence over defaults of ARG. */

@@ -1,9 +1,10 @@
 import { access, open, writeFile } from 'node:fs/promises'
 import { join, posix } from 'node:path'
 import { CAPABILITIES, FIRST_PROCESS_CAPABILITY } from '../kernel/accounts.ts'
-import { parseExitCode } from '../kernel/explain.ts'
+import { parseExitCode } from '../kernel/exit.ts'
 import { withDeadline } from '../kernel/namespace-process.ts'
 import { findProcess } from '../kernel/ownership.ts'
+import { quote, shellCommand } from '../kernel/shell.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import {
   controlProcesses,
@@ -17,13 +18,12 @@ import {
 import { buildInitArgs, buildLauncherArgs, listHidden, STARTED_FD } from './launcher.ts'
 import { filterPath } from './machine.ts'
 import { openInput } from './process-io.ts'
-import { line, quote } from './shell.ts'
 
 /** Processes of bubblewrap: its monitor and the first process. */
 export const BWRAP_PROCESSES = 2
 
 const NAMESPACES = ['--unshare-ipc', '--unshare-pid', '--unshare-uts', '--unshare-cgroup']
-/** Makes our process the first one. An agent could trace bubblewrap's own, which has no additional capability. */
+/** Makes our process the first one. An agent could trace bubblewrap's own first process, which lacks CAP_SETPCAP. */
 const OWN_INIT = ['--as-pid-1']
 const READ_ONLY = ['/proc/sys', '/proc/sysrq-trigger', '/proc/fs', '/proc/mtrr']
 const HIDDEN = ['/proc/kcore', '/proc/keys', '/proc/timer_list', '/proc/sched_debug', '/proc/latency_stats']
@@ -35,19 +35,19 @@ const FD = { status: 3, started: STARTED_FD, gate: 7, filter: FILTER_FD, args: 9
 
 /** Runs the command under bubblewrap. The namespace process is busy until the command ends. */
 export async function launchBwrap(launch: Launch): Promise<Launched> {
-  const { holder, spec, folder } = launch
+  const { namespaceProcess, spec, folder } = launch
   // Variables may contain secrets. They are passed in a file, because every user of this machine can read command lines.
-  await writeFile(join(folder, 'args'), (await options(launch)).join('\0'), { mode: 0o600 })
+  await writeFile(join(folder, 'args'), (await buildOptions(launch)).join('\0'), { mode: 0o600 })
   const input = await openInput(join(folder, 'input'), spec.input)
 
   const child = Promise.withResolvers<number>()
-  const hear = (text: string): void => {
+  const readPid = (text: string): void => {
     const pid = /"child-pid": (\d+)/.exec(text)?.[1]
     if (pid !== undefined) child.resolve(Number(pid))
   }
-  const answer = holder.run(script(launch), hear)
+  const answer = namespaceProcess.run(buildScript(launch), readPid)
   const ended = answer.then(async ({ code, text }) => {
-    hear(text) // a short command may have ended already
+    readPid(text) // a short command may have ended already
     child.reject(new SandboxUnavailable(`bubblewrap did not start (${code}). ${text}`))
     return {
       code: parseExitCode(/"exit-code": (-?\d+) \}/.exec(text)?.[1]),
@@ -59,7 +59,7 @@ export async function launchBwrap(launch: Launch): Promise<Launched> {
   ended.finally(() => input.close()).catch(() => {})
 
   const pid = await withDeadline(child.promise, START_TIMEOUT_MS, () => {
-    holder.kill()
+    namespaceProcess.kill()
     return 'bubblewrap did not start in time.'
   }).finally(() => input.send())
   // The command may have ended by now.
@@ -67,23 +67,24 @@ export async function launchBwrap(launch: Launch): Promise<Launched> {
   return { init, ended, begin: () => openGate(folder) }
 }
 
+/** Lets the command start. It waits for a byte from this pipe, so that its ports are open before. */
 async function openGate(folder: string): Promise<void> {
   await using gate = await open(join(folder, 'gate'), 'r+')
   await gate.writeFile('x')
 }
 
 /**
- * Copies bubblewrap once per namespace process. Root in the sandbox can open the executable of the first process
- * through `/proc/1/exe`. It cannot be written while it runs, but an agent could end it and then replace the program of
- * this machine.
+ * Script that mounts bubblewrap read-only, once per namespace process. Root in the sandbox can open the executable of the
+ * first process through `/proc/1/exe`. It cannot be written while it runs, but an agent could end it and then replace the
+ * program of this machine.
  */
-export const SEAL = `{ [ -n "$sealed" ] || { mount -o bind,ro "$(command -v bwrap)" "$(command -v bwrap)" && sealed=1; }; } && `
+export const SEAL_PROGRAM = `{ [ -n "$sealed" ] || { mount -o bind,ro "$(command -v bwrap)" "$(command -v bwrap)" && sealed=1; }; } && `
 
-function script(launch: Launch): string {
+function buildScript(launch: Launch): string {
   const { host, folder, cgroups, spec, account } = launch
   const file = (name: string): string => quote(join(folder, name))
-  const gated = spec.ports.length > 0
-  const command = line(
+  const hasGate = spec.ports.length > 0
+  const command = shellCommand(
     'bwrap',
     '--args',
     String(FD.args),
@@ -96,11 +97,11 @@ function script(launch: Launch): string {
     ...[`${FD.status}>&1`, `> ${file('output')}`, '2>&1', `< ${spec.input.length === 0 ? '/dev/null' : file('input')}`],
     `${FD.started}> ${file(STARTED_FILE)}`,
     ...[`${FD.args}< ${file('args')}`, `${FD.filter}< ${quote(filterPath(host.store))}`],
-    ...(gated ? [`${FD.gate}<> ${file('gate')}`] : []),
+    ...(hasGate ? [`${FD.gate}<> ${file('gate')}`] : []),
   ]
   return [
-    ...(host.rootless ? [] : [SEAL]),
-    ...(gated ? [`mkfifo -m 600 ${file('gate')} && `] : []),
+    ...(host.rootless ? [] : [SEAL_PROGRAM]),
+    ...(hasGate ? [`mkfifo -m 600 ${file('gate')} && `] : []),
     '( ',
     ...cgroups.map((group) => `echo 0 > ${quote(join(group, 'cgroup.procs'))} && `),
     `exec ${host.rootless ? processLimit(spec.limits.pids + controlProcesses(spec)) : ''}${command} ${files.join(' ')} )`,
@@ -111,12 +112,12 @@ function script(launch: Launch): string {
  * Limits processes without cgroups. The kernel counts processes per user in each user namespace, and each sandbox of an
  * ordinary user has one. Refusals are not reported.
  */
-const processLimit = (pids: number): string => `${line('prlimit', `--nproc=${pids + BWRAP_PROCESSES + 1}`)} `
+const processLimit = (pids: number): string => `${shellCommand('prlimit', `--nproc=${pids + BWRAP_PROCESSES + 1}`)} `
 
-async function options(launch: Launch): Promise<string[]> {
+async function buildOptions(launch: Launch): Promise<string[]> {
   const { root, spec, env, workdir } = launch
-  kernel ??= Promise.all([READ_ONLY, HIDDEN].map(existing))
-  const [readOnly, hidden] = await kernel
+  kernelPaths ??= Promise.all([READ_ONLY, HIDDEN].map(listExisting))
+  const [readOnly, hidden] = await kernelPaths
   return [
     ...['--bind', root, '/', '--proc', '/proc', '--dev', '/dev'],
     ...(readOnly ?? []).flatMap((path) => ['--ro-bind', path, path]),
@@ -125,7 +126,7 @@ async function options(launch: Launch): Promise<string[]> {
     ...launch.launcherFiles.flatMap(({ source, target }) => ['--ro-bind', source, target]),
     ...launch.binds.flatMap((path) => ['--ro-bind', path, path]),
     ...listHidden(launch.binds).flatMap((path) => ['--perms', '0755', '--tmpfs', path, '--remount-ro', path]),
-    ...launch.mounts.flatMap(mountWords),
+    ...launch.mounts.flatMap(buildMountArgs),
     ...NAMESPACES,
     ...OWN_INIT,
     // A member of a sandbox network starts in the network of its namespace process.
@@ -145,9 +146,9 @@ async function options(launch: Launch): Promise<string[]> {
 }
 
 /** Mounts /dev/shm as a filesystem with a size limit. */
-export const buildShmArgs = (sizeMb: number): string[] => mountWords({ kind: 'tmpfs', target: '/dev/shm', sizeMb })
+export const buildShmArgs = (sizeMb: number): string[] => buildMountArgs({ kind: 'tmpfs', target: '/dev/shm', sizeMb })
 
-function mountWords(mount: LaunchMount): string[] {
+function buildMountArgs(mount: LaunchMount): string[] {
   // bubblewrap would create missing parent folders that only root can read.
   if (mount.kind === 'folder')
     return ['--dir', posix.dirname(mount.target), mount.readOnly ? '--ro-bind' : '--bind', mount.source, mount.target]
@@ -156,9 +157,9 @@ function mountWords(mount: LaunchMount): string[] {
 }
 
 /** Paths that this kernel has, looked up once. */
-let kernel: Promise<string[][]> | undefined
+let kernelPaths: Promise<string[][]> | undefined
 
-async function existing(paths: string[]): Promise<string[]> {
+async function listExisting(paths: string[]): Promise<string[]> {
   const found = await Promise.all(
     paths.map((path) =>
       access(path).then(

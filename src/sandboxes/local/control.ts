@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { UserAccount } from '../kernel/accounts.ts'
 import type { NamespaceProcess } from '../kernel/namespace-process.ts'
+import { quote, shellCommand } from '../kernel/shell.ts'
 import { SandboxUnsupported } from '../sandbox.ts'
 import { buildCommandArgs, CONTROL } from './launcher.ts'
 import type { LocalLauncher } from './machine.ts'
-import { line, quote } from './shell.ts'
 
 /**
  * Client of the control shell, which starts commands in a sandbox and reports how they ended over pipes. Root in the
@@ -31,16 +31,19 @@ export type ControlShell = {
 
 export const controlFolder = (sandboxFolder: string): string => join(sandboxFolder, 'control')
 
-export async function openControl(sandboxFolder: string, holder: NamespaceProcess): Promise<ControlShell> {
+export async function openControl(sandboxFolder: string, namespaceProcess: NamespaceProcess): Promise<ControlShell> {
   const folder = controlFolder(sandboxFolder)
   await mkdir(folder, { mode: 0o700 })
   const [requests = '', status = ''] = ['requests', 'status'].map((name) => join(folder, name))
-  await holder.runOrThrow('Making the pipes of a sandbox', line('mkfifo', '-m', '600', requests, status))
+  await namespaceProcess.runOrThrow(
+    'Making the pipes of a sandbox',
+    shellCommand('mkfifo', '-m', '600', requests, status),
+  )
   const output = await openPipe(requests)
   const input = await openPipe(status)
-  const reports = listen(input)
+  const reports = readReports(input)
   let last = 0
-  output.write(OPENING)
+  output.write(SAVE_STREAMS)
   return {
     folder,
     next: () => {
@@ -52,14 +55,14 @@ export async function openControl(sandboxFolder: string, holder: NamespaceProces
     async startCommand(request) {
       const { number } = request
       const file = join(folder, String(number))
-      await writeFile(file, requestScript(request), { mode: 0o600 })
+      await writeFile(file, buildRequestScript(request), { mode: 0o600 })
       void reports.code(number)
       // The file may hold secrets; it has been read once the process exists.
       void reports.pid(number).then(() => rm(file, { force: true }))
-      output.write(requestLine(number))
+      output.write(buildRequestLine(number))
     },
     kill(number) {
-      void reports.pid(number).then((pid) => output.write(killLine(pid)))
+      void reports.pid(number).then((pid) => output.write(buildKillLine(pid)))
     },
     close() {
       output.destroy()
@@ -78,7 +81,7 @@ async function openPipe(path: string): Promise<Socket> {
 
 type ControlReports = { pid(number: number): Promise<number>; code(number: number): Promise<number> }
 
-function listen(input: Socket): ControlReports {
+function readReports(input: Socket): ControlReports {
   const waiting = new Map<string, PromiseWithResolvers<number>>()
   const find = (key: string): PromiseWithResolvers<number> => {
     const found = waiting.get(key) ?? Promise.withResolvers<number>()
@@ -86,9 +89,9 @@ function listen(input: Socket): ControlReports {
     return found
   }
   eachLine(input, (text) => {
-    const [, number = '', what = '', value = ''] = /^(\d{1,9}) (pid|exit) (\d{1,9})$/.exec(text) ?? []
-    const usable = what === 'exit' ? Number(value) <= 255 : Number(value) > 1
-    if (usable) waiting.get(`${number} ${what}`)?.resolve(Number(value))
+    const [, number = '', event = '', value = ''] = /^(\d{1,9}) (pid|exit) (\d{1,9})$/.exec(text) ?? []
+    const isValid = event === 'exit' ? Number(value) <= 255 : Number(value) > 1
+    if (isValid) waiting.get(`${number} ${event}`)?.resolve(Number(value))
   })
   return { pid: (number) => find(`${number} pid`).promise, code: (number) => find(`${number} exit`).promise }
 }
@@ -96,7 +99,7 @@ function listen(input: Socket): ControlReports {
 /** Maximum length of a line. All lines of the control shell are shorter. */
 const LINE_MAX = 100
 
-/** Only the last part is buffered, so that a flood uses no memory. */
+/** Calls `onLine` for each line. Only the end of a long line is buffered, so that a flood uses no memory. */
 function eachLine(input: Socket, onLine: (text: string) => void): void {
   let rest = ''
   input.setEncoding('latin1').on('data', (chunk) => {
@@ -122,31 +125,31 @@ const REQUESTS = join(CONTROL, 'requests')
 const STATUS = join(CONTROL, 'status')
 
 /** Saves the standard streams for the main command, because a shell gives background commands no input. */
-const OPENING = 'exec 4<&0 5>&1 6>&2 < /dev/null > /dev/null 2>&1\n'
+const SAVE_STREAMS = 'exec 4<&0 5>&1 6>&2 < /dev/null > /dev/null 2>&1\n'
 
 /** Makes the shell read a command from a file, because only short lines are written to a pipe atomically. */
-const requestLine = (number: number): string => `. ${join(CONTROL, String(number))}\n`
+const buildRequestLine = (number: number): string => `. ${join(CONTROL, String(number))}\n`
 
-const killLine = (pid: number): string => `kill -9 -${pid} ${pid}\n`
+const buildKillLine = (pid: number): string => `kill -9 -${pid} ${pid}\n`
 
 /** Builds the shell code that runs a command and reports its process id and exit code. The main command ends all others. */
-function requestScript({ number, launcher, account, workdir, env, command, hasInput }: ControlRequest): string {
+function buildRequestScript({ number, launcher, account, workdir, env, command, hasInput }: ControlRequest): string {
   const input = hasInput ? join(CONTROL, `${number}.input`) : '/dev/null'
   const files = number === 0 ? '3<&4 >&5 2>&6' : `3< ${input} > ${join(CONTROL, `${number}.output`)} 2>&1`
-  const last = number === 0 ? `echo "exit $?" > ${REQUESTS}` : `echo "${number} exit $?" > ${STATUS}`
+  const reportExit = number === 0 ? `echo "exit $?" > ${REQUESTS}` : `echo "${number} exit $?" > ${STATUS}`
   return `{ exec ${files} 4<&- 5>&- 6>&-
 ( exec <&3 3<&-
-${line('cd', '--', workdir)} || exit 126
-${Object.entries(env).map(variable).join('')}exec ${line(...buildCommandArgs(launcher, account), ...command)}
+${shellCommand('cd', '--', workdir)} || exit 126
+${Object.entries(env).map(buildExport).join('')}exec ${shellCommand(...buildCommandArgs(launcher, account), ...command)}
 ) & child=$!
 exec 3<&- > /dev/null 2>&1
 echo "${number} pid $child" > ${STATUS}
 wait $child
-${last}; } &
+${reportExit}; } &
 `
 }
 
-function variable([name, value]: [string, string]): string {
+function buildExport([name, value]: [string, string]): string {
   if (/^[A-Za-z_]\w*$/.test(name)) return `export ${name}=${quote(value)}\n`
   throw new SandboxUnsupported(`The provider local cannot set the variable ${name} for exec. Use docker.`)
 }

@@ -2,11 +2,11 @@ import { constants, type Stats } from 'node:fs'
 import { chmod, lchown, mkdir, open, symlink, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { readTarEntries, type TarEntry } from '../../harbor/tar-reader.ts'
-import { readHits } from '../kernel/cgroup.ts'
+import { readLimitHits } from '../kernel/cgroup.ts'
 import { staysInside } from '../kernel/collect.ts'
-import { type SandboxEnding, toExit } from '../kernel/explain.ts'
-import { findInside, toPathParts } from '../kernel/inside.ts'
+import { type SandboxEnding, toExit } from '../kernel/exit.ts'
 import { runProgram } from '../kernel/run-program.ts'
+import { findInside, toPathParts } from '../kernel/sandbox-path.ts'
 import { parseEntryPath, uploadRefused } from '../kernel/upload-archive.ts'
 import { type ExecSpec, type Exit, SandboxUnavailable, type SandboxUpload } from '../sandbox.ts'
 import type { ControlShell } from './control.ts'
@@ -26,7 +26,8 @@ export async function execIn(
 ): Promise<Exit> {
   if (lifetime.isOver()) throw new SandboxUnavailable(`Sandbox ${running.spec.id} has ended.`)
   const startedAt = performance.now()
-  const hitsBefore = await readLimitHits(running)
+  const { cgroups } = running.host
+  const hitsBefore = await readLimitHits(cgroups, running.spec.id)
   const account = await resolveAccount(running, spec)
   const number = control.next()
   const { input, output } = await openFiles(control, number, spec)
@@ -45,7 +46,7 @@ export async function execIn(
     const seconds = (performance.now() - startedAt) / 1000
     if (ending.stopped === 'seconds') control.kill(number)
     const { bytes } = await output.stopCopying()
-    const hits = await readLimitHits(running)
+    const hits = await readLimitHits(cgroups, running.spec.id)
     return toExit({
       ...ending,
       seconds,
@@ -71,9 +72,9 @@ async function openFiles(
   return { output, input: await openInput(inputPipe, spec.input) }
 }
 
-async function resolveAccount({ host, holder, resources, spec }: LocalRunningSandbox, { user }: ExecSpec) {
+async function resolveAccount({ host, namespaceProcess, resources, spec }: LocalRunningSandbox, { user }: ExecSpec) {
   const name = user ?? spec.user ?? spec.image.user
-  const account = await findAccount(rootOf(host, holder, resources.files), name)
+  const account = await findAccount(rootOf(host, namespaceProcess, resources.files), name)
   return host.rootless ? asOrdinaryUser(account, name) : account
 }
 
@@ -96,10 +97,6 @@ async function waitForEnd(
     clearTimeout(timer)
   }
 }
-
-/** Reads how often the sandbox has hit its memory and process limits. */
-const readLimitHits = async ({ host, spec }: LocalRunningSandbox): Promise<{ memory: number; pids: number }> =>
-  host.cgroups ? readHits(host.cgroups, spec.id) : { memory: 0, pids: 0 }
 
 type UploadTarget = {
   /** Root folder of the sandbox, in which nothing runs yet. */

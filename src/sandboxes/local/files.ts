@@ -1,11 +1,11 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ACCOUNT_FILE_MAX_BYTES, resolveAccount, type UserAccount } from '../kernel/accounts.ts'
-import { findInside, readInside, toPathParts } from '../kernel/inside.ts'
 import type { NamespaceProcess } from '../kernel/namespace-process.ts'
+import { findInside, readInside, toPathParts } from '../kernel/sandbox-path.ts'
+import { shellCommand } from '../kernel/shell.ts'
 import { SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import { type Host, overlayOptions } from './machine.ts'
-import { line } from './shell.ts'
 
 /** The files of one sandbox. Paths are relative to the store, except `folder`. */
 export type SandboxFiles = {
@@ -20,7 +20,7 @@ export type SandboxFiles = {
 
 const MEGABYTE = 1024 * 1024
 /** Factor for the tables of the filesystem itself. */
-const DISK_SPARE = 1.04
+const DISK_OVERHEAD = 1.04
 const DISK_MIN_MB = 8
 /**
  * Larger disks are polled instead of enforced by the kernel: what is written between two polls is a small part of them, and
@@ -29,12 +29,12 @@ const DISK_MIN_MB = 8
 const DISK_HARD_MAX_MB = 4096
 
 export function planFiles(host: Host, id: string, layers: string[], diskMb: number): SandboxFiles {
-  const own = join('run', id)
-  const disk = host.loop && diskMb <= DISK_HARD_MAX_MB ? join(own, 'disk') : undefined
+  const sandboxFolder = join('run', id)
+  const disk = host.hasLoopDevices && diskMb <= DISK_HARD_MAX_MB ? join(sandboxFolder, 'disk') : undefined
   return {
-    folder: join(host.store.folder, own),
-    root: join(own, 'root'),
-    changes: [join(disk ?? own, 'upper')],
+    folder: join(host.store.folder, sandboxFolder),
+    root: join(sandboxFolder, 'root'),
+    changes: [join(disk ?? sandboxFolder, 'upper')],
     layers,
     disk,
   }
@@ -43,7 +43,7 @@ export function planFiles(host: Host, id: string, layers: string[], diskMb: numb
 /** Mounts the layers of the image, of the base filesystem and of the sandbox itself. */
 export async function mountFiles(
   host: Host,
-  holder: NamespaceProcess,
+  namespaceProcess: NamespaceProcess,
   files: SandboxFiles,
   diskMb: number,
 ): Promise<void> {
@@ -56,27 +56,39 @@ export async function mountFiles(
     await mkdir(join(host.store.folder, path), { mode: 0o755 })
   }
   const steps = [
-    line('cd', host.store.folder),
-    ...(files.disk === undefined ? [] : [...diskSteps(files.disk, diskMb), line('mkdir', '-m', '755', upper, work)]),
-    line('mount', '-t', 'overlay', 'overlay', '-o', `nosuid,nodev,${options}`, files.root),
+    shellCommand('cd', host.store.folder),
+    ...(files.disk === undefined
+      ? []
+      : [...buildDiskCommands(files.disk, diskMb), shellCommand('mkdir', '-m', '755', upper, work)]),
+    shellCommand('mount', '-t', 'overlay', 'overlay', '-o', `nosuid,nodev,${options}`, files.root),
   ]
-  await holder.runOrThrow('Mounting the files of a sandbox', steps.join(' && '))
+  await namespaceProcess.runOrThrow('Mounting the files of a sandbox', steps.join(' && '))
 }
 
-function diskSteps(disk: string, diskMb: number): string[] {
-  const bytes = Math.ceil(Math.max(diskMb, DISK_MIN_MB) * DISK_SPARE) * MEGABYTE
+function buildDiskCommands(disk: string, diskMb: number): string[] {
+  const bytes = Math.ceil(Math.max(diskMb, DISK_MIN_MB) * DISK_OVERHEAD) * MEGABYTE
   return [
-    line('truncate', '-s', String(bytes), `${disk}.img`),
+    shellCommand('truncate', '-s', String(bytes), `${disk}.img`),
     // The disk needs no journal and no preinitialised tables: it is discarded after a crash, and most of it is never used.
-    line('mkfs.ext4', '-q', '-m', '0', '-O', '^has_journal', '-E', 'lazy_itable_init=1,nodiscard', `${disk}.img`),
-    line('mkdir', disk),
-    line('mount', '-o', 'loop,noinit_itable,nosuid,nodev', `${disk}.img`, disk),
+    shellCommand(
+      'mkfs.ext4',
+      '-q',
+      '-m',
+      '0',
+      '-O',
+      '^has_journal',
+      '-E',
+      'lazy_itable_init=1,nodiscard',
+      `${disk}.img`,
+    ),
+    shellCommand('mkdir', disk),
+    shellCommand('mount', '-o', 'loop,noinit_itable,nosuid,nodev', `${disk}.img`, disk),
   ]
 }
 
 /** Returns the path of the sandbox's root for this process. */
-export const rootOf = (host: Host, holder: NamespaceProcess, files: SandboxFiles): string =>
-  join(holder.root, host.store.folder, files.root)
+export const rootOf = (host: Host, namespaceProcess: NamespaceProcess, files: SandboxFiles): string =>
+  join(namespaceProcess.root, host.store.folder, files.root)
 
 /** Throws if a path contains a link. A link at a mount point would redirect the mount to a path of this machine. */
 export async function refuseLinks(root: string, path: string): Promise<void> {

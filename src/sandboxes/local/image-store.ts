@@ -3,10 +3,10 @@ import { mkdir, readdir, readFile, realpath, rename, rm, stat, utimes, writeFile
 import { join } from 'node:path'
 import { z } from 'zod'
 import { measureBytes, type PrunedPath, type PruneOptions, readAgeMs } from '../../platform/data-folder.ts'
-import { ownedPrefix } from '../kernel/ownership.ts'
+import { buildOwnedPrefix } from '../kernel/ownership.ts'
+import { removeTree } from '../kernel/run-program.ts'
 import { treeDigest } from '../kernel/tree-digest.ts'
 import { type Image, SandboxUnavailable } from '../sandbox.ts'
-import { removeTree } from './remove-tree.ts'
 
 /** An image. `layers` are folders below the store, the topmost first; `binds` are folders of this machine. */
 export type StoredImage = Image & { layers: string[]; binds?: string[] }
@@ -17,7 +17,7 @@ export type ImageStore = { folder: string }
 const NAME_LENGTH = 24
 
 /** Settings of an image without a configuration. */
-export const BARE: Omit<Image, 'digest'> = {
+export const DEFAULT_SETTINGS: Omit<Image, 'digest'> = {
   workdir: '/',
   user: 'root',
   entrypoint: [],
@@ -38,14 +38,14 @@ export const DRAFTS = { folder: 'drafts', kind: 'draft' }
 
 /** Creates a path below the store for an incomplete image. The name identifies the process that owns it. */
 export const newDraft = async (): Promise<string> =>
-  join(DRAFTS.folder, `${await ownedPrefix(DRAFTS.kind)}${randomUUID()}`)
+  join(DRAFTS.folder, `${await buildOwnedPrefix(DRAFTS.kind)}${randomUUID()}`)
 
 /** Stores a layer under the digest of its content. It is written to a draft and moved to its final path. */
-export async function makeLayer(store: ImageStore, make: (draft: string) => Promise<void>): Promise<string> {
+export async function createLayer(store: ImageStore, fillDraft: (draft: string) => Promise<void>): Promise<string> {
   const draft = join(store.folder, await newDraft())
   await mkdir(draft)
   try {
-    await make(draft)
+    await fillDraft(draft)
     const layer = join('layers', (await treeDigest(draft)).slice(0, NAME_LENGTH))
     await moveUnlessExists(draft, join(store.folder, layer))
     return layer
@@ -70,7 +70,7 @@ export async function saveImage(store: ImageStore, image: Omit<StoredImage, 'dig
 export async function readImage(store: ImageStore, digest: string): Promise<StoredImage> {
   const text = await readFile(imagePath(store, digest), 'utf8').catch(() => undefined)
   if (text === undefined) throw new SandboxUnavailable(`Image ${digest} not found. Prepare it again.`)
-  return { ...BARE, ...JSON.parse(text) }
+  return { ...DEFAULT_SETTINGS, ...JSON.parse(text) }
 }
 
 /** Lists all images, imported, pulled and built. */
@@ -89,13 +89,13 @@ export async function findImage(store: ImageStore, name: string): Promise<Stored
 }
 
 /** Normalises an image name: `debian` and `docker.io/library/debian:latest` become `debian:latest`. */
-export function fullName(name: string): string {
+export function normalizeImageName(name: string): string {
   const short = name.replace(/^(docker\.io|index\.docker\.io)\//, '').replace(/^library\//, '')
   return /[:@][^/]*$/.test(short) ? short : `${short}:latest`
 }
 
 const namePath = (store: ImageStore, name: string): string =>
-  join(store.folder, 'names', encodeURIComponent(fullName(name)))
+  join(store.folder, 'names', encodeURIComponent(normalizeImageName(name)))
 
 const imagePath = (store: ImageStore, digest: string): string =>
   join(store.folder, 'images', `${encodeURIComponent(digest)}.json`)
@@ -107,14 +107,14 @@ async function writeAtomically(store: ImageStore, path: string, text: string): P
 }
 
 /** Interval at which the last use of a build is recorded, so that trials do not write each time. */
-const USE_RECORDED_MS = 60 * 60 * 1000
+const USE_RECORD_INTERVAL_MS = 60 * 60 * 1000
 
-/** Result of a build, by the digest of its inputs. Records the use, because unused builds are deleted. */
+/** Finds the result of a build by the digest of its inputs. Records the use, because unused builds are deleted. */
 export async function findBuild(store: ImageStore, key: string): Promise<StoredImage | undefined> {
   const path = join(store.folder, 'builds', key)
   const digest = await readFile(path, 'utf8').catch(() => undefined)
   if (digest === undefined) return undefined
-  const isRecent = ((await readAgeMs(path)) ?? 0) < USE_RECORDED_MS
+  const isRecent = ((await readAgeMs(path)) ?? 0) < USE_RECORD_INTERVAL_MS
   if (!isRecent) await utimes(path, new Date(), new Date())
   return readImage(store, digest)
 }
@@ -123,20 +123,20 @@ export async function saveBuild(store: ImageStore, key: string, image: Image): P
   await writeAtomically(store, join(store.folder, 'builds', key), image.digest)
 }
 
-const Words = z.array(z.string()).nullish()
+const StringList = z.array(z.string()).nullish()
 
 /** Runtime settings of an image in the format of Docker and OCI. */
 export const ImageSettings = z.object({
   User: z.string().nullish(),
   WorkingDir: z.string().nullish(),
-  Env: Words,
-  Entrypoint: Words,
-  Cmd: Words,
-  OnBuild: Words,
+  Env: StringList,
+  Entrypoint: StringList,
+  Cmd: StringList,
+  OnBuild: StringList,
 })
 type ImageSettings = z.infer<typeof ImageSettings>
 
-export const settingsOf = (settings: ImageSettings): Omit<Image, 'digest' | 'base'> => ({
+export const toImageSettings = (settings: ImageSettings): Omit<Image, 'digest' | 'base'> => ({
   workdir: settings.WorkingDir || '/',
   user: settings.User || 'root',
   env: Object.fromEntries((settings.Env ?? []).map(splitVariable)),
@@ -149,7 +149,7 @@ function splitVariable(text: string): [string, string] {
   return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)]
 }
 
-/** Longer than any sandbox runs, so that no running sandbox uses a build that was last used before. */
+/** Minimum age of an unused build. No sandbox runs longer, so a build of this age is not in use. */
 const UNUSED_MS_MIN = 8 * 24 * 60 * 60 * 1000
 
 /**
@@ -159,7 +159,7 @@ const UNUSED_MS_MIN = 8 * 24 * 60 * 60 * 1000
  */
 export async function pruneLocalImages(dataFolder: string, options: PruneOptions): Promise<PrunedPath[]> {
   const folder = join(dataFolder, 'sandboxes', 'local')
-  const unusedMs = Math.max(options.olderThanMs, UNUSED_MS_MIN) + USE_RECORDED_MS
+  const unusedMs = Math.max(options.olderThanMs, UNUSED_MS_MIN) + USE_RECORD_INTERVAL_MS
   const { isDryRun } = options
   const builds = await splitByAge(join(folder, 'builds'), unusedMs)
   if (!isDryRun) for (const name of builds.old) await rm(join(folder, 'builds', name), { force: true })
@@ -184,8 +184,8 @@ async function splitByAge(folder: string, unusedMs: number): Promise<{ old: stri
   return { old, young }
 }
 
-/** Time in which a process that has just stored an image also stores its name or build. */
-const STORING_MS = 24 * 60 * 60 * 1000
+/** Time within which a process that has stored an image also stores its name or build. Younger images are kept. */
+const STORING_TIME_MS = 24 * 60 * 60 * 1000
 
 async function splitImages(folder: string, used: ReadonlySet<string>) {
   const unused: string[] = []
@@ -193,7 +193,7 @@ async function splitImages(folder: string, used: ReadonlySet<string>) {
   for (const name of await listNames(folder)) {
     const path = join(folder, name)
     const image = parseImage(await readFile(path, 'utf8').catch(() => ''))
-    const isNew = ((await readAgeMs(path)) ?? 0) < STORING_MS
+    const isNew = ((await readAgeMs(path)) ?? 0) < STORING_TIME_MS
     if (image && !used.has(image.digest) && !isNew) unused.push(name)
     else for (const layer of image?.layers ?? []) layers.add(layer)
   }
@@ -208,13 +208,13 @@ function parseImage(text: string): { digest: string; layers: string[] } | undefi
   }
 }
 
-/** The change time counts, because the files of a layer keep the times that they have in the image. */
+/** Deletes unused layers by their change time, because their modification time is the one in the image. */
 async function pruneLayers(folder: string, used: ReadonlySet<string>, isDryRun: boolean): Promise<PrunedPath[]> {
   const pruned: PrunedPath[] = []
   for (const name of await listNames(join(folder, 'layers'))) {
     const path = join(folder, 'layers', name)
     const stats = await stat(path).catch(() => undefined)
-    if (used.has(join('layers', name)) || !stats || Date.now() - stats.ctimeMs < STORING_MS) continue
+    if (used.has(join('layers', name)) || !stats || Date.now() - stats.ctimeMs < STORING_TIME_MS) continue
     pruned.push({ path, bytes: await measureBytes(path).catch(() => 0) })
     if (!isDryRun) await removeLayer(folder, path)
   }

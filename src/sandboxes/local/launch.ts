@@ -10,7 +10,7 @@ import type { Host } from './machine.ts'
 export type Launch = {
   host: Host
   /** Process that keeps the namespaces of the sandbox open. */
-  holder: NamespaceProcess
+  namespaceProcess: NamespaceProcess
   spec: SandboxSpec
   /** Paths on this machine: the root of the sandbox's file system, and the folder of its control files. */
   root: string

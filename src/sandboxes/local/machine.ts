@@ -8,12 +8,12 @@ import {
   startNamespaceProcess,
   TOOLS_PATH,
 } from '../kernel/namespace-process.ts'
-import { tryProgram } from '../kernel/run-program.ts'
+import { findProgram, listLibraries, tryProgram } from '../kernel/run-program.ts'
+import { quote, shellCommand } from '../kernel/shell.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { type ImageStore, newDraft } from './image-store.ts'
-import { type Pipes, pipesOf } from './record.ts'
-import { type MachineKind, seccompFilter } from './seccomp.ts'
-import { line } from './shell.ts'
+import { createPipePool, type PipePool } from './record.ts'
+import { compileFilter, type MachineKind } from './seccomp.ts'
 
 export type Runtime = 'bwrap' | 'runc'
 
@@ -23,16 +23,16 @@ export type Host = {
   log: Log
   runtime: Runtime
   machine: MachineKind
-  /** This process runs as an ordinary user, which is root only in its user namespaces. */
+  /** True if this process runs as an ordinary user, which is root only in its user namespaces. */
   rootless: boolean
   cgroups: CgroupLayout | undefined
-  /** Loop devices are available, so that sandboxes can have disk images of limited size. */
-  loop: boolean
-  /** Sandbox networks are available. */
-  groups: boolean
+  /** True if sandboxes can have disk images of limited size. */
+  hasLoopDevices: boolean
+  /** True if sandboxes can share a network. */
+  hasNetworks: boolean
   launcher: LocalLauncher
-  holders: NamespacePool
-  pipes: Pipes
+  namespacePool: NamespacePool
+  pipes: PipePool
 }
 
 /**
@@ -43,19 +43,22 @@ export type LocalLauncher = { loader: string; setpriv: string; sh: string; setsi
 
 export async function findHost(store: ImageStore, runtime: Runtime, log: Log): Promise<Host> {
   const machine = process.arch
-  if (machine !== 'x64' && machine !== 'arm64') throw unavailable(`it does not know machines of kind ${machine}`)
+  if (machine !== 'x64' && machine !== 'arm64') throw localUnavailable(`the architecture ${machine} is not supported`)
   const rootless = process.geteuid?.() !== 0
-  if (rootless && runtime === 'runc') throw unavailable('runc is used as root only', 'use bwrap')
-  await findTools(runtime)
-  const holder = await startNamespaceProcess({ rootless, beside: undefined, cwd: store.folder })
+  if (rootless && runtime === 'runc') throw localUnavailable('runc is used as root only', 'use bwrap')
+  await requireTools(runtime)
+  const namespaceProcess = await startNamespaceProcess({ rootless, copyMountsOf: undefined, cwd: store.folder })
   try {
-    const loop = !rootless && (await canLoop(store, holder.run))
-    await tryOverlay(store, rootless, holder.runOrThrow)
-    if (runtime === 'bwrap') await holder.runOrThrow('Trying bubblewrap', line('bwrap', ...TRIAL))
+    const hasLoopDevices = !rootless && (await canMountLoop(store, namespaceProcess.run))
+    await requireOverlay(store, rootless, namespaceProcess.runOrThrow)
+    if (runtime === 'bwrap')
+      await namespaceProcess.runOrThrow('Trying bubblewrap', shellCommand('bwrap', ...BWRAP_TEST_ARGS))
     const cgroups = rootless ? undefined : await findLayout()
-    if (runtime === 'runc' && !cgroups) throw unavailable('runc needs cgroups, which cannot be made here', 'use bwrap')
-    const groups = (await holder.run(line('unshare', '--net', 'sh', '-c', NETWORK_TEST))).code === 0
-    await writeFile(filterPath(store), seccompFilter(machine))
+    if (runtime === 'runc' && !cgroups)
+      throw localUnavailable('runc needs cgroups, which this process cannot create', 'use bwrap')
+    const hasNetworks =
+      (await namespaceProcess.run(shellCommand('unshare', '--net', 'sh', '-c', NETWORK_TEST))).code === 0
+    await writeFile(filterPath(store), compileFilter(machine))
     return {
       store,
       log,
@@ -63,18 +66,28 @@ export async function findHost(store: ImageStore, runtime: Runtime, log: Log): P
       machine,
       rootless,
       cgroups,
-      loop,
-      groups,
+      hasLoopDevices,
+      hasNetworks,
       launcher: await findLauncher(),
-      holders: createNamespacePool({ rootless, ownProcesses: runtime === 'runc' }),
-      pipes: pipesOf(store),
+      namespacePool: createNamespacePool({ rootless, ownsProcesses: runtime === 'runc' }),
+      pipes: createPipePool(store),
     }
   } finally {
-    await holder.end()
+    await namespaceProcess.end()
   }
 }
 
-const TRIAL = ['--ro-bind', '/', '/', '--proc', '/proc', '--unshare-pid', '--unshare-net', '--unshare-ipc', 'true']
+const BWRAP_TEST_ARGS = [
+  '--ro-bind',
+  '/',
+  '/',
+  '--proc',
+  '/proc',
+  '--unshare-pid',
+  '--unshare-net',
+  '--unshare-ipc',
+  'true',
+]
 
 /** Script that tests for sandbox networks, which require iproute2 and a kernel with bridges. */
 const NETWORK_TEST =
@@ -82,12 +95,12 @@ const NETWORK_TEST =
 
 export const filterPath = (store: ImageStore): string => join(store.folder, 'seccomp.bpf')
 
-/** Returns mount options of overlay: those that an ordinary user needs, and those that make layers movable. */
+/** Returns mount options of overlay. An ordinary user needs `userxattr`; the others keep layers usable at other paths. */
 export const overlayOptions = (rootless: boolean): string =>
   rootless ? 'userxattr' : 'redirect_dir=off,metacopy=off,index=off'
 
-const unavailable = (why: string, hint = 'use docker'): SandboxUnavailable =>
-  new SandboxUnavailable(`The local sandbox does not work here: ${why}. Instead, ${hint}.`)
+const localUnavailable = (reason: string, hint = 'use docker'): SandboxUnavailable =>
+  new SandboxUnavailable(`The local sandbox does not work here: ${reason}. Instead, ${hint}.`)
 
 /** Checks that the runtime is still installed on a machine where it worked before. */
 export async function requireRuntime(runtime: Runtime): Promise<void> {
@@ -98,39 +111,41 @@ export async function requireRuntime(runtime: Runtime): Promise<void> {
     )
     if (isThere) return
   }
-  throw unavailable(`${runtime} is no longer installed`, `install ${runtime} or use docker`)
+  throw localUnavailable(`${runtime} is no longer installed`, `install ${runtime} or use docker`)
 }
 
-async function findTools(runtime: Runtime): Promise<void> {
+async function requireTools(runtime: Runtime): Promise<void> {
   for (const program of [runtime, 'unshare', 'setpriv', 'mount']) {
     const { code } = await tryProgram(program, ['--version'])
-    if (code === 127) throw unavailable(`${program} is not installed`, `install ${program} or use docker`)
+    if (code === 127) throw localUnavailable(`${program} is not installed`, `install ${program} or use docker`)
   }
 }
 
-async function tryOverlay(store: ImageStore, rootless: boolean, must: NamespaceHolder['runOrThrow']): Promise<void> {
+async function requireOverlay(
+  store: ImageStore,
+  rootless: boolean,
+  runOrThrow: NamespaceProcess['runOrThrow'],
+): Promise<void> {
   const folder = join(store.folder, await newDraft())
   await mkdir(folder)
   try {
     for (const name of ['lower', 'upper', 'work', 'root']) await mkdir(join(folder, name))
     const options = `lowerdir=lower,upperdir=upper,workdir=work,${overlayOptions(rootless)}`
-    await must(
+    await runOrThrow(
       'Mounting an overlay',
-      `cd ${line(folder)} && ${line('mount', '-t', 'overlay', 'overlay', '-o', options, 'root')} && umount root`,
+      `cd ${quote(folder)} && ${shellCommand('mount', '-t', 'overlay', 'overlay', '-o', options, 'root')} && umount root`,
     )
   } finally {
     await rm(folder, { recursive: true })
   }
 }
 
-type NamespaceHolder = Awaited<ReturnType<typeof startNamespaceProcess>>
-
-async function canLoop(store: ImageStore, run: NamespaceHolder['run']): Promise<boolean> {
+async function canMountLoop(store: ImageStore, run: NamespaceProcess['run']): Promise<boolean> {
   const folder = join(store.folder, await newDraft())
   await mkdir(folder)
   try {
     const script = 'truncate -s 4M disk && mkfs.ext4 -q disk && mkdir on && mount -o loop disk on && umount on'
-    return (await run(`cd ${line(folder)} && ${script}`)).code === 0
+    return (await run(`cd ${quote(folder)} && ${script}`)).code === 0
   } finally {
     await rm(folder, { recursive: true })
   }
@@ -138,47 +153,43 @@ async function canLoop(store: ImageStore, run: NamespaceHolder['run']): Promise<
 
 async function findLauncher(): Promise<LocalLauncher> {
   const [setpriv = '', sh = '', setsid = ''] = await Promise.all(['setpriv', 'sh', 'setsid'].map(findProgram))
-  const { output } = await tryProgram('ldd', [setpriv, sh, setsid])
-  const files = new Set(output.split('\n').flatMap((text) => /(?:=> |^\s*)(\/\S+) \(/.exec(text)?.[1] ?? []))
-  const loader = [...files].find((file) => basename(file).startsWith('ld-'))
-  if (loader === undefined) throw unavailable(`the libraries of ${setpriv} were not found`)
-  return { loader, setpriv, sh, setsid, libraries: [...files].filter((file) => file !== loader) }
+  const files = await listLibraries([setpriv, sh, setsid])
+  const loader = files.find((file) => basename(file).startsWith('ld-'))
+  if (loader === undefined) throw localUnavailable(`the libraries of ${setpriv} were not found`)
+  return { loader, setpriv, sh, setsid, libraries: files.filter((file) => file !== loader) }
 }
-
-const findProgram = async (name: string): Promise<string> =>
-  (await tryProgram('sh', ['-c', `command -v ${name}`])).output.trim()
 
 /** Pool of unused namespace processes. Starting one takes three processes, more than many sandboxes need. */
 type NamespacePool = {
   take(): Promise<NamespaceProcess>
   /** Reports whether the process belongs to this pool. */
-  owns(holder: NamespaceProcess): boolean
-  /** Gives back a process whose sandbox and mounts have been removed. */
-  giveBack(holder: NamespaceProcess): Promise<void>
+  owns(namespaceProcess: NamespaceProcess): boolean
+  /** Returns a process whose sandbox and mounts have been removed to the pool. */
+  put(namespaceProcess: NamespaceProcess): Promise<void>
 }
 
-const SPARE_MAX = 8
+const UNUSED_MAX = 8
 
-function createNamespacePool(options: Pick<NamespaceOptions, 'rootless' | 'ownProcesses'>): NamespacePool {
-  const spare: NamespaceProcess[] = []
-  const ours = new WeakSet<NamespaceProcess>()
+function createNamespacePool(options: Pick<NamespaceOptions, 'rootless' | 'ownsProcesses'>): NamespacePool {
+  const unused: NamespaceProcess[] = []
+  const members = new WeakSet<NamespaceProcess>()
   return {
     async take() {
-      for (let holder = spare.pop(); holder !== undefined; holder = spare.pop()) {
-        if (holder.hasExited()) continue
-        holder.setReferenced(true)
-        return holder
+      for (let namespaceProcess = unused.pop(); namespaceProcess !== undefined; namespaceProcess = unused.pop()) {
+        if (namespaceProcess.hasExited()) continue
+        namespaceProcess.setReferenced(true)
+        return namespaceProcess
       }
-      const holder = await startNamespaceProcess({ ...options, beside: undefined, cwd: '/' })
-      ours.add(holder)
-      return holder
+      const namespaceProcess = await startNamespaceProcess({ ...options, copyMountsOf: undefined, cwd: '/' })
+      members.add(namespaceProcess)
+      return namespaceProcess
     },
-    owns: (holder) => ours.has(holder),
-    async giveBack(holder) {
-      if (spare.length >= SPARE_MAX || holder.hasExited()) return holder.end()
+    owns: (namespaceProcess) => members.has(namespaceProcess),
+    async put(namespaceProcess) {
+      if (unused.length >= UNUSED_MAX || namespaceProcess.hasExited()) return namespaceProcess.end()
       // Unused namespace processes must not keep this process alive.
-      holder.setReferenced(false)
-      spare.push(holder)
+      namespaceProcess.setReferenced(false)
+      unused.push(namespaceProcess)
     },
   }
 }

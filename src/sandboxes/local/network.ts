@@ -1,20 +1,23 @@
 import { mkdir, open, readlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { enter, type NamespaceProcess, startNamespaceProcess } from '../kernel/namespace-process.ts'
+import { buildEnterArgs, type NamespaceProcess, startNamespaceProcess } from '../kernel/namespace-process.ts'
 import { findProcess } from '../kernel/ownership.ts'
+import { shellCommand } from '../kernel/shell.ts'
 import { type SandboxNetwork, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
 import type { Host } from './machine.ts'
 import { removeSandboxFolder } from './reap.ts'
-import { makeRecord, type SandboxRecord, updateRecord } from './record.ts'
-import { line } from './shell.ts'
+import { createRecord, type SandboxRecord, updateRecord } from './record.ts'
 
 /** Private part of a `SandboxNetwork`. */
 export type LocalNetwork = {
   /** Namespace process in the network of the bridge. */
-  holder: NamespaceProcess
+  namespaceProcess: NamespaceProcess
   folder: string
+  /** Names of the members, by address. */
   members: Map<string, string[]>
-  last: number
+  /** Number of members so far. Each gets an address of its own. */
+  lastNumber: number
+  /** State of the hosts file: its size, and the last write. */
   hosts: { bytes: number; written: Promise<void> }
   /** Volumes by name. Each promise resolves when the volume has been filled. */
   volumes: Map<string, Promise<string>>
@@ -22,70 +25,89 @@ export type LocalNetwork = {
 
 const localNetworks = new WeakMap<SandboxNetwork, LocalNetwork>()
 
-export function localNetworkOf(group: SandboxNetwork): LocalNetwork {
-  const localNetwork = localNetworks.get(group)
+export function localNetworkOf(network: SandboxNetwork): LocalNetwork {
+  const localNetwork = localNetworks.get(network)
   if (localNetwork === undefined)
-    throw new Error(`Sandbox network ${group.id} belongs to another provider or was removed.`)
+    throw new Error(`Sandbox network ${network.id} belongs to another provider or was removed.`)
   return localNetwork
 }
 
 /** Opens a sandbox network: a bridge in its own network namespace, connected to its members only. */
 export async function openNetwork(host: Host, id: string): Promise<SandboxNetwork> {
-  if (!host.groups)
+  if (!host.hasNetworks)
     throw new SandboxUnsupported(
       'Sandbox networks of the provider local require `ip` of iproute2. Install it, or use docker.',
     )
   const records = join(host.store.folder, 'records')
-  const record = await makeRecord(records, { id: `group.${id}`, deadline: Number.MAX_SAFE_INTEGER, cgroups: [] })
+  const record = await createRecord(records, { id: `group.${id}`, deadline: Number.MAX_SAFE_INTEGER, cgroups: [] })
   const folder = join(host.store.folder, 'run', record.id)
-  let holder: NamespaceProcess | undefined
+  let namespaceProcess: NamespaceProcess | undefined
   try {
     host.log.debug({ group: id, step: 'group-record' }, 'sandbox')
     await mkdir(join(folder, 'volumes'), { recursive: true, mode: 0o700 })
-    holder = await startNamespaceProcess({ rootless: host.rootless, beside: undefined, cwd: '/', network: 'alone' })
-    record.holder = await findProcess(holder.pid)
+    namespaceProcess = await startNamespaceProcess({
+      rootless: host.rootless,
+      copyMountsOf: undefined,
+      cwd: '/',
+      network: 'isolated',
+    })
+    record.namespaceProcess = await findProcess(namespaceProcess.pid)
     await updateRecord(records, record)
-    await holder.runOrThrow('Making the network of a group', MAKE_BRIDGE)
+    await namespaceProcess.runOrThrow('Creating a sandbox network', CREATE_BRIDGE)
     host.log.debug({ group: id, step: 'group' }, 'sandbox')
-    return await groupOf(host, { id, folder, holder, record })
+    return await toSandboxNetwork(host, { id, folder, namespaceProcess, record })
   } catch (error) {
-    await removeNetwork(host, record, holder)
+    await removeNetwork(host, record, namespaceProcess)
     if (error instanceof SandboxUnavailable) throw error
     throw new SandboxUnavailable(`Sandbox network ${id} could not be created: ${String(error)}`, { cause: error })
   }
 }
 
-const NO_IPV6 = (device: string): string =>
+const disableIpv6 = (device: string): string =>
   `if [ -e /proc/sys/net/ipv6 ]; then echo 1 > /proc/sys/net/ipv6/conf/${device}/disable_ipv6; fi`
 
-const MAKE_BRIDGE = `${NO_IPV6('default')} && ip link add name br0 type bridge && ip link set dev br0 up`
+const CREATE_BRIDGE = `${disableIpv6('default')} && ip link add name br0 type bridge && ip link set dev br0 up`
 
-type OpenedNetwork = { id: string; folder: string; holder: NamespaceProcess; record: SandboxRecord }
+type OpenedNetwork = { id: string; folder: string; namespaceProcess: NamespaceProcess; record: SandboxRecord }
 
-async function groupOf(host: Host, { id, folder, holder, record }: OpenedNetwork): Promise<SandboxNetwork> {
+async function toSandboxNetwork(
+  host: Host,
+  { id, folder, namespaceProcess, record }: OpenedNetwork,
+): Promise<SandboxNetwork> {
   const hosts = { bytes: 0, written: Promise.resolve() }
-  const localNetwork: LocalNetwork = { holder, folder, members: new Map(), last: 0, hosts, volumes: new Map() }
-  await writeFile(hostsFile(localNetwork), '', { mode: 0o644 })
+  const localNetwork: LocalNetwork = {
+    namespaceProcess,
+    folder,
+    members: new Map(),
+    lastNumber: 0,
+    hosts,
+    volumes: new Map(),
+  }
+  await writeFile(toHostsFile(localNetwork), '', { mode: 0o644 })
   await writeHosts(localNetwork)
   let removed: Promise<void> | undefined
-  const group: SandboxNetwork = {
+  const network: SandboxNetwork = {
     id,
     remove() {
-      localNetworks.delete(group)
-      removed ??= removeNetwork(host, record, holder)
+      localNetworks.delete(network)
+      removed ??= removeNetwork(host, record, namespaceProcess)
       return removed
     },
   }
-  localNetworks.set(group, localNetwork)
-  return group
+  localNetworks.set(network, localNetwork)
+  return network
 }
 
-async function removeNetwork(host: Host, record: SandboxRecord, holder: NamespaceProcess | undefined): Promise<void> {
-  await holder?.end()
+async function removeNetwork(
+  host: Host,
+  record: SandboxRecord,
+  namespaceProcess: NamespaceProcess | undefined,
+): Promise<void> {
+  await namespaceProcess?.end()
   await removeSandboxFolder(host, record)
 }
 
-const NAME = /^[A-Za-z0-9]([A-Za-z0-9_.-]{0,62})$/
+const MEMBER_NAME = /^[A-Za-z0-9]([A-Za-z0-9_.-]{0,62})$/
 const MEMBERS_MAX = 250 * 250
 
 /** Connects the network of a member's namespace process to the sandbox network. Returns its address. */
@@ -94,18 +116,24 @@ export async function joinNetwork(
   member: NamespaceProcess,
   names: string[],
 ): Promise<string> {
-  const odd = names.find((name) => !NAME.test(name))
-  if (odd !== undefined || names.length === 0)
-    throw new SandboxUnsupported(`Invalid name of a sandbox in its network: ${odd}`)
+  const invalidName = names.find((name) => !MEMBER_NAME.test(name))
+  if (invalidName !== undefined || names.length === 0)
+    throw new SandboxUnsupported(`Invalid name of a sandbox in its network: ${invalidName}`)
   await requireOwnNetwork(member)
-  localNetwork.last += 1
-  const number = localNetwork.last
+  localNetwork.lastNumber += 1
+  const number = localNetwork.lastNumber
   if (number > MEMBERS_MAX) throw new SandboxUnavailable('The sandbox network has had too many members.')
   const address = `10.89.${Math.floor(number / 250)}.${(number % 250) + 1}`
-  const inside = line(...enter(member.pid, false, '--net'), 'sh', '-e', '-c', setUp(address))
-  await localNetwork.holder.runOrThrow(
-    'Joining a group',
-    `ip link add name m${number} type veth peer name eth0 netns ${member.pid} && ip link set dev m${number} master br0 up && ${inside}`,
+  const setUpMember = shellCommand(
+    ...buildEnterArgs(member.pid, false, '--net'),
+    'sh',
+    '-e',
+    '-c',
+    buildSetupScript(address),
+  )
+  await localNetwork.namespaceProcess.runOrThrow(
+    'Joining a sandbox network',
+    `ip link add name m${number} type veth peer name eth0 netns ${member.pid} && ip link set dev m${number} master br0 up && ${setUpMember}`,
   )
   localNetwork.members.set(address, names)
   await writeHosts(localNetwork)
@@ -115,29 +143,36 @@ export async function joinNetwork(
 /** Checks that a process has its own network. Just after its start it is still in the network of this machine. */
 async function requireOwnNetwork(member: NamespaceProcess): Promise<void> {
   await member.runOrThrow('Entering a network', 'true')
-  const [own, its] = await Promise.all(['self', member.pid].map((pid) => readlink(`/proc/${pid}/ns/net`)))
-  if (own === its) throw new SandboxUnavailable('A member of a sandbox network has no network namespace of its own.')
+  const [ownNetwork, memberNetwork] = await Promise.all(
+    ['self', member.pid].map((pid) => readlink(`/proc/${pid}/ns/net`)),
+  )
+  if (ownNetwork === memberNetwork)
+    throw new SandboxUnavailable('A member of a sandbox network has no network namespace of its own.')
 }
 
 /** Script that sets up the network of a member. All users may listen on ports below 1024, as in a container. */
-const setUp = (address: string): string => `ip link set lo up
-${NO_IPV6('eth0')}
+const buildSetupScript = (address: string): string => `ip link set lo up
+${disableIpv6('eth0')}
 echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start || true
 ip address add ${address}/16 dev eth0
 ip link set eth0 up`
 
 /** Returns the prefix of a command that enters a sandbox's network. Without root, it goes through the sandbox network. */
-export const networkOf = (pid: number, rootless: boolean, localNetwork: LocalNetwork | undefined): string[] =>
+export const buildEnterNetworkArgs = (
+  pid: number,
+  rootless: boolean,
+  localNetwork: LocalNetwork | undefined,
+): string[] =>
   localNetwork && rootless
-    ? [...enter(localNetwork.holder.pid, true), ...enter(pid, false, '--net')]
-    : enter(pid, rootless, '--net')
+    ? [...buildEnterArgs(localNetwork.namespaceProcess.pid, true), ...buildEnterArgs(pid, false, '--net')]
+    : buildEnterArgs(pid, rootless, '--net')
 
 export async function leaveNetwork(localNetwork: LocalNetwork, address: string): Promise<void> {
   localNetwork.members.delete(address)
   await writeHosts(localNetwork)
 }
 
-export const hostsFile = ({ folder }: LocalNetwork): string => join(folder, 'hosts')
+export const toHostsFile = ({ folder }: LocalNetwork): string => join(folder, 'hosts')
 
 /** Rewrites the hosts file in place, because members mount it. It never shrinks, so that no member reads a partial file. */
 function writeHosts(localNetwork: LocalNetwork): Promise<void> {
@@ -145,7 +180,7 @@ function writeHosts(localNetwork: LocalNetwork): Promise<void> {
     const lines = [...localNetwork.members].map(([address, names]) => `${address}\t${names.join(' ')}\n`)
     const text = ['127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost\n', ...lines].join('')
     localNetwork.hosts.bytes = Math.max(localNetwork.hosts.bytes, text.length)
-    await using file = await open(hostsFile(localNetwork), 'r+')
+    await using file = await open(toHostsFile(localNetwork), 'r+')
     await file.write(text.padEnd(localNetwork.hosts.bytes, '\n'), 0)
   })
   return localNetwork.hosts.written

@@ -2,31 +2,31 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { HOSTNAME, type UserAccount } from '../kernel/accounts.ts'
 import { cgroupFolders } from '../kernel/cgroup.ts'
-import { findInside, toPathParts } from '../kernel/inside.ts'
+import { findInside, toPathParts } from '../kernel/sandbox-path.ts'
+import { quote, shellCommand } from '../kernel/shell.ts'
 import { type Mount, SandboxUnsupported } from '../sandbox.ts'
 import { controlFolder } from './control.ts'
 import { asOrdinaryUser, findAccount, refuseLinks, rootOf } from './files.ts'
 import { buildEnvironmentVariables, type Launch, type LaunchMount } from './launch.ts'
 import { buildControlShellArgs, listControlFiles, listLauncherFiles } from './launcher.ts'
-import { hostsFile, type LocalNetwork, localNetworkOf } from './network.ts'
+import { type LocalNetwork, localNetworkOf, toHostsFile } from './network.ts'
 import type { LocalRunningSandbox } from './running.ts'
-import { line } from './shell.ts'
 
-type Planning = Pick<LocalRunningSandbox, 'host' | 'spec' | 'holder' | 'resources'> & { binds: string[] }
+type LaunchContext = Pick<LocalRunningSandbox, 'host' | 'spec' | 'namespaceProcess' | 'resources'> & { binds: string[] }
 
 /** Plans the launch of a sandbox. Checks the sandbox's files before anything runs on them. */
-export async function planLaunch(context: Planning): Promise<Launch> {
-  const { host, spec, holder, resources, binds } = context
-  const root = rootOf(host, holder, resources.files)
+export async function planLaunch(context: LaunchContext): Promise<Launch> {
+  const { host, spec, namespaceProcess, resources, binds } = context
+  const root = rootOf(host, namespaceProcess, resources.files)
   const user = spec.user ?? spec.image.user
-  const found = await findAccount(root, user)
-  const account = host.rootless ? asOrdinaryUser(found, user) : found
+  const imageAccount = await findAccount(root, user)
+  const account = host.rootless ? asOrdinaryUser(imageAccount, user) : imageAccount
   const workdir = spec.workdir ?? spec.image.workdir
-  const mounts = await launchMounts(context)
+  const mounts = await resolveMounts(context)
   for (const path of ['/proc', '/dev', workdir, ...mounts.map(({ target }) => target)]) await refuseLinks(root, path)
   return {
     host,
-    holder,
+    namespaceProcess,
     spec,
     workdir,
     binds,
@@ -35,17 +35,17 @@ export async function planLaunch(context: Planning): Promise<Launch> {
     mounts,
     hostname: spec.network?.names[0] ?? HOSTNAME,
     cgroups: host.cgroups === undefined ? [] : cgroupFolders(host.cgroups, spec.id),
-    ...(await firstCommand(context, { account, workdir })),
+    ...(await buildLaunchedCommand(context, { account, workdir })),
   }
 }
 
-type First = Pick<Launch, 'account' | 'command' | 'env' | 'launcherFiles'>
+type LaunchedCommand = Pick<Launch, 'account' | 'command' | 'env' | 'launcherFiles'>
 
 /** Returns the command itself, or the control shell, which then starts it. */
-async function firstCommand(
-  { host, spec, resources }: Planning,
+async function buildLaunchedCommand(
+  { host, spec, resources }: LaunchContext,
   { account, workdir }: Pick<Launch, 'account' | 'workdir'>,
-): Promise<First> {
+): Promise<LaunchedCommand> {
   const env = buildEnvironmentVariables(spec.image, account, spec.env)
   const files = listLauncherFiles(host.launcher)
   const { command } = spec
@@ -76,25 +76,25 @@ const rootAccount = (rootless: boolean): UserAccount => ({
   home: '/',
 })
 
-async function launchMounts(context: Planning): Promise<LaunchMount[]> {
+async function resolveMounts(context: LaunchContext): Promise<LaunchMount[]> {
   const { network, mounts } = context.spec
   const localNetwork = network && localNetworkOf(network.group)
-  const found: LaunchMount[] = localNetwork
-    ? [{ kind: 'folder', source: hostsFile(localNetwork), target: '/etc/hosts', readOnly: true }]
+  const resolved: LaunchMount[] = localNetwork
+    ? [{ kind: 'folder', source: toHostsFile(localNetwork), target: '/etc/hosts', readOnly: true }]
     : []
   for (const mount of mounts) {
-    if (mount.kind !== 'volume') found.push(mount)
+    if (mount.kind !== 'volume') resolved.push(mount)
     else if (localNetwork)
-      found.push({ ...mount, kind: 'folder', source: await volumeFolder(localNetwork, context, mount) })
+      resolved.push({ ...mount, kind: 'folder', source: await volumeFolder(localNetwork, context, mount) })
     else throw new SandboxUnsupported(`The volume ${mount.name} requires a sandbox network.`)
   }
-  return found
+  return resolved
 }
 
 type NetworkVolume = Extract<Mount, { kind: 'volume' }>
-type Member = Pick<LocalRunningSandbox, 'host' | 'holder' | 'resources'>
+type Member = Pick<LocalRunningSandbox, 'host' | 'namespaceProcess' | 'resources'>
 
-const NAME = /^[A-Za-z0-9][\w.-]{0,99}$/
+const VOLUME_NAME = /^[A-Za-z0-9][\w.-]{0,99}$/
 
 /** Returns the folder of a volume. Its first user fills it with the files of its image, as Docker does. */
 async function volumeFolder(
@@ -102,23 +102,27 @@ async function volumeFolder(
   member: Member,
   { name, target }: NetworkVolume,
 ): Promise<string> {
-  if (!NAME.test(name)) throw new SandboxUnsupported(`Invalid volume name: ${JSON.stringify(name)}`)
+  if (!VOLUME_NAME.test(name)) throw new SandboxUnsupported(`Invalid volume name: ${JSON.stringify(name)}`)
   const known = localNetwork.volumes.get(name)
   if (known) return known
-  const filled = fill(join(localNetwork.folder, 'volumes', name), member, target)
+  const filled = fillVolume(join(localNetwork.folder, 'volumes', name), member, target)
   localNetwork.volumes.set(name, filled)
   filled.catch(() => localNetwork.volumes.delete(name))
   return filled
 }
 
-async function fill(folder: string, { host, holder, resources }: Member, target: string): Promise<string> {
-  const root = rootOf(host, holder, resources.files)
+async function fillVolume(
+  folder: string,
+  { host, namespaceProcess, resources }: Member,
+  target: string,
+): Promise<string> {
+  const root = rootOf(host, namespaceProcess, resources.files)
   await refuseLinks(root, target)
   if ((await findInside(root, target))?.stats.isDirectory()) {
     const source = join(host.store.folder, resources.files.root, ...toPathParts(target))
-    await holder.runOrThrow(
+    await namespaceProcess.runOrThrow(
       'Filling a volume',
-      `rm -rf ${line(folder)} && ${line('cp', '-a', '-T', '--', source, folder)}`,
+      `rm -rf ${quote(folder)} && ${shellCommand('cp', '-a', '-T', '--', source, folder)}`,
     )
   } else {
     await mkdir(folder, { recursive: true, mode: 0o755 })

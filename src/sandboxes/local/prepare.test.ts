@@ -1,16 +1,16 @@
 import { expect, test } from 'vitest'
 import { readDockerfile } from '../../harbor/dockerfile.ts'
-import { baseNames } from '../kernel/dockerfile.ts'
+import { listBaseNames } from '../kernel/dockerfile.ts'
 import { registryName } from './buildah.ts'
 
 test('finds the base images of a Dockerfile through its variables and stages', () => {
   const text = `ARG TAG=1\nFROM a:\${TAG} AS one\nFROM one AS two\nFROM scratch\nFROM b/$TAG:\${NONE:-x}\nFROM a:1\n`
-  expect(baseNames(readDockerfile(text))).toEqual(['a:1', 'b/1:x'])
+  expect(listBaseNames(readDockerfile(text))).toEqual(['a:1', 'b/1:x'])
 })
 
 test('treats a stage name as an image before its FROM, and expands nested variables', () => {
   const text = 'ARG TAG=1\nARG BASE=b:$TAG\nFROM late AS one\nFROM ONE\nFROM $BASE AS late\nFROM late\n'
-  expect(baseNames(readDockerfile(text))).toEqual(['late', 'b:1'])
+  expect(listBaseNames(readDockerfile(text))).toEqual(['late', 'b:1'])
 })
 
 test.each([

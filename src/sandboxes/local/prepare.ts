@@ -6,10 +6,11 @@ import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
 import { leadsToPrivateRegistry } from '../../platform/outbound/image-registry.ts'
 import { resolveName } from '../../platform/outbound/public-host.ts'
 import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
-import { allFolders, cgroupFolders, listProcesses, makeCgroup, removeCgroup } from '../kernel/cgroup.ts'
+import { allCgroupFolders, cgroupFolders, createCgroup, listProcesses, removeCgroup } from '../kernel/cgroup.ts'
 import { watchFolders } from '../kernel/disk.ts'
-import { baseNames, refuseDangers, toClassicDockerfile } from '../kernel/dockerfile.ts'
+import { listBaseNames, refuseDangers, toClassicDockerfile } from '../kernel/dockerfile.ts'
 import { runProgram } from '../kernel/run-program.ts'
+import { quote } from '../kernel/shell.ts'
 import { treeDigest } from '../kernel/tree-digest.ts'
 import {
   type BuildLimits,
@@ -23,22 +24,21 @@ import {
 import { buildWithBuildah, hasBuildah, pullWithBuildah } from './buildah.ts'
 import { buildBuiltIn } from './built-in.ts'
 import {
-  BARE,
+  createLayer,
+  DEFAULT_SETTINGS,
   findBuild,
   findImage,
-  fullName,
   type ImageStore,
-  makeLayer,
   nameImage,
+  normalizeImageName,
   type StoredImage,
   saveBuild,
   saveImage,
 } from './image-store.ts'
 import type { Host } from './machine.ts'
-import { makeRecord, removeRecord } from './record.ts'
-import { quote } from './shell.ts'
+import { createRecord, removeRecord } from './record.ts'
 
-export type Preparing = {
+export type PrepareContext = {
   host: Host
   allowHostBase: boolean
   /** False forces the built-in builder even where buildah is installed. */
@@ -50,25 +50,33 @@ type LocalPrebuilt = Extract<ImageSource, { kind: 'prebuilt' }>
 type LocalDockerfile = Extract<ImageSource, { kind: 'dockerfile' }>
 
 /** Prepares an image: an imported name, or a Dockerfile, built once per content. */
-export async function prepareImage(preparing: Preparing, source: ImageSource, options: PrepareOptions): Promise<Image> {
-  const late = AbortSignal.timeout(options.timeoutSec * 1000)
-  const timed = { ...options, signal: AbortSignal.any([options.signal, late]) }
+export async function prepareImage(
+  context: PrepareContext,
+  source: ImageSource,
+  options: PrepareOptions,
+): Promise<Image> {
+  const timeout = AbortSignal.timeout(options.timeoutSec * 1000)
+  const timed = { ...options, signal: AbortSignal.any([options.signal, timeout]) }
   try {
-    if (source.kind === 'dockerfile') return await build(preparing, source, timed)
-    return await withFiles(preparing.host, await named(preparing, source.name, timed), source, timed)
+    if (source.kind === 'dockerfile') return await buildDockerfile(context, source, timed)
+    return await addFiles(context.host, await findPrebuilt(context, source.name, timed), source, timed)
   } catch (error) {
-    if (!late.aborted || options.signal.aborted) throw error
+    if (!timeout.aborted || options.signal.aborted) throw error
     throw new SandboxUnavailable(`The image was not ready after ${options.timeoutSec} seconds.`, { cause: error })
   }
 }
 
-async function named(preparing: Preparing, name: string, options: PrepareOptions): Promise<StoredImage> {
-  const { host, useBuildah, allowHostBase, buildHosts } = preparing
-  return findBase({ host, withBuildah: await canBuildah(host, useBuildah), allowHostBase, buildHosts }, name, options)
+async function findPrebuilt(context: PrepareContext, name: string, options: PrepareOptions): Promise<StoredImage> {
+  const { host, useBuildah, allowHostBase, buildHosts } = context
+  return findBase(
+    { host, withBuildah: await canUseBuildah(host, useBuildah), allowHostBase, buildHosts },
+    name,
+    options,
+  )
 }
 
 /** Adds the files of the folder to the working folder of a prebuilt image. */
-async function withFiles(
+async function addFiles(
   host: Host,
   base: StoredImage,
   { folder: context, workdir }: LocalPrebuilt,
@@ -79,8 +87,8 @@ async function withFiles(
   if (files.length === 0) return base
   const text = `FROM ${base.digest}\nWORKDIR ${workdir ?? base.workdir}\nCOPY . .\n`
   const recipe: LocalDockerfile = { kind: 'dockerfile', context, dockerfile: '', target: null, args: {} }
-  const key = await buildKey(text, recipe, [])
-  const known = await findWholeBuild(host.store, key)
+  const key = await computeBuildKey(text, recipe, [])
+  const known = await findCompleteBuild(host.store, key)
   if (known) return known
   const built = await buildBuiltIn(
     host,
@@ -91,56 +99,56 @@ async function withFiles(
   return built
 }
 
-/** Buildah needs more rights than an ordinary user has in one user namespace. */
-const canBuildah = async ({ rootless }: Host, useBuildah: boolean): Promise<boolean> =>
+/** Reports whether buildah can be used. It needs more rights than an ordinary user has in one user namespace. */
+const canUseBuildah = async ({ rootless }: Host, useBuildah: boolean): Promise<boolean> =>
   useBuildah && !rootless && (await hasBuildah())
 
-const missing = (name: string, cause?: unknown): SandboxUnavailable =>
+const imageMissing = (name: string, cause?: unknown): SandboxUnavailable =>
   new SandboxUnavailable(
-    `There is no image ${fullName(name)} here${cause === undefined ? '' : ', and it could not be pulled'}. Import one: assay images import <folder or tar> --name ${name}. Or set ASSAY_ALLOW_HOST_BASE=1 to use the files of this machine in its place.`,
+    `Image ${normalizeImageName(name)} not found${cause === undefined ? '' : ', and it could not be pulled'}. Import one: assay images import <folder or tar> --name ${name}. Or set ASSAY_ALLOW_HOST_BASE=1 to use the files of this machine in its place.`,
     { cause },
   )
 
-async function build(
-  { host, ...preparing }: Preparing,
+async function buildDockerfile(
+  { host, ...context }: PrepareContext,
   recipe: LocalDockerfile,
   options: PrepareOptions,
 ): Promise<StoredImage> {
   const { store } = host
-  const given = await readFile(join(recipe.context, recipe.dockerfile), 'utf8')
-  const parsed = readDockerfile(given)
+  const original = await readFile(join(recipe.context, recipe.dockerfile), 'utf8')
+  const parsed = readDockerfile(original)
   refuseDangers(parsed)
-  const { text } = toClassicDockerfile(given, parsed, { keepCopies: true })
+  const { text } = toClassicDockerfile(original, parsed, { keepCopies: true })
   const dockerfile = readDockerfile(text)
-  const withBuildah = await canBuildah(host, preparing.useBuildah)
-  const { buildHosts, allowHostBase } = preparing
+  const withBuildah = await canUseBuildah(host, context.useBuildah)
+  const { buildHosts, allowHostBase } = context
   const sources = { host, withBuildah, allowHostBase, buildHosts }
-  const bases = await findBases(sources, baseNames(dockerfile, recipe), options)
-  const onHost = bases.some(({ image }) => image.base === 'host-base')
-  const key = await buildKey(text, recipe, bases)
+  const bases = await findBases(sources, listBaseNames(dockerfile, recipe), options)
+  const hasHostBase = bases.some(({ image }) => image.base === 'host-base')
+  const key = await computeBuildKey(text, recipe, bases)
   const [base] = bases
   const { limits = DEFAULT_LIMITS, signal } = options
-  const make = async () => {
-    const built = await inBuildCgroup(host, limits, ({ entering, processes }) =>
+  const buildAndSave = async () => {
+    const built = await withBuildCgroup(host, limits, ({ entering, processes }) =>
       withBuildDisk({ store, limits, processes, signal }, (disk) => {
-        const building = { ...options, ...disk, entering, buildHosts }
-        return withBuildah && !onHost
-          ? buildWithBuildah(store, { ...recipe, dockerfile, text, key, bases }, building)
-          : buildBuiltIn(host, { ...recipe, dockerfile, key, base: builtInBase(base?.image) }, building)
+        const buildOptions = { ...options, ...disk, entering, buildHosts }
+        return withBuildah && !hasHostBase
+          ? buildWithBuildah(store, { ...recipe, dockerfile, text, key, bases }, buildOptions)
+          : buildBuiltIn(host, { ...recipe, dockerfile, key, base: requireBase(base?.image) }, buildOptions)
       }),
     )
     await saveBuild(store, key, built)
     return built
   }
-  return buildOnce(join(store.folder, key), { find: () => findWholeBuild(store, key), make, signal })
+  return buildOnce(join(store.folder, key), { find: () => findCompleteBuild(store, key), buildAndSave, signal })
 }
 
 /** Builds that are under way in this process. */
-const BUILDS = new Map<string, Promise<StoredImage>>()
+const RUNNING_BUILDS = new Map<string, Promise<StoredImage>>()
 
 type SharedBuild = {
   find: () => Promise<StoredImage | undefined>
-  make: () => Promise<StoredImage>
+  buildAndSave: () => Promise<StoredImage>
   signal: AbortSignal
 }
 
@@ -149,58 +157,62 @@ async function buildOnce(id: string, build: SharedBuild): Promise<StoredImage> {
   const known = await build.find()
   if (known) return known
   build.signal.throwIfAborted()
-  const underWay = BUILDS.get(id)
-  if (underWay) {
-    await underWay.catch(() => {})
+  const running = RUNNING_BUILDS.get(id)
+  if (running) {
+    await running.catch(() => {})
     return buildOnce(id, build)
   }
-  const made = build.make()
-  BUILDS.set(id, made)
+  const building = build.buildAndSave()
+  RUNNING_BUILDS.set(id, building)
   try {
-    return await made
+    return await building
   } finally {
-    BUILDS.delete(id)
+    RUNNING_BUILDS.delete(id)
   }
 }
 
-function builtInBase(image: StoredImage | undefined): StoredImage {
+function requireBase(image: StoredImage | undefined): StoredImage {
   if (image) return image
   throw new SandboxUnsupported('FROM scratch needs buildah.')
 }
 
-type Base = { name: string; image: StoredImage }
+type NamedBase = { name: string; image: StoredImage }
 
-type Sources = { host: Host; withBuildah: boolean; allowHostBase: boolean; buildHosts: readonly AllowedHost[] }
+type BaseSources = { host: Host; withBuildah: boolean; allowHostBase: boolean; buildHosts: readonly AllowedHost[] }
 
 /** Resolves base images: imported, from a registry, or the system files of this machine if allowed. */
-async function findBases(sources: Sources, names: string[], options: PrepareOptions): Promise<Base[]> {
+async function findBases(sources: BaseSources, names: string[], options: PrepareOptions): Promise<NamedBase[]> {
   return Promise.all(names.map(async (name) => ({ name, image: await findBase(sources, name, options) })))
 }
 
-async function findBase(sources: Sources, name: string, options: PrepareOptions): Promise<StoredImage> {
+async function findBase(sources: BaseSources, name: string, options: PrepareOptions): Promise<StoredImage> {
   const { store } = sources.host
   const known = await findImage(store, name)
   if (known) return known
-  if (sources.allowHostBase) return hostBase(store, options.signal)
+  if (sources.allowHostBase) return prepareHostBase(store, options.signal)
   return pull(sources, name, options)
 }
 
 async function pull(
-  { host: { store }, withBuildah, buildHosts }: Sources,
+  { host: { store }, withBuildah, buildHosts }: BaseSources,
   name: string,
   options: PrepareOptions,
 ): Promise<StoredImage> {
-  if (!withBuildah) throw missing(name)
+  if (!withBuildah) throw imageMissing(name)
   if (await leadsToPrivateRegistry(name, buildHosts, resolveName))
-    throw missing(name, new Error('Registries in private networks must be listed in ASSAY_BUILD_HOSTS.'))
+    throw imageMissing(name, new Error('Registries in private networks must be listed in ASSAY_BUILD_HOSTS.'))
   const image = await pullWithBuildah(store, name, options).catch((error: unknown) => {
-    throw error instanceof SandboxUnsupported ? error : missing(name, error)
+    throw error instanceof SandboxUnsupported ? error : imageMissing(name, error)
   })
   await nameImage(store, name, image)
   return image
 }
 
-async function buildKey(text: string, { context, target, args }: LocalDockerfile, bases: Base[]): Promise<string> {
+async function computeBuildKey(
+  text: string,
+  { context, target, args }: LocalDockerfile,
+  bases: NamedBase[],
+): Promise<string> {
   const settings = target === null && Object.keys(args).length === 0 ? [] : [target, args]
   const parts = [
     text,
@@ -212,7 +224,7 @@ async function buildKey(text: string, { context, target, args }: LocalDockerfile
 }
 
 /** Finds a build whose layers all exist. They may have been removed by hand. */
-async function findWholeBuild(store: ImageStore, key: string): Promise<StoredImage | undefined> {
+async function findCompleteBuild(store: ImageStore, key: string): Promise<StoredImage | undefined> {
   const image = await findBuild(store, key)
   const layers = image?.layers.map((layer) => stat(join(store.folder, layer)).catch(() => undefined)) ?? []
   return (await Promise.all(layers)).every((stats) => stats?.isDirectory()) ? image : undefined
@@ -233,14 +245,22 @@ const cgroupLimits = (limits: BuildLimits): SandboxLimits => ({
 type BuildCgroup = { entering: string; processes: () => Promise<number[]> }
 
 /** Runs a build in a cgroup. Processes that are left in it at the end are killed. */
-async function inBuildCgroup<T>(host: Host, limits: BuildLimits, work: (room: BuildCgroup) => Promise<T>): Promise<T> {
+async function withBuildCgroup<T>(
+  host: Host,
+  limits: BuildLimits,
+  work: (cgroup: BuildCgroup) => Promise<T>,
+): Promise<T> {
   const layout = host.cgroups
   if (layout === undefined) return work({ entering: '', processes: async () => [] })
   const id = `build-${randomUUID()}`
   const records = join(host.store.folder, 'records')
-  const record = await makeRecord(records, { id, deadline: Date.now() + DAY_MS, cgroups: allFolders(layout, id) })
+  const record = await createRecord(records, {
+    id,
+    deadline: Date.now() + DAY_MS,
+    cgroups: allCgroupFolders(layout, id),
+  })
   try {
-    await makeCgroup(layout, id, cgroupLimits(limits), 0)
+    await createCgroup(layout, id, cgroupLimits(limits), 0)
     const folders = cgroupFolders(layout, id)
     const steps = folders.map((folder) => `echo 0 > ${quote(join(folder, 'cgroup.procs'))} && `)
     return await work({ entering: steps.join(''), processes: () => listProcesses(folders[0] ?? '') })
@@ -251,22 +271,25 @@ async function inBuildCgroup<T>(host: Host, limits: BuildLimits, work: (room: Bu
 }
 
 /** System files that programs need to start. None of them is private. */
-const TREES = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32']
-const FILES = [
+const SYSTEM_FOLDERS = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32']
+const ETC_FILES = [
   ...['passwd', 'group', 'nsswitch.conf', 'ld.so.cache', 'ld.so.conf', 'os-release', 'debian_version', 'protocols'],
   ...['services', 'localtime', 'mime.types'],
 ]
-const FOLDERS = ['alternatives', 'ld.so.conf.d', 'ssl/certs', 'python3', 'perl']
-const EMPTY = ['dev', 'proc', 'sys', 'run', 'tmp', 'var/tmp', 'var/lib', 'root', 'home', 'mnt', 'opt', 'srv', 'etc']
+const ETC_FOLDERS = ['alternatives', 'ld.so.conf.d', 'ssl/certs', 'python3', 'perl']
+const EMPTY_FOLDERS = [
+  ...['dev', 'proc', 'sys', 'run', 'tmp', 'var/tmp', 'var/lib', 'root', 'home'],
+  ...['mnt', 'opt', 'srv', 'etc'],
+]
 
 /**
- * Returns a base image of this machine's programs, read-only. Made again only when their files have changed. Requires
- * permission of the operator, and results state that it was used.
+ * Returns a base image of this machine's programs, read-only. It is created again when their files have changed. The
+ * operator must allow it, and results state that it was used.
  */
-async function hostBase(store: ImageStore, signal: AbortSignal): Promise<StoredImage> {
+async function prepareHostBase(store: ImageStore, signal: AbortSignal): Promise<StoredImage> {
   const binds: string[] = []
   const links: [string, string][] = []
-  for (const path of TREES) {
+  for (const path of SYSTEM_FOLDERS) {
     const stats = await lstat(path).catch(() => undefined)
     if (stats?.isSymbolicLink()) links.push([path, await readlink(path)])
     if (stats?.isDirectory()) binds.push(path)
@@ -274,14 +297,14 @@ async function hostBase(store: ImageStore, signal: AbortSignal): Promise<StoredI
   const inside = binds.find((path) => `${store.folder}/`.startsWith(`${path}/`))
   if (inside) throw new SandboxUnsupported(`${inside} contains the data folder, so it cannot be part of a base image.`)
 
-  const parts = [binds, links, await listVersions([...FILES, ...FOLDERS])]
+  const parts = [binds, links, await listVersions([...ETC_FILES, ...ETC_FOLDERS])]
   const key = createHash('sha256').update(JSON.stringify(parts)).digest('hex')
-  const make = async () => {
-    const made = await makeHostBase(store, binds, links)
-    await saveBuild(store, key, made)
-    return made
+  const buildAndSave = async () => {
+    const image = await createHostBase(store, binds, links)
+    await saveBuild(store, key, image)
+    return image
   }
-  return buildOnce(join(store.folder, key), { find: () => findWholeBuild(store, key), make, signal })
+  return buildOnce(join(store.folder, key), { find: () => findCompleteBuild(store, key), buildAndSave, signal })
 }
 
 /** Lists the files of `/etc` below the names, each with a fingerprint that changes with its content or rights. */
@@ -297,16 +320,16 @@ async function listVersions(names: readonly string[]): Promise<string[]> {
   return (await Promise.all(versions)).flat()
 }
 
-async function makeHostBase(store: ImageStore, binds: string[], links: [string, string][]): Promise<StoredImage> {
-  const layer = await makeLayer(store, async (draft) => {
-    for (const path of [...EMPTY, ...binds]) await mkdir(join(draft, path), { recursive: true, mode: 0o755 })
+async function createHostBase(store: ImageStore, binds: string[], links: [string, string][]): Promise<StoredImage> {
+  const layer = await createLayer(store, async (draft) => {
+    for (const path of [...EMPTY_FOLDERS, ...binds]) await mkdir(join(draft, path), { recursive: true, mode: 0o755 })
     for (const [path, target] of links) await symlink(target, join(draft, path))
     await runProgram('chmod', ['1777', join(draft, 'tmp'), join(draft, 'var/tmp')])
-    for (const name of FILES) await copyFile(join('/etc', name), join(draft, 'etc', name)).catch(ignoreMissing)
-    for (const name of FOLDERS) await copyFolder(join('/etc', name), join(draft, 'etc', name))
+    for (const name of ETC_FILES) await copyFile(join('/etc', name), join(draft, 'etc', name)).catch(ignoreMissing)
+    for (const name of ETC_FOLDERS) await copyFolder(join('/etc', name), join(draft, 'etc', name))
   })
   const env = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' }
-  return saveImage(store, { ...BARE, layers: [layer], binds, env, base: 'host-base' })
+  return saveImage(store, { ...DEFAULT_SETTINGS, layers: [layer], binds, env, base: 'host-base' })
 }
 
 async function copyFolder(source: string, target: string): Promise<void> {
@@ -330,7 +353,7 @@ type BuildDisk = {
 /** Runs a build and aborts it when its layers exceed the disk limit. The builder adds the layers that it writes to. */
 async function withBuildDisk<T>(
   { store, limits, processes, signal }: BuildDisk,
-  build: (options: { signal: AbortSignal; layers: string[] }) => Promise<T>,
+  buildDockerfile: (options: { signal: AbortSignal; layers: string[] }) => Promise<T>,
 ): Promise<T> {
   const layers: string[] = []
   const full = new AbortController()
@@ -343,7 +366,7 @@ async function withBuildDisk<T>(
     full.abort(new SandboxUnavailable(`The build wrote more than ${limits.diskMb} MiB.`)),
   )
   try {
-    return await build({ signal: AbortSignal.any([signal, full.signal]), layers })
+    return await buildDockerfile({ signal: AbortSignal.any([signal, full.signal]), layers })
   } catch (error) {
     throw full.signal.aborted && !signal.aborted ? full.signal.reason : error
   } finally {
@@ -352,15 +375,19 @@ async function withBuildDisk<T>(
 }
 
 /** Folders that the paths of a mount may be relative to. */
-const BASES = ['', 'buildah/overlay']
+const MOUNT_BASES = ['', 'buildah/overlay']
 
 /** Lists the writable layers of the root filesystems that processes of a build have. */
 async function listLayers({ folder }: ImageStore, pids: number[]): Promise<string[]> {
   const tables = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/mountinfo`, 'utf8').catch(() => '')))
-  const named = tables.flatMap((table) => [...table.matchAll(/[ ,]upperdir=([^ ,]+)/g)].map(([, path = '']) => path))
-  const candidates = [...new Set(named)].flatMap((path) => BASES.map((base) => resolve(join(folder, base), path)))
+  const findPrebuilt = tables.flatMap((table) =>
+    [...table.matchAll(/[ ,]upperdir=([^ ,]+)/g)].map(([, path = '']) => path),
+  )
+  const candidates = [...new Set(findPrebuilt)].flatMap((path) =>
+    MOUNT_BASES.map((base) => resolve(join(folder, base), path)),
+  )
   const own = [...new Set(candidates)].filter((path) => path.startsWith(`${folder}/`))
-  const there = await Promise.all(
+  const existing = await Promise.all(
     own.map((path) =>
       access(path).then(
         () => [path],
@@ -368,5 +395,5 @@ async function listLayers({ folder }: ImageStore, pids: number[]): Promise<strin
       ),
     ),
   )
-  return there.flat()
+  return existing.flat()
 }

@@ -2,22 +2,26 @@ import { join } from 'node:path'
 import { removeCgroup } from '../kernel/cgroup.ts'
 import { type NamespaceProcess, startNamespaceProcess } from '../kernel/namespace-process.ts'
 import { killProcess, listOrphans, waitForEnd } from '../kernel/ownership.ts'
+import { removeTree } from '../kernel/run-program.ts'
+import { shellCommand } from '../kernel/shell.ts'
 import type { SandboxFiles } from './files.ts'
 import { DRAFTS } from './image-store.ts'
 import type { Host } from './machine.ts'
-import { holdsPipes, listAbandoned, removeRecord, type SandboxRecord } from './record.ts'
-import { removeTree } from './remove-tree.ts'
-import { line } from './shell.ts'
+import { isPipeRecord, listAbandoned, removeRecord, type SandboxRecord } from './record.ts'
 
 const PROCESS_END_MS = 10_000
 
 /** Removes the resources of a sandbox. The record is removed last, so that `reap` repeats a removal that failed. */
 export async function removeSandbox(
   host: Host,
-  { record, files, holder }: { record: SandboxRecord; files: SandboxFiles; holder: NamespaceProcess | undefined },
+  {
+    record,
+    files,
+    namespaceProcess,
+  }: { record: SandboxRecord; files: SandboxFiles; namespaceProcess: NamespaceProcess | undefined },
 ): Promise<void> {
   await removeCgroup(record.cgroups)
-  if (holder) await releaseNamespace(host, holder, files)
+  if (namespaceProcess) await releaseNamespace(host, namespaceProcess, files)
   await removeSandboxFolder(host, record)
 }
 
@@ -28,19 +32,25 @@ export async function removeSandboxFolder(host: Host, { id }: SandboxRecord): Pr
 
 /** Returns the namespace process to the pool it came from, or ends it. */
 async function releaseNamespace(
-  { holders, store }: Host,
-  holder: NamespaceProcess,
+  { namespacePool, store }: Host,
+  namespaceProcess: NamespaceProcess,
   files: SandboxFiles,
 ): Promise<void> {
-  const isPooled = holders.owns(holder)
-  const isUnmounted = (isPooled || files.disk !== undefined) && (await unmount(holder, store.folder, files))
-  await (isPooled && isUnmounted ? holders.giveBack(holder) : holder.end())
+  const isPooled = namespacePool.owns(namespaceProcess)
+  const isUnmounted = (isPooled || files.disk !== undefined) && (await unmount(namespaceProcess, store.folder, files))
+  await (isPooled && isUnmounted ? namespacePool.put(namespaceProcess) : namespaceProcess.end())
 }
 
 /** Unmounts the files of a sandbox at once. The kernel also does it some time after the namespace process has ended. */
-async function unmount(holder: NamespaceProcess, folder: string, { root, disk }: SandboxFiles): Promise<boolean> {
+async function unmount(
+  namespaceProcess: NamespaceProcess,
+  folder: string,
+  { root, disk }: SandboxFiles,
+): Promise<boolean> {
   const mountPoints = [root, ...(disk === undefined ? [] : [disk])].map((path) => join(folder, path))
-  const { code } = await holder.run(`cd /; ${line('umount', ...mountPoints)}`).catch(() => ({ code: -1 }))
+  const { code } = await namespaceProcess
+    .run(`cd /; ${shellCommand('umount', ...mountPoints)}`)
+    .catch(() => ({ code: -1 }))
   return code === 0
 }
 
@@ -48,9 +58,9 @@ async function unmount(holder: NamespaceProcess, folder: string, { root, disk }:
 export async function removeFolder({ store, rootless }: Host, path: string): Promise<unknown> {
   const folder = join(store.folder, path)
   if (!rootless) return removeTree(folder)
-  const namespace = await startNamespaceProcess({ rootless, beside: undefined, cwd: '/' })
+  const namespace = await startNamespaceProcess({ rootless, copyMountsOf: undefined, cwd: '/' })
   try {
-    return await namespace.runOrThrow('Removing the files of a sandbox', line('rm', '-rf', '--', folder))
+    return await namespace.runOrThrow('Removing the files of a sandbox', shellCommand('rm', '-rf', '--', folder))
   } finally {
     await namespace.end()
   }
@@ -71,7 +81,7 @@ export async function reap(host: Host): Promise<number> {
     }
   }
   await reapDrafts(host)
-  return abandoned.filter((record) => !holdsPipes(record)).length
+  return abandoned.filter((record) => !isPipeRecord(record)).length
 }
 
 /** Removes unfinished images whose builder or importer has died. */
@@ -86,9 +96,9 @@ async function reapDrafts(host: Host): Promise<void> {
 
 async function reapOne(host: Host, record: SandboxRecord): Promise<void> {
   await removeCgroup(record.cgroups)
-  if (record.holder) {
-    await killProcess(record.holder)
-    await waitForEnd(record.holder, PROCESS_END_MS)
+  if (record.namespaceProcess) {
+    await killProcess(record.namespaceProcess)
+    await waitForEnd(record.namespaceProcess, PROCESS_END_MS)
   }
   await removeSandboxFolder(host, record)
 }

@@ -4,37 +4,38 @@ import { link, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'nod
 import { join } from 'node:path'
 import type { NamespaceProcess } from '../kernel/namespace-process.ts'
 import { findProcess, isAlive, type ProcessMark } from '../kernel/ownership.ts'
+import { shellCommand } from '../kernel/shell.ts'
 import type { ImageStore } from './image-store.ts'
-import { line } from './shell.ts'
 
-/** Information to clean up after a sandbox whose server has died. Written before anything else is created. */
+/** Information for removing a sandbox whose server has died. Written before anything else is created. */
 export type SandboxRecord = {
   id: string
+  /** Process that started the sandbox. */
   engine: ProcessMark
   deadline: number
-  holder: ProcessMark | undefined
+  namespaceProcess: ProcessMark | undefined
   cgroups: string[]
 }
 
 const SAFE_ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/
 const EXTENSION = '.json'
-const DRAFT = /\.(\d+)\.draft$/
+const DRAFT_NAME = /\.(\d+)\.draft$/
 /** Age from which a draft counts as abandoned: writing a record takes much less time. */
-const WRITING_MS = 60_000
-/** Time after the deadline in which the engine of a sandbox still collects files and removes it. */
+const WRITE_TIMEOUT_MS = 60_000
+/** Time after the deadline in which the process that started a sandbox still collects its files and removes it. */
 const GRACE_MS = 15 * 60_000
 
-export async function makeRecord(
+export async function createRecord(
   folder: string,
-  record: Omit<SandboxRecord, 'engine' | 'holder'>,
+  record: Omit<SandboxRecord, 'engine' | 'namespaceProcess'>,
 ): Promise<SandboxRecord> {
   if (!SAFE_ID.test(record.id)) throw new Error(`Invalid sandbox id: ${JSON.stringify(record.id)}`)
   const engine = await findProcess(process.pid)
   if (engine === undefined) throw new Error('This process is not listed in /proc. Mount /proc.')
-  const full = { ...record, engine, holder: undefined }
+  const complete = { ...record, engine, namespaceProcess: undefined }
   await mkdir(folder, { recursive: true })
   const draft = draftPath(folder, record.id)
-  await writeFile(draft, JSON.stringify(full))
+  await writeFile(draft, JSON.stringify(complete))
   try {
     // Unlike rename, link fails if the record already exists.
     await link(draft, recordPath(folder, record.id))
@@ -44,7 +45,7 @@ export async function makeRecord(
   } finally {
     await rm(draft)
   }
-  return full
+  return complete
 }
 
 export async function updateRecord(folder: string, record: SandboxRecord): Promise<void> {
@@ -81,38 +82,39 @@ async function readRecord(path: string): Promise<SandboxRecord | undefined> {
 /** Removes a draft whose writer has died. A draft whose process id has been reused is removed once it is old. */
 async function removeOldDraft(path: string): Promise<void> {
   const found = await stat(path).catch(() => undefined)
-  const writer = await findProcess(Number(DRAFT.exec(path)?.[1] ?? 0))
-  if (found && (!writer || Date.now() - found.mtimeMs > WRITING_MS)) await rm(path, { force: true })
+  const writer = await findProcess(Number(DRAFT_NAME.exec(path)?.[1] ?? 0))
+  if (found && (!writer || Date.now() - found.mtimeMs > WRITE_TIMEOUT_MS)) await rm(path, { force: true })
 }
 
 const recordPath = (folder: string, id: string): string => join(folder, `${id}${EXTENSION}`)
 const draftPath = (folder: string, id: string): string => join(folder, `${id}.${process.pid}.draft`)
 
-/** Pool of named pipes, created in groups: Node cannot create one, and a process per pipe is slow. */
-export type Pipes = { put(holder: NamespaceProcess, path: string): Promise<void> }
+/** Pool of named pipes. They are created many at a time, because each time needs a process. */
+export type PipePool = { put(namespaceProcess: NamespaceProcess, path: string): Promise<void> }
 
-const BATCH = 32
-const PREFIX = 'pipes-'
+const BATCH_SIZE = 32
+const PIPES_PREFIX = 'pipes-'
 
-export const holdsPipes = ({ id }: { id: string }): boolean => id.startsWith(PREFIX)
+/** Reports whether a record is that of a pipe folder, not of a sandbox. */
+export const isPipeRecord = ({ id }: { id: string }): boolean => id.startsWith(PIPES_PREFIX)
 
-export function pipesOf(store: ImageStore): Pipes {
+export function createPipePool(store: ImageStore): PipePool {
   const ready: string[] = []
   let folder: Promise<string> | undefined
   let filling: Promise<void> | undefined
 
-  const fill = async (holder: NamespaceProcess): Promise<void> => {
+  const fill = async (namespaceProcess: NamespaceProcess): Promise<void> => {
     folder ??= openFolder(store)
-    const place = await folder
-    const names = Array.from({ length: BATCH }, () => join(place, randomUUID()))
-    await holder.runOrThrow('Making pipes', line('mkfifo', '-m', '666', ...names))
+    const pipesFolder = await folder
+    const names = Array.from({ length: BATCH_SIZE }, () => join(pipesFolder, randomUUID()))
+    await namespaceProcess.runOrThrow('Making pipes', shellCommand('mkfifo', '-m', '666', ...names))
     ready.push(...names)
   }
   return {
-    async put(holder, path) {
+    async put(namespaceProcess, path) {
       let pipe = ready.pop()
       while (pipe === undefined) {
-        filling ??= fill(holder).finally(() => {
+        filling ??= fill(namespaceProcess).finally(() => {
           filling = undefined
         })
         await filling
@@ -123,11 +125,11 @@ export function pipesOf(store: ImageStore): Pipes {
   }
 }
 
-/** Creates the folder of the pipes with a record like a sandbox's, so that it is removed after a crash. Otherwise it is removed with this process. */
+/** Creates the folder of the pipes. It is removed when this process exits; after a crash, `reap` finds it by a record like a sandbox's. */
 async function openFolder(store: ImageStore): Promise<string> {
-  const id = `${PREFIX}${randomUUID()}`
+  const id = `${PIPES_PREFIX}${randomUUID()}`
   const records = join(store.folder, 'records')
-  await makeRecord(records, { id, deadline: Number.MAX_SAFE_INTEGER, cgroups: [] })
+  await createRecord(records, { id, deadline: Number.MAX_SAFE_INTEGER, cgroups: [] })
   const folder = join(store.folder, 'run', id)
   await mkdir(folder, { mode: 0o700, recursive: true })
   process.once('exit', () => {

@@ -3,42 +3,42 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { CAPABILITIES, FIRST_PROCESS_CAPABILITY } from '../kernel/accounts.ts'
 import { listProcesses } from '../kernel/cgroup.ts'
-import { parseExitCode } from '../kernel/explain.ts'
+import { parseExitCode } from '../kernel/exit.ts'
 import { withDeadline } from '../kernel/namespace-process.ts'
 import { findProcess, type ProcessMark } from '../kernel/ownership.ts'
+import { quote, shellCommand } from '../kernel/shell.ts'
 import { SandboxUnavailable } from '../sandbox.ts'
 import { hasStarted, type Launch, type Launched, type LaunchMount, START_TIMEOUT_MS, STARTED_FILE } from './launch.ts'
 import { buildInitArgs, buildLauncherArgs, LAUNCHER, listHidden } from './launcher.ts'
 import { openInput } from './process-io.ts'
-import { seccompSettings } from './seccomp.ts'
-import { line, quote } from './shell.ts'
+import { buildOciFilter } from './seccomp.ts'
 
 const POLL_MS = 3
 
-/** Runs the command under runc. The holder is busy with it until it ends. */
+/** Runs the command under runc. The namespace process is busy until the command ends. */
 export async function launchRunc(launch: Launch): Promise<Launched> {
-  const { holder, spec, folder } = launch
-  await writeFile(join(folder, 'config.json'), JSON.stringify(runcSettings(launch)), { mode: 0o600 })
+  const { namespaceProcess, spec, folder } = launch
+  await writeFile(join(folder, 'config.json'), JSON.stringify(buildRuncSettings(launch)), { mode: 0o600 })
   const input = await openInput(join(folder, 'input'), spec.input)
 
-  let over = false
-  const ended = holder.run(script(launch)).then(async ({ code, text }) => {
-    over = true
-    const complaint = await readComplaint(folder)
+  let isOver = false
+  const ended = namespaceProcess.run(buildScript(launch)).then(async ({ code, text }) => {
+    isOver = true
+    const logErrors = await readLogErrors(folder)
     return {
-      code: complaint === '' ? parseExitCode(String(code)) : undefined,
-      errorOutput: `${text}${complaint}`,
+      code: logErrors === '' ? parseExitCode(String(code)) : undefined,
+      errorOutput: `${text}${logErrors}`,
       hasStarted: await hasStarted(folder),
     }
   })
   ended.finally(() => input.close()).catch(() => {})
 
   const init = await withDeadline(
-    findInit(launch, () => over),
+    findInit(launch, () => isOver),
     START_TIMEOUT_MS,
     () => {
-      over = true
-      holder.kill()
+      isOver = true
+      namespaceProcess.kill()
       return 'runc did not start in time.'
     },
   )
@@ -47,26 +47,26 @@ export async function launchRunc(launch: Launch): Promise<Launched> {
   return { init: init ?? { pid: 0, startTime: 'ended' }, ended, begin: () => openGate(folder) }
 }
 
-function script({ folder, spec }: Launch): string {
+function buildScript({ folder, spec }: Launch): string {
   const file = (name: string): string => quote(join(folder, name))
   const state = ['--root', join(folder, 'runc'), '--log', join(folder, 'runc.log'), '--log-format', 'json']
   // runc keeps the container after its end, so that the counters of its cgroup can be read. Its folders are removed
   // with the sandbox.
-  const command = line('runc', ...state, 'run', '--keep', '--preserve-fds', '1', '--bundle', folder, spec.id)
+  const command = shellCommand('runc', ...state, 'run', '--keep', '--preserve-fds', '1', '--bundle', folder, spec.id)
   const gate = spec.ports.length === 0 ? '' : `mkfifo -m 600 ${file('gate')} && `
   const input = spec.input.length === 0 ? '/dev/null' : file('input')
-  // Also held open by runc, because writes to a pipe without readers are lost. runc does not pass it on.
-  const held = spec.ports.length === 0 ? '' : ` 7<> ${file('gate')}`
+  // runc also keeps the gate open, because writes to a pipe without readers are lost. It does not pass it to the command.
+  const gateInput = spec.ports.length === 0 ? '' : ` 7<> ${file('gate')}`
   // The command opens its output inside the sandbox; messages of runc are in its log.
-  return `${gate}${command} < ${input} > /dev/null 2>&1 ${PRESERVED_FD}> ${file(STARTED_FILE)}${held}`
+  return `${gate}${command} < ${input} > /dev/null 2>&1 ${PRESERVED_FD}> ${file(STARTED_FILE)}${gateInput}`
 }
 
 /** Finds the first process of the sandbox's PID namespace, with its process id on this machine. */
 async function findInit(launch: Launch, isOver: () => boolean): Promise<ProcessMark | undefined> {
-  const [group] = launch.cgroups
-  if (group === undefined) throw new SandboxUnavailable('runc needs cgroups.')
+  const [cgroup] = launch.cgroups
+  if (cgroup === undefined) throw new SandboxUnavailable('runc needs cgroups.')
   while (!isOver()) {
-    const first = (await isCreated(launch)) ? await findFirst(await listProcesses(group)) : undefined
+    const first = (await isCreated(launch)) ? await findFirstProcess(await listProcesses(cgroup)) : undefined
     if (first) return first
     await wait(POLL_MS)
   }
@@ -77,12 +77,12 @@ async function findInit(launch: Launch, isOver: () => boolean): Promise<ProcessM
 const isCreated = async ({ spec, folder }: Launch): Promise<boolean> =>
   spec.ports.length === 0 || exists(join(folder, 'created'))
 
-async function findFirst(pids: number[]): Promise<ProcessMark | undefined> {
-  for (const pid of pids) if (await isFirst(pid)) return findProcess(pid)
+async function findFirstProcess(pids: number[]): Promise<ProcessMark | undefined> {
+  for (const pid of pids) if (await isFirstProcess(pid)) return findProcess(pid)
   return undefined
 }
 
-async function isFirst(pid: number): Promise<boolean> {
+async function isFirstProcess(pid: number): Promise<boolean> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')
   const numbers = /^NSpid:\s+(.*)$/m.exec(status)?.[1]?.split(/\s+/) ?? []
   return numbers.length > 2 && numbers.at(-1) === '1'
@@ -93,7 +93,7 @@ async function openGate(folder: string): Promise<void> {
   await gate.writeFile('x')
 }
 
-async function readComplaint(folder: string): Promise<string> {
+async function readLogErrors(folder: string): Promise<string> {
   const text = await readFile(join(folder, 'runc.log'), 'utf8').catch(() => '')
   const entries: { level: string; msg: string }[] = text
     .split('\n')
@@ -124,16 +124,16 @@ const mount = (type: string, destination: string, ...options: string[]): object 
   options,
 })
 
-const bind = (source: string, destination: string, readOnly: boolean): object => ({
+const bind = (source: string, destination: string, ...options: string[]): object => ({
   destination,
   type: 'bind',
   source,
-  options: ['bind', 'nosuid', 'nodev', ...(readOnly ? ['ro'] : [])],
+  options: ['bind', 'nosuid', 'nodev', ...options],
 })
 
-const mountOf = (entry: LaunchMount): object =>
+const toMount = (entry: LaunchMount): object =>
   entry.kind === 'folder'
-    ? bind(entry.source, entry.target, entry.readOnly)
+    ? bind(entry.source, entry.target, ...(entry.readOnly ? ['ro'] : []))
     : mount(
         'tmpfs',
         entry.target,
@@ -159,7 +159,7 @@ const PRESERVED_FD = 3
 const OUTPUT = join(LAUNCHER, 'output')
 
 /** Builds the OCI settings of a sandbox, with the same isolation as under bubblewrap. */
-function runcSettings(launch: Launch): object {
+function buildRuncSettings(launch: Launch): object {
   const { host, spec, folder, root, account, workdir, env, binds } = launch
   // Only the first process keeps the last capability: setpriv drops it for the command.
   const capabilities = [...CAPABILITIES, FIRST_PROCESS_CAPABILITY].map((name) => `CAP_${name}`)
@@ -183,21 +183,21 @@ function runcSettings(launch: Launch): object {
     mounts: [
       ...MOUNTS,
       mount('tmpfs', '/dev/shm', 'nosuid', 'noexec', 'nodev', 'mode=1777', `size=${spec.limits.shmMb}m`),
-      ...binds.map((path) => bind(path, path, true)),
+      ...binds.map((path) => bind(path, path, 'ro')),
       ...listHidden(binds).map((path) =>
         mount('tmpfs', path, 'nosuid', 'noexec', 'nodev', 'ro', 'mode=0755', 'size=4k'),
       ),
-      ...launch.launcherFiles.map(({ source, target }) => bind(source, target, true)),
-      bind(join(folder, 'output'), OUTPUT, false),
-      ...launch.mounts.map(mountOf),
+      ...launch.launcherFiles.map(({ source, target }) => bind(source, target, 'ro')),
+      bind(join(folder, 'output'), OUTPUT),
+      ...launch.mounts.map(toMount),
     ],
-    hooks: hooksOf(launch),
+    hooks: buildHooks(launch),
     linux: {
       cgroupsPath: `/assay-${spec.id}`,
       // A member of a sandbox network starts in the network of its namespace process.
       namespaces: [...NAMESPACES, ...(spec.network === null ? ['network'] : [])].map((type) => ({ type })),
       resources: { devices: [{ allow: false, access: 'rwm' }] },
-      seccomp: seccompSettings(host.machine),
+      seccomp: buildOciFilter(host.machine),
       maskedPaths: MASKED,
       readonlyPaths: READ_ONLY,
     },
@@ -205,13 +205,15 @@ function runcSettings(launch: Launch): object {
 }
 
 /** Maximum time in seconds for which a command is held. Opening its ports takes much less. */
-const HOLD_S = 60
+const HOLD_SECONDS = 60
 
 /** Returns hooks that hold the command, after its network was created, until its ports are open. */
-function hooksOf({ spec, folder }: Launch): object {
+function buildHooks({ spec, folder }: Launch): object {
   if (spec.ports.length === 0) return {}
-  const script = `: > ${quote(join(folder, 'created'))}; ${line('head', '-c', '1', join(folder, 'gate'))} > /dev/null`
+  const buildScript = `: > ${quote(join(folder, 'created'))}; ${shellCommand('head', '-c', '1', join(folder, 'gate'))} > /dev/null`
   return {
-    createRuntime: [{ path: '/bin/sh', args: ['sh', '-c', script], env: ['PATH=/usr/bin:/bin'], timeout: HOLD_S }],
+    createRuntime: [
+      { path: '/bin/sh', args: ['sh', '-c', buildScript], env: ['PATH=/usr/bin:/bin'], timeout: HOLD_SECONDS },
+    ],
   }
 }

@@ -13,7 +13,7 @@ import type { SandboxRecord } from './record.ts'
 export type SandboxResources = {
   record: SandboxRecord
   files: SandboxFiles
-  holder: NamespaceProcess | undefined
+  namespaceProcess: NamespaceProcess | undefined
   /** Servers on ports of the sandbox. */
   servers: Server[]
   control: ControlShell | undefined
@@ -27,7 +27,7 @@ export type LocalRunningSandbox = {
   host: Host
   spec: SandboxSpec
   resources: SandboxResources
-  holder: NamespaceProcess
+  namespaceProcess: NamespaceProcess
   launched: Launched
   output: Output
 }

@@ -1,13 +1,13 @@
 import { mkdir, open } from 'node:fs/promises'
 import { join } from 'node:path'
-import { allFolders, cgroupFolders, listProcesses, makeCgroup, readHits } from '../kernel/cgroup.ts'
-import { type DiskWatch, noWatch, watchBoth, watchDisk, watchFolders } from '../kernel/disk.ts'
-import { type SandboxEnding, toExit } from '../kernel/explain.ts'
+import { allCgroupFolders, cgroupFolders, createCgroup, listProcesses, readLimitHits } from '../kernel/cgroup.ts'
+import { combineWatches, type DiskWatch, NO_WATCH, watchDisk, watchFolders } from '../kernel/disk.ts'
+import { type SandboxEnding, toExit } from '../kernel/exit.ts'
 import { type NamespaceProcess, startNamespaceProcess } from '../kernel/namespace-process.ts'
-import { findProcess, isAlive, killProcess, signal, waitForEnd } from '../kernel/ownership.ts'
+import { findProcess, isAlive, killProcess, sendKill, waitForEnd } from '../kernel/ownership.ts'
 import { openPorts } from '../kernel/ports.ts'
 import { type Exit, type Sandbox, type SandboxSpec, SandboxUnavailable, SandboxUnsupported } from '../sandbox.ts'
-import { copyBaseFiles, isOnStore, listBaseLayers } from './base-filesystem.ts'
+import { copyBaseFiles, listBaseLayers, usesStoreOnly } from './base-filesystem.ts'
 import { BWRAP_PROCESSES, launchBwrap } from './bwrap.ts'
 import { openControl } from './control.ts'
 import { execIn, unpackUploads } from './exec.ts'
@@ -15,11 +15,11 @@ import { mountFiles, planFiles, rootOf } from './files.ts'
 import { readImage } from './image-store.ts'
 import { controlProcesses, hasControl } from './launch.ts'
 import type { Host } from './machine.ts'
-import { joinNetwork, type LocalNetwork, localNetworkOf, networkOf } from './network.ts'
+import { buildEnterNetworkArgs, joinNetwork, type LocalNetwork, localNetworkOf } from './network.ts'
 import { planLaunch } from './plan-launch.ts'
 import { copyOutput } from './process-io.ts'
 import { removeSandbox } from './reap.ts'
-import { makeRecord, updateRecord } from './record.ts'
+import { createRecord, updateRecord } from './record.ts'
 import { launchRunc } from './runc.ts'
 import { type LocalRunningSandbox, release, type SandboxResources } from './running.ts'
 import { createStoppedSandbox, requireStoppedFiles, type StoppedFiles } from './stopped-sandbox.ts'
@@ -30,21 +30,21 @@ const SPARE_PROCESSES = { bwrap: BWRAP_PROCESSES, runc: 1 }
 
 export async function startSandbox(host: Host, spec: SandboxSpec): Promise<Sandbox> {
   const image = await readImage(host.store, spec.image.digest)
-  const foldersOf = host.runtime === 'runc' ? allFolders : cgroupFolders
+  const foldersOf = host.runtime === 'runc' ? allCgroupFolders : cgroupFolders
   const cgroups = host.cgroups === undefined ? [] : foldersOf(host.cgroups, spec.id)
   const deadline = Date.now() + spec.limits.seconds * 1000
-  const record = await makeRecord(join(host.store.folder, 'records'), { id: spec.id, deadline, cgroups })
+  const record = await createRecord(join(host.store.folder, 'records'), { id: spec.id, deadline, cgroups })
   const resources: SandboxResources = {
     record,
     files: planFiles(host, spec.id, image.layers, spec.limits.diskMb),
-    holder: undefined,
+    namespaceProcess: undefined,
     servers: [],
     control: undefined,
     membership: undefined,
   }
   try {
     logStep(host, spec, 'record')
-    return await build(host, spec, resources, image.binds ?? [])
+    return await createSandbox(host, spec, resources, image.binds ?? [])
   } catch (error) {
     await release(resources)
     await removeSandbox(host, resources)
@@ -53,7 +53,7 @@ export async function startSandbox(host: Host, spec: SandboxSpec): Promise<Sandb
   }
 }
 
-/** Tests end the engine at each of these steps. */
+/** Logs a step of a sandbox's start. Tests kill the process at each of these steps. */
 const logStep = (host: Host, { id }: SandboxSpec, step: string): void =>
   host.log.debug({ sandbox: id, step }, 'sandbox')
 
@@ -69,48 +69,55 @@ function refuseForeignBase(
   )
 }
 
-async function build(host: Host, spec: SandboxSpec, resources: SandboxResources, binds: string[]): Promise<Sandbox> {
+async function createSandbox(
+  host: Host,
+  spec: SandboxSpec,
+  resources: SandboxResources,
+  binds: string[],
+): Promise<Sandbox> {
   const { files, record } = resources
   await mkdir(files.folder, { mode: 0o700 })
   if (host.cgroups)
-    await makeCgroup(host.cgroups, spec.id, spec.limits, SPARE_PROCESSES[host.runtime] + controlProcesses(spec))
+    await createCgroup(host.cgroups, spec.id, spec.limits, SPARE_PROCESSES[host.runtime] + controlProcesses(spec))
   logStep(host, spec, 'cgroup')
 
   const earlier = spec.baseFilesystem.kind === 'image' ? undefined : requireStoppedFiles(spec.baseFilesystem.from)
   const localNetwork = spec.network ? localNetworkOf(spec.network.group) : undefined
   refuseForeignBase(host.rootless, earlier, localNetwork)
-  const holder = await openNamespaceProcess(host, spec, earlier, localNetwork)
-  resources.holder = holder
-  record.holder = await findProcess(holder.pid)
+  const namespaceProcess = await openNamespaceProcess(host, spec, earlier, localNetwork)
+  resources.namespaceProcess = namespaceProcess
+  record.namespaceProcess = await findProcess(namespaceProcess.pid)
   await updateRecord(join(host.store.folder, 'records'), record)
-  logStep(host, spec, 'holder')
+  logStep(host, spec, 'namespace')
   if (localNetwork) {
     resources.membership = {
       network: localNetwork,
-      address: await joinNetwork(localNetwork, holder, spec.network?.names ?? []),
+      address: await joinNetwork(localNetwork, namespaceProcess, spec.network?.names ?? []),
     }
     logStep(host, spec, 'member')
   }
 
-  const baseContext = { host, holder, files, imageDigest: spec.image.digest }
+  const baseContext = { host, namespaceProcess, files, imageDigest: spec.image.digest }
   files.changes.push(...(await listBaseLayers(baseContext, spec.baseFilesystem)))
-  await mountFiles(host, holder, files, spec.limits.diskMb)
+  await mountFiles(host, namespaceProcess, files, spec.limits.diskMb)
   for (const name of ['output', ...(spec.input.length > 0 ? ['input'] : [])])
-    await host.pipes.put(holder, join(files.folder, name))
+    await host.pipes.put(namespaceProcess, join(files.folder, name))
   await copyBaseFiles(baseContext, spec.baseFilesystem)
-  await unpackUploads(rootOf(host, holder, files), spec.uploads, !host.rootless)
+  await unpackUploads(rootOf(host, namespaceProcess, files), spec.uploads, !host.rootless)
   logStep(host, spec, 'mount')
 
   const output = await copyOutput(join(files.folder, 'output'), spec.outputFile, spec.limits.outputBytes)
-  if (hasControl(spec)) resources.control = await openControl(files.folder, holder)
-  const launched = await launchWith[host.runtime](await planLaunch({ host, spec, holder, resources, binds }))
+  if (hasControl(spec)) resources.control = await openControl(files.folder, namespaceProcess)
+  const launched = await launchWith[host.runtime](await planLaunch({ host, spec, namespaceProcess, resources, binds }))
   logStep(host, spec, 'launch')
   if (spec.ports.length > 0) {
-    resources.servers.push(...(await openPorts(networkOf(launched.init.pid, host.rootless, localNetwork), spec.ports)))
+    resources.servers.push(
+      ...(await openPorts(buildEnterNetworkArgs(launched.init.pid, host.rootless, localNetwork), spec.ports)),
+    )
     await launched.begin()
     logStep(host, spec, 'ports')
   }
-  return toSandbox({ host, spec, resources, holder, launched, output })
+  return toSandbox({ host, spec, resources, namespaceProcess, launched, output })
 }
 
 /** Takes a pooled namespace process, unless the sandbox needs the mounts or the network of another one. */
@@ -121,36 +128,36 @@ async function openNamespaceProcess(
   localNetwork: LocalNetwork | undefined,
 ): Promise<NamespaceProcess> {
   const { rootless, runtime } = host
-  const isApart = earlier && (rootless || !(await isOnStore(host, spec, earlier)))
-  if (!rootless && !localNetwork && !isApart) return host.holders.take()
+  const needsOwnProcess = earlier && (rootless || !(await usesStoreOnly(host, spec, earlier)))
+  if (!rootless && !localNetwork && !needsOwnProcess) return host.namespacePool.take()
   return startNamespaceProcess({
     rootless,
-    beside: earlier?.holder,
+    copyMountsOf: earlier?.namespaceProcess,
     cwd: '/',
-    ownProcesses: runtime === 'runc',
-    network: localNetwork?.holder,
+    ownsProcesses: runtime === 'runc',
+    network: localNetwork?.namespaceProcess,
   })
 }
 
 function toSandbox(running: LocalRunningSandbox): Sandbox {
-  const { host, spec, resources, holder } = running
+  const { host, spec, resources, namespaceProcess } = running
   const watched = watch(running)
   let isOver = false
   const end = (): void => {
     isOver = true
   }
   watched.exited.then(end, end)
-  const left: StoppedFiles = {
+  const stopped: StoppedFiles = {
     imageDigest: spec.image.digest,
-    holder,
+    namespaceProcess,
     files: resources.files,
-    root: rootOf(host, holder, resources.files),
+    root: rootOf(host, namespaceProcess, resources.files),
     localNetwork: resources.membership?.network,
     users: new Set(),
     removal: undefined,
   }
   const earlier = spec.baseFilesystem.kind === 'image' ? undefined : requireStoppedFiles(spec.baseFilesystem.from)
-  const remove = buildRemoval(running, watched, { left, earlier })
+  const remove = buildRemoval(running, watched, { stopped, earlier })
   return {
     id: spec.id,
     exited: watched.exited,
@@ -159,37 +166,41 @@ function toSandbox(running: LocalRunningSandbox): Sandbox {
       if (resources.control === undefined) throw new Error(`Sandbox ${spec.id} was not started for exec.`)
       return execIn(running, resources.control, { isOver: () => isOver, ...watched }, execSpec)
     },
-    stopped: createStoppedSandbox(spec.id, left, host.store.folder),
+    stopped: createStoppedSandbox(spec.id, stopped, host.store.folder),
     remove,
   }
 }
 
-type SandboxLineage = { left: StoppedFiles; earlier: StoppedFiles | undefined }
+/** Files of a sandbox, and those of the earlier sandbox that it started from. */
+type SandboxLineage = { stopped: StoppedFiles; earlier: StoppedFiles | undefined }
 
-/** Builds `remove` of a sandbox. Later sandboxes that use its layers are removed first. */
+/**
+ * Builds `remove` of a sandbox. Its layers are removed after all later sandboxes that use them, so that `remove` returns
+ * early while there are such users; the last of them then waits for this removal.
+ */
 function buildRemoval(
   { host, resources }: LocalRunningSandbox,
   watched: WatchedSandbox,
-  { left, earlier }: SandboxLineage,
+  { stopped, earlier }: SandboxLineage,
 ): () => Promise<void> {
-  const done = Promise.withResolvers<void>()
-  let begun: Promise<void> | undefined
-  done.promise.catch(() => {}) // reported by `remove`
-  earlier?.users.add(done.promise)
+  const removed = Promise.withResolvers<void>()
+  let removal: Promise<void> | undefined
+  removed.promise.catch(() => {}) // reported by `remove`
+  earlier?.users.add(removed.promise)
 
-  const begin = async (): Promise<void> => {
+  const remove = async (): Promise<void> => {
     await watched.kill()
     await watched.exited.catch(() => {})
-    left.removal = Promise.all(left.users).then(() => removeSandbox(host, resources))
-    left.removal.then(done.resolve, done.reject)
-    if (left.users.size > 0) return
-    await left.removal
-    earlier?.users.delete(done.promise)
+    stopped.removal = Promise.all(stopped.users).then(() => removeSandbox(host, resources))
+    stopped.removal.then(removed.resolve, removed.reject)
+    if (stopped.users.size > 0) return
+    await stopped.removal
+    earlier?.users.delete(removed.promise)
     if (earlier?.users.size === 0) await earlier.removal
   }
   return () => {
-    begun ??= begin()
-    return begun
+    removal ??= remove()
+    return removal
   }
 }
 
@@ -221,9 +232,9 @@ function watch(running: LocalRunningSandbox): WatchedSandbox {
       isOver = true
       await running.output.finish()
       const { bytes } = await running.output.ended
-      const hits = await readLimitHits(running)
+      const hits = await readLimitHits(running.host.cgroups, spec.id)
       const hasFailed = code === undefined && !hasStarted
-      if (hasFailed && stopped === undefined && hits.memory === 0) throw await startFailure(running, errorOutput)
+      if (hasFailed && stopped === undefined && hits.memory === 0) throw await toStartFailure(running, errorOutput)
       return toExit({
         stopped,
         code,
@@ -244,15 +255,15 @@ function watch(running: LocalRunningSandbox): WatchedSandbox {
   return { exited, kill: () => stop('kill'), isDiskFull: disk.isFull }
 }
 
-function watchDiskUse({ spec, resources, holder, host }: LocalRunningSandbox, onFull: () => void): DiskWatch {
+function watchDiskUse({ spec, resources, namespaceProcess, host }: LocalRunningSandbox, onFull: () => void): DiskWatch {
   const { diskMb } = spec.limits
   const shared = spec.mounts.flatMap((mount) => (mount.kind === 'folder' && !mount.readOnly ? [mount.source] : []))
   const own = resources.files.disk === undefined ? [join(resources.files.folder, 'upper')] : []
   const folders = [...own, ...shared]
   const processes = () => listSandboxProcesses(host, spec)
-  const watched = folders.length > 0 ? watchFolders({ folders, maxMb: diskMb, processes }, onFull) : noWatch
+  const watched = folders.length > 0 ? watchFolders({ folders, maxMb: diskMb, processes }, onFull) : NO_WATCH
   if (resources.files.disk === undefined) return watched
-  return watchBoth(watchDisk(holder, join(host.store.folder, resources.files.disk)), watched)
+  return combineWatches(watchDisk(namespaceProcess, join(host.store.folder, resources.files.disk)), watched)
 }
 
 const listSandboxProcesses = async ({ cgroups }: Host, { id }: SandboxSpec): Promise<number[]> => {
@@ -266,14 +277,11 @@ async function ensureDead({ launched, host, spec }: LocalRunningSandbox): Promis
   if (!(await waitForEnd(launched.init, PROCESS_END_MS))) {
     throw new SandboxUnavailable(`Sandbox ${spec.id} was killed but has not ended.`)
   }
-  for (const pid of await listSandboxProcesses(host, spec)) signal(pid)
+  for (const pid of await listSandboxProcesses(host, spec)) sendKill(pid)
 }
 
-const readLimitHits = async ({ host, spec }: LocalRunningSandbox): Promise<{ memory: number; pids: number }> =>
-  host.cgroups ? readHits(host.cgroups, spec.id) : { memory: 0, pids: 0 }
-
 /** Builds the error for a sandbox that did not start. The runtime writes its message to the output of the command. */
-async function startFailure({ spec }: LocalRunningSandbox, errorOutput: string): Promise<SandboxUnavailable> {
+async function toStartFailure({ spec }: LocalRunningSandbox, errorOutput: string): Promise<SandboxUnavailable> {
   await using file = await open(spec.outputFile)
   const { buffer, bytesRead } = await file.read(Buffer.alloc(OUTPUT_SHOWN_BYTES), 0, OUTPUT_SHOWN_BYTES, 0)
   const message = `${errorOutput} ${buffer.toString('utf8', 0, bytesRead)}`.trim()

@@ -9,11 +9,11 @@ import type { LocalNetwork } from './network.ts'
 /** Private part of a `StoppedSandbox`, from which a later sandbox can start. */
 export type StoppedFiles = {
   imageDigest: string
-  holder: NamespaceProcess
+  namespaceProcess: NamespaceProcess
   files: SandboxFiles
   root: string
   localNetwork: LocalNetwork | undefined
-  /** Settled when the sandboxes that use its layers are removed. The layers are removed after them. */
+  /** Removals of the later sandboxes that use its layers. The layers are removed after them. */
   users: Set<Promise<unknown>>
   /** The removal, once it has been requested. It waits for the users. */
   removal: Promise<void> | undefined
@@ -27,7 +27,7 @@ export function createStoppedSandbox(sandboxId: string, files: StoppedFiles, sto
     collect: (path, caps) => collectTar(files.root, path, caps),
     changes: () =>
       listChanges({
-        changed: files.files.changes.map((layer) => join(files.holder.root, storeFolder, layer)),
+        changed: files.files.changes.map((layer) => join(files.namespaceProcess.root, storeFolder, layer)),
         image: files.files.layers.map((layer) => join(storeFolder, layer)),
       }),
   }

@@ -212,7 +212,7 @@ async function openIndex(place: GitLocation, tree: string, signal: AbortSignal):
     await remove()
     throw error
   }
-  const own: GitLocation = { where: [`--git-dir=${folder}/git`], cwd: folder, protocols: '' }
+  const own: GitLocation = { repositoryArgs: [`--git-dir=${folder}/git`], cwd: folder, protocols: '' }
   const run = async (...args: string[]) => (await runGit(own, args, { signal })).toString().trim()
   return {
     readTree: async (id) => void (await run('read-tree', id)),

@@ -4,7 +4,7 @@ import { createStoredLedger } from '../../../src/gateway/stored-ledger.ts'
 import { connect } from '../../../src/platform/db/db.ts'
 import { createLog } from '../../../src/platform/log.ts'
 import { createMetrics } from '../../../src/platform/metrics.ts'
-import { createOpenStream } from '../../../src/platform/outbound/stream.ts'
+import { createOpenStream } from '../../../src/platform/outbound/open-stream.ts'
 import { KEY } from './gateway.ts'
 
 // Runs a gateway in its own process, so that it can be killed. Arguments: database URL, provider URL.

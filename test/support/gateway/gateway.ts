@@ -13,7 +13,7 @@ import type { GrantTotals } from '../../../src/gateway/totals.ts'
 import { newId } from '../../../src/platform/ids.ts'
 import { createLog, type Log } from '../../../src/platform/log.ts'
 import { createMetrics } from '../../../src/platform/metrics.ts'
-import { createOpenStream } from '../../../src/platform/outbound/stream.ts'
+import { createOpenStream } from '../../../src/platform/outbound/open-stream.ts'
 import { type LoopbackServer, startServer } from '../loopback-servers.ts'
 
 export const KEY = 'sk-canary-0123456789abcdef'

@@ -5,7 +5,7 @@ import { createMemoryLedger } from '../../../src/gateway/memory-ledger.ts'
 import type { GatewayOptions } from '../../../src/gateway/options.ts'
 import { createLog } from '../../../src/platform/log.ts'
 import { createMetrics } from '../../../src/platform/metrics.ts'
-import { createOpenStream } from '../../../src/platform/outbound/stream.ts'
+import { createOpenStream } from '../../../src/platform/outbound/open-stream.ts'
 
 /** Starts a real gateway with a ledger in memory in front of the scripted provider. */
 export async function startScriptedGateway(key: string, options: Partial<GatewayOptions>) {

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { serviceJobs } from '../../../src/app.ts'
 import { createOutbound } from '../../../src/platform/outbound/outbound.ts'
-import { pinnedAgent } from '../../../src/platform/outbound/pinned-connections.ts'
+import { createPinnedAgent } from '../../../src/platform/outbound/pinned-connections.ts'
 import type { Resolve } from '../../../src/platform/outbound/public-host.ts'
 import * as schema from '../../../src/webhooks/schema.ts'
 import type { TestApp } from '../app.ts'
@@ -39,7 +39,7 @@ export async function startReceiver(tls: Certificate) {
 
 /** Drives webhooks of a workspace, and a worker that delivers on demand. */
 export function createWebhookDriver(app: TestApp, resolve: Resolve = async () => [PUBLIC], timeoutMs?: number) {
-  const outbound = createOutbound({ resolve, agentFor: () => pinnedAgent(['127.0.0.1']) })
+  const outbound = createOutbound({ resolve, agentFor: () => createPinnedAgent(['127.0.0.1']) })
   const waits = { ...app.tools.waits, ...(timeoutMs === undefined ? {} : { webhookMs: timeoutMs }) }
   const handlers = serviceJobs({ ...app.tools, outbound, waits }).filter(({ type }) => type === 'webhook.deliver')
   const { pool } = app.database

@@ -4,35 +4,35 @@ import { join } from 'node:path'
 import type { CgroupLayout } from '../kernel/cgroup.ts'
 
 /** Counts how often the kernel refused a new process to a container. */
-export type Hits = { look(): number; stop(): void }
+export type RefusedProcesses = { read(): number; stop(): void }
 
-export const noHits: Hits = { look: () => 0, stop: () => {} }
+export const NO_REFUSED_PROCESSES: RefusedProcesses = { read: () => 0, stop: () => {} }
 
 const POLL_MS = 500
 const PAUSE_MS = 2
 const TEXT_MAX_BYTES = 200
 
 /**
- * Opens the kernel's counter, which disappears some milliseconds after the container's last process, before the engine
+ * Opens the counter of the kernel. It disappears some milliseconds after the container's last process, before the engine
  * reports the end. It is therefore read at intervals and whenever output arrives, because a program that cannot fork
- * usually prints an error. A program that ends at once without output is not noticed.
+ * usually prints an error. Refusals of a program that ends at once without output are missed.
  */
-export async function openHits(layout: CgroupLayout, pid: number): Promise<Hits> {
+export async function countRefusedProcesses(layout: CgroupLayout, pid: number): Promise<RefusedProcesses> {
   const top = layout.version === 2 ? layout.unified : layout.pids
-  const file = join(top, groupOf(await readFile(`/proc/${pid}/cgroup`, 'utf8'), layout), 'pids.events')
+  const file = join(top, parseCgroupPath(await readFile(`/proc/${pid}/cgroup`, 'utf8'), layout), 'pids.events')
   const descriptor = tryOpen(file)
-  if (descriptor === undefined) return noHits
+  if (descriptor === undefined) return NO_REFUSED_PROCESSES
   let refused = 0
-  let lookedAt = 0
-  const readHits = (): number => {
+  let readAt = 0
+  const readLimited = (): number => {
     // Reads are rate-limited, because output may be a flood.
-    if (performance.now() - lookedAt > PAUSE_MS) refused = readCounter(descriptor) ?? refused
-    lookedAt = performance.now()
+    if (performance.now() - readAt > PAUSE_MS) refused = readCounter(descriptor) ?? refused
+    readAt = performance.now()
     return refused
   }
-  const timer = setInterval(readHits, POLL_MS)
+  const timer = setInterval(readLimited, POLL_MS)
   return {
-    look: readHits,
+    read: readLimited,
     stop: () => {
       clearInterval(timer)
       closeSync(descriptor)
@@ -41,10 +41,10 @@ export async function openHits(layout: CgroupLayout, pid: number): Promise<Hits>
 }
 
 /** Parses the path of a process's cgroup in the hierarchy of the pids controller. */
-export function groupOf(text: string, layout: Pick<CgroupLayout, 'version'>): string {
+export function parseCgroupPath(text: string, layout: Pick<CgroupLayout, 'version'>): string {
   const fields = text.split('\n').map((line) => line.split(':'))
-  const own = fields.find(([number, kinds = '']) =>
-    layout.version === 2 ? number === '0' : kinds.split(',').includes('pids'),
+  const own = fields.find(([number, controllers = '']) =>
+    layout.version === 2 ? number === '0' : controllers.split(',').includes('pids'),
   )
   return own?.slice(2).join(':') ?? '/'
 }

@@ -1,6 +1,7 @@
 import { constants, type Stats } from 'node:fs'
 import { lstat, open } from 'node:fs/promises'
 import { posix } from 'node:path'
+import { SandboxUnsupported } from '../sandbox.ts'
 
 /** Path on this machine of a file in a sandbox, with its metadata. */
 export type HostPath = { path: string; stats: Stats }
@@ -24,6 +25,26 @@ export async function findInside(root: string, path: string): Promise<HostPath |
 
 /** Splits a path of a sandbox. `..` cannot leave the root, because the root's parent is the root. */
 export const toPathParts = (path: string): string[] => posix.resolve('/', path).split('/').filter(Boolean)
+
+/** Reports whether a path is one of these paths or lies below one. */
+export const isAtOrBelow = (path: string, others: readonly string[]): boolean =>
+  others.some((other) => path === other || path.startsWith(other === '/' ? '/' : `${other}/`))
+
+/** Returns the paths of a workspace in canonical form, without those that lie below others. Refuses the whole sandbox. */
+export function listWorkspaceRoots(paths: readonly string[]): string[] {
+  const normalized = [...new Set(paths.map((path) => posix.resolve('/', path)))].sort()
+  const roots = normalized.filter((path) => !normalized.some((other) => other !== path && isAtOrBelow(path, [other])))
+  if (roots.includes('/'))
+    throw new SandboxUnsupported('The workspace / includes the whole sandbox. Use a snapshot instead.')
+  return roots
+}
+
+/** Returns the parent folder of a path as a prefix of names in an archive: `usr/lib/` for `/usr/lib/python3`. */
+export const toParentPrefix = (path: string): string =>
+  toPathParts(path)
+    .slice(0, -1)
+    .map((part) => `${part}/`)
+    .join('')
 
 /** Reads a regular file below a folder without following links. Returns undefined if it is missing or too large. */
 export async function readInside(root: string, path: string, maxBytes: number): Promise<string | undefined> {

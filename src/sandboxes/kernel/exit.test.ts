@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { parseExitCode, type SandboxEnding, toExit } from './explain.ts'
+import { parseExitCode, type SandboxEnding, toExit } from './exit.ts'
 
 const PLAIN: SandboxEnding = {
   stopped: undefined,

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
-import { codeOf, OutboundFailed, OutboundRefused, resolveAddresses } from './outbound.ts'
-import { type AgentFor, pinnedAgents } from './pinned-connections.ts'
+import { findErrorCode, OutboundFailed, OutboundRefused, resolveAddresses } from './outbound.ts'
+import { type AgentFor, createPinnedAgents } from './pinned-connections.ts'
 import { cacheLookups, type Resolve, resolveName } from './public-host.ts'
 import { type Trust, urlRefusal } from './url-rules.ts'
 
@@ -14,7 +14,7 @@ type StreamRequest = {
 
 type StreamResponse = { status: number; headers: Record<string, string | string[] | undefined>; body: Readable }
 
-/** The connection was never established, so the request can be sent again. */
+/** Thrown when no connection was established, so that the request can be sent again. */
 export class NotConnected extends OutboundFailed {
   override name = 'NotConnected'
 }
@@ -25,7 +25,7 @@ export type OpenStream = (url: string, request: StreamRequest) => Promise<Stream
 /** Creates a client that checks URLs and addresses like `createOutbound`, for responses that are forwarded as they arrive. */
 export function createOpenStream(options: { resolve?: Resolve; agentFor?: AgentFor } = {}): OpenStream {
   const resolve = options.resolve ?? cacheLookups(resolveName)
-  const agentFor = options.agentFor ?? pinnedAgents()
+  const agentFor = options.agentFor ?? createPinnedAgents()
   return async (address, { trust, signal, ...rest }) => {
     const url = URL.parse(address)
     const refusal = url ? urlRefusal(url, trust) : 'invalid_url'
@@ -59,7 +59,7 @@ const CONNECTION_SENTENCES: Record<string, string> = {
 
 /** Converts an error, keeping only its code: the original message may quote a header with the key. */
 function toOutboundError(url: URL, error: unknown): Error {
-  const code = codeOf(error)
+  const code = findErrorCode(error)
   if (code === 'UND_ERR_INVALID_ARG') return new OutboundRefused('header_not_valid', url)
   const ErrorClass = NOT_CONNECTED.includes(code) ? NotConnected : OutboundFailed
   return new ErrorClass('unreachable', url, `${CONNECTION_SENTENCES[code] ?? CONNECTION_FAILED} (${code})`)

@@ -5,6 +5,7 @@ export type SandboxEnding = {
   /** Reason why the provider ended the sandbox. */
   stopped: 'seconds' | 'disk' | 'kill' | undefined
   code: number | undefined
+  /** How often the kernel killed a process for memory, and how often it refused a new one. */
   hits: { memory: number; pids: number }
   diskFull: boolean
   outputBytes: number
@@ -12,14 +13,14 @@ export type SandboxEnding = {
   seconds: number
 }
 
-/** Builds the exit report. A limit explains a failure, never a success; truncated output is always reported. */
+/** Builds the exit report. A limit is reported only for a failure, except truncated output, which is always reported. */
 export function toExit(ending: SandboxEnding): Exit {
   const { stopped, outputBytes, seconds } = ending
   const code = stopped === undefined ? (ending.code ?? null) : null
-  return { code, limit: limitOf(ending, code), seconds, outputBytes }
+  return { code, limit: findLimit(ending, code), seconds, outputBytes }
 }
 
-function limitOf(ending: SandboxEnding, code: number | null): LimitKind | null {
+function findLimit(ending: SandboxEnding, code: number | null): LimitKind | null {
   const { stopped, hits, diskFull, outputBytes, outputMaxBytes } = ending
   if (stopped === 'seconds' || stopped === 'disk') return stopped
   const failed = code !== 0 && stopped === undefined

@@ -1,9 +1,9 @@
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import { startServer } from '../../../test/support/loopback-servers.ts'
+import { createOpenStream, NotConnected } from './open-stream.ts'
 import { OutboundFailed, OutboundRefused } from './outbound.ts'
 import { cacheLookups } from './public-host.ts'
-import { createOpenStream, NotConnected } from './stream.ts'
 
 const signal = new AbortController().signal
 const sent = { method: 'POST', headers: {}, body: Buffer.from('hello'), signal }
