@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Stats } from 'node:fs'
 import { type FileHandle, link, mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { syncFolder } from '../platform/data-folder.ts'
 import { type MasterKey, toMasterKey } from './seal.ts'
 
 const FILE_HEADING =
@@ -58,13 +59,6 @@ async function writeDraft(path: string, keys: MasterKey[]): Promise<string> {
   await file.writeFile(`${[FILE_HEADING, ...keys.map(formatKey)].join('\n')}\n`)
   await file.sync()
   return draft
-}
-
-/** Syncs a folder, so that a new file in it survives a power cut. Not available on Windows. */
-async function syncFolder(path: string): Promise<void> {
-  if (process.platform === 'win32') return
-  await using folder = await open(path, 'r')
-  await folder.sync()
 }
 
 /** Returns a handler for `.catch` that ignores one error code and rethrows other errors. */

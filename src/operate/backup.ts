@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createWriteStream, existsSync } from 'node:fs'
-import { mkdir, mkdtemp, open, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { PassThrough, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -9,6 +9,7 @@ import type { Config } from '../config.ts'
 import { BlobMissing, type Blobs, type Digest, isDigest } from '../platform/blobs/blob.ts'
 import { openBlobs } from '../platform/blobs/blobs.ts'
 import { fileBlobs } from '../platform/blobs/file-blobs.ts'
+import { syncFolder } from '../platform/data-folder.ts'
 import {
   beginSnapshot,
   type CopyClient,
@@ -195,10 +196,4 @@ async function copyBlob(source: Blobs, target: Blobs, digest: Digest): Promise<n
     if (error instanceof BlobMissing) return undefined
     throw error
   }
-}
-
-/** Syncs a folder, so that the names in it survive a power cut. */
-async function syncFolder(path: string): Promise<void> {
-  await using folder = await open(path)
-  await folder.sync()
 }

@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { readdir, stat, statfs } from 'node:fs/promises'
+import { open, readdir, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /**
@@ -96,4 +96,11 @@ export async function measureBytes(folder: string): Promise<number> {
 export async function readAgeMs(path: string): Promise<number | undefined> {
   const stats = await stat(path).catch(() => undefined)
   return stats && Date.now() - stats.mtimeMs
+}
+
+/** Syncs a folder, so that a rename or a new file in it survives a power cut. Not available on Windows. */
+export async function syncFolder(path: string): Promise<void> {
+  if (process.platform === 'win32') return
+  await using folder = await open(path, 'r')
+  await folder.sync()
 }

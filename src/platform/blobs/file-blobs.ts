@@ -1,5 +1,6 @@
 import { mkdir, open, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { syncFolder } from '../data-folder.ts'
 import { explainDisk, hasCode } from '../errors.ts'
 import { BlobMissing, type Blobs, checkRoundTrip, type Digest, hexOf, verifyDigest } from './blob.ts'
 import { deleteStaleSpools, type SpooledFile, spool } from './spool.ts'
@@ -69,15 +70,6 @@ async function createFolder(path: string): Promise<void> {
   if (firstCreated === undefined) return
   for (let created = path; created !== dirname(firstCreated); created = dirname(created))
     await syncFolder(dirname(created))
-}
-
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path)
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
-  }
 }
 
 function ignoreMissing(error: unknown): undefined {

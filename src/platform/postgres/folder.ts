@@ -17,6 +17,7 @@ import {
 } from 'node:fs/promises'
 import { tmpdir, userInfo } from 'node:os'
 import { basename, dirname, join } from 'node:path'
+import { syncFolder } from '../data-folder.ts'
 import { ignoreAbsent, PostgresUnavailable } from './unavailable.ts'
 
 export type ServerFolder = { path: string; data: string; password: string; log: string; lock: string }
@@ -99,12 +100,6 @@ export async function removeDrafts(folder: ServerFolder): Promise<void> {
   await Promise.all(
     drafts.map((name) => rm(join(folder.path, name), { recursive: true, force: true, maxRetries: 20, retryDelay: 10 })),
   )
-}
-
-/** Syncs a folder, so that a rename in it survives a power cut. */
-export async function syncFolder(path: string): Promise<void> {
-  await using folder = await open(path, 'r')
-  await folder.sync()
 }
 
 /** Socket paths are limited to 104 bytes (macOS) or 108 (Linux). */

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { type FileHandle, lstat, open, readFile, rename, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
+import { syncFolder } from '../data-folder.ts'
 import { type Binaries, program } from './binaries.ts'
 import {
   changeOwner,
@@ -9,7 +10,6 @@ import {
   ensureSocketFolder,
   removeDrafts,
   type ServerFolder,
-  syncFolder,
   writeSecret,
 } from './folder.ts'
 import {

@@ -11,9 +11,8 @@ import { parseEntryPath, uploadRefused } from '../kernel/upload-archive.ts'
 import { type ExecSpec, type Exit, SandboxUnavailable, type SandboxUpload } from '../sandbox.ts'
 import type { ControlShell } from './control.ts'
 import { asOrdinaryUser, findAccount, rootOf } from './files.ts'
-import { buildEnvironmentVariables } from './launch.ts'
+import { buildEnvironmentVariables, type LocalRunningSandbox } from './launch.ts'
 import { copyOutput, type Input, type Output, openInput } from './process-io.ts'
-import type { LocalRunningSandbox } from './running.ts'
 
 type SandboxLifetime = { isOver(): boolean; exited: Promise<unknown>; isDiskFull(since: number): Promise<boolean> }
 

@@ -1,10 +1,16 @@
 import { stat } from 'node:fs/promises'
+import type { Server } from 'node:net'
 import { join } from 'node:path'
 import type { UserAccount } from '../kernel/accounts.ts'
 import type { NamespaceProcess } from '../kernel/namespace-process.ts'
 import type { ProcessMark } from '../kernel/ownership.ts'
 import type { Image, Mount, SandboxSpec } from '../sandbox.ts'
+import type { ControlShell } from './control.ts'
+import type { SandboxFiles } from './files.ts'
 import type { Host } from './machine.ts'
+import { type LocalNetwork, leaveNetwork } from './network.ts'
+import type { Output } from './process-io.ts'
+import type { SandboxRecord } from './record.ts'
 
 /** Inputs of a runtime that runs one command on mounted files. */
 export type Launch = {
@@ -75,4 +81,35 @@ export function buildEnvironmentVariables(
     ...image.env,
     ...env,
   }
+}
+
+/** Resources of a sandbox that have been created so far and must be released. */
+export type SandboxResources = {
+  record: SandboxRecord
+  files: SandboxFiles
+  namespaceProcess: NamespaceProcess | undefined
+  /** Servers on ports of the sandbox. */
+  servers: Server[]
+  control: ControlShell | undefined
+  membership: Membership | undefined
+}
+
+/** Membership of a sandbox in a network. */
+type Membership = { network: LocalNetwork; address: string }
+
+export type LocalRunningSandbox = {
+  host: Host
+  spec: SandboxSpec
+  resources: SandboxResources
+  namespaceProcess: NamespaceProcess
+  launched: Launched
+  output: Output
+}
+
+/** Releases resources that only a running sandbox needs. */
+export async function release({ servers, control, membership }: SandboxResources): Promise<void> {
+  for (const server of servers) server.close()
+  control?.close()
+  // The sandbox network may already be removed.
+  if (membership) await leaveNetwork(membership.network, membership.address).catch(() => {})
 }

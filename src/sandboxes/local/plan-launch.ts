@@ -7,10 +7,9 @@ import { quote, shellCommand } from '../kernel/shell.ts'
 import { type Mount, SandboxUnsupported } from '../sandbox.ts'
 import { controlFolder } from './control.ts'
 import { asOrdinaryUser, findAccount, refuseLinks, rootOf } from './files.ts'
-import { buildEnvironmentVariables, type Launch, type LaunchMount } from './launch.ts'
+import { buildEnvironmentVariables, type Launch, type LaunchMount, type LocalRunningSandbox } from './launch.ts'
 import { buildControlShellArgs, listControlFiles, listLauncherFiles } from './launcher.ts'
 import { type LocalNetwork, localNetworkOf, toHostsFile } from './network.ts'
-import type { LocalRunningSandbox } from './running.ts'
 
 type LaunchContext = Pick<LocalRunningSandbox, 'host' | 'spec' | 'namespaceProcess' | 'resources'> & { binds: string[] }
 
