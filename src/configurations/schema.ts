@@ -86,10 +86,10 @@ const Files = z
 const toComparedPath = (path: string): string => path.normalize('NFC').toLowerCase()
 
 function hasConflict(others: readonly FileInput[], path: string): boolean {
-  const own = toComparedPath(path)
+  const comparedPath = toComparedPath(path)
   return others.some((file) => {
     const other = toComparedPath(file.path)
-    return own === other || own.startsWith(`${other}/`) || other.startsWith(`${own}/`)
+    return comparedPath === other || comparedPath.startsWith(`${other}/`) || other.startsWith(`${comparedPath}/`)
   })
 }
 

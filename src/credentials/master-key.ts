@@ -85,7 +85,7 @@ export const hasMasterKey = async (db: Db): Promise<boolean> => (await listMaste
 
 async function createFirstKey(source: KeySource): Promise<MasterKey> {
   if (source.kind === 'file') await createKeyFile(source.path, newMasterKey())
-  // Read back, because another process may have created the file first.
+  // The key is read back, because another process may have created the file first.
   const [first] = await readKeys(source)
   if (!first) throw new MasterKeyRefused(`${describeSource(source)} was removed while Assay started.`)
   return first

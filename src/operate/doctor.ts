@@ -36,14 +36,19 @@ import { blobsCheck, databaseCheck, masterKeyCheck, migrationsCheck, workersChec
 export async function diagnose(environment: ConfigEnvironment): Promise<Diagnosis[]> {
   const { config, diagnoses } = examineSettings(environment)
   const serviceUrl = environment.ASSAY_URL || undefined
-  const parts = await programDiagnoses(environment.PATH ?? '')
   const watches = await findWatchesDiagnosis()
-  const machine = watches ? [watches, ...parts] : parts
-  const basis = [nodeDiagnosis(), await postgresDiagnosis(config?.databaseUrl), ...diagnoses]
-  return config ? [...basis, ...(await diagnoseSetUp(config, serviceUrl)), ...machine] : [...basis, ...machine]
+  return [
+    nodeDiagnosis(),
+    await postgresDiagnosis(config?.databaseUrl),
+    ...diagnoses,
+    ...(config ? await diagnoseInstallation(config, serviceUrl) : []),
+    ...(watches ? [watches] : []),
+    ...(await programDiagnoses(environment.PATH ?? '')),
+  ]
 }
 
-async function diagnoseSetUp(config: Config, serviceUrl: string | undefined): Promise<Diagnosis[]> {
+/** Checks the data folder, the database, the blobs and the service of these settings. */
+async function diagnoseInstallation(config: Config, serviceUrl: string | undefined): Promise<Diagnosis[]> {
   const folder = await dataFolderDiagnosis(config.dataFolder)
   const [disk, keyFile, blobs, service] = await Promise.all([
     diskDiagnosis(config.dataFolder),
@@ -51,17 +56,17 @@ async function diagnoseSetUp(config: Config, serviceUrl: string | undefined): Pr
     blobsDiagnosis(config, folder.state),
     serviceDiagnosis(serviceUrl ?? toServiceUrl(config)),
   ])
-  const rest = await diagnoseDatabase(config, { keyFile, isServing: service.ok })
-  return [folder.diagnosis, disk, ...rest, blobs, service]
+  const database = await diagnoseDatabase(config, { keyFile, isServing: service.ok })
+  return [folder.diagnosis, disk, ...database, blobs, service]
 }
 
-/** Creates no files if the service runs as another user, because the service could not change them. */
+/** Checks the blobs. Creates no files in the data folder of another user, because the service could not change them. */
 async function blobsDiagnosis(config: Config, folderState: DataFolderState): Promise<Diagnosis> {
   if (folderState === 'absent') return pass('blobs', 'none yet')
   if (folderState === 'not ours')
     return note('blobs', 'not checked: the data folder belongs to another user', 'Fix the data folder first.')
   try {
-    const folder = blobFolder(config.blobs)
+    const folder = parseBlobFolder(config.blobs)
     if (folder && !existsSync(folder)) return pass('blobs', `${folder} does not exist yet; the first blob creates it`)
     return await runDiagnosis(blobsCheck(openBlobs(config.blobs, join(config.dataFolder, 'spool'))))
   } catch (error) {
@@ -69,22 +74,22 @@ async function blobsDiagnosis(config: Config, folderState: DataFolderState): Pro
   }
 }
 
-function blobFolder(blobs: string): string | undefined {
+function parseBlobFolder(blobs: string): string | undefined {
   if (blobs.startsWith('file://')) return fileURLToPath(blobs)
   return blobs.startsWith('file:') ? blobs.slice('file:'.length) : undefined
 }
 
 type KnownState = { keyFile: Diagnosis; isServing: boolean }
 
-const NOT_CHECKED = 'Migrations, workers, the audit log and the master key of the database were not checked'
+const OTHERS_NOT_CHECKED = 'Migrations, workers, the audit log and the master key of the database were not checked'
 
 async function diagnoseDatabase(config: Config, { keyFile, isServing }: KnownState): Promise<Diagnosis[]> {
   try {
-    await using database = await openRunning(config)
-    if (!database) return [pass('database', `not running; it starts with assay serve. ${NOT_CHECKED}.`), keyFile]
+    await using database = await openRunningDatabase(config)
+    if (!database) return [pass('database', `not running; it starts with assay serve. ${OTHERS_NOT_CHECKED}.`), keyFile]
     const databaseDiagnosis = await runDiagnosis(databaseCheck(database))
     if (!databaseDiagnosis.ok)
-      return [{ ...databaseDiagnosis, detail: `${databaseDiagnosis.detail}. ${NOT_CHECKED}` }, keyFile]
+      return [{ ...databaseDiagnosis, detail: `${databaseDiagnosis.detail}. ${OTHERS_NOT_CHECKED}` }, keyFile]
 
     const migrations = await runDiagnosis(migrationsCheck(database))
     if (!migrations.ok) return [databaseDiagnosis, migrations, keyFile]
@@ -105,7 +110,7 @@ async function diagnoseDatabase(config: Config, { keyFile, isServing }: KnownSta
   }
 }
 
-/** Sandboxes are not required by the service, only by trials. */
+/** Checks that a worker can run trials. Not required, because the service itself needs no sandbox. */
 async function sandboxesDiagnosis({ db }: Database): Promise<Diagnosis> {
   const capabilities = await listLiveCapabilities(db)
   const working = capabilities.filter(({ available }) => available)
@@ -119,14 +124,14 @@ async function sandboxesDiagnosis({ db }: Database): Promise<Diagnosis> {
 type OpenDatabase = Database & AsyncDisposable
 
 /** Opens the database, unless it is an embedded one that is not running: the doctor must not start it. */
-async function openRunning(config: Config): Promise<OpenDatabase | undefined> {
-  const url = config.databaseUrl ?? (await findEmbedded(join(config.dataFolder, 'postgres')))
+async function openRunningDatabase(config: Config): Promise<OpenDatabase | undefined> {
+  const url = config.databaseUrl ?? (await findEmbeddedUrl(join(config.dataFolder, 'postgres')))
   if (!url) return undefined
   const database = connect(url, { max: 2, onError: () => {} })
   return { ...database, [Symbol.asyncDispose]: database.close }
 }
 
-async function findEmbedded(path: string): Promise<string | undefined> {
+async function findEmbeddedUrl(path: string): Promise<string | undefined> {
   if (!existsSync(path)) return undefined
   const real = await realpath(path)
   const toPath = (name: string): string => join(real, name)

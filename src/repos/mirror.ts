@@ -108,12 +108,16 @@ async function updateMirror(deps: MirrorSettings, request: MirrorUpdate): Promis
     if (isUpdated && (await measureBytes(join(home, 'git'))) <= deps.bytesMax) return
   }
   onProgress('cloning')
-  const fresh = await mkdtemp(join(home, 'new-'))
-  await runGit(toGitLocation(deps, request.access, fresh), ['init', '--quiet', '--bare', '--template=', fresh], request)
-  await fetchAll(deps, request, fresh)
-  if ((await measureBytes(fresh)) > deps.bytesMax) throw tooLargeError()
+  const newClone = await mkdtemp(join(home, 'new-'))
+  await runGit(
+    toGitLocation(deps, request.access, newClone),
+    ['init', '--quiet', '--bare', '--template=', newClone],
+    request,
+  )
+  await fetchAll(deps, request, newClone)
+  if ((await measureBytes(newClone)) > deps.bytesMax) throw tooLargeError()
   await rm(join(home, 'git'), { recursive: true, force: true })
-  await rename(fresh, join(home, 'git'))
+  await rename(newClone, join(home, 'git'))
 }
 
 const BROKEN_MIRROR =

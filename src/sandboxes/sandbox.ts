@@ -83,11 +83,12 @@ export type SandboxNetwork = {
 export type BaseFilesystem =
   | { kind: 'image' }
   /**
-   * Only these files and folders of the earlier sandbox, through the filter of `collect`. It may be of another image.
-   * Nothing at or under `without` is taken from it; what the image has there may be present.
+   * The image with these files and folders of the earlier sandbox, through the filter of `collect`. The earlier sandbox
+   * may have another image.
+   * Nothing at or under `without` is taken from it; files that the image has there may be present.
    */
   | { kind: 'workspace'; from: StoppedSandbox; paths: string[]; without?: string[] }
-  /** All changes of the earlier sandbox except those under these paths. The image must be the same. */
+  /** The image with all changes of the earlier sandbox except those under `without`. The image must be the same. */
   | { kind: 'snapshot'; from: StoppedSandbox; without: string[] }
 
 /**

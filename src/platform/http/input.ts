@@ -29,7 +29,7 @@ export async function readJson(request: Request, options: JsonBodyOptions): Prom
   if (!isJson(request.headers.get('content-type'))) {
     throw new Problem(unsupportedMediaType, 'This request needs a body with Content-Type: application/json.')
   }
-  const value = parseBody(await readCapped(request, options.timeoutMs, bytesMax))
+  const value = parseBody(await readLimitedBody(request, options.timeoutMs, bytesMax))
   requireStorableText(value)
   return value
 }
@@ -43,7 +43,7 @@ const bodyTooLargeProblem = (bytesMax: number) =>
 const isJson = (contentType: string | null): boolean =>
   contentType?.split(';', 1)[0]?.trim().toLowerCase() === 'application/json'
 
-async function readCapped({ body }: Request, timeoutMs: number, bytesMax: number): Promise<Buffer> {
+async function readLimitedBody({ body }: Request, timeoutMs: number, bytesMax: number): Promise<Buffer> {
   const chunks: Uint8Array[] = []
   let bytes = 0
   for await (const chunk of readBody(body, { ms: timeoutMs, per: 'body' })) {
@@ -55,7 +55,7 @@ async function readCapped({ body }: Request, timeoutMs: number, bytesMax: number
 }
 
 function parseBody(bytes: Buffer): unknown {
-  requireScannable(bytes)
+  refuseExcessiveJson(bytes)
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
   } catch {
@@ -153,7 +153,7 @@ async function isGzip(path: string): Promise<boolean> {
 
 const DEPTH_MAX = 64
 const VALUES_MAX = 200_000
-/** Validation reports every unknown key, which takes long for many of them. */
+/** Maximum number of keys of an object. Validation reports every unknown key, which takes long for many of them. */
 const KEYS_MAX = 1_000
 
 const [QUOTE, BACKSLASH, COMMA, OPEN_BRACE, OPEN_BRACKET, CLOSE_BRACE, CLOSE_BRACKET] = Buffer.from('"\\,{[}]')
@@ -166,7 +166,7 @@ type OpenValue = { keys: Set<string> | undefined; position: string | number | un
  * body of 2 MiB that is nested a million deep takes a second to parse, this scan a few milliseconds. Duplicate keys are
  * refused because parsers disagree on which one counts.
  */
-export function requireScannable(bytes: Buffer): void {
+export function refuseExcessiveJson(bytes: Buffer): void {
   const path: OpenValue[] = []
   let values = 0
   for (let at = 0; at < bytes.length; at += 1) {
@@ -259,7 +259,7 @@ function toFieldErrors(issue: z.core.$ZodIssue, pointerPrefix: string): FieldErr
   }))
 }
 
-/** A custom check may set its own code. */
+/** Returns the code of a field error. A custom check may set its own. */
 const toErrorCode = (issue: z.core.$ZodIssue): string =>
   issue.code === 'custom' && typeof issue.params?.code === 'string' ? issue.params.code : issue.code
 

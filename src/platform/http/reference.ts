@@ -215,7 +215,7 @@ type Marking = 'required' | 'optional'
 
 /** Builds a row per field, including those of nested unnamed schemas: `scope.kind`, `checks[].ok`. */
 function buildFieldRows(shape: ReferenceShape, marking: Marking, prefix = ''): ReferenceRow[] {
-  const own = Object.entries(shape.properties ?? {}).flatMap(([name, field]): ReferenceRow[] => [
+  const ownRows = Object.entries(shape.properties ?? {}).flatMap(([name, field]): ReferenceRow[] => [
     [
       html`<code>${prefix}${name}</code>`,
       renderType(field),
@@ -223,7 +223,7 @@ function buildFieldRows(shape: ReferenceShape, marking: Marking, prefix = ''): R
     ],
     ...buildInnerRows(field, marking, `${prefix}${name}`),
   ])
-  return [...own, ...listParts(shape).flatMap((part) => buildFieldRows(part, marking, prefix))]
+  return [...ownRows, ...listParts(shape).flatMap((part) => buildFieldRows(part, marking, prefix))]
 }
 
 function buildInnerRows(field: ReferenceShape, marking: Marking, path: string): ReferenceRow[] {

@@ -231,7 +231,7 @@ const createHandler = (deps: HandlerDeps, limits: RequestLimiters, route: Route)
       db: deps.db,
       requestId,
       target: targetOf(incoming),
-      // Read from node: Hono would copy all headers to read one.
+      // Headers are read from Node's request, because Hono would copy all of them to read one.
       lastEventId: incoming.headers['last-event-id']?.toString(),
       ifMatch: incoming.headers['if-match'],
       acceptEncoding: incoming.headers['accept-encoding'],

@@ -278,12 +278,12 @@ const requeueOrCancel = sql`
 
 /** Ends a job: deletes it, or schedules the next run of a recurring one. Returns false if the lease is lost. */
 export async function endJob(tx: Db, lease: LeaseKey & Pick<ClaimedJob, 'everySeconds'>): Promise<boolean> {
-  const held = sql`where id = ${lease.id} and lease_id = ${lease.leaseId}`
-  if (lease.everySeconds === null) return isChanged(await executePrepared(tx, sql`delete from jobs ${held}`))
+  const whereHeld = sql`where id = ${lease.id} and lease_id = ${lease.leaseId}`
+  if (lease.everySeconds === null) return isChanged(await executePrepared(tx, sql`delete from jobs ${whereHeld}`))
   return changesRow(
     tx,
     sql`update jobs set ${requeueOrCancel}, ${clearLease}, failures = 0, crashes = 0, deaths = 0, error = null,
-      run_at = now() + every_seconds * interval '1 s' ${held}`,
+      run_at = now() + every_seconds * interval '1 s' ${whereHeld}`,
   )
 }
 

@@ -258,8 +258,10 @@ const readBody = ({ body, lastEditedAt }: EditableText, until: string): string =
 /** Returns issue texts from before the pull request. Issues of other repositories are omitted: they may be private. */
 function listIssueTexts({ repository, closingIssuesReferences, createdAt }: Node): IssueText[] {
   const all = closingIssuesReferences?.nodes ?? []
-  const own = all.filter((issue) => issue !== null).filter((issue) => issue.repository?.id === repository?.id)
-  return repository ? own.map((issue) => ({ title: issue.title, body: readBody(issue, createdAt) })) : []
+  const sameRepository = all
+    .filter((issue) => issue !== null)
+    .filter((issue) => issue.repository?.id === repository?.id)
+  return repository ? sameRepository.map((issue) => ({ title: issue.title, body: readBody(issue, createdAt) })) : []
 }
 
 /** Returns the commit before the pull request. A rebase lands every commit, and the last one keeps its subject. */

@@ -216,7 +216,7 @@ type RestoreRequest = {
   stopped: StoppedContainer
   without: string[]
   labels: Record<string, string>
-  /** Whether the account files are replaced by those of the image before the container starts. */
+  /** True if the account files must be replaced by those of the image before the container starts. */
   hasUnsafeFiles: boolean
 }
 

@@ -29,6 +29,7 @@ export async function withDraft<T>(
   const body = {
     Image: image,
     User: '0:0',
+    // The engine requires an entrypoint, also for a container that is never started.
     Entrypoint: command ?? ['/'],
     Labels: labelsOf(engine, 'draft', { [LABEL.deadline]: String(Date.now() + DRAFT_TIMEOUT_MS) }),
     Healthcheck: { Test: ['NONE'] },

@@ -150,13 +150,13 @@ export async function copyFrames(
 
 async function* readPayloads(stream: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let header = Buffer.alloc(0)
-  let left = 0
+  let remainingBytes = 0
   for await (const chunk of stream) {
     for (let at = 0; at < chunk.length; ) {
-      if (left > 0) {
-        const part = chunk.subarray(at, at + left)
+      if (remainingBytes > 0) {
+        const part = chunk.subarray(at, at + remainingBytes)
         at += part.length
-        left -= part.length
+        remainingBytes -= part.length
         yield part
         continue
       }
@@ -164,7 +164,7 @@ async function* readPayloads(stream: AsyncIterable<Buffer>): AsyncGenerator<Buff
       header = Buffer.concat([header, part])
       at += part.length
       if (header.length < HEADER_BYTES) continue
-      left = header.readUInt32BE(LENGTH_OFFSET)
+      remainingBytes = header.readUInt32BE(LENGTH_OFFSET)
       header = Buffer.alloc(0)
     }
   }

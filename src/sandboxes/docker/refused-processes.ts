@@ -43,10 +43,10 @@ export async function countRefusedProcesses(layout: CgroupLayout, pid: number): 
 /** Parses the path of a process's cgroup in the hierarchy of the pids controller. */
 export function parseCgroupPath(text: string, layout: Pick<CgroupLayout, 'version'>): string {
   const fields = text.split('\n').map((line) => line.split(':'))
-  const own = fields.find(([number, controllers = '']) =>
+  const hierarchy = fields.find(([number, controllers = '']) =>
     layout.version === 2 ? number === '0' : controllers.split(',').includes('pids'),
   )
-  return own?.slice(2).join(':') ?? '/'
+  return hierarchy?.slice(2).join(':') ?? '/'
 }
 
 function tryOpen(file: string): number | undefined {

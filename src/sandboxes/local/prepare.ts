@@ -386,9 +386,9 @@ async function listLayers({ folder }: ImageStore, pids: number[]): Promise<strin
   const candidates = [...new Set(findPrebuilt)].flatMap((path) =>
     MOUNT_BASES.map((base) => resolve(join(folder, base), path)),
   )
-  const own = [...new Set(candidates)].filter((path) => path.startsWith(`${folder}/`))
+  const inStore = [...new Set(candidates)].filter((path) => path.startsWith(`${folder}/`))
   const existing = await Promise.all(
-    own.map((path) =>
+    inStore.map((path) =>
       access(path).then(
         () => [path],
         () => [],

@@ -56,7 +56,7 @@ export async function startSandbox(host: Host, spec: SandboxSpec): Promise<Sandb
 const logStep = (host: Host, { id }: SandboxSpec, step: string): void =>
   host.log.debug({ sandbox: id, step }, 'sandbox')
 
-/** Only root can mount the files of a stopped sandbox into a sandbox of another network. */
+/** Throws unless the base filesystem can be mounted: only root can mount files of a sandbox of another network. */
 function refuseForeignBase(
   rootless: boolean,
   earlier: StoppedFiles | undefined,
@@ -257,8 +257,8 @@ function watch(running: LocalRunningSandbox): WatchedSandbox {
 function watchDiskUse({ spec, resources, namespaceProcess, host }: LocalRunningSandbox, onFull: () => void): DiskWatch {
   const { diskMb } = spec.limits
   const shared = spec.mounts.flatMap((mount) => (mount.kind === 'folder' && !mount.readOnly ? [mount.source] : []))
-  const own = resources.files.disk === undefined ? [join(resources.files.folder, 'upper')] : []
-  const folders = [...own, ...shared]
+  const changes = resources.files.disk === undefined ? [join(resources.files.folder, 'upper')] : []
+  const folders = [...changes, ...shared]
   const processes = () => listSandboxProcesses(host, spec)
   const watched = folders.length > 0 ? watchFolders({ folders, maxMb: diskMb, processes }, onFull) : NO_WATCH
   if (resources.files.disk === undefined) return watched
