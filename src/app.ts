@@ -231,7 +231,7 @@ export const toBenchmarkDeps = (services: Services) => ({
   draftsFolder: draftsFolder(services),
   buildHosts: services.config.buildHosts,
   registryKey: async (workspaceId: string) => {
-    const opened = await openNewestSecret(toCredentialDeps(services), workspaceId, HARBOR)
+    const opened = await openNewestSecret(toCredentialDeps(services), workspaceId, HARBOR_REGISTRY)
     return opened?.secret.apiKey
   },
 })
@@ -242,7 +242,7 @@ const toWebhookDeps = ({ database, keyring, config }: Services) => ({
   webhookTrust: config.webhooksPrivate ? ('operator' as const) : ('client' as const),
 })
 
-const HARBOR = { kind: 'registry', provider: 'harbor' } as const
+const HARBOR_REGISTRY = { kind: 'registry', provider: 'harbor' } as const
 
 const draftsFolder = ({ config }: Services): string => join(config.dataFolder, 'drafts')
 const uploadsFolder = ({ config }: Services): string => join(config.dataFolder, 'uploads')

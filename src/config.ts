@@ -10,7 +10,7 @@ import type { TracingSettings } from './platform/tracing.ts'
 import { parseAllowedHost } from './sandboxes/egress/rules.ts'
 import { isKey } from './workspaces/key.ts'
 
-const SANDBOXES = sandboxChoices.map(({ id }) => id).join(', ')
+const SANDBOX_IDS = sandboxChoices.map(({ id }) => id).join(', ')
 
 /** Starts per second and core that the lightest sandboxes reach. */
 const STARTS_PER_CORE = 10
@@ -94,7 +94,7 @@ const Settings = z.object({
   ASSAY_SANDBOXES: z
     .string()
     .transform((text) => (text === 'auto' ? undefined : text.split(',').map((name) => name.trim())))
-    .refine((names) => names?.every(findSandboxChoice) ?? true, `must be auto, or some of ${SANDBOXES} with commas`)
+    .refine((names) => names?.every(findSandboxChoice) ?? true, `must be auto, or some of ${SANDBOX_IDS} with commas`)
     .optional(),
   DOCKER_HOST: z.string().min(1).optional(),
   DOCKER_TLS_VERIFY: z.string().optional(),
@@ -294,15 +294,15 @@ function parseHeader(pair: string): [string, string] {
   return [pair.slice(0, at).trim(), /%(?![0-9a-f]{2})/i.test(value) ? value : decodeURIComponent(value)]
 }
 
-const UPSTREAM = 'ASSAY_GATEWAY_UPSTREAM_'
+const UPSTREAM_PREFIX = 'ASSAY_GATEWAY_UPSTREAM_'
 
 function readUpstreams(given: ConfigEnvironment): Record<string, string> {
-  const named = Object.entries(given).filter(([name]) => name.startsWith(UPSTREAM))
+  const named = Object.entries(given).filter(([name]) => name.startsWith(UPSTREAM_PREFIX))
   return Object.fromEntries(
     named.map(([name, value]) => {
       const url = httpUrl().safeParse(value)
       if (!url.success) throw new ConfigError(`${name} must be an http or https URL.`)
-      return [name.slice(UPSTREAM.length).toLowerCase().replaceAll('_', '-'), url.data]
+      return [name.slice(UPSTREAM_PREFIX.length).toLowerCase().replaceAll('_', '-'), url.data]
     }),
   )
 }

@@ -99,8 +99,8 @@ export const EQUIVALENT_MUTANTS: readonly EquivalentMutant[] = [
   },
   {
     file: 'src/statistics/paired.ts',
-    code: 'oneSided(-tested.t, tested.degrees) < LEVEL',
-    becomes: 'oneSided(-tested.t, tested.degrees) <= LEVEL',
+    code: 'oneSided(-tested.t, tested.degrees) < SIGNIFICANCE_LEVEL',
+    becomes: 'oneSided(-tested.t, tested.degrees) <= SIGNIFICANCE_LEVEL',
     reason: 'A probability is never exactly 5 %.',
   },
   {

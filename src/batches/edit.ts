@@ -52,12 +52,12 @@ export async function editFile(
   return readTaskRow(deps.db, row.batch, row.id)
 }
 
-const STOPPED: readonly string[] = ['canceled', 'failed']
+const STOPPED_STATES: readonly string[] = ['canceled', 'failed']
 
 /** Locks a task and its batch. Throws if the task has changed since it was read. */
 async function lockUnchanged(tx: Db, row: FullTaskRow): Promise<BatchRow> {
   const batch = await lockBatch(tx, row.batch)
-  if (!batch || STOPPED.includes(batch.state))
+  if (!batch || STOPPED_STATES.includes(batch.state))
     throw new Problem(batchStopped, 'The batch has stopped. Resume it, then change the file.')
   const [current] = await rows.lockTaskRows(tx, row.batch, [row.id])
   if (current?.digest !== row.digest || current.state !== row.state)

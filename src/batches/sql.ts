@@ -202,18 +202,18 @@ export const upsertArchive = (db: Db, digest: string) =>
     .onConflict((conflict) => conflict.column('digest').doUpdateSet({ used_at: sql<Date>`now()` }))
     .execute()
 
-const UNUSED = sql<boolean>`used_at < now() - interval '1 day'
+const IS_UNUSED = sql<boolean>`used_at < now() - interval '1 day'
   and not exists (select from batches where batches.archive = batch_archives.digest)`
 
 export const listUnusedArchives = (db: Db, limit: number) =>
-  db.selectFrom('batch_archives').select('digest').where(UNUSED).limit(limit).execute()
+  db.selectFrom('batch_archives').select('digest').where(IS_UNUSED).limit(limit).execute()
 
 /** Deletes an archive if it is still unused. A concurrent upload of the same archive waits, then stores it again. */
 export async function deleteUnusedArchive(tx: Db, digest: string): Promise<boolean> {
   const { numDeletedRows } = await tx
     .deleteFrom('batch_archives')
     .where('digest', '=', digest)
-    .where(UNUSED)
+    .where(IS_UNUSED)
     .executeTakeFirstOrThrow()
   return numDeletedRows > 0n
 }

@@ -41,11 +41,11 @@ export async function addModel(
   requireValid(input, trust)
   return transact(db, async (tx) => {
     await rows.lockSlug(tx, by.workspaceId, toSlug(input.catalogId))
-    const before = await rows.findModelRow(tx, by.workspaceId, toSlug(input.catalogId))
-    if (before && isDeepStrictEqual(toContent(toCustomModel(before)), toContent(input)) && !before.removed_at)
-      return { kind: 'same', model: toCustomModel(before) }
-    const row = before ? await updateModel(tx, before, input) : await insertModel(tx, by.workspaceId, input)
-    const action = before ? 'model.repriced' : 'model.added'
+    const existing = await rows.findModelRow(tx, by.workspaceId, toSlug(input.catalogId))
+    if (existing && isDeepStrictEqual(toContent(toCustomModel(existing)), toContent(input)) && !existing.removed_at)
+      return { kind: 'same', model: toCustomModel(existing) }
+    const row = existing ? await updateModel(tx, existing, input) : await insertModel(tx, by.workspaceId, input)
+    const action = existing ? 'model.repriced' : 'model.added'
     await record(tx, { ...by, action, subject: input.catalogId, detail: { baseUrl: input.baseUrl } })
     return { kind: 'added', model: toCustomModel(row) }
   })
@@ -100,7 +100,7 @@ export async function listCustomProviders(db: Db, workspaceId: string, trust: Tr
     )
 }
 
-const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
+const toBearerHeader = (key: string) => ({ authorization: `Bearer ${key}` })
 
 /** Small requests that need a valid key. */
 const PROBES = {
@@ -108,8 +108,8 @@ const PROBES = {
     path: '/v1/models?limit=1',
     headers: (key: string) => ({ 'x-api-key': key, 'anthropic-version': '2023-06-01' }),
   },
-  'openai-chat': { path: '/v1/models', headers: bearer },
-  'openai-responses': { path: '/v1/models', headers: bearer },
+  'openai-chat': { path: '/v1/models', headers: toBearerHeader },
+  'openai-responses': { path: '/v1/models', headers: toBearerHeader },
   gemini: { path: '/v1beta/models?pageSize=1', headers: (key: string) => ({ 'x-goog-api-key': key }) },
 }
 
@@ -188,14 +188,14 @@ async function insertModel(tx: Db, workspaceId: string, input: NewModel): Promis
 }
 
 /** Changes the label, the default level and the prices of a model. */
-async function updateModel(tx: Db, before: rows.ModelRow, input: NewModel): Promise<rows.ModelRow> {
-  if (before.removed_at) throw new Problem(modelNameSpent, `${input.catalogId} was removed. Choose another name.`)
-  if (!isDeepStrictEqual(toIdentity(toCustomModel(before)), toIdentity(input)))
+async function updateModel(tx: Db, existing: rows.ModelRow, input: NewModel): Promise<rows.ModelRow> {
+  if (existing.removed_at) throw new Problem(modelNameSpent, `${input.catalogId} was removed. Choose another name.`)
+  if (!isDeepStrictEqual(toIdentity(toCustomModel(existing)), toIdentity(input)))
     throw new Problem(modelExists, `${input.catalogId} exists with other settings. Choose another name.`)
-  await rows.updateModelRow(tx, before.id, { label: input.label, default_level: input.defaultReasoningLevel })
-  if (!isDeepStrictEqual(toCustomModel(before).prices, input.prices))
-    await rows.insertPrices(tx, before.id, before.version + 1, input.prices)
-  return rows.readModelRow(tx, before.id)
+  await rows.updateModelRow(tx, existing.id, { label: input.label, default_level: input.defaultReasoningLevel })
+  if (!isDeepStrictEqual(toCustomModel(existing).prices, input.prices))
+    await rows.insertPrices(tx, existing.id, existing.version + 1, input.prices)
+  return rows.readModelRow(tx, existing.id)
 }
 
 const toCustomModel = (row: rows.ModelRow): CustomModel => ({

@@ -26,9 +26,9 @@ export const sandboxChoices: readonly SandboxChoice[] = [
 export const findSandboxChoice = (id: string): SandboxChoice | undefined =>
   sandboxChoices.find((choice) => choice.id === id)
 
-const STORED = '.stored'
+const STORED_SUFFIX = '.stored'
 
 /** Returns the name under which workers report that they can use the engines of stored credentials. */
-export const toEngineCapability = (sandbox: string): string => `${sandbox}${STORED}`
+export const toEngineCapability = (sandbox: string): string => `${sandbox}${STORED_SUFFIX}`
 
-export const isEngineCapability = (name: string): boolean => name.endsWith(STORED)
+export const isEngineCapability = (name: string): boolean => name.endsWith(STORED_SUFFIX)

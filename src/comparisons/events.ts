@@ -16,8 +16,8 @@ const POLL_MS = 500
 const POLLS_MAX = 2
 /** Watchers with more unsent batches are disconnected. They reconnect with the last event id they received. */
 const BATCHES_MAX = 50
-const SNAPSHOT = /^(\d{1,18}):(\d{1,18}):((?:\d{1,18}(?:,\d{1,18}){0,100})?)$/
-const ENDED: readonly string[] = ['completed', 'canceled', 'submission_failed']
+const SNAPSHOT_PATTERN = /^(\d{1,18}):(\d{1,18}):((?:\d{1,18}(?:,\d{1,18}){0,100})?)$/
+const ENDED_STATES: readonly string[] = ['completed', 'canceled', 'submission_failed']
 
 type Watcher = { batches: ComparisonEvent[][]; wake: WakeSignal }
 type WatchedComparison = { watchers: Set<Watcher>; wake: WakeSignal }
@@ -64,7 +64,7 @@ export function createComparisonEvents(db: Db, statistics: StatisticsCache, poll
 
 /** True for the text form of a `pg_snapshot`: `xmin:xmax:xip_list`, with ascending ids. Event ids are client input. */
 function isSnapshot(text: string | undefined): text is string {
-  const [, first, next, open = ''] = SNAPSHOT.exec(text ?? '') ?? []
+  const [, first, next, open = ''] = SNAPSHOT_PATTERN.exec(text ?? '') ?? []
   if (first === undefined || next === undefined) return false
   const numbers = [first, ...(open === '' ? [] : open.split(',')), next].map(BigInt)
   return numbers.every((number, index) => number > 0n && number >= (numbers[index - 1] ?? 1n))
@@ -114,10 +114,10 @@ async function observe({ db, statistics }: ObserveDeps, key: number, since: stri
   const snapshot = await currentSnapshot(db)
   const row = await findComparisonByKey(db, key)
   // Statistics are added only after the end. While trials run, they would have to be computed at every poll.
-  const hasEnded = row !== undefined && ENDED.includes(row.state)
+  const hasEnded = row !== undefined && ENDED_STATES.includes(row.state)
   const status = hasEnded ? await readStatusWithStatistics(db, statistics, row) : await readStatus(db, row)
   const changes = row && since !== undefined ? await readChanges(db, await loadComparisonNames(db, row), since) : []
-  const isOver = ENDED.includes(status.state)
+  const isOver = ENDED_STATES.includes(status.state)
   return {
     snapshot,
     statusText: serializeStatus(status),

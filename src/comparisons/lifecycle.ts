@@ -111,7 +111,7 @@ export async function cancelComparison(db: Db, by: AuditActor, key: number): Pro
     const row = await rows.lockComparison(tx, key)
     if (!row || row.state === 'canceled' || row.state === 'completed') return []
     const ordinals = await cancelTrialRows(tx, key)
-    await rows.endRow(tx, key, 'canceled')
+    await rows.endComparison(tx, key, 'canceled')
     await rows.releaseCredentials(tx, key)
     await record(tx, { ...by, action: 'comparison.canceled', subject: row.id })
     return ordinals

@@ -67,12 +67,12 @@ export async function hasComparisons(db: Db, workspaceId: string, scope: Compari
   return row !== undefined
 }
 
-const OPEN = ['submitting', 'running', 'paused'] as const
+const OPEN_STATES = ['submitting', 'running', 'paused'] as const
 
 /** True if a comparison of the repository is open. Paused comparisons are open: some of their trials may still run. */
 export async function hasOpenComparisons(db: Db, repository: number): Promise<boolean> {
   const query = db.selectFrom('comparisons').select('key').where('repository', '=', repository)
-  return (await query.where('state', 'in', OPEN).limit(1).executeTakeFirst()) !== undefined
+  return (await query.where('state', 'in', OPEN_STATES).limit(1).executeTakeFirst()) !== undefined
 }
 
 type NewComparisonRow = {
@@ -132,7 +132,7 @@ export const listSettingRows = (db: Db, keys: readonly number[]) =>
         .execute()
 
 /** Sums as float8: sums of bigint are `numeric`, which is slow, and the driver converts the result to a number anyway. */
-const SUMS = Object.keys(NO_COUNTS).map((name) => sql`sum(${sql.ref(name)}::float8) as ${sql.ref(name)}`)
+const COUNT_SUMS = Object.keys(NO_COUNTS).map((name) => sql`sum(${sql.ref(name)}::float8) as ${sql.ref(name)}`)
 
 /** Returns the id of the budget that all trials of a comparison share. Queries build the same text in SQL. */
 export const toSharedBudgetId = (comparison: number): string => `comparison ${comparison}`
@@ -164,7 +164,7 @@ export async function listCountedSettings(db: Db, keys: readonly number[]): Prom
       where counted_at is null and key = any(${keys}::bigint[]) group by 1, 2
     )
     select setting.*, to_json(counts) as counts, live.spend as live from comparison_settings as setting left join (
-      select comparison, setting, ${sql.join(SUMS)} from trial_counts
+      select comparison, setting, ${sql.join(COUNT_SUMS)} from trial_counts
       where comparison = any(${keys}::bigint[]) group by comparison, setting
     ) as counts on counts.comparison = setting.comparison and counts.setting = setting.position
     left join live on live.comparison = setting.comparison and live.setting = setting.position
@@ -266,7 +266,7 @@ export async function pauseRow(tx: Db, key: number, pause: ComparisonPause): Pro
   return numUpdatedRows > 0n
 }
 
-export const endRow = (tx: Db, key: number, state: 'completed' | 'canceled') =>
+export const endComparison = (tx: Db, key: number, state: 'completed' | 'canceled') =>
   tx
     .updateTable('comparisons')
     .set({ state, pause: null, submission_error: null, finished_at: sql<Date>`now()` })
@@ -330,7 +330,7 @@ export async function hasOpenSettings(db: Db, workspaceId: string, filter: Setti
     .select('comparisons.key')
     .where('workspace_id', '=', workspaceId)
     .where((where) => where.and(filter))
-    .where('state', 'in', OPEN)
+    .where('state', 'in', OPEN_STATES)
     .limit(1)
     .executeTakeFirst()
   return row !== undefined

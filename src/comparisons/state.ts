@@ -46,7 +46,7 @@ export const completeIfDone = (db: Db, key: number): Promise<void> =>
   transact(db, async (tx) => {
     const row = await rows.lockComparison(tx, key)
     if (row?.state !== 'running' || (await hasOpenTrials(tx, key))) return
-    await rows.endRow(tx, key, 'completed')
+    await rows.endComparison(tx, key, 'completed')
     await rows.releaseCredentials(tx, key)
     await liftLimit(tx, key)
     await emitCompleted(tx, row)
@@ -57,6 +57,7 @@ async function emitCompleted(tx: Db, row: rows.ComparisonRow): Promise<void> {
   if (!(await isSubscribed(tx, row.workspace_id, 'comparison.completed'))) return
   const { workspaceId, ref } = await describeForWebhook(tx, row.key)
   const settings = await rows.listSettingRows(tx, [row.key])
+  // The numbers of trials matter only to comparisons that are still collecting results.
   const answer = toAnswer(
     { state: 'completed', tasks: row.tasks, attempts: row.attempts, trials: { total: 0, queued: 0, running: 0 } },
     settings.map((setting) => ({

@@ -117,11 +117,11 @@ function ignoreMissing(error: unknown): void {
   if (!(error instanceof BlobMissing)) throw error
 }
 
-const DEFAULTS: GatewaySettings = { recordBodies: false }
+const DEFAULT_SETTINGS: GatewaySettings = { recordBodies: false }
 
 /** Returns the gateway settings of a workspace. By default, request and response bodies are not recorded. */
 export const readGatewaySettings = async (db: Db, workspaceId: string): Promise<GatewaySettings> =>
-  (await findSettings(db, workspaceId)) ?? DEFAULTS
+  (await findSettings(db, workspaceId)) ?? DEFAULT_SETTINGS
 
 export const changeGatewaySettings = (db: Db, by: AuditActor, settings: GatewaySettings): Promise<GatewaySettings> =>
   transact(db, async (tx) => {

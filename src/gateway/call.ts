@@ -119,11 +119,11 @@ function newCall(
 ): NewCall {
   const { prices } = grant.terms
   const kind = operation.kind === 'count' ? 'count' : 'generate'
-  const bounds = kind === 'count' ? FREE : prices && computeReservationBounds(prices, tokens)
+  const bounds = kind === 'count' ? FREE_BOUNDS : prices && computeReservationBounds(prices, tokens)
   return { id: newId(), grantId: grant.id, gatewayId, kind, protocol: wire.protocol, helper, levelAsked, bounds }
 }
 
-const FREE: ReservationBounds = { mostMicros: 0, usualMicros: 0, leastMicros: 0 }
+const FREE_BOUNDS: ReservationBounds = { mostMicros: 0, usualMicros: 0, leastMicros: 0 }
 const BUDGET_POLL_MS = 500
 
 /** Reserves a call. Waits while only reservations of other open calls are in the way: most of each is returned. */

@@ -29,7 +29,7 @@ export type Gateway = {
 export type ListenAddress = { host: string; port: number }
 
 /** Many sandboxes start at the same time. */
-const BACKLOG = 4096
+const BACKLOG_MAX = 4096
 const HEADER_BYTES_MAX = 64 * 1024
 const HEADERS_MS = 20_000
 /** Agents keep their connection while commands of the model run. */
@@ -206,30 +206,34 @@ async function handleRequest(
 type PlainAnswer = { status: number; headers: Record<string, string>; text: string }
 type OutsideRequest = { method: string; url: string; authorization: string | undefined }
 
-const TEXT = { 'content-type': 'text/plain' }
+const TEXT_HEADERS = { 'content-type': 'text/plain' }
 
 /** Answers requests outside of tunnels, which come from no sandbox: health, and metrics for the operator. */
 async function answerOutsideTunnel(
   { metrics, holdsMasterKey }: Pick<GatewayRuntime, 'metrics' | 'holdsMasterKey'>,
   { method, url, authorization = '' }: OutsideRequest,
 ): Promise<PlainAnswer> {
-  if (url === '/healthz') return { status: 200, headers: TEXT, text: 'ok\n' }
+  if (url === '/healthz') return { status: 200, headers: TEXT_HEADERS, text: 'ok\n' }
   if (url === '/readyz')
     return holdsMasterKey?.() === false
       ? {
           status: 503,
-          headers: TEXT,
+          headers: TEXT_HEADERS,
           text: 'This process does not hold the master key in use. Restart it with that key.\n',
         }
-      : { status: 200, headers: TEXT, text: 'ok\n' }
+      : { status: 200, headers: TEXT_HEADERS, text: 'ok\n' }
   if (url === '/metrics' && ['GET', 'HEAD'].includes(method) && metrics) {
     const [, key] = /^Bearer +(\S+)$/i.exec(authorization) ?? []
     if (key === undefined || !metrics.isOperatorKey(key))
-      return { status: 401, headers: { ...TEXT, 'www-authenticate': 'Bearer' }, text: 'Operator key required.\n' }
+      return {
+        status: 401,
+        headers: { ...TEXT_HEADERS, 'www-authenticate': 'Bearer' },
+        text: 'Operator key required.\n',
+      }
     return { status: 200, headers: { 'content-type': metrics.contentType }, text: await metrics.text() }
   }
   const text = 'The gateway only accepts connections that workers open for sandboxes.\n'
-  return { status: 403, headers: { ...TEXT, connection: 'close' }, text }
+  return { status: 403, headers: { ...TEXT_HEADERS, connection: 'close' }, text }
 }
 
 function answerStopping(response: ServerResponse): void {
@@ -240,7 +244,7 @@ function answerStopping(response: ServerResponse): void {
 async function listen(server: Server, { host, port }: ListenAddress): Promise<string> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen({ port, host, backlog: BACKLOG }, resolve)
+    server.listen({ port, host, backlog: BACKLOG_MAX }, resolve)
   })
   const address = server.address()
   if (!isBound(address)) throw new Error('The gateway has no listening address')

@@ -9,7 +9,7 @@ export type HeaderValues = Record<string, string | string[] | undefined>
  * Headers that are forwarded in every protocol; each protocol adds its own. All others are dropped: they may identify
  * another payer, select another price or model, let a proxy route elsewhere, or make the answer conditional or partial.
  */
-const FORWARDED = /^(accept|user-agent|x-stainless-(lang|package-version|os|arch|runtime|runtime-version))$/
+const FORWARDED_HEADERS = /^(accept|user-agent|x-stainless-(lang|package-version|os|arch|runtime|runtime-version))$/
 
 /** Tells whether an `Accept` header allows only formats that can be metered. */
 const isMeterable = (accept: string): boolean =>
@@ -31,7 +31,7 @@ export function buildUpstreamHeaders(
   const forwarded = removeHopByHop(headers)
     .filter(
       ([name, value]) =>
-        (FORWARDED.test(name) || forwardedHeaders?.test(name)) && (name !== 'accept' || isMeterable(value)),
+        (FORWARDED_HEADERS.test(name) || forwardedHeaders?.test(name)) && (name !== 'accept' || isMeterable(value)),
     )
     .map(([name, value]): [string, string] => [name, filterHeader?.(name, value) ?? value])
     .filter(([, value]) => value !== '')
@@ -44,11 +44,11 @@ export function buildUpstreamHeaders(
 }
 
 /** Response headers about the upstream connection, or about the account behind the key. */
-const HIDDEN =
+const HIDDEN_HEADERS =
   /^(content-(length|encoding)|set-cookie2?|alt-svc|strict-transport-security|server|via|nel|report-to|cf-.*|.*(organi[sz]ation|project|workspace).*)$/
 
 export const filterResponseHeaders = (headers: HeaderValues): Record<string, string> =>
-  Object.fromEntries(removeHopByHop(headers).filter(([name]) => !HIDDEN.test(name)))
+  Object.fromEntries(removeHopByHop(headers).filter(([name]) => !HIDDEN_HEADERS.test(name)))
 
 function removeHopByHop(headers: HeaderValues): [string, string][] {
   const hops = listHopByHopHeaders(joinValues(headers.connection))

@@ -32,7 +32,7 @@ export function createMemoryLedger(): Ledger {
     },
     async reserve(call) {
       const record = grants.get(call.grantId)
-      const result = record ? tryReserve(record, call) : CLOSED
+      const result = record ? tryReserve(record, call) : CLOSED_REFUSAL
       if (!record || result.kind === 'refused') return result
       const row = newOpenCall(call, result)
       calls.set(call.id, row)
@@ -85,10 +85,10 @@ const refused = (reason: ReservationRefused['reason'], mayPass = false): Reserva
   mayPass,
 })
 
-const CLOSED = refused('closed')
+const CLOSED_REFUSAL = refused('closed')
 
 function tryReserve({ grant, spentMicros, closedAt, calls }: GrantRecord, { bounds }: NewCall): ReserveResult {
-  if (closedAt) return CLOSED
+  if (closedAt) return CLOSED_REFUSAL
   if (grant.expiresAt.getTime() <= Date.now()) return refused('expired')
   if (calls.length >= grant.callsMax) return refused('calls')
   if (bounds === null) return { kind: 'reserved', reservedMicros: null, limitedBy: null }

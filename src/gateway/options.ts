@@ -26,14 +26,14 @@ export type GatewayOptions = {
   budgetWaitMs: number
 }
 
-const MINUTE = 60_000
+const MINUTE_MS = 60_000
 const MIB = 1024 * 1024
 
 export const DEFAULT_OPTIONS: GatewayOptions = {
-  retry: { triesMax: 6, totalMs: 2 * MINUTE, firstMs: 500, pauseMaxMs: MINUTE, quietMs: MINUTE },
-  headersMs: 10 * MINUTE,
-  idleMs: 10 * MINUTE,
-  callMs: 60 * MINUTE,
+  retry: { triesMax: 6, totalMs: 2 * MINUTE_MS, firstMs: 500, pauseMaxMs: MINUTE_MS, quietMs: MINUTE_MS },
+  headersMs: 10 * MINUTE_MS,
+  idleMs: 10 * MINUTE_MS,
+  callMs: 60 * MINUTE_MS,
   drainMs: 5_000,
   drainBytes: 64 * MIB,
   answerEvents: 1_000_000,
@@ -42,6 +42,6 @@ export const DEFAULT_OPTIONS: GatewayOptions = {
   callsAtOnce: 64,
   requestBytesAtOnce: 96 * MIB,
   tunnelsAtOnce: 256,
-  requestMs: 2 * MINUTE,
-  budgetWaitMs: 2 * MINUTE,
+  requestMs: 2 * MINUTE_MS,
+  budgetWaitMs: 2 * MINUTE_MS,
 }

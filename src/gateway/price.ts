@@ -21,8 +21,8 @@ export type CallPrices = TokenPrices & {
 }
 
 // Decimals are integers with this many decimal places. A price with more places is invalid.
-const PLACES = 18
-const ONE = 10n ** BigInt(PLACES)
+const DECIMAL_PLACES = 18
+const ONE = 10n ** BigInt(DECIMAL_PLACES)
 // The product of a price and a multiplier has twice as many places.
 const MICRO = ONE * ONE
 
@@ -86,6 +86,6 @@ function parsePrice(price: Price | undefined): bigint | null {
   const [, whole, fraction = '', exponent] = DECIMAL.exec(String(price)) ?? []
   if (whole === undefined) return null
   const digits = fraction.replace(/0+$/, '')
-  const places = PLACES - digits.length + Number(exponent ?? 0)
+  const places = DECIMAL_PLACES - digits.length + Number(exponent ?? 0)
   return places < 0 ? null : BigInt(whole + digits) * 10n ** BigInt(places)
 }

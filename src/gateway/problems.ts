@@ -3,7 +3,7 @@ import type { GrantRefusal, Refusal } from './ledger.ts'
 type GatewayProblem = { status: number; code: string; message: string; headers?: Record<string, string> }
 
 /** Status 402 ends every known agent at once. After other statuses many retry for minutes. */
-const STATUSES: Record<Refusal, { status: number; code: string }> = {
+const REFUSAL_STATUSES: Record<Refusal, { status: number; code: string }> = {
   closed: { status: 402, code: 'grant_closed' },
   expired: { status: 402, code: 'grant_expired' },
   calls: { status: 402, code: 'calls_exhausted' },
@@ -23,7 +23,7 @@ const STATUSES: Record<Refusal, { status: number; code: string }> = {
 
 type BudgetRefusal = GrantRefusal | 'price' | 'size' | 'busy'
 
-const SENTENCES: Record<BudgetRefusal, string> = {
+const BUDGET_SENTENCES: Record<BudgetRefusal, string> = {
   closed: 'This trial has ended.',
   expired: 'This trial has run out of time.',
   calls: 'This trial has used all of its calls.',
@@ -34,19 +34,19 @@ const SENTENCES: Record<BudgetRefusal, string> = {
   busy: 'The open calls of this trial hold the rest of the budget. Wait until one of them has ended.',
 }
 
-const HEADERS: Partial<Record<Refusal, Record<string, string>>> = {
+const REFUSAL_HEADERS: Partial<Record<Refusal, Record<string, string>>> = {
   busy: { 'retry-after': '1' },
   // The rest of the body is not read.
   size: { connection: 'close' },
 }
 
 export const toRefusalProblem = (reason: Refusal, message: string): GatewayProblem => ({
-  ...STATUSES[reason],
+  ...REFUSAL_STATUSES[reason],
   message,
-  headers: HEADERS[reason] ?? {},
+  headers: REFUSAL_HEADERS[reason] ?? {},
 })
 
-export const toRefusalMessage = (reason: BudgetRefusal): string => SENTENCES[reason]
+export const toRefusalMessage = (reason: BudgetRefusal): string => BUDGET_SENTENCES[reason]
 
 export const CREDENTIAL_REFUSED: GatewayProblem = {
   status: 402,

@@ -54,7 +54,7 @@ const findCuttingBudget = ({ isTruncated }: TappedAnswer, { limitedBy }: CostEst
 export const settleFree = (facts: CallFacts, failure: FailureKind | null): Settlement => ({
   ...facts,
   ...NOTHING_SERVED,
-  ...FREE,
+  ...NO_COST,
   failure,
   outcome: failure ? 'failed' : 'succeeded',
 })
@@ -62,7 +62,7 @@ export const settleFree = (facts: CallFacts, failure: FailureKind | null): Settl
 /** Settles a rejected call at the cost of the gateway's own request, if one was sent. */
 export const settleProbed = (facts: CallFacts, attribution: Attribution, estimate: CostEstimate): Settlement => ({
   ...settleFree(facts, attribution.failure),
-  ...addProbeCost(FREE, attribution, estimate),
+  ...addProbeCost(NO_COST, attribution, estimate),
 })
 
 /** Settles a call that was sent and never answered. The provider may have read all of it. */
@@ -76,7 +76,7 @@ export const settleSilent = (facts: CallFacts, estimate: CostEstimate, attributi
 
 type CallCost = Pick<Settlement, 'usage' | 'costMicros' | 'costSource'>
 
-const FREE: CallCost = { usage: NO_USAGE, costMicros: 0, costSource: 'metered' }
+const NO_COST: CallCost = { usage: NO_USAGE, costMicros: 0, costSource: 'metered' }
 const NOTHING_SERVED = { servedModel: null, serviceTier: null, isRefusal: false }
 const NOTHING_PRODUCED: ProducedOutput = { partial: { usage: undefined, textBytes: 0 }, isStream: false }
 

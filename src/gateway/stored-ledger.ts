@@ -38,11 +38,11 @@ export const createStoredLedger = (db: Db, { silenceMs }: { silenceMs?: number }
   read: (grantId) => readGrantState(db, grantId),
 })
 
-const TRIES = 3
+const RESERVE_TRIES_MAX = 3
 
 /** Retries if another call returned its reservation between the two statements. */
 async function reserve(db: Db, call: NewCall): Promise<ReserveResult> {
-  for (let count = 0; count < TRIES; count++) {
+  for (let count = 0; count < RESERVE_TRIES_MAX; count++) {
     const reserved = await reserveCall(db, call)
     if (reserved) return { kind: 'reserved', ...reserved }
     const refusal = await findRefusal(db, call)

@@ -65,7 +65,7 @@ export function computeTotals(state: GrantState): GrantTotals {
     modelsServed: [...new Set(generated.flatMap(({ servedModel }) => servedModel ?? []))],
     refusals: state.refusals,
     lastFailure: findLastFailure(state, generated),
-    cutBy: BUDGETS.find((kind) => generated.some(({ failure }) => failure === kind)) ?? null,
+    cutBy: BUDGET_KINDS.find((kind) => generated.some(({ failure }) => failure === kind)) ?? null,
     gatewayGone: generated.some((call) => call.failure === 'gateway' && !isRecoveredLater(call, generated)),
     isClosed: state.closedAt !== null,
   }
@@ -82,12 +82,12 @@ export const sumCalls = (calls: readonly CountedCall[]): Pick<GrantTotals, 'usag
   costSource: findWorstSource(calls),
 })
 
-const BUDGETS: readonly BudgetKind[] = ['shared_budget', 'budget']
+const BUDGET_KINDS: readonly BudgetKind[] = ['shared_budget', 'budget']
 
-const SOURCES: readonly CostSource[] = ['metered', 'estimated', 'reserved', 'unknown']
+const COST_SOURCES: readonly CostSource[] = ['metered', 'estimated', 'reserved', 'unknown']
 
 const findWorstSource = (calls: readonly CountedCall[]): CostSource =>
-  SOURCES[Math.max(0, ...calls.map(({ costSource }) => SOURCES.indexOf(costSource)))] ?? 'metered'
+  COST_SOURCES[Math.max(0, ...calls.map(({ costSource }) => COST_SOURCES.indexOf(costSource)))] ?? 'metered'
 
 function countOutcomes(calls: readonly RecordedCall[]): Record<CallOutcome, number> {
   const counts: Record<CallOutcome, number> = { open: 0, succeeded: 0, failed: 0, cut: 0, lost: 0 }

@@ -19,7 +19,7 @@ type EndedTrial = Pick<TrialRecord, 'state' | 'class' | 'error'>
 type FailureReason = FailureKind | Refusal
 
 /** Outages of the provider that may pass. None of them can be caused by a program. */
-const OUTAGES: readonly FailureReason[] = ['rate', 'upstream']
+const OUTAGE_REASONS: readonly FailureReason[] = ['rate', 'upstream']
 /** Failures that either the provider or the program caused. They excuse a trial until its last attempt. */
 const AMBIGUOUS_FAILURES: readonly FailureReason[] = ['crowded', 'interrupted']
 /** Classes of agents that ended by themselves. */
@@ -99,7 +99,7 @@ function judgeWithoutAnswer(record: EndedTrial, last: FailureReason | null, tota
 }
 
 const isExcuse = (last: FailureReason, isLast: boolean): boolean =>
-  OUTAGES.includes(last) || (!isLast && AMBIGUOUS_FAILURES.includes(last))
+  OUTAGE_REASONS.includes(last) || (!isLast && AMBIGUOUS_FAILURES.includes(last))
 
 const excluded = (trialClass: ModelTrialClass, error: string) => ({
   state: 'errored' as const,

@@ -251,7 +251,7 @@ const HIDDEN_TESTS = /^tests\/grader\/hidden\//
  * Folders of a task in the order in which they show its language best. Tests of hand-written tasks are often in
  * Python.
  */
-const FOLDERS = [HIDDEN_TESTS, /^(environment|solution|steps)\//, /^tests\//]
+const LANGUAGE_FOLDERS = [HIDDEN_TESTS, /^(environment|solution|steps)\//, /^tests\//]
 /** Scripts and queries that tasks in every language contain. */
 const ACCOMPANYING_LANGUAGES = new Set(['shell', 'sql'])
 
@@ -260,7 +260,7 @@ export const detectLanguage = (tasks: readonly (readonly string[])[]): string | 
   findMostFrequent(tasks.flatMap((paths) => detectTaskLanguage(paths) ?? []))
 
 function detectTaskLanguage(paths: readonly string[]): string | null {
-  for (const folder of FOLDERS) {
+  for (const folder of LANGUAGE_FOLDERS) {
     const names = paths.filter((path) => folder.test(path)).flatMap((path) => findSourceLanguage(path)?.name ?? [])
     const language = findMostFrequent(names.filter((name) => !ACCOMPANYING_LANGUAGES.has(name)))
     if (language !== null) return language

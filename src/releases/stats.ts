@@ -23,7 +23,7 @@ export type SettingStats = {
 }
 
 const METHODS = { rank: 'holm-paired-t', frontierProbability: `task-bootstrap-${DRAWS}-sfc32` }
-const INTERVAL = { level: 0.95, method: 'wilson-task-clustered' }
+const INTERVAL_FACTS = { level: 0.95, method: 'wilson-task-clustered' }
 
 /** Computes the statistics of the settings, by id. The seed makes the bootstrap reproducible. */
 export function computeSettingStats(chosen: readonly SettingResult[], seed: string): Map<string, SettingStats> {
@@ -70,7 +70,7 @@ function computeAccuracy(cells: readonly ResultCell[]): Pick<SettingStats, 'pass
   const interval = computeWilsonInterval({ ...size, mean, variance })
   return {
     passAt1: 100 * mean,
-    ci95: interval ? { low: 100 * interval.low, high: 100 * interval.high, ...INTERVAL, ...size } : null,
+    ci95: interval ? { low: 100 * interval.low, high: 100 * interval.high, ...INTERVAL_FACTS, ...size } : null,
   }
 }
 

@@ -74,14 +74,14 @@ type SuspectedSecret = { path: string; line: number | undefined; detail: string 
 
 type SecretScanFile = { path: string; content: AsyncIterable<Buffer> }
 
-const ARCHIVE = /\.(?:tar|tar\.gz|tgz)$/i
-const LIMITS = { entries: FILES_MAX, totalBytes: TASK_BYTES_MAX, ratio: 200, timeMs: 600_000 }
+const ARCHIVE_NAME = /\.(?:tar|tar\.gz|tgz)$/i
+const UNPACK_LIMITS = { entries: FILES_MAX, totalBytes: TASK_BYTES_MAX, ratio: 200, timeMs: 600_000 }
 
 /** Finds suspected secrets in files and in archives among them. Nested archives are not opened. */
 async function findSecrets(files: AsyncIterable<SecretScanFile>): Promise<SuspectedSecret[]> {
   const secrets: SuspectedSecret[] = []
   for await (const { path, content } of files) {
-    if (!ARCHIVE.test(path)) secrets.push(...(await scanFile(path, content)))
+    if (!ARCHIVE_NAME.test(path)) secrets.push(...(await scanFile(path, content)))
     else if (!(await scanArchive(path, content, secrets))) break
   }
   return secrets
@@ -90,7 +90,7 @@ async function findSecrets(files: AsyncIterable<SecretScanFile>): Promise<Suspec
 /** Scans an archive. Returns false if it could not be read completely, in which case later files cannot be read either. */
 async function scanArchive(path: string, content: AsyncIterable<Buffer>, secrets: SuspectedSecret[]): Promise<boolean> {
   try {
-    for await (const entry of readTarEntries(tarStream(Readable.from(content), LIMITS)))
+    for await (const entry of readTarEntries(tarStream(Readable.from(content), UNPACK_LIMITS)))
       secrets.push(...(await scanFile(`${path}/${sanitizeText(entry.path)}`, entry.content())))
     return true
   } catch (error) {

@@ -159,14 +159,14 @@ export const listenForChanges = (url: string, cache: ResultsCache): { close(): P
     { onConnect: cache.activate, onNotice: cache.invalidate, onDisconnect: cache.deactivate },
   )
 
-const COMPRESS = {
+const COMPRESSORS = {
   br: (body: Uint8Array) => brotli(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }),
   gzip: (body: Uint8Array) => gzipped(body, { level: 6 }),
 }
 const brotli = promisify(brotliCompress)
 const gzipped = promisify(gzip)
 
-type Encoding = keyof typeof COMPRESS | 'identity'
+type Encoding = keyof typeof COMPRESSORS | 'identity'
 /** Smaller bodies do not get smaller by compression. */
 const COMPRESSED_BYTES_MIN = 1024
 
@@ -187,8 +187,8 @@ function createCachedBody(content: string | Uint8Array): CachedBody {
   const pending = new Map<Encoding, Promise<EncodedBody>>([['identity', Promise.resolve(plain)]])
   const ready = new Map<Encoding, EncodedBody>([['identity', plain]])
   const effective = (encoding: Encoding): Encoding => (body.byteLength < COMPRESSED_BYTES_MIN ? 'identity' : encoding)
-  const compress = async (encoding: keyof typeof COMPRESS): Promise<EncodedBody> => {
-    const compressed = new Uint8Array(await COMPRESS[encoding](body))
+  const compress = async (encoding: keyof typeof COMPRESSORS): Promise<EncodedBody> => {
+    const compressed = new Uint8Array(await COMPRESSORS[encoding](body))
     const encoded = { body: compressed, etag: `"${tag}-${encoding}"`, encoding }
     ready.set(encoding, encoded)
     return encoded

@@ -5,7 +5,7 @@ const WIDTH = 760
 const PLOT = { left: 64, top: 56, width: 660, height: 300 }
 const RIGHT = PLOT.left + PLOT.width
 const BOTTOM = PLOT.top + PLOT.height
-const ROW = 20
+const ROW_HEIGHT = 20
 const ROWS_MAX = 12
 const LABEL_MAX = 60
 
@@ -15,7 +15,7 @@ export function drawChart(release: Release): string {
   const others = release.settings.filter(({ onFrontier }) => !onFrontier)
   const axis = buildCostAxis(release.settings)
   const rows = Math.min(frontier.length, ROWS_MAX) + (frontier.length > ROWS_MAX ? 1 : 0)
-  const height = BOTTOM + 64 + rows * ROW + 16
+  const height = BOTTOM + 64 + rows * ROW_HEIGHT + 16
   const { repository, publisher, settings, tasks, releasedAt } = release
   const title = `${truncate(repository.fullName, 60)}: accuracy and cost of ${settings.length} settings on ${tasks} tasks`
   const legend = 'Bars: 95 % intervals. Filled: on the frontier.'
@@ -142,7 +142,7 @@ function drawList(frontier: readonly ReleaseSetting[]): string {
   const rows = frontier.slice(0, ROWS_MAX).map(formatRow)
   if (frontier.length > ROWS_MAX) rows.push(`and ${frontier.length - ROWS_MAX} more`)
   return rows
-    .map((text, index) => buildTextElement({ class: 'ink', x: PLOT.left, y: BOTTOM + 68 + index * ROW }, text))
+    .map((text, index) => buildTextElement({ class: 'ink', x: PLOT.left, y: BOTTOM + 68 + index * ROW_HEIGHT }, text))
     .join('\n')
 }
 
@@ -165,7 +165,7 @@ const buildTextElement = (attributes: Attributes, text: string): string =>
 const buildSvg = (attributes: Attributes, parts: readonly string[]): string =>
   `${buildElement('svg', { xmlns: 'http://www.w3.org/2000/svg', ...attributes }, `\n${parts.join('\n')}\n`)}\n`
 
-const HEIGHT = 20
+const BADGE_HEIGHT = 20
 const DARK = '#3b4252'
 const GREEN = '#1f6f43'
 const FONT = { fill: '#fff', 'font-family': 'Verdana,DejaVu Sans,sans-serif', 'font-size': 11 }
@@ -182,11 +182,11 @@ export function drawBadge(release: Release): string {
   const left = `assay · ${release.tasks} ${release.tasks === 1 ? 'task' : 'tasks'}`
   const [leftWidth, rightWidth] = [measureWidthPx(left), measureWidthPx(right)]
   const title = `${truncate(release.repository.fullName, 60)}: ${right}`
-  return buildSvg({ width: leftWidth + rightWidth, height: HEIGHT, role: 'img', 'aria-label': title }, [
+  return buildSvg({ width: leftWidth + rightWidth, height: BADGE_HEIGHT, role: 'img', 'aria-label': title }, [
     buildElement('title', {}, escapeXml(title)),
-    buildElement('rect', { width: leftWidth, height: HEIGHT, rx: 3, fill: DARK }),
-    buildElement('rect', { x: leftWidth, width: rightWidth, height: HEIGHT, rx: 3, fill: GREEN }),
-    buildElement('rect', { x: leftWidth - 3, width: 6, height: HEIGHT, fill: DARK }),
+    buildElement('rect', { width: leftWidth, height: BADGE_HEIGHT, rx: 3, fill: DARK }),
+    buildElement('rect', { x: leftWidth, width: rightWidth, height: BADGE_HEIGHT, rx: 3, fill: GREEN }),
+    buildElement('rect', { x: leftWidth - 3, width: 6, height: BADGE_HEIGHT, fill: DARK }),
     buildElement('g', FONT, drawText(left, 0, leftWidth), drawText(right, leftWidth, rightWidth)),
   ])
 }

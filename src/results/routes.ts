@@ -24,7 +24,7 @@ import * as schema from './schema.ts'
 export type ResultDeps = { blobs: Blobs; cache: ResultsCache; publicUrl: () => string }
 
 /** Clients may cache but must revalidate, so that withdrawn results disappear immediately. */
-const CACHING = { 'cache-control': 'public, no-cache', vary: 'Accept-Encoding' }
+const CACHE_HEADERS = { 'cache-control': 'public, no-cache', vary: 'Accept-Encoding' }
 /** Prevents scripts and embedding when an SVG or CSV is opened directly. */
 const SANDBOX_POLICY = { 'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox" }
 
@@ -41,15 +41,15 @@ type ResultSource = { key: unknown[]; repository?: RepositoryName; render: () =>
 /** Replies from the cache or renders the answer, in the best encoding that the client accepts. */
 async function answerFromCache({ cache }: ResultDeps, endpoint: Endpoint, request: ReadRequest, source: ResultSource) {
   const name = source.repository && toNameKey(source.repository)
-  const read = READS.get(endpoint.id) ?? describeResultRead(endpoint)
+  const read = CACHED_READS.get(endpoint.id) ?? describeResultRead(endpoint)
   const answer = await cache.answer(read, request, { key: JSON.stringify(source.key), name, render: source.render })
   return replyCached(answer.cached, answer.headers)
 }
 
 const describeResultRead = (endpoint: Endpoint): CachedRead<Endpoint> =>
-  describeRead(endpoint, { ...CACHING, ...(endpoint.media === undefined ? {} : SANDBOX_POLICY) })
+  describeRead(endpoint, { ...CACHE_HEADERS, ...(endpoint.media === undefined ? {} : SANDBOX_POLICY) })
 
-const READS = new Map<string, CachedRead<Endpoint>>(
+const CACHED_READS = new Map<string, CachedRead<Endpoint>>(
   Object.values(schema).flatMap((each) => ('path' in each ? [[each.id, describeResultRead(each)]] : [])),
 )
 
@@ -58,7 +58,7 @@ export function createCachedAnswers(
   cache: ResultsCache,
   others: readonly CachedRead<Endpoint>[],
 ): ServerDeps['findCached'] {
-  const reads = new Map([...READS, ...others.map((read) => [read.endpoint.id, read] as const)])
+  const reads = new Map([...CACHED_READS, ...others.map((read) => [read.endpoint.id, read] as const)])
   return (target, acceptEncoding) => {
     const found = cache.find(target, chooseEncoding(acceptEncoding))
     const read = found && reads.get(found.operation)
@@ -133,7 +133,7 @@ const taskRoutes = (deps: ResultDeps): Route[] => [
   route(schema.readPublicTaskArchive, async ({ db, params, query }) => {
     const selection = { publisher: query.publisher, taskId: params.taskId }
     const archive = await openTaskArchive({ db, blobs: deps.blobs }, params, selection)
-    const cacheControl = CACHING['cache-control']
+    const cacheControl = CACHE_HEADERS['cache-control']
     return replyFile({ name: `${params.taskId}.tar.gz`, mediaType: 'application/gzip', cacheControl, ...archive })
   }),
 ]

@@ -52,18 +52,18 @@ const PAGE_CACHING = { 'cache-control': 'public, no-cache', vary: 'Accept-Encodi
 /** Pages link to assets with their version, so that an asset never changes under its URL. */
 const ASSET_CACHING = { 'cache-control': 'public, max-age=31536000, immutable', vary: 'Accept-Encoding' }
 
-const ASSETS: readonly string[] = [schema.readStylesheet.id, schema.readScript.id]
+const ASSET_ENDPOINTS: readonly string[] = [schema.readStylesheet.id, schema.readScript.id]
 
-const READS = new Map<string, CachedRead<Endpoint>>(
+const CACHED_READS = new Map<string, CachedRead<Endpoint>>(
   Object.values(schema).flatMap((each) => {
     if (typeof each !== 'object' || !('path' in each)) return []
-    const caching = ASSETS.includes(each.id) ? ASSET_CACHING : PAGE_CACHING
+    const caching = ASSET_ENDPOINTS.includes(each.id) ? ASSET_CACHING : PAGE_CACHING
     return [[each.id, describeRead(each, { ...PAGE_HEADERS, ...caching })]]
   }),
 )
 
 /** Reads of the site that are answered from the cache. */
-export const siteReads: readonly CachedRead<Endpoint>[] = [...READS.values()]
+export const siteReads: readonly CachedRead<Endpoint>[] = [...CACHED_READS.values()]
 
 type PageCall = { acceptEncoding: string | undefined; target: string; db: Db }
 /** Source of a page. Pages without a repository depend on all results. */
@@ -73,7 +73,7 @@ type PageSource = { key: unknown[]; repository?: RepositoryName; render: () => P
 export function siteRoutes(deps: SiteDeps): Route[] {
   const { cache, countRendering } = deps
   const answer: AnswerPage = async ({ id }, call, { key, repository, render }) => {
-    const read = READS.get(id)
+    const read = CACHED_READS.get(id)
     if (!read) throw new Error(`${id} is not a page`)
     const { cached, headers } = await cache.answer(read, call, {
       key: JSON.stringify([id, ...key]),

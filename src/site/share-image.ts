@@ -54,29 +54,39 @@ function writeText(context: SKRSContext2D, text: string, [x, y]: [number, number
   context.fillText(text, x, y, WIDTH - 2 * EDGE)
 }
 
-const DATE = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'long', year: 'numeric', timeZone: 'UTC' })
+const DATE_FORMAT = new Intl.DateTimeFormat('en-GB', {
+  day: 'numeric',
+  month: 'long',
+  year: 'numeric',
+  timeZone: 'UTC',
+})
 
 type ShownSetting = { shown: ReleaseSetting | undefined; isRecommended: boolean }
 
 function drawHeading(context: SKRSContext2D, release: Release, { shown, isRecommended }: ShownSetting): void {
   const { repository, tasks, settings, publisher, releasedAt } = release
   writeText(context, 'Assay', [EDGE, 80], { size: 28, family: SERIF, weight: 600, colour: COLOURS.muted })
-  writeText(context, `${truncate(publisher.login, 30)} · ${DATE.format(new Date(releasedAt))}`, [WIDTH - EDGE, 80], {
-    size: 24,
-    colour: COLOURS.muted,
-    align: 'right',
-  })
+  writeText(
+    context,
+    `${truncate(publisher.login, 30)} · ${DATE_FORMAT.format(new Date(releasedAt))}`,
+    [WIDTH - EDGE, 80],
+    {
+      size: 24,
+      colour: COLOURS.muted,
+      align: 'right',
+    },
+  )
   writeText(context, truncate(repository.fullName, 50), [EDGE, 146], { size: 36, family: SERIF })
   if (!shown) {
-    writeText(context, `${settings.length} settings on ${tasks} tasks`, [EDGE, 212], ANSWER)
+    writeText(context, `${settings.length} settings on ${tasks} tasks`, [EDGE, 212], ANSWER_STYLE)
     return
   }
   const program = `${truncate(shown.model.label, 32)} with ${nameHarness(shown)}`
-  writeText(context, isRecommended ? `Use ${program}` : `Most accurate: ${program}`, [EDGE, 212], ANSWER)
+  writeText(context, isRecommended ? `Use ${program}` : `Most accurate: ${program}`, [EDGE, 212], ANSWER_STYLE)
   drawResult(context, shown, tasks)
 }
 
-const ANSWER: TextStyle = { size: 44, family: SERIF, weight: 600 }
+const ANSWER_STYLE: TextStyle = { size: 44, family: SERIF, weight: 600 }
 
 const nameHarness = ({ harness }: ReleaseSetting): string => truncate(findHarness(harness)?.name ?? harness, 24)
 
@@ -88,10 +98,10 @@ function drawResult(
 ): void {
   const interval = ci95 ? `(${Math.round(ci95.low)}–${Math.round(ci95.high)}) ` : ''
   const parts: [string, TextStyle][] = [
-    [`${Math.round(accuracy)} % `, ANSWER],
+    [`${Math.round(accuracy)} % `, ANSWER_STYLE],
     [interval, { size: 30, colour: COLOURS.muted }],
     [`of ${tasks} tasks for `, { size: 36, family: SERIF }],
-    [formatUsd(costPerTaskUsd), ANSWER],
+    [formatUsd(costPerTaskUsd), ANSWER_STYLE],
     [' each', { size: 36, family: SERIF }],
   ]
   let x = EDGE

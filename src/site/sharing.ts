@@ -70,7 +70,7 @@ ${entries
 
 type OembedQuery = { url?: string | undefined; maxwidth?: number | undefined }
 
-const CHART = { width: 760, height: 520 }
+const CHART_SIZE = { width: 760, height: 520 }
 
 /** Renders the oEmbed document of a repository page: its chart with a link. Other addresses are not found. */
 export async function renderOembed(db: Db, publicUrl: string, { url = '', maxwidth }: OembedQuery): Promise<string> {
@@ -80,8 +80,8 @@ export async function renderOembed(db: Db, publicUrl: string, { url = '', maxwid
   if (!owner || !name) throw new Problem(notFound, 'No repository page has this url.')
   const { selected } = await loadRepository(db, { owner, name }, {})
   const { repository, publisher } = selected.release
-  const width = Math.min(CHART.width, maxwidth ?? CHART.width)
-  const height = Math.round((CHART.height * width) / CHART.width)
+  const width = Math.min(CHART_SIZE.width, maxwidth ?? CHART_SIZE.width)
+  const height = Math.round((CHART_SIZE.height * width) / CHART_SIZE.width)
   const path = toPath(repository.fullName)
   const title = `Coding agents on ${repository.fullName}`
   return JSON.stringify({

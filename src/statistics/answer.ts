@@ -102,7 +102,7 @@ const isCheaper = (a: AnswerCandidate, b: AnswerCandidate): boolean => costOf(a)
 /** True if `a` costs less than `b`, outside of the 95 % interval of the difference. */
 const isShownCheaper = ({ cost }: PairStatistics): boolean => cost !== undefined && cost.high < 0
 
-const LEVEL = 0.05
+const SIGNIFICANCE_LEVEL = 0.05
 
 /**
  * True if `a` was not shown to be worse than `b`, and is not worse by more than the visible difference at a confidence of
@@ -111,7 +111,7 @@ const LEVEL = 0.05
 function isNotRelevantlyWorse({ verdict, difference }: PairStatistics, visible: number, candidates: number): boolean {
   if (verdict === 'worse' || !difference) return false
   const { centre, error, degrees } = difference
-  return centre - quantile((2 * LEVEL) / (candidates - 1), degrees) * error >= -visible
+  return centre - quantile((2 * SIGNIFICANCE_LEVEL) / (candidates - 1), degrees) * error >= -visible
 }
 
 /** Chooses the setting that the text compares with: the most accurate one, else the cheapest one not shown to be worse. */

@@ -3,7 +3,7 @@ import { quantile } from './student.ts'
 /** Results of one setting: mean and variance of the pass shares of its tasks. */
 export type SettingSample = { tasks: number; trials: number; mean: number; variance: number }
 
-const Z = 1.959963984540054
+const Z_95 = 1.959963984540054
 const TASKS_MIN = 5
 
 /**
@@ -19,9 +19,9 @@ export function computeWilsonInterval({
   if (tasks < TASKS_MIN) return undefined
   const spread = adjustVariance(variance / tasks, mean, tasks)
   const effective = variance === 0 ? tasks : clamp((mean * (1 - mean)) / spread, 1, trials)
-  const size = effective * (Z / studentT(tasks - 1)) ** 2
-  const centre = (mean + Z ** 2 / (2 * size)) / (1 + Z ** 2 / size)
-  const half = (Z * Math.sqrt((mean * (1 - mean)) / size + Z ** 2 / (4 * size ** 2))) / (1 + Z ** 2 / size)
+  const size = effective * (Z_95 / studentT(tasks - 1)) ** 2
+  const centre = (mean + Z_95 ** 2 / (2 * size)) / (1 + Z_95 ** 2 / size)
+  const half = (Z_95 * Math.sqrt((mean * (1 - mean)) / size + Z_95 ** 2 / (4 * size ** 2))) / (1 + Z_95 ** 2 / size)
   return { low: Math.max(0, centre - half), high: Math.min(1, centre + half) }
 }
 
@@ -42,10 +42,10 @@ const clamp = (value: number, low: number, high: number): number => Math.min(hig
 
 /** 97.5 % quantile of Student's t by the Cornish-Fisher expansion; accurate to 0.01 from four degrees of freedom. */
 function studentT(degrees: number): number {
-  const z3 = (Z ** 3 + Z) / 4
-  const z5 = (5 * Z ** 5 + 16 * Z ** 3 + 3 * Z) / 96
-  const z7 = (3 * Z ** 7 + 19 * Z ** 5 + 17 * Z ** 3 - 15 * Z) / 384
-  return Z + z3 / degrees + z5 / degrees ** 2 + z7 / degrees ** 3
+  const z3 = (Z_95 ** 3 + Z_95) / 4
+  const z5 = (5 * Z_95 ** 5 + 16 * Z_95 ** 3 + 3 * Z_95) / 96
+  const z7 = (3 * Z_95 ** 7 + 19 * Z_95 ** 5 + 17 * Z_95 ** 3 - 15 * Z_95) / 384
+  return Z_95 + z3 / degrees + z5 / degrees ** 2 + z7 / degrees ** 3
 }
 
 // Variance between tasks of the difference of two settings, and variance between trials of one task.
@@ -53,17 +53,17 @@ function studentT(degrees: number): number {
 const TASK_VARIANCE = 0.019
 const TRIAL_VARIANCE = 0.275
 /** z(97.5 %) + z(80 %): significance 5 %, power 80 %. */
-const POWER = 2.8
+const CRITICAL_VALUES_SUM = 2.8
 
 /** Smallest difference in accuracy between two settings, in percentage points, that is detected with 80 % power. */
 export const computeSmallestDifference = (tasks: number, attempts: number): number =>
-  Math.min(100, 100 * POWER * Math.sqrt((TASK_VARIANCE + TRIAL_VARIANCE / attempts) / tasks))
+  Math.min(100, 100 * CRITICAL_VALUES_SUM * Math.sqrt((TASK_VARIANCE + TRIAL_VARIANCE / attempts) / tasks))
 
 /** A mean with its 95 % interval. */
 export type MeanInterval = { mean: number; low: number; high: number }
 
 const COST_TASKS_MIN = 5
-const LEVEL = 0.05
+const SIGNIFICANCE_LEVEL = 0.05
 
 /**
  * Estimates the cost per task with its 95 % interval, over tasks. Costs are skewed, so the centre of the interval is moved
@@ -90,6 +90,6 @@ export function estimateMean(values: ArrayLike<number>): MeanInterval | undefine
   const variance = squares / (count - 1)
   if (variance === 0) return { mean, low: mean, high: mean }
   const centre = mean + cubes / count / (6 * variance * count)
-  const half = quantile(LEVEL, count - 1) * Math.sqrt(variance / count)
+  const half = quantile(SIGNIFICANCE_LEVEL, count - 1) * Math.sqrt(variance / count)
   return { mean, low: centre - half, high: centre + half }
 }

@@ -16,7 +16,7 @@ export type Difference = {
 }
 
 const TASKS_MIN = 5
-const LEVEL = 0.05
+const SIGNIFICANCE_LEVEL = 0.05
 
 type PairedTest = { mean: number; t: number; error: number; degrees: number }
 
@@ -75,7 +75,7 @@ export function estimateDifference(a: ScoreTrack, b: ScoreTrack): Difference | u
 }
 
 function toDifference(sums: Gaps, tested: PairedTest): Difference {
-  const half = quantile(LEVEL, tested.degrees) * tested.error
+  const half = quantile(SIGNIFICANCE_LEVEL, tested.degrees) * tested.error
   const { tasks, wins, losses } = sums
   return {
     tasks,
@@ -109,7 +109,7 @@ export function testDifference(a: ScoreTrack, b: ScoreTrack): { probability: num
 /** True if `a` is significantly less accurate than `b`: one-sided, at 5 %. */
 export function isShownWorse(a: ScoreTrack, b: ScoreTrack): boolean {
   const tested = testPair(sumGaps(a, b))
-  return tested !== undefined && oneSided(-tested.t, tested.degrees) < LEVEL
+  return tested !== undefined && oneSided(-tested.t, tested.degrees) < SIGNIFICANCE_LEVEL
 }
 
 /** Consistency of a setting over several trials of the same task. */

@@ -88,9 +88,9 @@ export function isExcluded(path: string, patterns: readonly string[]): boolean {
 
 type GlobToken = '*' | ((character: string) => boolean)
 
-const TOKEN = /\[[!^]?.[^\]]*\]|\\.|./gsu
+const PATTERN_TOKEN = /\[[!^]?.[^\]]*\]|\\.|./gsu
 
-const parsePattern = (pattern: string): GlobToken[] => (pattern.match(TOKEN) ?? []).map(parseToken)
+const parsePattern = (pattern: string): GlobToken[] => (pattern.match(PATTERN_TOKEN) ?? []).map(parseToken)
 
 function parseToken(text: string): GlobToken {
   if (text === '*') return text

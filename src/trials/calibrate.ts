@@ -127,12 +127,12 @@ async function tryMode(
   return { mode: verifyMode, ...needs, oracle: oracleOutcome, nop: nopOutcome, carried }
 }
 
-const PUBLIC: Network = { mode: 'public', hosts: [] }
+const PUBLIC_NETWORK: Network = { mode: 'public', hosts: [] }
 
 /** Returns the networks that replace undeclared ones. */
 export const toNetworks = ({ agentNetwork, verifierNetwork }: NetworkNeeds): NonNullable<TrialRequest['networks']> => ({
-  agent: agentNetwork === 'required' ? PUBLIC : undefined,
-  verifier: verifierNetwork === 'required' ? PUBLIC : undefined,
+  agent: agentNetwork === 'required' ? PUBLIC_NETWORK : undefined,
+  verifier: verifierNetwork === 'required' ? PUBLIC_NETWORK : undefined,
 })
 
 /**

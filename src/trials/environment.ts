@@ -175,14 +175,14 @@ export async function startMain(
 }
 
 /** Harbor's command to keep a container alive. An entrypoint receives it as its arguments. */
-const SLEEP = ['sh', '-c', 'sleep infinity']
+const SLEEP_COMMAND = ['sh', '-c', 'sleep infinity']
 
 /** Returns null if `main` has neither an entrypoint nor a command. */
 function findMainCommand(context: StepContext, { main, image }: RunningEnvironment): string[] | null {
   const variables = addComposeVariables(context.request.variables)
   const entrypoint = main?.entrypoint?.map((word) => fillTemplate(word, variables)) ?? image.entrypoint
   const command = main?.command?.map((word) => fillTemplate(word, variables))
-  return entrypoint.length === 0 && !command ? null : [...entrypoint, ...(command ?? SLEEP)]
+  return entrypoint.length === 0 && !command ? null : [...entrypoint, ...(command ?? SLEEP_COMMAND)]
 }
 
 type MainSpec = Omit<SandboxSpec, 'id' | 'outputFile' | 'command' | 'execs' | 'user' | 'input'>

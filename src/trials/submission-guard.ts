@@ -213,15 +213,15 @@ const isHarmless = ({ section, subsection, key }: GitSetting): boolean =>
 
 type ConfigSection = Pick<GitSetting, 'section' | 'subsection'>
 
-const HEADER = /^\s*\[\s*([A-Za-z0-9-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]/
-const KEY = /^\s*([A-Za-z][A-Za-z0-9-]*)\s*(?:(=)(.*))?$/
+const SECTION_LINE = /^\s*\[\s*([A-Za-z0-9-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]/
+const KEY_LINE = /^\s*([A-Za-z][A-Za-z0-9-]*)\s*(?:(=)(.*))?$/
 
 /** Lines that are not understood are skipped. */
 function parseGitConfig(text: string): GitSetting[] {
   const settings: GitSetting[] = []
   let section: ConfigSection | undefined
   for (const line of joinContinued(text)) {
-    const header = HEADER.exec(line)
+    const header = SECTION_LINE.exec(line)
     if (header || /^\s*\[/.test(line)) section = toSection(header)
     const setting = section && parseSetting(section, line.slice(header?.[0].length ?? 0))
     if (setting) settings.push(setting)
@@ -233,7 +233,7 @@ const toSection = (header: RegExpExecArray | null): ConfigSection | undefined =>
   header ? { section: (header[1] ?? '').toLowerCase(), subsection: unescaped(header[2]) } : undefined
 
 function parseSetting(section: ConfigSection, line: string): GitSetting | undefined {
-  const [found, key = '', equals, text = ''] = KEY.exec(line) ?? []
+  const [found, key = '', equals, text = ''] = KEY_LINE.exec(line) ?? []
   if (found === undefined) return undefined
   const value = equals === undefined ? null : parseValue(text)
   return value === undefined ? undefined : { ...section, key: key.toLowerCase(), value }
@@ -263,6 +263,7 @@ function writeSetting({ section, subsection, key, value }: GitSetting): string {
   return value === null ? `${header}\n\t${key}\n` : `${header}\n\t${key} = ${quoted(value)}\n`
 }
 
-const ESCAPED: Record<string, string> = { '\n': '\\n', '\t': '\\t', '\b': '\\b', '"': '\\"', '\\': '\\\\' }
+const ESCAPE_SEQUENCES: Record<string, string> = { '\n': '\\n', '\t': '\\t', '\b': '\\b', '"': '\\"', '\\': '\\\\' }
 
-const quoted = (value: string): string => `"${value.replace(/[\n\t\b"\\]/g, (letter) => ESCAPED[letter] ?? letter)}"`
+const quoted = (value: string): string =>
+  `"${value.replace(/[\n\t\b"\\]/g, (letter) => ESCAPE_SEQUENCES[letter] ?? letter)}"`

@@ -4,7 +4,7 @@ import { basename, join, posix } from 'node:path'
 import { Readable } from 'node:stream'
 import { Header, Pax } from 'tar'
 
-const BLOCK = 512
+const BLOCK_BYTES = 512
 
 export type TarHeader = {
   path: string
@@ -25,14 +25,14 @@ export type FileOwnership = { uid: number; open: boolean }
 export function* headerBlocks(header: TarHeader): Generator<Buffer> {
   const { gid = header.uid, mtime = new Date(0) } = header
   const fields = { ...header, gid, mtime }
-  const block = Buffer.alloc(BLOCK)
+  const block = Buffer.alloc(BLOCK_BYTES)
   if (new Header(fields).encode(block)) yield new Pax(fields).encode()
   yield block
 }
 
-export const paddingAfter = (size: number): Buffer => Buffer.alloc((BLOCK - (size % BLOCK)) % BLOCK)
+export const paddingAfter = (size: number): Buffer => Buffer.alloc((BLOCK_BYTES - (size % BLOCK_BYTES)) % BLOCK_BYTES)
 
-export const endOfTar = (): Buffer => Buffer.alloc(2 * BLOCK)
+export const endOfTar = (): Buffer => Buffer.alloc(2 * BLOCK_BYTES)
 
 /** Packs the contents of a folder, or one file under `entryName`, by default its own name. Links are packed as links. */
 export function packPath(path: string, ownership: FileOwnership, entryName?: string): Readable {

@@ -7,7 +7,7 @@ import type { ChunkStream } from '../platform/threads/serve-tasks.ts'
 /** Maximum number of files and bytes in a patch. */
 const PATCH_CAPS = { files: 2000, fileBytes: 1024 ** 2, allBytes: 16 * 1024 ** 2 }
 /** Corresponds to about one second of CPU time. */
-const EFFORT = 5e6
+const DIFF_EFFORT_MAX = 5e6
 /** A sandbox stops reading after it has left out this many files. */
 const LEFT_OUT_MAX = 1000
 
@@ -36,7 +36,7 @@ export async function writePatch(
   const isRead = ({ path, ...sides }: FileDifference): boolean =>
     SIDES.every((side) => !sides[side] || contents[side].has(path))
   const parts = { ...named, ...contents, shown: shown.filter(isRead), late: shown.filter((each) => !isRead(each)) }
-  const text = buildPatchText({ ...parts, leftOut: listLeftOut(old, fresh) }, { remaining: EFFORT })
+  const text = buildPatchText({ ...parts, leftOut: listLeftOut(old, fresh) }, { remaining: DIFF_EFFORT_MAX })
   if (text === '') await rm(file, { force: true })
   else await writeFile(file, text, 'latin1')
 }
@@ -47,12 +47,12 @@ const SIDES = ['before', 'after'] as const
 const listPaths = (changes: readonly FileDifference[], side: (typeof SIDES)[number]): Set<string> =>
   new Set(changes.flatMap((change) => (change[side] ? [change.path, change[side].firstName ?? change.path] : [])))
 
-const MORE = '(more)'
+const MORE_MARK = '(more)'
 
 /** Returns the names of files that were left out, and a mark if there may be others. */
 const listLeftOut = (before: PatchTree, after: PatchTree): string[] => {
   const isComplete = before.isComplete && after.isComplete
-  return isComplete || after.leftOut.includes(MORE) ? [...after.leftOut] : [...after.leftOut, MORE]
+  return isComplete || after.leftOut.includes(MORE_MARK) ? [...after.leftOut] : [...after.leftOut, MORE_MARK]
 }
 
 /** Removes the name of the folder itself. */
@@ -69,7 +69,7 @@ async function readTree(source: ChunkStream, { filesMax, deadline }: ReadLimits)
   for await (const entry of readTarEntries(chunks)) {
     entries += 1
     const file = entry.type === 'Link' ? findLinked(files, entry) : await readEntry(entry, deadline)
-    if (isOver(deadline)) return { files, leftOut: [MORE], isComplete: false }
+    if (isOver(deadline)) return { files, leftOut: [MORE_MARK], isComplete: false }
     if (file && toRelativePath(entry.path) !== '') files.set(toRelativePath(entry.path), file)
   }
   const named = end()
@@ -77,7 +77,7 @@ async function readTree(source: ChunkStream, { filesMax, deadline }: ReadLimits)
   const leftOut = named.map((path) => toRelativePath(String(path)))
   // An empty path stands for files whose names are unknown because reading stopped.
   const isComplete = entries < filesMax && leftOut.length < LEFT_OUT_MAX && !leftOut.includes('')
-  return { files, leftOut: leftOut.map((path) => path || MORE), isComplete }
+  return { files, leftOut: leftOut.map((path) => path || MORE_MARK), isComplete }
 }
 
 /** `end` returns the value that a source returned. Undefined until the source has been read completely. */
@@ -288,12 +288,12 @@ function formatModes(before: PatchFile | undefined, after: PatchFile | undefined
 
 const formatMode = (file: PatchFile | undefined): string => (file?.isExecutable ? '100755' : '100644')
 
-const PLAIN = /^[!#-[\]-~]+$/
+const PLAIN_PATH = /^[!#-[\]-~]+$/
 const ESCAPES: Record<number, string> = { 9: '\\t', 10: '\\n', 13: '\\r', 34: '\\"', 92: '\\\\' }
 
 /** Quotes a path like git: special characters are written as octal bytes. */
 function quotePath(path: string): string {
-  if (PLAIN.test(path)) return path
+  if (PLAIN_PATH.test(path)) return path
   const bytes = [...Buffer.from(path, 'utf8')].map(
     (byte) =>
       ESCAPES[byte] ?? (byte < 32 || byte > 126 ? `\\${byte.toString(8).padStart(3, '0')}` : String.fromCharCode(byte)),
@@ -302,7 +302,7 @@ function quotePath(path: string): string {
 }
 
 /** Number of unchanged lines around each change. */
-const CONTEXT = 3
+const CONTEXT_LINES = 3
 /** Texts that differ in more lines than this are shown as removed and added completely. */
 const EDITS_MAX = 1000
 
@@ -315,7 +315,7 @@ export type DiffEffort = { remaining: number }
 /** Returns the hunks of a unified diff, or an empty text if nothing differs. */
 export function unifiedDiff(before: string, after: string, effort: DiffEffort): string {
   const maxEditLength = Math.min(EDITS_MAX, Math.floor(Math.sqrt(Math.max(0, effort.remaining))))
-  const patch = structuredPatch('', '', before, after, '', '', { context: CONTEXT, maxEditLength })
+  const patch = structuredPatch('', '', before, after, '', '', { context: CONTEXT_LINES, maxEditLength })
   if (!patch) {
     effort.remaining -= maxEditLength ** 2
     return replaceAll(before, after)

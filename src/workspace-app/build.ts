@@ -52,14 +52,14 @@ async function runBuilder(signal: AbortSignal): Promise<void> {
   if (code !== 0) throw new Error(errors.slice(0, 2000))
 }
 
-const TYPES: Record<string, string> = {
+const MEDIA_TYPES: Record<string, string> = {
   html: 'text/html; charset=utf-8',
   js: 'text/javascript; charset=utf-8',
   css: 'text/css; charset=utf-8',
   svg: 'image/svg+xml',
   woff2: 'font/woff2',
 }
-const ASSET = /^[\w-]+(?:\.[\w-]+)*\.(js|css|svg|woff2)$/
+const ASSET_NAME = /^[\w-]+(?:\.[\w-]+)*\.(js|css|svg|woff2)$/
 const SUFFIXES = { br: '.br', gzip: '.gz', identity: '' }
 
 type BuildEncoding = keyof typeof SUFFIXES
@@ -75,12 +75,12 @@ export async function findAsset(
   encoding: BuildEncoding,
   folder = BUILD_FOLDER,
 ): Promise<BuiltFile | undefined> {
-  return ASSET.test(name) ? findFile(join(folder, 'assets'), name, encoding) : undefined
+  return ASSET_NAME.test(name) ? findFile(join(folder, 'assets'), name, encoding) : undefined
 }
 
 /** Reads a file as compressed by the build, or uncompressed if the build did not compress it. */
 async function findFile(folder: string, name: string, encoding: BuildEncoding): Promise<BuiltFile | undefined> {
-  const type = TYPES[name.slice(name.lastIndexOf('.') + 1)] ?? 'application/octet-stream'
+  const type = MEDIA_TYPES[name.slice(name.lastIndexOf('.') + 1)] ?? 'application/octet-stream'
   const read = (suffix: string) => readFile(join(folder, `${name}${suffix}`)).catch(() => undefined)
   const encoded = encoding === 'identity' ? undefined : await read(SUFFIXES[encoding])
   if (encoded) return { body: new Uint8Array(encoded), type, encoding }

@@ -8,7 +8,7 @@ import { type BuiltFile, findAsset, findPage } from './build.ts'
 import * as schema from './schema.ts'
 
 /** The app executes only its own scripts, is never framed, and frames and calls only this service. */
-const HEADERS = {
+const SECURITY_HEADERS = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; frame-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
   'cross-origin-opener-policy': 'same-origin',
@@ -20,14 +20,15 @@ const PAGE_CACHING = { 'cache-control': 'private, no-cache' }
 /** The name of an asset contains a hash of its content. */
 const ASSET_CACHING = { 'cache-control': 'public, max-age=31536000, immutable' }
 /** Browsers load the page again until the build is finished. */
-const RETRY = { 'retry-after': '3', refresh: '3' }
+const RETRY_HEADERS = { 'retry-after': '3', refresh: '3' }
 
 /** Routes of the workspace app. Files are read when they are requested, so that a new build needs no restart. */
 export const workspaceAppRoutes = (folder?: string): Route[] => {
   const page = <E extends Endpoint>(endpoint: E) =>
     route(endpoint, async ({ acceptEncoding }) => {
       const file = await findPage(chooseEncoding(acceptEncoding), folder)
-      if (!file) throw new Problem(schema.appNotBuilt, 'The app is being built. This page reloads.', { headers: RETRY })
+      if (!file)
+        throw new Problem(schema.appNotBuilt, 'The app is being built. This page reloads.', { headers: RETRY_HEADERS })
       return toReply(file, PAGE_CACHING)
     })
   return [
@@ -45,5 +46,5 @@ export const workspaceAppRoutes = (folder?: string): Route[] => {
 function toReply({ body, type, encoding }: BuiltFile, caching: Record<string, string>) {
   const etag = `"${createHash('sha256').update(body).digest('base64url').slice(0, 27)}"`
   const encoded: Record<string, string> = encoding === 'identity' ? {} : { 'content-encoding': encoding }
-  return replyCached({ body, etag, type }, { ...HEADERS, ...caching, ...encoded })
+  return replyCached({ body, etag, type }, { ...SECURITY_HEADERS, ...caching, ...encoded })
 }

@@ -30,6 +30,7 @@ type Sort = NonNullable<TableView['sort']>
 
 /** Sort keys. Rows are in ascending order of these numbers, so that the best comes first. */
 const SORT_KEYS: Record<Sort, (setting: ReleaseSetting) => number> = {
+  // By the best rank, then by the worst one, as one number.
   rank: ({ stats: { rank } }) => rank.best * 1000 + rank.worst,
   solved: ({ accuracy }) => -accuracy,
   cost: ({ costPerTaskUsd }) => costPerTaskUsd,
@@ -37,7 +38,7 @@ const SORT_KEYS: Record<Sort, (setting: ReleaseSetting) => number> = {
   frontier: ({ stats: { frontierProbability } }) => -(frontierProbability ?? -1),
 }
 
-/** Returns the name of a harness for a choice. */
+/** Returns the name of a harness for an option of a filter. */
 export function labelHarness(id: string): string {
   return safeText(nameHarness(id), 40)
 }

@@ -99,7 +99,7 @@ export const sumOtherBundles = (tx: Db, workspaceId: string, digest: string) =>
     .where('digest', '<>', digest)
     .executeTakeFirstOrThrow()
 
-const UNUSED = sql<boolean>`used_at < now() - interval '1 day' and not exists (
+const IS_UNUSED = sql<boolean>`used_at < now() - interval '1 day' and not exists (
   select from custom_harnesses where custom_harnesses.workspace_id = harness_bundles.workspace_id
     and custom_harnesses.description -> 'bundle' ->> 'digest' = harness_bundles.digest
     and (removed_at is null or removed_at > now() - interval '1 day'))`
@@ -107,7 +107,7 @@ const UNUSED = sql<boolean>`used_at < now() - interval '1 day' and not exists (
 type BundleKey = { workspace_id: string; digest: string }
 
 export const listUnusedBundles = (db: Db, limit: number) =>
-  db.selectFrom('harness_bundles').select(['workspace_id', 'digest']).where(UNUSED).limit(limit).execute()
+  db.selectFrom('harness_bundles').select(['workspace_id', 'digest']).where(IS_UNUSED).limit(limit).execute()
 
 export const deleteUnusedBundle = async (tx: Db, { workspace_id, digest }: BundleKey) =>
   (
@@ -115,7 +115,7 @@ export const deleteUnusedBundle = async (tx: Db, { workspace_id, digest }: Bundl
       .deleteFrom('harness_bundles')
       .where('workspace_id', '=', workspace_id)
       .where('digest', '=', digest)
-      .where(UNUSED)
+      .where(IS_UNUSED)
       .returning('blob')
       .executeTakeFirst()
   )?.blob

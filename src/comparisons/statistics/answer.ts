@@ -18,7 +18,7 @@ type AnsweredComparison = {
 }
 
 /** States in which no more results are expected. */
-const ENDED: readonly string[] = ['completed', 'canceled']
+const ENDED_STATES: readonly string[] = ['completed', 'canceled']
 
 /** Converts the statistics of a comparison to its answer. */
 export function toAnswer(
@@ -28,7 +28,7 @@ export function toAnswer(
 ): Answer {
   const hasConfigurations = settings.some(({ configuration }) => configuration)
   return buildAnswer({
-    isCollecting: !ENDED.includes(state),
+    isCollecting: !ENDED_STATES.includes(state),
     finished: trials.total - trials.queued - trials.running,
     total: trials.total,
     plan: { tasks, attempts },

@@ -253,13 +253,13 @@ const toTaskRequest = (trial: TrialFacts, outputFolder: string): TaskRunRequest 
 })
 
 /** Errors that mean that the task, model or harness cannot run on this installation. */
-const UNSUITABLE = [SandboxUnsupported, VariableMissing, TaskInvalid, ModelUnfit, HarnessUnfit]
+const UNSUITABLE_ERRORS = [SandboxUnsupported, VariableMissing, TaskInvalid, ModelUnfit, HarnessUnfit]
 
 /** Converts an error to an ending. Errors that only a person can fix pause the comparison. */
 function toFailedEnding(error: unknown): AttemptEnding {
   if (error instanceof CredentialGone) return { kind: 'stopped', reason: 'credential', message: error.message }
   if (error instanceof SandboxUnavailable) return { kind: 'stopped', reason: 'sandbox', message: error.message }
-  if (error instanceof Error && UNSUITABLE.some((type) => error instanceof type))
+  if (error instanceof Error && UNSUITABLE_ERRORS.some((type) => error instanceof type))
     return { kind: 'broken', class: 'operator_error', error: error.message }
   throw error
 }

@@ -141,14 +141,14 @@ function toTrial(names: ComparisonNames, row: rows.TrialRow, spend: GranteeTotal
   }
 }
 
-const FINISHED: readonly TrialState[] = ['passed', 'failed', 'errored']
+const FINISHED_STATES: readonly TrialState[] = ['passed', 'failed', 'errored']
 
 /**
  * Returns the current cost of a trial, which is what its grants have spent. Null if it has not called a model yet or the
  * price of a call is unknown. Trials without a model are free, with the source `none`.
  */
 function toTrialCost(row: rows.TrialRow, { costSource }: z.infer<typeof Detail>, spend: GranteeTotals | undefined) {
-  const isUnknown = row.cost_micros === null && FINISHED.includes(row.state)
+  const isUnknown = row.cost_micros === null && FINISHED_STATES.includes(row.state)
   const micros = isUnknown ? null : (spend?.settledMicros ?? row.cost_micros)
   return {
     costUsd: micros === null ? null : micros / 1e6,
@@ -178,11 +178,11 @@ export function findArtifact(row: rows.TrialRow, name: string): { blob: string; 
   return { blob: row.artifacts, artifact }
 }
 
-const LETTERS = { queued: 'q', running: 'r', passed: 'p', failed: 'f', errored: 'e', canceled: 'c' } as const
+const STATE_LETTERS = { queued: 'q', running: 'r', passed: 'p', failed: 'f', errored: 'e', canceled: 'c' } as const
 
 export async function readMatrix(db: Db, names: ComparisonNames): Promise<ComparisonMatrix> {
   const states = new Map(
-    (await rows.listTrialStates(db, names.key)).map(({ ordinal, state }) => [ordinal, LETTERS[state]]),
+    (await rows.listTrialStates(db, names.key)).map(({ ordinal, state }) => [ordinal, STATE_LETTERS[state]]),
   )
   const shape = toShape(names)
   const cellsOf = (task: number): string =>

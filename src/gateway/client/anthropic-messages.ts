@@ -30,7 +30,7 @@ function buildBody({ model, outputTokens, wireLevel }: ModelAccess, request: Mod
   return {
     model,
     max_tokens: Math.min(outputTokens, OUTPUT_TOKENS_MAX + ('budgetTokens' in wireLevel ? wireLevel.budgetTokens : 0)),
-    system: [{ type: 'text', text: buildSystemPrompt(request), cache_control: CACHE }],
+    system: [{ type: 'text', text: buildSystemPrompt(request), cache_control: CACHE_CONTROL }],
     messages: messages.map((message, index) => toMessage(message, { isLast: index === messages.length - 1 })),
     tools:
       tools.length > 0
@@ -42,7 +42,7 @@ function buildBody({ model, outputTokens, wireLevel }: ModelAccess, request: Mod
 }
 
 /** Makes the provider cache everything up to this block for the next call. */
-const CACHE = { type: 'ephemeral' }
+const CACHE_CONTROL = { type: 'ephemeral' }
 
 function toThinking(wire: WireLevel): JsonObject | undefined {
   if ('effort' in wire) return { type: 'adaptive' }
@@ -51,7 +51,7 @@ function toThinking(wire: WireLevel): JsonObject | undefined {
 }
 
 function toMessage(message: Message, { isLast }: { isLast: boolean }): ClientRequestBody {
-  const cache = isLast ? CACHE : undefined
+  const cache = isLast ? CACHE_CONTROL : undefined
   if (message.role === 'user')
     return { role: 'user', content: [{ type: 'text', text: message.text, cache_control: cache }] }
   if (message.role === 'model') return { role: 'assistant', content: message.raw }
@@ -64,7 +64,7 @@ function toMessage(message: Message, { isLast }: { isLast: boolean }): ClientReq
   return { role: 'user', content }
 }
 
-const STOPS: Record<string, StopReason> = {
+const STOP_REASONS: Record<string, StopReason> = {
   tool_use: 'tools',
   max_tokens: 'length',
   model_context_window_exceeded: 'length',
@@ -82,7 +82,7 @@ function parseReply(answer: JsonObject): ModelReply {
       type === 'tool_use' ? [{ id: toPlainText(id), name: toPlainText(name), arguments: objectOf(input) }] : [],
     ),
     raw: toSendableContent(answer.content),
-    stop: findStopReason(STOPS, answer.stop_reason) ?? 'done',
+    stop: findStopReason(STOP_REASONS, answer.stop_reason) ?? 'done',
   }
 }
 

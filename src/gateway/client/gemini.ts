@@ -53,10 +53,10 @@ function toContent(message: Message): ClientRequestBody {
 }
 
 /** Prefix of generated ids. Many calls have no id, and the provider rejects ids that it did not issue. */
-const GENERATED = 'call-'
-const isGenerated = (id: string): boolean => id.startsWith(GENERATED)
+const GENERATED_ID_PREFIX = 'call-'
+const isGenerated = (id: string): boolean => id.startsWith(GENERATED_ID_PREFIX)
 
-const REFUSALS = ['SAFETY', 'PROHIBITED_CONTENT', 'BLOCKLIST', 'SPII', 'RECITATION', 'LANGUAGE']
+const REFUSAL_REASONS = ['SAFETY', 'PROHIBITED_CONTENT', 'BLOCKLIST', 'SPII', 'RECITATION', 'LANGUAGE']
 
 function parseReply(answer: JsonObject): ModelReply {
   const candidate = objectOf(listOf(answer.candidates)[0])
@@ -65,12 +65,13 @@ function parseReply(answer: JsonObject): ModelReply {
   const isThought = ({ thought }: JsonObject): boolean => thought === true
   const calls = parts.flatMap(({ functionCall }) => (functionCall === undefined ? [] : [objectOf(functionCall)]))
   const isRefusal =
-    objectOf(answer.promptFeedback).blockReason !== undefined || REFUSALS.includes(toPlainText(candidate.finishReason))
+    objectOf(answer.promptFeedback).blockReason !== undefined ||
+    REFUSAL_REASONS.includes(toPlainText(candidate.finishReason))
   return {
     text: joinText(texts.filter((part) => !isThought(part))),
     thought: joinText(texts.filter(isThought)),
     calls: calls.map(({ id, name, args }, index) => ({
-      id: typeof id === 'string' ? id : `${GENERATED}${index}`,
+      id: typeof id === 'string' ? id : `${GENERATED_ID_PREFIX}${index}`,
       name: toPlainText(name),
       arguments: objectOf(args),
     })),

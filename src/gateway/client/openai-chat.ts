@@ -49,7 +49,7 @@ function toMessages(message: Message): JsonObject[] {
   return message.results.map(({ id, text }) => ({ role: 'tool', tool_call_id: id, content: text }))
 }
 
-const STOPS: Record<string, StopReason> = { tool_calls: 'tools', length: 'length', content_filter: 'refusal' }
+const STOP_REASONS: Record<string, StopReason> = { tool_calls: 'tools', length: 'length', content_filter: 'refusal' }
 
 function parseReply(answer: JsonObject): ModelReply {
   const choice = objectOf(listOf(answer.choices)[0])
@@ -70,7 +70,7 @@ function parseReply(answer: JsonObject): ModelReply {
 
 /** Returns the reason of the provider. Some providers give none for tool calls. */
 const toStopReason = (choice: JsonObject, hasCalls: boolean): StopReason =>
-  findStopReason(STOPS, choice.finish_reason) ?? (hasCalls ? 'tools' : 'done')
+  findStopReason(STOP_REASONS, choice.finish_reason) ?? (hasCalls ? 'tools' : 'done')
 
 const toText = (value: unknown): string => (typeof value === 'string' ? value : '')
 

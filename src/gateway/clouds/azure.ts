@@ -12,10 +12,10 @@ export const azure: CloudTransport =
     return openStream(apiVersion === undefined ? url : toVersionedUrl(url, model, apiVersion), { ...request, headers })
   }
 
-const OPERATION = /(?:\/openai)?\/v1\/(chat\/completions|responses(?:\/\w+)?)(?:\?.*)?$/
+const OPERATION_PATH = /(?:\/openai)?\/v1\/(chat\/completions|responses(?:\/\w+)?)(?:\?.*)?$/
 
 const toVersionedUrl = (url: string, deployment: string, apiVersion: string): string =>
-  url.replace(OPERATION, (_, operation: string) => {
+  url.replace(OPERATION_PATH, (_, operation: string) => {
     const folder = operation.startsWith('chat/') ? `/openai/deployments/${encodeURIComponent(deployment)}` : '/openai'
     return `${folder}/${operation}?api-version=${encodeURIComponent(apiVersion)}`
   })

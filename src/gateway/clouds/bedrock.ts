@@ -21,7 +21,7 @@ import {
  */
 export const bedrock: CloudTransport = (openStream, call) => async (url, request) => {
   const { wire, secret } = call
-  if (wire.protocol === 'anthropic-messages' && !MESSAGES.test(url))
+  if (wire.protocol === 'anthropic-messages' && !MESSAGES_PATH.test(url))
     return toJsonAnswer(400, wire.formatError(400, 'unsupported', 'Amazon Bedrock does not support this path.'))
 
   const body = request.body ?? new Uint8Array()
@@ -36,7 +36,7 @@ export const bedrock: CloudTransport = (openStream, call) => async (url, request
 }
 
 const JSON_TYPE = 'application/json'
-const MESSAGES = /\/v1\/messages(\?.*)?$/
+const MESSAGES_PATH = /\/v1\/messages(\?.*)?$/
 
 /** Moves the model, the form of the answer and the versions to where InvokeModel expects them. */
 async function toInvocation(url: string, model: string, betas: string[], bytes: Uint8Array) {
@@ -49,7 +49,7 @@ async function toInvocation(url: string, model: string, betas: string[], bytes: 
     },
   })
   const verb = isStream ? 'invoke-with-response-stream' : 'invoke'
-  return { url: url.replace(MESSAGES, `/model/${encodeURIComponent(model)}/${verb}`), body }
+  return { url: url.replace(MESSAGES_PATH, `/model/${encodeURIComponent(model)}/${verb}`), body }
 }
 
 /** Members that only Anthropic's own service knows. None of them changes the answer: the gateway allows their defaults. */

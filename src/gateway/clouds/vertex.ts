@@ -50,13 +50,13 @@ function withKnownBetas({
   return betas.length > 0 ? { ...headers, 'anthropic-beta': betas.join(',') } : headers
 }
 
-const MESSAGES = /(?:\/v1)?\/messages(\/count_tokens)?(?:\?.*)?$/
+const MESSAGES_PATH = /(?:\/v1)?\/messages(\/count_tokens)?(?:\?.*)?$/
 const GEMINI_MODEL = /(?:\/v1beta)?\/models\/([^/]+)$/
 
 async function toPrediction({ wire, model }: CloudCall, url: string, body: Uint8Array) {
   if (wire.protocol === 'gemini') return { url: url.replace(GEMINI_MODEL, '/publishers/google/models/$1'), body }
   if (wire.protocol !== 'anthropic-messages') return { url, body }
-  const isCount = MESSAGES.exec(url)?.[1] !== undefined
+  const isCount = MESSAGES_PATH.exec(url)?.[1] !== undefined
   const add = { anthropic_version: 'vertex-2023-10-16' }
   const { bytes, isStream } = await editRequest({
     bytes: body,
@@ -65,7 +65,7 @@ async function toPrediction({ wire, model }: CloudCall, url: string, body: Uint8
   })
   const name = isCount ? 'count-tokens' : encodeURIComponent(model).replaceAll('%40', '@')
   const verb = isStream ? 'streamRawPredict' : 'rawPredict'
-  return { url: url.replace(MESSAGES, `/publishers/anthropic/models/${name}:${verb}`), body: bytes }
+  return { url: url.replace(MESSAGES_PATH, `/publishers/anthropic/models/${name}:${verb}`), body: bytes }
 }
 
 /** Members that only Anthropic's own service knows. The checks of the gateway allow them with their default alone. */

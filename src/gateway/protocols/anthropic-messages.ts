@@ -39,7 +39,7 @@ export const anthropicMessages: WireProtocol = {
   parseRequest,
   forwardedHeaders: /^(anthropic-(version|beta|dangerous-direct-browser-access)|x-app)$/,
   filterHeader: (name, value) => (name === 'anthropic-beta' ? keepKnownBetas(value) : value),
-  rewriteBody: (body, { model }) => withModel(withPlainMetadata(keepMembers(body, MEMBERS)), model),
+  rewriteBody: (body, { model }) => withModel(withPlainMetadata(keepMembers(body, DOCUMENTED_MEMBERS)), model),
   withOutputLimit: (body, { tokens }) => ({ ...body, max_tokens: tokens }),
   rewritePath: (path) => path,
   authHeaders: (key) => ({ 'x-api-key': key }),
@@ -91,20 +91,20 @@ const BETAS = new Set([
   'tool-examples',
   'tool-search-tool',
 ])
-const DATED = /^([a-z0-9-]{1,60}?)-\d{4}-?\d{2}-?\d{2}$/
+const DATED_MODEL = /^([a-z0-9-]{1,60}?)-\d{4}-?\d{2}-?\d{2}$/
 
 const keepKnownBetas = (value: string): string =>
   value
     .split(',')
     .map((beta) => beta.trim())
-    .filter((beta) => BETAS.has(DATED.exec(beta)?.[1] ?? ''))
+    .filter((beta) => BETAS.has(DATED_MODEL.exec(beta)?.[1] ?? ''))
     .join(',')
 
 /**
  * Documented members of a request. Members that can select a feature with a separate price, or another model, are
  * refused if they do.
  */
-const MEMBERS: ReadonlySet<string> = new Set([
+const DOCUMENTED_MEMBERS: ReadonlySet<string> = new Set([
   'cache_control',
   'context_management',
   'inference_geo',
@@ -154,13 +154,13 @@ function parseRequest(_operation: WireOperation, body: JsonObject): ParsedReques
       ['best_of', body.best_of, NO_ALTERNATIVES],
     ]),
     serverSideTools: serverSideToolsOf(body),
-    surcharges: listUnusual(body, ORDINARY),
+    surcharges: listUnusual(body, ORDINARY_VALUES),
     media: countMedia(listBlocks(body), mediaOf),
   }
 }
 
 // Other service tiers, fast mode and regions have other prices.
-const ORDINARY = {
+const ORDINARY_VALUES = {
   ...PRICED_MEMBERS,
   service_tier: ['auto', 'standard', 'standard_only'],
   inference_geo: ['global'],

@@ -39,9 +39,12 @@ const encodedBytes = ({ source, image_url, inlineData, inline_data }: JsonObject
     image_url,
     objectOf(image_url).url,
     ...[source, inlineData, inline_data].map((each) => objectOf(each).data),
-  ].reduce<number>((most, text) => Math.max(most, typeof text === 'string' && ENCODED.test(text) ? text.length : 0), 0)
+  ].reduce<number>(
+    (most, text) => Math.max(most, typeof text === 'string' && ENCODED_DATA.test(text) ? text.length : 0),
+    0,
+  )
 
-const ENCODED = /^(data:image\/[^,]{0,100},)?[A-Za-z0-9+/=_-]*$/
+const ENCODED_DATA = /^(data:image\/[^,]{0,100},)?[A-Za-z0-9+/=_-]*$/
 
 /** Lists members that are present with a value other than the ordinary ones. */
 export const listUnusual = (body: JsonObject, ordinary: Readonly<Record<string, readonly string[]>>): string[] =>

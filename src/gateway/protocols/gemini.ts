@@ -50,11 +50,11 @@ export const gemini: WireProtocol = {
   formatError,
 }
 
-const CALL = /^(\/v1(?:alpha|beta)?\/models\/)([^/:]+)(:(generateContent|streamGenerateContent|countTokens))$/
+const CALL_PATH = /^(\/v1(?:alpha|beta)?\/models\/)([^/:]+)(:(generateContent|streamGenerateContent|countTokens))$/
 
 function parseOperation(method: string, path: string): WireOperation | undefined {
   if (/^\/v1(alpha|beta)?\/models(\/[^/:]+)?$/.test(path) && method === 'GET') return { kind: 'models', model: null }
-  const [, , name = '', , verb] = CALL.exec(path) ?? []
+  const [, , name = '', , verb] = CALL_PATH.exec(path) ?? []
   const model = decodeName(name)
   if (method !== 'POST' || !model) return undefined
   if (verb === 'countTokens') return { kind: 'count', model }
@@ -70,11 +70,11 @@ function decodeName(name: string): string | undefined {
 }
 
 function rewritePath(path: string, { model }: { model: string }): string {
-  const [, before, name = '', after] = CALL.exec(path) ?? []
+  const [, before, name = '', after] = CALL_PATH.exec(path) ?? []
   return before === undefined || decodeName(name) === model ? path : `${before}${encodeURIComponent(model)}${after}`
 }
 
-const MEMBERS: ReadonlySet<string> = new Set(
+const DOCUMENTED_MEMBERS: ReadonlySet<string> = new Set(
   [
     'contents',
     'generateContentRequest',
@@ -90,9 +90,9 @@ const MEMBERS: ReadonlySet<string> = new Set(
 
 /** Keeps the documented members, also in a request that a token count wraps. */
 function keepDocumented(body: JsonObject): JsonObject {
-  const kept = keepMembers(body, MEMBERS)
+  const kept = keepMembers(body, DOCUMENTED_MEMBERS)
   const wrapped = Object.entries(kept).flatMap(([key, value]): [string, JsonObject][] =>
-    isWrappedRequest(key) && isObject(value) ? [[key, keepMembers(value, MEMBERS)]] : [],
+    isWrappedRequest(key) && isObject(value) ? [[key, keepMembers(value, DOCUMENTED_MEMBERS)]] : [],
   )
   return wrapped.every(([key, value]) => kept[key] === value) ? kept : { ...kept, ...Object.fromEntries(wrapped) }
 }
@@ -229,7 +229,14 @@ function serverSideToolsOf(body: JsonObject): string[] {
   return [...tools, ...files, ...cached, ...listRerouting(body)]
 }
 
-const REFUSALS = ['SAFETY', 'PROHIBITED_CONTENT', 'BLOCKLIST', 'SPII', 'IMAGE_SAFETY', 'IMAGE_PROHIBITED_CONTENT']
+const REFUSAL_REASONS = [
+  'SAFETY',
+  'PROHIBITED_CONTENT',
+  'BLOCKLIST',
+  'SPII',
+  'IMAGE_SAFETY',
+  'IMAGE_PROHIBITED_CONTENT',
+]
 
 function createMeter(): UsageMeter {
   let model: string | null = null
@@ -250,7 +257,7 @@ function createMeter(): UsageMeter {
     textBytes += candidates.reduce((sum, { content }) => sum + partBytes(objectOf(content)), 0)
     isTruncated ||= reasons.includes('MAX_TOKENS')
     if (isBlocked || reasons.length > 0) isComplete = true
-    if (isBlocked || reasons.some((reason) => REFUSALS.includes(reason))) isRefusal = true
+    if (isBlocked || reasons.some((reason) => REFUSAL_REASONS.includes(reason))) isRefusal = true
   }
 
   return {
@@ -292,7 +299,7 @@ function usageOf(usage: JsonObject): Usage | undefined {
   }
 }
 
-const STATUSES: Record<number, string> = {
+const STATUS_NAMES: Record<number, string> = {
   400: 'INVALID_ARGUMENT',
   401: 'UNAUTHENTICATED',
   402: 'FAILED_PRECONDITION',
@@ -305,6 +312,6 @@ const STATUSES: Record<number, string> = {
 
 function formatError(status: number, code: string, message: string): JsonObject {
   const details = [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: code }]
-  const name = STATUSES[status] ?? (status < 500 ? 'FAILED_PRECONDITION' : 'INTERNAL')
+  const name = STATUS_NAMES[status] ?? (status < 500 ? 'FAILED_PRECONDITION' : 'INTERNAL')
   return { error: { code: status, message, status: name, details } }
 }

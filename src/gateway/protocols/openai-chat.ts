@@ -173,11 +173,11 @@ function serverSideToolsOf(body: JsonObject): string[] {
   ]
 }
 
-const ORDINARY = { ...PRICED_MEMBERS, service_tier: ORDINARY_TIERS, max_output_tokens: [] }
+const ORDINARY_VALUES = { ...PRICED_MEMBERS, service_tier: ORDINARY_TIERS, max_output_tokens: [] }
 
 function surchargesOf(body: JsonObject): string[] {
   const modalities = listOf(body.modalities).some((kind) => kind !== 'text') ? ['modalities'] : []
-  return [...listUnusual(body, ORDINARY), ...modalities, ...listAudio(listParts(body))]
+  return [...listUnusual(body, ORDINARY_VALUES), ...modalities, ...listAudio(listParts(body))]
 }
 
 function createMeter(): UsageMeter {

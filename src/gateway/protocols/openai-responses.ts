@@ -128,7 +128,7 @@ const surchargesOf = (body: JsonObject): string[] => [
 
 const bringsTools = ({ type }: JsonObject): boolean => type === 'additional_tools' || type === 'tool_search_output'
 
-const ENDS = ['response.completed', 'response.incomplete', 'response.failed']
+const END_EVENTS = ['response.completed', 'response.incomplete', 'response.failed']
 
 function createMeter(): UsageMeter {
   let model: string | null = null
@@ -155,7 +155,7 @@ function createMeter(): UsageMeter {
       textBytes += byteLength(delta)
       error ??= eventError(event)
       if (type === 'response.refusal.done') isRefusal = true
-      else if (ENDS.some((name) => name === type)) end(objectOf(response))
+      else if (END_EVENTS.some((name) => name === type)) end(objectOf(response))
       else if (isObject(response)) take(response)
     }),
     takeBody: (json) => end(objectOf(json)),

@@ -4,7 +4,7 @@ import type { RecordedCall } from '../ledger.ts'
 import type { GranteeRef } from '../sql.ts'
 import * as rows from '../sql.ts'
 import { type GrantTotals, sumCalls } from '../totals.ts'
-import * as reads from './sql.ts'
+import * as spendRows from './sql.ts'
 
 export type { GranteeRef } from '../sql.ts'
 
@@ -27,7 +27,7 @@ export async function readGranteeSpend(db: Db, grantee: GranteeRef): Promise<Gra
   return { usage, costMicros, costSource }
 }
 
-export type GranteeTotals = reads.GranteeTotalsRow
+export type GranteeTotals = spendRows.GranteeTotalsRow
 
 /** Returns the current spend by grantee. Grantees without a grant are omitted. */
 export async function readGranteeTotals(
@@ -35,28 +35,31 @@ export async function readGranteeTotals(
   workspaceId: string,
   grantees: readonly string[],
 ): Promise<Map<string, GranteeTotals>> {
-  const found = await reads.listGranteeTotals(db, workspaceId, grantees)
+  const found = await spendRows.listGranteeTotals(db, workspaceId, grantees)
   return new Map(found.map((spend) => [spend.grantee, spend]))
 }
 
 /** Returns the spend of a grantee in grants opened since a time, counted or not. */
 export const readSpendSince = (db: Db, grantee: GranteeRef, since: Date): Promise<number> =>
-  reads.readSpendSince(db, grantee, since)
+  spendRows.readSpendSince(db, grantee, since)
 
 /** Sums the settled costs of a workspace by day and provider since a time, oldest first. */
-export const listDailySpend = (db: Db, workspaceId: string, since: Date): Promise<reads.DailySpendRow[]> =>
-  reads.listDailySpend(db, workspaceId, since)
+export const listDailySpend = (db: Db, workspaceId: string, since: Date): Promise<spendRows.DailySpendRow[]> =>
+  spendRows.listDailySpend(db, workspaceId, since)
 
 /** Spend that has not been counted for this long is taken over from the job that should have counted it. */
 const UNCOUNTED_SECONDS = 120
 const GRANTEES_MAX = 500
 
-/** Counts spend that no job has counted, for example because a worker died. */
+/**
+ * Counts spend that no job has counted, for example because a worker died. `count` must store the spend that `take`
+ * returns in the same transaction.
+ */
 export async function countUncountedSpend(
   db: Db,
   count: (tx: Db, grantee: GranteeRef, take: () => Promise<number>) => Promise<void>,
 ): Promise<void> {
-  for (const grantee of await reads.listUncounted(db, UNCOUNTED_SECONDS, GRANTEES_MAX))
+  for (const grantee of await spendRows.listUncounted(db, UNCOUNTED_SECONDS, GRANTEES_MAX))
     await transact(db, (tx) => count(tx, grantee, () => rows.takeSpend(tx, grantee)))
 }
 
@@ -70,12 +73,12 @@ export const listGranteeCalls = (
 /** Prices of grants, with the first and the last time that a grant with them was opened. */
 export type FrozenPrices = { catalogId: string; prices: Prices | null; from: Date; to: Date }
 
-/** Lists the prices of all grants of these grantees: the cost of a trial includes its retries. */
+/** Lists the prices of all grants of these grantees, because the cost of a trial includes its retries. */
 export async function listFrozenPrices(
   db: Db,
   workspaceId: string,
   grantees: readonly string[],
 ): Promise<FrozenPrices[]> {
-  const found = await reads.listFrozenPrices(db, workspaceId, grantees)
+  const found = await spendRows.listFrozenPrices(db, workspaceId, grantees)
   return found.map(({ prices, ...row }) => ({ ...row, prices: Prices.safeParse(prices).data ?? null }))
 }

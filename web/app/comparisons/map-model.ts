@@ -64,8 +64,8 @@ export function orderTasks(matrix: ComparisonMatrix, order: TaskOrder, countedSe
   return positions.toSorted((a, b) => (shares[b] ?? -1) - (shares[a] ?? -1) || a - b)
 }
 
-const PASSED = 'p'.charCodeAt(0)
-const FAILED = 'f'.charCodeAt(0)
+const PASSED_CODE = 'p'.charCodeAt(0)
+const FAILED_CODE = 'f'.charCodeAt(0)
 
 /**
  * Returns the share of scored trials that passed, or -1 without a result. Reads character codes, which is faster than
@@ -76,8 +76,8 @@ function computeSolvedShare({ attempts }: ComparisonMatrix, cells: string, count
   for (const setting of countedSettings)
     for (let at = setting * attempts; at < (setting + 1) * attempts; at++) {
       const letter = cells.charCodeAt(at)
-      if (letter === PASSED) passed += 1
-      else if (letter === FAILED) failed += 1
+      if (letter === PASSED_CODE) passed += 1
+      else if (letter === FAILED_CODE) failed += 1
     }
   return passed + failed === 0 ? -1 : passed / (passed + failed)
 }

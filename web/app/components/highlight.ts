@@ -22,8 +22,28 @@ import { createLowlight } from 'lowlight'
 
 // This file is loaded when the first diff is shown.
 
-const grammars = { bash, c, cpp, csharp, css, go, ini, java, javascript, json, kotlin, php, python, ruby, rust, sql }
-const lowlight = createLowlight({ ...grammars, swift, typescript, xml, yaml })
+const lowlight = createLowlight({
+  bash,
+  c,
+  cpp,
+  csharp,
+  css,
+  go,
+  ini,
+  java,
+  javascript,
+  json,
+  kotlin,
+  php,
+  python,
+  ruby,
+  rust,
+  sql,
+  swift,
+  typescript,
+  xml,
+  yaml,
+})
 
 const EXTENSIONS: Record<string, string> = {
   bash: 'sh bash zsh',
@@ -48,7 +68,9 @@ const EXTENSIONS: Record<string, string> = {
   yaml: 'yaml yml',
 }
 const LANGUAGES = new Map(
-  Object.entries(EXTENSIONS).flatMap(([language, names]) => names.split(' ').map((name) => [name, language] as const)),
+  Object.entries(EXTENSIONS).flatMap(([language, extensions]) =>
+    extensions.split(' ').map((extension) => [extension, language] as const),
+  ),
 )
 
 /** Returns the language of a file by its extension. */

@@ -1,15 +1,15 @@
 /** A value of the metrics page with its labels. */
 export type MetricSample = { name: string; labels: Readonly<Record<string, string>>; value: number }
 
-const SAMPLE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/
-const LABEL = /(\w+)="((?:[^"\\]|\\.)*)"/g
+const SAMPLE_LINE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/
+const LABEL_PATTERN = /(\w+)="((?:[^"\\]|\\.)*)"/g
 
 /** Parses the text format of Prometheus. Lines that are no samples are skipped. */
 export function parseMetrics(text: string): MetricSample[] {
   return text.split('\n').flatMap((line) => {
-    const [, name, labels = '', value] = SAMPLE.exec(line) ?? []
+    const [, name, labels = '', value] = SAMPLE_LINE.exec(line) ?? []
     if (name === undefined || value === undefined || line.startsWith('#')) return []
-    const pairs = [...labels.matchAll(LABEL)].map(([, key = '', content = '']) => [key, content])
+    const pairs = [...labels.matchAll(LABEL_PATTERN)].map(([, key = '', content = '']) => [key, content])
     return [{ name, labels: Object.fromEntries(pairs), value: Number(value) }]
   })
 }

@@ -9,10 +9,11 @@ export type ReleaseChanges = {
   removed: number
   enteredFrontier: ReleaseSetting[]
   leftFrontier: ReleaseSetting[]
-  tasks: number
+  /** Number of tasks after minus number of tasks before. */
+  taskDifference: number
 }
 
-/** Compares two releases setting by setting: changed ones first, each group in the order of accuracy. */
+/** Compares two releases setting by setting: changed ones first, and the most accurate first among them and the others. */
 export function compareReleases(from: Release, to: Release): ReleaseChanges {
   const ids = [...new Set([...to.settings, ...from.settings].map(({ id }) => id))]
   const settings = ids
@@ -24,7 +25,7 @@ export function compareReleases(from: Release, to: Release): ReleaseChanges {
     removed: settings.filter(({ after }) => !after).length,
     enteredFrontier: settings.flatMap(({ before, after }) => (after?.onFrontier && !before?.onFrontier ? [after] : [])),
     leftFrontier: settings.flatMap(({ before, after }) => (before?.onFrontier && !after?.onFrontier ? [before] : [])),
-    tasks: to.tasks - from.tasks,
+    taskDifference: to.tasks - from.tasks,
   }
 }
 

@@ -64,12 +64,12 @@ function renderDates(from: PublicRelease, to: PublicRelease): [Html, Html] {
 /** Renders the changes in the order of their weight: settings, recommendation, frontier, accuracies. */
 function renderSentence(
   pair: ReleasePair,
-  { settings, tasks, enteredFrontier, leftFrontier, ...counts }: ReleaseChanges,
+  { settings, taskDifference, enteredFrontier, leftFrontier, ...counts }: ReleaseChanges,
 ): Html {
   const moved = settings.filter(({ before, after }) => before && after && !isWithinNoise(before, after)).length
   const sentences = [
     html`${describeCounts(counts)}`,
-    ...(tasks === 0 ? [] : [html`${formatDifference(tasks)} tasks.`]),
+    ...(taskDifference === 0 ? [] : [html`${formatDifference(taskDifference)} tasks.`]),
     ...describeRecommendation(pair),
     ...(enteredFrontier.length === 0 ? [] : [html`${listSettings(enteredFrontier)} joined the frontier.`]),
     ...(leftFrontier.length === 0

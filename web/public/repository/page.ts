@@ -57,7 +57,7 @@ ${renderReleaseBody(site, { release, picks, history, visibleDifference, repriced
 
 function renderTitle({ selected: { release, endorsed }, history }: RepositoryDocuments): Html {
   const { fullName } = release.repository
-  const [owner = '', short = ''] = fullName.split('/')
+  const [owner = '', repositoryName = ''] = fullName.split('/')
   const previous = findPrevious(
     history,
     history.findIndex(({ releaseId }) => releaseId === release.releaseId),
@@ -66,7 +66,7 @@ function renderTitle({ selected: { release, endorsed }, history }: RepositoryDoc
     from: previous?.releaseId,
     to: release.releaseId,
   })
-  return html`<h1 class="where">${renderName(owner)} / <strong>${renderName(short)}</strong></h1>
+  return html`<h1 class="where">${renderName(owner)} / <strong>${renderName(repositoryName)}</strong></h1>
 <p class="small muted byline">published by <a href="${publisherPath(release.publisher.login)}">${renderName(release.publisher.login)}</a> ${endorsed ? html`<span class="chip">endorsed by the owner</span>` : html`<span class="chip">not endorsed by the owner</span>`} · release of ${renderDate(release.releasedAt)}${previous ? html` · <a href="${compareUrl}">what changed</a>` : ''}</p>`
 }
 
