@@ -64,7 +64,7 @@ export function addAllCommands(assay: Command, shell: Shell): void {
   addCheckCommand(assay, shell)
   addScanCommand(assay, shell)
   addHarnessesCommands(assay, shell)
-  assay.commandsGroup('Look after it:')
+  assay.commandsGroup('Operate the service:')
   addOperateCommands({ assay, keys, credentials, audit }, shell)
   addBackupCommands(assay, shell)
   addPruneCommand(assay, shell)

@@ -4,7 +4,7 @@ import { WrongUse } from './failure.ts'
 import { printEvery } from './heartbeat.ts'
 import { withExample, withGlobals } from './help.ts'
 import { DATA, type Flags, openLog, readSettings } from './operate-config.ts'
-import { globalsOf } from './service.ts'
+import { readGlobals } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 
 /** Commands that copy all data of a service. They need no key, and only `backup` may run beside the service. */
@@ -42,7 +42,7 @@ async function backUp(shell: Shell, folder: string | undefined, flags: Flags, co
   const summary = await withProgress(shell, async (onProgress) =>
     run(config, await openLog(shell, config, 'warn'), { folder: name, onProgress }),
   )
-  if (globalsOf(command).json) return printJson(shell, summary)
+  if (readGlobals(command).json) return printJson(shell, summary)
   print(shell, `${summary.folder}: ${describe(summary)}`)
   if (config.credentialStorage && config.secretKey === undefined)
     note(shell, `The master key is not in the backup. Keep a copy of ${config.dataFolder}/secret.key in another place.`)
@@ -54,7 +54,7 @@ async function restore(shell: Shell, folder: string, flags: Flags, command: Comm
   const summary = await withProgress(shell, async (onProgress) =>
     run(config, await openLog(shell, config, 'warn'), { folder, onProgress }),
   )
-  if (globalsOf(command).json) return printJson(shell, summary)
+  if (readGlobals(command).json) return printJson(shell, summary)
   print(shell, `Restored ${describe(summary)}.`)
 }
 
@@ -65,7 +65,7 @@ async function moveDatabase(shell: Shell, target: string, flags: Flags, command:
   const { moveDatabase: run } = await import('../src/operate/move-database.ts')
   const log = await openLog(shell, from, 'warn')
   const summary = await withProgress(shell, (onProgress) => run({ from, to, log }, onProgress))
-  if (globalsOf(command).json) return printJson(shell, summary)
+  if (readGlobals(command).json) return printJson(shell, summary)
   print(shell, `Copied ${summary.rows} rows in ${summary.tables} tables. The old database is unchanged.`)
   note(
     shell,

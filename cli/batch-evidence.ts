@@ -7,9 +7,11 @@ const NAMES_MAX = 20
 const JSON_MAX = 2000
 
 /** Describes the evidence of a stage. Evidence of an unknown shape is printed as JSON. */
-export function stageLines({ stage, seconds, reused, evidence }: EvidenceStage): string[] {
+export function formatStage({ stage, seconds, reused, evidence }: EvidenceStage): string[] {
   const lines =
-    evidence === null || typeof evidence !== 'object' ? undefined : DESCRIBE[stage]?.(evidence as EvidenceFields)
+    evidence === null || typeof evidence !== 'object'
+      ? undefined
+      : DESCRIBE_BY_STAGE[stage]?.(evidence as EvidenceFields)
   const head = `${stage} (${reused ? 'cached' : `${seconds.toFixed(1)} s`})`
   if (lines === undefined || lines.length === 0) return [`${head} ${JSON.stringify(evidence)}`.slice(0, JSON_MAX)]
   const [first = '', ...more] = lines
@@ -17,19 +19,19 @@ export function stageLines({ stage, seconds, reused, evidence }: EvidenceStage):
 }
 
 /** Describes the evidence by stage. Returns undefined if the evidence has an unknown shape. */
-const DESCRIBE: Record<string, (evidence: EvidenceFields) => string[] | undefined> = {
-  split: ({ tests }) => (isTexts(tests) ? ['tests of the pull request:', ...shortenList(tests)] : undefined),
-  environment: environment,
-  execution: execution,
+const DESCRIBE_BY_STAGE: Record<string, (evidence: EvidenceFields) => string[] | undefined> = {
+  split: ({ tests }) => (isTextList(tests) ? ['tests of the pull request:', ...shortenList(tests)] : undefined),
+  environment: describeEnvironment,
+  execution: describeExecution,
   authoring: ({ specSource, rounds }) =>
-    areKnown(specSource, rounds)
+    arePresent(specSource, rounds)
       ? [`written from ${SOURCES[String(specSource)] ?? specSource}, in ${rounds} ${rounds === 1 ? 'round' : 'rounds'}`]
       : undefined,
   lint: ({ findings }) => (Array.isArray(findings) && findings.length === 0 ? ['no findings'] : undefined),
-  validation: validation,
-  review: review,
+  validation: describeValidation,
+  review: describeReview,
   difficulty: ({ prior, judged, final, confidence }) =>
-    areKnown(prior, final)
+    arePresent(prior, final)
       ? [`${final}; by size ${prior}, by review ${judged ?? '-'}; confidence ${confidence}`]
       : undefined,
 }
@@ -39,34 +41,41 @@ const SOURCES: Record<string, string> = {
   diff: 'the change itself, because its discussion says little',
 }
 
-function environment({ foundBy, runner, health }: EvidenceFields): string[] | undefined {
-  const { tests, passed } = fieldsOf(health)
-  if (!areKnown(foundBy, runner, tests, passed)) return undefined
+function describeEnvironment({ foundBy, runner, health }: EvidenceFields): string[] | undefined {
+  const { tests, passed } = toFields(health)
+  if (!arePresent(foundBy, runner, tests, passed)) return undefined
   const origin = foundBy === 'model' ? "built by a model's recipe" : 'built by rules'
   return [`${origin}, for ${runner}; ${passed} of ${tests} tests of the base pass offline`]
 }
 
-function execution({ failToPass, passToPass, guards, runs, ablation, messages }: EvidenceFields): string[] | undefined {
-  if (!isTexts(failToPass) || !isTexts(passToPass) || !Array.isArray(runs)) return undefined
-  const { groups, necessary, mutants, noticed, survivors } = fieldsOf(ablation)
-  const failures = fieldsOf(messages)
+function describeExecution({
+  failToPass,
+  passToPass,
+  guards,
+  runs,
+  ablation,
+  messages,
+}: EvidenceFields): string[] | undefined {
+  if (!isTextList(failToPass) || !isTextList(passToPass) || !Array.isArray(runs)) return undefined
+  const { groups, necessary, mutants, noticed, survivors } = toFields(ablation)
+  const failures = toFields(messages)
   const failing = failToPass.map((id) =>
     typeof failures[id] === 'string' ? `${id}: ${failures[id].split('\n', 1)[0]}` : id,
   )
   return [
-    `runs in fresh sandboxes: ${runs.length}; necessary parts of the change: ${necessary} of ${groups}; altered solutions that fail: ${noticed ?? 0} of ${mutants ?? 0}; pass-to-pass tests: ${passToPass.length}; guards: ${isTexts(guards) ? guards.length : 0}; fail-to-pass tests:`,
+    `runs in fresh sandboxes: ${runs.length}; necessary parts of the change: ${necessary} of ${groups}; altered solutions that fail: ${noticed ?? 0} of ${mutants ?? 0}; pass-to-pass tests: ${passToPass.length}; guards: ${isTextList(guards) ? guards.length : 0}; fail-to-pass tests:`,
     ...shortenList(failing),
-    ...(Array.isArray(survivors) ? survivors.map((each) => survivorLine(fieldsOf(each))) : []),
+    ...(Array.isArray(survivors) ? survivors.map((each) => formatSurvivor(toFields(each))) : []),
   ]
 }
 
-const survivorLine = ({ kind, path, line, before, after }: EvidenceFields): string =>
+const formatSurvivor = ({ kind, path, line, before, after }: EvidenceFields): string =>
   kind === 'part'
     ? `tests pass without ${path}:${line}: ${oneLine(before)}`
     : `tests pass with ${path}:${line} altered: ${oneLine(before)}  ->  ${oneLine(after)}`
 
-function validation({ nop, oracle, cheats, winners, weakness }: EvidenceFields): string[] | undefined {
-  if (!Array.isArray(nop) || !Array.isArray(oracle) || !Array.isArray(cheats) || !isTexts(winners)) return undefined
+function describeValidation({ nop, oracle, cheats, winners, weakness }: EvidenceFields): string[] | undefined {
+  if (!Array.isArray(nop) || !Array.isArray(oracle) || !Array.isArray(cheats) || !isTextList(winners)) return undefined
   const tried = `cheats: ${cheats.length} tried, ${winners.length === 0 ? 'none passes' : `these pass: ${winners.join(', ')}`}`
   return [
     `the no-op failed each time (${nop.length}), the reference solution passed each time (${oracle.length}); ${tried}`,
@@ -78,43 +87,50 @@ function validation({ nop, oracle, cheats, winners, weakness }: EvidenceFields):
  * Describes the reviews, with the sentence of the instruction that supports each assertion according to the first
  * review.
  */
-function review({ passes, assertions, minutes, model, flags, challenge }: EvidenceFields): string[] | undefined {
+function describeReview({
+  passes,
+  assertions,
+  minutes,
+  model,
+  flags,
+  challenge,
+}: EvidenceFields): string[] | undefined {
   if (!Array.isArray(passes) || !Array.isArray(minutes)) return undefined
-  const reviews = passes.map((pass) => fieldsOf(fieldsOf(pass).reading)).filter(({ items }) => Array.isArray(items))
+  const reviews = passes.map((pass) => toFields(toFields(pass).reading)).filter(({ items }) => Array.isArray(items))
   const given = reviews[0]?.assertions
-  const supports = Array.isArray(given) ? given.map(fieldsOf) : []
-  const known = Array.isArray(assertions) ? assertions.map(fieldsOf) : []
+  const supports = Array.isArray(given) ? given.map(toFields) : []
+  const known = Array.isArray(assertions) ? assertions.map(toFields) : []
   const sameProvider = Array.isArray(flags) && flags.includes('self_verified') ? ', same provider as the author' : ''
   return [
-    `passes by ${fieldsOf(model).catalogId}${sameProvider}: ${reviews.length}; estimated minutes: ${minutes.join(', ')}; assertions and their support:`,
-    ...shortenList(known.map((each) => supportLine(each, supports))),
-    ...challengeLines(fieldsOf(challenge)),
+    `passes by ${toFields(model).catalogId}${sameProvider}: ${reviews.length}; estimated minutes: ${minutes.join(', ')}; assertions and their support:`,
+    ...shortenList(known.map((each) => formatSupport(each, supports))),
+    ...describeChallenge(toFields(challenge)),
   ]
 }
 
 /** Describes the search for a wrong solution that passes. */
-function challengeLines({ attempt, survivors, verdict }: EvidenceFields): string[] {
-  if (!areKnown(verdict)) return []
-  const { sentence, isPassed } = fieldsOf(attempt)
+function describeChallenge({ attempt, survivors, verdict }: EvidenceFields): string[] {
+  if (!arePresent(verdict)) return []
+  const { sentence, isPassed } = toFields(attempt)
   const tried = sentence ? `against "${oneLine(sentence)}", ${isPassed ? 'passes' : 'fails'}` : 'none'
   const count = Array.isArray(survivors) ? survivors.length : 0
   return [`wrong solution of the verifier model: ${tried}; wrong survivors: ${count}; verdict: ${verdict}`]
 }
 
-function supportLine({ number, test, text }: EvidenceFields, supports: readonly EvidenceFields[]): string {
+function formatSupport({ number, test, text }: EvidenceFields, supports: readonly EvidenceFields[]): string {
   const { sentence } = supports.find((each) => each.number === number) ?? {}
   return `${oneLine(text || test)}  <-  ${oneLine(sentence ?? 'nothing')}`
 }
 
 const oneLine = (text: unknown): string => String(text).replaceAll(/\s+/g, ' ').trim()
 
-const fieldsOf = (value: unknown): EvidenceFields =>
+const toFields = (value: unknown): EvidenceFields =>
   typeof value === 'object' && value !== null ? (value as EvidenceFields) : {}
 
-const isTexts = (value: unknown): value is string[] =>
+const isTextList = (value: unknown): value is string[] =>
   Array.isArray(value) && value.every((each) => typeof each === 'string')
 
-const areKnown = (...values: unknown[]): boolean => values.every((value) => value !== undefined && value !== null)
+const arePresent = (...values: unknown[]): boolean => values.every((value) => value !== undefined && value !== null)
 
 const shortenList = (lines: readonly string[]): string[] => [
   ...lines.slice(0, NAMES_MAX),

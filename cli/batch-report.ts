@@ -53,17 +53,20 @@ function listReachedStages(tasks: readonly BatchTaskDetail[]): string[] {
 
 function reportStage(tasks: readonly BatchTaskDetail[], stage: string): StageReport {
   const passes = tasks.flatMap(({ evidence }) => evidence.stages.filter((each) => each.stage === stage))
-  const own = passes.filter(({ reused }) => !reused)
+  const ownPasses = passes.filter(({ reused }) => !reused)
   const rejected = tasks.filter((task) => task.state === 'rejected' && task.stage === stage)
-  const found = [...own.map(({ evidence }) => evidence), ...rejected.map(({ evidence }) => evidence.rejection)]
+  const evidenceList = [
+    ...ownPasses.map(({ evidence }) => evidence),
+    ...rejected.map(({ evidence }) => evidence.rejection),
+  ]
   return {
     stage,
     entered: passes.length + rejected.length + countUnfinished(tasks, stage),
     passed: passes.length,
     rejected: rejected.length,
-    seconds: sum(own.map(({ seconds }) => seconds)),
-    cpuSeconds: sum(found.map(sumCpuSeconds)),
-    costUsd: sum(own.map(({ evidence }) => readCostMicros(evidence))) / 1_000_000,
+    seconds: sum(ownPasses.map(({ seconds }) => seconds)),
+    cpuSeconds: sum(evidenceList.map(sumCpuSeconds)),
+    costUsd: sum(ownPasses.map(({ evidence }) => readCostMicros(evidence))) / 1_000_000,
   }
 }
 
@@ -98,13 +101,13 @@ function reportRejections(tasks: readonly BatchTaskDetail[]): RejectionReport[] 
   for (const { rejection, stage } of tasks) {
     if (!rejection) continue
     const key = `${stage} ${rejection.reason}`
-    const known = counts.get(key) ?? {
+    const current = counts.get(key) ?? {
       reason: rejection.reason,
       stage: stage ?? '',
       count: 0,
       advice: ADVICE[rejection.reason] ?? null,
     }
-    counts.set(key, { ...known, count: known.count + 1 })
+    counts.set(key, { ...current, count: current.count + 1 })
   }
   return [...counts.values()].toSorted((one, other) => other.count - one.count)
 }

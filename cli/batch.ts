@@ -30,9 +30,3 @@ export function requireTasks(all: readonly BatchTask[], ids: readonly string[]):
     return found
   })
 }
-
-export function parseNumber(text: string, flag: string): number {
-  const value = Number(text)
-  if (text.trim() === '' || !Number.isFinite(value)) throw new WrongUse(`${flag} must be a number.`)
-  return value
-}

@@ -4,8 +4,8 @@ import { stopOnSignals, throwReported } from './engine.ts'
 import { Failed, WrongUse } from './failure.ts'
 import { withExample, withGlobals } from './help.ts'
 import { DATA, type Flags, openLog, readSettings } from './operate-config.ts'
-import { progressBar } from './progress.ts'
-import { globalsOf } from './service.ts'
+import { createProgressBar } from './progress.ts'
+import { readGlobals } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { printFacts, printTable } from './table.ts'
 
@@ -21,17 +21,17 @@ export function addCanariesCommand(batches: Command, shell: Shell): void {
       .option('--level <level>', "Reasoning level of both models (default: the catalog's)")
       .option('--budget <usd>', 'Stop calling models after spending this much (USD)')
       .option(...DATA)
-      .action((flags: CanaryFlags, command: Command) => canaries(shell, flags, command)),
+      .action((flags: CanaryFlags, command: Command) => runCanaries(shell, flags, command)),
     'assay batches canaries --author anthropic/claude-sonnet-5 --verifier openai/gpt-6-sol',
   )
 }
 
-async function canaries(shell: Shell, flags: CanaryFlags, command: Command): Promise<void> {
+async function runCanaries(shell: Shell, flags: CanaryFlags, command: Command): Promise<void> {
   const config = await readSettings(shell, flags)
   const log = await openLog(shell, config, 'warn')
   const { measureCanaries } = await import('../src/operate/canaries.ts')
   using stop = stopOnSignals()
-  const progress = progressBar(shell)
+  const progress = createProgressBar(shell)
   const { author, verifier, level } = flags
   const request = {
     models: { author, verifier },
@@ -41,8 +41,8 @@ async function canaries(shell: Shell, flags: CanaryFlags, command: Command): Pro
     onDone: (done: number, of: number) => progress.show(done, of, 'canaries'),
   }
   const report = await measureCanaries(config, log, request).catch(throwReported(stop.signal)).finally(progress.end)
-  if (globalsOf(command).json) printJson(shell, report)
-  else show(shell, report)
+  if (readGlobals(command).json) printJson(shell, report)
+  else printReport(shell, report)
   if (!report.isEnough) throw new Failed()
 }
 
@@ -56,25 +56,25 @@ type ReportedFigure = CanaryReport['figures'][number]
 type ReportedResult = CanaryReport['results'][number]
 
 /** Row title and the words for right and wrong results of each group. */
-const LABELS: Record<ReportedFigure['group'], [what: string, right: string, wrong: string]> = {
+const LABELS: Record<ReportedFigure['group'], [title: string, right: string, wrong: string]> = {
   defects: ['known-bad tasks (verifier)', 'caught', 'missed'],
   controls: ['known-good tasks (verifier)', 'accepted', 'false alarms'],
   traps: ['text that an author must not repeat (author)', 'caught', 'missed'],
   written: ['instructions of the author (verifier)', 'accepted', 'not accepted'],
 }
 
-function show(shell: Shell, report: CanaryReport): void {
+function printReport(shell: Shell, report: CanaryReport): void {
   printTable<ReportedFigure>(shell, report.figures, [
-    ['WHAT', ({ group }) => LABELS[group][0]],
-    ['OF', ({ of }) => String(of)],
+    ['GROUP', ({ group }) => LABELS[group][0]],
+    ['CANARIES', ({ of }) => String(of)],
     ['RIGHT', formatRight],
     ['WRONG', (figure) => orDash(figure, `${figure.wrong} ${LABELS[figure.group][2]}`)],
-    ['UNREAD', (figure) => orDash(figure, String(figure.unread))],
+    ['UNUSABLE', (figure) => orDash(figure, String(figure.unread))],
     ['RATE', formatRate],
-    ['WANTED', ({ target }) => (target === null ? '-' : percent(target))],
+    ['TARGET', ({ target }) => (target === null ? '-' : percent(target))],
   ])
   const wrong = report.results.filter(({ outcome }) => outcome === 'wrong' || outcome === 'unread')
-  if (wrong.length > 0) showWrong(shell, wrong)
+  if (wrong.length > 0) printWrongResults(shell, wrong)
   print(shell, '')
   printFacts(shell, [
     ['author', formatModel(report.author)],
@@ -83,7 +83,7 @@ function show(shell: Shell, report: CanaryReport): void {
   if (report.isSelfVerified)
     note(shell, 'Author and verifier have the same provider and may overlook the same mistakes.')
   const missing = report.results.filter(({ outcome }) => outcome === 'unasked').map(({ detail }) => detail)
-  for (const why of new Set(missing)) note(shell, `not measured: ${why}`)
+  for (const reason of new Set(missing)) note(shell, `not measured: ${reason}`)
 }
 
 /** Returns a dash if nothing was measured. */
@@ -98,14 +98,14 @@ const formatRate = ({ rate }: ReportedFigure): string => (rate === null ? 'not m
 
 const percent = (share: number): string => `${Math.floor(share * 100)} %`
 
-function showWrong(shell: Shell, results: readonly ReportedResult[]): void {
+function printWrongResults(shell: Shell, results: readonly ReportedResult[]): void {
   print(shell, '')
   printTable<ReportedResult>(shell, results, [
-    ['NOT RIGHT', ({ group, outcome }) => (outcome === 'unread' ? outcome : LABELS[group][2])],
+    ['RESULT', ({ group, outcome }) => (outcome === 'unread' ? outcome : LABELS[group][2])],
     ['TASK', ({ task }) => task],
     ['CANARY', ({ name }) => name],
     ['EXPECTED', ({ expected }) => expected ?? '-'],
-    ['SAID', ({ reason, detail }) => [reason, detail].filter(Boolean).join(': ').slice(0, DETAIL_MAX) || 'nothing'],
+    ['ANSWER', ({ reason, detail }) => [reason, detail].filter(Boolean).join(': ').slice(0, DETAIL_MAX) || 'nothing'],
   ])
 }
 

@@ -2,15 +2,16 @@ import type { Command } from 'commander'
 import { call, callWithProgress } from '../src/platform/http/client.ts'
 import { suggestName } from '../src/platform/suggestion.ts'
 import type { BatchPreview, GenerationOptions, NewGeneration, PreviewProgress } from '../src/taskgen/schema.ts'
-import { contract, parseNumber } from './batch.ts'
+import { contract } from './batch.ts'
 import { followBatch } from './batches-watch.ts'
 import { isInteractive, requireConfirmation, YES, type YesFlag } from './confirm.ts'
 import { WrongUse } from './failure.ts'
+import { parseNumber } from './flag-values.ts'
 import { withExample } from './help.ts'
-import { liveLines } from './live-lines.ts'
+import { createLiveLines } from './live-lines.ts'
 import { type OpenedRepository, openRepository, REPO, type RepoFlag } from './repository.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
-import { aligned, printTable } from './table.ts'
+import { alignColumns, printTable } from './table.ts'
 
 type CountFlags = RepoFlag & { easy?: string; medium?: string; hard?: string; again?: boolean }
 export type CreateBatchFlags = CountFlags &
@@ -41,7 +42,7 @@ export function addCreateCommands(batches: Command, shell: Shell): void {
       .command('options')
       .description('Show the models, levels, credentials and sandboxes that a batch can use')
       .requiredOption(...REPO)
-      .action((flags: RepoFlag, command: Command) => options(shell, command, flags)),
+      .action((flags: RepoFlag, command: Command) => printOptions(shell, command, flags)),
     'assay batches options --repo lab/demo',
   )
   withExample(
@@ -49,7 +50,7 @@ export function addCreateCommands(batches: Command, shell: Shell): void {
       batches
         .command('preview')
         .description('Preview how many tasks the pull requests could supply, and why others are rejected'),
-    ).action((flags: CountFlags, command: Command) => preview(shell, command, flags)),
+    ).action((flags: CountFlags, command: Command) => printPreview(shell, command, flags)),
     'assay batches preview --repo lab/demo --easy 10 --hard 5',
   )
   withExample(
@@ -82,23 +83,23 @@ export async function readOptions({ service, params }: OpenedRepository): Promis
   return (await call(service, (await contract()).readGenerationOptions, { params })).body
 }
 
-async function options(shell: Shell, command: Command, { repo }: RepoFlag): Promise<void> {
+async function printOptions(shell: Shell, command: Command, { repo }: RepoFlag): Promise<void> {
   const opened = await openRepository(shell, command, repo)
-  const found = await readOptions(opened)
-  if (opened.service.json) return printJson(shell, found)
-  printTable<GenerationOptions['models'][number]>(shell, found.models, [
+  const options = await readOptions(opened)
+  if (opened.service.json) return printJson(shell, options)
+  printTable<GenerationOptions['models'][number]>(shell, options.models, [
     ['MODEL', ({ catalogId }) => catalogId],
     ['REASONING', ({ reasoning }) => reasoning.join(' ')],
     ['INPUT', ({ prices }) => `$${prices.input}`],
     ['OUTPUT', ({ prices }) => `$${prices.output}`],
-    ['DEFAULT', ({ catalogId }) => formatRoles(found.defaults, catalogId)],
+    ['DEFAULT', ({ catalogId }) => formatRoles(options.defaults, catalogId)],
   ])
-  printTable<GenerationOptions['sandboxes'][number]>(shell, found.sandboxes, [
+  printTable<GenerationOptions['sandboxes'][number]>(shell, options.sandboxes, [
     ['SANDBOX', ({ id }) => id],
     ['AVAILABLE', ({ available, detail }) => (available ? 'yes' : `no: ${detail}`)],
     ['ISOLATION', ({ isolation }) => isolation ?? '-'],
   ])
-  if (!found.defaults) note(shell, ...describeMissing(found).split('\n'))
+  if (!options.defaults) note(shell, ...describeMissing(options).split('\n'))
 }
 
 /** Lists the requirements of a batch that are not met. */
@@ -126,13 +127,13 @@ function parseCounts({ easy = '0', medium = '0', hard = '0' }: CountFlags) {
   return counts.easy + counts.medium + counts.hard === 0 ? undefined : counts
 }
 
-async function preview(shell: Shell, command: Command, flags: CountFlags): Promise<void> {
+async function printPreview(shell: Shell, command: Command, flags: CountFlags): Promise<void> {
   const opened = await openRepository(shell, command, flags.repo)
-  const found = await readPreview(shell, opened, flags)
+  const preview = await readPreview(shell, opened, flags)
   const { service } = opened
-  if (service.json) return printJson(shell, found)
-  print(shell, ...previewLines(found))
-  for (const warning of found.warnings) note(shell, warning)
+  if (service.json) return printJson(shell, preview)
+  print(shell, ...formatPreview(preview))
+  for (const warning of preview.warnings) note(shell, warning)
 }
 
 async function readPreview(
@@ -142,7 +143,7 @@ async function readPreview(
 ): Promise<BatchPreview> {
   const { previewBatch } = await contract()
   const body = { candidateCounts: parseCounts(flags), again: flags.again ? true : undefined }
-  const live = liveLines(shell)
+  const live = createLiveLines(shell)
   const show = ({ step, pullRequests }: PreviewProgress) =>
     live.show([step === 'mirror' ? 'Reading the repository …' : `${pullRequests} pull requests …`])
   return callWithProgress(service, previewBatch, { params, body }, show).finally(live.end)
@@ -151,24 +152,24 @@ async function readPreview(
 /** Shows the maximum cost of a batch and asks for confirmation. Does neither without a terminal or with --yes. */
 async function confirmForecast(shell: Shell, opened: OpenedRepository, flags: CreateBatchFlags): Promise<void> {
   if (flags.yes || !isInteractive(shell)) return
-  note(shell, ...previewLines(await readPreview(shell, opened, flags)))
+  note(shell, ...formatPreview(await readPreview(shell, opened, flags)))
   if (flags.budget !== undefined) note(shell, `The budget is $${flags.budget}.`)
   await requireConfirmation(shell, 'Create these tasks?', flags)
 }
 
-export function previewLines({ buckets, pullRequests, branch, rejections, cost }: BatchPreview): string[] {
+export function formatPreview({ buckets, pullRequests, branch, rejections, cost }: BatchPreview): string[] {
   const rows = Object.entries(buckets).map(([name, { requested, available, tried, shortfall }]) => [
     ...[name, String(available), String(tried), String(requested), shortfall === 0 ? '' : `${shortfall} missing`],
   ])
   return [
     `${pullRequests} pull requests in ${branch}`,
-    ...aligned([['DIFFICULTY', 'CANDIDATES', 'TRIED', 'REQUESTED', ''], ...rows]),
-    ...(cost.candidates === 0 ? [] : [costLine(cost)]),
-    ...aligned(rejections.map(({ reason, count, meaning }) => [reason, String(count), meaning])),
+    ...alignColumns([['DIFFICULTY', 'CANDIDATES', 'TRIED', 'REQUESTED', ''], ...rows]),
+    ...(cost.candidates === 0 ? [] : [formatCost(cost)]),
+    ...alignColumns(rejections.map(({ reason, count, meaning }) => [reason, String(count), meaning])),
   ]
 }
 
-function costLine({ candidates, capUsd, usualUsd }: BatchPreview['cost']): string {
+function formatCost({ candidates, capUsd, usualUsd }: BatchPreview['cost']): string {
   const usual = usualUsd === null ? '' : `; based on earlier candidates, $${usualUsd.toFixed(2)}`
   return `maximum model cost $${capUsd.toFixed(2)} for ${candidates} candidates${usual}`
 }
@@ -189,34 +190,35 @@ async function create(shell: Shell, command: Command, flags: CreateBatchFlags): 
 }
 
 /** Fills in defaults that are compatible with the given flags. */
-export function buildGeneration(found: GenerationOptions, flags: CreateBatchFlags): NewGeneration {
-  const { defaults } = found
-  if (!defaults) throw new WrongUse(describeMissing(found))
-  const author = requireModel(found, flags.author ?? defaults.authorModel)
-  const verifier = requireModel(found, flags.verifier ?? selectVerifier(found, author, flags.reasoning))
+export function buildGeneration(options: GenerationOptions, flags: CreateBatchFlags): NewGeneration {
+  const { defaults } = options
+  if (!defaults) throw new WrongUse(describeMissing(options))
+  const author = requireModel(options, flags.author ?? defaults.authorModel)
+  const verifier = requireModel(options, flags.verifier ?? selectVerifier(options, author, flags.reasoning))
   const sandbox = flags.sandbox ?? defaults.sandbox
-  const isServers = defaults.modelAccess === 'environment' && flags.credential === undefined
+  const usesServerKeys = defaults.modelAccess === 'environment' && flags.credential === undefined
   return {
     authorModel: author.catalogId,
     verifierModel: verifier.catalogId,
     sandbox,
-    reasoning: flags.reasoning ?? sharedLevel(author, verifier, defaults.reasoning),
-    ...(isServers ? { modelAccess: 'environment' } : selectCredentials(found, flags, { author, verifier })),
+    reasoning: flags.reasoning ?? selectSharedLevel(author, verifier, defaults.reasoning),
+    ...(usesServerKeys ? { modelAccess: 'environment' } : selectCredentials(options, flags, { author, verifier })),
     harborEnvironment: flags.harborEnvironment ?? sandbox,
   }
 }
 
 function selectCredentials(
-  found: GenerationOptions,
+  options: GenerationOptions,
   { credential }: CreateBatchFlags,
   { author, verifier }: SelectedModels,
 ) {
-  const own = {
+  const verifierCredentialId =
+    verifier.provider === author.provider ? undefined : findCredential(options, verifier.provider)
+  return {
     modelAccess: 'credential' as const,
-    modelCredentialId: credential ?? findCredential(found, author.provider),
+    modelCredentialId: credential ?? findCredential(options, author.provider),
+    verifierCredentialId,
   }
-  const others = verifier.provider === author.provider ? undefined : findCredential(found, verifier.provider)
-  return others === undefined ? own : { ...own, verifierCredentialId: others }
 }
 
 type SelectedModels = { author: GenerationModel; verifier: GenerationModel }
@@ -239,21 +241,21 @@ function selectVerifier(
   level: string | undefined,
 ): string {
   const levels = level === undefined ? author.reasoning : [level]
-  const usual = [defaults?.verifierModel, defaults?.authorModel].flatMap((id) =>
+  const defaultModels = [defaults?.verifierModel, defaults?.authorModel].flatMap((id) =>
     models.filter(({ catalogId }) => catalogId === id && catalogId !== author.catalogId),
   )
   const others = models.filter(({ catalogId }) => catalogId !== author.catalogId)
   const isFit = (other: GenerationModel) => levels.some((each) => other.reasoning.includes(each))
   const found =
-    usual.find((other) => other.provider !== author.provider && isFit(other)) ??
-    [...usual, ...others].find((other) => other.provider === author.provider)
+    defaultModels.find((other) => other.provider !== author.provider && isFit(other)) ??
+    [...defaultModels, ...others].find((other) => other.provider === author.provider)
   return (found ?? author).catalogId
 }
 
 const findCredential = ({ modelCredentials }: GenerationOptions, wanted: string): string | undefined =>
   modelCredentials.find(({ provider }) => provider === wanted)?.id
 
-function sharedLevel(author: GenerationModel, verifier: GenerationModel, usual: string): string {
+function selectSharedLevel(author: GenerationModel, verifier: GenerationModel, usual: string): string {
   const shared = author.reasoning.filter((level) => verifier.reasoning.includes(level))
   const [level] = [...shared.filter((each) => each === usual), ...shared]
   if (level !== undefined) return level

@@ -14,20 +14,20 @@ export function addReportCommand(batches: Command, shell: Shell): void {
       .description('Report how tasks left each stage, CPU time, model cost, and what would raise the yield')
       .argument('<run>', 'Batch id: batch-…')
       .requiredOption(...REPO)
-      .action((run: string, flags: RepoFlag, command: Command) => report(shell, command, flags, run)),
+      .action((run: string, flags: RepoFlag, command: Command) => printBatchReport(shell, command, flags, run)),
     'assay batches report batch-0190… --repo lab/demo',
   )
 }
 
-async function report(shell: Shell, command: Command, { repo }: RepoFlag, run: string): Promise<void> {
+async function printBatchReport(shell: Shell, command: Command, { repo }: RepoFlag, run: string): Promise<void> {
   const { service, params } = await openBatch(shell, command, repo, run)
   const { readBatchTask } = await contract()
   const details = []
   for (const { taskId } of await listTasks(service, params))
     details.push((await call(service, readBatchTask, { params: { ...params, taskId } })).body)
-  const built = buildBatchReport(details)
-  if (service.json) return printJson(shell, built)
-  printReport(shell, built)
+  const batchReport = buildBatchReport(details)
+  if (service.json) return printJson(shell, batchReport)
+  printReport(shell, batchReport)
 }
 
 function printReport(shell: Shell, { tasks, ready, deferred, costUsd, stages, rejections }: BatchReport): void {

@@ -2,13 +2,13 @@ import type { Command } from 'commander'
 import type { BatchTask, BatchTaskDetail } from '../src/batches/schema.ts'
 import { call, download } from '../src/platform/http/client.ts'
 import { type BatchParams, contract, listTasks, openBatch } from './batch.ts'
-import { stageLines } from './batch-evidence.ts'
+import { formatStage } from './batch-evidence.ts'
 import { Canceled } from './failure.ts'
 import { withExample } from './help.ts'
 import { REPO, type RepoFlag } from './repository.ts'
 import type { Service } from './service.ts'
 import { note, print, printJson, type Shell, safeLine, styled } from './shell.ts'
-import { aligned } from './table.ts'
+import { alignColumns } from './table.ts'
 
 type ReviewFlags = RepoFlag & { all?: boolean }
 
@@ -58,12 +58,12 @@ export async function buildPage(
   const heading = (text: string) => styled(shell.output, 'bold', text)
   return [
     heading(`${task.taskId}: ${task.title}`),
-    ...aligned(listFacts(task)),
+    ...alignColumns(listFacts(task)),
     ...(task.concerns.length > 0 ? [heading('Warnings'), ...task.concerns.map((each) => `  ${each}`)] : []),
     ...(task.instruction === null ? [] : [heading('Instruction'), ...task.instruction.split('\n')]),
-    ...(await codeLines(service, params, task, heading)),
+    ...(await readCode(service, params, task, heading)),
     heading('Evidence'),
-    ...evidenceLines(task),
+    ...formatEvidence(task),
   ]
 }
 
@@ -86,25 +86,25 @@ function listFacts(task: BatchTaskDetail): string[][] {
   ]
 }
 
-const PATCH = /^solution\/.*\.(patch|diff)$/
+const SOLUTION_PATCH = /^solution\/.*\.(patch|diff)$/
 /** Folder of the pull request's tests in a generated task. */
-const HIDDEN = 'tests/grader/hidden/'
+const HIDDEN_TESTS_FOLDER = 'tests/grader/hidden/'
 const FILE_BYTES_MAX = 100_000
 
 /** Returns the text of the solution and of the hidden tests. */
-async function codeLines(
+async function readCode(
   service: Service,
   params: BatchParams,
   { taskId, files }: BatchTaskDetail,
   heading: (text: string) => string,
 ) {
-  const patches = files.filter(({ path }) => PATCH.test(path))
+  const patches = files.filter(({ path }) => SOLUTION_PATCH.test(path))
   const solutions = patches.length > 0 ? patches : files.filter(({ path }) => path === 'solution/solve.sh')
-  const tests = files.filter(({ path }) => path.startsWith(HIDDEN))
+  const tests = files.filter(({ path }) => path.startsWith(HIDDEN_TESTS_FOLDER))
   const { readBatchTaskFile } = await contract()
   const readPart = (name: string) => async (file: BatchTaskDetail['files'][number]) => {
     const { path, bytes: size } = file
-    const title = heading(`${name}: ${path.replace(HIDDEN, '')}`)
+    const title = heading(`${name}: ${path.replace(HIDDEN_TESTS_FOLDER, '')}`)
     if (size > FILE_BYTES_MAX) return [title, `  File too long to show (${size} bytes). Use assay batches export.`]
     const { bytes } = await download(service, readBatchTaskFile, { params: { ...params, taskId, path } })
     return [title, ...new TextDecoder().decode(bytes).split('\n')]
@@ -114,7 +114,7 @@ async function codeLines(
 
 const EVIDENCE_MAX = 2000
 
-function evidenceLines({ evidence, stage: last }: BatchTaskDetail): string[] {
+function formatEvidence({ evidence, stage: last }: BatchTaskDetail): string[] {
   const { findings, calibration, stages, rejection } = evidence
   return [
     ...findings.map(({ severity, rule, path, detail }) => `  ${severity} ${rule} ${path}: ${detail}`),
@@ -124,7 +124,7 @@ function evidenceLines({ evidence, stage: last }: BatchTaskDetail): string[] {
           ...(calibration.weakness ? [`  weakness in the files: ${calibration.weakness}`] : []),
         ]
       : []),
-    ...stages.flatMap(stageLines).map((line) => `  ${line}`),
+    ...stages.flatMap(formatStage).map((line) => `  ${line}`),
     ...(rejection === undefined
       ? []
       : [`  ${last ?? '-'} (rejected it) ${JSON.stringify(rejection)}`.slice(0, EVIDENCE_MAX)]),
@@ -134,17 +134,19 @@ function evidenceLines({ evidence, stage: last }: BatchTaskDetail): string[] {
 async function review(shell: Shell, command: Command, flags: ReviewFlags, run: string): Promise<void> {
   const { service, params } = await openBatch(shell, command, flags.repo, run)
   const ready = (await listTasks(service, params)).filter(({ state }) => state === 'ready')
-  const open = ready.filter(({ decision }) => flags.all === true || decision === null)
+  const undecided = ready.filter(({ decision }) => flags.all === true || decision === null)
   if (service.json)
-    return printJson(shell, { tasks: await Promise.all(open.map(({ taskId }) => readTask(service, params, taskId))) })
+    return printJson(shell, {
+      tasks: await Promise.all(undecided.map(({ taskId }) => readTask(service, params, taskId))),
+    })
   const isInteractive = shell.input().isTTY && shell.errors.isTTY
-  for (const [place, task] of open.entries()) {
+  for (const [index, task] of undecided.entries()) {
     const found = await readTask(service, params, task.taskId)
-    note(shell, `${place + 1} of ${open.length}`)
+    note(shell, `${index + 1} of ${undecided.length}`)
     print(shell, ...(await buildPage(shell, service, params, found)))
     if (isInteractive && (await decideOn(shell, service, params, found)) === 'quit') break
   }
-  if (open.length === 0) note(shell, 'No task is waiting for a decision.')
+  if (undecided.length === 0) note(shell, 'No task is waiting for a decision.')
 }
 
 type ReviewChoice = 'approved' | 'declined' | 'later' | 'quit'

@@ -2,15 +2,16 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { BatchRun } from '../src/batches/schema.ts'
 import { call, type ReceivedEvent, streamEvents } from '../src/platform/http/client.ts'
-import { type BatchParams, contract, listTasks, openBatch, parseNumber } from './batch.ts'
+import { type BatchParams, contract, listTasks, openBatch } from './batch.ts'
 import { Failed, InfrastructureFailed } from './failure.ts'
+import { parseNumber } from './flag-values.ts'
 import { withExample } from './help.ts'
-import { liveLines } from './live-lines.ts'
-import { bar } from './progress.ts'
+import { createLiveLines } from './live-lines.ts'
+import { renderBar } from './progress.ts'
 import { openRepository, REPO, type RepoFlag } from './repository.ts'
 import type { Service } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
-import { aligned, moment, printTable } from './table.ts'
+import { alignColumns, formatMoment, printTable } from './table.ts'
 import { detachOnSignal, ignoreLostConnection } from './watch-comparison.ts'
 
 type ResumeFlags = RepoFlag & { budget?: string }
@@ -25,14 +26,14 @@ export function addWatchCommands(batches: Command, shell: Shell): void {
     'assay batches list --repo lab/demo',
   )
   for (const { verb, about, run, options = [] } of VERBS) {
-    const named = batches
+    const declared = batches
       .command(verb)
       .description(about)
       .argument('<run>', 'Batch id: batch-…')
       .requiredOption(...REPO)
-    for (const option of options) named.option(...option)
+    for (const option of options) declared.option(...option)
     withExample(
-      named.action((id: string, flags: ResumeFlags, command: Command) => run(shell, command, flags, id)),
+      declared.action((id: string, flags: ResumeFlags, command: Command) => run(shell, command, flags, id)),
       `assay batches ${verb} batch-0190… --repo lab/demo`,
     )
   }
@@ -67,7 +68,7 @@ async function list(shell: Shell, command: Command, { repo }: RepoFlag): Promise
     ['APPROVED', ({ counts }) => String(counts.approved)],
     ['REJECTED', ({ counts }) => String(counts.rejected)],
     ['COST', ({ costUsd }) => `$${costUsd.toFixed(2)}`],
-    ['CREATED', ({ createdAt }) => moment(createdAt, '-')],
+    ['CREATED', ({ createdAt }) => formatMoment(createdAt, '-')],
   ])
 }
 
@@ -79,31 +80,32 @@ async function watch(shell: Shell, command: Command, { repo }: RepoFlag, id: str
 async function resume(shell: Shell, command: Command, flags: ResumeFlags, id: string): Promise<void> {
   const body = flags.budget === undefined ? {} : { budgetUsd: parseNumber(flags.budget, '--budget') }
   const { service, params } = await openBatch(shell, command, flags.repo, id)
-  present(shell, service, (await call(service, (await contract()).resumeBatch, { params, body })).body)
+  printBatch(shell, service, (await call(service, (await contract()).resumeBatch, { params, body })).body)
 }
 
 async function cancel(shell: Shell, command: Command, { repo }: RepoFlag, id: string): Promise<void> {
   const { service, params } = await openBatch(shell, command, repo, id)
-  present(shell, service, (await call(service, (await contract()).cancelBatch, { params })).body)
+  printBatch(shell, service, (await call(service, (await contract()).cancelBatch, { params })).body)
 }
 
-function present(shell: Shell, { json }: Service, run: BatchRun): void {
+function printBatch(shell: Shell, { json }: Service, run: BatchRun): void {
   if (json) printJson(shell, run)
   else print(shell, ...formatBatch(run))
 }
 
 /** Watches a batch until it ends. Ctrl-C detaches without an error, because the batch continues. */
 export async function followBatch(shell: Shell, service: Service, params: BatchParams): Promise<void> {
-  const named = `${params.runId} --repo ${params.owner}/${params.name}`
+  const batchArguments = `${params.runId} --repo ${params.owner}/${params.name}`
   const last = await watchUntilEnd(shell, service, params, detachOnSignal())
-  if (!last) return note(shell, `Still running in the background. To watch again: assay batches watch ${named}`)
-  present(shell, service, last)
+  if (!last)
+    return note(shell, `Still running in the background. To watch again: assay batches watch ${batchArguments}`)
+  printBatch(shell, service, last)
   for (const warning of last.warnings) note(shell, warning)
   if (last.counts.rejected > 0) note(shell, ...(await describeRejections(service, params)))
   const isUsable = last.state === 'completed' && last.counts.ready > 0
-  if (isUsable) return note(shell, `To review the tasks: assay batches review ${named}`)
-  const why = last.state === 'completed' ? ' No task is ready.' : ''
-  note(shell, `The batch is ${last.state}.${last.error ? ` ${last.error.message}` : why}`)
+  if (isUsable) return note(shell, `To review the tasks: assay batches review ${batchArguments}`)
+  const reason = last.state === 'completed' ? ' No task is ready.' : ''
+  note(shell, `The batch is ${last.state}.${last.error ? ` ${last.error.message}` : reason}`)
   if (last.state === 'canceled' || last.state === 'completed') throw new Failed()
   throw new InfrastructureFailed('The batch did not complete.', { isReported: true })
 }
@@ -129,13 +131,13 @@ async function watchUntilEnd(
   params: BatchParams,
   detached: AbortSignal,
 ): Promise<BatchRun | undefined> {
-  const live = liveLines(shell)
+  const live = createLiveLines(shell)
   let lastReason: string | undefined
   const show = (run: BatchRun): void => {
     live.show(formatBatch(run))
-    const why = describeWaiting(run)
-    if (why !== undefined && why !== lastReason && !shell.errors.isTTY) note(shell, why)
-    lastReason = why
+    const reason = describeWaiting(run)
+    if (reason !== undefined && reason !== lastReason && !shell.errors.isTTY) note(shell, reason)
+    lastReason = reason
   }
   return waitForBatch(service, params, detached, show).finally(live.end)
 }
@@ -174,18 +176,18 @@ async function readUntilEnd(
 /** Formats the current status of a batch. */
 export function formatBatch(run: BatchRun): string[] {
   const { counts, byDifficulty, rejections } = run
-  const why = describeWaiting(run)
+  const reason = describeWaiting(run)
   const buckets = Object.entries(byDifficulty).map(([name, { requested, selected, ready }]) => [
     ...[name, String(requested), String(selected), String(ready)],
   ])
   const rejected = Object.entries(rejections).map(([reason, count]) => `${count} ${reason}`)
   return [
-    headline(run),
-    ...aligned([['DIFFICULTY', 'REQUESTED', 'SELECTED', 'READY'], ...buckets]),
-    SHOWN.map((name) => `${counts[name]} ${name}`).join(', '),
+    formatHeadline(run),
+    ...alignColumns([['DIFFICULTY', 'REQUESTED', 'SELECTED', 'READY'], ...buckets]),
+    SHOWN_COUNTS.map((name) => `${counts[name]} ${name}`).join(', '),
     ...(rejected.length > 0 ? [`Rejected: ${rejected.join(', ')}`] : []),
     ...(run.shortfall > 0 ? [`${run.shortfall} candidates fewer than requested`] : []),
-    ...(why === undefined ? [] : [`${why} (until ${run.waiting?.until})`]),
+    ...(reason === undefined ? [] : [`${reason} (until ${run.waiting?.until})`]),
   ]
 }
 
@@ -193,13 +195,22 @@ export function formatBatch(run: BatchRun): string[] {
 const describeWaiting = ({ waiting }: BatchRun): string | undefined =>
   waiting && `Waiting for ${waiting.reason}. ${waiting.detail ?? ''}`.trim()
 
-const SHOWN = ['discovered', 'screened', 'executed', 'authored', 'validated', 'verified', 'ready', 'deferred'] as const
+const SHOWN_COUNTS = [
+  'discovered',
+  'screened',
+  'executed',
+  'authored',
+  'validated',
+  'verified',
+  'ready',
+  'deferred',
+] as const
 
-function headline({ state, counts, byDifficulty, costUsd, budgetUsd }: BatchRun): string {
+function formatHeadline({ state, counts, byDifficulty, costUsd, budgetUsd }: BatchRun): string {
   const selected = byDifficulty.easy.selected + byDifficulty.medium.selected + byDifficulty.hard.selected
   const done = counts.ready + counts.rejected
   // Tasks that were rejected before their selection are done too.
   const total = Math.max(selected, done)
   const spent = `$${costUsd.toFixed(2)}${budgetUsd === undefined ? '' : ` of $${budgetUsd.toFixed(2)}`}`
-  return `${bar(done, total)} ${done}/${total} ${state}, ${spent}`
+  return `${renderBar(done, total)} ${done}/${total} ${state}, ${spent}`
 }

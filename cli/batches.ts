@@ -37,7 +37,7 @@ export function addBatchesCommands(assay: Command, shell: Shell): void {
       .description('List the tasks of a batch and their states')
       .argument('<run>', 'Batch id: batch-…')
       .requiredOption(...REPO)
-      .action((run: string, flags: RepoFlag, command: Command) => tasks(shell, command, flags, run)),
+      .action((run: string, flags: RepoFlag, command: Command) => printTasks(shell, command, flags, run)),
     'assay batches tasks batch-0190… --repo lab/demo',
   )
   addReviewCommands(batches, shell)
@@ -81,7 +81,7 @@ async function importTasks(shell: Shell, command: Command, { repo }: RepoFlag, s
   print(shell, body.runId)
 }
 
-async function tasks(shell: Shell, command: Command, { repo }: RepoFlag, run: string): Promise<void> {
+async function printTasks(shell: Shell, command: Command, { repo }: RepoFlag, run: string): Promise<void> {
   const { service, params } = await openBatch(shell, command, repo, run)
   const { body } = await call(service, (await contract()).readBatch, { params })
   const all = await listTasks(service, params)
@@ -89,16 +89,16 @@ async function tasks(shell: Shell, command: Command, { repo }: RepoFlag, run: st
   note(shell, `${run} is ${body.state}.${body.error ? ` ${body.error.message}` : ''}`)
   printTable<BatchTask>(shell, all, [
     ['TASK', ({ taskId }) => taskId],
-    ['STATE', stateOf],
+    ['STATE', formatTaskState],
     ['DIFFICULTY', ({ difficulty, requestedDifficulty }) => difficulty ?? requestedDifficulty ?? '-'],
     ['PULL REQUEST', ({ pullRequest }) => (pullRequest ? `#${pullRequest.number ?? '-'}` : '-')],
-    ['LOOK AT', ({ concerns }) => (concerns.length === 0 ? '-' : String(concerns.length))],
+    ['WARNINGS', ({ concerns }) => (concerns.length === 0 ? '-' : String(concerns.length))],
     ['DECISION', ({ decision }) => decision ?? '-'],
     ['TITLE', ({ title }) => title],
   ])
 }
 
-export function stateOf({ state, stage, rejection, deferred }: BatchTask): string {
+export function formatTaskState({ state, stage, rejection, deferred }: BatchTask): string {
   if (rejection) return `${state}: ${rejection.reason}`
   if (deferred) return `waits: ${deferred.reason}`
   return state === 'making' ? `${state}: ${stage}` : state
@@ -117,8 +117,8 @@ async function decide(
   const all = await listTasks(service, params)
   const selected =
     ids.length > 0 ? requireTasks(all, ids) : selectTasks(shell, all, decision, `${run} --repo ${flags.repo}`)
-  const why = flags.note === undefined ? {} : { note: flags.note }
-  const decisions = selected.map(({ taskId, digest }) => ({ taskId, digest: digest ?? '', decision, ...why }))
+  const reason = flags.note === undefined ? {} : { note: flags.note }
+  const decisions = selected.map(({ taskId, digest }) => ({ taskId, digest: digest ?? '', decision, ...reason }))
   const decided = await sendDecisions(service, params, decisions)
   if (service.json) return printJson(shell, { tasks: decided })
   for (const { taskId } of decided) note(shell, `${taskId} is ${decision}.`)
@@ -134,8 +134,7 @@ export async function sendDecisions(
 ): Promise<BatchTask[]> {
   const { decideTask, decideTasks } = await contract()
   const [first, ...others] = decisions
-  if (!first || others.length > 0)
-    return (await call(service, decideTasks, { params, body: { decisions: decisions } })).body.tasks
+  if (!first || others.length > 0) return (await call(service, decideTasks, { params, body: { decisions } })).body.tasks
   const { taskId, ...body } = first
   return [(await call(service, decideTask, { params: { ...params, taskId }, body })).body]
 }
@@ -145,7 +144,7 @@ function selectTasks(shell: Shell, all: BatchTask[], decision: DecideRequest['de
   const ready = all.filter(({ state }) => state === 'ready')
   const selected = decision === 'approved' ? ready.filter(({ concerns }) => concerns.length === 0) : ready
   const skipped = ready.filter((task) => !selected.includes(task))
-  if (skipped.length > 0) note(shell, ...warningLines(skipped, batch))
+  if (skipped.length > 0) note(shell, ...formatSkipped(skipped, batch))
   if (selected.length > 0) return selected
   throw new WrongUse(
     skipped.length > 0
@@ -155,7 +154,7 @@ function selectTasks(shell: Shell, all: BatchTask[], decision: DecideRequest['de
 }
 
 /** Lists tasks that are ready but have warnings. */
-const warningLines = (tasks: BatchTask[], batch: string): string[] => [
+const formatSkipped = (tasks: BatchTask[], batch: string): string[] => [
   'These tasks are ready but have warnings that must be reviewed first:',
   ...tasks.map(({ taskId, concerns }) => `  ${taskId}: ${concerns.join(' ')}`),
   `Review them with \`assay batches review ${batch}\`. To approve one despite its warnings, give its id alone.`,

@@ -11,10 +11,10 @@ import { requireConfirmation, YES, type YesFlag } from './confirm.ts'
 import { Failed, WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import type { Flags } from './operate-config.ts'
-import { byteCount, progressBar } from './progress.ts'
-import { globalsOf, listAll, openService } from './service.ts'
+import { createProgressBar, formatBytes } from './progress.ts'
+import { listAll, openService, readGlobals } from './service.ts'
 import { note, print, printJson, type Shell, styled } from './shell.ts'
-import { moment, printFacts, printTable } from './table.ts'
+import { formatMoment, printFacts, printTable } from './table.ts'
 
 const DATA = ['--data <folder>', 'Use this data folder; no service may be running on it'] as const
 
@@ -70,7 +70,7 @@ function addFilesCommand(benchmarks: Command, shell: Shell): void {
       .argument('<task>', 'org/name of the task')
       .argument('[path]', 'File to print')
       .action((name: string, task: string, path: string | undefined, _: Flags, command: Command) =>
-        files(shell, command, { name, task, path }),
+        printFiles(shell, command, { name, task, path }),
       ),
     'assay benchmarks files assay/quick assay/greet-in-bash',
     'assay benchmarks files assay/quick assay/greet-in-bash instruction.md',
@@ -93,12 +93,12 @@ async function withBenchmarks<T>(
   flags: Flags,
   work: (benchmarks: BenchmarkOperations) => Promise<T>,
 ): Promise<T> {
-  if (flags.data === undefined) return work(await openOnService(shell, command))
-  const { onDataFolder } = await import('./operate-benchmarks.ts')
-  return onDataFolder(shell, command, flags, work)
+  if (flags.data === undefined) return work(await openServiceOperations(shell, command))
+  const { withDataFolder } = await import('./operate-benchmarks.ts')
+  return withDataFolder(shell, command, flags, work)
 }
 
-async function openOnService(shell: Shell, command: Command): Promise<BenchmarkOperations> {
+async function openServiceOperations(shell: Shell, command: Command): Promise<BenchmarkOperations> {
   const service = await openService(shell, command)
   const contract = await import('../src/benchmarks/schema.ts')
   const { org } = service
@@ -125,15 +125,15 @@ async function add(shell: Shell, command: Command, flags: AddBenchmarkFlags, ref
   if (flags.calibrate && flags.data !== undefined)
     throw new WrongUse('--calibrate needs a service with workers and cannot be used with --data.')
   const request = { reference, calibrate: flags.calibrate ?? false }
-  const bar = progressBar(shell)
-  const onProgress = ({ done, total, bytes }: AddProgress) => bar.show(done, total, `tasks, ${byteCount(bytes)}`)
+  const bar = createProgressBar(shell)
+  const onProgress = ({ done, total, bytes }: AddProgress) => bar.show(done, total, `tasks, ${formatBytes(bytes)}`)
   const benchmark = await withBenchmarks(shell, command, flags, (benchmarks) => benchmarks.add(request, onProgress))
     .catch((error: unknown) => {
       bar.end()
       throw reportFindings(shell, error)
     })
     .finally(() => bar.end())
-  if (globalsOf(command).json) return printJson(shell, benchmark)
+  if (readGlobals(command).json) return printJson(shell, benchmark)
   const { datasetOrg, dataset, tasks, check } = benchmark
   const name = `${datasetOrg}/${dataset}`
   note(shell, `${name} added: ${tasks} tasks, all checked.${describeWarnings(name, check.warnings.length)}`)
@@ -145,7 +145,7 @@ const describeWarnings = (name: string, warnings: number): string =>
 
 /** Prints the findings of a refusal. */
 function reportFindings(shell: Shell, error: unknown): unknown {
-  const findings = findingsIn(error)
+  const findings = listFindings(error)
   if (findings.length === 0) return error
   note(
     shell,
@@ -155,34 +155,34 @@ function reportFindings(shell: Shell, error: unknown): unknown {
   return new Failed()
 }
 
-function findingsIn(error: unknown): BenchmarkFinding[] {
-  if (error instanceof ProblemReceived && 'findings' in error.problem) return asFindings(error.problem.findings)
+function listFindings(error: unknown): BenchmarkFinding[] {
+  if (error instanceof ProblemReceived && 'findings' in error.problem) return toFindings(error.problem.findings)
   if (!(error instanceof Error) || !('extra' in error)) return []
   const { members } = Object(error.extra)
-  return asFindings(members?.findings)
+  return toFindings(members?.findings)
 }
 
-const asFindings = (value: unknown): BenchmarkFinding[] => (Array.isArray(value) ? value : [])
+const toFindings = (value: unknown): BenchmarkFinding[] => (Array.isArray(value) ? value : [])
 
 const formatFinding = ({ task, rule, path, detail }: BenchmarkFinding): string =>
   `  ${[task, path].filter((text) => text).join(' ')}: ${detail} (${rule})`
 
 async function list(shell: Shell, command: Command, flags: Flags): Promise<void> {
   const benchmarks = await withBenchmarks(shell, command, flags, (all) => all.list())
-  if (globalsOf(command).json) return printJson(shell, { benchmarks })
+  if (readGlobals(command).json) return printJson(shell, { benchmarks })
   printTable<Benchmark>(shell, benchmarks, [
     ['BENCHMARK', ({ datasetOrg, dataset }) => `${datasetOrg}/${dataset}`],
     ['VERSION', ({ resolvedRef }) => resolvedRef],
     ['TASKS', ({ tasks }) => String(tasks)],
     ['WARNINGS', ({ check }) => String(check.warnings.length)],
-    ['ADDED', ({ addedAt }) => moment(addedAt, '-')],
+    ['ADDED', ({ addedAt }) => formatMoment(addedAt, '-')],
   ])
 }
 
 async function show(shell: Shell, command: Command, flags: Flags, name: string): Promise<void> {
   const [datasetOrg, dataset] = parseDatasetName(name)
   const benchmark = await withBenchmarks(shell, command, flags, (all) => all.read(datasetOrg, dataset))
-  if (globalsOf(command).json) return printJson(shell, benchmark)
+  if (readGlobals(command).json) return printJson(shell, benchmark)
   printFacts(shell, [
     ['benchmark', `${benchmark.datasetOrg}/${benchmark.dataset}`],
     ['reference', benchmark.reference],
@@ -190,7 +190,7 @@ async function show(shell: Shell, command: Command, flags: Flags, name: string):
     ['digest', benchmark.digest],
     ['about', benchmark.description],
     ['check', `passed, rules ${benchmark.check.ruleset}`],
-    ['added', moment(benchmark.addedAt, '-')],
+    ['added', formatMoment(benchmark.addedAt, '-')],
   ])
   print(shell, '')
   printTable<BenchmarkTask>(shell, benchmark.taskList, [
@@ -204,7 +204,7 @@ async function show(shell: Shell, command: Command, flags: Flags, name: string):
 
 type TaskFileRequest = { name: string; task: string; path: string | undefined }
 
-async function files(shell: Shell, command: Command, { name, task, path }: TaskFileRequest): Promise<void> {
+async function printFiles(shell: Shell, command: Command, { name, task, path }: TaskFileRequest): Promise<void> {
   const [datasetOrg, dataset] = parseDatasetName(name)
   const [taskOrg, taskName] = parseDatasetName(task)
   const service = await openService(shell, command)
@@ -218,7 +218,7 @@ async function files(shell: Shell, command: Command, { name, task, path }: TaskF
   if (service.json) return printJson(shell, body)
   printTable<BenchmarkTaskFiles['files'][number]>(shell, body.files, [
     ['PATH', (file) => file.path],
-    ['SIZE', ({ bytes }) => byteCount(bytes)],
+    ['SIZE', ({ bytes }) => formatBytes(bytes)],
   ])
   if (body.total > body.files.length) note(shell, `The first ${body.files.length} of ${body.total} files.`)
 }
@@ -229,7 +229,7 @@ async function remove(shell: Shell, command: Command, flags: RemoveBenchmarkFlag
   const [datasetOrg, dataset] = parseDatasetName(name)
   await requireConfirmation(shell, `Remove ${name}? Its comparisons stay.`, flags)
   await withBenchmarks(shell, command, flags, (all) => all.remove(datasetOrg, dataset))
-  if (!globalsOf(command).json) note(shell, `Removed ${name}.`)
+  if (!readGlobals(command).json) note(shell, `Removed ${name}.`)
 }
 
 export function parseDatasetName(name: string): [string, string] {

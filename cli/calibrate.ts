@@ -1,11 +1,12 @@
 import type { Command } from 'commander'
 import type { calibrateLocalTask } from '../src/trials/local-engine.ts'
-import { buildEngineOptions, collect, type EngineFlags, stopOnSignals, throwReported } from './engine.ts'
+import { buildEngineOptions, type EngineFlags, stopOnSignals, throwReported } from './engine.ts'
+import { collect } from './flag-values.ts'
 import { printEvery } from './heartbeat.ts'
 import { withExample, withGlobals } from './help.ts'
 import { DATA, openLog, readSettings } from './operate-config.ts'
 import { requireFolder } from './paths.ts'
-import { globalsOf } from './service.ts'
+import { readGlobals } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { printFacts, printTable } from './table.ts'
 
@@ -52,22 +53,22 @@ async function calibrate(shell: Shell, taskFolder: string, flags: EngineFlags, c
     })
     .catch(throwReported(stop.signal))
     .finally(heartbeat.stop)
-  if (globalsOf(command).json) printJson(shell, calibrated)
-  else show(shell, calibrated)
+  if (readGlobals(command).json) printJson(shell, calibrated)
+  else printCalibration(shell, calibrated)
   if (calibrated.kind === 'unfit') throw new Error(calibrated.reason)
 }
 
-const oracleTimes = (attempt: CalibrateTaskResult['attempts'][number] | undefined): string => {
+const formatOracleTimes = (attempt: CalibrateTaskResult['attempts'][number] | undefined): string => {
   const { agent = 0, verify = 0 } = attempt?.oracle.timings ?? {}
   return `agent ${agent.toFixed(2)} s, verifier ${verify.toFixed(2)} s`
 }
 
 const OUTCOMES = { won: 'won', lost: 'lost', errored: 'no reward', does_not_apply: 'does not apply' } as const
 
-const WEAK =
+const WEAK_HINT =
   'An agent that does the same passes without doing the work. A grader isolates the tests from the code they run and stops most cheats: docs/tasks.md, "Grader".'
 
-function show(shell: Shell, calibrated: CalibrateTaskResult): void {
+function printCalibration(shell: Shell, calibrated: CalibrateTaskResult): void {
   if (calibrated.kind === 'unfit') return
   const { task, mode, strength, weakness, agentNetwork, verifierNetwork, attempts, winners, cheats } = calibrated
   printFacts(shell, [
@@ -77,7 +78,7 @@ function show(shell: Shell, calibrated: CalibrateTaskResult): void {
     ...(weakness === null ? [] : [['weakness in the files', weakness] as const]),
     ['agent network', agentNetwork],
     ['verifier network', verifierNetwork],
-    ['oracle', oracleTimes(attempts.at(-1))],
+    ['oracle', formatOracleTimes(attempts.at(-1))],
   ])
   print(shell, '')
   printTable(shell, cheats, [
@@ -85,5 +86,5 @@ function show(shell: Shell, calibrated: CalibrateTaskResult): void {
     ['OUTCOME', ({ outcome }) => OUTCOMES[outcome]],
     ['DESCRIPTION', ({ what }) => what],
   ])
-  if (winners.length > 0) note(shell, WEAK)
+  if (winners.length > 0) note(shell, WEAK_HINT)
 }

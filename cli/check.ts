@@ -4,9 +4,9 @@ import { Failed } from './failure.ts'
 import { withExample, withGlobals } from './help.ts'
 import { readBuildHosts } from './operate-config.ts'
 import { requireFolder } from './paths.ts'
-import { globalsOf } from './service.ts'
+import { readGlobals } from './service.ts'
 import { print, printJson, type Shell, styled } from './shell.ts'
-import { aligned } from './table.ts'
+import { alignColumns } from './table.ts'
 
 /** Checks tasks without executing them. Needs no server, sandbox or key. */
 export function addCheckCommand(assay: Command, shell: Shell): void {
@@ -23,7 +23,7 @@ async function check(shell: Shell, folder: string, command: Command): Promise<vo
   const { checkFolder } = await import('../src/harbor/safety/check-task.ts')
   await requireFolder(folder, 'the folder of a task, or one with tasks in it')
   const result = await checkFolder(folder, { buildHosts: await readBuildHosts(shell) })
-  if (globalsOf(command).json) printJson(shell, result)
+  if (readGlobals(command).json) printJson(shell, result)
   else show(shell, result)
   if (listRefused(result).length > 0) throw new Failed()
 }
@@ -50,7 +50,7 @@ function show(shell: Shell, result: FolderCheck): void {
 
 function formatFindings({ findings }: CheckedTask): string[] {
   const ordered = findings.toSorted((a, b) => a.severity.localeCompare(b.severity))
-  return aligned(
+  return alignColumns(
     ordered.map(({ severity, rule, path, line, detail }) => [
       `  ${severity}`,
       rule,

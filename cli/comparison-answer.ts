@@ -71,8 +71,11 @@ function printPairTable(shell: Shell, pairs: readonly ComparisonPair[]): void {
     ['LOST', ({ wonByB }) => String(wonByB)],
     ['BOTH', ({ both }) => String(both)],
     ['NEITHER', ({ neither }) => String(neither)],
-    ['POINTS', ({ difference }) => (difference ? signed(difference.points) : '-')],
-    ['95 %', ({ difference }) => (difference ? `${signed(difference.low)} to ${signed(difference.high)}` : '-')],
+    ['POINTS', ({ difference }) => (difference ? formatPoints(difference.points) : '-')],
+    [
+      '95 %',
+      ({ difference }) => (difference ? `${formatPoints(difference.low)} to ${formatPoints(difference.high)}` : '-'),
+    ],
     ['VERDICT', ({ verdict }) => formatVerdict(verdict)],
   ])
 }
@@ -89,8 +92,11 @@ export async function printDiff(shell: Shell, service: Service, { scope, id }: S
     ['TASKS', ({ tasks }) => String(tasks)],
     ['FIXED', ({ fixed }) => String(fixed)],
     ['BROKEN', ({ broken }) => String(broken)],
-    ['POINTS', ({ difference }) => (difference ? signed(difference.points) : '-')],
-    ['95 %', ({ difference }) => (difference ? `${signed(difference.low)} to ${signed(difference.high)}` : '-')],
+    ['POINTS', ({ difference }) => (difference ? formatPoints(difference.points) : '-')],
+    [
+      '95 %',
+      ({ difference }) => (difference ? `${formatPoints(difference.low)} to ${formatPoints(difference.high)}` : '-'),
+    ],
     ['VERDICT', ({ verdict }) => formatVerdict(verdict)],
   ])
   const changed = diff.settings.flatMap(({ setting, changed }) => changed.map((each) => ({ setting, ...each })))
@@ -105,4 +111,4 @@ export async function printDiff(shell: Shell, service: Service, { scope, id }: S
 
 const formatVerdict = (verdict: ComparisonPair['verdict']): string => verdict.replace('_', ' ')
 
-const signed = (points: number): string => `${points > 0 ? '+' : ''}${points.toFixed(1)}`
+const formatPoints = (points: number): string => `${points > 0 ? '+' : ''}${points.toFixed(1)}`

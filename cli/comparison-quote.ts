@@ -2,8 +2,8 @@ import type { Quote, QuotedSetting } from '../src/comparisons/quotes/schema.ts'
 import { requireConfirmation, type YesFlag } from './confirm.ts'
 import { Canceled } from './failure.ts'
 import { note, type Shell } from './shell.ts'
-import { aligned, counted } from './table.ts'
-import { duration } from './watch-comparison.ts'
+import { alignColumns, formatCount } from './table.ts'
+import { formatDuration } from './watch-comparison.ts'
 
 /** Prints the quote among the notes and asks on a terminal. Throws `Canceled` unless the answer is yes. */
 export async function confirmQuote(
@@ -25,7 +25,7 @@ export async function confirmQuote(
 export function formatQuote(quote: Quote): string[] {
   return [
     formatSize(quote),
-    ...aligned([HEADINGS, ...quote.perSetting.map(toCells)]),
+    ...alignColumns([HEADINGS, ...quote.perSetting.map(toCells)]),
     formatCost(quote),
     ...warnOfBudget(quote),
     quote.advice,
@@ -34,8 +34,10 @@ export function formatQuote(quote: Quote): string[] {
 
 function formatSize({ tasks, settings, trials, durationSeconds, concurrency }: Quote): string {
   const attempts = trials / (tasks * settings)
-  const factors = [counted(tasks, 'task'), counted(settings, 'setting'), counted(attempts, 'attempt')].join(' × ')
-  return `${counted(trials, 'trial')} (${factors}), about ${duration(durationSeconds)} with ${concurrency} at a time`
+  const factors = [formatCount(tasks, 'task'), formatCount(settings, 'setting'), formatCount(attempts, 'attempt')].join(
+    ' × ',
+  )
+  return `${formatCount(trials, 'trial')} (${factors}), about ${formatDuration(durationSeconds)} with ${concurrency} at a time`
 }
 
 const HEADINGS = ['SETTING', 'EXPECTED', 'RANGE', 'MAXIMUM', 'SOURCE', 'PER TRIAL']
@@ -45,8 +47,8 @@ const toCells = ({ settingId, costUsd, maximumCostUsd, source, measuredTrials, .
   usd(costUsd.expected),
   `${usd(costUsd.low)}-${usd(costUsd.high)}`,
   maximumCostUsd === null ? '-' : usd(maximumCostUsd),
-  source === 'measured' ? `${source} (${counted(measuredTrials, 'trial')})` : source,
-  duration(Math.ceil(setting.secondsPerTrial)),
+  source === 'measured' ? `${source} (${formatCount(measuredTrials, 'trial')})` : source,
+  formatDuration(Math.ceil(setting.secondsPerTrial)),
 ]
 
 function formatCost({ costUsd: { low, expected, high }, maximumCostUsd }: Quote): string {

@@ -7,9 +7,9 @@ export type ReportFormat = (typeof REPORT_FORMATS)[number]
 /** Formats the results of a comparison as Markdown, for the summary of a build or a comment on a pull request. */
 export function formatMarkdown({ id, state, settings, frontier, answer, costUsd, trials }: Comparison): string[] {
   const rows = settings.map((setting) => [
-    code(setting.id),
+    quoteCode(setting.id),
     `${setting.passed}/${setting.tasks}`,
-    percent(setting.accuracy),
+    formatPercent(setting.accuracy),
     setting.stats.ci95 ? `${setting.stats.ci95.low.toFixed(0)}–${setting.stats.ci95.high.toFixed(0)} %` : '',
     setting.costPerTaskUsd === null ? '' : `$${setting.costPerTaskUsd.toFixed(4)}`,
     String(setting.trials.errored),
@@ -20,14 +20,14 @@ export function formatMarkdown({ id, state, settings, frontier, answer, costUsd,
     ...(answer ? [escapeMarkdown(answer.text), ''] : []),
     ...[heading, heading.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`),
     '',
-    `Comparison ${code(id)} is ${state}: ${trials.total} trials, $${costUsd.toFixed(4)}.`,
+    `Comparison ${quoteCode(id)} is ${state}: ${trials.total} trials, $${costUsd.toFixed(4)}.`,
   ]
 }
 
-const percent = (value: number | null): string => (value === null ? '' : `${value.toFixed(1)} %`)
+const formatPercent = (value: number | null): string => (value === null ? '' : `${value.toFixed(1)} %`)
 
 /** Setting ids contain `|`, which would end a cell. */
-const code = (text: string): string => `\`${printable(text).replaceAll('`', "'").replaceAll('|', '\\|')}\``
+const quoteCode = (text: string): string => `\`${printable(text).replaceAll('`', "'").replaceAll('|', '\\|')}\``
 
 const escapeMarkdown = (text: string): string => printable(text).replaceAll(/[<>&[\]`*_\\]/g, '\\$&')
 
@@ -51,7 +51,7 @@ function formatSuite({ id }: ComparisonSetting, trials: readonly ComparisonTrial
   const seconds = trials.reduce((sum, { timings }) => sum + (timings.total ?? 0), 0)
   const counts = `tests="${trials.length}" failures="${count('failed')}" errors="${count('errored')}" skipped="${count('queued', 'running', 'canceled')}"`
   return [
-    `  <testsuite name="${xml(id)}" ${counts} time="${seconds.toFixed(3)}">`,
+    `  <testsuite name="${escapeXml(id)}" ${counts} time="${seconds.toFixed(3)}">`,
     ...trials.flatMap((trial) => formatCase(id, trial)),
     '  </testsuite>',
   ]
@@ -59,14 +59,14 @@ function formatSuite({ id }: ComparisonSetting, trials: readonly ComparisonTrial
 
 function formatCase(suite: string, trial: ComparisonTrial): string[] {
   const name = trial.attempt === 1 ? trial.task.name : `${trial.task.name} (attempt ${trial.attempt})`
-  const opening = `    <testcase classname="${xml(suite)}" name="${xml(name)}" time="${(trial.timings.total ?? 0).toFixed(3)}"`
+  const opening = `    <testcase classname="${escapeXml(suite)}" name="${escapeXml(name)}" time="${(trial.timings.total ?? 0).toFixed(3)}"`
   if (trial.state === 'passed') return [`${opening}/>`]
-  const reason = xml(trial.explanation ?? trial.error ?? trial.state)
+  const reason = escapeXml(trial.explanation ?? trial.error ?? trial.state)
   const element = ELEMENTS[trial.state]
   return [
     `${opening}>`,
     element === 'skipped'
-      ? `      <skipped message="${xml(trial.state)}"/>`
+      ? `      <skipped message="${escapeXml(trial.state)}"/>`
       : `      <${element} type="${trial.class ?? trial.state}" message="${reason}">assay trials show ${trial.id}</${element}>`,
     '    </testcase>',
   ]
@@ -80,5 +80,5 @@ const ELEMENTS: Record<Exclude<ComparisonTrial['state'], 'passed'>, 'failure' | 
   canceled: 'skipped',
 }
 
-const xml = (text: string): string =>
+const escapeXml = (text: string): string =>
   printable(text).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')

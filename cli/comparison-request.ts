@@ -4,6 +4,7 @@ import { suggestName } from '../src/platform/suggestion.ts'
 import type { CompareRequest } from './comparison-scope.ts'
 import { parseTimeoutMultiplier } from './engine.ts'
 import { WrongUse } from './failure.ts'
+import { parseNumber, parseOptionalNumber } from './flag-values.ts'
 import { requireId } from './service.ts'
 
 export type RequestFlags = {
@@ -64,22 +65,22 @@ const describeMissingSandbox = (catalog: Catalog, wanted: string | undefined): s
 function buildChoices(
   catalog: Catalog,
   text: string,
-  others: string | undefined,
+  defaultNames: string | undefined,
   configurations: readonly (string | undefined)[],
 ) {
-  const [setting = '', harnesses = others] = text.split('=')
+  const [setting = '', harnesses = defaultNames] = text.split('=')
   const [catalogId = '', reasoningLevel] = setting.split('@')
   const model = catalog.models.find((each) => each.catalogId === catalogId)
   if (!model) {
     const known = catalog.models.map((each) => each.catalogId)
-    throw unknownName('model', catalogId, known)
+    throw toUnknownName('model', catalogId, known)
   }
   const credentialId = model.credentials[0]?.id
   if (credentialId === undefined)
     throw new WrongUse(
       `No credential gives access to ${catalogId}. Add one: assay credentials add model ${model.provider} --name <name>`,
     )
-  const chosen = harnesses === undefined ? defaultHarnesses(model) : harnesses.split(',').map((id) => id.trim())
+  const chosen = harnesses === undefined ? listDefaultHarnesses(model) : harnesses.split(',').map((id) => id.trim())
   const knownHarnesses = catalog.harnesses.map(({ id }) => id)
   for (const id of chosen) requireKnown('harness', id, knownHarnesses)
   if (reasoningLevel !== undefined) requireKnown('reasoning level', reasoningLevel, model.reasoningLevels)
@@ -91,21 +92,12 @@ function buildChoices(
 /** Harness of a model for which none is named. The reference solution is compared with a no-op. */
 export const DEFAULT_HARNESS = 'mini'
 
-const defaultHarnesses = ({ provider, harnesses }: Catalog['models'][number]): string[] =>
+const listDefaultHarnesses = ({ provider, harnesses }: Catalog['models'][number]): string[] =>
   provider !== 'none' && harnesses.includes(DEFAULT_HARNESS) ? [DEFAULT_HARNESS] : harnesses
 
-function requireKnown(what: string, name: string, known: readonly string[]): void {
-  if (!known.includes(name)) throw unknownName(what, name, known)
+function requireKnown(kind: string, name: string, known: readonly string[]): void {
+  if (!known.includes(name)) throw toUnknownName(kind, name, known)
 }
 
-const unknownName = (what: string, name: string, known: readonly string[]): WrongUse =>
-  new WrongUse(`Unknown ${what} ${name}.${suggestName(name, known)} Available: ${known.join(', ')}.`)
-
-export const parseOptionalNumber = (text: string | undefined, flag: string): number | undefined =>
-  text === undefined ? undefined : parseNumber(text, flag)
-
-export function parseNumber(text: string, flag: string): number {
-  const value = Number(text)
-  if (text.trim() === '' || !Number.isFinite(value)) throw new WrongUse(`${flag} must be a number.`)
-  return value
-}
+const toUnknownName = (kind: string, name: string, known: readonly string[]): WrongUse =>
+  new WrongUse(`Unknown ${kind} ${name}.${suggestName(name, known)} Available: ${known.join(', ')}.`)

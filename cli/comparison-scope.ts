@@ -4,6 +4,7 @@ import type { Comparison, NewComparison } from '../src/comparisons/shapes/schema
 import { call } from '../src/platform/http/client.ts'
 import { parseDatasetName } from './benchmarks.ts'
 import { WrongUse } from './failure.ts'
+import { parseCount } from './flag-values.ts'
 import { parseRepositoryName } from './repository.ts'
 import { filterByGlob } from './run-target.ts'
 import type { Service } from './service.ts'
@@ -35,18 +36,11 @@ const contract = () => import('../src/comparisons/schema.ts')
 
 export async function openScope(flags: ScopeFlags, benchmark: string | undefined): Promise<ScopeClient> {
   const { repo, task = [] } = flags
-  const limit = flags.limit === undefined ? undefined : requireCount('--limit', flags.limit)
+  const limit = flags.limit === undefined ? undefined : parseCount(flags.limit, '--limit')
   if ((repo === undefined) === (benchmark === undefined))
     throw new WrongUse('Give either a benchmark as org/name or a repository with --repo owner/name.')
   if (repo !== undefined) return openRepositoryScope(repo, task, limit)
   return openBenchmarkScope(benchmark ?? '', task, limit)
-}
-
-/** Parses a flag that is a positive whole number. */
-function requireCount(flag: string, text: string): number {
-  const value = Number(text)
-  if (text.trim() !== '' && Number.isInteger(value) && value >= 1) return value
-  throw new WrongUse(`${flag} must be a whole number from 1 up.`)
 }
 
 async function openBenchmarkScope(argument: string, globs: string[], limit: number | undefined): Promise<ScopeClient> {
@@ -82,8 +76,9 @@ const listBenchmarkNames = ({ name }: { name: string }): string[] => [name, name
 async function openRepositoryScope(repo: string, tasks: string[], limit: number | undefined): Promise<ScopeClient> {
   const { inRepository: endpoints } = await contract()
   const repository = parseRepositoryName(repo)
-  const named = tasks.every(isTaskRef) ? tasks.map(parseTaskRef) : []
-  const globs = tasks.every(isTaskRef) ? [] : tasks
+  const areRefs = tasks.every(isTaskRef)
+  const named = areRefs ? tasks.map(parseTaskRef) : []
+  const globs = areRefs ? [] : tasks
   return {
     endpoints,
     params: repository,

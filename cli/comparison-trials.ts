@@ -5,7 +5,7 @@ import type { ScopeClient } from './comparison-scope.ts'
 import { WrongUse } from './failure.ts'
 import { listAll, type Service } from './service.ts'
 import { note, printJson, type Shell } from './shell.ts'
-import { counted, printTable } from './table.ts'
+import { formatCount, printTable } from './table.ts'
 
 export type TrialFlags = { state?: string; setting?: string }
 type ListedTrialState = ComparisonTrial['state']
@@ -29,7 +29,7 @@ export const printFailures = (shell: Shell, service: Service, comparison: Scoped
   printReasons(shell, service, comparison, {
     state: 'failed',
     count: trials.failed,
-    title: `${counted(trials.failed, 'trial')} failed:`,
+    title: `${formatCount(trials.failed, 'trial')} failed:`,
   })
 
 type TrialReasons = { state: 'errored' | 'failed'; count: number; title: string }
@@ -46,7 +46,7 @@ async function printReasons(
   const reasons = Object.entries(
     Object.groupBy(trials, ({ explanation, error = 'No reason was recorded.' }) => explanation ?? firstLine(error)),
   )
-    .map(([reason, alike = []]) => ({ reason, count: alike.length }))
+    .map(([reason, group = []]) => ({ reason, count: group.length }))
     .toSorted((a, b) => b.count - a.count)
   note(shell, title)
   for (const reason of reasons.slice(0, REASONS_MAX)) note(shell, `  ${reason.count} × ${reason.reason}`)

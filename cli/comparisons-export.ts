@@ -17,7 +17,7 @@ import { WrongUse } from './failure.ts'
 import { writeNewPath } from './new-path.ts'
 import type { Service } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
-import { counted } from './table.ts'
+import { formatCount } from './table.ts'
 
 export type ComparisonExportFlags = {
   html?: boolean
@@ -66,38 +66,38 @@ function selectFormat(
   const { html, output = `comparison-${scoped.id.slice(0, 8)}`, sqlite, parquet, inspect, harbor } = flags
   const readAll = () => readComparison(service, scoped)
   const readTexts = (trial: ComparisonTrial) => readTrialTexts(service, scoped, trial)
-  const formats: (ExportFormat & { chosen: boolean })[] = [
-    { chosen: html === true, target: output, write: (path) => exportPages(shell, service, scoped, path) },
+  const formats: (ExportFormat & { isChosen: boolean })[] = [
+    { isChosen: html === true, target: output, write: (path) => exportPages(shell, service, scoped, path) },
     {
-      chosen: sqlite !== undefined,
+      isChosen: sqlite !== undefined,
       target: sqlite ?? '',
       write: async (path) => writeTable(writeSqlite, path, await readAll()),
     },
     {
-      chosen: parquet !== undefined,
+      isChosen: parquet !== undefined,
       target: parquet ?? '',
       write: async (path) => writeTable(writeParquet, path, await readAll()),
     },
     {
-      chosen: inspect !== undefined,
+      isChosen: inspect !== undefined,
       target: inspect ?? '',
       write: async (path) => {
         const { comparison, trials } = await readAll()
         await writeInspectLogs(path, comparison, trials, readTexts)
-        return `Wrote ${counted(comparison.settings.length, 'log')}. To look at them: inspect view --log-dir ${inspect}`
+        return `Wrote ${formatCount(comparison.settings.length, 'log')}. To look at them: inspect view --log-dir ${inspect}`
       },
     },
     {
-      chosen: harbor !== undefined,
+      isChosen: harbor !== undefined,
       target: harbor ?? '',
       write: async (path) => {
         const { comparison, trials } = await readAll()
         await writeHarborJob(shell, path, { comparison, trials, readTexts })
-        return `Wrote ${counted(trials.length, 'trial')}. To look at them: harbor view ${dirname(resolve(harbor ?? ''))}`
+        return `Wrote ${formatCount(trials.length, 'trial')}. To look at them: harbor view ${dirname(resolve(harbor ?? ''))}`
       },
     },
   ]
-  const [format, ...others] = formats.filter(({ chosen }) => chosen)
+  const [format, ...others] = formats.filter(({ isChosen }) => isChosen)
   if (!format || others.length > 0)
     throw new WrongUse('Choose one format: --html, --sqlite, --parquet, --inspect or --harbor.')
   if (html !== true && flags.output !== undefined) throw new WrongUse('--output can only be used with --html.')
@@ -119,7 +119,7 @@ async function writeTable(
   { comparison, trials }: ComparisonWithTrials,
 ): Promise<string> {
   await write(path, toTrialRows(comparison, trials))
-  return `Wrote ${counted(trials.length, 'trial')}.`
+  return `Wrote ${formatCount(trials.length, 'trial')}.`
 }
 
 async function exportPages(shell: Shell, service: Service, scoped: ScopedComparison, folder: string): Promise<string> {

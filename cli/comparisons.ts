@@ -5,7 +5,7 @@ import { call } from '../src/platform/http/client.ts'
 import { type PairFlags, printDiff, printPairs, printResults } from './comparison-answer.ts'
 import { confirmQuote, formatQuote } from './comparison-quote.ts'
 import { REPORT_FORMATS } from './comparison-reports.ts'
-import { buildRequest, parseNumber, parseOptionalNumber, type RequestFlags } from './comparison-request.ts'
+import { buildRequest, type RequestFlags } from './comparison-request.ts'
 import { openScope, type ScopeClient, type ScopeFlags } from './comparison-scope.ts'
 import { printErrors, printFailures, printTrials, type ScopedComparison, type TrialFlags } from './comparison-trials.ts'
 import type { ComparisonExportFlags } from './comparisons-export.ts'
@@ -13,11 +13,12 @@ import { resolveConfigurations } from './configuration-source.ts'
 import { YES, type YesFlag } from './confirm.ts'
 import { TIMEOUT_MULTIPLIER } from './engine.ts'
 import { Canceled, Failed, InfrastructureFailed, WrongUse } from './failure.ts'
+import { collect, parseNumber, parseOptionalNumber } from './flag-values.ts'
 import { withExample } from './help.ts'
 import { warnOfKnownTasks } from './knowledge-cutoff.ts'
 import { openService, requireId, type Service } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
-import { moment, printTable } from './table.ts'
+import { formatMoment, printTable } from './table.ts'
 import { detachOnSignal, printSettings, watchComparison } from './watch-comparison.ts'
 
 type ComparisonVerbFlags = ScopeFlags &
@@ -95,7 +96,7 @@ function addComparisons(assay: Command, shell: Shell): void {
       .action((name: string | undefined, flags: ScopeFlags, command: Command) => list(shell, command, name, flags)),
     'assay comparisons list assay/quick',
   )
-  for (const { verb, about, run, options = [], more = '' } of VERBS) {
+  for (const { verb, about, run, options = [], exampleSuffix = '' } of VERBS) {
     const named = comparisons
       .command(verb)
       .description(about)
@@ -106,7 +107,7 @@ function addComparisons(assay: Command, shell: Shell): void {
       named.action((names: string[], flags: ComparisonVerbFlags, command: Command) =>
         run(shell, command, names, flags),
       ),
-      `assay comparisons ${verb} assay/quick 0198c0de-0000-7000-8000-000000000000${more}`,
+      `assay comparisons ${verb} assay/quick 0198c0de-0000-7000-8000-000000000000${exampleSuffix}`,
     )
   }
 }
@@ -130,31 +131,31 @@ type ComparisonVerb = {
   run: (shell: Shell, command: Command, names: string[], flags: ComparisonVerbFlags) => Promise<void>
   options?: (readonly [string, string])[]
   /** Added to the example. */
-  more?: string
+  exampleSuffix?: string
 }
 
 const VERBS: ComparisonVerb[] = [
   { verb: 'watch', about: 'Watch a comparison; Ctrl-C leaves it running', run: watch, options: [FAIL_UNDER, FORMAT] },
   { verb: 'show', about: 'Show the status of a comparison', run: show, options: [FAIL_UNDER, FORMAT] },
-  { verb: 'trials', about: 'List the trials of a comparison, with errors', run: trials, options: [STATE, SETTING] },
+  { verb: 'trials', about: 'List the trials of a comparison, with errors', run: showTrials, options: [STATE, SETTING] },
   {
     verb: 'pairs',
     about: 'Compare the settings of a comparison in pairs',
-    run: pairs,
+    run: showPairs,
     options: [BASELINE],
   },
   {
     verb: 'diff',
     about: 'Compare two comparisons of the same scope, setting by setting; name the older one first',
-    run: diff,
-    more: ' 0198c0de-0000-7000-8000-000000000001',
+    run: showDiff,
+    exampleSuffix: ' 0198c0de-0000-7000-8000-000000000001',
   },
   {
     verb: 'export',
     about: 'Write a comparison as pages, as a table of its trials, or in the format of another tool',
     run: exportToDisk,
     options: [HTML, OUTPUT, SQLITE, PARQUET, INSPECT, HARBOR],
-    more: ' --html',
+    exampleSuffix: ' --html',
   },
   { verb: 'pause', about: 'Pause a comparison: running trials end, no other one starts', run: pause },
   { verb: 'resume', about: 'Resume a paused, failed or canceled comparison', run: resume, options: [BUDGET] },
@@ -162,8 +163,6 @@ const VERBS: ComparisonVerb[] = [
 ]
 
 const REPO = ['--repo <repository>', 'Repository as owner/name, instead of a benchmark'] as const
-
-const collect = (value: string, before: string[]): string[] => [...before, value]
 
 async function compare(shell: Shell, command: Command, name: string | undefined, flags: CompareFlags): Promise<void> {
   const scope = await openScope(flags, name)
@@ -186,11 +185,11 @@ export async function startComparison(
   const quote = await prepared.quote()
   if (flags.quote) return service.json ? printJson(shell, quote) : print(shell, ...formatQuote(quote))
   await confirmQuote(shell, quote, flags)
-  const left = detachOnSignal()
+  const detached = detachOnSignal()
   const comparison = await prepared.create()
   if (flags.detach) return service.json ? printJson(shell, { ...comparison, quote }) : print(shell, comparison.id)
   note(shell, `Comparison ${comparison.id}. Ctrl-C ${isTemporary ? 'cancels it' : 'leaves it running'}.`)
-  await follow(shell, service, { scope, id: comparison.id, quote }, { left, flags, isTemporary })
+  await follow(shell, service, { scope, id: comparison.id, quote }, { detached, flags, isTemporary })
 }
 
 /**
@@ -201,19 +200,19 @@ async function follow(
   shell: Shell,
   service: Service,
   { scope, id, quote }: ScopedComparison & { quote?: Quote },
-  { left, flags, isTemporary = false }: { left: AbortSignal; flags: ResultFlags; isTemporary?: boolean },
+  { detached, flags, isTemporary = false }: { detached: AbortSignal; flags: ResultFlags; isTemporary?: boolean },
 ): Promise<void> {
   const { format, failUnder } = parseResultFlags(flags)
   const { endpoints, params, argument } = scope
-  const last = await watchComparison(shell, service, { endpoints, params: { ...params, comparisonId: id } }, left)
-  const again = `assay comparisons watch ${argument} ${id}`
+  const last = await watchComparison(shell, service, { endpoints, params: { ...params, comparisonId: id } }, detached)
+  const watchCommand = `assay comparisons watch ${argument} ${id}`
   if (last === undefined && isTemporary) {
     const canceled = { org: service.org, ...params, comparisonId: id }
     await call(service, endpoints.cancel, { params: canceled })
     note(shell, 'Canceled. Trials that had ended keep their results.')
     throw new Canceled()
   }
-  if (last === undefined) return note(shell, `Still running in the background. To watch again: ${again}`)
+  if (last === undefined) return note(shell, `Still running in the background. To watch again: ${watchCommand}`)
   await printResults(shell, service, { scope, id }, last, { quote, format })
   if (isTemporary) await printFailures(shell, service, { scope, id }, last)
   await printErrors(shell, service, { scope, id }, last)
@@ -221,7 +220,7 @@ async function follow(
   if (last.state !== 'completed')
     note(
       shell,
-      `The comparison is ${last.state}${reasonOf(last)} To resume: assay comparisons resume ${argument} ${id}`,
+      `The comparison is ${last.state}${formatReason(last)} To resume: assay comparisons resume ${argument} ${id}`,
     )
   if (last.state === 'canceled') throw new Failed()
   throw new InfrastructureFailed('The comparison has no complete result.', { isReported: true })
@@ -247,7 +246,7 @@ function requireAccuracy(shell: Shell, { settings }: Comparison, percent: number
 const hasResults = ({ trials: { passed, failed, errored } }: Comparison): boolean =>
   passed + failed > 0 || errored === 0
 
-const reasonOf = ({ submissionError, pause }: Comparison): string => {
+const formatReason = ({ submissionError, pause }: Comparison): string => {
   const message = submissionError?.message ?? pause?.message
   return message === undefined ? '.' : `: ${message}`
 }
@@ -264,20 +263,20 @@ async function openComparison(shell: Shell, command: Command, names: string[], f
 
 async function watch(shell: Shell, command: Command, names: string[], flags: ComparisonVerbFlags): Promise<void> {
   const { service, scope, params } = await openComparison(shell, command, names, flags)
-  await follow(shell, service, { scope, id: params.comparisonId }, { left: detachOnSignal(), flags })
+  await follow(shell, service, { scope, id: params.comparisonId }, { detached: detachOnSignal(), flags })
 }
 
 async function show(shell: Shell, command: Command, names: string[], flags: ComparisonVerbFlags): Promise<void> {
   const { format, failUnder } = parseResultFlags(flags)
   const { service, scope, params } = await openComparison(shell, command, names, flags)
   const { body } = await call(service, scope.endpoints.read, { params })
-  note(shell, `The comparison is ${body.state}${reasonOf(body)}`)
+  note(shell, `The comparison is ${body.state}${formatReason(body)}`)
   await printResults(shell, service, { scope, id: body.id }, body, { format })
   await printErrors(shell, service, { scope, id: body.id }, body)
   requireAccuracy(shell, body, failUnder)
 }
 
-async function trials(shell: Shell, command: Command, names: string[], flags: ComparisonVerbFlags): Promise<void> {
+async function showTrials(shell: Shell, command: Command, names: string[], flags: ComparisonVerbFlags): Promise<void> {
   const { service, scope, params } = await openComparison(shell, command, names, flags)
   await printTrials(shell, service, { scope, id: params.comparisonId }, flags)
 }
@@ -287,34 +286,34 @@ async function resume(shell: Shell, command: Command, names: string[], flags: Co
   const { service, scope, params } = await openComparison(shell, command, names, flags)
   const { body: comparison } = await call(service, scope.endpoints.resume, { params, body })
   if (service.json) return printJson(shell, comparison)
-  const again = `assay comparisons watch ${scope.argument} ${comparison.id}`
-  note(shell, `The comparison is ${comparison.state}. To watch: ${again}`)
+  const watchCommand = `assay comparisons watch ${scope.argument} ${comparison.id}`
+  note(shell, `The comparison is ${comparison.state}. To watch: ${watchCommand}`)
 }
 
 async function pause(shell: Shell, command: Command, names: string[], flags: ScopeFlags): Promise<void> {
   const { service, scope, params } = await openComparison(shell, command, names, flags)
   const { body: comparison } = await call(service, scope.endpoints.pause, { params })
   if (service.json) return printJson(shell, comparison)
-  const again = `assay comparisons resume ${scope.argument} ${comparison.id}`
-  note(shell, `The comparison is ${comparison.state}${reasonOf(comparison)} To resume: ${again}`)
+  const resumeCommand = `assay comparisons resume ${scope.argument} ${comparison.id}`
+  note(shell, `The comparison is ${comparison.state}${formatReason(comparison)} To resume: ${resumeCommand}`)
 }
 
 async function cancel(shell: Shell, command: Command, names: string[], flags: ScopeFlags): Promise<void> {
   const { service, scope, params } = await openComparison(shell, command, names, flags)
   const { body: comparison } = await call(service, scope.endpoints.cancel, { params })
-  note(shell, `The comparison is ${comparison.state}${reasonOf(comparison)}`)
+  note(shell, `The comparison is ${comparison.state}${formatReason(comparison)}`)
   if (service.json) printJson(shell, comparison)
   else printSettings(shell, comparison)
 }
 
-async function diff(shell: Shell, command: Command, names: string[], flags: ScopeFlags): Promise<void> {
+async function showDiff(shell: Shell, command: Command, names: string[], flags: ScopeFlags): Promise<void> {
   const [current = '', old = '', ...rest] = names.toReversed()
   const baseId = requireId(old, 'assay comparisons list')
   const { service, scope, params } = await openComparison(shell, command, [...rest.toReversed(), current], flags)
   await printDiff(shell, service, { scope, id: params.comparisonId }, baseId)
 }
 
-async function pairs(shell: Shell, command: Command, names: string[], flags: ComparisonVerbFlags): Promise<void> {
+async function showPairs(shell: Shell, command: Command, names: string[], flags: ComparisonVerbFlags): Promise<void> {
   const { service, scope, params } = await openComparison(shell, command, names, flags)
   await printPairs(shell, service, { scope, id: params.comparisonId }, flags)
 }
@@ -340,6 +339,6 @@ async function list(shell: Shell, command: Command, name: string | undefined, fl
     ['STATE', ({ state }) => state],
     ['TRIALS', ({ trials }) => `${trials.passed + trials.failed + trials.errored}/${trials.total}`],
     ['COST', ({ costUsd }) => `$${costUsd.toFixed(2)}`],
-    ['CREATED', ({ createdAt }) => moment(createdAt, '-')],
+    ['CREATED', ({ createdAt }) => formatMoment(createdAt, '-')],
   ])
 }

@@ -9,14 +9,14 @@ import type { Shell } from './shell.ts'
 type Variables = Record<string, string | undefined>
 
 /** Names the file with the user's settings. Never a file of the working directory, which may be an untrusted clone. */
-export function configPath({ env }: Pick<Shell, 'env'>): string {
+export function resolveConfigPath({ env }: Pick<Shell, 'env'>): string {
   if (env.ASSAY_CONFIG) return env.ASSAY_CONFIG
   return join(env.XDG_CONFIG_HOME || join(env.HOME || homedir(), '.config'), 'assay', 'config.env')
 }
 
 /** Reads the settings of the file. A file that does not exist has none. */
 export function readConfigFile(shell: Pick<Shell, 'env'>): Variables {
-  const path = configPath(shell)
+  const path = resolveConfigPath(shell)
   try {
     return parseEnv(readFileSync(path, 'utf8'))
   } catch (error) {
@@ -35,7 +35,7 @@ const HEAD = '# Settings of Assay, one per line. `assay config set` and `unset` 
 
 /** Replaces the file as a whole. Only its owner can read it, because it may contain keys. */
 export async function writeConfigFile(shell: Pick<Shell, 'env'>, settings: Variables): Promise<void> {
-  const path = configPath(shell)
+  const path = resolveConfigPath(shell)
   const lines = Object.entries(settings).map(([name, value = '']) => `${name}=${quote(value)}`)
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
   const draft = `${path}.${process.pid}`

@@ -10,7 +10,7 @@ import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { listAll, openService, type Service } from './service.ts'
 import { print, printJson, type Shell } from './shell.ts'
-import { counted, moment, printFacts, printTable } from './table.ts'
+import { formatCount, formatMoment, printFacts, printTable } from './table.ts'
 
 type CreateFlags = { prefix?: string; suffix?: string; options?: string }
 
@@ -108,7 +108,7 @@ async function list(shell: Shell, command: Command): Promise<void> {
     ['FILES', ({ files }) => String(files.length)],
     ['BYTES', ({ files }) => String(files.reduce((sum, { bytes }) => sum + bytes, 0))],
     ['DIGEST', ({ digest }) => shorten(digest)],
-    ['CREATED', ({ createdAt }) => moment(createdAt, '-')],
+    ['CREATED', ({ createdAt }) => formatMoment(createdAt, '-')],
   ])
 }
 
@@ -139,8 +139,8 @@ async function show(shell: Shell, command: Command, reference: string, { file }:
   printFacts(shell, [
     ['configuration', formatReference(configuration)],
     ['digest', configuration.digest],
-    ['created', moment(configuration.createdAt, '-')],
-    ...files.map(({ path, text }) => ['file', `${path} (${counted(Buffer.byteLength(text), 'byte')})`] as const),
+    ['created', formatMoment(configuration.createdAt, '-')],
+    ...files.map(({ path, text }) => ['file', `${path} (${formatCount(Buffer.byteLength(text), 'byte')})`] as const),
     ...(instructionPrefix === '' ? [] : [['prefix', instructionPrefix] as const]),
     ...(instructionSuffix === '' ? [] : [['suffix', instructionSuffix] as const]),
     ...mcpServers.map((server) => ['mcp server', describeServer(server)] as const),

@@ -6,7 +6,7 @@ import { withExample } from './help.ts'
 import { readSecret } from './secret.ts'
 import { listAll, openService, requireId, type Service } from './service.ts'
 import { note, print, printJson, type Shell, styled } from './shell.ts'
-import { moment, printTable } from './table.ts'
+import { formatMoment, printTable } from './table.ts'
 
 const FROM_ENV = ['--from-env <field=VARIABLE...>', 'Read a field of the secret from a variable'] as const
 const SECRET =
@@ -52,7 +52,7 @@ function addWriting(credentials: Command, shell: Shell): void {
     credentials
       .command('add')
       .description(`Store a credential. ${SECRET}`)
-      .addArgument(new Argument('<kind>', 'Name of the key').choices(['model', 'sandbox', 'registry', 'code-host']))
+      .addArgument(new Argument('<kind>', 'Kind of credential').choices(['model', 'sandbox', 'registry', 'code-host']))
       .argument('<provider>', 'Provider from `assay credentials providers`')
       .requiredOption('--name <name>', 'Display name')
       .option(...FROM_ENV)
@@ -122,7 +122,7 @@ async function list(shell: Shell, command: Command): Promise<void> {
     ['NAME', ({ name }) => name],
     ['SOURCE', ({ source }) => source],
     ['HINT', ({ hint }) => hint],
-    ['LAST USED', ({ lastUsedAt }) => moment(lastUsedAt, 'never')],
+    ['LAST USED', ({ lastUsedAt }) => formatMoment(lastUsedAt, 'never')],
   ])
 }
 
@@ -171,7 +171,9 @@ async function update(
   const service = await openService(shell, command)
   const body = {
     name,
-    secret: isNewSecret ? await readSecret(shell, await fieldsOf(service, credentialId), fromEnv) : undefined,
+    secret: isNewSecret
+      ? await readSecret(shell, await fetchCredentialFields(service, credentialId), fromEnv)
+      : undefined,
   }
   const params = { org: service.org, credentialId }
   const { body: credential } = await call(service, updateCredential, { params, body })
@@ -179,7 +181,7 @@ async function update(
   note(shell, `Updated the credential "${credential.name}".`)
 }
 
-async function fieldsOf(service: Service, id: string): Promise<CredentialProvider['fields']> {
+async function fetchCredentialFields(service: Service, id: string): Promise<CredentialProvider['fields']> {
   const { items } = await fetchCredentials(service)
   const credential = items.find((each) => each.id === id.toLowerCase())
   if (!credential) throw new Error(`Credential ${id} not found.`)

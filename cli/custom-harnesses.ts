@@ -9,7 +9,7 @@ import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { listAll, openService, type Service } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
-import { moment, printTable } from './table.ts'
+import { formatMoment, printTable } from './table.ts'
 
 type AddHarnessFlags = { bundle?: string }
 
@@ -34,11 +34,11 @@ export function addCustomHarnessesCommands(harnesses: Command, shell: Shell): vo
   )
 }
 
-export const isOwn = (id: string): boolean => id.startsWith('custom/')
+export const isCustomHarness = (id: string): boolean => id.startsWith('custom/')
 
 const contract = () => import('../src/catalog/custom-harnesses/schema.ts')
 
-async function listOwn(service: Service): Promise<CustomHarness[]> {
+async function listCustomHarnesses(service: Service): Promise<CustomHarness[]> {
   const { listHarnesses } = await contract()
   const { items } = await listAll(async (query) => {
     const { body } = await call(service, listHarnesses, { params: { org: service.org }, query })
@@ -47,9 +47,9 @@ async function listOwn(service: Service): Promise<CustomHarness[]> {
   return items
 }
 
-export async function printOwn(shell: Shell, command: Command): Promise<void> {
+export async function printCustomHarnesses(shell: Shell, command: Command): Promise<void> {
   const service = await openService(shell, command)
-  const found = await listOwn(service)
+  const found = await listCustomHarnesses(service)
   if (service.json) return printJson(shell, { harnesses: found })
   printTable<CustomHarness>(shell, found, [
     ['ID', ({ id }) => id],
@@ -57,27 +57,27 @@ export async function printOwn(shell: Shell, command: Command): Promise<void> {
     ['VERSION', ({ version }) => version],
     ['BUNDLE', ({ bundle }) => bundle?.digest.slice(0, 'sha256:'.length + 12) ?? '-'],
     ['PROTOCOLS', ({ protocols }) => protocols.join(', ')],
-    ['ADDED', ({ createdAt }) => moment(createdAt, '-')],
+    ['ADDED', ({ createdAt }) => formatMoment(createdAt, '-')],
   ])
 }
 
 /** Prints the description of the newest version. */
 export async function showCustomHarness(shell: Shell, command: Command, id: string): Promise<void> {
-  const found = (await listOwn(await openService(shell, command))).find((harness) => harness.id === id)
+  const found = (await listCustomHarnesses(await openService(shell, command))).find((harness) => harness.id === id)
   if (!found) throw new Error(`Harness ${id} not found. List them with \`assay harnesses list --own\`.`)
   printJson(shell, found)
 }
 
 async function add(shell: Shell, command: Command, { bundle }: AddHarnessFlags, file: string): Promise<void> {
-  const written = await readDescription(file)
+  const fileDescription = await readDescription(file)
   const upload = bundle === undefined ? undefined : await readArchive(bundle, { inside: true })
   const service = await openService(shell, command)
   const { addHarness, sendBundle } = await contract()
   const params = { org: service.org }
-  const sent = upload && (await call(service, sendBundle, { params, upload })).body
-  const description = sent
-    ? { ...written, bundle: { ...JsonRecord.parse(written.bundle ?? {}), digest: sent.digest } }
-    : written
+  const uploaded = upload && (await call(service, sendBundle, { params, upload })).body
+  const description = uploaded
+    ? { ...fileDescription, bundle: { ...JsonRecord.parse(fileDescription.bundle ?? {}), digest: uploaded.digest } }
+    : fileDescription
   const { status, body } = await call(service, addHarness, { params, body: await parseNewHarness(description) })
   if (service.json) return printJson(shell, body)
   note(shell, `${body.name} ${body.version} ${status === 201 ? 'added.' : 'already exists, unchanged.'}`)

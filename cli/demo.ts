@@ -33,13 +33,15 @@ export function addDemoCommand(assay: Command, shell: Shell): void {
     withGlobals(assay.command('demo'))
       .description('Compare settings on bundled tasks, without API keys, network or Docker')
       .option('--data <folder>', 'Data folder of the demo (ASSAY_DATA, .assay-demo)')
-      .action((flags: { data?: string }) => runDemo(shell, flags.data ?? (shell.env.ASSAY_DATA || ownFolder()))),
+      .action((flags: { data?: string }) =>
+        runDemo(shell, flags.data ?? (shell.env.ASSAY_DATA || requireDefaultFolder())),
+      ),
     'assay demo',
   )
 }
 
 /** Returns the default folder, unless it came with a clone. */
-function ownFolder(): string {
+function requireDefaultFolder(): string {
   requireOwnDataFolder('.assay-demo')
   return '.assay-demo'
 }
@@ -107,7 +109,7 @@ async function showModel(demo: Demo): Promise<string> {
   const models = ['low', 'high'].flatMap((level) => ['--model', `${MODEL}@${level}=mini`])
   const options = ['--sandbox', 'local', '--id', id, '--budget', SMALL_BUDGET, '--concurrency', '2']
   // The command exits with an error, because the comparison pauses.
-  await exitCodeOf(demo, ['compare', BENCHMARK, ...models, ...options])
+  await runToEnd(demo, ['compare', BENCHMARK, ...models, ...options])
   print(shell, '', `The same comparison, resumed with a budget of $${BUDGET}:`, '')
   await run(demo, ['comparisons', 'resume', BENCHMARK, id, '--budget', BUDGET], 'ignore')
   await run(demo, ['comparisons', 'watch', BENCHMARK, id])
@@ -122,11 +124,11 @@ const MODEL_FACTS = [
 type OutputTarget = 'inherit' | 'pipe' | 'ignore'
 
 async function run(demo: Demo, args: string[], output: OutputTarget = 'inherit'): Promise<void> {
-  const code = await exitCodeOf(demo, args, output)
+  const code = await runToEnd(demo, args, output)
   if (code !== 0) throw new Error(`assay ${args.join(' ')} exited with ${code}.`)
 }
 
-async function exitCodeOf(
+async function runToEnd(
   { shell, client }: Demo,
   args: string[],
   output: OutputTarget = 'inherit',

@@ -1,10 +1,10 @@
 import type { Command } from 'commander'
 import type { Diagnosis } from '../src/operate/machine-checks.ts'
 import { withExample, withGlobals } from './help.ts'
-import { DATA, environmentOf, type Flags } from './operate-config.ts'
-import { globalsOf } from './service.ts'
+import { buildEnvironment, DATA, type Flags } from './operate-config.ts'
+import { readGlobals } from './service.ts'
 import { note, print, printJson, type Shell, styled } from './shell.ts'
-import { aligned } from './table.ts'
+import { alignColumns } from './table.ts'
 
 export function addDoctorCommand(assay: Command, shell: Shell): void {
   withExample(
@@ -18,22 +18,23 @@ export function addDoctorCommand(assay: Command, shell: Shell): void {
 
 async function examine(shell: Shell, flags: Flags, command: Command): Promise<void> {
   const { diagnose } = await import('../src/operate/doctor.ts')
-  const { url, json } = globalsOf(command)
-  const checks = await diagnose({ ...environmentOf(shell, flags), ...(url === undefined ? {} : { ASSAY_URL: url }) })
+  const { url, json } = readGlobals(command)
+  const checks = await diagnose({ ...buildEnvironment(shell, flags), ...(url === undefined ? {} : { ASSAY_URL: url }) })
   const failed = checks.filter(({ ok, required }) => required && !ok)
   if (json) printJson(shell, { ok: failed.length === 0, checks })
   else printChecks(shell, checks)
-  await written(shell)
+  await waitUntilWritten(shell)
   // Exits explicitly, because a check that hangs would keep the process alive.
   process.exit(failed.length === 0 ? 0 : 1)
 }
 
-const written = ({ output }: Shell): Promise<void> => new Promise((resolve) => output.write('', () => resolve()))
+const waitUntilWritten = ({ output }: Shell): Promise<void> =>
+  new Promise((resolve) => output.write('', () => resolve()))
 
 function printChecks(shell: Shell, checks: Diagnosis[]): void {
-  const lines = aligned(checks.map(({ name, detail }) => [name, detail]))
-  for (const [place, check] of checks.entries()) {
-    print(shell, `${mark(shell, check)} ${lines[place]}`)
+  const lines = alignColumns(checks.map(({ name, detail }) => [name, detail]))
+  for (const [index, check] of checks.entries()) {
+    print(shell, `${mark(shell, check)} ${lines[index]}`)
     if (check.fix !== null) print(shell, `    fix: ${check.fix}`)
   }
   const failed = checks.filter(({ ok, required }) => required && !ok).length

@@ -55,9 +55,6 @@ function parseVariable(text: string): [string, string] {
   return [text.slice(0, at), text.slice(at + 1)]
 }
 
-/** Collects the values of a repeatable option. */
-export const collect = (value: string, before: string[]): string[] => [...before, value]
-
 /** Aborts on the first signal, so that the work cleans up. A second signal ends the process immediately. */
 export function stopOnSignals(): Disposable & { signal: AbortSignal } {
   const abort = new AbortController()

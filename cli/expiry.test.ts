@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { expiry } from './expiry.ts'
+import { parseExpiry } from './expiry.ts'
 import { WrongUse } from './failure.ts'
 
 const NOW = new Date('2026-02-27T12:00:00Z')
@@ -12,12 +12,12 @@ test.each([
   ['2030-12-31T10:00Z', '2030-12-31T10:00:00.000Z'],
   ['2030-12-31T10:00:00+02:00', '2030-12-31T08:00:00.000Z'],
 ])('%s is %s', (text, at) => {
-  expect(expiry(text, NOW)).toBe(at)
+  expect(parseExpiry(text, NOW)).toBe(at)
 })
 
 test.each(['', '30', 'd', '30m', '-3d', 'tomorrow', '2030-13-01', '2030-02-30', '2030-12-31T10:00', '999999999d'])(
   '%s is refused',
   (text) => {
-    expect(() => expiry(text, NOW)).toThrow(WrongUse)
+    expect(() => parseExpiry(text, NOW)).toThrow(WrongUse)
   },
 )

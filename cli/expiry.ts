@@ -5,15 +5,15 @@ const UNITS_MS: Record<string, number> = { h: HOUR_MS, d: 24 * HOUR_MS, w: 7 * 2
 const ISO = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/
 
 /** Parses `12h`, `30d`, `8w` from now, or an ISO 8601 date or time. A date starts at midnight UTC. */
-export function expiry(text: string, now: Date): string {
+export function parseExpiry(text: string, now: Date): string {
   const [, amount, unit = ''] = /^(\d{1,5})([hdw])$/.exec(text) ?? []
-  const at = amount ? now.getTime() + Number(amount) * (UNITS_MS[unit] ?? 0) : instant(text)
+  const at = amount ? now.getTime() + Number(amount) * (UNITS_MS[unit] ?? 0) : parseInstant(text)
   if (Number.isNaN(at))
     throw new WrongUse('--expires must be a duration such as 12h, 30d, 8w, or a date such as 2030-12-31.')
   return new Date(at).toISOString()
 }
 
-const instant = (text: string): number => (ISO.test(text) && dayExists(text) ? Date.parse(text) : Number.NaN)
+const parseInstant = (text: string): number => (ISO.test(text) && dayExists(text) ? Date.parse(text) : Number.NaN)
 
 /** JavaScript accepts February 31 as a day in March. */
 const dayExists = (text: string): boolean => {

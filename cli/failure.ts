@@ -2,7 +2,7 @@ import { type Command, CommanderError } from 'commander'
 import { Outage } from '../src/platform/errors.ts'
 import { ProblemReceived, ServiceUnreachable } from '../src/platform/http/client.ts'
 import { escapeJson } from '../src/platform/terminal-text.ts'
-import { wordFor } from './flag-words.ts'
+import { describeField } from './flag-words.ts'
 import { note, type Shell, styled } from './shell.ts'
 
 /** The command line is wrong. */
@@ -44,14 +44,14 @@ type ReportOptions = { command?: Command | undefined; isJson?: boolean }
 
 /** Prints an error and returns the exit code. */
 export function report(error: unknown, shell: Shell, { command, isJson = false }: ReportOptions = {}): number {
-  const code = exitCodeOf(error)
+  const code = toExitCode(error)
   if (isPrinted(error, isJson)) return code
   if (isJson) printErrorJson(shell, error, code)
   else printError(shell, error, command)
   return code
 }
 
-function exitCodeOf(error: unknown): number {
+function toExitCode(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : WRONG_USE
   if (error instanceof Canceled) return INTERRUPTED
   if (error instanceof WrongUse) return WRONG_USE
@@ -67,7 +67,7 @@ function isPrinted(error: unknown, isJson: boolean): boolean {
 }
 
 function printError(shell: Shell, error: unknown, command: Command | undefined): void {
-  const lines = error instanceof ProblemReceived ? problemLines(error, command) : sentence(error).split('\n')
+  const lines = error instanceof ProblemReceived ? formatProblem(error, command) : toSentence(error).split('\n')
   // Further lines are indented: a message may quote untrusted text, which must not look like our own output.
   const [first = '', ...others] = lines.map((line, at) => (at === 0 || line.startsWith('  ') ? line : `  ${line}`))
   note(shell, `${styled(shell.errors, 'red', 'error:')} ${first}`, ...others)
@@ -76,7 +76,7 @@ function printError(shell: Shell, error: unknown, command: Command | undefined):
 
 /** Prints one line of JSON among the notes, so that the output contains results only. */
 function printErrorJson(shell: Shell, error: unknown, exitCode: number): void {
-  const message = sentence(error).replace(/^error: /, '')
+  const message = toSentence(error).replace(/^error: /, '')
   const problem = error instanceof ProblemReceived ? error.problem : undefined
   const code = problem?.code ?? CODE_NAMES[exitCode] ?? 'failed'
   shell.errors.write(`${escapeJson(JSON.stringify({ error: { code, message, exitCode, problem } }))}\n`)
@@ -86,22 +86,22 @@ const CODE_NAMES: Record<number, string> = { [WRONG_USE]: 'wrong_use', [INFRASTR
 
 const NOT_ASSAY = 'Another program than Assay answered. Does ASSAY_URL or --url name the service?'
 
-function sentence(error: unknown): string {
+function toSentence(error: unknown): string {
   if (error instanceof SyntaxError) return NOT_ASSAY // only answers are parsed without a catch
   if (!(error instanceof Error)) return String(error)
-  const text = error.message || innerMessage(error) || error.name
+  const text = error.message || joinInnerMessages(error) || error.name
   // Errors with their own class have a message for users. A plain error may have the relevant message in its cause.
   const isPlain = error.constructor === Error
-  return isPlain && error.cause instanceof Error ? `${text.replace(/\.$/, '')}: ${sentence(error.cause)}` : text
+  return isPlain && error.cause instanceof Error ? `${text.replace(/\.$/, '')}: ${toSentence(error.cause)}` : text
 }
 
 /** Node throws one AggregateError with an empty message for all addresses of a host. */
-const innerMessage = (error: Error): string | undefined =>
-  error instanceof AggregateError ? error.errors.map((each) => sentence(each)).join('; ') : undefined
+const joinInnerMessages = (error: Error): string | undefined =>
+  error instanceof AggregateError ? error.errors.map((each) => toSentence(each)).join('; ') : undefined
 
-function problemLines({ problem }: ProblemReceived, command: Command | undefined): string[] {
+function formatProblem({ problem }: ProblemReceived, command: Command | undefined): string[] {
   const { title, detail, code, requestId, errors = [] } = problem
-  const [first, ...others] = errors.map(({ pointer, message }) => `${wordFor(pointer, command)}: ${message}`)
+  const [first, ...others] = errors.map(({ pointer, message }) => `${describeField(pointer, command)}: ${message}`)
   const source = `(${code}, request ${requestId})`
   // The detail of a problem with field errors repeats the first of them.
   if (first === undefined) return [`${detail} ${source}`]

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { expect, test } from 'vitest'
-import { wordFor } from './flag-words.ts'
+import { describeField } from './flag-words.ts'
 
 const command = new Command('any')
   .argument('<catalog-id>')
@@ -21,9 +21,9 @@ test.each([
   ['/nothing/known', '/nothing/known'],
   ['', '/'],
 ])('%s is %s', (pointer, word) => {
-  expect(wordFor(pointer, command)).toBe(word)
+  expect(describeField(pointer, command)).toBe(word)
 })
 
 test('without a command a field keeps its pointer', () => {
-  expect(wordFor('/budgetUsd', undefined)).toBe('/budgetUsd')
+  expect(describeField('/budgetUsd', undefined)).toBe('/budgetUsd')
 })

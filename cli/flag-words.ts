@@ -13,27 +13,27 @@ const FLAGS: Record<string, string> = {
 }
 
 /** Returns the flag or argument for a field of a request, otherwise its JSON Pointer. */
-export function wordFor(pointer: string, command: Command | undefined): string {
+export function describeField(pointer: string, command: Command | undefined): string {
   const steps = pointer.split('/').filter((step) => step !== '' && !/^\d+$/.test(step))
-  const words = steps.map((step) => flagOf(step, command) ?? argumentOf(step, command))
-  const place = words.findLastIndex((word) => word !== undefined)
-  if (place < 0) return pointer || '/'
-  const inside = steps.slice(place + 1).join('.')
-  return inside === '' ? `${words[place]}` : `${words[place]} (${inside})`
+  const words = steps.map((step) => findFlag(step, command) ?? findArgument(step, command))
+  const last = words.findLastIndex((word) => word !== undefined)
+  if (last < 0) return pointer || '/'
+  const inside = steps.slice(last + 1).join('.')
+  return inside === '' ? `${words[last]}` : `${words[last]} (${inside})`
 }
 
-function flagOf(field: string, command: Command | undefined): string | undefined {
+function findFlag(field: string, command: Command | undefined): string | undefined {
   const known = command?.options.map(({ long }) => long ?? '') ?? []
-  const kebab = `--${kebabOf(field)}`
+  const kebab = `--${toKebabCase(field)}`
   const named = FLAGS[field] ?? kebab
   return [named, kebab, kebab.replace(/e?s$/, ''), kebab.replace(/s$/, '')].find((flag) =>
     flag.split(/, | and /).every((each) => known.includes(each)),
   )
 }
 
-const argumentOf = (field: string, command: Command | undefined): string | undefined =>
-  command?.registeredArguments.some((argument) => argument.name() === kebabOf(field))
-    ? `<${kebabOf(field)}>`
+const findArgument = (field: string, command: Command | undefined): string | undefined =>
+  command?.registeredArguments.some((argument) => argument.name() === toKebabCase(field))
+    ? `<${toKebabCase(field)}>`
     : undefined
 
-const kebabOf = (field: string): string => field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+const toKebabCase = (field: string): string => field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)

@@ -1,12 +1,17 @@
 import type { Command } from 'commander'
 import { createDataFolder } from '../src/platform/data-folder.ts'
-import { addCustomHarnessesCommands, isOwn, printOwn, showCustomHarness } from './custom-harnesses.ts'
+import {
+  addCustomHarnessesCommands,
+  isCustomHarness,
+  printCustomHarnesses,
+  showCustomHarness,
+} from './custom-harnesses.ts'
 import { stopOnSignals, throwReported } from './engine.ts'
 import { WrongUse } from './failure.ts'
 import { withExample, withGlobals } from './help.ts'
 import { DATA, type Flags, readSettings } from './operate-config.ts'
-import { progressBar } from './progress.ts'
-import { globalsOf } from './service.ts'
+import { createProgressBar } from './progress.ts'
+import { readGlobals } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { printTable } from './table.ts'
 
@@ -19,7 +24,7 @@ export function addHarnessesCommands(assay: Command, shell: Shell): void {
       .option('--own', 'List the custom harnesses of the workspace, every version')
       .option(...DATA)
       .action((flags: ListHarnessFlags, command: Command) =>
-        flags.own ? printOwn(shell, command) : list(shell, flags, command),
+        flags.own ? printCustomHarnesses(shell, command) : list(shell, flags, command),
       ),
     'assay harnesses list',
     'assay harnesses list --own',
@@ -30,7 +35,7 @@ export function addHarnessesCommands(assay: Command, shell: Shell): void {
       .argument('<id>', 'Id from `assay harnesses list`')
       .option(...DATA)
       .action((id: string, flags: Flags, command: Command) =>
-        isOwn(id) ? showCustomHarness(shell, command, id) : show(shell, id, flags),
+        isCustomHarness(id) ? showCustomHarness(shell, command, id) : show(shell, id, flags),
       ),
     'assay harnesses show custom/house-agent',
   )
@@ -51,14 +56,19 @@ async function list(shell: Shell, flags: Flags, command: Command): Promise<void>
   const { dataFolder } = await readSettings(shell, flags)
   const { listHarnesses } = await import('../src/trials/local-engine.ts')
   const rows = await listHarnesses(dataFolder)
-  if (globalsOf(command).json) return printJson(shell, rows)
+  if (readGlobals(command).json) return printJson(shell, rows)
   printTable(shell, rows, [
     ['ID', ({ id }) => id],
     ['NAME', ({ name }) => name],
     ['VERSION', ({ version }) => version],
-    ['INSTALLED', ({ installed }) => (installed === null ? 'built in' : installed ? 'yes' : 'no')],
+    ['INSTALLED', ({ installed }) => formatInstalled(installed)],
     ['PROTOCOLS', ({ protocols }) => protocols.join(', ')],
   ])
+}
+
+function formatInstalled(installed: boolean | null): string {
+  if (installed === null) return 'built in'
+  return installed ? 'yes' : 'no'
 }
 
 async function show(shell: Shell, id: string, flags: Flags): Promise<void> {
@@ -74,14 +84,14 @@ async function install(shell: Shell, id: string, flags: Flags, command: Command)
   const { dataFolder } = await readSettings(shell, flags)
   const { installHarness } = await import('../src/trials/local-engine.ts')
   using stop = stopOnSignals()
-  const progress = progressBar(shell)
+  const progress = createProgressBar(shell)
   const onProgress = (name: string, done: number, total: number): void =>
     progress.show(done, total, `packages of ${name}`)
   createDataFolder(dataFolder)
   const folders = await installHarness(id, { dataFolder, signal: stop.signal, onProgress })
     .finally(() => progress.end())
     .catch(throwReported(stop.signal))
-  if (globalsOf(command).json) return printJson(shell, { id, folders })
+  if (readGlobals(command).json) return printJson(shell, { id, folders })
   if (folders.length === 0) note(shell, `${id} needs no installation.`)
   for (const folder of folders) print(shell, folder)
 }

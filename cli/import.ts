@@ -1,12 +1,13 @@
 import type { Command } from 'commander'
 import type { TrialTableRow } from './export/trial-rows.ts'
 import { WrongUse } from './failure.ts'
+import { parseCount } from './flag-values.ts'
 import { withExample, withGlobals } from './help.ts'
 import { writeNewPath } from './new-path.ts'
 import { requireFolder } from './paths.ts'
-import { globalsOf } from './service.ts'
+import { readGlobals } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
-import { counted, printTable } from './table.ts'
+import { formatCount, printTable } from './table.ts'
 
 type HarborFlags = { sqlite?: string; parquet?: string }
 type SweFlags = { limit?: string }
@@ -21,7 +22,7 @@ export function addImportCommands(assay: Command, shell: Shell): void {
       .option('--sqlite <file>', 'Write all trials as a SQLite database')
       .option('--parquet <file>', 'Write all trials as a Parquet file')
       .action((folder: string, flags: HarborFlags, command: Command) =>
-        importHarborJob(shell, folder, { ...flags, json: globalsOf(command).json ?? false }),
+        importHarborJob(shell, folder, { ...flags, json: readGlobals(command).json ?? false }),
       ),
     'assay import harbor-job jobs/2026-11-01__12-00-00',
     'assay import harbor-job jobs/2026-11-01__12-00-00 --sqlite trials.db',
@@ -33,7 +34,7 @@ export function addImportCommands(assay: Command, shell: Shell): void {
       .argument('<folder>', 'New folder for the tasks')
       .option('--limit <number>', 'Only the first rows')
       .action((file: string, folder: string, flags: SweFlags, command: Command) =>
-        importSweRows(shell, { file, folder, flags, json: globalsOf(command).json ?? false }),
+        importSweRows(shell, { file, folder, flags, json: readGlobals(command).json ?? false }),
       ),
     'assay import swe-bench verified.jsonl registry/swe-bench/verified --limit 50',
   )
@@ -56,22 +57,23 @@ async function importHarborJob(shell: Shell, folder: string, flags: HarborFlags 
     ['UNSCORED', ({ unscored }) => String(unscored)],
     ['COST', ({ costUsd }) => (costUsd === null ? '-' : `$${costUsd.toFixed(2)}`)],
   ])
-  if (job.unfinished.length > 0) note(shell, `${counted(job.unfinished.length, 'trial')} without a result left out.`)
+  if (job.unfinished.length > 0)
+    note(shell, `${formatCount(job.unfinished.length, 'trial')} without a result left out.`)
 }
 
 /** Counts the first scored trial of each task, as a comparison does. Unscored trials are in neither count. */
 function summarise(trials: readonly TrialTableRow[]) {
-  return [...Map.groupBy(trials, ({ setting_id: id }) => id ?? '')].map(([settingId, own]) => {
-    const scored = own.filter(({ passed }) => passed !== null)
-    const first = new Map(scored.toReversed().map((trial) => [trial.task, trial]))
-    const passed = [...first.values()].filter((trial) => trial.passed).length
-    const costs = own.flatMap(({ cost_usd: cost }) => cost ?? [])
+  return [...Map.groupBy(trials, ({ setting_id: id }) => id ?? '')].map(([settingId, settingTrials]) => {
+    const scored = settingTrials.filter(({ passed }) => passed !== null)
+    const firstByTask = new Map(scored.toReversed().map((trial) => [trial.task, trial]))
+    const passed = [...firstByTask.values()].filter((trial) => trial.passed).length
+    const costs = settingTrials.flatMap(({ cost_usd: cost }) => cost ?? [])
     return {
       settingId,
-      tasks: first.size,
+      tasks: firstByTask.size,
       passed,
-      accuracy: first.size === 0 ? null : (100 * passed) / first.size,
-      unscored: own.length - scored.length,
+      accuracy: firstByTask.size === 0 ? null : (100 * passed) / firstByTask.size,
+      unscored: settingTrials.length - scored.length,
       costUsd: costs.length === 0 ? null : costs.reduce((sum, cost) => sum + cost, 0),
     }
   })
@@ -80,7 +82,7 @@ function summarise(trials: readonly TrialTableRow[]) {
 type SweImport = { file: string; folder: string; flags: SweFlags; json: boolean }
 
 async function importSweRows(shell: Shell, { file, folder, flags, json }: SweImport): Promise<void> {
-  const limit = parseLimit(flags.limit)
+  const limit = flags.limit === undefined ? Number.POSITIVE_INFINITY : parseCount(flags.limit, '--limit')
   const { readSweRows } = await import('./import/swe-rows.ts')
   const { writeSweTask } = await import('./import/swe-task.ts')
   const names = new Set<string>()
@@ -95,13 +97,6 @@ async function importSweRows(shell: Shell, { file, folder, flags, json }: SweImp
     if (names.size === 0) throw new WrongUse(`${file} has no rows.`)
   })
   if (json) return printJson(shell, { path, tasks: [...names] })
-  note(shell, `Wrote ${counted(names.size, 'task')}. To check them: assay check ${folder}`)
+  note(shell, `Wrote ${formatCount(names.size, 'task')}. To check them: assay check ${folder}`)
   print(shell, path)
-}
-
-function parseLimit(text: string | undefined): number {
-  if (text === undefined) return Number.POSITIVE_INFINITY
-  const limit = Number(text)
-  if (Number.isInteger(limit) && limit >= 1) return limit
-  throw new WrongUse('--limit must be a whole number from 1 up.')
 }

@@ -1,11 +1,11 @@
 import { type Command, Option } from 'commander'
 import { call } from '../src/platform/http/client.ts'
 import type { Key } from '../src/workspaces/schema.ts'
-import { expiry } from './expiry.ts'
+import { parseExpiry } from './expiry.ts'
 import { withExample } from './help.ts'
 import { listAll, openService, requireId } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
-import { moment, printTable } from './table.ts'
+import { formatMoment, printTable } from './table.ts'
 
 export function addKeysCommands(assay: Command, shell: Shell): Command {
   const keys = assay.command('keys').description('Manage API keys').helpCommand(false)
@@ -55,9 +55,9 @@ async function list(shell: Shell, command: Command): Promise<void> {
     ['NAME', (key) => key.name],
     ['PERMISSION', (key) => key.permission],
     ['KEY', (key) => `…${key.last4}`],
-    ['CREATED', (key) => moment(key.createdAt, '-')],
-    ['EXPIRES', (key) => moment(key.expiresAt, 'never')],
-    ['LAST USED', (key) => moment(key.lastUsedAt, 'never')],
+    ['CREATED', (key) => formatMoment(key.createdAt, '-')],
+    ['EXPIRES', (key) => formatMoment(key.expiresAt, 'never')],
+    ['LAST USED', (key) => formatMoment(key.lastUsedAt, 'never')],
   ])
 }
 
@@ -65,13 +65,13 @@ type CreateKeyFlags = { permission: Key['permission']; expires?: string }
 
 async function create(shell: Shell, command: Command, flags: CreateKeyFlags & { name: string }): Promise<void> {
   const { name, permission } = flags
-  const expiresAt = flags.expires === undefined ? null : expiry(flags.expires, new Date())
+  const expiresAt = flags.expires === undefined ? null : parseExpiry(flags.expires, new Date())
   const { createKey } = await import('../src/workspaces/schema.ts')
   const service = await openService(shell, command)
   const body = { name, permission, expiresAt }
   const { body: key } = await call(service, createKey, { params: { org: service.org }, body })
   if (service.json) return printJson(shell, key)
-  const end = key.expiresAt === null ? '' : `, until ${moment(key.expiresAt, '')}`
+  const end = key.expiresAt === null ? '' : `, until ${formatMoment(key.expiresAt, '')}`
   note(shell, `The key "${key.name}" (${key.permission}${end}), shown only once:`)
   print(shell, key.key)
 }

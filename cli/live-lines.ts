@@ -6,7 +6,7 @@ export type LiveLines = { show(lines: readonly string[]): void; end(): void }
 const WIDTH = 100
 
 /** Updates a few lines in place. Without a terminal, prints the first of them every few seconds. */
-export function liveLines(shell: Shell): LiveLines {
+export function createLiveLines(shell: Shell): LiveLines {
   const { errors } = shell
   if (!errors.isTTY) return printFirstLine(shell)
   let shown = 0

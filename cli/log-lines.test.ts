@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { logLines } from './log-lines.ts'
+import { createLogPrinter } from './log-lines.ts'
 
 test('formats log lines with level, message, facts and error, and prints repeated lines once', () => {
   const lines: string[] = []
-  const write = logLines((line) => lines.push(line))
+  const write = createLogPrinter((line) => lines.push(line))
   const away = JSON.stringify({
     level: 'warn',
     time: '2026-11-15T03:22:13.263Z',

@@ -41,7 +41,7 @@ async function serveStdio(shell: Shell, command: Command): Promise<void> {
   const { StdioServerTransport } = await import('@modelcontextprotocol/sdk/server/stdio.js')
   const { buildMcpServer } = await import('./mcp/server.ts')
   const input = shell.input()
-  const server = buildMcpServer({ shell, openService: openOnce(shell, command), isLocal: true })
+  const server = buildMcpServer({ shell, openService: createServiceOpener(shell, command), isLocal: true })
   const closed = new Promise<void>((resolve) => {
     input.once('end', resolve)
     input.once('close', resolve)
@@ -52,7 +52,7 @@ async function serveStdio(shell: Shell, command: Command): Promise<void> {
 }
 
 /** Opens the service at the first tool call, so that the server starts even if the service is not running yet. */
-function openOnce(shell: Shell, command: Command): () => Promise<Service> {
+function createServiceOpener(shell: Shell, command: Command): () => Promise<Service> {
   let opened: Promise<Service> | undefined
   return () => {
     opened ??= openService(shell, command).catch((error: unknown) => {
@@ -74,8 +74,12 @@ async function serveHttp(shell: Shell, command: Command, port: number): Promise<
     if (key === undefined) return refuse(response, 401, 'Send an API key of the service: Authorization: Bearer assay_…')
     const message = await readMessage(request)
     if ('refused' in message) return refuse(response, message.refused, message.why)
-    const own: Shell = { ...shell, env: { ...shell.env, ASSAY_KEY: key } }
-    const server = buildMcpServer({ shell: own, openService: openOnce(own, command), isLocal: false })
+    const clientShell: Shell = { ...shell, env: { ...shell.env, ASSAY_KEY: key } }
+    const server = buildMcpServer({
+      shell: clientShell,
+      openService: createServiceOpener(clientShell, command),
+      isLocal: false,
+    })
     // A transport that has no session id serves exactly one request.
     const transport = new StreamableHTTPServerTransport({})
     response.once('close', () => void server.close())

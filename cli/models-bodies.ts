@@ -12,12 +12,12 @@ export function addBodiesCommand(models: Command, shell: Shell): void {
         'Turn the recording of model requests and answers in trials on or off; admins can read them. Without an argument, show the setting',
       )
       .addArgument(new Argument('[state]').choices(['on', 'off']))
-      .action((state: 'on' | 'off' | undefined, _flags: object, command: Command) => bodies(shell, command, state)),
+      .action((state: 'on' | 'off' | undefined, _flags: object, command: Command) => setBodies(shell, command, state)),
     'assay models bodies on',
   )
 }
 
-async function bodies(shell: Shell, command: Command, state: 'on' | 'off' | undefined): Promise<void> {
+async function setBodies(shell: Shell, command: Command, state: 'on' | 'off' | undefined): Promise<void> {
   const service = await openService(shell, command)
   const { readGatewaySettings, changeGatewaySettings } = await import('../src/gateway/schema.ts')
   const params = { org: service.org }

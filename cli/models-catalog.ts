@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { withExample, withGlobals } from './help.ts'
-import { globalsOf } from './service.ts'
+import { readGlobals } from './service.ts'
 import { printJson, type Shell } from './shell.ts'
 import { printTable } from './table.ts'
 
@@ -9,12 +9,12 @@ export function addCatalogCommand(models: Command, shell: Shell): void {
   withExample(
     withGlobals(models.command('catalog'), '--json')
       .description('List the models of the catalog with their levels and prices per million tokens')
-      .action((_flags: object, command: Command) => catalog(shell, command)),
+      .action((_flags: object, command: Command) => printCatalog(shell, command)),
     'assay models catalog',
   )
 }
 
-async function catalog(shell: Shell, command: Command): Promise<void> {
+async function printCatalog(shell: Shell, command: Command): Promise<void> {
   const { listPublicModels } = await import('../src/catalog/models.ts')
   const models = listPublicModels().map(({ catalogId, label, provider, levels, defaultLevel, prices }) => ({
     catalogId,
@@ -24,7 +24,7 @@ async function catalog(shell: Shell, command: Command): Promise<void> {
     defaultReasoningLevel: defaultLevel,
     prices,
   }))
-  if (globalsOf(command).json) return printJson(shell, { models })
+  if (readGlobals(command).json) return printJson(shell, { models })
   printTable(shell, models, [
     ['MODEL', ({ catalogId }) => catalogId],
     ['PROVIDER', ({ provider }) => provider],

@@ -10,7 +10,7 @@ import { addBodiesCommand } from './models-bodies.ts'
 import { addCatalogCommand } from './models-catalog.ts'
 import { listAll, openService, type Service } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
-import { moment, printTable } from './table.ts'
+import { formatMoment, printTable } from './table.ts'
 
 type ModelProtocol = (typeof PROTOCOLS)[number]
 type ModelLevel = (typeof LEVELS)[number]
@@ -115,7 +115,7 @@ async function list(shell: Shell, command: Command): Promise<void> {
     ['LEVELS', ({ reasoningLevels }) => reasoningLevels.join(',')],
     ['IN', ({ prices }) => String(prices.input)],
     ['OUT', ({ prices }) => String(prices.output)],
-    ['ADDED', ({ createdAt }) => moment(createdAt, '-')],
+    ['ADDED', ({ createdAt }) => formatMoment(createdAt, '-')],
   ])
   note(shell, 'These are custom models. For the catalog: assay models catalog')
 }
@@ -145,7 +145,7 @@ function toNewModel(flags: AddModelFlags, catalogId: string) {
     cacheRead,
     cacheWrite,
   } = flags
-  const reasoningLevels = flags.levels.split(',').map(levelNamed)
+  const reasoningLevels = flags.levels.split(',').map(parseLevel)
   const [first = 'none'] = reasoningLevels
   const isFree = isPlainHttp(baseUrl)
   return {
@@ -156,14 +156,14 @@ function toNewModel(flags: AddModelFlags, catalogId: string) {
     baseUrl,
     cloud,
     reasoningLevels,
-    defaultReasoningLevel: flags.defaultLevel === undefined ? first : levelNamed(flags.defaultLevel),
-    contextTokens: tokens('--context-tokens', flags.contextTokens),
-    outputTokens: tokens('--output-tokens', flags.outputTokens),
+    defaultReasoningLevel: flags.defaultLevel === undefined ? first : parseLevel(flags.defaultLevel),
+    contextTokens: parseTokens('--context-tokens', flags.contextTokens),
+    outputTokens: parseTokens('--output-tokens', flags.outputTokens),
     prices: {
-      input: price('--input', flags.input ?? (isFree ? '0' : undefined)),
-      output: price('--output', flags.output ?? (isFree ? '0' : undefined)),
-      cacheRead: cacheRead !== undefined ? price('--cache-read', cacheRead) : undefined,
-      cacheWrite: cacheWrite !== undefined ? price('--cache-write', cacheWrite) : undefined,
+      input: parsePrice('--input', flags.input ?? (isFree ? '0' : undefined)),
+      output: parsePrice('--output', flags.output ?? (isFree ? '0' : undefined)),
+      cacheRead: cacheRead !== undefined ? parsePrice('--cache-read', cacheRead) : undefined,
+      cacheWrite: cacheWrite !== undefined ? parsePrice('--cache-write', cacheWrite) : undefined,
     },
   }
 }
@@ -192,8 +192,8 @@ export async function storeKey(
   { catalogId, cloud }: Pick<CustomModel, 'catalogId' | 'cloud'>,
   key: string | undefined,
 ): Promise<string | undefined> {
-  const byHand = `Its key: assay credentials add model ${catalogId} --name key`
-  if (key === undefined) return byHand
+  const addKeyHint = `Its key: assay credentials add model ${catalogId} --name key`
+  if (key === undefined) return addKeyHint
   const { createCredential, listCredentials } = await import('../src/credentials/schema.ts')
   const params = { org: service.org }
   const { body } = await call(service, listCredentials, { params })
@@ -209,18 +209,18 @@ export async function storeKey(
   return key === NO_KEY ? 'It is called without a key. If it needs one, use --key-env.' : 'Its key is stored.'
 }
 
-function levelNamed(text: string): ModelLevel {
+function parseLevel(text: string): ModelLevel {
   const level = LEVELS.find((known) => known === text.trim())
   if (level) return level
   throw new WrongUse(`Unknown level ${text}.${suggestName(text, LEVELS)} Available: ${LEVELS.join(', ')}.`)
 }
 
-function tokens(flag: string, text: string | undefined): number | undefined {
+function parseTokens(flag: string, text: string | undefined): number | undefined {
   if (text === undefined || /^[1-9]\d{0,8}$/.test(text)) return text === undefined ? undefined : Number(text)
   throw new WrongUse(`${flag} must be a number of tokens.`)
 }
 
-function price(flag: string, text: string | undefined): number {
+function parsePrice(flag: string, text: string | undefined): number {
   if (text === undefined) throw new WrongUse(`${flag} is missing. Give the price in USD per million tokens, or 0.`)
   if (/^\d+(\.\d+)?$/.test(text)) return Number(text)
   throw new WrongUse(`${flag} must be a price in USD per million tokens, for example 0.5.`)
@@ -230,7 +230,7 @@ async function remove(shell: Shell, command: Command, flags: YesFlag, catalogId:
   const [, slug] = /^custom\/(.+)$/.exec(catalogId) ?? []
   if (slug === undefined) throw new WrongUse('Only custom models can be removed: custom/<name>.')
   const service = await openService(shell, command)
-  await requireConfirmation(shell, `Remove ${catalogId}? Its name is never given again.`, flags)
+  await requireConfirmation(shell, `Remove ${catalogId}? The name cannot be reused.`, flags)
   await call(service, (await contract()).removeModel, { params: { org: service.org, slug } })
   if (!service.json) note(shell, `Removed ${catalogId}.`)
 }

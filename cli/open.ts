@@ -4,7 +4,7 @@ import type { Comparison } from '../src/comparisons/shapes/schema.ts'
 import { call, ProblemReceived } from '../src/platform/http/client.ts'
 import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
-import { addressOf, globalsOf, listAll, openService, requireId, type Service } from './service.ts'
+import { listAll, openService, readAddress, readGlobals, requireId, type Service } from './service.ts'
 import { print, printJson, type Shell } from './shell.ts'
 
 const COMPARISONS_READ_MAX = 5000
@@ -27,8 +27,8 @@ export function addOpenCommand(assay: Command, shell: Shell): void {
 }
 
 async function openPage(shell: Shell, command: Command, id: string | undefined, mayBrowse: boolean): Promise<void> {
-  const { json } = globalsOf(command)
-  const base = addressOf(shell, globalsOf(command)).replace(/\/$/, '')
+  const { json } = readGlobals(command)
+  const base = readAddress(shell, readGlobals(command)).replace(/\/$/, '')
   const path = id === undefined ? '/app/' : await findPath(await openService(shell, command), id)
   const url = `${base}${path}`
   if (json) return printJson(shell, { url })
@@ -65,11 +65,11 @@ async function findComparison(service: Service, id: string): Promise<string | un
   const found = items.find((comparison) => comparison.id === id.toLowerCase())
   if (!found) return undefined
   const { scope } = found
-  const place =
+  const scopePath =
     scope.kind === 'benchmark'
       ? `benchmarks/${scope.datasetOrg}/${scope.dataset}`
       : `repos/${scope.owner}/${scope.name}`
-  return `/app/${place}/comparisons/${found.id}`
+  return `/app/${scopePath}/comparisons/${found.id}`
 }
 
 async function listRepositories(service: Service) {
@@ -94,9 +94,9 @@ async function findRelease(service: Service, releaseId: string): Promise<string 
 
 async function findNamed(service: Service, fullName: string): Promise<string> {
   const repositories = await listRepositories(service)
-  const isSame = (repository: { owner: string; name: string }): boolean =>
+  const hasName = (repository: { owner: string; name: string }): boolean =>
     `${repository.owner}/${repository.name}`.toLowerCase() === fullName.toLowerCase()
-  const found = repositories.find(isSame)
+  const found = repositories.find(hasName)
   if (found) return `/app/repos/${found.owner}/${found.name}`
   const { listBenchmarks } = await import('../src/benchmarks/schema.ts')
   const { body } = await call(service, listBenchmarks, { params: { org: service.org } })

@@ -2,7 +2,7 @@ import type { Config, ConfigEnvironment } from '../src/config.ts'
 import { adoptDataFolder, ForeignDataFolder, requireOwnDataFolder } from '../src/platform/data-folder.ts'
 import type { Log } from '../src/platform/log.ts'
 import { WrongUse } from './failure.ts'
-import { logLines } from './log-lines.ts'
+import { createLogPrinter } from './log-lines.ts'
 import type { Shell } from './shell.ts'
 
 export type Flags = {
@@ -14,10 +14,10 @@ export type Flags = {
   gatewayHost?: string
 }
 
-export const DATA = ['--data <folder>', 'where data lives (ASSAY_DATA, ./.assay)'] as const
+export const DATA = ['--data <folder>', 'Data folder (ASSAY_DATA, ./.assay)'] as const
 
-/** Reads the settings. Flags take precedence over variables. */
-export function environmentOf(shell: Shell, flags: Flags): ConfigEnvironment {
+/** Returns the environment with the settings that flags set. Flags take precedence over variables. */
+export function buildEnvironment(shell: Shell, flags: Flags): ConfigEnvironment {
   const flagged: ConfigEnvironment = {
     ASSAY_DATA: flags.data,
     ASSAY_PORT: flags.port,
@@ -32,7 +32,7 @@ export function environmentOf(shell: Shell, flags: Flags): ConfigEnvironment {
 
 export async function readSettings(shell: Shell, flags: Flags): Promise<Config> {
   const { ConfigError, readConfig } = await import('../src/config.ts')
-  const environment = environmentOf(shell, flags)
+  const environment = buildEnvironment(shell, flags)
   try {
     const config = readConfig(environment)
     if (environment.ASSAY_DATA) adoptDataFolder(config.dataFolder)
@@ -61,7 +61,7 @@ export async function openLog(shell: Shell, config: Config, defaultLevel: Config
   return shell.errors.isTTY
     ? createLog(
         level,
-        logLines((line) => shell.errors.write(line)),
+        createLogPrinter((line) => shell.errors.write(line)),
       )
     : createLog(level)
 }

@@ -2,8 +2,8 @@ import type { Command } from 'commander'
 import { WrongUse } from './failure.ts'
 import { withExample, withGlobals } from './help.ts'
 import { DATA, type Flags, openLog, readSettings } from './operate-config.ts'
-import { byteCount } from './progress.ts'
-import { globalsOf } from './service.ts'
+import { formatBytes } from './progress.ts'
+import { readGlobals } from './service.ts'
 import { note, printJson, type Shell } from './shell.ts'
 import { printTable } from './table.ts'
 
@@ -29,11 +29,11 @@ async function runPrune(shell: Shell, flags: PruneFlags, command: Command): Prom
   const config = await readSettings(shell, flags)
   const { prune } = await import('../src/operate/prune.ts')
   const counts = await prune(config, await openLog(shell, config, 'warn'), { days, isDryRun })
-  if (globalsOf(command).json) return printJson(shell, { dryRun: isDryRun, pruned: counts })
+  if (readGlobals(command).json) return printJson(shell, { dryRun: isDryRun, pruned: counts })
   printTable(shell, counts, [
     ['KIND', ({ kind }) => kind],
     ['COUNT', ({ count }) => String(count)],
-    ['SIZE', ({ bytes }) => (bytes === null ? '-' : byteCount(bytes))],
+    ['SIZE', ({ bytes }) => (bytes === null ? '-' : formatBytes(bytes))],
   ])
   note(shell, isDryRun ? 'Nothing was deleted.' : 'Deleted. Results, tasks and releases are unchanged.')
 }

@@ -1,11 +1,11 @@
 import { text as readText } from 'node:stream/consumers'
 import type { Command } from 'commander'
 import { suggestName } from '../src/platform/suggestion.ts'
-import { configPath, readConfigFile, writeConfigFile } from './config-file.ts'
+import { readConfigFile, resolveConfigPath, writeConfigFile } from './config-file.ts'
 import { WrongUse } from './failure.ts'
 import { withExample, withGlobals } from './help.ts'
-import { DATA, environmentOf, type Flags } from './operate-config.ts'
-import { DEFAULT_URL, globalsOf } from './service.ts'
+import { buildEnvironment, DATA, type Flags } from './operate-config.ts'
+import { DEFAULT_URL, readGlobals } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { printTable } from './table.ts'
 
@@ -47,8 +47,8 @@ export function addConfigCommands(assay: Command, shell: Shell): void {
     withGlobals(config.command('path'), '--json')
       .description('Print the path of the file (ASSAY_CONFIG, ~/.config/assay/config.env)')
       .action((_: object, command: Command) => {
-        const path = configPath(shell)
-        if (globalsOf(command).json) printJson(shell, { path })
+        const path = resolveConfigPath(shell)
+        if (readGlobals(command).json) printJson(shell, { path })
         else print(shell, path)
       }),
     'assay config path',
@@ -57,25 +57,25 @@ export function addConfigCommands(assay: Command, shell: Shell): void {
 
 async function list(shell: Shell, flags: Flags, command: Command): Promise<void> {
   const { settingNames, findDefaultSetting } = await import('../src/config.ts')
-  const { url, json } = globalsOf(command)
+  const { url, json } = readGlobals(command)
   const file = readConfigFile(shell)
-  const flagged = environmentOf({ ...shell, env: {} }, flags)
+  const flagged = buildEnvironment({ ...shell, env: {} }, flags)
   const fromFlags: Record<string, string | undefined> = { ...flagged, ASSAY_URL: url }
   const settings = [...Object.keys(CLIENT_SETTINGS), ...settingNames].map((name): EffectiveSetting => {
     const value = fromFlags[name] ?? (shell.env[name] || undefined)
     if (value === undefined) {
-      const standard = CLIENT_SETTINGS[name] ?? findDefaultSetting(name) ?? null
-      return { name, value: standard, source: 'default' }
+      const defaultValue = CLIENT_SETTINGS[name] ?? findDefaultSetting(name) ?? null
+      return { name, value: defaultValue, source: 'default' }
     }
     return { name, value: mask(name, value), source: findSource(name, { fromFlags, file, value }) }
   })
-  if (json) return printJson(shell, { path: configPath(shell), settings })
+  if (json) return printJson(shell, { path: resolveConfigPath(shell), settings })
   printTable(shell, settings, [
     ['SETTING', ({ name }) => name],
     ['VALUE', ({ value }) => value ?? '-'],
     ['SOURCE', ({ source }) => source],
   ])
-  note(shell, `The file is ${configPath(shell)}.`)
+  note(shell, `The file is ${resolveConfigPath(shell)}.`)
 }
 
 type SettingOrigin = {
@@ -116,17 +116,17 @@ async function set(shell: Shell, name: string, given: string | undefined, comman
   const problem = findSettingProblem(name, value)
   if (problem !== undefined) throw new WrongUse(problem)
   await writeConfigFile(shell, { ...readConfigFile(shell), [name]: value })
-  report(shell, command, { name, value: mask(name, value), path: configPath(shell) })
+  report(shell, command, { name, value: mask(name, value), path: resolveConfigPath(shell) })
 }
 
 async function unset(shell: Shell, name: string, command: Command): Promise<void> {
   const { [name]: removed, ...rest } = readConfigFile(shell)
-  if (removed === undefined) throw new WrongUse(`${name} is not in ${configPath(shell)}.`)
+  if (removed === undefined) throw new WrongUse(`${name} is not in ${resolveConfigPath(shell)}.`)
   await writeConfigFile(shell, rest)
-  report(shell, command, { name, value: null, path: configPath(shell) })
+  report(shell, command, { name, value: null, path: resolveConfigPath(shell) })
 }
 
 function report(shell: Shell, command: Command, change: { name: string; value: string | null; path: string }): void {
-  if (globalsOf(command).json) printJson(shell, change)
+  if (readGlobals(command).json) printJson(shell, change)
   else note(shell, `${change.value === null ? 'Removed' : 'Set'} ${change.name} in ${change.path}.`)
 }

@@ -4,7 +4,7 @@ import type { Log } from '../src/platform/log.ts'
 import { Failed } from './failure.ts'
 import { withExample, withGlobals } from './help.ts'
 import { DATA, type Flags, openLog, readSettings } from './operate-config.ts'
-import { globalsOf } from './service.ts'
+import { readGlobals } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { printTable } from './table.ts'
 
@@ -93,7 +93,7 @@ async function generateKey(shell: Shell): Promise<void> {
 }
 
 async function recoverKey(shell: Shell, flags: Flags, command: Command): Promise<void> {
-  const { org = 'local', json } = globalsOf(command)
+  const { org = 'local', json } = readGlobals(command)
   const { config, log } = await openContext(shell, flags)
   const { recoverKey: recover } = await operations()
   const key = await recover(config, log, org)
@@ -106,7 +106,7 @@ async function rotateMasterKey(shell: Shell, flags: Flags & { force?: boolean },
   const { config, log } = await openContext(shell, flags)
   const { renewMasterKey } = await operations()
   const rotation = await renewMasterKey(config, log, flags.force ?? false)
-  if (globalsOf(command).json) printJson(shell, rotation)
+  if (readGlobals(command).json) printJson(shell, rotation)
   else if (rotation.from === rotation.to) note(shell, UNCHANGED)
   else print(shell, `${rotation.from} → ${rotation.to}, ${rotation.rewrapped} credentials re-encrypted`)
   if (rotation.broken.length === 0) return
@@ -124,7 +124,7 @@ async function verifyAudit(shell: Shell, flags: Flags, command: Command): Promis
   const { config, log } = await openContext(shell, flags)
   const { verifyAuditLogs } = await operations()
   const chains = await verifyAuditLogs(config, log)
-  if (globalsOf(command).json) printJson(shell, { chains })
+  if (readGlobals(command).json) printJson(shell, { chains })
   else {
     printTable(shell, chains, [
       ['WORKSPACE', ({ login }) => login],

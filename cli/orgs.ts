@@ -1,9 +1,9 @@
 import { type Command, Option } from 'commander'
 import { call } from '../src/platform/http/client.ts'
 import { withExample } from './help.ts'
-import { globalsOf, openAsOperator, openService } from './service.ts'
+import { openAsOperator, openService, readGlobals } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
-import { moment, printFacts } from './table.ts'
+import { formatMoment, printFacts } from './table.ts'
 
 export function addOrgsCommands(assay: Command, shell: Shell): void {
   const orgs = assay.command('orgs').description('Manage workspaces').helpCommand(false)
@@ -47,7 +47,7 @@ async function create(shell: Shell, command: Command, flags: CreateWorkspaceFlag
   const { createWorkspace } = await import('../src/workspaces/schema.ts')
   const { login, name = login, kind } = flags
   const { body } = await call(openAsOperator(shell, command), createWorkspace, { body: { login, name, kind } })
-  if (globalsOf(command).json) return printJson(shell, body)
+  if (readGlobals(command).json) return printJson(shell, body)
   note(shell, `Created the workspace ${body.login}. Its admin key, shown only once:`)
   print(shell, body.key)
 }
@@ -60,7 +60,7 @@ async function verify(
   const { unverifyWorkspace, verifyWorkspace } = await import('../src/releases/schema.ts')
   const service = openAsOperator(shell, command)
   const { body } = await call(service, undo ? unverifyWorkspace : verifyWorkspace, { params: { login } })
-  if (globalsOf(command).json) return printJson(shell, body ?? null)
+  if (readGlobals(command).json) return printJson(shell, body ?? null)
   note(shell, `The workspace ${login} is ${undo ? 'no longer verified' : 'verified'}.`)
 }
 
@@ -74,6 +74,6 @@ async function show(shell: Shell, command: Command): Promise<void> {
     ['name', body.name],
     ['kind', body.kind],
     ['credential storage', body.credentialStorage ? 'on' : 'off'],
-    ['created', moment(body.createdAt, '-')],
+    ['created', formatMoment(body.createdAt, '-')],
   ])
 }

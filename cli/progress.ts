@@ -6,7 +6,7 @@ const WIDTH = 24
 export type ProgressBar = { show(done: number, total: number, detail: string): void; end(): void }
 
 /** Updates one line in place. Without a terminal, prints it every few seconds. */
-export function progressBar(shell: Shell): ProgressBar {
+export function createProgressBar(shell: Shell): ProgressBar {
   const { errors } = shell
   let shown = false
   let line: string | undefined
@@ -17,7 +17,7 @@ export function progressBar(shell: Shell): ProgressBar {
       heartbeat ??= printEvery(shell, () => line)
       if (!errors.isTTY) return
       shown = true
-      errors.write(`\r${bar(done, total)} ${done}/${total} ${safeLine(errors, detail)}\u001b[K`)
+      errors.write(`\r${renderBar(done, total)} ${done}/${total} ${safeLine(errors, detail)}\u001b[K`)
     },
     end() {
       heartbeat?.stop()
@@ -28,14 +28,14 @@ export function progressBar(shell: Shell): ProgressBar {
   }
 }
 
-export function bar(done: number, total: number): string {
+export function renderBar(done: number, total: number): string {
   const full = Math.min(WIDTH, Math.round((WIDTH * done) / Math.max(1, total)))
   return `[${'='.repeat(full)}${' '.repeat(WIDTH - full)}]`
 }
 
 const UNITS = ['B', 'KiB', 'MiB', 'GiB']
 
-export function byteCount(bytes: number): string {
+export function formatBytes(bytes: number): string {
   const power = Math.min(UNITS.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10))
   const value = bytes / 1024 ** power
   return `${power === 0 ? value : value.toFixed(1)} ${UNITS[power]}`

@@ -7,7 +7,7 @@ import { withExample } from './help.ts'
 import { type OpenedRepository, openRepository, REPO, type RepoFlag } from './repository.ts'
 import { listAll, requireId } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
-import { counted, moment, printTable } from './table.ts'
+import { formatCount, formatMoment, printTable } from './table.ts'
 
 const SETTING = ['--setting <id...>', 'Only these settings (default: all that can be published)'] as const
 
@@ -22,7 +22,7 @@ export function addReleasesCommands(assay: Command, shell: Shell): void {
       .description('Preview a release and what prevents publishing it')
       .requiredOption(...REPO)
       .option(...SETTING)
-      .action((flags: ChooseFlags, command: Command) => preview(shell, command, flags)),
+      .action((flags: ChooseFlags, command: Command) => printPreview(shell, command, flags)),
     'assay releases preview --repo lab/demo',
   )
   withExample(
@@ -69,29 +69,29 @@ async function readPreview({ service, params }: OpenedRepository, { setting }: C
   return (await call(service, (await contract()).previewRelease, { params, query })).body
 }
 
-async function preview(shell: Shell, command: Command, flags: ChooseFlags): Promise<void> {
+async function printPreview(shell: Shell, command: Command, flags: ChooseFlags): Promise<void> {
   const opened = await openRepository(shell, command, flags.repo)
   const body = await readPreview(opened, flags)
   if (opened.service.json) return printJson(shell, body)
   printTable<PreviewSetting>(shell, body.settings, [
     ['SETTING', ({ key }) => key],
     ['PASSED', ({ passed, tasks }) => `${passed}/${tasks}`],
-    ['ACCURACY', accuracyOf],
+    ['ACCURACY', formatAccuracy],
     ['PER TASK', ({ costPerTaskUsd }) => (costPerTaskUsd === null ? '-' : `$${costPerTaskUsd}`)],
     ['FRONTIER', ({ onFrontier }) => (onFrontier ? 'yes' : '')],
-    ['PUBLISHABLE', ({ reason }) => (reason === undefined ? 'yes' : WHY_NOT[reason])],
+    ['PUBLISHABLE', ({ reason }) => (reason === undefined ? 'yes' : UNPUBLISHABLE_REASONS[reason])],
   ])
   for (const { message } of body.blockers) note(shell, `Blocked: ${message}`)
   note(shell, `${body.tasks} tasks. Head: ${body.head ?? 'none'}. Fingerprint: ${body.fingerprint}`)
 }
 
-const WHY_NOT: Record<NonNullable<PreviewSetting['reason']>, string> = {
+const UNPUBLISHABLE_REASONS: Record<NonNullable<PreviewSetting['reason']>, string> = {
   reference: 'no: only shows that tasks work',
   no_results: 'no: has no results',
   cost_unknown: 'no: its cost is not known',
 }
 
-function accuracyOf({ accuracy, stats }: PreviewSetting): string {
+function formatAccuracy({ accuracy, stats }: PreviewSetting): string {
   if (accuracy === null) return '-'
   const interval = stats?.ci95 ? ` (${Math.round(stats.ci95.low)}–${Math.round(stats.ci95.high)})` : ''
   return `${Math.round(accuracy * 10) / 10} %${interval}`
@@ -132,7 +132,10 @@ async function confirmPublication(
   flags: PublishFlags,
 ): Promise<void> {
   const files = flags.publishTasks ? ', and the files of the tasks' : ''
-  note(shell, `${counted(settings.length, 'setting')} of ${repository.fullName} on ${counted(tasks, 'task')}${files}.`)
+  note(
+    shell,
+    `${formatCount(settings.length, 'setting')} of ${repository.fullName} on ${formatCount(tasks, 'task')}${files}.`,
+  )
   for (const { message } of blockers) note(shell, `Blocked: ${message}`)
   await requireConfirmation(shell, 'Publish these results for everybody to read?', flags)
 }
@@ -147,7 +150,7 @@ async function list(shell: Shell, command: Command, { repo }: RepoFlag): Promise
   if (service.json) return printJson(shell, { releases: items, nextCursor: null })
   printTable(shell, items, [
     ['RELEASE', ({ releaseId }) => releaseId],
-    ['RELEASED', ({ releasedAt }) => moment(releasedAt, '-')],
+    ['RELEASED', ({ releasedAt }) => formatMoment(releasedAt, '-')],
     ['TASKS', ({ tasks }) => String(tasks)],
     ['SETTINGS', ({ settings }) => String(settings.length)],
     ['STATE', ({ isHead, withdrawn }) => (withdrawn ? `withdrawn: ${withdrawn.reason}` : isHead ? 'shown' : '')],
@@ -161,8 +164,8 @@ async function withdraw(
 ): Promise<void> {
   const { withdrawRelease } = await contract()
   const releaseId = requireId(flags.id, 'assay releases list')
-  const { service, params: place } = await openRepository(shell, command, flags.repo)
-  const params = { ...place, releaseId }
+  const { service, params: repositoryParams } = await openRepository(shell, command, flags.repo)
+  const params = { ...repositoryParams, releaseId }
   const { body } = await call(service, withdrawRelease, { params, body: { reason: flags.reason } })
   if (service.json) return printJson(shell, body)
   note(shell, `Withdrew the release ${releaseId}.`)

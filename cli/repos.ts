@@ -5,7 +5,7 @@ import { withExample } from './help.ts'
 import { openRepository } from './repository.ts'
 import { listAll, openService } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
-import { moment, printFacts, printTable } from './table.ts'
+import { formatMoment, printFacts, printTable } from './table.ts'
 
 type RemoveRepositoryFlags = { withdraw?: boolean; keepPublic?: boolean }
 type ConnectFlags = { git?: string; credential?: string; public?: boolean }
@@ -83,7 +83,7 @@ async function list(shell: Shell, command: Command): Promise<void> {
     ['REPOSITORY', ({ fullName }) => fullName],
     ['SOURCE', ({ source }) => source.kind],
     ['VISIBILITY', ({ visibility }) => visibility],
-    ['CONNECTED', ({ connectedAt }) => moment(connectedAt, '-')],
+    ['CONNECTED', ({ connectedAt }) => formatMoment(connectedAt, '-')],
   ])
 }
 
@@ -97,13 +97,17 @@ async function show(shell: Shell, command: Command, name: string): Promise<void>
     ['source', body.source.kind === 'git' ? body.source.url : body.source.kind],
     ['visibility', body.visibility],
     ['credential', body.credentialId ?? '-'],
-    ['connected', moment(body.connectedAt, '-')],
+    ['connected', formatMoment(body.connectedAt, '-')],
   ])
 }
 
 async function remove(shell: Shell, command: Command, flags: RemoveRepositoryFlags, name: string): Promise<void> {
   const { service, params } = await openRepository(shell, command, name)
-  const query = flags.withdraw ? { withdraw: 'true' as const } : flags.keepPublic ? { withdraw: 'false' as const } : {}
-  await call(service, (await contract()).removeRepository, { params, query })
+  await call(service, (await contract()).removeRepository, { params, query: toRemoveQuery(flags) })
   if (!service.json) note(shell, `Removed ${name}.`)
+}
+
+function toRemoveQuery({ withdraw, keepPublic }: RemoveRepositoryFlags): { withdraw?: 'true' | 'false' } {
+  if (withdraw) return { withdraw: 'true' }
+  return keepPublic ? { withdraw: 'false' } : {}
 }

@@ -30,21 +30,21 @@ export async function resolveTarget(text: string): Promise<RunTarget> {
 }
 
 /** Filters by name. `*` matches within a name. A filter may use any of the names of an item. */
-export function filterByGlob<T>(items: readonly T[], namesOf: (item: T) => string[], globs: readonly string[]): T[] {
+export function filterByGlob<T>(items: readonly T[], listNames: (item: T) => string[], globs: readonly string[]): T[] {
   const chosen =
     globs.length === 0
       ? [...items]
-      : items.filter((item) => globs.some((glob) => namesOf(item).some((name) => matchesGlob(name, glob))))
+      : items.filter((item) => globs.some((glob) => listNames(item).some((name) => matchesGlob(name, glob))))
   if (chosen.length > 0 || items.length === 0) return chosen
   throw new WrongUse(
     `No task matches ${globs.join(', ')}. There are: ${items
-      .flatMap((item) => namesOf(item).slice(-1))
+      .flatMap((item) => listNames(item).slice(-1))
       .slice(0, 20)
       .join(', ')}.`,
   )
 }
 
-export const taskName = (folder: string): string => basename(folder)
+export const toTaskName = (folder: string): string => basename(folder)
 
 const isFolder = async (path: string): Promise<boolean> =>
   (await stat(path).catch(() => undefined))?.isDirectory() ?? false

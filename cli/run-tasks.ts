@@ -8,10 +8,10 @@ import { Failed, InfrastructureFailed } from './failure.ts'
 import { printEvery } from './heartbeat.ts'
 import type { NamedServer } from './model-servers.ts'
 import { openLog, readSettings } from './operate-config.ts'
-import { progressBar } from './progress.ts'
-import { taskName } from './run-target.ts'
+import { createProgressBar } from './progress.ts'
+import { toTaskName } from './run-target.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
-import { counted, printTable } from './table.ts'
+import { formatCount, printTable } from './table.ts'
 
 /** Trials of task folders, without a service. */
 export type TaskRun = {
@@ -43,7 +43,7 @@ export async function runTasks(shell: Shell, run: TaskRun): Promise<void> {
   note(shell, describeRun(run, planned.length))
   const finished: FinishedTrial[] = []
   for (const { taskFolder, attempt } of planned) {
-    const task = taskName(taskFolder)
+    const task = toTaskName(taskFolder)
     const output = join(folder, run.attempts === 1 ? task : `${task}-${attempt}`)
     const label = `[${finished.length + 1}/${planned.length}] ${task}`
     const record = await runTask(shell, run, { config, log, signal: stop.signal, taskFolder, output, label })
@@ -64,7 +64,7 @@ async function confirmCost(shell: Shell, run: TaskRun, config: TaskRunConfig, lo
 
 function describeRun({ harness, model, budgetUsd }: TaskRun, trials: number): string {
   const limit = budgetUsd === undefined ? '' : `, each at most $${budgetUsd}`
-  return `${counted(trials, 'trial')} of ${harness}${model === undefined ? '' : ` with ${model}`}${limit}`
+  return `${formatCount(trials, 'trial')} of ${harness}${model === undefined ? '' : ` with ${model}`}${limit}`
 }
 
 type TaskRunConfig = Awaited<ReturnType<typeof readSettings>>
@@ -86,7 +86,7 @@ async function runTask(shell: Shell, run: TaskRun, context: TaskContext): Promis
   let phase = 'prepare'
   const seconds = (): number => Math.round((performance.now() - startedAt) / 1000)
   const heartbeat = printEvery(shell, () => `${label}: ${phase}, ${seconds()} s so far`)
-  const progress = progressBar(shell)
+  const progress = createProgressBar(shell)
   const notePhase = (text: string): void => {
     phase = text
     progress.end()
@@ -140,7 +140,7 @@ function printSummary(shell: Shell, run: TaskRun, folder: string, finished: read
     print(shell, '', `${share} Cost: ${formatMicros(costMicros)}.`)
     note(shell, `Logs, changes and trajectories are in ${folder}`)
   }
-  if (errored > 0) throw new InfrastructureFailed(`${counted(errored, 'trial')} without a result.`)
+  if (errored > 0) throw new InfrastructureFailed(`${formatCount(errored, 'trial')} without a result.`)
   if (run.failUnder === undefined || (accuracy ?? 0) >= run.failUnder) return
   note(shell, `The accuracy is below --fail-under ${run.failUnder}.`)
   throw new Failed()

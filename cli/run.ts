@@ -7,14 +7,15 @@ import { DEFAULT_HARNESS } from './comparison-request.ts'
 import { openScope, type ScopeFlags } from './comparison-scope.ts'
 import { type CompareFlags, startComparison } from './comparisons.ts'
 import { YES, type YesFlag } from './confirm.ts'
-import { collect, TIMEOUT_MULTIPLIER } from './engine.ts'
+import { TIMEOUT_MULTIPLIER } from './engine.ts'
 import { WrongUse } from './failure.ts'
+import { collect, parseCount } from './flag-values.ts'
 import { withExample, withGlobals } from './help.ts'
 import { findServer, type NamedServer, SERVER_OPTIONS, type ServerFlags } from './model-servers.ts'
 import { storeKey } from './models.ts'
 import { DATA, type Flags } from './operate-config.ts'
-import { filterByGlob, resolveTarget, taskName } from './run-target.ts'
-import { globalsOf, type Service } from './service.ts'
+import { filterByGlob, resolveTarget, toTaskName } from './run-target.ts'
+import { readGlobals, type Service } from './service.ts'
 import { note, type Shell } from './shell.ts'
 
 type RunFlags = Flags &
@@ -94,16 +95,16 @@ const chooseHarness = ({ harness, model }: RunFlags): string =>
   harness ?? (model === undefined ? 'oracle' : DEFAULT_HARNESS)
 
 async function runTarget(shell: Shell, command: Command, text: string, flags: RunFlags): Promise<void> {
-  const attempts = requireNumber('--attempts', flags.attempts, 1)
-  const limit = flags.limit === undefined ? undefined : requireNumber('--limit', flags.limit, 1)
-  const budgetUsd = flags.budget === undefined ? undefined : requireNumber('--budget', flags.budget, 0)
-  const failUnder = flags.failUnder === undefined ? undefined : requireNumber('--fail-under', flags.failUnder, 0)
+  const attempts = parseCount(flags.attempts, '--attempts')
+  const limit = flags.limit === undefined ? undefined : parseCount(flags.limit, '--limit')
+  const budgetUsd = flags.budget === undefined ? undefined : parseAmount(flags.budget, '--budget')
+  const failUnder = flags.failUnder === undefined ? undefined : parseAmount(flags.failUnder, '--fail-under')
   const server = flags.model === undefined ? undefined : findServer(shell, flags.model, flags)
   const harness = chooseHarness(flags)
-  const isJson = globalsOf(command).json ?? false
+  const isJson = readGlobals(command).json ?? false
   const target = await resolveTarget(text)
   if (target.kind === 'tasks') {
-    const folders = filterByGlob(target.folders, (folder) => [taskName(folder)], flags.task).slice(0, limit)
+    const folders = filterByGlob(target.folders, (folder) => [toTaskName(folder)], flags.task).slice(0, limit)
     const { runTasks } = await import('./run-tasks.ts')
     const { model, level } = flags
     return runTasks(shell, { folders, attempts, harness, model, server, level, budgetUsd, failUnder, isJson, flags })
@@ -230,9 +231,8 @@ async function waitForSandbox(
   }
 }
 
-function requireNumber(flag: string, text: string, min: number): number {
+function parseAmount(text: string, flag: string): number {
   const value = Number(text)
-  if (text.trim() !== '' && Number.isFinite(value) && value >= min && (min === 0 || Number.isInteger(value)))
-    return value
-  throw new WrongUse(`${flag} must be ${min === 0 ? 'a number from 0 up' : `a whole number from ${min} up`}.`)
+  if (text.trim() !== '' && Number.isFinite(value) && value >= 0) return value
+  throw new WrongUse(`${flag} must be a number from 0 up.`)
 }

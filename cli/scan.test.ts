@@ -28,8 +28,7 @@ const FUNNEL = [
   '1 out',
   ' docs_only 1 It changes only documentation.',
 ]
-const NEXT =
-  'Next: connect it to a service with `assay repos connect`, and make tasks of them with `assay batches create`.\n'
+const NEXT = 'Next: connect it to a service with `assay repos connect`, and create tasks with `assay batches create`.\n'
 const shown = (out: string) =>
   out
     .trimEnd()

@@ -4,9 +4,9 @@ import { type Command, InvalidArgumentError } from 'commander'
 import type { CloneScan } from '../src/taskgen/candidates/scan-clone.ts'
 import { printEvery } from './heartbeat.ts'
 import { withExample, withGlobals } from './help.ts'
-import { globalsOf } from './service.ts'
+import { readGlobals } from './service.ts'
 import { note, print, printJson, type Shell, styled } from './shell.ts'
-import { aligned, counted } from './table.ts'
+import { alignColumns, formatCount } from './table.ts'
 
 type ScanFunnel = CloneScan['funnel']
 type ScanFlags = { branch?: string; limit?: number; list?: boolean; cache: boolean }
@@ -21,7 +21,7 @@ export function addScanCommand(assay: Command, shell: Shell): void {
         '--branch <name>',
         "Branch to scan (default: the remote's default branch, otherwise the checked-out branch)",
       )
-      .option('--limit <count>', 'Scan only the newest pull requests', positive)
+      .option('--limit <count>', 'Scan only the newest pull requests', parsePositive)
       .option('--list', 'List the candidates')
       .option('--no-cache', 'Do not use or write the scan cache')
       .action((folder: string, flags: ScanFlags, command: Command) => scan(shell, folder, flags, command)),
@@ -29,74 +29,74 @@ export function addScanCommand(assay: Command, shell: Shell): void {
   )
 }
 
-function positive(text: string): number {
+function parsePositive(text: string): number {
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
   throw new InvalidArgumentError('It must be a whole number from 1 up.')
 }
 
 async function scan(shell: Shell, folder: string, flags: ScanFlags, command: Command): Promise<void> {
   const { scanClone } = await import('../src/taskgen/candidates/scan-clone.ts')
-  const progress = progressLine(shell)
+  const progress = createProgressLine(shell)
   const { branch, limit, cache } = flags
-  const options = { branch, limit, cacheFolder: cache ? cacheFolder(shell) : undefined, now: new Date() }
+  const options = { branch, limit, cacheFolder: cache ? resolveCacheFolder(shell) : undefined, now: new Date() }
   const signal = new AbortController().signal
   const found = await scanClone(folder, { ...options, signal, onProgress: progress.show }).finally(progress.end)
   if (cache && !found.isCached) note(shell, 'The results could not be cached, so the next scan will take as long.')
-  if (globalsOf(command).json) return printJson(shell, found)
-  for (const line of [...funnelLines(shell, found), ...(flags.list ? listLines(found) : [])]) print(shell, line)
-  if (found.candidates.length > 0) note(shell, NEXT)
+  if (readGlobals(command).json) return printJson(shell, found)
+  for (const line of [...formatFunnel(shell, found), ...(flags.list ? formatCandidates(found) : [])]) print(shell, line)
+  if (found.candidates.length > 0) note(shell, NEXT_STEP)
 }
 
-const NEXT =
-  'Next: connect it to a service with `assay repos connect`, and make tasks of them with `assay batches create`.'
+const NEXT_STEP =
+  'Next: connect it to a service with `assay repos connect`, and create tasks with `assay batches create`.'
 
-const NONE = [
-  'A pull request is recognised by its commit: `Merge pull request #12 from …`, a subject that ends in `(#12)`, and',
-  'the like (docs/batches.md has them all). Those that were rebased are recognised when their heads are in the clone:',
+const NONE_RECOGNISED = [
+  'A pull request is recognised by its commit, such as `Merge pull request #12 from …` or a subject that ends in `(#12)`',
+  '(docs/batches.md lists all forms). Rebased pull requests are recognised if their heads are in the clone:',
   "  git fetch origin '+refs/pull/*/head:refs/pull/*/head'",
 ]
 
-const cacheFolder = ({ env }: Shell): string =>
+const resolveCacheFolder = ({ env }: Shell): string =>
   join(env.XDG_CACHE_HOME || join(env.HOME || homedir(), '.cache'), 'assay')
 
 const PERCENT = 100
 
-function funnelLines(shell: Shell, { branch, isShallow, commits, funnel }: CloneScan): string[] {
+function formatFunnel(shell: Shell, { branch, isShallow, commits, funnel }: CloneScan): string[] {
   const { recognised } = funnel
   const bold = (text: string) => styled(shell.output, 'bold', text)
   return [
     ...(isShallow ? ['The clone is shallow: older history is not in it. Fetch it with `git fetch --unshallow`.'] : []),
     bold(
-      `${counted(recognised, 'pull request')} recognised in ${counted(commits, 'commit')} of ${branch}${share(recognised, commits)}`,
+      `${formatCount(recognised, 'pull request')} recognised in ${formatCount(commits, 'commit')} of ${branch}${formatShare(recognised, commits)}`,
     ),
-    ...(recognised === 0 ? NONE : foundLines(bold, funnel)),
+    ...(recognised === 0 ? NONE_RECOGNISED : formatRecognised(bold, funnel)),
   ]
 }
 
-function foundLines(
+function formatRecognised(
   bold: (text: string) => string,
   { recognised, marks, candidates, rejections }: ScanFunnel,
 ): string[] {
   const total = candidates.easy + candidates.medium + candidates.hard
   return [
-    ...aligned(marks.map(({ mark, count }) => [`  ${mark}`, String(count)])),
-    bold(`${counted(total, 'candidate')}${share(total, recognised)}`),
-    ...aligned(Object.entries(candidates).map(([difficulty, count]) => [`  ${difficulty}`, String(count)])),
+    ...alignColumns(marks.map(({ mark, count }) => [`  ${mark}`, String(count)])),
+    bold(`${formatCount(total, 'candidate')}${formatShare(total, recognised)}`),
+    ...alignColumns(Object.entries(candidates).map(([difficulty, count]) => [`  ${difficulty}`, String(count)])),
     bold(`${recognised - total} out`),
-    ...aligned(rejections.map(({ reason, count, meaning }) => [`  ${reason}`, String(count), meaning])),
+    ...alignColumns(rejections.map(({ reason, count, meaning }) => [`  ${reason}`, String(count), meaning])),
   ]
 }
 
-const share = (part: number, whole: number): string =>
+const formatShare = (part: number, whole: number): string =>
   whole === 0 ? '' : ` (${Math.round((part / whole) * PERCENT)} %)`
 
-const listLines = ({ candidates }: CloneScan): string[] =>
-  aligned(
+const formatCandidates = ({ candidates }: CloneScan): string[] =>
+  alignColumns(
     candidates.map(({ number, difficulty, mergedAt, features, title }) => [
       number === null ? '-' : `#${number}`,
       difficulty,
       mergedAt.slice(0, 10),
-      `${counted(features.sourceFiles, 'file')}, ${counted(features.sourceLines, 'line')}`,
+      `${formatCount(features.sourceFiles, 'file')}, ${formatCount(features.sourceLines, 'line')}`,
       title,
     ]),
   )
@@ -104,14 +104,14 @@ const listLines = ({ candidates }: CloneScan): string[] =>
 const SHOWN_EVERY_MS = 100
 
 /** Updates one line in place on a terminal, and prints it every few seconds without one. */
-function progressLine(shell: Shell) {
+function createProgressLine(shell: Shell) {
   const { errors } = shell
   let shownAt = 0
   let line: string | undefined
   const heartbeat = printEvery(shell, () => line)
   return {
     show({ commits, pullRequests }: { commits: number; pullRequests: number }): void {
-      line = `${counted(pullRequests, 'pull request')} in ${counted(commits, 'commit')} so far`
+      line = `${formatCount(pullRequests, 'pull request')} in ${formatCount(commits, 'commit')} so far`
       const now = performance.now()
       if (!errors.isTTY || now - shownAt < SHOWN_EVERY_MS) return
       shownAt = now

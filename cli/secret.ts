@@ -15,18 +15,19 @@ export async function readSecret(
   fields: readonly SecretField[],
   fromEnv: readonly string[],
 ): Promise<SecretValues> {
-  const named = fromVariables(shell, fields, fromEnv)
-  if (shell.input().isTTY && shell.errors.isTTY) return { ...named, ...(await ask(shell, fields, named)) }
+  const named = readVariables(shell, fields, fromEnv)
+  if (shell.input().isTTY && shell.errors.isTTY) return { ...named, ...(await promptFields(shell, fields, named)) }
   return fromEnv.length > 0 ? named : readObject(shell)
 }
 
 /** Parses entries of the form `field=VARIABLE`. */
-function fromVariables(shell: Shell, fields: readonly SecretField[], pairs: readonly string[]): SecretValues {
+function readVariables(shell: Shell, fields: readonly SecretField[], pairs: readonly string[]): SecretValues {
   return Object.fromEntries(
     pairs.map((pair) => {
       const [, field, variable] = /^([^=]+)=([A-Za-z_]\w*)$/.exec(pair) ?? []
       if (!field || !variable) throw new WrongUse('--from-env must have the form field=VARIABLE.')
-      if (!fields.some(({ name }) => name === field)) throw new WrongUse(`Unknown field ${field}. ${names(fields)}`)
+      if (!fields.some(({ name }) => name === field))
+        throw new WrongUse(`Unknown field ${field}. ${describeFields(fields)}`)
       const value = shell.env[variable]
       if (!value) throw new WrongUse(`The variable ${variable} in --from-env is not set.`)
       return [field, value]
@@ -34,10 +35,11 @@ function fromVariables(shell: Shell, fields: readonly SecretField[], pairs: read
   )
 }
 
-const names = (fields: readonly SecretField[]): string => `There are: ${fields.map(({ name }) => name).join(', ')}.`
+const describeFields = (fields: readonly SecretField[]): string =>
+  `There are: ${fields.map(({ name }) => name).join(', ')}.`
 
 /** Prompts for required fields only. Optional ones are rare and often have several lines, which a prompt cannot take. */
-async function ask(shell: Shell, fields: readonly SecretField[], known: SecretValues): Promise<SecretValues> {
+async function promptFields(shell: Shell, fields: readonly SecretField[], known: SecretValues): Promise<SecretValues> {
   const unknown = fields.filter(({ name }) => !(name in known))
   const optional = unknown.filter(({ required }) => !required).map(({ name }) => name)
   const secret: SecretValues = {}
@@ -62,17 +64,17 @@ async function askField(shell: Shell, { name, secret }: SecretField): Promise<st
   return answer
 }
 
-const HOW = 'Standard input must be a JSON object with texts as fields, for example {"apiKey": "…"}.'
+const INPUT_HINT = 'Standard input must be a JSON object with texts as fields, for example {"apiKey": "…"}.'
 
 /** Never quotes the input in an error, not even the parser's message, because the input is secret. */
 async function readObject(shell: Shell): Promise<SecretValues> {
-  if (shell.input().isTTY) throw new WrongUse(`Prompts need a terminal on standard error too. ${HOW}`)
-  const fields = entriesOf(await readText(shell.input()))
-  if (!fields) throw new WrongUse(HOW)
+  if (shell.input().isTTY) throw new WrongUse(`Prompts need a terminal on standard error too. ${INPUT_HINT}`)
+  const fields = parseEntries(await readText(shell.input()))
+  if (!fields) throw new WrongUse(INPUT_HINT)
   return Object.fromEntries(fields)
 }
 
-function entriesOf(json: string): [string, string][] | undefined {
+function parseEntries(json: string): [string, string][] | undefined {
   try {
     const value: unknown = JSON.parse(json)
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined

@@ -34,14 +34,14 @@ const PORTS: Record<ServiceRole, string> = {
 }
 
 /** The port of a gateway or a worker that runs alone has a setting of its own. */
-function flagsOf(role: ServiceRole, { data, port, host }: Flags): Flags {
-  const place = {
+function toRoleFlags(role: ServiceRole, { data, port, host }: Flags): Flags {
+  const address = {
     serve: { port, host },
     api: { port, host },
     work: { workPort: port, host },
     gateway: { gatewayPort: port, gatewayHost: host },
   }[role]
-  const given = Object.entries({ data, ...place }).filter(([, value]) => value !== undefined)
+  const given = Object.entries({ data, ...address }).filter(([, value]) => value !== undefined)
   return Object.fromEntries(given)
 }
 
@@ -59,7 +59,7 @@ export function addServeCommands(assay: Command, shell: Shell): void {
           '--host <address>',
           `Address to listen on (${role === 'gateway' ? 'ASSAY_GATEWAY_HOST' : 'ASSAY_HOST'}, 127.0.0.1)`,
         )
-        .action((flags: Flags) => run(shell, role, flagsOf(role, flags))),
+        .action((flags: Flags) => run(shell, role, toRoleFlags(role, flags))),
       example,
     )
   }
@@ -78,7 +78,7 @@ async function serve(shell: Shell, role: ServiceRole, flags: Flags): Promise<voi
   const config = await readSettings(shell, flags)
   const isTerminal = shell.errors.isTTY
   const log = await openLog(shell, config, isTerminal ? 'warn' : config.logLevel)
-  const asked = stopSignal()
+  const stopRequested = waitForSignal()
 
   const { start } = await import('../src/main.ts')
   const running = await start(role, config, log)
@@ -92,7 +92,7 @@ async function serve(shell: Shell, role: ServiceRole, flags: Flags): Promise<voi
 
   // Writes the compile cache now, because a service that is killed would otherwise lose it.
   flushCompileCache()
-  await asked
+  await stopRequested
   log.info('stopping')
   if (isTerminal) note(shell, '', 'Stopping. Press Ctrl-C again to stop immediately.')
   await running.stop()
@@ -102,7 +102,7 @@ async function serve(shell: Shell, role: ServiceRole, flags: Flags): Promise<voi
 const ECHO_MS = 250
 
 /** The first signal waits for running work; a second one does not. */
-function stopSignal(): Promise<void> {
+function waitForSignal(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   let firstAt: number | undefined
   const onSignal = () => {

@@ -12,13 +12,13 @@ export type Service = ClientOptions & { org: string; json: boolean }
 
 export const DEFAULT_URL = 'http://127.0.0.1:4000'
 
-export const globalsOf = (command: Command): Globals => command.optsWithGlobals<Globals>()
+export const readGlobals = (command: Command): Globals => command.optsWithGlobals<Globals>()
 
 export async function openService(shell: Shell, command: Command): Promise<Service> {
-  const globals = globalsOf(command)
-  const client = { url: addressOf(shell, globals), key: keyFrom(shell, 'ASSAY_KEY', KEY_HINT) }
+  const globals = readGlobals(command)
+  const client = { url: readAddress(shell, globals), key: readKey(shell, 'ASSAY_KEY', KEY_HINT) }
   const heartbeat = printEvery(shell, () => 'Waiting for the service.')
-  const org = await orgOf(client).finally(heartbeat.stop)
+  const org = await fetchOrg(client).finally(heartbeat.stop)
   if (globals.org !== undefined && globals.org.toLowerCase() !== org.toLowerCase()) {
     throw new Error(`ASSAY_KEY belongs to the workspace ${org} and gives no access to ${globals.org}.`)
   }
@@ -30,41 +30,41 @@ const OPERATOR_HINT = 'It is the one that the service was started with.'
 
 /** Opens the service with the operator key, for operations outside any workspace. */
 export const openAsOperator = (shell: Shell, command: Command): ClientOptions => ({
-  url: addressOf(shell, globalsOf(command)),
-  key: keyFrom(shell, 'ASSAY_OPERATOR_KEY', OPERATOR_HINT),
+  url: readAddress(shell, readGlobals(command)),
+  key: readKey(shell, 'ASSAY_OPERATOR_KEY', OPERATOR_HINT),
 })
 
 /** Returns the address of the service. */
-export function addressOf(shell: Shell, { url }: Globals): string {
+export function readAddress(shell: Shell, { url }: Globals): string {
   const address = url ?? (shell.env.ASSAY_URL || DEFAULT_URL)
   if (/^https?:/.test(address) && URL.canParse(address)) return address
   throw new WrongUse(`${url === undefined ? 'ASSAY_URL' : '--url'} must be an http or https URL.`)
 }
 
 /** Reads the key from the environment, never from a flag, because flags are visible in the process list. */
-function keyFrom(shell: Shell, name: string, hint: string): string {
+function readKey(shell: Shell, name: string, hint: string): string {
   const key = shell.env[name]
   if (!key) throw new WrongUse(`Set ${name}. ${hint}`)
   if (!/^[\x21-\x7e]+$/.test(key)) throw new WrongUse(`${name} contains invalid characters.`)
   return key
 }
 
-async function orgOf(client: ClientOptions): Promise<string> {
+async function fetchOrg(client: ClientOptions): Promise<string> {
   const { readOwnKey } = await import('../src/workspaces/schema.ts')
   const { body } = await call(client, readOwnKey).catch((error: unknown) => {
     throw error instanceof ProblemReceived && error.problem.code === 'unauthenticated'
-      ? newKeyRejected(client, error)
+      ? toKeyRejected(client, error)
       : error
   })
   return body.org
 }
 
-const newKeyRejected = ({ url }: ClientOptions, { problem: { code, requestId } }: ProblemReceived): Error =>
+const toKeyRejected = ({ url }: ClientOptions, { problem: { code, requestId } }: ProblemReceived): Error =>
   new Error(
     `${url} does not know the key in ASSAY_KEY, or it has expired or was revoked (${code}, request ${requestId}). \`assay keys recover\` makes another.`,
   )
 
-const PAGE = 200
+const PAGE_SIZE = 200
 
 type ListPage<Item> = { items: Item[]; nextCursor: string | null }
 type PageQuery = { limit: number; cursor?: string }
@@ -77,7 +77,7 @@ export async function listAll<Item>(
   const items: Item[] = []
   let cursor: string | null | undefined
   do {
-    const limit = Math.min(PAGE, max - items.length)
+    const limit = Math.min(PAGE_SIZE, max - items.length)
     const next = await page(cursor ? { limit, cursor } : { limit })
     items.push(...next.items)
     cursor = next.nextCursor

@@ -3,7 +3,7 @@ import { Failed, WrongUse } from './failure.ts'
 import { withExample, withGlobals } from './help.ts'
 import { isInstalled, readMachine, runCommand } from './setup/machine.ts'
 import { SYSTEM_PARTS, type SystemPart } from './setup/parts.ts'
-import { formatCommands, partNames, planInstallation, type SetupCommand } from './setup/plan.ts'
+import { formatCommands, joinPartNames, planInstallation, type SetupCommand } from './setup/plan.ts'
 import { print, type Shell } from './shell.ts'
 
 /** Installs missing system packages. Needs no server and no key. */
@@ -11,7 +11,7 @@ export function addSetupCommand(assay: Command, shell: Shell): void {
   withExample(
     withGlobals(assay.command('setup'))
       .description('Show which system packages Assay uses and install missing ones')
-      .argument('[parts...]', `Only these parts: ${partNames(SYSTEM_PARTS)}`)
+      .argument('[parts...]', `Only these parts: ${joinPartNames(SYSTEM_PARTS)}`)
       .option('-y, --yes', 'Do not ask for confirmation')
       .action((names: string[], { yes = false }: { yes?: boolean }) => setUp(shell, names, yes)),
     'assay setup --yes bwrap',
@@ -21,7 +21,7 @@ export function addSetupCommand(assay: Command, shell: Shell): void {
 async function setUp(shell: Shell, names: string[], yes: boolean): Promise<void> {
   const unknown = names.filter((name) => !SYSTEM_PARTS.some((part) => part.name === name))
   if (unknown.length > 0)
-    throw new WrongUse(`Unknown part ${unknown.join(', ')}. Available: ${partNames(SYSTEM_PARTS)}.`)
+    throw new WrongUse(`Unknown part ${unknown.join(', ')}. Available: ${joinPartNames(SYSTEM_PARTS)}.`)
 
   const missing = SYSTEM_PARTS.filter((part) => !isInstalled(shell, part))
   if (names.length === 0) printTable(shell, missing)
@@ -50,8 +50,8 @@ function install(shell: Shell, wanted: readonly SystemPart[], commands: readonly
   }
   const absent = wanted.filter((part) => !isInstalled(shell, part))
   if (absent.length > 0)
-    throw new Error(`The packages are installed, but ${partNames(absent)} cannot be found on PATH.`)
-  print(shell, `Installed: ${partNames(wanted)}.`)
+    throw new Error(`The packages are installed, but ${joinPartNames(absent)} cannot be found on PATH.`)
+  print(shell, `Installed: ${joinPartNames(wanted)}.`)
 }
 
 async function choose(shell: Shell, missing: readonly SystemPart[]): Promise<SystemPart[]> {

@@ -1,11 +1,11 @@
 import { Writable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { printJson, type Shell } from './shell.ts'
-import { aligned, fitColumns, moment, printTable } from './table.ts'
+import { alignColumns, fitColumns, formatMoment, printTable } from './table.ts'
 
 test('columns are as wide as their widest cell, and no line ends with spaces', () => {
   expect(
-    aligned([
+    alignColumns([
       ['ID', 'NAME', 'LAST'],
       ['1', 'a longer name', ''],
     ]),
@@ -21,7 +21,7 @@ test('a table fits the terminal: wide columns are shortened, the first is kept',
     ],
     80,
   )
-  expect(aligned(rows).map((line) => line.length)).toEqual([49, 80])
+  expect(alignColumns(rows).map((line) => line.length)).toEqual([49, 80])
   expect(rows[1]?.[0]).toBe(id)
   expect(rows[1]?.[2]).toMatch(/^x+…$/)
   expect(
@@ -48,8 +48,8 @@ test('a table fits the terminal: wide columns are shortened, the first is kept',
 })
 
 test('times are shown to the second', () => {
-  expect(moment('2026-11-15T03:22:13.263Z', 'never')).toBe('2026-11-15T03:22:13Z')
-  expect(moment(null, 'never')).toBe('never')
+  expect(formatMoment('2026-11-15T03:22:13.263Z', 'never')).toBe('2026-11-15T03:22:13Z')
+  expect(formatMoment(null, 'never')).toBe('never')
 })
 
 test('untrusted names cannot control the terminal', () => {

@@ -10,7 +10,7 @@ export function printTable<Row>(shell: Shell, rows: readonly Row[], columns: rea
   const cells = rows.map((row) => columns.map(([, cell]) => printable(cell(row))))
   const width = shell.output.isTTY ? shell.output.columns : undefined
   const table = [columns.map(([heading]) => heading), ...cells]
-  const [headings = '', ...lines] = aligned(width === undefined ? table : fitColumns(table, width))
+  const [headings = '', ...lines] = alignColumns(width === undefined ? table : fitColumns(table, width))
   print(shell, styled(shell.output, 'bold', headings), ...lines)
 }
 
@@ -36,9 +36,9 @@ const measure = (rows: readonly (readonly string[])[]): number[] =>
 
 /** Prints one object as a list of labels and values. */
 export const printFacts = (shell: Shell, facts: readonly (readonly [name: string, value: string])[]): void =>
-  print(shell, ...aligned(facts.map(([name, value]) => [name, printable(value)])))
+  print(shell, ...alignColumns(facts.map(([name, value]) => [name, printable(value)])))
 
-export function aligned(rows: readonly (readonly string[])[]): string[] {
+export function alignColumns(rows: readonly (readonly string[])[]): string[] {
   const widths = measure(rows)
   return rows.map((row) =>
     row
@@ -49,8 +49,8 @@ export function aligned(rows: readonly (readonly string[])[]): string[] {
 }
 
 /** Formats a time in UTC, to the second, in sortable form. */
-export const moment = (time: string | null, otherwise: string): string =>
+export const formatMoment = (time: string | null, otherwise: string): string =>
   time === null ? otherwise : time.replace(/\.\d+Z$/, 'Z')
 
 /** Formats a count with its noun: `1 file`, `2 files`. */
-export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`
+export const formatCount = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`

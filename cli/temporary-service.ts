@@ -17,15 +17,15 @@ export async function openTemporaryService(shell: Shell, flags: Flags, isJson: b
   const config = await readSettings(shell, flags)
   const log = await openLog(shell, config, 'error')
   const { start } = await import('../src/main.ts')
-  await using undo = new AsyncDisposableStack()
+  await using cleanup = new AsyncDisposableStack()
   note(shell, `Starting a service on ${config.dataFolder}.`)
   const running = await start('serve', { ...config, host: '127.0.0.1', port: 0, baseUrl: undefined }, log)
-  undo.defer(running.stop)
+  cleanup.defer(running.stop)
   if (running.newKey) note(shell, 'The admin key of the workspace local, shown only once:', `  ${running.newKey}`)
   const key = await createTemporaryKey(config, log)
-  undo.defer(key.revoke)
+  cleanup.defer(key.revoke)
   const service = { url: running.url ?? DEFAULT_URL, key: key.key, org: 'local', json: isJson }
-  const opened = undo.move()
+  const opened = cleanup.move()
   return { service, dataFolder: config.dataFolder, [Symbol.asyncDispose]: () => opened.disposeAsync() }
 }
 

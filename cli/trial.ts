@@ -1,22 +1,16 @@
 import type { Command } from 'commander'
 import type { ModelTrialRecord } from '../src/operate/metered-trial.ts'
 import { createDataFolder } from '../src/platform/data-folder.ts'
-import {
-  buildEngineOptions,
-  collect,
-  type EngineFlags,
-  stopOnSignals,
-  TIMEOUT_MULTIPLIER,
-  throwReported,
-} from './engine.ts'
+import { buildEngineOptions, type EngineFlags, stopOnSignals, TIMEOUT_MULTIPLIER, throwReported } from './engine.ts'
 import { InfrastructureFailed, WrongUse } from './failure.ts'
+import { collect } from './flag-values.ts'
 import { printEvery } from './heartbeat.ts'
 import { withExample, withGlobals } from './help.ts'
 import { findServer, SERVER_OPTIONS, type ServerFlags } from './model-servers.ts'
 import { DATA, type Flags, openLog, readSettings } from './operate-config.ts'
 import { requireFolder, requirePath } from './paths.ts'
-import { progressBar } from './progress.ts'
-import { globalsOf } from './service.ts'
+import { createProgressBar } from './progress.ts'
+import { readGlobals } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
 import { printFacts } from './table.ts'
 
@@ -85,7 +79,7 @@ async function runTrial(shell: Shell, taskFolder: string, flags: RunTrialFlags, 
   const log = await openLog(shell, config, 'warn')
   const { runModelTrial } = await import('../src/operate/model-trial.ts')
   using stop = stopOnSignals()
-  const progress = progressBar(shell)
+  const progress = createProgressBar(shell)
   const startedAt = performance.now()
   let current = 'prepare'
   const heartbeat = printEvery(
@@ -118,8 +112,8 @@ async function runTrial(shell: Shell, taskFolder: string, flags: RunTrialFlags, 
       progress.end()
       heartbeat.stop()
     })
-  if (globalsOf(command).json) printJson(shell, { ...record, outputFolder: options.outputFolder })
-  else show(shell, record, options.outputFolder)
+  if (readGlobals(command).json) printJson(shell, { ...record, outputFolder: options.outputFolder })
+  else printRecord(shell, record, options.outputFolder)
   if (record.state === 'errored') throw new InfrastructureFailed(record.error ?? 'The trial could not be scored.')
   if (expected !== undefined && record.state !== expected)
     throw new Error(`The trial ${record.state}, but --expect ${flags.expect} was given.`)
@@ -140,9 +134,9 @@ function toModelSelection(shell: Shell, flags: RunTrialFlags) {
   return { catalogId: server?.name ?? model, level, budgetUsd, server }
 }
 
-const seconds = (value: number): string => `${value.toFixed(2)} s`
+const formatSeconds = (value: number): string => `${value.toFixed(2)} s`
 
-function show(shell: Shell, record: ModelTrialRecord, outputFolder: string): void {
+function printRecord(shell: Shell, record: ModelTrialRecord, outputFolder: string): void {
   printFacts(shell, [
     ['task', record.task.name],
     ['harness', record.harness],
@@ -150,13 +144,13 @@ function show(shell: Shell, record: ModelTrialRecord, outputFolder: string): voi
     ['reward', record.reward === null ? 'none' : String(record.reward)],
     ...(record.explanation === null ? [] : [['why', record.explanation] as [string, string]]),
     ['verify mode', record.verifyMode],
-    ...networkFacts(record),
+    ...listNetworkFacts(record),
     ['isolation', record.base === 'host-base' ? `${record.isolation}, host-base` : record.isolation],
-    ['prepare', seconds(record.timings.prepare)],
-    ['agent', seconds(record.timings.agent)],
-    ['verify', seconds(record.timings.verify)],
-    ['total', seconds(record.timings.total)],
-    ...modelFacts(record),
+    ['prepare', formatSeconds(record.timings.prepare)],
+    ['agent', formatSeconds(record.timings.agent)],
+    ['verify', formatSeconds(record.timings.verify)],
+    ['total', formatSeconds(record.timings.total)],
+    ...listModelFacts(record),
     ['output', outputFolder],
   ])
   const failedTests = record.steps.flatMap((step) => step.failedTests ?? [])
@@ -164,7 +158,7 @@ function show(shell: Shell, record: ModelTrialRecord, outputFolder: string): voi
 }
 
 /** Formats the usage that the gateway metered. */
-function modelFacts({ model }: ModelTrialRecord): [string, string][] {
+function listModelFacts({ model }: ModelTrialRecord): [string, string][] {
   if (!model) return []
   const { usage, costMicros, costSource, calls, levelMismatches } = model
   const cached = usage.cacheRead + usage.cacheWrite5m + usage.cacheWrite1h
@@ -179,12 +173,12 @@ function modelFacts({ model }: ModelTrialRecord): [string, string][] {
 }
 
 /** Formats the network of each phase, and notes where the task declares none. */
-const networkFacts = ({ steps }: ModelTrialRecord): [string, string][] =>
+const listNetworkFacts = ({ steps }: ModelTrialRecord): [string, string][] =>
   (['agent', 'verifier'] as const).map((phase) => {
-    const given = steps.map(({ network: { [phase]: record } }) =>
-      record.asked === 'unsaid' ? `${record.given} (the task says nothing)` : record.given,
+    const networks = steps.map(({ network: { [phase]: record } }) =>
+      record.asked === 'unsaid' ? `${record.given} (not declared by the task)` : record.given,
     )
-    return [`network of the ${phase}`, [...new Set(given)].join(', ') || 'none']
+    return [`network of the ${phase}`, [...new Set(networks)].join(', ') || 'none']
   })
 
 async function importImage(
@@ -201,6 +195,6 @@ async function importImage(
   const digest = await engine
     .importImage(path, flags.name, { dataFolder: config.dataFolder, log })
     .catch(throwReported())
-  if (globalsOf(command).json) return printJson(shell, { name: flags.name, digest })
+  if (readGlobals(command).json) return printJson(shell, { name: flags.name, digest })
   print(shell, `${flags.name} ${digest}`)
 }

@@ -6,10 +6,10 @@ import { call, download } from '../src/platform/http/client.ts'
 import { openScope, type ScopeClient } from './comparison-scope.ts'
 import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
-import { byteCount } from './progress.ts'
+import { formatBytes } from './progress.ts'
 import { openService, requireId, type Service } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
-import { moment, printFacts, printTable } from './table.ts'
+import { formatMoment, printFacts, printTable } from './table.ts'
 import { formatTrajectory } from './trajectory-text.ts'
 
 type LogFlags = { follow?: boolean; lines?: string }
@@ -37,13 +37,13 @@ export function addTrialsCommands(assay: Command, shell: Shell): void {
       })
     return withExample(command, `assay trials ${verb} ${ID_EXAMPLE}`)
   }
-  add('show', 'Show the result of a trial, why it has no full score, and what it cost', show)
-  add('logs', 'Print the output of the agent and the verifier', logs)
+  add('show', 'Show the result of a trial, why it has no full score, and what it cost', printTrial)
+  add('logs', 'Print the output of the agent and the verifier', printLogs)
     .option('--follow', 'Print model calls as they end, and the logs once the trial has ended')
     .option('--lines <number>', 'Print only the last lines of each log')
-  add('diff', 'Print the changes that the agent made', diff)
-  add('trajectory', 'Print the messages and tool calls of the agent', trajectory)
-  add('artifacts', 'List the files of a trial; with a name, print or save one', artifacts)
+  add('diff', 'Print the changes that the agent made', printDiff)
+  add('trajectory', 'Print the messages and tool calls of the agent', printTrajectory)
+  add('artifacts', 'List the files of a trial; with a name, print or save one', printArtifacts)
     .argument('[name]', 'Name of the file')
     .option('--output <path>', 'Save the file under this path, which must not exist yet')
 }
@@ -56,11 +56,11 @@ async function openTrial(shell: Shell, command: Command, id: string): Promise<Op
 /** Reads a trial and finds its scope. */
 export async function locateTrial(service: Service, trialId: string): Promise<OpenedTrial> {
   const trial = await readTrial(service, trialId)
-  const { id: comparisonId, scope: at } = trial.comparison
+  const { id: comparisonId, scope: scopeRef } = trial.comparison
   const scope =
-    at.kind === 'benchmark'
-      ? await openScope({}, `${at.datasetOrg}/${at.dataset}`)
-      : await openScope({ repo: `${at.owner}/${at.name}` }, undefined)
+    scopeRef.kind === 'benchmark'
+      ? await openScope({}, `${scopeRef.datasetOrg}/${scopeRef.dataset}`)
+      : await openScope({ repo: `${scopeRef.owner}/${scopeRef.name}` }, undefined)
   return { service, trial, scope, params: { org: service.org, ...scope.params, comparisonId, trialId } }
 }
 
@@ -69,11 +69,11 @@ async function readTrial(service: Service, trialId: string): Promise<LocatedTria
   return (await call(service, readTrialById, { params: { org: service.org, trialId } })).body
 }
 
-async function show(shell: Shell, { service, trial, scope }: OpenedTrial): Promise<void> {
+async function printTrial(shell: Shell, { service, trial, scope }: OpenedTrial): Promise<void> {
   if (service.json) return printJson(shell, trial)
   printFacts(shell, toFacts(trial, scope))
   for (const { class: trialClass, error, at } of trial.spoiled)
-    print(shell, `Earlier attempt ${moment(at, '-')}: ${trialClass}: ${error}`)
+    print(shell, `Earlier attempt ${formatMoment(at, '-')}: ${trialClass}: ${error}`)
   if (trial.artifacts.length > 0) note(shell, `To look inside: assay trials logs|diff|trajectory|artifacts ${trial.id}`)
 }
 
@@ -115,11 +115,11 @@ function formatCost({ costUsd, costSource }: LocatedTrial): string {
 const formatUsage = ({ input, cacheRead, cacheWrite, output, reasoning }: NonNullable<LocatedTrial['usage']>) =>
   `${input} in, ${cacheRead + cacheWrite} cached, ${output} out (${reasoning} thinking)`
 
-async function logs(shell: Shell, opened: OpenedTrial, flags: LogFlags): Promise<void> {
+async function printLogs(shell: Shell, opened: OpenedTrial, flags: LogFlags): Promise<void> {
   const lines = flags.lines === undefined ? undefined : requireCount(flags.lines)
   const ended = flags.follow ? await followTrial(shell, opened) : opened
   const files = ended.trial.artifacts.filter(({ name }) => /^[^/]+\.log$/.test(name))
-  if (files.length === 0) throw new Error(noFiles(ended.trial, 'logs'))
+  if (files.length === 0) throw new Error(describeMissingFiles(ended.trial, 'logs'))
   const texts = await Promise.all(files.map(async (file) => ({ name: file.name, text: await readText(ended, file) })))
   if (ended.service.json) return printJson(shell, { logs: texts })
   for (const { name, text } of texts) {
@@ -165,7 +165,7 @@ async function printEndedCalls(shell: Shell, { service, scope, params }: OpenedT
 
 const formatCall = ({ at, outcome, status, failure, message, usage, totalMs }: TrialCall): string =>
   [
-    moment(at, '-'),
+    formatMoment(at, '-'),
     `call ${outcome}`,
     ...(status === null ? [] : [String(status)]),
     ...(failure === null ? [] : [failure]),
@@ -176,7 +176,7 @@ const formatCall = ({ at, outcome, status, failure, message, usage, totalMs }: T
 
 const PATCH = 'changes.patch'
 
-async function diff(shell: Shell, opened: OpenedTrial): Promise<void> {
+async function printDiff(shell: Shell, opened: OpenedTrial): Promise<void> {
   const text = await readText(
     opened,
     requireArtifact(opened.trial, (name) => name === PATCH, 'patch'),
@@ -185,7 +185,7 @@ async function diff(shell: Shell, opened: OpenedTrial): Promise<void> {
   print(shell, ...text.replace(/\n$/, '').split('\n'))
 }
 
-async function trajectory(shell: Shell, opened: OpenedTrial): Promise<void> {
+async function printTrajectory(shell: Shell, opened: OpenedTrial): Promise<void> {
   const { trial, service } = opened
   requireArtifact(trial, isTrajectory, 'trajectory')
   const files = trial.artifacts.filter(({ name }) => isTrajectory(name))
@@ -196,14 +196,14 @@ async function trajectory(shell: Shell, opened: OpenedTrial): Promise<void> {
 
 const isTrajectory = (name: string): boolean => /^trajectory[^/]*\.json$/.test(name)
 
-async function artifacts(shell: Shell, opened: OpenedTrial, flags: ArtifactFlags, name?: string): Promise<void> {
+async function printArtifacts(shell: Shell, opened: OpenedTrial, flags: ArtifactFlags, name?: string): Promise<void> {
   const { service, trial } = opened
   if (name !== undefined) return printArtifact(shell, opened, flags, name)
   if (flags.output !== undefined) throw new WrongUse('--output needs the name of a file.')
   if (service.json) return printJson(shell, { artifacts: trial.artifacts })
   printTable<TrialArtifact>(shell, trial.artifacts, [
     ['NAME', (artifact) => artifact.name],
-    ['SIZE', ({ bytes }) => byteCount(bytes)],
+    ['SIZE', ({ bytes }) => formatBytes(bytes)],
     ['TYPE', ({ mediaType }) => mediaType],
   ])
 }
@@ -214,24 +214,25 @@ async function printArtifact(shell: Shell, opened: OpenedTrial, { output }: Arti
   if (output === undefined) return print(shell, ...(await readText(opened, artifact)).replace(/\n$/, '').split('\n'))
   const bytes = await readBytes(opened, artifact)
   await writeFile(output, bytes, { flag: 'wx' }).catch((error: unknown) => {
-    throw isExisting(error) ? new WrongUse(`${output} already exists.`) : error
+    throw isAlreadyExisting(error) ? new WrongUse(`${output} already exists.`) : error
   })
-  note(shell, `Saved ${byteCount(bytes.length)} in ${output}.`)
+  note(shell, `Saved ${formatBytes(bytes.length)} in ${output}.`)
 }
 
-const isExisting = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'EEXIST'
+const isAlreadyExisting = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && error.code === 'EEXIST'
 
-function requireArtifact(trial: LocatedTrial, matches: (name: string) => boolean, what: string): TrialArtifact {
+function requireArtifact(trial: LocatedTrial, matches: (name: string) => boolean, label: string): TrialArtifact {
   const found = trial.artifacts.find(({ name }) => matches(name))
   if (found) return found
-  throw new Error(noFiles(trial, what))
+  throw new Error(describeMissingFiles(trial, label))
 }
 
-function noFiles({ state, artifacts, id }: LocatedTrial, what: string): string {
+function describeMissingFiles({ state, artifacts, id }: LocatedTrial, label: string): string {
   if (state === 'queued' || state === 'running') return `The trial is ${state}; its files appear when it has ended.`
   return artifacts.length === 0
     ? `The trial has no files: it ended before the agent started, or they have expired.`
-    : `The trial has no ${what}. To list its files: assay trials artifacts ${id}`
+    : `The trial has no ${label}. To list its files: assay trials artifacts ${id}`
 }
 
 const readBytes = async ({ service, scope, params }: OpenedTrial, { name }: TrialArtifact): Promise<Uint8Array> =>

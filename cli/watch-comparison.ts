@@ -2,11 +2,11 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { ComparisonEndpoints } from '../src/comparisons/schema.ts'
 import { Comparison, type ComparisonSetting } from '../src/comparisons/shapes/schema.ts'
 import { type ReceivedEvent, ServiceUnreachable, streamEvents } from '../src/platform/http/client.ts'
-import { liveLines } from './live-lines.ts'
-import { bar } from './progress.ts'
+import { createLiveLines } from './live-lines.ts'
+import { renderBar } from './progress.ts'
 import type { Service } from './service.ts'
 import type { Shell } from './shell.ts'
-import { aligned, printTable } from './table.ts'
+import { alignColumns, printTable } from './table.ts'
 
 export type WatchTarget = { endpoints: ComparisonEndpoints; params: { comparisonId: string } }
 
@@ -26,7 +26,7 @@ export async function watchComparison(
   target: WatchTarget,
   detached: AbortSignal,
 ): Promise<Comparison | undefined> {
-  const screen = liveLines(shell)
+  const screen = createLiveLines(shell)
   const show = (status: Comparison) => screen.show(formatStatus(status))
   return waitForComparison(service, target, detached, show).finally(screen.end)
 }
@@ -40,10 +40,10 @@ export async function waitForComparison(
 ): Promise<Comparison | undefined> {
   let lastId: string | undefined
   const request = { params: { org: service.org, ...params } }
-  const listen = (): AsyncGenerator<ReceivedEvent> =>
+  const openEvents = (): AsyncGenerator<ReceivedEvent> =>
     streamEvents(service, endpoints.events, request, { signal: detached, lastId })
   while (!detached.aborted) {
-    const ended = await readUntilEnd(listen(), (status, id) => {
+    const ended = await readUntilEnd(openEvents(), (status, id) => {
       lastId = id ?? lastId
       onStatus(status)
     }).catch(ignoreLostConnection)
@@ -75,22 +75,30 @@ async function readUntilEnd(
 }
 
 const formatStatus = (status: Comparison): string[] => [
-  headline(status),
-  ...aligned([HEADINGS, ...status.settings.map(cells)]),
+  formatHeadline(status),
+  ...alignColumns([HEADINGS, ...status.settings.map(toCells)]),
 ]
 
-function headline({ state, trials, costUsd, pendingUsd, budgetUsd, etaSeconds, projectedCostUsd }: Comparison): string {
+function formatHeadline({
+  state,
+  trials,
+  costUsd,
+  pendingUsd,
+  budgetUsd,
+  etaSeconds,
+  projectedCostUsd,
+}: Comparison): string {
   const done = trials.total - trials.queued - trials.running
   const pending = pendingUsd > 0 ? ` and $${pendingUsd.toFixed(2)} pending` : ''
   const spent = `$${costUsd.toFixed(2)}${pending}${budgetUsd === null ? '' : ` of $${budgetUsd.toFixed(2)}`}`
   const range = projectedCostUsd
     ? ` (in the end $${projectedCostUsd.low.toFixed(2)} to $${projectedCostUsd.high.toFixed(2)})`
     : ''
-  const eta = etaSeconds === null ? '' : `, ${duration(etaSeconds)} left`
-  return `${bar(done, trials.total)} ${done}/${trials.total} ${state}, ${spent}${range}${eta}`
+  const eta = etaSeconds === null ? '' : `, ${formatDuration(etaSeconds)} left`
+  return `${renderBar(done, trials.total)} ${done}/${trials.total} ${state}, ${spent}${range}${eta}`
 }
 
-export function duration(seconds: number): string {
+export function formatDuration(seconds: number): string {
   if (seconds < 60) return `${seconds} s`
   const minutes = Math.round(seconds / 60)
   return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
@@ -98,22 +106,22 @@ export function duration(seconds: number): string {
 
 const HEADINGS = ['SETTING', 'PASSED', 'ACCURACY', '95 %', 'PER TASK', 'RUNNING', 'ERRORED']
 
-const cells = (setting: ComparisonSetting): string[] => [
+const toCells = (setting: ComparisonSetting): string[] => [
   setting.id,
   `${setting.passed}/${setting.tasks}`,
-  percent(setting.accuracy),
+  formatPercent(setting.accuracy),
   setting.stats.ci95 ? `${setting.stats.ci95.low.toFixed(0)}-${setting.stats.ci95.high.toFixed(0)}` : '-',
   setting.costPerTaskUsd === null ? '-' : `$${setting.costPerTaskUsd.toFixed(4)}`,
   String(setting.trials.running),
   String(setting.trials.errored),
 ]
 
-const percent = (value: number | null): string => (value === null ? '-' : `${value.toFixed(1)} %`)
+const formatPercent = (value: number | null): string => (value === null ? '-' : `${value.toFixed(1)} %`)
 
 /** Prints the final table, with frontier settings marked. */
 export function printSettings(shell: Shell, { settings, frontier }: Comparison): void {
   const columns = HEADINGS.map(
-    (heading, index) => [heading, (setting: ComparisonSetting) => cells(setting)[index] ?? ''] as const,
+    (heading, index) => [heading, (setting: ComparisonSetting) => toCells(setting)[index] ?? ''] as const,
   )
   const mark = ['FRONTIER', (setting: ComparisonSetting) => (frontier.includes(setting.id) ? 'yes' : '')] as const
   printTable<ComparisonSetting>(shell, settings, [...columns, mark])

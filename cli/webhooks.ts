@@ -5,10 +5,10 @@ import { WrongUse } from './failure.ts'
 import { withExample } from './help.ts'
 import { listAll, openService, requireId, type Service } from './service.ts'
 import { note, print, printJson, type Shell } from './shell.ts'
-import { moment, printTable } from './table.ts'
+import { formatMoment, printTable } from './table.ts'
 
 const ID = '01981b3e-6c2b-7e0f-8a53-0d1b6f2f3c11'
-const WEBHOOK = ['<webhook>', 'its id, as `assay webhooks list` shows it'] as const
+const WEBHOOK = ['<webhook>', 'Id from `assay webhooks list`'] as const
 const EVENT = ['--event <type...>', 'Only these events (default: all)'] as const
 
 type WebhookFlags = { event?: WebhookEvent[]; description?: string }
@@ -82,7 +82,7 @@ function addReading(webhooks: Command, shell: Shell): void {
       .command('redeliver')
       .description('Send a delivery again, with the same id')
       .argument(...WEBHOOK)
-      .addArgument(new Argument('<delivery>', 'its id, as `assay webhooks deliveries` shows it'))
+      .addArgument(new Argument('<delivery>', 'Id from `assay webhooks deliveries`'))
       .action((id: string, delivery: string, _flags: object, command: Command) =>
         redeliver(shell, command, id, delivery),
       ),
@@ -91,7 +91,7 @@ function addReading(webhooks: Command, shell: Shell): void {
 }
 
 const contract = () => import('../src/webhooks/schema.ts')
-const placeOf = ({ org }: Service, id: string) => ({ org, webhookId: requireId(id, 'assay webhooks list') })
+const toWebhookParams = ({ org }: Service, id: string) => ({ org, webhookId: requireId(id, 'assay webhooks list') })
 
 async function requireEvents(events: readonly string[] | undefined): Promise<void> {
   const { EVENTS } = await contract()
@@ -124,7 +124,7 @@ async function update(shell: Shell, command: Command, id: string, flags: UpdateW
   if (Object.values(changes).every((value) => value === undefined)) throw new WrongUse('Nothing to update. See --help.')
   requireId(id, 'assay webhooks list')
   const service = await openService(shell, command)
-  const { body } = await call(service, updateWebhook, { params: placeOf(service, id), body: changes })
+  const { body } = await call(service, updateWebhook, { params: toWebhookParams(service, id), body: changes })
   if (service.json) return printJson(shell, body)
   note(shell, `Updated the webhook ${body.id}.`)
   if (body.secret !== undefined) print(shell, body.secret)
@@ -134,7 +134,7 @@ async function remove(shell: Shell, command: Command, id: string): Promise<void>
   const { deleteWebhook } = await contract()
   requireId(id, 'assay webhooks list')
   const service = await openService(shell, command)
-  await call(service, deleteWebhook, { params: placeOf(service, id) })
+  await call(service, deleteWebhook, { params: toWebhookParams(service, id) })
   note(shell, `Removed the webhook ${id}.`)
 }
 
@@ -151,22 +151,20 @@ async function list(shell: Shell, command: Command): Promise<void> {
     ['ADDRESS', ({ origin }) => `${origin}/…`],
     ['DESCRIPTION', ({ description }) => description],
     ['EVENTS', ({ events }) => events.join(' ')],
-    ['STATE', stateOf],
+    ['STATE', formatState],
   ])
 }
 
-const stateOf = ({ disabledReason, failingSince }: Webhook): string =>
-  disabledReason
-    ? `disabled: ${disabledReason}`
-    : failingSince
-      ? `failing since ${moment(failingSince, '-')}`
-      : 'enabled'
+function formatState({ disabledReason, failingSince }: Webhook): string {
+  if (disabledReason) return `disabled: ${disabledReason}`
+  return failingSince ? `failing since ${formatMoment(failingSince, '-')}` : 'enabled'
+}
 
 async function test(shell: Shell, command: Command, id: string): Promise<void> {
   const { testWebhook } = await contract()
   requireId(id, 'assay webhooks list')
   const service = await openService(shell, command)
-  const { body } = await call(service, testWebhook, { params: placeOf(service, id) })
+  const { body } = await call(service, testWebhook, { params: toWebhookParams(service, id) })
   if (service.json) return printJson(shell, body)
   note(shell, `Sent a test event. To see its delivery: assay webhooks deliveries ${id}. Its id:`)
   print(shell, body.id)
@@ -177,7 +175,7 @@ async function listDeliveries(shell: Shell, command: Command, id: string): Promi
   requireId(id, 'assay webhooks list')
   const service = await openService(shell, command)
   const { items } = await listAll<Delivery>(async (query) => {
-    const { body } = await call(service, endpoint, { params: placeOf(service, id), query })
+    const { body } = await call(service, endpoint, { params: toWebhookParams(service, id), query })
     return { items: body.deliveries, nextCursor: body.nextCursor }
   })
   if (service.json) return printJson(shell, { deliveries: items, nextCursor: null })
@@ -187,7 +185,7 @@ async function listDeliveries(shell: Shell, command: Command, id: string): Promi
     ['STATE', ({ state }) => state],
     ['ATTEMPTS', ({ attempts }) => String(attempts)],
     ['LAST', ({ status, error }) => (status === null ? (error ?? '-') : String(status))],
-    ['NEXT', ({ nextAt }) => moment(nextAt, '')],
+    ['NEXT', ({ nextAt }) => formatMoment(nextAt, '')],
   ])
 }
 
@@ -196,7 +194,7 @@ async function redeliver(shell: Shell, command: Command, id: string, delivery: s
   requireId(id, 'assay webhooks list')
   const deliveryId = requireId(delivery, 'assay webhooks deliveries')
   const service = await openService(shell, command)
-  const { body } = await call(service, endpoint, { params: { ...placeOf(service, id), deliveryId } })
+  const { body } = await call(service, endpoint, { params: { ...toWebhookParams(service, id), deliveryId } })
   if (service.json) return printJson(shell, body)
   note(shell, `Sending ${body.id} again.`)
 }

@@ -186,8 +186,13 @@ const EXCEPTIONS: Partial<Record<NonNullable<ComparisonTrial['class']>, string>>
   verifier_error: 'VerifierOutputParseError',
 }
 
+function findExceptionType({ state, class: trialClass }: ComparisonTrial): string | undefined {
+  if (state === 'canceled') return 'CancelledError'
+  return trialClass ? EXCEPTIONS[trialClass] : undefined
+}
+
 function buildExceptionInfo({ createdAt, finishedAt }: Comparison, trial: ComparisonTrial) {
-  const type = trial.state === 'canceled' ? 'CancelledError' : trial.class ? EXCEPTIONS[trial.class] : undefined
+  const type = findExceptionType(trial)
   if (type === undefined && trial.state !== 'errored') return null
   return {
     exception_type: type ?? 'RuntimeError',

@@ -19,10 +19,10 @@ export async function writeInspectLogs(
 ): Promise<void> {
   await mkdir(folder, { recursive: true })
   for (const setting of comparison.settings) {
-    const own = trials.filter(({ settingId }) => settingId === setting.id)
+    const settingTrials = trials.filter(({ settingId }) => settingId === setting.id)
     const samples: unknown[] = []
-    for (const trial of own) samples.push(toSample(setting, trial, await readTexts(trial)))
-    const log = buildInspectLog(comparison, setting, own, samples)
+    for (const trial of settingTrials) samples.push(toSample(setting, trial, await readTexts(trial)))
+    const log = buildInspectLog(comparison, setting, settingTrials, samples)
     await writeFile(join(folder, toLogName(comparison, setting)), JSON.stringify(log, null, 1))
   }
 }
@@ -40,10 +40,9 @@ function buildInspectLog(
   samples: readonly unknown[],
 ) {
   const scope = formatScope(comparison)
-  const isDone = comparison.state === 'completed'
   return {
     version: LOG_VERSION,
-    status: isDone ? 'success' : comparison.state === 'canceled' ? 'cancelled' : 'started',
+    status: toStatus(comparison.state),
     eval: {
       eval_id: `${comparison.id}:${setting.id}`,
       run_id: comparison.id,
@@ -79,6 +78,11 @@ function buildInspectLog(
     },
     samples,
   }
+}
+
+function toStatus(state: Comparison['state']): string {
+  if (state === 'completed') return 'success'
+  return state === 'canceled' ? 'cancelled' : 'started'
 }
 
 const toModelName = ({ provider, model }: ComparisonSetting): string => `${provider}/${model.name}`

@@ -149,10 +149,11 @@ function toSettingId(result: HarborTrialResult): string {
 
 function toSettingParts({ agent_info: { name, model_info: model }, config }: HarborTrialResult) {
   const level = config.agent?.kwargs?.reasoning_effort
+  const defaultLevel = model ? 'default' : 'none'
   return {
     model: model ? [model.provider, model.name].filter(Boolean).join('/') : 'reference',
     harness: name,
-    reasoning_level: typeof level === 'string' ? level : model ? 'default' : 'none',
+    reasoning_level: typeof level === 'string' ? level : defaultLevel,
   }
 }
 

@@ -61,28 +61,28 @@ export async function* readSweRows(file: string): AsyncGenerator<SweInstance> {
     number += 1
     if (line.trim() === '') continue
     if (line.length > LINE_LENGTH_MAX) throw new WrongUse(`${file}:${number} is longer than ${LINE_LENGTH_MAX}.`)
-    const place = `${file}:${number}`
-    yield toInstance(parseRow(line, place), place)
+    const location = `${file}:${number}`
+    yield toInstance(parseRow(line, location), location)
   }
 }
 
-function parseRow(line: string, place: string): SweRow {
+function parseRow(line: string, location: string): SweRow {
   let value: unknown
   try {
     value = JSON.parse(line)
   } catch {
-    throw new WrongUse(`${place} is not JSON. The file needs one JSON object per line.`)
+    throw new WrongUse(`${location} is not JSON. The file needs one JSON object per line.`)
   }
   const { success, data, error } = SweRow.safeParse(value)
   if (success) return data
   const [issue] = error.issues
-  throw new WrongUse(`${place}: ${issue?.path.join('.')}: ${issue?.message}`)
+  throw new WrongUse(`${location}: ${issue?.path.join('.')}: ${issue?.message}`)
 }
 
-function toInstance(row: SweRow, place: string): SweInstance {
+function toInstance(row: SweRow, location: string): SweInstance {
   // Rows of SWE-smith have no tests: they add a bug to the image, in which an agent could find the patch that reverts
   // it.
-  if (!row.test_patch) throw new WrongUse(`${place} has no test_patch. Rows of SWE-smith cannot be imported.`)
+  if (!row.test_patch) throw new WrongUse(`${location} has no test_patch. Rows of SWE-smith cannot be imported.`)
   return {
     id: row.instance_id,
     repository: row.repo,
@@ -109,8 +109,8 @@ const TEST_COMMANDS: Record<string, string> = {
 }
 
 function toTestCommand({ repo, install_config: config }: SweRow): string {
-  const own = config?.test_cmd
-  if (own) return typeof own === 'string' ? own : own.join(' && ')
+  const configured = config?.test_cmd
+  if (configured) return typeof configured === 'string' ? configured : configured.join(' && ')
   return TEST_COMMANDS[repo] ?? 'pytest --no-header -rA --tb=no -p no:cacheprovider'
 }
 

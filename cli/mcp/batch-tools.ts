@@ -3,13 +3,13 @@ import type { BatchRun } from '../../src/batches/schema.ts'
 import { call } from '../../src/platform/http/client.ts'
 import { readArchive } from '../archive.ts'
 import { type BatchParams, contract } from '../batch.ts'
-import { buildGeneration, type CreateBatchFlags, previewLines, readOptions } from '../batches-create.ts'
+import { buildGeneration, type CreateBatchFlags, formatPreview, readOptions } from '../batches-create.ts'
 import { formatBatch, waitForBatch } from '../batches-watch.ts'
 import { WrongUse } from '../failure.ts'
 import { parseRepositoryName } from '../repository.ts'
 import { candidateCounts, repositoryName } from './repository-tools.ts'
-import { type McpTool, type ToolContext, type ToolOutput, tool } from './tool.ts'
-import { afterSeconds, waitSeconds } from './wait.ts'
+import { defineTool, type McpTool, type ToolContext, type ToolOutput } from './tool.ts'
+import { abortAfter, waitSeconds } from './wait.ts'
 
 export const batchId = z
   .string()
@@ -23,7 +23,7 @@ export const confirm = z
   .describe('Set to true after the user has agreed. Otherwise nothing is started')
 
 export const batchTools: McpTool[] = [
-  tool({
+  defineTool({
     name: 'create_batch',
     title: 'Create tasks from pull requests',
     description:
@@ -51,7 +51,7 @@ export const batchTools: McpTool[] = [
         const { body } = await call(service, previewBatch, { params, body: { candidateCounts: counts } })
         return {
           message: 'Nothing was started. Repeat with confirm: true to create these tasks.',
-          lines: previewLines(body),
+          lines: formatPreview(body),
           data: { started: false, cost: body.cost, generation },
         }
       }
@@ -62,7 +62,7 @@ export const batchTools: McpTool[] = [
       return describeBatch(body.run, `${body.runId} has started. Next: wait_for_batch.`)
     },
   }),
-  tool({
+  defineTool({
     name: 'import_tasks',
     title: 'Import hand-written tasks',
     description:
@@ -82,7 +82,7 @@ export const batchTools: McpTool[] = [
       return describeBatch(body.run, `${body.runId} checks the tasks. Next: wait_for_batch.`)
     },
   }),
-  tool({
+  defineTool({
     name: 'wait_for_batch',
     title: 'Wait for a batch',
     description:
@@ -91,7 +91,7 @@ export const batchTools: McpTool[] = [
     input: z.object({ repository: repositoryName, batch: batchId, seconds: waitSeconds }),
     run: async (context, { repository, batch, seconds }) => {
       const { service, params } = await openBatch(context, repository, batch)
-      const ended = await waitForBatch(service, params, afterSeconds(seconds, context.signal), (run) =>
+      const ended = await waitForBatch(service, params, abortAfter(seconds, context.signal), (run) =>
         context.progress(formatBatch(run)[0] ?? run.state),
       )
       const run = ended ?? (await call(service, (await contract()).readBatch, { params })).body
@@ -101,7 +101,7 @@ export const batchTools: McpTool[] = [
       )
     },
   }),
-  tool({
+  defineTool({
     name: 'cancel_batch',
     title: 'Cancel a batch',
     description: 'Cancel what has not ended. Tasks that are ready stay.',

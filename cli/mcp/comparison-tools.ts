@@ -10,11 +10,11 @@ import { openScope, type ScopeClient, type ScopeFlags } from '../comparison-scop
 import { WrongUse } from '../failure.ts'
 import { warnOfKnownTasks } from '../knowledge-cutoff.ts'
 import type { Service } from '../service.ts'
-import { counted } from '../table.ts'
+import { formatCount } from '../table.ts'
 import { waitForComparison } from '../watch-comparison.ts'
 import { confirm } from './batch-tools.ts'
-import { type McpTool, type ToolContext, type ToolOutput, tool } from './tool.ts'
-import { afterSeconds, waitSeconds } from './wait.ts'
+import { defineTool, type McpTool, type ToolContext, type ToolOutput } from './tool.ts'
+import { abortAfter, waitSeconds } from './wait.ts'
 
 /** The scope of a comparison. Exactly one of the two must be given. */
 export const scopeInput = {
@@ -28,7 +28,7 @@ export const comparisonId = z.uuid().optional().describe('Comparison id (default
 const usd = z.number().min(0).max(1_000_000).optional()
 
 export const comparisonTools: McpTool[] = [
-  tool({
+  defineTool({
     name: 'list_models',
     title: 'List models and harnesses',
     description:
@@ -36,12 +36,12 @@ export const comparisonTools: McpTool[] = [
     effect: 'reads',
     input: z.object(scopeInput),
     run: async (context, given) => {
-      const { service, scope } = await open(context, given)
+      const { service, scope } = await openToolScope(context, given)
       const { body } = await call(service, scope.endpoints.catalog, { params: { org: service.org, ...scope.params } })
       return describeCatalog(body)
     },
   }),
-  tool({
+  defineTool({
     name: 'compare',
     title: 'Compare models and harnesses',
     description:
@@ -78,7 +78,7 @@ export const comparisonTools: McpTool[] = [
       confirm,
     }),
     run: async (context, { confirm: isConfirmed, ...given }) => {
-      const { service, scope } = await open(context, given)
+      const { service, scope } = await openToolScope(context, given)
       const { body: catalog } = await call(service, scope.endpoints.catalog, {
         params: { org: service.org, ...scope.params },
       })
@@ -86,22 +86,22 @@ export const comparisonTools: McpTool[] = [
       const request = buildRequest(catalog, toFlags(given), configurations.length === 0 ? [undefined] : configurations)
       const prepared = await scope.prepare(service, request)
       const quote = await prepared.quote()
-      const quoted = [...warnOfKnownTasks(catalog, request, prepared.mergedAt), ...formatQuote(quote)]
+      const quoteLines = [...warnOfKnownTasks(catalog, request, prepared.mergedAt), ...formatQuote(quote)]
       if (!isConfirmed)
         return {
           message: 'Nothing was started. Repeat with confirm: true to start this comparison.',
-          lines: quoted,
+          lines: quoteLines,
           data: { started: false, quote },
         }
       const { id, state } = await prepared.create()
       return {
         message: `Comparison ${id} has started. Next: wait_for_comparison.`,
-        lines: quoted,
+        lines: quoteLines,
         data: { started: true, comparison: id, state, quote },
       }
     },
   }),
-  tool({
+  defineTool({
     name: 'wait_for_comparison',
     title: 'Wait for a comparison',
     description:
@@ -112,12 +112,8 @@ export const comparisonTools: McpTool[] = [
       const opened = await openComparison(context, given, comparison)
       const { service, scope, params } = opened
       const target = { endpoints: scope.endpoints, params: { ...scope.params, comparisonId: params.comparisonId } }
-      const ended = await waitForComparison(
-        service,
-        target,
-        afterSeconds(seconds, context.signal),
-        ({ state, trials }) =>
-          context.progress(`${state}: ${trials.total - trials.queued - trials.running} of ${trials.total} trials`),
+      const ended = await waitForComparison(service, target, abortAfter(seconds, context.signal), ({ state, trials }) =>
+        context.progress(`${state}: ${trials.total - trials.queued - trials.running} of ${trials.total} trials`),
       )
       if (ended) return describeAnswer(opened)
       const { body } = await call(service, scope.endpoints.read, { params })
@@ -128,7 +124,7 @@ export const comparisonTools: McpTool[] = [
       }
     },
   }),
-  tool({
+  defineTool({
     name: 'read_answer',
     title: 'Read the answer of a comparison',
     description:
@@ -137,7 +133,7 @@ export const comparisonTools: McpTool[] = [
     input: z.object({ ...scopeInput, comparison: comparisonId }),
     run: async (context, { comparison, ...given }) => describeAnswer(await openComparison(context, given, comparison)),
   }),
-  tool({
+  defineTool({
     name: 'cancel_comparison',
     title: 'Cancel a comparison',
     description: 'Cancel all open trials of a comparison. Results so far stay.',
@@ -173,7 +169,7 @@ function toFlags({ models, attempts, sandbox, budgetUsd, trialBudgetUsd, skipCom
 
 type OpenedScope = { service: Service; scope: ScopeClient }
 
-async function open(
+async function openToolScope(
   { openService }: ToolContext,
   given: ScopeInput & Partial<Pick<CompareInput, 'tasks' | 'limit'>>,
 ): Promise<OpenedScope> {
@@ -195,7 +191,7 @@ export async function openComparison(
   given: ScopeInput,
   comparison: string | undefined,
 ): Promise<OpenedComparison> {
-  const { service, scope } = await open(context, given)
+  const { service, scope } = await openToolScope(context, given)
   const params = { org: service.org, ...scope.params }
   const id = comparison ?? (await findNewest(service, scope))
   if (id === undefined) throw new WrongUse('There is no comparison yet. Create one with compare.')
@@ -218,7 +214,7 @@ async function describeAnswer({ service, scope, params }: OpenedComparison): Pro
     lines: [
       ...formatMarkdown(rest),
       ...(body.trials.errored > 0
-        ? [`${counted(body.trials.errored, 'trial')} errored and not scored. See list_trials.`]
+        ? [`${formatCount(body.trials.errored, 'trial')} errored and not scored. See list_trials.`]
         : []),
     ],
     data: { ...summarise(body), answer, pairs: pairs?.map(summarisePair) },
@@ -257,13 +253,13 @@ const summarisePair = ({ a, b, wonByA, wonByB, difference, verdict }: ListedPair
 function describeCatalog({ models, sandboxes }: Catalog): ToolOutput {
   const usable = models.filter(({ credentials }) => credentials.length > 0)
   return {
-    message: `${counted(usable.length, 'model')} can be compared.`,
+    message: `${formatCount(usable.length, 'model')} can be compared.`,
     lines: [
       ...usable.map(
         ({ catalogId, reasoningLevels, harnesses, prices }) =>
           `${catalogId}: levels ${reasoningLevels.join(' ')}; harnesses ${harnesses.join(' ')}; $${prices.input} in, $${prices.output} out per million tokens`,
       ),
-      `${counted(models.length - usable.length, 'other model')} without a credential. Add one with: assay credentials add model <provider> --name <name>`,
+      `${formatCount(models.length - usable.length, 'other model')} without a credential. Add one with: assay credentials add model <provider> --name <name>`,
       ...sandboxes.map(({ id, available }) => `sandbox ${id}: ${available ? 'available' : 'not available'}`),
     ],
     data: {

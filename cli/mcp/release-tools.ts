@@ -2,12 +2,12 @@ import { z } from 'zod'
 import { call } from '../../src/platform/http/client.ts'
 import { WrongUse } from '../failure.ts'
 import { parseRepositoryName } from '../repository.ts'
-import { counted } from '../table.ts'
+import { formatCount } from '../table.ts'
 import { repositoryName } from './repository-tools.ts'
-import { type McpTool, tool } from './tool.ts'
+import { defineTool, type McpTool } from './tool.ts'
 
 export const releaseTools: McpTool[] = [
-  tool({
+  defineTool({
     name: 'publish_release',
     title: 'Publish results',
     description:
@@ -44,7 +44,7 @@ export const releaseTools: McpTool[] = [
         return {
           message: `Nothing was published. Repeat with confirm: true and fingerprint ${preview.fingerprint} to publish.`,
           lines: [
-            `${counted(keys.length, 'setting')} of ${repository} on ${counted(preview.tasks, 'task')}: ${keys.join(', ')}`,
+            `${formatCount(keys.length, 'setting')} of ${repository} on ${formatCount(preview.tasks, 'task')}: ${keys.join(', ')}`,
             ...preview.blockers.map(({ message }) => `Blocked: ${message}`),
           ],
           data: { published: false, ...facts },

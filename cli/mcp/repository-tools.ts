@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { call, callWithProgress } from '../../src/platform/http/client.ts'
 import { contract as batchContract } from '../batch.ts'
-import { previewLines } from '../batches-create.ts'
+import { formatPreview } from '../batches-create.ts'
 import { parseRepositoryName } from '../repository.ts'
 import { listAll, type Service } from '../service.ts'
-import { counted } from '../table.ts'
-import { type McpTool, tool } from './tool.ts'
+import { formatCount } from '../table.ts'
+import { defineTool, type McpTool } from './tool.ts'
 
 export const repositoryName = z.string().max(201).describe('Repository as owner/name')
 
@@ -18,7 +18,7 @@ export const candidateCounts = {
 const LISTED_MAX = 20
 
 export const repositoryTools: McpTool[] = [
-  tool({
+  defineTool({
     name: 'overview',
     title: 'Overview of the workspace',
     description: 'List the repositories, benchmarks and newest comparisons of the workspace. Start here.',
@@ -29,22 +29,22 @@ export const repositoryTools: McpTool[] = [
       const data = await readOverview(service)
       const { repositories, benchmarks, comparisons } = data
       const found = [
-        counted(repositories.length, 'repository').replace(/ys$/, 'ies'),
-        counted(benchmarks.length, 'benchmark'),
-        counted(comparisons.length, 'recent comparison'),
+        formatCount(repositories.length, 'repository').replace(/ys$/, 'ies'),
+        formatCount(benchmarks.length, 'benchmark'),
+        formatCount(comparisons.length, 'recent comparison'),
       ]
       return {
         message: `Workspace ${service.org}: ${found.join(', ')}.`,
         lines: [
           ...repositories.map(({ repository, visibility }) => `repository ${repository} (${visibility})`),
-          ...benchmarks.map(({ benchmark, tasks }) => `benchmark ${benchmark} (${counted(tasks, 'task')})`),
+          ...benchmarks.map(({ benchmark, tasks }) => `benchmark ${benchmark} (${formatCount(tasks, 'task')})`),
           ...comparisons.map(({ comparison, scope, state }) => `comparison ${comparison} of ${scope}: ${state}`),
         ],
         data: { workspace: service.org, ...data },
       }
     },
   }),
-  tool({
+  defineTool({
     name: 'connect_repository',
     title: 'Connect a repository',
     description: 'Connect a GitHub repository, or with gitUrl a plain git repository. Repeating it has no effect.',
@@ -78,7 +78,7 @@ export const repositoryTools: McpTool[] = [
       }
     },
   }),
-  tool({
+  defineTool({
     name: 'scan_repository',
     title: 'Scan pull requests',
     description:
@@ -89,22 +89,22 @@ export const repositoryTools: McpTool[] = [
       const params = parseRepositoryName(repository)
       const service = await openService()
       const { previewBatch } = await batchContract()
-      const isAsked = counts.easy + counts.medium + counts.hard > 0
+      const hasCounts = counts.easy + counts.medium + counts.hard > 0
       const preview = await callWithProgress(
         service,
         previewBatch,
-        { params: { org: service.org, ...params }, body: { candidateCounts: isAsked ? counts : undefined } },
+        { params: { org: service.org, ...params }, body: { candidateCounts: hasCounts ? counts : undefined } },
         ({ pullRequests }) => progress(`${pullRequests} pull requests`),
       )
       const { pullRequests, buckets, rejections, cost } = preview
       return {
-        message: `${counted(pullRequests, 'merged pull request')} scanned. Next: create_batch, or import_tasks.`,
-        lines: [...previewLines(preview), ...preview.warnings],
+        message: `${formatCount(pullRequests, 'merged pull request')} scanned. Next: create_batch, or import_tasks.`,
+        lines: [...formatPreview(preview), ...preview.warnings],
         data: { pullRequests, buckets, rejections: rejections.map(({ reason, count }) => ({ reason, count })), cost },
       }
     },
   }),
-  tool({
+  defineTool({
     name: 'add_benchmark',
     title: 'Add a benchmark',
     description: 'Download a dataset of tasks, check every task and add it. Adds nothing if a task fails the check.',
@@ -122,7 +122,7 @@ export const repositoryTools: McpTool[] = [
       const benchmark = `${added.datasetOrg}/${added.dataset}`
       const warnings = added.check.warnings.length
       return {
-        message: `${benchmark} has ${counted(added.tasks, 'task')}, all checked; ${counted(warnings, 'warning')}. Next: compare.`,
+        message: `${benchmark} has ${formatCount(added.tasks, 'task')}, all checked; ${formatCount(warnings, 'warning')}. Next: compare.`,
         data: { benchmark, tasks: added.tasks, digest: added.digest, warnings },
       }
     },
@@ -131,17 +131,17 @@ export const repositoryTools: McpTool[] = [
 
 async function readOverview(service: Service) {
   const params = { org: service.org }
-  const [repos, sets, { listAllComparisons }] = await Promise.all([
+  const [repositoryContract, benchmarkContract, { listAllComparisons }] = await Promise.all([
     import('../../src/repos/schema.ts'),
     import('../../src/benchmarks/schema.ts'),
     import('../../src/comparisons/schema.ts'),
   ])
   const { items: repositories } = await listAll(async (query) => {
-    const { body } = await call(service, repos.listRepositories, { params, query })
+    const { body } = await call(service, repositoryContract.listRepositories, { params, query })
     return { items: body.repos, nextCursor: body.nextCursor }
   }, LISTED_MAX)
   const { items: benchmarks } = await listAll(async (query) => {
-    const { body } = await call(service, sets.listBenchmarks, { params, query })
+    const { body } = await call(service, benchmarkContract.listBenchmarks, { params, query })
     return { items: body.benchmarks, nextCursor: body.nextCursor }
   }, LISTED_MAX)
   const { body } = await call(service, listAllComparisons, { params, query: { limit: LISTED_MAX } })

@@ -69,11 +69,11 @@ type ErrorReply = { isError: true; content: { type: 'text'; text: string }[] }
 /** Returns an error that the model can act on. Bugs look the same; the client decides what to do. */
 function toErrorReply(error: unknown): ErrorReply {
   const lines =
-    error instanceof ProblemReceived ? problemLines(error) : [error instanceof Error ? error.message : String(error)]
+    error instanceof ProblemReceived ? formatProblem(error) : [error instanceof Error ? error.message : String(error)]
   return { isError: true, content: toReply({ message: lines.join('\n') }).content }
 }
 
-function problemLines({ problem: { detail, code, retryable, errors = [] } }: ProblemReceived): string[] {
+function formatProblem({ problem: { detail, code, retryable, errors = [] } }: ProblemReceived): string[] {
   const fields = errors.map(({ pointer, message }) => `${pointer}: ${message}`)
   return [`${detail} (${code}${retryable ? ', a repetition may succeed' : ''})`, ...fields]
 }

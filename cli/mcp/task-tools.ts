@@ -1,18 +1,18 @@
 import { z } from 'zod'
 import type { BatchTask } from '../../src/batches/schema.ts'
 import { listTasks, requireTasks } from '../batch.ts'
-import { sendDecisions, stateOf } from '../batches.ts'
+import { formatTaskState, sendDecisions } from '../batches.ts'
 import { buildPage, readTask } from '../batches-review.ts'
 import { WrongUse } from '../failure.ts'
-import { aligned, counted } from '../table.ts'
+import { alignColumns, formatCount } from '../table.ts'
 import { batchId, openBatch } from './batch-tools.ts'
 import { repositoryName } from './repository-tools.ts'
-import { type McpTool, tool } from './tool.ts'
+import { defineTool, type McpTool } from './tool.ts'
 
 const TASKS_MAX = 100
 
 export const taskTools: McpTool[] = [
-  tool({
+  defineTool({
     name: 'list_tasks',
     title: 'List the tasks of a batch',
     description: 'List the tasks of a batch with state, difficulty, number of warnings and decision.',
@@ -24,9 +24,9 @@ export const taskTools: McpTool[] = [
       const shown = all.slice(0, TASKS_MAX)
       const rest = all.length - shown.length
       return {
-        message: `${params.runId} has ${counted(all.length, 'task')}. Next: read_task, then decide_tasks.`,
+        message: `${params.runId} has ${formatCount(all.length, 'task')}. Next: read_task, then decide_tasks.`,
         lines: [
-          ...aligned([['TASK', 'STATE', 'DIFFICULTY', 'WARNINGS', 'DECISION'], ...shown.map(toCells)]),
+          ...alignColumns([['TASK', 'STATE', 'DIFFICULTY', 'WARNINGS', 'DECISION'], ...shown.map(toCells)]),
           ...(rest > 0 ? [`… ${rest} more`] : []),
         ],
         data: { batch: params.runId, tasks: shown.map(toSummary) },
@@ -38,7 +38,7 @@ export const taskTools: McpTool[] = [
       }
     },
   }),
-  tool({
+  defineTool({
     name: 'read_task',
     title: 'Review a task',
     description:
@@ -50,13 +50,13 @@ export const taskTools: McpTool[] = [
       const found = await readTask(service, params, task)
       const page = await buildPage(context.shell, service, params, found)
       return {
-        message: `Task ${found.taskId} is ${stateOf(found)}. Decision: ${found.decision ?? 'none'}. Next: decide_tasks.`,
+        message: `Task ${found.taskId} is ${formatTaskState(found)}. Decision: ${found.decision ?? 'none'}. Next: decide_tasks.`,
         data: { batch: params.runId, ...toSummary(found) },
         untrusted: { task: page.join('\n') },
       }
     },
   }),
-  tool({
+  defineTool({
     name: 'decide_tasks',
     title: 'Approve or decline tasks',
     description:
@@ -73,12 +73,12 @@ export const taskTools: McpTool[] = [
       const { service, params } = await openBatch(context, repository, batch)
       const all = await listTasks(service, params)
       const chosen = tasks === undefined ? selectReady(all, decision) : requireTasks(all, tasks)
-      const why = note === undefined ? {} : { note }
-      const decisions = chosen.map(({ taskId, digest }) => ({ taskId, digest: digest ?? '', decision, ...why }))
+      const reason = note === undefined ? {} : { note }
+      const decisions = chosen.map(({ taskId, digest }) => ({ taskId, digest: digest ?? '', decision, ...reason }))
       const decided = await sendDecisions(service, params, decisions)
       const skipped = tasks === undefined ? all.filter((each) => each.state === 'ready' && !chosen.includes(each)) : []
       return {
-        message: `${counted(decided.length, 'task')} ${decision}: ${decided.map(({ taskId }) => taskId).join(', ')}.`,
+        message: `${formatCount(decided.length, 'task')} ${decision}: ${decided.map(({ taskId }) => taskId).join(', ')}.`,
         lines: [
           ...(skipped.length > 0
             ? [`With warnings and not decided: ${skipped.map(({ taskId }) => taskId).join(', ')}.`]
@@ -92,7 +92,7 @@ export const taskTools: McpTool[] = [
 
 const toCells = (task: BatchTask): string[] => [
   task.taskId,
-  stateOf(task),
+  formatTaskState(task),
   task.difficulty ?? task.requestedDifficulty ?? '-',
   String(task.concerns.length),
   task.decision ?? '-',

@@ -1,17 +1,17 @@
 import { z } from 'zod'
 import type { TrialArtifact } from '../../src/comparisons/shapes/schema.ts'
 import { listTrials } from '../comparison-trials.ts'
-import { aligned, counted } from '../table.ts'
+import { alignColumns, formatCount } from '../table.ts'
 import { formatTrajectory } from '../trajectory-text.ts'
 import { locateTrial, type OpenedTrial, readText, toFacts } from '../trials.ts'
 import { comparisonId, openComparison, scopeInput } from './comparison-tools.ts'
-import { type McpTool, tool } from './tool.ts'
+import { defineTool, type McpTool } from './tool.ts'
 
 const STATES = ['queued', 'running', 'passed', 'failed', 'errored', 'canceled'] as const
 const TRIALS_MAX = 100
 
 export const trialTools: McpTool[] = [
-  tool({
+  defineTool({
     name: 'list_trials',
     title: 'List the trials of a comparison',
     description: 'List trials with state, cost and the reason why a trial has no full score.',
@@ -31,8 +31,8 @@ export const trialTools: McpTool[] = [
         return reason === undefined ? [] : [[id, reason]]
       })
       return {
-        message: `${counted(trials.length, 'trial')} of comparison ${params.comparisonId}. Next: read_trial.`,
-        lines: aligned(
+        message: `${formatCount(trials.length, 'trial')} of comparison ${params.comparisonId}. Next: read_trial.`,
+        lines: alignColumns(
           trials.map((trial) => [trial.id, trial.state, trial.class ?? '-', trial.settingId, trial.task.name]),
         ),
         data: {
@@ -51,7 +51,7 @@ export const trialTools: McpTool[] = [
       }
     },
   }),
-  tool({
+  defineTool({
     name: 'read_trial',
     title: 'Look into a trial',
     description: 'Read why a trial failed, its logs, the changes that the agent made, or its trajectory.',
@@ -67,7 +67,8 @@ export const trialTools: McpTool[] = [
         message: `Trial ${trial.id} is ${trial.state}.`,
         data: { trial: trial.id, state: trial.state, class: trial.class, reward: trial.reward, costUsd: trial.costUsd },
         untrusted: {
-          [part]: part === 'summary' ? aligned(toFacts(trial, scope)).join('\n') : await readPart(opened, PARTS[part]),
+          [part]:
+            part === 'summary' ? alignColumns(toFacts(trial, scope)).join('\n') : await readPart(opened, PARTS[part]),
         },
       }
     },

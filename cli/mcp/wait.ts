@@ -12,5 +12,5 @@ export const waitSeconds = z
   .describe('How long to wait. Many clients end a call after 60 seconds')
 
 /** Returns a signal that aborts after this time, or when the call is canceled. */
-export const afterSeconds = (seconds: number, canceled: AbortSignal): AbortSignal =>
+export const abortAfter = (seconds: number, canceled: AbortSignal): AbortSignal =>
   AbortSignal.any([canceled, AbortSignal.timeout(seconds * 1000)])

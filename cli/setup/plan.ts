@@ -6,24 +6,24 @@ export type SetupPlan = { commands: SetupCommand[] } | { refusal: string }
 
 export function planInstallation(wanted: readonly SystemPart[], machine: SetupMachine): SetupPlan {
   const { manager, isRoot, hasSudo } = machine
-  if (!manager) return { refusal: `No supported package manager found. Install by hand: ${partNames(wanted)}.` }
+  if (!manager) return { refusal: `No supported package manager found. Install by hand: ${joinPartNames(wanted)}.` }
   const unpackaged = wanted.filter((part) => !part.packages[manager])
   if (unpackaged.length > 0) {
-    return { refusal: `${manager} has no known package for: ${partNames(unpackaged)}. Install by hand.` }
+    return { refusal: `${manager} has no known package for: ${joinPartNames(unpackaged)}. Install by hand.` }
   }
   const packages = wanted.flatMap((part) => part.packages[manager] ?? [])
-  const commands = installCommands(manager, packages, machine)
+  const commands = buildInstallCommands(manager, packages, machine)
   if (isRoot || hasSudo || manager === 'brew') return { commands }
   return { refusal: ['Run this as root:', ...formatCommands(commands)].join('\n') }
 }
 
-export const partNames = (parts: readonly SystemPart[]): string => parts.map((part) => part.name).join(', ')
+export const joinPartNames = (parts: readonly SystemPart[]): string => parts.map((part) => part.name).join(', ')
 
 export const formatCommands = (commands: readonly SetupCommand[]): string[] =>
   commands.map((command) => `  ${command.join(' ')}`)
 
 /** Returns the commands that install the packages, in order. */
-function installCommands(
+function buildInstallCommands(
   manager: SystemPackageManager,
   packages: readonly string[],
   { isRoot, hasSudo }: SetupMachine,
