@@ -80,15 +80,15 @@ function findArgument(tokens: readonly AwkToken[], first: number, position: numb
   let commas = 0
   for (let at = first; depth >= 0 && at < tokens.length; at += 1) {
     if (commas === position) return at
-    const text = signAt(tokens, at)
+    const text = operatorAt(tokens, at)
     depth += NESTING[text] ?? 0
     if (text === ',' && depth === 0) commas += 1
   }
   return undefined
 }
 
-/** Returns the text of a token that is neither a name nor a constant. */
-const signAt = (tokens: readonly AwkToken[], at: number): string =>
+/** Returns the text of an operator or a bracket, and an empty text for names and constants. */
+const operatorAt = (tokens: readonly AwkToken[], at: number): string =>
   tokens[at]?.kind === 'other' ? tokens[at].text : ''
 
 /** Tokens that end an operand. */

@@ -36,7 +36,7 @@ export function applyRules(contents: TaskContents, options: SafetyCheckOptions):
   const view = createView(contents, { caps: { ...DEFAULT_CAPS, ...caps }, sandbox, buildHosts })
   return {
     rules: RULES_VERSION,
-    findings: dropEchoes(RULES.flatMap((rule) => runRule(rule, view))),
+    findings: dropRedundant(RULES.flatMap((rule) => runRule(rule, view))),
     strength: view.outline && estimateStrength(view.outline, view.texts),
   }
 }
@@ -56,15 +56,15 @@ const runRule = ({ id, severity, check }: SafetyRule, view: TaskView): SafetyFin
     }))
 
 /** Drops `schema` findings about unsupported compose keys if a more specific rule refuses the same key. */
-function dropEchoes(findings: SafetyFinding[]): SafetyFinding[] {
-  const named = findings.filter(({ rule, severity }) => rule !== 'schema' && severity === 'block')
-  const paths = new Set(named.map(({ path }) => path))
-  const above = new Set(named.flatMap(({ path }) => listPathPrefixes(path)))
-  const isEcho = ({ rule, path }: SafetyFinding) =>
+function dropRedundant(findings: SafetyFinding[]): SafetyFinding[] {
+  const specific = findings.filter(({ rule, severity }) => rule !== 'schema' && severity === 'block')
+  const paths = new Set(specific.map(({ path }) => path))
+  const prefixes = new Set(specific.flatMap(({ path }) => listPathPrefixes(path)))
+  const isRedundant = ({ rule, path }: SafetyFinding) =>
     rule === 'schema' &&
     path.includes('.yaml.') &&
-    (above.has(path) || listPathPrefixes(path).some((start) => paths.has(start)))
-  return findings.filter((finding) => !isEcho(finding))
+    (prefixes.has(path) || listPathPrefixes(path).some((start) => paths.has(start)))
+  return findings.filter((finding) => !isRedundant(finding))
 }
 
 /** Returns `a`, `a.b` and `a.b.c` for `a.b.c`. */
@@ -81,7 +81,7 @@ export type FolderCheck = {
 /** Checks a task folder, or all task folders directly inside a folder. */
 export async function checkFolder(folder: string, options: SafetyCheckOptions = {}): Promise<FolderCheck> {
   const tasks: FolderCheck['tasks'] = []
-  for (const path of await taskFolders(resolve(folder))) {
+  for (const path of await listTaskFolders(resolve(folder))) {
     const { findings, strength }: SafetyCheck = await checkTask(await openFolderSource(path), options)
     tasks.push({ task: basename(path), findings, strength })
   }
@@ -89,7 +89,7 @@ export async function checkFolder(folder: string, options: SafetyCheckOptions = 
 }
 
 /** Lists task folders. A folder without any task.toml is treated as a task that lacks it. */
-async function taskFolders(folder: string): Promise<string[]> {
+async function listTaskFolders(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { withFileTypes: true })
   if (entries.some(({ name }) => name === 'task.toml')) return [folder]
   const inner: string[] = []
@@ -124,7 +124,7 @@ async function scanFiles(source: FileSource, listed: SourceFile[]): Promise<Scan
   const queue = selectScanned(listed).entries()
   const scanned: ScannedFile[] = []
   const read = async () => {
-    for (const [place, { path }] of queue) scanned[place] = { path, ...(await readHead(source, path)) }
+    for (const [index, { path }] of queue) scanned[index] = { path, ...(await readHead(source, path)) }
   }
   await Promise.all(Array.from({ length: READERS }, read))
   return scanned

@@ -20,7 +20,7 @@ export function listEntriesAt(settings: ValueTable, path: string, key: string): 
   const value = settings[key]
   if (value === undefined || value === null) return []
   if (!Array.isArray(value)) return [{ path: `${path}.${key}`, value }]
-  return value.map((entry, place) => ({ path: `${path}.${key}.${place}`, value: entry }))
+  return value.map((entry, index) => ({ path: `${path}.${key}.${index}`, value: entry }))
 }
 
 /** Tests for any value except false. A variable could have any value, so it counts as enabled. */

@@ -24,7 +24,7 @@ function toCopySources({ text, exec, line }: DockerfileInstruction): CopySource[
 export function copiesPath({ source }: CopySource, path: string): boolean {
   const wanted = source.split('/').filter((part) => part !== '' && part !== '.')
   const parts = path.split('/')
-  return wanted.length <= parts.length && wanted.every((pattern, place) => matchesPattern(pattern, parts[place] ?? ''))
+  return wanted.length <= parts.length && wanted.every((pattern, index) => matchesPattern(pattern, parts[index] ?? ''))
 }
 
 /** Compares only the text before the first and after the last wildcard, so it may match too much but not too little. */

@@ -24,7 +24,7 @@ function hasChecksum(token: string): boolean {
   const body = token.slice(-36, -6)
   let rest = crc32(body)
   let digits = ''
-  for (let place = 0; place < 6; place++) {
+  for (let digit = 0; digit < 6; digit++) {
     digits = (BASE62[rest % 62] ?? '') + digits
     rest = Math.floor(rest / 62)
   }

@@ -23,7 +23,7 @@ export function findComparison(flow: PythonFlow, scope: PythonScope, code: strin
   return isComparing ? COMPARED : undefined
 }
 
-/** Lists the operands that a statement holds against each other for equality. */
+/** Lists the pairs of operands that a statement compares for equality. */
 function* listEqualities(flow: PythonFlow, code: string): Generator<Operands> {
   yield* listOperands(flow, code, /[=!]=|\.equals\(/g)
   for (const args of listCalls(flow, code, PAIR)) {
@@ -136,7 +136,7 @@ function* listSelfComparisons(flow: PythonFlow, scope: PythonScope, code: string
   for (const [left, right] of [...equalities, ...listInclusions(flow, code)]) {
     const [one, other] = [readOperand(flow, scope, left), readOperand(flow, scope, right)]
     const areSubmitted = one.files.size > 0 && other.files.size > 0 && !one.isOwn && !other.isOwn
-    if (!areSubmitted || writeOut(flow, left) === writeOut(flow, right)) continue
+    if (!areSubmitted || restoreStrings(flow, left) === restoreStrings(flow, right)) continue
     // The order, uniqueness or length of a part is a check of its form, which a check of another part complements.
     const isForm = one.isSize || other.isSize || one.parts.symmetricDifference(other.parts).size === 0
     const isEquality = equalities.some((pair) => pair[0] === left && pair[1] === right)
@@ -145,7 +145,7 @@ function* listSelfComparisons(flow: PythonFlow, scope: PythonScope, code: string
   }
 }
 
-/** Lists the operands of which one has to contain the other, or all entries must be equal. */
+/** Lists the pairs of operands of which one must contain the other, or whose entries must all be equal. */
 function* listInclusions(flow: PythonFlow, code: string): Generator<Operands> {
   yield* listOperands(flow, code, MEMBERSHIP)
   yield* listOperands(flow, code, INCLUSION)
@@ -159,13 +159,13 @@ const MEMBERSHIP =
 const INCLUSION =
   /(?<=\bset\([^()]*\)|\b\w*(?:expected|required|want)\w*) [<>]=? | [<>]=? (?=set\(|\w*(?:expected|required|want))/gi
 const SET_DIFFERENCE = /^assert not |^(?:missing|extra|unexpected|diff)\w* ?=/
-/** Other operators and methods that hold contents against a value of the tests. */
+/** Other operators and methods that compare contents with a value of the tests. */
 const RELATION = / [-^&] |\.(?:intersection|startswith|endswith|count|index)\(/g
 const SEARCH = /(?<!\w)(?:assert(?:Not)?(?:In|Regex)|(?:re\.)?(?:search|match|fullmatch|findall|finditer))\s*\(/g
 /** Values that say nothing about the content. */
 const TRIVIAL =
   /^(?:|None|True|False|-?[01](?:\.0)?|\[\]|\{\}|\(\)|(?:set|dict|list|tuple|str)(?:\(\))?|int|float|bool)$/
-/** Operands that are the form of data. */
+/** Operands that describe only the form of data, such as its keys or columns. */
 const FORM =
   /^type\(|\.keys\(\)|\.(?:columns|fieldnames|dtypes?|shape)\b|\b(?:required|expected)_(?:key|field|col|column|header)s?\b|^(?:key|field|col|column|header)$/i
 
@@ -186,18 +186,18 @@ function* listAnchors(flow: PythonFlow, scope: PythonScope, code: string): Gener
   }
 }
 
-/** Returns true if contents are held against a value that is not the submission's and says something about them. */
+/** Returns true if contents are compared with a value that is not the submission's and not trivial. */
 function isAnchor(flow: PythonFlow, content: Operand, other: Operand, code: string): boolean {
   const isOwn = other.isOwn || content.isOwn || other.files.size === 0
-  const saysSomething = content.isOwn || !TRIVIAL.test(writeOut(flow, code))
+  const saysSomething = content.isOwn || !TRIVIAL.test(restoreStrings(flow, code))
   return content.files.size > 0 && !content.isSize && isOwn && saysSomething
 }
 
-/** Puts strings in the place of their numbers. */
-const writeOut = (flow: PythonFlow, code: string): string =>
+/** Replaces the numbers of strings in code by the strings themselves. */
+const restoreStrings = (flow: PythonFlow, code: string): string =>
   code.replaceAll(/'(\d+)'/g, (_, number) => flow.strings[Number(number)] ?? '')
 
-/** Lists pairs of arguments of functions that the tests define, which may compare them. */
+/** Lists pairs of arguments in calls of functions that the tests define, because such a function may compare them. */
 function* listOwnCalls(flow: PythonFlow, code: string): Generator<Operands> {
   const calls = [...code.matchAll(/(?<![\w.])(\w+)\s*\(/g)].filter(([, name = '']) => flow.functions.has(name))
   for (const [call] of calls)
@@ -205,7 +205,7 @@ function* listOwnCalls(flow: PythonFlow, code: string): Generator<Operands> {
       yield* args.flatMap((one, at) => args.slice(at + 1, at + 5).map((other): Operands => [one, other]))
 }
 
-/** Arguments of a call, and the code behind it. */
+/** Arguments of a call, and the code after it. */
 type CallArguments = string[] & { behind: string }
 
 /** Lists the arguments of calls in a statement. */

@@ -9,22 +9,25 @@ import {
 // Follows contents of submitted files through the variables and functions of a Python file. Names that are not resolved,
 // such as imported ones, hold nothing of the submission.
 
-/**
- * What a value can hold. `origins`: submitted files whose text it has. `numbers`: those from which it has a number.
- * `sizes`: those of which it has a length. `parts`: keys and queries that select what it has of them. `texts`: path-like
- * strings it is built of. `isTest`: it names a path of the tests. `isOwn`: it has contents of other files than the
- * submission's. `isUnknown`: it is a parameter for which no argument is known. `isHandle`: it is an opened file or buffer,
- * not a name.
- */
+/** Contents that a Python value may have. */
 export type PythonValue = {
+  /** Submitted files whose text the value contains. */
   origins: Set<string>
+  /** Submitted files from which the value contains a number. */
   numbers: Set<string>
+  /** Submitted files of which the value contains a length. */
   sizes: Set<string>
+  /** Keys and queries that select the value from these files. */
   parts: Set<string>
+  /** Path-like strings that the value is built of. */
   texts: Set<string>
+  /** The value names a path of the tests. */
   isTest: boolean
+  /** The value contains contents of files that are not the submission's. */
   isOwn: boolean
+  /** The value is a parameter for which no argument is known. */
   isUnknown: boolean
+  /** The value is an opened file or buffer, not a name. */
   isHandle: boolean
 }
 
@@ -39,22 +42,22 @@ export type PythonFlow = {
   statements: readonly { scope: PythonScope; code: string }[]
   strings: readonly string[]
   functions: ReadonlyMap<string, PythonFunction>
-  /** Functions that read a file that an argument names, with the paths in front of it. */
+  /** Functions that read a file that an argument names, with the folders that precede the name. */
   readers: Map<string, Set<string>>
   isSubmitted: (path: string) => boolean
-  /** Characters that were looked at. */
+  /** Number of characters that were examined. */
   spent: number
 }
 
 /** Thrown for code that takes too long to follow. */
 export class UnfollowablePython extends Error {}
 
-/** Maximum length of a statement, except for one that only lists values. Some patterns take the square of it. */
+/** Maximum length of a statement that does not only list values. Some patterns take time quadratic in the length. */
 const STATEMENT_MAX = 5_000
 const DATA = /^[\w ]*= ?(?:[\s\d.,'[\]{}():+-]|True|False|None|\de-?\d)*$/
 const SPENT_MAX = 10_000_000
 
-/** Bounds the time of a check. */
+/** Counts examined characters. Throws UnfollowablePython when a check has taken too many. */
 export function spend(flow: PythonFlow, characters: number): void {
   flow.spent += characters
   if (flow.spent > SPENT_MAX) throw new UnfollowablePython()
@@ -65,7 +68,7 @@ export const UNKNOWN_ORIGIN = '?'
 
 const ROUNDS_MAX = 20
 
-/** Throws UnfollowablePython. */
+/** Follows the values of a Python file until nothing new is found. Throws UnfollowablePython. */
 export function readFlow(source: string, submission: readonly string[]): PythonFlow {
   const { strings, ...all } = splitPython(source)
   const statements = all.statements.filter(({ code }) => code.length <= STATEMENT_MAX || !DATA.test(code))
@@ -140,7 +143,7 @@ function addValue(target: PythonValue, added: PythonValue): boolean {
 function runRound(flow: PythonFlow): boolean {
   // Every step must run, whatever the others found.
   const changes = flow.statements.flatMap(({ scope, code }) => [
-    ...assignmentsIn(code).flatMap(({ names, value }) => {
+    ...listAssignments(code).flatMap(({ names, value }) => {
       const held = evaluate(flow, scope, value)
       return names.map((name) => assign(scope, name, held))
     }),
@@ -157,7 +160,7 @@ function returnValue(flow: PythonFlow, scope: PythonScope, code: string): boolea
 }
 
 function assign(scope: PythonScope, name: string, value: PythonValue): boolean {
-  const { names } = name.startsWith('self.') ? rootOf(scope) : scope
+  const { names } = name.startsWith('self.') ? findRoot(scope) : scope
   const known = names.get(name)
   if (known) return addValue(known, value)
   names.set(name, addTo(emptyValue(), value))
@@ -169,7 +172,7 @@ function addTo(target: PythonValue, value: PythonValue): PythonValue {
   return target
 }
 
-const rootOf = (scope: PythonScope): PythonScope => (scope.parent ? rootOf(scope.parent) : scope)
+const findRoot = (scope: PythonScope): PythonScope => (scope.parent ? findRoot(scope.parent) : scope)
 
 type PythonAssignment = { names: string[]; value: string }
 
@@ -178,7 +181,7 @@ const ITERATION = /\bfor ([\w\s,()*]+?) in (.+?)(?= (?:for|if|async) |$)/g
 const GROWTH = /((?:self\.)?\w+)\.(?:append|add|extend|update|insert|setdefault)\((.+)\)$/
 const TARGET = /(?<![\w.'])(?:self\.)?[A-Za-z_]\w*/
 
-function assignmentsIn(code: string): PythonAssignment[] {
+function listAssignments(code: string): PythonAssignment[] {
   const [, grown, added = ''] = (code.endsWith(')') && GROWTH.exec(code)) || []
   const at = STATEMENT_WORD.test(code) ? -1 : findAssignment(code)
   const [, keyed = '', key] = /^((?:self\.)?\w+)\[(.+)\][^\w\]]*$/.exec(code.slice(0, Math.max(at, 0))) ?? []
@@ -187,7 +190,7 @@ function assignmentsIn(code: string): PythonAssignment[] {
       assignEach(listTargets(names), value.slice(0, ([...outsideBrackets(value)].at(-1) ?? -1) + 1)),
     ),
     ...[...code.matchAll(/\b(\w+) ?:= ?([^,)]+)/g)].map(([, name = '', value = '']) => ({ names: [name], value })),
-    ...contextsIn(code),
+    ...listContexts(code),
     ...(grown === undefined ? [] : [{ names: [grown], value: added }]),
     // A table holds its keys, too.
     ...(key === undefined ? [] : [{ names: [keyed], value: key }]),
@@ -205,8 +208,8 @@ function assignEach(names: string[], value: string): PythonAssignment[] {
     : [{ names, value }]
 }
 
-/** `with open(x) as f` assigns. */
-function contextsIn(code: string): PythonAssignment[] {
+/** Lists the names that `with … as name` assigns. */
+function listContexts(code: string): PythonAssignment[] {
   const [start] = /^(?:async )?with /.exec(code) ?? []
   if (start === undefined) return []
   return splitArguments(code.slice(start.length)).flatMap((item) => {
@@ -215,11 +218,11 @@ function contextsIn(code: string): PythonAssignment[] {
   })
 }
 
-/** The first name of each part: `a`, `a[0]`, `a: int`. */
+/** Returns the first name of each assignment target, such as `a` for `a[0]` and `a: int`. */
 const listTargets = (code: string): string[] =>
   code.split(/[,=]/).flatMap((part) => TARGET.exec(part.replaceAll(/[()*]/g, ''))?.[0] ?? [])
 
-/** Returns the place of the last `=` outside of brackets that assigns. */
+/** Returns the index of the last `=` outside of brackets that assigns, or -1. */
 function findAssignment(code: string): number {
   const isAssigning = (at: number): boolean =>
     code[at] === '=' && code[at + 1] !== '=' && !/[!<>:=]/.test(code[at - 1] ?? '')
@@ -242,7 +245,7 @@ const FIELD_LENGTH = 8
 const OWN_NAME = /case|environ|expected|fixture|golden|reference|test|truth|want/
 const NAME = /(?<![\w.'])(?:self\.)?[A-Za-z_]\w*(?!\s*=[^=])/g
 
-/** Returns what an expression can hold. */
+/** Returns the contents that an expression may have. */
 export function evaluate(flow: PythonFlow, scope: PythonScope, expression: string): PythonValue {
   const code = expression.trim()
   spend(flow, code.length)
@@ -258,7 +261,7 @@ export function evaluate(flow: PythonFlow, scope: PythonScope, expression: strin
 const listStrings = (flow: PythonFlow, code: string, pattern: RegExp): string[] =>
   [...code.matchAll(pattern)].map(([, number = '']) => flow.strings[Number(number)] ?? '')
 
-/** Returns what the names in an expression hold together. */
+/** Returns the contents of all names in an expression together. */
 function addNames(flow: PythonFlow, scope: PythonScope, code: string): PythonValue {
   const value = emptyValue()
   for (const { 0: name, index } of blankSubscripts(flow, code).matchAll(NAME)) {
@@ -287,7 +290,7 @@ function blankSubscripts(flow: PythonFlow, code: string): string {
 /** Names in capitals and of the tests' own cases are left out. */
 const isDataName = (name: string): boolean => name === name.toLowerCase() && !OWN_NAME.test(name)
 
-/** Returns the number or the length that a call makes of a value. */
+/** Returns the number or the length that a call such as `int` or `len` returns for a value. */
 function toCount({ origins, numbers, sizes, parts, isOwn }: PythonValue, call: string): PythonValue {
   const counted = { ...emptyValue(), parts, isOwn }
   return call.startsWith('len')

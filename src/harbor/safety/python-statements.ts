@@ -34,7 +34,7 @@ const indentAfter = (source: string, at: number, end: StatementEnd, indent: numb
   return end === 'block' ? indent + 1 : indent
 }
 
-/** Reads a string, a comment, a continued line or a character. `code` is what stands for it. */
+/** Reads a string, a comment, a continued line or a character. `code` is its replacement in the statement. */
 function readToken(source: string, at: number, strings: string[]): { code: string; length: number } {
   const [start, prefix = '', quote = ''] = readOpening(source, at) ?? []
   if (start !== undefined) {
@@ -50,7 +50,7 @@ function readToken(source: string, at: number, strings: string[]): { code: strin
 
 type StatementEnd = 'line' | 'statement' | 'block'
 
-/** Returns what a token outside of brackets ends. `next` is the place behind it. */
+/** Returns whether a token outside of brackets ends a line, a statement or the head of a block. `next` is the index after it. */
 function readEnd(source: string, next: number, { code, token }: { code: string; token: string }) {
   const ends: Partial<Record<string, StatementEnd>> = { '\n': 'line', ';': 'statement' }
   return token === ':' && source[next] !== '=' && isBlockStart(code) ? 'block' : ends[token]
@@ -88,7 +88,7 @@ const listExpressions = (content: string): string =>
     .map(([, expression = '']) => ` + (${expression.replaceAll(/"[^"]*"|'[^']*'/g, "''").replace(/[!:][^\])]*$/, '')})`)
     .join('')
 
-/** Returns the places of characters that are outside of brackets, up to the end of brackets that were opened before. */
+/** Yields the indexes of characters outside of brackets, up to a closing bracket without an opening one. */
 export function* outsideBrackets(code: string): Generator<number> {
   let depth = 0
   for (let at = 0; at < code.length; at += 1) {
@@ -98,14 +98,14 @@ export function* outsideBrackets(code: string): Generator<number> {
   }
 }
 
-/** Splits code at commas that are in no bracket. */
+/** Splits code at commas outside of brackets. */
 export function splitArguments(code: string): string[] {
   const commas = [...outsideBrackets(code)].filter((at) => code[at] === ',')
   const starts = [0, ...commas.map((at) => at + 1)]
   return starts.map((start, at) => code.slice(start, commas[at]).trim()).filter((part) => part !== '')
 }
 
-/** Returns the code in the brackets that open at a place. */
+/** Returns the code inside the brackets that open at an index. */
 export function insideBrackets(code: string, open: number): string {
   let depth = 0
   for (let at = open; at < code.length; at += 1) {

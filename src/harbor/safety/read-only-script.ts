@@ -37,7 +37,8 @@ const INTERPRETER = /^#!\s*(?:\/usr(?:\/local)?)?\/bin\/(?:env )?(?:ba|da)?sh(?:
 
 /**
  * Returns why a test script may execute what the candidate wrote. Undefined: every command of it is known to only read.
- * Unknown commands and syntax count as unsafe, because a submission can be made for whatever a script does with it.
+ * Unknown commands and syntax count as unsafe, because a submission can be written to exploit them. `around`: context of
+ * the script that contains this one.
  */
 export function findUnsafeCommand(text: string, context: ScriptContext, around?: CheckContext): string | undefined {
   try {
@@ -62,7 +63,7 @@ export function findUnsafeCommand(text: string, context: ScriptContext, around?:
 
 const parse = (text: string): ShellCommand[] => parseShell(text.replaceAll('\r\n', '\n'))
 
-/** `values`: which values the submission cannot choose, as far as the reward is concerned. `operands`: as far as arguments are. */
+/** `values`: trust in values that are written as a reward. `operands`: trust in values that are arguments of commands. */
 type CheckContext = ScriptContext & ScriptTrust & { values: ScriptTrust; operands: ScriptTrust; isInputOwn?: boolean }
 
 const firstOf = <T>(items: readonly T[], check: (item: T) => string | undefined): string | undefined => {
@@ -280,7 +281,7 @@ function checkAwk(context: CheckContext, args: readonly ShellWord[]): string | u
   return hasComputedPattern(program, constants) ? 'calls awk with a pattern of the submission' : undefined
 }
 
-/** Behind print, a greater-than sign writes to a file unless it stands in parentheses. */
+/** After `print`, a greater-than sign outside of parentheses writes to a file. */
 const printsToFile = (program: string): boolean =>
   [program, program.replaceAll(/"(?:\\.|[^"\\])*"/g, '""')].some((text) =>
     /printf?\b[^;}\n]*>/.test(text.replaceAll(/\([^()]*\)/g, '')),

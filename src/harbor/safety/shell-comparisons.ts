@@ -104,7 +104,7 @@ function leavesSubmission(context: ComparisonContext, { kind, words }: ShellComm
 const EQUALITY = /^(?:==?|!=|-eq|-ne)$/
 const COMPARING = /^(?:cmp|diff|comm|join|paste)$/
 const SEARCHING = /^[ef]?grep$/
-/** Programs of awk and options of jq that hold one file against another. */
+/** Programs of awk and options of jq that compare one file with another. */
 const JOINING: Partial<Record<string, RegExp>> = {
   awk: /\bNR ?== ?FNR\b|\bFNR ?== ?NR\b|\bgetline\b/,
   jq: /^(?:-\w*s\w*|--slurp|--slurpfile|--rawfile|--argfile)$|\binputs?\b/,
@@ -138,7 +138,7 @@ function readComparisons(
   return sides.length > 1 ? [sides] : []
 }
 
-/** A search holds its input against a pattern of the script. If its output is captured, that is compared or not. */
+/** A search compares its input with a pattern of the script. A search whose output is captured is not read here. */
 function readSearch(
   context: ComparisonContext,
   list: readonly ShellCommand[],
@@ -197,7 +197,7 @@ function readProgram(
   })
 }
 
-/** Returns the files that awk or jq hold against each other. */
+/** Returns the files that awk or jq compare with each other. */
 function readJoined(context: ComparisonContext, args: readonly ShellWord[], joining: RegExp): ComparedSide[] {
   if (!args.some((word) => joining.test(plainText(word) ?? ''))) return []
   return listPaths(context, args)

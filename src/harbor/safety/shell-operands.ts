@@ -71,7 +71,7 @@ export function checkPrintf(context: ScriptTrust, args: readonly ShellWord[]): s
   return /%[^%a-zA-Z]*[hlLjzt]*n/.test(written.replaceAll('%%', '')) ? 'assigns with printf %n' : undefined
 }
 
-/** Yields each command with a context that tells whether its input comes from the tests. */
+/** Returns each command with a context that says whether its input comes from the tests. */
 export function withInputs<C extends OperandContext>(
   context: C,
   commands: readonly ShellCommand[],

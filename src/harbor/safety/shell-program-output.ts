@@ -3,8 +3,8 @@ import type { ScriptTrust } from './shell-trust.ts'
 import { plainText, type ShellCommand, type ShellWord, type WordPart } from './shell-words.ts'
 
 // The output of a test program quotes the submission: in messages of failed assertions, in reports, in what is printed.
-// A script that searches it for a word finds that word in the submission too. Only its exit status decides, or the whole
-// output.
+// A script that searches the output for a word may find that word in a quotation. Only the exit status of the program and
+// its whole output are reliable.
 
 /** Programs of the tests. */
 export const VERIFIER_PROGRAM = /^(?:python[\d.]*|node|pytest|py\.test|\/tests\/.*\.(?:py|[cm]?js))$/
@@ -49,7 +49,7 @@ const listSubstitutions = (parts: readonly WordPart[]): ShellCommand[][] =>
 const nameOf = ({ kind, words }: ShellCommand): string =>
   kind === 'simple' ? programName(plainText(toCall(words).command ?? []) ?? '') : ''
 
-/** Tells for each command of a list whether it prints output of a test program. */
+/** Returns for each command of a list whether it prints output of a test program. */
 function listCarriers(list: readonly ShellCommand[]): boolean[] {
   const carriers: boolean[] = []
   for (const [at, command] of list.entries()) {

@@ -36,8 +36,8 @@ export function checkReward(trust: ScriptTrust, commands: readonly ShellCommand[
 }
 
 /**
- * Finds out which commands print, and get as input, nothing of the submission. `foreign`: how many of the commands before
- * each place print something of it to the output of the list.
+ * Determines for each command whether it prints, and reads as input, nothing of the submission. `foreign[n]` is the number
+ * of commands before the n-th that print something of it to the output of the list.
  */
 function readOutputs(trust: ScriptTrust, commands: readonly ShellCommand[]) {
   const outputs = { isOwn: [] as boolean[], isInputOwn: [] as boolean[], foreign: [0] }
@@ -55,7 +55,7 @@ function readOutputs(trust: ScriptTrust, commands: readonly ShellCommand[]) {
   return outputs
 }
 
-/** Tells for each command whether its input comes from the script or from files of the tests. */
+/** Returns for each command whether its input comes from the script or from files of the tests. */
 export const listOwnInputs = (trust: ScriptTrust, commands: readonly ShellCommand[]): boolean[] =>
   readOutputs(trust, commands).isInputOwn
 

@@ -15,7 +15,8 @@ export type Redirect = { descriptor: string; operator: string; target: ShellWord
 
 /**
  * A command of a script, without the control structure around it. `test`: `[[ … ]]`; `loop`: the head of a `for` loop, with
- * the variable as its first word; `words`: words that are expanded but not run; `pattern`: the patterns of a case clause; `function`: a definition, with its name.
+ * the variable as its first word; `words`: words that are expanded but not run; `pattern`: the patterns of a case clause;
+ * `function`: a definition, with its name.
  */
 export type ShellCommand = {
   kind: 'simple' | 'test' | 'arithmetic' | 'loop' | 'words' | 'pattern' | 'function'
@@ -27,7 +28,7 @@ export type ShellCommand = {
   body: ShellCommand[]
   /** The output is the input of the next command. */
   isPiped: boolean
-  /** Set behind a group, a loop or a condition: redirects and a pipe apply to this many commands before it. */
+  /** Set after a group, a loop or a condition: redirects and a pipe apply to this many commands before it. */
   groupLength?: number | undefined
 }
 

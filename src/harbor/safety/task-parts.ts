@@ -22,6 +22,6 @@ export type UsedCompose = { path: string; folder: string; table: ValueTable }
 /** Returns the line number of an offset, starting at 1. */
 export function lineAt(text: string, offset: number): number {
   let line = 1
-  for (let place = text.indexOf('\n'); place >= 0 && place < offset; place = text.indexOf('\n', place + 1)) line++
+  for (let end = text.indexOf('\n'); end >= 0 && end < offset; end = text.indexOf('\n', end + 1)) line++
   return line
 }

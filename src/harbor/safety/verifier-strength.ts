@@ -37,8 +37,9 @@ export const listTestFolders = ({ verifier: { testFolders, place } }: TaskStep):
 
 /**
  * Returns the reason why tests may execute or load what the candidate wrote as the user who writes the reward. Undefined:
- * their files show that they only read. Shell scripts must prove it command by command; Python may import only
- * modules that are known to read data, and for Python and JavaScript the rule knows signs of the opposite. A grader runs the candidate's code as another user, so only its shell scripts are checked.
+ * their files show that they only read. Every command of a shell script must be known to only read. Python may import only
+ * modules that are known to read data. Python and JavaScript are also searched for signs of code execution. A grader runs
+ * the candidate's code as another user, so only its shell scripts are checked.
  * `listSubmission` returns the paths of the candidate's files that a step's tests see.
  */
 export function findWeakness(

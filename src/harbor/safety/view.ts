@@ -44,10 +44,10 @@ export type TaskView = {
 
 export type ViewOptions = Pick<TaskView, 'caps' | 'sandbox' | 'buildHosts'>
 
-export function createView(gathered: TaskContents, options: ViewOptions): TaskView {
-  const { files, refusals, warnings, outline } = gathered
-  const scanned = new Map(gathered.scanned.map((file) => [file.path, file]))
-  const texts = lazy(() => gathered.scanned.flatMap(toTextFile))
+export function createView(contents: TaskContents, options: ViewOptions): TaskView {
+  const { files, refusals, warnings, outline } = contents
+  const scanned = new Map(contents.scanned.map((file) => [file.path, file]))
+  const texts = lazy(() => contents.scanned.flatMap(toTextFile))
   const byPath = lazy(() => new Map(texts().map(({ path, text }) => [path, text])))
   const textAt = (path: string) => byPath().get(path)
   const environments = lazy(() => listEnvironments(outline))
@@ -82,11 +82,11 @@ export function createView(gathered: TaskContents, options: ViewOptions): TaskVi
   }
 }
 
-function lazy<T>(make: () => T): () => T {
-  let made: { value: T } | undefined
+function lazy<T>(compute: () => T): () => T {
+  let computed: { value: T } | undefined
   return () => {
-    made ??= { value: make() }
-    return made.value
+    computed ??= { value: compute() }
+    return computed.value
   }
 }
 
@@ -94,14 +94,14 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /** Decodes a text file. NUL bytes in scripts are dropped, because shells ignore them: they must not hide text. */
 function toTextFile({ path, bytes, isWhole }: ScannedFile): TextFile[] {
-  const hasNul = bytes.subarray(0, LOOK_BYTES).includes(0)
+  const hasNul = bytes.subarray(0, NUL_SEARCH_BYTES).includes(0)
   if (hasNul && !TEXT_NAMES.test(path) && !bytes.subarray(0, 2).equals(SCRIPT)) return []
   const text = decoder.decode(bytes)
   return [{ path, text: hasNul ? text.replaceAll('\0', '') : text, isWhole }]
 }
 
 /** Number of bytes that are searched for a NUL to recognise a binary file, as git does. */
-const LOOK_BYTES = 8192
+const NUL_SEARCH_BYTES = 8192
 const SCRIPT = Buffer.from('#!')
 /** Names of files that are executed or read as text. */
 const TEXT_NAMES =
@@ -130,19 +130,21 @@ function readDockerfiles(
   composes: UsedCompose[],
   textAt: (path: string) => string | undefined,
 ): UsedDockerfile[] {
-  const own = environments.map(({ folder }) => ({ path: `${folder}/Dockerfile`, context: folder }))
-  const places = [...own, ...composes.flatMap(listBuilds)].map((place) => ({
-    ...place,
-    isForAgent: place.path.startsWith('environment/'),
+  const environmentFiles = environments.map(({ folder }) => ({ path: `${folder}/Dockerfile`, context: folder }))
+  const locations = [...environmentFiles, ...composes.flatMap(listBuilds)].map((location) => ({
+    ...location,
+    isForAgent: location.path.startsWith('environment/'),
   }))
-  return [...new Map(places.map((place) => [place.path, place])).values()].flatMap((place) => parseAt(place, textAt))
+  return [...new Map(locations.map((location) => [location.path, location])).values()].flatMap((location) =>
+    parseAt(location, textAt),
+  )
 }
 
-function parseAt(place: DockerfileLocation, textAt: (path: string) => string | undefined): UsedDockerfile[] {
-  const text = textAt(place.path)
+function parseAt(location: DockerfileLocation, textAt: (path: string) => string | undefined): UsedDockerfile[] {
+  const text = textAt(location.path)
   if (text === undefined) return []
-  const plain = text.replaceAll(/\r\n?/g, '\n')
-  return [{ ...place, text: plain, dockerfile: parseDockerfile(plain, place.path, createReport()) }]
+  const normalised = text.replaceAll(/\r\n?/g, '\n')
+  return [{ ...location, text: normalised, dockerfile: parseDockerfile(normalised, location.path, createReport()) }]
 }
 
 /** Lists the Dockerfiles of services. */
@@ -164,11 +166,11 @@ const joined = (folder: string, path: string): string =>
   [folder, ...path.split('/')].filter((part) => part !== '' && part !== '.').join('/')
 
 /** Memoizes a function of one object. */
-export function memoize<K extends object, V>(make: (key: K) => V): (key: K) => V {
-  const made = new WeakMap<K, { value: V }>()
+export function memoize<K extends object, V>(compute: (key: K) => V): (key: K) => V {
+  const computed = new WeakMap<K, { value: V }>()
   return (key) => {
-    const known = made.get(key) ?? { value: make(key) }
-    made.set(key, known)
+    const known = computed.get(key) ?? { value: compute(key) }
+    computed.set(key, known)
     return known.value
   }
 }
@@ -187,10 +189,10 @@ const listCommands = (
     ...listTomlCommands(outline),
   ].flatMap(listRunPipelines)
 
-function listRunPipelines({ text, ...place }: TaskCommand): TaskCommand[] {
+function listRunPipelines({ text, ...location }: TaskCommand): TaskCommand[] {
   return splitPipelines(text)
     .filter((pipeline) => !isTextOnly(pipeline))
-    .map((pipeline) => ({ ...place, text: pipeline }))
+    .map((pipeline) => ({ ...location, text: pipeline }))
 }
 
 const RUN_KEYWORDS = new Set(['RUN', 'CMD', 'ENTRYPOINT', 'HEALTHCHECK', 'ONBUILD', 'SHELL'])

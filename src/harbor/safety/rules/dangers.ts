@@ -106,7 +106,7 @@ const matchCommands =
       .filter(({ text }) => signs.some((sign) => sign.test(text)))
       .map(({ path, line }) => ({ path, line, detail }))
 
-const PLACES_MAX = 5
+const TEXT_MATCHES_MAX = 5
 
 /** Lists files that may contain a sign, except those whose commands are checked. */
 const listSuspects = memoize((view: TaskView): TextFile[] => {
@@ -119,11 +119,11 @@ const matchTexts =
   (view: TaskView): RuleMatch[] =>
     listSuspects(view)
       .flatMap((file) => findFirst(file, danger))
-      .slice(0, PLACES_MAX)
+      .slice(0, TEXT_MATCHES_MAX)
 
 /** Returns the first match. */
 function findFirst({ path, text }: TextFile, { signs }: Danger): RuleMatch[] {
-  const offset = signs.map((sign) => text.search(sign)).find((place) => place >= 0)
+  const offset = signs.map((sign) => text.search(sign)).find((index) => index >= 0)
   return offset === undefined ? [] : [{ path, line: lineAt(text, offset), detail: ATTACK_TEXT }]
 }
 

@@ -121,8 +121,8 @@ function matchGitHistory({ dockerfiles, files }: TaskView): RuleMatch[] {
       const clones = runs.filter(({ text }) => /\bgit\s+clone\b/.test(text) && !/--depth[ =]/.test(text))
       return isStripped ? [] : clones.map(({ line }) => ({ path, line, detail: HISTORY }))
     })
-  const brought = files.find(({ path }) => /^environment\/(?:.*\/)?\.git\/(?:objects|packed-refs)/.test(path))
-  return brought ? [...cloned, { path: brought.path, detail: HISTORY }] : cloned
+  const historyFile = files.find(({ path }) => /^environment\/(?:.*\/)?\.git\/(?:objects|packed-refs)/.test(path))
+  return historyFile ? [...cloned, { path: historyFile.path, detail: HISTORY }] : cloned
 }
 
 const HISTORY = 'The agent can read the history of this repository. Check that it does not contain the solution.'

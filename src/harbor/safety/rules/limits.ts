@@ -4,12 +4,12 @@ import type { ResourceCaps } from '../options.ts'
 import type { RuleMatch, SafetyRule } from '../rule.ts'
 import type { TaskView } from '../view.ts'
 
-type RequestedLimit = readonly [path: string, value: number | null | undefined, most: number]
+type RequestedLimit = readonly [path: string, value: number | null | undefined, max: number]
 
 const matchExceeded = (requested: readonly RequestedLimit[]): RuleMatch[] =>
   requested
-    .filter(([, value, most]) => typeof value === 'number' && value > most)
-    .map(([path, value, most]) => ({ path, detail: `The task requests ${value}. The limit is ${most}.` }))
+    .filter(([, value, max]) => typeof value === 'number' && value > max)
+    .map(([path, value, max]) => ({ path, detail: `The task requests ${value}. The limit is ${max}.` }))
 
 const toSettingsPath = ({ folder }: Environment): string => (folder === 'environment' ? folder : 'verifier.environment')
 

@@ -27,11 +27,11 @@ function matchPrivateRegistries(view: TaskView): RuleMatch[] {
     ),
     ...view.dockerfiles.flatMap((used) => [
       ...listImages(used, new Map()),
-      ...args.flatMap((own) => listImages(used, own)),
+      ...args.flatMap((buildArgs) => listImages(used, buildArgs)),
     ]),
   ]
     .filter(({ image }) => hasPrivateRegistry(image, view.buildHosts))
-    .map(({ image: _, ...place }) => ({ ...place, detail: PRIVATE }))
+    .map(({ image: _, ...location }) => ({ ...location, detail: PRIVATE }))
 }
 
 const PRIVATE = 'The image is in a registry of a private network. Use a public one, or let the operator allow its host.'
