@@ -85,7 +85,7 @@ const CALL =
 const SIZE = /^len\(|\bgetsize\(|\bgetmtime\(|\bst_(?:size|mtime)\b/
 
 function isFormOperand(flow: PythonFlow, scope: PythonScope, code: string): boolean {
-  if (FORM.test(code) || SIZE.test(code) || TRIVIAL.test(writeOut(flow, code))) return true
+  if (FORM.test(code) || SIZE.test(code) || TRIVIAL.test(restoreStrings(flow, code))) return true
   const { sizes, origins, numbers } = evaluate(flow, scope, code)
   return sizes.size > 0 && origins.size + numbers.size === 0
 }

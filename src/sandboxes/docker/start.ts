@@ -155,6 +155,11 @@ function toSandbox(running: RunningContainer, containerBase: ContainerBase): San
   const { engine, spec, container } = running
   const watched = watchContainer(running)
   let removal: Promise<void> | undefined
+  let repair: Promise<void> | undefined
+  const repairOnce = (): Promise<void> => {
+    repair ??= repairAccounts(engine, { id: container.id, image: spec.image.digest, layers: undefined })
+    return repair
+  }
   const remove = async (): Promise<void> => {
     logStep(engine, spec.id, 'removing')
     await watched.kill()
@@ -167,7 +172,10 @@ function toSandbox(running: RunningContainer, containerBase: ContainerBase): San
     exited: watched.exited,
     kill: watched.kill,
     exec: (exec) => execIn({ engine, spec, container, isOver: watched.isOver }, exec),
-    stopped: createStoppedSandbox(engine, spec, container, containerBase.inherited),
+    stopped: createStoppedSandbox(engine, spec, container, {
+      inherited: containerBase.inherited,
+      repairAccounts: repairOnce,
+    }),
     remove: () => {
       removal ??= remove()
       return removal

@@ -24,6 +24,8 @@ export type StoppedContainer = {
   diskMb: number
   /** Changes of the snapshot that it was started from. Needed only if `layers` is undefined. */
   inherited: readonly FileChange[]
+  /** Replaces account files that the engine must not open, before it reads files. */
+  repairAccounts: () => Promise<void>
 }
 
 const stoppedContainers = new WeakMap<StoppedSandbox, StoppedContainer>()
@@ -32,7 +34,7 @@ export function createStoppedSandbox(
   engine: DockerEngine,
   spec: SandboxSpec,
   { id, layers }: Container,
-  inherited: readonly FileChange[],
+  { inherited, repairAccounts }: Pick<StoppedContainer, 'inherited' | 'repairAccounts'>,
 ): StoppedSandbox {
   const { image, limits } = spec
   const container: StoppedContainer = {
@@ -41,6 +43,7 @@ export function createStoppedSandbox(
     layers,
     diskMb: limits.diskMb,
     inherited,
+    repairAccounts,
   }
   const stopped: StoppedSandbox = {
     sandboxId: spec.id,
@@ -70,17 +73,18 @@ type CollectOptions = Omit<TarFilterOptions, 'folder'>
 /** Collects a path. Returns undefined if it does not exist or is behind a link. */
 export async function collectFrom(
   engine: DockerEngine,
-  { containerId, layers }: StoppedContainer,
+  container: StoppedContainer,
   path: string,
   options: CollectOptions,
 ): Promise<FilteredTar | undefined> {
+  const { layers } = container
   const parts = toPathParts(path)
   const filter = (tar: Readable): Promise<FilteredTar> => filterTar(tar, { ...options, folder: engine.folder })
-  if (layers === undefined || parts.length === 0) return collectThroughEngine(engine, containerId, parts, filter)
+  if (layers === undefined || parts.length === 0) return collectThroughEngine(engine, container, parts, filter)
   const result = await readLayers(engine, layers, parts, filter)
   // The filtered archive is an open file even if nothing was read.
   if (result.kind !== 'read') result.value.tar.destroy()
-  if (result.kind === 'failed') return collectThroughEngine(engine, containerId, parts, filter)
+  if (result.kind === 'failed') return collectThroughEngine(engine, container, parts, filter)
   if (result.kind === 'not_found') return undefined
   const top = await findInside(layers.upper, parts.join('/'))
   if (top) result.value.leftOut.push(...(await listSockets(top, parts.at(-1) ?? '.', options.caps.files)))
@@ -89,12 +93,14 @@ export async function collectFrom(
 
 type TarReader = (tar: Readable) => Promise<FilteredTar>
 
+/** Reads files through the engine, which looks up the names of their owners in the account files of the container. */
 async function collectThroughEngine(
   { docker }: DockerEngine,
-  id: string,
+  { containerId: id, repairAccounts }: StoppedContainer,
   parts: string[],
   use: TarReader,
 ): Promise<FilteredTar | undefined> {
+  await repairAccounts()
   for (let length = 1; length < parts.length; length += 1) {
     const above = await statIn(docker, id, `/${parts.slice(0, length).join('/')}`)
     if (above?.isFolder !== true) return undefined

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import type { CaseContext } from './case-context.ts'
+import { type CaseContext, collected } from './case-context.ts'
 import type { ConformanceCase } from './conformance-case.ts'
 
 /** Files that an agent may leave in place of those that a runtime opens when the next sandbox starts. */
@@ -36,6 +36,15 @@ export const unsafeFileCases: ConformanceCase[] = [
       expect({ output, code: exit.code }).toEqual({ output: '0\nkept\n', code: 0 })
     },
   })),
+  ...Object.entries(ATTACKS)
+    .filter(([what]) => /pipes in|huge|in place of .etc/.test(what))
+    .map(([what, attack]) => ({
+      name: `unsafe files: files can be collected after ${what}`,
+      run: async (fixture: CaseContext) => {
+        const { sandbox } = await fixture.run(`( ${attack} ) 2> /dev/null; mkdir /w; echo kept > /w/kept`)
+        expect((await collected(sandbox.stopped, '/w'))?.entries.map(({ path }) => path)).toEqual(['w/', 'w/kept'])
+      },
+    })),
   {
     name: 'unsafe files: replaced account files are restored from the image',
     run: async (fixture) => {
