@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { PassThrough, type Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { TOOLS_PATH } from '../kernel/namespace-process.ts'
+import { tryProgram } from '../kernel/run-program.ts'
 import { appendTarEnd } from '../kernel/tar-writer.ts'
 import { TRANSFER_TIMEOUT_MS } from './client.ts'
 import type { DockerEngine } from './engine.ts'
@@ -76,6 +77,26 @@ export async function readLayers<T>(
     clearTimeout(timer)
     child.kill('SIGKILL')
   }
+}
+
+/** Folders that are nested more deeply are moved up before their container is removed. */
+const DEPTH_MAX = 500
+const FLATTEN_SECONDS = '60'
+/** Looks only at what the pass before has moved, so that the time does not grow with the square of the depth. */
+const FLATTEN_SCRIPT = `top=$1
+while next=$(mktemp -d -p "$1"); do
+  find "$top" -xdev -mindepth ${DEPTH_MAX} -maxdepth ${DEPTH_MAX} -type d -prune \
+    -execdir sh -c 'mv -- "$2" "$(mktemp -d -p "$1")"' move "$next" {} ';'
+  rmdir "$next" 2> /dev/null && exit
+  top=$next
+done`
+
+/**
+ * Moves deeply nested folders of a stopped container up. The engine keeps every folder of a path open while it removes a
+ * container, and could not remove one that is nested deeper than the number of files that it may open.
+ */
+export async function flattenFolders({ upper }: ContainerLayers): Promise<void> {
+  await tryProgram('timeout', ['-s', 'KILL', FLATTEN_SECONDS, 'sh', '-c', FLATTEN_SCRIPT, 'flatten', upper])
 }
 
 /**

@@ -9,7 +9,7 @@ import { buildContainerBody, type Container, type OpenPorts, type RunningContain
 import { type DockerEngine, logStep, nameOf } from './engine.ts'
 import { copyFrames, execIn, putUploads } from './exec.ts'
 import { LAUNCHER_FOLDER } from './launcher.ts'
-import { type ContainerLayers, writeToUpper } from './layers.ts'
+import { type ContainerLayers, flattenFolders, writeToUpper } from './layers.ts'
 import { countRefusedProcesses, NO_REFUSED_PROCESSES } from './refused-processes.ts'
 import { openRelay } from './relay.ts'
 import { createStoppedSandbox } from './stopped-sandbox.ts'
@@ -164,6 +164,7 @@ function toSandbox(running: RunningContainer, containerBase: ContainerBase): San
     logStep(engine, spec.id, 'removing')
     await watched.kill()
     await watched.exited.catch(() => {})
+    if (container.layers) await flattenFolders(container.layers)
     await removeContainer(engine, container.id)
     await containerBase.release()
   }
