@@ -337,13 +337,17 @@ export const serviceJobs = (services: Services): JobHandler[] => [
     sandboxWaitMs: services.waits.sandboxMs,
   }),
   ...pipelineJobs(toPipelineDeps(services)),
+  submitJob({ ...toBenchmarkDeps(services), sandboxWaitMs: services.waits.workerMs, step: services.step }),
+]
+
+/** Lists the jobs that wait for receivers of webhooks. They have workers of their own, so that they delay no other jobs. */
+export const deliveryJobs = (services: Services): JobHandler[] => [
   deliverJob({
     ...toWebhookDeps(services),
     outbound: services.outbound,
     version: about.version,
     timeoutMs: services.waits.webhookMs,
   }),
-  submitJob({ ...toBenchmarkDeps(services), sandboxWaitMs: services.waits.workerMs, step: services.step }),
 ]
 
 /** Lists the jobs that need this sandbox. Only a worker that has the sandbox handles them. */

@@ -1,4 +1,4 @@
-import { createApp, createWorkerApp, sandboxJobs, serviceJobs } from './app.ts'
+import { createApp, createWorkerApp, deliveryJobs, sandboxJobs, serviceJobs } from './app.ts'
 import { reportCapabilities } from './catalog/capabilities.ts'
 import { limitCredentials } from './comparisons/trials/queue/queue.ts'
 import type { Config } from './config.ts'
@@ -13,6 +13,7 @@ import type { Log } from './platform/log.ts'
 import { listenForChanges } from './results/cache.ts'
 import { openServices, type Services } from './services.ts'
 import { openStore } from './store.ts'
+import { limitDeliveries } from './webhooks/emit.ts'
 import { refreshBuild } from './workspace-app/build.ts'
 import { createFirstWorkspace, ensureBootstrapKey } from './workspaces/workspaces.ts'
 
@@ -53,6 +54,7 @@ export async function start(role: ServiceRole, config: Config, log: Log): Promis
   const gatewayUrl = isGateway ? await startRoleGateway(role, services, { holdsMasterKey, undo }) : undefined
   if (role === 'serve' || role === 'work') {
     await limitCredentials(store.database.db, config.credentialTrials)
+    await limitDeliveries(store.database.db)
     undo.defer(startWorkers(services, holdsMasterKey))
     undo.defer(startPruning(config, log))
   }
@@ -104,12 +106,13 @@ function startWorkers(services: Services, holdsMasterKey: () => boolean): () => 
   const { database, config, log, metrics } = services
   const workers: Worker[] = []
   const sandboxWorkers = new Map<string, Worker>()
-  const work = (handlers: JobHandler[]): Worker => {
-    const worker = startWorker({ database, handlers, log, mayClaim: holdsMasterKey, ...toWorkerLimits(config) })
+  const work = (handlers: JobHandler[], slots = config.workerSlots): Worker => {
+    const worker = startWorker({ database, handlers, log, mayClaim: holdsMasterKey, ...toWorkerLimits(config), slots })
     workers.push(worker)
     return worker
   }
   work(serviceJobs(services))
+  work(deliveryJobs(services), DELIVERY_SLOTS)
   // Trials have separate workers, so that trials that take hours do not delay a submission. A sandbox's worker runs only
   // while the sandbox is available; otherwise other processes run its trials.
   const capabilities = reportCapabilities({ db: database.db, log }, services.sandboxes, (name, available) => {
@@ -126,8 +129,10 @@ function startWorkers(services: Services, holdsMasterKey: () => boolean): () => 
   }
 }
 
-const toWorkerLimits = ({ workerSlots, workerMemoryMb, workerStartsPerSecond }: Config) => ({
-  slots: workerSlots,
+/** Deliveries only wait, each for at most 15 s. */
+const DELIVERY_SLOTS = 64
+
+const toWorkerLimits = ({ workerMemoryMb, workerStartsPerSecond }: Config) => ({
   memoryMb: workerMemoryMb,
   startsPerSecond: workerStartsPerSecond,
 })

@@ -109,7 +109,7 @@ async function settleDelivery(tx: Db, due: rows.DueDelivery, attempt: DeliveryAt
   const isLast = (await disableIfDead(tx, due, status)) || wait === undefined
   const next_at = isLast ? null : new Date(Date.now() + wait)
   await rows.storeAttempt(tx, due.id, { ...result, state: next_at ? 'pending' : 'failed', next_at })
-  if (next_at) await enqueueDelivery(tx, due, next_at)
+  if (next_at) await enqueueDelivery(tx, { ...due, workspaceId: due.workspace_id }, next_at)
 }
 
 /** Disables a webhook that answered 410 or has failed for too long, with an audit event. Returns true if it is disabled. */

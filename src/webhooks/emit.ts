@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Db } from '../platform/db/db.ts'
 import { newId } from '../platform/ids.ts'
-import { defineJobType, enqueue } from '../platform/jobs/jobs.ts'
+import { defineJobType, enqueue, setLimit } from '../platform/jobs/jobs.ts'
 import type { Answer } from '../statistics/answer.ts'
 import type { WebhookEvent } from './schema.ts'
 import { type DeliveryRow, insertDelivery, listSubscribed } from './sql.ts'
@@ -21,7 +21,8 @@ type ComparisonRef = { comparisonId: string; scope: { kind: string; owner: strin
 
 /** Creates a delivery for every subscribed webhook of the workspace, in the transaction of the event. */
 export async function emitEvent(tx: Db, workspaceId: string, { type, data }: WebhookPayload): Promise<void> {
-  for (const webhook of await listSubscribed(tx, workspaceId, type)) await createDelivery(tx, webhook, type, data)
+  for (const webhook of await listSubscribed(tx, workspaceId, type))
+    await createDelivery(tx, { webhook, workspaceId }, type, data)
 }
 
 /** Reports whether an enabled webhook of the workspace receives the event. */
@@ -33,20 +34,38 @@ export const deliverJobType = defineJobType({ type: 'webhook.deliver', payload: 
 /** Returns the key of the limit on concurrent deliveries of a webhook. */
 export const webhookLimit = (webhook: string): string => `webhook ${webhook}`
 
+/** Maximum number of deliveries of a workspace that are sent at once. */
+const DELIVERIES_PER_WORKSPACE = 4
+
+/** Limits the deliveries of each workspace, so that receivers that never answer delay only its own. */
+export const limitDeliveries = (db: Db): Promise<void> => setLimit(db, 'deliveries', DELIVERIES_PER_WORKSPACE)
+
+export type DeliveryTarget = { webhook: string; workspaceId: string }
+
 /** Stores a message and enqueues the job that sends it. */
 export async function createDelivery(
   tx: Db,
-  webhook: string,
+  { webhook, workspaceId }: DeliveryTarget,
   type: WebhookEvent | 'webhook.test',
   data: object,
 ): Promise<DeliveryRow> {
   const id = newId()
   const body = JSON.stringify({ type, timestamp: new Date().toISOString(), data })
   const row = await insertDelivery(tx, { id, webhook, event: type, body })
-  await enqueueDelivery(tx, { id, webhook })
+  await enqueueDelivery(tx, { id, webhook, workspaceId })
   return row
 }
 
 /** Enqueues a delivery. The job has the id of the message, so that at most one job sends it at a time. */
-export const enqueueDelivery = (tx: Db, { id, webhook }: { id: string; webhook: string }, runAt?: Date) =>
-  enqueue(tx, deliverJobType, { id }, { id, limitKeys: [webhookLimit(webhook)], runAt })
+export const enqueueDelivery = (tx: Db, { id, webhook, workspaceId }: DeliveryTarget & { id: string }, runAt?: Date) =>
+  enqueue(
+    tx,
+    deliverJobType,
+    { id },
+    {
+      id,
+      fairGroup: `${workspaceId}/deliveries`,
+      limitKeys: [webhookLimit(webhook), `deliveries ${workspaceId}`],
+      runAt,
+    },
+  )

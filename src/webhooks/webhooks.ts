@@ -166,6 +166,8 @@ export function removeWebhook(db: Db, by: AuditActor, { id, origin }: rows.Webho
   })
 }
 
+const toTarget = (row: rows.WebhookRow) => ({ webhook: row.id, workspaceId: row.workspace_id })
+
 export const toWebhook = (row: rows.WebhookRow): Webhook => ({
   id: row.id,
   origin: row.origin,
@@ -185,7 +187,7 @@ function requireEnabled({ disabled }: rows.WebhookRow): void {
 export async function testWebhook(db: Db, webhook: rows.WebhookRow): Promise<Delivery> {
   requireEnabled(webhook)
   const data = { webhookId: webhook.id }
-  return toDelivery(await transact(db, (tx) => createDelivery(tx, webhook.id, 'webhook.test', data)))
+  return toDelivery(await transact(db, (tx) => createDelivery(tx, toTarget(webhook), 'webhook.test', data)))
 }
 
 export async function listDeliveries(db: Db, webhook: rows.WebhookRow, page: Page) {
@@ -206,7 +208,7 @@ export function redeliver(db: Db, webhook: rows.WebhookRow, { id }: DeliveryWith
   requireEnabled(webhook)
   return transact(db, async (tx) => {
     if (!(await rows.reopenDelivery(tx, id))) throw new Problem(deliveryPending, 'The delivery has not finished yet.')
-    await enqueueDelivery(tx, { id, webhook: webhook.id })
+    await enqueueDelivery(tx, { id, ...toTarget(webhook) })
     return readDelivery(tx, webhook, id)
   })
 }

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
-import { serviceJobs } from '../../../src/app.ts'
+import { deliveryJobs } from '../../../src/app.ts'
 import { createOutbound } from '../../../src/platform/outbound/outbound.ts'
 import { createPinnedAgent } from '../../../src/platform/outbound/pinned-connections.ts'
 import type { Resolve } from '../../../src/platform/outbound/public-host.ts'
@@ -41,7 +41,7 @@ export async function startReceiver(tls: Certificate) {
 export function createWebhookDriver(app: TestApp, resolve: Resolve = async () => [PUBLIC], timeoutMs?: number) {
   const outbound = createOutbound({ resolve, agentFor: () => createPinnedAgent(['127.0.0.1']) })
   const waits = { ...app.tools.waits, ...(timeoutMs === undefined ? {} : { webhookMs: timeoutMs }) }
-  const handlers = serviceJobs({ ...app.tools, outbound, waits }).filter(({ type }) => type === 'webhook.deliver')
+  const handlers = deliveryJobs({ ...app.tools, outbound, waits })
   const { pool } = app.database
   return {
     create: async (url: string, over: object = {}) =>
