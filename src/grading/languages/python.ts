@@ -29,6 +29,8 @@ const REQUIREMENTS = new RegExp(
 )
 /** Matches a requirement on the repository itself, which is not copied yet. Bounded to one line to stay linear. */
 const INSTALLS_ITSELF = /^[ \t]*(-e[ \t]+|--editable[ =])?\.{1,2}(\[|\/|\s|$)/m
+/** Clients of database servers that are published without compiled code. */
+const COMPILED = /^(?:psycopg2|psycopg-c|mysqlclient|pylibmc)(?![\w-])|^psycopg\[[^\]]*\bc\b/i
 const NATIVE = /\.(pyx|pxd|c|cc|cpp|rs|f90)$/
 
 /** Separate environment of the installer, so that tests do not see its packages. */
@@ -59,6 +61,7 @@ function buildRecipe(tree: TreeFacts, landed: TreeFacts | undefined, runner: str
   const filesAfterTree = files.filter((path) => !filesBeforeTree.includes(path))
   const declared = [...listRequirements(tree), ...listPipfilePackages(tree), ...(runner === 'pytest' ? ['pytest'] : [])]
   const isNative = [...tree.paths].some((path) => NATIVE.test(path) && !/(^|\/)(tests?|docs?)\//.test(path))
+  const hasClient = [...declared, ...listRequirementLines(tree)].some((each) => COMPILED.test(each))
   const extras = installableExtras(tree)
   const itself = `.${extras.length === 0 ? '' : `[${extras.join(',')}]`}`
   const constraints = listConstraints(tree)
@@ -69,7 +72,11 @@ function buildRecipe(tree: TreeFacts, landed: TreeFacts | undefined, runner: str
   return recipe({
     runner,
     base: python.base,
-    aptPackages: ['python3-venv', ...(isNative ? ['build-essential', 'python3-dev'] : [])],
+    aptPackages: [
+      'python3-venv',
+      ...(isNative || hasClient ? ['build-essential', 'python3-dev'] : []),
+      ...(hasClient ? ['pkgconf'] : []),
+    ],
     env: {
       VIRTUAL_ENV: VENV,
       PATH: `${VENV}/bin:${SYSTEM_PATH}`,

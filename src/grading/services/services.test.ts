@@ -1,3 +1,6 @@
+import { randomUUID } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { servicesRootfs } from '../../../test/support/grading/images.ts'
 import {
@@ -6,6 +9,7 @@ import {
   type SuiteRunner,
   statusesOf,
 } from '../../../test/support/grading/suite-runner.ts'
+import { DEFAULT_LIMITS } from '../../harbor/limits.ts'
 import { findRecipeFault } from '../../taskgen/environment/dockerfile.ts'
 import { recipe } from '../languages/recipe.ts'
 import { runSuite } from '../run-suite.ts'
@@ -133,6 +137,43 @@ describe.each(['bwrap', 'docker'] as const)('servers of tests in %s', (sandbox) 
       new AbortController().signal,
     )
     expect(new Set(Object.values(statusesOf(outcome)))).toEqual(new Set(['passed']))
+  })
+
+  test('are started by the command of the image, also as root', async () => {
+    const { toolchain } = addServices(recipe({ runner: 'pytest' }), USES, {})
+    const install = toolchain.filter((line) => !line.startsWith('localedef'))
+    const check = 'start-services && pytest -q -p no:cacheprovider -k "not rights" /workspace/repo'
+    const sandbox = await runner.provider.start({
+      id: randomUUID(),
+      image: repository.image,
+      baseFilesystem: { kind: 'image' },
+      uploads: [],
+      command: ['/bin/sh', '-ec', [...install, check].join('\n')],
+      execs: false,
+      user: 0,
+      workdir: '/',
+      env: {},
+      mounts: [],
+      network: null,
+      ports: [],
+      limits: {
+        ...DEFAULT_LIMITS,
+        cpus: 2,
+        memoryMb: 4096,
+        pids: 4096,
+        diskMb: 10_240,
+        outputBytes: 1e6,
+        seconds: 500,
+      },
+      input: '',
+      outputFile: join(runner.folder, 'command.log'),
+    })
+    const { code } = await sandbox.exited
+    await sandbox.remove()
+    expect([code, await readFile(join(runner.folder, 'command.log'), 'utf8')]).toEqual([
+      0,
+      expect.stringContaining('10 passed'),
+    ])
   })
 
   test('report why they do not start', async () => {

@@ -125,6 +125,20 @@ test('packages that are not locked are installed as of the month of the commit',
   expect(locked.setup.at(-1)).toBe('npm ci --ignore-scripts')
 })
 
+test.each([
+  ['psycopg2>=2.9', true],
+  ['mysqlclient', true],
+  ['psycopg[c]==3.2', true],
+  ['psycopg2-binary', false],
+  ['psycopg[binary]', false],
+])('%s needs a compiler: %s', (requirement, isNeeded) => {
+  for (const files of [
+    { 'requirements.txt': `${requirement}\n` },
+    { 'pyproject.toml': `[project]\nname = "a"\ndependencies = ["${requirement}"]\n` },
+  ])
+    expect(recipeAt('pytest', '2025-08-19', files).aptPackages.includes('build-essential')).toBe(isNeeded)
+})
+
 test('packages are never older than the Python of the image, which they would not support', () => {
   const { setup } = recipeAt('pytest', '2019-02-03', {})
   expect(setup.at(-1)).toContain('--exclude-newer 2023-04-01')
