@@ -1,7 +1,6 @@
 import { findRunnerSetup } from '../../grading/languages/languages.ts'
 import { DEPS, type EnvRecipe, quoteWord } from '../../grading/languages/recipe.ts'
 import { REPOSITORY_FOLDER } from '../../grading/suite.ts'
-import type { Gitlink } from './read-tree.ts'
 
 /** Packages of every image: git for the agent, Python for the verifier, libfaketime for clock tests. */
 const REQUIRED_PACKAGES = ['ca-certificates', 'git', 'libfaketime', 'python3']
@@ -47,6 +46,9 @@ export function findRecipeFault({
   const isInside = (path: string) => path.split('/').every((part) => !['', '.', '..'].includes(part))
   return manifests.every(isInside) ? undefined : 'A manifest path is outside the tree.'
 }
+
+/** A submodule: a folder that belongs to a commit of another repository. */
+export type Gitlink = { path: string; commit: string }
 
 /** The commit that an image contains. */
 type ImageCommit = {

@@ -30,7 +30,7 @@ export async function readSubmodules(
   signal: AbortSignal,
 ): Promise<StageResult<SubmoduleFiles[]>> {
   const found: SubmoduleFiles[] = []
-  const parents: Superproject[] = [{ objects: repository, tree, prefix: '', depth: 0 }]
+  const parents: ParentTree[] = [{ objects: repository, tree, prefix: '', depth: 0 }]
   // Nested submodules are appended while the list is read.
   for (const parent of parents) {
     const wanted = await listWanted(parent, signal)
@@ -46,7 +46,7 @@ export async function readSubmodules(
   return badPath ? reject('env_build_failed', badPath) : done(found)
 }
 
-type Superproject = {
+type ParentTree = {
   objects: GitObjects & { openSubmodule?: OpenSubmodule | undefined }
   tree: BaseTree
   prefix: string
@@ -57,7 +57,7 @@ type Superproject = {
 type WantedSubmodule = { prefix: string; url: string; commit: string; depth: number; open: OpenSubmodule }
 
 /** Returns a fault if `.gitmodules` is not valid. */
-async function listWanted(parent: Superproject, signal: AbortSignal): Promise<WantedSubmodule[] | string> {
+async function listWanted(parent: ParentTree, signal: AbortSignal): Promise<WantedSubmodule[] | string> {
   const { tree, objects, prefix, depth } = parent
   const { openSubmodule: open } = objects
   const file = tree.entries.find(({ path, kind }) => path === '.gitmodules' && kind !== 'link')
@@ -74,10 +74,15 @@ async function listWanted(parent: Superproject, signal: AbortSignal): Promise<Wa
   }
 }
 
-type Fetching = { repository: SubmoduleObjects; found: SubmoduleFiles[]; parents: Superproject[]; signal: AbortSignal }
+type FetchContext = {
+  repository: SubmoduleObjects
+  found: SubmoduleFiles[]
+  parents: ParentTree[]
+  signal: AbortSignal
+}
 
 /** Returns the first fault. */
-async function fetchAll(wanted: readonly WantedSubmodule[], context: Fetching): Promise<string | undefined> {
+async function fetchAll(wanted: readonly WantedSubmodule[], context: FetchContext): Promise<string | undefined> {
   for (const submodule of wanted) {
     const fault = await fetchFiles(submodule, context).catch(describeRefusal)
     if (fault !== undefined) return `${JSON.stringify(submodule.prefix)}: ${fault}`
@@ -93,7 +98,7 @@ function describeRefusal(error: unknown): string {
 
 async function fetchFiles(
   { prefix, url, commit, depth, open }: WantedSubmodule,
-  { repository, found, parents, signal }: Fetching,
+  { repository, found, parents, signal }: FetchContext,
 ): Promise<string | undefined> {
   if (depth > DEPTH_MAX) return `Submodules are nested more than ${DEPTH_MAX} levels deep.`
   if (found.length >= SUBMODULES_MAX) return `There are more than ${SUBMODULES_MAX} submodules.`

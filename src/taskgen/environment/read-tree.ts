@@ -5,11 +5,9 @@ import { NUL, parseSeconds, readBlobs, runGit, splitStream, streamGit } from '..
 import type { GitLocation } from '../../platform/git/settings.ts'
 import { fetchMissingBlobs, type GitObjects } from '../candidates/tree-pairs.ts'
 import { done, reject, type StageResult } from '../stage-result.ts'
+import type { Gitlink } from './dockerfile.ts'
 
 export type TreeEntry = { path: string; kind: 'file' | 'program' | 'link'; id: string; size: number }
-
-/** A submodule: a folder that belongs to a commit of another repository. */
-export type Gitlink = { path: string; commit: string }
 
 /** A git tree, sorted by path. */
 export type BaseTree = {
