@@ -7,8 +7,9 @@ import type { ModelReply } from '../../../harnesses/conversation.ts'
 import type { Json } from '../../../harnesses/json.ts'
 import { openClone } from '../../../repos/mirror/local-clone.ts'
 import type { ModelQuestion, StageModel } from '../../models/stage-model.ts'
+import { reject, rejectForTiming } from '../../stage-result.ts'
 import type { CandidateState, StageContext } from '../stage.ts'
-import { environmentStage } from './environment.ts'
+import { blameMissingParts, environmentStage } from './environment.ts'
 
 let root: string
 beforeAll(async () => {
@@ -95,4 +96,28 @@ test('a known recipe that names files which this tree does not have is not tried
     },
   )
   expect(questions).toHaveLength(2)
+})
+
+const NOTHING = { unsupported: [], pointers: [] }
+const MONGO = { unsupported: ['mongo:7: no such server is available here'], pointers: [] }
+const MODEL = { unsupported: [], pointers: ['data/model.bin'] }
+const FAILED = reject('suite_unhealthy', '1 of 20 tests pass.', { tried: 1 })
+
+test.each([
+  ['nothing', FAILED, NOTHING, 'suite_unhealthy'],
+  ['a service', FAILED, MONGO, 'unsupported_service'],
+  ['a service, in the words of a program', reject('needs_network', 'dial tcp'), MONGO, 'unsupported_service'],
+  ['content in Git LFS', FAILED, MODEL, 'lfs_content_missing'],
+  ['both', FAILED, { ...MONGO, pointers: MODEL.pointers }, 'unsupported_service'],
+  ['a service that a failed build does not need', reject('env_build_failed', 'no pip'), MONGO, 'env_build_failed'],
+  ['a service on a busy host', rejectForTiming('suite_unhealthy', 'Two runs disagree.'), MONGO, 'suite_unhealthy'],
+] as const)('tests that lack %s are rejected as such', (_, result, missing, reason) => {
+  const blamed = blameMissingParts(result, missing)
+  expect(blamed).toMatchObject({ reason, detail: expect.stringContaining(result.detail) })
+  expect('evidence' in blamed ? blamed.evidence : undefined).toBe(result.evidence)
+})
+
+test('a rejection names the service or the file that is missing', () => {
+  expect(blameMissingParts(FAILED, MONGO)).toMatchObject({ detail: expect.stringContaining('mongo:7') })
+  expect(blameMissingParts(FAILED, MODEL)).toMatchObject({ detail: expect.stringContaining('data/model.bin') })
 })

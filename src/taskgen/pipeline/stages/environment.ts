@@ -85,7 +85,7 @@ const REPAIRABLE = ['unsupported_runner', 'env_build_failed', 'suite_unhealthy']
 type MissingParts = { unsupported: readonly string[]; pointers: readonly string[] }
 
 /** Names what the tests lack as the reason why too many of them fail. */
-function blameMissingParts(result: StageResult<StageDone>, missing: MissingParts): StageResult<StageDone> {
+export function blameMissingParts(result: StageResult<StageDone>, missing: MissingParts): StageResult<StageDone> {
   const isFailure = result.kind === 'rejected' && ['suite_unhealthy', 'needs_network'].includes(result.reason)
   if (!isFailure || result.isLoadSensitive) return result
   const [first] = listMissingReasons(missing)
