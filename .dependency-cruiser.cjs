@@ -53,7 +53,7 @@ const PURE = [
   'taskgen/canaries/figures',
   'statistics/[^/.]+',
   'comparisons/statistics/(answer|trial-grid)',
-  'comparisons/(plan|status|counts|quote)',
+  'comparisons/(outcome|plan|status|counts|quote)',
   'releases/(aggregate|cohort|fingerprint|stats)',
   'results/cards',
   'webhooks/schedule',

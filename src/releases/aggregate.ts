@@ -1,4 +1,4 @@
-import type { TrialOutcome } from '../comparisons/outcomes.ts'
+import type { TrialOutcome } from '../comparisons/outcome.ts'
 import type { NamedConfiguration } from '../configurations/schema.ts'
 import { findFrontier, type Point } from '../statistics/frontier.ts'
 import { type Cohort, type CohortResult, type ResultCell, selectCohort } from './cohort.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { TASKS, trial } from '../../test/support/releases/arbitrary-trials.ts'
-import type { TrialOutcome } from '../comparisons/outcomes.ts'
+import type { TrialOutcome } from '../comparisons/outcome.ts'
 import { dedupeTrials, sameOrMixed, selectCohort } from './cohort.ts'
 
 const approved = new Set(TASKS)

@@ -1,4 +1,4 @@
-import type { TrialOutcome } from '../comparisons/outcomes.ts'
+import type { TrialOutcome } from '../comparisons/outcome.ts'
 
 /** The conditions of a trial. Only trials under the same conditions are compared. */
 export type Cohort = Pick<TrialOutcome, 'harnessVersion' | 'sandbox' | 'verifyMode'>

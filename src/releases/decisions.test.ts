@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { SETTINGS, setting, TASKS, trial, trials } from '../../test/support/releases/arbitrary-trials.ts'
-import type { TrialOutcome } from '../comparisons/outcomes.ts'
+import type { TrialOutcome } from '../comparisons/outcome.ts'
 import { averageUsd } from '../platform/usd.ts'
 import {
   buildResults,

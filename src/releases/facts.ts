@@ -1,5 +1,6 @@
 import { listApprovedTasks } from '../batches/tasks.ts'
-import { listOutcomes, type RunSetting, type TrialOutcome } from '../comparisons/outcomes.ts'
+import { listOutcomes, type RunSetting } from '../comparisons/list-outcomes.ts'
+import type { TrialOutcome } from '../comparisons/outcome.ts'
 import { toNamedConfiguration } from '../comparisons/status.ts'
 import type { Db } from '../platform/db/db.ts'
 import { buildResults, type SettingFact, type SettingResult } from './aggregate.ts'

@@ -1,4 +1,4 @@
-import type { OutcomeUsage } from '../comparisons/outcomes.ts'
+import type { OutcomeUsage } from '../comparisons/outcome.ts'
 import { DRAWS, estimateFrontierProbabilities } from '../statistics/frontier.ts'
 import { computeWilsonInterval } from '../statistics/intervals.ts'
 import { computeReliability, type Reliability, type Scores } from '../statistics/paired.ts'

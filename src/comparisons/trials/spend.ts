@@ -11,7 +11,7 @@ import {
 } from '../../gateway/spend/spend.ts'
 import type { Usage } from '../../gateway/wire-protocol.ts'
 import type { Db } from '../../platform/db/db.ts'
-import { parseTrialName } from '../outcomes.ts'
+import { parseTrialName } from '../outcome.ts'
 import { formatTrialId, parseTrialId } from '../plan.ts'
 import type { TrialCall } from '../shapes/schema.ts'
 import { addSpend, findTrialState, type TrialFacts, type TrialKey } from './sql.ts'

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import type { TrialOutcome } from '../../../src/comparisons/outcomes.ts'
+import type { TrialOutcome } from '../../../src/comparisons/outcome.ts'
 import type { SettingFact } from '../../../src/releases/aggregate.ts'
 
 /** Builds a setting from its id. */
