@@ -61,7 +61,8 @@ async function restore(shell: Shell, folder: string, flags: Flags, command: Comm
 async function moveDatabase(shell: Shell, target: string, flags: Flags, command: Command): Promise<void> {
   const from = await readSettings(shell, flags)
   const to = { ...from, databaseUrl: parseTarget(target) }
-  if (from.databaseUrl === to.databaseUrl) throw new WrongUse('The database is already there. Name another one.')
+  if (from.databaseUrl === to.databaseUrl)
+    throw new WrongUse('The target is the database that is in use. Name another one.')
   const { moveDatabase: run } = await import('../src/operate/move-database.ts')
   const log = await openLog(shell, from, 'warn')
   const summary = await withProgress(shell, (onProgress) => run({ from, to, log }, onProgress))
@@ -69,7 +70,9 @@ async function moveDatabase(shell: Shell, target: string, flags: Flags, command:
   print(shell, `Copied ${summary.rows} rows in ${summary.tables} tables. The old database is unchanged.`)
   note(
     shell,
-    to.databaseUrl ? 'Start the service with DATABASE_URL set to it.' : 'Start the service without DATABASE_URL.',
+    to.databaseUrl
+      ? 'Start the service with DATABASE_URL set to the target.'
+      : 'Start the service without DATABASE_URL.',
   )
 }
 

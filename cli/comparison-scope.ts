@@ -11,7 +11,7 @@ import type { Service } from './service.ts'
 
 export type ScopeFlags = { repo?: string; task?: string[]; limit?: string }
 
-/** A comparison without its tasks. */
+/** A request for a comparison whose tasks the scope still has to resolve. */
 export type CompareRequest = Pick<NewComparison, 'id' | 'models' | 'sandbox' | 'sandboxCredentialId' | 'attempts'> &
   Partial<NewComparison> & { taskNames?: string[] }
 

@@ -173,7 +173,7 @@ const CLASSES: Record<string, string> = {
   AgentSafetyRefusalError: 'refusal',
 }
 
-/** A recorded reward decides, also after a timeout or an exit code of the agent, by the rule of our own trials. */
+/** A trial with a reward counts as scored even if the agent timed out or failed, as in trials of this service. */
 function toOutcomeColumns({ verifier_result: verdict, exception_info, step_results: steps }: HarborTrialResult) {
   const exception = exception_info ?? steps?.find((step) => step.exception_info)?.exception_info ?? undefined
   const type = exception?.exception_type
@@ -199,7 +199,7 @@ function selectReward(rewards: Record<string, number>): number | undefined {
   return rewards.reward ?? (values.length === 1 ? values[0] : undefined)
 }
 
-/** Harbor's input tokens include cached ones, ours do not. */
+/** Subtracts cached tokens from the input tokens, because Harbor includes them there and this service does not. */
 function toMeasuredColumns(result: HarborTrialResult) {
   const steps = result.step_results?.map((step) => step.agent_result) ?? []
   const all: z.infer<typeof AgentResult>[] = result.agent_result ? [result.agent_result] : steps

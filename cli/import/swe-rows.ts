@@ -60,7 +60,8 @@ export async function* readSweRows(file: string): AsyncGenerator<SweInstance> {
   for await (const line of lines) {
     number += 1
     if (line.trim() === '') continue
-    if (line.length > LINE_LENGTH_MAX) throw new WrongUse(`${file}:${number} is longer than ${LINE_LENGTH_MAX}.`)
+    if (line.length > LINE_LENGTH_MAX)
+      throw new WrongUse(`${file}:${number} is longer than ${LINE_LENGTH_MAX} characters.`)
     const location = `${file}:${number}`
     yield toInstance(parseRow(line, location), location)
   }

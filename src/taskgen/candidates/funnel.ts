@@ -48,7 +48,7 @@ export function newFunnelCounter(): FunnelCounter {
     funnel: () => ({
       recognised,
       candidates,
-      marks: MARKS.flatMap((mark) => ({ mark, count: marks.get(mark) ?? 0 })).filter(({ count }) => count > 0),
+      marks: MARKS.map((mark) => ({ mark, count: marks.get(mark) ?? 0 })).filter(({ count }) => count > 0),
       rejections: REASON_CODES.flatMap((reason) => {
         const found = rejections.get(reason)
         return found ? [{ reason, meaning: REASONS[reason], ...found }] : []

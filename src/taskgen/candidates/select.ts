@@ -14,8 +14,9 @@ export type CandidateSelection = {
   discovered: number
   screened: number
   rejections: Map<Reason, number>
-  /** Candidates that an earlier batch has tried, and those that can still be selected. */
+  /** Number of candidates that an earlier batch has tried. */
   tried: Record<Difficulty, number>
+  /** Number of candidates that no earlier batch has tried. */
   available: Record<Difficulty, number>
 }
 

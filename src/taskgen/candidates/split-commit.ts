@@ -132,13 +132,14 @@ async function readHidden(
   signal: AbortSignal,
 ) {
   const tests = changes.filter(({ path }) => classifyPath(path) === 'test')
-  const present = tests.filter(({ isDeleted }) => !isDeleted)
-  const irregular = present.find(({ mode }) => !REGULAR_MODE.test(mode))
+  const remaining = tests.filter(({ isDeleted }) => !isDeleted)
+  const irregular = remaining.find(({ mode }) => !REGULAR_MODE.test(mode))
   if (irregular) return reject('split_not_lossless', `A test is not a regular file: ${JSON.stringify(irregular.path)}`)
-  const total = present.reduce((sum, { id }) => sum + (sizes.get(id) ?? 0), 0)
-  if (total > HIDDEN_BYTES_MAX) return reject('too_large', `Its tests are larger than ${HIDDEN_BYTES_MAX} bytes.`)
+  const total = remaining.reduce((sum, { id }) => sum + (sizes.get(id) ?? 0), 0)
+  if (total > HIDDEN_BYTES_MAX)
+    return reject('too_large', `The tests of the change are larger than ${HIDDEN_BYTES_MAX} bytes.`)
   const files: PlainFile[] = []
-  for await (const { path, mode, content } of readBlobs(place, present, { signal, bytesMax: HIDDEN_BYTES_MAX })) {
+  for await (const { path, mode, content } of readBlobs(place, remaining, { signal, bytesMax: HIDDEN_BYTES_MAX })) {
     files.push({ path, content: content.toString('latin1'), executable: mode === '100755' })
   }
   return { files, deleted: tests.filter(({ isDeleted }) => isDeleted).map(({ path }) => path) } satisfies HiddenTests
@@ -212,8 +213,8 @@ async function openIndex(place: GitLocation, tree: string, signal: AbortSignal):
     await remove()
     throw error
   }
-  const own: GitLocation = { repositoryArgs: [`--git-dir=${folder}/git`], cwd: folder, protocols: '' }
-  const run = async (...args: string[]) => (await runGit(own, args, { signal })).toString().trim()
+  const temporary: GitLocation = { repositoryArgs: [`--git-dir=${folder}/git`], cwd: folder, protocols: '' }
+  const run = async (...args: string[]) => (await runGit(temporary, args, { signal })).toString().trim()
   return {
     readTree: async (id) => void (await run('read-tree', id)),
     async apply(patch) {

@@ -41,7 +41,7 @@ export function joinFiles(files: readonly { path: string; text: string }[], max:
 
 const ITEMS = RUBRIC.map(({ item, asks }) => `${item}. ${asks}`).join('\n')
 
-/** Perspectives, one per review pass, make passes differ. Not every model supports a temperature. */
+/** Each review pass has its own perspective, so that passes differ also for models that support no temperature. */
 const PERSPECTIVES = [
   'Read it as a programmer who has to do the work with the instruction and the base code alone.',
   'Read it as a sceptic: look for a correct solution that the tests would turn down, and for a wrong one that they would take.',
