@@ -37,8 +37,7 @@ const INTERPRETER = /^#!\s*(?:\/usr(?:\/local)?)?\/bin\/(?:env )?(?:ba|da)?sh(?:
 
 /**
  * Returns why a test script may execute what the candidate wrote. Undefined: every command of it is known to only read.
- * Unknown commands and syntax count as unsafe, because a submission can be written to exploit them. `around`: context of
- * the script that contains this one.
+ * Unknown syntax counts as unsafe: a submission could exploit it. `around`: context of the script that contains this one.
  */
 export function findUnsafeCommand(text: string, context: ScriptContext, around?: CheckContext): string | undefined {
   try {
