@@ -7,7 +7,7 @@ import { startModelGateway } from './model-gateway.ts'
 import { startPruning } from './operate/prune.ts'
 import { createDataFolder, readDisk } from './platform/data-folder.ts'
 import { listen } from './platform/http/listen.ts'
-import { countWaitingJobs, type JobHandler } from './platform/jobs/jobs.ts'
+import { countWaitingJobs, type JobHandler, limitWorkspaceJobs } from './platform/jobs/jobs.ts'
 import { startWorker, type Worker } from './platform/jobs/worker.ts'
 import type { Log } from './platform/log.ts'
 import { listenForChanges } from './results/cache.ts'
@@ -55,6 +55,7 @@ export async function start(role: ServiceRole, config: Config, log: Log): Promis
   if (role === 'serve' || role === 'work') {
     await limitCredentials(store.database.db, config.credentialTrials)
     await limitDeliveries(store.database.db)
+    await limitWorkspaceJobs(store.database.db, config.workerSlots)
     undo.defer(startWorkers(services, holdsMasterKey))
     undo.defer(startPruning(config, log))
   }

@@ -12,7 +12,14 @@ import type { StoredTask } from '../harbor/registries/task-store.ts'
 import { type Blobs, type Digest, hashOwned, isDigest, openOwned, putOwned } from '../platform/blobs/blob.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { derivedId } from '../platform/ids.ts'
-import { defineJobHandler, defineJobType, enqueue, type Job, type JobHandler } from '../platform/jobs/jobs.ts'
+import {
+  defineJobHandler,
+  defineJobType,
+  enqueue,
+  type Job,
+  type JobHandler,
+  toWorkspaceTurn,
+} from '../platform/jobs/jobs.ts'
 import type { AllowedHost } from '../platform/outbound/url-rules.ts'
 import { type NewTask, type ScreenedTask, screenTask } from '../taskgen/assembly/screen-task.ts'
 import {
@@ -23,6 +30,7 @@ import {
   lockOpenBatch,
   markRunning,
   newBatchError,
+  readBatchWorkspace,
 } from '../taskgen/pipeline/batch-state.ts'
 import { type BatchError, TASKS_MAX } from '../taskgen/schema.ts'
 import * as rows from './sql.ts'
@@ -46,8 +54,10 @@ const importJobType = defineJobType({ type: 'batch.import', payload: ImportPaylo
 
 export const toImportJobId = (batch: string): string => derivedId('batch', batch)
 
-export const enqueueImport = (tx: Db, batch: string, runAt?: Date): Promise<string> =>
-  enqueue(tx, importJobType, { batch }, { id: toImportJobId(batch), runAt })
+export async function enqueueImport(tx: Db, batch: string, runAt?: Date): Promise<string> {
+  const turn = toWorkspaceTurn(await readBatchWorkspace(tx, batch))
+  return enqueue(tx, importJobType, { batch }, { id: toImportJobId(batch), runAt, ...turn })
+}
 
 export const importJob = (deps: ImportJobDeps): JobHandler<ImportPayload> =>
   defineJobHandler(importJobType, {

@@ -24,6 +24,7 @@ import {
   lockOpenBatch,
   markRunning,
   markWaiting,
+  readBatchWorkspace,
 } from '../taskgen/pipeline/batch-state.ts'
 import { type Rejection, type TaskCalibration, TaskEvidence } from '../taskgen/schema.ts'
 import { type Calibration, calibrate } from '../trials/calibrate.ts'
@@ -52,12 +53,12 @@ export const toValidationJobId = (batch: string, task: string): string => derive
 
 type EnqueueValidationsInput = { sandbox: string; batch: string; tasks: readonly string[]; runAt?: Date | undefined }
 
-export const enqueueValidations = (tx: Db, { sandbox, batch, tasks, runAt }: EnqueueValidationsInput) =>
-  enqueueAll(
-    tx,
-    toValidateJobType(sandbox),
-    tasks.map((task) => ({ payload: { batch, task }, id: toValidationJobId(batch, task), runAt })),
-  )
+/** Enqueues a validation for each task. Workspaces and their batches take turns. */
+export async function enqueueValidations(tx: Db, { sandbox, batch, tasks, runAt }: EnqueueValidationsInput) {
+  const fairGroup = `${await readBatchWorkspace(tx, batch)}/batch ${batch}`
+  const jobs = tasks.map((task) => ({ payload: { batch, task }, id: toValidationJobId(batch, task), fairGroup, runAt }))
+  return enqueueAll(tx, toValidateJobType(sandbox), jobs)
+}
 
 /** Validates tasks in one sandbox. */
 export const validateJob = (deps: ValidateJobDeps, sandbox: string): JobHandler<ValidatePayload> =>

@@ -43,6 +43,7 @@ export function startCalibration(db: Db, ref: rows.BenchmarkRef): Promise<Benchm
     const jobs = uncalibrated.map(({ name }) => ({
       id: derivedId('benchmark task', row.id, name),
       payload: { benchmark: row.id, task: name },
+      fairGroup: `${ref.workspaceId}/benchmark ${row.id}`,
     }))
     await enqueueAll(tx, toCalibrateJobType(sandbox), jobs)
     const { taskList, ...benchmark } = await readBenchmark(tx, ref)

@@ -9,7 +9,14 @@ import { RegistryUnavailable } from '../harbor/registries/registry.ts'
 import { type Blobs, Digest } from '../platform/blobs/blob.ts'
 import type { Db } from '../platform/db/db.ts'
 import { derivedId } from '../platform/ids.ts'
-import { defineJobHandler, defineJobType, enqueue, type Job, type JobHandler } from '../platform/jobs/jobs.ts'
+import {
+  defineJobHandler,
+  defineJobType,
+  enqueue,
+  type Job,
+  type JobHandler,
+  toWorkspaceTurn,
+} from '../platform/jobs/jobs.ts'
 import { buildInitialCounts } from './counts.ts'
 import { planTrials } from './plan.ts'
 import type { SubmissionError } from './shapes/schema.ts'
@@ -32,8 +39,10 @@ const Payload = z.strictObject({ key: z.number().int() })
 /** Higher priority than trials: a new comparison must not wait behind one that runs for days. */
 const submitJobType = defineJobType({ type: 'comparison.submit', payload: Payload, priority: 10 })
 
-export const enqueueSubmission = (tx: Db, key: number, runAt?: Date): Promise<string> =>
-  enqueue(tx, submitJobType, { key }, { id: derivedId('comparison', String(key)), runAt })
+export async function enqueueSubmission(tx: Db, key: number, runAt?: Date): Promise<string> {
+  const turn = toWorkspaceTurn(await rows.readWorkspaceId(tx, key))
+  return enqueue(tx, submitJobType, { key }, { id: derivedId('comparison', String(key)), runAt, ...turn })
+}
 
 export const submitJob = (deps: SubmissionDeps): JobHandler<z.infer<typeof Payload>> =>
   defineJobHandler(submitJobType, {

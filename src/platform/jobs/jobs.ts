@@ -97,6 +97,19 @@ type EnqueueOptions = {
   memoryMb?: number | undefined
 }
 
+/**
+ * Returns the options of a job that works for a workspace outside of its trials: workspaces take turns, and
+ * `limitWorkspaceJobs` leaves slots for others.
+ */
+export const toWorkspaceTurn = (workspaceId: string) => ({
+  fairGroup: `${workspaceId}/`,
+  limitKeys: [`workspace ${workspaceId}`],
+})
+
+/** Limits such jobs of each workspace to half of the slots of a worker. */
+export const limitWorkspaceJobs = (db: Db, workerSlots: number): Promise<void> =>
+  setLimit(db, 'workspace', Math.max(1, Math.floor(workerSlots / 2)))
+
 const FAILURES_MAX = 5
 const CHUNK = 5_000
 

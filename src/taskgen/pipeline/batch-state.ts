@@ -98,3 +98,10 @@ const waitForSandbox = (sandbox: string, waitMs: number): Waiting => ({
 export async function updateBatchStates(db: Db, deps: EnqueueDeps): Promise<void> {
   for (const batch of await rows.listOpenGenerated(db)) await transact(db, (tx) => updateBatchState(tx, deps, batch))
 }
+
+/** Returns the workspace of a batch. */
+export async function readBatchWorkspace(db: Db, batch: string): Promise<string> {
+  const repository = await rows.findBatchSource(db, batch)
+  if (!repository) throw new Error(`Batch ${batch} has no repository.`)
+  return repository.workspaceId
+}

@@ -3,7 +3,14 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import type { Db } from '../../platform/db/db.ts'
 import { derivedId } from '../../platform/ids.ts'
-import { defineJobHandler, defineJobType, enqueue, type Job, type JobHandler } from '../../platform/jobs/jobs.ts'
+import {
+  defineJobHandler,
+  defineJobType,
+  enqueue,
+  type Job,
+  type JobHandler,
+  toWorkspaceTurn,
+} from '../../platform/jobs/jobs.ts'
 import { CodeHostUnavailable } from '../../repos/code-host.ts'
 import { RepositoryUnreadable } from '../../repos/mirror/local-clone.ts'
 import { MirrorRefused } from '../../repos/mirror/source.ts'
@@ -17,7 +24,14 @@ import {
   type SelectedCandidate,
 } from '../candidates/select.ts'
 import type { TaskPullRequest } from '../schema.ts'
-import { failBatch, findOpenBatch, lockOpenBatch, newBatchError, updateBatchState } from './batch-state.ts'
+import {
+  failBatch,
+  findOpenBatch,
+  lockOpenBatch,
+  newBatchError,
+  readBatchWorkspace,
+  updateBatchState,
+} from './batch-state.ts'
 import { type EnqueueDeps, enqueueStage } from './enqueue.ts'
 import { StoredGeneration } from './resolve.ts'
 import * as rows from './sql.ts'
@@ -39,8 +53,10 @@ const discoverJobType = defineJobType({ type: 'batch.discover', payload: Discove
 
 export const discoverJobId = (batch: string): string => derivedId('batch discovery', batch)
 
-export const enqueueDiscovery = (tx: Db, batch: string, runAt?: Date): Promise<string> =>
-  enqueue(tx, discoverJobType, { batch }, { id: discoverJobId(batch), runAt })
+export async function enqueueDiscovery(tx: Db, batch: string, runAt?: Date): Promise<string> {
+  const turn = toWorkspaceTurn(await readBatchWorkspace(tx, batch))
+  return enqueue(tx, discoverJobType, { batch }, { id: discoverJobId(batch), runAt, ...turn })
+}
 
 export const discoverJob = (deps: DiscoverDeps): JobHandler<DiscoverPayload> =>
   defineJobHandler(discoverJobType, {
