@@ -13,10 +13,10 @@ export type ListeningServer = { url: string; stop(graceMs: number): Promise<void
 export async function listen(http: Http, host: string, port: number, unreadMs = UNREAD_MS): Promise<ListeningServer> {
   const route = getRequestListener(http.fetch)
   const handle: RequestListener = (incoming, outgoing) => {
+    outgoing.setTimeout(unreadMs, () => endIfUnread(incoming.socket))
     if (!http.answerFromCache(incoming, outgoing)) void route(incoming, outgoing)
   }
   const server = createServer({ headersTimeout: 20_000 }, handleInSequence(handle))
-  server.setTimeout(unreadMs, endIfUnread)
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => reject(toListenError(error, host, port)))
     server.listen(port, host, resolve)

@@ -62,3 +62,10 @@ test('a client that does not read its answer is disconnected after a while', asy
   socket.destroy()
   await server.stop(0)
 })
+
+test('a connection without a request is closed after a while', async () => {
+  const socket = await openConnection()
+  socket.write(toRequest('/healthz'))
+  socket.resume()
+  await once(socket, 'close')
+})
