@@ -140,6 +140,7 @@ test('an image has the files of submodules, a clean status, and the tree of the 
   ])
   const commit = await publish('shop', [
     gitmodules({ shelf: '../shelf' }),
+    { name: '.python-version', content: '3.13\n' },
     { name: 'empty', mode: '160000' },
     { name: 'pyproject.toml', content: '[tool.pytest.ini_options]\npythonpath = ["shelf"]\n' },
     { name: 'shelf', mode: '160000', commit: lib },
