@@ -396,9 +396,3 @@ export async function listEndedTrials(db: Db, comparisons: readonly number[]) {
     group by trials.comparison, trials.setting`.execute(db)
   return rows
 }
-
-/** Returns the workspace of a comparison. */
-export async function readWorkspaceId(db: Db, key: number): Promise<string> {
-  const query = db.selectFrom('comparisons').select('workspace_id').where('key', '=', key)
-  return (await query.executeTakeFirstOrThrow()).workspace_id
-}

@@ -40,7 +40,8 @@ const Payload = z.strictObject({ key: z.number().int() })
 const submitJobType = defineJobType({ type: 'comparison.submit', payload: Payload, priority: 10 })
 
 export async function enqueueSubmission(tx: Db, key: number, runAt?: Date): Promise<string> {
-  const turn = toWorkspaceTurn(await rows.readWorkspaceId(tx, key))
+  const comparison = await rows.findComparisonByKey(tx, key)
+  const turn = comparison && toWorkspaceTurn(comparison.workspace_id)
   return enqueue(tx, submitJobType, { key }, { id: derivedId('comparison', String(key)), runAt, ...turn })
 }
 
