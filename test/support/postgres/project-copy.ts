@@ -9,13 +9,13 @@ import { findBinaries, linkBinaries } from '../../../src/platform/postgres/binar
 export type ProjectCopy = AsyncDisposable & { root: string; node: string; binaries: string }
 
 const ROOT = join(import.meta.dirname, '../../..')
-const FOLDERS = ['src/platform/postgres', 'test/support/postgres']
+const PARTS = ['src/platform/data-folder.ts', 'src/platform/postgres', 'test/support/postgres']
 
 /** Copies the project. `links`: with the symbolic links that the package's install script would have created. */
 export async function copyProject({ links }: { links: boolean }): Promise<ProjectCopy> {
   const root = await mkdtemp(join(tmpdir(), 'assay-project-'))
   const node = join(root, 'node')
-  for (const folder of FOLDERS) await cp(join(ROOT, folder), join(root, folder), { recursive: true })
+  for (const part of PARTS) await cp(join(ROOT, part), join(root, part), { recursive: true })
   await copyFile(process.execPath, node)
   for (const name of await withDependencies('pg')) {
     await cp(packageFolder(name), join(root, 'node_modules', name), { recursive: true })

@@ -28,7 +28,7 @@ export const CANARIES: Canary[] = [
     what: 'doing nothing passes',
     made: { tests: tests(TESTS.replace('1)\n\n', '0)\n\n').replace('totals.average([1, 2]), 1.5', '1, 1')) },
     reason: /^nop_passes$/,
-    detail: /nothing passes/,
+    detail: /no-op passes/,
   },
   {
     what: 'doing nothing fails because nothing can be loaded',
