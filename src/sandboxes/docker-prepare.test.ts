@@ -368,6 +368,18 @@ test('above the disk limit, images that were not used lately are removed, and ot
   expect(await output(last, 'cat /word')).toBe('last\n')
 })
 
+test('a build that writes more than its disk limit fails, also in small steps, and leaves no image', async () => {
+  const context = await folderOf(
+    dockerfile(...['a', 'b', 'c'].map((name) => `RUN head -c 30000000 /dev/zero > /${name}`)),
+  )
+  const source = { kind: 'dockerfile' as const, context, dockerfile: 'Dockerfile', target: null, args: {} }
+  const prepare = (diskMb: number) => provider.prepare(source, { ...options(), limits: { ...DEFAULT_LIMITS, diskMb } })
+
+  await expect(prepare(64)).rejects.toThrow('The build wrote more than 64 MiB.')
+  await expect(prepare(64)).rejects.toThrow('The build wrote more than 64 MiB.')
+  expect(await output(await prepare(128), 'cat /a /b /c | wc -c')).toBe('90000000\n')
+})
+
 test('prunes built images that were not used for some time, and no others', async () => {
   const folder = await mkdtemp(join(dataFolder, 'pruned-'))
   const connection = { kind: 'unix' as const, path: dockerd.socket }

@@ -60,20 +60,24 @@ export async function buildImage(
   }
   const headers = { 'content-type': 'application/x-tar' }
   const body = await packContext(plan)
-  // A build whose containers cannot be limited is aborted.
-  const unlimited = new AbortController()
-  const signal = AbortSignal.any([options.signal, unlimited.signal])
-  const limiter = await startContainerLimiter(engine.docker, limits, (error) => unlimited.abort(error))
+  // Aborts a build that exceeds its limits, or whose containers cannot be limited.
+  const limiting = new AbortController()
+  const signal = AbortSignal.any([options.signal, limiting.signal])
+  const limiter = await startBuildLimiter(engine.docker, limits, (error) => limiting.abort(error))
   try {
     const answer = await engine.docker.open('POST', '/build', { query, body, headers, signal, timeoutMs: null })
     await readMessages(answer, (line) => {
       limiter.onLine(line)
       options.onLog(line)
     })
+    await limiter.settle()
+    limiting.signal.throwIfAborted()
     return tag
   } catch (thrown) {
+    // The last step may have exceeded the limits after the engine had named the image.
+    if (limiting.signal.aborted) await engine.docker.call('DELETE', `/images/${tag}`).catch(ignoring(404, 409))
     options.signal.throwIfAborted()
-    const error = unlimited.signal.reason ?? thrown
+    const error = limiting.signal.reason ?? thrown
     const message = error instanceof Error ? error.message : String(error)
     throw new SandboxUnavailable(`The image could not be built:\n${message}`, { cause: error })
   } finally {
@@ -180,29 +184,54 @@ function toLimitParameters({ memoryBytes, cpus }: DockerEngine, limits: BuildLim
 
 /** Line in which the engine names the container of a build command. */
 const RUNNING_IN = /^ ---> Running in ([0-9a-f]{12})$/
+/** Line in which the engine names the image that a step has made. */
+const STEP_IMAGE = /^ ---> ([0-9a-f]{12})$/
 
 /**
- * Starts limiting the containers of a build, whose names are read from the output. Limits the processes of each container
- * as soon as it runs, and watches its disk usage: the engine accepts these limits for containers but not for builds. A command can print a fake container id, so containers that
- * existed before the build are ignored.
+ * Starts limiting a build, whose containers and images are read from its output: the processes of each container, and the
+ * size of all its layers together with what the current container has written. The engine accepts these limits for
+ * containers but not for builds. A command can print lines like those of the engine, so containers that existed before the
+ * build are ignored, and so are images that do not exist or are already counted. Images with a name are bases.
  */
-async function startContainerLimiter(docker: Docker, { diskMb }: BuildLimits, onError: (error: unknown) => void) {
-  const existing = new Set((await listIds(docker)).map((id) => id.slice(0, 12)))
-  let current: string | undefined
-  const measure = async (): Promise<void> => {
-    if (current === undefined) return
-    const query = { size: true }
-    const { SizeRw = 0 } = await docker.call<{ SizeRw?: number }>('GET', `/containers/${current}/json`, { query })
-    if (SizeRw > diskMb * MEGABYTE) onError(new Error(`A command wrote more than ${diskMb} MiB.`))
+async function startBuildLimiter(docker: Docker, { diskMb }: BuildLimits, onError: (error: unknown) => void) {
+  const known = new Set(await listIds(docker))
+  let container: string | undefined
+  let layersBytes = 0
+  let pending: Promise<void> = Promise.resolve()
+  const check = (containerBytes: number): void => {
+    if (layersBytes + containerBytes > diskMb * MEGABYTE)
+      onError(new SandboxUnavailable(`The build wrote more than ${diskMb} MiB.`))
   }
-  const timer = setInterval(() => void measure().catch(() => {}), POLL_MS)
+  const measureContainer = async (): Promise<void> => {
+    const measured = container
+    if (measured === undefined) return
+    const query = { size: true }
+    const { SizeRw = 0 } = await docker.call<{ SizeRw?: number }>('GET', `/containers/${measured}/json`, { query })
+    // Its files may have become a layer meanwhile.
+    if (container === measured) check(SizeRw)
+  }
+  const addLayer = async (image: string): Promise<void> => {
+    const history = await docker.call<{ Size: number }[]>('GET', `/images/${image}/history`).catch(ignoring(404))
+    if (history === undefined) return
+    container = undefined
+    layersBytes += history[0]?.Size ?? 0
+    check(0)
+  }
+  const timer = setInterval(() => void measureContainer().catch(() => {}), POLL_MS)
   return {
     onLine(line: string): void {
-      const id = RUNNING_IN.exec(line)?.[1]
-      if (id === undefined || existing.has(id)) return
-      current = id
-      limitProcesses(docker, id).catch(onError)
+      const started = RUNNING_IN.exec(line)?.[1]
+      if (started !== undefined && !known.has(started)) {
+        container = started
+        limitProcesses(docker, started).catch(onError)
+      }
+      const image = STEP_IMAGE.exec(line)?.[1]
+      if (image === undefined || known.has(image)) return
+      known.add(image)
+      pending = pending.then(() => addLayer(image)).catch(onError)
     },
+    /** Waits until all layers so far are counted. */
+    settle: () => pending,
     stop: () => clearInterval(timer),
   }
 }
@@ -232,10 +261,18 @@ async function isRunning(docker: Docker, id: string): Promise<boolean> {
   return container?.State.Running ?? false
 }
 
+type NamedImage = { Id: string; RepoTags: string[] | null }
+
+/** Lists the ids of all containers and of images with a name, in the short form that the engine prints. */
 async function listIds(docker: Docker): Promise<string[]> {
-  const containers = await docker.call<{ Id: string }[]>('GET', '/containers/json', { query: { all: true } })
-  return containers.map(({ Id }) => Id)
+  const query = { all: true }
+  const containers = await docker.call<{ Id: string }[]>('GET', '/containers/json', { query })
+  const images = await docker.call<NamedImage[]>('GET', '/images/json', { query })
+  const named = images.filter(({ RepoTags }) => RepoTags?.some((name) => name !== NO_NAME))
+  return [...containers, ...named].map(({ Id }) => Id.replace('sha256:', '').slice(0, 12))
 }
+
+const NO_NAME = '<none>:<none>'
 
 const EngineMessage = z.object({
   stream: z.string().optional(),

@@ -91,7 +91,7 @@ export async function evictImages(engine: DockerEngine, now = Date.now()): Promi
 const readLayersSize = async ({ docker }: ImageEngine): Promise<number> =>
   (await docker.call<{ LayersSize?: number }>('GET', '/system/df')).LayersSize ?? 0
 
-type ListedImage = { Id: string; Size: number; SharedSize: number }
+type MeasuredImage = { Id: string; Size: number; SharedSize: number }
 
 /** Removes built images that were not used for the given time. Returns the size of the layers of each that it shares with none. */
 export async function pruneBuiltImages(
@@ -104,7 +104,7 @@ export async function pruneBuiltImages(
   // Machines without an engine have no such images.
   if (unused.length === 0) return []
   const docker = await connect()
-  const { Images } = await docker.call<{ Images: ListedImage[] | null }>('GET', '/system/df')
+  const { Images } = await docker.call<{ Images: MeasuredImage[] | null }>('GET', '/system/df')
   const sizes = new Map(Images?.map(({ Id, Size, SharedSize }) => [Id, Size - SharedSize]))
   const pruned: PrunedPath[] = []
   for (const { digest } of unused.filter(({ digest }) => sizes.has(digest)))
