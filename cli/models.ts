@@ -230,7 +230,7 @@ async function remove(shell: Shell, command: Command, flags: YesFlag, catalogId:
   const [, slug] = /^custom\/(.+)$/.exec(catalogId) ?? []
   if (slug === undefined) throw new WrongUse('Only custom models can be removed: custom/<name>.')
   const service = await openService(shell, command)
-  await requireConfirmation(shell, `Remove ${catalogId}? The name cannot be reused.`, flags)
+  await requireConfirmation(shell, `Remove ${catalogId}? This id cannot be reused.`, flags)
   await call(service, (await contract()).removeModel, { params: { org: service.org, slug } })
   if (!service.json) note(shell, `Removed ${catalogId}.`)
 }

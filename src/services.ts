@@ -174,7 +174,8 @@ const listEngineCapabilities = (db: Db, { own }: SandboxProviders): TestableSand
 
 function openProviders(config: Config, log: Log): SandboxProviders {
   const offered = sandboxChoices.filter(
-    ({ id, setting }) => config.sandboxes?.includes(id) ?? (setting === null || config[setting] !== undefined),
+    ({ id, requiredConfig: field }) =>
+      config.sandboxes?.includes(id) ?? (field === null || config[field] !== undefined),
   )
   return openSandboxProviders(
     offered.map(({ id }) => id),

@@ -22,8 +22,8 @@ export type TestableSandbox = { sandbox: string; test: () => Promise<{ isolation
 type ReportIntervals = { everyMs?: number; testMs?: number }
 
 /**
- * Reports the sandboxes that work in this process to all others while it runs. Tests each one regularly; `onChange` is called
- * when one stops or starts working.
+ * Reports to all processes which sandboxes work in this one, while it runs. Tests each sandbox regularly; `onChange` is
+ * called when one stops or starts working.
  */
 export function reportCapabilities(
   { db, log, everyMs = REPORT_EVERY_MS, testMs = TEST_MS }: { db: Db; log: JobLog } & ReportIntervals,
@@ -92,6 +92,6 @@ export async function findAvailableSandbox(db: Db): Promise<string | undefined> 
   return sandboxChoices.find(({ id }) => capabilities.some(({ sandbox, available }) => sandbox === id && available))?.id
 }
 
-/** Returns true if a live worker can run a sandbox, or use engines of stored credentials. */
-export const isSandboxAvailable = async (db: Db, name: string): Promise<boolean> =>
-  (await countLiveWorkers(db, name)) > 0
+/** Returns true if a live worker reports this capability: a sandbox, or a name of `toEngineCapability`. */
+export const isSandboxAvailable = async (db: Db, capability: string): Promise<boolean> =>
+  (await countLiveWorkers(db, capability)) > 0

@@ -172,7 +172,7 @@ describe('adding', () => {
 })
 
 describe('removing', () => {
-  test('a removed model is not listed, and its name cannot be reused', async () => {
+  test('a removed model is not listed, and its id cannot be reused', async () => {
     const body = options()
     await add(body)
     expect(await app.call(removeModel, slug(body))).toMatchObject({ status: 204 })

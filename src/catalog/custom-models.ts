@@ -31,13 +31,13 @@ export type CustomModelDeps = {
   isModelInUse: (db: Db, workspaceId: string, catalogId: string) => Promise<boolean>
 }
 
-/** Adds a model. An existing one only accepts a new label and new prices, so that past comparisons stay valid. */
+/** Adds a model. Of an existing one only label, default level and prices can change, so that past comparisons stay valid. */
 export async function addModel(
   db: Db,
   by: AuditActor,
   input: NewModel,
   trust: Trust,
-): Promise<{ kind: 'added' | 'same'; model: CustomModel }> {
+): Promise<{ kind: 'stored' | 'same'; model: CustomModel }> {
   requireValid(input, trust)
   return transact(db, async (tx) => {
     await rows.lockSlug(tx, by.workspaceId, toSlug(input.catalogId))
@@ -47,7 +47,7 @@ export async function addModel(
     const row = existing ? await updateModel(tx, existing, input) : await insertModel(tx, by.workspaceId, input)
     const action = existing ? 'model.repriced' : 'model.added'
     await record(tx, { ...by, action, subject: input.catalogId, detail: { baseUrl: input.baseUrl } })
-    return { kind: 'added', model: toCustomModel(row) }
+    return { kind: 'stored', model: toCustomModel(row) }
   })
 }
 
@@ -189,9 +189,9 @@ async function insertModel(tx: Db, workspaceId: string, input: NewModel): Promis
 
 /** Changes the label, the default level and the prices of a model. */
 async function updateModel(tx: Db, existing: rows.ModelRow, input: NewModel): Promise<rows.ModelRow> {
-  if (existing.removed_at) throw new Problem(modelNameSpent, `${input.catalogId} was removed. Choose another name.`)
+  if (existing.removed_at) throw new Problem(modelNameSpent, `${input.catalogId} was removed. Choose another id.`)
   if (!isDeepStrictEqual(toIdentity(toCustomModel(existing)), toIdentity(input)))
-    throw new Problem(modelExists, `${input.catalogId} exists with other settings. Choose another name.`)
+    throw new Problem(modelExists, `${input.catalogId} exists with other settings. Choose another id.`)
   await rows.updateModelRow(tx, existing.id, { label: input.label, default_level: input.defaultReasoningLevel })
   if (!isDeepStrictEqual(toCustomModel(existing).prices, input.prices))
     await rows.insertPrices(tx, existing.id, existing.version + 1, input.prices)

@@ -16,7 +16,7 @@ export const modelRoutes = (deps: CustomModelDeps): Route[] => [
   route(schema.addModel, async ({ db, caller, body, requestId }) => {
     const trust = await deps.findModelTrust(db, caller.workspace.id)
     const { kind, model } = await addModel(db, toAuditActor(caller, requestId), body, trust)
-    return reply(kind === 'added' ? 201 : 200, model)
+    return reply(kind === 'stored' ? 201 : 200, model)
   }),
   route(schema.listModels, async ({ db, caller, query }) =>
     reply(200, await listModelPage(db, caller.workspace.id, query)),

@@ -1,25 +1,24 @@
-/**
- * A sandbox that a comparison can choose, and the provider whose credentials it takes. `hasEngines`: a stored credential
- * names an engine, which a worker uses without having one of its own. `setting`: offered by default only if the operator
- * has set this.
- */
+/** A kind of sandbox that a comparison can choose. */
 export type SandboxChoice = {
   id: string
   name: string
+  /** Provider of the credentials that it takes. */
   provider: string
+  /** True if a stored credential can name an engine. Workers without an engine of their own can then use that one. */
   hasEngines: boolean
-  setting: 'kubernetesSettings' | null
+  /** Field of the configuration without which this sandbox is not offered by default. */
+  requiredConfig: 'kubernetesSettings' | null
 }
 
 export const sandboxChoices: readonly SandboxChoice[] = [
-  { id: 'local', name: 'Local sandbox', provider: 'local', hasEngines: false, setting: null },
-  { id: 'docker', name: 'Docker', provider: 'docker', hasEngines: true, setting: null },
+  { id: 'local', name: 'Local sandbox', provider: 'local', hasEngines: false, requiredConfig: null },
+  { id: 'docker', name: 'Docker', provider: 'docker', hasEngines: true, requiredConfig: null },
   {
     id: 'kubernetes',
     name: 'Kubernetes',
     provider: 'kubernetes',
     hasEngines: false,
-    setting: 'kubernetesSettings',
+    requiredConfig: 'kubernetesSettings',
   },
 ]
 

@@ -109,16 +109,16 @@ export type CustomModel = z.infer<typeof CustomModel>
 export const modelExists = {
   code: 'model_exists',
   status: 409,
-  title: 'Model name already used',
+  title: 'catalogId already used',
   meaning:
-    'Only label, default level and prices of an existing model can be changed. For other changes choose a new name.',
+    'Only label, default level and prices of an existing model can be changed. For other changes choose a new catalogId.',
 } as const satisfies ProblemKind
 
 export const modelNameSpent = {
   code: 'model_name_spent',
   status: 409,
-  title: 'Name of a removed model',
-  meaning: 'Results of the removed model still refer to this name. Choose another name.',
+  title: 'catalogId of a removed model',
+  meaning: 'Results of the removed model still refer to this catalogId. Choose another one.',
 } as const satisfies ProblemKind
 
 export const modelInUse = {
@@ -164,7 +164,7 @@ export const removeModel = endpoint({
   id: 'removeModel',
   method: 'DELETE',
   path: '/api/orgs/{org}/models/custom/{slug}',
-  summary: 'Remove a custom model. Its name cannot be reused',
+  summary: 'Remove a custom model. Its catalogId cannot be reused',
   access: 'admin',
   answers: { 204: null },
   problems: [modelInUse],

@@ -10,7 +10,7 @@ export type RunSetting = Awaited<ReturnType<typeof listRepositorySettings>>[numb
 const UncheckedUsage = z.custom<OutcomeUsage | null>()
 const UncheckedResources = z.custom<OutcomeResources | null>()
 
-/** Lists all finished trials on a repository's tasks. Each comparison contributes its settings; the oldest come first. */
+/** Lists all finished trials on a repository's tasks, and the settings of each of its comparisons, oldest comparison first. */
 export async function listOutcomes(
   db: Db,
   repository: number,
@@ -22,17 +22,19 @@ export async function listOutcomes(
     const { comparison, setting: position } = group
     const setting = settings.find((each) => each.comparison === comparison && each.position === position)
     const digests = new Map(tasks.get(comparison)?.map((task) => [task.position, task.digest]))
-    return setting ? group.tasks.map((task, index) => toOutcome(group, index, setting, digests.get(task) ?? '')) : []
+    return setting
+      ? group.tasks.map((taskPosition, index) => toOutcome(group, index, setting, digests.get(taskPosition) ?? ''))
+      : []
   })
   return { settings, outcomes }
 }
 
-function toOutcome(group: EndedTrials, index: number, setting: RunSetting, task: string): TrialOutcome {
+function toOutcome(group: EndedTrials, index: number, setting: RunSetting, taskDigest: string): TrialOutcome {
   const at = <T>(values: readonly T[]): T | null => values[index] ?? null
   const costMicros = at(group.cost_micros)
   return {
     setting: setting.id,
-    task,
+    task: taskDigest,
     trial: formatTrialName(at(group.origins) ?? 0, at(group.ordinals) ?? 0),
     comparison: setting.comparison,
     comparedAt: setting.created_at.getTime(),

@@ -49,7 +49,10 @@ export async function readSource(
   throw new Problem(benchmarkNotAdded, `The benchmark ${owner}/${name} is not in this workspace. Add it first.`)
 }
 
-/** Selects tasks of a benchmark by name. The names are stored with the resolution, which freezes the entire dataset. */
+/**
+ * Selects tasks of a benchmark by name. The whole dataset is frozen all the same; the names are stored in `resolved` and
+ * applied afterwards by `buildTaskFilter`.
+ */
 function selectTasks(
   { tasks: all, resolved }: { tasks: number; resolved: unknown },
   taskNames: readonly string[] | undefined,

@@ -35,7 +35,8 @@ export async function readDisk(path: string): Promise<{ freeBytes: number; total
 
 /**
  * Throws if the folder has content and was created on another machine: Assay executes programs in its data folder, and a
- * clone or an archive may contain one. The mark is the identity of the folder on this disk, which cannot be predicted.
+ * clone or an archive may contain a prepared one. The mark is the identity of the folder on this disk, which cannot be
+ * predicted.
  */
 export function requireOwnDataFolder(path: string): void {
   if (!existsSync(path) || !statSync(path).isDirectory() || readdirSync(path).length === 0) return

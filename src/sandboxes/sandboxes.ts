@@ -116,7 +116,7 @@ export const findProvider = (name: string, options: ProviderOptions): SandboxPro
   PROVIDERS[name]?.(options)
 
 export type SandboxProviders = {
-  /** Providers of this machine, by the name of the sandbox. */
+  /** Providers of this machine, by name. */
   own: ReadonlyMap<string, SandboxProvider>
   /** Returns the provider for a sandbox and the secret of its credential, which may name another engine. */
   find(sandbox: string, secret?: Partial<Record<string, string>>): SandboxProvider | undefined
@@ -126,8 +126,8 @@ export type SandboxProviders = {
 const CREDENTIAL_PROVIDERS_MAX = 32
 
 /**
- * Opens the providers of a process: one per sandbox and, for stored credentials, one per engine. They are kept, so that
- * each image is built once.
+ * Opens the providers of a process: one per name and, for stored credentials, one per engine. They are kept, so that each
+ * image is built once.
  */
 export function openSandboxProviders(names: readonly string[], options: ProviderOptions): SandboxProviders {
   const own = new Map(

@@ -13,7 +13,7 @@ export type SettingStatistics = {
   mean: number
   /** In micro-dollars per task. Undefined if a cost is unknown or there are no tasks. */
   meanMicros: number | undefined
-  /** Undefined below five tasks too. */
+  /** Mean cost per task with its interval, in micro-dollars. Undefined like `meanMicros`, and below five tasks. */
   cost: MeanInterval | undefined
   rank: Rank | undefined
   /** Undefined unless the setting has a result and a known cost for every scored task. */
@@ -32,11 +32,15 @@ export function computeStatistics(all: readonly SettingResults[]): ComparisonSta
       return [verdict === 'better' ? { winner: a, loser: b } : { winner: b, loser: a }]
     }),
   )
-  const onFrontier = computeFrontierProbabilities(all)
+  const frontierProbabilities = computeFrontierProbabilities(all)
   const settings = all.map((results, index) => {
     const sums = sumResults(results)
     const hasTasks = sums.tasks > 0
-    return { ...sums, rank: hasTasks ? ranks[index] : undefined, frontierProbability: onFrontier.get(String(index)) }
+    return {
+      ...sums,
+      rank: hasTasks ? ranks[index] : undefined,
+      frontierProbability: frontierProbabilities.get(String(index)),
+    }
   })
   return { settings, pairs }
 }

@@ -59,12 +59,12 @@ export function decideVerdicts<Pair extends { difference: MeasuredDifference | u
 ): (Pair & { verdict: Verdict })[] {
   const tested = pairs.flatMap(({ difference }) => (difference ? [difference] : []))
   const significant = selectSignificant(tested.map(({ probability }) => probability))
-  const claims = new Set(tested.filter((_, index) => significant[index]))
-  return pairs.map((pair) => ({ ...pair, verdict: toVerdict(pair.difference, claims) }))
+  const significantDifferences = new Set(tested.filter((_, index) => significant[index]))
+  return pairs.map((pair) => ({ ...pair, verdict: toVerdict(pair.difference, significantDifferences) }))
 }
 
-function toVerdict(difference: MeasuredDifference | undefined, claims: ReadonlySet<MeasuredDifference>): Verdict {
-  if (!difference || !claims.has(difference)) return 'cannot_tell'
+function toVerdict(difference: MeasuredDifference | undefined, significant: ReadonlySet<MeasuredDifference>): Verdict {
+  if (!difference || !significant.has(difference)) return 'cannot_tell'
   return difference.centre > 0 ? 'better' : 'worse'
 }
 
@@ -87,13 +87,13 @@ function countPair(a: SettingResults, b: SettingResults): PairCounts & { isSingl
     const trialsOfA = a.trials[task] ?? 0
     const trialsOfB = b.trials[task] ?? 0
     if (trialsOfA === 0 || trialsOfB === 0) continue
-    const isPassedByA = a.passed[task] ?? 0
-    const isPassedByB = b.passed[task] ?? 0
+    const passA = a.passed[task] ?? 0
+    const passB = b.passed[task] ?? 0
     tasks += 1
     trials += trialsOfA + trialsOfB
-    passedByA += isPassedByA
-    passedByB += isPassedByB
-    both += isPassedByA * isPassedByB
+    passedByA += passA
+    passedByB += passB
+    both += passA * passB
   }
   const neither = tasks - passedByA - passedByB + both
   const isSingle = trials === 2 * tasks
@@ -180,13 +180,14 @@ type RankClaim = { winner: number; loser: number }
 
 /** Computes the range of ranks from the pairs that could be told apart. */
 export function countRanks(settings: number, claims: readonly RankClaim[]): Rank[] {
-  const better = new Uint32Array(settings)
-  const worse = new Uint32Array(settings)
+  // Per setting: how many others are better, and how many are worse.
+  const betterCounts = new Uint32Array(settings)
+  const worseCounts = new Uint32Array(settings)
   for (const { winner, loser } of claims) {
-    better[loser] = (better[loser] ?? 0) + 1
-    worse[winner] = (worse[winner] ?? 0) + 1
+    betterCounts[loser] = (betterCounts[loser] ?? 0) + 1
+    worseCounts[winner] = (worseCounts[winner] ?? 0) + 1
   }
-  return Array.from(better, (count, index) => ({ best: 1 + count, worst: settings - (worse[index] ?? 0) }))
+  return Array.from(betterCounts, (count, index) => ({ best: 1 + count, worst: settings - (worseCounts[index] ?? 0) }))
 }
 
 function findClaims(all: readonly Scores[]): RankClaim[] {

@@ -195,9 +195,9 @@ async function tryCheat(
   const command = shellCommand(`${lists}${line}`)
   const harness = { ...command, id: `cheat:${id}`, plan: usesSolution ? planWithSolution(command) : command.plan }
   // A cheat that does not apply to one step of a task may win in another one, so all steps are verified.
-  const unverifiedCode = request.task.steps.length === 1 ? DOES_NOT_APPLY : undefined
+  const notApplicableCode = request.task.steps.length === 1 ? DOES_NOT_APPLY : undefined
   for (let tried = 1; ; tried += 1) {
-    const outcome = toCheatOutcome(await runTrial(provider, { ...request, harness, unverifiedCode }))
+    const outcome = toCheatOutcome(await runTrial(provider, { ...request, harness, notApplicableCode }))
     if (outcome === 'won' || outcome === 'does_not_apply' || tried === tries) return { id, what, outcome, tries: tried }
   }
 }

@@ -59,7 +59,8 @@ async function runPhases(
   onAgentEnd(agent.exit)
   await writeTrajectory(context, step)
   await requireModelAnswers(request)
-  if (agent.exit && agent.exit.code === request.unverifiedCode) return toUnverified(context, step, agent)
+  // A cheat has declared that it does not apply to this task.
+  if (agent.exit && agent.exit.code === request.notApplicableCode) return toNotApplicable(context, step, agent)
 
   const hooks = [...agent.hooks, ...(await runSidecarHooks(context, environment, step))]
   const sandbox = agent.sandbox ?? previous
@@ -73,7 +74,7 @@ async function runPhases(
   return { record: toRecord(context, step, agent, { verdict, hooks }), sandbox, collected }
 }
 
-function toUnverified(context: StepContext, step: TaskStep, agent: AgentResult): StepResult {
+function toNotApplicable(context: StepContext, step: TaskStep, agent: AgentResult): StepResult {
   const network = toNoNetworkRecord(step.verifier.network)
   const verdict = { verifier: null, reward: 0, rewards: { reward: 0 }, error: null, network }
   return {
@@ -138,12 +139,12 @@ async function verifyRunning(
     await running.sandbox.exited
     return verifyFresh(context, environment, step, running.sandbox.stopped)
   }
-  const verifyRunningFiles = async (): Promise<StepVerdict> => {
+  const withdrawAndVerify = async (): Promise<StepVerdict> => {
     if (!(await withdrawFiles(context, running))) throw new SandboxUnavailable(NOT_WITHDRAWN)
     return verifyLive(context, running, step)
   }
-  return withFallbacks(context, verifyRunningFiles, [
-    { note: 'No process that the agent left running was judged.', run: verifyStopped },
+  return withFallbacks(context, withdrawAndVerify, [
+    { note: 'The tests ran without the processes that the agent had left running.', run: verifyStopped },
   ])
 }
 

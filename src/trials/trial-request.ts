@@ -37,7 +37,7 @@ export type TrialRequest = {
   /** The task is known to work here in this mode, so failures after the agent's start are attributed to the agent. */
   isProven?: boolean | undefined
   /** Exit code by which a cheat declares that it does not apply. Its step scores 0 and is not verified. */
-  unverifiedCode?: number | undefined
+  notApplicableCode?: number | undefined
   /** Writes the agent's changes to the working directory as a patch. This takes a second sandbox. */
   savesPatch?: boolean | undefined
   /** Called with the verifier's output folder before it is removed. Tested code may have written there too. */

@@ -44,7 +44,9 @@ test('tests run against the servers of the CI file, and the instruction says how
     },
     validation: { nop: [{ reward: 0 }], oracle: [{ reward: 1 }] },
   })
-  expect(instruction).toContain('`start-services` starts PostgreSQL on port 5432, Redis on port 6379 of 127.0.0.1.')
+  expect(instruction).toContain(
+    '`start-services` starts these servers on 127.0.0.1: PostgreSQL on port 5432, Redis on port 6379.',
+  )
 })
 
 test('a candidate whose tests need an unknown server is rejected with its name', async () => {

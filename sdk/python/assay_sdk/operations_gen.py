@@ -1257,7 +1257,7 @@ QuotedSetting = TypedDict("QuotedSetting", {
     "durationSource": 'Literal["measured", "estimated"]',
 })
 
-# A comparison on a benchmark that may be created.
+# A comparison on a benchmark, to be quoted before it is created.
 BenchmarkQuoteRequest = TypedDict("BenchmarkQuoteRequest", {
     "id": 'NotRequired[str]',
     "models": 'List[ModelChoice]',
@@ -1766,7 +1766,7 @@ TaskChoice = TypedDict("TaskChoice", {
     "taskId": 'str',
 })
 
-# A comparison on tasks of a repository that may be created.
+# A comparison on tasks of a repository, to be quoted before it is created.
 RepositoryQuoteRequest = TypedDict("RepositoryQuoteRequest", {
     "id": 'NotRequired[str]',
     "models": 'List[ModelChoice]',
@@ -2630,7 +2630,7 @@ class Operations(Transport):
         return self._json("GET", "/api/orgs/{org}/models", params={"org": org}, query={"limit": limit, "cursor": cursor})
 
     def remove_model(self, org: str, slug: str) -> None:
-        """Remove a custom model. Its name cannot be reused."""
+        """Remove a custom model. Its catalogId cannot be reused."""
         return self._none("DELETE", "/api/orgs/{org}/models/custom/{slug}", params={"org": org, "slug": slug})
 
     def add_harness(self, org: str, *, body: AddHarnessRequest) -> CustomHarness:
@@ -2646,7 +2646,7 @@ class Operations(Transport):
         return self._json("POST", "/api/orgs/{org}/harnesses/bundles", params={"org": org}, upload=upload, media_type="application/gzip", creates=True)
 
     def remove_harness(self, org: str, slug: str) -> None:
-        """Remove a harness with all its versions. Its name cannot be reused."""
+        """Remove a harness with all its versions. Its id cannot be reused."""
         return self._none("DELETE", "/api/orgs/{org}/harnesses/custom/{slug}", params={"org": org, "slug": slug})
 
     def create_configuration(self, org: str, *, body: CreateConfigurationRequest) -> ConfigurationSummary:

@@ -323,9 +323,9 @@ export type CustomHarness = {
 export type OutputRule = {
   /** Values that the line must have at these paths. All must match. */
   when: Record<string, string | number | boolean>
-  /** MemberPath of a list in the line. The rule is applied to each of its elements. */
+  /** Path of a list in the line. The rule is applied to each of its elements. */
   each?: string
-  /** Values that the element (without `each`, the line) must have at these paths. */
+  /** Values that each element must have at these paths; without `each`, the line. */
   where: Record<string, string | number | boolean>
   tells: "message" | "thought"
   /** Member names separated by dots. */
@@ -333,9 +333,9 @@ export type OutputRule = {
 } | {
   /** Values that the line must have at these paths. All must match. */
   when: Record<string, string | number | boolean>
-  /** MemberPath of a list in the line. The rule is applied to each of its elements. */
+  /** Path of a list in the line. The rule is applied to each of its elements. */
   each?: string
-  /** Values that the element (without `each`, the line) must have at these paths. */
+  /** Values that each element must have at these paths; without `each`, the line. */
   where: Record<string, string | number | boolean>
   tells: "call"
   /** Member names separated by dots. */
@@ -347,9 +347,9 @@ export type OutputRule = {
 } | {
   /** Values that the line must have at these paths. All must match. */
   when: Record<string, string | number | boolean>
-  /** MemberPath of a list in the line. The rule is applied to each of its elements. */
+  /** Path of a list in the line. The rule is applied to each of its elements. */
   each?: string
-  /** Values that the element (without `each`, the line) must have at these paths. */
+  /** Values that each element must have at these paths; without `each`, the line. */
   where: Record<string, string | number | boolean>
   tells: "result"
   /** Member names separated by dots. */
@@ -359,9 +359,9 @@ export type OutputRule = {
 } | {
   /** Values that the line must have at these paths. All must match. */
   when: Record<string, string | number | boolean>
-  /** MemberPath of a list in the line. The rule is applied to each of its elements. */
+  /** Path of a list in the line. The rule is applied to each of its elements. */
   each?: string
-  /** Values that the element (without `each`, the line) must have at these paths. */
+  /** Values that each element must have at these paths; without `each`, the line. */
   where: Record<string, string | number | boolean>
   tells: "turn"
 }
@@ -1343,7 +1343,7 @@ export type QuotedSetting = {
   durationSource: "measured" | "estimated"
 }
 
-/** A comparison on a benchmark that may be created. */
+/** A comparison on a benchmark, to be quoted before it is created. */
 export type BenchmarkQuoteRequest = {
   /** Chosen by the client. Repeating a request with the same id returns the same comparison. */
   id?: string
@@ -1866,7 +1866,7 @@ export type TaskChoice = {
   taskId: string
 }
 
-/** A comparison on tasks of a repository that may be created. */
+/** A comparison on tasks of a repository, to be quoted before it is created. */
 export type RepositoryQuoteRequest = {
   /** Chosen by the client. Repeating a request with the same id returns the same comparison. */
   id?: string
@@ -2771,7 +2771,7 @@ export type Operations = {
     }
     response: ListModelsResponse
   }
-  /** Remove a custom model. Its name cannot be reused */
+  /** Remove a custom model. Its catalogId cannot be reused */
   removeModel: {
     input: {
       params: { org: string; slug: string }
@@ -2807,7 +2807,7 @@ export type Operations = {
     }
     response: SentBundle
   }
-  /** Remove a harness with all its versions. Its name cannot be reused */
+  /** Remove a harness with all its versions. Its id cannot be reused */
   removeHarness: {
     input: {
       params: { org: string; slug: string }

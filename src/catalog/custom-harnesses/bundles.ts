@@ -66,7 +66,7 @@ async function requireQuota(tx: Db, workspaceId: string, { digest, unpackedBytes
 
 /** Requires that a bundle exists, and marks it as used by a new harness. */
 export async function requireBundle({ db, blobs }: BundleDeps, workspaceId: string, digest: string): Promise<void> {
-  const blob = await rows.useBundle(db, workspaceId, digest)
+  const blob = await rows.markBundleUsed(db, workspaceId, digest)
   if (isDigest(blob) && (await blobs.find(blob))) return
   throw new Problem(bundleMissing, `Bundle ${digest} not found. Upload its archive.`)
 }
@@ -77,7 +77,7 @@ export async function openBundle(
   workspaceId: string,
   digest: string,
 ): Promise<Readable | undefined> {
-  const blob = await rows.useBundle(db, workspaceId, digest)
+  const blob = await rows.markBundleUsed(db, workspaceId, digest)
   if (blob === undefined) return undefined
   return openOwned(blobs, toOwner(workspaceId), blob).catch((error: unknown) => {
     if (error instanceof BlobMissing) return undefined
@@ -87,7 +87,10 @@ export async function openBundle(
 
 const SWEEP_MAX = 100
 
-/** Deletes bundles that no harness uses, and no unfinished comparison with a removed harness. */
+/**
+ * Deletes bundles that no harness uses. A bundle of a removed harness is kept while an unfinished comparison uses that
+ * harness.
+ */
 export async function deleteUnusedBundles({ db, blobs, isHarnessInUse }: BundleDeps & HarnessUse): Promise<void> {
   for (const unused of await rows.listUnusedBundles(db, SWEEP_MAX)) {
     await transact(db, async (tx) => {

@@ -26,7 +26,7 @@ export function addHarness(
   return transact(db, async (tx) => {
     await rows.lockSlug(tx, by.workspaceId, slug)
     const versions = await rows.listVersions(tx, by.workspaceId, slug)
-    if (versions[0]?.removed_at) throw new Problem(harnessNameSpent, `${input.id} was removed. Choose another name.`)
+    if (versions[0]?.removed_at) throw new Problem(harnessNameSpent, `${input.id} was removed. Choose another id.`)
     const existing = versions.find(({ version }) => version === input.version)
     if (existing && !isDeepStrictEqual(existing.description, input))
       throw new Problem(

@@ -41,10 +41,8 @@ const Condition = z
 
 const rule = {
   when: Condition.describe('Values that the line must have at these paths. All must match.'),
-  each: MemberPath.optional().describe(
-    'MemberPath of a list in the line. The rule is applied to each of its elements.',
-  ),
-  where: Condition.describe('Values that the element (without `each`, the line) must have at these paths.'),
+  each: MemberPath.optional().describe('Path of a list in the line. The rule is applied to each of its elements.'),
+  where: Condition.describe('Values that each element must have at these paths; without `each`, the line.'),
 }
 
 const Rule = z
@@ -123,8 +121,8 @@ export const harnessExists = {
 export const harnessNameSpent = {
   code: 'harness_name_spent',
   status: 409,
-  title: 'Name of a removed harness',
-  meaning: 'Results of the removed harness still refer to this name. Choose another name.',
+  title: 'Id of a removed harness',
+  meaning: 'Results of the removed harness still refer to this id. Choose another id.',
 } as const satisfies ProblemKind
 
 export const harnessInUse = {
@@ -216,7 +214,7 @@ export const removeHarness = endpoint({
   id: 'removeHarness',
   method: 'DELETE',
   path: '/api/orgs/{org}/harnesses/custom/{slug}',
-  summary: 'Remove a harness with all its versions. Its name cannot be reused',
+  summary: 'Remove a harness with all its versions. Its id cannot be reused',
   access: 'admin',
   answers: { 204: null },
   problems: [harnessInUse],

@@ -46,9 +46,9 @@ export const listHarnessRows = async (db: Db, workspaceId: string, page: Page): 
       .execute()
   ).map(toHarnessRow)
 
-type NewHarnessRow = { id: string; workspace_id: string; slug: string; version: string }
+type HarnessKeys = { id: string; workspace_id: string; slug: string; version: string }
 
-export const insertHarness = async (tx: Db, keys: NewHarnessRow, description: NewHarness): Promise<HarnessRow> =>
+export const insertHarness = async (tx: Db, keys: HarnessKeys, description: NewHarness): Promise<HarnessRow> =>
   toHarnessRow(
     await tx
       .insertInto('custom_harnesses')
@@ -75,7 +75,8 @@ export const upsertBundle = (tx: Db, workspaceId: string, { unpackedBytes, ...bu
     .onConflict((conflict) => conflict.columns(['workspace_id', 'digest']).doUpdateSet({ used_at: sql<Date>`now()` }))
     .execute()
 
-export const useBundle = async (tx: Db, workspaceId: string, digest: string): Promise<string | undefined> =>
+/** Marks a bundle as used and returns its blob. */
+export const markBundleUsed = async (tx: Db, workspaceId: string, digest: string): Promise<string | undefined> =>
   (
     await tx
       .updateTable('harness_bundles')
@@ -89,7 +90,7 @@ export const useBundle = async (tx: Db, workspaceId: string, digest: string): Pr
 /** Serialises uploads of bundles to a workspace until the end of the transaction. */
 export const lockBundles = (tx: Db, workspaceId: string) => lock(tx, `harness bundles ${workspaceId}`)
 
-/** Sums up the other bundles of the workspace. */
+/** Sums up the bundles of the workspace except this one. */
 export const sumOtherBundles = (tx: Db, workspaceId: string, digest: string) =>
   tx
     .selectFrom('harness_bundles')

@@ -108,7 +108,7 @@ export const NewBenchmarkComparison = NewComparison.extend(taskNames).meta({
 })
 export const BenchmarkQuoteRequest = QuoteRequest.extend(taskNames).meta({
   id: 'BenchmarkQuoteRequest',
-  description: 'A comparison on a benchmark that may be created.',
+  description: 'A comparison on a benchmark, to be quoted before it is created.',
 })
 
 export const NewRepositoryComparison = NewComparison.extend(taskChoices).meta({
@@ -117,7 +117,7 @@ export const NewRepositoryComparison = NewComparison.extend(taskChoices).meta({
 })
 export const RepositoryQuoteRequest = QuoteRequest.extend(taskChoices).meta({
   id: 'RepositoryQuoteRequest',
-  description: 'A comparison on tasks of a repository that may be created.',
+  description: 'A comparison on tasks of a repository, to be quoted before it is created.',
 })
 
 /** An approved task of a repository, as offered for a comparison. */

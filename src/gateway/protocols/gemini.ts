@@ -88,13 +88,17 @@ const DOCUMENTED_MEMBERS: ReadonlySet<string> = new Set(
   ].flatMap((name) => [name, snakeCase(name)]),
 )
 
-/** Keeps the documented members, also in a request that a token count wraps. */
+/**
+ * Keeps the documented members, also of the request inside a `countTokens` call. Returns the same object if nothing is
+ * removed.
+ */
 function keepDocumented(body: JsonObject): JsonObject {
   const kept = keepMembers(body, DOCUMENTED_MEMBERS)
   const wrapped = Object.entries(kept).flatMap(([key, value]): [string, JsonObject][] =>
     isWrappedRequest(key) && isObject(value) ? [[key, keepMembers(value, DOCUMENTED_MEMBERS)]] : [],
   )
-  return wrapped.every(([key, value]) => kept[key] === value) ? kept : { ...kept, ...Object.fromEntries(wrapped) }
+  const isUnchanged = wrapped.every(([key, value]) => kept[key] === value)
+  return isUnchanged ? kept : { ...kept, ...Object.fromEntries(wrapped) }
 }
 
 /** Corrects the model in the body, which may repeat the one in the path. */

@@ -18,12 +18,17 @@ export async function installWheels(lock: WheelLock, options: WheelOptions): Pro
   const { tree, archives, signal, onFetched } = options
   let done = 0
   onFetched(done)
-  for (const [path, wheels] of Map.groupBy(listWheels(lock), (wheel) => wheel.path)) {
-    const requirements = join(archives, `${path}.txt`)
+  for (const [folder, wheels] of Map.groupBy(listWheels(lock), (wheel) => wheel.path)) {
+    const requirements = join(archives, `${folder}.txt`)
     await writeFile(requirements, wheels.map(toRequirement).join(''))
     const [oldest = ''] = lock.pythons
-    const python = path === ANY_PYTHON ? oldest : path
-    await pipInstall(lock.package, [...buildPipArgs(python), '--target', join(tree, path), '-r', requirements], signal)
+    // The folder is a Python version, or that of wheels for any version, which must suit the oldest one too.
+    const python = folder === ANY_PYTHON ? oldest : folder
+    await pipInstall(
+      lock.package,
+      [...buildPipArgs(python), '--target', join(tree, folder), '-r', requirements],
+      signal,
+    )
     done += wheels.length
     onFetched(done)
   }

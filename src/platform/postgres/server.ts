@@ -31,12 +31,12 @@ const RETRY_POLL_MS = 100
 const TRANSIENT_ERROR = /lock file ".*" already exists|pre-existing shared memory block/
 const LOG_BYTES_MAX = 10_000_000
 const LOG_LINES_SHOWN = 10
-/** Size of two segments of the write-ahead log. */
-const RUNNING_MEGABYTES_MIN = 32
+/** Free disk space that a start needs: two segments of the write-ahead log. */
+const FREE_MEGABYTES_MIN = 32
 
 type ServerOptions = { binaries: Binaries; password: string; durable: boolean }
 
-/** Joins the server that runs on this folder, or starts one. Call under the lock. */
+/** Joins the server that runs on this folder, or starts one. Call while holding `lockFolder`. */
 export async function ensureServer(folder: ServerFolder, options: ServerOptions): Promise<PresenceSession> {
   const running = await joinServer(folder, options.password)
   if (running) return running
@@ -65,9 +65,9 @@ async function joinServer(folder: ServerFolder, password: string): Promise<Prese
     const server = await findPostmaster(folder)
     if (server === undefined) return 'none'
     if (!server.ready) return undefined
-    const session = await trySession(server, password)
-    if (typeof session !== 'string') return session
-    reason = session
+    const sessionOrReason = await trySession(server, password)
+    if (typeof sessionOrReason !== 'string') return sessionOrReason
+    reason = sessionOrReason
   })
   if (outcome === 'none') return undefined
   if (outcome !== undefined) return outcome
@@ -92,7 +92,7 @@ async function prepareServer(
 
 type StartedServer = { explain(): Promise<string> }
 
-/** Returns when the server has written its lock file, or has exited. */
+/** Returns when the server has written postmaster.pid, or has exited. */
 async function startServer(folder: ServerFolder, { file, args, options }: CommandLine): Promise<StartedServer> {
   await using log = await openLog(folder)
   const from = (await log.stat()).size
@@ -119,7 +119,7 @@ async function openLog(folder: ServerFolder): Promise<FileHandle> {
 async function explainEnd(folder: ServerFolder, from: number): Promise<string> {
   const log = (await readFile(folder.log)).subarray(from).toString()
   const lines = log.trim().split('\n').slice(-LOG_LINES_SHOWN)
-  const shortage = await findShortage(folder.path, RUNNING_MEGABYTES_MIN)
+  const shortage = await findShortage(folder.path, FREE_MEGABYTES_MIN)
   return [...lines, shortage ?? ''].join('\n').trim() || 'It exited and wrote nothing to its log.'
 }
 
@@ -179,7 +179,7 @@ const NEW_DATA_MEGABYTES_MIN = 64
 
 type DataOptions = { password: string; durable: boolean }
 
-/** Creates the data, or checks its version and owner. Call under the lock and without a running server. */
+/** Creates the data, or checks its version and owner. Call while holding `lockFolder` and without a running server. */
 async function ensureData(folder: ServerFolder, chosen: ChosenLaunch, options: DataOptions): Promise<void> {
   const version = await readFile(join(folder.data, 'PG_VERSION'), 'utf8').catch(ignoreAbsent)
   if (version === undefined) return createData(folder, chosen, options)

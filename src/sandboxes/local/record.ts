@@ -7,7 +7,7 @@ import { findProcess, isAlive, type ProcessMark } from '../kernel/ownership.ts'
 import { shellCommand } from '../kernel/shell.ts'
 import type { ImageStore } from './image-store.ts'
 
-/** Information for removing a sandbox whose server has died. Written before anything else is created. */
+/** Information for removing a sandbox whose `engine` has died. Written before anything else is created. */
 export type SandboxRecord = {
   id: string
   /** Process that started the sandbox. */
@@ -40,7 +40,7 @@ export async function createRecord(
     // Unlike rename, link fails if the record already exists.
     await link(draft, recordPath(folder, record.id))
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code !== 'EEXIST') throw error
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
     throw new Error(`Sandbox ${record.id} already exists.`)
   } finally {
     await rm(draft)
@@ -56,7 +56,10 @@ export async function updateRecord(folder: string, record: SandboxRecord): Promi
 
 export const removeRecord = (folder: string, id: string): Promise<void> => rm(recordPath(folder, id), { force: true })
 
-/** Lists records whose owner has died. */
+/**
+ * Lists the records of sandboxes to remove: the process that started them has died, or their deadline is long past. Also
+ * removes drafts of dead writers.
+ */
 export async function listAbandoned(folder: string): Promise<SandboxRecord[]> {
   const names = await readdir(folder).catch(() => [])
   await Promise.all(names.filter((name) => !name.endsWith(EXTENSION)).map((name) => removeOldDraft(join(folder, name))))
@@ -89,7 +92,7 @@ async function removeOldDraft(path: string): Promise<void> {
 const recordPath = (folder: string, id: string): string => join(folder, `${id}${EXTENSION}`)
 const draftPath = (folder: string, id: string): string => join(folder, `${id}.${process.pid}.draft`)
 
-/** Pool of named pipes. They are created many at a time, because each time needs a process. */
+/** Pool of named pipes. They are created many at a time, because each creation starts a process. */
 export type PipePool = { put(namespaceProcess: NamespaceProcess, path: string): Promise<void> }
 
 const BATCH_SIZE = 32
