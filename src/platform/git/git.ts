@@ -190,14 +190,19 @@ export async function* readBlobs<F extends { id: string }>(
 ): AsyncGenerator<F & { content: Buffer }, void, undefined> {
   if (files.length === 0) return
   const input = files.map(({ id }) => `${id}\n`).join('')
-  const reader = createBufferedReader(streamGit(location, ['cat-file', '--batch'], { signal, input: [input] }))
-  for (const file of files) {
-    const line = await reader.line()
-    const size = BLOB_HEADER.exec(line)?.[1]
-    if (size === undefined || Number(size) > bytesMax) throw new GitFailed(`cannot read file: ${line}`, false)
-    const content = await reader.take(Number(size))
-    await reader.take(1)
-    yield { ...file, content }
+  const stream = streamGit(location, ['cat-file', '--batch'], { signal, input: [input] })
+  try {
+    const reader = createBufferedReader(stream)
+    for (const file of files) {
+      const line = await reader.line()
+      const size = BLOB_HEADER.exec(line)?.[1]
+      if (size === undefined || Number(size) > bytesMax) throw new GitFailed(`cannot read file: ${line}`, false)
+      const content = await reader.take(Number(size))
+      await reader.take(1)
+      yield { ...file, content }
+    }
+  } finally {
+    await stream.return()
   }
 }
 
