@@ -79,7 +79,7 @@ export async function readLayers<T>(
   }
 }
 
-/** Folders that are nested more deeply are moved up before their container is removed. */
+/** Depth from which folders are moved up. */
 const DEPTH_MAX = 500
 const FLATTEN_SECONDS = '60'
 /** Looks only at what the pass before has moved, so that the time does not grow with the square of the depth. */
@@ -93,7 +93,7 @@ done`
 
 /**
  * Moves deeply nested folders of a stopped container up. The engine keeps every folder of a path open while it removes a
- * container, and could not remove one that is nested deeper than the number of files that it may open.
+ * container, and refuses to remove one that is nested deeper than the number of files that it may open.
  */
 export async function flattenFolders({ upper }: ContainerLayers): Promise<void> {
   await tryProgram('timeout', ['-s', 'KILL', FLATTEN_SECONDS, 'sh', '-c', FLATTEN_SCRIPT, 'flatten', upper])

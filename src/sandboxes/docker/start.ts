@@ -164,8 +164,11 @@ function toSandbox(running: RunningContainer, containerBase: ContainerBase): San
     logStep(engine, spec.id, 'removing')
     await watched.kill()
     await watched.exited.catch(() => {})
-    if (container.layers) await flattenFolders(container.layers)
-    await removeContainer(engine, container.id)
+    await removeContainer(engine, container.id).catch(async (error: unknown) => {
+      if (!(error instanceof EngineRefusal) || container.layers === undefined) throw error
+      await flattenFolders(container.layers)
+      await removeContainer(engine, container.id)
+    })
     await containerBase.release()
   }
   return {
