@@ -18,7 +18,7 @@ const ON_ANY_DATABASE = [
 
 /** Suites that run for minutes. They start first, so that no worker ends long after the others. */
 const SLOW =
-  /\/(trials\/(attacks|agent-failures|default-limits)|batches\/pipeline|sandboxes\/(docker|local)(-ordinary-user|-crash)?|validation\/validate-task|environment\/build-environment|samples\/samples|execution\/execute|docs\/commands|chaos\/[\w-]+)\.test\.ts$/
+  /\/(trials\/(attacks|agent-failures|default-limits)|batches\/(pipeline|services)|services\/services|sandboxes\/(docker|local)(-ordinary-user|-crash)?|validation\/validate-task|environment\/(build-environment|read-submodules)|samples\/samples|execution\/execute|docs\/commands|chaos\/[\w-]+)\.test\.ts$/
 
 class SlowestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
