@@ -63,6 +63,7 @@ type DockerPrepareInput = {
   args?: Record<string, string>
   timeoutSec?: number
   onLog?: (line: string) => void
+  builder?: SandboxProvider
 }
 
 async function folderOf(files: Record<string, string>): Promise<string> {
@@ -81,9 +82,9 @@ const options = ({ timeoutSec = 100, onLog = () => {} }: DockerPrepareInput = {}
 })
 
 async function build(files: Record<string, string>, input: DockerPrepareInput = {}): Promise<Image> {
-  const { target = null, args = {} } = input
+  const { target = null, args = {}, builder = provider } = input
   const context = await folderOf(files)
-  return provider.prepare({ kind: 'dockerfile', context, dockerfile: 'Dockerfile', target, args }, options(input))
+  return builder.prepare({ kind: 'dockerfile', context, dockerfile: 'Dockerfile', target, args }, options(input))
 }
 
 const dockerfile = (...lines: string[]) => ({ Dockerfile: `FROM debian:bookworm-slim\n${lines.join('\n')}\n` })
@@ -346,22 +347,25 @@ test('a discarded image leaves the layers of other images, and less than 5 MB of
   expect(await output(shared, 'wc -c < /shared')).toBe('20000000\n')
 })
 
-test('above the disk limit, images that were not used lately are removed, and others are not', async () => {
-  const folder = await mkdtemp(join(dataFolder, 'limited-'))
-  const limited = createDockerProvider({
-    connection: { kind: 'unix', path: dockerd.socket },
-    installation: 'limited',
-    dataFolder: folder,
-    imageDiskBytes: 1,
-    log: createLog('silent'),
-  })
-  const make = async (word: string): Promise<Image> => {
-    const context = await folderOf(dockerfile(`RUN echo ${word} > /word`))
-    return limited.prepare({ kind: 'dockerfile', context, dockerfile: 'Dockerfile', target: null, args: {} }, options())
+/** A second installation on the same engine, which builds images whose /word contains a text. */
+async function openOther(installation: string, settings: { imageDiskBytes?: number } = {}) {
+  const folder = await mkdtemp(join(dataFolder, `${installation}-`))
+  const connection = { kind: 'unix' as const, path: dockerd.socket }
+  const log = createLog('silent')
+  const builder = createDockerProvider({ ...settings, connection, installation, dataFolder: folder, log })
+  const make = (word: string) => build(dockerfile(`RUN echo ${word} > /word`), { builder })
+  const makeUnused = async (word: string): Promise<Image> => {
+    const image = await make(word)
+    const uses = join(folder, 'sandboxes', 'docker', 'uses')
+    for (const name of await readdir(uses)) await utimes(join(uses, name), 0, 0)
+    return image
   }
-  const old = await make('old')
-  const uses = join(folder, 'sandboxes', 'docker', 'uses')
-  for (const name of await readdir(uses)) await utimes(join(uses, name), 0, 0)
+  return { folder, make, makeUnused }
+}
+
+test('above the disk limit, images that were not used lately are removed, and others are not', async () => {
+  const { make, makeUnused } = await openOther('limited', { imageDiskBytes: 1 })
+  const old = await makeUnused('old')
   const [recent, last] = [await make('recent'), await make('last')]
   await expect(output(old, 'cat /word')).rejects.toThrow(SandboxUnavailable)
   expect(await output(recent, 'cat /word')).toBe('recent\n')
@@ -381,21 +385,8 @@ test('a build that writes more than its disk limit fails, also in small steps, a
 })
 
 test('prunes built images that were not used for some time, and no others', async () => {
-  const folder = await mkdtemp(join(dataFolder, 'pruned-'))
-  const connection = { kind: 'unix' as const, path: dockerd.socket }
-  const owner = createDockerProvider({
-    connection,
-    installation: 'pruned',
-    dataFolder: folder,
-    log: createLog('silent'),
-  })
-  const make = async (word: string): Promise<Image> => {
-    const context = await folderOf(dockerfile(`RUN echo ${word} > /word`))
-    return owner.prepare({ kind: 'dockerfile', context, dockerfile: 'Dockerfile', target: null, args: {} }, options())
-  }
-  const old = await make('unused')
-  const uses = join(folder, 'sandboxes', 'docker', 'uses')
-  for (const name of await readdir(uses)) await utimes(join(uses, name), 0, 0)
+  const { folder, make, makeUnused } = await openOther('pruned')
+  const old = await makeUnused('unused')
   const recent = await make('still used')
   const prune = (isDryRun: boolean, dockerHost = `unix://${dockerd.socket}`) =>
     pruneDockerImages({ dataFolder: folder, dockerHost }, { olderThanMs: 3_600_000, isDryRun })
