@@ -12,7 +12,9 @@ import { cacheFolder } from './base-image.ts'
 import { openBridge } from './bridge.ts'
 import { baseImages, startDockerd } from './dockerd.ts'
 
-const VERSION = '0.24.0'
+const VERSION = '0.25.0'
+/** Its dependencies are installed where the package index does not have the newest ones, which Harbor asks for. */
+const OLDER_VERSION = '0.24.0'
 const BUILD_TIMEOUT_MS = 30 * 60_000
 const TRIAL_TIMEOUT_MS = 15 * 60_000
 const run = promisify(execFile)
@@ -25,7 +27,8 @@ debootstrap --variant=minbase --include=ca-certificates,python3,python3-venv,git
 cp /etc/resolv.conf /etc/hosts "$1.draft/etc/"
 cp /etc/ssl/certs/ca-certificates.crt "$1.draft/etc/ssl/certs/"
 chroot "$1.draft" python3 -m venv /opt/harbor
-chroot "$1.draft" /opt/harbor/bin/pip install --quiet "harbor==$2"
+chroot "$1.draft" /opt/harbor/bin/pip install --quiet "harbor==$2" ||
+  chroot "$1.draft" sh -ec '/opt/harbor/bin/pip install --quiet "harbor==$1"; /opt/harbor/bin/pip install --quiet --no-deps "harbor==$2"' pip "$3" "$2"
 mv "$1.draft" "$1"`
 
 /**
@@ -72,7 +75,7 @@ export async function startHarbor(images: Record<string, string> = {}): Promise<
 
 async function installHarbor(): Promise<string> {
   const root = join(await cacheFolder(), `harbor-${VERSION}`)
-  await run('flock', [`${root}.lock`, 'sh', '-c', BUILD_SCRIPT, 'build', root, VERSION], {
+  await run('flock', [`${root}.lock`, 'sh', '-c', BUILD_SCRIPT, 'build', root, VERSION, OLDER_VERSION], {
     timeout: BUILD_TIMEOUT_MS,
     maxBuffer: 64e6,
   })
