@@ -79,7 +79,7 @@ const STARTERS = '^cli/(serve|temporary-service|doctor|backup|operate[^/]*)\\.ts
 const ENGINE = '^cli/(trial|run-tasks|calibrate|check|harnesses|models-catalog|scan|batches-canaries)\\.ts$'
 const CLIENT = [
   '/schema\\.ts$',
-  '^src/platform/(http/(client|endpoint)|terminal-text|errors|suggestion|data-folder|untrusted-json|request-sequence)\\.ts$',
+  '^src/platform/(http/(client|endpoint)|terminal-text|errors|suggestion|data-folder|untrusted-json|listen)\\.ts$',
   '^src/harnesses/model-access\\.ts$',
   // Pure formatting of names and numbers, as in the published pictures.
   '^src/results/text\\.ts$',
@@ -200,8 +200,8 @@ module.exports = {
         pathNot: [
           ...TESTS,
           '^src/platform/(http|outbound)/',
-          // It needs the type of a server's listener only.
-          '^src/platform/request-sequence\\.ts$',
+          // It accepts requests and sends none.
+          '^src/platform/listen\\.ts$',
           '^src/gateway/(gateway|client-response|sandbox-port)\\.ts$',
           '^src/sandboxes/egress/egress\\.ts$',
           // These calls go to our own gateway.

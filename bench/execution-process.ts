@@ -3,8 +3,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { createApp, sandboxJobs, serviceJobs } from '../src/app.ts'
 import { reportCapabilities } from '../src/catalog/capabilities.ts'
 import { readConfig } from '../src/config.ts'
-import { listen } from '../src/platform/http/listen.ts'
 import { startWorker } from '../src/platform/jobs/worker.ts'
+import { listen } from '../src/platform/listen.ts'
 import { createLog } from '../src/platform/log.ts'
 import { createLocalProvider } from '../src/sandboxes/local.ts'
 import { openServices } from '../src/services.ts'
@@ -45,7 +45,7 @@ const opened = await openServices(config, store.database, log)
 const tools = { ...opened, stages: createScriptedStages({ execution: runExecution }), findProvider: () => provider }
 if (role === 'api') {
   if (config.bootstrapKey) await ensureBootstrapKey(store.database.db, config.bootstrapKey)
-  const { url } = await listen(createApp(tools), '127.0.0.1', 0)
+  const { url } = await listen(createApp(tools).handle, '127.0.0.1', 0)
   console.log(`assay ready ${url}`)
 } else {
   const room = {

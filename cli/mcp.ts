@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { type Command, InvalidArgumentError } from 'commander'
-import { handleInSequence } from '../src/platform/request-sequence.ts'
+import { handleInSequence } from '../src/platform/listen.ts'
 import { parseUntrustedJson } from '../src/platform/untrusted-json.ts'
 import { withExample, withGlobals } from './help.ts'
 import { openService, type Service } from './service.ts'

@@ -6,9 +6,9 @@ import { announceKeys } from './credentials/master-key.ts'
 import { startModelGateway } from './model-gateway.ts'
 import { startPruning } from './operate/prune.ts'
 import { createDataFolder, readDisk } from './platform/data-folder.ts'
-import { listen } from './platform/http/listen.ts'
 import { countWaitingJobs, type JobHandler, limitWorkspaceJobs } from './platform/jobs/jobs.ts'
 import { startWorker, type Worker } from './platform/jobs/worker.ts'
+import { listen } from './platform/listen.ts'
 import type { Log } from './platform/log.ts'
 import { listenForChanges } from './results/cache.ts'
 import { openServices, type Services } from './services.ts'
@@ -142,7 +142,7 @@ const toWorkerLimits = ({ workerMemoryMb, workerStartsPerSecond }: Config) => ({
 async function startWorkerHealth(services: Services, undo: AsyncDisposableStack): Promise<string | undefined> {
   const { host, workPort } = services.config
   if (workPort === undefined) return
-  const listening = await listen(createWorkerApp(services), host, workPort)
+  const listening = await listen(createWorkerApp(services).handle, host, workPort)
   undo.defer(() => listening.stop(GRACE_MS))
   return listening.url
 }
@@ -152,7 +152,7 @@ async function startWorkerHealth(services: Services, undo: AsyncDisposableStack)
  */
 async function startApi(services: Services, undo: AsyncDisposableStack): Promise<string> {
   const { config } = services
-  const listening = await listen(createApp(services), config.host, config.port)
+  const listening = await listen(createApp(services).handle, config.host, config.port)
   undo.defer(listenForChanges(services.database.url, services.results).close)
   undo.defer(() => listening.stop(GRACE_MS))
   services.setListeningUrl(listening.url)

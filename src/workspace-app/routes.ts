@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { type Endpoint, replyCached } from '../platform/http/endpoint.ts'
-import { NOT_FOUND_DETAIL } from '../platform/http/methods.ts'
+import { NOT_FOUND_DETAIL } from '../platform/http/respond.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { chooseEncoding } from '../results/cache.ts'

@@ -6,7 +6,7 @@ import type { z } from 'zod'
 import { createApp } from '../../src/app.ts'
 import { type ConfigEnvironment, readConfig } from '../../src/config.ts'
 import type { Endpoint, Params } from '../../src/platform/http/endpoint.ts'
-import { listen } from '../../src/platform/http/listen.ts'
+import { listen } from '../../src/platform/listen.ts'
 import { createLog } from '../../src/platform/log.ts'
 import { createMetrics } from '../../src/platform/metrics.ts'
 import { openServices } from '../../src/services.ts'
@@ -48,7 +48,7 @@ export async function testApp(environment: ConfigEnvironment = {}, shared?: Test
   await ensureBootstrapKey(database.db, adminKey)
 
   const tools = { ...(await openServices(config, database, log)), metrics: recording() }
-  const listening = await listen(createApp(tools), '127.0.0.1', 0)
+  const listening = await listen(createApp(tools).handle, '127.0.0.1', 0)
   tools.setListeningUrl(listening.url)
   const { url } = listening
 

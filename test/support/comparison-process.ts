@@ -6,8 +6,8 @@ import type { TrialEngine } from '../../src/comparisons/trials/engine.ts'
 import { readConfig } from '../../src/config.ts'
 import { type Harness, noModel } from '../../src/harnesses/harness.ts'
 import { harnesses } from '../../src/harnesses/harnesses.ts'
-import { listen } from '../../src/platform/http/listen.ts'
 import { startWorker } from '../../src/platform/jobs/worker.ts'
+import { listen } from '../../src/platform/listen.ts'
 import { createLog } from '../../src/platform/log.ts'
 import { openServices } from '../../src/services.ts'
 import { openStore } from '../../src/store.ts'
@@ -75,7 +75,7 @@ const store = await openStore(config, log)
 const tools = { ...(await openServices(config, store.database, log)), engine: idle }
 if (role === 'api') {
   if (config.bootstrapKey) await ensureBootstrapKey(store.database.db, config.bootstrapKey)
-  const { url } = await listen(createApp(tools), '127.0.0.1', 0)
+  const { url } = await listen(createApp(tools).handle, '127.0.0.1', 0)
   console.log(`assay ready ${url}`)
 } else {
   const work = (handlers: ReturnType<typeof serviceJobs>) =>

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { readEvents } from './client.ts'
 import type { ServerEvent } from './endpoint.ts'
-import { createEventStream, streamProgressEvents } from './server.ts'
+import { createEventStream, streamProgressEvents } from './respond.ts'
 
 const all = async (body: ReadableStream<Uint8Array<ArrayBuffer>>) => {
   const events = []

@@ -5,7 +5,7 @@ import { type TestApp, testApp } from '../../../test/support/app.ts'
 import { type TestDatabase, testDatabase } from '../../../test/support/database.ts'
 import { createKey, listKeys, readWorkspace } from '../../workspaces/schema.ts'
 import { lock, transact } from '../db/db.ts'
-import { OPEN_REQUESTS_MAX } from './fair-share.ts'
+import { OPEN_REQUESTS_MAX } from './admit.ts'
 
 const CONNECTIONS = 6
 const REQUESTS = 40

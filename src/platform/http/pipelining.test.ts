@@ -1,12 +1,10 @@
 import { once } from 'node:events'
+import type { RequestListener } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
-import type { HttpBindings } from '@hono/node-server'
-import { Hono } from 'hono'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../../test/support/app.ts'
-import { PIPELINED_MAX } from '../request-sequence.ts'
-import { listen } from './listen.ts'
+import { listen, PIPELINED_MAX } from '../listen.ts'
 
 let app: TestApp
 beforeAll(async () => {
@@ -49,11 +47,11 @@ test('a client that sends thousands of requests at once is disconnected before t
 
 test('a client that does not read its answer is disconnected after a while', async () => {
   const closed = Promise.withResolvers<void>()
-  const app = new Hono<{ Bindings: HttpBindings }>().get('/', (c) => {
-    c.env.outgoing.once('close', closed.resolve)
-    return c.text('x'.repeat(50_000_000))
-  })
-  const server = await listen(Object.assign(app, { answerFromCache: () => false }), '127.0.0.1', 0, 100)
+  const handle: RequestListener = (_, outgoing) => {
+    outgoing.once('close', closed.resolve)
+    outgoing.end('x'.repeat(50_000_000))
+  }
+  const server = await listen(handle, '127.0.0.1', 0, 100)
   const socket = await openConnection(server.url)
   socket.on('error', () => {})
   socket.pause()

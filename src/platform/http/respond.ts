@@ -2,8 +2,14 @@ import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { isDatabaseUnavailable } from '../db/db.ts'
 import type { Log } from '../log.ts'
-import { internalError, Problem, unavailable } from '../problem.ts'
-import type { CachedResponse } from './endpoint.ts'
+import { internalError, methodNotAllowed, notFound, Problem, unavailable } from '../problem.ts'
+import {
+  type CachedResponse,
+  type Endpoint,
+  getPathParameterPattern,
+  isCatchAll,
+  type ServerEvent,
+} from './endpoint.ts'
 import type { HttpAnswer } from './idempotency.ts'
 
 /** A response as it is sent. */
@@ -102,3 +108,131 @@ const buildProblemBody = (
   errors: problem.extra.errors,
   ...problem.extra.members,
 })
+
+const HEARTBEAT_MS = 15_000
+const encoder = new TextEncoder()
+
+/** Builds the body of a `text/event-stream` response. Sends heartbeats, so that proxies keep the connection open. */
+export function createEventStream(
+  events: AsyncIterable<ServerEvent>,
+  heartbeatMs = HEARTBEAT_MS,
+): ReadableStream<Uint8Array<ArrayBuffer>> {
+  const source = events[Symbol.asyncIterator]()
+  let heartbeat: NodeJS.Timeout | undefined
+  return new ReadableStream({
+    start(controller) {
+      heartbeat = setInterval(() => controller.enqueue(encoder.encode(': still here\n\n')), heartbeatMs)
+    },
+    async pull(controller) {
+      try {
+        const { done, value } = await source.next()
+        if (!done) return controller.enqueue(encoder.encode(formatEvent(value)))
+        clearInterval(heartbeat)
+        controller.close()
+      } catch (error) {
+        clearInterval(heartbeat)
+        controller.error(error)
+      }
+    },
+    cancel() {
+      clearInterval(heartbeat)
+      void source.return?.() // takes effect at its next event
+    },
+  })
+}
+
+/** JSON contains no line breaks, so each event is one line of data. */
+const formatEvent = ({ id, event, data }: ServerEvent): string =>
+  `${id === undefined ? '' : `id: ${id}\n`}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
+
+/**
+ * Runs work that reports progress and yields `progress` events as fast as the reader consumes them, then the event that
+ * the work returned. A slow reader gets only the newest progress.
+ */
+export async function* streamProgressEvents(
+  work: (onProgress: (data: unknown) => void) => Promise<ServerEvent>,
+): AsyncGenerator<ServerEvent> {
+  let latest: { data: unknown } | undefined
+  let changed = Promise.withResolvers<void>()
+  let last: ServerEvent | undefined
+  const onProgress = (data: unknown): void => {
+    latest = { data }
+    changed.resolve()
+  }
+  const ending = work(onProgress).then((event) => {
+    last = event
+    changed.resolve()
+  })
+  ending.catch(changed.reject)
+  while (last === undefined) {
+    await changed.promise
+    changed = Promise.withResolvers()
+    if (latest) yield { event: 'progress', data: latest.data }
+    latest = undefined
+  }
+  yield last
+}
+
+export const NOT_FOUND_DETAIL = 'Nothing exists at this path.'
+
+/** Paths that are not endpoints. All of them are read-only. */
+const META_PATHS = ['/healthz', '/readyz', '/metrics', '/openapi.json', '/docs', '/docs/problems']
+
+/** Answers a request that matches no endpoint: OPTIONS, 404 or 405. */
+export type AnswerUnrouted = (request: { method: string; path: string }) => HttpAnswer
+
+export function createUnroutedAnswerer(endpoints: readonly Endpoint[]): AnswerUnrouted {
+  const matchers = endpoints.map((endpoint) => ({ endpoint, matches: createPathMatcher(endpoint.path) }))
+
+  return ({ method, path }) => {
+    const matching = matchers.filter(({ matches }) => matches(path)).map(({ endpoint }) => endpoint)
+    const methods = listAllowedMethods(matching, path)
+    const allow = methods.join(', ')
+    if (methods.length > 0 && method === 'OPTIONS')
+      return { status: 204, text: '', headers: { allow, ...buildPreflightHeaders(matching, allow) } }
+    if (methods.length === 0 || methods.includes(method)) throw new Problem(notFound, NOT_FOUND_DETAIL)
+    throw new Problem(methodNotAllowed, `Allowed methods: ${allow}.`, { headers: { allow } })
+  }
+}
+
+function listAllowedMethods(matching: readonly Endpoint[], path: string): string[] {
+  const methods = new Set<string>(matching.map(({ method }) => method))
+  if (META_PATHS.includes(path)) methods.add('GET')
+  if (methods.has('GET')) methods.add('HEAD')
+  if (methods.size > 0) methods.add('OPTIONS')
+  return [...methods]
+}
+
+/** Builds the CORS preflight headers. `*` does not include `Authorization`. */
+const buildPreflightHeaders = (matching: readonly Endpoint[], allow: string): Record<string, string> =>
+  matching.some(({ crossOrigin }) => crossOrigin)
+    ? {
+        'access-control-allow-methods': allow,
+        'access-control-allow-headers': '*, Authorization',
+        'access-control-max-age': '86400',
+      }
+    : {}
+
+/** Tests a path against a template and the pattern of each of its parameters. */
+function createPathMatcher(template: string): (path: string) => boolean {
+  const names: string[] = []
+  const source = template.replaceAll('.', '\\.').replaceAll(/\{([^}]+)\}/g, (_, name: string) => {
+    names.push(name)
+    return isCatchAll(name) ? '(.+)' : '([^/]+)'
+  })
+  const pattern = new RegExp(`^${source}$`)
+  return (path) => {
+    const match = pattern.exec(path)
+    if (!match) return false
+    return names.every((name, index) => getPathParameterPattern(name).test(decode(match[index + 1] ?? '')))
+  }
+}
+
+/** Returns invalid percent-encoding unchanged, as Hono does. */
+function decode(value: string): string {
+  try {
+    return decodeURIComponent(value)
+  } catch {
+    return value
+  }
+}

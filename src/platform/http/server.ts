@@ -1,11 +1,19 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { HttpBindings } from '@hono/node-server'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { getRequestListener, type HttpBindings } from '@hono/node-server'
 import { type Context, Hono } from 'hono'
 import type { Db } from '../db/db.ts'
 import { newId } from '../ids.ts'
 import type { Log } from '../log.ts'
 import { newTraceId, parseTraceParent, type Tracer, traceRequest } from '../tracing.ts'
-import { admit, admitPublic, type RequestLimiters, readPresentedSecrets, watchCallers } from './admit.ts'
+import {
+  admit,
+  admitPublic,
+  createFairShares,
+  type EnterRequest,
+  type RequestLimiters,
+  readPresentedSecrets,
+  watchCallers,
+} from './admit.ts'
 import { type Authenticate, type Caller, toScope } from './caller.ts'
 import { toRateLimitAddress } from './client-address.ts'
 import {
@@ -14,21 +22,24 @@ import {
   getPathParameterPattern,
   isCatchAll,
   listPathParameters,
-  type ServerEvent,
 } from './endpoint.ts'
-import { createFairShares, type EnterRequest } from './fair-share.ts'
 import { type HttpAnswer, runOnce, runOnceAcrossTransactions } from './idempotency.ts'
 import { type JsonBodyOptions, readJson, readQuery, receiveUpload, validate } from './input.ts'
-import { type AnswerUnrouted, createUnroutedAnswerer } from './methods.ts'
 import { type CountStream, createRateLimiter, createStreamLimiter, limitSignIn, type RateLimit } from './rate-limit.ts'
-import { toProblemAnswer, toWireResponse, type WireResponse } from './respond.ts'
+import {
+  type AnswerUnrouted,
+  createEventStream,
+  createUnroutedAnswerer,
+  streamProgressEvents,
+  toProblemAnswer,
+  toWireResponse,
+  type WireResponse,
+} from './respond.ts'
 import type { Route, UncheckedCall } from './route.ts'
 
 type Env = { Bindings: HttpBindings }
-export type Http = Hono<Env> & {
-  /** Sends a cached response, bypassing the router. Returns false if there is none. */
-  answerFromCache(incoming: IncomingMessage, outgoing: ServerResponse): boolean
-}
+/** The routes, and the listener that answers from the cache or else calls them. */
+export type Http = Hono<Env> & { handle: RequestListener }
 
 /** A cached response of a public read. */
 type CachedAnswer = { endpoint: Endpoint; cached: CachedResponse; headers: Record<string, string> }
@@ -81,7 +92,12 @@ export function createHttp(deps: ServerDeps, routes: Route[]): Http {
     app.on(method, toHonoPath(path), (c) => respond(service, c, route.endpoint, work))
   }
   app.notFound((c) => respond(service, c, toUnroutedOperation(c.req.path), async () => answerUnrouted(c.req)))
-  return Object.assign(app, { answerFromCache: createCacheAnswerer(service, limits) })
+  const answerFromCache = createCacheAnswerer(service, limits)
+  const route = getRequestListener(app.fetch)
+  const handle: RequestListener = (incoming, outgoing) => {
+    if (!answerFromCache(incoming, outgoing)) void route(incoming, outgoing)
+  }
+  return Object.assign(app, { handle })
 }
 
 const toHonoPath = (path: string): string =>
@@ -109,10 +125,10 @@ async function respond(
   return new Response(body, { status, headers })
 }
 
-/** Answers public reads without a body from the cache. */
+/** Answers public reads without a body from the cache. Returns false if there is no cached response. */
 const createCacheAnswerer =
-  (service: HttpService, limits: RequestLimiters): Http['answerFromCache'] =>
-  (incoming, outgoing) => {
+  (service: HttpService, limits: RequestLimiters) =>
+  (incoming: IncomingMessage, outgoing: ServerResponse): boolean => {
     const { method, headers: sent } = incoming
     if (method !== 'GET' || 'content-length' in sent || 'transfer-encoding' in sent) return false
     const cached = service.findCached(targetOf(incoming), sent['accept-encoding'])
@@ -331,68 +347,4 @@ function runHandler(route: Route, call: UncheckedCall, found: unknown, key: unkn
   }
   if (endpoint.progress) return runOnceAcrossTransactions(call.db, idempotent, () => work(call.db))
   return runOnce(call.db, idempotent, work)
-}
-
-const HEARTBEAT_MS = 15_000
-const encoder = new TextEncoder()
-
-/** Builds the body of a `text/event-stream` response. Sends heartbeats, so that proxies keep the connection open. */
-export function createEventStream(
-  events: AsyncIterable<ServerEvent>,
-  heartbeatMs = HEARTBEAT_MS,
-): ReadableStream<Uint8Array<ArrayBuffer>> {
-  const source = events[Symbol.asyncIterator]()
-  let heartbeat: NodeJS.Timeout | undefined
-  return new ReadableStream({
-    start(controller) {
-      heartbeat = setInterval(() => controller.enqueue(encoder.encode(': still here\n\n')), heartbeatMs)
-    },
-    async pull(controller) {
-      try {
-        const { done, value } = await source.next()
-        if (!done) return controller.enqueue(encoder.encode(formatEvent(value)))
-        clearInterval(heartbeat)
-        controller.close()
-      } catch (error) {
-        clearInterval(heartbeat)
-        controller.error(error)
-      }
-    },
-    cancel() {
-      clearInterval(heartbeat)
-      void source.return?.() // takes effect at its next event
-    },
-  })
-}
-
-/** JSON contains no line breaks, so each event is one line of data. */
-const formatEvent = ({ id, event, data }: ServerEvent): string =>
-  `${id === undefined ? '' : `id: ${id}\n`}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
-
-/**
- * Runs work that reports progress and yields `progress` events as fast as the reader consumes them, then the event that
- * the work returned. A slow reader gets only the newest progress.
- */
-export async function* streamProgressEvents(
-  work: (onProgress: (data: unknown) => void) => Promise<ServerEvent>,
-): AsyncGenerator<ServerEvent> {
-  let latest: { data: unknown } | undefined
-  let changed = Promise.withResolvers<void>()
-  let last: ServerEvent | undefined
-  const onProgress = (data: unknown): void => {
-    latest = { data }
-    changed.resolve()
-  }
-  const ending = work(onProgress).then((event) => {
-    last = event
-    changed.resolve()
-  })
-  ending.catch(changed.reject)
-  while (last === undefined) {
-    await changed.promise
-    changed = Promise.withResolvers()
-    if (latest) yield { event: 'progress', data: latest.data }
-    latest = undefined
-  }
-  yield last
 }

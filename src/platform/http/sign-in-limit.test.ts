@@ -5,9 +5,9 @@ import { type TestApp, testApp } from '../../../test/support/app.ts'
 import { createApp } from '../../app.ts'
 import { newKey } from '../../workspaces/key.ts'
 import { createSession } from '../../workspaces/schema.ts'
+import { listen } from '../listen.ts'
 import { Problem, requestTimeout, unauthenticated } from '../problem.ts'
 import { readBody } from './input.ts'
-import { listen } from './listen.ts'
 import { createRateLimiter, limitSignIn } from './rate-limit.ts'
 
 let app: TestApp
@@ -54,7 +54,7 @@ test('a slowly sent body is 408 at its deadline, however often a byte arrives', 
 
 test('a stalled body or upload is 408 and closes its connection', async () => {
   const impatient = { ...app.tools, waits: { ...app.tools.waits, bodyMs: 100 } }
-  const listening = await listen(createApp(impatient), '127.0.0.1', 0)
+  const listening = await listen(createApp(impatient).handle, '127.0.0.1', 0)
   const upload = '/api/orgs/local/repos/acme/widgets/batches/import'
   const stopped = await halfOpenSignIn(listening.url)
   const uploading = await openRequest(listening.url, upload, [

@@ -3,11 +3,11 @@ import { connect, type Socket } from 'node:net'
 import { type Duplex, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Network } from '../../harbor/task.ts'
+import { handleInSequence } from '../../platform/listen.ts'
 import { listHopByHopHeaders } from '../../platform/outbound/hop-by-hop.ts'
 import { createFixedLookup } from '../../platform/outbound/pinned-connections.ts'
 import { type Resolve, resolveName } from '../../platform/outbound/public-host.ts'
 import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
-import { handleInSequence } from '../../platform/request-sequence.ts'
 import { decideEgress, type EgressRefusal, parseConnectTarget, type Target, toUrlTarget } from './rules.ts'
 
 /** Opens a connection to one of these addresses. Rejects when none answers. */

@@ -1,8 +1,5 @@
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { getRequestListener } from '@hono/node-server'
-import { handleInSequence } from '../request-sequence.ts'
-import type { Http } from './server.ts'
 
 /** Maximum time in which a client reads nothing of an answer that waits for it. */
 const UNREAD_MS = 60_000
@@ -10,13 +7,17 @@ const UNREAD_MS = 60_000
 export type ListeningServer = { url: string; stop(graceMs: number): Promise<void> }
 
 /** Starts accepting requests. `stop` waits up to `graceMs` for requests in progress. */
-export async function listen(http: Http, host: string, port: number, unreadMs = UNREAD_MS): Promise<ListeningServer> {
-  const route = getRequestListener(http.fetch)
-  const handle: RequestListener = (incoming, outgoing) => {
+export async function listen(
+  handle: RequestListener,
+  host: string,
+  port: number,
+  unreadMs = UNREAD_MS,
+): Promise<ListeningServer> {
+  const handleWithTimeout: RequestListener = (incoming, outgoing) => {
     outgoing.setTimeout(unreadMs, () => endIfUnread(incoming.socket))
-    if (!http.answerFromCache(incoming, outgoing)) void route(incoming, outgoing)
+    handle(incoming, outgoing)
   }
-  const server = createServer({ headersTimeout: 20_000 }, handleInSequence(handle))
+  const server = createServer({ headersTimeout: 20_000 }, handleInSequence(handleWithTimeout))
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) => reject(toListenError(error, host, port)))
     server.listen(port, host, resolve)
@@ -57,4 +58,34 @@ function stop(server: Server, graceMs: number): Promise<void> {
     })
     server.closeIdleConnections()
   })
+}
+
+/** Maximum number of requests that wait on a connection for the answer to the one before them. */
+export const PIPELINED_MAX = 8
+
+/**
+ * Handles the requests of a connection one after the other. Node would handle all that have arrived at once and keep the
+ * answers in memory until the client reads them. A client that sends more requests ahead is disconnected.
+ */
+export function handleInSequence(handle: RequestListener): RequestListener {
+  const waiting = new WeakMap<Socket, (() => void)[]>()
+  return (incoming, outgoing) => {
+    const { socket } = incoming
+    const start = () => {
+      outgoing.once('close', () => startNext(waiting, socket))
+      handle(incoming, outgoing)
+    }
+    const ahead = waiting.get(socket)
+    if (ahead === undefined) {
+      waiting.set(socket, [])
+      start()
+    } else if (ahead.length < PIPELINED_MAX) ahead.push(start)
+    else socket.destroy()
+  }
+}
+
+function startNext(waiting: WeakMap<Socket, (() => void)[]>, socket: Socket): void {
+  const next = socket.destroyed ? undefined : waiting.get(socket)?.shift()
+  if (next) next()
+  else waiting.delete(socket)
 }
