@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { RULES_VERSION } from '../src/harbor/safety/rules.ts'
+import { RULES_VERSION } from '../src/harbor/safety/check-task.ts'
 import { assay, scratchFolder } from '../test/support/assay-command.ts'
 import { writeFiles } from '../test/support/harbor/folders.ts'
 import { SMALL_TASK } from '../test/support/harbor/small-task.ts'

@@ -24,14 +24,13 @@ import type { Log } from './platform/log.ts'
 import { createMetrics, type Metrics } from './platform/metrics.ts'
 import { createOutbound, type Outbound } from './platform/outbound/outbound.ts'
 import { createTracer, noTracer, type Tracer } from './platform/tracing.ts'
-import type { CodeHost } from './repos/code-host.ts'
-import { createGithubHost } from './repos/github.ts'
+import { type CodeHost, createGithubHost } from './repos/github.ts'
 import { createResultsCache, type ResultsCache } from './results/cache.ts'
+import { reapScratchFolders } from './sandboxes/kernel/ownership.ts'
 import type { SandboxProvider } from './sandboxes/sandbox.ts'
 import { openSandboxProviders, type SandboxProviders } from './sandboxes/sandboxes.ts'
 import type { OnBatchStep, Stages } from './taskgen/pipeline/stage.ts'
 import { deferWhileBusy, realStages } from './taskgen/pipeline/stages/stages.ts'
-import { reapScratchFolders } from './trials/scratch-folder.ts'
 
 /** The services that every role works with, opened once per process. */
 export type Services = {

@@ -59,13 +59,7 @@ export const MUTATION_GROUPS: readonly MutationGroup[] = [
   },
   {
     name: 'price',
-    files: [
-      'src/catalog/model.ts',
-      'src/comparisons/quote.ts',
-      'src/comparisons/trial-prior.ts',
-      'src/gateway/price.ts',
-      'src/platform/usd.ts',
-    ],
+    files: ['src/catalog/model.ts', 'src/comparisons/quote.ts', 'src/gateway/price.ts', 'src/platform/usd.ts'],
     tests: [
       'src/catalog/prices.test.ts',
       'src/comparisons/quote.test.ts',

@@ -17,6 +17,7 @@ import {
   type JobHandler,
   type JobType,
 } from '../platform/jobs/jobs.ts'
+import { openScratchFolder } from '../sandboxes/kernel/ownership.ts'
 import { type SandboxProvider, SandboxUnavailable } from '../sandboxes/sandbox.ts'
 import {
   completeBatch,
@@ -28,7 +29,6 @@ import {
 } from '../taskgen/pipeline/batch-state.ts'
 import { type Rejection, type TaskCalibration, TaskEvidence } from '../taskgen/schema.ts'
 import { type Calibration, calibrate } from '../trials/calibrate.ts'
-import { openScratchFolder } from '../trials/scratch-folder.ts'
 import * as rows from './sql.ts'
 
 /** `folder`: existing folder for the files of tasks during validation. */

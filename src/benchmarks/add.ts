@@ -16,38 +16,24 @@ import {
   TASKS_MAX,
 } from '../harbor/registries/registry.ts'
 import { checkPackageInThread } from '../harbor/safety/check-in-thread.ts'
-import { RULES_VERSION } from '../harbor/safety/rules.ts'
+import { RULES_VERSION } from '../harbor/safety/check-task.ts'
 import type { FileSource } from '../harbor/source.ts'
-import type { Blobs } from '../platform/blobs/blob.ts'
 import { type Db, transact } from '../platform/db/db.ts'
 import { newId } from '../platform/ids.ts'
-import type { AllowedHost } from '../platform/outbound/url-rules.ts'
 import { invalidRequest, Problem } from '../platform/problem.ts'
 import { emitEvent } from '../webhooks/emit.ts'
 import { type AuditActor, record } from '../workspaces/audit.ts'
-import { toBenchmark } from './benchmarks.ts'
+import { type BenchmarkDeps, toBenchmark } from './benchmarks.ts'
 import type { AddProgress, Benchmark, BenchmarkFinding } from './schema.ts'
 import * as schema from './schema.ts'
 import * as rows from './sql.ts'
-
-export type AddBenchmarkDeps = {
-  db: Db
-  blobs: Blobs
-  registry: Registry
-  /** Folder for downloads until all tasks have passed the check. */
-  draftsFolder: string
-  /** Returns the registry key of a workspace, if it has one. */
-  registryKey: (workspaceId: string) => Promise<string | undefined>
-  /** Hosts of private networks that the operator allows as registries of images. */
-  buildHosts?: readonly AllowedHost[]
-}
 
 type AddBenchmarkOptions = { signal: AbortSignal; onProgress: (progress: AddProgress) => void }
 type AddBenchmarkResult = { kind: 'added' | 'unchanged'; benchmark: Benchmark }
 
 /** Adds a dataset. Stores nothing unless every task passes the safety check. */
 export async function addBenchmark(
-  deps: AddBenchmarkDeps,
+  deps: BenchmarkDeps,
   by: AuditActor,
   referenceText: string,
   options: AddBenchmarkOptions,
@@ -149,7 +135,7 @@ function throwAsProblem(error: unknown): never {
 }
 
 async function checkDownloaded(
-  { buildHosts }: Pick<AddBenchmarkDeps, 'buildHosts'>,
+  { buildHosts }: Pick<BenchmarkDeps, 'buildHosts'>,
   task: string,
   source: FileSource,
 ): Promise<BenchmarkFinding[]> {

@@ -11,7 +11,7 @@ import { sweepContents } from '../contents/contents.ts'
 import { createCredential } from '../credentials/schema.ts'
 import { RegistryUnavailable } from '../harbor/registries/registry.ts'
 import { readEvents } from '../platform/http/client.ts'
-import { findResolvedDataset, freezeDataset } from './freeze.ts'
+import { findResolvedDataset, freezeDataset } from './benchmarks.ts'
 import {
   addBenchmark,
   listBenchmarks,

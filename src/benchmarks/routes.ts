@@ -2,8 +2,9 @@ import type { KeyCaller } from '../platform/http/caller.ts'
 import { reply, replyFile } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { toAuditActor } from '../workspaces/audit.ts'
-import { type AddBenchmarkDeps, addBenchmark } from './add.ts'
+import { addBenchmark } from './add.ts'
 import {
+  type BenchmarkDeps,
   type BenchmarkTaskRef,
   listBenchmarks,
   listTaskFiles,
@@ -15,7 +16,7 @@ import {
 import { startCalibration } from './calibrate.ts'
 import * as schema from './schema.ts'
 
-export const benchmarkRoutes = (deps: AddBenchmarkDeps): Route[] => [
+export const benchmarkRoutes = (deps: BenchmarkDeps): Route[] => [
   route(schema.addBenchmark, async ({ caller, body, requestId, signal, onProgress }) => {
     const { kind, benchmark } = await addBenchmark(deps, toAuditActor(caller, requestId), body.reference, {
       signal,
@@ -39,7 +40,7 @@ export const benchmarkRoutes = (deps: AddBenchmarkDeps): Route[] => [
   ...taskFileRoutes(deps),
 ]
 
-function taskFileRoutes(deps: AddBenchmarkDeps): Route[] {
+function taskFileRoutes(deps: BenchmarkDeps): Route[] {
   type TaskRequest = { caller: KeyCaller; params: Omit<BenchmarkTaskRef, 'workspaceId'> }
   const find = ({ caller, params }: TaskRequest) =>
     readStoredTask(deps, { ...params, workspaceId: caller.workspace.id })

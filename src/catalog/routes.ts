@@ -1,12 +1,13 @@
 import { reply } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { toAuditActor } from '../workspaces/audit.ts'
-import { measureBundle, storeBundle } from './custom-harnesses/bundles.ts'
 import {
   addHarness,
   type CustomHarnessDeps,
   listHarnessPage,
+  measureBundle,
   removeHarness,
+  storeBundle,
 } from './custom-harnesses/custom-harnesses.ts'
 import * as harnessSchema from './custom-harnesses/schema.ts'
 import { addModel, type CustomModelDeps, listModelPage, removeModel } from './custom-models.ts'

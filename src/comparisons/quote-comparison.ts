@@ -3,12 +3,11 @@ import { listModels } from '../catalog/models.ts'
 import type { ConfigurationDeps } from '../configurations/configurations.ts'
 import type { Db } from '../platform/db/db.ts'
 import { requireTrialCount, resolveSettings } from './choices.ts'
-import { buildQuote, type SettingBasis } from './quote.ts'
+import { buildQuote, type DifficultyCounts, estimateTrial, MODEL_FREE_SECONDS, type SettingBasis } from './quote.ts'
 import type { Quote } from './quotes/schema.ts'
 import type { QuoteRequest } from './shapes/schema.ts'
 import { listDigests, readSource, type TaskSelection } from './source.ts'
 import type { ComparisonScope, NewSetting } from './sql.ts'
-import { type DifficultyCounts, estimateTrial, MODEL_FREE_SECONDS } from './trial-prior.ts'
 import { listDurations, listUsage } from './trials/queue/sql.ts'
 
 type QuoteInput = QuoteRequest & TaskSelection

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type ApprovedTask, listApprovedTasks, listTaskStates } from '../batches/tasks.ts'
-import { findResolvedDataset } from '../benchmarks/freeze.ts'
+import { findResolvedDataset } from '../benchmarks/benchmarks.ts'
 import { formatTaskName } from '../harbor/registries/registry.ts'
 import type { Db } from '../platform/db/db.ts'
 import { type FieldError, Problem } from '../platform/problem.ts'
@@ -8,10 +8,10 @@ import { suggestName } from '../platform/suggestion.ts'
 import { type RepositoryDeps, requireRepository } from '../repos/repos.ts'
 import type { AuditActor } from '../workspaces/audit.ts'
 import { rejectRequest } from './choices.ts'
+import type { DifficultyCounts } from './quote.ts'
 import { benchmarkNotAdded } from './schema.ts'
 import type { TaskChoice } from './shapes/schema.ts'
 import type { ComparisonScope } from './sql.ts'
-import type { DifficultyCounts } from './trial-prior.ts'
 
 export type ScopeDeps = RepositoryDeps
 

@@ -1,12 +1,11 @@
 import { z } from 'zod'
-import type { AddBenchmarkDeps } from '../benchmarks/add.ts'
-import { type FreezeResult, freezeDataset } from '../benchmarks/freeze.ts'
+import { type BenchmarkDeps, type FreezeResult, freezeDataset } from '../benchmarks/benchmarks.ts'
 import { isSandboxAvailable } from '../catalog/capabilities.ts'
 import { contentStore } from '../contents/contents.ts'
 import { computeDatasetDigest } from '../harbor/digest.ts'
-import { runInParallel } from '../harbor/registries/in-parallel.ts'
 import { RegistryUnavailable } from '../harbor/registries/registry.ts'
 import { type Blobs, Digest } from '../platform/blobs/blob.ts'
+import { runInParallel } from '../platform/concurrency.ts'
 import type { Db } from '../platform/db/db.ts'
 import { derivedId } from '../platform/ids.ts'
 import {
@@ -27,7 +26,7 @@ import type { OnStep } from './steps.ts'
 import { analyzeAfterEnqueue, enqueueWaiting, findNeededCapability } from './trials/queue/queue.ts'
 import { hasOpenTrials, insertPlan, listReusable } from './trials/sql.ts'
 
-export type SubmissionDeps = AddBenchmarkDeps & {
+export type SubmissionDeps = BenchmarkDeps & {
   /** How long a submission waits for a worker that provides the sandbox. */
   sandboxWaitMs: number
   /** Called between every two writes. Tests stop the worker there. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { estimateTrial } from './trial-prior.ts'
+import { estimateTrial } from './quote.ts'
 
 const PRICES = { input: 2, output: 10, cacheRead: 0.2 }
 const MEDIUM = { easy: 0, medium: 1, hard: 0 }

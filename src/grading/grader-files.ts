@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { type Runner, SELECTED_TESTS } from './languages/language.ts'
 import { findLanguageOfRunner, findRunner } from './languages/languages.ts'
 import { testPaths } from './path-kinds.ts'
-import { type Runner, SELECTED_TESTS } from './runners/runner.ts'
 import { type HiddenTests, type PlainFile, REPOSITORY_FOLDER, type RunPlan, type TestLists } from './suite.ts'
 
 /** The user that tests run as. Images give it access to the folders that its programs write to. */
@@ -52,7 +52,7 @@ const toListFiles = ({ failToPass, passToPass, guards }: TestLists): PlainFile[]
 ]
 
 const PROGRAMS_FOLDER = join(import.meta.dirname, 'files')
-const TOOLS_FOLDER = join(import.meta.dirname, 'runners', 'files')
+const TOOLS_FOLDER = join(import.meta.dirname, 'languages', 'files')
 
 const listPrograms = (): PlainFile[] =>
   readdirSync(PROGRAMS_FOLDER)

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type CodeHostServer, startCodeHost } from '../../test/support/code-host.ts'
 import { createOutbound } from '../platform/outbound/outbound.ts'
-import { type CodeHost, CodeHostUnavailable } from './code-host.ts'
-import { createGithubHost } from './github.ts'
+import { type CodeHost, CodeHostUnavailable, createGithubHost } from './github.ts'
 
 let server: CodeHostServer
 beforeAll(async () => {

@@ -2,8 +2,7 @@ import { type CredentialDeps, findCredential } from '../credentials/credentials.
 import { openNewestSecret, openSecret } from '../credentials/secrets.ts'
 import type { SshKey } from '../platform/git/settings.ts'
 import { invalidRequest, Problem } from '../platform/problem.ts'
-import { type CodeHost, CodeHostUnavailable, type HostAccess, type HostedRepository } from './code-host.ts'
-import { GITHUB } from './github.ts'
+import { type CodeHost, CodeHostUnavailable, GITHUB, type HostAccess, type HostedRepository } from './github.ts'
 import { findGitUrlFault } from './mirror/source.ts'
 import {
   type ConnectRepositoryInput,

@@ -6,9 +6,10 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { git, type HistoryCommit, writeHistory } from '../../test/support/histories.ts'
 import { type Handler, startServer } from '../../test/support/loopback-servers.ts'
+import { lockFile } from '../platform/file-lock.ts'
 import { runGit } from '../platform/git/git.ts'
 import { MirrorRefused, resolveAccess } from './mirror/source.ts'
-import { lockMirror, type MirrorDeps, type MirrorOptions, openMirror } from './mirror.ts'
+import { type MirrorDeps, type MirrorOptions, openMirror } from './mirror.ts'
 
 let root: string
 beforeAll(async () => {
@@ -107,7 +108,7 @@ test('a second process waits for the lock and fails after the maximum wait', asy
   const [one, two] = await Promise.all([open({ id: 'both', url }), open({ id: 'both', url })])
   expect(one.tip).toBe(two.tip)
   await Promise.all([one[Symbol.asyncDispose](), two[Symbol.asyncDispose]()])
-  await using _ = await lockMirror(join(root, 'mirrors', 'both', 'lock'), 0, signal)
+  await using _ = await lockFile(join(root, 'mirrors', 'both', 'lock'), 0, signal)
   await expect(open({ id: 'both', url }, { lockWaitMs: 0 })).rejects.toMatchObject({ isPermanent: false })
 })
 

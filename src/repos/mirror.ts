@@ -1,8 +1,7 @@
 import { mkdir, mkdtemp, readdir, rename, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { measureBytes, type PrunedPath, type PruneOptions, readAgeMs } from '../platform/data-folder.ts'
+import { lockFile } from '../platform/file-lock.ts'
 import { GitFailed, runGit } from '../platform/git/git.ts'
 import type { GitLocation } from '../platform/git/settings.ts'
 import { openClone, type ReadableRepository, RepositoryUnreadable } from './mirror/local-clone.ts'
@@ -75,7 +74,7 @@ async function requireLock(
   home: string,
   signal: AbortSignal,
 ): Promise<AsyncDisposable> {
-  const lock = await lockMirror(join(home, LOCK_FILE), lockWaitMs, signal)
+  const lock = await lockFile(join(home, LOCK_FILE), lockWaitMs, signal)
   if (lock) return lock
   throw new MirrorRefused('Another process is still updating this mirror. Try again later.', false)
 }
@@ -242,46 +241,6 @@ const exists = (path: string): Promise<boolean> =>
     () => false,
   )
 
-const SQLITE_BUSY = 5
-const POLL_MS = 100
-
-/**
- * Locks a mirror, so that one process at a time changes it. Node has no file locks; SQLite has one that the kernel
- * releases when its holder dies. Returns undefined if another process held the lock for the whole wait.
- */
-export async function lockMirror(
-  path: string,
-  waitMs: number,
-  signal: AbortSignal,
-): Promise<AsyncDisposable | undefined> {
-  const file = new DatabaseSync(path)
-  const deadline = Date.now() + waitMs
-  try {
-    while (!tryLock(file)) {
-      if (Date.now() >= deadline) {
-        file.close()
-        return undefined
-      }
-      await sleep(POLL_MS, undefined, { signal })
-    }
-  } catch (error) {
-    file.close()
-    throw error
-  }
-  return { [Symbol.asyncDispose]: async () => file.close() }
-}
-
-function tryLock(file: DatabaseSync): boolean {
-  try {
-    // A journal in memory means that nothing is written, so locking works on a full disk.
-    file.exec('pragma journal_mode = memory; begin exclusive')
-    return true
-  } catch (error) {
-    if (error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY) return false
-    throw error
-  }
-}
-
 const COMMIT = /^[0-9a-f]+ commit \d+$/
 
 /** Resolves names to commit ids, in the same order. An unknown name gives undefined. */
@@ -322,7 +281,7 @@ export async function pruneMirrors(folder: string, { olderThanMs, isDryRun }: Pr
 async function pruneMirror(home: string, unusedMs: number, isDryRun: boolean): Promise<PrunedPath | undefined> {
   const isUnused = async (): Promise<boolean> => ((await readAgeMs(join(home, LOCK_FILE))) ?? 0) > unusedMs
   if (!(await isUnused())) return undefined
-  await using lock = await lockMirror(join(home, LOCK_FILE), 0, new AbortController().signal)
+  await using lock = await lockFile(join(home, LOCK_FILE), 0)
   if (!lock || !(await isUnused())) return undefined
   // The lock file remains: if it were deleted, a waiting process and a later one would lock different files.
   const rest = (await readdir(home)).filter((entry) => !entry.startsWith(LOCK_FILE))

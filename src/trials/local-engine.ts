@@ -12,11 +12,11 @@ import { UnknownName } from '../platform/errors.ts'
 import type { Log } from '../platform/log.ts'
 import type { AllowedHost } from '../platform/outbound/url-rules.ts'
 import { suggestName } from '../platform/suggestion.ts'
+import { reapScratchFolders } from '../sandboxes/kernel/ownership.ts'
 import { findProvider, providerNames } from '../sandboxes/sandboxes.ts'
 import { type Calibration, calibrate, findMode, findSolutionPaths, toNetworks } from './calibrate.ts'
 import { type TrialRecord, VERIFY_MODES, type VerifyMode } from './record.ts'
 import { runTrial } from './run-trial.ts'
-import { reapScratchFolders } from './scratch-folder.ts'
 import type { TrialModel, TrialRequest } from './trial-request.ts'
 
 export type LocalTrialOptions = {

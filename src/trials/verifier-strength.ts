@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { join, posix } from 'node:path'
-import type { TextFile } from '../harbor/safety/task-parts.ts'
 import { findExposure, findWeakness, listCommands, listTestFolders } from '../harbor/safety/verifier-strength.ts'
+import type { TextFile } from '../harbor/safety/view.ts'
 import type { Environment, Task, TaskStep } from '../harbor/task.ts'
 import type { SandboxProvider } from '../sandboxes/sandbox.ts'
 import { listMainArtifacts } from './artifacts.ts'

@@ -6,7 +6,7 @@ import type { BatchRun, BatchTask, BatchTaskDetail } from '../../src/batches/sch
 import { STAGES, type Stage, type StageName, type Stages } from '../../src/taskgen/pipeline/stage.ts'
 import { realStages } from '../../src/taskgen/pipeline/stages/stages.ts'
 import { reject } from '../../src/taskgen/stage-result.ts'
-import type { TrialCounts } from '../../src/taskgen/validation/validation.ts'
+import type { TrialCounts } from '../../src/taskgen/validation/validate-task.ts'
 import { openGenerationLab } from '../support/generating.ts'
 import { startAppWithModels } from '../support/generating-models.ts'
 import { listCandidates, type SampleRepository, writeRepository } from '../support/repositories/repository.ts'

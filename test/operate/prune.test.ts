@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { lockMirror } from '../../src/repos/mirror.ts'
+import { lockFile } from '../../src/platform/file-lock.ts'
 import { type TestApp, testApp } from '../support/app.ts'
 import { assay } from '../support/assay-command.ts'
 import { createScriptedEngine, openComparisonLab } from '../support/comparisons.ts'
@@ -55,7 +55,7 @@ test('deletes mirrors that were not used, except one that a process has locked',
     write(`mirrors/${id}/git/HEAD`, 'ref: refs/heads/main', daysAgo)
     write(`mirrors/${id}/lock`, '', daysAgo)
   }
-  const lock = await lockMirror(join(data, 'mirrors/locked/lock'), 0, new AbortController().signal)
+  const lock = await lockFile(join(data, 'mirrors/locked/lock'), 0)
   expect(await prune('--dry-run')).toEqual({ ...NOTHING, mirrors: 1 })
   expect(await prune()).toEqual({ ...NOTHING, mirrors: 1 })
   const isThere = (id: string) => existsSync(join(data, 'mirrors', id, 'git'))

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { openFolderSource } from '../../src/harbor/folder-source.ts'
-import { checkTask } from '../../src/harbor/safety/check-task.ts'
-import { RULES } from '../../src/harbor/safety/rules.ts'
+import { checkTask, RULES } from '../../src/harbor/safety/check-task.ts'
 import { CONTROLS, SAMPLE_NAMES, SAMPLES } from './controls.ts'
 import { changed, checkFiles, dockerfile, rulesOf } from './good-task.ts'
 

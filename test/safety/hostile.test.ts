@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { beforeAll, expect, test } from 'vitest'
-import { DEFAULT_CAPS } from '../../src/harbor/safety/options.ts'
-import { RULES, RULES_VERSION } from '../../src/harbor/safety/rules.ts'
-import { createView, type TaskView } from '../../src/harbor/safety/view.ts'
+import { RULES, RULES_VERSION } from '../../src/harbor/safety/check-task.ts'
+import { createView, DEFAULT_CAPS, type TaskView } from '../../src/harbor/safety/view.ts'
 import { cpuMs } from '../support/cpu-time.ts'
 import { changed, checkFiles } from './good-task.ts'
 

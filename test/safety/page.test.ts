@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { RULES, RULES_VERSION } from '../../src/harbor/safety/rules.ts'
+import { RULES, RULES_VERSION } from '../../src/harbor/safety/check-task.ts'
 import { page } from '../docs/pages.ts'
 
 test('docs/safety.md lists exactly the existing rules', () => {

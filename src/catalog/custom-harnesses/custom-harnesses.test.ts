@@ -21,7 +21,7 @@ import { createCredential } from '../../credentials/schema.ts'
 import { createKey } from '../../workspaces/schema.ts'
 import { findChosenHarness } from '../harnesses.ts'
 import { addModel } from '../schema.ts'
-import { deleteUnusedBundles, openBundle } from './bundles.ts'
+import { deleteUnusedBundles, openBundle } from './custom-harnesses.ts'
 import { addHarness, listHarnesses, type NewHarness, removeHarness, sendBundle } from './schema.ts'
 
 let app: TestApp

@@ -1,5 +1,4 @@
-import type { Runner } from '../runners/runner.ts'
-import type { LanguageEcosystem, SourceLanguage } from './language.ts'
+import type { LanguageEcosystem, Runner, SourceLanguage } from './language.ts'
 import { type EnvRecipe, recipe } from './recipe.ts'
 
 /** Folder of the first build; the runner builds there again. */

@@ -1,8 +1,15 @@
 import { posix } from 'node:path'
 import { quote } from '../../sandboxes/kernel/shell.ts'
-import { pathWords, type Runner, ZERO_OR_ONE } from '../runners/runner.ts'
 import type { TreeFacts } from '../suite.ts'
-import { escapePattern, type LanguageEcosystem, type StubbedName, type StubValue } from './language.ts'
+import {
+  escapePattern,
+  type LanguageEcosystem,
+  pathWords,
+  type Runner,
+  type StubbedName,
+  type StubValue,
+  ZERO_OR_ONE,
+} from './language.ts'
 import { DEPS, type EnvRecipe, listFilesNamed, recipe, textsNamed } from './recipe.ts'
 
 const toPackage = (path: string): string => `./${posix.dirname(path)}`

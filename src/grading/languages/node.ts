@@ -1,16 +1,16 @@
 import { coerce, intersects, satisfies, validRange } from 'semver'
 import { z } from 'zod'
-import { jest, mocha, nodeTest, vitest } from '../runners/node.ts'
-import type { Runner } from '../runners/runner.ts'
 import type { TreeFacts } from '../suite.ts'
 import {
   escapePattern,
   type LanguageEcosystem,
+  type Runner,
   type RunnerSetup,
   type SourceLanguage,
   type StubbedName,
   type StubValue,
 } from './language.ts'
+import { jest, mocha, nodeTest, vitest } from './node-runners.ts'
 import { DEPS, type EnvRecipe, findFreezeDay, listFilesNamed, present, quoteWord, recipe } from './recipe.ts'
 
 const Ranges = z.record(z.string(), z.string()).optional().catch(undefined)

@@ -1,6 +1,5 @@
-import { hasFile, mentions, pathWords, type Runner } from '../runners/runner.ts'
 import type { TreeFacts } from '../suite.ts'
-import { escapePattern, type LanguageEcosystem } from './language.ts'
+import { escapePattern, hasFile, type LanguageEcosystem, mentions, pathWords, type Runner } from './language.ts'
 import { type EnvRecipe, present, recipe, textsNamed } from './recipe.ts'
 
 const phpunit: Runner = {

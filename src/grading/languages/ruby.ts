@@ -1,6 +1,15 @@
-import { hasFile, mentions, pathWords, type Runner, ZERO_OR_ONE } from '../runners/runner.ts'
 import type { TreeFacts } from '../suite.ts'
-import { escapePattern, type LanguageEcosystem, type StubbedName, type StubValue } from './language.ts'
+import {
+  escapePattern,
+  hasFile,
+  type LanguageEcosystem,
+  mentions,
+  pathWords,
+  type Runner,
+  type StubbedName,
+  type StubValue,
+  ZERO_OR_ONE,
+} from './language.ts'
 import { DEPS, type EnvRecipe, listFilesNamed, present, recipe } from './recipe.ts'
 
 const rspec: Runner = {

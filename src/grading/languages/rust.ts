@@ -1,7 +1,6 @@
 import { quote } from '../../sandboxes/kernel/shell.ts'
-import type { Runner } from '../runners/runner.ts'
 import type { TreeFacts } from '../suite.ts'
-import { escapePattern, type LanguageEcosystem } from './language.ts'
+import { escapePattern, type LanguageEcosystem, type Runner } from './language.ts'
 import { DEPS, type EnvRecipe, listFilesNamed, present, recipe, textsNamed } from './recipe.ts'
 
 const TARGET = /^(?:(?<folder>.*)\/)?tests\/(?:(?<file>[^/]+)\.rs|(?<named>[^/]+)\/main\.rs)$/

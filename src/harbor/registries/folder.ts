@@ -7,13 +7,12 @@ import { z } from 'zod'
 import { Digest } from '../../platform/blobs/blob.ts'
 import { packTask } from '../archive.ts'
 import { computeDatasetDigest, computeTaskDigest } from '../digest.ts'
-import { openFolderSource } from '../folder-source.ts'
+import { openFolderSource, resolveInside } from '../folder-source.ts'
 import { TOML_BYTES_MAX } from '../limits.ts'
 import { createReport, sanitizeText } from '../report.ts'
 import { TaskInvalid } from '../task.ts'
 import { hashFiles, listTaskFiles } from '../task-files.ts'
 import { parseToml } from '../toml-table.ts'
-import { resolveInside } from './inside.ts'
 import {
   compareTaskNames,
   type DatasetRef,

@@ -8,11 +8,10 @@ import { type Resolve, resolveName } from '../../platform/outbound/public-host.t
 import { isCanonical } from '../../platform/outbound/url-rules.ts'
 import { openThreads, TaskFailed } from '../../platform/threads/threads.ts'
 import { packTask } from '../archive.ts'
-import { openFolderSource } from '../folder-source.ts'
+import { openFolderSource, resolveInside } from '../folder-source.ts'
 import { findPathFault } from '../paths.ts'
 import { sanitizeText } from '../report.ts'
 import { type AdmitGitUrl, type Checkouts, type GitLog, openCheckouts } from './checkouts.ts'
-import { resolveInside } from './inside.ts'
 import {
   compareTaskNames,
   type DatasetReference,

@@ -1,7 +1,6 @@
 import { isTable, type Value, type ValueTable } from '../fields.ts'
 import type { RuleMatch } from './rule.ts'
-import type { UsedCompose } from './task-parts.ts'
-import { memoize, type TaskView } from './view.ts'
+import { memoize, type TaskView, type UsedCompose } from './view.ts'
 
 /** An uninterpreted service of a compose file. */
 export type RawService = { path: string; name: string; settings: ValueTable; compose: UsedCompose }

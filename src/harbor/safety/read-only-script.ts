@@ -1,25 +1,39 @@
-import { hasComputedPattern } from './awk-program.ts'
-import { isReadingSedScript } from './sed-script.ts'
-import { ASSIGNMENT, leadingText, programName, toCall, WRAPPERS } from './shell-calls.ts'
+import { hasComputedPattern, isReadingSedScript } from './sed-and-awk.ts'
 import { checkComparisons } from './shell-comparisons.ts'
 import { UnreadableScript } from './shell-cursor.ts'
 import {
+  checkExpansion,
   checkFileTests,
+  checkGrep,
   checkInput,
+  checkJq,
+  checkPattern,
   checkPrintf,
+  checkPytest,
   checkReader,
+  checkRedirect,
+  checkWriter,
   isOwnOperand,
   isReader,
   OPERAND_RULE,
   withInputs,
 } from './shell-operands.ts'
 import { parseShell } from './shell-parser.ts'
-import { checkExpansion, checkGrep, checkJq, checkPattern } from './shell-patterns.ts'
 import { checkProgramOutput } from './shell-program-output.ts'
 import { checkReward, VALUE_RULE } from './shell-reward.ts'
 import { isAssigning, isTrustedArithmetic, isTrustedWord, quoted, readTrust, type ScriptTrust } from './shell-trust.ts'
-import { plainText, type ShellCommand, type ShellWord, unquotedText, type WordPart } from './shell-words.ts'
-import { checkRedirect, checkWriter } from './shell-writes.ts'
+import {
+  ASSIGNMENT,
+  leadingText,
+  plainText,
+  programName,
+  type ShellCommand,
+  type ShellWord,
+  toCall,
+  unquotedText,
+  type WordPart,
+  WRAPPERS,
+} from './shell-words.ts'
 
 /**
  * `isVerifierFile`: whether a path below /tests is a test file that can be read. `submission`: paths of the candidate's files.
@@ -348,21 +362,6 @@ function checkInterpreter(context: CheckContext, args: readonly ShellWord[], nam
   if (!context.isVerifierFile(path)) return `runs ${shorten(path)}, which cannot be read`
   const isPassed = /^(?:python|node)/.test(name) && !args.every((word) => isOwnOperand(context, word))
   return isPassed ? `calls ${name} with arguments that the submission can choose` : undefined
-}
-
-const PYTEST_OPTION =
-  /^-(?:r\w*|v+|q+|x|s|l|p|-(?:tb=\w+|color=\w+|maxfail=\d+|durations=\d+|ctrf|no-header|no-summary|disable-warnings|junitxml=\/logs\/[\w/.-]*|capture=\w+))$/
-
-/** Pytest loads settings and plugins from the folders of its operands. */
-function checkPytest(context: CheckContext, args: readonly ShellWord[]): string | undefined {
-  const texts = args.map((word) => context.resolve(word))
-  const isOwn = texts.every((text, at) => {
-    if (text === undefined || text.includes('..')) return false
-    if (texts[at - 1] === '-p') return text.startsWith('no:')
-    if (texts[at - 1] === '--ctrf') return text.startsWith('/logs/')
-    return text.startsWith('-') ? PYTEST_OPTION.test(text) : /^\/tests(?:\/|$)/.test(text)
-  })
-  return isOwn && texts.some((text) => text?.startsWith('/tests')) ? undefined : 'runs pytest on the project'
 }
 
 /** Checks a wrapper whose command is not known. */

@@ -1,7 +1,14 @@
-import { programName, toCall } from './shell-calls.ts'
 import { type ListedCommands, listCommandLists, VERIFIER_PROGRAM } from './shell-program-output.ts'
 import type { ScriptTrust } from './shell-trust.ts'
-import { LENGTH, plainText, type ShellCommand, type ShellWord, type WordPart } from './shell-words.ts'
+import {
+  LENGTH,
+  plainText,
+  programName,
+  type ShellCommand,
+  type ShellWord,
+  toCall,
+  type WordPart,
+} from './shell-words.ts'
 
 // A test that compares two files of the submission passes if both are empty. A test that compares parts or counts of the
 // submission with each other needs another one that compares it with a value of the tests.

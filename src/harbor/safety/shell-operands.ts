@@ -1,6 +1,6 @@
 import { listOwnInputs, VALUE_RULE } from './shell-reward.ts'
-import { isTrustedWord, type ScriptTrust, type TrustRule } from './shell-trust.ts'
-import { plainText, type Redirect, type ShellCommand, type ShellWord } from './shell-words.ts'
+import { isTrustedWord, quoted, type ScriptTrust, type TrustRule } from './shell-trust.ts'
+import { plainText, type Redirect, type ShellCommand, type ShellWord, type WordPart } from './shell-words.ts'
 
 // A submission that names the file, the count or the set that a command works with decides what it compares.
 
@@ -78,4 +78,136 @@ export function withInputs<C extends OperandContext>(
 ): [C, ShellCommand][] {
   const isInputOwn = listOwnInputs(context.operands, commands)
   return commands.map((command, at) => [{ ...context, isInputOwn: isInputOwn[at] ?? false }, command])
+}
+
+/** A submission that is used as a pattern, a program or an option decides the result of a comparison. */
+const MATCHED = 'matches against a pattern of the submission'
+
+/** Checks a word that is a pattern where it is not quoted: of `case`, and on the right side of `==` and `=~`. */
+export const checkPattern = (trust: ScriptTrust, word: ShellWord): string | undefined =>
+  word.every((part) => part.kind === 'text' || isLiteral(part) || isTrustedWord(trust, quoted([part])))
+    ? undefined
+    : MATCHED
+
+const isLiteral = (part: WordPart): boolean => part.kind !== 'array' && part.isQuoted
+
+/** Checks the pattern of `${name#…}` and similar operators. Quotes inside it are not taken into account. */
+export function checkExpansion(trust: ScriptTrust, part: Extract<WordPart, { kind: 'variable' }>): string | undefined {
+  const isPattern = /^(?:\[[^\]]*\])?[#%/^,]/.test(part.operator)
+  return isPattern && !isTrustedWord(trust, quoted(part.nested)) ? MATCHED : undefined
+}
+
+/** Checks that patterns are written in the script or in a file of the tests, and that no file name can be an option. */
+export function checkGrep(context: OperandContext, args: readonly ShellWord[], name: string): string | undefined {
+  const texts = args.map((word) => context.resolve(word) ?? '')
+  const untrusted = args.filter((word) => !isOwnOperand(context, word))
+  if (hasForeignPattern(texts) || untrusted.some((word) => isGrepPattern(texts, args.indexOf(word))))
+    return `calls ${name} with a pattern of the submission`
+  return untrusted.length === 0 ? undefined : `calls ${name} with an option of the submission`
+}
+
+/** Returns true if patterns are read from a file that is not one of the tests. */
+const hasForeignPattern = (texts: readonly string[]): boolean =>
+  texts.some((text, at) => {
+    const [option, attached = ''] = /^(?:-\w*f|--file=?)(.*)$/.exec(text) ?? []
+    const path = attached === '' ? (texts[at + 1] ?? '') : attached
+    return option !== undefined && !/^\/tests\/(?!.*\.\.)/.test(path)
+  })
+
+/** Returns true if an argument is a pattern: behind `-e`, or the first operand if no option gives patterns. */
+function isGrepPattern(texts: readonly string[], at: number): boolean {
+  if (texts.some((text) => /^(?:-\w*[ef]|--(?:regexp|file))/.test(text)))
+    return /^(?:-\w*e|--regexp)$/.test(texts[at - 1] ?? '')
+  const isOperand = (text: string, index: number): boolean =>
+    !text.startsWith('-') && !/^-\w*[mABCdD]$/.test(texts[index - 1] ?? '')
+  return texts.findIndex(isOperand) === at
+}
+
+/** A function of jq whose pattern is not written as a text. */
+const COMPUTED_PATTERN = /\b(?:test|match|capture|scan|splits?|g?sub)\((?!\s*"(?:[^"\\]|\\[^(])*"\s*[;)])/
+
+/** Checks that the program of jq and the patterns in it are written in the script. */
+export function checkJq(context: OperandContext, args: readonly ShellWord[]): string | undefined {
+  const texts = args.map((word) => plainText(word) ?? '')
+  const isData = (at: number): boolean => /^--(?:arg|argjson)$/.test(texts[at - 2] ?? '')
+  const isOwn = args.every((word, at) => isData(at) || isOwnOperand(context, word))
+  const hasFile = texts.some((text) => /^-\w*[fL]|^--(?:from-file|library-path)/.test(text))
+  if (!isOwn || hasFile) return 'calls jq with a program of the submission'
+  return texts.some((text) => COMPUTED_PATTERN.test(text)) ? 'calls jq with a pattern of the submission' : undefined
+}
+
+/** Context of a script. `submission`: paths whose files come from the candidate, who can put links there. */
+type WriteContext = ScriptTrust & { submission: readonly string[] }
+
+/** Folders whose files are never executed. What a script writes can come from the submission. */
+const OUTPUT_PATH = /^\/(?:logs|tmp)(?:\/|$)/
+const OWN_PATH = /^\/(?:logs|tests|tmp)(?:\/|$)/
+const DEVICE = /^\/dev\/(?:null|stdout|stderr|tty|fd\/\d+)$/
+
+/** Checks that output goes to a file that is never executed or loaded. */
+export function checkRedirect(trust: WriteContext, { operator, target }: Redirect): string | undefined {
+  if (!operator.includes('>')) return undefined
+  if (!isTrustedWord(trust, target)) return 'writes to a file that the submission can name'
+  const path = trust.resolve(target)
+  if (operator.endsWith('&') && /^\d*-?$/.test(path ?? '/')) return undefined
+  if (DEVICE.test(path ?? '') || isBelow(trust, target, OUTPUT_PATH)) return undefined
+  return `writes to ${path?.slice(0, 60) ?? 'a computed path'}`
+}
+
+/**
+ * Returns true if a path is in one of the folders and apart from the submission. The beginning of a computed path must
+ * be known.
+ */
+function isBelow(trust: WriteContext, word: ShellWord, folders: RegExp): boolean {
+  const end = word.findIndex((part) => trust.resolve([part]) === undefined)
+  const start = trust.resolve(end === -1 ? word : word.slice(0, end)) ?? ''
+  const rest = end === -1 ? [] : word.slice(end)
+  const isKnown = rest.length === 0 || (/^\/\w+\//.test(start) && isTrustedWord(trust, rest))
+  const hasParent = start.includes('..') || rest.some((part) => part.kind === 'text' && part.text.includes('..'))
+  const known = toSteps(rest.length === 0 ? start : start.slice(0, start.lastIndexOf('/')))
+  return (
+    isKnown && folders.test(start) && !hasParent && !trust.submission.some((path) => overlaps(known, toSteps(path)))
+  )
+}
+
+const toSteps = (path: string): string[] => path.split('/').filter((step) => step !== '' && step !== '.')
+
+/** Returns true if one path is, contains or lies in the other. */
+const overlaps = (first: readonly string[], second: readonly string[]): boolean =>
+  first.every((step, at) => at >= second.length || step === second[at])
+
+/** Options of the commands that copy and write. Others can name a target or make links. */
+const WRITER_OPTION = /^(?:[-+][afnprRuvwxXog=+,]+|--(?:parents|recursive|force|append|verbose))$/
+
+/**
+ * Checks commands that change or create files: their operands must be the verifier's own, and nothing may be copied or
+ * written into the folder of the tests, whose files are executed.
+ */
+export function checkWriter(trust: WriteContext, args: readonly ShellWord[], name: string): string | undefined {
+  const option = args
+    .map((word) => plainText(word) ?? '')
+    .find((text) => /^[-+]/.test(text) && !WRITER_OPTION.test(text))
+  if (option !== undefined) return `calls ${name} ${option.slice(0, 60)}`
+  const operands = args.filter((word) => !/^[-+]|^[0-7]{3,4}$/.test(plainText(word) ?? ''))
+  const isFilling = /^(?:cp|mv|tee)$/.test(name)
+  const filled = name === 'tee' ? operands : isFilling ? operands.slice(-1) : []
+  const other =
+    operands.find((word) => !isBelow(trust, word, OWN_PATH)) ??
+    filled.find((word) => !isBelow(trust, word, OUTPUT_PATH))
+  return other ? `calls ${name} on ${trust.resolve(other)?.slice(0, 60) ?? 'a computed path'}` : undefined
+}
+
+const PYTEST_OPTION =
+  /^-(?:r\w*|v+|q+|x|s|l|p|-(?:tb=\w+|color=\w+|maxfail=\d+|durations=\d+|ctrf|no-header|no-summary|disable-warnings|junitxml=\/logs\/[\w/.-]*|capture=\w+))$/
+
+/** Pytest loads settings and plugins from the folders of its operands. */
+export function checkPytest(context: OperandContext, args: readonly ShellWord[]): string | undefined {
+  const texts = args.map((word) => context.resolve(word))
+  const isOwn = texts.every((text, at) => {
+    if (text === undefined || text.includes('..')) return false
+    if (texts[at - 1] === '-p') return text.startsWith('no:')
+    if (texts[at - 1] === '--ctrf') return text.startsWith('/logs/')
+    return text.startsWith('-') ? PYTEST_OPTION.test(text) : /^\/tests(?:\/|$)/.test(text)
+  })
+  return isOwn && texts.some((text) => text?.startsWith('/tests')) ? undefined : 'runs pytest on the project'
 }

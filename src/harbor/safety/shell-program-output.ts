@@ -1,6 +1,14 @@
-import { ASSIGNMENT, leadingText, programName, toCall } from './shell-calls.ts'
 import type { ScriptTrust } from './shell-trust.ts'
-import { plainText, type ShellCommand, type ShellWord, type WordPart } from './shell-words.ts'
+import {
+  ASSIGNMENT,
+  leadingText,
+  plainText,
+  programName,
+  type ShellCommand,
+  type ShellWord,
+  toCall,
+  type WordPart,
+} from './shell-words.ts'
 
 // The output of a test program quotes the submission: in messages of failed assertions, in reports, in what is printed.
 // A script that searches the output for a word may find that word in a quotation. Only the exit status of the program and

@@ -1,4 +1,3 @@
-import { programName, toCall } from './shell-calls.ts'
 import { VERIFIER_PROGRAM } from './shell-program-output.ts'
 import {
   isTrustedFunction,
@@ -8,7 +7,7 @@ import {
   type ScriptTrust,
   type TrustRule,
 } from './shell-trust.ts'
-import { plainText, type ShellCommand, type ShellWord } from './shell-words.ts'
+import { plainText, programName, type ShellCommand, type ShellWord, toCall } from './shell-words.ts'
 
 // The tests decide the reward. A script that copies it from the submission lets the submission decide.
 

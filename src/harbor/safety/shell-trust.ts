@@ -1,8 +1,16 @@
-import { ASSIGNMENT, programName, toCall } from './shell-calls.ts'
 import { UnreadableScript } from './shell-cursor.ts'
 import { parseShell } from './shell-parser.ts'
 import { resolveWord, type Values } from './shell-values.ts'
-import { LENGTH, plainText, type ShellCommand, type ShellWord, type WordPart } from './shell-words.ts'
+import {
+  ASSIGNMENT,
+  LENGTH,
+  plainText,
+  programName,
+  type ShellCommand,
+  type ShellWord,
+  toCall,
+  type WordPart,
+} from './shell-words.ts'
 
 /** Which values of a script a submission cannot influence. */
 export type ScriptTrust = {

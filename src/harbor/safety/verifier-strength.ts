@@ -4,11 +4,10 @@ import { createReport } from '../report.ts'
 import type { TaskOutline } from '../resolve.ts'
 import { MAIN_SERVICE } from '../settings.ts'
 import type { Environment, TaskStep, Template } from '../task.ts'
-import { CODE_SIGNS } from './code-signs.ts'
-import { findUnknownModule } from './python-imports.ts'
+import { CODE_SIGNS, findUnknownModule } from './code-signs.ts'
 import { findSubmittedUse } from './python-uses.ts'
 import { findUnsafeCommand } from './read-only-script.ts'
-import type { TextFile } from './task-parts.ts'
+import type { TextFile } from './view.ts'
 
 /** Strength of a verifier as far as its files show it. Calibration lowers it where a cheat passes. */
 export type StrengthEstimate = { strength: 'strong' | 'standard' | 'weak'; reason: string }

@@ -1,13 +1,11 @@
 import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
-import { type DockerfileInstruction, parseDockerfile } from '../dockerfile.ts'
-import { isTable, type Value } from '../fields.ts'
+import { type Dockerfile, type DockerfileInstruction, parseDockerfile } from '../dockerfile.ts'
+import { isTable, type Value, type ValueTable } from '../fields.ts'
 import { createReport } from '../report.ts'
 import type { TaskOutline } from '../resolve.ts'
 import type { SourceFile } from '../source.ts'
-import type { Environment, TaskFinding as Refusal } from '../task.ts'
+import type { Environment, Network, TaskFinding as Refusal } from '../task.ts'
 import { parseYaml } from '../yaml-value.ts'
-import type { ResourceCaps, SandboxFeatures } from './options.ts'
-import type { ScannedFile, TextFile, UsedCompose, UsedDockerfile } from './task-parts.ts'
 
 /** Everything that was read of a task. */
 export type TaskContents = {
@@ -272,3 +270,57 @@ const SHELL = /\|\s*(?:sudo\s+)?(?:\S{0,100}\/)?(?:(?:ba|da|z|k)?sh|python\d?|pe
 /** Tests for a pipeline that only prints, searches or writes text and does not pass it to an interpreter. */
 export const isTextOnly = (pipeline: string): boolean =>
   WRITES.test(pipeline) && !SHELL.test(pipeline) && !/\$\(|`|<\(/.test(pipeline)
+
+// Uninterpreted parts of a task that rules examine.
+
+export type ScannedFile = { path: string; bytes: Buffer; isWhole: boolean }
+
+export type TextFile = { path: string; text: string; isWhole: boolean }
+
+/** A Dockerfile that is used, and its build context in the task. */
+export type UsedDockerfile = {
+  path: string
+  context: string
+  dockerfile: Dockerfile
+  text: string
+  isForAgent: boolean
+}
+
+/** A compose file that is used. */
+export type UsedCompose = { path: string; folder: string; table: ValueTable }
+
+/** Returns the line number of an offset, starting at 1. */
+export function lineAt(text: string, offset: number): number {
+  let line = 1
+  for (let end = text.indexOf('\n'); end >= 0 && end < offset; end = text.indexOf('\n', end + 1)) line++
+  return line
+}
+
+/** Features of a sandbox that tasks may require. */
+export type SandboxFeatures = {
+  /** Sidecars are supported. */
+  groups: boolean
+  /** Supported network modes. */
+  network: readonly Network['mode'][]
+}
+
+/** Maximum resources that a task may request. */
+export type ResourceCaps = {
+  cpus: number
+  memoryMb: number
+  storageMb: number
+  gpus: number
+  /** For an agent, a verifier, a hook or a health check. */
+  timeoutSec: number
+  buildTimeoutSec: number
+}
+
+/** Exceeds the requirements of every public task. A smaller machine refuses a task when its trial is planned. */
+export const DEFAULT_CAPS: ResourceCaps = {
+  cpus: 64,
+  memoryMb: 512 * 1024,
+  storageMb: 2 * 1024 * 1024,
+  gpus: 16,
+  timeoutSec: 24 * 3600,
+  buildTimeoutSec: 6 * 3600,
+}

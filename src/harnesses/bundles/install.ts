@@ -21,8 +21,7 @@ import {
   toFolderName,
   type WheelLock,
 } from './bundle.ts'
-import { exitCodeOf } from './child-exit.ts'
-import { unpackTarballs, unpackUploaded } from './unpack.ts'
+import { exitCodeOf, unpackTarballs, unpackUploaded } from './unpack.ts'
 import { installWheels } from './wheels.ts'
 
 export type InstallOptions = {

@@ -1,3 +1,5 @@
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
 import type { Dirent } from 'node:fs'
 import { chmod, mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -58,3 +60,10 @@ export async function unpackUploaded(archive: Readable, tree: string): Promise<v
   }
   await makeReadOnly(tree)
 }
+
+/** Waits for the end of a process and returns its exit code: 127 if the program was not found. */
+export const exitCodeOf = (child: ChildProcess): Promise<number | null> =>
+  once(child, 'close').then(
+    ([code]): number | null => code,
+    (error: NodeJS.ErrnoException) => (error.code === 'ENOENT' ? 127 : 1),
+  )

@@ -5,8 +5,7 @@ import { arch } from 'node:process'
 import { text } from 'node:stream/consumers'
 import { HarnessUnfit } from '../harness.ts'
 import { ANY_PYTHON, listWheels, type Wheel, type WheelLock } from './bundle.ts'
-import { exitCodeOf } from './child-exit.ts'
-import { makeReadOnly } from './unpack.ts'
+import { exitCodeOf, makeReadOnly } from './unpack.ts'
 
 type WheelOptions = { tree: string; archives: string; signal: AbortSignal; onFetched: (done: number) => void }
 

@@ -2,8 +2,7 @@ import { html, raw } from 'hono/html'
 import type { z } from 'zod'
 import type { ProblemKind } from '../problem.ts'
 import { type Endpoint, listPathParameters } from './endpoint.ts'
-import { type EndpointGroup, ProblemBody, toJsonSchema } from './openapi.ts'
-import { type EndpointStatus, listStatuses } from './statuses.ts'
+import { type EndpointGroup, type EndpointStatus, listStatuses, ProblemBody, toJsonSchema } from './openapi.ts'
 
 const STYLE = `
   :root { color-scheme: light dark; --ink: #1c2024; --soft: #60646c; --line: #d9d9e0; --accent: #0b68cb; --back: #fff; --code: #f4f5f7 }

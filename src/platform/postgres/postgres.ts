@@ -1,7 +1,7 @@
-import { DatabaseSync } from 'node:sqlite'
+import { lockFile } from '../file-lock.ts'
 import { type Binaries, findBinaries } from './binaries.ts'
 import { ensurePassword, openFolder, removeSocketFolder, type ServerFolder } from './folder.ts'
-import { findPostmaster, shutDown, waitUntil } from './postmaster.ts'
+import { findPostmaster, shutDown } from './postmaster.ts'
 import { ensureServer } from './server.ts'
 import { isOnlyProcess, type PostgresConnection, type PresenceSession, trySession } from './session.ts'
 import { PostgresUnavailable, toUnavailable } from './unavailable.ts'
@@ -73,40 +73,16 @@ async function renewSession(folder: ServerFolder, session: PresenceSession): Pro
   return typeof renewed === 'string' ? undefined : renewed
 }
 
-const SQLITE_BUSY = 5
 /** Longer than a start takes on a slow disk. */
 const LOCK_MS = 180_000
 
-/**
- * Takes the lock under which the server is started or stopped. Node has no file locks; SQLite has one that the kernel
- * releases when its holder dies, so nothing waits for a dead process.
- */
+/** Takes the lock under which the server is started or stopped. */
 async function lockFolder(folder: ServerFolder): Promise<AsyncDisposable> {
-  const file = openFile(folder)
-  const locked = await waitUntil(LOCK_MS, async () => tryLock(file, folder))
-  if (locked) return { [Symbol.asyncDispose]: async () => file.close() }
-  file.close()
+  const lock = await lockFile(folder.lock, LOCK_MS).catch((error: unknown) => {
+    throw notLocked(folder, String(error))
+  })
+  if (lock) return lock
   throw notLocked(folder, `another Assay has been starting or stopping it for ${LOCK_MS / 1000} s`)
-}
-
-function openFile(folder: ServerFolder): DatabaseSync {
-  try {
-    return new DatabaseSync(folder.lock)
-  } catch (error) {
-    throw notLocked(folder, String(error))
-  }
-}
-
-function tryLock(file: DatabaseSync, folder: ServerFolder): true | undefined {
-  try {
-    // An in-memory journal writes nothing, so that this works on a full disk.
-    file.exec('pragma journal_mode = memory; begin exclusive')
-    return true
-  } catch (error) {
-    if (error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY) return undefined
-    file.close()
-    throw notLocked(folder, String(error))
-  }
 }
 
 const notLocked = (folder: ServerFolder, reason: string): PostgresUnavailable =>

@@ -2,8 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import { backoffMs } from '../../platform/jobs/backoff.ts'
 import { parseUntrustedJson } from '../../platform/untrusted-json.ts'
-import { CodeHostUnavailable, type HostAccess } from '../code-host.ts'
-import { GITHUB, type GithubDeps, isRateLimited, readRetryAfter, sendGithubRequest } from '../github.ts'
+import {
+  CodeHostUnavailable,
+  GITHUB,
+  type GithubDeps,
+  type HostAccess,
+  isRateLimited,
+  readRetryAfter,
+  sendGithubRequest,
+} from '../github.ts'
 import { checkReverted, createReverts } from './git-history.ts'
 import type { IssueText, PullRequest, PullRequests } from './pull-request.ts'
 

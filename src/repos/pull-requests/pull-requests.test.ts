@@ -6,7 +6,7 @@ import { type CodeHostServer, startCodeHost } from '../../../test/support/code-h
 import type { HostedPullRequest } from '../../../test/support/github-pull-requests.ts'
 import { git, type HistoryCommit, writeHistory } from '../../../test/support/histories.ts'
 import { createOutbound } from '../../platform/outbound/outbound.ts'
-import { CodeHostUnavailable } from '../code-host.ts'
+import { CodeHostUnavailable } from '../github.ts'
 import { openClone } from '../mirror/local-clone.ts'
 import { listGitHistory } from './git-history.ts'
 import { createGithubPullRequests } from './github.ts'

@@ -1,5 +1,7 @@
-import { readdir, readFile, readlink } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, readlink } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { removeTree } from './run-program.ts'
 
 /** Start time on systems without /proc, where it is unknown which processes are alive. */
 const UNKNOWN_START_TIME = '0'
@@ -104,4 +106,20 @@ export function sendKill(pid: number): void {
   } catch {
     // the process has already ended
   }
+}
+
+const FOLDER_SUFFIX = '.trial'
+
+/** Opens a temporary folder whose name identifies this process, so that it is removed even if the process dies. */
+export async function openScratchFolder(parent: string): Promise<AsyncDisposable & { path: string }> {
+  await mkdir(parent, { recursive: true })
+  const path = await mkdtemp(join(parent, await buildOwnedPrefix(FOLDER_SUFFIX)))
+  return { path, [Symbol.asyncDispose]: () => removeTree(path) }
+}
+
+/** Removes the folders of dead processes. Returns their number. */
+export async function reapScratchFolders(parent: string): Promise<number> {
+  const names = await listOrphans(parent, FOLDER_SUFFIX)
+  for (const name of names) await removeTree(join(parent, name))
+  return names.length
 }

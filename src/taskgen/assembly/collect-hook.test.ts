@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { temporaryFolder, writeFiles } from '../../../test/support/harbor/folders.ts'
-import { type CollectPaths, collectScript, saveBaseScript } from './collect-hook.ts'
+import { type CollectPaths, collectScript, saveBaseScript } from './generated-task.ts'
 
 const run = promisify(execFile)
 

@@ -8,8 +8,7 @@ import { checkTask } from '../../harbor/safety/check-task.ts'
 import { formatTaskToml } from '../../harbor/task-toml.ts'
 import type { AllowedHost } from '../../platform/outbound/url-rules.ts'
 import { done, reject, type StageRejection, type StageResult } from '../stage-result.ts'
-import { saveBaseScript } from './collect-hook.ts'
-import { buildTask, type GeneratedTaskInput } from './generated-task.ts'
+import { buildTask, type GeneratedTaskInput, saveBaseScript } from './generated-task.ts'
 
 export type EmitTaskInput = Omit<GeneratedTaskInput, 'verifierSec'> & {
   /** Build context of the environment in which the tests ran. */

@@ -1,8 +1,7 @@
 import { z } from 'zod'
 import type { PullRequestText } from '../authoring/sanitise.ts'
 import { renderInstruction } from '../lint/render-instruction.ts'
-import type { RubricReason } from '../review/model-review.ts'
-import type { ReviewInput } from '../review/review-prompt.ts'
+import type { ReviewInput, RubricReason } from '../review/model-review.ts'
 import tasks from './tasks.gen.json' with { type: 'json' }
 
 /** A text and its replacement. The text must occur exactly once. */

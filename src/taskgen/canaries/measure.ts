@@ -3,8 +3,8 @@ import type { PullRequestText } from '../authoring/sanitise.ts'
 import type { LintFacts } from '../lint/finding.ts'
 import { MANUAL_REASONS } from '../models/failures.ts'
 import type { ModelBill, StageModel } from '../models/stage-model.ts'
+import type { ReviewInput } from '../review/model-review.ts'
 import { reviewTask } from '../review/review.ts'
-import type { ReviewInput } from '../review/review-prompt.ts'
 import type { StageDeferral, StageResult } from '../stage-result.ts'
 import {
   buildHiddenTests,

@@ -5,8 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { commitTree, type HandmadeEntry, makeRepository } from '../../../test/support/taskgen/handmade-trees.ts'
 import { doneOf } from '../../../test/support/taskgen/prepared-pull-request.ts'
 import { openClone } from '../../repos/mirror/local-clone.ts'
-import { listLfsPointers } from './lfs-pointers.ts'
-import { readTree } from './read-tree.ts'
+import { listLfsPointers, readTree } from './read-tree.ts'
 
 let repository: string
 beforeAll(async () => {

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Runner } from '../../grading/languages/language.ts'
 import {
   findLanguageOfRunner,
   findRunnerSetup,
@@ -6,7 +7,6 @@ import {
   runners,
 } from '../../grading/languages/languages.ts'
 import type { EnvRecipe } from '../../grading/languages/recipe.ts'
-import type { Runner } from '../../grading/runners/runner.ts'
 import type { TreeFacts } from '../../grading/suite.ts'
 import { askTyped, toAnswerShape } from '../models/ask-typed.ts'
 import type { StageModel } from '../models/stage-model.ts'

@@ -1,4 +1,4 @@
-import type { Runner } from '../../grading/runners/runner.ts'
+import type { Runner } from '../../grading/languages/language.ts'
 import type { HiddenTests, RunPlan, ServicePlan } from '../../grading/suite.ts'
 
 /** Maximum CPU time of a suite that is run completely each time. More pass-to-pass tests make a better task. */

@@ -11,7 +11,7 @@ import {
   type JobHandler,
   toWorkspaceTurn,
 } from '../../platform/jobs/jobs.ts'
-import { CodeHostUnavailable } from '../../repos/code-host.ts'
+import { CodeHostUnavailable } from '../../repos/github.ts'
 import { RepositoryUnreadable } from '../../repos/mirror/local-clone.ts'
 import { MirrorRefused } from '../../repos/mirror/source.ts'
 import { findCommits, type Mirror } from '../../repos/mirror.ts'

@@ -3,20 +3,18 @@ import { isSameFamily, type NamedModel } from '../models/served-model.ts'
 import type { ModelBill, StageModel } from '../models/stage-model.ts'
 import { done, reject, type StageDeferral, type StageRejection, type StageResult } from '../stage-result.ts'
 import {
-  listReviewFaults,
-  listUncovered,
-  ModelReview,
-  type ReviewMaterial,
-  RUBRIC,
-  type RubricReason,
-} from './model-review.ts'
-import {
   buildMaterial,
   buildNeutralSystemPrompt,
   buildReviewPrompt,
   buildReviewSystemPrompt,
+  listReviewFaults,
+  listUncovered,
+  ModelReview,
   type ReviewInput,
-} from './review-prompt.ts'
+  type ReviewMaterial,
+  RUBRIC,
+  type RubricReason,
+} from './model-review.ts'
 import { listTestAssertions, type TestAssertion } from './test-assertions.ts'
 
 /** Result of all reviews. Stored with the candidate, whatever the decision is. */

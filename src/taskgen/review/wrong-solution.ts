@@ -5,8 +5,7 @@ import { askTyped, type TypedAnswer, toAnswerShape } from '../models/ask-typed.t
 import type { StageModel } from '../models/stage-model.ts'
 import { done, reject, type StageResult } from '../stage-result.ts'
 import { applyEdits, type SolutionFile, TextEdit } from './edit-solution.ts'
-import { collapseSpace, SENTENCE_MIN } from './model-review.ts'
-import { joinFiles, TESTS_MAX } from './review-prompt.ts'
+import { collapseSpace, joinFiles, SENTENCE_MIN, TESTS_MAX } from './model-review.ts'
 
 export type ChallengeInput = {
   /** The exact text that agents receive. */

@@ -5,8 +5,7 @@ import { type SuiteRunner, TESTS_IMAGE } from '../../../test/support/grading/sui
 import { CANARIES, type Canary } from '../../../test/support/taskgen/faulty-tasks.ts'
 import { finishTask, type HandmadePullRequest, SHOP } from '../../../test/support/taskgen/finished-task.ts'
 import { openPythonBench } from '../../../test/support/taskgen/python-suite-runner.ts'
-import { type ValidateTaskInput, validateTask } from './validate-task.ts'
-import type { TrialCounts } from './validation.ts'
+import { type TrialCounts, type ValidateTaskInput, validateTask } from './validate-task.ts'
 
 let fixture: SuiteRunner
 beforeAll(async () => {

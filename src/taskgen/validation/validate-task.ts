@@ -14,16 +14,9 @@ import { runTrial } from '../../trials/run-trial.ts'
 import type { TrialRequest } from '../../trials/trial-request.ts'
 import { findStaticWeakness, rateStrength } from '../../trials/verifier-strength.ts'
 import type { PinnedSymbol } from '../lint/render-instruction.ts'
+import type { TaskCalibration } from '../schema.ts'
 import { done, reject, rejectForTiming, type StageRejection, type StageResult, withEvidence } from '../stage-result.ts'
 import { FOUND_EXIT_CODE, type GuardedCheat, listGuardedCheats } from './cheats.ts'
-import {
-  type CheatValidation,
-  FULL_COUNTS,
-  type TrialCounts,
-  type ValidationReport,
-  type ValidationRun,
-  type ValidationTrial,
-} from './validation.ts'
 
 export type ValidateTaskInput = {
   /** The finished task. It is only read. */
@@ -322,3 +315,47 @@ const joinIds = (ids: string[]): string =>
   )
 
 const cutText = (text: string): string => text.slice(0, DETAIL_LENGTH_MAX)
+
+/** Number of trials. `oracleAll`: total oracle runs before a task is ready. */
+export type TrialCounts = { nop: number; oracle: number; oracleAll: number }
+
+/** Ten runs without a failure exclude, at 95 %, a solution that fails more than one time in four. */
+export const FULL_COUNTS: TrialCounts = { nop: 3, oracle: 3, oracleAll: 10 }
+
+/** A trial of the finished task with the verifier's report. */
+type ValidationTrial = {
+  isWon: boolean
+  reward: number | null
+  /** Exit code of the agent. Null if there was no agent or it was stopped. */
+  exitCode: number | null
+  outcome: SuiteOutcome | undefined
+  seconds: number
+  isolation: string
+}
+
+/** Stored summary of a trial. */
+type ValidationRun = { reward: number | null; passed: number; notPassed: number; seconds: number }
+
+type CheatValidation = {
+  id: string
+  what: string
+  /** `found`: the cheat found content that must not be in the image, whatever its reward. */
+  outcome: 'lost' | 'won' | 'found' | 'does_not_apply'
+}
+
+/** Result of the validation of the stored files. Plain data. */
+export type ValidationReport = {
+  digest: string
+  isolation: string
+  nop: ValidationRun[]
+  oracle: ValidationRun[]
+  /** The reference solution applied as an agent would, without the solution folder. */
+  gold: ValidationRun
+  cheats: CheatValidation[]
+  /** Strength of the verifier, by the rule of calibration. */
+  strength: NonNullable<TaskCalibration['strength']>
+  /** Why the files and the environment of the verifier do not show that its tests only read. Null if they do. */
+  weakness: string | null
+  /** The cheats that make it weak. */
+  winners: string[]
+}

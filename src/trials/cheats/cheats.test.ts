@@ -3,11 +3,10 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, wri
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { changedInputs, oneEntry, oneKey } from './altered-solutions.ts'
+import { changedInputs, commentedSolution, oneEntry, oneKey } from './altered-solutions.ts'
 import { emptyAnswers, everythingAnswers, everythingLists, notANumber } from './careless-answers.ts'
 import type { Cheat } from './cheat.ts'
 import { cheats } from './cheats.ts'
-import { commentedSolution } from './commented-solution.ts'
 import {
   bareAnswers,
   constantAnswers,
@@ -16,8 +15,7 @@ import {
   numberlessAnswers,
   sameFormAnswers,
 } from './replaced-values.ts'
-import { TAKE_OVER } from './take-over.ts'
-import { codeTakeOver, dataTakeOver } from './take-over-code.ts'
+import { codeTakeOver, dataTakeOver, TAKE_OVER } from './take-over-code.ts'
 import { configTakeOver } from './take-over-settings.ts'
 
 let folder: string

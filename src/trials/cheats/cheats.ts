@@ -1,4 +1,4 @@
-import { changedInputs, oneEntry, oneKey } from './altered-solutions.ts'
+import { changedInputs, commentedSolution, oneEntry, oneKey } from './altered-solutions.ts'
 import {
   emptyAnswers,
   emptyLists,
@@ -9,7 +9,6 @@ import {
   wordAnswers,
 } from './careless-answers.ts'
 import type { Cheat } from './cheat.ts'
-import { commentedSolution } from './commented-solution.ts'
 import { equalsEverything, exitZero, forgedReport, rewardDaemon } from './loaded-code.ts'
 import {
   background,

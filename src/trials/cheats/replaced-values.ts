@@ -1,4 +1,4 @@
-import { alteredAnswers } from './undone-solution.ts'
+import { alteredAnswers } from './altered-solutions.ts'
 
 // Cheats that keep the form of the reference solution's answers, which the instruction describes, and replace their values.
 

@@ -1,5 +1,5 @@
 import { type Cheat, DOES_NOT_APPLY, PROGRAMS } from './cheat.ts'
-import { TAKE_OVER, TAKE_OVER_CODE, TAKE_OVER_FILES, TAKE_OVER_STRING } from './take-over.ts'
+import { TAKE_OVER, TAKE_OVER_CODE, TAKE_OVER_FILES, TAKE_OVER_STRING } from './take-over-code.ts'
 
 // Cheats that put the take-over into settings of build tools, test runners, git, shells and interpreters.
 

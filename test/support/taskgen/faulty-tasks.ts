@@ -1,4 +1,4 @@
-import type { TrialCounts } from '../../../src/taskgen/validation/validation.ts'
+import type { TrialCounts } from '../../../src/taskgen/validation/validate-task.ts'
 import { type HandmadePullRequest, SHOP } from './finished-task.ts'
 
 /** A good task with one defect, and the expected findings. */

@@ -1,6 +1,5 @@
 import { equalsEverything, exitZero, forgedReport, rewardDaemon } from '../../../src/trials/cheats/loaded-code.ts'
-import { TAKE_OVER, TAKE_OVER_CODE } from '../../../src/trials/cheats/take-over.ts'
-import { codeTakeOver } from '../../../src/trials/cheats/take-over-code.ts'
+import { codeTakeOver, TAKE_OVER, TAKE_OVER_CODE } from '../../../src/trials/cheats/take-over-code.ts'
 import { configTakeOver, gitSettings, homeFiles } from '../../../src/trials/cheats/take-over-settings.ts'
 import type { AttackedTask } from './attacked-tasks.ts'
 

@@ -3,7 +3,7 @@ import { findModel } from '../../../catalog/models.ts'
 import { computeCostMicros } from '../../../gateway/price.ts'
 import { NO_USAGE } from '../../../gateway/wire-protocol.ts'
 import { type Db, lock, transact } from '../../../platform/db/db.ts'
-import { estimateTrial } from '../../trial-prior.ts'
+import { estimateTrial } from '../../quote.ts'
 import { startTrial, type TrialFacts } from '../sql.ts'
 import { listForecastRows, listUsage, readLiveSpend } from './sql.ts'
 

@@ -1,8 +1,7 @@
 import { isTable, type Value, type ValueTable } from '../../fields.ts'
 import { findBuild, isEnabled, isInsideFolder, listEntriesAt, listRawServices } from '../compose-services.ts'
 import type { RuleMatch, SafetyRule } from '../rule.ts'
-import type { UsedCompose } from '../task-parts.ts'
-import type { TaskView } from '../view.ts'
+import type { TaskView, UsedCompose } from '../view.ts'
 
 // Rules for compose files that access files of the host.
 

@@ -1,7 +1,6 @@
 import { CREDENTIAL_FORMATS, isPlaceholder } from '../credential-formats.ts'
 import type { RuleMatch, SafetyRule } from '../rule.ts'
-import { lineAt, type TextFile } from '../task-parts.ts'
-import { memoize, type TaskView } from '../view.ts'
+import { lineAt, memoize, type TaskView, type TextFile } from '../view.ts'
 
 type CredentialMatch = RuleMatch & { isIssued: boolean }
 

@@ -1,6 +1,5 @@
 import type { RuleMatch, SafetyRule } from '../rule.ts'
-import { lineAt, type TextFile } from '../task-parts.ts'
-import { memoize, type TaskView } from '../view.ts'
+import { lineAt, memoize, type TaskView, type TextFile } from '../view.ts'
 
 /** An attack on the machine that runs a task. */
 type Danger = { id: string; description: string; detail: string; signs: RegExp[] }

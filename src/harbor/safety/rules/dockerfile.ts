@@ -1,9 +1,7 @@
-import type { DockerfileInstruction } from '../../dockerfile.ts'
+import { type DockerfileInstruction, listCopies } from '../../dockerfile.ts'
 import { isInsideFolder, listRawServices } from '../compose-services.ts'
-import { listCopies } from '../copies.ts'
 import type { RuleMatch, SafetyRule } from '../rule.ts'
-import type { UsedDockerfile } from '../task-parts.ts'
-import type { TaskView } from '../view.ts'
+import type { TaskView, UsedDockerfile } from '../view.ts'
 
 /** Matches each instruction for which `detailOf` returns a detail. */
 const matchInstructions =
@@ -20,7 +18,7 @@ const matchInstructions =
 
 const matchContextEscapes = ({ dockerfiles }: TaskView): RuleMatch[] =>
   dockerfiles.flatMap((used) =>
-    listCopies(used)
+    listCopies(used.dockerfile)
       .filter(({ source }) => source.split('/').includes('..') && !isInsideFolder(source.replace(/^\/+/, '')))
       .map(({ line }) => ({ path: used.path, line, detail: 'The source is outside the build context.' })),
   )

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
-import { type CopySource, copiesPath, listCopies } from '../copies.ts'
+import { type CopySource, copiesPath, listCopies } from '../../dockerfile.ts'
 import type { RuleMatch, SafetyRule } from '../rule.ts'
-import type { ScannedFile, UsedDockerfile } from '../task-parts.ts'
-import { memoize, type TaskView } from '../view.ts'
+import { memoize, type ScannedFile, type TaskView, type UsedDockerfile } from '../view.ts'
 
 // Rules for content that an agent must not find in its image: hidden tests, the solution, the fix in a git history.
 
@@ -30,7 +29,7 @@ const listLeaks = memoize((view: TaskView): Leak[] => {
 })
 
 function listCopiedTwins(used: UsedDockerfile, twins: Twin[], verifiers: UsedDockerfile[]): Leak[] {
-  const copies = listCopies(used)
+  const copies = listCopies(used.dockerfile)
   return twins
     .filter(({ path }) => path.startsWith(`${used.context}/`))
     .flatMap((twin) => {
@@ -50,7 +49,7 @@ function listCopiedTwins(used: UsedDockerfile, twins: Twin[], verifiers: UsedDoc
  */
 const isSharedWithVerifier = (verifier: UsedDockerfile, { source, target }: CopySource, { path, hidden }: Twin) =>
   hidden === `${verifier.context}/${path}` &&
-  listCopies(verifier).some((copy) => copy.source === source && copy.target === target)
+  listCopies(verifier.dockerfile).some((copy) => copy.source === source && copy.target === target)
 
 const baseName = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
 

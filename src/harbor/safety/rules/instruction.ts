@@ -1,6 +1,5 @@
 import type { RuleMatch, SafetyRule } from '../rule.ts'
-import { lineAt, type TextFile } from '../task-parts.ts'
-import type { TaskView } from '../view.ts'
+import { lineAt, type TaskView, type TextFile } from '../view.ts'
 
 // Rules for text in an instruction that an agent reads and a person does not see.
 

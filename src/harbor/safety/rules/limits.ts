@@ -1,8 +1,7 @@
 import ipaddr from 'ipaddr.js'
 import type { Environment, Network } from '../../task.ts'
-import type { ResourceCaps } from '../options.ts'
 import type { RuleMatch, SafetyRule } from '../rule.ts'
-import type { TaskView } from '../view.ts'
+import type { ResourceCaps, TaskView } from '../view.ts'
 
 type RequestedLimit = readonly [path: string, value: number | null | undefined, max: number]
 

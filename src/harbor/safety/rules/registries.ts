@@ -3,8 +3,7 @@ import type { DockerfileInstruction } from '../../dockerfile.ts'
 import { isTable, type Value } from '../../fields.ts'
 import { findBuild, listRawServices } from '../compose-services.ts'
 import type { RuleMatch, SafetyRule } from '../rule.ts'
-import type { UsedDockerfile } from '../task-parts.ts'
-import type { TaskView } from '../view.ts'
+import type { TaskView, UsedDockerfile } from '../view.ts'
 
 type ImageReference = Omit<RuleMatch, 'detail'> & { image: string }
 

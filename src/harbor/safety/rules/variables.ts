@@ -4,8 +4,7 @@ import type { EnvVar } from '../../task.ts'
 import { variablesOf } from '../../template.ts'
 import { listRawServices, listServicesIn } from '../compose-services.ts'
 import type { RuleMatch, SafetyRule } from '../rule.ts'
-import type { UsedCompose } from '../task-parts.ts'
-import { memoize, type TaskView } from '../view.ts'
+import { memoize, type TaskView, type UsedCompose } from '../view.ts'
 
 /** Variables that Harbor sets for every compose file. */
 const SUPPLIED_BY_HARBOR =

@@ -12,8 +12,7 @@ import { lintInstruction } from '../../lint/lint-instruction.ts'
 import { AUTHOR_LIMITS } from '../../models/stage-model.ts'
 import { estimateDifficulty } from '../../review/difficulty.ts'
 import { done, reject, type StageResult } from '../../stage-result.ts'
-import { validateTask } from '../../validation/validate-task.ts'
-import { FULL_COUNTS, type TrialCounts } from '../../validation/validation.ts'
+import { FULL_COUNTS, type TrialCounts, validateTask } from '../../validation/validate-task.ts'
 import { type CandidateState, STAGES, type Stage, type Stages } from '../stage.ts'
 import {
   instructionText,

@@ -1,11 +1,10 @@
 import { expect, test } from 'vitest'
-import { readDockerfile } from '../dockerfile.ts'
-import { copiesPath, listCopies } from './copies.ts'
+import { copiesPath, listCopies, readDockerfile } from './dockerfile.ts'
 
 const copies = (...lines: string[]) => {
   const text = ['FROM a', ...lines, ''].join('\n')
   const dockerfile = readDockerfile(text)
-  return listCopies({ path: 'environment/Dockerfile', context: 'environment', dockerfile, text, isForAgent: true })
+  return listCopies(dockerfile)
 }
 
 test.each([

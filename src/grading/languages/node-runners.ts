@@ -1,5 +1,5 @@
 import type { TreeFacts } from '../suite.ts'
-import { hasFile, mentions, pathWords, type Runner, type ToolFile, ZERO_OR_ONE } from './runner.ts'
+import { hasFile, mentions, pathWords, type Runner, type ToolFile, ZERO_OR_ONE } from './language.ts'
 
 /** Files that configure module loading, package managers and test compilers. */
 const NODE_SETTINGS = [
