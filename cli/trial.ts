@@ -176,7 +176,7 @@ function listModelFacts({ model }: ModelTrialRecord): [string, string][] {
 const listNetworkFacts = ({ steps }: ModelTrialRecord): [string, string][] =>
   (['agent', 'verifier'] as const).map((phase) => {
     const networks = steps.map(({ network: { [phase]: record } }) =>
-      record.asked === 'unsaid' ? `${record.given} (not declared by the task)` : record.given,
+      record.asked === 'undeclared' ? `${record.given} (not declared by the task)` : record.given,
     )
     return [`network of the ${phase}`, [...new Set(networks)].join(', ') || 'none']
   })

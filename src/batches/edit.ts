@@ -38,12 +38,13 @@ export async function editFile(
   edit: FileEdit,
 ): Promise<FullTaskRow> {
   requireEditable(row, edit.path)
+  const isImported = row.candidate === null
   const stored = await storeEditedTask(deps, row, edit)
   await transact(deps.db, async (tx) => {
     // Lock order: the job first, then the row.
-    await (row.candidate === null ? enqueueImport(tx, row.batch) : enqueueDiscovery(tx, row.batch))
+    await (isImported ? enqueueImport(tx, row.batch) : enqueueDiscovery(tx, row.batch))
     const batch = await lockUnchanged(tx, row)
-    await resetTask(tx, { batch: row.batch, task: row.id }, stored, row.candidate === null ? null : edit.content)
+    await resetTask(tx, { batch: row.batch, task: row.id }, stored, isImported ? null : edit.content)
     await deleteReviewEvidence(tx, row.batch, row.id)
     if (!isOpen(batch)) await reopenBatch(tx, batch)
     const subject = `${toRunId(row.batch)}/${row.id}`

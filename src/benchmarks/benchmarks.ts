@@ -122,6 +122,7 @@ export async function listTaskFiles(
   for await (const { path, bytes, content } of openContent(blobs, archive)) {
     signal.throwIfAborted()
     files.push({ path, bytes })
+    // The next entry of the archive follows after the content of this one.
     for await (const _ of content);
   }
   files.sort((a, b) => (a.path < b.path ? -1 : 1))
@@ -132,6 +133,7 @@ export async function listTaskFiles(
 export async function openTaskFile({ blobs }: BenchmarkFilesDeps, { archive }: StoredTask, path: string) {
   for await (const file of openContent(blobs, archive)) {
     if (file.path === path) return { bytes: file.bytes, content: readContentFile(blobs, archive, path) }
+    // The next entry of the archive follows after the content of this one.
     for await (const _ of file.content);
   }
   throw new Problem(notFound, 'The task has no such file.')

@@ -309,5 +309,5 @@ const allowsHost = ({ mode, hosts }: Network, host: string): boolean =>
 
 function describeNetwork({ mode, hosts }: Network): string {
   if (mode === 'allowlist') return `it allows ${hosts.length === 0 ? 'no host' : hosts.join(', ')}`
-  return mode === 'unsaid' ? 'it declares no network' : 'it forbids the network'
+  return mode === 'undeclared' ? 'it declares no network' : 'it forbids the network'
 }

@@ -23,8 +23,8 @@ const STEP: StepRecord = {
   carried: [],
   notes: [],
   network: {
-    agent: { asked: 'unsaid', given: 'none', hosts: [], egress: null },
-    verifier: { asked: 'unsaid', given: 'none', hosts: [], egress: null },
+    agent: { asked: 'undeclared', given: 'none', hosts: [], egress: null },
+    verifier: { asked: 'undeclared', given: 'none', hosts: [], egress: null },
   },
   hooks: [],
   artifacts: [],

@@ -141,7 +141,7 @@ const isVariableOnly = (value: Template): boolean =>
     value.map((part) => (typeof part === 'string' ? part : '\0')).join(''),
   )
 
-type DeclaredMode = Exclude<Network['mode'], 'unsaid'>
+type DeclaredMode = Exclude<Network['mode'], 'undeclared'>
 const MODES: readonly DeclaredMode[] = ['public', 'no-network', 'allowlist']
 
 /** Reads the network of a phase. Null means that of its environment. */
@@ -164,9 +164,9 @@ function readBaselineNetwork(fields: Fields): Network {
 
 /** Converts `allow_internet`. As in Harbor, `false` is ignored beside a list of hosts. */
 function toNetworkMode(allowed: boolean | undefined, hosts: string[] | undefined): Network['mode'] {
-  if (allowed === undefined) return 'unsaid'
+  if (allowed === undefined) return 'undeclared'
   if (allowed) return 'public'
-  return hosts === undefined ? 'no-network' : 'unsaid'
+  return hosts === undefined ? 'no-network' : 'undeclared'
 }
 
 function buildNetwork(fields: Fields, mode: Network['mode'], hosts: string[]): Network {

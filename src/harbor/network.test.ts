@@ -46,10 +46,10 @@ test.each([
 })
 
 test.each([
-  ['', 'unsaid'],
+  ['', 'undeclared'],
   ['environment.allow_internet = true', 'public'],
   ['environment.allow_internet = false', 'no-network'],
-  ['environment = { allow_internet = false, allowed_hosts = [] }', 'unsaid'],
+  ['environment = { allow_internet = false, allowed_hosts = [] }', 'undeclared'],
   ['environment.network_mode = "public"', 'public'],
   ['environment = { network_mode = "no-network", allow_internet = true }', 'no-network'],
 ])('applies the environment network to all phases: %j is %s', async (toml, mode) => {
@@ -66,7 +66,7 @@ environment_mode = "separate"
 docker_image = "a/b"
 network_mode = "no-network"
 `)
-  expect(task.environment.network.mode).toBe('unsaid')
+  expect(task.environment.network.mode).toBe('undeclared')
   expect(task.steps[0].agent.network.mode).toBe('public')
   expect(task.steps[0].verifier.network.mode).toBe('no-network')
 })

@@ -22,7 +22,7 @@ test('applies every default to a minimal task', async () => {
       compose: null,
       buildTimeoutSec: 600,
       resources: { cpus: null, memoryMb: null, storageMb: null, gpus: null, gpuTypes: null, tpu: null },
-      network: { mode: 'unsaid', hosts: [] },
+      network: { mode: 'undeclared', hosts: [] },
       env: [],
       mcpServers: [],
       skillsDir: null,
@@ -33,14 +33,14 @@ test('applies every default to a minimal task', async () => {
       {
         name: null,
         instruction: 'Do it.\n',
-        agent: { timeoutSec: null, user: null, network: { mode: 'unsaid', hosts: [] } },
+        agent: { timeoutSec: null, user: null, network: { mode: 'undeclared', hosts: [] } },
         verifier: {
           timeoutSec: 600,
           user: null,
           env: [],
-          network: { mode: 'unsaid', hosts: [] },
+          network: { mode: 'undeclared', hosts: [] },
           collect: [],
-          place: { mode: 'shared' },
+          sandbox: { mode: 'shared' },
           testFolders: ['tests'],
           testScript: 'tests/test.sh',
         },
@@ -166,9 +166,9 @@ test.each<[what: string, toml: string, files: FileContents, folder: string, imag
   ['built from the tests', '[verifier.environment]', { 'tests/Dockerfile': 'FROM v' }, 'tests', null, true],
 ])('a separate verifier: %s', async (_, toml, files, folder, image, hasTests) => {
   const { task } = await readTaskToml(toml, files)
-  const { place, testScript } = task.steps[0].verifier
+  const { sandbox, testScript } = task.steps[0].verifier
 
-  expect(place).toMatchObject({ mode: 'separate', environment: { folder, image } })
+  expect(sandbox).toMatchObject({ mode: 'separate', environment: { folder, image } })
   expect(testScript).toBe(hasTests ? null : 'tests/test.sh')
 })
 

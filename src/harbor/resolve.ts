@@ -4,7 +4,7 @@ import type { EnvironmentConfig } from './environment-config.ts'
 import type { Report } from './report.ts'
 import { MAIN_SERVICE, mergeEnv } from './settings.ts'
 import type { StepConfig } from './step-config.ts'
-import type { Agent, Environment, Task, TaskScript, TaskStep, Verifier, VerifierPlace } from './task.ts'
+import type { Agent, Environment, Task, TaskScript, TaskStep, Verifier, VerifierSandbox } from './task.ts'
 
 /** A task without its files, which are hashed only after everything else was found valid. */
 export type TaskOutline = Omit<Task, 'files'>
@@ -90,15 +90,15 @@ const resolveAgent = ({ config: { agent }, environment }: ResolveContext, step: 
  */
 function resolveVerifier(context: ResolveContext, step: StepConfig | null): Verifier {
   const { verifier } = context.config
-  const { place, hasTests } = resolveVerifierPlace(context.config, step, context.files)
-  const verifierEnvironment = place.mode === 'separate' ? place.environment : context.environment
+  const { sandbox, hasTests } = resolveVerifierSandbox(context.config, step, context.files)
+  const verifierEnvironment = sandbox.mode === 'separate' ? sandbox.environment : context.environment
   return {
     timeoutSec: (step?.verifier ?? verifier).timeoutSec,
     user: step?.verifier.user ?? verifier.user,
     env: mergeEnv(verifier.env, step?.verifier.env ?? []),
     network: step?.verifier.network ?? verifier.network ?? verifierEnvironment.network,
     collect: [...verifier.collect, ...(step?.verifier.collect ?? [])],
-    place,
+    sandbox,
     ...(hasTests ? { testFolders: [], testScript: null } : findTests(context, step, verifierEnvironment.os)),
   }
 }
@@ -137,22 +137,22 @@ function checkServices({ environment, report }: ResolveContext, users: readonly 
 }
 
 /** `hasTests` means that the image contains the tests, so nothing is uploaded to /tests. */
-type ResolvedVerifierPlace = { place: VerifierPlace; hasTests: boolean }
+type ResolvedVerifierSandbox = { sandbox: VerifierSandbox; hasTests: boolean }
 
 /** Resolves where the tests of a step run. Null stands for a task without steps. */
-function resolveVerifierPlace(
+function resolveVerifierSandbox(
   config: TaskConfig,
   step: StepConfig | null,
   files: EnvironmentFiles,
-): ResolvedVerifierPlace {
+): ResolvedVerifierSandbox {
   const mode = step?.verifier.mode ?? config.verifier.mode ?? 'shared'
-  if (mode === 'shared') return { place: { mode }, hasTests: false }
+  if (mode === 'shared') return { sandbox: { mode }, hasTests: false }
   const settings = step?.verifier.environment ?? config.verifier.environment ?? config.environment
   const ownImage = findOwnImage(config, step, files)
   if (!ownImage)
-    return { place: { mode, environment: buildAgentLikeEnvironment(config, settings, files) }, hasTests: false }
+    return { sandbox: { mode, environment: buildAgentLikeEnvironment(config, settings, files) }, hasTests: false }
   const environment = buildEnvironment(ownImage.folder, { ...settings, image: ownImage.image }, files)
-  return { place: { mode, environment }, hasTests: true }
+  return { sandbox: { mode, environment }, hasTests: true }
 }
 
 type VerifierImage = { folder: string; image: string | null }

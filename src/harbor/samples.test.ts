@@ -25,7 +25,7 @@ const inAny =
   (file: RegExp, text: RegExp) =>
   ({ texts }: ParsedSample) =>
     [...texts].some(([path, content]) => file.test(path) && text.test(content))
-const separate = ({ verifier: { place } }: TaskStep) => place.mode === 'separate'
+const separate = ({ verifier: { sandbox } }: TaskStep) => sandbox.mode === 'separate'
 
 const FEATURES: Record<string, (sample: ParsedSample) => boolean> = {
   'schema 1.0': inToml(/^version = "1\.0"/m),
@@ -47,7 +47,7 @@ const FEATURES: Record<string, (sample: ParsedSample) => boolean> = {
     environment.resources.cpus !== null || environment.resources.memoryMb !== null,
   workdir: ({ task }) => task.environment.workdir !== null,
   network: ({ task: { environment, steps } }) =>
-    environment.network.mode !== 'unsaid' || steps.some(({ agent }) => agent.network.mode !== 'unsaid'),
+    environment.network.mode !== 'undeclared' || steps.some(({ agent }) => agent.network.mode !== 'undeclared'),
   allowlist: ({ task }) => task.environment.network.mode === 'allowlist',
   artifacts: anyStep(({ artifacts }) => artifacts.length > 0),
   collect: anyStep(({ verifier }) => verifier.collect.length > 0),

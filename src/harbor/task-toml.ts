@@ -55,17 +55,17 @@ const toStepToml = (step: TaskStep) =>
   })
 
 function withoutSharedImage(verifier: Verifier): Verifier {
-  const { place } = verifier
-  if (place.mode === 'shared' || place.environment.folder !== TESTS_FOLDER) return verifier
-  return { ...verifier, place: { ...place, environment: { ...place.environment, image: null } } }
+  const { sandbox } = verifier
+  if (sandbox.mode === 'shared' || sandbox.environment.folder !== TESTS_FOLDER) return verifier
+  return { ...verifier, sandbox: { ...sandbox, environment: { ...sandbox.environment, image: null } } }
 }
 
 /**
  * Returns the verifier image that the task declares for all steps: the one whose folder is that of the task's tests.
  */
 function toSharedImageToml(steps: readonly TaskStep[]) {
-  const environments = steps.flatMap(({ verifier: { place } }) =>
-    place.mode === 'separate' ? [place.environment] : [],
+  const environments = steps.flatMap(({ verifier: { sandbox } }) =>
+    sandbox.mode === 'separate' ? [sandbox.environment] : [],
   )
   const image = environments.find(({ folder }) => folder === TESTS_FOLDER)?.image
   return image ? { environment: { docker_image: image } } : null
@@ -86,13 +86,13 @@ const toAgentToml = ({ timeoutSec, user, network }: Agent) => ({
 })
 
 /** Omits the image of a verifier that shares the agent's: a named image would be expected to contain the tests. */
-function toVerifierToml({ timeoutSec, user, env, network, collect, place, testScript }: Verifier) {
-  const verifierEnvironment = place.mode === 'separate' ? place.environment : null
+function toVerifierToml({ timeoutSec, user, env, network, collect, sandbox, testScript }: Verifier) {
+  const verifierEnvironment = sandbox.mode === 'separate' ? sandbox.environment : null
   return {
     timeout_sec: timeoutSec,
     user,
     ...toNetworkToml(network),
-    environment_mode: place.mode,
+    environment_mode: sandbox.mode,
     env: toEnvToml(env),
     collect: collect.map(toCollectToml),
     environment:
@@ -120,7 +120,7 @@ const toEnvironmentToml = ({ os, image, buildTimeoutSec, resources, network, ...
 })
 
 const toNetworkToml = ({ mode, hosts }: Network) => ({
-  network_mode: mode === 'unsaid' ? null : mode,
+  network_mode: mode === 'undeclared' ? null : mode,
   allowed_hosts: hosts,
 })
 

@@ -67,10 +67,10 @@ export type EnvironmentResources = {
 }
 
 /**
- * Network policy. `hosts` is used only in mode `allowlist`, where an empty list means no access. `unsaid` means that the
+ * Network policy. `hosts` is used only in mode `allowlist`, where an empty list means no access. `undeclared` means that the
  * task does not declare a mode, which Harbor treats as public.
  */
-export type Network = { mode: 'public' | 'no-network' | 'allowlist' | 'unsaid'; hosts: string[] }
+export type Network = { mode: 'public' | 'no-network' | 'allowlist' | 'undeclared'; hosts: string[] }
 
 export type McpServer =
   | { name: string; transport: 'stdio'; command: string; args: string[] }
@@ -122,14 +122,15 @@ export type Verifier = {
   network: Network
   /** Hooks that run after the agent has ended and before artifacts are collected. */
   collect: CollectHook[]
-  place: VerifierPlace
+  sandbox: VerifierSandbox
   /** Folders merged into /tests; later ones take precedence. Empty if the verifier's image contains the tests. */
   testFolders: string[]
   /** File of the task that runs the tests. Null if the verifier's image contains the tests. */
   testScript: string | null
 }
 
-export type VerifierPlace = { mode: 'shared' } | { mode: 'separate'; environment: Environment }
+/** The sandbox of the tests: the agent's, or a separate one with an environment of its own. */
+export type VerifierSandbox = { mode: 'shared' } | { mode: 'separate'; environment: Environment }
 
 /** A script and the folder that is uploaded with it. */
 export type TaskScript = { folder: string; script: string }

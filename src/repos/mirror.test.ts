@@ -82,7 +82,7 @@ test('fetches file contents on demand', async () => {
   const url = await source('lazy')
   await using mirror = await open({ id: 'lazy', url })
   const blob = await git(url, ['rev-parse', 'main:a.py'])
-  const read = () => runGit(mirror.place, ['cat-file', '-p', blob], { signal })
+  const read = () => runGit(mirror.location, ['cat-file', '-p', blob], { signal })
   await expect(read()).rejects.toThrow('git failed')
   await mirror.fetchBlobs([blob], signal)
   expect((await read()).toString()).toBe('b\n')

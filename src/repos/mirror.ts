@@ -84,7 +84,7 @@ async function hasAllCommits(gitDir: string, { commits, signal }: MirrorOptions)
   if (!commits || !(await exists(gitDir))) return false
   try {
     await using repository = await openClone(gitDir, { signal })
-    return (await findMissingCommits(repository.place, commits, signal)).length === 0
+    return (await findMissingCommits(repository.location, commits, signal)).length === 0
   } catch (error) {
     signal.throwIfAborted()
     if (error instanceof GitFailed || error instanceof RepositoryUnreadable) return false

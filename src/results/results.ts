@@ -25,6 +25,7 @@ import {
 } from './sql.ts'
 import { escapeXml, formatPercent, formatUsd } from './text.ts'
 
+/** Maximum number of cards in a list that is read as a whole. Longer lists are read in pages. */
 const LIST_MAX = 1000
 const PAGE_LIMIT = 50
 const FEED_MAX = 50

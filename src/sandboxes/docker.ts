@@ -80,7 +80,7 @@ const toCapabilities = ({ isolation, gatewayChannel }: DockerEngine): Capabiliti
   isolation,
   gatewayChannel,
   limits: { cpus: true, memory: true, pids: true, disk: 'watched' },
-  groups: true,
+  networks: true,
 })
 
 type Labelled = { Id: string; Labels: Record<string, string> | null }

@@ -94,6 +94,6 @@ async function testCluster(cluster: Cluster): Promise<Capabilities> {
     gatewayChannel: 'relay',
     // The API has no limit on processes, and the kubelet measures disk use at intervals only.
     limits: { cpus: true, memory: true, pids: false, disk: 'watched' },
-    groups: false,
+    networks: false,
   }
 }

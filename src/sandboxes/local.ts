@@ -76,7 +76,7 @@ function toCapabilities({ runtime, cgroups, hasLoopDevices, hasNetworks }: Host)
     isolation: runtime,
     gatewayChannel: 'namespace',
     limits: { cpus: hasCgroups, memory: hasCgroups, pids: hasCgroups, disk: hasLoopDevices ? 'hard' : 'watched' },
-    groups: hasNetworks,
+    networks: hasNetworks,
   }
 }
 

@@ -11,7 +11,7 @@ export type Capabilities = {
   /** Limits that the kernel enforces. The provider polls the others, or does not enforce them. */
   limits: { cpus: boolean; memory: boolean; pids: boolean; disk: 'hard' | 'watched' | 'none' }
   /** True when sandboxes can share a network, as the services of a compose file do. */
-  groups: boolean
+  networks: boolean
 }
 
 /** Runs sandboxes. Each provider is one file of this folder; the conformance suite defines what all must do. */

@@ -101,7 +101,7 @@ export async function findMode(
 
 /** Lists the networks to try: as declared, then public access for the verifier, then for both, where undeclared. */
 function listNetworkNeeds({ steps }: Task): NetworkNeeds[] {
-  const isUndeclared = (phase: 'agent' | 'verifier') => steps.some((step) => step[phase].network.mode === 'unsaid')
+  const isUndeclared = (phase: 'agent' | 'verifier') => steps.some((step) => step[phase].network.mode === 'undeclared')
   const needs: NetworkNeeds[] = [{ agentNetwork: 'declared', verifierNetwork: 'declared' }]
   if (isUndeclared('verifier')) needs.push({ agentNetwork: 'declared', verifierNetwork: 'required' })
   if (isUndeclared('agent')) {

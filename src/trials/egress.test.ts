@@ -242,7 +242,7 @@ test('connections end with their sandbox, and without a network there is no prox
   expect(record.egress?.reached).toEqual(['good.example:443'])
   await waitForHangUp({ ...server, connections: server.connections.slice(before) })
 
-  for (const mode of ['unsaid', 'no-network'] as const) {
+  for (const mode of ['undeclared', 'no-network'] as const) {
     const closed = await inSandbox({ mode, hosts: [] }, 'env | grep -i proxy; (exec 3<>/dev/tcp/127.0.0.1/31280) 2>&1')
     expect(closed.output).toMatch(/Connection refused/)
     expect(closed.output).not.toMatch(/_proxy=/i)

@@ -33,10 +33,10 @@ export function scaleTimeouts(task: Task, multiplier: number): Task {
     verifier: {
       ...verifier,
       timeoutSec: capSeconds(verifier.timeoutSec * multiplier),
-      place:
-        verifier.place.mode === 'separate'
-          ? { ...verifier.place, environment: scaleEnvironment(verifier.place.environment) }
-          : verifier.place,
+      sandbox:
+        verifier.sandbox.mode === 'separate'
+          ? { ...verifier.sandbox, environment: scaleEnvironment(verifier.sandbox.environment) }
+          : verifier.sandbox,
     },
   })
   const [first, ...others] = task.steps

@@ -67,7 +67,7 @@ test('a phase reaches the hosts that its task declares, and the record lists the
       hosts: ['good.example'],
       egress: { connections: 1, reached: ['good.example:80'], refused: { count: 0 } },
     },
-    verifier: { asked: 'unsaid', given: 'none', egress: null },
+    verifier: { asked: 'undeclared', given: 'none', egress: null },
   })
 })
 
@@ -85,8 +85,8 @@ test('a task that declares no network gets none, and the record says so', async 
   const record = await solved('silent', SOLVE_BY_ASKING)
   expect(record).toMatchObject({ state: 'failed' })
   expect(record.steps[0]?.network).toEqual({
-    agent: { asked: 'unsaid', given: 'none', hosts: [], egress: null },
-    verifier: { asked: 'unsaid', given: 'none', hosts: [], egress: null },
+    agent: { asked: 'undeclared', given: 'none', hosts: [], egress: null },
+    verifier: { asked: 'undeclared', given: 'none', hosts: [], egress: null },
   })
 })
 

@@ -40,9 +40,9 @@ export function openNetwork(
   { fallback, direct = [], egress: options }: PhaseNetworkOptions = {},
 ): PhaseNetwork {
   const asked = declared.mode
-  const network = asked === 'unsaid' ? (fallback ?? declared) : declared
+  const network = asked === 'undeclared' ? (fallback ?? declared) : declared
   const { mode: given, hosts } = network
-  if (given === 'no-network' || given === 'unsaid') {
+  if (given === 'no-network' || given === 'undeclared') {
     return { ports: [], env: {}, summary: () => toNoNetworkRecord(declared), close: () => {} }
   }
   const egress = createEgress(network, options)

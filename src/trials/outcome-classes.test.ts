@@ -5,7 +5,7 @@ import { meetsMinimum, toFailedOutcome, toStepOutcome, toTrialOutcome } from './
 import type { StepRecord } from './record.ts'
 
 const FINE: Exit = { code: 0, limit: null, seconds: 1, outputBytes: 0 }
-const NETWORK = toNoNetworkRecord({ mode: 'unsaid', hosts: [] })
+const NETWORK = toNoNetworkRecord({ mode: 'undeclared', hosts: [] })
 const step = (rewards: Record<string, number>, over: Partial<StepRecord> = {}): StepRecord => ({
   name: null,
   agent: FINE,

@@ -5,7 +5,7 @@ import { meetsMinimum, toStepOutcome, toTrialOutcome } from './outcome.ts'
 import type { StepRecord } from './record.ts'
 
 const fine: Exit = { code: 0, limit: null, seconds: 1, outputBytes: 0 }
-const none = toNoNetworkRecord({ mode: 'unsaid', hosts: [] })
+const none = toNoNetworkRecord({ mode: 'undeclared', hosts: [] })
 const step = (rewards: Record<string, number>, change: Partial<StepRecord> = {}): StepRecord => ({
   name: null,
   agent: fine,

@@ -52,7 +52,7 @@ async function runPhases(
 ): Promise<StepResult> {
   const { environment, previous } = options
   const { request } = context
-  const isSeparate = step.verifier.place.mode === 'separate'
+  const isSeparate = step.verifier.sandbox.mode === 'separate'
   request.onPhase('agent', step.name)
   const keepRunning = request.verifyMode === 'shared-live' && !isSeparate
   const agent = await context.timed('agent', () => runAgentPhase(context, environment, step, { previous, keepRunning }))
@@ -115,10 +115,10 @@ async function verifyStep(
 ): Promise<StepVerdict> {
   const { verifier } = step
   if (agent.running) return verifyRunning(context, environment, step, agent.running)
-  if (verifier.place.mode === 'shared' || !verifierImages)
+  if (verifier.sandbox.mode === 'shared' || !verifierImages)
     return verifyFresh(context, environment, step, sandbox?.stopped)
   const seconds = verifier.timeoutSec + SLACK_SECONDS
-  const separate = await startEnvironment(context, verifier.place.environment, verifierImages, seconds)
+  const separate = await startEnvironment(context, verifier.sandbox.environment, verifierImages, seconds)
   const verdict = await verifySeparately(context, separate, step, { collected, from: sandbox?.stopped })
   await stopSidecars(context, separate.sidecars)
   return verdict

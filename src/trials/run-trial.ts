@@ -219,7 +219,7 @@ async function prepareEnvironment(run: TrialRun, context: StepContext): Promise<
 /** Includes the environments of separate verifiers, so that every build fails before anything is spent on an agent. */
 const listEnvironments = ({ task }: TrialRequest): Environment[] => [
   task.environment,
-  ...task.steps.flatMap(({ verifier: { place } }) => (place.mode === 'separate' ? [place.environment] : [])),
+  ...task.steps.flatMap(({ verifier: { sandbox } }) => (sandbox.mode === 'separate' ? [sandbox.environment] : [])),
 ]
 
 function readImages({ images }: TrialRun, environment: Environment): EnvironmentImages {
@@ -254,8 +254,9 @@ async function runSteps(run: TrialRun, context: StepContext, environment: Runnin
   const untouched = await context.timed('prepare', () => placeConfiguration(context, environment, first))
   for (const [index, step] of task.steps.entries()) {
     const stepContext = await resources.createContext(index)
-    const { place } = step.verifier
-    const verifierImages = place.mode === 'separate' ? readImages(run, place.environment) : undefined
+    const { sandbox: verifierSandbox } = step.verifier
+    const verifierImages =
+      verifierSandbox.mode === 'separate' ? readImages(run, verifierSandbox.environment) : undefined
     const { record, sandbox, collected } = await runStep(stepContext, step, { environment, verifierImages, previous })
     previous = sandbox
     last = { context: stepContext, step, record, collected }
@@ -266,7 +267,7 @@ async function runSteps(run: TrialRun, context: StepContext, environment: Runnin
   run.areStepsDone = true
   if (request.savesPatch && !harness.isControl && previous)
     await writeChangesPatch(context, environment, first, { agentSandbox: previous, untouched })
-  if (last && last.step.verifier.place.mode === 'shared') await addSidecarArtifacts(run, environment, last)
+  if (last && last.step.verifier.sandbox.mode === 'shared') await addSidecarArtifacts(run, environment, last)
   if (previous) context.removeLater(previous)
 }
 

@@ -196,8 +196,8 @@ function openPhaseNetwork(request: TrialRequest, declared: Network, phase: 'agen
 
 /** Lists the names under which the services of a task reach each other. */
 function listServiceNames({ environment, steps }: Task): string[] {
-  const environments = steps.map(({ verifier: { place } }) =>
-    place.mode === 'separate' ? place.environment : environment,
+  const environments = steps.map(({ verifier: { sandbox } }) =>
+    sandbox.mode === 'separate' ? sandbox.environment : environment,
   )
   const services = [environment, ...environments].flatMap(({ compose }) => compose?.services ?? [])
   const names = services.flatMap(({ name, hostname, aliases }) => [name, hostname, ...aliases])

@@ -1,4 +1,5 @@
 import { arch } from 'node:process'
+import { declaresGrader } from '../harbor/safety/verifier-strength.ts'
 import type { ComposeService, Environment, Task, TaskStep } from '../harbor/task.ts'
 import { type Capabilities, SandboxUnsupported } from '../sandboxes/sandbox.ts'
 import { listSidecarArtifacts } from './artifacts.ts'
@@ -18,32 +19,30 @@ export const resolveMode = (task: Task, requested: VerifyMode): VerifyMode =>
   hasOnlySeparateVerifiers(task) && requested !== 'grader' ? 'workspace' : requested
 
 const hasOnlySeparateVerifiers = ({ steps }: Task): boolean =>
-  steps.every(({ verifier }) => verifier.place.mode === 'separate')
-
-function declaresGrader({ metadata }: Task): boolean {
-  const { assay } = metadata
-  return typeof assay === 'object' && !Array.isArray(assay) && assay.grader === true
-}
+  steps.every(({ verifier }) => verifier.sandbox.mode === 'separate')
 
 /** Throws SandboxUnsupported with the features of the task that are not supported, before anything is built or spent. */
-export function requireSupported(task: Task, { groups }: Capabilities): void {
-  const environments = [task.environment, ...task.steps.flatMap(({ verifier }) => separateEnvironment(verifier.place))]
+export function requireSupported(task: Task, { networks }: Capabilities): void {
+  const environments = [
+    task.environment,
+    ...task.steps.flatMap(({ verifier }) => separateEnvironment(verifier.sandbox)),
+  ]
   const unsupported = environments.flatMap(listUnsupported)
-  if (!groups && environments.some(needsSandboxNetwork)) unsupported.push('docker-compose in this sandbox')
+  if (!networks && environments.some(needsSandboxNetwork)) unsupported.push('docker-compose in this sandbox')
   if (task.steps.slice(0, -1).some(needsSidecarFiles))
     unsupported.push('an artifact of another service for the separate verifier of a step that is not the last')
   if (unsupported.length > 0)
     throw new SandboxUnsupported(`This engine does not support: ${[...new Set(unsupported)].join('; ')}.`)
 }
 
-const separateEnvironment = (place: TaskStep['verifier']['place']): Environment[] =>
-  place.mode === 'separate' ? [place.environment] : []
+const separateEnvironment = (sandbox: TaskStep['verifier']['sandbox']): Environment[] =>
+  sandbox.mode === 'separate' ? [sandbox.environment] : []
 
 const needsSandboxNetwork = ({ compose }: Environment): boolean => (compose?.services.length ?? 0) > 1
 
 /** Sidecars are stopped before their files are collected, but later steps need them. */
 const needsSidecarFiles = (step: TaskStep): boolean =>
-  step.verifier.place.mode === 'separate' && listSidecarArtifacts(step).length > 0
+  step.verifier.sandbox.mode === 'separate' && listSidecarArtifacts(step).length > 0
 
 const listUnsupported = ({ os, resources, compose }: Environment): string[] => [
   ...(os === 'windows' ? ['environment.os = "windows"'] : []),

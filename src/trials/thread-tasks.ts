@@ -8,7 +8,7 @@ import { writePatch } from './write-patch.ts'
 
 /** Tasks of the threads that read untrusted files of agents. */
 const tasks = { convertTrajectory, writePatch, spoolArtifact, unpackArtifact }
-export type TrialTasks = typeof tasks
+export type TrialThreadTasks = typeof tasks
 
 serveTasks(tasks)
 

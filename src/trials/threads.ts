@@ -1,10 +1,10 @@
 import { openThreads } from '../platform/threads/threads.ts'
-import type { TrialTasks } from './thread-tasks.ts'
+import type { TrialThreadTasks } from './thread-tasks.ts'
 
 const SCRIPT = new URL('./thread-tasks.ts', import.meta.url)
 
 /** Threads for agents' texts, whose size is limited. */
-export const textThreads = openThreads<TrialTasks>(SCRIPT, { timeoutMs: 30_000, memoryMb: 512 })
+export const textThreads = openThreads<TrialThreadTasks>(SCRIPT, { timeoutMs: 30_000, memoryMb: 512 })
 
 /** Threads for archives of agents' files. Separate from the texts, because an archive may have gigabytes. */
-export const archiveThreads = openThreads<TrialTasks>(SCRIPT, { timeoutMs: 600_000, memoryMb: 512 })
+export const archiveThreads = openThreads<TrialThreadTasks>(SCRIPT, { timeoutMs: 600_000, memoryMb: 512 })

@@ -25,7 +25,7 @@ export function rateStrength(
   weakness: string | null,
 ): VerifierStrength {
   if (winners.length > 0 || weakness !== null) return 'weak'
-  const isSeparate = steps.every(({ verifier }) => verifier.place.mode === 'separate')
+  const isSeparate = steps.every(({ verifier }) => verifier.sandbox.mode === 'separate')
   return isSeparate || mode === 'grader' ? 'strong' : 'standard'
 }
 
@@ -62,7 +62,7 @@ async function listSubmission(
   carried: readonly string[],
 ): Promise<string[]> {
   const { workdir } = await readSettings(provider, request, request.task.environment)
-  return step.verifier.place.mode === 'separate'
+  return step.verifier.sandbox.mode === 'separate'
     ? listMainArtifacts(step).map(({ source }) => posix.resolve(workdir, source))
     : [...(isSystemFolder(workdir) ? [] : [workdir]), ...carried]
 }
@@ -94,13 +94,13 @@ async function findStepExposure(
   step: TaskStep,
   submission: readonly string[],
 ): Promise<string | undefined> {
-  const { place } = step.verifier
-  const environment = place.mode === 'separate' ? place.environment : request.task.environment
+  const { sandbox } = step.verifier
+  const environment = sandbox.mode === 'separate' ? sandbox.environment : request.task.environment
   const settings = await readSettings(provider, request, environment)
   const env = { ...settings.env, ...fillEnv(step.verifier.env, request.variables) }
   const commands = [...settings.commands, ...listCommands(environment, step)]
   const isSystemArtifact = (path: string): boolean => !path.startsWith('/logs/') && isSystemFolder(path)
-  const systemArtifact = place.mode === 'separate' ? submission.find(isSystemArtifact) : undefined
+  const systemArtifact = sandbox.mode === 'separate' ? submission.find(isSystemArtifact) : undefined
   return systemArtifact === undefined
     ? findExposure(env, commands, submission)
     : `The artifact ${systemArtifact} contains files that programs of the verifier read by themselves.`

@@ -19,7 +19,7 @@ import {
 /** Opens a pull request of a sample repository as the pipeline finds it in git. */
 export type KnownPull = { pullRequest: PullRequest; split: SplitCommit; before: SourceTree; facts: LintFacts }
 
-export type KnownRepository = AsyncDisposable & { place: GitLocation; pull(number: number): Promise<KnownPull> }
+export type KnownRepository = AsyncDisposable & { location: GitLocation; pull(number: number): Promise<KnownPull> }
 
 const signal = new AbortController().signal
 
@@ -37,13 +37,13 @@ export async function openKnown(repository: SampleRepository): Promise<KnownRepo
     const pullRequest = found.get(number)
     const before = trees.get(number)
     if (!pullRequest || !before) throw new Error(`${repository.name} has no #${number}.`)
-    const split = await splitCommit({ place: clone.place }, pullRequest, signal)
+    const split = await splitCommit({ location: clone.location }, pullRequest, signal)
     if (split.kind !== 'done') throw new Error(`#${number} cannot be split: ${split.detail}`)
     return { pullRequest, split: split.value, before, facts: factsOf(pullRequest, split.value, before) }
   }
   const pulls = new Map<number, Promise<KnownPull>>()
   return {
-    place: clone.place,
+    location: clone.location,
     pull(number) {
       const pull = pulls.get(number) ?? read(number)
       pulls.set(number, pull)

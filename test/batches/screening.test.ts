@@ -22,7 +22,7 @@ async function verdicts(repository: SampleRepository): Promise<Record<number, st
   const folder = join(root, repository.name)
   await writeRepository(folder, repository)
   await using clone = await openClone(folder, { signal })
-  const tools = { place: clone.place, pullRequests: listGitHistory(clone), verdicts: new Map() }
+  const tools = { location: clone.location, pullRequests: listGitHistory(clone), verdicts: new Map() }
   const found: Record<number, string> = {}
   for await (const { pullRequest, verdict } of scan(tools, { now: NOW, defaultBranch: 'main' }, signal)) {
     expect(found).not.toHaveProperty(String(pullRequest.number))

@@ -163,7 +163,7 @@ const CONTENT: SafetyControl[] = [
   control('a file of a million letters', { 'environment/app/data.csv': '1,2,3\n'.repeat(300_000) }, 'scan_limit'),
   {
     ...control('a closed network where there is one', toml('network_mode = "no-network"')),
-    options: { sandbox: { groups: false, network: ['no-network'] } },
+    options: { sandbox: { sidecars: false, network: ['no-network'] } },
   },
 ]
 

@@ -152,13 +152,13 @@ const LIMITS: Seed[] = [
     'task.toml': `${GOOD_TASK['task.toml']}`.replace('timeout_sec = 600', 'timeout_sec = 2600000'),
   }),
   seed('network_mode', 'a closed network where there is none', toml('network_mode = "no-network"'), {
-    sandbox: { groups: true, network: ['public'] },
+    sandbox: { sidecars: true, network: ['public'] },
   }),
   seed(
     'sidecars',
     'a sidecar where there are none',
     { 'environment/docker-compose.yaml': 'services: {main: {build: .}, db: {image: "redis:7"}}\n' },
-    { sandbox: { groups: false, network: ['public'] } },
+    { sandbox: { sidecars: false, network: ['public'] } },
   ),
   seed(
     'private_hosts',

@@ -1,11 +1,11 @@
 import { listDailySpend } from '../../gateway/spend/spend.ts'
 import type { Db } from '../../platform/db/db.ts'
-import { averageUsd } from '../../platform/usd.ts'
 import type { WorkspaceSpend } from './schema.ts'
 import { listSettingSpend } from './sql.ts'
 
 const DAY_MS = 86_400_000
 const SETTINGS_MAX = 100
+const MICROS_PER_USD = 1_000_000
 
 /** Reads the spend of a workspace on the last days, today included. Days begin at midnight UTC. */
 export async function readWorkspaceSpend(db: Db, workspaceId: string, days: number): Promise<WorkspaceSpend> {
@@ -20,4 +20,4 @@ export async function readWorkspaceSpend(db: Db, workspaceId: string, days: numb
   }
 }
 
-const toUsd = (micros: number): number => averageUsd(micros, 1)
+const toUsd = (micros: number): number => micros / MICROS_PER_USD

@@ -21,18 +21,19 @@ export function estimateStrength(outline: TaskOutline, texts: readonly TextFile[
   const weakness = findWeakness(outline, texts, listPaths) ?? findExposedSetting(outline, texts)
   if (weakness !== undefined) return { strength: 'weak', reason: weakness }
   if (declaresGrader(outline)) return { strength: 'strong', reason: 'The task declares a grader.' }
-  return outline.steps.every(({ verifier }) => verifier.place.mode === 'separate')
+  return outline.steps.every(({ verifier }) => verifier.sandbox.mode === 'separate')
     ? { strength: 'strong', reason: 'The verifier is separate, and its tests only read.' }
     : { strength: 'standard', reason: 'The tests only read what the candidate left.' }
 }
 
-function declaresGrader({ metadata: { assay } }: Pick<TaskOutline, 'metadata'>): boolean {
+/** Returns true if a task declares `[metadata.assay] grader = true`. */
+export function declaresGrader({ metadata: { assay } }: Pick<TaskOutline, 'metadata'>): boolean {
   return typeof assay === 'object' && !Array.isArray(assay) && assay.grader === true
 }
 
 /** Returns the folders of a task that have the files of a step's tests. */
-export const listTestFolders = ({ verifier: { testFolders, place } }: TaskStep): string[] =>
-  testFolders.length === 0 && place.mode === 'separate' ? [place.environment.folder] : testFolders
+export const listTestFolders = ({ verifier: { testFolders, sandbox } }: TaskStep): string[] =>
+  testFolders.length === 0 && sandbox.mode === 'separate' ? [sandbox.environment.folder] : testFolders
 
 /**
  * Returns the reason why tests may execute or load what the candidate wrote as the user who writes the reward. Undefined:
@@ -127,12 +128,12 @@ type StepSettings = { environment: Environment; env: Record<string, string>; sub
 
 /** Reads the environment of a step's verifier, and the paths of the candidate's files in it, as far as files name them. */
 function readSettings(outline: TaskOutline, step: TaskStep, texts: readonly TextFile[]): StepSettings {
-  const { place, env } = step.verifier
+  const { sandbox, env } = step.verifier
   const imageOf = ({ dockerfile }: Environment) => settingsIn(texts.find(({ path }) => path === dockerfile))
-  const environment = place.mode === 'separate' ? place.environment : outline.environment
+  const environment = sandbox.mode === 'separate' ? sandbox.environment : outline.environment
   const workdir = outline.environment.workdir ?? imageOf(outline.environment).workdir ?? '/'
   const paths =
-    place.mode === 'separate' ? step.artifacts.map(({ source }) => posix.resolve(workdir, source)) : [workdir]
+    sandbox.mode === 'separate' ? step.artifacts.map(({ source }) => posix.resolve(workdir, source)) : [workdir]
   const set = [...environment.env, ...env].map(({ name, value }) => [name, toText(value)])
   return {
     environment,

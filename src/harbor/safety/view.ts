@@ -108,8 +108,8 @@ const TEXT_NAMES =
 /** Lists environments, one per folder. A verifier without its own image shares that of the agent. */
 function listEnvironments(outline: TaskOutline | undefined): Environment[] {
   if (!outline) return []
-  const verifiers = outline.steps.flatMap(({ verifier: { place } }) =>
-    place.mode === 'separate' ? [place.environment] : [],
+  const verifiers = outline.steps.flatMap(({ verifier: { sandbox } }) =>
+    sandbox.mode === 'separate' ? [sandbox.environment] : [],
   )
   return [...new Map([...verifiers, outline.environment].map((each) => [each.folder, each])).values()]
 }
@@ -299,7 +299,7 @@ export function lineAt(text: string, offset: number): number {
 /** Features of a sandbox that tasks may require. */
 export type SandboxFeatures = {
   /** Sidecars are supported. */
-  groups: boolean
+  sidecars: boolean
   /** Supported network modes. */
   network: readonly Network['mode'][]
 }

@@ -36,8 +36,8 @@ afterAll(async () => {
 /** Runs real git, whose only way out is the proxy. */
 const git = (pin: PinnedServer, args: string[], more: string[] = []) => {
   const settings = [`http.sslCAInfo=${join(folder, 'ca.pem')}`, ...more]
-  const place = { repositoryArgs: [], cwd: folder, protocols: 'https:http', pin, settings }
-  return runGit(place, args, { signal: AbortSignal.timeout(30_000) }).catch((error: unknown) => error)
+  const location = { repositoryArgs: [], cwd: folder, protocols: 'https:http', pin, settings }
+  return runGit(location, args, { signal: AbortSignal.timeout(30_000) }).catch((error: unknown) => error)
 }
 const pinned = (): PinnedServer => ({ host: HOST, port: server.port, addresses: ['127.0.0.1'] })
 

@@ -40,9 +40,9 @@ test('git ends when the caller stops reading after the first file', async () => 
   )
   const tree = await readTree(clone, commit, signal)
   if (tree.kind !== 'done') throw new Error('The tree was rejected.')
-  const folder = clone.place.repositoryArgs.join(' ')
+  const folder = clone.location.repositoryArgs.join(' ')
 
-  for await (const { path } of readBlobs(clone.place, tree.value.entries, { signal, bytesMax: 2 * BYTES })) {
+  for await (const { path } of readBlobs(clone.location, tree.value.entries, { signal, bytesMax: 2 * BYTES })) {
     expect(path).toBe('a.txt')
     expect(listReaders(folder)).not.toEqual([])
     break

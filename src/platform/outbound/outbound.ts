@@ -223,7 +223,7 @@ function toResponse(answer: Answer, url: URL, bytesMax: number, deadline: Deadli
   const body = limitBody(answer.body, {
     bytesMax,
     tooLarge: () => new OutboundRefused('response_too_large', url),
-    explain: (error) => toBodyError(error, url, deadline),
+    toError: (error) => toBodyError(error, url, deadline),
     onEnd: deadline.clear,
   })
   return new Response(body, init)
@@ -333,8 +333,8 @@ function isStream(body: unknown): body is AsyncIterable<Uint8Array> {
 type BodyLimits = {
   bytesMax: number
   tooLarge: () => Error
-  /** Converts a connection error. */
-  explain: (error: unknown) => unknown
+  /** Converts an error of the connection. */
+  toError: (error: unknown) => unknown
   onEnd: () => void
 }
 
@@ -362,7 +362,7 @@ function limitBody(body: ReadableStream<Uint8Array>, limits: BodyLimits): Readab
       pull: (controller) =>
         next(controller).catch(async (error: unknown) => {
           await stop(error)
-          throw limits.explain(error)
+          throw limits.toError(error)
         }),
       cancel: stop,
     },

@@ -97,7 +97,7 @@ function listPullHeads(refs: Refs): Map<number, string> {
 /** A repository that is open for reading. Its content cannot make git run, fetch or write anything. */
 export type ReadableRepository = AsyncDisposable & {
   /** Location and options for running git on this repository. */
-  place: GitLocation
+  location: GitLocation
   /** Newest commit of the default branch. Undefined for an empty repository. */
   tip: string | undefined
   /** Name of the default branch, without `refs/heads/`. */
@@ -108,7 +108,7 @@ export type ReadableRepository = AsyncDisposable & {
   pullHeads: ReadonlyMap<number, string>
 }
 
-type RepositoryDetails = Omit<ReadableRepository, 'place' | keyof AsyncDisposable> & {
+type RepositoryDetails = Omit<ReadableRepository, 'location' | keyof AsyncDisposable> & {
   gitDir: string
   objects: string
 }
@@ -127,7 +127,7 @@ async function openRepository({ gitDir, objects, ...details }: RepositoryDetails
     await remove()
     throw error
   }
-  const place: GitLocation = {
+  const location: GitLocation = {
     repositoryArgs: [`--git-dir=${folder}/git`],
     cwd: folder,
     protocols: '',
@@ -135,5 +135,5 @@ async function openRepository({ gitDir, objects, ...details }: RepositoryDetails
     // A commit-graph file is untrusted, unlike commits, whose ids are verified.
     settings: ['core.commitGraph=false', 'core.quotePath=true', 'diff.renameLimit=400', 'i18n.logOutputEncoding=UTF-8'],
   }
-  return { ...details, place, [Symbol.asyncDispose]: remove }
+  return { ...details, location, [Symbol.asyncDispose]: remove }
 }

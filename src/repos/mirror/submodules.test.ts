@@ -53,8 +53,8 @@ const readUrls = async (text: string) => {
   const folder = join(root, 'parent')
   const commit = await commitTree(folder, [{ name: '.gitmodules', content: text }])
   await using clone = await openClone(folder, { signal })
-  const blob = (await runGit(clone.place, ['rev-parse', `${commit}:.gitmodules`], { signal })).toString().trim()
-  return Object.fromEntries(await readSubmoduleUrls(clone.place, blob, signal))
+  const blob = (await runGit(clone.location, ['rev-parse', `${commit}:.gitmodules`], { signal })).toString().trim()
+  return Object.fromEntries(await readSubmoduleUrls(clone.location, blob, signal))
 }
 
 test('reads addresses by path and uses neither names nor other settings', async () => {

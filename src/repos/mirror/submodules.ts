@@ -31,7 +31,7 @@ export function createSubmoduleOpener(deps: MirrorDeps, { key, signal, ...source
     const bytesMax = Math.min(deps.bytesMax ?? SUBMODULE_BYTES_MAX, SUBMODULE_BYTES_MAX)
     const options = { ...own, id: `submodule-${key}-${hash}`, signal, commits: [commit] }
     const mirror = await openMirror({ ...deps, bytesMax }, options)
-    const missing = await findMissingCommits(mirror.place, [commit], signal)
+    const missing = await findMissingCommits(mirror.location, [commit], signal)
     if (missing.length > 0) {
       await mirror[Symbol.asyncDispose]()
       throw new MirrorRefused('No branch of a submodule has the commit that the tree names.')
@@ -98,12 +98,12 @@ const KEY = /^submodule\.(.*)\.(path|url)\n(.*)$/s
  * used, and neither are other settings, such as commands. Throws GitFailed for a file that git cannot parse.
  */
 export async function readSubmoduleUrls(
-  place: GitLocation,
+  location: GitLocation,
   blob: string,
   signal: AbortSignal,
 ): Promise<Map<string, string>> {
   const listed = (
-    await runGit(place, ['config', '--no-includes', `--blob=${blob}`, '-z', '--list'], { signal })
+    await runGit(location, ['config', '--no-includes', `--blob=${blob}`, '-z', '--list'], { signal })
   ).toString()
   const sections = new Map<string, { path?: string; url?: string }>()
   for (const piece of listed.split('\0')) {

@@ -8,7 +8,7 @@ type GitHistoryOptions = { onCommit?: () => void }
 
 /** Finds pull requests in the default branch of a clone, without code host or network. */
 export const listGitHistory = (
-  { place: location, tip, pullHeads }: Pick<ReadableRepository, 'place' | 'tip' | 'pullHeads'>,
+  { location, tip, pullHeads }: Pick<ReadableRepository, 'location' | 'tip' | 'pullHeads'>,
   { onCommit = () => {} }: GitHistoryOptions = {},
 ): PullRequests => ({
   async *list(signal) {

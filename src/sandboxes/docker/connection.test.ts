@@ -182,7 +182,7 @@ test('an engine that is started later is found then', { timeout: 60_000 }, async
   const provider = providerAt({ kind: 'unix', path: socket })
   await expect(provider.selfTest()).rejects.toThrow(SandboxUnavailable)
   await run('ln', ['-s', dockerd.socket, socket])
-  expect(await provider.selfTest()).toMatchObject({ groups: true })
+  expect(await provider.selfTest()).toMatchObject({ networks: true })
 })
 
 test.each([

@@ -108,7 +108,7 @@ test('reads an emitted task back unchanged', async () => {
         agent: { network: { mode: 'no-network', hosts: [] }, timeoutSec: 3600 },
         verifier: {
           network: { mode: 'no-network', hosts: [] },
-          place: { mode: 'separate', environment: { dockerfile: 'tests/Dockerfile' } },
+          sandbox: { mode: 'separate', environment: { dockerfile: 'tests/Dockerfile' } },
           collect: [{ service: 'main', user: 'root' }],
         },
         artifacts: [{ source: '/logs/artifacts/submission.patch' }],

@@ -65,7 +65,7 @@ const buildVerifier = (input: GeneratedTaskInput): Task['steps'][0]['verifier'] 
   env: [],
   network: NO_NETWORK,
   collect: [{ command: collectScript(), service: MAIN_SERVICE, timeoutSec: COLLECT_SECONDS, user: 'root' }],
-  place: { mode: 'separate', environment: buildEnvironment('tests', input) },
+  sandbox: { mode: 'separate', environment: buildEnvironment('tests', input) },
   testFolders: [],
   testScript: null,
 })

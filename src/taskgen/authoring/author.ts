@@ -161,7 +161,7 @@ function toStageRejection(answer: FailedAnswer, lint: (draft: InstructionDraft) 
   }
 }
 
-type BaseCommit = { place: GitLocation; commit: string }
+type BaseCommit = { location: GitLocation; commit: string }
 
 /** Finds symbols that the tests need and the base tree lacks, so that the instruction must state them. */
 export async function findPinnedSymbols(
@@ -193,12 +193,12 @@ async function findMissingTexts(
 
 /** Yields the lines of all text files of the tree in overlapping parts, decoded as latin1. */
 async function* streamTreeText(
-  { place, commit }: BaseCommit,
+  { location, commit }: BaseCommit,
   signal: AbortSignal,
 ): AsyncGenerator<string, void, undefined> {
   let overlap = ''
   try {
-    for await (const chunk of streamGit(place, ['grep', '-I', '-h', '--no-color', '-e', '', commit], { signal })) {
+    for await (const chunk of streamGit(location, ['grep', '-I', '-h', '--no-color', '-e', '', commit], { signal })) {
       const part = overlap + chunk.toString('latin1')
       yield part
       overlap = part.slice(-OVERLAP_BYTES)

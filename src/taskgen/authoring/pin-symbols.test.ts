@@ -24,7 +24,7 @@ test('exposes only symbols that the base tree does not contain as a whole word',
   const content =
     'a.retry(known=1, unit=2)\na.fresh_name()\nassert e == "unknown unit" or "größer als" or "kleiner als"'
   const hidden = { files: [{ path: 't.py', content: latin1(content), executable: false }], deleted: [] }
-  const order = { place: clone.place, commit: clone.tip ?? '' }
+  const order = { location: clone.location, commit: clone.tip ?? '' }
 
   const pinned = await findPinnedSymbols(order, { source: latin1(source), hidden }, signal)
   expect(pinned.map(({ text }) => text)).toEqual(['fresh_name', 'retry', 'kleiner als'])

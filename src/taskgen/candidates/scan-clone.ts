@@ -43,7 +43,11 @@ export async function scanClone(folder: string, options: ScanOptions): Promise<C
     done.commits += 1
   }
   const history = listGitHistory(clone, { onCommit })
-  const deps = { place: clone.place, pullRequests: limitPullRequests(history, limit), verdicts: verdicts ?? new Map() }
+  const deps = {
+    location: clone.location,
+    pullRequests: limitPullRequests(history, limit),
+    verdicts: verdicts ?? new Map(),
+  }
   for await (const screened of scan(deps, { now, defaultBranch: clone.branch }, signal)) {
     counter.add(screened)
     const candidate = toCandidate(screened)

@@ -49,10 +49,10 @@ async function screenChunk(
 }
 
 async function screenDiffs(deps: ScanDeps, pullRequests: readonly PullRequest[], signal: AbortSignal) {
-  const { place, verdicts: cache } = deps
+  const { location, verdicts: cache } = deps
   const verdicts = new Map<PullRequest, DiffVerdict>()
   if (pullRequests.length === 0) return verdicts
-  const pairs = await findTreePairs(place, pullRequests, signal)
+  const pairs = await findTreePairs(location, pullRequests, signal)
   const uncached = pairs.filter((pair) => pair !== undefined).filter((pair) => !cache.get(pair))
   const fresh = await screenPairs(deps, uncached, signal)
   for (const [index, pullRequest] of pullRequests.entries()) {
@@ -94,7 +94,7 @@ async function screenPairs(
 ): Promise<Map<TreePair, DiffVerdict>> {
   const verdicts = new Map<TreePair, DiffVerdict>()
   const undecided: Diff[] = []
-  for await (const diff of diffNames(objects.place, [...new Set(pairs)], signal)) {
+  for await (const diff of diffNames(objects.location, [...new Set(pairs)], signal)) {
     const verdict = screenNames(diff)
     if (verdict) verdicts.set(diff.trees, verdict)
     else undecided.push(diff)
@@ -105,7 +105,7 @@ async function screenPairs(
     if (rejection) verdicts.set(diff.trees, rejection)
   }
   const readable = undecided.map(({ trees }) => trees).filter((trees) => !verdicts.has(trees))
-  for await (const diff of diffText(objects.place, readable, signal)) verdicts.set(diff.trees, screenDiff(diff))
+  for await (const diff of diffText(objects.location, readable, signal)) verdicts.set(diff.trees, screenDiff(diff))
   return verdicts
 }
 
@@ -132,9 +132,9 @@ export async function* scanMirror(
   { now, signal, cacheFile }: ScanMirrorOptions,
 ): AsyncGenerator<ScreenedPullRequest, void, undefined> {
   const verdicts = await openVerdictCache(cacheFile)
-  const { place, pullRequests, fetchBlobs, branch } = mirror
+  const { location, pullRequests, fetchBlobs, branch } = mirror
   try {
-    yield* scan({ place, pullRequests, fetchBlobs, verdicts }, { now, defaultBranch: branch }, signal)
+    yield* scan({ location, pullRequests, fetchBlobs, verdicts }, { now, defaultBranch: branch }, signal)
   } finally {
     // A full disk makes the next scan slower, but does not fail this one.
     await verdicts.save().catch(() => undefined)

@@ -21,7 +21,7 @@ async function split(before: HandmadeEntry[], after: HandmadeEntry[]) {
   const base = await commitTree(repository, before)
   const head = await commitTree(repository, after, base)
   await using clone = await openClone(repository, { signal })
-  return await splitCommit({ place: clone.place }, { base, head }, signal)
+  return await splitCommit({ location: clone.location }, { base, head }, signal)
 }
 
 const BEFORE: HandmadeEntry[] = [
@@ -95,7 +95,7 @@ test('refuses a tree that git cannot write again', async () => {
 test('rejects a missing base commit', async () => {
   await using clone = await openClone(repository, { signal })
   const none = '2'.repeat(40)
-  expect(await splitCommit({ place: clone.place }, { base: none, head: none }, signal)).toMatchObject({
+  expect(await splitCommit({ location: clone.location }, { base: none, head: none }, signal)).toMatchObject({
     reason: 'no_base',
   })
 })

@@ -33,21 +33,21 @@ export async function splitCommit(
   range: CommitRange,
   signal: AbortSignal,
 ): Promise<StageResult<SplitCommit>> {
-  const { place } = objects
-  const [pair] = await findTreePairs(place, [range], signal)
+  const { location } = objects
+  const [pair] = await findTreePairs(location, [range], signal)
   if (pair === undefined) return reject('no_base', 'A tree of this pull request is not in the mirror.')
   const [baseTree = '', headTree = ''] = pair.split(' ')
-  const changes = await listChanges(place, [baseTree, headTree], signal)
+  const changes = await listChanges(location, [baseTree, headTree], signal)
   if ('kind' in changes) return changes
   const sizes = await fetchMissingBlobs(objects, changes.flatMap(listBlobs), signal)
-  const patch = await readPatch(place, [baseTree, headTree], signal)
+  const patch = await readPatch(location, [baseTree, headTree], signal)
   if (patch === undefined) return reject('too_large', `The difference is larger than ${PATCH_BYTES_MAX} bytes.`)
   const split = splitPatch(patch)
   if (split.source.length > SOURCE_BYTES_MAX)
     return reject('too_large', `The change of source is larger than ${SOURCE_BYTES_MAX} bytes.`)
-  const hidden = await readHidden(place, changes, sizes, signal)
+  const hidden = await readHidden(location, changes, sizes, signal)
   if ('kind' in hidden) return hidden
-  const rejection = await checkLossless(place, { split, baseTree, headTree }, signal)
+  const rejection = await checkLossless(location, { split, baseTree, headTree }, signal)
   return rejection ?? done({ ...split, hidden, baseTree, headTree })
 }
 
@@ -66,11 +66,11 @@ const DIFF_TREE_ARGS = [
 const RAW_LINE = /^:\d+ (\d+) ([0-9a-f]+) ([0-9a-f]+) ([A-Z])$/
 const NAME_BYTES_MAX = 16 * 1024
 
-async function listChanges(place: GitLocation, trees: string[], signal: AbortSignal) {
+async function listChanges(location: GitLocation, trees: string[], signal: AbortSignal) {
   const changes: TreeChange[] = []
   let fields: RegExpExecArray | null = null
   for await (const piece of splitStream(
-    streamGit(place, [...DIFF_TREE_ARGS, ...trees], { signal }),
+    streamGit(location, [...DIFF_TREE_ARGS, ...trees], { signal }),
     NUL,
     NAME_BYTES_MAX,
   )) {
@@ -112,10 +112,10 @@ const PATCH_ARGS = [
   '--dst-prefix=b/',
 ]
 
-async function readPatch(place: GitLocation, trees: string[], signal: AbortSignal): Promise<string | undefined> {
+async function readPatch(location: GitLocation, trees: string[], signal: AbortSignal): Promise<string | undefined> {
   const chunks: Buffer[] = []
   let bytes = 0
-  for await (const chunk of streamGit(place, [...PATCH_ARGS, ...trees], { signal })) {
+  for await (const chunk of streamGit(location, [...PATCH_ARGS, ...trees], { signal })) {
     bytes += chunk.length
     if (bytes > PATCH_BYTES_MAX) return undefined
     chunks.push(chunk)
@@ -126,7 +126,7 @@ async function readPatch(place: GitLocation, trees: string[], signal: AbortSigna
 const REGULAR_MODE = /^100(644|755|664)$/
 
 async function readHidden(
-  place: GitLocation,
+  location: GitLocation,
   changes: readonly TreeChange[],
   sizes: ReadonlyMap<string, number>,
   signal: AbortSignal,
@@ -139,7 +139,7 @@ async function readHidden(
   if (total > HIDDEN_BYTES_MAX)
     return reject('too_large', `The tests of the change are larger than ${HIDDEN_BYTES_MAX} bytes.`)
   const files: PlainFile[] = []
-  for await (const { path, mode, content } of readBlobs(place, remaining, { signal, bytesMax: HIDDEN_BYTES_MAX })) {
+  for await (const { path, mode, content } of readBlobs(location, remaining, { signal, bytesMax: HIDDEN_BYTES_MAX })) {
     files.push({ path, content: content.toString('latin1'), executable: mode === '100755' })
   }
   return { files, deleted: tests.filter(({ isDeleted }) => isDeleted).map(({ path }) => path) } satisfies HiddenTests
@@ -147,8 +147,8 @@ async function readHidden(
 
 type SplitCheck = { split: SplitPatch; baseTree: string; headTree: string }
 
-async function checkLossless(place: GitLocation, { split, baseTree, headTree }: SplitCheck, signal: AbortSignal) {
-  await using index = await openIndex(place, baseTree, signal)
+async function checkLossless(location: GitLocation, { split, baseTree, headTree }: SplitCheck, signal: AbortSignal) {
+  await using index = await openIndex(location, baseTree, signal)
   await index.readTree(baseTree)
   for (const part of ['source', 'test', 'rest'] as const) {
     const error = await index.apply(split[part])
@@ -203,12 +203,15 @@ type SplitIndex = AsyncDisposable & {
 }
 
 /** Opens an index whose new objects are stored in a temporary folder. */
-async function openIndex(place: GitLocation, tree: string, signal: AbortSignal): Promise<SplitIndex> {
+async function openIndex(location: GitLocation, tree: string, signal: AbortSignal): Promise<SplitIndex> {
   const folder = await mkdtemp(join(tmpdir(), 'assay-split-'))
   const remove = () => rm(folder, { recursive: true, force: true })
   try {
     await createEmptyRepository(join(folder, 'git'), tree)
-    await writeFile(join(folder, 'git', 'objects', 'info', 'alternates'), `${await findObjectsFolder(place, signal)}\n`)
+    await writeFile(
+      join(folder, 'git', 'objects', 'info', 'alternates'),
+      `${await findObjectsFolder(location, signal)}\n`,
+    )
   } catch (error) {
     await remove()
     throw error
@@ -234,8 +237,8 @@ function toApplyError(error: unknown): string {
   return error.message
 }
 
-async function findObjectsFolder(place: GitLocation, signal: AbortSignal): Promise<string> {
-  if (place.objects !== undefined) return place.objects
-  const path = await runGit(place, ['rev-parse', '--git-path', 'objects'], { signal })
-  return resolve(place.cwd, path.toString().trim())
+async function findObjectsFolder(location: GitLocation, signal: AbortSignal): Promise<string> {
+  if (location.objects !== undefined) return location.objects
+  const path = await runGit(location, ['rev-parse', '--git-path', 'objects'], { signal })
+  return resolve(location.cwd, path.toString().trim())
 }

@@ -11,13 +11,13 @@ export type TreePair = string
 
 /** Returns the tree pairs in input order. Undefined if one of the two trees is missing. */
 export async function findTreePairs(
-  place: GitLocation,
+  location: GitLocation,
   ranges: readonly { base: string; head: string }[],
   signal: AbortSignal,
 ): Promise<(TreePair | undefined)[]> {
   const objectNames = ranges.flatMap(({ base, head }) => [`${base}^{tree}`, `${head}^{tree}`])
   const ids: (string | undefined)[] = []
-  for await (const line of checkObjects(place, objectNames, signal)) ids.push(TREE_LINE.exec(line)?.[1])
+  for await (const line of checkObjects(location, objectNames, signal)) ids.push(TREE_LINE.exec(line)?.[1])
   return ranges.map((_, index) => {
     const [before, after] = [ids[index * 2], ids[index * 2 + 1]]
     return before === undefined || after === undefined ? undefined : `${before} ${after}`
@@ -26,40 +26,44 @@ export async function findTreePairs(
 
 /** Objects of a repository. `fetchBlobs` fetches files that a partial clone lacks. */
 export type GitObjects = {
-  place: GitLocation
+  location: GitLocation
   fetchBlobs?: ((ids: readonly string[], signal: AbortSignal) => Promise<void>) | undefined
 }
 
 /** Fetches missing blobs and returns the sizes of all. Blobs that are not available have no entry. */
 export async function fetchMissingBlobs(
-  { place, fetchBlobs }: GitObjects,
+  { location, fetchBlobs }: GitObjects,
   blobIds: readonly string[],
   signal: AbortSignal,
 ): Promise<Map<string, number>> {
   const ids = [...new Set(blobIds)]
-  const sizes = await readBlobSizes(place, ids, signal)
+  const sizes = await readBlobSizes(location, ids, signal)
   const missing = ids.filter((id) => !sizes.has(id))
   if (missing.length === 0 || !fetchBlobs) return sizes
   await fetchBlobs(missing, signal)
-  return readBlobSizes(place, ids, signal)
+  return readBlobSizes(location, ids, signal)
 }
 
 async function readBlobSizes(
-  place: GitLocation,
+  location: GitLocation,
   ids: readonly string[],
   signal: AbortSignal,
 ): Promise<Map<string, number>> {
   const sizes = new Map<string, number>()
-  for await (const line of checkObjects(place, ids, signal)) {
+  for await (const line of checkObjects(location, ids, signal)) {
     const [, id, size] = BLOB_LINE.exec(line) ?? []
     if (id !== undefined) sizes.set(id, Number(size))
   }
   return sizes
 }
 
-const checkObjects = (place: GitLocation, objectNames: readonly string[], signal: AbortSignal): AsyncIterable<string> =>
+const checkObjects = (
+  location: GitLocation,
+  objectNames: readonly string[],
+  signal: AbortSignal,
+): AsyncIterable<string> =>
   splitStream(
-    streamGit(place, ['cat-file', '--batch-check'], { signal, input: joinLines(objectNames) }),
+    streamGit(location, ['cat-file', '--batch-check'], { signal, input: joinLines(objectNames) }),
     LINE_END,
     LINE_BYTES_MAX,
   )
@@ -76,21 +80,26 @@ const TEXT_ARGS = [
 ]
 
 /** Lists the files that differ, without opening them. */
-export const diffNames = (place: GitLocation, pairs: readonly TreePair[], signal: AbortSignal): AsyncIterable<Diff> =>
-  streamDiffs(place, NAMES_ARGS, pairs, signal)
+export const diffNames = (
+  location: GitLocation,
+  pairs: readonly TreePair[],
+  signal: AbortSignal,
+): AsyncIterable<Diff> => streamDiffs(location, NAMES_ARGS, pairs, signal)
 
 /** Lists the lines that differ. A moved file counts as one file. Every blob must be available. */
-export const diffText = (place: GitLocation, pairs: readonly TreePair[], signal: AbortSignal): AsyncIterable<Diff> =>
-  streamDiffs(place, [...NAMES_ARGS.filter((arg) => arg !== '--no-renames'), '-M', ...TEXT_ARGS], pairs, signal)
+export const diffText = (location: GitLocation, pairs: readonly TreePair[], signal: AbortSignal): AsyncIterable<Diff> =>
+  streamDiffs(location, [...NAMES_ARGS.filter((arg) => arg !== '--no-renames'), '-M', ...TEXT_ARGS], pairs, signal)
 
 async function* streamDiffs(
-  place: GitLocation,
+  location: GitLocation,
   args: readonly string[],
   pairs: readonly TreePair[],
   signal: AbortSignal,
 ) {
   if (pairs.length === 0) return
-  yield* readDiffs(splitStream(streamGit(place, args, { signal, input: joinLines(pairs) }), LINE_END, LINE_BYTES_MAX))
+  yield* readDiffs(
+    splitStream(streamGit(location, args, { signal, input: joinLines(pairs) }), LINE_END, LINE_BYTES_MAX),
+  )
 }
 
 /** Joins all lines into one chunk, because writing single lines to a stream is slow. */

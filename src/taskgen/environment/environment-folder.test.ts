@@ -23,19 +23,19 @@ const signal = new AbortController().signal
 
 async function read(entries: HandmadeEntry[]) {
   await using clone = await openClone(repository, { signal })
-  return await readTree({ place: clone.place }, await commitTree(repository, entries), signal)
+  return await readTree({ location: clone.location }, await commitTree(repository, entries), signal)
 }
 
 async function writeFixture(entries: HandmadeEntry[], manifests: string[] = []) {
   const commit = await commitTree(repository, entries)
   await using clone = await openClone(repository, { signal })
-  const { place } = clone
-  const tree = await readTree({ place }, commit, signal)
+  const { location } = clone
+  const tree = await readTree({ location }, commit, signal)
   if (tree.kind !== 'done') throw new Error(JSON.stringify(tree))
   const folder = await mkdtemp(join(root, 'folder-'))
   const made = await writeEnvironment(
     folder,
-    { recipe: recipe({ runner: 'pytest', manifests }), place, tree: tree.value },
+    { recipe: recipe({ runner: 'pytest', manifests }), location, tree: tree.value },
     signal,
   )
   return { folder, ...made, archive: await readFile(join(folder, 'repo.tar.gz')) }

@@ -21,7 +21,7 @@ const ATTRIBUTES: HandmadeEntry = { name: '.gitattributes', content: '*.bin filt
 async function list(entries: HandmadeEntry[]): Promise<string[]> {
   await using clone = await openClone(repository, { signal })
   const tree = doneOf(await readTree(clone, await commitTree(repository, entries), signal))
-  return await listLfsPointers(clone.place, tree.entries, signal)
+  return await listLfsPointers(clone.location, tree.entries, signal)
 }
 
 test('lists pointers in any folder and nothing else', async () => {

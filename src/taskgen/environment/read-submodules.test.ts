@@ -56,7 +56,7 @@ async function readAll(name: string, commit: string) {
   }
   const tree = doneOf(await readTree(repository, commit, signal))
   const result = await readSubmodules(repository, tree, signal)
-  return { result, tree, place: mirror.place, [Symbol.asyncDispose]: () => closing.disposeAsync() }
+  return { result, tree, location: mirror.location, [Symbol.asyncDispose]: () => closing.disposeAsync() }
 }
 
 const readPaths = async (name: string, entries: HandmadeEntry[]) => {
@@ -151,11 +151,11 @@ test('an image has the files of submodules, a clean status, and the tree of the 
     },
   ])
   await using read = await readAll('shop', commit)
-  const { tree, place } = read
+  const { tree, location } = read
   const recipe = detectRecipe(tree.facts)
   if ('kind' in recipe) throw new Error(recipe.detail)
   const folder = join(builder.folder, 'environment')
-  await writeEnvironment(folder, { recipe, place, tree, submodules: doneOf(read.result) }, signal)
+  await writeEnvironment(folder, { recipe, location, tree, submodules: doneOf(read.result) }, signal)
   const image = doneOf(await buildEnvironment(builder.provider, { folder, recipe }, signal))
   const answer = { source: '', hidden: { files: [], deleted: [] }, ownPackages: [], baseTree: tree.tree }
   expect(await scanImage(builder.provider, image, answer, signal)).toMatchObject({ kind: 'done' })

@@ -7,7 +7,7 @@ import { done, reject, type StageResult } from '../stage-result.ts'
 import { type BaseTree, findSizeFault, findTreeFault, readTree, type TreeEntry } from './read-tree.ts'
 
 /** Files of a submodule, with paths in the superproject. */
-export type SubmoduleFiles = { place: GitLocation; entries: readonly TreeEntry[] }
+export type SubmoduleFiles = { location: GitLocation; entries: readonly TreeEntry[] }
 
 /** A repository that can open its submodules. Those that it cannot open stay empty. */
 export type SubmoduleObjects = GitObjects & {
@@ -63,7 +63,7 @@ async function listWanted(parent: ParentTree, signal: AbortSignal): Promise<Want
   const file = tree.entries.find(({ path, kind }) => path === '.gitmodules' && kind !== 'link')
   if (!open || !file || tree.gitlinks.length === 0) return []
   try {
-    const urls = await readSubmoduleUrls(objects.place, file.id, signal)
+    const urls = await readSubmoduleUrls(objects.location, file.id, signal)
     return tree.gitlinks.flatMap(({ path, commit }) => {
       const url = urls.get(path)
       return url === undefined ? [] : [{ prefix: `${prefix}${path}/`, url, commit, depth: depth + 1, open }]
@@ -107,7 +107,7 @@ async function fetchFiles(
   const tree = await readTree(objects, commit, signal)
   if (tree.kind !== 'done') return tree.detail
   found.push({
-    place: objects.place,
+    location: objects.location,
     entries: tree.value.entries.map((entry) => ({ ...entry, path: prefix + entry.path })),
   })
   parents.push({ objects, tree: tree.value, prefix, depth })

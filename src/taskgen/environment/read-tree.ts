@@ -29,12 +29,12 @@ export async function readTree(
   commit: string,
   signal: AbortSignal,
 ): Promise<StageResult<BaseTree>> {
-  const { place } = objects
+  const { location } = objects
   // `git show` would read files that the commit changes, which a partial clone may lack.
   const args = ['rev-list', '--max-count=1', '--format=%T %ct', `${commit}^{commit}`]
-  const lines = (await runGit(place, args, { signal })).toString().trim().split('\n')
+  const lines = (await runGit(location, args, { signal })).toString().trim().split('\n')
   const [tree = '', seconds] = lines.at(-1)?.split(' ') ?? []
-  const { listed, gitlinks } = await listEntries(place, tree, signal)
+  const { listed, gitlinks } = await listEntries(location, tree, signal)
   const paths = [...listed, ...gitlinks].map(pathOf).sort()
   const fault =
     paths.length > FILES_MAX
@@ -44,7 +44,7 @@ export async function readTree(
   const entries = await addSizes(objects, listed, signal)
   const sizeFault = findSizeFault(entries)
   if (sizeFault) return reject('too_large', sizeFault)
-  const texts = await readTexts(place, entries, signal)
+  const texts = await readTexts(location, entries, signal)
   const committedAt = new Date(parseSeconds(seconds) * 1000)
   const treeFacts = { paths: new Set(entries.map(pathOf)), texts, committedAt }
   return done({ tree, committedAt, entries, gitlinks, facts: treeFacts })
@@ -57,10 +57,10 @@ const KINDS: Record<string, TreeEntry['kind']> = { 120000: 'link', 100755: 'prog
 
 type ListedTree = { listed: Omit<TreeEntry, 'size'>[]; gitlinks: Gitlink[] }
 
-async function listEntries(place: GitLocation, tree: string, signal: AbortSignal): Promise<ListedTree> {
+async function listEntries(location: GitLocation, tree: string, signal: AbortSignal): Promise<ListedTree> {
   const listed: ListedTree['listed'] = []
   const gitlinks: Gitlink[] = []
-  const stream = streamGit(place, ['ls-tree', '-r', '-z', '--full-tree', tree], { signal })
+  const stream = streamGit(location, ['ls-tree', '-r', '-z', '--full-tree', tree], { signal })
   for await (const piece of splitStream(stream, NUL, NAME_BYTES_MAX)) {
     const [, mode = '', type, id = '', name = ''] = LINE.exec(piece) ?? []
     const path = Buffer.from(name, 'latin1').toString()
@@ -93,13 +93,13 @@ const TEXT_BYTES_MAX = 512 * 1024
 const LOCK_BYTES_MAX = 4 * 1024 * 1024
 const TEXTS_MAX = 400
 
-async function readTexts(place: GitLocation, entries: readonly TreeEntry[], signal: AbortSignal) {
+async function readTexts(location: GitLocation, entries: readonly TreeEntry[], signal: AbortSignal) {
   const selected = entries
     .filter(({ path, kind, size }) => kind !== 'link' && size <= bytesMaxOf(path) && isBuildFile(path))
     .sort((a, b) => rankForReading(a.path) - rankForReading(b.path))
     .slice(0, TEXTS_MAX)
   const texts = new Map<string, string>()
-  for await (const { path, content } of readBlobs(place, selected, { signal, bytesMax: LOCK_BYTES_MAX })) {
+  for await (const { path, content } of readBlobs(location, selected, { signal, bytesMax: LOCK_BYTES_MAX })) {
     texts.set(path, content.toString())
   }
   return texts
@@ -183,7 +183,7 @@ const ATTRIBUTES_MAX = 50
  * are mirrored. Trees without the attribute are not searched.
  */
 export async function listLfsPointers(
-  place: GitLocation,
+  location: GitLocation,
   entries: readonly TreeEntry[],
   signal: AbortSignal,
 ): Promise<string[]> {
@@ -191,18 +191,18 @@ export async function listLfsPointers(
   const attributes = files
     .filter(({ path, size }) => /(?:^|\/)\.gitattributes$/.test(path) && size <= ATTRIBUTES_BYTES_MAX)
     .slice(0, ATTRIBUTES_MAX)
-  if (!(await usesLfs(place, attributes, signal))) return []
+  if (!(await usesLfs(location, attributes, signal))) return []
   const small = files
     .filter(({ size }) => size >= POINTER_BYTES_MIN && size <= POINTER_BYTES_MAX)
     .slice(0, POINTERS_MAX)
   const found: string[] = []
-  for await (const { path, content } of readBlobs(place, small, { signal, bytesMax: POINTER_BYTES_MAX }))
+  for await (const { path, content } of readBlobs(location, small, { signal, bytesMax: POINTER_BYTES_MAX }))
     if (POINTER.test(content.toString('latin1'))) found.push(path)
   return found
 }
 
-async function usesLfs(place: GitLocation, attributes: readonly TreeEntry[], signal: AbortSignal): Promise<boolean> {
-  for await (const { content } of readBlobs(place, attributes, { signal, bytesMax: ATTRIBUTES_BYTES_MAX }))
+async function usesLfs(location: GitLocation, attributes: readonly TreeEntry[], signal: AbortSignal): Promise<boolean> {
+  for await (const { content } of readBlobs(location, attributes, { signal, bytesMax: ATTRIBUTES_BYTES_MAX }))
     if (/\sfilter=lfs\b/.test(content.toString('latin1'))) return true
   return false
 }

@@ -15,7 +15,7 @@ import type { BaseTree, TreeEntry } from './read-tree.ts'
 
 export type EnvironmentInput = {
   recipe: EnvRecipe
-  place: GitLocation
+  location: GitLocation
   tree: BaseTree
   submodules?: readonly SubmoduleFiles[]
 }
@@ -26,28 +26,28 @@ export type WrittenEnvironment = { profile: string; dockerfile: string }
 /** Creates the folder of the build context and writes a Dockerfile, the manifests and the tree. */
 export async function writeEnvironment(
   folder: string,
-  { recipe, place, tree, submodules = [] }: EnvironmentInput,
+  { recipe, location, tree, submodules = [] }: EnvironmentInput,
   signal: AbortSignal,
 ): Promise<WrittenEnvironment> {
   const { committedAt, gitlinks } = tree
   const hasSubmodules = submodules.some(({ entries }) => entries.length > 0)
   const dockerfile = renderDockerfile(recipe, { committedAt, gitlinks, hasSubmodules })
   await mkdir(folder, { recursive: true })
-  const contents = await writeManifests(join(folder, MANIFESTS), { recipe, place, tree }, signal)
-  await writeArchive(join(folder, ARCHIVE), [{ place, entries: tree.entries }], signal)
+  const contents = await writeManifests(join(folder, MANIFESTS), { recipe, location, tree }, signal)
+  await writeArchive(join(folder, ARCHIVE), [{ location, entries: tree.entries }], signal)
   if (hasSubmodules) await writeArchive(join(folder, SUBMODULES_ARCHIVE), submodules, signal)
   await writeFile(join(folder, 'Dockerfile'), dockerfile)
   return { profile: hashProfile(recipe, contents), dockerfile }
 }
 
 /** Writes the manifests, except links: their targets do not exist in this layer. Returns path and blob id of each. */
-async function writeManifests(folder: string, { recipe, place, tree }: EnvironmentInput, signal: AbortSignal) {
+async function writeManifests(folder: string, { recipe, location, tree }: EnvironmentInput, signal: AbortSignal) {
   const wanted = new Set(recipe.manifests)
   const entries = tree.entries.filter(({ path, kind }) => wanted.has(path) && kind !== 'link')
   const bytesMax = entries.reduce((most, { size }) => Math.max(most, size), 0)
   const contents: [string, string][] = []
   if (recipe.manifests.length > 0) await mkdir(folder)
-  for await (const { path, id, content } of readBlobs(place, entries, { signal, bytesMax })) {
+  for await (const { path, id, content } of readBlobs(location, entries, { signal, bytesMax })) {
     await mkdir(dirname(join(folder, path)), { recursive: true })
     await writeFile(join(folder, path), content)
     contents.push([path, id])
@@ -68,7 +68,7 @@ function hashProfile({ base, aptPackages, env, setup }: EnvRecipe, contents: [st
  */
 async function writeArchive(
   file: string,
-  trees: readonly { place: GitLocation; entries: readonly TreeEntry[] }[],
+  trees: readonly { location: GitLocation; entries: readonly TreeEntry[] }[],
   signal: AbortSignal,
 ): Promise<void> {
   const tar = Readable.from(packTrees(trees, signal), { objectMode: false })
@@ -76,17 +76,17 @@ async function writeArchive(
 }
 
 async function* packTrees(trees: Parameters<typeof writeArchive>[1], signal: AbortSignal): AsyncGenerator<Buffer> {
-  for (const { place, entries } of trees) yield* streamTarBlocks(place, entries, signal)
+  for (const { location, entries } of trees) yield* streamTarBlocks(location, entries, signal)
   yield endOfTar()
 }
 
 async function* streamTarBlocks(
-  place: GitLocation,
+  location: GitLocation,
   entries: readonly TreeEntry[],
   signal: AbortSignal,
 ): AsyncGenerator<Buffer> {
   const bytesMax = entries.reduce((most, { size }) => Math.max(most, size), 0)
-  for await (const { path, kind, content } of readBlobs(place, entries, { signal, bytesMax })) {
+  for await (const { path, kind, content } of readBlobs(location, entries, { signal, bytesMax })) {
     if (kind === 'link') {
       const linkpath = content.toString()
       yield* headerBlocks({ path, type: 'SymbolicLink', mode: 0o777, uid: 0, size: 0, linkpath })

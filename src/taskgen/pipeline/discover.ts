@@ -174,7 +174,7 @@ async function loadCandidates(
   signal: AbortSignal,
 ): Promise<rows.NewCandidate[]> {
   const names = chosen.flatMap(({ pullRequest }) => [pullRequest.base, pullRequest.head])
-  const commits = await findCommits(mirror.place, names, signal)
+  const commits = await findCommits(mirror.location, names, signal)
   const slugs = newSlugs(chosen.length)
   return chosen.flatMap((each, index) => {
     const [base, head, id] = [commits[index * 2], commits[index * 2 + 1], slugs[index]]

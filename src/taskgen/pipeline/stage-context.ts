@@ -124,7 +124,7 @@ async function openRepository(
   const commits = [candidate.base, candidate.head]
   const mirror = await openRepositoryMirror(repositories, repository, { signal, commits })
   resources.use(mirror)
-  const missing = await findMissingCommits(mirror.place, commits, signal)
+  const missing = await findMissingCommits(mirror.location, commits, signal)
   if (missing.length > 0) throw new HistoryMissing(`The repository no longer has ${missing.join(', ')}.`)
   const keep = (submodule: AsyncDisposable) => void resources.use(submodule)
   return { ...mirror, keep, upstream: [`${repository.owner}/${repository.name}`, ...listHosts(repository)] }

@@ -52,10 +52,10 @@ export async function preparePullRequest(
   await writeHistory(repository, changes)
   const [head, before] = [await git(repository, ['rev-parse', 'main']), await git(repository, ['rev-parse', 'main~1'])]
   await using clone = await openClone(repository, { signal })
-  const { place } = clone
-  const split = doneOf(await splitCommit({ place }, { base: before, head }, signal))
-  const tree = doneOf(await readTree({ place }, before, signal))
-  const landedTree = doneOf(await readTree({ place }, head, signal))
+  const { location } = clone
+  const split = doneOf(await splitCommit({ location }, { base: before, head }, signal))
+  const tree = doneOf(await readTree({ location }, before, signal))
+  const landedTree = doneOf(await readTree({ location }, head, signal))
   const found = detectRecipe(
     tree.facts,
     split.hidden.files.map(({ path }) => path),
@@ -64,7 +64,7 @@ export async function preparePullRequest(
   if ('kind' in found) throw new Error(JSON.stringify(found))
   const recipe = adapt(found)
   const folder = join(home, 'environment')
-  await writeEnvironment(folder, { recipe, place, tree }, signal)
+  await writeEnvironment(folder, { recipe, location, tree }, signal)
   const image = await buildEnvironment(provider, { ...limits, folder, recipe }, signal)
   return { split, tree, recipe, folder, image }
 }

@@ -74,7 +74,7 @@ const listNetworks = ({ outline, environments }: TaskView): (readonly [string, N
 function matchNetworkModes(view: TaskView): RuleMatch[] {
   const { sandbox } = view
   if (!sandbox) return []
-  const missing = listNetworks(view).filter(([, { mode }]) => mode !== 'unsaid' && !sandbox.network.includes(mode))
+  const missing = listNetworks(view).filter(([, { mode }]) => mode !== 'undeclared' && !sandbox.network.includes(mode))
   return [...new Map(missing)].map(([path, { mode }]) => ({
     path,
     detail: `The task requests ${mode}. The sandbox supports ${sandbox.network.join(', ') || 'none'}.`,
@@ -82,7 +82,7 @@ function matchNetworkModes(view: TaskView): RuleMatch[] {
 }
 
 const matchSidecars = ({ sandbox, environments }: TaskView): RuleMatch[] =>
-  sandbox?.groups === false
+  sandbox?.sidecars === false
     ? environments
         .filter(({ compose }) => (compose?.services ?? []).some(({ name }) => name !== 'main'))
         .map(({ folder }) => ({

@@ -49,7 +49,7 @@ async function hasPromptTexts(issues: CandidateState['candidate']['issues'], ...
     { tasks: [whenWriting(said(drafts[1]), ...wanted)] },
     AUTHOR_LIMITS,
   )
-  const repository = { place: known.place, fetchBlobs: async () => {}, keep: () => {}, upstream: [] }
+  const repository = { location: known.location, fetchBlobs: async () => {}, keep: () => {}, upstream: [] }
   const context = {
     repository: async () => repository,
     model: async () => model,

@@ -52,7 +52,7 @@ export async function loadLintFacts(
   signal: AbortSignal,
 ): Promise<LintFacts> {
   const repository = await context.repository()
-  const { authors, commits } = await readCommits(repository.place, candidate, signal)
+  const { authors, commits } = await readCommits(repository.location, candidate, signal)
   return {
     pinned,
     source: change.source,
@@ -73,9 +73,9 @@ const FIELDS_PER_COMMIT = 3
 type CommitBounds = { base: string; head: string }
 
 /** Reads authors and ids of the commits. */
-async function readCommits(place: GitLocation, { base, head }: CommitBounds, signal: AbortSignal) {
+async function readCommits(location: GitLocation, { base, head }: CommitBounds, signal: AbortSignal) {
   const args = ['log', `--max-count=${COMMITS_MAX}`, '--format=%H%n%an%n%ae', `${base}..${head}`]
-  const lines = (await runGit(place, args, { signal })).toString().split('\n')
+  const lines = (await runGit(location, args, { signal })).toString().split('\n')
   const listField = (field: number) => lines.filter((line, index) => index % FIELDS_PER_COMMIT === field && line !== '')
   return { commits: listField(0), authors: [...new Set([...listField(1), ...listField(2)])] }
 }

@@ -43,7 +43,7 @@ async function judged(packages: string, recipe: object, known?: Json) {
     [Symbol.asyncDispose]: async () => {},
   } as Partial<StageModel> as StageModel
   const context = {
-    repository: async () => ({ place: clone.place, fetchBlobs: async () => {}, keep: () => {}, upstream: [] }),
+    repository: async () => ({ location: clone.location, fetchBlobs: async () => {}, keep: () => {}, upstream: [] }),
     model: async () => model,
     recipes: { find: async () => known, save: async () => {} },
     provider() {

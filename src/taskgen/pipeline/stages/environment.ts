@@ -34,8 +34,8 @@ export const environmentStage: Stage = {
     const change = await readChange(state, context, signal)
     const { tree, submodules } = base.value
     const services = findCiServices(tree.facts)
-    const { place } = await context.repository()
-    const pointers = await listLfsPointers(place, tree.entries, signal)
+    const { location } = await context.repository()
+    const pointers = await listLfsPointers(location, tree.entries, signal)
     const attempt = { state, context, signal, tree, submodules, change, services, pointers }
     const headTree = await readTree(await context.repository(), state.candidate.head, signal)
     if (headTree.kind !== 'done') return headTree
@@ -195,9 +195,9 @@ export async function prepareImage(
   recipe: EnvRecipe,
   name: string,
 ): Promise<StageResult<PreparedImage>> {
-  const { place } = await context.repository()
+  const { location } = await context.repository()
   const folder = join(context.folder, `environment-${name}`)
-  const { profile, dockerfile } = await writeEnvironment(folder, { recipe, place, tree, submodules }, signal)
+  const { profile, dockerfile } = await writeEnvironment(folder, { recipe, location, tree, submodules }, signal)
   const built = await buildEnvironment(context.provider(), { folder, recipe }, signal)
   const image = withEvidence(built, { profile, dockerfile, runner: recipe.runner })
   return image.kind === 'done' ? done({ image: image.value, folder, profile, dockerfile }) : image

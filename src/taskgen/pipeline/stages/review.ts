@@ -112,7 +112,7 @@ async function readFiles(context: StageContext, commit: string, paths: readonly 
     ({ path, kind, size }) => wanted.has(path) && kind !== 'link' && size <= FILE_BYTES_MAX,
   )
   const texts = new Map<string, string>()
-  for await (const { path, content } of readBlobs(repository.place, files, { signal, bytesMax: FILE_BYTES_MAX }))
+  for await (const { path, content } of readBlobs(repository.location, files, { signal, bytesMax: FILE_BYTES_MAX }))
     texts.set(path, content.toString('latin1'))
   return texts
 }

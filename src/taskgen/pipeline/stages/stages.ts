@@ -120,8 +120,8 @@ export const authoringStage: Stage = {
     const { candidate } = state
     const { lists, messages, failsByAssertion, buildErrors, newTests, plan } = parseExecution(state)
     const change = await readChange(state, context, signal)
-    const { place } = await context.repository()
-    const pinned = await findPinnedSymbols({ place, commit: candidate.base }, change, signal)
+    const { location } = await context.repository()
+    const pinned = await findPinnedSymbols({ location, commit: candidate.base }, change, signal)
     if (!failsByAssertion && pinned.length === 0)
       return reject(
         'error_only_f2p',
@@ -166,10 +166,10 @@ const assemblyStage: Stage = {
     const { title } = parseInstruction(state)
     const { lists, plan } = parseExecution(state)
     const { recipe } = parseEnvironment(state)
-    const { place } = await context.repository()
+    const { location } = await context.repository()
     const environmentFolder = join(context.folder, 'environment')
     const base = await readBase(state, context, signal)
-    await writeEnvironment(environmentFolder, { recipe, place, ...base }, signal)
+    await writeEnvironment(environmentFolder, { recipe, location, ...base }, signal)
     const { source, hidden } = await readChange(state, context, signal)
     const emitted = await emitTask(context.target, {
       environmentFolder,
