@@ -40,7 +40,7 @@ export async function addModel(
 ): Promise<{ kind: 'stored' | 'same'; model: CustomModel }> {
   requireValid(input, trust)
   return transact(db, async (tx) => {
-    await rows.lockSlug(tx, by.workspaceId, toSlug(input.catalogId))
+    await rows.lockModelSlug(tx, by.workspaceId, toSlug(input.catalogId))
     const existing = await rows.findModelRow(tx, by.workspaceId, toSlug(input.catalogId))
     if (existing && isDeepStrictEqual(toContent(toCustomModel(existing)), toContent(input)) && !existing.removed_at)
       return { kind: 'same', model: toCustomModel(existing) }

@@ -1,6 +1,8 @@
 import { reply } from '../platform/http/endpoint.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { toAuditActor } from '../workspaces/audit.ts'
+import * as harnessSchema from './custom-harnesses/schema.ts'
+import { addModel, type CustomModelDeps, listModelPage, removeModel } from './custom-models.ts'
 import {
   addHarness,
   type CustomHarnessDeps,
@@ -8,9 +10,7 @@ import {
   measureBundle,
   removeHarness,
   storeBundle,
-} from './custom-harnesses/custom-harnesses.ts'
-import * as harnessSchema from './custom-harnesses/schema.ts'
-import { addModel, type CustomModelDeps, listModelPage, removeModel } from './custom-models.ts'
+} from './harnesses.ts'
 import * as schema from './schema.ts'
 
 export const modelRoutes = (deps: CustomModelDeps): Route[] => [

@@ -1,5 +1,10 @@
-import { findCustomHarness, isCustomHarness } from '../catalog/custom-harnesses/custom-harnesses.ts'
-import { canDrive, listHarnesses, listLevelsByHarness } from '../catalog/harnesses.ts'
+import {
+  canDrive,
+  findCustomHarness,
+  isCustomHarness,
+  listHarnesses,
+  listLevelsByHarness,
+} from '../catalog/harnesses.ts'
 import { findModelLevel, type Model } from '../catalog/model.ts'
 import { findModel } from '../catalog/models.ts'
 import { findSandboxChoice } from '../catalog/sandboxes.ts'

@@ -1,6 +1,5 @@
 import { join } from 'node:path'
-import { openBundle } from '../../catalog/custom-harnesses/custom-harnesses.ts'
-import { findChosenHarness } from '../../catalog/harnesses.ts'
+import { findChosenHarness, openBundle } from '../../catalog/harnesses.ts'
 import { readContent } from '../../configurations/configurations.ts'
 import type { ConfigurationContent } from '../../configurations/schema.ts'
 import { unpackContent } from '../../contents/contents.ts'

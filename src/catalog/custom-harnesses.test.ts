@@ -8,21 +8,15 @@ import { buffer } from 'node:stream/consumers'
 import { create } from 'tar'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { z } from 'zod'
-import { type TestApp, testApp } from '../../../test/support/app.ts'
-import {
-  type ComparisonLab,
-  createScriptedEngine,
-  openComparisonLab,
-  QUICK,
-} from '../../../test/support/comparisons.ts'
-import { isHarnessInUse } from '../../comparisons/comparisons.ts'
-import { inBenchmark } from '../../comparisons/schema.ts'
-import { createCredential } from '../../credentials/schema.ts'
-import { createKey } from '../../workspaces/schema.ts'
-import { findChosenHarness } from '../harnesses.ts'
-import { addModel } from '../schema.ts'
-import { deleteUnusedBundles, openBundle } from './custom-harnesses.ts'
-import { addHarness, listHarnesses, type NewHarness, removeHarness, sendBundle } from './schema.ts'
+import { type TestApp, testApp } from '../../test/support/app.ts'
+import { type ComparisonLab, createScriptedEngine, openComparisonLab, QUICK } from '../../test/support/comparisons.ts'
+import { isHarnessInUse } from '../comparisons/comparisons.ts'
+import { inBenchmark } from '../comparisons/schema.ts'
+import { createCredential } from '../credentials/schema.ts'
+import { createKey } from '../workspaces/schema.ts'
+import { addHarness, listHarnesses, type NewHarness, removeHarness, sendBundle } from './custom-harnesses/schema.ts'
+import { deleteUnusedBundles, findChosenHarness, openBundle } from './harnesses.ts'
+import { addModel } from './schema.ts'
 
 let app: TestApp
 let lab: ComparisonLab
