@@ -95,7 +95,7 @@ test('ends after 200 turns', async () => {
   const ran = await run([shell({ command: 'true' })])
   expect(ran.code).toBe(1)
   expect(ran.requests).toHaveLength(200)
-  expect(ran.lines.at(-1)).toEqual({ type: 'end', error: 'It was not done after 200 turns.' })
+  expect(ran.lines.at(-1)).toEqual({ type: 'end', error: 'The task was not finished after 200 turns.' })
 })
 
 test.each([402, 500, null])('ends with the reason when a model call fails (%s)', async (status) => {

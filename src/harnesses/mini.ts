@@ -65,7 +65,7 @@ async function converse({ instruction, exec, ask, emit, signal }: HarnessConvers
     if (!next) return 0
     messages.push(next)
   }
-  return endWithError(emit, `It was not done after ${TURNS_MAX} turns.`)
+  return endWithError(emit, `The task was not finished after ${TURNS_MAX} turns.`)
 }
 
 function endWithError(emit: HarnessConversation['emit'], error: string): number {

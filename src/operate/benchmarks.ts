@@ -8,6 +8,9 @@ import { openServices } from '../services.ts'
 import { readWorkspaceRow } from '../workspaces/workspaces.ts'
 import { withExistingData } from './operate.ts'
 
+/** The whole list on one page. A page query reads one row more than its limit. */
+const LISTED_MAX = Number.MAX_SAFE_INTEGER - 1
+
 /** Benchmark operations for the operator, without a running service. */
 export type LocalBenchmarks = {
   add(input: { reference: string }, onProgress: (progress: AddProgress) => void): Promise<Benchmark>
@@ -29,7 +32,7 @@ export const withBenchmarks = <T>(
     return work({
       add: async ({ reference }, onProgress) =>
         (await addBenchmark(deps, by, reference, { signal, onProgress })).benchmark,
-      list: async () => (await listBenchmarks(db, workspace.id, { limit: Number.MAX_SAFE_INTEGER - 1 })).benchmarks,
+      list: async () => (await listBenchmarks(db, workspace.id, { limit: LISTED_MAX })).benchmarks,
       read: (datasetOrg, dataset) => readBenchmark(db, { workspaceId: workspace.id, datasetOrg, dataset }),
       remove: (datasetOrg, dataset) => removeBenchmark(db, by, { datasetOrg, dataset }),
     })

@@ -1,7 +1,7 @@
 import { quote } from '../../sandboxes/kernel/shell.ts'
 import type { TreeFacts } from '../suite.ts'
 import { escapePattern, type LanguageEcosystem, type Runner, type SourceLanguage, ZERO_OR_ONE } from './language.ts'
-import { DEPS, type EnvRecipe, listFilesNamed, present, recipe, textsNamed } from './recipe.ts'
+import { DEPS, type EnvRecipe, listFilesNamed, listPresent, recipe, textsNamed } from './recipe.ts'
 
 /**
  * Runs all tests once during the build: Maven determines the plug-ins it needs only then. Failures are ignored and the
@@ -12,7 +12,10 @@ const buildMavenRecipe = (tree: TreeFacts): EnvRecipe =>
     runner: maven.id,
     aptPackages: ['default-jdk-headless', 'maven'],
     env: { MAVEN_OPTS: `-Dmaven.repo.local=${DEPS}/m2` },
-    manifests: [...listFilesNamed(tree, /^pom\.xml$/), ...present(tree, '.mvn/maven.config', '.mvn/extensions.xml')],
+    manifests: [
+      ...listFilesNamed(tree, /^pom\.xml$/),
+      ...listPresent(tree, '.mvn/maven.config', '.mvn/extensions.xml'),
+    ],
     // Fails where modules depend on each other, and still downloads most dependencies.
     setup: ['mvn -B -q dependency:go-offline || true'],
     build: [

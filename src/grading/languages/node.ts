@@ -11,7 +11,7 @@ import {
   type StubValue,
 } from './language.ts'
 import { jest, mocha, nodeTest, vitest } from './node-runners.ts'
-import { DEPS, type EnvRecipe, findFreezeDay, listFilesNamed, present, quoteWord, recipe } from './recipe.ts'
+import { DEPS, type EnvRecipe, findFreezeDay, listFilesNamed, listPresent, quoteWord, recipe } from './recipe.ts'
 
 const Ranges = z.record(z.string(), z.string()).optional().catch(undefined)
 
@@ -75,7 +75,7 @@ function detectPackageManager(tree: TreeFacts): PackageManager {
   const version = (manager: string): string | undefined => (declared?.[1] === manager ? declared[2] : undefined)
   if (tree.paths.has('pnpm-lock.yaml')) return pnpm(version('pnpm') ?? '9')
   if (tree.paths.has('yarn.lock')) return yarn(version('yarn') ?? (tree.paths.has('.yarnrc.yml') ? '4' : '1'))
-  const bunLock = present(tree, 'bun.lock', 'bun.lockb')
+  const bunLock = listPresent(tree, 'bun.lock', 'bun.lockb')
   return bunLock.length > 0 ? bun(version('bun') ?? '1', bunLock) : npm(tree)
 }
 
@@ -124,7 +124,7 @@ function buildRecipe(tree: TreeFacts, landed: TreeFacts | undefined, runner: str
   const changed = landed === undefined ? [] : listChangedPackages(tree, landed)
   const { workspaces, engines } = readPackageJson(tree)
   const hasWorkspaces = workspaces !== undefined || tree.paths.has('pnpm-workspace.yaml')
-  const packages = hasWorkspaces ? listFilesNamed(tree, /^package\.json$/) : present(tree, 'package.json')
+  const packages = hasWorkspaces ? listFilesNamed(tree, /^package\.json$/) : listPresent(tree, 'package.json')
   return recipe({
     runner,
     aptPackages: ['nodejs', 'npm'],
@@ -138,7 +138,7 @@ function buildRecipe(tree: TreeFacts, landed: TreeFacts | undefined, runner: str
       YARN_NODE_LINKER: 'node-modules',
       YARN_ENABLE_GLOBAL_CACHE: 'false',
     },
-    manifests: [...packages, ...present(tree, ...lock, '.npmrc')],
+    manifests: [...packages, ...listPresent(tree, ...lock, '.npmrc')],
     setup: [
       ...installNode(tree, engines?.node),
       ...(packages.length === 0 ? [] : [...program.map((name) => `npm install -g ${quoteWord(name)}`), install]),

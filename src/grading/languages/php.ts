@@ -1,6 +1,6 @@
 import type { TreeFacts } from '../suite.ts'
 import { escapePattern, hasFile, type LanguageEcosystem, mentions, pathWords, type Runner } from './language.ts'
-import { type EnvRecipe, present, recipe, textsNamed } from './recipe.ts'
+import { type EnvRecipe, listPresent, recipe, textsNamed } from './recipe.ts'
 
 const phpunit: Runner = {
   id: 'phpunit',
@@ -30,7 +30,7 @@ function buildRecipe(tree: TreeFacts): EnvRecipe {
     runner: phpunit.id,
     aptPackages: ['php-cli', 'php-mbstring', 'php-xml', ...(hasComposer ? ['composer', 'unzip'] : ['phpunit'])],
     env: hasComposer ? { COMPOSER_ALLOW_SUPERUSER: '1', COMPOSER_CACHE_DIR: '/tmp/composer' } : {},
-    manifests: hasComposer ? present(tree, 'composer.json', 'composer.lock') : [],
+    manifests: hasComposer ? listPresent(tree, 'composer.json', 'composer.lock') : [],
     setup: hasComposer ? ['composer install --no-interaction --no-scripts --no-autoloader --no-progress'] : [],
     build: hasComposer ? ['composer dump-autoload --no-interaction', 'rm -rf /tmp/composer'] : [],
   })

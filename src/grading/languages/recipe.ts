@@ -54,7 +54,9 @@ export const listFilesNamed = ({ paths }: TreeFacts, pattern: RegExp): string[] 
 export const textsNamed = (tree: TreeFacts, pattern: RegExp): string[] =>
   listFilesNamed(tree, pattern).flatMap((path) => tree.texts.get(path) ?? [])
 
-export const present = ({ paths }: TreeFacts, ...names: string[]): string[] => names.filter((name) => paths.has(name))
+/** Returns those of the names that are files of the tree. */
+export const listPresent = ({ paths }: TreeFacts, ...names: string[]): string[] =>
+  names.filter((name) => paths.has(name))
 
 /**
  * Returns the day on which package indexes are frozen for a tree: the first of the month after its commit. Rounding lets

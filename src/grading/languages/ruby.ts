@@ -10,7 +10,7 @@ import {
   type StubValue,
   ZERO_OR_ONE,
 } from './language.ts'
-import { DEPS, type EnvRecipe, listFilesNamed, present, recipe } from './recipe.ts'
+import { DEPS, type EnvRecipe, listFilesNamed, listPresent, recipe } from './recipe.ts'
 
 const rspec: Runner = {
   id: 'rspec',
@@ -44,7 +44,7 @@ function buildRecipe(tree: TreeFacts): EnvRecipe {
     runner: rspec.id,
     aptPackages: hasGemfile ? ['build-essential', 'bundler', 'ruby', 'ruby-dev'] : ['ruby', 'ruby-rspec'],
     env: hasGemfile ? { BUNDLE_PATH: `${DEPS}/bundle`, BUNDLE_APP_CONFIG: `${DEPS}/bundle-settings` } : {},
-    manifests: hasGemfile && !isGem ? present(tree, 'Gemfile', 'Gemfile.lock', '.ruby-version') : [],
+    manifests: hasGemfile && !isGem ? listPresent(tree, 'Gemfile', 'Gemfile.lock', '.ruby-version') : [],
     setup: hasGemfile && !isGem ? install : [],
     build: hasGemfile && isGem ? install : [],
   })

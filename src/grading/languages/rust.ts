@@ -1,7 +1,7 @@
 import { quote } from '../../sandboxes/kernel/shell.ts'
 import type { TreeFacts } from '../suite.ts'
 import { escapePattern, type LanguageEcosystem, type Runner } from './language.ts'
-import { DEPS, type EnvRecipe, listFilesNamed, present, recipe, textsNamed } from './recipe.ts'
+import { DEPS, type EnvRecipe, listFilesNamed, listPresent, recipe, textsNamed } from './recipe.ts'
 
 const TARGET = /^(?:(?<folder>.*)\/)?tests\/(?:(?<file>[^/]+)\.rs|(?<named>[^/]+)\/main\.rs)$/
 
@@ -54,7 +54,7 @@ function buildRecipe(tree: TreeFacts): EnvRecipe {
       // Cargo prefers versions that the compiler of the image can build if there is no lock file.
       CARGO_RESOLVER_INCOMPATIBLE_RUST_VERSIONS: 'fallback',
     },
-    manifests: [...crates, ...present(tree, 'Cargo.lock', '.cargo/config', '.cargo/config.toml')],
+    manifests: [...crates, ...listPresent(tree, 'Cargo.lock', '.cargo/config', '.cargo/config.toml')],
     setup: compileDependencies(tree, crates),
     build: [`cargo fetch${locked}`, `${compile} --workspace || ${compile}`],
   })

@@ -272,15 +272,12 @@ async function withBuildCgroup<T>(
 
 /** System files that programs need to start. None of them is private. */
 const SYSTEM_FOLDERS = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32']
-const ETC_FILES = [
-  ...['passwd', 'group', 'nsswitch.conf', 'ld.so.cache', 'ld.so.conf', 'os-release', 'debian_version', 'protocols'],
-  ...['services', 'localtime', 'mime.types'],
-]
+const ETC_FILES =
+  'passwd group nsswitch.conf ld.so.cache ld.so.conf os-release debian_version protocols services localtime mime.types'.split(
+    ' ',
+  )
 const ETC_FOLDERS = ['alternatives', 'ld.so.conf.d', 'ssl/certs', 'python3', 'perl']
-const EMPTY_FOLDERS = [
-  ...['dev', 'proc', 'sys', 'run', 'tmp', 'var/tmp', 'var/lib', 'root', 'home'],
-  ...['mnt', 'opt', 'srv', 'etc'],
-]
+const EMPTY_FOLDERS = 'dev proc sys run tmp var/tmp var/lib root home mnt opt srv etc'.split(' ')
 
 /**
  * Returns a base image of this machine's programs, read-only. It is created again when their files have changed. The
@@ -353,7 +350,7 @@ type BuildDisk = {
 /** Runs a build and aborts it when its layers exceed the disk limit. The builder adds the layers that it writes to. */
 async function withBuildDisk<T>(
   { store, limits, processes, signal }: BuildDisk,
-  buildDockerfile: (options: { signal: AbortSignal; layers: string[] }) => Promise<T>,
+  build: (options: { signal: AbortSignal; layers: string[] }) => Promise<T>,
 ): Promise<T> {
   const layers: string[] = []
   const full = new AbortController()
@@ -366,7 +363,7 @@ async function withBuildDisk<T>(
     full.abort(new SandboxUnavailable(`The build wrote more than ${limits.diskMb} MiB.`)),
   )
   try {
-    return await buildDockerfile({ signal: AbortSignal.any([signal, full.signal]), layers })
+    return await build({ signal: AbortSignal.any([signal, full.signal]), layers })
   } catch (error) {
     throw full.signal.aborted && !signal.aborted ? full.signal.reason : error
   } finally {
@@ -380,10 +377,10 @@ const MOUNT_BASES = ['', 'buildah/overlay']
 /** Lists the writable layers of the root filesystems that processes of a build have. */
 async function listLayers({ folder }: ImageStore, pids: number[]): Promise<string[]> {
   const tables = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/mountinfo`, 'utf8').catch(() => '')))
-  const findPrebuilt = tables.flatMap((table) =>
+  const upperFolders = tables.flatMap((table) =>
     [...table.matchAll(/[ ,]upperdir=([^ ,]+)/g)].map(([, path = '']) => path),
   )
-  const candidates = [...new Set(findPrebuilt)].flatMap((path) =>
+  const candidates = [...new Set(upperFolders)].flatMap((path) =>
     MOUNT_BASES.map((base) => resolve(join(folder, base), path)),
   )
   const inStore = [...new Set(candidates)].filter((path) => path.startsWith(`${folder}/`))

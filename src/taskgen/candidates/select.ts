@@ -7,11 +7,13 @@ export type SelectedCandidate = { pullRequest: PullRequest; verdict: CandidateVe
 
 export type CandidateSelection = {
   /** Adds the next result of the scan. Must be called in the order of the scan, newest first. */
-  add(screened: ScreenedPullRequest): void
+  add(result: ScreenedPullRequest): void
   /** True once every requested candidate is selected. */
   isFull(): boolean
   chosen: SelectedCandidate[]
+  /** Number of pull requests that were added. */
   discovered: number
+  /** Number of pull requests that passed the screening, tried before or not. */
   screened: number
   rejections: Map<Reason, number>
   /** Number of candidates that an earlier batch has tried. */

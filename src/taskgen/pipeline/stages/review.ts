@@ -24,7 +24,7 @@ import { prepareImage } from './environment.ts'
  * that passes them.
  */
 export const reviewStage: Stage = {
-  version: 3,
+  version: 4,
   needs: ['sandbox', 'verifier'],
   cacheInputs: ({ files, outputs, generation: { authorModel, verifierModel, reasoning, sandbox } }) => [
     files?.digest ?? null,

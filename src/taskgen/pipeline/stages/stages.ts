@@ -109,7 +109,7 @@ const lintStage: Stage = {
  * Lets the author model write the instruction. The symbols that it must name are determined by code, not by the model.
  */
 export const authoringStage: Stage = {
-  version: 3,
+  version: 4,
   needs: ['author'],
   cacheInputs: ({
     candidate: { base, head, title, body, issues },
