@@ -173,6 +173,7 @@ const toBatchRun = (row: BatchRow, tallies: readonly TaskTally[]): BatchRun => (
     medium: countBucket(row, tallies, 'medium'),
     hard: countBucket(row, tallies, 'hard'),
   },
+  // The step `make` begins when the candidates are selected.
   shortfall: row.step === 'make' ? countShortfall(row, tallies) : 0,
   rejections: countRejections(tallies),
   waiting: row.waiting === null ? undefined : Waiting.parse(row.waiting),

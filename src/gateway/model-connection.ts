@@ -66,7 +66,7 @@ export function resolveModelTerms(
       isContextDeclared: model.custom,
       outputTokens: model.outputTokens,
       prices: model.prices,
-      helpers: harness.helpers,
+      helpers: harness.auxiliaryModels,
       recordBodies: false,
     },
   }

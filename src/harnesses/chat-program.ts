@@ -23,7 +23,7 @@ export function buildChatHarness({ start, efforts = [], ...program }: ChatProgra
   const harness: Harness = {
     ...program,
     protocols: ['openai-chat'],
-    helpers: [],
+    auxiliaryModels: [],
     protocolFor: (model, _level, wire) => findProtocol(levels, harness.protocols, model, wire),
     plan({ instruction }, { mcpServers }, optionalAccess) {
       const access = requireModelAccess(harness, optionalAccess)

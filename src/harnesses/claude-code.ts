@@ -20,7 +20,7 @@ export const claudeCode: Harness = {
   version: lock.version,
   protocols: ['anthropic-messages'],
   bundle: nativeBundle('claude-code', lock, PROGRAM),
-  helpers: [],
+  auxiliaryModels: [],
   supportsMcp: true,
   allowedArguments: [
     { flag: '--append-system-prompt', value: /\S/, example: '--append-system-prompt=<text>' },

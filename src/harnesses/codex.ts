@@ -22,7 +22,7 @@ export const codex: Harness = {
   version: lock.version,
   protocols: ['openai-responses'],
   bundle: nativeBundle('codex', lock, PROGRAM),
-  helpers: [],
+  auxiliaryModels: [],
   supportsMcp: true,
   allowedArguments: [
     {

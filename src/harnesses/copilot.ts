@@ -16,7 +16,7 @@ export const copilot: Harness = {
   version: lock.version,
   protocols: ['anthropic-messages', 'openai-responses', 'openai-chat'],
   bundle: nativeBundle('copilot', lock, PROGRAM),
-  helpers: [],
+  auxiliaryModels: [],
   supportsMcp: true,
   protocolFor: (model, _level, wire) => findProtocol(SUPPORTED_LEVELS, copilot.protocols, model, wire),
   plan({ instruction }, { mcpServers }, optionalAccess) {

@@ -34,7 +34,7 @@ export function buildCustomHarness(description: HarnessDescription): Harness {
     name,
     version,
     protocols,
-    helpers: [],
+    auxiliaryModels: [],
     bundle: chooseBundle(bundle, acp ?? false),
     trajectoryEvents: acp ? parseAcpEvents : output && buildEventParser(output),
     outputRules: output,

@@ -18,7 +18,7 @@ export const geminiCli: Harness = {
   protocols: ['gemini'],
   bundle: nodeBundle('gemini-cli', lock),
   // The program replaces some models with others of its own choice.
-  helpers: [{ name: '*', rule: 'pin' }],
+  auxiliaryModels: [{ name: '*', rule: 'pin' }],
   supportsMcp: true,
   protocolFor: (model, _level, wire) => findProtocol(SUPPORTED_LEVELS, geminiCli.protocols, model, wire),
   plan({ instruction }, { mcpServers }, optionalAccess) {

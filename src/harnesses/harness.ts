@@ -72,7 +72,8 @@ export type Harness = {
   /** Set for the reference solution and the no-op: their failures are caused by the task, not by an agent. */
   isControl?: true
   bundle?: Bundle | undefined
-  helpers: readonly AuxiliaryModelRule[]
+  /** Rules for calls to models other than that of the trial. */
+  auxiliaryModels: readonly AuxiliaryModelRule[]
   /** Set if the program can use MCP servers over stdio and HTTP. `plan` throws HarnessUnfit otherwise. */
   supportsMcp?: true
   /** Arguments that a configuration may add. Others could change the model, the tools or the network. */
@@ -92,7 +93,7 @@ export type Harness = {
 /** Fields of a harness that needs no model. */
 export const noModel = {
   protocols: [],
-  helpers: [],
+  auxiliaryModels: [],
   protocolFor: () => undefined,
 } as const satisfies Partial<Harness>
 

@@ -19,7 +19,7 @@ export const kimiCode: Harness = {
   version: lock.version,
   protocols: ['openai-chat', 'anthropic-messages', 'openai-responses', 'gemini'],
   bundle: nodeBundle('kimi-code', lock),
-  helpers: [],
+  auxiliaryModels: [],
   supportsMcp: true,
   protocolFor: (model, _level, wire) => findProtocol(SUPPORTED_LEVELS, kimiCode.protocols, model, wire),
   plan({ instruction }, { mcpServers }, optionalAccess) {

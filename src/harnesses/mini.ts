@@ -17,7 +17,7 @@ export const mini: Harness = {
   name: 'mini',
   version: '1',
   protocols: ['anthropic-messages', 'openai-responses', 'gemini', 'openai-chat'],
-  helpers: [],
+  auxiliaryModels: [],
   protocolFor: (model, _level, wire) => findProtocol(SUPPORTED_LEVELS, mini.protocols, model, wire),
   plan(_step, { mcpServers }, access) {
     requireModelAccess(mini, access)

@@ -18,7 +18,7 @@ export const opencode: Harness = {
   version: lock.version,
   protocols: ['anthropic-messages', 'openai-responses', 'gemini', 'openai-chat'],
   bundle: nativeBundle('opencode', lock, PROGRAM),
-  helpers: [],
+  auxiliaryModels: [],
   supportsMcp: true,
   protocolFor: (model, _level, wire) => findProtocol(SUPPORTED_LEVELS, opencode.protocols, model, wire),
   plan({ instruction }, { mcpServers }, optionalAccess) {

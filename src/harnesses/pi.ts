@@ -15,7 +15,7 @@ export const pi: Harness = {
   version: lock.version,
   protocols: ['anthropic-messages', 'openai-responses', 'gemini', 'openai-chat'],
   bundle: nodeBundle('pi', lock),
-  helpers: [],
+  auxiliaryModels: [],
   protocolFor: (model, _level, wire) => findProtocol(SUPPORTED_LEVELS, pi.protocols, model, wire),
   plan({ instruction }, { mcpServers }, optionalAccess) {
     const access = requireModelAccess(pi, optionalAccess)

@@ -15,7 +15,7 @@ export const qwenCode: Harness = {
   version: lock.version,
   protocols: ['openai-chat', 'openai-responses', 'anthropic-messages'],
   bundle: nodeBundle('qwen-code', lock),
-  helpers: [],
+  auxiliaryModels: [],
   supportsMcp: true,
   protocolFor: (model, _level, wire) => findProtocol(SUPPORTED_LEVELS, qwenCode.protocols, model, wire),
   plan({ instruction }, { mcpServers }, optionalAccess) {

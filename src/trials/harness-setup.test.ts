@@ -32,7 +32,7 @@ function program(name: string, script: string, run: Partial<HarnessRun> = {}): {
   writeFileSync(join(place, 'run'), script)
   chmodSync(join(place, 'run'), 0o555)
   const harness: Harness = {
-    ...{ id: name, name, version: '1', protocols: ['openai-chat'], helpers: [] },
+    ...{ id: name, name, version: '1', protocols: ['openai-chat'], auxiliaryModels: [] },
     bundle: nativeBundle(name, LOCK, 'program/run'),
     protocolFor: () => 'openai-chat',
     plan: () => ({ command: ['/assay/bundle/program/run', 'work'], env: [], folders: [], input: '', ...run }),

@@ -1798,6 +1798,7 @@ export type TrialCall = {
   model: string | null
   /** Name of an auxiliary model that was mapped to the trial's model. */
   askedFor: string | null
+  /** `cut`: the answer broke off. `lost`: the gateway of the call died. */
   outcome: "open" | "succeeded" | "failed" | "cut" | "lost"
   /** HTTP status of the last try. */
   status: number | null

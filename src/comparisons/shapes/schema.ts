@@ -268,7 +268,6 @@ export const Timings = z.object({
 
 export const Usage = z.object({ input: count, cacheRead: count, cacheWrite: count, output: count, reasoning: count })
 
-/** A model call, as recorded by the gateway. */
 export const TrialCall = z
   .object({
     id: z.uuid(),
@@ -276,7 +275,9 @@ export const TrialCall = z
     protocol: z.string(),
     model: z.string().nullable().describe('The model that answered, as named in the response.'),
     askedFor: z.string().nullable().describe("Name of an auxiliary model that was mapped to the trial's model."),
-    outcome: z.enum(['open', 'succeeded', 'failed', 'cut', 'lost']),
+    outcome: z
+      .enum(['open', 'succeeded', 'failed', 'cut', 'lost'])
+      .describe('`cut`: the answer broke off. `lost`: the gateway of the call died.'),
     status: z.number().int().nullable().describe('HTTP status of the last try.'),
     failure: z.string().nullable(),
     message: z.string().nullable().describe("The provider's message about a failed call, without secrets."),
@@ -367,7 +368,6 @@ export const LocatedTrial = TrialWithAttempts.extend({
 }).meta({ id: 'LocatedTrial', description: 'A trial with the comparison that it belongs to and its neighbours.' })
 export type LocatedTrial = z.infer<typeof LocatedTrial>
 
-/** Event data of a trial whose state changed. */
 export const TrialChange = z
   .object({
     id: z.uuid(),

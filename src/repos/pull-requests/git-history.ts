@@ -266,7 +266,7 @@ export function recognisePullRequest(commit: Commit): RecognisedCommit | undefin
 
 const isMerge = ({ parents }: Commit): boolean => parents.length > 1
 
-/** Matches `Merge pull request #12 from fork/branch`, also without the sign. The title is the first line of the body. */
+/** Matches `Merge pull request #12 from fork/branch`, also without `#`. The title is the first line of the body. */
 const mergedOnGithub: RecogniseRule = (commit) => {
   const found = /^Merge pull request #?(\d{1,9}) from (\S+)/.exec(commit.subject)
   if (!found || !isMerge(commit)) return undefined

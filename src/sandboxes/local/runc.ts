@@ -210,10 +210,10 @@ const HOLD_SECONDS = 60
 /** Returns hooks that hold the command, after its network was created, until its ports are open. */
 function buildHooks({ spec, folder }: Launch): object {
   if (spec.ports.length === 0) return {}
-  const buildScript = `: > ${quote(join(folder, 'created'))}; ${shellCommand('head', '-c', '1', join(folder, 'gate'))} > /dev/null`
+  const script = `: > ${quote(join(folder, 'created'))}; ${shellCommand('head', '-c', '1', join(folder, 'gate'))} > /dev/null`
   return {
     createRuntime: [
-      { path: '/bin/sh', args: ['sh', '-c', buildScript], env: ['PATH=/usr/bin:/bin'], timeout: HOLD_SECONDS },
+      { path: '/bin/sh', args: ['sh', '-c', script], env: ['PATH=/usr/bin:/bin'], timeout: HOLD_SECONDS },
     ],
   }
 }

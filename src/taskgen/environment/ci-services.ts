@@ -1,5 +1,5 @@
 import type { ServiceUse } from '../../grading/services/service.ts'
-import { services } from '../../grading/services/services.ts'
+import { services as knownServices } from '../../grading/services/services.ts'
 import type { TreeFacts } from '../../grading/suite.ts'
 import { isTable, type Value, type ValueTable } from '../../harbor/fields.ts'
 import { createReport, sanitizeText } from '../../harbor/report.ts'
@@ -52,7 +52,7 @@ const VALUE = /^[^\p{Cc}]{0,500}$/u
 /** Returns the reason where a service cannot be provided. */
 function resolveService({ image, port, hosts, env }: DeclaredService): ServiceUse | string {
   const name = toImageName(image)
-  const service = services.find((each) => each.image.test(name))
+  const service = knownServices.find((each) => each.image.test(name))
   if (service === undefined) return `${image}: no such server is available here`
   const chosen = port ?? service.port
   if (!Number.isInteger(chosen) || chosen < PORT_MIN || chosen > PORT_MAX) return `${image}: invalid port ${chosen}`
@@ -153,7 +153,7 @@ const toTexts = (value: Value | undefined): Texts =>
 const TESTS =
   /\btests?\b|_tests?\b|\btest[-_]|\b(?:pytest|tox|nox|rspec|phpunit|pest|jest|vitest|mocha|ctest|gradlew?|mvnw?)\b/i
 const SHOWN_MAX = 20_000
-const runsTests = (...texts: string[]): boolean => texts.some((text) => TESTS.test(text.slice(0, SHOWN_MAX)))
+const mentionsTests = (...texts: string[]): boolean => texts.some((text) => TESTS.test(text.slice(0, SHOWN_MAX)))
 
 function listGithubJobs(workflow: ValueTable): CiJob[] {
   return Object.entries(toTable(workflow.jobs)).map(([id, value]) => {
@@ -174,12 +174,12 @@ function listGithubJobs(workflow: ValueTable): CiJob[] {
         .filter(({ image }) => image !== '')
         .map(({ name: _, ...service }) => ({ ...service, env: resolve(service.env) })),
       env: resolve(declared),
-      runsTests: runsTests(id, toText(job.name), ...steps.map(({ run }) => toText(run))),
+      runsTests: mentionsTests(id, toText(job.name), ...steps.map(({ run }) => toText(run))),
     }
   })
 }
 
-const rankStep = ({ run }: ValueTable): number => (runsTests(toText(run)) ? 1 : 0)
+const rankStep = ({ run }: ValueTable): number => (mentionsTests(toText(run)) ? 1 : 0)
 
 type GithubService = DeclaredService & { name: string }
 
@@ -243,7 +243,7 @@ function listGitlabJobs(file: ValueTable): CiJob[] {
       return {
         services: services.map((service) => readGitlabService(service, env)).filter(({ image }) => image !== ''),
         env,
-        runsTests: runsTests(name, toText(job.stage), ...lines),
+        runsTests: mentionsTests(name, toText(job.stage), ...lines),
       }
     })
 }

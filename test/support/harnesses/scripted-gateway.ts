@@ -38,7 +38,7 @@ export async function openScriptedGateway() {
     const more = {
       outputTokens: SIZES.outputTokens,
       prices: PRICES,
-      helpers: [...harness.helpers],
+      helpers: [...harness.auxiliaryModels],
       recordBodies: false,
     }
     const grant = await openGrant(ledger, {

@@ -104,7 +104,7 @@ const Plan = z.object({
   services: z.object({ names: strings, script: z.string(), hosts: strings }).optional(),
 })
 
-const Environment = z.object({ recipe: StoredRecipe, plan: Plan })
+const EnvironmentOutput = z.object({ recipe: StoredRecipe, plan: Plan })
 
 const Survivor = z.object({
   kind: z.enum(['part', 'mutant']),
@@ -114,7 +114,7 @@ const Survivor = z.object({
   after: z.string(),
 })
 
-const Executed = z.object({
+const ExecutionOutput = z.object({
   lists: z.object({ failToPass: strings, passToPass: strings, guards: strings.default([]) }),
   plan: Plan,
   messages: texts,
@@ -131,14 +131,19 @@ const Pinned = z.object({
   text: z.string(),
   signature: z.string().nullable(),
 })
-const Authored = z.object({ title: z.string(), markdown: z.string(), pinned: z.array(Pinned), author: z.string() })
+const AuthoringOutput = z.object({
+  title: z.string(),
+  markdown: z.string(),
+  pinned: z.array(Pinned),
+  author: z.string(),
+})
 
-const Verified = z.object({ minutes: z.array(z.number()) })
+const ReviewOutput = z.object({ minutes: z.array(z.number()) })
 
-export const parseEnvironment = ({ outputs }: CandidateState) => Environment.parse(outputs.environment)
-export const parseExecution = ({ outputs }: CandidateState) => Executed.parse(outputs.execution)
-export const parseInstruction = ({ outputs }: CandidateState) => Authored.parse(outputs.authoring)
-export const parseReview = ({ outputs }: CandidateState) => Verified.parse(outputs.review)
+export const parseEnvironment = ({ outputs }: CandidateState) => EnvironmentOutput.parse(outputs.environment)
+export const parseExecution = ({ outputs }: CandidateState) => ExecutionOutput.parse(outputs.execution)
+export const parseInstruction = ({ outputs }: CandidateState) => AuthoringOutput.parse(outputs.authoring)
+export const parseReview = ({ outputs }: CandidateState) => ReviewOutput.parse(outputs.review)
 
 /** Returns the text that agents receive. An instruction edited by a person takes precedence over that of the model. */
 export const instructionText = (state: CandidateState): string => state.edited ?? parseInstruction(state).markdown
