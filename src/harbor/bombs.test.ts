@@ -67,6 +67,7 @@ const TOML: Bomb[] = [
   ['a package name', repeated('a.', 'task={name="', '/b"}')],
   ['a size', repeated('1', 'environment={memory="', 'G"}')],
   ['a number in a text', repeated('1', 'agent={timeout_sec="', '"}')],
+  ['a header without an end', repeated('${A:-a', 'environment={mcp_servers=[{name="a",url="b",headers={A="', '"}}]}')],
   ['a header', repeated(': - ', `environment={mcp_servers=[{name="a",url="b",headers={Cookie="\${A}`, '"}}]}')],
 ]
 
@@ -134,6 +135,10 @@ const DOCKERFILE: Bomb[] = [
   ['comments', repeated('# a\n', 'FROM a\nRUN a \\\n')],
   ['directives', repeated('# escape=`\n')],
   ['flags', repeated('--a=b ', 'FROM a\nRUN ')],
+  ['braces that do not end', repeated('${a:-1', 'ARG A=', '\nFROM a\n')],
+  ['just as many braces', counted(990, () => '${a:-1', 'ARG A=', '\nFROM a\n')],
+  ['arguments that contain each other', () => `${growing('ARG')}FROM a:$A12\n`],
+  ['variables that contain each other', () => `FROM a\n${growing('ENV')}`],
 ]
 
 const INSTRUCTION: Bomb[] = [
@@ -141,6 +146,10 @@ const INSTRUCTION: Bomb[] = [
   ['canaries', repeated('# canary\n')],
   ['line ends', repeated('\n')],
 ]
+
+/** Each variable contains the previous one ten times. */
+const growing = (keyword: string): string =>
+  Array.from({ length: 12 }, (_, n) => `${keyword} A${n + 1}=${`$A${n}`.repeat(10)}\n`).join('')
 
 /** Each anchor repeats the previous one ten times. */
 function laughs(times: number, depth: number): string {

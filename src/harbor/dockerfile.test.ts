@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { readDockerfile } from './dockerfile.ts'
+import { EXPANDED_LENGTH_MAX, measureExpansion } from './dockerfile-variables.ts'
 import { TaskInvalid } from './task.ts'
 
 const TEXT = String.raw`# syntax=docker/dockerfile:1
@@ -126,4 +127,27 @@ test('accepts spaces before a here-document delimiter and preserves its content'
     ['RUN', [{ name: 'EOF', content: 'import this\ncat << END\n', isExpanded: false }]],
     ['RUN', []],
   ])
+})
+
+const grow = (keyword: string, steps: number): string =>
+  Array.from({ length: steps }, (_, n) => `${keyword} A${n + 1}=${`$A${n}`.repeat(10)}\n`).join('')
+
+test.each([
+  ['variables', `FROM a\nENV A0=0123456789\n${grow('ENV', 6)}`],
+  ['arguments', `ARG A0=0123456789\n${grow('ARG', 6)}FROM a:$A6\n`],
+  ['labels', `FROM a\nENV A0=${'x'.repeat(5000)}\nLABEL a=${'$A0'.repeat(1000)}\n`],
+  ['many variables', `FROM a\nENV A0=${'x'.repeat(5000)}\n${'ENV B=$A0\n'.repeat(1000)}`],
+])('refuses %s that expand to megabytes', (_, text) => {
+  expect(() => readDockerfile(text)).toThrow(TaskInvalid)
+})
+
+test('accepts variables that contain each other a few times', () => {
+  const text = `FROM a\nENV A0=0123456789\n${grow('ENV', 3)}${'ENV PATH=/a:$PATH\n'.repeat(100)}RUN echo ${'$A3'.repeat(5000)}\n`
+  expect(readDockerfile(text).stages).toHaveLength(1)
+})
+
+test('counts arguments of the build', () => {
+  const dockerfile = readDockerfile(`ARG A0\n${grow('ARG', 4)}FROM a:$A4\n`)
+  expect(measureExpansion(dockerfile)).toBeLessThan(EXPANDED_LENGTH_MAX)
+  expect(measureExpansion(dockerfile, { A0: 'x'.repeat(1000) })).toBeGreaterThan(EXPANDED_LENGTH_MAX)
 })

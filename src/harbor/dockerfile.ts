@@ -7,6 +7,7 @@ import {
   PropertyInstruction,
   Run,
 } from 'dockerfile-ast'
+import { EXPANDED_LENGTH_MAX, measureExpansion } from './dockerfile-variables.ts'
 import { createReport, type Report } from './report.ts'
 
 /** A parsed Dockerfile. Variables are not expanded, since their values are known only during the build. */
@@ -53,11 +54,17 @@ export function readDockerfile(text: string, path = 'Dockerfile'): Dockerfile {
 
 const LINES_MAX = 3000
 const FLAGS_MAX = 1000
+/** Searching the end of a variable takes quadratic time in their number. */
+const BRACED_VARIABLES_MAX = 1000
 
 export function parseDockerfile(text: string, path: string, report: Report): Dockerfile {
   const lines = text.split('\n')
   if (lines.length > LINES_MAX || text.split('--').length > FLAGS_MAX) {
     report.refuse(path, 'too_complex', `A Dockerfile may have at most ${LINES_MAX} lines and ${FLAGS_MAX} flags.`)
+    return { globals: [], stages: [] }
+  }
+  if (text.split('${').length > BRACED_VARIABLES_MAX) {
+    report.refuse(path, 'too_complex', `A Dockerfile may have at most ${BRACED_VARIABLES_MAX} variables in braces.`)
     return { globals: [], stages: [] }
   }
   const normalised = normaliseHeredocs(lines)
@@ -66,6 +73,8 @@ export function parseDockerfile(text: string, path: string, report: Report): Doc
   const instructions = parsed.getInstructions().map((node) => toInstruction(node, { lines, normalised }, escapeMark))
   const dockerfile = groupStages(instructions)
   checkDockerfile(dockerfile, path, report)
+  if (measureExpansion(dockerfile) > EXPANDED_LENGTH_MAX)
+    report.refuse(path, 'too_complex', `Variables expand to more than ${EXPANDED_LENGTH_MAX} characters.`)
   return dockerfile
 }
 

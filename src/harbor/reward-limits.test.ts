@@ -1,6 +1,7 @@
 import { link, mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { cpuMs } from '../../test/support/cpu-time.ts'
 import { type FileContents, temporaryFolder, writeFiles } from '../../test/support/harbor/folders.ts'
 import { REWARD_BYTES_MAX } from './limits.ts'
 import { readReward, toOpenRefusal } from './reward.ts'
@@ -94,4 +95,15 @@ test('treats a missing folder as a missing reward and throws any other error', a
   for (const name of ['absent', 'loop/x', 'file', 'file/x'])
     expect(await readReward(join(folder.path, name))).toEqual({ kind: 'missing' })
   await expect(readReward(join(folder.path, 'x'.repeat(300)))).rejects.toThrow('ENAMETOOLONG')
+})
+
+test.each([
+  ['digits', '1'.repeat(REWARD_BYTES_MAX - 1).concat('x')],
+  ['digits and spaces', '1'.repeat(30_000).concat(' '.repeat(30_000), 'x')],
+  ['spaces', ' '.repeat(REWARD_BYTES_MAX - 1).concat('x')],
+])('refuses %s within milliseconds', async (_, text) => {
+  await using folder = await temporaryFolder()
+  await writeFiles(folder.path, { 'reward.txt': text })
+  expect(await cpuMs(() => readReward(folder.path))).toBeLessThan(100)
+  expect(await readReward(folder.path)).toMatchObject({ kind: 'refused', reason: 'not_a_number' })
 })

@@ -123,15 +123,24 @@ const MAIN_KEY = 'reward'
 /** Larger values are treated as errors, since they would distort averages. Harbor has no limit. */
 const REWARD_MAX = 1e6
 
-/** Exceeds the digits of a double. */
+/** Exceeds the digits of a double. Longer texts are not matched, because that takes quadratic time. */
 const NUMERAL_LENGTH_MAX = 64
-const NUMERAL = /^[ \t\r\n]*([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)[ \t\r\n]*$/i
+const NUMERAL = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i
 
 function parseRewardText(text: string): Rewards | RewardRefusal {
-  const numeral = NUMERAL.exec(text)?.[1]
+  const numeral = trimAscii(text)
   const isValidNumber =
-    numeral !== undefined && numeral.length <= NUMERAL_LENGTH_MAX && Number.isFinite(Number(numeral))
+    numeral.length <= NUMERAL_LENGTH_MAX && NUMERAL.test(numeral) && Number.isFinite(Number(numeral))
   return isValidNumber ? [[MAIN_KEY, Number(numeral)]] : 'not_a_number'
+}
+
+/** Removes spaces, tabs and line ends, and no other white space. */
+function trimAscii(text: string): string {
+  let from = 0
+  let to = text.length
+  while (from < to && ' \t\r\n'.includes(text.charAt(from))) from += 1
+  while (to > from && ' \t\r\n'.includes(text.charAt(to - 1))) to -= 1
+  return text.slice(from, to)
 }
 
 const KEYS_MAX = 100

@@ -10,7 +10,8 @@ export function parseWholeTemplate(text: string): Template {
   return [{ variable, fallback }]
 }
 
-const BRACED = /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g
+/** A fallback ends before the next `${`, so that the search is linear. */
+const BRACED = /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-((?:[^}$]|\$(?!\{))*))?\}/g
 
 /** Parses a string such as `Bearer ${TOKEN}`. Returns undefined for an invalid `${`. */
 export function parseBracedTemplate(text: string): Template | undefined {

@@ -31,3 +31,7 @@ test.each([
 ])('%s is held against a path in no time', async (pattern, path) => {
   expect(await cpuMs(() => parseDockerignore(`${pattern}x`)(`${path}y`))).toBeLessThan(200)
 })
+
+test('parses brackets that do not end in linear time', async () => {
+  expect(await cpuMs(() => parseDockerignore('['.repeat(64_000))('a'))).toBeLessThan(400)
+})

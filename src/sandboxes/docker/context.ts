@@ -2,6 +2,7 @@ import { lstat, readdir, readFile, readlink } from 'node:fs/promises'
 import { join, posix } from 'node:path'
 import { Readable } from 'node:stream'
 import { create } from 'tar'
+import { IGNORE_BYTES_MAX } from '../../harbor/limits.ts'
 import { type ClassicDockerfile, modeFolder } from '../kernel/dockerfile.ts'
 import { tarFile, tarHeader, tarPadding } from '../kernel/tar-writer.ts'
 import { SandboxUnsupported } from '../sandbox.ts'
@@ -46,10 +47,18 @@ async function* tarWithMode(context: string, path: string, mode: number): AsyncG
 }
 
 async function listContext(context: string, dockerfile: string): Promise<string[]> {
-  const text = await readFile(join(context, IGNORE_FILE), 'utf8').catch(() => '')
-  const isIgnored = parseDockerignore(text)
+  const isIgnored = parseDockerignore(await readIgnoreFile(join(context, IGNORE_FILE)))
   const needed = new Set([posix.normalize(dockerfile), IGNORE_FILE])
   return listFiles(context, '', (path) => isIgnored(path) && !needed.has(path))
+}
+
+/** Returns an empty text if there is no such file. */
+async function readIgnoreFile(path: string): Promise<string> {
+  const stats = await lstat(path).catch(() => undefined)
+  if (!stats?.isFile()) return ''
+  if (stats.size > IGNORE_BYTES_MAX)
+    throw new SandboxUnsupported(`${IGNORE_FILE} may have at most ${IGNORE_BYTES_MAX} bytes.`)
+  return readFile(path, 'utf8')
 }
 
 /** Packs all files of a folder under another name. */
@@ -97,7 +106,8 @@ export function parseDockerignore(text: string): (path: string) => boolean {
 /** `star` matches within one folder, `all` across folders, `folders` zero or more whole folders. */
 type PatternToken = 'star' | 'all' | 'folders' | ((character: string) => boolean)
 
-const TOKEN = /\*\*\/?|\*|\?|\[[^\]]+\]|\\[\s\S]|[\s\S]/g
+/** Classes are short, so that a bracket that is not closed is found at once. */
+const TOKEN = /\*\*\/?|\*|\?|\[[^\]]{1,200}\]|\\[\s\S]|[\s\S]/g
 const WILDCARDS: Record<string, PatternToken> = {
   '**/': 'folders',
   '**': 'all',

@@ -155,7 +155,7 @@ async function buildDockerfile(
     throw new SandboxUnavailable(`The Dockerfile cannot be read: ${error.message}`, { cause: error })
   })
   const dockerfile = readDockerfile(text)
-  refuseDangers(dockerfile)
+  refuseDangers(dockerfile, recipe.args)
   refuseRemoteAdd(dockerfile)
   const classic = toClassicDockerfile(text, dockerfile, { keepCopies: false })
   for (const name of listCopySources(dockerfile)) await refusePrivateRegistry(engine, name)

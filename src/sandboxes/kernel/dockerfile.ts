@@ -1,4 +1,5 @@
 import type { Dockerfile, DockerfileInstruction } from '../../harbor/dockerfile.ts'
+import { EXPANDED_LENGTH_MAX, measureExpansion } from '../../harbor/dockerfile-variables.ts'
 import { SandboxUnsupported } from '../sandbox.ts'
 
 /** A Dockerfile without the syntax that only BuildKit knows, and the files that its context needs in addition. */
@@ -175,8 +176,13 @@ export function listBaseNames(
   return [...new Set(bases)]
 }
 
-/** Refuses features that give a build access to this machine. Called before anything is built. */
-export function refuseDangers(dockerfile: Dockerfile): void {
+/**
+ * Refuses features that give a build access to this machine, and arguments that make variables too long. Called before
+ * anything is built.
+ */
+export function refuseDangers(dockerfile: Dockerfile, args: Readonly<Record<string, string>>): void {
+  if (measureExpansion(dockerfile, args) > EXPANDED_LENGTH_MAX)
+    throw new SandboxUnsupported(`Variables of the Dockerfile expand to more than ${EXPANDED_LENGTH_MAX} characters.`)
   for (const instruction of dockerfile.stages.flatMap(({ instructions }) => instructions)) {
     const danger = findDanger(instruction)
     if (danger) throw new SandboxUnsupported(`Line ${instruction.line} of the Dockerfile: ${danger} is refused.`)

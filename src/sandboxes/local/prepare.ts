@@ -117,7 +117,7 @@ async function buildDockerfile(
   const { store } = host
   const original = await readFile(join(recipe.context, recipe.dockerfile), 'utf8')
   const parsed = readDockerfile(original)
-  refuseDangers(parsed)
+  refuseDangers(parsed, recipe.args)
   const { text } = toClassicDockerfile(original, parsed, { keepCopies: true })
   const dockerfile = readDockerfile(text)
   const withBuildah = await canUseBuildah(host, context.useBuildah)
