@@ -15,7 +15,10 @@ export type RepositoryMirrorDeps = IdentityDeps & {
   mirrors: Pick<MirrorDeps, 'folder' | 'bytesMax' | 'timeoutMs' | 'lockWaitMs' | 'log'>
 }
 
-type ConnectedRepository = Pick<RepositoryRow, 'key' | 'owner' | 'name' | 'source_kind' | 'url' | 'credential_id'> & {
+type ConnectedRepository = Pick<
+  RepositoryRow,
+  'key' | 'owner' | 'name' | 'source_kind' | 'url' | 'credential_id' | 'visibility'
+> & {
   workspaceId: string
 }
 
@@ -33,7 +36,10 @@ export async function openRepositoryMirror(
   const rules = { resolveName, gitAllow: deps.gitAllow, operatorOrigin }
   const mirrorDeps = { ...deps.mirrors, ...rules }
   const mirror = await openMirror(mirrorDeps, { id: `repository-${row.key}`, ...source, ...options })
-  const openSubmodule = createSubmoduleOpener(mirrorDeps, { ...source, key: String(row.key), signal: options.signal })
+  // Files of a public repository may be published, and a credential may give access to private repositories.
+  const submoduleSource = row.visibility === 'public' ? { url: source.url } : source
+  const superproject = { ...submoduleSource, key: String(row.key), signal: options.signal }
+  const openSubmodule = createSubmoduleOpener(mirrorDeps, superproject)
   return { ...mirror, openSubmodule, pullRequests: openPullRequests(deps, row, access, mirror) }
 }
 

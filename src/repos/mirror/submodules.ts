@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto'
-import { isAbsolute } from 'node:path'
+import { readdir } from 'node:fs/promises'
+import { isAbsolute, join } from 'node:path'
+import { measureBytes } from '../../platform/data-folder.ts'
 import { runGit } from '../../platform/git/git.ts'
 import type { GitLocation } from '../../platform/git/settings.ts'
 import { findMissingCommits, type Mirror, type MirrorDeps, openMirror } from '../mirror.ts'
@@ -10,10 +12,15 @@ export type OpenSubmodule = (url: string, commit: string) => Promise<SubmoduleMi
 
 export type SubmoduleMirror = Mirror & { openSubmodule: OpenSubmodule }
 
-/** A superproject whose submodules are opened. Mirrors are not shared with other repositories, which may lack access. */
+/**
+ * A superproject whose submodules are opened. Mirrors are not shared with other repositories, which may lack access. The
+ * source has no credential if the repository is public: it may give access to repositories that others cannot see.
+ */
 type Superproject = MirrorSource & { key: string; signal: AbortSignal }
 
 const SUBMODULE_BYTES_MAX = 1024 ** 3
+/** Maximum size of all mirrors of submodules of one repository, over all commits. */
+const REPOSITORY_BYTES_MAX = 4 * 1024 ** 3
 const HASH_LENGTH = 32
 
 /**
@@ -26,18 +33,32 @@ export function createSubmoduleOpener(deps: MirrorDeps, { key, signal, ...source
     if (target === undefined) throw new MirrorRefused('The address of a submodule is not allowed.')
     const isSameHost = toHost(target) === toHost(source.url)
     const own = isSameHost ? { ...source, url: target } : { url: target }
-    const hash = createHash('sha256').update(target).digest('hex').slice(0, HASH_LENGTH)
-    if (!isSameHost) await resolveAccess(own, deps).catch(rethrowPermanent)
-    const bytesMax = Math.min(deps.bytesMax ?? SUBMODULE_BYTES_MAX, SUBMODULE_BYTES_MAX)
-    const options = { ...own, id: `submodule-${key}-${hash}`, signal, commits: [commit] }
-    const mirror = await openMirror({ ...deps, bytesMax }, options)
-    const missing = await findMissingCommits(mirror.location, [commit], signal)
-    if (missing.length > 0) {
-      await mirror[Symbol.asyncDispose]()
-      throw new MirrorRefused('No branch of a submodule has the commit that the tree names.')
-    }
-    return { ...mirror, openSubmodule: createSubmoduleOpener(deps, { ...own, key, signal }) }
+    // A server of the operator may be private, and only repositories on it may lead to it.
+    const rules = isSameHost ? deps : { ...deps, operatorOrigin: undefined }
+    if (!isSameHost) await resolveAccess(own, rules).catch(rethrowPermanent)
+    const id = `submodule-${key}-${createHash('sha256').update(target).digest('hex').slice(0, HASH_LENGTH)}`
+    const bytesMax = await measureRest(deps, key, id)
+    const mirror = await openMirror({ ...rules, bytesMax }, { ...own, id, signal, commits: [commit] })
+    await requireCommit(mirror, commit, signal)
+    return { ...mirror, openSubmodule: createSubmoduleOpener(rules, { ...own, key, signal }) }
   }
+}
+
+async function requireCommit(mirror: Mirror, commit: string, signal: AbortSignal): Promise<void> {
+  const missing = await findMissingCommits(mirror.location, [commit], signal)
+  if (missing.length === 0) return
+  await mirror[Symbol.asyncDispose]()
+  throw new MirrorRefused('No branch of a submodule has the commit that the tree names.')
+}
+
+/** Returns how large the mirror may be, given those of all other submodules of the repository. */
+async function measureRest({ folder, bytesMax }: MirrorDeps, key: string, id: string): Promise<number> {
+  const names = await readdir(folder).catch(() => [])
+  const others = names.filter((name) => name.startsWith(`submodule-${key}-`) && name !== id)
+  const sizes = await Promise.all(others.map((name) => measureBytes(join(folder, name))))
+  const rest = sizes.reduce((left, size) => left - size, bytesMax ?? REPOSITORY_BYTES_MAX)
+  if (rest <= 0) throw new MirrorRefused('The submodules of the repository exceed the size limit of mirrors.')
+  return Math.min(SUBMODULE_BYTES_MAX, rest)
 }
 
 /** Another host without a public address is not an outage: nobody has reached it before. */

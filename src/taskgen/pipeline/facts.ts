@@ -19,7 +19,10 @@ export type TaskFacts = TaskKey & {
   generation: StoredGeneration
   budgetMicros: number | null
   workspaceId: string
-  repository: Pick<TaskFactsRow, 'key' | 'owner' | 'name' | 'source_kind' | 'url' | 'credential_id' | 'workspaceId'>
+  repository: Pick<
+    TaskFactsRow,
+    'key' | 'owner' | 'name' | 'source_kind' | 'url' | 'credential_id' | 'visibility' | 'workspaceId'
+  >
   digest: string | null
   content: TaskContent | null
   instruction: string | null

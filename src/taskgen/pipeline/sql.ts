@@ -26,7 +26,7 @@ export const findTaskInProgress = (db: Db, { batch, task }: TaskKey) =>
     .select(['batch_tasks.candidate', 'batch_tasks.instruction', 'batch_tasks.digest', 'batch_tasks.content'])
     .select(['batches.state as batchState', 'batches.generation', 'batches.budget_micros as budgetMicros'])
     .select(['repositories.key', 'repositories.workspace_id as workspaceId', 'repositories.owner', 'repositories.name'])
-    .select(['repositories.source_kind', 'repositories.url', 'repositories.credential_id'])
+    .select(['repositories.source_kind', 'repositories.url', 'repositories.credential_id', 'repositories.visibility'])
     .where('batch_tasks.batch', '=', batch)
     .where('batch_tasks.id', '=', task)
     .executeTakeFirst()
@@ -38,6 +38,7 @@ export const findBatchSource = (db: Db, batch: string) =>
     .innerJoin('repositories', 'repositories.key', 'batches.repository')
     .select(['repositories.key', 'repositories.workspace_id as workspaceId', 'repositories.owner', 'repositories.name'])
     .select(['repositories.source_kind', 'repositories.host', 'repositories.url', 'repositories.credential_id'])
+    .select('repositories.visibility')
     .where('batches.id', '=', batch)
     .executeTakeFirst()
 
