@@ -51,6 +51,7 @@ const VALUE = /^[^\p{Cc}]{0,500}$/u
 
 /** Returns the reason where a service cannot be provided. */
 function resolveService({ image, port, hosts, env }: DeclaredService): ServiceUse | string {
+  if (image.length > IMAGE_LENGTH_MAX) return `${image.slice(0, 100)}…: the name of the image is too long`
   const name = toImageName(image)
   const service = knownServices.find((each) => each.image.test(name))
   if (service === undefined) return `${image}: no such server is available here`
@@ -66,6 +67,8 @@ const isOwnName = (host: string): boolean => HOST.test(host) && !/^localhost$|^[
 
 const PUBLIC_REGISTRIES =
   /^(?:docker\.io|registry\.hub\.docker\.com|index\.docker\.io|public\.ecr\.aws\/docker|quay\.io)\//
+
+const IMAGE_LENGTH_MAX = 300
 
 /** Removes the registry, tag and digest: `docker.io/library/postgres:16@sha256:…` becomes `library/postgres`. */
 function toImageName(image: string): string {
@@ -124,18 +127,32 @@ const CI_FORMATS: readonly [path: RegExp, listJobs: (file: ValueTable) => CiJob[
 
 /** Lists the jobs with services in the CI files of GitHub Actions and GitLab, and files that cannot be read. */
 function listCiJobs(texts: ReadonlyMap<string, string>): { jobs: CiJob[]; unreadable: string[] } {
-  const files = [...texts].toSorted(([one], [other]) => (one < other ? -1 : 1)).map(readCiFile)
+  const files = [...texts]
+    .filter(([, text]) => DECLARES_SERVICES.test(text))
+    .toSorted(([one], [other]) => (one < other ? -1 : 1))
+    .flatMap(findReader)
+    .slice(0, FILES_MAX)
+    .map(readCiFile)
   return {
     jobs: files.flatMap(({ jobs }) => jobs).filter(({ services }) => services.length > 0),
     unreadable: files.flatMap(({ fault }) => fault ?? []),
   }
 }
 
+/** Limits of what is read, which would otherwise multiply: variables are expanded for each service of each job. */
+const FILES_MAX = 10
+const JOBS_MAX = 10
+
 const DECLARES_SERVICES = /\bservices["']?:/
 
-function readCiFile([path, text]: [string, string]): { jobs: CiJob[]; fault?: string } {
+type CiFile = { path: string; text: string; listJobs: (file: ValueTable) => CiJob[] }
+
+function findReader([path, text]: [string, string]): CiFile[] {
   const [, listJobs] = CI_FORMATS.find(([pattern]) => pattern.test(path)) ?? []
-  if (listJobs === undefined || !DECLARES_SERVICES.test(text)) return { jobs: [] }
+  return listJobs === undefined ? [] : [{ path, text, listJobs }]
+}
+
+function readCiFile({ path, text, listJobs }: CiFile): { jobs: CiJob[]; fault?: string } {
   const report = createReport()
   const file = parseYaml(text, path, report)
   if (isTable(file)) return { jobs: listJobs(file) }
@@ -147,8 +164,19 @@ type Texts = Record<string, string>
 const toTable = (value: Value | undefined): ValueTable => (isTable(value) ? value : {})
 const toList = (value: Value | undefined): Value[] => (Array.isArray(value) ? value : [])
 const toText = (value: Value | undefined): string => (typeof value === 'string' ? value : '')
+
+/** Longer names and values are of no use. Patterns run on bounded input. */
+const VALUE_LENGTH_MAX = 2000
+const DECLARED_MAX = 100
+const toShortText = (value: Value | undefined): string => toText(value).slice(0, VALUE_LENGTH_MAX)
+/** Leaves out long values and all variables after the first ones. */
 const toTexts = (value: Value | undefined): Texts =>
-  Object.fromEntries(Object.entries(toTable(value)).map(([name, each]) => [name, toText(each)]))
+  Object.fromEntries(
+    Object.entries(toTable(value))
+      .map(([name, each]): [string, string] => [name, toText(isTable(each) ? each.value : each)])
+      .filter(([, text]) => text.length <= VALUE_LENGTH_MAX)
+      .slice(0, DECLARED_MAX),
+  )
 
 const TESTS =
   /\btests?\b|_tests?\b|\btest[-_]|\b(?:pytest|tox|nox|rspec|phpunit|pest|jest|vitest|mocha|ctest|gradlew?|mvnw?)\b/i
@@ -156,9 +184,11 @@ const SHOWN_MAX = 20_000
 const mentionsTests = (...texts: string[]): boolean => texts.some((text) => TESTS.test(text.slice(0, SHOWN_MAX)))
 
 function listGithubJobs(workflow: ValueTable): CiJob[] {
-  return Object.entries(toTable(workflow.jobs)).map(([id, value]) => {
-    const job = toTable(value)
-    const services = Object.entries(toTable(job.services)).map(([name, each]) => readGithubService(name, each, job))
+  const jobs = Object.entries(toTable(workflow.jobs)).map(([id, value]) => ({ id, job: toTable(value) }))
+  const withServices = jobs.filter(({ job }) => Object.keys(toTable(job.services)).length > 0)
+  return withServices.slice(0, JOBS_MAX).map(({ id, job }) => {
+    const declaredServices = Object.entries(toTable(job.services)).slice(0, SERVICES_MAX)
+    const services = declaredServices.map(([name, each]) => readGithubService(name, each, job))
     const steps = toList(job.steps).map(toTable)
     // Variables of the steps that run tests take precedence.
     const ordered = steps.toSorted((one, other) => rankStep(one) - rankStep(other))
@@ -190,21 +220,22 @@ function readGithubService(name: string, value: Value, job: ValueTable): GithubS
   const isInContainer = job.container !== undefined && job.container !== null
   return {
     name,
-    image: typeof value === 'string' ? value : toText(service.image),
+    image: toShortText(typeof value === 'string' ? value : service.image),
     port: published === undefined || isInContainer ? null : Number(published),
     hosts: isInContainer ? [name] : [],
     env: toTexts(service.env),
   }
 }
 
-const EXPRESSION = /\$\{\{\s*([^{}]{1,200}?)\s*\}\}/g
+const EXPRESSION = /\$\{\{([^{}]{1,200})\}\}/g
 
 /**
  * Resolves expressions: ports of services and variables have their value; a secret has its name, which is the same
  * wherever it is used. A variable with any other expression is left out.
  */
 function createGithubResolver(declared: Texts, services: readonly GithubService[]): (texts: Texts) => Texts {
-  const evaluate = (expression: string): string | undefined => {
+  const evaluate = (text: string): string | undefined => {
+    const expression = text.trim()
     const [, service, port] = /^job\.services\.([\w-]+)\.ports\[['"]?(\d{1,5})['"]?\]$/.exec(expression) ?? []
     if (service !== undefined) return String(services.find(({ name }) => name === service)?.port ?? port)
     const [, variable] = /^env\.(\w+)$/.exec(expression) ?? []
@@ -233,38 +264,50 @@ const EXTENDS_MAX = 10
 
 function listGitlabJobs(file: ValueTable): CiJob[] {
   const defaults = toTable(file.default)
+  const extend = createExtender(file)
   return Object.entries(file)
     .filter(([name, job]) => !name.startsWith('.') && !GITLAB_KEYS.has(name) && isTable(job))
-    .map(([name, value]) => {
-      const job = extendJob(file, toTable(value), EXTENDS_MAX)
-      const env = expandVariables({ ...toVariables(file.variables), ...toVariables(job.variables) })
-      const services = toList(job.services ?? defaults.services ?? file.services)
+    .map(([name, value]) => ({ name, job: extend(toTable(value)) }))
+    .map(({ name, job }) => ({ name, job, services: toList(job.services ?? defaults.services ?? file.services) }))
+    .filter(({ services }) => services.length > 0)
+    .slice(0, JOBS_MAX)
+    .map(({ name, job, services }) => {
+      const env = expandVariables({ ...toTexts(file.variables), ...toTexts(job.variables) })
       const lines = [job.script, job.before_script].flatMap((part) => toList(part).map(toText).concat(toText(part)))
       return {
-        services: services.map((service) => readGitlabService(service, env)).filter(({ image }) => image !== ''),
+        services: services
+          .slice(0, SERVICES_MAX)
+          .map((service) => readGitlabService(service, env))
+          .filter(({ image }) => image !== ''),
         env,
         runsTests: mentionsTests(name, toText(job.stage), ...lines),
       }
     })
 }
 
-/** Merges the templates that a job names; later ones take precedence, and the job itself most of all. */
-function extendJob(file: ValueTable, job: ValueTable, depth: number): ValueTable {
-  const names = typeof job.extends === 'string' ? [job.extends] : toList(job.extends).map(toText)
-  if (depth === 0 || names.length === 0) return job
-  const parents = names
-    .slice(0, EXTENDS_MAX)
-    .map((name) => extendJob(file, toTable(file[name]), Math.min(depth - 1, 3)))
-  const layers = [...parents, job]
-  const variables = Object.assign({}, ...layers.map((layer) => toTable(layer.variables)))
-  return { ...Object.assign({}, ...layers), variables }
+/**
+ * Returns a function that merges the templates that a job names; later ones take precedence, and the job itself most of
+ * all. Each template is merged once, because templates that name each other often would multiply.
+ */
+function createExtender(file: ValueTable): (job: ValueTable) => ValueTable {
+  const merged = new Map<string, ValueTable>()
+  const findTemplate = (name: string): ValueTable => {
+    const known = merged.get(name)
+    if (known) return known
+    merged.set(name, {}) // ends a circle
+    const template = extend(toTable(file[name]))
+    merged.set(name, template)
+    return template
+  }
+  const extend = (job: ValueTable): ValueTable => {
+    const names = typeof job.extends === 'string' ? [job.extends] : toList(job.extends).map(toText)
+    if (names.length === 0) return job
+    const layers = [...names.slice(0, EXTENDS_MAX).map(findTemplate), job]
+    const variables = Object.assign({}, ...layers.map((layer) => toTable(layer.variables)))
+    return { ...Object.assign({}, ...layers), variables }
+  }
+  return extend
 }
-
-/** A variable is a text, or a table with the text and a description. */
-const toVariables = (value: Value | undefined): Texts =>
-  Object.fromEntries(
-    Object.entries(toTable(value)).map(([name, each]) => [name, isTable(each) ? toText(each.value) : toText(each)]),
-  )
 
 const REFERENCE = /\$(?:(\w+)|\{(\w+)\})/g
 const ROUNDS = 3
@@ -282,16 +325,20 @@ function expandVariables(texts: Texts): Texts {
 /** A service is reached by its alias, and by the name of its image in two spellings. */
 function readGitlabService(value: Value, env: Texts): DeclaredService {
   const service = toTable(value)
-  const image = expandText(typeof value === 'string' ? value : toText(service.name), env)
+  const variables = toTexts(service.variables)
+  const image = expandText(toShortText(typeof value === 'string' ? value : service.name), env).slice(
+    0,
+    VALUE_LENGTH_MAX,
+  )
   const name = image.replace(/@.*$/s, '').replace(/:[^/]*$/, '')
-  const aliases = toText(service.alias)
+  const aliases = toShortText(service.alias)
     .split(/[ ,]+/)
     .filter((alias) => alias !== '')
   return {
     image,
     port: null,
     hosts: [...new Set([...aliases, name.replaceAll('/', '-'), name.replaceAll('/', '__')])].slice(0, 5),
-    env: { ...env, ...expandVariables({ ...env, ...toVariables(service.variables) }) },
+    env: Object.keys(variables).length === 0 ? env : { ...env, ...expandVariables({ ...env, ...variables }) },
   }
 }
 

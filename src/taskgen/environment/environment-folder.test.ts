@@ -1,13 +1,15 @@
+import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Parser, type ReadEntry } from 'tar'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { cpuMs } from '../../../test/support/cpu-time.ts'
 import { commitTree, type HandmadeEntry, makeRepository } from '../../../test/support/taskgen/handmade-trees.ts'
 import { recipe } from '../../grading/languages/recipe.ts'
 import { openClone } from '../../repos/mirror/local-clone.ts'
-import { readTree } from './read-tree.ts'
+import { findTreeFault, readTree } from './read-tree.ts'
 import { writeEnvironment } from './write-environment.ts'
 
 let root: string
@@ -155,4 +157,35 @@ test('refuses a tree with a huge file', async () => {
     reason: 'too_large',
     detail: expect.stringContaining('"huge"'),
   })
+})
+
+const nest = (depth: number, entries: HandmadeEntry[]): HandmadeEntry[] =>
+  depth === 0 ? entries : [{ name: 'a', entries: nest(depth - 1, entries) }]
+
+test.each([
+  ['a file 64 folders deep', nest(64, [{ name: 'f', content: '' }]), 'more than 64 parts'],
+  ['a long path', nest(5, [{ name: 'x'.repeat(991), content: '' }]), 'more than 1000 characters'],
+])('refuses %s', async (_, entries, detail) => {
+  expect(await read(entries)).toMatchObject({ reason: 'env_build_failed', detail: expect.stringContaining(detail) })
+})
+
+test('refuses a small tree whose paths are long together', async () => {
+  const write = (args: string[], input: string): string =>
+    execFileSync('git', args, { cwd: repository, input }).toString().trim()
+  const blob = write(['hash-object', '-w', '--stdin'], '')
+  const lines = Array.from({ length: 1000 }, (_, n) => `100644 blob ${blob}\tf${n}\n`)
+  let tree = write(['mktree'], lines.join(''))
+  for (let level = 0; level < 3; level++) tree = write(['mktree'], `040000 tree ${tree}\t${'x'.repeat(250)}\n`)
+  // git stores the folder once.
+  const folders = Array.from({ length: 50 }, (_, n) => `040000 tree ${tree}\td${n}\n`)
+  const top = write(['mktree'], folders.join(''))
+  const commit = write(['-c', 'user.name=a', '-c', 'user.email=a@example.org', 'commit-tree', '-m', 'x', top], '')
+  await using clone = await openClone(repository, { signal })
+  expect(await readTree({ location: clone.location }, commit, signal)).toMatchObject({ reason: 'too_large' })
+})
+
+test('checks files in deep folders in linear time', async () => {
+  const folder = 'a/'.repeat(60)
+  const paths = Array.from({ length: 50_000 }, (_, n) => `${folder}${n}`)
+  expect(await cpuMs(() => findTreeFault(paths))).toBeLessThan(2000)
 })

@@ -84,11 +84,15 @@ type FetchContext = {
 /** Returns the first fault. */
 async function fetchAll(wanted: readonly WantedSubmodule[], context: FetchContext): Promise<string | undefined> {
   for (const submodule of wanted) {
+    if (countFiles(context.found) > FILES_MAX) return undefined // refused by the caller
     const fault = await fetchFiles(submodule, context).catch(describeRefusal)
     if (fault !== undefined) return `${JSON.stringify(submodule.prefix)}: ${fault}`
   }
   return undefined
 }
+
+const countFiles = (found: readonly SubmoduleFiles[]): number =>
+  found.reduce((sum, { entries }) => sum + entries.length, 0)
 
 /** An outage of the server says nothing about the candidate. */
 function describeRefusal(error: unknown): string {

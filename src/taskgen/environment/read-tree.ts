@@ -22,6 +22,10 @@ const FILES_MAX = 100_000
 const FILE_BYTES_MAX = 100 * 1024 * 1024
 const TREE_BYTES_MAX = 1024 ** 3
 const NAME_BYTES_MAX = 16 * 1024
+/** Maximum length of all paths together. Files in deep folders have long paths, although the tree itself is small. */
+const PATHS_LENGTH_MAX = 32 * 1024 * 1024
+const PATH_LENGTH_MAX = 1000
+const PATH_DEPTH_MAX = 64
 
 /** Lists the files of a tree and reads those that describe its build. Nothing is checked out or executed. */
 export async function readTree(
@@ -34,13 +38,12 @@ export async function readTree(
   const args = ['rev-list', '--max-count=1', '--format=%T %ct', `${commit}^{commit}`]
   const lines = (await runGit(location, args, { signal })).toString().trim().split('\n')
   const [tree = '', seconds] = lines.at(-1)?.split(' ') ?? []
-  const { listed, gitlinks } = await listEntries(location, tree, signal)
+  const { listed, gitlinks, isComplete } = await listEntries(location, tree, signal)
+  if (!isComplete)
+    return reject('too_large', `The tree has more than ${FILES_MAX} files, or paths of ${PATHS_LENGTH_MAX} characters.`)
   const paths = [...listed, ...gitlinks].map(pathOf).sort()
-  const fault =
-    paths.length > FILES_MAX
-      ? `The tree has more than ${FILES_MAX} files.`
-      : (findTreeFault(paths) ?? findGitlinkFault(gitlinks))
-  if (fault) return reject(paths.length > FILES_MAX ? 'too_large' : 'env_build_failed', fault)
+  const fault = findTreeFault(paths) ?? findGitlinkFault(gitlinks)
+  if (fault) return reject('env_build_failed', fault)
   const entries = await addSizes(objects, listed, signal)
   const sizeFault = findSizeFault(entries)
   if (sizeFault) return reject('too_large', sizeFault)
@@ -55,20 +58,23 @@ const pathOf = ({ path }: { path: string }): string => path
 const LINE = /^(\d+) (\w+) ([0-9a-f]+)\t(.+)$/s
 const KINDS: Record<string, TreeEntry['kind']> = { 120000: 'link', 100755: 'program' }
 
-type ListedTree = { listed: Omit<TreeEntry, 'size'>[]; gitlinks: Gitlink[] }
+type ListedTree = { listed: Omit<TreeEntry, 'size'>[]; gitlinks: Gitlink[]; isComplete: boolean }
 
 async function listEntries(location: GitLocation, tree: string, signal: AbortSignal): Promise<ListedTree> {
   const listed: ListedTree['listed'] = []
   const gitlinks: Gitlink[] = []
+  let length = 0
+  const isTooLarge = () => listed.length + gitlinks.length > FILES_MAX || length > PATHS_LENGTH_MAX
   const stream = streamGit(location, ['ls-tree', '-r', '-z', '--full-tree', tree], { signal })
   for await (const piece of splitStream(stream, NUL, NAME_BYTES_MAX)) {
     const [, mode = '', type, id = '', name = ''] = LINE.exec(piece) ?? []
     const path = Buffer.from(name, 'latin1').toString()
     if (type === 'commit') gitlinks.push({ path, commit: id })
     if (type === 'blob') listed.push({ path, kind: KINDS[mode] ?? 'file', id })
-    if (listed.length + gitlinks.length > FILES_MAX) break
+    length += path.length
+    if (isTooLarge()) break
   }
-  return { listed: listed.sort((a, b) => (a.path < b.path ? -1 : 1)), gitlinks }
+  return { listed: listed.sort((a, b) => (a.path < b.path ? -1 : 1)), gitlinks, isComplete: !isTooLarge() }
 }
 
 async function addSizes(objects: GitObjects, listed: readonly Omit<TreeEntry, 'size'>[], signal: AbortSignal) {
@@ -92,17 +98,29 @@ export function findSizeFault(entries: readonly TreeEntry[]): string | undefined
 const TEXT_BYTES_MAX = 512 * 1024
 const LOCK_BYTES_MAX = 4 * 1024 * 1024
 const TEXTS_MAX = 400
+/** Maximum size of all texts together: rules read them without a pause. */
+const TEXTS_BYTES_MAX = 16 * 1024 * 1024
 
 async function readTexts(location: GitLocation, entries: readonly TreeEntry[], signal: AbortSignal) {
   const selected = entries
     .filter(({ path, kind, size }) => kind !== 'link' && size <= bytesMaxOf(path) && isBuildFile(path))
     .sort((a, b) => rankForReading(a.path) - rankForReading(b.path))
     .slice(0, TEXTS_MAX)
+    .filter(createBytesFilter(TEXTS_BYTES_MAX))
   const texts = new Map<string, string>()
   for await (const { path, content } of readBlobs(location, selected, { signal, bytesMax: LOCK_BYTES_MAX })) {
     texts.set(path, content.toString())
   }
   return texts
+}
+
+/** Returns a predicate that is true until the sizes of the files exceed a total. */
+function createBytesFilter(bytesMax: number): (entry: TreeEntry) => boolean {
+  let left = bytesMax
+  return ({ size }) => {
+    left -= size
+    return left >= 0
+  }
 }
 
 const bytesMaxOf = (path: string): number => (/\.lock$/i.test(path) ? LOCK_BYTES_MAX : TEXT_BYTES_MAX)
@@ -154,19 +172,33 @@ export function findTreeFault(paths: readonly string[]): string | undefined {
   const earlierPaths = new Set<string>()
   const folders = new Set<string>()
   for (const path of paths) {
-    const parts = path.split('/')
-    const shown = JSON.stringify(path.slice(0, 200))
-    if (path.includes(REPLACEMENT_CHARACTER)) return `A file name is not UTF-8: ${shown}.`
-    if (parts.some((part) => FORBIDDEN.test(part.replaceAll(INVISIBLE, ''))))
-      return `git does not check out files of this name: ${shown}.`
-    if (earlierPaths.has(path)) return `Two files have the same name: ${shown}.`
+    const fault = earlierPaths.has(path) ? 'Two files have the same name' : findPathFault(path)
+    if (fault !== undefined) return `${fault}: ${JSON.stringify(path.slice(0, 200))}.`
     earlierPaths.add(path)
-    for (let depth = 1; depth < parts.length; depth += 1) folders.add(parts.slice(0, depth).join('/'))
+    addFolders(path, folders)
   }
   const fileAndFolder = paths.find((path) => folders.has(path))
   return fileAndFolder === undefined
     ? undefined
     : `A file and a folder have the same name: ${JSON.stringify(fileAndFolder.slice(0, 200))}.`
+}
+
+function findPathFault(path: string): string | undefined {
+  if (path.length > PATH_LENGTH_MAX) return `A path has more than ${PATH_LENGTH_MAX} characters`
+  if (path.includes(REPLACEMENT_CHARACTER)) return 'A file name is not UTF-8'
+  const parts = path.split('/')
+  if (parts.length > PATH_DEPTH_MAX) return `A path has more than ${PATH_DEPTH_MAX} parts`
+  const isForbidden = parts.some((part) => FORBIDDEN.test(part.replaceAll(INVISIBLE, '')))
+  return isForbidden ? 'git does not check out files of this name' : undefined
+}
+
+/** Adds all folders above a path. If one is known, so are those above it. */
+function addFolders(path: string, folders: Set<string>): void {
+  for (let end = path.lastIndexOf('/'); end > 0; end = path.lastIndexOf('/', end - 1)) {
+    const folder = path.slice(0, end)
+    if (folders.has(folder)) return
+    folders.add(folder)
+  }
 }
 
 /** Beginning and sizes of the small files that Git LFS commits instead of the content. */

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { cpuMs } from '../../../test/support/cpu-time.ts'
 import { listOwnPackages } from './build-environment.ts'
+import { findCiServices } from './ci-services.ts'
 import { detectRecipe } from './propose-recipe.ts'
 
 /** As long as a file may be that is read for this. */
@@ -41,4 +42,38 @@ test.each([
     listOwnPackages(tree),
   ])
   expect(looked).toBeLessThan(MOST_MS)
+})
+
+const WORKFLOW = '.github/workflows/ci.yml'
+const GITLAB = '.gitlab-ci.yml'
+const inWorkflow = (env: string, image = 'postgres') =>
+  `env:\n  A: "${env}"\njobs:\n  test:\n    services:\n      db: "${image}"\n    env: {B: "${env}"}\n    steps: []\n`
+const repeat = (count: number, line: (n: number) => string): string =>
+  Array.from({ length: count }, (_, n) => line(n)).join('')
+const TEN = (name: string): string => `[${Array(10).fill(name).join(', ')}]`
+
+test.each([
+  ['an expression that does not end', WORKFLOW, inWorkflow(`\${{${' '.repeat(200_000)}`)],
+  ['many expressions', WORKFLOW, inWorkflow('${{ a '.repeat(600))],
+  ['dots in the name of an image', WORKFLOW, inWorkflow('', '.'.repeat(200_000))],
+  ['colons in the name of an image', WORKFLOW, inWorkflow('', `${':'.repeat(3500)}/`)],
+  [
+    'many jobs with variables',
+    WORKFLOW,
+    `env:\n${repeat(500, (n) => `  A${n}: "\${{ env.A1 }}"\n`)}jobs:\n${repeat(180, (n) => `  j${n}:\n    services: {a: a}\n`)}`,
+  ],
+  [
+    'templates that name each other',
+    GITLAB,
+    `.l:\n  variables:\n${repeat(900, (n) => `    V${n}: a\n`)}.c: {extends: ${TEN('.l')}}\n.b: {extends: ${TEN('.c')}}\n.a: {extends: ${TEN('.b')}}\n${repeat(80, (n) => `j${n}: {extends: ${TEN('.a')}, services: [postgres]}\n`)}`,
+  ],
+  ['a template that names itself', GITLAB, '.a: {extends: .a}\ntest: {extends: .a, services: [postgres]}\n'],
+  [
+    'many variables, jobs and services',
+    GITLAB,
+    `variables:\n${repeat(500, (n) => `  V${n}: ${'$V1'.repeat(20)}\n`)}${repeat(150, (n) => `j${n}:\n  services: [a, b, c, d, e, f]\n`)}`,
+  ],
+])('reads the services of a CI file with %s in time', async (_, path, text) => {
+  const tree = { paths: new Set([path]), texts: new Map([[path, text]]) }
+  expect(await cpuMs(() => findCiServices(tree))).toBeLessThan(MOST_MS)
 })
