@@ -73,8 +73,10 @@ export function parseDockerfile(text: string, path: string, report: Report): Doc
   const instructions = parsed.getInstructions().map((node) => toInstruction(node, { lines, normalised }, escapeMark))
   const dockerfile = groupStages(instructions)
   checkDockerfile(dockerfile, path, report)
-  if (measureExpansion(dockerfile) > EXPANDED_LENGTH_MAX)
+  if (measureExpansion(dockerfile) > EXPANDED_LENGTH_MAX) {
     report.refuse(path, 'too_complex', `Variables expand to more than ${EXPANDED_LENGTH_MAX} characters.`)
+    return { globals: [], stages: [] }
+  }
   return dockerfile
 }
 

@@ -40,11 +40,38 @@ const POM_LENGTH_MAX = 64 * 1024
 /** Returns `group:artifact` of the project itself, ignoring its parent and its dependencies. */
 function findArtifact(whole: string): string | undefined {
   const text = whole.slice(0, POM_LENGTH_MAX)
-  const own = text.replaceAll(/<(parent|dependencies|build|profiles|dependencyManagement)>.*?<\/\1>/gs, '')
-  const parent = /<parent>.*?<\/parent>/s.exec(text)?.[0] ?? ''
+  const sections = listSections(text)
+  const parent = sections.find(({ tag }) => tag === 'parent')?.text ?? ''
+  const own = removeSections(text, sections)
   const value = (name: string, xml: string) => new RegExp(`<${name}>\\s*([\\w.-]+)\\s*</${name}>`).exec(xml)?.[1]
   const [group, artifact] = [value('groupId', own) ?? value('groupId', parent), value('artifactId', own)]
   return group === undefined || artifact === undefined ? undefined : `${group}:${artifact}`
+}
+
+type PomSection = { tag: string; text: string; index: number }
+
+const removeSections = (text: string, sections: readonly PomSection[]): string =>
+  [...sections, { text: '', index: text.length }]
+    .map(({ index }, at) => text.slice(endOf(sections[at - 1]), index))
+    .join('')
+
+const endOf = (section: PomSection | undefined): number => (section ? section.index + section.text.length : 0)
+
+/** Lists sections that do not describe the project itself. Takes linear time, also if none of them ends. */
+function listSections(text: string): PomSection[] {
+  const found: PomSection[] = []
+  const unclosed = new Set<string>()
+  let from = 0
+  for (const { 1: tag = '', index } of text.matchAll(/<(parent|dependencies|build|profiles|dependencyManagement)>/g)) {
+    if (index < from || unclosed.has(tag)) continue
+    const end = text.indexOf(`</${tag}>`, index)
+    if (end === -1) unclosed.add(tag)
+    else {
+      from = end + tag.length + 3
+      found.push({ tag, text: text.slice(index, from), index })
+    }
+  }
+  return found
 }
 
 const JVM_SYNTAX = { comments: 'slashes', singleQuote: 'character', hasInlineTests: false } as const

@@ -77,3 +77,15 @@ test.each([
   const tree = { paths: new Set([path]), texts: new Map([[path, text]]) }
   expect(await cpuMs(() => findCiServices(tree))).toBeLessThan(MOST_MS)
 })
+
+test.each([
+  ['pom.xml', '<parent>'],
+  ['pom.xml', '<parent></build>'],
+  ['pom.xml', '<parent></parent>'],
+  ['package.json', '"jest" '],
+  ['setup.py', 'name '],
+])('scans many files %s of %j in time', async (name, piece) => {
+  const texts = new Map(Array.from({ length: 32 }, (_, n) => [`p${n}/${name}`, filled(piece)]))
+  const tree = { paths: new Set([...texts.keys(), 'test_a.py']), texts }
+  expect(await cpuMs(() => [detectRecipe(tree, [], tree), listOwnPackages(tree)])).toBeLessThan(MOST_MS)
+})
