@@ -113,7 +113,8 @@ function findHost() {
   if (!token || !api || !project || !number) return undefined
   if (env.ASSAY_CI_HOST === 'gitlab') {
     const list = `${api}/projects/${encodeURIComponent(project)}/merge_requests/${number}/notes`
-    return { list, one: (id) => `${list}/${id}`, replaceWith: 'PUT', headers: { 'private-token': token } }
+    const headers = { 'private-token': token }
+    return { list, one: (id) => `${list}/${id}`, replaceWith: 'PUT', headers, user: `${api}/user` }
   }
   const issues = `${api}/repos/${project}/issues`
   const headers = { authorization: `Bearer ${token}`, accept: 'application/vnd.github+json' }
@@ -122,20 +123,31 @@ function findHost() {
     one: (id) => `${issues}/comments/${id}`,
     replaceWith: 'PATCH',
     headers,
+    user: `${api}/user`,
   }
 }
 
 const PAGE = 100
 const PAGES_MAX = 30
 
+/** Anybody can write a comment with the marker, so only those of the token's own user are replaced. */
 async function findComment(host, marker) {
+  const isOwn = await createAuthorTest(host)
   for (let page = 1; page <= PAGES_MAX; page += 1) {
     const found = await request(host, 'GET', `${host.list}?per_page=${PAGE}&page=${page}`)
-    const earlier = found.find(({ body }) => body.startsWith(marker))
+    const earlier = found.find(({ body, user, author }) => body.startsWith(marker) && isOwn(user ?? author ?? {}))
     if (earlier) return earlier.id
     if (found.length < PAGE) return undefined
   }
   return undefined
+}
+
+/** Tokens of GitHub Actions and of apps cannot read their user, which is a bot. */
+async function createAuthorTest({ headers, user }) {
+  const response = await fetch(user, { headers: { ...headers, 'user-agent': 'assay' } })
+  if (!response.ok) return ({ type }) => type === 'Bot'
+  const { id } = await response.json()
+  return (author) => author.id === id
 }
 
 async function request({ headers }, method, url, body) {

@@ -14,7 +14,11 @@ import { workInBackground } from '../support/worker.ts'
 
 const SCRIPT = new URL('../../ci/compare.mjs', import.meta.url).pathname
 
-type Comment = { id: number; body: string }
+type Author = { id: number; type?: string }
+type Comment = { id: number; body: string; user?: Author; author?: Author }
+
+/** Who the token belongs to. Tokens of GitHub Actions cannot ask. */
+let tokenUser: Author | undefined = { id: 1 }
 
 /** Comments of one pull request, as GitHub and GitLab keep them. */
 const comments: Comment[] = []
@@ -25,13 +29,19 @@ const host = createServer(async (request, response) => {
   const isAllowed =
     request.headers.authorization === 'Bearer host-token' || request.headers['private-token'] === 'host-token'
   if (!isAllowed) return void response.writeHead(401).end('{}')
+  if (path === '/user') return void response.writeHead(tokenUser ? 200 : 403).end(JSON.stringify(tokenUser ?? {}))
   if (request.method === 'GET') return void response.end(JSON.stringify(comments))
   const { body } = (await json(request)) as { body: string }
-  const earlier = comments.find(({ id }) => path.endsWith(`/${id}`))
-  if (earlier) earlier.body = body
-  else comments.push({ id: 100 + comments.length, body })
+  writeComment(path, body)
   response.end('{}')
 })
+
+function writeComment(path: string, body: string): void {
+  const earlier = comments.find(({ id }) => path.endsWith(`/${id}`))
+  const by = tokenUser ?? { id: 2, type: 'Bot' }
+  if (earlier) earlier.body = body
+  else comments.push({ id: 100 + comments.length, body, [path.endsWith('/notes') ? 'author' : 'user']: by })
+}
 
 let app: TestApp
 let worker: AsyncDisposable
@@ -106,6 +116,22 @@ test('comments once on a pull request and replaces the comment in the next run',
   expect(comments[0]?.body).toContain('| 5/5 |')
   expect(requests.at(-1)).toBe('PATCH /repos/lab/demo/issues/comments/100')
 })
+
+test.each([
+  ['a user', { id: 1 }],
+  ['GitHub Actions', undefined],
+])(
+  'with a token of %s it does not replace a comment that somebody else wrote with the same marker',
+  async (_, user) => {
+    tokenUser = user
+    const forged = { id: 7, body: '<!-- assay assay/quick -->\nforged', user: { id: 9, type: 'User' } }
+    comments.splice(0, comments.length, forged)
+    for (const _run of [1, 2]) expect(await run({ ASSAY_CI_LIMIT: '1' })).toMatchObject({ code: 0 })
+    expect(comments.map(({ id }) => id)).toEqual([7, 101])
+    expect(comments[0]?.body).toContain('forged')
+    tokenUser = { id: 1 }
+  },
+)
 
 test('fails under the threshold, and says so in a note on a GitLab merge request', async () => {
   comments.length = 0
