@@ -306,7 +306,7 @@ export const endpointGroups = (groups: RouteGroup[]): EndpointGroup[] =>
 /** Problems that no endpoint declares, because every request can end with them. */
 const COMMON_PROBLEMS = [methodNotAllowed, resultsWithdrawn, requestTimeout, internalError, unavailable, appNotBuilt]
 
-/** Lists the background jobs that need no sandbox. */
+/** Lists the background jobs that need no sandbox and wait for no server of others. */
 export const serviceJobs = (services: Services): JobHandler[] => [
   defineRecurringJob('expiry.sweep', 3600, async () => {
     await deleteExpiredSessions(services.database.db)
@@ -336,9 +336,14 @@ export const serviceJobs = (services: Services): JobHandler[] => [
     buildHosts: services.config.buildHosts,
     sandboxWaitMs: services.waits.sandboxMs,
   }),
-  ...pipelineJobs(toPipelineDeps(services)),
   submitJob({ ...toBenchmarkDeps(services), sandboxWaitMs: services.waits.workerMs, step: services.step }),
 ]
+
+/**
+ * Lists the jobs of batches that need no sandbox. They wait for code hosts and models that a workspace chose, so they have
+ * workers of their own and delay no imports and submissions.
+ */
+export const generationJobs = (services: Services): JobHandler[] => pipelineJobs(toPipelineDeps(services))
 
 /** Lists the jobs that wait for receivers of webhooks. They have workers of their own, so that they delay no other jobs. */
 export const deliveryJobs = (services: Services): JobHandler[] => [

@@ -1,4 +1,4 @@
-import { createApp, createWorkerApp, deliveryJobs, sandboxJobs, serviceJobs } from './app.ts'
+import { createApp, createWorkerApp, deliveryJobs, generationJobs, sandboxJobs, serviceJobs } from './app.ts'
 import { reportCapabilities } from './catalog/capabilities.ts'
 import { limitCredentials } from './comparisons/trials/queue/queue.ts'
 import type { Config } from './config.ts'
@@ -13,6 +13,7 @@ import type { Log } from './platform/log.ts'
 import { listenForChanges } from './results/cache.ts'
 import { openServices, type Services } from './services.ts'
 import { openStore } from './store.ts'
+import { limitGeneration } from './taskgen/pipeline/enqueue.ts'
 import { limitDeliveries } from './webhooks/emit.ts'
 import { refreshBuild } from './workspace-app/build.ts'
 import { createFirstWorkspace, ensureBootstrapKey } from './workspaces/workspaces.ts'
@@ -56,6 +57,7 @@ export async function start(role: ServiceRole, config: Config, log: Log): Promis
     await limitCredentials(store.database.db, config.credentialTrials)
     await limitDeliveries(store.database.db)
     await limitWorkspaceJobs(store.database.db, config.workerSlots)
+    await limitGeneration(store.database.db, config.workerSlots)
     undo.defer(startWorkers(services, holdsMasterKey))
     undo.defer(startPruning(config, log))
   }
@@ -113,6 +115,7 @@ function startWorkers(services: Services, holdsMasterKey: () => boolean): () => 
     return worker
   }
   work(serviceJobs(services))
+  work(generationJobs(services), GENERATION_SLOTS_FACTOR * config.workerSlots)
   work(deliveryJobs(services), DELIVERY_SLOTS)
   // Trials have separate workers, so that trials that take hours do not delay a submission. A sandbox's worker runs only
   // while the sandbox is available; otherwise other processes run its trials.
@@ -129,6 +132,9 @@ function startWorkers(services: Services, holdsMasterKey: () => boolean): () => 
     await Promise.all(workers.map((worker) => worker.stop(GRACE_MS)))
   }
 }
+
+/** A workspace gets one part of these slots, so that servers that never answer delay only its own batches. */
+const GENERATION_SLOTS_FACTOR = 4
 
 /** Deliveries only wait, each for at most 15 s. */
 const DELIVERY_SLOTS = 64

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { sandboxJobs, serviceJobs } from '../../src/app.ts'
+import { generationJobs, sandboxJobs, serviceJobs } from '../../src/app.ts'
 import { startWorker } from '../../src/platform/jobs/worker.ts'
 import { BATCH_STEPS } from '../../src/taskgen/pipeline/stage.ts'
 import { openModelGenerationLab } from '../support/generating-models.ts'
@@ -67,7 +67,7 @@ async function dieAt(step: string, time: number): Promise<NodeJS.Signals | null>
 
 function startSuccessor(): AsyncDisposable {
   const { tools, app } = lab
-  const handlers = [...serviceJobs(tools), ...sandboxJobs(tools, 'local')]
+  const handlers = [...serviceJobs(tools), ...generationJobs(tools), ...sandboxJobs(tools, 'local')]
   const worker = startWorker({ database: app.database, handlers, slots: 2, log: tools.log, leaseMs: LEASE_MS })
   return { [Symbol.asyncDispose]: () => worker.stop(1000) }
 }

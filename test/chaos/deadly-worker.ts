@@ -1,5 +1,5 @@
 import { flushCompileCache } from 'node:module'
-import { sandboxJobs, serviceJobs } from '../../src/app.ts'
+import { generationJobs, sandboxJobs, serviceJobs } from '../../src/app.ts'
 import { readConfig } from '../../src/config.ts'
 import { startWorker } from '../../src/platform/jobs/worker.ts'
 import { createLog } from '../../src/platform/log.ts'
@@ -25,6 +25,6 @@ export async function startDeadlyWorker(given: (step: (name: string) => void) =>
   const log = createLog('error')
   const { database } = await openStore(config, log)
   const tools = { ...(await openServices(config, database, log)), ...given(step) }
-  const handlers = [...serviceJobs(tools), ...sandboxJobs(tools, 'local')]
+  const handlers = [...serviceJobs(tools), ...generationJobs(tools), ...sandboxJobs(tools, 'local')]
   startWorker({ database, handlers, slots: 1, log, leaseMs: Number(leaseMs) })
 }

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { sandboxJobs, serviceJobs } from '../../src/app.ts'
+import { generationJobs, sandboxJobs, serviceJobs } from '../../src/app.ts'
 import { deleteCapabilities, upsertCapability } from '../../src/catalog/sql.ts'
 import { newId } from '../../src/platform/ids.ts'
 import type { Services } from '../../src/services.ts'
@@ -21,6 +21,7 @@ export async function testWorker(app: TestApp, more: Partial<Services>, sandbox 
     work: (inSandbox = sandbox) =>
       drain(app.database, [
         ...serviceJobs(tools).filter(({ everySeconds }) => everySeconds === undefined),
+        ...generationJobs(tools),
         ...sandboxJobs(tools, inSandbox),
       ]),
   }

@@ -16,7 +16,13 @@ import type { IssueText, PullRequest, PullRequests } from './pull-request.ts'
 
 const PAGE_MAX = 50
 const PAGE_MIN = 5
-const BYTES_MAX = 32 * 1024 * 1024
+const BYTES_MAX = 16 * 1024 * 1024
+/** Bounds the list of a host that never ends it. */
+const PAGES_MAX = 4000
+const LIST_TIMEOUT_MS = 1_800_000
+/** Longer texts are cut: titles are remembered while the list is read. */
+const TITLE_LENGTH_MAX = 1000
+const BODY_LENGTH_MAX = 64 * 1024
 const TIMEOUT_MS = 60_000
 const TRIES_MAX = 4
 /** Maximum wait. If GitHub requests a longer one, the caller gets an error with the requested wait. */
@@ -28,7 +34,7 @@ const RESERVED_POINTS = 50
 
 type PauseFn = (ms: number, signal: AbortSignal) => Promise<void>
 
-export type GithubPullRequestDeps = GithubDeps & { pause?: PauseFn }
+export type GithubPullRequestDeps = GithubDeps & { pause?: PauseFn; pagesMax?: number }
 
 /** Lists pull requests with GitHub's API. Throws CodeHostUnavailable, with the requested wait if there is one. */
 export const createGithubPullRequests = (
@@ -58,7 +64,9 @@ async function* listPages(
   signal: AbortSignal,
 ): AsyncGenerator<PullRequestNodes> {
   let after: string | null = null
+  const countPage = createPageCounter(deps.pagesMax ?? PAGES_MAX, access)
   do {
+    countPage()
     const { data }: GithubPage = await readPage(deps, access, { ...repository, after }, signal)
     const list: { pageInfo: { hasNextPage: boolean; endCursor: string | null }; nodes: PullRequestNodes } | undefined =
       data?.repository?.pullRequests
@@ -67,6 +75,17 @@ async function* listPages(
     after = list.pageInfo.hasNextPage ? list.pageInfo.endCursor : null
     if (after !== null) await waitForPoints(deps, data?.rateLimit, signal)
   } while (after !== null)
+}
+
+/** Returns a function that throws when a list has too many pages or takes too long. */
+function createPageCounter(pagesMax: number, { host }: HostAccess): () => void {
+  let pages = 0
+  const deadline = Date.now() + LIST_TIMEOUT_MS
+  return () => {
+    pages += 1
+    if (pages > pagesMax || Date.now() > deadline)
+      throw new CodeHostUnavailable(`${host} did not end the list of pull requests.`)
+  }
 }
 
 type PageVariables = { owner: string; name: string; after: string | null }
@@ -179,17 +198,21 @@ const QUERY = `query($owner: String!, $name: String!, $first: Int!, $after: Stri
 
 const Repository = z.object({ id: z.string() }).nullish()
 const time = z.iso.datetime({ offset: true })
+const cutString = (max: number) => z.string().transform((text) => text.slice(0, max))
+const title = cutString(TITLE_LENGTH_MAX)
+const body = cutString(BODY_LENGTH_MAX).nullable()
+
 const Issue = z.object({
-  title: z.string(),
-  body: z.string().nullable(),
+  title,
+  body,
   lastEditedAt: time.nullish(),
   repository: Repository,
 })
 
 const Node = z.object({
   number: z.number().int().positive(),
-  title: z.string(),
-  body: z.string().nullable(),
+  title,
+  body,
   createdAt: time,
   lastEditedAt: time.nullish(),
   mergedAt: time,
@@ -199,13 +222,13 @@ const Node = z.object({
   mergeCommit: z
     .object({
       oid: z.string().regex(/^[0-9a-f]{40,64}$/),
-      messageHeadline: z.string(),
+      messageHeadline: title,
       parents: z.object({ nodes: z.array(z.object({ oid: z.string().regex(/^[0-9a-f]{40,64}$/) })) }),
     })
     .nullable(),
   commits: z.object({
     totalCount: z.number().int().nonnegative(),
-    nodes: z.array(z.object({ commit: z.object({ messageHeadline: z.string() }) })),
+    nodes: z.array(z.object({ commit: z.object({ messageHeadline: title }) })),
   }),
   repository: Repository,
   closingIssuesReferences: z

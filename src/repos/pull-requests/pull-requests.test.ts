@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type CodeHostServer, startCodeHost } from '../../../test/support/code-host.ts'
 import type { HostedPullRequest } from '../../../test/support/github-pull-requests.ts'
 import { git, type HistoryCommit, writeHistory } from '../../../test/support/histories.ts'
+import { startServer } from '../../../test/support/loopback-servers.ts'
 import { createOutbound } from '../../platform/outbound/outbound.ts'
 import { CodeHostUnavailable } from '../github.ts'
 import { openClone } from '../mirror/local-clone.ts'
@@ -280,4 +281,17 @@ test('uses the parent of the first commit as base of a rebase', async () => {
     { host: 'github.com', token: undefined },
   )
   expect((await listed(source)).map(({ base }) => base)).toEqual(['b'.repeat(40), `${'a'.repeat(40)}~3`])
+})
+
+test('stops reading a list that never ends', async () => {
+  const pullRequests = { pageInfo: { hasNextPage: true, endCursor: 'x' }, nodes: [] }
+  const page = JSON.stringify({ data: { repository: { defaultBranchRef: { name: 'main' }, pullRequests } } })
+  await using endless = await startServer((_, response) => void response.end(page))
+  const source = createGithubPullRequests(
+    { outbound: createOutbound(), baseUrl: `http://127.0.0.1:${endless.port}`, pagesMax: 3 },
+    { owner: 'acme', name: 'endless' },
+    { host: 'github.com', token: undefined },
+  )
+  await expect(listed(source)).rejects.toThrow('did not end the list')
+  expect(endless.requests).toHaveLength(3)
 })

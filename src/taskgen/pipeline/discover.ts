@@ -32,7 +32,7 @@ import {
   readBatchWorkspace,
   updateBatchState,
 } from './batch-state.ts'
-import { type EnqueueDeps, enqueueStage } from './enqueue.ts'
+import { type EnqueueDeps, enqueueStage, toGenerationKey } from './enqueue.ts'
 import { StoredGeneration } from './resolve.ts'
 import * as rows from './sql.ts'
 import { isStage, type OnBatchStep, STAGES } from './stage.ts'
@@ -54,8 +54,10 @@ const discoverJobType = defineJobType({ type: 'batch.discover', payload: Discove
 export const discoverJobId = (batch: string): string => derivedId('batch discovery', batch)
 
 export async function enqueueDiscovery(tx: Db, batch: string, runAt?: Date): Promise<string> {
-  const turn = toWorkspaceTurn(await readBatchWorkspace(tx, batch))
-  return enqueue(tx, discoverJobType, { batch }, { id: discoverJobId(batch), runAt, ...turn })
+  const workspaceId = await readBatchWorkspace(tx, batch)
+  const { fairGroup, limitKeys } = toWorkspaceTurn(workspaceId)
+  const keys = [...limitKeys, toGenerationKey(workspaceId)]
+  return enqueue(tx, discoverJobType, { batch }, { id: discoverJobId(batch), runAt, fairGroup, limitKeys: keys })
 }
 
 export const discoverJob = (deps: DiscoverDeps): JobHandler<DiscoverPayload> =>

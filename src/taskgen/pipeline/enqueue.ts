@@ -3,7 +3,7 @@ import { listLiveCapabilities } from '../../catalog/capabilities.ts'
 import { GENERATED_LIMITS } from '../../harbor/limits.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { derivedId } from '../../platform/ids.ts'
-import { defineJobType, enqueue, type JobType } from '../../platform/jobs/jobs.ts'
+import { defineJobType, enqueue, type JobType, setLimit } from '../../platform/jobs/jobs.ts'
 import type { StoredGeneration } from './resolve.ts'
 import { deferTask, hasOpenModel, listTasksInProgress, type TaskKey } from './sql.ts'
 import { isStage, type Need, STAGES, type Stage, type StageName, type Stages } from './stage.ts'
@@ -37,6 +37,12 @@ export function sandboxOf({ needs }: Pick<Stage, 'needs'>, generation: StoredGen
   return needs.includes('harbor') ? generation.harborEnvironment : undefined
 }
 
+/** Returns the key that limits the jobs of a workspace that may wait for its code host and its models. */
+export const toGenerationKey = (workspaceId: string): string => `generation ${workspaceId}`
+
+/** Limits these jobs of each workspace. */
+export const limitGeneration = (db: Db, slots: number): Promise<void> => setLimit(db, 'generation', slots)
+
 type QueuedTask = TaskKey & { workspaceId: string; generation: StoredGeneration }
 export type EnqueueDeps = { stages: Stages; sandboxWaitMs: number }
 
@@ -61,7 +67,10 @@ export async function enqueueStage(
   await enqueue(tx, stageJobType(sandbox), payload, {
     id: stageJobId(payload),
     fairGroup,
-    limitKeys: listLimitKeys(stages[stage].needs, task.generation),
+    limitKeys: [
+      ...listLimitKeys(stages[stage].needs, task.generation),
+      ...(sandbox === undefined ? [toGenerationKey(task.workspaceId)] : []),
+    ],
     memoryMb: sandbox === undefined ? undefined : (stages[stage].memoryMb ?? GENERATED_LIMITS.memoryMb),
     runAt,
   })
