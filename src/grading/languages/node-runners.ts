@@ -28,13 +28,18 @@ const dependsOn = (name: string): RegExp => new RegExp(`"${name}"\\s*:\\s*"`)
 const hasConfig = (tree: TreeFacts, name: string): boolean =>
   hasFile(tree, (path) => path.startsWith(`${name}.config.`))
 
-const BIN_OF: ToolFile = { name: 'bin-of.cjs', file: 'bin-of.cjs' }
+const COMMAND_TOOLS: ToolFile[] = [
+  { name: 'bin-of.cjs', file: 'bin-of.cjs' },
+  { name: 'script-options.cjs', file: 'script-options.cjs' },
+]
 
 /**
- * Returns the command that runs a package's program, which is resolved as Node resolves modules: also in parent
- * folders.
+ * Returns shell code that sets the arguments of the shell to the command of a package's program. The program is resolved
+ * as Node resolves modules: also in parent folders. Options of the project's test script are added; paths that the
+ * script names only if no test file is selected.
  */
-const nodeCommand = (name: string): string => `node "$(node "$ASSAY_TOOLS/bin-of.cjs" ${name})"`
+const setCommand = (name: string, targets: readonly string[] = []): string =>
+  `eval "set -- $(node "$ASSAY_TOOLS/script-options.cjs" ${name} "$(node "$ASSAY_TOOLS/bin-of.cjs" ${name})"${targets.length === 0 ? ' paths' : ''})"`
 
 /** Node's built-in runner. Its JUnit report lacks file names, so a custom reporter is used. */
 export const nodeTest: Runner = {
@@ -70,11 +75,11 @@ export const mocha: Runner = {
     mentions(tree, 'package.json', dependsOn('mocha')) || hasFile(tree, (path) => /^\.mocharc(\.|$)/.test(path)),
   isTarget: (path) => JAVASCRIPT_TEST_FILE.test(path),
   command: ({ targets }) =>
-    `${nodeCommand('mocha')} --reporter json --reporter-option output="$ASSAY_REPORT/report"${pathWords(targets)} > /dev/null`,
+    `${setCommand('mocha', targets)}; "$@" --reporter json --reporter-option output="$ASSAY_REPORT/report"${pathWords(targets)} > /dev/null`,
   prepare: [],
   exits: { passed: [0], failed: FAILURE_CODES },
   settings: [...NODE_SETTINGS, '.mocharc', '.mocharc.*', 'mocha.opts', '*mocha*setup*'],
-  tools: [BIN_OF],
+  tools: COMMAND_TOOLS,
 }
 
 /** Returns the options that shuffle the tests, which Jest supports since 29.5. */
@@ -92,12 +97,12 @@ export const jest: Runner = {
   isTarget: (path) => JAVASCRIPT_TEST_FILE.test(path),
   command({ targets, seed }) {
     const named = targets.length === 0 ? '' : ` --runTestsByPath${pathWords(targets)}`
-    return `${nodeCommand('jest')} --ci --watchman=false --coverage=false --json --outputFile="$ASSAY_REPORT/report"${renderShuffleOptions(seed)}${named}`
+    return `${setCommand('jest')}; "$@" --ci --watchman=false --coverage=false --json --outputFile="$ASSAY_REPORT/report"${renderShuffleOptions(seed)}${named}`
   },
   prepare: [],
   exits: ZERO_OR_ONE,
   settings: [...NODE_SETTINGS, 'jest.config.*', '*jest*setup*', 'setupTests.*', '*jest*environment*', 'jest.preset.*'],
-  tools: [BIN_OF],
+  tools: COMMAND_TOOLS,
 }
 
 /** Vitest treats a target as a part of a path: it also runs other files whose paths contain the target. */
@@ -112,7 +117,7 @@ export const vitest: Runner = {
   isTarget: (path) => JAVASCRIPT_TEST_FILE.test(path),
   command({ targets, seed }) {
     const shuffle = seed === null ? '' : ` --sequence.shuffle --sequence.seed=${seed}`
-    return `${nodeCommand('vitest')} run --coverage.enabled=false --reporter=json --outputFile="$ASSAY_REPORT/report"${shuffle}${pathWords(targets)}`
+    return `${setCommand('vitest')}; "$@" run --coverage.enabled=false --reporter=json --outputFile="$ASSAY_REPORT/report"${shuffle}${pathWords(targets)}`
   },
   prepare: [],
   exits: ZERO_OR_ONE,
@@ -127,5 +132,5 @@ export const vitest: Runner = {
     '*vitest*setup*',
     'setupTests.*',
   ],
-  tools: [BIN_OF],
+  tools: COMMAND_TOOLS,
 }

@@ -57,7 +57,7 @@ const splitStage: Stage = {
 
 /** Runs the tests in fresh sandboxes and determines the fail-to-pass and pass-to-pass tests and the guards. */
 const executionStage: Stage = {
-  version: 6,
+  version: 7,
   needs: ['sandbox'],
   cacheInputs: ({ candidate: { base, head }, generation, outputs }) => [
     base,
@@ -151,7 +151,7 @@ const ORGANISATION = 'made'
 
 /** Writes the task's files in Harbor's format, with the environment in which the tests ran. */
 const assemblyStage: Stage = {
-  version: 4,
+  version: 5,
   needs: [],
   cacheInputs: (state) => [
     state.taskId,
