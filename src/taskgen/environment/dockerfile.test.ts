@@ -104,6 +104,16 @@ test.each(TREES)('renders the Dockerfile of %s exactly', async (name, runner, fi
   )
 })
 
+test.each([
+  ['{"extra":{"branch-alias":{"dev-master":"5.x-dev"}}}', '5.x-dev'],
+  ['{"extra":{"branch-alias":{"dev-main": "7.0-dev"}}}', '7.0-dev'],
+  ['{"extra":{"branch-alias":{"dev-main":"1; evil-dev"}}}', undefined],
+  ['{}', undefined],
+])('Composer knows the version of a project that its own tools require: %s', (text, version) => {
+  const { env } = recipeAt('phpunit', '2025-08-19', { 'composer.json': text })
+  expect(env.COMPOSER_ROOT_VERSION).toBe(version)
+})
+
 const setupOf = (runner: string, files: Record<string, string>): string =>
   findRunnerSetup(runner)?.buildRecipe(tree(files)).setup.join('\n') ?? ''
 
