@@ -54,7 +54,7 @@ export const cpp: LanguageEcosystem = {
   buildFiles: ['cmakelists.txt', 'cmakepresets.json', 'meson.build', 'makefile', 'configure.ac'],
   buildFilePatterns: [],
   readTestFiles: null,
-  packageNames: () => [],
+  publishedPackages: () => [],
   publishedCopy: null,
   runners: [{ runner: ctest, buildRecipe, artefacts: ['/build/', '/Testing/'], buildArgs: [] }],
   hidesModules: false,

@@ -109,7 +109,11 @@ export const go: LanguageEcosystem = {
   buildFiles: ['go.mod', 'go.work'],
   buildFilePatterns: [],
   readTestFiles: null,
-  packageNames: (tree) => textsNamed(tree, /^go\.mod$/).flatMap((text) => /^module\s+(\S+)/m.exec(text)?.[1] ?? []),
+  publishedPackages: (tree) =>
+    textsNamed(tree, /^go\.mod$/).flatMap((text) => {
+      const name = /^module\s+(\S+)/m.exec(text)?.[1]
+      return name === undefined ? [] : [{ name }]
+    }),
   publishedCopy: (name) =>
     `/pkg/mod/${escapePattern(name.replace(/[A-Z]/g, (letter) => `!${letter.toLowerCase()}`))}@[^/@]+$`,
   runners: [{ runner: goTest, buildRecipe, artefacts: [], buildArgs: [] }],

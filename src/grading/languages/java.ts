@@ -1,6 +1,13 @@
 import { quote } from '../../sandboxes/kernel/shell.ts'
 import type { TreeFacts } from '../suite.ts'
-import { escapePattern, type LanguageEcosystem, type Runner, type SourceLanguage, ZERO_OR_ONE } from './language.ts'
+import {
+  escapePattern,
+  type LanguageEcosystem,
+  type PublishedPackage,
+  type Runner,
+  type SourceLanguage,
+  ZERO_OR_ONE,
+} from './language.ts'
 import { DEPS, type EnvRecipe, listFilesNamed, listPresent, recipe, textsNamed } from './recipe.ts'
 
 /**
@@ -37,15 +44,16 @@ function buildGradleRecipe(tree: TreeFacts): EnvRecipe {
 
 const POM_LENGTH_MAX = 64 * 1024
 
-/** Returns `group:artifact` of the project itself, ignoring its parent and its dependencies. */
-function findArtifact(whole: string): string | undefined {
+/** Returns `group:artifact` and the version of the project itself, ignoring its dependencies. */
+function findArtifact(whole: string): PublishedPackage | undefined {
   const text = whole.slice(0, POM_LENGTH_MAX)
   const sections = listSections(text)
   const parent = sections.find(({ tag }) => tag === 'parent')?.text ?? ''
   const own = removeSections(text, sections)
   const value = (name: string, xml: string) => new RegExp(`<${name}>\\s*([\\w.-]+)\\s*</${name}>`).exec(xml)?.[1]
   const [group, artifact] = [value('groupId', own) ?? value('groupId', parent), value('artifactId', own)]
-  return group === undefined || artifact === undefined ? undefined : `${group}:${artifact}`
+  if (group === undefined || artifact === undefined) return undefined
+  return { name: `${group}:${artifact}`, version: value('version', own) ?? value('version', parent) }
 }
 
 type PomSection = { tag: string; text: string; index: number }
@@ -196,7 +204,7 @@ export const java: LanguageEcosystem = {
   ],
   buildFilePatterns: [],
   readTestFiles: null,
-  packageNames: (tree) => textsNamed(tree, /^pom\.xml$/).flatMap((text) => findArtifact(text) ?? []),
+  publishedPackages: (tree) => textsNamed(tree, /^pom\.xml$/).flatMap((text) => findArtifact(text) ?? []),
   publishedCopy: (name) => {
     const [group = '', artifact = ''] = name.split(':')
     return `/m2/(?:.*/)?${escapePattern(group.replaceAll('.', '/'))}/${escapePattern(artifact)}$`

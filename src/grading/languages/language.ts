@@ -49,6 +49,9 @@ type StubWriter = {
   write(names: readonly StubbedName[], value: StubValue): string
 }
 
+/** A package with the version that the tree gives itself, where the manifest states it. */
+export type PublishedPackage = { name: string; version?: string | undefined }
+
 /**
  * Everything that depends on a language ecosystem. A new ecosystem is one file with such a value, one line in
  * `languages.ts`, and a reader in `files/reports.py` if its runner has a report format of its own.
@@ -65,11 +68,12 @@ export type LanguageEcosystem = {
   buildFilePatterns: readonly RegExp[]
   /** Test files whose text is read to detect the runner. Null where their names suffice. */
   readTestFiles: RegExp | null
-  /** Names under which registries publish the repository. */
-  packageNames(tree: TreeFacts): string[]
+  /** Packages as which registries publish the repository. */
+  publishedPackages(tree: TreeFacts): PublishedPackage[]
   /**
    * Returns a regular expression, in the syntax that JavaScript and Python share, for the absolute path of a folder that
    * holds a published copy of the package. The leak scan searches images for it. Null if no package manager keeps copies.
+   * The version of a copy is at the end of its path, in its `package.json`, or the name of a folder in it.
    */
   publishedCopy: ((packageName: string) => string) | null
   /** In the order of detection. */

@@ -17,6 +17,7 @@ const Ranges = z.record(z.string(), z.string()).optional().catch(undefined)
 
 const PackageJson = z.object({
   name: z.string().optional().catch(undefined),
+  version: z.string().optional().catch(undefined),
   packageManager: z.string().optional().catch(undefined),
   engines: z.object({ node: z.string() }).optional().catch(undefined),
   workspaces: z.unknown().optional(),
@@ -273,8 +274,11 @@ export const node: LanguageEcosystem = {
     /^\.mocharc\.(?:json|jsonc|[cm]?js|ya?ml)$/,
   ],
   readTestFiles: /\.[cm]?[jt]sx?$/,
-  packageNames: (tree) =>
-    listFilesNamed(tree, /^package\.json$/).flatMap((path) => readPackageJson(tree, path).name ?? []),
+  publishedPackages: (tree) =>
+    listFilesNamed(tree, /^package\.json$/).flatMap((path) => {
+      const { name, version } = readPackageJson(tree, path)
+      return name === undefined ? [] : [{ name, version }]
+    }),
   publishedCopy: (name) => `/node_modules/${escapePattern(name)}$`,
   runners: [vitest, jest, mocha, nodeTest].map(toRunnerSetup),
   hidesModules: false,

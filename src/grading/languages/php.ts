@@ -67,8 +67,11 @@ export const php: LanguageEcosystem = {
   buildFiles: ['composer.json', 'phpunit.xml', 'phpunit.xml.dist'],
   buildFilePatterns: [],
   readTestFiles: /\.php$/,
-  packageNames: (tree) =>
-    textsNamed(tree, /^composer\.json$/).flatMap((text) => /"name"\s*:\s*"([\w.-]+\/[\w.-]+)"/.exec(text)?.[1] ?? []),
+  publishedPackages: (tree) =>
+    textsNamed(tree, /^composer\.json$/).flatMap((text) => {
+      const name = /"name"\s*:\s*"([\w.-]+\/[\w.-]+)"/.exec(text)?.[1]
+      return name === undefined ? [] : [{ name }]
+    }),
   publishedCopy: (name) => `/vendor/${escapePattern(name)}$`,
   runners: [
     {

@@ -333,7 +333,7 @@ export const python: LanguageEcosystem = {
   ],
   buildFilePatterns: [/^(?:[\w-]+-)?requirements[\w.-]*\.(?:txt|in)$/i],
   readTestFiles: /\.py$/,
-  packageNames: publishedNames,
+  publishedPackages: (tree) => publishedNames(tree).map((name) => ({ name })),
   publishedCopy: (name) =>
     `/(?i:${name
       .split(/[-_.]+/)

@@ -71,8 +71,10 @@ export const ruby: LanguageEcosystem = {
   buildFiles: ['gemfile', 'gemfile.lock', '.rspec', 'rakefile'],
   buildFilePatterns: [/\.gemspec$/],
   readTestFiles: /\.rb$/,
-  packageNames: (tree) =>
-    listFilesNamed(tree, /\.gemspec$/).map((path) => path.slice(path.lastIndexOf('/') + 1, -'.gemspec'.length)),
+  publishedPackages: (tree) =>
+    listFilesNamed(tree, /\.gemspec$/).map((path) => ({
+      name: path.slice(path.lastIndexOf('/') + 1, -'.gemspec'.length),
+    })),
   publishedCopy: (name) => `/gems/${escapePattern(name)}(?:-\\d[^-/]*)?$`,
   runners: [{ runner: rspec, buildRecipe, artefacts: ['.bundle/', 'Gemfile.lock'], buildArgs: [] }],
   hidesModules: false,

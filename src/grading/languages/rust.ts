@@ -81,7 +81,7 @@ function compileDependencies(tree: TreeFacts, crates: readonly string[]): string
   const targets = [...tree.paths].filter((path) => isTarget(path) || named.includes(path)).sort()
   const files = targets.map(quote).join(' ')
   if (targets.length === 0 || files.length > TARGETS_LENGTH_MAX) return []
-  const names = textsNamed(tree, /^Cargo\.toml$/).flatMap((text) => findCrateName(text) ?? [])
+  const names = textsNamed(tree, /^Cargo\.toml$/).flatMap((text) => findCrateField(text, 'name') ?? [])
   const own = names.map((name) => ` -p ${quote(name)}`).join('')
   const steps = [
     `for file in ${files}; do mkdir -p "$(dirname "$file")" && echo 'fn main() {}' > "$file"; done`,
@@ -92,9 +92,14 @@ function compileDependencies(tree: TreeFacts, crates: readonly string[]): string
   return [`(${steps.join(' && ')}) || echo 'Dependencies were not compiled beforehand.'`]
 }
 
-function findCrateName(text: string): string | undefined {
+const CRATE_FIELDS = { name: /^name\s*=\s*["']([\w-]+)["']/m, version: /^version\s*=\s*["'](\d[\w.+-]*)["']/m }
+
+/** Returns a field of the table `[package]`. A version that a workspace gives its members is not known here. */
+function findCrateField(text: string, field: keyof typeof CRATE_FIELDS): string | undefined {
   const start = text.indexOf('[package]')
-  return start === -1 ? undefined : /^name\s*=\s*["']([\w-]+)["']/m.exec(text.slice(start))?.[1]
+  if (start === -1) return undefined
+  const table = text.slice(start + 1).split(/^\[/m)[0] ?? ''
+  return CRATE_FIELDS[field].exec(table)?.[1]
 }
 
 export const rust: LanguageEcosystem = {
@@ -105,7 +110,11 @@ export const rust: LanguageEcosystem = {
   buildFiles: ['cargo.toml', 'rust-toolchain', 'rust-toolchain.toml'],
   buildFilePatterns: [],
   readTestFiles: null,
-  packageNames: (tree) => textsNamed(tree, /^Cargo\.toml$/).flatMap((text) => findCrateName(text) ?? []),
+  publishedPackages: (tree) =>
+    textsNamed(tree, /^Cargo\.toml$/).flatMap((text) => {
+      const name = findCrateField(text, 'name')
+      return name === undefined ? [] : [{ name, version: findCrateField(text, 'version') }]
+    }),
   publishedCopy: (name) => `/registry/src/[^/]+/${escapePattern(name)}(?:-\\d[^/]*)?$`,
   runners: [{ runner: cargo, buildRecipe, artefacts: ['Cargo.lock'], buildArgs: [] }],
   hidesModules: false,

@@ -38,24 +38,24 @@ test('lists the names of a repository in registries', () => {
   const files = {
     'pyproject.toml': '[project]\nname = "Kit.Tools"\n',
     'package.json': '{"name":"@kit/root"}',
-    'packages/a/package.json': '{"name":"kit-a"}',
+    'packages/a/package.json': '{"name":"kit-a","version":"1.0.0"}',
     'node_modules/b/package.json': '{"name":"b"}',
     'go.mod': 'module example.org/Kit/v2\n',
-    'Cargo.toml': '[workspace]\n[package]\nname = "kit"\n[dependencies]\nname = "x"\n',
+    'Cargo.toml': '[workspace]\n[package]\nname = "kit"\nversion = "0.3.0"\n[dependencies]\nname = "x"\n',
     'pom.xml':
-      '<project><parent><groupId>org.kit</groupId><artifactId>up</artifactId></parent><artifactId>core</artifactId><dependencies><dependency><artifactId>x</artifactId></dependency></dependencies></project>',
+      '<project><parent><groupId>org.kit</groupId><artifactId>up</artifactId><version>2-SNAPSHOT</version></parent><artifactId>core</artifactId><dependencies><dependency><artifactId>x</artifactId></dependency></dependencies></project>',
     'kit.gemspec': '',
     'composer.json': '{"name": "kit/kit"}',
   }
   expect(listOwnPackages({ paths: new Set(Object.keys(files)), texts: new Map(Object.entries(files)) })).toEqual([
-    'python:Kit.Tools',
-    'node:@kit/root',
-    'node:kit-a',
-    'go:example.org/Kit/v2',
-    'rust:kit',
-    'java:org.kit:core',
-    'ruby:kit',
-    'php:kit/kit',
+    { name: 'python:Kit.Tools' },
+    { name: 'node:@kit/root' },
+    { name: 'node:kit-a', version: '1.0.0' },
+    { name: 'go:example.org/Kit/v2' },
+    { name: 'rust:kit', version: '0.3.0' },
+    { name: 'java:org.kit:core', version: '2-SNAPSHOT' },
+    { name: 'ruby:kit' },
+    { name: 'php:kit/kit' },
   ])
 })
 
@@ -83,7 +83,7 @@ test.each([
   const program = `import json, re, sys
 pattern, *paths = json.load(sys.stdin)
 print(json.dumps([bool(re.search(pattern, path)) for path in paths]))`
-  const [found] = listPublishedCopies([name])
+  const [found] = listPublishedCopies([{ name }])
   const said = execFileSync('python3', ['-c', program], { input: JSON.stringify([found?.copy, copy, other]) })
   expect(JSON.parse(said.toString())).toEqual([true, false])
 })

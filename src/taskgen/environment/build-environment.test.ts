@@ -138,6 +138,27 @@ describe.each(SANDBOXES)('%s', (sandbox) => {
     expect(image).toMatchObject({ kind: 'deferred', reason: 'provider', detail: expect.stringContaining('invalid') })
   })
 
+  test('a copy of an earlier version of the package itself is no leak', async () => {
+    const base = {
+      ...BASE,
+      'Cargo.toml': '[package]\nname = "kit"\nversion = "1.2.0"\n',
+      'package.json': '{"name":"kit","version":"2.10.0"}',
+      'pom.xml':
+        '<project><groupId>org.kit</groupId><artifactId>core</artifactId><version>3-SNAPSHOT</version></project>',
+    }
+    const copy = (rust: string, node: string, java: string) => [
+      `mkdir -p /opt/deps/cargo/registry/src/index/kit-${rust} /opt/deps/m2/org/kit/core/2.9 /opt/deps/m2/org/kit/core/${java}`,
+      `mkdir -p /srv/node_modules/kit && printf '{"version":"${node}"}' > /srv/node_modules/kit/package.json`,
+    ]
+    const earlier = await preparePullRequest(builder, base, LANDED, building(...copy('1.1.12', '2.9.1', '2.10')))
+    expect(await scan(builder, earlier)).toEqual({ kind: 'done', value: null })
+    const later = await preparePullRequest(builder, base, LANDED, building(...copy('1.2.0', '2.11.0', '3.0.1')))
+    expect(await scan(builder, later)).toMatchObject({
+      reason: 'leak_in_image',
+      detail: expect.stringMatching(/^(?=.*kit-1\.2\.0)(?=.*\/srv\/node_modules\/kit)(?=.*org\/kit\/core)/s),
+    })
+  })
+
   test('finds a copy of the package itself from a registry', async () => {
     const base = {
       ...BASE,

@@ -1,5 +1,6 @@
 import { cp, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { PublishedPackage } from '../../grading/languages/language.ts'
 import { languages } from '../../grading/languages/languages.ts'
 import type { EnvRecipe } from '../../grading/languages/recipe.ts'
 import type { TreeFacts } from '../../grading/suite.ts'
@@ -135,14 +136,14 @@ async function build(
 const PACKAGES_MAX = 200
 
 /**
- * Lists the names under which the repository is published, as `language:name`. The leak scan looks for installed copies
- * of them, because a published package may contain the fix.
+ * Lists the packages as which the repository is published, with names such as `python:requests`. The leak scan looks for
+ * installed copies of them, because a published package may contain the fix.
  */
-export function listOwnPackages(tree: TreeFacts): string[] {
-  const names = languages.flatMap(({ id, packageNames }) =>
-    packageNames(tree)
-      .filter((name) => name !== '')
-      .map((name) => `${id}:${name}`),
+export function listOwnPackages(tree: TreeFacts): PublishedPackage[] {
+  const packages = languages.flatMap(({ id, publishedPackages }) =>
+    publishedPackages(tree)
+      .filter(({ name }) => name !== '')
+      .map(({ name, version }) => ({ name: `${id}:${name}`, version })),
   )
-  return [...new Set(names)].slice(0, PACKAGES_MAX)
+  return [...new Map(packages.map((each) => [each.name, each])).values()].slice(0, PACKAGES_MAX)
 }

@@ -4,6 +4,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { z } from 'zod'
+import type { PublishedPackage } from '../../grading/languages/language.ts'
 import { languages } from '../../grading/languages/languages.ts'
 import { type HiddenTests, REPOSITORY_FOLDER } from '../../grading/suite.ts'
 import { DEFAULT_LIMITS, GENERATED_LIMITS } from '../../harbor/limits.ts'
@@ -12,7 +13,7 @@ import { type Image, killOnAbort, type SandboxProvider, type SandboxSpec } from 
 import { done, reject, type StageResult } from '../stage-result.ts'
 
 /** Content that must not occur in the image. */
-export type LeakScanInput = { source: string; hidden: HiddenTests; ownPackages: string[]; baseTree: string }
+export type LeakScanInput = { source: string; hidden: HiddenTests; ownPackages: PublishedPackage[]; baseTree: string }
 
 const SCAN_PROGRAM = readFileSync(join(import.meta.dirname, 'scan-image.py'), 'utf8')
 
@@ -54,12 +55,16 @@ export async function scanImage(
   return done(null)
 }
 
-/** Returns for each package, such as `python:requests`, the pattern of the folders that hold a published copy of it. */
-export const listPublishedCopies = (packages: readonly string[]): { name: string; copy: string }[] =>
-  packages.flatMap((name) => {
+/** A package with the pattern of the folders that hold a published copy. Copies before `version` are not leaks. */
+type PackageCopy = { name: string; copy: string; version: string | null }
+
+/** Returns for each package, such as `python:requests`, what the scan looks for. */
+export const listPublishedCopies = (packages: readonly PublishedPackage[]): PackageCopy[] =>
+  packages.flatMap(({ name, version }) => {
     const end = name.indexOf(':')
     const language = languages.find(({ id }) => id === name.slice(0, end))
-    return language?.publishedCopy ? [{ name, copy: language.publishedCopy(name.slice(end + 1)) }] : []
+    if (!language?.publishedCopy) return []
+    return [{ name, copy: language.publishedCopy(name.slice(end + 1)), version: version ?? null }]
   })
 
 const SHOWN_MAX = 10

@@ -132,7 +132,7 @@ async function propose(attempt: EnvironmentContext, first: StageRejection, recip
 }
 
 function toRecipeFacts({ tree: { facts } }: EnvironmentContext): RecipeFacts {
-  const ownPackages = listOwnPackages(facts).map((name) => name.slice(name.indexOf(':') + 1))
+  const ownPackages = listOwnPackages(facts).map(({ name }) => name.slice(name.indexOf(':') + 1))
   return { bases, runners: runners.map(({ id }) => id), paths: facts.paths, ownPackages }
 }
 
