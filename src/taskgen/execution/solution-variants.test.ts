@@ -66,6 +66,56 @@ test('omits each hunk of a diff without context and keeps the rest', () => {
   expect(parts.map(({ patch }) => applied(base, patch))).toEqual(trees.map(treeOf))
 })
 
+const DOCUMENTED = (
+  types: string,
+  text: string,
+  check: string,
+): string => `${file('def edit(')}    filename: ${types} = None,
+    *names: ${types},
+    key=lambda name: name,
+) -> list[${types}]:
+    """Edits a file.
+
+    One line.
+    Another line.
+    A third line.
+    ${text}
+    The fifth line.
+    The sixth line.
+    The last line.
+    """
+    one = 1
+    if ${check}:
+        return filename
+`
+
+test('types and documentation of Python are not parts, and the code after them is', () => {
+  const patch = diff(
+    treeOf({ 'a.py': DOCUMENTED('str | None', 'Give it a name, not a path.', 'isinstance(filename, str)') }),
+    treeOf({
+      'a.py': DOCUMENTED(
+        'str\n    | os.PathLike[str]\n    | None',
+        'Give it a name\n    or a path.\n\n    .. versionchanged:: 8.5.0',
+        'isinstance(filename, (str, os.PathLike))',
+      ),
+    }),
+  )
+  expect(partsOf(patch).map(({ before }) => before)).toEqual(['    if isinstance(filename, (str, os.PathLike)):'])
+})
+
+test.each([
+  ['def f(a: int, b: str = "x") -> int:', 'def f(a: str, b: list[str] = "x") -> dict[str, int]:', 0],
+  ['def f(a: int) -> int:', 'def f(a: int = 1) -> int:', 1],
+  ['def f(a: int) -> int:', 'def f(b: int) -> int:', 1],
+  ['def f(a=lambda x: x) -> int:', 'def f(a=lambda x: x + 1) -> int:', 1],
+  ['async def f(\n    a: dict[str, int],\n):', 'async def f(\n    a: dict[str, list[int]],\n):', 0],
+  ['x: int = 1', 'x: int = 2', 1],
+  ['values[a:b] = c', 'values[a:c] = c', 1],
+])('the type of a parameter is no behaviour: %j, %j', (before, after, parts) => {
+  const patch = diff(treeOf({ 'a.py': file(before) }), treeOf({ 'a.py': file(after) }))
+  expect(partsOf(patch)).toHaveLength(parts)
+})
+
 test('spreads the variants evenly and depends on the patch alone', () => {
   const names = Array.from({ length: 20 }, (_, n) => `change(${n})`)
   const patch = diff(

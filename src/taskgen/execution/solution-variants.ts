@@ -2,6 +2,7 @@ import type { SourceLanguage } from '../../grading/languages/language.ts'
 import { findSourceLanguage } from '../../grading/languages/languages.ts'
 import { decodeText, unquotePath } from '../candidates/read-diffs.ts'
 import { scanCode } from '../lint/pinned-symbols.ts'
+import { listCodeLines, removeAnnotations } from './python-code.ts'
 
 /** An incomplete or wrong solution, derived from the reference solution by one edit. */
 export type SolutionVariant = {
@@ -22,7 +23,7 @@ export type VariantLimits = { parts: number; mutants: number }
 
 /**
  * Derives variants of a solution, each without one run of changed lines or with one altered line. Runs that change no
- * behaviour (comments, documentation, imports, log messages) are not used. If there are more variants than the limits
+ * behaviour (comments, documentation, imports, types, log messages) are not used. If there are more variants than the limits
  * allow, they are selected at equal distances; the choice depends on the patch alone.
  */
 export function listVariants(source: string, limits: VariantLimits): SolutionVariant[] {
@@ -106,9 +107,10 @@ function readBehaviour(run: ChangeRun, sign: '-' | '+'): string {
   const scanned = scanCode(text, language)
   const lines = scanned.code.split('\n').map((line) => line.trim())
   const code = lines.filter((line) => !NO_BEHAVIOUR.some((pattern) => pattern.test(line)))
-  return code.length === 0 || code.every((line) => line === '')
-    ? ''
-    : [...code, ...scanned.literals].join(' ').replaceAll(/\s+/g, '')
+  if (code.every((line) => line === '')) return ''
+  const joined = code.join(' ')
+  const behaviour = language?.name === 'python' ? removeAnnotations(joined) : joined
+  return [behaviour, ...scanned.literals].join(' ').replaceAll(/\s+/g, '')
 }
 
 /** Lists the lines of one side of a run, without those of Python docstrings. */
@@ -118,17 +120,6 @@ function listSideLines({ file, hunk, from, to }: ChangeRun, sign: '-' | '+'): st
   const lines = side.filter(({ text }) => !text.startsWith(other))
   const isCode = file.hasDocstrings ? listCodeLines(lines.map(({ text }) => text)) : lines.map(() => true)
   return lines.filter(({ isInRun }, at) => isInRun && isCode[at]).map(({ text }) => text.slice(1))
-}
-
-/** Returns for each line of Python whether it is code. Lines of a multi-line string are not. */
-function listCodeLines(lines: readonly string[]): boolean[] {
-  let isInside = false
-  return lines.map((line) => {
-    const isEdge = (line.match(/"""|'''/g)?.length ?? 0) % 2 === 1
-    const isCode = !isInside && !isEdge
-    if (isEdge) isInside = !isInside
-    return isCode
-  })
 }
 
 type RenderVariant = (run: ChangeRun, lines: readonly string[]) => string

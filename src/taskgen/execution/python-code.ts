@@ -1,0 +1,71 @@
+/**
+ * Returns for each line of a piece of a Python file whether it is code. Lines of a multi-line string are not. A piece that
+ * begins inside of documentation is recognised by its prose.
+ */
+export function listCodeLines(lines: readonly string[]): boolean[] {
+  const isEdge = lines.map((line) => (line.match(/"""|'''/g)?.length ?? 0) % 2 === 1)
+  const firstEdge = isEdge.indexOf(true)
+  let isInside = lines.slice(0, firstEdge === -1 ? lines.length : firstEdge).some(isProse)
+  return lines.map((_, at) => {
+    const isCode = !isInside && !isEdge[at]
+    if (isEdge[at]) isInside = !isInside
+    return isCode
+  })
+}
+
+const KEYWORDS = new Set(
+  'and as assert async await break case class continue def del elif else except exec False finally for from global if import in is lambda match None nonlocal not or pass print raise return True try type while with yield'.split(
+    ' ',
+  ),
+)
+const STRINGS_AND_COMMENTS = /"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|#.*$/g
+const MARKUP = /``|^.?\s*(?:\.\. |:\w+[^:]*:(?:\s|$))/
+
+/** True for a line that cannot be Python: two names without an operator between them, or markup. */
+function isProse(line: string): boolean {
+  if (MARKUP.test(line)) return true
+  const words = line.slice(1).replaceAll(STRINGS_AND_COMMENTS, '""').trim().split(/\s+/)
+  const isName = (word: string | undefined) => word !== undefined && /^[A-Za-z_]\w*$/.test(word) && !KEYWORDS.has(word)
+  return words.some((word, at) => isName(word) && isName(words[at + 1]))
+}
+
+const DEFINITION = /^(?:async\s+)?def\b/
+/** Lines of a definition that begins above: parameters with types, or its end. */
+const PARAMETERS = /^(?:\*{0,2}\w+\s*:|\)).*[,):]$/
+
+/** Removes the types of parameters and results from the code of a definition, or of a part of one. */
+export function removeAnnotations(code: string): string {
+  const text = code.replaceAll(/\s+/g, ' ').trim()
+  if (!DEFINITION.test(text) && !PARAMETERS.test(text)) return code
+  let depth = DEFINITION.test(text) ? 0 : 1
+  let kept = ''
+  for (let at = 0; at < text.length; at += 1) {
+    if (startsType(text, at, depth) && !LAMBDA.test(kept)) at = findTypeEnd(text, at + 1, depth)
+    const character = text[at] ?? ''
+    depth += depthChange(character)
+    kept += character
+  }
+  return kept
+}
+
+const LAMBDA = /\blambda\b[^,]*$/
+
+const startsType = (text: string, at: number, depth: number): boolean =>
+  (depth === 1 && text[at] === ':') || (depth === 0 && text.startsWith('->', at))
+
+/** Returns the index after a type: of the next comma, default value or bracket outside of it, or of the final colon. */
+function findTypeEnd(text: string, from: number, depth: number): number {
+  const ends = depth === 0 ? [':'] : [',', '=', ')']
+  let nested = 0
+  for (let at = from; at < text.length; at += 1) {
+    const character = text[at] ?? ''
+    if (nested === 0 && ends.includes(character)) return at
+    nested += depthChange(character)
+  }
+  return text.length
+}
+
+function depthChange(character: string): number {
+  if (['(', '[', '{'].includes(character)) return 1
+  return [')', ']', '}'].includes(character) ? -1 : 0
+}
