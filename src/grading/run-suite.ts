@@ -43,6 +43,8 @@ const DISK_MB = 10_240
 const OUTPUT_BYTES_MAX = 1024 * 1024
 /** Exit code of `grade.py` in a sandbox without a second user. */
 const NO_SECOND_USER = 75
+/** Exit code of a process that was killed. */
+const KILLED = 137
 
 /**
  * Runs the tests once in a fresh sandbox without network, with the grader files that a task ships. Throws
@@ -102,6 +104,9 @@ export async function gradeSuite(
         'Tests need a sandbox with a second user, and this one has only one. Run the worker as root.',
       )
     const { outcome, reward } = await readGradeOutput(sandbox.stopped)
+    // Tests cannot kill the grader, which belongs to root.
+    if (outcome === undefined && exit.code === KILLED && exit.limit === null)
+      throw new SandboxUnavailable('The sandbox was killed from outside before its tests ended.')
     return { outcome: outcome ?? toBrokenOutcome(exit, await readTail(outputFile)), reward }
   } finally {
     await sandbox.remove()
