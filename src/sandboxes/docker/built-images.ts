@@ -16,7 +16,13 @@ type ImageEngine = Pick<DockerEngine, 'docker' | 'folder'>
 type ImageUse = { digest: string; isShared: boolean; usedAt: number }
 
 const usesFolder = ({ folder }: EngineFolder): string => join(folder, 'uses')
-const usePath = (engine: EngineFolder, digest: string): string => join(usesFolder(engine), digest.replace(':', '-'))
+
+export const isImageId = (id: unknown): boolean => typeof id === 'string' && /^sha256:[0-9a-f]{64}$/.test(id)
+
+function usePath(engine: EngineFolder, digest: string): string {
+  if (!isImageId(digest)) throw new Error('Invalid image id')
+  return join(usesFolder(engine), digest.replace(':', '-'))
+}
 
 /** Records that an image was built or found for a build. `isShared` marks layers that other builds begin with. */
 export async function recordUse(engine: EngineFolder, { digest }: Image, isShared: boolean): Promise<void> {
@@ -27,7 +33,7 @@ export async function recordUse(engine: EngineFolder, { digest }: Image, isShare
 /** Renews the time of the last use. A no-op for images that were not built here. */
 export async function renewUse(engine: EngineFolder, { digest }: Image): Promise<void> {
   const now = new Date()
-  await utimes(usePath(engine, digest), now, now).catch(() => {})
+  if (isImageId(digest)) await utimes(usePath(engine, digest), now, now).catch(() => {})
 }
 
 async function listUses(engine: EngineFolder): Promise<ImageUse[]> {
@@ -59,7 +65,7 @@ export async function discardImage(engine: ImageEngine, { digest }: Pick<Image, 
   if (!names.every((name) => name.startsWith(BUILT_PREFIX))) return false
   for (const name of names) await docker.call('DELETE', `/images/${name}`).catch(ignoring(404, 409))
   if ((await inspect()) !== undefined) return false
-  await rm(usePath(engine, digest), { force: true })
+  if (isImageId(digest)) await rm(usePath(engine, digest), { force: true })
   return true
 }
 

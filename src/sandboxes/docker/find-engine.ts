@@ -64,13 +64,19 @@ export async function findEngine({
     if (!info.SecurityOptions?.some((option) => option.includes('seccomp'))) {
       log.warn('the Docker engine has no seccomp: its sandboxes can make every system call')
     }
-    return engine.launcher === undefined ? engine : await testEngine(engine, engine.launcher)
+    return engine.launcher === undefined ? engine : await testEngine(engine, engine.launcher, isTrusted(connection))
   } catch (error) {
     docker.close()
     if (error instanceof SandboxUnavailable) throw error
     throw new SandboxUnavailable(`The Docker engine does not work: ${String(error)}`, { cause: error })
   }
 }
+
+/**
+ * An engine of a stored credential is untrusted. It counts as remote: whether it is on this machine is known from its own
+ * answers, and an engine on this machine names folders and processes that are then read and written.
+ */
+const isTrusted = (connection: DockerConnection): boolean => connection.kind !== 'tcp' || !connection.publicOnly
 
 type EngineInfo = { DefaultRuntime: string; NCPU: number; MemTotal: number; SecurityOptions: string[] | null }
 type EngineVersion = { ApiVersion: string; MinAPIVersion?: string; Os: string; Arch: string; Version: string }
@@ -91,13 +97,19 @@ async function negotiateVersion(docker: Docker): Promise<{ sameArchitecture: boo
 const runtimeName = (text: string): string =>
   /runsc|gvisor/.test(text) ? 'runsc' : text.replace(/^io\.containerd\.(\w+)\..*$/, '$1')
 
-async function testEngine(engine: DockerEngine, launcher: DockerLauncher): Promise<DockerEngine> {
+async function testEngine(
+  engine: DockerEngine,
+  launcher: DockerLauncher,
+  mayBeOnThisMachine: boolean,
+): Promise<DockerEngine> {
   const token = randomUUID()
   const folder = join(engine.folder, `try-${token}`)
   await mkdir(folder, { mode: 0o755 })
   await writeFile(join(folder, 'token'), `${token}\n`)
   try {
-    const { sandbox, isOnThisMachine } = await startTestSandbox(engine, launcher, folder)
+    const { sandbox, isOnThisMachine } = mayBeOnThisMachine
+      ? await startTestSandbox(engine, launcher, folder)
+      : await startRemoteSandbox(engine, launcher, folder)
     try {
       await checkExec(sandbox, launcher, folder)
       const seesProcesses = isOnThisMachine && (await isProcessVisible(engine, sandbox.id))
@@ -132,8 +144,17 @@ async function startTestSandbox(engine: DockerEngine, launcher: DockerLauncher, 
   } catch (error) {
     if (!/bind source path|mount/i.test(String(error))) throw error
   }
-  return { sandbox: await startSandbox(engine, buildTestSpec(launcher, folder, [])), isOnThisMachine: false }
+  return startRemoteSandbox(engine, launcher, folder)
 }
+
+const startRemoteSandbox = async (
+  engine: DockerEngine,
+  launcher: DockerLauncher,
+  folder: string,
+): Promise<TestSandbox> => ({
+  sandbox: await startSandbox(engine, buildTestSpec(launcher, folder, [])),
+  isOnThisMachine: false,
+})
 
 async function checkExec(sandbox: Sandbox, launcher: DockerLauncher, folder: string): Promise<void> {
   const { code } = await exec(sandbox, launcher, 'exit 42', folder)

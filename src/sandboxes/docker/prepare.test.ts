@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -8,6 +9,8 @@ import { createLog } from '../../platform/log.ts'
 import { connectDocker } from './client.ts'
 import type { DockerEngine } from './engine.ts'
 import { prepareImage } from './prepare.ts'
+
+const idOf = (name: string): string => `sha256:${createHash('sha256').update(name).digest('hex')}`
 
 const folder = mkdtempSync(join(tmpdir(), 'assay-inspect-'))
 const socket = join(folder, 'engine.sock')
@@ -31,7 +34,7 @@ const server = createServer((request, response) => {
     response.statusCode = request.method === 'GET' ? 404 : 500
     return void response.end(JSON.stringify({ message: 'server gave HTTP response to HTTPS client' }))
   }
-  response.end(JSON.stringify({ Id: `sha256:${name}`, RepoDigests: digests[name], Config: {} }))
+  response.end(JSON.stringify({ Id: idOf(name), RepoDigests: digests[name], Config: {} }))
 })
 const docker = connectDocker({ kind: 'unix', path: socket })
 
@@ -55,7 +58,7 @@ test.each([
   const options = { signal: new AbortController().signal, timeoutSec: 10, onLog: () => {} }
   const source = { kind: 'prebuilt', name, folder: null, workdir: null } as const
   const image = await prepareImage({ docker } as DockerEngine, source, options)
-  expect([image.digest, image.registryName]).toEqual([`sha256:${name}`, registryName])
+  expect([image.digest, image.registryName]).toEqual([idOf(name), registryName])
 })
 
 const engine = (lines: string[] = []) =>

@@ -14,7 +14,7 @@ import {
   SandboxUnsupported,
 } from '../sandbox.ts'
 import { type BuildPlan, buildImage, FILES_FOLDER, readMessages, refuseRemoteAdd } from './build.ts'
-import { BUILT_PREFIX, evictImages, recordUse } from './built-images.ts'
+import { BUILT_PREFIX, evictImages, isImageId, recordUse } from './built-images.ts'
 import { ignoring } from './client.ts'
 import type { DockerEngine } from './engine.ts'
 
@@ -54,12 +54,18 @@ type InspectedImage = {
 const inspectImage = ({ docker }: DockerEngine, name: string): Promise<InspectedImage | undefined> =>
   docker.call<InspectedImage>('GET', `/images/${encodeName(name)}/json`).catch(ignoring(404))
 
+/** Checks an image id, which becomes part of file names. The engine may be untrusted. */
+export function parseImageId(id: string): string {
+  if (isImageId(id)) return id
+  throw new SandboxUnavailable('The Docker engine sent an invalid image id.')
+}
+
 async function findImage(engine: DockerEngine, name: string): Promise<Image | undefined> {
   const found = await inspectImage(engine, name)
   if (found === undefined) return undefined
   const { Env, User, WorkingDir, Entrypoint, Cmd } = found.Config
   return {
-    digest: found.Id,
+    digest: parseImageId(found.Id),
     workdir: WorkingDir || '/',
     user: User || 'root',
     env: Object.fromEntries((Env ?? []).map(splitVariable)),
