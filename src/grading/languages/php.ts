@@ -29,29 +29,25 @@ function buildRecipe(tree: TreeFacts): EnvRecipe {
   return recipe({
     runner: phpunit.id,
     aptPackages: ['php-cli', 'php-mbstring', 'php-xml', ...(hasComposer ? ['composer', 'unzip'] : ['phpunit'])],
-    env: hasComposer ? buildComposerEnv(tree) : {},
+    env: hasComposer ? { COMPOSER_ALLOW_SUPERUSER: '1', COMPOSER_CACHE_DIR: '/tmp/composer' } : {},
     manifests: hasComposer ? listPresent(tree, 'composer.json', 'composer.lock') : [],
-    setup: hasComposer ? ['composer install --no-interaction --no-scripts --no-autoloader --no-progress'] : [],
+    setup: hasComposer
+      ? [`${renderVersion(tree)}composer install --no-interaction --no-scripts --no-autoloader --no-progress`]
+      : [],
     build: hasComposer ? ['composer dump-autoload --no-interaction', 'rm -rf /tmp/composer'] : [],
   })
 }
 
 /**
- * Composer cannot guess the version of the project without git, which the layer of the manifests does not have, and then
- * assumes 1.0.0. A project that PHPUnit itself requires, such as a parser, could not be installed with it.
+ * Returns the variable with the version that `branch-alias` gives to the default branch, such as `5.x-dev`. Composer
+ * cannot guess it without git, which the layer of the manifests does not have, and assumes 1.0.0. A project that PHPUnit
+ * itself requires, such as a parser, could not be installed with that.
  */
-function buildComposerEnv(tree: TreeFacts): Record<string, string> {
-  const version = findDevelopmentVersion(tree.texts.get('composer.json') ?? '')
-  return {
-    COMPOSER_ALLOW_SUPERUSER: '1',
-    COMPOSER_CACHE_DIR: '/tmp/composer',
-    ...(version === undefined ? {} : { COMPOSER_ROOT_VERSION: version }),
-  }
+function renderVersion(tree: TreeFacts): string {
+  const text = tree.texts.get('composer.json') ?? ''
+  const [, version] = /"dev-(?:main|master)"\s*:\s*"(\d{1,4}(?:\.(?:\d{1,4}|x)){1,3}-dev)"/.exec(text) ?? []
+  return version === undefined ? '' : `COMPOSER_ROOT_VERSION=${version} `
 }
-
-/** Returns the version that `branch-alias` gives to the default branch, such as `5.x-dev`. */
-const findDevelopmentVersion = (text: string): string | undefined =>
-  /"dev-(?:main|master)"\s*:\s*"(\d{1,4}(?:\.(?:\d{1,4}|x)){1,3}-dev)"/.exec(text)?.[1]
 
 export const php: LanguageEcosystem = {
   id: 'php',
