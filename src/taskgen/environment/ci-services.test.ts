@@ -30,6 +30,9 @@ jobs:
       RUSTFLAGS: -D warnings
       DB_SCHEMA: \${{ github.ref_name }}
       LD_PRELOAD: /workspace/localhost
+      OPENSSL_CONF: /workspace/repo/localhost/openssl.cnf
+      PYTEST_ADDOPTS: -p evil --host localhost
+      GCONV_PATH: localhost:/workspace/repo
     steps:
       - run: make test
 `)

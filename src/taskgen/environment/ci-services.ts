@@ -82,9 +82,12 @@ function toImageName(image: string): string {
 const CLIENT_NAME =
   /(?:^|_)(?:PG[A-Z]*|POSTGRES[A-Z]*|DB|DATABASES?|MYSQL|MARIADB|REDIS|VALKEY|MEMCACHED?|CACHE|BROKER|CELERY|DSN)(?:_|$)/i
 const CLIENT_VALUE = /^(?:postgres|postgresql|postgis|pgsql|mysql|mysql2|mariadb|redis|memcached?)(?:\+\w+)?:\/\//i
-const LOOPBACK = /(?:^|[^\w.-])(?:localhost|127\.0\.0\.1)(?=$|[^\w.-])/i
+/** A host, a host with a port, or a URL. A path is none, because programs would load settings or code from it. */
+const LOOPBACK =
+  /^(?:[a-z][a-z0-9+.-]{0,30}:\/\/(?:[^/@\s]{0,200}@)?)?(?:localhost|127\.0\.0\.1)(?::\d{1,5})?(?:[/?][^\s]*)?$/i
 /** Variables that load code, redirect traffic or belong to the image. */
-const FOREIGN_NAME = /^(?:LD_|DYLD_|GIT_|BASH_ENV$|ENV$|PATH$|HOME$|TMPDIR$|PYTHON|NODE_|PERL|RUBY|JAVA_|JDK_)|PROXY$/i
+const FOREIGN_NAME =
+  /^(?:LD_|DYLD_|OPENSSL_|GCONV_|LOCPATH$|GIT_|BASH_ENV$|ENV$|PATH$|HOME$|TMPDIR$|PYTHON|NODE_|PERL|RUBY|JAVA_|JDK_)|PROXY$/i
 const VARIABLE = /^[A-Za-z_]\w{0,60}$/
 const VARIABLES_MAX = 40
 

@@ -64,6 +64,7 @@ test.each<Partial<EnvRecipe>>([
   { aptPackages: ['a b; rm -rf /'] },
   { aptPackages: ['python3-tick-clock'] },
   { env: { LD_PRELOAD: '/tmp/a.so' } },
+  { env: { OPENSSL_CONF: '/workspace/repo/openssl.cnf' } },
   { env: { HTTPS_PROXY: 'http://x' } },
   { env: { 'A B': 'x' } },
   { manifests: ['../../etc/passwd'] },

@@ -162,7 +162,7 @@ const APT = /^[a-z0-9][a-z0-9+.-]{1,60}$/
 const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,60}$/
 /** Variables that inject code, redirect traffic or carry secrets. */
 const FORBIDDEN_ENV =
-  /^(?:LD_|DYLD_|BASH_ENV$|ENV$|GIT_|PYTHONSTARTUP$|PERL5OPT$|RUBYOPT$)|PROXY$|TOKEN|SECRET|PASSWORD/i
+  /^(?:LD_|DYLD_|OPENSSL_|GCONV_PATH$|LOCPATH$|BASH_ENV$|ENV$|GIT_|PYTHONHOME$|PYTHONSTARTUP$|PERL5OPT$|RUBYOPT$)|PROXY$|TOKEN|SECRET|PASSWORD/i
 
 /** Rejects invalid names, and Debian packages of the project itself, which are called `python3-<name>` and the like. */
 function listAptFaults(name: string, { ownPackages }: RecipeFacts): string[] {
