@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { cpuMs } from '../../../test/support/cpu-time.ts'
 import { estimateFiles } from '../../../test/support/harbor/strength.ts'
 
 const estimate = (line: string) =>
@@ -40,4 +41,8 @@ test.each([
   "awk -F: '{ if ($1 ~ /a/) print; else if ($2 == $3) exit 1 }' /app/x",
 ])('%s only reads', async (line) => {
   expect(await estimate(line)).toMatchObject({ strength: 'standard' })
+})
+
+test('reads bracket expressions in linear time', async () => {
+  expect(await cpuMs(() => estimate(`awk '/${'[]x]'.repeat(1000)} { print }' /app/x`))).toBeLessThan(1000)
 })

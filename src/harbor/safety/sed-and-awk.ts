@@ -42,6 +42,8 @@ function hasForeignArgument(tokens: readonly AwkToken[], at: number, fixed: read
   return start !== undefined && !isFixed(tokens, start, fixed)
 }
 
+/** The lookahead matches a bracket expression in one way only. With several ways the search would take exponential time. */
+const REGEX = /^\/(?:\\.|(?=(\[\^?\]?[^\]\n]*\]))\1|[^/\\\n[])+\//
 const TOKEN = /^(?:[ \t]+|\\\r?\n|#[^\n]*|\d[\w.]*|[<>=!+\-*/%^]=|&&|\|\||\+\+|--|[\s\S])/
 /** Tokens after which a slash is a division, not the start of a regular expression. */
 const VALUE_END = /^(?:\d.*|[)\]$]|\+\+|--)$/
@@ -62,7 +64,7 @@ function readToken(rest: string, last: AwkToken | undefined): AwkToken {
   if (text !== undefined) return { kind: 'text', text }
   const [name] = /^[A-Za-z_]\w*/.exec(rest) ?? []
   if (name !== undefined) return { kind: 'name', text: name }
-  const [regex] = (isValue(last) ? null : /^\/(?:\\.|\[\^?\]?[^\]\n]*\]|[^/\\\n[])+\//.exec(rest)) ?? []
+  const [regex] = (isValue(last) ? null : REGEX.exec(rest)) ?? []
   if (regex !== undefined) return { kind: 'regex', text: regex }
   const [other = ''] = TOKEN.exec(rest) ?? []
   return { kind: 'other', text: other }
