@@ -212,9 +212,7 @@ const toReleaseDeps = (services: Services) => ({
 })
 
 function toSiteDeps(services: Services): SiteDeps {
-  const count = services.metrics.counter('assay_pages_rendered_total', 'Public pages rendered, not sent from memory', [
-    'page',
-  ])
+  const count = services.metrics.counter('assay_pages_rendered_total', 'Pages that were rendered anew', ['page'])
   return {
     cache: services.results,
     publicUrl: () => publicUrl(services),
@@ -339,10 +337,7 @@ export const serviceJobs = (services: Services): JobHandler[] => [
   submitJob({ ...toBenchmarkDeps(services), sandboxWaitMs: services.waits.workerMs, step: services.step }),
 ]
 
-/**
- * Lists the jobs of batches that need no sandbox. They wait for code hosts and models that a workspace chose, so they have
- * workers of their own and delay no imports and submissions.
- */
+/** Lists jobs of batches that wait for servers which a workspace chose. They have workers of their own. */
 export const generationJobs = (services: Services): JobHandler[] => pipelineJobs(toPipelineDeps(services))
 
 /** Lists the jobs that wait for receivers of webhooks. They have workers of their own, so that they delay no other jobs. */

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { readDockerfile } from './dockerfile.ts'
-import { EXPANDED_LENGTH_MAX, measureExpansion } from './dockerfile-variables.ts'
+import { EXPANDED_LENGTH_MAX, measureExpansion, readDockerfile } from './dockerfile.ts'
 import { TaskInvalid } from './task.ts'
 
 const TEXT = String.raw`# syntax=docker/dockerfile:1

@@ -1,5 +1,9 @@
-import type { Dockerfile, DockerfileInstruction } from '../../harbor/dockerfile.ts'
-import { EXPANDED_LENGTH_MAX, measureExpansion } from '../../harbor/dockerfile-variables.ts'
+import {
+  type Dockerfile,
+  type DockerfileInstruction,
+  EXPANDED_LENGTH_MAX,
+  measureExpansion,
+} from '../../harbor/dockerfile.ts'
 import { SandboxUnsupported } from '../sandbox.ts'
 
 /** A Dockerfile without the syntax that only BuildKit knows, and the files that its context needs in addition. */
