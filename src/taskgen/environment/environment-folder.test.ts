@@ -28,7 +28,7 @@ async function read(entries: HandmadeEntry[]) {
   return await readTree({ location: clone.location }, await commitTree(repository, entries), signal)
 }
 
-async function writeFixture(entries: HandmadeEntry[], manifests: string[] = []) {
+async function writeFixture(entries: HandmadeEntry[], manifests: string[] = [], toolchain: string[] = []) {
   const commit = await commitTree(repository, entries)
   await using clone = await openClone(repository, { signal })
   const { location } = clone
@@ -37,7 +37,7 @@ async function writeFixture(entries: HandmadeEntry[], manifests: string[] = []) 
   const folder = await mkdtemp(join(root, 'folder-'))
   const made = await writeEnvironment(
     folder,
-    { recipe: recipe({ runner: 'pytest', manifests }), location, tree: tree.value },
+    { recipe: recipe({ runner: 'pytest', manifests, toolchain }), location, tree: tree.value },
     signal,
   )
   return { folder, ...made, archive: await readFile(join(folder, 'repo.tar.gz')) }
@@ -95,16 +95,17 @@ test('archives the same tree to the same bytes', async () => {
   expect(one.dockerfile).toBe(two.dockerfile)
 })
 
-test('a profile depends on manifests and not on sources', async () => {
-  const of = async (source: string, manifest: string) => {
+test('a profile depends on manifests and the toolchain, and not on sources', async () => {
+  const of = async (source: string, manifest: string, toolchain: string[] = []) => {
     const entries = [
       { name: 'a.py', content: source },
       { name: 'requirements.txt', content: manifest },
     ]
-    return (await writeFixture(entries, ['requirements.txt'])).profile
+    return (await writeFixture(entries, ['requirements.txt'], toolchain)).profile
   }
   expect(await of('1', 'x')).toBe(await of('2', 'x'))
   expect(await of('1', 'x')).not.toBe(await of('1', 'y'))
+  expect(await of('1', 'x')).not.toBe(await of('1', 'x', ['install-python 3.14']))
 })
 
 test('copies manifests beside the archive, except links', async () => {

@@ -56,9 +56,9 @@ async function writeManifests(folder: string, { recipe, location, tree }: Enviro
 }
 
 /** Hashes everything that determines the shared layers. */
-function hashProfile({ base, aptPackages, env, setup }: EnvRecipe, contents: [string, string][]): string {
+function hashProfile({ base, aptPackages, env, toolchain, setup }: EnvRecipe, contents: [string, string][]): string {
   const variables = Object.entries(env).sort(([a], [b]) => (a < b ? -1 : 1))
-  const parts = [base, [...aptPackages].sort(), variables, setup, contents]
+  const parts = [base, [...aptPackages].sort(), variables, toolchain, setup, contents]
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 32)
 }
 
