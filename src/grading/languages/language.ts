@@ -49,8 +49,11 @@ type StubWriter = {
   write(names: readonly StubbedName[], value: StubValue): string
 }
 
-/** A package with the version that the tree gives itself, where the manifest states it. */
-export type PublishedPackage = { name: string; version?: string | undefined }
+/**
+ * A package with the version that the tree gives itself, where the manifest states it. `isLocked`: a lock file selects
+ * copies, so that one of the same version was published before the tree was committed.
+ */
+export type PublishedPackage = { name: string; version?: string | undefined; isLocked?: boolean | undefined }
 
 /**
  * Everything that depends on a language ecosystem. A new ecosystem is one file with such a value, one line in

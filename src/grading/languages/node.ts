@@ -277,7 +277,9 @@ export const node: LanguageEcosystem = {
   publishedPackages: (tree) =>
     listFilesNamed(tree, /^package\.json$/).flatMap((path) => {
       const { name, version } = readPackageJson(tree, path)
-      return name === undefined ? [] : [{ name, version }]
+      return name === undefined
+        ? []
+        : [{ name, version, isLocked: detectPackageManager(tree).lock.length > 0 || undefined }]
     }),
   publishedCopy: (name) => `/node_modules/${escapePattern(name)}$`,
   runners: [vitest, jest, mocha, nodeTest].map(toRunnerSetup),

@@ -143,6 +143,7 @@ describe.each(SANDBOXES)('%s', (sandbox) => {
       ...BASE,
       'Cargo.toml': '[package]\nname = "kit"\nversion = "1.2.0"\n',
       'package.json': '{"name":"kit","version":"2.10.0"}',
+      'package-lock.json': '{}',
       'pom.xml':
         '<project><groupId>org.kit</groupId><artifactId>core</artifactId><version>3-SNAPSHOT</version></project>',
     }
@@ -150,7 +151,7 @@ describe.each(SANDBOXES)('%s', (sandbox) => {
       `mkdir -p /opt/deps/cargo/registry/src/index/kit-${rust} /opt/deps/m2/org/kit/core/2.9 /opt/deps/m2/org/kit/core/${java}`,
       `mkdir -p /srv/node_modules/kit && printf '{"version":"${node}"}' > /srv/node_modules/kit/package.json`,
     ]
-    const earlier = await preparePullRequest(builder, base, LANDED, building(...copy('1.1.12', '2.9.1', '2.10')))
+    const earlier = await preparePullRequest(builder, base, LANDED, building(...copy('1.1.12', '2.10.0', '2.10')))
     expect(await scan(builder, earlier)).toEqual({ kind: 'done', value: null })
     const later = await preparePullRequest(builder, base, LANDED, building(...copy('1.2.0', '2.11.0', '3.0.1')))
     expect(await scan(builder, later)).toMatchObject({

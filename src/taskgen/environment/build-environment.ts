@@ -143,7 +143,7 @@ export function listOwnPackages(tree: TreeFacts): PublishedPackage[] {
   const packages = languages.flatMap(({ id, publishedPackages }) =>
     publishedPackages(tree)
       .filter(({ name }) => name !== '')
-      .map(({ name, version }) => ({ name: `${id}:${name}`, version })),
+      .map(({ name, ...rest }) => ({ name: `${id}:${name}`, ...rest })),
   )
   return [...new Map(packages.map((each) => [each.name, each])).values()].slice(0, PACKAGES_MAX)
 }

@@ -22,7 +22,7 @@ repository = request['repository']
 lines = {line.encode('latin-1') for line in request['lines']}
 shortest = min(map(len, lines), default=0)
 blobs = set(request['blobs'])
-copies = [(each['name'], re.compile(each['copy']), each['version']) for each in request['packages']]
+copies = [(each, re.compile(each['copy'])) for each in request['packages']]
 found = []
 
 
@@ -125,19 +125,19 @@ def digests(content):
 def scan_packages(folder, names):
     """Reports copies of the project's own packages that were not installed from the tree."""
     for path in (os.path.join(folder, os.fsdecode(name)) for name in names):
-        for package, pattern, version in copies:
-            if pattern.search(path) and not is_linked(path) and not is_earlier(path, version):
-                report('package', path + ' is a copy of ' + package + '.')
+        for package, pattern in copies:
+            if pattern.search(path) and not is_linked(path) and not is_earlier(path, package):
+                report('package', path + ' is a copy of ' + package['name'] + '.')
 
 
-def is_earlier(path, version):
+def is_earlier(path, package):
     """Returns whether a copy was published before the tree: tools often depend on earlier versions of the project."""
-    own = numbers(version or '')
+    own = numbers(package['version'] or '')
     # Some projects have a version that is above all others.
     if not own or re.fullmatch('99+', str(own[0])):
         return False
     found = [numbers(each) for each in copy_versions(path)]
-    return bool(found) and all(each and each < own for each in found)
+    return bool(found) and all(each and (each < own or (package['isLocked'] and each == own)) for each in found)
 
 
 def copy_versions(path):

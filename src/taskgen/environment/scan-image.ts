@@ -56,15 +56,15 @@ export async function scanImage(
 }
 
 /** A package with the pattern of the folders that hold a published copy. Copies before `version` are not leaks. */
-type PackageCopy = { name: string; copy: string; version: string | null }
+type PackageCopy = { name: string; copy: string; version: string | null; isLocked: boolean }
 
 /** Returns for each package, such as `python:requests`, what the scan looks for. */
 export const listPublishedCopies = (packages: readonly PublishedPackage[]): PackageCopy[] =>
-  packages.flatMap(({ name, version }) => {
+  packages.flatMap(({ name, version, isLocked = false }) => {
     const end = name.indexOf(':')
     const language = languages.find(({ id }) => id === name.slice(0, end))
     if (!language?.publishedCopy) return []
-    return [{ name, copy: language.publishedCopy(name.slice(end + 1)), version: version ?? null }]
+    return [{ name, copy: language.publishedCopy(name.slice(end + 1)), version: version ?? null, isLocked }]
   })
 
 const SHOWN_MAX = 10
