@@ -44,7 +44,11 @@ test('a job of Harbor is counted like a comparison: first scored trial per task,
     c: { task_name: 'lab/two', exception_info: failure('AgentTimeoutError') },
     d: { task_name: 'lab/three', verifier_result: null, exception_info: failure('ApiRateLimitError') },
     e: {},
-    f: { agent_info: { name: 'oracle', version: '1.0', model_info: null }, config: {}, agent_result: null },
+    f: {
+      agent_info: { name: 'oracle', version: '1.0', model_info: null },
+      config: { agent: { kwargs: {} } },
+      agent_result: null,
+    },
   })
   const digest = `sha256:${'d'.repeat(64)}`
   writeFileSync(join(folder, 'b/lock.json'), JSON.stringify({ task: { name: 'lab/one', type: 'package', digest } }))

@@ -8,12 +8,12 @@ const ToolCall = z.looseObject({
 
 const ObservationResult = z.looseObject({
   source_call_id: z.string().nullish().catch(null),
-  content: z.unknown(),
+  content: z.unknown().optional(),
 })
 
 const AtifStep = z.looseObject({
   source: z.enum(['system', 'user', 'agent']).catch('agent'),
-  message: z.unknown(),
+  message: z.unknown().optional(),
   reasoning_content: z.string().nullish().catch(null),
   tool_calls: z.array(ToolCall).nullish().catch(null),
   observation: z

@@ -35,7 +35,7 @@ const HarborTrialResult = z.looseObject({
   task_checksum: z.string().nullish(),
   config: z.looseObject({
     timeout_multiplier: z.number().nullish(),
-    agent: z.looseObject({ kwargs: z.looseObject({ reasoning_effort: z.unknown() }).nullish() }).nullish(),
+    agent: z.looseObject({ kwargs: z.looseObject({ reasoning_effort: z.unknown().optional() }).nullish() }).nullish(),
   }),
   agent_info: AgentInfo,
   agent_result: AgentResult,
@@ -93,8 +93,9 @@ async function readJson<T>(path: string, shape: z.ZodType<T>): Promise<T | undef
   if (stats.size > RESULT_BYTES_MAX) throw new WrongUse(`${path} is larger than ${RESULT_BYTES_MAX} bytes.`)
   try {
     return shape.parse(JSON.parse(await readFile(path, 'utf8')))
-  } catch {
-    throw new WrongUse(`${path} was not written by Harbor 0.20 to 0.25.`)
+  } catch (error) {
+    const field = error instanceof z.ZodError ? error.issues[0]?.path.join('.') : undefined
+    throw new WrongUse(`${path} was not written by Harbor 0.20 to 0.25${field ? `: see its field ${field}` : ''}.`)
   }
 }
 
