@@ -13,7 +13,7 @@ let harbor: Harbor
 beforeAll(async () => {
   if (isLong) harbor = await startHarbor()
 }, 3_600_000)
-afterAll(async () => harbor?.[Symbol.asyncDispose](), 60_000)
+afterAll(async () => harbor?.[Symbol.asyncDispose](), 600_000)
 
 test.runIf(isLong).each(names)('in Harbor the reference solution passes %s and the no-op does not', async (name) => {
   const task = join(SAMPLES, name)
