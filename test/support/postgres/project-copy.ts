@@ -9,7 +9,7 @@ import { findBinaries, linkBinaries } from '../../../src/platform/postgres/binar
 export type ProjectCopy = AsyncDisposable & { root: string; node: string; binaries: string }
 
 const ROOT = join(import.meta.dirname, '../../..')
-const PARTS = ['src/platform/data-folder.ts', 'src/platform/postgres', 'test/support/postgres']
+const PARTS = ['src/platform', 'test/support/postgres']
 
 /** Copies the project. `links`: with the symbolic links that the package's install script would have created. */
 export async function copyProject({ links }: { links: boolean }): Promise<ProjectCopy> {
