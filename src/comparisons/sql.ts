@@ -214,19 +214,18 @@ export const listTaskRows = (db: Db, key: number) =>
 export const setStep = (tx: Db, key: number, step: 'enqueue') =>
   tx.updateTable('comparisons').set({ step }).where('key', '=', key).execute()
 
-export const startRunning = (tx: Db, key: number) =>
-  tx
+/** Returns false if the comparison is no longer at this step: it was canceled or paused meanwhile. */
+export async function startRunning(tx: Db, key: number): Promise<boolean> {
+  const { numUpdatedRows } = await tx
     .updateTable('comparisons')
-    .set({
-      state: 'running',
-      step: 'done',
-      submission_error: null,
-      pause: null,
-      finished_at: null,
-      submitted_at: sql<Date>`coalesce(submitted_at, now())`,
-    })
+    .set({ state: 'running', step: 'done', submission_error: null, pause: null, finished_at: null })
+    .set({ submitted_at: sql<Date>`coalesce(submitted_at, now())` })
     .where('key', '=', key)
-    .execute()
+    .where('state', 'in', ['submitting', 'running'])
+    .where('step', '=', 'enqueue')
+    .executeTakeFirstOrThrow()
+  return numUpdatedRows > 0n
+}
 
 /** Returns true if the submission was open. */
 export async function failSubmission(tx: Db, key: number, error: SubmissionError): Promise<boolean> {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type TestApp, testApp } from '../../test/support/app.ts'
 import { type ComparisonLab, createScriptedEngine, openComparisonLab } from '../../test/support/comparisons.ts'
 import { type PackageRegistryServer, startPackageRegistry } from '../../test/support/package-registry.ts'
@@ -115,6 +115,26 @@ test('a submission without a worker ends as sandbox_unavailable, never as an int
     state: 'submission_failed',
     submissionError: { code: 'sandbox_unavailable', retryable: true },
   })
+})
+
+test('a comparison that is canceled while its trials are enqueued stays canceled', async () => {
+  await using own = await testApp()
+  const lab = await openComparisonLab(own)
+  const { pool } = own.database
+  const { body } = await lab.create({ concurrency: 2 })
+  const blocker = await pool.connect()
+  // The submission waits for this row after it has read the comparison.
+  await blocker.query(`begin; insert into job_limits (key, slots) select 'comparison ' || key, 1 from comparisons`)
+  const working = lab.work()
+  await vi.waitFor(async () => {
+    const waiting = `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
+    expect((await pool.query(waiting)).rowCount).toBe(1)
+  })
+  expect((await lab.cancel(body.id)).body.state).toBe('canceled')
+  await blocker.query('rollback')
+  blocker.release()
+  await working
+  expect(await lab.read(body.id)).toMatchObject({ state: 'canceled', trials: { total: 10, canceled: 10 } })
 })
 
 test('a comparison whose trials are all reused needs no worker', async () => {

@@ -87,13 +87,17 @@ async function submit(deps: SubmissionDeps, job: Job<{ key: number }>): Promise<
     await analyzeAfterEnqueue(deps.db, enqueued)
   } catch (error) {
     const refusal = findRefusal(error)
-    if (!refusal) throw error
-    await job.finish((tx) => failSubmission(tx, key, refusal))
+    if (refusal) await job.finish((tx) => failSubmission(tx, key, refusal))
+    else if (error instanceof ComparisonStopped) await job.finish(async () => {})
+    else throw error
     return
   }
   deps.step?.('submit.enqueued')
   await completeIfDone(deps.db, key) // every trial may be reused
 }
+
+/** Undoes a submission whose comparison was canceled or paused meanwhile. */
+class ComparisonStopped extends Error {}
 
 const isOpen = (row: rows.ComparisonRow | undefined): row is rows.ComparisonRow =>
   row?.state === 'submitting' || row?.state === 'running'
@@ -237,7 +241,7 @@ async function enqueueTrials(deps: SubmissionDeps, tx: Db, key: number): Promise
   }
   const enqueued = await enqueueWaiting(tx, toQueue(row))
   deps.step?.('submit.queued')
-  await rows.startRunning(tx, key)
+  if (!(await rows.startRunning(tx, key))) throw new ComparisonStopped()
   return enqueued
 }
 
