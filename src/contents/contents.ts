@@ -62,7 +62,7 @@ export async function* openContent(blobs: Blobs, archive: Digest) {
 
 /** Streams one file of a stored task. The content is verified only when the stream ends without an error. */
 export async function* readContentFile(blobs: Blobs, archive: Digest, path: string): AsyncGenerator<Buffer> {
-  // The archive is read to its end, also after the file, because the blob verifies its digest only there.
+  // The digest of the blob is verified at its end, so the rest of the archive is read too.
   for await (const entry of readTarEntries(tarStream(await blobs.get(archive), OWN_LIMITS)))
     if (entry.path === path) yield* entry.content()
     else for await (const _ of entry.content());

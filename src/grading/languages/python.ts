@@ -48,10 +48,10 @@ const TOOLS = `${DEPS}/tools`
 const CONSTRAINTS = `${DEPS}/constraints.txt`
 const UV_VERSION = '0.13.7'
 
-type InstallOptions = { indexDay: string | undefined; isConstrained: boolean }
+type PythonInstallOptions = { indexDay: string | undefined; isConstrained: boolean }
 
 /** Returns a shell line that installs with the certificates of the image. Packages published after `indexDay` are ignored. */
-const installLine = (words: string, { indexDay, isConstrained }: InstallOptions): string =>
+const installLine = (words: string, { indexDay, isConstrained }: PythonInstallOptions): string =>
   [
     'SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt',
     `${TOOLS}/bin/uv pip install --no-cache`,

@@ -61,7 +61,7 @@ async function measureRest({ folder, bytesMax }: MirrorDeps, key: string, id: st
   return Math.min(SUBMODULE_BYTES_MAX, rest)
 }
 
-/** Another host without a public address is not an outage: nobody has reached it before. */
+/** Rethrows an error. A refusal that could be an outage becomes permanent, because this host was never reached before. */
 function rethrowPermanent(error: unknown): never {
   throw error instanceof MirrorRefused ? new MirrorRefused(error.message) : error
 }

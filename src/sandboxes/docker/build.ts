@@ -207,7 +207,7 @@ async function startBuildLimiter(docker: Docker, { diskMb }: BuildLimits, onErro
     if (measured === undefined) return
     const query = { size: true }
     const { SizeRw = 0 } = await docker.call<{ SizeRw?: number }>('GET', `/containers/${measured}/json`, { query })
-    // Its files may have become a layer meanwhile.
+    // A container that is no longer current has become a layer, which `addLayer` counts.
     if (container === measured) check(SizeRw)
   }
   const addLayer = async (image: string): Promise<void> => {

@@ -9,7 +9,7 @@ import type { DockerEngine } from './engine.ts'
 export const BUILT_PREFIX = 'assay/'
 
 type EngineFolder = Pick<DockerEngine, 'folder'>
-/** What is needed to remove images. The engine need not be able to run sandboxes. */
+/** The parts of an engine that remove images. They also work where sandboxes cannot run. */
 type ImageEngine = Pick<DockerEngine, 'docker' | 'folder'>
 
 /** Last use of a built image, stored as a file whose modification time is the time of that use. */

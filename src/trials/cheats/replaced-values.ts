@@ -68,8 +68,8 @@ const SAME_FORM = String.raw`-e 's/(^|[^0-9.])0\./\1${MARK}./g' ${LETTERS} -e s/
 const LARGE_NUMBERS = String.raw`-e 's/-?[0-9]+\.[0-9]+/${DECIMAL}/g' -e 's/-?[0-9]+/${MARK}/g' -e 's/${DECIMAL}/${MARK}.5/g' -e 's/${MARK}/999999999/g'`
 
 /**
- * Shell that replaces the values of an answer. `numbers`: options of sed for numbers in JSON. `values`: options for values
- * in tables and lines. Strings in JSON get their own lines, so that keys are told from values.
+ * Returns a shell script that replaces the values of an answer. `numbers` are options of sed for numbers in JSON, `values`
+ * those for values in tables and lines. Each string in JSON is put on its own line, so that sed can tell keys from values.
  */
 const replaceValues = (numbers: string, values: string): string => String.raw`export LC_ALL=C
 case $1 in
