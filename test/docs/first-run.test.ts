@@ -7,6 +7,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { startProvider } from '../../samples/provider/provider.ts'
 import { ProviderScript } from '../../samples/provider/script.ts'
 import { ROOT } from '../../scripts/files.ts'
+import { copyFolder, openBareMachine, timeDemo } from '../support/bare-machine.ts'
 import { hasPart, isLongRun } from '../support/parts.ts'
 import { listFirstRunCommands } from './first-run.ts'
 
@@ -36,6 +37,19 @@ test.runIf(canRun)('a fresh clone runs the first trial of your own model after a
   expect(output).toContain('1 of 1 passed')
   expect(provider.calls().length).toBeGreaterThan(0)
 })
+
+test.runIf(canRun && hasPart('debootstrap'))(
+  'a fresh clone shows the result of the demo within 90 seconds on a machine with only Node, git and bubblewrap',
+  async () => {
+    await using root = await openBareMachine('git')
+    const clone = join(root.folder, 'root/assay')
+    await shell(`git clone --quiet '${ROOT}' '${clone}'`, root.folder)
+    await copyFolder(join(ROOT, 'node_modules'), join(clone, 'node_modules'))
+    const { seconds, output } = await timeDemo(root, '/root/assay', 'npm run demo')
+    expect(output).toMatch(/^custom\/scripted\|mini\|high +5\/5 +100\.0 %/m)
+    expect(seconds).toBeLessThan(90)
+  },
+)
 
 /** Runs a command as a new user does: without settings for Assay, and with the machine's own Node. */
 async function shell(command: string, cwd: string): Promise<string> {

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ROOT } from '../../scripts/files.ts'
+import { copyFolder, openBareMachine, timeDemo } from '../support/bare-machine.ts'
 import { hasPart } from '../support/parts.ts'
 
 // The npm package, built and installed in an empty folder. With root as `npm install --global` does.
@@ -77,6 +78,18 @@ test.skipIf(!canSandbox)('hides its own solutions from agents that see the syste
   const trial = ['--json', 'trial', join(work, 'task'), '--command', agent, '--sandbox', 'local']
   expect(JSON.parse(execFileSync(PROGRAM, trial, SANDBOX))).toMatchObject({ reward: 0 })
 })
+
+test.skipIf(!canSandbox || !hasPart('debootstrap'))(
+  'shows the result of the demo within 90 seconds on a machine with only Node and bubblewrap',
+  async () => {
+    await using root = await openBareMachine()
+    await copyFolder(join(folder, 'node_modules'), join(root.folder, 'usr/local/lib/node_modules'))
+    const { seconds, output } = await timeDemo(root, '/root', '/usr/local/lib/node_modules/.bin/assay demo')
+    expect(output).toMatch(/^custom\/scripted\|mini\|high +5\/5 +100\.0 %/m)
+    expect(seconds).toBeLessThan(90)
+  },
+  600_000,
+)
 
 test('serves pages and stops', async () => {
   const service = spawn(PROGRAM, ['serve', '--data', join(work, 'data'), '--port', '0'], {
