@@ -18,7 +18,9 @@ const addresses = await Promise.all(
   ),
 )
 
-/** Hosts that builds may reach. CI machines often use package mirrors at private addresses. */
-export const PACKAGE_HOSTS = [...new Set(addresses.flat())]
+/** Hosts that builds may reach, as ASSAY_BUILD_HOSTS lists them. CI machines often use package mirrors at private addresses. */
+export const PACKAGE_RANGES = [...new Set(addresses.flat())]
   .filter((address) => !isPublicAddress(address))
-  .flatMap((address) => parseAllowedHost(`${address}/${address.includes(':') ? 128 : 32}`) ?? [])
+  .map((address) => `${address}/${address.includes(':') ? 128 : 32}`)
+
+export const PACKAGE_HOSTS = PACKAGE_RANGES.flatMap((range) => parseAllowedHost(range) ?? [])
