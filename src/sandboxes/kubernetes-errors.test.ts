@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   createNamespace,
@@ -15,12 +16,19 @@ import { LABEL } from './kernel/ownership.ts'
 import { QuotaExceeded } from './kubernetes/client.ts'
 import type { OpenedSettings } from './kubernetes/connection.ts'
 import { createKubernetesProvider } from './kubernetes.ts'
-import { type SandboxProvider, SandboxUnavailable, SandboxUnsupported } from './sandbox.ts'
+import {
+  type Image,
+  type SandboxProvider,
+  type SandboxSpec,
+  SandboxUnavailable,
+  SandboxUnsupported,
+} from './sandbox.ts'
 
 const TEST_MS = 120_000
 /** The kubelet measures disk use about every minute. */
 const EVICTION_MS = 300_000
 const PREPARE = { signal: new AbortController().signal, timeoutSec: 60, onLog: () => {} }
+const LIMITS = { ...DEFAULT_LIMITS, outputBytes: 1000, seconds: 60 }
 const prebuilt = (name: string) => ({ kind: 'prebuilt' as const, name, folder: null, workdir: null })
 
 describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KUBECONFIG', () => {
@@ -46,6 +54,23 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
     const { server, ca } = connection
     return { settings, connection: { server, ca, token: async () => token } }
   }
+
+  const plainSpec = (image: Image): Omit<SandboxSpec, 'command'> => ({
+    id: randomUUID(),
+    image,
+    baseFilesystem: { kind: 'image' },
+    uploads: [],
+    execs: false,
+    user: null,
+    workdir: null,
+    env: {},
+    mounts: [],
+    network: null,
+    ports: [],
+    limits: LIMITS,
+    input: '',
+    outputFile: join(dataFolder, `${randomUUID()}.out`),
+  })
 
   const inNamespace = (path: string, api = '/api/v1'): string => `${api}/namespaces/${place.namespace}/${path}`
 
@@ -137,21 +162,9 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
       const provider = providerOf(place.open)
       const image = await provider.prepare(prebuilt(HELPER_IMAGE), PREPARE)
       const sandbox = await provider.start({
-        id: `full-${randomUUID()}`,
-        image,
-        baseFilesystem: { kind: 'image' },
-        uploads: [],
+        ...plainSpec(image),
         command: ['sh', '-c', 'dd if=/dev/zero of=/big bs=1M count=256; sleep 240'],
-        execs: false,
-        user: null,
-        workdir: null,
-        env: {},
-        mounts: [],
-        network: null,
-        ports: [],
-        limits: { ...DEFAULT_LIMITS, diskMb: 64, outputBytes: 1000, seconds: 240 },
-        input: '',
-        outputFile: join(dataFolder, 'full.out'),
+        limits: { ...LIMITS, diskMb: 64, seconds: 240 },
       })
       expect(await sandbox.exited).toMatchObject({ code: null, limit: 'disk' })
       expect(await sandbox.stopped.collect('/big', { files: 1, bytes: 1e9 })).toBeUndefined()
@@ -159,6 +172,28 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
       expect(await listPods()).toEqual([])
     },
     EVICTION_MS,
+  )
+
+  test(
+    'a sandbox that has ended leaves its memory and processors to others, and its files can still be read',
+    async () => {
+      const provider = providerOf(async () => {
+        const { connection, settings } = await place.open()
+        return { connection, settings: { ...settings, cpuRequest: 1 } }
+      })
+      const image = await provider.prepare(prebuilt(HELPER_IMAGE), PREPARE)
+      const { cpus, memoryMb } = await readLargestNode(place)
+      // More than half of a node, so that no two of them fit.
+      const limits = { ...LIMITS, cpus: 0.6 * cpus, memoryMb: Math.floor(0.6 * memoryMb) }
+      const first = await provider.start({ ...plainSpec(image), command: ['sh', '-c', 'echo kept > /file'], limits })
+      expect(await first.exited).toMatchObject({ code: 0 })
+      const second = await provider.start({ ...plainSpec(image), command: ['true'], limits })
+      expect(await second.exited).toMatchObject({ code: 0 })
+      const found = await first.stopped.collect('/file', { files: 1, bytes: 1e6 })
+      expect(found && (await text(found.tar))).toContain('kept')
+      await Promise.all([first.remove(), second.remove()])
+    },
+    TEST_MS,
   )
 
   test(
@@ -182,3 +217,14 @@ describe.skipIf(testKubeconfig === undefined)('with the cluster of ASSAY_TEST_KU
     TEST_MS,
   )
 })
+
+/** Returns the processors and the memory that pods can use on the node with the most memory. */
+async function readLargestNode({ kubernetes }: TestNamespace): Promise<{ cpus: number; memoryMb: number }> {
+  type Nodes = { items: { status: { allocatable: { cpu: string; memory: string } } }[] }
+  const { items } = await kubernetes.call<Nodes>('GET', '/api/v1/nodes')
+  const sizes = items.map(({ status: { allocatable } }) => ({
+    cpus: Number.parseFloat(allocatable.cpu),
+    memoryMb: Number.parseInt(allocatable.memory, 10) / 1024,
+  }))
+  return sizes.reduce((largest, size) => (size.memoryMb > largest.memoryMb ? size : largest))
+}

@@ -5,7 +5,7 @@ import { WebSocket } from 'ws'
 import { SandboxUnavailable } from '../sandbox.ts'
 import type { KubernetesConnection } from './connection.ts'
 
-type KubernetesMethod = 'GET' | 'POST' | 'PUT' | 'DELETE'
+type KubernetesMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 type KubernetesRequest = {
   query?: Record<string, string | string[]>
   body?: unknown
@@ -48,9 +48,7 @@ export function connectKubernetes(connection: KubernetesConnection): Kubernetes 
       const headers = {
         ...(await authorization()),
         accept: 'application/json',
-        ...(bytes === undefined
-          ? {}
-          : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(bytes) }),
+        ...(bytes === undefined ? {} : describeBody(method, bytes)),
       }
       const answer = Promise.withResolvers<IncomingMessage>()
       const signal = AbortSignal.timeout(timeoutMs)
@@ -85,6 +83,14 @@ export function connectKubernetes(connection: KubernetesConnection): Kubernetes 
     close: () => agent.destroy(),
   }
 }
+
+/** With this type, a patch of a pod names the containers that it changes. */
+const PATCH_TYPE = 'application/strategic-merge-patch+json'
+
+const describeBody = (method: KubernetesMethod, bytes: string) => ({
+  'content-type': method === 'PATCH' ? PATCH_TYPE : 'application/json',
+  'content-length': Buffer.byteLength(bytes),
+})
 
 /** Version 5 can close standard input, which exec needs. Kubernetes 1.30 and later have it. */
 const PROTOCOL = 'v5.channel.k8s.io'

@@ -9,7 +9,7 @@ import { ApiRefusal } from './client.ts'
 import { type Cluster, type ClusterImage, HELPER, MAIN, podName } from './cluster.ts'
 import { startCommand } from './command.ts'
 import { buildPod, toMountFolder } from './pod.ts'
-import { removePod, startPod } from './pods.ts'
+import { releaseReservation, removePod, startPod } from './pods.ts'
 import { openRelay, type PodRelay } from './relay.ts'
 import { createStoppedSandbox, listFiles } from './stopped-sandbox.ts'
 import { collectPath, runScript, unpackInto } from './transfer.ts'
@@ -135,7 +135,7 @@ async function runCommand(cluster: Cluster, spec: SandboxSpec, pod: RunningPod):
 /** Seconds after its time limit at which a command ends by itself, in case its worker has died. */
 const SPARE_SECONDS = 10
 
-/** Closes the ports and copies writable folders back to this machine. */
+/** Closes the ports, returns reserved resources, and copies writable folders back to this machine. */
 async function finishSandbox(
   cluster: Cluster,
   { mounts, limits }: SandboxSpec,
@@ -143,6 +143,7 @@ async function finishSandbox(
   relay: PodRelay | undefined,
 ): Promise<void> {
   await relay?.close()
+  await releaseReservation(cluster, pod)
   const caps = { files: 200_000, bytes: limits.diskMb * 1024 * 1024 }
   for (const [index, mount] of mounts.entries()) {
     if (mount.kind !== 'folder' || mount.readOnly) continue
