@@ -119,7 +119,8 @@ export const processCases: ConformanceCase[] = [
       expect(await processesNaming(mark)).toEqual([])
       expect(exit).toMatchObject({ code: null, limit: 'seconds' })
       expect(performance.now() - begun).toBeLessThan(12_000)
-      expect(exit.seconds).toBeGreaterThanOrEqual(2)
+      // Timers may fire a fraction of a millisecond early.
+      expect(exit.seconds).toBeGreaterThan(1.99)
     },
   },
   {
