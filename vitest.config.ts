@@ -39,6 +39,8 @@ export default defineConfig({
     sequence: { sequencer: SlowestFirst },
     // Half of the processor time was module loading. Suites share a process, so none may change its global state.
     isolate: false,
+    // A larger young generation saves about 7 % of the processor time, which garbage collection took.
+    execArgv: ['--max-semi-space-size=64'],
     testTimeout: process.env.ASSAY_TEST_LONG ? 3_600_000 : 120_000,
     hookTimeout: 60_000,
     projects: [
