@@ -13,16 +13,14 @@ type ToolProgram = (typeof PROGRAMS)[number]
 export const INSTALL_FOLDER = '/tools'
 
 /**
- * Script that copies the programs. The loader reads a list of libraries to load from /etc/ld.so.preload, which an agent
- * can write: in our copy of the loader the path is replaced by one of the same length in the read-only volume.
+ * Script that copies the programs, with few processes because every sandbox runs it. The loader reads a list of libraries
+ * to load from /etc/ld.so.preload, which an agent can write: in our copy of the loader the path is replaced by one of the
+ * same length in the read-only volume.
  */
 export const INSTALL_SCRIPT = `set -e
-for program in ${PROGRAMS.join(' ')}; do
-  path=$(command -v "$program")
-  cp -L "$path" "${INSTALL_FOLDER}/$program"
-  ldd "$path" | sed -nE 's/^[[:space:]]*(.* => )?(\\/[^ ]+) \\(.*/\\2/p' >> /tmp/libraries
-done
-sort -u /tmp/libraries | while read -r library; do cp -L "$library" ${INSTALL_FOLDER}/; done
+paths=$(for program in ${PROGRAMS.join(' ')}; do command -v "$program"; done)
+libraries=$(for path in $paths; do LD_TRACE_LOADED_OBJECTS=1 "$path"; done | sed -nE 's/^[[:space:]]*(.* => )?(\\/[^ ]+) \\(.*/\\2/p' | sort -u)
+cp -L $paths $libraries ${INSTALL_FOLDER}/
 sed 's#/etc/ld.so.preload#${TOOLS_FOLDER}/preloa#' ${INSTALL_FOLDER}/ld-linux* > ${INSTALL_FOLDER}/ld.so
 chmod 755 ${INSTALL_FOLDER}/ld.so`
 
