@@ -6,11 +6,12 @@ import { addUsage, NO_USAGE, type Usage } from '../../../src/gateway/wire-protoc
 import { type InstallOptions, install } from '../../../src/harnesses/bundles/install.ts'
 import { type Harness, HarnessUnfit } from '../../../src/harnesses/harness.ts'
 import { hasPart, isLongRun, requiredParts } from '../parts.ts'
+import { testKubeconfig } from '../sandboxes/kubernetes-subject.ts'
 import { IMAGE, openTrialRunner, type SandboxName, taskToml, writeTask } from '../trials/trial-runner.ts'
 import { imageFor } from './harness-image.ts'
 import { bundlesFolder, KEY, type LevelCase, openScriptedGateway, type ScriptedGateway } from './scripted-gateway.ts'
 
-const SANDBOXES: readonly SandboxName[] = ['bwrap', 'docker']
+const SANDBOXES: readonly SandboxName[] = ['bwrap', 'docker', ...(testKubeconfig ? (['kubernetes'] as const) : [])]
 const INSTALL_MS = 600_000
 
 export type ContractOptions = {
@@ -44,11 +45,13 @@ export function testHarnessContract(harness: Harness, promised: ContractOptions)
       }
     })
     for (const sandbox of sandboxes)
-      describe.skipIf(!hasPart(sandbox) || !hasPart('harnesses'))(`in ${sandbox}`, () =>
+      describe.skipIf(!hasSandbox(sandbox) || !hasPart('harnesses'))(`in ${sandbox}`, () =>
         testInSandbox(harness, promised, sandbox),
       )
   })
 }
+
+const hasSandbox = (name: SandboxName): boolean => name === 'kubernetes' || hasPart(name)
 
 const SOLVES: ScriptInput = {
   tasks: [
