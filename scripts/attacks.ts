@@ -49,18 +49,21 @@ type TaskFilter = (task: AttackedTask) => boolean
 async function tryAll(name: SandboxName, isWanted: TaskFilter): Promise<SandboxResult> {
   const isChosen: TaskFilter = (task) => isWanted(task) && (name !== 'kubernetes' || !BUILT_TASKS.has(task))
   const tools = { name: TOOLS_IMAGE, rootfs: toolsRootfs }
-  await using bench = await openTrialRunner(name, { images: TOOL_TASKS.some(isChosen) ? [tools] : [] })
+  const images = TOOL_TASKS.some(isChosen) ? [tools] : []
+  await using bench = await openTrialRunner(name, { images })
+  await using local = name === 'kubernetes' ? await openTrialRunner('bwrap', { images }) : undefined
   const folderOf = writeOnce(writeAttackedTasks(bench.folder))
   const { isolation } = await bench.provider.selfTest()
   const parallel = name === 'kubernetes' ? PARALLEL_IN_CLUSTER : 1
   const variants = ALL_TASKS.filter(isChosen).flatMap((task) =>
     (hasGrader(task) ? [false, true] : [false]).map((isGraded) => ({ task, isGraded })),
   )
-  const tasks = await mapParallel(variants, parallel, async ({ task, isGraded }) => {
-    const marked = await mark(bench, folderOf(task, isGraded), task, isGraded)
+  const tasks: CalibratedTask[] = []
+  for (const { task, isGraded } of variants) {
+    const marked = await mark(local ?? bench, folderOf(task, isGraded), task, isGraded)
     process.stdout.write(`${name}: task ${marked.name}: ${marked.mode} ${marked.strength} ${marked.winners}\n`)
-    return marked
-  })
+    tasks.push(marked)
+  }
   const attacks = ATTACKS.filter(({ task }) => isChosen(task))
   const rows = await mapParallel(attacks, parallel, async (attack) => {
     const cells: AttackCell[] = []
@@ -302,7 +305,7 @@ Tests that load or execute the candidate's code as the user who writes the rewar
 
 Two attacks are not cheats: *a link out of the workspace to a right answer* and *a folder replaced by a link to a right answer* do the work in another place. They show that the strict modes follow no links out of the carried paths.
 
-Sandboxes in Kubernetes do not build images, so tasks with a Dockerfile are not tried there.
+Sandboxes in Kubernetes do not build images, so tasks with a Dockerfile are not tried there. Tasks for Kubernetes are calibrated in bubblewrap, because the hundred trials of a calibration take long in a cluster.
 
 ${results.map(section).join('\n\n')}
 
