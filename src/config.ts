@@ -87,6 +87,7 @@ const Settings = z.object({
   ASSAY_WORKER_MEMORY_MB: count(1, 999_999_999).default(() => Math.floor(machineMemoryMb() * 0.75)),
   ASSAY_WORKER_STARTS: count(1, 1000).default(() => Math.min(1000, machineCores() * STARTS_PER_CORE)),
   ASSAY_SANDBOX_TRIALS: count(1, 100_000).optional(),
+  ASSAY_SANDBOX_PATIENCE: count(0, 3600).default(60),
   ASSAY_MODEL_TRIALS: count(1, 100_000).optional(),
   ASSAY_ARTIFACT_DAYS: count(1, 36_500).default(90),
   ASSAY_CACHE_DAYS: count(1, 36_500).default(30),
@@ -175,6 +176,8 @@ export type Config = {
   /** Maximum memory of all jobs on this machine, over all of its workers. */
   workerMemoryMb: number
   workerStartsPerSecond: number
+  /** How long an unreachable sandbox engine may stay away before comparisons are paused. */
+  sandboxPatienceMs: number
   /** Trials that run at once with one credential, over all workers. Undefined: no limit. */
   credentialTrials: { sandbox: number | undefined; model: number | undefined }
   /** How long artifacts of trials are kept. */
@@ -232,9 +235,7 @@ export function readConfig(environment: ConfigEnvironment): Config {
     sandboxes: settings.ASSAY_SANDBOXES,
     allowHostBase: settings.ASSAY_ALLOW_HOST_BASE === '1',
     dockerHost: settings.DOCKER_HOST,
-    dockerCertificates: settings.DOCKER_TLS_VERIFY
-      ? (settings.DOCKER_CERT_PATH ?? `${environment.HOME}/.docker`)
-      : undefined,
+    dockerCertificates: findDockerCertificates(settings, environment),
     kubernetesSettings: settings.ASSAY_KUBERNETES,
     buildHosts: settings.ASSAY_BUILD_HOSTS,
     imageDiskBytes: settings.ASSAY_IMAGE_DISK_GB && settings.ASSAY_IMAGE_DISK_GB * 1e9,
@@ -242,6 +243,7 @@ export function readConfig(environment: ConfigEnvironment): Config {
     workerMemoryMb: settings.ASSAY_WORKER_MEMORY_MB,
     workerStartsPerSecond: settings.ASSAY_WORKER_STARTS,
     credentialTrials: { sandbox: settings.ASSAY_SANDBOX_TRIALS, model: settings.ASSAY_MODEL_TRIALS },
+    sandboxPatienceMs: settings.ASSAY_SANDBOX_PATIENCE * 1000,
     artifactDays: settings.ASSAY_ARTIFACT_DAYS,
     cacheDays: settings.ASSAY_CACHE_DAYS,
     databaseConnections: settings.ASSAY_DATABASE_CONNECTIONS,
@@ -251,6 +253,12 @@ export function readConfig(environment: ConfigEnvironment): Config {
     environment: given,
   }
 }
+
+/** Returns the folder of Docker's certificates, as its own command finds it. */
+const findDockerCertificates = (
+  settings: z.output<typeof Settings>,
+  { HOME }: ConfigEnvironment,
+): string | undefined => (settings.DOCKER_TLS_VERIFY ? (settings.DOCKER_CERT_PATH ?? `${HOME}/.docker`) : undefined)
 
 /** Reads only the hosts that builds may reach, for commands that use no other setting. */
 export const readBuildHosts = (environment: ConfigEnvironment): Config['buildHosts'] =>

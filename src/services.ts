@@ -114,6 +114,7 @@ export async function openServices(config: Config, database: Database, log: Log)
       folder: trialsFolder,
       bundles: bundlesFolder(config.dataFolder),
       findProvider: providers.find,
+      patienceMs: config.sandboxPatienceMs,
     }),
     validate: createSandboxValidator((name) => providers.find(name)),
     stages: deferWhileBusy(realStages()),

@@ -23,12 +23,7 @@ beforeAll(async () => {
     writeFileSync(join(folder, 'lab/docked/hello', path), text, { mode: path.endsWith('.sh') ? 0o755 : 0o644 })
   }
   dockerd = await startDockerd({ images: await baseImages() })
-  app = await testApp({
-    ASSAY_REGISTRIES: `dir:${folder}`,
-    ASSAY_SANDBOXES: 'docker',
-    DOCKER_HOST: `unix://${dockerd.socket}`,
-  })
-  await app.call(addBenchmark, { body: { reference: 'lab/docked' } })
+  app = await openApp(0)
 }, 300_000)
 afterAll(async () => {
   await app[Symbol.asyncDispose]()
@@ -36,25 +31,37 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
+async function openApp(patienceSec: number): Promise<TestApp> {
+  const opened = await testApp({
+    ASSAY_REGISTRIES: `dir:${folder}`,
+    ASSAY_SANDBOXES: 'docker',
+    DOCKER_HOST: `unix://${dockerd.socket}`,
+    ASSAY_SANDBOX_PATIENCE: String(patienceSec),
+  })
+  await opened.call(addBenchmark, { body: { reference: 'lab/docked' } })
+  return opened
+}
+
 const PLACE = { datasetOrg: 'lab', dataset: 'docked' }
 
 type RunTrial = TrialEngine['run']
+type AroundTrial = (run: () => ReturnType<RunTrial>) => ReturnType<RunTrial>
 
 /** The real engine, with something that happens around its second trial. */
-async function comparingInDocker(second: (run: () => ReturnType<RunTrial>) => ReturnType<RunTrial> = (run) => run()) {
+async function comparingInDocker(second: AroundTrial = (run) => run(), target = app) {
   let orders = 0
-  const real = app.tools.engine
+  const real = target.tools.engine
   const run: RunTrial = (order, watch) => {
     orders += 1
     return orders === 2 ? second(() => real.run(order, watch)) : real.run(order, watch)
   }
   const engine: TrialEngine = { ...real, run }
-  const lab = await openComparisonLabIn(app, { endpoints: inBenchmark, params: PLACE, chosen: {} }, engine, {})
+  const lab = await openComparisonLabIn(target, { endpoints: inBenchmark, params: PLACE, chosen: {} }, engine, {})
   for (const sandbox of ['docker', 'docker.stored'])
-    await app.database.pool.query(`insert into sandbox_offers values (gen_random_uuid(), $1, true, 'none', '')`, [
+    await target.database.pool.query(`insert into sandbox_offers values (gen_random_uuid(), $1, true, 'none', '')`, [
       sandbox,
     ])
-  const { sandboxes } = (await app.call(inBenchmark.catalog, { params: PLACE })).body
+  const { sandboxes } = (await target.call(inBenchmark.catalog, { params: PLACE })).body
   const builtin: string = sandboxes.find(({ id }: { id: string }) => id === 'docker').credentials[0].id
   return { ...lab, builtin }
 }
@@ -107,6 +114,30 @@ test.each([
     expect(done).not.toHaveProperty('pause')
     await expectOneResultEach(body.id, 4)
     expect(await dockerd.docker.call<unknown[]>('GET', '/containers/json', { query: { all: 'true' } })).toEqual([])
+  },
+  300_000,
+)
+
+test.each<[string, (restart: () => Promise<void>) => AroundTrial]>([
+  ['between two trials', (restart) => (run) => restart().then(run)],
+  ['in the middle of one', (restart) => (run) => Promise.all([run(), restart()]).then(([ran]) => ran)],
+])(
+  'a Docker engine that restarts %s pauses nothing',
+  async (_, second) => {
+    await using patient = await openApp(120)
+    let restarted: Promise<Dockerd> | undefined
+    const restart = async (): Promise<void> => {
+      await stopDockerd()
+      restarted = startDockerd({ folder: dockerd.folder })
+    }
+    const lab = await comparingInDocker(second(restart), patient)
+    const { body } = await lab.create({ sandbox: 'docker', sandboxCredentialId: lab.builtin, attempts: 2 })
+    await lab.work('docker')
+    dockerd = (await restarted) ?? dockerd
+    expect(await lab.read(body.id)).toMatchObject({
+      state: 'completed',
+      trials: { total: 4, passed: 2, failed: 2, errored: 0 },
+    })
   },
   300_000,
 )

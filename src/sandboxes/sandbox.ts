@@ -220,6 +220,11 @@ export class SandboxUnavailable extends Outage {
   override name = 'SandboxUnavailable'
 }
 
+/** Thrown when the engine does not answer. It may be restarting, so the same request can succeed in a moment. */
+export class SandboxUnreachable extends SandboxUnavailable {
+  override name = 'SandboxUnreachable'
+}
+
 /** Thrown when a task requires a feature that this provider does not support. The message names the feature. */
 export class SandboxUnsupported extends Error {
   override name = 'SandboxUnsupported'

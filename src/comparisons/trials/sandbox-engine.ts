@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { findChosenHarness, openBundle } from '../../catalog/harnesses.ts'
 import { readContent } from '../../configurations/configurations.ts'
 import type { ConfigurationContent } from '../../configurations/schema.ts'
@@ -10,7 +11,7 @@ import { openFolderSource } from '../../harbor/folder-source.ts'
 import { readTask } from '../../harbor/read-task.ts'
 import type { Blobs } from '../../platform/blobs/blob.ts'
 import { openScratchFolder } from '../../sandboxes/kernel/ownership.ts'
-import { type SandboxProvider, SandboxUnavailable } from '../../sandboxes/sandbox.ts'
+import { type SandboxProvider, SandboxUnavailable, SandboxUnreachable } from '../../sandboxes/sandbox.ts'
 import { findMode, toNetworks } from '../../trials/calibrate.ts'
 import { runTrial } from '../../trials/run-trial.ts'
 import type { AgentConfiguration, TrialRequest } from '../../trials/trial-request.ts'
@@ -24,11 +25,14 @@ export type SandboxEngineDeps = {
   /** Folder of installed harness bundles. */
   bundles: string
   findProvider: (sandbox: string, secret: Secret) => SandboxProvider | undefined
+  /** How long a sandbox engine may be unreachable, for example because it restarts, before its comparisons are paused. */
+  patienceMs: number
 }
 
 /** Runs trials in real sandboxes. */
 export const createSandboxEngine = (deps: SandboxEngineDeps): TrialEngine => ({
-  calibrate: (request, signal) => withPreparedTask(deps, request, signal, calibrateTask),
+  calibrate: (request, signal) =>
+    withPreparedTask(deps, request, signal, (provider, prepared) => calibrateTask(deps, provider, prepared)),
   run: (request, signal) =>
     withPreparedTask(deps, request, signal, async (provider, prepared) => {
       await requireSecret(deps, request.workspaceId, request.credentialId)
@@ -36,7 +40,7 @@ export const createSandboxEngine = (deps: SandboxEngineDeps): TrialEngine => ({
       const harness = await findChosenHarness(deps.credentials.db, request.workspaceId, { id, version })
       if (!harness) throw new Error(`Unknown harness ${id}`)
       const { mode: verifyMode, carried, ...needs } = request.verifying
-      const record = await runTrial(provider, {
+      const trial: TrialRequest = {
         ...prepared,
         harness,
         model,
@@ -50,9 +54,15 @@ export const createSandboxEngine = (deps: SandboxEngineDeps): TrialEngine => ({
           folder: deps.bundles,
           openUploaded: (digest: string) => openUploadedBundle(deps, request.workspaceId, digest),
         },
+      }
+      const record = await runTrial(provider, trial).catch(async (error: unknown) => {
+        // Thrown before the agent has started.
+        if (!(error instanceof SandboxUnreachable)) throw error
+        await requireWorking(deps, provider, signal)
+        return runTrial(provider, trial)
       })
       // If the sandbox as a whole is broken, this throws: the trial did not cause the failure.
-      if (record.class === 'sandbox_error') await provider.selfTest()
+      if (record.class === 'sandbox_error') await requireWorking(deps, provider, signal)
       return record
     }),
 })
@@ -76,14 +86,38 @@ function toServer(server: ConfigurationContent['mcpServers'][number]): AgentConf
 type BaseTrialRequest = Omit<TrialRequest, 'harness' | 'verifyMode' | 'networks'>
 
 /** Calibrates a task. If the sandbox as a whole still works after a failure, the task caused it. */
-async function calibrateTask(provider: SandboxProvider, request: BaseTrialRequest): Promise<CalibrationResult> {
+async function calibrateTask(
+  deps: SandboxEngineDeps,
+  provider: SandboxProvider,
+  request: BaseTrialRequest,
+): Promise<CalibrationResult> {
   try {
     return await findMode(provider, request)
   } catch (error) {
     request.signal.throwIfAborted()
     if (!(error instanceof SandboxUnavailable)) throw error
-    await provider.selfTest()
+    await requireWorking(deps, provider, request.signal)
     return { kind: 'broken', error: error.message }
+  }
+}
+
+const PAUSE_MS_MAX = 5000
+
+/** Returns when the sandbox works. Throws SandboxUnavailable if it is broken, or unreachable for too long. */
+async function requireWorking(
+  { patienceMs }: SandboxEngineDeps,
+  provider: SandboxProvider,
+  signal: AbortSignal,
+): Promise<void> {
+  const deadline = performance.now() + patienceMs
+  for (let pauseMs = 500; ; pauseMs = Math.min(2 * pauseMs, PAUSE_MS_MAX)) {
+    try {
+      await provider.selfTest()
+      return
+    } catch (error) {
+      if (!(error instanceof SandboxUnreachable) || performance.now() + pauseMs > deadline) throw error
+    }
+    await wait(pauseMs, undefined, { signal })
   }
 }
 
@@ -97,7 +131,7 @@ async function withPreparedTask<T>(
   const secret = await requireSecret(deps, request.workspaceId, request.sandboxCredentialId)
   const provider = deps.findProvider(request.sandbox, secret)
   if (!provider) throw new SandboxUnavailable(`This worker does not provide the sandbox ${request.sandbox}.`)
-  await provider.selfTest()
+  await requireWorking(deps, provider, signal)
   await using scratch = await openScratchFolder(deps.folder)
   const folder = join(scratch.path, 'task')
   await unpackContent({ db: deps.credentials.db, blobs: deps.blobs }, request.task.digest, folder)

@@ -4,7 +4,7 @@ import { type Duplex, Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { z } from 'zod'
 import { parseUntrustedJson } from '../../platform/untrusted-json.ts'
-import { SandboxUnavailable } from '../sandbox.ts'
+import { SandboxUnavailable, SandboxUnreachable } from '../sandbox.ts'
 import { adviceFor, type DockerConnection, routeTo } from './connection.ts'
 
 type DockerMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE'
@@ -165,7 +165,7 @@ function parseErrorMessage(body: string): string {
 function toUnreachableError(connection: DockerConnection, error: Error, signal: AbortSignal | undefined): unknown {
   if (signal?.aborted) return signal.reason
   if (error instanceof SandboxUnavailable) return error
-  return new SandboxUnavailable(`The Docker engine does not answer: ${error.message}. ${adviceFor(connection)}`, {
+  return new SandboxUnreachable(`The Docker engine does not answer: ${error.message}. ${adviceFor(connection)}`, {
     cause: error,
   })
 }

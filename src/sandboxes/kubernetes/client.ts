@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:https'
 import { text } from 'node:stream/consumers'
 import { WebSocket } from 'ws'
-import { SandboxUnavailable } from '../sandbox.ts'
+import { SandboxUnavailable, SandboxUnreachable } from '../sandbox.ts'
 import type { KubernetesConnection } from './connection.ts'
 
 type KubernetesMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -103,7 +103,7 @@ function formatQuery(query: Record<string, string | string[]>): string {
 
 function toUnreachableError(server: string, error: Error): Error {
   if (error instanceof SandboxUnavailable || error instanceof ApiRefusal) return error
-  return new SandboxUnavailable(
+  return new SandboxUnreachable(
     `The Kubernetes API server ${server} does not answer: ${error.message}. Check the address and the network.`,
     { cause: error },
   )
@@ -121,7 +121,7 @@ export function toApiError(status: number, content: string): Error {
   if (status === 403 && /exceeded quota|exceeded your quota/i.test(message)) return new QuotaExceeded(message)
   if (status === 403) return new SandboxUnavailable(describeForbidden(message))
   if (status === 429 || status >= 500)
-    return new SandboxUnavailable(`The Kubernetes API server answered ${status}: ${message}`)
+    return new SandboxUnreachable(`The Kubernetes API server answered ${status}: ${message}`)
   return new ApiRefusal(status, reason, message)
 }
 
