@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { BackupSummary } from '../src/operate/backup.ts'
 import { WrongUse } from './failure.ts'
-import { printEvery } from './heartbeat.ts'
+import { startHeartbeat } from './heartbeat.ts'
 import { withExample, withGlobals } from './help.ts'
 import { DATA, type Flags, openLog, readSettings } from './operate-config.ts'
 import { readGlobals } from './service.ts'
@@ -88,7 +88,7 @@ async function withProgress<Result>(
   work: (onProgress: (step: string) => void) => Promise<Result>,
 ): Promise<Result> {
   let step = 'starting'
-  const heartbeat = printEvery(shell, () => `still running: ${step}`)
+  const heartbeat = startHeartbeat(shell, () => `still running: ${step}`)
   try {
     return await work((next) => {
       step = next

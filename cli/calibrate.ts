@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type { calibrateLocalTask } from '../src/trials/local-engine.ts'
 import { buildEngineOptions, type EngineFlags, stopOnSignals, throwReported } from './engine.ts'
 import { collect } from './flag-values.ts'
-import { printEvery } from './heartbeat.ts'
+import { startHeartbeat } from './heartbeat.ts'
 import { withExample, withGlobals } from './help.ts'
 import { DATA, openLog, readSettings } from './operate-config.ts'
 import { requireFolder } from './paths.ts'
@@ -34,7 +34,7 @@ async function calibrate(shell: Shell, taskFolder: string, flags: EngineFlags, c
   const engine = await import('../src/trials/local-engine.ts')
   using stop = stopOnSignals()
   let trial: string | undefined
-  const heartbeat = printEvery(shell, () => trial && `Calibrating: ${trial}`)
+  const heartbeat = startHeartbeat(shell, () => trial && `Calibrating: ${trial}`)
   const printProgress = (line: string) => {
     if (flags.verbose) note(shell, line)
   }

@@ -1,22 +1,22 @@
 import { note, type Shell } from './shell.ts'
 
-/** Build servers end commands that print nothing for a while. */
-const EVERY_MS = 9_000
+/** Short, because build servers end commands that print nothing for a while. */
+const INTERVAL_MS = 9_000
 
 export type Heartbeat = { stop(): void }
 
 type ProgressLine = () => string | undefined
 
-/** Lines of a command that were started and not stopped, the newest last, and the one timer that prints them. */
+/** Running heartbeats of a command, the newest last, and the timer that they share. */
 type CommandProgress = { lines: ProgressLine[]; timer: NodeJS.Timeout }
 
 const commands = new WeakMap<Shell, CommandProgress>()
 
 /**
- * Prints a line every few seconds while a long command runs without a terminal. On a terminal nothing is printed. If
- * several were started, the newest that returns a line is printed, and the pace stays the same.
+ * Prints a line every few seconds while a long command runs without a terminal. On a terminal nothing is printed. Of
+ * several heartbeats of a command, only the newest that has a line is printed.
  */
-export function printEvery(shell: Shell, line: ProgressLine): Heartbeat {
+export function startHeartbeat(shell: Shell, line: ProgressLine): Heartbeat {
   if (shell.errors.isTTY) return { stop: () => {} }
   const progress = commands.get(shell) ?? startProgress(shell)
   progress.lines.push(line)
@@ -35,7 +35,7 @@ function startProgress(shell: Shell): CommandProgress {
   const timer = setInterval(() => {
     const text = progress.lines.reduceRight<string | undefined>((found, line) => found ?? line(), undefined)
     if (text !== undefined) note(shell, text)
-  }, EVERY_MS)
+  }, INTERVAL_MS)
   timer.unref()
   const progress = { lines, timer }
   commands.set(shell, progress)

@@ -1,4 +1,4 @@
-import { printEvery } from './heartbeat.ts'
+import { startHeartbeat } from './heartbeat.ts'
 import { type Shell, safeLine } from './shell.ts'
 
 export type LiveLines = { show(lines: readonly string[]): void; end(): void }
@@ -26,7 +26,7 @@ export function createLiveLines(shell: Shell): LiveLines {
 
 function printFirstLine(shell: Shell): LiveLines {
   let first: string | undefined
-  const heartbeat = printEvery(shell, () => first ?? 'Waiting for the service.')
+  const heartbeat = startHeartbeat(shell, () => first ?? 'Waiting for the service.')
   return {
     show([line]) {
       first = line

@@ -2,7 +2,7 @@ import { Command } from 'commander'
 import about from '../package.json' with { type: 'json' }
 import { withConfigFile } from './config-file.ts'
 import { EXIT_CODES, report } from './failure.ts'
-import { type Heartbeat, printEvery } from './heartbeat.ts'
+import { type Heartbeat, startHeartbeat } from './heartbeat.ts'
 import { withGlobals } from './help.ts'
 import { DEFAULT_URL } from './service.ts'
 import { type Shell, styled } from './shell.ts'
@@ -17,7 +17,7 @@ export async function run(args: string[], original: Shell): Promise<number> {
     const addCommands = await loadCommands(args)
     const assay = buildProgram(shell, addCommands, args.includes('--json')).hook('preAction', (_, command) => {
       called = command
-      heartbeat = startHeartbeat(shell, command)
+      heartbeat = startCommandHeartbeat(shell, command)
     })
     await assay.parseAsync(args, { from: 'user' })
     return 0
@@ -32,12 +32,12 @@ export async function run(args: string[], original: Shell): Promise<number> {
 const SERVERS = new Set(['api', 'gateway', 'mcp', 'serve', 'work'])
 
 /** Reports that a command is still running. Commands that know more about their progress print that instead. */
-function startHeartbeat(shell: Shell, command: Command): Heartbeat | undefined {
+function startCommandHeartbeat(shell: Shell, command: Command): Heartbeat | undefined {
   if (SERVERS.has(command.name())) return undefined
   const startedAt = performance.now()
   const names = [command.parent?.parent ? command.parent.name() : '', command.name()]
   const title = ['assay', ...names.filter((name) => name !== '')].join(' ')
-  return printEvery(shell, () => `${title}: ${Math.round((performance.now() - startedAt) / 1000)} s so far`)
+  return startHeartbeat(shell, () => `${title}: ${Math.round((performance.now() - startedAt) / 1000)} s so far`)
 }
 
 type AddCommands = (assay: Command, shell: Shell) => void

@@ -1,4 +1,4 @@
-import { type Heartbeat, printEvery } from './heartbeat.ts'
+import { type Heartbeat, startHeartbeat } from './heartbeat.ts'
 import { type Shell, safeLine } from './shell.ts'
 
 const WIDTH = 24
@@ -14,7 +14,7 @@ export function createProgressBar(shell: Shell): ProgressBar {
   return {
     show(done, total, detail) {
       line = `${done}/${total} ${detail}`
-      heartbeat ??= printEvery(shell, () => line)
+      heartbeat ??= startHeartbeat(shell, () => line)
       if (!errors.isTTY) return
       shown = true
       errors.write(`\r${renderBar(done, total)} ${done}/${total} ${safeLine(errors, detail)}\u001b[K`)

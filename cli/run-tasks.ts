@@ -5,7 +5,7 @@ import { confirmQuote } from './comparison-quote.ts'
 import type { YesFlag } from './confirm.ts'
 import { buildEngineOptions, type EngineFlags, stopOnSignals, throwReported } from './engine.ts'
 import { Failed, InfrastructureFailed } from './failure.ts'
-import { printEvery } from './heartbeat.ts'
+import { startHeartbeat } from './heartbeat.ts'
 import type { NamedServer } from './model-servers.ts'
 import { openLog, readSettings } from './operate-config.ts'
 import { createProgressBar } from './progress.ts'
@@ -85,7 +85,7 @@ async function runTask(shell: Shell, run: TaskRun, context: TaskContext): Promis
   const startedAt = performance.now()
   let phase = 'prepare'
   const seconds = (): number => Math.round((performance.now() - startedAt) / 1000)
-  const heartbeat = printEvery(shell, () => `${label}: ${phase}, ${seconds()} s so far`)
+  const heartbeat = startHeartbeat(shell, () => `${label}: ${phase}, ${seconds()} s so far`)
   const progress = createProgressBar(shell)
   const notePhase = (text: string): void => {
     phase = text

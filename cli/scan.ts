@@ -2,7 +2,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
 import type { CloneScan } from '../src/taskgen/candidates/scan-clone.ts'
-import { printEvery } from './heartbeat.ts'
+import { startHeartbeat } from './heartbeat.ts'
 import { withExample, withGlobals } from './help.ts'
 import { readGlobals } from './service.ts'
 import { note, print, printJson, type Shell, styled } from './shell.ts'
@@ -108,7 +108,7 @@ function createProgressLine(shell: Shell) {
   const { errors } = shell
   let shownAt = 0
   let line: string | undefined
-  const heartbeat = printEvery(shell, () => line)
+  const heartbeat = startHeartbeat(shell, () => line)
   return {
     show({ commits, pullRequests }: { commits: number; pullRequests: number }): void {
       line = `${formatCount(pullRequests, 'pull request')} in ${formatCount(commits, 'commit')} so far`

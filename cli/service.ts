@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { type ClientOptions, call, ProblemReceived } from '../src/platform/http/client.ts'
 import { WrongUse } from './failure.ts'
-import { printEvery } from './heartbeat.ts'
+import { startHeartbeat } from './heartbeat.ts'
 import type { Shell } from './shell.ts'
 
 /** Global options. */
@@ -17,7 +17,7 @@ export const readGlobals = (command: Command): Globals => command.optsWithGlobal
 export async function openService(shell: Shell, command: Command): Promise<Service> {
   const globals = readGlobals(command)
   const client = { url: readAddress(shell, globals), key: readKey(shell, 'ASSAY_KEY', KEY_HINT) }
-  const heartbeat = printEvery(shell, () => 'Waiting for the service.')
+  const heartbeat = startHeartbeat(shell, () => 'Waiting for the service.')
   const org = await fetchOrg(client).finally(heartbeat.stop)
   if (globals.org !== undefined && globals.org.toLowerCase() !== org.toLowerCase()) {
     throw new Error(`ASSAY_KEY belongs to the workspace ${org} and gives no access to ${globals.org}.`)

@@ -4,7 +4,7 @@ import { createDataFolder } from '../src/platform/data-folder.ts'
 import { buildEngineOptions, type EngineFlags, stopOnSignals, TIMEOUT_MULTIPLIER, throwReported } from './engine.ts'
 import { InfrastructureFailed, WrongUse } from './failure.ts'
 import { collect } from './flag-values.ts'
-import { printEvery } from './heartbeat.ts'
+import { startHeartbeat } from './heartbeat.ts'
 import { withExample, withGlobals } from './help.ts'
 import { findServer, SERVER_OPTIONS, type ServerFlags } from './model-servers.ts'
 import { DATA, type Flags, openLog, readSettings } from './operate-config.ts'
@@ -82,7 +82,7 @@ async function runTrial(shell: Shell, taskFolder: string, flags: RunTrialFlags, 
   const progress = createProgressBar(shell)
   const startedAt = performance.now()
   let current = 'prepare'
-  const heartbeat = printEvery(
+  const heartbeat = startHeartbeat(
     shell,
     () => `${current}, ${Math.round((performance.now() - startedAt) / 1000)} s so far`,
   )

@@ -18,7 +18,7 @@ import {
   enqueue,
   type Job,
   type JobHandler,
-  toWorkspaceTurn,
+  toWorkspaceJobOptions,
 } from '../platform/jobs/jobs.ts'
 import type { AllowedHost } from '../platform/outbound/url-rules.ts'
 import { type NewTask, type ScreenedTask, screenTask } from '../taskgen/assembly/screen-task.ts'
@@ -55,8 +55,8 @@ const importJobType = defineJobType({ type: 'batch.import', payload: ImportPaylo
 export const toImportJobId = (batch: string): string => derivedId('batch', batch)
 
 export async function enqueueImport(tx: Db, batch: string, runAt?: Date): Promise<string> {
-  const turn = toWorkspaceTurn(await readBatchWorkspace(tx, batch))
-  return enqueue(tx, importJobType, { batch }, { id: toImportJobId(batch), runAt, ...turn })
+  const jobOptions = toWorkspaceJobOptions(await readBatchWorkspace(tx, batch))
+  return enqueue(tx, importJobType, { batch }, { id: toImportJobId(batch), runAt, ...jobOptions })
 }
 
 export const importJob = (deps: ImportJobDeps): JobHandler<ImportPayload> =>

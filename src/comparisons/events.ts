@@ -6,7 +6,7 @@ import type { Comparison } from './shapes/schema.ts'
 import { findComparisonByKey } from './sql.ts'
 import type { StatisticsCache } from './statistics/statistics.ts'
 import { currentSnapshot } from './trials/sql.ts'
-import { loadComparisonNames, readChanges } from './trials/trials.ts'
+import { loadComparisonAxes, readChanges } from './trials/trials.ts'
 
 /** A server-sent event. The id is a PostgreSQL snapshot: everything visible in it has been reported. */
 export type ComparisonEvent = { event: 'status' | 'trial' | 'end'; data: unknown; id?: string }
@@ -116,7 +116,7 @@ async function observe({ db, statistics }: ObserveDeps, key: number, since: stri
   // Statistics are added only after the end. While trials run, they would have to be computed at every poll.
   const hasEnded = row !== undefined && ENDED_STATES.includes(row.state)
   const status = hasEnded ? await readStatusWithStatistics(db, statistics, row) : await readStatus(db, row)
-  const changes = row && since !== undefined ? await readChanges(db, await loadComparisonNames(db, row), since) : []
+  const changes = row && since !== undefined ? await readChanges(db, await loadComparisonAxes(db, row), since) : []
   const isOver = ENDED_STATES.includes(status.state)
   return {
     snapshot,

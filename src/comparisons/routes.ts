@@ -43,8 +43,8 @@ import {
   findArtifact,
   findNeighbours,
   listTrials,
-  loadComparisonNames,
-  loadNamesForTrial,
+  loadAxesForTrial,
+  loadComparisonAxes,
   readMatrix,
   readTrial,
   readTrialRow,
@@ -93,14 +93,14 @@ const readTrialByIdRoute = route(
   readTrialById,
   async ({ db, caller, params: { trialId } }) => {
     const comparison = await readComparisonOfTrial(db, caller.workspace.id, trialId)
-    const names = await loadComparisonNames(db, comparison.row)
-    return { ...comparison, names, trial: await readTrialRow(db, names, trialId) }
+    const axes = await loadComparisonAxes(db, comparison.row)
+    return { ...comparison, axes, trial: await readTrialRow(db, axes, trialId) }
   },
-  async ({ db }, { row, scope, names, trial }) =>
+  async ({ db }, { row, scope, axes, trial }) =>
     reply(200, {
-      ...(await readTrial(db, names, trial)),
+      ...(await readTrial(db, axes, trial)),
       comparison: { id: row.id, scope },
-      ...findNeighbours(names, trial),
+      ...findNeighbours(axes, trial),
     }),
 )
 
@@ -207,10 +207,10 @@ function statusRoutes(
     route(endpoints.pair, find, async ({ db, params }, row) => reply(200, await readPair(db, statistics, row, params))),
     route(endpoints.diff, findBoth, async ({ db }, rows) => reply(200, await diffComparisons(db, statistics, rows))),
     route(endpoints.matrix, find, async ({ db }, row) =>
-      reply(200, await readMatrix(db, await loadComparisonNames(db, row))),
+      reply(200, await readMatrix(db, await loadComparisonAxes(db, row))),
     ),
     route(endpoints.failures, find, async ({ db }, row) =>
-      reply(200, { groups: await listFailures(db, await loadComparisonNames(db, row)) }),
+      reply(200, { groups: await listFailures(db, await loadComparisonAxes(db, row)) }),
     ),
     route(endpoints.events, find, async ({ lastEventId, signal }, row) =>
       replyEvents(events.follow(row.key, lastEventId, signal)),
@@ -220,19 +220,19 @@ function statusRoutes(
 
 function trialRoutes({ blobs }: ComparisonDeps, endpoints: ComparisonEndpoints, findScope: FindScope): Route[] {
   const find = async (request: ComparisonRequest) =>
-    loadComparisonNames(request.db, await findComparisonIn(findScope)(request))
+    loadComparisonAxes(request.db, await findComparisonIn(findScope)(request))
   const findTrial = async (request: ComparisonRequest & { params: { trialId: string } }) => {
-    const names = await find(request)
-    return { names, row: await readTrialRow(request.db, names, request.params.trialId) }
+    const axes = await find(request)
+    return { axes, row: await readTrialRow(request.db, axes, request.params.trialId) }
   }
   // Trials named by `reusedFrom` are readable under the same path as the trials of the comparison.
   const findReadable = async (request: ComparisonRequest & { params: { trialId: string } }) => {
-    const names = await loadNamesForTrial(request.db, await find(request), request.params.trialId)
-    return { names, row: await readTrialRow(request.db, names, request.params.trialId) }
+    const axes = await loadAxesForTrial(request.db, await find(request), request.params.trialId)
+    return { axes, row: await readTrialRow(request.db, axes, request.params.trialId) }
   }
   return [
-    route(endpoints.trials, find, async ({ db, query }, names) => reply(200, await listTrials(db, names, query))),
-    route(endpoints.trial, findReadable, async ({ db }, { names, row }) => reply(200, await readTrial(db, names, row))),
+    route(endpoints.trials, find, async ({ db, query }, axes) => reply(200, await listTrials(db, axes, query))),
+    route(endpoints.trial, findReadable, async ({ db }, { axes, row }) => reply(200, await readTrial(db, axes, row))),
     route(endpoints.calls, findReadable, async ({ db, caller, query }, { row }) =>
       reply(200, await listTrialCalls(db, caller.workspace.id, row, query)),
     ),
@@ -240,9 +240,9 @@ function trialRoutes({ blobs }: ComparisonDeps, endpoints: ComparisonEndpoints, 
       const { blob, artifact } = findArtifact(row, params.artifact)
       return replyFile({ ...artifact, content: readArtifact(blobs, blob, artifact) })
     }),
-    route(endpoints.void, findTrial, async ({ db, caller, params, body, requestId }, { names }) => {
+    route(endpoints.void, findTrial, async ({ db, caller, params, body, requestId }, { axes }) => {
       const input = { id: params.trialId, reason: body.reason }
-      return reply(200, await voidTrial(db, names, toAuditActor(caller, requestId), input))
+      return reply(200, await voidTrial(db, axes, toAuditActor(caller, requestId), input))
     }),
   ]
 }

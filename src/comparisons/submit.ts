@@ -14,7 +14,7 @@ import {
   enqueue,
   type Job,
   type JobHandler,
-  toWorkspaceTurn,
+  toWorkspaceJobOptions,
 } from '../platform/jobs/jobs.ts'
 import { buildInitialCounts } from './counts.ts'
 import { planTrials } from './plan.ts'
@@ -40,8 +40,8 @@ const submitJobType = defineJobType({ type: 'comparison.submit', payload: Payloa
 
 export async function enqueueSubmission(tx: Db, key: number, runAt?: Date): Promise<string> {
   const comparison = await rows.findComparisonByKey(tx, key)
-  const turn = comparison && toWorkspaceTurn(comparison.workspace_id)
-  return enqueue(tx, submitJobType, { key }, { id: derivedId('comparison', String(key)), runAt, ...turn })
+  const jobOptions = comparison && toWorkspaceJobOptions(comparison.workspace_id)
+  return enqueue(tx, submitJobType, { key }, { id: derivedId('comparison', String(key)), runAt, ...jobOptions })
 }
 
 export const submitJob = (deps: SubmissionDeps): JobHandler<z.infer<typeof Payload>> =>

@@ -117,7 +117,7 @@ test('a task is calibrated once per sandbox, however many trials need it concurr
 
 test('trials receive the paths of the calibration, and a calibration by older rules is repeated', async () => {
   await using own = await testApp()
-  const engine = createScriptedEngine((request) => ({ verifyMode: request.verifying.mode }))
+  const engine = createScriptedEngine((request) => ({ verifyMode: request.verifySettings.mode }))
   const { calibrate } = engine
   engine.calibrate = async (request, watch) => {
     const found = await calibrate(request, watch)
@@ -127,8 +127,8 @@ test('trials receive the paths of the calibration, and a calibration by older ru
   await lab.create()
   await lab.work()
   expect(engine.orders).toHaveLength(10)
-  for (const { verifying } of engine.orders)
-    expect(verifying).toMatchObject({ mode: 'snapshot', carried: ['/srv/work', "/srv/it's"] })
+  for (const { verifySettings } of engine.orders)
+    expect(verifySettings).toMatchObject({ mode: 'snapshot', carried: ['/srv/work', "/srv/it's"] })
   await lab.create({ skipCompleted: true })
   await lab.work()
   expect([engine.calibrations.length, engine.orders.length]).toEqual([5, 10])

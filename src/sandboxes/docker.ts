@@ -148,7 +148,10 @@ async function sweepFolder(folder: string): Promise<void> {
   }
 }
 
-/** Size of a subnet: 61 addresses. Subnets cannot collide with networks of this machine, where they have no address. */
+/**
+ * Prefix length of a subnet, which has 61 usable addresses. Subnets are chosen at random from 10.64.0.0/10. One that this
+ * machine uses elsewhere does no harm, because the bridge has no address and so adds no route.
+ */
 const SUBNET_BITS = 26
 const SUBNETS = 2 ** (SUBNET_BITS - 10)
 const FIRST_ADDRESS = (10 * 256 + 64) * 65536

@@ -20,7 +20,10 @@ const DEFAULT_ARTIFACT: TaskArtifact = {
 const ARTIFACT_CAPS = { files: 50_000, bytes: 1024 ** 3 }
 const MANIFEST = 'manifest.json'
 
-/** An artifact in a temporary tar, whose names begin with the last part of its path. */
+/**
+ * A collected artifact. `path`: its absolute path in the sandbox. `tar`: a temporary file in which all names begin with the
+ * last part of that path. Undefined if nothing was collected.
+ */
 export type CollectedArtifact = { record: ArtifactRecord; path: string; tar: string | undefined }
 
 export const listMainArtifacts = (step: TaskStep): TaskArtifact[] => [

@@ -15,9 +15,9 @@ const LEFT_OUT_MAX = 1000
 type WritePatchInput = { file: string; filesMax: number; timeoutMs: number }
 
 /**
- * Runs in a thread. Reads tars of the folder before and after the agent's work to find the differences, and then both
- * again for the contents of the files that differ. Each source ends with the names of files that were left out. What
- * could not be read in time is named.
+ * Writes a patch, in a worker thread. The four sources are tars of the folder before and after the agent's work, to find
+ * the differences, and both once more, for the contents of the files that differ. The return value of a source lists the
+ * files that were left out. The patch names the files that could not be read in time.
  */
 export async function writePatch(
   { file, filesMax, timeoutMs }: WritePatchInput,
@@ -26,8 +26,8 @@ export async function writePatch(
   const [before, after, beforeAgain, afterAgain] = sources
   if (!before || !after || !beforeAgain || !afterAgain) throw new Error('A patch needs four sources.')
   const limits = { filesMax, deadline: performance.now() + timeoutMs }
-  const [old, fresh] = [await readTree(before, limits), await readTree(after, limits)]
-  const { shown, ...named } = sortChanges(listChanges(old, fresh), PATCH_CAPS)
+  const trees = { before: await readTree(before, limits), after: await readTree(after, limits) }
+  const { shown, ...named } = sortChanges(listChanges(trees.before, trees.after), PATCH_CAPS)
   const deadline = performance.now() + timeoutMs
   const contents = {
     before: await readContents(beforeAgain, listPaths(shown, 'before'), deadline),
@@ -36,7 +36,10 @@ export async function writePatch(
   const isRead = ({ path, ...sides }: FileDifference): boolean =>
     SIDES.every((side) => !sides[side] || contents[side].has(path))
   const parts = { ...named, ...contents, shown: shown.filter(isRead), late: shown.filter((each) => !isRead(each)) }
-  const text = buildPatchText({ ...parts, leftOut: listLeftOut(old, fresh) }, { remaining: DIFF_EFFORT_MAX })
+  const text = buildPatchText(
+    { ...parts, leftOut: listLeftOut(trees.before, trees.after) },
+    { remaining: DIFF_EFFORT_MAX },
+  )
   if (text === '') await rm(file, { force: true })
   else await writeFile(file, text, 'latin1')
 }
@@ -64,7 +67,7 @@ const isOver = (deadline: number): boolean => performance.now() > deadline
 
 async function readTree(source: ChunkStream, { filesMax, deadline }: ReadLimits): Promise<PatchTree> {
   const files = new Map<string, PatchFile>()
-  const { chunks, end } = withEnd(source)
+  const { chunks, returnValue } = captureReturnValue(source)
   let entries = 0
   for await (const entry of readTarEntries(chunks)) {
     entries += 1
@@ -72,24 +75,24 @@ async function readTree(source: ChunkStream, { filesMax, deadline }: ReadLimits)
     if (isOver(deadline)) return { files, leftOut: [MORE_MARK], isComplete: false }
     if (file && toRelativePath(entry.path) !== '') files.set(toRelativePath(entry.path), file)
   }
-  const named = end()
-  if (!Array.isArray(named)) return { files, leftOut: [], isComplete: true }
-  const leftOut = named.map((path) => toRelativePath(String(path)))
+  const names = returnValue()
+  if (!Array.isArray(names)) return { files, leftOut: [], isComplete: true }
+  const leftOut = names.map((path) => toRelativePath(String(path)))
   // An empty path stands for files whose names are unknown because reading stopped.
   const isComplete = entries < filesMax && leftOut.length < LEFT_OUT_MAX && !leftOut.includes('')
   return { files, leftOut: leftOut.map((path) => path || MORE_MARK), isComplete }
 }
 
-/** `end` returns the value that a source returned. Undefined until the source has been read completely. */
-function withEnd(source: ChunkStream): { chunks: AsyncIterable<Buffer>; end(): unknown } {
+/** Makes the return value of a stream available once its chunks have been read. `for await` would drop it. */
+function captureReturnValue(source: ChunkStream): { chunks: AsyncIterable<Buffer>; returnValue(): unknown } {
   let value: unknown
   const chunks = async function* () {
     value = yield* source
   }
-  return { chunks: chunks(), end: () => value }
+  return { chunks: chunks(), returnValue: () => value }
 }
 
-/** Returns a file under another name. */
+/** Returns the file that a hard link is another name of. */
 function findLinked(files: ReadonlyMap<string, PatchFile>, entry: TarEntry): PatchFile | undefined {
   const firstName = toFirstName(entry)
   const first = files.get(firstName)
@@ -140,7 +143,7 @@ async function readBytes({ content }: TarEntry, isWanted: boolean, deadline: num
   return Buffer.concat(chunks)
 }
 
-/** A file of a tree. The digest of a link is that of its target path. `firstName`: set for another name of a file. */
+/** A file of a tree. The digest of a symbolic link is that of its target path. `firstName`: set for a hard link. */
 type PatchFile = { kind: 'file' | 'link'; isExecutable: boolean; bytes: number; digest: string; firstName?: string }
 
 /** Files of a folder. In a complete tree, a path that is neither listed nor below a left-out one does not exist. */
@@ -190,14 +193,13 @@ function sortChanges(changes: readonly FileDifference[], caps: PatchCaps): Sorte
   const sorted: SortedChanges = { shown: [], large: [], links: [] }
   let bytes = 0
   for (const change of changes) {
-    const sizes = [change.before?.bytes ?? 0, change.after?.bytes ?? 0]
-    const own = Math.max(...sizes)
-    const fits = own <= caps.fileBytes && bytes + own <= caps.allBytes && sorted.shown.length < caps.files
+    const fileBytes = Math.max(change.before?.bytes ?? 0, change.after?.bytes ?? 0)
+    const fits = fileBytes <= caps.fileBytes && bytes + fileBytes <= caps.allBytes && sorted.shown.length < caps.files
     if (change.before?.kind === 'link' || change.after?.kind === 'link') sorted.links.push(change)
     else if (!fits) sorted.large.push(change)
     else {
       sorted.shown.push(change)
-      bytes += own
+      bytes += fileBytes
     }
   }
   return sorted
@@ -217,21 +219,15 @@ function buildPatchText({ shown, large, links, late, before, after, leftOut }: P
   const readable = shown.filter((change) => !isBinary(change))
   const text = readable.filter(({ path }) => !isGitControl(path))
   const control = readable.filter(({ path }) => isGitControl(path))
+  const toSection = (change: FileDifference) => buildSection(change, { before, after }, effort)
   return [
-    ...toComments(
-      GIT_CONTROL_TITLE,
-      control.map((change) =>
-        buildSection(change, [before.get(change.path) ?? '', after.get(change.path) ?? ''], effort),
-      ),
-    ),
+    ...toComments(GIT_CONTROL_TITLE, control.map(toSection)),
     ...toNameList('Binary files, not shown', shown.filter(isBinary).map(describeChange)),
     ...toNameList('Too large or too many, not shown', large.map(describeChange)),
     ...toNameList('Links, not shown', links.map(describeChange)),
     ...toNameList('Not read in time, not shown', late.map(describeChange)),
     ...toNameList('Not looked at', leftOut.map(quotePath)),
-    ...text.map((change) =>
-      buildSection(change, [before.get(change.path) ?? '', after.get(change.path) ?? ''], effort),
-    ),
+    ...text.map(toSection),
   ].join('')
 }
 
@@ -269,11 +265,11 @@ const isBinaryContent = (content: string | undefined): boolean =>
 
 function buildSection(
   { path, before, after }: FileDifference,
-  [old, fresh]: [string, string],
+  contents: Pick<PatchParts, 'before' | 'after'>,
   effort: DiffEffort,
 ): string {
   const [a, b] = [quotePath(`a/${path}`), quotePath(`b/${path}`)]
-  const hunks = unifiedDiff(old, fresh, effort)
+  const hunks = unifiedDiff(contents.before.get(path) ?? '', contents.after.get(path) ?? '', effort)
   const names = `--- ${before ? a : '/dev/null'}\n+++ ${after ? b : '/dev/null'}\n`
   return `diff --git ${a} ${b}\n${formatModes(before, after)}${hunks === '' ? '' : names + hunks}`
 }

@@ -1,7 +1,7 @@
 import type { Db } from '../../platform/db/db.ts'
 import { decideVerdicts, measurePair, type SettingResults } from '../../statistics/pairs.ts'
 import { type ComparisonRow, listSettingRows } from '../sql.ts'
-import { type ComparisonNames, loadComparisonNames } from '../trials/trials.ts'
+import { type ComparisonAxes, loadComparisonAxes } from '../trials/trials.ts'
 import { buildNoSharedTasksProblem, toTaskScore, toWireDifference } from './pairs.ts'
 import type { ComparisonDiff } from './schema.ts'
 import type { StatisticsCache } from './statistics.ts'
@@ -39,13 +39,13 @@ export async function diffComparisons(
 const listUnmatchedIds = (settings: readonly SideSetting[], matched: readonly SideSetting[]): string[] =>
   settings.filter((setting) => !matched.includes(setting)).map(({ id }) => id)
 
-type DiffTask = ComparisonNames['tasks'][number]
+type DiffTask = ComparisonAxes['tasks'][number]
 /** A setting of one of the two comparisons. */
 type SideSetting = { id: string; harnessVersion: string; results: SettingResults }
 
 /** Loads one of the two comparisons. */
 async function loadSide(db: Db, statistics: StatisticsCache, row: ComparisonRow) {
-  const { tasks } = await loadComparisonNames(db, row)
+  const { tasks } = await loadComparisonAxes(db, row)
   const results = await statistics.loadResults(db, row)
   const settings = (await listSettingRows(db, [row.key])).flatMap((setting, index): SideSetting[] => {
     const settingResults = results[index]

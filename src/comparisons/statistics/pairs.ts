@@ -5,7 +5,7 @@ import type { ComparisonStatistics } from '../../statistics/comparison-statistic
 import { flipPair, type PairStatistics, type SettingResults, toOutcome } from '../../statistics/pairs.ts'
 import { noSharedTasks } from '../schema.ts'
 import { type ComparisonRow, listSettingRows } from '../sql.ts'
-import { loadComparisonNames } from '../trials/trials.ts'
+import { loadComparisonAxes } from '../trials/trials.ts'
 import { toUsd } from './answer.ts'
 import type { ComparisonPair, ComparisonPairWithTasks } from './schema.ts'
 import type { StatisticsCache } from './statistics.ts'
@@ -52,15 +52,15 @@ export async function readPair(
   row: ComparisonRow,
   { a, b }: { a: string; b: string },
 ): Promise<ComparisonPairWithTasks> {
-  const names = await loadComparisonNames(db, row)
-  const ids = names.settings.map(({ id }) => id)
+  const axes = await loadComparisonAxes(db, row)
+  const ids = axes.settings.map(({ id }) => id)
   const [first, second] = [requireSetting(ids, a), requireSetting(ids, b)]
   if (first === second)
     throw buildNoSharedTasksProblem('/path/b', 'A setting cannot be compared with itself. Name two settings.')
   const pair = findPair(await statistics.load(db, row), first, second)
   if (pair.tasks === 0) throw buildNoSharedTasksProblem('/path/b', `${a} and ${b} share no scored task.`)
   const results = await statistics.loadResults(db, row)
-  const outcomes = names.tasks.flatMap((task, index) => {
+  const outcomes = axes.tasks.flatMap((task, index) => {
     const scoreA = toTaskScore(results[first], index)
     const scoreB = toTaskScore(results[second], index)
     if (!scoreA || !scoreB) return []

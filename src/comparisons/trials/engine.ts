@@ -1,8 +1,8 @@
 import type { TrialRecord, VerifyMode } from '../../trials/record.ts'
 import type { TrialModel } from '../../trials/trial-request.ts'
 
-/** Input of a calibration. */
-export type TaskRunRequest = {
+/** Input of a calibration: a task and the sandbox to run it in. */
+export type CalibrationRequest = {
   task: { name: string; digest: string }
   sandbox: string
   workspaceId: string
@@ -22,11 +22,11 @@ export type VerifySettings = {
 type VerifyNetwork = 'declared' | 'required'
 
 /** Input of one trial. */
-export type TrialRunRequest = TaskRunRequest & {
+export type TrialRunRequest = CalibrationRequest & {
   harness: string
   harnessVersion: string
   credentialId: string
-  verifying: VerifySettings
+  verifySettings: VerifySettings
   /** Digest of the configuration's content. */
   configurationDigest: string | null
   /** Null if the time limits are unchanged. */
@@ -42,14 +42,13 @@ export type CalibrationResult =
   /** The sandbox failed, which says nothing about the task. */
   | { kind: 'broken'; error: string }
 
-/** Runs calibrations and trials. Tests and benchmarks replace it to measure the bookkeeping around it. */
+/**
+ * Runs calibrations and trials. Both methods throw SandboxUnavailable if nothing can run, and CredentialGone if a
+ * credential is missing. Tests and benchmarks replace the engine to measure the bookkeeping around it.
+ */
 export type TrialEngine = {
   /** Finds the strictest verify mode in which the reference solution passes and a no-op does not. */
-  calibrate(request: TaskRunRequest, signal: AbortSignal): Promise<CalibrationResult>
-  /**
-   * Runs one trial. Both methods throw SandboxUnavailable if nothing can run, and CredentialGone if a credential is
-   * missing.
-   */
+  calibrate(request: CalibrationRequest, signal: AbortSignal): Promise<CalibrationResult>
   run(request: TrialRunRequest, signal: AbortSignal): Promise<TrialRecord>
 }
 

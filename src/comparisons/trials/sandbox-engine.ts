@@ -15,7 +15,7 @@ import { type SandboxProvider, SandboxUnavailable, SandboxUnreachable } from '..
 import { findMode, toNetworks } from '../../trials/calibrate.ts'
 import { runTrial } from '../../trials/run-trial.ts'
 import type { AgentConfiguration, TrialRequest } from '../../trials/trial-request.ts'
-import { type CalibrationResult, CredentialGone, type TaskRunRequest, type TrialEngine } from './engine.ts'
+import { type CalibrationRequest, type CalibrationResult, CredentialGone, type TrialEngine } from './engine.ts'
 
 export type SandboxEngineDeps = {
   credentials: CredentialDeps
@@ -39,7 +39,7 @@ export const createSandboxEngine = (deps: SandboxEngineDeps): TrialEngine => ({
       const { harness: id, harnessVersion: version, model } = request
       const harness = await findChosenHarness(deps.credentials.db, request.workspaceId, { id, version })
       if (!harness) throw new Error(`Unknown harness ${id}`)
-      const { mode: verifyMode, carried, ...needs } = request.verifying
+      const { mode: verifyMode, carried, ...needs } = request.verifySettings
       const trial: TrialRequest = {
         ...prepared,
         harness,
@@ -124,7 +124,7 @@ async function requireWorking(
 /** Checks sandbox and credential, unpacks the task into a temporary folder and runs `work` with it. */
 async function withPreparedTask<T>(
   deps: SandboxEngineDeps,
-  request: TaskRunRequest,
+  request: CalibrationRequest,
   signal: AbortSignal,
   work: (provider: SandboxProvider, request: BaseTrialRequest) => Promise<T>,
 ): Promise<T> {

@@ -26,7 +26,7 @@ import { recordStarted, toSharedBudgetId } from '../sql.ts'
 import { completeIfDone, pauseComparison } from '../state.ts'
 import type { OnStep } from '../steps.ts'
 import { storeArtifacts } from './artifacts.ts'
-import { CredentialGone, type TaskRunRequest, type TrialEngine, type VerifySettings } from './engine.ts'
+import { type CalibrationRequest, CredentialGone, type TrialEngine, type VerifySettings } from './engine.ts'
 import { calibrateOnce, parseVerifySettings } from './queue/calibration.ts'
 import { admitTrial, explainCutOff, type TrialAdmission } from './queue/forecast.ts'
 import { deferWaiting, type TrialPayload, toTrialJobType } from './queue/queue.ts'
@@ -145,19 +145,19 @@ async function runAttempt(deps: TrialJobDeps, trial: TrialFacts, signal: AbortSi
   await using scratch = await openScratchFolder(deps.folder)
   const outputFolder = scratch.path
   try {
-    const request = toTaskRequest(trial, outputFolder)
-    const verifying = parseVerifySettings(trial) ?? (await calibrateOnce(deps, request, signal))
+    const request = toCalibrationRequest(trial, outputFolder)
+    const calibration = parseVerifySettings(trial) ?? (await calibrateOnce(deps, request, signal))
     step('trial.calibrated')
-    if (verifying.kind === 'unfit') return { kind: 'unfit', error: verifying.reason }
-    if (verifying.kind === 'broken') return { kind: 'broken', class: 'sandbox_error', error: verifying.error }
-    return await runWithModel(deps, trial, { ...request, verifying }, signal)
+    if (calibration.kind === 'unfit') return { kind: 'unfit', error: calibration.reason }
+    if (calibration.kind === 'broken') return { kind: 'broken', class: 'sandbox_error', error: calibration.error }
+    return await runWithModel(deps, trial, { ...request, verifySettings: calibration }, signal)
   } catch (error) {
     signal.throwIfAborted()
     return toFailedEnding(error)
   }
 }
 
-type VerifiableTask = TaskRunRequest & { verifying: VerifySettings }
+type VerifiableTask = CalibrationRequest & { verifySettings: VerifySettings }
 
 /** Opens the model, runs the trial and collects its artifacts. The grant is closed on every path. */
 async function runWithModel(
@@ -244,7 +244,7 @@ const toStoppedEnding = (
   message: reason === 'budget' ? explainCutOff({ budgetMicros, spentMicros: totals?.costMicros ?? 0 }) : message,
 })
 
-const toTaskRequest = (trial: TrialFacts, outputFolder: string): TaskRunRequest => ({
+const toCalibrationRequest = (trial: TrialFacts, outputFolder: string): CalibrationRequest => ({
   task: { name: trial.taskName, digest: trial.digest },
   sandbox: trial.sandbox,
   workspaceId: trial.workspaceId,

@@ -21,8 +21,8 @@ import { StoredArtifact, toArtifact } from './artifacts.ts'
 import { toTrialGrantee } from './spend.ts'
 import * as rows from './sql.ts'
 
-/** Tasks and settings of a comparison. Trial rows refer to them by position. */
-export type ComparisonNames = {
+/** A comparison with its tasks and settings in order. Trial rows refer to them by position. */
+export type ComparisonAxes = {
   key: number
   workspaceId: string
   submittedAt: Date | null
@@ -40,32 +40,32 @@ type ListTrialsOptions = {
   class?: TrialClass | undefined
 }
 
-export async function listTrials(db: Db, names: ComparisonNames, options: ListTrialsOptions) {
+export async function listTrials(db: Db, axes: ComparisonAxes, options: ListTrialsOptions) {
   const filter: rows.TrialFilter = {
     limit: options.limit + 1,
     after: options.cursor,
     state: options.state,
     class: options.class,
   }
-  if (options.setting !== undefined) filter.setting = names.settings.findIndex(({ id }) => id === options.setting)
-  if (options.task !== undefined) filter.task = names.tasks.findIndex(({ name }) => name === options.task)
-  const listed = await rows.listTrialRows(db, names.key, filter)
+  if (options.setting !== undefined) filter.setting = axes.settings.findIndex(({ id }) => id === options.setting)
+  if (options.task !== undefined) filter.task = axes.tasks.findIndex(({ name }) => name === options.task)
+  const listed = await rows.listTrialRows(db, axes.key, filter)
   const page = listed.slice(0, options.limit)
   const last = listed.length > options.limit ? page.at(-1) : undefined
-  return { trials: await loadTrials(db, names, page), nextCursor: last ? String(last.ordinal) : null }
+  return { trials: await loadTrials(db, axes, page), nextCursor: last ? String(last.ordinal) : null }
 }
 
-export async function readTrialRow(db: Db, names: ComparisonNames, id: string): Promise<rows.TrialRow> {
-  const ordinal = findOrdinal(names.key, id)
-  const [row] = ordinal === undefined ? [] : await rows.listTrialRows(db, names.key, { after: ordinal - 1, limit: 1 })
+export async function readTrialRow(db: Db, axes: ComparisonAxes, id: string): Promise<rows.TrialRow> {
+  const ordinal = findOrdinal(axes.key, id)
+  const [row] = ordinal === undefined ? [] : await rows.listTrialRows(db, axes.key, { after: ordinal - 1, limit: 1 })
   if (!row || row.ordinal !== ordinal) throw new Problem(notFound, `Trial ${id} not found`)
   return row
 }
 
-export async function readTrial(db: Db, names: ComparisonNames, row: rows.TrialRow): Promise<TrialWithAttempts> {
+export async function readTrial(db: Db, axes: ComparisonAxes, row: rows.TrialRow): Promise<TrialWithAttempts> {
   const failed = await rows.listFailedAttempts(db, row)
   return {
-    ...(await loadTrial(db, names, row)),
+    ...(await loadTrial(db, axes, row)),
     spoiled: failed.map(({ class: trialClass, error, at }) => ({
       class: TrialClass.parse(trialClass),
       error,
@@ -75,7 +75,7 @@ export async function readTrial(db: Db, names: ComparisonNames, row: rows.TrialR
 }
 
 /** Returns the trials of the same setting and attempt on the tasks before and after. */
-export function findNeighbours({ tasks, settings }: ComparisonNames, { comparison, ordinal, task }: rows.TrialRow) {
+export function findNeighbours({ tasks, settings }: ComparisonAxes, { comparison, ordinal, task }: rows.TrialRow) {
   const idAt = (step: number): string => formatTrialId({ comparison, ordinal: ordinal + step * settings.length })
   return { previous: task === 0 ? null : idAt(-1), next: task === tasks.length - 1 ? null : idAt(1) }
 }
@@ -95,17 +95,13 @@ const Detail = z.object({
   failedTests: z.array(z.string()).optional(),
 })
 
-async function loadTrials(
-  db: Db,
-  names: ComparisonNames,
-  trials: readonly rows.TrialRow[],
-): Promise<ComparisonTrial[]> {
-  const spend = await readGranteeTotals(db, names.workspaceId, trials.map(toTrialGrantee))
-  return trials.map((row) => toTrial(names, row, isReused(row) ? undefined : spend.get(toTrialGrantee(row))))
+async function loadTrials(db: Db, axes: ComparisonAxes, trials: readonly rows.TrialRow[]): Promise<ComparisonTrial[]> {
+  const spend = await readGranteeTotals(db, axes.workspaceId, trials.map(toTrialGrantee))
+  return trials.map((row) => toTrial(axes, row, isReused(row) ? undefined : spend.get(toTrialGrantee(row))))
 }
 
-async function loadTrial(db: Db, names: ComparisonNames, row: rows.TrialRow): Promise<ComparisonTrial> {
-  const [trial] = await loadTrials(db, names, [row])
+async function loadTrial(db: Db, axes: ComparisonAxes, row: rows.TrialRow): Promise<ComparisonTrial> {
+  const [trial] = await loadTrials(db, axes, [row])
   if (!trial) throw new Error('Trial row was not converted')
   return trial
 }
@@ -114,19 +110,19 @@ const isReused = ({ reused_comparison: from }: rows.TrialRow): boolean => from !
 
 const NO_TIMINGS = { prepare: null, agent: null, verify: null, total: null }
 
-function toTrial(names: ComparisonNames, row: rows.TrialRow, spend: GranteeTotals | undefined): ComparisonTrial {
+function toTrial(axes: ComparisonAxes, row: rows.TrialRow, spend: GranteeTotals | undefined): ComparisonTrial {
   const detail = Detail.parse(row.detail ?? {})
   return {
     id: formatTrialId(row),
-    task: names.tasks[row.task] ?? { name: '', digest: '' },
-    settingId: names.settings[row.setting]?.id ?? '',
+    task: axes.tasks[row.task] ?? { name: '', digest: '' },
+    settingId: axes.settings[row.setting]?.id ?? '',
     attempt: row.attempt,
     state: row.state,
     class: row.class === null ? null : TrialClass.parse(row.class),
     reward: row.reward,
     rewards: detail.rewards,
     reusedFrom: findReusedId(row),
-    timings: { queue: queueSeconds(names, row), ...(detail.timings ?? NO_TIMINGS) },
+    timings: { queue: queueSeconds(axes, row), ...(detail.timings ?? NO_TIMINGS) },
     usage: detail.usage,
     ...toTrialCost(row, detail, spend),
     isolation: detail.isolation,
@@ -165,7 +161,7 @@ const findReusedId = ({ reused_comparison: comparison, reused_ordinal: ordinal }
   comparison === null || ordinal === null ? undefined : formatTrialId({ comparison, ordinal })
 
 function queueSeconds(
-  { submittedAt }: ComparisonNames,
+  { submittedAt }: ComparisonAxes,
   { started_at, reused_comparison }: rows.TrialRow,
 ): number | null {
   if (!submittedAt || !started_at || reused_comparison !== null) return null
@@ -180,24 +176,24 @@ export function findArtifact(row: rows.TrialRow, name: string): { blob: string; 
 
 const STATE_LETTERS = { queued: 'q', running: 'r', passed: 'p', failed: 'f', errored: 'e', canceled: 'c' } as const
 
-export async function readMatrix(db: Db, names: ComparisonNames): Promise<ComparisonMatrix> {
+export async function readMatrix(db: Db, axes: ComparisonAxes): Promise<ComparisonMatrix> {
   const states = new Map(
-    (await rows.listTrialStates(db, names.key)).map(({ ordinal, state }) => [ordinal, STATE_LETTERS[state]]),
+    (await rows.listTrialStates(db, axes.key)).map(({ ordinal, state }) => [ordinal, STATE_LETTERS[state]]),
   )
-  const shape = toShape(names)
+  const shape = toShape(axes)
   const cellsOf = (task: number): string =>
-    names.settings
+    axes.settings
       .flatMap((_, setting) => listCellOrdinals(shape, { task, setting }))
       .map((ordinal) => states.get(ordinal) ?? '-')
       .join('')
   return {
-    settings: names.settings.map(({ id }) => id),
-    attempts: names.attempts,
-    tasks: names.tasks.map(({ name }, task) => ({ name, cells: cellsOf(task) })),
+    settings: axes.settings.map(({ id }) => id),
+    attempts: axes.attempts,
+    tasks: axes.tasks.map(({ name }, task) => ({ name, cells: cellsOf(task) })),
   }
 }
 
-const toShape = ({ tasks, settings, attempts }: ComparisonNames): PlanShape => ({
+const toShape = ({ tasks, settings, attempts }: ComparisonAxes): PlanShape => ({
   tasks: tasks.length,
   settings: settings.length,
   attempts,
@@ -206,25 +202,25 @@ const toShape = ({ tasks, settings, attempts }: ComparisonNames): PlanShape => (
 /** Excludes a scored trial from the results. The trial remains visible, with the reason. */
 export async function voidTrial(
   db: Db,
-  names: ComparisonNames,
+  axes: ComparisonAxes,
   by: AuditActor,
   { id, reason }: { id: string; reason: string },
 ) {
-  const { ordinal } = await readTrialRow(db, names, id)
+  const { ordinal } = await readTrialRow(db, axes, id)
   await transact(db, async (tx) => {
-    const shape = toShape(names)
+    const shape = toShape(axes)
     const { task, setting, attempt } = toPosition(shape, ordinal)
-    const cell = await rows.lockTrials(tx, names.key, listCellOrdinals(shape, { task, setting }))
+    const cell = await rows.lockTrials(tx, axes.key, listCellOrdinals(shape, { task, setting }))
     const before = cell.map((row) => ({ ...row, costMicros: row.cost_micros, voided: row.voided_at !== null }))
     const voided = before.find((trial) => trial.ordinal === ordinal)
     if (!voided || voided.voided || (voided.state !== 'passed' && voided.state !== 'failed'))
       throw new Problem(trialNotScored, 'The trial has no result, or is already voided.')
     const after = before.map((trial) => (trial.attempt === attempt ? { ...trial, voided: true } : trial))
-    await rows.storeVoid(tx, { comparison: names.key, ordinal }, reason)
-    await rows.addCounts(tx, { comparison: names.key, setting, part: toCountPart(ordinal) }, diffCell(before, after))
+    await rows.storeVoid(tx, { comparison: axes.key, ordinal }, reason)
+    await rows.addCounts(tx, { comparison: axes.key, setting, part: toCountPart(ordinal) }, diffCell(before, after))
     await record(tx, { ...by, action: 'trial.voided', subject: id, detail: { reason } })
   })
-  return loadTrial(db, names, await readTrialRow(db, names, id))
+  return loadTrial(db, axes, await readTrialRow(db, axes, id))
 }
 
 /**
@@ -233,13 +229,13 @@ export async function voidTrial(
  */
 const CHANGES_MAX = 5000
 
-export async function readChanges(db: Db, names: ComparisonNames, snapshot: string): Promise<TrialChange[]> {
-  const changed = await rows.listChangedTrials(db, names.key, snapshot, CHANGES_MAX + 1)
+export async function readChanges(db: Db, axes: ComparisonAxes, snapshot: string): Promise<TrialChange[]> {
+  const changed = await rows.listChangedTrials(db, axes.key, snapshot, CHANGES_MAX + 1)
   if (changed.length > CHANGES_MAX) return []
   return changed.map((row) => ({
-    id: formatTrialId({ comparison: names.key, ordinal: row.ordinal }),
-    task: names.tasks[row.task]?.name ?? '',
-    settingId: names.settings[row.setting]?.id ?? '',
+    id: formatTrialId({ comparison: axes.key, ordinal: row.ordinal }),
+    task: axes.tasks[row.task]?.name ?? '',
+    settingId: axes.settings[row.setting]?.id ?? '',
     attempt: row.attempt,
     state: row.state,
     class: row.class === null ? null : TrialClass.parse(row.class),
@@ -248,7 +244,7 @@ export async function readChanges(db: Db, names: ComparisonNames, snapshot: stri
 }
 
 /** Loads the tasks and settings that the trial rows of a comparison refer to by position. */
-export async function loadComparisonNames(db: Db, row: ComparisonRow): Promise<ComparisonNames> {
+export async function loadComparisonAxes(db: Db, row: ComparisonRow): Promise<ComparisonAxes> {
   const tasks = await listTaskRows(db, row.key)
   const settings = await listSettingRows(db, [row.key])
   return {
@@ -267,12 +263,12 @@ export async function loadComparisonNames(db: Db, row: ComparisonRow): Promise<C
 }
 
 /**
- * Returns the names for a trial that is readable through this comparison: the comparison's own, or those of the
- * comparison that a reused trial comes from, which may belong to another scope.
+ * Returns the axes for a trial that is readable through this comparison: its own, or those of the comparison that a
+ * reused trial comes from, which may belong to another scope.
  */
-export async function loadNamesForTrial(db: Db, names: ComparisonNames, trialId: string): Promise<ComparisonNames> {
+export async function loadAxesForTrial(db: Db, axes: ComparisonAxes, trialId: string): Promise<ComparisonAxes> {
   const source = parseTrialId(trialId)
-  if (!source || source.comparison === names.key || !(await rows.isTrialReusedBy(db, names.key, source))) return names
+  if (!source || source.comparison === axes.key || !(await rows.isTrialReusedBy(db, axes.key, source))) return axes
   const row = await findComparisonByKey(db, source.comparison)
-  return row ? loadComparisonNames(db, row) : names
+  return row ? loadComparisonAxes(db, row) : axes
 }

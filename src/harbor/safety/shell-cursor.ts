@@ -4,8 +4,8 @@ export class UnreadableScript extends Error {}
 /** Characters that end an unquoted word. */
 export const WORD_END: ReadonlySet<string> = new Set([' ', '\t', '\n', '\r', ';', '&', '|', '(', ')', '<', '>'])
 
-/** A longer quotation is not looked for. */
-const REST_LENGTH = 100_000
+/** Maximum length of a token, so that a scan of the whole script stays linear. */
+const TOKEN_LENGTH_MAX = 100_000
 
 /** A position in the text of a script. */
 export class ShellCursor {
@@ -20,8 +20,9 @@ export class ShellCursor {
     return this.at >= this.text.length
   }
 
+  /** Returns the text from here on, up to the maximum length of a token. */
   protected rest(): string {
-    return this.text.slice(this.at, this.at + REST_LENGTH)
+    return this.text.slice(this.at, this.at + TOKEN_LENGTH_MAX)
   }
 
   protected peek(): string {

@@ -13,7 +13,7 @@ export function resolveWord(values: Values, word: ShellWord, depth = 0): string 
 
 function resolvePart(values: Values, part: WordPart, depth: number): string | undefined {
   if (part.kind === 'text') return part.isQuoted || isPlain(part.text) ? part.text : undefined
-  if (part.kind === 'substitution') return resolveFolder(part.commands)
+  if (part.kind === 'substitution') return resolveSubstitution(part.commands)
   if (part.kind !== 'variable') return undefined
   const text = part.operator === '' ? resolveVariable(values, part.name, depth) : undefined
   return part.isQuoted ? text : singleWord(text)
@@ -28,13 +28,18 @@ function resolveVariable(values: Values, name: string, depth: number): string | 
   return value && isSame && depth <= DEPTH_MAX ? resolveWord(values, value, depth + 1) : undefined
 }
 
-function resolveFolder(commands: readonly ShellCommand[]): string | undefined {
-  if (isScriptFolder(commands)) return '/tests'
-  return isTemporary(commands) ? '/tmp/file' : undefined
+/** Harbor puts the script that is checked into this folder. */
+const SCRIPT_FOLDER = '/tests'
+/** Stands for every path that `mktemp` prints. */
+const TEMPORARY_PATH = '/tmp/file'
+
+function resolveSubstitution(commands: readonly ShellCommand[]): string | undefined {
+  if (printsScriptFolder(commands)) return SCRIPT_FOLDER
+  return printsTemporaryPath(commands) ? TEMPORARY_PATH : undefined
 }
 
-/** Returns true if a substitution prints the path of a new file or folder in the folder for temporary files. */
-function isTemporary([first, ...others]: readonly ShellCommand[]): boolean {
+/** Returns true for `mktemp` without a name of its own. */
+function printsTemporaryPath([first, ...others]: readonly ShellCommand[]): boolean {
   const [name = [], ...options] = first?.words ?? []
   return others.length === 0 && plainText(name) === 'mktemp' && options.every((word) => plainText(word) === '-d')
 }
@@ -43,13 +48,13 @@ function isTemporary([first, ...others]: readonly ShellCommand[]): boolean {
 const isPlain = (text: string): boolean => text === '[' || !/[*?[{]|^~/.test(text)
 
 /** Returns true if a substitution prints the folder of the script: `dirname "$0"`, or `cd` to it and `pwd`. */
-function isScriptFolder(commands: readonly ShellCommand[]): boolean {
+function printsScriptFolder(commands: readonly ShellCommand[]): boolean {
   const [first, second, ...others] = commands
   if (!first || others.length > 0) return false
   const [name = [], operand = []] = first.words
   if (second === undefined) return plainText(name) === 'dirname' && isOwnName(operand)
   const [part] = operand.filter((each) => each.kind !== 'text' || each.text !== '')
-  const isCd = plainText(name) === 'cd' && part?.kind === 'substitution' && isScriptFolder(part.commands)
+  const isCd = plainText(name) === 'cd' && part?.kind === 'substitution' && printsScriptFolder(part.commands)
   return isCd && plainText(second.words[0] ?? []) === 'pwd'
 }
 

@@ -98,15 +98,15 @@ type EnqueueOptions = {
 }
 
 /**
- * Returns the options of a job that works for a workspace outside of its trials: workspaces take turns, and
- * `limitWorkspaceJobs` leaves slots for others.
+ * Returns the options of a job for a workspace that is not a trial: workspaces take turns, and `limitWorkspaceJobs` limits
+ * the running jobs of each.
  */
-export const toWorkspaceTurn = (workspaceId: string) => ({
+export const toWorkspaceJobOptions = (workspaceId: string) => ({
   fairGroup: `${workspaceId}/`,
   limitKeys: [`workspace ${workspaceId}`],
 })
 
-/** Limits such jobs of each workspace to half of the slots of a worker. */
+/** Limits each workspace to half of the slots of a worker, for jobs with the options of `toWorkspaceJobOptions`. */
 export const limitWorkspaceJobs = (db: Db, workerSlots: number): Promise<void> =>
   setLimit(db, 'workspace', Math.max(1, Math.floor(workerSlots / 2)))
 

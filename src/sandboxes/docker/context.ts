@@ -106,7 +106,7 @@ export function parseDockerignore(text: string): (path: string) => boolean {
 /** `star` matches within one folder, `all` across folders, `folders` zero or more whole folders. */
 type PatternToken = 'star' | 'all' | 'folders' | ((character: string) => boolean)
 
-/** Classes are short, so that a bracket that is not closed is found at once. */
+/** Character classes are limited to 200 characters, so that a bracket that is never closed costs little time. */
 const TOKEN = /\*\*\/?|\*|\?|\[[^\]]{1,200}\]|\\[\s\S]|[\s\S]/g
 const WILDCARDS: Record<string, PatternToken> = {
   '**/': 'folders',
@@ -152,9 +152,13 @@ function matchesPath(tokens: readonly PatternToken[], path: string, budget: { co
   return positions.has(tokens.length)
 }
 
-/** Offset of the state inside a `folders` token whose folder name has not ended. */
+/**
+ * Added to the position of a `folders` token after the first character of a folder name. Unlike at the position itself, the
+ * token cannot be skipped there, because it must match up to the next slash.
+ */
 const IN_FOLDER = 0.5
 
+/** Returns the positions after a character has been matched at a position. */
 function advance(tokens: readonly PatternToken[], position: number, character: string): number[] {
   const token = tokens[Math.floor(position)]
   if (token === undefined) return []

@@ -44,7 +44,7 @@ export function watchPod(options: WatchOptions): WatchedPod {
     state.stopped ??= reason
     stopRequest.resolve(undefined)
   }
-  const clock = setTimeout(() => stop('seconds'), spec.limits.seconds * 1000)
+  const timer = setTimeout(() => stop('seconds'), spec.limits.seconds * 1000)
   const secondsSince = (start: number): number => (performance.now() - start) / 1000
 
   const observeExit = async (): Promise<Exit> => {
@@ -70,7 +70,7 @@ export function watchPod(options: WatchOptions): WatchedPod {
       return { ...limitExit, seconds: secondsSince(startedAt), outputBytes: bytes }
     } finally {
       state.isOver = true
-      clearTimeout(clock)
+      clearTimeout(timer)
     }
   }
   const exited = observeExit()
@@ -87,7 +87,7 @@ export function watchPod(options: WatchOptions): WatchedPod {
       const start = performance.now()
       await supervisor.repair()
       const result = await runExecCommand(options, exec)
-      // A command that died with its sandbox looks like one that was killed.
+      // The end of the sandbox kills the command, whose exit code then means nothing.
       return { ...result, code: state.stopped ? null : result.code, seconds: secondsSince(start) }
     },
   }

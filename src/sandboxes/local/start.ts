@@ -174,8 +174,8 @@ function toSandbox(running: LocalRunningSandbox): Sandbox {
 type SandboxLineage = { stopped: StoppedFiles; earlier: StoppedFiles | undefined }
 
 /**
- * Builds `remove` of a sandbox. Its layers are removed after all later sandboxes that use them, so that `remove` returns
- * early while there are such users; the last of them then waits for this removal.
+ * Builds the method `remove` of a sandbox. While later sandboxes use its layers, `remove` returns before the files are
+ * gone. They are removed together with the last user, whose `remove` waits for it.
  */
 function buildRemoval(
   { host, resources }: LocalRunningSandbox,

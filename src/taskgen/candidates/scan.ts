@@ -29,7 +29,7 @@ export async function* scan(
   yield* await screenChunk(deps, chunk, context, landed, signal)
 }
 
-/** Numbers and changes of the pull requests that were screened before, which are newer. */
+/** Numbers and fingerprints of the pull requests screened so far. They are newer than the ones that follow. */
 type LandedChanges = { numbers: Set<number>; fingerprints: Set<string> }
 
 async function screenChunk(
@@ -39,12 +39,12 @@ async function screenChunk(
   landed: LandedChanges,
   signal: AbortSignal,
 ): Promise<ScreenedPullRequest[]> {
-  const earlyRejections = chunk.map((each) => screenText(each, context) ?? findRepeatedNumber(each, landed))
+  const earlyRejections = chunk.map((each) => screenText(each, context) ?? rejectRepeatedNumber(each, landed))
   const undecided = chunk.filter((_, index) => earlyRejections[index] === undefined)
   const verdicts = await screenDiffs(deps, undecided, signal)
   return chunk.map((pullRequest, index) => {
     const verdict = earlyRejections[index] ?? verdicts.get(pullRequest) ?? rejectCandidate('no_base', pullRequest.base)
-    return { pullRequest, verdict: findRepeatedChange(verdict, landed) ?? verdict }
+    return { pullRequest, verdict: rejectRepeatedChange(verdict, landed) ?? verdict }
   })
 }
 
@@ -68,15 +68,19 @@ async function screenDiffs(deps: ScanDeps, pullRequests: readonly PullRequest[],
 /** A missing base may be fetched later, so that verdict is not cached. */
 const isCacheable = (verdict: DiffVerdict): boolean => verdict.kind === 'candidate' || verdict.reason !== 'no_base'
 
-/** Rejects an earlier merge of a pull request that was merged again, because the later one replaced its change. */
-function findRepeatedNumber({ number }: PullRequest, { numbers }: LandedChanges): ScreenRejection | undefined {
+/**
+ * Rejects an earlier merge of a pull request that was merged again, because the later one replaced its change. Remembers
+ * the number otherwise.
+ */
+function rejectRepeatedNumber({ number }: PullRequest, { numbers }: LandedChanges): ScreenRejection | undefined {
   if (number === undefined) return undefined
   if (numbers.has(number)) return rejectCandidate('duplicate', `#${number} landed again`)
   numbers.add(number)
   return undefined
 }
 
-function findRepeatedChange(verdict: DiffVerdict, { fingerprints }: LandedChanges): ScreenRejection | undefined {
+/** Rejects a change that landed again later. Remembers its fingerprint otherwise. */
+function rejectRepeatedChange(verdict: DiffVerdict, { fingerprints }: LandedChanges): ScreenRejection | undefined {
   if (verdict.kind !== 'candidate') return undefined
   if (fingerprints.has(verdict.fingerprint)) return rejectCandidate('duplicate', 'the same change landed again')
   fingerprints.add(verdict.fingerprint)

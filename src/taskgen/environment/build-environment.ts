@@ -136,7 +136,7 @@ async function build(
 const PACKAGES_MAX = 200
 
 /**
- * Lists the packages as which the repository is published, with names such as `python:requests`. The leak scan looks for
+ * Lists the packages that the repository publishes, with names such as `python:requests`. The leak scan looks for
  * installed copies of them, because a published package may contain the fix.
  */
 export function listOwnPackages(tree: TreeFacts): PublishedPackage[] {

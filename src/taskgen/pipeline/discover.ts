@@ -9,7 +9,7 @@ import {
   enqueue,
   type Job,
   type JobHandler,
-  toWorkspaceTurn,
+  toWorkspaceJobOptions,
 } from '../../platform/jobs/jobs.ts'
 import { CodeHostUnavailable } from '../../repos/github.ts'
 import { RepositoryUnreadable } from '../../repos/mirror/local-clone.ts'
@@ -55,7 +55,7 @@ export const discoverJobId = (batch: string): string => derivedId('batch discove
 
 export async function enqueueDiscovery(tx: Db, batch: string, runAt?: Date): Promise<string> {
   const workspaceId = await readBatchWorkspace(tx, batch)
-  const { fairGroup, limitKeys } = toWorkspaceTurn(workspaceId)
+  const { fairGroup, limitKeys } = toWorkspaceJobOptions(workspaceId)
   const keys = [...limitKeys, toGenerationKey(workspaceId)]
   return enqueue(tx, discoverJobType, { batch }, { id: discoverJobId(batch), runAt, fairGroup, limitKeys: keys })
 }

@@ -1,7 +1,7 @@
 import type { Db } from '../../../platform/db/db.ts'
 import { formatTrialId } from '../../plan.ts'
 import { TrialClass } from '../../shapes/schema.ts'
-import type { ComparisonNames } from '../trials.ts'
+import type { ComparisonAxes } from '../trials.ts'
 import type { FailureGroup } from './schema.ts'
 import { type FailureRow, listFailureRows } from './sql.ts'
 
@@ -11,7 +11,7 @@ const GROUPS_MAX = 100
 const SIGNATURE_MAX = 200
 
 /** Groups trials that failed or have no result by class and by the part of their messages that they have in common. */
-export async function listFailures(db: Db, { key, settings }: ComparisonNames): Promise<FailureGroup[]> {
+export async function listFailures(db: Db, { key, settings }: ComparisonAxes): Promise<FailureGroup[]> {
   const rows = await listFailureRows(db, key, MESSAGES_MAX)
   const groups = Map.groupBy(rows, (row) => JSON.stringify([row.state, row.class, toSignature(row.message)]))
   return [...groups.values()]
@@ -20,11 +20,7 @@ export async function listFailures(db: Db, { key, settings }: ComparisonNames): 
     .slice(0, GROUPS_MAX)
 }
 
-function toGroup(
-  comparison: number,
-  settings: ComparisonNames['settings'],
-  group: readonly FailureRow[],
-): FailureGroup {
+function toGroup(comparison: number, settings: ComparisonAxes['settings'], group: readonly FailureRow[]): FailureGroup {
   const [first] = group
   if (!first) throw new Error('A group of failures has at least one row.')
   const positions = new Set(group.flatMap((row) => row.settings))
