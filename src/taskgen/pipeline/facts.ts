@@ -64,7 +64,7 @@ export async function loadCandidateState(
       candidate: facts.candidate,
       generation,
       edited: facts.instruction,
-      outputs: Object.fromEntries(passed.map(({ stage, result }) => [stage, result.made])),
+      outputs: Object.fromEntries(passed.map(({ stage, result }) => [stage, result.output])),
       files:
         digest === null || content === null ? null : { digest, executableDigest: hashExceptInstruction(content.files) },
     },

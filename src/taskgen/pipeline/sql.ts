@@ -46,7 +46,7 @@ const Stored = z.custom<Json>()
 
 /** Stored result of a stage. `files` is set if the stage wrote files. */
 const StageOutcome = z.object({
-  made: Stored,
+  output: Stored,
   evidence: Stored,
   concerns: z.array(z.string()).optional(),
   title: z.string().optional(),

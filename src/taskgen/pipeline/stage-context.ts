@@ -110,8 +110,8 @@ function openKnownRecipes({ db }: StageWorkDeps, { workspaceId, repository }: Ta
     digest: hashInput({ stage: 'recipe', version: 1, inputs: [repository.key, key] }),
   })
   return {
-    find: async (key) => (await findResult(db, toKey(key)))?.result.made ?? undefined,
-    save: async (key, recipe) => void (await saveResult(db, toKey(key), { made: recipe, evidence: null }, 0)),
+    find: async (key) => (await findResult(db, toKey(key)))?.result.output ?? undefined,
+    save: async (key, recipe) => void (await saveResult(db, toKey(key), { output: recipe, evidence: null }, 0)),
   }
 }
 

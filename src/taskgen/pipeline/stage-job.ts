@@ -125,8 +125,8 @@ async function executeStage(
 const TITLE_MAX = 200
 
 /** Makes untrusted text storable in PostgreSQL. */
-const toStorableOutcome = ({ made, evidence, concerns, title, difficulty }: StageDone): StageDone => ({
-  made: toStorable(made),
+const toStorableOutcome = ({ output, evidence, concerns, title, difficulty }: StageDone): StageDone => ({
+  output: toStorable(output),
   evidence: toStorable(evidence),
   concerns: concerns?.map(toStorableText),
   title: title === undefined ? undefined : toStorableText(title.slice(0, TITLE_MAX)),

@@ -63,7 +63,7 @@ export type Need = 'sandbox' | 'harbor' | 'author' | 'verifier'
 
 export type StageDone = {
   /** Output for later stages, without anything that can be read from the mirror again. */
-  made: Json
+  output: Json
   /** Evidence that is shown to people. */
   evidence: Json
   /** Concerns for the reviewer. */

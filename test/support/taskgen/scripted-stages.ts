@@ -68,9 +68,9 @@ export function createScriptedStages(script: StageScript = {}): ScriptedStages {
 }
 
 export function doneAt(stage: StageName, { candidate }: CandidateState): StageDone {
-  const made = stage === 'authoring' ? { markdown: `Do as ${candidate.title} does.\n` } : { by: stage }
+  const output = stage === 'authoring' ? { markdown: `Do as ${candidate.title} does.\n` } : { by: stage }
   return {
-    made,
+    output,
     evidence: { stage, head: candidate.head },
     title: stage === 'authoring' ? `Task: ${candidate.title}` : undefined,
     difficulty: stage === 'difficulty' ? candidate.difficulty : undefined,

@@ -40,15 +40,18 @@ export const environmentStage: Stage = {
     const headTree = await readTree(await context.repository(), state.candidate.head, signal)
     if (headTree.kind !== 'done') return headTree
     const detected = detectRecipe(tree.facts, listTestPaths(change), headTree.value.facts)
-    const known = await tryKnownRecipe(attempt, 'kind' in detected ? null : detected)
+    const isRejected = 'kind' in detected
+    const recipe = isRejected ? null : detected
+    const known = await tryKnownRecipe(attempt, recipe)
     if (known) return known
-    const first = 'kind' in detected ? detected : await tryRecipe(attempt, detected, 'rules')
-    const result = await repairEnvironment(attempt, first, 'kind' in detected ? null : detected)
+    const first = isRejected ? detected : await tryRecipe(attempt, detected, 'rules')
+    const result = await repairEnvironment(attempt, first, recipe)
     return blameMissingParts(result, { unsupported: services.unsupported, pointers })
   },
 }
 
-type EnvironmentContext = BaseFiles & {
+/** Input of every attempt to build the environment. */
+type BuildAttempt = BaseFiles & {
   state: CandidateState
   context: StageContext
   signal: AbortSignal
@@ -65,7 +68,7 @@ const listTestPaths = ({ hidden }: SplitCommit): string[] => hidden.files.map(({
  * of the rules, so that candidates with the same build configuration share them.
  */
 async function tryKnownRecipe(
-  attempt: EnvironmentContext,
+  attempt: BuildAttempt,
   detected: EnvRecipe | null,
 ): Promise<StageResult<StageDone> | undefined> {
   const stored = StoredRecipe.safeParse(await attempt.context.recipes.find(toRecipeKey(detected))).data
@@ -74,7 +77,7 @@ async function tryKnownRecipe(
   return result.kind === 'rejected' ? undefined : result
 }
 
-/** Removes dates, which differ from month to month and do not change how a tree is built. */
+/** Returns the key of a stored recipe. Removes dates, which differ from month to month and do not change how a tree is built. */
 const toRecipeKey = (detected: EnvRecipe | null): string =>
   JSON.stringify(detected).replaceAll(/\d{4}-\d{2}-\d{2}/g, '')
 
@@ -83,7 +86,7 @@ const REPAIRABLE = ['unsupported_runner', 'env_build_failed', 'suite_unhealthy']
 /** Declared services and contents of files that the tests do not have. */
 type MissingParts = { unsupported: readonly string[]; pointers: readonly string[] }
 
-/** Names what the tests lack as the reason why too many of them fail. */
+/** Replaces the reason of a rejection because of failing tests if services or file contents that they need are missing. */
 export function blameMissingParts(result: StageResult<StageDone>, missing: MissingParts): StageResult<StageDone> {
   const isFailure = result.kind === 'rejected' && ['suite_unhealthy', 'needs_network'].includes(result.reason)
   if (!isFailure || result.isLoadSensitive) return result
@@ -105,7 +108,7 @@ function listMissingReasons({ unsupported, pointers }: MissingParts): { reason: 
 
 /** Asks a model for a recipe if the rules failed. If that fails too, the original rejection stands. */
 async function repairEnvironment(
-  attempt: EnvironmentContext,
+  attempt: BuildAttempt,
   first: StageResult<StageDone>,
   recipe: EnvRecipe | null,
 ): Promise<StageResult<StageDone>> {
@@ -121,7 +124,7 @@ async function repairEnvironment(
   return reject(first.reason, `${first.detail}\n\nThe recipe of a model failed too: ${second.detail}`, evidence)
 }
 
-async function propose(attempt: EnvironmentContext, first: StageRejection, recipe: EnvRecipe | null) {
+async function propose(attempt: BuildAttempt, first: StageRejection, recipe: EnvRecipe | null) {
   const { context, signal } = attempt
   const { facts } = attempt.tree
   await using model = await context.model('author', RECIPE_LIMITS)
@@ -131,7 +134,7 @@ async function propose(attempt: EnvironmentContext, first: StageRejection, recip
   return await proposeRecipe(model, { files, tried, facts: toRecipeFacts(attempt) }, signal)
 }
 
-function toRecipeFacts({ tree: { facts } }: EnvironmentContext): RecipeFacts {
+function toRecipeFacts({ tree: { facts } }: BuildAttempt): RecipeFacts {
   const ownPackages = listOwnPackages(facts).map(({ name }) => name.slice(name.indexOf(':') + 1))
   return { bases, runners: runners.map(({ id }) => id), paths: facts.paths, ownPackages }
 }
@@ -139,8 +142,8 @@ function toRecipeFacts({ tree: { facts } }: EnvironmentContext): RecipeFacts {
 type RecipeSource = 'rules' | 'model'
 
 async function tryRecipe(
-  attempt: EnvironmentContext,
-  tools: EnvRecipe,
+  attempt: BuildAttempt,
+  recipeWithoutServices: EnvRecipe,
   foundBy: RecipeSource,
 ): Promise<StageResult<StageDone>> {
   const {
@@ -150,7 +153,7 @@ async function tryRecipe(
     signal,
     services: { uses, env, unsupported },
   } = attempt
-  const recipe = addServices(tools, uses, env)
+  const recipe = addServices(recipeWithoutServices, uses, env)
   const services = uses.length === 0 ? undefined : planServices(uses)
   const runner = findRunner(recipe.runner)
   if (!runner) return reject('unsupported_runner', `Unknown runner ${recipe.runner}`)
@@ -162,9 +165,9 @@ async function tryRecipe(
   const { image, profile, dockerfile } = built.value
   const declared = { started: uses.map(({ service, image, port }) => ({ service, image, port })), unsupported }
   const tried = { foundBy, profile, dockerfile, runner: runner.name, services: declared }
-  const answer = { ...change, ownPackages: listOwnPackages(tree.facts) }
-  const clean = withEvidence(await scanImage(provider, image, answer, signal), tried)
-  if (clean.kind !== 'done') return clean
+  const solution = { ...change, ownPackages: listOwnPackages(tree.facts) }
+  const leakScan = withEvidence(await scanImage(provider, image, solution, signal), tried)
+  if (leakScan.kind !== 'done') return leakScan
   const input = { image, runner: runner.id, prepare: runner.prepare, services, folder: context.folder }
   const health = withEvidence(await checkHealth(provider, input, signal), tried)
   if (health.kind !== 'done') return health
@@ -175,13 +178,13 @@ async function tryRecipe(
     ...unsupported.map((service) => `Tests of a service that is not available are left out: ${service}.`),
     ...(attempt.pointers.length === 0 ? [] : [`Files in Git LFS have no content: ${attempt.pointers.length}.`]),
   ]
-  return done({ made: toJson({ recipe, plan }), evidence: toJson(evidence), concerns })
+  return done({ output: toJson({ recipe, plan }), evidence: toJson(evidence), concerns })
 }
 
 const BASE_SECONDS = 60
 
 /** Describes the base image, so that it can be found again when its name refers to another one. */
-async function describeBase({ context, signal }: EnvironmentContext, { base: name }: EnvRecipe) {
+async function describeBase({ context, signal }: BuildAttempt, { base: name }: EnvRecipe) {
   const options = { signal, timeoutSec: BASE_SECONDS, onLog: () => {} }
   const base = await context.provider().prepare({ kind: 'prebuilt', name, folder: null, workdir: null }, options)
   return { name, image: base.digest, registryName: base.registryName ?? null }
@@ -191,7 +194,7 @@ type PreparedImage = { image: Image; folder: string; profile: string; dockerfile
 
 /** Prepares the image. It is built once per content, so that later stages find it. */
 export async function prepareImage(
-  { context, tree, submodules, signal }: Pick<EnvironmentContext, 'context' | 'tree' | 'submodules' | 'signal'>,
+  { context, tree, submodules, signal }: Pick<BuildAttempt, 'context' | 'tree' | 'submodules' | 'signal'>,
   recipe: EnvRecipe,
   name: string,
 ): Promise<StageResult<PreparedImage>> {

@@ -63,7 +63,7 @@ export const reviewStage: Stage = {
         ? ['The verifier model gave no usable answer when it was asked for a wrong solution that passes.']
         : []),
     ]
-    return done({ made: { minutes }, evidence: toJson({ ...reviewed, challenge: challenged.value }), concerns })
+    return done({ output: { minutes }, evidence: toJson({ ...reviewed, challenge: challenged.value }), concerns })
   },
 }
 

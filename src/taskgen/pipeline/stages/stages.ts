@@ -51,7 +51,7 @@ const splitStage: Stage = {
     if (split.kind !== 'done') return split
     const { baseTree, headTree, hidden, source } = split.value
     const tests = [...hidden.files.map(({ path }) => path), ...hidden.deleted]
-    return done({ made: { baseTree, headTree }, evidence: { baseTree, headTree, tests, patch: source } })
+    return done({ output: { baseTree, headTree }, evidence: { baseTree, headTree, tests, patch: source } })
   },
 }
 
@@ -74,12 +74,12 @@ const executionStage: Stage = {
     const input = { image: prepared.value.image, source, hidden, plan, folder: context.folder }
     const executed = await execute(context.provider(), input, signal)
     if (executed.kind !== 'done') return executed
-    const { runs, unstable, ablation, medianSec, ...output } = executed.value
-    const { lists, messages, buildErrors } = output
+    const { runs, unstable, ablation, medianSec, ...result } = executed.value
+    const { lists, messages, buildErrors } = result
     const evidence = { ...lists, messages, buildErrors, runs, unstable, ablation, medianSec }
     const fixedRuns = runs.filter(({ variant, daysAhead }) => variant === 'fixed' && daysAhead === null).length
-    const made = { ...output, survivors: ablation.survivors, fixedRuns }
-    return done({ made: toJson(made), evidence: toJson(evidence), concerns: listExecutionConcerns(output.lists) })
+    const output = { ...result, survivors: ablation.survivors, fixedRuns }
+    return done({ output: toJson(output), evidence: toJson(evidence), concerns: listExecutionConcerns(lists) })
   },
 }
 
@@ -101,7 +101,7 @@ const lintStage: Stage = {
     )
     const [first] = findings.filter(isBlocking)
     if (first) return reject(first.rule, `${first.detail} ${first.excerpt}`.trim(), { findings })
-    return done({ made: null, evidence: toJson({ findings }) })
+    return done({ output: null, evidence: toJson({ findings }) })
   },
 }
 
@@ -136,7 +136,7 @@ export const authoringStage: Stage = {
     if (written.kind !== 'done') return written
     const { draft, markdown, specSource, warnings, rounds, bill } = written.value
     return done({
-      made: toJson({ title: draft.title, markdown, pinned, author: model.name }),
+      output: toJson({ title: draft.title, markdown, pinned, author: model.name }),
       evidence: toJson({ specSource, rounds, bill, warnings, pinned }),
       concerns: warnings.map(({ detail, excerpt }) => `${detail} ${excerpt}`.trim()),
       title: draft.title,
@@ -185,7 +185,7 @@ const assemblyStage: Stage = {
       resources: DEFAULT_RESOURCES,
       buildHosts: context.buildHosts,
     })
-    return emitted.kind === 'done' ? done({ made: null, evidence: null }) : emitted
+    return emitted.kind === 'done' ? done({ output: null, evidence: null }) : emitted
   },
 }
 
@@ -215,7 +215,7 @@ const validationStage = (counts: TrialCounts = FULL_COUNTS): Stage => ({
       pinned: parseInstruction(state).pinned,
     }
     const validated = await validateTask(context.provider(), input, signal)
-    return validated.kind === 'done' ? done({ made: null, evidence: toJson(validated.value) }) : validated
+    return validated.kind === 'done' ? done({ output: null, evidence: toJson(validated.value) }) : validated
   },
 })
 
@@ -227,7 +227,7 @@ const difficultyStage: Stage = {
   async run(state) {
     const { minutes } = parseReview(state)
     const grade = estimateDifficulty({ prior: state.candidate.difficulty, minutes, measured: null })
-    return done({ made: null, evidence: toJson({ ...grade, minutes }), difficulty: grade.final })
+    return done({ output: null, evidence: toJson({ ...grade, minutes }), difficulty: grade.final })
   },
 }
 
