@@ -161,10 +161,7 @@ const CONTENT: SafetyControl[] = [
   control('a misspelt key in task.toml', toml('[environment.extra]', 'x = 1'), 'unknown_keys'),
   control('keys of its own below metadata', toml('[metadata.lab]', 'owner = "us"')),
   control('a file of a million letters', { 'environment/app/data.csv': '1,2,3\n'.repeat(300_000) }, 'scan_limit'),
-  {
-    ...control('a closed network where there is one', toml('network_mode = "no-network"')),
-    options: { sandbox: { sidecars: false, network: ['no-network'] } },
-  },
+  control('a closed network', toml('network_mode = "no-network"')),
 ]
 
 export const CONTROLS: SafetyControl[] = [...COMPOSE, ...REGISTRIES, ...DOCKERFILE, ...CONTENT]

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { beforeAll, expect, test } from 'vitest'
 import { RULES, RULES_VERSION } from '../../src/harbor/safety/check-task.ts'
-import { createView, DEFAULT_CAPS, type TaskView } from '../../src/harbor/safety/view.ts'
+import { createView, type TaskView } from '../../src/harbor/safety/view.ts'
 import { cpuMs } from '../support/cpu-time.ts'
 import { changed, checkFiles } from './good-task.ts'
 
@@ -35,10 +35,7 @@ function viewWith(text: string): TaskView {
   const bytes = Buffer.from(text)
   const paths = ['instruction.md', 'environment/app/file.txt', 'solution/solve.sh']
   const scanned = paths.map((path) => ({ path, bytes, isWhole: true }))
-  const view = createView(
-    { outline: undefined, files: [], refusals: [], warnings: [], scanned },
-    { caps: DEFAULT_CAPS, sandbox: undefined, buildHosts: [] },
-  )
+  const view = createView({ outline: undefined, files: [], refusals: [], warnings: [], scanned }, [])
   return { ...view, commands: [{ path: 'environment/Dockerfile', line: 1, text }] }
 }
 

@@ -19,8 +19,8 @@ test('the good task has no findings', async () => {
   })
 })
 
-test.each(SEEDS)('$rule refuses $what, and no other rule does', async ({ rule, files, options }) => {
-  const check = await checkFiles(files, options)
+test.each(SEEDS)('$rule refuses $what, and no other rule does', async ({ rule, files }) => {
+  const check = await checkFiles(files)
   expect(rulesOf(check, 'block'), JSON.stringify(check.findings)).toEqual([rule])
 })
 

@@ -1,15 +1,13 @@
-import type { SafetyCheckOptions } from '../../src/harbor/safety/check-task.ts'
 import type { FileContents } from '../support/harbor/folders.ts'
 import { changed, compose, dockerfile, GOOD_TASK, toml } from './good-task.ts'
 
 /** A bad task, the only rule that must refuse it, and a description. */
-export type Seed = { rule: string; what: string; files: FileContents; options?: SafetyCheckOptions }
+export type Seed = { rule: string; what: string; files: FileContents }
 
-const seed = (rule: string, what: string, files: FileContents, options: SafetyCheckOptions = {}): Seed => ({
+const seed = (rule: string, what: string, files: FileContents): Seed => ({
   rule,
   what,
   files: changed(files),
-  options,
 })
 
 const without = (path: string): FileContents =>
@@ -151,15 +149,6 @@ const LIMITS: Seed[] = [
   seed('timeout_caps', 'an agent for a month', {
     'task.toml': `${GOOD_TASK['task.toml']}`.replace('timeout_sec = 600', 'timeout_sec = 2600000'),
   }),
-  seed('network_mode', 'a closed network where there is none', toml('network_mode = "no-network"'), {
-    sandbox: { sidecars: true, network: ['public'] },
-  }),
-  seed(
-    'sidecars',
-    'a sidecar where there are none',
-    { 'environment/docker-compose.yaml': 'services: {main: {build: .}, db: {image: "redis:7"}}\n' },
-    { sandbox: { sidecars: false, network: ['public'] } },
-  ),
   seed(
     'private_hosts',
     'the metadata service',

@@ -6,11 +6,10 @@ import type { CheckTasks } from './check-thread.ts'
 const SCRIPT = new URL('./check-thread.ts', import.meta.url)
 const threads = openThreads<CheckTasks>(SCRIPT, { timeoutMs: 300_000, memoryMb: 1024 })
 
-/** Checks a package like checkTask, but applies the rules in a thread: large scripts take seconds. */
+/** Checks a package of a registry and applies the rules in a thread: large scripts take seconds. */
 export async function checkPackageInThread(
   source: FileSource,
-  { buildHosts }: Pick<SafetyCheckOptions, 'buildHosts'> = {},
+  { buildHosts }: SafetyCheckOptions,
 ): Promise<SafetyCheck> {
-  const options = { isPackage: true, buildHosts }
-  return threads.run('applyToContents', { contents: await readContents(source, true), options })
+  return threads.run('applyToContents', { contents: await readContents(source, true), buildHosts })
 }

@@ -18,18 +18,10 @@ import { limitRules } from './rules/limits.ts'
 import { registryRules } from './rules/registries.ts'
 import { variableRules } from './rules/variables.ts'
 import { estimateStrength, type StrengthEstimate } from './verifier-strength.ts'
-import {
-  createView,
-  DEFAULT_CAPS,
-  type ResourceCaps,
-  type SandboxFeatures,
-  type ScannedFile,
-  type TaskContents,
-  type TaskView,
-} from './view.ts'
+import { createView, type ScannedFile, type TaskContents, type TaskView } from './view.ts'
 
 /** Version of the rule set, stored with each result. Increment it whenever a rule is added, removed or changed. */
-export const RULES_VERSION = '5'
+export const RULES_VERSION = '6'
 
 export const RULES: readonly SafetyRule[] = [
   ...formRules,
@@ -45,28 +37,18 @@ export const RULES: readonly SafetyRule[] = [
   ...instructionRules,
 ]
 
-export type SafetyCheckOptions = {
-  /**
-   * All files of a package, which comes from a registry, count. In a folder, files that Harbor ignores are left out.
-   */
-  isPackage?: boolean
-  /** Features of the sandbox. If omitted, no task is refused for a missing feature. */
-  sandbox?: SandboxFeatures
-  caps?: Partial<ResourceCaps>
-  /** Hosts of private networks that the operator allows as registries of images. */
-  buildHosts?: readonly AllowedHost[] | undefined
-}
+/** `buildHosts`: hosts of private networks that the operator allows as registries of images. */
+export type SafetyCheckOptions = { buildHosts?: readonly AllowedHost[] | undefined }
 
 /** `strength` is undefined if task.toml is unreadable. */
 export type SafetyCheck = { rules: string; findings: SafetyFinding[]; strength: StrengthEstimate | undefined }
 
-/** Applies every rule to a task without executing any of it. */
-export const checkTask = async (source: FileSource, options: SafetyCheckOptions = {}): Promise<SafetyCheck> =>
-  applyRules(await readContents(source, options.isPackage ?? false), options)
+/** Applies every rule to a task folder without executing any of it. */
+export const checkTask = async (source: FileSource, { buildHosts }: SafetyCheckOptions = {}): Promise<SafetyCheck> =>
+  applyRules(await readContents(source, false), buildHosts)
 
-export function applyRules(contents: TaskContents, options: SafetyCheckOptions): SafetyCheck {
-  const { caps, sandbox, buildHosts = [] } = options
-  const view = createView(contents, { caps: { ...DEFAULT_CAPS, ...caps }, sandbox, buildHosts })
+export function applyRules(contents: TaskContents, buildHosts: readonly AllowedHost[] = []): SafetyCheck {
+  const view = createView(contents, buildHosts)
   return {
     rules: RULES_VERSION,
     findings: dropRedundant(RULES.flatMap((rule) => runRule(rule, view))),
@@ -112,7 +94,7 @@ export type FolderCheck = {
 }
 
 /** Checks a task folder, or all task folders directly inside a folder. */
-export async function checkFolder(folder: string, options: SafetyCheckOptions = {}): Promise<FolderCheck> {
+export async function checkFolder(folder: string, options: SafetyCheckOptions): Promise<FolderCheck> {
   const tasks: FolderCheck['tasks'] = []
   for (const path of await listTaskFolders(resolve(folder))) {
     const { findings, strength }: SafetyCheck = await checkTask(await openFolderSource(path), options)
@@ -138,7 +120,10 @@ const SCANNED_BYTES_MAX = 1024 * 1024
 /** Maximum number of bytes scanned per task. */
 const SCANNED_TOTAL_MAX = 32 * 1024 * 1024
 
-/** Reads a task for the rules. Each file is read once, up to a limit. */
+/**
+ * Reads a task for the rules. Each file is read once, up to a limit. All files of a package, which comes from a registry,
+ * count; in a folder, files that Harbor ignores are left out.
+ */
 export async function readContents(source: FileSource, isPackage: boolean): Promise<TaskContents> {
   const { outline, listed, report } = await readOutline(source, isPackage)
   return {

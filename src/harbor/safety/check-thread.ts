@@ -9,7 +9,7 @@ export type CheckTasks = typeof tasks
 serveTasks(tasks)
 
 /** Buffers arrive from the main thread as plain arrays of bytes. */
-function applyToContents({ contents, options }: { contents: TaskContents; options: SafetyCheckOptions }): SafetyCheck {
+function applyToContents({ contents, buildHosts }: SafetyCheckOptions & { contents: TaskContents }): SafetyCheck {
   const scanned = contents.scanned.map((file) => ({ ...file, bytes: Buffer.from(file.bytes) }))
-  return applyRules({ ...contents, scanned }, options)
+  return applyRules({ ...contents, scanned }, buildHosts)
 }

@@ -4,7 +4,7 @@ import { isTable, type Value, type ValueTable } from '../fields.ts'
 import { createReport } from '../report.ts'
 import type { TaskOutline } from '../resolve.ts'
 import type { SourceFile } from '../source.ts'
-import type { Environment, Network, TaskFinding as Refusal } from '../task.ts'
+import type { Environment, TaskFinding as Refusal } from '../task.ts'
 import { parseYaml } from '../yaml-value.ts'
 
 /** Everything that was read of a task. */
@@ -27,8 +27,7 @@ export type TaskView = {
   outline: TaskOutline | undefined
   /** Environments of the agent and of separate verifiers. */
   environments: Environment[]
-  caps: ResourceCaps
-  sandbox: SandboxFeatures | undefined
+  /** Hosts of private networks that the operator allows as registries of images. */
   buildHosts: readonly AllowedHost[]
   scanned: Map<string, ScannedFile>
   /** Text files, up to the scan limit. */
@@ -40,9 +39,7 @@ export type TaskView = {
   commands: TaskCommand[]
 }
 
-export type ViewOptions = Pick<TaskView, 'caps' | 'sandbox' | 'buildHosts'>
-
-export function createView(contents: TaskContents, options: ViewOptions): TaskView {
+export function createView(contents: TaskContents, buildHosts: readonly AllowedHost[]): TaskView {
   const { files, refusals, warnings, outline } = contents
   const scanned = new Map(contents.scanned.map((file) => [file.path, file]))
   const texts = lazy(() => contents.scanned.flatMap(toTextFile))
@@ -57,7 +54,7 @@ export function createView(contents: TaskContents, options: ViewOptions): TaskVi
     refusals,
     warnings,
     outline,
-    ...options,
+    buildHosts,
     scanned,
     get environments() {
       return environments()
@@ -294,33 +291,4 @@ export function lineAt(text: string, offset: number): number {
   let line = 1
   for (let end = text.indexOf('\n'); end >= 0 && end < offset; end = text.indexOf('\n', end + 1)) line++
   return line
-}
-
-/** Features of a sandbox that tasks may require. */
-export type SandboxFeatures = {
-  /** Sidecars are supported. */
-  sidecars: boolean
-  /** Supported network modes. */
-  network: readonly Network['mode'][]
-}
-
-/** Maximum resources that a task may request. */
-export type ResourceCaps = {
-  cpus: number
-  memoryMb: number
-  storageMb: number
-  gpus: number
-  /** For an agent, a verifier, a hook or a health check. */
-  timeoutSec: number
-  buildTimeoutSec: number
-}
-
-/** Exceeds the requirements of every public task. A smaller machine refuses a task when its trial is planned. */
-export const DEFAULT_CAPS: ResourceCaps = {
-  cpus: 64,
-  memoryMb: 512 * 1024,
-  storageMb: 2 * 1024 * 1024,
-  gpus: 16,
-  timeoutSec: 24 * 3600,
-  buildTimeoutSec: 6 * 3600,
 }

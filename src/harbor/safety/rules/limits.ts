@@ -1,7 +1,18 @@
 import ipaddr from 'ipaddr.js'
 import type { Environment, Network } from '../../task.ts'
 import type { RuleMatch, SafetyRule } from '../rule.ts'
-import type { ResourceCaps, TaskView } from '../view.ts'
+import type { TaskView } from '../view.ts'
+
+/** Exceeds the requirements of every public task. A smaller machine refuses a task when its trial is planned. */
+const CAPS = {
+  cpus: 64,
+  memoryMb: 512 * 1024,
+  storageMb: 2 * 1024 * 1024,
+  gpus: 16,
+  /** For an agent, a verifier, a hook or a health check. */
+  timeoutSec: 24 * 3600,
+  buildTimeoutSec: 6 * 3600,
+}
 
 type RequestedLimit = readonly [path: string, value: number | null | undefined, max: number]
 
@@ -12,49 +23,46 @@ const matchExceeded = (requested: readonly RequestedLimit[]): RuleMatch[] =>
 
 const toSettingsPath = ({ folder }: Environment): string => (folder === 'environment' ? folder : 'verifier.environment')
 
-const matchResources = ({ environments, caps }: TaskView): RuleMatch[] =>
+const matchResources = ({ environments }: TaskView): RuleMatch[] =>
   matchExceeded(
-    environments.flatMap((environment) => [
-      ...listOwnResources(environment, caps),
-      ...listServiceResources(environment, caps),
-    ]),
+    environments.flatMap((environment) => [...listOwnResources(environment), ...listServiceResources(environment)]),
   )
 
-function listOwnResources(environment: Environment, caps: ResourceCaps): RequestedLimit[] {
+function listOwnResources(environment: Environment): RequestedLimit[] {
   const at = toSettingsPath(environment)
   const { cpus, memoryMb, storageMb, gpus } = environment.resources
   return [
-    [`${at}.cpus`, cpus, caps.cpus],
-    [`${at}.memory_mb`, memoryMb, caps.memoryMb],
-    [`${at}.storage_mb`, storageMb, caps.storageMb],
-    [`${at}.gpus`, gpus, caps.gpus],
+    [`${at}.cpus`, cpus, CAPS.cpus],
+    [`${at}.memory_mb`, memoryMb, CAPS.memoryMb],
+    [`${at}.storage_mb`, storageMb, CAPS.storageMb],
+    [`${at}.gpus`, gpus, CAPS.gpus],
   ]
 }
 
-const listServiceResources = ({ folder, compose }: Environment, caps: ResourceCaps): RequestedLimit[] =>
+const listServiceResources = ({ folder, compose }: Environment): RequestedLimit[] =>
   (compose?.services ?? []).flatMap(({ name, resources: own }) => {
     const at = `${folder}/docker-compose.yaml.services.${name}`
     return [
-      [`${at}.cpus`, own.cpus, caps.cpus],
-      [`${at}.mem_limit`, own.memoryMb, caps.memoryMb],
-      [`${at}.shm_size`, own.shmMb, caps.memoryMb],
+      [`${at}.cpus`, own.cpus, CAPS.cpus],
+      [`${at}.mem_limit`, own.memoryMb, CAPS.memoryMb],
+      [`${at}.shm_size`, own.shmMb, CAPS.memoryMb],
     ] as const
   })
 
-function matchTimeouts({ outline, environments, caps }: TaskView): RuleMatch[] {
+function matchTimeouts({ outline, environments }: TaskView): RuleMatch[] {
   const steps = outline?.steps ?? []
   return matchExceeded([
     ...environments.map(
-      (each) => [`${toSettingsPath(each)}.build_timeout_sec`, each.buildTimeoutSec, caps.buildTimeoutSec] as const,
+      (each) => [`${toSettingsPath(each)}.build_timeout_sec`, each.buildTimeoutSec, CAPS.buildTimeoutSec] as const,
     ),
     ...environments.map(
-      (each) => [`${toSettingsPath(each)}.healthcheck`, each.healthcheck?.timeoutSec, caps.timeoutSec] as const,
+      (each) => [`${toSettingsPath(each)}.healthcheck`, each.healthcheck?.timeoutSec, CAPS.timeoutSec] as const,
     ),
     ...steps.flatMap(({ agent, verifier, healthcheck }) => [
-      ['agent.timeout_sec', agent.timeoutSec, caps.timeoutSec] as const,
-      ['verifier.timeout_sec', verifier.timeoutSec, caps.timeoutSec] as const,
-      ['steps.healthcheck', healthcheck?.timeoutSec, caps.timeoutSec] as const,
-      ...verifier.collect.map((hook) => ['verifier.collect', hook.timeoutSec, caps.timeoutSec] as const),
+      ['agent.timeout_sec', agent.timeoutSec, CAPS.timeoutSec] as const,
+      ['verifier.timeout_sec', verifier.timeoutSec, CAPS.timeoutSec] as const,
+      ['steps.healthcheck', healthcheck?.timeoutSec, CAPS.timeoutSec] as const,
+      ...verifier.collect.map((hook) => ['verifier.collect', hook.timeoutSec, CAPS.timeoutSec] as const),
     ]),
   ])
 }
@@ -70,26 +78,6 @@ const listNetworks = ({ outline, environments }: TaskView): (readonly [string, N
       ] as const,
   ),
 ]
-
-function matchNetworkModes(view: TaskView): RuleMatch[] {
-  const { sandbox } = view
-  if (!sandbox) return []
-  const missing = listNetworks(view).filter(([, { mode }]) => mode !== 'undeclared' && !sandbox.network.includes(mode))
-  return [...new Map(missing)].map(([path, { mode }]) => ({
-    path,
-    detail: `The task requests ${mode}. The sandbox supports ${sandbox.network.join(', ') || 'none'}.`,
-  }))
-}
-
-const matchSidecars = ({ sandbox, environments }: TaskView): RuleMatch[] =>
-  sandbox?.sidecars === false
-    ? environments
-        .filter(({ compose }) => (compose?.services ?? []).some(({ name }) => name !== 'main'))
-        .map(({ folder }) => ({
-          path: `${folder}/docker-compose.yaml`,
-          detail: 'The sandbox does not support sidecars.',
-        }))
-    : []
 
 const matchPrivateHosts = (view: TaskView): RuleMatch[] =>
   [...new Map(listNetworks(view))]
@@ -137,18 +125,6 @@ export const limitRules: SafetyRule[] = [
       (outline?.steps ?? []).some(({ agent }) => agent.timeoutSec === null)
         ? [{ path: 'agent.timeout_sec', detail: 'The agent has no timeout.' }]
         : [],
-  },
-  {
-    id: 'network_mode',
-    severity: 'block',
-    description: 'a network mode that the sandbox does not support',
-    check: matchNetworkModes,
-  },
-  {
-    id: 'sidecars',
-    severity: 'block',
-    description: 'sidecars where the sandbox has none',
-    check: matchSidecars,
   },
   {
     id: 'private_hosts',
