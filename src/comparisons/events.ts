@@ -25,7 +25,7 @@ type WatchedComparison = { watchers: Set<Watcher>; wake: WakeSignal }
 export type ComparisonEvents = ReturnType<typeof createComparisonEvents>
 
 /** Event streams of comparisons. Each watched comparison is polled once per process, however many clients watch it. */
-export function createComparisonEvents(db: Db, statistics: StatisticsCache, pollMs = POLL_MS) {
+export function createComparisonEvents(db: Db, statistics: StatisticsCache) {
   const watched = new Map<number, WatchedComparison>()
   const limitPolls = createConcurrencyLimit(POLLS_MAX)
 
@@ -34,7 +34,7 @@ export function createComparisonEvents(db: Db, statistics: StatisticsCache, poll
     if (existing) return void existing.watchers.add(watcher)
     const added = { watchers: new Set([watcher]), wake: createWakeSignal() }
     watched.set(key, added)
-    void pollComparison({ db, statistics, limitPolls }, key, added, pollMs).finally(() => {
+    void pollComparison({ db, statistics, limitPolls }, key, added).finally(() => {
       if (watched.get(key) === added) watched.delete(key)
     })
   }
@@ -86,14 +86,13 @@ async function pollComparison(
   { limitPolls, ...deps }: ObserveDeps & { limitPolls: ConcurrencyLimit },
   key: number,
   { watchers, wake }: WatchedComparison,
-  everyMs: number,
 ): Promise<void> {
   let last: Observation | undefined
   while (watchers.size > 0 && !last?.isOver) {
     const current = await limitPolls(() => observe(deps, key, last?.snapshot)).catch(() => undefined)
     if (current && hasChanged(current, last)) for (const watcher of watchers) pushEvents(watcher, current.events)
     last = current ?? last
-    await wake.wait(everyMs)
+    await wake.wait(POLL_MS)
   }
 }
 

@@ -36,8 +36,6 @@ type RotateOptions = KeyLocation & {
   onStep?: (step: RotationStep) => void
   /** Rotates even when a running process cannot read the new key. */
   force?: boolean
-  /** How long running processes have to read the new key. */
-  waitMs?: number
 }
 
 /**
@@ -45,10 +43,10 @@ type RotateOptions = KeyLocation & {
  * ASSAY_SECRET_KEY. If interrupted, the available keys still open every secret, and it can be called again.
  */
 export async function rotateMasterKey(options: RotateOptions): Promise<Rotation> {
-  const { db, onStep = () => {}, force = false, waitMs, ...location } = options
+  const { db, onStep = () => {}, force = false, ...location } = options
   const source = resolveKeySource(location)
   const prepared = await prepareKey(db, source)
-  if (!force) await requireHeldByAll(db, prepared.id, waitMs)
+  if (!force) await requireHeldByAll(db, prepared.id)
   const rotation = await transact(db, async (tx) => {
     await lockMasterKeys(tx)
     const { keys, active } = await requireActiveKey(tx, source)

@@ -44,9 +44,9 @@ export type DockerfileInstruction = {
 type Heredoc = { name: string; content: string; isExpanded: boolean }
 
 /** Parses a Dockerfile. Throws TaskInvalid. */
-export function readDockerfile(text: string, path = 'Dockerfile'): Dockerfile {
+export function readDockerfile(text: string): Dockerfile {
   const report = createReport()
-  const dockerfile = parseDockerfile(text, path, report)
+  const dockerfile = parseDockerfile(text, 'Dockerfile', report)
   report.throwIfRefused()
   return dockerfile
 }

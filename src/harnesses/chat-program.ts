@@ -5,8 +5,6 @@ import { findProtocol, type LevelMapping, type ModelAccess } from './model-acces
 /** A program that speaks OpenAI Chat only, has no MCP and is configured by variables and files. */
 type ChatProgram = Pick<Harness, 'id' | 'name' | 'version' | 'trajectoryEvents'> & {
   bundle: Bundle
-  /** Reasoning efforts that the program can request exactly. It can also omit the effort. */
-  efforts?: readonly string[]
   start(access: ModelAccess, instruction: string): ProgramStart
 }
 
@@ -18,13 +16,15 @@ type ProgramStart = {
   input: string
 }
 
-export function buildChatHarness({ start, efforts = [], ...program }: ChatProgram): Harness {
-  const levels: LevelMapping = { 'openai-chat': { efforts, budgets: false, off: false, unset: true } }
+/** Such programs do not request a reasoning effort. */
+const LEVELS: LevelMapping = { 'openai-chat': { efforts: [], budgets: false, off: false, unset: true } }
+
+export function buildChatHarness({ start, ...program }: ChatProgram): Harness {
   const harness: Harness = {
     ...program,
     protocols: ['openai-chat'],
     auxiliaryModels: [],
-    protocolFor: (model, _level, wire) => findProtocol(levels, harness.protocols, model, wire),
+    protocolFor: (model, _level, wire) => findProtocol(LEVELS, harness.protocols, model, wire),
     plan({ instruction }, { mcpServers }, optionalAccess) {
       const access = requireModelAccess(harness, optionalAccess)
       if (mcpServers.length > 0)

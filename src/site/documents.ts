@@ -13,12 +13,11 @@ import {
   listPublishedLines,
   listReleasePicks,
   type RepositoryName,
-  renderCards,
   renderHistory,
   renderRelease,
   searchLines,
 } from '../results/results.ts'
-import { listResults, readHistory, readPublicRelease } from '../results/schema.ts'
+import { readHistory, readPublicRelease } from '../results/schema.ts'
 import { findFrontier } from '../statistics/frontier.ts'
 import { computeSmallestDifference } from '../statistics/intervals.ts'
 import {
@@ -34,13 +33,6 @@ import {
 const HISTORY_MAX = 50
 /** Maximum number of lines that a page across repositories shows, the newest ones. */
 const ACROSS_LINES_MAX = 300
-
-export async function loadCards(db: Db, q?: string) {
-  return listResults.answers[200].parse(JSON.parse(await renderCards(db, { q }))).cards
-}
-
-/** Loads the cards of the index page with the language of each. */
-export const loadListedCards = (db: Db, q: string | undefined): Promise<ListedCard[]> => listCards(db, q)
 
 async function loadHistory(db: Db, repository: RepositoryName) {
   const text = await renderHistory(db, repository, { limit: HISTORY_MAX })
@@ -184,8 +176,8 @@ type TaskUsage = NonNullable<ReleaseSetting['stats']['usagePerTask']>
 /** A release with costs at other prices, and the settings whose cost could not be converted. */
 type RepricedRelease = { release: Release; unconverted: string[] }
 
-const repriceToday = (release: Release, now = new Date()): RepricedRelease =>
-  reprice(release, new Map(listPublicModels(now).map(({ catalogId, prices }) => [catalogId, prices])))
+const repriceToday = (release: Release): RepricedRelease =>
+  reprice(release, new Map(listPublicModels(new Date()).map(({ catalogId, prices }) => [catalogId, prices])))
 
 /**
  * Converts the costs of a release to other prices and computes its frontier again. A cost changes by the ratio of the two

@@ -16,19 +16,10 @@ import { notFound, Problem } from '../platform/problem.ts'
 import { previewReleasePage } from '../releases/schema.ts'
 import { readRepository } from '../repos/repos.ts'
 import { type CachedRead, describeRead, type ResultsCache } from '../results/cache.ts'
-import { type RepositoryName, toNameKey } from '../results/results.ts'
+import { listCards, type RepositoryName, toNameKey } from '../results/results.ts'
 import { assetVersion, findFont, script, stylesheet } from './assets.ts'
 import { listGuide, renderDocument } from './documentation.ts'
-import {
-  loadAcross,
-  loadCards,
-  loadListedCards,
-  loadPreview,
-  loadPublisher,
-  loadRelease,
-  loadReleasePair,
-  loadRepository,
-} from './documents.ts'
+import { loadAcross, loadPreview, loadPublisher, loadRelease, loadReleasePair, loadRepository } from './documents.ts'
 import * as schema from './schema.ts'
 import { drawShareImage } from './share-image.ts'
 import { renderLlms, renderOembed, renderRobots, renderSitemap } from './sharing.ts'
@@ -166,7 +157,7 @@ function acrossRoutes(deps: SiteDeps, answer: AnswerPage): Route[] {
     route(schema.showResults, (call) =>
       answer(schema.showResults, call, {
         key: [call.query],
-        render: async () => renderResultsPage(toSite(deps), await loadListedCards(call.db, call.query.q), call.query),
+        render: async () => renderResultsPage(toSite(deps), await listCards(call.db, call.query.q), call.query),
       }),
     ),
     route(schema.showModel, (call) => across(schema.showModel, 'model', call)),
@@ -223,7 +214,10 @@ const machineRoutes = ({ publicUrl }: SiteDeps, answer: AnswerPage): Route[] => 
   ),
   route(schema.readLlms, (call) => answer(schema.readLlms, call, { key: [], render: () => renderLlms(publicUrl()) })),
   route(schema.readSitemap, (call) => {
-    const render = async () => renderSitemap(publicUrl(), await loadCards(call.db))
+    const render = async () => {
+      const cards = (await listCards(call.db, undefined)).map(({ card }) => card)
+      return renderSitemap(publicUrl(), cards)
+    }
     return answer(schema.readSitemap, call, { key: [], render })
   }),
   route(schema.readOembed, (call) => {

@@ -139,6 +139,6 @@ export async function withdrawFiles(context: StepContext, running: RunningSandbo
   // Folders that are not empty hold work of the agent and stay.
   if (placed.newFolders.length > 0) await run(['rmdir', '--', ...placed.newFolders.toReversed()])
   if (placed.originals.length === 0) return removed.code === 0
-  const restored = await run(['tar', '-xf', '-', '-C', '/'], await buffer(packOriginals(placed.originals, '/')))
+  const restored = await run(['tar', '-xf', '-', '-C', '/'], await buffer(packOriginals(placed.originals)))
   return removed.code === 0 && restored.code === 0
 }

@@ -161,17 +161,17 @@ export async function resolveBase<Spec extends Pick<SandboxSpec, 'baseFilesystem
   return {
     ...spec,
     baseFilesystem: { ...base, from: view.raw, without: [...(base.without ?? []), ...hidden] },
-    uploads: [...(carried.length > 0 ? [{ target: '/', tar: packOriginals(carried, '/') }] : []), ...uploads],
+    uploads: [...(carried.length > 0 ? [{ target: '/', tar: packOriginals(carried) }] : []), ...uploads],
   }
 }
 
-/** Packs files of the task with paths relative to a folder. */
-export const packOriginals = (originals: readonly OriginalFile[], folder: string): Readable =>
+/** Packs files of the task, to be unpacked at the root of a sandbox. */
+export const packOriginals = (originals: readonly OriginalFile[]): Readable =>
   Readable.from(
     replaceEntries(
       undefined,
       () => false,
-      originals.map((original) => ({ ...original, path: posix.relative(folder, original.path) })),
+      originals.map((original) => ({ ...original, path: posix.relative('/', original.path) })),
     ),
     { objectMode: false },
   )

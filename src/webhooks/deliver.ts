@@ -144,8 +144,6 @@ const [SECOND, MINUTE, HOUR] = [1000, 60_000, 3_600_000]
 /** Delays after each failed attempt, as proposed by Standard Webhooks; about three days in total. */
 const WAITS_MS = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR]
 
-export const ATTEMPTS_MAX = WAITS_MS.length + 1
-
 /** A webhook is disabled after failing for this long. */
 const FAILING_MAX_MS = 72 * HOUR
 

@@ -15,8 +15,8 @@ const SOURCES = ['web/app', 'web/components', 'web/assets', 'package-lock.json',
 const ENTRY = 'index.html'
 
 /** Returns true if the app is missing or older than one of its sources. */
-export async function isBuildStale(folder = BUILD_FOLDER): Promise<boolean> {
-  const built = await stat(join(folder, ENTRY)).catch(() => undefined)
+export async function isBuildStale(): Promise<boolean> {
+  const built = await stat(join(BUILD_FOLDER, ENTRY)).catch(() => undefined)
   if (!built) return true
   const times = await Promise.all(SOURCES.map((source) => readNewestTime(join(ROOT, source))))
   return Math.max(...times) > built.mtimeMs
@@ -66,15 +66,11 @@ type BuildEncoding = keyof typeof SUFFIXES
 export type BuiltFile = { body: Uint8Array<ArrayBuffer>; type: string; encoding: BuildEncoding }
 
 /** Reads the page of the app. Undefined if the app is not built. */
-export const findPage = (encoding: BuildEncoding, folder = BUILD_FOLDER): Promise<BuiltFile | undefined> =>
+export const findPage = (encoding: BuildEncoding, folder: string): Promise<BuiltFile | undefined> =>
   findFile(folder, ENTRY, encoding)
 
 /** Reads an asset by its name. Undefined for names that no asset can have. */
-export async function findAsset(
-  name: string,
-  encoding: BuildEncoding,
-  folder = BUILD_FOLDER,
-): Promise<BuiltFile | undefined> {
+export async function findAsset(name: string, encoding: BuildEncoding, folder: string): Promise<BuiltFile | undefined> {
   return ASSET_NAME.test(name) ? findFile(join(folder, 'assets'), name, encoding) : undefined
 }
 

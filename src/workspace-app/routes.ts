@@ -4,7 +4,7 @@ import { NOT_FOUND_DETAIL } from '../platform/http/respond.ts'
 import { type Route, route } from '../platform/http/route.ts'
 import { notFound, Problem } from '../platform/problem.ts'
 import { chooseEncoding } from '../results/cache.ts'
-import { type BuiltFile, findAsset, findPage } from './build.ts'
+import { BUILD_FOLDER, type BuiltFile, findAsset, findPage } from './build.ts'
 import * as schema from './schema.ts'
 
 /** The app executes only its own scripts, is never framed, and frames and calls only this service. */
@@ -23,7 +23,7 @@ const ASSET_CACHING = { 'cache-control': 'public, max-age=31536000, immutable' }
 const RETRY_HEADERS = { 'retry-after': '3', refresh: '3' }
 
 /** Routes of the workspace app. Files are read when they are requested, so that a new build needs no restart. */
-export const workspaceAppRoutes = (folder?: string): Route[] => {
+export const workspaceAppRoutes = (folder = BUILD_FOLDER): Route[] => {
   const page = <E extends Endpoint>(endpoint: E) =>
     route(endpoint, async ({ acceptEncoding }) => {
       const file = await findPage(chooseEncoding(acceptEncoding), folder)

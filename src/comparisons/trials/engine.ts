@@ -2,7 +2,7 @@ import type { TrialRecord, VerifyMode } from '../../trials/record.ts'
 import type { TrialModel } from '../../trials/trial-request.ts'
 
 /** Input of a calibration: a task and the sandbox to run it in. */
-export type CalibrationRequest = {
+export type CalibrationInput = {
   task: { name: string; digest: string }
   sandbox: string
   workspaceId: string
@@ -22,7 +22,7 @@ export type VerifySettings = {
 type VerifyNetwork = 'declared' | 'required'
 
 /** Input of one trial. */
-export type TrialRunRequest = CalibrationRequest & {
+export type TrialRunRequest = CalibrationInput & {
   harness: string
   harnessVersion: string
   credentialId: string
@@ -48,7 +48,7 @@ export type CalibrationResult =
  */
 export type TrialEngine = {
   /** Finds the strictest verify mode in which the reference solution passes and a no-op does not. */
-  calibrate(request: CalibrationRequest, signal: AbortSignal): Promise<CalibrationResult>
+  calibrate(request: CalibrationInput, signal: AbortSignal): Promise<CalibrationResult>
   run(request: TrialRunRequest, signal: AbortSignal): Promise<TrialRecord>
 }
 

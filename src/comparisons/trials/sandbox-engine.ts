@@ -15,7 +15,7 @@ import { type SandboxProvider, SandboxUnavailable, SandboxUnreachable } from '..
 import { findMode, toNetworks } from '../../trials/calibrate.ts'
 import { runTrial } from '../../trials/run-trial.ts'
 import type { AgentConfiguration, TrialRequest } from '../../trials/trial-request.ts'
-import { type CalibrationRequest, type CalibrationResult, CredentialGone, type TrialEngine } from './engine.ts'
+import { type CalibrationInput, type CalibrationResult, CredentialGone, type TrialEngine } from './engine.ts'
 
 export type SandboxEngineDeps = {
   credentials: CredentialDeps
@@ -124,7 +124,7 @@ async function requireWorking(
 /** Checks sandbox and credential, unpacks the task into a temporary folder and runs `work` with it. */
 async function withPreparedTask<T>(
   deps: SandboxEngineDeps,
-  request: CalibrationRequest,
+  request: CalibrationInput,
   signal: AbortSignal,
   work: (provider: SandboxProvider, request: BaseTrialRequest) => Promise<T>,
 ): Promise<T> {

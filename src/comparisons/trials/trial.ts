@@ -26,7 +26,7 @@ import { recordStarted, toSharedBudgetId } from '../sql.ts'
 import { completeIfDone, pauseComparison } from '../state.ts'
 import type { OnStep } from '../steps.ts'
 import { storeArtifacts } from './artifacts.ts'
-import { type CalibrationRequest, CredentialGone, type TrialEngine, type VerifySettings } from './engine.ts'
+import { type CalibrationInput, CredentialGone, type TrialEngine, type VerifySettings } from './engine.ts'
 import { calibrateOnce, parseVerifySettings } from './queue/calibration.ts'
 import { admitTrial, explainCutOff, type TrialAdmission } from './queue/forecast.ts'
 import { deferWaiting, type TrialPayload, toTrialJobType } from './queue/queue.ts'
@@ -145,7 +145,7 @@ async function runAttempt(deps: TrialJobDeps, trial: TrialFacts, signal: AbortSi
   await using scratch = await openScratchFolder(deps.folder)
   const outputFolder = scratch.path
   try {
-    const request = toCalibrationRequest(trial, outputFolder)
+    const request = toCalibrationInput(trial, outputFolder)
     const calibration = parseVerifySettings(trial) ?? (await calibrateOnce(deps, request, signal))
     step('trial.calibrated')
     if (calibration.kind === 'unfit') return { kind: 'unfit', error: calibration.reason }
@@ -157,7 +157,7 @@ async function runAttempt(deps: TrialJobDeps, trial: TrialFacts, signal: AbortSi
   }
 }
 
-type VerifiableTask = CalibrationRequest & { verifySettings: VerifySettings }
+type VerifiableTask = CalibrationInput & { verifySettings: VerifySettings }
 
 /** Opens the model, runs the trial and collects its artifacts. The grant is closed on every path. */
 async function runWithModel(
@@ -244,7 +244,7 @@ const toStoppedEnding = (
   message: reason === 'budget' ? explainCutOff({ budgetMicros, spentMicros: totals?.costMicros ?? 0 }) : message,
 })
 
-const toCalibrationRequest = (trial: TrialFacts, outputFolder: string): CalibrationRequest => ({
+const toCalibrationInput = (trial: TrialFacts, outputFolder: string): CalibrationInput => ({
   task: { name: trial.taskName, digest: trial.digest },
   sandbox: trial.sandbox,
   workspaceId: trial.workspaceId,

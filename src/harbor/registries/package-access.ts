@@ -11,10 +11,9 @@ export type PackageAccess = {
   /** Sends a request. An expired token is renewed once. */
   send(
     path: string,
-    init: { method?: string; body?: string; headers?: Record<string, string> } & RequestLimits,
+    init: { method?: string; body?: string; headers?: Record<string, string>; signal: AbortSignal },
   ): Promise<Response>
 }
-type RequestLimits = { signal: AbortSignal; timeoutMs?: number; bytesMax?: number }
 
 export type PackageServer = {
   outbound: Outbound

@@ -91,12 +91,12 @@ const RECHECK_MS = 500
 type StreamSubscriber = { signal: AbortSignal; leave(): void }
 
 /** Revalidates the callers of open streams, once per key for all of its streams in this process. */
-export function watchCallers(authenticate: Authenticate, everyMs = RECHECK_MS) {
+export function watchCallers(authenticate: Authenticate) {
   const readersByCaller = new Map<string, Set<AbortController>>()
 
   async function recheck(name: string, presented: PresentedSecrets, readers: Set<AbortController>): Promise<void> {
     while (readers.size > 0) {
-      await wait(everyMs, undefined, { ref: false })
+      await wait(RECHECK_MS, undefined, { ref: false })
       const isValid = await authenticate(presented).then(
         (caller) => caller !== undefined,
         () => true, // a database outage says nothing about the key

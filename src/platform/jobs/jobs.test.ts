@@ -4,6 +4,7 @@ import { testDatabase } from '../../../test/support/database.ts'
 import { drain } from '../../../test/support/jobs/drain.ts'
 import {
   addEffect,
+  cancelJob,
   createNoteHandler,
   effects,
   effectsDatabase,
@@ -12,7 +13,7 @@ import {
 } from '../../../test/support/jobs/fixtures.ts'
 import { transact } from '../db/db.ts'
 import { newId } from '../ids.ts'
-import { cancel, cancelAll, enqueue, enqueueAll, setLimit } from './jobs.ts'
+import { cancelAll, enqueue, enqueueAll, setLimit } from './jobs.ts'
 
 test('a job exists only if the transaction that enqueued it commits', async () => {
   await using database = await testDatabase()
@@ -154,7 +155,7 @@ test('a job can enqueue itself again inside finish', async () => {
   )
   await drain(database, [countdown])
   expect(await effects(database)).toEqual(['1', '2', '3'])
-  expect(await cancel(database.db, id)).toBe('gone')
+  expect(await cancelJob(database.db, id)).toBe('gone')
 })
 
 test('gives up a job with an invalid payload at once; a job of an unknown type stays queued', async () => {
@@ -198,9 +199,9 @@ test('onGivenUp commits together with the failure; if it throws, the job is retr
 test('cancels a queued job at once; reports a done, failed or unknown job as gone', async () => {
   await using database = await testDatabase()
   const id = await enqueue(database.db, noteJob, { text: 'never' })
-  expect(await cancel(database.db, id)).toBe('canceled')
-  expect(await cancel(database.db, id)).toBe('canceled')
-  expect(await cancel(database.db, newId())).toBe('gone')
+  expect(await cancelJob(database.db, id)).toBe('canceled')
+  expect(await cancelJob(database.db, id)).toBe('canceled')
+  expect(await cancelJob(database.db, newId())).toBe('gone')
   await drain(database, [createNoteHandler(() => Promise.reject(new Error('ran')))])
   expect(await jobRows(database)).toMatchObject([{ state: 'canceled', attempt: 0 }])
 })

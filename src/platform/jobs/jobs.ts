@@ -165,12 +165,7 @@ export const enqueueSelected = <P>(tx: Db, type: JobType<P>, select: JobSelect):
 /** Call after enqueuing many jobs: plans cached for a small table scan all of it. Autovacuum does the same, later. */
 export const refreshJobStatistics = async (db: Db): Promise<void> => void (await analyzeJobs(db))
 
-/** Cancels a job. Returns `requested` if it is running, `gone` if it is done, failed or unknown. */
-export async function cancel(tx: Db, id: string): Promise<'canceled' | 'requested' | 'gone'> {
-  return (await cancelAll(tx, [id])).get(id) ?? 'gone'
-}
-
-/** Cancels many jobs. Ids missing from the result are gone. */
+/** Cancels jobs. Running ones are `requested` to stop. Jobs that are done, failed or unknown are not in the result. */
 export async function cancelAll(tx: Db, ids: readonly string[]): Promise<Map<string, 'canceled' | 'requested'>> {
   const rows = await requestCancel(tx, ids)
   return new Map(rows.map((row) => [row.id, row.state === 'canceled' ? 'canceled' : 'requested']))

@@ -3,6 +3,7 @@ import pg from 'pg'
 import { expect, test } from 'vitest'
 import {
   addEffect,
+  cancelJob,
   claimJobs,
   createGate,
   createNoteHandler,
@@ -17,7 +18,7 @@ import {
 import { seeded } from '../../../test/support/seeded.ts'
 import type { Database } from '../db/db.ts'
 import { newId } from '../ids.ts'
-import { cancel, enqueue, enqueueAll, LeaseLost } from './jobs.ts'
+import { enqueue, enqueueAll, LeaseLost } from './jobs.ts'
 import { createLease, endLease, sendHeartbeat } from './lease.ts'
 import { endJob, nameSession, reapDead, upsertWorker } from './sql.ts'
 
@@ -188,7 +189,7 @@ test('the job of a dead worker is canceled if that was requested, otherwise requ
   const canceled = await enqueue(database.db, noteJob, { text: 'canceled' })
   const requeued = await enqueue(database.db, noteJob, { text: 'requeued' })
   await claimJobs(database.db, { workerId: newId(), types: ['note'], slots: 2, leaseMs: 60_000 })
-  expect(await cancel(database.db, canceled)).toBe('requested')
+  expect(await cancelJob(database.db, canceled)).toBe('requested')
   for (const id of [canceled, requeued]) await stealLease(database, id)
   const rows = await jobRows(database)
   expect(Object.fromEntries(rows.map((row) => [row.id, row]))).toMatchObject({

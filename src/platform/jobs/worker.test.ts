@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { expect, test } from 'vitest'
 import {
   addEffect,
+  cancelJob,
   createGate,
   createNoteHandler,
   effects,
@@ -13,7 +14,7 @@ import {
   testWorker,
 } from '../../../test/support/jobs/fixtures.ts'
 import { newId } from '../ids.ts'
-import { cancel, defineRecurringJob, enqueue, JobCanceled, WorkerStopped } from './jobs.ts'
+import { defineRecurringJob, enqueue, JobCanceled, WorkerStopped } from './jobs.ts'
 
 const aborted = (signal: AbortSignal) => new Promise((resolve) => signal.addEventListener('abort', resolve))
 
@@ -66,10 +67,10 @@ test('canceling a running job aborts its signal at once and marks the row as can
   await using _worker = testWorker(database, { handlers, leaseMs: 600_000 })
   const id = await enqueue(database.db, noteJob, { text: 'long' })
   await begun.opened
-  expect(await cancel(database.db, id)).toBe('requested')
+  expect(await cancelJob(database.db, id)).toBe('requested')
   await eventually(() => jobRows(database)).toMatchObject([{ state: 'canceled', failures: 0 }])
   expect(reasons).toEqual([expect.any(JobCanceled)])
-  expect(await cancel(database.db, id)).toBe('canceled')
+  expect(await cancelJob(database.db, id)).toBe('canceled')
 })
 
 test('a job that finishes despite a cancel is done', async () => {
@@ -85,10 +86,10 @@ test('a job that finishes despite a cancel is done', async () => {
   await using _worker = testWorker(database, { handlers })
   const id = await enqueue(database.db, noteJob, { text: 'quick' })
   await begun.opened
-  expect(await cancel(database.db, id)).toBe('requested')
+  expect(await cancelJob(database.db, id)).toBe('requested')
   await eventually(() => effects(database)).toEqual(['done'])
   expect(await jobRows(database)).toEqual([])
-  expect(await cancel(database.db, id)).toBe('gone')
+  expect(await cancelJob(database.db, id)).toBe('gone')
 })
 
 test('enqueuing a job again withdraws its cancel, even after its signal aborted', async () => {
@@ -109,7 +110,7 @@ test('enqueuing a job again withdraws its cancel, even after its signal aborted'
   await using _worker = testWorker(database, { handlers })
   const id = await enqueue(database.db, noteJob, { text: 'before' })
   await begun.opened
-  await cancel(database.db, id)
+  await cancelJob(database.db, id)
   await canceled.opened
   await enqueue(database.db, noteJob, { text: 'after' }, { id })
   goOn.open()
@@ -217,7 +218,7 @@ test('deletes jobs that ended a week ago and workers not seen for an hour', asyn
   const [old, fresh] = [newId(), newId()]
   for (const id of [old, fresh]) {
     await enqueue(database.db, noteJob, { text: 'ended' }, { id })
-    await cancel(database.db, id)
+    await cancelJob(database.db, id)
   }
   await database.pool.query(`update jobs set finished_at = now() - interval '8 days' where id = $1`, [old])
   await database.pool.query(

@@ -41,8 +41,8 @@ const LIFETIME_SECONDS = 3600
 type TokenRequest = { url: string; headers: Record<string, string>; body: Buffer<ArrayBuffer> }
 
 /** Builds the request that exchanges a signed assertion for an access token (RFC 7523). */
-export function buildTokenRequest(account: ServiceAccount, now = new Date()): TokenRequest {
-  const issuedAt = Math.floor(now.getTime() / 1000)
+export function buildTokenRequest(account: ServiceAccount): TokenRequest {
+  const issuedAt = Math.floor(Date.now() / 1000)
   const header = { alg: 'RS256', typ: 'JWT', kid: account.privateKeyId }
   const claims = {
     iss: account.email,

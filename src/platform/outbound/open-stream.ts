@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import { findErrorCode, OutboundFailed, OutboundRefused, resolveAddresses } from './outbound.ts'
-import { type AgentFor, createPinnedAgents } from './pinned-connections.ts'
+import { createPinnedAgents } from './pinned-connections.ts'
 import { cacheLookups, type Resolve, resolveName } from './public-host.ts'
 import { type Trust, urlRefusal } from './url-rules.ts'
 
@@ -23,9 +23,9 @@ export class NotConnected extends OutboundFailed {
 export type OpenStream = (url: string, request: StreamRequest) => Promise<StreamResponse>
 
 /** Creates a client that checks URLs and addresses like `createOutbound`, for responses that are forwarded as they arrive. */
-export function createOpenStream(options: { resolve?: Resolve; agentFor?: AgentFor } = {}): OpenStream {
+export function createOpenStream(options: { resolve?: Resolve } = {}): OpenStream {
   const resolve = options.resolve ?? cacheLookups(resolveName)
-  const agentFor = options.agentFor ?? createPinnedAgents()
+  const agentFor = createPinnedAgents()
   return async (address, { trust, signal, ...rest }) => {
     const url = URL.parse(address)
     const refusal = url ? urlRefusal(url, trust) : 'invalid_url'

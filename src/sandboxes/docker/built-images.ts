@@ -79,11 +79,11 @@ export const orderForEviction = (uses: readonly ImageUse[], now: number): ImageU
     .toSorted((one, other) => Number(one.isShared) - Number(other.isShared) || one.usedAt - other.usedAt)
 
 /** Removes built images until the layers of all images of the engine fit into the limit. */
-export async function evictImages(engine: DockerEngine, now = Date.now()): Promise<void> {
+export async function evictImages(engine: DockerEngine): Promise<void> {
   const { imageDiskBytes, log } = engine
   if (imageDiskBytes === undefined) return
   let size = await readLayersSize(engine)
-  for (const { digest } of orderForEviction(await listUses(engine), now)) {
+  for (const { digest } of orderForEviction(await listUses(engine), Date.now())) {
     if (size <= imageDiskBytes) return
     await discardImage(engine, { digest })
     const remaining = await readLayersSize(engine)

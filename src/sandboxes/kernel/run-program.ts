@@ -10,11 +10,9 @@ const LAST_LINES = 30
 /** Timeout of programs of this machine. Builds have their own deadlines. */
 const PROGRAM_TIMEOUT_MS = 15 * 60_000
 
-export type ProgramOptions = { cwd?: string; env?: Record<string, string>; signal?: AbortSignal }
-
 /** Runs a program of this machine and returns its output. Throws SandboxUnavailable if it fails. */
-export async function runProgram(program: string, args: string[], options: ProgramOptions = {}): Promise<string> {
-  const { code, output, errors } = await tryProgram(program, args, options)
+export async function runProgram(program: string, args: string[]): Promise<string> {
+  const { code, output, errors } = await tryProgram(program, args)
   if (code === 0) return output
   throw new SandboxUnavailable(`${program} failed: ${errors.trim() || output.trim() || `code ${code}`}`)
 }
@@ -23,15 +21,8 @@ export async function runProgram(program: string, args: string[], options: Progr
 export async function tryProgram(
   program: string,
   args: string[],
-  { cwd, env, signal }: ProgramOptions = {},
 ): Promise<{ code: number | null; output: string; errors: string }> {
-  const child = spawn(program, args, {
-    env: { PATH: TOOLS_PATH, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-    cwd,
-    signal,
-    killSignal: signal === undefined ? undefined : ('SIGKILL' as const),
-  })
+  const child = spawn(program, args, { env: { PATH: TOOLS_PATH }, stdio: ['ignore', 'pipe', 'pipe'] })
   const ended = once(child, 'close').then(
     ([code]): number | null => code,
     (error: NodeJS.ErrnoException) => {

@@ -3,6 +3,7 @@ import { expect } from 'vitest'
 import { z } from 'zod'
 import { type Database, type Db, transact } from '../../../src/platform/db/db.ts'
 import {
+  cancelAll,
   defineJobHandler,
   defineJobType,
   type Job,
@@ -26,6 +27,10 @@ export const noteJob = defineJobType({ type: 'note', payload: z.object({ text: z
 /** Declares a handler for jobs of the type `note`. */
 export const createNoteHandler = (run: (job: Job<{ text: string }>) => Promise<void>): JobHandler<{ text: string }> =>
   defineJobHandler(noteJob, { run })
+
+/** Cancels one job. `gone`: it is done, failed or unknown. */
+export const cancelJob = async (db: Db, id: string): Promise<'canceled' | 'requested' | 'gone'> =>
+  (await cancelAll(db, [id])).get(id) ?? 'gone'
 
 /** Creates a database with a table of effects. An effect that happened twice has two rows. */
 export async function effectsDatabase(): Promise<TestDatabase> {

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Db } from '../../../platform/db/db.ts'
 import { VERIFY_MODES } from '../../../trials/record.ts'
-import type { CalibrationRequest, CalibrationResult, TrialEngine } from '../engine.ts'
+import type { CalibrationInput, CalibrationResult, TrialEngine } from '../engine.ts'
 import { findCalibration, insertCalibration, withTryLock } from './sql.ts'
 
 const WAIT_MS = 250
@@ -11,7 +11,7 @@ type CalibrationDeps = { db: Db; engine: TrialEngine }
 /** Returns the calibration of a task in a sandbox. The first caller computes and stores it; concurrent callers wait. */
 export async function calibrateOnce(
   deps: CalibrationDeps,
-  request: CalibrationRequest,
+  request: CalibrationInput,
   signal: AbortSignal,
 ): Promise<CalibrationResult> {
   for (;;) {
@@ -24,7 +24,7 @@ export async function calibrateOnce(
   }
 }
 
-async function findStored(db: Db, { task, sandbox }: CalibrationRequest): Promise<CalibrationResult | undefined> {
+async function findStored(db: Db, { task, sandbox }: CalibrationInput): Promise<CalibrationResult | undefined> {
   const row = await findCalibration(db, task.digest, sandbox)
   return (
     row && (parseVerifySettings(row) ?? { kind: 'unfit', reason: row.reason ?? 'The task cannot be used for trials.' })
@@ -57,7 +57,7 @@ const parseVerifyNetwork = (text: string | null) => (text === 'required' ? 'requ
 
 async function calibrateAndStore(
   { db, engine }: CalibrationDeps,
-  request: CalibrationRequest,
+  request: CalibrationInput,
   signal: AbortSignal,
 ): Promise<CalibrationResult> {
   const concurrent = await findStored(db, request)
