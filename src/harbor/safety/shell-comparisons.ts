@@ -10,8 +10,9 @@ import {
   type WordPart,
 } from './shell-words.ts'
 
-// A test that compares two files of the submission passes if both are empty. A test that compares parts or counts of the
-// submission with each other needs another one that compares it with a value of the tests.
+// Finds tests that an empty or constant submission passes. A test that compares two files of the submission passes if both
+// are empty. Comparing parts or counts of one file with each other is only sound if another test compares the same file
+// with a value of the tests.
 
 /** `submission`: paths of the candidate's files. Empty: they are not known. */
 type ComparisonContext = ScriptTrust & { submission: readonly string[] }
@@ -37,26 +38,27 @@ export function checkComparisons(context: ComparisonContext, commands: readonly 
     ...list.flatMap((command, at) => readComparisons(context, list, command, at)),
     ...(isCaptured ? [] : list.flatMap((command, at) => readSearch(context, list, command, at))),
   ])
-  const foreign = comparisons.filter((sides) => sides.every(isSubmitted))
-  if (foreign.some(comparesFiles)) return COMPARED
-  const isAnchored = (sides: readonly ComparedSide[]): boolean =>
-    comparisons.some((other) => isAnchor(other, isSubmitted) && sharesFile(other, sides))
-  const isUnknown = comparisons.flat().some((side) => side.isUnknown) || all.some(comparesElsewhere)
-  return isUnknown || foreign.every(isAnchored) ? undefined : SELF_COMPARED
+  const selfComparisons = comparisons.filter((sides) => sides.every(isSubmitted))
+  if (selfComparisons.some(comparesTwoFiles)) return COMPARED
+  const isCheckedElsewhere = (sides: readonly ComparedSide[]): boolean =>
+    comparisons.some((other) => comparesWithTests(other, isSubmitted) && sharesFile(other, sides))
+  const isUncertain = comparisons.flat().some((side) => side.isUnknown) || all.some(mayCompare)
+  return isUncertain || selfComparisons.every(isCheckedElsewhere) ? undefined : SELF_COMPARED
 }
 
-const comparesFiles = ([one, other, ...others]: readonly ComparedSide[]): boolean =>
+/** Returns true if two different files are compared by their content. */
+const comparesTwoFiles = ([one, other, ...others]: readonly ComparedSide[]): boolean =>
   [one, other, ...others].every((side) => !side?.isCount) && !one?.files.some((file) => other?.files.includes(file))
 
 const sharesFile = (one: readonly ComparedSide[], other: readonly ComparedSide[]): boolean =>
   one.some(({ files }) => files.some((file) => other.some((side) => side.files.includes(file))))
 
-/** Returns true if the content of the submission is compared with something else. */
-const isAnchor = (sides: readonly ComparedSide[], isSubmitted: (side: ComparedSide) => boolean): boolean =>
+/** Returns true if content of the submission is compared with a value that does not come from it. */
+const comparesWithTests = (sides: readonly ComparedSide[], isSubmitted: (side: ComparedSide) => boolean): boolean =>
   sides.some((side) => isSubmitted(side) && !side.isSize) && !sides.every(isSubmitted)
 
-/** Returns true for commands that can compare the submission in ways that are not followed. */
-function comparesElsewhere({ kind, words }: ShellCommand): boolean {
+/** Returns true for commands that can compare the submission in ways that this file does not follow. */
+function mayCompare({ kind, words }: ShellCommand): boolean {
   const texts = words.map((word) => plainText(word) ?? '')
   if (kind === 'pattern') return texts.some((text) => /[^*?]/.test(text))
   const name = kind === 'simple' ? nameOf(words) : ''
@@ -163,7 +165,7 @@ const listInputFiles = (
   list: readonly ShellCommand[],
   { redirects }: ShellCommand,
   at: number,
-): string[] => [...filesRead(context, pipedInto(list, at)).files, ...listInputs(context, redirects)]
+): string[] => [...readPrinted(context, pipedInto(list, at)).files, ...listInputs(context, redirects)]
 
 /** Values that say nothing about what they are compared with. */
 const TRIVIAL = /^0?$/
@@ -231,7 +233,7 @@ const DEPTH_MAX = 5
 const readSide = (context: ComparisonContext, word: readonly WordPart[], depth = 0): ComparedSide =>
   joinSides(
     word.map((part) => {
-      if (part.kind === 'substitution') return filesRead(context, part.commands)
+      if (part.kind === 'substitution') return readPrinted(context, part.commands)
       return part.kind === 'variable' && depth <= DEPTH_MAX ? readVariable(context, part, depth) : { files: [] }
     }),
   )
@@ -260,7 +262,8 @@ const PRINTING = /^(?:cat|head|tail|sort|uniq|rev|tac|cut|jq|awk|sed|[ef]?grep|\
 /** Programs that print no more than a size. */
 const SIZING = /^(?:wc|stat|du|ls)$/
 
-function filesRead(context: ComparisonContext, commands: readonly ShellCommand[]): ComparedSide {
+/** Returns the files from which commands print, and whether they print a count or a size of them. */
+function readPrinted(context: ComparisonContext, commands: readonly ShellCommand[]): ComparedSide {
   // A function may print a count instead of the content of a file.
   const isFunction = (name: string): boolean => context.functions.has(name)
   const isSearching = commands.some(({ words }) => SEARCHING.test(nameOf(words)) || isFunction(nameOf(words)))

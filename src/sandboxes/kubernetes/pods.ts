@@ -64,8 +64,15 @@ const isRunning = ({ phase, containerStatuses = [] }: PodStatus): boolean =>
 
 /** Waiting reasons of a container that will not start by itself. */
 const START_PROBLEMS = [
-  ...['ErrImagePull', 'ImagePullBackOff', 'InvalidImageName', 'ErrImageNeverPull', 'ImageInspectError'],
-  ...['CreateContainerConfigError', 'CreateContainerError', 'RunContainerError', 'CrashLoopBackOff'],
+  'ErrImagePull',
+  'ImagePullBackOff',
+  'InvalidImageName',
+  'ErrImageNeverPull',
+  'ImageInspectError',
+  'CreateContainerConfigError',
+  'CreateContainerError',
+  'RunContainerError',
+  'CrashLoopBackOff',
 ]
 
 /** Returns the reason why a pod will not start, in the cluster's words. */
