@@ -39,14 +39,18 @@ export const Picks = z.record(
 type ProviderGroup = Pick<z.infer<typeof Picks>[string], 'protocols'> & { provider: string }
 
 /** Builds the row of a model, or returns why it has none: at least two catalogs must know it and all must agree. */
-export function modelOf(group: ProviderGroup, pick: PickedModel, said: readonly SourceModel[]): SnapshotModel | string {
-  const prices = agreedPrices(said)
+export function buildModel(
+  group: ProviderGroup,
+  pick: PickedModel,
+  sources: readonly SourceModel[],
+): SnapshotModel | string {
+  const prices = findAgreedPrices(sources)
   if (typeof prices === 'string') return prices
-  const contextTokens = pick.contextTokens ?? agreedContext(said)
+  const contextTokens = pick.contextTokens ?? findAgreedContext(sources)
   if (contextTokens === undefined) return 'no two catalogs agree on its context'
-  const detail = said.find(({ thinking }) => thinking)
-  if (!detail?.thinking || detail.outputTokens === undefined) return 'no catalog knows its reasoning levels'
-  const levels = levelsOf(group, detail.thinking)
+  const detailed = sources.find(({ thinking }) => thinking)
+  if (!detailed?.thinking || detailed.outputTokens === undefined) return 'no catalog knows its reasoning levels'
+  const levels = toLevels(group, detailed.thinking)
   if (!levels.some(({ level }) => level === pick.defaultLevel)) return `it has no level ${pick.defaultLevel}`
   return {
     catalogId: `${group.provider}/${pick.name}`,
@@ -55,7 +59,7 @@ export function modelOf(group: ProviderGroup, pick: PickedModel, said: readonly 
     provider: group.provider,
     protocols: group.protocols,
     contextTokens,
-    outputTokens: detail.outputTokens,
+    outputTokens: detailed.outputTokens,
     knowledgeCutoff: pick.knowledgeCutoff,
     cutoffSource: pick.cutoffSource,
     levels,
@@ -64,38 +68,44 @@ export function modelOf(group: ProviderGroup, pick: PickedModel, said: readonly 
   }
 }
 
-/** Selects the catalog with the most data. */
-function agreedPrices(said: readonly SourceModel[]): DatedPrices[] | string {
-  if (said.length < 2) return 'fewer than two catalogs know it'
-  const known = said.flatMap(({ prices }) => (prices ? [prices] : []))
-  if (known.length < said.length) return 'its price depends on the hour'
+/**
+ * Returns the prices of the catalog with the most data if all catalogs agree on the current ones, otherwise the reason for
+ * rejecting the model. Prices for long contexts may come from another catalog.
+ */
+function findAgreedPrices(sources: readonly SourceModel[]): DatedPrices[] | string {
+  if (sources.length < 2) return 'fewer than two catalogs know it'
+  const known = sources.flatMap(({ prices }) => (prices ? [prices] : []))
+  if (known.length < sources.length) return 'its price depends on the hour'
   const current = known.flatMap(([first]) => (first ? [first.prices] : []))
-  if (new Set(current.map(base)).size > 1) return `catalogs disagree on its price: ${current.map(base).join(' / ')}`
-  const stepped = current.flatMap(({ tiers }) => (tiers ? [tiers] : []))
-  if (new Set(stepped.map((tiers) => tiers.map(base).join())).size > 1)
+  if (new Set(current.map(formatRates)).size > 1)
+    return `catalogs disagree on its price: ${current.map(formatRates).join(' / ')}`
+  const tierLists = current.flatMap(({ tiers }) => (tiers ? [tiers] : []))
+  if (new Set(tierLists.map((tiers) => tiers.map(formatRates).join())).size > 1)
     return 'catalogs disagree on its long-context price'
-  const richest = known.toSorted((a, b) => detailOf(b) - detailOf(a))[0] ?? []
-  const [tiers] = stepped
-  return richest.map((dated, place) =>
-    tiers && place === 0 ? { ...dated, prices: { ...dated.prices, tiers: dated.prices.tiers ?? tiers } } : dated,
+  const richest = known.toSorted((a, b) => countValues(b) - countValues(a))[0] ?? []
+  const [tiers] = tierLists
+  return richest.map((dated, index) =>
+    tiers && index === 0 ? { ...dated, prices: { ...dated.prices, tiers: dated.prices.tiers ?? tiers } } : dated,
   )
 }
 
-const base = ({ input, output, cacheRead }: Pick<Prices, 'input' | 'output' | 'cacheRead'>): string =>
+const formatRates = ({ input, output, cacheRead }: Pick<Prices, 'input' | 'output' | 'cacheRead'>): string =>
   `${input} in, ${output} out, ${cacheRead ?? 'no'} cached`
 
-const detailOf = (prices: DatedPrices[]): number =>
+/** Counts what a catalog says about prices. A further price in time weighs more than any number of rates. */
+const countValues = (prices: DatedPrices[]): number =>
   prices.length * 100 + prices.reduce((sum, { prices: each }) => sum + countDefined(each), 0)
 
 const countDefined = (prices: Prices): number => Object.values(prices).filter((price) => price !== undefined).length
 
-function agreedContext(said: readonly SourceModel[]): number | undefined {
-  const all = said.flatMap(({ contextTokens }) => (contextTokens === undefined ? [] : [contextTokens]))
-  return all.find((tokens, place) => all.indexOf(tokens) !== place)
+/** Returns the context that two catalogs agree on. */
+function findAgreedContext(sources: readonly SourceModel[]): number | undefined {
+  const all = sources.flatMap(({ contextTokens }) => (contextTokens === undefined ? [] : [contextTokens]))
+  return all.find((tokens, index) => all.indexOf(tokens) !== index)
 }
 
-/** Maps a catalog's `off` to our `none`. */
-const wordFor = (level: string): string => (level === 'none' ? 'off' : level)
+/** Returns the catalogs' name of a level: `off` for our `none`. */
+const toSourceLevel = (level: string): string => (level === 'none' ? 'off' : level)
 
 /** Token budgets of levels, for models that take a budget instead of an effort. */
 const BUDGETS: SnapshotModel['levels'] = [
@@ -105,32 +115,31 @@ const BUDGETS: SnapshotModel['levels'] = [
   { level: 'max', wire: { budgetTokens: 31_999 } },
 ]
 
-function levelsOf(
+function toLevels(
   { protocols }: ProviderGroup,
   { reasoning, map, isAdaptive }: SourceReasoning,
 ): SnapshotModel['levels'] {
-  const isOfAnthropic = protocols.includes('anthropic-messages')
-  if (!reasoning || (!isOfAnthropic && Object.keys(map).length === 0))
-    return [{ level: 'none', wire: { nothing: true } }]
-  if (!isOfAnthropic) return namedLevels(map, protocols)
+  const isAnthropic = protocols.includes('anthropic-messages')
+  if (!reasoning || (!isAnthropic && Object.keys(map).length === 0)) return [{ level: 'none', wire: { nothing: true } }]
+  if (!isAnthropic) return toEffortLevels(map, protocols)
   const none: SnapshotModel['levels'] = map.off === null ? [] : [{ level: 'none', wire: { off: true } }]
-  return [...none, ...(isAdaptive ? adaptiveLevels(map) : BUDGETS)]
+  return [...none, ...(isAdaptive ? toAdaptiveLevels(map) : BUDGETS)]
 }
 
 /** Levels that every reasoning model supports; catalogs list only the others. */
 const ALWAYS_ADAPTIVE: readonly string[] = ['low', 'medium', 'high']
 
-const adaptiveLevels = (map: SourceReasoning['map']): SnapshotModel['levels'] =>
+const toAdaptiveLevels = (map: SourceReasoning['map']): SnapshotModel['levels'] =>
   LEVELS.flatMap((level) => {
-    const word = map[level] ?? (ALWAYS_ADAPTIVE.includes(level) ? level : undefined)
-    return word && level !== 'minimal' ? [{ level, wire: { effort: word } }] : []
+    const effort = map[level] ?? (ALWAYS_ADAPTIVE.includes(level) ? level : undefined)
+    return effort && level !== 'minimal' ? [{ level, wire: { effort } }] : []
   })
 
-/** If a model has an effort value for `off`, it is treated like the other efforts. */
-const namedLevels = (map: SourceReasoning['map'], protocols: readonly string[]): SnapshotModel['levels'] =>
+/** Returns the levels of models that take an effort. Only the Responses API takes one for `none`; others have a switch. */
+const toEffortLevels = (map: SourceReasoning['map'], protocols: readonly string[]): SnapshotModel['levels'] =>
   LEVELS.flatMap((level) => {
-    const word = map[wordFor(level)]
-    if (!word) return []
+    const effort = map[toSourceLevel(level)]
+    if (!effort) return []
     const isSwitch = level === 'none' && !protocols.includes('openai-responses')
-    return [{ level, wire: isSwitch ? { off: true as const } : { effort: word } }]
+    return [{ level, wire: isSwitch ? { off: true as const } : { effort } }]
   })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { SnapshotModel } from '../src/catalog/models.ts'
-import { modelOf, type SourceModel } from './catalog-build.ts'
+import { buildModel, type SourceModel } from './catalog-build.ts'
 import { changesOf } from './catalog-changes.ts'
 import { currentPrices, plainPrices } from './catalog-prices.ts'
 
@@ -20,17 +20,17 @@ const thinking: NonNullable<SourceModel['thinking']> = {
 }
 const detailed = sourceModel({ outputTokens: 100, thinking })
 
-const buildModel = (
+const buildValidModel = (
   group: typeof chat | { provider: string; protocols: SnapshotModel['protocols'] },
   ...all: SourceModel[]
 ) => {
-  const model = modelOf(group, pick, all)
+  const model = buildModel(group, pick, all)
   if (typeof model === 'string') throw new Error(model)
   return model
 }
 
 test('accepts a model on which two catalogs agree', () => {
-  expect(buildModel(chat, detailed, sourceModel())).toMatchObject({
+  expect(buildValidModel(chat, detailed, sourceModel())).toMatchObject({
     catalogId: 'house/m-1',
     contextTokens: 1000,
     outputTokens: 100,
@@ -51,13 +51,13 @@ test.each([
     [sourceModel({ outputTokens: 1, thinking: { ...thinking, map: { high: 'high' } } }), sourceModel()],
   ],
 ])('rejects a model: %s', (reason, all) => {
-  expect(modelOf(chat, pick, all)).toMatch(reason)
+  expect(buildModel(chat, pick, all)).toMatch(reason)
 })
 
 test('writes reasoning levels in the form of each protocol', () => {
   const levels = (protocols: SnapshotModel['protocols'], over: Partial<typeof thinking> = {}) => {
     const one = sourceModel({ outputTokens: 100_000, thinking: { ...thinking, ...over } })
-    const found = modelOf({ provider: 'house', protocols }, { ...pick, defaultLevel: 'low' }, [one, sourceModel()])
+    const found = buildModel({ provider: 'house', protocols }, { ...pick, defaultLevel: 'low' }, [one, sourceModel()])
     return typeof found === 'string' ? found : found.levels.map(({ level, wire }) => `${level} ${JSON.stringify(wire)}`)
   }
   expect(levels(['openai-responses', 'openai-chat'])[0]).toBe('none {"effort":"none"}')
@@ -93,7 +93,7 @@ test('treats zero in a plain price list as a missing price', () => {
 })
 
 const row = (input: number, over: Partial<SnapshotModel> = {}): SnapshotModel => ({
-  ...buildModel(chat, detailed, sourceModel()),
+  ...buildValidModel(chat, detailed, sourceModel()),
   prices: [{ validFrom: null, prices: { input, output: 2 } }],
   ...over,
 })

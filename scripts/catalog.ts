@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { Snapshot, type SnapshotModel } from '../src/catalog/models.ts'
-import { modelOf, Picks } from './catalog-build.ts'
+import { buildModel, Picks } from './catalog-build.ts'
 import { changesOf } from './catalog-changes.ts'
 import picks from './catalog-picks.json' with { type: 'json' }
 import { type CatalogSource, sourceNames, withSources } from './catalog-sources.ts'
@@ -34,9 +34,9 @@ async function collect(sources: CatalogSource[]): Promise<{ models: SnapshotMode
   const leftOut: string[] = []
   for (const [provider, { providers, protocols, models: names }] of Object.entries(Picks.parse(picks))) {
     for (const pick of names) {
-      const said = await Promise.all(sources.map((source) => source.find(providers[source.name], pick.name)))
-      const found = said.flatMap((each) => (each ? [each] : []))
-      const model = modelOf({ provider, protocols }, pick, found)
+      const answers = await Promise.all(sources.map((source) => source.find(providers[source.name], pick.name)))
+      const found = answers.flatMap((each) => (each ? [each] : []))
+      const model = buildModel({ provider, protocols }, pick, found)
       if (typeof model === 'string') leftOut.push(`${provider}/${pick.name} is left out: ${model}.`)
       else models.push(model)
     }

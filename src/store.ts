@@ -71,6 +71,7 @@ function keepRunning(first: EmbeddedPostgres, folder: string, log: Log): { stop(
       isStopping = true
       await current.stop()
       await watching
+      // The watch may have started another server meanwhile.
       await current.stop()
     },
   }

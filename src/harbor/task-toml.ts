@@ -85,7 +85,7 @@ const toAgentToml = ({ timeoutSec, user, network }: Agent) => ({
   ...toNetworkToml(network),
 })
 
-/** Omits the image of a verifier that shares the agent's: a named image would be expected to contain the tests. */
+/** Omits the image if the tests are files of the task, because Harbor expects a named image to contain the tests. */
 function toVerifierToml({ timeoutSec, user, env, network, collect, sandbox, testScript }: Verifier) {
   const verifierEnvironment = sandbox.mode === 'separate' ? sandbox.environment : null
   return {

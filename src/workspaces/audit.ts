@@ -3,7 +3,7 @@ import { type Db, lock } from '../platform/db/db.ts'
 import type { Caller, KeyCaller } from '../platform/http/caller.ts'
 import { type Page, toPage } from '../platform/http/page.ts'
 import type { AuditEvent } from './schema.ts'
-import { findAuditHead, insertAuditEvent, listAuditRows } from './sql.ts'
+import { type AuditRow, findAuditHead, insertAuditEvent, listAuditRows } from './sql.ts'
 
 export type AuditEntry = {
   workspaceId: string
@@ -73,26 +73,21 @@ export async function findBrokenLink(db: Db, workspaceId: string): Promise<numbe
   return isComplete ? undefined : (previous?.sequence ?? 0) + 1
 }
 
-type AuditLink = {
-  workspace_id: string
-  sequence: number
-  at: Date
-  actor: string
-  action: string
-  subject: string
-  request_id: string | null
-}
-
-function computeChainHash(previous: Buffer | undefined, link: AuditLink, detail: Record<string, string>): Buffer {
+/** Computes the hash of an event, which also covers the hash of the event before it. */
+function computeChainHash(
+  previous: Buffer | undefined,
+  event: Omit<AuditRow, 'detail' | 'hash'>,
+  detail: Record<string, string>,
+): Buffer {
   const fields = [
     previous?.toString('hex') ?? '',
-    link.workspace_id,
-    link.sequence,
-    link.at.toISOString(),
-    link.actor,
-    link.action,
-    link.subject,
-    link.request_id,
+    event.workspace_id,
+    event.sequence,
+    event.at.toISOString(),
+    event.actor,
+    event.action,
+    event.subject,
+    event.request_id,
     Object.entries(detail).sort(([a], [b]) => (a < b ? -1 : 1)),
   ]
   return createHash('sha256').update(JSON.stringify(fields)).digest()

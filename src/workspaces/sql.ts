@@ -139,7 +139,7 @@ export const removeSession = (db: Db, hash: Buffer) => db.deleteFrom('sessions')
 export const removeExpiredSessions = (db: Db) =>
   db.deleteFrom('sessions').where('expires_at', '<', sql<Date>`now()`).execute()
 
-type AuditRow = {
+export type AuditRow = {
   workspace_id: string
   sequence: number
   at: Date

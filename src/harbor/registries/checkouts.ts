@@ -22,18 +22,19 @@ export async function openCheckouts(
   { admit, memoryKib, log }: { admit: AdmitGitUrl; memoryKib: number; log?: GitLog | undefined },
 ): Promise<Checkouts> {
   await mkdir(scratch, { recursive: true, mode: 0o700 })
-  const folder = await mkdtemp(join(scratch, 'repositories-'))
+  const parentFolder = await mkdtemp(join(scratch, 'repositories-'))
   const paths = groupPathsByCommit(tasks)
   const clones = new Map<string, Promise<string>>()
   return {
     checkout(task, signal) {
       const key = toCloneKey(task)
-      const cloned = clones.get(key) ?? clone(task, paths.get(key) ?? [], { folder, admit, memoryKib, log, signal })
+      const cloned =
+        clones.get(key) ?? clone(task, paths.get(key) ?? [], { parentFolder, admit, memoryKib, log, signal })
       clones.set(key, cloned)
       cloned.catch(() => clones.delete(key)) // so that a retry clones again
       return cloned
     },
-    [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
+    [Symbol.asyncDispose]: () => rm(parentFolder, { recursive: true, force: true }),
   }
 }
 
@@ -51,7 +52,7 @@ function groupPathsByCommit(tasks: readonly ResolvedTask[]): Map<string, string[
 }
 
 type SparseCloneOptions = {
-  folder: string
+  parentFolder: string
   admit: AdmitGitUrl
   memoryKib: number
   log: GitLog | undefined
@@ -62,9 +63,9 @@ type SparseCloneOptions = {
 async function clone(
   task: GitTask,
   paths: string[],
-  { admit, memoryKib, log, signal, ...into }: SparseCloneOptions,
+  { parentFolder, admit, memoryKib, log, signal }: SparseCloneOptions,
 ): Promise<string> {
-  const folder = await mkdtemp(join(into.folder, 'clone-'))
+  const folder = await mkdtemp(join(parentFolder, 'clone-'))
   const { url, protocol, pin } = await admit(task.url)
   const { commit } = task
   const checkout: GitCheckout = { folder, memoryKib, protocol, pin, log }

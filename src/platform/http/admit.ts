@@ -128,15 +128,15 @@ export const OPEN_REQUESTS_MAX = 64
 
 type RequestOrigin = { caller: Caller | undefined; address: string }
 
-/** Waits until a request may be received. The returned function waits until it may be worked on. */
-export type EnterRequest = (endpoint: Endpoint, outgoing: ServerResponse, from: RequestOrigin) => Promise<TakeWorkSlot>
+/** Takes a slot for an open request, waiting for a free one. The returned function takes a slot for its work. */
+export type TakeOpenSlot = (endpoint: Endpoint, outgoing: ServerResponse, from: RequestOrigin) => Promise<TakeWorkSlot>
 type TakeWorkSlot = () => Promise<Disposable | undefined>
 
 /**
  * Limits the requests of each workspace, and of each address for requests without a key, so that many requests of one
  * delay only its own: the others find free memory, database connections and time on the event loop.
  */
-export function createFairShares(requestsAtOnce: number): EnterRequest {
+export function createFairShares(requestsAtOnce: number): TakeOpenSlot {
   const open = createSlots(OPEN_REQUESTS_MAX)
   const work = createSlots(requestsAtOnce)
   return async (endpoint, outgoing, { caller, address }) => {

@@ -172,8 +172,6 @@ export const getPathParameter = (name: string): PathParameter => {
   return parameter
 }
 
-export const getPathParameterPattern = (name: string): RegExp => getPathParameter(name).pattern
-
 /** Returns true for a parameter that may contain slashes. It must be the last of its path. */
 export const isCatchAll = (name: string): boolean => name === 'path'
 

@@ -3,13 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { isDatabaseUnavailable } from '../db/db.ts'
 import type { Log } from '../log.ts'
 import { internalError, methodNotAllowed, notFound, Problem, unavailable } from '../problem.ts'
-import {
-  type CachedResponse,
-  type Endpoint,
-  getPathParameterPattern,
-  isCatchAll,
-  type ServerEvent,
-} from './endpoint.ts'
+import { type CachedResponse, type Endpoint, getPathParameter, isCatchAll, type ServerEvent } from './endpoint.ts'
 import type { HttpAnswer } from './idempotency.ts'
 
 /** A response as it is sent. */
@@ -224,7 +218,7 @@ function createPathMatcher(template: string): (path: string) => boolean {
   return (path) => {
     const match = pattern.exec(path)
     if (!match) return false
-    return names.every((name, index) => getPathParameterPattern(name).test(decode(match[index + 1] ?? '')))
+    return names.every((name, index) => getPathParameter(name).pattern.test(decode(match[index + 1] ?? '')))
   }
 }
 

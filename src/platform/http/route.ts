@@ -13,12 +13,8 @@ import type {
   UploadOf,
 } from './endpoint.ts'
 
-type RouteCall<E extends Endpoint> = {
-  params: Params<E>
-  query: Query<E>
-  body: Body<E>
-  upload: UploadOf<E>
-  caller: CallerOf<E['access']>
+/** Parts of a call that do not depend on its endpoint. */
+type RequestContext = {
   /** The pool, or for a request with an Idempotency-Key the transaction that also stores its response. */
   db: Db
   requestId: string
@@ -31,6 +27,14 @@ type RouteCall<E extends Endpoint> = {
   acceptEncoding: string | undefined
   /** Aborts when the client disconnects. */
   signal: AbortSignal
+}
+
+type RouteCall<E extends Endpoint> = RequestContext & {
+  params: Params<E>
+  query: Query<E>
+  body: Body<E>
+  upload: UploadOf<E>
+  caller: CallerOf<E['access']>
   /** Reports progress to clients that requested a stream; a no-op for others. */
   onProgress: (progress: Progress<E>) => void
 }
@@ -55,19 +59,12 @@ type UncheckedReply = {
   cached?: CachedResponse
 }
 
-export type UncheckedCall = {
+export type UncheckedCall = RequestContext & {
   params: Record<string, string>
   query: unknown
   body: unknown
   upload: Upload | undefined
   caller: Caller | undefined
-  db: Db
-  requestId: string
-  target: string
-  lastEventId: string | undefined
-  ifMatch: string | undefined
-  acceptEncoding: string | undefined
-  signal: AbortSignal
   onProgress: (progress: unknown) => void
 }
 

@@ -9,20 +9,14 @@ import {
   admit,
   admitPublic,
   createFairShares,
-  type EnterRequest,
   type RequestLimiters,
   readPresentedSecrets,
+  type TakeOpenSlot,
   watchCallers,
 } from './admit.ts'
 import { type Authenticate, type Caller, toScope } from './caller.ts'
 import { toRateLimitAddress } from './client-address.ts'
-import {
-  type CachedResponse,
-  type Endpoint,
-  getPathParameterPattern,
-  isCatchAll,
-  listPathParameters,
-} from './endpoint.ts'
+import { type CachedResponse, type Endpoint, getPathParameter, isCatchAll, listPathParameters } from './endpoint.ts'
 import { type HttpAnswer, runOnce, runOnceAcrossTransactions } from './idempotency.ts'
 import { type JsonBodyOptions, readJson, readQuery, receiveUpload, validate } from './input.ts'
 import { type CountStream, createRateLimiter, createStreamLimiter, limitSignIn, type RateLimit } from './rate-limit.ts'
@@ -84,11 +78,11 @@ export function createHttp(deps: ServerDeps, routes: Route[]): Http {
   // A request line contains no secrets, and searching it for them would cost more than writing it.
   const service = { ...deps, requestLog: deps.log.child({}, { redact: { paths: [] } }) }
   const streams = { watchCaller: watchCallers(deps.authenticate), countStream: createStreamLimiter() }
-  const enter = createFairShares(deps.requestsAtOnce)
+  const takeOpenSlot = createFairShares(deps.requestsAtOnce)
   const answerUnrouted = createUnroutedAnswerer(routes.map(({ endpoint }) => endpoint))
   for (const route of routes) {
     const { method, path } = route.endpoint
-    const work = createHandler({ ...deps, ...streams, enter, answerUnrouted }, limits, route)
+    const work = createHandler({ ...deps, ...streams, takeOpenSlot, answerUnrouted }, limits, route)
     app.on(method, toHonoPath(path), (c) => respond(service, c, route.endpoint, work))
   }
   app.notFound((c) => respond(service, c, toUnroutedOperation(c.req.path), async () => answerUnrouted(c.req)))
@@ -207,7 +201,7 @@ const PROCESS_ID = newId()
 let requestCount = 1
 
 type HandlerDeps = ServerDeps & {
-  enter: EnterRequest
+  takeOpenSlot: TakeOpenSlot
   watchCaller: ReturnType<typeof watchCallers>
   countStream: CountStream
   answerUnrouted: AnswerUnrouted
@@ -222,14 +216,14 @@ const toBodyOptions = ({ bodyTimeoutMs }: ServerDeps, { access, bodyOptional }: 
 /** Creates the handler of a route. Checks in the order of the contract: 401, 429, 404 (workspace), 403, 413, 415, 408, 400, 404, 422, 409. */
 const createHandler = (deps: HandlerDeps, limits: RequestLimiters, route: Route): RequestHandler => {
   const { endpoint } = route
-  const patterns = listPathParameters(endpoint.path).map((name) => ({ name, pattern: getPathParameterPattern(name) }))
+  const patterns = listPathParameters(endpoint.path).map((name) => ({ name, pattern: getPathParameter(name).pattern }))
   return async (c, requestId) => {
     const { incoming } = c.env
     const address = toRateLimitAddress(deps.clientAddress(incoming))
     const params: Record<string, string> = c.req.param()
     const { caller, headers } = await admit(deps, limits, endpoint, { request: incoming, params, address })
     limitStreams(deps, endpoint, c, caller)
-    const takeWorkSlot = await deps.enter(endpoint, c.env.outgoing, { caller, address })
+    const takeWorkSlot = await deps.takeOpenSlot(endpoint, c.env.outgoing, { caller, address })
     const sent = endpoint.body ? await readJson(c.req.raw, toBodyOptions(deps, endpoint)) : undefined
     await using upload = await receiveUpload(c.req.raw, endpoint.upload, {
       folder: deps.uploadsFolder,

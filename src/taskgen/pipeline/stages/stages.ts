@@ -189,7 +189,7 @@ const assemblyStage: Stage = {
   },
 }
 
-/** Counts runs of the execution with the fix, if they were in the same kind of sandbox as the validation. */
+/** Counts the runs of the execution stage that validation need not repeat: with the fix, in the same kind of sandbox. */
 const countReusableRuns = (state: CandidateState): number =>
   state.generation.sandbox === state.generation.harborEnvironment ? parseExecution(state).fixedRuns : 0
 
@@ -237,7 +237,7 @@ const difficultyStage: Stage = {
 const BUSY_LOAD = 1.5
 const RETRY_MS = 15 * 60_000
 
-/** Returns stages that defer, while this machine is busy, every candidate that its slowness alone may have rejected. */
+/** Returns stages that defer a candidate instead of rejecting it if the cause may be that this machine is busy. */
 export function deferWhileBusy(stages: Stages, isBusy: () => boolean = isHostBusy): Stages {
   const wrap = (stage: Stage): Stage => ({
     ...stage,
